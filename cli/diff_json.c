@@ -17,6 +17,7 @@ static void put_place(struct diff *diff, struct json *json, const struct diff_th
 	diff_place(diff, thread, address, &place);
 	json_number(json, "address", address->address);
 	json_words(json, "function", place.place ? place.place->function : NULL);
+	json_words(json, "linkage", place.place ? place.place->linkage : NULL);
 	json_words(json, "module",
 		   place.place && place.place->module ? place.place->module->path : NULL);
 	json_words(json, "source", place.line.source);

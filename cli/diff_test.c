@@ -51,7 +51,7 @@ Test(diff, shows_the_branch_that_went_the_other_way)
 	expect("\"different\":true,\"blocks\":805,\"instructions\":1612,\"unsure\":false");
 	expect("\"harmless\":[{\"what\":\"another result of system call getpid\",\"count\":1,");
 	expect("\"divergence\":{\"address\":");
-	expect("\"function\":\"turn\",\"module\":");
+	expect("\"function\":\"turn\",\"linkage\":\"turn\",\"module\":");
 	expect("\"b\":{\"what\":\"goes on at\",\"address\":");
 
 	cr_assert_eq(shell(WAYMARK_COMMAND " diff --harmless turn %s %s", a, b), 0, "%s", printed);

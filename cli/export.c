@@ -31,6 +31,7 @@ static const char usage[] =
 	"  --weight WHAT  count instructions (default) or blocks\n"
 	"  --tid T        only this thread\n"
 	"  --pid P        only this process\n" TRAIL_BOUNDS_HELP
+	"  --no-parameters  name functions without parameters: f, and not f(int)\n"
 	"  --root DIR     find the program's files below DIR, as they were on another machine\n"
 	"  -h, --help     this\n";
 
@@ -55,7 +56,16 @@ struct export_options {
 	struct image_options image;
 };
 
-enum option_id { OPT_FORMAT = 256, OPT_WEIGHT, OPT_TID, OPT_PID, OPT_FROM, OPT_TO, OPT_ROOT };
+enum option_id {
+	OPT_FORMAT = 256,
+	OPT_WEIGHT,
+	OPT_TID,
+	OPT_PID,
+	OPT_FROM,
+	OPT_TO,
+	OPT_ROOT,
+	OPT_NO_PARAMETERS
+};
 
 static const struct option table[] = {
 	{ "format", required_argument, NULL, OPT_FORMAT },
@@ -66,6 +76,7 @@ static const struct option table[] = {
 	{ "from", required_argument, NULL, OPT_FROM },
 	{ "to", required_argument, NULL, OPT_TO },
 	{ "root", required_argument, NULL, OPT_ROOT },
+	{ "no-parameters", no_argument, NULL, OPT_NO_PARAMETERS },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -120,6 +131,9 @@ static int take_option(void *data, int id, const char *text)
 		return take_id(text, &options->tid);
 	case OPT_PID:
 		return take_id(text, &options->pid);
+	case OPT_NO_PARAMETERS:
+		options->image.with_parameters = 0;
+		return CLI_FINE;
 	case OPT_ROOT:
 		options->image.root = text;
 		return CLI_FINE;
@@ -135,7 +149,7 @@ static int read_options(struct export_options *options, int argc, char **argv)
 {
 	int status;
 
-	*options = (struct export_options){ 0 };
+	*options = (struct export_options){ .image.with_parameters = 1 };
 	status = command_line_read(&line, argc, argv, options);
 	if (status >= 0)
 		return status;

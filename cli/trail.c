@@ -34,6 +34,7 @@ static const char usage[] =
 	"  --tid T       only this thread\n"
 	"  --pid P       only this process\n" TRAIL_BOUNDS_HELP
 	"  --root DIR    find the program's files below DIR, as they were on another machine\n"
+	"  --no-parameters name functions without parameters: f, and not f(int)\n"
 	"  -v, --verbose addresses too; with --blocks, their code\n"
 	"  --intel       instructions in Intel's syntax\n"
 	"  --source GLOB with --lines, only sources whose path matches\n"
@@ -54,6 +55,7 @@ enum option_id {
 	OPT_SOURCE,
 	OPT_FUNCTION,
 	OPT_SOURCE_DIR,
+	OPT_NO_PARAMETERS,
 	OPT_WAY
 };
 
@@ -80,6 +82,7 @@ static const struct option table[] = {
 	{ "source", required_argument, NULL, OPT_SOURCE },
 	{ "function", required_argument, NULL, OPT_FUNCTION },
 	{ "source-dir", required_argument, NULL, OPT_SOURCE_DIR },
+	{ "no-parameters", no_argument, NULL, OPT_NO_PARAMETERS },
 	{ "intel", no_argument, NULL, OPT_INTEL },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "depth", required_argument, NULL, OPT_DEPTH },
@@ -136,6 +139,9 @@ static int take_option(void *data, int id, const char *text)
 	case OPT_SOURCE_DIR:
 		options->source_dir = text;
 		break;
+	case OPT_NO_PARAMETERS:
+		options->image.with_parameters = 0;
+		break;
 	case OPT_INTEL:
 		options->is_intel = 1;
 		break;
@@ -155,7 +161,7 @@ static int read_options(struct trail_options *options, int argc, char **argv)
 {
 	int status;
 
-	*options = (struct trail_options){ .last = LAST_DEFAULT };
+	*options = (struct trail_options){ .last = LAST_DEFAULT, .image.with_parameters = 1 };
 	status = command_line_read(&line, argc, argv, options);
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }

@@ -278,6 +278,7 @@ static void json_change(struct calls_show *of, const struct call_change *change)
 	words_json_thread(&json, of->path);
 	json_number(&json, "depth", change->depth);
 	json_string(&json, "function", function_text(function, text, sizeof(text)));
+	json_words(&json, "linkage", function->linkage);
 	json_words(&json, "module", function->module ? function->module->path : NULL);
 	json_bool(&json, "sure", !calls_is_unsure(&of->calls, change->depth));
 	if (change->kind == CALL_ENTER)

@@ -213,6 +213,7 @@ static void put_row(struct functions_show *of, const struct sum *row)
 	const struct function *function = row->function;
 	struct out *out = of->show->out;
 	char text[FUNCTION_TEXT_BYTES];
+	const char *name;
 
 	put_share(of, row->instructions);
 	put_share(of, row->total);
@@ -220,8 +221,8 @@ static void put_row(struct functions_show *of, const struct sum *row)
 	words_number(out, row->blocks, 14);
 	words_number(out, row->instructions, 14);
 	out_literal(out, "  ");
-	function_text(function, text, sizeof(text));
-	out_escaped(out, text, strlen(text));
+	name = function_text(function, text, sizeof(text));
+	out_escaped(out, name, strlen(name));
 	if (function->name && function->module) {
 		out_literal(out, " [");
 		out_escaped(out, function->module->name, strlen(function->module->name));
@@ -239,6 +240,7 @@ static void json_row(struct functions_show *of, const struct sum *row)
 	json_open(&json, NULL, '{');
 	json_string(&json, "type", "function");
 	json_string(&json, "function", function_text(function, text, sizeof(text)));
+	json_words(&json, "linkage", function->linkage);
 	json_words(&json, "module", function->module ? function->module->path : NULL);
 	words_json_address(&json, "address", function->start);
 	json_number(&json, "calls", row->calls);

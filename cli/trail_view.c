@@ -27,7 +27,8 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
 	static const struct trail_bounds whole;
 	int err;
 
-	*view = (struct trail_view){ .dir = dir };
+	*view = (struct trail_view){ .dir = dir,
+				     .with_parameters = options && options->with_parameters };
 	err = image_files_open(&view->files, options && options->root ? options->root : "");
 	if (!err)
 		err = trace_reader_open(&view->reader, dir);
@@ -54,7 +55,8 @@ struct image *trail_view_image(struct trail_view *view, const struct trail_path 
 
 	if (!view->images[process] &&
 	    image_open(&view->images[process], &view->reader->meta.processes[process],
-		       &(struct image_options){ .files = view->files }))
+		       &(struct image_options){ .files = view->files,
+						.with_parameters = view->with_parameters }))
 		return NULL;
 	return view->images[process];
 }

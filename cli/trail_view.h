@@ -11,6 +11,7 @@ struct trail_view {
 	struct image_files *files; /* of all images */
 	struct trace_reader *reader;
 	struct trails trails;
+	int with_parameters;   /* image_options's */
 	uint64_t begin_ns;     /* of the trace, on the wall clock */
 	struct image **images; /* by process; NULL: not asked for yet */
 };

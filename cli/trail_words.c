@@ -381,6 +381,7 @@ void words_json_place(struct json *json, const char *key, struct image *image, u
 	json_open(json, key, '{');
 	words_json_address(json, "address", address);
 	json_words(json, "function", place ? place->function : NULL);
+	json_words(json, "linkage", place ? place->linkage : NULL);
 	if (place && place->function)
 		json_number(json, "offset", address - place->start);
 	else

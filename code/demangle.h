@@ -11,4 +11,11 @@
  */
 int code_demangle(const char *name, int with_parameters, char *text, size_t bytes);
 
+/*
+ * Write any linkage name as people read it to text[bytes], 4 at least: as above, with the compiler's suffixes as c++filt
+ * writes them: "f(int) [clone .cold]". Parameters too long to tell are "(...)". A name that is cut ends in "...".
+ * Control characters are replaced. Any thread.
+ */
+void code_name_text(const char *name, int with_parameters, char *text, size_t bytes);
+
 #endif

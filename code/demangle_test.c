@@ -30,6 +30,44 @@ Test(demangle, other_names_are_none)
 	cr_assert_not(code_demangle("_Z1fv", 1, text, 0));
 }
 
+static void expect(const char *name, int with_parameters, const char *is)
+{
+	code_name_text(name, with_parameters, text, sizeof(text));
+	cr_expect_str_eq(text, is, "%s: %s", name, text);
+}
+
+/* As c++filt has them. */
+Test(demangle, parts_and_copies_keep_what_tells_them)
+{
+	expect("_ZN4shop3addEi.cold", 1, "shop::add(int) [clone .cold]");
+	expect("_ZN4shop3addEi.cold", 0, "shop::add [clone .cold]");
+	expect("_Z1fi.isra.0.cold", 1, "f(int) [clone .isra.0] [clone .cold]");
+	expect("_Z1fi.constprop.0.1", 0, "f [clone .constprop.0.1]");
+	expect("_RNvC7mycrate3run.llvm.12", 1, "mycrate::run [clone .llvm.12]");
+	expect("_ZN12foo..Bar$GT$4open17h0123456789abcdefE", 1, "foo::Bar>::open");
+	expect("_ZN5mybox4open17h0123456789abcdefE.cold", 1, "mybox::open [clone .cold]");
+	expect("f.cold", 1, "f.cold");
+	expect("a\nb", 1, "a_b");
+}
+
+Test(demangle, cut_names_say_so)
+{
+	char name[2048];
+
+	code_name_text("_Z6lengthi", 1, text, 12);
+	cr_expect_str_eq(text, "length(int)");
+	code_name_text("_Z6lengthi", 1, text, 11);
+	cr_expect_str_eq(text, "length(...");
+	code_name_text("name", 1, text, 4);
+	cr_expect_str_eq(text, "...");
+	code_name_text("l\xc3\xa4nge", 1, text, 6);
+	cr_expect_str_eq(text, "l...");
+	memset(name, 'i', sizeof(name) - 1); /* int, int, ... */
+	memcpy(name, "_Z1f", 4);
+	name[1000] = 0;
+	expect(name, 1, "f(...)");
+}
+
 /* The demangler passes an empty first name as NULL. UBSan checks. */
 Test(demangle, rust_name_of_empty_module)
 {

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,21 @@ static int is_listed(const char *const *list, size_t count, const char *name)
 		if (name && !fnmatch(list[i], name, 0))
 			return 1;
 	return 0;
+}
+
+/* A part or a copy of a function is the function's. */
+static int is_function_listed(const struct divergence_options *options, const char *function)
+{
+	char name[IMAGE_NAME_MAX + 1];
+	char *clone;
+
+	if (!function)
+		return 0;
+	snprintf(name, sizeof(name), "%s", function);
+	clone = strstr(name, " [clone ");
+	if (clone)
+		*clone = 0;
+	return is_listed(options->harmless, options->harmless_count, name);
 }
 
 static int is_library(struct comparison *comparison, uint32_t number)
@@ -199,7 +215,7 @@ static enum found parted(struct comparison *comparison)
 		comparison->err = -ENOMEM;
 		return FOUND_DIFFERENT;
 	}
-	rule.rule.may_call = is_listed(options->harmless, options->harmless_count, place->function);
+	rule.rule.may_call = is_function_listed(options, place->function);
 	if (!rejoin_caller(courses, &rule.rule))
 		return FOUND_DIFFERENT;
 	what.function = place->function;

@@ -121,7 +121,8 @@ static uint32_t flags_of(const struct image_place *place)
 							      place->start - module->base);
 	uint32_t flags = symbol && symbol->is_part ? FUNCTION_IS_PART : 0;
 
-	if (strstr(place->function, "setjmp"))
+	/* not in the parameters' types */
+	if (memmem(place->function, strcspn(place->function, "("), "setjmp", strlen("setjmp")))
 		flags |= FUNCTION_SETS_JUMP;
 	return flags;
 }
@@ -143,6 +144,7 @@ const struct function *functions_at(struct functions *functions, const struct tr
 	if (!place->function)
 		return function_of(functions, KEY_REST, 0, &like);
 	like.name = place->function;
+	like.linkage = place->linkage;
 	like.start = place->start;
 	like.bytes = place->bytes;
 	like.flags = flags_of(place);
@@ -162,12 +164,11 @@ const struct function *functions_entered(struct functions *functions, const stru
 
 int function_holds_part(const struct function *function, const struct function *other)
 {
-	size_t bytes = function->name ? strlen(function->name) : 0;
+	size_t bytes = function->linkage ? strlen(function->linkage) : 0;
 
-	/* foo.cold; f() [clone .cold] */
+	/* foo.cold; what is made of it for people may be without it, or cut */
 	return bytes && function->module == other->module &&
-	       !strncmp(function->name, other->name, bytes) &&
-	       (other->name[bytes] == '.' || other->name[bytes] == ' ');
+	       !strncmp(function->linkage, other->linkage, bytes) && other->linkage[bytes] == '.';
 }
 
 const char *function_text(const struct function *function, char *text, size_t bytes)
@@ -176,8 +177,8 @@ const char *function_text(const struct function *function, char *text, size_t by
 	const char *file = module ? module->name : "unknown";
 
 	if (function->name)
-		snprintf(text, bytes, "%s", function->name);
-	else if (module && function->flags & FUNCTION_IS_STUB)
+		return function->name;
+	if (module && function->flags & FUNCTION_IS_STUB)
 		snprintf(text, bytes, "%s@plt", file);
 	else if (!function->start)
 		snprintf(text, bytes, "[%s]", file);

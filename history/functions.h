@@ -23,7 +23,8 @@ enum function_flags {
 };
 
 struct function {
-	const char *name;		   /* as written in the source; NULL: not known */
+	const char *name;		   /* as image_place has it; NULL: not known */
+	const char *linkage;		   /* to the linker; NULL: not known */
 	const struct image_module *module; /* NULL: none is known there */
 	uint64_t start;	 /* its first address; 0 for a module's code without a name */
 	uint64_t bytes;	 /* 0: not known */
@@ -75,7 +76,7 @@ static inline int function_holds(const struct function *function, const struct f
 
 /*
  * A function's name as people read it; of one without, where it begins: libx.so+0x1234, 0x7f..., [libx.so] or [unknown]
- * where not even that is known; of a PLT's stub libx.so@plt. In text[bytes]. Returns text.
+ * where not even that is known; of a PLT's stub libx.so@plt. text[bytes] is room for it.
  */
 const char *function_text(const struct function *function, char *text, size_t bytes);
 

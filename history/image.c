@@ -2,6 +2,7 @@
 #include "history/image.h"
 
 #include "base/array.h"
+#include "code/demangle.h"
 #include "history/image_modules.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ struct slot {
 struct image {
 	struct image *whole;	      /* whose era this is; the whole's own: all the time */
 	struct image_modules modules; /* the whole's */
+	int with_parameters;	      /* the whole's: how functions are named */
 	struct image **eras;	      /* the whole's, by number; NULL: not asked for yet */
 	size_t era_count, era_room;
 	struct trail_era era;
@@ -64,6 +66,7 @@ int image_open(struct image **out, const struct tsdl_process *process,
 
 	if (!image)
 		return -ENOMEM;
+	image->with_parameters = options && options->with_parameters;
 	if (image_modules_open(&image->modules, process, options)) {
 		image_close(image);
 		*out = NULL;
@@ -148,13 +151,13 @@ static int slots_grow(struct image *image)
 	return 0;
 }
 
-static const char *name_add(struct image *image, const struct code_symbol *symbol)
+static const char *name_add(struct image *image, const char *linkage)
 {
-	char text[CODE_NAME_MAX + 1];
+	char text[IMAGE_NAME_MAX + 1];
 	struct name *name;
 	size_t bytes;
 
-	code_symbol_text(symbol, 0, text, sizeof(text));
+	code_name_text(linkage, image->whole->with_parameters, text, sizeof(text));
 	bytes = strlen(text) + 1;
 	name = malloc(sizeof(*name) + bytes);
 	if (!name)
@@ -212,10 +215,11 @@ static struct image_place *place_find(struct image *image, uint64_t address)
 		return place;
 	place->start = start;
 	place->bytes = function->bytes;
+	place->linkage = module->seen.symbols->all[function->first].name;
 	if (first && first->start == start && first->module == &module->seen)
 		place->function = first->function;
 	else
-		place->function = name_add(image, &module->seen.symbols->all[function->first]);
+		place->function = name_add(image, place->linkage);
 	return place;
 }
 

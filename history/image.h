@@ -37,9 +37,12 @@ struct image_module {
 	const struct code_symbols *symbols; /* of the file, once asked for; none until then */
 };
 
+#define IMAGE_NAME_MAX 1000 /* of a function's name; a longer one is cut */
+
 struct image_place {
 	struct image_module *module; /* NULL: none is known there, as in code made at run time */
-	const char *function;	     /* as written in the source; NULL: not known */
+	const char *function;	     /* code_name_text(); NULL: not known */
+	const char *linkage;	     /* the function's name to the linker; NULL: not known */
 	uint64_t start; /* the function's first address in the process; 0 where it is not known */
 	uint64_t bytes; /* the function's; 0: not known */
 };
@@ -52,6 +55,7 @@ struct image_line {
 struct image_options {
 	const char *root;	   /* before all paths of the trace; NULL: none */
 	struct image_files *files; /* shared with other images, below that root; NULL: its own */
+	int with_parameters;	   /* functions are named f(int), and not f */
 };
 
 /*

@@ -143,7 +143,7 @@ cc "${flags[@]}" -static -no-pie -DTIMES=4 -DENTRY="$entry" "-DFOLDER=\"$folder\
 timeout -k 5 60 "$waymark" record -e trail/step/ -o loaded -- ./loads >record.out 2>record.words
 shown 0 trail --functions --json loaded
 for name in one two; do
-	has out "\"function\":\"$name\",\"module\":\"$folder/$name.so\".*\"calls\":2,"
+	has out "\"function\":\"$name\",\"linkage\":\"$name\",\"module\":\"$folder/$name.so\".*\"calls\":2,"
 done
 shown 0 coverage --module '*.so' loaded
 has out 'FNDA:2,one' 'FNDA:2,two'

@@ -49,6 +49,54 @@ cc -O1 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector same1.c same2.
 run 0 -e trail/step/ -o same.trace -- ./same
 expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -c ' same \[same\]')" 2
 
+# Names are those of c++filt. GCC puts a part of add(int) elsewhere; the jump to it is no call.
+cat >shop.cc <<'END'
+struct shop {
+	static __attribute__((noinline)) void add(volatile int *at, int n);
+	static __attribute__((noinline)) void add(volatile int *at, long n);
+	static __attribute__((noinline)) void add(volatile int *at, char n);
+};
+__attribute__((noinline, cold)) static void rare(volatile int *at) { *at = 1; }
+void shop::add(volatile int *at, int n)
+{
+	if (__builtin_expect(n > 2, 0)) {
+		rare(at);
+		*at += 5;
+	}
+	*at += n;
+}
+void shop::add(volatile int *at, long n) { *at += n; }
+void shop::add(volatile int *at, char n) { *at -= n; }
+
+extern "C" int main()
+{
+	volatile int sum = 0;
+
+	for (int i = 0; i < 5; i++) {
+		shop::add(&sum, i);
+		shop::add(&sum, (long)i);
+		shop::add(&sum, (char)i);
+	}
+	return 0;
+}
+END
+if c++ -O2 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector -fno-exceptions shop.cc start.S -o shop; then
+	run 0 -e trail/step/ -o shop.trace -- ./shop
+	for way in --functions "--branches -n 0"; do
+		# shellcheck disable=SC2086
+		"$waymark" trail $way --json shop.trace >out || fail "trail $way --json"
+		sed -n 's/"function":"/\n&/gp' out | sed -n 's/^"function":"\([^"]*\)","linkage":"\([^"]*\)".*/\1 = \2/p' | sort -u >told
+		sed 's/.* = //' told | c++filt | paste -d '|' - told | sed 's/|.* = / = /' | sort -u >wanted
+		expect "what c++filt calls ${way%% *}" "$(cat told)" "$(cat wanted)"
+	done
+	nm shop | grep -q cold && ! grep -qF 'shop::add(int volatile*, int) [clone .cold] = ' told && fail "the part's name: $(cat told)"
+	expect "calls of each" "$("$waymark" trail --functions shop.trace | awk '/shop::add/ { print $3 }' | tr '\n' ' ')" "5 5 5 "
+	expect "stacks" "$("$waymark" export --format=folded shop.trace | grep -o 'main;shop::add([^;]*) ' | sort -u | wc -l)" 3
+	expect "frames" "$("$waymark" export --format=speedscope shop.trace | grep -o '"shop::add([^"]*)"' | sort -u | wc -l)" 3
+	expect "names without parameters" "$("$waymark" export --no-parameters --format=folded shop.trace | grep -c 'main;shop::add [0-9]')" 3
+	expect "rows without parameters" "$("$waymark" trail --no-parameters --functions shop.trace | grep -c ' shop::add \[shop\]')" 3
+fi
+
 cc -g -static -nostdlib -no-pie -I"$source_dir" "$truth/workers.S" -o workers || exit 1
 # Branches, counted by hand: 700 turns, of which each 64th, ten in all, makes a system call; in three threads, or in one.
 branches_of()
