@@ -208,11 +208,22 @@ static void put_share(struct functions_show *of, uint64_t part)
 	out_short(of->show->out, text, (size_t)bytes);
 }
 
+/* The source's line that a function begins on. */
+static struct image_line line_of(const struct function *function)
+{
+	struct image_line line = { 0 };
+
+	if (function->start && function->module)
+		image_module_line(function->module, function->start, &line);
+	return line;
+}
+
 static void put_row(struct functions_show *of, const struct sum *row)
 {
 	const struct function *function = row->function;
 	struct out *out = of->show->out;
 	char text[FUNCTION_TEXT_BYTES];
+	struct image_line line = line_of(function);
 	const char *name;
 
 	put_share(of, row->instructions);
@@ -228,6 +239,13 @@ static void put_row(struct functions_show *of, const struct sum *row)
 		out_escaped(out, function->module->name, strlen(function->module->name));
 		out_char(out, ']');
 	}
+	if (line.source) {
+		out_char(out, ' ');
+		name = words_last_part(line.source);
+		out_escaped(out, name, strlen(name));
+		out_char(out, ':');
+		out_u64(out, line.line);
+	}
 	out_char(out, '\n');
 }
 
@@ -235,6 +253,7 @@ static void json_row(struct functions_show *of, const struct sum *row)
 {
 	const struct function *function = row->function;
 	struct json json = { .out = of->show->out };
+	struct image_line line = line_of(function);
 	char text[FUNCTION_TEXT_BYTES];
 
 	json_open(&json, NULL, '{');
@@ -243,6 +262,7 @@ static void json_row(struct functions_show *of, const struct sum *row)
 	json_words(&json, "linkage", function->linkage);
 	json_words(&json, "module", function->module ? function->module->path : NULL);
 	words_json_address(&json, "address", function->start);
+	words_json_line(&json, &line);
 	json_number(&json, "calls", row->calls);
 	json_number(&json, "blocks", row->blocks);
 	json_number(&json, "instructions", row->instructions);

@@ -77,7 +77,7 @@ void words_time(struct out *out, uint64_t ns, uint64_t begin_ns, size_t width)
 	put(out, text);
 }
 
-static const char *last_part(const char *path)
+const char *words_last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -92,7 +92,7 @@ static void line_text(struct image *image, uint64_t address, char *text, size_t 
 	image_line(image, address, &line);
 	text[0] = '\0';
 	if (line.source)
-		snprintf(text, bytes, "%s:%u", last_part(line.source), line.line);
+		snprintf(text, bytes, "%s:%u", words_last_part(line.source), line.line);
 }
 
 static void put_function(struct out *out, struct image *image, uint64_t address, int is_verbose,
@@ -372,6 +372,15 @@ void words_json_address(struct json *json, const char *key, uint64_t address)
 	json_string(json, key, text);
 }
 
+void words_json_line(struct json *json, const struct image_line *line)
+{
+	json_words(json, "source", line->source);
+	if (line->source)
+		json_number(json, "line", line->line);
+	else
+		json_null(json, "line");
+}
+
 void words_json_place(struct json *json, const char *key, struct image *image, uint64_t address)
 {
 	const struct image_place *place = image_place(image, address);
@@ -391,11 +400,7 @@ void words_json_place(struct json *json, const char *key, struct image *image, u
 		words_json_address(json, "module_offset", address - place->module->base);
 	else
 		json_null(json, "module_offset");
-	json_words(json, "source", line.source);
-	if (line.source)
-		json_number(json, "line", line.line);
-	else
-		json_null(json, "line");
+	words_json_line(json, &line);
 	json_close(json, '}');
 }
 

@@ -15,6 +15,9 @@ void words_padded(struct out *out, const char *text, size_t width);
 /* A number, right-aligned. */
 void words_number(struct out *out, uint64_t number, size_t width);
 
+/* A path's, behind its last slash. */
+const char *words_last_part(const char *path);
+
 /* Seconds since `begin_ns`, "0.000123456", negative before it; right-aligned. */
 void words_time(struct out *out, uint64_t ns, uint64_t begin_ns, size_t width);
 
@@ -47,8 +50,11 @@ void words_event(struct out *out, struct image *image, const struct trail_betwee
 
 /* ---- JSON: members of an object ---- */
 
-/* KEY: {"address": "0x12", "function": , "offset": , "module": , "source": , "line": }; what is not known is null. */
+/* KEY: {"address": "0x12", "function": , "linkage": , "offset": , "module": , "source": , "line": }; what is not known is null. */
 void words_json_place(struct json *json, const char *key, struct image *image, uint64_t address);
+
+/* "source" and "line". */
+void words_json_line(struct json *json, const struct image_line *line);
 
 /* An address as a string, in hexadecimal: JSON's numbers do not hold all. */
 void words_json_address(struct json *json, const char *key, uint64_t address);

@@ -47,7 +47,9 @@ done
 echo 'int call1(int); int call2(int); int main(void) { return call1(9) + call2(9) > 9; }' >same.c
 cc -O1 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector same1.c same2.c same.c start.S -o same || exit 1
 run 0 -e trail/step/ -o same.trace -- ./same
-expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -c ' same \[same\]')" 2
+expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -o ' same \[same\].*' | sort | tr '\n' ',')" \
+	" same [same] same1.c:2, same [same] same2.c:2,"
+expect "their lines" "$("$waymark" trail --functions --json -n 0 same.trace | grep -oE '"source":"[^"]*/same[12]\.c","line":2,' | sort -u | wc -l)" 2
 
 # Names are those of c++filt. GCC puts a part of add(int) elsewhere; the jump to it is no call.
 cat >shop.cc <<'END'
