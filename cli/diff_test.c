@@ -58,6 +58,28 @@ Test(diff, shows_the_branch_that_went_the_other_way)
 	expect("  1  another way in turn of parts (blocks: A 1, B 2)\n");
 }
 
+/* What the compiler made of turn(int) is turn too. */
+Test(diff, copies_of_a_function_are_as_harmless_as_it)
+{
+	char program[] = "/tmp/waymark-diff-XXXXXX";
+	int fd;
+
+	if (shell("command -v objcopy"))
+		cr_skip_test("no objcopy");
+	fd = mkstemp(program);
+	cr_assert(fd >= 0);
+	close(fd);
+	cr_assert_eq(shell("objcopy --redefine-sym turn=_Z4turni.isra.0 " PROGRAM
+			   " %s && chmod +x %s",
+			   program, program),
+		     0, "%s", printed);
+	cr_assert(WIFEXITED(sample_steps(a, (char *[]){ program, "same", NULL, NULL })));
+	cr_assert(WIFEXITED(sample_steps(b, (char *[]){ program, "other", NULL, NULL })));
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --harmless turn %s %s", a, b), 0, "%s", printed);
+	expect("  1  another way in turn [clone .isra.0] of waymark-diff-");
+	unlink(program);
+}
+
 Test(diff, compares_a_stretch)
 {
 	record(a, "same", NULL);
