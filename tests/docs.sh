@@ -182,6 +182,14 @@ for file in example*/failed; do
 done
 [ "$ran" -ge 18 ] || fail "only $ran examples were found"
 
+# ---- paragraphs ----
+
+# A paragraph that a merge left twice begins twice with the same words.
+for page in "$man"/*.md; do
+	twice=$(grep -vE '^    waymark |^\*\*' "$page" | cut -c1-48 | awk 'length($0) == 48 && seen[$0]++')
+	[ -z "$twice" ] || fail "${page##*/} has a paragraph twice: $twice"
+done
+
 # ---- options ----
 
 for command in record list report dump trail watch doctor bench; do
