@@ -165,7 +165,7 @@ static void put_unsure(struct diff *diff, const struct diff_thread *thread)
 	struct out *out = diff->out;
 
 	if (divergence->is_unsure) {
-		out_literal(out, "  unsure: blocks are missing from A's block ");
+		out_literal(out, "  unsure: blocks were lost or not recorded from A's block ");
 		out_u64(out, divergence->unsure_at[0]);
 		out_literal(out, ", B's block ");
 		out_u64(out, divergence->unsure_at[1]);

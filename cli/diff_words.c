@@ -51,7 +51,10 @@ static void event_words(const struct trail_between *event, char *text, size_t by
 		break;
 	case TRAIL_LOST:
 	case TRAIL_GAP:
-		snprintf(text, bytes, "has blocks missing");
+		snprintf(text, bytes, "%s",
+			 event->event == TRAIL_GAP && number == TRAIL_GAP_ELSEWHERE
+				 ? "runs unrecorded in other modules"
+				 : "has blocks missing");
 		break;
 	default:
 		snprintf(text, bytes, "%s the processor",
