@@ -282,6 +282,30 @@ static int print(const struct coverage_options *options, const struct coverage *
 	return out_flush(&out) ? complain(out.error, "stdout") : status;
 }
 
+/* Which sources these are: --summary and --json mark them. */
+static void complain_optimized(const struct coverage *coverage)
+{
+	const char *first = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < coverage->count; i++) {
+		const struct coverage_source *source = &coverage->sources[i];
+
+		if (!source->source->is_optimized || source->lines.hit == source->lines.total)
+			continue;
+		first = first ? first : source->path;
+		count++;
+	}
+	if (!count)
+		return;
+	complain_words("waymark: compiled with optimization, so lines that ran may count as never "
+		       "run: %s",
+		       first);
+	if (count > 1)
+		fprintf(stderr, " and %zu more (--summary marks them)", count - 1);
+	fputc('\n', stderr);
+}
+
 /* ---- all of it ---- */
 
 static int cover(const struct coverage_options *options, const struct lines *lines)
@@ -302,6 +326,7 @@ static int cover(const struct coverage_options *options, const struct lines *lin
 				  sources);
 	else
 		status = print(options, &coverage);
+	complain_optimized(&coverage);
 	for (size_t i = 0; i < coverage.count; i++)
 		free(coverage.sources[i].path);
 	free(coverage.sources);

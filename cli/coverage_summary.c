@@ -78,6 +78,8 @@ static void put_row(struct out *out, const struct coverage_source *source, const
 	put_part(out, &source->functions);
 	out_literal(out, "  ");
 	out_escaped(out, name, strlen(name));
+	if (source->source && source->source->is_optimized)
+		out_literal(out, " (optimized)");
 	out_char(out, '\n');
 }
 
@@ -124,6 +126,7 @@ void coverage_put_json(struct out *out, const struct coverage *coverage)
 		json_line(&json);
 		json_open(&json, NULL, '{');
 		json_string(&json, "source", coverage->sources[i].path);
+		json_bool(&json, "optimized", coverage->sources[i].source->is_optimized);
 		json_parts(&json, &coverage->sources[i]);
 		json_close(&json, '}');
 	}

@@ -26,6 +26,7 @@ struct reading {
 	const Elf_Data *section;	/* .debug_line */
 	Dwarf_Files *files;		/* of the unit at hand */
 	const char *folder;		/* that its compiler was in; NULL: not told */
+	int is_optimized;		/* the unit's code */
 	uint32_t from;			/* the file of the row before */
 	const char *source;		/* and its path; NULL: not known yet */
 	uint64_t start;			/* where the code of the row before begins */
@@ -110,10 +111,26 @@ static int row_add(const struct line_program_row *row, void *data)
 		.line = row->is_end ? 0 : row->line,
 		.is_statement = row->is_statement && !row->is_end,
 		.is_end = row->is_end,
+		.is_optimized = reading->is_optimized != 0,
 		.order = (uint32_t)rows->count & (CODE_ROWS_MAX - 1),
 	};
 	rows->count++;
 	return 0;
+}
+
+/*
+ * GCC writes its options into the producer, and the last -O holds. LLVM writes none, but its unoptimized code
+ * keeps each variable in the frame, so that the unit has no location lists (DWARF 5).
+ */
+static int is_optimized(Dwarf_Die *unit)
+{
+	Dwarf_Attribute attribute;
+	const char *producer = dwarf_formstring(dwarf_attr(unit, DW_AT_producer, &attribute));
+	const char *level = NULL;
+
+	for (const char *at = producer; at && (at = strstr(at, " -O")); at += 3)
+		level = at + 3;
+	return level ? level[0] != '0' : dwarf_hasattr(unit, DW_AT_loclists_base);
 }
 
 static int unit_add(struct reading *reading, Dwarf_Die *unit)
@@ -127,6 +144,7 @@ static int unit_add(struct reading *reading, Dwarf_Die *unit)
 	    dwarf_getsrcfiles(unit, &reading->files, &count))
 		return 0;
 	reading->folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
+	reading->is_optimized = is_optimized(unit);
 	reading->source = NULL;
 	reading->before = reading->rows->sources;
 	err = line_program_run(reading->section->d_buf, reading->section->d_size, offset, row_add,

@@ -18,8 +18,9 @@ struct code_row {
 		source; /* the path, behind the compiler's folder if it told one; NULL: no line from here on */
 	uint32_t line;
 	uint32_t is_statement : 1; /* the compiler's own mark: a breakpoint for the line would stand here */
-	uint32_t is_end : 1; /* code of a function or a section ends here */
-	uint32_t order : 30; /* of the line program */
+	uint32_t is_end : 1;	   /* code of a function or a section ends here */
+	uint32_t is_optimized : 1; /* by the compiler's options, or by what only optimized code has */
+	uint32_t order : 29;	   /* of the line program */
 };
 
 #define CODE_ROWS_MAX (1u << 27) /* more are forged */

@@ -57,6 +57,14 @@ static unsigned int line_at(uint64_t address)
 	return row ? row->line : 0;
 }
 
+static int is_optimized(const char *function)
+{
+	const struct code_row *row = code_row_at(&rows, address_of(function));
+
+	cr_assert_not_null(row);
+	return row->is_optimized;
+}
+
 /* Every byte of these functions is of the line that addr2line says. */
 static void agree(const char *program)
 {
@@ -97,6 +105,7 @@ Test(rows, are_those_of_addr2line_in_each_version_of_dwarf)
 			shell("cc -O%d -g -gdwarf-%d sample.c -o program", level, version);
 			read_rows("program");
 			agree("program");
+			cr_expect_eq(is_optimized("main"), level > 0);
 		}
 	}
 	shell("cc -O2 -g -gz=zlib sample.c -o program");
@@ -112,6 +121,7 @@ Test(rows, of_clang_and_lld_are_those_of_addr2line)
 		shell("clang -O%d -g -fuse-ld=lld sample.c -o program", level);
 		read_rows("program");
 		agree("program");
+		cr_expect_eq(is_optimized("main"), level > 0);
 	}
 }
 

@@ -63,6 +63,7 @@ struct lines_source {
 	size_t function_count;
 	int64_t built_s; /* when the newest module that has it was last written to; 0: not known */
 	uint8_t has_run;
+	uint8_t is_optimized; /* code of it is, in some module: lines that ran may have none left */
 };
 
 struct lines_module {

@@ -46,6 +46,7 @@ static int row_take(struct lines *lines, struct own_module *module, const struct
 		err = line_intern(lines, slot->source, row->line, &own.line);
 		if (source->built_s < module->built_s)
 			source->built_s = module->built_s;
+		source->is_optimized |= row->is_optimized;
 	}
 	if (err || array_grow(&module->rows, &module->row_room, module->row_count + 1,
 			      sizeof(*module->rows)))

@@ -49,6 +49,7 @@ struct own_line {
 struct own_source {
 	char *path;
 	int64_t built_s;
+	uint8_t is_optimized;
 };
 
 struct lines {

@@ -194,6 +194,7 @@ static void show_sources(struct lines *lines, const struct place *places)
 				.path = places[i].path,
 				.lines = &lines->seen_lines[i],
 				.built_s = lines->sources[places[i].line->source].built_s,
+				.is_optimized = lines->sources[places[i].line->source].is_optimized,
 			};
 		}
 		source->line_count++;

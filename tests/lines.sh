@@ -162,6 +162,21 @@ grep -q 'fib' out && fail "--function has another function's lines"
 said 1 "no source that was asked for ran" trail --lines --function nothing plain
 said 1 "no source that was asked for ran" trail --lines --source 'none.c' plain
 
+# Optimization hides lines: each such source is marked.
+said 0 "" coverage --summary plain
+grep -q optimi out words && fail "at -O0 optimized: $(cat out words)"
+build tuned -O2 -g
+run 0 -e trail/step/ -o tuned_trace -- ./tuned
+said 0 "compiled with optimization, so lines that ran may count as never run: $folder/start.c" \
+	coverage -o tuned.info tuned_trace
+expect "the mistakes of optimized code's tracefile" "$(valid tuned.info)" ""
+said 0 "compiled with optimization" coverage --summary tuned_trace
+grep -q '/shapes.c (optimized)$' out || fail "--summary does not mark optimized code: $(cat out)"
+said 0 "" coverage --json tuned_trace
+expect "sources that --json marks" "$(grep -c '"optimized":true' out)" 2
+said 0 "" coverage --json plain
+expect "sources that --json does not mark" "$(grep -c '"optimized":false' out)" 2
+
 # What never ran has its mark, and what has no code nothing.
 said 0 "" trail --lines plain
 grep -q '##### .*return 1;$' out || fail "a line that never ran has no mark: $(cat out)"
