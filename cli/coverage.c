@@ -50,7 +50,7 @@ static const char usage[] =
 	"  --exclude GLOB      not those; may be given again\n"
 	"  --tid T             only this thread\n"
 	"  --pid P             only this process\n"
-	"  --all               also sources that are not here\n"
+	"  --all               also sources that are not here, and the compiler's own headers\n"
 	"  --module GLOB       only code of these programs and libraries\n"
 	"  --summary           print a table; the lcov file only with -o\n"
 	"  --json              the table as one JSON object\n" TRAIL_BOUNDS_HELP
@@ -219,6 +219,18 @@ static int is_among(const struct globs *globs, const char *path, const char *fou
 	return 0;
 }
 
+/* Headers that come with a compiler: no one tests them by the program. */
+static int is_of_compiler(const char *path)
+{
+	static const char *const folders[] = { "*/lib/gcc/*/include*/*", "*/lib64/gcc/*/include*/*",
+					       "*/lib/clang/*/include/*", "*/include/c++/*" };
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (source_matches(folders[i], path))
+			return 1;
+	return 0;
+}
+
 static int source_add(struct coverage *coverage, const struct coverage_options *options,
 		      const struct lines_source *source)
 {
@@ -231,6 +243,8 @@ static int source_add(struct coverage *coverage, const struct coverage_options *
 			return 0;
 		snprintf(found, sizeof(found), "%s", source->path);
 	}
+	if (!options->all && !options->include.count && is_of_compiler(source->path))
+		return 0;
 	if ((options->include.count && !is_among(&options->include, source->path, found)) ||
 	    is_among(&options->exclude, source->path, found))
 		return 0;

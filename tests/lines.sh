@@ -177,6 +177,19 @@ expect "sources that --json marks" "$(grep -c '"optimized":true' out)" 2
 said 0 "" coverage --json plain
 expect "sources that --json does not mark" "$(grep -c '"optimized":false' out)" 2
 
+# The compiler's own headers count only if someone asks for them.
+printf '%s\n' '#include <x86intrin.h>' 'volatile int seed;' 'int main(void)' '{' '	return __bswapd(seed);' '}' >swap.c
+# shellcheck disable=SC2086 # several words
+cc -O0 -g $bare swap.c start.c -o swap || exit 1
+run 0 -e trail/step/ -o swap_trace -- ./swap
+said 0 "" coverage swap_trace
+expect "headers of the compiler" "$(grep -c '^SF:.*/ia32intrin.h' out)" 0
+expect "sources" "$(grep -c ^SF: out)" 2
+said 0 "" coverage --include '*intrin.h' swap_trace
+expect "headers that were asked for" "$(grep -c '^SF:.*/ia32intrin.h' out)" 1
+said 0 "" coverage --all swap_trace
+expect "headers with --all" "$(grep -c '^SF:.*/ia32intrin.h' out)" 1
+
 # What never ran has its mark, and what has no code nothing.
 said 0 "" trail --lines plain
 grep -q '##### .*return 1;$' out || fail "a line that never ran has no mark: $(cat out)"
