@@ -94,7 +94,7 @@ static int find(struct trail_bound *bound, struct trail_moment *hit, const char 
 	if (err == -ENOENT)
 		return complain_event(view, name);
 	if (err == -ERANGE)
-		return complain(-WM_E_NO_EVENT, "%s; there are %llu of %s", text,
+		return complain(-WM_E_NO_EVENT, "%s; it has %llu of %s", text,
 				(unsigned long long)count, name);
 	if (err)
 		return complain(err, "%s", view->dir);

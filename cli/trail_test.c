@@ -225,7 +225,10 @@ Test(trail_command, refuses_what_is_no_stretch, .fini = end)
 	cr_expect_eq(run("--from marker:db:qeury"), 1);
 	expect("the trace has no such event: db:qeury\n  did you mean db:query?");
 	cr_expect_eq(run("--from marker:db:query#3"), 1);
-	expect("marker:db:query#3; there are 2 of db:query");
+	expect("marker:db:query#3; it has 2 of db:query");
+	cr_expect_eq(run("--from event:trail:signal#99"), 1);
+	expect("event:trail:signal#99; it has 0 of trail:signal");
+	expect_not("did you mean");
 }
 
 Test(trail_command, refuses_bad_numbers_and_options, .fini = end)

@@ -218,7 +218,7 @@ int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth
 		     struct trail_moment *moment, uint64_t *count)
 {
 	struct moments moments = { 0 };
-	int err = 0;
+	int err = 0, is_known = 0;
 
 	for (uint32_t i = 0; i < reader->stream_count && !err; i++) {
 		struct trace_stream *stream = &reader->streams[i];
@@ -226,6 +226,7 @@ int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth
 
 		if (!has_event(reader, stream, name))
 			continue;
+		is_known = 1;
 		err = stream_open(reader, stream);
 		if (!err)
 			err = stream_moments(reader, stream, name, &moments);
@@ -233,7 +234,7 @@ int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth
 			stream_unmap(stream);
 	}
 	*count = moments.count;
-	if (!err && !moments.count)
+	if (!err && !is_known)
 		err = -ENOENT;
 	else if (!err && (!nth || nth > moments.count))
 		err = -ERANGE;

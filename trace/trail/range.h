@@ -63,8 +63,8 @@ struct trail_moment {
 
 /*
  * The nth event of a name, counted from 1 in order of time, in all threads of the trace. The name is
- * SUBSYS:EVENT, a span's also without its :begin. 0, -ENOENT where there is no event of that name, -ERANGE where there are only
- * *count of them; -errno. Streams that are mapped stay so. Not while others read.
+ * SUBSYS:EVENT, a span's also without its :begin. 0; -ENOENT if the trace does not know the name; -ERANGE if there
+ * are only *count of them, or none; -errno. Streams that are mapped stay so. Not while others read.
  */
 int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth,
 		     struct trail_moment *moment, uint64_t *count);

@@ -250,6 +250,9 @@ Test(range, finds_events_by_name_and_number)
 	cr_expect_eq(count, 2);
 	cr_expect_eq(trail_event_find(reader, "db:query", 0, &moment, &count), -ERANGE);
 	cr_expect_eq(trail_event_find(reader, "db:quer", 1, &moment, &count), -ENOENT);
+	/* the trace knows the name, but has no such event */
+	cr_expect_eq(trail_event_find(reader, "trail:exec", 1, &moment, &count), -ERANGE);
+	cr_expect_eq(count, 0);
 	/* those of the trail itself, whose stream stays mapped */
 	cr_assert_eq(trail_event_find(reader, "trail:depart", 4, &moment, &count), 0);
 	cr_expect_eq(moment.ns, wall(1044));
