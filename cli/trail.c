@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/quantity.h"
+#include "cli/source_text.h"
 #include "cli/trail_lost.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ static const char usage[] =
 	"  --depth N     of calls, only those nested no deeper\n"
 	"  --tid T       only this thread\n"
 	"  --pid P       only this process\n" TRAIL_BOUNDS_HELP
+	"  --module GLOB only code of these programs and libraries (not with --calls)\n"
 	"  --root DIR    find the program's files below DIR, as they were on another machine\n"
 	"  --no-parameters name functions without parameters: f, and not f(int)\n"
 	"  -v, --verbose addresses too; with --blocks, their code\n"
@@ -52,6 +54,7 @@ enum option_id {
 	OPT_JSON,
 	OPT_INTEL,
 	OPT_DEPTH,
+	OPT_MODULE,
 	OPT_SOURCE,
 	OPT_FUNCTION,
 	OPT_SOURCE_DIR,
@@ -79,6 +82,7 @@ static const struct option table[] = {
 	{ "instructions", no_argument, NULL, OPT_WAY + WAY_INSTRUCTIONS },
 	{ "blocks", no_argument, NULL, OPT_WAY + WAY_BLOCKS },
 	{ "lines", no_argument, NULL, OPT_WAY + WAY_LINES },
+	{ "module", required_argument, NULL, OPT_MODULE },
 	{ "source", required_argument, NULL, OPT_SOURCE },
 	{ "function", required_argument, NULL, OPT_FUNCTION },
 	{ "source-dir", required_argument, NULL, OPT_SOURCE_DIR },
@@ -130,6 +134,9 @@ static int take_option(void *data, int id, const char *text)
 	case 'v':
 		options->is_verbose = 1;
 		break;
+	case OPT_MODULE:
+		options->module = text;
+		break;
 	case OPT_SOURCE:
 		options->source = text;
 		break;
@@ -163,6 +170,9 @@ static int read_options(struct trail_options *options, int argc, char **argv)
 
 	*options = (struct trail_options){ .last = LAST_DEFAULT, .image.with_parameters = 1 };
 	status = command_line_read(&line, argc, argv, options);
+	if (status < 0 && options->module && options->way == WAY_CALLS)
+		return complain_usage("trail", "--calls shows the code of all modules, so --module "
+					       "goes with the other ways to show a trail");
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
@@ -170,6 +180,53 @@ int trail_is_wanted(const struct trail_show *show, const struct trail_path *path
 {
 	return (!show->options.tid || path->stream->tid == show->options.tid) &&
 	       (!show->options.pid || path->stream->pid == show->options.pid);
+}
+
+static int module_matches(const struct trail_show *show, const struct image_module *module)
+{
+	return source_matches(show->options.module, module->path);
+}
+
+int trail_shows_module(struct trail_show *show, const struct image_module *module)
+{
+	if (!show->options.module)
+		return 1;
+	if (module && module != show->asked) {
+		show->asked = module;
+		show->is_asked_wanted = module_matches(show, module);
+	}
+	return module && show->is_asked_wanted;
+}
+
+int trail_is_in_module(struct trail_show *show, struct image *image, uint64_t address)
+{
+	return !show->options.module || trail_shows_module(show, image_module_at(image, address));
+}
+
+/* Whether --module matches a module of a process whose threads are wanted. */
+static int has_module(struct trail_show *show)
+{
+	const struct image_module *module;
+
+	for (size_t i = 0; i < show->view.trails.path_count; i++) {
+		const struct trail_path *path = &show->view.trails.paths[i];
+		struct image *image = trail_is_wanted(show, path)
+					      ? trail_view_image(&show->view, path)
+					      : NULL;
+
+		for (size_t j = 0; image && (module = image_module(image, j)); j++)
+			if (module_matches(show, module))
+				return 1;
+	}
+	return 0;
+}
+
+static int complain_module(const struct trail_show *show)
+{
+	complain_words("waymark: no module of the trace matches --module %s: %s",
+		       show->options.module, show->options.dir);
+	fputc('\n', stderr);
+	return CLI_FAILED;
 }
 
 void trail_range_wanted(const struct trail_show *show, const struct trail_path *path,
@@ -217,6 +274,8 @@ static int prepare(struct trail_show *show)
 		wanted += (size_t)trail_is_wanted(show, &trails->paths[i]);
 	if (!wanted)
 		return complain_threads(show);
+	if (show->options.module && !has_module(show))
+		return complain_module(show);
 	err = instruction_format_open(&show->format,
 				      show->options.is_intel ? INSTRUCTION_INTEL : INSTRUCTION_ATT);
 	return err ? complain(err, "%s", show->options.dir) : CLI_FINE;

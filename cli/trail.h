@@ -18,6 +18,7 @@ struct trail_options {
 	uint32_t depth;	   /* calls nested no deeper than this; 0: all */
 	int json;
 	int is_verbose, is_intel;
+	const char *module;			    /* glob; NULL: all */
 	const char *source, *function, *source_dir; /* of --lines; NULL: not given */
 	struct trail_bounds bounds;
 	struct image_options image;
@@ -28,10 +29,16 @@ struct trail_show {
 	struct trail_view view;
 	struct out *out;
 	struct instruction_format *format;
+	const struct image_module *asked; /* of --module, the last that was asked for */
+	int is_asked_wanted;
 };
 
 /* Whether a thread's trail is to be shown. */
 int trail_is_wanted(const struct trail_show *show, const struct trail_path *path);
+
+/* Whether code of a module (NULL: of none), or at an address, is to be shown: --module matches it. */
+int trail_shows_module(struct trail_show *show, const struct image_module *module);
+int trail_is_in_module(struct trail_show *show, struct image *image, uint64_t address);
 
 /* The stretch of a thread's trail that is to be shown: from --from to --to. */
 void trail_range_wanted(const struct trail_show *show, const struct trail_path *path,

@@ -38,7 +38,7 @@ struct hot {
 struct tallies {
 	struct tally *all; /* by the table's number; without a table: none of it ran */
 	size_t count, room;
-	uint64_t blocks; /* that ran */
+	uint64_t blocks; /* that ran, of those that are shown */
 };
 
 static struct tally *tally_of(struct tallies *tallies, const struct trail_path *path,
@@ -122,7 +122,6 @@ static int count_path(struct trail_show *show, const struct trail_path *path,
 		}
 		pulse_beat("counting", item.index, path->blocks);
 		tally->counts[item.id]++;
-		tallies->blocks++;
 		if (before >= 0)
 			err = edge_add(tally, (uint32_t)before, item.id);
 		before = item.id;
@@ -192,8 +191,16 @@ static uint32_t ids_of(const struct tally *tally)
 	return tally->table ? tally->table->count : 0;
 }
 
+static int is_wanted(struct trail_show *show, const struct tally *tally, uint32_t id)
+{
+	struct image *image = trail_view_image(&show->view, tally->path);
+
+	image = image ? image_in(image, tally->table) : NULL;
+	return image && trail_is_in_module(show, image, tally->table->blocks[id].start);
+}
+
 /* All that ran, those that ran most first. */
-static struct hot *hot_list(struct tallies *tallies, size_t *count)
+static struct hot *hot_list(struct trail_show *show, struct tallies *tallies, size_t *count)
 {
 	struct hot *list;
 	size_t all = 0;
@@ -206,10 +213,12 @@ static struct hot *hot_list(struct tallies *tallies, size_t *count)
 	for (size_t i = 0; list && i < tallies->count; i++) {
 		edges_sort(&tallies->all[i]);
 		for (uint32_t id = 0; id < ids_of(&tallies->all[i]); id++)
-			if (tallies->all[i].counts[id])
+			if (tallies->all[i].counts[id] && is_wanted(show, &tallies->all[i], id))
 				list[(*count)++] = (struct hot){ &tallies->all[i], id,
 								 tallies->all[i].counts[id] };
 	}
+	for (size_t i = 0; list && i < *count; i++)
+		tallies->blocks += list[i].count;
 	if (list)
 		qsort(list, *count, sizeof(*list), by_count);
 	return list;
@@ -332,7 +341,7 @@ static void put_json(struct trail_show *show, struct image *image, const struct 
 static int put_all(struct trail_show *show, struct tallies *tallies)
 {
 	size_t count, shown;
-	struct hot *list = hot_list(tallies, &count);
+	struct hot *list = hot_list(show, tallies, &count);
 
 	if (!list)
 		return -ENOMEM;

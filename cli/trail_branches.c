@@ -64,12 +64,22 @@ static const struct trail_item *peek(struct trail_cursor cursor, struct trail_it
 	return trail_next(&cursor, item) ? item : NULL;
 }
 
+/* Whether a branch begins or ends in a module that is wanted. */
+static int is_wanted(struct trail_show *show, struct image *image, const struct trail_item *item,
+		     const struct branch *branch)
+{
+	image = trail_item_image(image, item);
+	return trail_is_in_module(show, image, branch->from) ||
+	       (branch->is_known && trail_is_in_module(show, image, branch->to));
+}
+
 /* Leave the last so many branches of a range. */
-static void keep_last(struct trail_range *range, uint64_t last)
+static void keep_last(struct trail_show *show, struct image *image, struct trail_range *range)
 {
 	struct trail_cursor cursor = range->cursor;
 	struct trail_item item, behind;
 	const struct trail_item *next;
+	uint64_t last = show->options.last;
 	struct branch branch;
 
 	if (range->end - range->first <= last)
@@ -79,7 +89,8 @@ static void keep_last(struct trail_range *range, uint64_t last)
 	next = peek(cursor, &behind);
 	while ((cursor.part > range->cursor.part || cursor.id > range->cursor.id) &&
 	       trail_previous(&cursor, &item)) {
-		if (branch_of(&branch, &item, next) && !last--) {
+		if (branch_of(&branch, &item, next) && is_wanted(show, image, &item, &branch) &&
+		    !last--) {
 			(void)trail_next(&cursor, &item); /* that one is not wanted */
 			break;
 		}
@@ -155,12 +166,13 @@ static void put_path(struct trail_show *show, const struct trail_path *path, str
 
 	trail_range_wanted(show, path, &range);
 	if (show->options.last != UINT64_MAX)
-		keep_last(&range, show->options.last);
+		keep_last(show, image, &range);
 	while (!show->out->error && trail_range_next(&range, &item)) {
 		image = trail_item_image(image, &item);
 		if (item.between)
 			trail_put_event(show, path, image, &item);
-		else if (branch_of(&branch, &item, peek(range.cursor, &next))) {
+		else if (branch_of(&branch, &item, peek(range.cursor, &next)) &&
+			 is_wanted(show, image, &item, &branch)) {
 			if (show->options.json)
 				put_json(show, path, image, &item, &branch);
 			else

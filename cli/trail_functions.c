@@ -175,7 +175,8 @@ static int rows_gather(struct functions_show *of)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < processes; i++)
 		for (size_t j = 0; j < of->processes[i].count; j++)
-			if (of->processes[i].all[j].blocks || of->processes[i].all[j].total)
+			if ((of->processes[i].all[j].blocks || of->processes[i].all[j].total) &&
+			    trail_shows_module(of->show, of->processes[i].all[j].function->module))
 				of->rows[of->count++] = of->processes[i].all[j];
 	qsort(of->rows, of->count, sizeof(*of->rows), by_name);
 	for (size_t i = 0; i < of->count; i++) {

@@ -14,8 +14,15 @@ struct listing {
 	uint64_t over; /* instructions that are left out before the first */
 };
 
+static int is_wanted(const struct listing *listing, const struct trail_item *item)
+{
+	return item->block &&
+	       trail_is_in_module(listing->show, trail_item_image(listing->image, item),
+				  item->block->start);
+}
+
 /* Leave the last so many instructions of a range: returns how many of its first block are not among them. */
-static uint64_t keep_last(struct trail_range *range, uint64_t last)
+static uint64_t keep_last(struct listing *listing, struct trail_range *range, uint64_t last)
 {
 	struct trail_cursor cursor = range->cursor, from = cursor;
 	struct trail_item item;
@@ -25,7 +32,7 @@ static uint64_t keep_last(struct trail_range *range, uint64_t last)
 	cursor.id = range->end_id;
 	while (count < last && (cursor.part > from.part || cursor.id > from.id) &&
 	       trail_previous(&cursor, &item))
-		count += item.ran;
+		count += is_wanted(listing, &item) ? item.ran : 0;
 	range->cursor = cursor;
 	return count > last ? count - last : 0;
 }
@@ -86,15 +93,16 @@ static void put_path(struct trail_show *show, const struct trail_path *path, str
 
 	trail_range_wanted(show, path, &range);
 	if (show->options.last != UINT64_MAX)
-		listing.over = keep_last(&range, show->options.last);
+		listing.over = keep_last(&listing, &range, show->options.last);
 	while (!show->out->error && trail_range_next(&range, &item)) {
 		listing.image = trail_item_image(image, &item);
-		if (item.block)
-			put_block(&listing, &item);
-		else
+		if (!item.block) {
 			trail_put_event(show, path, listing.image, &item);
-		if (item.block)
-			listing.over = 0;
+			continue;
+		}
+		if (is_wanted(&listing, &item))
+			put_block(&listing, &item);
+		listing.over = 0;
 	}
 }
 

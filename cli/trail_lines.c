@@ -233,7 +233,8 @@ static int show_sources(struct lines_show *to)
 
 int trail_lines(struct trail_show *show)
 {
-	struct lines_options wanted = { .function = show->options.function };
+	struct lines_options wanted = { .function = show->options.function,
+					.module = show->options.module };
 	struct lines_show to = { .show = show };
 	struct lines *lines;
 	int err = lines_open(&lines, &wanted);

@@ -123,6 +123,37 @@ for name in ran all; do
 done
 cmp ran.text all.text || fail "only=: $(cat ran.text), all: $(cat all.text)"
 [ -s all.text ] || fail "no functions"
+# --module chooses them when the trail is read: the last N are those of the module.
+shows()
+{
+	timeout 60 "$waymark" trail --json "$@" all 2>words
+}
+for way in instructions branches; do
+	shows --$way -n 0 | grep '^{"type":"[ib]' | grep '"module":"[^"]*/both"' >full
+	shows --$way -n 0 --module both | grep '^{"type":"[ib]' >chosen
+	cmp full chosen || fail "--$way --module"
+	for tid in $(sed 's/.*"tid":\([0-9]*\).*/\1/' full | uniq); do
+		grep "\"tid\":$tid," full | tail -n 9
+	done >last
+	expect "threads, 9 of each" "$(wc -l <last)" 18
+	shows --$way -n 9 --module both | grep '^{"type":"[ib]' >chosen
+	cmp last chosen || fail "--$way --module -n 9"
+done
+blocks=$(shows --instructions -n 0 --module both | grep '^{"type":"i' |
+	sed 's/.*"tid":\([0-9]*\).*"block":\([0-9]*\).*/\1 \2/' | uniq | wc -l)
+timeout 60 "$waymark" trail --blocks --module both -n 1 all >shown 2>words
+grep -q "^$blocks blocks ran, " shown || fail "--blocks --module: not $blocks: $(head -1 shown)"
+shows --functions -n 0 --module both >shown
+grep -q '"function":"work"' shown || fail "--functions --module lacks work: $(cat shown)"
+grep -v '"module":"[^"]*/both"' shown && fail "--functions --module has other modules"
+timeout 60 "$waymark" trail --lines --module 'libc.so*' all >shown 2>words
+grep -q 'leaf' shown && fail "--lines --module has another module's lines"
+shows --module 'libnone*' >shown
+expect "status where no module matches" $? 1
+says "no module of the trace matches --module libnone*"
+shows --calls --module both >shown
+expect "status of --calls --module" $? 2
+
 # What was left out on request is not missing where two runs part.
 rm -rf some
 run 7 -e trail/soft,only=both/ -o some -- ./both 3
