@@ -206,13 +206,21 @@ static void leave_agent_out(struct trail_show *show, const struct trail_path *pa
 		show->options.bounds.to = (struct trail_bound){ TRAIL_BOUND_BLOCK, entered };
 }
 
+/* A marker has no backtrace: its thread is inside the agent then. */
 static int show_way(struct trail_show *show, int is_marker)
 {
 	int err = instruction_format_open(&show->format, INSTRUCTION_ATT);
 
-	for (size_t i = 0; is_marker && i < show->view.trails.path_count && !err; i++)
-		if (trail_is_wanted(show, &show->view.trails.paths[i]))
-			leave_agent_out(show, &show->view.trails.paths[i]);
+	for (size_t i = 0; i < show->view.trails.path_count && !err; i++) {
+		const struct trail_path *path = &show->view.trails.paths[i];
+
+		if (!trail_is_wanted(show, path))
+			continue;
+		if (is_marker)
+			leave_agent_out(show, path);
+		else
+			err = trail_backtrace(show, path);
+	}
 	if (!err)
 		err = trail_branches(show);
 	instruction_format_close(show->format);

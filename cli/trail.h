@@ -52,4 +52,7 @@ int trail_calls(struct trail_show *show);
 int trail_functions(struct trail_show *show);
 int trail_lines(struct trail_show *show);
 
+/* The calls that a thread was in at the end of its trail, the innermost first, up to main(). */
+int trail_backtrace(struct trail_show *show, const struct trail_path *path);
+
 #endif

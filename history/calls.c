@@ -89,14 +89,18 @@ static int take_event(struct calls *calls)
 		calls->state = CALLS_BEGIN;
 		return 0;
 	case TRAIL_END:
-		return 0;
+		/* a fault at a function's first instruction: no block of that function ran */
+		if (between->values[0] != TRAIL_KILLED)
+			return 0;
+		break;
 	default:
-		/* what did not run to its end has led nowhere, and `at` is in it */
-		if (between->left)
-			calls->next = between->at;
-		if (between->at)
-			err = take_place(calls, between);
+		break;
 	}
+	/* what did not run to its end has led nowhere, and `at` is in it */
+	if (between->left)
+		calls->next = between->at;
+	if (between->has_at)
+		err = take_place(calls, between);
 	if (between->event == TRAIL_SIGNAL && between->values[1]) {
 		calls->state = CALLS_HANDLER;
 		calls->signal = (uint32_t)between->values[0];

@@ -253,6 +253,14 @@ Test(calls, of_the_kernel_come_back_to_where_they_interrupted)
 	history("?main( f( !ffffffff81000000( ) g( ) ) .");
 }
 
+/* A fault at a function's first instruction: the function was called, though none of its blocks ran. */
+Test(calls, killed_at_first_instruction_is_in_callee)
+{
+	main_calls_f();
+	made_event(TRAIL_END, F, 0, TRAIL_KILLED, 11);
+	history("?main( f( . .");
+}
+
 Test(calls, of_handlers_nest_and_may_go_on_elsewhere)
 {
 	main_calls_f();

@@ -169,7 +169,7 @@ while read -r line; do
 	*postgresql:query*) "$waymark" dump pg.trace | grep -c 'postgresql:query__done' >out || fail "README.md: $line: $(cat words)" ;;
 	*func:malloc*) "$waymark" dump malloc.trace | grep -c 'libc:malloc:end' >out || fail "README.md: $line: $(cat words)" ;;
 	*now.trail*) "$waymark" trail -n 3 now.trail | grep -q 'by soft' || fail "README.md: $line: $(cat words)" ;;
-	*"--on crash"*) grep -q 'killed by SIGSEGV at length (crash.c:[0-9]*): cmpb' words || fail "README.md: $line: $(cat out words)" ;;
+	*"--on crash"*) grep -q '^  #0   length (crash.c:' words && grep -q 'killed by SIGSEGV at length (crash.c:[0-9]*): cmpb' words || fail "README.md: $line: $(cat out words)" ;;
 	*" watch "*) grep -q '^ *1  *[0-9]*  write_name (corrupt.c:40)' out || fail "README.md: $line: $(cat out words)" ;;
 	*"trail --calls"*) grep -q 'widest \[crash\] from .*crash.c:' out || fail "README.md: $line: $(cat out)" ;;
 	*"trail --lines"*) grep -q 'text\[count\]' out || fail "README.md: $line: $(cat out)" ;;

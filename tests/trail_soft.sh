@@ -138,7 +138,37 @@ for shell in "" "sh -c"; do
 	tid=$(sed -n 's/^thread //p' out)
 	grep -q "\"fired\":true,\"pid\":[0-9]*,\"tid\":$tid,\"signal\":11" out || fail "$shell: thread $tid is not named: $(grep -o '"on":.*' out)"
 	grep -q "killed by SIGSEGV at crashes+" words || fail "$shell: its way is not shown: $(tail -3 words)"
+	grep -A1 '^  #0   crashes (crashes.c:6)$' words | grep -q '^  #1   runs (crashes.c:12)$' ||
+		fail "$shell: no backtrace: $(grep '^  #' words)"
 done
+
+# The backtrace after abort() leads out of libc to the program's functions, and through a handler to what that interrupted.
+cat >aborts.c <<'C'
+#include <assert.h>
+#include <signal.h>
+#include <stddef.h>
+static void handles(int signal) { assert(signal == 0); }
+__attribute__((noinline)) static int checks(const char *text) { assert(text); return text[0]; }
+__attribute__((noinline)) static int deep(int n) { return n ? deep(n - 1) + 1 : checks(NULL); }
+int main(int argc, char **argv)
+{
+	(void)argv;
+	if (argc > 1) {
+		signal(SIGUSR1, handles);
+		return raise(SIGUSR1);
+	}
+	return deep(100) + 1;
+}
+C
+cc -O1 -g -fno-optimize-sibling-calls aborts.c -o aborts || exit 1
+run 134 -e trail/soft,last=1M/ --on crash -o aborted -- ./aborts
+grep '^  #' words | sed 's/^  #[0-9]* *//' | tail -4 >frames
+printf '%s\n' 'checks (aborts.c:5)' 'deep (aborts.c:6)' 'deep (aborts.c:6)  x 100' 'main (aborts.c:14)' | cmp -s - frames ||
+	fail "aborts: its backtrace: $(grep '^  #' words)"
+run 134 -e trail/soft,last=1M/ --on crash -o aborted_handling -- ./aborts handling
+grep -A1 '#[0-9]* *handles (aborts.c:4)$' words | grep -q '^  the handler of SIGUSR1, which interrupted$' ||
+	fail "aborts in a handler: its backtrace: $(grep '^  [#t]' words)"
+grep '^  #' words | tail -1 | grep -q 'main (aborts.c:12)$' || fail "aborts in a handler: its backtrace: $(grep '^  [#t]' words)"
 
 # A call through a null pointer has a place as any other has.
 cat >leaps.c <<'C'
@@ -160,6 +190,7 @@ cc -O1 -g leaps.c -o leaps || exit 1
 for at in 0x0 0x1 0x10; do
 	rm -rf leapt
 	run 139 -e trail/soft,last=64K/ --on crash -o leapt -- ./leaps $at
+	grep -A1 "^  #0   $at\$" words | grep -q '^  #1   main (leaps.c:' || fail "at $at: its backtrace: $(grep '^  #' words)"
 	tail -1 words | grep -q "killed by SIGSEGV at $at, which was jumped to at main+.*: call" || fail "at $at: $(tail -1 words)"
 	timeout 60 "$waymark" trail --json -n 1 leapt 2>&1 | tail -1 | grep -q "\"at\":{\"address\":\"$at\"" || fail "at $at: not in --json"
 	rm -rf leapt

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* The backtrace at the end of a thread's trail: the calls that have not returned, as the trail nests them. */
+#include "cli/trail.h"
+#include "cli/trail_words.h"
+#include "history/calls.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FRAMES_MAX 32
+#define NUMBER_WIDTH 3
+
+struct backtrace {
+	struct out *out;
+	struct image *image;
+	const struct trail_path *path;
+	struct calls calls;
+	uint32_t number; /* of the next frame */
+};
+
+static void put_text(struct out *out, const char *text)
+{
+	out_escaped(out, text, strlen(text));
+}
+
+/* Where the thread was last: where it was killed, else the last instruction of its last block. 0: unknown. */
+static uint64_t last_place(const struct trail_path *path)
+{
+	struct trail_cursor cursor = { .path = path };
+	struct trail_item item;
+
+	trail_seek_end(&cursor);
+	while (trail_previous(&cursor, &item)) {
+		if (item.block)
+			return item.block->start + item.block->last;
+		if (item.between->has_at)
+			return item.between->at;
+	}
+	return 0;
+}
+
+/* Where a frame is: the innermost at `last`, the others at the call that they made. 0: unknown. */
+static uint64_t place_of(const struct backtrace *of, uint32_t depth, uint64_t last)
+{
+	const struct call_frame *called = &of->calls.frames[depth + 1];
+
+	if (depth + 1 == of->calls.depth)
+		return last;
+	if (called->how == CALL_CALLED || called->how == CALL_SIGNALLED)
+		return called->from;
+	/* a tail call took the frame's place: its call ends right before where it returns to */
+	return called->back ? called->back - 1 : 0;
+}
+
+static void put_function(struct backtrace *of, const struct call_frame *frame)
+{
+	const struct function *function = frame->function;
+	char text[FUNCTION_TEXT_BYTES];
+
+	/* a call to no code, through a null pointer too */
+	if (!function->name && !function->module && frame->how != CALL_FOUND)
+		snprintf(text, sizeof(text), "0x%" PRIx64, frame->address);
+	else
+		function_text(function, text, sizeof(text));
+	put_text(of->out, text);
+}
+
+static void put_line(struct backtrace *of, const struct call_frame *frame, uint64_t at)
+{
+	const struct trail_item item = { .table = frame->table };
+	const struct function *function = frame->function;
+	struct image_line line = { 0 };
+	const char *slash;
+
+	if (at)
+		image_line(trail_item_image(of->image, &item), at, &line);
+	if (line.source) {
+		slash = strrchr(line.source, '/');
+		out_literal(of->out, " (");
+		put_text(of->out, slash ? slash + 1 : line.source);
+		out_char(of->out, ':');
+		out_u64(of->out, line.line);
+		out_char(of->out, ')');
+	} else if (function->name && function->module) {
+		out_literal(of->out, " [");
+		put_text(of->out, function->module->name);
+		out_char(of->out, ']');
+	}
+}
+
+/* `count` calls from one place, the innermost of them at `depth`. */
+static void put_frame(struct backtrace *of, uint32_t depth, uint64_t at, uint32_t count)
+{
+	const struct call_frame *frame = &of->calls.frames[depth];
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu32, of->number);
+	of->number += count;
+	out_literal(of->out, "  #");
+	words_padded(of->out, text, NUMBER_WIDTH);
+	out_char(of->out, ' ');
+	put_function(of, frame);
+	put_line(of, frame, at);
+	if (count > 1) {
+		out_literal(of->out, "  x ");
+		out_u64(of->out, count);
+	}
+	if (calls_is_unsure(&of->calls, depth))
+		out_literal(of->out, "  (a guess: blocks were lost since)");
+	out_char(of->out, '\n');
+	if (frame->how != CALL_SIGNALLED)
+		return;
+	out_literal(of->out, "  the handler of ");
+	put_text(of->out, words_signal(frame->signal, text));
+	out_literal(of->out, ", which interrupted\n");
+}
+
+static int is_main(const struct function *function)
+{
+	return function->name && !strcmp(function->name, "main");
+}
+
+static int is_same(const struct call_frame *frame, const struct call_frame *outer)
+{
+	return frame->function == outer->function && frame->how == CALL_CALLED &&
+	       outer->how == CALL_CALLED;
+}
+
+static void put_frames(struct backtrace *of)
+{
+	uint64_t last = last_place(of->path), at;
+	uint32_t i = of->calls.depth, shown = 0, count;
+
+	while (i--) {
+		const struct call_frame *frame = &of->calls.frames[i];
+
+		if (frame->function->flags & FUNCTION_IS_STUB)
+			continue;
+		if (shown++ == FRAMES_MAX) {
+			out_literal(of->out, "  and more: waymark trail --calls shows them\n");
+			return;
+		}
+		at = place_of(of, i, last);
+		for (count = 1; i && is_same(frame, frame - count) && place_of(of, i - 1, 0) == at;
+		     i--)
+			count++;
+		put_frame(of, i + count - 1, at, count);
+		if (is_main(frame->function))
+			return;
+	}
+	if (of->path->parts[0].between.event == TRAIL_LOST && !of->path->parts[0].count)
+		out_literal(of->out, "  what called it ran before the blocks that were kept\n");
+}
+
+int trail_backtrace(struct trail_show *show, const struct trail_path *path)
+{
+	struct backtrace of = { .out = show->out,
+				.image = trail_view_image(&show->view, path),
+				.path = path };
+	struct functions functions;
+	struct trail_range range;
+	int err;
+
+	if (!of.image)
+		return -ENOMEM;
+	/* an empty stretch at the end: all before it is walked, and its frames are there */
+	trail_range_wanted(show, path, &range);
+	range.cursor.part = range.end_part;
+	range.cursor.id = range.end_id;
+	err = functions_open(&functions, of.image);
+	if (!err) {
+		calls_init(&of.calls, path, &functions, 0);
+		err = calls_range(&of.calls, &range);
+		if (!err)
+			put_frames(&of);
+		calls_release(&of.calls);
+	}
+	functions_close(&functions);
+	return err;
+}
