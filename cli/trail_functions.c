@@ -274,6 +274,18 @@ static void json_row(struct functions_show *of, const struct sum *row)
 	out_char(of->show->out, '\n');
 }
 
+static void put_more(struct functions_show *of)
+{
+	struct out *out = of->show->out;
+	uint64_t last = of->show->options.last;
+
+	if (of->show->options.json || of->count <= last)
+		return;
+	out_literal(out, "-- ");
+	out_u64(out, of->count - last);
+	out_literal(out, " more ran less: -n 0 shows all\n");
+}
+
 int trail_functions(struct trail_show *show)
 {
 	struct functions_show of = { .show = show };
@@ -292,6 +304,8 @@ int trail_functions(struct trail_show *show)
 			json_row(&of, &of.rows[i]);
 		else
 			put_row(&of, &of.rows[i]);
+	if (!err)
+		put_more(&of);
 	for (uint32_t i = 0; of.processes && i < processes; i++) {
 		functions_close(&of.processes[i].functions);
 		free(of.processes[i].all);
