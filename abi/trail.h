@@ -102,9 +102,10 @@ enum trail_gap {
 };
 
 enum trail_ending {
-	TRAIL_EXITED = 0,   /* number: the thread's or the process's exit status */
-	TRAIL_KILLED = 1,   /* number: the signal */
-	TRAIL_DETACHED = 2, /* the recording was over; the thread goes on */
+	TRAIL_EXITED = 0,     /* number: the thread's or the process's exit status */
+	TRAIL_KILLED = 1,     /* number: the signal */
+	TRAIL_DETACHED = 2,   /* the recording was over; the thread goes on */
+	TRAIL_ENDED_WITH = 3, /* number: the signal; it killed another thread, and so the process */
 };
 
 /* A block. With TRAIL_HAS_CODE its `bytes` of code follow; else they could not be read. A path: its ids follow. */

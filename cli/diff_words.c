@@ -44,6 +44,9 @@ static void event_words(const struct trail_between *event, char *text, size_t by
 		if (number == TRAIL_KILLED)
 			snprintf(text, bytes, "is killed by %s",
 				 words_signal(event->values[1], name));
+		else if (number == TRAIL_ENDED_WITH)
+			snprintf(text, bytes, "ends with the process, by %s",
+				 words_signal(event->values[1], name));
 		else if (number == TRAIL_EXITED)
 			snprintf(text, bytes, "exits with %" PRId64, second);
 		else

@@ -292,6 +292,9 @@ static void put_end(struct out *out, const struct trail_between *between)
 		out_literal(out, "killed by ");
 		put(out, words_signal(between->values[1], name));
 		break;
+	case TRAIL_ENDED_WITH:
+		out_literal(out, "ended with the process");
+		break;
 	case TRAIL_DETACHED:
 		out_literal(out, "recording ended, the thread goes on");
 		break;
@@ -428,7 +431,10 @@ static void json_signed(struct json *json, const char *key, uint64_t value)
 static void json_end(struct json *json, const struct trail_between *between)
 {
 	static const char *const reasons[] = {
-		[TRAIL_EXITED] = "exited", [TRAIL_KILLED] = "killed", [TRAIL_DETACHED] = "detached"
+		[TRAIL_EXITED] = "exited",
+		[TRAIL_KILLED] = "killed",
+		[TRAIL_DETACHED] = "detached",
+		[TRAIL_ENDED_WITH] = "with_process",
 	};
 	uint64_t reason = between->values[0];
 	char name[32];
@@ -436,7 +442,7 @@ static void json_end(struct json *json, const struct trail_between *between)
 	json_words(json, "reason",
 		   reason < sizeof(reasons) / sizeof(reasons[0]) ? reasons[reason] : NULL);
 	json_signed(json, "number", between->values[1]);
-	if (reason == TRAIL_KILLED)
+	if (reason == TRAIL_KILLED || reason == TRAIL_ENDED_WITH)
 		json_string(json, "signal", words_signal(between->values[1], name));
 }
 

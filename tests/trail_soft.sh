@@ -141,6 +141,17 @@ for shell in "" "sh -c"; do
 	grep -A1 '^  #0   crashes (crashes.c:6)$' words | grep -q '^  #1   runs (crashes.c:12)$' ||
 		fail "$shell: no backtrace: $(grep '^  #' words)"
 done
+# The other threads ended with the process. Single steps are slow: a static program has fewer.
+cc -O1 -g -pthread -static crashes.c -o crashes_static || exit 1
+for how in "soft ./crashes" "step ./crashes_static"; do
+	rm -rf crashed
+	run 139 -e "trail/${how% *}/" -o crashed -- "${how#* }"
+	timeout 60 "$waymark" trail -n 1 crashed >shown 2>&1
+	threads=$(grep -c ", by ${how% *}: " shown)
+	[ "$threads" -ge 2 ] && [ "$(grep -c 'killed by SIGSEGV' shown)" = 1 ] &&
+		[ "$(grep -c 'ended with the process' shown)" = $((threads - 1)) ] || fail "$how: threads' ends: $(cat shown)"
+	grep -q "killed by SIGSEGV at crashes+" shown || fail "$how: the culprit is not named: $(cat shown)"
+done
 
 # The backtrace after abort() leads out of libc to the program's functions, and through a handler to what that interrupted.
 cat >aborts.c <<'C'

@@ -121,7 +121,11 @@ enum wm_trail_event {
 			    * 3 in modules that were not chosen */
 	WM_TRAIL_FORK = 6, /* values: the id of a process or a thread */
 	WM_TRAIL_EXEC = 7, /* another program in its place; the trail goes on with it */
-	WM_TRAIL_END = 8,  /* values: 0 exited, 1 killed, 2 let go; and the status or the signal */
+	/*
+	 * values: 0 exited, 1 killed, 2 let go, 3 ended with the process, as the signal killed another
+	 * thread; and the status or the signal
+	 */
+	WM_TRAIL_END = 8,
 };
 
 /*

@@ -149,3 +149,12 @@ void step_over(struct step *step)
 	modules_release(&step->modules);
 	free(step);
 }
+
+void step_result(const struct step *step, struct step_result *result)
+{
+	*result = step->result;
+	for (const struct step *child = step->children; child; child = child->next) {
+		result->instructions += child->result.instructions;
+		result->blocks += child->result.blocks;
+	}
+}

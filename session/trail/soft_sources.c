@@ -14,14 +14,46 @@ static int is_of(const struct soft_reader *reader, uint32_t slot, const struct s
 	       reader_source(reader, slot) == source;
 }
 
+/* Whether a thread got the signal that `end` names, and had no handler for it. */
+static int is_killed(const struct soft_thread *thread, const struct trail_between *end)
+{
+	return thread->is_dying && thread->dying.values[0] == end->values[1];
+}
+
+/* A signal killed the process. Read all that its threads wrote: whether one of them got that signal. */
+static int has_killed(struct soft_reader *reader, struct soft_source *source,
+		      const struct trail_between *end)
+{
+	int has = 0;
+
+	for (uint32_t i = 0; i < soft_reader_used(reader); i++) {
+		if (!is_of(reader, i, source) || reader_begin(reader, i))
+			continue;
+		reader_rest(reader, i);
+		has |= is_killed(&reader->threads[i], end);
+	}
+	return has;
+}
+
 static void finish_all(struct soft_reader *reader, struct soft_source *source,
 		       const struct trail_between *end_with)
 {
+	struct trail_between other;
+	int has;
+
 	soft_clock_look(&reader->clock);
 	reader_paths(reader, source);
+	has = end_with && end_with->event == TRAIL_END && end_with->values[0] == TRAIL_KILLED &&
+	      has_killed(reader, source, end_with);
+	if (has) {
+		other = *end_with;
+		other.values[0] = TRAIL_ENDED_WITH;
+	}
 	for (uint32_t i = 0; i < soft_reader_used(reader); i++)
 		if (is_of(reader, i, source))
-			reader_finish(reader, i, end_with);
+			reader_finish(reader, i,
+				      has && !is_killed(&reader->threads[i], end_with) ? &other
+										       : end_with);
 }
 
 int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end_with)

@@ -420,6 +420,7 @@ static void on_exec(struct step *step, struct step_thread *thread,
 static void on_exit_of(struct step *step, struct step_thread *thread,
 		       const struct user_regs_struct *regs)
 {
+	enum trail_ending how = TRAIL_KILLED;
 	unsigned long status = 0;
 	int number = (int)regs->orig_rax;
 
@@ -435,10 +436,12 @@ static void on_exit_of(struct step *step, struct step_thread *thread,
 	if (WIFSIGNALED((int)status) && thread->signal == WTERMSIG((int)status)) {
 		step->result.killed_tid = thread->tid;
 		step->result.killed_by = thread->signal;
+	} else if (WIFSIGNALED((int)status) && WTERMSIG((int)status) != SIGKILL) {
+		how = TRAIL_ENDED_WITH; /* SIGKILL alone kills a thread without a stop for it */
 	}
 	if (WIFSIGNALED((int)status))
 		step_event(step, thread, TRAIL_END,
-			   thread->is_begun && !thread->is_over ? thread->at : 0, TRAIL_KILLED,
+			   thread->is_begun && !thread->is_over ? thread->at : 0, how,
 			   (uint64_t)WTERMSIG((int)status));
 	else
 		step_event(step, thread, TRAIL_END, 0, TRAIL_EXITED,
@@ -588,13 +591,4 @@ int step_run(struct step *step, unsigned int for_ms)
 	}
 	step->result.is_over = !step->threads;
 	return step->error ? step->error : step->threads || step->children;
-}
-
-void step_result(const struct step *step, struct step_result *result)
-{
-	*result = step->result;
-	for (const struct step *child = step->children; child; child = child->next) {
-		result->instructions += child->result.instructions;
-		result->blocks += child->result.blocks;
-	}
 }
