@@ -109,8 +109,9 @@ load=$!
 await executed "$load"
 {
 	(trace_storm $((rounds / 4)) && exit $failed) &
+	tracing=$!
 	storm "$load" "$rounds"
-	wait $! || failed=1
+	wait $tracing || failed=1
 	exit $failed
 } &
 storming=$!
