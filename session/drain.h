@@ -78,6 +78,9 @@ int drain_finish(struct drain *drain, const struct drain_sink *sink);
 void drain_share(struct drain *drain);
 void drain_unshare(struct drain *drain);
 
+/* Whether a fork has yet to return in the child. */
+int drain_is_forking(const struct drain *drain);
+
 /*
  * Call this once the process itself has stopped writing. Returns whether a child may still write; after 0 no child will.
  * `maps` returns whether a process has the store mapped. It is called for children that are alive.

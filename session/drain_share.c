@@ -90,8 +90,7 @@ static int any_child(const struct drain *drain, int (*maps)(pid_t pid, void *dat
 	return 0;
 }
 
-/* Whether a fork has yet to return in the child. */
-static int is_forking(const struct drain *drain)
+int drain_is_forking(const struct drain *drain)
 {
 	const struct wm_store *store = drain->map.store;
 
@@ -107,7 +106,7 @@ int drain_is_shared(struct drain *drain, int (*maps)(pid_t pid, void *data), voi
 		return drain->is_shared;
 	if (!drain->shared_since_ns)
 		drain->shared_since_ns = now_ns;
-	drain->is_shared = (is_forking(drain) && now_ns - drain->shared_since_ns < FORK_NS) ||
+	drain->is_shared = (drain_is_forking(drain) && now_ns - drain->shared_since_ns < FORK_NS) ||
 			   any_child(drain, maps, data);
 	if (!drain->is_shared && !drain->is_unshared) {
 		/* no child joins after this store; look again for one that joined before it */

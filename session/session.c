@@ -408,6 +408,14 @@ static int end_round(struct wm_session *session, unsigned int round, int *first)
 	return count;
 }
 
+static int any_forks(const struct wm_session *session)
+{
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (p->drain && drain_is_forking(p->drain))
+			return 1;
+	return 0;
+}
+
 /*
  * Children of fork that have no session of their own, and could not reach us, write to their parents' stores. They look for
  * this end four times a second.
@@ -417,6 +425,9 @@ static void end_shared(struct wm_session *session)
 	uint64_t until_ns = ticks_monotonic_ns() + SHARED_WAIT_NS;
 	int is_shared = 1;
 
+	/* a child that its parent forked before it was quiet may write there too */
+	while (any_forks(session) && ticks_monotonic_ns() < until_ns)
+		session_step(session, 1);
 	for (struct process *p = session->processes; p; p = p->next)
 		if (p->drain)
 			drain_unshare(p->drain);
