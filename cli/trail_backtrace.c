@@ -58,13 +58,14 @@ static void put_function(struct backtrace *of, const struct call_frame *frame)
 {
 	const struct function *function = frame->function;
 	char text[FUNCTION_TEXT_BYTES];
+	const char *name = text;
 
 	/* a call to no code, through a null pointer too */
 	if (!function->name && !function->module && frame->how != CALL_FOUND)
 		snprintf(text, sizeof(text), "0x%" PRIx64, frame->address);
 	else
-		function_text(function, text, sizeof(text));
-	put_text(of->out, text);
+		name = function_text(function, text, sizeof(text));
+	put_text(of->out, name);
 }
 
 static void put_line(struct backtrace *of, const struct call_frame *frame, uint64_t at)

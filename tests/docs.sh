@@ -172,7 +172,7 @@ while read -r line; do
 	*"--on crash"*) grep -q '^  #0   length (crash.c:' words && grep -q 'killed by SIGSEGV at length (crash.c:[0-9]*): cmpb' words || fail "README.md: $line: $(cat out words)" ;;
 	*" watch "*) grep -q '^ *1  *[0-9]*  write_name (corrupt.c:40)' out || fail "README.md: $line: $(cat out words)" ;;
 	*"trail --calls"*) grep -q 'widest \[crash\] from .*crash.c:' out || fail "README.md: $line: $(cat out)" ;;
-	*"trail --functions"*) grep -q 'widest \[crash\]$' out || fail "README.md: $line: $(tail -3 out)" ;;
+	*"trail --functions"*) grep -q 'widest \[crash\] crash.c:' out || fail "README.md: $line: $(tail -3 out)" ;;
 	*"trail --lines"*) grep -q 'text\[count\]' out || fail "README.md: $line: $(cat out)" ;;
 	*"dump"*) grep -q 'shop:bake:.*order = ' out || fail "README.md: $line: $(cat out)" ;;
 	esac
