@@ -321,16 +321,16 @@ int main(void)
 		WAYMARK(work, tick, i);
 	if (daemon(1, 1))
 		return 1;
-	for (int i = 0; i < 40; i++) {
+	for (int i = 0; i < 120; i++) {
 		WAYMARK(work, tick, i);
-		usleep(25000); /* it outlives its parent by a second */
+		usleep(25000); /* 3 s in all: a recording waits 1 s for children that end */
 	}
 	return 0;
 }
 END
 cc -O2 -I"$source_dir/include" daemon.c -o daemon || exit 1
 run 0 --json --wait-all -o daemon_all -- ./daemon
-expect "daemon, --wait-all" "$(json recorded)" 45
+expect "daemon, --wait-all" "$(json recorded)" 125
 run 0 --json -o daemon_first -- ./daemon
 says "1 recorded child process still runs"
 says "--wait-all"
