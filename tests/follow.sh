@@ -221,15 +221,6 @@ expect "recorded beside them" "$(json recorded)" 12
 expect "told to people" "$(grep -c "^  3: .*/still: the program is statically linked" words)" 1
 run 0 --json -o vforked -- python3 -c 'import subprocess; subprocess.run("./still"); subprocess.run(["./ticker", "10"])'
 expect "executed by vfork(2)" "$(unrecorded still)" 1
-# A look for them costs no more on a busy machine, however long it takes there.
-if command -v taskset >/dev/null; then
-	cpu=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
-	start taskset -c "$cpu" sh -c 'while :; do :; done'
-	taskset -c "$cpu" nice -n 15 timeout -k 5 120 "$waymark" record --json -o busy -- \
-		sh -c './still; ./still; ./ticker 10' >out 2>words || fail "busy: status $?: $(cat words)"
-	expect "static programs on a busy processor" "$(unrecorded still)" 2
-	kill "$pid"
-fi
 cat >leaderless.c <<'END'
 #include <pthread.h>
 #include <stdlib.h>
