@@ -509,6 +509,15 @@ void drain_count(const struct drain *drain, struct drain_counts *counts)
 	counts->crowded_out = __atomic_load_n(&drain->map.store->crowded_out, __ATOMIC_RELAXED);
 }
 
+uint64_t drain_unread(const struct drain *drain)
+{
+	uint64_t held = drain_held(drain), delivered = 0;
+
+	for (uint32_t slot = 0; slot < drain->slots_named; slot++)
+		delivered += drain->streams[slot].delivered;
+	return held > delivered ? held - delivered : 0;
+}
+
 uint64_t drain_used_bytes(const struct drain *drain)
 {
 	uint64_t used = 0;

@@ -98,6 +98,9 @@ void drain_count(const struct drain *drain, struct drain_counts *counts);
  */
 uint64_t drain_held(const struct drain *drain);
 
+/* Events of the store that no live reader (DRAIN_PEEK) has had. */
+uint64_t drain_unread(const struct drain *drain);
+
 /* Bytes of the store that are in use, and all of them. */
 uint64_t drain_used_bytes(const struct drain *drain);
 uint64_t drain_buffer_bytes(const struct drain *drain);

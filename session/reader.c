@@ -216,6 +216,22 @@ static uint64_t limit_now(const struct reader *reader, uint32_t clock)
 			  reader->hz);
 }
 
+/*
+ * What the pass left although it was there before: an event that follows a page still open, or damaged. The poll
+ * does not end for these again. What came during the pass is not among them.
+ */
+static void note_unreadable(struct process *process, uint64_t unread, uint64_t recorded)
+{
+	struct drain_counts counts;
+	uint64_t delivered, now = drain_unread(process->drain);
+
+	drain_count(process->drain, &counts);
+	delivered = counts.recorded - recorded;
+	process->unreadable = unread > delivered ? unread - delivered : 0;
+	if (process->unreadable > now)
+		process->unreadable = now;
+}
+
 int reader_pass(struct wm_session *session, struct process *process,
 		int (*event)(const struct wm_event *event, void *data), void *data)
 {
@@ -232,8 +248,12 @@ int reader_pass(struct wm_session *session, struct process *process,
 		.copy = malloc(CHUNK_BYTES),
 	};
 	struct drain_sink sink = { take_packet, &reader };
+	uint64_t unread = drain_unread(process->drain);
+	struct drain_counts before;
 	int err;
 
+	process->unreadable = 0;
+	drain_count(process->drain, &before);
 	if (!reader.copy)
 		return -ENOMEM;
 	reader.tid = UINT32_MAX;
@@ -246,6 +266,7 @@ int reader_pass(struct wm_session *session, struct process *process,
 	free(reader.copy);
 	if (reader.result)
 		return reader.result;
+	note_unreadable(process, unread, before.recorded);
 	/* what could not be read is counted; it ends nothing */
 	return err == -WM_E_TRACE_DAMAGED || err > 0 ? 0 : err;
 }

@@ -293,8 +293,8 @@ int wm_session_poll(struct wm_session *session, int timeout_ms)
 			   : now < until   ? (int)((until - now) / 1000000u)
 					   : 0;
 
-		got = session_step(session, left);
-	} while (!got && session_alive(session) &&
+		got = session_step(session, session_has_unread(session) ? 0 : left);
+	} while (!got && session_alive(session) && !session_has_unread(session) &&
 		 (timeout_ms < 0 || ticks_monotonic_ns() < until));
 	if (got < 0 && got != session->live.error)
 		return session_fail(session, got, "%s", session->dir ? session->dir : "");

@@ -155,6 +155,9 @@ int session_is_final(const struct wm_session *session, struct process *process);
 /* What of a process's store may be taken by a live reader: DRAIN_ALL once nobody writes to it. */
 enum drain_reach session_reach(const struct wm_session *session, struct process *process);
 
+/* Whether wm_session_read() would hand out an event. */
+int session_has_unread(const struct wm_session *session);
+
 /* Events that were emitted and that wm_session_status() does not count yet: drain_held(). */
 uint64_t session_held_events(const struct wm_session *session);
 

@@ -42,6 +42,23 @@ int session_alive(const struct wm_session *session)
 	return count + live_count(session);
 }
 
+int session_has_unread(const struct wm_session *session)
+{
+	if (session->dir)
+		return 0;
+	if (session->held)
+		return 1;
+	for (struct process *p = session->processes; p; p = p->next) {
+		/* a flight recorder is read when nobody writes any more */
+		int is_read = session->options.policy != WM_POLICY_CYCLIC ||
+			      session_reach(session, p) == DRAIN_ALL;
+
+		if (p->drain && is_read && drain_unread(p->drain) > p->unreadable)
+			return 1;
+	}
+	return 0;
+}
+
 int wm_session_status(struct wm_session *session, struct wm_session_status *status)
 {
 	struct wm_session_status now = { 0 };

@@ -201,11 +201,13 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
 		      struct wm_event_gap *gap);
 
 /*
- * Do what is due: requests, new processes, draining into the trace folder; waits up to timeout_ms
- * for something to do, -1: until there is, or no process is left. To be called again and again
- * while the session runs: buffers fill up, and new processes wait for it. Returns the number of
- * processes still alive; -EBUSY in a callback, or what ends the recording: why the trace, or a
- * trail of it, could not be written on.
+ * Do what is due: requests, new processes, draining into the trace folder. Without a folder it
+ * returns as soon as wm_session_read() has events to hand out, within 10 ms of them. Otherwise it
+ * waits up to timeout_ms for something to do; -1: without limit. It also returns when no process is
+ * left. Call it again and again while the session runs: buffers fill up, and new processes wait for
+ * it. Returns the number of processes still alive; after 0, read once more, for the last events.
+ * -EBUSY in a callback, or what ends the recording: why the trace, or a trail of it, could not be
+ * written on.
  */
 int wm_session_poll(struct wm_session *session, int timeout_ms);
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* What ends a poll of a session that is read live. */
+#include "base/testing/await.h"
+#include "session/process.h"
+#include "session/sample_agent.h"
+#include "session/ticks.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define LONG_MS 20000
+
+static char folder[64];
+
+static void set_up(void)
+{
+	strcpy(folder, "/tmp/waymark-test-XXXXXX");
+	cr_assert(mkdtemp(folder));
+	setenv("XDG_RUNTIME_DIR", folder, 1);
+}
+
+static void tear_down(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "/bin/rm -rf %s", folder);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(poll, .init = set_up, .fini = tear_down, .timeout = 60);
+
+static struct wm_session *start(const struct wm_session_options *options,
+				struct sample_agent *agent)
+{
+	struct wm_session *session;
+
+	cr_assert_eq(wm_session_open(&session, options), 0);
+	cr_assert_eq(wm_session_add(session, "marker:net:*"), 0);
+	sample_agent_start(agent);
+	cr_assert_eq(wm_session_attach(session, agent->pid), 0, "%s", wm_session_detail(session));
+	cr_assert_eq(wm_session_start(session), 0);
+	return session;
+}
+
+static void release(struct wm_session *session, struct sample_agent *agent)
+{
+	wm_session_close(session);
+	sample_agent_release(agent);
+}
+
+static int count(const struct wm_event *event, void *data)
+{
+	unsigned int *events = data;
+
+	(void)event;
+	return ++*events == 120 ? 77 : 0;
+}
+
+/* How long a poll took that may take LONG_MS. */
+static unsigned int poll_ms(struct wm_session *session, int timeout_ms, int alive)
+{
+	uint64_t began_ns = ticks_monotonic_ns();
+
+	cr_assert_eq(wm_session_poll(session, timeout_ms), alive);
+	return (unsigned int)((ticks_monotonic_ns() - began_ns) / 1000000u);
+}
+
+Test(poll, unread_events_end_it_and_read_ones_do_not)
+{
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
+	struct wm_session *session = start(NULL, &agent);
+	unsigned int events = 0;
+
+	cr_assert_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
+	/* a callback that ends a read leaves the rest, which ends the next poll */
+	cr_assert_eq(wm_session_read(session, count, &events), 77);
+	cr_assert_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
+	cr_assert_eq(wm_session_read(session, count, &events), 0);
+	cr_assert_eq(events, 250);
+	while (wm_session_poll(session, 0) > 0 && session_step(session, 0))
+		;
+	cr_assert_geq(poll_ms(session, 200, 1), 199);
+	release(session, &agent);
+}
+
+Test(poll, a_flight_recorder_ends_it_only_at_the_end)
+{
+	struct wm_session_options options = { .size = sizeof(options), .policy = WM_POLICY_CYCLIC };
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
+	struct wm_session *session = start(&options, &agent);
+	unsigned int events = 120;
+
+	while (wm_session_poll(session, 0) > 0 && session_step(session, 0))
+		;
+	cr_assert_geq(poll_ms(session, 200, 1), 199);
+	cr_assert_eq(wm_session_stop(session), 0);
+	cr_assert_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
+	cr_assert_eq(wm_session_read(session, count, &events), 0);
+	cr_assert_eq(events, 370);
+	release(session, &agent);
+}
+
+Test(poll, the_end_of_the_process_ends_it)
+{
+	struct sample_agent agent = { .way = SAMPLE_DIES, .events = 10 };
+	struct wm_session *session = start(NULL, &agent);
+	unsigned int events = 0;
+	int alive = 1;
+
+	while (alive > 0) {
+		alive = wm_session_poll(session, LONG_MS);
+		cr_assert_eq(wm_session_read(session, count, &events), 0);
+	}
+	cr_assert_eq(alive, 0);
+	cr_assert_eq(events, 10);
+	release(session, &agent);
+}
