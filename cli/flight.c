@@ -99,7 +99,9 @@ int flight_check(const struct flight *flight, const char *const *specs, size_t c
 
 static int watch_open(struct flight *flight)
 {
-	struct wm_session_options options = { .size = sizeof(options), .follow_off = 1 };
+	struct wm_session_options options = { .size = sizeof(options),
+					      .follow_off = 1,
+					      .allow_unmatched = 1 };
 	int err = flight->watch ? 0 : wm_session_open(&flight->watch, &options);
 
 	if (err || flight->watch->specs.count)

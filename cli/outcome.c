@@ -14,16 +14,6 @@
 #define HELD_SHOWN 10
 #define UNSTOPPABLE_SHOWN 10
 
-/* Why a request came to nothing. */
-static int request_error(const struct spec *spec)
-{
-	if (!spec->modules)
-		return -WM_E_NO_MODULE;
-	if (spec->error)
-		return spec->error;
-	return spec->request->kind == REQUEST_USDT ? -WM_E_NO_USDT : -WM_E_NO_FUNCTION;
-}
-
 static void complain_request(const struct spec *spec, int error, const struct name_list *names)
 {
 	int is_name = error == -WM_E_NO_FUNCTION || error == -WM_E_NO_USDT;
@@ -44,7 +34,7 @@ size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *
 
 	for (size_t i = 0; i < specs->count; i++) {
 		const struct spec *spec = &specs->all[i];
-		int error = -WM_E_NO_MARKER;
+		int error;
 
 		/* a watch that is no place says so when it is armed */
 		if (spec->trail || spec->watch)
@@ -52,16 +42,14 @@ size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *
 		if (placed ? spec->placed : spec->matches)
 			continue;
 		count++;
-		if (spec->request) {
-			error = request_error(spec);
+		error = spec_missing(spec);
+		if (spec->request)
 			complain_request(spec, error, names);
-		} else if (spec->matches) {
-			error = -WM_E_ALL_REFUSED;
+		else if (spec->matches)
 			complain(error, "%s", spec->text);
-		} else {
+		else
 			complain_near(error, spec->glob, (const char *const *)names->all,
 				      names->count);
-		}
 		if (!why[0])
 			snprintf(why, bytes, "%s: %s", wm_error_text(error), spec->text);
 	}

@@ -216,7 +216,8 @@ int record_options_parse(struct record_options *options, int argc, char **argv)
 	size_t commas = 0;
 	int letter, status;
 
-	*options = (struct record_options){ .session = { .size = sizeof(options->session) } };
+	*options = (struct record_options){ .session = { .size = sizeof(options->session),
+							 .allow_unmatched = 1 } };
 	for (int i = 0; i < argc; i++)
 		for (const char *at = argv[i]; *at; at++)
 			commas += *at == ',';

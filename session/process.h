@@ -97,6 +97,12 @@ struct process {
 	int trace;		 /* its number in the trace; -1: not there yet */
 };
 
+/* Whether its agent takes requests. */
+static inline int process_is_usable(const struct process *process)
+{
+	return process->state == PROCESS_READY || process->state == PROCESS_OPENED;
+}
+
 /* Take a connection over and put the process in the session's list; *link is used up. */
 int process_new(struct process **process, struct wm_session *session, struct link *link, pid_t pid);
 void process_free(struct process *process);

@@ -165,118 +165,6 @@ int wm_session_output(struct wm_session *session, const char *dir)
 	return err < 0 ? session_fail(session, err, "%s", dir) : 0;
 }
 
-static int is_usable(const struct process *process)
-{
-	return process->state == PROCESS_READY || process->state == PROCESS_OPENED;
-}
-
-/* Some spec has matched nothing: ask what markers there are, to name near ones. */
-static int ask_names(struct wm_session *session, struct process *process)
-{
-	for (size_t i = 0; i < session->specs.count; i++) {
-		if (!session->specs.all[i].glob || session->specs.all[i].matches)
-			continue;
-		if (process->named || process_request(process, CONTROL_LIST, NULL, 0))
-			return 0;
-		process->named = 1;
-		return session_wait(session, process, ANSWER_WAIT_MS);
-	}
-	return 0;
-}
-
-static int start_process(struct wm_session *session, struct process *process)
-{
-	int err = session_wait(session, process, ANSWER_WAIT_MS);
-
-	if (err == -WM_E_NO_MARKER)
-		err = 0; /* modules that match may come later */
-	process->error = 0;
-	if (err == -WM_E_GONE)
-		return 0; /* it ended meanwhile: no error, only nothing more to record */
-	if (err) {
-		char detail[DETAIL_BYTES];
-
-		/* what was refused says more than the pid */
-		memcpy(detail, session->detail, sizeof(detail));
-		return session_fail(session, err, "pid %d%s%.900s", (int)process->pid,
-				    detail[0] ? ": " : "", detail);
-	}
-	ask_names(session, process);
-	process->error = 0;
-	err = watching_arm(session, process);
-	if (err == -WM_E_GONE)
-		return 0;
-	if (!err)
-		err = live_join(session, process);
-	if (err)
-		return err;
-	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
-}
-
-/* Why nothing is armed in any process, where that is as their threads could not be stopped; else 0. */
-static int fail_unarmed(struct wm_session *session)
-{
-	const struct process *last = NULL;
-
-	if (session->sites || live_is_wanted(session))
-		return 0;
-	for (const struct process *p = session->processes; p; p = p->next) {
-		if (!is_usable(p))
-			continue;
-		if (!p->probed.refusal)
-			return 0;
-		last = p;
-	}
-	return last ? session_fail(session, last->probed.refusal, "pid %d", (int)last->pid) : 0;
-}
-
-int wm_session_start(struct wm_session *session)
-{
-	int first = 0, err;
-
-	if (!session)
-		return -EINVAL;
-	if (session_in_callback(session))
-		return -EBUSY;
-	if (session->running)
-		return session_fail(session, -EALREADY, "the session runs");
-	if (session->dir && !session->writer)
-		return session_fail(session, -EINVAL, "%s: the recording has ended", session->dir);
-	if (!session->specs.count)
-		return session_fail(session, -WM_E_SPEC, "no event was added");
-	err = live_keep_ready(session);
-	if (err)
-		return err;
-	session->detail[0] = 0;
-	session->running = 1;
-	/* all are asked first, so that they arm side by side */
-	for (struct process *p = session->processes; p; p = p->next) {
-		if (!is_usable(p))
-			continue;
-		p->error = 0;
-		err = session_arm(session, p);
-		if (err && err != -WM_E_GONE && err != -WM_E_NO_MARKER && !first)
-			first = session_fail(session, err, "pid %d", (int)p->pid);
-	}
-	for (struct process *p = session->processes; p && !first; p = p->next)
-		if (is_usable(p) && p->armed)
-			first = start_process(session, p);
-	if (!first)
-		first = fail_unarmed(session);
-	if (!first)
-		first = live_start(session);
-	if (first) {
-		char detail[DETAIL_BYTES];
-
-		memcpy(detail, session->detail, sizeof(detail));
-		wm_session_stop(session);
-		memcpy(session->detail, detail, sizeof(detail));
-	} else if (!session->started_ns) {
-		session->started_ns = ticks_monotonic_ns();
-	}
-	return first;
-}
-
 int wm_session_poll(struct wm_session *session, int timeout_ms)
 {
 	uint64_t until;
@@ -392,7 +280,7 @@ static int end_round(struct wm_session *session, unsigned int round, int *first)
 	int count = 0, err;
 
 	for (struct process *p = session->processes; p; p = p->next) {
-		if (!is_usable(p) || !p->armed)
+		if (!process_is_usable(p) || !p->armed)
 			continue;
 		p->error = 0;
 		p->ended_in = round;
@@ -400,7 +288,7 @@ static int end_round(struct wm_session *session, unsigned int round, int *first)
 		count++;
 	}
 	for (struct process *p = session->processes; p; p = p->next) {
-		if (!is_usable(p) || (round > 1 && p->ended_in != round))
+		if (!process_is_usable(p) || (round > 1 && p->ended_in != round))
 			continue;
 		err = session_wait_moving(session, p, ANSWER_WAIT_MS);
 		*first = note_end(session, p, *first, err);
@@ -530,7 +418,7 @@ void wm_session_close(struct wm_session *session)
 	if (session->running || session->writer)
 		wm_session_stop(session);
 	for (struct process *p = session->processes; p; p = p->next)
-		if (p->state == PROCESS_READY || p->state == PROCESS_OPENED)
+		if (process_is_usable(p))
 			process_request(p, CONTROL_LEAVE, NULL, 0);
 	while (session->processes) {
 		struct process *p = session->processes, **at = &session->processes;

@@ -287,8 +287,9 @@ Test(session, the_owner_is_told_at_the_watermark)
 
 Test(session, a_spec_without_a_match_asks_for_names)
 {
+	struct wm_session_options options = { .size = sizeof(options), .allow_unmatched = 1 };
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 1 };
-	struct wm_session *session = open_with(NULL, "marker:net:rxx");
+	struct wm_session *session = open_with(&options, "marker:net:rxx");
 
 	sample_agent_start(&agent);
 	cr_assert_eq(wm_session_attach(session, agent.pid), 0);

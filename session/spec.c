@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/spec.h"
 
+#include "code/symbol.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -260,6 +262,29 @@ int spec_name_of(const char *text, char *name, size_t bytes)
 	took = snprintf(name, bytes, "%.*s:%.*s", (int)(event - subsys - 1), subsys + 1,
 			(int)(end - event - 1), event + 1);
 	return took > 0 && (size_t)took < bytes ? 0 : -EINVAL;
+}
+
+int spec_is_glob(const struct spec *spec)
+{
+	const struct code_request *request = spec->request;
+
+	if (!request)
+		return spec->glob && code_is_glob(spec->glob);
+	return (request->name && code_is_glob(request->name)) ||
+	       (request->module && code_is_glob(request->module));
+}
+
+int spec_missing(const struct spec *spec)
+{
+	if (spec->trail || spec->watch || spec->placed)
+		return 0;
+	if (!spec->request)
+		return spec->matches ? -WM_E_ALL_REFUSED : -WM_E_NO_MARKER;
+	if (!spec->modules)
+		return -WM_E_NO_MODULE;
+	if (spec->error)
+		return spec->error;
+	return spec->request->kind == REQUEST_USDT ? -WM_E_NO_USDT : -WM_E_NO_FUNCTION;
 }
 
 void spec_count_match(struct spec_list *list, const char *name, int is_armed)

@@ -50,6 +50,7 @@ struct wm_session_options {
 	int follow_off;			/* do not record the children that a process forks */
 	int prearm;  /* launch: patch every site once, before any code can be locked down */
 	int ordered; /* times follow the order in which threads hand over data: waymark(7) */
+	int allow_unmatched; /* start although a spec matches nothing: a later module may have it */
 };
 
 struct wm_session_status {
@@ -95,6 +96,18 @@ struct wm_event_field {
 			size_t bytes;
 		} run; /* strings (NUL-terminated, not counted) and byte runs */
 	} value;
+};
+
+/* A spec that matched nothing, or a place that cannot be recorded. Valid during the callback only. */
+struct wm_session_refusal {
+	size_t size;
+	const char
+		*spec; /* as it was added, if it has nothing armed in any process; "" for a place */
+	const char *name;   /* of the place, SUBSYSTEM:EVENT; "" for a spec */
+	const char *module; /* path of the program or library; "" if unknown */
+	uint64_t address;   /* as linked; in the process where the module is unknown; 0: unknown */
+	int error;	    /* the cause, negative: wm_error_text() */
+	const char *detail; /* what the cause is about; may be "" */
 };
 
 /*
@@ -151,18 +164,33 @@ int wm_session_attach(struct wm_session *session, pid_t pid);
 int wm_session_launch(struct wm_session *session, char *const argv[]);
 
 /*
- * Arm. Programs that were launched run from here on. 0; or, with nothing armed anywhere:
+ * Arm. Programs that were launched run from here on. 0; or, with nothing armed anywhere, and launched
+ * programs as before:
  *
  *	-EALREADY		the session runs
  *	-EINVAL			it had a folder, whose recording has ended
  *	-EBUSY			called in a callback
  *	-WM_E_SPEC		no event was added
  *	-WM_E_...		why a spec is not to be had in a process, which the detail names
+ *	-WM_E_NO_MARKER, -WM_E_NO_MODULE, -WM_E_NO_FUNCTION, -WM_E_NO_USDT, -WM_E_...	a spec without a
+ *				glob has nothing in any process. The detail names it. The option allow_unmatched
+ *				turns this off
  *	-ENOMEM, -errno
  *
- * A marker that no module has is no error: one that comes later may have it.
+ * wm_session_refusals() lists what a successful start left out.
  */
 int wm_session_start(struct wm_session *session);
+
+/*
+ * List what is not recorded: each spec that has nothing armed in any process so far, then each place
+ * that was refused. The same place of several processes is listed once. Call it after
+ * wm_session_start(), also after its error. The callback must not call functions of this session. A
+ * callback that returns non-zero ends the list with that value. 0; -EBUSY in a callback of
+ * wm_session_read().
+ */
+int wm_session_refusals(struct wm_session *session,
+			int (*refusal)(const struct wm_session_refusal *refusal, void *data),
+			void *data);
 
 /*
  * Record into a new trace folder, which is made (mode 0700) where it is not there; before

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* The session's start, and what it could not arm. */
+#include "session/process.h"
+#include "session/target.h"
+#include "session/watch/watching.h"
+
+#include <errno.h>
+#include <string.h>
+#include <waymark/error.h>
+
+/* Some spec has matched nothing: ask what markers there are, to name near ones. */
+static int ask_names(struct wm_session *session, struct process *process)
+{
+	for (size_t i = 0; i < session->specs.count; i++) {
+		if (!session->specs.all[i].glob || session->specs.all[i].matches)
+			continue;
+		if (process->named || process_request(process, CONTROL_LIST, NULL, 0))
+			return 0;
+		process->named = 1;
+		return session_wait(session, process, ANSWER_WAIT_MS);
+	}
+	return 0;
+}
+
+/* Until it has armed its markers and probes. */
+static int wait_armed(struct wm_session *session, struct process *process)
+{
+	int err = session_wait(session, process, ANSWER_WAIT_MS);
+
+	if (err == -WM_E_NO_MARKER)
+		err = 0; /* modules that match may come later */
+	process->error = 0;
+	if (err == -WM_E_GONE)
+		return 0; /* it ended meanwhile: no error, only nothing more to record */
+	if (err) {
+		char detail[DETAIL_BYTES];
+
+		/* what was refused says more than the pid */
+		memcpy(detail, session->detail, sizeof(detail));
+		return session_fail(session, err, "pid %d%s%.900s", (int)process->pid,
+				    detail[0] ? ": " : "", detail);
+	}
+	return 0;
+}
+
+/* Arm its watches and trail, and let it run. */
+static int start_process(struct wm_session *session, struct process *process)
+{
+	int err;
+
+	ask_names(session, process);
+	process->error = 0;
+	err = watching_arm(session, process);
+	if (err == -WM_E_GONE)
+		return 0;
+	if (!err)
+		err = live_join(session, process);
+	if (err)
+		return err;
+	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
+}
+
+/* Why nothing is armed in any process, where that is as their threads could not be stopped; else 0. */
+static int fail_unarmed(struct wm_session *session)
+{
+	const struct process *last = NULL;
+
+	if (session->sites || live_is_wanted(session))
+		return 0;
+	for (const struct process *p = session->processes; p; p = p->next) {
+		if (!process_is_usable(p))
+			continue;
+		if (!p->probed.refusal)
+			return 0;
+		last = p;
+	}
+	return last ? session_fail(session, last->probed.refusal, "pid %d", (int)last->pid) : 0;
+}
+
+/* A spec that is no glob has nothing to record in any process; else 0. */
+static int fail_unmatched(struct wm_session *session)
+{
+	int any = 0;
+
+	for (const struct process *p = session->processes; p; p = p->next)
+		any |= process_is_usable(p);
+	if (!any || session->options.allow_unmatched)
+		return 0;
+	for (size_t i = 0; i < session->specs.count; i++) {
+		const struct spec *spec = &session->specs.all[i];
+		int err = spec_is_glob(spec) ? 0 : spec_missing(spec);
+
+		if (err)
+			return session_fail(session, err, "%s%s%s", spec->text,
+					    spec->detail ? ": " : "",
+					    spec->detail ? spec->detail : "");
+	}
+	return 0;
+}
+
+int wm_session_start(struct wm_session *session)
+{
+	int first = 0, err;
+
+	if (!session)
+		return -EINVAL;
+	if (session_in_callback(session))
+		return -EBUSY;
+	if (session->running)
+		return session_fail(session, -EALREADY, "the session runs");
+	if (session->dir && !session->writer)
+		return session_fail(session, -EINVAL, "%s: the recording has ended", session->dir);
+	if (!session->specs.count)
+		return session_fail(session, -WM_E_SPEC, "no event was added");
+	err = live_keep_ready(session);
+	if (err)
+		return err;
+	session->detail[0] = 0;
+	session->running = 1;
+	/* all are asked first, so that they arm side by side */
+	for (struct process *p = session->processes; p; p = p->next) {
+		if (!process_is_usable(p))
+			continue;
+		p->error = 0;
+		err = session_arm(session, p);
+		if (err && err != -WM_E_GONE && err != -WM_E_NO_MARKER && !first)
+			first = session_fail(session, err, "pid %d", (int)p->pid);
+	}
+	for (struct process *p = session->processes; p && !first; p = p->next)
+		if (process_is_usable(p) && p->armed)
+			first = wait_armed(session, p);
+	if (!first)
+		first = fail_unmatched(session);
+	for (struct process *p = session->processes; p && !first; p = p->next)
+		if (process_is_usable(p) && p->armed)
+			first = start_process(session, p);
+	if (!first)
+		first = fail_unarmed(session);
+	if (!first)
+		first = live_start(session);
+	if (first) {
+		char detail[DETAIL_BYTES];
+
+		memcpy(detail, session->detail, sizeof(detail));
+		wm_session_stop(session);
+		memcpy(session->detail, detail, sizeof(detail));
+	} else if (!session->started_ns) {
+		session->started_ns = ticks_monotonic_ns();
+	}
+	return first;
+}
+
+int wm_session_refusals(struct wm_session *session,
+			int (*refusal)(const struct wm_session_refusal *refusal, void *data),
+			void *data)
+{
+	const struct probe_refusals *list;
+	int result = 0;
+
+	if (!session || !refusal)
+		return -EINVAL;
+	if (session_in_callback(session))
+		return -EBUSY;
+	for (size_t i = 0; i < session->specs.count && !result; i++) {
+		const struct spec *spec = &session->specs.all[i];
+		struct wm_session_refusal one = { .size = sizeof(one),
+						  .spec = spec->text,
+						  .name = "",
+						  .module = "",
+						  .detail = spec->detail ? spec->detail : "",
+						  .error = spec_missing(spec) };
+
+		result = one.error ? refusal(&one, data) : 0;
+	}
+	list = &session->probes.refusals;
+	for (size_t i = 0; i < list->count && !result; i++)
+		result = refusal(
+			&(struct wm_session_refusal){ .size = sizeof(struct wm_session_refusal),
+						      .spec = "",
+						      .name = list->all[i].name,
+						      .module = list->all[i].module,
+						      .detail = list->all[i].detail,
+						      .address = list->all[i].address,
+						      .error = list->all[i].error },
+			data);
+	return result;
+}
