@@ -137,6 +137,19 @@ static void stop_by_child(void)
 	_exit(0);
 }
 
+/* As the agent waits for its janitor. */
+static void wait_for_child(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		alarm(0);
+		usleep(SAMPLE_PARENT_MS * 1000);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+}
+
 static void flood(struct agent *agent)
 {
 	struct {
@@ -206,6 +219,8 @@ static void arm(struct agent *agent, uint32_t serial, const char *globs, uint32_
 	for (; count--; globs += strlen(globs) + 1)
 		matches |= !strcmp(globs, "*:*") || !strcmp(globs, "net:*") ||
 			   !strcmp(globs, SAMPLE_EVENT);
+	if (agent->as->way == SAMPLE_DEAF_ARM)
+		usleep(SAMPLE_DEAF_MS * 1000);
 	if (agent->as->way == SAMPLE_FLOODS)
 		flood(agent);
 	if (agent->as->way == SAMPLE_HOLDS)
@@ -283,7 +298,9 @@ static void obey(struct agent *agent, unsigned char *packet)
 		break;
 	case CONTROL_QUIET:
 		if (agent->as->way == SAMPLE_DEAF)
-			break;
+			usleep(SAMPLE_DEAF_MS * 1000);
+		if (agent->as->way == SAMPLE_PARENT)
+			wait_for_child();
 		if (agent->as->way == SAMPLE_SLOW)
 			usleep(SAMPLE_SLOW_MS * 1000);
 		if (agent->has_store)

@@ -17,7 +17,9 @@ enum sample_way {
 	SAMPLE_OTHER_VERSION,
 	SAMPLE_NO_STORE, /* refuses the buffer */
 	SAMPLE_UNSEALED, /* gives a store that it may shrink */
-	SAMPLE_DEAF,	 /* answers to no QUIET */
+	SAMPLE_DEAF,	 /* answers QUIET after SAMPLE_DEAF_MS */
+	SAMPLE_DEAF_ARM, /* answers ARM after SAMPLE_DEAF_MS */
+	SAMPLE_PARENT,	 /* answers QUIET after SAMPLE_PARENT_MS, in which it has a child */
 	SAMPLE_SLOW,	 /* answers QUIET after SAMPLE_SLOW_MS */
 	SAMPLE_LOADS,	 /* loads a library before it answers LEAVE */
 	SAMPLE_STOPS,	 /* from ARM on a child of its own has it stopped, for SAMPLE_SLOW_MS */
@@ -30,6 +32,9 @@ enum sample_way {
 
 #define SAMPLE_EVENT "net:rx"
 #define SAMPLE_SLOW_MS 400
+/* a tool gives up an agent that sleeps for one second, with a child for five (session/step.c) */
+#define SAMPLE_DEAF_MS 4000
+#define SAMPLE_PARENT_MS 2000
 #define SAMPLE_FLOOD 30000u
 #define SAMPLE_HOLDS_EACH 250000u
 

@@ -74,6 +74,13 @@ static struct wm_session_status status_of(struct wm_session *session)
 	return status;
 }
 
+static void arm(struct wm_session *session, struct sample_agent *agent)
+{
+	sample_agent_start(agent);
+	cr_assert_eq(wm_session_attach(session, agent->pid), 0, "%s", wm_session_detail(session));
+	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
+}
+
 /* Of the agent's process, in a trace in the test's folder. */
 static void start_recording(struct wm_session *session, struct sample_agent *agent)
 {
@@ -81,9 +88,7 @@ static void start_recording(struct wm_session *session, struct sample_agent *age
 
 	snprintf(dir, sizeof(dir), "%s/trace", folder);
 	cr_assert_eq(wm_session_output(session, dir), 0);
-	sample_agent_start(agent);
-	cr_assert_eq(wm_session_attach(session, agent->pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	arm(session, agent);
 }
 
 Test(session, events_are_read_once_also_from_open_pages)
@@ -92,9 +97,7 @@ Test(session, events_are_read_once_also_from_open_pages)
 	struct wm_session *session = open_with(NULL, "marker:net:*");
 	struct heard heard = { 0 };
 
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0, "%s", wm_session_detail(session));
-	cr_assert_eq(wm_session_start(session), 0);
+	arm(session, &agent);
 	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
 	cr_assert_eq(heard.count, 250);
 	cr_assert_eq(heard.pid, (uint32_t)agent.pid);
@@ -114,9 +117,7 @@ Test(session, a_read_that_was_ended_goes_on_where_it_was)
 	struct wm_session *session = open_with(NULL, "net:rx");
 	struct heard heard = { .stop_at = 120 };
 
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	arm(session, &agent);
 	cr_assert_eq(wm_session_read(session, hear, &heard), 77);
 	heard.stop_at = 130;
 	cr_assert_eq(wm_session_read(session, hear, &heard), 77);
@@ -154,9 +155,7 @@ Test(session, a_callback_may_ask_how_it_stands_and_no_more)
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
 	struct wm_session *session = open_with(NULL, "net:rx");
 
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	arm(session, &agent);
 	cr_assert_eq(wm_session_read(session, call_back, session), 0);
 	cr_assert_eq(wm_session_stop(session), 0);
 	cr_assert_eq(status_of(session).recorded, 250);
@@ -205,9 +204,7 @@ Test(session, what_a_dead_process_committed_can_be_read)
 	struct wm_session *session = open_with(NULL, "marker:*:*");
 	struct heard heard = { 0 };
 
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	arm(session, &agent);
 	for (int i = 0; i < 500 && wm_session_poll(session, 10) > 0; i++)
 		;
 	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
@@ -270,9 +267,7 @@ Test(session, the_owner_is_told_at_the_watermark)
 	struct heard heard = { 0 };
 	uint64_t told = 0;
 
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	arm(session, &agent);
 	cr_assert_eq(read(fd, &told, sizeof(told)), (ssize_t)sizeof(told));
 	cr_assert_eq(told, 1);
 	fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -291,9 +286,7 @@ Test(session, a_spec_without_a_match_asks_for_names)
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 1 };
 	struct wm_session *session = open_with(&options, "marker:net:rxx");
 
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	arm(session, &agent);
 	cr_assert_eq(session->specs.count, 1);
 	cr_assert_eq(session->specs.all[0].matches, 0);
 	cr_assert_eq(session->names.count, 1);
@@ -340,7 +333,8 @@ Test(session, a_store_without_seals_is_refused)
 	attach_fails(SAMPLE_UNSEALED, -WM_E_PROTOCOL);
 }
 
-Test(session, an_agent_that_never_gets_quiet_holds_nobody_for_ever, .timeout = 6)
+/* It would get quiet, but only after seconds of sleep. */
+Test(session, an_agent_that_sleeps_when_it_is_to_be_quiet_is_given_up)
 {
 	struct sample_agent agent = { .way = SAMPLE_DEAF, .events = 150 };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
@@ -349,6 +343,29 @@ Test(session, an_agent_that_never_gets_quiet_holds_nobody_for_ever, .timeout = 6
 	cr_assert_eq(wm_session_stop(session), -WM_E_AGENT_SILENT);
 	cr_expect(strstr(wm_session_detail(session), "; what it had recorded by then is kept"));
 	cr_assert_eq(status_of(session).recorded, 150, "what it committed is kept");
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, an_agent_that_sleeps_when_it_is_to_arm_is_given_up)
+{
+	struct sample_agent agent = { .way = SAMPLE_DEAF_ARM };
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), -WM_E_AGENT_SILENT);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, an_agent_that_waits_for_its_child_is_waited_for)
+{
+	struct sample_agent agent = { .way = SAMPLE_PARENT };
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+
+	start_recording(session, &agent);
+	cr_assert_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }
@@ -375,9 +392,7 @@ Test(session, reports_of_held_events_take_no_long_time, .timeout = 60)
 	struct sample_agent agent = { .way = SAMPLE_HOLDS };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
 
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
-	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
+	arm(session, &agent);
 	cr_expect_eq(session->probes.held_count, SAMPLE_HOLDS_EACH);
 	cr_expect_str_eq(session->probes.held[0].name, "");
 	cr_assert_eq(wm_session_stop(session), 0);
@@ -413,9 +428,7 @@ static struct wm_session *record_sample(struct sample_agent *agent)
 {
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
 
-	sample_agent_start(agent);
-	cr_assert_eq(wm_session_attach(session, agent->pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	arm(session, agent);
 	return session;
 }
 
