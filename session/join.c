@@ -174,36 +174,39 @@ static int agent_name(struct wm_session *session, const struct listener *listene
 	return 0;
 }
 
-/* Why the agent can't work in a launched process; 0: it has not said so. */
-static int refused_by(const struct wm_session *session, pid_t pid)
+/* The process that a launched program has reported as, also where that says why there is no agent. */
+static struct process *reported(const struct wm_session *session, pid_t pid)
 {
-	for (const struct process *p = session->processes; p; p = p->next)
-		if (p->pid == pid && p->state == PROCESS_HUNG_UP && !p->exe)
-			return p->error;
-	return 0;
+	for (struct process *p = session->processes; p; p = p->next)
+		if (p->pid == pid && (p->state < PROCESS_HUNG_UP || (p->error && !p->exe)))
+			return p;
+	return NULL;
 }
 
-/* Wait for a child of ours to report; the process that did, or a negative error. */
+/* Wait for a child of ours to report; 0 or a negative error. */
 static int wait_launched(struct wm_session *session, pid_t pid, const char *path)
 {
 	uint64_t until = ticks_monotonic_ns() + HELLO_WAIT_MS * UINT64_C(1000000);
-	struct process *process;
-	siginfo_t ended = { 0 };
+	struct process *process = NULL;
+	int has_ended = 0;
 
-	while (!(process = find_process(session, pid))) {
-		int refused = refused_by(session, pid);
+	while (!process && !has_ended && ticks_monotonic_ns() < until) {
+		siginfo_t ended = { 0 };
 
-		if (refused)
-			return session_fail(session, refused, "%s", path);
-		if (ticks_monotonic_ns() > until)
-			return session_fail(session, -WM_E_AGENT_SILENT, "%s", path);
-		if (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-		    ended.si_pid)
-			return session_fail(session, -WM_E_GONE,
-					    "%s ended before its agent reported", path);
-		session_step(session, 5);
+		/* the order matters: once it is seen ended, all that it has sent is there */
+		has_ended = !waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) &&
+			    ended.si_pid;
+		session_step(session, has_ended ? 0 : 5);
+		process = reported(session, pid);
 	}
-	return wait_opened(session, process);
+	if (process && process->state >= PROCESS_HUNG_UP)
+		return session_fail(session, process->error, "%s", path);
+	if (process)
+		return wait_opened(session, process);
+	if (has_ended)
+		return session_fail(session, -WM_E_GONE, "%s ended before its agent reported",
+				    path);
+	return session_fail(session, -WM_E_AGENT_SILENT, "%s", path);
 }
 
 static int start_under(struct wm_session *session, pid_t *pid, const char *path, char *const argv[],

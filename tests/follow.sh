@@ -298,6 +298,47 @@ expect "limited memory, in the trace" "$(unrecorded ticker)" 1
 expect "limited memory, to people" "$("$waymark" report limited | grep -c "^Unrecorded .*/ticker: Cannot allocate memory")" 1
 run 1 --json -o executed -- sh -c 'ulimit -v 40000; ./ticker 10 & exec ./ticker 10'
 expect "limited memory in the launched process" "$(unrecorded ticker)" 2
+# The tool starts a program under that limit, and gives the reason. It is stopped before the agent looks for it, and goes on
+# when the program has ended.
+cat >brief.c <<'END'
+#include <signal.h>
+#include <sys/syscall.h>
+static long call(long number, long first, long second)
+{
+	__asm__ volatile("syscall" : "+a"(number) : "D"(first), "S"(second) : "rcx", "r11", "memory");
+	return number;
+}
+static void nothing(void)
+{
+}
+static void (*choose(void))(void) /* called before any constructor */
+{
+	call(SYS_kill, call(SYS_getppid, 0, 0), SIGSTOP);
+	return nothing;
+}
+static void ends(void) __attribute__((ifunc("choose")));
+int main(void)
+{
+	ends();
+	return 0;
+}
+END
+cc brief.c -o brief || exit 1
+brief_has_ended()
+{
+	has_child "$recorder" brief && [ "$(ps -o state= -p "$child")" = Z ]
+}
+if (ulimit -v 40000 && "$waymark" --version >/dev/null 2>&1); then
+	(ulimit -v 40000 && exec "$waymark" record -o brief_trace -- ./brief) >out 2>words &
+	recorder=$!
+	await brief_has_ended || fail "the program under a limit does not end: $(cat words)"
+	kill -CONT "$recorder"
+	wait "$recorder"
+	expect "limited memory of both: status" $? 1
+	says "Cannot allocate memory: ./brief"
+else
+	echo "under a limit of its memory waymark does not start"
+fi
 cp /bin/sleep lasting
 run 0 --json -o bare -- sh -c 'env -i ./lasting 4; ./lasting 3; ./ticker 10'
 expect "without our environment" "$(unrecorded lasting)" 1
