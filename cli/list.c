@@ -171,11 +171,14 @@ static int fill(struct catalog *catalog, const struct options *options)
 
 	for (size_t i = 0; i < options->pid_count; i++) {
 		char words[512] = "";
-		size_t before = catalog->count;
+		size_t before = catalog->count, faults = catalog->fault_count;
 		int err = catalog_add_process(catalog, options->pids[i],
 					      (struct detail){ words, sizeof(words) });
 
-		if (!err && catalog->count == before) {
+		for (size_t j = faults; j < catalog->fault_count; j++)
+			status = complain(catalog->faults[j].error, "%s of process %d",
+					  catalog->faults[j].module, options->pids[i]);
+		if (!err && catalog->count == before && catalog->fault_count == faults) {
 			snprintf(words, sizeof(words), "process %d", options->pids[i]);
 			err = -WM_E_NO_SITES;
 		}

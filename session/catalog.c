@@ -69,14 +69,14 @@ static int text_split(char *text, char *parts[TEXT_PARTS])
 		char *end = i < TEXT_PARTS - 1 ? strchr(text, '\n') : NULL;
 
 		if (!end && i < TEXT_PARTS - 1)
-			return -WM_E_NOT_ELF;
+			return -WM_E_SITE_TABLE;
 		parts[i] = text;
 		if (end) {
 			*end = '\0';
 			text = end + 1;
 		}
 	}
-	return strlen(parts[0]) == 2 ? 0 : -WM_E_NOT_ELF;
+	return strlen(parts[0]) == 2 ? 0 : -WM_E_SITE_TABLE;
 }
 
 /* The index holds places in catalog->markers, which moves as it grows. */
@@ -158,7 +158,7 @@ static int site_take(const struct elf_site *site, void *data)
 	if (!text)
 		return -ENOMEM;
 	if (text_split(text, parts))
-		return -WM_E_NOT_ELF;
+		return -WM_E_SITE_TABLE;
 	marker.kind = parts[0][0];
 	marker.way = parts[0][1];
 	/* SUBSYSTEM and EVENT stand side by side: their divider becomes the colon. */
@@ -195,6 +195,24 @@ int catalog_add_file(struct catalog *catalog, const char *path)
 	return err;
 }
 
+/* A module that went away meanwhile has no fault. */
+static int fault_add(struct catalog *catalog, const struct map *map, int mem, pid_t pid, int error)
+{
+	struct catalog_fault fault = { .pid = pid, .error = error };
+	struct elf elf;
+	int is_there = !elf_open_memory(&elf, mem, map->start);
+
+	elf_release(&elf);
+	if (!is_there)
+		return 0;
+	fault.module = text_keep(catalog, map->path);
+	if (!fault.module || array_grow(&catalog->faults, &catalog->fault_room,
+					catalog->fault_count + 1, sizeof(*catalog->faults)))
+		return -ENOMEM;
+	catalog->faults[catalog->fault_count++] = fault;
+	return 0;
+}
+
 static int modules_add(struct catalog *catalog, const struct maps *maps, int mem, pid_t pid)
 {
 	for (size_t i = 0; i < maps->count; i++) {
@@ -205,8 +223,11 @@ static int modules_add(struct catalog *catalog, const struct maps *maps, int mem
 		if (map->offset || !map->inode || !(map->prot & PROT_READ))
 			continue;
 		err = elf_open_memory(&elf, mem, map->start);
-		if (!err && loaded_runs(&elf, maps, map))
+		if (!err && loaded_runs(&elf, maps, map)) {
 			err = module_add(catalog, &elf, map->path, pid);
+			if (err && err != -ENOMEM)
+				err = fault_add(catalog, map, mem, pid, err);
+		}
 		elf_release(&elf);
 		if (err == -ENOMEM)
 			return err;
@@ -311,6 +332,7 @@ void catalog_release(struct catalog *catalog)
 	for (size_t i = 0; i < catalog->text_count; i++)
 		free(catalog->texts[i]);
 	free(catalog->markers);
+	free(catalog->faults);
 	free(catalog->texts);
 	*catalog = (struct catalog){ 0 };
 }

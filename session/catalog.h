@@ -43,9 +43,18 @@ struct catalog_marker {
 	uint64_t hits;		/* in all modules of the process; see session/hits.h */
 };
 
+/* A module of a process whose markers can't be read. */
+struct catalog_fault {
+	pid_t pid;
+	const char *module;
+	int error;
+};
+
 struct catalog {
 	struct catalog_marker *markers; /* by process, module, name, kind and fields once sorted */
 	size_t count, room;
+	struct catalog_fault *faults;
+	size_t fault_count, fault_room;
 	char **texts; /* what the markers point into */
 	size_t text_count, text_room;
 	void *index; /* while it is filled */
@@ -53,13 +62,13 @@ struct catalog {
 
 /*
  * Add the markers of a file. 0, also when it has none; -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH,
- * -ENOMEM. What was added before an error stays.
+ * -WM_E_SITE_TABLE, -ENOMEM. What was added before an error stays.
  */
 int catalog_add_file(struct catalog *catalog, const char *path);
 
 /*
- * Add those of all modules of a process. As catalog_add_file(), with words about it; -ESRCH, -EPERM,
- * -WM_E_GONE, -WM_E_FOREIGN_ARCH.
+ * Add those of all modules of a process, and a fault for each module that can't be read. -errno, as -ESRCH and -EPERM,
+ * -WM_E_GONE, -WM_E_FOREIGN_ARCH, with words about it.
  */
 int catalog_add_process(struct catalog *catalog, pid_t pid, struct detail detail);
 

@@ -68,6 +68,52 @@ expect "recorded before: JSON" "$(hits $marker)" null
 expect "events in the trace" "$(events_in first)" "$("$waymark" dump first | wc -l)"
 expect "a file has no hits" "$("$waymark" list ./ticker | grep -c ' hits')" 0
 
+# A module with a damaged site table is named, the others are listed.
+if command -v objcopy >/dev/null; then
+	cat >marked.c <<'END'
+#include <waymark/marker.h>
+void marked(int count)
+{
+	WAYMARK(marked, here, count);
+}
+END
+	cat >holds.c <<'END'
+#include <unistd.h>
+#include <waymark/marker.h>
+void marked(int count);
+int main(void)
+{
+	for (int i = 0;; i++) {
+		WAYMARK(holds, round, i);
+		marked(i);
+		usleep(1000);
+	}
+}
+END
+	cc -O2 -I"$source_dir/include" -shared -fPIC marked.c -o whole.so || exit 1
+	cc -O2 -I"$source_dir/include" holds.c ./whole.so -Wl,-soname,whole.so -Wl,-rpath,. -o holds || exit 1
+	objcopy -O binary --only-section=waymark_sites --set-section-flags waymark_sites=alloc whole.so sites || exit 1
+	truncate -s "$(stat -c %s sites)" zeros
+	objcopy --update-section waymark_sites=zeros whole.so damaged.so 2>/dev/null || exit 1
+	mkdir broken
+	cp damaged.so broken/whole.so
+	start env -C broken ../holds
+	await_running "$pid"
+	for how in "" --json; do
+		# shellcheck disable=SC2086 # none, or an option
+		timeout 30 "$waymark" list $how -p "$pid" >out 2>words
+		expect "damaged: status" $? 1
+		grep -q 'holds:round' out || fail "damaged: the whole module is not listed: $(cat out)"
+		grep -q "site table of this module is damaged: $folder/broken/whole.so of process $pid" words ||
+			fail "damaged: it is not named: $(cat words)"
+	done
+	"$waymark" list damaged.so >out 2>words
+	expect "damaged file: status" $? 1
+	grep -q "site table of this module is damaged: damaged.so" words || fail "damaged file: $(cat words)"
+else
+	echo "without objcopy no damaged module is tried"
+fi
+
 # A program whose agent stays: exact numbers, of a marker that stands in two modules.
 cat >steps.h <<'END'
 #include <waymark/marker.h>
