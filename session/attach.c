@@ -18,19 +18,50 @@
 #include <waymark/error.h>
 
 #define CONNECT_WAIT_MS 10000 /* a busy machine lets the agent's new thread wait */
+#define CONNECT_FIRST_MS 100  /* then the agent is loaded again; doubled each time */
 #define CONNECT_STEP_MS 5
 
-static int connect_patiently(const struct target *target, struct link *link)
+static int has_ended(pid_t pid)
 {
-	int err = reach_agent(target, link);
 	struct target now;
 
-	for (int waited = 0; err && waited < CONNECT_WAIT_MS; waited += CONNECT_STEP_MS) {
-		if (target_read(&now, target->pid) || target_has_ended(&now))
-			break;
+	return target_read(&now, pid) || target_has_ended(&now);
+}
+
+/* Until somebody answers, nothing that waiting changes is in the way, or wait_ms are over. */
+static int connect_within(const struct target *target, struct link *link, int wait_ms)
+{
+	int err = reach_agent(target, link);
+
+	for (int waited = 0; err && waited < wait_ms; waited += CONNECT_STEP_MS) {
+		if (has_ended(target->pid))
+			return -WM_E_GONE;
 		poll(NULL, 0, CONNECT_STEP_MS);
 		err = reach_agent(target, link);
 	}
+	return err && has_ended(target->pid) ? -WM_E_GONE : err;
+}
+
+/*
+ * Load the agent and connect to it. An agent that leaves has its socket open for a moment after its name is gone,
+ * so inject_agent() may take it for one that listens, and load none. inject_agent() leaves an agent alone that
+ * listens: ask it again where nobody answers.
+ */
+static int load_and_connect(const struct target *target, struct link *link, const char *agent,
+			    const char *dir, struct detail detail)
+{
+	int err, wait_ms = CONNECT_FIRST_MS, waited_ms = 0;
+
+	do {
+		err = inject_agent(target->pid, agent, dir, detail.text, detail.bytes);
+		if (err) {
+			socketdir_leave(dir);
+			return err;
+		}
+		err = connect_within(target, link, wait_ms);
+		waited_ms += wait_ms;
+		wait_ms *= 2;
+	} while (err == -ENOENT && waited_ms < CONNECT_WAIT_MS);
 	return err == -ENOENT ? -WM_E_AGENT_SILENT : err;
 }
 
@@ -102,14 +133,11 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 		snprintf(whose, sizeof(whose), ", as process %d sees it", (int)pid);
 	if (err)
 		return fail_folder(session, err, dir, whose);
-	err = inject_agent(pid, agent, dir, words, sizeof(words));
-	if (err) {
-		socketdir_leave(dir);
+	err = load_and_connect(&target, link, agent, dir, detail);
+	if (err)
 		return session_fail(session, err, "pid %d%s%s", (int)pid, words[0] ? ": " : "",
 				    words);
-	}
-	err = connect_patiently(&target, link);
-	return err ? session_fail(session, err, "pid %d", (int)pid) : 0;
+	return 0;
 }
 
 int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct listener **listener)
