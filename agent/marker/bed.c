@@ -99,7 +99,7 @@ void bed_arm_probe(const char *name, uint32_t id, unsigned int lanes,
 		plan = calloc(1, sizeof *plan + probes * sizeof *probe);
 		memcpy(plan->types, entry->types, sizeof plan->types);
 		plan->uses_tsc = 1;
-		plan->probe_count = (uint8_t)probes;
+		plan->probe_count = probes;
 		if (probes)
 			memcpy(plan->probes, probe, probes * sizeof *probe);
 		for (uint32_t lane = 0; lane < SESSIONS_MAX; lane++) {

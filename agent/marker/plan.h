@@ -43,9 +43,9 @@ struct plan {
 	/* given */
 	uint8_t types[16]; /* WM_TYPE_*, as in the site's entry */
 	uint32_t number;   /* counts its hits under this; COUNTERS_MAX or more: not counted */
-	uint8_t uses_tsc;  /* every consumer's clock is STORE_CLOCK_TSC */
+	uint32_t probe_count;
+	uint8_t uses_tsc; /* every consumer's clock is STORE_CLOCK_TSC */
 	uint8_t consumer_count;
-	uint8_t probe_count;
 	uint8_t is_careful; /* strings may lead anywhere: they are read by the kernel */
 	struct plan_consumer {
 		uint32_t event_id;

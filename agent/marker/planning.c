@@ -63,7 +63,7 @@ static struct plan *make(struct variant *variant)
 		if (variant->lanes & 1u << lane && store_clock(lane) != STORE_CLOCK_TSC)
 			plan->uses_tsc = 0;
 	}
-	plan->probe_count = (uint8_t)variant->probe_count;
+	plan->probe_count = variant->probe_count;
 	if (variant->probe_count)
 		memcpy(plan->probes, variant->probes,
 		       variant->probe_count * sizeof plan->probes[0]);

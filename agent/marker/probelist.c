@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define PROBES_MAX 64 /* on one marker; plan.probe_count is a byte */
-
 struct pending {
 	struct pending *next;
 	char *name;
@@ -54,8 +52,6 @@ int probes_with(struct variant *variant, const struct plan_probe *probe)
 	uint32_t count = variant->probe_count_next;
 	struct plan_probe *next;
 
-	if (count >= PROBES_MAX)
-		return -ENOMEM;
 	next = copy(variant->probes_next, count, count + 1);
 	if (!next)
 		return -ENOMEM;

@@ -24,20 +24,32 @@ struct wm_probe {
 	char name[];
 };
 
+/* Wait until no thread runs a handler that was taken away; 0, -ETIMEDOUT. */
+static int settle(void)
+{
+	/* inside a handler, this thread's own hit still walks the old plan: it is left for a later reap */
+	int error = store_self_is_inside() ? 0 : registry_reap(REMOVE_MS, 0);
+
+	/* not by registry_reap() alone: another thread may be reaping the plan that names this probe */
+	return error ? error : store_quiesce(REMOVE_MS, 1);
+}
+
 __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe, const char *name,
 							char kind, const unsigned char types[16],
 							wm_probe_call call, wm_probe_fn fn,
 							void *data)
 {
-	size_t name_bytes = strlen(name) + 1;
+	size_t name_bytes = name ? strlen(name) + 1 : 0;
 	struct wm_probe *made;
 	struct hit_shut shut;
 	struct text text;
 	int error;
 
+	if (!probe)
+		return -EINVAL;
 	*probe = NULL;
-	if (!call || !fn || !memchr("mibe", kind, 4) || name_bytes > NAME_BYTES_MAX ||
-	    !strchr(name, ':'))
+	if (!name || !types || !call || !fn || !memchr("mibe", kind, 4) ||
+	    name_bytes > NAME_BYTES_MAX || !strchr(name, ':'))
 		return -EINVAL;
 	made = calloc(1, sizeof *made + name_bytes);
 	if (!made)
@@ -48,6 +60,7 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 		made->types[i] = types[i];
 	memcpy(made->name, name, name_bytes);
 
+	*probe = made;	 /* before the handler can run, which may remove itself */
 	hit_shut(&shut); /* what the agent calls is none of the program's doing */
 	error = agent_enter(&text);
 	if (!error) {
@@ -56,10 +69,12 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 	}
 	hit_open(&shut);
 	if (error < 0) {
-		free(made);
+		*probe = NULL;
+		/* a handler that ran before all was taken back may have the pointer: it is left to it then */
+		if (!settle())
+			free(made);
 		return error;
 	}
-	*probe = made;
 	return 0;
 }
 
@@ -78,12 +93,8 @@ __attribute__((visibility("default"))) int wm_probe_remove(struct wm_probe *prob
 		agent_leave(&text);
 	}
 	hit_open(&shut);
-	/* inside a handler, this thread's own hit still walks the old plan: it is left for a later reap */
-	if (!error && !store_self_is_inside())
-		error = registry_reap(REMOVE_MS, 0);
-	/* not by registry_reap() alone: another thread may be reaping the plan that names this probe */
 	if (!error)
-		error = store_quiesce(REMOVE_MS, 1);
+		error = settle();
 	if (!error)
 		free(probe);
 	return error;

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* include/waymark/probe.h, as a program uses it. */
+#include "base/testing/await.h"
+
+#include <waymark/marker.h>
+#include <waymark/probe.h>
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+
+#define HANDLERS 200
+
+WM_PROBE(tests, turn, int);
+
+static __attribute__((noinline)) void turn(int number)
+{
+	WAYMARK(tests, turn, number);
+}
+
+static void add_number(void *data, int number)
+{
+	__atomic_add_fetch((int *)data, number, __ATOMIC_RELAXED);
+}
+
+Test(probe, null_pointers_return_einval)
+{
+	static const unsigned char types[16] = { WM_TYPE_I32 };
+	struct wm_probe *probe = (void *)1;
+	wm_probe_fn fn = (wm_probe_fn)add_number;
+	wm_probe_call call = wm_probe_add_tests_turn_call;
+
+	cr_expect_eq(wm_probe_add(NULL, "tests:turn", 'm', types, call, fn, NULL), -EINVAL);
+	cr_expect_eq(wm_probe_add(&probe, NULL, 'm', types, call, fn, NULL), -EINVAL);
+	cr_expect_null(probe);
+	cr_expect_eq(wm_probe_add(&probe, "tests:turn", 'm', NULL, call, fn, NULL), -EINVAL);
+	cr_expect_eq(wm_probe_add(&probe, "tests:turn", 'm', types, NULL, fn, NULL), -EINVAL);
+	cr_expect_eq(wm_probe_add(&probe, "tests:turn", 'm', types, call, NULL, NULL), -EINVAL);
+	cr_expect_eq(wm_probe_remove(NULL), 0);
+}
+
+Test(probe, one_marker_takes_many_handlers, .timeout = 60)
+{
+	struct wm_probe *probes[HANDLERS];
+	int sums[HANDLERS] = { 0 };
+
+	for (int i = 0; i < HANDLERS; i++)
+		cr_assert_eq(wm_probe_add_tests_turn(&probes[i], add_number, &sums[i]), 0, "%d", i);
+	turn(3);
+	for (int i = 0; i < HANDLERS; i++)
+		cr_expect_eq(sums[i], 3, "%d: %d", i, sums[i]);
+	for (int i = 0; i < HANDLERS; i++)
+		cr_assert_eq(wm_probe_remove(probes[i]), 0, "%d", i);
+	turn(5);
+	for (int i = 0; i < HANDLERS; i++)
+		cr_expect_eq(sums[i], 3, "%d: %d", i, sums[i]);
+}
+
+static struct wm_probe *own_probe;
+static int is_over, nulls, removals, errors;
+
+/* Takes itself away; it may run before wm_probe_add() has returned. */
+static void remove_itself(void *data, int number)
+{
+	struct wm_probe *probe = __atomic_exchange_n(&own_probe, NULL, __ATOMIC_ACQ_REL);
+
+	(void)data, (void)number;
+	if (!probe)
+		__atomic_add_fetch(&nulls, 1, __ATOMIC_RELAXED);
+	else if (wm_probe_remove(probe))
+		__atomic_add_fetch(&errors, 1, __ATOMIC_RELAXED);
+	else
+		__atomic_add_fetch(&removals, 1, __ATOMIC_RELEASE);
+}
+
+static void *take_turns(void *unused)
+{
+	while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE))
+		turn(1);
+	return unused;
+}
+
+Test(probe, handler_that_runs_at_once_can_remove_itself, .timeout = 100)
+{
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, take_turns, NULL), 0);
+	for (int i = 1; i <= HANDLERS; i++) {
+		cr_assert_eq(wm_probe_add_tests_turn(&own_probe, remove_itself, NULL), 0);
+		cr_assert(AWAIT(__atomic_load_n(&removals, __ATOMIC_ACQUIRE) == i ||
+				__atomic_load_n(&nulls, __ATOMIC_RELAXED) ||
+				__atomic_load_n(&errors, __ATOMIC_RELAXED)));
+	}
+	__atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	cr_expect_eq(nulls, 0);
+	cr_expect_eq(errors, 0);
+	cr_expect_eq(removals, HANDLERS);
+}
