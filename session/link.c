@@ -164,6 +164,9 @@ static int packet_receive(struct link *link, struct link_message *message)
 	if (got == 0)
 		return -WM_E_GONE;
 	message->fd = fd_take(&packet);
+	/* this process had no room for the descriptor: the kernel leaves it out, and the message comes without */
+	if (message->fd < 0 && packet.msg_flags & MSG_CTRUNC)
+		return -EMFILE;
 
 	memcpy(&head, link->buffer, sizeof(head));
 	if ((size_t)got < sizeof(head) || (packet.msg_flags & MSG_TRUNC) ||

@@ -2,7 +2,9 @@
 #include "session/link.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -33,5 +35,40 @@ Test(link, what_a_peer_sent_is_read_though_it_left_our_request_unread)
 	}
 	cr_assert_eq(link_receive(&link, &message), -WM_E_GONE);
 	cr_assert_eq(link_receive(&link, &message), -WM_E_GONE);
+	link_release(&link);
+}
+
+Test(link, descriptor_without_room_returns_emfile)
+{
+	struct wm_message sent = { .magic = CONTROL_MAGIC,
+				   .version = CONTROL_VERSION,
+				   .type = CONTROL_STORE };
+	struct iovec part = { &sent, sizeof(sent) };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS } };
+	struct msghdr packet = { .msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control) };
+	struct link_message message;
+	struct rlimit limit, none;
+	struct link link;
+	int ends[2], err;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	cr_assert_eq(link_adopt(&link, ends[0]), 0);
+	memcpy(CMSG_DATA(&control.head), &ends[1], sizeof(ends[1]));
+	cr_assert_eq(sendmsg(ends[1], &packet, 0), sizeof(sent));
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){ 0, limit.rlim_max };
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	err = link_receive(&link, &message);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	cr_expect_eq(err, -EMFILE);
+	cr_expect_eq(message.fd, -1);
 	link_release(&link);
 }

@@ -11,6 +11,7 @@
 #include "session/watch/watches.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,13 @@ uint64_t session_hz(const struct wm_session *session, uint32_t clock)
 	return clock == STORE_CLOCK_TSC ? session->tsc_hz : 1000000000u;
 }
 
+static int is_writable(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
+}
+
 /* Options of another size than ours: shorter ones are older; longer ones may ask for nothing new. */
 static int options_take(struct wm_session_options *to, const struct wm_session_options *from)
 {
@@ -70,8 +78,11 @@ static int options_take(struct wm_session_options *to, const struct wm_session_o
 		memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
 	}
 	if (to->policy > WM_POLICY_NOTIFY || to->watermark_percent > 100 || to->notify_fd < 0 ||
-	    to->notify_signal < 0 || to->notify_signal > SIGRTMAX)
+	    to->notify_signal < 0 || to->notify_signal > SIGRTMAX || to->notify_signal == SIGKILL ||
+	    to->notify_signal == SIGSTOP)
 		return -EINVAL;
+	if (to->policy == WM_POLICY_NOTIFY && to->notify_fd && !is_writable(to->notify_fd))
+		return -EBADF;
 	if (to->buffer_bytes > BUFFER_BYTES_MAX)
 		return -WM_E_BUFFER_LIMIT;
 	to->size = sizeof(*to);

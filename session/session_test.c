@@ -577,6 +577,17 @@ Test(session, options_are_checked)
 	options = (struct wm_session_options){ .size = sizeof(options),
 					       .buffer_bytes = UINT64_MAX };
 	cr_assert_eq(wm_session_open(&session, &options), -WM_E_BUFFER_LIMIT);
+	options = (struct wm_session_options){ .size = sizeof(options),
+					       .policy = WM_POLICY_NOTIFY,
+					       .notify_signal = SIGKILL };
+	cr_assert_eq(wm_session_open(&session, &options), -EINVAL);
+	options.notify_signal = SIGSTOP;
+	cr_assert_eq(wm_session_open(&session, &options), -EINVAL);
+	options.notify_signal = 0;
+	options.notify_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	cr_assert_eq(wm_session_open(&session, &options), -EBADF, "it can't be written");
+	close(options.notify_fd);
+	cr_assert_eq(wm_session_open(&session, &options), -EBADF, "it is closed");
 	cr_assert_eq(wm_session_open(&session, &newer.options), 0,
 		     "newer, but asks for nothing new");
 	wm_session_close(session);

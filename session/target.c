@@ -21,7 +21,7 @@
 
 #define LIVE_TRIES 20 /* to find a thread that lives where threads end all the time */
 #define AGENT_THREADS 2
-#define KTHREADD 2 /* the kernel's threads and their parent; what else has no file is just ending */
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h of the kernel */
 
 int detail_set(struct detail detail, int error, const char *format, ...)
 {
@@ -191,16 +191,27 @@ static int stat_read(const char *path, char *state, pid_t *ppid, uint64_t *start
 	return stat_number(at, 22, start_time);
 }
 
-uint64_t target_first_stack(pid_t tid)
+/* Field `want` of /proc/PID/stat; 0 where it can't be read. */
+static uint64_t stat_field(pid_t tid, int want)
 {
 	char path[64], text[2048], *at;
-	uint64_t stack;
+	uint64_t number;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
 	if (file_read(path, text, sizeof(text)) < 0)
 		return 0;
 	at = strrchr(text, ')');
-	return at && !stat_number(at, 28, &stack) ? stack : 0;
+	return at && !stat_number(at, want, &number) ? number : 0;
+}
+
+uint64_t target_first_stack(pid_t tid)
+{
+	return stat_field(tid, 28);
+}
+
+int target_is_kernels(pid_t tid)
+{
+	return (stat_field(tid, 9) & PF_KTHREAD) != 0;
 }
 
 char target_thread_state(pid_t pid, pid_t tid)
@@ -425,7 +436,7 @@ static int has_ptrace_capability(void)
 
 int target_denied(const struct target *target, struct detail detail)
 {
-	int is_kernels = target->pid == KTHREADD || target->ppid == KTHREADD, err;
+	int is_kernels = target_is_kernels(target->pid), err;
 	char scope[16] = "", words[160] = "";
 
 	if (target->uid == geteuid() && !is_kernels && !target_has_memory(target->live_tid))
@@ -504,9 +515,9 @@ static int program_check(const struct target *target, struct detail detail)
 	if (err == -EACCES || err == -EPERM)
 		return target_denied(target, detail);
 	if (err == -ENOENT)
-		err = !target_thread_state(target->pid, target->live_tid)   ? -ESRCH
-		      : target->pid == KTHREADD || target->ppid == KTHREADD ? -EINVAL
-									    : -WM_E_GONE;
+		err = !target_thread_state(target->pid, target->live_tid) ? -ESRCH
+		      : target_is_kernels(target->pid)			  ? -EINVAL
+									  : -WM_E_GONE;
 	if (err == -WM_E_STATIC_PROGRAM && target_is_valgrind(target))
 		return detail_set(
 			detail, -WM_E_INJECT,

@@ -135,6 +135,9 @@ int target_lacks_descriptors(pid_t pid, unsigned int most);
 /* The parent of a process, 0 when it has ended. */
 pid_t target_parent(pid_t pid);
 
+/* Whether it is a thread of the kernel's own, which has no program. */
+int target_is_kernels(pid_t tid);
+
 /* When a process or thread began: field 22 of its stat; 0 when it has ended, or we may not see it. */
 uint64_t target_start_time(pid_t tid);
 

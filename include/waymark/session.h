@@ -112,8 +112,9 @@ struct wm_session_refusal {
 
 /*
  * Make a session. `options` may be NULL. *session is released with wm_session_close(); NULL after
- * an error: -EINVAL for an option that can't be, -E2BIG for one we don't know, -WM_E_BUFFER_LIMIT
- * for more than 64 GiB, -ENOMEM, or with WM_POLICY_NOTIFY what its thread was refused with.
+ * an error: -EINVAL for an option that can't be (SIGKILL and SIGSTOP as notify_signal among them),
+ * -EBADF for a notify_fd that is not open or can't be written, -E2BIG for one we don't know,
+ * -WM_E_BUFFER_LIMIT for more than 64 GiB, -ENOMEM, or with WM_POLICY_NOTIFY what its thread was refused with.
  */
 int wm_session_open(struct wm_session **session, const struct wm_session_options *options);
 

@@ -67,6 +67,10 @@ static int prepare(struct event_object *object, struct detail detail)
 	struct event_needs needs = { 0 };
 	int err = use_sources(&object->request, object->sources, detail);
 
+	/* the kernel takes a breakpoint there, which never fires */
+	if (!err && object_is_threads(object) && target_is_kernels(object->request.pid))
+		err = detail_set(detail, -EINVAL, "%d is a thread of the kernel, without a program",
+				 (int)object->request.pid);
 	if (!err)
 		err = needs_reckon(object, &needs);
 	if (!err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where perf_event_open(2) is not let through, as in containers. */
 #include "session/event/bed_test.h"
+#include "session/target.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -62,4 +63,21 @@ Test(event_refused, by_a_filter)
 Test(event_refused, by_a_filter_that_knows_no_such_call)
 {
 	refused(ENOSYS, -WM_E_PERF_MISSING);
+}
+
+Test(event_refused, kernel_thread_returns_einval)
+{
+	struct event_source sources[EVENT_SOURCES_MAX];
+	struct event_request request;
+	struct event_object *object;
+
+	if (!target_is_kernels(2))
+		cr_skip_test("this PID namespace shows no thread of the kernel");
+	for (int scope = EVENT_THREAD; scope <= (int)EVENT_PROCESS; scope++) {
+		bed_request(&request, sources, (enum event_scope)scope, 2, 1);
+		cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
+		cr_expect_eq(event_object_arm(object, (struct detail){ 0 }), -EINVAL);
+		cr_expect_eq(event_object_state(object), EVENT_PREPARING);
+		event_object_release(object);
+	}
 }
