@@ -502,10 +502,30 @@ int drain_finish(struct drain *drain, const struct drain_sink *sink)
 	return first;
 }
 
+/* What was lost since the last sweep, by the writers' own counts. */
+static uint64_t discarded_since(const struct drain *drain)
+{
+	const struct wm_store *store = drain->map.store;
+	uint64_t now = __atomic_load_n(&store->discarded, __ATOMIC_RELAXED);
+	uint64_t since = now > drain->homeless.discarded ? now - drain->homeless.discarded : 0;
+	uint32_t used = drain_slots_used(drain);
+
+	for (uint32_t i = 0; i < used; i++) {
+		const struct wm_slot *slot = &drain->map.slots[i];
+		uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+
+		now = __atomic_load_n(&slot->discarded, __ATOMIC_RELAXED);
+		if ((state == SLOT_LIVE || state == SLOT_ENDED) &&
+		    now > drain->streams[i].discarded)
+			since += now - drain->streams[i].discarded;
+	}
+	return since;
+}
+
 void drain_count(const struct drain *drain, struct drain_counts *counts)
 {
 	*counts = drain->counts;
-	counts->discarded += drain->live_discarded;
+	counts->discarded += drain->live_discarded + discarded_since(drain);
 	counts->crowded_out = __atomic_load_n(&drain->map.store->crowded_out, __ATOMIC_RELAXED);
 }
 

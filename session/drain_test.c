@@ -250,6 +250,25 @@ Test(drain, losses_are_told_by_the_next_page_or_by_an_empty_one)
 	release();
 }
 
+Test(drain, losses_count_before_the_next_pass)
+{
+	struct drain_counts counts;
+
+	make(4, 4, STORE_BLOCK);
+	sample_store_slot(&store, 0, 100, 0);
+	store.slots[0].discarded = 5;
+	store.head->discarded = 1;
+	drain_count(drain, &counts);
+	cr_assert_eq(counts.discarded, 6);
+	pass(DRAIN_READY);
+	drain_count(drain, &counts);
+	cr_assert_eq(counts.discarded, 6, "each once");
+	store.slots[0].discarded = 8;
+	drain_count(drain, &counts);
+	cr_assert_eq(counts.discarded, 9);
+	release();
+}
+
 Test(drain, a_slot_used_again_is_another_stream)
 {
 	make(4, 4, STORE_DISCARD);

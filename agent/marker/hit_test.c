@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/marker/bed.h"
 #include "agent/marker/hit.h"
+#include "base/testing/await.h"
 
 #include <waymark/marker.h>
 #include <waymark/probe.h>
@@ -436,6 +437,44 @@ Test(hit, block_waits_for_the_drain_and_loses_nothing)
 	pthread_join(thread, NULL);
 	cr_assert_eq(drained + bed_read(0, width, NULL, NULL), 200000);
 	cr_assert_eq(bed_discarded(0), 0);
+}
+
+static void *hit_thread(void *data)
+{
+	for (int i = 0; i < 200000; i++)
+		hit_pair(i, 0);
+	__atomic_store_n((int *)data, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+Test(hit, block_waits_its_time_for_a_drain_that_is_long_ago)
+{
+	uint64_t drained = 0;
+	pthread_t thread;
+	int is_done = 0;
+
+	bed_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	stores[0].block_ns = UINT64_C(3600000000000);
+	stores[0].head->drained_ns = 1;
+	bed_arm("hit:pair", PAIR, 1);
+	cr_assert_eq(pthread_create(&thread, NULL, hit_thread, &is_done), 0);
+	cr_assert(AWAIT(__atomic_load_n(&stores[0].full_mark, __ATOMIC_RELAXED)));
+	while (!__atomic_load_n(&is_done, __ATOMIC_ACQUIRE))
+		drained += bed_drain(0);
+	pthread_join(thread, NULL);
+	cr_assert_eq(drained + bed_read(0, width, NULL, NULL), 200000);
+	cr_assert_eq(bed_discarded(0), 0);
+}
+
+Test(hit, block_waits_once_for_a_drain_that_does_not_come)
+{
+	bed_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	stores[0].head->drained_ns = 1;
+	bed_arm("hit:pair", PAIR, 1);
+	for (int i = 0; i < 200000; i++) /* at 200 ms a wait this would take hours */
+		hit_pair(i, 0);
+	cr_assert_eq(stores[0].waited_ns, 1, "one wait was in vain");
+	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), 200000);
 }
 
 Test(hit, block_waits_for_nobody_when_nobody_drains)

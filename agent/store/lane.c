@@ -221,12 +221,18 @@ static uint64_t now_ns(const struct store *store)
 	return now.monotonic_ns;
 }
 
-static int drainer_is_there(const struct store *store)
+/*
+ * Whether a wait for room makes sense. A tool that has not drained for a while may be busy elsewhere or stopped: it gets
+ * one wait, and no other until it drains again.
+ */
+static int may_wait(const struct store *store, uint64_t drained)
 {
-	uint64_t drained = __atomic_load_n(&store->head->drained_ns, __ATOMIC_RELAXED);
 	uint64_t now = now_ns(store);
 
-	return drained && (now < drained || now - drained < DRAINER_SILENT_NS);
+	if (!drained)
+		return 0;
+	return now < drained || now - drained < DRAINER_SILENT_NS ||
+	       drained != __atomic_load_n(&store->waited_ns, __ATOMIC_RELAXED);
 }
 
 /* Sleep, where that is permitted (writer.h); ask, where it is not. How many looks it counts as. */
@@ -253,17 +259,22 @@ static int32_t wait_for_page(struct store *store, struct writer *writer, int dep
 			     uint32_t *bytes, uintptr_t sp)
 {
 	unsigned int looks = 0;
+	uint64_t drained, end;
 	uint32_t asked = 0;
 	int32_t unit = -1;
-	uint64_t end;
 
 	if (depth || in_signal_handler(writer, sp))
 		return -1;
 	end = now_ns(store) + store->block_ns;
 	/* on a busy machine the time may go by without a look: the looks have to take as long, too */
-	while (unit < 0 && !__atomic_load_n(&store->closing, __ATOMIC_ACQUIRE) &&
-	       drainer_is_there(store) &&
-	       (now_ns(store) < end || looks < store->block_ns / LOOK_NS)) {
+	while (unit < 0 && !__atomic_load_n(&store->closing, __ATOMIC_ACQUIRE)) {
+		drained = __atomic_load_n(&store->head->drained_ns, __ATOMIC_RELAXED);
+		if (!may_wait(store, drained))
+			break;
+		if (now_ns(store) >= end && looks >= store->block_ns / LOOK_NS) {
+			__atomic_store_n(&store->waited_ns, drained, __ATOMIC_RELAXED);
+			break;
+		}
 		looks += pause_a_while(writer, looks, &asked);
 		if (pool_may_have(store))
 			unit = pool_take(store, exact, bytes);

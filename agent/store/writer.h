@@ -135,6 +135,7 @@ struct store {
 	uint64_t bytes, block_ns;
 	uint32_t slot_count, chunk_count, policy, clock;
 	uint32_t closing;    /* no writer waits for room any more */
+	uint64_t waited_ns;  /* head->drained_ns when a wait for room was last in vain; 0: never */
 	uint32_t full_mark;  /* head->freed + 1 when the pool was last found empty; 0: never */
 	uint32_t hand;	     /* where the search for a free or an old chunk goes on */
 	uint32_t freed_seen; /* head->freed when that search last began */

@@ -42,7 +42,12 @@ struct wm_session_options {
 	size_t size;
 	uint64_t buffer_bytes; /* for each process; default 16 MiB */
 	enum wm_policy policy;
-	uint64_t block_ns; /* WM_POLICY_BLOCK: wait for one event; longer on a busy machine; default 100 ms */
+	/*
+	 * WM_POLICY_BLOCK: how long a thread waits for one event; longer on a busy machine; default
+	 * 100 ms. Where the session was not polled for a second, threads wait so long once, and not
+	 * again before the next poll.
+	 */
+	uint64_t block_ns;
 	int notify_fd;	   /* WM_POLICY_NOTIFY: an eventfd to write at the watermark; 0 for none */
 	int notify_signal; /* WM_POLICY_NOTIFY: or a signal to raise in this process; 0 for none */
 	unsigned int watermark_percent; /* of the buffer; default 50 */
@@ -59,7 +64,7 @@ struct wm_session_status {
 	uint32_t processes_ever;
 	uint64_t markers, sites, refused;
 	uint64_t recorded;	 /* events drained so far */
-	uint64_t discarded;	 /* events lost so far */
+	uint64_t discarded;	 /* events lost so far, also since the last poll */
 	uint64_t bytes;		 /* drained so far */
 	uint64_t buffered_bytes; /* waiting in the buffers */
 	/* of trails */
