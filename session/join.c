@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How processes come into a session: attached to, or launched. */
 #include "session/agentpath.h"
+#include "session/call.h"
 #include "session/launch.h"
 #include "session/process.h"
 #include "session/program.h"
@@ -112,14 +113,16 @@ static int attach_once(struct wm_session *session, pid_t pid)
  */
 int wm_session_attach(struct wm_session *session, pid_t pid)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	struct target target;
 	char words[256] = "";
 	int err;
 
 	if (!session || pid <= 0)
 		return -EINVAL;
-	if (session_in_callback(session))
-		return -EBUSY;
+	err = session_call_refused(session);
+	if (err)
+		return err;
 	if (pid == getpid())
 		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
 	if (live_is_all(session))
@@ -236,6 +239,7 @@ static int start(struct wm_session *session, pid_t *pid, const char *path, char 
 
 int wm_session_launch(struct wm_session *session, char *const argv[])
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	struct launch_options options;
 	struct listener *listener;
 	struct program program;
@@ -245,8 +249,9 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 
 	if (!session || !argv || !argv[0])
 		return -EINVAL;
-	if (session_in_callback(session))
-		return -EBUSY;
+	err = session_call_refused(session);
+	if (err)
+		return err;
 	if (live_is_all(session))
 		return live_launch(session, argv);
 	err = program_find(&program, argv[0]);

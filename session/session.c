@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public API. What it promises stands in waymark/session.h. */
+#include "session/call.h"
 #include "session/claim/ledger.h"
 #include "session/process.h"
 #include "session/reader.h"
@@ -46,8 +47,10 @@ int session_fail(struct wm_session *session, int error, const char *format, ...)
 	return error;
 }
 
-int session_in_callback(struct wm_session *session)
+int session_call_refused(struct wm_session *session)
 {
+	if (session->owner != getpid())
+		return -ECHILD;
 	return session->reading ? session_fail(session, -EBUSY, "in a callback") : 0;
 }
 
@@ -94,6 +97,7 @@ static int options_take(struct wm_session_options *to, const struct wm_session_o
 
 int wm_session_open(struct wm_session **session, const struct wm_session_options *options)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	struct wm_session *new;
 	int err;
 
@@ -103,6 +107,7 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	new = calloc(1, sizeof(*new));
 	if (!new)
 		return -ENOMEM;
+	new->owner = getpid();
 	new->idle_ns = STEP_NS;
 	new->epoll = -1;
 	/* what a process has of an earlier session is not taken for this one's */
@@ -125,13 +130,15 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 
 int wm_session_add(struct wm_session *session, const char *spec)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	const char *words;
 	int err;
 
 	if (!session || !spec)
 		return -EINVAL;
-	if (session_in_callback(session))
-		return -EBUSY;
+	err = session_call_refused(session);
+	if (err)
+		return err;
 	if (session->running)
 		return session_fail(session, -EBUSY, "%s: the session runs", spec);
 	probes_release(&session->probes); /* plans for fewer specs */
@@ -155,12 +162,14 @@ int wm_session_add(struct wm_session *session, const char *spec)
 
 int wm_session_output(struct wm_session *session, const char *dir)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	int err;
 
 	if (!session || !dir)
 		return -EINVAL;
-	if (session_in_callback(session))
-		return -EBUSY;
+	err = session_call_refused(session);
+	if (err)
+		return err;
 	if (session->running || session->dir)
 		return session_fail(session, -EBUSY, "%s", dir);
 	err = trace_writer_open(&session->writer, dir);
@@ -178,13 +187,15 @@ int wm_session_output(struct wm_session *session, const char *dir)
 
 int wm_session_poll(struct wm_session *session, int timeout_ms)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	uint64_t until;
 	int got;
 
 	if (!session)
 		return -EINVAL;
-	if (session_in_callback(session))
-		return -EBUSY;
+	got = session_call_refused(session);
+	if (got)
+		return got;
 	until = ticks_monotonic_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000u;
 	do {
 		uint64_t now = ticks_monotonic_ns();
@@ -203,12 +214,14 @@ int wm_session_poll(struct wm_session *session, int timeout_ms)
 int wm_session_read(struct wm_session *session,
 		    int (*event)(const struct wm_event *event, void *data), void *data)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	int result;
 
 	if (!session || !event)
 		return -EINVAL;
-	if (session_in_callback(session))
-		return -EBUSY;
+	result = session_call_refused(session);
+	if (result)
+		return result;
 	if (session->dir)
 		return session_fail(session, -EBUSY, "%s: the session records into a folder",
 				    session->dir);
@@ -360,12 +373,14 @@ static int end_all(struct wm_session *session, int first)
 
 int wm_session_stop(struct wm_session *session)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	int first = 0, err;
 
 	if (!session)
 		return -EINVAL;
-	if (session_in_callback(session))
-		return -EBUSY;
+	err = session_call_refused(session);
+	if (err)
+		return err;
 	if (session->running)
 		unrecorded_look(session, 1);
 	first = end_all(session, live_stop(session));
@@ -396,14 +411,16 @@ static int find_watch(const struct wm_session *session, const char *spec, size_t
 int wm_session_modify(struct wm_session *session, const char *spec, const char *to,
 		      struct wm_event_gap *gap)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	struct wm_event_gap told = { .size = gap ? gap->size : 0 };
 	size_t index;
 	int err;
 
 	if (!session || !spec || !to)
 		return -EINVAL;
-	if (session_in_callback(session))
-		return -EBUSY;
+	err = session_call_refused(session);
+	if (err)
+		return err;
 	session->detail[0] = 0;
 	if (gap && gap->size < sizeof(gap->size))
 		return session_fail(session, -EINVAL, "gap.size: %zu", gap->size);
@@ -424,8 +441,13 @@ const char *wm_session_detail(const struct wm_session *session)
 
 void wm_session_close(struct wm_session *session)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	if (!session)
 		return;
+	if (session->owner != getpid()) {
+		free(session); /* all else is the parent's too */
+		return;
+	}
 	if (session->running || session->writer)
 		wm_session_stop(session);
 	for (struct process *p = session->processes; p; p = p->next)

@@ -32,6 +32,7 @@ struct watermark;
 #define DETAIL_BYTES 1024
 
 struct wm_session {
+	pid_t owner; /* the process that opened it */
 	struct wm_session_options options;
 	char detail[DETAIL_BYTES];
 	struct spec_list specs;
@@ -92,9 +93,6 @@ struct ledger *session_ledger(struct wm_session *session);
 /* Set the detail; returns `error`, to be returned on. */
 int session_fail(struct wm_session *session, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-
-/* -EBUSY, with the detail set, in the callback of wm_session_read(), which has hold of processes; else 0. */
-int session_in_callback(struct wm_session *session);
 
 /*
  * Do what is due once: connections, messages, draining. Waits up to timeout_ms for something.

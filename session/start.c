@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The session's start, and what it could not arm. */
+#include "session/call.h"
 #include "session/process.h"
 #include "session/target.h"
 #include "session/watch/watching.h"
@@ -100,12 +101,14 @@ static int fail_unmatched(struct wm_session *session)
 
 int wm_session_start(struct wm_session *session)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	int first = 0, err;
 
 	if (!session)
 		return -EINVAL;
-	if (session_in_callback(session))
-		return -EBUSY;
+	err = session_call_refused(session);
+	if (err)
+		return err;
 	if (session->running)
 		return session_fail(session, -EALREADY, "the session runs");
 	if (session->dir && !session->writer)
@@ -154,13 +157,15 @@ int wm_session_refusals(struct wm_session *session,
 			int (*refusal)(const struct wm_session_refusal *refusal, void *data),
 			void *data)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	const struct probe_refusals *list;
-	int result = 0;
+	int result;
 
 	if (!session || !refusal)
 		return -EINVAL;
-	if (session_in_callback(session))
-		return -EBUSY;
+	result = session_call_refused(session);
+	if (result)
+		return result;
 	for (size_t i = 0; i < session->specs.count && !result; i++) {
 		const struct spec *spec = &session->specs.all[i];
 		struct wm_session_refusal one = { .size = sizeof(one),

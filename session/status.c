@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which processes of a session are alive, and what it has counted so far. */
+#include "session/call.h"
 #include "session/process.h"
 #include "session/session.h"
 
@@ -61,12 +62,15 @@ int session_has_unread(const struct wm_session *session)
 
 int wm_session_status(struct wm_session *session, struct wm_session_status *status)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	struct wm_session_status now = { 0 };
 	struct live_counts trails;
 	struct drain_counts counts;
 
 	if (!session || !status || status->size < sizeof(status->size))
 		return -EINVAL;
+	if (session_call_refused(session) == -ECHILD)
+		return -ECHILD;
 	now.size = status->size;
 	now.processes = (uint32_t)session_alive(session);
 	now.processes_ever = session->processes_ever;

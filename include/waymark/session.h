@@ -3,10 +3,14 @@
  * Sessions: one consumer's hold on one or more processes. This is what the waymark command is made
  * of; link with -lwaymark.
  *
- * No function here may be called in a signal handler. A session is used by one thread at a time;
- * different sessions are independent. Functions return 0 or a count for success and a negative
- * error (waymark/error.h) for failure, with wm_session_detail() telling what it was about. All say
- * -EINVAL where a pointer that is needed is NULL.
+ * A session is used by one thread at a time; different sessions are independent. No function here
+ * may be called in a signal handler. None is a cancellation point: pthread_cancel(3) waits until a
+ * call is over. In a forked child of the caller a session is good for wm_session_close() alone,
+ * which leaves the parent's as it is; everything else returns -ECHILD there.
+ *
+ * Functions return 0 or a count for success and a negative error (waymark/error.h) for failure, with
+ * wm_session_detail() telling what it was about. All say -EINVAL where a pointer that is needed is
+ * NULL.
  *
  * A session that ends, however that be, leaves the programs running: what it changed in them is
  * taken back, and what they wrote until then is read. Of a consumer that is killed that is done by
