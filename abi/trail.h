@@ -91,8 +91,28 @@ enum trail_event {
 	TRAIL_FORK = 6, /* child: a process or a thread, which has a trail of its own, if any */
 	TRAIL_EXEC = 7, /* another program in its place */
 	TRAIL_END = 8,	/* reason, number: the last; enum trail_ending */
-	TRAIL_EVENTS = 9,
+	/*
+	 * number, value: one value that the thread had when a signal killed it; enum trail_value. Many of them stand right before
+	 * the TRAIL_END. `at` and `left` are 0, and no rule above takes notice of it.
+	 */
+	TRAIL_VALUE = 9,
+	TRAIL_EVENTS = 10,
 };
+
+/* The numbers are ABI. */
+enum trail_value {
+	TRAIL_VALUE_REGISTERS = 0, /* rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15 */
+	TRAIL_VALUE_RIP = 16,
+	TRAIL_VALUE_RFLAGS = 17,
+	TRAIL_VALUE_CODE = 18,	  /* the signal's si_code, an int */
+	TRAIL_VALUE_ADDRESS = 19, /* si_addr of SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP */
+	TRAIL_VALUE_ERROR = 20,	  /* of a page fault: the processor's error code */
+	TRAIL_VALUE_SENDER = 21,  /* the process that sent the signal */
+	TRAIL_VALUE_STACK = 32, /* from here on: the words of the stack from rsp - TRAIL_RED_ZONE on */
+	TRAIL_VALUES = TRAIL_VALUE_STACK + 272,
+};
+
+#define TRAIL_RED_ZONE 128u
 
 enum trail_gap {
 	TRAIL_GAP_NATIVE = 0,

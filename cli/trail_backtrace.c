@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The backtrace at the end of a thread's trail: the calls that have not returned, as the trail nests them. */
 #include "cli/trail.h"
+#include "cli/trail_crash.h"
 #include "cli/trail_words.h"
 #include "history/calls.h"
 
@@ -18,6 +19,8 @@ struct backtrace {
 	const struct trail_path *path;
 	struct calls calls;
 	uint32_t number; /* of the next frame */
+	struct crash crash;
+	uint32_t unwound; /* frames of the crash that are behind the last one shown */
 };
 
 static void put_text(struct out *out, const char *text)
@@ -91,6 +94,24 @@ static void put_line(struct backtrace *of, const struct call_frame *frame, uint6
 	}
 }
 
+/*
+ * The values of its parameters. The trail nests calls and the crash's frames are unwound from the stack: of these, the next one that is
+ * in the same function is the frame.
+ */
+static void put_arguments(struct backtrace *of, const struct call_frame *frame)
+{
+	for (uint32_t i = of->unwound; i < of->crash.count; i++) {
+		const struct code_frame *crashed = &of->crash.frames[i];
+
+		if (functions_at(of->calls.functions, frame->table,
+				 code_frame_at(&crashed->registers)) != frame->function)
+			continue;
+		trail_crash_arguments(of->out, crashed, "  ");
+		of->unwound = i + 1;
+		return;
+	}
+}
+
 /* `count` calls from one place, the innermost of them at `depth`. */
 static void put_frame(struct backtrace *of, uint32_t depth, uint64_t at, uint32_t count)
 {
@@ -107,6 +128,9 @@ static void put_frame(struct backtrace *of, uint32_t depth, uint64_t at, uint32_
 	if (count > 1) {
 		out_literal(of->out, "  x ");
 		out_u64(of->out, count);
+		of->unwound += count;
+	} else {
+		put_arguments(of, frame);
 	}
 	if (calls_is_unsure(&of->calls, depth))
 		out_literal(of->out, "  (a guess: blocks were lost since)");
@@ -157,15 +181,17 @@ static void put_frames(struct backtrace *of)
 
 int trail_backtrace(struct trail_show *show, const struct trail_path *path)
 {
-	struct backtrace of = { .out = show->out,
-				.image = trail_view_image(&show->view, path),
-				.path = path };
+	static struct backtrace of;
 	struct functions functions;
 	struct trail_range range;
 	int err;
 
+	of = (struct backtrace){ .out = show->out,
+				 .image = trail_view_image(&show->view, path),
+				 .path = path };
 	if (!of.image)
 		return -ENOMEM;
+	crash_init(&of.crash, path->values, of.image);
 	/* an empty stretch at the end: all before it is walked, and its frames are there */
 	trail_range_wanted(show, path, &range);
 	range.cursor.part = range.end_part;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/trail_event.h"
 
+#include "cli/trail_crash.h"
 #include "cli/trail_words.h"
 
 #include <errno.h>
@@ -47,12 +48,15 @@ int trail_each_path(struct trail_show *show,
 	return 0;
 }
 
+static int is_killed(const struct trail_between *between)
+{
+	return between->event == TRAIL_END && between->values[0] == TRAIL_KILLED;
+}
+
 /* Whether an event is of an instruction, which then is told: the one that faulted, or was kept from running. */
 static int is_of_instruction(const struct trail_between *between)
 {
-	return between->has_at &&
-	       (between->event == TRAIL_SIGNAL ||
-		(between->event == TRAIL_END && between->values[0] == TRAIL_KILLED));
+	return between->has_at && (between->event == TRAIL_SIGNAL || is_killed(between));
 }
 
 /* The block that an event stands right behind: 1, or 0 if there is none. */
@@ -166,6 +170,8 @@ static void put_text(struct trail_show *show, const struct trail_path *path, str
 		out_escaped(out, text, strlen(text));
 	}
 	out_char(out, '\n');
+	if (is_killed(between))
+		trail_crash_text(out, path, image);
 }
 
 static void put_json(struct trail_show *show, const struct trail_path *path, struct image *image,
@@ -189,6 +195,8 @@ static void put_json(struct trail_show *show, const struct trail_path *path, str
 		if (from)
 			words_json_place(&json, "from", image, from);
 	}
+	if (is_killed(item->between))
+		trail_crash_json(&json, path, image);
 	json_close(&json, '}');
 	out_char(show->out, '\n');
 }

@@ -13,7 +13,8 @@
 #define FLAG_TRAP 0x100u
 #define FLAG_DIRECTION 0x400u
 #define FLAG_RESUME 0x10000u
-#define RED_ZONE 128u
+#define RED_ZONE TRAIL_RED_ZONE
+#define TRAP_PAGE 14u
 #define STACK_AUTODISARM (1u << 31) /* SS_AUTODISARM of linux/signal.h */
 #define STACK_MIN 2048u		    /* MINSIGSTKSZ */
 
@@ -211,6 +212,44 @@ static siginfo_t info_of(const siginfo_t *info, uint64_t at)
 	return made;
 }
 
+/* ---- what it finds ---- */
+
+static void put_value(struct thread *thread, uint64_t number, uint64_t value)
+{
+	ring_event(thread, TRAIL_VALUE, 0, 0, number, value);
+}
+
+static void put_about(struct thread *thread, const siginfo_t *info)
+{
+	int number = info->si_signo;
+
+	put_value(thread, TRAIL_VALUE_CODE, (uint64_t)(int64_t)info->si_code);
+	if (info->si_code <= 0) {
+		put_value(thread, TRAIL_VALUE_SENDER, (uint64_t)info->si_pid);
+		return;
+	}
+	if (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
+	    number == SIGTRAP)
+		put_value(thread, TRAIL_VALUE_ADDRESS, (uint64_t)info->si_addr);
+	if ((number == SIGSEGV || number == SIGBUS) && thread->trap.number == TRAP_PAGE)
+		put_value(thread, TRAIL_VALUE_ERROR, thread->trap.error);
+}
+
+/* A signal is about to end the program: what a reader needs to say what it had, and what called it with what. */
+static void put_values(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
+	uint64_t at = *frame_gpr(context, 4) - TRAIL_RED_ZONE, word;
+
+	put_about(thread, info);
+	for (unsigned int i = 0; i < 16; i++)
+		put_value(thread, TRAIL_VALUE_REGISTERS + i, *frame_gpr(context, i));
+	put_value(thread, TRAIL_VALUE_RIP, *frame_rip(context));
+	put_value(thread, TRAIL_VALUE_RFLAGS, *frame_flags(context));
+	for (unsigned int i = TRAIL_VALUE_STACK; i < TRAIL_VALUES; i++, at += sizeof(word))
+		if (!gate_copy(&word, (const void *)at, sizeof(word)))
+			put_value(thread, i, word);
+}
+
 int deliver(struct thread *thread, const siginfo_t *asked, struct frame_context *context,
 	    uint32_t left, const uint64_t *back_to)
 {
@@ -224,6 +263,8 @@ int deliver(struct thread *thread, const siginfo_t *asked, struct frame_context 
 		action.handler = (uint64_t)SIG_DFL; /* as the kernel forces it */
 	if (action.handler == (uint64_t)SIG_IGN)
 		return 0;
+	if (action.handler == (uint64_t)SIG_DFL && action_standard(info->si_signo) == ACTION_ENDS)
+		put_values(thread, info, context);
 	ring_event(thread, TRAIL_SIGNAL, at, left, (uint64_t)info->si_signo, action.handler);
 	if (action.handler == (uint64_t)SIG_DFL)
 		return standard(thread, info, context);

@@ -106,6 +106,8 @@ static int sink_event(struct trail_sink *sink, struct sink_thread *thread,
 	int is_straight = trail->last == thread && between->at == trail->last_next &&
 			  between->event != TRAIL_SIGNAL && !between->left;
 
+	if (between->event == TRAIL_VALUE) /* the library's events have none */
+		return end(trail, 0);
 	if (!flag || trail->options.flags & flag)
 		return end(trail, to->calls->event(to, thread, between, ticks));
 	if (is_straight)

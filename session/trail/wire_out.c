@@ -310,7 +310,8 @@ static int out_event(struct wire_out *out, const struct wire_head *head,
 	memcpy(&between, body, sizeof(between));
 	if (between.event >= TRAIL_EVENTS || between.left > thread->left_max)
 		return -EPROTO;
-	thread->left_max = 0;
+	if (between.event != TRAIL_VALUE)
+		thread->left_max = 0;
 	if (out->error || !thread->is_begun)
 		return 0;
 	process = &out->processes[thread->process];

@@ -75,6 +75,8 @@ const char *trail_check_event(struct trail_check *check, const struct trail_betw
 
 	if (check->is_over)
 		return "an event after a trail's end";
+	if (between->event == TRAIL_VALUE)
+		return NULL;
 	if (between->left && !left_there(check, between))
 		return "an event that leaves more of a block than there is";
 	switch ((enum trail_event)between->event) {

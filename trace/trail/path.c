@@ -263,6 +263,26 @@ static int ends_here(struct stream_pass *pass, const char *why, uint64_t offset)
 	return 1;
 }
 
+/* A thread that goes on afterwards was not killed, and they mean nothing. */
+static void values_drop(struct trail_path *path)
+{
+	free(path->values);
+	path->values = NULL;
+}
+
+static int value(struct trail_path *path, uint64_t number, uint64_t value)
+{
+	if (number >= TRAIL_VALUES) /* of a later version */
+		return 0;
+	if (!path->values)
+		path->values = calloc(1, sizeof(*path->values));
+	if (!path->values)
+		return -ENOMEM;
+	path->values->of[number] = value;
+	path->values->has[number] = 1;
+	return 0;
+}
+
 static int blocks(struct stream_pass *pass, const struct trail_fields *fields, uint64_t ticks,
 		  uint64_t offset)
 {
@@ -275,6 +295,7 @@ static int blocks(struct stream_pass *pass, const struct trail_fields *fields, u
 	if (space)
 		why = trail_check_blocks(&pass->check, &space->table, fields->run,
 					 fields->run_bytes / 4, &good);
+	values_drop(pass->path);
 	err = add_blocks(pass, space, fields, &good, ticks);
 	if (!err && why)
 		err = ends_here(pass, why, offset);
@@ -323,6 +344,8 @@ static int event(struct stream_pass *pass, struct trail_between *between, uint64
 	why = trail_check_event(&pass->check, between);
 	if (why)
 		return ends_here(pass, why, offset);
+	if (between->event == TRAIL_VALUE)
+		return value(pass->path, between->values[0], between->values[1]);
 	signal = ends_by(pass, between);
 	if (!signal)
 		return add_event(pass, between, ticks);
@@ -412,8 +435,10 @@ static int read_path(struct trails *trails, struct trace_reader *reader,
 		return 0;
 	pass.unsettled = pass.path->count;
 	err = stream_pass(&pass, follow, notice_loss);
-	if (!pass.path->count) /* a thread that has events of other kinds */
+	if (!pass.path->count) { /* a thread that has events of other kinds */
+		values_drop(pass.path);
 		trails->path_count--;
+	}
 	return err < 0 ? err : 0;
 }
 
@@ -529,8 +554,10 @@ void trails_release(struct trails *trails, struct trace_reader *reader)
 {
 	for (size_t i = 0; i < trails->space_count; i++)
 		trail_table_release(&trails->spaces[i].table);
-	for (size_t i = 0; i < trails->path_count; i++)
+	for (size_t i = 0; i < trails->path_count; i++) {
 		free(trails->paths[i].parts);
+		values_drop(&trails->paths[i]);
+	}
 	free(trails->spaces);
 	trail_told_release(&trails->told);
 	free(trails->space_slots);

@@ -50,6 +50,12 @@ struct trail_part {
 		*table; /* of an event: of the blocks that its `at` lies among; NULL: of none */
 };
 
+/* What a thread had when a signal killed it: enum trail_value. */
+struct trail_values {
+	uint64_t of[TRAIL_VALUES];
+	uint8_t has[TRAIL_VALUES];
+};
+
 /* A thread's trail. */
 struct trail_path {
 	const struct trace_stream *stream; /* its first: process, pid, tid, comm */
@@ -58,6 +64,8 @@ struct trail_path {
 	uint64_t blocks;
 	uint32_t origin, flags; /* of its first trail:begin */
 	const char *damage;	/* why it ends here; NULL: it is whole */
+	struct trail_values
+		*values; /* NULL: no signal killed it, or the recorder did not keep them */
 };
 
 struct trails {

@@ -457,3 +457,32 @@ Test(path, never_lies_about_what_follows_whatever_byte_of_its_blocks_is_damaged,
 {
 	damage(1);
 }
+
+/* What a killed thread had stands beside its path, and is no item of it. An id of a later version is let pass. */
+Test(path, read_keeps_values_of_killed_thread)
+{
+	struct trail_path *path;
+
+	ran(0);
+	event(TRAIL_VALUE, 0, 0, TRAIL_VALUE_RIP, 0x1003);
+	event(TRAIL_VALUE, 0, 0, TRAIL_VALUE_STACK, 0);
+	event(TRAIL_VALUE, 0, 0, TRAIL_VALUES, 1);
+	event(TRAIL_END, entries[0].start, entries[0].instructions, TRAIL_KILLED, 11);
+	path = read_back();
+	cr_assert(path && path->values && !path->damage);
+	cr_assert_eq(path->count, 2u);
+	cr_assert(path->values->has[TRAIL_VALUE_RIP] && path->values->has[TRAIL_VALUE_STACK]);
+	cr_assert(!path->values->has[TRAIL_VALUE_REGISTERS]);
+	cr_assert_eq(path->values->of[TRAIL_VALUE_RIP], 0x1003u);
+}
+
+/* Blocks behind them: no signal killed the thread there. */
+Test(path, read_drops_values_before_blocks)
+{
+	struct trail_path *path;
+
+	event(TRAIL_VALUE, 0, 0, TRAIL_VALUE_RIP, 0x1003);
+	ran(0);
+	path = read_back();
+	cr_assert(path && path->count && !path->values);
+}
