@@ -13,13 +13,14 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-#define WRITTEN_BYTES_MAX 32
+#define WRITTEN_BYTES_MAX 64
 
 enum written_way {
 	WRITTEN_SOMEHOW, /* the values are not known */
 	WRITTEN_NEW,	 /* `value` */
 	WRITTEN_CHANGED, /* `value` is of the operation: it changes what was there */
 	WRITTEN_NOT,	 /* it reads alone */
+	WRITTEN_COPIED,	 /* `value` is what `source` has now; told_copied() fills it in */
 };
 
 enum written_change {
@@ -43,6 +44,8 @@ struct written {
 	uintptr_t source; /* what a string instruction reads beside; 0: nothing */
 	uint32_t source_bytes;
 	uint64_t kept; /* of the first 64 bytes, those that a mask excluded: a bit each */
+	/* if `bytes` is 0: it wrote some of so many bytes, and which is not known; 0: nor is how many */
+	uint32_t reach;
 };
 
 /* Where the thread's fs leads. */

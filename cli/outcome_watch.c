@@ -78,7 +78,7 @@ static void tell_one(const struct watched_spec *watched, int unproven)
 		: watched->is_local
 			? "told by no signal: one instruction met the stack in two places, or they are missed"
 		: watched->pieces > 1
-			? "missed: a thread blocked SIGTRAP meanwhile, or was ended, or one instruction met several of its debug registers and does not tell which"
+			? "missed: a thread blocked SIGTRAP meanwhile, or ended, or an instruction whose reach is unknown wrote several parts of it"
 			: "missed: a thread blocked SIGTRAP meanwhile, or was ended");
 	tell_part(counts->late,
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");

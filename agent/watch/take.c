@@ -115,6 +115,7 @@ static void look_at_code(struct hit *hit, const struct watch_entry *entry)
 	hit->told.ip = trap_pc(hit->context);
 	if (entry->about.on != WATCH_ON_EXECUTE && !hit->is_late)
 		told_find(&hit->told, &entry->about, hit->context, &reads);
+	told_copied(&hit->told, memory_at);
 }
 
 /* ---- values ---- */
@@ -313,9 +314,20 @@ static int is_same_word(const struct hit *hit, const struct watch_entry *first,
 	       first->about.on == other->about.on;
 }
 
+/* Whether the word is other than the last hit left it. */
+static int has_changed(const struct watch_entry *entry)
+{
+	const struct control_watch *about = &entry->about;
+	uint64_t memory = 0, value = __atomic_load_n(&entry->row->last.value, __ATOMIC_RELAXED);
+
+	return !careful_read(&memory, about->address, about->bytes) &&
+	       (memory ^ value) << (64 - 8 * about->bytes) != 0;
+}
+
 /*
  * Whether a hit of `first` is one of this entry's: it is the very word, or the instruction is known to have met it. Of a frame's, only that
- * is certain: the hit may have been of what was at that place before.
+ * is certain: the hit may have been of what was at that place before. Where nobody knows how far the instruction wrote, a word that
+ * changed is one that it wrote.
  */
 static int is_hit_too(const struct hit *hit, const struct watch_entry *first,
 		      const struct watch_entry *entry)
@@ -324,8 +336,10 @@ static int is_hit_too(const struct hit *hit, const struct watch_entry *first,
 
 	if (!(about->flags & WATCH_OF_FRAME) && is_same_word(hit, first, entry))
 		return 1;
-	return hit->told.is_told && hit->told.written.bytes && about->on != WATCH_ON_EXECUTE &&
-	       told_covers(&hit->told, about);
+	if (about->on == WATCH_ON_EXECUTE)
+		return 0;
+	return told_covers(&hit->told, about) ||
+	       (told_may_cover(&hit->told, about) && has_changed(entry));
 }
 
 /* A push to where a living frame has a variable is how the frame was given room, not a value. */

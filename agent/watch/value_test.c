@@ -113,7 +113,7 @@ static const struct form {
 	{ "sete", form_setcc, 0x700, 0, 0x701, EXACT },
 	{ "stos", form_stos, 3, 9, 9, EXACT },
 	{ "rep stos", form_rep_stos, 3, 9, 9, EXACT },
-	{ "movs", form_movs, 3, 9, 9, 0 },
+	{ "movs", form_movs, 3, 9, 9, EXACT },
 	{ "movq xmm", form_movq, 3, 9, 9, EXACT },
 	{ "movups", form_movups, 3, 9, 9, EXACT },
 	{ "movss", form_movss, UINT64_C(7) << 32, 9, (UINT64_C(7) << 32) + 9, EXACT },

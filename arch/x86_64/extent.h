@@ -9,8 +9,11 @@
 
 #include <stdint.h>
 
-/* Opcodes d8 to df with an operand in memory, by their ModRM's middle bits: fills in `bytes` and `way`. */
-void extent_x87(struct written *written, uint8_t opcode, unsigned int which);
+/*
+ * Opcodes d8 to df with an operand in memory, by their ModRM's middle bits: fills in `bytes` and `way`. `is_narrow`: with an
+ * operand size prefix.
+ */
+void extent_x87(struct written *written, uint8_t opcode, unsigned int which, int is_narrow);
 
 /*
  * How many bytes the store with an EVEX prefix at `head` can reach. It writes all of them unless a

@@ -15,11 +15,16 @@
 #define IS_COMPACTED (UINT64_C(1) << 63)
 #define YMM_HIGH_AT 576u
 #define FEATURE_YMM 0x04u
+#define YMMS 16u /* zmm16 and up have a component of their own */
+#define ZMM_HIGH_BYTES 32u
+#define ZMM_BYTES 64u
 #define FEATURE_MASKS 0x20u
+#define FEATURE_ZMM_HIGH 0x40u
+#define FEATURE_MORE 0x80u
 #define MASK_BYTES 8u
 #define MASKS_BYTES 64u
 
-uint32_t frame_masks_at;
+uint32_t frame_masks_at, frame_zmm_high_at, frame_more_at;
 
 static uint64_t word_at(const uint8_t *frame, unsigned int at, size_t bytes)
 {
@@ -44,24 +49,64 @@ static void copy(uint8_t *to, const uint8_t *from, unsigned int bytes)
 		to[i] = from ? from[i] : 0;
 }
 
+/*
+ * Copy what one component of the frame has of a register: `bytes` bytes that are at `at` in the
+ * frame. `end`: of the component. 0; -1: the frame does not have it.
+ */
+static int copy_from(const uint8_t *frame, unsigned int feature, unsigned int end, unsigned int at,
+		     unsigned int bytes, uint8_t *to)
+{
+	int has = component(frame, feature, end);
+
+	if (has < 0)
+		return -1;
+	copy(to, has ? frame + at : NULL, bytes);
+	return 0;
+}
+
+/* Bytes `from` to `end` of a register, all of them in one component. */
+static int copy_part(const uint8_t *frame, unsigned int number, unsigned int from, unsigned int end,
+		     uint8_t *to)
+{
+	unsigned int bytes = end - from, at;
+
+	if (number >= YMMS) {
+		at = frame_more_at + ZMM_BYTES * (number - YMMS) + from;
+		return frame_more_at ? copy_from(frame, FEATURE_MORE,
+						 frame_more_at + ZMM_BYTES * YMMS, at, bytes, to)
+				     : -1;
+	}
+	if (from < XMM_BYTES) {
+		copy(to, frame + XMM_AT + (size_t)XMM_BYTES * number + from, bytes);
+		return 0;
+	}
+	if (from < 2 * XMM_BYTES)
+		return copy_from(frame, FEATURE_YMM, YMM_HIGH_AT + XMM_BYTES * YMMS,
+				 YMM_HIGH_AT + XMM_BYTES * number + from - XMM_BYTES, bytes, to);
+	at = frame_zmm_high_at + ZMM_HIGH_BYTES * number + from - 2 * XMM_BYTES;
+	return frame_zmm_high_at
+		       ? copy_from(frame, FEATURE_ZMM_HIGH,
+				   frame_zmm_high_at + ZMM_HIGH_BYTES * YMMS, at, bytes, to)
+		       : -1;
+}
+
 int frame_vector(const ucontext_t *context, unsigned int number, unsigned int from,
 		 unsigned int bytes, uint8_t *to)
 {
 	const uint8_t *frame = (const uint8_t *)context->uc_mcontext.fpregs;
-	unsigned int low = bytes > XMM_BYTES ? XMM_BYTES : bytes;
-	const uint8_t *high;
-	int has_high;
+	unsigned int end = from + bytes;
 
-	if (!frame)
+	if (!frame || number >= 2 * YMMS || end > ZMM_BYTES)
 		return -1;
-	copy(to, frame + XMM_AT + (size_t)XMM_BYTES * number + from, low);
-	if (bytes == low)
-		return 0;
-	has_high = component(frame, FEATURE_YMM, YMM_HIGH_AT + 16 * XMM_BYTES);
-	if (has_high < 0)
-		return -1;
-	high = frame + YMM_HIGH_AT + (size_t)XMM_BYTES * number;
-	copy(to + XMM_BYTES, has_high ? high : NULL, XMM_BYTES);
+	while (from < end) {
+		unsigned int next = (from / XMM_BYTES + 1) * XMM_BYTES;
+
+		next = next < end ? next : end;
+		if (copy_part(frame, number, from, next, to))
+			return -1;
+		to += next - from;
+		from = next;
+	}
 	return 0;
 }
 

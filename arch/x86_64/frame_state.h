@@ -9,12 +9,15 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-/* Where the frame has k0 to k7 (cpuid leaf 0xd, subleaf 5); 0: nowhere. vectors_init() sets it. */
-extern uint32_t frame_masks_at;
+/*
+ * Where the frame has k0 to k7, the high halves of zmm0 to zmm15, and zmm16 to zmm31 (cpuid leaf 0xd,
+ * subleaves 5 to 7); 0: nowhere. vectors_init() sets them.
+ */
+extern uint32_t frame_masks_at, frame_zmm_high_at, frame_more_at;
 
 /*
- * Copy `bytes` bytes of vector register `number` (0 to 15) from byte `from` on: at most 16 in all,
- * or 32 with `from` 0. 0; -1: the frame does not have them.
+ * Copy `bytes` bytes of vector register `number` (0 to 31) from byte `from` on, of 64. 0; -1: the
+ * frame does not have them.
  */
 int frame_vector(const ucontext_t *context, unsigned int number, unsigned int from,
 		 unsigned int bytes, uint8_t *to);

@@ -69,6 +69,16 @@ static void frame_make(uint32_t masks_at)
 	X(compress_b, "vpcompressb %ymm3, 2(%rax){%k1}", 2, 32, UINT64_C(0xffffffe0))              \
 	X(compress_q, "vpcompressq %zmm3, 8(%rax){%k1}", 8, 64, UINT64_C(0xffffff0000000000))      \
 	X(compress_ps, "vcompressps %zmm3, 4(%rax){%k1}", 4, 64, ~UINT64_C(0xfffff))               \
+	X(down_qb, "vpmovqb %zmm3, 64(%rax){%k1}", 64, 8, UINT64_C(0x0e))                          \
+	X(down_dw, "vpmovdw %ymm3, (%rax){%k1}", 0, 16, UINT64_C(0x00fc))                          \
+	X(extract, "vextracti32x4 $2, %zmm3, 16(%rax){%k1}", 16, 16, UINT64_C(0xfff0))             \
+	X(extract_half, "vextracti64x4 $1, %zmm3, 32(%rax)", 32, 32, 0)                            \
+	X(extract_byte, "vpextrb $3, %xmm17, 5(%rax)", 5, 1, 0)                                    \
+	X(half_floats, "vcvtps2ph $0, %zmm3, (%rax){%k1}", 0, 32, UINT64_C(0xffff00fc))            \
+	X(fx_save, "fxsave (%rax)", 0, 416, 0)                                                     \
+	X(x87_save, "fnsave (%rax)", 0, 108, 0)                                                    \
+	X(x87_save_narrow, "data16 fnsave (%rax)", 0, 94, 0)                                       \
+	X(x87_environment, "fnstenv (%rax)", 0, 28, 0)                                             \
 	X(maskmov_ps, "vmaskmovps %ymm2, %ymm1, (%rax)", 0, 32, UINT64_C(0x0fff0f00))              \
 	X(maskmov_pd, "vmaskmovpd %xmm2, %xmm1, (%rax)", 0, 16, 0)                                 \
 	X(maskmov_d, "vpmaskmovd %ymm2, %ymm1, (%rax)", 0, 32, UINT64_C(0x0fff0f00))               \
@@ -82,7 +92,7 @@ CODE(mask_move, "maskmovdqu %xmm1, %xmm2")
 CODE(mask_move_vex, "vmaskmovdqu %xmm1, %xmm2")
 CODE(mask_move_fs, ".byte 0x64\n\tmaskmovdqu %xmm1, %xmm2")
 CODE(scatter, "vpscatterdd %zmm3, (%rax,%zmm4,4){%k1}")
-CODE(down, "vpmovqb %zmm3, (%rax){%k1}")
+CODE(scatter_ymm, "vpscatterdd %ymm3, 4(%rax,%ymm1,4){%k1}")
 
 static const struct form {
 	const char *name;
@@ -137,15 +147,56 @@ Test(masked, maskmovdqu_stores_where_rdi_points)
 	cr_assert_eq(decode(&written, mask_move_fs, mask_move_fs_end), -1, "%lx", written.address);
 }
 
-/* The processor clears a scatter's mask as it goes; the others are rare. */
-Test(masked, forms_that_are_not_decoded_may_have_written_all)
+/* The processor clears a scatter's mask as it goes: only the stretch of its elements is known. */
+Test(masked, scatter_reaches_from_its_first_to_its_last_element)
 {
 	struct written written;
 
 	frame_make(MASKS_AT_AMD);
-	cr_assert_eq(decode(&written, scatter, scatter_end), -1);
-	cr_assert_eq(decode(&written, down, down_end), -1);
-	cr_assert_eq(written.kept, 0);
+	cr_assert_eq(decode(&written, scatter, scatter_end), -1, "the frame has no index");
+	for (unsigned int i = 0; i < 4; i++) {
+		put(160 + 16 + 4 * i, i == 2 ? (uint32_t)-3 : i, 4);
+		put(YMM_HIGH_AT + 16 + 4 * i, 10 + i, 4);
+	}
+	cr_assert_eq(decode(&written, scatter_ymm, scatter_ymm_end), 0);
+	cr_assert_eq(written.address, RAX_AT + 4 - 12, "%lx", written.address);
+	cr_assert_eq(written.bytes, 0);
+	cr_assert_eq(written.reach, 4 * (3 + 14), "%u", written.reach);
+}
+
+/* zmm3 to the 256th bit and zmm17 are where the processor says, each byte its own. */
+Test(masked, stores_have_the_values_of_all_registers)
+{
+	struct written written;
+
+	frame_make(MASKS_AT_AMD);
+	frame_zmm_high_at = 896;
+	frame_more_at = 1408;
+	put(472, 3 | YMM | MASKS | 0xc0, 8);
+	put(HAVE_AT, 3 | YMM | MASKS | 0xc0, 8);
+	for (unsigned int i = 0; i < 64; i++) {
+		put(i < 16   ? 160 + 3 * 16 + i
+		    : i < 32 ? YMM_HIGH_AT + 3 * 16 + i - 16
+			     : 896 + 3 * 32 + i - 32,
+		    i, 1);
+		put(1408 + 64 + i, 100 + i, 1);
+	}
+	cr_assert_eq(decode(&written, extract_half, extract_half_end), 0);
+	cr_assert_eq(written.way, WRITTEN_NEW);
+	for (unsigned int i = 0; i < 32; i++)
+		cr_assert_eq(written.value[i], 32 + i);
+	cr_assert_eq(decode(&written, extract, extract_end), 0);
+	cr_assert_eq(written.value[15], 47);
+	cr_assert_eq(decode(&written, extract_byte, extract_byte_end), 0);
+	cr_assert_eq(written.value[0], 103);
+	cr_assert_eq(decode(&written, compress_q, compress_q_end), 0);
+	cr_assert_eq(written.way, WRITTEN_NEW);
+	cr_assert_eq(written.value[8], 32, "k1 has the bits 0 and 4 to 7");
+	cr_assert_eq(decode(&written, half_floats, half_floats_end), 0);
+	cr_assert_eq(written.way, WRITTEN_SOMEHOW);
+	frame_zmm_high_at = 0;
+	cr_assert_eq(decode(&written, extract_half, extract_half_end), 0);
+	cr_assert_eq(written.way, WRITTEN_SOMEHOW);
 }
 
 static uint64_t kept_of(const uint8_t *code, const uint8_t *end)

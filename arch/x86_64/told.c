@@ -18,9 +18,10 @@ struct look {
 
 static int covers(const struct written *written, const struct control_watch *about)
 {
+	uint64_t reach = written->bytes ? written->bytes : written->reach;
+
 	return written->address < about->address + about->bytes &&
-	       written->address + (written->bytes ? written->bytes : UNKNOWN_BYTES) >
-		       about->address;
+	       written->address + (reach ? reach : UNKNOWN_BYTES) > about->address;
 }
 
 /* Whether it can be the instruction that met the watched bytes; *written is then of what it did with these. */
@@ -58,8 +59,15 @@ int told_is_masked(const struct told *told, const struct control_watch *about)
 
 int told_covers(const struct told *told, const struct control_watch *about)
 {
-	return covers(&told->written, about) && !is_masked(&told->written, about) &&
+	return told->is_told && told->written.bytes && covers(&told->written, about) &&
+	       !is_masked(&told->written, about) &&
 	       (told->written.way != WRITTEN_NOT || about->on != WATCH_ON_WRITE);
+}
+
+int told_may_cover(const struct told *told, const struct control_watch *about)
+{
+	return told->is_told && !told->written.bytes && told->written.way != WRITTEN_NOT &&
+	       covers(&told->written, about);
 }
 
 /* ---- the instruction ---- */
@@ -207,7 +215,9 @@ static uint64_t written_mask(const struct told *told, const struct control_watch
 	if (!told->is_told || !told->written.bytes)
 		return 0;
 	for (unsigned int i = 0; i < about->bytes; i++) {
-		if (about->address + i - told->written.address < told->written.bytes)
+		uint64_t at = about->address + i - told->written.address;
+
+		if (at < told->written.bytes && !(at < 64 && told->written.kept >> at & 1))
 			mask |= UINT64_C(0xff) << 8 * i;
 	}
 	return mask;
@@ -230,6 +240,16 @@ int told_is_whole(const struct told *told, const struct control_watch *about)
 {
 	return told->is_told && told->written.way == WRITTEN_NEW &&
 	       written_mask(told, about) == mask_of(about);
+}
+
+void told_copied(struct told *told, int (*read)(void *data, void *to, uint64_t from, size_t bytes))
+{
+	struct written *written = &told->written;
+
+	if (told->is_told && written->way == WRITTEN_SOMEHOW && written->source_bytes &&
+	    written->source_bytes == written->bytes &&
+	    !read(NULL, written->value, written->source, written->bytes))
+		written->way = WRITTEN_COPIED;
 }
 
 /* What a WRITTEN_CHANGED makes of a value of its size. */
@@ -281,6 +301,12 @@ static void judge_new(const struct told *told, const struct control_watch *about
 		else if (now == known->memory)
 			values->how |= WATCH_NEW_EXACT;
 		is_known = 1;
+	} else if (way == WRITTEN_COPIED && known->has_memory) {
+		int is_same = !((written_value(told, about) ^ known->memory) & mask);
+
+		if (is_same &&
+		    (is_all || (known->has_before && !((known->memory ^ known->before) & ~mask))))
+			values->how |= WATCH_NEW_EXACT;
 	} else if (way == WRITTEN_NOT) {
 		values->how |= WATCH_READ;
 		values->now = rest;

@@ -9,7 +9,9 @@
 #define KEPT_COMPONENTS 0xe7u
 #define LEGACY_BYTES 512u
 #define HEADER_BYTES 64u
-#define MASKS 5u /* k0 to k7 */
+#define MASKS 5u    /* k0 to k7 */
+#define ZMM_HIGH 6u /* the high halves of zmm0 to zmm15 */
+#define MORE 7u	    /* zmm16 to zmm31 */
 
 long vectors_keep(long (*fn)(void *), void *arg, unsigned long area_bytes, unsigned long mask);
 
@@ -39,6 +41,10 @@ void vectors_init(void)
 			area_bytes = a + b;
 		if (i == MASKS)
 			frame_masks_at = b;
+		if (i == ZMM_HIGH)
+			frame_zmm_high_at = b;
+		if (i == MORE)
+			frame_more_at = b;
 	}
 }
 

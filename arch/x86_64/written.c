@@ -5,9 +5,11 @@
 
 #include "arch/insn.h"
 #include "arch/x86_64/extent.h"
-#include "arch/x86_64/frame_state.h"
 #include "arch/x86_64/masked.h"
+#include "arch/x86_64/parts.h"
+#include "arch/x86_64/stored.h"
 
+#define FXSAVE_BYTES 416u /* the rest of its 512 it leaves alone */
 #define RAX 0u
 #define RSP 4u
 #define RSI 6u
@@ -18,38 +20,6 @@
 #define FLAG_SIGN 0x080u
 #define FLAG_DIRECTION 0x400u
 #define FLAG_OVERFLOW 0x800u
-
-/* SPACE_STRANGE: XOP and most of EVEX, whose addresses are not read. */
-enum space { SPACE_PLAIN, SPACE_0F, SPACE_VEX, SPACE_EVEX, SPACE_OTHER, SPACE_STRANGE };
-
-/* An instruction taken apart. */
-struct parts {
-	const uint8_t *code;
-	const uint8_t *head; /* of SPACE_EVEX */
-	unsigned int bytes;
-	enum space space;
-	uint8_t opcode, modrm;
-	uint8_t w, r, x, b; /* as REX has them, each 0 or 1 */
-	uint8_t is_narrow;  /* 66 */
-	uint8_t repeat;	    /* f2, f3; 0 */
-	uint8_t is_long;    /* VEX.L */
-	uint8_t is_vex_0f38;
-	uint8_t vector; /* the register that VEX.vvvv names */
-	uint8_t extent; /* of SPACE_EVEX */
-	uint8_t unit;	/* of SPACE_EVEX: displacements of one byte count in those */
-	unsigned int imm_at;
-	uint8_t base, index; /* registers of the address; 0xff: none */
-};
-
-static uint64_t reg_of(const ucontext_t *context, unsigned int number)
-{
-	static const uint8_t places[16] = {
-		REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-		REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
-	};
-
-	return (uint64_t)context->uc_mcontext.gregs[places[number & 15]];
-}
 
 static uint64_t flags_of(const ucontext_t *context)
 {
@@ -79,25 +49,6 @@ static unsigned int size_of(const struct parts *parts)
 	return parts->w ? 8 : parts->is_narrow ? 2 : 4;
 }
 
-static int64_t signed_at(const uint8_t *code, unsigned int bytes)
-{
-	int8_t byte;
-	int16_t two;
-	int32_t four;
-
-	switch (bytes) {
-	case 1:
-		__builtin_memcpy(&byte, code, sizeof byte);
-		return byte;
-	case 2:
-		__builtin_memcpy(&two, code, sizeof two);
-		return two;
-	default:
-		__builtin_memcpy(&four, code, sizeof four);
-		return four;
-	}
-}
-
 /* ---- taking apart ---- */
 
 static void take_vex(struct parts *parts, const uint8_t *at)
@@ -113,18 +64,23 @@ static void take_vex(struct parts *parts, const uint8_t *at)
 	parts->is_narrow = (last & 3) == 1;
 	parts->repeat = (last & 3) == 2 ? 0xf3 : (last & 3) == 3 ? 0xf2 : 0;
 	parts->is_vex_0f38 = at[0] == 0xc4 && (at[1] & 0x1f) == 2;
+	parts->is_vex_0f3a = at[0] == 0xc4 && (at[1] & 0x1f) == 3;
 	parts->space = at[0] == 0xc4 && (at[1] & 0x1f) != 1 ? SPACE_OTHER : SPACE_VEX;
 }
 
 static void take_evex(struct parts *parts, const uint8_t *at)
 {
+	parts->r = (uint8_t)((at[1] & 0x80 ? 0 : 1) | (at[1] & 0x10 ? 0 : 2));
 	parts->x = !(at[1] & 0x40);
 	parts->b = !(at[1] & 0x20);
+	parts->w = at[2] >> 7;
 	parts->head = at;
 	parts->extent = (uint8_t)extent_evex(at, parts->opcode);
 	parts->unit = masked_is_compress(at) ? (uint8_t)masked_element(at, parts->opcode)
 					     : parts->extent;
-	parts->space = parts->extent ? SPACE_EVEX : SPACE_STRANGE;
+	parts->space = parts->extent		  ? SPACE_EVEX
+		       : stored_is_scatter(parts) ? SPACE_SCATTER
+						  : SPACE_STRANGE;
 }
 
 static int is_prefix(uint8_t byte)
@@ -281,7 +237,7 @@ static int tell_plain(struct written *written, const struct parts *parts, const 
 	} else if (opcode == 0xf6 || opcode == 0xf7 || opcode == 0xfe || opcode == 0xff) {
 		tell_group(written, parts, bytes);
 	} else if (opcode >= 0xd8 && opcode <= 0xdf) {
-		extent_x87(written, opcode, which);
+		extent_x87(written, opcode, which, parts->is_narrow);
 	}
 	return 0;
 }
@@ -350,64 +306,17 @@ static int tell_compared_pair(struct written *written, const struct parts *parts
 	return 0;
 }
 
-static void put_vector(struct written *written, const struct parts *parts,
-		       const ucontext_t *context, unsigned int from, unsigned int bytes)
-{
-	unsigned int number = (parts->modrm >> 3 & 7) | (unsigned int)parts->r << 3;
-
-	written->bytes = bytes;
-	if (!frame_vector(context, number, from, bytes, written->value))
-		written->way = WRITTEN_NEW;
-}
-
-/* Stores of vector registers, with VEX and without. Whether it is one. */
-static int tell_vector(struct written *written, const struct parts *parts,
-		       const ucontext_t *context)
-{
-	unsigned int all = parts->is_long ? 32 : 16;
-	int is_vex = parts->space == SPACE_VEX;
-
-	switch (parts->opcode) {
-	case 0x11: /* movups, movss, movupd, movsd */
-	case 0x29: /* movaps */
-	case 0x2b: /* movntps; of SSE4a movntss, movntsd */
-		all = parts->repeat == 0xf3 ? 4 : parts->repeat == 0xf2 ? 8 : all;
-		put_vector(written, parts, context, 0, all);
-		return 1;
-	case 0x13: /* movlps, movhps */
-	case 0x17:
-		put_vector(written, parts, context, parts->opcode == 0x17 ? 8 : 0, 8);
-		return 1;
-	case 0x7e: /* movd, movq */
-		if (!parts->is_narrow)
-			return 0;
-		put_vector(written, parts, context, 0, parts->w ? 8 : 4);
-		return 1;
-	case 0x7f: /* movdqa, movdqu */
-	case 0xe7: /* movntdq */
-		if (!parts->is_narrow && !(parts->repeat == 0xf3 && parts->opcode == 0x7f))
-			return 0;
-		put_vector(written, parts, context, 0, all);
-		return 1;
-	case 0xd6: /* movq */
-		if (!parts->is_narrow)
-			return 0;
-		put_vector(written, parts, context, 0, 8);
-		return 1;
-	default:
-		return is_vex; /* somehow */
-	}
-}
-
 static int tell_0f(struct written *written, const struct parts *parts, const struct insn *insn,
 		   const ucontext_t *context)
 {
 	uint8_t opcode = parts->opcode;
 	unsigned int bytes = opcode & 1 ? size_of(parts) : 1;
 
-	if (tell_vector(written, parts, context))
+	if (stored_vector(written, parts, context))
 		return 0;
-	if ((opcode & 0xf0) == 0x90) {
+	if (opcode == 0xae && !(parts->modrm >> 3 & 7) && !parts->repeat) { /* fxsave */
+		written->bytes = FXSAVE_BYTES;
+	} else if ((opcode & 0xf0) == 0x90) {
 		put(written, (uint64_t)is_condition(opcode & 15u, flags_of(context)), 1);
 	} else if (opcode == 0xb0 || opcode == 0xb1) {
 		return tell_compared(written, parts, insn, context, bytes);
@@ -531,23 +440,8 @@ static int tell_mask_move(struct written *written, const struct parts *parts,
 	if (insn->segment || insn->is_short_address)
 		return -1;
 	written->address = reg_of(context, RDI);
-	written->bytes = 16;
-	written->kept = masked_by_signs(mask, 1, 16, context);
+	stored_by_signs(written, parts, mask, 1, 16, context);
 	return 0;
-}
-
-/* A store under a mask: its values stay unknown. */
-static void tell_masked(struct written *written, const struct parts *parts,
-			const ucontext_t *context)
-{
-	unsigned int element = masked_vex_element(parts->opcode, parts->w);
-
-	if (parts->space == SPACE_EVEX) {
-		written->kept = masked_evex(parts->head, parts->opcode, parts->extent, context);
-	} else if (parts->is_vex_0f38 && parts->is_narrow && element) {
-		written->bytes = parts->is_long ? 32 : 16;
-		written->kept = masked_by_signs(parts->vector, element, written->bytes, context);
-	}
 }
 
 int written_tell(struct written *written, const uint8_t *code, size_t bytes,
@@ -564,6 +458,10 @@ int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 		return tell_bare(written, &parts, &insn, context);
 	if (is_mask_move(&parts))
 		return tell_mask_move(written, &parts, &insn, context);
+	if (parts.space == SPACE_SCATTER)
+		return insn.segment || insn.is_short_address
+			       ? -1
+			       : stored_scatter(written, &parts, insn.modrm_at, context);
 	if (find_address(&parts, &insn, context, thread, &written->address))
 		return -1;
 	written->bytes = parts.extent ? parts.extent : insn.memory & INSN_MEMORY_BYTES;
@@ -576,10 +474,10 @@ int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 	if (parts.space == SPACE_0F)
 		return tell_0f(written, &parts, &insn, context);
 	if (parts.space == SPACE_VEX)
-		tell_vector(written, &parts, context);
+		stored_vector(written, &parts, context);
 	else
-		tell_masked(written, &parts, context);
-	return 0; /* somehow, unless tell_vector() knew more */
+		stored_other(written, &parts, context);
+	return 0; /* somehow, unless these knew more */
 }
 
 int written_tell_repeated(struct written *written, const uint8_t *code, size_t bytes,
