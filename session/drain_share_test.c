@@ -3,6 +3,7 @@
 #include "session/drain_test.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,14 +16,16 @@ static int maps(pid_t pid, void *data)
 	return maps_it;
 }
 
-/* A child that waits to be killed. */
+/* A child that waits to be killed, at the latest when a failed test ends. */
 static pid_t child_begin(void)
 {
 	pid_t pid = fork();
 
-	if (!pid)
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
+	}
 	cr_assert_gt(pid, 0);
 	return pid;
 }

@@ -178,6 +178,13 @@ compile()
 	gcc -O2 -g -Wall -Wextra -I"$here/../include" "$@" || exit 1
 }
 
+# try_listening NAME SLACK MODES PROGRAM...: the tool starts the program itself, not env(1)
+try_listening()
+{
+	export INSIDE_LISTEN=1
+	try "$@"
+}
+
 # ---- a tool that comes, goes, stops or dies ----
 
 # load FOLDER: start bin/threads load; its pid in $load, its end by closing descriptor 5
@@ -394,7 +401,7 @@ for name in listens listens_static listens_pie; do
 	case_is $name 0 attach env INSIDE_LISTEN=1 "$bin/$name" listen
 done
 for name in listens_static listens_pie; do
-	case_is launched_$name 0 launch env INSIDE_LISTEN=1 "$bin/$name" listen
+	begin try_listening launched_$name 0 launch "$bin/$name" listen
 done
 
 begin try_killed killed "$killed"

@@ -20,6 +20,7 @@ esac
 # Likewise the first of 20 children, a second each if they all waited. Each writes to its parent's buffer meanwhile.
 run 0 --json -e 'func:serve@forks' -o waiting -- ./forks 20 seconds
 expect "stopped: what they did" "$(json recorded) $(json discarded)" "20 0"
+expect "stopped: late" "$(json late_processes)" 0
 [ "$(cat seconds)" -lt 15 ] || fail "stopped: 20 children were held back for $(cat seconds) s"
 
 # Who waits for room makes no system call that the program has shut itself off from.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "agent/control/lock.h"
 
 #include <criterion/criterion.h>
@@ -6,6 +7,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 static struct lock lock;
 static pthread_barrier_t taken, cancelled;
@@ -153,5 +155,29 @@ Test(lock, who_does_not_get_it_takes_signals)
 	cr_assert_eq(lock_take(&lock, 0), 0);
 	cr_assert_eq(pthread_create(&thread, NULL, try_in_vain, NULL), 0);
 	pthread_join(thread, NULL);
+	lock_release(&lock);
+}
+
+static void *wait_in_vain(void *slept)
+{
+	struct rusage before, after;
+
+	getrusage(RUSAGE_THREAD, &before);
+	cr_assert_eq(lock_take(&lock, 600), -EBUSY); /* the length is the subject */
+	getrusage(RUSAGE_THREAD, &after);
+	*(long *)slept = after.ru_nvcsw - before.ru_nvcsw;
+	return NULL;
+}
+
+/* A tool takes one that sleeps for a second for hung, so who waits long wakes up in between. */
+Test(lock, who_waits_for_it_never_sleeps_for_long)
+{
+	long slept = 0;
+	pthread_t thread;
+
+	cr_assert_eq(lock_take(&lock, 0), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, wait_in_vain, &slept), 0);
+	pthread_join(thread, NULL);
+	cr_assert_geq(slept, 2);
 	lock_release(&lock);
 }

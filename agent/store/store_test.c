@@ -193,6 +193,15 @@ static int reopen_in_child(void)
 	return stores[0].slots[0].tid == (uint32_t)getpid() ? 7 : 3;
 }
 
+static int share_in_child(void)
+{
+	store_forked(1);
+	if (!store_is_shared(0) || store_is_over(0))
+		return 1;
+	stores[0].head->closed = 1; /* as the tool does it */
+	return store_is_over(0) ? 7 : 2;
+}
+
 static void check_parent(uint64_t hits)
 {
 	for (uint64_t i = 0; i < hits; i++)
@@ -208,6 +217,13 @@ Test(store, a_child_never_writes_to_its_parents_pages)
 	cr_assert_eq(in_child(reopen_in_child), 7);
 	check_parent(10);
 	cr_assert_eq(bed_read(0, width, NULL, NULL), 20);
+}
+
+Test(store, a_child_leaves_its_parents_store_when_the_tool_closes_that)
+{
+	bed_make(1 << 20, STORE_DISCARD);
+	stores[0].head->tool_pid = (uint32_t)getpid();
+	cr_assert_eq(in_child(share_in_child), 7);
 }
 
 Test(store, nor_does_the_child_of_a_bare_fork)
