@@ -15,6 +15,7 @@
 #include <waymark/marker.h>
 
 static char dir[64];
+static const char *thread_name = "shop";
 
 static int run(const char *arguments)
 {
@@ -51,9 +52,8 @@ static void make_trace(uint64_t discarded)
 	}
 	trace_clock_set(writer, 1000000000, 0, 1700000000000000000);
 	for (uint32_t thread = 0; thread < 2; thread++) {
-		sample.head = (struct wm_packet){ .pid = 10 + thread,
-						  .tid = 20 + thread,
-						  .comm = "shop" };
+		sample.head = (struct wm_packet){ .pid = 10 + thread, .tid = 20 + thread };
+		strcpy(sample.head.comm, thread_name);
 		sample_begin(&sample, 0);
 		for (uint64_t i = 0; i < 5; i++) {
 			sample_event(&sample, 0, (2 * i + thread) * 1000000000, 0);
@@ -103,6 +103,18 @@ Test(report, is_never_silent_about_losses)
 	expect("shop-20 of 10: 11 events, 0 packets\n");
 	cr_assert_eq(run("report --json %s"), 0);
 	expect("\"recorded\":22,\"discarded\":22,\"missing_packets\":0");
+	sample_folder_remove(dir);
+}
+
+/* C1 as a raw byte, and an override of the text's direction. */
+Test(report, a_threads_name_reaches_no_terminal_as_it_is)
+{
+	thread_name = "s\x9b\u202ep";
+	make_trace(11);
+	cr_assert_eq(run("report %s"), 0);
+	expect("s??p-20 of 10: 11 events, 0 packets\n");
+	cr_assert_eq(run("dump %s"), 0);
+	expect(" s??p-20 10 db:query:begin");
 	sample_folder_remove(dir);
 }
 

@@ -220,6 +220,30 @@ says 'x1b[31mevil\x0aname\xc2\x9b'
 "$waymark" record -v -o hostile -e func:main -- bash -c "cp ticker \"\$1\" && \"\$1\" 1" - "./$hostile" >out 2>words
 ! grep -q $'\e\|\xc2\x9b' words || fail "a name reached the terminal as it is: $(cat -v words)"
 
+# A process that changes its own counts.
+cat >boasts.c <<'END'
+#include "abi/page.h"
+#include <stdio.h>
+#include <string.h>
+#include <waymark/marker.h>
+int main(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4096];
+	unsigned long at;
+	WAYMARK(boasts, once);
+	while (maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, "memfd:waymark-store") && sscanf(line, "%lx", &at) == 1) {
+			((struct wm_store *)at)->discarded = 1ul << 60;
+			return 0;
+		}
+	return 1;
+}
+END
+cc -I"$source_dir" -I"$source_dir/include" boasts.c -o boasts || exit 1
+run 0 -o boasts_trace -- ./boasts
+says "this machine cannot produce so many events: a process has changed its counts"
+
 # Output folders: refused before the program is started, and left as they were.
 mkdir full
 touch full/precious
