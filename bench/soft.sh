@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # What a trail by translation costs: soft.sh [--no-peers] WAYMARK ENGINE [NAME...]. NAMEs are of what is to be measured: gzip, sqlite3, lua,
-# python, startup, attach, threads; all of them if there is none. Peers that are installed run once beside, on less input.
+# python, startup, attach, make, threads; all of them if there is none. Peers that are installed run once beside, on less input.
 #
 # A slowdown is of processor time, of all that runs, to that of the program by itself for 3 seconds and more, the median of rounds that
 # alternate, the trail being one of the last moments; with `.files`, one that is written. Figures come as they are ready, so
@@ -17,7 +17,7 @@ waymark=$(realpath "$1")
 WAYMARK_ENGINE=$(realpath "$2") # not the installed one
 export WAYMARK_ENGINE
 shift 2
-wanted=${*:-startup attach gzip sqlite3 lua python threads}
+wanted=${*:-startup attach make gzip sqlite3 lua python threads}
 rounds=${WAYMARK_BENCH_RUNS:-3}
 until_s=${WAYMARK_SOFT_S:-540}
 native_s=${WAYMARK_SOFT_NATIVE_S:-3.2} # at least 3, on a machine that is slower at times
@@ -260,6 +260,33 @@ attach()
 	done
 }
 
+# making KIND COUNT FIGURE: what one fork and wait, or one thread, takes by the clock and of processor time; the best of many
+making()
+{
+	local how
+	: >making.native
+	: >making.soft
+	for ((round = 0; round < 9; round++)); do
+		for how in native soft; do
+			# shellcheck disable=SC2046
+			timeout 60 $([ $how = native ] || recorder trail/soft/) ./soft_make "$1" "$2" >out 2>err || { echo "soft_make $1: $(tail -n1 err)" >&2; exit 1; }
+			rm -rf trail
+			echo "$(raw clock) $(raw cpu)" >>making.$how
+		done
+	done
+	for how in native soft; do
+		figure "$3$([ $how = soft ] || echo .native)" "$(sort -g making.$how | awk 'NR == 1 { print $1 }')" us
+		figure "$3.cpu$([ $how = soft ] || echo .native)" "$(sort -g -k2 making.$how | awk 'NR == 1 { print $2 }')" us
+	done
+}
+
+make()
+{
+	cc -O2 -o soft_make "$here/soft_make.c" -pthread 2>err || { skipped make "$(head -n1 err)" && return; }
+	making fork 200 fork_us
+	making thread 1000 thread_us
+}
+
 raw() { awk -v name="$1" '$1 == "raw" && $2 == name { print $3 }' "${2:-out}"; }
 
 # work THREADS ROUNDS [COMMAND...]: soft_work, recorded or not, into `out`
@@ -269,7 +296,7 @@ work()
 	rm -rf trail
 }
 
-recorder() { echo "$waymark" record -e trail/soft,last=2M/ -o "$work/trail" --; }
+recorder() { echo "$waymark" record -e "${1:-trail/soft,last=2M/}" -o "$work/trail" --; }
 
 # two_threads SUFFIX COMMAND...: as much again by a second thread; the best of a few
 two_threads()
@@ -346,6 +373,7 @@ work_peers()
 
 case " $wanted " in *" startup "*) startup ;; esac
 case " $wanted " in *" attach "*) attach ;; esac
+case " $wanted " in *" make "*) make ;; esac
 for name in gzip sqlite3 lua python; do
 	case " $wanted " in *" $name "*) ;; *) continue ;; esac
 	case $name in

@@ -17,7 +17,8 @@
 #define SLOTS_WHOLE 64u /* those behind use the less of their segments, the more there are */
 #define SEGMENTS_MIN 2u
 
-static uint8_t is_guarded[SLOTS_MAX]; /* a slot's segments have their guards; whose slot it is asks */
+static uint8_t
+	guarded[SLOTS_MAX]; /* so many of a slot's segments have their guards; whose slot it is asks */
 
 /* Of a slot's, those that are used: so a thousand threads take as little memory as some hundred would. */
 static uint32_t segments_of(uint32_t slot_number)
@@ -121,21 +122,21 @@ static int open_lost(struct thread *thread)
 	return ring_open_unkept(thread);
 }
 
-/* Behind each segment. 0, or -errno: too many mappings. */
-static int guards_make(const struct thread *thread)
+/*
+ * Behind a segment, once it is needed: each guard is two mappings more, and a forked child that ends soon needs one. Segments are begun in
+ * their order. 0, or -errno: too many mappings.
+ */
+static int guard_make(const struct thread *thread, uint32_t segment)
 {
-	uint32_t segments = segments_of(thread->slot_number);
+	long err;
 
-	for (uint32_t n = 0; n < segments && !is_guarded[thread->slot_number]; n++) {
-		long err = sys_call3(SYS_mprotect,
-				     (long)(segment_at(thread, n) + channel.segment_bytes),
-				     ENGINE_GUARD_BYTES, PROT_NONE);
-
-		if (err)
-			return (int)err;
-	}
-	is_guarded[thread->slot_number] = 1;
-	return 0;
+	if (segment < guarded[thread->slot_number])
+		return 0;
+	err = sys_call3(SYS_mprotect, (long)(segment_at(thread, segment) + channel.segment_bytes),
+			ENGINE_GUARD_BYTES, PROT_NONE);
+	if (!err)
+		guarded[thread->slot_number] = (uint8_t)(segment + 1);
+	return (int)err;
 }
 
 int ring_open(struct thread *thread)
@@ -148,7 +149,7 @@ int ring_open(struct thread *thread)
 	thread->slot = slot;
 	thread->slot_number = (uint32_t)(slot - channel.slots);
 	thread->segment_number = 0;
-	if (guards_make(thread)) {
+	if (guard_make(thread, 0)) {
 		__atomic_store_n(&slot->state, ENGINE_SLOT_FREE, __ATOMIC_RELEASE);
 		return open_lost(thread);
 	}
@@ -235,7 +236,7 @@ static void note_overwritten(struct thread *thread, uint32_t next, uint32_t segm
 	else
 		thread->sampled[thread->segment] = thread->sampled[(thread->segment + segments - 1) %
 								   segments];
-	if (thread->segment_number >= segments)
+	if (thread->slot->segments[next].number)
 		thread->slot->lost_blocks += thread->sampled[next];
 }
 
@@ -249,6 +250,8 @@ void ring_turn(struct thread *thread)
 		return;
 	}
 	next = (thread->segment + 1) % segments;
+	if (guard_make(thread, next))
+		next = 0; /* from now on fewer do */
 	segment = &thread->slot->segments[next];
 	/* before its end is told: the tool may take it from then on */
 	if (channel.policy == ENGINE_DISCARD && !is_free(segment)) {
@@ -265,8 +268,7 @@ void ring_turn(struct thread *thread)
 	if (channel.policy == ENGINE_BLOCK)
 		segment_wait(segment);
 	/* The tool clears what it takes. */
-	segment_begin(thread, next,
-		      channel.policy != ENGINE_CYCLIC || thread->segment_number < segments);
+	segment_begin(thread, next, channel.policy != ENGINE_CYCLIC || !segment->number);
 	if (channel_is_over())
 		leave_ask();
 }

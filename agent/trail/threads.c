@@ -29,11 +29,18 @@ static int has_guests;	 /* or had */
 
 #define HEAD_BYTES ((sizeof(struct thread) + 4095) & ~(size_t)4095)
 
+static struct thread
+	*spare; /* that was freed, for the next: a program that forks often makes one each time */
+
 struct thread *thread_make(void)
 {
 	size_t bytes = HEAD_BYTES + THREAD_STACK_BYTES + THREAD_SIGNAL_BYTES;
-	struct thread *thread = memory_map(0, bytes, PROT_READ | PROT_WRITE);
+	struct thread *thread = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQUIRE);
 
+	if (thread)
+		memory_clear(thread, sizeof(*thread));
+	else
+		thread = memory_map(0, bytes, PROT_READ | PROT_WRITE);
 	if (!thread)
 		return NULL;
 	thread->self = thread;
@@ -45,7 +52,11 @@ struct thread *thread_make(void)
 
 void thread_free(struct thread *thread)
 {
-	memory_unmap(thread, thread->mapping_bytes);
+	struct thread *none = NULL;
+
+	if (!__atomic_compare_exchange_n(&spare, &none, thread, 0, __ATOMIC_RELEASE,
+					 __ATOMIC_RELAXED))
+		memory_unmap(thread, thread->mapping_bytes);
 }
 
 int thread_enter(struct thread *thread)
