@@ -116,9 +116,8 @@ static void complain_trails(const struct recording *recording)
 			(unsigned long long)counts.privileged, counts.privileged == 1 ? "" : "es");
 	if (counts.unfollowed)
 		fprintf(stderr,
-			"waymark: %llu child process%s went on unrecorded: no more than %u processes are "
-			"followed at a time, and none that was made with CLONE_UNTRACED, nor by soft one that is in "
-			"a namespace of pids of its own, shares its maker's memory, has no room for the engine, or whose maker ran before (-p)\n",
+			"waymark: %llu child process%s went on unrecorded: at most %u processes are followed at a time; "
+			"run fewer at once, or see \"Children\" in waymark-record(1) for other causes\n",
 			(unsigned long long)counts.unfollowed, counts.unfollowed == 1 ? "" : "es",
 			STEP_PROCESSES_MAX);
 	if (counts.untrapped)

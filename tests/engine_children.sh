@@ -133,6 +133,42 @@ timeout 60 "$waymark" record --no-follow -e trail/soft/ -o alone -- "$children" 
 expect "--no-follow" $? 0
 [ "$(timeout 60 "$waymark" trail -n 1 alone 2>&1 | grep -c "(process ")" -eq 1 ] || fail "--no-follow: not one process"
 
+# Of more than 256 at a time the others go on unrecorded, and that is said with its remedy; one after the other all are recorded.
+cat >crowd.c <<'C'
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int at_once = argc > 1, ends[2], ended = 0, status;
+	char none;
+	if (pipe(ends))
+		return 1;
+	for (int i = 0; i < 300; i++) {
+		if (!fork()) {
+			close(ends[1]);
+			_exit(at_once && read(ends[0], &none, 1) ? 1 : 0);
+		}
+		if (!at_once && wait(&status) > 0 && !status)
+			ended++;
+	}
+	(void)argv;
+	close(ends[1]);
+	while (wait(&status) > 0)
+		ended += !status;
+	return ended != 300;
+}
+C
+cc -O1 crowd.c -o crowd || exit 1
+timeout 120 "$waymark" record --json -e trail/soft/ -o crowd.once -- ./crowd at once >out 2>words
+expect "a crowd at once" $? 0
+grep -q '"unfollowed":45[,}]' out || fail "a crowd at once: $(cat out)"
+grep -q '^waymark: 45 child processes went on unrecorded: at most 256 processes are followed at a time; run fewer at once, or see' words ||
+	fail "a crowd at once: $(cat words)"
+timeout 120 "$waymark" record --json -e trail/soft/ -o crowd.turns -- ./crowd >out 2>words
+expect "a crowd in turns" $? 0
+grep -q '"unfollowed":0[,}]' out || fail "a crowd in turns: $(cat out words)"
+
 # has_computing_children RECORDER: three children of the program that it started have had CPU time
 has_computing_children()
 {
