@@ -185,6 +185,8 @@ void store_thread_remove(struct trail_store *store, struct store_thread *thread)
 	*at = thread->next;
 	thread->next = store->free_threads;
 	store->free_threads = thread;
+	if (store->valued == thread)
+		store->valued = NULL;
 }
 
 /* Threads that are over and of which no more is known than how they ended: the first of them. */
@@ -365,6 +367,18 @@ static int store_block(struct trail_sink *sink, struct sink_thread *of,
 	return 0;
 }
 
+static void value_put(struct trail_store *store, const struct store_thread *thread,
+		      const struct trail_between *between)
+{
+	if (store->valued != thread)
+		memset(store->has_value, 0, sizeof(store->has_value));
+	store->valued = thread;
+	if (between->values[0] >= TRAIL_VALUES)
+		return;
+	store->values[between->values[0]] = between->values[1];
+	store->has_value[between->values[0]] = 1;
+}
+
 static int store_event(struct trail_sink *sink, struct sink_thread *of,
 		       const struct trail_between *between, uint64_t ticks)
 {
@@ -375,6 +389,10 @@ static int store_event(struct trail_sink *sink, struct sink_thread *of,
 
 	if (!thread) {
 		store->lost_events++;
+		return 0;
+	}
+	if (between->event == TRAIL_VALUE) {
+		value_put(store, thread, between);
 		return 0;
 	}
 	if (between->event == TRAIL_END) {

@@ -65,6 +65,10 @@ struct trail_store {
 	uint64_t lost_blocks, lost_events, lost_modules, lost_threads;
 	int is_reached;
 	pid_t pid; /* whose threads begin */
+	/* What a signal found (TRAIL_VALUE), which ends a process and so its store: beside the records, that the newest of these are kept. */
+	const struct store_thread *valued; /* whose; NULL: nobody's */
+	uint64_t values[TRAIL_VALUES];
+	uint8_t has_value[TRAIL_VALUES];
 };
 
 static inline struct store_run *store_run_at(const struct trail_store *store, uint32_t chunk)

@@ -250,6 +250,26 @@ struct writing {
 	struct sink_thread *to;
 };
 
+/* What the signal found that killed the thread. */
+static int values_put(const struct trail_store *store, const struct writing *writing,
+		      struct trail_sink *to)
+{
+	const struct store_record *end = &writing->next;
+	int err = 0;
+
+	if (store->valued != writing->place.thread || end->between.event != TRAIL_END ||
+	    end->between.values[0] != TRAIL_KILLED)
+		return 0;
+	for (uint32_t i = 0; i < TRAIL_VALUES && !err; i++) {
+		const struct trail_between value = { .event = TRAIL_VALUE,
+						     .values = { i, store->values[i] } };
+
+		if (store->has_value[i])
+			err = to->calls->event(to, writing->to, &value, end->ticks);
+	}
+	return err;
+}
+
 static int writing_put(const struct trail_store *store, struct writing *writing,
 		       struct trail_sink *to)
 {
@@ -266,6 +286,8 @@ static int writing_put(const struct trail_store *store, struct writing *writing,
 	if (record->entry)
 		err = to->calls->block(to, writing->to, record->entry, record->code, record->ticks);
 	else
+		err = values_put(store, writing, to);
+	if (!record->entry && !err)
 		err = to->calls->event(to, writing->to, &record->between, record->ticks);
 	writing->has_next = step_over(store, &writing->place, &writing->next);
 	return err;

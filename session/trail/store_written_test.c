@@ -157,3 +157,37 @@ Test(store_written, tells_of_modules_when_they_came)
 	cr_expect_eq(tables[1]->era.from, 2);
 	as_files_end(reader, &trails);
 }
+
+/* However small the store: what a signal found takes nothing of the newest blocks' room, and stands before the end. */
+Test(store_written, keeps_values_of_killed_thread_beside_blocks)
+{
+	struct trail_between value = { .event = TRAIL_VALUE };
+	const struct trail_between end_of = {
+		.at = 100, .left = 1, .event = TRAIL_END, .values = { TRAIL_KILLED, 11 }
+	};
+	struct trail_store_status before, after;
+	struct trace_reader *reader;
+	struct trails trails;
+
+	begin_with(SMALL, WM_POLICY_CYCLIC, 0);
+	now = 1000000000;
+	thread_begin(0);
+	for (uint64_t i = 0; i < 2000; i++)
+		half_a_block(100 + i % 5 * 10);
+	block_of(0, 100, 1);
+	trail_store_status(store, &before);
+	for (uint64_t i = 0; i < TRAIL_VALUES; i++) {
+		value.values[0] = i;
+		value.values[1] = i * 3;
+		sink->calls->event(sink, given[0].sink, &value, ++now);
+	}
+	sink->calls->event(sink, given[0].sink, &end_of, ++now);
+	trail_store_status(store, &after);
+	cr_expect_eq(after.blocks, before.blocks);
+	as_files(&reader, &trails);
+	cr_assert_eq(reader->damages_ever, 0, "%s", reader->damages[0].what);
+	cr_assert(trails.path_count == 1 && trails.paths[0].values);
+	for (uint64_t i = 0; i < TRAIL_VALUES; i++)
+		cr_expect(trails.paths[0].values->has[i] && trails.paths[0].values->of[i] == i * 3);
+	as_files_end(reader, &trails);
+}
