@@ -79,6 +79,21 @@ static int pump(struct live_origin *live, int timeout_ms)
 	return more;
 }
 
+static int fetch(struct live_origin *live)
+{
+	return stepper_fetch(&live->stepper);
+}
+
+static uint32_t fetched(const struct live_origin *live)
+{
+	return live->stepper.fetched;
+}
+
+static void discard(struct live_origin *live)
+{
+	stepper_discard(&live->stepper);
+}
+
 static int close_of(struct live_origin *live, uint64_t *unfollowed)
 {
 	int err = stepper_stop(&live->stepper);
@@ -89,7 +104,8 @@ static int close_of(struct live_origin *live, uint64_t *unfollowed)
 }
 
 #define CALLS                                                                                      \
-	.launch = launch, .attach = attach, .pid = pid_of, .go = go, .pump = pump, .close = close_of
+	.launch = launch, .attach = attach, .pid = pid_of, .go = go, .pump = pump, .fetch = fetch, \
+	.fetched = fetched, .discard = discard, .close = close_of
 
 /* What all hardware does. */
 #define HARDWARE (WM_TRAIL_SWITCHES | WM_TRAIL_THREAD)

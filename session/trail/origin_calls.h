@@ -32,6 +32,13 @@ struct origin_calls {
 	void (*go)(struct live_origin *live);
 	/* Take what there is, then wait for more so long. 1, 0 when all is over, or a negative error. */
 	int (*pump)(struct live_origin *live, int timeout_ms);
+	/*
+	 * Ask that what was recorded until now is sent: 1, it will be. How often that was answered, in the thread that
+	 * pumps. Send nothing more, and let the processes go. The first and the last in any thread, between go() and close().
+	 */
+	int (*fetch)(struct live_origin *live);
+	uint32_t (*fetched)(const struct live_origin *live);
+	void (*discard)(struct live_origin *live);
 	/* Let the processes go, take what is left, release. *unfollowed: children that went on unrecorded. */
 	int (*close)(struct live_origin *live, uint64_t *unfollowed);
 };

@@ -330,6 +330,11 @@ int soft_run(struct soft *soft, unsigned int for_ms)
 	return 1;
 }
 
+int soft_fetch(struct soft *soft)
+{
+	return soft->is_done ? soft->reader.error : soft_reader_fetch(&soft->reader);
+}
+
 void soft_result(const struct soft *soft, struct soft_result *result)
 {
 	*result = soft->result;
@@ -410,6 +415,9 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 		if (soft->is_attached)
 			soft_leave_move(soft->pid, head, 1);
 	}
+	/* nobody takes what threads wait with */
+	if (soft->reader.error)
+		soft_channel_let_go(&soft->channel);
 	soft_rid(soft, ticks_monotonic_ns() < end_ns ? for_ms : 0);
 	soft_channel_let_go(&soft->channel);
 	if (first_is_over(soft))

@@ -49,6 +49,9 @@ int soft_attach(struct soft **soft, struct trail_sink *sink, const struct soft_o
 /* Let it run, for about that long at most. 1 while it lives, 0 when it is over, or a negative error. */
 int soft_run(struct soft *soft, unsigned int for_ms);
 
+/* Put all that it wrote by now, also of segments that are not full. 0 or a negative error. */
+int soft_fetch(struct soft *soft);
+
 void soft_result(const struct soft *soft, struct soft_result *result);
 
 /* Have the engine give the process back to its own code, within about that long, and write what is left. An error is of the writing. */

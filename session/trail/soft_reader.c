@@ -100,7 +100,7 @@ void reader_event(struct soft_reader *reader, struct soft_thread *thread,
 	put_between(reader, thread, between, ns);
 }
 
-static void put_lost(struct soft_reader *reader, struct soft_thread *thread)
+void reader_lost(struct soft_reader *reader, struct soft_thread *thread)
 {
 	const struct trail_between lost = { .event = TRAIL_LOST };
 
@@ -193,8 +193,8 @@ static size_t ids_from(const uint32_t *words, size_t count)
 }
 
 /* 1: all of them; 0: from somewhere on they can't be, or mean nothing. */
-static int put_words(struct soft_reader *reader, struct soft_thread *thread, const uint32_t *words,
-		     size_t count, uint64_t end_ticks)
+int reader_words(struct soft_reader *reader, struct soft_thread *thread, const uint32_t *words,
+		 size_t count, uint64_t end_ticks)
 {
 	for (size_t at = 0; at < count && !reader->error && !thread->is_over;) {
 		size_t ids = ids_from(words + at, count - at), event = at + ids;
@@ -230,29 +230,31 @@ int reader_paths(struct soft_reader *reader, struct soft_source *source)
 
 /* ---- segments ---- */
 
-static int is_drained(const struct soft_reader *reader)
+int reader_is_drained(const struct soft_reader *reader)
 {
 	return reader->channel->sizes.policy != ENGINE_CYCLIC;
 }
 
-/* One that is complete. */
+/* One that is complete: what was not taken of it before. */
 static void put_whole(struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken)
 {
 	struct soft_thread *thread = &reader->threads[slot];
+	uint32_t from = thread->part < taken->words ? thread->part : taken->words;
 
-	if (!put_words(reader, thread, reader->words, taken->words, taken->ended))
-		put_lost(reader, thread);
+	if (!reader_words(reader, thread, reader->words + from, taken->words - from, taken->ended))
+		reader_lost(reader, thread);
 }
 
 /* One that was being filled. */
 static void put_part(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
-	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
+	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t) - thread->part;
+	const uint32_t *words = reader->words + thread->part;
 
-	if (!put_words(reader, thread, reader->words, segment_written(reader->words, room),
-		       soft_clock_latest(&reader->clock)))
-		put_lost(reader, thread);
+	if (!reader_words(reader, thread, words, segment_written(words, room),
+			  soft_clock_latest(&reader->clock)))
+		reader_lost(reader, thread);
 }
 
 /* ---- threads ---- */
@@ -309,7 +311,7 @@ static void end(struct soft_reader *reader, uint32_t number)
 }
 
 /* Segments that were left, in their order. How many. */
-static int drain(struct soft_reader *reader, uint32_t slot)
+int reader_drain(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	struct soft_segment taken;
@@ -328,8 +330,9 @@ static int drain(struct soft_reader *reader, uint32_t slot)
 		if (is_whole)
 			put_whole(reader, slot, &taken);
 		else
-			put_lost(reader, thread);
+			reader_lost(reader, thread);
 		thread->next = taken.number + 1;
+		thread->part = 0;
 		had++;
 	}
 	return had;
@@ -346,7 +349,8 @@ static void skip_older(struct soft_reader *reader, uint32_t slot, uint64_t first
 		return;
 	for (uint64_t number = first; number <= newest; number++)
 		if (segment_find(reader, slot, number, &taken))
-			blocks += segment_blocks(reader, thread, slot, &taken);
+			blocks += segment_blocks(reader, thread, slot, &taken,
+						 number == thread->next ? thread->part : 0);
 	if (blocks > reader->newest_blocks)
 		thread->skip = blocks - reader->newest_blocks;
 	/* once: after execve(2) the thread may keep its slot */
@@ -378,6 +382,7 @@ void reader_rest(struct soft_reader *reader, uint32_t slot)
 	for (uint64_t number = first; number <= newest && !reader->error; number++) {
 		int has = 0;
 
+		thread->part = number == thread->next ? thread->part : 0;
 		/* it may come to be full while it is copied */
 		for (int i = 0; i < COPY_TRIES && !has; i++)
 			has = segment_find(reader, slot, number, &taken) &&
@@ -389,12 +394,13 @@ void reader_rest(struct soft_reader *reader, uint32_t slot)
 		/* one that is not the newest and has no end is about to be that */
 		has = has && (taken.words || number == newest);
 		if (number != thread->next || !has || (number == first && thread->skip))
-			put_lost(reader, thread);
+			reader_lost(reader, thread);
 		if (has && taken.words)
 			put_whole(reader, slot, &taken);
 		else if (has)
 			put_part(reader, slot);
 		thread->next = number + 1;
+		thread->part = 0;
 	}
 	thread->skip = 0;
 }
@@ -416,7 +422,7 @@ void reader_end(struct soft_reader *reader, struct soft_thread *thread,
 		reader_event(reader, thread, end_with,
 			     reader_time(reader, thread, soft_clock_latest(&reader->clock)));
 	else if (!thread->is_over)
-		put_lost(reader, thread);
+		reader_lost(reader, thread);
 }
 
 /* A thread's trail, all of it. */
@@ -460,7 +466,7 @@ void reader_slot_free(const struct soft_reader *reader, uint32_t number)
 	soft_channel_give_slot(reader->channel, number);
 }
 
-static int take_slot(struct soft_reader *reader, uint32_t number)
+int reader_take_slot(struct soft_reader *reader, uint32_t number)
 {
 	struct engine_slot *slot = soft_channel_slot(reader->channel, number);
 	uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
@@ -470,8 +476,8 @@ static int take_slot(struct soft_reader *reader, uint32_t number)
 		return 0;
 	if (reader_begin(reader, number))
 		return 0;
-	if (is_drained(reader))
-		had = drain(reader, number);
+	if (reader_is_drained(reader))
+		had = reader_drain(reader, number);
 	if (state == ENGINE_SLOT_ENDED && !reader->error) {
 		reader_finish(reader, number, NULL);
 		reader_slot_free(reader, number);
@@ -519,7 +525,7 @@ int soft_reader_take(struct soft_reader *reader)
 	/* one that has something a time, in turn: somebody may wait for an answer */
 	soft_reader_used(reader);
 	for (uint32_t i = 0; i < reader->used && !reader->error && !taken; i++)
-		taken = take_slot(reader, reader->turn++ % reader->used);
+		taken = reader_take_slot(reader, reader->turn++ % reader->used);
 	had |= taken;
 	return reader->error ? reader->error : had != 0;
 }

@@ -32,6 +32,7 @@ struct soft_thread {
 	int has_left;	       /* the last event was a TRAIL_EXEC, and is not yet put */
 	int is_lost;	       /* the last event was a TRAIL_LOST */
 	uint64_t next;	       /* the number of the segment to be taken next */
+	uint32_t part;	       /* so many words of that one were taken already */
 	uint64_t skip;	       /* so many blocks are older than those that are wanted */
 	uint64_t last_ns;
 	int is_dying; /* a signal came that it has no handler for: its end, most likely, is what comes next */
@@ -67,6 +68,9 @@ uint32_t soft_reader_used(struct soft_reader *reader);
  * it overwrites them itself, or all, if it has ended. 1: there was something, 0: nothing, or the first error.
  */
 int soft_reader_take(struct soft_reader *reader);
+
+/* Take all there is, while the engine runs on: also of segments that are not full. 0 or the first error. */
+int soft_reader_fetch(struct soft_reader *reader);
 
 /*
  * Take all there is, as it stands, and end all threads. `end` is what a thread's trail ends with that has no end of

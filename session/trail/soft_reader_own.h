@@ -22,6 +22,21 @@ struct soft_source *reader_source(const struct soft_reader *reader, uint32_t slo
 /* A slot's thread. 0; 1: it can't begin, or not yet; or the first error. */
 int reader_begin(struct soft_reader *reader, uint32_t slot);
 
+/* Words of its. 1: all of them; 0: from somewhere on they can't be, or mean nothing. */
+int reader_words(struct soft_reader *reader, struct soft_thread *thread, const uint32_t *words,
+		 size_t count, uint64_t end_ticks);
+/* Something is missing here. */
+void reader_lost(struct soft_reader *reader, struct soft_thread *thread);
+
+/* Whether segments are given back; else their thread overwrites them. */
+int reader_is_drained(const struct soft_reader *reader);
+
+/* Segments that were left, in their order. How many. */
+int reader_drain(struct soft_reader *reader, uint32_t slot);
+
+/* A slot, as soft_reader_take() does. How much there was. */
+int reader_take_slot(struct soft_reader *reader, uint32_t slot);
+
 /* What is there of it, by the numbers of its segments: those that follow each other up to the newest. */
 void reader_rest(struct soft_reader *reader, uint32_t slot);
 

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 TestSuite(soft_reader, .init = blocking, .fini = end, .timeout = 60);
 TestSuite(soft_cyclic, .init = cyclic, .fini = end, .timeout = 60);
@@ -243,6 +244,80 @@ Test(soft_cyclic, the_newest_are_kept)
 	cr_expect(is_event(sink.count - 1, TRAIL_END));
 	cr_expect_eq(reader.losses, 1);
 	cr_expect_eq(reader.blocks, 2 * SEGMENT_WORDS + 2 * SEGMENT_WORDS);
+}
+
+/* So many blocks came of so many words of one path, and nothing else. */
+static void fetch_of(uint32_t id, uint32_t count)
+{
+	uint64_t blocks = reader.blocks;
+
+	for (uint32_t i = 0; i < count; i++)
+		write_id(id);
+	cr_assert_eq(soft_reader_fetch(&reader), 0);
+	cr_expect_eq(reader.blocks - blocks, 2 * count, "%u", count);
+}
+
+static void fetch_in_parts(void)
+{
+	uint32_t id = trace(0, 2) + 1;
+
+	thread_begin(0);
+	fetch_of(id, 10);
+	fetch_of(id, 0);
+	fetch_of(id, SEGMENT_WORDS - 20); /* to the segment's end, but 10 */
+	fetch_of(id, 30);
+	fetch_of(id, SEGMENT_WORDS + 40);
+	write_event(TRAIL_END, 0, TRAIL_EXITED);
+	thread_end();
+	take();
+	cr_expect_null(sink.wrong, "%s", sink.wrong);
+	cr_expect_eq(reader.losses, 0);
+	cr_expect_eq(reader.blocks, 2 * (2 * SEGMENT_WORDS + 60), "and no word twice");
+}
+
+Test(soft_reader, fetch_in_parts_loses_nothing)
+{
+	fetch_in_parts();
+}
+
+Test(soft_cyclic, fetch_in_parts_loses_nothing)
+{
+	fetch_in_parts();
+}
+
+Test(soft_cyclic, fetch_after_more_than_a_ring_says_what_is_missing)
+{
+	uint32_t id = trace(0, 2) + 1;
+
+	thread_begin(0);
+	fetch_of(id, 10);
+	for (uint32_t i = 0; i < 6 * SEGMENT_WORDS; i++)
+		write_id(id);
+	cr_assert_eq(soft_reader_fetch(&reader), 0);
+	cr_expect_eq(reader.losses, 1);
+	cr_expect_eq(reader.blocks, 2 * (10 + 3 * SEGMENT_WORDS + 10));
+	fetch_of(id, 5);
+	cr_expect_eq(reader.losses, 1);
+}
+
+Test(soft_cyclic, fetch_leaves_an_exec_that_may_be_taken_back)
+{
+	uint32_t id = trace(0, 2) + 1, before;
+
+	thread_begin(0);
+	fetch_of(id, 10);
+	before = writer.at;
+	write_event(TRAIL_EXEC, START, 0);
+	cr_assert_eq(soft_reader_fetch(&reader), 0);
+	memset(words() + before, 0, (writer.at - before) * sizeof(uint32_t));
+	writer.at = before;
+	fetch_of(id, 3);
+	write_event(TRAIL_END, 0, TRAIL_EXITED);
+	thread_end();
+	take();
+	cr_expect_null(sink.wrong, "%s", sink.wrong);
+	cr_expect_eq(sample_sink_events(&sink, TRAIL_EXEC), 0);
+	cr_expect_eq(reader.losses, 0);
 }
 
 Test(soft_cyclic, no_more_are_taken_than_are_wanted)

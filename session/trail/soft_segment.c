@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/soft_segment.h"
 
+#include <errno.h>
 #include <string.h>
 
 size_t segment_written(const uint32_t *words, size_t room)
@@ -62,29 +63,73 @@ void segment_give_back(const struct soft_reader *reader, uint32_t slot,
 	soft_channel_give_segment(reader->channel, slot, taken->index, taken->number);
 }
 
-int segment_copy(const struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken)
+static int copy(const struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken,
+		size_t count, uint32_t *to)
 {
 	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
-	uint64_t bytes = taken->words ? taken->words * sizeof(*words)
-				      : reader->channel->sizes.segment_bytes;
 	struct soft_segment after;
 
-	memcpy(reader->words, words, bytes);
+	memcpy(to, words, count * sizeof(*words));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return segment_look(reader, slot, taken->index, &after) && after.number == taken->number &&
 	       after.words == taken->words && after.began == taken->began &&
 	       (!taken->words || __atomic_load_n(words, __ATOMIC_ACQUIRE));
 }
 
+int segment_copy(const struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken)
+{
+	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
+
+	return copy(reader, slot, taken, taken->words ? taken->words : room, reader->words);
+}
+
+/*
+ * So many words are there while the writer goes on. The head of an event comes last (ring_event()), so with the head, seen with
+ * acquire, all of it is there. A TRAIL_EXEC at the end may be taken back (ring_take_back()).
+ */
+static size_t written_now(const uint32_t *words, size_t room)
+{
+	size_t at = 0, whole;
+
+	for (; at < room; at += whole) {
+		uint32_t word = __atomic_load_n(&words[at], __ATOMIC_ACQUIRE);
+
+		whole = word < ENGINE_EVENT ? 1 : 1 + ENGINE_EVENT_WORDS(word);
+		if (!word || at + whole > room)
+			break;
+		if (word >= ENGINE_EVENT && ENGINE_EVENT_CLASS(word) == TRAIL_EXEC &&
+		    (at + whole == room || !__atomic_load_n(&words[at + whole], __ATOMIC_ACQUIRE)))
+			break;
+	}
+	return at;
+}
+
+int segment_copy_now(const struct soft_reader *reader, uint32_t slot,
+		     const struct soft_segment *taken, uint32_t *to)
+{
+	size_t count = taken->words;
+
+	if (!count)
+		count = written_now(soft_channel_words(reader->channel, slot, taken->index),
+				    reader->channel->sizes.segment_bytes / sizeof(*to));
+	return copy(reader, slot, taken, count, to) ? (int)count : -EAGAIN;
+}
+
 uint64_t segment_blocks(const struct soft_reader *reader, const struct soft_thread *thread,
-			uint32_t slot, const struct soft_segment *taken)
+			uint32_t slot, const struct soft_segment *taken, size_t from)
 {
 	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
-	size_t room = reader->channel->sizes.segment_bytes / sizeof(*words), at = 0;
-	uint64_t blocks = 0;
+	size_t room = reader->channel->sizes.segment_bytes / sizeof(*words);
 
-	if (taken->words)
-		room = taken->words;
+	return segment_blocks_of(thread, words, from, taken->words ? taken->words : room);
+}
+
+uint64_t segment_blocks_of(const struct soft_thread *thread, const uint32_t *words, size_t from,
+			   size_t room)
+{
+	uint64_t blocks = 0;
+	size_t at = from;
+
 	while (at < room && words[at]) {
 		uint32_t word = words[at];
 		const struct soft_path *path = word < ENGINE_EVENT

@@ -23,6 +23,10 @@ int segment_find(const struct soft_reader *reader, uint32_t slot, uint64_t numbe
 /* Into reader->words. 0: it was overwritten meanwhile. Where it was full, the mark at its head goes first. */
 int segment_copy(const struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken);
 
+/* Into `to`, of a segment's size, as it stands while its writer goes on. How many words; -EAGAIN: it changed meanwhile. */
+int segment_copy_now(const struct soft_reader *reader, uint32_t slot,
+		     const struct soft_segment *taken, uint32_t *to);
+
 /* It is given back, cleared: so it will be known how far it is filled, should its writer die. */
 void segment_give_back(const struct soft_reader *reader, uint32_t slot,
 		       const struct soft_segment *taken);
@@ -30,8 +34,11 @@ void segment_give_back(const struct soft_reader *reader, uint32_t slot,
 /* How many words were written: nothing tells where the writer was when it died but those that are still 0. */
 size_t segment_written(const uint32_t *words, size_t room);
 
-/* About so many blocks are in it. What the words mean is known. */
+/* About so many blocks are in it from that word on. What the words mean is known. */
 uint64_t segment_blocks(const struct soft_reader *reader, const struct soft_thread *thread,
-			uint32_t slot, const struct soft_segment *taken);
+			uint32_t slot, const struct soft_segment *taken, size_t from);
+/* The same of words that were copied, up to `room`. */
+uint64_t segment_blocks_of(const struct soft_thread *thread, const uint32_t *words, size_t from,
+			   size_t room);
 
 #endif

@@ -21,13 +21,17 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define RUN_MS 10 /* between looks at what we are told */
+#define RUN_MS 3 /* between looks at what we are told */
 #define LET_GO_MS 2000
 #define START_MS 30000 /* to be seized; it is not long, but on a machine that does other things */
 #define STOP_MS 10000  /* to be let go of */
 #define TAKE_MS 100
 
-enum { STARTED, OVER };
+enum { STARTED, OVER, FETCHED };
+
+/* What the process is told, a byte each; the socket's end: let the program go. */
+enum { ORDER_GO = 'g', ORDER_FETCH = 'f', ORDER_DISCARD = 'd' };
+enum asked { ASKED_NOTHING, ASKED_FETCH, ASKED_END, ASKED_DISCARD };
 
 /* What the process says of itself. */
 struct stepper_note {
@@ -73,13 +77,19 @@ static int owner_open(void)
 	return (int)syscall(SYS_pidfd_open, getppid(), 0);
 }
 
-/* Told to, or there is nobody left to tell us. */
-static int must_end(const struct wire_in *in)
+/* Where there is nobody left to tell us, nobody wants what comes either. */
+static enum asked asked(const struct wire_in *in)
 {
 	char byte;
 	ssize_t got = recv(in->fd, &byte, 1, MSG_DONTWAIT);
 
-	return got >= 0 || (errno != EAGAIN && errno != EINTR) || wire_in_is_deserted(in, 0);
+	if (got == 1 && byte == ORDER_FETCH)
+		return ASKED_FETCH;
+	if (got >= 0)
+		return got && byte == ORDER_DISCARD ? ASKED_DISCARD : ASKED_END;
+	if ((errno != EAGAIN && errno != EINTR) || wire_in_is_deserted(in, 0))
+		return ASKED_DISCARD;
+	return ASKED_NOTHING;
 }
 
 /* Told to let it run; 0: never. */
@@ -87,7 +97,8 @@ static int await_go(const struct wire_in *in)
 {
 	char byte;
 
-	return !wire_in_is_deserted(in, POLLIN) && recv(in->fd, &byte, 1, 0) == 1;
+	return !wire_in_is_deserted(in, POLLIN) && recv(in->fd, &byte, 1, 0) == 1 &&
+	       byte == ORDER_GO;
 }
 
 static void tell(struct wire_in *in, const struct stepper_note *note)
@@ -110,19 +121,37 @@ static void tell_missing(struct stepper_note *note, const struct only *only)
 			 names);
 }
 
+static int fetch(const struct tracing_calls *calls, struct tracing *tracing, struct wire_in *in)
+{
+	const struct stepper_note note = { .what = FETCHED };
+	int err = calls->fetch ? calls->fetch(tracing) : 0;
+
+	if (!err)
+		tell(in, &note);
+	return err;
+}
+
 static void follow(const struct tracing_calls *calls, struct tracing *tracing, struct wire_in *in,
 		   const struct only *only)
 {
 	struct stepper_note note = { .what = OVER };
-	int more = await_go(in);
+	enum asked what = ASKED_NOTHING;
+	int more = await_go(in), err;
 
 	while (more > 0) {
 		more = calls->run(tracing, RUN_MS);
-		if (wire_in_flush(in) || must_end(in))
+		if (wire_in_flush(in))
 			break;
+		what = asked(in);
+		if (what == ASKED_END || what == ASKED_DISCARD)
+			break;
+		err = what == ASKED_FETCH && more > 0 ? fetch(calls, tracing, in) : 0;
+		more = err < 0 ? err : more;
 		if (more > 0 && endure_is_spent())
 			more = -WM_E_TRAIL_SPENT;
 	}
+	if (what == ASKED_DISCARD)
+		wire_in_unwanted(in);
 	note.left = calls->let_go(tracing, LET_GO_MS);
 	note.error = more < 0 ? more : 0;
 	calls->result(tracing, &note.result, note.detail);
@@ -198,6 +227,10 @@ static void on_note(void *data, const void *bytes, size_t count)
 	if (count != sizeof(note))
 		return;
 	memcpy(&note, bytes, sizeof(note));
+	if (note.what == FETCHED) {
+		stepper->fetched++;
+		return;
+	}
 	stepper->has_started |= note.what == STARTED;
 	stepper->is_over |= note.what == OVER;
 	stepper->result = note.result;
@@ -315,9 +348,26 @@ int stepper_attach_look(struct stepper *stepper)
 	return await_start(stepper, 0);
 }
 
+/* Whether it could be sent. */
+static int order(const struct stepper *stepper, char byte)
+{
+	return send(stepper->fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
 void stepper_go(struct stepper *stepper)
 {
-	(void)!send(stepper->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	order(stepper, ORDER_GO);
+}
+
+int stepper_fetch(struct stepper *stepper)
+{
+	return order(stepper, ORDER_FETCH);
+}
+
+void stepper_discard(struct stepper *stepper)
+{
+	__atomic_store_n(&stepper->wire.is_frozen, 1, __ATOMIC_RELAXED);
+	order(stepper, ORDER_DISCARD);
 }
 
 /* 1, 0, or what became wrong. */

@@ -20,6 +20,7 @@ struct stepper {
 	uint64_t start_end_ns;		   /* it has to have started by then */
 	int has_started, is_over;	   /* it said so */
 	int left;			   /* threads that it still waits to let go */
+	uint32_t fetched;		   /* stepper_fetch()es that were answered */
 	struct step_result result;	   /* once it is over, but for what was recorded */
 	int error;			   /* why it could not start, or broke off */
 	char detail[TRACING_DETAIL_BYTES]; /* more about that, or about losses; "": nothing */
@@ -47,6 +48,14 @@ int stepper_attach_look(struct stepper *stepper);
 
 /* Let it run. */
 void stepper_go(struct stepper *stepper);
+
+/*
+ * Have it put what was recorded until now; `fetched` counts up when all of that was taken. Have it let the program go, where nobody
+ * wants what was recorded: nothing more is put into the sink. Both in any thread, between stepper_go() and stepper_stop().
+ * Whether it was asked.
+ */
+int stepper_fetch(struct stepper *stepper);
+void stepper_discard(struct stepper *stepper);
 
 /* Take what has come, without waiting. 1, 0 when it is over, or a negative error: of the sink, -WM_E_TRAIL_ENDED. */
 int stepper_pump(struct stepper *stepper);

@@ -191,4 +191,4 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);
 }
 
-const struct tracing_calls tracing_hardware = { take, attach, run, let_go, result };
+const struct tracing_calls tracing_hardware = { take, attach, run, let_go, NULL, result };

@@ -71,6 +71,11 @@ static int let_go(struct tracing *tracing, unsigned int for_ms)
 	return soft_rid(tracing->soft, tracing->is_let_go++ ? for_ms : 0);
 }
 
+static int fetch(struct tracing *tracing)
+{
+	return soft_fetch(tracing->soft);
+}
+
 static void result(struct tracing *tracing, struct step_result *result, char *detail)
 {
 	struct soft_result from;
@@ -88,4 +93,4 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);
 }
 
-const struct tracing_calls tracing_soft = { take, attach, run, let_go, result };
+const struct tracing_calls tracing_soft = { take, attach, run, let_go, fetch, result };

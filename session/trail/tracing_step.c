@@ -39,4 +39,4 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 	step_result((const struct step *)tracing, result);
 }
 
-const struct tracing_calls tracing_step = { take, attach, run, let_go, result };
+const struct tracing_calls tracing_step = { take, attach, run, let_go, NULL, result };

@@ -17,6 +17,7 @@
 #include <waymark/error.h>
 
 #define BYTES_DEFAULT (4u << 20)
+#define LAST_BYTES_MAX (UINT64_C(256) << 20)
 #define WATERMARK_PERCENT 50
 #define FLAGS_ALL                                                                                  \
 	(WM_TRAIL_SWITCHES | WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS | WM_TRAIL_KERNEL |              \
@@ -94,6 +95,14 @@ static int options_check(struct wm_trail *trail)
 	return 0;
 }
 
+/* Of each thread: as much as the trail keeps. */
+static uint64_t last_bytes(const struct wm_trail *trail)
+{
+	uint64_t bytes = trail->options.bytes ? trail->options.bytes : BYTES_DEFAULT;
+
+	return bytes < LAST_BYTES_MAX ? bytes : LAST_BYTES_MAX;
+}
+
 static int choose(struct wm_trail *trail, int is_default)
 {
 	const struct origin_wanted wanted = {
@@ -111,6 +120,8 @@ static int choose(struct wm_trail *trail, int is_default)
 	trail->options.flags &= trail->origin->can;
 	trail->options.origin = trail->origin->origin;
 	trail->how.follows = !!(trail->options.flags & WM_TRAIL_INHERIT);
+	/* what is overwritten anyway is not worth waiting for */
+	trail->how.last_bytes = trail->options.policy == WM_TRAIL_CYCLIC ? last_bytes(trail) : 0;
 	return 0;
 }
 
@@ -412,6 +423,17 @@ void trail_leave(struct wm_trail *trail, int state)
 {
 	pthread_mutex_unlock(&trail->lock);
 	pthread_setcancelstate(state, &state);
+}
+
+int wm_trail_flush(struct wm_trail *trail, int timeout_ms)
+{
+	int state, result = trail_enter(trail, &state);
+
+	if (result)
+		return result;
+	result = trail_fetch(trail, timeout_ms);
+	trail_leave(trail, state);
+	return result;
 }
 
 int wm_trail_wait(struct wm_trail *trail, int timeout_ms)

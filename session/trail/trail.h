@@ -12,6 +12,7 @@
 #include <waymark/trail.h>
 
 #define TRAIL_DETAIL_BYTES 512
+#define READ_MS 1000 /* that a call which reads waits for what is fetched */
 
 /* A process whose trails come: what locks, leaves out what is not asked for, and passes on to the store. */
 struct trail_source {
@@ -35,6 +36,8 @@ struct wm_trail {
 	enum wm_trail_state state;
 	int error;
 	int must_end;
+	uint32_t fetch_asked, fetch_done; /* how often what was recorded was to be sent, and was */
+	uint64_t fetched_ns;		  /* when it was last, of CLOCK_MONOTONIC */
 
 	/* the thread that takes what the origin sends, and its own */
 	pthread_t thread;
@@ -78,8 +81,17 @@ void trail_sink_release(struct wm_trail *trail);
 
 /* trail->live has begun: let it go, and take what it sends until it is over. 0 or -errno. */
 int trail_thread_start(struct wm_trail *trail);
-/* End it, and the origin. */
+/* End it, and the origin; what has not come is not wanted. */
 void trail_thread_stop(struct wm_trail *trail);
+
+/*
+ * A call has begun: have all that was recorded by now sent, and wait for that, for so long at most; -1: for ever. 1: it is there; 0: not
+ * yet, or there is no room for it before something is drained.
+ */
+int trail_fetch(struct wm_trail *trail, int timeout_ms);
+
+/* trail_enter() of one that reads: with what was recorded by now, or little less. */
+int trail_enter_reading(struct wm_trail *trail, int *state);
 
 /* ---- memory ---- */
 

@@ -65,7 +65,7 @@ static void status_recorded(const struct wm_trail *trail, struct wm_trail_status
 int wm_trail_status(struct wm_trail *trail, struct wm_trail_status *status)
 {
 	struct wm_trail_status made = { 0 };
-	int state, err = trail_enter(trail, &state);
+	int state, err = trail_enter_reading(trail, &state);
 
 	if (err)
 		return err;
@@ -91,7 +91,7 @@ int wm_trail_status(struct wm_trail *trail, struct wm_trail_status *status)
 int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room)
 {
 	struct store_thread *thread = NULL;
-	int state, count = trail_enter(trail, &state);
+	int state, count = trail_enter_reading(trail, &state);
 
 	if (count)
 		return count;
@@ -113,7 +113,7 @@ int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room)
 
 int64_t wm_trail_records(struct wm_trail *trail, pid_t tid)
 {
-	int state, err = trail_enter(trail, &state), at;
+	int state, err = trail_enter_reading(trail, &state), at;
 	const struct store_thread *thread;
 	int64_t count;
 
@@ -193,7 +193,7 @@ static int get_recorded(struct wm_trail *trail, pid_t tid, uint64_t index, struc
 
 int wm_trail_get(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_branch *branch)
 {
-	int state, result = trail_enter(trail, &state);
+	int state, result = trail_enter_reading(trail, &state);
 
 	if (result)
 		return result;
@@ -222,6 +222,9 @@ int wm_trail_clear(struct wm_trail *trail)
 		return err;
 	err = is_read(trail, "it can't be cleared");
 	if (!err) {
+		/* what is still with the program's threads goes too */
+		if (trail->options.origin == WM_TRAIL_SOFT)
+			trail_fetch(trail, READ_MS);
 		trail_store_clear(trail->store);
 		pthread_cond_broadcast(&trail->changed);
 	}
@@ -257,7 +260,7 @@ static int drain_one(struct wm_trail *trail, struct store_thread *thread,
 int wm_trail_drain(struct wm_trail *trail,
 		   int (*branch)(const struct wm_branch *branch, void *data), void *data)
 {
-	int state, result = trail_enter(trail, &state);
+	int state, result = trail_enter_reading(trail, &state);
 	struct store_thread *thread, *next;
 
 	if (result)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Trails as a debugger has them, of programs that the engine translates: what single steps tell of the same. */
+#include "base/testing/await.h"
 #include "session/trail/subject_test.h"
 
 #include <criterion/criterion.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -202,6 +204,138 @@ Test(trail_soft, has_what_a_running_program_does_from_then_to_its_end)
 	cr_expect_eq(drained.all[drained.count - 1].event, WM_TRAIL_END);
 	cr_expect_eq(drained.all[drained.count - 1].values[1], 9);
 	free(drained.all);
+}
+
+Test(trail_soft, running_program_is_read_up_to_now)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+
+	start_running();
+	for (int policy = WM_TRAIL_CYCLIC; policy <= WM_TRAIL_DISCARD; policy++) {
+		options.policy = (enum wm_trail_policy)policy;
+		cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s",
+			     wm_trail_detail(NULL));
+		for (int round = 0; round < 3; round++) {
+			struct subject_drained drained = { 0 };
+
+			order();
+			cr_assert_eq(wm_trail_flush(trail, WAIT_MS), 1);
+			cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+			cr_expect_eq(calls_in(&drained), CALLS, "policy %d, round %d: %d", policy,
+				     round, calls_in(&drained));
+			for (size_t i = 0; i < drained.count; i++)
+				cr_expect(!(drained.all[i].flags & WM_BRANCH_EVENT) ||
+					  drained.all[i].event != WM_TRAIL_LOST);
+			free(drained.all);
+		}
+		wm_trail_close(trail);
+		trail = NULL;
+	}
+	ends_well();
+}
+
+Test(trail_soft, cleared_trail_has_nothing_from_before)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct subject_drained drained = { 0 };
+
+	start_running();
+	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
+	order();
+	cr_assert_eq(wm_trail_flush(trail, WAIT_MS), 1);
+	order();
+	cr_assert_eq(wm_trail_clear(trail), 0);
+	order();
+	cr_assert_eq(wm_trail_flush(trail, WAIT_MS), 1);
+	cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+	cr_expect_eq(calls_in(&drained), CALLS, "%d", calls_in(&drained));
+	free(drained.all);
+	ends_well();
+}
+
+Test(trail_soft, first_look_at_a_running_program_has_records)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+
+	start_running();
+	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
+	order();
+	cr_expect_geq(wm_trail_records(trail, 0), CALLS);
+	ends_well();
+}
+
+/* ---- of one that computes ---- */
+
+#define TURNS_MANY (UINT64_C(1) << 27) /* more than any ring has room for */
+
+static volatile uint64_t *turns;
+
+static void start_computing(void)
+{
+	turns = mmap(NULL, sizeof(*turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	cr_assert_neq(turns, MAP_FAILED);
+	child = fork();
+	if (!child)
+		for (;;)
+			++*turns;
+	cr_assert(AWAIT(*turns));
+}
+
+/* The process that traces for us: our child beside the program. */
+static pid_t recorder(void)
+{
+	char path[64], list[256] = "", *at = list;
+	FILE *file;
+	long pid;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	file = fopen(path, "re");
+	cr_assert_not_null(file);
+	cr_assert_not_null(fgets(list, sizeof(list), file));
+	fclose(file);
+	while ((pid = strtol(at, &at, 10)) != 0)
+		if (pid != child)
+			return (pid_t)pid;
+	return 0;
+}
+
+Test(trail_soft, cyclic_program_runs_on_while_its_recorder_stands)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	uint64_t before;
+	pid_t pid;
+
+	start_computing();
+	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
+	cr_assert_eq(wm_trail_flush(trail, WAIT_MS), 1);
+	pid = recorder();
+	cr_assert_gt(pid, 0);
+	kill(pid, SIGSTOP);
+	before = *turns;
+	cr_expect(AWAIT(*turns - before > TURNS_MANY), "%llu turns",
+		  (unsigned long long)(*turns - before));
+	kill(pid, SIGCONT);
+	cr_expect_eq(wm_trail_flush(trail, WAIT_MS), 1);
+	cr_expect_gt(subject_status().branches, 0);
+}
+
+Test(trail_soft, held_program_runs_on_once_it_is_closed)
+{
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .bytes = SMALL,
+					    .origin = WM_TRAIL_SOFT,
+					    .policy = WM_TRAIL_BLOCK };
+	uint64_t before;
+
+	start_computing();
+	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
+	/* there is no room for more: no need to wait that long */
+	cr_assert_eq(wm_trail_flush(trail, -1), 0);
+	wm_trail_close(trail);
+	trail = NULL;
+	before = *turns;
+	cr_expect(AWAIT(*turns - before > TURNS_MANY));
 }
 
 Test(trail_soft, gives_a_running_program_back)

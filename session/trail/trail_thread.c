@@ -2,12 +2,16 @@
 /* The thread of a live trail: it takes what the origin sends, until that is over or it is told to end. */
 #include "session/trail/trail.h"
 
+#include "session/ticks.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <time.h>
 
 #define PUMP_MS 20
 #define FULL_NS 2000000 /* between looks at a store that is full */
+#define FRESH_NS                                                                                   \
+	100000000 /* what was fetched so long ago is what there is: to fetch a busy program's takes about that long */
 
 /* Whether there is room; waits a little where there is not. */
 static int await_room(struct wm_trail *trail)
@@ -22,6 +26,7 @@ static int await_room(struct wm_trail *trail)
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&trail->lock);
+	pthread_cond_broadcast(&trail->changed); /* pairs with is_stuck() in trail_fetch() */
 	pthread_cond_timedwait(&trail->changed, &trail->lock, &until);
 	pthread_mutex_unlock(&trail->lock);
 	return 0;
@@ -37,20 +42,39 @@ static int must_end(struct wm_trail *trail)
 	return must;
 }
 
+/* Tell those who wait what was sent. */
+static void note_fetched(struct wm_trail *trail, const struct live_origin *live)
+{
+	uint32_t done = trail->origin->fetched(live);
+
+	pthread_mutex_lock(&trail->lock);
+	if (done != trail->fetch_done) {
+		trail->fetch_done = done;
+		trail->fetched_ns = ticks_monotonic_ns();
+		pthread_cond_broadcast(&trail->changed);
+	}
+	pthread_mutex_unlock(&trail->lock);
+}
+
 static void *run(void *data)
 {
 	struct wm_trail *trail = data;
+	struct live_origin *live = trail->live;
 	uint64_t unfollowed = 0;
 	int more = 1, err;
 
-	trail->origin->go(trail->live);
-	while (more > 0 && !must_end(trail))
+	while (more > 0 && !must_end(trail)) {
 		if (await_room(trail))
-			more = trail->origin->pump(trail->live, PUMP_MS);
-	err = trail->origin->close(trail->live, &unfollowed);
+			more = trail->origin->pump(live, PUMP_MS);
+		note_fetched(trail, live);
+	}
+	/* nobody asks it for anything from then on */
+	pthread_mutex_lock(&trail->lock);
+	trail->live = NULL;
+	pthread_mutex_unlock(&trail->lock);
+	err = trail->origin->close(live, &unfollowed);
 	pthread_mutex_lock(&trail->lock);
 	trail->unfollowed = unfollowed;
-	trail->live = NULL;
 	trail->error = more < 0 ? more : err;
 	trail->state = trail->error ? WM_TRAIL_FAILED : WM_TRAIL_OVER;
 	pthread_cond_broadcast(&trail->changed);
@@ -68,6 +92,8 @@ int trail_thread_start(struct wm_trail *trail)
 	err = pthread_create(&trail->thread, NULL, run, trail);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	trail->has_thread = !err;
+	if (!err)
+		trail->origin->go(trail->live);
 	return -err;
 }
 
@@ -77,8 +103,51 @@ void trail_thread_stop(struct wm_trail *trail)
 		return;
 	pthread_mutex_lock(&trail->lock);
 	trail->must_end = 1;
+	if (trail->live)
+		trail->origin->discard(trail->live);
 	pthread_cond_broadcast(&trail->changed);
 	pthread_mutex_unlock(&trail->lock);
 	pthread_join(trail->thread, NULL);
 	trail->has_thread = 0;
+}
+
+/* ---- what was recorded until now ---- */
+
+static int is_stuck(const struct wm_trail *trail)
+{
+	return trail->options.policy == WM_TRAIL_BLOCK && trail_store_is_full(trail->store);
+}
+
+int trail_fetch(struct wm_trail *trail, int timeout_ms)
+{
+	uint64_t until_ns = ticks_monotonic_ns() + (uint64_t)timeout_ms * 1000000;
+	struct timespec until = { (time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000) };
+	uint32_t wanted;
+	int err = 0;
+
+	/* without an origin it is ending, and all comes by itself */
+	if (trail->state == WM_TRAIL_LIVE && trail->live) {
+		if (is_stuck(trail) || !trail->origin->fetch(trail->live))
+			return 0;
+		trail->fetch_asked++;
+	}
+	wanted = trail->fetch_asked;
+	while (trail->state == WM_TRAIL_LIVE && !err &&
+	       (!trail->live || (int32_t)(trail->fetch_done - wanted) < 0) && !is_stuck(trail))
+		err = timeout_ms < 0
+			      ? pthread_cond_wait(&trail->changed, &trail->lock)
+			      : pthread_cond_timedwait(&trail->changed, &trail->lock, &until);
+	return trail->state != WM_TRAIL_LIVE ||
+	       (trail->live && (int32_t)(trail->fetch_done - wanted) >= 0);
+}
+
+int trail_enter_reading(struct wm_trail *trail, int *state)
+{
+	int err = trail_enter(trail, state);
+
+	/* other origins send what they have all the time */
+	if (!err && trail->options.origin == WM_TRAIL_SOFT &&
+	    ticks_monotonic_ns() - trail->fetched_ns >= FRESH_NS)
+		trail_fetch(trail, READ_MS);
+	return err;
 }

@@ -377,7 +377,7 @@ int wm_trail_cursor_open(struct wm_trail_cursor **out, struct wm_trail *trail, p
 	if (!out)
 		return -EINVAL;
 	*out = NULL;
-	err = trail_enter(trail, &state);
+	err = trail_enter_reading(trail, &state);
 	if (err)
 		return err;
 	cursor = calloc(1, sizeof(*cursor));

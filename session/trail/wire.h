@@ -37,7 +37,8 @@ struct wire_in {
 	uint32_t threads;   /* that have begun, ever */
 	uint32_t processes; /* likewise, but for the first */
 	size_t run_end; /* bytes, where the last that was put in is a run, which may go on; 0: it is none */
-	size_t run_at; /* then: where that is */
+	size_t run_at;	 /* then: where that is */
+	int is_unwanted; /* nothing but notes is put in any more */
 };
 
 int wire_in_init(struct wire_in *in, int fd);
@@ -48,6 +49,9 @@ void wire_in_follow(struct wire_in *in);
 
 /* Send what has gathered; waits for room. 0, -EPIPE where nobody is there any more, -errno. */
 int wire_in_flush(struct wire_in *in);
+
+/* Drop what has gathered; from now on all but notes is refused with -ECANCELED. */
+void wire_in_unwanted(struct wire_in *in);
 
 /* Whether the owner has ended. Waits for that, or for one of `events` (poll(2)) of the socket; with none not at all. */
 int wire_in_is_deserted(const struct wire_in *in, short events);
@@ -87,7 +91,7 @@ struct wire_out {
 	uint64_t sought[WIRE_SOUGHT_MAX];
 	uint32_t sought_count; /* ever */
 	uint64_t until;	       /* what is of a later time stays here; 0: nothing does */
-	int is_frozen;	       /* set by whoever has enough: what comes is read, and put nowhere */
+	int is_frozen; /* set by whoever has enough, in any thread: what comes is read, and put nowhere */
 	uint8_t *buffer;
 	size_t bytes, room;
 	struct wire_thread_out *threads; /* by number */
@@ -109,7 +113,7 @@ void wire_out_init(struct wire_out *out, int fd, struct trail_sink *to);
 void wire_out_seek(struct wire_out *out, uint64_t at);
 
 /*
- * Take all that is there, waiting for something for timeout_ms at most. 1, 0 where the other end was closed, or
+ * Take what is there, a few buffers at most, waiting for something for timeout_ms at most. 1, 0 where the other end was closed, or
  * what can't be: -EPROTO, -ENOMEM. What goes wrong in `to` stands in out->error.
  */
 int wire_out_take(struct wire_out *out, int timeout_ms);

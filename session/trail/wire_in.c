@@ -55,9 +55,13 @@ static int put(struct wire_in *in, const struct wire_head *about, const void *fi
 {
 	struct wire_head head = *about;
 	size_t all = sizeof(head) + first_bytes + second_bytes;
-	int err = in->bytes + all > WIRE_BUFFER_BYTES ? wire_in_flush(in) : 0;
-	uint8_t *to = in->buffer + in->bytes;
+	uint8_t *to;
+	int err;
 
+	if (in->is_unwanted && head.kind != WIRE_NOTE)
+		return -ECANCELED;
+	err = in->bytes + all > WIRE_BUFFER_BYTES ? wire_in_flush(in) : 0;
+	to = in->buffer + in->bytes;
 	if (err)
 		return err;
 	head.bytes = (uint32_t)(first_bytes + second_bytes);
@@ -278,6 +282,12 @@ void wire_in_release(struct wire_in *in)
 	wire_told_release(&in->first.told_paths);
 	free(in->buffer);
 	in->buffer = NULL;
+}
+
+void wire_in_unwanted(struct wire_in *in)
+{
+	in->is_unwanted = 1;
+	in->bytes = in->run_end = 0;
 }
 
 int wire_in_note(struct wire_in *in, const void *note, size_t bytes)

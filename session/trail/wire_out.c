@@ -9,13 +9,19 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#define TAKES_MAX 16
 #define RUN_WAITS 1 /* of deliver(): there is no room for all of it now */
 #define MESSAGE_MAX (sizeof(struct wire_head) + sizeof(struct control_module) + WIRE_TEXT_MAX)
+
+static int is_frozen(const struct wire_out *out)
+{
+	return __atomic_load_n(&out->is_frozen, __ATOMIC_RELAXED);
+}
 
 /* What comes next waits in the buffer, then in the socket, and then who steps does. */
 static int is_full(const struct wire_out *out)
 {
-	return !out->error && !out->takes_all && out->to->calls->is_full &&
+	return !out->error && !out->takes_all && !is_frozen(out) && out->to->calls->is_full &&
 	       out->to->calls->is_full(out->to);
 }
 
@@ -256,7 +262,7 @@ static int put_run(struct wire_out *out, const struct wire_thread_out *thread,
 	int has_paths = out->processes[thread->process].to->calls->path != NULL;
 	uint64_t before = 0;
 
-	for (size_t i = 0; i < count && !out->error; i++) {
+	for (size_t i = 0; i < count && !out->error && !is_frozen(out); i++) {
 		uint32_t blocks = path_of(out, thread, numbers[i])->count, done;
 
 		before += blocks;
@@ -366,7 +372,7 @@ static int deliver(struct wire_out *out, const struct wire_head *head, const uin
 
 	if (first_add(out))
 		return -ENOMEM;
-	if (out->is_frozen && head->kind != WIRE_NOTE)
+	if (is_frozen(out) && head->kind != WIRE_NOTE)
 		return 0;
 	if (head->kind >= WIRE_BLOCK && head->kind <= WIRE_THREAD_END) {
 		if (head->thread >= out->thread_count)
@@ -459,7 +465,8 @@ int wire_out_take(struct wire_out *out, int timeout_ms)
 	if (timeout_ms && poll(&ready, 1, timeout_ms) <= 0)
 		return 1;
 	err = deliver_all(out); /* what was kept back may be due */
-	while (!err && !is_full(out) && out->bytes < out->room) {
+	/* a busy program sends faster than we take: the caller may have been told something meanwhile */
+	for (int i = 0; i < TAKES_MAX && !err && !is_full(out) && out->bytes < out->room; i++) {
 		ssize_t got = recv(out->fd, out->buffer + out->bytes, out->room - out->bytes,
 				   MSG_DONTWAIT);
 
@@ -477,7 +484,7 @@ void wire_out_release(struct wire_out *out)
 {
 	struct trail_between last = { .event = TRAIL_LOST };
 
-	if (out->is_frozen)
+	if (is_frozen(out))
 		last = (struct trail_between){ .event = TRAIL_END, .values = { TRAIL_DETACHED } };
 	for (size_t i = 0; i < out->thread_count; i++) {
 		if (!out->threads[i].is_begun)

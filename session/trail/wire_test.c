@@ -328,6 +328,44 @@ Test(wire, paths_come_out_as_their_blocks)
 		     1);
 }
 
+static void freezes(void *data, pid_t pid, pid_t tid)
+{
+	(void)pid;
+	(void)tid;
+	((struct wire_out *)data)->is_frozen = 1;
+}
+
+Test(wire, run_ends_where_it_is_frozen)
+{
+	static const uint32_t run[] = { 0, 0, 0 };
+
+	paths_put();
+	out.on_sought = freezes;
+	out.data = &out;
+	wire_out_seek(&out, bare.start);
+	cr_expect_eq(hostile(&(struct head){ sizeof(run), RUN, 0, 0, 0, 9 }, run, sizeof(run)), 1);
+	cr_expect_eq(records(), 2, "the path that it was in, and no other");
+}
+
+Test(wire, unwanted_block_is_refused_and_note_goes_through)
+{
+	struct sink_thread *thread = thread_put(5);
+	int before = notes;
+
+	take();
+	block_put(thread, &bare, 20);
+	wire_in_unwanted(&in);
+	cr_expect_eq(in.first.sink.calls->block(&in.first.sink, thread, &bare, NULL, 21),
+		     -ECANCELED);
+	out.on_note = on_note;
+	out.data = &notes;
+	cr_assert_eq(wire_in_note(&in, "hello", 5), 0);
+	take();
+	cr_expect_eq(notes, before + 1);
+	cr_expect_eq(records(), 0);
+	cr_expect_eq(in.first.sink.calls->thread_end(&in.first.sink, thread, 22), -ECANCELED);
+}
+
 Test(wire, a_block_out_of_turn_is_refused)
 {
 	paths_put();
