@@ -20,6 +20,10 @@
  * evaluates them. A string or byte run must be readable for as long as the statement runs.
  * Every macro may stand in any thread and in a signal handler, in inlined and in recursive code.
  *
+ * C from C89 with GNU extensions on, C++ from C++17. In a constexpr function: from C++20, behind
+ * if (!__builtin_is_constant_evaluated()); in C++17, in another function that is called so.
+ * WAYMARK_SDT needs AT&T syntax (not -masm=intel). gcc -mcmodel=large is refused.
+ *
  * -DWAYMARK_DISABLE   every macro expands to nothing; arguments are type-checked, never evaluated.
  * -DWAYMARK_PORTABLE  a site is a test of a flag in data instead of an instruction that is patched:
  *                     for programs whose text can never be written.
@@ -33,6 +37,10 @@
 
 /* GNU extensions are used throughout: asm goto, local labels, one-argument variadics. */
 #pragma GCC system_header
+
+#if defined(__cplusplus) && __cplusplus < 201703L
+#error "waymark: marker.h needs C++17 or later: -std=c++17"
+#endif
 
 #include <waymark/marker/field.h>
 

@@ -98,6 +98,7 @@ matrix() {
 				-O0 -DWAYMARK_PORTABLE
 				-O2 -DWAYMARK_PORTABLE
 				-O2 -DWAYMARK_PORTABLE -static
+				-O2 -finstrument-functions
 				-O1 -fsanitize=address,undefined
 				-O1 -fsanitize=thread
 			END
@@ -186,6 +187,75 @@ wrong_check() { # CC LANGUAGE STANDARD
 	END
 }
 
+# A function's instructions without what depends on their length; -masm=intel pushes a register for a constant.
+plain_code() {
+	# shellcheck disable=SC2016 # $0 is the assembler's
+	objdump -d --no-show-raw-insn "$1" | sed -E '1,3d; s/push +%rsp$/push   $0x0/; s/^ *[0-9a-f]+:\t//
+		s/^[0-9a-f]+ </</; s/\b(j[a-z]+|call) +[0-9a-f]+ .*/\1/; s/#.*//; /nop|xchg +%ax,%ax/d; s/ +$//'
+}
+
+is_same() { [ -f "$1.o" ] && cmp -s <(plain_code "$1-att.o") <(plain_code "$1.o"); }
+is_silent() { [ -f "$1.o" ] && [ ! -s "$1.log" ]; }
+
+# Options under which a header of assembler and C11 may not compile.
+narrow_check() { # CC
+	local cc level flags language portable object=$work/narrow-$1
+	while read -r language flags; do
+		for level in -O0 -O2; do
+			cc=$1
+			[ "$language" = c++ ] && cc=${cc/gcc/g++} && cc=${cc/clang/clang++}
+			# shellcheck disable=SC2086
+			$cc -x "$language" -Wall -Wextra $include $level $flags -c "$here/narrow.c" -o "$object.o" >"$object.log" 2>&1
+			expect "$cc $level $flags: $(head -n1 "$object.log")" is_silent "$object"
+			rm -f "$object.o"
+		done
+	done <<-END
+		c -std=c89
+		c -std=gnu89
+		c -std=c99
+		c -finstrument-functions -DWITH_SDT
+		c -mgeneral-regs-only -DWITH_SDT
+		c++ -std=c++17 -finstrument-functions -DWITH_SDT
+		c++ -std=c++17 -mgeneral-regs-only
+		c++ -std=c++20
+	END
+	for language in "c -std=gnu11" "c++ -std=c++17"; do
+		cc=$1
+		[ "${language%% *}" = c++ ] && cc=${cc/gcc/g++} && cc=${cc/clang/clang++}
+		for level in -O0 -O2; do
+			for portable in "" -DWAYMARK_PORTABLE; do
+				# shellcheck disable=SC2086
+				{
+					$cc -x $language $include $level $portable -c "$here/narrow.c" -o "$object-att.o"
+					$cc -x $language $include $level $portable -masm=intel -c "$here/narrow.c" -o "$object.o"
+				} >"$object.log" 2>&1
+				expect "$cc $level $portable -masm=intel: the code is the same" is_same "$object"
+				rm -f "$object.o" "$object-att.o"
+			done
+		done
+	done
+}
+
+# What can't be served is refused in the header's words.
+refused_check() { # CC
+	local cc language flags text
+	while IFS='|' read -r language flags text; do
+		cc=$1
+		[ "$language" = c++ ] && cc=${cc/gcc/g++} && cc=${cc/clang/clang++}
+		# shellcheck disable=SC2086
+		if $cc -x "$language" $include $flags -c "$here/narrow.c" -o "$work/refused.o" 2>"$work/refused.log"; then
+			echo "not ok: $cc $flags compiles"
+		else
+			expect "$cc $flags is refused in words" grep -qE "[Ee]rror:.*waymark: $text" "$work/refused.log"
+		fi
+	done < <(
+		echo "c++|-std=c++11|marker.h needs C..17"
+		echo "c++|-std=c++14|marker.h needs C..17"
+		echo "c|-masm=intel -DWITH_SDT|WAYMARK_SDT needs -masm=att"
+		[ "$1" = gcc ] && echo "c|-mcmodel=large|gcc has no constant addresses under -mcmodel=large"
+	)
+}
+
 sdt_check() { # CC
 	local notes program=$work/sdt
 	build sdt "$program" "$1" c gnu11 -O2 || return
@@ -208,6 +278,8 @@ facts() {
 		wrong_check $cc c gnu11
 		wrong_check $cc c++ c++17
 		sdt_check $cc
+		narrow_check $cc
+		refused_check $cc
 	done
 }
 

@@ -41,7 +41,7 @@ struct wm_bytes {
 	unsigned long long bytes;
 };
 
-static inline __attribute__((always_inline, unused)) struct wm_bytes
+static __inline__ __attribute__((always_inline, unused, no_instrument_function)) struct wm_bytes
 wm_bytes_make(const void *start, unsigned long long bytes)
 {
 	struct wm_bytes run;
@@ -153,7 +153,8 @@ template <class T> struct field {
 		   "waymark: a marker takes at most 16 fields");                                   \
 	WM__EACH(WM__CHECK_TYPE, _, ##__VA_ARGS__)
 
-#define WM__INLINE static inline __attribute__((always_inline, unused))
+/* Not instrumented: clang's calls for that would keep an operand from being a constant (-finstrument-functions). */
+#define WM__INLINE static __inline__ __attribute__((always_inline, unused, no_instrument_function))
 
 /*
  * The agent reads what a string or run points to, and the compiler isn't told of it by a clobber,
@@ -269,10 +270,14 @@ template <class T> WM__INLINE unsigned char *put(unsigned char *to, T value)
 		struct wm_bytes: wm__put_bytes,                                                    \
 		default: wm__put_u64)(                                                             \
 		wm__to, __builtin_choose_expr(WM__IS_NAMED(e), (e), WM__WORD(e)));
+#if defined(__clang__) && !defined(__SSE2__)
+#define wm__put_long_double wm__put_f64 /* -mgeneral-regs-only: there is no such type */
+#else
 WM__INLINE unsigned char *wm__put_long_double(unsigned char *to, long double value)
 {
 	return wm__put_f64(to, (double)value);
 }
+#endif
 #endif
 #define WM__TOUCH_FIELD(a, i, e)                                                                   \
 	wm__from = wm__touch_again(wm__from, WM__TYPE(e), WM__BYTES_OF(WM__TYPE(e)));

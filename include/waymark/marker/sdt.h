@@ -17,6 +17,8 @@
  * The note's nop stands beside the site, never on it: the kernel writes there. Every argument is a
  * word, so that one evaluation serves both.
  */
+/* The note has the arguments as the assembler names them, and its readers know AT&T syntax alone. */
+#define WM__SDT_ATT "{|.error \"waymark: WAYMARK_SDT needs -masm=att\"\n\t}"
 #define WM__SDT_DECLARE(a, i, e) const unsigned long long wm__word##i = WM__SDT_WORD(e);
 #define WM__SDT_ARG(a, i, e) "%c[wm_s" #i "]@%[wm_a" #i "] "
 #define WM__SDT_OPERAND(a, i, e)                                                                   \
@@ -72,10 +74,14 @@ template <class T> WM__INLINE unsigned long long word(T value)
 		 : wm__word_of_f64, long double                                                    \
 		 : wm__word_of_long_double, default                                                \
 		 : wm__word_of_word)(__builtin_choose_expr(WM__IS_FLOAT(e), (e), WM__WORD(e)))
+#if defined(__clang__) && !defined(__SSE2__)
+#define wm__word_of_long_double wm__word_of_f64 /* as wm__put_long_double */
+#else
 WM__INLINE unsigned long long wm__word_of_long_double(long double value)
 {
 	return wm__word_of_f64((double)value);
 }
+#endif
 WM__INLINE unsigned long long wm__word_of_word(unsigned long long value)
 {
 	return value;
@@ -92,8 +98,8 @@ WM__INLINE unsigned long long wm__word_of_word(unsigned long long value)
 		WM__ASSERT(WM__COUNT(_, ##__VA_ARGS__) <= 12,                                      \
 			   "waymark: WAYMARK_SDT takes 12 fields");                                \
 		WM__EACH(WM__SDT_DECLARE, _, ##__VA_ARGS__)                                        \
-		__asm__ volatile(WM__SDT_NOTE("nop", 0, subsys, event,                             \
-					      WM__EACH(WM__SDT_ARG, _, ##__VA_ARGS__))             \
+		__asm__ volatile(WM__SDT_ATT WM__SDT_NOTE("nop", 0, subsys, event,                 \
+							  WM__EACH(WM__SDT_ARG, _, ##__VA_ARGS__)) \
 				 :                                                                 \
 				 : WM__EACH(WM__SDT_OPERAND, _, ##__VA_ARGS__)[wm__last] "n"(0));  \
 		WM__OPEN(name, text, ##__VA_ARGS__)                                                \

@@ -10,6 +10,10 @@
 
 #include <waymark/marker/field.h>
 
+#if defined(__code_model_large__) && !defined(__clang__)
+#error "waymark: gcc has no constant addresses under -mcmodel=large: take -mcmodel=medium or -DWAYMARK_DISABLE"
+#endif
+
 /* clang-format off: it takes assembler in macros apart */
 
 /*
@@ -54,10 +58,18 @@
 	".long " types "\n\t"                                                                      \
 	".popsection\n"
 
+/*
+ * Instructions are in AT&T syntax, also under -masm=intel: what {|} has second is for that alone.
+ * There clang loses each $, so immediates have a second form.
+ */
+#define WM__ATT "{|.att_syntax prefix\n\t}"
+#define WM__ATT_END "{|\n\t.intel_syntax noprefix}"
+#define WM__REG(operand) "{|%%}%[" operand "]"
+
 #ifdef WAYMARK_PORTABLE
 #define WM__WAY "p"
 #define WM__TEST(name, cold)                                                                       \
-	".Lwm_site%=: cmpl $0, " name "+16(%%rip)\n\t"                                             \
+	".Lwm_site%=: {cmpl $0, " name "+16(%%rip)|cmp dword ptr " name "[rip+16], 0}\n\t"         \
 	"jne " cold "\n\t"
 #else
 #define WM__WAY "j"
@@ -148,18 +160,20 @@ wm__armed:
 		if (__builtin_expect(                                                              \
 			    wm__is_armed(&record, text, WM__TYPE_WORDS(_, ##__VA_ARGS__)), 0)) {
 #else
+#define WM__FLAG(value) "mov{l $" value ", %[wm_flag]| %[wm_flag], " value "}"
 #define WM__OPEN(name, text, ...)                                                                  \
 	{                                                                                          \
 		int wm__is_armed;                                                                  \
-		__asm__ volatile(                                                                  \
-			WM__TEST(name, ".Lwm_cold%=") "movl $0, %[wm_flag]\n\t"                    \
-						      "jmp .Lwm_done%=\n"                          \
-						      ".Lwm_cold%=: movl $1, %[wm_flag]\n"         \
-						      ".Lwm_done%=:\n\t" WM__TABLES(name,          \
-										    ".Lwm_cold%=") \
-			: [wm_flag] "=r"(wm__is_armed)                                             \
-			: WM__INPUTS(text, WM__TYPE_WORDS(_, ##__VA_ARGS__))                       \
-			: "cc");                                                                   \
+		__asm__ volatile(WM__TEST(name, ".Lwm_cold%=")                                     \
+					 WM__FLAG("0") "\n\t"                                      \
+						       "jmp .Lwm_done%=\n"                         \
+						       ".Lwm_cold%=: " WM__FLAG(                   \
+							       "1") "\n"                           \
+								    ".Lwm_done%=:\n\t" WM__TABLES( \
+									    name, ".Lwm_cold%=")   \
+				 : [wm_flag] "=r"(wm__is_armed)                                    \
+				 : WM__INPUTS(text, WM__TYPE_WORDS(_, ##__VA_ARGS__))              \
+				 : "cc");                                                          \
 		if (wm__is_armed) {
 #endif
 #define WM__CLOSE                                                                                  \
@@ -174,11 +188,11 @@ wm__armed:
  * instructions themselves.
  */
 #define WM__ENTER(name, payload, input)                                                            \
-	__asm__ volatile("lea -128(%%rsp), %%rsp\n\t"                                              \
-			 "pushq %[wm_at]\n\t"                                                      \
-			 "pushq " name "+8(%%rip)\n\t"                                             \
-			 "call *" name "(%%rip)\n\t"                                               \
-			 "lea 144(%%rsp), %%rsp"                                                   \
+	__asm__ volatile(WM__ATT "lea -128(%%rsp), %%rsp\n\t"                                      \
+				 "pushq " WM__REG("wm_at") "\n\t"                                  \
+							   "pushq " name "+8(%%rip)\n\t"           \
+							   "call *" name "(%%rip)\n\t"             \
+							   "lea 144(%%rsp), %%rsp" WM__ATT_END     \
 			 :                                                                         \
 			 : [wm_at] "l"(payload), "m"(input)                                        \
 			 : "cc")
@@ -223,14 +237,18 @@ wm__armed:
 WM__INLINE void wm__scope_leave(struct wm__record **scope)
 {
 	if (__builtin_expect(*scope != 0, 0))
-		__asm__ volatile("lea -128(%%rsp), %%rsp\n\t"
-				 "pushq $0\n\t"
-				 "pushq 8(%[wm_record])\n\t"
-				 "call *(%[wm_record])\n\t"
-				 "lea 144(%%rsp), %%rsp"
-				 :
-				 : [wm_record] "r"(*scope)
-				 : "cc");
+		__asm__ volatile(
+			WM__ATT
+			"lea -128(%%rsp), %%rsp\n\t"
+			"pushq {$0|%%rsp}\n\t" /* never read */
+			"pushq 8(" WM__REG(
+				"wm_record") ")\n\t"
+					     "call *(" WM__REG(
+						     "wm_record") ")\n\t"
+								  "lea 144(%%rsp), %%rsp" WM__ATT_END
+			:
+			: [wm_record] "r"(*scope)
+			: "cc");
 }
 
 /* The end has an entry in the table too, with no site: it is armed along with its beginning. */
@@ -244,9 +262,9 @@ WM__INLINE void wm__scope_leave(struct wm__record **scope)
 		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
 		WM__OPEN(begin, begin_text, ##__VA_ARGS__)                                         \
 		WM__COLD_BLOCK(begin, ##__VA_ARGS__)                                               \
-		__asm__ volatile(".Lwm_site%=: lea " end                                           \
-				 "(%%rip), %[wm_record]\n\t" WM__RECORDS(end)                      \
-					 WM__ENTRY(end, "0", "0", "0, 0, 0, 0")                    \
+		__asm__ volatile(".Lwm_site%=: " WM__ATT "lea " end                                \
+				 "(%%rip), " WM__REG("wm_record") WM__ATT_END                      \
+				 "\n\t" WM__RECORDS(end) WM__ENTRY(end, "0", "0", "0, 0, 0, 0")    \
 				 : [wm_record] "=r"(scope)                                         \
 				 : [wm_text] "i"(end_text));                                       \
 		WM__CLOSE                                                                          \
