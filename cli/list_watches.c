@@ -44,14 +44,18 @@ struct found {
 	char value[WATCH_TEXT_MAX]; /* "" where there is none to see */
 };
 
-/* "[[0x4040]+8]+16": what brackets hold is read as a pointer. */
+/*
+ * "[[0x4040]+8]+16": what brackets hold is read as a pointer. "0x4040+[vtable-24]": a virtual base class, whose offset
+ * is so far below the virtual table.
+ */
 static void way_write(struct found *found, uint64_t base)
 {
 	const struct watch_place *place = found->place;
 	size_t used = 0, room = sizeof(found->where);
 
 	for (unsigned int i = 0; i < place->follow_count && used < room / 4; i++)
-		found->where[used++] = '[';
+		if (!place->follows[i].below)
+			found->where[used++] = '[';
 	used += (size_t)snprintf(found->where + used, room - used, "0x%" PRIx64,
 				 place->start + base);
 	if (place->base == WATCH_IN_THREAD || place->base == WATCH_IN_BLOCK)
@@ -63,9 +67,14 @@ static void way_write(struct found *found, uint64_t base)
 					(int64_t)place->start);
 	for (unsigned int i = 0; i < place->follow_count && used < room; i++) {
 		int64_t offset = place->follows[i].offset;
+		uint64_t below = place->follows[i].below;
 
-		used += (size_t)snprintf(found->where + used, room - used,
-					 offset ? "]%+" PRId64 : "]", offset);
+		used += below ? (size_t)snprintf(found->where + used, room - used,
+						 "+[vtable-%" PRIu64 "]", below)
+			      : (size_t)snprintf(found->where + used, room - used, "]");
+		if (offset && used < room)
+			used += (size_t)snprintf(found->where + used, room - used, "%+" PRId64,
+						 offset);
 	}
 }
 
@@ -172,6 +181,10 @@ static void json_put(struct listing *listing, const struct found *found)
 	else
 		json_null(json, "address");
 	json_number(json, "bytes", place->bytes);
+	if (place->type.node_count && place->type.nodes[0].bits) {
+		json_number(json, "bit", place->type.nodes[0].bit);
+		json_number(json, "bits", place->type.nodes[0].bits);
+	}
 	json_number(json, "registers", found->registers);
 	json_open(json, "pieces", '[');
 	for (size_t i = 0; i < found->registers && i < WATCH_REGISTERS && found->is_known; i++) {

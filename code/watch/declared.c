@@ -9,7 +9,6 @@
 #include <waymark/error.h>
 
 #define PEELS_MAX 64
-#define DEPTH_MAX 16 /* of anonymous members and base classes in each other */
 #define DIMENSIONS_MAX 16
 
 int declared_of(Dwarf_Die *die, struct declared *type)
@@ -317,26 +316,63 @@ int declared_element(const struct declared *array, struct declared *element, uin
 
 /* ---- members ---- */
 
-/* -WM_E_WATCH_SPLIT: computed from the object, as a virtual base class's place is. */
-static int offset_of(Dwarf_Die *die, uint64_t *offset)
+static int op_constant(const Dwarf_Op *op, uint64_t *number)
+{
+	switch (op->atom) {
+	case DW_OP_lit0 ... DW_OP_lit31:
+		*number = op->atom - DW_OP_lit0;
+		return 1;
+	case DW_OP_const1u:
+	case DW_OP_const2u:
+	case DW_OP_const4u:
+	case DW_OP_constu:
+		*number = op->number;
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * A virtual base class, as compilers for the Itanium C++ ABI describe it: object + the word so far below the virtual
+ * table that the object begins with. Returns how far; 0: another computation.
+ */
+static uint64_t virtual_base(const Dwarf_Op *ops, size_t count)
+{
+	uint64_t below;
+
+	if (count == 6 && ops[0].atom == DW_OP_dup && ops[1].atom == DW_OP_deref &&
+	    op_constant(&ops[2], &below) && ops[3].atom == DW_OP_minus &&
+	    ops[4].atom == DW_OP_deref && ops[5].atom == DW_OP_plus)
+		return below;
+	return 0;
+}
+
+/* 0, or -WM_E_WATCH_SPLIT: a computation that nobody knows here. */
+static int offset_read(Dwarf_Die *die, struct declared_member *member)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Word word;
 	Dwarf_Op *ops;
 	size_t count;
 
-	*offset = 0;
-	if (!dwarf_attr(die, DW_AT_data_member_location, &attribute))
-		return dwarf_hasattr(die, DW_AT_virtuality) ? -WM_E_WATCH_SPLIT : 0;
-	if (!dwarf_formudata(&attribute, &word)) {
-		*offset = word;
+	if (!dwarf_attr(die, DW_AT_data_member_location, &attribute)) {
+		member->is_virtual = dwarf_hasattr(die, DW_AT_virtuality);
 		return 0;
 	}
-	if (dwarf_getlocation(&attribute, &ops, &count) || count != 1 ||
-	    ops[0].atom != DW_OP_plus_uconst)
+	if (!dwarf_formudata(&attribute, &word)) {
+		member->offset = word;
+		return 0;
+	}
+	if (dwarf_getlocation(&attribute, &ops, &count))
 		return -WM_E_WATCH_SPLIT;
-	*offset = ops[0].number;
-	return 0;
+	if (count == 1 && ops[0].atom == DW_OP_plus_uconst) {
+		member->offset = ops[0].number;
+		return 0;
+	}
+	member->is_virtual = member->is_base;
+	member->below = virtual_base(ops, count);
+	return member->is_base ? 0 : -WM_E_WATCH_SPLIT;
 }
 
 /* The older form counts bits from the highest one of the storage unit, the newer from the record's beginning. */
@@ -379,11 +415,16 @@ static int member_read(Dwarf_Die *die, int language, struct declared_member *mem
 
 	*member = (struct declared_member){ .name = dwarf_diename(die),
 					    .is_base = dwarf_tag(die) == DW_TAG_inheritance };
+	/* DWARF 5 calls static members variables. */
+	member->is_static = dwarf_tag(die) == DW_TAG_variable ||
+			    (!member->is_base && dwarf_hasattr(die, DW_AT_external));
 	member->type.language = language;
 	err = declared_of(die, &member->type);
 	if (err)
 		return -WM_E_WATCH_DAMAGED;
-	err = offset_of(die, &member->offset);
+	if (member->is_static)
+		return 0;
+	err = offset_read(die, member);
 	return err ? err : bits_read(die, member);
 }
 
@@ -403,12 +444,9 @@ int declared_members(const struct declared *record,
 		if (dwarf_dieoffset(&child) <= last)
 			return -WM_E_WATCH_DAMAGED;
 		last = dwarf_dieoffset(&child);
-		/* A static one is a variable, which lies elsewhere. */
-		if (tag == DW_TAG_inheritance ||
-		    (tag == DW_TAG_member && !dwarf_hasattr(&child, DW_AT_external))) {
+		if (tag == DW_TAG_inheritance || tag == DW_TAG_member || tag == DW_TAG_variable) {
 			err = member_read(&child, record->language, &member);
-			member.is_virtual = err == -WM_E_WATCH_SPLIT && member.is_base;
-			if (!err || member.is_virtual)
+			if (!err)
 				err = visit(&member, data);
 			if (err)
 				return err;
@@ -417,54 +455,4 @@ int declared_members(const struct declared *record,
 			return 0;
 	}
 	return -WM_E_WATCH_DAMAGED;
-}
-
-struct seeking {
-	const char *name;
-	const struct code_file *file;
-	const struct code_dwarf *dwarf;
-	struct declared_member *member;
-	uint64_t offset; /* of the record that is looked through */
-	unsigned int depth, looked;
-	int is_incomplete; /* some of what might have it is told nowhere */
-};
-
-static int seek(const struct declared_member *member, void *data)
-{
-	struct seeking *seeking = data;
-	struct declared type = member->type;
-	uint64_t offset = seeking->offset;
-	int err;
-
-	if (++seeking->looked > DECLARED_MEMBERS_MAX)
-		return -WM_E_WATCH_DAMAGED;
-	if (member->name && !member->is_base) {
-		if (strcmp(member->name, seeking->name))
-			return 0;
-		*seeking->member = *member;
-		seeking->member->offset += offset;
-		return 1;
-	}
-	if (seeking->depth == DEPTH_MAX || declared_peel(&type, seeking->file, seeking->dwarf) ||
-	    !declared_is_record(&type))
-		return 0;
-	if (dwarf_hasattr(&type.die, DW_AT_declaration))
-		seeking->is_incomplete = 1;
-	seeking->depth++;
-	seeking->offset += member->offset;
-	err = declared_members(&type, seek, seeking);
-	seeking->offset = offset;
-	seeking->depth--;
-	return err > 0 && member->is_virtual ? -WM_E_WATCH_SPLIT : err;
-}
-
-int declared_member(const struct declared *record, const char *name, const struct code_file *file,
-		    const struct code_dwarf *dwarf, struct declared_member *member)
-{
-	struct seeking seeking = { .name = name, .file = file, .dwarf = dwarf, .member = member };
-	int err = declared_members(record, seek, &seeking);
-
-	if (err)
-		return err > 0 ? 0 : err;
-	return seeking.is_incomplete ? -WM_E_WATCH_INCOMPLETE : -ENOENT;
 }

@@ -29,7 +29,9 @@ struct declared_member {
 	unsigned int bits; /* of a bit-field; 0: it is none */
 	unsigned int bit;  /* its first bit, from the lowest of the byte at `offset` */
 	int is_base;
-	int is_virtual; /* and at another place in each object: the offset is none */
+	int is_static;	/* a variable of its own, elsewhere: the offset is none */
+	int is_virtual; /* a virtual base class: each object has it at another offset */
+	uint64_t below; /* the word with that offset, so far below the object's virtual table; 0: unknown */
 };
 
 /* The type of a variable, a member, a pointer's target, an element; the language is left as it was. 0; -ENOENT: void; -WM_E_WATCH_DAMAGED. */
@@ -57,18 +59,11 @@ int declared_element(const struct declared *array, struct declared *element, uin
 		     int64_t *lowest, uint64_t *count);
 
 /*
- * Call visit() for each member of a peeled record, its base classes among them, in order. What it returns other than 0
+ * Call visit() for each member of a peeled record, in order: base classes and static members too. What it returns other than 0
  * ends it and is returned.
  */
 int declared_members(const struct declared *record,
 		     int (*visit)(const struct declared_member *member, void *data), void *data);
-
-/*
- * Find a member by its name, in anonymous ones and base classes too. 0, the offset from the record's beginning; -ENOENT;
- * -WM_E_WATCH_INCOMPLETE: nor is it in what is told of; -WM_E_WATCH_SPLIT: it is in a virtual base class, at another place in each object; -WM_E_WATCH_DAMAGED.
- */
-int declared_member(const struct declared *record, const char *name, const struct code_file *file,
-		    const struct code_dwarf *dwarf, struct declared_member *member);
 
 /* The type as C writes it, in name[bytes]: "struct node *", "int [4]", "void (*)(int)". */
 void declared_name(const struct declared *type, char *name, size_t bytes);

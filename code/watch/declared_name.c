@@ -189,26 +189,6 @@ static const char *word_of(Dwarf_Die *die, int language)
 	}
 }
 
-/* As people call them, and gdb; compilers have them in full. */
-static const char *shorter(const char *name)
-{
-	static const struct {
-		const char *full, *name;
-	} all[] = {
-		{ "short int", "short" },
-		{ "long int", "long" },
-		{ "long long int", "long long" },
-		{ "short unsigned int", "unsigned short" },
-		{ "long unsigned int", "unsigned long" },
-		{ "long long unsigned int", "unsigned long long" },
-	};
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (!strcmp(all[i].full, name))
-			return all[i].name;
-	return name;
-}
-
 static const char *anonymous(int tag)
 {
 	switch (tag) {
@@ -235,7 +215,7 @@ static const char *own_name(Dwarf_Die *die, const char *word, char *path)
 	if (!name)
 		return anonymous(dwarf_tag(die));
 	if (dwarf_tag(die) == DW_TAG_base_type)
-		return shorter(name);
+		return scope_short_type(name);
 	if (*word || scope_of(die, &scope) || scope.level < 2 || !scope_path(&scope, 1, path))
 		return name;
 	return path;

@@ -20,6 +20,7 @@ struct reader {
 	const char *text; /* all of it */
 	size_t at, end;
 	unsigned int depth;    /* of brackets, * and & */
+	int has_no_source;     /* what might be one is an object and its member */
 	size_t parameters_end; /* of a function's in the name; 0: there are none */
 	struct watch_trouble *trouble;
 };
@@ -118,6 +119,8 @@ static int source_read(struct reader *reader)
 	size_t start = reader->at, at = start, bytes;
 	int has_dot = 0;
 
+	if (reader->has_no_source)
+		return 0;
 	if (peek(reader) == '\'') {
 		const char *close = memchr(reader->text + start + 1, '\'', reader->end - start - 1);
 
@@ -244,13 +247,31 @@ static int primary_read(struct reader *reader)
 	return 0;
 }
 
+/* "member", "Base::member", "ns::Base<int>::member"; `at` where there is none. */
+static size_t member_end(const struct reader *reader, size_t at)
+{
+	size_t start = at;
+
+	for (;;) {
+		size_t end = identifier_end(reader, at), behind = end;
+
+		if (end == at)
+			return start;
+		if (end < reader->end && reader->text[end] == '<')
+			behind = bracket_end(reader, end);
+		if (!is_scope(reader, behind))
+			return end;
+		at = behind + 2;
+	}
+}
+
 static int member_read(struct reader *reader, struct watch_step *step)
 {
 	size_t end;
 
 	reader->at += step->kind == WATCH_ARROW ? 2 : 1;
 	skip_spaces(reader);
-	end = identifier_end(reader, reader->at);
+	end = member_end(reader, reader->at);
 	if (end == reader->at)
 		return syntax(reader, "a member's name");
 	step->name = strndup(reader->text + reader->at, end - reader->at);
@@ -484,9 +505,13 @@ static int length_check(const struct watch_expr *expr, struct watch_trouble *tro
 	return 0;
 }
 
-int watch_expr_parse(struct watch_expr *expr, const char *text, struct watch_trouble *trouble)
+static int expr_parse(struct watch_expr *expr, const char *text, int has_no_source,
+		      struct watch_trouble *trouble)
 {
-	struct reader reader = { .expr = expr, .at = strlen(PREFIX), .trouble = trouble };
+	struct reader reader = { .expr = expr,
+				 .at = strlen(PREFIX),
+				 .has_no_source = has_no_source,
+				 .trouble = trouble };
 	int err;
 
 	*expr = (struct watch_expr){ 0 };
@@ -507,6 +532,23 @@ int watch_expr_parse(struct watch_expr *expr, const char *text, struct watch_tro
 	return err ? err : length_check(expr, trouble);
 }
 
+int watch_expr_parse(struct watch_expr *expr, const char *text, struct watch_trouble *trouble)
+{
+	int err = expr_parse(expr, text, 0, trouble);
+
+	if (err || !expr->source || expr->text[expr->at] == '\'')
+		return err;
+	expr->instead = malloc(sizeof(*expr->instead));
+	if (!expr->instead)
+		return -ENOMEM;
+	if (expr_parse(expr->instead, text, 1, NULL)) {
+		watch_expr_release(expr->instead);
+		free(expr->instead);
+		expr->instead = NULL;
+	}
+	return 0;
+}
+
 void watch_expr_release(struct watch_expr *expr)
 {
 	for (unsigned int i = 0; i < expr->step_count; i++)
@@ -517,6 +559,9 @@ void watch_expr_release(struct watch_expr *expr)
 	free(expr->name);
 	free(expr->function);
 	free(expr->module);
+	if (expr->instead)
+		watch_expr_release(expr->instead);
+	free(expr->instead);
 	*expr = (struct watch_expr){ 0 };
 }
 

@@ -491,7 +491,7 @@ static int steps_take(struct finding *finding)
 	return err ? err : size_check(place, finding->trouble);
 }
 
-int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
+static int expr_find(struct watch_place *place, const struct watch_expr *expr,
 		     struct code_module *const *modules, size_t module_count,
 		     struct watch_trouble *trouble)
 {
@@ -522,6 +522,25 @@ int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
 	return err;
 }
 
+int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
+		     struct code_module *const *modules, size_t module_count,
+		     struct watch_trouble *trouble)
+{
+	struct watch_trouble why = { 0 };
+	int err = expr_find(place, expr, modules, module_count, trouble), other;
+
+	if (err != -WM_E_WATCH_VARIABLE || !expr->instead)
+		return err;
+	watch_place_release(place);
+	other = expr_find(place, expr->instead, modules, module_count, &why);
+	/* A misspelt variable of a source file remains one. */
+	if (other == -WM_E_WATCH_VARIABLE || other == -WM_E_WATCH_NO_STRUCT)
+		return err;
+	if (trouble)
+		*trouble = why;
+	return other;
+}
+
 void watch_place_release(struct watch_place *place)
 {
 	watch_type_release(&place->type);
@@ -531,14 +550,42 @@ void watch_place_release(struct watch_place *place)
 	*place = (struct watch_place){ 0 };
 }
 
+static int word_read(const struct code_memory *memory, uint64_t address, uint64_t *word)
+{
+	return memory ? memory->read(memory->data, address, word, sizeof(*word)) : -EFAULT;
+}
+
+/* From an object to its virtual base class. */
+static int base_go(const struct watch_place *place, const struct watch_follow *follow,
+		   const struct code_memory *memory, uint64_t *address,
+		   struct watch_trouble *trouble)
+{
+	const char *text = place->text + follow->at;
+	uint64_t table, offset;
+	int err = word_read(memory, *address, &table);
+
+	if (!err && !table)
+		return watch_trouble_set(trouble, -WM_E_WATCH_UNBUILT, follow->at, follow->bytes,
+					 "%.*s, at 0x%" PRIx64, (int)follow->bytes, text, *address);
+	if (!err)
+		err = word_read(memory, table - follow->below, &offset);
+	if (err == -EFAULT || err == -EIO)
+		return watch_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, follow->at, follow->bytes,
+					 "the virtual table of %.*s, at 0x%" PRIx64,
+					 (int)follow->bytes, text, *address);
+	if (!err)
+		*address += offset + (uint64_t)follow->offset;
+	return err;
+}
+
 /* One pointer on the way, whose own address is known. */
-static int pointer_read(const struct watch_place *place, const struct watch_follow *follow,
-			const struct code_memory *memory, uint64_t *address,
-			struct watch_trouble *trouble)
+static int pointer_go(const struct watch_place *place, const struct watch_follow *follow,
+		      const struct code_memory *memory, uint64_t *address,
+		      struct watch_trouble *trouble)
 {
 	const char *text = place->text + follow->at;
 	uint64_t target;
-	int err = memory ? memory->read(memory->data, *address, &target, sizeof(target)) : -EFAULT;
+	int err = word_read(memory, *address, &target);
 
 	if (err == -EFAULT || err == -EIO)
 		return watch_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, follow->at, follow->bytes,
@@ -568,7 +615,8 @@ int watch_place_address(const struct watch_place *place, const struct code_memor
 	else if (place->base == WATCH_IN_THREAD || place->base == WATCH_IN_BLOCK)
 		*address += thread_pointer;
 	for (unsigned int i = 0; !err && i < place->follow_count; i++)
-		err = pointer_read(place, &place->follows[i], memory, address, trouble);
+		err = (place->follows[i].below ? base_go : pointer_go)(place, &place->follows[i],
+								       memory, address, trouble);
 	if (!err && (*address >= USER_END || place->bytes > USER_END - *address))
 		return watch_trouble_set(trouble, -WM_E_WATCH_KERNEL, 0, 0, "0x%" PRIx64, *address);
 	return err;

@@ -27,7 +27,10 @@
 
 #define WATCH_REGISTERS 4 /* that x86-64 has, of 8 bytes each */
 
-#define WATCH_FOLLOWS_MAX (2 * WATCH_STEPS_MAX + 2) /* through a reference to a pointer, each */
+#define WATCH_BASES_MAX 16 /* virtual base classes on the way */
+
+/* Each step: through a reference to a pointer. */
+#define WATCH_FOLLOWS_MAX (2 * WATCH_STEPS_MAX + 2 + WATCH_BASES_MAX)
 
 struct frame_place; /* frame.h */
 
@@ -39,9 +42,13 @@ enum watch_base {
 	WATCH_IN_BLOCK,	  /* what the thread has of the module's variables is added (block.h) */
 };
 
-/* Follow a pointer: address = what the 8 bytes at `address` hold, plus offset. */
+/*
+ * Follow a pointer: address = what the 8 bytes at `address` hold, plus offset. Or, with `below`, go to a virtual base
+ * class: address += offset + the word so far below the virtual table that those 8 bytes point to.
+ */
 struct watch_follow {
 	int64_t offset;
+	uint64_t below;	  /* 0: a pointer */
 	size_t at, bytes; /* the pointer in the spec's text, for who finds it null */
 };
 
@@ -69,7 +76,7 @@ struct watch_place {
  * 0; -ENOMEM; or why not, with its detail: -WM_E_WATCH_VARIABLE (no such; see watch_names()),
  * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_UNSEEN (of kind x), -WM_E_WATCH_NO_MODULE (none is as @MODULE says), -WM_E_WATCH_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN,
  * -WM_E_WATCH_OPTIMISED, -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT, -WM_E_WATCH_SPLIT, -WM_E_WATCH_THREAD,
- * -WM_E_WATCH_LOCAL, -WM_E_WATCH_MEMBER, -WM_E_WATCH_NO_STRUCT, -WM_E_WATCH_NO_ARRAY, -WM_E_WATCH_BOUNDS,
+ * -WM_E_WATCH_LOCAL, -WM_E_WATCH_MEMBER, -WM_E_WATCH_AMBIGUOUS, -WM_E_WATCH_NO_STRUCT, -WM_E_WATCH_NO_ARRAY, -WM_E_WATCH_BOUNDS,
  * -WM_E_WATCH_NO_POINTER, -WM_E_WATCH_VOID, -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_FUNCTION, -WM_E_WATCH_DATA,
  * -WM_E_WATCH_LENGTH, -WM_E_WATCH_LARGE (no place could be had for it, whatever its address), -WM_E_WATCH_DAMAGED.
  * With -WM_E_WATCH_LARGE alone the place is filled, for who wants to show it. Release also after an error.

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/watch/scope.h"
 
+#include <ctype.h>
 #include <dwarf.h>
 #include <errno.h>
 #include <string.h>
 
+#define ANONYMOUS "(anonymous namespace)::"
 #define ORIGINS_MAX 4 /* a copy of a definition of a declaration is three */
 #define BEAT_UNITS 64
 
@@ -194,4 +196,74 @@ static size_t path_of(const struct scope *scope, int with_inline, unsigned int o
 size_t scope_path(const struct scope *scope, int with_inline, char *path)
 {
 	return path_of(scope, with_inline, 0, path);
+}
+
+const char *scope_last_part(const char *path)
+{
+	const char *last = path;
+	int depth = 0;
+
+	for (; *path; path++) {
+		depth += (*path == '<') - (*path == '>');
+		if (!depth && path[0] == ':' && path[1] == ':')
+			last = path + 2;
+	}
+	return last;
+}
+
+/* As people call them, and gdb; compilers have them in full. */
+static const struct {
+	const char *full, *name;
+} integers[] = {
+	{ "long long unsigned int", "unsigned long long" },
+	{ "long unsigned int", "unsigned long" },
+	{ "short unsigned int", "unsigned short" },
+	{ "long long int", "long long" },
+	{ "long int", "long" },
+	{ "short int", "short" },
+};
+
+const char *scope_short_type(const char *name)
+{
+	for (size_t i = 0; i < sizeof(integers) / sizeof(integers[0]); i++)
+		if (!strcmp(integers[i].full, name))
+			return integers[i].name;
+	return name;
+}
+
+static int is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+void scope_squeeze(const char *name, char *squeezed, size_t room)
+{
+	const char *at = name;
+	size_t used = 0;
+
+	while (*at && used + 1 < room) {
+		const char *word = "";
+		size_t bytes = 0;
+
+		if (!strncmp(at, ANONYMOUS, strlen(ANONYMOUS))) {
+			at += strlen(ANONYMOUS);
+			continue;
+		}
+		for (size_t i = 0; !bytes && i < sizeof(integers) / sizeof(integers[0]); i++) {
+			size_t full = strlen(integers[i].full);
+
+			if (strncmp(at, integers[i].full, full) || is_word(at[full]) ||
+			    (at > name && is_word(at[-1])))
+				continue;
+			bytes = full;
+			word = integers[i].name;
+		}
+		for (; *word && used + 1 < room; word++)
+			if (*word != ' ')
+				squeezed[used++] = *word;
+		if (!bytes && *at != ' ')
+			squeezed[used++] = *at;
+		at += bytes ? bytes : 1;
+	}
+	squeezed[used] = 0;
 }

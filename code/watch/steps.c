@@ -2,6 +2,7 @@
 #include "code/watch/steps.h"
 
 #include "base/near.h"
+#include "code/watch/member.h"
 #include "code/watch/type_make.h"
 
 #include <dwarf.h>
@@ -46,7 +47,7 @@ static void follow(struct steps *steps, size_t at, size_t bytes)
 {
 	struct watch_place *place = steps->place;
 
-	/* There are no more steps than there is room for, and each follows twice at most: a reference to a pointer. */
+	/* See WATCH_FOLLOWS_MAX: no expression has more. */
 	if (place->follow_count < WATCH_FOLLOWS_MAX)
 		place->follows[place->follow_count++] = (struct watch_follow){ .at = at,
 									       .bytes = bytes };
@@ -141,10 +142,60 @@ static int no_member(const struct steps *steps, const struct watch_step *step)
 				 "%s has no %s%s%s", type, step->name, meant, count ? "?" : "");
 }
 
+/* Into the virtual base classes on the way. What is there then is in a record of its own. */
+static int bases_enter(struct steps *steps, const struct watch_step *step,
+		       const struct member_found *found)
+{
+	struct watch_place *place = steps->place;
+
+	for (unsigned int i = 0; i < found->hop_count; i++) {
+		const struct member_hop *hop = &found->hops[i];
+
+		if (steps->base_count++ == WATCH_BASES_MAX)
+			return -WM_E_WATCH_SPLIT;
+		if (hop->offset > INT64_MAX || advance(steps, (int64_t)hop->offset))
+			return -WM_E_WATCH_DAMAGED;
+		follow(steps, step->from, step->length);
+		place->follows[place->follow_count - 1].below = hop->below;
+		steps->type = hop->base;
+	}
+	return 0;
+}
+
+static int member_refuse(const struct steps *steps, const struct watch_step *step, int err,
+			 const char *candidates)
+{
+	char type[DECLARED_NAME_MAX];
+	uint64_t bytes;
+
+	declared_name(&steps->type, type, sizeof(type));
+	if (err == -WM_E_WATCH_AMBIGUOUS)
+		return watch_trouble_set(steps->trouble, err, step->at, step->bytes,
+					 "%.*s is of type %s, which has %s", (int)step->length,
+					 steps->expr->text + step->from, type, candidates);
+	if (err == -ENOENT)
+		return declared_bytes(&steps->type, &bytes)
+			       ? refuse(steps, -WM_E_WATCH_INCOMPLETE, step)
+			       : no_member(steps, step);
+	return refuse(steps, err, step);
+}
+
+/* A static member is one variable, under a name of its own. */
+static int static_refuse(const struct steps *steps, const struct watch_step *step,
+			 const struct member_found *found)
+{
+	char type[DECLARED_NAME_MAX];
+
+	declared_name(&found->record, type, sizeof(type));
+	return watch_trouble_set(steps->trouble, -WM_E_WATCH_MEMBER, step->at, step->bytes,
+				 "%s is static in %s: watch %s::%s", found->member.name, type, type,
+				 found->member.name);
+}
+
 static int member_go(struct steps *steps, const struct watch_step *step)
 {
-	struct declared_member member;
-	uint64_t bytes;
+	char candidates[WATCH_DETAIL_MAX];
+	struct member_found found;
 	int err;
 
 	if (!steps->has_type || steps->is_address)
@@ -154,19 +205,20 @@ static int member_go(struct steps *steps, const struct watch_step *step)
 		return refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
 	if (!declared_is_record(&steps->type))
 		return refuse(steps, -WM_E_WATCH_NO_STRUCT, step);
-	err = declared_member(&steps->type, step->name, steps->file, steps->dwarf, &member);
-	if (err == -ENOENT && declared_bytes(&steps->type, &bytes))
-		return refuse(steps, -WM_E_WATCH_INCOMPLETE, step);
-	if (err == -ENOENT)
-		return no_member(steps, step);
+	err = member_find(&steps->type, step->name, steps->file, steps->dwarf, &found, candidates);
+	if (err)
+		return member_refuse(steps, step, err, candidates);
+	if (found.member.is_static)
+		return static_refuse(steps, step, &found);
+	err = bases_enter(steps, step, &found);
 	if (declared_bytes(&steps->type, &steps->record_bytes))
 		steps->record_bytes = 0;
-	if (err || member.offset > INT64_MAX || advance(steps, (int64_t)member.offset))
-		return refuse(steps, err ? err : -WM_E_WATCH_DAMAGED, step);
-	steps->type = member.type;
-	steps->bit = member.bit;
-	steps->bits = member.bits;
-	steps->record_offset = member.offset;
+	if (err || found.member.offset > INT64_MAX || advance(steps, (int64_t)found.member.offset))
+		return refuse(steps, -WM_E_WATCH_DAMAGED, step);
+	steps->type = found.member.type;
+	steps->bit = found.member.bit;
+	steps->bits = found.member.bits;
+	steps->record_offset = found.member.offset;
 	return 0;
 }
 

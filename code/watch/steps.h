@@ -16,6 +16,7 @@ struct steps {
 	struct declared type;
 	int has_type; /* 0: of a number, a void * that was followed */
 	int is_address;
+	unsigned int base_count; /* virtual base classes on the way */
 	unsigned int bit,
 		bits; /* of a bit-field, from the lowest bit of the byte where the walk stands */
 	uint64_t record_offset,

@@ -212,7 +212,7 @@ static int member_make(const struct declared_member *member, void *data)
 	char name[DECLARED_NAME_MAX], base[DECLARED_NAME_MAX - 2];
 	int err;
 
-	if (member->is_virtual)
+	if (member->is_virtual || member->is_static)
 		return 0;
 	if (type->node_count == WATCH_NODES_MAX || member->offset > DESCRIBED_MAX) {
 		type->nodes[making->parent].flags |= WATCH_IS_CUT;

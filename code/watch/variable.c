@@ -11,13 +11,12 @@
 #include <string.h>
 #include <waymark/error.h>
 
-#define ANONYMOUS "(anonymous namespace)::"
 #define FOUND_MAX 8 /* that are told apart */
 
 struct search {
 	struct code_file *file;
 	const struct watch_expr *expr;
-	char name[SCOPE_PATH_MAX]; /* without anonymous namespaces and spaces */
+	char name[SCOPE_PATH_MAX]; /* as scope_squeeze() has it */
 	const char *last;	   /* its last part */
 	struct variable found[FOUND_MAX];
 	size_t count;
@@ -26,45 +25,12 @@ struct search {
 	int is_inlined; /* one of the copies has no frame of its own */
 };
 
-static void squeeze(char *to, const char *from, size_t room)
-{
-	size_t used = 0;
-
-	while (*from && used + 1 < room) {
-		if (!strncmp(from, ANONYMOUS, strlen(ANONYMOUS))) {
-			from += strlen(ANONYMOUS);
-			continue;
-		}
-		if (*from != ' ')
-			to[used++] = *from;
-		from++;
-	}
-	to[used] = 0;
-}
-
-/* Behind the last "::" that stands in no template's brackets. */
-static const char *last_part(const char *path)
-{
-	const char *last = path;
-	int depth = 0;
-
-	for (; *path; path++) {
-		depth += (*path == '<') - (*path == '>');
-		if (!depth && path[0] == ':' && path[1] == ':')
-			last = path + 2;
-	}
-	return last;
-}
-
 static int is_same(const char *name, const char *wanted)
 {
-	for (; *name || *wanted; name++) {
-		if (*name == ' ')
-			continue;
-		if (*name != *wanted++)
-			return 0;
-	}
-	return 1;
+	char squeezed[SCOPE_PATH_MAX];
+
+	scope_squeeze(name, squeezed, sizeof(squeezed));
+	return !strcmp(squeezed, wanted);
 }
 
 /* Whether a path ends with another, part by part: src/table.c with table.c. */
@@ -106,7 +72,7 @@ static int is_in(const struct scope *scope, const char *function)
 {
 	char name[SCOPE_PATH_MAX], wanted[SCOPE_PATH_MAX], own[SCOPE_PATH_MAX];
 
-	squeeze(wanted, function, sizeof(wanted));
+	scope_squeeze(function, wanted, sizeof(wanted));
 	for (int i = 1; i < scope->level; i++) {
 		Dwarf_Die die = scope->levels[i];
 		const char *linkage;
@@ -117,7 +83,7 @@ static int is_in(const struct scope *scope, const char *function)
 		linkage = linkage_of(&die);
 		if (!linkage || !code_demangle(linkage, 1, name, sizeof(name)))
 			continue;
-		squeeze(own, name, sizeof(own));
+		scope_squeeze(name, own, sizeof(own));
 		/* what stands behind is "const" */
 		if (!strncmp(own, wanted, strlen(wanted)))
 			return 1;
@@ -255,8 +221,8 @@ int variable_find(struct variable *variable, struct code_file *file, const struc
 		return -ENOMEM;
 	search->file = file;
 	search->expr = expr;
-	squeeze(search->name, expr->name, sizeof(search->name));
-	search->last = last_part(search->name);
+	scope_squeeze(expr->name, search->name, sizeof(search->name));
+	search->last = scope_last_part(search->name);
 	err = scope_walk(file, dwarf->dwarf, search->last != search->name, look, search);
 	if (!err && search->count > 1) {
 		err = several(search, trouble);

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include "code/watch/member.h"
+
+#include "code/watch/scope.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define DEPTH_MAX 16	 /* of anonymous members and base classes in each other */
+#define CANDIDATES_MAX 6 /* that are told apart */
+
+/* The way from the record to one of its subobjects. */
+struct route {
+	struct member_hop hops[MEMBER_HOPS_MAX];
+	unsigned int hop_count;
+	int is_unknown;	 /* through a virtual base class whose place is unknown */
+	uint64_t offset; /* from the last hop */
+	struct declared classes[DEPTH_MAX];
+	unsigned int depth;
+};
+
+struct candidate {
+	struct route route;
+	struct declared_member member; /* of a class: not set */
+};
+
+struct seeking {
+	const char *name;	    /* NULL: a class is sought */
+	char class[SCOPE_PATH_MAX]; /* as scope_squeeze() has it */
+	const struct code_file *file;
+	const struct code_dwarf *dwarf;
+	struct route route; /* the walk's */
+	unsigned int looked;
+	unsigned int nested; /* anonymous members in each other */
+	int is_too_deep;
+	int is_incomplete; /* debug information lacks a class that may have it */
+	unsigned int count;
+	struct candidate candidates[CANDIDATES_MAX];
+};
+
+static const struct declared *innermost(const struct route *route)
+{
+	return &route->classes[route->depth - 1];
+}
+
+/* Two ways to a virtual base class reach the same one. */
+static int is_same(const struct candidate *a, const struct candidate *b)
+{
+	const struct route *one = &a->route, *other = &b->route;
+
+	if (!one->hop_count != !other->hop_count || one->offset != other->offset ||
+	    innermost(one)->die.addr != innermost(other)->die.addr ||
+	    a->member.offset != b->member.offset)
+		return 0;
+	return !one->hop_count || one->hops[one->hop_count - 1].base.die.addr ==
+					  other->hops[other->hop_count - 1].base.die.addr;
+}
+
+/* 1: this class has it, and no other of that name. */
+static int candidate_add(struct seeking *seeking, const struct declared_member *member)
+{
+	struct candidate *candidate = &seeking->candidates[seeking->count];
+
+	if (seeking->count == CANDIDATES_MAX)
+		return 1;
+	candidate->route = seeking->route;
+	candidate->member = member ? *member : (struct declared_member){ 0 };
+	for (unsigned int i = 0; i < seeking->count; i++)
+		if (is_same(&seeking->candidates[i], candidate))
+			return 1;
+	seeking->count++;
+	return 1;
+}
+
+/* ---- a class's own members ---- */
+
+static int own_visit(const struct declared_member *member, void *data)
+{
+	struct seeking *seeking = data;
+	struct declared type = member->type;
+	uint64_t offset = seeking->route.offset;
+	int err;
+
+	if (++seeking->looked > DECLARED_MEMBERS_MAX)
+		return -WM_E_WATCH_DAMAGED;
+	if (member->is_base)
+		return 0;
+	if (member->name)
+		return strcmp(member->name, seeking->name) ? 0 : candidate_add(seeking, member);
+	if (seeking->nested == DEPTH_MAX || declared_peel(&type, seeking->file, seeking->dwarf) ||
+	    !declared_is_record(&type))
+		return 0;
+	/* The members of an anonymous one are the class's own. */
+	seeking->nested++;
+	seeking->route.offset += member->offset;
+	err = declared_members(&type, own_visit, seeking);
+	seeking->route.offset = offset;
+	seeking->nested--;
+	return err;
+}
+
+static int ends_as(const char *path, const char *wanted)
+{
+	char squeezed[SCOPE_PATH_MAX];
+	size_t bytes, end = strlen(wanted);
+
+	scope_squeeze(path, squeezed, sizeof(squeezed));
+	bytes = strlen(squeezed);
+	return bytes >= end && !strcmp(squeezed + bytes - end, wanted) &&
+	       (bytes == end || squeezed[bytes - end - 1] == ':');
+}
+
+/* Whether a class is the one that is sought: "Base", "ns::Base", "Base<int>"; without regard to spaces. */
+static int is_class(const struct seeking *seeking, const struct declared *record)
+{
+	struct scope scope = { .level = 0 };
+	char path[SCOPE_PATH_MAX];
+	Dwarf_Die die = record->die;
+
+	if (scope_of(&die, &scope))
+		return 0;
+	return (scope_path(&scope, 0, path) && ends_as(path, seeking->class)) ||
+	       (scope_path(&scope, 1, path) && ends_as(path, seeking->class));
+}
+
+/* ---- its base classes ---- */
+
+static int record_seek(struct seeking *seeking);
+
+/* -ENOSPC: it is deeper than is followed. */
+static int base_enter(struct route *route, const struct declared_member *base,
+		      const struct declared *type)
+{
+	if (route->depth == DEPTH_MAX)
+		return -ENOSPC;
+	route->classes[route->depth++] = *type;
+	if (!base->is_virtual) {
+		route->offset += base->offset;
+		return 0;
+	}
+	if (route->hop_count == MEMBER_HOPS_MAX)
+		return -ENOSPC;
+	route->is_unknown |= !base->below;
+	route->hops[route->hop_count++] = (struct member_hop){ route->offset, base->below, *type };
+	route->offset = 0;
+	return 0;
+}
+
+static int base_visit(const struct declared_member *member, void *data)
+{
+	struct seeking *seeking = data;
+	struct declared type = member->type;
+	struct route route;
+	int err;
+
+	if (++seeking->looked > DECLARED_MEMBERS_MAX)
+		return -WM_E_WATCH_DAMAGED;
+	if (!member->is_base || declared_peel(&type, seeking->file, seeking->dwarf) ||
+	    !declared_is_record(&type))
+		return 0;
+	if (dwarf_hasattr(&type.die, DW_AT_declaration))
+		seeking->is_incomplete = 1;
+	route = seeking->route;
+	err = base_enter(&seeking->route, member, &type);
+	if (err)
+		seeking->is_too_deep = 1;
+	else
+		err = record_seek(seeking);
+	seeking->route = route;
+	return err == -ENOSPC ? 0 : err;
+}
+
+/* In the innermost class of the route; in its base classes only if it has no such name itself. */
+static int record_seek(struct seeking *seeking)
+{
+	const struct declared record = *innermost(&seeking->route);
+	int ret;
+
+	if (seeking->name)
+		ret = declared_members(&record, own_visit, seeking);
+	else
+		ret = is_class(seeking, &record) ? candidate_add(seeking, NULL) : 0;
+	if (!ret)
+		ret = declared_members(&record, base_visit, seeking);
+	return ret < 0 ? ret : 0;
+}
+
+/* ---- what came of it ---- */
+
+/* "A::x (C -> A), B::x (C -> B)" */
+static int ambiguous(const struct seeking *seeking, const char *name, char *detail)
+{
+	char text[DECLARED_NAME_MAX];
+	size_t used = 0;
+
+	*detail = 0;
+	for (unsigned int i = 0; i < seeking->count && used < WATCH_DETAIL_MAX; i++) {
+		const struct route *route = &seeking->candidates[i].route;
+
+		declared_name(innermost(route), text, sizeof(text));
+		used += (size_t)snprintf(detail + used, WATCH_DETAIL_MAX - used, "%s%s%s%s",
+					 i ? ", " : "", text, seeking->name ? "::" : "",
+					 seeking->name ? name : "");
+		for (unsigned int j = 0; j < route->depth && used < WATCH_DETAIL_MAX; j++) {
+			declared_name(&route->classes[j], text, sizeof(text));
+			used += (size_t)snprintf(detail + used, WATCH_DETAIL_MAX - used, "%s%s%s",
+						 j ? " -> " : " (", text,
+						 j + 1 == route->depth ? ")" : "");
+		}
+	}
+	return -WM_E_WATCH_AMBIGUOUS;
+}
+
+static int settle(const struct seeking *seeking, const char *name, char *detail)
+{
+	if (!seeking->count && seeking->is_too_deep)
+		return -WM_E_WATCH_SPLIT;
+	if (!seeking->count)
+		return seeking->is_incomplete ? -WM_E_WATCH_INCOMPLETE : -ENOENT;
+	return seeking->count > 1 ? ambiguous(seeking, name, detail) : 0;
+}
+
+static int seek(struct seeking *seeking, const char *name, char *detail)
+{
+	const char *last = scope_last_part(name);
+	int err = 0;
+
+	seeking->name = NULL;
+	if (last != name) {
+		size_t bytes = (size_t)(last - name) - 2;
+
+		snprintf(detail, WATCH_DETAIL_MAX, "%.*s", (int)bytes, name);
+		scope_squeeze(detail, seeking->class, sizeof(seeking->class));
+		err = record_seek(seeking);
+		if (!err)
+			err = settle(seeking, name, detail);
+		if (err)
+			return err;
+		seeking->route = seeking->candidates[0].route;
+	}
+	seeking->name = last;
+	seeking->count = 0;
+	err = record_seek(seeking);
+	return err ? err : settle(seeking, last, detail);
+}
+
+int member_find(const struct declared *record, const char *name, const struct code_file *file,
+		const struct code_dwarf *dwarf, struct member_found *found, char *detail)
+{
+	struct seeking seeking = { .file = file, .dwarf = dwarf };
+	const struct candidate *only = &seeking.candidates[0];
+	int err;
+
+	seeking.route.classes[seeking.route.depth++] = *record;
+	err = seek(&seeking, name, detail);
+	if (err)
+		return err;
+	if (only->route.is_unknown)
+		return -WM_E_WATCH_SPLIT;
+	*found = (struct member_found){ .member = only->member,
+					.hop_count = only->route.hop_count,
+					.record = *innermost(&only->route) };
+	memcpy(found->hops, only->route.hops, sizeof(found->hops));
+	found->member.offset += only->route.offset;
+	return 0;
+}

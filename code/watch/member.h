@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A member by its name, by the rules of C++: the class itself goes before its base classes, and a name that several base
+ * classes have is ambiguous. `Base::name` looks only in that base class, `name` alone in all.
+ */
+#ifndef CODE_WATCH_MEMBER_H
+#define CODE_WATCH_MEMBER_H
+
+#include "code/watch/declared.h"
+#include "code/watch/trouble.h"
+
+#define MEMBER_HOPS_MAX 8 /* virtual base classes of virtual base classes */
+
+/* Into a virtual base class: from the object at `offset`, by the word `below` its virtual table. */
+struct member_hop {
+	uint64_t offset, below;
+	struct declared base;
+};
+
+struct member_found {
+	struct declared_member member; /* its offset counts from the last hop, or from the record */
+	struct member_hop hops[MEMBER_HOPS_MAX];
+	unsigned int hop_count;
+	struct declared record; /* the class that has it */
+};
+
+/*
+ * Find it in a peeled record, in its anonymous members and base classes too. 0; -ENOENT;
+ * -WM_E_WATCH_INCOMPLETE: not found, and debug information lacks one of the classes;
+ * -WM_E_WATCH_AMBIGUOUS: detail[WATCH_DETAIL_MAX] lists the candidates; -WM_E_WATCH_SPLIT: the description of a
+ * virtual base class is unknown, or the classes nest too deep; -WM_E_WATCH_DAMAGED.
+ */
+int member_find(const struct declared *record, const char *name, const struct code_file *file,
+		const struct code_dwarf *dwarf, struct member_found *found, char *detail);
+
+#endif
