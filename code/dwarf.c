@@ -5,9 +5,13 @@
 #include "base/sorted.h"
 
 #include <dwarf.h>
+#include <endian.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LEVELS_MAX 128
@@ -30,14 +34,34 @@ static Elf *elf_of(const struct code_file *file)
 	return elf_begin(file->fd, ELF_C_READ, NULL);
 }
 
+/* ".debug_info", or as old compressed sections are called. */
+static int has_info(const struct code_file *file)
+{
+	return code_file_section(file, ".debug_info") || code_file_section(file, ".zdebug_info");
+}
+
 static struct code_file *holder_of(struct code_file *file)
 {
 	struct code_file *debug;
 
-	if (code_file_section(file, ".debug_info"))
+	if (has_info(file))
 		return file;
 	debug = code_file_debug(file);
-	return debug && code_file_section(debug, ".debug_info") ? debug : NULL;
+	return debug && has_info(debug) ? debug : NULL;
+}
+
+/* Of ".zdebug_info" and the like: "ZLIB", and how long it is unpacked, its highest byte first. */
+static uint64_t old_unpacked(const struct code_file *holder, const struct code_section *section)
+{
+	uint8_t head[12];
+	uint64_t bytes;
+
+	if (holder->fd < 0 ||
+	    pread(holder->fd, head, sizeof(head), (off_t)section->offset) != sizeof(head) ||
+	    memcmp(head, "ZLIB", 4) != 0)
+		return section->bytes;
+	memcpy(&bytes, head + 4, sizeof(bytes));
+	return be64toh(bytes);
 }
 
 /* What libdw takes into memory at once. More than 32-bit offsets reach, and be it unpacked, is forged. */
@@ -50,8 +74,13 @@ static int is_too_much(const struct code_file *holder)
 		uint64_t bytes = section->bytes;
 		Elf64_Chdr packed;
 
-		if (strncmp(section->name, ".debug_", 7) != 0 || section->type == SHT_NOBITS)
+		int is_old = !strncmp(section->name, ".zdebug_", 8);
+
+		if ((strncmp(section->name, ".debug_", 7) != 0 && !is_old) ||
+		    section->type == SHT_NOBITS)
 			continue;
+		if (is_old)
+			bytes = old_unpacked(holder, section);
 		if (section->flags & SHF_COMPRESSED && holder->fd >= 0 &&
 		    pread(holder->fd, &packed, sizeof(packed), (off_t)section->offset) ==
 			    sizeof(packed))
@@ -61,6 +90,18 @@ static int is_too_much(const struct code_file *holder)
 		sum += bytes;
 	}
 	return 0;
+}
+
+/*
+ * libdw opens split files by the names that the file gives, and maps them into memory. Whoever can write the file could name a
+ * FIFO, or cut a file short: such a file must belong to root or to this user.
+ */
+static int is_trusted(const struct code_file *holder)
+{
+	struct stat stat;
+
+	return holder->fd >= 0 && !fstat(holder->fd, &stat) &&
+	       (!stat.st_uid || stat.st_uid == geteuid()) && !(stat.st_mode & S_IWOTH);
 }
 
 struct code_dwarf *code_dwarf_of(struct code_file *file)
@@ -77,7 +118,82 @@ struct code_dwarf *code_dwarf_of(struct code_file *file)
 	dwarf->elf = elf_of(holder);
 	dwarf->dwarf = dwarf->elf ? dwarf_begin_elf(dwarf->elf, DWARF_C_READ, NULL) : NULL;
 	dwarf->bias = bias_of(file, holder);
+	dwarf->may_open = is_trusted(holder);
 	return dwarf->dwarf ? dwarf : NULL;
+}
+
+static const char *split_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+
+	if (!dwarf_attr(die, DW_AT_dwo_name, &attribute) &&
+	    !dwarf_attr(die, DW_AT_GNU_dwo_name, &attribute))
+		return NULL;
+	return dwarf_formstring(&attribute);
+}
+
+/* It must be a plain file: to open another may never end. */
+static int split_path(Dwarf_Die *die, char *path, size_t room)
+{
+	const char *name = split_name(die), *folder = "";
+	Dwarf_Attribute attribute;
+
+	if (!name)
+		return 0;
+	if (*name != '/' && dwarf_attr(die, DW_AT_comp_dir, &attribute))
+		folder = dwarf_formstring(&attribute);
+	snprintf(path, room, "%s%s%s", folder ? folder : "", folder && *folder ? "/" : "", name);
+	return 1;
+}
+
+static int is_plain(const char *path)
+{
+	struct stat stat_;
+
+	return !stat(path, &stat_) && S_ISREG(stat_.st_mode) &&
+	       (!stat_.st_uid || stat_.st_uid == geteuid());
+}
+
+/* All of the module's units in one file; libdw reads it since elfutils 0.191. */
+static void package_path(const struct code_file *file, char *path, size_t room)
+{
+	snprintf(path, room, "%s%s.dwp", file->root, file->path);
+}
+
+int code_dwarf_unit(const struct code_file *file, Dwarf *dwarf, Dwarf_CU **unit, Dwarf_Die *die)
+{
+	char path[PATH_MAX], package[PATH_MAX];
+	Dwarf_Die split;
+	uint8_t type;
+
+	if (dwarf_get_units(dwarf, *unit, unit, NULL, &type, die, NULL))
+		return 1;
+	if (type != DW_UT_skeleton || !file->dwarf || !file->dwarf->may_open ||
+	    !split_path(die, path, sizeof(path)))
+		return 0;
+	package_path(file, package, sizeof(package));
+	if ((is_plain(path) || is_plain(package)) &&
+	    !dwarf_cu_info(*unit, NULL, NULL, NULL, &split, NULL, NULL, NULL) && split.addr)
+		*die = split;
+	return 0;
+}
+
+int code_dwarf_missing(struct code_file *file, char *path, size_t room)
+{
+	struct code_dwarf *dwarf = code_dwarf_of(file);
+	char package[PATH_MAX];
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die die;
+
+	while (dwarf && !code_dwarf_unit(file, dwarf->dwarf, &unit, &die)) {
+		if (!split_path(&die, path, room) || dwarf_haschildren(&die))
+			continue;
+		package_path(file, package, sizeof(package));
+		if (!is_plain(path) && is_plain(package))
+			snprintf(path, room, "%s", package);
+		return 1;
+	}
+	return 0;
 }
 
 /* Where a function begins: of one in several pieces, the first. */

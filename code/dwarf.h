@@ -23,6 +23,7 @@ struct code_dwarf {
 	struct code_dwarf_entry *functions; /* by address, once somebody asked */
 	size_t function_count, function_room;
 	int has_functions;
+	int may_open; /* split files that it names: only root and this user can write to the file */
 };
 
 /*
@@ -36,6 +37,15 @@ struct code_dwarf *code_dwarf_of(struct code_file *file);
  */
 int code_dwarf_function(struct code_dwarf *dwarf, uint64_t address, const char *name,
 			Dwarf_Die *die);
+
+/*
+ * The unit after `unit` (NULL: the first), and its description: of one in a file of its own (-gsplit-dwarf), that
+ * file's. 0; 1: there is none.
+ */
+int code_dwarf_unit(const struct code_file *file, Dwarf *dwarf, Dwarf_CU **unit, Dwarf_Die *die);
+
+/* A file that holds a unit of the module, and was not read: its path in path[room]. 1; 0: there is none. */
+int code_dwarf_missing(struct code_file *file, char *path, size_t room);
 
 /* NULL is let pass. */
 void code_dwarf_close(struct code_dwarf *dwarf);

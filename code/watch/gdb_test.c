@@ -365,6 +365,26 @@ Test(watch_gdb, of_gcc_with_debug_information_that_files_share)
 	hold_against_gdb(&way);
 }
 
+Test(watch_gdb, of_gcc_with_dwarf_5_in_files_apart)
+{
+	hold_against_gdb(&(struct way)C_WAY("gcc", "-g -gdwarf-5 -gsplit-dwarf -O0"));
+}
+
+Test(watch_gdb, of_gcc_with_dwarf_4_in_files_apart)
+{
+	hold_against_gdb(&(struct way)C_WAY("gcc", "-g -gdwarf-4 -gsplit-dwarf -O0"));
+}
+
+Test(watch_gdb, of_clang_with_dwarf_5_in_files_apart)
+{
+	hold_against_gdb(&(struct way)C_WAY("clang", "-g -gdwarf-5 -gsplit-dwarf -O0"));
+}
+
+Test(watch_gdb, of_gcc_with_old_compression)
+{
+	hold_against_gdb(&(struct way)C_WAY("gcc", "-g -gdwarf-4 -gz=zlib-gnu -O0"));
+}
+
 Test(watch_gdb, of_libc)
 {
 	static const struct way way = { "gdb", "ln -s /lib/x86_64-linux-gnu/libc.so.6 whole",

@@ -210,6 +210,18 @@ static int symbol_find(struct code_module *module, const char *name, uint64_t *s
 	return err;
 }
 
+/* Why its type is unknown, where that is in a file apart: "; /src/a.dwo was not read"; or "". */
+static const char *missing_words(const struct code_module *module, char *words, size_t room)
+{
+	char path[256];
+
+	*words = 0;
+	if (code_dwarf_missing(module->file, path, sizeof(path)))
+		snprintf(words, room, "; %s, with debug information of it, was not read%s", path,
+			 strstr(path, ".dwp") ? ": keep the .dwo files" : "");
+	return words;
+}
+
 /* What the linker knows. 0: with LEN that will do; 1: no module has it. */
 static int symbol_seek(struct finding *finding)
 {
@@ -217,7 +229,7 @@ static int symbol_seek(struct finding *finding)
 	struct code_module *holder = NULL;
 	uint64_t start, bytes, first_start = 0, first_bytes = 0;
 	int is_function, first_function = 0;
-	char length[64];
+	char length[448], missing[384];
 
 	for (size_t i = 0; i < finding->count && holder != finding->program; i++) {
 		struct code_module *module = finding->modules[i];
@@ -247,8 +259,11 @@ static int symbol_seek(struct finding *finding)
 		return 0;
 	if (first_function)
 		return refuse_base(finding, -WM_E_WATCH_FUNCTION, expr->name, "");
-	snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes", first_bytes);
-	return refuse_base(finding, -WM_E_WATCH_NO_DEBUG, expr->name, first_bytes ? length : "");
+	missing_words(holder, missing, sizeof(missing));
+	snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes%s", first_bytes,
+		 missing);
+	return refuse_base(finding, -WM_E_WATCH_NO_DEBUG, expr->name,
+			   first_bytes ? length : missing);
 }
 
 /* Likewise of what each thread has one of. */
@@ -365,6 +380,7 @@ static int refuse_name(struct finding *finding)
 {
 	const struct watch_expr *expr = finding->expr;
 	struct function_list list;
+	char missing[384];
 	int err = functions_seek(finding, &list);
 
 	if (err)
@@ -382,7 +398,8 @@ static int refuse_name(struct finding *finding)
 		return refuse_base(finding, -WM_E_WATCH_VARIABLE, expr->name,
 				   "; the file has no debug information");
 	return watch_trouble_set(finding->trouble, -WM_E_WATCH_VARIABLE, expr->at, expr->bytes,
-				 "%.*s", (int)expr->bytes, expr->text + expr->at);
+				 "%.*s%s", (int)expr->bytes, expr->text + expr->at,
+				 missing_words(finding->modules[0], missing, sizeof(missing)));
 }
 
 static int name_seek(struct finding *finding)

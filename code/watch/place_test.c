@@ -347,3 +347,22 @@ Test(watch_place, names_are_told_for_who_mistyped_one)
 	count = -100;
 	cr_assert_eq(watch_names(modules[0], name_count, &count), 1);
 }
+
+Test(watch_place, split_debug_information_that_is_not_read_is_named)
+{
+	build("-g -O0 -gsplit-dwarf");
+	shell("rm *.dwo");
+	refused("point", -WM_E_WATCH_NO_DEBUG, "sample_watch.dwo, with debug information of it");
+	refused("next_id::last", -WM_E_WATCH_VARIABLE, ".dwo, with debug information of it");
+}
+
+/* Whoever can write to the file could name a FIFO in it. */
+Test(watch_place, split_debug_information_of_a_file_that_all_can_write_is_not_read)
+{
+	folder_make("gcc");
+	shell("gcc -g -gsplit-dwarf -I%s/../.. -o whole %s/sample_watch.c %s/sample_watch_twin.c && "
+	      "chmod o+w whole",
+	      SAMPLES, SAMPLES, SAMPLES);
+	module_open("whole");
+	refused("next_id::last", -WM_E_WATCH_VARIABLE, ".dwo, with debug information of it");
+}

@@ -84,7 +84,7 @@ int scope_walk(const struct code_file *file, Dwarf *dwarf, int deep,
 	size_t count = 0;
 	int err = 0;
 
-	while (!err && !dwarf_get_units(dwarf, unit, &unit, NULL, NULL, &scope.levels[0], NULL)) {
+	while (!err && !code_dwarf_unit(file, dwarf, &unit, &scope.levels[0])) {
 		if (++count % BEAT_UNITS == 0)
 			err = code_file_beat(file, 0, 0);
 		if (!err)
