@@ -234,6 +234,12 @@ says "the program was replaced by another"
 expect "before it executed" "$(told exec word new)" 1
 
 # No agent can be there: it is watched from outside, and said why.
+# Pointers of a static PIE are relocated by the program itself, after its start.
+printf '%s\n' 'struct n { int v; } b; struct n *head = &b; int main(void) { head->v = 1; return 0; }' >pie.c
+if cc -g -static-pie pie.c -o pie 2>/dev/null; then
+	bad 1 "a static PIE relocates its pointers after its start" -e 'watch:head->v' -- ./pie
+fi
+
 if cc -O1 -g -static "$source_dir/tests/targets/watched.c" -o fixed -lpthread 2>/dev/null; then
 	watches still 0 -e watch:in_turn -- ./fixed turn 100 8
 	says "watch:in_turn is watched from outside: the program is statically linked"

@@ -232,16 +232,37 @@ static int place_of(struct locating *locating, const Dwarf_Op *ops, size_t count
 	}
 }
 
+/* What all entries of a list came to. */
+struct listed {
+	int has_place, has_moved, has_constant;
+	int err; /* the first other reason */
+};
+
+static int list_settle(struct locating *locating, const struct listed *listed)
+{
+	if (listed->err == -WM_E_WATCH_REGISTER || listed->has_moved ||
+	    (listed->has_place && (listed->err || listed->has_constant)))
+		return refuse(locating, -WM_E_WATCH_REGISTER,
+			      "it lies in a register or at another place for a time");
+	if (listed->err)
+		return listed->err;
+	/* It has no place, and each stretch of code another constant. */
+	if (listed->has_constant)
+		return refuse(locating, -WM_E_WATCH_OPTIMISED,
+			      "the code has its values as constants");
+	return listed->has_place ? 0 : -WM_E_WATCH_OPTIMISED;
+}
+
 /* A list: the same place in each of its entries, or none. */
 static int list_read(struct locating *locating, Dwarf_Attribute *location, int64_t *offset)
 {
 	struct frame_place *frame = locating->frame;
 	uint64_t bias = (uint64_t)locating->dwarf->bias;
+	struct listed listed = { 0 };
 	Dwarf_Addr base, start, end;
 	ptrdiff_t at = 0;
 	Dwarf_Op *ops;
 	size_t count;
-	int has_any = 0;
 
 	frame->valid_count = 0;
 	for (unsigned int i = 0; i < LISTED_MAX; i++) {
@@ -252,15 +273,20 @@ static int list_read(struct locating *locating, Dwarf_Attribute *location, int64
 		if (at < 0)
 			return -WM_E_WATCH_DAMAGED;
 		if (!at)
-			return has_any ? 0 : -WM_E_WATCH_OPTIMISED;
+			return list_settle(locating, &listed);
 		err = place_of(locating, ops, count, &one);
-		if (err == -WM_E_WATCH_REGISTER || (!err && has_any && one != *offset))
-			return refuse(locating, -WM_E_WATCH_REGISTER,
-				      "it lies in a register or at another place for a time");
-		if (err)
-			return err;
+		if (err == -WM_E_WATCH_CONSTANT) {
+			listed.has_constant = 1;
+			continue;
+		}
+		if (err) {
+			if (!listed.err || err == -WM_E_WATCH_REGISTER)
+				listed.err = err;
+			continue;
+		}
+		listed.has_moved |= listed.has_place && one != *offset;
+		listed.has_place = 1;
 		*offset = one;
-		has_any = 1;
 		if (span_add(frame->valid, &frame->valid_count, start + bias, end + bias))
 			return refuse(locating, -WM_E_WATCH_LOCAL,
 				      "its place is told in too many pieces");

@@ -159,3 +159,29 @@ Test(watch_frame, a_register_is_none)
 	build("gcc", "-O2");
 	refused("f::a2", -WM_E_WATCH_REGISTER, "f::a2");
 }
+
+/* A loop's counter is 0 at first, then in a register: the compiler made no constant of it. */
+Test(watch_frame, counter_of_a_loop_is_refused_as_in_a_register)
+{
+	folder_make("gcc");
+	shell("echo 'volatile int sink; __attribute__((noinline)) int f(int n) {' "
+	      "'for (int count = 0; count < n; count++) sink += count; return n; }' "
+	      "'__attribute__((noinline)) int g(int n) { int twice = 2 * n; sink = n; sink = twice;' "
+	      "'return n; } int main(int c, char **v) { return f(c) + g(c); }' >l.c && "
+	      "gcc -g -O2 -no-pie -o whole l.c");
+	code_module_init(&module, folder_open("whole"), 0);
+	is_open = 1;
+	refused("f::count", -WM_E_WATCH_REGISTER, "f::count");
+	refused("g::twice", -WM_E_WATCH_REGISTER, "g::twice");
+}
+
+Test(watch_frame, counter_that_is_unrolled_is_refused_as_removed)
+{
+	folder_make("gcc");
+	shell("echo 'volatile int sink; __attribute__((noinline)) int f(int n) {' "
+	      "'for (int count = 0; count < 4; count++) sink += n; return n; }' "
+	      "'int main(int c, char **v) { return f(c); }' >l.c && gcc -g -O3 -no-pie -o whole l.c");
+	code_module_init(&module, folder_open("whole"), 0);
+	is_open = 1;
+	refused("f::count", -WM_E_WATCH_OPTIMISED, "the code has its values as constants");
+}

@@ -98,6 +98,30 @@ static int is_thread_op(uint8_t atom)
 	return atom == DW_OP_GNU_push_tls_address || atom == DW_OP_form_tls_address;
 }
 
+static int is_of_registers(uint8_t atom)
+{
+	switch (atom) {
+	case DW_OP_breg0 ... DW_OP_breg31:
+	case DW_OP_bregx:
+	case DW_OP_regval_type:
+	case DW_OP_GNU_regval_type:
+	case DW_OP_entry_value:
+	case DW_OP_GNU_entry_value:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* A value without a place: computed from registers, or a constant. */
+static int value_refusal(const Dwarf_Op *ops, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_of_registers(ops[i].atom))
+			return -WM_E_WATCH_REGISTER;
+	return -WM_E_WATCH_CONSTANT;
+}
+
 int variable_refusal(const Dwarf_Op *ops, size_t count)
 {
 	if (!count)
@@ -105,6 +129,16 @@ int variable_refusal(const Dwarf_Op *ops, size_t count)
 	for (size_t i = 0; i < count; i++)
 		if (ops[i].atom == DW_OP_piece || ops[i].atom == DW_OP_bit_piece)
 			return -WM_E_WATCH_SPLIT;
+	switch (ops[count - 1].atom) {
+	case DW_OP_stack_value:
+	case DW_OP_implicit_value:
+		return value_refusal(ops, count);
+	case DW_OP_implicit_pointer:
+	case DW_OP_GNU_implicit_pointer:
+		return -WM_E_WATCH_OPTIMISED;
+	default:
+		break;
+	}
 	for (size_t i = 0; i < count; i++)
 		switch (ops[i].atom) {
 		case DW_OP_fbreg:
@@ -115,11 +149,6 @@ int variable_refusal(const Dwarf_Op *ops, size_t count)
 		case DW_OP_reg0 ... DW_OP_reg31:
 		case DW_OP_regx:
 			return -WM_E_WATCH_REGISTER;
-		case DW_OP_stack_value:
-		case DW_OP_implicit_value:
-		case DW_OP_implicit_pointer:
-		case DW_OP_GNU_implicit_pointer:
-			return -WM_E_WATCH_CONSTANT;
 		default:
 			break;
 		}

@@ -134,6 +134,20 @@ static int find_bond(struct finding *finding, const struct watch_expr *expr,
 			   &finding->list, trouble);
 }
 
+/* Held at its entry, a static PIE has yet to relocate its own pointers. */
+static int is_unrelocated(const struct finding *finding, const struct watch_place *place)
+{
+	const struct code_file *file = place->module ? place->module->file : NULL;
+
+	if (!file || !place->follow_count || !outside_is_held(finding->process) ||
+	    file->header.e_type != ET_DYN)
+		return 0;
+	for (size_t i = 0; i < file->segment_count; i++)
+		if (file->segments[i].type == PT_INTERP)
+			return 0;
+	return 1;
+}
+
 int finding_place(struct finding *finding, const struct spec *spec, struct watched_spec *result)
 {
 	struct code_process process = loaded_process(&finding->list);
@@ -161,6 +175,11 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 	if (!err && !is_mapped(&process, address, place.bytes))
 		err = watch_trouble_set(&trouble, -WM_E_WATCH_UNMAPPED, 0, 0, "0x%llx",
 					(unsigned long long)address);
+	if (err == -WM_E_WATCH_UNMAPPED && is_unrelocated(finding, &place))
+		err = watch_trouble_set(
+			&trouble, err, 0, 0,
+			"a static PIE relocates its pointers after its start: watch the pointer "
+			"itself, or attach with -p once it runs");
 	if (!err)
 		err = ask_make(&finding->asked, spec->watch, &place, address, &trouble);
 	if (!err &&

@@ -84,6 +84,11 @@ static unsigned int needs(const struct watch_expr *watch)
 	return flags;
 }
 
+int outside_is_held(const struct process *process)
+{
+	return process->outside && process->outside->entry;
+}
+
 unsigned int outside_flags(const struct wm_session *session, const struct process *process)
 {
 	unsigned int flags = 0;

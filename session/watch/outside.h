@@ -78,6 +78,9 @@ void outside_unask(struct process *process);
 /* From outside, who takes hits is this process: the table is its own. 0, -errno; munmap(2) it. */
 int outside_table(struct watch_table **table);
 
+/* Whether it is held where its code begins, before it ran any of it. */
+int outside_is_held(const struct process *process);
+
 /* Flags of the event object (enum event_flag). */
 unsigned int outside_flags(const struct wm_session *session, const struct process *process);
 

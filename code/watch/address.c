@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* From a place to an address in the process: pointers and virtual base classes on the way are read. */
+#include "code/watch/place.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <waymark/error.h>
+
+#define USER_END 0x7ffffffff000ull /* what the processor has for programs, without its last page */
+
+static int word_read(const struct code_memory *memory, uint64_t address, uint64_t *word)
+{
+	return memory ? memory->read(memory->data, address, word, sizeof(*word)) : -EFAULT;
+}
+
+/* From an object to its virtual base class. */
+static int base_go(const struct watch_place *place, const struct watch_follow *follow,
+		   const struct code_memory *memory, uint64_t *address,
+		   struct watch_trouble *trouble)
+{
+	const char *text = place->text + follow->at;
+	uint64_t table, offset;
+	int err = word_read(memory, *address, &table);
+
+	if (!err && !table)
+		return watch_trouble_set(trouble, -WM_E_WATCH_UNBUILT, follow->at, follow->bytes,
+					 "%.*s, at 0x%" PRIx64, (int)follow->bytes, text, *address);
+	if (!err)
+		err = word_read(memory, table - follow->below, &offset);
+	if (err == -EFAULT || err == -EIO)
+		return watch_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, follow->at, follow->bytes,
+					 "the virtual table of %.*s, at 0x%" PRIx64,
+					 (int)follow->bytes, text, *address);
+	if (!err)
+		*address += offset + (uint64_t)follow->offset;
+	return err;
+}
+
+/* One pointer on the way, whose own address is known. */
+static int pointer_go(const struct watch_place *place, const struct watch_follow *follow,
+		      const struct code_memory *memory, uint64_t *address,
+		      struct watch_trouble *trouble)
+{
+	const char *text = place->text + follow->at;
+	uint64_t target;
+	int err = word_read(memory, *address, &target);
+
+	if (err == -EFAULT || err == -EIO)
+		return watch_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, follow->at, follow->bytes,
+					 "%.*s would lie at 0x%" PRIx64, (int)follow->bytes, text,
+					 *address);
+	if (err)
+		return err;
+	if (!target)
+		return watch_trouble_set(trouble, -WM_E_WATCH_NULL, follow->at, follow->bytes,
+					 "%.*s", (int)follow->bytes, text);
+	*address = target + (uint64_t)follow->offset;
+	return 0;
+}
+
+int watch_place_address(const struct watch_place *place, const struct code_memory *memory,
+			uint64_t thread_pointer, uint64_t *address, struct watch_trouble *trouble)
+{
+	int err = 0;
+
+	if (trouble)
+		*trouble = (struct watch_trouble){ 0 };
+	*address = place->start;
+	if (place->base == WATCH_IN_FRAME)
+		return watch_trouble_set(trouble, -WM_E_WATCH_LOCAL, 0, 0, "%s", place->variable);
+	if (place->base == WATCH_IN_MODULE)
+		*address += place->module->base;
+	else if (place->base == WATCH_IN_THREAD || place->base == WATCH_IN_BLOCK)
+		*address += thread_pointer;
+	for (unsigned int i = 0; !err && i < place->follow_count; i++)
+		err = (place->follows[i].below ? base_go : pointer_go)(place, &place->follows[i],
+								       memory, address, trouble);
+	if (!err && (*address >= USER_END || place->bytes > USER_END - *address))
+		return watch_trouble_set(trouble, -WM_E_WATCH_KERNEL, 0, 0, "0x%" PRIx64, *address);
+	return err;
+}
