@@ -53,6 +53,21 @@ int near_is_scoped(const char *word, const char *name)
 	       !strncmp(name + name_bytes - word_bytes - 2, "::", 2);
 }
 
+/* As many last parts of a name as the word has: "Order::add" of shop::Order::add for Oder::add. */
+static const char *last_parts(const char *word, const char *name)
+{
+	const char *at = name + strlen(name);
+	int parts = 1;
+
+	for (const char *c = strstr(word, "::"); c; c = strstr(c + 2, "::"))
+		parts++;
+	while (at > name && parts) {
+		at--;
+		parts -= at - name >= 2 && at[-1] == ':' && at[-2] == ':';
+	}
+	return at;
+}
+
 /* How far `name` is from `word`; UINT_MAX when it is not near at all. */
 static unsigned int rank(const char *word, const char *name)
 {
@@ -64,6 +79,10 @@ static unsigned int rank(const char *word, const char *name)
 		return 0;
 	if (distance <= (word_bytes + 2) / 3)
 		return distance;
+	/* Misspelt, and without its scope. */
+	distance = near_distance(word, last_parts(word, name));
+	if (distance <= (word_bytes + 2) / 3)
+		return distance + 1;
 	/* After all misspelt names: a word cut short, or with something behind it. */
 	if (prefix >= 2 && strncasecmp(word, name, prefix) == 0)
 		return WORD_MAX + distance;

@@ -92,3 +92,14 @@ Test(near, a_word_in_a_scope_is_the_nearest)
 	cr_assert_not(near_is_scoped("", "shop::"));
 	cr_assert(near_is_scoped("add", "a::add"));
 }
+
+Test(near, word_misspelt_without_its_scope_is_near)
+{
+	static const char *const names[] = { "shop::Order::add", "shop::orders", "shop::till" };
+	const char *out[4];
+
+	cr_assert_eq(near_list("ordesr", names, COUNT(names), out, COUNT(out)), 1);
+	cr_assert_str_eq(out[0], "shop::orders");
+	cr_assert_eq(near_list("Oder::add", names, COUNT(names), out, COUNT(out)), 1);
+	cr_assert_str_eq(out[0], "shop::Order::add");
+}

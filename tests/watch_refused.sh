@@ -6,6 +6,7 @@
 
 program=(-- ./watched turn 1 1)
 bad 1 "there is no such variable: watch:nothing" -e watch:nothing "${program[@]}"
+bad 1 "did you mean in_turn?" -e watch:in_trun "${program[@]}"
 bad 1 "the watch's condition can't be tested" -e 'watch:small/if=value==many/' "${program[@]}"
 bad 1 "a watch has no such option" -e 'watch:small/if=worth/' "${program[@]}"
 bad 1 "SIGTRAP is what watches themselves come by" -e 'watch:small/signal=SIGTRAP/' "${program[@]}"

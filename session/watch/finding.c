@@ -3,14 +3,17 @@
 #include "session/watch/outside.h"
 #include "session/watch/watching_own.h"
 
+#include "base/near.h"
 #include "code/watch/variable.h"
 #include "session/target.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
 
+#define NEAR_MAX 3
 #define AGENT_NAME "libwaymark-agent.so"
 
 static int fail(struct wm_session *session, const struct spec *spec, int err, const char *detail)
@@ -134,6 +137,58 @@ static int find_bond(struct finding *finding, const struct watch_expr *expr,
 			   &finding->list, trouble);
 }
 
+struct near_names {
+	const char *word;
+	char *all[NEAR_MAX + 1]; /* nearest first; the last is the one that is looked at */
+	size_t count;
+};
+
+static int near_take(const char *name, void *data)
+{
+	struct near_names *near = data;
+	const char *best[NEAR_MAX];
+	char *dropped = strdup(name);
+	int count;
+
+	if (!dropped)
+		return -ENOMEM;
+	near->all[near->count++] = dropped;
+	count = near_list(near->word, (const char *const *)near->all, near->count, best, NEAR_MAX);
+	for (size_t i = 0; i < near->count; i++) {
+		int is_best = 0;
+
+		for (int j = 0; j < count; j++)
+			is_best |= best[j] == near->all[i];
+		if (!is_best)
+			free(near->all[i]);
+	}
+	memcpy(near->all, best, (size_t)count * sizeof(*best));
+	near->count = (size_t)count;
+	return 0;
+}
+
+/* No such variable: what the program has that looks like it, behind the detail. */
+static void near_add(const struct finding *finding, const struct watch_expr *expr,
+		     struct watch_trouble *trouble)
+{
+	struct near_names near = { .word = expr->name };
+	size_t used = strlen(trouble->detail);
+
+	for (size_t i = 0; expr->name && i < finding->module_count; i++)
+		if (variable_is_program(finding->modules[i]->file) &&
+		    watch_expr_takes(expr, finding->modules[i]->file->path,
+				     &finding->modules[i]->file->aliases))
+			(void)watch_names(finding->modules[i], near_take, &near);
+	for (size_t i = 0; i < near.count; i++) {
+		if (used < sizeof(trouble->detail))
+			used += (size_t)snprintf(trouble->detail + used,
+						 sizeof(trouble->detail) - used, "%s%s%s",
+						 i ? " or " : "; did you mean ", near.all[i],
+						 i + 1 == near.count ? "?" : "");
+		free(near.all[i]);
+	}
+}
+
 /* Held at its entry, a static PIE has yet to relocate its own pointers. */
 static int is_unrelocated(const struct finding *finding, const struct watch_place *place)
 {
@@ -197,6 +252,8 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 		err = describe(result, spec, finding->process->number, &place);
 	}
 	watch_place_release(&place);
+	if (err == -WM_E_WATCH_VARIABLE && trouble.error == err)
+		near_add(finding, spec->watch, &trouble);
 	return err ? fail(finding->session, spec, err, trouble.detail) : 0;
 }
 
