@@ -221,6 +221,8 @@ static inline uint64_t watch_field_value(const struct control_watch *about, uint
 #define WATCH_BY_KERNEL                                                                            \
 	0x0200u /* the kernel's own access, in a system call of the thread's: ip is that */
 
+#define WATCH_OLD_UNCERTAIN 0x0400u /* `old` is the hit's before, whose new value was not exact */
+
 struct control_unwatch {
 	uint32_t from, to; /* both included; 0 and UINT32_MAX: all */
 };
@@ -268,6 +270,8 @@ struct control_watch_lost {
 	(WATCH_GATE_STATE(gate) != WATCH_OFF &&                                                    \
 	 ((((gate) >> 8) - (generation)) & 0xffu) <= (((gate) >> 16) & 0xffu))
 
+#define WATCH_UNCERTAIN (UINT64_C(1) << 63) /* in `ticks`: the value is not exact */
+
 struct watch_row {
 	/* written outside */
 	uint32_t gate;
@@ -280,7 +284,11 @@ struct watch_row {
 	/* what the last hit said; by the outside before the gate opens. A pair, changed as one (16 bytes, aligned) */
 	struct {
 		uint64_t value;
-		uint64_t ticks; /* the store's clock at that hit; 0: the outside wrote it; UINT64_MAX: nobody knows it */
+		/*
+		 * the store's clock at that hit, and WATCH_UNCERTAIN; 0: the outside wrote it; UINT64_MAX: nobody knows
+		 * it
+		 */
+		uint64_t ticks;
 	} last __attribute__((aligned(16)));
 	/* written inside, added to atomically */
 	uint64_t taken;	   /* as above; of these: */
@@ -296,6 +304,9 @@ struct watch_row {
 	uint64_t quiet_ns;
 	uint64_t unknown; /* of those inexact: nobody knows the new value; counted from outside alone */
 	uint64_t masked; /* written inside, of those taken: no event, a mask excluded the bytes */
+	/* a condition was asked of a value that is not exact; of those, how many hits it left out */
+	uint64_t uncertain, uncertain_filtered;
+	uint64_t reserved2[6];
 };
 
 struct watch_table {
@@ -309,7 +320,7 @@ _Static_assert(sizeof(struct watch_condition) == 16, "fixed");
 _Static_assert(sizeof(struct control_unwatch) == 8, "fixed");
 _Static_assert(sizeof(struct control_watch_share) == 8, "fixed");
 _Static_assert(sizeof(struct control_watch_alone) == 16, "fixed");
-_Static_assert(sizeof(struct watch_row) == 128, "two cache lines");
-_Static_assert(sizeof(struct watch_table) == 12288, "three pages");
+_Static_assert(sizeof(struct watch_row) == 192, "three cache lines");
+_Static_assert(sizeof(struct watch_table) == 16384, "four pages");
 
 #endif

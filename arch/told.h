@@ -77,16 +77,20 @@ unsigned int told_sweep(uint64_t at, uint64_t end,
  */
 void told_copied(struct told *told, int (*read)(void *data, void *to, uint64_t from, size_t bytes));
 
+/* Whether the instruction added *added to the watched word, in one step that no other thread can be in the middle of. */
+int told_adds(const struct told *told, const struct control_watch *about, uint64_t *added);
+
 /* The watched word, all `bytes` of it, in the low ones. */
 struct told_known {
 	uint64_t memory; /* as it is now, if it could be read */
 	uint64_t before; /* as the hit before said, if anybody knows */
 	int has_memory, has_before;
+	int is_before_uncertain; /* that hit's new value was not exact */
 };
 
 struct told_values {
 	uint64_t old, now;
-	uint16_t how; /* WATCH_NEW_*, WATCH_OLD_*, WATCH_READ: added */
+	uint16_t how; /* WATCH_NEW_*, WATCH_OLD_*, WATCH_READ are set */
 };
 
 /*

@@ -39,6 +39,7 @@ struct written {
 	uint8_t way;	/* enum written_way */
 	uint8_t change; /* enum written_change */
 	uint8_t has_old;
+	uint8_t is_locked;
 	uint8_t value[WRITTEN_BYTES_MAX] __attribute__((aligned(8)));
 	uint64_t old;	  /* what it met in all of `bytes`, if has_old */
 	uintptr_t source; /* what a string instruction reads beside; 0: nothing */

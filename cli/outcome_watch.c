@@ -95,6 +95,10 @@ static void tell_one(const struct watched_spec *watched, int unproven)
 			? "with a value that follows from the one before, as the instruction tells no more"
 			: "with the value that memory had then, as the instruction does not tell it");
 	tell_part(counts->unknown, "with a value that is not to be known from outside");
+	tell_part(counts->uncertain - counts->uncertain_filtered,
+		  "met the condition by a value that is uncertain (~)");
+	tell_part(counts->uncertain_filtered,
+		  "may have met the condition, and were left out: their values are uncertain");
 	tell_part(counts->masked, "more not recorded: masked stores that wrote other bytes");
 	tell_part(
 		counts->starved,
@@ -273,6 +277,8 @@ static void put_all(struct json *json, const struct watched_spec *watched, int u
 	json_number(json, "own", counts->own);
 	json_number(json, "masked", counts->masked);
 	json_number(json, "inexact", counts->inexact);
+	json_number(json, "uncertain", counts->uncertain);
+	json_number(json, "uncertain_filtered", counts->uncertain_filtered);
 	json_number(json, "shared", counts->shared);
 	json_number(json, "shared_registers", watched->shared);
 	json_words(json, "holder", watched->holder[0] ? watched->holder : NULL);

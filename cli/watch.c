@@ -253,6 +253,8 @@ static int name_hit(const struct watching *watching, const struct wm_event *even
 		watch_value_text(type, node, old, hit->before, sizeof(hit->before));
 	if (!(flags & WATCH_NEW_UNKNOWN))
 		watch_value_text(type, node, new, hit->after, sizeof(hit->after));
+	hit->is_before_uncertain = (flags & (WATCH_OLD_UNKNOWN | WATCH_OLD_UNCERTAIN)) != 0;
+	hit->is_after_uncertain = !(flags & WATCH_NEW_EXACT);
 	return 0;
 }
 

@@ -20,7 +20,7 @@ struct writer {
 	uint64_t count, last_ns;
 	const struct where *where; /* of one line: its first instruction that was seen */
 	uint32_t pid, tid, watch;
-	int is_read;
+	int is_read, is_last_uncertain;
 	char last[WATCH_VALUE_BYTES];
 };
 
@@ -130,6 +130,7 @@ int writers_add(struct writers *table, const struct watch_hit *hit)
 	writer->count++;
 	if (hit->time_ns >= writer->last_ns) {
 		writer->last_ns = hit->time_ns;
+		writer->is_last_uncertain = hit->is_after_uncertain;
 		memcpy(writer->last, hit->after, sizeof(writer->last));
 	}
 	table->hits++;
@@ -170,15 +171,24 @@ void writers_settle(struct writers *table,
 
 /* ---- what is shown ---- */
 
+/* What precedes a value that is not exact; "?" says by itself that nobody knows it. */
+static const char *doubt(int is_uncertain, const char *value)
+{
+	return is_uncertain && strcmp(value, "?") ? "~" : "";
+}
+
 /* As "41 -> 42", or of a read "42, read". */
 static void put_values(const struct watch_hit *hit, FILE *to)
 {
+	const char *after = doubt(hit->is_after_uncertain, hit->after);
+
 	if (!hit->after[0])
 		return;
 	if (hit->is_read)
-		fprintf(to, "  %s, read", hit->after);
+		fprintf(to, "  %s%s, read", after, hit->after);
 	else
-		fprintf(to, "  %s -> %s", hit->before, hit->after);
+		fprintf(to, "  %s%s -> %s%s", doubt(hit->is_before_uncertain, hit->before),
+			hit->before, after, hit->after);
 }
 
 void writers_line(const struct writers *table, const struct watch_hit *hit, uint64_t began_ns,
@@ -268,7 +278,8 @@ unsigned int writers_show(const struct writers *table, unsigned int rows, unsign
 				break;
 		}
 		watch_where_text(writer->where, where, sizeof(where));
-		snprintf(value, sizeof(value), "%s%s", writer->last,
+		snprintf(value, sizeof(value), "%s%s%s",
+			 doubt(writer->is_last_uncertain, writer->last), writer->last,
 			 writer->is_read ? ", read" : "");
 		fprintf(to, "%12s  %7u  %-*s  %.*s\n",
 			quantity_show_count(writer->count, count, sizeof(count)), writer->tid,
@@ -322,6 +333,7 @@ static void json_writer(const struct writers *table, struct json *json, const st
 	json_bool(json, "read", writer->is_read);
 	json_number(json, "count", writer->count);
 	json_words(json, "last", writer->last);
+	json_bool(json, "last_exact", !writer->is_last_uncertain);
 	json_close(json, '}');
 }
 
@@ -339,6 +351,8 @@ static void json_hit(const struct writers *table, const struct watch_hit *hit, u
 	json_bool(json, "kernel", hit->is_kernel);
 	json_words(json, "before", hit->before);
 	json_words(json, "after", hit->after);
+	json_bool(json, "before_exact", !hit->is_before_uncertain);
+	json_bool(json, "after_exact", !hit->is_after_uncertain);
 	json_close(json, '}');
 }
 

@@ -23,6 +23,7 @@ struct watch_hit {
 	const struct where *where;
 	int is_read;   /* the instruction wrote nothing */
 	int is_kernel; /* for the thread, in a system call at that place */
+	int is_after_uncertain, is_before_uncertain; /* not exact: shown with "~" */
 	int is_late;   /* SIGTRAP was blocked: the place is where it came to be let through */
 	char before[WATCH_VALUE_BYTES], after[WATCH_VALUE_BYTES]; /* "" of x; "?": nobody knows */
 };

@@ -275,6 +275,27 @@ fi
 kill -0 "$steps" || fail "the program has ended with its reader"
 kill -9 "$steps"
 
+# An exchange overwrites its operand: the new value is read, and marked.
+cat >exchange.c <<'END'
+long word, *volatile to = &word;
+int main(void)
+{
+	for (long i = 1; i < 4; i++)
+		__atomic_exchange_n(to, i, __ATOMIC_SEQ_CST);
+	*to = 9;
+	return 0;
+}
+END
+cc -O1 -g exchange.c -o exchange || exit 1
+watch 0 word ./exchange
+shows ' 1 -> ~2$'
+shows ' ~3 -> 9$'
+watch 0 --json 'word/if=value==2/' ./exchange
+shows '"before_exact":true,"after_exact":false'
+shows '"uncertain":3,"uncertain_filtered":2'
+watch 0 'word/if=value==2/' ./exchange
+grep -q "1 met the condition by a value that is uncertain" words || fail "a condition on an uncertain value: $(cat words)"
+
 # What can't be, said.
 bad_watch()
 {

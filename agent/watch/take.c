@@ -9,6 +9,7 @@
 #include "agent/watch/boundary.h"
 #include "agent/watch/condition.h"
 #include "agent/watch/frame.h"
+#include "agent/watch/linked.h"
 #include "arch/told.h"
 #include "arch/trap.h"
 #include "base/syscall.h"
@@ -16,7 +17,6 @@
 #define OWN_STACK_BYTES 65536u
 #define STACK_FAR_BYTES (1u << 20) /* from one frame to the next */
 #define PAYLOAD_WORDS 16u
-#define NOBODY_KNOWS UINT64_MAX
 
 struct watch_entry watch_entries[WATCH_ROWS_MAX];
 uint64_t watch_live;
@@ -35,12 +35,6 @@ struct hit {
 	uint8_t generation;
 	uintptr_t sp;
 	uintptr_t met; /* what the kernel says was watched there; 0: not known */
-};
-
-/* What one watch makes of it. */
-struct seen {
-	struct told_values values;
-	uint64_t ticks;
 };
 
 static void count(uint64_t *counter)
@@ -118,47 +112,6 @@ static void look_at_code(struct hit *hit, const struct watch_entry *entry)
 	told_copied(&hit->told, memory_at);
 }
 
-/* ---- values ---- */
-
-/* Both words, if they are still as expected; else *value and *ticks are what they are. */
-static int exchange_pair(struct watch_row *row, uint64_t *value, uint64_t *ticks, uint64_t now,
-			 uint64_t when)
-{
-	uint8_t is_done;
-
-	__asm__ volatile("lock cmpxchg16b %1\n\tsetz %0"
-			 : "=q"(is_done), "+m"(row->last), "+a"(*value), "+d"(*ticks)
-			 : "b"(now), "c"(when)
-			 : "cc", "memory");
-	return is_done;
-}
-
-/*
- * Value and time are stored as one, so that the chain of values is in the order of its times, whoever comes between
- * reading the clock and here.
- */
-static void link_in(const struct hit *hit, const struct watch_entry *entry, struct seen *seen)
-{
-	const struct control_watch *about = &entry->about;
-	struct watch_row *row = entry->row;
-	uint64_t value = __atomic_load_n(&row->last.value, __ATOMIC_RELAXED);
-	uint64_t ticks = __atomic_load_n(&row->last.ticks, __ATOMIC_RELAXED);
-	struct told_known known = { 0 };
-
-	if (!told_is_whole(&hit->told, about))
-		known.has_memory = !careful_read(&known.memory, about->address, about->bytes);
-	do {
-		*seen = (struct seen){ .values.how = hit->told.how };
-		known.before = value;
-		known.has_before = ticks != NOBODY_KNOWS;
-		told_judge(&hit->told, about, &known, &seen->values);
-		seen->ticks = clock_ticks(entry->clock);
-		if (known.has_before && seen->ticks <= ticks)
-			seen->ticks = ticks + 1;
-	} while (!exchange_pair(row, &value, &ticks, seen->values.now,
-				seen->values.how & WATCH_NEW_UNKNOWN ? NOBODY_KNOWS : seen->ticks));
-}
-
 /* ---- the event ---- */
 
 /* Return addresses, by the chain of frame pointers as far as it is one. */
@@ -188,7 +141,7 @@ static unsigned char *put(unsigned char *to, const void *from, unsigned int byte
 	return to + bytes;
 }
 
-static void tell(const struct hit *hit, const struct watch_entry *entry, const struct seen *seen)
+static void tell(const struct hit *hit, const struct watch_entry *entry, const struct linked *seen)
 {
 	const struct control_watch *about = &entry->about;
 	uint64_t payload[PAYLOAD_WORDS], callers[WATCH_CALLERS_MAX];
@@ -213,20 +166,48 @@ static void tell(const struct hit *hit, const struct watch_entry *entry, const s
 	hit_stamped(entry->event, payload, hit->sp, seen->ticks);
 }
 
-static int is_wanted(const struct control_watch *about, const struct seen *seen)
+/* Whether the value that a condition asks of is not exact. */
+static int is_uncertain(const struct watch_condition *condition, uint16_t how)
 {
+	int is_new = !(how & WATCH_NEW_EXACT);
+	int is_old = (how & (WATCH_OLD_UNCERTAIN | WATCH_OLD_UNKNOWN)) != 0;
+
+	switch (condition->of) {
+	case WATCH_OF_CHANGE:
+		return is_new || is_old;
+	case WATCH_OF_NEW:
+		return is_new;
+	case WATCH_OF_OLD:
+		return is_old;
+	default:
+		return 0;
+	}
+}
+
+static int is_wanted(const struct watch_entry *entry, const struct linked *seen)
+{
+	const struct control_watch *about = &entry->about;
+	int is_left_out = 0, any_uncertain = 0;
 	int32_t tid = 0;
 
 	for (unsigned int i = 0; i < WATCH_CONDITIONS_MAX; i++) {
 		const struct watch_condition *condition = &about->conditions[i];
+		int doubt = is_uncertain(condition, seen->values.how), holds;
 
 		if (condition->of == WATCH_OF_TID && !tid)
 			tid = (int32_t)syscall_raw(SYS_gettid, 0, 0, 0, 0);
-		if (!condition_holds(condition, seen->values.old, seen->values.now, about->bytes,
-				     tid))
+		holds = condition_holds(condition, seen->values.old, seen->values.now, about->bytes,
+					tid);
+		if (!holds && !doubt)
 			return 0;
+		is_left_out |= !holds;
+		any_uncertain |= doubt;
 	}
-	return 1;
+	if (any_uncertain)
+		count(&entry->row->uncertain);
+	if (is_left_out)
+		count(&entry->row->uncertain_filtered);
+	return !is_left_out;
 }
 
 static void raise_signal(const struct watch_entry *entry)
@@ -257,7 +238,7 @@ __attribute__((noinline)) void take_keep(void)
 static void take(const struct hit *hit, struct watch_entry *entry)
 {
 	struct watch_row *row = entry->row;
-	struct seen seen = { .values.how = hit->told.how };
+	struct linked seen = { .values.how = hit->told.how };
 
 	count(&row->taken);
 	if (told_is_masked(&hit->told, &entry->about)) {
@@ -271,10 +252,10 @@ static void take(const struct hit *hit, struct watch_entry *entry)
 	if (entry->about.on == WATCH_ON_EXECUTE)
 		seen.ticks = clock_ticks(entry->clock);
 	else
-		link_in(hit, entry, &seen);
+		linked_take(entry, &hit->told, &seen);
 	if (entry->about.on != WATCH_ON_EXECUTE && !(seen.values.how & WATCH_NEW_EXACT))
 		count(&row->inexact);
-	if (!is_wanted(&entry->about, &seen)) {
+	if (!is_wanted(entry, &seen)) {
 		count(&row->filtered);
 		return;
 	}

@@ -32,6 +32,7 @@ struct watch_entry {
 	/* whose signals are this one's, too, also when that one has gone; 0: nobody's (watch.c) */
 	uint32_t fed_magic, fed_number;
 	uint32_t is_gone; /* the library that it lay in was unloaded */
+	uint64_t adding;  /* the sum of what threads in the handler have added and not yet linked in */
 	/* watch.c's */
 	uint32_t is_fed; /* it has no event of its own */
 	uint32_t is_used;

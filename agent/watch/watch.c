@@ -288,6 +288,7 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	learn_magic(about->magic);
 	entry->is_used = 1;
 	entry->is_gone = 0;
+	entry->adding = 0;
 	entry->lane = lane;
 	entry->clock = store_clock(lane);
 	entry->fed_magic = entry->fed_number = entry->is_fed = 0;

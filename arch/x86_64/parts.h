@@ -25,6 +25,7 @@ struct parts {
 	enum space space;
 	uint8_t opcode, modrm;
 	uint8_t w, r, x, b; /* as REX has them, each 0 or 1; with EVEX, r has two bits */
+	uint8_t is_locked;
 	uint8_t is_narrow;  /* 66 */
 	uint8_t repeat;	    /* f2, f3; 0 */
 	uint8_t is_long;    /* VEX.L */

@@ -276,6 +276,20 @@ static uint64_t changed(const struct written *written, uint64_t before)
 	}
 }
 
+int told_adds(const struct told *told, const struct control_watch *about, uint64_t *added)
+{
+	const struct written *written = &told->written;
+	uint64_t value;
+
+	if (!told->is_told || written->way != WRITTEN_CHANGED || !written->is_locked ||
+	    written->address != about->address || written->bytes != about->bytes ||
+	    (written->change != CHANGE_ADD && written->change != CHANGE_SUB))
+		return 0;
+	__builtin_memcpy(&value, written->value, sizeof value);
+	*added = written->change == CHANGE_ADD ? value : 0 - value;
+	return 1;
+}
+
 static void judge_new(const struct told *told, const struct control_watch *about,
 		      const struct told_known *known, struct told_values *values)
 {
@@ -333,6 +347,8 @@ static void judge_old(const struct told *told, const struct control_watch *about
 	values->old = known->has_before ? known->before : 0;
 	if (!known->has_before)
 		values->how |= WATCH_OLD_UNKNOWN;
+	else if (known->is_before_uncertain)
+		values->how |= WATCH_OLD_UNCERTAIN;
 }
 
 void told_judge(const struct told *told, const struct control_watch *about,

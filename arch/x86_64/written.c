@@ -97,6 +97,7 @@ static void take_apart(struct parts *parts, const struct insn *insn, const uint8
 	*parts = (struct parts){ .code = code, .bytes = insn->bytes, .base = 0xff, .index = 0xff };
 	for (; at < insn->opcode_at && is_prefix(code[at]); at++) {
 		parts->is_narrow |= code[at] == 0x66;
+		parts->is_locked |= code[at] == 0xf0;
 		if (code[at] == 0xf2 || code[at] == 0xf3)
 			parts->repeat = code[at];
 	}
@@ -412,6 +413,7 @@ static int decode(struct insn *insn, struct parts *parts, const uint8_t *code, s
 	if (insn_decode(insn, code, bytes, 0, 0))
 		return -1;
 	take_apart(parts, insn, code);
+	written->is_locked = parts->is_locked;
 	return 0;
 }
 

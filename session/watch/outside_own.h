@@ -21,6 +21,7 @@ struct outside_watch {
 	unsigned int test_count;
 	uint64_t before; /* what the hit before made of it */
 	int has_before;
+	int is_before_uncertain; /* that is not exact */
 };
 
 struct outside {

@@ -75,24 +75,34 @@ static void find_values(struct outside_watch *watch, const struct told *told,
 			struct told_values *values)
 {
 	const struct told_known known = { .before = watch->before,
-					  .has_before = watch->has_before };
+					  .has_before = watch->has_before,
+					  .is_before_uncertain = watch->is_before_uncertain };
 
 	values->how = told->how;
 	told_judge(told, &watch->about, &known, values);
 	watch->before = values->now;
 	watch->has_before = !(values->how & WATCH_NEW_UNKNOWN);
+	watch->is_before_uncertain = !(values->how & WATCH_NEW_EXACT);
 }
 
 /* What can't be known is no reason to leave a hit out. */
-static int is_wanted(const struct outside_watch *watch, const struct told_values *values, pid_t tid)
+static int is_wanted(const struct outside_watch *watch, const struct told_values *values, pid_t tid,
+		     struct watch_row *row)
 {
 	uint16_t unknown[] = { [WATCH_IF_CHANGED] = WATCH_NEW_UNKNOWN | WATCH_OLD_UNKNOWN,
 			       [WATCH_IF_VALUE] = WATCH_NEW_UNKNOWN,
 			       [WATCH_IF_OLD] = WATCH_OLD_UNKNOWN,
 			       [WATCH_IF_TID] = 0 };
+	int is_new = !(values->how & WATCH_NEW_EXACT);
+	int is_old = (values->how & (WATCH_OLD_UNCERTAIN | WATCH_OLD_UNKNOWN)) != 0;
+	int is_uncertain[] = { [WATCH_IF_CHANGED] = is_new || is_old,
+			       [WATCH_IF_VALUE] = is_new,
+			       [WATCH_IF_OLD] = is_old,
+			       [WATCH_IF_TID] = 0 };
 	uint64_t now = values->now, old = values->old;
 	int changed = watch_field_value(&watch->about, now) !=
 		      watch_field_value(&watch->about, old);
+	int is_left_out = 0, any_uncertain = 0;
 
 	if (watch->type && watch->type->node_count && watch->about.bytes < 9) {
 		now = watch_type_bits(watch->type, &now);
@@ -100,12 +110,17 @@ static int is_wanted(const struct outside_watch *watch, const struct told_values
 	}
 	for (unsigned int i = 0; i < watch->test_count; i++) {
 		const struct watch_bound_test *test = &watch->tests[i];
+		int holds = (values->how & unknown[test->subject]) ||
+			    watch_test_holds(test, now, old, changed, tid);
 
-		if (!(values->how & unknown[test->subject]) &&
-		    !watch_test_holds(test, now, old, changed, tid))
+		if (!holds && !is_uncertain[test->subject])
 			return 0;
+		is_left_out |= !holds;
+		any_uncertain |= is_uncertain[test->subject];
 	}
-	return 1;
+	row->uncertain += (uint64_t)any_uncertain;
+	row->uncertain_filtered += (uint64_t)is_left_out;
+	return !is_left_out;
 }
 
 static unsigned char *put(unsigned char *to, const void *from, size_t bytes)
@@ -181,7 +196,7 @@ int outside_take(void *data, const struct event_record *record)
 		row->inexact += !(values.how & WATCH_NEW_EXACT);
 		row->unknown += (values.how & WATCH_NEW_UNKNOWN) != 0;
 	}
-	if (!is_wanted(watch, &values, record->tid))
+	if (!is_wanted(watch, &values, record->tid, row))
 		row->filtered++;
 	else if (watch->about.flags & WATCH_COUNT_ONLY)
 		row->counted++;

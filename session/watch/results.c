@@ -126,6 +126,8 @@ void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint
 	to->late += row->late;
 	to->inexact += row->inexact;
 	to->unknown += row->unknown;
+	to->uncertain += row->uncertain;
+	to->uncertain_filtered += row->uncertain_filtered;
 	to->shared += row->shared;
 	to->missed += missed - beside;
 }

@@ -37,7 +37,9 @@ struct watch_counts {
 	uint64_t missed;   /* neither taken nor dropped */
 	uint64_t late;	   /* of those taken: told when SIGTRAP was let through again */
 	uint64_t inexact; /* whose new value is what memory had then; from outside: follows from the one before, */
-	uint64_t unknown; /* or is not known */
+	uint64_t unknown;   /* or is not known */
+	uint64_t uncertain; /* a condition was asked of a value that is inexact; of those, */
+	uint64_t uncertain_filtered; /* left out */
 	uint64_t shared;
 	uint64_t starved; /* no hits: kernel events that had no register at some time, so that hits may have been neither taken nor counted */
 	struct watch_frames frames;
