@@ -21,7 +21,8 @@ int tasks_read_status(int dir, const char *name, char text[TASKS_STATUS_BYTES])
 	got = kernel_read(fd, text, TASKS_STATUS_BYTES - 1);
 	kernel_close(fd);
 	text[got > 0 ? got : 0] = 0;
-	return 0;
+	/* a thread that ends between the two calls has no text */
+	return got > 0 ? 0 : -1;
 }
 
 int tasks_any(int (*look)(const char *status))

@@ -45,11 +45,19 @@ static int is_line_equal(const char *a, const char *b)
 	return *a == *b;
 }
 
+/* Its filters may be released already; it runs no more code. */
+static int has_ended(const char *status)
+{
+	char state = *tasks_value(status, "\nState:");
+
+	return state == 'Z' || state == 'X';
+}
+
 static int is_filtered(const char *status)
 {
 	static const char *const names[] = { "\nSeccomp:", "\nSeccomp_filters:" };
 
-	if (is_ours(status))
+	if (is_ours(status) || has_ended(status))
 		return 0;
 	any_blocked |= has_signal(status, "\nSigBlk:");
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

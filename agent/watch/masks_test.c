@@ -2,16 +2,20 @@
 #define _GNU_SOURCE
 #include "agent/watch/masks.h"
 
+#include "agent/control/tasks.h"
 #include "agent/detour/trial.h"
 #include "base/syscall.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static uint64_t mask;
@@ -100,6 +104,25 @@ Test(masks, who_looks_and_who_keeps_do_not_count)
 	trial_take_runner_for_keeper();
 	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, sizeof all);
 	cr_assert_not(masks_any_blocks());
+}
+
+/* The thread ended after its status was opened: reading that fails, as of an empty file. */
+Test(masks, status_without_text_is_of_a_thread_that_ended)
+{
+	static char text[TASKS_STATUS_BYTES];
+	char path[] = "/tmp/waymark-masks-XXXXXX", name[64];
+	int dir;
+
+	cr_assert_not_null(mkdtemp(path));
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cr_assert_geq(dir, 0);
+	close(openat(dir, "status", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	cr_assert_eq(tasks_read_status(dir, ".", text), -1);
+	cr_assert_eq(tasks_read_status(AT_FDCWD, "/proc/thread-self", text), 0);
+	snprintf(name, sizeof(name), "%s/status", path);
+	unlink(name);
+	rmdir(path);
+	close(dir);
 }
 
 Test(masks, a_filter_more_than_ours_is_another)
