@@ -98,6 +98,11 @@ static uint64_t thread_at(void)
 	return base;
 }
 
+static int is_own_code(uintptr_t address)
+{
+	return address >= watch_own_start && address < watch_own_end;
+}
+
 static void look_at_code(struct hit *hit, const struct watch_entry *entry)
 {
 	const struct told_reads reads = { .code = code_at,
@@ -107,6 +112,10 @@ static void look_at_code(struct hit *hit, const struct watch_entry *entry)
 					  .thread = thread_at };
 
 	hit->told.ip = trap_pc(hit->context);
+	if (is_own_code(hit->told.ip - 1)) { /* late: the program's place is not known */
+		hit->told.ip = 0;
+		hit->told.how |= WATCH_IP_UNKNOWN;
+	}
 	if (entry->about.on != WATCH_ON_EXECUTE && !hit->is_late)
 		told_find(&hit->told, &entry->about, hit->context, &reads);
 	told_copied(&hit->told, memory_at);
@@ -452,11 +461,6 @@ static struct watch_entry *find_met(struct watch_entry *entry, uintptr_t met)
 	return NULL;
 }
 
-static int is_own_code(uintptr_t address)
-{
-	return address >= watch_own_start && address < watch_own_end;
-}
-
 static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags,
 		      ucontext_t *context, uintptr_t met, uintptr_t sp)
 {
@@ -475,10 +479,11 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 	}
 	/*
 	 * Memory below the stack that nobody has any more, and this handler's frames lie there; what we put back as it was,
-	 * which is errno; or the engine's doing in the program's place.
+	 * which is errno; or the engine's doing in the program's place. Where a late hit comes says nothing of who wrote: a guard of
+	 * ours may have let SIGTRAP through.
 	 */
 	if ((taking && taking - sp < OWN_STACK_BYTES) || flags & WATCH_BY_ENGINE ||
-	    is_own_code(trap_pc(context) - 1)) {
+	    (!hit.is_late && is_own_code(trap_pc(context) - 1))) {
 		count(&entry->row->taken);
 		count(&entry->row->own);
 		return;
