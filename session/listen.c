@@ -3,31 +3,20 @@
 
 #include "base/socketdir.h"
 #include "session/owner.h"
+#include "session/stale.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BACKLOG                                                                                    \
 	4096 /* children forked at once: one that finds no room goes on alone. The kernel lowers it to its own limit */
 
 #define NAMES_MAX 64
-
-/* Remove what a tool of our pid left that was killed; not where one answers, of another PID namespace. */
-static void remove_stale(const struct sockaddr_un *address)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return;
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 &&
-	    errno == ECONNREFUSED)
-		unlink(address->sun_path);
-	close(fd);
-}
 
 static int name_socket(struct listener *listener, const char *dir)
 {
@@ -45,7 +34,9 @@ static int name_socket(struct listener *listener, const char *dir)
 	err = apart_way(listener->folder, name, address.sun_path, sizeof(address.sun_path));
 	if (err)
 		return err;
-	remove_stale(&address);
+	/* what a tool of our pid left that was killed; not where one answers, of another PID namespace */
+	if (stale_is_refused(&address))
+		unlink(address.sun_path);
 	if (bind(listener->fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
 	memcpy(listener->way, address.sun_path, sizeof(listener->way));
@@ -60,6 +51,7 @@ static int name_new_socket(struct listener *listener, const char *dir)
 
 	if (err)
 		return err;
+	stale_remove(listener->folder, time(NULL));
 	err = -EADDRINUSE;
 	for (int i = 0; err == -EADDRINUSE && i < NAMES_MAX; i++)
 		err = name_socket(listener, dir);
