@@ -17,6 +17,53 @@ done
 watches forks 0 -e watch:word/count/ -- ./stacks forks
 grep -q right out || fail "forks: $(cat out words)"
 
+# A handler on an alternate stack of SIGSTKSZ, where two signals' frames leave little room: each hit is there, and what is below the
+# stack stays as it was.
+cat >alternate.c <<'END'
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define BELOW 65536
+static volatile long word;
+
+static void on_signal(int number)
+{
+	(void)number;
+	word = word + 1;
+}
+
+int main(int words, char **argument)
+{
+	size_t bytes = words > 1 ? (size_t)atoi(argument[1]) : 8192;
+	unsigned char *area = mmap(NULL, BELOW + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack_t stack = { .ss_sp = area + BELOW, .ss_size = bytes };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+
+	memset(area, 0x5a, BELOW);
+	if (sigaltstack(&stack, NULL))
+		return 1;
+	sigaction(SIGUSR1, &action, NULL);
+	for (int i = 0; i < 5; i++)
+		raise(SIGUSR1);
+	for (int i = 0; i < BELOW; i++)
+		if (area[i] != 0x5a)
+			return 2;
+	puts("right");
+	return 0;
+}
+END
+cc -O1 -g alternate.c -o onalternate || exit 1
+for bytes in 8192 12000 14000; do
+	watches alternate 0 -e watch:word -- ./onalternate $bytes
+	grep -q right out || fail "alternate stack of $bytes bytes: $(cat out words)"
+	expect "alternate stack of $bytes bytes: hits, told, missed, no room" \
+		"$(json hits) $(json recorded) $(json missed) $(json discarded)" "5 5 0 0"
+done
+
 # What a hit takes of the stack that its thread is on, as waymark-watch(1) has it; with room for processors to come.
 timeout 10 ./stacks deep >alone
 watches deep 0 -e watch:word/bt=10/ -- ./stacks deep

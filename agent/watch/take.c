@@ -10,6 +10,7 @@
 #include "agent/watch/condition.h"
 #include "agent/watch/frame.h"
 #include "agent/watch/linked.h"
+#include "agent/watch/spare.h"
 #include "arch/told.h"
 #include "arch/trap.h"
 #include "base/syscall.h"
@@ -482,7 +483,7 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 	 * which is errno; or the engine's doing in the program's place. Where a late hit comes says nothing of who wrote: a guard of
 	 * ours may have let SIGTRAP through.
 	 */
-	if ((taking && taking - sp < OWN_STACK_BYTES) || flags & WATCH_BY_ENGINE ||
+	if ((taking && taking - sp < OWN_STACK_BYTES) || spare_has(sp) || flags & WATCH_BY_ENGINE ||
 	    (!hit.is_late && is_own_code(trap_pc(context) - 1))) {
 		count(&entry->row->taken);
 		count(&entry->row->own);
@@ -511,7 +512,7 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 	taking = 0;
 }
 
-int take_signal(const siginfo_t *info, ucontext_t *context)
+int take_signal(const siginfo_t *info, ucontext_t *context, uintptr_t sp)
 {
 	struct watch_entry *entry;
 	uint64_t cookie;
@@ -529,8 +530,7 @@ int take_signal(const siginfo_t *info, ucontext_t *context)
 	if (!entry && is_ours)
 		entry = find_fed(cookie);
 	if (entry)
-		take_live(entry, cookie, flags, context, (uintptr_t)info->si_addr,
-			  (uintptr_t)__builtin_frame_address(0));
+		take_live(entry, cookie, flags, context, (uintptr_t)info->si_addr, sp);
 	__atomic_fetch_sub(&watch_inside, 1, __ATOMIC_SEQ_CST);
 	return is_ours;
 }

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "agent/watch/trap.h"
 
+#include "agent/watch/spare.h"
 #include "agent/watch/take.h"
 #include "base/syscall.h"
 
@@ -143,10 +144,33 @@ static void pass_on(siginfo_t *info, ucontext_t *context)
 
 /* ---- the handler ---- */
 
+/* A signal, for a handler on a stack of ours. */
+struct moved {
+	siginfo_t *info;
+	ucontext_t *context;
+	uintptr_t sp; /* of the stack that it came on */
+	int is_ours;
+};
+
+static void take_moved(int number, siginfo_t *unused, struct moved *moved)
+{
+	(void)number, (void)unused;
+	moved->is_ours = take_signal(moved->info, moved->context, moved->sp);
+}
+
 static void handle(int number, siginfo_t *info, void *data)
 {
+	struct moved moved = { info, data, (uintptr_t)__builtin_frame_address(0), 0 };
+	uintptr_t stack = spare_is_wanted(data) ? spare_take() : 0;
+
 	(void)number;
-	if (!take_signal(info, data))
+	if (stack) {
+		trap_call((uintptr_t)take_moved, 0, NULL, (ucontext_t *)(void *)&moved, stack);
+		spare_give(stack);
+	} else {
+		take_moved(0, NULL, &moved);
+	}
+	if (!moved.is_ours)
 		pass_on(info, data);
 }
 

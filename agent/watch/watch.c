@@ -12,6 +12,7 @@
 #include "agent/watch/frame.h"
 #include "agent/watch/sigtrap.h"
 #include "agent/watch/sound.h"
+#include "agent/watch/spare.h"
 #include "agent/watch/take.h"
 #include "base/kernel.h"
 
@@ -545,4 +546,5 @@ void watch_forked(void)
 	feared_count = 0;
 	watch_live = 0;
 	watch_inside = 0;
+	spare_forked();
 }

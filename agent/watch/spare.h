@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks of our own for hits on an alternate signal stack. Such a stack often has room for one
+ * signal's frame and for little more (SIGSTKSZ is 8192; a frame has 3.4 kB with AVX-512). The kernel
+ * puts the frame of our signal there; the handler's work goes to a stack of this pool. All signals
+ * but SIGTRAP are blocked meanwhile, so no other handler starts at the top of the alternate stack. Hit
+ * path.
+ */
+#ifndef AGENT_WATCH_SPARE_H
+#define AGENT_WATCH_SPARE_H
+
+#include <stdint.h>
+#include <ucontext.h>
+
+/* Whether what the context interrupted runs on the thread's alternate stack. */
+int spare_is_wanted(const ucontext_t *context);
+
+/* The end of a stack that is the caller's until spare_give(); 0: all are in use. */
+uintptr_t spare_take(void);
+void spare_give(uintptr_t end);
+
+/* Whether an address is in one of them. */
+int spare_has(uintptr_t address);
+
+/* In a forked child: the threads that had one are not there. */
+void spare_forked(void);
+
+#endif
