@@ -152,7 +152,7 @@ struct control_watch {
 	uint8_t flags; /* WATCH_COUNT_ONLY ... WATCH_KEEPS_TRAIL */
 	uint8_t generation;
 	uint8_t signal; /* 0: none; else it is raised on the thread, and comes right behind the instruction */
-	uint8_t callers; /* how many are told: return addresses by frame pointers, 0 where there is none */
+	uint8_t callers; /* how many fields the event has for return addresses; 0 behind the last */
 	uint8_t set; /* of the session's event objects in the process, the one that it is in: generations are an object's */
 	uint8_t group; /* WATCH_FRAME_ENTRY, WATCH_OF_FRAME: in the table's groups */
 	uint8_t frame; /* WATCH_OF_FRAME: in the table's frames */

@@ -122,7 +122,7 @@ expect "masked stores: hits, missed" "$(json hits) $(json missed)" "2 0"
 expect "masked stores: values" "$(told masked s.words new | tr '\n' ' ')" "1 2 "
 [ "$(json masked)" -eq 0 ] || says "more not recorded: masked stores that wrote other bytes"
 
-# Backtraces, by frame pointers.
+# Backtraces; watch_backtrace.sh compares them with those of gdb.
 cc -O1 -g -fno-omit-frame-pointer "$source_dir/tests/targets/watched.c" -o framed -lpthread -ldl || exit 1
 watches frames 0 -e watch:in_turn/bt=2/ -- ./framed turn 10 1
 [ "$(told frames in_turn caller1 | sort -u | wc -l)" = 1 ] || fail "callers: $(told frames in_turn caller1)"

@@ -120,6 +120,11 @@ uintptr_t boundary_table(uintptr_t address)
 	return find(address + 1, &code) ? 0 : code.table;
 }
 
+uint32_t boundary_epoch(void)
+{
+	return __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
+}
+
 /* ---- where a function begins ---- */
 
 /* The last entry of the table that begins before `end`: 0, and *start; -1. */

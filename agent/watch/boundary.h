@@ -27,6 +27,12 @@ int boundary_is_code(uintptr_t address);
 /* The .eh_frame_hdr of the module whose code is at an address; 0: there is none. Likewise. */
 uintptr_t boundary_table(uintptr_t address);
 
+/*
+ * A number that changes whenever a module comes or goes: what was read of a module's tables holds as long as it stays the
+ * same. Likewise.
+ */
+uint32_t boundary_epoch(void);
+
 /* A module came, or goes, with its executable part and its .eh_frame_hdr; 0: it has none. Control side. */
 void boundary_add(uintptr_t start, uintptr_t end, uintptr_t table);
 void boundary_remove(uintptr_t start);

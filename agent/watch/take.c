@@ -11,12 +11,12 @@
 #include "agent/watch/frame.h"
 #include "agent/watch/linked.h"
 #include "agent/watch/spare.h"
+#include "agent/watch/unwind.h"
 #include "arch/told.h"
 #include "arch/trap.h"
 #include "base/syscall.h"
 
 #define OWN_STACK_BYTES 65536u
-#define STACK_FAR_BYTES (1u << 20) /* from one frame to the next */
 #define PAYLOAD_WORDS 16u
 
 struct watch_entry watch_entries[WATCH_ROWS_MAX];
@@ -124,26 +124,6 @@ static void look_at_code(struct hit *hit, const struct watch_entry *entry)
 
 /* ---- the event ---- */
 
-/* Return addresses, by the chain of frame pointers as far as it is one. */
-static void find_callers(const struct hit *hit, uint64_t *callers, unsigned int wanted)
-{
-	uint64_t frame[2] = { (uint64_t)hit->context->uc_mcontext.gregs[REG_RBP], 0 };
-	uint64_t at = trap_stack(hit->context) - sizeof frame[0];
-
-	for (unsigned int i = 0; i < wanted; i++) {
-		uint64_t next = frame[0];
-
-		callers[i] = 0;
-		if (next <= at || next - at > STACK_FAR_BYTES || next % 8 ||
-		    careful_read(frame, next, sizeof frame) || !boundary_is_code(frame[1])) {
-			frame[0] = 0;
-			continue;
-		}
-		at = next;
-		callers[i] = frame[1];
-	}
-}
-
 static unsigned char *put(unsigned char *to, const void *from, unsigned int bytes)
 {
 	for (unsigned int i = 0; i < bytes; i++)
@@ -170,7 +150,7 @@ static void tell(const struct hit *hit, const struct watch_entry *entry, const s
 	if (about->flags & WATCH_WITH_OFFSET)
 		to = put(to, &about->offset, sizeof about->offset);
 	if (about->callers) {
-		find_callers(hit, callers, about->callers);
+		unwind_callers(hit->context, callers, about->callers);
 		put(to, callers, 8u * about->callers);
 	}
 	hit_stamped(entry->event, payload, hit->sp, seen->ticks);

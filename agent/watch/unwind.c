@@ -7,9 +7,11 @@
 #include "agent/detour/return.h"
 #include "agent/marker/careful.h"
 #include "agent/watch/boundary.h"
+#include "agent/watch/unwind_row.h"
 #include "base/cfi_step.h"
 
 #define FRAMES_DEEP_MAX 4096u
+#define STACK_FAR_BYTES (1u << 20) /* from one frame to the next, by frame pointers */
 /* As DWARF numbers them, by where a context has them. */
 static const uint8_t places[CFI_REGISTERS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
 					       REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
@@ -52,21 +54,21 @@ enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *
 
 	load(&registers, context->uc_mcontext.gregs);
 	for (uint32_t depth = 0; depth < FRAMES_DEEP_MAX; depth++) {
-		struct cfi_function function;
 		struct cfi_row row;
 		uint64_t pc, own = 0;
+		enum unwind_row how;
 		enum cfi_out out;
 
 		if (move_back(&registers))
 			return UNWIND_OURS;
 		pc = registers.values[CFI_RETURN] - !registers.is_exact;
-		if (cfi_find(&reader, boundary_table(pc), pc, &function) || function.is_signal) {
+		how = unwind_row(&reader, pc, &row);
+		if (how == UNWIND_ROW_NONE || how == UNWIND_ROW_SIGNAL) {
 			if (cfi_interrupted(&reader, &registers))
 				return UNWIND_LOST;
 			continue;
 		}
-		if (cfi_row(&reader, &function, pc, &row, NULL) ||
-		    cfi_cfa(&reader, &row, &registers, &own))
+		if (how == UNWIND_ROW_BAD || cfi_cfa(&reader, &row, &registers, &own))
 			return UNWIND_LOST;
 		if (own == cfa) {
 			*found = (struct unwound){ pc, (uint32_t)registers.is_exact, depth };
@@ -80,4 +82,65 @@ enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *
 			return out == CFI_END ? UNWIND_GONE : UNWIND_LOST;
 	}
 	return UNWIND_LOST;
+}
+
+/* ---- all callers ---- */
+
+/*
+ * By the frame pointer. A function that has none, or has not set it yet, is passed over, so this is for code without a table
+ * alone, and leads only to a module's code.
+ */
+static int step_by_pointer(struct cfi_registers *registers)
+{
+	uint64_t at = registers->values[CFI_RBP], sp = registers->values[CFI_RSP], frame[2];
+
+	if (!(registers->known & 1u << CFI_RBP) || !(registers->known & 1u << CFI_RSP) || at % 8 ||
+	    at - sp > STACK_FAR_BYTES || careful_read(frame, at, sizeof(frame)))
+		return -1;
+	*registers = (struct cfi_registers){ .known = 1u << CFI_RBP | 1u << CFI_RSP |
+						      1u << CFI_RETURN };
+	registers->values[CFI_RBP] = frame[0];
+	registers->values[CFI_RSP] = at + sizeof(frame);
+	registers->values[CFI_RETURN] = frame[1];
+	return move_back(registers) || !boundary_is_code(registers->values[CFI_RETURN]) ? -1 : 0;
+}
+
+/* From a frame to its caller's, which is above it, or there would be no end. 0; -1: there is none, or no way to it. */
+static int step_out(struct cfi_registers *registers, int is_first)
+{
+	uint64_t pc = registers->values[CFI_RETURN] - !registers->is_exact, cfa = 0;
+	struct cfi_row row;
+
+	switch (unwind_row(&reader, pc, &row)) {
+	case UNWIND_ROW_FOUND:
+		if (cfi_cfa(&reader, &row, registers, &cfa) ||
+		    (cfa <= registers->values[CFI_RSP] && !is_first) ||
+		    cfi_step(&reader, &row, cfa, registers) != CFI_OUT)
+			return -1;
+		return move_back(registers);
+	case UNWIND_ROW_SIGNAL:
+		return cfi_interrupted(&reader, registers) || move_back(registers) ? -1 : 0;
+	case UNWIND_ROW_NONE:
+		if (!cfi_interrupted(&reader, registers))
+			return move_back(registers);
+		return step_by_pointer(registers);
+	default:
+		return -1;
+	}
+}
+
+void unwind_callers(const ucontext_t *context, uint64_t *callers, unsigned int wanted)
+{
+	struct cfi_registers registers;
+	unsigned int known = 0;
+
+	load(&registers, context->uc_mcontext.gregs);
+	if (!move_back(&registers)) {
+		/* what is in no module has no table, and its frame pointer is no more than a number */
+		while (known < wanted && (!known || boundary_is_code(callers[known - 1])) &&
+		       !step_out(&registers, !known))
+			callers[known++] = registers.values[CFI_RETURN];
+	}
+	while (known < wanted)
+		callers[known++] = 0;
 }
