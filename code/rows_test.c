@@ -138,6 +138,16 @@ Test(rows, at_one_address_are_all_there_and_the_last_holds)
 	cr_expect_eq(marks, 1, "the line without code is there too: %zu", marks);
 }
 
+/* A row at the address where code ends, as behind a call that does not return, is no row of what follows. */
+Test(rows, row_at_end_of_code_is_not_of_code_behind)
+{
+	shell("cc -O2 -g -DENDS sample.c -o program");
+	read_rows("program");
+	cr_assert_eq(address_of("next"), address_of("ends") + 1);
+	cr_expect_eq(line_at(address_of("ends")), 1004);
+	cr_expect_eq(line_at(address_of("next")), 0);
+}
+
 Test(rows, of_line_0_have_none)
 {
 	if (system("command -v clang >/dev/null"))

@@ -20,6 +20,11 @@ __attribute__((noinline)) static void by_hand_holder(void)
 			 "no_line: .loc 1 0\n nop\n"
 			 "marked: .loc 1 1002\n .loc 1 1003\n nop\n");
 #endif
+#ifdef ENDS /* 1005 is at the address where the code ends, and other code begins there */
+	__asm__ volatile(".pushsection .text.ends,\"ax\"\n.globl ends\n"
+			 "ends: .loc 1 1004\n nop\n .loc 1 1005 view 0\n .popsection\n"
+			 ".pushsection .text.next,\"ax\"\n.globl next\nnext: nop\n .popsection\n");
+#endif
 }
 
 int loop(int n);
