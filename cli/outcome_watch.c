@@ -136,8 +136,6 @@ static void tell_one(const struct watched_spec *watched, int unproven)
 			watched->pieces);
 	if (watched->is_local)
 		tell_frames(watched);
-	if (watched->callers < watched->callers_asked)
-		fprintf(stderr, "  no more than %u callers are told\n", watched->callers);
 }
 
 /* What it was before first. */

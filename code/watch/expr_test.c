@@ -212,9 +212,6 @@ Test(watch_expr, what_is_no_option_is_told)
 		"if=x==0",
 		"if=tid==x",
 		"if=tid<5",
-		"bt=0",
-		"bt=11",
-		"bt=x",
 		"signal=",
 		"signal=FOO",
 		"signal=0",
@@ -232,6 +229,10 @@ Test(watch_expr, what_is_no_option_is_told)
 		refused(text, -WM_E_WATCH_OPTION, wrong[i]);
 		cr_assert_str_eq(trouble.detail, wrong[i]);
 	}
+	refused("watch:x/bt=0/", -WM_E_WATCH_OPTION, "bt=0");
+	refused("watch:x/bt=x/", -WM_E_WATCH_OPTION, "bt=x");
+	refused("watch:x/bt=11/", -WM_E_WATCH_OPTION, "bt=11");
+	cr_assert_str_eq(trouble.detail, "bt=11: a backtrace has 1 to 10 callers");
 	refused("watch:x//", -WM_E_WATCH_OPTION, "/");
 	refused("watch:x/bt,/", -WM_E_WATCH_OPTION, "/");
 	refused("watch:x/if=changed,if=changed,if=changed,if=changed,if=changed/",

@@ -98,6 +98,8 @@ static uint8_t type_of(const struct watch_place *place, unsigned int bytes)
 	return type == WM_TYPE_BYTES || type == WM_TYPE_STR || !type ? unsigned_types[bytes] : type;
 }
 
+_Static_assert(WATCH_FRAMES_MAX == WATCH_CALLERS_MAX, "what may be asked for can be recorded");
+
 int ask_make(struct asked_watch *asked, const struct watch_expr *expr,
 	     const struct watch_place *place, uint64_t address, struct watch_trouble *trouble)
 {
@@ -123,8 +125,7 @@ int ask_make(struct asked_watch *asked, const struct watch_expr *expr,
 		return err;
 	bits_of(&place->type, count > 1, &about.bit, &about.bits);
 	about.signal = (uint8_t)expr->options.signal;
-	about.callers = (uint8_t)(expr->options.frames < WATCH_CALLERS_MAX ? expr->options.frames
-									   : WATCH_CALLERS_MAX);
+	about.callers = (uint8_t)expr->options.frames;
 	if (expr->options.counts)
 		about.flags |= WATCH_COUNT_ONLY;
 	if (expr->options.trail)

@@ -56,15 +56,10 @@ static unsigned int count_pieces(const struct finding *finding)
 	return count + locals_registers(finding->process->watch.locals);
 }
 
-static int describe(struct watched_spec *result, const struct spec *spec, uint32_t process,
-		    struct watch_place *place)
+static int describe(struct watched_spec *result, uint32_t process, struct watch_place *place)
 {
-	unsigned int callers = spec->watch->options.frames;
-
 	result->error = 0;
 	result->bytes = place->bytes;
-	result->callers_asked = callers;
-	result->callers = callers < WATCH_CALLERS_MAX ? callers : WATCH_CALLERS_MAX;
 	return watched_type_take(result, process, &place->type);
 }
 
@@ -110,7 +105,7 @@ static int want_local(struct finding *finding, const struct spec *spec, struct w
 				  spec->text, spec->watch, place, &trouble);
 	if (err)
 		return fail(finding->session, spec, err, trouble.detail);
-	err = describe(result, spec, finding->process->number, place);
+	err = describe(result, finding->process->number, place);
 	return err ? fail(finding->session, spec, err, "") : 1;
 }
 
@@ -249,7 +244,7 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 		}
 		result->address = address;
 		result->pieces = finding->asked.count;
-		err = describe(result, spec, finding->process->number, &place);
+		err = describe(result, finding->process->number, &place);
 	}
 	watch_place_release(&place);
 	if (err == -WM_E_WATCH_VARIABLE && trouble.error == err)

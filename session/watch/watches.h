@@ -70,8 +70,7 @@ struct watched_spec {
 	int is_local;
 	unsigned int frames; /* of a local variable: how many at once, at most */
 	int unlooked; /* why frames that lived when it was armed may not have been found; 0: they were */
-	int lost;			     /* why it was taken away; 0: it was not */
-	unsigned int callers_asked, callers; /* more than can be told were asked for */
+	int lost; /* why it was taken away; 0: it was not */
 	/* Of its values: what one program calls so another may have otherwise. The first is every process's that `of` does not name. */
 	struct watch_type **types;
 	size_t type_count, type_room;
