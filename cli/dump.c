@@ -6,6 +6,7 @@
 #include "cli/command_line.h"
 #include "cli/damage.h"
 #include "cli/quantity.h"
+#include "cli/watch_where.h"
 #include "trace/format.h"
 
 #include <errno.h>
@@ -23,22 +24,23 @@ struct dump_options {
 	uint64_t from_ns, to_ns; /* since the trace's begin */
 };
 
-static const char usage
-	[] = "Usage: waymark dump [OPTION]... DIR\n"
-	     "Print the events of the trace in DIR in order of time:\n"
-	     "  [HH:MM:SS.nnnnnnnnn] (+delta) comm-TID PID SUBSYS:EVENT: { field = value, ... }\n"
-	     "\n"
-	     "  --json          one JSON object a line\n"
-	     "  --event GLOB    only events whose name matches, as 'db:*'\n"
-	     "  --limit N       stop after N events\n"
-	     "  --tid T         only this thread\n"
-	     "  --pid P         only this process\n"
-	     "  --from SECONDS  from this time on, counted from the trace's begin\n"
-	     "  --to SECONDS    up to this time\n"
-	     "  -h, --help      this\n"
-	     "\n"
-	     "A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\". Events that were\n"
-	     "lost have a line where they are missing.\n";
+static const char usage[] =
+	"Usage: waymark dump [OPTION]... DIR\n"
+	"Print the events of the trace in DIR in order of time:\n"
+	"  [HH:MM:SS.nnnnnnnnn] (+delta) comm-TID PID SUBSYS:EVENT: { field = value, ... }\n"
+	"\n"
+	"  --json          one JSON object a line\n"
+	"  --event GLOB    only events whose name matches, as 'db:*'\n"
+	"  --limit N       stop after N events\n"
+	"  --tid T         only this thread\n"
+	"  --pid P         only this process\n"
+	"  --from SECONDS  from this time on, counted from the trace's begin\n"
+	"  --to SECONDS    up to this time\n"
+	"  -h, --help      this\n"
+	"\n"
+	"Under a hit of a watch are its functions and lines, the innermost first; with --json in \"frames\".\n"
+	"A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\". Events that were\n"
+	"lost have a line where they are missing.\n";
 
 enum option_id { OPT_JSON = 256, OPT_EVENT, OPT_LIMIT, OPT_TID, OPT_PID, OPT_FROM, OPT_TO };
 
@@ -104,7 +106,10 @@ static int stream_wanted(const struct trace_stream *stream, void *data)
 	       (!options->pid || stream->pid == options->pid);
 }
 
-/* Whether each event class is wanted: for each process, by class index. NULL when memory is short. */
+#define WANTED 1
+#define WITH_FRAMES 2
+
+/* What each event class is, WANTED and more: for each process, by class index. NULL when memory is short. */
 static uint8_t **match_classes(const struct trace_reader *reader, const char *glob)
 {
 	uint32_t count = reader->meta.process_count;
@@ -117,15 +122,55 @@ static uint8_t **match_classes(const struct trace_reader *reader, const char *gl
 			continue;
 		wanted[i] = calloc(schema->count + 1u, 1);
 		for (uint32_t j = 0; wanted[i] && j < schema->count; j++)
-			wanted[i][j] = !glob || !fnmatch(glob, schema->classes[j]->name, 0);
+			wanted[i][j] = !glob || !fnmatch(glob, schema->classes[j]->name, 0)
+					       ? WANTED | (watch_backtrace_has(schema->classes[j])
+								   ? WITH_FRAMES
+								   : 0)
+					       : 0;
 		if (!wanted[i])
 			return NULL; /* the command ends; so does its memory */
 	}
 	return wanted;
 }
 
+/* ---- hits of watches ---- */
+
+static void put_frame(const char *text, void *data)
+{
+	out_literal(data, "    ");
+	out_text(data, text, strlen(text));
+	out_char(data, '\n');
+}
+
+static void put_frames(struct out *out, const struct merge_event *event,
+		       struct watch_wheres *wheres)
+{
+	struct where_backtrace backtrace;
+	int err = watch_backtrace_read(wheres, event, &backtrace);
+
+	if (err)
+		out->error = err;
+	else
+		watch_backtrace_lines(&backtrace, put_frame, out);
+}
+
+static void put_frames_json(struct out *out, const struct merge_event *event, void *data)
+{
+	struct json json = { out, 1 };
+	struct where_backtrace backtrace;
+	int err = watch_backtrace_read(data, event, &backtrace);
+
+	if (err)
+		out->error = err;
+	else
+		watch_frames_json(&backtrace, &json);
+}
+
+/* ---- all ---- */
+
 static int dump_events(const struct dump_options *options, struct merge *merge,
-		       const struct trace_reader *reader, uint64_t to_ns)
+		       const struct trace_reader *reader, uint64_t to_ns,
+		       struct watch_wheres *wheres)
 {
 	uint8_t **wanted = match_classes(reader, options->event);
 	static struct out out;
@@ -137,16 +182,22 @@ static int dump_events(const struct dump_options *options, struct merge *merge,
 	if (err)
 		return err;
 	out_init(&out, STDOUT_FILENO);
+	format.data = wheres;
 	while (left && !out.error && (err = merge_next(merge, &event)) > 0 && event.ns <= to_ns) {
-		if (event.class && !wanted[event.stream->process][event.class->index]) {
+		int is = event.class ? wanted[event.stream->process][event.class->index] : WANTED;
+
+		if (!is) {
 			if (!event.lost && !event.missing_packets)
 				continue;
 			event.class = NULL; /* what was lost may have been wanted */
 		}
+		format.put_members = is & WITH_FRAMES ? put_frames_json : NULL;
 		if (options->json)
 			format_json(&format, &out, &event);
 		else
 			format_text(&format, &out, &event);
+		if (!options->json && is & WITH_FRAMES)
+			put_frames(&out, &event, wheres);
 		left -= event.class != NULL;
 	}
 	format_release(&format);
@@ -161,6 +212,7 @@ int cmd_dump(int argc, char **argv)
 {
 	struct dump_options options;
 	struct trace_reader *reader;
+	struct watch_wheres *wheres = NULL;
 	struct merge *merge;
 	uint64_t begin, to_ns;
 	int err, status = read_options(&options, argc, argv);
@@ -175,7 +227,10 @@ int cmd_dump(int argc, char **argv)
 	err = merge_open(&merge, reader, options.from_ns ? begin + options.from_ns : 0,
 			 stream_wanted, &options);
 	if (!err)
-		err = dump_events(&options, merge, reader, to_ns);
+		err = watch_wheres_read(&wheres, reader);
+	if (!err)
+		err = dump_events(&options, merge, reader, to_ns, wheres);
+	watch_wheres_free(wheres);
 	merge_close(merge);
 	status = err ? complain(err, "%s", options.dir) : complain_damage(reader, options.dir);
 	trace_reader_close(reader);

@@ -60,6 +60,7 @@ int cmd_report(int argc, char **argv)
 {
 	struct report_options options;
 	struct trace_reader *reader;
+	struct report_watches watches = { 0 };
 	struct report_trails trails;
 	struct summary *summary;
 	int err, status = read_options(&options, argc, argv);
@@ -82,16 +83,19 @@ int cmd_report(int argc, char **argv)
 		return complain(err, "%s", options.dir);
 	}
 	err = report_trails(&trails, reader);
+	if (!err)
+		err = report_watches(&watches, reader, options.dir);
 	errno = 0;
 	if (!err && options.json)
-		err = report_json(options.dir, reader, summary, &trails);
+		err = report_json(options.dir, reader, summary, &trails, &watches);
 	else if (!err)
-		report_text(options.dir, reader, summary, &trails);
+		report_text(options.dir, reader, summary, &trails, &watches);
 	status = complain_damage(reader, options.dir);
 	if (fflush(stdout) || ferror(stdout))
 		err = errno ? -errno : -EIO;
 	if (err)
 		status = complain(err, "standard output");
+	report_watches_release(&watches);
 	summary_free(summary);
 	trace_reader_close(reader);
 	return status;

@@ -6,13 +6,14 @@
 #define CLI_REPORT_H
 
 #include "cli/report_trails.h"
+#include "cli/report_watches.h"
 #include "trace/summary.h"
 
 void report_text(const char *dir, const struct trace_reader *reader, const struct summary *summary,
-		 const struct report_trails *trails);
+		 const struct report_trails *trails, const struct report_watches *watches);
 /* Returns 0 or -errno; the text's errors are stdio's. */
 int report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary,
-		const struct report_trails *trails);
+		const struct report_trails *trails, const struct report_watches *watches);
 
 /*
  * The rows of a span's histogram, in nanoseconds: bounds at 1, 2 and 5 of each power of ten where

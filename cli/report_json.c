@@ -164,7 +164,7 @@ static void put_damage(struct json *json, const struct trace_reader *reader)
 }
 
 int report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary,
-		const struct report_trails *trails)
+		const struct report_trails *trails, const struct report_watches *watches)
 {
 	static struct out out;
 	struct json json = { &out, 0 };
@@ -195,6 +195,8 @@ int report_json(const char *dir, const struct trace_reader *reader, const struct
 	put_spans(&json, summary);
 	if (trails->threads)
 		put_trails(&json, trails);
+	if (watches->writers)
+		writers_json(watches->writers, &json);
 	put_changes(&json, &reader->meta);
 	put_held(&json, &reader->meta);
 	put_unrecorded(&json, &reader->meta);

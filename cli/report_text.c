@@ -390,7 +390,7 @@ static int has_hit(const struct summary_span *span)
 }
 
 void report_text(const char *dir, const struct trace_reader *reader, const struct summary *summary,
-		 const struct report_trails *trails)
+		 const struct report_trails *trails, const struct report_watches *watches)
 {
 	int width = name_width(summary);
 	uint32_t spans = 0;
@@ -404,6 +404,10 @@ void report_text(const char *dir, const struct trace_reader *reader, const struc
 	print_unrecorded(&reader->meta);
 	if (trails->threads)
 		print_trails(trails);
+	if (watches->writers && writers_hits(watches->writers)) {
+		putchar('\n');
+		writers_show(watches->writers, 0, 0, stdout);
+	}
 	for (uint32_t i = 0; i < summary->span_count; i++)
 		spans += has_hit(&summary->spans[i]);
 	if (spans)

@@ -258,7 +258,7 @@ static int name_hit(const struct watching *watching, const struct wm_event *even
 	return 0;
 }
 
-/* Fields are as abi/watch.h has them: ip, old, new, how, and where there are several registers offset; of an execution ip, and no other of these. */
+/* Fields are as abi/watch.h has them: ip, old, new, how, and where there are several registers offset; then the callers. Of an execution ip and callers. */
 static int on_event(const struct wm_event *event, void *data)
 {
 	const struct wm_event_field *ip = field_of(event, "ip"), *how = field_of(event, "how");
@@ -276,8 +276,10 @@ static int on_event(const struct wm_event *event, void *data)
 
 	if (err || !ip)
 		return err;
-	hit.where = watch_where(watching->wheres, watching->session->told_process, ip->value.u);
-	return hit.where ? writers_add(watching->table, &hit) : -ENOMEM;
+	err = watch_backtrace_event(watching->wheres, watching->session->told_process, event,
+				    &hit.backtrace);
+	hit.where = hit.backtrace.frames[0];
+	return err ? err : writers_add(watching->table, &hit);
 }
 
 static void each_hit(const struct writers *table, const struct watch_hit *hit, void *data)
@@ -497,8 +499,10 @@ static int sum_up_json(const struct watching *watching, const struct wm_session_
 	else
 		json_number(&json, "hits", watching->table ? writers_hits(watching->table) : 0);
 	json_number(&json, "discarded", status->discarded);
-	if (watching->table)
-		writers_json(watching->table, watching->began_ns, &json);
+	if (watching->table) {
+		writers_json(watching->table, &json);
+		writers_history_json(watching->table, watching->began_ns, &json);
+	}
 	if (watching->session)
 		outcome_watches_json(&json, &watching->session->watched);
 	json_number(&json, "status", (uint64_t)result);

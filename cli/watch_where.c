@@ -2,7 +2,6 @@
 #include "cli/watch_where.h"
 
 #include "base/array.h"
-#include "history/image.h"
 #include "session/process.h"
 #include "trace/out.h"
 
@@ -11,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A place that was asked for. */
+/* A place that was asked for. Its texts are its own: the image goes when modules come. */
 struct known {
 	struct where where;
-	char *texts; /* of `where`: the image that had them goes when modules come */
+	int is_return; /* the address is where a call returns to: the place is the call's */
 };
 
 /* A process, as the image reads it. One that executes another program is another: it has another number in the session. */
@@ -22,25 +21,41 @@ struct seen {
 	uint32_t number;
 	struct tsdl_process process;
 	struct image *image;
-	struct known **places; /* by address */
+	struct known **places; /* by address, then by is_return */
 	size_t place_count, place_room;
 };
 
 struct watch_wheres {
-	struct wm_session *session;
+	struct wm_session *session;	   /* NULL: */
+	const struct trace_reader *reader; /* it is of a trace */
 	struct image_files *files;
 	struct seen **all;
 	size_t count, room;
 };
 
-int watch_wheres_new(struct watch_wheres **out, struct wm_session *session)
+static int wheres_new(struct watch_wheres **out)
 {
 	struct watch_wheres *wheres = *out = calloc(1, sizeof(*wheres));
 
-	if (!wheres)
-		return -ENOMEM;
-	wheres->session = session;
-	return image_files_open(&wheres->files, "");
+	return wheres ? image_files_open(&wheres->files, "") : -ENOMEM;
+}
+
+int watch_wheres_new(struct watch_wheres **wheres, struct wm_session *session)
+{
+	int err = wheres_new(wheres);
+
+	if (!err)
+		(*wheres)->session = session;
+	return err;
+}
+
+int watch_wheres_read(struct watch_wheres **wheres, const struct trace_reader *reader)
+{
+	int err = wheres_new(wheres);
+
+	if (!err)
+		(*wheres)->reader = reader;
+	return err;
 }
 
 static void seen_free(struct seen *seen)
@@ -52,7 +67,7 @@ static void seen_free(struct seen *seen)
 	}
 	free(seen->process.modules);
 	for (size_t i = 0; i < seen->place_count; i++) {
-		free(seen->places[i]->texts);
+		spot_release(&seen->places[i]->where.spot);
 		free(seen->places[i]);
 	}
 	free(seen->places);
@@ -119,10 +134,23 @@ static int seen_refresh(struct watch_wheres *wheres, struct seen *seen,
 			  &(struct image_options){ .files = wheres->files });
 }
 
+/* Read what a trace says of the process; a number that is none's is of one without modules. */
+static int seen_read(struct watch_wheres *wheres, struct seen *seen)
+{
+	const struct tsdl *meta = &wheres->reader->meta;
+	const struct tsdl_process *process = seen->number < meta->process_count
+						     ? &meta->processes[seen->number]
+						     : &seen->process;
+
+	return seen->image ? 0
+			   : image_open(&seen->image, process,
+					&(struct image_options){ .files = wheres->files });
+}
+
 static struct seen *seen_of(struct watch_wheres *wheres, uint32_t number)
 {
-	const struct process *process = process_of(wheres->session, number);
 	struct seen *seen = NULL;
+	int err;
 
 	for (size_t i = wheres->count; i-- && !seen;)
 		if (wheres->all[i]->number == number)
@@ -137,19 +165,24 @@ static struct seen *seen_of(struct watch_wheres *wheres, uint32_t number)
 		wheres->all[wheres->count++] = seen;
 		seen->number = number;
 	}
-	return seen_refresh(wheres, seen, process) ? NULL : seen;
+	err = wheres->reader ? seen_read(wheres, seen)
+			     : seen_refresh(wheres, seen, process_of(wheres->session, number));
+	return err ? NULL : seen;
 }
 
 /* ---- places ---- */
 
-static size_t place_index(const struct seen *seen, uint64_t address)
+/* Where a place is, or would be. */
+static size_t place_index(const struct seen *seen, uint64_t address, int is_return)
 {
 	size_t low = 0, high = seen->place_count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
+		const struct known *known = seen->places[middle];
 
-		if (seen->places[middle]->where.address < address)
+		if (known->where.address < address ||
+		    (known->where.address == address && known->is_return < is_return))
 			low = middle + 1;
 		else
 			high = middle;
@@ -157,54 +190,26 @@ static size_t place_index(const struct seen *seen, uint64_t address)
 	return low;
 }
 
-static const char *copy(char **at, const char *text)
+static struct known *known_new(struct image *image, uint64_t address, int is_return)
 {
-	char *to = *at;
-
-	if (!text)
-		return NULL;
-	*at = stpcpy(to, text) + 1;
-	return to;
-}
-
-static size_t room_of(const char *text)
-{
-	return text ? strlen(text) + 1 : 0;
-}
-
-static struct known *known_new(struct image *image, uint64_t address)
-{
-	const struct image_place *place = image_place(image, address);
-	struct known *known = place ? calloc(1, sizeof(*known)) : NULL;
-	struct image_line line;
-	const char *module;
-	char *at;
+	struct known *known = calloc(1, sizeof(*known));
 
 	if (!known)
 		return NULL;
-	image_line(image, address, &line);
-	module = place->module ? place->module->name : NULL;
-	at = known->texts = malloc(room_of(module) + room_of(place->function) +
-				   room_of(line.source) + 1);
-	if (!at) {
-		free(known);
-		return NULL;
+	known->where.address = address;
+	known->is_return = is_return;
+	known->where.is_restorer = spot_is_restorer(image, address);
+	if (!spot_find(&known->where.spot, image, address - (uint64_t)is_return)) {
+		known->where.spot.offset += (uint64_t)is_return;
+		return known;
 	}
-	known->where = (struct where){
-		.address = address,
-		.module = copy(&at, module),
-		.function = copy(&at, place->function),
-		.source = copy(&at, line.source),
-		.line = line.line,
-	};
-	if (place->function)
-		known->where.offset = address - place->start;
-	else if (place->module)
-		known->where.offset = address - place->module->base;
-	return known;
+	spot_release(&known->where.spot);
+	free(known);
+	return NULL;
 }
 
-const struct where *watch_where(struct watch_wheres *wheres, uint32_t process, uint64_t address)
+static const struct where *where_of(struct watch_wheres *wheres, uint32_t process, uint64_t address,
+				    int is_return)
 {
 	struct seen *seen = seen_of(wheres, process);
 	struct known *known;
@@ -212,17 +217,16 @@ const struct where *watch_where(struct watch_wheres *wheres, uint32_t process, u
 
 	if (!seen)
 		return NULL;
-	at = place_index(seen, address);
-	if (at < seen->place_count && seen->places[at]->where.address == address)
+	at = place_index(seen, address, is_return);
+	if (at < seen->place_count && seen->places[at]->where.address == address &&
+	    seen->places[at]->is_return == is_return)
 		return &seen->places[at]->where;
-	known = known_new(seen->image, address);
-	if (!known || array_grow(&seen->places, &seen->place_room, seen->place_count + 1,
-				 sizeof(struct known *))) {
-		if (known)
-			free(known->texts);
-		free(known);
+	if (array_grow(&seen->places, &seen->place_room, seen->place_count + 1,
+		       sizeof(struct known *)))
 		return NULL;
-	}
+	known = known_new(seen->image, address, is_return);
+	if (!known)
+		return NULL;
 	memmove(seen->places + at + 1, seen->places + at,
 		(seen->place_count - at) * sizeof(struct known *));
 	seen->places[at] = known;
@@ -230,24 +234,167 @@ const struct where *watch_where(struct watch_wheres *wheres, uint32_t process, u
 	return &known->where;
 }
 
-char *watch_where_text(const struct where *where, char *text, size_t room)
+/* A hit's addresses, by the names of its event's fields (abi/watch.h). */
+struct addresses {
+	uint64_t ip, callers[WATCH_CALLERS_SHOWN];
+	unsigned int count;
+};
+
+static void address_take(struct addresses *to, const char *name, uint64_t value)
 {
-	char plain[512];
-	const char *slash = where->source ? strrchr(where->source, '/') : NULL;
-	const char *source = slash && slash[1] ? slash + 1 : where->source;
+	if (!strcmp(name, "ip"))
+		to->ip = value;
+	else if (!strncmp(name, "caller", 6) && to->count < WATCH_CALLERS_SHOWN)
+		to->callers[to->count++] = value;
+}
+
+/* The places up to the first 0. */
+static int make(struct watch_wheres *wheres, uint32_t process, const struct addresses *of,
+		struct where_backtrace *backtrace)
+{
+	const struct where *frame = where_of(wheres, process, of->ip, 0);
+
+	backtrace->count = 0;
+	for (unsigned int i = 0;; i++) {
+		if (!frame)
+			return -ENOMEM;
+		backtrace->frames[backtrace->count++] = frame;
+		if (i == of->count || !of->callers[i])
+			return 0;
+		/* a signal comes between two instructions: there is no call before */
+		frame = where_of(wheres, process, of->callers[i], !frame->is_restorer);
+	}
+}
+
+int watch_backtrace_event(struct watch_wheres *wheres, uint32_t process,
+			  const struct wm_event *event, struct where_backtrace *backtrace)
+{
+	struct addresses addresses = { 0 };
+
+	for (uint32_t i = 0; i < event->field_count; i++)
+		address_take(&addresses, event->fields[i].name, event->fields[i].value.u);
+	return make(wheres, process, &addresses, backtrace);
+}
+
+int watch_backtrace_has(const struct trace_class *class)
+{
+	return !strncmp(class->name, "watch:", 6) && class->count && class->fixed_bytes >= 0 &&
+	       class->types[0] == WM_TYPE_PTR && !strcmp(class->fields[0], "ip");
+}
+
+int watch_backtrace_read(struct watch_wheres *wheres, const struct merge_event *event,
+			 struct where_backtrace *backtrace)
+{
+	const struct trace_class *class = event->class;
+	struct addresses addresses = { 0 };
+	const uint8_t *at = event->fields;
+
+	for (unsigned int i = 0; i < class->count; i++) {
+		uint64_t value;
+
+		if (class->types[i] == WM_TYPE_PTR) {
+			memcpy(&value, at, sizeof(value));
+			address_take(&addresses, class->fields[i], value);
+		}
+		at += schema_type_bytes(class->types[i]);
+	}
+	return make(wheres, event->stream->process, &addresses, backtrace);
+}
+
+/* ---- text ---- */
+
+/* One function's part, in text[room]. Returns its length. */
+static size_t frame_text(const struct where *where, size_t index, char *text, size_t room)
+{
+	const struct spot *spot = &where->spot;
+	const struct spot_frame *frame = &spot->frames[index];
+	const char *slash = frame->source ? strrchr(frame->source, '/') : NULL;
+	const char *source = slash && slash[1] ? slash + 1 : frame->source;
+	const char *base = frame->function ? frame->function : spot->module;
+	int bytes;
 
 	if (!where->address)
-		snprintf(plain, sizeof(plain), "?");
-	else if (where->function && source)
-		snprintf(plain, sizeof(plain), "%s (%s:%u)", where->function, source, where->line);
-	else if (where->function)
-		snprintf(plain, sizeof(plain), "%s+0x%llx", where->function,
-			 (unsigned long long)where->offset);
-	else if (where->module)
-		snprintf(plain, sizeof(plain), "%s+0x%llx", where->module,
-			 (unsigned long long)where->offset);
+		bytes = snprintf(text, room, "?");
+	else if (frame->function && source)
+		bytes = snprintf(text, room, "%s (%s:%u)", frame->function, source, frame->line);
+	else if (frame->function && index + 1 < spot->count)
+		bytes = snprintf(text, room, "%s", frame->function);
+	else if (base)
+		bytes = snprintf(text, room, "%s+0x%llx", base, (unsigned long long)spot->offset);
 	else
-		snprintf(plain, sizeof(plain), "0x%llx", (unsigned long long)where->address);
+		bytes = snprintf(text, room, "0x%llx", (unsigned long long)where->address);
+	return (size_t)bytes < room ? (size_t)bytes : room - 1;
+}
+
+char *watch_where_text(const struct where *where, char *text, size_t room)
+{
+	char plain[WATCH_WHERE_BYTES];
+	size_t at = 0;
+
+	for (size_t i = 0; i < where->spot.count && at + 1 < sizeof(plain); i++) {
+		if (i)
+			at += (size_t)snprintf(plain + at, sizeof(plain) - at, " in ");
+		if (at < sizeof(plain))
+			at += frame_text(where, i, plain + at, sizeof(plain) - at);
+	}
 	out_tame(text, room, plain);
 	return text;
+}
+
+void watch_backtrace_lines(const struct where_backtrace *backtrace,
+			   void (*line)(const char *text, void *data), void *data)
+{
+	char plain[WATCH_WHERE_BYTES], tame[WATCH_WHERE_BYTES], text[WATCH_WHERE_BYTES + 16];
+	unsigned int number = 0;
+
+	for (unsigned int i = 0; i < backtrace->count; i++) {
+		const struct where *where = backtrace->frames[i];
+
+		for (size_t j = 0; j < where->spot.count; j++) {
+			frame_text(where, j, plain, sizeof(plain));
+			out_tame(tame, sizeof(tame),
+				 where->is_restorer && i ? "<signal handler called>" : plain);
+			snprintf(text, sizeof(text), "#%u %s", number++, tame);
+			line(text, data);
+		}
+	}
+}
+
+/* ---- JSON ---- */
+
+static void frame_json(const struct where *where, size_t index, struct json *json)
+{
+	const struct spot_frame *frame = &where->spot.frames[index];
+
+	json_number(json, "address", where->address);
+	json_words(json, "module", where->spot.module);
+	json_words(json, "function", frame->function);
+	json_number(json, "offset", where->spot.offset);
+	json_words(json, "source", frame->source);
+	if (frame->source)
+		json_number(json, "line", frame->line);
+	else
+		json_null(json, "line");
+}
+
+void watch_where_json(const struct where *where, struct json *json)
+{
+	frame_json(where, 0, json);
+}
+
+void watch_frames_json(const struct where_backtrace *backtrace, struct json *json)
+{
+	json_open(json, "frames", '[');
+	for (unsigned int i = 0; i < backtrace->count; i++) {
+		const struct where *where = backtrace->frames[i];
+
+		for (size_t j = 0; j < where->spot.count; j++) {
+			json_open(json, NULL, '{');
+			frame_json(where, j, json);
+			json_bool(json, "inlined", j + 1 < where->spot.count);
+			json_bool(json, "signal", where->is_restorer && i);
+			json_close(json, '}');
+		}
+	}
+	json_close(json, ']');
 }

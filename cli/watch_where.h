@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where instructions of recorded processes stand in their source, while the recording goes on: by the modules that each process has
- * told, so also once it has ended.
+ * Where instructions of recorded processes are in their source: while the recording goes on, by the modules that each process has
+ * reported, also once it has ended; or by what a trace says of them.
  */
 #ifndef CLI_WATCH_WHERE_H
 #define CLI_WATCH_WHERE_H
 
+#include "cli/json.h"
+#include "history/spot.h"
 #include "session/session.h"
+#include "trace/merge.h"
 
 #include <stdint.h>
 
+#define WATCH_WHERE_BYTES 512  /* of watch_where_text() */
+#define WATCH_CALLERS_SHOWN 10 /* of a backtrace, as abi/watch.h has it */
+
 struct where {
-	uint64_t address;     /* 0: nobody knows */
-	const char *module;   /* the last part of its path; NULL: in none that is known */
-	const char *function; /* NULL: not known */
-	const char *source;   /* NULL: not known */
-	uint64_t offset;      /* in the function, or in the module where that is not known */
-	unsigned int line;
+	uint64_t address; /* 0: not known */
+	struct spot spot; /* of the instruction; of a return address, of the call before it */
+	int is_restorer;  /* a signal handler returns there */
+};
+
+/* An instruction, and the places that its function and the callers return to. */
+struct where_backtrace {
+	const struct where *frames[1 + WATCH_CALLERS_SHOWN];
+	unsigned int count; /* 0: none was asked for */
 };
 
 struct watch_wheres;
@@ -25,13 +34,35 @@ struct watch_wheres;
 int watch_wheres_new(struct watch_wheres **wheres, struct wm_session *session);
 void watch_wheres_free(struct watch_wheres *wheres);
 
-/*
- * The place of an instruction in a process, by its number in the session: a pid may have run several programs. Valid until all are freed; the same place is told by the same pointer. NULL: no
- * memory.
- */
-const struct where *watch_where(struct watch_wheres *wheres, uint32_t process, uint64_t address);
+/* The same of a trace, whose processes have the numbers of its metadata. */
+int watch_wheres_read(struct watch_wheres **wheres, const struct trace_reader *reader);
 
-/* As "worker (bank.c:41)", "worker+0x12", "libc.so.6+0x1234", "0x7f..." or, of 0, "?" in text[room]. Returns text. */
+/*
+ * The places of a hit's `ip` and callers, in a process by its number in the session. They are valid until all are freed; the same
+ * place has the same pointer. 0 or -ENOMEM.
+ */
+int watch_backtrace_event(struct watch_wheres *wheres, uint32_t process,
+			  const struct wm_event *event, struct where_backtrace *backtrace);
+
+/* Whether events of a class are hits of a watch; and the same of such an event in a trace. */
+int watch_backtrace_has(const struct trace_class *class);
+int watch_backtrace_read(struct watch_wheres *wheres, const struct merge_event *event,
+			 struct where_backtrace *backtrace);
+
+/*
+ * As "add (sum.h:12) in main (bank.c:41)", "worker+0x12", "libc.so.6+0x1234", "0x7f..." or, of 0, "?" in text[room].
+ * Returns text.
+ */
 char *watch_where_text(const struct where *where, char *text, size_t room);
+
+/* One line for each frame, without its end: "#2 main (bank.c:41)". A function in line is a frame of its own. */
+void watch_backtrace_lines(const struct where_backtrace *backtrace,
+			   void (*line)(const char *text, void *data), void *data);
+
+/* Its members, flat: `address`, `module`, `function`, `offset`, `source`, `line`, of the innermost function. */
+void watch_where_json(const struct where *where, struct json *json);
+
+/* The same for each frame, in an array `frames`; functions in line have `inlined` true. */
+void watch_frames_json(const struct where_backtrace *backtrace, struct json *json);
 
 #endif

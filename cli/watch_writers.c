@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WHERE_BYTES 160
+#define WHERE_BYTES WATCH_WHERE_BYTES
 #define VALUE_BYTES (WATCH_VALUE_BYTES + 8)
 #define BESIDE_WHERE 25u /* columns: of the count, the thread, and what is between */
 #define WHERE_LEAST 10u
@@ -83,19 +83,10 @@ uint64_t writers_hits(const struct writers *table)
 
 /* ---- hits ---- */
 
-static int is_same_text(const char *one, const char *other)
-{
-	return one == other || (one && other && !strcmp(one, other));
-}
-
 /* One line of source is one place, whichever of its instructions it was. */
 static int is_same_place(const struct where *one, const struct where *other)
 {
-	if (one == other)
-		return 1;
-	return one->source && other->source && one->line == other->line &&
-	       is_same_text(one->function, other->function) &&
-	       is_same_text(one->source, other->source);
+	return one == other || spot_is_same(&one->spot, &other->spot);
 }
 
 static struct writer *writer_of(struct writers *table, const struct watch_hit *hit)
@@ -191,6 +182,11 @@ static void put_values(const struct watch_hit *hit, FILE *to)
 			hit->before, after, hit->after);
 }
 
+static void put_frame(const char *text, void *data)
+{
+	fprintf(data, "        %s\n", text);
+}
+
 void writers_line(const struct writers *table, const struct watch_hit *hit, uint64_t began_ns,
 		  FILE *to)
 {
@@ -207,6 +203,8 @@ void writers_line(const struct writers *table, const struct watch_hit *hit, uint
 		fputs(", by the kernel", to);
 	put_values(hit, to);
 	fputc('\n', to);
+	if (hit->backtrace.count > 1)
+		watch_backtrace_lines(&hit->backtrace, put_frame, to);
 }
 
 static int by_count(const void *one, const void *other)
@@ -310,26 +308,14 @@ void writers_history(const struct writers *table, uint64_t began_ns, FILE *to)
 
 /* ---- JSON ---- */
 
-static void json_where(struct json *json, const struct where *where)
-{
-	json_number(json, "address", where->address);
-	json_words(json, "module", where->module);
-	json_words(json, "function", where->function);
-	json_number(json, "offset", where->offset);
-	json_words(json, "source", where->source);
-	if (where->source)
-		json_number(json, "line", where->line);
-	else
-		json_null(json, "line");
-}
-
 static void json_writer(const struct writers *table, struct json *json, const struct writer *writer)
 {
 	json_open(json, NULL, '{');
 	json_string(json, "watch", table->watches[writer->watch]);
 	json_number(json, "pid", writer->pid);
 	json_number(json, "tid", writer->tid);
-	json_where(json, writer->where);
+	watch_where_json(writer->where, json);
+	watch_frames_json(&(struct where_backtrace){ { writer->where }, 1 }, json);
 	json_bool(json, "read", writer->is_read);
 	json_number(json, "count", writer->count);
 	json_words(json, "last", writer->last);
@@ -345,7 +331,8 @@ static void json_hit(const struct writers *table, const struct watch_hit *hit, u
 	json_number(json, "since_ns", hit->time_ns > began_ns ? hit->time_ns - began_ns : 0);
 	json_number(json, "pid", hit->pid);
 	json_number(json, "tid", hit->tid);
-	json_where(json, hit->where);
+	watch_where_json(hit->where, json);
+	watch_frames_json(&hit->backtrace, json);
 	json_bool(json, "read", hit->is_read);
 	json_bool(json, "late", hit->is_late);
 	json_bool(json, "kernel", hit->is_kernel);
@@ -356,7 +343,7 @@ static void json_hit(const struct writers *table, const struct watch_hit *hit, u
 	json_close(json, '}');
 }
 
-void writers_json(const struct writers *table, uint64_t began_ns, struct json *json)
+void writers_json(const struct writers *table, struct json *json)
 {
 	const struct writer **all = sorted(table);
 
@@ -364,9 +351,13 @@ void writers_json(const struct writers *table, uint64_t began_ns, struct json *j
 	for (size_t i = 0; all && i < table->count; i++)
 		json_writer(table, json, all[i]);
 	json_close(json, ']');
+	free(all);
+}
+
+void writers_history_json(const struct writers *table, uint64_t began_ns, struct json *json)
+{
 	json_open(json, "history", '[');
 	for (size_t i = 0; i < kept_count(table); i++)
 		json_hit(table, kept_at(table, i), began_ns, json);
 	json_close(json, ']');
-	free(all);
 }

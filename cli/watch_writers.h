@@ -21,10 +21,12 @@ struct watch_hit {
 	uint32_t watch; /* its number in the table */
 	uint32_t order; /* of hits of the same time, as they came */
 	const struct where *where;
-	int is_read;   /* the instruction wrote nothing */
-	int is_kernel; /* for the thread, in a system call at that place */
+	struct where_backtrace
+		backtrace; /* with callers if they were asked for; else of `where` alone */
+	int is_read;	   /* the instruction wrote nothing */
+	int is_kernel;	   /* for the thread, in a system call at that place */
 	int is_after_uncertain, is_before_uncertain; /* not exact: shown with "~" */
-	int is_late;   /* SIGTRAP was blocked: the place is where it came to be let through */
+	int is_late; /* SIGTRAP was blocked: the place is where it came to be let through */
 	char before[WATCH_VALUE_BYTES], after[WATCH_VALUE_BYTES]; /* "" of x; "?": nobody knows */
 };
 
@@ -62,8 +64,9 @@ unsigned int writers_show(const struct writers *table, unsigned int rows, unsign
 /* The last hits, oldest first. */
 void writers_history(const struct writers *table, uint64_t began_ns, FILE *to);
 
-/* All of it as members of an object: `writers`, `history`. */
-void writers_json(const struct writers *table, uint64_t began_ns, struct json *json);
+/* As members of an object: `writers`, and `history`, the last hits. */
+void writers_json(const struct writers *table, struct json *json);
+void writers_history_json(const struct writers *table, uint64_t began_ns, struct json *json);
 
 uint64_t writers_hits(const struct writers *table);
 

@@ -340,7 +340,6 @@ void format_json(struct format *format, struct out *out, const struct merge_even
 	const struct trace_class *class = event->class;
 	const uint8_t *at = event->fields;
 
-	(void)format;
 	json_losses(out, event);
 	if (!class)
 		return;
@@ -359,5 +358,7 @@ void format_json(struct format *format, struct out *out, const struct merge_even
 	out_char(out, '}');
 	json_state(out, class, event->fields, FIELD_CUT, "cut");
 	json_state(out, class, event->fields, FIELD_UNREADABLE, "unreadable");
+	if (format->put_members)
+		format->put_members(out, event, format->data);
 	out_literal(out, "}\n");
 }

@@ -31,6 +31,9 @@ struct format {
 	char clock[12];		       /* "[HH:MM:SS." */
 	int first;		       /* no line was made yet */
 	uint64_t last_ns;
+	/* The owner's: put more members, each behind a comma, into an event's object. NULL: none. */
+	void (*put_members)(struct out *out, const struct merge_event *event, void *data);
+	void *data;
 };
 
 /* 0 or -ENOMEM. Released with format_release(). */

@@ -1,0 +1,235 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Backtraces of watches: the frames that gdb shows, in programs without frame pointers too; in `watch`, `dump` and `report`.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+needs breakpoint-execute
+command -v gdb >/dev/null || skip "no gdb"
+
+cat >through.c <<'END'
+int through(int (*call)(int), int n);
+int through(int (*call)(int), int n)
+{
+	return call(n) + 1;
+}
+END
+cat >calls.c <<'END'
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+volatile long value;
+extern int through(int (*call)(int), int n);
+
+__attribute__((noinline)) static int store(int n)
+{
+	value += n;
+	return n;
+}
+
+static inline __attribute__((always_inline)) int inner(int n)
+{
+	return store(n) * 3;
+}
+
+static inline __attribute__((always_inline)) int outer(int n)
+{
+	return inner(n + 1) + 2;
+}
+
+__attribute__((noinline)) static int with_inline(int n)
+{
+	return outer(n) * 7;
+}
+
+__attribute__((noinline)) static int recurse(int n)
+{
+	volatile int kept = n;
+	int got = n ? recurse(n - 1) : with_inline(n);
+
+	return got * 3 + kept;
+}
+
+__attribute__((noinline)) static int aligned(int n)
+{
+	char room[128] __attribute__((aligned(64)));
+
+	room[n] = 1;
+	__asm__ volatile("" : : "r"(room) : "memory");
+	return store(n) + room[n];
+}
+
+__attribute__((noinline)) static int many(int n)
+{
+	volatile char *room = __builtin_alloca((size_t)n + 100);
+
+	room[n] = 1;
+	return aligned(n) + room[n];
+}
+
+static volatile int handled;
+
+static void handle(int signal)
+{
+	handled = many(signal);
+}
+
+static int by_library(const void *one, const void *other)
+{
+	return recurse(1) + *(const char *)one - *(const char *)other;
+}
+
+static void *run(void *data)
+{
+	recurse(2);
+	return data;
+}
+
+__attribute__((noinline)) static int overwritten(int n)
+{
+	/* a store while the return address is garbage */
+	__asm__ volatile("leaq 1f(%%rip), %%rax\n\tpushq $0x1234\n\tincq %0\n\taddq $8, %%rsp\n1:"
+			 : "+m"(value)
+			 :
+			 : "rax", "cc", "memory");
+	return n;
+}
+
+int main(int words, char **word)
+{
+	static char stack[1 << 16];
+	stack_t other = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	struct sigaction action = { .sa_handler = handle, .sa_flags = SA_ONSTACK };
+	char letters[] = "ba";
+	pthread_t thread;
+
+	(void)words;
+	(void)word;
+	recurse(3);
+	through(recurse, 2);
+	many(5);
+	qsort(letters, 2, 1, by_library);
+	pthread_create(&thread, NULL, run, NULL);
+	pthread_join(thread, NULL);
+	sigaltstack(&other, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	raise(SIGUSR1);
+	overwritten(3);
+	return 0;
+}
+END
+
+# build OPTION...: ./calls and its library; -g is theirs
+build()
+{
+	cc -g "$@" -shared -fPIC through.c -o libthrough.so && cc -g "$@" calls.c -o calls -pthread -L. -lthrough -Wl,-rpath,"$PWD" ||
+		exit 1
+}
+
+# Frames as "FUNCTION FILE:LINE", of our own sources, and handlers', with a line "hit" before each hit. Not the innermost: gdb shows
+# the instruction behind the store. Not those of main()'s last store, whose stack gdb guesses.
+cat >gdb.commands <<'END'
+set print frame-arguments none
+set width 0
+set debuginfod enabled off
+handle SIGUSR1 nostop noprint pass
+watch value
+commands
+silent
+echo hit\n
+bt 30
+continue
+end
+run
+END
+frames()
+{
+	sed -n -e 's/.*watch:value: .*/hit/' -e 's/^hit$/hit/p' -e 's/^ *#[1-9][0-9]* *<signal handler called>.*/<signal handler called>/p' \
+		-e 's/^ *#[1-9][0-9]* *\(0x[0-9a-f]* in \)\{0,1\}\([a-z_]*\)\(\.[a-z0-9.]*\)\{0,1\} (.*\<\(\(calls\|through\)\.c:[0-9]*\))\{0,1\}$/\2 \4/p' |
+		awk '/hit/ { n++ } { line[NR] = $0; of[NR] = n } END { for (i = 1; i <= NR; i++) if (of[i] < n) print line[i] }'
+}
+
+for options in -O2 '-O2 -fno-omit-frame-pointer' -O0 '-O3 -fno-optimize-sibling-calls -fcf-protection'; do
+	# shellcheck disable=SC2086 # they are words
+	build $options
+	timeout -k 5 60 gdb -nx -batch -x gdb.commands ./calls 2>/dev/null | frames >of_gdb
+	watches stacks 0 -e watch:value/bt/ -- ./calls
+	"$waymark" dump stacks | frames >ours
+	expect "$options: hits" "$(grep -c hit of_gdb)" 6
+	cmp -s of_gdb ours || fail "$options: other frames than gdb's: $(diff of_gdb ours)"
+	expect "$options: handlers" "$(grep -c 'signal handler' ours)" 1
+	expect "$options: functions in line" "$(grep -c '^outer calls.c' ours)" 4
+done
+
+# With -O2 an overwritten return address is shown, and is the end. At -O0 the frame pointer finds the frame all the same.
+build -O2
+watches stacks 0 -e watch:value/bt/ -- ./calls
+expect "an overwritten stack" "$("$waymark" dump stacks | tail -n 1)" "    #1 0x1234"
+expect "hits without a caller" "$("$waymark" dump stacks | grep -c 'caller1 = 0x0,')" 0
+
+# The same in `watch`, in JSON, and in what is left out.
+"$waymark" watch -f value/bt/ ./calls >table 2>words || fail "watch: $(cat words)"
+"$waymark" dump stacks | sed -n 's/^ *#/#/p' >of_dump
+sed -n 's/^ *#/#/p' table >of_watch
+cmp -s of_dump of_watch || fail "watch has other frames than dump: $(diff of_dump of_watch)"
+"$waymark" watch --json value/bt/ ./calls >json 2>words || fail "watch --json: $(cat words)"
+"$waymark" dump --json stacks >lines
+"$waymark" report --json stacks >sum
+python3 - json lines sum <<'END' || fail "JSON: $(head -c 2000 json)"
+import json, sys
+watched, dumped, sum = (open(name).read().splitlines() for name in sys.argv[1:])
+watched, dumped = json.loads(watched[-1]), [json.loads(line) for line in dumped]
+def names(frames):
+    return [(f["function"], f["source"], f["line"], f["inlined"], f["signal"]) for f in frames]
+assert [names(e["frames"]) for e in dumped] == [names(h["frames"]) for h in watched["history"]]
+first = dumped[0]["frames"]
+assert [f["inlined"] for f in first[:4]] == [False, True, True, False], first
+assert first[1]["address"] == first[2]["address"] == first[3]["address"] == int(dumped[0]["fields"]["caller1"], 16)
+assert [f["signal"] for e in dumped for f in e["frames"]].count(True) == 1
+# each place counts once for each thread; the report has what the watch has
+def places(writers):
+    return sorted((w["function"], w["line"], w["count"]) for w in writers)
+assert places(json.loads(sum[-1])["writers"]) == places(watched["writers"]), sum
+END
+"$waymark" report stacks >table || fail "report: $?"
+grep -q '^ *[5-9]  *[0-9]*  store (calls.c:' table || fail "report: $(cat table)"
+
+# Without the files there are modules and offsets; and again with them, names.
+mv calls away
+"$waymark" dump stacks >gone
+grep -q '^    #1 calls+0x[0-9a-f]*$' gone || fail "without the file: $(cat gone)"
+mv away calls
+"$waymark" dump stacks | grep -q '^    #1 inner (calls.c:' || fail "the file is back, and has no names"
+
+# Functions in line of headers: the user's own line is there.
+cat >header.cc <<'END'
+#include <atomic>
+std::atomic<long> total;
+int main()
+{
+	total += 3; /* LINE add */
+}
+END
+c++ -O2 -g header.cc -o header || exit 1
+"$waymark" watch total ./header >table 2>words || fail "watch total: $(cat words)"
+grep -q "operator+= (atomic_base.h:[0-9]*) in main (header.cc:$(grep -n LINE header.cc | cut -d: -f1))" table ||
+	fail "functions in line: $(cat table)"
+
+# Code without call frame information is passed by its frame pointers: compilers give store() none, so that its caller is left out.
+# Where there are none at all, the backtrace ends at once or in other code, and the program goes on.
+without()
+{
+	cc -g -O2 "$1" -fno-asynchronous-unwind-tables -fno-exceptions -fcf-protection=none -c calls.c -o calls.o &&
+		cc calls.o -o calls -pthread -L. -lthrough -Wl,-rpath,"$PWD" || exit 1
+	watches bare 0 -e watch:value/bt/ -- ./calls
+	expect "$1, and no frame information: hits" "$("$waymark" dump bare | grep -c 'watch:value')" 7
+}
+without -fno-omit-frame-pointer
+"$waymark" dump bare | sed -n '2,/watch:value/p' | tr -d '\n' | grep -q "#0 store .*#4 recurse .*#5 main (calls.c:" ||
+	fail "no frame information: $("$waymark" dump bare)"
+without -fomit-frame-pointer
+
+# More than there may be: the most is said.
+"$waymark" watch value/bt=11/ ./calls >out 2>words && fail "bt=11 is accepted"
+grep -q 'bt=11: a backtrace has 1 to 10 callers' words || fail "bt=11: $(cat words)"
+exit $failed
