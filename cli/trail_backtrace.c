@@ -4,6 +4,7 @@
 #include "cli/trail_crash.h"
 #include "cli/trail_words.h"
 #include "history/calls.h"
+#include "history/spot.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +22,7 @@ struct backtrace {
 	uint32_t number; /* of the next frame */
 	struct crash crash;
 	uint32_t unwound; /* frames of the crash that are behind the last one shown */
+	int error;
 };
 
 static void put_text(struct out *out, const char *text)
@@ -71,22 +73,34 @@ static void put_function(struct backtrace *of, const struct call_frame *frame)
 	put_text(of->out, name);
 }
 
-static void put_line(struct backtrace *of, const struct call_frame *frame, uint64_t at)
+static void put_source(struct out *out, const char *source, unsigned int line)
 {
-	const struct trail_item item = { .table = frame->table };
-	const struct function *function = frame->function;
-	struct image_line line = { 0 };
-	const char *slash;
+	const char *slash = strrchr(source, '/');
 
-	if (at)
-		image_line(trail_item_image(of->image, &item), at, &line);
-	if (line.source) {
-		slash = strrchr(line.source, '/');
-		out_literal(of->out, " (");
-		put_text(of->out, slash ? slash + 1 : line.source);
-		out_char(of->out, ':');
-		out_u64(of->out, line.line);
-		out_char(of->out, ')');
+	out_literal(out, " (");
+	put_text(out, slash ? slash + 1 : source);
+	out_char(out, ':');
+	out_u64(out, line);
+	out_char(out, ')');
+}
+
+/* The functions that are in line at a place, as far as they have a line, then the frame's own. */
+static void put_place(struct backtrace *of, const struct call_frame *frame, const struct spot *spot)
+{
+	const struct function *function = frame->function;
+	const struct spot_frame *own = spot->count ? &spot->frames[spot->count - 1] : NULL;
+
+	for (size_t i = 0; i + 1 < spot->count; i++) {
+		const struct spot_frame *in_line = &spot->frames[i];
+
+		put_text(of->out, in_line->function ? in_line->function : "?");
+		if (in_line->source)
+			put_source(of->out, in_line->source, in_line->line);
+		out_literal(of->out, " in ");
+	}
+	put_function(of, frame);
+	if (own && own->source) {
+		put_source(of->out, own->source, own->line);
 	} else if (function->name && function->module) {
 		out_literal(of->out, " [");
 		put_text(of->out, function->module->name);
@@ -116,6 +130,8 @@ static void put_arguments(struct backtrace *of, const struct call_frame *frame)
 static void put_frame(struct backtrace *of, uint32_t depth, uint64_t at, uint32_t count)
 {
 	const struct call_frame *frame = &of->calls.frames[depth];
+	const struct trail_item item = { .table = frame->table };
+	struct spot spot = { 0 };
 	char text[32];
 
 	snprintf(text, sizeof(text), "%" PRIu32, of->number);
@@ -123,8 +139,12 @@ static void put_frame(struct backtrace *of, uint32_t depth, uint64_t at, uint32_
 	out_literal(of->out, "  #");
 	words_padded(of->out, text, NUMBER_WIDTH);
 	out_char(of->out, ' ');
-	put_function(of, frame);
-	put_line(of, frame, at);
+	if (at && spot_find(&spot, trail_item_image(of->image, &item), at)) {
+		spot_release(&spot);
+		of->error = -ENOMEM;
+	}
+	put_place(of, frame, &spot);
+	spot_release(&spot);
 	if (count > 1) {
 		out_literal(of->out, "  x ");
 		out_u64(of->out, count);
@@ -202,6 +222,8 @@ int trail_backtrace(struct trail_show *show, const struct trail_path *path)
 		err = calls_range(&of.calls, &range);
 		if (!err)
 			put_frames(&of);
+		if (!err)
+			err = of.error;
 		calls_release(&of.calls);
 	}
 	functions_close(&functions);

@@ -112,8 +112,8 @@ cat >crashes.c <<'C'
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-static int *volatile nowhere;
-__attribute__((noinline)) static int crashes(void) { return *nowhere; }
+static int *volatile nowhere; static inline __attribute__((always_inline)) int reads(const volatile int *from) { int sum = from[0]; sum ^= from[1]; return sum; }
+__attribute__((noinline)) static int crashes(void) { return reads(nowhere); }
 static void *waits(void *unused) { pause(); return unused; }
 static void *runs(void *unused)
 {
@@ -138,7 +138,7 @@ for shell in "" "sh -c"; do
 	tid=$(sed -n 's/^thread //p' out)
 	grep -q "\"fired\":true,\"pid\":[0-9]*,\"tid\":$tid,\"signal\":11" out || fail "$shell: thread $tid is not named: $(grep -o '"on":.*' out)"
 	grep -q "killed by SIGSEGV at crashes+" words || fail "$shell: its way is not shown: $(tail -3 words)"
-	grep -A1 '^  #0   crashes (crashes.c:6)$' words | grep -q '^  #1   runs (crashes.c:12)  unused=0x0$' ||
+	grep -A1 '^  #0   reads (crashes.c:5) in crashes (crashes.c:6)$' words | grep -q '^  #1   runs (crashes.c:12)  unused=0x0$' ||
 		fail "$shell: no backtrace: $(grep '^  #' words)"
 done
 # The other threads ended with the process. Single steps are slow: a static program has fewer.
