@@ -56,6 +56,23 @@ static void tell_frames(const struct watched_spec *watched)
 			quantity_show_count(frames->unsure, text, sizeof(text)));
 }
 
+/* How well the values are known. */
+static void tell_values(const struct watched_spec *watched)
+{
+	const struct watch_counts *counts = &watched->counts;
+
+	tell_part(
+		counts->inexact - counts->unknown,
+		watched->outside
+			? "with a value that follows from the one before, as the instruction tells no more"
+			: "with the value that memory had then, as the instruction does not tell it");
+	tell_part(counts->unknown, "with a value that is not to be known from outside");
+	tell_part(counts->uncertain - counts->uncertain_filtered,
+		  "met the condition by a value that is uncertain (~)");
+	tell_part(counts->uncertain_filtered,
+		  "may have met the condition, and were left out: their values are uncertain");
+}
+
 static void tell_one(const struct watched_spec *watched, int unproven)
 {
 	const struct watch_counts *counts = &watched->counts;
@@ -89,16 +106,7 @@ static void tell_one(const struct watched_spec *watched, int unproven)
 		watched->is_local
 			? "by the recording itself, as frames began and ended"
 			: "by the recording itself: in the program's place, of errno, which it puts back as it was, or on a stack that nobody has any more");
-	tell_part(
-		counts->inexact - counts->unknown,
-		watched->outside
-			? "with a value that follows from the one before, as the instruction tells no more"
-			: "with the value that memory had then, as the instruction does not tell it");
-	tell_part(counts->unknown, "with a value that is not to be known from outside");
-	tell_part(counts->uncertain - counts->uncertain_filtered,
-		  "met the condition by a value that is uncertain (~)");
-	tell_part(counts->uncertain_filtered,
-		  "may have met the condition, and were left out: their values are uncertain");
+	tell_values(watched);
 	tell_part(counts->masked, "more not recorded: masked stores that wrote other bytes");
 	tell_part(
 		counts->starved,

@@ -26,9 +26,9 @@ struct parts {
 	uint8_t opcode, modrm;
 	uint8_t w, r, x, b; /* as REX has them, each 0 or 1; with EVEX, r has two bits */
 	uint8_t is_locked;
-	uint8_t is_narrow;  /* 66 */
-	uint8_t repeat;	    /* f2, f3; 0 */
-	uint8_t is_long;    /* VEX.L */
+	uint8_t is_narrow; /* 66 */
+	uint8_t repeat;	   /* f2, f3; 0 */
+	uint8_t is_long;   /* VEX.L */
 	uint8_t is_vex_0f38, is_vex_0f3a;
 	uint8_t vector; /* the register that VEX.vvvv names */
 	uint8_t extent; /* of SPACE_EVEX */
