@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 4
+#define ENGINE_VERSION 5
 
 /* The engine's file says so too, before anybody maps it: a note of this owner and type, with a struct engine_version. */
 #define ENGINE_NOTE_OWNER "Waymark"
