@@ -399,7 +399,7 @@ static int parameter_read(const struct code_frame *frame, Dwarf_Die *function, D
 			  struct watch_type *type, uint8_t value[VALUE_BYTES_MAX])
 {
 	struct declared declared = { 0 };
-	uint64_t bytes;
+	uint64_t bytes = 0;
 	int err = declared_of(parameter, &declared);
 
 	if (!err)
