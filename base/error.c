@@ -15,6 +15,15 @@ static const struct {
 _Static_assert(sizeof(causes) / sizeof(causes[0]) == WM_E_END - WM_E_FIRST - 1,
 	       "one row for each cause");
 
+#ifdef ERROR_TEXT_BY_STRERROR
+/* Inside of programs, whose libc may be older than the two functions (glibc 2.32). */
+#define system_text(error) strerror(error)
+#define system_name(error) ((const char *)NULL)
+#else
+#define system_text(error) strerrordesc_np(error)
+#define system_name(error) strerrorname_np(error)
+#endif
+
 static unsigned int magnitude(int error)
 {
 	return error < 0 ? -(unsigned int)error : (unsigned int)error;
@@ -32,7 +41,7 @@ const char *wm_error_text(int error)
 
 	if (is_cause(value))
 		return causes[value - WM_E_FIRST - 1].text;
-	text = value < WM_E_FIRST ? strerrordesc_np((int)value) : NULL;
+	text = value < WM_E_FIRST ? system_text((int)value) : NULL;
 	return text ? text : "unknown error";
 }
 
@@ -50,6 +59,6 @@ const char *wm_error_name(int error)
 
 	if (is_cause(value))
 		return causes[value - WM_E_FIRST - 1].name;
-	name = value && value < WM_E_FIRST ? strerrorname_np((int)value) : NULL;
+	name = value && value < WM_E_FIRST ? system_name((int)value) : NULL;
 	return name ? name : "";
 }

@@ -78,7 +78,8 @@ int main(void)
 
 	for (int i = 0; i < 3; i++)
 		WAYMARK(install, probed, i + 1);
-	return err || wm_probe_remove(probe) || sum != 6;
+	return err || wm_probe_remove(probe) || sum != 6 || !*wm_error_text(-WM_E_FIELD_TYPES) ||
+	       !*wm_error_text(-2) || !wm_error_name(-WM_E_SPEC) || !wm_error_hint(-WM_E_SPEC);
 }
 C
 # shellcheck disable=SC2046 # words
@@ -86,6 +87,53 @@ gcc probed.c -o probed $(pkg-config --cflags --libs waymark-agent)
 LD_LIBRARY_PATH=$libdir ./probed
 gcc -I"$prefix/include" probed.c -o probed-static "$libdir/libwaymark-agent.a"
 ./probed-static
+
+# ThreadSanitizer knows the order of wm_probe_add(), a handler, and wm_probe_remove().
+cat >ordered.c <<'C'
+#include <pthread.h>
+#include <stdlib.h>
+#include <waymark/probe.h>
+WM_PROBE(install, ordered, int);
+static int is_over, calls;
+static void add(void *data, int value)
+{
+	*(int *)data += value;
+	__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+}
+static void *pass(void *unused)
+{
+	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
+		WAYMARK(install, ordered, 1);
+	return unused;
+}
+int main(void)
+{
+	pthread_t thread;
+	int err = pthread_create(&thread, NULL, pass, NULL);
+
+	for (int i = 0; i < 20 && !err; i++) {
+		int *sum = malloc(sizeof(*sum));
+		struct wm_probe *probe;
+
+		*sum = 1000;
+		__atomic_store_n(&calls, 0, __ATOMIC_RELAXED);
+		err = wm_probe_add_install_ordered(&probe, add, sum);
+		while (!err && __atomic_load_n(&calls, __ATOMIC_RELAXED) < 100)
+			;
+		if (!err)
+			err = wm_probe_remove(probe);
+		if (!err && *sum < 1100)
+			err = 1;
+		free(sum);
+	}
+	__atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+	return pthread_join(thread, NULL) || err;
+}
+C
+# shellcheck disable=SC2046 # words
+if gcc -g -fsanitize=thread ordered.c -o ordered $(pkg-config --cflags --libs waymark-agent) -pthread; then
+	LD_LIBRARY_PATH=$libdir timeout 60 ./ordered >ordered.log 2>&1 || { head -50 ordered.log; exit 1; }
+fi
 
 # Completion offers the commands.
 expect "record report" "$(bash -c '. "$0"; COMP_WORDS=(waymark re) COMP_CWORD=1; _waymark; echo "${COMPREPLY[@]}"' \

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stddef.h>
 
+char probe_added, probe_ran;
+
 static int is_running(const struct writer *writer, const struct plan_probe *probe, int depth)
 {
 	for (int i = 0; i < depth; i++) {
@@ -31,7 +33,9 @@ long probe_call(void *data)
 			continue;
 		writer->running[call->depth] = probe->data;
 		writer->running_fn[call->depth] = probe->fn;
+		probe_order_after(&probe_added);
 		probe->call(probe->fn, probe->data, call->payload);
+		probe_order_before(&probe_ran);
 		writer->running_fn[call->depth] = NULL;
 	}
 	errno = saved_errno;

@@ -19,4 +19,24 @@ struct probe_call {
  */
 long probe_call(void *call);
 
+/*
+ * ThreadSanitizer sees nothing of how a handler comes to run. In a program under it these say that what was done
+ * before wm_probe_add() happens before the handler, and what the handler did before wm_probe_remove() returns.
+ */
+extern void __tsan_acquire(void *address) __attribute__((weak));
+extern void __tsan_release(void *address) __attribute__((weak));
+extern char probe_added, probe_ran; /* their addresses alone */
+
+static inline void probe_order_before(char *address)
+{
+	if (__tsan_release)
+		__tsan_release(address);
+}
+
+static inline void probe_order_after(char *address)
+{
+	if (__tsan_acquire)
+		__tsan_acquire(address);
+}
+
 #endif

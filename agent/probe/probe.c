@@ -8,6 +8,7 @@
 #include "agent/marker/marker.h"
 #include "agent/marker/shut.h"
 #include "agent/patch/text.h"
+#include "agent/probe/call.h"
 #include "agent/store/store.h"
 
 #include <errno.h>
@@ -31,7 +32,11 @@ static int settle(void)
 	int error = store_self_is_inside() ? 0 : registry_reap(REMOVE_MS, 0);
 
 	/* not by registry_reap() alone: another thread may be reaping the plan that names this probe */
-	return error ? error : store_quiesce(REMOVE_MS, 1);
+	if (!error)
+		error = store_quiesce(REMOVE_MS, 1);
+	if (!error)
+		probe_order_after(&probe_ran);
+	return error;
 }
 
 __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe, const char *name,
@@ -60,6 +65,7 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 		made->types[i] = types[i];
 	memcpy(made->name, name, name_bytes);
 
+	probe_order_before(&probe_added);
 	*probe = made;	 /* before the handler can run, which may remove itself */
 	hit_shut(&shut); /* what the agent calls is none of the program's doing */
 	error = agent_enter(&text);
