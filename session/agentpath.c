@@ -6,23 +6,41 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
-/* A file of ours; `built`: where a build tree has it, from the folder of the command or of libwaymark.so. */
+/* A file of ours; `built`: where a build tree has it, from the folder of the command, and of libwaymark.so. */
 struct ours {
-	const char *file, *environment, *built;
+	const char *file, *environment, *built[2];
 };
 
-static const struct ours agent = { "libwaymark-agent.so", "WAYMARK_AGENT", "/../agent/" };
-static const struct ours engine = { "libwaymark-trail.so", "WAYMARK_ENGINE", "/../agent/trail/" };
+static const struct ours agent = { "libwaymark-agent.so",
+				   "WAYMARK_AGENT",
+				   { "/../agent/", "/agent/" } };
+static const struct ours engine = { "libwaymark-trail.so",
+				    "WAYMARK_ENGINE",
+				    { "/../agent/trail/", "/agent/trail/" } };
 
 static const char *const beside[] = { "/", "/../lib/", "/../lib64/" };
 
-/* The file that holds this very function: the command, or libwaymark.so. */
+/*
+ * Who starts a program that gains rights may have linked it into a folder of their own: such a one takes what is
+ * beside it only where nobody but the file's owner and root can put anything.
+ */
+static int is_owners_alone(const char *folder, const char *self)
+{
+	struct stat its, file;
+
+	return !stat(folder, &its) && !stat(self, &file) && !(its.st_mode & 022) &&
+	       (its.st_uid == file.st_uid || its.st_uid == 0);
+}
+
+/* The folder of the file that holds this very function: the command, libwaymark.so, or a program that has libwaymark.a. */
 static int own_folder(char folder[PATH_MAX])
 {
-	char self[PATH_MAX];
+	char self[PATH_MAX], file[PATH_MAX];
 	Dl_info info;
 	char *slash;
 
@@ -39,9 +57,10 @@ static int own_folder(char folder[PATH_MAX])
 	slash = strrchr(self, '/');
 	if (!slash)
 		return 0;
+	strcpy(file, self);
 	*slash = 0;
 	strcpy(folder, self);
-	return 1;
+	return !getauxval(AT_SECURE) || is_owners_alone(folder, file);
 }
 
 static int take(char path[PATH_MAX], const char *folder, const char *step, const char *file)
@@ -57,16 +76,18 @@ static int take(char path[PATH_MAX], const char *folder, const char *step, const
 	return 0;
 }
 
-static int find(char path[PATH_MAX], const struct ours *ours)
+static int find(char path[PATH_MAX], const struct ours *ours, const char *named)
 {
-	const char *named = getenv(ours->environment);
 	char folder[PATH_MAX];
 
+	if (!named || !named[0])
+		named = secure_getenv(ours->environment);
 	if (named && named[0])
 		return take(path, named, "", "") ? 0 : -WM_E_NO_AGENT;
 	if (own_folder(folder)) {
-		if (take(path, folder, ours->built, ours->file))
-			return 0;
+		for (size_t i = 0; i < 2; i++)
+			if (take(path, folder, ours->built[i], ours->file))
+				return 0;
 		for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++)
 			if (take(path, folder, beside[i], ours->file))
 				return 0;
@@ -76,12 +97,17 @@ static int find(char path[PATH_MAX], const struct ours *ours)
 
 int agentpath_find(char path[PATH_MAX])
 {
-	return find(path, &agent);
+	return find(path, &agent, NULL);
+}
+
+int agentpath_find_as(char path[PATH_MAX], const char *named)
+{
+	return find(path, &agent, named);
 }
 
 int agentpath_find_engine(char path[PATH_MAX])
 {
-	return find(path, &engine);
+	return find(path, &engine, NULL);
 }
 
 /*

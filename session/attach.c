@@ -119,7 +119,7 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 			"process %d (%s) has a user namespace in which user %u is nobody; "
 			"it runs as user %u",
 			(int)pid, target.comm, geteuid(), target.uid);
-	err = agentpath_find(agent);
+	err = agentpath_find_as(agent, session->options.agent_path);
 	if (err)
 		return session_fail(session, err, "%s", agent);
 	apart_of(&apart, pid);

@@ -156,7 +156,7 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 static int agent_name(struct wm_session *session, const struct listener *listener,
 		      char agent[PATH_MAX])
 {
-	int err = agentpath_find(agent);
+	int err = agentpath_find_as(agent, session->options.agent_path);
 
 	if (err)
 		return session_fail(session, err, "%s", agent);

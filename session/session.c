@@ -84,6 +84,8 @@ static int options_take(struct wm_session_options *to, const struct wm_session_o
 	    to->notify_signal < 0 || to->notify_signal > SIGRTMAX || to->notify_signal == SIGKILL ||
 	    to->notify_signal == SIGSTOP)
 		return -EINVAL;
+	if (to->agent_path && to->agent_path[0] != '/')
+		return -EINVAL;
 	if (to->policy == WM_POLICY_NOTIFY && to->notify_fd && !is_writable(to->notify_fd))
 		return -EBADF;
 	if (to->buffer_bytes > BUFFER_BYTES_MAX)
@@ -118,7 +120,12 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	if (!err && new->options.policy == WM_POLICY_NOTIFY)
 		err = watermark_new(&new->watermark, new->options.notify_fd,
 				    new->options.notify_signal, new->options.watermark_percent);
+	if (!err && new->options.agent_path) {
+		new->options.agent_path = strdup(new->options.agent_path);
+		err = new->options.agent_path ? 0 : -ENOMEM;
+	}
 	if (err) {
+		watermark_free(new->watermark);
 		free(new);
 		return err;
 	}
@@ -487,5 +494,6 @@ void wm_session_close(struct wm_session *session)
 		close(session->epoll);
 	ledger_free(session->ledger);
 	free(session->dir);
+	free((char *)session->options.agent_path);
 	free(session);
 }

@@ -588,6 +588,8 @@ Test(session, options_are_checked)
 	cr_assert_eq(wm_session_open(&session, &options), -EBADF, "it can't be written");
 	close(options.notify_fd);
 	cr_assert_eq(wm_session_open(&session, &options), -EBADF, "it is closed");
+	options = (struct wm_session_options){ .size = sizeof(options), .agent_path = "agent.so" };
+	cr_assert_eq(wm_session_open(&session, &options), -EINVAL, "it depends on the folder");
 	cr_assert_eq(wm_session_open(&session, &newer.options), 0,
 		     "newer, but asks for nothing new");
 	wm_session_close(session);

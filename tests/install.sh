@@ -61,6 +61,65 @@ C
 gcc tool.c -o tool $(pkg-config --cflags --libs waymark)
 expect "event spec" "$(LD_LIBRARY_PATH=$libdir ./tool)"
 
+# The agent is beside the library, wherever that is; or where the program says. Launching loads it.
+cat >launch.c <<'C'
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <waymark/error.h>
+#include <waymark/session.h>
+int main(int argc, char **argv)
+{
+	struct wm_session_options options = { .size = sizeof(options), .agent_path = argv[1] };
+	struct wm_session *session;
+	int err = wm_session_open(&session, &options);
+
+	if (!err)
+		err = wm_session_add(session, "marker:install:test");
+	if (!err)
+		err = wm_session_launch(session, (char *[]){ "./marked", NULL });
+	printf("%s: %s\n", err > 0 ? "launched" : wm_error_text(err), wm_session_detail(session));
+	wm_session_close(session);
+	return (void)argc, err > 0 && waitpid(err, NULL, 0) != err;
+}
+C
+# shellcheck disable=SC2046 # words
+gcc launch.c -o launch $(pkg-config --cflags --libs waymark)
+expect launched "$(env -u WAYMARK_AGENT LD_LIBRARY_PATH="$libdir" ./launch)"
+mkdir alone elsewhere
+cp "$libdir/libwaymark.so.0" alone
+cp "$libdir/libwaymark-agent.so" elsewhere/agent.so
+expect "not found" "$(env -u WAYMARK_AGENT LD_LIBRARY_PATH=alone ./launch)"
+expect launched "$(env -u WAYMARK_AGENT LD_LIBRARY_PATH=alone ./launch "$work/elsewhere/agent.so")"
+expect launched "$(WAYMARK_AGENT=/nowhere LD_LIBRARY_PATH=alone ./launch "$work/elsewhere/agent.so")"
+
+# The static library: the agent is beside the program, or in ../lib.
+# shellcheck disable=SC2046 # words
+gcc launch.c -o launch-static -I"$prefix/include" "$libdir/libwaymark.a" \
+	$(pkg-config --static --libs waymark | sed 's/-lwaymark //')
+if readelf -d launch-static | grep 'NEEDED.*libwaymark'; then
+	exit 1
+fi
+expect "not found" "$(env -u WAYMARK_AGENT ./launch-static)"
+cp "$libdir/libwaymark-agent.so" .
+expect launched "$(env -u WAYMARK_AGENT ./launch-static)"
+
+# One that gains rights takes neither what its caller names nor what is beside it in its caller's folder.
+if [ "$(id -u)" -eq 0 ]; then
+	chmod 755 .
+	mkdir -m 755 theirs
+	cp launch-static marked libwaymark-agent.so "$(command -v id)" theirs
+	chown -R nobody theirs
+	chown root theirs/launch-static theirs/id
+	chmod 4755 theirs/launch-static theirs/id
+	cd theirs
+	as_them=(env "WAYMARK_AGENT=$PWD/libwaymark-agent.so" setpriv --reuid nobody --clear-groups)
+	if [ "$("${as_them[@]}" ./id -u)" -eq 0 ]; then # no nosuid mount
+		expect "not found: /" "$("${as_them[@]}" ./launch-static)"
+	fi
+	cd ..
+fi
+
 # A program with handlers of its own, against the shared and the static agent.
 cat >probed.c <<'C'
 #include <waymark/probe.h>
@@ -87,6 +146,10 @@ gcc probed.c -o probed $(pkg-config --cflags --libs waymark-agent)
 LD_LIBRARY_PATH=$libdir ./probed
 gcc -I"$prefix/include" probed.c -o probed-static "$libdir/libwaymark-agent.a"
 ./probed-static
+# shellcheck disable=SC2046 # words
+gcc -I"$prefix/include" probed.c -o probed-both "$libdir/libwaymark-agent.a" "$libdir/libwaymark.a" \
+	$(pkg-config --static --libs waymark | sed 's/-lwaymark //')
+./probed-both
 
 # ThreadSanitizer knows the order of wm_probe_add(), a handler, and wm_probe_remove().
 cat >ordered.c <<'C'

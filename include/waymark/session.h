@@ -59,6 +59,11 @@ struct wm_session_options {
 	int follow_off;			/* do not record the children that a process forks */
 	int prearm;  /* launch: patch every site once, before any code can be locked down */
 	int ordered; /* times follow the order in which threads hand over data: waymark(7) */
+	/*
+	 * libwaymark-agent.so, absolute; copied. NULL: as waymark(7) says, ENVIRONMENT: what
+	 * WAYMARK_AGENT names, or the one beside libwaymark.so.
+	 */
+	const char *agent_path;
 	int allow_unmatched; /* start although a spec matches nothing: a later module may have it */
 };
 
