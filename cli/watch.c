@@ -240,7 +240,9 @@ static int name_hit(const struct watching *watching, const struct wm_event *even
 
 	if (offset && new)
 		node = watch_value_part(type, (uint32_t)offset->value.u, new, part, sizeof(part));
-	snprintf(words, sizeof(words), "%s%s", words_of(event), part);
+	/* (*head).next: a part binds closer than what stands before */
+	snprintf(words, sizeof(words), *part && strchr("*&", *words_of(event)) ? "(%s)%s" : "%s%s",
+		 words_of(event), part);
 	watch = writers_watch(watching->table, words);
 	if (watch < 0)
 		return watch;

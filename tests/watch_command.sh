@@ -319,4 +319,10 @@ bad_watch "is no process number" 2 -p me count
 bad_watch "No such process" 1 -p 4194303 count
 bad_watch "No such file or directory: ./nonexistent" 1 count ./nonexistent
 bad_watch "no processor watches reads alone" 1 count:r ./steps
+# A part of a value is called as it can be typed.
+printf '%s\n' 'struct n { long v; struct n *next; } a, *head = &a;' \
+	'int main(void) { head->v = 1; head->next = &a; return 0; }' >labels.c
+cc -g -O0 labels.c -o labels || exit 1
+watch 0 '*head' -- ./labels
+shows '(\*head)\.next'
 exit $failed

@@ -216,7 +216,7 @@ static const char *own_name(Dwarf_Die *die, const char *word, char *path)
 		return anonymous(dwarf_tag(die));
 	if (dwarf_tag(die) == DW_TAG_base_type)
 		return scope_short_type(name);
-	if (*word || scope_of(die, &scope) || scope.level < 2 || !scope_path(&scope, 1, path))
+	if (*word || scope_of(die, &scope) || !scope_path(&scope, 1, path))
 		return name;
 	return path;
 }

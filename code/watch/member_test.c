@@ -91,7 +91,7 @@ static void look_all(void)
 	refused("diamond.First::both", -WM_E_WATCH_AMBIGUOUS,
 		"deep::First (Diamond -> Left -> deep::First)");
 	refused("still.x", -WM_E_WATCH_MEMBER, "x is static in Static: watch Static::x");
-	refused("pair.still", -WM_E_WATCH_MEMBER, "::still");
+	refused("pair.still", -WM_E_WATCH_MEMBER, "watch deep::Second<long");
 	refused("hiding.Other::x", -WM_E_WATCH_MEMBER, "Hiding has no Other::x");
 	refused("hiding.ding::x", -WM_E_WATCH_MEMBER, "Hiding has no ding::x");
 	refused("hiding.Hidden::y", -WM_E_WATCH_MEMBER, "Hiding has no Hidden::y");
@@ -114,6 +114,24 @@ Test(watch_member, name_is_resolved_in_dwarf_4_of_clang)
 {
 	build("clang++", "-gdwarf-4 -fstandalone-debug");
 	look_all();
+}
+
+Test(watch_member, name_is_resolved_where_types_have_units_of_their_own)
+{
+	build("g++", "-gdwarf-5 -fdebug-types-section");
+	look_all();
+}
+
+Test(watch_member, part_of_a_value_is_named_as_an_expression_names_it)
+{
+	char part[64];
+
+	build("g++", "-g");
+	cr_assert_eq(find("hiding"), 0, "%s", trouble.detail);
+	cr_assert_neq(watch_type_part(&place.type, 4, 4, part, sizeof(part)), 0);
+	cr_assert_str_eq(part, ".x");
+	cr_assert_neq(watch_type_part(&place.type, 0, 4, part, sizeof(part)), 0);
+	cr_assert_str_eq(part, ".Hidden::x");
 }
 
 /* ---- virtual base classes ---- */

@@ -179,6 +179,20 @@ static const struct watch_node *member_at(const struct watch_type *type,
 	return NULL;
 }
 
+/* ".member", and of a base class, whose name is "<Base>", ".Base::member": as it is written in an expression. */
+static int member_text(const struct watch_type *type, const struct watch_node *of,
+		       const struct watch_node *into, char *text, size_t room)
+{
+	const char *name = type->names + into->member, *base = type->names + of->member;
+
+	*text = 0;
+	if (!*name || *name == '<')
+		return 0;
+	if (*base == '<')
+		return snprintf(text, room, ".%.*s::%s", (int)strlen(base) - 2, base + 1, name);
+	return snprintf(text, room, ".%s", name);
+}
+
 /* One step further in; *offset is in what it leads to. NULL: there is none, or no room. */
 static const struct watch_node *step_in(const struct watch_type *type, const struct watch_node *of,
 					uint32_t *offset, uint32_t bytes, char *text, size_t room)
@@ -194,8 +208,7 @@ static const struct watch_node *step_in(const struct watch_type *type, const str
 		return NULL;
 	if (of->class == WATCH_STRUCT) {
 		*offset -= into->offset;
-		if (into->member)
-			length = snprintf(text, room, ".%s", type->names + into->member);
+		length = member_text(type, of, into, text, room);
 	} else {
 		length = snprintf(text, room, "[%u]", *offset / into->bytes);
 		*offset %= into->bytes;
