@@ -100,6 +100,6 @@ Test(near, word_misspelt_without_its_scope_is_near)
 
 	cr_assert_eq(near_list("ordesr", names, COUNT(names), out, COUNT(out)), 1);
 	cr_assert_str_eq(out[0], "shop::orders");
-	cr_assert_eq(near_list("Oder::add", names, COUNT(names), out, COUNT(out)), 1);
+	cr_assert_eq(near_list("Ordr::add", names, COUNT(names), out, COUNT(out)), 1);
 	cr_assert_str_eq(out[0], "shop::Order::add");
 }

@@ -139,14 +139,14 @@ class Program:
             self.template(one, head, body, space)
         else:
             definition = f"struct {name}{head} {{ {' '.join(body)} }};"
-            definition += self.statics(one, f"{name}::", "")
+            definition += self.static_members(one, f"{name}::", "")
             if space:
                 one.name = f"{space}::{name}"
                 definition = f"namespace {space} {{ {definition} }}"
             self.lines.append(definition)
         self.types.append(one)
 
-    def statics(self, one, prefix, template):
+    def static_members(self, one, prefix, template):
         return "".join(f" {template}int {prefix}{name};" for name, kind, _ in one.members
                        if kind == "static")
 
@@ -158,7 +158,7 @@ class Program:
             one.members.append((left[0], "scalar", None))
             body.append(f"P {left[0]};")
         text = f"template <typename P> struct {name}{head} {{ {' '.join(body)} }};"
-        text += self.statics(one, f"{name}<P>::", "template <typename P> ")
+        text += self.static_members(one, f"{name}<P>::", "template <typename P> ")
         one.name = f"{name}<{word}>"
         if space:
             one.name = f"{space}::{one.name}"
