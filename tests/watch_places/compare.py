@@ -88,7 +88,9 @@ def static_one(waymark, pid, text):
     run = subprocess.run([waymark, "list", "--json", "-p", str(pid), "-w", text],
                          capture_output=True, text=True, timeout=300)
     name = re.search(r" is static in .*: watch (.*)", run.stderr)
-    return waymark_says(waymark, pid, [name[1]])[name[1]] if name else None
+    if not name or not text.endswith(name[1].split("::")[-1]):
+        return None
+    return waymark_says(waymark, pid, [name[1]])[name[1]]
 
 
 def gdb_run(pid, texts):
