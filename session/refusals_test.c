@@ -111,6 +111,20 @@ Test(refusals, start_goes_on_with_globs_and_with_allow_unmatched)
 	}
 }
 
+Test(refusals, start_asks_for_the_names_of_markers)
+{
+	const char *specs[] = { "marker:net:rxx", NULL };
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 1 };
+	struct wm_session *session = attach(1, &agent, specs);
+
+	cr_assert_eq(wm_session_start(session), 0);
+	cr_assert_eq(session->specs.all[0].matches, 0);
+	cr_assert_eq(session->names.count, 1);
+	cr_assert_str_eq(session->names.all[0], SAMPLE_EVENT);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
 static int refuse_within_read(const struct wm_event *event, void *data)
 {
 	(void)event;

@@ -280,21 +280,6 @@ Test(session, the_owner_is_told_at_the_watermark)
 	close(fd);
 }
 
-Test(session, a_spec_without_a_match_asks_for_names)
-{
-	struct wm_session_options options = { .size = sizeof(options), .allow_unmatched = 1 };
-	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 1 };
-	struct wm_session *session = open_with(&options, "marker:net:rxx");
-
-	arm(session, &agent);
-	cr_assert_eq(session->specs.count, 1);
-	cr_assert_eq(session->specs.all[0].matches, 0);
-	cr_assert_eq(session->names.count, 1);
-	cr_assert_str_eq(session->names.all[0], SAMPLE_EVENT);
-	wm_session_close(session);
-	sample_agent_release(&agent);
-}
-
 static void attach_fails(enum sample_way way, int error)
 {
 	struct sample_agent agent = { .way = way };
