@@ -370,18 +370,9 @@ static int fail(struct watching *watching, int error)
 	return error;
 }
 
-/* free() it. NULL: no memory. */
-static char *spec_of(const char *expr)
-{
-	char *spec;
-
-	return asprintf(&spec, "%s%s", strncmp(expr, "watch:", 6) ? "watch:" : "", expr) < 0 ? NULL
-											     : spec;
-}
-
 static int expr_add(struct watching *watching, const char *expr)
 {
-	char *spec = spec_of(expr);
+	char *spec = watch_input_spec(expr);
 	int err = spec ? wm_session_add(watching->session, spec) : -ENOMEM;
 
 	free(watching->spec);
@@ -393,7 +384,7 @@ static int expr_add(struct watching *watching, const char *expr)
 static void change_to(struct watching *watching, const char *expr)
 {
 	struct wm_event_gap gap = { .size = sizeof(gap) };
-	char *spec = spec_of(expr);
+	char *spec = watch_input_spec(expr);
 	int err = spec ? wm_session_modify(watching->session, watching->spec, spec, &gap) : -ENOMEM;
 
 	if (err) {

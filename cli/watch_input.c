@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,4 +67,12 @@ int watch_input_line(struct watch_input *input, char line[WATCH_INPUT_MAX])
 		if (trim(line) && line[0] != '#')
 			return 1;
 	}
+}
+
+char *watch_input_spec(const char *expr)
+{
+	char *spec;
+
+	return asprintf(&spec, "%s%s", strncmp(expr, "watch:", 6) ? "watch:" : "", expr) < 0 ? NULL
+											     : spec;
 }

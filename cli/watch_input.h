@@ -19,4 +19,7 @@ struct watch_input {
  */
 int watch_input_line(struct watch_input *input, char line[WATCH_INPUT_MAX]);
 
+/* The event spec of an expression; free() it. NULL: no memory. */
+char *watch_input_spec(const char *expr);
+
 #endif
