@@ -73,7 +73,7 @@ static int arm_once(struct wm_session *session, struct program *program, struct 
 {
 	struct wm_session_status before = { .size = sizeof(before) }, after = before;
 	uint64_t start;
-	int err = wm_session_status(session, &before);
+	int err = wm_session_status_get(session, &before);
 
 	longest_ns(program);
 	start = measure_ns();
@@ -82,7 +82,7 @@ static int arm_once(struct wm_session *session, struct program *program, struct 
 	times->arm_ms = (double)(measure_ns() - start) / 1e6;
 	times->stop_ms = (double)longest_ns(program) / 1e6;
 	if (!err)
-		err = wm_session_status(session, &after);
+		err = wm_session_status_get(session, &after);
 	if (!err && after.sites - before.sites != MANY_COUNT && after.sites != MANY_COUNT) {
 		fprintf(stderr, "arm_functions: %llu sites\n", (unsigned long long)after.sites);
 		err = -WM_E_NO_MARKER;

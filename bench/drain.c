@@ -107,7 +107,7 @@ static double run(char **argv, const char *dir)
 	err = wm_session_stop(session);
 	start = measure_ns() - start;
 	if (!err)
-		err = wm_session_status(session, &status);
+		err = wm_session_status_get(session, &status);
 	if (err)
 		fail(session, "stop", err);
 	else

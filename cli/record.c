@@ -71,7 +71,7 @@ static int is_all_refused(struct wm_session *session)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 
-	return !wm_session_status(session, &status) && !status.sites && !status.markers &&
+	return !wm_session_status_get(session, &status) && !status.sites && !status.markers &&
 	       (session->probes.refusals.count || status.refused) &&
 	       !spec_count_watches(&session->specs) && !live_is_wanted(session);
 }
@@ -262,7 +262,7 @@ static void record(struct recording *recording)
 			fail(recording, alive);
 			return;
 		}
-		wm_session_status(recording->session, &status);
+		wm_session_status_get(recording->session, &status);
 		progress_show(&recording->progress, &status,
 			      session_held_events(recording->session));
 		err = flight_poll(&recording->flight, recording->session);
@@ -376,7 +376,7 @@ static int finish(struct recording *recording, int had_dir)
 	progress_clear(&recording->progress);
 	if (err && err != recording->error)
 		fail(recording, err);
-	wm_session_status(recording->session, &status);
+	wm_session_status_get(recording->session, &status);
 	recording->progress.trail_way = origins_way(&recording->session->live);
 	recording->progress.live = &recording->session->live;
 	if (has_trace)

@@ -542,7 +542,7 @@ static int finish(struct watching *watching)
 		err = take(watching);
 	if (err && err != watching->error)
 		fail(watching, err);
-	wm_session_status(watching->session, &status);
+	wm_session_status_get(watching->session, &status);
 	if (!watching->options->json)
 		sum_up(watching, &status);
 	if (watching->unwritten &&

@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 	if (!err) {
 		wm_event_object_disarm(object);
 		wm_event_object_drain(object, show, NULL);
-		wm_event_object_status(object, &status);
+		wm_event_object_status_get(object, &status);
 		fprintf(stderr, "%u threads at the last look; %llu hits found no room\n",
 			coverage.opened + coverage.inherited, (unsigned long long)status.lost);
 	}

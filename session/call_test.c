@@ -69,7 +69,7 @@ static void *cancelled(void *data)
 	results.calls = 5;
 	results.read = wm_session_read(session, count, &results.events);
 	results.calls = 6;
-	results.status = wm_session_status(session, &status);
+	results.status = wm_session_status_get(session, &status);
 	results.calls = 7;
 	results.stop = wm_session_stop(session);
 	results.calls = 8;
@@ -115,7 +115,7 @@ static int child_calls(void)
 		wm_session_modify(session, "watch:a", "watch:b", &gap),
 		wm_session_poll(session, 0),
 		wm_session_read(session, count, &events),
-		wm_session_status(session, &status),
+		wm_session_status_get(session, &status),
 		wm_session_stop(session),
 	};
 

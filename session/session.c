@@ -270,7 +270,7 @@ static int close_trace(struct wm_session *session)
 				      session->began.realtime_ns);
 	if (err && !session->trace_error)
 		session->trace_error = err;
-	wm_session_status(session, &status);
+	wm_session_status_get(session, &status);
 	trace_end_set(session->writer,
 		      session->started_ns ? ticks_monotonic_ns() - session->started_ns : 0,
 		      status.discarded);

@@ -156,7 +156,7 @@ enum drain_reach session_reach(const struct wm_session *session, struct process 
 /* Whether wm_session_read() would hand out an event. */
 int session_has_unread(const struct wm_session *session);
 
-/* Events that were emitted and that wm_session_status() does not count yet: drain_held(). */
+/* Events that were emitted and that wm_session_status_get() does not count yet: drain_held(). */
 uint64_t session_held_events(const struct wm_session *session);
 
 /* Of the events that were lost so far, those that found no room in the buffer. */

@@ -70,7 +70,7 @@ static struct wm_session_status status_of(struct wm_session *session)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 
-	cr_assert_eq(wm_session_status(session, &status), 0);
+	cr_assert_eq(wm_session_status_get(session, &status), 0);
 	return status;
 }
 

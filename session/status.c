@@ -60,7 +60,7 @@ int session_has_unread(const struct wm_session *session)
 	return 0;
 }
 
-int wm_session_status(struct wm_session *session, struct wm_session_status *status)
+int wm_session_status_get(struct wm_session *session, struct wm_session_status *status)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
 	struct wm_session_status now = { 0 };

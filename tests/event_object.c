@@ -186,7 +186,8 @@ static struct wm_event_status status(struct wm_event_object *object)
 {
 	struct wm_event_status now = { .size = sizeof(now) };
 
-	answers("status", wm_event_object_status(object, &now), 0, wm_event_object_detail(object));
+	answers("status", wm_event_object_status_get(object, &now), 0,
+		wm_event_object_detail(object));
 	return now;
 }
 
@@ -221,7 +222,7 @@ static int on_hit(const struct wm_event_hit *hit, void *data)
 			hit->address != (uint64_t)(uintptr_t)&words[hit->source ? 2 : 0];
 	drained->last_ns = hit->time_ns;
 	if (drained->hits == 1)
-		answers("a call in the callback", wm_event_object_status(drained->object, &now),
+		answers("a call in the callback", wm_event_object_status_get(drained->object, &now),
 			-EDEADLK, "");
 	return drained->result;
 }
@@ -368,7 +369,7 @@ static void signals(void)
 	object = arm(pid, &one, 1, WM_EVENT_SIGNAL);
 	child = fork();
 	if (!child) {
-		code = wm_event_object_status(object, &now) == -ECHILD &&
+		code = wm_event_object_status_get(object, &now) == -ECHILD &&
 		       wm_event_object_disarm(object) == -ECHILD;
 		wm_event_object_close(object);
 		_exit(code);
@@ -512,8 +513,8 @@ static void bad_calls(void)
 
 	answers("open", wm_event_object_open(&object, &asked), 0, wm_event_object_detail(NULL));
 	answers("no object", wm_event_object_arm(NULL), -EINVAL, "");
-	answers("a status without a size", wm_event_object_status(object, &now), -EINVAL, "");
-	answers("no status", wm_event_object_status(object, NULL), -EINVAL, "");
+	answers("a status without a size", wm_event_object_status_get(object, &now), -EINVAL, "");
+	answers("no status", wm_event_object_status_get(object, NULL), -EINVAL, "");
 	answers("no such source", wm_event_object_count(object, 1, &hits), -EINVAL, "");
 	answers("no hits", wm_event_object_count(object, 0, NULL), -EINVAL, "");
 	answers("room for none", wm_event_object_coverage(object, &covered, NULL, 1), -EINVAL, "");

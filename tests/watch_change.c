@@ -309,7 +309,7 @@ static int try_to_change(const char *const names[2], const char *beside)
 	wait_ready(&program);
 	wm_session_stop(session);
 	read_on(session);
-	wm_session_status(session, &status);
+	wm_session_status_get(session, &status);
 	equal("discarded", status.discarded, 0);
 	wm_session_close(session);
 	end(&program);

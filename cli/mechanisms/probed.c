@@ -43,7 +43,7 @@ static int start_all(struct wm_session *session)
 	int err = wm_session_start(session);
 
 	if (!err)
-		err = wm_session_status(session, &status);
+		err = wm_session_status_get(session, &status);
 	return err ? err : status.sites ? 0 : -WM_E_NO_MARKER;
 }
 

@@ -304,7 +304,7 @@ int wm_event_object_uncovered(struct wm_event_object *object, struct wm_event_un
  * Fill in *status, as much of it as its size says. 0, -EINVAL for a size that is none. Never
  * blocks.
  */
-int wm_event_object_status(struct wm_event_object *object, struct wm_event_status *status);
+int wm_event_object_status_get(struct wm_event_object *object, struct wm_event_status *status);
 
 /*
  * How often a source was hit since it was armed, by the kernel's own count: all threads, also those

@@ -258,7 +258,7 @@ int wm_session_poll(struct wm_session *session, int timeout_ms);
  * Drain into a callback instead of a folder: called for each event that is ready, in order of time
  * within each thread. A callback that returns non-zero ends the read with that value; the event was
  * taken. It runs in the caller's thread, and must not longjmp() or throw out. Of the functions here
- * it may call wm_session_status(), wm_session_detail() and what is for another session: for this
+ * it may call wm_session_status_get(), wm_session_detail() and what is for another session: for this
  * one the others say -EBUSY, and wm_session_close() must not be called. 0: all that were ready were
  * given; -EBUSY where the session has a folder.
  */
@@ -279,7 +279,7 @@ int wm_session_read(struct wm_session *session,
 int wm_session_stop(struct wm_session *session);
 
 /* Fill in *status (its size set by the caller). 0; -EINVAL for a size that is none. */
-int wm_session_status(struct wm_session *session, struct wm_session_status *status);
+int wm_session_status_get(struct wm_session *session, struct wm_session_status *status);
 
 /* What the last error was about: a file, a pid, a limit and its figures; or "". The session's own. */
 const char *wm_session_detail(const struct wm_session *session);

@@ -223,7 +223,7 @@ int wm_trail_flush(struct wm_trail *trail, int timeout_ms);
 int wm_trail_wait(struct wm_trail *trail, int timeout_ms);
 
 /* Fill in *status, as much of it as its size says. 0, -EINVAL for a size that is none. */
-int wm_trail_status(struct wm_trail *trail, struct wm_trail_status *status);
+int wm_trail_status_get(struct wm_trail *trail, struct wm_trail_status *status);
 
 /*
  * The ids of the threads that have records, or live, in the order in which they began: `room` at

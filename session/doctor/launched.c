@@ -72,7 +72,7 @@ static void record(struct launched *launched, char *const argv[])
 	}
 	if (!wm_trail_wait(trail, TRAIL_WAIT_MS))
 		launched->error = -ETIMEDOUT;
-	wm_trail_status(trail, &status);
+	wm_trail_status_get(trail, &status);
 	launched->branches = status.branches + status.lost;
 	if (!launched->error && status.state == WM_TRAIL_FAILED)
 		launched->error = status.error;

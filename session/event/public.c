@@ -317,7 +317,7 @@ void wm_event_object_close(struct wm_event_object *object)
 
 /* ---- what is told ---- */
 
-int wm_event_object_status(struct wm_event_object *object, struct wm_event_status *status)
+int wm_event_object_status_get(struct wm_event_object *object, struct wm_event_status *status)
 {
 	struct wm_event_status now;
 	int err = enter(object);

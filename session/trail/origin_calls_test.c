@@ -238,7 +238,7 @@ static enum wm_trail_origin run(const struct wm_trail_options *options)
 
 	cr_assert_gt(pid, 0, "%s: %s", wm_error_text(pid), wm_trail_detail(NULL));
 	cr_assert_eq(wm_trail_wait(trail, 60000), 1);
-	cr_assert_eq(wm_trail_status(trail, &status), 0);
+	cr_assert_eq(wm_trail_status_get(trail, &status), 0);
 	cr_expect_eq(status.state, WM_TRAIL_OVER);
 	waitpid(pid, NULL, 0);
 	return status.origin;

@@ -92,7 +92,7 @@ struct wm_trail_status subject_status(void)
 {
 	struct wm_trail_status status = { .size = sizeof(status) };
 
-	cr_assert_eq(wm_trail_status(trail, &status), 0);
+	cr_assert_eq(wm_trail_status_get(trail, &status), 0);
 	return status;
 }
 

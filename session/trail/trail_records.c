@@ -62,7 +62,7 @@ static void status_recorded(const struct wm_trail *trail, struct wm_trail_status
 	}
 }
 
-int wm_trail_status(struct wm_trail *trail, struct wm_trail_status *status)
+int wm_trail_status_get(struct wm_trail *trail, struct wm_trail_status *status)
 {
 	struct wm_trail_status made = { 0 };
 	int state, err = trail_enter_reading(trail, &state);

@@ -305,7 +305,7 @@ Test(walk, reads_recorded_trails_as_live_ones)
 		cr_assert_eq(branch.event, live[i].event);
 	}
 	free(live);
-	cr_assert_eq(wm_trail_status(trail, &status), 0);
+	cr_assert_eq(wm_trail_status_get(trail, &status), 0);
 	cr_expect_eq(status.state, WM_TRAIL_READ);
 	cr_expect_eq(status.origin, WM_TRAIL_STEP);
 	cr_expect_eq(status.branches + status.events, (uint64_t)count);

@@ -74,7 +74,7 @@ static int run(struct wm_session *session, struct follower *follower)
 	if (check(session, wm_session_stop(session), "stop") ||
 	    check(session, wm_session_read(session, follow, follower), "last read"))
 		return 1;
-	wm_session_status(session, &status);
+	wm_session_status_get(session, &status);
 	if (status.recorded != follower->count)
 		follower->wrong = "the status tells another number than was read";
 	return follower->wrong != NULL;

@@ -120,7 +120,7 @@ static void books_check(const struct books *books, struct wm_session *session,
 	uint64_t emitted = __atomic_load_n(&shared->emitted, __ATOMIC_SEQ_CST) - books->emitted;
 	uint64_t doubtful = __atomic_load_n(&shared->doubtful, __ATOMIC_SEQ_CST) - books->doubtful;
 	uint64_t least = emitted - doubtful - books->strays_max, taken;
-	int err = wm_session_status(session, &status);
+	int err = wm_session_status_get(session, &status);
 
 	if (emitted < doubtful + books->strays_max)
 		least = 0;
@@ -148,7 +148,7 @@ static void books_close(const struct books *books, struct wm_session *session,
 	struct totals *total = &totals[way->strict];
 	uint64_t emitted = __atomic_load_n(&shared->emitted, __ATOMIC_SEQ_CST) - books->emitted;
 
-	wm_session_status(session, &status);
+	wm_session_status_get(session, &status);
 	total->seconds += seconds;
 	total->rounds++;
 	total->read += books->read;
@@ -190,12 +190,12 @@ static int cycle(struct wm_session *session, const struct way *way, struct books
 	int err;
 
 	drive_enter("arming");
-	wm_session_status(session, &status);
+	wm_session_status_get(session, &status);
 	sites = status.sites;
 	err = wm_session_start(session);
 	if (err)
 		return fail(session, "start", err);
-	wm_session_status(session, &status);
+	wm_session_status_get(session, &status);
 	totals[way->strict].toggles += 2 * (status.sites - sites);
 	totals[way->strict].cycles++;
 	sleep_ms(turn % 8 == 7 ? 20 : 1);

@@ -180,7 +180,7 @@ static void books_check(const struct books *books, struct wm_session *session,
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 	uint64_t emitted = emitted_now(way) - books->emitted;
-	int err = wm_session_status(session, &status);
+	int err = wm_session_status_get(session, &status);
 
 	if (way->follow) /* children's events are in the session's figures, but not in `emitted` */
 		return;
@@ -224,7 +224,7 @@ static int cycle(struct wm_session *session, const struct way *way, struct books
 	err = wm_session_start(session);
 	if (err)
 		return fail(session, "start", err);
-	wm_session_status(session, &status);
+	wm_session_status_get(session, &status);
 	total.sites = status.sites > total.sites ? status.sites : total.sites;
 	total.cycles++;
 	if (way->gated)
@@ -260,7 +260,7 @@ static void books_close(struct books *books, struct wm_session *session, const s
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 
-	wm_session_status(session, &status);
+	wm_session_status_get(session, &status);
 	total.rounds++;
 	total.read += books->read;
 	total.recorded += status.recorded;
