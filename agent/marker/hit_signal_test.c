@@ -173,3 +173,21 @@ Test(hit_signal, handlers_that_jump_out_strand_nothing)
 	cr_assert_eq(get_inside(), 0);
 	bed_read(0, width, NULL, NULL); /* every page is well formed */
 }
+
+/* Of a watch: its work is done on another stack, and `sp` is where it came from. */
+Test(hit_signal, nested_hit_that_left_the_alternate_stack_keeps_the_outer_one)
+{
+	static char alternate[65536];
+	stack_t stack = { .ss_sp = alternate, .ss_size = sizeof alternate };
+	uintptr_t outer = (uintptr_t)alternate + sizeof alternate / 2;
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("hit:pair", PAIR, 1);
+	hit_pair(1, 2); /* this thread has a writer from then on */
+	cr_assert_eq(sigaltstack(&stack, NULL), 0);
+	cr_assert_eq(writer_nest(writer_self, outer), 0);
+	cr_expect_eq(writer_nest(writer_self, outer - 8192), 1);
+	cr_expect_eq(get_inside(), outer);
+	set_inside(0);
+	*(volatile uintptr_t *)&writer_self->inside[1] = 0;
+}

@@ -254,7 +254,8 @@ static uintptr_t back_of(unsigned int lane, uintptr_t *slot, int32_t tid)
 		    return_original(*slot))
 			return one->back;
 	}
-	return return_put(slot, (uintptr_t)__builtin_frame_address(0));
+	/* the slot is where the stack of the thread was; this code may run on another stack */
+	return return_put(slot, (uintptr_t)slot);
 }
 
 void frame_enter(const struct watch_entry *entry, const ucontext_t *context)
@@ -306,7 +307,7 @@ static void cover(struct held *one)
 
 	one->is_bare = 0;
 	if (!return_original(*slot))
-		return_put(slot, (uintptr_t)__builtin_frame_address(0));
+		return_put(slot, (uintptr_t)slot);
 }
 
 static int is_in(const uint64_t (*spans)[2], uint32_t span_count, uintptr_t pc)

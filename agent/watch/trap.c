@@ -113,6 +113,14 @@ static void call_handler(const struct trap_action *action, siginfo_t *info, ucon
 		trap_send_pending();
 }
 
+/* The program gets it later. A signal that is pending already stands for both, as in the kernel. */
+static void keep(const siginfo_t *info)
+{
+	if (!trap_thread.is_pending)
+		trap_thread.info = *info;
+	trap_thread.is_pending = 1;
+}
+
 /* What is none of ours. Whoever is forced upon a thread can't be blocked or ignored (signal(7)). */
 static void pass_on(siginfo_t *info, ucontext_t *context)
 {
@@ -121,9 +129,7 @@ static void pass_on(siginfo_t *info, ucontext_t *context)
 
 	set_mask(ALL);
 	if (trap_thread.is_blocked && !is_forced) {
-		if (!trap_thread.is_pending)
-			trap_thread.info = *info;
-		trap_thread.is_pending = 1;
+		keep(info);
 		return;
 	}
 	trap_lock();
@@ -167,10 +173,17 @@ static void handle(int number, siginfo_t *info, void *data)
 	if (stack) {
 		trap_call((uintptr_t)take_moved, 0, NULL, (ucontext_t *)(void *)&moved, stack);
 		spare_give(stack);
+		/* one that came meanwhile: the program's handler runs on the program's stacks alone */
+		if (trap_thread.is_pending && !trap_thread.is_blocked)
+			trap_send_pending();
 	} else {
 		take_moved(0, NULL, &moved);
 	}
-	if (!moved.is_ours)
+	if (moved.is_ours)
+		return;
+	if (spare_has(moved.sp))
+		keep(info);
+	else
 		pass_on(info, data);
 }
 
