@@ -225,7 +225,10 @@ static void put_about(struct thread *thread, const siginfo_t *info)
 
 	put_value(thread, TRAIL_VALUE_CODE, (uint64_t)(int64_t)info->si_code);
 	if (info->si_code <= 0) {
-		put_value(thread, TRAIL_VALUE_SENDER, (uint64_t)info->si_pid);
+		/* of a timer, of I/O and others, these bytes have something else */
+		if (info->si_code == SI_USER || info->si_code == SI_QUEUE ||
+		    info->si_code == SI_TKILL)
+			put_value(thread, TRAIL_VALUE_SENDER, (uint64_t)info->si_pid);
 		return;
 	}
 	if (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
