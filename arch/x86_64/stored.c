@@ -86,7 +86,6 @@ static void put_compressed(struct written *written, const struct parts *parts,
 static void tell_evex(struct written *written, const struct parts *parts, const ucontext_t *context)
 {
 	unsigned int map = parts->head[1] & 7u, from = 0;
-	uint8_t immediate = parts->code[parts->imm_at];
 
 	if (masked_evex(parts->head, parts->opcode, parts->extent, context, &written->kept))
 		return;
@@ -97,7 +96,7 @@ static void tell_evex(struct written *written, const struct parts *parts, const 
 	if (map == 2 || (map == 3 && parts->opcode == 0x1d))
 		return; /* converted */
 	if (map == 3)
-		from = immediate % (64u / parts->extent) * parts->extent;
+		from = parts->code[parts->imm_at] % (64u / parts->extent) * parts->extent;
 	else if (map == 1 && parts->opcode == 0x17)
 		from = 8;
 	put_vector(written, parts, context, from, parts->extent);
