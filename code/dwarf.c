@@ -101,7 +101,22 @@ static int is_trusted(const struct code_file *holder)
 	struct stat stat;
 
 	return holder->fd >= 0 && !fstat(holder->fd, &stat) &&
-	       (!stat.st_uid || stat.st_uid == geteuid()) && !(stat.st_mode & S_IWOTH);
+	       (!stat.st_uid || stat.st_uid == geteuid()) && !(stat.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* As libdw finds the folder of a file that it has open. */
+static int folder_read(char folder[PATH_MAX], int fd)
+{
+	char link[32], *slash;
+	ssize_t got;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	got = readlink(link, folder, PATH_MAX - 1);
+	folder[got > 0 ? got : 0] = 0;
+	slash = strrchr(folder, '/');
+	if (slash)
+		*slash = 0;
+	return slash != NULL;
 }
 
 struct code_dwarf *code_dwarf_of(struct code_file *file)
@@ -118,7 +133,7 @@ struct code_dwarf *code_dwarf_of(struct code_file *file)
 	dwarf->elf = elf_of(holder);
 	dwarf->dwarf = dwarf->elf ? dwarf_begin_elf(dwarf->elf, DWARF_C_READ, NULL) : NULL;
 	dwarf->bias = bias_of(file, holder);
-	dwarf->may_open = is_trusted(holder);
+	dwarf->may_open = is_trusted(holder) && folder_read(dwarf->folder, holder->fd);
 	return dwarf->dwarf ? dwarf : NULL;
 }
 
@@ -132,7 +147,7 @@ static const char *split_name(Dwarf_Die *die)
 	return dwarf_formstring(&attribute);
 }
 
-/* It must be a plain file: to open another may never end. */
+/* Where the file that a unit is in was made. */
 static int split_path(Dwarf_Die *die, char *path, size_t room)
 {
 	const char *name = split_name(die), *folder = "";
@@ -146,15 +161,35 @@ static int split_path(Dwarf_Die *die, char *path, size_t room)
 	return 1;
 }
 
-static int is_plain(const char *path)
+enum split { SPLIT_ABSENT, SPLIT_PLAIN, SPLIT_OTHER };
+
+/* To open a file that is not plain may never end. One of another user may be cut short while it is mapped. */
+static enum split split_kind(const char *path)
 {
 	struct stat stat_;
 
-	return !stat(path, &stat_) && S_ISREG(stat_.st_mode) &&
-	       (!stat_.st_uid || stat_.st_uid == geteuid());
+	if (stat(path, &stat_))
+		return errno == ENOENT || errno == ENOTDIR ? SPLIT_ABSENT : SPLIT_OTHER;
+	return S_ISREG(stat_.st_mode) && (!stat_.st_uid || stat_.st_uid == geteuid()) ? SPLIT_PLAIN
+										      : SPLIT_OTHER;
 }
 
-/* All of the module's units in one file; libdw reads it since elfutils 0.191. */
+/* libdw opens the one beside the program, else the one where it was made: each must be a plain file, if it is there. */
+static int may_open_split(const struct code_dwarf *dwarf, Dwarf_Die *die)
+{
+	char made[PATH_MAX], beside[2 * PATH_MAX];
+	enum split first, second;
+
+	if (!dwarf->may_open || !split_path(die, made, sizeof(made)))
+		return 0;
+	snprintf(beside, sizeof(beside), "%s/%s", dwarf->folder, split_name(die));
+	first = *split_name(die) == '/' ? SPLIT_ABSENT : split_kind(beside);
+	second = split_kind(made);
+	return first != SPLIT_OTHER && second != SPLIT_OTHER &&
+	       (first == SPLIT_PLAIN || second == SPLIT_PLAIN);
+}
+
+/* All of the module's units in one file, which is not read: libdw does so since elfutils 0.191 alone. */
 static void package_path(const struct code_file *file, char *path, size_t room)
 {
 	snprintf(path, room, "%s%s.dwp", file->root, file->path);
@@ -162,17 +197,12 @@ static void package_path(const struct code_file *file, char *path, size_t room)
 
 int code_dwarf_unit(const struct code_file *file, Dwarf *dwarf, Dwarf_CU **unit, Dwarf_Die *die)
 {
-	char path[PATH_MAX], package[PATH_MAX];
 	Dwarf_Die split;
 	uint8_t type;
 
 	if (dwarf_get_units(dwarf, *unit, unit, NULL, &type, die, NULL))
 		return 1;
-	if (type != DW_UT_skeleton || !file->dwarf || !file->dwarf->may_open ||
-	    !split_path(die, path, sizeof(path)))
-		return 0;
-	package_path(file, package, sizeof(package));
-	if ((is_plain(path) || is_plain(package)) &&
+	if (type == DW_UT_skeleton && file->dwarf && may_open_split(file->dwarf, die) &&
 	    !dwarf_cu_info(*unit, NULL, NULL, NULL, &split, NULL, NULL, NULL) && split.addr)
 		*die = split;
 	return 0;
@@ -189,7 +219,7 @@ int code_dwarf_missing(struct code_file *file, char *path, size_t room)
 		if (!split_path(&die, path, room) || dwarf_haschildren(&die))
 			continue;
 		package_path(file, package, sizeof(package));
-		if (!is_plain(path) && is_plain(package))
+		if (split_kind(path) != SPLIT_PLAIN && split_kind(package) == SPLIT_PLAIN)
 			snprintf(path, room, "%s", package);
 		return 1;
 	}

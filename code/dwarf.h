@@ -9,6 +9,7 @@
 #include "code/file.h"
 
 #include <elfutils/libdw.h>
+#include <limits.h>
 
 /* A function's description, by its first address. */
 struct code_dwarf_entry {
@@ -24,6 +25,7 @@ struct code_dwarf {
 	size_t function_count, function_room;
 	int has_functions;
 	int may_open; /* split files that it names: only root and this user can write to the file */
+	char folder[PATH_MAX]; /* of that file, where libdw looks for them first */
 };
 
 /*
