@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -25,22 +24,10 @@ static const struct ours engine = { "libwaymark-trail.so",
 
 static const char *const beside[] = { "/", "/../lib/", "/../lib64/" };
 
-/*
- * Who starts a program that gains rights may have linked it into a folder of their own: such a one takes what is
- * beside it only where nobody but the file's owner and root can put anything.
- */
-static int is_owners_alone(const char *folder, const char *self)
-{
-	struct stat its, file;
-
-	return !stat(folder, &its) && !stat(self, &file) && !(its.st_mode & 022) &&
-	       (its.st_uid == file.st_uid || its.st_uid == 0);
-}
-
 /* The folder of the file that holds this very function: the command, libwaymark.so, or a program that has libwaymark.a. */
 static int own_folder(char folder[PATH_MAX])
 {
-	char self[PATH_MAX], file[PATH_MAX];
+	char self[PATH_MAX];
 	Dl_info info;
 	char *slash;
 
@@ -57,10 +44,9 @@ static int own_folder(char folder[PATH_MAX])
 	slash = strrchr(self, '/');
 	if (!slash)
 		return 0;
-	strcpy(file, self);
 	*slash = 0;
 	strcpy(folder, self);
-	return !getauxval(AT_SECURE) || is_owners_alone(folder, file);
+	return 1;
 }
 
 static int take(char path[PATH_MAX], const char *folder, const char *step, const char *file)
@@ -84,7 +70,8 @@ static int find(char path[PATH_MAX], const struct ours *ours, const char *named)
 		named = secure_getenv(ours->environment);
 	if (named && named[0])
 		return take(path, named, "", "") ? 0 : -WM_E_NO_AGENT;
-	if (own_folder(folder)) {
+	/* whoever starts a program that gains privileges chooses its argv[0], and may link it elsewhere */
+	if (!getauxval(AT_SECURE) && own_folder(folder)) {
 		for (size_t i = 0; i < 2; i++)
 			if (take(path, folder, ours->built[i], ours->file))
 				return 0;
