@@ -18,7 +18,7 @@
 #include <waymark/error.h>
 
 #define CONNECT_WAIT_MS 10000 /* a busy machine lets the agent's new thread wait */
-#define CONNECT_FIRST_MS 100  /* then the agent is loaded again; doubled each time */
+#define CONNECT_FIRST_MS 500  /* then the agent is loaded again; doubled each time */
 #define CONNECT_STEP_MS 5
 
 static int has_ended(pid_t pid)
@@ -44,16 +44,20 @@ static int connect_within(const struct target *target, struct link *link, int wa
 
 /*
  * Load the agent and connect to it. An agent that leaves has its socket open for a moment after its name is gone,
- * so inject_agent() may take it for one that listens, and load none. inject_agent() leaves an agent alone that
- * listens: ask it again where nobody answers.
+ * so inject_agent() may take it for one that listens, and load none. Ask it again where nobody answers. But an agent
+ * that has published its folder answers soon, perhaps to another tool first: told to listen elsewhere, it would move back
+ * and forth between the two.
  */
 static int load_and_connect(const struct target *target, struct link *link, const char *agent,
 			    const char *dir, struct detail detail)
 {
+	char published[SOCKETDIR_BYTES];
 	int err, wait_ms = CONNECT_FIRST_MS, waited_ms = 0;
 
 	do {
-		err = inject_agent(target->pid, agent, dir, detail.text, detail.bytes);
+		err = waited_ms && !reach_published(target->pid, published)
+			      ? 0
+			      : inject_agent(target->pid, agent, dir, detail.text, detail.bytes);
 		if (err) {
 			socketdir_leave(dir);
 			return err;
