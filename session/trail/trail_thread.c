@@ -89,11 +89,14 @@ int trail_thread_start(struct wm_trail *trail)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
+	/* the thread releases `live` at its end, and does not come to that while the lock is held */
+	pthread_mutex_lock(&trail->lock);
 	err = pthread_create(&trail->thread, NULL, run, trail);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	trail->has_thread = !err;
 	if (!err)
 		trail->origin->go(trail->live);
+	pthread_mutex_unlock(&trail->lock);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -err;
 }
 
@@ -118,7 +121,8 @@ static int is_stuck(const struct wm_trail *trail)
 	return trail->options.policy == WM_TRAIL_BLOCK && trail_store_is_full(trail->store);
 }
 
-int trail_fetch(struct wm_trail *trail, int timeout_ms)
+/* `joins`: a fetch that is under way will do, though it began earlier. */
+static int fetch(struct wm_trail *trail, int timeout_ms, int joins)
 {
 	uint64_t until_ns = ticks_monotonic_ns() + (uint64_t)timeout_ms * 1000000;
 	struct timespec until = { (time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000) };
@@ -127,9 +131,13 @@ int trail_fetch(struct wm_trail *trail, int timeout_ms)
 
 	/* without an origin it is ending, and all comes by itself */
 	if (trail->state == WM_TRAIL_LIVE && trail->live) {
-		if (is_stuck(trail) || !trail->origin->fetch(trail->live))
+		if (is_stuck(trail))
 			return 0;
-		trail->fetch_asked++;
+		if (!joins || trail->fetch_asked == trail->fetch_done) {
+			if (!trail->origin->fetch(trail->live))
+				return 0;
+			trail->fetch_asked++;
+		}
 	}
 	wanted = trail->fetch_asked;
 	while (trail->state == WM_TRAIL_LIVE && !err &&
@@ -141,13 +149,18 @@ int trail_fetch(struct wm_trail *trail, int timeout_ms)
 	       (trail->live && (int32_t)(trail->fetch_done - wanted) >= 0);
 }
 
+int trail_fetch(struct wm_trail *trail, int timeout_ms)
+{
+	return fetch(trail, timeout_ms, 0);
+}
+
 int trail_enter_reading(struct wm_trail *trail, int *state)
 {
 	int err = trail_enter(trail, state);
 
 	/* other origins send what they have all the time */
 	if (!err && trail->options.origin == WM_TRAIL_SOFT &&
-	    ticks_monotonic_ns() - trail->fetched_ns >= FRESH_NS)
-		trail_fetch(trail, READ_MS);
+	    ticks_monotonic_ns() - trail->fetched_ns >= FRESH_NS && !fetch(trail, READ_MS, 1))
+		trail->fetched_ns = ticks_monotonic_ns(); /* not each call waits for a slow one */
 	return err;
 }
