@@ -74,6 +74,8 @@ matrix() {
 			done
 			standard=${standards%% *}
 			while read -r flags; do
+				# a std::string alone does not link then, for want of inline functions of libstdc++
+				[ "$cc $language $flags" = "clang c++ -O2 -finstrument-functions" ] && continue
 				[ -n "$flags" ] && echo "$cc|$language|$standard|$flags"
 			done <<-END
 				-O1
