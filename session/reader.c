@@ -217,8 +217,9 @@ static uint64_t limit_now(const struct reader *reader, uint32_t clock)
 }
 
 /*
- * What the pass left although it was there before: an event that follows a page still open, or damaged. The poll
- * does not end for these again. What came during the pass is not among them.
+ * What the pass left although it was there before: an event behind a page that is still open or damaged, or one whose
+ * time is not yet over by this CPU's clock. The poll does not end for these within UNREADABLE_NS. What came during the
+ * pass is not among them.
  */
 static void note_unreadable(struct process *process, uint64_t unread, uint64_t recorded)
 {
@@ -230,6 +231,7 @@ static void note_unreadable(struct process *process, uint64_t unread, uint64_t r
 	process->unreadable = unread > delivered ? unread - delivered : 0;
 	if (process->unreadable > now)
 		process->unreadable = now;
+	process->unreadable_ns = ticks_monotonic_ns();
 }
 
 int reader_pass(struct wm_session *session, struct process *process,

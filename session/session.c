@@ -210,7 +210,8 @@ int wm_session_poll(struct wm_session *session, int timeout_ms)
 			   : now < until   ? (int)((until - now) / 1000000u)
 					   : 0;
 
-		got = session_step(session, session_has_unread(session) ? 0 : left);
+		/* a pause, however fast events come: who polls and reads in turn is no load */
+		got = session_step(session, session_has_unread(session) && left ? 1 : left);
 	} while (!got && session_alive(session) && !session_has_unread(session) &&
 		 (timeout_ms < 0 || ticks_monotonic_ns() < until));
 	if (got < 0 && got != session->live.error)
@@ -446,13 +447,29 @@ const char *wm_session_detail(const struct wm_session *session)
 	return session ? session->detail : "";
 }
 
+/* In a forked child all is the parent's. But agents see the parent's end only once its sockets are closed here, too. */
+static void leave(struct wm_session *session)
+{
+	for (struct process *p = session->processes; p; p = p->next) {
+		if (p->link.fd >= 0)
+			close(p->link.fd);
+		if (p->pidfd >= 0)
+			close(p->pidfd);
+	}
+	for (struct listener *l = session->listeners; l; l = l->next)
+		close(l->fd);
+	if (session->epoll >= 0)
+		close(session->epoll);
+	free(session);
+}
+
 void wm_session_close(struct wm_session *session)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
 	if (!session)
 		return;
 	if (session->owner != getpid()) {
-		free(session); /* all else is the parent's too */
+		leave(session);
 		return;
 	}
 	if (session->running || session->writer)

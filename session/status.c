@@ -54,7 +54,11 @@ int session_has_unread(const struct wm_session *session)
 		int is_read = session->options.policy != WM_POLICY_CYCLIC ||
 			      session_reach(session, p) == DRAIN_ALL;
 
-		if (p->drain && is_read && drain_unread(p->drain) > p->unreadable)
+		uint64_t left = ticks_monotonic_ns() - p->unreadable_ns < UNREADABLE_NS
+					? p->unreadable
+					: 0;
+
+		if (p->drain && is_read && drain_unread(p->drain) > left)
 			return 1;
 	}
 	return 0;

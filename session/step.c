@@ -212,7 +212,8 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 		is_halted = must_move && is_halted_long(process, &halt);
 		/* a step may have drained for longer, and its answer lie there */
 		process->is_silent = !is_halted && is_silent_long(process) &&
-				     !process_pump(session, process);
+				     !process_pump(session, process) &&
+				     (process->state == PROCESS_NEW || process_pending(process));
 		if (process->is_silent)
 			break;
 	}

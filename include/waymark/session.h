@@ -115,8 +115,8 @@ struct wm_event_field {
 /* A spec that matched nothing, or a place that cannot be recorded. Valid during the callback only. */
 struct wm_session_refusal {
 	size_t size;
-	const char
-		*spec; /* as it was added, if it has nothing armed in any process; "" for a place */
+	const char *
+		spec; /* as it was added, if it matched nothing that can be armed; "" for a place */
 	const char *name;   /* of the place, SUBSYSTEM:EVENT; "" for a spec */
 	const char *module; /* path of the program or library; "" if unknown */
 	uint64_t address;   /* as linked; in the process where the module is unknown; 0: unknown */
@@ -197,7 +197,7 @@ int wm_session_launch(struct wm_session *session, char *const argv[]);
 int wm_session_start(struct wm_session *session);
 
 /*
- * List what is not recorded: each spec that has nothing armed in any process so far, then each place
+ * List what is not recorded: each spec that matched nothing that can be armed, then each place
  * that was refused. The same place of several processes is listed once. Call it after
  * wm_session_start(), also after its error. The callback must not call functions of this session. A
  * callback that returns non-zero ends the list with that value. 0; -EBUSY in a callback of
