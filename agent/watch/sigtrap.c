@@ -2,13 +2,16 @@
 #define _GNU_SOURCE
 #include "agent/watch/sigtrap.h"
 
+#include "agent/control/heap.h"
 #include "agent/control/yield.h"
 #include "agent/detour/janitor.h"
 #include "agent/patch/tracer.h"
 #include "agent/watch/masks.h"
+#include "agent/watch/spare.h"
 #include "agent/watch/trap.h"
 #include "base/kernel.h"
 
+#include <errno.h>
 #include <waymark/error.h>
 
 #define SIGNALS 64
@@ -116,6 +119,12 @@ int sigtrap_take(void)
 	uint64_t before;
 	int error = may_take();
 
+	if (!error && !spare_is_there()) {
+		void *stacks = heap_alloc(SPARE_BYTES);
+
+		spare_provide(stacks);
+		error = stacks ? 0 : -ENOMEM;
+	}
 	if (error)
 		return error;
 	before = enter();

@@ -12,6 +12,14 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+/*
+ * Their memory, before the first watch; it is never freed. It is not a part of our library: beside the C library, so much
+ * more of it took the place of landings of guards.
+ */
+#define SPARE_BYTES (512u * 1024)
+int spare_is_there(void);
+void spare_provide(void *start);
+
 /* Whether what the context interrupted runs on the thread's alternate stack. */
 int spare_is_wanted(const ucontext_t *context);
 
