@@ -2,40 +2,33 @@
 /* Calls of waymark/session.h by threads that are cancelled, and in forked children. */
 #include "session/process.h"
 #include "session/sample_agent.h"
+#include "session/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/session.h>
 
 #define EVENTS 250
 
-static char folder[64];
 static struct sample_agent agent;
 static struct wm_session *session;
 
 static void set_up(void)
 {
-	strcpy(folder, "/tmp/waymark-test-XXXXXX");
-	cr_assert(mkdtemp(folder));
-	setenv("XDG_RUNTIME_DIR", folder, 1);
+	folder_make();
 	agent = (struct sample_agent){ .way = SAMPLE_GOOD, .events = EVENTS };
 	sample_agent_start(&agent);
 }
 
 static void tear_down(void)
 {
-	char command[128];
-
 	sample_agent_release(&agent);
-	snprintf(command, sizeof(command), "/bin/rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
+	folder_remove();
 }
 
 TestSuite(session_call, .init = set_up, .fini = tear_down, .timeout = 60);

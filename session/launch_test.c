@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/launch.h"
 #include "session/program.h"
+#include "session/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <elf.h>
@@ -16,26 +17,16 @@
 #include <waymark/error.h>
 #include <waymark/session.h>
 
-static char folder[64], path[128];
+static char path[128];
 
 static void set_up(void)
 {
-	strcpy(folder, "/tmp/waymark-test-XXXXXX");
-	cr_assert(mkdtemp(folder));
+	folder_make();
 	chmod(folder, 0755);
 	snprintf(path, sizeof(path), "%s/program", folder);
-	setenv("XDG_RUNTIME_DIR", folder, 1);
 }
 
-static void tear_down(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "/bin/rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
-}
-
-TestSuite(launch, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(launch, .init = set_up, .fini = folder_remove, .timeout = 60);
 
 static void put_file(const void *bytes, size_t count, mode_t mode)
 {

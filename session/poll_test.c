@@ -3,34 +3,15 @@
 #include "base/testing/await.h"
 #include "session/process.h"
 #include "session/sample_agent.h"
+#include "session/testing/folder.h"
 #include "session/ticks.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <waymark/error.h>
 
 #define LONG_MS 20000
 
-static char folder[64];
-
-static void set_up(void)
-{
-	strcpy(folder, "/tmp/waymark-test-XXXXXX");
-	cr_assert(mkdtemp(folder));
-	setenv("XDG_RUNTIME_DIR", folder, 1);
-}
-
-static void tear_down(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "/bin/rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
-}
-
-TestSuite(poll, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(poll, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
 static struct wm_session *start(const struct wm_session_options *options,
 				struct sample_agent *agent)

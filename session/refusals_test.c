@@ -2,32 +2,15 @@
 /* Specs that match nothing. */
 #include "session/process.h"
 #include "session/sample_agent.h"
+#include "session/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
 
-static char folder[64];
-
-static void set_up(void)
-{
-	strcpy(folder, "/tmp/waymark-test-XXXXXX");
-	cr_assert(mkdtemp(folder));
-	setenv("XDG_RUNTIME_DIR", folder, 1);
-}
-
-static void tear_down(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "/bin/rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
-}
-
-TestSuite(refusals, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(refusals, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
 static struct wm_session *attach(int allow_unmatched, struct sample_agent *agent,
 				 const char *const *specs)

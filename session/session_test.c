@@ -3,6 +3,7 @@
 #include "base/testing/await.h"
 #include "session/process.h"
 #include "session/target.h"
+#include "session/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -18,24 +19,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-static char folder[64];
-
-static void set_up(void)
-{
-	strcpy(folder, "/tmp/waymark-test-XXXXXX");
-	cr_assert(mkdtemp(folder));
-	setenv("XDG_RUNTIME_DIR", folder, 1);
-}
-
-static void tear_down(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "/bin/rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
-}
-
-TestSuite(session, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(session, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
 static struct wm_session *open_with(const struct wm_session_options *options, const char *spec)
 {

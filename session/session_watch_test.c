@@ -2,33 +2,15 @@
 /* Sessions whose agent misbehaves as their watches are armed. */
 #include "session/process.h"
 #include "session/sample_agent.h"
+#include "session/testing/folder.h"
 #include "session/trial/testing/needs.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <waymark/error.h>
 #include <waymark/session.h>
 
-static char folder[64];
-
-static void set_up(void)
-{
-	strcpy(folder, "/tmp/waymark-test-XXXXXX");
-	cr_assert(mkdtemp(folder));
-	setenv("XDG_RUNTIME_DIR", folder, 1);
-}
-
-static void tear_down(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "/bin/rm -rf %s", folder);
-	cr_assert_eq(system(command), 0);
-}
-
-TestSuite(session_watch, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(session_watch, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
 /* A session into a folder, so that what a process left is recorded, and the process forgotten, as soon as it ends. */
 static int start_watching(enum sample_way way, struct wm_session **session)

@@ -4,6 +4,7 @@
 #include "session/claim/ledger.h"
 #include "session/event/bed_test.h"
 #include "session/event/object_own.h"
+#include "session/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <stddef.h>
@@ -40,7 +41,7 @@ static void ledger_rows(struct claim_list *list)
 
 /* A ledger of the test's own. */
 struct ledger_bed {
-	char dir[32], text[512];
+	char text[512];
 	struct detail detail;
 	struct ledger *ledger;
 	struct event_source sources[EVENT_SOURCES_MAX];
@@ -50,10 +51,8 @@ struct ledger_bed {
 static void ledger_begin(struct ledger_bed *own, enum event_scope scope, pid_t pid,
 			 unsigned int count)
 {
-	*own = (struct ledger_bed){ .dir = "/tmp/waymark-event.XXXXXX" };
-	own->detail = (struct detail){ own->text, sizeof(own->text) };
-	cr_assert(mkdtemp(own->dir));
-	setenv("XDG_RUNTIME_DIR", own->dir, 1);
+	*own = (struct ledger_bed){ .detail = { own->text, sizeof(own->text) } };
+	folder_make();
 	cr_assert_eq(ledger_new(&own->ledger), 0);
 	bed_request(&own->request, own->sources, scope, pid, count);
 	own->request.ledger = own->ledger;
@@ -62,11 +61,7 @@ static void ledger_begin(struct ledger_bed *own, enum event_scope scope, pid_t p
 static void ledger_end(struct ledger_bed *own)
 {
 	ledger_free(own->ledger);
-	snprintf(own->text, sizeof(own->text), "%s/waymark/claims", own->dir);
-	unlink(own->text);
-	snprintf(own->text, sizeof(own->text), "%s/waymark", own->dir);
-	rmdir(own->text);
-	rmdir(own->dir);
+	folder_remove();
 }
 
 Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)

@@ -3,36 +3,24 @@
 #include "base/testing/await.h"
 #include "session/claim/ledger.h"
 #include "session/target_test.h"
+#include "session/testing/folder.h"
 #include "session/trail/tracing.h"
 #include "session/trail/hardware_bed_test.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static char runtime[64];
 
 static void begin(void)
 {
 	bed_begin();
-	snprintf(runtime, sizeof(runtime), "/tmp/waymark-claims-XXXXXX");
-	cr_assert(mkdtemp(runtime));
-	setenv("XDG_RUNTIME_DIR", runtime, 1);
+	folder_make();
 }
 
 static void end(void)
 {
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/waymark/claims", runtime);
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/waymark", runtime);
-	rmdir(path);
-	rmdir(runtime);
+	folder_remove();
 	bed_end();
 }
 
