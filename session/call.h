@@ -30,7 +30,10 @@ static inline void session_call_end(struct session_call *call)
 /* Of the variable that holds one: it ends where its scope does. */
 #define SESSION_CALL __attribute__((cleanup(session_call_end), unused))
 
-/* -ECHILD in a forked child of the process that opened the session; -EBUSY in a callback of wm_session_read(); else 0. */
+/*
+ * -EINVAL without a session; -ECHILD in a forked child of the process that opened it; -EBUSY in a callback of
+ * wm_session_read(); else 0.
+ */
 int session_call_refused(struct wm_session *session);
 
 #endif

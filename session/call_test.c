@@ -94,6 +94,26 @@ Test(session_call, cancelled_thread_finishes_each_call)
 	cr_expect_eq(results.events, EVENTS);
 }
 
+Test(session_call, call_without_a_session_is_refused)
+{
+	struct wm_session_status status = { .size = sizeof(status) };
+	char *const argv[] = { "/bin/true", NULL };
+	unsigned int events = 0;
+
+	cr_expect_eq(wm_session_open(NULL, NULL), -EINVAL);
+	cr_expect_eq(wm_session_add(NULL, "marker:db:*"), -EINVAL);
+	cr_expect_eq(wm_session_attach(NULL, agent.pid), -EINVAL);
+	cr_expect_eq(wm_session_launch(NULL, argv), -EINVAL);
+	cr_expect_eq(wm_session_output(NULL, folder), -EINVAL);
+	cr_expect_eq(wm_session_start(NULL), -EINVAL);
+	cr_expect_eq(wm_session_modify(NULL, "watch:a", "watch:b", NULL), -EINVAL);
+	cr_expect_eq(wm_session_poll(NULL, 0), -EINVAL);
+	cr_expect_eq(wm_session_read(NULL, count, &events), -EINVAL);
+	cr_expect_eq(wm_session_status_get(NULL, &status), -EINVAL);
+	cr_expect_eq(wm_session_stop(NULL), -EINVAL);
+	wm_session_close(NULL);
+}
+
 /* In a forked child. 0, or the number of the call that was not refused. */
 static int child_calls(void)
 {

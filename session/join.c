@@ -116,11 +116,8 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 	struct session_call call SESSION_CALL = session_call_begin();
 	struct target target;
 	char words[256] = "";
-	int err;
+	int err = pid > 0 ? session_call_refused(session) : -EINVAL;
 
-	if (!session || pid <= 0)
-		return -EINVAL;
-	err = session_call_refused(session);
 	if (err)
 		return err;
 	if (pid == getpid())
@@ -245,11 +242,8 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	struct program program;
 	char agent[PATH_MAX];
 	pid_t pid, *more;
-	int err;
+	int err = argv && argv[0] ? session_call_refused(session) : -EINVAL;
 
-	if (!session || !argv || !argv[0])
-		return -EINVAL;
-	err = session_call_refused(session);
 	if (err)
 		return err;
 	if (live_is_all(session))

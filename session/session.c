@@ -49,6 +49,8 @@ int session_fail(struct wm_session *session, int error, const char *format, ...)
 
 int session_call_refused(struct wm_session *session)
 {
+	if (!session)
+		return -EINVAL;
 	if (session->owner != getpid())
 		return -ECHILD;
 	return session->reading ? session_fail(session, -EBUSY, "in a callback") : 0;
@@ -139,11 +141,8 @@ int wm_session_add(struct wm_session *session, const char *spec)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
 	const char *words;
-	int err;
+	int err = spec ? session_call_refused(session) : -EINVAL;
 
-	if (!session || !spec)
-		return -EINVAL;
-	err = session_call_refused(session);
 	if (err)
 		return err;
 	if (session->running)
@@ -170,11 +169,8 @@ int wm_session_add(struct wm_session *session, const char *spec)
 int wm_session_output(struct wm_session *session, const char *dir)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
-	int err;
+	int err = dir ? session_call_refused(session) : -EINVAL;
 
-	if (!session || !dir)
-		return -EINVAL;
-	err = session_call_refused(session);
 	if (err)
 		return err;
 	if (session->running || session->dir)
@@ -195,12 +191,9 @@ int wm_session_output(struct wm_session *session, const char *dir)
 int wm_session_poll(struct wm_session *session, int timeout_ms)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
+	int got = session_call_refused(session);
 	uint64_t until;
-	int got;
 
-	if (!session)
-		return -EINVAL;
-	got = session_call_refused(session);
 	if (got)
 		return got;
 	until = ticks_monotonic_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000u;
@@ -223,11 +216,8 @@ int wm_session_read(struct wm_session *session,
 		    int (*event)(const struct wm_event *event, void *data), void *data)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
-	int result;
+	int result = event ? session_call_refused(session) : -EINVAL;
 
-	if (!session || !event)
-		return -EINVAL;
-	result = session_call_refused(session);
 	if (result)
 		return result;
 	if (session->dir)
@@ -382,11 +372,8 @@ static int end_all(struct wm_session *session, int first)
 int wm_session_stop(struct wm_session *session)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
-	int first = 0, err;
+	int first, err = session_call_refused(session);
 
-	if (!session)
-		return -EINVAL;
-	err = session_call_refused(session);
 	if (err)
 		return err;
 	if (session->running)
@@ -422,11 +409,8 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
 	struct session_call call SESSION_CALL = session_call_begin();
 	struct wm_event_gap told = { .size = gap ? gap->size : 0 };
 	size_t index;
-	int err;
+	int err = spec && to ? session_call_refused(session) : -EINVAL;
 
-	if (!session || !spec || !to)
-		return -EINVAL;
-	err = session_call_refused(session);
 	if (err)
 		return err;
 	session->detail[0] = 0;

@@ -102,11 +102,8 @@ static int fail_unmatched(struct wm_session *session)
 int wm_session_start(struct wm_session *session)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
-	int first = 0, err;
+	int first = 0, err = session_call_refused(session);
 
-	if (!session)
-		return -EINVAL;
-	err = session_call_refused(session);
 	if (err)
 		return err;
 	if (session->running)
@@ -159,11 +156,8 @@ int wm_session_refusals(struct wm_session *session,
 {
 	struct session_call call SESSION_CALL = session_call_begin();
 	const struct probe_refusals *list;
-	int result;
+	int result = refusal ? session_call_refused(session) : -EINVAL;
 
-	if (!session || !refusal)
-		return -EINVAL;
-	result = session_call_refused(session);
 	if (result)
 		return result;
 	for (size_t i = 0; i < session->specs.count && !result; i++) {
