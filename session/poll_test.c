@@ -99,3 +99,17 @@ Test(poll, the_end_of_the_process_ends_it)
 	cr_assert_eq(events, 10);
 	release(session, &agent);
 }
+
+/* A read that takes as long as they do not count is tried again. */
+Test(poll, events_that_a_read_left_end_it_later)
+{
+	struct sample_agent agent = { .way = SAMPLE_AHEAD, .events = 10 };
+	struct wm_session *session = start(NULL, &agent);
+	unsigned int events = 0;
+
+	cr_assert_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
+	cr_expect(AWAIT(!wm_session_read(session, count, &events) && !session_has_unread(session)));
+	cr_assert_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
+	cr_expect_eq(events, 0);
+	release(session, &agent);
+}

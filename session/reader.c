@@ -9,6 +9,7 @@
 
 #define STOP_LATER 0x7ffffffe /* what our own callback returns at an event past the limit */
 #define HELD_BYTES_MAX (64u << 20)
+#define UNREADABLE_NS 100000000u
 
 /* A copy of an event, kept until its thread's other streams have been seen. */
 struct held {
@@ -28,6 +29,7 @@ struct reader {
 	unsigned char *copy; /* of a page: the store may change under us */
 	struct drain_packet *packet;
 	uint64_t at;		    /* events of this page seen by this pass */
+	uint64_t taken;		    /* events that this pass has handed out, or will */
 	int result;		    /* of the callback */
 	struct held *first, **last; /* of the thread `tid` */
 	size_t held_bytes;
@@ -168,6 +170,7 @@ static int take_event(const struct wm_event *event, void *data)
 	*reader->last = held;
 	reader->last = &held->next;
 	(*reader->packet->delivered)++;
+	reader->taken++;
 	return 0;
 }
 
@@ -217,21 +220,23 @@ static uint64_t limit_now(const struct reader *reader, uint32_t clock)
 }
 
 /*
- * What the pass left although it was there before: an event behind a page that is still open or damaged, or one whose
+ * What the pass left of the events that were there before: one behind a page that is still open or damaged, or one whose
  * time is not yet over by this CPU's clock. The poll does not end for these within UNREADABLE_NS. What came during the
  * pass is not among them.
  */
-static void note_unreadable(struct process *process, uint64_t unread, uint64_t recorded)
+static void note_unreadable(struct process *process, uint64_t before, uint64_t taken)
 {
-	struct drain_counts counts;
-	uint64_t delivered, now = drain_unread(process->drain);
+	uint64_t now = drain_unread(process->drain), left = before > taken ? before - taken : 0;
 
-	drain_count(process->drain, &counts);
-	delivered = counts.recorded - recorded;
-	process->unreadable = unread > delivered ? unread - delivered : 0;
-	if (process->unreadable > now)
-		process->unreadable = now;
+	process->unreadable = left < now ? left : now;
 	process->unreadable_ns = ticks_monotonic_ns();
+}
+
+int reader_has_unread(const struct process *process)
+{
+	int is_recent = ticks_monotonic_ns() - process->unreadable_ns < UNREADABLE_NS;
+
+	return drain_unread(process->drain) > (is_recent ? process->unreadable : 0);
 }
 
 int reader_pass(struct wm_session *session, struct process *process,
@@ -251,11 +256,9 @@ int reader_pass(struct wm_session *session, struct process *process,
 	};
 	struct drain_sink sink = { take_packet, &reader };
 	uint64_t unread = drain_unread(process->drain);
-	struct drain_counts before;
 	int err;
 
 	process->unreadable = 0;
-	drain_count(process->drain, &before);
 	if (!reader.copy)
 		return -ENOMEM;
 	reader.tid = UINT32_MAX;
@@ -268,7 +271,7 @@ int reader_pass(struct wm_session *session, struct process *process,
 	free(reader.copy);
 	if (reader.result)
 		return reader.result;
-	note_unreadable(process, unread, before.recorded);
+	note_unreadable(process, unread, reader.taken);
 	/* what could not be read is counted; it ends nothing */
 	return err == -WM_E_TRACE_DAMAGED || err > 0 ? 0 : err;
 }

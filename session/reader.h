@@ -20,6 +20,9 @@
 int reader_pass(struct wm_session *session, struct process *process,
 		int (*event)(const struct wm_event *event, void *data), void *data);
 
+/* Whether the store has events that a pass may hand out. Those that the last pass had to leave count again after 100 ms. */
+int reader_has_unread(const struct process *process);
+
 /* First what an earlier read left when its callback ended it. Returns as reader_pass(). */
 int reader_resume(struct wm_session *session,
 		  int (*event)(const struct wm_event *event, void *data), void *data);

@@ -102,7 +102,7 @@ static void open_store(struct agent *agent, uint32_t serial, const struct contro
 static void write_events(struct agent *agent)
 {
 	struct wm_page *page = NULL;
-	uint64_t ticks = __rdtsc();
+	uint64_t ticks = __rdtsc() + (agent->as->way == SAMPLE_AHEAD ? UINT64_C(1) << 40 : 0);
 	uint32_t unit = 0;
 
 	sample_store_slot(&agent->store, 0, (uint32_t)getpid(), 0);

@@ -27,6 +27,7 @@ enum sample_way {
 	SAMPLE_LOSES_WATCH,    /* takes it, and says at once that it can't stay */
 	SAMPLE_UNSEALED_WATCH, /* gives a plain file for a table */
 	SAMPLE_FLOODS,	       /* reports SAMPLE_FLOOD refusals and modules at ARM */
+	SAMPLE_AHEAD,	       /* the clock of its events is ahead by minutes */
 	SAMPLE_HOLDS, /* at ARM: declares SAMPLE_HOLDS_EACH events and reports as many unknown ones as held */
 };
 

@@ -153,9 +153,6 @@ int session_is_final(const struct wm_session *session, struct process *process);
 /* What of a process's store may be taken by a live reader: DRAIN_ALL once nobody writes to it. */
 enum drain_reach session_reach(const struct wm_session *session, struct process *process);
 
-/* How long a poll does not end for events that a read could not hand out. */
-#define UNREADABLE_NS 100000000u
-
 /* Whether wm_session_read() would hand out an event. */
 int session_has_unread(const struct wm_session *session);
 

@@ -2,6 +2,7 @@
 /* Which processes of a session are alive, and what it has counted so far. */
 #include "session/call.h"
 #include "session/process.h"
+#include "session/reader.h"
 #include "session/session.h"
 
 #include <errno.h>
@@ -54,11 +55,7 @@ int session_has_unread(const struct wm_session *session)
 		int is_read = session->options.policy != WM_POLICY_CYCLIC ||
 			      session_reach(session, p) == DRAIN_ALL;
 
-		uint64_t left = ticks_monotonic_ns() - p->unreadable_ns < UNREADABLE_NS
-					? p->unreadable
-					: 0;
-
-		if (p->drain && is_read && drain_unread(p->drain) > left)
+		if (p->drain && is_read && reader_has_unread(p))
 			return 1;
 	}
 	return 0;
