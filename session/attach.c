@@ -52,21 +52,23 @@ static int load_and_connect(const struct target *target, struct link *link, cons
 			    const char *dir, struct detail detail)
 {
 	char published[SOCKETDIR_BYTES];
-	int err, wait_ms = CONNECT_FIRST_MS, waited_ms = 0;
+	int waited_ms = 0;
 
-	do {
-		err = waited_ms && !reach_published(target->pid, published)
-			      ? 0
-			      : inject_agent(target->pid, agent, dir, detail.text, detail.bytes);
+	for (int wait_ms = CONNECT_FIRST_MS; waited_ms < CONNECT_WAIT_MS; wait_ms *= 2) {
+		int err = 0;
+
+		if (!waited_ms || reach_published(target->pid, published))
+			err = inject_agent(target->pid, agent, dir, detail.text, detail.bytes);
 		if (err) {
 			socketdir_leave(dir);
 			return err;
 		}
 		err = connect_within(target, link, wait_ms);
+		if (err != -ENOENT)
+			return err;
 		waited_ms += wait_ms;
-		wait_ms *= 2;
-	} while (err == -ENOENT && waited_ms < CONNECT_WAIT_MS);
-	return err == -ENOENT ? -WM_E_AGENT_SILENT : err;
+	}
+	return -WM_E_AGENT_SILENT;
 }
 
 #define AGENT_FILE "libwaymark-agent.so"
