@@ -17,18 +17,17 @@
 #define SLOTS_WHOLE 64u /* those behind use the less of their segments, the more there are */
 #define SEGMENTS_MIN 2u
 
-static uint8_t
-	guarded[SLOTS_MAX]; /* so many of a slot's segments have their guards; whose slot it is asks */
+/* So many of a slot's segments have their guards. Only the thread that has the slot reads and writes it. */
+static uint8_t guarded[SLOTS_MAX];
 
 /* Of a slot's, those that are used: so a thousand threads take as little memory as some hundred would. */
 static uint32_t segments_of(uint32_t slot_number)
 {
-	uint32_t least = channel.segments < SEGMENTS_MIN ? channel.segments : SEGMENTS_MIN;
-	uint32_t used = channel.segments;
+	uint32_t used = channel.segments * SLOTS_WHOLE / (slot_number + 1);
 
-	if (slot_number >= SLOTS_WHOLE)
-		used = channel.segments * SLOTS_WHOLE / (slot_number + 1);
-	return used < least ? least : used;
+	if (used < SEGMENTS_MIN)
+		used = SEGMENTS_MIN;
+	return used < channel.segments ? used : channel.segments;
 }
 
 static uint8_t *segment_at(const struct thread *thread, uint32_t segment)
