@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Where local variables lie: the debug information's words, against the program's own. */
 #include "code/watch/frame.h"
-#include "code/watch/place.h"
 
-#include "code/folder_test.h"
+#include "code/watch/testing/find.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
 
-static struct code_module module, *modules[] = { &module };
-static struct watch_expr expr;
-static struct watch_place place;
-static struct watch_trouble trouble;
-static int is_open;
-
 #define NOT_SAID (-1000000L)
-
-static void finish(void)
-{
-	watch_place_release(&place);
-	watch_expr_release(&expr);
-	if (is_open)
-		code_module_release(&module);
-	is_open = 0;
-	folder_remove();
-}
 
 /* Each function prints where its variable lies from its CFA: what __builtin_dwarf_cfa() says. */
 static void build(const char *compiler, const char *flags)
@@ -47,19 +29,7 @@ static void build(const char *compiler, const char *flags)
 	      "int main(int argc, char **argv) { (void)argv; return f(argc, 2, 3, 4, 5, 6, 7) + aligned(argc) + in(argc) < 0; }\n"
 	      "END\n%s -g %s -o whole f.c && ./whole >said",
 	      compiler, flags);
-	code_module_init(&module, folder_open("whole"), 0);
-	is_open = 1;
-}
-
-static int find(const char *text)
-{
-	char whole[256];
-
-	watch_place_release(&place);
-	watch_expr_release(&expr);
-	snprintf(whole, sizeof(whole), "watch:%s", text);
-	cr_assert_eq(watch_expr_parse(&expr, whole, &trouble), 0, "%s", text);
-	return watch_place_find(&place, &expr, modules, 1, &trouble);
+	module_open("whole");
 }
 
 static long said(const char *name)
@@ -98,7 +68,7 @@ static void all_are_where_they_say(void)
 	is_where("inner");
 }
 
-TestSuite(watch_frame, .fini = finish, .timeout = 60);
+TestSuite(watch_frame, .fini = find_end, .timeout = 60);
 
 Test(watch_frame, places_are_those_of_the_program)
 {
@@ -136,14 +106,6 @@ Test(watch_frame, an_inner_block_is_where_its_variable_is_valid)
 		     place.frame->code[0].end - place.frame->code[0].start);
 }
 
-static void refused(const char *text, int error, const char *words)
-{
-	int err = find(text);
-
-	cr_assert_eq(err, error, "%s: %s: %s", text, wm_error_text(err), trouble.detail);
-	cr_assert_not_null(strstr(trouble.detail, words), "%s: %s", text, trouble.detail);
-}
-
 Test(watch_frame, what_has_no_place_in_a_frame_is_refused_by_name)
 {
 	build("gcc", "-O0");
@@ -169,8 +131,7 @@ Test(watch_frame, counter_of_a_loop_is_refused_as_in_a_register)
 	      "'__attribute__((noinline)) int g(int n) { int twice = 2 * n; sink = n; sink = twice;' "
 	      "'return n; } int main(int c, char **v) { return f(c) + g(c); }' >l.c && "
 	      "gcc -g -O2 -no-pie -o whole l.c");
-	code_module_init(&module, folder_open("whole"), 0);
-	is_open = 1;
+	module_open("whole");
 	refused("f::count", -WM_E_WATCH_REGISTER, "f::count");
 	refused("g::twice", -WM_E_WATCH_REGISTER, "g::twice");
 }
@@ -181,7 +142,6 @@ Test(watch_frame, counter_that_is_unrolled_is_refused_as_removed)
 	shell("echo 'volatile int sink; __attribute__((noinline)) int f(int n) {' "
 	      "'for (int count = 0; count < 4; count++) sink += n; return n; }' "
 	      "'int main(int c, char **v) { return f(c); }' >l.c && gcc -g -O3 -no-pie -o whole l.c");
-	code_module_init(&module, folder_open("whole"), 0);
-	is_open = 1;
+	module_open("whole");
 	refused("f::count", -WM_E_WATCH_OPTIMISED, "the code has its values as constants");
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Debug information that was made to take all time, all memory, all of the stack, or what is not its own. */
-#include "code/folder_test.h"
-#include "code/watch/place.h"
+#include "code/watch/testing/find.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <waymark/error.h>
@@ -16,45 +13,19 @@
 #define IS_SANITIZED 0
 #endif
 
-static struct code_module module;
-static struct watch_place place;
-static struct watch_trouble trouble;
-
 static void open_hostile(void)
 {
 	const struct rlimit memory = { 1u << 29, 1u << 29 };
 
 	folder_make("gcc");
 	shell("gcc -shared -nostdlib -o hostile.so %s/sample_hostile.S", SAMPLES);
-	code_module_init(&module, folder_open("hostile.so"), 0);
+	module_open("hostile.so");
 	if (!IS_SANITIZED)
 		setrlimit(RLIMIT_DATA, &memory);
 }
 
-static void finish(void)
-{
-	watch_place_release(&place);
-	code_module_release(&module);
-	folder_remove();
-}
-
-static int find(const char *text)
-{
-	struct code_module *const modules[] = { &module };
-	struct watch_expr expr;
-	char whole[64];
-	int err;
-
-	watch_place_release(&place);
-	snprintf(whole, sizeof(whole), "watch:%s", text);
-	cr_assert_eq(watch_expr_parse(&expr, whole, &trouble), 0);
-	err = watch_place_find(&place, &expr, modules, 1, &trouble);
-	watch_expr_release(&expr);
-	return err;
-}
-
 /* Seconds here are what it takes to notice that it takes for ever; a good answer takes milliseconds. */
-TestSuite(watch_hostile, .init = open_hostile, .fini = finish, .timeout = 60);
+TestSuite(watch_hostile, .init = open_hostile, .fini = find_end, .timeout = 60);
 
 Test(watch_hostile, what_is_good_in_it_is_found)
 {
@@ -134,6 +105,6 @@ Test(watch_hostile, what_is_too_deep_is_left_out)
 
 	cr_assert_eq(find("deep"), -WM_E_WATCH_VARIABLE);
 	cr_assert_eq(find("n::n::deep"), -WM_E_WATCH_VARIABLE);
-	cr_assert_eq(watch_names(&module, name_take, &count), 0);
+	cr_assert_eq(watch_names(modules[0], name_take, &count), 0);
 	cr_assert_gt(count, 10);
 }

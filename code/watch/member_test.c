@@ -2,45 +2,18 @@
 /* Which member a name is: held against the offsets that the C++ compiler itself has (classes: sample_watch_bases.cc). */
 #include "code/watch/member.h"
 
-#include "code/folder_test.h"
-#include "code/watch/place.h"
+#include "code/watch/testing/find.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
-
-static struct code_module module, *const modules[] = { &module };
-static struct watch_expr expr;
-static struct watch_place place;
-static struct watch_trouble trouble;
 
 static void build(const char *compiler, const char *flags)
 {
 	folder_make(compiler);
 	shell("%s -std=gnu++17 -no-pie %s -o whole %s/sample_watch_bases.cc", compiler, flags,
 	      SAMPLES);
-	code_module_init(&module, folder_open("whole"), 0);
-}
-
-static void finish(void)
-{
-	watch_place_release(&place);
-	watch_expr_release(&expr);
-	code_module_release(&module);
-	folder_remove();
-}
-
-static int find(const char *text)
-{
-	char whole[256];
-
-	watch_place_release(&place);
-	watch_expr_release(&expr);
-	snprintf(whole, sizeof(whole), "watch:%s", text);
-	cr_assert_eq(watch_expr_parse(&expr, whole, &trouble), 0, "%s: %s", text, trouble.detail);
-	return watch_place_find(&place, &expr, modules, 1, &trouble);
+	module_open("whole");
 }
 
 /* The member's value is in the file, or a constructor stores it, so that only its offset is known. */
@@ -55,15 +28,6 @@ static void found(const char *text, const char *object, uint64_t offset, uint64_
 	cr_assert_eq(place.start - start, offset, "%s is at +%lu, not +%lu", text,
 		     place.start - start, offset);
 	cr_assert_eq(place.bytes, bytes, "%s", text);
-}
-
-static void refused(const char *text, int error, const char *words)
-{
-	int err = find(text);
-
-	cr_assert_eq(err, error, "%s: %s: %s", text, err ? wm_error_text(err) : "found",
-		     trouble.detail);
-	cr_assert_not_null(strstr(trouble.detail, words), "%s: %s", text, trouble.detail);
 }
 
 static void look_all(void)
@@ -102,7 +66,7 @@ static void look_all(void)
 		"Two::shared (Virtuals -> Two)");
 }
 
-TestSuite(watch_member, .fini = finish, .timeout = 60);
+TestSuite(watch_member, .fini = find_end, .timeout = 60);
 
 Test(watch_member, name_hidden_or_ambiguous_is_resolved_as_cxx_does)
 {

@@ -2,28 +2,11 @@
 /* What can't be watched is refused by its own name; what can takes its registers. */
 #include "code/watch/place.h"
 
-#include "code/folder_test.h"
+#include "code/watch/testing/find.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
-
-#define MODULES_MAX 4
-
-static struct code_module all[MODULES_MAX], *modules[MODULES_MAX];
-static size_t module_count;
-static struct watch_expr expr;
-static struct watch_place place;
-static struct watch_trouble trouble;
-
-static void module_open(const char *name)
-{
-	code_module_init(&all[module_count], folder_open(name), 0);
-	modules[module_count] = &all[module_count];
-	module_count++;
-}
 
 static void build(const char *flags)
 {
@@ -33,40 +16,7 @@ static void build(const char *flags)
 	module_open("whole");
 }
 
-static void finish(void)
-{
-	watch_place_release(&place);
-	watch_expr_release(&expr);
-	for (size_t i = 0; i < module_count; i++)
-		code_module_release(&all[i]);
-	folder_remove();
-}
-
-static int find(const char *text)
-{
-	char whole[256];
-	int err;
-
-	watch_place_release(&place);
-	watch_expr_release(&expr);
-	snprintf(whole, sizeof(whole), "watch:%s", text);
-	err = watch_expr_parse(&expr, whole, &trouble);
-	cr_assert_eq(err, 0, "%s: %s", text, trouble.detail);
-	return watch_place_find(&place, &expr, modules, module_count, &trouble);
-}
-
-/* And its detail has these words in it. */
-static void refused(const char *text, int error, const char *words)
-{
-	int err = find(text);
-
-	cr_assert_eq(err, error, "%s: %s: %s", text, wm_error_text(err), trouble.detail);
-	cr_assert_eq(trouble.error, error, "%s", text);
-	cr_assert_not_null(strstr(trouble.detail, words), "%s: %s", text, trouble.detail);
-	cr_assert_lt(trouble.at + trouble.bytes, strlen(expr.text) + 1, "%s", text);
-}
-
-TestSuite(watch_place, .fini = finish, .timeout = 60);
+TestSuite(watch_place, .fini = find_end, .timeout = 60);
 
 Test(watch_place, what_cant_be_is_refused_by_name)
 {
@@ -170,16 +120,12 @@ Test(watch_place, what_optimising_leaves_is_told)
 	module_open("whole");
 	refused("gone", -WM_E_WATCH_OPTIMISED, "gone, at ");
 	refused("fixed", -WM_E_WATCH_CONSTANT, "fixed, at ");
-	watch_place_release(&place);
-	code_module_release(&all[0]);
-	module_count = 0;
+	modules_close();
 	shell("printf 'int dropped = 1; int main(void) { return 0; }\\n' >d.c && "
 	      "gcc -g -fdata-sections -Wl,--gc-sections -o whole d.c");
 	module_open("whole");
 	refused("dropped", -WM_E_WATCH_OPTIMISED, "dropped, at ");
-	watch_place_release(&place);
-	code_module_release(&all[0]);
-	module_count = 0;
+	modules_close();
 	shell("printf 'namespace n { constexpr int most = 7; struct S { static const int few = 2; }; }\\n"
 	      "int f() { n::S s; return n::most + n::S::few + sizeof(s); } int main() { return f(); }' >c.cc && "
 	      "g++ -g -O0 -o whole c.cc");
@@ -215,9 +161,7 @@ Test(watch_place, a_symbol_of_cxx_is_known_by_its_written_name)
 	module_open("told");
 	cr_assert_eq(find("a::b::x"), 0);
 	start = place.start;
-	watch_place_release(&place);
-	code_module_release(&all[0]);
-	module_count = 0;
+	modules_close();
 	module_open("plain");
 	cr_assert_eq(find("a::b::x/4"), 0, "%s", trouble.detail);
 	cr_assert_eq(place.start, start);
