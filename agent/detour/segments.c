@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 /*
- * Where the agent's own code lies, when it is linked into the program (tools/localize-archive); in its
+ * Where the agent's own code lies, when it is linked into the program (agent/meson.build); in its
  * shared library it is all that there is.
  */
 extern __attribute__((weak, visibility("hidden"))) const char __start_waymark_agent_text[],
