@@ -226,6 +226,16 @@ int code_dwarf_missing(struct code_file *file, char *path, size_t room)
 	return 0;
 }
 
+int code_dwarf_next(Dwarf_Die *die)
+{
+	Dwarf_Die next;
+
+	if (dwarf_siblingof(die, &next) || dwarf_dieoffset(&next) <= dwarf_dieoffset(die))
+		return -ENOENT;
+	*die = next;
+	return 0;
+}
+
 /* Where a function begins: of one in several pieces, the first. */
 static int entry_of(Dwarf_Die *die, Dwarf_Addr *entry)
 {

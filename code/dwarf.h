@@ -46,6 +46,9 @@ int code_dwarf_function(struct code_dwarf *dwarf, uint64_t address, const char *
  */
 int code_dwarf_unit(const struct code_file *file, Dwarf *dwarf, Dwarf_CU **unit, Dwarf_Die *die);
 
+/* Go to the next description of the same level, which must be behind it: a forged chain has no end. 0 or -ENOENT. */
+int code_dwarf_next(Dwarf_Die *die);
+
 /* A file that holds a unit of the module, and was not read: its path in path[room]. 1; 0: there is none. */
 int code_dwarf_missing(struct code_file *file, char *path, size_t room);
 

@@ -35,17 +35,6 @@ static int is_code(int tag)
 	       tag == DW_TAG_lexical_block;
 }
 
-/* The next one of the same level, which must be behind it: a forged chain has no end. */
-static int next_of(Dwarf_Die *die)
-{
-	Dwarf_Die next;
-
-	if (dwarf_siblingof(die, &next) || dwarf_dieoffset(&next) <= dwarf_dieoffset(die))
-		return -ENOENT;
-	*die = next;
-	return 0;
-}
-
 /* The function or block inside of `scope` that has the code, also one in namespaces and classes there. */
 static int scope_at(const Dwarf_Die *scope, Dwarf_Addr pc, Dwarf_Die *found)
 {
@@ -66,7 +55,7 @@ static int scope_at(const Dwarf_Die *scope, Dwarf_Addr pc, Dwarf_Die *found)
 			level++;
 			continue;
 		}
-		while (level >= 0 && next_of(&levels[level]))
+		while (level >= 0 && code_dwarf_next(&levels[level]))
 			level--;
 	}
 	return -ENOENT;

@@ -317,7 +317,7 @@ static int is_shared(struct locating *locating, const struct scope *scope, int64
 	if (dwarf_child(&walk.levels[0], &walk.levels[1]))
 		return 0;
 	for (unsigned int i = 0; i < SIBLINGS_MAX && level > 0; i++) {
-		Dwarf_Die *die = &walk.levels[level], next;
+		Dwarf_Die *die = &walk.levels[level];
 		int tag = dwarf_tag(die);
 		Dwarf_Attribute attribute;
 		Dwarf_Op *ops;
@@ -336,14 +336,8 @@ static int is_shared(struct locating *locating, const struct scope *scope, int64
 			level++;
 			continue;
 		}
-		while (level > 0) {
-			if (!dwarf_siblingof(&walk.levels[level], &next) &&
-			    dwarf_dieoffset(&next) > dwarf_dieoffset(&walk.levels[level])) {
-				walk.levels[level] = next;
-				break;
-			}
+		while (level > 0 && code_dwarf_next(&walk.levels[level]))
 			level--;
-		}
 	}
 	return 0;
 }

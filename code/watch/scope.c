@@ -35,17 +35,6 @@ static int is_container(int tag)
 	}
 }
 
-/* The next one of the same level, which must lie behind: forged ones go round in circles. */
-static int next_of(Dwarf_Die *die)
-{
-	Dwarf_Die next;
-
-	if (dwarf_siblingof(die, &next) || dwarf_dieoffset(&next) <= dwarf_dieoffset(die))
-		return -ENOENT;
-	*die = next;
-	return 0;
-}
-
 /* libdw's own ways down call themselves for each level; see unit_read() in code/dwarf.c. */
 static int unit_walk(struct scope *scope, int deep,
 		     int (*visit)(const struct scope *scope, void *data), void *data)
@@ -70,7 +59,7 @@ static int unit_walk(struct scope *scope, int deep,
 				continue;
 			}
 		}
-		while (scope->level > 0 && next_of(&levels[scope->level]))
+		while (scope->level > 0 && code_dwarf_next(&levels[scope->level]))
 			scope->level--;
 	}
 	return err;
@@ -109,7 +98,7 @@ int scope_of(Dwarf_Die *die, struct scope *scope)
 		scope->level++;
 		for (next = *child; dwarf_dieoffset(&next) <= wanted;) {
 			*child = next;
-			if (next_of(&next))
+			if (code_dwarf_next(&next))
 				break;
 		}
 		if (dwarf_dieoffset(child) > wanted)
