@@ -68,6 +68,12 @@ static int is_writable(int fd)
 	return flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
 }
 
+static void options_release(struct wm_session_options *options)
+{
+	free((char *)options->agent_path);
+	free((char *)options->engine_path);
+}
+
 /* Options of another size than ours: shorter ones are older; longer ones may ask for nothing new. */
 static int options_take(struct wm_session_options *to, const struct wm_session_options *from)
 {
@@ -86,7 +92,8 @@ static int options_take(struct wm_session_options *to, const struct wm_session_o
 	    to->notify_signal < 0 || to->notify_signal > SIGRTMAX || to->notify_signal == SIGKILL ||
 	    to->notify_signal == SIGSTOP)
 		return -EINVAL;
-	if (to->agent_path && to->agent_path[0] != '/')
+	if ((to->agent_path && to->agent_path[0] != '/') ||
+	    (to->engine_path && to->engine_path[0] != '/'))
 		return -EINVAL;
 	if (to->policy == WM_POLICY_NOTIFY && to->notify_fd && !is_writable(to->notify_fd))
 		return -EBADF;
@@ -97,6 +104,19 @@ static int options_take(struct wm_session_options *to, const struct wm_session_o
 	to->block_ns = to->block_ns ? to->block_ns : BLOCK_NS;
 	to->watermark_percent = to->watermark_percent ? to->watermark_percent : WATERMARK_PERCENT;
 	return 0;
+}
+
+/* The caller's strings become our own. 0 or -ENOMEM. */
+static int options_keep(struct wm_session_options *options)
+{
+	const char *agent = options->agent_path, *engine = options->engine_path;
+
+	options->agent_path = agent ? strdup(agent) : NULL;
+	options->engine_path = engine ? strdup(engine) : NULL;
+	if ((!agent || options->agent_path) && (!engine || options->engine_path))
+		return 0;
+	options_release(options);
+	return -ENOMEM;
 }
 
 int wm_session_open(struct wm_session **session, const struct wm_session_options *options)
@@ -122,10 +142,8 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	if (!err && new->options.policy == WM_POLICY_NOTIFY)
 		err = watermark_new(&new->watermark, new->options.notify_fd,
 				    new->options.notify_signal, new->options.watermark_percent);
-	if (!err && new->options.agent_path) {
-		new->options.agent_path = strdup(new->options.agent_path);
-		err = new->options.agent_path ? 0 : -ENOMEM;
-	}
+	if (!err)
+		err = options_keep(&new->options);
 	if (err) {
 		watermark_free(new->watermark);
 		free(new);
@@ -133,6 +151,7 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	}
 	new->tsc_hz = ticks_hz(STORE_CLOCK_TSC);
 	ticks_now(STORE_CLOCK_TSC, &new->began);
+	new->live.machine.engine = new->options.engine_path;
 	*session = new;
 	return 0;
 }
@@ -495,6 +514,6 @@ void wm_session_close(struct wm_session *session)
 		close(session->epoll);
 	ledger_free(session->ledger);
 	free(session->dir);
-	free((char *)session->options.agent_path);
+	options_release(&session->options);
 	free(session);
 }

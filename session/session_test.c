@@ -559,6 +559,9 @@ Test(session, options_are_checked)
 	cr_assert_eq(wm_session_open(&session, &options), -EBADF, "it is closed");
 	options = (struct wm_session_options){ .size = sizeof(options), .agent_path = "agent.so" };
 	cr_assert_eq(wm_session_open(&session, &options), -EINVAL, "it depends on the folder");
+	options = (struct wm_session_options){ .size = sizeof(options),
+					       .engine_path = "engine.so" };
+	cr_assert_eq(wm_session_open(&session, &options), -EINVAL, "it depends on the folder");
 	cr_assert_eq(wm_session_open(&session, &newer.options), 0,
 		     "newer, but asks for nothing new");
 	wm_session_close(session);

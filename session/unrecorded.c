@@ -100,13 +100,13 @@ static int is_filtered(pid_t pid)
 	return !bytes || has_variable(pid, CONTROL_FILTERS_ENV);
 }
 
-/* Whether it went into a root that the agent's file is not in; with words. */
-static int lacks_agent(pid_t tid, struct detail detail)
+/* Whether it went into a root that the session's agent is not in; with words. */
+static int lacks_agent(const struct wm_session *session, pid_t tid, struct detail detail)
 {
 	char agent[PATH_MAX], path[PATH_MAX + 64];
 
-	if (agentpath_find(agent))
-		return 0;
+	/* if someone has removed the file, this still names it */
+	agentpath_find_as(agent, session->options.agent_path);
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)tid);
 	if (access(path, F_OK)) /* closed to us, or it has ended */
 		return 0;
@@ -130,7 +130,8 @@ static uint64_t age_s(const struct target *target)
  * Why the program that a process runs is without the agent. 0: it has it, or may have it soon. By a thread
  * that lives: of a first thread that has ended, while others go on, there is nothing to be seen.
  */
-static int reason(const struct target *target, struct detail detail)
+static int reason(const struct wm_session *session, const struct target *target,
+		  struct detail detail)
 {
 	struct program program = { 0 };
 	pid_t tid = target->live_tid;
@@ -152,7 +153,7 @@ static int reason(const struct target *target, struct detail detail)
 		return 0;
 	if (is_filtered(tid))
 		return -WM_E_FILTERED_PROGRAM;
-	if (has_variable(tid, "LD_PRELOAD") && lacks_agent(tid, detail))
+	if (has_variable(tid, "LD_PRELOAD") && lacks_agent(session, tid, detail))
 		return -WM_E_NO_AGENT;
 	if (age_s(target) < SETTLED_S)
 		return 0;
@@ -288,7 +289,7 @@ static void look_at(struct wm_session *session, pid_t pid)
 	/* forked by one that is recorded, and nothing executed yet: its agent will tell */
 	if (is_connected(session, target.ppid) && is_same_file(pid, target.ppid))
 		return;
-	error = reason(&target, (struct detail){ words, sizeof(words) });
+	error = reason(session, &target, (struct detail){ words, sizeof(words) });
 	if (error == -WM_E_FILTERED_PROGRAM && was_recorded(session, pid))
 		return;
 	if (error)

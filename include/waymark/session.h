@@ -65,6 +65,11 @@ struct wm_session_options {
 	 */
 	const char *agent_path;
 	int allow_unmatched; /* start although a spec matches nothing: a later module may have it */
+	/*
+	 * libwaymark-trail.so for "trail/soft/", absolute; copied. NULL: what WAYMARK_ENGINE names, or
+	 * the one beside libwaymark.so.
+	 */
+	const char *engine_path;
 };
 
 struct wm_session_status {

@@ -93,6 +93,11 @@ struct wm_trail_options {
 	 * have so much.
 	 */
 	uint64_t cap_bytes;
+	/*
+	 * WM_TRAIL_SOFT: libwaymark-trail.so, absolute; copied. NULL: as waymark(7) says, ENVIRONMENT:
+	 * what WAYMARK_ENGINE names, or the one beside libwaymark.so.
+	 */
+	const char *engine_path;
 };
 
 /*

@@ -26,7 +26,7 @@ void bed_begin(void)
 	put("/sys/bus/event_source/devices/cpu/type", "4\n");
 	sample_sink_init(&sink);
 	options = (struct hardware_options){ .buffer_bytes = BUFFER,
-					     .machine = { root, &sample_perf_calls } };
+					     .machine = { root, &sample_perf_calls, NULL } };
 }
 
 void bed_end(void)

@@ -397,11 +397,11 @@ static void look_at(struct origin_state *state, enum origin origin,
 }
 
 /* It needs its file. */
-static void look_at_soft(struct origin_state *state)
+static void look_at_soft(struct origin_state *state, const struct origin_machine *machine)
 {
 	struct soft_image image;
 	char detail[sizeof(state->detail)];
-	int err = soft_image_find(&image, NULL, detail, sizeof(detail));
+	int err = soft_image_find(&image, machine ? machine->engine : NULL, detail, sizeof(detail));
 
 	*state = (struct origin_state){ 0 };
 	if (err)
@@ -430,7 +430,7 @@ void origins_look(struct origin_state states[ORIGINS], const struct origin_machi
 	for (int i = 0; i < ORIGINS; i++)
 		if (texts[i].units[0])
 			look_at(&states[i], (enum origin)i, &around);
-	look_at_soft(&states[ORIGIN_SOFT]);
+	look_at_soft(&states[ORIGIN_SOFT], machine);
 	look_at_step(&states[ORIGIN_STEP], machine);
 	for (int i = ORIGIN_SOFT; i <= ORIGIN_STEP && around.yama == YAMA_NONE; i++)
 		refused(&states[i], EPERM, "%s", "kernel.yama.ptrace_scope is 3: nobody may trace");

@@ -31,6 +31,7 @@ struct origin_state {
 struct origin_machine {
 	const char *root;	       /* before /sys and /proc; NULL: none */
 	const struct perf_calls *perf; /* NULL: the kernel's */
+	const char *engine; /* the engine's file, for `soft`; NULL: the one that is found */
 };
 
 /* Look, and fill in all. */

@@ -65,7 +65,7 @@ static void begin(void)
 	sample_machine_put(root, "/proc/sys/kernel/perf_event_paranoid", "1\n");
 	sample_machine_put(root, "/sys/bus/event_source/devices/intel_bts/type", "9\n");
 	sample_machine_put(root, "/sys/bus/event_source/devices/cpu/type", "4\n");
-	machine = (struct origin_machine){ root, &sample_perf_calls };
+	machine = (struct origin_machine){ .root = root, .perf = &sample_perf_calls };
 }
 
 static void end(void)

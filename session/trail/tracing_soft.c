@@ -16,7 +16,8 @@ struct tracing {
 static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
 		pid_t pid, int gate, char *detail)
 {
-	const struct soft_options options = { .last_bytes = how->last_bytes,
+	const struct soft_options options = { .engine = how->machine.engine,
+					      .last_bytes = how->last_bytes,
 					      .follows = how->follows };
 	struct tracing *tracing = calloc(1, sizeof(*tracing));
 	int err = -ENOMEM;
@@ -36,7 +37,8 @@ static int take(struct tracing **out, struct trail_sink *sink, const struct trac
 static int attach(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
 		  pid_t pid, pid_t only, char *detail)
 {
-	const struct soft_options options = { .last_bytes = how->last_bytes,
+	const struct soft_options options = { .engine = how->machine.engine,
+					      .last_bytes = how->last_bytes,
 					      .follows = how->follows };
 	struct tracing *tracing = calloc(1, sizeof(*tracing));
 	int err = -ENOMEM;

@@ -59,7 +59,11 @@ static int options_copy(struct wm_trail *trail, const struct wm_trail_options *f
 					  sizeof(*to));
 	*to = (struct wm_trail_options){ 0 };
 	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
-	return 0;
+	if (!to->engine_path)
+		return 0;
+	to->engine_path = strdup(to->engine_path);
+	trail->how.machine.engine = to->engine_path;
+	return to->engine_path ? 0 : -ENOMEM;
 }
 
 static int options_check(struct wm_trail *trail)
@@ -81,6 +85,9 @@ static int options_check(struct wm_trail *trail)
 		return trail_fail(trail, -EINVAL, "options.origin: %d", (int)options->origin);
 	if (options->policy < WM_TRAIL_CYCLIC || options->policy > WM_TRAIL_DISCARD)
 		return trail_fail(trail, -EINVAL, "options.policy: %d", (int)options->policy);
+	if (options->engine_path && options->engine_path[0] != '/')
+		return trail_fail(trail, -EINVAL, "options.engine_path: %s is not absolute",
+				  options->engine_path);
 	if (options->notify_fd < 0)
 		return trail_fail(trail, -EINVAL, "options.notify_fd: %d", options->notify_fd);
 	if (options->notify_signal < 0 || options->notify_signal > SIGRTMAX)
@@ -184,6 +191,7 @@ void wm_trail_close(struct wm_trail *trail)
 		pthread_cond_destroy(&trail->changed);
 		pthread_setcancelstate(state, &state);
 	}
+	free((char *)trail->options.engine_path);
 	free(trail);
 }
 

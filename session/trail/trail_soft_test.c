@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
+#include <waymark/session.h>
 
 static void begin(void)
 {
@@ -116,6 +117,58 @@ Test(trail_soft, says_why_it_can_not_be_had)
 	options.flags = WM_TRAIL_THREAD;
 	cr_expect_eq(wm_trail_launch(&trail, argv, &options), -WM_E_TRAIL_ASKED);
 	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "nobody is left");
+}
+
+Test(trail_soft, takes_the_engine_that_the_options_name)
+{
+	char engine[] = ENGINE;
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .origin = WM_TRAIL_SOFT,
+					    .engine_path = engine };
+	char *argv[] = { (char *)STEPS, (char *)"c", NULL };
+
+	setenv("WAYMARK_ENGINE", "/nowhere", 1);
+	subject_launch_of(STEPS, "c", &options);
+	engine[1] = 'x'; /* it was copied */
+	cr_assert(WIFEXITED(subject_ended()));
+	cr_expect_gt(subject_status().branches, 0);
+	wm_trail_close(trail);
+	trail = NULL;
+	setenv("WAYMARK_ENGINE", ENGINE, 1);
+	options.engine_path = "/no/engine.so";
+	cr_expect_eq(wm_trail_launch(&trail, argv, &options), -WM_E_NO_ENGINE);
+	cr_expect_not_null(strstr(wm_trail_detail(NULL), "/no/engine.so"), "%s",
+			   wm_trail_detail(NULL));
+	options.engine_path = "engine.so";
+	cr_expect_eq(wm_trail_launch(&trail, argv, &options), -EINVAL);
+	cr_expect_not_null(strstr(wm_trail_detail(NULL), "engine_path"), "%s",
+			   wm_trail_detail(NULL));
+}
+
+Test(trail_soft, sessions_take_the_engine_that_their_options_name)
+{
+	char engine[] = ENGINE, folder[] = "/tmp/waymark-test-XXXXXX", command[128];
+	struct wm_session_options options = { .size = sizeof(options), .engine_path = engine };
+	struct wm_session_status status = { .size = sizeof(status) };
+	char *argv[] = { (char *)STEPS, (char *)"c", NULL };
+	struct wm_session *session;
+
+	setenv("WAYMARK_ENGINE", "/nowhere", 1);
+	cr_assert_not_null(mkdtemp(folder));
+	cr_assert_eq(wm_session_open(&session, &options), 0);
+	engine[1] = 'x'; /* it was copied */
+	cr_assert_eq(wm_session_add(session, "trail/soft/"), 0);
+	cr_assert_eq(wm_session_output(session, folder), 0, "%s", wm_session_detail(session));
+	child = wm_session_launch(session, argv);
+	cr_assert_gt(child, 0, "%s", wm_session_detail(session));
+	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
+	cr_assert(AWAIT(wm_session_poll(session, 10) == 0));
+	cr_expect_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
+	cr_assert_eq(wm_session_status_get(session, &status), 0);
+	cr_expect_gt(status.trail_blocks, 0);
+	wm_session_close(session);
+	snprintf(command, sizeof(command), "/bin/rm -rf %s", folder);
+	cr_assert_eq(system(command), 0);
 }
 
 /* ---- of a program that runs ---- */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* What a session says of programs that run without its agent. */
+#include "session/unrecorded.h"
+
+#include "base/testing/await.h"
+#include "session/session.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+static char folder[64];
+
+static void set_up(void)
+{
+	strcpy(folder, "/tmp/waymark-test-XXXXXX");
+	cr_assert(mkdtemp(folder));
+	setenv("XDG_RUNTIME_DIR", folder, 1);
+	setenv("WAYMARK_AGENT", AGENT, 1);
+}
+
+static void tear_down(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "/bin/rm -rf %s", folder);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(unrecorded, .init = set_up, .fini = tear_down, .timeout = 60);
+
+/* Beside it is the one that WAYMARK_AGENT names, which this session never had. */
+Test(unrecorded, the_agent_that_is_missed_is_the_sessions)
+{
+	char agent[96], go[96], script[160], command[512];
+	struct wm_session_options options = { .size = sizeof(options),
+					      .allow_unmatched = 1,
+					      .agent_path = agent };
+	char *argv[] = { (char *)"/bin/sh", (char *)"-c", script, NULL };
+	struct wm_session *session;
+	int pid, fd;
+
+	snprintf(agent, sizeof(agent), "%s/agent.so", folder);
+	snprintf(command, sizeof(command), "cp %s %s", AGENT, agent);
+	cr_assert_eq(system(command), 0);
+	snprintf(go, sizeof(go), "%s/go", folder);
+	cr_assert_eq(mkfifo(go, 0600), 0);
+	fd = open(go, O_RDWR | O_CLOEXEC);
+	snprintf(script, sizeof(script), "read line <%s; exec sleep 1000", go);
+	cr_assert_eq(wm_session_open(&session, &options), 0);
+	cr_assert_eq(wm_session_add(session, "marker:net:*"), 0);
+	pid = wm_session_launch(session, argv);
+	cr_assert_gt(pid, 0, "%s", wm_session_detail(session));
+	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
+	cr_assert_eq(unlink(agent), 0);
+	cr_assert_eq(write(fd, "\n", 1), 1);
+	cr_expect(AWAIT(wm_session_poll(session, 10) >= 0 && session->unrecorded.count));
+	if (session->unrecorded.count) {
+		cr_expect_eq(session->unrecorded.all[0].error, -WM_E_NO_AGENT);
+		cr_expect(strstr(session->unrecorded.all[0].detail, agent), "%s",
+			  session->unrecorded.all[0].detail);
+	}
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	wm_session_close(session);
+	close(fd);
+}
