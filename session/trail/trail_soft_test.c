@@ -391,6 +391,78 @@ Test(trail_soft, held_program_runs_on_once_it_is_closed)
 	cr_expect(AWAIT(*turns - before > TURNS_MANY));
 }
 
+/* With WM_TRAIL_BLOCK the program waits for room now. */
+static int record_computing(enum wm_trail_policy policy)
+{
+	struct wm_trail_options options = {
+		.size = sizeof(options), .bytes = SMALL, .origin = WM_TRAIL_SOFT, .policy = policy
+	};
+
+	return wm_trail_open(&trail, child, &options) == 0 &&
+	       wm_trail_flush(trail, -1) == (policy != WM_TRAIL_BLOCK);
+}
+
+static void runs_on(const char *who, enum wm_trail_policy policy)
+{
+	uint64_t before = *turns;
+
+	cr_expect(AWAIT(*turns - before > TURNS_MANY), "%s killed, policy %d: %llu turns", who,
+		  policy, (unsigned long long)(*turns - before));
+	kill(child, SIGKILL);
+	cr_assert_eq(waitpid(child, NULL, 0), child);
+	child = 0;
+}
+
+static void kill_recorder(enum wm_trail_policy policy)
+{
+	pid_t pid;
+
+	start_computing();
+	cr_assert(record_computing(policy), "%s", wm_trail_detail(trail));
+	pid = recorder();
+	cr_assert_gt(pid, 0);
+	kill(pid, SIGKILL);
+	runs_on("recorder", policy);
+	wm_trail_close(trail);
+	trail = NULL;
+}
+
+static void kill_tool(enum wm_trail_policy policy)
+{
+	int told[2];
+	char byte;
+	pid_t tool;
+
+	start_computing();
+	cr_assert_eq(pipe(told), 0);
+	tool = fork();
+	if (!tool) {
+		byte = record_computing(policy) ? 'y' : 'n';
+		if (write(told[1], &byte, 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(told[1]);
+	cr_assert_eq(read(told[0], &byte, 1), 1);
+	cr_assert_eq(byte, 'y');
+	close(told[0]);
+	kill(tool, SIGKILL);
+	cr_assert_eq(waitpid(tool, NULL, 0), tool);
+	runs_on("tool", policy);
+}
+
+Test(trail_soft, cyclic_program_runs_on_after_its_recorder_is_killed)
+{
+	kill_recorder(WM_TRAIL_CYCLIC);
+	kill_tool(WM_TRAIL_CYCLIC);
+}
+
+Test(trail_soft, held_program_runs_on_after_its_recorder_is_killed)
+{
+	kill_recorder(WM_TRAIL_BLOCK);
+	kill_tool(WM_TRAIL_BLOCK);
+}
+
 Test(trail_soft, gives_a_running_program_back)
 {
 	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
