@@ -60,7 +60,9 @@ static void *cancelled(void *data)
 	results.calls = 3;
 	results.start = wm_session_start(session);
 	results.calls = 4;
-	results.poll = wm_session_poll(session, 10);
+	results.poll = wm_session_wake(session);
+	if (!results.poll)
+		results.poll = wm_session_poll(session, 10);
 	results.calls = 5;
 	results.read = wm_session_read(session, count, &results.events);
 	results.calls = 6;
@@ -130,6 +132,7 @@ static int child_calls(void)
 		wm_session_start(session),
 		wm_session_modify(session, "watch:a", "watch:b", &gap),
 		wm_session_poll(session, 0),
+		wm_session_wake(session),
 		wm_session_read(session, count, &events),
 		wm_session_status_get(session, &status),
 		wm_session_stop(session),

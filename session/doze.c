@@ -14,13 +14,14 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 
 static int is_watched(const struct process *process)
 {
 	return process->pidfd >= 0 && !process->dead && process->state != PROCESS_OVER;
 }
 
-/* Fill the list of descriptors to wait on. Returns how many, or -ENOMEM. */
+/* Fill the list of descriptors to wait on, session->wake last. Returns how many, or -ENOMEM. */
 static int poll_list(struct wm_session *session)
 {
 	size_t count = 0, at = 0;
@@ -31,7 +32,7 @@ static int poll_list(struct wm_session *session)
 	for (struct process *p = session->processes; p; p = p->next)
 		count += 2;
 	count += live_waits(session, NULL, 0);
-	list = realloc(session->polls, (count + 1) * sizeof(*list));
+	list = realloc(session->polls, (count + 1) * sizeof(*list)); /* and session->wake */
 	if (!list)
 		return -ENOMEM;
 	session->polls = list;
@@ -43,7 +44,9 @@ static int poll_list(struct wm_session *session)
 		if (is_watched(p))
 			list[at++] = (struct pollfd){ .fd = p->pidfd, .events = POLLIN };
 	}
-	return (int)(at + live_waits(session, list + at, count - at));
+	at += live_waits(session, list + at, count - at);
+	list[at] = (struct pollfd){ .fd = session->wake, .events = POLLIN };
+	return (int)at + 1;
 }
 
 /* Nothing is known: each is to be asked. */
@@ -88,15 +91,26 @@ static int gather(int epoll, int fd, int wanted, int *had)
 	return 0;
 }
 
+static int epoll_new(struct wm_session *session)
+{
+	int had = -1, err;
+
+	session->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (session->epoll < 0)
+		return -errno;
+	err = gather(session->epoll, session->wake, 1, &had);
+	if (err) {
+		close(session->epoll);
+		session->epoll = -1;
+	}
+	return err;
+}
+
 /* The epoll descriptor with all that poll_list() would have; negative when that can't be. */
 static int epoll_gathered(struct wm_session *session)
 {
-	int err = 0;
+	int err = session->epoll < 0 ? epoll_new(session) : 0;
 
-	if (session->epoll < 0)
-		session->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (session->epoll < 0)
-		return -errno;
 	for (struct listener *l = session->listeners; l && !err; l = l->next)
 		err = gather(session->epoll, l->fd, 1, &l->gathered);
 	for (struct process *p = session->processes; p && !err; p = p->next) {
@@ -107,6 +121,24 @@ static int epoll_gathered(struct wm_session *session)
 	return err ? err : session->epoll;
 }
 
+/* A handler has run, whose program may want to look at what it did. */
+static int was_interrupted(struct wm_session *session, int ready)
+{
+	if (ready >= 0 || errno != EINTR)
+		return 0;
+	session->is_woken = 1;
+	return 1;
+}
+
+/* Later calls of wm_session_wake() are for the next poll. */
+static void take_wake(struct wm_session *session)
+{
+	uint64_t count;
+
+	if (read(session->wake, &count, sizeof(count)) > 0)
+		session->is_woken = 1;
+}
+
 void session_doze(struct wm_session *session, uint64_t wait_ns)
 {
 	struct timespec timeout = { .tv_sec = (time_t)(wait_ns / 1000000000u),
@@ -114,15 +146,26 @@ void session_doze(struct wm_session *session, uint64_t wait_ns)
 	/* trails come and go, and are few: they are not in the epoll descriptor */
 	struct pollfd any = { .fd = live_waits(session, NULL, 0) ? -1 : epoll_gathered(session),
 			      .events = POLLIN };
-	int count;
+	int count, ready;
 
-	if (any.fd >= 0 && ppoll(&any, 1, &timeout, NULL) == 0) {
-		poll_keep(session, NULL);
-		return;
+	if (any.fd >= 0) {
+		ready = ppoll(&any, 1, &timeout, NULL);
+		if (ready == 0) {
+			poll_keep(session, NULL);
+			return;
+		}
+		if (was_interrupted(session, ready))
+			timeout = (struct timespec){ 0 };
 	}
 	count = poll_list(session);
-	if (count < 0 || ppoll(session->polls, (nfds_t)count, &timeout, NULL) < 0)
+	ready = count < 0 ? -1 : ppoll(session->polls, (nfds_t)count, &timeout, NULL);
+	if (count >= 0)
+		was_interrupted(session, ready);
+	if (ready < 0) {
 		poll_forget(session);
-	else
-		poll_keep(session, session->polls);
+		return;
+	}
+	poll_keep(session, session->polls);
+	if (session->polls[count - 1].revents)
+		take_wake(session);
 }

@@ -10,7 +10,7 @@ struct wm_session;
 /*
  * Wait until a process or a listener has something, at most so long. Fills in their is_still and is_alive,
  * so that a step makes no system call for those that have nothing: with many processes those calls were
- * most of a step.
+ * most of a step. wm_session_wake() and a signal's handler end the wait and set is_woken.
  */
 void session_doze(struct wm_session *session, uint64_t wait_ns);
 

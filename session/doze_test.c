@@ -29,7 +29,7 @@ static void scene_begin(struct scene *scene)
 	int *near[3] = { &scene->processes[0].link.fd, &scene->processes[1].link.fd,
 			 &scene->listener.fd };
 
-	*scene = (struct scene){ .session = { .epoll = -1 } };
+	*scene = (struct scene){ .session = { .epoll = -1, .wake = -1 } };
 	for (int i = 0; i < 3; i++) {
 		int ends[2];
 

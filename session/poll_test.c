@@ -3,10 +3,17 @@
 #include "base/testing/await.h"
 #include "session/process.h"
 #include "session/sample_agent.h"
+#include "session/target.h"
 #include "session/testing/folder.h"
 #include "session/ticks.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <waymark/error.h>
 
 #define LONG_MS 20000
@@ -111,5 +118,108 @@ Test(poll, events_that_a_read_left_end_it_later)
 	cr_expect(AWAIT(!wm_session_read(session, count, &events) && !session_has_unread(session)));
 	cr_assert_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
 	cr_expect_eq(events, 0);
+	release(session, &agent);
+}
+
+/* ---- ended from outside ---- */
+
+static struct wm_session *woken;
+static pthread_t poller;
+static pid_t poller_tid;
+static int is_over;
+
+static void *wake_a_sleeper(void *data)
+{
+	(void)data;
+	cr_expect(AWAIT(target_thread_state(getpid(), poller_tid) == 'S'));
+	cr_expect_eq(wm_session_wake(woken), 0);
+	return NULL;
+}
+
+static void *signal_a_sleeper(void *data)
+{
+	(void)data;
+	/* a handler that runs before the wait does not end it: so there are several */
+	cr_expect(AWAIT(__atomic_load_n(&is_over, __ATOMIC_ACQUIRE) ||
+			(pthread_kill(poller, SIGUSR1), 0)));
+	return NULL;
+}
+
+static struct wm_session *start_quiet(struct sample_agent *agent)
+{
+	*agent = (struct sample_agent){ .way = SAMPLE_GOOD };
+	woken = start(NULL, agent);
+	/* what came of the start is taken */
+	while (wm_session_poll(woken, 0) > 0 && session_step(woken, 0))
+		;
+	poller = pthread_self();
+	poller_tid = (pid_t)syscall(SYS_gettid);
+	return woken;
+}
+
+static void poll_beside(void *(*beside)(void *))
+{
+	struct sample_agent agent;
+	struct wm_session *session = start_quiet(&agent);
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, beside, NULL), 0);
+	cr_expect_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
+	__atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	release(session, &agent);
+}
+
+Test(poll, wake_in_another_thread_ends_it)
+{
+	poll_beside(wake_a_sleeper);
+}
+
+static void do_nothing(int number)
+{
+	(void)number;
+}
+
+static void wake(int number)
+{
+	(void)number;
+	errno = 77;
+	wm_session_wake(woken);
+	if (errno != 77)
+		abort();
+}
+
+Test(poll, signal_handler_ends_it)
+{
+	struct sigaction action = { .sa_handler = do_nothing, .sa_flags = SA_RESTART };
+
+	cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
+	poll_beside(signal_a_sleeper);
+}
+
+Test(poll, wake_in_a_signal_handler_ends_the_next_one_alone)
+{
+	struct sigaction action = { .sa_handler = wake };
+	struct sample_agent agent;
+	struct wm_session *session = start_quiet(&agent);
+
+	cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
+	cr_assert_eq(raise(SIGUSR1), 0);
+	cr_assert_eq(raise(SIGUSR1), 0);
+	cr_expect_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
+	cr_expect_geq(poll_ms(session, 200, 1), 199);
+	release(session, &agent);
+}
+
+Test(poll, wake_outlasts_another_call)
+{
+	struct sample_agent agent;
+	struct wm_session *session = start_quiet(&agent);
+	unsigned int events = 0;
+
+	cr_expect_eq(wm_session_wake(session), 0);
+	cr_assert_eq(wm_session_read(session, count, &events), 0);
+	cr_expect_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
+	cr_expect_eq(wm_session_wake(NULL), -EINVAL);
 	release(session, &agent);
 }

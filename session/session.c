@@ -17,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -139,6 +141,9 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 		new->process_number = (uint32_t)ticks_monotonic_ns();
 	new->process_number &= INT32_MAX;
 	err = options_take(&new->options, options);
+	new->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (!err && new->wake < 0)
+		err = -errno;
 	if (!err && new->options.policy == WM_POLICY_NOTIFY)
 		err = watermark_new(&new->watermark, new->options.notify_fd,
 				    new->options.notify_signal, new->options.watermark_percent);
@@ -146,6 +151,8 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 		err = options_keep(&new->options);
 	if (err) {
 		watermark_free(new->watermark);
+		if (new->wake >= 0)
+			close(new->wake);
 		free(new);
 		return err;
 	}
@@ -223,12 +230,30 @@ int wm_session_poll(struct wm_session *session, int timeout_ms)
 					   : 0;
 
 		/* a pause, however fast events come: who polls and reads in turn is no load */
-		got = session_step(session, session_has_unread(session) && left ? 1 : left);
+		if (left && session_has_unread(session))
+			left = 1;
+		got = session_step(session, session->is_woken ? 0 : left);
 	} while (!got && session_alive(session) && !session_has_unread(session) &&
-		 (timeout_ms < 0 || ticks_monotonic_ns() < until));
+		 !session->is_woken && (timeout_ms < 0 || ticks_monotonic_ns() < until));
+	session->is_woken = 0;
 	if (got < 0 && got != session->live.error)
 		return session_fail(session, got, "%s", session->dir ? session->dir : "");
 	return got < 0 ? got : session_alive(session);
+}
+
+int wm_session_wake(struct wm_session *session)
+{
+	uint64_t one = 1;
+	int before = errno;
+
+	if (!session)
+		return -EINVAL;
+	if (session->owner != getpid())
+		return -ECHILD;
+	/* write() would be a cancellation point. A full counter has woken the poll already. */
+	syscall(SYS_write, session->wake, &one, sizeof(one));
+	errno = before;
+	return 0;
 }
 
 int wm_session_read(struct wm_session *session,
@@ -463,6 +488,7 @@ static void leave(struct wm_session *session)
 		close(l->fd);
 	if (session->epoll >= 0)
 		close(session->epoll);
+	close(session->wake);
 	free(session);
 }
 
@@ -512,6 +538,7 @@ void wm_session_close(struct wm_session *session)
 	free(session->polls);
 	if (session->epoll >= 0)
 		close(session->epoll);
+	close(session->wake);
 	ledger_free(session->ledger);
 	free(session->dir);
 	options_release(&session->options);

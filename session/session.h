@@ -79,6 +79,8 @@ struct wm_session {
 	uint64_t idle_ns; /* how long the next step may wait for more to drain */
 	struct pollfd *polls;
 	int epoll;		/* all that a step waits on; -1: not there yet */
+	int wake;		/* an eventfd: wm_session_wake() */
+	int is_woken;		/* the next poll, or the one that runs, is to return */
 	struct name_list names; /* markers there are, once a spec matched none */
 	struct ledger *ledger;	/* of session_ledger(); NULL: not up to now */
 	uint64_t mended_ns;	/* the last look at it */

@@ -3,8 +3,9 @@
  * Sessions: one consumer's hold on one or more processes. This is what the waymark command is made
  * of; link with -lwaymark.
  *
- * A session is used by one thread at a time; different sessions are independent. No function here
- * may be called in a signal handler. None is a cancellation point: pthread_cancel(3) waits until a
+ * A session is used by one thread at a time; different sessions are independent. wm_session_wake()
+ * is the exception: any thread and any signal handler may call it. No other function here may be
+ * called in a signal handler. None is a cancellation point: pthread_cancel(3) waits until a
  * call is over. In a forked child of the caller a session is good for wm_session_close() alone,
  * which leaves the parent's as it is; everything else returns -ECHILD there.
  *
@@ -133,6 +134,7 @@ struct wm_session_refusal {
  * Make a session. `options` may be NULL. *session is released with wm_session_close(); NULL after
  * an error: -EINVAL for an option that can't be (SIGKILL and SIGSTOP as notify_signal among them),
  * -EBADF for a notify_fd that is not open or can't be written, -E2BIG for one we don't know,
+ * -EMFILE and -ENFILE where no descriptor is free,
  * -WM_E_BUFFER_LIMIT for more than 64 GiB, -ENOMEM, or with WM_POLICY_NOTIFY what its thread was refused with.
  */
 int wm_session_open(struct wm_session **session, const struct wm_session_options *options);
@@ -253,11 +255,22 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
  * returns as soon as wm_session_read() has events to hand out, within 10 ms of them. Otherwise it
  * waits up to timeout_ms for something to do; -1: without limit. It also returns when no process is
  * left. Call it again and again while the session runs: buffers fill up, and new processes wait for
- * it. Returns the number of processes still alive; after 0, read once more, for the last events.
+ * it. It returns early, as if the time were over, after wm_session_wake(), and after a signal
+ * handler ran in this thread while it waited. A handler that runs just before the wait does not end
+ * it: if the handler must, let it call wm_session_wake().
+ * Returns the number of processes still alive; after 0, read once more, for the last events.
  * -EBUSY in a callback, or what ends the recording: why the trace, or a trail of it, could not be
  * written on.
  */
 int wm_session_poll(struct wm_session *session, int timeout_ms);
+
+/*
+ * End the wait of wm_session_poll(): of the call that runs now, else of the next one. Several calls
+ * before it returns count as one. Any thread may call this, and any signal handler: it is
+ * async-signal-safe and leaves errno alone. The caller makes sure that wm_session_close() comes
+ * later. 0; -ECHILD in a forked child.
+ */
+int wm_session_wake(struct wm_session *session);
 
 /*
  * Drain into a callback instead of a folder: called for each event that is ready, in order of time
