@@ -55,6 +55,7 @@ struct process {
 	struct process_silence {
 		uint64_t since_ns; /* the agent's thread sleeps; 0: not looked at */
 		uint64_t ran_ns;   /* of that thread, by then */
+		int is_frozen;	   /* the freezer held it at the last look since then */
 	} silence;
 	int is_silent;		   /* it was given up for that */
 	uint64_t answered_ns;	   /* when the last answer came, CLOCK_MONOTONIC */

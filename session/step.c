@@ -2,6 +2,7 @@
 #include "session/adopt.h"
 #include "session/claim/ledger.h"
 #include "session/doze.h"
+#include "session/freezer.h"
 #include "session/process.h"
 #include "session/stop.h"
 #include "session/target.h"
@@ -173,6 +174,9 @@ static int is_halted_long(const struct process *process, struct halt *halt)
 /*
  * Whether the agent's thread has slept for SILENT_WAIT_NS since process->silence began. Its work does not sleep so long,
  * however busy the machine. 0 also if we cannot know: its number is another namespace's, or the kernel counts no times.
+ *
+ * While the freezer holds the process, the second begins again and again. One look at its end is
+ * enough: a thread that the freezer releases runs for a moment, even if it then sleeps again.
  */
 static int is_silent_long(struct process *process)
 {
@@ -186,10 +190,15 @@ static int is_silent_long(struct process *process)
 		return 0;
 	state = target_thread_state(process->pid, tid);
 	if (!silence->since_ns || state != 'S' || times.ran_ns != silence->ran_ns)
-		*silence = (struct process_silence){ now_ns, times.ran_ns };
+		*silence = (struct process_silence){ now_ns, times.ran_ns, 0 };
 	slept_ns = now_ns - silence->since_ns;
-	return slept_ns > SILENT_WAIT_NS &&
-	       (slept_ns > SILENT_PARENT_WAIT_NS || !target_has_child(process->pid, tid));
+	if (slept_ns <= SILENT_WAIT_NS ||
+	    (slept_ns <= SILENT_PARENT_WAIT_NS && target_has_child(process->pid, tid)))
+		return 0;
+	silence->is_frozen = freezer_holds(process->pid);
+	if (silence->is_frozen)
+		silence->since_ns = now_ns;
+	return !silence->is_frozen;
 }
 
 static int wait_for(struct wm_session *session, struct process *process, int timeout_ms,
@@ -209,7 +218,8 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 			break;
 		session_step(session, 10);
 		patience_arming(session);
-		is_halted = must_move && is_halted_long(process, &halt);
+		is_halted = must_move &&
+			    (is_halted_long(process, &halt) || process->silence.is_frozen);
 		/* a step may have drained for longer, and its answer lie there */
 		process->is_silent = !is_halted && is_silent_long(process) &&
 				     !process_pump(session, process) &&
@@ -218,7 +228,8 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 			break;
 	}
 	session->in_step--;
-	process->silence.since_ns = 0;
+	is_halted |= process->silence.is_frozen;
+	process->silence = (struct process_silence){ 0 };
 	if (process->state == PROCESS_NEW || process_pending(process))
 		return is_halted ? -WM_E_STOPPED : -WM_E_AGENT_SILENT;
 	if (process->error)

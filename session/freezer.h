@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The freezer of cgroup v2, which `docker pause` uses: threads that it holds look asleep. */
+#ifndef SESSION_FREEZER_H
+#define SESSION_FREEZER_H
+
+#include <sys/types.h>
+
+/*
+ * Whether the freezer holds all threads of a process. It reads two small files. 0 also where the
+ * cgroup of the process is not visible from here.
+ */
+int freezer_holds(pid_t pid);
+
+#endif
