@@ -373,6 +373,7 @@ void code_dwarf_close(struct code_dwarf *dwarf)
 {
 	if (!dwarf)
 		return;
+	code_enumerations_release(&dwarf->enumerations);
 	if (dwarf->dwarf)
 		dwarf_end(dwarf->dwarf);
 	if (dwarf->elf)

@@ -6,6 +6,7 @@
 #ifndef CODE_DWARF_H
 #define CODE_DWARF_H
 
+#include "code/enumerator.h"
 #include "code/file.h"
 
 #include <elfutils/libdw.h>
@@ -24,6 +25,7 @@ struct code_dwarf {
 	struct code_dwarf_entry *functions; /* by address, once somebody asked */
 	size_t function_count, function_room;
 	int has_functions;
+	struct code_enumerations enumerations;
 	int may_open; /* split files that it names: only root and this user can write to the file */
 	char folder[PATH_MAX]; /* of that file, where libdw looks for them first */
 };

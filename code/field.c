@@ -71,6 +71,7 @@ int code_field_retype(struct code_field *field, uint8_t type)
 	}
 	from->bytes = (uint8_t)bytes;
 	field->type = type;
+	field->names = NULL; /* the user asks for this type: a number */
 	return 0;
 }
 

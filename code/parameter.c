@@ -297,7 +297,7 @@ static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_
 		snprintf(parameter->name, sizeof(parameter->name), "arg%u", call->count);
 	if (dwarf_attr_integrate(from, DW_AT_type, &attribute) &&
 	    dwarf_formref_die(&attribute, &type))
-		passing_of(&type, &parameter->passing);
+		passing_of(&type, &call->dwarf->enumerations, &parameter->passing);
 	if (call->trust == TRUST_SCALARS && is_aggregate(&parameter->passing))
 		call->trust = TRUST_LISTS;
 	if (place_of)
@@ -411,7 +411,7 @@ static int member_field(struct code_field *field, const char *name,
 
 	if (strlen(name) + strlen(member->name) >= sizeof(field->name))
 		return 0;
-	*field = (struct code_field){ .type = member->type };
+	*field = (struct code_field){ .type = member->type, .names = member->names };
 	strcpy(stpcpy(field->name, name), member->name);
 	field->from = eightbytes[is_memory ? 0 : member->offset / 8];
 	field->from.bytes = member->bytes;
@@ -461,6 +461,7 @@ static void fields_fill(const struct call *call, struct code_values *values, int
 			continue;
 		field->from.bytes = (uint8_t)(parameter->passing.bytes);
 		field->type = parameter->passing.type;
+		field->names = parameter->passing.names;
 	}
 }
 
@@ -468,7 +469,9 @@ static void fields_fill(const struct call *call, struct code_values *values, int
 static void returns_fill(struct code_parameters *parameters, const struct passing *passing)
 {
 	static const uint8_t results[] = { 0, 1 }; /* rax, rdx */
-	struct passing_member whole = { .bytes = (uint8_t)passing->bytes, .type = passing->type };
+	struct passing_member whole = { .bytes = (uint8_t)passing->bytes,
+					.type = passing->type,
+					.names = passing->names };
 	const struct passing_member *members = passing->type ? &whole : passing->members;
 	unsigned int count = passing->type ? 1 : passing->member_count;
 	unsigned int integers = 0, vectors = 0;
@@ -496,7 +499,7 @@ static void result_take(struct call *call, struct code_parameters *parameters, D
 		call->trust = TRUST_LISTS;
 		return;
 	}
-	passing_of(&type, &passing);
+	passing_of(&type, &call->dwarf->enumerations, &passing);
 	if (passing.doubts || (call->trust == TRUST_SCALARS && is_aggregate(&passing)))
 		call->trust = TRUST_LISTS;
 	if (passing.is_reference || passing.classes[0] == CLASS_MEMORY)

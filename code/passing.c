@@ -14,6 +14,7 @@
 
 struct walk {
 	struct passing *passing;
+	struct code_enumerations *enumerations;
 	unsigned int depth, visits;
 	unsigned int hidden; /* not 0: in what is no member of its own, an array */
 	char path[48];
@@ -98,6 +99,7 @@ static void member_put(struct walk *walk, const char *suffix, uint64_t offset, u
 	member->offset = (uint8_t)offset;
 	member->bytes = (uint8_t)bytes;
 	member->type = type;
+	member->names = NULL;
 	passing->member_count++;
 }
 
@@ -451,9 +453,13 @@ static uint8_t field_type(Dwarf_Die *type, uint64_t bytes)
 
 static void member_take(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint64_t bytes)
 {
+	struct passing *passing = walk->passing;
+	unsigned int before = passing->member_count;
 	uint8_t is = field_type(type, bytes);
 
 	member_put(walk, "", offset, is == WM_TYPE_PTR ? 8 : bytes, is);
+	if (passing->member_count > before)
+		passing->members[before].names = code_enumeration_of(walk->enumerations, type, is);
 }
 
 static void visit(struct walk *walk, Dwarf_Die *type, uint64_t offset)
@@ -503,9 +509,9 @@ static void visit(struct walk *walk, Dwarf_Die *type, uint64_t offset)
 		member_take(walk, &peeled, offset, bytes);
 }
 
-void passing_of(Dwarf_Die *type, struct passing *passing)
+void passing_of(Dwarf_Die *type, struct code_enumerations *enumerations, struct passing *passing)
 {
-	struct walk walk = { .passing = passing };
+	struct walk walk = { .passing = passing, .enumerations = enumerations };
 	Dwarf_Word bytes;
 	Dwarf_Die peeled;
 
@@ -529,6 +535,8 @@ void passing_of(Dwarf_Die *type, struct passing *passing)
 	if (passing->classes[1] == CLASS_SSE_UP && passing->classes[0] != CLASS_SSE)
 		passing->classes[1] = CLASS_SSE;
 	passing->type = passing->doubts ? 0 : field_type(type, passing->bytes);
+	if (passing->type)
+		passing->names = code_enumeration_of(enumerations, type, passing->type);
 	if (passing->doubts || passing->type || passing->bytes > 16)
 		passing->member_count = 0;
 }

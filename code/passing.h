@@ -6,6 +6,8 @@
 #ifndef CODE_PASSING_H
 #define CODE_PASSING_H
 
+#include "code/enumerator.h"
+
 #include <elfutils/libdw.h>
 #include <stdint.h>
 
@@ -33,6 +35,7 @@ enum passing_doubt {
 struct passing_member {
 	char name[48]; /* what follows the structure's: ".x", ".inner.y" */
 	uint8_t offset, bytes, type;
+	const struct enumeration *names;
 };
 
 struct passing {
@@ -42,13 +45,17 @@ struct passing {
 	int is_reference;	       /* what is passed is the address of a copy */
 	unsigned int doubts; /* debug information doesn't tell enough of these, or is damaged */
 	uint8_t type;	     /* WM_TYPE_*; 0: no value that a field can hold */
+	const struct enumeration *names; /* of its values; NULL: no enumeration */
 	/* None of what has more than 16 bytes; arrays and bit-fields are left out. */
 	unsigned int member_count;
 	struct passing_member members[PASSING_MEMBERS_MAX];
 };
 
-/* Find out about a type. Any DIE is taken; what is none of a type's is uncertain. */
-void passing_of(Dwarf_Die *type, struct passing *passing);
+/*
+ * Find out about a type. Any DIE is taken; what is none of a type's is uncertain. The names of values
+ * live as long as `enumerations`.
+ */
+void passing_of(Dwarf_Die *type, struct code_enumerations *enumerations, struct passing *passing);
 
 /* How many integer and vector registers it takes as an argument; both 0: it goes on the stack, or nowhere. */
 void passing_registers(const struct passing *passing, unsigned int *integers,

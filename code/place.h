@@ -7,6 +7,8 @@
 #ifndef CODE_PLACE_H
 #define CODE_PLACE_H
 
+#include "base/enumeration.h"
+
 #include <stdint.h>
 
 #define CODE_FIELDS_MAX 16
@@ -37,6 +39,7 @@ struct code_field {
 	char name[64];
 	uint8_t type; /* WM_TYPE_*: its width is the operand's, but for WM_TYPE_STR, where the operand is a pointer */
 	struct code_operand from;
+	const struct enumeration *names; /* of its values, the file's; may be NULL */
 };
 
 enum code_place_kind { PLACE_USDT, PLACE_FUNCTION, PLACE_ADDRESS };

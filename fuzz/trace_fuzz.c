@@ -131,13 +131,20 @@ static size_t make_seed(uint8_t *to)
 	};
 	struct sample sample = { .head = { .pid = 1, .tid = 1, .comm = "x" } };
 	static uint8_t stream[RUN_INPUT_MAX / PARTS];
+	struct enumeration_draft draft = { .type = WM_TYPE_U32 };
+	const struct enumeration *values[16] = { 0 };
+	struct enumeration_pool pool = { 0 };
 	struct trace_writer *writer;
 	char path[128], trace[64];
 
 	sample_folder(trace);
+	enumeration_draft_add(&draft, 1, "ONE");
+	enumeration_draft_add(&draft, 2, "TWO");
+	values[0] = enumeration_pool_make(&pool, &draft);
+	enumeration_draft_release(&draft);
 	if (trace_writer_open(&writer, trace) || trace_process_add(writer, &about) ||
-	    trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_U32, WM_TYPE_STR),
-			    "bj\ndb\nquery\na.c\n1\nn, sql") ||
+	    trace_event_add_named(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_U32, WM_TYPE_STR),
+				  "bj\ndb\nquery\na.c\n1\nn, sql", values) ||
 	    trace_event_add(writer, 0, 1, SAMPLE_TYPES(WM_TYPE_BYTES, WM_TYPE_F64),
 			    "mj\ndb\nrow\na.c\n2\nrow, f") ||
 	    trace_event_add(writer, 0, 2, SAMPLE_TYPES(0), "ej\ndb\nquery\na.c\n3\n") ||
@@ -149,6 +156,7 @@ static size_t make_seed(uint8_t *to)
 	put_packet(&sample, writer, 1500);
 	trace_end_set(writer, 1000000, 3);
 	trace_writer_close(writer);
+	enumeration_pool_release(&pool);
 	sample_release(&sample);
 	snprintf(path, sizeof(path), "%s/1-1-0", trace);
 	lengths[STREAM] = (uint32_t)run_load(path, stream, sizeof(stream));

@@ -224,6 +224,9 @@ static int refuse(struct making *making, const struct asked *asked)
 static int place_add(struct making *making, struct asked *asked)
 {
 	struct plan *plan = making->plan;
+	const struct control_detour *detour = asked->detour;
+	struct code_place place;
+	int err;
 
 	if (array_grow(&plan->places, &plan->place_room, plan->place_count + 1,
 		       sizeof(*plan->places)))
@@ -240,7 +243,9 @@ static int place_add(struct making *making, struct asked *asked)
 	if (!asked->spec)
 		return 0;
 	asked->spec->placed++;
-	return name_keep(asked->spec, asked_head(asked));
+	asked_place(asked, &place);
+	err = name_keep(asked->spec, &place);
+	return err ? err : enumerated_add(&plan->enumerated, &place, detour);
 }
 
 static void tell(const struct plan_listener *listener, const struct asked *asked)
@@ -269,6 +274,7 @@ static int fill(struct making *making)
 			tell(making->listener, asked);
 		err = asked->detour ? place_add(making, asked) : refuse(making, asked);
 	}
+	enumerated_sort(&making->plan->enumerated);
 	return err;
 }
 
@@ -468,6 +474,7 @@ void plan_free(struct plan *plan)
 	if (plan->fd >= 0)
 		close(plan->fd);
 	free(plan->refused);
+	enumerated_release(&plan->enumerated);
 	for (size_t i = 0; i < plan->place_count; i++)
 		free(plan->places[i].detour);
 	free(plan->places);

@@ -8,6 +8,7 @@
 
 #include "abi/detour.h"
 #include "code/resolve.h"
+#include "session/enumerated.h"
 #include "session/names.h"
 #include "session/spec.h"
 
@@ -37,7 +38,8 @@ struct plan {
 	struct code_aliases aliases;
 	struct plan_place *places;
 	size_t place_count, place_room;
-	uint64_t last;	    /* of their addresses */
+	uint64_t last; /* of their addresses */
+	struct enumerated_list enumerated;
 	size_t guard_count; /* of the places, guards of libc, which are no events */
 	struct plan_refusal *refused;
 	size_t refused_count, refused_room;

@@ -219,9 +219,13 @@ static int take_store(struct wm_session *session, struct process *process,
 static int add_to_trace(struct wm_session *session, struct process *process,
 			const struct control_event *event, const char *text)
 {
+	const struct enumeration *names[CODE_FIELDS_MAX];
+
 	if (process->trace < 0 || !session->writer)
 		return 0;
-	return trace_event_add(session->writer, process->trace, event->id, event->types, text);
+	enumerated_find(session->probes.plans, text, names);
+	return trace_event_add_named(session->writer, process->trace, event->id, event->types, text,
+				     names);
 }
 
 static int take_event(struct wm_session *session, struct process *process,

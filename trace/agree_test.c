@@ -22,11 +22,30 @@ struct made {
 	uint32_t ids[PROCESSES][CLASSES];
 	uint8_t types[PROCESSES][CLASSES][16];
 	uint64_t events;
+	struct enumeration_pool names;
 };
 
 static uint64_t below(struct made *made, uint64_t bound)
 {
 	return sample_random(&made->seed) % bound;
+}
+
+/* Names for some of the type's values, with its minimum and maximum. */
+static const struct enumeration *make_names(struct made *made, uint8_t type)
+{
+	struct enumeration_draft draft = { .type = type };
+	const struct enumeration *of;
+	int is_signed;
+	unsigned int bits = 8 * enumeration_type_bytes(type, &is_signed);
+	uint64_t end = bits ? UINT64_MAX >> (64 - bits + (unsigned int)is_signed) : 0;
+
+	enumeration_draft_add(&draft, 0, "enum");
+	enumeration_draft_add(&draft, end, "caf\xc3\xa9");
+	enumeration_draft_add(&draft, is_signed ? ~end : 1, "low");
+	enumeration_draft_add(&draft, below(made, 100), "A");
+	of = enumeration_pool_make(&made->names, &draft);
+	enumeration_draft_release(&draft);
+	return of;
 }
 
 /* An event with 0 to 16 fields of any type, called by any bytes that a name may hold. */
@@ -37,6 +56,7 @@ static void make_class(struct made *made, int process, unsigned int number)
 	uint8_t *types = made->types[process][number];
 	struct text text = { 0 };
 	uint64_t count = number < 17 ? number : below(made, 17);
+	const struct enumeration *names[16] = { 0 };
 
 	text_format(&text, "%cj\nsys%d\n%s%u\n/src/%s.c\n%u\n", "mibe"[below(made, 4)], process,
 		    odd[below(made, 8)], number, odd[below(made, 8)], number);
@@ -51,8 +71,10 @@ static void make_class(struct made *made, int process, unsigned int number)
 	made->ids[process][number] = number < 30   ? number
 				     : number < 35 ? number + 1
 						   : (uint32_t)below(made, 1ull << 31) * 2;
-	cr_assert_eq(trace_event_add(made->writer, process, made->ids[process][number], types,
-				     text.at),
+	for (uint64_t i = 0; i < count; i++)
+		names[i] = below(made, 2) ? make_names(made, types[i]) : NULL;
+	cr_assert_eq(trace_event_add_named(made->writer, process, made->ids[process][number], types,
+					   text.at, names),
 		     0);
 	text_release(&text);
 }
@@ -147,6 +169,7 @@ static void make_trace(struct made *made, const char *dir, uint64_t seed)
 	for (uint64_t instance = 0; instance < 12; instance++)
 		make_stream(made, (int)(instance % PROCESSES), instance / PROCESSES);
 	cr_assert_eq(trace_writer_close(made->writer), 0);
+	enumeration_pool_release(&made->names);
 }
 
 static void compare(const char *dir, uint64_t events)

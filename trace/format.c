@@ -130,6 +130,19 @@ static void put_float(struct out *out, uint8_t type, const uint8_t *at)
 		out_f32(out, (float)value);
 }
 
+/* The name of a field's value, or NULL. */
+static const char *name_of(const struct trace_class *class, unsigned int field, const uint8_t *at)
+{
+	const struct enumeration *names = class->names ? class->names[field] : NULL;
+	int is_signed;
+
+	if (!names)
+		return NULL;
+	enumeration_type_bytes(names->type, &is_signed);
+	return enumeration_name(names, is_signed ? (uint64_t)load_signed(names->type, at)
+						 : load_unsigned(names->type, at));
+}
+
 /* A field's value; returns where the next field is. */
 static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *at)
 {
@@ -198,6 +211,7 @@ void format_text(struct format *format, struct out *out, const struct merge_even
 {
 	const struct trace_class *class = event->class;
 	const uint8_t *at = event->fields;
+	const char *name;
 
 	losses_text(format, out, event);
 	if (!class)
@@ -208,7 +222,13 @@ void format_text(struct format *format, struct out *out, const struct merge_even
 		out_short(out, i ? ", " : ": { ", i ? 2 : 4);
 		out_short(out, class->fields[i], class->field_bytes[i]);
 		out_literal(out, " = ");
-		at = value_text(out, class->types[i], at);
+		name = name_of(class, i, at);
+		if (name) {
+			out_escaped(out, name, strlen(name));
+			at += schema_type_bytes(class->types[i]);
+		} else {
+			at = value_text(out, class->types[i], at);
+		}
 	}
 	if (class->count)
 		out_literal(out, " }\n");
@@ -303,6 +323,15 @@ static void json_losses(struct out *out, const struct merge_event *event)
 	out_literal(out, "}\n");
 }
 
+static const uint8_t *field_end(uint8_t type, const uint8_t *at)
+{
+	if (type == WM_TYPE_STR)
+		return at + 2 + strlen((const char *)at + 1);
+	if (type == WM_TYPE_BYTES)
+		return at + 5 + load_u32(at + 1);
+	return at + schema_type_bytes(type);
+}
+
 /* ,"WORD":["field", ...] of the fields in that state, when there is one. */
 static void json_state(struct out *out, const struct trace_class *class, const uint8_t *at,
 		       uint8_t state, const char *word)
@@ -325,14 +354,36 @@ static void json_state(struct out *out, const struct trace_class *class, const u
 			out_char(out, '"');
 			found = 1;
 		}
-		if (type == WM_TYPE_STR)
-			at += 2 + strlen((const char *)at + 1);
-		else
-			at += varies ? 5 + (size_t)load_u32(at + 1)
-				     : (size_t)schema_type_bytes(type);
+		at = field_end(type, at);
 	}
 	if (found)
 		out_char(out, ']');
+}
+
+/* ,"names":{"field":"NAME", ...} for values that have a name; nothing if none has. */
+static void json_names(struct out *out, const struct trace_class *class, const uint8_t *at)
+{
+	const uint8_t *end;
+	int found = 0;
+
+	for (unsigned int i = 0; class->names && i < class->count; i++, at = end) {
+		const char *name = name_of(class, i, at);
+
+		end = field_end(class->types[i], at);
+		if (!name)
+			continue;
+		if (!found)
+			out_literal(out, ",\"names\":{\"");
+		else
+			out_literal(out, ",\"");
+		out_short(out, class->fields[i], class->field_bytes[i]);
+		out_literal(out, "\":\"");
+		out_json(out, name, strlen(name));
+		out_char(out, '"');
+		found = 1;
+	}
+	if (found)
+		out_char(out, '}');
 }
 
 void format_json(struct format *format, struct out *out, const struct merge_event *event)
@@ -356,6 +407,7 @@ void format_json(struct format *format, struct out *out, const struct merge_even
 		at = value_json(out, class->types[i], at);
 	}
 	out_char(out, '}');
+	json_names(out, class, event->fields);
 	json_state(out, class, event->fields, FIELD_CUT, "cut");
 	json_state(out, class, event->fields, FIELD_UNREADABLE, "unreadable");
 	if (format->put_members)

@@ -27,6 +27,7 @@ static void class_clear(struct trace_class *class)
 	free(class->name);
 	free(class->file);
 	free(class->fields);
+	free(class->names);
 }
 
 int trace_schema_new(struct trace_schema **schema)
@@ -253,13 +254,34 @@ static int class_of(struct trace_class *class, uint32_t id, const uint8_t types[
 	return 0;
 }
 
+int schema_names(struct trace_class *class,
+		 const struct enumeration *const names[SCHEMA_FIELDS_MAX])
+{
+	for (unsigned int i = 0; i < class->count; i++) {
+		if (!names[i] || names[i]->type != class->types[i])
+			continue;
+		if (!class->names)
+			class->names = calloc(class->count, sizeof(*class->names));
+		if (!class->names)
+			return -ENOMEM;
+		class->names[i] = names[i];
+	}
+	return 0;
+}
+
 int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
-		    const char *text)
+		    const char *text, const struct enumeration *const names[SCHEMA_FIELDS_MAX])
 {
 	struct trace_class class;
 	int err = class_of(&class, id, types, text);
 
-	return err ? err : schema_put(schema, &class);
+	if (err)
+		return err;
+	err = names ? schema_names(&class, names) : 0;
+	if (!err)
+		return schema_put(schema, &class);
+	class_clear(&class);
+	return err;
 }
 
 int schema_put_copy(struct trace_schema *schema, const struct trace_class *class)
@@ -274,11 +296,15 @@ int schema_put_copy(struct trace_schema *schema, const struct trace_class *class
 		.fields = calloc(class->count + 1u, sizeof(*class->fields)),
 	};
 
-	if (!copy.name || !copy.file || !copy.fields) {
+	if (class->names)
+		copy.names = calloc(class->count, sizeof(*copy.names));
+	if (!copy.name || !copy.file || !copy.fields || (class->names && !copy.names)) {
 		class_clear(&copy);
 		return -ENOMEM;
 	}
 	memcpy(copy.types, class->types, sizeof(copy.types));
+	if (class->names)
+		memcpy(copy.names, class->names, class->count * sizeof(*copy.names));
 	memcpy(copy.fields, class->fields, class->count * sizeof(*class->fields));
 	return schema_put(schema, &copy);
 }
@@ -286,7 +312,7 @@ int schema_put_copy(struct trace_schema *schema, const struct trace_class *class
 int trace_schema_add(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
 		     const char *text)
 {
-	int err = schema_put_text(schema, id, types, text);
+	int err = schema_put_text(schema, id, types, text, NULL);
 
 	return err < 0 ? err : 0;
 }

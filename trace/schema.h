@@ -5,6 +5,7 @@
 #ifndef TRACE_SCHEMA_H
 #define TRACE_SCHEMA_H
 
+#include "base/enumeration.h"
 #include "trace/decode.h"
 
 #include <stdint.h>
@@ -22,6 +23,8 @@ struct trace_class {
 	char *name; /* SUBSYSTEM:EVENT, as the trace has it (":begin", ":end" included) */
 	char *file;
 	char (*fields)[SCHEMA_NAME_BYTES];
+	/* the names of each field's values, or NULL; NULL as a whole if no field has any. Not owned */
+	const struct enumeration **names;
 	uint32_t name_bytes; /* lengths, for those who print many */
 	uint8_t field_bytes[SCHEMA_FIELDS_MAX];
 	uint32_t index; /* its place in classes[]; for tables of readers */
@@ -43,11 +46,18 @@ struct trace_schema {
  */
 int schema_put(struct trace_schema *schema, const struct trace_class *class);
 
-/* The same, of a site's types and text (abi/site.h). */
+/* The same, of a site's types and text (abi/site.h). `names` as for schema_names(), or NULL. */
 int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
-		    const char *text);
+		    const char *text, const struct enumeration *const names[SCHEMA_FIELDS_MAX]);
 
-/* A copy of a class that another schema has. As schema_put(). */
+/*
+ * Give a class the names of its fields' values. names[i] may be NULL; one of another type than the
+ * field's is ignored. 0 or -ENOMEM.
+ */
+int schema_names(struct trace_class *class,
+		 const struct enumeration *const names[SCHEMA_FIELDS_MAX]);
+
+/* A copy of a class that another schema of the same trace has. As schema_put(). */
 int schema_put_copy(struct trace_schema *schema, const struct trace_class *class);
 
 struct trace_class *schema_find_sparse(const struct trace_schema *schema, uint32_t id);

@@ -174,9 +174,12 @@ static void tsdl_field(struct text *text, const struct trace_class *class, unsig
 {
 	const char *name = class->fields[field];
 	const char *type = tsdl_type_name(class->types[field]);
+	char alias[TSDL_ENUM_NAME_BYTES];
 	char state[SCHEMA_NAME_BYTES + 32], length[SCHEMA_NAME_BYTES + 32];
 
 	if (class->types[field] != WM_TYPE_STR && class->types[field] != WM_TYPE_BYTES) {
+		if (class->names && class->names[field])
+			type = tsdl_enum_name(class->names[field], alias);
 		text_format(text, "\t\t%s _%s;\n", type, name);
 		return;
 	}

@@ -12,6 +12,7 @@
 
 #include "trace/schema.h"
 #include "trace/text.h"
+#include "trace/tsdl_enum.h"
 
 #include <stdint.h>
 
@@ -87,6 +88,7 @@ struct tsdl {
 	uint8_t uuid[16];
 	char *hostname, *version; /* may be NULL */
 	struct tsdl_clock clocks[TSDL_CLOCKS];
+	struct tsdl_enums enums;
 	struct tsdl_process *processes;
 	uint32_t process_count;
 	struct tsdl_unrecorded *unrecorded;

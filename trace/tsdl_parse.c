@@ -35,6 +35,7 @@ struct parse {
 	/* one more: a length before its run */
 	char fields[SCHEMA_FIELDS_MAX + 1][SCHEMA_NAME_BYTES];
 	uint8_t types[SCHEMA_FIELDS_MAX + 1];
+	const struct enumeration *names[SCHEMA_FIELDS_MAX + 1];
 };
 
 static struct tsdl_process *process_at(struct tsdl *tsdl, uint64_t number)
@@ -340,16 +341,9 @@ static int skip_type(struct parse *parse)
 	return BROKEN;
 }
 
-static uint8_t type_of(const char *name)
-{
-	for (uint8_t type = 1; type <= WM_TYPE_CHAR; type++)
-		if (!strcmp(tsdl_type_name(type), name))
-			return type;
-	return 0;
-}
-
 /* Put a field down; a run comes after its length, whose place it takes. */
-static int put_field(struct parse *parse, uint8_t type, const char *name)
+static int put_field(struct parse *parse, uint8_t type, const struct enumeration *names,
+		     const char *name)
 {
 	unsigned int place = parse->event.count;
 
@@ -361,6 +355,7 @@ static int put_field(struct parse *parse, uint8_t type, const char *name)
 	if (place > SCHEMA_FIELDS_MAX)
 		return BROKEN;
 	parse->types[place] = type;
+	parse->names[place] = names;
 	snprintf(parse->fields[place], SCHEMA_NAME_BYTES, "%s", name + (*name == '_'));
 	parse->event.count = (uint8_t)(place + 1);
 	return 0;
@@ -377,13 +372,14 @@ static int fields(struct parse *parse)
 	parse->event.count = 0;
 	while (lex_next(lex) == TOKEN_WORD) {
 		int state = lex_is_word(lex, "wm_state");
-		uint8_t type = type_of(lex->text);
+		const struct enumeration *names;
+		uint8_t type = tsdl_type_of(&parse->tsdl->enums, lex->text, &names);
 		char name[SCHEMA_NAME_BYTES + 1];
 
 		if ((!type && !state) || lex_next(lex) != TOKEN_WORD)
 			return BROKEN;
 		snprintf(name, sizeof(name), "%s", lex->text);
-		if (!state && put_field(parse, type, name))
+		if (!state && put_field(parse, type, names, name))
 			return BROKEN;
 		lex_next(lex);
 		if (!state && type == WM_TYPE_BYTES) {
@@ -419,6 +415,8 @@ static int end_event(struct parse *parse)
 	memcpy(event->fields, parse->fields, SCHEMA_FIELDS_MAX * sizeof(*event->fields));
 	memset(event->types, 0, sizeof(event->types));
 	memcpy(event->types, parse->types, event->count);
+	if (schema_names(event, parse->names))
+		return -ENOMEM;
 	put = *event;
 	*event = (struct trace_class){ 0 };
 	err = schema_put(process->schema, &put);
@@ -494,6 +492,7 @@ static void parse_clear(struct parse *parse)
 	free(parse->event.name);
 	free(parse->event.file);
 	free(parse->event.fields);
+	free(parse->event.names);
 	parse->event = (struct trace_class){ .kind = 'm' };
 	parse->stream_id = 0;
 	parse->clock_seen = 0;
@@ -509,8 +508,11 @@ static int read_top(struct parse *parse)
 	struct lex *lex = &parse->lex;
 	int err;
 
-	if (lex_is_word(lex, "typealias"))
-		return skip_type(parse);
+	if (lex_is_word(lex, "typealias")) {
+		lex_next(lex);
+		return lex_is_word(lex, "enum") ? tsdl_enum_read(&parse->tsdl->enums, lex)
+						: skip_type(parse);
+	}
 	for (enum block block = 0; block < BLOCK_COUNT; block++) {
 		if (!lex_is_word(lex, names[block]))
 			continue;
@@ -572,6 +574,7 @@ void tsdl_release(struct tsdl *tsdl)
 		trace_schema_free(tsdl->processes[i].schema);
 	}
 	free(tsdl->processes);
+	tsdl_enums_release(&tsdl->enums);
 	for (size_t i = 0; i < tsdl->unrecorded_count; i++) {
 		free(tsdl->unrecorded[i].program);
 		free(tsdl->unrecorded[i].reason);

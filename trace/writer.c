@@ -52,6 +52,7 @@ struct trace_writer {
 	struct writer_process *processes;
 	int process_count;
 	struct text env, body;
+	struct enumeration_pool enums; /* those that the body declares */
 	struct streams streams;
 };
 
@@ -284,12 +285,36 @@ static struct writer_process *process_of(struct trace_writer *writer, int proces
 int trace_event_add(struct trace_writer *writer, int process, uint32_t id, const uint8_t types[16],
 		    const char *text)
 {
+	static const struct enumeration *const none[SCHEMA_FIELDS_MAX];
+
+	return trace_event_add_named(writer, process, id, types, text, none);
+}
+
+/* The writer's copy, which the metadata declares. NULL: no names, values are numbers. */
+static const struct enumeration *enum_declare(struct trace_writer *writer,
+					      const struct enumeration *of)
+{
+	size_t before = writer->enums.count;
+	const struct enumeration *kept = of ? enumeration_pool_copy(&writer->enums, of) : NULL;
+
+	if (writer->enums.count > before)
+		tsdl_enum_write(&writer->body, kept);
+	return kept;
+}
+
+int trace_event_add_named(struct trace_writer *writer, int process, uint32_t id,
+			  const uint8_t types[16], const char *text,
+			  const struct enumeration *const names[SCHEMA_FIELDS_MAX])
+{
 	struct writer_process *of = process_of(writer, process);
+	const struct enumeration *kept[SCHEMA_FIELDS_MAX];
 	int err;
 
 	if (!of)
 		return -EINVAL;
-	err = schema_put_text(of->schema, id, types, text);
+	for (unsigned int i = 0; i < SCHEMA_FIELDS_MAX; i++)
+		kept[i] = enum_declare(writer, names[i]);
+	err = schema_put_text(of->schema, id, types, text, kept);
 	if (err <= 0)
 		return err;
 	tsdl_event(&writer->body, (uint32_t)process, schema_find(of->schema, id));
@@ -516,6 +541,7 @@ int trace_writer_close(struct trace_writer *writer)
 	for (int i = 0; i < writer->process_count; i++)
 		trace_schema_free(writer->processes[i].schema);
 	free(writer->processes);
+	enumeration_pool_release(&writer->enums);
 	text_release(&writer->env);
 	text_release(&writer->body);
 	close(writer->dir);

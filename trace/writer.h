@@ -16,6 +16,7 @@
 
 #include "abi/control.h"
 #include "abi/page.h"
+#include "base/enumeration.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -60,6 +61,11 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
  */
 int trace_event_add(struct trace_writer *writer, int process, uint32_t id, const uint8_t types[16],
 		    const char *text);
+
+/* The same, with the names of each field's values. names[i] may be NULL. The writer copies them. */
+int trace_event_add_named(struct trace_writer *writer, int process, uint32_t id,
+			  const uint8_t types[16], const char *text,
+			  const struct enumeration *const names[16]);
 
 /*
  * A process may have events of another one that was added before it, those with an id below `ids`, under

@@ -20,8 +20,8 @@ SCALARS = {
     "unsigned short": ("65535 - {}", '"%d"', "{}"),
     "int": ("-100000 - {}", '"%d"', "{}"),
     "unsigned int": ("4000000000u + {}", '"%u"', "{}"),
-    "enum color": ("(enum color)({} % 3)", '"%d"', "(int){}"),
-    "enum sign": ("(enum sign)({} % 3 - 1)", '"%d"', "(int){}"),
+    "enum color": ("(enum color)({} % 3)", '"%s"', "colors[{}]"),
+    "enum sign": ("(enum sign)({} % 3 - 1)", '"%s"', "signs[{} + 1]"),
     "long": ("-5000000000 - {}", '"%ld"', "{}"),
     "unsigned long": ("18000000000000000000ul + {}", '"%lu"', "{}"),
     "float": ("{} + 0.5f", '"%g"', "{}"),
@@ -35,6 +35,8 @@ HEAD = """#include <stdbool.h>
 #define KEEP __attribute__((noinline))
 enum color { RED, GREEN, BLUE };
 enum sign { MINUS = -1, ZERO, PLUS };
+static const char *const colors[] = { "RED", "GREEN", "BLUE" };
+static const char *const signs[] = { "MINUS", "ZERO", "PLUS" };
 static int fields;
 static volatile int zero;
 static void begin(const char *name) { printf("values:%s", name); fields = 0; }
