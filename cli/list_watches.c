@@ -108,7 +108,7 @@ static int name_address(void *data, uint64_t address, char *text, size_t bytes)
 
 static void value_read(const struct listing *listing, struct found *found)
 {
-	const struct watch_symbols symbols = { name_address, (void *)listing };
+	const struct watch_style style = { .name = name_address, .data = (void *)listing };
 	uint8_t value[8 * WATCH_REGISTERS];
 
 	if (!listing->memory || found->place->kind == WATCH_EXECUTE ||
@@ -116,7 +116,7 @@ static void value_read(const struct listing *listing, struct found *found)
 	    listing->memory->read(listing->memory->data, found->address, value,
 				  found->place->bytes))
 		return;
-	watch_type_text(&found->place->type, value, &symbols, found->value, sizeof(found->value));
+	watch_type_text(&found->place->type, value, &style, found->value, sizeof(found->value));
 }
 
 static const char *kind_word(enum watch_kind kind)

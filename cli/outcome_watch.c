@@ -140,7 +140,7 @@ static void tell_one(const struct watched_spec *watched, int unproven)
 			quantity_show_count(watched->children, text, sizeof(text)),
 			watched->children == 1 ? "was" : "were");
 	if (watched->pieces > 1)
-		fprintf(stderr, "  it lies in %u debug registers, each told with its offset\n",
+		fprintf(stderr, "  it lies in %u debug registers, which are counted one by one\n",
 			watched->pieces);
 	if (watched->is_local)
 		tell_frames(watched);

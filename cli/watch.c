@@ -7,8 +7,8 @@
 #include "cli/outcome_watch.h"
 #include "cli/quantity.h"
 #include "cli/tree.h"
+#include "cli/watch_hit.h"
 #include "cli/watch_input.h"
-#include "cli/watch_value.h"
 #include "cli/watch_where.h"
 #include "session/session.h"
 #include "session/watch/watches.h"
@@ -30,8 +30,6 @@
 #define HISTORY_DEFAULT 10
 #define HISTORY_MAX 1000000
 #define ROWS_MAX 20
-#define PART_BYTES 128
-#define WORDS_BYTES (WATCH_INPUT_MAX + PART_BYTES)
 
 static const char help[] =
 	"Usage: waymark watch [OPTION]... EXPR[:w|rw|x] -p PID [-p PID]...\n"
@@ -82,6 +80,7 @@ struct watching {
 	struct wm_session *session;
 	struct watch_wheres *wheres;
 	struct writers *table;
+	struct watch_hits *hits;
 	struct child child;
 	struct watch_input input;
 	char *spec; /* what -i changes */
@@ -199,89 +198,11 @@ static int parse(struct options *options, int argc, char **argv)
 
 /* ---- hits ---- */
 
-/* NULL: it has none of that name. */
-static const struct wm_event_field *field_of(const struct wm_event *event, const char *name)
-{
-	for (uint32_t i = 0; i < event->field_count; i++)
-		if (!strcmp(event->fields[i].name, name))
-			return &event->fields[i];
-	return NULL;
-}
-
-/* The type of what a watch is of, in the process that the event is of; NULL: not known. */
-static const struct watch_type *type_of(const struct wm_session *session, const char *words)
-{
-	for (size_t i = 0; i < session->watched.count; i++) {
-		const struct watched_spec *watched = watches_of(&session->watched, i);
-
-		for (; watched; watched = watched->earlier)
-			if (watched->words && !strcmp(watched->words, words))
-				return watched_type(watched, session->told_process);
-	}
-	return NULL;
-}
-
-/* How a watch is called: its event's name without what kind it is. */
-static const char *words_of(const struct wm_event *event)
-{
-	return !strncmp(event->name, "watch:", 6) ? event->name + 6 : event->name;
-}
-
-/* What was hit, in the table: as it was asked for, or a part of that; and the values. */
-static int name_hit(const struct watching *watching, const struct wm_event *event, uint64_t flags,
-		    struct watch_hit *hit)
-{
-	const struct wm_event_field *old = field_of(event, "old"), *new = field_of(event, "new");
-	const struct wm_event_field *offset = field_of(event, "offset");
-	const struct watch_type *type = type_of(watching->session, words_of(event));
-	char words[WORDS_BYTES], part[PART_BYTES] = "";
-	uint32_t node = 0;
-	int watch;
-
-	if (offset && new)
-		node = watch_value_part(type, (uint32_t)offset->value.u, new, part, sizeof(part));
-	/* (*head).next: a part binds closer than what stands before */
-	snprintf(words, sizeof(words), *part && strchr("*&", *words_of(event)) ? "(%s)%s" : "%s%s",
-		 words_of(event), part);
-	watch = writers_watch(watching->table, words);
-	if (watch < 0)
-		return watch;
-	hit->watch = (uint32_t)watch;
-	if (!old || !new)
-		return 0;
-	strcpy(hit->before, "?");
-	strcpy(hit->after, "?");
-	if (!(flags & WATCH_OLD_UNKNOWN))
-		watch_value_text(type, node, old, hit->before, sizeof(hit->before));
-	if (!(flags & WATCH_NEW_UNKNOWN))
-		watch_value_text(type, node, new, hit->after, sizeof(hit->after));
-	hit->is_before_uncertain = (flags & (WATCH_OLD_UNKNOWN | WATCH_OLD_UNCERTAIN)) != 0;
-	hit->is_after_uncertain = !(flags & WATCH_NEW_EXACT);
-	return 0;
-}
-
-/* Fields are as abi/watch.h has them: ip, old, new, how, and where there are several registers offset; then the callers. Of an execution ip and callers. */
 static int on_event(const struct wm_event *event, void *data)
 {
-	const struct wm_event_field *ip = field_of(event, "ip"), *how = field_of(event, "how");
-	struct watching *watching = data;
-	uint64_t flags = how ? how->value.u : 0;
-	struct watch_hit hit = {
-		.time_ns = event->realtime_ns,
-		.pid = event->pid,
-		.tid = event->tid,
-		.is_read = (flags & WATCH_READ) != 0,
-		.is_kernel = (flags & WATCH_BY_KERNEL) != 0,
-		.is_late = (flags & WATCH_LATE) != 0,
-	};
-	int err = ip ? name_hit(watching, event, flags, &hit) : 0;
+	const struct watching *watching = data;
 
-	if (err || !ip)
-		return err;
-	err = watch_backtrace_event(watching->wheres, watching->session->told_process, event,
-				    &hit.backtrace);
-	hit.where = hit.backtrace.frames[0];
-	return err ? err : writers_add(watching->table, &hit);
+	return watch_hits_add(watching->hits, event);
 }
 
 static void each_hit(const struct writers *table, const struct watch_hit *hit, void *data)
@@ -337,10 +258,12 @@ static void table_show(struct watching *watching)
 }
 
 /* Take what there is, and show it. 0 or a negative error. */
-static int take(struct watching *watching)
+static int take(struct watching *watching, int is_last)
 {
 	int err = wm_session_read(watching->session, on_event, watching);
 
+	if (!err)
+		err = watch_hits_settle(watching->hits, is_last);
 	if (err)
 		return err;
 	if (watching->options->each && !watching->options->json) {
@@ -423,6 +346,9 @@ static int set_up(struct watching *watching)
 		err = watch_wheres_new(&watching->wheres, watching->session);
 	if (!err)
 		err = writers_new(&watching->table, options->history);
+	if (!err)
+		err = watch_hits_new(&watching->hits, watching->session, watching->table,
+				     watching->wheres);
 	if (err)
 		return watching->error = complain(err, NULL);
 	for (size_t i = 0; i < options->expr_count && !err; i++)
@@ -456,7 +382,7 @@ static void watch(struct watching *watching)
 	for (;;) {
 		int alive = wm_session_poll(watching->session, POLL_MS);
 		uint64_t now = now_ns(CLOCK_MONOTONIC);
-		int err = alive < 0 ? alive : take(watching);
+		int err = alive < 0 ? alive : take(watching, 0);
 
 		if (err) {
 			fail(watching, err);
@@ -539,7 +465,7 @@ static int finish(struct watching *watching)
 	int err = wm_session_stop(watching->session), result = CLI_FINE;
 
 	if (!err)
-		err = take(watching);
+		err = take(watching, 1);
 	if (err && err != watching->error)
 		fail(watching, err);
 	wm_session_status_get(watching->session, &status);
@@ -576,6 +502,7 @@ static int run(const struct options *options)
 		status = finish(&watching);
 	}
 	free(watching.spec);
+	watch_hits_free(watching.hits);
 	writers_free(watching.table);
 	watch_wheres_free(watching.wheres);
 	wm_session_close(watching.session);

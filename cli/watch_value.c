@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/watch_value.h"
 
+#include "code/watch/place.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <waymark/marker.h>
@@ -48,33 +50,61 @@ static void plain_text(const struct wm_event_field *field, char *text, size_t ro
 	}
 }
 
-char *watch_value_text(const struct watch_type *type, uint32_t node,
-		       const struct wm_event_field *field, char *text, size_t room)
+char *watch_value_text(const struct watch_type *type, const struct wm_event_field *field,
+		       char *text, size_t room)
 {
 	struct wm_event_field whole = *field;
 	uint8_t bytes[8];
 
 	/* told are its bits alone, and read is where they lie */
-	if (type && !node && type->node_count && type->nodes[0].bits && type->nodes[0].bit < 64)
+	if (type && type->node_count && type->nodes[0].bits && type->nodes[0].bit < 64)
 		whole.value.u <<= type->nodes[0].bit;
-	if (type && node < type->node_count && type->nodes[node].bytes &&
-	    bytes_of(&whole, bytes) == type->nodes[node].bytes)
-		watch_type_part_text(type, node, bytes, NULL, text, room);
+	if (type && type->node_count && type->nodes[0].bytes &&
+	    bytes_of(&whole, bytes) == type->nodes[0].bytes)
+		watch_type_text(type, bytes, NULL, text, room);
 	else
 		plain_text(field, text, room);
 	return text;
 }
 
-uint32_t watch_value_part(const struct watch_type *type, uint32_t offset,
-			  const struct wm_event_field *field, char *text, size_t room)
+uint32_t watch_value_piece(uint64_t address, uint64_t bytes, uint32_t offset)
 {
-	uint8_t unused[8];
-	uint32_t node = 0;
+	struct watch_piece pieces[WATCH_REGISTERS];
+	size_t count = watch_pieces(address, bytes, pieces);
 
-	*text = '\0';
-	if (type && type->node_count)
-		node = watch_type_part(type, offset, (uint32_t)bytes_of(field, unused), text, room);
-	if (!node)
-		snprintf(text, room, "+%u", offset);
-	return node;
+	for (size_t i = 0; i < count && i < WATCH_REGISTERS; i++)
+		if (pieces[i].address - address == offset)
+			return pieces[i].bytes;
+	return 8;
+}
+
+static void number_text(const void *value, uint32_t bytes, char *text)
+{
+	uint64_t number = 0;
+
+	memcpy(&number, value, bytes < sizeof(number) ? bytes : sizeof(number));
+	snprintf(text, WATCH_VALUE_BYTES, "%llu", (unsigned long long)number);
+}
+
+int watch_value_change(const struct watch_type *type, const struct watch_stretch *stretch,
+		       struct watch_part *part, const struct watch_change *change)
+{
+	uint32_t at;
+	int found = 0;
+
+	*part = (struct watch_part){ 0 };
+	if (type)
+		found = watch_type_part(type, stretch, part, change->part, WATCH_PART_BYTES);
+	if (found > 0) {
+		at = part->offset - stretch->offset;
+		watch_type_part_text(type, part, (const uint8_t *)stretch->before + at, NULL,
+				     change->before, WATCH_VALUE_BYTES);
+		watch_type_part_text(type, part, (const uint8_t *)stretch->after + at, NULL,
+				     change->after, WATCH_VALUE_BYTES);
+		return found;
+	}
+	snprintf(change->part, WATCH_PART_BYTES, "+%u", stretch->offset);
+	number_text(stretch->before, stretch->bytes, change->before);
+	number_text(stretch->after, stretch->bytes, change->after);
+	return found;
 }

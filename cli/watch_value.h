@@ -3,24 +3,37 @@
 #ifndef CLI_WATCH_VALUE_H
 #define CLI_WATCH_VALUE_H
 
+#include "cli/watch_writers.h"
 #include "code/watch/type.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <waymark/session.h>
 
-/*
- * A hit's old or new value in text[room]: as its variable's type has it, RED or {x = 1, y = 2}, or one part of that, `node` (0: it is the
- * whole); where that is not known (NULL, or no nodes) or is not the field's, as the field has it. What does not fit ends in "...".
- * Returns text.
- */
-char *watch_value_text(const struct watch_type *type, uint32_t node,
-		       const struct wm_event_field *field, char *text, size_t room);
+#define WATCH_PART_BYTES 128
 
 /*
- * What a hit in one of several registers is of, behind the words of the whole: a member where the register holds just that, ".size", else
- * "+8". Returns its node in the type; 0: it is not one.
+ * A hit's old or new value in text[room]: as its variable's type has it, RED or {x = 1, y = 2}; where that is not known (NULL, or no
+ * nodes) or is not the field's, as the field has it. What does not fit ends in "...". Returns text.
  */
-uint32_t watch_value_part(const struct watch_type *type, uint32_t offset,
-			  const struct wm_event_field *field, char *text, size_t room);
+char *watch_value_text(const struct watch_type *type, const struct wm_event_field *field,
+		       char *text, size_t room);
+
+/* How many bytes the debug register holds that begins `offset` behind a value's first byte, which is at `address`. */
+uint32_t watch_value_piece(uint64_t address, uint64_t bytes, uint32_t offset);
+
+/* Of a value that lies in several registers. */
+struct watch_change {
+	char *part; /* room for WATCH_PART_BYTES: behind the words of the whole, ".size", or "+8" */
+	char *before, *after; /* room for WATCH_VALUE_BYTES each */
+};
+
+/*
+ * What a hit of one register, or of several of one number, is of, and the values there: the part of the whole that changed; 1. What is
+ * no part by itself is told by its offset, as one number; 0. -ERANGE: likewise, but it has bytes of a number whose other bytes other
+ * registers have: *part is that.
+ */
+int watch_value_change(const struct watch_type *type, const struct watch_stretch *stretch,
+		       struct watch_part *part, const struct watch_change *change);
 
 #endif

@@ -195,7 +195,7 @@ void writers_line(const struct writers *table, const struct watch_hit *hit, uint
 
 	fprintf(to, "%4llu.%09llu  %7u  ", (unsigned long long)(since_ns / 1000000000u),
 		(unsigned long long)(since_ns % 1000000000u), hit->tid);
-	if (table->watch_count > 1)
+	if (table->watch_count > 1 || hit->is_part)
 		fprintf(to, "%s  ", table->watches[hit->watch]);
 	fprintf(to, "%s%s", watch_where_text(hit->where, where, sizeof(where)),
 		hit->is_late ? ", or before" : "");

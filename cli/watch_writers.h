@@ -23,6 +23,7 @@ struct watch_hit {
 	const struct where *where;
 	struct where_backtrace
 		backtrace; /* with callers if they were asked for; else of `where` alone */
+	int is_part;	   /* of what was asked for: it is named even if nothing else is watched */
 	int is_read;	   /* the instruction wrote nothing */
 	int is_kernel;	   /* for the thread, in a system call at that place */
 	int is_after_uncertain, is_before_uncertain; /* not exact: shown with "~" */

@@ -63,7 +63,7 @@ small_types()
 	expect "signed" "$(told types small new | tr '\n' ' ')" "0 -1 -2 "
 	expect "unsigned" "$(told types narrow new | tr '\n' ' ')" "250 251 252 "
 	watches split 0 -e "watch:order${1-}" -- ./watched types
-	says "it lies in 3 debug registers, each told with its offset"
+	says "it lies in 3 debug registers, which are counted one by one"
 	expect "offsets" "$(told split order offset | sort -un | tr '\n' ' ')" "0 8 16 "
 }
 

@@ -240,7 +240,7 @@ static void value_strip(char *value)
 static void compare(const char *text, char *line, const char *build)
 {
 	const struct code_memory memory = { memory_read, NULL };
-	const struct watch_symbols symbols = { symbol_name, NULL };
+	const struct watch_style style = { .name = symbol_name };
 	struct code_module *const modules[] = { &module };
 	struct watch_expr expr;
 	struct watch_place place;
@@ -277,7 +277,7 @@ static void compare(const char *text, char *line, const char *build)
 			 build, watch_type_name(&place.type), type);
 	cr_assert_leq(place.bytes, sizeof(content));
 	cr_assert_eq(code_file_read(module.file, at, content, place.bytes), 0);
-	watch_type_text(&place.type, content, &symbols, ours, sizeof(ours));
+	watch_type_text(&place.type, content, &style, ours, sizeof(ours));
 	cr_assert_str_eq(ours, value, "%s (%s) is %s, not %s", whole, build, ours, value);
 	watch_place_release(&place);
 	watch_expr_release(&expr);

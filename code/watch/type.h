@@ -85,29 +85,49 @@ const char *watch_type_name(const struct watch_type *type);
  */
 uint64_t watch_type_bits(const struct watch_type *type, const void *value);
 
-/* Calls a symbol that an address lies in by its name, "counter+4", in text[bytes]. Returns 0 where there is none. */
-struct watch_symbols {
+/* How values look. Where there is none, addresses have no symbol. */
+struct watch_style {
+	/* Calls a symbol that an address lies in by its name, "counter+4", in text[bytes]; 0: there is none. May be NULL. */
 	int (*name)(void *data, uint64_t address, char *text, size_t bytes);
 	void *data;
 };
 
 /*
  * Write a value, of as many bytes as its type has, to text[room], as gdb prints it where it prints a member: 42, 97 'a',
- * 1.5, RED, 0x404040 <counter>, {a = 1, b = 2}, {1, 2, 3}, "abc". What does not fit ends in "...". `symbols` may be
+ * 1.5, RED, 0x404040 <counter>, {a = 1, b = 2}, {1, 2, 3}, "abc". What does not fit ends in "...". `style` may be
  * NULL. Returns how many bytes it wrote, without the NUL. Any thread.
  */
 size_t watch_type_text(const struct watch_type *type, const void *value,
-		       const struct watch_symbols *symbols, char *text, size_t room);
+		       const struct watch_style *style, char *text, size_t room);
+
+/* Some bytes of a value, one piece of it: as they were and as they are. */
+struct watch_stretch {
+	uint32_t offset, bytes;
+	const void *before, *after;
+};
+
+/* A part of a value: a member or an element, or several that are neighbours. */
+struct watch_part {
+	uint32_t node;	/* the first */
+	uint32_t of;	/* the struct or the array that it is in */
+	uint32_t count; /* of members or elements; 0: it is one, and is shown as its type has it */
+	uint32_t offset, bytes; /* in the whole */
+	uint8_t half;		/* of a complex number: 1 is the real half, 2 the imaginary one */
+};
 
 /*
- * The part of a value that is just the `bytes` at `offset`: its node, never the first, and in text[room] how C calls it behind the
- * whole, ".size", "[2].x". 0: no part is, or its name has no room; text[] is "".
+ * What a stretch holds: the part that is just those bytes. Else the part that differs from before, or all of the stretch if nothing
+ * does: the smallest that lies in the stretch, several neighbours where several differ. A string is not taken apart. text[room] is how it
+ * is called behind the whole, ".size", "[2].x", "[0..1]". Returns 0 if there is none, or its name has no room; then text[] is "".
+ *
+ * -ERANGE: it is a number that lies in the stretch with some of its bytes only; *part and text[] are that number's.
  */
-uint32_t watch_type_part(const struct watch_type *type, uint32_t offset, uint32_t bytes, char *text,
-			 size_t room);
+int watch_type_part(const struct watch_type *type, const struct watch_stretch *stretch,
+		    struct watch_part *part, char *text, size_t room);
 
-/* As watch_type_text(), of a part. */
-size_t watch_type_part_text(const struct watch_type *type, uint32_t node, const void *value,
-			    const struct watch_symbols *symbols, char *text, size_t room);
+/* As watch_type_text(), of a part: `value` has the part's bytes. */
+size_t watch_type_part_text(const struct watch_type *type, const struct watch_part *part,
+			    const void *value, const struct watch_style *style, char *text,
+			    size_t room);
 
 #endif

@@ -15,16 +15,14 @@ static struct watch_type type;
 static struct watch_bound_test bound;
 static struct watch_trouble trouble;
 
-static char names[] = "\0int\0a\0b\0RED\0BLUE\0node\0S";
+static char names[] = "\0int\0a\0b\0RED\0BLUE";
 #define INT 1
 #define A 5
 #define B 7
 #define RED 9
 #define BLUE 13
-#define NODE 18
-#define S 23
 
-static struct watch_node nodes[8];
+static struct watch_node nodes[3];
 
 static void make(uint8_t class, uint32_t bytes)
 {
@@ -55,32 +53,6 @@ static void make_enum(void)
 	nodes[1] = (struct watch_node){ .class = WATCH_ENUMERATOR, .value = -2, .member = RED };
 	nodes[2] = (struct watch_node){ .class = WATCH_ENUMERATOR, .value = 7, .member = BLUE };
 	type.node_count = 3;
-}
-
-/* struct { int a; union { char b[4]; }; struct { int a, b; } node[2]; int S : 5; } */
-static void make_parts(void)
-{
-	make(WATCH_STRUCT, 28);
-	nodes[0].first = 1;
-	nodes[0].count = 4;
-	nodes[1] = (struct watch_node){ .class = WATCH_SIGNED, .bytes = 4, .member = A };
-	nodes[2] = (struct watch_node){ .class = WATCH_BYTES, .bytes = 4, .offset = 4 };
-	nodes[3] = (struct watch_node){ .class = WATCH_ARRAY,
-					.bytes = 16,
-					.offset = 8,
-					.member = NODE,
-					.first = 5,
-					.count = 1,
-					.elements = 2 };
-	nodes[4] = (struct watch_node){
-		.class = WATCH_SIGNED, .bytes = 4, .offset = 24, .bits = 5, .member = S
-	};
-	nodes[5] = (struct watch_node){ .class = WATCH_STRUCT, .bytes = 8, .first = 6, .count = 2 };
-	nodes[6] = (struct watch_node){ .class = WATCH_SIGNED, .bytes = 4, .member = A };
-	nodes[7] = (struct watch_node){
-		.class = WATCH_SIGNED, .bytes = 4, .offset = 4, .member = B
-	};
-	type.node_count = 8;
 }
 
 static const char *text_of(const void *value)
@@ -292,36 +264,4 @@ Test(watch_condition, structures_only_change)
 	cr_assert_eq(watch_test_bind(&old, &type, &bound, &trouble), 0);
 	cr_assert(watch_test_holds(&bound, 6, 5, 1, 1));
 	cr_assert_not(watch_test_holds(&bound, 5, 6, 1, 1));
-}
-
-static uint32_t part(uint32_t offset, uint32_t bytes, const char *called)
-{
-	char text[32];
-	uint32_t node = watch_type_part(&type, offset, bytes, text, sizeof(text));
-
-	cr_assert_str_eq(text, called);
-	return node;
-}
-
-Test(watch_type, a_part_is_called_as_in_c)
-{
-	const uint8_t value[] = { 1, 0, 0, 0, 2, 0, 0, 0 };
-	char text[32];
-
-	make_parts();
-	cr_assert_eq(part(0, 4, ".a"), 1);
-	cr_assert_eq(part(16, 8, ".node[1]"), 5);
-	cr_assert_eq(part(20, 4, ".node[1].b"), 7);
-	cr_assert_eq(watch_type_part_text(&type, 5, value, NULL, text, sizeof(text)), 14);
-	cr_assert_str_eq(text, "{a = 1, b = 2}");
-	/* of two, of no name, of some of one's bytes, of a bit-field, of what lies behind, of a number */
-	cr_assert_eq(part(0, 8, ""), 0);
-	cr_assert_eq(part(4, 4, ""), 0);
-	cr_assert_eq(part(0, 2, ""), 0);
-	cr_assert_eq(part(24, 4, ""), 0);
-	cr_assert_eq(part(28, 4, ""), 0);
-	cr_assert_eq(watch_type_part(&type, 20, 4, text, 9), 0, "no room");
-	cr_assert_str_eq(text, "");
-	make(WATCH_SIGNED, 4);
-	cr_assert_eq(part(0, 4, ""), 0);
 }

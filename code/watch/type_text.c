@@ -14,7 +14,7 @@
 
 struct writer {
 	const struct watch_type *type;
-	const struct watch_symbols *symbols;
+	const struct watch_style *style;
 	char *text;
 	size_t room, used;
 	int is_full;
@@ -134,8 +134,8 @@ static void put_pointer(struct writer *writer, const struct watch_node *node, ui
 
 	put(writer, "%s0x%llx", bytes && name[bytes - 1] == '&' ? "@" : "",
 	    (unsigned long long)address);
-	if (address && writer->symbols && writer->symbols->name &&
-	    writer->symbols->name(writer->symbols->data, address, symbol, sizeof(symbol)))
+	if (address && writer->style && writer->style->name &&
+	    writer->style->name(writer->style->data, address, symbol, sizeof(symbol)))
 		put(writer, " <%s>", symbol);
 }
 
@@ -212,13 +212,18 @@ static void put_string(struct writer *writer, const uint8_t *value, size_t count
 		put(writer, "\"");
 }
 
-static void put_array(struct writer *writer, const struct watch_node *node, const uint8_t *value,
-		      unsigned int depth)
+static int is_string(const struct watch_node *element)
 {
-	const struct watch_node *element = writer->type->nodes + node->first;
-	size_t bytes = element->bytes, count = node->elements;
+	return element->bytes == 1 &&
+	       (element->class == WATCH_CHAR || element->class == WATCH_UCHAR);
+}
 
-	if (bytes == 1 && (element->class == WATCH_CHAR || element->class == WATCH_UCHAR)) {
+static void put_elements(struct writer *writer, const struct watch_node *element, size_t count,
+			 const uint8_t *value, unsigned int depth)
+{
+	size_t bytes = element->bytes;
+
+	if (is_string(element)) {
 		put_string(writer, value, count);
 		return;
 	}
@@ -240,18 +245,23 @@ static void put_array(struct writer *writer, const struct watch_node *node, cons
 	put(writer, "}");
 }
 
-static void put_struct(struct writer *writer, const struct watch_node *node, const uint8_t *value,
-		       unsigned int depth)
+/* value[0] is the byte that is `begins` behind the struct's first. */
+static void put_members(struct writer *writer, const struct watch_node *all, uint32_t count,
+			const uint8_t *value, uint32_t begins, unsigned int depth)
 {
-	const struct watch_node *all = writer->type->nodes + node->first;
-
-	put(writer, "{");
-	for (uint32_t i = 0; i < node->count && !writer->is_full; i++) {
+	for (uint32_t i = 0; i < count && !writer->is_full; i++) {
 		put(writer, "%s", i ? ", " : "");
 		if (all[i].member)
 			put(writer, "%s = ", name_at(writer, all[i].member));
-		put_node(writer, &all[i], value + all[i].offset, depth + 1);
+		put_node(writer, &all[i], value + (all[i].offset - begins), depth + 1);
 	}
+}
+
+static void put_struct(struct writer *writer, const struct watch_node *node, const uint8_t *value,
+		       unsigned int depth)
+{
+	put(writer, "{");
+	put_members(writer, writer->type->nodes + node->first, node->count, value, 0, depth);
 	if (node->flags & WATCH_IS_CUT)
 		put(writer, "%s...", node->count ? ", " : "");
 	put(writer, "}");
@@ -316,7 +326,8 @@ static void put_node(struct writer *writer, const struct watch_node *node, const
 		put_struct(writer, node, value, depth);
 		break;
 	case WATCH_ARRAY:
-		put_array(writer, node, value, depth);
+		put_elements(writer, &writer->type->nodes[node->first], node->elements, value,
+			     depth);
 		break;
 	case WATCH_BYTES:
 	case WATCH_CODE:
@@ -331,23 +342,41 @@ static void put_node(struct writer *writer, const struct watch_node *node, const
 	}
 }
 
-size_t watch_type_part_text(const struct watch_type *type, uint32_t node, const void *value,
-			    const struct watch_symbols *symbols, char *text, size_t room)
+static void put_part(struct writer *writer, const struct watch_part *part, const uint8_t *value)
 {
-	struct writer writer = { .type = type, .symbols = symbols, .text = text, .room = room };
+	const struct watch_node *node = &writer->type->nodes[part->node];
+
+	if (part->half) {
+		put_float(writer, value, part->bytes);
+	} else if (!part->count) {
+		put_node(writer, node, value, 0);
+	} else if (writer->type->nodes[part->of].class == WATCH_ARRAY) {
+		put_elements(writer, node, part->count, value, 0);
+	} else {
+		put(writer, "{");
+		put_members(writer, node, part->count, value, node->offset, 0);
+		put(writer, "}");
+	}
+}
+
+size_t watch_type_part_text(const struct watch_type *type, const struct watch_part *part,
+			    const void *value, const struct watch_style *style, char *text,
+			    size_t room)
+{
+	struct writer writer = { .type = type, .style = style, .text = text, .room = room };
 
 	if (!room)
 		return 0;
 	*text = 0;
-	if (node < type->node_count)
-		put_node(&writer, &type->nodes[node], value, 0);
+	if (part->node < type->node_count)
+		put_part(&writer, part, value);
 	if (writer.is_full && room > 4)
 		memcpy(text + room - 4, "...", 4);
 	return strlen(text);
 }
 
 size_t watch_type_text(const struct watch_type *type, const void *value,
-		       const struct watch_symbols *symbols, char *text, size_t room)
+		       const struct watch_style *style, char *text, size_t room)
 {
-	return watch_type_part_text(type, 0, value, symbols, text, room);
+	return watch_type_part_text(type, &(struct watch_part){ 0 }, value, style, text, room);
 }

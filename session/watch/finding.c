@@ -243,6 +243,7 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 			finding->asked.about[i].owner_number = finding->bond.owner.number;
 		}
 		result->address = address;
+		result->skew = address % 8;
 		result->pieces = finding->asked.count;
 		err = describe(result, finding->process->number, &place);
 	}

@@ -99,6 +99,7 @@ void locals_describe(const struct locals *locals, size_t spec, struct watched_sp
 	result->unlooked = locals->unlooked;
 	result->frames = group->frames;
 	result->pieces = group->asked.count;
+	result->skew = group->asked.about[0].address % 8;
 	result->processes++;
 }
 

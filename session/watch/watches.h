@@ -56,6 +56,7 @@ struct watched_spec {
 	unsigned int pieces;	/* debug registers */
 	uint64_t address;	/* in the last process */
 	uint64_t bytes;
+	unsigned int skew; /* of the address: how far behind a multiple of 8 */
 	/* of the pieces, those that another recording's registers served, for want of others: what these missed is not known here */
 	unsigned int shared;
 	char holder[64];	 /* the last's, "waymark 812"; "": not told */

@@ -1,0 +1,110 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A value that takes several debug registers is shown by its parts that change: elements, members, text; a number is one hit.
+no_ticker=1
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+needs breakpoint-write breakpoint-signal
+
+cat >parts.c <<'END'
+#include <complex.h>
+volatile int ext[4];
+volatile struct __attribute__((packed)) { char c; long l; int i; } pk __attribute__((aligned(8)));
+volatile struct { short a, b; int c; long rest; } members;
+volatile struct { unsigned low : 3, high : 13; int c; long rest; } bits;
+volatile long double extended;
+volatile double complex number;
+volatile __int128 wide;
+struct { char text[16]; } text;
+volatile char *bytes = (volatile char *)text.text;
+int main(void)
+{
+	ext[1] = 4;
+	ext[2] = 5;
+	ext[1] = 4;
+	__asm__("movq %1, %0" : "=m"(ext[2]) : "r"(0x300000002) : "memory");
+	for (long i = -1; i < 2; i++)
+		pk.l = i;
+	pk.i = 7;
+	pk.c = 'x';
+	members.b = 3;
+	__asm__("movq %1, %0" : "=m"(members.a) : "r"(0x900070006) : "memory");
+	bits.high = 9;
+	bits.low = 2;
+	extended = 1.25L;
+	extended = -3;
+	number = 1.5 + 2.5 * I;
+	wide = -1;
+	__asm__("movq %1, %0" : "=m"(text) : "r"(0x6f77206f6c6c6568) : "memory");
+	bytes[9] = 'l';
+	bytes[0] = 'c';
+	return 0;
+}
+END
+cc -g -O1 parts.c -o parts || exit 1
+
+# parts HITS WORDS [OPTION]... <LINES: of the hits of WORDS their part, its name and the values; as many in the JSON output
+parts()
+{
+	local hits=$1
+	shift
+	timeout -k 5 60 "$waymark" watch -f "$@" -- ./parts >out 2>words || fail "watch $*: $(cat words)"
+	sed -n '/ -> /s/^ *[0-9.]* *[0-9]*  \(.*\)main (parts.c:[0-9]*)  /\1/p' out >lines
+	cmp -s - lines || fail "watch $*: $(cat out words)"
+	timeout -k 5 60 "$waymark" watch --json "$@" -- ./parts >out 2>words || fail "watch --json $*: $(cat words)"
+	python3 - "$hits" <<'END' || fail "watch --json $*: $(cat out)"
+import json, sys
+said = json.load(open("out"))
+lines = open("lines").read().splitlines()
+assert said["hits"] == len(lines), said
+for hit, line in zip(said["history"], lines):
+    assert line.replace("~", "").endswith(hit["before"] + " -> " + hit["after"]), (hit, line)
+assert said["watches"][0]["hits"] == int(sys.argv[1]), said
+END
+}
+
+parts 4 ext <<'END'
+ext[1]  0 -> 4
+ext[2]  0 -> 5
+ext[0..1]  {0, 4} -> {0, 4}
+ext[2..3]  {5, 0} -> {2, 3}
+END
+parts 3 text <<'END'
+text.text[0..7]  "\000\000\000\000\000\000\000" -> "hello wo"
+text.text[8..15]  "\000\000\000\000\000\000\000" -> "\000l\000\000\000\000\000"
+text.text[0..7]  "hello wo" -> "cello wo"
+END
+parts 12 pk.l <<'END'
+0 -> -1
+-1 -> 0
+0 -> 1
+END
+parts 9 pk <<'END'
+pk.l  0 -> -1
+pk.l  -1 -> 0
+pk.l  0 -> 1
+pk.i  0 -> 7
+pk.c  0 '\000' -> 120 'x'
+END
+parts 2 members <<'END'
+members.b  0 -> 3
+members.a..c  {a = 0, b = 3, c = 0} -> {a = 6, b = 7, c = 9}
+END
+parts 2 bits <<'END'
+bits.high  0 -> 9
+bits.low  0 -> 2
+END
+parts 4 extended <<'END'
+0 -> ~1.25
+~1.25 -> ~-3
+END
+parts 2 number <<'END'
+number.real  0 -> 1.5
+number.imag  0 -> 2.5
+END
+# Two instructions: what is known is the half.
+parts 2 wide <<'END'
+wide+0  0 -> 18446744073709551615
+wide+8  0 -> 18446744073709551615
+END
+exit $failed
