@@ -46,23 +46,19 @@ static const char help[] =
 	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
 	"  --tree              with -p: the processes that descend from it too\n"
 	"  --no-follow         leave the program's children alone\n"
+	"  --hex               numbers in hexadecimal\n"
 	"  --json              all of it on stdout, as one JSON object\n"
 	"  --help              this text\n";
 
-enum { OPT_FOR = 256, OPT_TREE, OPT_NO_FOLLOW, OPT_JSON };
+enum { OPT_FOR = 256, OPT_TREE, OPT_NO_FOLLOW, OPT_HEX, OPT_JSON };
 
 static const struct option long_options[] = {
-	{ "expr", required_argument, NULL, 'e' },
-	{ "pid", required_argument, NULL, 'p' },
-	{ "follow", no_argument, NULL, 'f' },
-	{ "history", required_argument, NULL, 'n' },
-	{ "input", no_argument, NULL, 'i' },
-	{ "for", required_argument, NULL, OPT_FOR },
-	{ "tree", no_argument, NULL, OPT_TREE },
-	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
+	{ "expr", required_argument, NULL, 'e' }, { "pid", required_argument, NULL, 'p' },
+	{ "follow", no_argument, NULL, 'f' },	  { "history", required_argument, NULL, 'n' },
+	{ "input", no_argument, NULL, 'i' },	  { "for", required_argument, NULL, OPT_FOR },
+	{ "tree", no_argument, NULL, OPT_TREE },  { "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
+	{ "json", no_argument, NULL, OPT_JSON },  { "hex", no_argument, NULL, OPT_HEX },
+	{ "help", no_argument, NULL, 'h' },	  { 0 },
 };
 
 struct options {
@@ -71,7 +67,7 @@ struct options {
 	size_t expr_count, pid_count;
 	char **command; /* NULL with -p */
 	uint64_t history, for_ns;
-	int each, json, input, tree;
+	int each, json, hex, input, tree;
 	struct wm_session_options session;
 };
 
@@ -135,6 +131,9 @@ static int take_option(struct options *options, int letter)
 		return 0;
 	case OPT_NO_FOLLOW:
 		options->session.follow_off = 1;
+		return 0;
+	case OPT_HEX:
+		options->hex = 1;
 		return 0;
 	case OPT_JSON:
 		options->json = 1;
@@ -348,7 +347,7 @@ static int set_up(struct watching *watching)
 		err = writers_new(&watching->table, options->history);
 	if (!err)
 		err = watch_hits_new(&watching->hits, watching->session, watching->table,
-				     watching->wheres);
+				     watching->wheres, options->hex);
 	if (err)
 		return watching->error = complain(err, NULL);
 	for (size_t i = 0; i < options->expr_count && !err; i++)

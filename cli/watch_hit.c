@@ -33,12 +33,13 @@ struct watch_hits {
 	struct wm_session *session;
 	struct writers *table;
 	struct watch_wheres *wheres;
+	int is_hex;
 	struct wait *waits; /* one of a thread */
 	size_t count, room;
 };
 
 int watch_hits_new(struct watch_hits **out, struct wm_session *session, struct writers *table,
-		   struct watch_wheres *wheres)
+		   struct watch_wheres *wheres, int is_hex)
 {
 	struct watch_hits *hits = *out = calloc(1, sizeof(*hits));
 
@@ -47,6 +48,7 @@ int watch_hits_new(struct watch_hits **out, struct wm_session *session, struct w
 	hits->session = session;
 	hits->table = table;
 	hits->wheres = wheres;
+	hits->is_hex = is_hex;
 	return 0;
 }
 
@@ -171,7 +173,7 @@ static int unite(struct watch_hits *hits, struct wait *wait)
 	char part[WATCH_PART_BYTES];
 	int err;
 
-	watch_value_change(wait->type, &stretch, number,
+	watch_value_change(wait->type, &stretch, hits->is_hex, number,
 			   &(struct watch_change){ part, hit.before, hit.after });
 	for (unsigned int i = 0; i < wait->count; i++) {
 		hit.is_late |= wait->all[i].is_late;
@@ -242,7 +244,7 @@ static int add_part(struct watch_hits *hits, const struct wm_event *event, uint6
 		stretch.before = &new;
 	if (flags & WATCH_NEW_UNKNOWN)
 		stretch.after = stretch.before;
-	found = watch_value_change(type, &stretch, &part,
+	found = watch_value_change(type, &stretch, hits->is_hex, &part,
 				   &(struct watch_change){ text, hit->before, hit->after });
 	if (flags & WATCH_OLD_UNKNOWN)
 		strcpy(hit->before, "?");
@@ -292,9 +294,9 @@ static int add_whole(struct watch_hits *hits, const struct wm_event *event, uint
 	strcpy(hit->before, "?");
 	strcpy(hit->after, "?");
 	if (!(flags & WATCH_OLD_UNKNOWN))
-		watch_value_text(type, old, hit->before, sizeof(hit->before));
+		watch_value_text(type, old, hits->is_hex, hit->before, sizeof(hit->before));
 	if (!(flags & WATCH_NEW_UNKNOWN))
-		watch_value_text(type, new, hit->after, sizeof(hit->after));
+		watch_value_text(type, new, hits->is_hex, hit->after, sizeof(hit->after));
 	return add(hits, words_of(event), "", hit);
 }
 

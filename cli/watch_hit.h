@@ -16,7 +16,7 @@ struct watch_hits;
 
 /* What is given must live as long. 0 or -ENOMEM. Free allows NULL. */
 int watch_hits_new(struct watch_hits **hits, struct wm_session *session, struct writers *table,
-		   struct watch_wheres *wheres);
+		   struct watch_wheres *wheres, int is_hex);
 void watch_hits_free(struct watch_hits *hits);
 
 /* Take an event of wm_session_read(); what is no hit is passed over. 0 or -ENOMEM. */

@@ -26,8 +26,16 @@ static size_t bytes_of(const struct wm_event_field *field, uint8_t bytes[8])
 	return sizes[field->type];
 }
 
-static void plain_text(const struct wm_event_field *field, char *text, size_t room)
+static void plain_text(const struct wm_event_field *field, int is_hex, char *text, size_t room)
 {
+	uint8_t bytes[8] = { 0 };
+	uint64_t bits = 0;
+
+	if (is_hex && field->type != WM_TYPE_PTR) {
+		memcpy(&bits, bytes, bytes_of(field, bytes));
+		snprintf(text, room, "0x%llx", (unsigned long long)bits);
+		return;
+	}
 	switch (field->type) {
 	case WM_TYPE_I8:
 	case WM_TYPE_I16:
@@ -51,8 +59,9 @@ static void plain_text(const struct wm_event_field *field, char *text, size_t ro
 }
 
 char *watch_value_text(const struct watch_type *type, const struct wm_event_field *field,
-		       char *text, size_t room)
+		       int is_hex, char *text, size_t room)
 {
+	const struct watch_style style = { .is_hex = is_hex };
 	struct wm_event_field whole = *field;
 	uint8_t bytes[8];
 
@@ -61,9 +70,9 @@ char *watch_value_text(const struct watch_type *type, const struct wm_event_fiel
 		whole.value.u <<= type->nodes[0].bit;
 	if (type && type->node_count && type->nodes[0].bytes &&
 	    bytes_of(&whole, bytes) == type->nodes[0].bytes)
-		watch_type_text(type, bytes, NULL, text, room);
+		watch_type_text(type, bytes, &style, text, room);
 	else
-		plain_text(field, text, room);
+		plain_text(field, is_hex, text, room);
 	return text;
 }
 
@@ -78,17 +87,18 @@ uint32_t watch_value_piece(uint64_t address, uint64_t bytes, uint32_t offset)
 	return 8;
 }
 
-static void number_text(const void *value, uint32_t bytes, char *text)
+static void number_text(const void *value, uint32_t bytes, int is_hex, char *text)
 {
 	uint64_t number = 0;
 
 	memcpy(&number, value, bytes < sizeof(number) ? bytes : sizeof(number));
-	snprintf(text, WATCH_VALUE_BYTES, "%llu", (unsigned long long)number);
+	snprintf(text, WATCH_VALUE_BYTES, is_hex ? "0x%llx" : "%llu", (unsigned long long)number);
 }
 
 int watch_value_change(const struct watch_type *type, const struct watch_stretch *stretch,
-		       struct watch_part *part, const struct watch_change *change)
+		       int is_hex, struct watch_part *part, const struct watch_change *change)
 {
+	const struct watch_style style = { .is_hex = is_hex };
 	uint32_t at;
 	int found = 0;
 
@@ -97,14 +107,14 @@ int watch_value_change(const struct watch_type *type, const struct watch_stretch
 		found = watch_type_part(type, stretch, part, change->part, WATCH_PART_BYTES);
 	if (found > 0) {
 		at = part->offset - stretch->offset;
-		watch_type_part_text(type, part, (const uint8_t *)stretch->before + at, NULL,
+		watch_type_part_text(type, part, (const uint8_t *)stretch->before + at, &style,
 				     change->before, WATCH_VALUE_BYTES);
-		watch_type_part_text(type, part, (const uint8_t *)stretch->after + at, NULL,
+		watch_type_part_text(type, part, (const uint8_t *)stretch->after + at, &style,
 				     change->after, WATCH_VALUE_BYTES);
 		return found;
 	}
 	snprintf(change->part, WATCH_PART_BYTES, "+%u", stretch->offset);
-	number_text(stretch->before, stretch->bytes, change->before);
-	number_text(stretch->after, stretch->bytes, change->after);
+	number_text(stretch->before, stretch->bytes, is_hex, change->before);
+	number_text(stretch->after, stretch->bytes, is_hex, change->after);
 	return found;
 }

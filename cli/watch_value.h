@@ -17,7 +17,7 @@
  * nodes) or is not the field's, as the field has it. What does not fit ends in "...". Returns text.
  */
 char *watch_value_text(const struct watch_type *type, const struct wm_event_field *field,
-		       char *text, size_t room);
+		       int is_hex, char *text, size_t room);
 
 /* How many bytes the debug register holds that begins `offset` behind a value's first byte, which is at `address`. */
 uint32_t watch_value_piece(uint64_t address, uint64_t bytes, uint32_t offset);
@@ -34,6 +34,6 @@ struct watch_change {
  * registers have: *part is that.
  */
 int watch_value_change(const struct watch_type *type, const struct watch_stretch *stretch,
-		       struct watch_part *part, const struct watch_change *change);
+		       int is_hex, struct watch_part *part, const struct watch_change *change);
 
 #endif

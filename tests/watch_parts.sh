@@ -107,4 +107,10 @@ parts 2 wide <<'END'
 wide+0  0 -> 18446744073709551615
 wide+8  0 -> 18446744073709551615
 END
+parts 4 ext --hex <<'END'
+ext[1]  0x0 -> 0x4
+ext[2]  0x0 -> 0x5
+ext[0..1]  {0x0, 0x4} -> {0x0, 0x4}
+ext[2..3]  {0x5, 0x0} -> {0x2, 0x3}
+END
 exit $failed

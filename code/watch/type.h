@@ -85,11 +85,12 @@ const char *watch_type_name(const struct watch_type *type);
  */
 uint64_t watch_type_bits(const struct watch_type *type, const void *value);
 
-/* How values look. Where there is none, addresses have no symbol. */
+/* How values look. Where there is none, numbers are decimal and addresses have no symbol. */
 struct watch_style {
 	/* Calls a symbol that an address lies in by its name, "counter+4", in text[bytes]; 0: there is none. May be NULL. */
 	int (*name)(void *data, uint64_t address, char *text, size_t bytes);
 	void *data;
+	int is_hex; /* numbers are hexadecimal; of floating point, the bits are */
 };
 
 /*

@@ -106,6 +106,33 @@ Test(watch_type, bits_are_taken_out_of_their_bytes)
 	cr_assert_str_eq(text_of(value), "false");
 }
 
+Test(watch_type, numbers_are_hexadecimal_if_that_is_asked)
+{
+	const struct watch_style style = { .is_hex = 1 };
+	const int32_t value[] = { -100000, 7 };
+	const double one = 1;
+	const uint8_t long_one[16] = { 0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x3f, 0x55, 0x55 };
+	char text[64];
+
+	make_struct();
+	watch_type_text(&type, value, &style, text, sizeof(text));
+	cr_assert_str_eq(text, "{a = 0xfffe7960, b = 0x7}");
+	make_enum();
+	watch_type_text(&type, value + 1, &style, text, sizeof(text));
+	cr_assert_str_eq(text, "0x7");
+	make(WATCH_FLOAT, 8);
+	watch_type_text(&type, &one, &style, text, sizeof(text));
+	cr_assert_str_eq(text, "0x3ff0000000000000");
+	make(WATCH_FLOAT, 16);
+	watch_type_text(&type, long_one, &style, text, sizeof(text));
+	cr_assert_str_eq(text, "0x3fff8000000000000000");
+	make(WATCH_SIGNED, 4);
+	nodes[0].bit = 3;
+	nodes[0].bits = 5;
+	watch_type_text(&type, (const uint8_t[]){ 0xe8, 0, 0, 0 }, &style, text, sizeof(text));
+	cr_assert_str_eq(text, "0x1d");
+}
+
 Test(watch_type, a_text_has_a_bound)
 {
 	const int32_t value[] = { -100000, 7 };

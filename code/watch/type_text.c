@@ -45,7 +45,24 @@ static const char *name_at(const struct writer *writer, uint32_t at)
 	return writer->type->names + at;
 }
 
+static int is_hex(const struct writer *writer)
+{
+	return writer->style && writer->style->is_hex;
+}
+
 /* ---- numbers ---- */
+
+/* The bits of up to 16 bytes, without zeros in front. */
+static void put_hex(struct writer *writer, const void *value, size_t bytes)
+{
+	unsigned long long words[2] = { 0 };
+
+	memcpy(words, value, bytes < sizeof(words) ? bytes : sizeof(words));
+	if (words[1])
+		put(writer, "0x%llx%016llx", words[1], words[0]);
+	else
+		put(writer, "0x%llx", words[0]);
+}
 
 static void put_escape(struct writer *writer, uint32_t c, char quote)
 {
@@ -90,6 +107,10 @@ static void put_wide(struct writer *writer, const struct watch_node *node, const
 	size_t at = sizeof(digits);
 	int is_negative;
 
+	if (is_hex(writer)) {
+		put_hex(writer, value, sizeof(number));
+		return;
+	}
 	memcpy(&number, value, sizeof(number));
 	is_negative = node->class == WATCH_SIGNED && number >> 127;
 	if (is_negative)
@@ -108,6 +129,10 @@ static void put_float(struct writer *writer, const void *value, uint32_t bytes)
 	double f64;
 	float f32;
 
+	if (is_hex(writer)) {
+		put_hex(writer, value, bytes == 16 ? LONG_BYTES : bytes);
+		return;
+	}
 	memcpy(&bits, value, bytes < 8 ? bytes : 8);
 	if (bytes == 4) {
 		memcpy(&f32, value, sizeof(f32));
@@ -212,9 +237,9 @@ static void put_string(struct writer *writer, const uint8_t *value, size_t count
 		put(writer, "\"");
 }
 
-static int is_string(const struct watch_node *element)
+static int is_string(const struct writer *writer, const struct watch_node *element)
 {
-	return element->bytes == 1 &&
+	return !is_hex(writer) && element->bytes == 1 &&
 	       (element->class == WATCH_CHAR || element->class == WATCH_UCHAR);
 }
 
@@ -223,7 +248,7 @@ static void put_elements(struct writer *writer, const struct watch_node *element
 {
 	size_t bytes = element->bytes;
 
-	if (is_string(element)) {
+	if (is_string(writer, element)) {
 		put_string(writer, value, count);
 		return;
 	}
@@ -279,7 +304,13 @@ static void put_bytes(struct writer *writer, const struct watch_node *node, cons
 static void put_number(struct writer *writer, const struct watch_node *node, const uint8_t *value)
 {
 	uint64_t bits = type_node_bits(node, value);
+	unsigned int width = node->bits ? node->bits : node->bytes * 8;
 
+	if (is_hex(writer) && node->class != WATCH_POINTER) {
+		put(writer, "0x%llx",
+		    (unsigned long long)(width < 64 ? bits & ((1ull << width) - 1) : bits));
+		return;
+	}
 	switch (node->class) {
 	case WATCH_BOOL:
 		if (bits > 1)
