@@ -113,4 +113,14 @@ ext[2]  0x0 -> 0x5
 ext[0..1]  {0x0, 0x4} -> {0x0, 0x4}
 ext[2..3]  {0x5, 0x0} -> {0x2, 0x3}
 END
+
+# Conditions ask of one register's number; why not of more is said.
+refused()
+{
+	timeout -k 5 60 "$waymark" watch "$1" -- ./parts >out 2>words && fail "$1 is watched"
+	grep -q -- "$2" words || fail "$1: not said: $2: $(cat words)"
+}
+refused 'ext/if=value==4/' "name a member or an element"
+refused 'pk.l/if=value==1/' "each sees its own bytes only"
+refused 'extended/if=value>1/' "can't be compared so with this type"
 exit $failed

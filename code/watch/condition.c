@@ -147,7 +147,12 @@ int watch_test_bind(const struct watch_test *test, const struct watch_type *type
 		return bind_float(test, type, bound, trouble);
 	if (node->class == WATCH_BYTES || node->class == WATCH_COMPLEX ||
 	    node->class >= WATCH_STRUCT || (!node->bits && node->bytes > 8))
-		return refuse(test, type, "can't be compared with this type", trouble);
+		return refuse(
+			test, type,
+			node->class == WATCH_STRUCT || node->class == WATCH_ARRAY
+				? "can't be compared with all of it; name a member or an element"
+				: "can't be compared with this type",
+			trouble);
 	err = integer_of(type, test->number, &bound->bits);
 	if (err)
 		return refuse(test, type,
