@@ -51,6 +51,34 @@ static int name_take(const char *name, void *data)
 	return *(size_t *)data > 1u << 20;
 }
 
+/* A part lies in the register's bytes, and its name in its room. */
+static void look_at_parts(const struct watch_type *type, const uint8_t *value,
+			  const struct watch_piece *pieces, size_t count)
+{
+	char text[WATCH_TEXT_MAX], name[64];
+	uint8_t before[8];
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t offset = (uint32_t)(pieces[i].address - pieces[0].address);
+		const struct watch_stretch stretch = { offset, pieces[i].bytes, before,
+						       value + offset };
+		struct watch_part part;
+		int found;
+
+		memcpy(before, value + offset, pieces[i].bytes);
+		before[i % pieces[i].bytes] ^= (uint8_t)(value[0] | 1);
+		found = watch_type_part(type, &stretch, &part, name, sizeof(name));
+		if (!memchr(name, 0, sizeof(name)))
+			abort();
+		if (found > 0 && (part.offset < offset || part.offset - offset > stretch.bytes ||
+				  part.bytes > stretch.bytes - (part.offset - offset)))
+			abort();
+		if (found > 0)
+			(void)watch_type_part_text(type, &part, value + part.offset, NULL, text,
+						   sizeof(text));
+	}
+}
+
 /* What was found must be usable, whatever it was found in. */
 static void look(const struct watch_expr *expr, const struct watch_place *place,
 		 struct code_file *file)
@@ -75,6 +103,7 @@ static void look(const struct watch_expr *expr, const struct watch_place *place,
 	(void)code_file_read(file, address, value, place->bytes);
 	if (watch_type_text(&place->type, value, NULL, text, sizeof(text)) != strlen(text))
 		abort();
+	look_at_parts(&place->type, value, pieces, watch_pieces(address, place->bytes, pieces));
 }
 
 static void try_spec(const char *text, struct code_module *module)
