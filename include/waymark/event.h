@@ -259,7 +259,7 @@ int wm_event_object_open(struct wm_event_object **object, const struct wm_event_
  *	-WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_MEMORY (rings)
  *	-EPERM			another user's; detail says more
  *	-WM_E_GONE		there is no such process or thread, or it has ended
- *	-EINVAL			it is not in WM_EVENT_PREPARING, or pid is a thread of the kernel
+ *	-EINVAL			not in WM_EVENT_PREPARING, or pid is a kernel thread
  *	-ENOMEM, other -errno	detail has which thread or CPU, and which source
  *
  * After an error nothing is open, and it may be tried anew.

@@ -45,9 +45,9 @@ typedef void (*wm_probe_call)(wm_probe_fn fn, void *data, const unsigned char *p
  * and calls fn. A marker that no module has yet is waited for: the handler is there when a module
  * brings it.
  *
- * *probe is set before the handler can run, and released by wm_probe_remove(). Any thread, no signal
- * handler, no probe's handler. Returns 0; or, with *probe NULL, -EINVAL for a NULL pointer or a name
- * that is none, -WM_E_FIELD_TYPES, -WM_E_NO_TEXT_WRITE, -WM_E_SITE_CHANGED or -errno.
+ * This function sets *probe before the handler can run; wm_probe_remove() releases it. Any thread,
+ * no signal handler, no probe's handler. Returns 0; or, with *probe NULL, -EINVAL for a NULL
+ * pointer or an invalid name, -WM_E_FIELD_TYPES, -WM_E_NO_TEXT_WRITE, -WM_E_SITE_CHANGED or -errno.
  */
 int wm_probe_add(struct wm_probe **probe, const char *name, char kind,
 		 const unsigned char types[16], wm_probe_call call, wm_probe_fn fn, void *data);

@@ -9,9 +9,8 @@
  * call is over. In a forked child of the caller a session is good for wm_session_close() alone,
  * which leaves the parent's as it is; everything else returns -ECHILD there.
  *
- * Functions return 0 or a count for success and a negative error (waymark/error.h) for failure, with
- * wm_session_detail() telling what it was about. All say -EINVAL where a pointer that is needed is
- * NULL.
+ * Functions return 0 or a count for success and a negative error (waymark/error.h) for failure;
+ * wm_session_detail() has its object. All return -EINVAL if a required pointer is NULL.
  *
  * A session that ends, however that be, leaves the programs running: what it changed in them is
  * taken back, and what they wrote until then is read. Of a consumer that is killed that is done by
@@ -118,7 +117,7 @@ struct wm_event_field {
 	} value;
 };
 
-/* A spec that matched nothing, or a place that cannot be recorded. Valid during the callback only. */
+/* A spec that matched nothing, or a refused place. Valid during the callback only. */
 struct wm_session_refusal {
 	size_t size;
 	const char *
@@ -135,7 +134,8 @@ struct wm_session_refusal {
  * an error: -EINVAL for an option that can't be (SIGKILL and SIGSTOP as notify_signal among them),
  * -EBADF for a notify_fd that is not open or can't be written, -E2BIG for one we don't know,
  * -EMFILE and -ENFILE where no descriptor is free,
- * -WM_E_BUFFER_LIMIT for more than 64 GiB, -ENOMEM, or with WM_POLICY_NOTIFY what its thread was refused with.
+ * -WM_E_BUFFER_LIMIT for more than 64 GiB, -ENOMEM, or with WM_POLICY_NOTIFY the error from
+ * creating its thread.
  */
 int wm_session_open(struct wm_session **session, const struct wm_session_options *options);
 
@@ -186,17 +186,17 @@ int wm_session_attach(struct wm_session *session, pid_t pid);
 int wm_session_launch(struct wm_session *session, char *const argv[]);
 
 /*
- * Arm. Programs that were launched run from here on. 0; or, with nothing armed anywhere, and launched
- * programs as before:
+ * Arm. Programs that were launched run from here on. 0; or, with nothing armed anywhere, and
+ * launched programs as before:
  *
  *	-EALREADY		the session runs
  *	-EINVAL			it had a folder, whose recording has ended
  *	-EBUSY			called in a callback
  *	-WM_E_SPEC		no event was added
  *	-WM_E_...		why a spec is not to be had in a process, which the detail names
- *	-WM_E_NO_MARKER, -WM_E_NO_MODULE, -WM_E_NO_FUNCTION, -WM_E_NO_USDT, -WM_E_...	a spec without a
- *				glob has nothing in any process. The detail names it. The option allow_unmatched
- *				turns this off
+ *	-WM_E_NO_MARKER, -WM_E_NO_MODULE, -WM_E_NO_FUNCTION, -WM_E_NO_USDT, -WM_E_...
+ *				a spec without a glob matches nothing in any process. The
+ *				detail names it. The option allow_unmatched turns this off
  *	-ENOMEM, -errno
  *
  * wm_session_refusals() lists what a successful start left out.
@@ -276,9 +276,9 @@ int wm_session_wake(struct wm_session *session);
  * Drain into a callback instead of a folder: called for each event that is ready, in order of time
  * within each thread. A callback that returns non-zero ends the read with that value; the event was
  * taken. It runs in the caller's thread, and must not longjmp() or throw out. Of the functions here
- * it may call wm_session_status_get(), wm_session_detail() and what is for another session: for this
- * one the others say -EBUSY, and wm_session_close() must not be called. 0: all that were ready were
- * given; -EBUSY where the session has a folder.
+ * it may call wm_session_status_get(), wm_session_detail(), and all for another session. For this
+ * one the others return -EBUSY, and it must not call wm_session_close(). Returns 0 once all ready
+ * events were handed out; -EBUSY if the session has a folder.
  */
 int wm_session_read(struct wm_session *session,
 		    int (*event)(const struct wm_event *event, void *data), void *data);

@@ -55,8 +55,8 @@ enum wm_trail_origin {
 /* What becomes of records that the memory has no room for. */
 enum wm_trail_policy {
 	/*
-	 * The oldest are lost; each thread keeps its newest, and none waits. With WM_TRAIL_SOFT each
-	 * thread overwrites its own, so `lost` does not count these, and WM_TRAIL_LOST has 0.
+	 * The oldest are lost; each thread keeps its newest, and none waits. With WM_TRAIL_SOFT
+	 * each thread overwrites its own: `lost` does not count these, and WM_TRAIL_LOST has 0.
 	 */
 	WM_TRAIL_CYCLIC = 0,
 	WM_TRAIL_NOTIFY = 1,  /* the caller is told at the watermark; then as WM_TRAIL_DISCARD */
@@ -212,12 +212,12 @@ int wm_trail_launch(struct wm_trail **trail, char *const argv[],
 int wm_trail_read(struct wm_trail **trail, const char *dir);
 
 /*
- * Fetch what the program has done until now, and wait for that, timeout_ms at most, -1: for ever. 1: it
- * can be read, as all of a trail that has ended or was read. 0: not in that time; or with
- * WM_TRAIL_BLOCK there is no room for it, which wm_trail_drain() makes.
+ * Fetch what the program has done until now, and wait for that for up to timeout_ms; -1: for ever.
+ * Returns 1 when it can be read; always for a trail that has ended or comes from wm_trail_read().
+ * Returns 0 after that time; or with WM_TRAIL_BLOCK if there is no room until wm_trail_drain().
  *
- * Those below that read do the same by themselves, where the last time is 0.1 s ago, and wait for 1 s
- * at most.
+ * The functions below that read do the same by themselves, if the last time is 0.1 s ago, and wait
+ * for up to 1 s.
  */
 int wm_trail_flush(struct wm_trail *trail, int timeout_ms);
 
@@ -273,8 +273,8 @@ int wm_trail_drain(struct wm_trail *trail,
 const char *wm_trail_detail(const struct wm_trail *trail);
 
 /*
- * Let the program go on by itself, release everything; what was not read is discarded. NULL is
- * allowed. No other call for the trail may be under way.
+ * Let the program run on natively, discard unread records, and release everything. NULL is allowed.
+ * No other call for the trail may be in progress.
  */
 void wm_trail_close(struct wm_trail *trail);
 

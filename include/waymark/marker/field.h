@@ -153,7 +153,10 @@ template <class T> struct field {
 		   "waymark: a marker takes at most 16 fields");                                   \
 	WM__EACH(WM__CHECK_TYPE, _, ##__VA_ARGS__)
 
-/* Not instrumented: clang's calls for that would keep an operand from being a constant (-finstrument-functions). */
+/*
+ * Not instrumented: clang's calls (-finstrument-functions) would keep operands from being
+ * constants.
+ */
 #define WM__INLINE static __inline__ __attribute__((always_inline, unused, no_instrument_function))
 
 /*

@@ -17,7 +17,7 @@
  * The note's nop stands beside the site, never on it: the kernel writes there. Every argument is a
  * word, so that one evaluation serves both.
  */
-/* The note has the arguments as the assembler names them, and its readers know AT&T syntax alone. */
+/* The note names its arguments as the assembler does. Its readers know AT&T syntax alone. */
 #define WM__SDT_ATT "{|.error \"waymark: WAYMARK_SDT needs -masm=att\"\n\t}"
 #define WM__SDT_DECLARE(a, i, e) const unsigned long long wm__word##i = WM__SDT_WORD(e);
 #define WM__SDT_ARG(a, i, e) "%c[wm_s" #i "]@%[wm_a" #i "] "

@@ -11,7 +11,7 @@
 #include <waymark/marker/field.h>
 
 #if defined(__code_model_large__) && !defined(__clang__)
-#error "waymark: gcc has no constant addresses under -mcmodel=large: take -mcmodel=medium or -DWAYMARK_DISABLE"
+#error "waymark: gcc has no constant addresses under -mcmodel=large; use medium or WAYMARK_DISABLE"
 #endif
 
 /* clang-format off: it takes assembler in macros apart */
