@@ -92,8 +92,9 @@ enum trail_event {
 	TRAIL_EXEC = 7, /* another program in its place */
 	TRAIL_END = 8,	/* reason, number: the last; enum trail_ending */
 	/*
-	 * number, value: one value that the thread had when a signal killed it; enum trail_value. Many of them stand right before
-	 * the TRAIL_END. `at` and `left` are 0, and no rule above takes notice of it.
+	 * number, value: one value that the thread had when a signal killed it; enum
+	 * trail_value. Many of them come right before the TRAIL_END. `at` and `left` are 0. The
+	 * rules above do not apply to it.
 	 */
 	TRAIL_VALUE = 9,
 	TRAIL_EVENTS = 10,
@@ -108,7 +109,7 @@ enum trail_value {
 	TRAIL_VALUE_ADDRESS = 19, /* si_addr of SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP */
 	TRAIL_VALUE_ERROR = 20,	  /* of a page fault: the processor's error code */
 	TRAIL_VALUE_SENDER = 21,  /* the process that sent the signal */
-	TRAIL_VALUE_STACK = 32, /* from here on: the words of the stack from rsp - TRAIL_RED_ZONE on */
+	TRAIL_VALUE_STACK = 32,	  /* from here on: stack words, from rsp - TRAIL_RED_ZONE on */
 	TRAIL_VALUES = TRAIL_VALUE_STACK + 272,
 };
 

@@ -285,8 +285,8 @@ struct watch_row {
 	struct {
 		uint64_t value;
 		/*
-		 * the store's clock at that hit, and WATCH_UNCERTAIN; 0: the outside wrote it; UINT64_MAX: nobody knows
-		 * it
+		 * the store's clock at that hit, and WATCH_UNCERTAIN; 0: the outside wrote it;
+		 * UINT64_MAX: unknown
 		 */
 		uint64_t ticks;
 	} last __attribute__((aligned(16)));
@@ -304,7 +304,7 @@ struct watch_row {
 	uint64_t quiet_ns;
 	uint64_t unknown; /* of those inexact: nobody knows the new value; counted from outside alone */
 	uint64_t masked; /* written inside, of those taken: no event, a mask excluded the bytes */
-	/* a condition was asked of a value that is not exact; of those, how many hits it left out */
+	/* hits whose condition compared a value that is not exact; how many of them it left out */
 	uint64_t uncertain, uncertain_filtered;
 	uint64_t reserved2[6];
 };

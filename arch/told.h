@@ -55,7 +55,7 @@ void told_find(struct told *told, const struct control_watch *about, ucontext_t 
 /* Whether an instruction that is told met those bytes, too. */
 int told_covers(const struct told *told, const struct control_watch *about);
 
-/* Whether it may have: the instruction is told, but not how far it wrote (xsave, scatters). */
+/* Whether it may have: the instruction is decoded, but not how far it wrote (xsave, scatters). */
 int told_may_cover(const struct told *told, const struct control_watch *about);
 
 /* Whether the instruction is known and its mask excluded all of those bytes: it wrote none. */
@@ -72,12 +72,12 @@ unsigned int told_sweep(uint64_t at, uint64_t end,
 			int (*read)(void *data, void *to, uint64_t from, size_t bytes), void *data);
 
 /*
- * A string instruction copied from its source: read that, by what `read` reads. If the watched word is the same, the instruction
- * wrote it: memory and source agree.
+ * A string instruction copied from its source: read that with `read`. If the watched word is the
+ * same, the instruction wrote it: memory and source agree.
  */
 void told_copied(struct told *told, int (*read)(void *data, void *to, uint64_t from, size_t bytes));
 
-/* Whether the instruction added *added to the watched word, in one step that no other thread can be in the middle of. */
+/* Whether the instruction added *added to the watched word, atomically. */
 int told_adds(const struct told *told, const struct control_watch *about, uint64_t *added);
 
 /* The watched word, all `bytes` of it, in the low ones. */

@@ -45,7 +45,9 @@ struct written {
 	uintptr_t source; /* what a string instruction reads beside; 0: nothing */
 	uint32_t source_bytes;
 	uint64_t kept; /* of the first 64 bytes, those that a mask excluded: a bit each */
-	/* if `bytes` is 0: it wrote some of so many bytes, and which is not known; 0: nor is how many */
+	/*
+	 * if `bytes` is 0: it wrote unknown ones of so many bytes; 0: this number is unknown, too
+	 */
 	uint32_t reach;
 };
 

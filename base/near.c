@@ -53,7 +53,7 @@ int near_is_scoped(const char *word, const char *name)
 	       !strncmp(name + name_bytes - word_bytes - 2, "::", 2);
 }
 
-/* As many last parts of a name as the word has: "Order::add" of shop::Order::add where the word has two parts. */
+/* As many last parts of a name as the word has: two of shop::Order::add, "Order::add", for two. */
 static const char *last_parts(const char *word, const char *name)
 {
 	const char *at = name + strlen(name);

@@ -18,9 +18,9 @@ int near_is_scoped(const char *word, const char *name);
 
 /*
  * Pick from all[count] the names near `word`, nearest first, equally near ones in their order, and
- * each once; put pointers to `max` of them at most into out[]. A name is near when a third of the
- * word's letters is wrong at most, when it is the word in a scope, also misspelt, or when one of the two begins with the
- * other. Returns how many were put. Any thread; allocates nothing.
+ * each once; put pointers to up to `max` of them into out[]. A name is near in three cases: up to a
+ * third of the word's letters is wrong; it is the word in a scope, also misspelt; one of the two
+ * begins with the other. Returns how many were put. Any thread; allocates nothing.
  */
 int near_list(const char *word, const char *const *all, size_t count, const char **out, size_t max);
 

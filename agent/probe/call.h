@@ -20,8 +20,9 @@ struct probe_call {
 long probe_call(void *call);
 
 /*
- * ThreadSanitizer sees nothing of how a handler comes to run. In a program under it these say that what was done
- * before wm_probe_add() happens before the handler, and what the handler did before wm_probe_remove() returns.
+ * ThreadSanitizer does not see how a handler comes to run. These two report the order to it: the
+ * code before wm_probe_add() happens before the handler, and the handler happens before
+ * wm_probe_remove() returns.
  */
 extern void __tsan_acquire(void *address) __attribute__((weak));
 extern void __tsan_release(void *address) __attribute__((weak));

@@ -28,10 +28,10 @@ struct wm_probe {
 /* Wait until no thread runs a handler that was taken away; 0, -ETIMEDOUT. */
 static int settle(void)
 {
-	/* inside a handler, this thread's own hit still walks the old plan: it is left for a later reap */
+	/* inside a handler, this thread's own hit still uses the old plan: a later reap frees it */
 	int error = store_self_is_inside() ? 0 : registry_reap(REMOVE_MS, 0);
 
-	/* not by registry_reap() alone: another thread may be reaping the plan that names this probe */
+	/* registry_reap() is not enough: another thread may be reaping this probe's plan */
 	if (!error)
 		error = store_quiesce(REMOVE_MS, 1);
 	if (!error)
@@ -76,7 +76,7 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 	hit_open(&shut);
 	if (error < 0) {
 		*probe = NULL;
-		/* a handler that ran before all was taken back may have the pointer: it is left to it then */
+		/* a handler that ran before the removal may have the pointer: leave it then */
 		if (!settle())
 			free(made);
 		return error;

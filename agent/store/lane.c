@@ -222,8 +222,8 @@ static uint64_t now_ns(const struct store *store)
 }
 
 /*
- * Whether a wait for room makes sense. A tool that has not drained for a while may be busy elsewhere or stopped: it gets
- * one wait, and no other until it drains again.
+ * Whether a wait for room makes sense. A tool that has not drained for a while may be busy or
+ * stopped: it gets one wait, and no other until it drains again.
  */
 static int may_wait(const struct store *store, uint64_t drained)
 {

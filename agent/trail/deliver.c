@@ -238,7 +238,7 @@ static void put_about(struct thread *thread, const siginfo_t *info)
 		put_value(thread, TRAIL_VALUE_ERROR, thread->trap.error);
 }
 
-/* A signal is about to end the program: what a reader needs to say what it had, and what called it with what. */
+/* A signal is about to end the program: record the thread's registers and stack for the reader. */
 static void put_values(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
 	uint64_t at = *frame_gpr(context, 4) - TRAIL_RED_ZONE, word;

@@ -17,7 +17,7 @@
 #define SLOTS_WHOLE 64u /* those behind use the less of their segments, the more there are */
 #define SEGMENTS_MIN 2u
 
-/* So many of a slot's segments have their guards. Only the thread that has the slot reads and writes it. */
+/* How many of a slot's segments have guards. Only the slot's own thread reads and writes it. */
 static uint8_t guarded[SLOTS_MAX];
 
 /* Of a slot's, those that are used: so a thousand threads take as little memory as some hundred would. */
@@ -122,8 +122,9 @@ static int open_lost(struct thread *thread)
 }
 
 /*
- * Behind a segment, once it is needed: each guard is two mappings more, and a forked child that ends soon needs one. Segments are begun in
- * their order. 0, or -errno: too many mappings.
+ * Make the guard behind a segment once the segment is needed: each guard costs two mappings, and a
+ * forked child that ends soon needs one segment. Threads begin segments in their order. 0, or
+ * -errno: too many mappings.
  */
 static int guard_make(const struct thread *thread, uint32_t segment)
 {

@@ -28,8 +28,8 @@ int boundary_is_code(uintptr_t address);
 uintptr_t boundary_table(uintptr_t address);
 
 /*
- * A number that changes whenever a module comes or goes: what was read of a module's tables holds as long as it stays the
- * same. Likewise.
+ * A number that changes with each module that comes or goes. Data from a module's tables is valid
+ * while it stays the same. Likewise.
  */
 uint32_t boundary_epoch(void);
 

@@ -22,8 +22,9 @@ static int exchange_pair(struct watch_row *row, uint64_t *value, uint64_t *ticks
 }
 
 /*
- * Other threads have added to the word and have yet to come here: memory is ahead of the chain by what they added. Those that are in
- * here have said how much. For those that are not, the caller tries again.
+ * Other threads have added to the word and have yet to come here: memory is ahead of the chain by
+ * what they added. The threads in here have published how much. For the others, the caller tries
+ * again.
  */
 static void leave_out_others(const struct watch_entry *entry, uint64_t added,
 			     struct told_known *known)

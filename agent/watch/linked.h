@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The chain of a watched word's values (abi/watch.h, "New and old value"): each hit's old value is the new value
- * of the hit before. Hit path.
+ * The chain of a watched word's values (abi/watch.h, "New and old value"): each hit's old value is
+ * the new value of the hit before. Hit path.
  *
- * A locked addition tells what it added, and not what it met. Threads in here say what they added, so
- * that memory less the additions of the others can be held against the chain: if the two agree, the value is
- * exact. A thread between its addition and here makes them differ, and so the caller tries again for some
- * microseconds.
+ * A locked addition reveals what it added, and not the value before. Threads in here publish what
+ * they added. So the caller compares the chain with memory less the additions of the others: if the
+ * two agree, the value is exact. A thread between its addition and here makes them differ; then the
+ * caller tries again for some microseconds.
  */
 #ifndef AGENT_WATCH_LINKED_H
 #define AGENT_WATCH_LINKED_H
@@ -21,8 +21,8 @@ struct linked {
 };
 
 /*
- * Find the values, and link them in. Value and time are stored as one, so that the chain of values is in the order of
- * its times, whoever comes between reading the clock and here.
+ * Find the values, and link them in. One operation stores value and time, so the chain of values is
+ * in the order of its times, even if another thread comes between reading the clock and here.
  */
 void linked_take(struct watch_entry *entry, const struct told *told, struct linked *seen);
 

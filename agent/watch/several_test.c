@@ -94,7 +94,9 @@ static void prepare(unsigned int round)
 		((volatile uint64_t *)(void *)words)[i] = UINT64_C(0x4242424242424242) + i + round;
 }
 
-/* The last event of each word has what memory has, and as many events are there as the kernel counted hits. */
+/*
+ * The last event of each word has memory's value. There is an event for each hit of the kernel's.
+ */
 static void check(const struct form *form, unsigned int *seen)
 {
 	uint64_t events[WORDS], hits = 0, taken = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stacks of our own for hits on an alternate signal stack. Such a stack often has room for one
- * signal's frame and for little more (SIGSTKSZ is 8192; a frame has 3.4 kB with AVX-512). The kernel
- * puts the frame of our signal there; the handler's work goes to a stack of this pool. All signals
- * but SIGTRAP are blocked meanwhile, so no other handler starts at the top of the alternate stack. Hit
- * path.
+ * signal's frame and for little more (SIGSTKSZ is 8192; a frame has 3.4 kB with AVX-512). The
+ * kernel puts the frame of our signal there; the handler's work runs on a stack of this pool. All
+ * signals but SIGTRAP are blocked meanwhile, so no other handler starts at the top of the alternate
+ * stack. Hit path.
  */
 #ifndef AGENT_WATCH_SPARE_H
 #define AGENT_WATCH_SPARE_H
@@ -13,8 +13,8 @@
 #include <ucontext.h>
 
 /*
- * Their memory, before the first watch; it is never freed. It is not a part of our library: beside the C library, so much
- * more of it took the place of landings of guards.
+ * Map their memory, before the first watch; it is never freed. It is not part of our library's
+ * memory: such a large library beside the C library took the space for the landings of guards.
  */
 #define SPARE_BYTES (512u * 1024)
 int spare_is_there(void);

@@ -296,9 +296,10 @@ static int has_changed(const struct watch_entry *entry)
 }
 
 /*
- * Whether a hit of `first` is one of this entry's: it is the very word, or the instruction is known to have met it. Of a frame's, only that
- * is certain: the hit may have been of what was at that place before. Where nobody knows how far the instruction wrote, a word that
- * changed is one that it wrote.
+ * Whether a hit of `first` is one of this entry's: it is the very word, or the instruction is known
+ * to have met it. For a word in a frame only the second is certain: the hit may belong to what was
+ * at that place before. If it is unknown how far the instruction wrote, it wrote each word that
+ * changed.
  */
 static int is_hit_too(const struct hit *hit, const struct watch_entry *first,
 		      const struct watch_entry *entry)
@@ -459,9 +460,9 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 			return;
 	}
 	/*
-	 * Memory below the stack that nobody has any more, and this handler's frames lie there; what we put back as it was,
-	 * which is errno; or the engine's doing in the program's place. Where a late hit comes says nothing of who wrote: a guard of
-	 * ours may have let SIGTRAP through.
+	 * Dead memory below the stack, where this handler's frames are; errno, which we restore;
+	 * or the engine's work in the program's place. The place of a late hit does not reveal
+	 * who wrote: one of our guards may have unblocked SIGTRAP.
 	 */
 	if ((taking && taking - sp < OWN_STACK_BYTES) || spare_has(sp) || flags & WATCH_BY_ENGINE ||
 	    (!hit.is_late && is_own_code(trap_pc(context) - 1))) {

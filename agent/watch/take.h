@@ -32,7 +32,7 @@ struct watch_entry {
 	/* whose signals are this one's, too, also when that one has gone; 0: nobody's (watch.c) */
 	uint32_t fed_magic, fed_number;
 	uint32_t is_gone; /* the library that it lay in was unloaded */
-	uint64_t adding; /* the sum of what threads in the handler have added and not yet linked in */
+	uint64_t adding;  /* the sum that threads in the handler have added and not yet linked in */
 	/* watch.c's */
 	uint32_t is_fed; /* it has no event of its own */
 	uint32_t is_used;
@@ -60,8 +60,9 @@ extern uint32_t watch_past[TAKE_PAST_MAX];
 extern uintptr_t watch_own_start, watch_own_end;
 
 /*
- * A SIGTRAP came, to a handler at stack pointer `sp`: returns whether it was a watch's of ours, live or past; then it is done.
- * Else it is the program's. The caller may have gone to another stack since (spare.h).
+ * A SIGTRAP came, to a handler at stack pointer `sp`. Returns whether it was one of our watches',
+ * live or past; then it is done. Else it is the program's. The caller may have changed to another
+ * stack since (spare.h).
  */
 int take_signal(const siginfo_t *info, ucontext_t *context, uintptr_t sp);
 

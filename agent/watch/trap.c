@@ -113,7 +113,7 @@ static void call_handler(const struct trap_action *action, siginfo_t *info, ucon
 		trap_send_pending();
 }
 
-/* The program gets it later. A signal that is pending already stands for both, as in the kernel. */
+/* The program gets it later. It merges with a signal that is pending already, as in the kernel. */
 static void keep(const siginfo_t *info)
 {
 	if (!trap_thread.is_pending)
@@ -150,7 +150,7 @@ static void pass_on(siginfo_t *info, ucontext_t *context)
 
 /* ---- the handler ---- */
 
-/* A signal, for a handler on a stack of ours. */
+/* A signal, for a handler on one of our stacks. */
 struct moved {
 	siginfo_t *info;
 	ucontext_t *context;
@@ -173,7 +173,7 @@ static void handle(int number, siginfo_t *info, void *data)
 	if (stack) {
 		trap_call((uintptr_t)take_moved, 0, NULL, (ucontext_t *)(void *)&moved, stack);
 		spare_give(stack);
-		/* one that came meanwhile: the program's handler runs on the program's stacks alone */
+		/* one came meanwhile; the program's handler runs on the program's stacks alone */
 		if (trap_thread.is_pending && !trap_thread.is_blocked)
 			trap_send_pending();
 	} else {

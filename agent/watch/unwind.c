@@ -87,8 +87,8 @@ enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *
 /* ---- all callers ---- */
 
 /*
- * By the frame pointer. A function that has none, or has not set it yet, is passed over, so this is for code without a table
- * alone, and leads only to a module's code.
+ * Step by the frame pointer, for code without a table alone. It skips a function that has none, or
+ * has not set it yet. It leads only to a module's code.
  */
 static int step_by_pointer(struct cfi_registers *registers)
 {
@@ -105,7 +105,10 @@ static int step_by_pointer(struct cfi_registers *registers)
 	return move_back(registers) || !boundary_is_code(registers->values[CFI_RETURN]) ? -1 : 0;
 }
 
-/* From a frame to its caller's, which is above it, or there would be no end. 0; -1: there is none, or no way to it. */
+/*
+ * Step from a frame to its caller's. That must be above it, so that the walk ends. 0; -1: not
+ * found.
+ */
 static int step_out(struct cfi_registers *registers, int is_first)
 {
 	uint64_t pc = registers->values[CFI_RETURN] - !registers->is_exact, cfa = 0;
@@ -136,7 +139,7 @@ void unwind_callers(const ucontext_t *context, uint64_t *callers, unsigned int w
 
 	load(&registers, context->uc_mcontext.gregs);
 	if (!move_back(&registers)) {
-		/* what is in no module has no table, and its frame pointer is no more than a number */
+		/* code outside all modules has no table, and its frame pointer is any number */
 		while (known < wanted && (!known || boundary_is_code(callers[known - 1])) &&
 		       !step_out(&registers, !known))
 			callers[known++] = registers.values[CFI_RETURN];

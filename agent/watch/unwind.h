@@ -30,10 +30,12 @@ struct unwound {
 enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *found);
 
 /*
- * Store the addresses to which the interrupted function and its callers return, innermost first; 0 behind the last. Where a
- * signal handler returns to the kernel's restorer, that is one, and the next is the instruction that the signal interrupted.
- * A module without call frame information is passed by its frame pointers. The last may be in no module: code that the
- * program made, or a stack that was overwritten.
+ * Store the addresses to which the interrupted function and its callers return, innermost first; 0
+ * behind the last:
+ *
+ *  - A signal handler's is the restorer; the next is the instruction that the signal interrupted.
+ *  - In a module without call frame information they follow the frame pointers.
+ *  - The last may be in no module: code that the program made, or an overwritten stack.
  */
 void unwind_callers(const ucontext_t *context, uint64_t *callers, unsigned int wanted);
 

@@ -9,8 +9,9 @@
 _Static_assert(sizeof(struct cfi_row) % sizeof(uint64_t) == 0, "copied word by word");
 
 /*
- * Any thread fills a slot, and any other may read it meanwhile. `version` is odd while a slot is filled: even -> odd -> even. A
- * thread that finds it odd, or changed, does without. It stays odd in a fork's child whose parent filled it: that slot is lost.
+ * Any thread fills a slot, and any other may read it meanwhile. `version` is odd while a thread
+ * fills the slot: even -> odd -> even. A thread that finds it odd, or changed, does not use the
+ * slot. After a fork while the parent fills it, it stays odd in the child: that slot is lost.
  */
 static struct slot {
 	uint32_t version;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rows of call frame information (base/cfi.h) of this process's modules, by address, with a cache: to find and to read one
- * takes many system calls (careful.h). Hit path.
+ * The rows of call frame information (base/cfi.h) of this process's modules, by address. They have
+ * a cache: to find and read one takes many system calls (careful.h). Hit path.
  */
 #ifndef AGENT_WATCH_UNWIND_ROW_H
 #define AGENT_WATCH_UNWIND_ROW_H
@@ -10,12 +10,12 @@
 
 enum unwind_row {
 	UNWIND_ROW_FOUND,
-	UNWIND_ROW_SIGNAL, /* a signal handler returns there: the kernel's frame says what it interrupted */
-	UNWIND_ROW_NONE, /* no table covers the address */
-	UNWIND_ROW_BAD,	 /* one does, and cannot be read or understood */
+	UNWIND_ROW_SIGNAL, /* a signal handler returns there, to the kernel's frame */
+	UNWIND_ROW_NONE,   /* no table covers the address */
+	UNWIND_ROW_BAD,	   /* one does, and cannot be read or understood */
 };
 
-/* What holds before the instruction at `pc` runs. Any thread. */
+/* The row for the state before the instruction at `pc` runs. Any thread. */
 enum unwind_row unwind_row(const struct cfi_reader *reader, uint64_t pc, struct cfi_row *row);
 
 #endif

@@ -225,7 +225,7 @@ Test(unwind, cyclic_stack_ends)
 /* ---- forged tables ---- */
 
 static char *code;  /* a page */
-static char *table; /* and the one behind it; behind that is none */
+static char *table; /* the page behind it; the next one is not mapped */
 
 static void ground_new(void)
 {

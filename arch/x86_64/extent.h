@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Opcodes d8 to df with an operand in memory, by their ModRM's middle bits: fills in `bytes` and `way`. `is_narrow`: with an
- * operand size prefix.
+ * Opcodes d8 to df with an operand in memory, by the middle bits of ModRM: fills in `bytes` and
+ * `way`. `is_narrow`: with an operand size prefix.
  */
 void extent_x87(struct written *written, uint8_t opcode, unsigned int which, int is_narrow);
 

@@ -10,8 +10,8 @@
 #include <ucontext.h>
 
 /*
- * Where the frame has k0 to k7, the high halves of zmm0 to zmm15, and zmm16 to zmm31 (cpuid leaf 0xd,
- * subleaves 5 to 7); 0: nowhere. vectors_init() sets them.
+ * Where the frame has k0 to k7, the high halves of zmm0 to zmm15, and zmm16 to zmm31 (cpuid leaf
+ * 0xd, subleaves 5 to 7); 0: nowhere. vectors_init() sets them.
  */
 extern uint32_t frame_masks_at, frame_zmm_high_at, frame_more_at;
 

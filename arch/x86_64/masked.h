@@ -18,7 +18,9 @@
  */
 unsigned int masked_element(const uint8_t *head, uint8_t opcode);
 
-/* vpcompressd and the like: the selected elements are stored next to each other. True of scatters, too. */
+/*
+ * vpcompressd and the like: they store the selected elements side by side. True for scatters too.
+ */
 int masked_is_compress(const uint8_t *head);
 
 /*
@@ -31,7 +33,9 @@ unsigned int masked_narrowed(const uint8_t *head, uint8_t opcode, unsigned int *
 int masked_evex(const uint8_t *head, uint8_t opcode, unsigned int bytes, const ucontext_t *context,
 		uint64_t *kept);
 
-/* The mask, a bit for each element; all bits where it has none. Only after masked_evex() returned 0. */
+/*
+ * The mask, a bit for each element; all bits without a mask. Only after masked_evex() returned 0.
+ */
 uint64_t masked_bits(const uint8_t *head, const ucontext_t *context);
 
 /*

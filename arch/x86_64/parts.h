@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-/* SPACE_STRANGE: XOP, and the EVEX encodings that store nothing or that extent_evex() does not know. */
+/* SPACE_STRANGE: XOP, and EVEX encodings that store nothing or that extent_evex() does not know. */
 enum space {
 	SPACE_PLAIN,
 	SPACE_0F,

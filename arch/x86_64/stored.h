@@ -12,7 +12,9 @@
 /* SSE and VEX stores of the map 0F. Returns whether it is one. */
 int stored_vector(struct written *written, const struct parts *parts, const ucontext_t *context);
 
-/* EVEX stores, and VEX stores of the other maps. `bytes` of *written is set; others leave it as it is. */
+/*
+ * EVEX stores, and VEX stores of the other maps: sets `bytes` of *written. Others do not change it.
+ */
 void stored_other(struct written *written, const struct parts *parts, const ucontext_t *context);
 
 /* A store of `bytes` bytes whose mask is the signs of the elements of vector register `mask`. */
