@@ -93,8 +93,8 @@ static int is_too_much(const struct code_file *holder)
 }
 
 /*
- * libdw opens split files by the names that the file gives, and maps them into memory. Whoever can write the file could name a
- * FIFO, or cut a file short: such a file must belong to root or to this user.
+ * libdw opens split files by the names that the file gives, and maps them into memory. A user who
+ * can write the file could name a FIFO, or cut a file short. So root or this user must own it.
  */
 static int is_trusted(const struct code_file *holder)
 {
@@ -163,7 +163,7 @@ static int split_path(Dwarf_Die *die, char *path, size_t room)
 
 enum split { SPLIT_ABSENT, SPLIT_PLAIN, SPLIT_OTHER };
 
-/* To open a file that is not plain may never end. One of another user may be cut short while it is mapped. */
+/* Opening a file that is not plain may block. Another user may truncate a mapped file. */
 static enum split split_kind(const char *path)
 {
 	struct stat stat_;
@@ -174,7 +174,10 @@ static enum split split_kind(const char *path)
 										      : SPLIT_OTHER;
 }
 
-/* libdw opens the one beside the program, else the one where it was made: each must be a plain file, if it is there. */
+/*
+ * libdw opens the one beside the program, else the one where the compiler made it. Each that exists
+ * must be a plain file.
+ */
 static int may_open_split(const struct code_dwarf *dwarf, Dwarf_Die *die)
 {
 	char made[PATH_MAX], beside[2 * PATH_MAX];
@@ -189,7 +192,7 @@ static int may_open_split(const struct code_dwarf *dwarf, Dwarf_Die *die)
 	       (first == SPLIT_PLAIN || second == SPLIT_PLAIN);
 }
 
-/* All of the module's units in one file, which is not read: libdw does so since elfutils 0.191 alone. */
+/* All of the module's units in one file, which libdw reads only since elfutils 0.191. */
 static void package_path(const struct code_file *file, char *path, size_t room)
 {
 	snprintf(path, room, "%s%s.dwp", file->root, file->path);

@@ -43,15 +43,18 @@ int code_dwarf_function(struct code_dwarf *dwarf, uint64_t address, const char *
 			Dwarf_Die *die);
 
 /*
- * The unit after `unit` (NULL: the first), and its description: of one in a file of its own (-gsplit-dwarf), that
- * file's. 0; 1: there is none.
+ * The unit after `unit` (NULL: the first), and its description; with -gsplit-dwarf, from the unit's
+ * own file. 0; 1: not found.
  */
 int code_dwarf_unit(const struct code_file *file, Dwarf *dwarf, Dwarf_CU **unit, Dwarf_Die *die);
 
-/* Go to the next description of the same level, which must be behind it: a forged chain has no end. 0 or -ENOENT. */
+/*
+ * Go to the next description of the same level. It must be behind this one: a forged chain has no
+ * end. 0 or -ENOENT.
+ */
 int code_dwarf_next(Dwarf_Die *die);
 
-/* A file that holds a unit of the module, and was not read: its path in path[room]. 1; 0: there is none. */
+/* Put the path of a file that holds a unit of the module and was not read. 1; 0: no such file. */
 int code_dwarf_missing(struct code_file *file, char *path, size_t room);
 
 /* NULL is let pass. */

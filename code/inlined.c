@@ -35,7 +35,7 @@ static int is_code(int tag)
 	       tag == DW_TAG_lexical_block;
 }
 
-/* The function or block inside of `scope` that has the code, also one in namespaces and classes there. */
+/* The function or block in `scope` that has the code, also inside namespaces and classes there. */
 static int scope_at(const Dwarf_Die *scope, Dwarf_Addr pc, Dwarf_Die *found)
 {
 	Dwarf_Die levels[SPACES_MAX], from = *scope;

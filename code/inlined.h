@@ -22,8 +22,9 @@ struct code_inlined {
 };
 
 /*
- * Those whose code has the instruction at an address, as linked: the innermost first. The function that has the code itself is
- * none of them. Returns how many; 0 also where there is no debug information.
+ * The inlined functions whose code has the instruction at an address, as linked: the innermost
+ * first. The function that holds the code is not among them. Returns how many; 0 also without debug
+ * information.
  */
 size_t code_inlined_at(struct code_file *file, uint64_t address,
 		       struct code_inlined all[CODE_INLINED_MAX]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions in line, of programs as compilers make them, held against binutils; and what is forged. */
+/* Inlined functions of compiled programs, compared with binutils; and forged debug information. */
 #include "code/inlined.h"
 
 #include "code/folder_test.h"

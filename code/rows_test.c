@@ -138,7 +138,9 @@ Test(rows, at_one_address_are_all_there_and_the_last_holds)
 	cr_expect_eq(marks, 1, "the line without code is there too: %zu", marks);
 }
 
-/* A row at the address where code ends, as behind a call that does not return, is no row of what follows. */
+/*
+ * A row at the end of code, as after a call that does not return, does not cover the code behind.
+ */
 Test(rows, row_at_end_of_code_is_not_of_code_behind)
 {
 	shell("cc -O2 -g -DENDS sample.c -o program");

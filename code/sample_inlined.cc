@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What inlined_test.c compiles, in many ways: functions in line, in others, in classes and blocks. */
+/*
+ * Fixture that inlined_test.c compiles in many ways: inlined functions, nested, in classes, in
+ * blocks.
+ */
 namespace shop
 {
 volatile long total;

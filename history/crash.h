@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread had when a signal killed it: the frames that it was in, by the registers and the stack's words that its trail ends
- * with, and the values of their functions' parameters.
+ * The state of a thread that a signal killed: its frames, by the registers and the stack's words at
+ * the end of its trail, and the values of their functions' parameters.
  */
 #ifndef HISTORY_CRASH_H
 #define HISTORY_CRASH_H
@@ -24,7 +24,7 @@ struct crash {
 /* The name of a general register by its number in enum trail_value; rip and rflags too. */
 const char *crash_register(uint32_t number);
 
-/* Find the frames, as far as the stack was recorded. Both must live longer, and *crash stay where it is. */
+/* Find the frames, as far as the stack was recorded. Both must live longer; do not move *crash. */
 void crash_init(struct crash *crash, const struct trail_values *values, struct image *image);
 
 #endif

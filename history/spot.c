@@ -11,7 +11,10 @@
 
 #define RESTORER_BYTES 9
 
-/* mov $15, %rax; syscall: rt_sigreturn(2), as each C library has it, for unwinders know it by that. */
+/*
+ * mov $15, %rax; syscall: rt_sigreturn(2). Unwinders know it by these bytes, so all libcs have
+ * them.
+ */
 int spot_is_restorer(struct image *image, uint64_t address)
 {
 	static const uint8_t restorer[RESTORER_BYTES] = { 0x48, 0xc7, 0xc0, 0x0f, 0,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an instruction is part of, as people read it: the functions that the compiler put in line there, and the function
- * that has the code, each with its line.
+ * The source functions of an instruction: the inlined ones there, and the function that has the
+ * code, each with its line.
  */
 #ifndef HISTORY_SPOT_H
 #define HISTORY_SPOT_H
@@ -22,7 +22,8 @@ struct spot {
 		*frames;    /* the innermost first; the last has the code, the others are in line */
 	size_t count;	    /* 1 or more */
 	const char *module; /* the last part of its path; NULL: in none that is known */
-	uint64_t offset; /* from the beginning of the function that has the code, or of the module where that is not known */
+	/* from the beginning of that function, or of the module if it is unknown */
+	uint64_t offset;
 	char *texts; /* of all the above */
 };
 
@@ -30,7 +31,7 @@ struct spot {
 int spot_find(struct spot *spot, struct image *image, uint64_t address);
 void spot_release(struct spot *spot);
 
-/* Whether a signal handler returns to an address, where the C library has the kernel restore what the signal interrupted. */
+/* Whether the address is the C library's call of rt_sigreturn(2), where signal handlers return. */
 int spot_is_restorer(struct image *image, uint64_t address);
 
 /* Whether both are the same functions at the same lines. */

@@ -32,7 +32,7 @@ struct format {
 	char clock[12];		       /* "[HH:MM:SS." */
 	int first;		       /* no line was made yet */
 	uint64_t last_ns;
-	/* The owner's: put more members, each behind a comma, into an event's object. NULL: none. */
+	/* The owner's: put more members into an event's object, each behind a comma. NULL: none. */
 	void (*put_members)(struct out *out, const struct merge_event *event, void *data);
 	void *data;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a place to an address in the process: pointers and virtual base classes on the way are read. */
+/* From a place to an address in the process: read the pointers and virtual tables on the way. */
 #include "code/watch/place.h"
 
 #include <errno.h>

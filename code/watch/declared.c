@@ -334,8 +334,8 @@ static int op_constant(const Dwarf_Op *op, uint64_t *number)
 }
 
 /*
- * A virtual base class, as compilers for the Itanium C++ ABI describe it: object + the word so far below the virtual
- * table that the object begins with. Returns how far; 0: another computation.
+ * A virtual base class, as compilers for the Itanium C++ ABI describe it: object + the word so far
+ * below the virtual table that the object begins with. Returns how far; 0: another computation.
  */
 static uint64_t virtual_base(const Dwarf_Op *ops, size_t count)
 {
@@ -348,7 +348,7 @@ static uint64_t virtual_base(const Dwarf_Op *ops, size_t count)
 	return 0;
 }
 
-/* 0, or -WM_E_WATCH_SPLIT: a computation that nobody knows here. */
+/* 0, or -WM_E_WATCH_SPLIT: an unknown computation. */
 static int offset_read(Dwarf_Die *die, struct declared_member *member)
 {
 	Dwarf_Attribute attribute;

@@ -29,9 +29,9 @@ struct declared_member {
 	unsigned int bits; /* of a bit-field; 0: it is none */
 	unsigned int bit;  /* its first bit, from the lowest of the byte at `offset` */
 	int is_base;
-	int is_static;	/* a variable of its own, elsewhere: the offset is none */
+	int is_static;	/* a variable of its own, elsewhere: it has no offset */
 	int is_virtual; /* a virtual base class: each object has it at another offset */
-	uint64_t below; /* the word with that offset, so far below the object's virtual table; 0: unknown */
+	uint64_t below; /* how far below the virtual table that offset is; 0: unknown */
 };
 
 /* The type of a variable, a member, a pointer's target, an element; the language is left as it was. 0; -ENOENT: void; -WM_E_WATCH_DAMAGED. */
@@ -59,8 +59,8 @@ int declared_element(const struct declared *array, struct declared *element, uin
 		     int64_t *lowest, uint64_t *count);
 
 /*
- * Call visit() for each member of a peeled record, in order: base classes and static members too. What it returns other than 0
- * ends it and is returned.
+ * Call visit() for each member of a peeled record, in order: base classes and static members too.
+ * If it returns other than 0, stop and return that.
  */
 int declared_members(const struct declared *record,
 		     int (*visit)(const struct declared_member *member, void *data), void *data);

@@ -247,7 +247,7 @@ static int primary_read(struct reader *reader)
 	return 0;
 }
 
-/* "member", "Base::member", "ns::Base<int>::member"; `at` where there is none. */
+/* The end of "member", "Base::member", "ns::Base<int>::member"; `at` if absent. */
 static size_t member_end(const struct reader *reader, size_t at)
 {
 	size_t start = at;

@@ -13,8 +13,8 @@
  * their parameters tell: `f(int)::last`. Anonymous and
  * inline namespaces may be left out. A source that is not named may be any.
  *
- * A member may have a base class before it, where several have one of that name, or the class itself hides it:
- * `object.Base::member`. What might be a source file is one where there is such a variable: `table.c::count`.
+ * A member may have a base class before it, for a name that several have, or that the class itself
+ * hides: `object.Base::member`. `table.c::count` names a source file if that has such a variable.
  *
  * &EXPR is EXPR's address, and what is watched of an address is what lies there: `&a` is `a`, `*&a` too.
  *
@@ -75,8 +75,8 @@ struct watch_expr {
 	struct watch_step steps[WATCH_STEPS_MAX];
 	unsigned int step_count;
 	struct watch_options options;
-	struct watch_expr *
-		instead; /* without a source: table.c::count, the member of a base class c; NULL: no such reading */
+	/* without a source: table.c::count, the member of a base class c; NULL: no such reading */
+	struct watch_expr *instead;
 };
 
 /*

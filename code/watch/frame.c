@@ -243,7 +243,7 @@ static int list_settle(struct locating *locating, const struct listed *listed)
 	if (listed->err == -WM_E_WATCH_REGISTER || listed->has_moved ||
 	    (listed->has_place && (listed->err || listed->has_constant)))
 		return refuse(locating, -WM_E_WATCH_REGISTER,
-			      "it lies in a register or at another place for a time");
+			      "it is in a register or at another place for a time");
 	if (listed->err)
 		return listed->err;
 	/* It has no place, and each stretch of code another constant. */

@@ -128,7 +128,8 @@ Test(watch_frame, counter_of_a_loop_is_refused_as_in_a_register)
 	folder_make("gcc");
 	shell("echo 'volatile int sink; __attribute__((noinline)) int f(int n) {' "
 	      "'for (int count = 0; count < n; count++) sink += count; return n; }' "
-	      "'__attribute__((noinline)) int g(int n) { int twice = 2 * n; sink = n; sink = twice;' "
+	      "'__attribute__((noinline)) int g(int n) { int twice = 2 * n; sink = n; '"
+	      "'sink = twice;' "
 	      "'return n; } int main(int c, char **v) { return f(c) + g(c); }' >l.c && "
 	      "gcc -g -O2 -no-pie -o whole l.c");
 	module_open("whole");
@@ -141,7 +142,8 @@ Test(watch_frame, counter_that_is_unrolled_is_refused_as_removed)
 	folder_make("gcc");
 	shell("echo 'volatile int sink; __attribute__((noinline)) int f(int n) {' "
 	      "'for (int count = 0; count < 4; count++) sink += n; return n; }' "
-	      "'int main(int c, char **v) { return f(c); }' >l.c && gcc -g -O3 -no-pie -o whole l.c");
+	      "'int main(int c, char **v) { return f(c); }' >l.c && "
+	      "gcc -g -O3 -no-pie -o whole l.c");
 	module_open("whole");
 	refused("f::count", -WM_E_WATCH_OPTIMISED, "the code has its values as constants");
 }

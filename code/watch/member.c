@@ -10,7 +10,7 @@
 #include <waymark/error.h>
 
 #define DEPTH_MAX 16	 /* of anonymous members and base classes in each other */
-#define CANDIDATES_MAX 6 /* that are told apart */
+#define CANDIDATES_MAX 6 /* that are distinguished */
 
 /* The way from the record to one of its subobjects. */
 struct route {
@@ -113,7 +113,7 @@ static int ends_as(const char *path, const char *wanted)
 	       (bytes == end || squeezed[bytes - end - 1] == ':');
 }
 
-/* Whether a class is the one that is sought: "Base", "ns::Base", "Base<int>"; without regard to spaces. */
+/* Whether a class is the one to find: "Base", "ns::Base", "Base<int>"; ignores spaces. */
 static int is_class(const struct seeking *seeking, const struct declared *record)
 {
 	struct scope scope = { .level = 0 };

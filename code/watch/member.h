@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A member by its name, by the rules of C++: the class itself goes before its base classes, and a name that several base
- * classes have is ambiguous. `Base::name` looks only in that base class, `name` alone in all.
+ * A member by its name, by the rules of C++: the class itself goes before its base classes, and a
+ * name that several base classes have is ambiguous. `Base::name` looks only in that base class,
+ * `name` alone in all.
  */
 #ifndef CODE_WATCH_MEMBER_H
 #define CODE_WATCH_MEMBER_H
@@ -27,8 +28,9 @@ struct member_found {
 /*
  * Find it in a peeled record, in its anonymous members and base classes too. 0; -ENOENT;
  * -WM_E_WATCH_INCOMPLETE: not found, and debug information lacks one of the classes;
- * -WM_E_WATCH_AMBIGUOUS: detail[WATCH_DETAIL_MAX] lists the candidates; -WM_E_WATCH_SPLIT: the description of a
- * virtual base class is unknown, or the classes nest too deep; -WM_E_WATCH_DAMAGED.
+ * -WM_E_WATCH_AMBIGUOUS: detail[WATCH_DETAIL_MAX] lists the candidates; -WM_E_WATCH_SPLIT: the
+ * description of a virtual base class is unknown, or the classes nest too deep;
+ * -WM_E_WATCH_DAMAGED.
  */
 int member_find(const struct declared *record, const char *name, const struct code_file *file,
 		const struct code_dwarf *dwarf, struct member_found *found, char *detail);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which member a name is: held against the offsets that the C++ compiler itself has (classes: sample_watch_bases.cc). */
+/*
+ * The member of a name, compared with the C++ compiler's offsets (classes: sample_watch_bases.cc).
+ */
 #include "code/watch/member.h"
 
 #include "code/watch/testing/find.h"
@@ -16,7 +18,7 @@ static void build(const char *compiler, const char *flags)
 	module_open("whole");
 }
 
-/* The member's value is in the file, or a constructor stores it, so that only its offset is known. */
+/* The member's value is in the file; or a constructor stores it, and only its offset is known. */
 static void found(const char *text, const char *object, uint64_t offset, uint64_t bytes)
 {
 	uint64_t start;

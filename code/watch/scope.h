@@ -38,15 +38,15 @@ int scope_of(Dwarf_Die *die, struct scope *scope);
 size_t scope_path(const struct scope *scope, int with_inline, char *path);
 
 /*
- * A name for comparison: without spaces and anonymous namespaces, and with integers' names in their short form, so that
- * "Box<long int>" and "Box<long>" are one. What has no room is cut.
+ * A name for comparison: without spaces and anonymous namespaces, and with integers' names in their
+ * short form, so that "Box<long int>" equals "Box<long>". Cut to `room`.
  */
 void scope_squeeze(const char *name, char *squeezed, size_t room);
 
-/* The short form of a compiler's name for an integer, "unsigned long" for "long unsigned int"; another name itself. */
+/* "unsigned long" for "long unsigned int", and so on; other names are returned as they are. */
 const char *scope_short_type(const char *name);
 
-/* What is behind the last "::" that is in no template's brackets. */
+/* The part behind the last "::" that is outside of template brackets. */
 const char *scope_last_part(const char *path);
 
 /* What a description of a copy, or of a definition apart from its declaration, is of. 1 if it is such a one. */

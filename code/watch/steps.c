@@ -142,7 +142,7 @@ static int no_member(const struct steps *steps, const struct watch_step *step)
 				 "%s has no %s%s%s", type, step->name, meant, count ? "?" : "");
 }
 
-/* Into the virtual base classes on the way. What is there then is in a record of its own. */
+/* Step into the virtual base classes on the way. Each has a record of its own. */
 static int bases_enter(struct steps *steps, const struct watch_step *step,
 		       const struct member_found *found)
 {

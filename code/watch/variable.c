@@ -56,7 +56,7 @@ static const char *source_of(Dwarf_Die *die)
 	Dwarf_Die unit;
 	size_t count;
 
-	/* The number is one of the unit that has the attribute: an inlined function may come from another. */
+	/* The number is of the attribute's unit: an inlined function may come from another. */
 	if (dwarf_attr_integrate(die, DW_AT_decl_file, &attribute) &&
 	    !dwarf_formudata(&attribute, &number) &&
 	    dwarf_cu_die(attribute.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL) &&

@@ -263,7 +263,7 @@ static int ends_here(struct stream_pass *pass, const char *why, uint64_t offset)
 	return 1;
 }
 
-/* A thread that goes on afterwards was not killed, and they mean nothing. */
+/* A thread that continues afterwards was not killed: its values mean nothing. */
 static void values_drop(struct trail_path *path)
 {
 	free(path->values);

@@ -458,7 +458,7 @@ Test(path, never_lies_about_what_follows_whatever_byte_of_its_blocks_is_damaged,
 	damage(1);
 }
 
-/* What a killed thread had stands beside its path, and is no item of it. An id of a later version is let pass. */
+/* A killed thread's values are beside its path, not items of it. The reader skips unknown ids. */
 Test(path, read_keeps_values_of_killed_thread)
 {
 	struct trail_path *path;
