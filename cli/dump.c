@@ -38,9 +38,9 @@ static const char usage[] =
 	"  --to SECONDS    up to this time\n"
 	"  -h, --help      this\n"
 	"\n"
-	"Under a hit of a watch are its functions and lines, the innermost first; with --json in \"frames\".\n"
-	"A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\". Events that were\n"
-	"lost have a line where they are missing.\n";
+	"Under a hit of a watch are its functions and lines, the innermost first; with --json in\n"
+	"\"frames\". A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\".\n"
+	"Events that were lost have a line where they are missing.\n";
 
 enum option_id { OPT_JSON = 256, OPT_EVENT, OPT_LIMIT, OPT_TID, OPT_PID, OPT_FROM, OPT_TO };
 
@@ -109,7 +109,7 @@ static int stream_wanted(const struct trace_stream *stream, void *data)
 #define WANTED 1
 #define WITH_FRAMES 2
 
-/* What each event class is, WANTED and more: for each process, by class index. NULL when memory is short. */
+/* Flags of each event class, as WANTED: for each process, by class index. NULL: out of memory. */
 static uint8_t **match_classes(const struct trace_reader *reader, const char *glob)
 {
 	uint32_t count = reader->meta.process_count;

@@ -45,8 +45,8 @@ struct found {
 };
 
 /*
- * "[[0x4040]+8]+16": what brackets hold is read as a pointer. "0x4040+[vtable-24]": a virtual base class, whose offset
- * is so far below the virtual table.
+ * "[[0x4040]+8]+16": brackets read their content as a pointer. "0x4040+[vtable-24]": a virtual base
+ * class, whose offset is so far below the virtual table.
  */
 static void way_write(struct found *found, uint64_t base)
 {

@@ -61,11 +61,9 @@ static void tell_values(const struct watched_spec *watched)
 {
 	const struct watch_counts *counts = &watched->counts;
 
-	tell_part(
-		counts->inexact - counts->unknown,
-		watched->outside
-			? "with a value that follows from the one before, as the instruction tells no more"
-			: "with the value that memory had then, as the instruction does not tell it");
+	tell_part(counts->inexact - counts->unknown,
+		  watched->outside ? "with a value that follows from the one before it"
+				   : "with a value that was read from memory, perhaps later");
 	tell_part(counts->unknown, "with a value that is not to be known from outside");
 	tell_part(counts->uncertain - counts->uncertain_filtered,
 		  "met the condition by a value that is uncertain (~)");
@@ -95,7 +93,8 @@ static void tell_one(const struct watched_spec *watched, int unproven)
 		: watched->is_local
 			? "told by no signal: one instruction met the stack in two places, or they are missed"
 		: watched->pieces > 1
-			? "missed: a thread blocked SIGTRAP meanwhile, or ended, or an instruction whose reach is unknown wrote several parts of it"
+			? "missed: a thread blocked SIGTRAP meanwhile, or ended, "
+			  "or an instruction whose reach is unknown wrote several parts of it"
 			: "missed: a thread blocked SIGTRAP meanwhile, or was ended");
 	tell_part(counts->late,
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");

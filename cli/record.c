@@ -116,8 +116,9 @@ static void complain_trails(const struct recording *recording)
 			(unsigned long long)counts.privileged, counts.privileged == 1 ? "" : "es");
 	if (counts.unfollowed)
 		fprintf(stderr,
-			"waymark: %llu child process%s went on unrecorded: at most %u processes are followed at a time; "
-			"run fewer at once, or see \"Children\" in waymark-record(1) for other causes\n",
+			"waymark: %llu child process%s went on unrecorded: "
+			"at most %u processes are followed at a time; run fewer at once, "
+			"or see \"Children\" in waymark-record(1) for other causes\n",
 			(unsigned long long)counts.unfollowed, counts.unfollowed == 1 ? "" : "es",
 			STEP_PROCESSES_MAX);
 	if (counts.untrapped)

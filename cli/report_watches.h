@@ -12,7 +12,7 @@ struct report_watches {
 	struct writers *writers;     /* likewise */
 };
 
-/* Read the trace's hits again; `reader` has it open. 0 or a negative error. Release also after an error. */
+/* Read the trace's hits again, by its open `reader`. 0 or an error. Release also after an error. */
 int report_watches(struct report_watches *watches, const struct trace_reader *reader,
 		   const char *dir);
 void report_watches_release(struct report_watches *watches);

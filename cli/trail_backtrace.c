@@ -109,8 +109,8 @@ static void put_place(struct backtrace *of, const struct call_frame *frame, cons
 }
 
 /*
- * The values of its parameters. The trail nests calls and the crash's frames are unwound from the stack: of these, the next one that is
- * in the same function is the frame.
+ * The values of its parameters. The calls are nested by the trail, and the crash's frames are
+ * unwound from the stack: the frame is the next of these that is in the same function.
  */
 static void put_arguments(struct backtrace *of, const struct call_frame *frame)
 {

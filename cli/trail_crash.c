@@ -25,8 +25,8 @@ static const struct code_words codes[] = {
 	{ SIGSEGV, SEGV_ACCERR, "the mapping does not allow it" },
 	{ SIGSEGV, SEGV_PKUERR, "a memory protection key forbids it" },
 	{ SIGSEGV, SI_KERNEL,
-	  "the processor does not say which address: one that is not canonical, or an instruction that "
-	  "is not allowed" },
+	  "the processor does not say which address: one that is not canonical, or an instruction "
+	  "that is not allowed" },
 	{ SIGBUS, BUS_ADRALN, "the address is not aligned" },
 	{ SIGBUS, BUS_ADRERR, "the file ends before it, or the memory can't be had" },
 	{ SIGBUS, BUS_OBJERR, "the memory has an error" },
@@ -69,7 +69,7 @@ static const char *cause_of(const struct trail_path *path, int signal, char text
 	return text;
 }
 
-/* What was done to the address. NULL: the processor does not say. */
+/* The access to the address: "read" and so on. NULL: the processor does not report it. */
 static const char *access_of(const struct trail_values *values)
 {
 	uint64_t error = value_of(values, TRAIL_VALUE_ERROR);
@@ -79,7 +79,7 @@ static const char *access_of(const struct trail_values *values)
 	return error & ERROR_IS_FETCH ? "execution" : error & ERROR_IS_WRITE ? "write" : "read";
 }
 
-/* Of SIGSEGV and SIGBUS the address that was reached for; the others' is that of the instruction. */
+/* For SIGSEGV and SIGBUS it is the accessed address; for others, the instruction's. */
 static int has_address(const struct trail_values *values, int signal)
 {
 	return (signal == SIGSEGV || signal == SIGBUS) && values->has[TRAIL_VALUE_ADDRESS] &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a signal found that killed a thread: the fault, the registers, and the values of parameters. */
+/* The state of a thread that a signal killed: the fault, the registers, the parameters' values. */
 #ifndef CLI_TRAIL_CRASH_H
 #define CLI_TRAIL_CRASH_H
 
@@ -8,15 +8,15 @@
 #include "trace/trail/path.h"
 
 /*
- * Lines behind the one of the thread's end: the fault, the innermost function's parameters, and of a fault the registers. Nothing where
- * the trace has no values.
+ * Lines behind the one of the thread's end: the fault, the innermost function's parameters, and for
+ * a fault the registers. Nothing if the trace has no values.
  */
 void trail_crash_text(struct out *out, const struct trail_path *path, struct image *image);
 
 /* The same, as the member "crash": an object, or null. */
 void trail_crash_json(struct json *json, const struct trail_path *path, struct image *image);
 
-/* `before`, and "text=0x0, limit=10": "?" where a value is not known. Nothing where no parameter's is. */
+/* `before`, and "text=0x0, limit=10"; "?" for an unknown value. Nothing if all are unknown. */
 void trail_crash_arguments(struct out *out, const struct code_frame *frame, const char *before);
 
 #endif

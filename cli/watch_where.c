@@ -134,7 +134,7 @@ static int seen_refresh(struct watch_wheres *wheres, struct seen *seen,
 			  &(struct image_options){ .files = wheres->files });
 }
 
-/* Read what a trace says of the process; a number that is none's is of one without modules. */
+/* Read the process's modules from the trace; a process that the trace lacks has none. */
 static int seen_read(struct watch_wheres *wheres, struct seen *seen)
 {
 	const struct tsdl *meta = &wheres->reader->meta;

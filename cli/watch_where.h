@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where instructions of recorded processes are in their source: while the recording goes on, by the modules that each process has
- * reported, also once it has ended; or by what a trace says of them.
+ * Where instructions of recorded processes are in their source. A live recording uses the modules
+ * that each process has reported, also once it has ended. A trace has its own list of modules.
  */
 #ifndef CLI_WATCH_WHERE_H
 #define CLI_WATCH_WHERE_H
@@ -38,8 +38,8 @@ void watch_wheres_free(struct watch_wheres *wheres);
 int watch_wheres_read(struct watch_wheres **wheres, const struct trace_reader *reader);
 
 /*
- * The places of a hit's `ip` and callers, in a process by its number in the session. They are valid until all are freed; the same
- * place has the same pointer. 0 or -ENOMEM.
+ * The places of a hit's `ip` and callers, in a process by its number in the session. They are valid
+ * until `wheres` is freed; the same place has the same pointer. 0 or -ENOMEM.
  */
 int watch_backtrace_event(struct watch_wheres *wheres, uint32_t process,
 			  const struct wm_event *event, struct where_backtrace *backtrace);
@@ -50,16 +50,16 @@ int watch_backtrace_read(struct watch_wheres *wheres, const struct merge_event *
 			 struct where_backtrace *backtrace);
 
 /*
- * As "add (sum.h:12) in main (bank.c:41)", "worker+0x12", "libc.so.6+0x1234", "0x7f..." or, of 0, "?" in text[room].
- * Returns text.
+ * As "add (sum.h:12) in main (bank.c:41)", "worker+0x12", "libc.so.6+0x1234", "0x7f..." or, for 0,
+ * "?" in text[room]. Returns text.
  */
 char *watch_where_text(const struct where *where, char *text, size_t room);
 
-/* One line for each frame, without its end: "#2 main (bank.c:41)". A function in line is a frame of its own. */
+/* One line for each frame, without newline: "#2 main (bank.c:41)". Inlined functions are frames. */
 void watch_backtrace_lines(const struct where_backtrace *backtrace,
 			   void (*line)(const char *text, void *data), void *data);
 
-/* Its members, flat: `address`, `module`, `function`, `offset`, `source`, `line`, of the innermost function. */
+/* The innermost function's members: `address`, `module`, `function`, `offset`, `source`, `line`. */
 void watch_where_json(const struct where *where, struct json *json);
 
 /* The same for each frame, in an array `frames`; functions in line have `inlined` true. */

@@ -162,7 +162,7 @@ void writers_settle(struct writers *table,
 
 /* ---- what is shown ---- */
 
-/* What precedes a value that is not exact; "?" says by itself that nobody knows it. */
+/* The prefix of a value that is not exact; "?" needs none. */
 static const char *doubt(int is_uncertain, const char *value)
 {
 	return is_uncertain && strcmp(value, "?") ? "~" : "";

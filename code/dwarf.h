@@ -57,7 +57,7 @@ int code_dwarf_next(Dwarf_Die *die);
 /* Put the path of a file that holds a unit of the module and was not read. 1; 0: no such file. */
 int code_dwarf_missing(struct code_file *file, char *path, size_t room);
 
-/* NULL is let pass. */
+/* NULL: does nothing. */
 void code_dwarf_close(struct code_dwarf *dwarf);
 
 #endif
