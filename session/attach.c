@@ -43,10 +43,11 @@ static int connect_within(const struct target *target, struct link *link, int wa
 }
 
 /*
- * Load the agent and connect to it. An agent that leaves has its socket open for a moment after its name is gone,
- * so inject_agent() may take it for one that listens, and load none. Ask it again where nobody answers. But an agent
- * that has published its folder answers soon, perhaps to another tool first: told to listen elsewhere, it would move back
- * and forth between the two.
+ * Load the agent and connect to it. An agent that leaves keeps its socket open for a moment after
+ * its name is gone. So inject_agent() may take it for one that listens, and load none: ask again if
+ * none answers. But an agent that has published its folder answers soon, perhaps to another tool
+ * first. Do not ask that one to listen elsewhere: it would move back and forth between the two
+ * tools.
  */
 static int load_and_connect(const struct target *target, struct link *link, const char *agent,
 			    const char *dir, struct detail detail)

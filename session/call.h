@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What calls of waymark/session.h have in common. None is a cancellation point: threads use the caller's stack, and what a
- * call changes in a program must not be left halfway. In a forked child the session is the parent's.
+ * The common part of the calls of waymark/session.h. None is a cancellation point: threads use the
+ * caller's stack, and a call must not leave its changes to a program unfinished. In a forked child
+ * the session is the parent's.
  */
 #ifndef SESSION_CALL_H
 #define SESSION_CALL_H
@@ -31,8 +32,8 @@ static inline void session_call_end(struct session_call *call)
 #define SESSION_CALL __attribute__((cleanup(session_call_end), unused))
 
 /*
- * -EINVAL without a session; -ECHILD in a forked child of the process that opened it; -EBUSY in a callback of
- * wm_session_read(); else 0.
+ * -EINVAL without a session; -ECHILD in a forked child of the session's process; -EBUSY in a
+ * wm_session_read() callback; or 0.
  */
 int session_call_refused(struct wm_session *session);
 

@@ -62,13 +62,13 @@ struct catalog {
 
 /*
  * Add the markers of a file. 0, also when it has none; -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH,
- * -WM_E_SITE_TABLE, -ENOMEM. What was added before an error stays.
+ * -WM_E_SITE_TABLE, -ENOMEM. Markers that were added before an error stay.
  */
 int catalog_add_file(struct catalog *catalog, const char *path);
 
 /*
- * Add those of all modules of a process, and a fault for each module that can't be read. -errno, as -ESRCH and -EPERM,
- * -WM_E_GONE, -WM_E_FOREIGN_ARCH, with words about it.
+ * Add those of all modules of a process, and a fault for each unreadable module. -errno, as -ESRCH
+ * and -EPERM, -WM_E_GONE, -WM_E_FOREIGN_ARCH, with words about it.
  */
 int catalog_add_process(struct catalog *catalog, pid_t pid, struct detail detail);
 

@@ -502,7 +502,7 @@ int drain_finish(struct drain *drain, const struct drain_sink *sink)
 	return first;
 }
 
-/* What was lost since the last sweep, by the writers' own counts. */
+/* The losses since the last sweep, by the writers' own counts. */
 static uint64_t discarded_since(const struct drain *drain)
 {
 	const struct wm_store *store = drain->map.store;

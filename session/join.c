@@ -174,7 +174,7 @@ static int agent_name(struct wm_session *session, const struct listener *listene
 	return 0;
 }
 
-/* The process that a launched program has reported as, also where that says why there is no agent. */
+/* The process of a launched program's report, also if that gives the reason for having no agent. */
 static struct process *reported(const struct wm_session *session, pid_t pid)
 {
 	for (struct process *p = session->processes; p; p = p->next)
@@ -183,7 +183,7 @@ static struct process *reported(const struct wm_session *session, pid_t pid)
 	return NULL;
 }
 
-/* Wait for a child of ours to report; 0 or a negative error. */
+/* Wait for our child to report; 0 or a negative error. */
 static int wait_launched(struct wm_session *session, pid_t pid, const char *path)
 {
 	uint64_t until = ticks_monotonic_ns() + HELLO_WAIT_MS * UINT64_C(1000000);

@@ -164,7 +164,7 @@ static int packet_receive(struct link *link, struct link_message *message)
 	if (got == 0)
 		return -WM_E_GONE;
 	message->fd = fd_take(&packet);
-	/* this process had no room for the descriptor: the kernel leaves it out, and the message comes without */
+	/* this process has no free descriptor: the kernel delivers the message without it */
 	if (message->fd < 0 && packet.msg_flags & MSG_CTRUNC)
 		return -EMFILE;
 

@@ -44,8 +44,8 @@ int link_send(struct link *link, uint16_t type, const struct iovec *parts, int c
 
 /*
  * Fetch the next message, without waiting; those of a bundle come one by one. Returns 1, 0 when there is none, -WM_E_GONE when the
- * other side has hung up, -WM_E_PROTOCOL when what came is none of ours, -EMFILE when this process had no
- * room for the descriptor that came.
+ * other side has hung up, -WM_E_PROTOCOL when the message is not Waymark's, -EMFILE when this
+ * process had no free descriptor for the one in the message.
  */
 int link_receive(struct link *link, struct link_message *message);
 

@@ -34,7 +34,7 @@ static int name_socket(struct listener *listener, const char *dir)
 	err = apart_way(listener->folder, name, address.sun_path, sizeof(address.sun_path));
 	if (err)
 		return err;
-	/* what a tool of our pid left that was killed; not where one answers, of another PID namespace */
+	/* left by a killed tool of our pid, unless one of another PID namespace answers */
 	if (stale_is_refused(&address))
 		unlink(address.sun_path);
 	if (bind(listener->fd, (struct sockaddr *)&address, sizeof(address)) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ends a poll of a session that is read live. */
+/* When does a poll of a session that is read live end? */
 #include "base/testing/await.h"
 #include "session/process.h"
 #include "session/sample_agent.h"

@@ -80,7 +80,7 @@ struct process {
 	struct control_done done; /* the last */
 
 	struct drain *drain;
-	uint64_t unreadable; /* events that the last wm_session_read() left for a reason of theirs */
+	uint64_t unreadable;	/* events that the last wm_session_read() could not hand out yet */
 	uint64_t unreadable_ns; /* when that was, CLOCK_MONOTONIC */
 	uint64_t store_inode;
 	struct trace_schema *schema;

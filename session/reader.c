@@ -220,9 +220,9 @@ static uint64_t limit_now(const struct reader *reader, uint32_t clock)
 }
 
 /*
- * What the pass left of the events that were there before: one behind a page that is still open or damaged, or one whose
- * time is not yet over by this CPU's clock. The poll does not end for these within UNREADABLE_NS. What came during the
- * pass is not among them.
+ * Note the events that were there before the pass, and that it left: an event behind a page that is
+ * still open or damaged, or one whose time is not yet over by this CPU's clock. The poll does not
+ * end for these within UNREADABLE_NS. Events that came during the pass do not count.
  */
 static void note_unreadable(struct process *process, uint64_t before, uint64_t taken)
 {

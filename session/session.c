@@ -475,7 +475,7 @@ const char *wm_session_detail(const struct wm_session *session)
 	return session ? session->detail : "";
 }
 
-/* In a forked child all is the parent's. But agents see the parent's end only once its sockets are closed here, too. */
+/* In a forked child all is the parent's. Close the sockets: else agents would not see its end. */
 static void leave(struct wm_session *session)
 {
 	for (struct process *p = session->processes; p; p = p->next) {

@@ -69,10 +69,13 @@ int spec_matches(const struct spec *spec, const char *name);
 /* "SUBSYS:EVENT" from a site's text (abi/site.h), into name[]; 0 or -EINVAL. */
 int spec_name_of(const char *text, char *name, size_t bytes);
 
-/* Whether it may stand for several names, of which none needs to exist. */
+/* Whether it is a glob: it can match several names, and may match none. */
 int spec_is_glob(const struct spec *spec);
 
-/* Why it has nothing armed in any module; 0: it has, or is a watch or a trail, which are refused on their own. */
+/*
+ * Why no module has it armed; 0: one has, or it is a watch or trail, which have refusals of their
+ * own.
+ */
 int spec_missing(const struct spec *spec);
 
 /* Count a marker for every spec that takes its name; `is_armed` 0: for a reason of its own it is not. */

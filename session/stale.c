@@ -43,7 +43,7 @@ static pid_t pid_of(const char *name)
 	return end == dot && pid > 0 && pid <= INT_MAX ? (pid_t)pid : 0;
 }
 
-/* When a process began, CLOCK_REALTIME in seconds; 0: there is none. */
+/* When a process began, CLOCK_REALTIME in seconds; 0: no such process. */
 static time_t began(pid_t pid)
 {
 	uint64_t ticks = target_start_time(pid);

@@ -7,16 +7,19 @@
 #include <time.h>
 
 /*
- * Whether nobody listens at a socket's address: connecting to it is refused. A process that has bound it and does not listen
- * yet looks the same.
+ * Whether the kernel refuses connections to a socket's address: no process listens. A process
+ * between bind(2) and listen(2) looks the same.
  */
 int stale_is_refused(const struct sockaddr_un *address);
 
 /*
- * Remove the sockets PID.agent, PID-N.agent and PID-N.tool of a folder (apart_open(), place_open()) that are stale: no process
- * has that pid, or one that began after the socket was made; connecting is refused; and the socket
- * was made more than STALE_AGE_S before `now` (CLOCK_REALTIME). So no process between bind(2) and listen(2) loses its
- * own, in another PID namespace either.
+ * Remove the stale sockets PID.agent, PID-N.agent and PID-N.tool of a folder (apart_open(),
+ * place_open()). A stale one meets all of these:
+ *
+ *  - No process has that pid, or the process began after the socket.
+ *  - The kernel refuses connections.
+ *  - The socket is more than STALE_AGE_S older than `now` (CLOCK_REALTIME). This keeps the socket
+ *    of a process between bind(2) and listen(2), also in another PID namespace.
  */
 #define STALE_AGE_S 60
 void stale_remove(int folder, time_t now);

@@ -61,7 +61,9 @@ static int start_process(struct wm_session *session, struct process *process)
 	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
 }
 
-/* Why nothing is armed in any process, where that is as their threads could not be stopped; else 0. */
+/*
+ * The error, if nothing is armed in any process because their threads could not be stopped; or 0.
+ */
 static int fail_unarmed(struct wm_session *session)
 {
 	const struct process *last = NULL;

@@ -51,7 +51,7 @@ int session_has_unread(const struct wm_session *session)
 	if (session->held)
 		return 1;
 	for (struct process *p = session->processes; p; p = p->next) {
-		/* a flight recorder is read when nobody writes any more */
+		/* a flight recorder is read when all writers are gone */
 		int is_read = session->options.policy != WM_POLICY_CYCLIC ||
 			      session_reach(session, p) == DRAIN_ALL;
 

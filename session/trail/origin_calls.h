@@ -33,8 +33,9 @@ struct origin_calls {
 	/* Take what there is, then wait for more so long. 1, 0 when all is over, or a negative error. */
 	int (*pump)(struct live_origin *live, int timeout_ms);
 	/*
-	 * Ask that what was recorded until now is sent: 1, it will be. How often that was answered, in the thread that
-	 * pumps. Send nothing more, and let the processes go. The first and the last in any thread, between go() and close().
+	 * fetch(): ask for all that was recorded until now; 1: it will be sent. fetched(): how many
+	 * requests were answered; in the thread that pumps. discard(): send nothing more, and let
+	 * the processes go. fetch() and discard() in any thread, between go() and close().
 	 */
 	int (*fetch)(struct live_origin *live);
 	uint32_t (*fetched)(const struct live_origin *live);

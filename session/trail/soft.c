@@ -415,7 +415,7 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 		if (soft->is_attached)
 			soft_leave_move(soft->pid, head, 1);
 	}
-	/* nobody takes what threads wait with */
+	/* the reader failed: threads that wait for room would wait for ever */
 	if (soft->reader.error)
 		soft_channel_let_go(&soft->channel);
 	soft_rid(soft, ticks_monotonic_ns() < end_ns ? for_ms : 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What threads of an engine have written by now, while they go on. */
+/* Fetch what the threads of an engine have written by now, while they run. */
 #include "session/trail/soft_reader_own.h"
 #include "session/trail/soft_segment.h"
 
@@ -51,7 +51,7 @@ static void put(struct soft_reader *reader, struct soft_thread *thread, const st
 	thread->part = copied->ended ? 0 : copied->words;
 }
 
-/* What is older than those that are wanted is not put. */
+/* Skip segments that are older than the wanted ones. */
 static void skip_older(const struct soft_reader *reader, struct soft_thread *thread,
 		       const struct copied *copied, uint32_t count, const uint32_t *words)
 {
@@ -67,8 +67,8 @@ static void skip_older(const struct soft_reader *reader, struct soft_thread *thr
 }
 
 /*
- * A thread overwrites its oldest segment, and may do so faster than it is put. So all are copied first, the newest
- * before older ones: those that are had then follow each other.
+ * A thread overwrites its oldest segment, perhaps faster than this function puts it. So copy all
+ * first, the newest before older ones: the copies then have no gap.
  */
 static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
 {
@@ -106,7 +106,7 @@ static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
 	free(words);
 }
 
-/* What was there when this began: a thread that waits for room goes on meanwhile. */
+/* Put what is there at the start alone: a thread that waits for room continues meanwhile. */
 static void fetch_drained(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
@@ -118,7 +118,7 @@ static void fetch_drained(struct soft_reader *reader, uint32_t slot)
 	if (reader->error || !copy_one(reader, slot, thread->next, &copied, reader->words))
 		return;
 	soft_clock_look(&reader->clock);
-	/* one that is full is given back by whoever takes it next */
+	/* a full one stays for the next soft_reader_take(), which gives it back */
 	if (!copied.ended && reader_paths(reader, thread->source) >= 0)
 		put(reader, thread, &copied, reader->words);
 }

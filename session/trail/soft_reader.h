@@ -69,7 +69,7 @@ uint32_t soft_reader_used(struct soft_reader *reader);
  */
 int soft_reader_take(struct soft_reader *reader);
 
-/* Take all there is, while the engine runs on: also of segments that are not full. 0 or the first error. */
+/* Take all there is while the engine runs, also of partly full segments. 0 or the first error. */
 int soft_reader_fetch(struct soft_reader *reader);
 
 /*

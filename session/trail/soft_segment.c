@@ -84,8 +84,9 @@ int segment_copy(const struct soft_reader *reader, uint32_t slot, const struct s
 }
 
 /*
- * So many words are there while the writer goes on. The head of an event comes last (ring_event()), so with the head, seen with
- * acquire, all of it is there. A TRAIL_EXEC at the end may be taken back (ring_take_back()).
+ * How many words are there while the writer continues. The writer stores the head of an event last
+ * (ring_event()). So if an acquire load sees the head, all of the event is there. The writer may
+ * take back a TRAIL_EXEC at the end (ring_take_back()).
  */
 static size_t written_now(const uint32_t *words, size_t room)
 {

@@ -23,7 +23,10 @@ int segment_find(const struct soft_reader *reader, uint32_t slot, uint64_t numbe
 /* Into reader->words. 0: it was overwritten meanwhile. Where it was full, the mark at its head goes first. */
 int segment_copy(const struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken);
 
-/* Into `to`, of a segment's size, as it stands while its writer goes on. How many words; -EAGAIN: it changed meanwhile. */
+/*
+ * Copy what is there while the writer continues, into `to`, of a segment's size. How many words;
+ * -EAGAIN: it changed meanwhile.
+ */
 int segment_copy_now(const struct soft_reader *reader, uint32_t slot,
 		     const struct soft_segment *taken, uint32_t *to);
 

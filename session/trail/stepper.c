@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define RUN_MS 3 /* between looks at what we are told */
+#define RUN_MS 3 /* between looks at requests */
 #define LET_GO_MS 2000
 #define START_MS 30000 /* to be seized; it is not long, but on a machine that does other things */
 #define STOP_MS 10000  /* to be let go of */
@@ -29,7 +29,7 @@
 
 enum { STARTED, OVER, FETCHED };
 
-/* What the process is told, a byte each; the socket's end: let the program go. */
+/* Requests to the process, a byte each; the socket's end: let the program go. */
 enum { ORDER_GO = 'g', ORDER_FETCH = 'f', ORDER_DISCARD = 'd' };
 enum asked { ASKED_NOTHING, ASKED_FETCH, ASKED_END, ASKED_DISCARD };
 
@@ -77,7 +77,7 @@ static int owner_open(void)
 	return (int)syscall(SYS_pidfd_open, getppid(), 0);
 }
 
-/* Where there is nobody left to tell us, nobody wants what comes either. */
+/* If the recorder is gone, it wants no more records: that counts as a request to let go. */
 static enum asked asked(const struct wire_in *in)
 {
 	char byte;

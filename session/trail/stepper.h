@@ -50,9 +50,9 @@ int stepper_attach_look(struct stepper *stepper);
 void stepper_go(struct stepper *stepper);
 
 /*
- * Have it put what was recorded until now; `fetched` counts up when all of that was taken. Have it let the program go, where nobody
- * wants what was recorded: nothing more is put into the sink. Both in any thread, between stepper_go() and stepper_stop().
- * Whether it was asked.
+ * stepper_fetch(): have it put what was recorded until now; `fetched` counts up when all of that
+ * was taken. stepper_discard(): have it let the program go, and put nothing more into the sink.
+ * Both in any thread, between stepper_go() and stepper_stop(). Return whether it was asked.
  */
 int stepper_fetch(struct stepper *stepper);
 void stepper_discard(struct stepper *stepper);

@@ -65,8 +65,11 @@ struct trail_store {
 	uint64_t lost_blocks, lost_events, lost_modules, lost_threads;
 	int is_reached;
 	pid_t pid; /* whose threads begin */
-	/* What a signal found (TRAIL_VALUE), which ends a process and so its store: beside the records, that the newest of these are kept. */
-	const struct store_thread *valued; /* whose; NULL: nobody's */
+	/*
+	 * The state at the signal that ended the process and so its store (TRAIL_VALUE). It is not
+	 * among the records, and takes no room of the newest ones.
+	 */
+	const struct store_thread *valued; /* whose; NULL: no thread's */
 	uint64_t values[TRAIL_VALUES];
 	uint8_t has_value[TRAIL_VALUES];
 };

@@ -158,7 +158,7 @@ Test(store_written, tells_of_modules_when_they_came)
 	as_files_end(reader, &trails);
 }
 
-/* However small the store: what a signal found takes nothing of the newest blocks' room, and stands before the end. */
+/* In a store of any size, a killed thread's values take no room of the newest blocks. */
 Test(store_written, keeps_values_of_killed_thread_beside_blocks)
 {
 	struct trail_between value = { .event = TRAIL_VALUE };

@@ -25,7 +25,8 @@ struct tracing_how {
 	char **environment;		     /* that a program is started with; NULL: ours */
 	const struct only_names *only;	     /* NULL, or none: of all modules */
 	const struct step_watches *watches; /* NULL: none; ORIGIN_STEP alone needs to know of them */
-	uint64_t last_bytes; /* of a flight recorder that is looked at when it is fetched or all is over; 0: all is wanted as it comes */
+	/* of a flight recorder, which is read at a fetch or at the end; 0: read all as it comes */
+	uint64_t last_bytes;
 };
 
 struct tracing;
@@ -39,7 +40,7 @@ struct tracing_calls {
 	int (*run)(struct tracing *tracing, unsigned int for_ms);
 	/* How many threads are still to be let go. */
 	int (*let_go)(struct tracing *tracing, unsigned int for_ms);
-	/* Put what was recorded by now, where run() does not do it by itself. 0 or an error. NULL: it does. */
+	/* Put what was recorded by now. 0 or an error. NULL: run() does it by itself. */
 	int (*fetch)(struct tracing *tracing);
 	/* detail: of what was recorded with losses, or "". Not after an error. */
 	void (*result)(struct tracing *tracing, struct step_result *result, char *detail);

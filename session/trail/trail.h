@@ -85,8 +85,8 @@ int trail_thread_start(struct wm_trail *trail);
 void trail_thread_stop(struct wm_trail *trail);
 
 /*
- * A call has begun: have all that was recorded by now sent, and wait for that, for so long at most; -1: for ever. 1: it is there; 0: not
- * yet, or there is no room for it before something is drained.
+ * A call has begun: fetch all that was recorded by now, and wait for that for up to `timeout_ms`;
+ * -1: for ever. 1: it is there; 0: not yet, or there is no room until the caller drains something.
  */
 int trail_fetch(struct wm_trail *trail, int timeout_ms);
 

@@ -10,8 +10,8 @@
 
 #define PUMP_MS 20
 #define FULL_NS 2000000 /* between looks at a store that is full */
-#define FRESH_NS                                                                                   \
-	100000000 /* what was fetched so long ago is what there is: to fetch a busy program's takes about that long */
+/* A fetch at most so long ago is recent enough: one of a busy program takes about that long. */
+#define FRESH_NS 100000000
 
 /* Whether there is room; waits a little where there is not. */
 static int await_room(struct wm_trail *trail)
@@ -68,7 +68,7 @@ static void *run(void *data)
 			more = trail->origin->pump(live, PUMP_MS);
 		note_fetched(trail, live);
 	}
-	/* nobody asks it for anything from then on */
+	/* no call uses it from here on */
 	pthread_mutex_lock(&trail->lock);
 	trail->live = NULL;
 	pthread_mutex_unlock(&trail->lock);
@@ -89,7 +89,7 @@ int trail_thread_start(struct wm_trail *trail)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	/* the thread releases `live` at its end, and does not come to that while the lock is held */
+	/* the thread releases `live` at its end, for which it needs the lock */
 	pthread_mutex_lock(&trail->lock);
 	err = pthread_create(&trail->thread, NULL, run, trail);
 	trail->has_thread = !err;

@@ -91,7 +91,7 @@ struct wire_out {
 	uint64_t sought[WIRE_SOUGHT_MAX];
 	uint32_t sought_count; /* ever */
 	uint64_t until;	       /* what is of a later time stays here; 0: nothing does */
-	int is_frozen; /* set by whoever has enough, in any thread: what comes is read, and put nowhere */
+	int is_frozen;	       /* any thread may set it: then read what comes, and put it nowhere */
 	uint8_t *buffer;
 	size_t bytes, room;
 	struct wire_thread_out *threads; /* by number */
@@ -113,8 +113,8 @@ void wire_out_init(struct wire_out *out, int fd, struct trail_sink *to);
 void wire_out_seek(struct wire_out *out, uint64_t at);
 
 /*
- * Take what is there, a few buffers at most, waiting for something for timeout_ms at most. 1, 0 where the other end was closed, or
- * what can't be: -EPROTO, -ENOMEM. What goes wrong in `to` stands in out->error.
+ * Take what is there, a few buffers at most; wait for something for up to timeout_ms. Returns 1; 0
+ * if the other end was closed; or -EPROTO, -ENOMEM. out->error has the errors of `to`.
  */
 int wire_out_take(struct wire_out *out, int timeout_ms);
 

@@ -465,7 +465,7 @@ int wire_out_take(struct wire_out *out, int timeout_ms)
 	if (timeout_ms && poll(&ready, 1, timeout_ms) <= 0)
 		return 1;
 	err = deliver_all(out); /* what was kept back may be due */
-	/* a busy program sends faster than we take: the caller may have been told something meanwhile */
+	/* a busy program sends faster than we take: let the caller look at requests in between */
 	for (int i = 0; i < TAKES_MAX && !err && !is_full(out) && out->bytes < out->room; i++) {
 		ssize_t got = recv(out->fd, out->buffer + out->bytes, out->room - out->bytes,
 				   MSG_DONTWAIT);
