@@ -5,19 +5,19 @@
 #
 #	conformance.sh WAYMARK ENGINE SOURCES [NAME...]
 #
-# SOURCES is a checkout of the record-and-replay debugger rr; its src/test has some 690 small programs,
-# each of which uses one corner of the kernel. This script fetches nothing:
+# SOURCES is a checkout of the record-and-replay debugger rr. Its src/test has some 690 small
+# programs; each uses one corner of the kernel. This script fetches nothing:
 #
 #	git clone --depth 1 https://github.com/rr-debugger/rr
 #
-# It builds the C and C++ programs (or those of NAME) and runs each of them $WAYMARK_BENCH_RUNS times (3;
-# at least 2) natively and as often recorded. A program conforms if each recorded run has the status and
-# the output of a native run. Where the output of the native runs varies, the numbers in it and the order
-# of its lines are ignored; where it still varies, only the status counts. Programs that do not end
-# natively within 10 seconds, most of them for a debugger, are left out.
+# It builds the C and C++ programs (or those of NAME) and runs each of them $WAYMARK_BENCH_RUNS
+# times (3; at least 2) natively and as often recorded. A program conforms if each recorded run has
+# the status and the output of a native run. Where the output of the native runs varies, the numbers
+# in it and the order of its lines are ignored; where it still varies, only the status counts.
+# Programs that do not end natively within 10 seconds, most of them for a debugger, are left out.
 #
-# Lines `differs NAME: HOW` name the exceptions, lines `said NAME: WORDS` are what Waymark reported, and
-# the last line is the figure: the share of programs that conform. Use a machine that is yours alone: some
+# Lines `differs NAME: HOW` name the exceptions, lines `said NAME: WORDS` have Waymark's messages,
+# and the last line is the share of programs that conform. Use a machine that is yours alone: some
 # of the programs send signals to their process group, fill memory, or mount.
 # shellcheck disable=SC2046 # words of a list
 set -u
@@ -39,7 +39,8 @@ build()
 		-pthread -ldl -lrt -lm -lutil -lstdc++ 2>/dev/null
 }
 
-# one NAME COMMAND...: runs the program in a folder of its own. Prints its status; its output is in $work/out
+# one NAME COMMAND...: runs the program in a folder of its own. Prints its status; its output is in
+# $work/out
 one()
 {
 	local name=$1 folder status
@@ -90,24 +91,30 @@ compare()
 		sort -u "$work/soft.$kind" -o "$work/soft"
 		case $kind in
 		exact) kept "$work/native.exact" || continue ;;
-		rough) if kept "$work/native.exact" || ! kept "$work/native.rough"; then continue; fi ;;
+		rough)
+			if kept "$work/native.exact" || ! kept "$work/native.rough"; then
+				continue
+			fi
+			;;
 		esac
 		[ -n "$(comm -13 "$work/native" "$work/soft")" ] || continue
 		[ $kind = status ] || { echo "differs $name: its output" && return 1; }
-		echo "differs $name: natively" $(cat "$work/native.status"), recorded $(cat "$work/soft.status")
+		echo "differs $name: natively" $(cat "$work/native.status"), \
+			recorded $(cat "$work/soft.status")
 		return 1
 	done
 }
 
 mkdir "$work/bin"
 export PYTHONDONTWRITEBYTECODE=1
-(cd "$work" && python3 "$sources/../generate_syscalls.py" SyscallEnumsForTestsX64.generated) || exit 1
+(cd "$work" && python3 "$sources/../generate_syscalls.py" SyscallEnumsForTestsX64.generated) ||
+	exit 1
 for file in "$sources"/*.c "$sources"/*.cc "$sources"/x86/*.c; do
 	case " ${*:-all} " in " all " | *" $(basename "${file%.*}") "*) ;; *) continue ;; esac
 	build "$file" || echo "not built: $(basename "$file")"
 done
 count=0 conform=0
-# one executes itself without end if it has no arguments, natively too; one sends a signal to its parent
+# one executes itself without end if it has no arguments; one sends a signal to its parent
 rm -f "$work/bin/mmap_shared_extern" "$work/bin/restart_abnormal_exit"
 for program in "$work"/bin/*; do
 	compare "$(basename "$program")"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# What a trail by translation costs: soft.sh [--no-peers] WAYMARK ENGINE [NAME...]. NAMEs are of what is to be measured: gzip, sqlite3, lua,
-# python, startup, attach, make, threads; all of them if there is none. Peers that are installed run once beside, on less input.
+# The cost of a trail by translation: soft.sh [--no-peers] WAYMARK ENGINE [NAME...]. NAMEs select
+# measurements: gzip, sqlite3, lua, python, startup, attach, make, threads; without a NAME, all.
+# Installed peers run once beside, on less input.
 #
 # A slowdown is of processor time, of all that runs, to that of the program by itself for 3 seconds and more, the median of rounds that
 # alternate, the trail being one of the last moments; with `.files`, one that is written. Figures come as they are ready, so
@@ -260,7 +261,8 @@ attach()
 	done
 }
 
-# making KIND COUNT FIGURE: what one fork and wait, or one thread, takes by the clock and of processor time; the best of many
+# making KIND COUNT FIGURE: the clock and processor time of one fork and wait, or one thread; the
+# best of many
 making()
 {
 	local how
@@ -269,20 +271,25 @@ making()
 	for ((round = 0; round < 9; round++)); do
 		for how in native soft; do
 			# shellcheck disable=SC2046
-			timeout 60 $([ $how = native ] || recorder trail/soft/) ./soft_make "$1" "$2" >out 2>err || { echo "soft_make $1: $(tail -n1 err)" >&2; exit 1; }
+			timeout 60 $([ $how = native ] || recorder trail/soft/) ./soft_make "$1" "$2" \
+				>out 2>err ||
+				{ echo "soft_make $1: $(tail -n1 err)" >&2; exit 1; }
 			rm -rf trail
 			echo "$(raw clock) $(raw cpu)" >>making.$how
 		done
 	done
 	for how in native soft; do
-		figure "$3$([ $how = soft ] || echo .native)" "$(sort -g making.$how | awk 'NR == 1 { print $1 }')" us
-		figure "$3.cpu$([ $how = soft ] || echo .native)" "$(sort -g -k2 making.$how | awk 'NR == 1 { print $2 }')" us
+		figure "$3$([ $how = soft ] || echo .native)" \
+			"$(sort -g making.$how | awk 'NR == 1 { print $1 }')" us
+		figure "$3.cpu$([ $how = soft ] || echo .native)" \
+			"$(sort -g -k2 making.$how | awk 'NR == 1 { print $2 }')" us
 	done
 }
 
 make()
 {
-	cc -O2 -o soft_make "$here/soft_make.c" -pthread 2>err || { skipped make "$(head -n1 err)" && return; }
+	cc -O2 -o soft_make "$here/soft_make.c" -pthread 2>err ||
+		{ skipped make "$(head -n1 err)" && return; }
 	making fork 200 fork_us
 	making thread 1000 thread_us
 }

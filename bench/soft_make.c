@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For soft.sh: soft_make fork|thread COUNT makes so many children, or threads, one after the other, each of which ends at once and is
- * waited for. It prints, for one of them, "raw clock US", and "raw cpu US" of the program and its children.
+ * For soft.sh: soft_make fork|thread COUNT makes so many children, or threads, one after the other.
+ * Each ends at once, and this program waits for it. It prints, for one of them, "raw clock US", and
+ * "raw cpu US" of the program and its children.
  */
 #include <pthread.h>
 #include <stdio.h>

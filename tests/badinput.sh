@@ -299,9 +299,12 @@ mkdir crowd
 expect "the default folder" "$(basename "$(dirname crowd/*/metadata)" | sed 's/.*-//')" 121
 run_in_crowd=$(find crowd -mindepth 1 -maxdepth 1 | wc -l)
 # shellcheck disable=SC2086 # several words
-for what in "-- ./nothere" "-e ticker -- ../ticker"; do # after the trace's first file, and before it
-	(cd crowd && "$waymark" record $what >../out 2>../words) && fail "record $what came to something"
-	expect "folders after record $what" "$(find crowd -mindepth 1 -maxdepth 1 | wc -l)" "$run_in_crowd"
+# after the trace's first file, and before it
+for what in "-- ./nothere" "-e ticker -- ../ticker"; do
+	(cd crowd && "$waymark" record $what >../out 2>../words) &&
+		fail "record $what came to something"
+	expect "folders after record $what" \
+		"$(find crowd -mindepth 1 -maxdepth 1 | wc -l)" "$run_in_crowd"
 done
 
 # A buffer past a limit: the figure and the limit's name.

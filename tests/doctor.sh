@@ -7,7 +7,8 @@
 
 waymark=$WAYMARK_BUILD/cli/waymark
 table=$source_dir/session/trial/trial.def
-if [ "$(nm -D "$WAYMARK_BUILD/agent/libwaymark-agent.so" | grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
+if [ "$(nm -D "$WAYMARK_BUILD/agent/libwaymark-agent.so" |
+	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
 	skip "an agent built for a sanitizer can't be loaded into programs that are not"
 fi
 chmod 755 .

@@ -7,7 +7,8 @@
 # shellcheck source=tests/cpus_setup.bash
 . "$source_dir/tests/cpus_setup.bash"
 
-if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" | grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
+if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
+	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
 	skip "a library built for a sanitizer can't be linked by programs that are not"
 fi
 DESTDIR=$folder/root meson install -C "$WAYMARK_BUILD" --no-rebuild --quiet >install.log 2>&1 ||

@@ -4,8 +4,9 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-# A library built for a sanitizer can't be linked by a program that is not.
-if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" | grep -cE "__((asan|tsan)_init|ubsan_handle)")" -eq 0 ]; then
+# A program without a sanitizer can't link a library with one.
+if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
+	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -eq 0 ]; then
 	cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/follower.c" -o follower \
 		-L"$WAYMARK_BUILD" -lwaymark -Wl,-rpath,"$WAYMARK_BUILD" || exit 1
 	start ./ticker 50 3 1000000
@@ -143,12 +144,14 @@ if [ "$(id -u)" -eq 0 ]; then
 	chmod 755 "$folder"
 	records_all user 1000 -- ./many user 1 1000
 	records_all root 1000 -- sh -c 'cd empty && exec ../many root 1 1000'
-	expect "children by their own pids" "$("$waymark" dump user | grep -cE "many-([0-9]+) \\1 many:child")" 1000
+	expect "children by their own pids" \
+		"$("$waymark" dump user | grep -cE "many-([0-9]+) \\1 many:child")" 1000
 	# over the cap, each child's losses are counted as its own
 	run 0 --json --buffer 128K -o cap -- ./many user 3 100000
 	expect "cap: all" $(($(json recorded) + $(json discarded))) 300000
 	[ "$(json discarded)" -gt 0 ] || fail "cap: nothing was lost"
-	expect "cap: children that lost" "$("$waymark" report cap | grep -cE "many-([0-9]+) of \\1: [1-9]")" 3
+	expect "cap: children that lost" \
+		"$("$waymark" report cap | grep -cE "many-([0-9]+) of \\1: [1-9]")" 3
 	# a child that outlives its parent is recorded to its end; or until the recorder has ended
 	begin_record --json --wait-all -o outlives -- ./many user 1 10 "$PWD/over1"
 	await_event outlives many:more 50
@@ -298,14 +301,17 @@ expect "limited memory, in the trace" "$(unrecorded ticker)" 1
 expect "limited memory, to people" "$("$waymark" report limited | grep -c "^Unrecorded .*/ticker: Cannot allocate memory")" 1
 run 1 --json -o executed -- sh -c 'ulimit -v 40000; ./ticker 10 & wait; exec ./ticker 10'
 expect "limited memory in the launched process" "$(unrecorded ticker)" 2
-# The tool starts a program under that limit, and gives the reason. It is stopped before the agent looks for it, and goes on
-# when the program has ended.
+# The tool starts a program under that limit, and gives the reason. The tool is stopped before the
+# agent looks for it, and continues when the program has ended.
 cat >brief.c <<'END'
 #include <signal.h>
 #include <sys/syscall.h>
 static long call(long number, long first, long second)
 {
-	__asm__ volatile("syscall" : "+a"(number) : "D"(first), "S"(second) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "+a"(number)
+			 : "D"(first), "S"(second)
+			 : "rcx", "r11", "memory");
 	return number;
 }
 static void nothing(void)

@@ -13,7 +13,8 @@
 processors=3
 seconds=${WAYMARK_GUEST_SECONDS:-330}
 kernel=$WAYMARK_BUILD/guest/vmlinuz
-if [ "$(nm -D "$WAYMARK_BUILD/agent/libwaymark-agent.so" | grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
+if [ "$(nm -D "$WAYMARK_BUILD/agent/libwaymark-agent.so" |
+	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
 	skip "a build with sanitizers takes too long on an emulated processor"
 fi
 command -v qemu-system-x86_64 >/dev/null || skip "no qemu-system-x86_64; tools/setup.sh guest installs it"

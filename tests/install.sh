@@ -3,7 +3,8 @@
 # What is installed can be used: headers, libraries by pkg-config, manual pages, completion.
 set -euo pipefail
 
-if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" | grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
+if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
+	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
 	echo "a library built for a sanitizer can't be linked by programs that are not"
 	exit 77
 fi
@@ -91,7 +92,8 @@ cp "$libdir/libwaymark.so.0" alone
 cp "$libdir/libwaymark-agent.so" elsewhere/agent.so
 expect "not found" "$(env -u WAYMARK_AGENT LD_LIBRARY_PATH=alone ./launch)"
 expect launched "$(env -u WAYMARK_AGENT LD_LIBRARY_PATH=alone ./launch "$work/elsewhere/agent.so")"
-expect launched "$(WAYMARK_AGENT=/nowhere LD_LIBRARY_PATH=alone ./launch "$work/elsewhere/agent.so")"
+expect launched \
+	"$(WAYMARK_AGENT=/nowhere LD_LIBRARY_PATH=alone ./launch "$work/elsewhere/agent.so")"
 
 # The static library: the agent is beside the program, or in ../lib.
 # shellcheck disable=SC2046 # words
@@ -104,7 +106,8 @@ expect "not found" "$(env -u WAYMARK_AGENT ./launch-static)"
 cp "$libdir/libwaymark-agent.so" .
 expect launched "$(env -u WAYMARK_AGENT ./launch-static)"
 
-# One that gains rights takes neither what its caller names nor what is beside it in its caller's folder.
+# A program that gains privileges ignores the file that its caller names, and one in the caller's
+# folder.
 if [ "$(id -u)" -eq 0 ]; then
 	chmod 755 .
 	mkdir -m 755 theirs
@@ -147,7 +150,8 @@ LD_LIBRARY_PATH=$libdir ./probed
 gcc -I"$prefix/include" probed.c -o probed-static "$libdir/libwaymark-agent.a"
 ./probed-static
 # shellcheck disable=SC2046 # words
-gcc -I"$prefix/include" probed.c -o probed-both "$libdir/libwaymark-agent.a" "$libdir/libwaymark.a" \
+gcc -I"$prefix/include" probed.c -o probed-both \
+	"$libdir/libwaymark-agent.a" "$libdir/libwaymark.a" \
 	$(pkg-config --static --libs waymark | sed 's/-lwaymark //')
 ./probed-both
 
@@ -194,8 +198,10 @@ int main(void)
 }
 C
 # shellcheck disable=SC2046 # words
-if gcc -g -fsanitize=thread ordered.c -o ordered $(pkg-config --cflags --libs waymark-agent) -pthread; then
-	LD_LIBRARY_PATH=$libdir timeout 60 ./ordered >ordered.log 2>&1 || { head -50 ordered.log; exit 1; }
+if gcc -g -fsanitize=thread ordered.c -o ordered -pthread \
+	$(pkg-config --cflags --libs waymark-agent); then
+	LD_LIBRARY_PATH=$libdir timeout 60 ./ordered >ordered.log 2>&1 ||
+		{ head -50 ordered.log; exit 1; }
 fi
 
 # Completion offers the commands.

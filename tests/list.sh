@@ -91,8 +91,10 @@ int main(void)
 }
 END
 	cc -O2 -I"$source_dir/include" -shared -fPIC marked.c -o whole.so || exit 1
-	cc -O2 -I"$source_dir/include" holds.c ./whole.so -Wl,-soname,whole.so -Wl,-rpath,. -o holds || exit 1
-	objcopy -O binary --only-section=waymark_sites --set-section-flags waymark_sites=alloc whole.so sites || exit 1
+	cc -O2 -I"$source_dir/include" holds.c ./whole.so -Wl,-soname,whole.so -Wl,-rpath,. \
+		-o holds || exit 1
+	objcopy -O binary --only-section=waymark_sites --set-section-flags waymark_sites=alloc \
+		whole.so sites || exit 1
 	truncate -s "$(stat -c %s sites)" zeros
 	objcopy --update-section waymark_sites=zeros whole.so damaged.so 2>/dev/null || exit 1
 	mkdir broken
@@ -103,13 +105,15 @@ END
 		# shellcheck disable=SC2086 # none, or an option
 		timeout 30 "$waymark" list $how -p "$pid" >out 2>words
 		expect "damaged: status" $? 1
-		grep -q 'holds:round' out || fail "damaged: the whole module is not listed: $(cat out)"
+		grep -q 'holds:round' out ||
+			fail "damaged: the whole module is not listed: $(cat out)"
 		grep -q "site table of this module is damaged: $folder/broken/whole.so of process $pid" words ||
 			fail "damaged: it is not named: $(cat words)"
 	done
 	"$waymark" list damaged.so >out 2>words
 	expect "damaged file: status" $? 1
-	grep -q "site table of this module is damaged: damaged.so" words || fail "damaged file: $(cat words)"
+	grep -q "site table of this module is damaged: damaged.so" words ||
+		fail "damaged file: $(cat words)"
 else
 	echo "without objcopy no damaged module is tried"
 fi

@@ -112,7 +112,13 @@ cat >crashes.c <<'C'
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-static int *volatile nowhere; static inline __attribute__((always_inline)) int reads(const volatile int *from) { int sum = from[0]; sum ^= from[1]; return sum; }
+static int *volatile nowhere;
+static inline __attribute__((always_inline)) int reads(const volatile int *from)
+{
+	int sum = from[0];
+	sum ^= from[1];
+	return sum;
+}
 __attribute__((noinline)) static int crashes(void) { return reads(nowhere); }
 static void *waits(void *unused) { pause(); return unused; }
 static void *runs(void *unused)
@@ -138,7 +144,8 @@ for shell in "" "sh -c"; do
 	tid=$(sed -n 's/^thread //p' out)
 	grep -q "\"fired\":true,\"pid\":[0-9]*,\"tid\":$tid,\"signal\":11" out || fail "$shell: thread $tid is not named: $(grep -o '"on":.*' out)"
 	grep -q "killed by SIGSEGV at crashes+" words || fail "$shell: its way is not shown: $(tail -3 words)"
-	grep -A1 '^  #0   reads (crashes.c:5) in crashes (crashes.c:6)$' words | grep -q '^  #1   runs (crashes.c:12)  unused=0x0$' ||
+	grep -A1 '^  #0   reads (crashes.c:8) in crashes (crashes.c:12)$' words |
+		grep -q '^  #1   runs (crashes.c:18)  unused=0x0$' ||
 		fail "$shell: no backtrace: $(grep '^  #' words)"
 done
 # The other threads ended with the process. Single steps are slow: a static program has fewer.
@@ -174,14 +181,16 @@ C
 cc -O1 -g -fno-optimize-sibling-calls aborts.c -o aborts || exit 1
 run 134 -e trail/soft,last=1M/ --on crash -o aborted -- ./aborts
 grep '^  #' words | sed 's/^  #[0-9]* *//' | tail -4 >frames
-printf '%s\n' 'checks (aborts.c:5)  text=0x0' 'deep (aborts.c:6)' 'deep (aborts.c:6)  x 100' 'main (aborts.c:14)' | cmp -s - frames ||
+printf '%s\n' 'checks (aborts.c:5)  text=0x0' 'deep (aborts.c:6)' 'deep (aborts.c:6)  x 100' \
+	'main (aborts.c:14)' | cmp -s - frames ||
 	fail "aborts: its backtrace: $(grep '^  #' words)"
 run 134 -e trail/soft,last=1M/ --on crash -o aborted_handling -- ./aborts handling
 grep -A1 '#[0-9]* *handles (aborts.c:4)$' words | grep -q '^  the handler of SIGUSR1, which interrupted$' ||
 	fail "aborts in a handler: its backtrace: $(grep '^  [#t]' words)"
 grep '^  #' words | tail -1 | grep -q 'main (aborts.c:12)$' || fail "aborts in a handler: its backtrace: $(grep '^  [#t]' words)"
 
-# What the signal found: the fault, the registers, and the values of parameters, in frames further out too.
+# The state at the signal: the fault, the registers, and the values of parameters, in outer frames
+# too.
 cat >values.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,7 +198,8 @@ cat >values.c <<'C'
 enum how { READS = 1, WRITES, DIVIDES, UNMAPPED };
 struct pair { int first; short second; };
 static volatile int zero;
-__attribute__((noinline)) static int faults(enum how how, volatile char *text, struct pair pair, double ratio)
+__attribute__((noinline)) static int faults(enum how how, volatile char *text, struct pair pair,
+					    double ratio)
 {
 	switch (how) {
 	case READS: return *text + pair.first;
@@ -211,13 +221,18 @@ cc -O0 -g values.c -o values || exit 1
 while read -r how status fault; do
 	rm -rf found
 	run "$status" --json -e trail/soft,last=64K/ --on crash -o found -- ./values "$how"
-	grep -q "^  #0   faults (values.c:[0-9]*)  how=[A-Z]*, text=0x1232, pair={first = 7, second = -3}, ratio=0.5\$" words ||
+	values='how=[A-Z]*, text=0x1232, pair={first = 7, second = -3}, ratio=0.5'
+	grep -q "^  #0   faults (values.c:[0-9]*)  $values\$" words ||
 		fail "values $how: no parameters: $(grep '^  #' words)"
-	grep -q "^  #1   outer (values.c:[0-9]*)  number=4658, name=0x7f" words || fail "values $how: none of the caller's: $(grep '^  #' words)"
+	grep -q "^  #1   outer (values.c:[0-9]*)  number=4658, name=0x7f" words ||
+		fail "values $how: none of the caller's: $(grep '^  #' words)"
 	grep -q "^ *$fault\$" words || fail "values $how: another fault than '$fault': $(cat words)"
-	grep -q '^ *rip 0x[0-9a-f]* *rflags 0x' words || fail "values $how: no registers: $(cat words)"
+	grep -q '^ *rip 0x[0-9a-f]* *rflags 0x' words ||
+		fail "values $how: no registers: $(cat words)"
 	timeout 60 "$waymark" trail --json -n 0 found >shown 2>&1
-	tail -1 shown | grep -q '"frames":\[{"at":{"address":[^]]*"arguments":\[{"name":"how","type":"enum how","value":"[A-Z]*"}' ||
+	argument='{"name":"how","type":"enum how","value":"[A-Z]*"}'
+	tail -1 shown |
+		grep -q "\"frames\":\[{\"at\":{\"address\":[^]]*\"arguments\":\[$argument" ||
 		fail "values $how: not in --json: $(tail -1 shown)"
 done <<'WAYS'
 1 139 read of address 0x1232: nothing is mapped there
@@ -225,12 +240,17 @@ done <<'WAYS'
 3 136 an integer was divided by 0, or the quotient has too many bits
 4 139 the processor does not say which address: one that is not canonical, or an instruction that is not allowed
 WAYS
-grep -q '"crash":{"code":128,"cause":"[^"]*","access":null,"address":null,"sender":null,"registers":{"rax":"0x8000000000000000"' shown || fail "no registers in --json: $(tail -1 shown)"
-# Optimised: by what the call passes, and by what the compiler made a constant; ? where nothing has it any more.
+unknown='"access":null,"address":null,"sender":null'
+registers='"registers":{"rax":"0x8000000000000000"'
+grep -q "\"crash\":{\"code\":128,\"cause\":\"[^\"]*\",$unknown,$registers" shown ||
+	fail "no registers in --json: $(tail -1 shown)"
+# Optimised: values that the call passes, and constants of the compiler's; ? for a lost value.
 cc -O2 -g aborts.c -o aborts_fast || exit 1
 run 134 -e trail/soft,last=1M/ --on crash -o aborted_fast -- ./aborts_fast
-grep -q 'checks.*(aborts.c:5)  text=0x0$' words || fail "aborts, optimised: no parameter: $(grep '^  #' words)"
-grep -q '^ *the program sent it to itself$' words || fail "aborts: who sent the signal: $(cat words)"
+grep -q 'checks.*(aborts.c:5)  text=0x0$' words ||
+	fail "aborts, optimised: no parameter: $(grep '^  #' words)"
+grep -q '^ *the program sent it to itself$' words ||
+	fail "aborts: who sent the signal: $(cat words)"
 
 # A call through a null pointer has a place as any other has.
 cat >leaps.c <<'C'
@@ -253,7 +273,8 @@ for at in 0x0 0x1 0x10; do
 	rm -rf leapt
 	run 139 -e trail/soft,last=64K/ --on crash -o leapt -- ./leaps $at
 	grep -A1 "^  #0   $at\$" words | grep -q '^  #1   main (leaps.c:' || fail "at $at: its backtrace: $(grep '^  #' words)"
-	grep -A1 "killed by SIGSEGV at $at, which was jumped to at main+.*: call" words | grep -q " execution of address $at: nothing is mapped there\$" ||
+	grep -A1 "killed by SIGSEGV at $at, which was jumped to at main+.*: call" words |
+		grep -q " execution of address $at: nothing is mapped there\$" ||
 		fail "at $at: $(cat words)"
 	timeout 60 "$waymark" trail --json -n 1 leapt 2>&1 | tail -1 | grep -q "\"at\":{\"address\":\"$at\"" || fail "at $at: not in --json"
 	rm -rf leapt
@@ -265,7 +286,8 @@ run 7 --json -e trail/soft,last=64K/ --on exit -o at_exit -- ./trailed l 20000
 trail at_exit
 grep -q trail:lost shown || fail "a small flight recorder held all"
 
-# What the engine's own rings overwrote is counted by samples of them: of rounds that are all alike, and of rounds of two kinds, in no order.
+# The engine counts what its own rings overwrote by samples: of rounds that are all alike, and of
+# rounds of two kinds, in random order.
 cat >rounds.c <<'C'
 #include <stdlib.h>
 static volatile int odd;
@@ -292,7 +314,8 @@ while read -r percent mode; do
 	# shellcheck disable=SC2086
 	run 0 --json -e trail/soft,last=1M/ --on exit -o rounds.last -- ./rounds $mode
 	counted=$(($(json blocks) + $(json overwritten_before)))
-	[ "$(json overwritten_before)" -gt $((all / 2)) ] && [ $((counted - all)) -lt $((all * percent / 100)) ] &&
+	[ "$(json overwritten_before)" -gt $((all / 2)) ] &&
+		[ $((counted - all)) -lt $((all * percent / 100)) ] &&
 		[ $((all - counted)) -lt $((all * percent / 100)) ] ||
 		fail "rounds $mode: $counted blocks counted of $all: $(cat words)"
 done <<'MODES'

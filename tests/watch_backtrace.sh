@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Backtraces of watches: the frames that gdb shows, in programs without frame pointers too; in `watch`, `dump` and `report`.
+# Backtraces of watches: the frames that gdb prints, in programs without frame pointers too; in
+# `watch`, `dump` and `report`.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 needs breakpoint-execute
@@ -122,12 +123,13 @@ END
 # build OPTION...: ./calls and its library; -g is theirs
 build()
 {
-	cc -g "$@" -shared -fPIC through.c -o libthrough.so && cc -g "$@" calls.c -o calls -pthread -L. -lthrough -Wl,-rpath,"$PWD" ||
-		exit 1
+	cc -g "$@" -shared -fPIC through.c -o libthrough.so &&
+		cc -g "$@" calls.c -o calls -pthread -L. -lthrough -Wl,-rpath,"$PWD" || exit 1
 }
 
-# Frames as "FUNCTION FILE:LINE", of our own sources, and handlers', with a line "hit" before each hit. Not the innermost: gdb shows
-# the instruction behind the store. Not those of main()'s last store, whose stack gdb guesses.
+# Frames as "FUNCTION FILE:LINE", of our own sources, and handlers', with a line "hit" before each
+# hit. Two are left out: the innermost, where gdb has the instruction behind the store; and those of
+# main()'s last store, whose stack gdb guesses.
 cat >gdb.commands <<'END'
 set print frame-arguments none
 set width 0
@@ -144,12 +146,16 @@ run
 END
 frames()
 {
-	sed -n -e 's/.*watch:value: .*/hit/' -e 's/^hit$/hit/p' -e 's/^ *#[1-9][0-9]* *<signal handler called>.*/<signal handler called>/p' \
+	sed -n -e 's/.*watch:value: .*/hit/' -e 's/^hit$/hit/p' \
+		-e 's/^ *#[1-9][0-9]* *<signal handler called>.*/<signal handler called>/p' \
 		-e 's/^ *#[1-9][0-9]* *\(0x[0-9a-f]* in \)\{0,1\}\([a-z_]*\)\(\.[a-z0-9.]*\)\{0,1\} (.*\<\(\(calls\|through\)\.c:[0-9]*\))\{0,1\}$/\2 \4/p' |
-		awk '/hit/ { n++ } { line[NR] = $0; of[NR] = n } END { for (i = 1; i <= NR; i++) if (of[i] < n) print line[i] }'
+		awk '/hit/ { n++ }
+			{ line[NR] = $0; of[NR] = n }
+			END { for (i = 1; i <= NR; i++) if (of[i] < n) print line[i] }'
 }
 
-for options in -O2 '-O2 -fno-omit-frame-pointer' -O0 '-O3 -fno-optimize-sibling-calls -fcf-protection'; do
+for options in -O2 '-O2 -fno-omit-frame-pointer' -O0 \
+	'-O3 -fno-optimize-sibling-calls -fcf-protection'; do
 	# shellcheck disable=SC2086 # they are words
 	build $options
 	timeout -k 5 60 gdb -nx -batch -x gdb.commands ./calls 2>/dev/null | frames >of_gdb
@@ -161,7 +167,8 @@ for options in -O2 '-O2 -fno-omit-frame-pointer' -O0 '-O3 -fno-optimize-sibling-
 	expect "$options: functions in line" "$(grep -c '^outer calls.c' ours)" 4
 done
 
-# With -O2 an overwritten return address is shown, and is the end. At -O0 the frame pointer finds the frame all the same.
+# With -O2 the backtrace ends at an overwritten return address. At -O0 the frame pointer finds the
+# frame.
 build -O2
 watches stacks 0 -e watch:value/bt/ -- ./calls
 expect "an overwritten stack" "$("$waymark" dump stacks | tail -n 1)" "    #1 0x1234"
@@ -184,7 +191,8 @@ def names(frames):
 assert [names(e["frames"]) for e in dumped] == [names(h["frames"]) for h in watched["history"]]
 first = dumped[0]["frames"]
 assert [f["inlined"] for f in first[:4]] == [False, True, True, False], first
-assert first[1]["address"] == first[2]["address"] == first[3]["address"] == int(dumped[0]["fields"]["caller1"], 16)
+caller = int(dumped[0]["fields"]["caller1"], 16)
+assert first[1]["address"] == first[2]["address"] == first[3]["address"] == caller
 assert [f["signal"] for e in dumped for f in e["frames"]].count(True) == 1
 # each place counts once for each thread; the report has what the watch has
 def places(writers):
@@ -199,7 +207,8 @@ mv calls away
 "$waymark" dump stacks >gone
 grep -q '^    #1 calls+0x[0-9a-f]*$' gone || fail "without the file: $(cat gone)"
 mv away calls
-"$waymark" dump stacks | grep -q '^    #1 inner (calls.c:' || fail "the file is back, and has no names"
+"$waymark" dump stacks | grep -q '^    #1 inner (calls.c:' ||
+	fail "the file is back, and has no names"
 
 # Functions in line of headers: the user's own line is there.
 cat >header.cc <<'END'
@@ -212,20 +221,25 @@ int main()
 END
 c++ -O2 -g header.cc -o header || exit 1
 "$waymark" watch total ./header >table 2>words || fail "watch total: $(cat words)"
-grep -q "operator+= (atomic_base.h:[0-9]*) in main (header.cc:$(grep -n LINE header.cc | cut -d: -f1))" table ||
+line=$(grep -n LINE header.cc | cut -d: -f1)
+grep -q "operator+= (atomic_base.h:[0-9]*) in main (header.cc:$line)" table ||
 	fail "functions in line: $(cat table)"
 
-# Code without call frame information is passed by its frame pointers: compilers give store() none, so that its caller is left out.
-# Where there are none at all, the backtrace ends at once or in other code, and the program goes on.
+# Without call frame information the agent follows frame pointers. Compilers give store() none, so
+# its caller is left out. Without any, the backtrace ends at once or in other code; the program
+# continues.
 without()
 {
-	cc -g -O2 "$1" -fno-asynchronous-unwind-tables -fno-exceptions -fcf-protection=none -c calls.c -o calls.o &&
+	cc -g -O2 "$1" -fno-asynchronous-unwind-tables -fno-exceptions -fcf-protection=none \
+		-c calls.c -o calls.o &&
 		cc calls.o -o calls -pthread -L. -lthrough -Wl,-rpath,"$PWD" || exit 1
 	watches bare 0 -e watch:value/bt/ -- ./calls
-	expect "$1, and no frame information: hits" "$("$waymark" dump bare | grep -c 'watch:value')" 7
+	expect "$1, and no frame information: hits" \
+		"$("$waymark" dump bare | grep -c 'watch:value')" 7
 }
 without -fno-omit-frame-pointer
-"$waymark" dump bare | sed -n '2,/watch:value/p' | tr -d '\n' | grep -q "#0 store .*#4 recurse .*#5 main (calls.c:" ||
+"$waymark" dump bare | sed -n '2,/watch:value/p' | tr -d '\n' |
+	grep -q "#0 store .*#4 recurse .*#5 main (calls.c:" ||
 	fail "no frame information: $("$waymark" dump bare)"
 without -fomit-frame-pointer
 

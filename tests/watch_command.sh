@@ -294,7 +294,8 @@ watch 0 --json 'word/if=value==2/' ./exchange
 shows '"before_exact":true,"after_exact":false'
 shows '"uncertain":3,"uncertain_filtered":2'
 watch 0 'word/if=value==2/' ./exchange
-grep -q "1 met the condition by a value that is uncertain" words || fail "a condition on an uncertain value: $(cat words)"
+grep -q "1 met the condition by a value that is uncertain" words ||
+	fail "a condition on an uncertain value: $(cat words)"
 
 # What can't be, said.
 bad_watch()

@@ -108,7 +108,8 @@ expect "missed of reads" "$(json missed)" 0
 watches runs 0 -e watch:write_one:x/outside/ -- ./watched turn 10 1
 expect "runs" "$(json hits)" 10
 
-# Callers, as the frame pointers have them: the same as from inside where each function has one, which -O0 alone gives leaf functions.
+# Callers by frame pointers: the same as from inside if each function has one. Leaf functions have
+# one at -O0 alone.
 cc -O0 -g "$source_dir/tests/targets/watched.c" -o framed -lpthread -ldl || exit 1
 watches frames 0 -e watch:in_turn/bt=2,outside/ -- ./framed turn 10 1
 watches frames_inside 0 -e watch:in_turn/bt=2/ -- ./framed turn 10 1
@@ -235,7 +236,8 @@ expect "before it executed" "$(told exec word new)" 1
 
 # No agent can be there: it is watched from outside, and said why.
 # Pointers of a static PIE are relocated by the program itself, after its start.
-printf '%s\n' 'struct n { int v; } b; struct n *head = &b; int main(void) { head->v = 1; return 0; }' >pie.c
+printf '%s\n' 'struct n { int v; } b;' 'struct n *head = &b;' \
+	'int main(void) { head->v = 1; return 0; }' >pie.c
 if cc -g -static-pie pie.c -o pie 2>/dev/null; then
 	bad 1 "a static PIE relocates its pointers after its start" -e 'watch:head->v' -- ./pie
 fi
@@ -332,7 +334,8 @@ if [ "$(id -u)" = 0 ]; then
 	await grep -q '^Uid:.*65534' "/proc/$child/status" || fail "the child keeps its user"
 	watches drops 0 --tree --for 1s -e watch:steps -p "$pid"
 	says "watch:steps is watched from outside: the process may not stop its own threads"
-	expect "drops: who is watched" "$("$waymark" dump drops | awk '/watch:steps/ { print $4 }' | sort -u | wc -l)" 2
+	expect "drops: who is watched" \
+		"$("$waymark" dump drops | awk '/watch:steps/ { print $4 }' | sort -u | wc -l)" 2
 	expect "drops: missed" "$(json missed)" 0
 	kill -9 "$pid"
 fi

@@ -4,7 +4,8 @@
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 
-if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" | grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
+if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
+	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
 	skip "a library built for a sanitizer can't be linked by programs that are not"
 fi
 cp -L "$WAYMARK_BUILD/libwaymark.so" libwaymark.so.0 || exit 1

@@ -27,7 +27,8 @@ expect "raw: hits" "$(json hits)" 20
 expect "raw: all are accounted for" $(($(json taken) + $(json missed))) 20
 [ "$(json missed)" -gt 0 ] || fail "signals that were merged were not missed"
 says "missed: a thread blocked SIGTRAP meanwhile"
-expect "raw: the one that was let through: late, by the recording itself, recorded" "$(json late) $(json own) $(json recorded)" "1 0 1"
+expect "raw: the one that was let through: late, by the recording itself, recorded" \
+	"$(json late) $(json own) $(json recorded)" "1 0 1"
 
 # The kernel's own writes are not seen, and the next value is right all the same.
 watches read 0 -e watch:in_turn -- ./watched read 10

@@ -17,8 +17,8 @@ done
 watches forks 0 -e watch:word/count/ -- ./stacks forks
 grep -q right out || fail "forks: $(cat out words)"
 
-# A handler on an alternate stack of SIGSTKSZ, where two signals' frames leave little room: each hit is there, and what is below the
-# stack stays as it was.
+# A handler on an alternate stack of SIGSTKSZ, where two signals' frames leave little room: all hits
+# are recorded, and the memory below the stack stays unchanged.
 cat >alternate.c <<'END'
 #define _GNU_SOURCE
 #include <signal.h>
@@ -39,7 +39,8 @@ static void on_signal(int number)
 int main(int words, char **argument)
 {
 	size_t bytes = words > 1 ? (size_t)atoi(argument[1]) : 8192;
-	unsigned char *area = mmap(NULL, BELOW + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *area = mmap(NULL, BELOW + bytes, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stack_t stack = { .ss_sp = area + BELOW, .ss_size = bytes };
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
 

@@ -74,7 +74,8 @@ matrix() {
 			done
 			standard=${standards%% *}
 			while read -r flags; do
-				# a std::string alone does not link then, for want of inline functions of libstdc++
+				# libstdc++ lacks inline functions then: even a std::string does not
+				# link
 				[ "$cc $language $flags" = "clang c++ -O2 -finstrument-functions" ] && continue
 				[ -n "$flags" ] && echo "$cc|$language|$standard|$flags"
 			done <<-END
@@ -189,11 +190,13 @@ wrong_check() { # CC LANGUAGE STANDARD
 	END
 }
 
-# A function's instructions without what depends on their length; -masm=intel pushes a register for a constant.
+# A function's instructions, without the parts that depend on their length. With -masm=intel a
+# register is pushed instead of a constant.
 plain_code() {
 	# shellcheck disable=SC2016 # $0 is the assembler's
-	objdump -d --no-show-raw-insn "$1" | sed -E '1,3d; s/push +%rsp$/push   $0x0/; s/^ *[0-9a-f]+:\t//
-		s/^[0-9a-f]+ </</; s/\b(j[a-z]+|call) +[0-9a-f]+ .*/\1/; s/#.*//; /nop|xchg +%ax,%ax/d; s/ +$//'
+	objdump -d --no-show-raw-insn "$1" | sed -E '1,3d; s/push +%rsp$/push   $0x0/
+		s/^ *[0-9a-f]+:\t//; s/^[0-9a-f]+ </</; s/\b(j[a-z]+|call) +[0-9a-f]+ .*/\1/
+		s/#.*//; /nop|xchg +%ax,%ax/d; s/ +$//'
 }
 
 is_same() { [ -f "$1.o" ] && cmp -s <(plain_code "$1-att.o") <(plain_code "$1.o"); }
@@ -207,7 +210,8 @@ narrow_check() { # CC
 			cc=$1
 			[ "$language" = c++ ] && cc=${cc/gcc/g++} && cc=${cc/clang/clang++}
 			# shellcheck disable=SC2086
-			$cc -x "$language" -Wall -Wextra $include $level $flags -c "$here/narrow.c" -o "$object.o" >"$object.log" 2>&1
+			$cc -x "$language" -Wall -Wextra $include $level $flags -c "$here/narrow.c" \
+				-o "$object.o" >"$object.log" 2>&1
 			expect "$cc $level $flags: $(head -n1 "$object.log")" is_silent "$object"
 			rm -f "$object.o"
 		done
@@ -228,10 +232,13 @@ narrow_check() { # CC
 			for portable in "" -DWAYMARK_PORTABLE; do
 				# shellcheck disable=SC2086
 				{
-					$cc -x $language $include $level $portable -c "$here/narrow.c" -o "$object-att.o"
-					$cc -x $language $include $level $portable -masm=intel -c "$here/narrow.c" -o "$object.o"
+					$cc -x $language $include $level $portable -c "$here/narrow.c" \
+						-o "$object-att.o"
+					$cc -x $language $include $level $portable -masm=intel \
+						-c "$here/narrow.c" -o "$object.o"
 				} >"$object.log" 2>&1
-				expect "$cc $level $portable -masm=intel: the code is the same" is_same "$object"
+				expect "$cc $level $portable -masm=intel: the code is the same" \
+					is_same "$object"
 				rm -f "$object.o" "$object-att.o"
 			done
 		done
@@ -245,16 +252,19 @@ refused_check() { # CC
 		cc=$1
 		[ "$language" = c++ ] && cc=${cc/gcc/g++} && cc=${cc/clang/clang++}
 		# shellcheck disable=SC2086
-		if $cc -x "$language" $include $flags -c "$here/narrow.c" -o "$work/refused.o" 2>"$work/refused.log"; then
+		if $cc -x "$language" $include $flags -c "$here/narrow.c" -o "$work/refused.o" \
+			2>"$work/refused.log"; then
 			echo "not ok: $cc $flags compiles"
 		else
-			expect "$cc $flags is refused in words" grep -qE "[Ee]rror:.*waymark: $text" "$work/refused.log"
+			expect "$cc $flags is refused in words" \
+				grep -qE "[Ee]rror:.*waymark: $text" "$work/refused.log"
 		fi
 	done < <(
 		echo "c++|-std=c++11|marker.h needs C..17"
 		echo "c++|-std=c++14|marker.h needs C..17"
 		echo "c|-masm=intel -DWITH_SDT|WAYMARK_SDT needs -masm=att"
-		[ "$1" = gcc ] && echo "c|-mcmodel=large|gcc has no constant addresses under -mcmodel=large"
+		[ "$1" = gcc ] &&
+			echo "c|-mcmodel=large|gcc has no constant addresses under -mcmodel=large"
 	)
 }
 

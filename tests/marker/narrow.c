@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What compiles also where there is no AT&T syntax, no floating point or no C99: all but WAYMARK_SDT. */
+/* All of marker.h but WAYMARK_SDT: compiles also without AT&T syntax, floating point or C99. */
 #include <waymark/marker.h>
 
 int narrow_fields(int n, const char *text);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""compare.py WAYMARK COUNT [SEED]: where `waymark list --watch` and gdb see COUNT random expressions.
+"""compare.py WAYMARK COUNT [SEED]: compare `waymark list --watch` and gdb for random expressions.
 
 Each program of shapes.py is compiled at -O0 by the compilers that there are. Where the two differ,
 the compiler decides: the program itself prints the expression's address. Works in the current
@@ -62,7 +62,7 @@ class Running:
 
 
 def waymark_says(waymark, pid, texts):
-    """Of each expression the first bit, counted from address 0, and how many; None: it is refused."""
+    """Each expression's first bit, counted from address 0, and how many; None: it is refused."""
     words = [word for text in texts for word in ("-w", text)]
     run = subprocess.run([waymark, "list", "--json", "-p", str(pid), *words], capture_output=True,
                          text=True, timeout=300)
@@ -150,7 +150,7 @@ def question(program, number, text, is_bits):
 
 
 def judge(waymark, program, way, texts):
-    """Those expressions that Waymark sees elsewhere than the compiler, or that only one of them takes."""
+    """The expressions that Waymark and the compiler see at two places, or that only one takes."""
     lines = {(i, is_bits): question(program, i, text, is_bits)
              for i, text in enumerate(texts) for is_bits in (False, True)}
     while True:

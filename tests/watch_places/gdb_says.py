@@ -2,9 +2,9 @@
 """Runs inside gdb, attached to a program of shapes.py: prints what gdb knows of each expression.
 
 $WATCH_PLACES names a JSON file of expressions; the answers go to the same name with ".gdb", one a
-line: gdb 13 crashes on some expressions. Each
-is the first bit, counted from address 0, and a number of bits; or why there is none. Those of an integer are
-seen in memory: gdb stores 0 to it, then all ones, which shows a bit-field's place."""
+line: gdb 13 crashes on some expressions. Each is the first bit, counted from address 0, and a
+number of bits; or the cause of failure. An integer's bits are found in memory: gdb stores 0 to it,
+then all ones, which shows a bit-field's place."""
 
 import json
 import os
