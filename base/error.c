@@ -16,7 +16,7 @@ _Static_assert(sizeof(causes) / sizeof(causes[0]) == WM_E_END - WM_E_FIRST - 1,
 	       "one row for each cause");
 
 #ifdef ERROR_TEXT_BY_STRERROR
-/* Inside of programs, whose libc may be older than the two functions (glibc 2.32). */
+/* For use in programs whose libc may lack the two functions (glibc before 2.32). */
 #define system_text(error) strerror(error)
 #define system_name(error) ((const char *)NULL)
 #else

@@ -107,7 +107,7 @@ Test(report, is_never_silent_about_losses)
 }
 
 /* C1 as a raw byte, and an override of the text's direction. */
-Test(report, a_threads_name_reaches_no_terminal_as_it_is)
+Test(report, thread_name_is_escaped_for_terminals)
 {
 	thread_name = "s\x9b\u202ep";
 	make_trace(11);

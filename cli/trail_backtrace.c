@@ -84,7 +84,7 @@ static void put_source(struct out *out, const char *source, unsigned int line)
 	out_char(out, ')');
 }
 
-/* The functions that are in line at a place, as far as they have a line, then the frame's own. */
+/* The inlined functions at a place, as far as they have a line, then the frame's own. */
 static void put_place(struct backtrace *of, const struct call_frame *frame, const struct spot *spot)
 {
 	const struct function *function = frame->function;

@@ -147,7 +147,7 @@ static const char *split_name(Dwarf_Die *die)
 	return dwarf_formstring(&attribute);
 }
 
-/* Where the file that a unit is in was made. */
+/* The folder where the compiler made the unit's file. */
 static int split_path(Dwarf_Die *die, char *path, size_t room)
 {
 	const char *name = split_name(die), *folder = "";

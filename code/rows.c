@@ -102,7 +102,7 @@ static int row_add(const struct line_program_row *row, void *data)
 		return 0;
 	if (rows->count == CODE_ROWS_MAX)
 		return -EFBIG;
-	/* a row at the address where the code ends has none, and would take what follows */
+	/* a row at the end of the code has no code, and would cover what follows */
 	while (row->is_end && rows->count && rows->all[rows->count - 1].address == address &&
 	       !rows->all[rows->count - 1].is_end)
 		rows->count--;

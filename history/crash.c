@@ -6,7 +6,7 @@
 
 #define GENERAL 16u
 
-/* Of a trail's numbers, which are the processor's: DWARF's, and the name. */
+/* For each register number of a trail (the processor's): DWARF's number, and the name. */
 static const struct {
 	uint8_t dwarf;
 	char name[4];
@@ -24,7 +24,7 @@ const char *crash_register(uint32_t number)
 	return number == TRAIL_VALUE_RIP ? "rip" : "rflags";
 }
 
-/* Of the stack, as far as it was recorded. */
+/* Read from the stack, as far as it was recorded. */
 static int read_stack(void *data, uint64_t address, void *to, size_t bytes)
 {
 	const struct trail_values *values = ((const struct crash *)data)->values;
@@ -53,7 +53,7 @@ static void first_frame(const struct trail_values *values, struct cfi_registers 
 		frame->known |= 1u << CFI_RETURN;
 }
 
-/* Where no code is, the call that led there has just been made. */
+/* At an address without code, the thread has just made the call that led there. */
 static int undo_call(const struct code_frame *frame, struct cfi_registers *up)
 {
 	*up = frame->registers;

@@ -48,7 +48,7 @@ static const char *path_add(struct texts *texts, const struct code_inlined *inli
 	char *to = texts->to ? texts->to + texts->bytes : NULL;
 	size_t bytes;
 
-	/* as code/rows.c has it: libdw puts some behind the folder, and others not */
+	/* as in code/rows.c: libdw puts the folder before some names, not before others */
 	if (!source || source[0] == '/' || !folder ||
 	    (!strncmp(source, folder, strlen(folder)) && source[strlen(folder)] == '/'))
 		return words_add(texts, source);

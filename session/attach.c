@@ -28,7 +28,7 @@ static int has_ended(pid_t pid)
 	return target_read(&now, pid) || target_has_ended(&now);
 }
 
-/* Until somebody answers, nothing that waiting changes is in the way, or wait_ms are over. */
+/* Wait until an agent answers, waiting cannot help, or wait_ms are over. */
 static int connect_within(const struct target *target, struct link *link, int wait_ms)
 {
 	int err = reach_agent(target, link);

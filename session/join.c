@@ -193,7 +193,7 @@ static int wait_launched(struct wm_session *session, pid_t pid, const char *path
 	while (!process && !has_ended && ticks_monotonic_ns() < until) {
 		siginfo_t ended = { 0 };
 
-		/* the order matters: once it is seen ended, all that it has sent is there */
+		/* the order matters: once it has ended, all that it sent is there */
 		has_ended = !waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) &&
 			    ended.si_pid;
 		session_step(session, has_ended ? 0 : 5);

@@ -229,7 +229,7 @@ int wm_session_poll(struct wm_session *session, int timeout_ms)
 			   : now < until   ? (int)((until - now) / 1000000u)
 					   : 0;
 
-		/* a pause, however fast events come: who polls and reads in turn is no load */
+		/* pause, however fast events come: a caller that polls and reads in turn is no load */
 		if (left && session_has_unread(session))
 			left = 1;
 		got = session_step(session, session->is_woken ? 0 : left);

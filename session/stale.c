@@ -67,7 +67,7 @@ static int is_stale(int folder, const char *name, time_t now, ino_t *inode)
 	    !S_ISSOCK(found.st_mode) || now - found.st_mtime <= STALE_AGE_S)
 		return 0;
 	start = began(pid);
-	/* a second for what the two clocks round away */
+	/* a second for the rounding of the two clocks */
 	if (start && start <= found.st_mtime + 1)
 		return 0;
 	*inode = found.st_ino;

@@ -74,7 +74,7 @@ Test(stale, young_socket_stays)
 	end();
 }
 
-Test(stale, socket_that_somebody_listens_at_stays)
+Test(stale, socket_with_listener_stays)
 {
 	int fd;
 

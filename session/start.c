@@ -23,7 +23,7 @@ static int ask_names(struct wm_session *session, struct process *process)
 	return 0;
 }
 
-/* Until it has armed its markers and probes. */
+/* Wait until it has armed its markers and probes. */
 static int wait_armed(struct wm_session *session, struct process *process)
 {
 	int err = session_wait(session, process, ANSWER_WAIT_MS);
@@ -36,7 +36,7 @@ static int wait_armed(struct wm_session *session, struct process *process)
 	if (err) {
 		char detail[DETAIL_BYTES];
 
-		/* what was refused says more than the pid */
+		/* the refused spec is more helpful than the pid */
 		memcpy(detail, session->detail, sizeof(detail));
 		return session_fail(session, err, "pid %d%s%.900s", (int)process->pid,
 				    detail[0] ? ": " : "", detail);

@@ -170,7 +170,7 @@ static void *wait_in_vain(void *slept)
 }
 
 /* A tool takes one that sleeps for a second for hung, so who waits long wakes up in between. */
-Test(lock, who_waits_for_it_never_sleeps_for_long)
+Test(lock, waiter_never_sleeps_for_long)
 {
 	long slept = 0;
 	pthread_t thread;

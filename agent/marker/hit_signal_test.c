@@ -175,7 +175,7 @@ Test(hit_signal, handlers_that_jump_out_strand_nothing)
 }
 
 /* Of a watch: its work is done on another stack, and `sp` is where it came from. */
-Test(hit_signal, nested_hit_that_left_the_alternate_stack_keeps_the_outer_one)
+Test(hit_signal, nested_hit_off_alternate_stack_keeps_outer_hit)
 {
 	static char alternate[65536];
 	stack_t stack = { .ss_sp = alternate, .ss_size = sizeof alternate };

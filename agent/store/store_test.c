@@ -219,7 +219,7 @@ Test(store, a_child_never_writes_to_its_parents_pages)
 	cr_assert_eq(bed_read(0, width, NULL, NULL), 20);
 }
 
-Test(store, a_child_leaves_its_parents_store_when_the_tool_closes_that)
+Test(store, child_leaves_parents_store_when_tool_closes_it)
 {
 	bed_make(1 << 20, STORE_DISCARD);
 	stores[0].head->tool_pid = (uint32_t)getpid();

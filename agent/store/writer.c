@@ -199,7 +199,7 @@ static int is_stranded(const struct writer *writer, uintptr_t frame, uintptr_t s
 	if (syscall_raw(SYS_sigaltstack, 0, (long)&alternate, 0, 0) ||
 	    (alternate.ss_flags & SS_ONSTACK))
 		return 0;
-	/* The hit of a watch does its work on another stack, and comes from this one. */
+	/* A watch's hit works on another stack; this is the stack that it interrupted. */
 	if (!(alternate.ss_flags & SS_DISABLE) &&
 	    sp - (uintptr_t)alternate.ss_sp < alternate.ss_size)
 		return 0;

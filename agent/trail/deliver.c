@@ -212,7 +212,7 @@ static siginfo_t info_of(const siginfo_t *info, uint64_t at)
 	return made;
 }
 
-/* ---- what it finds ---- */
+/* ---- the thread's values ---- */
 
 static void put_value(struct thread *thread, uint64_t number, uint64_t value)
 {

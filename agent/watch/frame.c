@@ -254,7 +254,7 @@ static uintptr_t back_of(unsigned int lane, uintptr_t *slot, int32_t tid)
 		    return_original(*slot))
 			return one->back;
 	}
-	/* the slot is where the stack of the thread was; this code may run on another stack */
+	/* find the slot by the thread's own stack; this code may run on another one */
 	return return_put(slot, (uintptr_t)slot);
 }
 

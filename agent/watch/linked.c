@@ -8,7 +8,7 @@
 #define NOBODY_KNOWS UINT64_MAX
 #define ADD_TRIES 32u /* until other threads' signals come: some microseconds */
 
-/* Both words, if they are still as expected; else *value and *ticks are what they are. */
+/* Store both words if they are as expected; else put the current ones into *value and *ticks. */
 static int exchange_pair(struct watch_row *row, uint64_t *value, uint64_t *ticks, uint64_t now,
 			 uint64_t when)
 {

@@ -107,7 +107,7 @@ Test(masks, who_looks_and_who_keeps_do_not_count)
 }
 
 /* The thread ended after its status was opened: reading that fails, as of an empty file. */
-Test(masks, status_without_text_is_of_a_thread_that_ended)
+Test(masks, empty_status_means_thread_ended)
 {
 	static char text[TASKS_STATUS_BYTES];
 	char path[] = "/tmp/waymark-masks-XXXXXX", name[64];

@@ -6,9 +6,9 @@
 
 #define STACK_BYTES 32768u
 #define STACKS (SPARE_BYTES / STACK_BYTES)
-#define ABOVE_BYTES 256u /* a payload is read in words that may reach over its end */
+#define ABOVE_BYTES 256u /* readers copy a payload by words, past its end */
 
-static uintptr_t stacks; /* where they begin; 0: no watch has come yet */
+static uintptr_t stacks; /* the first; 0: before the first watch */
 static uint32_t in_use;	 /* a bit each */
 
 int spare_is_there(void)

@@ -285,7 +285,7 @@ static int is_same_word(const struct hit *hit, const struct watch_entry *first,
 	       first->about.on == other->about.on;
 }
 
-/* Whether the word is other than the last hit left it. */
+/* Whether the word has changed since the last hit. */
 static int has_changed(const struct watch_entry *entry)
 {
 	const struct control_watch *about = &entry->about;

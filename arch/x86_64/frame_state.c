@@ -50,8 +50,8 @@ static void copy(uint8_t *to, const uint8_t *from, unsigned int bytes)
 }
 
 /*
- * Copy what one component of the frame has of a register: `bytes` bytes that are at `at` in the
- * frame. `end`: of the component. 0; -1: the frame does not have it.
+ * Copy a register's part in one component of the frame: `bytes` bytes at `at` in the frame. `end`:
+ * the component's. 0; -1: the frame does not have it.
  */
 static int copy_from(const uint8_t *frame, unsigned int feature, unsigned int end, unsigned int at,
 		     unsigned int bytes, uint8_t *to)

@@ -9,7 +9,7 @@
 #include "arch/x86_64/parts.h"
 #include "arch/x86_64/stored.h"
 
-#define FXSAVE_BYTES 416u /* the rest of its 512 it leaves alone */
+#define FXSAVE_BYTES 416u /* it does not write the rest of its 512 */
 #define RAX 0u
 #define RSP 4u
 #define RSI 6u

@@ -20,7 +20,7 @@ struct reader {
 	const char *text; /* all of it */
 	size_t at, end;
 	unsigned int depth;    /* of brackets, * and & */
-	int has_no_source;     /* what might be one is an object and its member */
+	int has_no_source;     /* read "table.c::count" as an object and its member */
 	size_t parameters_end; /* of a function's in the name; 0: there are none */
 	struct watch_trouble *trouble;
 };

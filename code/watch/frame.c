@@ -232,7 +232,7 @@ static int place_of(struct locating *locating, const Dwarf_Op *ops, size_t count
 	}
 }
 
-/* What all entries of a list came to. */
+/* The result of all entries of a list. */
 struct listed {
 	int has_place, has_moved, has_constant;
 	int err; /* the first other reason */
@@ -246,7 +246,7 @@ static int list_settle(struct locating *locating, const struct listed *listed)
 			      "it is in a register or at another place for a time");
 	if (listed->err)
 		return listed->err;
-	/* It has no place, and each stretch of code another constant. */
+	/* It has no place, and another constant in each stretch of code. */
 	if (listed->has_constant)
 		return refuse(locating, -WM_E_WATCH_OPTIMISED,
 			      "the code has its values as constants");

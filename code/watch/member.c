@@ -28,7 +28,7 @@ struct candidate {
 };
 
 struct seeking {
-	const char *name;	    /* NULL: a class is sought */
+	const char *name;	    /* NULL: find a class */
 	char class[SCOPE_PATH_MAX]; /* as scope_squeeze() has it */
 	const struct code_file *file;
 	const struct code_dwarf *dwarf;
@@ -130,7 +130,7 @@ static int is_class(const struct seeking *seeking, const struct declared *record
 
 static int record_seek(struct seeking *seeking);
 
-/* -ENOSPC: it is deeper than is followed. */
+/* -ENOSPC: too deep. */
 static int base_enter(struct route *route, const struct declared_member *base,
 		      const struct declared *type)
 {
@@ -188,7 +188,7 @@ static int record_seek(struct seeking *seeking)
 	return ret < 0 ? ret : 0;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 /* "A::x (C -> A), B::x (C -> B)" */
 static int ambiguous(const struct seeking *seeking, const char *name, char *detail)

@@ -200,7 +200,7 @@ const char *scope_last_part(const char *path)
 	return last;
 }
 
-/* As people call them, and gdb; compilers have them in full. */
+/* The names that people and gdb use; compilers write them in full. */
 static const struct {
 	const char *full, *name;
 } integers[] = {

@@ -47,7 +47,7 @@ static void follow(struct steps *steps, size_t at, size_t bytes)
 {
 	struct watch_place *place = steps->place;
 
-	/* See WATCH_FOLLOWS_MAX: no expression has more. */
+	/* WATCH_FOLLOWS_MAX: no expression has more. */
 	if (place->follow_count < WATCH_FOLLOWS_MAX)
 		place->follows[place->follow_count++] = (struct watch_follow){ .at = at,
 									       .bytes = bytes };

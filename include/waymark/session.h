@@ -5,9 +5,9 @@
  *
  * A session is used by one thread at a time; different sessions are independent. wm_session_wake()
  * is the exception: any thread and any signal handler may call it. No other function here may be
- * called in a signal handler. None is a cancellation point: pthread_cancel(3) waits until a
- * call is over. In a forked child of the caller a session is good for wm_session_close() alone,
- * which leaves the parent's as it is; everything else returns -ECHILD there.
+ * called in a signal handler. None is a cancellation point: pthread_cancel(3) waits until a call is
+ * over. In a forked child of the caller only wm_session_close() works; it leaves the parent's
+ * recording running. All others return -ECHILD there.
  *
  * Functions return 0 or a count for success and a negative error (waymark/error.h) for failure;
  * wm_session_detail() has its object. All return -EINVAL if a required pointer is NULL.
@@ -60,8 +60,8 @@ struct wm_session_options {
 	int prearm;  /* launch: patch every site once, before any code can be locked down */
 	int ordered; /* times follow the order in which threads hand over data: waymark(7) */
 	/*
-	 * libwaymark-agent.so, absolute; copied. NULL: as waymark(7) says, ENVIRONMENT: what
-	 * WAYMARK_AGENT names, or the one beside libwaymark.so.
+	 * libwaymark-agent.so, absolute; copied. NULL: the one that WAYMARK_AGENT names, or the one
+	 * beside libwaymark.so; see waymark(7), ENVIRONMENT.
 	 */
 	const char *agent_path;
 	int allow_unmatched; /* start although a spec matches nothing: a later module may have it */
@@ -259,8 +259,7 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
  * handler ran in this thread while it waited. A handler that runs just before the wait does not end
  * it: if the handler must, let it call wm_session_wake().
  * Returns the number of processes still alive; after 0, read once more, for the last events.
- * -EBUSY in a callback, or what ends the recording: why the trace, or a trail of it, could not be
- * written on.
+ * -EBUSY in a callback; or the error that ended the recording, from writing the trace or a trail.
  */
 int wm_session_poll(struct wm_session *session, int timeout_ms);
 

@@ -38,7 +38,7 @@ static int copy_one(const struct soft_reader *reader, uint32_t slot, uint64_t nu
 	return 1;
 }
 
-/* What of a copied segment was not put before. */
+/* Put the part of a copied segment that was not put before. */
 static void put(struct soft_reader *reader, struct soft_thread *thread, const struct copied *copied,
 		const uint32_t *words)
 {
@@ -84,7 +84,7 @@ static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
 		reader_failed(reader, -ENOMEM);
 		return;
 	}
-	/* the newest may be left while it is copied */
+	/* the thread may leave the newest during the copy */
 	for (uint64_t number = newest; number && number >= thread->next && count < sizes->segments;
 	     number--) {
 		if (copy_one(reader, slot, number, &copied[count], words + count * room))

@@ -235,7 +235,7 @@ int reader_is_drained(const struct soft_reader *reader)
 	return reader->channel->sizes.policy != ENGINE_CYCLIC;
 }
 
-/* One that is complete: what was not taken of it before. */
+/* Take the rest of a complete segment. */
 static void put_whole(struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken)
 {
 	struct soft_thread *thread = &reader->threads[slot];

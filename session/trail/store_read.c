@@ -250,7 +250,7 @@ struct writing {
 	struct sink_thread *to;
 };
 
-/* What the signal found that killed the thread. */
+/* The thread's values at the signal that killed it. */
 static int values_put(const struct trail_store *store, const struct writing *writing,
 		      struct trail_sink *to)
 {

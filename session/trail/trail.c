@@ -127,7 +127,7 @@ static int choose(struct wm_trail *trail, int is_default)
 	trail->options.flags &= trail->origin->can;
 	trail->options.origin = trail->origin->origin;
 	trail->how.follows = !!(trail->options.flags & WM_TRAIL_INHERIT);
-	/* what is overwritten anyway is not worth waiting for */
+	/* do not wait for records that are overwritten anyway */
 	trail->how.last_bytes = trail->options.policy == WM_TRAIL_CYCLIC ? last_bytes(trail) : 0;
 	return 0;
 }

@@ -222,7 +222,7 @@ int wm_trail_clear(struct wm_trail *trail)
 		return err;
 	err = is_read(trail, "it can't be cleared");
 	if (!err) {
-		/* what is still with the program's threads goes too */
+		/* discard the records of the program's threads, too */
 		if (trail->options.origin == WM_TRAIL_SOFT)
 			trail_fetch(trail, READ_MS);
 		trail_store_clear(trail->store);

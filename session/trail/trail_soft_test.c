@@ -353,7 +353,7 @@ static pid_t recorder(void)
 	return 0;
 }
 
-Test(trail_soft, cyclic_program_runs_on_while_its_recorder_stands)
+Test(trail_soft, cyclic_program_runs_while_recorder_is_stopped)
 {
 	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
 	uint64_t before;

@@ -42,7 +42,7 @@ static int must_end(struct wm_trail *trail)
 	return must;
 }
 
-/* Tell those who wait what was sent. */
+/* Wake the threads that wait for a fetch. */
 static void note_fetched(struct wm_trail *trail, const struct live_origin *live)
 {
 	uint32_t done = trail->origin->fetched(live);
@@ -121,7 +121,7 @@ static int is_stuck(const struct wm_trail *trail)
 	return trail->options.policy == WM_TRAIL_BLOCK && trail_store_is_full(trail->store);
 }
 
-/* `joins`: a fetch that is under way will do, though it began earlier. */
+/* `joins`: a fetch in progress will do, though it began earlier. */
 static int fetch(struct wm_trail *trail, int timeout_ms, int joins)
 {
 	uint64_t until_ns = ticks_monotonic_ns() + (uint64_t)timeout_ms * 1000000;
@@ -129,7 +129,7 @@ static int fetch(struct wm_trail *trail, int timeout_ms, int joins)
 	uint32_t wanted;
 	int err = 0;
 
-	/* without an origin it is ending, and all comes by itself */
+	/* no origin: the trail is ending, and all records come by themselves */
 	if (trail->state == WM_TRAIL_LIVE && trail->live) {
 		if (is_stuck(trail))
 			return 0;
@@ -158,9 +158,9 @@ int trail_enter_reading(struct wm_trail *trail, int *state)
 {
 	int err = trail_enter(trail, state);
 
-	/* other origins send what they have all the time */
+	/* other origins send their records all the time */
 	if (!err && trail->options.origin == WM_TRAIL_SOFT &&
 	    ticks_monotonic_ns() - trail->fetched_ns >= FRESH_NS && !fetch(trail, READ_MS, 1))
-		trail->fetched_ns = ticks_monotonic_ns(); /* not each call waits for a slow one */
+		trail->fetched_ns = ticks_monotonic_ns(); /* only one call waits for a slow fetch */
 	return err;
 }

@@ -134,7 +134,7 @@ static int find_bond(struct finding *finding, const struct watch_expr *expr,
 
 struct near_names {
 	const char *word;
-	char *all[NEAR_MAX + 1]; /* nearest first; the last is the one that is looked at */
+	char *all[NEAR_MAX + 1]; /* nearest first; the last is the candidate */
 	size_t count;
 };
 
@@ -162,7 +162,7 @@ static int near_take(const char *name, void *data)
 	return 0;
 }
 
-/* No such variable: what the program has that looks like it, behind the detail. */
+/* No such variable: put the program's near names behind the detail. */
 static void near_add(const struct finding *finding, const struct watch_expr *expr,
 		     struct watch_trouble *trouble)
 {
