@@ -14,6 +14,11 @@ expect "hits in handlers" "$(watches handlers 0 -e watch:in_turn -- ./watched ha
 watches raise 133 -e watch:in_turn -- ./watched raise
 expect "the last before the end" "$(told raise in_turn new)" 1
 
+# Another process sends SIGTRAP without a pause. Frames of the agent's handler must not fill a small signal stack.
+watches storm 0 -e watch:in_turn -- ./watched storm 5000
+grep -q right out || fail "storm: $(cat out)"
+expect "storm: hits, missed" "$(json hits) $(json missed)" "5000 0"
+
 # A handler that is set past libc: the watch goes, and that is told.
 watches replaces 0 -e watch:in_turn -- ./watched replaces
 grep -q right out || fail "replaces: $(cat out)"

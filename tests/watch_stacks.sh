@@ -65,6 +65,46 @@ for bytes in 8192 12000 14000; do
 		"$(json hits) $(json recorded) $(json missed) $(json discarded)" "5 5 0 0"
 done
 
+# Memory that nobody has any more, below the stack, where the signal's own frames are: the program's
+# writes alone are recorded.
+cat >below.c <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+
+static volatile long *below;
+
+int main(int words, char **argument)
+{
+	char line[8];
+
+	below = (volatile long *)((char *)__builtin_frame_address(0) - atoi(argument[words - 1]));
+	puts("ready");
+	fflush(stdout);
+	if (!fgets(line, sizeof line, stdin))
+		return 1;
+	for (int i = 0; i < 10; i++)
+		*below = i;
+	puts("right");
+	return 0;
+}
+END
+cc -O1 -g below.c -o below || exit 1
+own=0
+for bytes in $(seq 1024 512 4608); do
+	start_ready ./below "$bytes"
+	(
+		await_armed "$pid"
+		echo >&7
+	) &
+	watches dead 0 -e 'watch:*below' -p "$pid"
+	exec 7>&-
+	await_text said right
+	expect "$bytes bytes below the stack: told, missed, late" \
+		"$(json recorded) $(json missed) $(json late)" "10 0 0"
+	own=$((own + $(json own)))
+done
+[ $own -gt 0 ] || fail "the handler's own frames were not where anything was watched"
+
 # What a hit takes of the stack that its thread is on, as waymark-watch(1) has it; with room for processors to come.
 timeout 10 ./stacks deep >alone
 watches deep 0 -e watch:word/bt=10/ -- ./stacks deep

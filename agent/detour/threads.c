@@ -168,12 +168,11 @@ int threads_is_filtered(const struct stop_job *job, const struct stopped *thread
 
 int threads_has_trap(const struct stop_job *job, const struct stopped *thread)
 {
-	/* one that it was stopped with is not pending any more; nothing but the handler blocks just these */
+	/* one that it was stopped with is not pending any more; the handler blocks all, and lets SIGTRAP in for a hit */
 	return thread->signal == SIGTRAP ||
 	       status_set(job, thread, "SigPnd:\t") & TRAP_SIGNAL_BIT ||
-	       status_set(job, thread, "SigBlk:\t") ==
-		       ~(TRAP_SIGNAL_BIT | UINT64_C(1) << (SIGKILL - 1) |
-			 UINT64_C(1) << (SIGSTOP - 1));
+	       (status_set(job, thread, "SigBlk:\t") | TRAP_SIGNAL_BIT) ==
+		       ~(UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1));
 }
 
 /* ---- stopping ---- */

@@ -11,12 +11,12 @@
 #include "agent/watch/frame.h"
 #include "agent/watch/linked.h"
 #include "agent/watch/spare.h"
+#include "agent/watch/trap.h"
 #include "agent/watch/unwind.h"
 #include "arch/told.h"
 #include "arch/trap.h"
 #include "base/syscall.h"
 
-#define OWN_STACK_BYTES 65536u
 #define PAYLOAD_WORDS 16u
 
 struct watch_entry watch_entries[WATCH_ROWS_MAX];
@@ -24,9 +24,6 @@ uint64_t watch_live;
 uint32_t watch_inside;
 uint32_t watch_past[TAKE_PAST_MAX];
 uintptr_t watch_own_start, watch_own_end;
-
-/* The stack pointer of this thread's handler while it is in here; stale if it was another thread's (clone(2)). */
-static __thread uintptr_t taking __attribute__((tls_model("initial-exec")));
 
 /* One signal. */
 struct hit {
@@ -464,7 +461,7 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 	 * or the engine's work in the program's place. The place of a late hit does not reveal
 	 * who wrote: one of our guards may have unblocked SIGTRAP.
 	 */
-	if ((taking && taking - sp < OWN_STACK_BYTES) || spare_has(sp) || flags & WATCH_BY_ENGINE ||
+	if (trap_is_nested(sp) || flags & WATCH_BY_ENGINE ||
 	    (!hit.is_late && is_own_code(trap_pc(context) - 1))) {
 		count(&entry->row->taken);
 		count(&entry->row->own);
@@ -478,7 +475,6 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 		return;
 	}
 	entry = whose;
-	taking = sp;
 	hit.told.how = hit.is_late ? WATCH_LATE : 0;
 	if (entry->about.flags & WATCH_OF_FRAME)
 		take_in_frame(&hit, entry);
@@ -490,7 +486,6 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 	/* it waits: what others tell comes first */
 	if (entry->about.flags & WATCH_FRAME_ENTRY)
 		take_entry(&hit, entry, 0);
-	taking = 0;
 }
 
 int take_signal(const siginfo_t *info, ucontext_t *context, uintptr_t sp)

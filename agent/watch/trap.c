@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The handler runs on the stack that the thread is on: a signal stack may have room for the one signal that
- * the program made it for. SIGTRAP is not blocked in it, lest it look as if the program blocked it; all
- * others are. It is compiled as the hit path is.
+ * the program made it for. The kernel blocks all signals in it, SIGTRAP too: another process may send it so fast
+ * that frames would fill the stack. Where something is watched on that stack, it lets SIGTRAP in: then a frame of
+ * one more comes at a time. It is compiled as the hit path is.
  */
 #define _GNU_SOURCE
 #include "agent/watch/trap.h"
@@ -13,6 +14,7 @@
 
 #define SPINS_MAX (1u << 24)
 #define MASK_BYTES 8
+#define OWN_STACK_BYTES 65536u
 #define RESTORER 0x04000000u /* SA_RESTORER */
 #define ALL (~UINT64_C(0))
 
@@ -127,7 +129,6 @@ static void pass_on(siginfo_t *info, ucontext_t *context)
 	int is_forced = info->si_code > 0;
 	struct trap_action action;
 
-	set_mask(ALL);
 	if (trap_thread.is_blocked && !is_forced) {
 		keep(info);
 		return;
@@ -164,27 +165,62 @@ static void take_moved(int number, siginfo_t *unused, struct moved *moved)
 	moved->is_ours = take_signal(moved->info, moved->context, moved->sp);
 }
 
+int trap_is_nested(uintptr_t sp)
+{
+	uintptr_t open = trap_thread.open_sp;
+
+	/* clone(2) may have given a thread another one's book, and a stack elsewhere */
+	return open && ((open > sp && open - sp < OWN_STACK_BYTES) || spare_has(sp));
+}
+
+/* Is something watched where the handler writes, on the stack from `sp` down? */
+static int may_hit_itself(uintptr_t sp)
+{
+	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
+	     live &= live - 1) {
+		const struct control_watch *about = &watch_entries[__builtin_ctzll(live)].about;
+
+		if (about->flags & WATCH_OF_FRAME || sp - about->address < OWN_STACK_BYTES)
+			return 1;
+	}
+	return 0;
+}
+
 static void handle(int number, siginfo_t *info, void *data)
 {
-	struct moved moved = { info, data, (uintptr_t)__builtin_frame_address(0), 0 };
-	uintptr_t stack = spare_is_wanted(data) ? spare_take() : 0;
+	uintptr_t sp = (uintptr_t)__builtin_frame_address(0), stack;
+	int is_nested = trap_is_nested(sp), is_open = !is_nested && may_hit_itself(sp);
+	struct moved moved = { info, data, sp, 0 };
 
 	(void)number;
+	/*
+	 * What the handler writes there is hit at once, and counts as its own. Held back, it would
+	 * come as the program's, again and again. Only then: a filter that the program has set past
+	 * libc may kill it for this call.
+	 */
+	if (is_open) {
+		trap_thread.open_sp = sp;
+		set_mask(ALL & ~TRAP_SIGNAL_BIT);
+	}
+	stack = spare_is_wanted(data) ? spare_take() : 0;
 	if (stack) {
 		trap_call((uintptr_t)take_moved, 0, NULL, (ucontext_t *)(void *)&moved, stack);
 		spare_give(stack);
-		/* one came meanwhile; the program's handler runs on the program's stacks alone */
-		if (trap_thread.is_pending && !trap_thread.is_blocked)
-			trap_send_pending();
 	} else {
 		take_moved(0, NULL, &moved);
 	}
-	if (moved.is_ours)
-		return;
-	if (spare_has(moved.sp))
+	if (is_open) {
+		if (!moved.is_ours)
+			set_mask(ALL);
+		trap_thread.open_sp = 0;
+	}
+	/* the program's handler does not run within a hit: it gets what came once the hit is over */
+	if (is_nested && !moved.is_ours)
 		keep(info);
-	else
+	else if (!moved.is_ours)
 		pass_on(info, data);
+	else if (!is_nested && trap_thread.is_pending && !trap_thread.is_blocked)
+		trap_send_pending();
 }
 
 void trap_action_make(struct trap_action *action, const struct trap_action *program)
@@ -195,7 +231,7 @@ void trap_action_make(struct trap_action *action, const struct trap_action *prog
 
 	*action = (struct trap_action){
 		.handler = (uintptr_t)handle,
-		.flags = SA_SIGINFO | SA_NODEFER | RESTORER | restart,
+		.flags = SA_SIGINFO | RESTORER | restart,
 		.restorer = (uintptr_t)trap_restore,
 		.mask = ~TRAP_SIGNAL_BIT,
 	};

@@ -41,6 +41,7 @@ struct trap_thread {
 	uint8_t is_blocked; /* SIGTRAP */
 	uint8_t is_pending; /* one came meanwhile: */
 	siginfo_t info;
+	uintptr_t open_sp; /* of our handler while it lets SIGTRAP in; 0: it does not */
 };
 
 extern __thread struct trap_thread trap_thread __attribute__((tls_model("initial-exec")));
@@ -58,6 +59,9 @@ int trap_sigaction(int number, const struct trap_action *action, struct trap_act
 /* Ours for SIGTRAP, while that is the program's: system calls are begun anew where it would have them so. */
 void trap_action_make(struct trap_action *action, const struct trap_action *program);
 int trap_is_ours(const struct trap_action *action);
+
+/* Does a handler at stack pointer `sp` interrupt another one of this thread? */
+int trap_is_nested(uintptr_t sp);
 
 /* Have the signal that was kept back come now, for SIGTRAP is not blocked any more. */
 void trap_send_pending(void);

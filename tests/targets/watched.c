@@ -242,6 +242,37 @@ static void mode_traps(void)
 		wrong("its own handler");
 }
 
+static void on_counted(int number)
+{
+	(void)number;
+	seen = 1;
+}
+
+/* Another process sends SIGTRAP as fast as it can, while writes are made on a small signal stack. */
+static void mode_storm(void)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+	stack_t stack = { .ss_size = 16384, .ss_sp = malloc(16384) };
+	pid_t parent = getpid(), child;
+
+	sigaltstack(&stack, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	action.sa_handler = on_counted;
+	sigaction(SIGTRAP, &action, NULL);
+	child = fork();
+	if (!child) {
+		while (getppid() == parent && !kill(parent, SIGTRAP))
+			;
+		_exit(0);
+	}
+	for (int i = 0; i < count; i++)
+		raise(SIGUSR1);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	if (in_turn != (uint64_t)count)
+		wrong("not as many as were written");
+}
+
 /* A handler past libc: the watch is taken away, and its signals come no more. */
 static void mode_replaces(void)
 {
@@ -374,6 +405,7 @@ int main(int argc, char **argv)
 		{ "raise", mode_raise },       { "fork", mode_fork },
 		{ "read", mode_read },	       { "moved", mode_moved },
 		{ "replaces", mode_replaces }, { "raw_masks", mode_raw_masks },
+		{ "storm", mode_storm },
 	};
 	const char *mode = argc > 1 ? argv[1] : "turn";
 	size_t i = 0;
