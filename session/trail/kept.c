@@ -9,7 +9,8 @@ struct kept_thread {
 	struct kept_thread *next;
 	pid_t tid;
 	uint64_t number; /* the store's, of a thread that lived when it was put last; 0: not yet known */
-	int is_over; /* its end is there */
+	uint64_t ticks; /* of the last that is known of it; another's may be later */
+	int is_over;	/* its end is there */
 	struct sink_thread *to;
 };
 
@@ -43,8 +44,8 @@ static int close_one(struct kept *kept, struct kept_thread *thread,
 		at = &(*at)->next;
 	*at = thread->next;
 	if (last)
-		err = kept->to->calls->event(kept->to, thread->to, last, kept->ticks);
-	ended = kept->to->calls->thread_end(kept->to, thread->to, kept->ticks);
+		err = kept->to->calls->event(kept->to, thread->to, last, thread->ticks);
+	ended = kept->to->calls->thread_end(kept->to, thread->to, thread->ticks);
 	free(thread);
 	return err ? err : ended;
 }
@@ -80,15 +81,16 @@ static int on_thread_begin(struct trail_sink *sink, struct sink_thread **out, pi
 		return err;
 	}
 	thread->tid = tid;
+	thread->ticks = ticks;
 	thread->next = kept->threads;
 	kept->threads = thread;
 	*out = (struct sink_thread *)thread;
 	return 0;
 }
 
-static void note_ticks(struct kept *kept, uint64_t ticks)
+static void note_ticks(struct kept_thread *thread, uint64_t ticks)
 {
-	kept->ticks = ticks > kept->ticks ? ticks : kept->ticks;
+	thread->ticks = ticks > thread->ticks ? ticks : thread->ticks;
 }
 
 static int on_block(struct trail_sink *sink, struct sink_thread *thread,
@@ -96,7 +98,7 @@ static int on_block(struct trail_sink *sink, struct sink_thread *thread,
 {
 	struct kept *kept = kept_of(sink);
 
-	note_ticks(kept, ticks);
+	note_ticks(thread_of(thread), ticks);
 	return kept->to->calls->block(kept->to, thread_of(thread)->to, entry, code, ticks);
 }
 
@@ -107,7 +109,7 @@ static int on_event(struct trail_sink *sink, struct sink_thread *of,
 	struct kept *kept = kept_of(sink);
 	int err;
 
-	note_ticks(kept, ticks);
+	note_ticks(thread, ticks);
 	err = kept->to->calls->event(kept->to, thread->to, between, ticks);
 	if (!err && between->event == TRAIL_END)
 		thread->is_over = 1;

@@ -16,7 +16,6 @@ struct kept {
 	struct trail_sink *to;
 	struct kept_thread *threads; /* whose trails are open there */
 	size_t told, at;	     /* modules, ever and this time */
-	uint64_t ticks;		     /* of the last that was put */
 };
 
 /* `to` is the caller's, and has begun. End it also after an error. */

@@ -162,3 +162,61 @@ Test(kept, a_module_is_told_once)
 	}
 	cr_assert_eq(kept_end(&kept_all), 0);
 }
+
+static uint64_t block_ticks[3], end_ticks[3];
+
+static int begin_stub(struct trail_sink *to, struct sink_thread **thread, pid_t tid,
+		      const char *comm, enum trail_origin origin, uint64_t ticks)
+{
+	(void)to, (void)comm, (void)origin, (void)ticks;
+	*thread = (struct sink_thread *)(uintptr_t)tid;
+	return 0;
+}
+
+static int note_block(struct trail_sink *to, struct sink_thread *thread,
+		      const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
+{
+	(void)to, (void)entry, (void)code;
+	block_ticks[(uintptr_t)thread] = ticks;
+	return 0;
+}
+
+static int note_end(struct trail_sink *to, struct sink_thread *thread,
+		    const struct trail_between *between, uint64_t ticks)
+{
+	(void)to;
+	if (between->event == TRAIL_END)
+		end_ticks[(uintptr_t)thread] = ticks;
+	return 0;
+}
+
+static int end_stub(struct trail_sink *to, struct sink_thread *thread, uint64_t ticks)
+{
+	(void)to, (void)thread, (void)ticks;
+	return 0;
+}
+
+/* A reader would take an end at a later thread's time for a stretch in which this one ran nothing. */
+Test(kept, each_trail_ends_with_its_own_last_block)
+{
+	static const struct trail_sink_calls calls = {
+		.module = count_module,
+		.thread_begin = begin_stub,
+		.block = note_block,
+		.event = note_end,
+		.thread_end = end_stub,
+	};
+	struct trail_sink noting = { &calls };
+
+	begun(SMALL * 16);
+	kept_init(&kept_all, &noting);
+	thread_begin(0);
+	thread_begin(1);
+	block(0, 1);
+	block(1, 2);
+	take();
+	cr_assert_eq(kept_end(&kept_all), 0);
+	cr_expect_eq(end_ticks[1], block_ticks[1]);
+	cr_expect_eq(end_ticks[2], block_ticks[2]);
+	cr_expect_lt(end_ticks[1], end_ticks[2]);
+}
