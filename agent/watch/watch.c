@@ -382,11 +382,16 @@ static int may_free(void)
 
 static void free_left(void)
 {
-	if (!may_free())
-		return; /* the next tick */
+	int is_waited = 0;
+
+	/* a wait holds up forks: there is none while nothing is left */
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
-		if (watch_entries[i].is_used && !is_live(&watch_entries[i]))
-			free_entry(&watch_entries[i]);
+		if (!watch_entries[i].is_used || is_live(&watch_entries[i]))
+			continue;
+		if (!is_waited && !may_free())
+			return; /* the next tick */
+		is_waited = 1;
+		free_entry(&watch_entries[i]);
 	}
 }
 
