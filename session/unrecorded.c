@@ -269,8 +269,11 @@ void unrecorded_add_unreached(struct wm_session *session, const struct process *
 					   ? entry_of(&session->unrecorded, parent->exe, error)
 					   : NULL;
 
-	if (entry)
-		entry->processes += count;
+	if (!entry)
+		return;
+	entry->processes += count;
+	if (error == -EBUSY && !entry->detail)
+		entry->detail = strdup("its parent's agent was at work when it forked");
 }
 
 static void look_at(struct wm_session *session, pid_t pid)

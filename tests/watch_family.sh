@@ -110,6 +110,39 @@ watches both 0 --for 500ms -e watch:word@family -e watch:in_turn@watched -p "$on
 [ "$("$waymark" dump both | grep -c 'watch:in_turn')" -gt 10 ] || fail "the second of two: $(cat words)"
 expect "both: missed" "$(json missed)" 0
 # has_family COUNT: so many of them live, but for the first; their numbers are in $all
+# Children that can't reach the tool, for their parent gave up its rights: Waymark reports that
+# nobody watched them. (What markers record there comes to their parent's buffer.)
+if [ "$(id -u)" = 0 ]; then
+	cat >dropped.c <<'END'
+#include <sys/wait.h>
+#include <unistd.h>
+
+volatile long word;
+
+int main(void)
+{
+	word = 1;
+	if (setgid(65534) || setuid(65534))
+		return 1;
+	for (int i = 0; i < 3; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			word = 2;
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+	}
+	return 0;
+}
+END
+	cc -g -O1 dropped.c -o dropped || exit 1
+	watches unreached 0 -e watch:word -- ./dropped
+	expect "children that can't reach the tool: hits, unrecorded" \
+		"$(json hits) $(grep -oE '/dropped","processes":[0-9]+' out | grep -oE '[0-9]+$')" "1 3"
+	says "3 child processes ran unrecorded"
+fi
+
 has_family()
 {
 	all=$(ps -eo pid=,state=,comm=,sid= | awk -v sid="$(ps -o sid= -p $$ | tr -d ' ')" -v one="$one" \

@@ -106,6 +106,7 @@ static void child(void)
 	struct hit_shut shut;
 	unsigned int count;
 	int error, is_whole, why = 0;
+	int was_watched = watch_any_live();
 	uint32_t followed;
 
 	hit_shut(&shut);
@@ -119,7 +120,7 @@ static void child(void)
 	/* also where nothing is armed in it: the fork is over, and the tool waits for that */
 	store_forked(followed);
 	registry_listen(NULL);
-	session_forked(followed);
+	session_forked(followed, !is_whole || was_watched);
 	control_forked();
 	lock_forked(&agent_lock, has_lock);
 	return_forked(forking_tid, kernel_gettid());

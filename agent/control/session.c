@@ -33,7 +33,8 @@
 #define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
 
 static struct session sessions[SESSIONS_MAX];
-static int is_ready; /* session_init() was called in this process */
+static int is_ready;	  /* session_init() was called in this process */
+static int is_incomplete; /* session_forked() */
 const struct text *session_text;
 
 unsigned int session_lane(const struct session *session)
@@ -58,8 +59,9 @@ void session_init(const struct text *means)
 	watch_begin();
 }
 
-void session_forked(uint32_t lanes)
+void session_forked(uint32_t lanes, int incomplete)
 {
+	is_incomplete = incomplete;
 	tell_forked();
 	is_ready = 0;
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
@@ -150,7 +152,7 @@ void session_unreached(const char *tool, int error)
 	uint32_t lanes = inherited_of(tool);
 
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (lanes & 1u << i)
+		if (lanes & 1u << i && (is_incomplete || !store_is_shared(i)))
 			store_unreached(i, error);
 	}
 }

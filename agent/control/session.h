@@ -87,10 +87,16 @@ uint32_t session_followed(void);
 /* Whether the program waits for GO of some session. */
 int session_any_owes_go(void);
 
-/* The child of a fork could not reach the tool at this path, to which a session of its parent's belongs. Any thread. */
+/*
+ * The child of a fork could not reach the tool at this path, to which a session of its parent's
+ * belongs. It counts as unrecorded, unless its parent's store has all of it. Any thread.
+ */
 void session_unreached(const char *tool, int error);
 
-/* The child of a fork has no sessions, but what it inherits of those of `lanes`, a bit for each. */
-void session_forked(uint32_t lanes);
+/*
+ * The child of a fork has no sessions, but what it inherits of those of `lanes`, a bit for each.
+ * `incomplete`: not all of what its parent records comes into its parent's store.
+ */
+void session_forked(uint32_t lanes, int incomplete);
 
 #endif

@@ -501,7 +501,7 @@ void store_unreached(unsigned int lane, int error)
 {
 	struct wm_store *head = stores[lane].head;
 
-	if (!head || store_is_shared(lane))
+	if (!head)
 		return;
 	__atomic_store_n(&head->unreached_error, error, __ATOMIC_RELAXED);
 	/* release: pairs with the acquire of the outside, which then reads the error */

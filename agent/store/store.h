@@ -67,7 +67,7 @@ void store_forked(uint32_t lanes);
 int store_is_shared(unsigned int lane);
 int store_is_over(unsigned int lane);
 
-/* And: it may not write there, and this is why it has not reached the tool. */
+/* And: this is why it has not reached the tool. Something of it is not recorded there. */
 void store_unreached(unsigned int lane, int error);
 
 /* Whether a session can have this lane. */
