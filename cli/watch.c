@@ -305,7 +305,7 @@ static int expr_add(struct watching *watching, const char *expr)
 /* A line of standard input: what can't be watched is said, and the watch before goes on. */
 static void change_to(struct watching *watching, const char *expr)
 {
-	struct wm_event_gap gap = { .size = sizeof(gap) };
+	struct wm_kevent_gap gap = { .size = sizeof(gap) };
 	char *spec = watch_input_spec(expr);
 	int err = spec ? wm_session_modify(watching->session, watching->spec, spec, &gap) : -ENOMEM;
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <waymark/error.h>
-#include <waymark/event.h>
+#include <waymark/kevent.h>
 
-static int show(const struct wm_event_hit *hit, void *data)
+static int show(const struct wm_kevent_hit *hit, void *data)
 {
 	(void)data;
 	printf("%d %#llx\n", (int)hit->tid, (unsigned long long)hit->ip);
@@ -18,15 +18,15 @@ static int show(const struct wm_event_hit *hit, void *data)
 
 int main(int argc, char **argv)
 {
-	struct wm_event_source source = { .size = sizeof(source), .kind = WM_EVENT_WRITE };
-	struct wm_event_request request = { .size = sizeof(request),
-					    .scope = WM_EVENT_PROCESS,
-					    .flags = WM_EVENT_RINGS,
-					    .sources = &source,
-					    .source_count = 1 };
-	struct wm_event_coverage coverage = { .size = sizeof(coverage) };
-	struct wm_event_status status = { .size = sizeof(status) };
-	struct wm_event_object *object = NULL;
+	struct wm_kevent_source source = { .size = sizeof(source), .kind = WM_KEVENT_KIND_WRITE };
+	struct wm_kevent_request request = { .size = sizeof(request),
+					     .scope = WM_KEVENT_SCOPE_PROCESS,
+					     .flags = WM_KEVENT_FLAG_RINGS,
+					     .sources = &source,
+					     .source_count = 1 };
+	struct wm_kevent_coverage coverage = { .size = sizeof(coverage) };
+	struct wm_kevent_status status = { .size = sizeof(status) };
+	struct wm_kevent *object = NULL;
 	int err;
 
 	if (argc < 3)
@@ -34,25 +34,24 @@ int main(int argc, char **argv)
 	request.pid = atoi(argv[1]);
 	source.address = strtoull(argv[2], NULL, 0);
 	source.bytes = argc > 3 ? (uint32_t)atoi(argv[3]) : 8;
-	err = wm_event_object_open(&object, &request);
+	err = wm_kevent_open(&object, &request);
 	if (!err)
-		err = wm_event_object_arm(object);
+		err = wm_kevent_arm(object);
 	if (!err)
 		fprintf(stderr, "stores of %d are seen now\n", request.pid);
-	while (!err && wm_event_object_coverage(object, &coverage, NULL, 0) != -WM_E_GONE) {
+	while (!err && wm_kevent_coverage(object, &coverage, NULL, 0) != -WM_E_GONE) {
 		usleep(50000);
-		err = wm_event_object_drain(object, show, NULL);
+		err = wm_kevent_drain(object, show, NULL);
 	}
 	if (err)
-		fprintf(stderr, "stores: %s: %s\n", wm_error_text(err),
-			wm_event_object_detail(object));
+		fprintf(stderr, "stores: %s: %s\n", wm_error_text(err), wm_kevent_detail(object));
 	if (!err) {
-		wm_event_object_disarm(object);
-		wm_event_object_drain(object, show, NULL);
-		wm_event_object_status_get(object, &status);
+		wm_kevent_disarm(object);
+		wm_kevent_drain(object, show, NULL);
+		wm_kevent_status_get(object, &status);
 		fprintf(stderr, "%u threads at the last look; %llu hits found no room\n",
 			coverage.opened + coverage.inherited, (unsigned long long)status.lost);
 	}
-	wm_event_object_close(object);
+	wm_kevent_close(object);
 	return err != 0;
 }

@@ -120,7 +120,7 @@ Test(session_call, call_without_a_session_is_refused)
 static int child_calls(void)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
-	struct wm_event_gap gap = { .size = sizeof(gap) };
+	struct wm_kevent_gap gap = { .size = sizeof(gap) };
 	char *const argv[] = { "/bin/true", NULL };
 	unsigned int events = 0;
 	int link;

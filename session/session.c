@@ -448,10 +448,10 @@ static int find_watch(const struct wm_session *session, const char *spec, size_t
 }
 
 int wm_session_modify(struct wm_session *session, const char *spec, const char *to,
-		      struct wm_event_gap *gap)
+		      struct wm_kevent_gap *gap)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
-	struct wm_event_gap told = { .size = gap ? gap->size : 0 };
+	struct wm_kevent_gap told = { .size = gap ? gap->size : 0 };
 	size_t index;
 	int err = spec && to ? session_call_refused(session) : -EINVAL;
 

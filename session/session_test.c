@@ -117,7 +117,7 @@ Test(session, a_read_that_was_ended_goes_on_where_it_was)
 static int call_back(const struct wm_event *event, void *data)
 {
 	struct wm_session *session = data;
-	struct wm_event_gap gap = { .size = sizeof(gap) };
+	struct wm_kevent_gap gap = { .size = sizeof(gap) };
 	char *const argv[] = { "/bin/true", NULL };
 
 	(void)event;

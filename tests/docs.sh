@@ -54,9 +54,9 @@ compiles()
 	echo '#include <stdio.h>
 	#include <unistd.h>
 	#include <waymark/error.h>
-	#include <waymark/event.h>
-	extern int done; int show(const struct wm_event_hit *, void *); void example(pid_t, uint64_t); void example(pid_t pid, uint64_t at) {'
-	man_example waymark-event.3
+	#include <waymark/kevent.h>
+	extern int done; int show(const struct wm_kevent_hit *, void *); void example(pid_t, uint64_t); void example(pid_t pid, uint64_t at) {'
+	man_example waymark-kevent.3
 	echo '}'
 } | compiles event -c
 {

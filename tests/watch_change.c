@@ -109,7 +109,7 @@ static void refused(void)
 		{ "watch:0x10/8", -WM_E_WATCH_UNMAPPED },
 		{ "watch:alpha/if=value==red/", -WM_E_WATCH_TEST },
 	};
-	struct wm_event_gap gap = { .size = 4 };
+	struct wm_kevent_gap gap = { .size = 4 };
 	struct wm_session *session;
 	struct program program;
 
@@ -245,7 +245,7 @@ static struct wm_session *open_running(struct program *program, const char *spec
 static void unstopped(void)
 {
 	static const char *const names[] = { "watch:alpha", "watch:beta" };
-	struct wm_event_gap gap = { .size = sizeof(gap) };
+	struct wm_kevent_gap gap = { .size = sizeof(gap) };
 	struct wm_session *session;
 	struct program program;
 
@@ -283,7 +283,7 @@ static int by_value(const void *one, const void *other)
 /* 1: changed while they stood still. 0: some thread got no processor for seconds, so they ran on, and that was said. */
 static int change_still(struct wm_session *session, const char *from, const char *to)
 {
-	struct wm_event_gap gap = { .size = sizeof(gap) };
+	struct wm_kevent_gap gap = { .size = sizeof(gap) };
 
 	answers(session, to, wm_session_modify(session, from, to, &gap), 0);
 	return gap.was_stopped;

@@ -249,7 +249,7 @@ struct wm_session *open_on(const char *spec, const char *beside, const struct pr
 
 uint64_t change(struct wm_session *session, const char *from, const char *to)
 {
-	struct wm_event_gap gap = { .size = sizeof(gap) };
+	struct wm_kevent_gap gap = { .size = sizeof(gap) };
 
 	answers(session, to, wm_session_modify(session, from, to, &gap), 0);
 	equal("stopped", gap.was_stopped, 1);

@@ -17,7 +17,7 @@
  * the agents themselves, or by the next consumer.
  *
  * Event objects, breakpoints on a whole scope with nothing of ours in the program, are in
- * waymark/event.h.
+ * waymark/kevent.h.
  */
 #ifndef WAYMARK_SESSION_H
 #define WAYMARK_SESSION_H
@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <waymark/event.h>
+#include <waymark/kevent.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -248,7 +248,7 @@ int wm_session_output(struct wm_session *session, const char *dir);
  *	-ENOMEM
  */
 int wm_session_modify(struct wm_session *session, const char *spec, const char *to,
-		      struct wm_event_gap *gap);
+		      struct wm_kevent_gap *gap);
 
 /*
  * Do what is due: requests, new processes, draining into the trace folder. Without a folder it

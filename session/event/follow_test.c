@@ -339,7 +339,7 @@ static size_t claimed_on(int cpu)
 
 Test(event_follow, a_cpu_that_comes_later_is_claimed_once)
 {
-	char dir[] = "/tmp/waymark-event.XXXXXX", path[64];
+	char dir[] = "/tmp/waymark-kevent.XXXXXX", path[64];
 	struct event_object *object;
 	struct ledger *ledger;
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <waymark/error.h>
-#include <waymark/event.h>
+#include <waymark/kevent.h>
 
 #define STORES 4
 #define FIRST 1 /* that can go: the first of all can't */
@@ -298,35 +298,35 @@ Test(event_hotplug, rings_of_cpus_go_on)
 /* By what is installed alone. */
 Test(event_hotplug, programs_can_follow_too)
 {
-	struct wm_event_source source = { .size = sizeof(source),
-					  .kind = WM_EVENT_WRITE,
-					  .bytes = 8,
-					  .address = (uint64_t)(uintptr_t)&words[0] };
-	struct wm_event_request asked = { .size = sizeof(asked),
-					  .scope = WM_EVENT_SYSTEM,
-					  .sources = &source,
-					  .source_count = 1 };
-	struct wm_event_coverage coverage = { .size = sizeof(coverage) };
-	struct wm_event_missing missing;
-	struct wm_event_uncovered times;
-	struct wm_event_object *object;
+	struct wm_kevent_source source = { .size = sizeof(source),
+					   .kind = WM_KEVENT_KIND_WRITE,
+					   .bytes = 8,
+					   .address = (uint64_t)(uintptr_t)&words[0] };
+	struct wm_kevent_request asked = { .size = sizeof(asked),
+					   .scope = WM_KEVENT_SCOPE_SYSTEM,
+					   .sources = &source,
+					   .source_count = 1 };
+	struct wm_kevent_coverage coverage = { .size = sizeof(coverage) };
+	struct wm_kevent_missing missing;
+	struct wm_kevent_uncovered times;
+	struct wm_kevent *object;
 	uint64_t hits;
 
-	cr_assert_eq(wm_event_object_open(&object, &asked), 0);
-	cr_assert_eq(wm_event_object_arm(object), 0, "%s", wm_event_object_detail(object));
+	cr_assert_eq(wm_kevent_open(&object, &asked), 0);
+	cr_assert_eq(wm_kevent_arm(object), 0, "%s", wm_kevent_detail(object));
 	store_on(FIRST);
 	cpu_set_online(FIRST, 0);
 	cpu_set_online(FIRST, 1);
 	store_on(FIRST);
-	cr_assert_eq(wm_event_object_coverage(object, &coverage, &missing, 1), 1);
+	cr_assert_eq(wm_kevent_coverage(object, &coverage, &missing, 1), 1);
 	cr_assert_eq(missing.cpu, FIRST);
 	cr_assert_eq(missing.error, -WM_E_EVENT_CPU_BACK);
-	cr_assert_eq(wm_event_object_follow(object), 0, "%s", wm_event_object_detail(object));
-	cr_assert_eq(wm_event_object_uncovered(object, &times, 1), 1);
+	cr_assert_eq(wm_kevent_follow(object), 0, "%s", wm_kevent_detail(object));
+	cr_assert_eq(wm_kevent_uncovered(object, &times, 1), 1);
 	cr_assert_eq(times.cpu, FIRST);
 	cr_assert_lt(times.first_ns, times.last_ns);
 	store_on(FIRST);
-	cr_assert_eq(wm_event_object_count(object, 0, &hits), 0);
+	cr_assert_eq(wm_kevent_count(object, 0, &hits), 0);
 	cr_assert_eq(hits, 2 * STORES);
-	wm_event_object_close(object);
+	wm_kevent_close(object);
 }

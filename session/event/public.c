@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public API of event objects. What it promises stands in waymark/event.h. */
+/* The public API of event objects. What it promises stands in waymark/kevent.h. */
 #include "session/claim/ledger.h"
 #include "session/event/object.h"
 
@@ -10,32 +10,38 @@
 #include <string.h>
 #include <unistd.h>
 #include <waymark/error.h>
-#include <waymark/event.h>
+#include <waymark/kevent.h>
 
 #define DETAIL_BYTES 1024
 #define SIZE_MAX_SANE 4096u /* of a structure: what is larger was never set */
 /* as of the release that had them first */
-#define SOURCE_BYTES (offsetof(struct wm_event_source, what) + sizeof(const char *))
-#define REQUEST_BYTES (offsetof(struct wm_event_request, reserved) + sizeof(uint32_t))
+#define SOURCE_BYTES (offsetof(struct wm_kevent_source, what) + sizeof(const char *))
+#define REQUEST_BYTES (offsetof(struct wm_kevent_request, reserved) + sizeof(uint32_t))
 #define RING_BYTES_MIN 4096u
 #define RING_BYTES_MAX (1u << 30)
 #define FLAGS_ALL                                                                                  \
-	(WM_EVENT_SIGNAL | WM_EVENT_RINGS | WM_EVENT_CHILDREN | WM_EVENT_KERNEL | WM_EVENT_NO_STOP)
+	(WM_KEVENT_FLAG_SIGNAL | WM_KEVENT_FLAG_RINGS | WM_KEVENT_FLAG_CHILDREN |                  \
+	 WM_KEVENT_FLAG_KERNEL | WM_KEVENT_FLAG_NO_STOP)
 
-_Static_assert(WM_EVENT_WRITE == (int)EVENT_WRITE && WM_EVENT_READ_WRITE == (int)EVENT_READ_WRITE &&
-		       WM_EVENT_EXECUTE == (int)EVENT_EXECUTE &&
-		       WM_EVENT_THREAD == (int)EVENT_THREAD &&
-		       WM_EVENT_PROCESS == (int)EVENT_PROCESS && WM_EVENT_CPUS == (int)EVENT_CPUS &&
-		       WM_EVENT_SYSTEM == (int)EVENT_SYSTEM && WM_EVENT_SIGNAL == EVENT_SIGNAL &&
-		       WM_EVENT_RINGS == EVENT_RINGS && WM_EVENT_CHILDREN == EVENT_CHILDREN &&
-		       WM_EVENT_KERNEL == EVENT_KERNEL && WM_EVENT_NO_STOP == EVENT_NO_STOP &&
-		       WM_EVENT_PREPARING == (int)EVENT_PREPARING &&
-		       WM_EVENT_DISARMED == (int)EVENT_DISARMED &&
-		       WM_EVENT_STOPPED == (int)EVENT_MODIFY_STOPPED &&
-		       WM_EVENT_SOURCES_MAX == EVENT_SOURCES_MAX,
+_Static_assert(WM_KEVENT_KIND_WRITE == (int)EVENT_WRITE &&
+		       WM_KEVENT_KIND_READ_WRITE == (int)EVENT_READ_WRITE &&
+		       WM_KEVENT_KIND_EXECUTE == (int)EVENT_EXECUTE &&
+		       WM_KEVENT_SCOPE_THREAD == (int)EVENT_THREAD &&
+		       WM_KEVENT_SCOPE_PROCESS == (int)EVENT_PROCESS &&
+		       WM_KEVENT_SCOPE_CPUS == (int)EVENT_CPUS &&
+		       WM_KEVENT_SCOPE_SYSTEM == (int)EVENT_SYSTEM &&
+		       WM_KEVENT_FLAG_SIGNAL == EVENT_SIGNAL &&
+		       WM_KEVENT_FLAG_RINGS == EVENT_RINGS &&
+		       WM_KEVENT_FLAG_CHILDREN == EVENT_CHILDREN &&
+		       WM_KEVENT_FLAG_KERNEL == EVENT_KERNEL &&
+		       WM_KEVENT_FLAG_NO_STOP == EVENT_NO_STOP &&
+		       WM_KEVENT_STATE_PREPARING == (int)EVENT_PREPARING &&
+		       WM_KEVENT_STATE_DISARMED == (int)EVENT_DISARMED &&
+		       WM_KEVENT_MODIFY_STOPPED == (int)EVENT_MODIFY_STOPPED &&
+		       WM_KEVENT_SOURCES_MAX == EVENT_SOURCES_MAX,
 	       "inside and outside they are the same numbers");
 
-struct wm_event_object {
+struct wm_kevent {
 	struct event_object *inner;
 	struct ledger *ledger;
 	pid_t owner; /* the process that opened it */
@@ -59,13 +65,13 @@ static int fail(char detail[DETAIL_BYTES], int error, const char *format, ...)
 	return error;
 }
 
-const char *wm_event_object_detail(const struct wm_event_object *object)
+const char *wm_kevent_detail(const struct wm_kevent *object)
 {
 	return object ? object->detail : open_detail;
 }
 
 /* Each call but detail and close. */
-static int enter(struct wm_event_object *object)
+static int enter(struct wm_kevent *object)
 {
 	if (!object)
 		return -EINVAL;
@@ -96,17 +102,17 @@ static int sized_copy(void *to, size_t bytes, const void *from, size_t size, siz
 	return 0;
 }
 
-static int source_take(struct event_source *to, const struct wm_event_source *from, unsigned int i,
+static int source_take(struct event_source *to, const struct wm_kevent_source *from, unsigned int i,
 		       uint32_t flags, char detail[DETAIL_BYTES])
 {
-	struct wm_event_source source;
+	struct wm_kevent_source source;
 	int err = sized_copy(&source, sizeof(source), from, from->size, SOURCE_BYTES);
 
 	if (err)
 		return fail(detail, err, "sources[%u].size: %zu", i, from->size);
-	if (source.kind < WM_EVENT_WRITE || source.kind > WM_EVENT_EXECUTE)
+	if (source.kind < WM_KEVENT_KIND_WRITE || source.kind > WM_KEVENT_KIND_EXECUTE)
 		return fail(detail, -EINVAL, "sources[%u].kind: %d", i, (int)source.kind);
-	if (flags & WM_EVENT_SIGNAL && source.data & EVENT_OBJECT_BITS)
+	if (flags & WM_KEVENT_FLAG_SIGNAL && source.data & EVENT_OBJECT_BITS)
 		return fail(detail, -EINVAL, "sources[%u].data: its low 16 bits are not 0", i);
 	*to = (struct event_source){
 		.kind = (enum event_kind)source.kind,
@@ -119,17 +125,17 @@ static int source_take(struct event_source *to, const struct wm_event_source *fr
 }
 
 static int sources_take(struct event_source to[EVENT_SOURCES_MAX],
-			const struct wm_event_source *from, unsigned int count, uint32_t flags,
+			const struct wm_kevent_source *from, unsigned int count, uint32_t flags,
 			char detail[DETAIL_BYTES])
 {
 	const unsigned char *at = (const unsigned char *)from;
 	int err = 0;
 
-	if (!from || !count || count > WM_EVENT_SOURCES_MAX)
+	if (!from || !count || count > WM_KEVENT_SOURCES_MAX)
 		return fail(detail, -EINVAL, "sources: %u, from 1 to %d", from ? count : 0,
-			    WM_EVENT_SOURCES_MAX);
+			    WM_KEVENT_SOURCES_MAX);
 	for (unsigned int i = 0; i < count && !err; i++) {
-		const struct wm_event_source *one = (const void *)(at + i * from->size);
+		const struct wm_kevent_source *one = (const void *)(at + i * from->size);
 
 		if (i && one->size != from->size)
 			return fail(detail, -EINVAL, "sources[%u].size: %zu, of the first %zu", i,
@@ -139,36 +145,41 @@ static int sources_take(struct event_source to[EVENT_SOURCES_MAX],
 	return err;
 }
 
-static int flags_check(const struct wm_event_request *request, char detail[DETAIL_BYTES])
+static int flags_check(const struct wm_kevent_request *request, char detail[DETAIL_BYTES])
 {
-	int is_threads = request->scope == WM_EVENT_THREAD || request->scope == WM_EVENT_PROCESS;
+	int is_threads = request->scope == WM_KEVENT_SCOPE_THREAD ||
+			 request->scope == WM_KEVENT_SCOPE_PROCESS;
 	uint32_t flags = request->flags;
 
 	if (flags & ~FLAGS_ALL)
 		return fail(detail, -EINVAL, "request.flags: %#x is not known", flags & ~FLAGS_ALL);
-	if (flags & WM_EVENT_SIGNAL && flags & WM_EVENT_RINGS)
+	if (flags & WM_KEVENT_FLAG_SIGNAL && flags & WM_KEVENT_FLAG_RINGS)
 		return fail(detail, -EINVAL, "request.flags: a signal or rings, not both");
-	if (!is_threads && flags & (WM_EVENT_SIGNAL | WM_EVENT_CHILDREN))
+	if (!is_threads && flags & (WM_KEVENT_FLAG_SIGNAL | WM_KEVENT_FLAG_CHILDREN))
 		return fail(detail, -EINVAL, "request.flags: %s is not for CPUs",
-			    flags & WM_EVENT_SIGNAL ? "WM_EVENT_SIGNAL" : "WM_EVENT_CHILDREN");
+			    flags & WM_KEVENT_FLAG_SIGNAL ? "WM_KEVENT_FLAG_SIGNAL"
+							  : "WM_KEVENT_FLAG_CHILDREN");
 	return 0;
 }
 
-static int request_check(const struct wm_event_request *request, char detail[DETAIL_BYTES])
+static int request_check(const struct wm_kevent_request *request, char detail[DETAIL_BYTES])
 {
-	int is_threads = request->scope == WM_EVENT_THREAD || request->scope == WM_EVENT_PROCESS;
+	int is_threads = request->scope == WM_KEVENT_SCOPE_THREAD ||
+			 request->scope == WM_KEVENT_SCOPE_PROCESS;
 	uint32_t ring_bytes = request->ring_bytes;
 
-	if (request->scope < WM_EVENT_THREAD || request->scope > WM_EVENT_SYSTEM)
+	if (request->scope < WM_KEVENT_SCOPE_THREAD || request->scope > WM_KEVENT_SCOPE_SYSTEM)
 		return fail(detail, -EINVAL, "request.scope: %d", (int)request->scope);
 	if (is_threads && request->pid <= 0)
 		return fail(detail, -EINVAL, "request.pid: %d", (int)request->pid);
-	if (request->scope == WM_EVENT_CPUS && (!request->cpus || !request->cpu_count))
+	if (request->scope == WM_KEVENT_SCOPE_CPUS && (!request->cpus || !request->cpu_count))
 		return fail(detail, -EINVAL, "request.cpus: none");
 	if (ring_bytes && (ring_bytes & (ring_bytes - 1) || ring_bytes < RING_BYTES_MIN ||
-			   ring_bytes > RING_BYTES_MAX || !(request->flags & WM_EVENT_RINGS)))
+			   ring_bytes > RING_BYTES_MAX || !(request->flags & WM_KEVENT_FLAG_RINGS)))
 		return fail(detail, -EINVAL, "request.ring_bytes: %u%s", ring_bytes,
-			    request->flags & WM_EVENT_RINGS ? "" : ", without WM_EVENT_RINGS");
+			    request->flags & WM_KEVENT_FLAG_RINGS
+				    ? ""
+				    : ", without WM_KEVENT_FLAG_RINGS");
 	if (request->reserved)
 		return fail(detail, -EINVAL, "request.reserved: %u", request->reserved);
 	return flags_check(request, detail);
@@ -176,7 +187,7 @@ static int request_check(const struct wm_event_request *request, char detail[DET
 
 /* ---- its life ---- */
 
-static int inner_new(struct wm_event_object *object, const struct wm_event_request *from)
+static int inner_new(struct wm_kevent *object, const struct wm_kevent_request *from)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request = {
@@ -200,10 +211,10 @@ static int inner_new(struct wm_event_object *object, const struct wm_event_reque
 				      (struct detail){ object->detail, sizeof(object->detail) });
 }
 
-int wm_event_object_open(struct wm_event_object **object, const struct wm_event_request *request)
+int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *request)
 {
-	struct wm_event_object *new;
-	struct wm_event_request own;
+	struct wm_kevent *new;
+	struct wm_kevent_request own;
 	int err;
 
 	open_detail[0] = '\0';
@@ -226,14 +237,14 @@ int wm_event_object_open(struct wm_event_object **object, const struct wm_event_
 	err = inner_new(new, &own);
 	if (err) {
 		memcpy(open_detail, new->detail, sizeof(open_detail));
-		wm_event_object_close(new);
+		wm_kevent_close(new);
 		return err;
 	}
 	*object = new;
 	return 0;
 }
 
-int wm_event_object_arm(struct wm_event_object *object)
+int wm_kevent_arm(struct wm_kevent *object)
 {
 	int err = enter(object);
 
@@ -245,11 +256,11 @@ int wm_event_object_arm(struct wm_event_object *object)
 				(struct detail){ object->detail, sizeof(object->detail) });
 }
 
-int wm_event_object_modify(struct wm_event_object *object, const struct wm_event_source *sources,
-			   unsigned int count, enum wm_event_modify how, struct wm_event_gap *gap)
+int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_source *sources,
+		     unsigned int count, enum wm_kevent_modify how, struct wm_kevent_gap *gap)
 {
 	struct event_source inner[EVENT_SOURCES_MAX];
-	struct wm_event_gap told = { .size = gap ? gap->size : 0 };
+	struct wm_kevent_gap told = { .size = gap ? gap->size : 0 };
 	struct event_gap was = { 0 };
 	int err = enter(object);
 
@@ -257,7 +268,7 @@ int wm_event_object_modify(struct wm_event_object *object, const struct wm_event
 		return err;
 	if (gap && gap->size < sizeof(gap->size))
 		return fail(object->detail, -EINVAL, "gap.size: %zu", gap->size);
-	if (how != WM_EVENT_RUNNING && how != WM_EVENT_STOPPED)
+	if (how != WM_KEVENT_MODIFY_RUNNING && how != WM_KEVENT_MODIFY_STOPPED)
 		err = fail(object->detail, -EINVAL, "how: %d", (int)how);
 	else if (event_object_state(object->inner) != EVENT_ARMED)
 		err = fail(object->detail, -EINVAL, "it is not armed");
@@ -265,7 +276,7 @@ int wm_event_object_modify(struct wm_event_object *object, const struct wm_event
 		err = fail(object->detail, -EINVAL, "sources: %u, not %u", count,
 			   object->source_count);
 	if (!err) /* the flags were checked */
-		err = sources_take(inner, sources, count, WM_EVENT_SIGNAL, object->detail);
+		err = sources_take(inner, sources, count, WM_KEVENT_FLAG_SIGNAL, object->detail);
 	if (!err)
 		err = event_object_modify(object->inner, inner, (enum event_modify)how, &was,
 					  (struct detail){ object->detail,
@@ -279,7 +290,7 @@ int wm_event_object_modify(struct wm_event_object *object, const struct wm_event
 	return err;
 }
 
-int wm_event_object_follow(struct wm_event_object *object)
+int wm_kevent_follow(struct wm_kevent *object)
 {
 	int err = enter(object);
 
@@ -294,7 +305,7 @@ int wm_event_object_follow(struct wm_event_object *object)
 	return err;
 }
 
-int wm_event_object_disarm(struct wm_event_object *object)
+int wm_kevent_disarm(struct wm_kevent *object)
 {
 	int err = enter(object);
 
@@ -303,7 +314,7 @@ int wm_event_object_disarm(struct wm_event_object *object)
 	return err;
 }
 
-void wm_event_object_close(struct wm_event_object *object)
+void wm_kevent_close(struct wm_kevent *object)
 {
 	if (!object)
 		return;
@@ -317,18 +328,18 @@ void wm_event_object_close(struct wm_event_object *object)
 
 /* ---- what is told ---- */
 
-int wm_event_object_status_get(struct wm_event_object *object, struct wm_event_status *status)
+int wm_kevent_status_get(struct wm_kevent *object, struct wm_kevent_status *status)
 {
-	struct wm_event_status now;
+	struct wm_kevent_status now;
 	int err = enter(object);
 
 	if (err)
 		return err;
 	if (!status || status->size < sizeof(status->size))
 		return fail(object->detail, -EINVAL, "status.size: %zu", status ? status->size : 0);
-	now = (struct wm_event_status){
+	now = (struct wm_kevent_status){
 		.size = status->size,
-		.state = (enum wm_event_state)event_object_state(object->inner),
+		.state = (enum wm_kevent_state)event_object_state(object->inner),
 		.generation = event_object_generation(object->inner),
 		.armed_ns = event_object_armed_ns(object->inner),
 		.disarmed_ns = event_object_disarmed_ns(object->inner),
@@ -339,7 +350,7 @@ int wm_event_object_status_get(struct wm_event_object *object, struct wm_event_s
 	return 0;
 }
 
-int wm_event_object_count(struct wm_event_object *object, unsigned int source, uint64_t *hits)
+int wm_kevent_count(struct wm_kevent *object, unsigned int source, uint64_t *hits)
 {
 	int err = enter(object);
 
@@ -351,11 +362,11 @@ int wm_event_object_count(struct wm_event_object *object, unsigned int source, u
 	return event_object_count(object->inner, source, hits);
 }
 
-int wm_event_object_coverage(struct wm_event_object *object, struct wm_event_coverage *coverage,
-			     struct wm_event_missing *missing, size_t room)
+int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *coverage,
+		       struct wm_kevent_missing *missing, size_t room)
 {
 	struct event_coverage inner;
-	struct wm_event_coverage now;
+	struct wm_kevent_coverage now;
 	int err = enter(object);
 
 	if (err)
@@ -368,7 +379,7 @@ int wm_event_object_coverage(struct wm_event_object *object, struct wm_event_cov
 	err = event_object_coverage(object->inner, &inner);
 	if (err)
 		return err;
-	now = (struct wm_event_coverage){
+	now = (struct wm_kevent_coverage){
 		.size = coverage->size,
 		.wanted = inner.wanted,
 		.opened = inner.opened,
@@ -383,15 +394,15 @@ int wm_event_object_coverage(struct wm_event_object *object, struct wm_event_cov
 	};
 	memcpy(coverage, &now, now.size < sizeof(now) ? now.size : sizeof(now));
 	for (size_t i = 0; i < inner.missing_count && i < room; i++)
-		missing[i] = (struct wm_event_missing){ .tid = inner.missing[i].tid,
-							.cpu = inner.missing[i].cpu,
-							.error = inner.missing[i].error };
+		missing[i] = (struct wm_kevent_missing){ .tid = inner.missing[i].tid,
+							 .cpu = inner.missing[i].cpu,
+							 .error = inner.missing[i].error };
 	event_coverage_release(&inner);
 	return (int)now.missing;
 }
 
-int wm_event_object_uncovered(struct wm_event_object *object, struct wm_event_uncovered *uncovered,
-			      size_t room)
+int wm_kevent_uncovered(struct wm_kevent *object, struct wm_kevent_uncovered *uncovered,
+			size_t room)
 {
 	const struct event_uncovered *all;
 	int err = enter(object);
@@ -403,21 +414,21 @@ int wm_event_object_uncovered(struct wm_event_object *object, struct wm_event_un
 		return fail(object->detail, -EINVAL, "uncovered: NULL, with room for %zu", room);
 	all = event_object_uncovered(object->inner, &count);
 	for (size_t i = 0; i < count && i < room; i++)
-		uncovered[i] = (struct wm_event_uncovered){ .cpu = all[i].cpu,
-							    .first_ns = all[i].first_ns,
-							    .last_ns = all[i].last_ns };
+		uncovered[i] = (struct wm_kevent_uncovered){ .cpu = all[i].cpu,
+							     .first_ns = all[i].first_ns,
+							     .last_ns = all[i].last_ns };
 	return (int)count;
 }
 
 struct handing {
-	int (*take)(const struct wm_event_hit *hit, void *data);
+	int (*take)(const struct wm_kevent_hit *hit, void *data);
 	void *data;
 };
 
 static int hand_over(void *data, const struct event_record *record)
 {
 	const struct handing *handing = data;
-	struct wm_event_hit hit = {
+	struct wm_kevent_hit hit = {
 		.size = sizeof(hit),
 		.time_ns = record->time_ns,
 		.ip = record->ip,
@@ -426,8 +437,8 @@ static int hand_over(void *data, const struct event_record *record)
 		.tid = record->tid,
 		.cpu = record->cpu,
 		.source = record->source,
-		.flags = (record->has_regs ? WM_EVENT_HAS_REGISTERS : 0) |
-			 (record->is_kernel ? WM_EVENT_BY_KERNEL : 0),
+		.flags = (record->has_regs ? WM_KEVENT_HIT_HAS_REGISTERS : 0) |
+			 (record->is_kernel ? WM_KEVENT_HIT_BY_KERNEL : 0),
 	};
 
 	_Static_assert(sizeof(hit.registers) == sizeof(record->regs), "the same");
@@ -435,8 +446,8 @@ static int hand_over(void *data, const struct event_record *record)
 	return handing->take(&hit, handing->data);
 }
 
-int wm_event_object_drain(struct wm_event_object *object,
-			  int (*take)(const struct wm_event_hit *hit, void *data), void *data)
+int wm_kevent_drain(struct wm_kevent *object,
+		    int (*take)(const struct wm_kevent_hit *hit, void *data), void *data)
 {
 	struct handing handing = { take, data };
 	int err = enter(object);

@@ -500,7 +500,8 @@ static int read_spec(struct change *change, const char *to)
 	return 0;
 }
 
-int change_watch(struct wm_session *session, size_t index, const char *to, struct wm_event_gap *gap)
+int change_watch(struct wm_session *session, size_t index, const char *to,
+		 struct wm_kevent_gap *gap)
 {
 	struct change change = { .session = session, .index = index };
 	struct event_gap inner = { 0 };

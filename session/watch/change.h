@@ -15,6 +15,6 @@ int change_settle(struct watching *watching, uint8_t generation);
 
 /* wm_session_modify(), once what it is given was looked at: `index` is of the session's specs, and a watch. */
 int change_watch(struct wm_session *session, size_t index, const char *to,
-		 struct wm_event_gap *gap);
+		 struct wm_kevent_gap *gap);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event objects: one request over a whole scope, armed on all of it or on none. Link with
- * -lwaymark.
+ * Kernel events: one request over a whole scope, armed on all of it or on none. Link with -lwaymark.
+ * (struct wm_event of waymark/session.h is another thing: an event that a session recorded.)
  *
- *	struct wm_event_source source = { .size = sizeof(source), .kind = WM_EVENT_WRITE, .bytes = 8, .address = at };
- *	struct wm_event_request request = { .size = sizeof(request), .scope = WM_EVENT_PROCESS, .flags = WM_EVENT_RINGS,
+ *	struct wm_kevent_source source = { .size = sizeof(source), .kind = WM_KEVENT_KIND_WRITE, .bytes = 8, .address = at };
+ *	struct wm_kevent_request request = { .size = sizeof(request), .scope = WM_KEVENT_SCOPE_PROCESS, .flags = WM_KEVENT_FLAG_RINGS,
  *					    .pid = pid, .sources = &source, .source_count = 1 };
- *	struct wm_event_object *object;
- *	int err = wm_event_object_open(&object, &request);
+ *	struct wm_kevent *object;
+ *	int err = wm_kevent_open(&object, &request);
  *
  *	if (!err)
- *		err = wm_event_object_arm(object);
+ *		err = wm_kevent_arm(object);
  *	while (!err && !done)
- *		err = wm_event_object_drain(object, on_hit, NULL);
+ *		err = wm_kevent_drain(object, on_hit, NULL);
  *
  * The kernel lends events thread by thread and CPU by CPU (perf_event_open(2)). An object makes one
  * of them: it opens each source on each thread or CPU of the scope, disabled, and enables them when
@@ -26,28 +26,28 @@
  * Nothing of ours comes into a program that is watched so; hence no values, no conditions: those
  * are for sessions and their specs, "watch:counter".
  *
- * States, in which wm_event_object_...() may be called:
+ * States, in which wm_kevent_...() may be called:
  *
- *	WM_EVENT_PREPARING	arm, close
- *	WM_EVENT_ARMED		modify, follow, count, coverage, drain, disarm, close
- *	WM_EVENT_DISARMED	count, coverage, drain, close
+ *	WM_KEVENT_STATE_PREPARING	arm, close
+ *	WM_KEVENT_STATE_ARMED		modify, follow, count, coverage, drain, disarm, close
+ *	WM_KEVENT_STATE_DISARMED	count, coverage, drain, close
  *
  * status, uncovered and detail may be called in all; arm that failed leaves it preparing, to be
  * tried anew. What fires outside of armed is dropped and counted (`stray`).
  *
  * Descriptors hold the events: whatever ends the calling process disarms. One is needed for each
- * source on each thread, with WM_EVENT_RINGS on each CPU too; they are closed at exec, and arming
+ * source on each thread, with WM_KEVENT_FLAG_RINGS on each CPU too; they are closed at exec, and arming
  * raises this process's soft limit of them where it has to, which programs that it starts from then
  * on inherit. Any thread may use an object, one at a time. None of these functions may be called in
- * a signal handler. In a forked child of the caller an object is good for wm_event_object_close()
+ * a signal handler. In a forked child of the caller an object is good for wm_kevent_close()
  * alone, which leaves the parent's as it is; everything else says -ECHILD there. While it arms,
  * modifies or follows, no other thread of the caller's may wait(2) for just any child.
  *
  * Functions return 0 or a count, or a negative error (waymark/error.h), of which
- * wm_event_object_detail() says what it was about. All say -EINVAL for an object that is NULL.
+ * wm_kevent_detail() says what it was about. All say -EINVAL for an object that is NULL.
  */
-#ifndef WAYMARK_EVENT_H
-#define WAYMARK_EVENT_H
+#ifndef WAYMARK_KEVENT_H
+#define WAYMARK_KEVENT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,19 +57,19 @@
 extern "C" {
 #endif
 
-struct wm_event_object;
+struct wm_kevent;
 
-enum wm_event_kind {
-	WM_EVENT_WRITE = 1,	 /* a store to any of the bytes */
-	WM_EVENT_READ_WRITE = 2, /* a load or a store; x86 knows no loads alone */
-	WM_EVENT_EXECUTE = 3,	 /* the instruction at the address is about to run */
+enum wm_kevent_kind {
+	WM_KEVENT_KIND_WRITE = 1,      /* a store to any of the bytes */
+	WM_KEVENT_KIND_READ_WRITE = 2, /* a load or a store; x86 knows no loads alone */
+	WM_KEVENT_KIND_EXECUTE = 3,    /* the instruction at the address is about to run */
 };
 
-enum wm_event_scope {
-	WM_EVENT_THREAD = 1,  /* one thread; with WM_EVENT_CHILDREN also what it starts */
-	WM_EVENT_PROCESS = 2, /* its threads, now and later */
-	WM_EVENT_CPUS = 3,    /* whatever runs on these CPUs: needs rights */
-	WM_EVENT_SYSTEM = 4,  /* whatever runs on CPUs that are online: needs rights */
+enum wm_kevent_scope {
+	WM_KEVENT_SCOPE_THREAD = 1, /* one thread; with WM_KEVENT_FLAG_CHILDREN also what it starts */
+	WM_KEVENT_SCOPE_PROCESS = 2, /* its threads, now and later */
+	WM_KEVENT_SCOPE_CPUS = 3,    /* whatever runs on these CPUs: needs rights */
+	WM_KEVENT_SCOPE_SYSTEM = 4,  /* whatever runs on CPUs that are online: needs rights */
 };
 
 /*
@@ -78,38 +78,38 @@ enum wm_event_scope {
  * source's data. The program must have a handler for as long as one may come, which is a little
  * longer than the object is armed, or is killed. Not for CPUs.
  */
-#define WM_EVENT_SIGNAL 1u
+#define WM_KEVENT_FLAG_SIGNAL 1u
 /*
- * Each is a record in a ring of the caller's, one for each CPU, for wm_event_object_drain(). Not
- * together with WM_EVENT_SIGNAL.
+ * Each is a record in a ring of the caller's, one for each CPU, for wm_kevent_drain(). Not
+ * together with WM_KEVENT_FLAG_SIGNAL.
  */
-#define WM_EVENT_RINGS 2u
+#define WM_KEVENT_FLAG_RINGS 2u
 /* What forks from it too, until it executes a program, with its threads. Not for CPUs. */
-#define WM_EVENT_CHILDREN 4u
+#define WM_KEVENT_FLAG_CHILDREN 4u
 /*
  * The kernel's own loads and stores too, as of read(2) into a buffer. Needs rights:
  * perf_event_paranoid at most 1, or CAP_PERFMON.
  */
-#define WM_EVENT_KERNEL 8u
+#define WM_KEVENT_FLAG_KERNEL 8u
 /*
  * Never stop the process: threads that start as it is armed may be `doubtful` then, and with
- * WM_EVENT_RINGS none is seen on CPUs that come into the machine later, unless it is a lone thread.
+ * WM_KEVENT_FLAG_RINGS none is seen on CPUs that come into the machine later, unless it is a lone thread.
  */
-#define WM_EVENT_NO_STOP 16u
+#define WM_KEVENT_FLAG_NO_STOP 16u
 
-#define WM_EVENT_SOURCES_MAX 4
+#define WM_KEVENT_SOURCES_MAX 4
 
 /*
- * One kernel event of each thread or CPU: a breakpoint. `size` is sizeof(struct wm_event_source),
+ * One kernel event of each thread or CPU: a breakpoint. `size` is sizeof(struct wm_kevent_source),
  * by which an array of them is gone through.
  */
-struct wm_event_source {
+struct wm_kevent_source {
 	size_t size;
-	enum wm_event_kind kind;
-	uint32_t bytes;	  /* 1, 2, 4 or 8; of WM_EVENT_EXECUTE 0 */
+	enum wm_kevent_kind kind;
+	uint32_t bytes;	  /* 1, 2, 4 or 8; of WM_KEVENT_KIND_EXECUTE 0 */
 	uint64_t address; /* in the program; a multiple of `bytes` */
 	/*
-	 * WM_EVENT_SIGNAL: si_perf_data. Its low 16 bits must be 0, and are filled in: bits 8 to 15
+	 * WM_KEVENT_FLAG_SIGNAL: si_perf_data. Its low 16 bits must be 0, and are filled in: bits 8 to 15
 	 * have the generation, from 0 and one more at each modify; bits 0 to 7 the round of arming
 	 * in which it was opened. Both wrap.
 	 */
@@ -118,34 +118,34 @@ struct wm_event_source {
 		what; /* in errors and the ledger, as "watch:counter"; copied, up to 127 bytes. NULL: the address */
 };
 
-#define WM_EVENT_ROUND(data) ((uint8_t)(data))
-#define WM_EVENT_GENERATION(data) ((uint8_t)((data) >> 8))
+#define WM_KEVENT_ROUND(data) ((uint8_t)(data))
+#define WM_KEVENT_GENERATION(data) ((uint8_t)((data) >> 8))
 
-/* Set `size` to sizeof(struct wm_event_request), and what is not used to 0. All of it is copied. */
-struct wm_event_request {
+/* Set `size` to sizeof(struct wm_kevent_request), and what is not used to 0. All of it is copied. */
+struct wm_kevent_request {
 	size_t size;
-	enum wm_event_scope scope;
-	uint32_t flags;	       /* WM_EVENT_SIGNAL and so on */
-	pid_t pid;	       /* of the process; for WM_EVENT_THREAD the thread's own number */
-	uint32_t source_count; /* 1 to WM_EVENT_SOURCES_MAX */
-	const struct wm_event_source *sources;
-	const unsigned int *cpus; /* WM_EVENT_CPUS: their numbers */
+	enum wm_kevent_scope scope;
+	uint32_t flags; /* WM_KEVENT_FLAG_SIGNAL and so on */
+	pid_t pid;	/* of the process; for WM_KEVENT_SCOPE_THREAD the thread's own number */
+	uint32_t source_count; /* 1 to WM_KEVENT_SOURCES_MAX */
+	const struct wm_kevent_source *sources;
+	const unsigned int *cpus; /* WM_KEVENT_SCOPE_CPUS: their numbers */
 	size_t cpu_count;
-	uint32_t ring_bytes; /* WM_EVENT_RINGS: of each CPU's, a power of two, 4 KiB to 1 GiB; 0: 512 KiB. A hit takes some 250 */
+	uint32_t ring_bytes; /* WM_KEVENT_FLAG_RINGS: of each CPU's, a power of two, 4 KiB to 1 GiB; 0: 512 KiB. A hit takes some 250 */
 	uint32_t reserved;
 };
 
-enum wm_event_state {
-	WM_EVENT_PREPARING = 0,
-	WM_EVENT_ARMED = 1,
-	WM_EVENT_MODIFYING = 2, /* during wm_event_object_modify(), so in callbacks at most */
-	WM_EVENT_DISARMED = 3,
+enum wm_kevent_state {
+	WM_KEVENT_STATE_PREPARING = 0,
+	WM_KEVENT_STATE_ARMED = 1,
+	WM_KEVENT_STATE_MODIFYING = 2, /* during wm_kevent_modify(), so in callbacks at most */
+	WM_KEVENT_STATE_DISARMED = 3,
 };
 
 /* Times are of CLOCK_MONOTONIC; 0: not yet. */
-struct wm_event_status {
+struct wm_kevent_status {
 	size_t size; /* set by the caller */
-	enum wm_event_state state;
+	enum wm_kevent_state state;
 	uint32_t generation; /* how often it was modified, modulo 256 */
 	uint64_t armed_ns, disarmed_ns;
 	/*
@@ -157,7 +157,7 @@ struct wm_event_status {
 };
 
 /* What a modify did to those that were hit meanwhile. */
-struct wm_event_gap {
+struct wm_kevent_gap {
 	size_t size; /* set by the caller */
 	/*
 	 * CLOCK_MONOTONIC. Between these two some threads had the old sources, some the new ones,
@@ -170,13 +170,13 @@ struct wm_event_gap {
 	uint8_t reserved[6];
 };
 
-enum wm_event_modify {
-	WM_EVENT_RUNNING = 0, /* threads run on */
-	WM_EVENT_STOPPED = 1, /* they are stopped for it, where that can be done */
+enum wm_kevent_modify {
+	WM_KEVENT_MODIFY_RUNNING = 0, /* threads run on */
+	WM_KEVENT_MODIFY_STOPPED = 1, /* they are stopped for it, where that can be done */
 };
 
 /* Counts of threads, or of CPUs. */
-struct wm_event_coverage {
+struct wm_kevent_coverage {
 	size_t size;	    /* set by the caller */
 	uint32_t wanted;    /* in the scope now; of these are armed: */
 	uint32_t opened;    /* by an open of ours */
@@ -187,24 +187,24 @@ struct wm_event_coverage {
 	uint32_t rounds;    /* that arming took to have all */
 	/*
 	 * Events that the kernel took, and had no register for at some time when their threads ran:
-	 * they may have missed hits. Always 0 on threads with WM_EVENT_RINGS, where it can't be
+	 * they may have missed hits. Always 0 on threads with WM_KEVENT_FLAG_RINGS, where it can't be
 	 * told.
 	 */
 	uint32_t starved;
 	uint8_t was_stopped; /* while it was armed */
-	uint8_t sees_kernel; /* WM_EVENT_KERNEL */
+	uint8_t sees_kernel; /* WM_KEVENT_FLAG_KERNEL */
 	uint8_t reserved[2];
 };
 
 /* A thread or CPU of the scope that has none of the events. */
-struct wm_event_missing {
+struct wm_kevent_missing {
 	int32_t tid; /* -1: a CPU */
 	int32_t cpu; /* -1: a thread */
 	/*
 	 * Why, for wm_error_text(): -WM_E_EVENT_EXEC, another program has taken the place of the
-	 * one; -WM_E_EVENT_CAME_LATER, a CPU that was not online, or with WM_EVENT_RINGS has no
+	 * one; -WM_E_EVENT_CAME_LATER, a CPU that was not online, or with WM_KEVENT_FLAG_RINGS has no
 	 * ring; -WM_E_EVENT_CPU_BACK, one that was offline since it was armed; -ENODEV, one that
-	 * is; or what the kernel said. wm_event_object_follow() mends all of a CPU's that can be
+	 * is; or what the kernel said. wm_kevent_follow() mends all of a CPU's that can be
 	 * mended.
 	 */
 	int32_t error;
@@ -212,43 +212,43 @@ struct wm_event_missing {
 };
 
 /*
- * Between these two a CPU may have run without the events; with WM_EVENT_RINGS, threads on it,
+ * Between these two a CPU may have run without the events; with WM_KEVENT_FLAG_RINGS, threads on it,
  * unseen: from when it was last known to have them, or not to be online, until it had them, or
  * until all was disarmed. CLOCK_MONOTONIC.
  */
-struct wm_event_uncovered {
+struct wm_kevent_uncovered {
 	int32_t cpu;
 	int32_t reserved;
 	uint64_t first_ns, last_ns;
 };
 
-#define WM_EVENT_HAS_REGISTERS                                                                     \
+#define WM_KEVENT_HIT_HAS_REGISTERS                                                                \
 	1u /* of a hit; without it there are none, as of a thread that is about to end */
-#define WM_EVENT_BY_KERNEL                                                                         \
+#define WM_KEVENT_HIT_BY_KERNEL                                                                    \
 	2u /* the kernel's own access: ip and registers are the thread's at its call */
 
 /* A hit out of the rings; `size` is set by us. */
-struct wm_event_hit {
+struct wm_kevent_hit {
 	size_t size;
 	uint64_t time_ns; /* CLOCK_MONOTONIC, when the trap came */
-	uint64_t ip;	  /* the next instruction's; of WM_EVENT_EXECUTE the instruction's own */
+	uint64_t ip; /* the next instruction's; of WM_KEVENT_KIND_EXECUTE the instruction's own */
 	uint64_t address; /* that is watched */
 	int32_t pid, tid; /* in our PID namespace */
 	uint32_t cpu;
 	uint32_t source; /* its index */
-	uint32_t flags;	 /* WM_EVENT_HAS_REGISTERS, WM_EVENT_BY_KERNEL */
+	uint32_t flags;	 /* WM_KEVENT_HIT_HAS_REGISTERS, WM_KEVENT_HIT_BY_KERNEL */
 	uint32_t reserved;
 	uint64_t registers[24]; /* in the order of perf_regs.h: PERF_REG_X86_AX... */
 };
 
 /*
  * Prepare: the request is checked and copied, nothing is opened. *object is released with
- * wm_event_object_close(); NULL after an error. 0; -EINVAL for a request that contradicts itself,
+ * wm_kevent_close(); NULL after an error. 0; -EINVAL for a request that contradicts itself,
  * -E2BIG for one that has fields we don't know, -WM_E_EVENT_SOURCE for a breakpoint that can't be
- * (length, alignment, an address of the kernel's), -ENOMEM; wm_event_object_detail(NULL) names the
+ * (length, alignment, an address of the kernel's), -ENOMEM; wm_kevent_detail(NULL) names the
  * field.
  */
-int wm_event_object_open(struct wm_event_object **object, const struct wm_event_request *request);
+int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *request);
 
 /*
  * Arm all of the scope, or nothing. Some 30 us a thread; blocks for as long. Returns 0; or
@@ -259,27 +259,27 @@ int wm_event_object_open(struct wm_event_object **object, const struct wm_event_
  *	-WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_MEMORY (rings)
  *	-EPERM			another user's; detail says more
  *	-WM_E_GONE		there is no such process or thread, or it has ended
- *	-EINVAL			not in WM_EVENT_PREPARING, or pid is a kernel thread
+ *	-EINVAL			not in WM_KEVENT_STATE_PREPARING, or pid is a kernel thread
  *	-ENOMEM, other -errno	detail has which thread or CPU, and which source
  *
  * After an error nothing is open, and it may be tried anew.
  */
-int wm_event_object_arm(struct wm_event_object *object);
+int wm_kevent_arm(struct wm_kevent *object);
 
 /*
  * Change the sources on every thread or CPU, those that inherited included, in place: no register
  * is given back for somebody else to take. As many as there were, in the same order; address,
  * bytes, kind and data may differ. `gap` may be NULL; it is filled in also after an error. Returns
  * 0, or with the old sources whole everywhere -EINVAL, -E2BIG, -WM_E_EVENT_SOURCE as
- * wm_event_object_open() says, -EINVAL for another count, an object that is not armed or a gap
+ * wm_kevent_open() says, -EINVAL for another count, an object that is not armed or a gap
  * whose size is none, or what the kernel refused: -errno, detail has which source. If the old ones
  * could not be put back, which nothing known can cause, -WM_E_EVENT_TORN: it is disarmed then.
  */
-int wm_event_object_modify(struct wm_event_object *object, const struct wm_event_source *sources,
-			   unsigned int count, enum wm_event_modify how, struct wm_event_gap *gap);
+int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_source *sources,
+		     unsigned int count, enum wm_kevent_modify how, struct wm_kevent_gap *gap);
 
 /*
- * CPUs go and come. The kernel drops the events of WM_EVENT_CPUS and WM_EVENT_SYSTEM when a CPU
+ * CPUs go and come. The kernel drops the events of WM_KEVENT_SCOPE_CPUS and WM_KEVENT_SCOPE_SYSTEM when a CPU
  * goes offline, also as the machine is suspended, and says nothing; and a CPU that was not in the
  * machine when rings were opened has none. So call this about once a second where either can be:
  * what is online and lacks the events has them from here on. Counts are kept. For a new ring the
@@ -290,28 +290,28 @@ int wm_event_object_modify(struct wm_event_object *object, const struct wm_event
  * again. -EINVAL: it is not armed; -ENOMEM, or -errno where it can't be told which CPUs are online.
  * Some 10 us a CPU.
  */
-int wm_event_object_follow(struct wm_event_object *object);
+int wm_kevent_follow(struct wm_kevent *object);
 
 /*
  * The times that a CPU was without, in the order in which they ended; what it lacks just now is
  * told by the next that ends it: follow or disarm. Up to `room` of them come into uncovered[],
  * which may be NULL where that is 0. Returns how many there are in all; -EINVAL.
  */
-int wm_event_object_uncovered(struct wm_event_object *object, struct wm_event_uncovered *uncovered,
-			      size_t room);
+int wm_kevent_uncovered(struct wm_kevent *object, struct wm_kevent_uncovered *uncovered,
+			size_t room);
 
 /*
  * Fill in *status, as much of it as its size says. 0, -EINVAL for a size that is none. Never
  * blocks.
  */
-int wm_event_object_status_get(struct wm_event_object *object, struct wm_event_status *status);
+int wm_kevent_status_get(struct wm_kevent *object, struct wm_kevent_status *status);
 
 /*
  * How often a source was hit since it was armed, by the kernel's own count: all threads, also those
  * that ended or inherited, all generations. Some 1 us a thread; while they run they go on counting.
  * 0 and *hits, -EINVAL for no such source, -errno of read(2).
  */
-int wm_event_object_count(struct wm_event_object *object, unsigned int source, uint64_t *hits);
+int wm_kevent_count(struct wm_kevent *object, unsigned int source, uint64_t *hits);
 
 /*
  * Look at the scope as it is now. *coverage is filled in as far as its size says, and up to `room`
@@ -319,34 +319,34 @@ int wm_event_object_count(struct wm_event_object *object, unsigned int source, u
  * of these there are in all; -WM_E_GONE where the process is, -EINVAL for a size that is none,
  * -ENOMEM.
  */
-int wm_event_object_coverage(struct wm_event_object *object, struct wm_event_coverage *coverage,
-			     struct wm_event_missing *missing, size_t room);
+int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *coverage,
+		       struct wm_kevent_missing *missing, size_t room);
 
 /*
- * WM_EVENT_RINGS: give what is in the rings to a callback, in order of time. There is nothing to
+ * WM_KEVENT_FLAG_RINGS: give what is in the rings to a callback, in order of time. There is nothing to
  * wait on: call it before a ring can be full. What came in the last 100 ms may be kept for the next
  * call, as its order is not settled; once disarmed, all is given. The callback runs in the caller's
  * thread, *hit is there until it returns, and calls for the same object say -EDEADLK in it; it must
  * not longjmp() or throw out. It ends where the callback returns other than 0, and returns that;
  * the hit was taken. 0: all were given. -EINVAL without rings, or for no callback; -ENOMEM.
  */
-int wm_event_object_drain(struct wm_event_object *object,
-			  int (*take)(const struct wm_event_hit *hit, void *data), void *data);
+int wm_kevent_drain(struct wm_kevent *object,
+		    int (*take)(const struct wm_kevent_hit *hit, void *data), void *data);
 
 /*
  * Stop, for good: the registers are free when it returns. Counts, and what is in the rings, are
  * kept. One that was never armed is disarmed by it too. 0.
  */
-int wm_event_object_disarm(struct wm_event_object *object);
+int wm_kevent_disarm(struct wm_kevent *object);
 
 /*
  * What the last error was about: a thread, a source, a holder, a limit with its figures; or "". The
- * object's own, until its next call; of NULL: of this thread's last wm_event_object_open().
+ * object's own, until its next call; of NULL: of this thread's last wm_kevent_open().
  */
-const char *wm_event_object_detail(const struct wm_event_object *object);
+const char *wm_kevent_detail(const struct wm_kevent *object);
 
 /* Disarm, release everything. NULL is allowed. */
-void wm_event_object_close(struct wm_event_object *object);
+void wm_kevent_close(struct wm_kevent *object);
 
 #ifdef __cplusplus
 }

@@ -130,99 +130,96 @@ static void end(pid_t pid)
 
 /* ---- requests ---- */
 
-static struct wm_event_source source(enum wm_event_kind kind, unsigned int word, uint32_t bytes)
+static struct wm_kevent_source source(enum wm_kevent_kind kind, unsigned int word, uint32_t bytes)
 {
-	return (struct wm_event_source){ .size = sizeof(struct wm_event_source),
-					 .kind = kind,
-					 .bytes = bytes,
-					 .address = (uint64_t)(uintptr_t)&words[word],
-					 .what = "watch:words" };
+	return (struct wm_kevent_source){ .size = sizeof(struct wm_kevent_source),
+					  .kind = kind,
+					  .bytes = bytes,
+					  .address = (uint64_t)(uintptr_t)&words[word],
+					  .what = "watch:words" };
 }
 
-static struct wm_event_request request(pid_t pid, const struct wm_event_source *sources,
-				       unsigned int count, uint32_t flags)
+static struct wm_kevent_request request(pid_t pid, const struct wm_kevent_source *sources,
+					unsigned int count, uint32_t flags)
 {
-	return (struct wm_event_request){ .size = sizeof(struct wm_event_request),
-					  .scope = WM_EVENT_PROCESS,
-					  .flags = flags,
-					  .pid = pid,
-					  .source_count = count,
-					  .sources = sources };
+	return (struct wm_kevent_request){ .size = sizeof(struct wm_kevent_request),
+					   .scope = WM_KEVENT_SCOPE_PROCESS,
+					   .flags = flags,
+					   .pid = pid,
+					   .source_count = count,
+					   .sources = sources };
 }
 
-static struct wm_event_object *arm(pid_t pid, const struct wm_event_source *sources,
-				   unsigned int count, uint32_t flags)
+static struct wm_kevent *arm(pid_t pid, const struct wm_kevent_source *sources, unsigned int count,
+			     uint32_t flags)
 {
-	struct wm_event_request asked = request(pid, sources, count, flags);
-	struct wm_event_object *object;
-	int err = wm_event_object_open(&object, &asked);
+	struct wm_kevent_request asked = request(pid, sources, count, flags);
+	struct wm_kevent *object;
+	int err = wm_kevent_open(&object, &asked);
 
-	answers("open", err, 0, wm_event_object_detail(NULL));
+	answers("open", err, 0, wm_kevent_detail(NULL));
 	if (err)
 		exit(1);
-	err = wm_event_object_arm(object);
+	err = wm_kevent_arm(object);
 	if (err == -WM_E_PERF_PARANOID || err == -WM_E_PERF_FILTERED || err == -WM_E_PERF_MISSING ||
 	    err == -WM_E_EVENT_TAKEN) {
-		printf("%s: %s\n", wm_error_text(err), wm_event_object_detail(object));
-		wm_event_object_close(object);
+		printf("%s: %s\n", wm_error_text(err), wm_kevent_detail(object));
+		wm_kevent_close(object);
 		exit(77);
 	}
-	answers("arm", err, 0, wm_event_object_detail(object));
+	answers("arm", err, 0, wm_kevent_detail(object));
 	if (err)
 		exit(1);
 	return object;
 }
 
-static uint64_t count(struct wm_event_object *object, unsigned int index)
+static uint64_t count(struct wm_kevent *object, unsigned int index)
 {
 	uint64_t hits = 0;
 
-	answers("count", wm_event_object_count(object, index, &hits), 0,
-		wm_event_object_detail(object));
+	answers("count", wm_kevent_count(object, index, &hits), 0, wm_kevent_detail(object));
 	return hits;
 }
 
-static struct wm_event_status status(struct wm_event_object *object)
+static struct wm_kevent_status status(struct wm_kevent *object)
 {
-	struct wm_event_status now = { .size = sizeof(now) };
+	struct wm_kevent_status now = { .size = sizeof(now) };
 
-	answers("status", wm_event_object_status_get(object, &now), 0,
-		wm_event_object_detail(object));
+	answers("status", wm_kevent_status_get(object, &now), 0, wm_kevent_detail(object));
 	return now;
 }
 
-static struct wm_event_coverage coverage(struct wm_event_object *object)
+static struct wm_kevent_coverage coverage(struct wm_kevent *object)
 {
-	struct wm_event_coverage now = { .size = sizeof(now) };
+	struct wm_kevent_coverage now = { .size = sizeof(now) };
 
-	answers("coverage", wm_event_object_coverage(object, &now, NULL, 0), 0,
-		wm_event_object_detail(object));
+	answers("coverage", wm_kevent_coverage(object, &now, NULL, 0), 0, wm_kevent_detail(object));
 	return now;
 }
 
 /* ---- what is tried ---- */
 
 struct drained {
-	struct wm_event_object *object;
+	struct wm_kevent *object;
 	uint64_t hits, of[2], last_ns, bad;
 	pid_t pid;
 	int result;
 };
 
-static int on_hit(const struct wm_event_hit *hit, void *data)
+static int on_hit(const struct wm_kevent_hit *hit, void *data)
 {
 	struct drained *drained = data;
-	struct wm_event_status now = { .size = sizeof(now) };
+	struct wm_kevent_status now = { .size = sizeof(now) };
 
 	drained->hits++;
 	drained->of[hit->source & 1]++;
 	drained->bad += hit->size != sizeof(*hit) || hit->pid != drained->pid ||
 			hit->tid == drained->pid || hit->time_ns < drained->last_ns ||
-			!(hit->flags & WM_EVENT_HAS_REGISTERS) || !hit->ip ||
+			!(hit->flags & WM_KEVENT_HIT_HAS_REGISTERS) || !hit->ip ||
 			hit->address != (uint64_t)(uintptr_t)&words[hit->source ? 2 : 0];
 	drained->last_ns = hit->time_ns;
 	if (drained->hits == 1)
-		answers("a call in the callback", wm_event_object_status_get(drained->object, &now),
+		answers("a call in the callback", wm_kevent_status_get(drained->object, &now),
 			-EDEADLK, "");
 	return drained->result;
 }
@@ -230,12 +227,12 @@ static int on_hit(const struct wm_event_hit *hit, void *data)
 /* Rings: each hit once, in order, of threads that were there and of such that came. */
 static void rings(void)
 {
-	struct wm_event_source two[] = { source(WM_EVENT_WRITE, 0, 8),
-					 source(WM_EVENT_READ_WRITE, 2, 4) };
+	struct wm_kevent_source two[] = { source(WM_KEVENT_KIND_WRITE, 0, 8),
+					  source(WM_KEVENT_KIND_READ_WRITE, 2, 4) };
 	pid_t pid = begin();
-	struct wm_event_object *object = arm(pid, two, 2, WM_EVENT_RINGS);
+	struct wm_kevent *object = arm(pid, two, 2, WM_KEVENT_FLAG_RINGS);
 	struct drained drained = { .object = object, .pid = pid };
-	struct wm_event_coverage covered = coverage(object);
+	struct wm_kevent_coverage covered = coverage(object);
 	uint64_t armed_ns = status(object).armed_ns;
 	int ended = 0;
 
@@ -250,128 +247,123 @@ static void rings(void)
 	/* the newest are kept for a moment */
 	for (int i = 0; i < 200 && !ended; i++) {
 		usleep(20000);
-		ended = wm_event_object_drain(object, on_hit, &drained);
+		ended = wm_kevent_drain(object, on_hit, &drained);
 	}
 	equal("a callback that ends it", (uint64_t)ended, 7);
 	drained.result = 0;
-	wm_event_object_disarm(object);
-	answers("drain", wm_event_object_drain(object, on_hit, &drained), 0,
-		wm_event_object_detail(object));
+	wm_kevent_disarm(object);
+	answers("drain", wm_kevent_drain(object, on_hit, &drained), 0, wm_kevent_detail(object));
 	equal("hits of one", drained.of[0], (2 * THREADS + LATER) * STORES);
 	equal("hits of the other", drained.of[1], (2 * THREADS + LATER) * STORES);
 	equal("hits that are not as they should be", drained.bad, 0);
 	equal("the count afterwards", count(object, 1), drained.of[1]);
 	equal("lost", status(object).lost, 0);
-	equal("state", status(object).state, WM_EVENT_DISARMED);
+	equal("state", status(object).state, WM_KEVENT_STATE_DISARMED);
 	if (armed_ns > drained.last_ns || status(object).disarmed_ns < drained.last_ns)
 		wrong("hits are outside of armed");
 	answers("disarmed, modified",
-		wm_event_object_modify(object, two, 2, WM_EVENT_RUNNING, NULL), -EINVAL,
-		wm_event_object_detail(object));
-	answers("disarmed, armed", wm_event_object_arm(object), -EINVAL, "");
-	answers("disarmed, followed", wm_event_object_follow(object), -EINVAL,
-		wm_event_object_detail(object));
-	wm_event_object_close(object);
+		wm_kevent_modify(object, two, 2, WM_KEVENT_MODIFY_RUNNING, NULL), -EINVAL,
+		wm_kevent_detail(object));
+	answers("disarmed, armed", wm_kevent_arm(object), -EINVAL, "");
+	answers("disarmed, followed", wm_kevent_follow(object), -EINVAL, wm_kevent_detail(object));
+	wm_kevent_close(object);
 	end(pid);
 }
 
 /* The machine has one CPU as it is armed, and then two, as the file says. */
 static void later(const char *online)
 {
-	struct wm_event_source one = source(WM_EVENT_WRITE, 0, 8);
+	struct wm_kevent_source one = source(WM_KEVENT_KIND_WRITE, 0, 8);
 	pid_t pid = begin();
-	struct wm_event_object *object = arm(pid, &one, 1, WM_EVENT_RINGS);
+	struct wm_kevent *object = arm(pid, &one, 1, WM_KEVENT_FLAG_RINGS);
 	struct drained drained = { .object = object, .pid = pid };
-	struct wm_event_coverage covered = { .size = sizeof(covered) };
-	struct wm_event_uncovered times[2];
-	struct wm_event_missing missing;
+	struct wm_kevent_coverage covered = { .size = sizeof(covered) };
+	struct wm_kevent_uncovered times[2];
+	struct wm_kevent_missing missing;
 	FILE *file;
 
-	answers("nobody to follow", wm_event_object_follow(object), 0,
-		wm_event_object_detail(object));
-	equal("times without", (uint64_t)wm_event_object_uncovered(object, NULL, 0), 0);
+	answers("nobody to follow", wm_kevent_follow(object), 0, wm_kevent_detail(object));
+	equal("times without", (uint64_t)wm_kevent_uncovered(object, NULL, 0), 0);
 	file = fopen(online, "w");
 	if (!file || fputs("0-1\n", file) < 0 || fclose(file))
 		wrong("%s can't be written", online);
-	equal("missing", (uint64_t)wm_event_object_coverage(object, &covered, &missing, 1), 1);
+	equal("missing", (uint64_t)wm_kevent_coverage(object, &covered, &missing, 1), 1);
 	equal("CPU that is missing", (uint64_t)missing.cpu, 1);
 	answers("why it is", missing.error, -WM_E_EVENT_CAME_LATER, "");
-	answers("follow", wm_event_object_follow(object), 0, wm_event_object_detail(object));
+	answers("follow", wm_kevent_follow(object), 0, wm_kevent_detail(object));
 	equal("missing still", coverage(object).missing, 0);
-	answers("follow again", wm_event_object_follow(object), 0, wm_event_object_detail(object));
-	equal("times without it", (uint64_t)wm_event_object_uncovered(object, times, 2), 1);
+	answers("follow again", wm_kevent_follow(object), 0, wm_kevent_detail(object));
+	equal("times without it", (uint64_t)wm_kevent_uncovered(object, times, 2), 1);
 	equal("CPU", (uint64_t)times[0].cpu, 1);
 	if (times[0].first_ns < status(object).armed_ns || times[0].last_ns <= times[0].first_ns)
 		wrong("without it from %llu to %llu", (unsigned long long)times[0].first_ns,
 		      (unsigned long long)times[0].last_ns);
 	go(1, THREADS + LATER);
 	go(2, THREADS + LATER);
-	wm_event_object_disarm(object);
-	answers("drain", wm_event_object_drain(object, on_hit, &drained), 0,
-		wm_event_object_detail(object));
+	wm_kevent_disarm(object);
+	answers("drain", wm_kevent_drain(object, on_hit, &drained), 0, wm_kevent_detail(object));
 	equal("hits", drained.hits, (2 * THREADS + LATER) * STORES);
-	equal("times without it, at the end", (uint64_t)wm_event_object_uncovered(object, NULL, 0),
-	      1);
-	wm_event_object_close(object);
+	equal("times without it, at the end", (uint64_t)wm_kevent_uncovered(object, NULL, 0), 1);
+	wm_kevent_close(object);
 	end(pid);
 }
 
 /* Changed in place, and what can't be changed. */
-static void modified(enum wm_event_modify how)
+static void modified(enum wm_kevent_modify how)
 {
-	struct wm_event_source one = source(WM_EVENT_WRITE, 4, 8), bad;
+	struct wm_kevent_source one = source(WM_KEVENT_KIND_WRITE, 4, 8), bad;
 	pid_t pid = begin();
-	struct wm_event_object *object = arm(pid, &one, 1, 0);
-	struct wm_event_gap gap = { .size = sizeof(gap) };
+	struct wm_kevent *object = arm(pid, &one, 1, 0);
+	struct wm_kevent_gap gap = { .size = sizeof(gap) };
 	const char *detail;
 
 	go(1, THREADS + LATER);
 	equal("another word's hits", count(object, 0), 0);
-	one = source(WM_EVENT_WRITE, 2, 4);
-	answers("modify", wm_event_object_modify(object, &one, 1, how, &gap), 0,
-		wm_event_object_detail(object));
+	one = source(WM_KEVENT_KIND_WRITE, 2, 4);
+	answers("modify", wm_kevent_modify(object, &one, 1, how, &gap), 0,
+		wm_kevent_detail(object));
 	equal("generation", gap.generation, 1);
-	equal("stopped", gap.was_stopped, how == WM_EVENT_STOPPED);
+	equal("stopped", gap.was_stopped, how == WM_KEVENT_MODIFY_STOPPED);
 	if (gap.first_ns < status(object).armed_ns || gap.last_ns < gap.first_ns)
 		wrong("the gap is from %llu to %llu", (unsigned long long)gap.first_ns,
 		      (unsigned long long)gap.last_ns);
 	go(2, THREADS + LATER);
 	equal("hits once modified", count(object, 0), (THREADS + LATER) * STORES);
-	bad = source(WM_EVENT_WRITE, 2, 4);
+	bad = source(WM_KEVENT_KIND_WRITE, 2, 4);
 	bad.address += 2;
-	answers("askew", wm_event_object_modify(object, &bad, 1, how, &gap), -WM_E_EVENT_SOURCE,
-		wm_event_object_detail(object));
-	detail = wm_event_object_detail(object);
+	answers("askew", wm_kevent_modify(object, &bad, 1, how, &gap), -WM_E_EVENT_SOURCE,
+		wm_kevent_detail(object));
+	detail = wm_kevent_detail(object);
 	if (!strstr(detail, "no multiple of its 4 bytes"))
 		wrong("askew: %s", detail);
 	bad.address = UINT64_C(1) << 55; /* the kernel refuses it, on the first thread */
-	answers("an address that is none", wm_event_object_modify(object, &bad, 1, how, &gap),
-		-EINVAL, wm_event_object_detail(object));
+	answers("an address that is none", wm_kevent_modify(object, &bad, 1, how, &gap), -EINVAL,
+		wm_kevent_detail(object));
 	equal("generation, refused", gap.generation, 1);
-	answers("two for one", wm_event_object_modify(object, &one, 2, how, NULL), -EINVAL, "");
+	answers("two for one", wm_kevent_modify(object, &one, 2, how, NULL), -EINVAL, "");
 	go(3, THREADS + LATER);
 	equal("hits once refused", count(object, 0), 2 * (THREADS + LATER) * STORES);
 	equal("generation, as told", status(object).generation, 1);
-	wm_event_object_close(object);
+	wm_kevent_close(object);
 	end(pid);
 }
 
 /* The program is told itself; and a child of ours can't disturb it. */
 static void signals(void)
 {
-	struct wm_event_source one = source(WM_EVENT_WRITE, 0, 8);
-	struct wm_event_status now = { .size = sizeof(now) };
+	struct wm_kevent_source one = source(WM_KEVENT_KIND_WRITE, 0, 8);
+	struct wm_kevent_status now = { .size = sizeof(now) };
 	pid_t pid = begin(), child;
-	struct wm_event_object *object;
+	struct wm_kevent *object;
 	int code = 0;
 
 	one.data = UINT64_C(0xfeedc0de12340000);
-	object = arm(pid, &one, 1, WM_EVENT_SIGNAL);
+	object = arm(pid, &one, 1, WM_KEVENT_FLAG_SIGNAL);
 	child = fork();
 	if (!child) {
-		code = wm_event_object_status_get(object, &now) == -ECHILD &&
-		       wm_event_object_disarm(object) == -ECHILD;
-		wm_event_object_close(object);
+		code = wm_kevent_status_get(object, &now) == -ECHILD &&
+		       wm_kevent_disarm(object) == -ECHILD;
+		wm_kevent_close(object);
 		_exit(code);
 	}
 	waitpid(child, &code, 0);
@@ -380,62 +372,61 @@ static void signals(void)
 	equal("signals", shared->hits, THREADS * STORES);
 	equal("signals that are not as they should be", shared->strange, 0);
 	equal("their data", shared->data >> 16, one.data >> 16);
-	equal("their generation", WM_EVENT_GENERATION(shared->data), 0);
+	equal("their generation", WM_KEVENT_GENERATION(shared->data), 0);
 	equal("signals, by count", count(object, 0), shared->hits);
-	wm_event_object_close(object);
+	wm_kevent_close(object);
 	end(pid);
 }
 
 /* Four registers; whoever wants more is told who has them, and nothing is left behind. */
 static void taken(void)
 {
-	struct wm_event_source four[] = { source(WM_EVENT_WRITE, 0, 8),
-					  source(WM_EVENT_WRITE, 1, 8),
-					  source(WM_EVENT_WRITE, 2, 8),
-					  source(WM_EVENT_WRITE, 3, 8) };
+	struct wm_kevent_source four[] = { source(WM_KEVENT_KIND_WRITE, 0, 8),
+					   source(WM_KEVENT_KIND_WRITE, 1, 8),
+					   source(WM_KEVENT_KIND_WRITE, 2, 8),
+					   source(WM_KEVENT_KIND_WRITE, 3, 8) };
 	pid_t pid = begin();
-	struct wm_event_object *object = arm(pid, four, 4, 0), *fifth;
-	struct wm_event_request asked = request(pid, four, 1, 0);
+	struct wm_kevent *object = arm(pid, four, 4, 0), *fifth;
+	struct wm_kevent_request asked = request(pid, four, 1, 0);
 	char own[32];
 
-	answers("a fifth", wm_event_object_open(&fifth, &asked), 0, wm_event_object_detail(NULL));
-	answers("a fifth", wm_event_object_arm(fifth), -WM_E_EVENT_TAKEN,
-		wm_event_object_detail(fifth));
+	answers("a fifth", wm_kevent_open(&fifth, &asked), 0, wm_kevent_detail(NULL));
+	answers("a fifth", wm_kevent_arm(fifth), -WM_E_EVENT_TAKEN, wm_kevent_detail(fifth));
 	snprintf(own, sizeof(own), "%d", (int)getpid());
-	if (!strstr(wm_event_object_detail(fifth), own))
-		wrong("a fifth: who has them is not told: %s", wm_event_object_detail(fifth));
-	equal("a fifth: state", status(fifth).state, WM_EVENT_PREPARING);
-	wm_event_object_disarm(object);
-	answers("a fifth, later", wm_event_object_arm(fifth), 0, wm_event_object_detail(fifth));
-	wm_event_object_close(object);
+	if (!strstr(wm_kevent_detail(fifth), own))
+		wrong("a fifth: who has them is not told: %s", wm_kevent_detail(fifth));
+	equal("a fifth: state", status(fifth).state, WM_KEVENT_STATE_PREPARING);
+	wm_kevent_disarm(object);
+	answers("a fifth, later", wm_kevent_arm(fifth), 0, wm_kevent_detail(fifth));
+	wm_kevent_close(object);
 	go(1, THREADS + LATER);
 	equal("a fifth: hits", count(fifth, 0), THREADS * STORES);
 	end(pid);
 	equal("a program that is gone",
-	      (uint64_t)-wm_event_object_coverage(
+	      (uint64_t)-wm_kevent_coverage(
 		      fifth,
-		      &(struct wm_event_coverage){ .size = sizeof(struct wm_event_coverage) }, NULL,
-		      0),
+		      &(struct wm_kevent_coverage){ .size = sizeof(struct wm_kevent_coverage) },
+		      NULL, 0),
 	      WM_E_GONE);
-	wm_event_object_close(fifth);
+	wm_kevent_close(fifth);
 }
 
 /* ---- bad input, by name ---- */
 
-static struct wm_event_source given[2];
-static struct wm_event_request asked;
+static struct wm_kevent_source given[2];
+static struct wm_kevent_request asked;
 
 static void bad(const char *what, int error, const char *words)
 {
-	struct wm_event_object *object = (struct wm_event_object *)given;
-	int err = wm_event_object_open(&object, &asked);
+	struct wm_kevent *object = (struct wm_kevent *)given;
+	int err = wm_kevent_open(&object, &asked);
 
-	answers(what, err, error, wm_event_object_detail(NULL));
-	if (!strstr(wm_event_object_detail(NULL), words))
-		wrong("%s: %s, not %s", what, wm_event_object_detail(NULL), words);
+	answers(what, err, error, wm_kevent_detail(NULL));
+	if (!strstr(wm_kevent_detail(NULL), words))
+		wrong("%s: %s, not %s", what, wm_kevent_detail(NULL), words);
 	if (object)
 		wrong("%s: there is an object", what);
-	given[0] = given[1] = source(WM_EVENT_WRITE, 0, 8);
+	given[0] = given[1] = source(WM_KEVENT_KIND_WRITE, 0, 8);
 	asked = request(getpid(), given, 1, 0);
 }
 
@@ -448,97 +439,96 @@ static void bad(const char *what, int error, const char *words)
 static void bad_inputs(void)
 {
 	struct {
-		struct wm_event_request request;
+		struct wm_kevent_request request;
 		uint64_t more;
 	} larger;
-	struct wm_event_object *object;
+	struct wm_kevent *object;
 
-	given[0] = given[1] = source(WM_EVENT_WRITE, 0, 8);
+	given[0] = given[1] = source(WM_KEVENT_KIND_WRITE, 0, 8);
 	asked = request(getpid(), given, 1, 0);
 	BAD("no size", -EINVAL, "request.size: 0", asked.size = 0);
 	BAD("a size of nothing", -E2BIG, "request.size", asked.size = (size_t)-1);
-	BAD("no scope", -EINVAL, "request.scope: 0", asked.scope = (enum wm_event_scope)0);
-	BAD("no such scope", -EINVAL, "request.scope: 9", asked.scope = (enum wm_event_scope)9);
+	BAD("no scope", -EINVAL, "request.scope: 0", asked.scope = (enum wm_kevent_scope)0);
+	BAD("no such scope", -EINVAL, "request.scope: 9", asked.scope = (enum wm_kevent_scope)9);
 	BAD("no pid", -EINVAL, "request.pid: 0", asked.pid = 0);
 	BAD("a negative pid", -EINVAL, "request.pid: -4", asked.pid = -4);
 	BAD("no such flag", -EINVAL, "request.flags: 0x400", asked.flags = 0x400);
 	BAD("signal and rings", -EINVAL, "not both",
-	    asked.flags = WM_EVENT_SIGNAL | WM_EVENT_RINGS);
-	BAD("no CPUs", -EINVAL, "request.cpus", asked.scope = WM_EVENT_CPUS);
-	BAD("signals of CPUs", -EINVAL, "WM_EVENT_SIGNAL is not for CPUs",
-	    asked.scope = WM_EVENT_SYSTEM, asked.flags = WM_EVENT_SIGNAL);
-	BAD("children of CPUs", -EINVAL, "WM_EVENT_CHILDREN is not for CPUs",
-	    asked.scope = WM_EVENT_SYSTEM, asked.flags = WM_EVENT_CHILDREN);
-	BAD("an odd ring", -EINVAL, "request.ring_bytes: 5000", asked.flags = WM_EVENT_RINGS,
+	    asked.flags = WM_KEVENT_FLAG_SIGNAL | WM_KEVENT_FLAG_RINGS);
+	BAD("no CPUs", -EINVAL, "request.cpus", asked.scope = WM_KEVENT_SCOPE_CPUS);
+	BAD("signals of CPUs", -EINVAL, "WM_KEVENT_FLAG_SIGNAL is not for CPUs",
+	    asked.scope = WM_KEVENT_SCOPE_SYSTEM, asked.flags = WM_KEVENT_FLAG_SIGNAL);
+	BAD("children of CPUs", -EINVAL, "WM_KEVENT_FLAG_CHILDREN is not for CPUs",
+	    asked.scope = WM_KEVENT_SCOPE_SYSTEM, asked.flags = WM_KEVENT_FLAG_CHILDREN);
+	BAD("an odd ring", -EINVAL, "request.ring_bytes: 5000", asked.flags = WM_KEVENT_FLAG_RINGS,
 	    asked.ring_bytes = 5000);
-	BAD("a ring without rings", -EINVAL, "without WM_EVENT_RINGS", asked.ring_bytes = 4096);
+	BAD("a ring without rings", -EINVAL, "without WM_KEVENT_FLAG_RINGS",
+	    asked.ring_bytes = 4096);
 	BAD("what is reserved", -EINVAL, "request.reserved", asked.reserved = 1);
 	BAD("no sources", -EINVAL, "from 1 to 4", asked.sources = NULL);
 	BAD("no source", -EINVAL, "sources: 0", asked.source_count = 0);
 	BAD("five sources", -EINVAL, "sources: 5", asked.source_count = 5);
 	BAD("no size of a source", -EINVAL, "sources[0].size: 0", given[0].size = 0);
 	BAD("two sizes", -EINVAL, "sources[1].size", asked.source_count = 2, given[1].size = 8);
-	BAD("no kind", -EINVAL, "sources[0].kind: 0", given[0].kind = (enum wm_event_kind)0);
-	BAD("no such kind", -EINVAL, "sources[0].kind: 4", given[0].kind = (enum wm_event_kind)4);
+	BAD("no kind", -EINVAL, "sources[0].kind: 0", given[0].kind = (enum wm_kevent_kind)0);
+	BAD("no such kind", -EINVAL, "sources[0].kind: 4", given[0].kind = (enum wm_kevent_kind)4);
 	BAD("three bytes", -WM_E_EVENT_SOURCE, "of 3 bytes", given[0].bytes = 3);
 	BAD("code of eight bytes", -WM_E_EVENT_SOURCE, "of 8 bytes",
-	    given[0].kind = WM_EVENT_EXECUTE);
+	    given[0].kind = WM_KEVENT_KIND_EXECUTE);
 	BAD("askew", -WM_E_EVENT_SOURCE, "no multiple of its 8 bytes", given[0].address += 4);
 	BAD("the kernel's", -WM_E_EVENT_SOURCE, "is the kernel's",
 	    given[0].address = UINT64_C(0xffffffff81000000));
-	BAD("data that is ours", -EINVAL, "low 16 bits", asked.flags = WM_EVENT_SIGNAL,
+	BAD("data that is ours", -EINVAL, "low 16 bits", asked.flags = WM_KEVENT_FLAG_SIGNAL,
 	    given[0].data = 1);
-	answers("no place", wm_event_object_open(NULL, &asked), -EINVAL, "");
-	answers("no request", wm_event_object_open(&object, NULL), -EINVAL, "");
+	answers("no place", wm_kevent_open(NULL, &asked), -EINVAL, "");
+	answers("no request", wm_kevent_open(&object, NULL), -EINVAL, "");
 
 	/* as a program that was made for a later release */
 	larger.request = asked;
 	larger.request.size = sizeof(larger);
 	larger.more = 0;
-	answers("a later release's", wm_event_object_open(&object, &larger.request), 0,
-		wm_event_object_detail(NULL));
-	wm_event_object_close(object);
+	answers("a later release's", wm_kevent_open(&object, &larger.request), 0,
+		wm_kevent_detail(NULL));
+	wm_kevent_close(object);
 	larger.more = 1;
-	answers("a later release's, with more", wm_event_object_open(&object, &larger.request),
-		-E2BIG, "");
+	answers("a later release's, with more", wm_kevent_open(&object, &larger.request), -E2BIG,
+		"");
 }
 
 static void bad_calls(void)
 {
-	struct wm_event_status now = { .size = 4 };
-	struct wm_event_coverage covered = { .size = sizeof(covered) };
-	struct wm_event_gap gap = { .size = 0 };
-	struct wm_event_object *object;
+	struct wm_kevent_status now = { .size = 4 };
+	struct wm_kevent_coverage covered = { .size = sizeof(covered) };
+	struct wm_kevent_gap gap = { .size = 0 };
+	struct wm_kevent *object;
 	uint64_t hits;
 
-	answers("open", wm_event_object_open(&object, &asked), 0, wm_event_object_detail(NULL));
-	answers("no object", wm_event_object_arm(NULL), -EINVAL, "");
-	answers("a status without a size", wm_event_object_status_get(object, &now), -EINVAL, "");
-	answers("no status", wm_event_object_status_get(object, NULL), -EINVAL, "");
-	answers("no such source", wm_event_object_count(object, 1, &hits), -EINVAL, "");
-	answers("no hits", wm_event_object_count(object, 0, NULL), -EINVAL, "");
-	answers("room for none", wm_event_object_coverage(object, &covered, NULL, 1), -EINVAL, "");
-	answers("no coverage", wm_event_object_coverage(object, NULL, NULL, 0), -EINVAL, "");
-	answers("followed unarmed", wm_event_object_follow(object), -EINVAL, "");
-	answers("no object's times", wm_event_object_uncovered(NULL, NULL, 0), -EINVAL, "");
-	answers("no room for times", wm_event_object_uncovered(object, NULL, 1), -EINVAL, "");
-	answers("no times", wm_event_object_uncovered(object, NULL, 0), 0, "");
-	answers("drained unarmed", wm_event_object_drain(object, on_hit, NULL), -EINVAL, "");
-	answers("drained to nobody", wm_event_object_drain(object, NULL, NULL), -EINVAL, "");
+	answers("open", wm_kevent_open(&object, &asked), 0, wm_kevent_detail(NULL));
+	answers("no object", wm_kevent_arm(NULL), -EINVAL, "");
+	answers("a status without a size", wm_kevent_status_get(object, &now), -EINVAL, "");
+	answers("no status", wm_kevent_status_get(object, NULL), -EINVAL, "");
+	answers("no such source", wm_kevent_count(object, 1, &hits), -EINVAL, "");
+	answers("no hits", wm_kevent_count(object, 0, NULL), -EINVAL, "");
+	answers("room for none", wm_kevent_coverage(object, &covered, NULL, 1), -EINVAL, "");
+	answers("no coverage", wm_kevent_coverage(object, NULL, NULL, 0), -EINVAL, "");
+	answers("followed unarmed", wm_kevent_follow(object), -EINVAL, "");
+	answers("no object's times", wm_kevent_uncovered(NULL, NULL, 0), -EINVAL, "");
+	answers("no room for times", wm_kevent_uncovered(object, NULL, 1), -EINVAL, "");
+	answers("no times", wm_kevent_uncovered(object, NULL, 0), 0, "");
+	answers("drained unarmed", wm_kevent_drain(object, on_hit, NULL), -EINVAL, "");
+	answers("drained to nobody", wm_kevent_drain(object, NULL, NULL), -EINVAL, "");
 	answers("modified unarmed",
-		wm_event_object_modify(object, given, 1, WM_EVENT_RUNNING, NULL), -EINVAL, "");
+		wm_kevent_modify(object, given, 1, WM_KEVENT_MODIFY_RUNNING, NULL), -EINVAL, "");
 	answers("a gap without a size",
-		wm_event_object_modify(object, given, 1, WM_EVENT_RUNNING, &gap), -EINVAL, "");
+		wm_kevent_modify(object, given, 1, WM_KEVENT_MODIFY_RUNNING, &gap), -EINVAL, "");
 	answers("modified somehow",
-		wm_event_object_modify(object, given, 1, (enum wm_event_modify)5, NULL), -EINVAL,
-		"");
-	wm_event_object_close(object);
+		wm_kevent_modify(object, given, 1, (enum wm_kevent_modify)5, NULL), -EINVAL, "");
+	wm_kevent_close(object);
 	asked.pid = 0x3fffffff;
-	answers("open", wm_event_object_open(&object, &asked), 0, wm_event_object_detail(NULL));
-	answers("no such process", wm_event_object_arm(object), -WM_E_GONE,
-		wm_event_object_detail(object));
-	wm_event_object_close(object);
-	wm_event_object_close(NULL);
+	answers("open", wm_kevent_open(&object, &asked), 0, wm_kevent_detail(NULL));
+	answers("no such process", wm_kevent_arm(object), -WM_E_GONE, wm_kevent_detail(object));
+	wm_kevent_close(object);
+	wm_kevent_close(NULL);
 }
 
 int main(int argc, char *argv[])
@@ -553,8 +543,8 @@ int main(int argc, char *argv[])
 		return failures != 0;
 	}
 	rings();
-	modified(WM_EVENT_RUNNING);
-	modified(WM_EVENT_STOPPED);
+	modified(WM_KEVENT_MODIFY_RUNNING);
+	modified(WM_KEVENT_MODIFY_STOPPED);
 	signals();
 	taken();
 	bad_inputs();

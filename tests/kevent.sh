@@ -28,7 +28,7 @@ run()
 	esac
 }
 
-gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir"/tests/{event_object,failures}.c -o uses "${flags[@]}" -lpthread ||
+gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir"/tests/{kevent,failures}.c -o uses "${flags[@]}" -lpthread ||
 	fail "it does not compile as C"
 cat >plus.cc <<'CC'
 #include <waymark/session.h>
@@ -37,20 +37,20 @@ int main()
 {
 	wm_session_status session_status{};
 	wm_trail_status trail_status{};
-	wm_event_status event_status{};
-	wm_event_source source{};
-	wm_event_request request{};
-	wm_event_object *object;
+	wm_kevent_status event_status{};
+	wm_kevent_source source{};
+	wm_kevent_request request{};
+	wm_kevent *object;
 
 	source.size = sizeof(source);
-	source.kind = WM_EVENT_EXECUTE;
+	source.kind = WM_KEVENT_KIND_EXECUTE;
 	request.size = sizeof(request);
-	request.scope = WM_EVENT_THREAD;
+	request.scope = WM_KEVENT_SCOPE_THREAD;
 	request.pid = 1;
 	request.sources = &source;
 	request.source_count = 1;
-	int err = wm_event_object_open(&object, &request);
-	wm_event_object_close(object);
+	int err = wm_kevent_open(&object, &request);
+	wm_kevent_close(object);
 	err += session_status.size + trail_status.size + event_status.size;
 	return err;
 }
