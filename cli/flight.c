@@ -100,7 +100,7 @@ int flight_check(const struct flight *flight, const char *const *specs, size_t c
 static int watch_open(struct flight *flight)
 {
 	struct wm_session_options options = { .size = sizeof(options),
-					      .follow_off = 1,
+					      .follow = WM_FOLLOW_NONE,
 					      .allow_unmatched = 1 };
 	int err = flight->watch ? 0 : wm_session_open(&flight->watch, &options);
 

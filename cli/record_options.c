@@ -84,10 +84,11 @@ static int take_policy(struct record_options *options, const char *name)
 {
 	static const char *const names[] = { "discard", "cyclic", "block", "notify" };
 
+	/* in the order of enum wm_policy, without the default */
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strcmp(names[i], name))
 			continue;
-		options->session.policy = (enum wm_policy)i;
+		options->session.policy = (enum wm_policy)(WM_POLICY_DISCARD + i);
 		return 0;
 	}
 	complain_usage("record", "there is no policy %s", name);
@@ -145,7 +146,7 @@ static int take_option(struct record_options *options, int letter)
 		options->session.ordered = 1;
 		return 0;
 	case OPT_NO_FOLLOW:
-		options->session.follow_off = 1;
+		options->session.follow = WM_FOLLOW_NONE;
 		return 0;
 	case OPT_TREE:
 		options->tree = 1;
@@ -216,8 +217,8 @@ int record_options_parse(struct record_options *options, int argc, char **argv)
 	size_t commas = 0;
 	int letter, status;
 
-	*options = (struct record_options){ .session = { .size = sizeof(options->session),
-							 .allow_unmatched = 1 } };
+	*options = (struct record_options){ .session = WM_SESSION_OPTIONS_INIT };
+	options->session.allow_unmatched = 1;
 	for (int i = 0; i < argc; i++)
 		for (const char *at = argv[i]; *at; at++)
 			commas += *at == ',';

@@ -130,7 +130,7 @@ static int take_option(struct options *options, int letter)
 		options->tree = 1;
 		return 0;
 	case OPT_NO_FOLLOW:
-		options->session.follow_off = 1;
+		options->session.follow = WM_FOLLOW_NONE;
 		return 0;
 	case OPT_HEX:
 		options->hex = 1;
@@ -149,7 +149,7 @@ static int parse(struct options *options, int argc, char **argv)
 	int letter;
 
 	*options = (struct options){ .history = HISTORY_DEFAULT,
-				     .session = { .size = sizeof(options->session) } };
+				     .session = WM_SESSION_OPTIONS_INIT };
 	options->exprs = calloc((size_t)argc + 1, sizeof(*options->exprs));
 	options->pids = calloc((size_t)argc + 1, sizeof(*options->pids));
 	if (!options->exprs || !options->pids)

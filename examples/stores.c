@@ -41,13 +41,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "stores of %d are seen now\n", request.pid);
 	while (!err && wm_kevent_coverage(object, &coverage, NULL, 0) != -WM_E_GONE) {
 		usleep(50000);
-		err = wm_kevent_drain(object, show, NULL);
+		err = wm_kevent_read(object, show, NULL);
 	}
 	if (err)
 		fprintf(stderr, "stores: %s: %s\n", wm_error_text(err), wm_kevent_detail(object));
 	if (!err) {
 		wm_kevent_disarm(object);
-		wm_kevent_drain(object, show, NULL);
+		wm_kevent_read(object, show, NULL);
 		wm_kevent_status_get(object, &status);
 		fprintf(stderr, "%u threads at the last look; %llu hits found no room\n",
 			coverage.opened + coverage.inherited, (unsigned long long)status.lost);

@@ -18,9 +18,9 @@ static void show(struct wm_trail_cursor *cursor)
 	struct wm_trail_step step = { .size = sizeof(step) };
 
 	for (int i = 0; i < SHOWN; i++)
-		if (wm_trail_cursor_previous(cursor, WM_TRAIL_BRANCHES, &step) <= 0)
+		if (wm_trail_cursor_previous(cursor, WM_TRAIL_UNIT_BRANCHES, &step) <= 0)
 			break;
-	while (wm_trail_cursor_next(cursor, WM_TRAIL_BRANCHES, &step) > 0)
+	while (wm_trail_cursor_next(cursor, WM_TRAIL_UNIT_BRANCHES, &step) > 0)
 		printf("%#14llx -> %#14llx  %s%s%s:%u\n", (unsigned long long)step.branch.from,
 		       (unsigned long long)step.branch.to, step.function ? step.function : "?",
 		       step.branch.flags & WM_BRANCH_EVENT ? " (event) " : " ",

@@ -32,7 +32,7 @@ static inline void session_call_end(struct session_call *call)
 #define SESSION_CALL __attribute__((cleanup(session_call_end), unused))
 
 /*
- * -EINVAL without a session; -ECHILD in a forked child of the session's process; -EBUSY in a
+ * -EINVAL without a session; -ECHILD in a forked child of the session's process; -EDEADLK in a
  * wm_session_read() callback; or 0.
  */
 int session_call_refused(struct wm_session *session);

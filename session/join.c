@@ -87,7 +87,7 @@ static int attach_once(struct wm_session *session, pid_t pid)
 
 	if (err)
 		return err;
-	if (!session->options.follow_off) {
+	if (session->options.follow != WM_FOLLOW_NONE) {
 		err = session_listen(session, pid, uid, &listener);
 		if (err) {
 			link_release(&link);

@@ -142,7 +142,7 @@ static int is_in_our_namespace(pid_t pid)
 
 uint32_t process_tool_pid(const struct wm_session *session, const struct process *process)
 {
-	if (session->options.follow_off || !is_in_our_namespace(process->pid))
+	if (session->options.follow == WM_FOLLOW_NONE || !is_in_our_namespace(process->pid))
 		return 0;
 	return (uint32_t)getpid();
 }

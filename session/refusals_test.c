@@ -124,7 +124,7 @@ Test(refusals, wrong_calls_return_errors)
 	cr_assert_eq(wm_session_refusals(session, NULL, NULL), -EINVAL);
 	cr_assert_eq(wm_session_start(session), 0);
 	cr_assert_eq(wm_session_refusals(session, stop, NULL), 0);
-	cr_assert_eq(wm_session_read(session, refuse_within_read, session), -EBUSY);
+	cr_assert_eq(wm_session_read(session, refuse_within_read, session), -EDEADLK);
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }

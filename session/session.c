@@ -55,19 +55,22 @@ int session_call_refused(struct wm_session *session)
 		return -EINVAL;
 	if (session->owner != getpid())
 		return -ECHILD;
-	return session->reading ? session_fail(session, -EBUSY, "in a callback") : 0;
+	return session->reading ? session_fail(session, -EDEADLK, "in a callback") : 0;
+}
+
+_Static_assert(WM_POLICY_CYCLIC - WM_POLICY_DISCARD == (int)STORE_CYCLIC &&
+		       WM_POLICY_BLOCK - WM_POLICY_DISCARD == (int)STORE_BLOCK &&
+		       WM_POLICY_NOTIFY - WM_POLICY_DISCARD == (int)STORE_NOTIFY,
+	       "the agent has the same policies in the same order, without a default");
+
+enum store_policy session_store_policy(const struct wm_session *session)
+{
+	return (enum store_policy)(session->options.policy - WM_POLICY_DISCARD);
 }
 
 uint64_t session_hz(const struct wm_session *session, uint32_t clock)
 {
 	return clock == STORE_CLOCK_TSC ? session->tsc_hz : 1000000000u;
-}
-
-static int is_writable(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
 }
 
 static void options_release(struct wm_session_options *options)
@@ -80,8 +83,9 @@ static void options_release(struct wm_session_options *options)
 static int options_take(struct wm_session_options *to, const struct wm_session_options *from)
 {
 	const unsigned char *bytes = (const unsigned char *)from;
+	int err;
 
-	*to = (struct wm_session_options){ 0 };
+	*to = (struct wm_session_options)WM_SESSION_OPTIONS_INIT;
 	if (from) {
 		if (from->size < offsetof(struct wm_session_options, policy))
 			return -EINVAL;
@@ -90,18 +94,20 @@ static int options_take(struct wm_session_options *to, const struct wm_session_o
 				return -E2BIG;
 		memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
 	}
-	if (to->policy > WM_POLICY_NOTIFY || to->watermark_percent > 100 || to->notify_fd < 0 ||
-	    to->notify_signal < 0 || to->notify_signal > SIGRTMAX || to->notify_signal == SIGKILL ||
-	    to->notify_signal == SIGSTOP)
+	if (to->policy > WM_POLICY_NOTIFY || to->follow > WM_FOLLOW_CHILDREN ||
+	    to->watermark_percent > 100)
 		return -EINVAL;
 	if ((to->agent_path && to->agent_path[0] != '/') ||
 	    (to->engine_path && to->engine_path[0] != '/'))
 		return -EINVAL;
-	if (to->policy == WM_POLICY_NOTIFY && to->notify_fd && !is_writable(to->notify_fd))
-		return -EBADF;
+	err = watermark_check(to->policy, to->notify_fd, to->notify_signal);
+	if (err)
+		return err;
 	if (to->buffer_bytes > BUFFER_BYTES_MAX)
 		return -WM_E_BUFFER_LIMIT;
 	to->size = sizeof(*to);
+	to->policy = to->policy ? to->policy : WM_POLICY_DISCARD;
+	to->follow = to->follow ? to->follow : WM_FOLLOW_CHILDREN;
 	to->buffer_bytes = to->buffer_bytes ? to->buffer_bytes : BUFFER_BYTES;
 	to->block_ns = to->block_ns ? to->block_ns : BLOCK_NS;
 	to->watermark_percent = to->watermark_percent ? to->watermark_percent : WATERMARK_PERCENT;

@@ -165,6 +165,9 @@ uint64_t session_held_events(const struct wm_session *session);
 /* Of the events that were lost so far, those that found no room in the buffer. */
 uint64_t session_crowded_out(const struct wm_session *session);
 
+/* The agent's name for the session's policy. */
+enum store_policy session_store_policy(const struct wm_session *session);
+
 /* The rate of a clock (enum store_clock). */
 uint64_t session_hz(const struct wm_session *session, uint32_t clock);
 

@@ -121,16 +121,16 @@ static int call_back(const struct wm_event *event, void *data)
 	char *const argv[] = { "/bin/true", NULL };
 
 	(void)event;
-	cr_assert_eq(wm_session_stop(session), -EBUSY);
+	cr_assert_eq(wm_session_stop(session), -EDEADLK);
 	cr_assert_str_eq(wm_session_detail(session), "in a callback");
-	cr_assert_eq(wm_session_poll(session, 0), -EBUSY);
-	cr_assert_eq(wm_session_read(session, call_back, session), -EBUSY);
-	cr_assert_eq(wm_session_start(session), -EBUSY);
-	cr_assert_eq(wm_session_add(session, "net:tx"), -EBUSY);
-	cr_assert_eq(wm_session_output(session, folder), -EBUSY);
-	cr_assert_eq(wm_session_attach(session, 1), -EBUSY);
-	cr_assert_eq(wm_session_launch(session, argv), -EBUSY);
-	cr_assert_eq(wm_session_modify(session, "watch:a", "watch:b", &gap), -EBUSY);
+	cr_assert_eq(wm_session_poll(session, 0), -EDEADLK);
+	cr_assert_eq(wm_session_read(session, call_back, session), -EDEADLK);
+	cr_assert_eq(wm_session_start(session), -EDEADLK);
+	cr_assert_eq(wm_session_add(session, "net:tx"), -EDEADLK);
+	cr_assert_eq(wm_session_output(session, folder), -EDEADLK);
+	cr_assert_eq(wm_session_attach(session, 1), -EDEADLK);
+	cr_assert_eq(wm_session_launch(session, argv), -EDEADLK);
+	cr_assert_eq(wm_session_modify(session, "watch:a", "watch:b", &gap), -EDEADLK);
 	return status_of(session).processes == 1 ? 0 : 1;
 }
 
@@ -543,6 +543,8 @@ Test(session, options_are_checked)
 	cr_assert_null(session);
 	options = (struct wm_session_options){ .size = sizeof(options), .policy = 9 };
 	cr_assert_eq(wm_session_open(&session, &options), -EINVAL);
+	options = (struct wm_session_options){ .size = sizeof(options), .follow = 3 };
+	cr_assert_eq(wm_session_open(&session, &options), -EINVAL);
 	options = (struct wm_session_options){ .size = sizeof(options),
 					       .buffer_bytes = UINT64_MAX };
 	cr_assert_eq(wm_session_open(&session, &options), -WM_E_BUFFER_LIMIT);
@@ -553,6 +555,9 @@ Test(session, options_are_checked)
 	options.notify_signal = SIGSTOP;
 	cr_assert_eq(wm_session_open(&session, &options), -EINVAL);
 	options.notify_signal = 0;
+	options.notify_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	cr_assert_eq(wm_session_open(&session, &options), -EINVAL, "it is no eventfd");
+	close(options.notify_fd);
 	options.notify_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	cr_assert_eq(wm_session_open(&session, &options), -EBADF, "it can't be written");
 	close(options.notify_fd);

@@ -376,18 +376,20 @@ static int session_welcome(struct wm_session *session, struct process *process)
 	struct control_open open = {
 		.buffer_bytes = options->buffer_bytes,
 		.block_ns = options->block_ns,
-		.policy = (uint32_t)options->policy,
+		.policy = (uint32_t)session_store_policy(session),
 		.clock = options->ordered ? STORE_CLOCK_ORDERED : STORE_CLOCK_TSC,
 		.tool_pid = process_tool_pid(session, process),
 	};
-	const char *path = options->follow_off || !process->listener ? "" : process->listener->path;
+	const char *path = options->follow == WM_FOLLOW_NONE || !process->listener
+				   ? ""
+				   : process->listener->path;
 	struct iovec parts[] = { { &open, sizeof(open) }, { (void *)path, strlen(path) + 1 } };
 	/* what is executed now would be planned anew, which may take long */
 	int records = session->running || (session->is_ending && process->hello.forked);
 	int err, adopts;
 
 	process->welcomed = 1;
-	if (!process->invited && (options->follow_off || !records))
+	if (!process->invited && (options->follow == WM_FOLLOW_NONE || !records))
 		return -ECANCELED; /* it goes on alone */
 	err = process_request(process, CONTROL_OPEN, parts, 2);
 	if (err || !records)

@@ -367,7 +367,7 @@ void unrecorded_look(struct wm_session *session, int now)
 	struct unrecorded_list *list = &session->unrecorded;
 	uint64_t began_ns = ticks_monotonic_ns(), before_ns, took_ns;
 
-	if (session->options.follow_off)
+	if (session->options.follow == WM_FOLLOW_NONE)
 		return;
 	if (now)
 		take_reports(session);

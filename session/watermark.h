@@ -8,9 +8,20 @@
 
 #include "session/drain.h"
 
+#include <waymark/options.h>
+
 struct watermark;
 
-/* Start it. notify_fd and notify_signal: 0 for none. 0 or -errno. */
+/*
+ * Check the notify options. A descriptor matters for WM_POLICY_NOTIFY alone; -1: none. 0; -EINVAL for a signal that
+ * cannot be caught or is unknown, and a descriptor that is no eventfd; -EBADF for one that is not open for writing.
+ */
+int watermark_check(enum wm_policy policy, int notify_fd, int notify_signal);
+
+/* Notify the caller's process, by both or either. Any thread. */
+void watermark_notify(int notify_fd, int notify_signal);
+
+/* Start it. 0 or -errno. */
 int watermark_new(struct watermark **watermark, int notify_fd, int notify_signal,
 		  unsigned int percent);
 void watermark_free(struct watermark *watermark); /* ends the thread; NULL is allowed */

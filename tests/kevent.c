@@ -150,6 +150,14 @@ static struct wm_kevent_request request(pid_t pid, const struct wm_kevent_source
 					   .sources = sources };
 }
 
+static int modify(struct wm_kevent *object, pid_t pid, const struct wm_kevent_source *sources,
+		  unsigned int count, uint32_t flags, struct wm_kevent_gap *gap)
+{
+	struct wm_kevent_request to = request(pid, sources, count, flags);
+
+	return wm_kevent_modify(object, &to, gap);
+}
+
 static struct wm_kevent *arm(pid_t pid, const struct wm_kevent_source *sources, unsigned int count,
 			     uint32_t flags)
 {
@@ -247,12 +255,12 @@ static void rings(void)
 	/* the newest are kept for a moment */
 	for (int i = 0; i < 200 && !ended; i++) {
 		usleep(20000);
-		ended = wm_kevent_drain(object, on_hit, &drained);
+		ended = wm_kevent_read(object, on_hit, &drained);
 	}
 	equal("a callback that ends it", (uint64_t)ended, 7);
 	drained.result = 0;
 	wm_kevent_disarm(object);
-	answers("drain", wm_kevent_drain(object, on_hit, &drained), 0, wm_kevent_detail(object));
+	answers("drain", wm_kevent_read(object, on_hit, &drained), 0, wm_kevent_detail(object));
 	equal("hits of one", drained.of[0], (2 * THREADS + LATER) * STORES);
 	equal("hits of the other", drained.of[1], (2 * THREADS + LATER) * STORES);
 	equal("hits that are not as they should be", drained.bad, 0);
@@ -261,11 +269,10 @@ static void rings(void)
 	equal("state", status(object).state, WM_KEVENT_STATE_DISARMED);
 	if (armed_ns > drained.last_ns || status(object).disarmed_ns < drained.last_ns)
 		wrong("hits are outside of armed");
-	answers("disarmed, modified",
-		wm_kevent_modify(object, two, 2, WM_KEVENT_MODIFY_RUNNING, NULL), -EINVAL,
-		wm_kevent_detail(object));
+	answers("disarmed, modified", modify(object, pid, two, 2, WM_KEVENT_FLAG_RINGS, NULL),
+		-EINVAL, wm_kevent_detail(object));
 	answers("disarmed, armed", wm_kevent_arm(object), -EINVAL, "");
-	answers("disarmed, followed", wm_kevent_follow(object), -EINVAL, wm_kevent_detail(object));
+	answers("disarmed, followed", wm_kevent_rescan(object), -EINVAL, wm_kevent_detail(object));
 	wm_kevent_close(object);
 	end(pid);
 }
@@ -282,7 +289,7 @@ static void later(const char *online)
 	struct wm_kevent_missing missing;
 	FILE *file;
 
-	answers("nobody to follow", wm_kevent_follow(object), 0, wm_kevent_detail(object));
+	answers("nobody to follow", wm_kevent_rescan(object), 0, wm_kevent_detail(object));
 	equal("times without", (uint64_t)wm_kevent_uncovered(object, NULL, 0), 0);
 	file = fopen(online, "w");
 	if (!file || fputs("0-1\n", file) < 0 || fclose(file))
@@ -290,9 +297,9 @@ static void later(const char *online)
 	equal("missing", (uint64_t)wm_kevent_coverage(object, &covered, &missing, 1), 1);
 	equal("CPU that is missing", (uint64_t)missing.cpu, 1);
 	answers("why it is", missing.error, -WM_E_EVENT_CAME_LATER, "");
-	answers("follow", wm_kevent_follow(object), 0, wm_kevent_detail(object));
+	answers("follow", wm_kevent_rescan(object), 0, wm_kevent_detail(object));
 	equal("missing still", coverage(object).missing, 0);
-	answers("follow again", wm_kevent_follow(object), 0, wm_kevent_detail(object));
+	answers("follow again", wm_kevent_rescan(object), 0, wm_kevent_detail(object));
 	equal("times without it", (uint64_t)wm_kevent_uncovered(object, times, 2), 1);
 	equal("CPU", (uint64_t)times[0].cpu, 1);
 	if (times[0].first_ns < status(object).armed_ns || times[0].last_ns <= times[0].first_ns)
@@ -301,7 +308,7 @@ static void later(const char *online)
 	go(1, THREADS + LATER);
 	go(2, THREADS + LATER);
 	wm_kevent_disarm(object);
-	answers("drain", wm_kevent_drain(object, on_hit, &drained), 0, wm_kevent_detail(object));
+	answers("drain", wm_kevent_read(object, on_hit, &drained), 0, wm_kevent_detail(object));
 	equal("hits", drained.hits, (2 * THREADS + LATER) * STORES);
 	equal("times without it, at the end", (uint64_t)wm_kevent_uncovered(object, NULL, 0), 1);
 	wm_kevent_close(object);
@@ -309,7 +316,7 @@ static void later(const char *online)
 }
 
 /* Changed in place, and what can't be changed. */
-static void modified(enum wm_kevent_modify how)
+static void modified(uint32_t flags)
 {
 	struct wm_kevent_source one = source(WM_KEVENT_KIND_WRITE, 4, 8), bad;
 	pid_t pid = begin();
@@ -320,10 +327,9 @@ static void modified(enum wm_kevent_modify how)
 	go(1, THREADS + LATER);
 	equal("another word's hits", count(object, 0), 0);
 	one = source(WM_KEVENT_KIND_WRITE, 2, 4);
-	answers("modify", wm_kevent_modify(object, &one, 1, how, &gap), 0,
-		wm_kevent_detail(object));
+	answers("modify", modify(object, pid, &one, 1, flags, &gap), 0, wm_kevent_detail(object));
 	equal("generation", gap.generation, 1);
-	equal("stopped", gap.was_stopped, how == WM_KEVENT_MODIFY_STOPPED);
+	equal("stopped", gap.was_stopped, !flags);
 	if (gap.first_ns < status(object).armed_ns || gap.last_ns < gap.first_ns)
 		wrong("the gap is from %llu to %llu", (unsigned long long)gap.first_ns,
 		      (unsigned long long)gap.last_ns);
@@ -331,16 +337,17 @@ static void modified(enum wm_kevent_modify how)
 	equal("hits once modified", count(object, 0), (THREADS + LATER) * STORES);
 	bad = source(WM_KEVENT_KIND_WRITE, 2, 4);
 	bad.address += 2;
-	answers("askew", wm_kevent_modify(object, &bad, 1, how, &gap), -WM_E_EVENT_SOURCE,
+	answers("askew", modify(object, pid, &bad, 1, flags, &gap), -WM_E_EVENT_SOURCE,
 		wm_kevent_detail(object));
 	detail = wm_kevent_detail(object);
 	if (!strstr(detail, "no multiple of its 4 bytes"))
 		wrong("askew: %s", detail);
 	bad.address = UINT64_C(1) << 55; /* the kernel refuses it, on the first thread */
-	answers("an address that is none", wm_kevent_modify(object, &bad, 1, how, &gap), -EINVAL,
+	answers("an address that is none", modify(object, pid, &bad, 1, flags, &gap), -EINVAL,
 		wm_kevent_detail(object));
 	equal("generation, refused", gap.generation, 1);
-	answers("two for one", wm_kevent_modify(object, &one, 2, how, NULL), -EINVAL, "");
+	answers("two for one", modify(object, pid, &one, 2, flags, NULL), -EINVAL, "");
+	answers("another process", modify(object, pid + 1, &one, 1, flags, NULL), -EINVAL, "");
 	go(3, THREADS + LATER);
 	equal("hits once refused", count(object, 0), 2 * (THREADS + LATER) * STORES);
 	equal("generation, as told", status(object).generation, 1);
@@ -458,13 +465,13 @@ static void bad_inputs(void)
 	BAD("no CPUs", -EINVAL, "request.cpus", asked.scope = WM_KEVENT_SCOPE_CPUS);
 	BAD("signals of CPUs", -EINVAL, "WM_KEVENT_FLAG_SIGNAL is not for CPUs",
 	    asked.scope = WM_KEVENT_SCOPE_SYSTEM, asked.flags = WM_KEVENT_FLAG_SIGNAL);
-	BAD("children of CPUs", -EINVAL, "WM_KEVENT_FLAG_CHILDREN is not for CPUs",
-	    asked.scope = WM_KEVENT_SCOPE_SYSTEM, asked.flags = WM_KEVENT_FLAG_CHILDREN);
+	BAD("children of CPUs", -EINVAL, "WM_FOLLOW_CHILDREN is not for CPUs",
+	    asked.scope = WM_KEVENT_SCOPE_SYSTEM, asked.follow = WM_FOLLOW_CHILDREN);
 	BAD("an odd ring", -EINVAL, "request.ring_bytes: 5000", asked.flags = WM_KEVENT_FLAG_RINGS,
 	    asked.ring_bytes = 5000);
 	BAD("a ring without rings", -EINVAL, "without WM_KEVENT_FLAG_RINGS",
 	    asked.ring_bytes = 4096);
-	BAD("what is reserved", -EINVAL, "request.reserved", asked.reserved = 1);
+	BAD("no such children", -EINVAL, "request.follow: 3", asked.follow = (enum wm_follow)3);
 	BAD("no sources", -EINVAL, "from 1 to 4", asked.sources = NULL);
 	BAD("no source", -EINVAL, "sources: 0", asked.source_count = 0);
 	BAD("five sources", -EINVAL, "sources: 5", asked.source_count = 5);
@@ -511,18 +518,15 @@ static void bad_calls(void)
 	answers("no hits", wm_kevent_count(object, 0, NULL), -EINVAL, "");
 	answers("room for none", wm_kevent_coverage(object, &covered, NULL, 1), -EINVAL, "");
 	answers("no coverage", wm_kevent_coverage(object, NULL, NULL, 0), -EINVAL, "");
-	answers("followed unarmed", wm_kevent_follow(object), -EINVAL, "");
+	answers("followed unarmed", wm_kevent_rescan(object), -EINVAL, "");
 	answers("no object's times", wm_kevent_uncovered(NULL, NULL, 0), -EINVAL, "");
 	answers("no room for times", wm_kevent_uncovered(object, NULL, 1), -EINVAL, "");
 	answers("no times", wm_kevent_uncovered(object, NULL, 0), 0, "");
-	answers("drained unarmed", wm_kevent_drain(object, on_hit, NULL), -EINVAL, "");
-	answers("drained to nobody", wm_kevent_drain(object, NULL, NULL), -EINVAL, "");
-	answers("modified unarmed",
-		wm_kevent_modify(object, given, 1, WM_KEVENT_MODIFY_RUNNING, NULL), -EINVAL, "");
-	answers("a gap without a size",
-		wm_kevent_modify(object, given, 1, WM_KEVENT_MODIFY_RUNNING, &gap), -EINVAL, "");
-	answers("modified somehow",
-		wm_kevent_modify(object, given, 1, (enum wm_kevent_modify)5, NULL), -EINVAL, "");
+	answers("drained unarmed", wm_kevent_read(object, on_hit, NULL), -EINVAL, "");
+	answers("drained to nobody", wm_kevent_read(object, NULL, NULL), -EINVAL, "");
+	answers("modified unarmed", wm_kevent_modify(object, &asked, NULL), -EINVAL, "");
+	answers("a gap without a size", wm_kevent_modify(object, &asked, &gap), -EINVAL, "");
+	answers("modified to nothing", wm_kevent_modify(object, NULL, NULL), -EINVAL, "");
 	wm_kevent_close(object);
 	asked.pid = 0x3fffffff;
 	answers("open", wm_kevent_open(&object, &asked), 0, wm_kevent_detail(NULL));
@@ -543,8 +547,8 @@ int main(int argc, char *argv[])
 		return failures != 0;
 	}
 	rings();
-	modified(WM_KEVENT_MODIFY_RUNNING);
-	modified(WM_KEVENT_MODIFY_STOPPED);
+	modified(WM_KEVENT_FLAG_NO_STOP);
+	modified(0);
 	signals();
 	taken();
 	bad_inputs();

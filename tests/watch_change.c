@@ -130,7 +130,7 @@ static void refused(void)
 	go(&program);
 	usleep(20000);
 	answers(session, "in a callback", wm_session_read(session, on_event_modify, session),
-		-EBUSY);
+		-EDEADLK);
 	take(session, 2 * EACH - 1);
 	equal("hits once refused", hit_count, 2 * EACH - 1);
 	wm_session_stop(session);

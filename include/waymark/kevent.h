@@ -12,7 +12,7 @@
  *	if (!err)
  *		err = wm_kevent_arm(object);
  *	while (!err && !done)
- *		err = wm_kevent_drain(object, on_hit, NULL);
+ *		err = wm_kevent_read(object, on_hit, NULL);
  *
  * The kernel lends events thread by thread and CPU by CPU (perf_event_open(2)). An object makes one
  * of them: it opens each source on each thread or CPU of the scope, disabled, and enables them when
@@ -29,8 +29,8 @@
  * States, in which wm_kevent_...() may be called:
  *
  *	WM_KEVENT_STATE_PREPARING	arm, close
- *	WM_KEVENT_STATE_ARMED		modify, follow, count, coverage, drain, disarm, close
- *	WM_KEVENT_STATE_DISARMED	count, coverage, drain, close
+ *	WM_KEVENT_STATE_ARMED		modify, follow, count, coverage, read, disarm, close
+ *	WM_KEVENT_STATE_DISARMED	count, coverage, read, close
  *
  * status, uncovered and detail may be called in all; arm that failed leaves it preparing, to be
  * tried anew. What fires outside of armed is dropped and counted (`stray`).
@@ -52,6 +52,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <waymark/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,7 +67,7 @@ enum wm_kevent_kind {
 };
 
 enum wm_kevent_scope {
-	WM_KEVENT_SCOPE_THREAD = 1, /* one thread; with WM_KEVENT_FLAG_CHILDREN also what it starts */
+	WM_KEVENT_SCOPE_THREAD = 1,  /* one thread; with WM_FOLLOW_CHILDREN also what it starts */
 	WM_KEVENT_SCOPE_PROCESS = 2, /* its threads, now and later */
 	WM_KEVENT_SCOPE_CPUS = 3,    /* whatever runs on these CPUs: needs rights */
 	WM_KEVENT_SCOPE_SYSTEM = 4,  /* whatever runs on CPUs that are online: needs rights */
@@ -80,12 +81,10 @@ enum wm_kevent_scope {
  */
 #define WM_KEVENT_FLAG_SIGNAL 1u
 /*
- * Each is a record in a ring of the caller's, one for each CPU, for wm_kevent_drain(). Not
+ * Each is a record in a ring of the caller's, one for each CPU, for wm_kevent_read(). Not
  * together with WM_KEVENT_FLAG_SIGNAL.
  */
 #define WM_KEVENT_FLAG_RINGS 2u
-/* What forks from it too, until it executes a program, with its threads. Not for CPUs. */
-#define WM_KEVENT_FLAG_CHILDREN 4u
 /*
  * The kernel's own loads and stores too, as of read(2) into a buffer. Needs rights:
  * perf_event_paranoid at most 1, or CAP_PERFMON.
@@ -114,14 +113,16 @@ struct wm_kevent_source {
 	 * in which it was opened. Both wrap.
 	 */
 	uint64_t data;
-	const char *
-		what; /* in errors and the ledger, as "watch:counter"; copied, up to 127 bytes. NULL: the address */
+	/* in errors and the ledger, as "watch:counter"; copied, up to 127 bytes. NULL: the address */
+	const char *what;
 };
+
+#define WM_KEVENT_SOURCE_INIT WM__INIT(wm_kevent_source)
 
 #define WM_KEVENT_ROUND(data) ((uint8_t)(data))
 #define WM_KEVENT_GENERATION(data) ((uint8_t)((data) >> 8))
 
-/* Set `size` to sizeof(struct wm_kevent_request), and what is not used to 0. All of it is copied. */
+/* What is not used is 0. All of it is copied. */
 struct wm_kevent_request {
 	size_t size;
 	enum wm_kevent_scope scope;
@@ -131,9 +132,19 @@ struct wm_kevent_request {
 	const struct wm_kevent_source *sources;
 	const unsigned int *cpus; /* WM_KEVENT_SCOPE_CPUS: their numbers */
 	size_t cpu_count;
-	uint32_t ring_bytes; /* WM_KEVENT_FLAG_RINGS: of each CPU's, a power of two, 4 KiB to 1 GiB; 0: 512 KiB. A hit takes some 250 */
-	uint32_t reserved;
+	/*
+	 * WM_KEVENT_FLAG_RINGS: of each CPU's, a power of two, 4 KiB to 1 GiB; 0: 512 KiB. A hit takes
+	 * some 250 bytes.
+	 */
+	uint32_t ring_bytes;
+	/*
+	 * Default WM_FOLLOW_NONE. WM_FOLLOW_CHILDREN: what forks too, until it executes a program, with
+	 * its threads. Not for CPUs.
+	 */
+	enum wm_follow follow;
 };
+
+#define WM_KEVENT_REQUEST_INIT WM__INIT(wm_kevent_request)
 
 enum wm_kevent_state {
 	WM_KEVENT_STATE_PREPARING = 0,
@@ -156,6 +167,8 @@ struct wm_kevent_status {
 	uint64_t stray; /* that came outside of armed, and were dropped */
 };
 
+#define WM_KEVENT_STATUS_INIT WM__INIT(wm_kevent_status)
+
 /* What a modify did to those that were hit meanwhile. */
 struct wm_kevent_gap {
 	size_t size; /* set by the caller */
@@ -170,10 +183,7 @@ struct wm_kevent_gap {
 	uint8_t reserved[6];
 };
 
-enum wm_kevent_modify {
-	WM_KEVENT_MODIFY_RUNNING = 0, /* threads run on */
-	WM_KEVENT_MODIFY_STOPPED = 1, /* they are stopped for it, where that can be done */
-};
+#define WM_KEVENT_GAP_INIT WM__INIT(wm_kevent_gap)
 
 /* Counts of threads, or of CPUs. */
 struct wm_kevent_coverage {
@@ -196,6 +206,8 @@ struct wm_kevent_coverage {
 	uint8_t reserved[2];
 };
 
+#define WM_KEVENT_COVERAGE_INIT WM__INIT(wm_kevent_coverage)
+
 /* A thread or CPU of the scope that has none of the events. */
 struct wm_kevent_missing {
 	int32_t tid; /* -1: a CPU */
@@ -204,7 +216,7 @@ struct wm_kevent_missing {
 	 * Why, for wm_error_text(): -WM_E_EVENT_EXEC, another program has taken the place of the
 	 * one; -WM_E_EVENT_CAME_LATER, a CPU that was not online, or with WM_KEVENT_FLAG_RINGS has no
 	 * ring; -WM_E_EVENT_CPU_BACK, one that was offline since it was armed; -ENODEV, one that
-	 * is; or what the kernel said. wm_kevent_follow() mends all of a CPU's that can be
+	 * is; or what the kernel said. wm_kevent_rescan() mends all of a CPU's that can be
 	 * mended.
 	 */
 	int32_t error;
@@ -267,16 +279,24 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
 int wm_kevent_arm(struct wm_kevent *object);
 
 /*
- * Change the sources on every thread or CPU, those that inherited included, in place: no register
- * is given back for somebody else to take. As many as there were, in the same order; address,
- * bytes, kind and data may differ. `gap` may be NULL; it is filled in also after an error. Returns
- * 0, or with the old sources whole everywhere -EINVAL, -E2BIG, -WM_E_EVENT_SOURCE as
- * wm_kevent_open() says, -EINVAL for another count, an object that is not armed or a gap
- * whose size is none, or what the kernel refused: -errno, detail has which source. If the old ones
- * could not be put back, which nothing known can cause, -WM_E_EVENT_TORN: it is disarmed then.
+ * Change the sources on every thread or CPU, also on those that inherited them, in place: no register
+ * is free for somebody else to take meanwhile. `to` is a request like that of wm_kevent_open(). It has
+ * as many sources, in the same order; their address, bytes, kind and data may differ. The process is
+ * stopped for it where that is possible, so that no hit is lost; WM_KEVENT_FLAG_NO_STOP forbids that.
+ * The rest of the request must be as it was.
+ *
+ * `gap` may be NULL. The call fills it in also after an error. Returns 0; or with the old sources whole
+ * everywhere:
+ *
+ *	-EINVAL			not armed, another count of sources, or another request
+ *	-EINVAL, -E2BIG, -WM_E_EVENT_SOURCE	as wm_kevent_open()
+ *	-errno			the kernel's refusal; detail has which source
+ *
+ * -WM_E_EVENT_TORN: the old sources could not be restored; the object is disarmed. Nothing known can
+ * cause this.
  */
-int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_source *sources,
-		     unsigned int count, enum wm_kevent_modify how, struct wm_kevent_gap *gap);
+int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_request *to,
+		     struct wm_kevent_gap *gap);
 
 /*
  * CPUs go and come. The kernel drops the events of WM_KEVENT_SCOPE_CPUS and WM_KEVENT_SCOPE_SYSTEM when a CPU
@@ -290,7 +310,7 @@ int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_source *so
  * again. -EINVAL: it is not armed; -ENOMEM, or -errno where it can't be told which CPUs are online.
  * Some 10 us a CPU.
  */
-int wm_kevent_follow(struct wm_kevent *object);
+int wm_kevent_rescan(struct wm_kevent *object);
 
 /*
  * The times that a CPU was without, in the order in which they ended; what it lacks just now is
@@ -330,8 +350,8 @@ int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *cove
  * not longjmp() or throw out. It ends where the callback returns other than 0, and returns that;
  * the hit was taken. 0: all were given. -EINVAL without rings, or for no callback; -ENOMEM.
  */
-int wm_kevent_drain(struct wm_kevent *object,
-		    int (*take)(const struct wm_kevent_hit *hit, void *data), void *data);
+int wm_kevent_read(struct wm_kevent *object,
+		   int (*hit)(const struct wm_kevent_hit *hit, void *data), void *data);
 
 /*
  * Stop, for good: the registers are free when it returns. Counts, and what is in the rings, are

@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <waymark/kevent.h>
+#include <waymark/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,30 +34,25 @@ extern "C" {
 
 struct wm_session;
 
-enum wm_policy {
-	WM_POLICY_DISCARD = 0, /* full: the newest events are lost and counted */
-	WM_POLICY_CYCLIC = 1,  /* full: the oldest events are lost and counted */
-	WM_POLICY_BLOCK = 2,   /* full: the program waits, block_ns at most */
-	WM_POLICY_NOTIFY =
-		3, /* as DISCARD; the folder is written from the watermark on, of which the owner is told */
-};
-
-/* Set `size` to sizeof(struct wm_session_options); fields that 0 leaves at their default. */
 struct wm_session_options {
 	size_t size;
 	uint64_t buffer_bytes; /* for each process; default 16 MiB */
+	/*
+	 * Default WM_POLICY_DISCARD. With WM_POLICY_BLOCK the program waits for up to block_ns. With
+	 * WM_POLICY_NOTIFY the session writes the folder from the watermark on.
+	 */
 	enum wm_policy policy;
+	enum wm_follow follow; /* default WM_FOLLOW_CHILDREN */
 	/*
 	 * WM_POLICY_BLOCK: how long a thread waits for one event; longer on a busy machine; default
 	 * 100 ms. Where the session was not polled for a second, threads wait so long once, and not
 	 * again before the next poll.
 	 */
 	uint64_t block_ns;
-	int notify_fd;	   /* WM_POLICY_NOTIFY: an eventfd to write at the watermark; 0 for none */
-	int notify_signal; /* WM_POLICY_NOTIFY: or a signal to raise in this process; 0 for none */
+	int notify_fd;	   /* WM_POLICY_NOTIFY: an eventfd to write at the watermark; -1: none */
+	int notify_signal; /* WM_POLICY_NOTIFY: a signal to raise in this process; 0: none */
 	unsigned int watermark_percent; /* of the buffer; default 50 */
 	int strict;			/* stop every thread of the process while code changes */
-	int follow_off;			/* do not record the children that a process forks */
 	int prearm;  /* launch: patch every site once, before any code can be locked down */
 	int ordered; /* times follow the order in which threads hand over data: waymark(7) */
 	/*
@@ -71,6 +67,8 @@ struct wm_session_options {
 	 */
 	const char *engine_path;
 };
+
+#define WM_SESSION_OPTIONS_INIT WM__INIT_NOTIFY(wm_session_options)
 
 struct wm_session_status {
 	size_t size;
@@ -90,6 +88,8 @@ struct wm_session_status {
 	/* of probes */
 	uint64_t held; /* how often hits of an event were missing: a breakpoint of another tool was at its place */
 };
+
+#define WM_SESSION_STATUS_INIT WM__INIT(wm_session_status)
 
 /* One event, as wm_session_read() hands it over; valid during the callback only. */
 struct wm_event {
@@ -131,8 +131,9 @@ struct wm_session_refusal {
 
 /*
  * Make a session. `options` may be NULL. *session is released with wm_session_close(); NULL after
- * an error: -EINVAL for an option that can't be (SIGKILL and SIGSTOP as notify_signal among them),
- * -EBADF for a notify_fd that is not open or can't be written, -E2BIG for one we don't know,
+ * an error: -EINVAL for an option that can't be (SIGKILL and SIGSTOP as notify_signal, and a
+ * notify_fd that is no eventfd, among them), -EBADF for a notify_fd that is not open or can't be
+ * written, -E2BIG for one we don't know,
  * -EMFILE and -ENFILE where no descriptor is free,
  * -WM_E_BUFFER_LIMIT for more than 64 GiB, -ENOMEM, or with WM_POLICY_NOTIFY the error from
  * creating its thread.
@@ -165,7 +166,7 @@ int wm_session_add(struct wm_session *session, const char *spec);
  * 0; where the session runs already, wm_session_poll() arms it. Or, with nothing armed in it:
  *
  *	-EINVAL			it is the caller itself
- *	-EBUSY			called in a callback
+ *	-EDEADLK		called in a callback
  *	-EEXIST			it is in this session
  *	-ESRCH, -WM_E_GONE	it is none, or has ended
  *	-EPERM, -WM_E_PEER_UID	it is another user's, and the caller not root
@@ -191,7 +192,7 @@ int wm_session_launch(struct wm_session *session, char *const argv[]);
  *
  *	-EALREADY		the session runs
  *	-EINVAL			it had a folder, whose recording has ended
- *	-EBUSY			called in a callback
+ *	-EDEADLK		called in a callback
  *	-WM_E_SPEC		no event was added
  *	-WM_E_...		why a spec is not to be had in a process, which the detail names
  *	-WM_E_NO_MARKER, -WM_E_NO_MODULE, -WM_E_NO_FUNCTION, -WM_E_NO_USDT, -WM_E_...
@@ -207,7 +208,7 @@ int wm_session_start(struct wm_session *session);
  * List what is not recorded: each spec that matched nothing that can be armed, then each place
  * that was refused. The same place of several processes is listed once. Call it after
  * wm_session_start(), also after its error. The callback must not call functions of this session. A
- * callback that returns non-zero ends the list with that value. 0; -EBUSY in a callback of
+ * callback that returns non-zero ends the list with that value. 0; -EDEADLK in a callback of
  * wm_session_read().
  */
 int wm_session_refusals(struct wm_session *session,
@@ -236,7 +237,7 @@ int wm_session_output(struct wm_session *session, const char *dir);
  * one's. Returns 0; or, with the old one as it was everywhere:
  *
  *	-EINVAL			no running session, or a size that is none
- *	-EBUSY			called in a callback
+ *	-EDEADLK		called in a callback
  *	-ENOENT			no watch of the session is written so
  *	-WM_E_SPEC, -WM_E_SPEC_KIND, -WM_E_SPEC_TWICE	`to` is no spec, no watch, or there already
  *	-WM_E_TRAIL_ASKED	a trail by step is recorded: who steps knows the watches that it began with
@@ -259,7 +260,7 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
  * handler ran in this thread while it waited. A handler that runs just before the wait does not end
  * it: if the handler must, let it call wm_session_wake().
  * Returns the number of processes still alive; after 0, read once more, for the last events.
- * -EBUSY in a callback; or the error that ended the recording, from writing the trace or a trail.
+ * -EDEADLK in a callback; or the error that ended the recording, from writing the trace or a trail.
  */
 int wm_session_poll(struct wm_session *session, int timeout_ms);
 
@@ -276,7 +277,7 @@ int wm_session_wake(struct wm_session *session);
  * within each thread. A callback that returns non-zero ends the read with that value; the event was
  * taken. It runs in the caller's thread, and must not longjmp() or throw out. Of the functions here
  * it may call wm_session_status_get(), wm_session_detail(), and all for another session. For this
- * one the others return -EBUSY, and it must not call wm_session_close(). Returns 0 once all ready
+ * one the others return -EDEADLK, and it must not call wm_session_close(). Returns 0 once all ready
  * events were handed out; -EBUSY if the session has a folder.
  */
 int wm_session_read(struct wm_session *session,
@@ -287,7 +288,7 @@ int wm_session_read(struct wm_session *session,
  * it returns; what forks while they come to that is recorded as its parent is. It takes as long as
  * they do: milliseconds, and some seconds at most for one that does not answer, which is left to
  * its agent. The session may be started again, if it has no folder. 0, also where it did not run;
- * -EBUSY in a callback; or the first error that there was, with all else done: a process's, which
+ * -EDEADLK in a callback; or the first error that there was, with all else done: a process's, which
  * the detail names, or why the trace could not be written to its end.
  *
  * Where a watch had no hit, the trial of its debug register is repeated, because the machine may have

@@ -17,9 +17,9 @@
  * for any child may tell of its end. A thread of ours, which blocks all signals, takes what it
  * sends. Should the caller end, however that be, the program goes on by itself.
  *
- * What the traced program forks is not recorded unless WM_TRAIL_INHERIT is asked for: then each
- * process that it makes, and that those make, is one whose threads are in the trail, and the trail
- * is over when all have ended. execve(2) and a thread's end are events: the first ends the trail of
+ * What the traced program forks is not recorded unless the options ask for WM_FOLLOW_CHILDREN: then
+ * each process that it makes, and that those make, is one whose threads are in the trail, and the
+ * trail is over when all have ended. execve(2) and a thread's end are events: the first ends the trail of
  * the program that was, and that of the next one stands behind it.
  *
  * Any thread may call, one at a time is served. In a forked child of the caller a trail is good for
@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <waymark/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,49 +45,41 @@ struct wm_trail_cursor;
 
 /* Where records come from. */
 enum wm_trail_origin {
-	WM_TRAIL_AUTO = 0, /* the best that can do what is asked for; wm_trail_detail() says why not another */
-	WM_TRAIL_STEP = 1, /* ptrace(2), one instruction at a time: slow, exact, everywhere */
-	WM_TRAIL_PT = 2,   /* Intel Processor Trace */
-	WM_TRAIL_BTS = 3,  /* Branch Trace Store */
-	WM_TRAIL_LBR = 4,  /* last branch records: pieces of a trail */
-	WM_TRAIL_SOFT = 5, /* a translator inside of the process, of all its threads */
-};
-
-/* What becomes of records that the memory has no room for. */
-enum wm_trail_policy {
-	/*
-	 * The oldest are lost; each thread keeps its newest, and none waits. With WM_TRAIL_SOFT
-	 * each thread overwrites its own: `lost` does not count these, and WM_TRAIL_LOST has 0.
-	 */
-	WM_TRAIL_CYCLIC = 0,
-	WM_TRAIL_NOTIFY = 1,  /* the caller is told at the watermark; then as WM_TRAIL_DISCARD */
-	WM_TRAIL_BLOCK = 2,   /* nothing is lost: threads are held until some are drained */
-	WM_TRAIL_DISCARD = 3, /* the newest are lost */
+	WM_TRAIL_ORIGIN_AUTO =
+		0, /* the best that can do what is asked for; wm_trail_detail() says why not another */
+	WM_TRAIL_ORIGIN_STEP = 1, /* ptrace(2), one instruction at a time: slow, exact, everywhere */
+	WM_TRAIL_ORIGIN_PT = 2,	  /* Intel Processor Trace */
+	WM_TRAIL_ORIGIN_BTS = 3,  /* Branch Trace Store */
+	WM_TRAIL_ORIGIN_LBR = 4,  /* last branch records: pieces of a trail */
+	WM_TRAIL_ORIGIN_SOFT = 5, /* a translator inside of the process, of all its threads */
 };
 
 /* What is recorded beside branches in user space: */
-#define WM_TRAIL_SWITCHES 1u /* when threads lose the processor and get it back */
-#define WM_TRAIL_SIGNALS 2u  /* each that is delivered */
-#define WM_TRAIL_SYSCALLS 4u /* each that comes back, with its result */
-#define WM_TRAIL_KERNEL 8u   /* branches in the kernel; without it user space alone */
+#define WM_TRAIL_FLAG_SWITCHES 1u /* when threads lose the processor and get it back */
+#define WM_TRAIL_FLAG_SIGNALS 2u  /* each that is delivered */
+#define WM_TRAIL_FLAG_SYSCALLS 4u /* each that comes back, with its result */
+#define WM_TRAIL_FLAG_KERNEL 8u	  /* branches in the kernel; without it user space alone */
 /* of whom: */
-#define WM_TRAIL_THREAD 16u /* the pid is a thread's id: that one alone, and none that it starts */
-#define WM_TRAIL_INHERIT                                                                           \
-	32u /* children that the process makes from then on, too; not with WM_TRAIL_THREAD */
+#define WM_TRAIL_FLAG_THREAD                                                                       \
+	16u /* the pid is a thread's id: that one alone, and none that it starts */
 
-/*
- * Set `size` to sizeof(struct wm_trail_options). 0 in a field leaves it at its default; of `flags`
- * it is none.
- */
+/* 0 in a field is its default; in `flags` it means none. */
 struct wm_trail_options {
 	size_t size;
 	uint64_t bytes; /* of memory, all that the trail has; default 4 MiB, at least 32 KiB */
 	uint32_t flags; /* WM_TRAIL_*; those that the origin can't do are refused */
 	enum wm_trail_origin origin;
-	enum wm_trail_policy policy;
-	int notify_fd;			/* WM_TRAIL_NOTIFY: an eventfd to write; 0 for none */
-	int notify_signal;		/* WM_TRAIL_NOTIFY: or a signal to raise here; 0 for none */
-	unsigned int watermark_percent; /* WM_TRAIL_NOTIFY: of bytes, 1 to 100; default 50 */
+	/*
+	 * Default WM_POLICY_CYCLIC: each thread keeps its newest records, and none waits. With
+	 * WM_TRAIL_ORIGIN_SOFT each thread overwrites its own: `lost` does not count these, and
+	 * WM_TRAIL_EVENT_LOST has 0. With WM_POLICY_BLOCK threads wait until some are read.
+	 */
+	enum wm_policy policy;
+	/* Default WM_FOLLOW_NONE. WM_FOLLOW_CHILDREN is not for WM_TRAIL_FLAG_THREAD. */
+	enum wm_follow follow;
+	int notify_fd;			/* WM_POLICY_NOTIFY: an eventfd to write; -1: none */
+	int notify_signal;		/* WM_POLICY_NOTIFY: a signal to raise here; 0: none */
+	unsigned int watermark_percent; /* WM_POLICY_NOTIFY: of bytes, 1 to 100; default 50 */
 	/*
 	 * 0: the memory is locked by mlock(2), and so counts against RLIMIT_MEMLOCK, if we have no
 	 * CAP_IPC_LOCK. Else it is not locked, and all such trails of this process together may
@@ -94,11 +87,13 @@ struct wm_trail_options {
 	 */
 	uint64_t cap_bytes;
 	/*
-	 * WM_TRAIL_SOFT: libwaymark-trail.so, absolute; copied. NULL: as waymark(7) says, ENVIRONMENT:
+	 * WM_TRAIL_ORIGIN_SOFT: libwaymark-trail.so, absolute; copied. NULL: as waymark(7) says, ENVIRONMENT:
 	 * what WAYMARK_ENGINE names, or the one beside libwaymark.so.
 	 */
 	const char *engine_path;
 };
+
+#define WM_TRAIL_OPTIONS_INIT WM__INIT_NOTIFY(wm_trail_options)
 
 /*
  * In a record's flags. At most one of those from JUMP to FALL; none where nobody knows what led
@@ -117,24 +112,24 @@ struct wm_trail_options {
 #define WM_BRANCH_EVENT 512u	/* no branch: an event, which `event` tells */
 
 enum wm_trail_event {
-	WM_TRAIL_DEPART = 0, /* the thread lost the processor */
-	WM_TRAIL_ARRIVE = 1, /* it has it again */
+	WM_TRAIL_EVENT_DEPART = 0, /* the thread lost the processor */
+	WM_TRAIL_EVENT_ARRIVE = 1, /* it has it again */
 	/*
 	 * values: number, handler; `from` was interrupted, `to` is the handler; of number 0 it is
 	 * an interrupt, or a fault
 	 */
-	WM_TRAIL_SIGNAL = 2,
-	WM_TRAIL_SYSCALL = 3, /* values: number, result; it has come back */
-	WM_TRAIL_LOST = 4,    /* values: blocks that are missing; 0: nobody knows how many */
-	WM_TRAIL_GAP = 5,  /* values: why: 0 natively, 1 in the kernel, 2 recording was suspended,
+	WM_TRAIL_EVENT_SIGNAL = 2,
+	WM_TRAIL_EVENT_SYSCALL = 3, /* values: number, result; it has come back */
+	WM_TRAIL_EVENT_LOST = 4,    /* values: blocks that are missing; 0: nobody knows how many */
+	WM_TRAIL_EVENT_GAP = 5, /* values: why: 0 natively, 1 in the kernel, 2 recording was suspended,
 			    * 3 in modules that were not chosen */
-	WM_TRAIL_FORK = 6, /* values: the id of a process or a thread */
-	WM_TRAIL_EXEC = 7, /* another program in its place; the trail goes on with it */
+	WM_TRAIL_EVENT_FORK = 6, /* values: the id of a process or a thread */
+	WM_TRAIL_EVENT_EXEC = 7, /* another program in its place; the trail goes on with it */
 	/*
 	 * values: 0 exited, 1 killed, 2 let go, 3 ended with the process, as the signal killed another
 	 * thread; and the status or the signal
 	 */
-	WM_TRAIL_END = 8,
+	WM_TRAIL_EVENT_END = 8,
 };
 
 /*
@@ -150,22 +145,24 @@ struct wm_branch {
 	uint64_t monotonic_ns; /* no later than this; of an event, then */
 	uint32_t instructions; /* that ran from `to` to `last` */
 	int32_t tid;
-	int32_t pid; /* the thread's process: with WM_TRAIL_INHERIT there may be several */
+	int32_t pid; /* the thread's process: with WM_FOLLOW_CHILDREN there may be several */
 	int32_t reserved;
 };
 
+#define WM_BRANCH_INIT WM__INIT(wm_branch)
+
 enum wm_trail_state {
-	WM_TRAIL_LIVE = 0,   /* it records */
-	WM_TRAIL_OVER = 1,   /* all threads have ended; the records are there */
-	WM_TRAIL_FAILED = 2, /* it broke off; what came before is there */
-	WM_TRAIL_READ = 3,   /* of wm_trail_read() */
+	WM_TRAIL_STATE_LIVE = 0,     /* it records */
+	WM_TRAIL_STATE_OVER = 1,     /* all threads have ended; the records are there */
+	WM_TRAIL_STATE_FAILED = 2,   /* it broke off; what came before is there */
+	WM_TRAIL_STATE_RECORDED = 3, /* it is from a folder: wm_trail_open_dir() */
 };
 
 struct wm_trail_status {
 	size_t size; /* set by the caller */
 	enum wm_trail_state state;
-	enum wm_trail_origin origin; /* never WM_TRAIL_AUTO */
-	int error;		     /* WM_TRAIL_FAILED: why */
+	enum wm_trail_origin origin; /* never WM_TRAIL_ORIGIN_AUTO */
+	int error;		     /* WM_TRAIL_STATE_FAILED: why */
 	int32_t pid;
 	uint32_t threads;	    /* that have records, or live */
 	uint32_t live;		    /* that live */
@@ -173,13 +170,15 @@ struct wm_trail_status {
 	uint64_t branches, events;  /* kept */
 	uint64_t lost;		    /* branches, ever */
 	uint64_t lost_events;
-	uint64_t drained;      /* records, ever */
+	uint64_t read;	       /* records that wm_trail_read() took, ever */
 	uint64_t lost_threads; /* ever: threads of which nothing could be kept, for want of room */
-	uint64_t unfollowed; /* WM_TRAIL_INHERIT: children that went on unrecorded, as there were too many; once it is over */
+	uint64_t unfollowed; /* children that went on unrecorded, as there were too many; once it is over */
 };
 
+#define WM_TRAIL_STATUS_INIT WM__INIT(wm_trail_status)
+
 /*
- * Begin to record a running process, or with WM_TRAIL_THREAD one thread. Its threads, and those
+ * Begin to record a running process, or with WM_TRAIL_FLAG_THREAD one thread. Its threads, and those
  * that it starts, are stopped for a moment. `options` may be NULL: then signals and system calls
  * are recorded. *trail is NULL after an error, else released with wm_trail_close().
  *
@@ -204,17 +203,17 @@ int wm_trail_launch(struct wm_trail **trail, char *const argv[],
 		    const struct wm_trail_options *options);
 
 /*
- * A trail that was recorded into a trace's folder. It has status, records and cursors; it is
- * neither cleared nor drained. Where the trace is damaged, what could be read is there, and
+ * A trail that was recorded into a trace's folder. It has status, records and cursors; it can be
+ * neither cleared nor read by wm_trail_read(). Where the trace is damaged, what could be read is there, and
  * wm_trail_detail() says what could not. 0; *trail is NULL after an error: -WM_E_NOT_A_TRACE,
  * -WM_E_NO_TRAIL, -WM_E_TRACE_UNPACKED_SIZE, -ENOMEM, or that of open(2).
  */
-int wm_trail_read(struct wm_trail **trail, const char *dir);
+int wm_trail_open_dir(struct wm_trail **trail, const char *dir);
 
 /*
  * Fetch what the program has done until now, and wait for that for up to timeout_ms; -1: for ever.
- * Returns 1 when it can be read; always for a trail that has ended or comes from wm_trail_read().
- * Returns 0 after that time; or with WM_TRAIL_BLOCK if there is no room until wm_trail_drain().
+ * Returns 1 when it can be read; always for a trail that has ended or comes from wm_trail_open_dir().
+ * Returns 0 after that time; or with WM_POLICY_BLOCK if there is no room until wm_trail_read().
  *
  * The functions below that read do the same by themselves, if the last time is 0.1 s ago, and wait
  * for up to 1 s.
@@ -262,12 +261,12 @@ int wm_trail_clear(struct wm_trail *trail);
  * meanwhile where it must be. In the callback, calls for the same trail say -EDEADLK; it must not
  * longjmp() or throw out. -WM_E_TRAIL_READ for a trail that was read, -EINVAL for no callback.
  */
-int wm_trail_drain(struct wm_trail *trail,
-		   int (*branch)(const struct wm_branch *branch, void *data), void *data);
+int wm_trail_read(struct wm_trail *trail, int (*branch)(const struct wm_branch *branch, void *data),
+		  void *data);
 
 /*
  * What the last error was about, a limit with its figures for one; or "". The trail's own, until
- * its next error, of whichever thread, and before the first why WM_TRAIL_AUTO took no better
+ * its next error, of whichever thread, and before the first why WM_TRAIL_ORIGIN_AUTO took no better
  * origin; of NULL: of this thread's last call that opened, until the next.
  */
 const char *wm_trail_detail(const struct wm_trail *trail);
@@ -282,11 +281,11 @@ void wm_trail_close(struct wm_trail *trail);
 
 /* What a cursor goes by. Events are met in all of them. */
 enum wm_trail_unit {
-	WM_TRAIL_BRANCHES = 0,	   /* those that were taken */
-	WM_TRAIL_BLOCKS = 1,	   /* code without a branch in it */
-	WM_TRAIL_INSTRUCTIONS = 2, /* each that ran */
-	WM_TRAIL_LINES = 3,	   /* runs of instructions of one source line */
-	WM_TRAIL_CALLS = 4,	   /* calls and returns alone, and signals' handlers */
+	WM_TRAIL_UNIT_BRANCHES = 0,	/* those that were taken */
+	WM_TRAIL_UNIT_BLOCKS = 1,	/* code without a branch in it */
+	WM_TRAIL_UNIT_INSTRUCTIONS = 2, /* each that ran */
+	WM_TRAIL_UNIT_LINES = 3,	/* runs of instructions of one source line */
+	WM_TRAIL_UNIT_CALLS = 4,	/* calls and returns alone, and signals' handlers */
 };
 
 /*
@@ -307,6 +306,8 @@ struct wm_trail_step {
 	unsigned int line;
 	int depth; /* calls less returns since the trail's begin, after it: may be below 0 */
 };
+
+#define WM_TRAIL_STEP_INIT WM__INIT(wm_trail_step)
 
 #define WM_TRAIL_OLDEST UINT64_MAX
 

@@ -60,7 +60,7 @@ static void record(struct launched *launched, char *const argv[])
 	const struct wm_trail_options options = { .size = sizeof(options),
 						  .bytes = TRAIL_BYTES,
 						  .cap_bytes = TRAIL_BYTES,
-						  .origin = WM_TRAIL_SOFT };
+						  .origin = WM_TRAIL_ORIGIN_SOFT };
 	struct wm_trail_status status = { .size = sizeof(status) };
 	struct wm_trail *trail;
 	int pid = wm_trail_launch(&trail, argv, &options);
@@ -74,7 +74,7 @@ static void record(struct launched *launched, char *const argv[])
 		launched->error = -ETIMEDOUT;
 	wm_trail_status_get(trail, &status);
 	launched->branches = status.branches + status.lost;
-	if (!launched->error && status.state == WM_TRAIL_FAILED)
+	if (!launched->error && status.state == WM_TRAIL_STATE_FAILED)
 		launched->error = status.error;
 	if (launched->error)
 		snprintf(launched->words, sizeof(launched->words), "%s", wm_trail_detail(trail));

@@ -321,7 +321,7 @@ Test(event_hotplug, programs_can_follow_too)
 	cr_assert_eq(wm_kevent_coverage(object, &coverage, &missing, 1), 1);
 	cr_assert_eq(missing.cpu, FIRST);
 	cr_assert_eq(missing.error, -WM_E_EVENT_CPU_BACK);
-	cr_assert_eq(wm_kevent_follow(object), 0, "%s", wm_kevent_detail(object));
+	cr_assert_eq(wm_kevent_rescan(object), 0, "%s", wm_kevent_detail(object));
 	cr_assert_eq(wm_kevent_uncovered(object, &times, 1), 1);
 	cr_assert_eq(times.cpu, FIRST);
 	cr_assert_lt(times.first_ns, times.last_ns);

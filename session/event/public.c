@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public API of event objects. What it promises stands in waymark/kevent.h. */
+#include "session/call.h"
 #include "session/claim/ledger.h"
 #include "session/event/object.h"
 
@@ -16,12 +17,12 @@
 #define SIZE_MAX_SANE 4096u /* of a structure: what is larger was never set */
 /* as of the release that had them first */
 #define SOURCE_BYTES (offsetof(struct wm_kevent_source, what) + sizeof(const char *))
-#define REQUEST_BYTES (offsetof(struct wm_kevent_request, reserved) + sizeof(uint32_t))
+#define REQUEST_BYTES (offsetof(struct wm_kevent_request, follow) + sizeof(enum wm_follow))
 #define RING_BYTES_MIN 4096u
 #define RING_BYTES_MAX (1u << 30)
 #define FLAGS_ALL                                                                                  \
-	(WM_KEVENT_FLAG_SIGNAL | WM_KEVENT_FLAG_RINGS | WM_KEVENT_FLAG_CHILDREN |                  \
-	 WM_KEVENT_FLAG_KERNEL | WM_KEVENT_FLAG_NO_STOP)
+	(WM_KEVENT_FLAG_SIGNAL | WM_KEVENT_FLAG_RINGS | WM_KEVENT_FLAG_KERNEL |                    \
+	 WM_KEVENT_FLAG_NO_STOP)
 
 _Static_assert(WM_KEVENT_KIND_WRITE == (int)EVENT_WRITE &&
 		       WM_KEVENT_KIND_READ_WRITE == (int)EVENT_READ_WRITE &&
@@ -32,21 +33,19 @@ _Static_assert(WM_KEVENT_KIND_WRITE == (int)EVENT_WRITE &&
 		       WM_KEVENT_SCOPE_SYSTEM == (int)EVENT_SYSTEM &&
 		       WM_KEVENT_FLAG_SIGNAL == EVENT_SIGNAL &&
 		       WM_KEVENT_FLAG_RINGS == EVENT_RINGS &&
-		       WM_KEVENT_FLAG_CHILDREN == EVENT_CHILDREN &&
 		       WM_KEVENT_FLAG_KERNEL == EVENT_KERNEL &&
 		       WM_KEVENT_FLAG_NO_STOP == EVENT_NO_STOP &&
 		       WM_KEVENT_STATE_PREPARING == (int)EVENT_PREPARING &&
 		       WM_KEVENT_STATE_DISARMED == (int)EVENT_DISARMED &&
-		       WM_KEVENT_MODIFY_STOPPED == (int)EVENT_MODIFY_STOPPED &&
 		       WM_KEVENT_SOURCES_MAX == EVENT_SOURCES_MAX,
 	       "inside and outside they are the same numbers");
 
 struct wm_kevent {
 	struct event_object *inner;
+	struct wm_kevent_request request; /* as it was opened; its pointers are not valid */
 	struct ledger *ledger;
 	pid_t owner; /* the process that opened it */
-	unsigned int source_count;
-	int is_draining;
+	int is_reading;
 	char detail[DETAIL_BYTES];
 };
 
@@ -77,7 +76,7 @@ static int enter(struct wm_kevent *object)
 		return -EINVAL;
 	if (object->owner != getpid())
 		return -ECHILD;
-	if (object->is_draining)
+	if (object->is_reading)
 		return -EDEADLK;
 	object->detail[0] = '\0';
 	return 0;
@@ -155,10 +154,13 @@ static int flags_check(const struct wm_kevent_request *request, char detail[DETA
 		return fail(detail, -EINVAL, "request.flags: %#x is not known", flags & ~FLAGS_ALL);
 	if (flags & WM_KEVENT_FLAG_SIGNAL && flags & WM_KEVENT_FLAG_RINGS)
 		return fail(detail, -EINVAL, "request.flags: a signal or rings, not both");
-	if (!is_threads && flags & (WM_KEVENT_FLAG_SIGNAL | WM_KEVENT_FLAG_CHILDREN))
-		return fail(detail, -EINVAL, "request.flags: %s is not for CPUs",
-			    flags & WM_KEVENT_FLAG_SIGNAL ? "WM_KEVENT_FLAG_SIGNAL"
-							  : "WM_KEVENT_FLAG_CHILDREN");
+	if (!is_threads && flags & WM_KEVENT_FLAG_SIGNAL)
+		return fail(detail, -EINVAL,
+			    "request.flags: WM_KEVENT_FLAG_SIGNAL is not for CPUs");
+	if (request->follow > WM_FOLLOW_CHILDREN)
+		return fail(detail, -EINVAL, "request.follow: %d", (int)request->follow);
+	if (!is_threads && request->follow == WM_FOLLOW_CHILDREN)
+		return fail(detail, -EINVAL, "request.follow: WM_FOLLOW_CHILDREN is not for CPUs");
 	return 0;
 }
 
@@ -180,8 +182,6 @@ static int request_check(const struct wm_kevent_request *request, char detail[DE
 			    request->flags & WM_KEVENT_FLAG_RINGS
 				    ? ""
 				    : ", without WM_KEVENT_FLAG_RINGS");
-	if (request->reserved)
-		return fail(detail, -EINVAL, "request.reserved: %u", request->reserved);
 	return flags_check(request, detail);
 }
 
@@ -192,7 +192,8 @@ static int inner_new(struct wm_kevent *object, const struct wm_kevent_request *f
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request = {
 		.scope = (enum event_scope)from->scope,
-		.flags = from->flags,
+		.flags = from->flags |
+			 (from->follow == WM_FOLLOW_CHILDREN ? (uint32_t)EVENT_CHILDREN : 0),
 		.pid = from->pid,
 		.cpus = from->cpus,
 		.cpu_count = from->cpu_count,
@@ -213,6 +214,7 @@ static int inner_new(struct wm_kevent *object, const struct wm_kevent_request *f
 
 int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *request)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	struct wm_kevent *new;
 	struct wm_kevent_request own;
 	int err;
@@ -233,7 +235,7 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
 	if (!new)
 		return -ENOMEM;
 	new->owner = getpid();
-	new->source_count = own.source_count;
+	new->request = own;
 	err = inner_new(new, &own);
 	if (err) {
 		memcpy(open_detail, new->detail, sizeof(open_detail));
@@ -246,6 +248,7 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
 
 int wm_kevent_arm(struct wm_kevent *object)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	int err = enter(object);
 
 	if (err)
@@ -256,11 +259,39 @@ int wm_kevent_arm(struct wm_kevent *object)
 				(struct detail){ object->detail, sizeof(object->detail) });
 }
 
-int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_source *sources,
-		     unsigned int count, enum wm_kevent_modify how, struct wm_kevent_gap *gap)
+/* A request for modify: what wm_kevent_open() took, with other sources. */
+static int change_take(struct wm_kevent *object, const struct wm_kevent_request *from,
+		       struct event_source sources[EVENT_SOURCES_MAX], enum event_modify *how)
 {
-	struct event_source inner[EVENT_SOURCES_MAX];
+	const struct wm_kevent_request *was = &object->request;
+	struct wm_kevent_request to;
+	int err;
+
+	if (event_object_state(object->inner) != EVENT_ARMED)
+		return fail(object->detail, -EINVAL, "it is not armed");
+	if (!from)
+		return fail(object->detail, -EINVAL, "no request");
+	err = sized_copy(&to, sizeof(to), from, from->size, REQUEST_BYTES);
+	if (err)
+		return fail(object->detail, err, "request.size: %zu", from->size);
+	if (to.source_count != was->source_count)
+		return fail(object->detail, -EINVAL, "sources: %u, not %u", to.source_count,
+			    was->source_count);
+	if (to.scope != was->scope || to.pid != was->pid || to.follow != was->follow ||
+	    to.cpu_count != was->cpu_count || to.ring_bytes != was->ring_bytes ||
+	    (to.flags ^ was->flags) & ~WM_KEVENT_FLAG_NO_STOP)
+		return fail(object->detail, -EINVAL, "request: more than its sources differs");
+	*how = to.flags & WM_KEVENT_FLAG_NO_STOP ? EVENT_MODIFY_RUNNING : EVENT_MODIFY_STOPPED;
+	return sources_take(sources, to.sources, to.source_count, to.flags, object->detail);
+}
+
+int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_request *to,
+		     struct wm_kevent_gap *gap)
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	struct event_source sources[EVENT_SOURCES_MAX];
 	struct wm_kevent_gap told = { .size = gap ? gap->size : 0 };
+	enum event_modify how = EVENT_MODIFY_RUNNING;
 	struct event_gap was = { 0 };
 	int err = enter(object);
 
@@ -268,17 +299,9 @@ int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_source *so
 		return err;
 	if (gap && gap->size < sizeof(gap->size))
 		return fail(object->detail, -EINVAL, "gap.size: %zu", gap->size);
-	if (how != WM_KEVENT_MODIFY_RUNNING && how != WM_KEVENT_MODIFY_STOPPED)
-		err = fail(object->detail, -EINVAL, "how: %d", (int)how);
-	else if (event_object_state(object->inner) != EVENT_ARMED)
-		err = fail(object->detail, -EINVAL, "it is not armed");
-	else if (count != object->source_count)
-		err = fail(object->detail, -EINVAL, "sources: %u, not %u", count,
-			   object->source_count);
-	if (!err) /* the flags were checked */
-		err = sources_take(inner, sources, count, WM_KEVENT_FLAG_SIGNAL, object->detail);
+	err = change_take(object, to, sources, &how);
 	if (!err)
-		err = event_object_modify(object->inner, inner, (enum event_modify)how, &was,
+		err = event_object_modify(object->inner, sources, how, &was,
 					  (struct detail){ object->detail,
 							   sizeof(object->detail) });
 	told.first_ns = was.first_ns;
@@ -290,8 +313,9 @@ int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_source *so
 	return err;
 }
 
-int wm_kevent_follow(struct wm_kevent *object)
+int wm_kevent_rescan(struct wm_kevent *object)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	int err = enter(object);
 
 	if (err)
@@ -307,6 +331,7 @@ int wm_kevent_follow(struct wm_kevent *object)
 
 int wm_kevent_disarm(struct wm_kevent *object)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	int err = enter(object);
 
 	if (!err)
@@ -316,6 +341,7 @@ int wm_kevent_disarm(struct wm_kevent *object)
 
 void wm_kevent_close(struct wm_kevent *object)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	if (!object)
 		return;
 	if (object->owner == getpid())
@@ -330,6 +356,7 @@ void wm_kevent_close(struct wm_kevent *object)
 
 int wm_kevent_status_get(struct wm_kevent *object, struct wm_kevent_status *status)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	struct wm_kevent_status now;
 	int err = enter(object);
 
@@ -352,19 +379,21 @@ int wm_kevent_status_get(struct wm_kevent *object, struct wm_kevent_status *stat
 
 int wm_kevent_count(struct wm_kevent *object, unsigned int source, uint64_t *hits)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	int err = enter(object);
 
 	if (err)
 		return err;
-	if (!hits || source >= object->source_count)
+	if (!hits || source >= object->request.source_count)
 		return fail(object->detail, -EINVAL, "source %u of %u", source,
-			    object->source_count);
+			    object->request.source_count);
 	return event_object_count(object->inner, source, hits);
 }
 
 int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *coverage,
 		       struct wm_kevent_missing *missing, size_t room)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	struct event_coverage inner;
 	struct wm_kevent_coverage now;
 	int err = enter(object);
@@ -404,6 +433,7 @@ int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *cove
 int wm_kevent_uncovered(struct wm_kevent *object, struct wm_kevent_uncovered *uncovered,
 			size_t room)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	const struct event_uncovered *all;
 	int err = enter(object);
 	size_t count;
@@ -421,7 +451,7 @@ int wm_kevent_uncovered(struct wm_kevent *object, struct wm_kevent_uncovered *un
 }
 
 struct handing {
-	int (*take)(const struct wm_kevent_hit *hit, void *data);
+	int (*hit)(const struct wm_kevent_hit *hit, void *data);
 	void *data;
 };
 
@@ -443,24 +473,25 @@ static int hand_over(void *data, const struct event_record *record)
 
 	_Static_assert(sizeof(hit.registers) == sizeof(record->regs), "the same");
 	memcpy(hit.registers, record->regs, sizeof(hit.registers));
-	return handing->take(&hit, handing->data);
+	return handing->hit(&hit, handing->data);
 }
 
-int wm_kevent_drain(struct wm_kevent *object,
-		    int (*take)(const struct wm_kevent_hit *hit, void *data), void *data)
+int wm_kevent_read(struct wm_kevent *object,
+		   int (*hit)(const struct wm_kevent_hit *hit, void *data), void *data)
 {
-	struct handing handing = { take, data };
+	struct session_call call SESSION_CALL = session_call_begin();
+	struct handing handing = { hit, data };
 	int err = enter(object);
 
 	if (err)
 		return err;
-	if (!take)
+	if (!hit)
 		return fail(object->detail, -EINVAL, "no callback");
 	if (event_object_state(object->inner) == EVENT_PREPARING)
 		return fail(object->detail, -EINVAL, "it is not armed yet");
-	object->is_draining = 1;
+	object->is_reading = 1;
 	err = event_object_drain(object->inner, event_object_state(object->inner) == EVENT_DISARMED,
 				 hand_over, &handing);
-	object->is_draining = 0;
+	object->is_reading = 0;
 	return err;
 }

@@ -97,7 +97,7 @@ struct tracing_how live_how_of(const struct wm_session *session)
 		.origin = live->origin,
 		.machine = live->machine,
 		.follows = (live->origin == ORIGIN_STEP || live->origin == ORIGIN_SOFT) &&
-			   live_is_all(session) && !session->options.follow_off &&
+			   live_is_all(session) && session->options.follow != WM_FOLLOW_NONE &&
 			   live->trigger != TRIGGER_CALL,
 		.only = live->keeps ? &live->keeps_only : &request->only,
 		.last_bytes = is_late ? request->last_bytes : 0,

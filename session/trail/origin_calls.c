@@ -108,25 +108,30 @@ static int close_of(struct live_origin *live, uint64_t *unfollowed)
 	.fetched = fetched, .discard = discard, .close = close_of
 
 /* What all hardware does. */
-#define HARDWARE (WM_TRAIL_SWITCHES | WM_TRAIL_THREAD)
+#define HARDWARE (WM_TRAIL_FLAG_SWITCHES | WM_TRAIL_FLAG_THREAD)
 
 static const struct origin_calls all[ORIGINS] = {
-	[ORIGIN_PT] = { WM_TRAIL_PT, "pt", HARDWARE | WM_TRAIL_KERNEL, 0, CALLS },
-	[ORIGIN_BTS] = { WM_TRAIL_BTS, "bts", HARDWARE | WM_TRAIL_KERNEL, 0, CALLS },
-	[ORIGIN_BRANCHES] = { WM_TRAIL_BTS, "branches", HARDWARE, 0, CALLS },
-	[ORIGIN_SOFT] = { WM_TRAIL_SOFT, "soft", WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS, 1, CALLS },
-	[ORIGIN_STEP] = { WM_TRAIL_STEP, "step",
-			  WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS | WM_TRAIL_THREAD | WM_TRAIL_INHERIT,
+	[ORIGIN_PT] = { WM_TRAIL_ORIGIN_PT, "pt", HARDWARE | WM_TRAIL_FLAG_KERNEL, 0, CALLS },
+	[ORIGIN_BTS] = { WM_TRAIL_ORIGIN_BTS, "bts", HARDWARE | WM_TRAIL_FLAG_KERNEL, 0, CALLS },
+	[ORIGIN_BRANCHES] = { WM_TRAIL_ORIGIN_BTS, "branches", HARDWARE, 0, CALLS },
+	[ORIGIN_SOFT] = { WM_TRAIL_ORIGIN_SOFT, "soft",
+			  WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS, 1, CALLS },
+	[ORIGIN_STEP] = { WM_TRAIL_ORIGIN_STEP, "step",
+			  WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS | WM_TRAIL_FLAG_THREAD |
+				  TRAIL_FOLLOWS,
 			  1, CALLS },
-	[ORIGIN_LBR] = { WM_TRAIL_LBR, "lbr", HARDWARE | WM_TRAIL_KERNEL, 0, CALLS },
+	[ORIGIN_LBR] = { WM_TRAIL_ORIGIN_LBR, "lbr", HARDWARE | WM_TRAIL_FLAG_KERNEL, 0, CALLS },
 };
 
 static const struct {
 	uint32_t flag;
 	const char *name;
-} flags[] = { { WM_TRAIL_SWITCHES, "WM_TRAIL_SWITCHES" }, { WM_TRAIL_SIGNALS, "WM_TRAIL_SIGNALS" },
-	      { WM_TRAIL_SYSCALLS, "WM_TRAIL_SYSCALLS" }, { WM_TRAIL_KERNEL, "WM_TRAIL_KERNEL" },
-	      { WM_TRAIL_THREAD, "WM_TRAIL_THREAD" },	  { WM_TRAIL_INHERIT, "WM_TRAIL_INHERIT" } };
+} flags[] = { { WM_TRAIL_FLAG_SWITCHES, "WM_TRAIL_FLAG_SWITCHES" },
+	      { WM_TRAIL_FLAG_SIGNALS, "WM_TRAIL_FLAG_SIGNALS" },
+	      { WM_TRAIL_FLAG_SYSCALLS, "WM_TRAIL_FLAG_SYSCALLS" },
+	      { WM_TRAIL_FLAG_KERNEL, "WM_TRAIL_FLAG_KERNEL" },
+	      { WM_TRAIL_FLAG_THREAD, "WM_TRAIL_FLAG_THREAD" },
+	      { TRAIL_FOLLOWS, "WM_FOLLOW_CHILDREN" } };
 
 /* Whether it can do what is wanted; else why[bytes] says what it can't. */
 static int can_do(const struct origin_calls *calls, const struct origin_wanted *wanted, char *why,
@@ -136,13 +141,13 @@ static int can_do(const struct origin_calls *calls, const struct origin_wanted *
 
 	if (wanted->must_hold && !calls->can_hold) {
 		snprintf(why, bytes,
-			 "options.policy: the origin %s can't hold threads for WM_TRAIL_BLOCK",
+			 "options.policy: the origin %s can't hold threads for WM_POLICY_BLOCK",
 			 calls->name);
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
 		if (lacks & flags[i].flag) {
-			snprintf(why, bytes, "options.flags: the origin %s has no %s", calls->name,
+			snprintf(why, bytes, "options: the origin %s has no %s", calls->name,
 				 flags[i].name);
 			return 0;
 		}
@@ -189,7 +194,7 @@ static void need_kernel(struct origin_state states[ORIGINS], const struct origin
 	memcpy(needed, states, sizeof(needed));
 	origins_need_kernel(needed, machine);
 	for (int i = 0; i < ORIGINS; i++)
-		if (all[i].can & WM_TRAIL_KERNEL)
+		if (all[i].can & WM_TRAIL_FLAG_KERNEL)
 			states[i] = needed[i];
 }
 
@@ -197,10 +202,10 @@ int origin_choose(const struct origin_calls **calls, struct tracing_how *how,
 		  const struct origin_wanted *wanted, char *why, size_t bytes)
 {
 	struct origin_state states[ORIGINS];
-	int is_auto = wanted->origin == WM_TRAIL_AUTO, found;
+	int is_auto = wanted->origin == WM_TRAIL_ORIGIN_AUTO, found;
 
 	origins_look(states, &how->machine);
-	how->has_kernel = !wanted->may_do_less && wanted->flags & WM_TRAIL_KERNEL;
+	how->has_kernel = !wanted->may_do_less && wanted->flags & WM_TRAIL_FLAG_KERNEL;
 	if (how->has_kernel)
 		need_kernel(states, &how->machine);
 	found = is_auto ? choose_best(states, wanted, why, bytes) : of_kind(states, wanted->origin);

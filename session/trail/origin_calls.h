@@ -13,11 +13,13 @@
 
 struct live_origin; /* the origin's own */
 
+#define TRAIL_FOLLOWS (1u << 31) /* among WM_TRAIL_FLAG_*: WM_FOLLOW_CHILDREN */
+
 struct origin_calls {
 	enum wm_trail_origin origin;
 	const char *name;
-	uint32_t can; /* WM_TRAIL_*: flags that may be asked of it */
-	int can_hold; /* it lets no thread go on where there is no room: WM_TRAIL_BLOCK */
+	uint32_t can; /* WM_TRAIL_FLAG_* and TRAIL_FOLLOWS that may be asked of it */
+	int can_hold; /* it lets no thread go on where there is no room: WM_POLICY_BLOCK */
 	/*
 	 * Begin with a program, or with a running process; `only`, if not 0, is the one thread. Nothing runs before
 	 * go(). *live is NULL after an error; detail[TRACING_DETAIL_BYTES] says more about one, or what is
@@ -47,14 +49,14 @@ struct origin_calls {
 /* What is asked of one. */
 struct origin_wanted {
 	enum wm_trail_origin origin;
-	uint32_t flags;	 /* WM_TRAIL_* */
-	int must_hold;	 /* WM_TRAIL_BLOCK */
+	uint32_t flags;	 /* WM_TRAIL_FLAG_*, TRAIL_FOLLOWS */
+	int must_hold;	 /* WM_POLICY_BLOCK */
 	int may_do_less; /* of the flags: nobody named them */
 };
 
 /*
- * Choose: for WM_TRAIL_AUTO the best of those that can do what is wanted. how->machine is the caller's, and how->origin
- * what was chosen. why[bytes] says what is wrong, and of WM_TRAIL_AUTO why it is not one that is better. 0 or a negative error.
+ * Choose: for WM_TRAIL_ORIGIN_AUTO the best of those that can do what is wanted. how->machine is the caller's, and how->origin
+ * what was chosen. why[bytes] says what is wrong, and of WM_TRAIL_ORIGIN_AUTO why it is not one that is better. 0 or a negative error.
  */
 int origin_choose(const struct origin_calls **calls, struct tracing_how *how,
 		  const struct origin_wanted *wanted, char *why, size_t bytes);

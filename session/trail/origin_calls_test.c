@@ -239,48 +239,51 @@ static enum wm_trail_origin run(const struct wm_trail_options *options)
 	cr_assert_gt(pid, 0, "%s: %s", wm_error_text(pid), wm_trail_detail(NULL));
 	cr_assert_eq(wm_trail_wait(trail, 60000), 1);
 	cr_assert_eq(wm_trail_status_get(trail, &status), 0);
-	cr_expect_eq(status.state, WM_TRAIL_OVER);
+	cr_expect_eq(status.state, WM_TRAIL_STATE_OVER);
 	waitpid(pid, NULL, 0);
 	return status.origin;
 }
 
 Test(origin_calls, a_trail_in_memory_has_switches_if_they_are_asked_for)
 {
-	struct wm_trail_options options = { .size = sizeof(options), .flags = WM_TRAIL_SWITCHES };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .flags = WM_TRAIL_FLAG_SWITCHES };
 
 	put_branches();
-	cr_expect_eq(run(&options), WM_TRAIL_BTS);
+	cr_expect_eq(run(&options), WM_TRAIL_ORIGIN_BTS);
 	cr_expect_not_null(strstr(wm_trail_detail(trail), "not pt: "), "%s",
 			   wm_trail_detail(trail));
-	cr_expect_eq(events_of(WM_TRAIL_DEPART), 1);
-	cr_expect_eq(events_of(WM_TRAIL_ARRIVE), 1);
-	cr_expect_eq(events_of(WM_TRAIL_LOST), 0);
+	cr_expect_eq(events_of(WM_TRAIL_EVENT_DEPART), 1);
+	cr_expect_eq(events_of(WM_TRAIL_EVENT_ARRIVE), 1);
+	cr_expect_eq(events_of(WM_TRAIL_EVENT_LOST), 0);
 	wm_trail_close(trail);
 	options.flags = 0;
-	options.origin = WM_TRAIL_BTS;
+	options.origin = WM_TRAIL_ORIGIN_BTS;
 	sample_perf.opened = 0;
-	cr_expect_eq(run(&options), WM_TRAIL_BTS);
-	cr_expect_eq(events_of(WM_TRAIL_DEPART), 0);
+	cr_expect_eq(run(&options), WM_TRAIL_ORIGIN_BTS);
+	cr_expect_eq(events_of(WM_TRAIL_EVENT_DEPART), 0);
 	wm_trail_close(trail);
 }
 
 Test(origin_calls, without_options_the_best_is_taken)
 {
 	put_branches();
-	cr_expect_eq(run(NULL), WM_TRAIL_BTS);
+	cr_expect_eq(run(NULL), WM_TRAIL_ORIGIN_BTS);
 	wm_trail_close(trail);
 }
 
 Test(origin_calls, the_best_is_one_that_can_do_what_is_asked_for)
 {
-	struct wm_trail_options options = { .size = sizeof(options), .flags = WM_TRAIL_SIGNALS };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .flags = WM_TRAIL_FLAG_SIGNALS };
 
-	cr_expect_eq(run(&options), WM_TRAIL_STEP);
-	cr_expect_not_null(strstr(wm_trail_detail(trail), "the origin bts has no WM_TRAIL_SIGNALS"),
+	cr_expect_eq(run(&options), WM_TRAIL_ORIGIN_STEP);
+	cr_expect_not_null(strstr(wm_trail_detail(trail),
+				  "the origin bts has no WM_TRAIL_FLAG_SIGNALS"),
 			   "%s", wm_trail_detail(trail));
 	wm_trail_close(trail);
-	options = (struct wm_trail_options){ .size = sizeof(options), .policy = WM_TRAIL_BLOCK };
-	cr_expect_eq(run(&options), WM_TRAIL_STEP);
+	options = (struct wm_trail_options){ .size = sizeof(options), .policy = WM_POLICY_BLOCK };
+	cr_expect_eq(run(&options), WM_TRAIL_ORIGIN_STEP);
 	wm_trail_close(trail);
 }
 
@@ -296,24 +299,25 @@ static void trail_refused(const struct wm_trail_options *options, int error, con
 
 Test(origin_calls, what_an_origin_can_not_do_is_refused_by_name)
 {
-	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_PT };
+	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_ORIGIN_PT };
 
 	trail_refused(&options, -WM_E_TRAIL_NO_UNIT, "options.origin: pt: there is no /sys");
-	options.origin = WM_TRAIL_BTS;
-	options.flags = WM_TRAIL_SYSCALLS;
-	trail_refused(&options, -WM_E_TRAIL_ASKED, "the origin bts has no WM_TRAIL_SYSCALLS");
+	options.origin = WM_TRAIL_ORIGIN_BTS;
+	options.flags = WM_TRAIL_FLAG_SYSCALLS;
+	trail_refused(&options, -WM_E_TRAIL_ASKED, "the origin bts has no WM_TRAIL_FLAG_SYSCALLS");
 	options.flags = 0;
-	options.policy = WM_TRAIL_BLOCK;
-	trail_refused(&options, -WM_E_TRAIL_ASKED, "WM_TRAIL_BLOCK");
+	options.policy = WM_POLICY_BLOCK;
+	trail_refused(&options, -WM_E_TRAIL_ASKED, "WM_POLICY_BLOCK");
 	options = (struct wm_trail_options){ .size = sizeof(options),
-					     .origin = WM_TRAIL_STEP,
-					     .flags = WM_TRAIL_KERNEL };
-	trail_refused(&options, -WM_E_TRAIL_ASKED, "the origin step has no WM_TRAIL_KERNEL");
+					     .origin = WM_TRAIL_ORIGIN_STEP,
+					     .flags = WM_TRAIL_FLAG_KERNEL };
+	trail_refused(&options, -WM_E_TRAIL_ASKED, "the origin step has no WM_TRAIL_FLAG_KERNEL");
 }
 
 Test(origin_calls, says_why_the_kernel_is_a_gap)
 {
-	struct wm_trail_options options = { .size = sizeof(options), .flags = WM_TRAIL_KERNEL };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .flags = WM_TRAIL_FLAG_KERNEL };
 
 	put_branches();
 	cr_assert_gt(trail_launch_on(&trail, argv, &options, &machine), 0);
@@ -326,8 +330,8 @@ Test(origin_calls, says_why_the_kernel_is_a_gap)
 Test(origin_calls, the_kernel_is_for_those_who_may)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
-					    .origin = WM_TRAIL_PT,
-					    .flags = WM_TRAIL_KERNEL };
+					    .origin = WM_TRAIL_ORIGIN_PT,
+					    .flags = WM_TRAIL_FLAG_KERNEL };
 
 	sample_machine_put(root, "/sys/bus/event_source/devices/intel_pt/type", "8\n");
 	sample_machine_put(root, "/proc/sys/kernel/perf_event_paranoid", "2\n");

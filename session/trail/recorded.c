@@ -37,7 +37,7 @@ int trail_recorded_open(struct wm_trail *trail, const char *dir)
 
 	if (!recorded)
 		return -ENOMEM;
-	trail->state = WM_TRAIL_READ;
+	trail->state = WM_TRAIL_STATE_RECORDED;
 	err = trace_reader_open(&recorded->reader, dir);
 	if (!err)
 		err = read_all(recorded);

@@ -299,7 +299,8 @@ Test(soft, a_program_without_room)
 Test(soft, the_api_has_it)
 {
 	char *argv[] = { (char *)STEPS, (char *)"l", NULL };
-	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .origin = WM_TRAIL_ORIGIN_SOFT };
 	struct wm_branch branch = { .size = sizeof(branch) };
 	struct wm_trail *trail;
 	int status;

@@ -36,7 +36,7 @@ struct wm_branch subject_get(uint64_t index);
 struct wm_trail_status subject_status(void);
 uint64_t subject_address(const char *program, const char *name);
 
-/* What wm_trail_drain() gave; 42 ends it at `most`. Free `all`. */
+/* What wm_trail_read() gave; 42 ends it at `most`. Free `all`. */
 struct subject_drained {
 	struct wm_branch *all;
 	size_t count, room, most;

@@ -4,6 +4,7 @@
 
 #include "session/program.h"
 #include "session/target.h"
+#include "session/watermark.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,8 +21,8 @@
 #define LAST_BYTES_MAX (UINT64_C(256) << 20)
 #define WATERMARK_PERCENT 50
 #define FLAGS_ALL                                                                                  \
-	(WM_TRAIL_SWITCHES | WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS | WM_TRAIL_KERNEL |              \
-	 WM_TRAIL_THREAD | WM_TRAIL_INHERIT)
+	(WM_TRAIL_FLAG_SWITCHES | WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS |                 \
+	 WM_TRAIL_FLAG_KERNEL | WM_TRAIL_FLAG_THREAD)
 
 static _Thread_local char open_detail[TRAIL_DETAIL_BYTES]; /* of what could not be opened */
 
@@ -48,7 +49,8 @@ static int options_copy(struct wm_trail *trail, const struct wm_trail_options *f
 	const unsigned char *bytes = (const unsigned char *)from;
 	struct wm_trail_options *to = &trail->options;
 
-	*to = (struct wm_trail_options){ .flags = WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS };
+	*to = (struct wm_trail_options)WM_TRAIL_OPTIONS_INIT;
+	to->flags = WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS;
 	if (!from)
 		return 0;
 	if (from->size < offsetof(struct wm_trail_options, origin))
@@ -57,7 +59,7 @@ static int options_copy(struct wm_trail *trail, const struct wm_trail_options *f
 		if (bytes[i])
 			return trail_fail(trail, -E2BIG, "options.size: something behind byte %zu",
 					  sizeof(*to));
-	*to = (struct wm_trail_options){ 0 };
+	*to = (struct wm_trail_options)WM_TRAIL_OPTIONS_INIT;
 	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
 	if (!to->engine_path)
 		return 0;
@@ -69,6 +71,7 @@ static int options_copy(struct wm_trail *trail, const struct wm_trail_options *f
 static int options_check(struct wm_trail *trail)
 {
 	const struct wm_trail_options *options = &trail->options;
+	int err;
 
 	if (options->bytes &&
 	    (options->bytes < TRAIL_STORE_BYTES_MIN || options->bytes > TRAIL_STORE_BYTES_MAX))
@@ -78,27 +81,31 @@ static int options_check(struct wm_trail *trail)
 	if (options->flags & ~FLAGS_ALL)
 		return trail_fail(trail, -EINVAL, "options.flags: %#x is not known",
 				  options->flags & ~FLAGS_ALL);
-	if (options->flags & WM_TRAIL_THREAD && options->flags & WM_TRAIL_INHERIT)
-		return trail_fail(trail, -EINVAL,
-				  "options.flags: WM_TRAIL_INHERIT is not for WM_TRAIL_THREAD");
-	if (options->origin < WM_TRAIL_AUTO || options->origin > WM_TRAIL_SOFT)
+	if (options->flags & WM_TRAIL_FLAG_THREAD && options->follow == WM_FOLLOW_CHILDREN)
+		return trail_fail(
+			trail, -EINVAL,
+			"options.follow: WM_FOLLOW_CHILDREN is not for WM_TRAIL_FLAG_THREAD");
+	if (options->origin < WM_TRAIL_ORIGIN_AUTO || options->origin > WM_TRAIL_ORIGIN_SOFT)
 		return trail_fail(trail, -EINVAL, "options.origin: %d", (int)options->origin);
-	if (options->policy < WM_TRAIL_CYCLIC || options->policy > WM_TRAIL_DISCARD)
+	if (options->follow > WM_FOLLOW_CHILDREN)
+		return trail_fail(trail, -EINVAL, "options.follow: %d", (int)options->follow);
+	if (options->policy > WM_POLICY_NOTIFY)
 		return trail_fail(trail, -EINVAL, "options.policy: %d", (int)options->policy);
 	if (options->engine_path && options->engine_path[0] != '/')
 		return trail_fail(trail, -EINVAL, "options.engine_path: %s is not absolute",
 				  options->engine_path);
-	if (options->notify_fd < 0)
-		return trail_fail(trail, -EINVAL, "options.notify_fd: %d", options->notify_fd);
-	if (options->notify_signal < 0 || options->notify_signal > SIGRTMAX)
-		return trail_fail(trail, -EINVAL, "options.notify_signal: %d",
-				  options->notify_signal);
+	err = watermark_check(options->policy, options->notify_fd, options->notify_signal);
+	if (err)
+		return trail_fail(trail, err, "options.notify_fd: %d, options.notify_signal: %d",
+				  options->notify_fd, options->notify_signal);
 	if (options->watermark_percent > 100)
 		return trail_fail(trail, -EINVAL, "options.watermark_percent: %u",
 				  options->watermark_percent);
-	if (options->policy != WM_TRAIL_NOTIFY &&
-	    (options->notify_fd || options->notify_signal || options->watermark_percent))
-		return trail_fail(trail, -EINVAL, "options.notify_*: for WM_TRAIL_NOTIFY alone");
+	if (options->policy != WM_POLICY_NOTIFY &&
+	    (options->notify_signal || options->watermark_percent))
+		return trail_fail(
+			trail, -EINVAL,
+			"options.notify_signal, options.watermark_percent: for WM_POLICY_NOTIFY alone");
 	return 0;
 }
 
@@ -114,8 +121,9 @@ static int choose(struct wm_trail *trail, int is_default)
 {
 	const struct origin_wanted wanted = {
 		.origin = trail->options.origin,
-		.flags = trail->options.flags,
-		.must_hold = trail->options.policy == WM_TRAIL_BLOCK,
+		.flags = trail->options.flags |
+			 (trail->options.follow == WM_FOLLOW_CHILDREN ? TRAIL_FOLLOWS : 0),
+		.must_hold = trail->options.policy == WM_POLICY_BLOCK,
 		.may_do_less = is_default,
 	};
 	int err = origin_choose(&trail->origin, &trail->how, &wanted, trail->detail,
@@ -123,12 +131,12 @@ static int choose(struct wm_trail *trail, int is_default)
 
 	if (err)
 		return err;
-	trail->is_auto = wanted.origin == WM_TRAIL_AUTO;
+	trail->is_auto = wanted.origin == WM_TRAIL_ORIGIN_AUTO;
 	trail->options.flags &= trail->origin->can;
 	trail->options.origin = trail->origin->origin;
-	trail->how.follows = !!(trail->options.flags & WM_TRAIL_INHERIT);
+	trail->how.follows = !!(wanted.flags & trail->origin->can & TRAIL_FOLLOWS);
 	/* do not wait for records that are overwritten anyway */
-	trail->how.last_bytes = trail->options.policy == WM_TRAIL_CYCLIC ? last_bytes(trail) : 0;
+	trail->how.last_bytes = trail->options.policy == WM_POLICY_CYCLIC ? last_bytes(trail) : 0;
 	return 0;
 }
 
@@ -137,6 +145,8 @@ static int options_take(struct wm_trail *trail, const struct wm_trail_options *f
 	struct wm_trail_options *options = &trail->options;
 	int err = options_copy(trail, from);
 
+	if (!options->policy)
+		options->policy = WM_POLICY_CYCLIC;
 	if (!err)
 		err = options_check(trail);
 	if (!err)
@@ -267,7 +277,7 @@ static int begin_best(struct wm_trail *trail, const struct beginning *what, char
 	if (!error || !trail->is_auto || trail->how.origin != ORIGIN_SOFT)
 		return error;
 	snprintf(why, sizeof(why), "%s", detail);
-	trail->options.origin = WM_TRAIL_STEP;
+	trail->options.origin = WM_TRAIL_ORIGIN_STEP;
 	err = choose(trail, 0);
 	if (!err)
 		err = begin(trail, what, detail);
@@ -279,7 +289,7 @@ static int begin_best(struct wm_trail *trail, const struct beginning *what, char
 
 static int attach(struct wm_trail *trail, pid_t pid)
 {
-	int is_thread = !!(trail->options.flags & WM_TRAIL_THREAD), err;
+	int is_thread = !!(trail->options.flags & WM_TRAIL_FLAG_THREAD), err;
 	char detail[TRACING_DETAIL_BYTES];
 	struct target target;
 
@@ -293,7 +303,7 @@ static int attach(struct wm_trail *trail, pid_t pid)
 	if (target.pid != pid && !is_thread)
 		return trail_fail(
 			trail, -EINVAL,
-			"pid %d: a thread of process %d; options.flags: WM_TRAIL_THREAD takes it",
+			"pid %d: a thread of process %d; options.flags: WM_TRAIL_FLAG_THREAD takes it",
 			(int)pid, (int)target.pid);
 	err = trail_memory_take(trail);
 	if (err)
@@ -348,9 +358,9 @@ static int launch(struct wm_trail *trail, char *const argv[])
 	struct program program;
 	int err;
 
-	if (trail->options.flags & WM_TRAIL_THREAD)
+	if (trail->options.flags & WM_TRAIL_FLAG_THREAD)
 		return trail_fail(trail, -EINVAL,
-				  "options.flags: WM_TRAIL_THREAD is for running threads");
+				  "options.flags: WM_TRAIL_FLAG_THREAD is for running threads");
 	if (!argv || !argv[0])
 		return trail_fail(trail, -EINVAL, "argv: names no program");
 	err = program_find(&program, argv[0]);
@@ -394,7 +404,7 @@ int wm_trail_launch(struct wm_trail **out, char *const argv[],
 	return trail_launch_on(out, argv, options, NULL);
 }
 
-int wm_trail_read(struct wm_trail **out, const char *dir)
+int wm_trail_open_dir(struct wm_trail **out, const char *dir)
 {
 	struct wm_trail *trail = NULL;
 	int err, cancel;
@@ -456,11 +466,11 @@ int wm_trail_wait(struct wm_trail *trail, int timeout_ms)
 	until.tv_nsec += timeout_ms % 1000 * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	while (trail->state == WM_TRAIL_LIVE && !err && timeout_ms)
+	while (trail->state == WM_TRAIL_STATE_LIVE && !err && timeout_ms)
 		err = timeout_ms < 0
 			      ? pthread_cond_wait(&trail->changed, &trail->lock)
 			      : pthread_cond_timedwait(&trail->changed, &trail->lock, &until);
-	err = trail->state != WM_TRAIL_LIVE;
+	err = trail->state != WM_TRAIL_STATE_LIVE;
 	trail_leave(trail, state);
 	return err;
 }

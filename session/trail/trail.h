@@ -32,7 +32,7 @@ struct wm_trail {
 	pthread_mutex_t lock; /* what stands here down to `recorded`; lock: any thread */
 	pthread_cond_t changed;
 	struct trail_store *store;
-	uint64_t drained, unfollowed;
+	uint64_t read, unfollowed;
 	enum wm_trail_state state;
 	int error;
 	int must_end;
@@ -47,7 +47,7 @@ struct wm_trail {
 	struct tracing_how how;
 	struct live_origin *live;
 	struct trail_source source;    /* the first process */
-	struct trail_source *children; /* with WM_TRAIL_INHERIT */
+	struct trail_source *children; /* with WM_FOLLOW_CHILDREN */
 	struct sink_thread *last;
 	uint64_t last_next; /* the address behind that thread's last block */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Trails with the processes that a program makes: WM_TRAIL_INHERIT. */
+/* Trails with the processes that a program makes: WM_FOLLOW_CHILDREN. */
 #include "base/testing/await.h"
 #include "session/trail/subject_test.h"
 
@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 #define THREADS_MAX 16
-#define INHERIT (WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS | WM_TRAIL_INHERIT)
+#define FLAGS (WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS)
 
 TestSuite(trail_inherit, .fini = subject_end, .timeout = 120);
 
-static struct wm_trail_options options = { .size = sizeof(options), .flags = INHERIT };
+static struct wm_trail_options options = { .size = sizeof(options),
+					   .flags = FLAGS,
+					   .follow = WM_FOLLOW_CHILDREN };
 
 /* What came of a program, with its children: the threads are in tids[]. How many. */
 static int all_of(const char *mode, pid_t tids[THREADS_MAX])
@@ -29,7 +31,7 @@ static int all_of(const char *mode, pid_t tids[THREADS_MAX])
 	count = wm_trail_threads(trail, tids, THREADS_MAX);
 	cr_assert(count > 0 && count <= THREADS_MAX, "%d", count);
 	cr_expect_eq(subject_status().live, 0);
-	cr_expect_eq(subject_status().state, WM_TRAIL_OVER);
+	cr_expect_eq(subject_status().state, WM_TRAIL_STATE_OVER);
 	cr_expect_eq(subject_status().unfollowed, 0);
 	return count;
 }
@@ -50,7 +52,7 @@ static int forks(pid_t tid, pid_t *made)
 	for (int64_t i = 0; i < wm_trail_records(trail, tid); i++) {
 		struct wm_branch branch = of(tid, (uint64_t)i);
 
-		if (!(branch.flags & WM_BRANCH_EVENT) || branch.event != WM_TRAIL_FORK)
+		if (!(branch.flags & WM_BRANCH_EVENT) || branch.event != WM_TRAIL_EVENT_FORK)
 			continue;
 		count++;
 		*made = (pid_t)branch.values[0];
@@ -73,7 +75,7 @@ Test(trail_inherit, a_child_has_records_that_tell_whose_they_are)
 			cr_assert_eq(of(tids[i], (uint64_t)j).tid, tids[i]);
 		}
 	cr_expect_eq(of(tids[0], 0).values[1], 4);
-	cr_expect_eq(of(tids[1], 0).event, WM_TRAIL_END);
+	cr_expect_eq(of(tids[1], 0).event, WM_TRAIL_EVENT_END);
 	cr_expect_eq(of(tids[1], 0).values[1], 3);
 }
 
@@ -104,10 +106,10 @@ Test(trail_inherit, a_cursor_knows_the_childs_own_modules)
 	cr_expect_eq(all_of("x", tids), 2);
 	cr_assert_eq(wm_trail_cursor_open(&cursor, trail, tids[1]), 0);
 	wm_trail_cursor_seek(cursor, WM_TRAIL_OLDEST);
-	while (wm_trail_cursor_next(cursor, WM_TRAIL_BLOCKS, &step) > 0) {
+	while (wm_trail_cursor_next(cursor, WM_TRAIL_UNIT_BLOCKS, &step) > 0) {
 		cr_assert_eq(step.branch.pid, tids[1]);
 		if (step.branch.flags & WM_BRANCH_EVENT)
-			executed |= step.branch.event == WM_TRAIL_EXEC;
+			executed |= step.branch.event == WM_TRAIL_EVENT_EXEC;
 		else if (executed && step.function && !strcmp(step.function, "begin_here"))
 			named = 1;
 	}
@@ -120,7 +122,7 @@ Test(trail_inherit, children_are_left_alone_where_nobody_asks)
 {
 	pid_t tids[THREADS_MAX], made = 0;
 
-	options.flags = INHERIT & ~WM_TRAIL_INHERIT;
+	options.follow = WM_FOLLOW_DEFAULT;
 	cr_expect_eq(all_of("f", tids), 1);
 	cr_expect_eq(forks(tids[0], &made), 1);
 	cr_expect_gt(made, 0);

@@ -2,6 +2,8 @@
 /* What a trail's memory is charged against: RLIMIT_MEMLOCK, as the kernel does it, or a cap of the caller's. */
 #include "session/trail/trail.h"
 
+#include "session/watermark.h"
+
 #include "session/target.h"
 
 #include <errno.h>
@@ -61,23 +63,15 @@ static int refused(struct wm_trail *trail, int err)
 static void reached(void *data)
 {
 	struct wm_trail *trail = data;
-	const uint64_t one = 1;
-
-	if (trail->options.notify_fd > 0 && write(trail->options.notify_fd, &one, sizeof(one)) < 0)
-		return; /* it is full, and so says what it should */
-	if (trail->options.notify_signal > 0)
-		kill(getpid(), trail->options.notify_signal);
+	if (trail->options.policy == WM_POLICY_NOTIFY)
+		watermark_notify(trail->options.notify_fd, trail->options.notify_signal);
 }
 
 int trail_memory_take(struct wm_trail *trail)
 {
-	static const enum wm_policy policies[] = { [WM_TRAIL_CYCLIC] = WM_POLICY_CYCLIC,
-						   [WM_TRAIL_NOTIFY] = WM_POLICY_NOTIFY,
-						   [WM_TRAIL_BLOCK] = WM_POLICY_BLOCK,
-						   [WM_TRAIL_DISCARD] = WM_POLICY_DISCARD };
 	struct trail_store_options options = {
 		.bytes = trail->options.bytes,
-		.policy = policies[trail->options.policy],
+		.policy = trail->options.policy,
 		.watermark_bytes = trail->options.bytes / 100 * trail->options.watermark_percent,
 		.reached = reached,
 		.data = trail,

@@ -25,31 +25,31 @@ Test(trail_policy, keeps_the_newest_when_it_is_cyclic)
 	subject_launch("t", &options);
 	subject_ended();
 	status = subject_status();
-	cr_expect_eq(status.state, WM_TRAIL_OVER);
-	cr_expect_eq(status.origin, WM_TRAIL_STEP);
+	cr_expect_eq(status.state, WM_TRAIL_STATE_OVER);
+	cr_expect_eq(status.origin, WM_TRAIL_ORIGIN_STEP);
 	cr_expect_eq(status.bytes, SMALL);
 	cr_expect_gt(status.lost, TURNS);
 	/* way in, a call, a return, and a turn each, the way out */
 	cr_expect_eq(status.branches + status.lost, 3 + 3 * TURNS + 1);
 	oldest = subject_get((uint64_t)wm_trail_records(trail, 0) - 1);
-	cr_expect_eq(oldest.event, WM_TRAIL_LOST);
+	cr_expect_eq(oldest.event, WM_TRAIL_EVENT_LOST);
 	cr_expect_eq(oldest.values[0], status.lost);
-	cr_expect_eq(subject_get(0).event, WM_TRAIL_END);
+	cr_expect_eq(subject_get(0).event, WM_TRAIL_EVENT_END);
 }
 
 Test(trail_policy, keeps_the_oldest_when_it_discards)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .bytes = SMALL,
-					    .policy = WM_TRAIL_DISCARD };
+					    .policy = WM_POLICY_DISCARD };
 	struct wm_trail_status status;
 
 	subject_launch("t", &options);
 	subject_ended();
 	status = subject_status();
 	cr_expect_gt(status.lost, TURNS);
-	cr_expect_eq(subject_get(0).event, WM_TRAIL_END);
-	cr_expect_eq(subject_get(1).event, WM_TRAIL_LOST);
+	cr_expect_eq(subject_get(0).event, WM_TRAIL_EVENT_END);
+	cr_expect_eq(subject_get(1).event, WM_TRAIL_EVENT_LOST);
 	cr_expect_eq(subject_get(1).values[0], status.lost);
 	cr_expect_eq(subject_get((uint64_t)wm_trail_records(trail, 0) - 1).flags, 0);
 }
@@ -86,16 +86,16 @@ Test(trail_policy, holds_the_program_until_it_is_drained_when_it_blocks)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .bytes = SMALL,
-					    .policy = WM_TRAIL_BLOCK };
+					    .policy = WM_POLICY_BLOCK };
 	struct subject_drained drained = { 0 };
 	uint64_t blocks = 0;
 
 	subject_launch("t", &options);
 	await_hold();
-	cr_expect_eq(subject_status().state, WM_TRAIL_LIVE);
+	cr_expect_eq(subject_status().state, WM_TRAIL_STATE_LIVE);
 	while (!wm_trail_wait(trail, 1))
-		cr_assert_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
-	cr_assert_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+		cr_assert_eq(wm_trail_read(trail, subject_keep, &drained), 0);
+	cr_assert_eq(wm_trail_read(trail, subject_keep, &drained), 0);
 	cr_expect_eq(subject_status().lost, 0);
 	for (size_t i = 0; i < drained.count; i++) {
 		blocks += !(drained.all[i].flags & WM_BRANCH_EVENT);
@@ -111,7 +111,7 @@ Test(trail_policy, lets_go_a_program_that_it_holds_when_it_is_closed)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .bytes = SMALL,
-					    .policy = WM_TRAIL_BLOCK };
+					    .policy = WM_POLICY_BLOCK };
 	int status;
 
 	subject_launch("t", &options);
@@ -128,7 +128,7 @@ Test(trail_policy, tells_its_owner_at_the_watermark)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .bytes = SMALL * 2,
-					    .policy = WM_TRAIL_NOTIFY,
+					    .policy = WM_POLICY_NOTIFY,
 					    .watermark_percent = 60 };
 	struct pollfd ready = { .events = POLLIN };
 	uint64_t times = 0;
@@ -165,7 +165,8 @@ Test(trail_policy, tells_its_owner_by_a_signal)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .bytes = SMALL,
-					    .policy = WM_TRAIL_NOTIFY,
+					    .policy = WM_POLICY_NOTIFY,
+					    .notify_fd = -1,
 					    .notify_signal = SIGUSR2 };
 	sigset_t one;
 
@@ -195,11 +196,11 @@ Test(trail_policy, leaves_out_what_was_not_asked_for)
 
 		if (!(branch.flags & WM_BRANCH_EVENT))
 			continue;
-		syscalls += branch.event == WM_TRAIL_SYSCALL;
-		found += branch.event == WM_TRAIL_SIGNAL;
-		if (branch.event != WM_TRAIL_END)
+		syscalls += branch.event == WM_TRAIL_EVENT_SYSCALL;
+		found += branch.event == WM_TRAIL_EVENT_SIGNAL;
+		if (branch.event != WM_TRAIL_EVENT_END)
 			cr_expect_eq(branch.to, subject_get((uint64_t)i - 1).to);
-		gaps += branch.event == WM_TRAIL_GAP && branch.values[0] == 1;
+		gaps += branch.event == WM_TRAIL_EVENT_GAP && branch.values[0] == 1;
 	}
 	cr_expect_eq(syscalls, 0);
 	cr_expect_eq(found, 0);

@@ -43,11 +43,11 @@ static void status_live(const struct wm_trail *trail, struct wm_trail_status *st
 
 static void status_recorded(const struct wm_trail *trail, struct wm_trail_status *status)
 {
-	static const enum wm_trail_origin origins[] = { [TRAIL_STEP] = WM_TRAIL_STEP,
-							[TRAIL_PT] = WM_TRAIL_PT,
-							[TRAIL_BTS] = WM_TRAIL_BTS,
-							[TRAIL_LBR] = WM_TRAIL_LBR,
-							[TRAIL_SOFT] = WM_TRAIL_SOFT };
+	static const enum wm_trail_origin origins[] = { [TRAIL_STEP] = WM_TRAIL_ORIGIN_STEP,
+							[TRAIL_PT] = WM_TRAIL_ORIGIN_PT,
+							[TRAIL_BTS] = WM_TRAIL_ORIGIN_BTS,
+							[TRAIL_LBR] = WM_TRAIL_ORIGIN_LBR,
+							[TRAIL_SOFT] = WM_TRAIL_ORIGIN_SOFT };
 	size_t count = recorded_count(trail->recorded);
 
 	status->threads = (uint32_t)count;
@@ -76,7 +76,7 @@ int wm_trail_status_get(struct wm_trail *trail, struct wm_trail_status *status)
 		made.state = trail->state;
 		made.error = trail->error;
 		made.pid = trail->pid;
-		made.drained = trail->drained;
+		made.read = trail->read;
 		made.unfollowed = trail->unfollowed;
 		if (trail->recorded)
 			status_recorded(trail, &made);
@@ -223,7 +223,7 @@ int wm_trail_clear(struct wm_trail *trail)
 	err = is_read(trail, "it can't be cleared");
 	if (!err) {
 		/* discard the records of the program's threads, too */
-		if (trail->options.origin == WM_TRAIL_SOFT)
+		if (trail->options.origin == WM_TRAIL_ORIGIN_SOFT)
 			trail_fetch(trail, READ_MS);
 		trail_store_clear(trail->store);
 		pthread_cond_broadcast(&trail->changed);
@@ -252,13 +252,13 @@ static int drain_one(struct wm_trail *trail, struct store_thread *thread,
 	if (has_next)
 		after = item_of(&next);
 	branch_make(&made, taken ? &before : NULL, &item, has_next ? &after : NULL, of);
-	trail->drained++;
+	trail->read++;
 	*result = branch(&made, data);
 	return 1;
 }
 
-int wm_trail_drain(struct wm_trail *trail,
-		   int (*branch)(const struct wm_branch *branch, void *data), void *data)
+int wm_trail_read(struct wm_trail *trail, int (*branch)(const struct wm_branch *branch, void *data),
+		  void *data)
 {
 	int state, result = trail_enter_reading(trail, &state);
 	struct store_thread *thread, *next;

@@ -58,29 +58,37 @@ Test(trail_refused, refuses_options_that_cannot_be_by_name)
 	refused("options.bytes", -EINVAL, &options);
 	options = (struct wm_trail_options){ .size = sizeof(options), .flags = 1u << 30 };
 	refused("options.flags", -EINVAL, &options);
-	options.origin = WM_TRAIL_STEP;
-	options.flags = WM_TRAIL_KERNEL;
-	refused("WM_TRAIL_KERNEL", -WM_E_TRAIL_ASKED, &options);
-	options.flags = WM_TRAIL_SWITCHES;
-	refused("WM_TRAIL_SWITCHES", -WM_E_TRAIL_ASKED, &options);
-	options.flags = WM_TRAIL_INHERIT | WM_TRAIL_KERNEL;
-	refused("WM_TRAIL_KERNEL", -WM_E_TRAIL_ASKED, &options);
-	options.flags = WM_TRAIL_INHERIT | WM_TRAIL_THREAD;
-	refused("WM_TRAIL_INHERIT is not for WM_TRAIL_THREAD", -EINVAL, &options);
+	options.origin = WM_TRAIL_ORIGIN_STEP;
+	options.flags = WM_TRAIL_FLAG_KERNEL;
+	refused("WM_TRAIL_FLAG_KERNEL", -WM_E_TRAIL_ASKED, &options);
+	options.flags = WM_TRAIL_FLAG_SWITCHES;
+	refused("WM_TRAIL_FLAG_SWITCHES", -WM_E_TRAIL_ASKED, &options);
+	options.flags = WM_TRAIL_FLAG_KERNEL;
+	options.follow = WM_FOLLOW_CHILDREN;
+	refused("WM_TRAIL_FLAG_KERNEL", -WM_E_TRAIL_ASKED, &options);
+	options.flags = WM_TRAIL_FLAG_THREAD;
+	refused("WM_FOLLOW_CHILDREN is not for WM_TRAIL_FLAG_THREAD", -EINVAL, &options);
 	options = (struct wm_trail_options){ .size = sizeof(options),
 					     .origin = (enum wm_trail_origin)9 };
 	refused("options.origin", -EINVAL, &options);
-	options = (struct wm_trail_options){ .size = sizeof(options),
-					     .policy = (enum wm_trail_policy)4 };
+	options = (struct wm_trail_options){ .size = sizeof(options), .policy = (enum wm_policy)5 };
 	refused("options.policy", -EINVAL, &options);
-	options = (struct wm_trail_options){ .size = sizeof(options), .notify_fd = -1 };
+	options = (struct wm_trail_options){ .size = sizeof(options), .notify_fd = -2 };
 	refused("options.notify_fd", -EINVAL, &options);
+	options.policy = WM_POLICY_NOTIFY;
+	options.notify_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	refused("options.notify_fd", -EINVAL, &options);
+	close(options.notify_fd);
+	refused("options.notify_fd", -EBADF, &options);
+	options = (struct wm_trail_options)WM_TRAIL_OPTIONS_INIT;
+	options.follow = (enum wm_follow)3;
+	refused("options.follow", -EINVAL, &options);
 	options = (struct wm_trail_options){ .size = sizeof(options), .notify_signal = 999 };
 	refused("options.notify_signal", -EINVAL, &options);
 	options = (struct wm_trail_options){ .size = sizeof(options), .watermark_percent = 101 };
 	refused("options.watermark_percent", -EINVAL, &options);
 	options = (struct wm_trail_options){ .size = sizeof(options), .notify_signal = SIGUSR1 };
-	refused("WM_TRAIL_NOTIFY", -EINVAL, &options);
+	refused("WM_POLICY_NOTIFY", -EINVAL, &options);
 }
 
 Test(trail_refused, refuses_processes_that_cannot_be_had)
@@ -111,7 +119,8 @@ Test(trail_refused, refuses_programs_that_cannot_be_started)
 {
 	char *none[] = { (char *)"/nonexistent/program", NULL }, *empty[] = { NULL };
 	char *folder[] = { (char *)"/usr", NULL };
-	struct wm_trail_options options = { .size = sizeof(options), .flags = WM_TRAIL_THREAD };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .flags = WM_TRAIL_FLAG_THREAD };
 	char *fine[] = { (char *)PROGRAM, NULL };
 
 	cr_expect_eq(wm_trail_launch(&trail, none, NULL), -ENOENT);
@@ -243,7 +252,7 @@ Test(trail_refused, says_deadlock_to_calls_within_its_callback)
 
 	subject_launch("x", NULL);
 	subject_ended();
-	cr_expect_eq(wm_trail_drain(trail, calls_again, &result), 1);
+	cr_expect_eq(wm_trail_read(trail, calls_again, &result), 1);
 	cr_expect_eq(result, -EDEADLK);
 }
 
@@ -265,7 +274,7 @@ Test(trail_refused, is_good_for_nothing_but_close_in_a_forked_child)
 	}
 	waitpid(pid, &status, 0);
 	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "%#x", (unsigned int)status);
-	cr_expect_eq(subject_status().state, WM_TRAIL_LIVE);
+	cr_expect_eq(subject_status().state, WM_TRAIL_STATE_LIVE);
 }
 
 /* Has a trail of a program and a child that lives on, tells their ids, and is killed. */
@@ -341,10 +350,10 @@ Test(trail_refused, takes_null_for_none)
 	wm_trail_cursor_close(NULL);
 	cr_expect_eq(wm_trail_clear(NULL), -EINVAL);
 	cr_expect_eq(wm_trail_records(NULL, 0), -EINVAL);
-	cr_expect_eq(wm_trail_drain(NULL, subject_keep, NULL), -EINVAL);
+	cr_expect_eq(wm_trail_read(NULL, subject_keep, NULL), -EINVAL);
 	subject_launch("x", NULL);
 	subject_ended();
 	cr_expect_eq(wm_trail_get(trail, 0, 0, &branch), -EINVAL, "it has no size");
 	cr_expect_eq(wm_trail_get(trail, 0, 0, NULL), -EINVAL);
-	cr_expect_eq(wm_trail_drain(trail, NULL, NULL), -EINVAL);
+	cr_expect_eq(wm_trail_read(trail, NULL, NULL), -EINVAL);
 }

@@ -83,11 +83,11 @@ static uint32_t flag_of(const struct trail_between *between)
 	switch (between->event) {
 	case TRAIL_DEPART:
 	case TRAIL_ARRIVE:
-		return WM_TRAIL_SWITCHES;
+		return WM_TRAIL_FLAG_SWITCHES;
 	case TRAIL_SIGNAL: /* 0: an interrupt, which is part of the kernel's trail */
-		return between->values[0] ? WM_TRAIL_SIGNALS : 0;
+		return between->values[0] ? WM_TRAIL_FLAG_SIGNALS : 0;
 	case TRAIL_SYSCALLED:
-		return WM_TRAIL_SYSCALLS;
+		return WM_TRAIL_FLAG_SYSCALLS;
 	default:
 		return 0;
 	}

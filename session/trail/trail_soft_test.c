@@ -31,8 +31,8 @@ static struct subject_drained recorded(const char *program, const char *mode,
 
 	subject_launch_of(program, mode, options);
 	subject_ended();
-	cr_expect_eq(subject_status().state, WM_TRAIL_OVER);
-	cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+	cr_expect_eq(subject_status().state, WM_TRAIL_STATE_OVER);
+	cr_expect_eq(wm_trail_read(trail, subject_keep, &drained), 0);
 	for (size_t i = 0; i < drained.count; i++)
 		if (drained.all[i].flags != WM_BRANCH_FALL)
 			drained.all[kept++] = drained.all[i];
@@ -68,11 +68,12 @@ Test(trail_soft, has_the_branches_and_events_that_single_steps_have)
 
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		struct wm_trail_options options = { .size = sizeof(options),
-						    .flags = WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS,
-						    .origin = WM_TRAIL_STEP };
+						    .flags = WM_TRAIL_FLAG_SIGNALS |
+							     WM_TRAIL_FLAG_SYSCALLS,
+						    .origin = WM_TRAIL_ORIGIN_STEP };
 		struct subject_drained step = recorded(STEPS, modes[i], &options), soft;
 
-		options.origin = WM_TRAIL_SOFT;
+		options.origin = WM_TRAIL_ORIGIN_SOFT;
 		soft = recorded(STEPS, modes[i], &options);
 		same(modes[i], &soft, &step);
 		cr_expect_gt(soft.count, 1);
@@ -86,17 +87,17 @@ Test(trail_soft, is_taken_where_nobody_names_an_origin)
 	struct wm_branch branch;
 
 	subject_launch_of(STEPS, "c", NULL);
-	cr_expect_eq(subject_status().origin, WM_TRAIL_SOFT);
+	cr_expect_eq(subject_status().origin, WM_TRAIL_ORIGIN_SOFT);
 	cr_assert(WIFEXITED(subject_ended()));
 	branch = subject_get(0);
-	cr_expect_eq(branch.event, WM_TRAIL_END);
+	cr_expect_eq(branch.event, WM_TRAIL_EVENT_END);
 }
 
 Test(trail_soft, gives_way_to_steps_where_it_can_not_enter)
 {
 	setenv("WAYMARK_ENGINE", STEPS, 1); /* a program, and no engine */
 	subject_launch_of(STEPS, "c", NULL);
-	cr_expect_eq(subject_status().origin, WM_TRAIL_STEP);
+	cr_expect_eq(subject_status().origin, WM_TRAIL_ORIGIN_STEP);
 	cr_expect_not_null(strstr(wm_trail_detail(trail), "not soft: "), "%s",
 			   wm_trail_detail(trail));
 	cr_assert(WIFEXITED(subject_ended()));
@@ -104,7 +105,8 @@ Test(trail_soft, gives_way_to_steps_where_it_can_not_enter)
 
 Test(trail_soft, says_why_it_can_not_be_had)
 {
-	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .origin = WM_TRAIL_ORIGIN_SOFT };
 	char *argv[] = { (char *)STEPS, (char *)"c", NULL };
 
 	setenv("WAYMARK_ENGINE", "/nowhere", 1);
@@ -114,7 +116,7 @@ Test(trail_soft, says_why_it_can_not_be_had)
 	cr_expect_eq(wm_trail_launch(&trail, argv, &options), -WM_E_ENGINE_FILE);
 	cr_expect_not_null(strstr(wm_trail_detail(NULL), STEPS), "%s", wm_trail_detail(NULL));
 	setenv("WAYMARK_ENGINE", ENGINE, 1);
-	options.flags = WM_TRAIL_THREAD;
+	options.flags = WM_TRAIL_FLAG_THREAD;
 	cr_expect_eq(wm_trail_launch(&trail, argv, &options), -WM_E_TRAIL_ASKED);
 	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "nobody is left");
 }
@@ -123,7 +125,7 @@ Test(trail_soft, takes_the_engine_that_the_options_name)
 {
 	char engine[] = ENGINE;
 	struct wm_trail_options options = { .size = sizeof(options),
-					    .origin = WM_TRAIL_SOFT,
+					    .origin = WM_TRAIL_ORIGIN_SOFT,
 					    .engine_path = engine };
 	char *argv[] = { (char *)STEPS, (char *)"c", NULL };
 
@@ -240,32 +242,34 @@ static int calls_in(const struct subject_drained *drained)
 
 Test(trail_soft, has_what_a_running_program_does_from_then_to_its_end)
 {
-	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .origin = WM_TRAIL_ORIGIN_SOFT };
 	struct subject_drained drained = { 0 };
 
 	start_running();
 	order();
 	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
-	cr_expect_eq(subject_status().origin, WM_TRAIL_SOFT);
+	cr_expect_eq(subject_status().origin, WM_TRAIL_ORIGIN_SOFT);
 	order();
 	order();
 	ends_well();
 	cr_assert_eq(wm_trail_wait(trail, WAIT_MS), 1);
-	cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+	cr_expect_eq(wm_trail_read(trail, subject_keep, &drained), 0);
 	cr_expect_eq(calls_in(&drained), 2 * CALLS, "%d", calls_in(&drained));
 	cr_assert_gt(drained.count, 0);
-	cr_expect_eq(drained.all[drained.count - 1].event, WM_TRAIL_END);
+	cr_expect_eq(drained.all[drained.count - 1].event, WM_TRAIL_EVENT_END);
 	cr_expect_eq(drained.all[drained.count - 1].values[1], 9);
 	free(drained.all);
 }
 
 Test(trail_soft, running_program_is_read_up_to_now)
 {
-	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .origin = WM_TRAIL_ORIGIN_SOFT };
 
 	start_running();
-	for (int policy = WM_TRAIL_CYCLIC; policy <= WM_TRAIL_DISCARD; policy++) {
-		options.policy = (enum wm_trail_policy)policy;
+	for (int policy = WM_POLICY_CYCLIC; policy <= WM_POLICY_DISCARD; policy++) {
+		options.policy = (enum wm_policy)policy;
 		cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s",
 			     wm_trail_detail(NULL));
 		for (int round = 0; round < 3; round++) {
@@ -273,12 +277,12 @@ Test(trail_soft, running_program_is_read_up_to_now)
 
 			order();
 			cr_assert_eq(wm_trail_flush(trail, WAIT_MS), 1);
-			cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+			cr_expect_eq(wm_trail_read(trail, subject_keep, &drained), 0);
 			cr_expect_eq(calls_in(&drained), CALLS, "policy %d, round %d: %d", policy,
 				     round, calls_in(&drained));
 			for (size_t i = 0; i < drained.count; i++)
 				cr_expect(!(drained.all[i].flags & WM_BRANCH_EVENT) ||
-					  drained.all[i].event != WM_TRAIL_LOST);
+					  drained.all[i].event != WM_TRAIL_EVENT_LOST);
 			free(drained.all);
 		}
 		wm_trail_close(trail);
@@ -289,7 +293,8 @@ Test(trail_soft, running_program_is_read_up_to_now)
 
 Test(trail_soft, cleared_trail_has_nothing_from_before)
 {
-	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .origin = WM_TRAIL_ORIGIN_SOFT };
 	struct subject_drained drained = { 0 };
 
 	start_running();
@@ -300,7 +305,7 @@ Test(trail_soft, cleared_trail_has_nothing_from_before)
 	cr_assert_eq(wm_trail_clear(trail), 0);
 	order();
 	cr_assert_eq(wm_trail_flush(trail, WAIT_MS), 1);
-	cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+	cr_expect_eq(wm_trail_read(trail, subject_keep, &drained), 0);
 	cr_expect_eq(calls_in(&drained), CALLS, "%d", calls_in(&drained));
 	free(drained.all);
 	ends_well();
@@ -308,7 +313,8 @@ Test(trail_soft, cleared_trail_has_nothing_from_before)
 
 Test(trail_soft, first_look_at_a_running_program_has_records)
 {
-	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .origin = WM_TRAIL_ORIGIN_SOFT };
 
 	start_running();
 	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
@@ -355,7 +361,8 @@ static pid_t recorder(void)
 
 Test(trail_soft, cyclic_program_runs_while_recorder_is_stopped)
 {
-	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .origin = WM_TRAIL_ORIGIN_SOFT };
 	uint64_t before;
 	pid_t pid;
 
@@ -377,8 +384,8 @@ Test(trail_soft, held_program_runs_on_once_it_is_closed)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .bytes = SMALL,
-					    .origin = WM_TRAIL_SOFT,
-					    .policy = WM_TRAIL_BLOCK };
+					    .origin = WM_TRAIL_ORIGIN_SOFT,
+					    .policy = WM_POLICY_BLOCK };
 	uint64_t before;
 
 	start_computing();
@@ -391,18 +398,19 @@ Test(trail_soft, held_program_runs_on_once_it_is_closed)
 	cr_expect(AWAIT(*turns - before > TURNS_MANY));
 }
 
-/* With WM_TRAIL_BLOCK the program waits for room now. */
-static int record_computing(enum wm_trail_policy policy)
+/* With WM_POLICY_BLOCK the program waits for room now. */
+static int record_computing(enum wm_policy policy)
 {
-	struct wm_trail_options options = {
-		.size = sizeof(options), .bytes = SMALL, .origin = WM_TRAIL_SOFT, .policy = policy
-	};
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .bytes = SMALL,
+					    .origin = WM_TRAIL_ORIGIN_SOFT,
+					    .policy = policy };
 
 	return wm_trail_open(&trail, child, &options) == 0 &&
-	       wm_trail_flush(trail, -1) == (policy != WM_TRAIL_BLOCK);
+	       wm_trail_flush(trail, -1) == (policy != WM_POLICY_BLOCK);
 }
 
-static void runs_on(const char *who, enum wm_trail_policy policy)
+static void runs_on(const char *who, enum wm_policy policy)
 {
 	uint64_t before = *turns;
 
@@ -413,7 +421,7 @@ static void runs_on(const char *who, enum wm_trail_policy policy)
 	child = 0;
 }
 
-static void kill_recorder(enum wm_trail_policy policy)
+static void kill_recorder(enum wm_policy policy)
 {
 	pid_t pid;
 
@@ -427,7 +435,7 @@ static void kill_recorder(enum wm_trail_policy policy)
 	trail = NULL;
 }
 
-static void kill_tool(enum wm_trail_policy policy)
+static void kill_tool(enum wm_policy policy)
 {
 	int told[2];
 	char byte;
@@ -453,19 +461,20 @@ static void kill_tool(enum wm_trail_policy policy)
 
 Test(trail_soft, cyclic_program_runs_on_after_its_recorder_is_killed)
 {
-	kill_recorder(WM_TRAIL_CYCLIC);
-	kill_tool(WM_TRAIL_CYCLIC);
+	kill_recorder(WM_POLICY_CYCLIC);
+	kill_tool(WM_POLICY_CYCLIC);
 }
 
 Test(trail_soft, held_program_runs_on_after_its_recorder_is_killed)
 {
-	kill_recorder(WM_TRAIL_BLOCK);
-	kill_tool(WM_TRAIL_BLOCK);
+	kill_recorder(WM_POLICY_BLOCK);
+	kill_tool(WM_POLICY_BLOCK);
 }
 
 Test(trail_soft, gives_a_running_program_back)
 {
-	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .origin = WM_TRAIL_ORIGIN_SOFT };
 	char path[64], line[512];
 	FILE *maps;
 
@@ -492,10 +501,10 @@ Test(trail_soft, refuses_what_it_can_not_do_with_a_running_program)
 	static const struct {
 		uint32_t flag;
 		const char *name;
-	} lacks[] = { { WM_TRAIL_INHERIT, "WM_TRAIL_INHERIT" },
-		      { WM_TRAIL_THREAD, "WM_TRAIL_THREAD" },
-		      { WM_TRAIL_KERNEL, "WM_TRAIL_KERNEL" } };
-	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	} lacks[] = { { WM_TRAIL_FLAG_THREAD, "WM_TRAIL_FLAG_THREAD" },
+		      { WM_TRAIL_FLAG_KERNEL, "WM_TRAIL_FLAG_KERNEL" } };
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .origin = WM_TRAIL_ORIGIN_SOFT };
 	struct wm_trail *second;
 
 	start_running();
@@ -506,14 +515,20 @@ Test(trail_soft, refuses_what_it_can_not_do_with_a_running_program)
 				   wm_trail_detail(NULL));
 	}
 	options.flags = 0;
+	options.follow = WM_FOLLOW_CHILDREN;
+	cr_expect_eq(wm_trail_open(&trail, child, &options), -WM_E_TRAIL_ASKED);
+	cr_expect_not_null(strstr(wm_trail_detail(NULL), "WM_FOLLOW_CHILDREN"), "%s",
+			   wm_trail_detail(NULL));
+	options.follow = WM_FOLLOW_NONE;
 	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
-	for (int origin = WM_TRAIL_AUTO; origin <= WM_TRAIL_SOFT; origin += WM_TRAIL_SOFT) {
+	for (int origin = WM_TRAIL_ORIGIN_AUTO; origin <= WM_TRAIL_ORIGIN_SOFT;
+	     origin += WM_TRAIL_ORIGIN_SOFT) {
 		options.origin = (enum wm_trail_origin)origin;
 		cr_expect_eq(wm_trail_open(&second, child, &options), -EBUSY);
 		cr_expect_not_null(strstr(wm_trail_detail(NULL), "recorded already"), "%s",
 				   wm_trail_detail(NULL));
 	}
-	options.origin = WM_TRAIL_STEP;
+	options.origin = WM_TRAIL_ORIGIN_STEP;
 	cr_expect_eq(wm_trail_open(&second, child, &options), -EBUSY);
 	order();
 	ends_well();

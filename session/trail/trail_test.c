@@ -34,13 +34,13 @@ Test(trail, gives_by_index_from_the_newest_what_it_gives_when_drained)
 		newest[i] = subject_get((uint64_t)i);
 	cr_expect_eq(wm_trail_get(trail, 0, (uint64_t)count, &newest[0]), 0);
 	newest[0] = subject_get(0);
-	cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+	cr_expect_eq(wm_trail_read(trail, subject_keep, &drained), 0);
 	cr_assert_eq(drained.count, (size_t)count);
 	for (int64_t i = 0; i < count; i++)
 		subject_same(&newest[count - 1 - i], &drained.all[i]);
-	cr_expect_eq(subject_status().drained, (uint64_t)count);
+	cr_expect_eq(subject_status().read, (uint64_t)count);
 	/* nothing is left, nor a thread that has ended */
-	cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+	cr_expect_eq(wm_trail_read(trail, subject_keep, &drained), 0);
 	cr_expect_eq(drained.count, (size_t)count);
 	cr_expect_eq(wm_trail_records(trail, 0), -ESRCH);
 	free(newest);
@@ -58,7 +58,7 @@ Test(trail, tells_branches_by_what_they_are)
 	subject_ended();
 	branch = subject_get(0);
 	cr_expect_eq(branch.flags, WM_BRANCH_EVENT);
-	cr_expect_eq(branch.event, WM_TRAIL_END);
+	cr_expect_eq(branch.event, WM_TRAIL_EVENT_END);
 	cr_expect_eq(branch.values[0], 0);
 	cr_expect_eq(branch.values[1], 7);
 	for (int64_t i = wm_trail_records(trail, 0) - 1; i > 0; i--) {
@@ -89,7 +89,7 @@ Test(trail, drains_in_pieces_that_fit_together)
 
 	subject_launch_of(STEPS, "l", NULL);
 	subject_ended();
-	while ((result = wm_trail_drain(trail, subject_keep, &drained)) == 42)
+	while ((result = wm_trail_read(trail, subject_keep, &drained)) == 42)
 		drained.most += 3;
 	cr_expect_eq(result, 0);
 	for (size_t i = 1; i + 1 < drained.count; i++)
@@ -111,9 +111,9 @@ Test(trail, has_no_records_once_cleared_and_goes_on)
 	usleep(300000); /* nothing shows when the recorder's last records have come */
 	cr_assert_eq(wm_trail_clear(trail), 0);
 	cr_expect_eq(wm_trail_records(trail, 0), 0);
-	cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+	cr_expect_eq(wm_trail_read(trail, subject_keep, &drained), 0);
 	cr_expect_eq(drained.count, 0);
-	cr_expect_eq(subject_status().state, WM_TRAIL_LIVE);
+	cr_expect_eq(subject_status().state, WM_TRAIL_STATE_LIVE);
 	kill(child, SIGCONT);
 	cr_assert(AWAIT(wm_trail_records(trail, 0) >= 10));
 	kill(child, SIGKILL);
@@ -127,7 +127,7 @@ Test(trail, ends_where_the_program_crashed)
 	subject_launch("s", NULL);
 	cr_expect_eq(WTERMSIG(subject_ended()), SIGSEGV);
 	branch = subject_get(0);
-	cr_expect_eq(branch.event, WM_TRAIL_END);
+	cr_expect_eq(branch.event, WM_TRAIL_EVENT_END);
 	cr_expect_eq(branch.values[0], 1);
 	cr_expect_eq(branch.values[1], SIGSEGV);
 	branch = subject_get(1);
@@ -147,8 +147,8 @@ Test(trail, goes_on_in_the_program_that_is_executed)
 		struct wm_branch branch = subject_get((uint64_t)i);
 		int is_event = branch.flags == WM_BRANCH_EVENT;
 
-		execs += is_event && branch.event == WM_TRAIL_EXEC;
-		ends += is_event && branch.event == WM_TRAIL_END;
+		execs += is_event && branch.event == WM_TRAIL_EVENT_EXEC;
+		ends += is_event && branch.event == WM_TRAIL_EVENT_END;
 		branches += !is_event && execs;
 	}
 	cr_expect_eq(execs, 1);
@@ -161,7 +161,7 @@ Test(trail, leaves_children_alone)
 	subject_launch("f", NULL);
 	cr_expect_eq(WEXITSTATUS(subject_ended()), 7);
 	cr_expect_eq(wm_trail_threads(trail, NULL, 0), 1);
-	cr_expect_eq(subject_get(0).event, WM_TRAIL_END);
+	cr_expect_eq(subject_get(0).event, WM_TRAIL_EVENT_END);
 }
 
 Test(trail, has_threads_that_end_each_with_an_event)
@@ -177,7 +177,7 @@ Test(trail, has_threads_that_end_each_with_an_event)
 		struct wm_branch branch = { .size = sizeof(branch) };
 
 		cr_assert_eq(wm_trail_get(trail, tids[i], 0, &branch), 1);
-		ends += branch.event == WM_TRAIL_END && branch.tid == tids[i];
+		ends += branch.event == WM_TRAIL_EVENT_END && branch.tid == tids[i];
 	}
 	cr_expect_eq(ends, count);
 	cr_expect_eq(tids[0], subject_status().pid);
@@ -247,8 +247,9 @@ static pid_t second_thread(void)
 
 static void open_thread(pid_t tid)
 {
-	struct wm_trail_options options = { .size = sizeof(options),
-					    .flags = WM_TRAIL_THREAD | WM_TRAIL_SYSCALLS };
+	struct wm_trail_options options = {
+		.size = sizeof(options), .flags = WM_TRAIL_FLAG_THREAD | WM_TRAIL_FLAG_SYSCALLS
+	};
 
 	cr_assert_eq(wm_trail_open(&trail, tid, &options), 0, "%s", wm_trail_detail(NULL));
 	cr_expect_eq(wm_trail_threads(trail, NULL, 0), 1);
@@ -264,13 +265,13 @@ Test(trail, takes_one_thread_and_leaves_the_others_alone)
 
 	/* by mistake */
 	cr_expect_eq(wm_trail_open(&trail, tid, &options), -EINVAL);
-	cr_expect_not_null(strstr(wm_trail_detail(NULL), "WM_TRAIL_THREAD"));
+	cr_expect_not_null(strstr(wm_trail_detail(NULL), "WM_TRAIL_FLAG_THREAD"));
 	open_thread(tid);
 	cr_expect_eq(subject_status().pid, child);
 	cr_assert_eq(write(told, "e", 1), 1);
 	cr_assert_eq(wm_trail_wait(trail, WAIT_MS), 1);
 	branch = subject_get(0);
-	cr_expect_eq(branch.event, WM_TRAIL_END);
+	cr_expect_eq(branch.event, WM_TRAIL_EVENT_END);
 	cr_expect_eq(branch.values[1], 3);
 	cr_expect_eq(branch.tid, tid);
 	cr_expect_eq(waitpid(child, NULL, WNOHANG), 0, "its process lives on");
@@ -289,11 +290,11 @@ Test(trail, follows_a_thread_that_executes_a_program)
 	for (int64_t i = wm_trail_records(trail, 0); i--;) {
 		struct wm_branch branch = subject_get((uint64_t)i);
 
-		execs += branch.flags == WM_BRANCH_EVENT && branch.event == WM_TRAIL_EXEC;
+		execs += branch.flags == WM_BRANCH_EVENT && branch.event == WM_TRAIL_EVENT_EXEC;
 		branches += execs && branch.flags != WM_BRANCH_EVENT;
 	}
 	cr_expect_eq(execs, 1);
 	cr_expect_gt(branches, 3);
-	cr_expect_eq(subject_get(0).event, WM_TRAIL_END);
+	cr_expect_eq(subject_get(0).event, WM_TRAIL_EVENT_END);
 	close(told);
 }

@@ -76,7 +76,7 @@ static void *run(void *data)
 	pthread_mutex_lock(&trail->lock);
 	trail->unfollowed = unfollowed;
 	trail->error = more < 0 ? more : err;
-	trail->state = trail->error ? WM_TRAIL_FAILED : WM_TRAIL_OVER;
+	trail->state = trail->error ? WM_TRAIL_STATE_FAILED : WM_TRAIL_STATE_OVER;
 	pthread_cond_broadcast(&trail->changed);
 	pthread_mutex_unlock(&trail->lock);
 	return NULL;
@@ -118,7 +118,7 @@ void trail_thread_stop(struct wm_trail *trail)
 
 static int is_stuck(const struct wm_trail *trail)
 {
-	return trail->options.policy == WM_TRAIL_BLOCK && trail_store_is_full(trail->store);
+	return trail->options.policy == WM_POLICY_BLOCK && trail_store_is_full(trail->store);
 }
 
 /* `joins`: a fetch in progress will do, though it began earlier. */
@@ -130,7 +130,7 @@ static int fetch(struct wm_trail *trail, int timeout_ms, int joins)
 	int err = 0;
 
 	/* no origin: the trail is ending, and all records come by themselves */
-	if (trail->state == WM_TRAIL_LIVE && trail->live) {
+	if (trail->state == WM_TRAIL_STATE_LIVE && trail->live) {
 		if (is_stuck(trail))
 			return 0;
 		if (!joins || trail->fetch_asked == trail->fetch_done) {
@@ -140,12 +140,12 @@ static int fetch(struct wm_trail *trail, int timeout_ms, int joins)
 		}
 	}
 	wanted = trail->fetch_asked;
-	while (trail->state == WM_TRAIL_LIVE && !err &&
+	while (trail->state == WM_TRAIL_STATE_LIVE && !err &&
 	       (!trail->live || (int32_t)(trail->fetch_done - wanted) < 0) && !is_stuck(trail))
 		err = timeout_ms < 0
 			      ? pthread_cond_wait(&trail->changed, &trail->lock)
 			      : pthread_cond_timedwait(&trail->changed, &trail->lock, &until);
-	return trail->state != WM_TRAIL_LIVE ||
+	return trail->state != WM_TRAIL_STATE_LIVE ||
 	       (trail->live && (int32_t)(trail->fetch_done - wanted) >= 0);
 }
 
@@ -159,7 +159,7 @@ int trail_enter_reading(struct wm_trail *trail, int *state)
 	int err = trail_enter(trail, state);
 
 	/* other origins send their records all the time */
-	if (!err && trail->options.origin == WM_TRAIL_SOFT &&
+	if (!err && trail->options.origin == WM_TRAIL_ORIGIN_SOFT &&
 	    ticks_monotonic_ns() - trail->fetched_ns >= FRESH_NS && !fetch(trail, READ_MS, 1))
 		trail->fetched_ns = ticks_monotonic_ns(); /* only one call waits for a slow fetch */
 	return err;

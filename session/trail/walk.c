@@ -211,9 +211,9 @@ static int is_met(const struct piece *piece, enum wm_trail_unit unit)
 	if (piece->branch.flags & WM_BRANCH_EVENT)
 		return 1;
 	switch (unit) {
-	case WM_TRAIL_BRANCHES:
+	case WM_TRAIL_UNIT_BRANCHES:
 		return !!(piece->branch.flags & TAKEN);
-	case WM_TRAIL_CALLS:
+	case WM_TRAIL_UNIT_CALLS:
 		return !!(piece->branch.flags & CALLS);
 	default:
 		return piece->instructions > 0;
@@ -281,17 +281,17 @@ static void step_make(struct wm_trail_cursor *cursor, const struct piece *piece,
 static int walk(struct wm_trail_cursor *cursor, enum wm_trail_unit unit, struct wm_trail_step *step,
 		go_fn go)
 {
-	int is_fine = unit == WM_TRAIL_INSTRUCTIONS || unit == WM_TRAIL_LINES;
+	int is_fine = unit == WM_TRAIL_UNIT_INSTRUCTIONS || unit == WM_TRAIL_UNIT_LINES;
 	struct piece piece;
 
-	if (!cursor || !step || step->size < sizeof(step->size) || unit < WM_TRAIL_BRANCHES ||
-	    unit > WM_TRAIL_CALLS)
+	if (!cursor || !step || step->size < sizeof(step->size) || unit < WM_TRAIL_UNIT_BRANCHES ||
+	    unit > WM_TRAIL_UNIT_CALLS)
 		return -EINVAL;
 	do {
 		if (!go(cursor, &cursor->here, &piece, is_fine ? 1 : UINT32_MAX))
 			return 0;
 	} while (!is_met(&piece, unit));
-	if (unit == WM_TRAIL_LINES && !(piece.branch.flags & WM_BRANCH_EVENT))
+	if (unit == WM_TRAIL_UNIT_LINES && !(piece.branch.flags & WM_BRANCH_EVENT))
 		line_grow(cursor, go, &piece);
 	step_make(cursor, &piece, step);
 	return 1;

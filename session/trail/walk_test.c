@@ -132,15 +132,15 @@ Test(walk, goes_back_over_what_it_went_over_by_each_unit)
 		uint64_t all;
 
 		walk_of(STEPS, modes[i]);
-		check_unit(WM_TRAIL_INSTRUCTIONS);
+		check_unit(WM_TRAIL_UNIT_INSTRUCTIONS);
 		all = instructions(&there);
 		cr_expect_gt(all, 10);
-		check_unit(WM_TRAIL_BLOCKS);
+		check_unit(WM_TRAIL_UNIT_BLOCKS);
 		cr_expect_eq(instructions(&there), all);
-		check_unit(WM_TRAIL_LINES);
+		check_unit(WM_TRAIL_UNIT_LINES);
 		cr_expect_eq(instructions(&there), all);
-		check_unit(WM_TRAIL_BRANCHES);
-		check_unit(WM_TRAIL_CALLS);
+		check_unit(WM_TRAIL_UNIT_BRANCHES);
+		check_unit(WM_TRAIL_UNIT_CALLS);
 		wm_trail_cursor_close(cursor);
 		wm_trail_close(trail);
 		cursor = NULL;
@@ -153,7 +153,7 @@ Test(walk, changes_its_unit_anywhere)
 	struct wm_trail_step one = { .size = sizeof(one) }, rest = { .size = sizeof(rest) };
 
 	walk_of(STEPS, "c");
-	walk_there(WM_TRAIL_BLOCKS);
+	walk_there(WM_TRAIL_UNIT_BLOCKS);
 	for (size_t i = 0; i < there.count; i++) {
 		const struct wm_trail_step *whole = &there.all[i];
 
@@ -161,17 +161,17 @@ Test(walk, changes_its_unit_anywhere)
 		if (whole->instructions < 2)
 			continue;
 		/* an instruction, then the rest of its block */
-		cr_assert_eq(wm_trail_cursor_next(cursor, WM_TRAIL_INSTRUCTIONS, &one), 1);
+		cr_assert_eq(wm_trail_cursor_next(cursor, WM_TRAIL_UNIT_INSTRUCTIONS, &one), 1);
 		cr_assert_eq(one.start, whole->start);
-		cr_assert_eq(wm_trail_cursor_next(cursor, WM_TRAIL_BLOCKS, &rest), 1);
+		cr_assert_eq(wm_trail_cursor_next(cursor, WM_TRAIL_UNIT_BLOCKS, &rest), 1);
 		cr_assert_eq(rest.start, one.start + one.code_bytes);
 		cr_assert_eq(rest.last, whole->last);
 		cr_assert_eq(rest.instructions, whole->instructions - 1);
 		cr_assert_eq(rest.branch.flags, 0);
 		/* an instruction back, then what is before it in the block */
-		cr_assert_eq(wm_trail_cursor_previous(cursor, WM_TRAIL_INSTRUCTIONS, &one), 1);
+		cr_assert_eq(wm_trail_cursor_previous(cursor, WM_TRAIL_UNIT_INSTRUCTIONS, &one), 1);
 		cr_assert_eq(one.start, whole->last);
-		cr_assert_eq(wm_trail_cursor_previous(cursor, WM_TRAIL_BLOCKS, &rest), 1);
+		cr_assert_eq(wm_trail_cursor_previous(cursor, WM_TRAIL_UNIT_BLOCKS, &rest), 1);
 		cr_assert_eq(rest.start, whole->start);
 		cr_assert_eq(rest.instructions, whole->instructions - 1);
 		cr_assert_eq(rest.branch.flags, whole->branch.flags);
@@ -191,7 +191,7 @@ Test(walk, seeks_by_the_index_of_records)
 
 		cr_assert_eq(wm_trail_get(trail, 0, (uint64_t)i, &branch), 1);
 		cr_assert_eq(wm_trail_cursor_seek(cursor, (uint64_t)i), 0);
-		cr_assert_eq(wm_trail_cursor_next(cursor, WM_TRAIL_BLOCKS, &step), 1);
+		cr_assert_eq(wm_trail_cursor_next(cursor, WM_TRAIL_UNIT_BLOCKS, &step), 1);
 		cr_assert_eq(step.branch.from, branch.from);
 		cr_assert_eq(step.branch.to, branch.to);
 		cr_assert_eq(step.branch.flags, branch.flags);
@@ -200,9 +200,9 @@ Test(walk, seeks_by_the_index_of_records)
 		depth = step.depth;
 		wm_trail_cursor_seek_end(cursor);
 		for (int64_t j = 0; j < i; j++)
-			wm_trail_cursor_previous(cursor, WM_TRAIL_BLOCKS, &step);
-		wm_trail_cursor_previous(cursor, WM_TRAIL_BLOCKS, &step);
-		wm_trail_cursor_next(cursor, WM_TRAIL_BLOCKS, &step);
+			wm_trail_cursor_previous(cursor, WM_TRAIL_UNIT_BLOCKS, &step);
+		wm_trail_cursor_previous(cursor, WM_TRAIL_UNIT_BLOCKS, &step);
+		wm_trail_cursor_next(cursor, WM_TRAIL_UNIT_BLOCKS, &step);
 		cr_assert_eq(step.depth, depth, "record %lld: %d, %d", (long long)i, step.depth,
 			     depth);
 	}
@@ -213,9 +213,9 @@ Test(walk, counts_how_deep_calls_are)
 	int deepest = 0;
 
 	walk_of(STEPS, "c");
-	walk_there(WM_TRAIL_CALLS);
+	walk_there(WM_TRAIL_UNIT_CALLS);
 	cr_expect_eq(there.count, 6 + 6 + 1, "calls, returns, the end: %zu", there.count);
-	walk_there(WM_TRAIL_BLOCKS);
+	walk_there(WM_TRAIL_UNIT_BLOCKS);
 	for (size_t i = 0; i < there.count; i++)
 		deepest = there.all[i].depth > deepest ? there.all[i].depth : deepest;
 	cr_expect_eq(deepest, 5);
@@ -227,7 +227,7 @@ Test(walk, names_functions_and_lines)
 	int named = 0, lined = 0;
 
 	walk_of(THREADS, NULL);
-	walk_there(WM_TRAIL_LINES);
+	walk_there(WM_TRAIL_UNIT_LINES);
 	for (size_t i = 0; i < there.count; i++) {
 		const struct wm_trail_step *step = &there.all[i];
 
@@ -241,9 +241,9 @@ Test(walk, names_functions_and_lines)
 Test(walk, stays_as_it_was_when_the_trail_is_cleared)
 {
 	walk_of(STEPS, "c");
-	walk_there(WM_TRAIL_BLOCKS);
+	walk_there(WM_TRAIL_UNIT_BLOCKS);
 	cr_assert_eq(wm_trail_clear(trail), 0);
-	walk_back(WM_TRAIL_BLOCKS);
+	walk_back(WM_TRAIL_UNIT_BLOCKS);
 	cr_expect_eq(there.count, back.count);
 }
 
@@ -265,12 +265,12 @@ Test(walk, knows_the_last_instruction_of_a_block_without_code)
 	sample_trail_thread_end(&sample);
 	sample_trail_close(&sample);
 	memcpy(folder, sample.folder, sizeof(folder));
-	cr_assert_eq(wm_trail_read(&trail, folder), 0, "%s", wm_trail_detail(NULL));
+	cr_assert_eq(wm_trail_open_dir(&trail, folder), 0, "%s", wm_trail_detail(NULL));
 	cr_assert_eq(wm_trail_get(trail, 0, 1, &branch), 1);
 	cr_expect_eq(branch.last, 0x1005);
 	cr_assert_eq(wm_trail_cursor_open(&cursor, trail, 0), 0);
 	cr_assert_eq(wm_trail_cursor_seek(cursor, WM_TRAIL_OLDEST), 0);
-	cr_assert_eq(wm_trail_cursor_next(cursor, WM_TRAIL_BLOCKS, &step), 1);
+	cr_assert_eq(wm_trail_cursor_next(cursor, WM_TRAIL_UNIT_BLOCKS, &step), 1);
 	cr_expect_eq(step.start, 0x1000);
 	cr_expect_eq(step.last, 0x1005);
 	cr_expect_eq(step.branch.last, 0x1005);
@@ -294,7 +294,7 @@ Test(walk, reads_recorded_trails_as_live_ones)
 	wm_trail_close(trail);
 	cursor = NULL;
 	sample_steps(folder, (char *[]){ (char *)STEPS, (char *)"s", NULL });
-	cr_assert_eq(wm_trail_read(&trail, folder), 0, "%s", wm_trail_detail(NULL));
+	cr_assert_eq(wm_trail_open_dir(&trail, folder), 0, "%s", wm_trail_detail(NULL));
 	cr_assert_eq(wm_trail_records(trail, 0), count);
 	for (int64_t i = 0; i < count; i++) {
 		cr_assert_eq(wm_trail_get(trail, 0, (uint64_t)i, &branch), 1);
@@ -306,28 +306,28 @@ Test(walk, reads_recorded_trails_as_live_ones)
 	}
 	free(live);
 	cr_assert_eq(wm_trail_status_get(trail, &status), 0);
-	cr_expect_eq(status.state, WM_TRAIL_READ);
-	cr_expect_eq(status.origin, WM_TRAIL_STEP);
+	cr_expect_eq(status.state, WM_TRAIL_STATE_RECORDED);
+	cr_expect_eq(status.origin, WM_TRAIL_ORIGIN_STEP);
 	cr_expect_eq(status.branches + status.events, (uint64_t)count);
 	cr_expect_eq(wm_trail_clear(trail), -WM_E_TRAIL_READ);
 	cr_expect_eq(wm_trail_wait(trail, -1), 1);
 	cr_assert_eq(wm_trail_cursor_open(&cursor, trail, 0), 0);
-	check_unit(WM_TRAIL_INSTRUCTIONS);
-	check_unit(WM_TRAIL_LINES);
+	check_unit(WM_TRAIL_UNIT_INSTRUCTIONS);
+	check_unit(WM_TRAIL_UNIT_LINES);
 }
 
 Test(walk, refuses_folders_without_a_trail)
 {
 	struct trace_writer *writer;
 
-	cr_expect_lt(wm_trail_read(&trail, "/nonexistent/trace"), 0);
+	cr_expect_lt(wm_trail_open_dir(&trail, "/nonexistent/trace"), 0);
 	cr_expect_not_null(strstr(wm_trail_detail(NULL), "/nonexistent/trace"));
-	cr_expect_eq(wm_trail_read(&trail, NULL), -EINVAL);
-	cr_expect_eq(wm_trail_read(NULL, folder), -EINVAL);
+	cr_expect_eq(wm_trail_open_dir(&trail, NULL), -EINVAL);
+	cr_expect_eq(wm_trail_open_dir(NULL, folder), -EINVAL);
 	sample_folder(folder);
 	cr_assert_eq(trace_writer_open(&writer, folder), 0);
 	cr_assert_eq(trace_writer_close(writer), 0);
-	cr_expect_eq(wm_trail_read(&trail, folder), -WM_E_NO_TRAIL);
+	cr_expect_eq(wm_trail_open_dir(&trail, folder), -WM_E_NO_TRAIL);
 	cr_expect_null(trail);
 }
 
@@ -336,9 +336,9 @@ Test(walk, refuses_what_cannot_be)
 	struct wm_trail_step step = { .size = sizeof(step) }, none = { 0 };
 
 	walk_of(STEPS, "c");
-	cr_expect_eq(wm_trail_cursor_next(NULL, WM_TRAIL_BLOCKS, &step), -EINVAL);
-	cr_expect_eq(wm_trail_cursor_next(cursor, WM_TRAIL_BLOCKS, NULL), -EINVAL);
-	cr_expect_eq(wm_trail_cursor_next(cursor, WM_TRAIL_BLOCKS, &none), -EINVAL);
+	cr_expect_eq(wm_trail_cursor_next(NULL, WM_TRAIL_UNIT_BLOCKS, &step), -EINVAL);
+	cr_expect_eq(wm_trail_cursor_next(cursor, WM_TRAIL_UNIT_BLOCKS, NULL), -EINVAL);
+	cr_expect_eq(wm_trail_cursor_next(cursor, WM_TRAIL_UNIT_BLOCKS, &none), -EINVAL);
 	cr_expect_eq(wm_trail_cursor_next(cursor, (enum wm_trail_unit)5, &step), -EINVAL);
 	cr_expect_eq(wm_trail_cursor_seek(NULL, 0), -EINVAL);
 	wm_trail_cursor_close(cursor);

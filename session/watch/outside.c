@@ -145,7 +145,7 @@ static int fill_in(struct wm_session *session, struct process *process)
 		err = -ENOMEM;
 	if (!err)
 		err = own_store_new(&process->outside->store, process->pid, options->buffer_bytes,
-				    (enum store_policy)options->policy);
+				    session_store_policy(session));
 	if (!err)
 		err = drain_new(&process->drain, own_store_fd(process->outside->store),
 				(uint32_t)process->pid);
@@ -485,7 +485,8 @@ static void note_uncovered(struct wm_session *session, const struct outside *out
 /* Who asked for them to be left alone is not told. */
 static void note_children(struct wm_session *session, const struct outside *outside)
 {
-	for (unsigned int i = 0; i < outside->count && !session->options.follow_off; i++)
+	for (unsigned int i = 0; i < outside->count && session->options.follow != WM_FOLLOW_NONE;
+	     i++)
 		if (!i || outside->all[i].spec != outside->all[i - 1].spec)
 			watched_result(session, outside->all[i].spec)
 				->children += event_object_forks(outside->object);

@@ -253,7 +253,8 @@ static void session_run(const struct way *way)
 					      .policy = way->policy,
 					      .block_ns = 1000000,
 					      .strict = way->strict,
-					      .follow_off = !way->follow };
+					      .follow = way->follow ? WM_FOLLOW_CHILDREN
+								    : WM_FOLLOW_NONE };
 	struct wm_session *session;
 	int err = wm_session_open(&session, &options);
 

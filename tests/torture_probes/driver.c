@@ -300,7 +300,8 @@ static struct wm_session *session_open(const struct way *way)
 	struct wm_session_options options = { .size = sizeof(options),
 					      .buffer_bytes = 16 << 20,
 					      .policy = way->policy,
-					      .follow_off = !way->follow };
+					      .follow = way->follow ? WM_FOLLOW_CHILDREN
+								    : WM_FOLLOW_NONE };
 	struct wm_session *session = NULL;
 	int err = wm_session_open(&session, &options);
 
