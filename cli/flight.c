@@ -161,7 +161,7 @@ int flight_poll(struct flight *flight, struct wm_session *session)
 	if (!flight->watch)
 		return 0;
 	awaited.base = &flight->watch->began;
-	got = wm_session_poll(flight->watch, 0);
+	got = wm_session_wait(flight->watch, 0);
 	if (got >= 0)
 		got = wm_session_read(flight->watch, on_marker, &awaited);
 	return got < 0 ? got : 0;

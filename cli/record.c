@@ -238,7 +238,7 @@ static void complain_alive(struct recording *recording)
 		return;
 	poll(NULL, 0, CHILD_JOIN_MS);
 	do
-		alive = wm_session_poll(recording->session, CHILD_JOIN_MS);
+		alive = wm_session_wait(recording->session, CHILD_JOIN_MS);
 	while (alive > 0 && progress_elapsed_ns(&recording->progress) < until);
 	progress_clear(&recording->progress);
 	if (alive > 0)
@@ -255,7 +255,7 @@ static void record(struct recording *recording)
 	uint64_t asked_ns = 0; /* when Ctrl-C was first seen */
 
 	for (;;) {
-		int alive = wm_session_poll(recording->session, POLL_MS);
+		int alive = wm_session_wait(recording->session, POLL_MS);
 		uint64_t now = progress_elapsed_ns(&recording->progress);
 		int err;
 

@@ -379,7 +379,7 @@ static void watch(struct watching *watching)
 	uint64_t began = now_ns(CLOCK_MONOTONIC), asked = 0;
 
 	for (;;) {
-		int alive = wm_session_poll(watching->session, POLL_MS);
+		int alive = wm_session_wait(watching->session, POLL_MS);
 		uint64_t now = now_ns(CLOCK_MONOTONIC);
 		int err = alive < 0 ? alive : take(watching, 0);
 

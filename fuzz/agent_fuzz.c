@@ -418,7 +418,7 @@ static void use(struct wm_session *session, uint8_t how, const char *dir)
 	    wm_session_start(session))
 		return;
 	for (int i = 0; i < 2; i++) {
-		(void)wm_session_poll(session, 0);
+		(void)wm_session_wait(session, 0);
 		if (!(how & 2))
 			(void)wm_session_read(session, hear, &sum);
 	}

@@ -62,7 +62,7 @@ static void *cancelled(void *data)
 	results.calls = 4;
 	results.poll = wm_session_wake(session);
 	if (!results.poll)
-		results.poll = wm_session_poll(session, 10);
+		results.poll = wm_session_wait(session, 10);
 	results.calls = 5;
 	results.read = wm_session_read(session, count, &results.events);
 	results.calls = 6;
@@ -109,7 +109,7 @@ Test(session_call, call_without_a_session_is_refused)
 	cr_expect_eq(wm_session_output(NULL, folder), -EINVAL);
 	cr_expect_eq(wm_session_start(NULL), -EINVAL);
 	cr_expect_eq(wm_session_modify(NULL, "watch:a", "watch:b", NULL), -EINVAL);
-	cr_expect_eq(wm_session_poll(NULL, 0), -EINVAL);
+	cr_expect_eq(wm_session_wait(NULL, 0), -EINVAL);
 	cr_expect_eq(wm_session_read(NULL, count, &events), -EINVAL);
 	cr_expect_eq(wm_session_status_get(NULL, &status), -EINVAL);
 	cr_expect_eq(wm_session_stop(NULL), -EINVAL);
@@ -131,7 +131,7 @@ static int child_calls(void)
 		wm_session_output(session, folder),
 		wm_session_start(session),
 		wm_session_modify(session, "watch:a", "watch:b", &gap),
-		wm_session_poll(session, 0),
+		wm_session_wait(session, 0),
 		wm_session_wake(session),
 		wm_session_read(session, count, &events),
 		wm_session_status_get(session, &status),
@@ -163,7 +163,7 @@ Test(session_call, forked_child_is_refused_and_parent_records_on)
 		_exit(child_calls());
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "%#x", (unsigned int)status);
-	cr_expect_eq(wm_session_poll(session, 0), 1);
+	cr_expect_eq(wm_session_wait(session, 0), 1);
 	cr_expect_eq(wm_session_read(session, count, &events), 0);
 	cr_expect_eq(events, EVENTS);
 	cr_expect_eq(wm_session_stop(session), 0);

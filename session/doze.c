@@ -7,6 +7,7 @@
  */
 #include "session/doze.h"
 
+#include "session/pollable.h"
 #include "session/process.h"
 
 #include <errno.h>
@@ -121,6 +122,46 @@ static int epoll_gathered(struct wm_session *session)
 	return err ? err : session->epoll;
 }
 
+/*
+ * The caller's descriptor has the one that the session waits on. Returns that one, or a negative
+ * error.
+ */
+static int gather_all(struct wm_session *session)
+{
+	int epoll = epoll_gathered(session);
+
+	if (session->pollable && session->epoll >= 0 && session->pollable_epoll != session->epoll &&
+	    !pollable_add(session->pollable, session->epoll))
+		session->pollable_epoll = session->epoll;
+	return epoll;
+}
+
+void session_doze_gather(struct wm_session *session)
+{
+	gather_all(session);
+}
+
+/*
+ * Nothing has come, but the epoll descriptor says so: it still has a file that was closed here and
+ * that a forked child holds open. A caller's event loop would spin. So take a new one.
+ */
+static void drop_stale(struct wm_session *session)
+{
+	struct pollfd any = { .fd = session->epoll, .events = POLLIN };
+
+	if (!session->pollable || session->epoll < 0 || poll(&any, 1, 0) <= 0)
+		return;
+	pollable_remove(session->pollable, session->epoll);
+	session->pollable_epoll = -1;
+	close(session->epoll);
+	session->epoll = -1;
+	for (struct listener *l = session->listeners; l; l = l->next)
+		l->gathered = -1;
+	for (struct process *p = session->processes; p; p = p->next)
+		p->gathered[0] = p->gathered[1] = -1;
+	gather_all(session);
+}
+
 /* A handler has run, whose program may want to look at what it did. */
 static int was_interrupted(struct wm_session *session, int ready)
 {
@@ -130,7 +171,7 @@ static int was_interrupted(struct wm_session *session, int ready)
 	return 1;
 }
 
-/* Later calls of wm_session_wake() are for the next poll. */
+/* Later calls of wm_session_wake() are for the next wait. */
 static void take_wake(struct wm_session *session)
 {
 	uint64_t count;
@@ -144,10 +185,12 @@ void session_doze(struct wm_session *session, uint64_t wait_ns)
 	struct timespec timeout = { .tv_sec = (time_t)(wait_ns / 1000000000u),
 				    .tv_nsec = (long)(wait_ns % 1000000000u) };
 	/* trails come and go, and are few: they are not in the epoll descriptor */
-	struct pollfd any = { .fd = live_waits(session, NULL, 0) ? -1 : epoll_gathered(session),
+	int has_trails = live_waits(session, NULL, 0) > 0;
+	struct pollfd any = { .fd = has_trails && !session->pollable ? -1 : gather_all(session),
 			      .events = POLLIN };
 	int count, ready;
 
+	any.fd = has_trails ? -1 : any.fd;
 	if (any.fd >= 0) {
 		ready = ppoll(&any, 1, &timeout, NULL);
 		if (ready == 0) {
@@ -168,4 +211,6 @@ void session_doze(struct wm_session *session, uint64_t wait_ns)
 	poll_keep(session, session->polls);
 	if (session->polls[count - 1].revents)
 		take_wake(session);
+	if (!ready)
+		drop_stale(session);
 }

@@ -14,4 +14,7 @@ struct wm_session;
  */
 void session_doze(struct wm_session *session, uint64_t wait_ns);
 
+/* Have the epoll descriptor, and the caller's (pollable.h), wait on all that there is now. */
+void session_doze_gather(struct wm_session *session);
+
 #endif

@@ -52,7 +52,7 @@ static unsigned int poll_ms(struct wm_session *session, int timeout_ms, int aliv
 {
 	uint64_t began_ns = ticks_monotonic_ns();
 
-	cr_assert_eq(wm_session_poll(session, timeout_ms), alive);
+	cr_assert_eq(wm_session_wait(session, timeout_ms), alive);
 	return (unsigned int)((ticks_monotonic_ns() - began_ns) / 1000000u);
 }
 
@@ -68,7 +68,7 @@ Test(poll, unread_events_end_it_and_read_ones_do_not)
 	cr_assert_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
 	cr_assert_eq(wm_session_read(session, count, &events), 0);
 	cr_assert_eq(events, 250);
-	while (wm_session_poll(session, 0) > 0 && session_step(session, 0))
+	while (wm_session_wait(session, 0) > 0 && session_step(session, 0))
 		;
 	cr_assert_geq(poll_ms(session, 200, 1), 199);
 	release(session, &agent);
@@ -81,7 +81,7 @@ Test(poll, a_flight_recorder_ends_it_only_at_the_end)
 	struct wm_session *session = start(&options, &agent);
 	unsigned int events = 120;
 
-	while (wm_session_poll(session, 0) > 0 && session_step(session, 0))
+	while (wm_session_wait(session, 0) > 0 && session_step(session, 0))
 		;
 	cr_assert_geq(poll_ms(session, 200, 1), 199);
 	cr_assert_eq(wm_session_stop(session), 0);
@@ -99,7 +99,7 @@ Test(poll, the_end_of_the_process_ends_it)
 	int alive = 1;
 
 	while (alive > 0) {
-		alive = wm_session_poll(session, LONG_MS);
+		alive = wm_session_wait(session, LONG_MS);
 		cr_assert_eq(wm_session_read(session, count, &events), 0);
 	}
 	cr_assert_eq(alive, 0);
@@ -150,7 +150,7 @@ static struct wm_session *start_quiet(struct sample_agent *agent)
 	*agent = (struct sample_agent){ .way = SAMPLE_GOOD };
 	woken = start(NULL, agent);
 	/* what came of the start is taken */
-	while (wm_session_poll(woken, 0) > 0 && session_step(woken, 0))
+	while (wm_session_wait(woken, 0) > 0 && session_step(woken, 0))
 		;
 	poller = pthread_self();
 	poller_tid = (pid_t)syscall(SYS_gettid);

@@ -2,6 +2,8 @@
 /* The public API. What it promises stands in waymark/session.h. */
 #include "session/call.h"
 #include "session/claim/ledger.h"
+#include "session/doze.h"
+#include "session/pollable.h"
 #include "session/process.h"
 #include "session/reader.h"
 #include "session/target.h"
@@ -220,7 +222,7 @@ int wm_session_output(struct wm_session *session, const char *dir)
 	return err < 0 ? session_fail(session, err, "%s", dir) : 0;
 }
 
-int wm_session_poll(struct wm_session *session, int timeout_ms)
+int wm_session_wait(struct wm_session *session, int timeout_ms)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
 	int got = session_call_refused(session);
@@ -242,9 +244,29 @@ int wm_session_poll(struct wm_session *session, int timeout_ms)
 	} while (!got && session_alive(session) && !session_has_unread(session) &&
 		 !session->is_woken && (timeout_ms < 0 || ticks_monotonic_ns() < until));
 	session->is_woken = 0;
+	session->is_end_told = got < 0 || !session_alive(session);
+	session_pollable_update(session);
 	if (got < 0 && got != session->live.error)
 		return session_fail(session, got, "%s", session->dir ? session->dir : "");
 	return got < 0 ? got : session_alive(session);
+}
+
+int wm_session_fd(struct wm_session *session)
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	int err = session_call_refused(session);
+
+	if (err)
+		return err;
+	if (!session->pollable) {
+		err = pollable_new(&session->pollable);
+		if (err)
+			return session_fail(session, err, "a descriptor to poll");
+		session->pollable_epoll = -1;
+		session_doze_gather(session);
+		session_pollable_update(session);
+	}
+	return session->pollable->fd;
 }
 
 int wm_session_wake(struct wm_session *session)
@@ -291,6 +313,7 @@ int wm_session_read(struct wm_session *session,
 	session->reading = 0;
 	if (session->watermark)
 		watermark_wind(session->watermark);
+	session_pollable_update(session);
 	return result;
 }
 
@@ -441,6 +464,7 @@ int wm_session_stop(struct wm_session *session)
 	if (!first)
 		first = use_zero(session,
 				 (struct detail){ session->detail, sizeof(session->detail) });
+	session_pollable_update(session);
 	return first;
 }
 
@@ -495,6 +519,7 @@ static void leave(struct wm_session *session)
 	if (session->epoll >= 0)
 		close(session->epoll);
 	close(session->wake);
+	pollable_free(session->pollable);
 	free(session);
 }
 
@@ -545,6 +570,7 @@ void wm_session_close(struct wm_session *session)
 	if (session->epoll >= 0)
 		close(session->epoll);
 	close(session->wake);
+	pollable_free(session->pollable);
 	ledger_free(session->ledger);
 	free(session->dir);
 	options_release(&session->options);

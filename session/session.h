@@ -25,6 +25,7 @@
 
 struct held;
 struct ledger;
+struct pollable;
 struct pollfd;
 struct process;
 struct watermark;
@@ -78,12 +79,15 @@ struct wm_session {
 	int parts_due;
 	uint64_t idle_ns; /* how long the next step may wait for more to drain */
 	struct pollfd *polls;
-	int epoll;		/* all that a step waits on; -1: not there yet */
-	int wake;		/* an eventfd: wm_session_wake() */
-	int is_woken;		/* the next poll, or the one that runs, is to return */
-	struct name_list names; /* markers there are, once a spec matched none */
-	struct ledger *ledger;	/* of session_ledger(); NULL: not up to now */
-	uint64_t mended_ns;	/* the last look at it */
+	int epoll;		   /* all that a step waits on; -1: not there yet */
+	int wake;		   /* an eventfd: wm_session_wake() */
+	struct pollable *pollable; /* wm_session_fd(): over `epoll`; NULL: nobody asked for it */
+	int pollable_epoll;	   /* the epoll that it has; -1: none yet */
+	int is_end_told;	   /* a wait has returned that no process is left */
+	int is_woken;		   /* the next wait, or the one that runs, is to return */
+	struct name_list names;	   /* markers there are, once a spec matched none */
+	struct ledger *ledger;	   /* of session_ledger(); NULL: not up to now */
+	uint64_t mended_ns;	   /* the last look at it */
 };
 
 /*
@@ -117,6 +121,9 @@ int session_wait(struct wm_session *session, struct process *process, int timeou
 
 /* The same; but -WM_E_STOPPED soon when others let the process stand still (process_is_halted()). */
 int session_wait_moving(struct wm_session *session, struct process *process, int timeout_ms);
+
+/* Let the caller's descriptor tick while there may be news that no descriptor reports. */
+void session_pollable_update(struct wm_session *session);
 
 /* Accept connections that wait. How many there were. */
 int session_accept(struct wm_session *session);

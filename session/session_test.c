@@ -123,7 +123,7 @@ static int call_back(const struct wm_event *event, void *data)
 	(void)event;
 	cr_assert_eq(wm_session_stop(session), -EDEADLK);
 	cr_assert_str_eq(wm_session_detail(session), "in a callback");
-	cr_assert_eq(wm_session_poll(session, 0), -EDEADLK);
+	cr_assert_eq(wm_session_wait(session, 0), -EDEADLK);
 	cr_assert_eq(wm_session_read(session, call_back, session), -EDEADLK);
 	cr_assert_eq(wm_session_start(session), -EDEADLK);
 	cr_assert_eq(wm_session_add(session, "net:tx"), -EDEADLK);
@@ -155,7 +155,7 @@ Test(session, what_a_dead_process_committed_is_recorded)
 
 	start_recording(session, &agent);
 	for (int i = 0; i < 500 && left > 0; i++)
-		left = wm_session_poll(session, 10);
+		left = wm_session_wait(session, 10);
 	cr_assert_eq(left, 0);
 	cr_assert_eq(status_of(session).recorded, 333);
 	cr_assert_eq(status_of(session).discarded, 9);
@@ -176,7 +176,7 @@ Test(session, who_died_since_the_last_pass_counts_until_it_is_recorded)
 	cr_assert_lt(status_of(session).recorded, 333, "a page is open still");
 	sample_agent_release(&agent);
 	cr_assert_eq(session_alive(session), 1);
-	cr_assert_eq(wm_session_poll(session, 10), 0);
+	cr_assert_eq(wm_session_wait(session, 10), 0);
 	cr_assert_eq(status_of(session).recorded, 333);
 	cr_assert_eq(wm_session_stop(session), 0);
 	wm_session_close(session);
@@ -189,7 +189,7 @@ Test(session, what_a_dead_process_committed_can_be_read)
 	struct heard heard = { 0 };
 
 	arm(session, &agent);
-	for (int i = 0; i < 500 && wm_session_poll(session, 10) > 0; i++)
+	for (int i = 0; i < 500 && wm_session_wait(session, 10) > 0; i++)
 		;
 	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
 	cr_assert_eq(heard.count, 333);
@@ -228,7 +228,7 @@ Test(session, the_flight_recorder_is_drained_at_the_end)
 	struct wm_session *session = open_with(&options, "marker:net:rx");
 
 	start_recording(session, &agent);
-	wm_session_poll(session, 50);
+	wm_session_wait(session, 50);
 	cr_assert_eq(status_of(session).recorded, 0);
 	cr_assert_eq(wm_session_stop(session), 0);
 	cr_assert_eq(status_of(session).recorded, 150);
@@ -272,7 +272,7 @@ static void attach_fails(enum sample_way way, int error)
 	sample_agent_start(&agent);
 	cr_assert_eq(wm_session_attach(session, agent.pid), error);
 	cr_assert_neq(wm_session_detail(session)[0], 0);
-	cr_assert_eq(wm_session_poll(session, 0), 0);
+	cr_assert_eq(wm_session_wait(session, 0), 0);
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }

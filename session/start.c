@@ -119,6 +119,7 @@ int wm_session_start(struct wm_session *session)
 		return err;
 	session->detail[0] = 0;
 	session->running = 1;
+	session->is_end_told = 0;
 	/* all are asked first, so that they arm side by side */
 	for (struct process *p = session->processes; p; p = p->next) {
 		if (!process_is_usable(p))
@@ -149,6 +150,7 @@ int wm_session_start(struct wm_session *session)
 	} else if (!session->started_ns) {
 		session->started_ns = ticks_monotonic_ns();
 	}
+	session_pollable_update(session);
 	return first;
 }
 

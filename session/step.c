@@ -3,6 +3,7 @@
 #include "session/claim/ledger.h"
 #include "session/doze.h"
 #include "session/freezer.h"
+#include "session/pollable.h"
 #include "session/process.h"
 #include "session/stop.h"
 #include "session/target.h"
@@ -559,6 +560,17 @@ static void mend_claims(struct wm_session *session)
 	ledger_mend(session->ledger);
 }
 
+void session_pollable_update(struct wm_session *session)
+{
+	if (!session->pollable)
+		return;
+	pollable_take(session->pollable);
+	if (session_alive(session))
+		session->is_end_told = 0;
+	pollable_tick(session->pollable, (session->running && !session->is_end_told) ||
+						 session->is_woken || session_has_unread(session));
+}
+
 int session_step(struct wm_session *session, int timeout_ms)
 {
 	int count, trails;
@@ -578,6 +590,7 @@ int session_step(struct wm_session *session, int timeout_ms)
 			unrecorded_look(session, 0);
 		mend_claims(session);
 		sweep(session);
+		session_pollable_update(session);
 	}
 	return session->trace_error ? session->trace_error : count > 0;
 }

@@ -61,7 +61,7 @@ Test(unrecorded, the_agent_that_is_missed_is_the_sessions)
 	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
 	cr_assert_eq(unlink(agent), 0);
 	cr_assert_eq(write(fd, "\n", 1), 1);
-	cr_expect(AWAIT(wm_session_poll(session, 10) >= 0 && session->unrecorded.count));
+	cr_expect(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded.count));
 	if (session->unrecorded.count) {
 		cr_expect_eq(session->unrecorded.all[0].error, -WM_E_NO_AGENT);
 		cr_expect(strstr(session->unrecorded.all[0].detail, agent), "%s",

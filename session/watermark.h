@@ -13,8 +13,9 @@
 struct watermark;
 
 /*
- * Check the notify options. A descriptor matters for WM_POLICY_NOTIFY alone; -1: none. 0; -EINVAL for a signal that
- * cannot be caught or is unknown, and a descriptor that is no eventfd; -EBADF for one that is not open for writing.
+ * Check the notify options. A descriptor matters for WM_POLICY_NOTIFY alone; -1: none. 0; -EINVAL
+ * for a signal that cannot be caught or is unknown, and a descriptor that is no eventfd; -EBADF for
+ * one that is not open for writing.
  */
 int watermark_check(enum wm_policy policy, int notify_fd, int notify_signal);
 

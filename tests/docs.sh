@@ -52,10 +52,10 @@ compiles()
 } | compiles session -c
 {
 	echo '#include <stdio.h>
-	#include <unistd.h>
+	#include <poll.h>
 	#include <waymark/error.h>
 	#include <waymark/kevent.h>
-	extern int done; int show(const struct wm_kevent_hit *, void *); void example(pid_t, uint64_t); void example(pid_t pid, uint64_t at) {'
+	int show(const struct wm_kevent_hit *, void *); void example(pid_t, uint64_t); void example(pid_t pid, uint64_t at) {'
 	man_example waymark-kevent.3
 	echo '}'
 } | compiles event -c

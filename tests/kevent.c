@@ -8,6 +8,7 @@
 #include "failures.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -274,6 +275,67 @@ static void rings(void)
 	answers("disarmed, armed", wm_kevent_arm(object), -EINVAL, "");
 	answers("disarmed, followed", wm_kevent_rescan(object), -EINVAL, wm_kevent_detail(object));
 	wm_kevent_close(object);
+	end(pid);
+}
+
+/* A turn of an event loop over the descriptor. */
+static void turn(struct pollfd *ready, struct drained *drained)
+{
+	equal("readable", (uint64_t)poll(ready, 1, 20000), 1);
+	answers("read", wm_kevent_read(drained->object, on_hit, drained), 0,
+		wm_kevent_detail(drained->object));
+}
+
+/* The loop reads all hits and sees the end of the process. */
+static void polled(void)
+{
+	struct wm_kevent_source one = source(WM_KEVENT_KIND_WRITE, 0, 8);
+	const uint64_t all = (uint64_t)(2 * THREADS + LATER) * STORES;
+	pid_t pid = begin();
+	struct drained drained = { .pid = pid };
+	struct wm_kevent *object = drained.object = arm(pid, &one, 1, WM_KEVENT_FLAG_RINGS);
+	struct pollfd ready = { .fd = wm_kevent_fd(object), .events = POLLIN };
+
+	go(1, THREADS + LATER);
+	go(2, THREADS + LATER);
+	while (!failures && drained.hits < all)
+		turn(&ready, &drained);
+	equal("hits", drained.hits, all);
+	equal("has ended", (uint64_t)status(object).has_target_ended, 0);
+	end(pid);
+	while (!failures && !status(object).has_target_ended)
+		turn(&ready, &drained);
+	wm_kevent_disarm(object);
+	turn(&ready, &drained);
+	equal("hits after the end", drained.hits, all);
+	wm_kevent_close(object);
+}
+
+/* With a cancellation pending, any cancellation point in a call would end the thread. */
+static void *cancelled(void *data)
+{
+	struct wm_kevent_source one = source(WM_KEVENT_KIND_WRITE, 0, 8);
+	struct drained drained = { .pid = *(pid_t *)data };
+
+	pthread_cancel(pthread_self());
+	drained.object = arm(drained.pid, &one, 1, WM_KEVENT_FLAG_RINGS);
+	if (wm_kevent_fd(drained.object) < 0 || count(drained.object, 0) ||
+	    modify(drained.object, drained.pid, &one, 1, WM_KEVENT_FLAG_RINGS, NULL) ||
+	    wm_kevent_read(drained.object, on_hit, &drained))
+		return NULL;
+	wm_kevent_close(drained.object);
+	*(pid_t *)data = 0;
+	return NULL;
+}
+
+static void not_cancelled(void)
+{
+	pid_t pid = begin(), data = pid;
+	pthread_t thread;
+
+	equal("thread", (uint64_t)pthread_create(&thread, NULL, cancelled, &data), 0);
+	pthread_join(thread, NULL);
+	equal("calls that were cancelled", (uint64_t)data, 0);
 	end(pid);
 }
 
@@ -547,6 +609,8 @@ int main(int argc, char *argv[])
 		return failures != 0;
 	}
 	rings();
+	polled();
+	not_cancelled();
 	modified(WM_KEVENT_FLAG_NO_STOP);
 	modified(0);
 	signals();

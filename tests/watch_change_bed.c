@@ -190,7 +190,7 @@ void take(struct wm_session *session, size_t wanted)
 {
 	hit_count = 0;
 	for (int i = 0; i < 100 && hit_count < wanted; i++) {
-		wm_session_poll(session, 10);
+		wm_session_wait(session, 10);
 		read_on(session);
 	}
 	usleep(5000);

@@ -3,6 +3,13 @@
  * The agent inside a program that links it itself (-lwaymark-agent): for static programs, which no
  * tool can load an agent into, and for programs that want to be ready for tools. Programs that only
  * have markers need none of this.
+ *
+ * Threads, cancellation and fork. Any thread may call these functions. One thread at a time uses an
+ * object; different objects are independent. A signal handler must not call them. No call is a
+ * cancellation point: pthread_cancel(3) takes effect after it. An object belongs to the process
+ * that made it. In a forked child of that process, only the function that closes it works; it
+ * leaves the parent's object as it is, and the others return -ECHILD. A function with another rule
+ * says so.
  */
 #ifndef WAYMARK_AGENT_H
 #define WAYMARK_AGENT_H
@@ -17,7 +24,7 @@ extern "C" {
  * that is set and ours, else in /tmp/waymark-UID (if another user made that, see waymark(7)); or it is PID-1.agent
  * and so on, up to 15, where processes of other PID namespaces that share the folder have that name. Starts two
  * threads of the agent's own, with all signals blocked, which stay. Harmless when it listens already. A child of
- * fork must call it again to listen too. Any thread; not in a signal handler. Returns 0,
+ * fork must call it again to listen too. Returns 0,
  * -WM_E_SOCKET_DIR if that folder is not ours alone, or -errno.
  */
 int wm_agent_listen(void);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernel events: one request over a whole scope, armed on all of it or on none. Link with -lwaymark.
- * (struct wm_event of waymark/session.h is another thing: an event that a session recorded.)
+ * Kernel events: one request over a whole scope, armed on all of it or on none. Link with
+ * -lwaymark. (struct wm_event of waymark/session.h is another thing: an event that a session
+ * recorded.)
  *
- *	struct wm_kevent_source source = { .size = sizeof(source), .kind = WM_KEVENT_KIND_WRITE, .bytes = 8, .address = at };
- *	struct wm_kevent_request request = { .size = sizeof(request), .scope = WM_KEVENT_SCOPE_PROCESS, .flags = WM_KEVENT_FLAG_RINGS,
- *					    .pid = pid, .sources = &source, .source_count = 1 };
+ *	struct wm_kevent_source source = WM_KEVENT_SOURCE_INIT;
+ *	struct wm_kevent_request request = WM_KEVENT_REQUEST_INIT;
  *	struct wm_kevent *object;
+ *	...							what to watch, and where
  *	int err = wm_kevent_open(&object, &request);
  *
  *	if (!err)
  *		err = wm_kevent_arm(object);
- *	while (!err && !done)
+ *	while (!err && !done)			when wm_kevent_fd() is readable
  *		err = wm_kevent_read(object, on_hit, NULL);
  *
  * The kernel lends events thread by thread and CPU by CPU (perf_event_open(2)). An object makes one
@@ -36,12 +37,17 @@
  * tried anew. What fires outside of armed is dropped and counted (`stray`).
  *
  * Descriptors hold the events: whatever ends the calling process disarms. One is needed for each
- * source on each thread, with WM_KEVENT_FLAG_RINGS on each CPU too; they are closed at exec, and arming
- * raises this process's soft limit of them where it has to, which programs that it starts from then
- * on inherit. Any thread may use an object, one at a time. None of these functions may be called in
- * a signal handler. In a forked child of the caller an object is good for wm_kevent_close()
- * alone, which leaves the parent's as it is; everything else says -ECHILD there. While it arms,
- * modifies or follows, no other thread of the caller's may wait(2) for just any child.
+ * source on each thread, with WM_KEVENT_FLAG_RINGS on each CPU too; they are closed at exec, and
+ * arming raises this process's soft limit of them where it has to, which programs that it starts
+ * from then on inherit. While an object arms, modifies or rescans, no other thread of the caller
+ * may wait(2) for just any child.
+ *
+ * Threads, cancellation and fork. Any thread may call these functions. One thread at a time uses an
+ * object; different objects are independent. A signal handler must not call them. No call is a
+ * cancellation point: pthread_cancel(3) takes effect after it. An object belongs to the process
+ * that made it. In a forked child of that process, only the function that closes it works; it
+ * leaves the parent's object as it is, and the others return -ECHILD. A function with another rule
+ * says so.
  *
  * Functions return 0 or a count, or a negative error (waymark/error.h), of which
  * wm_kevent_detail() says what it was about. All say -EINVAL for an object that is NULL.
@@ -92,7 +98,8 @@ enum wm_kevent_scope {
 #define WM_KEVENT_FLAG_KERNEL 8u
 /*
  * Never stop the process: threads that start as it is armed may be `doubtful` then, and with
- * WM_KEVENT_FLAG_RINGS none is seen on CPUs that come into the machine later, unless it is a lone thread.
+ * WM_KEVENT_FLAG_RINGS none is seen on CPUs that come into the machine later, unless it is a lone
+ * thread.
  */
 #define WM_KEVENT_FLAG_NO_STOP 16u
 
@@ -108,12 +115,14 @@ struct wm_kevent_source {
 	uint32_t bytes;	  /* 1, 2, 4 or 8; of WM_KEVENT_KIND_EXECUTE 0 */
 	uint64_t address; /* in the program; a multiple of `bytes` */
 	/*
-	 * WM_KEVENT_FLAG_SIGNAL: si_perf_data. Its low 16 bits must be 0, and are filled in: bits 8 to 15
-	 * have the generation, from 0 and one more at each modify; bits 0 to 7 the round of arming
-	 * in which it was opened. Both wrap.
+	 * WM_KEVENT_FLAG_SIGNAL: si_perf_data. Its low 16 bits must be 0, and are filled in: bits 8
+	 * to 15 have the generation, from 0 and one more at each modify; bits 0 to 7 the round of
+	 * arming in which it was opened. Both wrap.
 	 */
 	uint64_t data;
-	/* in errors and the ledger, as "watch:counter"; copied, up to 127 bytes. NULL: the address */
+	/*
+	 * in errors and the ledger, as "watch:counter"; copied, up to 127 bytes. NULL: the address
+	 */
 	const char *what;
 };
 
@@ -133,13 +142,13 @@ struct wm_kevent_request {
 	const unsigned int *cpus; /* WM_KEVENT_SCOPE_CPUS: their numbers */
 	size_t cpu_count;
 	/*
-	 * WM_KEVENT_FLAG_RINGS: of each CPU's, a power of two, 4 KiB to 1 GiB; 0: 512 KiB. A hit takes
-	 * some 250 bytes.
+	 * WM_KEVENT_FLAG_RINGS: of each CPU's, a power of two, 4 KiB to 1 GiB; 0: 512 KiB. A hit
+	 * takes some 250 bytes.
 	 */
 	uint32_t ring_bytes;
 	/*
-	 * Default WM_FOLLOW_NONE. WM_FOLLOW_CHILDREN: what forks too, until it executes a program, with
-	 * its threads. Not for CPUs.
+	 * Default WM_FOLLOW_NONE. WM_FOLLOW_CHILDREN: what forks too, until it executes a program,
+	 * with its threads. Not for CPUs.
 	 */
 	enum wm_follow follow;
 };
@@ -164,7 +173,9 @@ struct wm_kevent_status {
 	 * drained
 	 */
 	uint64_t lost;
-	uint64_t stray; /* that came outside of armed, and were dropped */
+	uint64_t stray;		  /* that came outside of armed, and were dropped */
+	int32_t has_target_ended; /* the process or thread, since the object was armed */
+	int32_t reserved;
 };
 
 #define WM_KEVENT_STATUS_INIT WM__INIT(wm_kevent_status)
@@ -197,8 +208,8 @@ struct wm_kevent_coverage {
 	uint32_t rounds;    /* that arming took to have all */
 	/*
 	 * Events that the kernel took, and had no register for at some time when their threads ran:
-	 * they may have missed hits. Always 0 on threads with WM_KEVENT_FLAG_RINGS, where it can't be
-	 * told.
+	 * they may have missed hits. Always 0 on threads with WM_KEVENT_FLAG_RINGS, where it can't
+	 * be told.
 	 */
 	uint32_t starved;
 	uint8_t was_stopped; /* while it was armed */
@@ -214,18 +225,17 @@ struct wm_kevent_missing {
 	int32_t cpu; /* -1: a thread */
 	/*
 	 * Why, for wm_error_text(): -WM_E_EVENT_EXEC, another program has taken the place of the
-	 * one; -WM_E_EVENT_CAME_LATER, a CPU that was not online, or with WM_KEVENT_FLAG_RINGS has no
-	 * ring; -WM_E_EVENT_CPU_BACK, one that was offline since it was armed; -ENODEV, one that
-	 * is; or what the kernel said. wm_kevent_rescan() mends all of a CPU's that can be
-	 * mended.
+	 * one; -WM_E_EVENT_CAME_LATER, a CPU that was not online, or with WM_KEVENT_FLAG_RINGS has
+	 * no ring; -WM_E_EVENT_CPU_BACK, one that was offline since it was armed; -ENODEV, one that
+	 * is; or what the kernel said. wm_kevent_rescan() mends all of a CPU's that can be mended.
 	 */
 	int32_t error;
 	int32_t reserved;
 };
 
 /*
- * Between these two a CPU may have run without the events; with WM_KEVENT_FLAG_RINGS, threads on it,
- * unseen: from when it was last known to have them, or not to be online, until it had them, or
+ * Between these two a CPU may have run without the events; with WM_KEVENT_FLAG_RINGS, threads on
+ * it, unseen: from when it was last known to have them, or not to be online, until it had them, or
  * until all was disarmed. CLOCK_MONOTONIC.
  */
 struct wm_kevent_uncovered {
@@ -279,32 +289,32 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
 int wm_kevent_arm(struct wm_kevent *object);
 
 /*
- * Change the sources on every thread or CPU, also on those that inherited them, in place: no register
- * is free for somebody else to take meanwhile. `to` is a request like that of wm_kevent_open(). It has
- * as many sources, in the same order; their address, bytes, kind and data may differ. The process is
- * stopped for it where that is possible, so that no hit is lost; WM_KEVENT_FLAG_NO_STOP forbids that.
- * The rest of the request must be as it was.
+ * Change the sources on every thread or CPU, also on those that inherited them, in place: no
+ * register is free for somebody else to take meanwhile. `to` is a request like that of
+ * wm_kevent_open(). It has as many sources, in the same order; their address, bytes, kind and data
+ * may differ. The process is stopped for it where that is possible, so that no hit is lost;
+ * WM_KEVENT_FLAG_NO_STOP forbids that. The rest of the request must be as it was.
  *
- * `gap` may be NULL. The call fills it in also after an error. Returns 0; or with the old sources whole
- * everywhere:
+ * `gap` may be NULL. The call fills it in also after an error. Returns 0; or with the old sources
+ * whole everywhere:
  *
  *	-EINVAL			not armed, another count of sources, or another request
  *	-EINVAL, -E2BIG, -WM_E_EVENT_SOURCE	as wm_kevent_open()
  *	-errno			the kernel's refusal; detail has which source
  *
- * -WM_E_EVENT_TORN: the old sources could not be restored; the object is disarmed. Nothing known can
- * cause this.
+ * -WM_E_EVENT_TORN: the old sources could not be restored; the object is disarmed. Nothing known
+ * can cause this.
  */
 int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_request *to,
 		     struct wm_kevent_gap *gap);
 
 /*
- * CPUs go and come. The kernel drops the events of WM_KEVENT_SCOPE_CPUS and WM_KEVENT_SCOPE_SYSTEM when a CPU
- * goes offline, also as the machine is suspended, and says nothing; and a CPU that was not in the
- * machine when rings were opened has none. So call this about once a second where either can be:
- * what is online and lacks the events has them from here on. Counts are kept. For a new ring the
- * process is stopped for a moment, as to arm. Without rings a process needs it not, and it does
- * nothing.
+ * CPUs go and come. The kernel drops the events of WM_KEVENT_SCOPE_CPUS and WM_KEVENT_SCOPE_SYSTEM
+ * when a CPU goes offline, also as the machine is suspended, and says nothing; and a CPU that was
+ * not in the machine when rings were opened has none. So call this about once a second where either
+ * can be: what is online and lacks the events has them from here on. Counts are kept. For a new
+ * ring the process is stopped for a moment, as to arm. Without rings a process needs it not, and it
+ * does nothing.
  *
  * Returns 0, also where a CPU can't have them now: coverage says why, and the next call tries
  * again. -EINVAL: it is not armed; -ENOMEM, or -errno where it can't be told which CPUs are online.
@@ -343,12 +353,23 @@ int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *cove
 		       struct wm_kevent_missing *missing, size_t room);
 
 /*
- * WM_KEVENT_FLAG_RINGS: give what is in the rings to a callback, in order of time. There is nothing to
- * wait on: call it before a ring can be full. What came in the last 100 ms may be kept for the next
- * call, as its order is not settled; once disarmed, all is given. The callback runs in the caller's
- * thread, *hit is there until it returns, and calls for the same object say -EDEADLK in it; it must
- * not longjmp() or throw out. It ends where the callback returns other than 0, and returns that;
- * the hit was taken. 0: all were given. -EINVAL without rings, or for no callback; -ENOMEM.
+ * A descriptor for an event loop: epoll(7), poll(2), select(2). With WM_KEVENT_FLAG_RINGS it is
+ * readable every 10 ms while the object is armed: the kernel wakes nobody for a hit. It stays
+ * readable once the process or thread has ended (wm_kevent_status_get(), has_target_ended). When it
+ * is readable, call wm_kevent_read(). Only poll the descriptor. The object owns it;
+ * wm_kevent_close() closes it. Any state. Returns the descriptor, the same in each call; -ENOMEM,
+ * -EMFILE, -ENFILE.
+ */
+int wm_kevent_fd(struct wm_kevent *object);
+
+/*
+ * WM_KEVENT_FLAG_RINGS: give what is in the rings to a callback, in order of time. Call it before a
+ * ring can be full, for instance when wm_kevent_fd() is readable. What came in the last 100 ms may
+ * be kept for the next call, as its order is not settled; once disarmed, all is given. The callback
+ * runs in the caller's thread, *hit is there until it returns, and calls for the same object say
+ * -EDEADLK in it; it must not longjmp() or throw out. It ends where the callback returns other than
+ * 0, and returns that; the hit was taken. 0: all were given. -EINVAL without rings, or for no
+ * callback; -ENOMEM.
  */
 int wm_kevent_read(struct wm_kevent *object,
 		   int (*hit)(const struct wm_kevent_hit *hit, void *data), void *data);
@@ -361,7 +382,8 @@ int wm_kevent_disarm(struct wm_kevent *object);
 
 /*
  * What the last error was about: a thread, a source, a holder, a limit with its figures; or "". The
- * object's own, until its next call; of NULL: of this thread's last wm_kevent_open().
+ * object's own, until its next call; of NULL: of this thread's last wm_kevent_open(). Also in a
+ * forked child.
  */
 const char *wm_kevent_detail(const struct wm_kevent *object);
 

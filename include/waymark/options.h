@@ -17,7 +17,7 @@ enum wm_policy {
 	WM_POLICY_DISCARD = 1, /* the newest are lost and counted */
 	WM_POLICY_CYCLIC = 2,  /* the oldest are lost; the program never waits */
 	WM_POLICY_BLOCK = 3,   /* the program waits for room */
-	WM_POLICY_NOTIFY = 4, /* like WM_POLICY_DISCARD, and the caller is notified at a watermark */
+	WM_POLICY_NOTIFY = 4,  /* like WM_POLICY_DISCARD; the caller is notified at a watermark */
 };
 
 /* Whether the children that a process forks from now on are recorded too. */

@@ -21,6 +21,15 @@
  * around the marker as another thread's writes would be (use atomics or volatile). Vector registers
  * are kept for it. A marker that a handler passes itself is recorded, but calls no handler that is
  * already running in this thread.
+ *
+ * Threads, cancellation and fork. Any thread may call these functions. One thread at a time uses an
+ * object; different objects are independent. A signal handler must not call them. No call is a
+ * cancellation point: pthread_cancel(3) takes effect after it. An object belongs to the process
+ * that made it. In a forked child of that process, only the function that closes it works; it
+ * leaves the parent's object as it is, and the others return -ECHILD. A function with another rule
+ * says so.
+ *
+ * Handlers are such an exception: a forked child has its own, and both functions work there.
  */
 #ifndef WAYMARK_PROBE_H
 #define WAYMARK_PROBE_H
@@ -45,8 +54,8 @@ typedef void (*wm_probe_call)(wm_probe_fn fn, void *data, const unsigned char *p
  * and calls fn. A marker that no module has yet is waited for: the handler is there when a module
  * brings it.
  *
- * This function sets *probe before the handler can run; wm_probe_remove() releases it. Any thread,
- * no signal handler, no probe's handler. Returns 0; or, with *probe NULL, -EINVAL for a NULL
+ * This function sets *probe before the handler can run; wm_probe_remove() releases it. Not in a
+ * probe's handler. Returns 0; or, with *probe NULL, -EINVAL for a NULL
  * pointer or an invalid name, -WM_E_FIELD_TYPES, -WM_E_NO_TEXT_WRITE, -WM_E_SITE_CHANGED or -errno.
  */
 int wm_probe_add(struct wm_probe **probe, const char *name, char kind,
@@ -56,7 +65,7 @@ int wm_probe_add(struct wm_probe **probe, const char *name, char kind,
  * Take a handler away. When this returns 0 the handler is not running in any thread and never will
  * again: its code and data may be freed. From inside a handler the own thread is not waited for. A
  * handler that doesn't return within ten seconds makes it -ETIMEDOUT: the handler will not be
- * called any more, but may still be running. NULL is allowed. Any thread, no signal handler.
+ * called any more, but may still be running. NULL is allowed.
  */
 int wm_probe_remove(struct wm_probe *probe);
 

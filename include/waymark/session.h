@@ -3,11 +3,12 @@
  * Sessions: one consumer's hold on one or more processes. This is what the waymark command is made
  * of; link with -lwaymark.
  *
- * A session is used by one thread at a time; different sessions are independent. wm_session_wake()
- * is the exception: any thread and any signal handler may call it. No other function here may be
- * called in a signal handler. None is a cancellation point: pthread_cancel(3) waits until a call is
- * over. In a forked child of the caller only wm_session_close() works; it leaves the parent's
- * recording running. All others return -ECHILD there.
+ * Threads, cancellation and fork. Any thread may call these functions. One thread at a time uses an
+ * object; different objects are independent. A signal handler must not call them. No call is a
+ * cancellation point: pthread_cancel(3) takes effect after it. An object belongs to the process
+ * that made it. In a forked child of that process, only the function that closes it works; it
+ * leaves the parent's object as it is, and the others return -ECHILD. A function with another rule
+ * says so.
  *
  * Functions return 0 or a count for success and a negative error (waymark/error.h) for failure;
  * wm_session_detail() has its object. All return -EINVAL if a required pointer is NULL.
@@ -16,7 +17,7 @@
  * taken back, and what they wrote until then is read. Of a consumer that is killed that is done by
  * the agents themselves, or by the next consumer.
  *
- * Event objects, breakpoints on a whole scope with nothing of ours in the program, are in
+ * Kernel events, breakpoints on a whole scope without code of ours in the program, are in
  * waymark/kevent.h.
  */
 #ifndef WAYMARK_SESSION_H
@@ -38,8 +39,8 @@ struct wm_session_options {
 	size_t size;
 	uint64_t buffer_bytes; /* for each process; default 16 MiB */
 	/*
-	 * Default WM_POLICY_DISCARD. With WM_POLICY_BLOCK the program waits for up to block_ns. With
-	 * WM_POLICY_NOTIFY the session writes the folder from the watermark on.
+	 * Default WM_POLICY_DISCARD. With WM_POLICY_BLOCK the program waits for up to block_ns.
+	 * With WM_POLICY_NOTIFY the session writes the folder from the watermark on.
 	 */
 	enum wm_policy policy;
 	enum wm_follow follow; /* default WM_FOLLOW_CHILDREN */
@@ -163,7 +164,7 @@ int wm_session_add(struct wm_session *session, const char *spec);
 /*
  * Take a running process in: loads the agent into it when it is not there yet. A child of the
  * caller that ends in that moment may find its status taken: waitpid(2) then says ECHILD.
- * 0; where the session runs already, wm_session_poll() arms it. Or, with nothing armed in it:
+ * 0; where the session runs already, wm_session_wait() arms it. Or, with nothing armed in it:
  *
  *	-EINVAL			it is the caller itself
  *	-EDEADLK		called in a callback
@@ -262,10 +263,25 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
  * Returns the number of processes still alive; after 0, read once more, for the last events.
  * -EDEADLK in a callback; or the error that ended the recording, from writing the trace or a trail.
  */
-int wm_session_poll(struct wm_session *session, int timeout_ms);
+int wm_session_wait(struct wm_session *session, int timeout_ms);
 
 /*
- * End the wait of wm_session_poll(): of the call that runs now, else of the next one. Several calls
+ * A descriptor for an event loop: epoll(7), poll(2), select(2). It is readable when
+ * wm_session_wait() has something to do: a message of a process, a process's end, events to read,
+ * or wm_session_wake(). When it is readable, call wm_session_wait() with timeout_ms 0, then
+ * wm_session_read(); stop when the wait returns 0. Only poll the descriptor. The session owns it;
+ * wm_session_close() closes it.
+ *
+ * Programs write events to shared memory, which no descriptor reports. So while the session runs
+ * and a process is left, the descriptor is readable every 10 ms: events are that late at most, and
+ * an idle loop wakes up 100 times a second. It is quiet before wm_session_start() and after the
+ * end. Returns the descriptor, the same in each call; -ENOMEM, -EMFILE, -ENFILE, -EDEADLK in a
+ * callback.
+ */
+int wm_session_fd(struct wm_session *session);
+
+/*
+ * End the wait of wm_session_wait(): of the call that runs now, else of the next one. Several calls
  * before it returns count as one. Any thread may call this, and any signal handler: it is
  * async-signal-safe and leaves errno alone. The caller makes sure that wm_session_close() comes
  * later. 0; -ECHILD in a forked child.
@@ -299,7 +315,10 @@ int wm_session_stop(struct wm_session *session);
 /* Fill in *status (its size set by the caller). 0; -EINVAL for a size that is none. */
 int wm_session_status_get(struct wm_session *session, struct wm_session_status *status);
 
-/* What the last error was about: a file, a pid, a limit and its figures; or "". The session's own. */
+/*
+ * What the last error was about: a file, a pid, a limit and its figures; or "". The session's own.
+ * Also in a forked child, and in a callback.
+ */
 const char *wm_session_detail(const struct wm_session *session);
 
 /* Stop if it runs, let the processes go, release everything. NULL is allowed. */

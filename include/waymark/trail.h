@@ -3,10 +3,14 @@
  * Trails: every branch that a thread takes, in memory of a fixed size, for debuggers and profilers
  * to ask how a program came to where it is. Link with -lwaymark.
  *
+ *	struct wm_trail_step step = WM_TRAIL_STEP_INIT;
+ *	struct wm_trail_cursor *cursor;
  *	struct wm_trail *trail;
  *	int pid = wm_trail_launch(&trail, argv, NULL);
  *	...
- *	for (uint64_t i = 0; wm_trail_get(trail, 0, i, &branch) > 0; i++)	newest first
+ *	wm_trail_cursor_open(&cursor, trail, 0);			of the first thread
+ *	while (wm_trail_cursor_previous(cursor, WM_TRAIL_UNIT_BRANCHES, &step) > 0)
+ *		...							newest first
  *
  * A trail has records: branches, and in between events, which say what else made a thread go on
  * elsewhere. What ran between two branches is the code from where the first one led up to where the
@@ -19,14 +23,21 @@
  *
  * What the traced program forks is not recorded unless the options ask for WM_FOLLOW_CHILDREN: then
  * each process that it makes, and that those make, is one whose threads are in the trail, and the
- * trail is over when all have ended. execve(2) and a thread's end are events: the first ends the trail of
- * the program that was, and that of the next one stands behind it.
+ * trail is over when all have ended. execve(2) and a thread's end are events: the first ends the
+ * trail of the program that was, and that of the next one stands behind it.
  *
- * Any thread may call, one at a time is served. In a forked child of the caller a trail is good for
- * wm_trail_close() alone; everything else says -ECHILD there. Nothing here may be called in a
- * signal handler. pthread_cancel(3) waits until a call is over. Functions return 0 or a count for
- * success, and a negative error (waymark/error.h) for failure, with wm_trail_detail() telling what
- * it was about: of all that take a trail or a cursor -EINVAL for NULL, and what stands at each.
+ * Threads, cancellation and fork. Any thread may call these functions. One thread at a time uses an
+ * object; different objects are independent. A signal handler must not call them. No call is a
+ * cancellation point: pthread_cancel(3) takes effect after it. An object belongs to the process
+ * that made it. In a forked child of that process, only the function that closes it works; it
+ * leaves the parent's object as it is, and the others return -ECHILD. A function with another rule
+ * says so.
+ *
+ * Calls for one trail wait for each other, so that several threads may use it.
+ *
+ * Functions return 0 or a count for success, and a negative error (waymark/error.h) for failure,
+ * with wm_trail_detail() telling what it was about: of all that take a trail or a cursor -EINVAL
+ * for NULL, and what stands at each.
  */
 #ifndef WAYMARK_TRAIL_H
 #define WAYMARK_TRAIL_H
@@ -87,8 +98,8 @@ struct wm_trail_options {
 	 */
 	uint64_t cap_bytes;
 	/*
-	 * WM_TRAIL_ORIGIN_SOFT: libwaymark-trail.so, absolute; copied. NULL: as waymark(7) says, ENVIRONMENT:
-	 * what WAYMARK_ENGINE names, or the one beside libwaymark.so.
+	 * WM_TRAIL_ORIGIN_SOFT: libwaymark-trail.so, absolute; copied. NULL: as waymark(7) says,
+	 * ENVIRONMENT: what WAYMARK_ENGINE names, or the one beside libwaymark.so.
 	 */
 	const char *engine_path;
 };
@@ -178,9 +189,9 @@ struct wm_trail_status {
 #define WM_TRAIL_STATUS_INIT WM__INIT(wm_trail_status)
 
 /*
- * Begin to record a running process, or with WM_TRAIL_FLAG_THREAD one thread. Its threads, and those
- * that it starts, are stopped for a moment. `options` may be NULL: then signals and system calls
- * are recorded. *trail is NULL after an error, else released with wm_trail_close().
+ * Begin to record a running process, or with WM_TRAIL_FLAG_THREAD one thread. Its threads, and
+ * those that it starts, are stopped for a moment. `options` may be NULL: then signals and system
+ * calls are recorded. *trail is NULL after an error, else released with wm_trail_close().
  *
  * -EINVAL for an option that can't be, -E2BIG for one we don't know, -WM_E_TRAIL_ASKED for what the
  * origin does not do, -WM_E_TRAIL_LIMIT for more memory than may be had, -ESRCH, -EPERM,
@@ -204,21 +215,33 @@ int wm_trail_launch(struct wm_trail **trail, char *const argv[],
 
 /*
  * A trail that was recorded into a trace's folder. It has status, records and cursors; it can be
- * neither cleared nor read by wm_trail_read(). Where the trace is damaged, what could be read is there, and
- * wm_trail_detail() says what could not. 0; *trail is NULL after an error: -WM_E_NOT_A_TRACE,
- * -WM_E_NO_TRAIL, -WM_E_TRACE_UNPACKED_SIZE, -ENOMEM, or that of open(2).
+ * neither cleared nor read by wm_trail_read(). Where the trace is damaged, what could be read is
+ * there, and wm_trail_detail() says what could not. 0; *trail is NULL after an error:
+ * -WM_E_NOT_A_TRACE, -WM_E_NO_TRAIL, -WM_E_TRACE_UNPACKED_SIZE, -ENOMEM, or that of open(2).
  */
 int wm_trail_open_dir(struct wm_trail **trail, const char *dir);
 
 /*
  * Fetch what the program has done until now, and wait for that for up to timeout_ms; -1: for ever.
- * Returns 1 when it can be read; always for a trail that has ended or comes from wm_trail_open_dir().
- * Returns 0 after that time; or with WM_POLICY_BLOCK if there is no room until wm_trail_read().
+ * Returns 1 when it can be read; always for a trail that has ended or comes from
+ * wm_trail_open_dir(). Returns 0 after that time; or with WM_POLICY_BLOCK if there is no room until
+ * wm_trail_read().
  *
  * The functions below that read do the same by themselves, if the last time is 0.1 s ago, and wait
  * for up to 1 s.
  */
 int wm_trail_flush(struct wm_trail *trail, int timeout_ms);
+
+/*
+ * A descriptor for an event loop: epoll(7), poll(2), select(2). It becomes readable when records
+ * have come since the last wm_trail_read(), wm_trail_flush(), wm_trail_clear() or
+ * wm_trail_cursor_open(), and it stays readable once the trail is over. With WM_TRAIL_ORIGIN_SOFT
+ * the library looks for records every 100 ms then; otherwise the descriptor never wakes an idle
+ * loop. The first time may find nothing. Only poll the descriptor. The trail owns it;
+ * wm_trail_close() closes it. Returns the descriptor, the same in each call; -EMFILE, -ENFILE,
+ * -ENOMEM.
+ */
+int wm_trail_fd(struct wm_trail *trail);
 
 /*
  * Wait until it has ended, timeout_ms at most, -1: for ever. 1: it has, as one that was read
@@ -267,7 +290,7 @@ int wm_trail_read(struct wm_trail *trail, int (*branch)(const struct wm_branch *
 /*
  * What the last error was about, a limit with its figures for one; or "". The trail's own, until
  * its next error, of whichever thread, and before the first why WM_TRAIL_ORIGIN_AUTO took no better
- * origin; of NULL: of this thread's last call that opened, until the next.
+ * origin; of NULL: of this thread's last call that opened, until the next. Also in a forked child.
  */
 const char *wm_trail_detail(const struct wm_trail *trail);
 
@@ -314,8 +337,8 @@ struct wm_trail_step {
 /*
  * A thread's records as they are now, to be walked both ways; it stands behind the newest. It has
  * memory of its own, which no limit counts, and what the trail does later does not touch it; close
- * it before the trail. One thread at a time uses a cursor. 0, -ESRCH where there is no such thread,
- * -ENOMEM.
+ * it before the trail. A forked child may use its copy of a cursor. 0, -ESRCH where there is no
+ * such thread, -ENOMEM.
  */
 int wm_trail_cursor_open(struct wm_trail_cursor **cursor, struct wm_trail *trail, pid_t tid);
 /* NULL is allowed. */

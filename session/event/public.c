@@ -3,12 +3,15 @@
 #include "session/call.h"
 #include "session/claim/ledger.h"
 #include "session/event/object.h"
+#include "session/pollable.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/kevent.h>
@@ -18,6 +21,9 @@
 /* as of the release that had them first */
 #define SOURCE_BYTES (offsetof(struct wm_kevent_source, what) + sizeof(const char *))
 #define REQUEST_BYTES (offsetof(struct wm_kevent_request, follow) + sizeof(enum wm_follow))
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD 0200u /* O_EXCL; Linux 6.9 */
+#endif
 #define RING_BYTES_MIN 4096u
 #define RING_BYTES_MAX (1u << 30)
 #define FLAGS_ALL                                                                                  \
@@ -46,6 +52,8 @@ struct wm_kevent {
 	struct ledger *ledger;
 	pid_t owner; /* the process that opened it */
 	int is_reading;
+	int pidfd;		   /* of the process or thread, once armed; -1: none */
+	struct pollable *pollable; /* wm_kevent_fd(); NULL: nobody asked for it */
 	char detail[DETAIL_BYTES];
 };
 
@@ -236,6 +244,7 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
 		return -ENOMEM;
 	new->owner = getpid();
 	new->request = own;
+	new->pidfd = -1;
 	err = inner_new(new, &own);
 	if (err) {
 		memcpy(open_detail, new->detail, sizeof(open_detail));
@@ -244,6 +253,74 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
 	}
 	*object = new;
 	return 0;
+}
+
+static int is_of_target(const struct wm_kevent *object)
+{
+	return object->request.scope == WM_KEVENT_SCOPE_THREAD ||
+	       object->request.scope == WM_KEVENT_SCOPE_PROCESS;
+}
+
+/*
+ * Hits are in memory, where only a look finds them; and so is the end of a target without a pidfd.
+ */
+static void update_tick(const struct wm_kevent *object)
+{
+	int is_armed = event_object_state(object->inner) == EVENT_ARMED;
+
+	pollable_tick(object->pollable, is_armed && (object->request.flags & WM_KEVENT_FLAG_RINGS ||
+						     (is_of_target(object) && object->pidfd < 0)));
+}
+
+/* Armed: from here on its end is noticed. Before Linux 6.9 there is no pidfd of a thread. */
+static void watch_target(struct wm_kevent *object)
+{
+	unsigned int flags = object->request.scope == WM_KEVENT_SCOPE_THREAD ? PIDFD_THREAD : 0;
+
+	if (is_of_target(object))
+		object->pidfd = (int)syscall(SYS_pidfd_open, object->request.pid, flags);
+	if (object->pidfd >= 0)
+		pollable_add(object->pollable, object->pidfd);
+	update_tick(object);
+}
+
+static int has_target_ended(const struct wm_kevent *object)
+{
+	struct pollfd end = { .fd = object->pidfd, .events = POLLIN };
+	struct target target;
+	char state;
+
+	if (!is_of_target(object) || !event_object_armed_ns(object->inner))
+		return 0;
+	if (object->pidfd >= 0)
+		return poll(&end, 1, 0) > 0;
+	if (target_read(&target, object->request.pid))
+		return 1;
+	if (object->request.scope == WM_KEVENT_SCOPE_PROCESS)
+		return target_has_ended(&target);
+	state = target_thread_state(target.pid, object->request.pid);
+	return !state || state == 'Z' || state == 'X';
+}
+
+int wm_kevent_fd(struct wm_kevent *object)
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	int err = enter(object);
+
+	if (err)
+		return err;
+	if (!object->pollable) {
+		err = pollable_new(&object->pollable);
+		if (!err && object->pidfd >= 0)
+			err = pollable_add(object->pollable, object->pidfd);
+		if (err) {
+			pollable_free(object->pollable);
+			object->pollable = NULL;
+			return fail(object->detail, err, "a descriptor to poll");
+		}
+		update_tick(object);
+	}
+	return object->pollable->fd;
 }
 
 int wm_kevent_arm(struct wm_kevent *object)
@@ -255,8 +332,11 @@ int wm_kevent_arm(struct wm_kevent *object)
 		return err;
 	if (event_object_state(object->inner) != EVENT_PREPARING)
 		return fail(object->detail, -EINVAL, "it is armed, or was");
-	return event_object_arm(object->inner,
-				(struct detail){ object->detail, sizeof(object->detail) });
+	err = event_object_arm(object->inner,
+			       (struct detail){ object->detail, sizeof(object->detail) });
+	if (!err)
+		watch_target(object);
+	return err;
 }
 
 /* A request for modify: what wm_kevent_open() took, with other sources. */
@@ -334,9 +414,11 @@ int wm_kevent_disarm(struct wm_kevent *object)
 	struct session_call call SESSION_CALL = session_call_begin();
 	int err = enter(object);
 
-	if (!err)
-		event_object_disarm(object->inner);
-	return err;
+	if (err)
+		return err;
+	event_object_disarm(object->inner);
+	update_tick(object);
+	return 0;
 }
 
 void wm_kevent_close(struct wm_kevent *object)
@@ -349,6 +431,9 @@ void wm_kevent_close(struct wm_kevent *object)
 	else
 		event_object_leave(object->inner);
 	ledger_free(object->ledger);
+	pollable_free(object->pollable);
+	if (object->pidfd >= 0)
+		close(object->pidfd);
 	free(object);
 }
 
@@ -372,6 +457,7 @@ int wm_kevent_status_get(struct wm_kevent *object, struct wm_kevent_status *stat
 		.disarmed_ns = event_object_disarmed_ns(object->inner),
 		.lost = event_object_lost(object->inner),
 		.stray = event_object_stray(object->inner),
+		.has_target_ended = has_target_ended(object),
 	};
 	memcpy(status, &now, now.size < sizeof(now) ? now.size : sizeof(now));
 	return 0;
@@ -489,6 +575,7 @@ int wm_kevent_read(struct wm_kevent *object,
 		return fail(object->detail, -EINVAL, "no callback");
 	if (event_object_state(object->inner) == EVENT_PREPARING)
 		return fail(object->detail, -EINVAL, "it is not armed yet");
+	pollable_take(object->pollable);
 	object->is_reading = 1;
 	err = event_object_drain(object->inner, event_object_state(object->inner) == EVENT_DISARMED,
 				 hand_over, &handing);

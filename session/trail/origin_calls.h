@@ -55,8 +55,9 @@ struct origin_wanted {
 };
 
 /*
- * Choose: for WM_TRAIL_ORIGIN_AUTO the best of those that can do what is wanted. how->machine is the caller's, and how->origin
- * what was chosen. why[bytes] says what is wrong, and of WM_TRAIL_ORIGIN_AUTO why it is not one that is better. 0 or a negative error.
+ * Choose: for WM_TRAIL_ORIGIN_AUTO the best of those that can do what is wanted. how->machine is
+ * the caller's, and how->origin what was chosen. why[bytes] says what is wrong, and of
+ * WM_TRAIL_ORIGIN_AUTO why it is not one that is better. 0 or a negative error.
  */
 int origin_choose(const struct origin_calls **calls, struct tracing_how *how,
 		  const struct origin_wanted *wanted, char *why, size_t bytes);

@@ -120,7 +120,7 @@ static void record(const char *spec, enum origin origin)
 	cr_assert_gt(pid, 0, "%s: %s: %s", spec, wm_error_text(pid), wm_session_detail(session));
 	cr_assert_eq(wm_session_start(session), 0);
 	cr_expect_eq(session->live.origin, origin);
-	while (wm_session_poll(session, 20) > 0)
+	while (wm_session_wait(session, 20) > 0)
 		;
 	cr_expect_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
 	snprintf(losses, sizeof(losses), "%s", session->live.losses);

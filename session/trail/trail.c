@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -171,6 +172,7 @@ static int trail_new(struct wm_trail **out)
 	if (!trail)
 		return -ENOMEM;
 	trail->owner = getpid();
+	trail->fd = -1;
 	pthread_mutexattr_init(&checked);
 	pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
 	pthread_mutex_init(&trail->lock, &checked);
@@ -201,6 +203,8 @@ void wm_trail_close(struct wm_trail *trail)
 		pthread_cond_destroy(&trail->changed);
 		pthread_setcancelstate(state, &state);
 	}
+	if (trail->fd >= 0)
+		close(trail->fd);
 	free((char *)trail->options.engine_path);
 	free(trail);
 }
@@ -443,6 +447,40 @@ void trail_leave(struct wm_trail *trail, int state)
 	pthread_setcancelstate(state, &state);
 }
 
+/* ---- the descriptor ---- */
+
+void trail_fd_raise(struct wm_trail *trail)
+{
+	const uint64_t one = 1;
+
+	if (trail->fd >= 0 && !trail->is_raised)
+		trail->is_raised = write(trail->fd, &one, sizeof(one)) == sizeof(one);
+}
+
+void trail_fd_lower(struct wm_trail *trail)
+{
+	uint64_t count;
+
+	if (trail->is_raised && trail->state == WM_TRAIL_STATE_LIVE)
+		trail->is_raised = read(trail->fd, &count, sizeof(count)) != sizeof(count);
+}
+
+int wm_trail_fd(struct wm_trail *trail)
+{
+	int state, result = trail_enter(trail, &state);
+
+	if (result)
+		return result;
+	if (trail->fd < 0) {
+		trail->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		result = trail->fd < 0 ? trail_fail(trail, -errno, "a descriptor to poll") : 0;
+		trail_fd_raise(trail); /* there may be records already */
+	}
+	result = result ? result : trail->fd;
+	trail_leave(trail, state);
+	return result;
+}
+
 int wm_trail_flush(struct wm_trail *trail, int timeout_ms)
 {
 	int state, result = trail_enter(trail, &state);
@@ -450,6 +488,8 @@ int wm_trail_flush(struct wm_trail *trail, int timeout_ms)
 	if (result)
 		return result;
 	result = trail_fetch(trail, timeout_ms);
+	if (result > 0)
+		trail_fd_lower(trail);
 	trail_leave(trail, state);
 	return result;
 }

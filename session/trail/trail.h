@@ -52,6 +52,13 @@ struct wm_trail {
 	uint64_t last_next; /* the address behind that thread's last block */
 
 	struct recorded *recorded; /* read from a folder; NULL: live */
+
+	/*
+	 * wm_trail_fd(): an eventfd, and whether it is readable. -1: nobody asked for it. Under the
+	 * lock.
+	 */
+	int fd;
+	int is_raised;
 };
 
 /* Note words for wm_trail_detail(); returns `error`. */
@@ -92,6 +99,13 @@ int trail_fetch(struct wm_trail *trail, int timeout_ms);
 
 /* trail_enter() of one that reads: with what was recorded by now, or little less. */
 int trail_enter_reading(struct wm_trail *trail, int *state);
+
+/* ---- the descriptor that callers poll; under the lock ---- */
+
+/* There are records that no call has seen, or the trail is over. */
+void trail_fd_raise(struct wm_trail *trail);
+/* A call has what was there until now. It stays readable once the trail is over. */
+void trail_fd_lower(struct wm_trail *trail);
 
 /* ---- memory ---- */
 

@@ -226,6 +226,7 @@ int wm_trail_clear(struct wm_trail *trail)
 		if (trail->options.origin == WM_TRAIL_ORIGIN_SOFT)
 			trail_fetch(trail, READ_MS);
 		trail_store_clear(trail->store);
+		trail_fd_lower(trail);
 		pthread_cond_broadcast(&trail->changed);
 	}
 	trail_leave(trail, state);
@@ -265,7 +266,8 @@ int wm_trail_read(struct wm_trail *trail, int (*branch)(const struct wm_branch *
 
 	if (result)
 		return result;
-	result = is_read(trail, "it can't be drained");
+	trail_fd_lower(trail);
+	result = is_read(trail, "it can't be read this way");
 	if (!result && !branch)
 		result = trail_fail(trail, -EINVAL, "branch: no callback");
 	thread = result ? NULL : trail_store_thread(trail->store, NULL);
@@ -274,6 +276,8 @@ int wm_trail_read(struct wm_trail *trail, int (*branch)(const struct wm_branch *
 		while (!result && drain_one(trail, thread, branch, data, &result))
 			;
 	}
+	if (result) /* the callback may have left some */
+		trail_fd_raise(trail);
 	pthread_cond_broadcast(&trail->changed);
 	trail_leave(trail, state);
 	return result;

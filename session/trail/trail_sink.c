@@ -30,6 +30,13 @@ static int end(struct wm_trail *trail, int result)
 	return result;
 }
 
+/* The same, with a record more. */
+static int end_record(struct wm_trail *trail, int result)
+{
+	trail_fd_raise(trail);
+	return end(trail, result);
+}
+
 static int sink_begin(struct trail_sink *sink, pid_t pid)
 {
 	struct wm_trail *trail = trail_of(sink);
@@ -75,7 +82,7 @@ static int sink_block(struct trail_sink *sink, struct sink_thread *thread,
 
 	trail->last = thread;
 	trail->last_next = entry->start + entry->bytes;
-	return end(trail, to->calls->block(to, thread, entry, code, ticks));
+	return end_record(trail, to->calls->block(to, thread, entry, code, ticks));
 }
 
 static uint32_t flag_of(const struct trail_between *between)
@@ -109,12 +116,12 @@ static int sink_event(struct trail_sink *sink, struct sink_thread *thread,
 	if (between->event == TRAIL_VALUE) /* the library's events have none */
 		return end(trail, 0);
 	if (!flag || trail->options.flags & flag)
-		return end(trail, to->calls->event(to, thread, between, ticks));
+		return end_record(trail, to->calls->event(to, thread, between, ticks));
 	if (is_straight)
 		return end(trail, 0);
 	if (between->event == TRAIL_SIGNAL && between->values[1])
 		gap.at = between->values[1];
-	return end(trail, to->calls->event(to, thread, &gap, ticks));
+	return end_record(trail, to->calls->event(to, thread, &gap, ticks));
 }
 
 static int sink_thread_end(struct trail_sink *sink, struct sink_thread *thread, uint64_t ticks)
@@ -123,7 +130,7 @@ static int sink_thread_end(struct trail_sink *sink, struct sink_thread *thread, 
 	struct trail_sink *to = begin(trail);
 
 	trail->last = NULL;
-	return end(trail, to->calls->thread_end(to, thread, ticks));
+	return end_record(trail, to->calls->thread_end(to, thread, ticks));
 }
 
 static int sink_is_full(struct trail_sink *sink)

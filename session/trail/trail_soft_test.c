@@ -164,7 +164,7 @@ Test(trail_soft, sessions_take_the_engine_that_their_options_name)
 	child = wm_session_launch(session, argv);
 	cr_assert_gt(child, 0, "%s", wm_session_detail(session));
 	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
-	cr_assert(AWAIT(wm_session_poll(session, 10) == 0));
+	cr_assert(AWAIT(wm_session_wait(session, 10) == 0));
 	cr_expect_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
 	cr_assert_eq(wm_session_status_get(session, &status), 0);
 	cr_expect_gt(status.trail_blocks, 0);

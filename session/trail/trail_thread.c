@@ -56,6 +56,17 @@ static void note_fetched(struct wm_trail *trail, const struct live_origin *live)
 	pthread_mutex_unlock(&trail->lock);
 }
 
+/* With WM_TRAIL_ORIGIN_SOFT nothing comes by itself: look for what a caller polls for. */
+static void fetch_news(struct wm_trail *trail, struct live_origin *live)
+{
+	pthread_mutex_lock(&trail->lock);
+	if (trail->fd >= 0 && !trail->is_raised && trail->options.origin == WM_TRAIL_ORIGIN_SOFT &&
+	    trail->fetch_asked == trail->fetch_done &&
+	    ticks_monotonic_ns() - trail->fetched_ns >= FRESH_NS && trail->origin->fetch(live))
+		trail->fetch_asked++;
+	pthread_mutex_unlock(&trail->lock);
+}
+
 static void *run(void *data)
 {
 	struct wm_trail *trail = data;
@@ -67,6 +78,7 @@ static void *run(void *data)
 		if (await_room(trail))
 			more = trail->origin->pump(live, PUMP_MS);
 		note_fetched(trail, live);
+		fetch_news(trail, live);
 	}
 	/* no call uses it from here on */
 	pthread_mutex_lock(&trail->lock);
@@ -77,6 +89,7 @@ static void *run(void *data)
 	trail->unfollowed = unfollowed;
 	trail->error = more < 0 ? more : err;
 	trail->state = trail->error ? WM_TRAIL_STATE_FAILED : WM_TRAIL_STATE_OVER;
+	trail_fd_raise(trail);
 	pthread_cond_broadcast(&trail->changed);
 	pthread_mutex_unlock(&trail->lock);
 	return NULL;

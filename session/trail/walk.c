@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public API of trails: cursors. What they promise stands in waymark/trail.h. */
+#include "session/call.h"
 #include "session/trail/trail.h"
 
 #include "history/image.h"
@@ -281,6 +282,7 @@ static void step_make(struct wm_trail_cursor *cursor, const struct piece *piece,
 static int walk(struct wm_trail_cursor *cursor, enum wm_trail_unit unit, struct wm_trail_step *step,
 		go_fn go)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	int is_fine = unit == WM_TRAIL_UNIT_INSTRUCTIONS || unit == WM_TRAIL_UNIT_LINES;
 	struct piece piece;
 
@@ -311,6 +313,7 @@ int wm_trail_cursor_previous(struct wm_trail_cursor *cursor, enum wm_trail_unit 
 
 int wm_trail_cursor_seek(struct wm_trail_cursor *cursor, uint64_t index)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	uint64_t records;
 
 	if (!cursor)
@@ -324,6 +327,7 @@ int wm_trail_cursor_seek(struct wm_trail_cursor *cursor, uint64_t index)
 
 void wm_trail_cursor_seek_end(struct wm_trail_cursor *cursor)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	if (!cursor)
 		return;
 	cursor->here = (struct position){ .at.path = cursor->index->path };
@@ -380,6 +384,7 @@ int wm_trail_cursor_open(struct wm_trail_cursor **out, struct wm_trail *trail, p
 	err = trail_enter_reading(trail, &state);
 	if (err)
 		return err;
+	trail_fd_lower(trail);
 	cursor = calloc(1, sizeof(*cursor));
 	err = cursor ? cursor_fill(cursor, trail, tid) : -ENOMEM;
 	trail_leave(trail, state);
@@ -392,6 +397,7 @@ int wm_trail_cursor_open(struct wm_trail_cursor **out, struct wm_trail *trail, p
 
 void wm_trail_cursor_close(struct wm_trail_cursor *cursor)
 {
+	struct session_call call SESSION_CALL = session_call_begin();
 	if (!cursor)
 		return;
 	image_close(cursor->image);

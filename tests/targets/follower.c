@@ -66,7 +66,7 @@ static int run(struct wm_session *session, struct follower *follower)
 		return 1;
 	for (int i = 0; i < 50; i++) {
 		if (check(session, wm_session_read(session, follow, follower), "read") ||
-		    check(session, wm_session_poll(session, 10), "poll") || follower->wrong)
+		    check(session, wm_session_wait(session, 10), "poll") || follower->wrong)
 			return 1;
 	}
 	if (follower->count == before)

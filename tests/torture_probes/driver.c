@@ -84,7 +84,7 @@ static void wait_ms(int ms)
 
 	do {
 		if (polled)
-			wm_session_poll(polled, 1);
+			wm_session_wait(polled, 1);
 		else
 			usleep(1000);
 	} while (drive_now_s() < end);
@@ -320,7 +320,7 @@ static void arm_and_wait(const struct way *way, int entered)
 	    write(entered, "", 1) != 1 || wm_session_start(session))
 		_exit(1);
 	for (;;)
-		wm_session_poll(session, 10);
+		wm_session_wait(session, 10);
 }
 
 /*
