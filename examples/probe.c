@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program's own handler on its marker: here it counts bytes, while the code that receives knows
- * nothing of it. Link with -lwaymark-agent.
+ * A program's own handler on its marker counts bytes; the code that receives does not know of it.
+ * Link with -lwaymark-agent.
  */
 #include <stdio.h>
-#include <waymark/marker.h>
 #include <waymark/probe.h>
 
 WM_PROBE(net, rx, int, const char *);
@@ -36,7 +35,6 @@ int main(void)
 		receive(100, "10.0.0.1");
 	wm_probe_remove(probe); /* from here on it is not running, and never will be */
 	receive(1000, "nor this");
-
 	printf("%ld bytes counted\n", __atomic_load_n(&total, __ATOMIC_RELAXED));
 	return total != 1000;
 }

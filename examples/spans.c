@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Spans: how long things take, each a pair of markers. A few seconds of work, then it ends.
- *
  *	waymark record -o spans.trace -- ./spans && waymark report spans.trace
  */
 #include <stdlib.h>

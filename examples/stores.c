@@ -1,57 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Who stores to an address: stores PID ADDRESS [BYTES] tells thread and place of each store, of all threads of a process, until
- * it ends. Nothing comes into that process. Link with -lwaymark.
- */
+/* Who stores to 8 bytes: stores PID ADDRESS, until the process ends. Link with -lwaymark. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/kevent.h>
 
-static int show(const struct wm_kevent_hit *hit, void *data)
+static int show(const struct wm_kevent_hit *hit, void *out)
 {
-	(void)data;
-	printf("%d %#llx\n", (int)hit->tid, (unsigned long long)hit->ip);
-	return 0;
+	return fprintf((FILE *)out, "%d %#llx\n", hit->tid, (unsigned long long)hit->ip) < 0;
 }
 
 int main(int argc, char **argv)
 {
-	struct wm_kevent_source source = { .size = sizeof(source), .kind = WM_KEVENT_KIND_WRITE };
-	struct wm_kevent_request request = { .size = sizeof(request),
-					     .scope = WM_KEVENT_SCOPE_PROCESS,
-					     .flags = WM_KEVENT_FLAG_RINGS,
-					     .sources = &source,
-					     .source_count = 1 };
-	struct wm_kevent_coverage coverage = { .size = sizeof(coverage) };
-	struct wm_kevent_status status = { .size = sizeof(status) };
-	struct wm_kevent *object = NULL;
-	int err;
+	struct wm_kevent_source source = WM_KEVENT_SOURCE_INIT;
+	struct wm_kevent_request request = WM_KEVENT_REQUEST_INIT;
+	struct wm_kevent_status status = WM_KEVENT_STATUS_INIT;
+	struct wm_kevent *object;
 
-	if (argc < 3)
-		return 2;
-	request.pid = atoi(argv[1]);
-	source.address = strtoull(argv[2], NULL, 0);
-	source.bytes = argc > 3 ? (uint32_t)atoi(argv[3]) : 8;
-	err = wm_kevent_open(&object, &request);
-	if (!err)
-		err = wm_kevent_arm(object);
-	if (!err)
-		fprintf(stderr, "stores of %d are seen now\n", request.pid);
-	while (!err && wm_kevent_coverage(object, &coverage, NULL, 0) != -WM_E_GONE) {
-		usleep(50000);
-		err = wm_kevent_read(object, show, NULL);
+	source.kind = WM_KEVENT_KIND_WRITE;
+	source.bytes = 8;
+	source.address = argc < 3 ? 0 : strtoull(argv[2], NULL, 0);
+	request.scope = WM_KEVENT_SCOPE_PROCESS;
+	request.flags = WM_KEVENT_FLAG_RINGS;
+	request.pid = argc < 3 ? 0 : atoi(argv[1]);
+	request.sources = &source;
+	request.source_count = 1;
+	int err = wm_kevent_open(&object, &request);
+	err = err ? err : wm_kevent_arm(object);
+	fprintf(stderr, "stores: %s %s\n", wm_error_text(err), wm_kevent_detail(object));
+	while (!err && !status.has_target_ended) {
+		struct pollfd ready = { wm_kevent_fd(object), POLLIN, 0 };
+		poll(&ready, 1, 1000);
+		err = wm_kevent_status_get(object, &status) || wm_kevent_read(object, show, stdout);
 	}
-	if (err)
-		fprintf(stderr, "stores: %s: %s\n", wm_error_text(err), wm_kevent_detail(object));
-	if (!err) {
-		wm_kevent_disarm(object);
-		wm_kevent_read(object, show, NULL);
-		wm_kevent_status_get(object, &status);
-		fprintf(stderr, "%u threads at the last look; %llu hits found no room\n",
-			coverage.opened + coverage.inherited, (unsigned long long)status.lost);
-	}
+	err = err ? err : wm_kevent_disarm(object) || wm_kevent_read(object, show, stdout);
 	wm_kevent_close(object);
 	return err != 0;
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The last branches before a crash: trail PROGRAM [ARG]... starts a program, and if a signal ends it, says how it
- * came there. Link with -lwaymark.
- */
-#define _POSIX_C_SOURCE 200809L /* strsignal() */
-
+/* The last branches before a crash: trail PROGRAM [ARG]... Link with -lwaymark. */
 #include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <waymark/error.h>
 #include <waymark/trail.h>
@@ -15,15 +9,13 @@
 
 static void show(struct wm_trail_cursor *cursor)
 {
-	struct wm_trail_step step = { .size = sizeof(step) };
+	struct wm_trail_step step = WM_TRAIL_STEP_INIT;
 
 	for (int i = 0; i < SHOWN; i++)
-		if (wm_trail_cursor_previous(cursor, WM_TRAIL_UNIT_BRANCHES, &step) <= 0)
-			break;
+		wm_trail_cursor_previous(cursor, WM_TRAIL_UNIT_BRANCHES, &step);
 	while (wm_trail_cursor_next(cursor, WM_TRAIL_UNIT_BRANCHES, &step) > 0)
-		printf("%#14llx -> %#14llx  %s%s%s:%u\n", (unsigned long long)step.branch.from,
+		printf("%#14llx -> %#14llx  %s %s:%u\n", (unsigned long long)step.branch.from,
 		       (unsigned long long)step.branch.to, step.function ? step.function : "?",
-		       step.branch.flags & WM_BRANCH_EVENT ? " (event) " : " ",
 		       step.source ? step.source : "?", step.line);
 }
 
@@ -39,10 +31,8 @@ int main(int argc, char **argv)
 	}
 	wm_trail_wait(trail, -1);
 	waitpid(pid, &status, 0);
-	if (WIFSIGNALED(status) && !wm_trail_cursor_open(&cursor, trail, 0)) {
-		printf("%s, after:\n", strsignal(WTERMSIG(status)));
+	if (WIFSIGNALED(status) && !wm_trail_cursor_open(&cursor, trail, 0))
 		show(cursor);
-	}
 	wm_trail_cursor_close(cursor);
 	wm_trail_close(trail);
 	return !WIFSIGNALED(status);

@@ -1,0 +1,169 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# One program for each public header, by what is installed alone, in C and in C++: it compiles without a
+# warning, and does what it says. And the rules of include/waymark/README.md that a machine can check.
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
+
+include=$source_dir/include/waymark
+programs="spans probe agent live trail stores" # for marker, probe, agent, session, trail, kevent
+
+# ---- rules ----
+
+# contract HEADER: the paragraph that is the same in all of them
+contract()
+{
+	awk '/^ \* Threads, cancellation and fork\./ { on = 1 } on { print } /says so\.$/ { on = 0 }' "$include/$1"
+}
+contract session.h >paragraph
+expect "lines of the paragraph in session.h" "$(wc -l <paragraph)" 6
+for header in trail.h kevent.h probe.h agent.h; do
+	contract $header | cmp -s - paragraph || fail "$header has another paragraph on threads"
+done
+
+for name in $programs; do
+	[ "$(wc -l <"$source_dir/examples/$name.c")" -le 40 ] || fail "$name.c has more than 40 lines"
+done
+
+# Each structure whose size a caller sets has a first value.
+cat >init.c <<'C'
+#include <waymark/session.h>
+#include <waymark/trail.h>
+#define HAS(type, init) \
+	do { \
+		struct type made = init; \
+		if (made.size != sizeof(made)) \
+			return 1; \
+	} while (0)
+int main(void)
+{
+	struct wm_session_options session = WM_SESSION_OPTIONS_INIT;
+	struct wm_trail_options trail = WM_TRAIL_OPTIONS_INIT;
+
+	HAS(wm_session_options, WM_SESSION_OPTIONS_INIT);
+	HAS(wm_session_status, WM_SESSION_STATUS_INIT);
+	HAS(wm_trail_options, WM_TRAIL_OPTIONS_INIT);
+	HAS(wm_trail_status, WM_TRAIL_STATUS_INIT);
+	HAS(wm_trail_step, WM_TRAIL_STEP_INIT);
+	HAS(wm_branch, WM_BRANCH_INIT);
+	HAS(wm_kevent_source, WM_KEVENT_SOURCE_INIT);
+	HAS(wm_kevent_request, WM_KEVENT_REQUEST_INIT);
+	HAS(wm_kevent_status, WM_KEVENT_STATUS_INIT);
+	HAS(wm_kevent_gap, WM_KEVENT_GAP_INIT);
+	HAS(wm_kevent_coverage, WM_KEVENT_COVERAGE_INIT);
+	return session.notify_fd != -1 || trail.notify_fd != -1;
+}
+C
+
+# ---- programs ----
+
+if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
+	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
+	skip "a library built for a sanitizer can't be linked by programs that are not"
+fi
+DESTDIR=$folder/root meson install -C "$WAYMARK_BUILD" --no-rebuild --quiet >install.log 2>&1 ||
+	{ cat install.log; exit 1; }
+libdir=$folder/$(dirname "$(dirname "$(find root -name waymark.pc)")")
+export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/root LD_LIBRARY_PATH=$libdir
+
+# compile PROGRAM SOURCE: by the compiler that $compiler names
+compile()
+{
+	local flags
+
+	read -ra flags <<<"$(pkg-config --cflags --libs waymark waymark-agent)"
+	"${compiler[@]}" -O1 -g -Wall -Wextra -pedantic-errors -Werror "$2" -o "$1" "${flags[@]}" 2>words ||
+		fail "${compiler[0]}: $2: $(cat words)"
+}
+
+cat >stored.c <<'C'
+#include <stdio.h>
+#include <unistd.h>
+static volatile long word;
+int main(void)
+{
+	printf("%d %p\n", (int)getpid(), (void *)&word);
+	fflush(stdout);
+	getchar();
+	for (long i = 0; i < 100; i++)
+		word = i;
+	return 0;
+}
+C
+gcc -O1 stored.c -o stored
+gcc -g -O1 "$source_dir/examples/crash.c" -o crash
+
+# shellcheck disable=SC2317 # await runs it: one line for the agent; whether live has printed an event
+passes()
+{
+	echo line >&3
+	read -r line <&4
+	grep -qs "thread [0-9]*: demo:line, 2 fields" live.out
+}
+
+# Events of a program that listens, in an event loop, until it ends.
+follow()
+{
+	rm -f to from
+	mkfifo to from
+	./agent <to >from &
+	local agent=$! live line
+
+	exec 3>to 4<from
+	echo first >&3
+	read -r line <&4
+	./live $agent marker:demo:line >live.out 2>&1 3>&- 4<&- &
+	live=$!
+	# what the agent passes before live has armed its marker is not recorded
+	await -s 20 passes || fail "$language: live prints no event: $(cat live.out)"
+	exec 3>&- 4<&-
+	wait $live
+	expect "$language: live" $? 0
+	wait $agent
+	expect "$language: agent" $? 0
+}
+
+# Stores to a word, in an event loop, until the program ends.
+store()
+{
+	local pid address
+
+	rm -f to from
+	mkfifo to from
+	./stored <to >from &
+	exec 3>to 4<from
+	read -r pid address <&4
+	./stores "$pid" "$address" >stores.out 2>stores.err &
+	await -s 20 grep -qs . stores.err || fail "$language: stores does not begin"
+	echo >&3
+	wait $!
+	expect "$language: stores" $? 0
+	exec 3>&- 4<&-
+	wait "$pid"
+	expect "$language: stores seen" "$(grep -c "^$pid 0x" stores.out)" 100
+}
+
+for language in c c++; do
+	case $language in
+	c) compiler=(gcc -std=gnu11 -xc) ;;
+	c++) compiler=(g++ -std=c++17 -xc++) ;;
+	esac
+	for name in $programs; do
+		compile "$name" "$source_dir/examples/$name.c"
+	done
+	compile init init.c
+	[ $failed -eq 0 ] || exit 1
+
+	./init || fail "$language: a first value is not right"
+	timeout 60 ./spans || fail "$language: spans"
+	expect "$language: probe" "$(./probe)" "1000 bytes counted"
+	timeout 60 ./trail ./crash >trail.out 2>&1 || fail "$language: trail: $(cat trail.out)"
+	grep -q "crash.c:" trail.out || fail "$language: trail shows no line: $(cat trail.out)"
+	follow
+	if why=$(lacks breakpoint-write breakpoint-signal); then
+		echo "without stores: $why"
+	else
+		store
+	fi
+done
+exit $failed
