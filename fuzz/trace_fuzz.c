@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
+#include <waymark/trace.h>
 
 #define HEAD_BYTES (3 * sizeof(uint32_t))
 
@@ -44,6 +45,30 @@ static void dump(struct trace_reader *reader, int json)
 		format_release(&format);
 	}
 	merge_close(merge);
+}
+
+/* As programs read it. */
+static void read_back(void)
+{
+	const struct wm_event *event;
+	struct wm_trace *trace;
+	int got = wm_trace_open(&trace, folder_path(), NULL);
+
+	while (got >= 0 && (got = wm_trace_next(trace, &event)) > 0) {
+		if (!event->id || event->size != sizeof(*event))
+			abort();
+		for (uint32_t i = 0; i < event->field_count; i++) {
+			const struct wm_event_field *field = &event->fields[i];
+			const char *string = NULL;
+			double number;
+
+			if (wm_event_field_double(field, &number) &&
+			    wm_event_field_string(field, &string) >= 0 && string &&
+			    strlen(string) != field->value.run.bytes)
+				abort();
+		}
+	}
+	wm_trace_close(trace);
 }
 
 enum { METADATA, INDEX, STREAM, PACKED, PARTS };
@@ -81,6 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 			folder_store(names[i], input + starts[i], starts[i + 1] - starts[i]);
 	if (trace_reader_open(&reader, folder_path()))
 		return 0;
+	read_back();
 	dump(reader, 0);
 	dump(reader, 1);
 	if (!summary_make(&summary, reader))

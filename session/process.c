@@ -47,6 +47,7 @@ int process_new(struct process **process, struct wm_session *session, struct lin
 		process_free(new);
 		return err;
 	}
+	new->schema->numbers = &session->numbers;
 	if (pid > 0)
 		new->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	new->next = session->processes;

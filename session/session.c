@@ -565,6 +565,7 @@ void wm_session_close(struct wm_session *session)
 	unrecorded_release(&session->unrecorded);
 	spec_list_release(&session->specs);
 	name_list_release(&session->names);
+	number_list_release(&session->numbers);
 	free(session->launched);
 	free(session->polls);
 	if (session->epoll >= 0)

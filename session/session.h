@@ -17,6 +17,7 @@
 #include "session/unrecorded.h"
 #include "session/watch/watches.h"
 #include "trace/decode.h"
+#include "trace/number.h"
 #include "trace/writer.h"
 
 #include <stdarg.h>
@@ -63,7 +64,8 @@ struct wm_session {
 	char *dir;
 	int trace_error; /* the first failure of the trace folder; nothing is written after it */
 
-	struct ticks_point began; /* the base of all times */
+	struct number_list numbers; /* of the names of events; its processes' schemas share them */
+	struct ticks_point began;   /* the base of all times */
 	uint64_t started_ns; /* when wm_session_start() had armed all, CLOCK_MONOTONIC; 0: not yet */
 	uint64_t tsc_hz;
 

@@ -44,6 +44,7 @@ static int hear(const struct wm_event *event, void *data)
 	cr_assert_str_eq(event->name, SAMPLE_EVENT);
 	cr_assert_eq(event->kind, 'm');
 	cr_assert_eq(event->field_count, 0);
+	cr_assert_eq(event->id, 1);
 	cr_assert_geq(event->realtime_ns, heard->last_ns);
 	heard->last_ns = event->realtime_ns;
 	heard->pid = event->pid;

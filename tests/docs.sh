@@ -67,6 +67,14 @@ compiles()
 	man_example waymark-trail.3
 	echo '}'
 } | compiles trail -c
+{
+	echo '#include <stdio.h>
+	#include <waymark/error.h>
+	#include <waymark/trace.h>
+	void example(void); void example(void) {'
+	man_example waymark-trace.3
+	echo '}'
+} | compiles trace -c
 
 # ---- commands ----
 

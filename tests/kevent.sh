@@ -31,7 +31,9 @@ run()
 gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir"/tests/{kevent,failures}.c -o uses "${flags[@]}" -lpthread ||
 	fail "it does not compile as C"
 cat >plus.cc <<'CC'
+#include <cerrno>
 #include <waymark/session.h>
+#include <waymark/trace.h>
 #include <waymark/trail.h>
 int main()
 {
@@ -41,6 +43,10 @@ int main()
 	wm_kevent_source source{};
 	wm_kevent_request request{};
 	wm_kevent *object;
+	wm_trace_options trace_options{};
+	const wm_event *event;
+	wm_trace *trace;
+	uint64_t number;
 
 	source.size = sizeof(source);
 	source.kind = WM_KEVENT_KIND_EXECUTE;
@@ -52,6 +58,11 @@ int main()
 	int err = wm_kevent_open(&object, &request);
 	wm_kevent_close(object);
 	err += session_status.size + trail_status.size + event_status.size;
+	trace_options.size = sizeof(trace_options);
+	err += wm_trace_open(&trace, "/nowhere", &trace_options) != -ENOENT;
+	err += wm_trace_next(trace, &event) != -EINVAL;
+	err += wm_event_field_u64(wm_event_field_find(event, "rows"), &number) != -ENOENT;
+	wm_trace_close(trace);
 	return err;
 }
 CC

@@ -70,9 +70,7 @@ static void field_fixed(struct wm_event_field *field, const uint8_t *at)
 	}
 }
 
-/* Fill in an event's fields, which walk_fields() has been over. */
-static void event_fields(struct wm_event_field *fields, const struct trace_class *class,
-			 const uint8_t *at)
+void trace_fields(struct wm_event_field *fields, const struct trace_class *class, const uint8_t *at)
 {
 	for (unsigned int i = 0; i < class->count; i++) {
 		struct wm_event_field *field = &fields[i];
@@ -133,8 +131,9 @@ int trace_decode(const struct trace_schema *schema, const struct wm_packet *head
 		class = schema_find(schema, id);
 		if (!class || walk_fields(&walk, class))
 			return -WM_E_TRACE_DAMAGED;
-		event_fields(fields, class, start);
+		trace_fields(fields, class, start);
 		handed.name = class->name;
+		handed.id = schema_number(schema, class);
 		handed.kind = class->kind;
 		handed.realtime_ns = realtime_at(walk.ticks, ticks_hz ? ticks_hz : 1000000000,
 						 base_ticks, base_realtime_ns);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <waymark/session.h>
 
+struct trace_class;
 struct trace_schema;
 
 /* Make an empty set of event classes; released with trace_schema_free(), which allows NULL. */
@@ -36,5 +37,12 @@ int trace_decode(const struct trace_schema *schema, const struct wm_packet *head
 		 const void *content, size_t bytes, uint64_t ticks_hz, uint64_t base_ticks,
 		 uint64_t base_realtime_ns, int (*event)(const struct wm_event *event, void *data),
 		 void *data);
+
+/*
+ * Fill in the fields of an event of this class, which walk_fields() has stepped over. `at` is where
+ * they begin. Strings and runs point into these bytes.
+ */
+void trace_fields(struct wm_event_field *fields, const struct trace_class *class,
+		  const uint8_t *at);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/decode.h"
 #include "trace/sample.h"
+#include "trace/schema.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -101,6 +102,40 @@ Test(decode, events_are_handed_over_with_their_fields)
 	cr_assert_eq(seen, 2);
 	sample_release(&sample);
 	trace_schema_free(schema);
+}
+
+static int take_id(const struct wm_event *event, void *data)
+{
+	uint32_t *ids = data;
+
+	ids[ids[0] == 0 ? 0 : ids[1] == 0 ? 1 : 2] = event->id;
+	return 0;
+}
+
+Test(decode, schemas_share_the_numbers_of_names)
+{
+	struct number_list numbers = { 0 };
+	uint32_t ids[3] = { 0 }, again[3] = { 0 }, none[3] = { 0 };
+
+	for (int i = 0; i < 3; i++) {
+		begin();
+		schema->numbers = i < 2 ? &numbers : NULL;
+		if (i == 1)
+			sample_event(&sample, 4000000000u, 1000, 0);
+		put_query(1000);
+		put_query(1001);
+		cr_assert_eq(decode(sample.bytes, take_id,
+				    i == 0   ? ids
+				    : i == 1 ? again
+					     : none),
+			     0);
+		sample_release(&sample);
+		trace_schema_free(schema);
+	}
+	cr_assert(ids[0] == 1 && ids[1] == 1);
+	cr_assert(again[0] == 2 && again[1] == 1 && again[2] == 1);
+	cr_assert(!none[0] && !none[2]);
+	number_list_release(&numbers);
 }
 
 Test(decode, the_callback_may_end_it)

@@ -7,6 +7,7 @@
 
 #include "base/enumeration.h"
 #include "trace/decode.h"
+#include "trace/number.h"
 
 #include <stdint.h>
 
@@ -27,7 +28,8 @@ struct trace_class {
 	const struct enumeration **names;
 	uint32_t name_bytes; /* lengths, for those who print many */
 	uint8_t field_bytes[SCHEMA_FIELDS_MAX];
-	uint32_t index; /* its place in classes[]; for tables of readers */
+	uint32_t index;	 /* its place in classes[]; for tables of readers */
+	uint32_t number; /* of schema_number(); 0: not asked for yet */
 };
 
 struct trace_schema {
@@ -37,7 +39,18 @@ struct trace_schema {
 	uint32_t dense_room;
 	struct trace_class **sparse; /* the others, sorted by id */
 	uint32_t sparse_count, sparse_room;
+	struct number_list *numbers; /* not owned; NULL: none */
 };
+
+/* The number of a class of this schema, by its name; 0: none. */
+static inline uint32_t schema_number(const struct trace_schema *schema,
+				     const struct trace_class *class)
+{
+	if (__builtin_expect(!class->number && schema->numbers != NULL, 0))
+		schema->classes[class->index]->number = number_of_name(schema->numbers,
+								       class->name);
+	return class->number;
+}
 
 /*
  * Put a class in. Its strings are taken over (also on failure, which frees them); count, types,

@@ -96,11 +96,17 @@ struct wm_session_status {
 struct wm_event {
 	size_t size;
 	const char *name; /* SUBSYSTEM:EVENT */
-	char kind;	  /* 'm', 'i', 'b' or 'e' */
+	char kind;	  /* 'm', 'i', 'b' or 'e'; wm_trace_next() of waymark/trace.h has more */
 	uint32_t pid, tid;
 	uint64_t realtime_ns;
 	uint32_t field_count;
 	const struct wm_event_field *fields;
+	/*
+	 * The number of the name, 1 and up: the same for all events of that name in one session or
+	 * one trace. Other sessions and traces have other numbers. Events of one name may differ in
+	 * their fields. 0: there are more than 1,048,576 names, or 64 MiB of them.
+	 */
+	uint32_t id;
 };
 
 struct wm_event_field {
@@ -117,6 +123,35 @@ struct wm_event_field {
 		} run; /* strings (NUL-terminated, not counted) and byte runs */
 	} value;
 };
+
+/*
+ * A field of an event by its name: NULL if the event has none, or for NULL. Valid as long as the
+ * event. The functions below take its result as it is. All of them may be called by any thread and
+ * in a signal handler, and in the callback of wm_session_read().
+ */
+const struct wm_event_field *wm_event_field_find(const struct wm_event *event, const char *name);
+
+/*
+ * The value of a number: of an integer, a bool, a char or a pointer. wm_event_field_double() takes
+ * these and floating-point numbers, and rounds to the nearest double. 0; *value is unchanged after
+ * an error:
+ *
+ *	-EINVAL			`value` is NULL
+ *	-ENOENT			`field` is NULL: the event has no such field
+ *	-WM_E_FIELD_TYPE	the field has another type
+ *	-ERANGE			the number does not fit: it is negative, or above INT64_MAX
+ */
+int wm_event_field_u64(const struct wm_event_field *field, uint64_t *value);
+int wm_event_field_s64(const struct wm_event_field *field, int64_t *value);
+int wm_event_field_double(const struct wm_event_field *field, double *value);
+
+/*
+ * A string, terminated by NUL and valid as long as the event. *string is NULL if the target's
+ * pointer was NULL. Returns 0, or 1 if the string was cut at 4 KiB. After an error *string is
+ * unchanged: -EFAULT for a string that could not be read in the target, and -EINVAL, -ENOENT and
+ * -WM_E_FIELD_TYPE as above.
+ */
+int wm_event_field_string(const struct wm_event_field *field, const char **string);
 
 /* A spec that matched nothing, or a refused place. Valid during the callback only. */
 struct wm_session_refusal {

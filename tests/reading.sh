@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# The library's functions that read, by what is installed alone: the examples in C and in C++, and a
+# trace event by event as waymark dump has it.
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
+waymark=$WAYMARK_BUILD/cli/waymark
+
+if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
+	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
+	skip "a library built for a sanitizer can't be linked by programs that are not"
+fi
+DESTDIR=$folder/root meson install -C "$WAYMARK_BUILD" --no-rebuild --quiet >install.log 2>&1 ||
+	{ cat install.log; exit 1; }
+libdir=$folder/$(dirname "$(dirname "$(find root -name waymark.pc)")")
+export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/root LD_LIBRARY_PATH=$libdir
+read -ra flags <<<"$(pkg-config --cflags --libs waymark)"
+
+# build_example NAME: as NAME-c and NAME-cc
+build_example()
+{
+	[ "$(wc -l <"$source_dir/examples/$1.c")" -le 40 ] || fail "$1.c has more than 40 lines"
+	gcc -std=c11 -pedantic-errors -O2 -Wall -Wextra -Werror "$source_dir/examples/$1.c" -o "$1-c" \
+		"${flags[@]}" || fail "$1.c does not compile as C"
+	g++ -std=c++17 -pedantic-errors -O2 -Wall -Wextra -Werror -x c++ "$source_dir/examples/$1.c" \
+		-x none -o "$1-cc" "${flags[@]}" || fail "$1.c does not compile as C++"
+}
+
+build_example events
+cat >stream.c <<'C'
+#include <stdio.h>
+#include <waymark/trace.h>
+int main(int argc, char **argv)
+{
+	const struct wm_event *event;
+	struct wm_trace *trace;
+	int got = wm_trace_open(&trace, argv[argc - 1], NULL);
+
+	while (got >= 0 && (got = wm_trace_next(trace, &event)) > 0)
+		printf("%llu %u %u %s %u\n", (unsigned long long)event->realtime_ns, event->pid, event->tid,
+		       event->name, event->field_count);
+	wm_trace_close(trace);
+	return got < 0;
+}
+C
+gcc -Wall -Wextra -Werror stream.c -o stream "${flags[@]}" || fail "stream.c does not compile"
+[ $failed -eq 0 ] || exit 1
+
+# ---- a trace of several threads and processes ----
+
+cat >work.c <<'C'
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/marker.h>
+static void *work(void *data)
+{
+	for (int i = 0; i < 2000; i++) {
+		WAYMARK_SCOPE(work, item, i);
+		if (i % 100 == 0)
+			WAYMARK(work, mark, i, WM_FIELD(text, "abc"));
+	}
+	return data;
+}
+int main(void)
+{
+	pthread_t thread;
+	int child = fork();
+
+	pthread_create(&thread, 0, work, 0);
+	work(0);
+	pthread_join(thread, 0);
+	return child ? waitpid(child, 0, 0) != child : 0;
+}
+C
+gcc -O2 "-I$source_dir/include" work.c -o work -lpthread || exit 1
+"$waymark" record -o trace --wait-all -- ./work >words 2>&1 || { cat words; exit 1; }
+
+"$waymark" dump --json trace |
+	sed -n 's/^{"time_ns":\([0-9]*\),"pid":\([0-9]*\),"tid":\([0-9]*\),.*"name":"\([^"]*\)".*/\1 \2 \3 \4/p' >dumped
+./stream trace >streamed || fail "the trace can't be read"
+[ "$(wc -l <dumped)" -ge 16080 ] || fail "the trace has $(wc -l <dumped) events"
+cut -d ' ' -f 1-4 streamed | cmp - dumped || fail "the library does not read what dump prints"
+[ "$(cut -d ' ' -f 4,5 streamed | sort -u)" = "$(printf '%s\n' 'work:item:begin 1' 'work:item:end 0' 'work:mark 2')" ] ||
+	fail "fields: $(cut -d ' ' -f 4,5 streamed | sort -u)"
+
+for language in c cc; do
+	./events-$language trace >said 2>words || fail "events-$language: $(cat words)"
+	[ ! -s words ] || fail "events-$language: $(cat words)"
+	[ "$(awk '{ print $2, $1 }' said | sort)" = "$(awk '{ print $4 }' dumped | sort | uniq -c |
+		awk '{ print $2, $1 }')" ] || fail "events-$language: $(cat said)"
+done
+
+# ---- a damaged one: what could be read, and a word about the rest ----
+
+stream=$(find trace -name '[0-9]*-[0-9]*' -size +4k | head -n 1)
+truncate -s -1 "$stream"
+./events-c trace >said 2>words || fail "a damaged trace can't be read: $(cat words)"
+grep -q "damaged: $(basename "$stream"), byte [0-9]*: cut in a packet" words || fail "damage: $(cat words)"
+grep -q '^thread 0 lost [1-9][0-9]* events$' words || fail "losses: $(cat words)"
+[ "$(awk '{ sum += $1 } END { print sum }' said)" -lt "$(wc -l <dumped)" ] || fail "nothing is missing"
+lost=$(awk '/lost/ { sum += $4 } END { print sum }' words)
+read_events=$(awk '{ sum += $1 } END { print sum }' said)
+[ $((lost + read_events)) -eq "$(wc -l <dumped)" ] || fail "$lost lost and $read_events read"
+./events-c /proc/self >said 2>words && fail "/proc/self was read"
+grep -q 'this is no trace' words || fail "no trace: $(cat words)"
+exit $failed
