@@ -70,6 +70,13 @@ compiles()
 {
 	echo '#include <stdio.h>
 	#include <waymark/error.h>
+	#include <waymark/list.h>
+	int list_probes(pid_t);'
+	man_example waymark-list.3
+} | compiles list -c
+{
+	echo '#include <stdio.h>
+	#include <waymark/error.h>
 	#include <waymark/trace.h>
 	void example(void); void example(void) {'
 	man_example waymark-trace.3

@@ -32,6 +32,7 @@ gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir"/tests/{kevent,failures}.c -o 
 	fail "it does not compile as C"
 cat >plus.cc <<'CC'
 #include <cerrno>
+#include <waymark/list.h>
 #include <waymark/session.h>
 #include <waymark/trace.h>
 #include <waymark/trail.h>
@@ -63,6 +64,11 @@ int main()
 	err += wm_trace_next(trace, &event) != -EINVAL;
 	err += wm_event_field_u64(wm_event_field_find(event, "rows"), &number) != -ENOENT;
 	wm_trace_close(trace);
+	wm_list_place place{};
+	auto take = [](const wm_list_place *, void *) { return 0; };
+	err += wm_list_file("/nowhere", "usdt:*:*", take, nullptr) != -ENOENT;
+	err += wm_list_process(0, "usdt:*:*", take, nullptr) != -EINVAL;
+	err += place.size;
 	return err;
 }
 CC

@@ -27,6 +27,7 @@ build_example()
 }
 
 build_example events
+build_example places
 cat >stream.c <<'C'
 #include <stdio.h>
 #include <waymark/trace.h>
@@ -90,6 +91,40 @@ for language in c cc; do
 	[ "$(awk '{ print $2, $1 }' said | sort)" = "$(awk '{ print $4 }' dumped | sort | uniq -c |
 		awk '{ print $2, $1 }')" ] || fail "events-$language: $(cat said)"
 done
+
+# ---- what can be recorded, by the library and by the command ----
+
+gcc -O2 -g "-I$source_dir/include" "$source_dir/examples/sdt.c" -o queue || exit 1
+./queue &
+pid=$!
+# same WHAT SPEC ARGUMENT...: places lists the names that waymark list ARGUMENT... has
+same()
+{
+	local what=$1 spec=$2 language
+	shift 2
+	timeout 60 "$waymark" list --json "$@" >listed 2>words || fail "list $*: $(cat words)"
+	sed -n 's/^ *{"name":"\([^"]*\)".*/\1/p' listed | sort -u >names
+	for language in c cc; do
+		timeout 60 ./places-$language "$what" "$spec" >said 2>words ||
+			fail "places-$language $what $spec: $(cat words)"
+		sed -n 's/^ *0x[0-9a-f]*  \([^(]*\)(.*/\1/p' said | sort -u >given
+		[ -s given ] || fail "places-$language $what $spec gives nothing"
+		cmp given names || fail "places-$language $what $spec"
+	done
+}
+same queue 'usdt:*:*' --usdt queue
+grep -q '	not: a marker stands here' said || fail "USDT: $(cat said)"
+same queue 'func:*' '--func=*' queue
+same queue 'marker:*:*' queue
+grep -q '^ *0x[0-9a-f]*  queue:push(job, priority, mail)  .*sdt.c:[0-9]*  queue$' said ||
+	fail "marker: $(cat said)"
+same $pid 'usdt:queue:*' '--usdt=queue:*' -p $pid
+same $pid 'func:mem*@libc' '--func=mem*@libc' -p $pid
+grep -q '	not: ' said || fail "nothing in libc is refused"
+same $pid 'marker:queue:*' -p $pid 'queue:*'
+./places-c $pid func:nosuch >said 2>words && fail "func:nosuch is there"
+grep -q 'there is no such function' words || fail "func:nosuch: $(cat words)"
+kill $pid
 
 # ---- a damaged one: what could be read, and a word about the rest ----
 
