@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/process.h"
+#include "session/life.h"
 
 #include "session/adopt.h"
 
@@ -512,7 +513,7 @@ void process_hang_up(struct process *process, int err)
 	if (process->state >= PROCESS_HUNG_UP)
 		return;
 	process->state = PROCESS_HUNG_UP;
-	process->since_ns = ticks_monotonic_ns();
+	process->hung_up_ns = process->since_ns = ticks_monotonic_ns();
 	if (!process->error && err != -WM_E_GONE)
 		process->error = err;
 	process_forget_requests(process);
@@ -575,6 +576,9 @@ int process_trace(struct wm_session *session, struct process *process)
 	};
 	char host[256] = "";
 
+	life_begin(session, process);
+	about.way = process->life.way;
+	about.begin_ns = process->life.begin_ns;
 	if (!session->writer || process->trace >= 0 || !process->drain)
 		return 0;
 	gethostname(host, sizeof(host) - 1);

@@ -43,6 +43,13 @@ struct process {
 	struct control_hello hello;
 	struct control_inherited inherited; /* zeroed: nothing */
 	uint64_t hello_ns;		    /* when it came */
+	struct process_life {
+		char way;	     /* enum life_kind of trace/life.h */
+		uint64_t start_time; /* field 22 of /proc/PID/stat; 0: it had ended */
+		int is_begin_read, is_end_read;
+		uint64_t begin_ns, end_ns; /* the wall clock; 0: not known */
+	} life;
+	uint64_t hung_up_ns; /* when it came into that state, CLOCK_MONOTONIC */
 	char *exe;
 	uint8_t build_id[20];
 	uint8_t build_id_bytes;

@@ -3,6 +3,7 @@
 #include "session/call.h"
 #include "session/claim/ledger.h"
 #include "session/doze.h"
+#include "session/life.h"
 #include "session/pollable.h"
 #include "session/process.h"
 #include "session/reader.h"
@@ -284,6 +285,27 @@ int wm_session_wake(struct wm_session *session)
 	return 0;
 }
 
+/* After the program that it replaced, if records of processes are wanted. */
+static int read_process(struct wm_session *session, struct process *process,
+			int (*event)(const struct wm_event *event, void *data), void *data)
+{
+	struct process *older = session->options.process_events ? life_older(process) : NULL;
+	int result = older ? read_process(session, older, event, data) : 0, is_last;
+
+	if (!result)
+		result = life_read(session, process, event, data);
+	if (result || !process->drain)
+		return result;
+	is_last = process->state == PROCESS_HUNG_UP && session_reach(session, process) == DRAIN_ALL;
+	result = reader_pass(session, process, event, data);
+	if (!result && is_last) {
+		session_finish(session, process);
+		process->state = PROCESS_OVER;
+		result = life_read(session, process, event, data);
+	}
+	return result;
+}
+
 int wm_session_read(struct wm_session *session,
 		    int (*event)(const struct wm_event *event, void *data), void *data)
 {
@@ -298,18 +320,10 @@ int wm_session_read(struct wm_session *session,
 	session_step(session, 0);
 	session->reading = 1;
 	result = reader_resume(session, event, data);
-	for (struct process *p = session->processes; p && !result; p = p->next) {
-		int is_last;
-
-		if (!p->drain)
-			continue;
-		is_last = p->state == PROCESS_HUNG_UP && session_reach(session, p) == DRAIN_ALL;
-		result = reader_pass(session, p, event, data);
-		if (!result && is_last) {
-			session_finish(session, p);
-			p->state = PROCESS_OVER;
-		}
-	}
+	if (!result)
+		result = life_read_begins(session, event, data);
+	for (struct process *p = session->processes; p && !result; p = p->next)
+		result = read_process(session, p, event, data);
 	session->reading = 0;
 	if (session->watermark)
 		watermark_wind(session->watermark);

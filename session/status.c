@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which processes of a session are alive, and what it has counted so far. */
 #include "session/call.h"
+#include "session/life.h"
 #include "session/process.h"
 #include "session/reader.h"
 #include "session/session.h"
@@ -55,7 +56,7 @@ int session_has_unread(const struct wm_session *session)
 		int is_read = session->options.policy != WM_POLICY_CYCLIC ||
 			      session_reach(session, p) == DRAIN_ALL;
 
-		if (p->drain && is_read && reader_has_unread(p))
+		if ((p->drain && is_read && reader_has_unread(p)) || life_is_due(session, p))
 			return 1;
 	}
 	return 0;

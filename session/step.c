@@ -3,6 +3,7 @@
 #include "session/claim/ledger.h"
 #include "session/doze.h"
 #include "session/freezer.h"
+#include "session/life.h"
 #include "session/pollable.h"
 #include "session/process.h"
 #include "session/stop.h"
@@ -108,6 +109,7 @@ int session_finish(struct wm_session *session, struct process *process)
 	int err = 0, more;
 
 	watching_end(session, process);
+	life_end(session, process);
 	if (process->drain) {
 		unrecorded_add_unreached(session, process);
 		err = session_drain(session, process, DRAIN_ALL);

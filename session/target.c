@@ -21,6 +21,7 @@
 
 #define LIVE_TRIES 20 /* to find a thread that lives where threads end all the time */
 #define AGENT_THREADS 2
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h of the kernel */
 
 int detail_set(struct detail detail, int error, const char *format, ...)
@@ -212,6 +213,11 @@ uint64_t target_first_stack(pid_t tid)
 int target_is_kernels(pid_t tid)
 {
 	return (stat_field(tid, 9) & PF_KTHREAD) != 0;
+}
+
+int target_is_exiting(pid_t tid)
+{
+	return (stat_field(tid, 9) & PF_EXITING) != 0;
 }
 
 char target_thread_state(pid_t pid, pid_t tid)

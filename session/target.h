@@ -138,6 +138,9 @@ pid_t target_parent(pid_t pid);
 /* Whether it is a thread of the kernel's own, which has no program. */
 int target_is_kernels(pid_t tid);
 
+/* Whether a thread is in the kernel's exit code, or a zombie. */
+int target_is_exiting(pid_t tid);
+
 /* When a process or thread began: field 22 of its stat; 0 when it has ended, or we may not see it. */
 uint64_t target_start_time(pid_t tid);
 

@@ -77,10 +77,13 @@ C
 gcc -O2 "-I$source_dir/include" work.c -o work -lpthread || exit 1
 "$waymark" record -o trace --wait-all -- ./work >words 2>&1 || { cat words; exit 1; }
 
+# The processes' records are the library's alone.
 "$waymark" dump --json trace |
 	sed -n 's/^{"time_ns":\([0-9]*\),"pid":\([0-9]*\),"tid":\([0-9]*\),.*"name":"\([^"]*\)".*/\1 \2 \3 \4/p' >dumped
 ./stream trace >streamed || fail "the trace can't be read"
 [ "$(wc -l <dumped)" -ge 16080 ] || fail "the trace has $(wc -l <dumped) events"
+grep ' waymark:' streamed >records
+sed -i '/ waymark:/d' streamed
 cut -d ' ' -f 1-4 streamed | cmp - dumped || fail "the library does not read what dump prints"
 [ "$(cut -d ' ' -f 4,5 streamed | sort -u)" = "$(printf '%s\n' 'work:item:begin 1' 'work:item:end 0' 'work:mark 2')" ] ||
 	fail "fields: $(cut -d ' ' -f 4,5 streamed | sort -u)"
@@ -88,15 +91,126 @@ cut -d ' ' -f 1-4 streamed | cmp - dumped || fail "the library does not read wha
 for language in c cc; do
 	./events-$language trace >said 2>words || fail "events-$language: $(cat words)"
 	[ ! -s words ] || fail "events-$language: $(cat words)"
-	[ "$(awk '{ print $2, $1 }' said | sort)" = "$(awk '{ print $4 }' dumped | sort | uniq -c |
+	[ "$(awk '!/waymark:/ { print $2, $1 }' said | sort)" = "$(awk '{ print $4 }' dumped | sort | uniq -c |
 		awk '{ print $2, $1 }')" ] || fail "events-$language: $(cat said)"
 done
 
+# ---- the begin and the end of processes, in a trace and read live ----
+
+parent=$(sed -n 's/^[0-9]* \([0-9]*\) 0 waymark:start 2$/\1/p' records)
+child=$(sed -n 's/^[0-9]* \([0-9]*\) 0 waymark:fork 2$/\1/p' records)
+[ "$(cut -d ' ' -f 2,4 records)" = "$(printf '%s\n' "$parent waymark:start" "$child waymark:fork" \
+	"$child waymark:end" "$parent waymark:end")" ] || fail "records: $(cat records)"
+
+cat >forks.c <<'C'
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/marker.h>
+int main(int argc, char **argv)
+{
+	int child;
+
+	WAYMARK(forks, run, argc);
+	if (argc > 1 && *argv[1] == 'a')
+		return 0;
+	child = fork();
+	if (!child) {
+		WAYMARK(forks, child, argc);
+		execl(argv[0], argv[0], "again", (char *)0);
+		return 1;
+	}
+	while (argc > 1)
+		pause();
+	return waitpid(child, 0, 0) != child;
+}
+C
+gcc -O2 "-I$source_dir/include" forks.c -o forks || exit 1
+cat >live.c <<'C'
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <waymark/session.h>
+static int pid, alive = 1;
+static int print(const struct wm_event *event, void *data)
+{
+	const char *program = "";
+	uint64_t ppid = 0;
+
+	if (data && event->kind == 'q') /* the child has ended, and the parent sleeps */
+		alive = kill(pid, SIGKILL);
+	wm_event_field_u64(wm_event_field_find(event, "ppid"), &ppid);
+	wm_event_field_string(wm_event_field_find(event, "program"), &program);
+	printf("%c %s %u %" PRIu64 " %s\n", event->kind, event->name, event->pid, ppid,
+	       strrchr(program, '/') ? strrchr(program, '/') : "");
+	return 0;
+}
+int main(int argc, char **argv)
+{
+	struct wm_session_options options = { .size = sizeof(options), .process_events = argc < 3 };
+	struct wm_session *session;
+	int err = wm_session_open(&session, &options);
+
+	if (!err)
+		err = wm_session_add(session, "marker:forks:*");
+	if (!err)
+		err = pid = wm_session_launch(session, (char *[]){ "./forks", argc == 2 ? argv[1] : NULL, NULL });
+	if (err > 0)
+		err = wm_session_start(session);
+	while (!err && alive > 0) {
+		alive = wm_session_poll(session, -1);
+		err = alive < 0 ? alive : wm_session_read(session, print, argc == 2 ? &pid : NULL);
+	}
+	if (err)
+		fprintf(stderr, "%d: %s\n", err, wm_session_detail(session));
+	wm_session_close(session);
+	return err || waitpid(pid, NULL, 0) != pid;
+}
+C
+gcc -Wall -Wextra -Werror live.c -o live "${flags[@]}" || fail "live.c does not compile"
+timeout 60 ./live >said 2>words || fail "live: $(cat words)"
+parent=$(awk '/waymark:start/ { print $3 }' said)
+child=$(awk '/waymark:fork/ { print $3 }' said)
+grep -qx "f waymark:fork $child $parent /forks" said || fail "fork: $(cat said)"
+# of the parent, of the child: a line each
+[ "$(awk -v pid="$parent" '$3 == pid { print $1, $2 }' said)" = "$(printf '%s\n' 's waymark:start' \
+	'm forks:run' 'q waymark:end')" ] || fail "the parent, live: $(cat said)"
+awk -v pid="$child" '$3 == pid { print $1, $2 }' said >of_child
+[ "$(sort of_child)" = "$(printf '%s\n' 'f waymark:fork' 'm forks:child' 'm forks:run' \
+	'q waymark:end' 'x waymark:exec')" ] || fail "the child, live: $(cat said)"
+[ "$(tail -n 3 of_child)" = "$(printf '%s\n' 'x waymark:exec' 'm forks:run' 'q waymark:end')" ] ||
+	fail "the child's program, live: $(cat said)"
+timeout 60 ./live sleep >said 2>words || fail "the end of a child does not end the poll: $(cat said words)"
+timeout 60 ./live without records >said 2>words || fail "live: $(cat words)"
+[ "$(cut -d ' ' -f 1 said | sort -u)" = m ] || fail "records that nobody asked for: $(cat said)"
+
+"$waymark" record -o forked --wait-all -- ./forks >words 2>&1 || { cat words; exit 1; }
+./stream forked >streamed || fail "the trace can't be read"
+child=$(awk '/waymark:fork/ { print $2 }' streamed)
+[ "$(awk -v pid="$child" '$2 == pid { print $4 }' streamed)" = "$(printf '%s\n' waymark:fork \
+	forks:child waymark:exec forks:run waymark:end)" ] || fail "the child: $(cat streamed)"
+[ "$(awk -v pid="$child" '$2 != pid { print $4 }' streamed)" = "$(printf '%s\n' waymark:start \
+	forks:run waymark:end)" ] || fail "the parent: $(cat streamed)"
+sort -s -n -k 1,1 streamed | cmp - streamed || fail "the records are out of order"
+
 # ---- what can be recorded, by the library and by the command ----
 
-gcc -O2 -g "-I$source_dir/include" "$source_dir/examples/sdt.c" -o queue || exit 1
+cat >queue.c <<'C'
+#include <unistd.h>
+#include <waymark/marker.h>
+int main(void)
+{
+	for (int job = 0;; job++) {
+		WAYMARK_SDT(queue, push, job, WM_FIELD(priority, job % 3), "mail");
+		pause();
+	}
+}
+C
+gcc -O2 -g "-I$source_dir/include" queue.c -o queue || exit 1
 ./queue &
 pid=$!
+trap 'kill $pid; rm -rf "$folder"' EXIT
 # same WHAT SPEC ARGUMENT...: places lists the names that waymark list ARGUMENT... has
 same()
 {
@@ -116,15 +230,15 @@ same queue 'usdt:*:*' --usdt queue
 grep -q '	not: a marker stands here' said || fail "USDT: $(cat said)"
 same queue 'func:*' '--func=*' queue
 same queue 'marker:*:*' queue
-grep -q '^ *0x[0-9a-f]*  queue:push(job, priority, mail)  .*sdt.c:[0-9]*  queue$' said ||
+grep -q '^ *0x[0-9a-f]*  queue:push(job, priority, mail)  .*queue.c:[0-9]*  queue$' said ||
 	fail "marker: $(cat said)"
+await [ "/proc/$pid/exe" -ef queue ] || fail "queue does not start"
 same $pid 'usdt:queue:*' '--usdt=queue:*' -p $pid
 same $pid 'func:mem*@libc' '--func=mem*@libc' -p $pid
 grep -q '	not: ' said || fail "nothing in libc is refused"
 same $pid 'marker:queue:*' -p $pid 'queue:*'
 ./places-c $pid func:nosuch >said 2>words && fail "func:nosuch is there"
 grep -q 'there is no such function' words || fail "func:nosuch: $(cat words)"
-kill $pid
 
 # ---- a damaged one: what could be read, and a word about the rest ----
 
@@ -135,7 +249,7 @@ grep -q "damaged: $(basename "$stream"), byte [0-9]*: cut in a packet" words || 
 grep -q '^thread 0 lost [1-9][0-9]* events$' words || fail "losses: $(cat words)"
 [ "$(awk '{ sum += $1 } END { print sum }' said)" -lt "$(wc -l <dumped)" ] || fail "nothing is missing"
 lost=$(awk '/lost/ { sum += $4 } END { print sum }' words)
-read_events=$(awk '{ sum += $1 } END { print sum }' said)
+read_events=$(awk '!/waymark:/ { sum += $1 } END { print sum }' said)
 [ $((lost + read_events)) -eq "$(wc -l <dumped)" ] || fail "$lost lost and $read_events read"
 ./events-c /proc/self >said 2>words && fail "/proc/self was read"
 grep -q 'this is no trace' words || fail "no trace: $(cat words)"

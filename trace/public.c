@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark/trace.h: the merge's events, and records of what is missing between them. */
+#include "trace/life.h"
 #include "trace/merge.h"
 #include "trace/number.h"
 
@@ -17,6 +18,7 @@ struct wm_trace {
 	struct trace_reader *reader;
 	struct merge *merge;
 	struct number_list numbers;
+	struct life_list lives;
 	struct merge_event pending; /* its losses are handed out before it */
 	int is_pending;
 	enum end_stage end;
@@ -89,6 +91,8 @@ int wm_trace_open(struct wm_trace **trace, const char *dir, const struct wm_trac
 	err = trace_reader_open(&made->reader, dir);
 	if (!err)
 		err = merge_open(&made->merge, made->reader, taken.from_realtime_ns, NULL, NULL);
+	if (!err)
+		err = life_list_make(&made->lives, made->reader, taken.from_realtime_ns);
 	if (err) {
 		wm_trace_close(made);
 		return err;
@@ -96,6 +100,8 @@ int wm_trace_open(struct wm_trace **trace, const char *dir, const struct wm_trac
 	schemas_number(made);
 	begin_ns = reader_begin_ns(made->reader);
 	made->last_ns = begin_ns == UINT64_MAX ? 0 : begin_ns;
+	if (made->lives.count && made->lives.all[0].realtime_ns < begin_ns)
+		made->last_ns = made->lives.all[0].realtime_ns;
 	if (made->last_ns < taken.from_realtime_ns)
 		made->last_ns = taken.from_realtime_ns;
 	*trace = made;
@@ -213,6 +219,27 @@ static int next_of_end(struct wm_trace *trace)
 
 /* ---- events ---- */
 
+/* A process's begin comes before its first event, and its end after the last. */
+static int next_life(struct wm_trace *trace)
+{
+	struct life_list *lives = &trace->lives;
+	const struct life_record *record = &lives->all[lives->next];
+
+	if (lives->next == lives->count)
+		return 0;
+	if (trace->is_pending &&
+	    (record->realtime_ns > trace->pending.ns ||
+	     (record->kind == LIFE_END && record->realtime_ns == trace->pending.ns)))
+		return 0;
+	lives->next++;
+	if (record->realtime_ns > trace->last_ns)
+		trace->last_ns = record->realtime_ns;
+	life_event(&trace->event, trace->fields, record->kind,
+		   &trace->reader->meta.processes[record->process], record->realtime_ns,
+		   &trace->numbers);
+	return 1;
+}
+
 static void next_pending(struct wm_trace *trace)
 {
 	struct merge_event *pending = &trace->pending;
@@ -263,6 +290,8 @@ int wm_trace_next(struct wm_trace *trace, const struct wm_event **event)
 	}
 	/* What the merge has left out on its way stood before the event that it found. */
 	got = next_damage(trace);
+	if (!got)
+		got = next_life(trace);
 	if (!got && trace->is_pending) {
 		next_pending(trace);
 		got = 1;
@@ -287,6 +316,7 @@ void wm_trace_close(struct wm_trace *trace)
 		return;
 	merge_close(trace->merge);
 	trace_reader_close(trace->reader);
+	life_list_release(&trace->lives);
 	number_list_release(&trace->numbers);
 	free(trace);
 }

@@ -152,6 +152,13 @@ static int add_held(struct tsdl_process *process, const struct lex *lex)
 	return 0;
 }
 
+/* "WAY BEGIN_NS" */
+static void add_begin(struct tsdl_process *process, const struct lex *lex)
+{
+	process->way = strspn(lex->text, "sfx") == 1 ? lex->text[0] : 0;
+	process->begin_ns = strtoull(lex->text + 1, NULL, 10);
+}
+
 static int env_of_process(struct parse *parse, const char *key)
 {
 	struct lex *lex = &parse->lex;
@@ -171,6 +178,10 @@ static int env_of_process(struct parse *parse, const char *key)
 		return keep(&process->exe, lex);
 	else if (!strcmp(rest, "_build_id") && lex->token == TOKEN_STRING)
 		return keep(&process->build_id, lex);
+	else if (!strcmp(rest, "_began") && lex->token == TOKEN_STRING)
+		add_begin(process, lex);
+	else if (!strcmp(rest, "_ended") && lex->token == TOKEN_STRING)
+		process->end_ns = strtoull(lex->text, NULL, 10);
 	else if (!strncmp(rest, "_module_", 8))
 		return add_module(process, lex);
 	else if (!strncmp(rest, "_change_", 8) && lex->token == TOKEN_STRING)

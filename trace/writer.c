@@ -239,6 +239,9 @@ static void env_process(struct trace_writer *writer, int number,
 		    (unsigned long long)process->start_time, number);
 	text_hex(&writer->env, process->build_id, bytes);
 	text_add(&writer->env, "\";\n", 3);
+	if (process->way)
+		text_format(&writer->env, "\tprocess_%d_began = \"%c %llu\";\n", number,
+			    process->way, (unsigned long long)process->begin_ns);
 	snprintf(key, sizeof(key), "process_%d_exe", number);
 	env_string(writer, key, process->exe);
 }
@@ -340,6 +343,16 @@ static void env_told(struct trace_writer *writer, struct writer_process *of, con
 		env_string(writer, cut, "its agent reports too much");
 	}
 	writer->changed = 1;
+}
+
+int trace_process_end(struct trace_writer *writer, int process, uint64_t end_ns)
+{
+	if (!process_of(writer, process))
+		return -EINVAL;
+	text_format(&writer->env, "\tprocess_%d_ended = \"%llu\";\n", process,
+		    (unsigned long long)end_ns);
+	writer->changed = 1;
+	return 0;
 }
 
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,

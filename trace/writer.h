@@ -32,6 +32,8 @@ struct trace_process {
 	uint8_t build_id_bytes;
 	uint32_t clock;	   /* enum store_clock */
 	uint64_t ticks_hz; /* of that clock; 1,000,000,000 for CLOCK_MONOTONIC */
+	char way;	   /* enum life_kind of trace/life.h; 0: unknown */
+	uint64_t begin_ns; /* when that was, by the wall clock */
 };
 
 /*
@@ -53,6 +55,9 @@ void trace_unrecorded_add(struct trace_writer *writer, const char *program, uint
 
 /* Take a process in; what *process points to is copied. Returns its number, 0 or more. */
 int trace_process_add(struct trace_writer *writer, const struct trace_process *process);
+
+/* The process has ended, at that time by the wall clock. Once for a process. */
+int trace_process_end(struct trace_writer *writer, int process, uint64_t end_ns);
 
 /*
  * Declare an event of a process before its first packet that may hold it. `text` is a site's text

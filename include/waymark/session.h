@@ -67,6 +67,13 @@ struct wm_session_options {
 	 * the one beside libwaymark.so.
 	 */
 	const char *engine_path;
+	/*
+	 * wm_session_read() also hands out records of processes, as wm_trace_next() of
+	 * waymark/trace.h does: waymark:start, waymark:fork, waymark:exec and waymark:end. A
+	 * process's events come before its end, and after its start or exec. A forked child's first
+	 * events may come before its fork.
+	 */
+	int process_events;
 };
 
 #define WM_SESSION_OPTIONS_INIT WM__INIT_NOTIFY(wm_session_options)

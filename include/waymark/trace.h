@@ -61,15 +61,24 @@ int wm_trace_open(struct wm_trace **trace, const char *dir, const struct wm_trac
  * it points to, is valid until the next call for this trace. Branch traces are among the events as
  * trail:*; read them with wm_trail_read() of waymark/trail.h.
  *
- * `kind` of an event is 'm', 'i', 'b' or 'e', as of wm_session_read(). Two more kinds are records of
- * what is not there:
+ * `kind` of an event is 'm', 'i', 'b' or 'e', as of wm_session_read(). These kinds are records:
  *
+ *	's'  "waymark:start": the process is recorded from now on, launched or attached to.
+ *	'f'  "waymark:fork": a recorded process forked this one. The time is the kernel's, up to
+ *	     10 ms early.
+ *	'x'  "waymark:exec": the process runs another program from now on. Also of a process that
+ *	     was spawned (posix_spawn(3)): it has no "waymark:fork".
+ *	     All three have the fields `ppid` (uint32) and `program` (string: a path).
+ *	'q'  "waymark:end": the process has ended; without fields. No record comes if the recording
+ *	     ended first, or if the process had executed a program that can't be recorded.
  *	'l'  "waymark:lost": before this time the thread lost so many `events`, and so many
  *	     `packets` of unknown events are missing (both uint64). With pid and tid 0: at the end,
  *	     losses of which no thread is known.
  *	'd'  "waymark:damage": `bytes` at `offset` of `file` could not be read; `what` says why
  *	     (string, uint64, uint64, string). The offset in `metadata` is a line. The pid and tid
  *	     are 0. The first 1000 places have a record each; a last one counts the others.
+ *
+ * Records of processes have tid 0. Traces of earlier versions have none.
  *
  * Returns 1, 0 after the last, with *event NULL, or a negative error, again at each later call:
  * -ENOMEM.
