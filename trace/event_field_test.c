@@ -38,7 +38,7 @@ Test(event_field, find_returns_field_or_null)
 {
 	cr_assert_eq(find("small"), &fields[0]);
 	cr_assert_eq(find("run"), &fields[11]);
-	cr_assert_null(find("smal"));
+	cr_assert_null(find("nosuch"));
 	cr_assert_null(find(NULL));
 	cr_assert_null(wm_event_field_find(NULL, "small"));
 }
