@@ -44,7 +44,8 @@ static void usage(void)
 	      "  -s, --sites    each site by itself: its address, its state, its place\n"
 	      "  -f, --func=GLOB    functions of that name\n"
 	      "  -u, --usdt[=GLOB]  USDT probes; of that PROVIDER:NAME\n"
-	      "  -w, --watch=EXPR   what a watch of it takes: counter, list->head->count, 'table[3].name'\n"
+	      "  -w, --watch=EXPR   what a watch of it takes: counter, list->head->count, 'table[3].name';\n"
+	      "                     globs name variables and members: 'g_*', 'conn.*', 'table.c::*'\n"
 	      "  -e, --event=SPEC   what this spec would record, as func:malloc/ret,arg1/\n"
 	      "  -j, --json     as one JSON array\n"
 	      "  -h, --help     this help\n",

@@ -28,6 +28,15 @@ refuses()
 	[[ $output == *"$expected"* ]] || fail "list $*: no \"$expected\" in: $output"
 }
 
+# listed WHAT EXPECTED ARGUMENT...: the expressions that are listed
+listed()
+{
+	local what=$1 expected=$2 output
+	shift 2
+	output=$("$waymark" list "$@" 2>&1 | awk '$1 != "#" { printf "%s ", $1 }')
+	expect "$what" "$output" "$expected "
+}
+
 gcc -g -I "$source_dir" -no-pie -o whole "$samples/sample_watch.c" "$samples/sample_watch_twin.c" || skip "gcc makes nothing of the sample"
 gcc -g -I "$source_dir" -D_GNU_SOURCE -shared -fPIC -o libwatched.so "$samples/sample_watch_library.c"
 # shellcheck disable=SC2016 # it is for the loader
@@ -53,6 +62,38 @@ refuses 2 "name a file" -w counter
 strip -g whole -o bare
 refuses 1 "counter; its symbol has 4 bytes" -w counter bare
 shows "a length in place of a type" "4 bytes" -w counter/4 bare
+refuses 1 "no debug information that tells of its type: c*" -w 'c*' bare
+if command -v g++ >/dev/null; then
+	cat >bases.cc <<'END'
+struct Far { int far; };
+struct Base { int hidden, kept; static int shared; };
+struct Derived : Base, virtual Far {
+	int hidden;
+	union { int number; float real; };
+} derived;
+int Base::shared;
+int main() { return derived.hidden + Base::shared; }
+END
+	g++ -g -O0 bases.cc -o bases || exit 1
+	listed "of base classes" "derived.hidden derived.kept derived.far derived.number derived.real" -w 'derived.*' bases
+fi
+
+# Globs: of variables, of a file's, of members. Of several variables of one name each has its file's.
+listed "variables" "colour complex_v counter counter_at" --watch 'c*' whole
+listed "a class" "a_char a_long" --watch 'a_[cl]*' whole
+listed "a character each" "a_char a_long" --watch 'a_????' whole
+listed "static ones of functions" "next_id::last other_id::last" --watch '?*::last' whole
+listed "of two files" "sample_watch.c::shared sample_watch_twin.c::shared" --watch 'shar*' whole
+listed "of one file" "sample_watch.c::shared" --watch 'sample_watch.c::shar*' whole
+listed "members" "packed.tag packed.value packed.across packed.more" --watch 'packed.*' whole
+listed "a pointer's" "list->next->value list->next->next" --event 'watch:list->next->[nv]*[et]:rw/if=changed/' whole
+listed "an element's" "line[2].x line[2].y" --watch 'line[2].*@whole' whole
+shows "one that is too large, beside others" "48 bytes, 6 registers of 4" -w 'sam*' whole
+"$waymark" list -w 'sam*' whole >/dev/null 2>&1 || fail "a glob with one that is too large: status $?"
+refuses 1 "there is no such variable: nosuch*" -w 'nosuch*' whole
+refuses 1 "only a pointer can be followed: counter is of type int" -w '*counter' whole
+refuses 1 "have members: counter is of type int" -w 'counter.*' whole
+refuses 1 "no module of the program is called so: libno" -w 'c*@libno' whole
 
 json=$("$waymark" list --json -w counter -w 'list->value' whole)
 expect "JSON" "$(python3 -c '
@@ -74,6 +115,7 @@ for expr in 'head->next->value' 'slots[2]' 'exported' 'thing->second' 'main::ins
 done
 shows "a value" "  = 2" -p "$pid" -w thing-\>second
 shows "a structure's" "= {x = 5, y = 6}" -p "$pid" -w 'thing->inner[1]'
+listed "a process's" "thing->second" -p "$pid" -w 'thing->sec*'
 shows "the thread's" "thread-" -p "$pid" -w 'first_of_thread/thread=1/'
 refuses 1 "nothing is mapped at the address: broken->next would lie at 0x1000" -p "$pid" -w 'broken->next->value'
 refuses 1 "each thread has a variable of its own" -p "$pid" -w first_of_thread

@@ -25,6 +25,7 @@ struct finding {
 	struct code_module *described; /* whose debug information tells of it; NULL: none's */
 	struct watch_trouble why;      /* why there is none, if a module said */
 	int err;
+	const struct member_taker *taker; /* NULL: fill the place */
 };
 
 static int set(char **to, const char *text)
@@ -498,6 +499,8 @@ static int steps_take(struct finding *finding)
 					   finding->variable.path, " has no type");
 	}
 	err = steps_go(&steps);
+	if (!err && finding->taker)
+		return steps_members(&steps, finding->taker);
 	if (!err)
 		err = steps_end(&steps);
 	if (!err && place->base == WATCH_IN_FRAME && place->follow_count)
@@ -507,9 +510,10 @@ static int steps_take(struct finding *finding)
 	return err ? err : size_check(place, finding->trouble);
 }
 
+/* With a taker: give it the names of the members, and do not fill the place. */
 static int expr_find(struct watch_place *place, const struct watch_expr *expr,
 		     struct code_module *const *modules, size_t module_count,
-		     struct watch_trouble *trouble)
+		     const struct member_taker *taker, struct watch_trouble *trouble)
 {
 	struct finding *finding = calloc(1, sizeof(*finding));
 	struct code_module **chosen;
@@ -523,6 +527,7 @@ static int expr_find(struct watch_place *place, const struct watch_expr *expr,
 	finding->place = place;
 	finding->expr = expr;
 	finding->trouble = trouble;
+	finding->taker = taker;
 	chosen = modules_choose(finding, modules, module_count);
 	if (!chosen)
 		err = -ENOMEM;
@@ -543,12 +548,12 @@ int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
 		     struct watch_trouble *trouble)
 {
 	struct watch_trouble why = { 0 };
-	int err = expr_find(place, expr, modules, module_count, trouble), other;
+	int err = expr_find(place, expr, modules, module_count, NULL, trouble), other;
 
 	if (err != -WM_E_WATCH_VARIABLE || !expr->instead)
 		return err;
 	watch_place_release(place);
-	other = expr_find(place, expr->instead, modules, module_count, &why);
+	other = expr_find(place, expr->instead, modules, module_count, NULL, &why);
 	/* A misspelt variable of a source file remains one. */
 	if (other == -WM_E_WATCH_VARIABLE || other == -WM_E_WATCH_NO_STRUCT)
 		return err;
@@ -566,9 +571,14 @@ void watch_place_release(struct watch_place *place)
 	*place = (struct watch_place){ 0 };
 }
 
-int watch_names(struct code_module *module, int (*take)(const char *name, void *data), void *data)
+int watch_members(const struct watch_expr *expr, struct code_module *const *modules,
+		  size_t module_count, int (*take)(const char *name, void *data), void *data,
+		  struct watch_trouble *trouble)
 {
-	int ret = variable_names(module->file, take, data);
+	const struct member_taker taker = { take, data };
+	struct watch_place place;
+	int ret = expr_find(&place, expr, modules, module_count, &taker, trouble);
 
-	return ret ? ret : code_symbol_data(module->file, take, data);
+	watch_place_release(&place);
+	return ret;
 }

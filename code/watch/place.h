@@ -118,4 +118,25 @@ int watch_pieces_check(uint64_t address, uint64_t bytes, struct watch_trouble *t
  */
 int watch_names(struct code_module *module, int (*take)(const char *name, void *data), void *data);
 
+/* A variable of a module's debug information. Several may share a name, or a place. */
+struct watch_named {
+	const char *name; /* "shop::next_id::last" */
+	const char *unit; /* the source file that was compiled; NULL: unknown */
+	enum watch_base base;
+	uint64_t start; /* as linked, or from the base */
+};
+
+/* As watch_names(), of the variables that debug information describes. */
+int watch_variables(struct code_module *module,
+		    int (*take)(const struct watch_named *named, void *data), void *data);
+
+/*
+ * As watch_names(), of the members of what an expression names: those of anonymous members and of
+ * base classes too, but no static ones. 0, what take() returned, or an error of watch_place_find();
+ * -WM_E_WATCH_NO_STRUCT: it has no members.
+ */
+int watch_members(const struct watch_expr *expr, struct code_module *const *modules,
+		  size_t module_count, int (*take)(const char *name, void *data), void *data,
+		  struct watch_trouble *trouble);
+
 #endif

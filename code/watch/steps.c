@@ -13,6 +13,7 @@
 #include <waymark/marker.h>
 
 #define NEAR_MAX 3
+#define NESTED_MAX 16 /* base classes and anonymous members in each other */
 #define NAMES_MAX 256 /* of members that near ones are looked for among */
 
 /* What was done so far, as the user wrote it, and what type it is of. */
@@ -321,6 +322,48 @@ static int refuse_all(const struct steps *steps, int error)
 	all.from = words ? (size_t)(words - expr->text) : expr->at;
 	all.length = words ? strlen(expr->words) : expr->bytes;
 	return refuse(steps, error, &all);
+}
+
+struct member_names {
+	const struct steps *steps;
+	const struct member_taker *taker;
+	unsigned int depth, looked;
+};
+
+static int member_name_visit(const struct declared_member *member, void *data)
+{
+	struct member_names *names = data;
+	struct declared type = member->type;
+	int ret;
+
+	if (++names->looked > DECLARED_MEMBERS_MAX)
+		return -WM_E_WATCH_DAMAGED;
+	if (member->is_static || (member->name && strchr(member->name, '.')))
+		return 0; /* "_vptr.Base" is the compiler's */
+	if (member->name && !member->is_base)
+		return names->taker->take(member->name, names->taker->data);
+	if (names->depth == NESTED_MAX ||
+	    declared_peel(&type, names->steps->file, names->steps->dwarf) ||
+	    !declared_is_record(&type))
+		return 0;
+	names->depth++;
+	ret = declared_members(&type, member_name_visit, names);
+	names->depth--;
+	return ret;
+}
+
+int steps_members(struct steps *steps, const struct member_taker *taker)
+{
+	const struct watch_expr *expr = steps->expr;
+	struct member_names names = { .steps = steps, .taker = taker };
+	int err = steps->has_type && !steps->is_address ? peel(steps, expr->at, expr->bytes)
+							: -WM_E_WATCH_NO_STRUCT;
+
+	if (!err && !declared_is_record(&steps->type))
+		err = -WM_E_WATCH_NO_STRUCT;
+	if (err)
+		return refuse_all(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err);
+	return declared_members(&steps->type, member_name_visit, &names);
 }
 
 static int end_code(struct steps *steps)

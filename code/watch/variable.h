@@ -30,9 +30,6 @@ struct variable {
 int variable_find(struct variable *variable, struct code_file *file, const struct watch_expr *expr,
 		  struct watch_trouble *trouble);
 
-/* Every one that has an address, by its whole name. As watch_names(). */
-int variable_names(struct code_file *file, int (*take)(const char *name, void *data), void *data);
-
 /*
  * Where a description says that its variable lies: 0, -WM_E_WATCH_OPTIMISED, -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT,
  * -WM_E_WATCH_SPLIT, -WM_E_WATCH_LOCAL, -WM_E_WATCH_THREAD (of a library's), -WM_E_WATCH_EXTERN.
