@@ -10,6 +10,7 @@
 #define LOSSY_SHOWN_MAX 10
 #define PROCESSES_SHOWN_MAX 20
 #define CHANGES_SHOWN_MAX 20
+#define WRITERS_SHOWN_MAX 20 /* of each watch */
 
 double report_ns(const struct summary_span *span, uint64_t ticks)
 {
@@ -406,7 +407,8 @@ void report_text(const char *dir, const struct trace_reader *reader, const struc
 		print_trails(trails);
 	if (watches->writers && writers_hits(watches->writers)) {
 		putchar('\n');
-		writers_show(watches->writers, 0, 0, stdout);
+		writers_show(watches->writers, &(struct writers_view){ .rows = WRITERS_SHOWN_MAX },
+			     stdout);
 	}
 	for (uint32_t i = 0; i < summary->span_count; i++)
 		spans += has_hit(&summary->spans[i]);

@@ -29,17 +29,21 @@
 #define CHILD_WAIT_NS 2000000000u
 #define HISTORY_DEFAULT 10
 #define HISTORY_MAX 1000000
-#define ROWS_MAX 20
+#define LINES_MAX 20 /* of a table on a terminal */
+#define ROWS_DEFAULT 20
+#define ROWS_MAX 1000000
 
 static const char help[] =
 	"Usage: waymark watch [OPTION]... EXPR[:w|rw|x] -p PID [-p PID]...\n"
 	"       waymark watch [OPTION]... EXPR[:w|rw|x] [--] CMD [ARG]...\n"
 	"\n"
-	"Show who writes a variable: which function, line and thread, how often, from which value to which. EXPR\n"
+	"Show who writes a variable: which function and line, how often, which values, in how many threads. EXPR\n"
 	"is as in C: counter, table.c::count, list->head, grid[2].x, *pointer, or ADDRESS/BYTES.\n"
 	"\n"
 	"  -e, --expr EXPR     one more, as many as the processor has registers for\n"
 	"  -p, --pid PID       a running process; several may be given\n"
+	"  -t, --by-thread     a row for each thread of a line of source, not one for each line\n"
+	"  --rows N            how many rows of each EXPR the table has at most (default 20; 0: all)\n"
 	"  -f, --follow        each hit, as it comes\n"
 	"  -n, --history N     how many of the last hits are shown at the end (default 10)\n"
 	"  -i, --input         each line of standard input is an expression to watch in place of the one before\n"
@@ -50,11 +54,12 @@ static const char help[] =
 	"  --json              all of it on stdout, as one JSON object\n"
 	"  --help              this text\n";
 
-enum { OPT_FOR = 256, OPT_TREE, OPT_NO_FOLLOW, OPT_HEX, OPT_JSON };
+enum { OPT_FOR = 256, OPT_ROWS, OPT_TREE, OPT_NO_FOLLOW, OPT_HEX, OPT_JSON };
 
 static const struct option long_options[] = {
 	{ "expr", required_argument, NULL, 'e' }, { "pid", required_argument, NULL, 'p' },
 	{ "follow", no_argument, NULL, 'f' },	  { "history", required_argument, NULL, 'n' },
+	{ "by-thread", no_argument, NULL, 't' },  { "rows", required_argument, NULL, OPT_ROWS },
 	{ "input", no_argument, NULL, 'i' },	  { "for", required_argument, NULL, OPT_FOR },
 	{ "tree", no_argument, NULL, OPT_TREE },  { "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
 	{ "json", no_argument, NULL, OPT_JSON },  { "hex", no_argument, NULL, OPT_HEX },
@@ -66,8 +71,8 @@ struct options {
 	pid_t *pids;
 	size_t expr_count, pid_count;
 	char **command; /* NULL with -p */
-	uint64_t history, for_ns;
-	int each, json, hex, input, tree;
+	uint64_t history, rows, for_ns;
+	int by_thread, each, json, hex, input, tree;
 	struct wm_session_options session;
 };
 
@@ -119,6 +124,14 @@ static int take_option(struct options *options, int letter)
 			return 0;
 		return complain_usage("watch", "--history takes a number up to %d, not %s",
 				      HISTORY_MAX, optarg);
+	case 't':
+		options->by_thread = 1;
+		return 0;
+	case OPT_ROWS:
+		if (!quantity_number(optarg, ROWS_MAX, &options->rows))
+			return 0;
+		return complain_usage("watch", "--rows takes a number up to %d, not %s", ROWS_MAX,
+				      optarg);
 	case 'i':
 		options->input = 1;
 		return 0;
@@ -149,6 +162,7 @@ static int parse(struct options *options, int argc, char **argv)
 	int letter;
 
 	*options = (struct options){ .history = HISTORY_DEFAULT,
+				     .rows = ROWS_DEFAULT,
 				     .session = WM_SESSION_OPTIONS_INIT };
 	options->exprs = calloc((size_t)argc + 1, sizeof(*options->exprs));
 	options->pids = calloc((size_t)argc + 1, sizeof(*options->pids));
@@ -157,7 +171,7 @@ static int parse(struct options *options, int argc, char **argv)
 	optind = 1;
 	opterr = 0;
 	for (;;) {
-		while ((letter = getopt_long(argc, argv, "+:e:p:fn:ih", long_options, NULL)) !=
+		while ((letter = getopt_long(argc, argv, "+:e:p:tfn:ih", long_options, NULL)) !=
 		       -1) {
 			int status;
 
@@ -229,11 +243,16 @@ static void table_clear(struct watching *watching, FILE *to)
 	watching->shown_lines = 0;
 }
 
+static struct writers_view view_of(const struct options *options)
+{
+	return (struct writers_view){ .by_thread = options->by_thread, .rows = options->rows };
+}
+
 /* In one piece, or it would be seen to go and to come. */
 static void table_show(struct watching *watching)
 {
 	struct winsize size = { 0 };
-	unsigned int rows = ROWS_MAX;
+	struct writers_view view = view_of(watching->options);
 	char *text = NULL;
 	size_t bytes = 0;
 	FILE *to;
@@ -244,10 +263,13 @@ static void table_show(struct watching *watching)
 	to = open_memstream(&text, &bytes);
 	if (!to)
 		return; /* the next time, or at the end */
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row > 2 && size.ws_row - 2u < rows)
-		rows = size.ws_row - 2u;
+	view.lines = LINES_MAX;
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row > 2 &&
+	    size.ws_row - 2u < view.lines)
+		view.lines = size.ws_row - 2u;
+	view.columns = size.ws_col;
 	table_clear(watching, to);
-	watching->shown_lines = writers_show(watching->table, rows, size.ws_col, to);
+	watching->shown_lines = writers_show(watching->table, &view, to);
 	if (fclose(to))
 		watching->shown_lines = 0;
 	else
@@ -432,10 +454,11 @@ static int sum_up_json(const struct watching *watching, const struct wm_session_
 
 static void sum_up(struct watching *watching, const struct wm_session_status *status)
 {
+	const struct writers_view view = view_of(watching->options);
 	char lost[32];
 
 	table_clear(watching, stdout);
-	writers_show(watching->table, 0, 0, stdout);
+	writers_show(watching->table, &view, stdout);
 	if (watching->options->history && !watching->options->each &&
 	    writers_hits(watching->table)) {
 		printf("\nthe last, with seconds since the beginning:\n");

@@ -11,17 +11,26 @@
 
 #define WHERE_BYTES WATCH_WHERE_BYTES
 #define VALUE_BYTES (WATCH_VALUE_BYTES + 8)
-#define BESIDE_WHERE 25u /* columns: of the count, the thread, and what is between */
+#define THREAD_COLUMNS 7
+#define THREADS_COLUMNS 12 /* "6000 threads" */
+#define BESIDE_WHERE 18u   /* columns: of the count, and what is between; not of the thread */
 #define WHERE_LEAST 10u
 #define VALUE_LEAST 16u
 
 /* Who: a place in the code and a thread. */
 struct writer {
-	uint64_t count, last_ns;
+	uint64_t count, first_ns, last_ns;
 	const struct where *where; /* of one line: its first instruction that was seen */
 	uint32_t pid, tid, watch;
-	int is_read, is_last_uncertain;
-	char last[WATCH_VALUE_BYTES];
+	int is_read, is_first_uncertain, is_last_uncertain;
+	char first[WATCH_VALUE_BYTES], last[WATCH_VALUE_BYTES];
+};
+
+/* What the table shows in one line: a writer, or all threads of one place. */
+struct row {
+	const struct writer *one;	   /* any of them */
+	const struct writer *first, *last; /* whose values were the first and the last */
+	uint64_t count, threads;
 };
 
 struct writers {
@@ -93,7 +102,8 @@ static struct writer *writer_of(struct writers *table, const struct watch_hit *h
 {
 	struct writer *writer;
 
-	for (size_t i = 0; i < table->count; i++) {
+	/* Backwards: of many threads, those that live came last. */
+	for (size_t i = table->count; i--;) {
 		writer = &table->all[i];
 		if (writer->tid == hit->tid && writer->pid == hit->pid &&
 		    writer->watch == hit->watch && writer->is_read == hit->is_read &&
@@ -118,7 +128,11 @@ int writers_add(struct writers *table, const struct watch_hit *hit)
 	if (!writer || array_grow(&table->fresh, &table->fresh_room, table->fresh_count + 1,
 				  sizeof(*table->fresh)))
 		return -ENOMEM;
-	writer->count++;
+	if (!writer->count++ || hit->time_ns < writer->first_ns) {
+		writer->first_ns = hit->time_ns;
+		writer->is_first_uncertain = hit->is_after_uncertain;
+		memcpy(writer->first, hit->after, sizeof(writer->first));
+	}
 	if (hit->time_ns >= writer->last_ns) {
 		writer->last_ns = hit->time_ns;
 		writer->is_last_uncertain = hit->is_after_uncertain;
@@ -209,44 +223,67 @@ void writers_line(const struct writers *table, const struct watch_hit *hit, uint
 
 static int by_count(const void *one, const void *other)
 {
-	const struct writer *a = *(const struct writer *const *)one,
-			    *b = *(const struct writer *const *)other;
+	const struct row *a = one, *b = other;
 
-	if (a->watch != b->watch)
-		return a->watch < b->watch ? -1 : 1;
+	if (a->one->watch != b->one->watch)
+		return a->one->watch < b->one->watch ? -1 : 1;
 	if (a->count != b->count)
 		return a->count > b->count ? -1 : 1;
-	return a->tid < b->tid ? -1 : a->tid > b->tid;
+	return a->one->tid < b->one->tid ? -1 : a->one->tid > b->one->tid;
+}
+
+static int is_same_line(const struct writer *one, const struct writer *other)
+{
+	return one->watch == other->watch && one->is_read == other->is_read &&
+	       is_same_place(one->where, other->where);
+}
+
+static void row_add(struct row *row, const struct writer *writer)
+{
+	if (!row->threads++)
+		row->one = row->first = row->last = writer;
+	row->count += writer->count;
+	if (writer->first_ns < row->first->first_ns)
+		row->first = writer;
+	if (writer->last_ns >= row->last->last_ns)
+		row->last = writer;
 }
 
 /* By watch, then by count; free() it. NULL: none, or no memory. */
-static const struct writer **sorted(const struct writers *table)
+static struct row *sorted(const struct writers *table, int by_thread, size_t *count)
 {
-	const struct writer **all = table->count ? malloc(table->count * sizeof(*all)) : NULL;
+	struct row *all = table->count ? calloc(table->count, sizeof(*all)) : NULL;
 
-	for (size_t i = 0; all && i < table->count; i++)
-		all[i] = &table->all[i];
+	*count = 0;
+	for (size_t i = 0; all && i < table->count; i++) {
+		size_t at = by_thread ? *count : 0;
+
+		while (at < *count && !is_same_line(all[at].one, &table->all[i]))
+			at++;
+		row_add(&all[at], &table->all[i]);
+		*count += at == *count;
+	}
 	if (all)
-		qsort(all, table->count, sizeof(*all), by_count);
+		qsort(all, *count, sizeof(*all), by_count);
 	return all;
 }
 
 /* How wide the column of places is: as the widest of them, unless values would have no room then. */
-static unsigned int where_width(const struct writers *table, unsigned int columns)
+static unsigned int where_width(const struct row *rows, size_t count, unsigned int beside,
+				unsigned int columns)
 {
 	unsigned int widest = WHERE_LEAST, most = WHERE_BYTES;
 	char where[WHERE_BYTES];
 
-	for (size_t i = 0; i < table->count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		unsigned int width = (unsigned int)strlen(
-			watch_where_text(table->all[i].where, where, sizeof(where)));
+			watch_where_text(rows[i].one->where, where, sizeof(where)));
 
 		widest = width > widest ? width : widest;
 	}
 	if (columns)
-		most = columns > BESIDE_WHERE + VALUE_LEAST + WHERE_LEAST
-			       ? columns - BESIDE_WHERE - VALUE_LEAST
-			       : WHERE_LEAST;
+		most = columns > beside + VALUE_LEAST + WHERE_LEAST ? columns - beside - VALUE_LEAST
+								    : WHERE_LEAST;
 	return widest < most ? widest : most;
 }
 
@@ -258,33 +295,108 @@ static const char *cut(char *text, unsigned int width)
 	return text;
 }
 
-unsigned int writers_show(const struct writers *table, unsigned int rows, unsigned int columns,
-			  FILE *to)
+/* "1 .. 400": the first value that was written there, and the last. */
+static void values_text(const struct row *row, char *text, size_t room)
 {
-	const struct writer **all = sorted(table);
-	unsigned int lines = 0, width = where_width(table, columns), beside = BESIDE_WHERE + width;
-	int room = !columns ? INT_MAX : columns > beside ? (int)(columns - beside) : 0;
-	char where[WHERE_BYTES], count[32], value[VALUE_BYTES];
+	const struct writer *first = row->first, *last = row->last;
+	const char *more = last->is_read ? ", read" : "", *before = "";
+	int is_range = row->count > 1 && strcmp(first->first, last->last) != 0;
 
-	for (size_t i = 0; all && i < table->count && (!rows || lines < rows); i++) {
-		const struct writer *writer = all[i];
+	if (is_range)
+		before = doubt(first->is_first_uncertain, first->first);
+	snprintf(text, room, "%s%s%s%s%s%s", before, is_range ? first->first : "",
+		 is_range ? " .. " : "", doubt(last->is_last_uncertain, last->last), last->last,
+		 more);
+}
 
-		if (!i || writer->watch != all[i - 1]->watch) {
-			fprintf(to, "%12s  %7s  %-*s  %.*s\n", "COUNT", "THREAD", (int)width,
-				"WHERE", room, table->watches[writer->watch]);
-			if (++lines == rows)
+static void thread_text(const struct row *row, char *text, size_t room)
+{
+	char count[32];
+
+	if (row->threads == 1)
+		snprintf(text, room, "%u", row->one->tid);
+	else
+		snprintf(text, room, "%s threads",
+			 quantity_show_count(row->threads, count, sizeof(count)));
+}
+
+/* What has no room. Returns how many lines that took. */
+static unsigned int left_out(const struct row *rows, size_t count, FILE *to)
+{
+	char text[32], hits[32];
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += rows[i].count;
+	if (count)
+		fprintf(to, "%12s  in %s more rows\n", quantity_show_count(sum, hits, sizeof(hits)),
+			quantity_show_count(count, text, sizeof(text)));
+	return count > 0;
+}
+
+/* How the columns are laid out. */
+struct layout {
+	int threads, where, values; /* columns; of values the most */
+};
+
+static void put_row(const struct row *row, const struct layout *layout, FILE *to)
+{
+	char where[WHERE_BYTES], count[32], thread[48], values[2 * VALUE_BYTES];
+
+	watch_where_text(row->one->where, where, sizeof(where));
+	thread_text(row, thread, sizeof(thread));
+	values_text(row, values, sizeof(values));
+	fprintf(to, "%12s  %*s  %-*s  %.*s\n",
+		quantity_show_count(row->count, count, sizeof(count)), layout->threads, thread,
+		layout->where, cut(where, (unsigned int)layout->where), layout->values, values);
+}
+
+/* The rows of one watch, in `lines` at most. Returns how many lines it printed. */
+static unsigned int show_watch(const struct writers *table, const struct row *rows, size_t count,
+			       size_t shown, const struct layout *layout, FILE *to)
+{
+	fprintf(to, "%12s  %*s  %-*s  %.*s\n", "COUNT", layout->threads, "THREAD", layout->where,
+		"WHERE", layout->values, table->watches[rows[0].one->watch]);
+	for (size_t i = 0; i < count && i < shown; i++)
+		put_row(&rows[i], layout, to);
+	if (shown >= count)
+		return (unsigned int)count + 1;
+	return (unsigned int)shown + 1 + left_out(rows + shown, count - shown, to);
+}
+
+/* How many of a watch's rows have room: a line for the head, and one for what is left out. */
+static size_t room_for(size_t count, size_t most, unsigned int lines)
+{
+	if (most && count > most)
+		count = most;
+	if (lines && count + 1 > lines)
+		count = lines > 2 ? lines - 2 : 0;
+	return count;
+}
+
+unsigned int writers_show(const struct writers *table, const struct writers_view *view, FILE *to)
+{
+	size_t all, count, shown;
+	struct row *rows = sorted(table, view->by_thread, &all);
+	struct layout layout = { .threads = THREAD_COLUMNS, .values = INT_MAX };
+	unsigned int lines = 0, width;
+
+	for (size_t i = 0; i < all; i++)
+		if (rows[i].threads > 1)
+			layout.threads = THREADS_COLUMNS;
+	width = BESIDE_WHERE + (unsigned int)layout.threads;
+	layout.where = (int)where_width(rows, all, width, view->columns);
+	width += (unsigned int)layout.where;
+	if (view->columns)
+		layout.values = view->columns > width ? (int)(view->columns - width) : 0;
+	for (size_t i = 0; i < all && (!view->lines || lines < view->lines); i += count) {
+		for (count = 1; i + count < all; count++)
+			if (rows[i + count].one->watch != rows[i].one->watch)
 				break;
-		}
-		watch_where_text(writer->where, where, sizeof(where));
-		snprintf(value, sizeof(value), "%s%s%s",
-			 doubt(writer->is_last_uncertain, writer->last), writer->last,
-			 writer->is_read ? ", read" : "");
-		fprintf(to, "%12s  %7u  %-*s  %.*s\n",
-			quantity_show_count(writer->count, count, sizeof(count)), writer->tid,
-			(int)width, cut(where, width), room, value);
-		lines++;
+		shown = room_for(count, view->rows, view->lines ? view->lines - lines : 0);
+		lines += show_watch(table, rows + i, count, shown, &layout, to);
 	}
-	free(all);
+	free(rows);
 	return lines;
 }
 
@@ -318,6 +430,8 @@ static void json_writer(const struct writers *table, struct json *json, const st
 	watch_frames_json(&(struct where_backtrace){ { writer->where }, 1 }, json);
 	json_bool(json, "read", writer->is_read);
 	json_number(json, "count", writer->count);
+	json_words(json, "first", writer->first);
+	json_bool(json, "first_exact", !writer->is_first_uncertain);
 	json_words(json, "last", writer->last);
 	json_bool(json, "last_exact", !writer->is_last_uncertain);
 	json_close(json, '}');
@@ -343,15 +457,38 @@ static void json_hit(const struct writers *table, const struct watch_hit *hit, u
 	json_close(json, '}');
 }
 
+static void json_row(const struct writers *table, struct json *json, const struct row *row)
+{
+	json_open(json, NULL, '{');
+	json_string(json, "watch", table->watches[row->one->watch]);
+	json_number(json, "threads", row->threads);
+	watch_where_json(row->one->where, json);
+	watch_frames_json(&(struct where_backtrace){ { row->one->where }, 1 }, json);
+	json_bool(json, "read", row->one->is_read);
+	json_number(json, "count", row->count);
+	json_words(json, "first", row->first->first);
+	json_bool(json, "first_exact", !row->first->is_first_uncertain);
+	json_words(json, "last", row->last->last);
+	json_bool(json, "last_exact", !row->last->is_last_uncertain);
+	json_close(json, '}');
+}
+
 void writers_json(const struct writers *table, struct json *json)
 {
-	const struct writer **all = sorted(table);
+	size_t count;
+	struct row *rows = sorted(table, 0, &count);
 
-	json_open(json, "writers", '[');
-	for (size_t i = 0; all && i < table->count; i++)
-		json_writer(table, json, all[i]);
+	json_open(json, "lines", '[');
+	for (size_t i = 0; i < count; i++)
+		json_row(table, json, &rows[i]);
 	json_close(json, ']');
-	free(all);
+	free(rows);
+	rows = sorted(table, 1, &count);
+	json_open(json, "writers", '[');
+	for (size_t i = 0; i < count; i++)
+		json_writer(table, json, rows[i].one);
+	json_close(json, ']');
+	free(rows);
 }
 
 void writers_history_json(const struct writers *table, uint64_t began_ns, struct json *json)

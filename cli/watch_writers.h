@@ -55,17 +55,24 @@ void writers_settle(struct writers *table,
 void writers_line(const struct writers *table, const struct watch_hit *hit, uint64_t began_ns,
 		  FILE *to);
 
+/* What of the table is shown. */
+struct writers_view {
+	int by_thread;	      /* a row for each thread; else one for each line of source */
+	size_t rows;	      /* of each watch at most; 0: all */
+	unsigned int lines;   /* of all watches at most; 0: any */
+	unsigned int columns; /* no line is longer: places are cut first; 0: any */
+};
+
 /*
- * The table: most hits first, `rows` lines at most (0: all), none longer than `columns` (0: any): places are cut first. How many lines it
- * printed.
+ * The table: most hits first. Under a watch's rows it says how many hits are in rows that are left
+ * out. Returns how many lines it printed.
  */
-unsigned int writers_show(const struct writers *table, unsigned int rows, unsigned int columns,
-			  FILE *to);
+unsigned int writers_show(const struct writers *table, const struct writers_view *view, FILE *to);
 
 /* The last hits, oldest first. */
 void writers_history(const struct writers *table, uint64_t began_ns, FILE *to);
 
-/* As members of an object: `writers`, and `history`, the last hits. */
+/* As members of an object: `lines` and `writers`, each of all; and `history`, the last hits. */
 void writers_json(const struct writers *table, struct json *json);
 void writers_history_json(const struct writers *table, uint64_t began_ns, struct json *json);
 

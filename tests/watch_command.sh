@@ -94,8 +94,14 @@ END
 cc -g -O1 -pthread steps.c -o steps || exit 1
 line() { grep -n "LINE $1" steps.c | cut -d: -f1; }
 
-# Who, how often, and the program's own end and output.
+# Who, how often, and the program's own end and output. By line, four threads are one row.
 watch 5 -n 3 count ./steps
+shows "^ *400  *4 threads  add (steps.c:$(line add))  1 \.\. 400$"
+[ "$(grep -c ' -> ' out)" = 3 ] || fail "not three of the history: $(cat out)"
+watch 5 -n 3 --by-thread --rows 2 count ./steps
+[ "$(grep -c "^ *100  *[0-9]*  add (steps.c:$(line add))" out)" = 2 ] || fail "not two rows: $(cat out)"
+shows "^ *200  in 2 more rows$"
+watch 5 -n 3 -t count ./steps
 [ "$(awk '/add \(steps/ && !/->/ { sum += $1 } END { print sum }' out)" = 400 ] || fail "not 400 additions: $(cat out)"
 [ "$(grep -c "^ *100  *[0-9]*  add (steps.c:$(line add))" out)" = 4 ] || fail "not four threads of 100 each: $(cat out)"
 grep -qx 400 out || fail "the program's own output is missing: $(cat out)"
@@ -140,6 +146,8 @@ said = json.loads(open(sys.argv[1]).read().splitlines()[-1])
 assert said["hits"] == 4 and said["status"] == 5 and said["error"] is None, said
 assert [(w["watch"], w["function"], w["count"], w["last"]) for w in said["writers"]] == [
     ("color", "paint", 3, "BLUE"), ("spot.y", "main", 1, "-2")], said
+assert [(l["watch"], l["function"], l["threads"], l["count"], l["first"], l["last"], l["last_exact"]) for l in said["lines"]] == [
+    ("color", "paint", 1, 3, "RED", "BLUE", True), ("spot.y", "main", 1, 1, "-2", "-2", True)], said
 assert [(h["watch"], h["before"], h["after"]) for h in said["history"]] == [("color", "GREEN", "BLUE"), ("spot.y", "0", "-2")], said
 assert [(w["spec"], w["hits"], w["missed"]) for w in said["watches"]] == [("watch:color", 3, 0), ("watch:spot.y", 1, 0)], said
 END
@@ -251,7 +259,7 @@ are_running()
 }
 await are_running || fail "the shell's two children do not run"
 watch 0 --for 1s --tree -n 0 -p "$shell" count@steps
-[ "$(grep -c '  add (steps' out)" = 2 ] || fail "--tree: $(cat out words)"
+shows "^ *[0-9]*  *2 threads  add (steps"
 # shellcheck disable=SC2046 # numbers
 kill -9 "$shell" $(ps -o pid= --ppid "$shell")
 
@@ -315,6 +323,7 @@ bad_watch "the children of a program that is started" 2 --tree count ./steps
 bad_watch "there is no option --histroy" 2 --histroy 3 count ./steps
 bad_watch "did you mean history" 2 --histroy 3 count ./steps
 bad_watch "takes a number" 2 -n many count ./steps
+bad_watch "rows takes a number" 2 --rows many count ./steps
 bad_watch "takes a time" 2 --for ever count ./steps
 bad_watch "is no process number" 2 -p me count
 bad_watch "No such process" 1 -p 4194303 count

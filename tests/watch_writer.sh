@@ -42,14 +42,14 @@ once()
 	expect "$1: twice" "$(sed -n 's/.*process_0_module_[0-9]* = //p' "$1/metadata" | sort | uniq -d)" ""
 }
 
-timeout -k 5 60 "$waymark" watch target ./uses >out 2>words || fail "launched: $(cat words)"
+timeout -k 5 60 "$waymark" watch -t target ./uses >out 2>words || fail "launched: $(cat words)"
 named "launched, and its child" 2
 watches launched 0 -e watch:target -- ./uses
 once launched
 
 start ./uses on
 await_running "$pid"
-timeout -k 5 60 "$waymark" watch target --for 300ms -p "$pid" >out 2>words || fail "attached: $(cat words)"
+timeout -k 5 60 "$waymark" watch -t target --for 300ms -p "$pid" >out 2>words || fail "attached: $(cat words)"
 named attached 1
 watches attached 0 -e watch:target --for 300ms -p "$pid"
 once attached
