@@ -6,6 +6,7 @@
 #define CLI_CLI_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 /* Exit statuses. `record` passes the status of the program that it ran through. */
 enum cli_status { CLI_FINE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
@@ -43,6 +44,9 @@ int complain(int error, const char *format, ...) __attribute__((format(printf, 2
  * would obey, line ends too, is shown as \xNN.
  */
 void complain_words(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same on any file. */
+void words_put(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* As complain(), for a name that was not found; also lists the names near to it, of all[count]. */
 int complain_near(int error, const char *name, const char *const *all, size_t count);

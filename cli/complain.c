@@ -20,7 +20,7 @@ static void print_hint(int error)
 		fprintf(stderr, "  %s\n", hint);
 }
 
-static void put(const char *text)
+static void put(FILE *to, const char *text)
 {
 	size_t left = strlen(text);
 
@@ -30,18 +30,27 @@ static void put(const char *text)
 
 		left -= bytes;
 		for (; bytes; bytes--)
-			fprintf(stderr, is_unfit ? "\\x%02x" : "%c", (unsigned char)*text++);
+			fprintf(to, is_unfit ? "\\x%02x" : "%c", (unsigned char)*text++);
 	}
 }
 
-static void put_words(const char *format, va_list args)
+static void put_words(FILE *to, const char *format, va_list args)
 {
 	char *text = NULL;
 
 	if (vasprintf(&text, format, args) < 0)
 		return;
-	put(text);
+	put(to, text);
 	free(text);
+}
+
+void words_put(FILE *to, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	put_words(to, format, args);
+	va_end(args);
 }
 
 void complain_words(const char *format, ...)
@@ -49,7 +58,7 @@ void complain_words(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	put_words(format, args);
+	put_words(stderr, format, args);
 	va_end(args);
 }
 
@@ -61,7 +70,7 @@ int complain(int error, const char *format, ...)
 	if (format && *format) {
 		fputs(": ", stderr);
 		va_start(args, format);
-		put_words(format, args);
+		put_words(stderr, format, args);
 		va_end(args);
 	}
 	fputc('\n', stderr);
@@ -78,7 +87,7 @@ void complain_meant(const char *word, const char *const *all, size_t count)
 		const char *joint = i == 0 ? "  did you mean " : i == found - 1 ? " or " : ", ";
 
 		fputs(joint, stderr);
-		put(meant[i]);
+		put(stderr, meant[i]);
 	}
 	if (found)
 		fputs("?\n", stderr);
@@ -100,7 +109,7 @@ int complain_usage(const char *command, const char *format, ...)
 	fputs("waymark", stderr);
 	fprintf(stderr, command ? " %s: " : "%s: ", command ? command : "");
 	va_start(args, format);
-	put_words(format, args);
+	put_words(stderr, format, args);
 	va_end(args);
 	if (command)
 		fprintf(stderr, "\n  see waymark %s --help\n", command);

@@ -2,6 +2,7 @@
 #include "cli/report.h"
 
 #include "cli/json.h"
+#include "cli/watch_counts.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -147,6 +148,14 @@ static void put_unrecorded(struct json *json, const struct tsdl *meta)
 	json_close(json, ']');
 }
 
+static void put_watches(struct json *json, const struct report_watches *watches)
+{
+	json_open(json, "watches", '[');
+	for (size_t i = 0; i < watches->count; i++)
+		watch_counts_json(&watches->all[i].watched, watches->all[i].unproven, json);
+	json_close(json, ']');
+}
+
 static void put_damage(struct json *json, const struct trace_reader *reader)
 {
 	json_open(json, "damage", '[');
@@ -195,6 +204,7 @@ int report_json(const char *dir, const struct trace_reader *reader, const struct
 	put_spans(&json, summary);
 	if (trails->threads)
 		put_trails(&json, trails);
+	put_watches(&json, watches);
 	if (watches->writers)
 		writers_json(watches->writers, &json);
 	put_changes(&json, &reader->meta);

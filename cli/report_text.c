@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/report.h"
+#include "cli/watch_counts.h"
 #include "trace/out.h"
 
 #include <stdio.h>
@@ -405,6 +406,11 @@ void report_text(const char *dir, const struct trace_reader *reader, const struc
 	print_unrecorded(&reader->meta);
 	if (trails->threads)
 		print_trails(trails);
+	for (size_t i = 0; i < watches->count; i++) {
+		printf("%-12s ", i ? "" : "Watches");
+		watch_counts_text(&watches->all[i].watched, watches->all[i].unproven,
+				  "             ", stdout);
+	}
 	if (watches->writers && writers_hits(watches->writers)) {
 		putchar('\n');
 		writers_show(watches->writers, &(struct writers_view){ .rows = WRITERS_SHOWN_MAX },

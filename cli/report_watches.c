@@ -2,7 +2,10 @@
 #include "cli/report_watches.h"
 
 #include "abi/watch.h"
+#include "session/watch/figures.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SETTLE_HITS 4096 /* what the table keeps until then */
@@ -67,14 +70,30 @@ static int hits_read(struct report_watches *watches)
 	return err;
 }
 
+/* What the metadata says of them; what cannot be read is left out. */
+static int counts_read(struct report_watches *watches, const struct tsdl *meta)
+{
+	watches->all = calloc(meta->watch_count + 1, sizeof(*watches->all));
+	for (size_t i = 0; watches->all && i < meta->watch_count; i++) {
+		struct report_watch *one = &watches->all[watches->count];
+		int err = figures_read(&one->watched, &one->unproven, meta->watches[i]);
+
+		if (err == -ENOMEM)
+			return err;
+		watches->count += !err;
+	}
+	return watches->all ? 0 : -ENOMEM;
+}
+
 int report_watches(struct report_watches *watches, const struct trace_reader *reader,
 		   const char *dir)
 {
 	int err;
 
 	*watches = (struct report_watches){ 0 };
-	if (!has_watch(reader))
-		return 0;
+	err = counts_read(watches, &reader->meta);
+	if (err || !has_watch(reader))
+		return err;
 	err = trace_reader_open(&watches->reader, dir);
 	if (!err)
 		err = watch_wheres_read(&watches->wheres, watches->reader);
@@ -89,4 +108,7 @@ void report_watches_release(struct report_watches *watches)
 	watch_wheres_free(watches->wheres);
 	if (watches->reader)
 		trace_reader_close(watches->reader);
+	for (size_t i = 0; i < watches->count; i++)
+		watched_spec_release(&watches->all[i].watched);
+	free(watches->all);
 }

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the hits of a trace's watches come from, for its summary. */
+/* What the watches of a trace came to, and where their hits come from, for its summary. */
 #ifndef CLI_REPORT_WATCHES_H
 #define CLI_REPORT_WATCHES_H
 
 #include "cli/watch_writers.h"
+#include "session/watch/watches.h"
+
+struct report_watch {
+	struct watched_spec watched;
+	int unproven; /* watch_counts_text() */
+};
 
 struct report_watches {
+	struct report_watch *all; /* what each came to; none if the recorder was killed */
+	size_t count;
 	struct trace_reader
 		*reader; /* another than the summary's: what is damaged is not counted twice */
 	struct watch_wheres *wheres; /* NULL where no watch was hit */

@@ -10,6 +10,7 @@
 #include "session/target.h"
 #include "session/trial/use.h"
 #include "session/watch/change.h"
+#include "session/watch/figures.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
 #include "session/watch/watches.h"
@@ -332,7 +333,7 @@ int wm_session_read(struct wm_session *session,
 }
 
 /* The figures are better the longer the recording was: tell the trace. */
-static int close_trace(struct wm_session *session)
+static void note_length(struct wm_session *session)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 	struct ticks_point now;
@@ -352,13 +353,20 @@ static int close_trace(struct wm_session *session)
 	trace_end_set(session->writer,
 		      session->started_ns ? ticks_monotonic_ns() - session->started_ns : 0,
 		      status.discarded);
+}
+
+static int close_trace(struct wm_session *session)
+{
+	int err = figures_write(&session->watched, session->writer), closed;
+
 	for (size_t i = 0; i < session->unrecorded.count; i++) {
 		const struct unrecorded *one = &session->unrecorded.all[i];
 
 		trace_unrecorded_add(session->writer, one->program, one->processes,
 				     wm_error_text(one->error));
 	}
-	err = trace_writer_close(session->writer);
+	closed = trace_writer_close(session->writer);
+	err = closed ? closed : err;
 	session->writer = NULL;
 	if (err && !session->trace_error)
 		session->trace_error = err;
@@ -459,7 +467,7 @@ static int end_all(struct wm_session *session, int first)
 int wm_session_stop(struct wm_session *session)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
-	int first, err = session_call_refused(session);
+	int first, zero = 0, err = session_call_refused(session);
 
 	if (err)
 		return err;
@@ -470,16 +478,18 @@ int wm_session_stop(struct wm_session *session)
 	for (struct process *p = session->processes; p && session->writer; p = p->next)
 		if (p->drain)
 			session_finish(session, p);
+	if (session->writer)
+		note_length(session);
+	if (!first)
+		zero = use_zero(session,
+				(struct detail){ session->detail, sizeof(session->detail) });
 	if (session->writer) {
 		err = close_trace(session);
 		if (err)
 			first = session_fail(session, err, "%s", session->dir);
 	}
-	if (!first)
-		first = use_zero(session,
-				 (struct detail){ session->detail, sizeof(session->detail) });
 	session_pollable_update(session);
-	return first;
+	return first ? first : zero;
 }
 
 static int find_watch(const struct wm_session *session, const char *spec, size_t *index)

@@ -64,6 +64,8 @@ lacks breakpoint-write breakpoint-signal >why || {
 	grep -q '^{"hits":null' out && grep -q '"processes":1' out || fail "later: --json: $(cat out)"
 	simulating debug-registers-later 1 record -o moved -e watch:never -- ./quiet
 	says "watch:never: hits were not measured"
+	"$WAYMARK_BUILD/cli/waymark" report moved >summed
+	grep -q "^Watches      watch:never: hits were not measured" summed || fail "report: $(cat summed)"
 	# a hit proves that they fired
 	simulating debug-registers-later 0 watch once ./quiet
 	says "watch:once: 1 hit"

@@ -120,6 +120,7 @@ watches pair 0 -e watch:plain::mine -e watch:plain::both.first -- ./framed plain
 expect "the first of a pair" "$(told pair plain::mine new | tr '\n' ' ')" "0 1 2 3 99 0 1 2 3 99 "
 expect "the second of a pair" "$(told pair plain::both.first new | tr '\n' ' ')" "0 10 20 30 0 10 20 30 "
 expect "a pair's frames, and what is missed" "$(frames watched) $(frames busy) $(json missed)" "2 0 0"
+reports pair
 
 # What a forked child copies of it is not watched, and that is told; what else is watched goes on in it.
 cat >forks.c <<'END'

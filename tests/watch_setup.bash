@@ -18,6 +18,17 @@ watches()
 	run "$status" --json -o "$name" "$@"
 }
 
+# reports DIR: the report of a trace has the counts that the recording has in ./out
+reports()
+{
+	"$waymark" report --json "$1" >summed || fail "report --json $1: $?"
+	python3 - out summed <<'END' || fail "$1: the report has other counts: $(cat summed)"
+import json, sys
+said, summed = (json.loads(open(name).read().splitlines()[-1])["watches"] for name in sys.argv[1:])
+assert said and summed == said, said
+END
+}
+
 # told DIR NAME FIELD: one line for each event, in order of time
 told()
 {

@@ -35,6 +35,11 @@ says "missed: a thread blocked SIGTRAP meanwhile"
 expect "raw: the one that was let through: late, by the recording itself, recorded" \
 	"$(json late) $(json own) $(json recorded)" "1 0 1"
 
+# The trace says so, too.
+reports raw
+"$waymark" report raw >summed
+grep -q "^Watches      watch:in_turn: 20 hits; [0-9]* missed: a thread blocked SIGTRAP" summed || fail "report: $(cat summed)"
+
 # The kernel's own writes are not seen, and the next value is right all the same.
 watches read 0 -e watch:in_turn -- ./watched read 10
 expect "read(2)" "$(json hits)" 1

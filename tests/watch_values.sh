@@ -48,6 +48,7 @@ expect "a member" "$(told member order.price new | tr '\n' ' ')" "0 1.5 3 "
 # Conditions.
 watches some 0 -e 'watch:in_turn/if=value==10/' -- ./watched turn 10 2
 expect "if=value" "$(told some in_turn new)" 10
+reports some
 expect "of those not taken" "$(json filtered)" 19
 watches less 0 -e 'watch:small/if=value<-1/' -- ./watched types
 expect "if=value<" "$(told less small new)" -2

@@ -95,6 +95,8 @@ struct tsdl {
 	uint32_t process_count;
 	struct tsdl_unrecorded *unrecorded;
 	size_t unrecorded_count, unrecorded_room;
+	char **watches; /* what each came to: trace_watch_add() */
+	size_t watch_count, watch_room;
 	uint32_t broken_line; /* the first that could not be read; 0 for none */
 };
 

@@ -218,6 +218,14 @@ static int env_of_unrecorded(struct parse *parse, const char *key)
 	return 0;
 }
 
+static int add_watch(struct tsdl *tsdl, const struct lex *lex)
+{
+	if (array_grow(&tsdl->watches, &tsdl->watch_room, tsdl->watch_count + 1, sizeof(char *)))
+		return -ENOMEM;
+	tsdl->watches[tsdl->watch_count++] = NULL;
+	return keep(&tsdl->watches[tsdl->watch_count - 1], lex);
+}
+
 static int env_value(struct parse *parse, const char *key)
 {
 	struct lex *lex = &parse->lex;
@@ -228,6 +236,8 @@ static int env_value(struct parse *parse, const char *key)
 		return env_of_unrecorded(parse, key + 11);
 	if (lex->token != TOKEN_STRING)
 		return 0;
+	if (!strncmp(key, "watch_", 6))
+		return add_watch(parse->tsdl, lex);
 	if (!strcmp(key, "tracer_name"))
 		parse->tsdl->ours = !strcmp(lex->text, "waymark");
 	else if (!strcmp(key, "hostname"))
@@ -591,6 +601,9 @@ void tsdl_release(struct tsdl *tsdl)
 		free(tsdl->unrecorded[i].reason);
 	}
 	free(tsdl->unrecorded);
+	for (size_t i = 0; i < tsdl->watch_count; i++)
+		free(tsdl->watches[i]);
+	free(tsdl->watches);
 	free(tsdl->hostname);
 	free(tsdl->version);
 	*tsdl = (struct tsdl){ 0 };

@@ -43,7 +43,7 @@ struct writer_process {
 
 struct trace_writer {
 	int dir;
-	unsigned int unrecorded; /* entries in the metadata */
+	unsigned int unrecorded, watches; /* entries in the metadata */
 	struct index index;
 	int changed; /* the metadata on disk is behind */
 	uint8_t uuid[16];
@@ -219,6 +219,15 @@ void trace_unrecorded_add(struct trace_writer *writer, const char *program, uint
 	env_string(writer, key, program);
 	snprintf(key, sizeof(key), "unrecorded_%u_reason", number);
 	env_string(writer, key, reason);
+	writer->changed = 1;
+}
+
+void trace_watch_add(struct trace_writer *writer, const char *words)
+{
+	char key[64];
+
+	snprintf(key, sizeof(key), "watch_%u", writer->watches++);
+	env_string(writer, key, words);
 	writer->changed = 1;
 }
 

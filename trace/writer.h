@@ -53,6 +53,9 @@ void trace_end_set(struct trace_writer *writer, uint64_t length_ns, uint64_t dis
 void trace_unrecorded_add(struct trace_writer *writer, const char *program, uint64_t processes,
 			  const char *reason);
 
+/* What a watch came to, in words that the session reads again. Note it in the metadata, at the end. */
+void trace_watch_add(struct trace_writer *writer, const char *words);
+
 /* Take a process in; what *process points to is copied. Returns its number, 0 or more. */
 int trace_process_add(struct trace_writer *writer, const struct trace_process *process);
 
