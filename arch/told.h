@@ -90,12 +90,16 @@ struct told_known {
 
 struct told_values {
 	uint64_t old, now;
-	uint16_t how; /* WATCH_NEW_*, WATCH_OLD_*, WATCH_READ are set */
+	uint64_t link; /* what the next hit's `before` is: see told_judge() */
+	uint16_t how;  /* WATCH_NEW_*, WATCH_OLD_*, WATCH_READ are set */
 };
 
 /*
  * What the word was and what it became. A new value that is neither exact nor unknown is what memory had; where that is not known, what
  * the instruction makes of the value before.
+ *
+ * `link` is `now`, but for a locked xadd, which knows what it met: threads may come here in another
+ * order than they added. So its `now` may not be the newest value, and `link` is the chain's.
  */
 void told_judge(const struct told *told, const struct control_watch *about,
 		const struct told_known *known, struct told_values *values);

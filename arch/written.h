@@ -33,6 +33,9 @@ enum written_change {
 	CHANGE_NEG,
 };
 
+/* An exchange leaves what it met in its register, and its operand is gone. */
+enum written_exchange { EXCHANGE_NONE, EXCHANGE_SWAP, EXCHANGE_ADD };
+
 struct written {
 	uintptr_t address;
 	uint32_t bytes; /* from there on; 0: how many is not known */
@@ -40,9 +43,11 @@ struct written {
 	uint8_t change; /* enum written_change */
 	uint8_t has_old;
 	uint8_t is_locked;
+	uint8_t exchange; /* enum written_exchange, if `operand` can be looked for */
+	uint8_t operand;  /* its general register */
 	uint8_t value[WRITTEN_BYTES_MAX] __attribute__((aligned(8)));
-	uint64_t old;	  /* what it met in all of `bytes`, if has_old */
-	uintptr_t source; /* what a string instruction reads beside; 0: nothing */
+	uint64_t old, old_high; /* what it met in all of `bytes`, if has_old */
+	uintptr_t source;	/* what a string instruction reads beside; 0: nothing */
 	uint32_t source_bytes;
 	uint64_t kept; /* of the first 64 bytes, those that a mask excluded: a bit each */
 	/*

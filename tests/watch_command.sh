@@ -283,25 +283,42 @@ fi
 kill -0 "$steps" || fail "the program has ended with its reader"
 kill -9 "$steps"
 
-# An exchange overwrites its operand: the new value is read, and marked.
+# An exchange overwrites its operand: the instructions before it show that.
 cat >exchange.c <<'END'
 long word, *volatile to = &word;
 int main(void)
 {
 	for (long i = 1; i < 4; i++)
 		__atomic_exchange_n(to, i, __ATOMIC_SEQ_CST);
+	return __atomic_fetch_add(to, 5, __ATOMIC_SEQ_CST) != 3;
+}
+END
+for level in -O0 -O1 -O2; do
+	cc $level -g exchange.c -o exchange || exit 1
+	watch 0 word ./exchange
+	shows ' 1 -> 2$'
+	shows ' 3 -> 8$'
+done
+
+# Nothing shows the new value of a shift: it is read, and marked.
+cat >shift.c <<'END'
+long word = 1, *volatile to = &word;
+int main(void)
+{
+	for (long i = 1; i < 4; i++)
+		__asm__ volatile("shlq $1, %0" : "+m"(word));
 	*to = 9;
 	return 0;
 }
 END
-cc -O1 -g exchange.c -o exchange || exit 1
-watch 0 word ./exchange
+cc -O1 -g shift.c -o shift || exit 1
+watch 0 word ./shift
 shows ' 1 -> ~2$'
-shows ' ~3 -> 9$'
-watch 0 --json 'word/if=value==2/' ./exchange
+shows ' ~8 -> 9$'
+watch 0 --json 'word/if=value==2/' ./shift
 shows '"before_exact":true,"after_exact":false'
 shows '"uncertain":3,"uncertain_filtered":2'
-watch 0 'word/if=value==2/' ./exchange
+watch 0 'word/if=value==2/' ./shift
 grep -q "1 met the condition by a value that is uncertain" words ||
 	fail "a condition on an uncertain value: $(cat words)"
 

@@ -74,7 +74,7 @@ void linked_take(struct watch_entry *entry, const struct told *told, struct link
 		when = seen->values.how & WATCH_NEW_UNKNOWN ? NOBODY_KNOWS
 		       : seen->values.how & WATCH_NEW_EXACT ? seen->ticks
 							    : seen->ticks | WATCH_UNCERTAIN;
-		is_done = exchange_pair(row, &value, &ticks, seen->values.now, when);
+		is_done = exchange_pair(row, &value, &ticks, seen->values.link, when);
 	}
 	if (adds)
 		__atomic_fetch_sub(&entry->adding, added, __ATOMIC_ACQ_REL);

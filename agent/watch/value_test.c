@@ -49,7 +49,7 @@ Test(watch, a_store_is_an_event_with_what_was_there_and_what_is, .timeout = 30)
 		__asm__ volatile(text                                                              \
 				 : "+D"(to), "+S"(value)                                           \
 				 :                                                                 \
-				 : "rax", "rbx", "rcx", "rdx", "r8", "r12", "xmm0", "cc",          \
+				 : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r12", "xmm0", "cc",    \
 				   "memory");                                                      \
 	}
 
@@ -60,6 +60,18 @@ FORM(form_mov_imm, "movq $-5, (%%rdi)")
 FORM(form_mov_word, "movw $0x1234, (%%rdi)")
 FORM(form_xchg, "mov %%rsi, %%rax\n\txchg %%rax, (%%rdi)")
 FORM(form_xadd, "mov %%rsi, %%rax\n\tlock xadd %%rax, (%%rdi)")
+FORM(form_xchg_word, "mov $0x1234, %%eax\n\tlea (%%rdi), %%rcx\n\txchg %%ax, (%%rcx)")
+FORM(form_xchg_zero, "xor %%r9d, %%r9d\n\txchg %%r9, (%%rdi)")
+FORM(form_xadd_imm, "mov $-2, %%rbx\n\tmov (%%rdi), %%rcx\n\tlock xadd %%rbx, (%%rdi)")
+FORM(form_xadd_load, "push %%rsi\n\tmov (%%rsp), %%eax\n\tlock xadd %%rax, (%%rdi)\n\tpop %%rsi")
+FORM(form_xchg_hidden, "lea (%%rsi), %%rax\n\txchg %%rax, (%%rdi)")
+FORM(form_xadd_jump, "mov %%rsi, %%rax\n\tjmp 1f\n\tmov $77, %%rax\n1:\tlock xadd %%rax, (%%rdi)")
+FORM(form_xchg_stale, "mov %%rsi, %%rax\n\tmov $5, %%esi\n\txchg %%rax, (%%rdi)")
+FORM(form_cmpxchg16,
+     "lea -8(%%rdi), %%rdi\n\tmov (%%rdi), %%rax\n\tmov 8(%%rdi), %%rdx\n\tmov %%rax, %%rbx\n\t"
+     "mov %%rsi, %%rcx\n\tlock cmpxchg16b (%%rdi)")
+FORM(form_cmpxchg8, "mov (%%rdi), %%eax\n\tmov 4(%%rdi), %%edx\n\tmov %%esi, %%ebx\n\t"
+		    "mov %%edx, %%ecx\n\tlock cmpxchg8b (%%rdi)")
 FORM(form_cmpxchg, "mov (%%rdi), %%rax\n\tlock cmpxchg %%rsi, (%%rdi)")
 FORM(form_cmpxchg_not, "mov $-1, %%rax\n\tlock cmpxchg %%rsi, (%%rdi)")
 FORM(form_add, "add %%rsi, (%%rdi)")
@@ -101,8 +113,17 @@ static const struct form {
 	{ "mov esi, index", form_mov_index, UINT64_C(7) << 32, 9, (UINT64_C(7) << 32) + 9, EXACT },
 	{ "mov $", form_mov_imm, 3, 0, (uint64_t)-5, EXACT },
 	{ "movw $", form_mov_word, 0x11110000, 0, 0x11111234, EXACT },
-	{ "xchg", form_xchg, 3, 9, 9, WATCH_OLD_EXACT },
-	{ "xadd", form_xadd, 3, 9, 12, WATCH_OLD_EXACT },
+	{ "xchg", form_xchg, 3, 9, 9, BOTH },
+	{ "xchg word", form_xchg_word, 0x11110000, 0, 0x11111234, EXACT },
+	{ "xchg of 0", form_xchg_zero, 3, 0, 0, BOTH },
+	{ "xadd", form_xadd, 3, 9, 12, BOTH },
+	{ "xadd $", form_xadd_imm, 3, 0, 1, BOTH },
+	{ "xadd of a variable", form_xadd_load, 3, 9, 12, BOTH },
+	{ "xchg, operand unknown", form_xchg_hidden, 3, 9, 9, WATCH_OLD_EXACT },
+	{ "xadd, behind a jump", form_xadd_jump, 3, 9, 12, WATCH_OLD_EXACT },
+	{ "xchg, source changed", form_xchg_stale, 3, 9, 9, WATCH_OLD_EXACT },
+	{ "cmpxchg16b", form_cmpxchg16, 3, 9, 9, BOTH },
+	{ "cmpxchg8b", form_cmpxchg8, UINT64_C(7) << 32 | 3, 9, UINT64_C(7) << 32 | 9, BOTH },
 	{ "cmpxchg", form_cmpxchg, 3, 9, 9, BOTH },
 	{ "add", form_add, 3, 9, 12, EXACT },
 	{ "inc", form_inc, 3, 0, 4, EXACT },

@@ -37,6 +37,11 @@ struct parts {
 	uint8_t base, index; /* registers of the address; 0xff: none */
 };
 
+struct insn;
+
+/* Take a decoded instruction apart. `code` is kept. */
+void parts_take(struct parts *parts, const struct insn *insn, const uint8_t *code);
+
 static inline uint64_t reg_of(const ucontext_t *context, unsigned int number)
 {
 	static const uint8_t places[16] = {

@@ -3,6 +3,7 @@
 #include "arch/told.h"
 
 #include "arch/insn.h"
+#include "arch/x86_64/operand.h"
 
 #define PAGE_BYTES 4096u
 #define CHUNK_BYTES 512u
@@ -154,6 +155,19 @@ static int is_led_away(const uint8_t *code, unsigned int bytes)
 	return code && !insn_decode(&insn, code, bytes, 0, 0) && insn.kind != TRAIL_FALL;
 }
 
+/* Of an exchange that its registers do not tell all of: look for its operand. */
+static void look_for_operand(const struct look *look, uint64_t at)
+{
+	struct written *written = &look->told->written;
+	uint64_t value;
+
+	if (!written->exchange || operand_before(&value, written, at, look->context, look->reads))
+		return;
+	__builtin_memcpy(written->value, &value, sizeof value);
+	written->way = written->exchange == EXCHANGE_ADD ? WRITTEN_CHANGED : WRITTEN_COPIED;
+	written->change = CHANGE_ADD;
+}
+
 void told_find(struct told *told, const struct control_watch *about, ucontext_t *context,
 	       const struct told_reads *reads)
 {
@@ -189,6 +203,8 @@ void told_find(struct told *told, const struct control_watch *about, ucontext_t 
 		told->written = repeated;
 	if (told->is_told) {
 		told->ip = is_before ? original : repeats_at;
+		if (is_before && begin == original)
+			look_for_operand(&look, begin);
 	} else if (!is_before && is_start && !tell_call(&look, end)) {
 		told->is_told = 1;
 	} else if (!is_before && (is_start || is_entered)) {
@@ -332,15 +348,26 @@ static void judge_new(const struct told *told, const struct control_watch *about
 		values->how |= WATCH_NEW_UNKNOWN;
 		values->now = 0; /* and not the part that is known */
 	}
+	values->link = values->now;
+	/* an addition that knows what it met: what it made of that, whoever added since */
+	if (way == WRITTEN_CHANGED && told->written.has_old &&
+	    (values->how & WATCH_NEW_EXACT || (is_known && !known->has_memory)))
+		values->now = changed(&told->written, told->written.old) & all;
 }
 
 static void judge_old(const struct told *told, const struct control_watch *about,
 		      const struct told_known *known, struct told_values *values)
 {
 	uint64_t all = mask_of(about), shift = 8 * (about->address - told->written.address);
+	uint64_t high = told->written.old_high;
 
 	if (told->is_told && told->written.has_old && written_mask(told, about) == all) {
-		values->old = told->written.old >> shift & all;
+		values->old = told->written.old >> (shift & 63);
+		if (shift >= 64)
+			values->old = high >> (shift & 63);
+		else if (shift)
+			values->old |= high << (64 - shift);
+		values->old &= all;
 		values->how |= WATCH_OLD_EXACT;
 		return;
 	}

@@ -90,7 +90,7 @@ static int is_prefix(uint8_t byte)
 	       byte == 0x65;
 }
 
-static void take_apart(struct parts *parts, const struct insn *insn, const uint8_t *code)
+void parts_take(struct parts *parts, const struct insn *insn, const uint8_t *code)
 {
 	unsigned int at = 0;
 
@@ -204,12 +204,19 @@ static void tell_group(struct written *written, const struct parts *parts, unsig
 		change(written, bytes, which ? CHANGE_SUB : CHANGE_ADD, 1);
 }
 
-/* -1: which it wrote can't be told. */
+/* xchg, xadd. -1: which it wrote can't be told. */
 static int tell_exchange(struct written *written, const struct parts *parts,
-			 const struct insn *insn, const ucontext_t *context, unsigned int bytes)
+			 const struct insn *insn, const ucontext_t *context, unsigned int bytes,
+			 enum written_exchange exchange)
 {
-	if (is_in_address(parts, (parts->modrm >> 3 & 7) | (unsigned int)parts->r << 3))
+	unsigned int number = (parts->modrm >> 3 & 7) | (unsigned int)parts->r << 3;
+
+	if (is_in_address(parts, number))
 		return -1;
+	/* of ah to bh nobody looks for the operand */
+	if (bytes > 1 || insn->rex || number < 4)
+		written->exchange = (uint8_t)exchange;
+	written->operand = (uint8_t)number;
 	written->bytes = bytes;
 	written->old = operand_of(parts, insn, context, bytes);
 	written->has_old = 1;
@@ -230,7 +237,7 @@ static int tell_plain(struct written *written, const struct parts *parts, const 
 	} else if (opcode == 0x83) {
 		tell_arithmetic(written, which, bytes, (uint64_t)immediate(parts, 1));
 	} else if (opcode == 0x86 || opcode == 0x87) {
-		return tell_exchange(written, parts, insn, context, bytes);
+		return tell_exchange(written, parts, insn, context, bytes, EXCHANGE_SWAP);
 	} else if (opcode == 0x88 || opcode == 0x89) {
 		put(written, operand_of(parts, insn, context, bytes), bytes);
 	} else if ((opcode == 0xc6 || opcode == 0xc7) && !which) {
@@ -304,6 +311,14 @@ static int tell_compared_pair(struct written *written, const struct parts *parts
 		return -1;
 	put(written, low, 2 * bytes);
 	__builtin_memcpy(written->value + bytes, &high, sizeof high);
+	/* equal or not, rdx:rax is what it met */
+	if (is_in_address(parts, 0) || is_in_address(parts, 2))
+		return 0;
+	written->old = reg_of(context, 0);
+	written->old_high = reg_of(context, 2);
+	if (bytes == 4)
+		written->old = (uint32_t)written->old | written->old_high << 32;
+	written->has_old = 1;
 	return 0;
 }
 
@@ -322,7 +337,7 @@ static int tell_0f(struct written *written, const struct parts *parts, const str
 	} else if (opcode == 0xb0 || opcode == 0xb1) {
 		return tell_compared(written, parts, insn, context, bytes);
 	} else if (opcode == 0xc0 || opcode == 0xc1) {
-		return tell_exchange(written, parts, insn, context, bytes);
+		return tell_exchange(written, parts, insn, context, bytes, EXCHANGE_ADD);
 	} else if (opcode == 0xc3) {
 		put(written, operand_of(parts, insn, context, size_of(parts)), size_of(parts));
 	} else if (opcode == 0xc7) {
@@ -412,7 +427,7 @@ static int decode(struct insn *insn, struct parts *parts, const uint8_t *code, s
 	*written = (struct written){ 0 };
 	if (insn_decode(insn, code, bytes, 0, 0))
 		return -1;
-	take_apart(parts, insn, code);
+	parts_take(parts, insn, code);
 	written->is_locked = parts->is_locked;
 	return 0;
 }
