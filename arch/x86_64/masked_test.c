@@ -91,6 +91,10 @@ FORMS(FORM_CODE)
 CODE(mask_move, "maskmovdqu %xmm1, %xmm2")
 CODE(mask_move_vex, "vmaskmovdqu %xmm1, %xmm2")
 CODE(mask_move_fs, ".byte 0x64\n\tmaskmovdqu %xmm1, %xmm2")
+CODE(move_64, "movdir64b 8(%rax), %rdi")
+CODE(move_64_short, "movdir64b 8(%eax), %edi")
+CODE(move_direct, "movdiri %rdi, 8(%rax)")
+CODE(move_direct_short, "movdiri %edi, 8(%rax)")
 CODE(scatter, "vpscatterdd %zmm3, (%rax,%zmm4,4){%k1}")
 CODE(scatter_ymm, "vpscatterdd %ymm3, 4(%rax,%ymm1,4){%k1}")
 
@@ -145,6 +149,53 @@ Test(masked, maskmovdqu_stores_where_rdi_points)
 	cr_assert_eq(decode(&written, mask_move_vex, mask_move_vex_end), 0);
 	cr_assert_eq(written.kept, 0x7f76, "%lx", written.kept);
 	cr_assert_eq(decode(&written, mask_move_fs, mask_move_fs_end), -1, "%lx", written.address);
+}
+
+static int source_read(void *data, void *to, uint64_t from, size_t bytes)
+{
+	(void)data;
+	cr_assert_eq(from, RAX_AT + 8);
+	memset(to, 0x42, bytes);
+	return 0;
+}
+
+/* Its operand in memory is what it reads. It writes all 64 bytes, and so each word that is watched. */
+Test(masked, movdir64b_stores_where_its_register_points)
+{
+	struct told told = { .is_told = 1 };
+
+	frame_make(MASKS_AT_AMD);
+	cr_assert_eq(decode(&told.written, move_64, move_64_end), 0);
+	cr_assert_eq(told.written.address, RDI_AT, "%lx", told.written.address);
+	cr_assert_eq(told.written.bytes, 64);
+	for (unsigned int i = 0; i <= 64; i += 8) {
+		const struct control_watch about = { .address = RDI_AT + i,
+						     .bytes = 8,
+						     .on = WATCH_ON_WRITE };
+
+		cr_assert_eq(told_covers(&told, &about), i < 64, "%u", i);
+	}
+	told_copied(&told, source_read);
+	cr_assert_eq(told.written.way, WRITTEN_COPIED);
+	cr_assert_eq(told.written.value[63], 0x42);
+	context.uc_mcontext.gregs[REG_RDI] |= (greg_t)1 << 40;
+	cr_assert_eq(decode(&told.written, move_64_short, move_64_short_end), 0);
+	cr_assert_eq(told.written.address, RDI_AT);
+}
+
+Test(masked, movdiri_stores_its_register)
+{
+	struct written written;
+
+	frame_make(MASKS_AT_AMD);
+	cr_assert_eq(decode(&written, move_direct, move_direct_end), 0);
+	cr_assert_eq(written.address, RAX_AT + 8);
+	cr_assert_eq(written.bytes, 8);
+	cr_assert_eq(written.way, WRITTEN_NEW);
+	cr_assert_eq(written.value[0], RDI_AT & 0xff);
+	cr_assert_eq(decode(&written, move_direct_short, move_direct_short_end), 0);
+	cr_assert_eq(written.bytes, 4);
+	cr_assert_eq(written.way, WRITTEN_NEW);
 }
 
 /* The processor clears a scatter's mask as it goes: only the stretch of its elements is known. */

@@ -10,6 +10,7 @@
 #include "arch/x86_64/stored.h"
 
 #define FXSAVE_BYTES 416u /* it does not write the rest of its 512 */
+#define DIRECT_BYTES 64u  /* of movdir64b */
 #define RAX 0u
 #define RSP 4u
 #define RSI 6u
@@ -461,6 +462,33 @@ static int tell_mask_move(struct written *written, const struct parts *parts,
 	return 0;
 }
 
+/* movdiri, movdir64b: of the legacy map 0F 38. */
+static int is_direct(const struct parts *parts, const struct insn *insn)
+{
+	const uint8_t *at = parts->code + insn->opcode_at;
+
+	return parts->space == SPACE_OTHER && !parts->is_vex_0f38 && !parts->is_vex_0f3a &&
+	       insn->opcode_at >= 2 && at[-2] == 0x0f && at[-1] == 0x38 && !parts->repeat &&
+	       parts->opcode == (parts->is_narrow ? 0xf8 : 0xf9);
+}
+
+/* movdir64b copies 64 bytes from its operand in memory to where its register points. */
+static int tell_direct(struct written *written, const struct parts *parts, const struct insn *insn,
+		       const ucontext_t *context)
+{
+	if (!parts->is_narrow) {
+		put(written, operand_of(parts, insn, context, size_of(parts)), size_of(parts));
+		return 0;
+	}
+	written->source = written->address;
+	written->source_bytes = DIRECT_BYTES;
+	written->address = operand_of(parts, insn, context, 8);
+	if (insn->is_short_address)
+		written->address = (uint32_t)written->address;
+	written->bytes = DIRECT_BYTES;
+	return 0;
+}
+
 int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 		 const ucontext_t *context, written_thread *thread)
 {
@@ -481,6 +509,8 @@ int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 			       : stored_scatter(written, &parts, insn.modrm_at, context);
 	if (find_address(&parts, &insn, context, thread, &written->address))
 		return -1;
+	if (is_direct(&parts, &insn))
+		return tell_direct(written, &parts, &insn, context);
 	written->bytes = parts.extent ? parts.extent : insn.memory & INSN_MEMORY_BYTES;
 	if (insn.memory & INSN_MEMORY_READS) {
 		written->way = WRITTEN_NOT;
