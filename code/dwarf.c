@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/sorted.h"
+#include "code/rooted.h"
 
 #include <dwarf.h>
 #include <endian.h>
@@ -119,24 +120,6 @@ static int folder_read(char folder[PATH_MAX], int fd)
 	return slash != NULL;
 }
 
-struct code_dwarf *code_dwarf_of(struct code_file *file)
-{
-	struct code_dwarf *dwarf = file->dwarf;
-	struct code_file *holder;
-
-	if (dwarf)
-		return dwarf->dwarf ? dwarf : NULL;
-	dwarf = file->dwarf = calloc(1, sizeof(*dwarf));
-	holder = dwarf ? holder_of(file) : NULL;
-	if (!holder || is_too_much(holder))
-		return NULL;
-	dwarf->elf = elf_of(holder);
-	dwarf->dwarf = dwarf->elf ? dwarf_begin_elf(dwarf->elf, DWARF_C_READ, NULL) : NULL;
-	dwarf->bias = bias_of(file, holder);
-	dwarf->may_open = is_trusted(holder) && folder_read(dwarf->folder, holder->fd);
-	return dwarf->dwarf ? dwarf : NULL;
-}
-
 static const char *split_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
@@ -192,6 +175,53 @@ static int may_open_split(const struct code_dwarf *dwarf, Dwarf_Die *die)
 	       (first == SPLIT_PLAIN || second == SPLIT_PLAIN);
 }
 
+/* libdw keeps a unit's split file open. So all are opened here, while our root is a container's. */
+static void open_all(void *data)
+{
+	struct code_dwarf *dwarf = data;
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die die, split;
+	uint8_t type;
+
+	while (!dwarf_get_units(dwarf->dwarf, unit, &unit, NULL, &type, &die, NULL)) {
+		if (type != DW_UT_skeleton || !may_open_split(dwarf, &die) ||
+		    dwarf_cu_info(unit, NULL, NULL, NULL, &split, NULL, NULL, NULL))
+			continue;
+		if (array_grow(&dwarf->opened, &dwarf->opened_room, dwarf->opened_count + 1,
+			       sizeof(*dwarf->opened)))
+			return;
+		dwarf->opened[dwarf->opened_count++] = dwarf_dieoffset(&die);
+	}
+}
+
+struct code_dwarf *code_dwarf_of(struct code_file *file)
+{
+	struct code_dwarf *dwarf = file->dwarf;
+	struct code_file *holder;
+
+	if (dwarf)
+		return dwarf->dwarf ? dwarf : NULL;
+	dwarf = file->dwarf = calloc(1, sizeof(*dwarf));
+	holder = dwarf ? holder_of(file) : NULL;
+	if (!holder || is_too_much(holder))
+		return NULL;
+	dwarf->elf = elf_of(holder);
+	dwarf->dwarf = dwarf->elf ? dwarf_begin_elf(dwarf->elf, DWARF_C_READ, NULL) : NULL;
+	dwarf->bias = bias_of(file, holder);
+	dwarf->may_open = is_trusted(holder) && folder_read(dwarf->folder, holder->fd);
+	if (dwarf->dwarf && dwarf->may_open && rooted_is_apart(file->root))
+		(void)rooted_call(file->root, open_all, dwarf); /* else they are missing */
+	return dwarf->dwarf ? dwarf : NULL;
+}
+
+static int was_opened(const struct code_dwarf *dwarf, Dwarf_Off offset)
+{
+	size_t at = sorted_below(dwarf->opened, dwarf->opened_count, sizeof(*dwarf->opened), 0,
+				 offset);
+
+	return at < dwarf->opened_count && dwarf->opened[at] == offset;
+}
+
 /* All of the module's units in one file, which libdw reads only since elfutils 0.191. */
 static void package_path(const struct code_file *file, char *path, size_t room)
 {
@@ -205,7 +235,8 @@ int code_dwarf_unit(const struct code_file *file, Dwarf *dwarf, Dwarf_CU **unit,
 
 	if (dwarf_get_units(dwarf, *unit, unit, NULL, &type, die, NULL))
 		return 1;
-	if (type == DW_UT_skeleton && file->dwarf && may_open_split(file->dwarf, die) &&
+	if (type == DW_UT_skeleton && file->dwarf &&
+	    (was_opened(file->dwarf, dwarf_dieoffset(die)) || may_open_split(file->dwarf, die)) &&
 	    !dwarf_cu_info(*unit, NULL, NULL, NULL, &split, NULL, NULL, NULL) && split.addr)
 		*die = split;
 	return 0;
@@ -382,5 +413,6 @@ void code_dwarf_close(struct code_dwarf *dwarf)
 	if (dwarf->elf)
 		elf_end(dwarf->elf);
 	free(dwarf->functions);
+	free(dwarf->opened);
 	free(dwarf);
 }

@@ -28,6 +28,8 @@ struct code_dwarf {
 	struct code_enumerations enumerations;
 	int may_open; /* split files that it names: only root and this user can write to the file */
 	char folder[PATH_MAX]; /* of that file, where libdw looks for them first */
+	Dwarf_Off *opened;     /* units whose split files were read in a container, in order */
+	size_t opened_count, opened_room;
 };
 
 /*

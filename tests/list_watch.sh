@@ -121,4 +121,42 @@ refuses 1 "nothing is mapped at the address: broken->next would lie at 0x1000" -
 refuses 1 "each thread has a variable of its own" -p "$pid" -w first_of_thread
 exec 9>&-
 wait "$pid"
+
+# A container's split debug information is where the container has it, and not where we have that path.
+mkdir -p box/bin box/made
+cat >box/made/box.c <<'END'
+#include <unistd.h>
+static struct { long weight; short parts[2]; } crate = { 7, { 1, 2 } };
+int main(int words, char **word)
+{
+	while (words == 1) {
+		crate.weight++;
+		crate.parts[0]++;
+		write(1, ".", 1);
+		usleep(10000);
+	}
+	return !word[1];
+}
+END
+if [ "$(id -u)" -eq 0 ] && (cd box/made &&
+	gcc -g -gsplit-dwarf "-fdebug-prefix-map=$PWD=/made" -c box.c && gcc -static -o ../bin/box box.o) &&
+	[ -e box/made/box.dwo ] && chroot box /bin/box once; then
+	for way in "chroot" "unshare --mount chroot"; do
+		# shellcheck disable=SC2086 # words
+		$way box /bin/box >told &
+		pid=$!
+		await_text told '^\.'
+		shows "in a container ($way)" "crate.parts " -p "$pid" -w 'crate.*'
+		shows "in a container ($way)" "4 bytes, 1 register" -p "$pid" -w 'crate.parts@box'
+		kill -9 "$pid"
+	done
+	mv box/made/box.dwo box/made/away
+	chroot box /bin/box >told &
+	pid=$!
+	await_text told '^\.'
+	refuses 1 "/made/box.dwo, with debug information of it, was not read" -p "$pid" -w crate
+	kill -9 "$pid"
+else
+	echo "without a root of its own no program is tried"
+fi
 exit $failed
