@@ -126,12 +126,12 @@ wait "$pid"
 mkdir -p box/bin box/made
 cat >box/made/box.c <<'END'
 #include <unistd.h>
-static struct { long weight; short parts[2]; } crate = { 7, { 1, 2 } };
+static struct { long weight; short parts[2]; } chest = { 7, { 1, 2 } };
 int main(int words, char **word)
 {
 	while (words == 1) {
-		crate.weight++;
-		crate.parts[0]++;
+		chest.weight++;
+		chest.parts[0]++;
 		write(1, ".", 1);
 		usleep(10000);
 	}
@@ -146,15 +146,15 @@ if [ "$(id -u)" -eq 0 ] && (cd box/made &&
 		$way box /bin/box >told &
 		pid=$!
 		await_text told '^\.'
-		shows "in a container ($way)" "crate.parts " -p "$pid" -w 'crate.*'
-		shows "in a container ($way)" "4 bytes, 1 register" -p "$pid" -w 'crate.parts@box'
+		shows "in a container ($way)" "chest.parts " -p "$pid" -w 'chest.*'
+		shows "in a container ($way)" "4 bytes, 1 register" -p "$pid" -w 'chest.parts@box'
 		kill -9 "$pid"
 	done
 	mv box/made/box.dwo box/made/away
 	chroot box /bin/box >told &
 	pid=$!
 	await_text told '^\.'
-	refuses 1 "/made/box.dwo, with debug information of it, was not read" -p "$pid" -w crate
+	refuses 1 "/made/box.dwo, with debug information of it, was not read" -p "$pid" -w chest
 	kill -9 "$pid"
 else
 	echo "without a root of its own no program is tried"
