@@ -13,7 +13,7 @@
 #define TRAP_BYTES 1
 
 /* What a handler installed by system call returns to: rt_sigreturn(2), in the bytes that debuggers know. */
-void trap_restore(void);
+void trap_restore(void) __asm__("__restore_rt");
 
 /*
  * handler(number, info, context) on the stack that ends at `stack_end`, or, where that is 0, on this one.

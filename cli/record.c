@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "cli/record_options.h"
 #include "cli/tree.h"
+#include "cli/watch_stop.h"
 #include "session/session.h"
 #include "session/trail/step.h"
 #include "trace/folder.h"
@@ -202,6 +203,7 @@ static int set_up(struct recording *recording)
 	outcome_unclaimed(recording->session);
 	outcome_clock();
 	outcome_waiting(recording->session);
+	watch_stops_complain(recording->session);
 	/* of a running process all is there to be seen; a program may load what matches later */
 	if (!options->command && complain_unmatched(recording)) {
 		if (options->verbose || recording->session->probes.refusals.count > 1)

@@ -9,6 +9,7 @@
 #include "cli/tree.h"
 #include "cli/watch_hit.h"
 #include "cli/watch_input.h"
+#include "cli/watch_stop.h"
 #include "cli/watch_where.h"
 #include "session/session.h"
 #include "session/watch/watches.h"
@@ -211,13 +212,6 @@ static int parse(struct options *options, int argc, char **argv)
 
 /* ---- hits ---- */
 
-static int on_event(const struct wm_event *event, void *data)
-{
-	const struct watching *watching = data;
-
-	return watch_hits_add(watching->hits, event);
-}
-
 static void each_hit(const struct writers *table, const struct watch_hit *hit, void *data)
 {
 	const struct watching *watching = data;
@@ -276,6 +270,31 @@ static void table_show(struct watching *watching)
 		fwrite(text, 1, bytes, stdout);
 	free(text);
 	push_out(watching);
+}
+
+/* It is told at once: the program stands still until its user has seen enough. */
+static void tell_stop(struct watching *watching, const struct wm_event *event)
+{
+	struct where_backtrace backtrace = { .frames = { NULL } };
+
+	if (!watch_stops(watching->session, event) ||
+	    watch_backtrace_event(watching->wheres, watching->session->told_process, event,
+				  &backtrace) ||
+	    !backtrace.frames[0])
+		return;
+	table_clear(watching, stdout);
+	fflush(stdout);
+	watch_stop_complain(event, backtrace.frames[0]);
+}
+
+static int on_event(const struct wm_event *event, void *data)
+{
+	struct watching *watching = data;
+	int err = watch_hits_add(watching->hits, event);
+
+	if (!err)
+		tell_stop(watching, event);
+	return err;
 }
 
 /* Take what there is, and show it. 0 or a negative error. */

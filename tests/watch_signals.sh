@@ -81,4 +81,50 @@ if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]
 		-e watch:in_turn -- ./watched turn 20 4) >out 2>words || fail "as a user: $(cat words)"
 	expect "as a user" "$(json hits) $(json missed)" "80 0"
 fi
+# A hit may stop the program. Its user is told how to look at it, and gdb finds the frame behind the handler.
+cat >stops.c <<'END'
+#include <unistd.h>
+long total;
+__attribute__((noinline)) void bump(int by)
+{
+	int twice = by * 2;
+
+	total += twice;
+	usleep((unsigned int)twice);
+}
+int main(void)
+{
+	for (int i = 1;; i++)
+		bump(i);
+}
+END
+cc -g -O0 stops.c -o stops || exit 1
+is_stopped() { grep -q '^State:.T' "/proc/$1/status"; }
+start ./stops
+await_running "$pid"
+"$waymark" watch 'total/signal=STOP/' -p "$pid" >out 2>words &
+watcher=$!
+await_text words "watch:total stopped process $pid in bump (stops.c:7)"
+says "gdb -p $pid -ex 'frame function bump' -ex 'info locals'"
+says "continue it: kill -CONT $pid"
+await is_stopped "$pid" || fail "the program is not stopped: $(cat "/proc/$pid/status")"
+if command -v gdb >/dev/null; then
+	timeout 60 gdb -p "$pid" -batch -ex bt -ex 'frame function bump' -ex 'info locals' >seen 2>&1
+	grep -q '^twice = [0-9]*[02468]$' seen || fail "gdb: no locals in $(cat seen)"
+	grep -q 'main () at stops.c' seen || fail "gdb: no callers in $(cat seen)"
+fi
+kill -TERM "$watcher"
+kill -CONT "$pid"
+wait "$watcher"
+kill -9 "$pid"
+start ./stops
+await_running "$pid"
+"$waymark" record -o stopped -e 'watch:total/signal=STOP/' -p "$pid" >out 2>words &
+watcher=$!
+await_text words "watch:total/signal=STOP/ stops the program at each hit"
+await is_stopped "$pid" || fail "record: the program is not stopped"
+kill -TERM "$watcher"
+kill -CONT "$pid"
+wait "$watcher"
+kill -9 "$pid"
 exit $failed

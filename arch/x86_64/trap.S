@@ -5,16 +5,17 @@
 /*
  * No unwinding information, and none that ends right before: unwinders and debuggers know a signal's
  * frame by these very bytes where they find none (libgcc's linux-unwind.h, gdb's amd64-linux-tdep.c).
+ * gdb looks at the bytes only if there is no symbol, or if it has the C library's name.
  */
-	.globl	trap_restore
-	.hidden	trap_restore
-	.type	trap_restore, @function
+	.globl	__restore_rt
+	.hidden	__restore_rt
+	.type	__restore_rt, @function
 	.p2align 4
 	nop
-trap_restore:
+__restore_rt:
 	movq	$15, %rax
 	syscall
-	.size	trap_restore, . - trap_restore
+	.size	__restore_rt, . - __restore_rt
 
 	.globl	trap_call
 	.hidden	trap_call
