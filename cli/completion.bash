@@ -27,7 +27,7 @@ _waymark_probes()
 	esac
 }
 
-# The variables whose names begin so, or members of what stands before; where their program is known.
+# The variables or members whose names begin so; where their program is known.
 _waymark_variables()
 {
 	local word=${1#watch:}

@@ -159,7 +159,7 @@ static int source_read(void *data, void *to, uint64_t from, size_t bytes)
 	return 0;
 }
 
-/* Its operand in memory is what it reads. It writes all 64 bytes, and so each word that is watched. */
+/* Its operand in memory is what it reads. It writes 64 bytes, and so each word that is watched. */
 Test(masked, movdir64b_stores_where_its_register_points)
 {
 	struct told told = { .is_told = 1 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an exchange had in its register: xchg and xadd leave the old value of memory there. Compilers
- * fill that register a few instructions before, by a number or from another register.
+ * What an exchange had in its register: xchg and xadd leave the old value of memory there.
+ * Compilers fill that register a few instructions before: by a number, from another register, or
+ * from memory.
  *
  * A jump may lead between these and the exchange, so the value is a guess: the caller compares what
  * follows from it with memory. Hit path.
