@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 5
+#define ENGINE_VERSION 6
 
 /* The engine's file says so too, before anybody maps it: a note of this owner and type, with a struct engine_version. */
 #define ENGINE_NOTE_OWNER "Waymark"
@@ -142,6 +142,14 @@ enum engine_ask {
 	ENGINE_ASK_REFUSED = 5, /* by the tool: go on, it is not traced */
 };
 
+/* A stopped process is to leave the engine, so that another may trace it: the tool leads it out. */
+enum engine_lead {
+	ENGINE_LEAD_NONE = 0,
+	ENGINE_LEAD_ASKED = 1, /* by the engine of the other process */
+	ENGINE_LEAD_RUNS = 2,  /* by the tool: it traces the threads, and nobody else can */
+	ENGINE_LEAD_OVER = 3,  /* by the tool: it traces none, whether they left or not */
+};
+
 struct engine_exec {
 	uint64_t number, arguments[5];
 };
@@ -243,6 +251,7 @@ struct engine_channel {
 	uint32_t way; /* by the tool, release: counts up when it leads threads anew, or no more */
 	struct engine_exec exec;
 	uint64_t native_ticks; /* when `native` was set */
+	uint32_t lead;	       /* enum engine_lead */
 };
 
 #define ENGINE_ASKED_STOP 1u /* give all threads back to native code */

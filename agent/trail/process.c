@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/process.h"
+#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
@@ -139,6 +140,7 @@ void process_become(struct thread *child)
 {
 	has_asked = unmet = 0;
 	channel_turn(child->page);
+	attach_places(channel.head);
 	log_restart();
 	name(child, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));
 }
@@ -182,6 +184,23 @@ static int is_inside(const struct engine_channel *page)
 	return state == ENGINE_RUNS || (state == ENGINE_WAITING && page->parent_first_id);
 }
 
+/* Where the process is stopped, the tool has to lead it out: ask for that, in case. */
+static void ask_to_lead(struct engine_channel *page)
+{
+	__atomic_store_n(&page->lead, ENGINE_LEAD_ASKED, __ATOMIC_SEQ_CST);
+	channel_tell();
+}
+
+/* 1: the tool leads it. 0: it does not, and will not. */
+static int is_led(struct engine_channel *page)
+{
+	uint32_t asked = ENGINE_LEAD_ASKED;
+
+	return !__atomic_compare_exchange_n(&page->lead, &asked, ENGINE_LEAD_NONE, 0,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+	       asked == ENGINE_LEAD_RUNS && channel_has_tool();
+}
+
 long process_is_traced(uint32_t tid)
 {
 	struct engine_channel *page = page_with(tid);
@@ -193,12 +212,15 @@ long process_is_traced(uint32_t tid)
 					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		page->native_ticks = sys_ticks();
 	leave_tell(tid);
+	ask_to_lead(page);
 	for (unsigned int i = 0; i < LEAVE_NAPS_MAX; i++) {
-		if (page_with(tid) != page || !is_inside(page))
+		if ((page_with(tid) != page || !is_inside(page)) && !is_led(page))
 			return 0;
 		leave_nap();
 	}
-	return -EPERM;
+	while (is_led(page))
+		leave_nap();
+	return is_inside(page) ? -EPERM : 0;
 }
 
 /* ---- execve(2) ---- */

@@ -32,7 +32,10 @@ void process_meet(void);
 /* In the child, a copy: the page is its own from now on. */
 void process_become(struct thread *child);
 
-/* The caller is about to trace a thread. If another recorded process has it, that process leaves the engine first. 0; -EPERM: it can't, for example because it is stopped. */
+/*
+ * The caller is about to trace a thread. If another recorded process has it, that process leaves
+ * the engine first; the tool helps one that is stopped. 0; -EPERM: it can't leave.
+ */
 long process_is_traced(uint32_t tid);
 
 /* In a child that borrows our memory, and is about to go on natively until it executes a program. */

@@ -6,6 +6,7 @@
 #include "session/trail/rights.h"
 #include "session/trail/soft_ended.h"
 #include "session/trail/soft_launch.h"
+#include "session/trail/soft_stopped.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -284,7 +285,7 @@ static int look_at_ask(struct soft_follow *follow, struct soft_process *process)
 	else if (asked == ENGINE_ASK_OVER && !process->is_let_go)
 		let_go(process, ENGINE_ASK_NOTHING);
 	else
-		return 0;
+		return soft_stopped_look(page_of(follow, process), process->pid);
 	return 1;
 }
 

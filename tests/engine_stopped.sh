@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A recorded process attaches to one that is stopped, which leaves the engine first. The tracer sees
+# what it sees natively.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
+export WAYMARK_ENGINE=$WAYMARK_BUILD/agent/trail/libwaymark-trail.so
+stopped=$WAYMARK_BUILD/tests/targets/engine/engine-stopped
+
+timeout 60 "$stopped" >native || fail "natively: $?"
+for round in 1 2 3; do
+	rm -rf ran
+	timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" >soft 2>words
+	expect "round $round" $? 0
+	cmp -s native soft || fail "round $round: $(diff native soft)"
+	grep -q "^waymark: 7 processes went on natively (another process that traces it)" words ||
+		fail "round $round: $(cat words)"
+done
+
+# others let them go on at the same time
+expect "natively, while they go on" "$(timeout 60 "$stopped" 20)" "bad 0"
+rm -rf ran
+expect "while they go on" \
+	"$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" 40 2>words)" "bad 0"

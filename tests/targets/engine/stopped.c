@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that are stopped when their parent attaches to them (tests/engine_stopped.sh). It prints
+ * what the parent sees.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STOPS_MAX 20
+
+static volatile sig_atomic_t handled;
+static volatile pid_t *tids; /* of the child's threads; then: it may end */
+
+static void on_signal(int number)
+{
+	handled += number;
+}
+
+static void *waits(void *pipe)
+{
+	char byte;
+
+	tids[1] = (pid_t)syscall(SYS_gettid);
+	return read(((int *)pipe)[0], &byte, 1) < 0 ? pipe : NULL;
+}
+
+/* It stops itself, and its end tells whether it went on as it should. */
+static void child(int has_thread)
+{
+	volatile int sum = 0;
+	pthread_t thread;
+	sigset_t all, none;
+	int ends[2];
+
+	/* signals come to the first thread */
+	sigfillset(&all);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	signal(SIGUSR1, on_signal);
+	tids[0] = getpid();
+	if (has_thread && (pipe(ends) || pthread_create(&thread, NULL, waits, ends)))
+		_exit(9);
+	while (has_thread && !tids[1])
+		;
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	raise(SIGSTOP);
+	while (!tids[2])
+		usleep(1000);
+	for (int i = 0; i < 100000; i++)
+		sum += i & 1;
+	if (has_thread && (close(ends[1]) || pthread_join(thread, NULL)))
+		_exit(8);
+	_exit(sum == 50000 ? handled : 7);
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64], text[512];
+	ssize_t bytes;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY);
+	bytes = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[bytes > 0 ? bytes : 0] = '\0';
+	return bytes > 0 ? strrchr(text, ')')[2] : '?';
+}
+
+static void await_stop(pid_t pid)
+{
+	while (state_of(pid) != 'T')
+		usleep(1000);
+}
+
+static void tell(const char *what, pid_t pid, int flags)
+{
+	int status = 0;
+	pid_t got = waitpid(pid, &status, flags | __WALL);
+
+	printf("  %s: %s 0x%x\n", what, got == pid ? "status" : got ? "error" : "nothing", status);
+}
+
+static int chld(void)
+{
+	const struct timespec none = { 0 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	return sigtimedwait(&set, NULL, &none) == SIGCHLD;
+}
+
+static pid_t make(int has_thread)
+{
+	pid_t pid;
+
+	tids[0] = tids[1] = tids[2] = 0;
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		child(has_thread);
+	return pid;
+}
+
+/* Where it is, for a tracer: behind the system call by which it stopped. */
+static void tell_registers(pid_t pid)
+{
+	struct user_regs_struct regs = { 0 };
+	long code;
+
+	ptrace(PTRACE_GETREGS, pid, 0, &regs);
+	code = ptrace(PTRACE_PEEKTEXT, pid, regs.rip - 2, 0);
+	printf("  code 0x%lx rax %lld gs 0x%llx\n", code & 0xffff, (long long)regs.rax,
+	       (unsigned long long)regs.gs_base);
+}
+
+static void on_to_the_end(pid_t pid)
+{
+	int status = 0, stops = 0;
+
+	ptrace(PTRACE_CONT, pid, 0, 0);
+	while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status) && stops++ < STOPS_MAX) {
+		printf("  stop 0x%x\n", status >> 8);
+		ptrace(PTRACE_CONT, pid, 0, WSTOPSIG(status) == SIGUSR1 ? SIGUSR1 : 0);
+	}
+	printf("  end 0x%x\n", status);
+}
+
+/* A signal came while it was stopped: it is there still when it goes on. */
+static void attach(const char *name, long request, int has_thread)
+{
+	pid_t pid = make(has_thread);
+
+	printf("%s\n", name);
+	tell("stopped", pid, WUNTRACED);
+	printf("  SIGCHLD %d\n", chld());
+	kill(pid, SIGUSR1);
+	tell("again", pid, WUNTRACED | WNOHANG);
+	printf("  attach %ld\n", ptrace((enum __ptrace_request)request, pid, 0, 0));
+	tell("attached", pid, 0);
+	printf("  SIGCHLD %d\n", chld());
+	tell_registers(pid);
+	tids[2] = 1;
+	kill(pid, SIGCONT);
+	on_to_the_end(pid);
+	chld();
+}
+
+/* It is let go where it stopped, and stays so. `is_known`: the parent knew of the stop before. */
+static void detach(const char *name, int is_known, int of_thread)
+{
+	pid_t pid = make(1), tid;
+
+	printf("%s\n", name);
+	if (is_known)
+		tell("stopped", pid, WUNTRACED);
+	await_stop(pid);
+	tid = tids[of_thread];
+	printf("  seize %ld\n", ptrace(PTRACE_SEIZE, tid, 0, 0));
+	tell("seized", tid, 0);
+	printf("  detach %ld\n", ptrace(PTRACE_DETACH, tid, 0, 0));
+	await_stop(pid);
+	tell("stopped", pid, WUNTRACED | WNOHANG);
+	tell("again", pid, WUNTRACED | WNOHANG);
+	kill(pid, SIGCONT);
+	tell("goes on", pid, WCONTINUED);
+	tids[2] = 1;
+	tell("end", pid, 0);
+	chld();
+}
+
+/* It is let go on at the same time: whichever is first, attaching works, and it ends. */
+static void race(long count)
+{
+	int bad = 0;
+
+	for (long i = 0; i < count; i++) {
+		pid_t pid = make((int)(i & 1)), other;
+		int status = 0;
+
+		waitpid(pid, &status, WUNTRACED);
+		other = fork();
+		if (!other) {
+			kill(pid, SIGCONT);
+			_exit(0);
+		}
+		bad += ptrace(PTRACE_SEIZE, pid, 0, 0) != 0;
+		tids[2] = 1;
+		waitpid(other, &status, 0);
+		while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status))
+			ptrace(PTRACE_CONT, pid, 0, 0);
+		bad += status != 0;
+	}
+	printf("bad %d\n", bad);
+}
+
+int main(int argc, char **argv)
+{
+	sigset_t set;
+
+	tids = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (argc > 1) {
+		race(atol(argv[1]));
+		return 0;
+	}
+	attach("attached", PTRACE_ATTACH, 0);
+	attach("attached with a thread", PTRACE_ATTACH, 1);
+	attach("seized", PTRACE_SEIZE, 0);
+	attach("seized with a thread", PTRACE_SEIZE, 1);
+	detach("let go", 1, 0);
+	detach("let go, and not known to be stopped", 0, 0);
+	detach("its thread let go", 1, 1);
+	return 0;
+}
