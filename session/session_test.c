@@ -177,6 +177,7 @@ Test(session, who_died_since_the_last_pass_counts_until_it_is_recorded)
 	cr_assert_lt(status_of(session).recorded, 333, "a page is open still");
 	sample_agent_release(&agent);
 	cr_assert_eq(session_alive(session), 1);
+	cr_assert_eq(session_running(session), 0);
 	cr_assert_eq(wm_session_wait(session, 10), 0);
 	cr_assert_eq(status_of(session).recorded, 333);
 	cr_assert_eq(wm_session_stop(session), 0);

@@ -45,6 +45,16 @@ int session_alive(const struct wm_session *session)
 	return count + live_count(session);
 }
 
+int session_running(const struct wm_session *session)
+{
+	int count = 0;
+
+	for (const struct process *p = session->processes; p; p = p->next)
+		count += p->state < PROCESS_HUNG_UP && !process_is_dead(p) &&
+			 !live_has(session, p->pid);
+	return count + live_running(session);
+}
+
 int session_has_unread(const struct wm_session *session)
 {
 	if (session->dir)

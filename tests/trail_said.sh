@@ -171,6 +171,49 @@ else
 	echo "skipped: may not mount"
 fi
 
+# The recorder is behind: children that have ended do not still run.
+cat >brood.c <<'END'
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	int ends[2];
+	char byte;
+
+	if (pipe(ends))
+		return 1;
+	for (int i = 0; i < 3; i++)
+		if (!fork()) {
+			close(ends[1]);
+			_exit(read(ends[0], &byte, 1) != 0);
+		}
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	close(ends[1]);
+	while (wait(NULL) > 0)
+		;
+	puts("over");
+	return 0;
+}
+END
+cc -O1 brood.c -o brood || exit 1
+mkfifo go
+exec 8<>go
+"$waymark" record "${soft[@]}" -o behind -- ./brood <go >out 2>words &
+recorder=$!
+await_text out ready
+tracer=$(pgrep -P $recorder -x waymark-step) || fail "there is no tracer"
+kill -STOP "$tracer"
+echo >&8
+await_text out over
+sleep 2 # the recorder waits a second for children to end
+kill -CONT "$tracer"
+wait $recorder
+expect "a recorder that is behind: status" $? 0
+grep "still run" words && fail "children that have ended still run"
+
 head -c 5000 "$WAYMARK_ENGINE" >cut.so
 WAYMARK_ENGINE=$folder/cut.so bad 1 "this file is no engine for trails" "${soft[@]}" -- ./trailed l
 

@@ -483,6 +483,23 @@ int live_count(const struct wm_session *session)
 	return count;
 }
 
+int live_running(const struct wm_session *session)
+{
+	int count = 0;
+
+	for (const struct live_process *p = session->live.processes; p; p = p->next)
+		count += !p->is_over && target_state_lives(target_thread_state(p->pid, p->pid));
+	return count;
+}
+
+int live_has(const struct wm_session *session, pid_t pid)
+{
+	for (const struct live_process *p = session->live.processes; p; p = p->next)
+		if (!p->is_over && p->pid == pid)
+			return 1;
+	return 0;
+}
+
 void live_counts(const struct wm_session *session, struct live_counts *counts)
 {
 	*counts = (struct live_counts){ .processes = session->live.ended,

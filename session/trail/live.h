@@ -148,6 +148,13 @@ size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t 
 
 /* How many processes are still stepped through. */
 int live_count(const struct wm_session *session);
+
+/* How many of them have not ended: the tracer may be behind. */
+int live_running(const struct wm_session *session);
+
+/* Whether the process is one that is stepped through. */
+int live_has(const struct wm_session *session, pid_t pid);
+
 void live_counts(const struct wm_session *session, struct live_counts *counts);
 
 void live_release(struct wm_session *session);
