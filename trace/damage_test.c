@@ -514,7 +514,7 @@ static void write_for_ever(void)
 			sample_event(&sample, 5, ticks + i, 0);
 		if (sample_write(&sample, writer, 0))
 			_exit(1);
-		/* Another event each time, so that the metadata is replaced all the while too. */
+		/* Another event each time, so that the metadata grows all the while too. */
 		snprintf(text, sizeof(text), "mj\ndb\nnew%lu\na.c\n3\n", ticks);
 		trace_event_add(writer, 0, (uint32_t)(ticks / 20000) + 6, SAMPLE_TYPES(0), text);
 	}

@@ -2,13 +2,14 @@
 /*
  * The writer's folder and metadata; its stream files are in streams.c.
  *
- * The metadata is kept as text in two parts: the head (env and clocks may change) is made anew
- * each time, the body (stream and event classes) only grows. When something has changed, the whole
- * is written beside the old and renamed over it before the next packet: a reader sees either.
+ * The writer keeps the metadata as texts that only grow: env, and body (stream and event classes).
+ * Before the next packet it appends what is new to the file. It replaces the file when a clock has
+ * changed, and at the end, so that a complete trace has one env.
  */
 #include "trace/writer.h"
 
 #include "trace/folder.h"
+#include "trace/metadata.h"
 #include "trace/streams.h"
 #include "trace/tsdl.h"
 #include "trace/walk.h"
@@ -25,7 +26,6 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define METADATA_NEW ".metadata.new"
 #define TOLD_BYTES_MAX (16u << 20) /* for each process: an agent may be hostile */
 /* written by a process for each id that it may inherit: from then on all of them are declared */
 #define DECLARE_ALL_BYTES 16384u
@@ -45,7 +45,9 @@ struct trace_writer {
 	int dir;
 	unsigned int unrecorded, watches; /* entries in the metadata */
 	struct index index;
-	int changed; /* the metadata on disk is behind */
+	int changed;	     /* the metadata on disk is behind */
+	int is_head_changed; /* in its clocks, so it has to be replaced */
+	struct metadata metadata;
 	uint8_t uuid[16];
 	struct tsdl_clock clocks[TSDL_CLOCKS];
 	int clock_known[TSDL_CLOCKS];
@@ -56,69 +58,42 @@ struct trace_writer {
 	struct streams streams;
 };
 
-/* Every failure to write for want of room is one cause to the user. */
-static int room_error(int err)
+static int metadata_write(struct trace_writer *writer)
 {
-	return err == -ENOSPC || err == -EDQUOT || err == -EFBIG ? -WM_E_TRACE_FULL : err;
-}
+	struct text head = { 0 }, tail = { 0 };
+	int err;
 
-static int write_whole(int fd, const struct text *text)
-{
-	for (size_t done = 0; done < text->bytes;) {
-		ssize_t count = write(fd, text->at + done, text->bytes - done);
-
-		if (count < 0 && errno != EINTR)
-			return room_error(-errno);
-		if (count > 0)
-			done += (size_t)count;
-	}
-	return 0;
-}
-
-static int metadata_replace(struct trace_writer *writer, const struct text *head)
-{
-	int fd, err;
-
-	if (head->error)
-		return head->error;
-	fd = folder_create(writer->dir, METADATA_NEW, 0600);
-	if (fd < 0)
-		return room_error(fd);
-	err = write_whole(fd, head);
-	if (!err)
-		err = write_whole(fd, &writer->body);
-	if (close(fd) && !err)
-		err = room_error(-errno);
-	if (!err && renameat(writer->dir, METADATA_NEW, writer->dir, "metadata"))
-		err = room_error(-errno);
-	if (err)
-		unlinkat(writer->dir, METADATA_NEW, 0);
+	tsdl_head(&head, writer->uuid);
+	text_format(&head,
+		    "env {\n\ttracer_name = \"waymark\";\n"
+		    "\twaymark_version = \"%s\";\n",
+		    WAYMARK_VERSION);
+	text_format(&tail, "};\n\n");
+	for (uint32_t i = 0; i < TSDL_CLOCKS; i++)
+		if (writer->clocks[i].used)
+			tsdl_clock(&tail, i, &writer->clocks[i]);
+	err = metadata_replace(&writer->metadata, writer->dir, &head, &writer->env, &tail,
+			       &writer->body);
+	text_release(&head);
+	text_release(&tail);
 	return err;
 }
 
 static int metadata_flush(struct trace_writer *writer)
 {
-	struct text text = { 0 };
 	int err;
 
 	if (!writer->changed)
 		return 0;
-	tsdl_head(&text, writer->uuid);
-	text_format(&text,
-		    "env {\n\ttracer_name = \"waymark\";\n"
-		    "\twaymark_version = \"%s\";\n",
-		    WAYMARK_VERSION);
-	text_add(&text, writer->env.at, writer->env.bytes);
-	text_format(&text, "};\n\n");
-	for (uint32_t i = 0; i < TSDL_CLOCKS; i++)
-		if (writer->clocks[i].used)
-			tsdl_clock(&text, i, &writer->clocks[i]);
 	if (writer->env.error || writer->body.error)
-		text.error = -ENOMEM;
-	err = metadata_replace(writer, &text);
-	text_release(&text);
+		return -ENOMEM;
+	err = writer->is_head_changed
+		      ? -EBADF
+		      : metadata_append(&writer->metadata, &writer->env, &writer->body);
+	if (err)
+		err = metadata_write(writer);
 	if (!err)
-		writer->changed = 0;
+		writer->changed = writer->is_head_changed = 0;
 	return err;
 }
 
@@ -173,7 +148,7 @@ int trace_writer_open(struct trace_writer **writer, const char *dir)
 	*writer = NULL;
 	if (!made)
 		return -ENOMEM;
-	made->index.fd = -1;
+	made->index.fd = made->metadata.fd = -1;
 	made->dir = open_empty(dir);
 	if (made->dir < 0) {
 		err = made->dir;
@@ -182,8 +157,8 @@ int trace_writer_open(struct trace_writer **writer, const char *dir)
 	}
 	streams_init(&made->streams, made->dir, &made->index);
 	uuid_make(made->uuid);
-	made->changed = 1;
-	err = room_error(index_make(&made->index, made->dir, INDEX_NAME, made->uuid));
+	made->changed = made->is_head_changed = 1;
+	err = metadata_room_error(index_make(&made->index, made->dir, INDEX_NAME, made->uuid));
 	if (!err)
 		err = metadata_flush(made);
 	if (err) {
@@ -279,6 +254,7 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 	if (err)
 		return err;
 	clock = &writer->clocks[added->clock];
+	writer->is_head_changed |= !clock->used;
 	clock->used = 1;
 	if (!clock->ticks_hz)
 		clock->ticks_hz = process->ticks_hz;
@@ -433,7 +409,7 @@ int trace_clock_set(struct trace_writer *writer, uint64_t ticks_hz, uint64_t tic
 		return -EINVAL;
 	tsdl_clock_offset(&set, ticks, realtime_ns);
 	if (memcmp(&set, clock, sizeof(set)))
-		writer->changed = 1;
+		writer->changed = writer->is_head_changed = 1;
 	*clock = set;
 	writer->clock_known[kind] = 1;
 	return 0;
@@ -546,7 +522,7 @@ int trace_packet_write(struct trace_writer *writer, int process, struct wm_packe
 	memcpy(head->uuid, writer->uuid, sizeof(head->uuid));
 	head->stream_id = (uint32_t)process;
 	head->content_bits = head->packet_bits = 8 * ((uint64_t)PAGE_HEAD_BYTES + bytes);
-	return room_error(streams_write(&writer->streams, head, content, bytes, events));
+	return metadata_room_error(streams_write(&writer->streams, head, content, bytes, events));
 }
 
 int trace_writer_close(struct trace_writer *writer)
@@ -556,10 +532,13 @@ int trace_writer_close(struct trace_writer *writer)
 	if (!writer)
 		return 0;
 	err = metadata_flush(writer);
-	closed = room_error(streams_release(&writer->streams));
-	ended = writer->index.fd < 0 ? 0 : room_error(index_end(&writer->index));
+	if (!err && writer->metadata.is_appended)
+		metadata_write(writer); /* if it fails, the file is complete as it is */
+	metadata_release(&writer->metadata);
+	closed = metadata_room_error(streams_release(&writer->streams));
+	ended = writer->index.fd < 0 ? 0 : metadata_room_error(index_end(&writer->index));
 	if (!ended)
-		ended = room_error(index_close(&writer->index));
+		ended = metadata_room_error(index_close(&writer->index));
 	for (int i = 0; i < writer->process_count; i++)
 		trace_schema_free(writer->processes[i].schema);
 	free(writer->processes);

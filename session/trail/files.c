@@ -38,7 +38,6 @@ int trail_files_begin(struct trail_files *files, const struct sink_process *proc
 {
 	struct ticks_point now;
 	char host[256] = "";
-	int err;
 
 	gethostname(host, sizeof(host) - 1);
 	ticks_now(STORE_CLOCK_MONOTONIC, &now);
@@ -52,9 +51,6 @@ int trail_files_begin(struct trail_files *files, const struct sink_process *proc
 							.ticks_hz = 1000000000 });
 	if (files->process < 0)
 		return files->process;
-	err = trace_clock_set(files->writer, 1000000000, now.ticks, now.realtime_ns);
-	if (err)
-		return err;
 	return trail_writer_open(&files->trail, files->writer, files->process,
 				 (uint32_t)process->pid, FIRST_CLASS,
 				 &(struct trail_clock){ now.ticks, 1000000000, now.monotonic_ns,

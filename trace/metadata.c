@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/metadata.h"
+
+#include "trace/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define METADATA_NEW ".metadata.new"
+#define PAGE 4096u
+
+int metadata_room_error(int err)
+{
+	return err == -ENOSPC || err == -EDQUOT || err == -EFBIG ? -WM_E_TRACE_FULL : err;
+}
+
+/* Write to the file's end, up to the end of a page each time. */
+static int write_whole(struct metadata *metadata, const struct text *text)
+{
+	if (text->error)
+		return text->error;
+	for (size_t done = 0; done < text->bytes;) {
+		size_t page = PAGE - metadata->bytes % PAGE;
+		size_t want = text->bytes - done < page ? text->bytes - done : page;
+		ssize_t count = pwrite(metadata->fd, text->at + done, want, (off_t)metadata->bytes);
+
+		if (count < 0 && errno != EINTR)
+			return metadata_room_error(-errno);
+		if (count > 0) {
+			done += (size_t)count;
+			metadata->bytes += (uint64_t)count;
+		}
+	}
+	return 0;
+}
+
+int metadata_replace(struct metadata *metadata, int dir, const struct text *head,
+		     const struct text *env, const struct text *tail, const struct text *body)
+{
+	const struct text *const parts[] = { head, env, tail, body };
+	struct metadata made = { .env_bytes = env->bytes, .body_bytes = body->bytes };
+	int err = 0;
+
+	made.fd = folder_create(dir, METADATA_NEW, 0600);
+	if (made.fd < 0)
+		return metadata_room_error(made.fd);
+	for (unsigned int i = 0; i < sizeof(parts) / sizeof(*parts) && !err; i++)
+		err = write_whole(&made, parts[i]);
+	if (!err && renameat(dir, METADATA_NEW, dir, "metadata"))
+		err = metadata_room_error(-errno);
+	if (err) {
+		close(made.fd);
+		unlinkat(dir, METADATA_NEW, 0);
+		return err;
+	}
+	metadata_release(metadata);
+	*metadata = made;
+	return 0;
+}
+
+/* What is appended: at `start` of the file. */
+struct addition {
+	uint64_t start;
+	struct text text;
+};
+
+static int place(struct addition *to, const char *declaration, size_t bytes)
+{
+	size_t room = PAGE - (to->start + to->text.bytes) % PAGE;
+
+	if (bytes > PAGE)
+		return -E2BIG;
+	if (bytes > room)
+		text_format(&to->text, "%*s", (int)room, "\n");
+	text_add(&to->text, declaration, bytes);
+	return 0;
+}
+
+/* Each line is an env of its own: babeltrace2 and our reader join them. */
+static int place_env(struct addition *to, const char *at, size_t bytes)
+{
+	struct text line = { 0 };
+	int err = 0;
+
+	for (const char *end = at + bytes; at < end && !err;) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		size_t count = newline ? (size_t)(newline + 1 - at) : (size_t)(end - at);
+
+		line.bytes = 0;
+		text_add(&line, "env {\n", 6);
+		text_add(&line, at, count);
+		text_add(&line, "};\n", 3);
+		err = line.error ? line.error : place(to, line.at, line.bytes);
+		at += count;
+	}
+	text_release(&line);
+	return err;
+}
+
+/* An empty line ends each declaration, and is in none: strings have no newline. */
+static int place_body(struct addition *to, const char *at, size_t bytes)
+{
+	int err = 0;
+
+	for (const char *end = at + bytes; at < end && !err;) {
+		const char *empty = memmem(at, (size_t)(end - at), "\n\n", 2);
+		size_t count = empty ? (size_t)(empty + 2 - at) : (size_t)(end - at);
+
+		err = place(to, at, count);
+		at += count;
+	}
+	return err;
+}
+
+int metadata_append(struct metadata *metadata, const struct text *env, const struct text *body)
+{
+	struct addition added = { .start = metadata->bytes };
+	int err;
+
+	if (metadata->fd < 0)
+		return -EBADF;
+	err = place_env(&added, env->at + metadata->env_bytes, env->bytes - metadata->env_bytes);
+	if (!err)
+		err = place_body(&added, body->at + metadata->body_bytes,
+				 body->bytes - metadata->body_bytes);
+	if (!err) {
+		err = write_whole(metadata, &added.text);
+		/* as on a full disk, where a page may be written in part */
+		if (err) {
+			(void)!ftruncate(metadata->fd, (off_t)added.start);
+			metadata_release(metadata);
+		}
+	}
+	text_release(&added.text);
+	if (err)
+		return err;
+	metadata->env_bytes = env->bytes;
+	metadata->body_bytes = body->bytes;
+	metadata->is_appended = 1;
+	return 0;
+}
+
+void metadata_release(struct metadata *metadata)
+{
+	if (metadata->fd >= 0)
+		close(metadata->fd);
+	*metadata = (struct metadata){ .fd = -1 };
+}
