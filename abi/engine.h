@@ -207,8 +207,8 @@ struct engine_places {
 #define ENGINE_THREAD_SPILL 0xd0 /* then: its blocked signals */
 
 /*
- * A process's page. `tool` is a robust futex (get_robust_list(2)) that a thread of the tool holds as long as it takes
- * what is written: FUTEX_OWNER_DIED, or 0: nobody does.
+ * A process's page. `tool`, `asked`, `tracer` and `pages` are the first page's, for all. `tool` is a robust futex
+ * (get_robust_list(2)) that a thread of the tool holds as long as it takes what is written: FUTEX_OWNER_DIED, or 0: nobody does.
  */
 struct engine_channel {
 	uint32_t magic, version;
@@ -238,7 +238,8 @@ struct engine_channel {
 	uint64_t at;
 	uint32_t process, processes;
 	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
-	uint32_t use;	 /* enum engine_use; a futex, where it becomes FREE */
+	uint32_t pages; /* by the tool: that many pages may be taken; grows with the need, up to `processes`. Release; a futex */
+	uint32_t use;	/* enum engine_use; a futex, where it becomes FREE */
 	uint32_t parent; /* its parent's page */
 	uint32_t native; /* enum engine_native, by the engine, or by its tracer's engine: the first */
 	uint64_t born; /* low half: its pid, once that is known; high: counts up with each process of the page. Release */

@@ -11,7 +11,6 @@
 #include "cli/tree.h"
 #include "cli/watch_stop.h"
 #include "session/session.h"
-#include "session/trail/step.h"
 #include "trace/folder.h"
 #include "trace/index.h"
 
@@ -121,7 +120,7 @@ static void complain_trails(const struct recording *recording)
 			"at most %u processes are followed at a time; run fewer at once, "
 			"or see \"Children\" in waymark-record(1) for other causes\n",
 			(unsigned long long)counts.unfollowed, counts.unfollowed == 1 ? "" : "es",
-			STEP_PROCESSES_MAX);
+			counts.followed_max);
 	if (counts.untrapped)
 		fprintf(stderr,
 			"waymark: %llu process%s ignored SIGTRAP; now it would end %s: %s\n",

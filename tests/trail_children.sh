@@ -83,7 +83,7 @@ rm -rf flood
 record flood h 300
 expect "flood: unfollowed" "$(json unfollowed)" 45
 counts 301 301
-says "waymark: 45 child processes went on unrecorded"
+says "waymark: 45 child processes went on unrecorded: at most 256 processes are followed at a time"
 rm -rf untraced
 record untraced u
 expect "untraced: unfollowed" "$(json unfollowed)" 1

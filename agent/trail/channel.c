@@ -51,20 +51,22 @@ void channel_turn(struct engine_channel *head)
 
 int channel_has_tool(void)
 {
-	uint32_t tool = __atomic_load_n(&channel.head->tool, __ATOMIC_ACQUIRE);
+	uint32_t tool = __atomic_load_n(&channel_first()->tool, __ATOMIC_ACQUIRE);
 
 	return tool && !(tool & FUTEX_OWNER_DIED);
 }
 
 int channel_is_over(void)
 {
-	return __atomic_load_n(&channel.head->asked, __ATOMIC_RELAXED) & ENGINE_ASKED_STOP ||
-	       __atomic_load_n(&channel.head->tool, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
+	const struct engine_channel *first = channel_first();
+
+	return __atomic_load_n(&first->asked, __ATOMIC_RELAXED) & ENGINE_ASKED_STOP ||
+	       __atomic_load_n(&first->tool, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
 }
 
 void channel_tell(void)
 {
-	uint32_t *word = &((struct engine_channel *)channel.base)->wanted_log;
+	uint32_t *word = &channel_first()->wanted_log;
 
 	__atomic_add_fetch(word, 1, __ATOMIC_RELEASE);
 	sys_call3(SYS_futex, (long)word, FUTEX_WAKE, INT32_MAX);

@@ -25,6 +25,12 @@ int channel_open(struct engine_channel *head);
 /* A copy of the process has a page of its own. */
 void channel_turn(struct engine_channel *head);
 
+/* The page that has the words for all processes. */
+static inline struct engine_channel *channel_first(void)
+{
+	return (struct engine_channel *)channel.base;
+}
+
 /* The tool wants no more, or is gone. */
 int channel_is_over(void);
 

@@ -34,11 +34,19 @@ static struct engine_channel *page_of(uint32_t number)
 	return (struct engine_channel *)(channel.base + (uint64_t)number * ENGINE_GUARD_BYTES);
 }
 
-/* *ending: one that the tool is about to free; NULL: none is. */
-static struct engine_channel *page_take(struct engine_channel **ending)
+/* How many pages the tool has made so far. */
+static uint32_t pages(void)
+{
+	uint32_t count = __atomic_load_n(&channel_first()->pages, __ATOMIC_ACQUIRE);
+
+	return count < channel.processes ? count : channel.processes;
+}
+
+/* One of the first `count`. *ending: one that the tool is about to free; NULL: none is. */
+static struct engine_channel *page_take(uint32_t count, struct engine_channel **ending)
 {
 	*ending = NULL;
-	for (uint32_t n = 1; n < channel.processes; n++) {
+	for (uint32_t n = 1; n < count; n++) {
 		struct engine_channel *page = page_of(n);
 		uint32_t use = __atomic_load_n(&page->use, __ATOMIC_RELAXED);
 
@@ -57,10 +65,17 @@ struct engine_channel *process_take(void)
 	struct engine_channel *page, *ending;
 
 	for (unsigned int naps = 0;; naps++) {
-		page = page_take(&ending);
-		if (page || !ending || !channel_has_tool() || naps == PATIENCE_NAPS)
+		uint32_t count = pages();
+
+		page = page_take(count, &ending);
+		if (page || !channel_has_tool() || naps == PATIENCE_NAPS)
 			break;
-		channel_wait(&ending->use, __atomic_load_n(&ending->use, __ATOMIC_RELAXED));
+		if (count < channel.processes)
+			channel_wait(&channel_first()->pages, count);
+		else if (ending)
+			channel_wait(&ending->use, __atomic_load_n(&ending->use, __ATOMIC_RELAXED));
+		else
+			break;
 	}
 	return page;
 }
@@ -124,7 +139,7 @@ void process_meet(void)
 
 	if (!count)
 		return;
-	for (uint32_t n = 1; n < channel.processes; n++) {
+	for (uint32_t n = 1; n < pages(); n++) {
 		const struct engine_channel *page = page_of(n);
 		uint64_t born = __atomic_load_n(&page->born, __ATOMIC_RELAXED);
 		uint32_t use = __atomic_load_n(&page->use, __ATOMIC_ACQUIRE);
@@ -159,7 +174,7 @@ void process_ends(long status)
 /* The page of a thread's process; a child may not have begun yet. NULL: it is not recorded. */
 static struct engine_channel *page_with(uint32_t tid)
 {
-	for (uint32_t n = 1; n < channel.processes; n++) {
+	for (uint32_t n = 1; n < pages(); n++) {
 		struct engine_channel *page = page_of(n);
 
 		if ((uint32_t)__atomic_load_n(&page->born, __ATOMIC_ACQUIRE) == tid &&
@@ -168,9 +183,12 @@ static struct engine_channel *page_with(uint32_t tid)
 	}
 	for (uint32_t i = 0; i < channel.slot_count; i++) {
 		const struct engine_slot *slot = &channel.slots[i];
+		uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
 
-		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == ENGINE_SLOT_LIVE &&
-		    slot->tid == tid && slot->process < channel.processes)
+		if (state == ENGINE_SLOT_FREE && !slot->tid)
+			break; /* as are all behind it; a look would give them memory */
+		if (state == ENGINE_SLOT_LIVE && slot->tid == tid &&
+		    slot->process < channel.processes)
 			return page_of(slot->process);
 	}
 	return NULL;
@@ -241,8 +259,8 @@ static void await(uint32_t *ask, uint32_t asked, uint32_t instead)
 static void ask(struct engine_channel *page, enum engine_ask what)
 {
 	/* Yama lets a stranger trace only those that name it. */
-	if (page->tracer)
-		sys_call3(SYS_prctl, PR_SET_PTRACER, page->tracer, 0);
+	if (channel_first()->tracer)
+		sys_call3(SYS_prctl, PR_SET_PTRACER, channel_first()->tracer, 0);
 	page->ask_tid = (uint32_t)sys_call3(SYS_gettid, 0, 0, 0);
 	__atomic_store_n(&page->ask, what, __ATOMIC_RELEASE);
 	await(&page->ask, what, ENGINE_ASK_NOTHING);

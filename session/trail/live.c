@@ -6,6 +6,8 @@
 #include "session/program.h"
 #include "session/target.h"
 #include "session/trail/files.h"
+#include "session/trail/soft_channel.h"
+#include "session/trail/step.h"
 #include "session/trail/stepper.h"
 #include "session/trail/store.h"
 
@@ -505,6 +507,9 @@ void live_counts(const struct wm_session *session, struct live_counts *counts)
 	*counts = (struct live_counts){ .processes = session->live.ended,
 					.foreign = session->live.foreign,
 					.unfollowed = session->live.unfollowed,
+					.followed_max = session->live.origin == ORIGIN_SOFT
+								? SOFT_PROCESSES_MAX
+								: STEP_PROCESSES_MAX,
 					.lost = session->live.forgotten };
 	for (const struct live_process *p = session->live.processes; p; p = p->next) {
 		counts->instructions += p->stepper.wire.instructions;

@@ -68,11 +68,12 @@ struct live {
 /* What came of it so far. */
 struct live_counts {
 	uint64_t instructions, blocks;
-	uint64_t words;	     /* of the software engine, which told them */
-	uint64_t lost;	     /* blocks that a flight recorder had no room for any more */
-	uint32_t threads;    /* ever */
-	uint32_t processes;  /* ever */
-	uint64_t unfollowed; /* children that went on unrecorded, though they should have been */
+	uint64_t words;	       /* of the software engine, which told them */
+	uint64_t lost;	       /* blocks that a flight recorder had no room for any more */
+	uint32_t threads;      /* ever */
+	uint32_t processes;    /* ever */
+	uint64_t unfollowed;   /* children that went on unrecorded, though they should have been */
+	uint32_t followed_max; /* the origin follows so many processes at a time */
 	uint64_t privileged; /* processes that were let go to execute a program that gains rights */
 	uint64_t untrapped;  /* processes that ignored SIGTRAP, and no longer do */
 	int untrapped_error; /* why, of one */

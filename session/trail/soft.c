@@ -406,7 +406,7 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 	}
 	go(soft);
 	soft->follow.is_ending = 1;
-	soft_channel_ask_all(&soft->channel, ENGINE_ASKED_STOP);
+	soft_channel_ask(&soft->channel, ENGINE_ASKED_STOP);
 	while (had >= 0 && (had || is_recorded(soft)) && ticks_monotonic_ns() < end_ns) {
 		had = look(soft, &is_over);
 		if (had)

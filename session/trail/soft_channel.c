@@ -13,17 +13,23 @@
 #define PAGE ENGINE_GUARD_BYTES
 #define CHANNEL_BYTES_MAX (UINT64_C(1) << 40)
 
-#define DRAINED_SLOTS 2048
+#define DRAINED_SLOTS 8192
 #define DRAINED_SEGMENTS 4
 #define DRAINED_SEGMENT_BYTES                                                                      \
 	(UINT64_C(256) << 10) /* all of them together stay in a second-level cache */
 #define LOG_BYTES (UINT64_C(4) << 20)
-#define SHARED_SLOTS 2048 /* by all processes */
+#define SHARED_SLOTS 8192 /* by all processes */
 #define SHARED_LOG_BYTES (UINT64_C(1) << 20)
 #define LAST_SEGMENTS_MIN 3
 #define LAST_SEGMENT_BYTES (UINT64_C(512) << 10) /* the end of each is a fault, of microseconds */
-#define LAST_RINGS_BYTES (UINT64_C(64) << 30)	 /* of address space */
+#define LAST_RINGS_BYTES (UINT64_C(256) << 30)	 /* of address space */
 #define LAST_SLOTS_MIN 16
+#define PAGES_FIRST 256u /* both sides look at all pages, again and again */
+
+static void wake(const void *futex)
+{
+	syscall(SYS_futex, futex, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
 
 static uint64_t whole_pages(uint64_t bytes)
 {
@@ -102,6 +108,7 @@ void soft_channel_renew(const struct soft_channel *channel, uint32_t process)
 		.process = process,
 		.processes = sizes->processes,
 		.tracer = page->tracer,
+		.pages = page->pages,
 		.use = page->use,
 		.born = page->born,
 		.unfollowed = page->unfollowed,
@@ -124,19 +131,32 @@ uint64_t soft_channel_place(int is_far)
 
 static int map(struct soft_channel *channel)
 {
-	uint64_t own = (uint64_t)channel->sizes.processes * PAGE;
-	uint8_t *reserve = mmap(NULL, own + channel->bytes, PROT_NONE,
+	uint8_t *reserve = mmap(NULL, PAGE + channel->bytes, PROT_NONE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (reserve == MAP_FAILED)
 		return -errno;
 	channel->reserve = reserve;
-	if (mmap(reserve + own, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+	if (mmap(reserve + PAGE, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 		 channel->fd, 0) == MAP_FAILED ||
-	    mprotect(reserve, own, PROT_READ | PROT_WRITE))
+	    mprotect(reserve, PAGE, PROT_READ | PROT_WRITE))
 		return -errno;
-	channel->base = reserve + own;
+	channel->base = reserve + PAGE;
 	return 0;
+}
+
+void soft_channel_grow(struct soft_channel *channel)
+{
+	struct engine_channel *head = soft_channel_head(channel);
+	uint32_t end = channel->pages ? 2 * channel->pages : PAGES_FIRST;
+
+	if (end > channel->sizes.processes)
+		end = channel->sizes.processes;
+	for (uint32_t n = channel->pages; n < end; n++)
+		soft_channel_renew(channel, n);
+	channel->pages = end;
+	__atomic_store_n(&head->pages, end, __ATOMIC_RELEASE);
+	wake(&head->pages);
 }
 
 int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *sizes)
@@ -158,8 +178,8 @@ int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *
 	    fcntl(channel->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
 	err = map(channel);
-	for (uint32_t n = 0; n < channel->sizes.processes && !err; n++)
-		soft_channel_renew(channel, n);
+	if (!err)
+		soft_channel_grow(channel);
 	return err;
 }
 
@@ -167,7 +187,8 @@ int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *
 
 /*
  * The kernel finds a futex at a fixed distance from its element of the list. The list must not lie in the channel, where
- * the other side could bend it, so each process's element is in a page of ours, as far before the process's.
+ * the other side could bend it, so the element is in a page of ours, right before the first process's. The kernel looks
+ * at 2048 elements at most (ROBUST_LIST_LIMIT), so processes share one.
  */
 struct element {
 	struct robust_list list;
@@ -175,35 +196,24 @@ struct element {
 
 static _Thread_local struct robust_list_head held;
 
-static struct element *element_of(const struct soft_channel *channel, uint32_t process)
+static struct element *element_of(const struct soft_channel *channel)
 {
-	return (struct element *)(channel->reserve + (uint64_t)process * PAGE);
+	return (struct element *)channel->reserve;
 }
 
 void soft_channel_hold(struct soft_channel *channel)
 {
-	uint32_t processes = channel->sizes.processes;
+	struct element *element = element_of(channel);
 
 	if (!held.list.next)
 		held.list.next = &held.list;
-	held.futex_offset = (long)((uint64_t)processes * PAGE +
-				   offsetof(struct engine_channel, tool));
+	held.futex_offset = (long)(PAGE + offsetof(struct engine_channel, tool));
 	/* also where another thread's list was copied by fork(2) */
 	syscall(SYS_set_robust_list, &held, sizeof(held));
-	for (uint32_t n = 0; n < processes; n++) {
-		struct element *element = element_of(channel, n);
-
-		element->list.next = held.list.next;
-		held.list.next = &element->list;
-		__atomic_store_n(&soft_channel_page(channel, n)->tool, (uint32_t)gettid(),
-				 __ATOMIC_RELEASE);
-	}
+	element->list.next = held.list.next;
+	held.list.next = &element->list;
+	__atomic_store_n(&soft_channel_head(channel)->tool, (uint32_t)gettid(), __ATOMIC_RELEASE);
 	channel->is_held = 1;
-}
-
-static void wake(const void *futex)
-{
-	syscall(SYS_futex, futex, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 void soft_channel_give_log(const struct soft_channel *channel, uint32_t process, uint64_t taken)
@@ -250,10 +260,9 @@ void soft_channel_meet(const struct soft_channel *channel, uint32_t process)
 	wake(&page->met);
 }
 
-void soft_channel_ask_all(const struct soft_channel *channel, uint32_t asked)
+void soft_channel_ask(const struct soft_channel *channel, uint32_t asked)
 {
-	for (uint32_t n = 0; n < channel->sizes.processes; n++)
-		__atomic_or_fetch(&soft_channel_page(channel, n)->asked, asked, __ATOMIC_RELEASE);
+	__atomic_or_fetch(&soft_channel_head(channel)->asked, asked, __ATOMIC_RELEASE);
 }
 
 void soft_channel_give_segment(const struct soft_channel *channel, uint32_t slot, uint32_t index,
@@ -282,17 +291,14 @@ void soft_channel_let_go(struct soft_channel *channel)
 	if (!channel->is_held)
 		return;
 	channel->is_held = 0;
-	/* they follow each other, the last one first */
-	while (before->next != &element_of(channel, channel->sizes.processes - 1)->list)
+	while (before->next != &element_of(channel)->list)
 		before = before->next;
-	before->next = element_of(channel, 0)->list.next;
-	for (uint32_t n = 0; n < channel->sizes.processes; n++) {
-		struct engine_channel *page = soft_channel_page(channel, n);
-
-		__atomic_store_n(&page->tool, 0, __ATOMIC_SEQ_CST);
-		wake(&page->tool);
-		wake(&page->log_taken); /* who waits for a segment looks whether we are there */
-	}
+	before->next = element_of(channel)->list.next;
+	__atomic_store_n(&soft_channel_head(channel)->tool, 0, __ATOMIC_SEQ_CST);
+	wake(&soft_channel_head(channel)->tool);
+	/* who waits for room looks whether we are there */
+	for (uint32_t n = 0; n < channel->pages; n++)
+		wake(&soft_channel_page(channel, n)->log_taken);
 }
 
 void soft_channel_close(struct soft_channel *channel)
@@ -300,8 +306,7 @@ void soft_channel_close(struct soft_channel *channel)
 	if (channel->base)
 		soft_channel_let_go(channel);
 	if (channel->reserve)
-		munmap(channel->reserve,
-		       (uint64_t)channel->sizes.processes * PAGE + channel->bytes);
+		munmap(channel->reserve, PAGE + channel->bytes);
 	if (channel->fd >= 0)
 		close(channel->fd);
 	*channel = (struct soft_channel){ .fd = -1 };

@@ -22,13 +22,14 @@ struct soft_sizes {
 	uint32_t processes; /* that are recorded at one time; 0: one, and its children are not */
 };
 
-#define SOFT_PROCESSES_MAX 256u
+#define SOFT_PROCESSES_MAX 4096u
 
 struct soft_channel {
 	int fd; /* -1: closed by whoever had passed it on */
 	struct soft_sizes sizes;
 	uint64_t bytes, slots_at, log_at, rings_at; /* log_at: the first one's; the others follow */
-	uint8_t *reserve; /* as many pages of our own as processes, then the channel */
+	uint32_t pages;				    /* made so far, of the first processes */
+	uint8_t *reserve;			    /* a page of our own, then the channel */
 	uint8_t *base;
 	int is_held;
 };
@@ -45,6 +46,9 @@ int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *siz
 /* The same, of a memfd that was made with MFD_ALLOW_SEALING, and is the channel's from now on; or -errno, which is returned. */
 int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *sizes, int fd);
 #define SOFT_CHANNEL_NAME "waymark-trail"
+
+/* Make more pages, if there may be more processes. */
+void soft_channel_grow(struct soft_channel *channel);
 
 /* A random address in the engine's region of the target: a hint for mmap(2). */
 uint64_t soft_channel_place(int is_far);
@@ -77,7 +81,7 @@ void soft_channel_wait(const struct soft_channel *channel, uint32_t told,
 void soft_channel_meet(const struct soft_channel *channel, uint32_t process);
 
 /* All are asked for something: ENGINE_ASKED_*. */
-void soft_channel_ask_all(const struct soft_channel *channel, uint32_t asked);
+void soft_channel_ask(const struct soft_channel *channel, uint32_t asked);
 
 /* So much of a process's log was taken, ever; the segment of that number was. Wakes who waits for room. */
 void soft_channel_give_log(const struct soft_channel *channel, uint32_t process, uint64_t taken);

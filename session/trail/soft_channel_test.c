@@ -41,6 +41,33 @@ Test(soft_channel, sizes_for_all_that_may_be_asked)
 	}
 }
 
+Test(soft_channel, pages_grow_up_to_the_processes)
+{
+	struct soft_sizes sizes = soft_sizes_for(0, SOFT_PROCESSES_MAX);
+	struct soft_channel other;
+
+	cr_assert_eq(soft_channel_open(&other, &sizes), 0);
+	cr_expect_lt(other.pages, SOFT_PROCESSES_MAX);
+	soft_channel_ask(&other, ENGINE_ASKED_STOP);
+	while (other.pages < SOFT_PROCESSES_MAX) {
+		uint32_t last = other.pages;
+
+		cr_expect_eq(soft_channel_page(&other, last)->magic, 0);
+		soft_channel_grow(&other);
+		cr_assert_gt(other.pages, last);
+		cr_expect_eq(soft_channel_head(&other)->pages, other.pages);
+		cr_expect_eq(soft_channel_page(&other, last)->magic, ENGINE_MAGIC);
+		cr_expect_eq(soft_channel_page(&other, other.pages - 1)->process, other.pages - 1);
+	}
+	soft_channel_grow(&other);
+	cr_expect_eq(other.pages, SOFT_PROCESSES_MAX);
+	/* a program that the first process executes gets the page as it was */
+	soft_channel_renew(&other, 0);
+	cr_expect_eq(soft_channel_head(&other)->pages, SOFT_PROCESSES_MAX);
+	cr_expect_eq(soft_channel_head(&other)->asked, ENGINE_ASKED_STOP);
+	soft_channel_close(&other);
+}
+
 Test(soft_channel, the_memory_can_not_be_made_smaller)
 {
 	cr_expect_eq(ftruncate(channel.fd, 0), -1);

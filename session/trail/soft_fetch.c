@@ -126,7 +126,7 @@ static void fetch_drained(struct soft_reader *reader, uint32_t slot)
 int soft_reader_fetch(struct soft_reader *reader)
 {
 	soft_clock_look(&reader->clock);
-	for (uint32_t n = 0; n < reader->channel->sizes.processes && !reader->error; n++)
+	for (uint32_t n = 0; n < reader->channel->pages && !reader->error; n++)
 		if (reader->sources[n].sink)
 			reader_paths(reader, &reader->sources[n]);
 	for (uint32_t i = 0; i < soft_reader_used(reader) && !reader->error; i++) {

@@ -4,12 +4,12 @@
 #include "session/target.h"
 #include "session/ticks.h"
 #include "session/trail/rights.h"
+#include "session/trail/soft_asked.h"
 #include "session/trail/soft_ended.h"
 #include "session/trail/soft_launch.h"
 #include "session/trail/soft_stopped.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static int failed(struct soft_follow *follow, int err)
 
 static uint32_t count_of(const struct soft_follow *follow)
 {
-	return follow->channel->sizes.processes;
+	return follow->channel->pages;
 }
 
 static uint32_t number_of(const struct soft_follow *follow, const struct soft_process *process)
@@ -61,18 +61,24 @@ static int on_module(void *data, const struct engine_module *module, const char 
 
 /* ---- begin ---- */
 
+/* Those from `first` on are new. */
+static void begin_pages(struct soft_follow *follow, uint32_t first)
+{
+	for (uint32_t n = first; n < count_of(follow); n++)
+		follow->processes[n].end_fd = -1;
+}
+
 int soft_follow_init(struct soft_follow *follow, struct soft_channel *channel,
 		     struct soft_reader *reader, const struct soft_image *image)
 {
 	*follow = (struct soft_follow){ .channel = channel, .reader = reader, .image = image };
-	follow->processes = calloc(count_of(follow), sizeof(*follow->processes));
-	if (!follow->processes)
+	follow->processes = calloc(channel->sizes.processes, sizeof(*follow->processes));
+	follow->ready = calloc(channel->sizes.processes, sizeof(*follow->ready));
+	if (!follow->processes || !follow->ready)
 		return -ENOMEM;
-	for (uint32_t n = 0; n < count_of(follow); n++) {
-		follow->processes[n].end_fd = -1;
-		if (rights_must_be_named())
-			soft_channel_page(channel, n)->tracer = (uint32_t)getpid();
-	}
+	begin_pages(follow, 0);
+	if (rights_must_be_named())
+		soft_channel_head(channel)->tracer = (uint32_t)getpid();
 	return 0;
 }
 
@@ -212,47 +218,13 @@ static void let_go(struct soft_process *process, uint32_t answer)
 	ptrace(PTRACE_INTERRUPT, process->traced, 0, 0);
 }
 
-/* What it asks for gains rights, that it would not have while it is traced. */
-static int gains(const struct engine_channel *page, pid_t tid)
-{
-	const struct engine_exec exec = page->exec;
-	const struct user_regs_struct regs = {
-		.orig_rax = exec.number,
-		.rdi = exec.arguments[0],
-		.rsi = exec.arguments[1],
-		.rdx = exec.arguments[2],
-		.r10 = exec.arguments[3],
-		.r8 = exec.arguments[4],
-	};
-
-	return rights_gained(tid, &regs);
-}
-
-static int is_thread_of(pid_t pid, pid_t tid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
-	return tid > 0 && !access(path, F_OK);
-}
-
-/*
- * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains rights, or call PTRACE_TRACEME. posix_spawn(3)
- * gives its child a stack, never calls that, and makes dozens of calls.
- */
-static int must_look(const struct engine_channel *page)
-{
-	return !page->exec.number ||
-	       !(target_status_mask(gettid(), "CapEff") >> CAP_SYS_PTRACE & 1);
-}
-
 static void trace(struct soft_follow *follow, struct soft_process *process, uint32_t asked)
 {
 	const struct engine_channel *page = page_of(follow, process);
 	pid_t tid = (pid_t)page->ask_tid;
 
 	process->is_native |= asked == ENGINE_ASK_CHILD;
-	if (follow->is_ending || !is_thread_of(process->pid, tid) ||
+	if (follow->is_ending || !asked_is_thread(process->pid, tid) ||
 	    ptrace(PTRACE_SEIZE, tid, 0, OPTIONS)) {
 		follow->unfollowed += !follow->is_ending;
 		answer(follow, process, ENGINE_ASK_REFUSED);
@@ -262,10 +234,10 @@ static void trace(struct soft_follow *follow, struct soft_process *process, uint
 	process->is_let_go = process->is_looked_at = 0;
 	process->answer = 0;
 	follow->traced++;
-	if (asked == ENGINE_ASK_EXEC && gains(page, tid)) {
+	if (asked == ENGINE_ASK_EXEC && asked_gains(page, tid)) {
 		follow->privileged++;
 		let_go(process, ENGINE_ASK_REFUSED);
-	} else if (asked == ENGINE_ASK_CHILD && must_look(page)) {
+	} else if (asked == ENGINE_ASK_CHILD && asked_must_look(page)) {
 		process->is_looked_at = 1;
 		process->answer = ENGINE_ASK_TRACED;
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
@@ -505,10 +477,17 @@ static int look_at_end(struct soft_follow *follow, struct soft_process *process)
 
 static int look_at_pages(struct soft_follow *follow)
 {
+	uint32_t count = count_of(follow), used = 0;
 	int had = 0;
 
-	for (uint32_t n = 1; n < count_of(follow); n++)
+	for (uint32_t n = 1; n < count; n++) {
 		had |= look_at_page(follow, &follow->processes[n]);
+		used += follow->processes[n].use != SOFT_NONE;
+	}
+	if (used >= count / 2 && count < follow->channel->sizes.processes) {
+		soft_channel_grow(follow->channel);
+		begin_pages(follow, count);
+	}
 	return had;
 }
 
@@ -520,20 +499,26 @@ static int is_gone(const struct soft_process *process)
 
 static int look_at_ends(struct soft_follow *follow)
 {
-	struct pollfd ready[SOFT_PROCESSES_MAX];
 	uint32_t count = count_of(follow);
+	struct pollfd *ready = follow->ready;
+	nfds_t open = 0;
 	int had = 0;
 
 	for (uint32_t n = 1; n < count; n++)
-		ready[n] = (struct pollfd){ .fd = follow->processes[n].end_fd, .events = POLLIN };
-	if (poll(ready + 1, count - 1, 0) < 0)
+		if (follow->processes[n].end_fd >= 0)
+			ready[open++] = (struct pollfd){ .fd = follow->processes[n].end_fd,
+							 .events = POLLIN };
+	if (poll(ready, open, 0) < 0)
 		return 0;
+	for (uint32_t n = 1; n < count; n++)
+		follow->processes[n].is_ended = follow->processes[n].end_fd >= 0 &&
+						(ready++)->revents;
 	had = look_at_pages(follow);
 	for (uint32_t n = 1; n < count && !follow->error; n++) {
 		struct soft_process *process = &follow->processes[n];
 
 		if (process->use == SOFT_LIVE &&
-		    (process->end_fd < 0 ? is_gone(process) : ready[n].revents))
+		    (process->end_fd < 0 ? is_gone(process) : process->is_ended))
 			had |= look_at_end(follow, process);
 	}
 	return had;
@@ -595,5 +580,7 @@ void soft_follow_release(struct soft_follow *follow)
 			close(follow->processes[n].end_fd);
 	}
 	free(follow->processes);
+	free(follow->ready);
 	follow->processes = NULL;
+	follow->ready = NULL;
 }

@@ -22,7 +22,8 @@ enum soft_use {
 struct soft_process {
 	enum soft_use use;
 	pid_t pid, ppid;
-	int end_fd; /* tells of its end; -1: nothing does */
+	int end_fd;   /* tells of its end; -1: nothing does */
+	int is_ended; /* it did, when it was looked at last */
 	struct trail_sink *sink;
 	struct soft_modules modules;
 	uint64_t since_ns; /* when it was expected first */
@@ -40,6 +41,7 @@ struct soft_follow {
 	struct soft_reader *reader;
 	const struct soft_image *image;
 	struct soft_process *processes; /* by page */
+	struct pollfd *ready;		/* for look_at_ends() */
 	unsigned int traced;
 	int is_wanted; /* by who records, also where there is no page for one: who is not followed is told */
 	int is_ending; /* nothing new is followed */

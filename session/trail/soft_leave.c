@@ -343,20 +343,25 @@ static struct soft_left left_of(const struct engine_channel *head, uint64_t at)
 static int head_read(pid_t pid, uint64_t at, struct engine_channel *head, struct detail detail)
 {
 	int mem = memory_open(pid);
-	ssize_t got;
+	ssize_t got, first = 0;
+	uint32_t tool;
 
 	if (mem < 0)
 		return detail_set(detail, mem, "process %d", pid);
 	got = pread(mem, head, sizeof(*head), (off_t)at);
+	if (got == sizeof(*head))
+		first = pread(mem, &tool, sizeof(tool),
+			      (off_t)(at - head->at + offsetof(struct engine_channel, tool)));
 	close(mem);
-	if (got != sizeof(*head) || head->magic != ENGINE_MAGIC || head->version != ENGINE_VERSION)
+	if (got != sizeof(*head) || first != sizeof(tool) || head->magic != ENGINE_MAGIC ||
+	    head->version != ENGINE_VERSION)
 		return detail_set(detail, -WM_E_ENGINE_REFUSED,
 				  "another version's engine was left in it");
-	if (head->tool && !(head->tool & FUTEX_OWNER_DIED))
+	if (tool && !(tool & FUTEX_OWNER_DIED))
 		return detail_set(
 			detail, -EBUSY,
 			"it is being recorded already, by thread %u of another recording, whose engine runs it",
-			head->tool & FUTEX_TID_MASK);
+			tool & FUTEX_TID_MASK);
 	return 0;
 }
 

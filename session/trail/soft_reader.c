@@ -519,7 +519,7 @@ int soft_reader_take(struct soft_reader *reader)
 	int had = 0, taken = 0;
 
 	soft_clock_look(&reader->clock);
-	for (uint32_t n = 0; n < reader->channel->sizes.processes && !reader->error; n++)
+	for (uint32_t n = 0; n < reader->channel->pages && !reader->error; n++)
 		if (reader->sources[n].sink)
 			had |= reader_paths(reader, &reader->sources[n]);
 	/* one that has something a time, in turn: somebody may wait for an answer */
@@ -532,7 +532,7 @@ int soft_reader_take(struct soft_reader *reader)
 
 void soft_reader_release(struct soft_reader *reader)
 {
-	for (uint32_t n = 0; reader->sources && n < reader->channel->sizes.processes; n++)
+	for (uint32_t n = 0; reader->sources && n < reader->channel->pages; n++)
 		soft_paths_release(&reader->sources[n].paths);
 	free(reader->sources);
 	free(reader->threads);

@@ -58,7 +58,7 @@ static void finish_all(struct soft_reader *reader, struct soft_source *source,
 
 int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end_with)
 {
-	for (uint32_t n = 0; n < reader->channel->sizes.processes; n++) {
+	for (uint32_t n = 0; n < reader->channel->pages; n++) {
 		if (!reader->sources[n].sink)
 			continue;
 		finish_all(reader, &reader->sources[n], end_with);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread that asks the tool to trace it, since it is about to execute a program (abi/engine.h, enum engine_ask). */
+#ifndef SESSION_TRAIL_SOFT_ASKED_H
+#define SESSION_TRAIL_SOFT_ASKED_H
+
+#include "abi/engine.h"
+
+#include <sys/types.h>
+
+/* What it asks for gains rights, that it would not have while it is traced. */
+int asked_gains(const struct engine_channel *page, pid_t tid);
+
+int asked_is_thread(pid_t pid, pid_t tid);
+
+/*
+ * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains rights, or call PTRACE_TRACEME. posix_spawn(3)
+ * gives its child a stack, never calls that, and makes dozens of calls.
+ */
+int asked_must_look(const struct engine_channel *page);
+
+#endif
