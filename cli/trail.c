@@ -200,7 +200,9 @@ int trail_shows_module(struct trail_show *show, const struct image_module *modul
 
 int trail_is_in_module(struct trail_show *show, struct image *image, uint64_t address)
 {
-	return !show->options.module || trail_shows_module(show, image_module_at(image, address));
+	const struct image_place *place = show->options.module ? image_place(image, address) : NULL;
+
+	return !show->options.module || trail_shows_module(show, place ? place->module : NULL);
 }
 
 /* Whether --module matches a module of a process whose threads are wanted. */

@@ -56,6 +56,7 @@ struct image *trail_view_image(struct trail_view *view, const struct trail_path 
 	if (!view->images[process] &&
 	    image_open(&view->images[process], &view->reader->meta.processes[process],
 		       &(struct image_options){ .files = view->files,
+						.trace = view->reader,
 						.with_parameters = view->with_parameters }))
 		return NULL;
 	return view->images[process];

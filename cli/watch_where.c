@@ -144,7 +144,8 @@ static int seen_read(struct watch_wheres *wheres, struct seen *seen)
 
 	return seen->image ? 0
 			   : image_open(&seen->image, process,
-					&(struct image_options){ .files = wheres->files });
+					&(struct image_options){ .files = wheres->files,
+								 .trace = wheres->reader });
 }
 
 static struct seen *seen_of(struct watch_wheres *wheres, uint32_t number)

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "code/demangle.h"
 #include "history/image_modules.h"
+#include "history/jit.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ struct slot {
 struct image {
 	struct image *whole;	      /* whose era this is; the whole's own: all the time */
 	struct image_modules modules; /* the whole's */
+	struct jit jit;		      /* the whole's: what lies in no module */
 	int with_parameters;	      /* the whole's: how functions are named */
 	struct image **eras;	      /* the whole's, by number; NULL: not asked for yet */
 	size_t era_count, era_room;
@@ -67,7 +69,8 @@ int image_open(struct image **out, const struct tsdl_process *process,
 	if (!image)
 		return -ENOMEM;
 	image->with_parameters = options && options->with_parameters;
-	if (image_modules_open(&image->modules, process, options)) {
+	if (image_modules_open(&image->modules, process, options) ||
+	    jit_open(&image->jit, options ? options->trace : NULL, process->pid)) {
 		image_close(image);
 		*out = NULL;
 		return -ENOMEM;
@@ -103,6 +106,7 @@ void image_close(struct image *image)
 	for (size_t i = 0; i < image->era_count; i++)
 		image_close(image->eras[i]);
 	image_modules_release(&image->modules);
+	jit_release(&image->jit);
 	for (struct places *places = image->places, *next; places; places = next) {
 		next = places->next;
 		free(places);
@@ -199,24 +203,23 @@ static const struct code_function *function_at(const struct image_module *module
 /* The first place of a function has its name made, and all others share it. */
 static struct image_place *place_find(struct image *image, uint64_t address)
 {
-	struct image_mapped *module = module_at(image, address);
-	const struct code_function *function = module ? function_at(&module->seen,
-								    address - module->seen.base)
-						      : NULL;
-	uint64_t start = function ? module->seen.base + function->address : 0;
+	struct image_mapped *mapped = module_at(image, address);
+	struct image_module *module = mapped ? &mapped->seen : &image->whole->jit.mapped.seen;
+	const struct code_function *function = function_at(module, address - module->base);
+	uint64_t start = function ? module->base + function->address : 0;
 	const struct image_place *first = function && start != address ? image_place(image, start)
 								       : NULL;
 	struct image_place *place = place_new(image);
 
-	if (!place || !module)
+	if (!place || (!mapped && !function))
 		return place;
-	place->module = &module->seen;
+	place->module = module;
 	if (!function)
 		return place;
 	place->start = start;
 	place->bytes = function->bytes;
-	place->linkage = module->seen.symbols->all[function->first].name;
-	if (first && first->start == start && first->module == &module->seen)
+	place->linkage = module->symbols->all[function->first].name;
+	if (first && first->start == start && first->module == module)
 		place->function = first->function;
 	else
 		place->function = name_add(image, place->linkage);
@@ -310,7 +313,10 @@ void image_check(struct image *image, const struct trail_table *table,
 struct image_module *image_module(struct image *image, size_t index)
 {
 	const struct image_modules *modules = &image->whole->modules;
+	struct jit *jit = &image->whole->jit;
 
+	if (index == modules->count && jit->symbols.count)
+		return &jit->mapped.seen;
 	return index < modules->count ? &modules->all[index].seen : NULL;
 }
 

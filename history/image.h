@@ -16,6 +16,7 @@
 #include "code/file.h"
 #include "code/symbol.h"
 #include "history/image_files.h"
+#include "trace/reader.h"
 #include "trace/trail/table.h"
 #include "trace/tsdl.h"
 
@@ -40,9 +41,10 @@ struct image_module {
 #define IMAGE_NAME_MAX 1000 /* of a function's name; a longer one is cut */
 
 struct image_place {
-	struct image_module *module; /* NULL: none is known there, as in code made at run time */
-	const char *function;	     /* code_name_text(); NULL: not known */
-	const char *linkage;	     /* the function's name to the linker; NULL: not known */
+	struct image_module
+		*module;      /* NULL: none is known there, as in nameless code made at run time */
+	const char *function; /* code_name_text(); NULL: not known */
+	const char *linkage;  /* the function's name to the linker; NULL: not known */
 	uint64_t start; /* the function's first address in the process; 0 where it is not known */
 	uint64_t bytes; /* the function's; 0: not known */
 };
@@ -56,6 +58,7 @@ struct image_options {
 	const char *root;	   /* before all paths of the trace; NULL: none */
 	struct image_files *files; /* shared with other images, below that root; NULL: its own */
 	int with_parameters;	   /* functions are named f(int), and not f */
+	const struct trace_reader *trace; /* that may name code made at run time; NULL: none */
 };
 
 /*
@@ -75,7 +78,7 @@ struct image *image_in(struct image *image, const struct trail_table *table);
 /* What lies at an address. Valid until the image is closed; NULL: no memory. Asked again it is cheap. */
 const struct image_place *image_place(struct image *image, uint64_t address);
 
-/* The module that an address lies in, or NULL. */
+/* The module that an address lies in, or NULL, also in code made at run time. */
 const struct image_module *image_module_at(struct image *image, uint64_t address);
 
 /* The line that the instruction at an address is of, and of one that lies in a module of an image's. */
@@ -96,7 +99,7 @@ size_t image_code(struct image *image, uint64_t address, void *buffer, size_t by
 void image_check(struct image *image, const struct trail_table *table,
 		 const struct trail_block *block);
 
-/* The modules, by start; NULL behind the last. `is_asked` and `error` tell which could not be read though they were wanted. */
+/* The modules, by start, then that of named code made at run time; NULL behind the last. `is_asked` and `error` tell which could not be read though they were wanted. */
 struct image_module *image_module(struct image *image, size_t index);
 
 /* Whether that module was there in the image's era, if only for a while. */

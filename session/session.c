@@ -357,7 +357,7 @@ static void note_length(struct wm_session *session)
 
 static int close_trace(struct wm_session *session)
 {
-	int err = figures_write(&session->watched, session->writer), closed;
+	int err = figures_write(&session->watched, session->writer), copied, closed;
 
 	for (size_t i = 0; i < session->unrecorded.count; i++) {
 		const struct unrecorded *one = &session->unrecorded.all[i];
@@ -365,8 +365,9 @@ static int close_trace(struct wm_session *session)
 		trace_unrecorded_add(session->writer, one->program, one->processes,
 				     wm_error_text(one->error));
 	}
+	copied = trace_perf_maps_copy(session->writer);
 	closed = trace_writer_close(session->writer);
-	err = closed ? closed : err;
+	err = closed ? closed : err ? err : copied;
 	session->writer = NULL;
 	if (err && !session->trace_error)
 		session->trace_error = err;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Trails of programs where one module takes another one's place: by an exec, and by loading. Each half has its own
-# functions, lines and sums. Then what is said of trails that were deleted.
+# functions, lines and sums. Code that a process made has the names of its perf map. Then what is said of trails that were deleted.
 # shellcheck source=tests/folder_setup.bash
 . "$(dirname "$0")/folder_setup.bash"
 
@@ -149,6 +149,77 @@ shown 0 coverage --module '*.so' loaded
 has out 'FNDA:2,one' 'FNDA:2,two'
 
 # ---- what is gone ----
+
+# A program that makes code, and names it for perf.
+cat >made.c <<'END'
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int counted;
+/* mov $5, %ecx; 1: dec %ecx; jnz 1b; incl (%rdi); ret */
+static const unsigned char code[] = { 0xb9, 5, 0, 0, 0, 0xff, 0xc9, 0x75, 0xfc, 0xff, 0x07, 0xc3 };
+int main(void)
+{
+	int all = PROT_READ | PROT_WRITE | PROT_EXEC;
+	char *memory = mmap(NULL, 4096, all, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), path[64];
+	FILE *map;
+	if (memory == MAP_FAILED)
+		return 77;
+	memcpy(memory, code, sizeof(code));
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	map = fopen(path, "wx");
+	if (!map)
+		return 2;
+	fprintf(map, "%lx %zx JS:~counting made.js:7;x\n", (unsigned long)memory, sizeof(code));
+	fclose(map);
+	for (int i = 0; i < 3; i++)
+		((void (*)(int *))memory)(&counted);
+	return counted != 3;
+}
+END
+cc -O1 -g made.c -o made || exit 1
+
+# made FOLDER: its process's perf map is in the trace alone
+made()
+{
+	local maps=("$1"/.perf-*.map) pid
+	[ -f "${maps[0]}" ] || fail "$1: no perf map"
+	pid=${maps[0]#*perf-}
+	rm -f "/tmp/perf-$pid"
+	pid=${pid%.map}
+}
+
+timeout 60 "$waymark" record -e trail/auto/ -o jit -- ./made >out 2>words
+got=$?
+[ $got -eq 77 ] || {
+	[ $got -eq 0 ] || fail "made: status $got: $(cat words)"
+	made jit
+	shown 0 trail --functions -n 0 jit
+	has out ' 3 +18 +39  JS:~counting made.js:7;x \[perf-[0-9]+.map\]$'
+	shown 0 trail --module 'perf-*' -n 0 jit
+	has out 'JS:~counting made.js:7;x\+0x7 +jne +-> JS:~counting made.js:7;x\+0x5$'
+	shown 0 trail --calls -n 0 jit
+	has out 'JS:~counting made.js:7;x \[perf-[0-9]+.map\] from .*made.c:23 '
+	shown 0 export --format=folded jit
+	has out 'main;JS:~counting made.js:7:x [0-9]+$'
+}
+if [ $got -eq 0 ] && "$waymark" doctor breakpoint-write >/dev/null 2>&1; then
+	timeout 60 "$waymark" record -e watch:counted -o watched -- ./made >out 2>words || fail "watched: $(cat words)"
+	made watched
+	shown 0 dump watched
+	[ "$(grep -c 'JS:~counting made.js:7;x' out)" -eq 3 ] || fail "dump: $(cat out)"
+	shown 0 report watched
+	has out 'JS:~counting made.js:7;x'
+fi
+if [ $got -eq 0 ] && command -v node >/dev/null; then
+	echo 'function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2) }
+	for (let i = 0; i < 30; i++) fibonacci(12)' >fibonacci.js
+	timeout 100 "$waymark" record -e trail/soft/ -o node -- node --perf-basic-prof fibonacci.js >out 2>words || fail "node: $(cat words)"
+	made node
+	shown 0 trail --functions -n 0 --module 'perf-*' node
+	has out 'fibonacci .*fibonacci.js:1:19 \[perf-[0-9]+.map\]'
+fi
 
 pid=$(sed -n 's/.*process_0_pid = \([0-9]*\);.*/\1/p' loaded/metadata | head -1)
 shown 0 report loaded

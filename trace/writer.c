@@ -10,6 +10,7 @@
 
 #include "trace/folder.h"
 #include "trace/metadata.h"
+#include "trace/perf_map.h"
 #include "trace/streams.h"
 #include "trace/tsdl.h"
 #include "trace/walk.h"
@@ -32,6 +33,7 @@
 
 struct writer_process {
 	struct trace_schema *schema;
+	struct perf_map_owner owner;
 	uint32_t clock;
 	uint32_t modules, changes, held;
 	size_t told_bytes; /* of the metadata, for these three */
@@ -249,7 +251,10 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 		return -ENOMEM;
 	writer->processes = larger;
 	added = &larger[number];
-	*added = (struct writer_process){ .clock = clock_of(process->ticks_hz), .from = -1 };
+	*added = (struct writer_process){ .owner = { process->pid, process->uid,
+						     process->start_time },
+					  .clock = clock_of(process->ticks_hz),
+					  .from = -1 };
 	err = trace_schema_new(&added->schema);
 	if (err)
 		return err;
@@ -263,6 +268,18 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 	writer->process_count++;
 	writer->changed = 1;
 	return number;
+}
+
+int trace_perf_maps_copy(struct trace_writer *writer)
+{
+	int first = 0;
+
+	for (int i = 0; i < writer->process_count; i++) {
+		int err = perf_map_copy(writer->dir, &writer->processes[i].owner);
+
+		first = first ? first : metadata_room_error(err);
+	}
+	return first;
 }
 
 static struct writer_process *process_of(struct trace_writer *writer, int process)

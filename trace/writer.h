@@ -4,6 +4,7 @@
  *
  *	DIR/metadata		TSDL; whole on disk before any packet that needs it
  *	DIR/PID-TID[-DEPTH]-N	a stream: the packets of one thread, at one depth of nesting
+ *	DIR/.perf-PID.map	names of code that the process made (trace/perf_map.h)
  *	DIR/.index		all packets; how the recording ended (trace/index.h)
  *
  * A packet is written whole or not at all. While the writer is open it holds a lock (flock) on the
@@ -26,6 +27,7 @@ struct trace_writer;
 struct trace_process {
 	uint32_t pid, ppid;
 	uint64_t start_time; /* field 22 of /proc/PID/stat */
+	uint32_t uid;	     /* whose perf map is trusted (trace/perf_map.h), beside root's */
 	const char *exe;
 	const char *hostname;
 	uint8_t build_id[20];
@@ -81,6 +83,9 @@ int trace_event_add_named(struct trace_writer *writer, int process, uint32_t id,
  * it may have a few. Once for a process, and before its first packet.
  */
 int trace_events_inherit(struct trace_writer *writer, int process, int from, uint32_t ids);
+
+/* Copy the perf maps of all processes, before the end. 0 or the first error. */
+int trace_perf_maps_copy(struct trace_writer *writer);
 
 /* Note a module of a process in the metadata. */
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,

@@ -43,6 +43,7 @@ int trail_files_begin(struct trail_files *files, const struct sink_process *proc
 	ticks_now(STORE_CLOCK_MONOTONIC, &now);
 	files->process = trace_process_add(
 		files->writer, &(struct trace_process){ .pid = (uint32_t)process->pid,
+							.uid = target_owner(process->pid),
 							.ppid = (uint32_t)process->ppid,
 							.start_time = process->start_time,
 							.exe = process->exe,

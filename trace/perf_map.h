@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of code that a process made at run time. JIT compilers write them for perf, one line a
+ * function, to /tmp/perf-PID.map: START BYTES NAME, numbers in hexadecimal. The trace has a copy,
+ * a hidden file.
+ */
+#ifndef TRACE_PERF_MAP_H
+#define TRACE_PERF_MAP_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PERF_MAP_BYTES_MAX (64u << 20) /* that are copied, and read */
+#define PERF_MAP_NAME_BYTES 32
+
+/* A process whose map is wanted. */
+struct perf_map_owner {
+	uint32_t pid;
+	uid_t uid;
+	uint64_t start_time; /* field 22 of /proc/PID/stat; 0: not known */
+};
+
+/* The copy's name. */
+void perf_map_name(uint32_t pid, char name[PERF_MAP_NAME_BYTES]);
+
+/*
+ * Copy the map of a process into the trace's folder. 0 also where there is none, or none that can be
+ * trusted: a link, another user's file, one that is older than the process; or where the folder has a
+ * copy. -errno when the copy can't be written, and there is none then.
+ */
+int perf_map_copy(int folder, const struct perf_map_owner *owner);
+
+#endif
