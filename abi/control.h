@@ -75,6 +75,8 @@ enum control_type {
 	CONTROL_WATCH_LOST = 11,  /* struct control_watch_lost: the session's watches can't stay */
 	/* instead of HELLO: struct control_unrecorded, then the path of the executable */
 	CONTROL_UNRECORDED = 14,
+	/* carries a socket (SCM_RIGHTS) for a stopper (abi/stopper.h); not answered but there */
+	CONTROL_STOPPER = 15,
 
 	/* tool to agent */
 	CONTROL_OPEN = 32,   /* struct control_open, then the path where children find the tool */

@@ -110,7 +110,7 @@ Test(outcome, processes_that_cannot_stop_their_threads_are_named, .init = cr_red
 #define SECOND                                                                                     \
 	"waymark: process 6 (other) may not stop its own threads: 3 places were refused there\n"
 #define HINT                                                                                       \
-	"  let it be dumpable (CoreDumpDirectory of Apache, process.dumpable of php-fpm, set-dumpable of HAProxy), with no seccomp filter and kernel.yama.ptrace_scope at most 1; waymark doctor -p PID shows which it is\n"
+	"  record it as root, or let it be dumpable (CoreDumpDirectory of Apache, process.dumpable of php-fpm, set-dumpable of HAProxy), with no seccomp filter and kernel.yama.ptrace_scope at most 1; waymark doctor -p PID shows which it is\n"
 		FIRST SECOND HINT FIRST SECOND FIRST FIRST FIRST FIRST FIRST FIRST FIRST FIRST
 		"  and in 2 more processes (-v lists them)\n" HINT);
 }

@@ -91,7 +91,7 @@ static void look_at_process(struct listing *listing, pid_t pid)
 	listing->shut[0] = '\0';
 	if (!pid || target_read(&target, pid))
 		return;
-	listing->is_unstoppable = !target_may_stop_itself(&target);
+	listing->is_unstoppable = !target_may_be_stopped(&target);
 	if (target_lacks_threads(&target) && reach_published(pid, dir))
 		target_thread_limit(&target, 0,
 				    (struct detail){ listing->shut, sizeof(listing->shut) });

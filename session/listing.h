@@ -52,7 +52,7 @@ struct listing {
 	pid_t pid;
 	uint64_t base;		 /* of the module */
 	struct forms_room *room; /* of the process; NULL: a file */
-	int is_unstoppable;	 /* the process may not stop its own threads */
+	int is_unstoppable;	 /* neither the process nor we may stop its threads */
 	char shut[256];		 /* why the agent can't come into it; "": it can */
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/maps.h"
 #include "session/program.h"
+#include "session/stopper.h"
 #include "session/target.h"
 #include "session/unrecorded.h"
 #include "session/watch/outside.h"
@@ -496,6 +497,9 @@ static int obey(struct wm_session *session, struct process *process,
 		return take_held(session, process, message);
 	case CONTROL_LATE:
 		return take_late(session, process, message);
+	case CONTROL_STOPPER:
+		stopper_take(process, message->fd);
+		return 0;
 	case CONTROL_WATCH_TABLE:
 		return take_watch_table(session, process, message);
 	case CONTROL_WATCH_ALONE:

@@ -103,6 +103,7 @@ struct process {
 	struct watch_state watch;
 	struct outside *outside; /* watch/outside.h's: it has no agent; else NULL */
 	uint64_t kept_at;	 /* abi/watch.h */
+	unsigned int stoppers;	 /* that were started for it: stopper.h */
 	int trace;		 /* its number in the trace; -1: not there yet */
 };
 

@@ -196,7 +196,8 @@ static int is_silent_long(struct process *process)
 		*silence = (struct process_silence){ now_ns, times.ran_ns, 0 };
 	slept_ns = now_ns - silence->since_ns;
 	if (slept_ns <= SILENT_WAIT_NS ||
-	    (slept_ns <= SILENT_PARENT_WAIT_NS && target_has_child(process->pid, tid)))
+	    (slept_ns <= SILENT_PARENT_WAIT_NS &&
+	     (process->stoppers || target_has_child(process->pid, tid))))
 		return 0;
 	silence->is_frozen = freezer_holds(process->pid);
 	if (silence->is_frozen)

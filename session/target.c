@@ -498,6 +498,11 @@ int target_access(const struct target *target, struct detail detail)
 	return 0;
 }
 
+int target_may_be_stopped(const struct target *target)
+{
+	return target_may_stop_itself(target) || !target_access(target, (struct detail){ 0 });
+}
+
 static int traced(const struct target *target, struct detail detail)
 {
 	struct target tracer;

@@ -79,6 +79,9 @@ int target_is_valgrind(const struct target *target);
  */
 int target_may_stop_itself(const struct target *target);
 
+/* Whether it may, or we may do so for it (session/stopper.h). */
+int target_may_be_stopped(const struct target *target);
+
 /*
  * Whether a thread still has its memory. One that ends gives it up before its state says so; from then on
  * the kernel shows its files to root alone, as it does those of a process that we may not trace.

@@ -4,6 +4,7 @@
 #include "agent/control/tasks.h"
 #include "agent/control/yield.h"
 #include "agent/detour/look.h"
+#include "agent/detour/stopper.h"
 #include "agent/marker/careful.h"
 #include "agent/store/store.h"
 #include "agent/watch/watch.h"
@@ -52,6 +53,7 @@ void detours_tick(const struct text *text)
 		detours_allow();
 	watch_tick();
 	detour_tick(text);
+	stopper_tick();
 }
 
 /* Whether the message is its records, one behind the other: else nothing of it is placed. */

@@ -55,6 +55,15 @@ const char *tasks_value(const char *status, const char *name)
 	return at ? at + strlen(name) + strspn(at + strlen(name), "\t ") : "";
 }
 
+int32_t tasks_own_filters(void)
+{
+	static char status[TASKS_STATUS_BYTES];
+
+	if (tasks_read_status(AT_FDCWD, "/proc/thread-self", status))
+		return INT32_MAX;
+	return tasks_last_number(tasks_value(status, "\nSeccomp_filters:"));
+}
+
 int32_t tasks_last_number(const char *at)
 {
 	int32_t number = 0;

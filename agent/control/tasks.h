@@ -22,4 +22,7 @@ const char *tasks_value(const char *status, const char *name);
 /* The last number of the line that `at` is in; 0 if there is none. */
 int32_t tasks_last_number(const char *at);
 
+/* How many seccomp filters this thread is under; INT32_MAX if /proc cannot be read. */
+int32_t tasks_own_filters(void);
+
 #endif

@@ -44,6 +44,11 @@ void tell_begin(unsigned int lane, uint32_t serial)
 	request.serial = serial;
 }
 
+int tell_is_serving(unsigned int lane)
+{
+	return request.lane == lane;
+}
+
 int tell_end(void)
 {
 	unsigned int lane = request.lane;

@@ -16,6 +16,9 @@ void tell_begin(unsigned int lane, uint32_t serial);
  */
 void tell_renew(void);
 
+/* Whether a request of this session is being served: its tool waits for the answer. */
+int tell_is_serving(unsigned int lane);
+
 /* Returns -EPIPE if the session could not be told something, else 0. */
 int tell_end(void);
 

@@ -13,6 +13,7 @@
 #include "agent/control/wait.h"
 #include "agent/control/yield.h"
 #include "agent/detour/detour.h"
+#include "agent/detour/stopper.h"
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/marker/shut.h"
@@ -226,6 +227,8 @@ static void tick(void)
 			detours_tick(&control_text);
 		lock_release(&agent_lock);
 	}
+	if (!session_count() && !detour_waits())
+		stopper_release();
 }
 
 /* One round. Returns when something happened, or at the next tick. */
@@ -325,6 +328,7 @@ static void clean_up(void)
 		registry_listen(NULL);
 		registry_retry(&control_text);
 		detour_disarm_idle(&control_text, 0, NULL);
+		stopper_release();
 		if (!registry_waits())
 			hook_remove(&control_text);
 		text_release(&control_text);
@@ -564,5 +568,6 @@ void control_forked(void)
 	yield_forked();
 	has_left = scan_is_due = 0;
 	control_text.fd = -1; /* was never in this table */
+	stopper_forked();
 	listen_forked();
 }

@@ -21,6 +21,8 @@
 #include "agent/marker/marker.h"
 #include "agent/patch/text.h"
 
+#include <waymark/error.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -115,6 +117,37 @@ static inline enum stand detour_stand(const struct detour *head, const uint8_t *
 	if (is_file && found[0] == record->original[0])
 		return is_kept ? STAND_FILE : STAND_OTHER;
 	return (is_jump || is_file) && is_kept ? STAND_HELD : STAND_OTHER;
+}
+
+/* Bytes to store from the instruction's address + `at` on; count 0: none. */
+struct detour_store {
+	const uint8_t *bytes;
+	unsigned int at, count;
+};
+
+/* With all threads stopped: what arms the head, or takes its jump away. 0 or an error. No libc. */
+static inline int detour_choose(const struct detour *head, int arm, const uint8_t *found,
+				struct detour_store *store)
+{
+	const uint8_t *original = head->record->original;
+	const struct pun_bytes *jump = &head->jump.bytes;
+	enum stand stand = detour_stand(head, found);
+	unsigned int first = jump->at ? jump->at : 1;
+
+	*store = (struct detour_store){ 0 };
+	if (stand == STAND_ASTRAY && !arm)
+		stand = STAND_JUMP;
+	if (stand == STAND_HELD && arm)
+		return -WM_E_SITE_HELD;
+	if (stand == STAND_HELD) /* the first byte is the other tool's */
+		*store = (struct detour_store){ original + first, first,
+						jump->at + jump->count - first };
+	else if (stand != STAND_FILE && stand != STAND_JUMP)
+		return -WM_E_SITE_CHANGED;
+	else if (stand == (arm ? STAND_FILE : STAND_JUMP))
+		*store = (struct detour_store){ arm ? jump->bytes : original + jump->at, jump->at,
+						jump->count };
+	return 0;
 }
 
 /* Whether it is a guard, which watches need (agent/watch/guard.h), and no event. */

@@ -8,6 +8,7 @@
 #include "agent/detour/gaps.h"
 #include "agent/detour/segments.h"
 #include "agent/detour/stop.h"
+#include "agent/detour/stopper.h"
 #include "agent/patch/batch.h"
 #include "agent/store/arena.h"
 #include "agent/watch/trap.h"
@@ -30,8 +31,6 @@
 #define ROOM_MAX (1u << 20)
 
 enum task { TASK_DISARM, TASK_ARM, TASK_SWEEP, TASK_LOOK, TASK_FORGET, TASK_UNBLOCK };
-
-static char own_status[TASKS_STATUS_BYTES];
 
 /* Its memory, kept: a stop should not wait for pages. */
 static struct {
@@ -149,9 +148,7 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	job->sweep = task == TASK_SWEEP;
 	job->looks = task == TASK_LOOK;
 	job->masks = task == TASK_UNBLOCK ? STOP_MASKS_TAKE : 0;
-	job->filters = tasks_read_status(AT_FDCWD, "/proc/thread-self", own_status)
-			       ? INT32_MAX
-			       : tasks_last_number(tasks_value(own_status, "\nSeccomp_filters:"));
+	job->filters = tasks_own_filters();
 	job->book_at = (intptr_t)&trap_thread - (intptr_t)__builtin_thread_pointer();
 	job->stranded = task == TASK_FORGET ? &janitor.stranded : NULL;
 	job->result = STOP_RUNNING;
@@ -198,7 +195,10 @@ static int run(const struct text *text, struct janitor_site *sites, size_t count
 int janitor_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
 		unsigned int patience_ms, struct janitor_outcome *outcome)
 {
-	return run(text, sites, count, arm ? TASK_ARM : TASK_DISARM, patience_ms, outcome);
+	int error = run(text, sites, count, arm ? TASK_ARM : TASK_DISARM, patience_ms, outcome);
+
+	return error == -WM_E_NO_PTRACE ? stopper_run(text, sites, count, arm, patience_ms, outcome)
+					: error;
 }
 
 int janitor_sweep(const struct text *text)

@@ -219,29 +219,15 @@ static void store_site(const struct stop_job *job, struct janitor_site *site, co
 {
 	const struct detour *detour = site->detour;
 	const struct control_detour *record = detour->record;
-	const struct pun_bytes *jump = &detour->jump.bytes;
-	enum stand stand = detour_stand(detour, found);
-	unsigned int first = jump->at ? jump->at : 1;
-	int error = 0;
+	struct detour_store store;
 
 	for (unsigned int i = 0; i < DETOUR_FOUND_BYTES; i++)
 		site->found[i] = i < detour_owned(record) ? found[i] : 0;
-	if (stand == STAND_ASTRAY && !job->arm)
-		stand = STAND_JUMP;
-	if (stand == STAND_HELD && job->arm)
-		error = -WM_E_SITE_HELD;
-	else if (stand == STAND_HELD)
-		/* the first byte is the other tool's */
-		error = write_code(job, record->address + first, record->original + first,
-				   jump->at + jump->count - first, detour->prot);
-	else if (stand != STAND_FILE && stand != STAND_JUMP)
-		error = -WM_E_SITE_CHANGED;
-	else if (stand == (job->arm ? STAND_FILE : STAND_JUMP))
-		error = write_code(job, record->address + jump->at,
-				   job->arm ? jump->bytes : record->original + jump->at,
-				   jump->count, detour->prot);
-	site->error = error;
-	site->is_done = !error;
+	site->error = detour_choose(detour, job->arm, found, &store);
+	if (!site->error && store.count)
+		site->error = write_code(job, record->address + store.at, store.bytes, store.count,
+					 detour->prot);
+	site->is_done = !site->error;
 }
 
 /* Read many at once. */

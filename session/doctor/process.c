@@ -193,10 +193,16 @@ static void look_at_stops(struct subject *subject)
 			    "it is dumpable, so it may stop its own threads");
 		return;
 	}
+	if (target_may_be_stopped(&subject->target)) {
+		finding_say(finding, FINDING_FINE,
+			    "it is not dumpable, so waymark stops its threads for it");
+		return;
+	}
 	finding_say(
 		finding, FINDING_LIMITED,
 		"it is not dumpable, as a process is that changed its user, so it may not stop its "
-		"own threads: of places in code only those of the form byte can be probed");
+		"own threads, nor may this user: of places in code only those of the form byte "
+		"can be probed");
 	finding_change(finding, "%s", wm_error_hint(WM_E_NO_PTRACE));
 }
 

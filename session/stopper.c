@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/stopper.h"
+
+#include "session/process.h"
+#include "session/stopper_halt.h"
+#include "session/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define FILES 3
+#define LATE_MS 100 /* to end, for a process that has let the threads go */
+
+/* ---- in the stopper ---- */
+
+/*
+ * Nothing of the recorder's is kept: no terminal, no lock on the folder, no pipe that others wait
+ * on.
+ */
+static void keep_only(int *fds[FILES])
+{
+	int null = open("/dev/null", O_RDWR);
+
+	for (int i = 0; i < FILES; i++)
+		*fds[i] = fcntl(*fds[i], F_DUPFD, 3 + FILES);
+	for (int i = 0; i < FILES; i++) {
+		dup2(null, i);
+		dup2(*fds[i], 3 + i);
+		*fds[i] = 3 + i;
+	}
+	close_range(3 + FILES, ~0u, 0);
+}
+
+static int is_sound(const struct stopper_job *job, ssize_t bytes)
+{
+	const struct stopper_request *request = &job->request;
+
+	if (bytes < (ssize_t)sizeof(*request) || request->count > STOPPER_CHANGES_MAX ||
+	    bytes != (ssize_t)(sizeof(*request) + request->count * sizeof(*job->changes)))
+		return 0;
+	for (uint32_t i = 0; i < request->count; i++) {
+		const struct stopper_change *change = &job->changes[i];
+		uint64_t first = change->address + change->at, last = first + change->count - 1;
+
+		if (!change->count || change->at + change->count > change->bytes ||
+		    change->bytes > STOPPER_BYTES || change->address > INT64_MAX - STOPPER_BYTES ||
+		    first / STOPPER_PAGE_BYTES != last / STOPPER_PAGE_BYTES)
+			return 0;
+	}
+	return 1;
+}
+
+/* A process that someone stopped holds the threads: it is killed, which lets them go. */
+static void await_end(pid_t child)
+{
+	struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, child, 0), .events = POLLIN };
+
+	if (end.fd < 0 || poll(&end, 1, STOPPER_STOP_MAX_MS + LATE_MS) <= 0)
+		kill(child, SIGKILL);
+	if (end.fd >= 0)
+		close(end.fd);
+	while (waitpid(child, NULL, __WALL) < 0 && errno == EINTR)
+		;
+}
+
+static void serve_one(const struct stopper_target *target, struct stopper_job *job)
+{
+	pid_t child;
+
+	memset(&job->answer, 0, sizeof(job->answer));
+	job->answer.error = -EAGAIN; /* if it is killed */
+	child = fork();
+	if (!child) {
+		/* nothing may hold the threads when the agent sees our socket closed */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		stopper_halt(target, job);
+		_exit(0);
+	}
+	if (child > 0)
+		await_end(child);
+}
+
+static void serve(struct stopper_target target)
+{
+	struct stopper_job *job = mmap(NULL, sizeof(*job), PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const size_t room = sizeof(job->request) + sizeof(job->changes);
+	sigset_t all;
+	ssize_t got;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	signal(SIGCHLD, SIG_DFL);
+	setsid();
+	prctl(PR_SET_NAME, "waymark-stop");
+	keep_only((int *[FILES]){ &target.socket, &target.tasks, &target.memory });
+	if (job == MAP_FAILED || send(target.socket, "", 1, MSG_NOSIGNAL) != 1)
+		_exit(1);
+	while ((got = recv(target.socket, &job->request, room, 0)) > 0 && is_sound(job, got)) {
+		serve_one(&target, job);
+		if (send(target.socket, &job->answer, sizeof(job->answer), MSG_NOSIGNAL) < 0)
+			break;
+	}
+	_exit(0);
+}
+
+/* ---- in the tool ---- */
+
+/* Whether the process itself made both ends: what we send to it comes to no one else. */
+static int is_its_own(int fd, pid_t pid)
+{
+	struct ucred peer = { 0 };
+	int domain = 0, type = 0;
+	socklen_t bytes = sizeof(peer), bytes_domain = sizeof(domain), bytes_type = sizeof(type);
+
+	return pid > 0 && !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes_domain) &&
+	       domain == AF_UNIX && !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes_type) &&
+	       type == SOCK_SEQPACKET && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) &&
+	       peer.pid == pid;
+}
+
+static int open_files(struct stopper_target *target, int pidfd)
+{
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+	struct target about;
+	char path[64];
+
+	if (target_read(&about, target->pid))
+		return -WM_E_GONE;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
+	target->tasks = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* the kernel lets those open it that may trace the process, and keeps its memory's owner */
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)about.live_tid);
+	target->memory = target->tasks < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
+	if (target->memory < 0)
+		return errno == EACCES ? -EPERM : -errno;
+	/* else another process may have its number by now */
+	return poll(&end, 1, 0) ? -WM_E_GONE : 0;
+}
+
+/* Twice: so it is init's to wait for, and not for this program, which may wait for any child. */
+static int fork_away(const struct stopper_target *target)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		child = fork();
+		if (!child)
+			serve(*target);
+		_exit(child < 0);
+	}
+	if (child < 0)
+		return -errno;
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}
+
+int stopper_start(pid_t pid, int pidfd, int fd)
+{
+	struct stopper_target target = { .pid = pid, .socket = fd, .tasks = -1, .memory = -1 };
+	int err = is_its_own(fd, pid) ? open_files(&target, pidfd) : -WM_E_PROTOCOL;
+
+	if (!err)
+		err = fork_away(&target);
+	if (target.tasks >= 0)
+		close(target.tasks);
+	if (target.memory >= 0)
+		close(target.memory);
+	return err;
+}
+
+void stopper_take(struct process *process, int fd)
+{
+	if (process->stoppers < STOPPERS_MAX)
+		process->stoppers += !stopper_start(process->pid, process->pidfd, fd);
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The test is the agent of a target that calls code in a page of its own without end. The code
+ * returns OLD, and NEW once it was changed: any other value ends the target. The process that
+ * stops the target's threads can be killed, or held, at each of its calls of ptrace(2) and
+ * pwrite(2).
+ */
+#define _GNU_SOURCE
+#include "session/stopper.h"
+
+#include "abi/stopper.h"
+#include "base/testing/await.h"
+#include "session/target.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define THREADS 3
+#define OLD 0x11111111
+#define NEW 0x22222222
+#define STEPS_MAX 200
+
+static struct {
+	pid_t pid;
+	uint8_t *code;	     /* in the target; ours is another page at the same address */
+	unsigned int *calls; /* shared: of each thread; then steps */
+	int agent, sent;     /* sockets: the agent's end, the stopper's end */
+} target;
+
+/* ---- what happens to the process that stops ---- */
+
+#define STEPS (2 * 3 * THREADS) /* before and after each thread is seized, interrupted, let go */
+
+static int steps, step_at, step_signal;
+
+static void step(void)
+{
+	__atomic_add_fetch(&target.calls[THREADS], 1, __ATOMIC_RELAXED);
+	if (++steps == step_at)
+		raise(step_signal);
+}
+
+long __real_ptrace(int request, pid_t tid, void *address, void *data);
+long __wrap_ptrace(int request, pid_t tid, void *address, void *data);
+ssize_t __real_pwrite64(int fd, const void *from, size_t bytes, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *from, size_t bytes, off_t at);
+
+long __wrap_ptrace(int request, pid_t tid, void *address, void *data)
+{
+	long got;
+
+	step();
+	got = __real_ptrace(request, tid, address, data);
+	step();
+	return got;
+}
+
+ssize_t __wrap_pwrite64(int fd, const void *from, size_t bytes, off_t at)
+{
+	ssize_t got;
+
+	step();
+	got = __real_pwrite64(fd, from, bytes, at);
+	step();
+	return got;
+}
+
+/* ---- the target ---- */
+
+static void *call(void *number)
+{
+	int (*volatile code)(void) = (int (*)(void))(uintptr_t)target.code;
+	unsigned int *calls = &target.calls[(intptr_t)number];
+
+	for (;;) {
+		int got = code();
+
+		if (got != OLD && got != NEW)
+			_exit(9);
+		__atomic_add_fetch(calls, 1, __ATOMIC_RELAXED);
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* It makes the sockets, as an agent does, and gives both to us. */
+static void run_target(int out)
+{
+	union {
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr head;
+	} passed = { .head = { .cmsg_level = SOL_SOCKET,
+			       .cmsg_type = SCM_RIGHTS,
+			       .cmsg_len = CMSG_LEN(2 * sizeof(int)) } };
+	struct iovec part = { "", 1 };
+	struct msghdr head = { .msg_iov = &part,
+			       .msg_iovlen = 1,
+			       .msg_control = &passed,
+			       .msg_controllen = sizeof(passed) };
+	int ends[2];
+	pthread_t thread;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends))
+		_exit(1);
+	memcpy(CMSG_DATA(&passed.head), ends, sizeof(ends));
+	for (intptr_t i = 1; i < THREADS; i++)
+		if (pthread_create(&thread, NULL, call, (void *)i))
+			_exit(1);
+	if (sendmsg(out, &head, 0) != 1)
+		_exit(1);
+	close(ends[0]);
+	close(ends[1]);
+	close(out);
+	call(NULL);
+}
+
+static void receive_ends(int in)
+{
+	union {
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr head;
+	} passed;
+	char byte;
+	struct iovec part = { &byte, 1 };
+	struct msghdr head = { .msg_iov = &part,
+			       .msg_iovlen = 1,
+			       .msg_control = &passed,
+			       .msg_controllen = sizeof(passed) };
+	int ends[2];
+
+	cr_assert_eq(recvmsg(in, &head, 0), 1);
+	memcpy(ends, CMSG_DATA(&passed.head), sizeof(ends));
+	target.agent = ends[0];
+	target.sent = ends[1];
+}
+
+static void begin(void)
+{
+	static const uint8_t code[] = { 0xb8, 0x11, 0x11, 0x11, 0x11, 0xc3 }; /* mov, ret */
+	int pair[2];
+
+	target.code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	target.calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	memcpy(target.code, code, sizeof(code));
+	mprotect(target.code, 4096, PROT_READ | PROT_EXEC);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	target.pid = fork();
+	if (!target.pid)
+		run_target(pair[1]);
+	close(pair[1]);
+	receive_ends(pair[0]);
+	close(pair[0]);
+}
+
+static void start_stopper(void)
+{
+	char byte;
+
+	cr_assert_eq(stopper_start(target.pid, -1, target.sent), 0);
+	close(target.sent);
+	cr_assert_eq(recv(target.agent, &byte, 1, 0), 1, "it is ready");
+}
+
+static int all_call(const unsigned int *before)
+{
+	int count = 0;
+
+	for (int i = 0; i < THREADS; i++)
+		count += __atomic_load_n(&target.calls[i], __ATOMIC_RELAXED) > before[i] + 2;
+	return count == THREADS;
+}
+
+static int is_traced(void)
+{
+	pid_t *tids;
+	int count = target_threads(target.pid, &tids), traced = 0;
+
+	for (int i = 0; i < count; i++)
+		traced |= target_status_number(tids[i], "TracerPid") != 0;
+	free(tids);
+	return traced;
+}
+
+static void expect_running(void)
+{
+	unsigned int before[THREADS];
+
+	memcpy(before, target.calls, sizeof(before));
+	cr_assert(AWAIT(all_call(before)), "all threads call the code");
+	cr_assert_eq(waitpid(target.pid, NULL, WNOHANG), 0, "the target lives");
+	cr_assert(AWAIT(!is_traced()));
+}
+
+static int code_now(void)
+{
+	struct iovec part = { &(int){ 0 }, sizeof(int) }, remote = { target.code + 1, sizeof(int) };
+
+	cr_assert_eq(process_vm_readv(target.pid, &part, 1, &remote, 1, 0), (ssize_t)sizeof(int));
+	return *(int *)part.iov_base;
+}
+
+static void end(void)
+{
+	kill(target.pid, SIGKILL);
+	waitpid(target.pid, NULL, 0);
+}
+
+/* ---- its agent ---- */
+
+struct packet {
+	struct stopper_request head;
+	struct stopper_change changes[2];
+};
+
+static struct packet packet_of(int from, int to)
+{
+	struct packet packet = { .head = { .count = 1, .patience_ms = 200 } };
+	struct stopper_change *change = &packet.changes[0];
+
+	change->address = (uintptr_t)target.code;
+	change->bytes = 6;
+	change->at = 1;
+	change->count = 4;
+	change->expected[0] = 0xb8;
+	change->expected[5] = 0xc3;
+	memcpy(change->expected + 1, &from, sizeof(from));
+	memcpy(change->stored, &to, sizeof(to));
+	return packet;
+}
+
+static size_t packet_bytes(const struct packet *packet)
+{
+	return sizeof(packet->head) + packet->head.count * sizeof(packet->changes[0]);
+}
+
+/* Bytes of the answer; 0: the stopper has ended. */
+static ssize_t exchange(const struct packet *packet, struct stopper_answer *answer)
+{
+	send(target.agent, packet, packet_bytes(packet), MSG_NOSIGNAL);
+	return recv(target.agent, answer, sizeof(*answer), 0);
+}
+
+static void change(int from, int to, struct stopper_answer *answer)
+{
+	struct packet packet = packet_of(from, to);
+
+	cr_assert_eq(exchange(&packet, answer), (ssize_t)sizeof(*answer));
+}
+
+TestSuite(stopper, .timeout = 100, .fini = end);
+
+Test(stopper, change_stops_threads_and_lets_them_go)
+{
+	struct stopper_answer answer;
+
+	begin();
+	start_stopper();
+	for (int i = 0; i < 20; i++) {
+		change(i % 2 ? NEW : OLD, i % 2 ? OLD : NEW, &answer);
+		cr_assert_eq(answer.error, 0, "%s", wm_error_text(answer.error));
+		cr_assert_eq(answer.is_done[0], 1);
+		cr_assert_eq(answer.threads, THREADS);
+		cr_assert_eq(code_now(), i % 2 ? OLD : NEW);
+		expect_running();
+	}
+}
+
+Test(stopper, change_of_unexpected_bytes_stores_nothing)
+{
+	struct stopper_answer answer;
+
+	begin();
+	start_stopper();
+	change(NEW, OLD, &answer);
+	cr_assert_eq(answer.error, 0);
+	cr_assert_eq(answer.is_done[0], 0);
+	cr_assert_eq(code_now(), OLD);
+	expect_running();
+}
+
+Test(stopper, killed_stop_at_any_step_leaves_whole_code)
+{
+	struct stopper_answer answer = { .error = -EAGAIN };
+	int now;
+
+	step_signal = SIGKILL;
+	for (step_at = 1; answer.error; step_at++) {
+		cr_assert_lt(step_at, STEPS_MAX);
+		begin();
+		start_stopper();
+		change(OLD, NEW, &answer);
+		expect_running();
+		now = code_now();
+		cr_assert(now == OLD || now == NEW, "%x at step %d", (unsigned int)now, step_at);
+		cr_assert(answer.error == -EAGAIN || (!answer.error && now == NEW));
+		close(target.agent);
+		end();
+	}
+	cr_assert_gt(step_at, STEPS);
+	begin();
+}
+
+Test(stopper, held_stop_is_killed)
+{
+	struct stopper_answer answer;
+
+	step_signal = SIGSTOP;
+	step_at = 3 * THREADS;
+	begin();
+	start_stopper();
+	change(OLD, NEW, &answer);
+	cr_assert_eq(answer.error, -EAGAIN);
+	cr_assert_eq(code_now(), OLD);
+	expect_running();
+}
+
+Test(stopper, agent_that_left_gets_no_change)
+{
+	struct packet packet;
+
+	begin();
+	packet = packet_of(OLD, NEW);
+	start_stopper();
+	cr_assert_gt(send(target.agent, &packet, packet_bytes(&packet), 0), 0);
+	close(target.agent);
+	cr_assert(AWAIT(__atomic_load_n(&target.calls[THREADS], __ATOMIC_RELAXED) == STEPS));
+	cr_assert_eq(code_now(), OLD);
+	expect_running();
+}
+
+Test(stopper, senseless_request_ends_it)
+{
+	for (int which = 0; which < 6; which++) {
+		struct stopper_answer answer;
+		struct packet packet;
+
+		begin();
+		packet = packet_of(OLD, NEW);
+		start_stopper();
+		switch (which) {
+		case 0:
+			packet.head.count = 2;
+			break;
+		case 1:
+			packet.changes[0].bytes = STOPPER_BYTES + 1;
+			break;
+		case 2:
+			packet.changes[0].at = 3;
+			break;
+		case 3:
+			packet.changes[0].count = 0;
+			break;
+		case 4:
+			packet.changes[0].address += 4096 - 3;
+			break;
+		case 5:
+			packet.changes[0].address = UINT64_MAX - 2;
+			break;
+		}
+		/* of two changes the second is left out */
+		send(target.agent, &packet, sizeof(packet.head) + sizeof(packet.changes[0]), 0);
+		cr_assert_eq(recv(target.agent, &answer, sizeof(answer), 0), 0, "%d", which);
+		cr_assert_eq(code_now(), OLD);
+		expect_running();
+		close(target.agent);
+		end();
+	}
+	begin();
+}
+
+Test(stopper, socket_of_another_process_is_refused)
+{
+	int ends[2];
+
+	begin();
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	cr_assert_eq(stopper_start(target.pid, -1, ends[0]), -WM_E_PROTOCOL);
+	cr_assert_eq(stopper_start(target.pid, -1, -1), -WM_E_PROTOCOL);
+}
