@@ -6,6 +6,7 @@
 #include "abi/watch.h"
 #include "base/socketdir.h"
 #include "session/sample_store.h"
+#include "session/ticks.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -23,6 +24,7 @@
 
 #define TEXT "mj\nnet\nrx\nsample.c\n7\n"
 #define PAGE_EVENTS 100u
+#define FORK_UNIT 6 /* behind all that events are written to before */
 
 struct agent {
 	const struct sample_agent *as;
@@ -148,6 +150,35 @@ static void wait_for_child(void)
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
+}
+
+/*
+ * A child whose fork has not returned yet. The tool may not close the store to it meanwhile. A child
+ * that got no processor for long writes too: the tool waits for it no longer, and that is right.
+ */
+static void fork_late(struct agent *agent)
+{
+	struct wm_store *store = agent->store.head;
+	uint64_t begin_ns = ticks_monotonic_ns(), now_ns = begin_ns;
+	struct wm_page *page;
+	int is_closed = 0;
+
+	__atomic_store_n(&store->forks, 1, __ATOMIC_SEQ_CST);
+	if (fork())
+		return;
+	while (!is_closed && now_ns - begin_ns < SAMPLE_FORK_MS * UINT64_C(1000000)) {
+		is_closed = (int)__atomic_load_n(&store->closed, __ATOMIC_SEQ_CST);
+		now_ns = ticks_monotonic_ns();
+	}
+	if (!is_closed || now_ns - begin_ns > SAMPLE_FORK_MAX_MS * UINT64_C(1000000)) {
+		sample_store_slot(&agent->store, 1, (uint32_t)getpid(), 0);
+		page = sample_store_page(&agent->store, FORK_UNIT, 1, 0);
+		page->begin_ticks = __rdtsc();
+		sample_store_event(&agent->store, page, 1, page->begin_ticks);
+		agent->store.slots[1].state = SLOT_ENDED;
+	}
+	__atomic_store_n(&store->forked, 1, __ATOMIC_SEQ_CST);
+	_exit(0);
 }
 
 static void flood(struct agent *agent)
@@ -305,6 +336,8 @@ static void obey(struct agent *agent, unsigned char *packet)
 			usleep(SAMPLE_SLOW_MS * 1000);
 		if (agent->has_store)
 			agent->store.slots[0].state = SLOT_ENDED;
+		if (agent->as->way == SAMPLE_FORKS)
+			fork_late(agent);
 		done(agent, head->serial, 0);
 		break;
 	case CONTROL_WATCH:

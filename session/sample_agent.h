@@ -29,6 +29,7 @@ enum sample_way {
 	SAMPLE_FLOODS,	       /* reports SAMPLE_FLOOD refusals and modules at ARM */
 	SAMPLE_AHEAD,	       /* the clock of its events is ahead by minutes */
 	SAMPLE_HOLDS, /* at ARM: declares SAMPLE_HOLDS_EACH events and reports as many unknown ones as held */
+	SAMPLE_FORKS, /* at QUIET it has a child that writes one event SAMPLE_FORK_MS later */
 };
 
 #define SAMPLE_EVENT "net:rx"
@@ -36,6 +37,9 @@ enum sample_way {
 /* a tool gives up an agent that sleeps for one second, with a child for five (session/step.c) */
 #define SAMPLE_DEAF_MS 4000
 #define SAMPLE_PARENT_MS 2000
+/* less than a tool waits for a fork to return in the child (session/session.c) */
+#define SAMPLE_FORK_MS 100
+#define SAMPLE_FORK_MAX_MS 500
 #define SAMPLE_FLOOD 30000u
 #define SAMPLE_HOLDS_EACH 250000u
 

@@ -212,6 +212,18 @@ Test(session, stopping_records_the_open_pages)
 	sample_agent_release(&agent);
 }
 
+Test(session, stop_waits_for_child_whose_fork_has_not_returned)
+{
+	struct sample_agent agent = { .way = SAMPLE_FORKS, .events = 150 };
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+
+	start_recording(session, &agent);
+	cr_assert_eq(wm_session_stop(session), 0);
+	cr_assert_eq(status_of(session).recorded, 151);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
 Test(session, close_after_stop_survives_late_module)
 {
 	struct sample_agent agent = { .way = SAMPLE_LOADS, .events = 150 };
