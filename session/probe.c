@@ -322,6 +322,24 @@ uint64_t probe_next_set(struct process *process)
 	return process->probed.set;
 }
 
+/* The kernel hides a process that changed its user from a tool without CAP_SYS_PTRACE. */
+static int is_denied(int err)
+{
+	return err == -EACCES || err == -EPERM;
+}
+
+/* A forked child that has, or is about to have, its parent's places: these are recorded anyway. */
+static int has_parents(const struct process *process)
+{
+	return process->probed.count > 0;
+}
+
+/* What is left of an error of look() for a process that is recorded already. */
+static int look_again_error(const struct process *process, int err)
+{
+	return err == -WM_E_GONE || (is_denied(err) && has_parents(process)) ? 0 : err;
+}
+
 /* One look at the modules. `always`: COMMIT also when nothing is new. */
 static int look(struct wm_session *session, struct process *process, int always)
 {
@@ -336,7 +354,7 @@ static int look(struct wm_session *session, struct process *process, int always)
 
 	if (err == -ESRCH)
 		err = -WM_E_GONE;
-	else if (err == -EACCES || err == -EPERM)
+	else if (is_denied(err) && !has_parents(process))
 		session_fail(session, err, "pid %d: its memory may not be read", (int)process->pid);
 	if (!err)
 		err = fresh = see_to_modules(&pass);
@@ -361,9 +379,7 @@ int probe_arm(struct wm_session *session, struct process *process)
 
 int probe_look(struct wm_session *session, struct process *process)
 {
-	int err = process->probed.is_on ? look(session, process, 0) : 0;
-
-	return err == -WM_E_GONE ? 0 : err;
+	return process->probed.is_on ? look_again_error(process, look(session, process, 0)) : 0;
 }
 
 void probe_placed(struct wm_session *session, struct process *process)
@@ -375,15 +391,12 @@ void probe_placed(struct wm_session *session, struct process *process)
 
 int probe_committed(struct wm_session *session, struct process *process)
 {
-	int err;
-
 	if (process->probed.commits && !--process->probed.commits)
 		process->probed.pending = process->probed.answered = 0;
 	if (!process->probed.is_on || !process->probed.look_again)
 		return 0;
 	process->probed.look_again = 0;
-	err = look(session, process, 0);
-	return err == -WM_E_GONE ? 0 : err;
+	return look_again_error(process, look(session, process, 0));
 }
 
 static int loading_add(struct probed *probed, uint64_t base, int is_wanted)
@@ -428,13 +441,21 @@ void probe_late(struct wm_session *session, struct process *process,
 	}
 }
 
+static int is_placed(const struct probed *probed, uint64_t base)
+{
+	for (size_t i = 0; i < probed->count; i++)
+		if (probed->modules[i].base == base)
+			return 1;
+	return 0;
+}
+
 int probe_module(struct wm_session *session, struct process *process,
 		 const struct control_module *module, const char *path)
 {
 	struct control_seen seen = { .base = module->base };
 	struct iovec part = { &seen, sizeof(seen) };
 	struct probed *probed = &process->probed;
-	int err, later = 0;
+	int err, later = 0, is_wanted = plan_concerns(&session->specs, path, NULL);
 
 	if (!probed->is_on)
 		return 0;
@@ -444,9 +465,13 @@ int probe_module(struct wm_session *session, struct process *process,
 			probed->modules[i--] = probed->modules[--probed->count];
 	if (module->gone)
 		return later_module_gone(session, process, module->base);
-	err = loading_add(probed, module->base, plan_concerns(&session->specs, path, NULL));
+	err = loading_add(probed, module->base, is_wanted);
 	if (!err)
 		err = look(session, process, 0);
+	if (is_denied(err) && has_parents(process)) {
+		session->probes.late += is_wanted && !is_placed(probed, module->base);
+		err = 0;
+	}
 	if (!err)
 		err = later = later_module_came(session, process, module->base);
 	if (!err)
