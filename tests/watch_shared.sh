@@ -117,6 +117,26 @@ for how in leaves killed; do
 	has_more_values second 1000 || fail "$how: told from $(values second | head -1) to $(values second | tail -1)"
 done
 
+# Both have registers of their own. One store is one signal, which may be for an ended watch.
+start ./watched race 2000000000 8 >race_out
+racer=$pid
+await_running "$racer"
+for round in $(seq 6); do
+	rm -rf second
+	"$waymark" record --json -o second -e watch:raced -p "$racer" >out 2>words &
+	second=$!
+	await_event second watch:raced
+	for ends in 1 2 3; do
+		rm -rf first
+		"$waymark" record -o first -e watch:raced --for 50ms -p "$racer" >first.out 2>&1 ||
+			fail "round $round.$ends: $(cat first.out)"
+	done
+	kill -TERM "$second"
+	wait $second || fail "round $round: $(cat words)"
+	expect "round $round: missed beside another watch" "$(one missed)" 0
+done
+kill -9 "$racer"
+
 # Somebody else is faster: the watch is lost, and that is said.
 cat >taker.c <<'END'
 #include <linux/hw_breakpoint.h>

@@ -134,3 +134,90 @@ Test(watch_shared, two_sessions_with_events_of_one_place_are_both_told, .timeout
 	sample_end(0);
 	watch_release(OTHER_LANE, 0);
 }
+
+static int other_event;
+
+/* Two sessions, each with an event of its own. */
+static void arm_both(const void *first, const void *second)
+{
+	struct control_watch about = sample_about(0, first, 8);
+	struct control_watch other = sample_about(0, second, 8);
+
+	sample_arm(&about);
+	add_other(other, 3);
+	other.magic = OTHER_MAGIC;
+	other.number = 3;
+	other_event = sample_open(&other, 0);
+	cr_assert_eq(ioctl(other_event, PERF_EVENT_IOC_ENABLE, 0), 0);
+}
+
+static void end_first(void)
+{
+	sample_end(0);
+}
+
+static void end_other(void)
+{
+	close(other_event);
+	watch_remove(OTHER_LANE, 3, 3);
+}
+
+static __attribute__((noinline)) void store_pair(void)
+{
+	__asm__ volatile("movdqu %%xmm0, (%0)" : : "r"(word) : "memory");
+}
+
+/* One store hits both, and the kernel sends one signal, for either. In one of the rounds it is that
+ * of the session that ends. */
+Test(watch_shared, pending_signal_of_ended_watch_counts_for_other_session, .timeout = 30)
+{
+	sample_begin();
+	for (int round = 0; round < 2; round++) {
+		const struct watch_row *row;
+		sigset_t trap, before;
+
+		arm_both(word, word);
+		row = round ? &other_table->rows[3] : &sample_table->rows[0];
+		sigemptyset(&trap);
+		sigaddset(&trap, SIGTRAP);
+		/* past libc: its guard would let SIGTRAP through */
+		syscall(SYS_rt_sigprocmask, SIG_BLOCK, &trap, &before, 8);
+		store_pair();
+		(round ? end_first : end_other)();
+		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+		cr_assert_eq(row->taken, 1, "round %d", round);
+		(round ? end_other : end_first)();
+	}
+}
+
+Test(watch_shared, store_to_two_words_counts_beside_a_shut_watch, .timeout = 30)
+{
+	sample_begin();
+	for (int round = 0; round < 2; round++) {
+		struct watch_row *shut, *row;
+
+		arm_both(word, word + 1);
+		shut = round ? &sample_table->rows[0] : &other_table->rows[3];
+		row = round ? &other_table->rows[3] : &sample_table->rows[0];
+		shut->gate = WATCH_OFF;
+		store_pair();
+		cr_assert_eq(row->taken, 1, "round %d", round);
+		end_first();
+		end_other();
+	}
+}
+
+Test(watch_shared, access_by_agent_is_own_of_each_session, .timeout = 30)
+{
+	sample_begin();
+	arm_both(word, word);
+	watch_own_code((uintptr_t)store_pair, (uintptr_t)store_pair + 64);
+	store_pair();
+	watch_own_code(0, 0);
+	cr_assert_eq(sample_table->rows[0].own, 1);
+	cr_assert_eq(sample_table->rows[0].taken, 1);
+	cr_assert_eq(other_table->rows[3].own, 1);
+	cr_assert_eq(other_table->rows[3].taken, 1);
+	end_first();
+	end_other();
+}

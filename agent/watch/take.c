@@ -101,7 +101,7 @@ static int is_own_code(uintptr_t address)
 	return address >= watch_own_start && address < watch_own_end;
 }
 
-static void look_at_code(struct hit *hit, const struct watch_entry *entry)
+static void look_at_code(struct hit *hit, const struct control_watch *about)
 {
 	const struct told_reads reads = { .code = code_at,
 					  .before = before,
@@ -114,8 +114,8 @@ static void look_at_code(struct hit *hit, const struct watch_entry *entry)
 		hit->told.ip = 0;
 		hit->told.how |= WATCH_IP_UNKNOWN;
 	}
-	if (entry->about.on != WATCH_ON_EXECUTE && !hit->is_late)
-		told_find(&hit->told, &entry->about, hit->context, &reads);
+	if (about->on != WATCH_ON_EXECUTE && !hit->is_late)
+		told_find(&hit->told, about, hit->context, &reads);
 	told_copied(&hit->told, memory_at);
 }
 
@@ -292,18 +292,26 @@ static int has_changed(const struct watch_entry *entry)
 	       (memory ^ value) << (64 - 8 * about->bytes) != 0;
 }
 
+/* Whether the kernel met the entry's own word, as far as that is known without `first`. */
+static int is_met_word(const struct hit *hit, const struct watch_entry *entry)
+{
+	return hit->met == entry->about.address &&
+	       (entry->about.on == WATCH_ON_EXECUTE || !hit->told.is_told);
+}
+
 /*
  * Whether a hit of `first` is one of this entry's: it is the very word, or the instruction is known
  * to have met it. For a word in a frame only the second is certain: the hit may belong to what was
  * at that place before. If it is unknown how far the instruction wrote, it wrote each word that
- * changed.
+ * changed. `first` is NULL if its entry is free by now.
  */
 static int is_hit_too(const struct hit *hit, const struct watch_entry *first,
 		      const struct watch_entry *entry)
 {
 	const struct control_watch *about = &entry->about;
 
-	if (!(about->flags & WATCH_OF_FRAME) && is_same_word(hit, first, entry))
+	if (!(about->flags & WATCH_OF_FRAME) &&
+	    (first ? is_same_word(hit, first, entry) : is_met_word(hit, entry)))
 		return 1;
 	if (about->on == WATCH_ON_EXECUTE)
 		return 0;
@@ -328,7 +336,7 @@ static void take_in_frame(struct hit *hit, struct watch_entry *entry)
 {
 	enum frame_hit of = frame_hold(entry, hit->context, hit->met);
 
-	look_at_code(hit, entry);
+	look_at_code(hit, &entry->about);
 	if (of == FRAME_HIT && is_push(hit)) {
 		frame_is_outside(entry);
 		count(&entry->row->dropped);
@@ -401,21 +409,36 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 	}
 }
 
-/* One that shares the event whose signal it is, though that one's own entry is shut, or gone. */
-static struct watch_entry *find_fed(uint64_t cookie)
+/* Whether it shares the event whose signal it is, though that one's own entry is shut, or gone. */
+static int is_fed(const struct watch_entry *entry, uint64_t cookie)
 {
+	return __atomic_load_n(&entry->fed_magic, __ATOMIC_ACQUIRE) == WATCH_COOKIE_MAGIC(cookie) &&
+	       __atomic_load_n(&entry->fed_number, __ATOMIC_RELAXED) == WATCH_COOKIE_NUMBER(cookie);
+}
+
+/*
+ * The watch whose signal it is has ended: `ended`, or NULL if its entry is free by now. The
+ * instruction may have hit other watches, of this session or another. Their signals found this one
+ * pending, so the kernel dropped them.
+ */
+static void take_past(struct hit *hit, const struct watch_entry *ended, uint64_t cookie)
+{
+	/* the kernel says only where the event is */
+	const struct control_watch about = { .address = hit->met,
+					     .bytes = WATCH_BYTES_MAX,
+					     .on = WATCH_ON_ACCESS };
+
+	hit->told.how = WATCH_SHARED | (hit->is_late ? WATCH_LATE : 0);
+	look_at_code(hit, ended ? &ended->about : &about);
 	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
 	     live &= live - 1) {
 		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
 
-		if (__atomic_load_n(&entry->fed_magic, __ATOMIC_ACQUIRE) ==
-			    WATCH_COOKIE_MAGIC(cookie) &&
-		    __atomic_load_n(&entry->fed_number, __ATOMIC_RELAXED) ==
-			    WATCH_COOKIE_NUMBER(cookie) &&
-		    is_open(entry))
-			return entry;
+		if (entry == ended || !(ended ? was_armed(hit, ended, entry) : is_open(entry)))
+			continue;
+		if (is_fed(entry, cookie) || is_hit_too(hit, ended, entry))
+			take_other(hit, ended, entry);
 	}
-	return NULL;
 }
 
 /*
@@ -440,57 +463,76 @@ static struct watch_entry *find_met(struct watch_entry *entry, uintptr_t met)
 	return NULL;
 }
 
-static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags,
-		      ucontext_t *context, uintptr_t met, uintptr_t sp)
+/*
+ * The place of an access that is no event: dead memory below the stack, where this handler's
+ * frames are; errno, which we restore; or the engine's work in the program's place. The place of
+ * a late hit does not reveal who wrote: one of our guards may have unblocked SIGTRAP.
+ */
+static int is_own(const struct hit *hit, uint32_t flags)
 {
-	struct hit hit = { .context = context,
-			   .sp = sp,
-			   .met = met,
-			   .is_late = flags & TAKE_PERF_ASYNC,
-			   .generation = WATCH_COOKIE_GENERATION(cookie) };
-	struct watch_entry *whose;
+	return trap_is_nested(hit->sp) || flags & WATCH_BY_ENGINE ||
+	       (!hit->is_late && is_own_code(trap_pc(hit->context) - 1));
+}
 
-	if (WATCH_GATE_STATE(__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE)) == WATCH_OFF) {
-		count(&entry->row->dropped);
-		entry = find_fed(cookie);
-		if (!entry)
-			return;
-	}
-	/*
-	 * Dead memory below the stack, where this handler's frames are; errno, which we restore;
-	 * or the engine's work in the program's place. The place of a late hit does not reveal
-	 * who wrote: one of our guards may have unblocked SIGTRAP.
-	 */
-	if (trap_is_nested(sp) || flags & WATCH_BY_ENGINE ||
-	    (!hit.is_late && is_own_code(trap_pc(context) - 1))) {
+/* Each session with an event there counted it. `first`: whose signal it is; NULL: it has ended. */
+static void take_own(const struct hit *hit, const struct watch_entry *first, uint64_t cookie)
+{
+	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
+	     live &= live - 1) {
+		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
+		int is_there_too = is_fed(entry, cookie) ||
+				   (!(entry->about.flags & WATCH_OF_FRAME) && hit->met &&
+				    entry->about.address == hit->met);
+
+		if (entry != first && !(is_there_too && is_open(entry)))
+			continue;
 		count(&entry->row->taken);
 		count(&entry->row->own);
-		return;
 	}
-	whose = entry->about.magic == WATCH_COOKIE_MAGIC(cookie) ? find_met(entry, met) : entry;
-	if (!whose || !is_there(whose) ||
-	    (entry->about.magic == WATCH_COOKIE_MAGIC(cookie) && whose == entry &&
-	     !was_armed(&hit, entry, entry))) {
+}
+
+static void take_live(struct hit *hit, struct watch_entry *entry, uint64_t cookie)
+{
+	struct watch_entry *whose = find_met(entry, hit->met);
+
+	if (!whose || !is_there(whose) || (whose == entry && !was_armed(hit, entry, entry))) {
 		count(&entry->row->dropped);
+		take_past(hit, whose, cookie);
 		return;
 	}
 	entry = whose;
-	hit.told.how = hit.is_late ? WATCH_LATE : 0;
+	hit->told.how = hit->is_late ? WATCH_LATE : 0;
 	if (entry->about.flags & WATCH_OF_FRAME)
-		take_in_frame(&hit, entry);
+		take_in_frame(hit, entry);
 	else
-		look_at_code(&hit, entry);
+		look_at_code(hit, &entry->about);
 	if (!(entry->about.flags & (WATCH_OF_FRAME | WATCH_FRAME_ENTRY)))
-		take(&hit, entry);
-	take_others(&hit, entry);
+		take(hit, entry);
+	take_others(hit, entry);
 	/* it waits: what others tell comes first */
 	if (entry->about.flags & WATCH_FRAME_ENTRY)
-		take_entry(&hit, entry, 0);
+		take_entry(hit, entry, 0);
+}
+
+static void take_hit(struct hit *hit, uint64_t cookie, uint32_t flags)
+{
+	struct watch_entry *entry = find(WATCH_COOKIE_MAGIC(cookie), WATCH_COOKIE_NUMBER(cookie));
+	int is_shut = entry && WATCH_GATE_STATE(__atomic_load_n(&entry->row->gate,
+								__ATOMIC_ACQUIRE)) == WATCH_OFF;
+
+	if (is_shut)
+		count(&entry->row->dropped);
+	if (is_own(hit, flags))
+		take_own(hit, is_shut ? NULL : entry, cookie);
+	else if (entry && !is_shut)
+		take_live(hit, entry, cookie);
+	else
+		take_past(hit, entry, cookie);
 }
 
 int take_signal(const siginfo_t *info, ucontext_t *context, uintptr_t sp)
 {
-	struct watch_entry *entry;
+	struct hit hit = { .context = context, .sp = sp, .met = (uintptr_t)info->si_addr };
 	uint64_t cookie;
 	uint32_t flags;
 	int is_ours;
@@ -499,14 +541,14 @@ int take_signal(const siginfo_t *info, ucontext_t *context, uintptr_t sp)
 		return 0;
 	__builtin_memcpy(&cookie, (const char *)info + TAKE_PERF_DATA_AT, sizeof cookie);
 	__builtin_memcpy(&flags, (const char *)info + TAKE_PERF_FLAGS_AT, sizeof flags);
+	hit.is_late = flags & TAKE_PERF_ASYNC;
+	hit.generation = WATCH_COOKIE_GENERATION(cookie);
 	/* a full barrier, before an entry is looked at; pairs with watch.c's, between taking it down and looking here */
 	__atomic_fetch_add(&watch_inside, 1, __ATOMIC_SEQ_CST);
-	entry = find(WATCH_COOKIE_MAGIC(cookie), WATCH_COOKIE_NUMBER(cookie));
-	is_ours = entry || is_past(WATCH_COOKIE_MAGIC(cookie));
-	if (!entry && is_ours)
-		entry = find_fed(cookie);
-	if (entry)
-		take_live(entry, cookie, flags, context, (uintptr_t)info->si_addr, sp);
+	is_ours = find(WATCH_COOKIE_MAGIC(cookie), WATCH_COOKIE_NUMBER(cookie)) ||
+		  is_past(WATCH_COOKIE_MAGIC(cookie));
+	if (is_ours)
+		take_hit(&hit, cookie, flags);
 	__atomic_fetch_sub(&watch_inside, 1, __ATOMIC_SEQ_CST);
 	return is_ours;
 }
