@@ -36,6 +36,30 @@ static int base_go(const struct watch_place *place, const struct watch_follow *f
 	return err;
 }
 
+/* Whether a container has the element, whose pointer is at `address` and leads to `target`. */
+static int limit_check(const struct watch_place *place, const struct watch_follow *follow,
+		       const struct code_memory *memory, uint64_t address, uint64_t target,
+		       struct watch_trouble *trouble)
+{
+	uint64_t limit, count, room;
+	int err;
+
+	if (!follow->limit)
+		return 0;
+	err = word_read(memory, address + (uint64_t)follow->limit_offset, &limit);
+	if (err)
+		return err == -EFAULT || err == -EIO ? -WM_E_WATCH_UNMAPPED : err;
+	count = follow->limit == LIBRARY_COUNT ? limit
+		: limit < target	       ? 0
+					       : (limit - target) / follow->element_bytes;
+	room = count + (follow->limit == LIBRARY_COUNT);
+	if (follow->index < room)
+		return 0;
+	return watch_trouble_set(trouble, -WM_E_WATCH_BOUNDS, follow->at, follow->bytes,
+				 "%.*s has %" PRIu64, (int)follow->bytes, place->text + follow->at,
+				 count);
+}
+
 /* One pointer on the way, whose own address is known. */
 static int pointer_go(const struct watch_place *place, const struct watch_follow *follow,
 		      const struct code_memory *memory, uint64_t *address,
@@ -54,8 +78,9 @@ static int pointer_go(const struct watch_place *place, const struct watch_follow
 	if (!target)
 		return watch_trouble_set(trouble, -WM_E_WATCH_NULL, follow->at, follow->bytes,
 					 "%.*s", (int)follow->bytes, text);
+	err = limit_check(place, follow, memory, *address, target, trouble);
 	*address = target + (uint64_t)follow->offset;
-	return 0;
+	return err;
 }
 
 int watch_place_address(const struct watch_place *place, const struct code_memory *memory,

@@ -2,6 +2,7 @@
 #include "code/watch/expr.h"
 
 #include "code/request.h"
+#include "code/watch/named.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -239,8 +240,6 @@ static int primary_read(struct reader *reader)
 	if (err)
 		return err;
 	skip_spaces(reader);
-	if (peek(reader) == '*')
-		return syntax(reader, "no cast, but a length behind the expression,");
 	if (peek(reader) != ')')
 		return syntax(reader, "a closing bracket");
 	reader->at++;
@@ -330,9 +329,24 @@ static int postfix_read(struct reader *reader, size_t from)
 	}
 }
 
+/* A step in front of what it is done to. */
+static int prefix_read(struct reader *reader, struct watch_step *step)
+{
+	int err;
+
+	step->from = reader->at;
+	err = unary_read(reader);
+	step->length = reader->at - step->from;
+	err = err ? err : step_add(reader, step);
+	if (err)
+		free(step->name);
+	return err;
+}
+
 static int unary_read(struct reader *reader)
 {
 	struct watch_step step = { 0 };
+	struct named_cast cast;
 	size_t from;
 	int err;
 
@@ -341,6 +355,16 @@ static int unary_read(struct reader *reader)
 		return syntax(reader, "something less deep");
 	step.at = reader->at;
 	step.bytes = 1;
+	from = named_cast_read(reader->text, reader->at, reader->end, &cast);
+	if (from) {
+		step.kind = WATCH_CAST;
+		step.index = cast.pointers;
+		step.bytes = from - step.at;
+		step.name = strndup(reader->text + cast.at, cast.bytes);
+		reader->at = from;
+		reader->expr->has_cast = 1;
+		return step.name ? prefix_read(reader, &step) : -ENOMEM;
+	}
 	if (peek(reader) != '*' && peek(reader) != '&') {
 		from = reader->at;
 		err = primary_read(reader);
@@ -348,10 +372,7 @@ static int unary_read(struct reader *reader)
 	}
 	step.kind = peek(reader) == '*' ? WATCH_DEREF : WATCH_ADDRESS;
 	reader->at++;
-	step.from = reader->at;
-	err = unary_read(reader);
-	step.length = reader->at - step.from;
-	return err ? err : step_add(reader, &step);
+	return prefix_read(reader, &step);
 }
 
 /* ---- what stands behind them ---- */
@@ -499,7 +520,7 @@ static int length_check(const struct watch_expr *expr, struct watch_trouble *tro
 		return watch_trouble_set(trouble, -WM_E_WATCH_LENGTH, 0, 0,
 					 "code is watched where it begins, without a length: %s",
 					 expr->text);
-	if (expr->kind != WATCH_EXECUTE && !expr->name && !expr->length)
+	if (expr->kind != WATCH_EXECUTE && !expr->name && !expr->length && !expr->has_cast)
 		return watch_trouble_set(trouble, -WM_E_WATCH_LENGTH, 0, 0,
 					 "an address has none of its own: %s/8", expr->words);
 	return 0;

@@ -7,6 +7,9 @@
  * EXPR is written as C writes it: a name, `a.b`, `p->b`, `a[3]`, `a[1][2].x`, `*p`, `&e`, brackets around any of
  * them; a number is an address. An index is a number. A C++ reference is what it refers to.
  *
+ * A cast is to a pointer: `((Derived *)p)->b`, `*(long *)0x4c6010`. It changes what is watched as
+ * C++ does: a pointer to a base class becomes one to the object that the base class is part of.
+ *
  * A name may say where it is declared, as gdb has it, with "::" behind each: namespaces, classes, a function of
  * which it is a static variable, and first of all a source file, which has a dot in it: `shop::orders`,
  * `next_id::last`, `table.c::count`, `src/table.c::next_id::last`; quotes around the file are let pass. Of functions of one name
@@ -49,13 +52,14 @@ enum watch_step_kind {
 	WATCH_INDEX,   /* [index] */
 	WATCH_DEREF,   /* * */
 	WATCH_ADDRESS, /* & */
+	WATCH_CAST,    /* (name *): `index` counts the "*" */
 };
 
 /* What is done to what the steps before it came to. */
 struct watch_step {
 	enum watch_step_kind kind;
-	char *name;	     /* of a member; else NULL */
-	int64_t index;	     /* of WATCH_INDEX */
+	char *name;	     /* of a member, or a cast's type; else NULL */
+	int64_t index;	     /* of WATCH_INDEX, WATCH_CAST */
 	size_t at, bytes;    /* the step itself, in the text */
 	size_t from, length; /* in the text too: what it is done to */
 };
@@ -74,6 +78,7 @@ struct watch_expr {
 	enum watch_kind kind;
 	struct watch_step steps[WATCH_STEPS_MAX];
 	unsigned int step_count;
+	int has_cast; /* so a number needs no LEN */
 	struct watch_options options;
 	/* without a source: table.c::count, the member of a base class c; NULL: no such reading */
 	struct watch_expr *instead;

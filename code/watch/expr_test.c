@@ -45,6 +45,10 @@ static const char *understood(const char *text)
 			used += (size_t)snprintf(words + used, sizeof(words) - used, " [%lld]",
 						 (long long)step->index);
 			break;
+		case WATCH_CAST:
+			used += (size_t)snprintf(words + used, sizeof(words) - used, " (%s %lld)",
+						 step->name, (long long)step->index);
+			break;
 		default:
 			used += (size_t)snprintf(words + used, sizeof(words) - used, " %c",
 						 step->kind == WATCH_DEREF ? '*' : '&');
@@ -75,6 +79,24 @@ Test(watch_expr, steps_are_in_the_order_that_they_are_gone_in)
 	cr_assert_str_eq(understood("watch: ( ( x ) ) . y "), "x .y");
 	cr_assert_str_eq(expr.words, "( ( x ) ) . y");
 	cr_assert_str_eq(understood("watch:*0x4c6010/8"), "0x4c6010 *");
+}
+
+Test(watch_expr, cast_is_a_type_in_brackets_before_an_operand)
+{
+	cr_assert_str_eq(understood("watch:(int *)p"), "p (int 1)");
+	cr_assert_str_eq(understood("watch:((struct node *)p)->next"), "p (struct node 1) ->next");
+	cr_assert_str_eq(understood("watch:*( const unsigned long * * )&p[2].a"),
+			 "p [2] .a & (unsigned long 2) *");
+	cr_assert_str_eq(understood("watch:((ns::Box<int, char *>::In const *)q)->x"),
+			 "q (ns::Box<int, char *>::In 1) ->x");
+	cr_assert_str_eq(understood("watch:(A *)(B *)p"), "p (B 1) (A 1)");
+	cr_assert_str_eq(understood("watch:*(long *)0x4c6010"), "0x4c6010 (long 1) *");
+	cr_assert_str_eq(understood("watch:(place)p"), "p (place 0)");
+	cr_assert_str_eq(understood("watch:(p)->next"), "p ->next");
+	cr_assert_str_eq(understood("watch:(p)[3]"), "p [3]");
+	cr_assert_str_eq(understood("watch:(p)/8:rw"), "p");
+	cr_assert_str_eq(understood("watch:(ns::p)@libfoo.so"), "ns::p");
+	cr_assert_eq(parse("watch:0x4c6010"), -WM_E_WATCH_LENGTH);
 }
 
 Test(watch_expr, a_step_knows_what_it_is_done_to)
@@ -252,7 +274,10 @@ Test(watch_expr, what_cant_be_read_is_told_with_its_place)
 	refused("watch:a[99999999999999999999]", -WM_E_WATCH_SYNTAX, "9");
 	refused("watch:(a", -WM_E_WATCH_SYNTAX, "");
 	refused("watch:a)", -WM_E_WATCH_SYNTAX, ")");
-	refused("watch:(int *)p", -WM_E_WATCH_SYNTAX, "*)p");
+	refused("watch:(int *)", -WM_E_WATCH_SYNTAX, "");
+	refused("watch:(int *)->b", -WM_E_WATCH_SYNTAX, "->b");
+	refused("watch:(int &)p", -WM_E_WATCH_SYNTAX, "&)p");
+	refused("watch:(Box<int *)p", -WM_E_WATCH_SYNTAX, "p");
 	refused("watch:*", -WM_E_WATCH_SYNTAX, "");
 	refused("watch:a::", -WM_E_WATCH_SYNTAX, "");
 	refused("watch:'a.c'x", -WM_E_WATCH_SYNTAX, "'a.c'x");

@@ -113,6 +113,17 @@ static const char *const c_exprs[] = {
 	"numbers",
 	"next_id::last",
 	"other_id::last",
+	"*(long *)&point",
+	"((struct point *)&matrix)->y",
+	"((place *)&matrix[1])->y",
+	"*(unsigned short int *)counter_at",
+	"*(unsigned *)&fixed",
+	"((const struct node *)&first_node)->next->number",
+	"((struct node *)list_at[0]->next)->where",
+	"((struct point *)secret)->x",
+	"*(const char **)&name",
+	"**(const char **)&name",
+	"((int *)anything)[0]",
 };
 
 static const char *const cc_exprs[] = {
@@ -135,6 +146,13 @@ static const char *const cc_exprs[] = {
 	"shop::wide",
 	"shop::wider",
 	"shop::level",
+	"((shop::Offer *)shop::item_at)->percent",
+	"((shop::Offer *)shop::item_at)->price",
+	"((shop::Item *)shop::offer_at)->price",
+	"((shop::Item *)&shop::offer)->price",
+	"*(shop::Item *)&shop::offer",
+	"((shop::Box<long> *)&shop::boxes)->inside",
+	"*(int *)(void *)&shop::box",
 	"mine",
 	"shared_name",
 };

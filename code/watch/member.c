@@ -3,6 +3,7 @@
 
 #include "code/watch/scope.h"
 
+#include <ctype.h>
 #include <dwarf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #define DEPTH_MAX 16	 /* of anonymous members and base classes in each other */
 #define CANDIDATES_MAX 6 /* that are distinguished */
+#define REST "...>"
 
 /* The way from the record to one of its subobjects. */
 struct route {
@@ -108,6 +110,10 @@ static int ends_as(const char *path, const char *wanted)
 	size_t bytes, end = strlen(wanted);
 
 	scope_squeeze(path, squeezed, sizeof(squeezed));
+	if (end > strlen(REST) && !strcmp(wanted + end - strlen(REST), REST)) {
+		end -= strlen(REST);
+		return !strncmp(squeezed, wanted, end) && !isdigit((unsigned char)squeezed[end]);
+	}
 	bytes = strlen(squeezed);
 	return bytes >= end && !strcmp(squeezed + bytes - end, wanted) &&
 	       (bytes == end || squeezed[bytes - end - 1] == ':');
@@ -265,5 +271,34 @@ int member_find(const struct declared *record, const char *name, const struct co
 					.record = *innermost(&only->route) };
 	memcpy(found->hops, only->route.hops, sizeof(found->hops));
 	found->member.offset += only->route.offset;
+	return 0;
+}
+
+int member_base(const struct declared *record, const struct declared *base,
+		const struct code_file *file, const struct code_dwarf *dwarf,
+		struct member_found *found, char *detail)
+{
+	struct seeking seeking = { .file = file, .dwarf = dwarf };
+	const struct candidate *only = &seeking.candidates[0];
+	struct scope scope = { .level = 0 };
+	char path[SCOPE_PATH_MAX];
+	Dwarf_Die die = base->die;
+	int err;
+
+	if (scope_of(&die, &scope) || !scope_path(&scope, 1, path))
+		return -ENOENT;
+	scope_squeeze(path, seeking.class, sizeof(seeking.class));
+	seeking.route.classes[seeking.route.depth++] = *record;
+	err = record_seek(&seeking);
+	if (!err)
+		err = settle(&seeking, path, detail);
+	if (err)
+		return err;
+	if (only->route.is_unknown)
+		return -WM_E_WATCH_SPLIT;
+	*found = (struct member_found){ .hop_count = only->route.hop_count,
+					.record = *innermost(&only->route) };
+	memcpy(found->hops, only->route.hops, sizeof(found->hops));
+	found->member.offset = only->route.offset;
 	return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * A member by its name, by the rules of C++: the class itself goes before its base classes, and a
  * name that several base classes have is ambiguous. `Base::name` looks only in that base class,
- * `name` alone in all.
+ * `name` alone in all. The template's arguments of Base may be cut: "Base<0...>::name".
  */
 #ifndef CODE_WATCH_MEMBER_H
 #define CODE_WATCH_MEMBER_H
@@ -34,5 +34,13 @@ struct member_found {
  */
 int member_find(const struct declared *record, const char *name, const struct code_file *file,
 		const struct code_dwarf *dwarf, struct member_found *found, char *detail);
+
+/*
+ * Likewise, find a base class, or the record itself: member.offset is its place, from the last hop,
+ * and nothing else of `member` is set.
+ */
+int member_base(const struct declared *record, const struct declared *base,
+		const struct code_file *file, const struct code_dwarf *dwarf,
+		struct member_found *found, char *detail);
 
 #endif

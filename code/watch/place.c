@@ -479,7 +479,11 @@ static int steps_take(struct finding *finding)
 {
 	const struct watch_expr *expr = finding->expr;
 	struct watch_place *place = finding->place;
-	struct steps steps = { .expr = expr, .place = place, .trouble = finding->trouble };
+	struct steps steps = { .expr = expr,
+			       .place = place,
+			       .trouble = finding->trouble,
+			       .modules = finding->modules,
+			       .module_count = finding->count };
 	Dwarf_Die unit;
 	int err = 0;
 

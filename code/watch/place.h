@@ -20,6 +20,7 @@
 
 #include "code/resolve.h"
 #include "code/watch/expr.h"
+#include "code/watch/library.h"
 #include "code/watch/type.h"
 
 #include <stddef.h>
@@ -50,6 +51,10 @@ struct watch_follow {
 	int64_t offset;
 	uint64_t below;	  /* 0: a pointer */
 	size_t at, bytes; /* the pointer in the spec's text, for who finds it null */
+	/* of a container's elements (library.h): what limits them is so far from the pointer */
+	enum library_limit limit;
+	int64_t limit_offset;
+	uint64_t index, element_bytes;
 };
 
 struct watch_place {

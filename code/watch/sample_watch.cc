@@ -56,6 +56,7 @@ struct Counter {
 
 Offer offer;
 Offer *offer_at = &offer;
+Item *item_at = &offer;
 Shared lent;
 Box<int> box = { 11 };
 Box<Box<long>> boxes = { { 12 } };

@@ -2,7 +2,9 @@
 #include "code/watch/steps.h"
 
 #include "base/near.h"
+#include "code/watch/library.h"
 #include "code/watch/member.h"
+#include "code/watch/named.h"
 #include "code/watch/type_make.h"
 
 #include <dwarf.h>
@@ -74,10 +76,27 @@ static int peel(struct steps *steps, size_t at, size_t bytes)
 	return -WM_E_WATCH_DAMAGED;
 }
 
+/* From an object of the C++ library to its pointer or array. -ENOENT: it is none. */
+static int library_go(struct steps *steps, unsigned int use, struct library_found *found)
+{
+	int err = -ENOENT;
+
+	if (steps->is_address || !declared_is_record(&steps->type))
+		return err;
+	err = library_find(&steps->type, use, steps->file, steps->dwarf, found);
+	if (err)
+		return err;
+	if (found->offset > INT64_MAX || advance(steps, (int64_t)found->offset))
+		return -WM_E_WATCH_DAMAGED;
+	steps->type = found->type;
+	return 0;
+}
+
 /* From a pointer, or an array, to what it points to. */
 static int target_go(struct steps *steps, const struct watch_step *step, int error)
 {
 	uint64_t bytes, count;
+	struct library_found library;
 	int64_t lowest;
 	int err;
 
@@ -95,6 +114,9 @@ static int target_go(struct steps *steps, const struct watch_step *step, int err
 	err = peel(steps, step->from, step->length);
 	if (err)
 		return refuse(steps, err == -ENOENT ? error : err, step);
+	err = library_go(steps, LIBRARY_POINTER, &library);
+	if (err && err != -ENOENT)
+		return refuse(steps, err == -EOPNOTSUPP ? error : err, step);
 	switch (declared_tag(&steps->type)) {
 	case DW_TAG_pointer_type:
 		follow(steps, step->from, step->length);
@@ -223,8 +245,39 @@ static int member_go(struct steps *steps, const struct watch_step *step)
 	return 0;
 }
 
+/* From a container to its pointer or array. */
+static int elements_go(struct steps *steps, const struct watch_step *step,
+		       struct library_found *library)
+{
+	const struct declared type = steps->type;
+	int err = library_go(steps, LIBRARY_ELEMENTS, library);
+
+	if (!err && step->index < 0)
+		err = -WM_E_WATCH_BOUNDS;
+	if (!err || err == -ENOENT)
+		return 0;
+	steps->type = type;
+	return refuse(steps, err == -EOPNOTSUPP ? -WM_E_WATCH_NO_ARRAY : err, step);
+}
+
+/* The place is an element of a container. How many it has is known when the pointer is read. */
+static void limit_set(const struct steps *steps, const struct watch_step *step,
+		      const struct library_found *library, uint64_t bytes)
+{
+	struct watch_place *place = steps->place;
+	struct watch_follow *follow = &place->follows[place->follow_count - 1];
+
+	if (!library->limit || !place->follow_count || !bytes)
+		return;
+	follow->limit = library->limit;
+	follow->limit_offset = (int64_t)(library->limit_offset - library->offset);
+	follow->index = (uint64_t)step->index;
+	follow->element_bytes = bytes;
+}
+
 static int index_go(struct steps *steps, const struct watch_step *step)
 {
+	struct library_found library = { .limit = LIBRARY_NO_LIMIT };
 	uint64_t bytes, count = UINT64_MAX;
 	int64_t lowest = 0, distance;
 	struct declared target;
@@ -235,6 +288,9 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 	err = steps->is_address ? 0 : peel(steps, step->from, step->length);
 	if (err)
 		return refuse(steps, err == -ENOENT ? -WM_E_WATCH_NO_ARRAY : err, step);
+	err = elements_go(steps, step, &library);
+	if (err)
+		return err;
 	if (!steps->is_address && declared_tag(&steps->type) == DW_TAG_array_type) {
 		struct declared element;
 
@@ -258,6 +314,7 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 			err = declared_bytes(&target, &bytes);
 		if (err)
 			return refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
+		limit_set(steps, step, &library, bytes);
 	}
 	if (__builtin_sub_overflow(step->index, lowest, &distance) || bytes > INT64_MAX ||
 	    __builtin_mul_overflow(distance, (int64_t)bytes, &distance) || advance(steps, distance))
@@ -278,6 +335,126 @@ static int address_go(struct steps *steps, const struct watch_step *step)
 	return 0;
 }
 
+/* ---- casts ---- */
+
+/* An integer as wide as a pointer may be one. */
+static int is_wide_integer(const struct declared *type)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Die die = type->die;
+	Dwarf_Word encoding;
+	uint64_t bytes;
+
+	return declared_tag(type) == DW_TAG_base_type && !declared_bytes(type, &bytes) &&
+	       bytes == 8 && dwarf_attr(&die, DW_AT_encoding, &attribute) &&
+	       !dwarf_formudata(&attribute, &encoding) &&
+	       (encoding == DW_ATE_signed || encoding == DW_ATE_unsigned);
+}
+
+/* What the cast is of becomes an address: the place is where that leads. */
+static int operand_go(struct steps *steps, const struct watch_step *step)
+{
+	int err;
+
+	if (steps->is_address)
+		return 0;
+	if (!steps->has_type || steps->bits)
+		return refuse(steps, -WM_E_WATCH_NO_POINTER, step);
+	err = peel(steps, step->from, step->length);
+	if (err)
+		return refuse(steps, err == -ENOENT ? -WM_E_WATCH_NO_POINTER : err, step);
+	if (is_wide_integer(&steps->type)) {
+		follow(steps, step->from, step->length);
+		steps->has_type = 0;
+	} else if (declared_is_record(&steps->type)) {
+		return refuse(steps, -WM_E_WATCH_NO_POINTER, step);
+	} else {
+		err = target_go(steps, step, -WM_E_WATCH_NO_POINTER);
+	}
+	steps->is_address = 1;
+	return err;
+}
+
+/* The type, from the module of the variable, or of any. */
+static int type_find(const struct steps *steps, const struct watch_step *step, struct steps *to)
+{
+	unsigned int pointers = (unsigned int)step->index;
+	int err = -ENOENT;
+
+	if (steps->dwarf)
+		err = named_find(step->name, pointers, steps->has_type ? &steps->type.die : NULL,
+				 steps->file, steps->dwarf, &to->type);
+	for (size_t i = 0; err == -ENOENT && i < steps->module_count; i++) {
+		const struct code_file *file = steps->modules[i]->file;
+		const struct code_dwarf *dwarf = code_dwarf_of(steps->modules[i]->file);
+
+		if (!dwarf || file == steps->file)
+			continue;
+		err = named_find(step->name, pointers, NULL, file, dwarf, &to->type);
+		to->file = file;
+		to->dwarf = dwarf;
+	}
+	if (!err || err == -WM_E_WATCH_DAMAGED || err == -ENOMEM)
+		return err;
+	return watch_trouble_set(steps->trouble,
+				 err == -ENOENT			 ? -WM_E_WATCH_TYPE
+				 : err == -WM_E_WATCH_NO_POINTER ? -WM_E_WATCH_SYNTAX
+								 : err,
+				 step->at, step->bytes, "%.*s%s", (int)step->bytes,
+				 steps->expr->text + step->at,
+				 err == -WM_E_WATCH_NO_POINTER ? " is no cast to a pointer"
+				 : err == -WM_E_WATCH_SEVERAL  ? ": types of that name differ"
+							       : "");
+}
+
+/* A class and one of its base classes: the object goes on being the same one. */
+static int object_go(struct steps *steps, const struct watch_step *step, struct declared from,
+		     struct declared to)
+{
+	char candidates[WATCH_DETAIL_MAX];
+	struct member_found found;
+	int err;
+
+	if (declared_peel(&from, steps->file, steps->dwarf) || !declared_is_record(&from) ||
+	    declared_peel(&to, steps->file, steps->dwarf) || !declared_is_record(&to))
+		return 0;
+	err = member_base(&from, &to, steps->file, steps->dwarf, &found, candidates);
+	if (!err) {
+		err = bases_enter(steps, step, &found);
+		return err || advance(steps, (int64_t)found.member.offset)
+			       ? refuse(steps, -WM_E_WATCH_DAMAGED, step)
+			       : 0;
+	}
+	if (err == -ENOENT)
+		err = member_base(&to, &from, steps->file, steps->dwarf, &found, candidates);
+	if (!err && found.hop_count)
+		return watch_trouble_set(steps->trouble, -WM_E_WATCH_SYNTAX, step->at, step->bytes,
+					 "%.*s: its operand points to a virtual base class",
+					 (int)step->bytes, steps->expr->text + step->at);
+	if (!err)
+		err = advance(steps, -(int64_t)found.member.offset) ? -WM_E_WATCH_DAMAGED : 0;
+	else if (err == -WM_E_WATCH_AMBIGUOUS)
+		return member_refuse(steps, step, err, candidates);
+	return err == -ENOENT ? 0 : err ? refuse(steps, err, step) : 0;
+}
+
+static int cast_go(struct steps *steps, const struct watch_step *step)
+{
+	int is_void = step->index == 1 && !strcmp(step->name, "void");
+	struct steps to = *steps;
+	int err = is_void ? 0 : type_find(steps, step, &to);
+
+	if (!err)
+		err = operand_go(steps, step);
+	if (!err && !is_void && steps->has_type && to.file == steps->file)
+		err = object_go(steps, step, steps->type, to.type);
+	steps->file = to.file;
+	steps->dwarf = to.dwarf;
+	steps->type = to.type;
+	steps->has_type = !is_void;
+	return err;
+}
+
 int steps_go(struct steps *steps)
 {
 	const struct watch_expr *expr = steps->expr;
@@ -286,7 +463,7 @@ int steps_go(struct steps *steps)
 	for (unsigned int i = 0; !err && i < expr->step_count; i++) {
 		const struct watch_step *step = &expr->steps[i];
 
-		if (steps->bits && step->kind != WATCH_ADDRESS)
+		if (steps->bits && step->kind != WATCH_ADDRESS && step->kind != WATCH_CAST)
 			steps->bits = 0; /* an integer has nothing in it: the type refuses it */
 		switch (step->kind) {
 		case WATCH_ARROW:
@@ -302,6 +479,9 @@ int steps_go(struct steps *steps)
 			break;
 		case WATCH_DEREF:
 			err = target_go(steps, step, -WM_E_WATCH_NO_POINTER);
+			break;
+		case WATCH_CAST:
+			err = cast_go(steps, step);
 			break;
 		default:
 			err = address_go(steps, step);

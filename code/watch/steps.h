@@ -13,6 +13,8 @@ struct steps {
 	struct watch_trouble *trouble;
 	const struct code_file *file; /* that the types are of; NULL: there are none */
 	const struct code_dwarf *dwarf;
+	struct code_module *const *modules; /* where a cast's type may be declared */
+	size_t module_count;
 	struct declared type;
 	int has_type; /* 0: of a number, a void * that was followed */
 	int is_address;

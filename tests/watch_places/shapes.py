@@ -13,6 +13,24 @@ BIT_TYPES = [("int", 32), ("unsigned int", 32), ("unsigned char", 8), ("short", 
              ("unsigned long", 64)]
 COLOURS = ["red", "green", "blue"]
 
+# Objects of the C++ library; what they lead to is in the program's own data, as the judge needs it.
+LIBRARY = """#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+struct Keep { template <typename P> void operator()(P *) const {} };
+template <typename P> struct Pool {
+	using value_type = P;
+	Pool() = default;
+	template <typename O> Pool(const Pool<O> &) {}
+	P *allocate(size_t) { alignas(64) static char room[2 * sizeof(P)]; return (P *)room; }
+	void deallocate(P *, size_t) {}
+	friend bool operator==(const Pool &, const Pool &) { return true; }
+	friend bool operator!=(const Pool &, const Pool &) { return false; }
+};
+std::string text0 = "words";
+"""
+
 
 class Type:
     """A structure, class or union: its members are (name, kind, detail)."""
@@ -37,6 +55,9 @@ class Program:
         self.types, self.lines, self.variables = [], [], []
         self.number = 0
         self.lines.append("enum colour { " + ", ".join(COLOURS) + " };")
+        if is_cxx:
+            self.lines.append(LIBRARY)
+            self.variables.append(("text0", "array", None))
         for _ in range(14):
             self.type_make()
         for i, one in enumerate(self.types):
@@ -179,6 +200,24 @@ class Program:
                 self.lines.append(f"{base.name} *{name} = &v{number};")
                 self.variables.append((name, "pointer", base))
 
+        if self.is_cxx:
+            self.library_make(one, number)
+
+    def library_make(self, one, number):
+        """Pointers and containers of the C++ library."""
+        name = one.name
+        lines = {f"u{number}": f"std::unique_ptr<{name}, Keep> u{number}(&v{number});",
+                 f"i{number}": f"std::unique_ptr<{name}> &i{number} = "
+                               f"*new std::unique_ptr<{name}>(&v{number});",
+                 f"s{number}": f"std::shared_ptr<{name}> s{number}(&v{number}, Keep());",
+                 f"w{number}": f"std::vector<{name}, Pool<{name}>> w{number}(2);",
+                 f"y{number}": f"std::array<{name}, 2> y{number};"}
+        for variable, line in lines.items():
+            if self.random.random() < 0.15:
+                self.lines.append(line)
+                kind = "records" if variable[0] in "wy" else "smart"
+                self.variables.append((variable, kind, one))
+
     def only_one(self, one, base):
         return sum(self.count(one, base)) == 1
 
@@ -207,13 +246,27 @@ class Program:
             return f"{via.name}::{name}", kind, detail
         return name, kind, detail
 
+    def cast(self, text, one):
+        """A pointer to one type as one to another: a base class, a derived one, or any."""
+        family = [other for other in self.types if one in other.families()] + one.families()
+        target = self.random.choice(family if self.random.random() < 0.8 else self.types)
+        void = "(void *)" if self.random.random() < 0.1 else ""
+        return f"(({self.spelled(target)} *){void}{text})", target
+
     def expression(self):
         text, kind, one = self.random.choice(self.variables)
+        if kind == "pointer" and self.random.random() < 0.3:
+            text, one = self.cast(text, one)
+            kind = "smart"  # a pointer that may be followed
+        elif kind == "record" and self.random.random() < 0.1:
+            text, one = self.cast(f"&{text}", one)
+            kind = "smart"
         for _ in range(self.random.randint(0, 4)):
             if kind == "record":
                 name, kind, one = self.member_of(one)
                 text = f"{text}.{name}"
-            elif kind == "pointer" and text[0] in "pq" and text[1:].isdigit():
+            elif kind == "smart" or (kind == "pointer" and text[0] in "pq" and
+                                     text[1:].isdigit()):
                 if self.random.random() < 0.3:
                     text, kind = f"(*{text})", "record"
                 else:
@@ -225,6 +278,10 @@ class Program:
                 text, kind = f"{text}[0]", "scalar"
             else:
                 break
+        if kind == "smart":
+            return f"*{text}"
+        if kind == "scalar" and self.random.random() < 0.1:
+            return f"*({self.random.choice(SCALARS)} *)&{text}"
         return text
 
     def expressions(self, count):
