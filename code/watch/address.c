@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <waymark/error.h>
 
 #define USER_END 0x7ffffffff000ull /* what the processor has for programs, without its last page */
@@ -103,4 +104,33 @@ int watch_place_address(const struct watch_place *place, const struct code_memor
 	if (!err && (*address >= USER_END || place->bytes > USER_END - *address))
 		return watch_trouble_set(trouble, -WM_E_WATCH_KERNEL, 0, 0, "0x%" PRIx64, *address);
 	return err;
+}
+
+int watch_follow_refuse(const struct watch_place *place, struct watch_trouble *trouble)
+{
+	struct watch_piece pieces[WATCH_REGISTERS];
+	size_t registers = watch_pieces(0, place->bytes, pieces), used = 0;
+	char list[WATCH_DETAIL_MAX / 2] = "";
+	const struct watch_follow *before = NULL;
+
+	for (unsigned int i = 0; i < place->follow_count && used < sizeof(list); i++) {
+		const struct watch_follow *follow = &place->follows[i];
+
+		if (follow->below ||
+		    (before && follow->at == before->at && follow->bytes == before->bytes))
+			continue;
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%.*s",
+					 before ? ", " : "", (int)follow->bytes,
+					 place->text + follow->at);
+		before = follow;
+		registers++;
+	}
+	if (!before)
+		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
+					 "follow: no pointer is on the way");
+	return watch_trouble_set(
+		trouble, -WM_E_WATCH_OPTION, 0, 0,
+		"follow: a watch stays where the pointers led when it began; to see "
+		"them change, watch them too: %s (%zu debug registers in all)",
+		list, registers);
 }

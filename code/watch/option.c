@@ -159,6 +159,8 @@ int watch_option_parse(struct watch_options *options, const char *text, size_t b
 			options->counts = 1;
 		else if (!strcmp(word, "trail"))
 			options->trail = 1;
+		else if (!strcmp(word, "follow"))
+			options->follows = 1;
 		else if (!strcmp(word, "outside"))
 			options->is_outside = 1;
 		else if (!strcmp(word, "kernel"))

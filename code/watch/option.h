@@ -59,6 +59,7 @@ struct watch_options {
 	int trail;
 	int is_outside;
 	int has_kernel; /* is_outside then, too */
+	int follows;	/* `follow`, which is refused where the pointers are known */
 	pid_t thread;	/* 0: none named; WATCH_THREAD_MAIN */
 };
 

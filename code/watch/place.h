@@ -101,6 +101,12 @@ void watch_place_release(struct watch_place *place);
 int watch_place_address(const struct watch_place *place, const struct code_memory *memory,
 			uint64_t thread_pointer, uint64_t *address, struct watch_trouble *trouble);
 
+/*
+ * -WM_E_WATCH_OPTION for the option `follow`: a watch stays where the pointers led when it began.
+ * The detail names the pointers to watch, and the registers that takes.
+ */
+int watch_follow_refuse(const struct watch_place *place, struct watch_trouble *trouble);
+
 /* What one debug register watches: 1, 2, 4 or 8 bytes, naturally aligned. */
 struct watch_piece {
 	uint64_t address;

@@ -61,6 +61,17 @@ Test(watch_place, what_cant_be_is_refused_by_name)
 	refused("0x10/8@whole", -WM_E_WATCH_UNMAPPED, "0x10/8");
 }
 
+Test(watch_place, option_follow_is_refused_with_the_pointers_to_watch)
+{
+	build("-g -O0");
+	refused("list->next->number/follow/", -WM_E_WATCH_OPTION,
+		"watch them too: list, list->next (3 debug registers in all)");
+	refused("(*list_at)->where/follow/", -WM_E_WATCH_OPTION,
+		"list_at, (*list_at) (3 debug registers in all)");
+	refused("((struct node *)anything)->number/follow/", -WM_E_WATCH_OPTION, ": anything (2 ");
+	refused("counter/follow/", -WM_E_WATCH_OPTION, "no pointer is on the way");
+}
+
 Test(watch_place, what_is_too_large_has_its_place_all_the_same)
 {
 	build("-g -O0");
