@@ -90,7 +90,9 @@ def static_one(waymark, pid, text):
     name = re.search(r" is static in .*: watch (.*)", run.stderr)
     if not name or not text.endswith(name[1].split("::")[-1]):
         return None
-    return waymark_says(waymark, pid, [name[1]])[name[1]]
+    cast = re.match(r"\*\([^()]* \*\)&", text)
+    own = (cast[0] if cast else "") + name[1]
+    return waymark_says(waymark, pid, [own])[own]
 
 
 def gdb_run(pid, texts):
