@@ -118,7 +118,7 @@ for how in leaves killed; do
 done
 
 # Both have registers of their own. One store is one signal, which may be for an ended watch.
-start ./watched race 2000000000 8 >race_out
+start ./watched hot 0 8 >hot_out
 racer=$pid
 await_running "$racer"
 for round in $(seq 6); do
@@ -135,7 +135,7 @@ for round in $(seq 6); do
 	wait $second || fail "round $round: $(cat words)"
 	expect "round $round: missed beside another watch" "$(one missed)" 0
 done
-kill -9 "$racer"
+ends_well "$racer" hot_out
 
 # Somebody else is faster: the watch is lost, and that is said.
 cat >taker.c <<'END'

@@ -128,6 +128,20 @@ static void mode_forever(void)
 		wrong("lost some");
 }
 
+static void *body_hot(void *number)
+{
+	while (!stopped)
+		raced = (uint64_t)(uintptr_t)number;
+	return NULL;
+}
+
+/* Until SIGTERM, without a pause. */
+static void mode_hot(void)
+{
+	signal(SIGTERM, on_stop);
+	run(body_hot);
+}
+
 /* The store is the function's first instruction: where a probe's jump goes. */
 void store_first(volatile uint64_t *to, uint64_t value);
 __asm__(".text\n"
@@ -405,7 +419,7 @@ int main(int argc, char **argv)
 		{ "raise", mode_raise },       { "fork", mode_fork },
 		{ "read", mode_read },	       { "moved", mode_moved },
 		{ "replaces", mode_replaces }, { "raw_masks", mode_raw_masks },
-		{ "storm", mode_storm },
+		{ "storm", mode_storm },       { "hot", mode_hot },
 	};
 	const char *mode = argc > 1 ? argv[1] : "turn";
 	size_t i = 0;
