@@ -99,39 +99,6 @@ int process_is_halted(const struct process *process)
 	return tracer > 0 && target_parent((pid_t)tracer) != process->pid;
 }
 
-static int maps_store(const struct process *process, pid_t pid, int otherwise)
-{
-	struct target target;
-	struct maps maps = { 0 };
-	int found = 0;
-
-	if (target_read(&target, pid))
-		return 0;
-	if (maps_read(&maps, target.live_tid))
-		found = otherwise;
-	for (size_t i = 0; i < maps.count && !found; i++)
-		found = maps.list[i].inode == process->store_inode && maps.list[i].shared &&
-			strstr(maps.list[i].path, "/memfd:");
-	maps_release(&maps);
-	return found;
-}
-
-int process_has_store(const struct process *process)
-{
-	return maps_store(process, process->pid, 0);
-}
-
-/* A child whose maps may not be read is taken to have it: else its events would be lost. */
-static int child_has_store(pid_t pid, void *data)
-{
-	return maps_store(data, pid, 1);
-}
-
-int process_is_shared(struct process *process)
-{
-	return process->drain && drain_is_shared(process->drain, child_has_store, process);
-}
-
 /* Whether it knows its children by the numbers that we know them by. */
 static int is_in_our_namespace(pid_t pid)
 {

@@ -253,24 +253,6 @@ int wm_session_wait(struct wm_session *session, int timeout_ms)
 	return got < 0 ? got : session_alive(session);
 }
 
-int wm_session_fd(struct wm_session *session)
-{
-	struct session_call call SESSION_CALL = session_call_begin();
-	int err = session_call_refused(session);
-
-	if (err)
-		return err;
-	if (!session->pollable) {
-		err = pollable_new(&session->pollable);
-		if (err)
-			return session_fail(session, err, "a descriptor to poll");
-		session->pollable_epoll = -1;
-		session_doze_gather(session);
-		session_pollable_update(session);
-	}
-	return session->pollable->fd;
-}
-
 int wm_session_wake(struct wm_session *session)
 {
 	uint64_t one = 1;

@@ -563,17 +563,6 @@ static void mend_claims(struct wm_session *session)
 	ledger_mend(session->ledger);
 }
 
-void session_pollable_update(struct wm_session *session)
-{
-	if (!session->pollable)
-		return;
-	pollable_take(session->pollable);
-	if (session_alive(session))
-		session->is_end_told = 0;
-	pollable_tick(session->pollable, (session->running && !session->is_end_told) ||
-						 session->is_woken || session_has_unread(session));
-}
-
 int session_step(struct wm_session *session, int timeout_ms)
 {
 	int count, trails;

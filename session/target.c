@@ -14,13 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define LIVE_TRIES 20 /* to find a thread that lives where threads end all the time */
-#define AGENT_THREADS 2
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h of the kernel */
 
@@ -291,88 +289,12 @@ int target_threads(pid_t pid, pid_t **tids)
 	return count ? count : -ESRCH;
 }
 
-/* Free numbers below the limit in a thread's table. */
-static uint64_t descriptors_left(pid_t tid, uint64_t limit)
-{
-	uint64_t left = limit;
-	struct dirent *entry;
-	char path[64];
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
-	dir = opendir(path);
-	if (!dir)
-		return UINT64_MAX;
-	while (left && (entry = readdir(dir)))
-		left -= isdigit((unsigned char)entry->d_name[0]) &&
-			strtoull(entry->d_name, NULL, 10) < limit;
-	closedir(dir);
-	return left;
-}
-
-int target_lacks_descriptors(pid_t pid, unsigned int most)
-{
-	struct rlimit limit;
-	int count, found = 0;
-	pid_t *tids;
-
-	if (prlimit(pid, RLIMIT_NOFILE, NULL, &limit))
-		return 0;
-	count = target_threads(pid, &tids);
-	for (int i = 0; i < count && !found; i++)
-		found = descriptors_left(tids[i], limit.rlim_cur) <= most;
-	free(tids);
-	return found;
-}
-
 int target_has_child(pid_t pid, pid_t tid)
 {
 	char path[64], text[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tid);
 	return file_read(path, text, sizeof(text)) != 0;
-}
-
-/*
- * RLIMIT_NPROC; UINT64_MAX where it does not bind: copy_process() of the kernel's kernel/fork.c. Another user's is not
- * prlimit(2)'s to read without CAP_SYS_RESOURCE.
- */
-static uint64_t thread_limit(const struct target *target)
-{
-	const uint64_t exempt = UINT64_C(1) << CAP_SYS_RESOURCE | UINT64_C(1) << CAP_SYS_ADMIN;
-	char path[64], text[4096];
-	const char *line;
-	uint64_t limit;
-
-	snprintf(path, sizeof(path), "/proc/%d/limits", target->live_tid);
-	line = file_read(path, text, sizeof(text)) > 0 ? strstr(text, "\nMax processes ") : NULL;
-	if (!line || target_status_mask(target->live_tid, "CapEff") & exempt ||
-	    sscanf(line, " Max processes %" SCNu64, &limit) != 1)
-		return UINT64_MAX;
-	return limit;
-}
-
-int target_lacks_threads(const struct target *target)
-{
-	/* the user's other processes count, too */
-	return target->uid && thread_limit(target) < target->threads + AGENT_THREADS;
-}
-
-int target_thread_limit(const struct target *target, int error, struct detail detail)
-{
-	uint64_t limit = thread_limit(target);
-
-	if (limit == UINT64_MAX)
-		return detail_set(
-			detail, error,
-			"process %d (%s) can't start a thread: pids.max of its cgroup, or "
-			"kernel.threads-max, is reached",
-			target->pid, target->comm);
-	return detail_set(detail, error,
-			  "process %d (%s) can't start a thread: its RLIMIT_NPROC is %" PRIu64
-			  ", for all "
-			  "processes of user %u; raise it: prlimit --pid %d --nproc=unlimited",
-			  target->pid, target->comm, limit, target->uid, target->pid);
 }
 
 int target_has_memory(pid_t tid)

@@ -4,6 +4,7 @@
 #include "abi/page.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <waymark/marker.h>
 
@@ -211,4 +212,39 @@ void tsdl_event(struct text *text, uint32_t stream_id, const struct trace_class 
 	if (uri.error)
 		text->error = uri.error;
 	text_release(&uri);
+}
+
+void tsdl_release(struct tsdl *tsdl)
+{
+	for (uint32_t i = 0; i < tsdl->process_count; i++) {
+		free(tsdl->processes[i].exe);
+		free(tsdl->processes[i].build_id);
+		for (size_t j = 0; j < tsdl->processes[i].module_count; j++) {
+			free(tsdl->processes[i].modules[j].build_id);
+			free(tsdl->processes[i].modules[j].path);
+		}
+		free(tsdl->processes[i].modules);
+		for (size_t j = 0; j < tsdl->processes[i].change_count; j++) {
+			free(tsdl->processes[i].changes[j].from);
+			free(tsdl->processes[i].changes[j].to);
+		}
+		free(tsdl->processes[i].changes);
+		for (size_t j = 0; j < tsdl->processes[i].held_count; j++)
+			free(tsdl->processes[i].held[j].name);
+		free(tsdl->processes[i].held);
+		trace_schema_free(tsdl->processes[i].schema);
+	}
+	free(tsdl->processes);
+	tsdl_enums_release(&tsdl->enums);
+	for (size_t i = 0; i < tsdl->unrecorded_count; i++) {
+		free(tsdl->unrecorded[i].program);
+		free(tsdl->unrecorded[i].reason);
+	}
+	free(tsdl->unrecorded);
+	for (size_t i = 0; i < tsdl->watch_count; i++)
+		free(tsdl->watches[i]);
+	free(tsdl->watches);
+	free(tsdl->hostname);
+	free(tsdl->version);
+	*tsdl = (struct tsdl){ 0 };
 }

@@ -573,38 +573,3 @@ int tsdl_parse(struct tsdl *tsdl, const char *text, size_t bytes)
 	lex_release(&parse.lex);
 	return err ? err : tsdl->ours ? 0 : -WM_E_NOT_A_TRACE;
 }
-
-void tsdl_release(struct tsdl *tsdl)
-{
-	for (uint32_t i = 0; i < tsdl->process_count; i++) {
-		free(tsdl->processes[i].exe);
-		free(tsdl->processes[i].build_id);
-		for (size_t j = 0; j < tsdl->processes[i].module_count; j++) {
-			free(tsdl->processes[i].modules[j].build_id);
-			free(tsdl->processes[i].modules[j].path);
-		}
-		free(tsdl->processes[i].modules);
-		for (size_t j = 0; j < tsdl->processes[i].change_count; j++) {
-			free(tsdl->processes[i].changes[j].from);
-			free(tsdl->processes[i].changes[j].to);
-		}
-		free(tsdl->processes[i].changes);
-		for (size_t j = 0; j < tsdl->processes[i].held_count; j++)
-			free(tsdl->processes[i].held[j].name);
-		free(tsdl->processes[i].held);
-		trace_schema_free(tsdl->processes[i].schema);
-	}
-	free(tsdl->processes);
-	tsdl_enums_release(&tsdl->enums);
-	for (size_t i = 0; i < tsdl->unrecorded_count; i++) {
-		free(tsdl->unrecorded[i].program);
-		free(tsdl->unrecorded[i].reason);
-	}
-	free(tsdl->unrecorded);
-	for (size_t i = 0; i < tsdl->watch_count; i++)
-		free(tsdl->watches[i]);
-	free(tsdl->watches);
-	free(tsdl->hostname);
-	free(tsdl->version);
-	*tsdl = (struct tsdl){ 0 };
-}

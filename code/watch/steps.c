@@ -5,7 +5,6 @@
 #include "code/watch/library.h"
 #include "code/watch/member.h"
 #include "code/watch/named.h"
-#include "code/watch/type_make.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -15,11 +14,10 @@
 #include <waymark/marker.h>
 
 #define NEAR_MAX 3
-#define NESTED_MAX 16 /* base classes and anonymous members in each other */
 #define NAMES_MAX 256 /* of members that near ones are looked for among */
 
 /* What was done so far, as the user wrote it, and what type it is of. */
-static int refuse(const struct steps *steps, int error, const struct watch_step *step)
+int steps_refuse(const struct steps *steps, int error, const struct watch_step *step)
 {
 	char name[DECLARED_NAME_MAX];
 
@@ -34,7 +32,7 @@ static int refuse(const struct steps *steps, int error, const struct watch_step 
 				 steps->is_address ? " *" : "");
 }
 
-static int advance(const struct steps *steps, int64_t bytes)
+int steps_advance(const struct steps *steps, int64_t bytes)
 {
 	struct watch_place *place = steps->place;
 
@@ -57,7 +55,7 @@ static void follow(struct steps *steps, size_t at, size_t bytes)
 }
 
 /* Down to what has structure; a C++ reference is what it refers to. -ENOENT: void. */
-static int peel(struct steps *steps, size_t at, size_t bytes)
+int steps_peel(struct steps *steps, size_t at, size_t bytes)
 {
 	for (int i = 0; i < 2; i++) {
 		int err = declared_peel(&steps->type, steps->file, steps->dwarf), tag;
@@ -86,7 +84,7 @@ static int library_go(struct steps *steps, unsigned int use, struct library_foun
 	err = library_find(&steps->type, use, steps->file, steps->dwarf, found);
 	if (err)
 		return err;
-	if (found->offset > INT64_MAX || advance(steps, (int64_t)found->offset))
+	if (found->offset > INT64_MAX || steps_advance(steps, (int64_t)found->offset))
 		return -WM_E_WATCH_DAMAGED;
 	steps->type = found->type;
 	return 0;
@@ -110,13 +108,13 @@ static int target_go(struct steps *steps, const struct watch_step *step, int err
 		return 0;
 	}
 	if (!steps->has_type)
-		return refuse(steps, error, step);
-	err = peel(steps, step->from, step->length);
+		return steps_refuse(steps, error, step);
+	err = steps_peel(steps, step->from, step->length);
 	if (err)
-		return refuse(steps, err == -ENOENT ? error : err, step);
+		return steps_refuse(steps, err == -ENOENT ? error : err, step);
 	err = library_go(steps, LIBRARY_POINTER, &library);
 	if (err && err != -ENOENT)
-		return refuse(steps, err == -EOPNOTSUPP ? error : err, step);
+		return steps_refuse(steps, err == -EOPNOTSUPP ? error : err, step);
 	switch (declared_tag(&steps->type)) {
 	case DW_TAG_pointer_type:
 		follow(steps, step->from, step->length);
@@ -125,11 +123,11 @@ static int target_go(struct steps *steps, const struct watch_step *step, int err
 		return err == -ENOENT ? 0 : err;
 	case DW_TAG_array_type:
 		err = declared_element(&steps->type, &steps->type, &bytes, &lowest, &count);
-		return err ? refuse(steps, err, step) : 0;
+		return err ? steps_refuse(steps, err, step) : 0;
 	case DW_TAG_subroutine_type:
 		return 0; /* *f is f */
 	default:
-		return refuse(steps, error, step);
+		return steps_refuse(steps, error, step);
 	}
 }
 
@@ -176,7 +174,7 @@ static int bases_enter(struct steps *steps, const struct watch_step *step,
 
 		if (steps->base_count++ == WATCH_BASES_MAX)
 			return -WM_E_WATCH_SPLIT;
-		if (hop->offset > INT64_MAX || advance(steps, (int64_t)hop->offset))
+		if (hop->offset > INT64_MAX || steps_advance(steps, (int64_t)hop->offset))
 			return -WM_E_WATCH_DAMAGED;
 		follow(steps, step->from, step->length);
 		place->follows[place->follow_count - 1].below = hop->below;
@@ -198,9 +196,9 @@ static int member_refuse(const struct steps *steps, const struct watch_step *ste
 					 steps->expr->text + step->from, type, candidates);
 	if (err == -ENOENT)
 		return declared_bytes(&steps->type, &bytes)
-			       ? refuse(steps, -WM_E_WATCH_INCOMPLETE, step)
+			       ? steps_refuse(steps, -WM_E_WATCH_INCOMPLETE, step)
 			       : no_member(steps, step);
-	return refuse(steps, err, step);
+	return steps_refuse(steps, err, step);
 }
 
 /* A static member is one variable, under a name of its own. */
@@ -222,12 +220,12 @@ static int member_go(struct steps *steps, const struct watch_step *step)
 	int err;
 
 	if (!steps->has_type || steps->is_address)
-		return refuse(steps, -WM_E_WATCH_NO_STRUCT, step);
-	err = peel(steps, step->from, step->length);
+		return steps_refuse(steps, -WM_E_WATCH_NO_STRUCT, step);
+	err = steps_peel(steps, step->from, step->length);
 	if (err)
-		return refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
+		return steps_refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
 	if (!declared_is_record(&steps->type))
-		return refuse(steps, -WM_E_WATCH_NO_STRUCT, step);
+		return steps_refuse(steps, -WM_E_WATCH_NO_STRUCT, step);
 	err = member_find(&steps->type, step->name, steps->file, steps->dwarf, &found, candidates);
 	if (err)
 		return member_refuse(steps, step, err, candidates);
@@ -236,8 +234,9 @@ static int member_go(struct steps *steps, const struct watch_step *step)
 	err = bases_enter(steps, step, &found);
 	if (declared_bytes(&steps->type, &steps->record_bytes))
 		steps->record_bytes = 0;
-	if (err || found.member.offset > INT64_MAX || advance(steps, (int64_t)found.member.offset))
-		return refuse(steps, -WM_E_WATCH_DAMAGED, step);
+	if (err || found.member.offset > INT64_MAX ||
+	    steps_advance(steps, (int64_t)found.member.offset))
+		return steps_refuse(steps, -WM_E_WATCH_DAMAGED, step);
 	steps->type = found.member.type;
 	steps->bit = found.member.bit;
 	steps->bits = found.member.bits;
@@ -257,7 +256,7 @@ static int elements_go(struct steps *steps, const struct watch_step *step,
 	if (!err || err == -ENOENT)
 		return 0;
 	steps->type = type;
-	return refuse(steps, err == -EOPNOTSUPP ? -WM_E_WATCH_NO_ARRAY : err, step);
+	return steps_refuse(steps, err == -EOPNOTSUPP ? -WM_E_WATCH_NO_ARRAY : err, step);
 }
 
 /* The place is an element of a container. How many it has is known when the pointer is read. */
@@ -284,10 +283,10 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 	int err;
 
 	if (!steps->has_type)
-		return refuse(steps, -WM_E_WATCH_NO_ARRAY, step);
-	err = steps->is_address ? 0 : peel(steps, step->from, step->length);
+		return steps_refuse(steps, -WM_E_WATCH_NO_ARRAY, step);
+	err = steps->is_address ? 0 : steps_peel(steps, step->from, step->length);
 	if (err)
-		return refuse(steps, err == -ENOENT ? -WM_E_WATCH_NO_ARRAY : err, step);
+		return steps_refuse(steps, err == -ENOENT ? -WM_E_WATCH_NO_ARRAY : err, step);
 	err = elements_go(steps, step, &library);
 	if (err)
 		return err;
@@ -296,15 +295,15 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 
 		err = declared_element(&steps->type, &element, &bytes, &lowest, &count);
 		if (err)
-			return refuse(steps, err, step);
+			return steps_refuse(steps, err, step);
 		/* An array of none at a structure's end has as many as there is room for. */
 		if (count && count != UINT64_MAX &&
 		    (step->index < lowest || (uint64_t)(step->index - lowest) >= count))
-			return refuse(steps, -WM_E_WATCH_BOUNDS, step);
+			return steps_refuse(steps, -WM_E_WATCH_BOUNDS, step);
 		steps->type = element;
 	} else {
 		if (!steps->is_address && declared_tag(&steps->type) != DW_TAG_pointer_type)
-			return refuse(steps, -WM_E_WATCH_NO_ARRAY, step);
+			return steps_refuse(steps, -WM_E_WATCH_NO_ARRAY, step);
 		err = target_go(steps, step, -WM_E_WATCH_NO_ARRAY);
 		if (err)
 			return err;
@@ -313,12 +312,13 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 		if (!err)
 			err = declared_bytes(&target, &bytes);
 		if (err)
-			return refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
+			return steps_refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
 		limit_set(steps, step, &library, bytes);
 	}
 	if (__builtin_sub_overflow(step->index, lowest, &distance) || bytes > INT64_MAX ||
-	    __builtin_mul_overflow(distance, (int64_t)bytes, &distance) || advance(steps, distance))
-		return refuse(steps, -WM_E_WATCH_BOUNDS, step);
+	    __builtin_mul_overflow(distance, (int64_t)bytes, &distance) ||
+	    steps_advance(steps, distance))
+		return steps_refuse(steps, -WM_E_WATCH_BOUNDS, step);
 	return 0;
 }
 
@@ -327,10 +327,10 @@ static int address_go(struct steps *steps, const struct watch_step *step)
 	int err;
 
 	if (steps->is_address || steps->bits)
-		return refuse(steps, -WM_E_WATCH_SYNTAX, step);
-	err = steps->has_type ? peel(steps, step->from, step->length) : 0;
+		return steps_refuse(steps, -WM_E_WATCH_SYNTAX, step);
+	err = steps->has_type ? steps_peel(steps, step->from, step->length) : 0;
 	if (err && err != -ENOENT)
-		return refuse(steps, err, step);
+		return steps_refuse(steps, err, step);
 	steps->is_address = 1;
 	return 0;
 }
@@ -359,15 +359,15 @@ static int operand_go(struct steps *steps, const struct watch_step *step)
 	if (steps->is_address)
 		return 0;
 	if (!steps->has_type || steps->bits)
-		return refuse(steps, -WM_E_WATCH_NO_POINTER, step);
-	err = peel(steps, step->from, step->length);
+		return steps_refuse(steps, -WM_E_WATCH_NO_POINTER, step);
+	err = steps_peel(steps, step->from, step->length);
 	if (err)
-		return refuse(steps, err == -ENOENT ? -WM_E_WATCH_NO_POINTER : err, step);
+		return steps_refuse(steps, err == -ENOENT ? -WM_E_WATCH_NO_POINTER : err, step);
 	if (is_wide_integer(&steps->type)) {
 		follow(steps, step->from, step->length);
 		steps->has_type = 0;
 	} else if (declared_is_record(&steps->type)) {
-		return refuse(steps, -WM_E_WATCH_NO_POINTER, step);
+		return steps_refuse(steps, -WM_E_WATCH_NO_POINTER, step);
 	} else {
 		err = target_go(steps, step, -WM_E_WATCH_NO_POINTER);
 	}
@@ -421,8 +421,8 @@ static int object_go(struct steps *steps, const struct watch_step *step, struct 
 	err = member_base(&from, &to, steps->file, steps->dwarf, &found, candidates);
 	if (!err) {
 		err = bases_enter(steps, step, &found);
-		return err || advance(steps, (int64_t)found.member.offset)
-			       ? refuse(steps, -WM_E_WATCH_DAMAGED, step)
+		return err || steps_advance(steps, (int64_t)found.member.offset)
+			       ? steps_refuse(steps, -WM_E_WATCH_DAMAGED, step)
 			       : 0;
 	}
 	if (err == -ENOENT)
@@ -432,10 +432,10 @@ static int object_go(struct steps *steps, const struct watch_step *step, struct 
 					 "%.*s: its operand points to a virtual base class",
 					 (int)step->bytes, steps->expr->text + step->at);
 	if (!err)
-		err = advance(steps, -(int64_t)found.member.offset) ? -WM_E_WATCH_DAMAGED : 0;
+		err = steps_advance(steps, -(int64_t)found.member.offset) ? -WM_E_WATCH_DAMAGED : 0;
 	else if (err == -WM_E_WATCH_AMBIGUOUS)
 		return member_refuse(steps, step, err, candidates);
-	return err == -ENOENT ? 0 : err ? refuse(steps, err, step) : 0;
+	return err == -ENOENT ? 0 : err ? steps_refuse(steps, err, step) : 0;
 }
 
 static int cast_go(struct steps *steps, const struct watch_step *step)
@@ -488,149 +488,4 @@ int steps_go(struct steps *steps)
 		}
 	}
 	return err;
-}
-
-/* ---- the end ---- */
-
-/* The whole expression, for what is wrong with what it came to. */
-static int refuse_all(const struct steps *steps, int error)
-{
-	const struct watch_expr *expr = steps->expr;
-	struct watch_step all = { .at = expr->at, .bytes = expr->bytes };
-	const char *words = strstr(expr->text, expr->words);
-
-	all.from = words ? (size_t)(words - expr->text) : expr->at;
-	all.length = words ? strlen(expr->words) : expr->bytes;
-	return refuse(steps, error, &all);
-}
-
-struct member_names {
-	const struct steps *steps;
-	const struct member_taker *taker;
-	unsigned int depth, looked;
-};
-
-static int member_name_visit(const struct declared_member *member, void *data)
-{
-	struct member_names *names = data;
-	struct declared type = member->type;
-	int ret;
-
-	if (++names->looked > DECLARED_MEMBERS_MAX)
-		return -WM_E_WATCH_DAMAGED;
-	if (member->is_static || (member->name && strchr(member->name, '.')))
-		return 0; /* "_vptr.Base" is the compiler's */
-	if (member->name && !member->is_base)
-		return names->taker->take(member->name, names->taker->data);
-	if (names->depth == NESTED_MAX ||
-	    declared_peel(&type, names->steps->file, names->steps->dwarf) ||
-	    !declared_is_record(&type))
-		return 0;
-	names->depth++;
-	ret = declared_members(&type, member_name_visit, names);
-	names->depth--;
-	return ret;
-}
-
-int steps_members(struct steps *steps, const struct member_taker *taker)
-{
-	const struct watch_expr *expr = steps->expr;
-	struct member_names names = { .steps = steps, .taker = taker };
-	int err = steps->has_type && !steps->is_address ? peel(steps, expr->at, expr->bytes)
-							: -WM_E_WATCH_NO_STRUCT;
-
-	if (!err && !declared_is_record(&steps->type))
-		err = -WM_E_WATCH_NO_STRUCT;
-	if (err)
-		return refuse_all(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err);
-	return declared_members(&steps->type, member_name_visit, &names);
-}
-
-static int end_code(struct steps *steps)
-{
-	struct watch_place *place = steps->place;
-	char name[DECLARED_NAME_MAX];
-	struct declared declared;
-	int err = 0;
-
-	if (steps->has_type) {
-		declared = steps->type;
-		err = steps->is_address ? 0 : peel(steps, steps->expr->at, steps->expr->bytes);
-		if (err)
-			return refuse_all(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err);
-		if (declared_tag(&steps->type) != DW_TAG_subroutine_type) {
-			steps->type = declared;
-			return refuse_all(steps, -WM_E_WATCH_DATA);
-		}
-		declared_name(&steps->type, name, sizeof(name));
-	} else {
-		snprintf(name, sizeof(name), "code");
-	}
-	place->bytes = 1;
-	return type_make_single(&place->type, WATCH_CODE, WM_TYPE_BYTES, 1, name);
-}
-
-/*
- * Who writes one of the bits writes its byte, at least, and a debug register sees all that touches one of its bytes: so
- * the smallest that holds all of the bits will do, whatever storage unit the compiler goes at them by.
- */
-static int end_bits(struct steps *steps)
-{
-	uint64_t bytes = (steps->bit + steps->bits + 7) / 8, into;
-
-	for (uint64_t unit = 1; unit <= 8; unit *= 2) {
-		into = steps->record_offset % unit;
-		if (into + bytes > unit || steps->record_offset - into + unit > steps->record_bytes)
-			continue;
-		if (advance(steps, -(int64_t)into))
-			return refuse_all(steps, -WM_E_WATCH_DAMAGED);
-		steps->bit += (unsigned int)into * 8;
-		bytes = unit;
-		break;
-	}
-	steps->place->bytes = bytes;
-	return type_make(&steps->place->type, &steps->type, bytes, steps->bit, steps->bits,
-			 steps->file, steps->dwarf);
-}
-
-int steps_end(struct steps *steps)
-{
-	const struct watch_expr *expr = steps->expr;
-	struct watch_place *place = steps->place;
-	struct declared type;
-	unsigned int follows = place->follow_count;
-	uint64_t bytes;
-	int err = 0;
-
-	if (expr->kind == WATCH_EXECUTE)
-		return end_code(steps);
-	if (expr->length) {
-		if (steps->has_type && !steps->is_address)
-			err = peel(steps, expr->at, expr->bytes);
-		if (err && err != -ENOENT)
-			return refuse_all(steps, err);
-		place->bytes = expr->length;
-		return watch_type_plain(&place->type, expr->length);
-	}
-	if (!steps->has_type)
-		return refuse_all(steps, -WM_E_WATCH_VOID);
-	steps->is_address = 0;
-	type = steps->type; /* called as it is declared: the typedef's name */
-	err = peel(steps, expr->at, expr->bytes);
-	if (err)
-		return refuse_all(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err);
-	if (declared_tag(&steps->type) == DW_TAG_subroutine_type)
-		return refuse_all(steps, -WM_E_WATCH_FUNCTION);
-	if (steps->bits)
-		return end_bits(steps);
-	err = declared_bytes(&steps->type, &bytes);
-	if (err)
-		return refuse_all(steps, err);
-	if (!bytes)
-		return refuse_all(steps, -WM_E_WATCH_LENGTH);
-	if (place->follow_count > follows) /* it was a reference */
-		type = steps->type;
-	place->bytes = bytes;
-	err = type_make(&place->type, &type, 0, 0, 0, steps->file, steps->dwarf);
-	return err == -WM_E_WATCH_DAMAGED ? refuse_all(steps, err) : err;
 }

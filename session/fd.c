@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The descriptor that a caller's event loop polls for a session. */
+#include "session/call.h"
+#include "session/doze.h"
+#include "session/pollable.h"
+#include "session/session.h"
+
+void session_pollable_update(struct wm_session *session)
+{
+	if (!session->pollable)
+		return;
+	pollable_take(session->pollable);
+	if (session_alive(session))
+		session->is_end_told = 0;
+	pollable_tick(session->pollable, (session->running && !session->is_end_told) ||
+						 session->is_woken || session_has_unread(session));
+}
+
+int wm_session_fd(struct wm_session *session)
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	int err = session_call_refused(session);
+
+	if (err)
+		return err;
+	if (!session->pollable) {
+		err = pollable_new(&session->pollable);
+		if (err)
+			return session_fail(session, err, "a descriptor to poll");
+		session->pollable_epoll = -1;
+		session_doze_gather(session);
+		session_pollable_update(session);
+	}
+	return session->pollable->fd;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether a process, or a child of it, still has the store mapped. */
+#include "session/process.h"
+
+#include "base/maps.h"
+#include "session/drain.h"
+#include "session/target.h"
+
+#include <string.h>
+
+static int maps_store(const struct process *process, pid_t pid, int otherwise)
+{
+	struct target target;
+	struct maps maps = { 0 };
+	int found = 0;
+
+	if (target_read(&target, pid))
+		return 0;
+	if (maps_read(&maps, target.live_tid))
+		found = otherwise;
+	for (size_t i = 0; i < maps.count && !found; i++)
+		found = maps.list[i].inode == process->store_inode && maps.list[i].shared &&
+			strstr(maps.list[i].path, "/memfd:");
+	maps_release(&maps);
+	return found;
+}
+
+int process_has_store(const struct process *process)
+{
+	return maps_store(process, process->pid, 0);
+}
+
+/* A child whose maps may not be read is taken to have it: else its events would be lost. */
+static int child_has_store(pid_t pid, void *data)
+{
+	return maps_store(data, pid, 1);
+}
+
+int process_is_shared(struct process *process)
+{
+	return process->drain && drain_is_shared(process->drain, child_has_store, process);
+}
