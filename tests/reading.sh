@@ -159,7 +159,7 @@ int main(int argc, char **argv)
 	if (err > 0)
 		err = wm_session_start(session);
 	while (!err && alive > 0) {
-		alive = wm_session_poll(session, -1);
+		alive = wm_session_wait(session, -1);
 		err = alive < 0 ? alive : wm_session_read(session, print, argc == 2 ? &pid : NULL);
 	}
 	if (err)
