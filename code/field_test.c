@@ -22,10 +22,10 @@ static int choose(const char *text)
 static void set_values(void)
 {
 	values = (struct code_values){
-		.all = { { "a", WM_TYPE_I32, { OPERAND_REGISTER, 4, 5, OPERAND_NONE, 0, 0 } },
-			 { "b", WM_TYPE_F64, { OPERAND_VECTOR, 8, 0, OPERAND_NONE, 0, 0 } },
-			 { "lost", 0, { 0 } },
-			 { "c", WM_TYPE_CHAR, { OPERAND_MEMORY, 1, 7, OPERAND_NONE, 1, 8 } } },
+		.all = { { "a", WM_TYPE_I32, { OPERAND_REGISTER, 4, 5, OPERAND_NONE, 0, 0 }, NULL },
+			 { "b", WM_TYPE_F64, { OPERAND_VECTOR, 8, 0, OPERAND_NONE, 0, 0 }, NULL },
+			 { "lost", 0, { 0 }, NULL },
+			 { "c", WM_TYPE_CHAR, { OPERAND_MEMORY, 1, 7, OPERAND_NONE, 1, 8 }, NULL } },
 		.count = 4,
 		.with_registers = 1,
 		.is_told = 1,

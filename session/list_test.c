@@ -40,7 +40,7 @@ static __attribute__((used, noinline)) void marked(int number)
 }
 
 /* With an instruction of 10 bytes. */
-__attribute__((used, noinline, noclone)) long listed_function(int number, const char *text);
+__attribute__((used, noinline)) long listed_function(int number, const char *text);
 
 long listed_function(int number, const char *text)
 {
