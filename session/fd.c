@@ -10,7 +10,7 @@ void session_pollable_update(struct wm_session *session)
 	if (!session->pollable)
 		return;
 	pollable_take(session->pollable);
-	if (session_alive(session))
+	if (session_awaited(session))
 		session->is_end_told = 0;
 	pollable_tick(session->pollable, (session->running && !session->is_end_told) ||
 						 session->is_woken || session_has_unread(session));

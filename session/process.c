@@ -27,6 +27,7 @@
 #define TEXTS_BYTES_MAX (64u << 20) /* of all events and modules of a process */
 #define MESSAGES_MAX (1 << 17)	    /* read at one go; whoever talks without end holds nobody up */
 #define NAME_BYTES 512
+#define EXECUTE_NS UINT64_C(2000000000) /* until the agent of another program comes */
 
 int process_new(struct process **process, struct wm_session *session, struct link *link, pid_t pid)
 {
@@ -86,6 +87,12 @@ int process_is_dead(const struct process *process)
 	if (process->pidfd < 0)
 		return process->state >= PROCESS_HUNG_UP;
 	return process->dead || (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN));
+}
+
+int process_executes(const struct process *process)
+{
+	return process->state >= PROCESS_HUNG_UP && process->hello.launched && !process->error &&
+	       ticks_monotonic_ns() - process->hung_up_ns < EXECUTE_NS && !process_is_dead(process);
 }
 
 int process_is_halted(const struct process *process)

@@ -152,6 +152,12 @@ int process_trace(struct wm_session *session, struct process *process);
 int process_is_dead(const struct process *process);
 
 /*
+ * Whether its agent has gone a moment ago, and the process lives: it executes another program, whose
+ * agent is to come.
+ */
+int process_executes(const struct process *process);
+
+/*
  * Whether others let it stand still: a signal, or a tracer that is not its own agent's, which stops it
  * to change code (agent/detour/janitor.h) and is its child. Of the moment: a tracer may let it go soon.
  */

@@ -227,7 +227,7 @@ int wm_session_output(struct wm_session *session, const char *dir)
 int wm_session_wait(struct wm_session *session, int timeout_ms)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
-	int got = session_call_refused(session);
+	int got = session_call_refused(session), alive;
 	uint64_t until;
 
 	if (got)
@@ -243,14 +243,15 @@ int wm_session_wait(struct wm_session *session, int timeout_ms)
 		if (left && session_has_unread(session))
 			left = 1;
 		got = session_step(session, session->is_woken ? 0 : left);
-	} while (!got && session_alive(session) && !session_has_unread(session) &&
+	} while (!got && session_awaited(session) && !session_has_unread(session) &&
 		 !session->is_woken && (timeout_ms < 0 || ticks_monotonic_ns() < until));
 	session->is_woken = 0;
-	session->is_end_told = got < 0 || !session_alive(session);
+	alive = session_awaited(session);
+	session->is_end_told = got < 0 || !alive;
 	session_pollable_update(session);
 	if (got < 0 && got != session->live.error)
 		return session_fail(session, got, "%s", session->dir ? session->dir : "");
-	return got < 0 ? got : session_alive(session);
+	return got < 0 ? got : alive;
 }
 
 int wm_session_wake(struct wm_session *session)

@@ -142,6 +142,9 @@ int session_finish(struct wm_session *session, struct process *process);
 /* Processes that may still send events, or whose last ones are not in the folder yet. */
 int session_alive(const struct wm_session *session);
 
+/* The same; 1 if none is left, but one that executes another program. */
+int session_awaited(const struct wm_session *session);
+
 /* Processes that are recorded and run: not those that have ended and have yet to be drained. */
 int session_running(const struct wm_session *session);
 

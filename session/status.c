@@ -45,6 +45,16 @@ int session_alive(const struct wm_session *session)
 	return count + live_count(session);
 }
 
+int session_awaited(const struct wm_session *session)
+{
+	int count = session_alive(session);
+
+	for (const struct process *p = session->processes; p && !count && session->running;
+	     p = p->next)
+		count = process_executes(p);
+	return count;
+}
+
 int session_running(const struct wm_session *session)
 {
 	int count = 0;

@@ -543,7 +543,7 @@ static void sweep(struct wm_session *session)
 
 		if (p->state == PROCESS_HUNG_UP && !p->drain)
 			p->state = PROCESS_OVER;
-		if (p->state == PROCESS_OVER && !p->invited) {
+		if (p->state == PROCESS_OVER && !p->invited && !process_executes(p)) {
 			*at = p->next;
 			process_free(p);
 		} else {

@@ -113,6 +113,8 @@ int main(int argc, char **argv)
 	WAYMARK(forks, run, argc);
 	if (argc > 1 && *argv[1] == 'a')
 		return 0;
+	if (argc > 1 && *argv[1] == 'e')
+		return execl("./slow", "./slow", (char *)0);
 	child = fork();
 	if (!child) {
 		WAYMARK(forks, child, argc);
@@ -155,7 +157,7 @@ int main(int argc, char **argv)
 	if (!err)
 		err = wm_session_add(session, "marker:forks:*");
 	if (!err)
-		err = pid = wm_session_launch(session, (char *[]){ "./forks", argc == 2 ? argv[1] : NULL, NULL });
+		err = pid = wm_session_launch(session, (char *[]){ "./forks", argc % 2 ? NULL : argv[1], NULL });
 	if (err > 0)
 		err = wm_session_start(session);
 	while (!err && alive > 0) {
@@ -184,6 +186,37 @@ awk -v pid="$child" '$3 == pid { print $1, $2 }' said >of_child
 timeout 60 ./live sleep >said 2>words || fail "the end of a child does not end the poll: $(cat said words)"
 timeout 60 ./live without records >said 2>words || fail "live: $(cat words)"
 [ "$(cut -d ' ' -f 1 said | sort -u)" = m ] || fail "records that nobody asked for: $(cat said)"
+
+# A program that is executed takes time until its agent comes: no reader takes that for the end.
+cat >slow.c <<'C'
+#include <waymark/marker.h>
+static void nothing(void)
+{
+}
+/* The loader calls it, before any constructor. */
+static void (*resolve(void))(void)
+{
+	const long wait[2] = { 0, 500000000 };
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"(35L /* nanosleep */), "D"(wait), "S"(0L)
+			 : "rcx", "r11", "memory");
+	return nothing;
+}
+void slowly(void) __attribute__((ifunc("resolve")));
+int main(void)
+{
+	slowly();
+	WAYMARK(forks, slow, 1);
+	return 0;
+}
+C
+gcc -O2 "-I$source_dir/include" -Wl,-z,now slow.c -o slow || exit 1
+timeout 60 ./live executes without records >said 2>words || fail "live, execve: $(cat said words)"
+[ "$(cut -d ' ' -f 2 said | tr '\n' ' ')" = "forks:run forks:slow " ] ||
+	fail "what a launched program executes, live: $(cat said)"
 
 "$waymark" record -o forked --wait-all -- ./forks >words 2>&1 || { cat words; exit 1; }
 ./stream forked >streamed || fail "the trace can't be read"

@@ -302,7 +302,9 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
  * it. It returns early, as if the time were over, after wm_session_wake(), and after a signal
  * handler ran in this thread while it waited. A handler that runs just before the wait does not end
  * it: if the handler must, let it call wm_session_wake().
- * Returns the number of processes still alive; after 0, read once more, for the last events.
+ * Returns the number of recorded processes still alive; after 0, read once more, for the last
+ * events. A process that executes another program counts for 2 s, until that program is recorded.
+ * If it cannot be, or the process was attached to, the process lives on unrecorded.
  * -EDEADLK in a callback; or the error that ended the recording, from writing the trace or a trail.
  */
 int wm_session_wait(struct wm_session *session, int timeout_ms);
