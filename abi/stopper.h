@@ -20,7 +20,9 @@
  *
  * The stopper trusts nothing that it is sent. It writes to the memory that the process had when
  * the agent asked for the stopper, and to no other. A program may change its own code at any
- * time, so the agent gains nothing by this that it could not do itself.
+ * time, so the agent gains nothing by this that it could not do itself. There is no stopper where
+ * execve(2) gave the program rights (AT_SECURE), or its user is not the socket's maker: the socket
+ * may be another's by then.
  */
 #ifndef ABI_STOPPER_H
 #define ABI_STOPPER_H

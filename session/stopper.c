@@ -5,6 +5,7 @@
 #include "session/stopper_halt.h"
 #include "session/target.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,6 +22,7 @@
 
 #define FILES 3
 #define LATE_MS 100 /* to end, for a process that has let the threads go */
+#define AUXV_MAX 128
 
 /* ---- in the stopper ---- */
 
@@ -74,6 +76,14 @@ static void await_end(pid_t child)
 		;
 }
 
+/* It executed another program, or ended: none of its memory is left, and a read gives nothing. */
+static int is_memory_gone(const struct stopper_target *target)
+{
+	char byte;
+
+	return pread(target->memory, &byte, 1, 0) == 0;
+}
+
 static void serve_one(const struct stopper_target *target, struct stopper_job *job)
 {
 	pid_t child;
@@ -107,7 +117,8 @@ static void serve(struct stopper_target target)
 	keep_only((int *[FILES]){ &target.socket, &target.tasks, &target.memory });
 	if (job == MAP_FAILED || send(target.socket, "", 1, MSG_NOSIGNAL) != 1)
 		_exit(1);
-	while ((got = recv(target.socket, &job->request, room, 0)) > 0 && is_sound(job, got)) {
+	while ((got = recv(target.socket, &job->request, room, 0)) > 0 && is_sound(job, got) &&
+	       !is_memory_gone(&target)) {
 		serve_one(&target, job);
 		if (send(target.socket, &job->answer, sizeof(job->answer), MSG_NOSIGNAL) < 0)
 			break;
@@ -117,20 +128,51 @@ static void serve(struct stopper_target target)
 
 /* ---- in the tool ---- */
 
-/* Whether the process itself made both ends: what we send to it comes to no one else. */
-static int is_its_own(int fd, pid_t pid)
+/* Whether the process itself made both ends. It may have given them to others since. */
+static int is_its_own(int fd, pid_t pid, uid_t *maker)
 {
 	struct ucred peer = { 0 };
 	int domain = 0, type = 0;
 	socklen_t bytes = sizeof(peer), bytes_domain = sizeof(domain), bytes_type = sizeof(type);
 
-	return pid > 0 && !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes_domain) &&
-	       domain == AF_UNIX && !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes_type) &&
-	       type == SOCK_SEQPACKET && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) &&
-	       peer.pid == pid;
+	if (pid <= 0 || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes_domain) ||
+	    domain != AF_UNIX || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes_type) ||
+	    type != SOCK_SEQPACKET || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
+		return 0;
+	*maker = peer.uid;
+	return peer.pid == pid;
 }
 
-static int open_files(struct stopper_target *target, int pidfd)
+/* A file of the process's thread, and of no other process that has the thread's number by now. */
+static int open_of(const struct stopper_target *target, pid_t tid, const char *name, int flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%d/%s", (int)tid, name);
+	return openat(target->tasks, path, flags | O_CLOEXEC);
+}
+
+/* Whether execve(2) gave its program rights (set-user-ID and the like), or that is not known. */
+static int has_gained(const struct stopper_target *target, pid_t tid)
+{
+	int fd = open_of(target, tid, "auxv", O_RDONLY), gained = 1;
+	Elf64_auxv_t entries[AUXV_MAX];
+	ssize_t bytes = fd < 0 ? 0 : read(fd, entries, sizeof(entries));
+
+	if (fd >= 0)
+		close(fd);
+	for (size_t i = 0; (ssize_t)((i + 1) * sizeof(*entries)) <= bytes; i++) {
+		if (entries[i].a_type == AT_SECURE)
+			gained = entries[i].a_un.a_val != 0;
+	}
+	return gained;
+}
+
+/*
+ * We may trace more than the one that asks. It may have kept its sockets elsewhere, and executed
+ * sudo(8) or ended since: whose memory this is then is not its to change.
+ */
+static int open_files(struct stopper_target *target, int pidfd, uid_t maker)
 {
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 	struct target about;
@@ -141,10 +183,12 @@ static int open_files(struct stopper_target *target, int pidfd)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
 	target->tasks = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* the kernel lets those open it that may trace the process, and keeps its memory's owner */
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)about.live_tid);
-	target->memory = target->tasks < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
+	target->memory = target->tasks < 0 ? -1 : open_of(target, about.live_tid, "mem", O_RDWR);
 	if (target->memory < 0)
 		return errno == EACCES ? -EPERM : -errno;
+	/* after the memory was opened: a program executed since does not count */
+	if (about.uid != maker || has_gained(target, about.live_tid))
+		return -EPERM;
 	/* else another process may have its number by now */
 	return poll(&end, 1, 0) ? -WM_E_GONE : 0;
 }
@@ -170,7 +214,8 @@ static int fork_away(const struct stopper_target *target)
 int stopper_start(pid_t pid, int pidfd, int fd)
 {
 	struct stopper_target target = { .pid = pid, .socket = fd, .tasks = -1, .memory = -1 };
-	int err = is_its_own(fd, pid) ? open_files(&target, pidfd) : -WM_E_PROTOCOL;
+	uid_t maker;
+	int err = is_its_own(fd, pid, &maker) ? open_files(&target, pidfd, maker) : -WM_E_PROTOCOL;
 
 	if (!err)
 		err = fork_away(&target);

@@ -18,7 +18,8 @@ struct process;
 
 /*
  * Start a stopper for the process `pid`, whose agent sent the socket `fd`. `pidfd` says whether
- * `pid` is still that process; -1: not known. 0; -EPERM where we may not trace the process;
+ * `pid` is still that process; -1: not known. 0; -EPERM where we may not trace the process, where
+ * it has another user than the socket's maker, or a program that gave it rights;
  * -WM_E_PROTOCOL where the process has not made this socket; -WM_E_GONE, -errno. The caller
  * closes `fd`.
  */

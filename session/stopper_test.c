@@ -15,12 +15,14 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +32,7 @@
 #define OLD 0x11111111
 #define NEW 0x22222222
 #define STEPS_MAX 200
+#define OTHER_USER 65534
 
 static struct {
 	pid_t pid;
@@ -94,6 +97,36 @@ static void *call(void *number)
 	return NULL;
 }
 
+/* What the target does when it has given the sockets away, if it does not go on. */
+static void (*leaves)(void);
+static uid_t user; /* that it is when it makes them */
+static char program[64];
+
+static void execute(void)
+{
+	execl(program, "sleep", "1000", NULL);
+	_exit(1);
+}
+
+/* Its other threads call on; SIGUSR1 has it execute. */
+static void pause_and_execute(void)
+{
+	sigset_t usr1;
+	int number;
+
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	sigwait(&usr1, &number);
+	execute();
+}
+
+static void change_user(void)
+{
+	if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER))
+		_exit(1);
+	pause();
+}
+
 /* It makes the sockets, as an agent does, and gives both to us. */
 static void run_target(int out)
 {
@@ -111,9 +144,14 @@ static void run_target(int out)
 	int ends[2];
 	pthread_t thread;
 
+	sigset_t usr1;
+
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &usr1, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends))
+	if ((user && setresuid(user, user, user)) || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends))
 		_exit(1);
 	memcpy(CMSG_DATA(&passed.head), ends, sizeof(ends));
 	for (intptr_t i = 1; i < THREADS; i++)
@@ -124,6 +162,8 @@ static void run_target(int out)
 	close(ends[0]);
 	close(ends[1]);
 	close(out);
+	if (leaves)
+		leaves();
 	call(NULL);
 }
 
@@ -389,4 +429,68 @@ Test(stopper, socket_of_another_process_is_refused)
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	cr_assert_eq(stopper_start(target.pid, -1, ends[0]), -WM_E_PROTOCOL);
 	cr_assert_eq(stopper_start(target.pid, -1, -1), -WM_E_PROTOCOL);
+}
+
+static int has_executed(void)
+{
+	char path[64], exe[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target.pid);
+	return readlink(path, exe, sizeof(exe) - 1) > 0 && !strcmp(exe, program);
+}
+
+/* Set-user-ID root: its memory is not for the one who executed it, who still has the sockets. */
+Test(stopper, program_that_gains_rights_is_refused)
+{
+	char folder[] = "/tmp/stopper.XXXXXX", text[256];
+	int got[2];
+
+	if (geteuid()) {
+		begin();
+		cr_skip("only root makes such programs");
+	}
+	cr_assert(mkdtemp(folder) && !chmod(folder, 0755));
+	snprintf(program, sizeof(program), "%s/sleep", folder);
+	snprintf(text, sizeof(text), "cp \"$(command -v sleep)\" %s && chmod 4755 %s", program,
+		 program);
+	cr_assert_eq(system(text), 0);
+	leaves = execute;
+	user = OTHER_USER;
+	begin();
+	got[0] = AWAIT(target_status_number(target.pid, "Uid") == 0);
+	got[1] = stopper_start(target.pid, -1, target.sent);
+	unlink(program);
+	rmdir(folder);
+	if (!got[0]) /* where /tmp is nosuid */
+		cr_skip("execve(2) gives no rights here");
+	cr_assert_eq(got[1], -EPERM, "%d", got[1]);
+}
+
+Test(stopper, process_of_another_user_than_the_sockets_maker_is_refused)
+{
+	if (geteuid()) {
+		begin();
+		cr_skip("only root changes its user");
+	}
+	leaves = change_user;
+	begin();
+	cr_assert(AWAIT(target_status_number(target.pid, "Uid") == OTHER_USER));
+	cr_assert_eq(stopper_start(target.pid, -1, target.sent), -EPERM);
+}
+
+Test(stopper, stopper_ends_when_program_executes_another)
+{
+	struct packet packet;
+	struct stopper_answer answer;
+
+	snprintf(program, sizeof(program), "/usr/bin/sleep");
+	leaves = pause_and_execute;
+	begin();
+	packet = packet_of(OLD, NEW);
+	start_stopper();
+	kill(target.pid, SIGUSR1);
+	cr_assert(AWAIT(has_executed()));
+	cr_assert_eq(exchange(&packet, &answer), 0, "it has ended");
+	cr_assert_eq(__atomic_load_n(&target.calls[THREADS], __ATOMIC_RELAXED), 0,
+		     "none is stopped");
 }
