@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/soft_asked.h"
 
+#include "base/maps.h"
 #include "session/target.h"
 #include "session/trail/rights.h"
 
@@ -24,12 +25,25 @@ int asked_gains(const struct engine_channel *page, pid_t tid)
 	return rights_gained(tid, &regs);
 }
 
-int asked_is_thread(pid_t pid, pid_t tid)
+static int has_channel(const struct soft_channel *channel, pid_t tid)
+{
+	struct maps maps;
+	int found = 0;
+
+	if (!maps_read(&maps, tid))
+		for (size_t i = 0; i < maps.count && !found; i++)
+			found = maps.list[i].inode == channel->inode &&
+				maps.list[i].device == channel->device;
+	maps_release(&maps);
+	return found;
+}
+
+int asked_is_thread(const struct soft_channel *channel, pid_t pid, pid_t tid)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
-	return tid > 0 && !access(path, F_OK);
+	return tid > 0 && !access(path, F_OK) && has_channel(channel, tid);
 }
 
 int asked_must_look(const struct engine_channel *page)

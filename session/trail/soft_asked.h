@@ -3,14 +3,18 @@
 #ifndef SESSION_TRAIL_SOFT_ASKED_H
 #define SESSION_TRAIL_SOFT_ASKED_H
 
-#include "abi/engine.h"
+#include "session/trail/soft_channel.h"
 
 #include <sys/types.h>
 
 /* What it asks for gains rights, that it would not have while it is traced. */
 int asked_gains(const struct engine_channel *page, pid_t tid);
 
-int asked_is_thread(pid_t pid, pid_t tid);
+/*
+ * Whether it is a thread of the process, and has the channel mapped: any recorded process may have
+ * written these numbers there.
+ */
+int asked_is_thread(const struct soft_channel *channel, pid_t pid, pid_t tid);
 
 /*
  * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains rights, or call PTRACE_TRACEME. posix_spawn(3)

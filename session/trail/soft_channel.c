@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -168,12 +169,17 @@ int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *siz
 
 int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *sizes, int fd)
 {
+	struct stat about;
 	int err;
 
 	*channel = (struct soft_channel){ .fd = fd < 0 ? -1 : fd, .sizes = *sizes };
 	err = fd < 0 ? fd : lay_out(channel);
+	if (!err && fstat(fd, &about))
+		err = -errno;
 	if (err)
 		return err;
+	channel->device = about.st_dev;
+	channel->inode = about.st_ino;
 	if (ftruncate(channel->fd, (off_t)channel->bytes) ||
 	    fcntl(channel->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;

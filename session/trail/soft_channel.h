@@ -25,7 +25,8 @@ struct soft_sizes {
 #define SOFT_PROCESSES_MAX 4096u
 
 struct soft_channel {
-	int fd; /* -1: closed by whoever had passed it on */
+	int fd;			/* -1: closed by whoever had passed it on */
+	uint64_t device, inode; /* of the memfd, as mappings have them */
 	struct soft_sizes sizes;
 	uint64_t bytes, slots_at, log_at, rings_at; /* log_at: the first one's; the others follow */
 	uint32_t pages;				    /* made so far, of the first processes */

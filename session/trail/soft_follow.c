@@ -224,7 +224,7 @@ static void trace(struct soft_follow *follow, struct soft_process *process, uint
 	pid_t tid = (pid_t)page->ask_tid;
 
 	process->is_native |= asked == ENGINE_ASK_CHILD;
-	if (follow->is_ending || !asked_is_thread(process->pid, tid) ||
+	if (follow->is_ending || !asked_is_thread(follow->channel, process->pid, tid) ||
 	    ptrace(PTRACE_SEIZE, tid, 0, OPTIONS)) {
 		follow->unfollowed += !follow->is_ending;
 		answer(follow, process, ENGINE_ASK_REFUSED);
@@ -257,7 +257,7 @@ static int look_at_ask(struct soft_follow *follow, struct soft_process *process)
 	else if (asked == ENGINE_ASK_OVER && !process->is_let_go)
 		let_go(process, ENGINE_ASK_NOTHING);
 	else
-		return soft_stopped_look(page_of(follow, process), process->pid);
+		return soft_stopped_look(follow->channel, page_of(follow, process), process->pid);
 	return 1;
 }
 

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "session/target.h"
 #include "session/tracee.h"
+#include "session/trail/soft_asked.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -135,7 +136,7 @@ static void *lead(void *arg)
 	return NULL;
 }
 
-int soft_stopped_look(struct engine_channel *page, pid_t pid)
+int soft_stopped_look(const struct soft_channel *channel, struct engine_channel *page, pid_t pid)
 {
 	struct leading leading = { .page = page, .pid = pid };
 	uint32_t asked = ENGINE_LEAD_ASKED;
@@ -146,7 +147,7 @@ int soft_stopped_look(struct engine_channel *page, pid_t pid)
 	    !__atomic_compare_exchange_n(&page->lead, &asked, ENGINE_LEAD_RUNS, 0, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
 		return 0;
-	if (!pthread_create(&thread, NULL, lead, &leading))
+	if (asked_is_thread(channel, pid, pid) && !pthread_create(&thread, NULL, lead, &leading))
 		pthread_join(thread, NULL);
 	free(leading.threads);
 	__atomic_store_n(&page->lead, ENGINE_LEAD_OVER, __ATOMIC_RELEASE);

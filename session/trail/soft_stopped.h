@@ -13,11 +13,11 @@
 #ifndef SESSION_TRAIL_SOFT_STOPPED_H
 #define SESSION_TRAIL_SOFT_STOPPED_H
 
-#include "abi/engine.h"
+#include "session/trail/soft_channel.h"
 
 #include <sys/types.h>
 
 /* Do it if another engine asks for it and the process is stopped. 1: it was tried; 0: it was not. */
-int soft_stopped_look(struct engine_channel *page, pid_t pid);
+int soft_stopped_look(const struct soft_channel *channel, struct engine_channel *page, pid_t pid);
 
 #endif
