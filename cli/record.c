@@ -13,6 +13,7 @@
 #include "session/session.h"
 #include "trace/folder.h"
 #include "trace/index.h"
+#include "trace/perf_map.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -294,14 +295,20 @@ static void record(struct recording *recording)
 	}
 }
 
-/* What a folder that we have made has of streams: of a process that was recorded until another could not be. */
-static void remove_streams(DIR *list)
+/*
+ * Maps of JIT code; and what a folder that we have made has of streams: of a process that was
+ * recorded until another could not be.
+ */
+static void remove_processes(DIR *list, int with_streams)
 {
 	struct dirent *entry;
 
-	while ((entry = readdir(list)))
-		if (!entry->d_name[strspn(entry->d_name, "0123456789-")])
-			unlinkat(dirfd(list), entry->d_name, 0);
+	while ((entry = readdir(list))) {
+		const char *name = entry->d_name;
+
+		if (perf_map_is_name(name) || (with_streams && !name[strspn(name, "0123456789-")]))
+			unlinkat(dirfd(list), name, 0);
+	}
 }
 
 /* It did not come to a recording: take away what was made for it. */
@@ -314,10 +321,9 @@ static void remove_trace(const char *dir, int had_dir)
 		return;
 	unlinkat(folder, "metadata", 0);
 	unlinkat(folder, INDEX_NAME, 0);
-	if (!had_dir) {
-		remove_streams(list);
+	remove_processes(list, !had_dir);
+	if (!had_dir)
 		rmdir(dir);
-	}
 	closedir(list);
 }
 

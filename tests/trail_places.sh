@@ -212,6 +212,29 @@ if [ $got -eq 0 ] && "$waymark" doctor breakpoint-write >/dev/null 2>&1; then
 	shown 0 report watched
 	has out 'JS:~counting made.js:7;x'
 fi
+# Of a recording that does not come about, no map is left, and no folder.
+cat >idle.c <<'END'
+#include <unistd.h>
+int idle(void)
+{
+	return pause();
+}
+int main(void)
+{
+	return idle();
+}
+END
+cc -O0 -g idle.c -o idle || exit 1
+./idle &
+idle=$!
+await has_state "$idle" S
+if (set -C && echo '1000 10 f' >"/tmp/perf-$idle.map") 2>/dev/null; then
+	timeout 60 "$waymark" record -e func:idle -e watch:nosuch -o none -p "$idle" >out 2>words
+	expect "watch:nosuch" $? 1
+	[ ! -e none ] || fail "watch:nosuch: left: $(ls -A none)"
+	rm -f "/tmp/perf-$idle.map"
+fi
+kill "$idle"
 if [ $got -eq 0 ] && command -v node >/dev/null; then
 	echo 'function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2) }
 	for (let i = 0; i < 30; i++) fibonacci(12)' >fibonacci.js

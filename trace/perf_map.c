@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +16,18 @@
 void perf_map_name(uint32_t pid, char name[PERF_MAP_NAME_BYTES])
 {
 	snprintf(name, PERF_MAP_NAME_BYTES, ".perf-%u.map", pid);
+}
+
+int perf_map_is_name(const char *name)
+{
+	static const char begin[] = ".perf-", end[] = ".map";
+	size_t digits;
+
+	if (strncmp(name, begin, sizeof(begin) - 1) != 0)
+		return 0;
+	name += sizeof(begin) - 1;
+	digits = strspn(name, "0123456789");
+	return digits && !strcmp(name + digits, end);
 }
 
 /* When the process started, by the wall clock. */

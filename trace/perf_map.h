@@ -20,8 +20,9 @@ struct perf_map_owner {
 	uint64_t start_time; /* field 22 of /proc/PID/stat; 0: not known */
 };
 
-/* The copy's name. */
+/* The copy's name; and whether a file of a trace's folder has such a name. */
 void perf_map_name(uint32_t pid, char name[PERF_MAP_NAME_BYTES]);
+int perf_map_is_name(const char *name);
 
 /*
  * Copy the map of a process into the trace's folder. 0 also where there is none, or none that can be
