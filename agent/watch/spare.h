@@ -3,8 +3,8 @@
  * Stacks of our own for hits on an alternate signal stack. Such a stack often has room for one
  * signal's frame and for little more (SIGSTKSZ is 8192; a frame has 3.4 kB with AVX-512). The
  * kernel puts the frame of our signal there; the handler's work runs on a stack of this pool. All
- * signals but SIGTRAP are blocked meanwhile, so no other handler starts at the top of the alternate
- * stack. Hit path.
+ * signals are blocked meanwhile, but SIGTRAP where a watch may be of a stack (trap.c). So no other
+ * handler starts at the top of the alternate stack. Hit path.
  */
 #ifndef AGENT_WATCH_SPARE_H
 #define AGENT_WATCH_SPARE_H
