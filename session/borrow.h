@@ -17,7 +17,8 @@
  * with the registers it has. Before 3 and after 5 these are its own. Between, the code restores them,
  * and the mask, by itself. In 3 and 5 the order is such that never is the mask ours while the
  * registers are the program's. What then stays behind are the bytes of 2, in no one's way; the next
- * loan leaves them and takes other room. Not covered: a signal that comes between the stop and such a
+ * loan leaves them and takes other room. So that the death of a recorder leaves none, another process
+ * is the tracer (session/injector.c). Not covered: a signal that comes between the stop and such a
  * death is handled before an interrupted pause(2) or the like restarts, not as its end; and the few calls
  * that no stop leaves alone (epoll_wait(2) and others of signal(7)) say EINTR when the tool dies in the
  * microseconds between the stop and borrow_regs_restart().

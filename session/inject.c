@@ -34,6 +34,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,7 @@ struct injection {
 	struct glibc glibc;
 	/* of the address space that the scratch is in; it stays with that one. -1: none yet */
 	int mem;
+	int tool;    /* poll(2) tells the tool's death; -1: we are the tool */
 	int started; /* the raw thread runs */
 	int astray;  /* a borrowed thread is on its own: the scratch must stay */
 };
@@ -252,10 +254,11 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 	struct injection *injection = loan->data;
 	size_t scan = loan->tries < TRIES_STRICT ? SCAN_WORDS : SCAN_WORDS_LAX;
 	int alone = target_status_number(injection->target.pid, "Threads") == 1;
-	struct loader_data *data = NULL;
-	struct maps maps;
+	struct pollfd tool = { .fd = injection->tool };
+	struct loader_data *data = malloc(sizeof(*data));
+	struct maps maps = { 0 };
 	uint64_t word, offset = tid_offset(borrow);
-	int err = maps_read(&maps, borrow->tid);
+	int err = data ? maps_read(&maps, borrow->tid) : -ENOMEM;
 
 	/* What came into the child of a vfork(2), would come into its parent. */
 	if (!err && startup_in_parent(injection->target.pid, injection->target.ppid))
@@ -275,12 +278,8 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 	    in_malloc(borrow, &injection->glibc, scan) &&
 	    !rest_is_outside_malloc(borrow, &maps, &injection->glibc))
 		err = -EAGAIN;
-	if (!err)
-		data = malloc(sizeof(*data));
-	if (!err && !data)
-		err = -ENOMEM;
-	if (!err)
-		err = borrow_place(borrow, &maps);
+	if (!err) /* a tool that was killed wants no agent */
+		err = poll(&tool, 1, 0) > 0 ? -ECANCELED : borrow_place(borrow, &maps);
 	/* What memory that ends in the middle seems to hold, and a folder that is gone, say nothing. */
 	if (err && err != -EAGAIN &&
 	    borrow_read(borrow, borrow_regs_stack(&borrow->saved), &word, sizeof(word)))
@@ -580,8 +579,8 @@ static int inject(struct injection *injection, pid_t pid)
 	return err;
 }
 
-int inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
-		 size_t detail_bytes)
+int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, char *detail,
+		size_t detail_bytes)
 {
 	struct injection *injection = calloc(1, sizeof(*injection));
 	int err;
@@ -594,6 +593,7 @@ int inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char
 	injection->socket_dir = socket_dir;
 	injection->detail = (struct detail){ detail, detail_bytes };
 	injection->mem = -1;
+	injection->tool = tool;
 	err = inject(injection, pid);
 	free(injection);
 	return err;

@@ -15,7 +15,8 @@
  * already is left alone. `pid` may name any thread of the process. Waits up to some 12 s.
  *
  * No program thread runs any of it: one is borrowed for four system calls and given back as it was
- * (session/borrow.h). A tool that is killed meanwhile leaves the program running.
+ * (session/borrow.h). A process that is forked for it does the work (session/injector.c). A tool
+ * that is killed meanwhile leaves the program running, and its text as it was.
  *
  * Returns 0 once the agent listens; else, with words in detail[] (may be NULL, 0), and nothing of
  * ours left in the process but what an agent that was loaded leaves:
@@ -27,5 +28,12 @@
  */
 int inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
 		 size_t detail_bytes);
+
+/*
+ * The same by the calling process. `tool` is the end of a pipe to the tool: when that was killed, no
+ * agent is loaded any more. -1: there is none.
+ */
+int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, char *detail,
+		size_t detail_bytes);
 
 #endif
