@@ -18,7 +18,7 @@
  * The kernel lends events thread by thread and CPU by CPU (perf_event_open(2)). An object makes one
  * of them: it opens each source on each thread or CPU of the scope, disabled, and enables them when
  * all stand; if one is refused, all are closed and nothing has fired. Threads that start later have
- * their creator's events, without a gap; CPUs that come later have to be followed. A process is
+ * their creator's events, without a gap; wm_kevent_rescan() adds CPUs that come later. A process is
  * stopped while it is armed, where nothing forbids that, some 30 us a thread, so that no thread is
  * left out and none has an event twice.
  *
@@ -30,7 +30,7 @@
  * States, in which wm_kevent_...() may be called:
  *
  *	WM_KEVENT_STATE_PREPARING	arm, close
- *	WM_KEVENT_STATE_ARMED		modify, follow, count, coverage, read, disarm, close
+ *	WM_KEVENT_STATE_ARMED		modify, rescan, count, coverage, read, disarm, close
  *	WM_KEVENT_STATE_DISARMED	count, coverage, read, close
  *
  * status, uncovered and detail may be called in all; arm that failed leaves it preparing, to be
@@ -207,8 +207,8 @@ struct wm_kevent_coverage {
 	uint32_t doubtful;  /* may have each event twice: those of one round are the true ones */
 	uint32_t rounds;    /* that arming took to have all */
 	/*
-	 * Events that the kernel took, and had no register for at some time when their threads ran:
-	 * they may have missed hits. Always 0 on threads with WM_KEVENT_FLAG_RINGS, where it can't
+	 * Events that the kernel accepted, but that had no debug register at times while their
+	 * threads ran: they may have missed hits. Always 0 on threads with WM_KEVENT_FLAG_RINGS, where it can't
 	 * be told.
 	 */
 	uint32_t starved;
@@ -324,7 +324,7 @@ int wm_kevent_rescan(struct wm_kevent *object);
 
 /*
  * The times that a CPU was without, in the order in which they ended; what it lacks just now is
- * told by the next that ends it: follow or disarm. Up to `room` of them come into uncovered[],
+ * told by the next that ends it: rescan or disarm. Up to `room` of them come into uncovered[],
  * which may be NULL where that is 0. Returns how many there are in all; -EINVAL.
  */
 int wm_kevent_uncovered(struct wm_kevent *object, struct wm_kevent_uncovered *uncovered,

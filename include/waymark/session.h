@@ -102,8 +102,12 @@ struct wm_session_status {
 /* One event, as wm_session_read() hands it over; valid during the callback only. */
 struct wm_event {
 	size_t size;
-	const char *name; /* SUBSYSTEM:EVENT */
-	char kind;	  /* 'm', 'i', 'b' or 'e'; wm_trace_next() of waymark/trace.h has more */
+	const char *name; /* SUBSYSTEM:EVENT; of a span with ":begin" or ":end" behind */
+	/*
+	 * 'm' an event; 'i' a block of WAYMARK_IF that ran; 'b' and 'e' the begin and
+	 * the end of a span; wm_trace_next() of waymark/trace.h has more
+	 */
+	char kind;
 	uint32_t pid, tid;
 	uint64_t realtime_ns;
 	uint32_t field_count;
@@ -118,12 +122,12 @@ struct wm_event {
 
 struct wm_event_field {
 	const char *name;
-	int type;  /* WM_TYPE_*, waymark/marker.h */
+	int type;  /* WM_TYPE_*, waymark/marker/field.h */
 	int state; /* 0 whole, 1 a NULL string, 2 cut at 4 KiB, 3 a string that could not be read */
 	union {
-		int64_t i;
-		uint64_t u;
-		double f;
+		int64_t i;  /* signed integers, char */
+		uint64_t u; /* unsigned integers, bool, pointers */
+		double f;   /* float, double */
 		struct {
 			const char *start;
 			size_t bytes;
@@ -205,8 +209,9 @@ int wm_session_add(struct wm_session *session, const char *spec);
 
 /*
  * Take a running process in: loads the agent into it when it is not there yet. A child of the
- * caller that ends in that moment may find its status taken: waitpid(2) then says ECHILD.
- * 0; where the session runs already, wm_session_wait() arms it. Or, with nothing armed in it:
+ * caller that ends in that moment may find its status taken: waitpid(2) then says ECHILD. A process
+ * that executes another program later is recorded up to there.
+ * 0; if the session runs already, wm_session_wait() arms it. After an error nothing is armed in it:
  *
  *	-EINVAL			it is the caller itself
  *	-EDEADLK		called in a callback
@@ -230,8 +235,9 @@ int wm_session_attach(struct wm_session *session, pid_t pid);
 int wm_session_launch(struct wm_session *session, char *const argv[]);
 
 /*
- * Arm. Programs that were launched run from here on. 0; or, with nothing armed anywhere, and
- * launched programs as before:
+ * Arm. Programs that were launched run from here on. 0. After an error nothing is armed, and
+ * launched programs still wait: the session may be started again; wm_session_close() lets them run
+ * unrecorded.
  *
  *	-EALREADY		the session runs
  *	-EINVAL			it had a folder, whose recording has ended
@@ -334,7 +340,8 @@ int wm_session_wake(struct wm_session *session);
 
 /*
  * Drain into a callback instead of a folder: called for each event that is ready, in order of time
- * within each thread. A callback that returns non-zero ends the read with that value; the event was
+ * within each thread, one thread after another. That may be a whole buffer, millions of events: a
+ * caller that has other work too returns non-zero now and then. A callback that returns non-zero ends the read with that value; the event was
  * taken. It runs in the caller's thread, and must not longjmp() or throw out. Of the functions here
  * it may call wm_session_status_get(), wm_session_detail(), and all for another session. For this
  * one the others return -EDEADLK, and it must not call wm_session_close(). Returns 0 once all ready

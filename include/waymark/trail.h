@@ -14,8 +14,11 @@
  *
  * A trail has records: branches, and in between events, which say what else made a thread go on
  * elsewhere. What ran between two branches is the code from where the first one led up to where the
- * second one stands. Nothing of ours runs in the program that is traced, and nothing stays in it
- * afterwards.
+ * second one stands. Nothing of ours runs in the program that is traced, except the engine of
+ * WM_TRAIL_ORIGIN_SOFT, and nothing stays in it afterwards.
+ *
+ * A branch whose target faults at once is no record, for nothing ran there: `from` of the event
+ * behind it is the instruction that faulted.
  *
  * A process of ours traces (ptrace(2)), whatever the origin. It is a child of the caller's: wait(2)
  * for any child may tell of its end. A thread of ours, which blocks all signals, takes what it
@@ -74,7 +77,7 @@ enum wm_trail_origin {
 #define WM_TRAIL_FLAG_THREAD                                                                       \
 	16u /* the pid is a thread's id: that one alone, and none that it starts */
 
-/* 0 in a field is its default; in `flags` it means none. */
+/* A field that is 0 has its default. In `flags` 0 sets none, and notify_fd is -1 for none. */
 struct wm_trail_options {
 	size_t size;
 	uint64_t bytes; /* of memory, all that the trail has; default 4 MiB, at least 32 KiB */
@@ -179,7 +182,7 @@ struct wm_trail_status {
 	uint32_t live;		    /* that live */
 	uint64_t bytes, used_bytes; /* that it may have, and has; 0 of one that was read */
 	uint64_t branches, events;  /* kept */
-	uint64_t lost;		    /* branches, ever */
+	uint64_t lost; /* branches, ever; what `policy` overwrites with SOFT is not among them */
 	uint64_t lost_events;
 	uint64_t read;	       /* records that wm_trail_read() took, ever */
 	uint64_t lost_threads; /* ever: threads of which nothing could be kept, for want of room */
