@@ -153,6 +153,38 @@ for round in $(seq 12); do
 	kill -9 $recorder
 done
 await_same_bytes "$pid" '/\(probed\|libc.so.6\)$' "twelve kills"
+# Kill the tool while it attaches, in a program without an agent. Within 3 s all text is as it was,
+# the loader's too: the agent waits 10 s for a tool, and diverts the loader once one has come.
+cat >alone.c <<'EOF'
+#include <unistd.h>
+__attribute__((noinline)) int called(int value) { return value * 3 + 1; }
+int main(void)
+{
+	volatile int value = 0;
+
+	for (int i = 0; i < 60000; i++) {
+		value = called(value);
+		usleep(1000);
+	}
+	return 0;
+}
+EOF
+cc -g -O1 alone.c -o alone || exit 1
+for ms in 5 8 11 14 17 20 24 28 32 40; do
+	./alone &
+	alone=$!
+	executed $alone
+	"$waymark" record -o killed -e func:called@alone -p $alone >/dev/null 2>&1 &
+	recorder=$!
+	disown $recorder $alone
+	sleep "0.$(printf %03d $ms)"
+	kill -9 $recorder
+	until=$((SECONDS + 3))
+	until has_same_bytes $alone '\(/alone\|\.so[.0-9]*\)$' || [ $SECONDS -gt $until ]; do sleep 0.1; done
+	same_bytes $alone '\(/alone\|\.so[.0-9]*\)$' "killed ${ms} ms after its start"
+	kill $alone
+	rm -rf killed
+done
 # A function of libc's that others have put themselves in the way of is not for a thread's first hit.
 cat >between.c <<'EOF'
 #include <pthread.h>

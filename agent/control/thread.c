@@ -155,9 +155,16 @@ int control_is_filtered_since(void)
 
 /* ---- the thread's own ---- */
 
+/*
+ * A tool that brought the agent in is waited for. It may have been killed meanwhile, so the loader is
+ * diverted once it opens a session.
+ */
+static int is_hook_due;
+
 /* Learn the modules, divert the loader, patch what is wanted from the start. */
 static int prepare(int prearm)
 {
+	const uint32_t lasting = CONTROL_WANT_LISTEN | CONTROL_WANT_CONNECT;
 	int error = lock_take(&agent_lock, AGENT_LOCK_MS);
 
 	if (error)
@@ -165,7 +172,9 @@ static int prepare(int prearm)
 	error = text_open(&control_text);
 	if (!error) {
 		session_init(&control_text);
-		hook_place(&control_text, control_loader_changed);
+		is_hook_due = !(__atomic_load_n(&control.wants, __ATOMIC_ACQUIRE) & lasting);
+		if (!is_hook_due)
+			hook_place(&control_text, control_loader_changed);
 		if (!registry_scan(&control_text))
 			registry_follow(&control_text);
 		if (prearm)
@@ -198,6 +207,17 @@ static void scan_if_asked(void)
 	wait_load_over(seen_since_ns);
 	__atomic_store_n(&control.scans_done, asked, __ATOMIC_RELEASE);
 	lock_wake_word(&control.scans_done);
+}
+
+static void place_due_hook(void)
+{
+	if (!is_hook_due || !session_any_opened() || lock_take(&agent_lock, AGENT_LOCK_MS))
+		return;
+	is_hook_due = 0;
+	hook_place(&control_text, control_loader_changed);
+	lock_release(&agent_lock);
+	/* modules may have come since the last scan */
+	scan_is_due = session_rescan() != 0;
 }
 
 static void tell_if_late(void)
@@ -316,6 +336,7 @@ static void run(int wake_fd)
 		if (has_left || yield_takes_all())
 			return;
 		wait_and_serve(wake_fd, &next_tick_ns);
+		place_due_hook();
 	}
 }
 
