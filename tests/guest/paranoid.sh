@@ -41,18 +41,34 @@ refused()
 }
 
 # doctor USER: `finding NAME STATE [CHANGE]` asks what it told, as lines of "  STATE NAME WORDS" and "-> CHANGE"
-doctor() { by "$1" doctor; }
+doctor()
+{
+	asked=$1
+	by "$1" doctor
+}
 
+# The trials of a doctor that has just ended may still hold debug registers: then it is asked again.
 finding()
 {
-	local told
+	local tries=1
+	until is_found "$@"; do
+		[ $((tries++)) -lt 3 ] || {
+			fail "$level: doctor says of $1: $told, expected $2 ${3:-}: $(grep -A1 " $1 " out)"
+			return
+		}
+		sleep 1
+		by "$asked" doctor
+	done
+}
+
+is_found()
+{
 	set -- "$@" ""
 	told=$(awk -v name="$1 " 'index(substr($0, 12), name) == 1 { found = $1; next }
 		found { if ($1 == "->") found = found " " $2 " " $3; exit } END { print found }' out)
 	told=${told%,}
 	[ -n "$3" ] || told=${told%% *}
-	[ "$told" = "$2${3:+ $3}" ] ||
-		fail "$level: doctor says of $1: $told, expected $2 ${3:-}"
+	[ "$told" = "$2${3:+ $3}" ]
 }
 
 for level in 4 3 2 1 0 -1; do
