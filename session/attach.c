@@ -65,6 +65,8 @@ static int load_and_connect(const struct target *target, struct link *link, cons
 			return err;
 		}
 		err = connect_within(target, link, wait_ms);
+		if (!err) /* it may listen in another tool's folder: then this one is empty */
+			socketdir_leave(dir);
 		if (err != -ENOENT)
 			return err;
 		waited_ms += wait_ms;

@@ -3,6 +3,7 @@
 #include "agent/control/listen.h"
 
 #include "agent/control/hello.h"
+#include "agent/control/lock.h"
 #include "agent/control/session.h"
 #include "base/kernel.h"
 #include "base/socketdir.h"
@@ -16,18 +17,27 @@
 #include <unistd.h>
 
 #define BACKLOG 8
+#define WANTED_LOCK_MS 1000
 
 static int listening = -1;
 static int is_deaf; /* the tool that waits can't be taken in, and would be reported for ever */
-static char folder[SOCKETDIR_BYTES];
+static struct lock wanted_lock;
+static char wanted[SOCKETDIR_BYTES]; /* the folder for the next listen_open() */
+static char folder[SOCKETDIR_BYTES]; /* the one that it listens in, or did last */
 static struct sockaddr_un own_address;
 static int published = -1; /* the memfd that names a private folder */
 
 int listen_set_folder(const char *path)
 {
-	if (strlen(path) >= sizeof folder)
+	int error;
+
+	if (strlen(path) >= sizeof wanted)
 		return -ENAMETOOLONG;
-	strcpy(folder, path);
+	error = lock_take(&wanted_lock, WANTED_LOCK_MS);
+	if (error)
+		return error;
+	strcpy(wanted, path);
+	lock_release(&wanted_lock);
 	return 0;
 }
 
@@ -49,6 +59,7 @@ void listen_tick(void)
 void listen_forked(void)
 {
 	listening = published = -1;
+	lock_forked(&wanted_lock, 0);
 }
 
 static int new_socket(void)
@@ -134,6 +145,12 @@ int listen_open(void)
 
 	if (listening >= 0)
 		return 0;
+	/* a second tool may name another one meanwhile: it is bound and published as one */
+	error = lock_take(&wanted_lock, WANTED_LOCK_MS);
+	if (error)
+		return error;
+	strcpy(folder, wanted);
+	lock_release(&wanted_lock);
 	error = socketdir_make(folder, kernel_geteuid());
 	if (error)
 		return error;

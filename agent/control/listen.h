@@ -3,7 +3,7 @@
 #ifndef AGENT_CONTROL_LISTEN_H
 #define AGENT_CONTROL_LISTEN_H
 
-/* Which folder; any thread, before listen_open(). 0 or -ENAMETOOLONG. */
+/* Which folder the next listen_open() takes; any thread. 0, -ENAMETOOLONG or -EBUSY. */
 int listen_set_folder(const char *path);
 
 /* Listen in the folder, which is made and checked, under socketdir_agent_name(). 0 or an error; harmless twice. */
