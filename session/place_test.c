@@ -115,13 +115,14 @@ Test(place, a_socket_is_made_in_the_folder_that_was_checked, .init = begin, .fin
 Test(place, a_folder_that_another_user_made_is_passed_over)
 {
 	char dir[SOCKETDIR_BYTES], taken[64];
-	const uid_t uid = 64003;
+	const uid_t uid = 64007; /* no other test is this user */
 	struct stat made;
 	int fd;
 
 	if (geteuid() != 0)
 		cr_skip_test("only root makes folders for other users");
 	snprintf(taken, sizeof(taken), "/tmp/waymark-%u", uid);
+	rmdir(taken); /* a test that was killed left it */
 	cr_assert(!mkdir(taken, 0777));
 	fd = place_any(getpid(), uid, dir);
 	rmdir(taken);
