@@ -33,6 +33,19 @@ static enum form form_of(const struct wm_event_field *field)
 	}
 }
 
+/* The form of a field whose value a caller wants at `value`, or a negative error. */
+static int form_wanted(const struct wm_event_field *field, const void *value)
+{
+	enum form form;
+
+	if (!value)
+		return -EINVAL;
+	if (!field)
+		return -ENOENT;
+	form = form_of(field);
+	return form == FORM_OTHER ? -WM_E_FIELD_TYPE : (int)form;
+}
+
 const struct wm_event_field *wm_event_field_find(const struct wm_event *event, const char *name)
 {
 	for (uint32_t i = 0; event && name && i < event->field_count; i++)
@@ -43,63 +56,42 @@ const struct wm_event_field *wm_event_field_find(const struct wm_event *event, c
 
 int wm_event_field_u64(const struct wm_event_field *field, uint64_t *value)
 {
-	if (!value)
-		return -EINVAL;
-	if (!field)
-		return -ENOENT;
-	switch (form_of(field)) {
-	case FORM_SIGNED:
-		if (field->value.i < 0)
-			return -ERANGE;
-		*value = (uint64_t)field->value.i;
-		return 0;
-	case FORM_UNSIGNED:
-		*value = field->value.u;
-		return 0;
-	default:
+	int form = form_wanted(field, value);
+
+	if (form < 0)
+		return form;
+	if (form == FORM_FLOAT)
 		return -WM_E_FIELD_TYPE;
-	}
+	if (form == FORM_SIGNED && field->value.i < 0)
+		return -ERANGE;
+	*value = field->value.u;
+	return 0;
 }
 
 int wm_event_field_s64(const struct wm_event_field *field, int64_t *value)
 {
-	if (!value)
-		return -EINVAL;
-	if (!field)
-		return -ENOENT;
-	switch (form_of(field)) {
-	case FORM_SIGNED:
-		*value = field->value.i;
-		return 0;
-	case FORM_UNSIGNED:
-		if (field->value.u > INT64_MAX)
-			return -ERANGE;
-		*value = (int64_t)field->value.u;
-		return 0;
-	default:
+	int form = form_wanted(field, value);
+
+	if (form < 0)
+		return form;
+	if (form == FORM_FLOAT)
 		return -WM_E_FIELD_TYPE;
-	}
+	if (form == FORM_UNSIGNED && field->value.u > INT64_MAX)
+		return -ERANGE;
+	*value = field->value.i;
+	return 0;
 }
 
 int wm_event_field_double(const struct wm_event_field *field, double *value)
 {
-	if (!value)
-		return -EINVAL;
-	if (!field)
-		return -ENOENT;
-	switch (form_of(field)) {
-	case FORM_SIGNED:
-		*value = (double)field->value.i;
-		return 0;
-	case FORM_UNSIGNED:
-		*value = (double)field->value.u;
-		return 0;
-	case FORM_FLOAT:
-		*value = field->value.f;
-		return 0;
-	default:
-		return -WM_E_FIELD_TYPE;
-	}
+	int form = form_wanted(field, value);
+
+	if (form < 0)
+		return form;
+	*value = form == FORM_FLOAT    ? field->value.f
+		 : form == FORM_SIGNED ? (double)field->value.i
+				       : (double)field->value.u;
+	return 0;
 }
 
 int wm_event_field_string(const struct wm_event_field *field, const char **string)
