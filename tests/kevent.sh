@@ -7,14 +7,8 @@
 # shellcheck source=tests/cpus_setup.bash
 . "$source_dir/tests/cpus_setup.bash"
 
-if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
-	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
-	skip "a library built for a sanitizer can't be linked by programs that are not"
-fi
-DESTDIR=$folder/root meson install -C "$WAYMARK_BUILD" --no-rebuild --quiet >install.log 2>&1 ||
-	{ cat install.log; exit 1; }
-libdir=$folder/$(dirname "$(dirname "$(find root -name waymark.pc)")")
-export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/root LD_LIBRARY_PATH=$libdir
+# shellcheck source=tests/install_setup.bash
+. "$source_dir/tests/install_setup.bash"
 read -ra flags <<<"$(pkg-config --cflags --libs waymark)"
 
 # run PROGRAM ARGUMENT...: it says nothing, and ends well

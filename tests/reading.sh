@@ -6,14 +6,8 @@
 . "$(dirname "$0")/folder_setup.bash"
 waymark=$WAYMARK_BUILD/cli/waymark
 
-if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
-	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
-	skip "a library built for a sanitizer can't be linked by programs that are not"
-fi
-DESTDIR=$folder/root meson install -C "$WAYMARK_BUILD" --no-rebuild --quiet >install.log 2>&1 ||
-	{ cat install.log; exit 1; }
-libdir=$folder/$(dirname "$(dirname "$(find root -name waymark.pc)")")
-export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/root LD_LIBRARY_PATH=$libdir
+# shellcheck source=tests/install_setup.bash
+. "$source_dir/tests/install_setup.bash"
 read -ra flags <<<"$(pkg-config --cflags --libs waymark)"
 
 # build_example NAME: as NAME-c and NAME-cc
