@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public API. What it promises stands in waymark/session.h. */
+#include "base/notify.h"
 #include "session/call.h"
 #include "session/claim/ledger.h"
 #include "session/doze.h"
@@ -104,7 +105,7 @@ static int options_take(struct wm_session_options *to, const struct wm_session_o
 	if ((to->agent_path && to->agent_path[0] != '/') ||
 	    (to->engine_path && to->engine_path[0] != '/'))
 		return -EINVAL;
-	err = watermark_check(to->policy, to->notify_fd, to->notify_signal);
+	err = notify_check(to->policy, to->notify_fd, to->notify_signal);
 	if (err)
 		return err;
 	if (to->buffer_bytes > BUFFER_BYTES_MAX)

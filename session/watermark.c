@@ -2,6 +2,7 @@
 #include "session/watermark.h"
 
 #include "base/array.h"
+#include "base/notify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,52 +28,10 @@ struct watermark {
 	int told; /* atomic: the thread sets it, the session clears it */
 };
 
-/* 1 also if there is no /proc to see it in. */
-static int is_eventfd(int fd)
-{
-	char path[32], target[32];
-	ssize_t bytes;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	bytes = readlink(path, target, sizeof(target) - 1);
-	if (bytes < 0)
-		return 1;
-	target[bytes] = '\0';
-	return !strcmp(target, "anon_inode:[eventfd]");
-}
-
-int watermark_check(enum wm_policy policy, int notify_fd, int notify_signal)
-{
-	int flags;
-
-	if (notify_signal < 0 || notify_signal > SIGRTMAX || notify_signal == SIGKILL ||
-	    notify_signal == SIGSTOP || notify_fd < -1)
-		return -EINVAL;
-	if (policy != WM_POLICY_NOTIFY || notify_fd < 0)
-		return 0;
-	flags = fcntl(notify_fd, F_GETFL);
-	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_RDONLY)
-		return -EBADF;
-	/* a caller that forgot WM_SESSION_OPTIONS_INIT means standard input by 0 */
-	return is_eventfd(notify_fd) ? 0 : -EINVAL;
-}
-
-void watermark_notify(int notify_fd, int notify_signal)
-{
-	const uint64_t one = 1;
-	int before = errno;
-
-	/* an eventfd that is full already says what there is to say */
-	if (notify_fd >= 0 && write(notify_fd, &one, sizeof(one)) < 0)
-		errno = before;
-	if (notify_signal > 0)
-		kill(getpid(), notify_signal);
-}
-
 static void tell(struct watermark *watermark)
 {
 	__atomic_store_n(&watermark->told, 1, __ATOMIC_RELEASE);
-	watermark_notify(watermark->notify_fd, watermark->notify_signal);
+	notify_send(watermark->notify_fd, watermark->notify_signal);
 }
 
 static void look(struct watermark *watermark)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The notify policy's watermark: a thread that looks at how full the stores are and tells the owner, by
- * eventfd or by signal, once, until it is wound up again. The agent wakes nobody.
+ * The notify policy's watermark: a thread that polls how full the stores are and notifies the owner
+ * once, by eventfd or by signal, until watermark_wind(). The agent sends no notification itself.
  */
 #ifndef SESSION_WATERMARK_H
 #define SESSION_WATERMARK_H
@@ -11,16 +11,6 @@
 #include <waymark/options.h>
 
 struct watermark;
-
-/*
- * Check the notify options. A descriptor matters for WM_POLICY_NOTIFY alone; -1: none. 0; -EINVAL
- * for a signal that cannot be caught or is unknown, and a descriptor that is no eventfd; -EBADF for
- * one that is not open for writing.
- */
-int watermark_check(enum wm_policy policy, int notify_fd, int notify_signal);
-
-/* Notify the caller's process, by both or either. Any thread. */
-void watermark_notify(int notify_fd, int notify_signal);
 
 /* Start it. 0 or -errno. */
 int watermark_new(struct watermark **watermark, int notify_fd, int notify_signal,

@@ -2,7 +2,6 @@
 /* All stand, or none: the steps are in object.h. */
 #include "session/event/object_own.h"
 #include "session/stop.h"
-#include "session/trial/use.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -65,7 +64,7 @@ static int needs_reckon(const struct event_object *object, struct event_needs *n
 static int prepare(struct event_object *object, struct detail detail)
 {
 	struct event_needs needs = { 0 };
-	int err = use_sources(&object->request, object->sources, detail);
+	int err = sources_proven(&object->request, object->sources, detail);
 
 	/* the kernel takes a breakpoint there, which never fires */
 	if (!err && object_is_threads(object) && target_is_kernels(object->request.pid))

@@ -150,7 +150,7 @@ void bed_request(struct event_request *request, struct event_source sources[EVEN
 	};
 }
 
-/* As use_sources() asks them (session/trial/use.h). */
+/* As sources_proven() asks them (session/event/proven.c). */
 void bed_need_trials(const struct event_request *request)
 {
 	static const enum trial of_kind[] = {

@@ -8,7 +8,6 @@
  */
 #include "session/event/object_own.h"
 #include "session/stop.h"
-#include "session/trial/use.h"
 
 #include <errno.h>
 #include <string.h>
@@ -90,7 +89,7 @@ int event_object_modify(struct event_object *object, const struct event_source *
 	for (unsigned int i = 0; i < object->request.source_count && !err; i++)
 		err = source_check(&sources[i], object->request.flags, detail);
 	if (!err)
-		err = use_sources(&object->request, sources, detail);
+		err = sources_proven(&object->request, sources, detail);
 	if (!err && how == EVENT_MODIFY_STOPPED)
 		err = object_stop(object, &stop);
 	if (!err) {

@@ -89,6 +89,13 @@ static inline int object_inherits(const struct event_object *object)
 uint64_t object_now_ns(void);
 struct instance_form object_form(const struct event_object *object);
 
+/*
+ * Whether each kind of source works on this machine (trial/trial.h). 0 or -WM_E_BREAKPOINT_DEAD, with
+ * the trial that failed in detail.
+ */
+int sources_proven(const struct event_request *request, const struct event_source *sources,
+		   struct detail detail);
+
 /* Copy a source into its place; its `what` stays where the new one has none. */
 void object_source_set(struct event_object *object, unsigned int source,
 		       const struct event_source *to);

@@ -2,9 +2,9 @@
 /* The public API of trails: opened and closed. What it promises stands in waymark/trail.h. */
 #include "session/trail/trail.h"
 
+#include "base/notify.h"
 #include "session/program.h"
 #include "session/target.h"
-#include "session/watermark.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -95,7 +95,7 @@ static int options_check(struct wm_trail *trail)
 	if (options->engine_path && options->engine_path[0] != '/')
 		return trail_fail(trail, -EINVAL, "options.engine_path: %s is not absolute",
 				  options->engine_path);
-	err = watermark_check(options->policy, options->notify_fd, options->notify_signal);
+	err = notify_check(options->policy, options->notify_fd, options->notify_signal);
 	if (err)
 		return trail_fail(trail, err, "options.notify_fd: %d, options.notify_signal: %d",
 				  options->notify_fd, options->notify_signal);

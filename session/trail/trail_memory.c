@@ -2,8 +2,7 @@
 /* What a trail's memory is charged against: RLIMIT_MEMLOCK, as the kernel does it, or a cap of the caller's. */
 #include "session/trail/trail.h"
 
-#include "session/watermark.h"
-
+#include "base/notify.h"
 #include "session/target.h"
 
 #include <errno.h>
@@ -64,7 +63,7 @@ static void reached(void *data)
 {
 	struct wm_trail *trail = data;
 	if (trail->options.policy == WM_POLICY_NOTIFY)
-		watermark_notify(trail->options.notify_fd, trail->options.notify_signal);
+		notify_send(trail->options.notify_fd, trail->options.notify_signal);
 }
 
 int trail_memory_take(struct wm_trail *trail)

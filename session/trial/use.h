@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions and event objects ask here before they rely on a mechanism of the machine. */
+/* A session asks here before it relies on a mechanism of the machine. */
 #ifndef SESSION_TRIAL_USE_H
 #define SESSION_TRIAL_USE_H
 
-#include "session/event/object.h"
 #include "session/spec.h"
+#include "session/target.h"
 
 struct wm_session;
 
@@ -13,10 +13,6 @@ struct wm_session;
  * runs. 0; -WM_E_BREAKPOINT_DEAD or -WM_E_CODE_CHANGE, with the trial that failed in detail.
  */
 int use_spec(const struct spec *spec, struct detail detail);
-
-/* Before an event object opens or changes its sources. 0 or -WM_E_BREAKPOINT_DEAD. */
-int use_sources(const struct event_request *request, const struct event_source *sources,
-		struct detail detail);
 
 /*
  * At a session's end: where a watch that was armed had no hit, repeat its trial, as a live migration may have moved us to a
