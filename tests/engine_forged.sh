@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A recorded program writes into the channel that another process, which is not recorded, is its
-# child and asks for something. The tool leaves that process alone.
+# child and asks for something. The tool leaves that process alone. It takes no process of another
+# user for a child.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
@@ -35,4 +36,17 @@ before=$(grep '^SigBlk' "/proc/$other/status")
 asks lead 3
 expect "its blocked signals" "$(grep '^SigBlk' "/proc/$other/status")" "$before"
 kill -9 "$other"
+
+if [ "$(id -u)" = 0 ]; then
+	setpriv --reuid 65534 --clear-groups sleep 1000 &
+	other=$!
+	await grep -q '^Uid:.65534' "/proc/$other/status"
+else
+	other=1
+fi
+asks exec 0
+grep -q '1 child process went on unrecorded' words || fail "another user's process: $(cat words)"
+"$waymark" dump forged --trails >dump 2>&1
+grep -qw "$other" dump && fail "another user's process is in the trace"
+[ "$other" = 1 ] || kill -9 "$other"
 exit "$failed"

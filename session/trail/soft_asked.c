@@ -2,9 +2,10 @@
 #include "session/trail/soft_asked.h"
 
 #include "base/maps.h"
-#include "session/target.h"
 #include "session/trail/rights.h"
+#include "session/trail/soft_ended.h"
 
+#include <errno.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <sys/user.h>
@@ -44,6 +45,17 @@ int asked_is_thread(const struct soft_channel *channel, pid_t pid, pid_t tid)
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
 	return tid > 0 && !access(path, F_OK) && has_channel(channel, tid);
+}
+
+int asked_child(const struct soft_channel *channel, struct target *target, pid_t pid, int end_fd,
+		pid_t parent, uid_t uid)
+{
+	if (target_read(target, pid)) /* hidden from us, if it lives */
+		return end_fd >= 0 && !ended_is(end_fd) ? -EPERM : -ESRCH;
+	if (target->pid == pid && ((parent && target->ppid == parent) || target->uid == uid ||
+				   asked_is_thread(channel, pid, pid)))
+		return 0;
+	return -EPERM;
 }
 
 int asked_must_look(const struct engine_channel *page)

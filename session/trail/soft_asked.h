@@ -3,6 +3,7 @@
 #ifndef SESSION_TRAIL_SOFT_ASKED_H
 #define SESSION_TRAIL_SOFT_ASKED_H
 
+#include "session/target.h"
 #include "session/trail/soft_channel.h"
 
 #include <sys/types.h>
@@ -15,6 +16,14 @@ int asked_gains(const struct engine_channel *page, pid_t tid);
  * written these numbers there.
  */
 int asked_is_thread(const struct soft_channel *channel, pid_t pid, pid_t tid);
+
+/*
+ * Read a new process, whose number any recorded process may have written. Accept a child of
+ * `parent`, a process of the user `uid` and one that has the channel mapped. `end_fd` is its pidfd,
+ * or -1. 0; -EPERM for any other process; -ESRCH: it has ended and nothing is known of it.
+ */
+int asked_child(const struct soft_channel *channel, struct target *target, pid_t pid, int end_fd,
+		pid_t parent, uid_t uid);
 
 /*
  * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains rights, or call PTRACE_TRACEME. posix_spawn(3)

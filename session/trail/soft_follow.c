@@ -96,6 +96,7 @@ int soft_follow_first(struct soft_follow *follow, pid_t pid, struct trail_sink *
 {
 	struct soft_process *first = &follow->processes[0];
 
+	follow->uid = (uid_t)target_status_number(pid, "Uid");
 	first->pid = pid;
 	first->sink = sink;
 	first->use = SOFT_LIVE;
@@ -138,8 +139,18 @@ static void forget(struct soft_follow *follow, struct soft_process *process)
 
 	soft_reader_end(follow->reader, number, NULL);
 	soft_modules_release(&process->modules);
+	if (process->end_fd >= 0)
+		close(process->end_fd);
 	*process = (struct soft_process){ .end_fd = -1 };
 	soft_channel_give_page(follow->channel, number);
+}
+
+/* The parent that its page names, while that lives. */
+static pid_t parent_of(const struct soft_follow *follow, const struct engine_channel *page)
+{
+	const struct soft_process *parent = &follow->processes[page->parent % count_of(follow)];
+
+	return parent->use == SOFT_LIVE && !ended_is(parent->end_fd) ? parent->pid : 0;
 }
 
 static void begin(struct soft_follow *follow, struct soft_process *process, pid_t pid)
@@ -147,12 +158,18 @@ static void begin(struct soft_follow *follow, struct soft_process *process, pid_
 	struct trail_sink *first = follow->processes[0].sink;
 	struct sink_process about = { pid, process->ppid, 0, "" };
 	struct target target;
+	int err;
 
-	process->pid = pid;
 	process->end_fd = ended_open(pid);
-	if (process->end_fd < 0)
-		process->end_fd = -1;
-	if (process->end_fd >= 0 && !target_read(&target, pid)) {
+	err = asked_child(follow->channel, &target, pid, process->end_fd,
+			  parent_of(follow, page_of(follow, process)), follow->uid);
+	if (err == -EPERM) {
+		follow->unfollowed++;
+		forget(follow, process);
+		return;
+	}
+	process->pid = pid;
+	if (!err && process->end_fd >= 0) {
 		about = (struct sink_process){ pid, target.ppid, target.start_time, target.exe };
 		snprintf(source_of(follow, process)->comm, sizeof(source_of(follow, process)->comm),
 			 "%.16s", target.comm);
@@ -305,11 +322,6 @@ static int calls_untraced(struct soft_follow *follow, const struct soft_process 
 	return 1;
 }
 
-static int is_group_stop(int signal)
-{
-	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
-}
-
 static void stopped(struct soft_follow *follow, struct soft_process *process, int status)
 {
 	int event = status >> 16, signal = WSTOPSIG(status);
@@ -326,7 +338,7 @@ static void stopped(struct soft_follow *follow, struct soft_process *process, in
 	if (process->is_let_go) {
 		ptrace(PTRACE_DETACH, process->traced, 0, is_signal ? signal : 0);
 		untrace(follow, process);
-	} else if (event == PTRACE_EVENT_STOP && is_group_stop(signal)) {
+	} else if (event == PTRACE_EVENT_STOP && soft_stopped_is_by(signal)) {
 		ptrace(PTRACE_LISTEN, process->traced, 0, 0);
 	} else {
 		ptrace(process->is_looked_at ? PTRACE_SYSCALL : PTRACE_CONT, process->traced, 0,
@@ -341,8 +353,8 @@ static struct soft_process *process_of(const struct soft_follow *follow, pid_t t
 	for (uint32_t n = 0; n < count_of(follow); n++)
 		if (follow->processes[n].traced == tid)
 			return &follow->processes[n];
-	for (uint32_t n = 0; n < count_of(follow);
-	     n++) /* execve(2) gives a thread its process's number */
+	/* execve(2) gives a thread its process's number */
+	for (uint32_t n = 0; n < count_of(follow); n++)
 		if (follow->processes[n].traced && follow->processes[n].pid == tid)
 			return &follow->processes[n];
 	return NULL;

@@ -42,6 +42,7 @@ struct soft_follow {
 	const struct soft_image *image;
 	struct soft_process *processes; /* by page */
 	struct pollfd *ready;		/* for look_at_ends() */
+	uid_t uid;			/* of the first process, when it began */
 	unsigned int traced;
 	int is_wanted; /* by who records, also where there is no page for one: who is not followed is told */
 	int is_ending; /* nothing new is followed */

@@ -52,7 +52,7 @@ static void hold_signals(const struct leading *leading, struct led *thread)
 		thread->has_mask = !ptrace(PTRACE_SETSIGMASK, thread->tid, sizeof(mask), &mask);
 }
 
-static int is_stop_signal(int signal)
+int soft_stopped_is_by(int signal)
 {
 	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
@@ -69,7 +69,7 @@ static int follow(const struct leading *leading, struct led *thread)
 		return ptrace(PTRACE_DETACH, thread->tid, NULL, thread->again) ? -ESRCH : 1;
 	}
 	hold_signals(leading, thread);
-	if (stop == TRACEE_SIGNAL && is_stop_signal(signal)) {
+	if (stop == TRACEE_SIGNAL && soft_stopped_is_by(signal)) {
 		thread->again = signal;
 		signal = 0;
 	}

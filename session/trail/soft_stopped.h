@@ -20,4 +20,7 @@
 /* Do it if another engine asks for it and the process is stopped. 1: it was tried; 0: it was not. */
 int soft_stopped_look(const struct soft_channel *channel, struct engine_channel *page, pid_t pid);
 
+/* Whether this signal stops a process. */
+int soft_stopped_is_by(int signal);
+
 #endif
