@@ -70,6 +70,8 @@ void life_begin(const struct wm_session *session, struct process *process)
 	if (process->life.begin_ns || !process->drain)
 		return;
 	process->life.start_time = target_start_time(process->pid);
+	if (!process_has_number(process))
+		process->life.start_time = 0;
 	process->life.way = (char)life_way(session, process);
 	/* a child writes into its parent's store before it reaches us */
 	if (process->life.way == LIFE_FORK && process->life.start_time) {

@@ -8,9 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
+#ifndef SO_PEERPIDFD /* Linux 6.5 */
+#define SO_PEERPIDFD 77
+#endif
 #define SEND_WAIT_MS 1000
 #define PARTS_MAX 6
 #define FDS_MAX 8 /* a peer that sends more than one is wrong, but none may leak */
@@ -59,6 +63,20 @@ int link_connect(struct link *link, const char *path)
 		return err;
 	}
 	return link_adopt(link, fd);
+}
+
+int link_pidfd(const struct link *link, pid_t pid)
+{
+	socklen_t bytes = sizeof(int);
+	int fd = -1;
+
+	if (link->fd >= 0 && link->pid == pid && pid > 0) {
+		if (!getsockopt(link->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &bytes))
+			return fd;
+		if (errno == EINVAL || errno == ESRCH)
+			return -ESRCH;
+	}
+	return pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 }
 
 static int wait_writable(int fd)

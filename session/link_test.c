@@ -3,9 +3,16 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -71,4 +78,52 @@ Test(link, descriptor_without_room_returns_emfile)
 	cr_expect_eq(err, -EMFILE);
 	cr_expect_eq(message.fd, -1);
 	link_release(&link);
+}
+
+/* A child of this number, which sleeps. -1 where we may not choose it. */
+static pid_t fork_as(pid_t pid)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD,
+				   .set_tid = (uint64_t)(uintptr_t)&pid,
+				   .set_tid_size = 1 };
+	pid_t child = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	if (child == 0)
+		for (;;)
+			pause();
+	return child;
+}
+
+Test(link, reaped_peer_has_no_pidfd_of_its_numbers_next_owner)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), pidfd;
+	socklen_t bytes = sizeof(address);
+	struct link link;
+	pid_t peer, next;
+
+	/* the kernel gives it a name */
+	cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(sa_family_t)), 0);
+	cr_assert_eq(listen(listener, 1), 0);
+	cr_assert_eq(getsockname(listener, (struct sockaddr *)&address, &bytes), 0);
+	peer = fork();
+	if (!peer) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+		_exit(connect(fd, (struct sockaddr *)&address, bytes) != 0);
+	}
+	cr_assert_eq(waitpid(peer, NULL, 0), peer);
+	next = fork_as(peer);
+	if (next < 0)
+		cr_skip_test("no process number can be chosen here");
+	cr_expect_eq(next, peer);
+	cr_assert_eq(link_adopt(&link, accept(listener, NULL, NULL)), 0);
+	cr_expect_eq(link.pid, peer);
+	pidfd = link_pidfd(&link, peer);
+	cr_expect(pidfd == -ESRCH ||
+			  poll(&(struct pollfd){ .fd = pidfd, .events = POLLIN }, 1, 0) == 1,
+		  "%d", pidfd);
+	link_release(&link);
+	kill(next, SIGKILL);
+	cr_assert_eq(waitpid(next, NULL, 0), next);
 }

@@ -51,8 +51,7 @@ int process_new(struct process **process, struct wm_session *session, struct lin
 		return err;
 	}
 	new->schema->numbers = &session->numbers;
-	if (pid > 0)
-		new->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	new->pidfd = link_pidfd(&new->link, pid);
 	new->next = session->processes;
 	session->processes = new;
 	*process = new;
@@ -85,8 +84,15 @@ int process_is_dead(const struct process *process)
 	struct pollfd poll_fd = { .fd = process->pidfd, .events = POLLIN };
 
 	if (process->pidfd < 0)
-		return process->state >= PROCESS_HUNG_UP;
+		return process->pidfd == -ESRCH || process->state >= PROCESS_HUNG_UP;
 	return process->dead || (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN));
+}
+
+int process_has_number(const struct process *process)
+{
+	if (process->pidfd < 0)
+		return process->pidfd != -ESRCH;
+	return !syscall(SYS_pidfd_send_signal, process->pidfd, 0, NULL, 0) || errno != ESRCH;
 }
 
 int process_executes(const struct process *process)
@@ -150,8 +156,10 @@ static int take_hello(struct process *process, const struct link_message *messag
 	take_inherited(process, message);
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
 	program_read(&program, path);
-	memcpy(process->build_id, program.build_id, sizeof(process->build_id));
-	process->build_id_bytes = program.build_id_bytes;
+	if (process_has_number(process)) {
+		memcpy(process->build_id, program.build_id, sizeof(process->build_id));
+		process->build_id_bytes = program.build_id_bytes;
+	}
 	process->state = PROCESS_READY;
 	process->hello_ns = ticks_monotonic_ns();
 	return 0;

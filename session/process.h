@@ -37,7 +37,7 @@ struct process {
 	struct link link;
 	const struct listener *listener; /* where its children find the session; NULL: nowhere */
 	pid_t pid;
-	int pidfd;	   /* -1: the kernel gave none */
+	int pidfd;	   /* -1: the kernel gave none; -ESRCH: it was reaped before */
 	uint64_t since_ns; /* when it came into its state, CLOCK_MONOTONIC */
 	uint32_t number;   /* the session's own for it */
 	struct control_hello hello;
@@ -150,6 +150,9 @@ void process_hang_up(struct process *process, int err);
 int process_trace(struct wm_session *session, struct process *process);
 
 int process_is_dead(const struct process *process);
+
+/* Whether its number is still its own: what was read by the number before is then of this process. */
+int process_has_number(const struct process *process);
 
 /*
  * Whether its agent has gone a moment ago, and the process lives: it executes another program, whose

@@ -228,6 +228,6 @@ int stopper_start(pid_t pid, int pidfd, int fd)
 
 void stopper_take(struct process *process, int fd)
 {
-	if (process->stoppers < STOPPERS_MAX)
+	if (process->stoppers < STOPPERS_MAX && process_has_number(process))
 		process->stoppers += !stopper_start(process->pid, process->pidfd, fd);
 }
