@@ -306,7 +306,7 @@ void outcome_unrecorded(const struct unrecorded_list *list)
 		processes += list->all[i].processes;
 	if (!processes)
 		return;
-	fprintf(stderr, "waymark: %s child process%s ran unrecorded:\n",
+	fprintf(stderr, "waymark: %s process%s ran unrecorded, wholly or in part:\n",
 		quantity_show_count(processes, count, sizeof(count)), processes == 1 ? "" : "es");
 	for (size_t i = 0; i < list->count; i++) {
 		complain_words("  %s: %s: %s",

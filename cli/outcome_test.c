@@ -126,7 +126,7 @@ Test(outcome, people_are_told_of_programs_that_ran_unrecorded, .init = cr_redire
 	outcome_unrecorded(&(struct unrecorded_list){ 0 });
 	outcome_unrecorded(&unrecorded);
 	cr_assert_stderr_eq_str(
-		"waymark: 3 child processes ran unrecorded:\n"
+		"waymark: 3 processes ran unrecorded, wholly or in part:\n"
 		"  2: /bin/still: the program is statically linked, so the agent can't be loaded into it\n"
 		"  1: /bin/other: the program is not x86-64: pid 7\n");
 }

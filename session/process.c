@@ -534,6 +534,10 @@ int process_pump(struct wm_session *session, struct process *process)
 	process->is_pumped = 0;
 	if (err < 0)
 		process_hang_up(process, err);
+	/* these messages gave the cause, and what came of it */
+	if (err < 0 && err != -WM_E_GONE && message.type != CONTROL_UNRECORDED &&
+	    (message.type != CONTROL_DONE || err == -WM_E_PROTOCOL))
+		unrecorded_add_dropped(session, process, err);
 	return count;
 }
 

@@ -353,6 +353,13 @@ static void obey(struct agent *agent, unsigned char *packet)
 	}
 }
 
+static int connection;
+
+static void break_connection(int number)
+{
+	(void)!send(connection, "?", (size_t)number > 0, MSG_NOSIGNAL);
+}
+
 static void serve(const struct sample_agent *as, int listener)
 {
 	static unsigned char packet[CONTROL_BYTES_MAX] __attribute__((aligned(8)));
@@ -361,9 +368,14 @@ static void serve(const struct sample_agent *as, int listener)
 	agent.fd = accept(listener, NULL, NULL);
 	if (as->way == SAMPLE_SILENT)
 		pause();
+	connection = agent.fd;
+	if (as->way == SAMPLE_BREAKS)
+		signal(SIGUSR1, break_connection);
 	say_hello(&agent);
 	while (recv(agent.fd, packet, sizeof(packet), 0) > 0)
 		obey(&agent, packet);
+	if (as->way == SAMPLE_BREAKS)
+		pause();
 	_exit(0);
 }
 

@@ -29,7 +29,8 @@ enum sample_way {
 	SAMPLE_FLOODS,	       /* reports SAMPLE_FLOOD refusals and modules at ARM */
 	SAMPLE_AHEAD,	       /* the clock of its events is ahead by minutes */
 	SAMPLE_HOLDS, /* at ARM: declares SAMPLE_HOLDS_EACH events and reports as many unknown ones as held */
-	SAMPLE_FORKS, /* at QUIET it has a child that writes one event SAMPLE_FORK_MS later */
+	SAMPLE_BREAKS, /* sends what is no message at SIGUSR1, and lives on */
+	SAMPLE_FORKS,  /* at QUIET it has a child that writes one event SAMPLE_FORK_MS later */
 };
 
 #define SAMPLE_EVENT "net:rx"

@@ -17,6 +17,7 @@
 #include "session/watch/watches.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -345,9 +346,11 @@ static int close_trace(struct wm_session *session)
 
 	for (size_t i = 0; i < session->unrecorded.count; i++) {
 		const struct unrecorded *one = &session->unrecorded.all[i];
+		char reason[PATH_MAX + 256];
 
-		trace_unrecorded_add(session->writer, one->program, one->processes,
-				     wm_error_text(one->error));
+		snprintf(reason, sizeof(reason), "%s%s%s", wm_error_text(one->error),
+			 one->detail ? ": " : "", one->detail ? one->detail : "");
+		trace_unrecorded_add(session->writer, one->program, one->processes, reason);
 	}
 	copied = trace_perf_maps_copy(session->writer);
 	closed = trace_writer_close(session->writer);

@@ -8,6 +8,7 @@
 #include "session/program.h"
 #include "session/session.h"
 #include "session/target.h"
+#include "session/watch/watching.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -274,6 +275,16 @@ void unrecorded_add_unreached(struct wm_session *session, const struct process *
 	entry->processes += count;
 	if (error == -EBUSY && !entry->detail)
 		entry->detail = strdup("its parent's agent was at work when it forked");
+}
+
+void unrecorded_add_dropped(struct wm_session *session, struct process *process, int error)
+{
+	char words[64];
+
+	snprintf(words, sizeof(words), "process %d is not recorded to its end", (int)process->pid);
+	if (session->running || session->is_ending)
+		unrecorded_add(session, process->pid, process->exe, error, words);
+	watching_lost(session, process, error);
 }
 
 static void look_at(struct wm_session *session, pid_t pid)

@@ -3,6 +3,7 @@
 #include "session/unrecorded.h"
 
 #include "base/testing/await.h"
+#include "session/sample_agent.h"
 #include "session/session.h"
 
 #include <criterion/criterion.h>
@@ -71,4 +72,51 @@ Test(unrecorded, the_agent_that_is_missed_is_the_sessions)
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 	wm_session_close(session);
 	close(fd);
+}
+
+/* Whether the trace's metadata has these words. */
+static int trace_says(const char *words)
+{
+	char path[96], text[65536];
+	size_t bytes;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/trace/metadata", folder);
+	file = fopen(path, "re");
+	cr_assert(file);
+	bytes = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[bytes] = '\0';
+	return strstr(text, words) != NULL;
+}
+
+Test(unrecorded, process_whose_agent_sends_garbage_is_unrecorded_with_cause)
+{
+	struct sample_agent agent = { .way = SAMPLE_BREAKS, .events = 250 };
+	struct wm_session_status status = { .size = sizeof(status) };
+	const struct unrecorded *one = NULL;
+	struct wm_session *session;
+	char words[64], dir[96];
+
+	snprintf(dir, sizeof(dir), "%s/trace", folder);
+	cr_assert_eq(wm_session_open(&session, NULL), 0);
+	cr_assert_eq(wm_session_add(session, "marker:net:*"), 0);
+	cr_assert_eq(wm_session_output(session, dir), 0);
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0, "%s", wm_session_detail(session));
+	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
+	cr_assert_eq(kill(agent.pid, SIGUSR1), 0);
+	cr_assert(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded.count));
+	one = &session->unrecorded.all[0];
+	snprintf(words, sizeof(words), "process %d is not recorded to its end", agent.pid);
+	cr_expect_eq(one->error, -WM_E_PROTOCOL);
+	cr_expect_str_eq(one->program, "/bin/sample");
+	cr_expect_str_eq(one->detail, words);
+	cr_expect_eq(one->processes, 1);
+	wm_session_stop(session);
+	cr_expect(trace_says(words));
+	cr_assert_eq(wm_session_status_get(session, &status), 0);
+	cr_expect_eq(status.recorded, 250);
+	wm_session_close(session);
+	sample_agent_release(&agent);
 }

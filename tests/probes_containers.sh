@@ -95,7 +95,7 @@ if [ "$(id -u)" -eq 0 ] && rootfs "$folder/apart" &&
 	kill -9 "$pid"
 	# ... and without the agent's file, for what is started there.
 	run 124 -e func:clock_nanosleep -o no_agent -- timeout 1 chroot "$folder/apart" /bin/inner 0 1 1000
-	says "1 child process ran unrecorded"
+	says "1 process ran unrecorded"
 	says "/bin/inner: the agent library was not found: its root has no $folder/libwaymark-agent.so: copy it there, or attach with -p"
 else
 	echo "without a root of its own a program is not tried"

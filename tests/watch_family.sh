@@ -140,7 +140,7 @@ END
 	watches unreached 0 -e watch:word -- ./dropped
 	expect "children that can't reach the tool: hits, unrecorded" \
 		"$(json hits) $(grep -oE '/dropped","processes":[0-9]+' out | grep -oE '[0-9]+$')" "1 3"
-	says "3 child processes ran unrecorded"
+	says "3 processes ran unrecorded"
 fi
 
 has_family()
