@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/outcome.h"
 
+#include "cli/watch_counts.h"
 #include "session/claim/ledger.h"
 
 #include <criterion/criterion.h>
@@ -178,4 +179,17 @@ Test(outcome, a_ledger_that_can_t_be_had_is_told_once, .init = cr_redirect_stder
 	*strrchr(path, '/') = '\0';
 	rmdir(path);
 	rmdir(folder);
+}
+
+Test(outcome, missed_hits_of_a_lost_watch_blame_no_thread, .init = cr_redirect_stderr)
+{
+	const struct watched_spec lost = { .text = (char *)"watch:a",
+					   .pieces = 1,
+					   .lost = -WM_E_PROTOCOL,
+					   .counts = { .hits = 3, .missed = 2 } };
+
+	watch_counts_text(&lost, 0, "", stderr);
+	cr_assert_stderr_eq_str(
+		"watch:a: 3 hits; 2 missed: the agent counted none after the watch was taken away"
+		"; taken away before the end: the other side speaks another version of the protocol, or breaks it\n");
 }

@@ -88,6 +88,7 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 	tell_part(
 		to, counts->missed,
 		watched->outside ? "lost: the kernel's ring had no room for them"
+		: watched->lost	 ? "missed: the agent counted none after the watch was taken away"
 		: watched->is_local
 			? "told by no signal: one instruction met the stack in two places, or they are missed"
 		: watched->pieces > 1

@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions whose agent misbehaves as their watches are armed. */
+#include "base/testing/await.h"
 #include "session/process.h"
 #include "session/sample_agent.h"
 #include "session/testing/folder.h"
 #include "session/trial/testing/needs.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <waymark/error.h>
 #include <waymark/session.h>
 
-TestSuite(session_watch, .init = folder_make, .fini = folder_remove, .timeout = 60);
+static struct sample_agent agent;
+
+static void tear_down(void)
+{
+	sample_agent_release(&agent);
+	folder_remove();
+}
+
+TestSuite(session_watch, .init = folder_make, .fini = tear_down, .timeout = 60);
 
 /* A session into a folder, so that what a process left is recorded, and the process forgotten, as soon as it ends. */
 static int start_watching(enum sample_way way, struct wm_session **session)
 {
 	static uint64_t word;
-	struct sample_agent agent = { .way = way };
 	struct wm_session_options options = { .size = sizeof(options) };
 	char dir[80], spec[40];
-	int err;
 
 	NEEDS(TRIAL_BREAKPOINT_WRITE);
 	snprintf(dir, sizeof(dir), "%s/out", folder);
@@ -27,11 +35,10 @@ static int start_watching(enum sample_way way, struct wm_session **session)
 	cr_assert_eq(wm_session_open(session, &options), 0);
 	cr_assert_eq(wm_session_add(*session, spec), 0);
 	cr_assert_eq(wm_session_output(*session, dir), 0);
+	agent.way = way;
 	sample_agent_start(&agent);
 	cr_assert_eq(wm_session_attach(*session, agent.pid), 0);
-	err = wm_session_start(*session);
-	sample_agent_release(&agent);
-	return err;
+	return wm_session_start(*session);
 }
 
 Test(session_watch, a_process_that_ends_while_its_watches_are_armed_is_let_go)
@@ -55,5 +62,16 @@ Test(session_watch, a_table_of_watches_without_seals_is_refused)
 	struct wm_session *session;
 
 	cr_assert_eq(start_watching(SAMPLE_UNSEALED_WATCH, &session), -WM_E_PROTOCOL);
+	wm_session_close(session);
+}
+
+Test(session_watch, watch_is_lost_with_the_cause_that_ended_its_agent)
+{
+	struct wm_session *session;
+
+	cr_assert_eq(start_watching(SAMPLE_BREAKS, &session), 0);
+	cr_assert_eq(kill(agent.pid, SIGUSR1), 0);
+	cr_expect(AWAIT(wm_session_wait(session, 10) >= 0 && session->watched.count &&
+			session->watched.all[0].lost == -WM_E_PROTOCOL));
 	wm_session_close(session);
 }
