@@ -544,6 +544,9 @@ static void bad_inputs(void)
 	BAD("three bytes", -WM_E_EVENT_SOURCE, "of 3 bytes", given[0].bytes = 3);
 	BAD("code of eight bytes", -WM_E_EVENT_SOURCE, "of 8 bytes",
 	    given[0].kind = WM_KEVENT_KIND_EXECUTE);
+	BAD("address 0", -WM_E_EVENT_SOURCE, "the address is 0", given[0].address = 0);
+	BAD("code at 0", -WM_E_EVENT_SOURCE, "the address is 0", given[0].address = 0,
+	    given[0].bytes = 0, given[0].kind = WM_KEVENT_KIND_EXECUTE);
 	BAD("askew", -WM_E_EVENT_SOURCE, "no multiple of its 8 bytes", given[0].address += 4);
 	BAD("the kernel's", -WM_E_EVENT_SOURCE, "is the kernel's",
 	    given[0].address = UINT64_C(0xffffffff81000000));

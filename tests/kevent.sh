@@ -45,6 +45,7 @@ int main()
 
 	source.size = sizeof(source);
 	source.kind = WM_KEVENT_KIND_EXECUTE;
+	source.address = 1;
 	request.size = sizeof(request);
 	request.scope = WM_KEVENT_SCOPE_THREAD;
 	request.pid = 1;

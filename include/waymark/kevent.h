@@ -267,7 +267,7 @@ struct wm_kevent_hit {
  * Prepare: the request is checked and copied, nothing is opened. *object is released with
  * wm_kevent_close(); NULL after an error. 0; -EINVAL for a request that contradicts itself,
  * -E2BIG for one that has fields we don't know, -WM_E_EVENT_SOURCE for a breakpoint that can't be
- * (length, alignment, an address of the kernel's), -ENOMEM; wm_kevent_detail(NULL) names the
+ * (length, alignment, address 0 or one of the kernel's), -ENOMEM; wm_kevent_detail(NULL) names the
  * field.
  */
 int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *request);

@@ -186,6 +186,8 @@ int source_check(const struct event_source *source, unsigned int flags, struct d
 					  : bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
 		return detail_set(detail, -WM_E_EVENT_SOURCE, "of %" PRIu32 " bytes",
 				  source->bytes);
+	if (!source->address)
+		return detail_set(detail, -WM_E_EVENT_SOURCE, "the address is 0");
 	if (source->address % bytes)
 		return detail_set(detail, -WM_E_EVENT_SOURCE,
 				  "0x%" PRIx64 " is no multiple of its %" PRIu64 " bytes",
