@@ -133,6 +133,33 @@ Test(list, function_has_its_parameters)
 	cr_assert_eq(found.places[0].return_count, 0);
 }
 
+Test(list, globs_match_whole_names)
+{
+	static const struct {
+		const char *spec;
+		unsigned int count; /* 1: or more */
+	} specs[] = {
+		{ "marker:l?st:*", 1 },
+		{ "marker:*:twice", 1 },
+		{ "marker:list:[!s]wice", 1 },
+		{ "marker:list:[a-t]wice", 1 },
+		{ "marker:list:[!t]wice", 0 },
+		{ "marker:list:wic*", 0 },
+		{ "marker:l?:*", 0 },
+		{ "func:listed_[f]unction", 1 },
+		{ "func:listed_functio?@*/*", 1 },
+		{ "func:isted_*", 0 },
+		{ "func:listed_function@*_tes?", 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
+		found.count = 0;
+		cr_expect_eq(wm_list_process(getpid(), specs[i].spec, keep, &found), 0, "%s",
+			     specs[i].spec);
+		cr_expect_eq(found.count > 0, specs[i].count, "%s: %u", specs[i].spec, found.count);
+	}
+}
+
 Test(list, callback_ends_the_list_with_its_value)
 {
 	found.stop_at = 1;

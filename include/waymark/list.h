@@ -54,9 +54,19 @@ struct wm_list_place {
 
 /*
  * List the places that `spec` would record in a process or in a file: "marker:SUBSYSTEM:EVENT",
- * "usdt:PROVIDER:NAME", "func:NAME@FILE/ret,arg1/" or "addr:FILE+OFFSET", with globs, as for
+ * "usdt:PROVIDER:NAME", "func:NAME@FILE/ret,arg1/" or "addr:FILE+OFFSET", as for
  * wm_session_add(). A marker, a probe or an inlined function has a call for each of its places.
  * Places that can't be recorded are listed with an error.
+ *
+ * SUBSYSTEM, EVENT, PROVIDER, NAME and FILE may be globs, which match the whole name:
+ *
+ *	*	any characters, or none: in FILE also a slash, in NAME also "::"
+ *	?	one character
+ *	[abc]	one of these characters; [a-z] a range, [!abc] any other character
+ *
+ * A backslash has no meaning of its own. "marker:*:*", "usdt:*:*" and "func:*" list everything of
+ * their kind. A NAME with "operator[" or "(" may have brackets that are no glob. An OFFSET, a SOURCE
+ * or a LINE is no glob.
  *
  * `place` runs in the caller's thread. It may call all of Waymark's functions, and must not
  * longjmp() or throw. If it returns non-zero, the list ends with that value; the code of the module
