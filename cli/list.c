@@ -71,6 +71,14 @@ static int is_glob(const struct options *options, const char *text)
 	return options->pid_count || access(text, F_OK);
 }
 
+/* CLI_FINE, also for a spec that is there already. */
+static int complain_spec(int err, const char *spec, const char *words)
+{
+	if (!err || err == -WM_E_SPEC_TWICE)
+		return CLI_FINE;
+	return complain(err, "%s%s%s", spec, *words ? ": " : "", words);
+}
+
 static int argument_add(struct options *options, const char *text)
 {
 	char whole[512];
@@ -86,7 +94,7 @@ static int argument_add(struct options *options, const char *text)
 		text = whole;
 	}
 	err = spec_add(&options->globs, text);
-	return err && err != -WM_E_SPEC_TWICE ? complain(err, "%s", text) : CLI_FINE;
+	return complain_spec(err, text, options->globs.words);
 }
 
 static int probe_add(struct options *options, const char *kind, const char *text)
@@ -102,7 +110,7 @@ static int probe_add(struct options *options, const char *kind, const char *text
 	err = spec_add(&options->probes, whole);
 	if (!err && !options->probes.all[options->probes.count - 1].request)
 		return complain(-WM_E_SPEC_KIND, "%s", whole);
-	return err && err != -WM_E_SPEC_TWICE ? complain(err, "%s", whole) : CLI_FINE;
+	return complain_spec(err, whole, options->probes.words);
 }
 
 /* Returns CLI_FINE, -1 when all is said and done, or the status to end with. */

@@ -7,10 +7,14 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
+
+#define FIELD_FORM "%.60s: a field is NAME or NAME:TYPE, as arg1, rdi:u32, ret, args or safe"
 
 static const struct {
 	const char *name;
@@ -25,6 +29,20 @@ static const struct {
 	{ "s64", WM_TYPE_I64 },
 };
 
+/* Say which part of the text is wrong. Returns the error. */
+static int refuse(struct code_request *request, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int refuse(struct code_request *request, int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(request->wrong, sizeof(request->wrong), format, arguments);
+	va_end(arguments);
+	return error;
+}
+
 static int type_of(const char *name, uint8_t *type)
 {
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
@@ -35,52 +53,58 @@ static int type_of(const char *name, uint8_t *type)
 	return -WM_E_FIELD_TYPE;
 }
 
+/* A word that is no value: ret, args or safe. 1 if it was one, else 0. */
+static int word_take(struct code_request *request, const struct code_wish *wish, int *err)
+{
+	const int is_ret = !strcmp(wish->name, "ret"), is_args = !strcmp(wish->name, "args");
+	int *flag = is_ret    ? &request->wants_return
+		    : is_args ? &request->wants_all
+			      : &request->is_safe;
+
+	if (!is_ret && !is_args && strcmp(wish->name, "safe"))
+		return 0;
+	*err = 0;
+	if (is_ret && request->kind != REQUEST_FUNCTION)
+		*err = refuse(request, -WM_E_RETURN_KIND, "ret");
+	else if (*flag)
+		*err = refuse(request, -WM_E_SPEC, "%s is there twice", wish->name);
+	else if (wish->type && !is_ret)
+		*err = refuse(request, -WM_E_SPEC, "%s takes no type", wish->name);
+	else if (is_args && request->kind > REQUEST_FUNCTION)
+		*err = refuse(request, -WM_E_SPEC, "args: an address has none; name registers");
+	if (is_ret)
+		request->return_type = wish->type;
+	*flag = 1;
+	return 1;
+}
+
 /* One of FIELDS: NAME or NAME:TYPE; the text is ours to cut. */
 static int wish_parse(struct code_request *request, char *text)
 {
 	char *colon = strchr(text, ':');
 	struct code_wish wish = { 0 };
-	size_t bytes;
+	size_t bytes = colon ? (size_t)(colon - text) : strlen(text);
 	int err;
 
-	if (colon) {
-		*colon = 0;
-		err = type_of(colon + 1, &wish.type);
-		if (err)
-			return err;
-	}
-	bytes = strlen(text);
-	if (!bytes || bytes >= sizeof(wish.name) || isdigit((unsigned char)*text))
-		return -WM_E_SPEC;
+	if (colon && type_of(colon + 1, &wish.type))
+		return refuse(request, -WM_E_FIELD_TYPE, "%s", text);
+	if (!bytes)
+		return refuse(request, -WM_E_SPEC, "a field has no name");
+	if (bytes >= sizeof(wish.name))
+		return refuse(request, -WM_E_SPEC, "%.100s: longer than %zu characters", text,
+			      sizeof(wish.name) - 1);
 	for (size_t i = 0; i < bytes; i++)
-		if (!isalnum((unsigned char)text[i]) && text[i] != '_' && text[i] != '.')
-			return -WM_E_SPEC;
+		if ((!isalnum((unsigned char)text[i]) && text[i] != '_' && text[i] != '.') ||
+		    isdigit((unsigned char)*text))
+			return refuse(request, -WM_E_SPEC, FIELD_FORM, text);
 	memcpy(wish.name, text, bytes);
-	if (!strcmp(wish.name, "ret")) {
-		if (request->kind != REQUEST_FUNCTION)
-			return -WM_E_RETURN_KIND;
-		err = request->wants_return ? -WM_E_SPEC : 0;
-		request->wants_return = 1;
-		request->return_type = wish.type;
+	if (word_take(request, &wish, &err))
 		return err;
-	}
-	if (!strcmp(wish.name, "args")) {
-		err = request->wants_all || wish.type || request->kind > REQUEST_FUNCTION
-			      ? -WM_E_SPEC
-			      : 0;
-		request->wants_all = 1;
-		return err;
-	}
-	if (!strcmp(wish.name, "safe")) {
-		err = request->is_safe || wish.type ? -WM_E_SPEC : 0;
-		request->is_safe = 1;
-		return err;
-	}
 	for (unsigned int i = 0; i < request->wish_count; i++)
 		if (!strcmp(request->wishes[i].name, wish.name))
-			return -WM_E_SPEC;
+			return refuse(request, -WM_E_SPEC, "%s is there twice", wish.name);
 	if (request->wish_count == CODE_FIELDS_MAX)
-		return -WM_E_SPEC;
+		return refuse(request, -WM_E_SPEC, "more than %d fields", CODE_FIELDS_MAX);
 	request->wishes[request->wish_count++] = wish;
 	return 0;
 }
@@ -164,8 +188,13 @@ static int names_take(struct code_request *request, const char *text)
 	const char *at = strchr(text, '@');
 	size_t bytes = at ? (size_t)(at - text) : strlen(text);
 
-	if (!bytes || !is_text(text, 1) || (at && !at[1]))
-		return -WM_E_SPEC;
+	if (!bytes)
+		return refuse(request, -WM_E_SPEC, "there is no name");
+	if (!is_text(text, 1))
+		return refuse(request, -WM_E_SPEC,
+			      "the name has a character that can't be printed");
+	if (at && !at[1])
+		return refuse(request, -WM_E_SPEC, "there is no file behind @");
 	if (at && set(&request->module, at + 1, strlen(at + 1)))
 		return -ENOMEM;
 	return set(&request->name, text, bytes);
@@ -180,7 +209,7 @@ static int parse_usdt(struct code_request *request, const char *text)
 		return err;
 	return !colon || colon == request->name || !colon[1] || strpbrk(colon + 1, ": ") ||
 			       strpbrk(request->name, "/ ")
-		       ? -WM_E_SPEC
+		       ? refuse(request, -WM_E_SPEC, "%.100s is not PROVIDER:NAME", request->name)
 		       : 0;
 }
 
@@ -195,7 +224,7 @@ static int parse_function(struct code_request *request, const char *text)
 	bytes = strlen(request->name);
 	return request->name[bytes - 1] == '/' &&
 			       (bytes < 9 || strcmp(request->name + bytes - 9, "operator/"))
-		       ? -WM_E_SPEC
+		       ? refuse(request, -WM_E_SPEC, "there is a slash too many")
 		       : 0;
 }
 
@@ -210,13 +239,15 @@ static int number(const char *text, int base, uint64_t max, uint64_t *value)
 	return errno || *end || *value > max ? -WM_E_SPEC : 0;
 }
 
+#define ADDRESS_FORM "%.60s is neither FILE+OFFSET, as libz.so+0x1a40, nor SOURCE:LINE"
+
 static int parse_address(struct code_request *request, const char *text)
 {
 	const char *plus = strrchr(text, '+'), *colon = strrchr(text, ':');
 	uint64_t line;
 
 	if (!is_text(text, 1))
-		return -WM_E_SPEC;
+		return refuse(request, -WM_E_SPEC, ADDRESS_FORM, text);
 	if (colon && colon != text && !number(colon + 1, 10, UINT_MAX, &line) && line) {
 		request->kind = REQUEST_LINE;
 		request->line = (unsigned int)line;
@@ -227,7 +258,7 @@ static int parse_address(struct code_request *request, const char *text)
 	if (!plus || plus == text ||
 	    number(plus + 1, plus[1] == '0' && plus[2] == 'x' ? 16 : 10, UINT64_MAX,
 		   &request->offset))
-		return -WM_E_SPEC;
+		return refuse(request, -WM_E_SPEC, ADDRESS_FORM, text);
 	return set(&request->module, text, (size_t)(plus - text));
 }
 
@@ -247,7 +278,7 @@ int code_request_parse(struct code_request *request, const char *text)
 
 	*request = (struct code_request){ 0 };
 	if (strlen(text) > REQUEST_BYTES_MAX)
-		return -WM_E_SPEC;
+		return refuse(request, -WM_E_SPEC, "longer than %d bytes", REQUEST_BYTES_MAX);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		size_t bytes = strlen(kinds[i].prefix);
 

@@ -50,6 +50,7 @@ struct code_request {
 	int is_safe;   /* only where no uprobe of other tools can leave wrong code behind */
 	int wants_return;
 	uint8_t return_type; /* as a wish's */
+	char wrong[160];     /* after an error: which part of the text, and what it can be; or "" */
 };
 
 /*

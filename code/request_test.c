@@ -181,6 +181,37 @@ Test(request, nonsense_is_refused)
 	cr_assert_eq(parse(longest), -WM_E_SPEC);
 }
 
+Test(request, wrong_part_is_named)
+{
+	static const struct {
+		const char *text, *words;
+	} wrong[] = {
+		{ "func:f/ret,breakpoint=always/",
+		  "breakpoint=always: a field is NAME or NAME:TYPE" },
+		{ "func:f/1x/", "1x: a field is" },
+		{ "func:f/ret,ret/", "ret is there twice" },
+		{ "func:f/x,x/", "x is there twice" },
+		{ "func:f/args:u8/", "args takes no type" },
+		{ "func:f/arg1,/", "a field has no name" },
+		{ "func:f/arg1:strange/", "arg1:strange" },
+		{ "addr:x+1/args/", "args: an address has none" },
+		{ "addr:x+1/ret/", "ret" },
+		{ "func:@x", "no name" },
+		{ "func:f@", "no file behind @" },
+		{ "func:a//", "a field has no name" },
+		{ "usdt:a", "a is not PROVIDER:NAME" },
+		{ "addr:x+g", "x+g is neither FILE+OFFSET" },
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		cr_expect_lt(parse(wrong[i].text), 0, "%s", wrong[i].text);
+		cr_expect(strstr(request.wrong, wrong[i].words), "%s: %s", wrong[i].text,
+			  request.wrong);
+	}
+	cr_assert_eq(parse("func:f/ret/"), 0);
+	cr_assert_str_eq(request.wrong, "");
+}
+
 Test(request, a_module_goes_by_path_or_name)
 {
 	const char *path = "/usr/lib/x86_64-linux-gnu/libc.so.6";

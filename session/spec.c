@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,26 +56,46 @@ static int is_other_kind(const char *text)
 	return is_kind(text, sizeof(other_kinds) / sizeof(other_kinds[0]));
 }
 
+static int refuse(struct spec_list *list, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int refuse(struct spec_list *list, int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(list->words, sizeof(list->words), format, arguments);
+	va_end(arguments);
+	return error;
+}
+
 /* Find SUBSYS:EVENT in a spec. */
-static int glob_find(const char *text, const char **glob)
+static int glob_find(struct spec_list *list, const char *text, const char **glob)
 {
 	const char *first = strchr(text, ':');
 	const char *second = first ? strchr(first + 1, ':') : NULL;
-	size_t all = strlen(text);
+	int kind = (int)strcspn(text, ":/");
 
-	if (all > SPEC_BYTES_MAX)
-		return -WM_E_SPEC;
-	if (first && !strncmp(text, "marker:", 7) && second) {
+	*glob = text;
+	if (strlen(text) > SPEC_BYTES_MAX)
+		return refuse(list, -WM_E_SPEC, "longer than %d bytes", SPEC_BYTES_MAX);
+	if (is_other_kind(text))
+		return -WM_E_SPEC_KIND;
+	if (!strncmp(text, "marker:", 7)) {
+		if (!second)
+			return refuse(list, -WM_E_SPEC, "there is no second colon");
 		*glob = text + 7;
 		first = second;
-	} else if (first && !second && strncmp(text, "marker:", 7) && !is_other_kind(text)) {
-		*glob = text;
-	} else {
-		return is_other_kind(text) ? -WM_E_SPEC_KIND : -WM_E_SPEC;
+	} else if (!first || second) {
+		return refuse(list, -WM_E_SPEC,
+			      "%.*s is not marker, usdt, func, addr, watch or trail",
+			      kind > 40 ? 40 : kind, text);
 	}
-	if (!name_check(*glob, (size_t)(first - *glob)) ||
-	    !name_check(first + 1, strlen(first + 1)))
-		return -WM_E_SPEC;
+	if (!name_check(*glob, (size_t)(first - *glob)))
+		return refuse(list, -WM_E_SPEC, "\"%.*s\" is no SUBSYSTEM and no glob",
+			      (int)(first - *glob > 40 ? 40 : first - *glob), *glob);
+	if (!name_check(first + 1, strlen(first + 1)))
+		return refuse(list, -WM_E_SPEC, "\"%.40s\" is no EVENT and no glob", first + 1);
 	return 0;
 }
 
@@ -93,10 +114,17 @@ static void spec_release(struct spec *spec)
 	name_list_release(&spec->names);
 }
 
-static int request_make(struct spec *spec, const char *text)
+static int request_make(struct spec *spec, struct spec_list *list, const char *text)
 {
+	int err;
+
 	spec->request = calloc(1, sizeof(*spec->request));
-	return spec->request ? code_request_parse(spec->request, text) : -ENOMEM;
+	if (!spec->request)
+		return -ENOMEM;
+	err = code_request_parse(spec->request, text);
+	if (err)
+		snprintf(list->words, sizeof(list->words), "%s", spec->request->wrong);
+	return err;
 }
 
 static int trail_make(struct spec *spec, struct spec_list *list, const char *text)
@@ -125,10 +153,10 @@ static int watch_make(struct spec *spec, struct spec_list *list, const char *tex
 	return err;
 }
 
-static int marker_make(struct spec *spec, const char *text)
+static int marker_make(struct spec *spec, struct spec_list *list, const char *text)
 {
 	const char *glob;
-	int err = glob_find(text, &glob);
+	int err = glob_find(list, text, &glob);
 
 	if (err)
 		return err;
@@ -156,8 +184,8 @@ int spec_add(struct spec_list *list, const char *text)
 	else if (watch_expr_is(text))
 		err = watch_make(&spec, list, text);
 	else
-		err = is_kind(text, REQUEST_KINDS) ? request_make(&spec, text)
-						   : marker_make(&spec, text);
+		err = is_kind(text, REQUEST_KINDS) ? request_make(&spec, list, text)
+						   : marker_make(&spec, list, text);
 	if (!err) {
 		spec.text = strdup(text);
 		err = spec.text ? 0 : -ENOMEM;

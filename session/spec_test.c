@@ -126,6 +126,29 @@ Test(spec, nonsense_is_refused)
 	cr_assert_eq(spec_add(&list, longest), -WM_E_SPEC);
 }
 
+Test(spec, wrong_part_is_named)
+{
+	static const struct {
+		const char *text, *words;
+	} wrong[] = {
+		{ "marker:net", "no second colon" },
+		{ "zork:a:b", "zork is not marker, usdt, func, addr, watch or trail" },
+		{ "net", "net is not marker" },
+		{ "marker:n t:rx", "\"n t\" is no SUBSYSTEM" },
+		{ "marker::rx", "\"\" is no SUBSYSTEM" },
+		{ "marker:net:[x", "\"[x\" is no EVENT" },
+		{ "func:f/ret,ret/", "ret is there twice" },
+		{ "trail/soft,step/", "step: one origin" },
+		{ "trail/soft,,last=64M/", "trail/OPTION,OPTION/" },
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		cr_expect_eq(spec_add(&list, wrong[i].text), -WM_E_SPEC, "%s", wrong[i].text);
+		cr_expect(strstr(list.words, wrong[i].words), "%s: %s", wrong[i].text, list.words);
+	}
+	cr_expect_eq(list.count, 0);
+}
+
 Test(spec, twice_is_once_too_often)
 {
 	cr_assert_eq(spec_add(&list, "marker:net:rx"), 0);

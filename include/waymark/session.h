@@ -194,7 +194,8 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
  * With a trail alone no process has an agent brought in. 0;
  *
  *	-EBUSY			the session runs
- *	-WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_FIELD_TYPE, -WM_E_WATCH_..., -WM_E_TRAIL_...	it can't be read
+ *	-WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_FIELD_TYPE, -WM_E_WATCH_..., -WM_E_TRAIL_...	it can't be read:
+ *				the detail names the part that is wrong
  *	-WM_E_SPEC_KIND		there are no such events
  *	-WM_E_SPEC_TWICE, -WM_E_TRAIL_TWICE	there is one already
  *	-WM_E_BREAKPOINT_DEAD	a watch, on a machine whose debug registers do not fire

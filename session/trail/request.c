@@ -123,8 +123,16 @@ static void say(const char *option, int error, char *words, size_t bytes)
 	names[ORIGINS + 5] = "only=main";
 	if (error == -WM_E_TRAIL_OPTION && near_list(option, names, ORIGINS + 6, &meant, 1))
 		snprintf(words, bytes, "%s; did you mean %s?", option, meant);
+	else if (error == -WM_E_SPEC)
+		snprintf(words, bytes, "%s: one origin, and each option once", option);
 	else
 		snprintf(words, bytes, "%s", option);
+}
+
+static int no_form(char *words, size_t bytes)
+{
+	snprintf(words, bytes, "write trail/OPTION,OPTION/");
+	return -WM_E_SPEC;
 }
 
 /* What goes together. */
@@ -148,7 +156,7 @@ int trail_request_parse(struct trail_request *request, const char *text, char *w
 	if (bytes)
 		words[0] = '\0';
 	if (!trail_request_is(text) || *at == ':')
-		return -WM_E_SPEC;
+		return no_form(words, bytes);
 	if (!*at)
 		return 0;
 	if (at[1] && at[strlen(at) - 1] != '/')
@@ -159,7 +167,7 @@ int trail_request_parse(struct trail_request *request, const char *text, char *w
 
 		if (!length || length >= sizeof(option) ||
 		    (at[1 + length] == '/' && at[2 + length]))
-			return -WM_E_SPEC;
+			return no_form(words, bytes);
 		snprintf(option, sizeof(option), "%.*s", (int)length, at + 1);
 		err = option_take(request, option, &has_origin);
 		if (err && bytes)
@@ -168,5 +176,5 @@ int trail_request_parse(struct trail_request *request, const char *text, char *w
 		if (*at == '/')
 			return err ? err : request_check(request, words, bytes);
 	}
-	return err ? err : -WM_E_SPEC;
+	return err ? err : no_form(words, bytes);
 }
