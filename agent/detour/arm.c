@@ -62,17 +62,19 @@ static int tell_events(unsigned int lane)
 	return registry_listener && registry_listener->flush() & 1u << lane ? -EPIPE : 0;
 }
 
+static int publish_event(struct detour *detour, int i)
+{
+	if (!detour_has_event(detour, i))
+		return 0;
+	detour->events[i].lanes = detour->lanes;
+	return plan_publish(&detour->events[i]);
+}
+
 static int publish(struct detour *detour)
 {
-	int error = 0;
+	int error = publish_event(detour, 0);
 
-	for (int i = 0; i < 2 && !error; i++) {
-		if (!detour_has_event(detour, i))
-			continue;
-		detour->events[i].lanes = detour->lanes;
-		error = plan_publish(&detour->events[i]);
-	}
-	return error;
+	return error ? error : publish_event(detour, 1);
 }
 
 /* Plans for those that still want it; never fails for nobody. */
@@ -80,10 +82,11 @@ static void withdraw(struct detour *detour, uint32_t lane_bit)
 {
 	detour->lanes &= ~lane_bit;
 	look_changed();
-	if (publish(detour)) {
+	/* the return first: a call that begins in between would be recorded without its begin */
+	if (publish_event(detour, 1) || publish_event(detour, 0)) {
 		/* no memory for a smaller plan: rather none */
-		plan_drop(&detour->events[0]);
 		plan_drop(&detour->events[1]);
+		plan_drop(&detour->events[0]);
 	}
 	if (chain_is_wanted(detour))
 		return;

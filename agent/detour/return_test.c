@@ -7,6 +7,7 @@
 #include "agent/detour/return_throw.h"
 #include "agent/store/store.h"
 #include "agent/marker/bed.h"
+#include "base/testing/await.h"
 
 #include <criterion/criterion.h>
 #include <execinfo.h>
@@ -91,6 +92,56 @@ Test(returns, recursion_beyond_all_units_loses_returns_and_counts_them)
 	cr_assert_gt(bed_discarded(TRIAL_LANE), 0);
 	cr_assert_eq(trial_events(1) + bed_discarded(TRIAL_LANE), 40001);
 	cr_assert_eq(return_live(), 0);
+}
+
+/* Events of one thread in their order; calls do not nest here. */
+struct pairs {
+	uint64_t events, unbegun;
+	uint32_t slot, id;
+};
+
+static uint64_t word_wide(uint32_t id, const unsigned char *fields)
+{
+	(void)id;
+	(void)fields;
+	return 8;
+}
+
+static void pair(const struct bed_event *event, void *data)
+{
+	struct pairs *pairs = data;
+
+	/* the first may belong to a begin that was drained */
+	pairs->unbegun += pairs->events && pairs->slot == event->slot && event->id % 2 &&
+			  pairs->id % 2;
+	pairs->events++;
+	pairs->slot = event->slot;
+	pairs->id = event->id;
+}
+
+Test(returns, disarmed_while_threads_call_have_a_begin_each, .timeout = 60)
+{
+	unsigned int whole = 0;
+
+	trial_begin();
+	trial_runners_start(trial_victim, 2);
+	for (unsigned int turn = 0; turn < 1000; turn++) {
+		uint64_t calls, discarded = bed_discarded(TRIAL_LANE);
+		struct pairs pairs = { 0 };
+
+		trial_arm_return(&trial_victim_wish);
+		calls = trial_runners_calls();
+		cr_assert(AWAIT(trial_runners_calls() >= calls + 200));
+		cr_assert_eq(trial_let_go(), 0);
+		bed_read(TRIAL_LANE, word_wide, pair, &pairs);
+		if (bed_discarded(TRIAL_LANE) == discarded) {
+			cr_assert_eq(pairs.unbegun, 0, "turn %u", turn);
+			whole += pairs.events != 0;
+		}
+		bed_drain(TRIAL_LANE);
+	}
+	cr_assert_gt(whole, 0);
+	trial_runners_end();
 }
 
 static jmp_buf there;
