@@ -15,8 +15,14 @@ struct tally {
 	char kind;
 	uint64_t count;
 	uint64_t last_thread; /* the one that was counted last */
-	uint64_t threads;
-	uint32_t span; /* its place in spans[] */
+	uint32_t row;	      /* its place in the summary's events[] */
+	uint32_t span;	      /* its place in spans[] */
+};
+
+/* What a row counted last: classes of one name may have different fields. */
+struct seen {
+	uint64_t thread;
+	uint64_t process; /* its number, from 1 */
 };
 
 struct open_span {
@@ -29,6 +35,7 @@ struct pass {
 	struct trace_reader *reader;
 	struct summary *summary;
 	struct tally **tallies; /* for each process, by class index */
+	struct seen *seen;	/* for each of the summary's events[] */
 	uint32_t *slots;	/* of spans by name: number + 1, 0 for none; open addressing */
 	uint32_t slot_count;
 
@@ -161,6 +168,47 @@ static int tallies_make(struct pass *pass)
 	return 0;
 }
 
+static int by_name(const void *left, const void *right)
+{
+	const struct tally *a = *(struct tally *const *)left, *b = *(struct tally *const *)right;
+	int order = strcmp(a->class->name, b->class->name);
+
+	return order ? order : a->kind - b->kind;
+}
+
+/* Make a row for each name and kind, over all processes. */
+static int rows_make(struct pass *pass)
+{
+	const struct tsdl *meta = &pass->reader->meta;
+	struct summary *summary = pass->summary;
+	struct tally **sorted;
+	size_t room = 1, count = 0;
+
+	for (uint32_t i = 0; i < meta->process_count; i++)
+		room += meta->processes[i].schema ? meta->processes[i].schema->count : 0;
+	summary->events = calloc(room, sizeof(*summary->events));
+	pass->seen = calloc(room, sizeof(*pass->seen));
+	sorted = calloc(room, sizeof(struct tally *));
+	if (!summary->events || !pass->seen || !sorted) {
+		free(sorted);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < meta->process_count; i++) {
+		for (uint32_t j = 0; pass->tallies[i] && j < meta->processes[i].schema->count; j++)
+			sorted[count++] = &pass->tallies[i][j];
+	}
+	qsort(sorted, count, sizeof(struct tally *), by_name);
+	for (size_t i = 0; i < count; i++) {
+		if (!i || by_name(&sorted[i - 1], &sorted[i]) != 0)
+			summary->events[summary->event_count++] = (struct summary_event){
+				.name = sorted[i]->class->name, .kind = sorted[i]->kind
+			};
+		sorted[i]->row = summary->event_count - 1;
+	}
+	free(sorted);
+	return 0;
+}
+
 /* A gap: no span that is open can be measured any more. */
 static void spans_forget(struct pass *pass)
 {
@@ -228,6 +276,16 @@ static struct tally *tally_find(const struct pass *pass, const struct trace_stre
 	return class ? &pass->tallies[stream->process][class->index] : NULL;
 }
 
+static void thread_count(struct pass *pass, uint32_t row, uint64_t process)
+{
+	struct summary_event *event = &pass->summary->events[row];
+	struct seen *seen = &pass->seen[row];
+
+	event->threads += seen->thread != pass->thread;
+	event->processes += seen->process != process;
+	*seen = (struct seen){ pass->thread, process };
+}
+
 /* Count a packet's events. NULL, or why it can't be read on from *start. */
 static const char *read_packet(struct pass *pass, const struct trace_stream *stream,
 			       struct trace_packet *packet, const uint8_t **start)
@@ -254,7 +312,7 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 		tally->count++;
 		if (tally->last_thread != pass->thread) {
 			tally->last_thread = pass->thread;
-			tally->threads++;
+			thread_count(pass, tally->row, stream->process + 1u);
 		}
 		if (tally->kind == 'b')
 			span_begin(pass, tally->span, walk.ticks);
@@ -348,21 +406,15 @@ static int read_streams(struct pass *pass)
 	return err;
 }
 
-static int by_name(const void *left, const void *right)
-{
-	const struct summary_event *a = left, *b = right;
-	int order = strcmp(a->name, b->name);
-
-	return order ? order : a->kind - b->kind;
-}
-
 static int by_count(const void *left, const void *right)
 {
 	const struct summary_event *a = left, *b = right;
+	int order;
 
 	if (a->count != b->count)
 		return a->count > b->count ? -1 : 1;
-	return by_name(a, b);
+	order = strcmp(a->name, b->name);
+	return order ? order : a->kind - b->kind;
 }
 
 static int spans_by_name(const void *left, const void *right)
@@ -372,53 +424,24 @@ static int spans_by_name(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-/* Make rows of the tallies: one for each name and kind, over all processes. */
-static int rows_make(struct pass *pass)
+/* Add up what each row's classes counted, and sort. */
+static void rows_finish(struct pass *pass)
 {
 	const struct tsdl *meta = &pass->reader->meta;
 	struct summary *summary = pass->summary;
-	size_t room = 1;
-	uint32_t rows = 0;
 
-	for (uint32_t i = 0; i < meta->process_count; i++)
-		room += meta->processes[i].schema ? meta->processes[i].schema->count : 0;
-	summary->events = calloc(room, sizeof(*summary->events));
-	if (!summary->events)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < meta->process_count; i++) {
 		for (uint32_t j = 0; pass->tallies[i] && j < meta->processes[i].schema->count;
 		     j++) {
 			const struct tally *tally = &pass->tallies[i][j];
 
 			summary->total += tally->count;
-			summary->events[rows++] = (struct summary_event){
-				.name = tally->class->name,
-				.kind = tally->kind,
-				.count = tally->count,
-				.threads = tally->threads,
-				.processes = tally->count != 0
-			};
+			summary->events[tally->row].count += tally->count;
 		}
-	}
-	if (!rows)
-		return 0;
-	qsort(summary->events, rows, sizeof(*summary->events), by_name);
-	for (uint32_t i = 0; i < rows; i++) {
-		struct summary_event *last = summary->events + summary->event_count - 1;
-		const struct summary_event *row = &summary->events[i];
-
-		if (!summary->event_count || by_name(last, row) != 0) {
-			summary->events[summary->event_count++] = *row;
-			continue;
-		}
-		last->count += row->count;
-		last->threads += row->threads;
-		last->processes += row->processes;
 	}
 	qsort(summary->events, summary->event_count, sizeof(*summary->events), by_count);
 	if (summary->span_count)
 		qsort(summary->spans, summary->span_count, sizeof(*summary->spans), spans_by_name);
-	return 0;
 }
 
 int summary_make(struct summary **summary, struct trace_reader *reader)
@@ -433,12 +456,15 @@ int summary_make(struct summary **summary, struct trace_reader *reader)
 	if (!err)
 		err = tallies_make(&pass);
 	if (!err)
+		err = rows_make(&pass);
+	if (!err)
 		err = read_streams(&pass);
 	if (!err)
-		err = rows_make(&pass);
+		rows_finish(&pass);
 	for (uint32_t i = 0; pass.tallies && i < reader->meta.process_count; i++)
 		free(pass.tallies[i]);
 	free(pass.tallies);
+	free(pass.seen);
 	free(pass.open);
 	free(pass.slots);
 	if (err) {

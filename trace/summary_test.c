@@ -114,6 +114,24 @@ Test(summary, events_are_counted_by_name_and_thread)
 	end_trace();
 }
 
+Test(summary, fields_of_other_names_count_no_thread_twice)
+{
+	begin_trace();
+	trace_event_add(writer, 0, BUSY + 1, SAMPLE_TYPES(WM_TYPE_STR), "mj\ndb\nbusy\na.c\n4\nt");
+	put(BUSY, 1001);
+	sample_event(&sample, BUSY + 1, 1002, 0);
+	sample_string(&sample, "why");
+	put(BUSY, 1003);
+	sum_up();
+	cr_assert_str_eq(summary->events[0].name, "db:busy");
+	cr_assert_eq(summary->events[0].count, 3);
+	cr_assert_eq(summary->events[0].threads, 1);
+	cr_assert_eq(summary->events[0].processes, 1);
+	cr_assert_eq(summary->event_count, 5);
+	cr_assert_eq(summary->total, 3);
+	end_trace();
+}
+
 Test(summary, spans_nest)
 {
 	const struct summary_span *query, *step;
