@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <waymark/error.h>
 
 #define FIELDS_MAX 16
 #define NAME_COLUMNS_MIN 16
@@ -174,6 +175,13 @@ static void put_marker(struct out *out, const struct catalog_marker *marker, siz
 		put_sites(out, marker);
 }
 
+static void put_shut(struct out *out, const char *shut)
+{
+	out_literal(out, "    (refused: ");
+	list_put(out, shut);
+	out_literal(out, ")\n");
+}
+
 void list_text(struct out *out, const struct catalog *catalog, const char *take, int sites)
 {
 	size_t columns = NAME_COLUMNS_MIN;
@@ -194,6 +202,8 @@ void list_text(struct out *out, const struct catalog *catalog, const char *take,
 			if (before)
 				out_char(out, '\n');
 			list_put_module(out, marker->pid, marker->module);
+			if (marker->shut)
+				put_shut(out, marker->shut);
 		}
 		put_marker(out, marker, columns, sites);
 		before = marker;
@@ -252,6 +262,10 @@ static void json_marker(struct json *json, const struct catalog_marker *marker, 
 	json_number(json, "changed", marker->counts[SITE_IS_CHANGED]);
 	if (marker->pid)
 		json_hits(json, marker);
+	if (marker->shut) {
+		json_string(json, "reason", wm_error_text(-WM_E_INJECT));
+		json_string(json, "detail", marker->shut);
+	}
 	json_string(json, "file", marker->sites[0].file);
 	json_number(json, "line", marker->sites[0].line);
 	if (sites)

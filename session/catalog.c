@@ -5,6 +5,7 @@
 #include "base/elf.h"
 #include "base/maps.h"
 #include "session/loaded.h"
+#include "session/reach.h"
 #include "session/target.h"
 
 #include <errno.h>
@@ -275,6 +276,9 @@ static int add_by(struct catalog *catalog, const struct target *target, struct d
 
 int catalog_add_process(struct catalog *catalog, pid_t pid, struct detail detail)
 {
+	char words[256] = "";
+	const char *shut = NULL;
+	size_t before = catalog->count;
 	struct target target;
 	int err = target_read(&target, pid), tries = 0;
 
@@ -286,6 +290,12 @@ int catalog_add_process(struct catalog *catalog, pid_t pid, struct detail detail
 		err = add_by(catalog, &target, detail);
 	while ((err == -ESRCH || err == -WM_E_GONE) && tries++ < TARGET_RENEWALS &&
 	       target_renew(&target));
+	if (!err && reach_limits(&target, (struct detail){ words, sizeof(words) })) {
+		shut = text_keep(catalog, words);
+		err = shut ? 0 : -ENOMEM;
+	}
+	for (; shut && before < catalog->count; before++)
+		catalog->markers[before].shut = shut;
 	return err;
 }
 

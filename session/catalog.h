@@ -35,6 +35,7 @@ struct catalog_marker {
 	pid_t pid;  /* 0: of a file */
 	const char *module;
 	const char *fields; /* the arguments' text */
+	const char *shut;   /* why no agent can come into the process; NULL: one can */
 	uint8_t types[16];  /* at the first site */
 	int types_differ;   /* at some other site, which may have other fields */
 	struct catalog_site *sites;

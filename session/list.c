@@ -49,8 +49,10 @@ static void give_marker(struct list *list, const struct catalog_marker *marker)
 		.module = marker->module,
 		.fields = fields,
 		.returns = fields,
-		.error = marker->types_differ ? -WM_E_FIELD_TYPES : 0,
-		.detail = "",
+		.error = marker->types_differ ? -WM_E_FIELD_TYPES
+			 : marker->shut	      ? -WM_E_INJECT
+					      : 0,
+		.detail = marker->shut && !marker->types_differ ? marker->shut : "",
 	};
 	uint32_t count = 0;
 

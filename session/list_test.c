@@ -2,9 +2,11 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -23,6 +25,7 @@ struct found {
 		unsigned int line, field_count, return_count;
 		char fields[4][32];
 		int types[4], error;
+		char detail[256];
 	} places[PLACES_MAX];
 };
 
@@ -62,6 +65,7 @@ static int keep(const struct wm_list_place *place, void *data)
 	found->places[i].return_count = place->return_count;
 	found->places[i].error = place->error;
 	snprintf(found->places[i].name, 64, "%s", place->name);
+	snprintf(found->places[i].detail, 256, "%s", place->detail);
 	snprintf(found->places[i].source, 256, "%s", place->source);
 	snprintf(found->places[i].module, 256, "%s", place->module);
 	for (uint32_t f = 0; f < place->field_count && f < 4; f++) {
@@ -235,6 +239,50 @@ Test(list, refused_place_is_listed_with_its_cause)
 		within += found.places[0].error == -WM_E_MID_INSTRUCTION;
 	}
 	cr_assert_geq(within, 5);
+}
+
+/* A process without a thread to spare. -1: this machine doesn't let us make one. */
+static pid_t threadless_start(void)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	cr_assert_eq(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		struct rlimit none = { 0, 0 };
+
+		if (getuid() || (!setgid(65534) && !setuid(65534)))
+			if (!setrlimit(RLIMIT_NPROC, &none) && write(ready[1], "", 1) == 1)
+				pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1 && waitpid(pid, NULL, 0) == pid)
+		pid = -1;
+	close(ready[0]);
+	return pid;
+}
+
+Test(list, places_of_a_process_without_threads_are_refused)
+{
+	static const char *const specs[] = { "marker:list:twice", "func:listed_function" };
+	pid_t pid = threadless_start();
+
+	if (pid < 0)
+		cr_skip_test("this user may not change to another, or set a limit");
+	for (int i = 0; i < 2; i++) {
+		found.count = 0;
+		cr_expect_eq(wm_list_process(pid, specs[i], keep, &found), 0);
+		cr_expect_gt(found.count, 0);
+		cr_expect_eq(found.places[0].error, -WM_E_INJECT, "%s: %d", specs[i],
+			     found.places[0].error);
+		cr_expect(strstr(found.places[0].detail, "its RLIMIT_NPROC is 0"), "%s: %s",
+			  specs[i], found.places[0].detail);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 static void *list_cancelled(void *data)

@@ -83,7 +83,6 @@ static int list_module(struct listing *listing, struct code_module *module, cons
 /* What the process itself does not allow. */
 static void look_at_process(struct listing *listing, pid_t pid)
 {
-	char dir[SOCKETDIR_BYTES];
 	struct target target;
 
 	listing->pid = pid;
@@ -92,9 +91,7 @@ static void look_at_process(struct listing *listing, pid_t pid)
 	if (!pid || target_read(&target, pid))
 		return;
 	listing->is_unstoppable = !target_may_be_stopped(&target);
-	if (target_lacks_threads(&target) && reach_published(pid, dir))
-		target_thread_limit(&target, 0,
-				    (struct detail){ listing->shut, sizeof(listing->shut) });
+	reach_limits(&target, (struct detail){ listing->shut, sizeof(listing->shut) });
 }
 
 int listing_file(struct listing *listing, const char *path)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <waymark/error.h>
 
 /* To the socket of that name, if the process itself answers there. */
 static int connect_as(const struct target *target, unsigned int twin, int folder, struct link *link)
@@ -101,6 +102,15 @@ int reach_published(pid_t pid, char dir[SOCKETDIR_BYTES])
 	if (list)
 		closedir(list);
 	return found ? 0 : -ENOENT;
+}
+
+int reach_limits(const struct target *target, struct detail detail)
+{
+	char dir[SOCKETDIR_BYTES];
+
+	if (!target_lacks_threads(target) || !reach_published(target->pid, dir))
+		return 0;
+	return target_thread_limit(target, -WM_E_INJECT, detail);
 }
 
 int reach_agent(const struct target *target, struct link *link)

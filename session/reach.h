@@ -16,6 +16,9 @@ int reach_agent(const struct target *target, struct link *link);
 /* The private folder (base/socketdir.h) that its agent listens in. 0, or -ENOENT. */
 int reach_published(pid_t pid, char dir[SOCKETDIR_BYTES]);
 
+/* 0: an agent is in the process, or can come into it; -WM_E_INJECT, with words: it has no room for one's threads. */
+int reach_limits(const struct target *target, struct detail detail);
+
 /*
  * Whether its agent listens in the folder that it calls `dir`: as the kernel lists it, nothing is connected. The
  * target is renewed where the thread ended that it was looked at by.

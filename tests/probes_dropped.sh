@@ -48,6 +48,11 @@ are_unbroken()
 		END { for (thread in last) count++; exit bad || count != 4 }'
 }
 
+shows_limit()
+{
+	"$waymark" list -p "$pid" | grep -q "refused: process $pid (ticker) .*RLIMIT_NPROC is 0"
+}
+
 # callers TRACE EVENT: how many processes have passed that event
 callers()
 {
@@ -108,6 +113,14 @@ if command -v setpriv >/dev/null; then
 		expect "without the capability: who calls $event()" "$(callers bounded "prefork:$event")" 3
 	done
 	expect "without the capability: discarded" "$(json discarded)" 0
+
+	# the list of markers names the limit, too
+	start setpriv --reuid=65534 --clear-groups prlimit --nproc=0:0 ./ticker 1000000 1 1000
+	await_running "$pid"
+	await shows_limit || fail "list of markers: $("$waymark" list -p "$pid")"
+	"$waymark" list --json -p "$pid" | grep -q '"name":"ticker:tick".*"detail":"[^"]*RLIMIT_NPROC is 0' ||
+		fail "list of markers, JSON: $("$waymark" list --json -p "$pid")"
+	kill -9 "$pid"
 fi
 
 # ---- a daemon with threads ----
