@@ -155,7 +155,7 @@ static void keep_open_error(struct wm_session *session, const struct loaded *loa
 	}
 }
 
-static int take_refusals(struct wm_session *session, const struct plan *plan)
+static int take_refusals(struct wm_session *session, pid_t pid, const struct plan *plan)
 {
 	int err = 0;
 
@@ -165,7 +165,8 @@ static int take_refusals(struct wm_session *session, const struct plan *plan)
 							  .module = plan->path,
 							  .detail = plan->refused[i].detail,
 							  .address = plan->refused[i].address,
-							  .error = plan->refused[i].error });
+							  .error = plan->refused[i].error,
+							  .pid = pid });
 	session->probes.wanted += plan->place_count - plan->guard_count + plan->refused_count;
 	return err;
 }
@@ -216,7 +217,7 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 	if (!err)
 		err = plan_names(&pass->session->names, &pass->session->specs, loaded->module);
 	if (!err)
-		err = take_refusals(pass->session, *plan);
+		err = take_refusals(pass->session, pass->process->pid, *plan);
 	if (err) {
 		plan_free(*plan);
 		*plan = NULL;

@@ -26,6 +26,7 @@ struct probe_refusal {
 	char *detail;	  /* may be "" */
 	uint64_t address; /* as linked where the module is known, else in the process */
 	int error;
+	pid_t pid; /* the process where it was refused first */
 };
 
 struct probe_refusals {

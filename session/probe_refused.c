@@ -124,7 +124,8 @@ int probe_refused(struct wm_session *session, struct process *process,
 					 .module = plan ? plan->path : "",
 					 .detail = "",
 					 .address = refused->address - base,
-					 .error = refused->error };
+					 .error = refused->error,
+					 .pid = process->pid };
 
 	if (refusal.error == -WM_E_NO_PTRACE && unstoppable_add(&session->probes, process->pid))
 		return -ENOMEM;
@@ -141,7 +142,8 @@ int probe_refused_marker(struct wm_session *session, struct process *process,
 					 .module = "",
 					 .detail = (char *)detail,
 					 .address = refused->address,
-					 .error = refused->error };
+					 .error = refused->error,
+					 .pid = process->pid };
 	char text[REFUSED_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "%s %s", name, detail);

@@ -94,6 +94,31 @@ Test(refusals, start_succeeds_with_globs_or_allow_unmatched)
 	}
 }
 
+static int see_pid(const struct wm_session_refusal *refusal, void *data)
+{
+	pid_t *pid = data;
+
+	if (!refusal->name[0])
+		cr_expect_eq(refusal->pid, 0, "%s: %d", refusal->spec, (int)refusal->pid);
+	else
+		*pid = refusal->pid;
+	return 0;
+}
+
+Test(refusals, refused_place_has_its_process)
+{
+	const char *specs[] = { SAMPLE_EVENT, "func:usleep/zork/", "func:nosuch_*", NULL };
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 1 };
+	struct wm_session *session = attach(1, &agent, specs);
+	pid_t pid = 0;
+
+	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
+	cr_assert_eq(wm_session_refusals(session, see_pid, &pid), 0);
+	cr_assert_eq(pid, agent.pid);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
 Test(refusals, start_asks_for_the_names_of_markers)
 {
 	const char *specs[] = { "marker:net:rxx", NULL };

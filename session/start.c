@@ -184,7 +184,8 @@ int wm_session_refusals(struct wm_session *session,
 						      .module = list->all[i].module,
 						      .detail = list->all[i].detail,
 						      .address = list->all[i].address,
-						      .error = list->all[i].error },
+						      .error = list->all[i].error,
+						      .pid = list->all[i].pid },
 			data);
 	return result;
 }

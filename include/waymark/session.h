@@ -174,6 +174,7 @@ struct wm_session_refusal {
 	uint64_t address;   /* as linked; in the process where the module is unknown; 0: unknown */
 	int error;	    /* the cause, negative: wm_error_text() */
 	const char *detail; /* what the cause is about; may be "" */
+	pid_t pid;	    /* of a place: a process where it was refused; 0 for a spec */
 };
 
 /*
