@@ -51,8 +51,7 @@ enum trail_origin {
 	TRAIL_STEP = 0,
 	TRAIL_PT = 1,
 	TRAIL_BTS = 2,
-	TRAIL_LBR = 3,
-	TRAIL_SOFT = 4,
+	TRAIL_SOFT = 4, /* 3 was of last branches */
 };
 
 /* What a block's last instruction does. The numbers are ABI. */

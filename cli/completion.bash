@@ -92,7 +92,7 @@ _waymark()
 		fi
 		if [[ $word =~ ^trail/([^/]*,)?[a-z0-9=]*$ ]]; then
 			mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*[/,]}"}" \
-				-W "auto/ soft/ step/ only=main/ pt/ bts/ branches/ lbr/ last=64M/ kernel/ freq=1000/ period=1000000/" -- "${word##*[/,]}")
+				-W "auto/ soft/ step/ only=main/ pt/ bts/ last=64M/ kernel/" -- "${word##*[/,]}")
 			return
 		fi
 		if [[ $word == tr* ]]; then

@@ -72,10 +72,8 @@ const char *origins_way(const struct live *live)
 	static const char *const ways[ORIGINS] = {
 		[ORIGIN_PT] = "by Intel PT",
 		[ORIGIN_BTS] = "by branch trace store",
-		[ORIGIN_BRANCHES] = "by branch trace store",
 		[ORIGIN_SOFT] = "by translation",
 		[ORIGIN_STEP] = "by single steps",
-		[ORIGIN_LBR] = "by last branches",
 	};
 
 	return ways[live->origin];

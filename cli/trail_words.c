@@ -23,15 +23,15 @@
 #define ERESTART_LAST 516
 #define ERRNO_MAX 4095 /* results from -4095 on are errors */
 
-static const char *const origins[] = { [TRAIL_STEP] = "step",
-				       [TRAIL_PT] = "pt",
-				       [TRAIL_BTS] = "bts",
-				       [TRAIL_LBR] = "lbr",
-				       [TRAIL_SOFT] = "soft" };
+static const char *const origins[] = {
+	[TRAIL_STEP] = "step", [TRAIL_PT] = "pt", [TRAIL_BTS] = "bts", [TRAIL_SOFT] = "soft"
+};
 
 static const char *origin_name(uint32_t origin)
 {
-	return origin < sizeof(origins) / sizeof(origins[0]) ? origins[origin] : "?";
+	int is_known = origin < sizeof(origins) / sizeof(origins[0]) && origins[origin];
+
+	return is_known ? origins[origin] : "?";
 }
 
 /* ---- text ---- */

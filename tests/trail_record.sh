@@ -42,7 +42,7 @@ kill "$program"
 wait $recorder
 
 # By hardware, or a line that says why not.
-for origin in pt bts branches lbr; do
+for origin in pt bts; do
 	timeout 60 "$waymark" record -e "trail/$origin/" -o "by_$origin" -- ./trailed l 20 2>words
 	case $? in
 	1) grep -qE "^waymark: .+: $origin(: .+)?$" words || fail "$origin: $(cat words)" ;;

@@ -64,7 +64,6 @@ enum wm_trail_origin {
 	WM_TRAIL_ORIGIN_STEP = 1, /* ptrace(2), one instruction at a time: slow, exact, everywhere */
 	WM_TRAIL_ORIGIN_PT = 2,	  /* Intel Processor Trace */
 	WM_TRAIL_ORIGIN_BTS = 3,  /* Branch Trace Store */
-	WM_TRAIL_ORIGIN_LBR = 4,  /* last branch records: pieces of a trail */
 	WM_TRAIL_ORIGIN_SOFT = 5, /* a translator inside of the process, of all its threads */
 };
 

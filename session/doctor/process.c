@@ -349,10 +349,8 @@ static void look_at_trails(struct subject *subject)
 {
 	static const char *const names[ORIGINS] = { [ORIGIN_PT] = "trail/pt/",
 						    [ORIGIN_BTS] = "trail/bts/",
-						    [ORIGIN_BRANCHES] = "trail/branches/",
 						    [ORIGIN_SOFT] = "trail/soft/",
-						    [ORIGIN_STEP] = "trail/step/",
-						    [ORIGIN_LBR] = "trail/lbr/" };
+						    [ORIGIN_STEP] = "trail/step/" };
 	const struct origin_machine here = { 0 };
 	struct origin_state states[ORIGINS];
 

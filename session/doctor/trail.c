@@ -9,11 +9,9 @@
 
 static const char *const kinds[ORIGINS] = {
 	[ORIGIN_PT] = "Intel Processor Trace",
-	[ORIGIN_BTS] = "Intel's branch trace store, by the kernel's intel_bts",
-	[ORIGIN_BRANCHES] = "Intel's branch trace store, by branch-instructions",
+	[ORIGIN_BTS] = "Intel's branch trace store",
 	[ORIGIN_SOFT] = "binary translation inside the program",
 	[ORIGIN_STEP] = "single steps, thousands of times slower",
-	[ORIGIN_LBR] = "the last branches before each sample",
 };
 
 /* Record a program from its start to its end. */

@@ -215,42 +215,6 @@ Test(bts, makes_no_demand_of_where_an_end_is)
 	expect("lost@1005 0\n1005+5/1 call\nend@0 2\n");
 }
 
-Test(bts, takes_samples_of_branches)
-{
-	const struct perf_record samples[] = { { .ip = 0x1005, .address = 0x1020 },
-					       { .ip = 0x1023, .address = 0x100a } };
-
-	cr_assert_eq(bts_take_sample(&weave, &samples[0]), 0);
-	cr_assert_eq(bts_take_sample(&weave, &samples[1]), 0);
-	expect("1005+5/1 call\n1020+2/1 syscall\n1022+2/2 return\n");
-}
-
-Test(bts, makes_pieces_of_last_branches)
-{
-	/* newest first: from, to, flags */
-	const uint64_t stack[] = { 0x1023, 0x100a, 0, 0x1005, 0x1020, 0 };
-	const struct perf_record sample = { .ip = 0x100a,
-					    .stack = (const uint8_t *)stack,
-					    .count = 2 };
-
-	cr_assert_eq(lbr_take_sample(&weave, &sample), 0);
-	cr_assert_eq(lbr_take_sample(&weave, &(struct perf_record){ 0 }), 0);
-	cr_assert_eq(lbr_take_sample(&weave, &sample), 0);
-	expect("lost@0 0\n1005+5/1 call\n1020+2/1 syscall\n1022+2/2 return\nlost@0 0\n"
-	       "1005+5/1 call\n1020+2/1 syscall\n1022+2/2 return\nlost@0 0\n");
-}
-
-Test(bts, shows_how_far_a_sample_was_from_its_last_branch)
-{
-	const uint64_t stack[] = { 0x1011, 0x1000, 0 };
-	const struct perf_record sample = { .ip = 0x1004,
-					    .stack = (const uint8_t *)stack,
-					    .count = 1 };
-
-	cr_assert_eq(lbr_take_sample(&weave, &sample), 0);
-	expect("lost@0 0\n1011+2/1 jump *\n1000+4/3 branch\nlost@0 0\n");
-}
-
 Test(bts, reports_what_the_sink_says)
 {
 	uint64_t record[6] = { 0x1005, 0x1020, 0, 0x1023, 0x100a, 0 };

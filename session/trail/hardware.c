@@ -59,7 +59,7 @@ static void last_steps(struct hardware *hardware, struct hardware_thread *thread
 	uint64_t at = regs->rip - (has_called ? SYSCALL_BYTES : 0);
 	const struct block_insn *insn;
 
-	if (hardware->origin != ORIGIN_BTS && hardware->origin != ORIGIN_BRANCHES)
+	if (hardware->origin != ORIGIN_BTS)
 		return;
 	reached = weave_reach(&thread->weave, at);
 	hardware_failed(hardware, reached);

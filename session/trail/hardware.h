@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The origins that hardware gives: pt, bts, branches, lbr (origin.h). The kernel stores for each thread of a process
+ * The origins that hardware gives: pt and bts (origin.h). The kernel stores for each thread of a process
  * which way it went, and what was stored is drained and woven (pt.h, bts.h) into the sink.
  *
  * The process runs at its own speed, none of our code in it. ptrace(2) holds its threads where one begins,
@@ -33,10 +33,8 @@ struct hardware_options {
 	 */
 	uint64_t buffer_bytes;
 	uint64_t held_bytes; /* of Intel PT's packets, before they are decoded; 0: HARDWARE_HELD_DEFAULT */
-	int has_kernel; /* the kernel's branches too: of pt, bts and lbr */
-	uint64_t sample_freq,
-		sample_period; /* of lbr: samples a second, or cycles from one to the next; 0: not said */
-	int keeps_newest; /* of pt and bts: only what is in the buffer at the end. Else all, or TRAIL_LOST */
+	int has_kernel;	  /* the kernel's branches too */
+	int keeps_newest; /* only what is in the buffer at the end. Else all, or TRAIL_LOST */
 	struct origin_machine machine;
 };
 

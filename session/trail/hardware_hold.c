@@ -90,7 +90,6 @@ static const char *root_of(const struct hardware *hardware)
 /* The kernel's branches, if they are asked for and its code can be had: without that nobody could follow them. */
 static int kernel_open(struct hardware *hardware)
 {
-	struct perf_event_attr *attr = &hardware->attr;
 	int err;
 
 	if (!hardware->options.has_kernel)
@@ -108,31 +107,7 @@ static int kernel_open(struct hardware *hardware)
 					"locked down");
 		return 0;
 	}
-	attr->exclude_kernel = 0;
-	if (hardware->origin == ORIGIN_LBR)
-		attr->branch_sample_type |= PERF_SAMPLE_BRANCH_KERNEL;
-	return 0;
-}
-
-/* How often the last branches are taken. perf_event_open(2) would say EINVAL, which may be anything. */
-static int sampling_take(struct hardware *hardware, char *detail, size_t bytes)
-{
-	const struct hardware_options *options = &hardware->options;
-	long most = origin_rate_max(&options->machine);
-
-	if (hardware->origin != ORIGIN_LBR)
-		return 0;
-	if (most > 0 && options->sample_freq > (uint64_t)most) {
-		if (bytes)
-			snprintf(detail, bytes, "kernel.perf_event_max_sample_rate is %ld", most);
-		return -WM_E_TRAIL_SAMPLES;
-	}
-	if (options->sample_freq) {
-		hardware->attr.freq = 1;
-		hardware->attr.sample_freq = options->sample_freq;
-	} else if (options->sample_period) {
-		hardware->attr.sample_period = options->sample_period;
-	}
+	hardware->attr.exclude_kernel = 0;
 	return 0;
 }
 
@@ -171,8 +146,6 @@ static int hardware_new(struct hardware **out, struct trail_sink *sink, enum ori
 	if (!err && !is_size(hardware->options.buffer_bytes))
 		err = -EINVAL;
 	if (!err)
-		err = sampling_take(hardware, detail, bytes);
-	if (!err)
 		err = kernel_open(hardware);
 	if (err) {
 		free(hardware);
@@ -180,8 +153,6 @@ static int hardware_new(struct hardware **out, struct trail_sink *sink, enum ori
 	}
 	hardware->attr.mmap = hardware->attr.mmap2 = 1;
 	hardware->attr.comm = hardware->attr.comm_exec = 1;
-	hardware->form = (struct perf_form){ hardware->attr.sample_type,
-					     hardware->attr.branch_sample_type };
 	processor_read(hardware);
 	*out = hardware;
 	return 0;

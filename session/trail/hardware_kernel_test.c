@@ -123,22 +123,6 @@ Test(hardware_kernel, shows_interrupts_by_bts)
 	cr_expect_gt(bts_of('c'), 0);
 }
 
-Test(hardware_kernel, takes_last_branches_of_the_kernel)
-{
-	char *argv[] = { PROGRAM, (char *)"c", NULL };
-	/* standing in the kernel, behind its call */
-	uint64_t stack[4 + 3] = { DO + 1, 0, 1, 1, ENTRY + 3, DO, 0 };
-
-	record(PERF_RECORD_SAMPLE, 1, stack, sizeof(stack));
-	cr_assert_eq(launch(ORIGIN_LBR, argv), 0, "%s", detail);
-	cr_expect_eq(perf.attr.branch_sample_type & PERF_SAMPLE_BRANCH_KERNEL,
-		     PERF_SAMPLE_BRANCH_KERNEL);
-	cr_assert_geq(sink.count, 3);
-	cr_expect_eq(sink.items[0].between.event, TRAIL_LOST, "what ran before it");
-	cr_expect_eq(sink.items[1].entry.start, ENTRY + 3);
-	cr_expect_eq(sink.items[2].entry.start, DO);
-}
-
 Test(hardware_kernel, shows_system_calls_by_pt)
 {
 	char *argv[] = { PROGRAM, (char *)"s", NULL };
@@ -213,7 +197,6 @@ Test(hardware_kernel, is_refused_to_those_who_can_not_or_may_not)
 
 	cr_expect_eq(launch(ORIGIN_STEP, argv), -WM_E_TRAIL_ASKED);
 	cr_expect_str_eq(detail, "a single step never sees the kernel");
-	cr_expect_eq(launch(ORIGIN_BRANCHES, argv), -WM_E_TRAIL_ASKED);
 	put("/proc/sys/kernel/perf_event_paranoid", "2\n");
 	cr_expect_eq(launch(ORIGIN_PT, argv), -WM_E_PERF_PARANOID);
 	cr_expect_str_eq(detail, "it is 2, and at most 1 is needed for the kernel's branches");

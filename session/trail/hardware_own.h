@@ -23,7 +23,7 @@ struct hardware_thread {
 	/* the buffers; fd < 0: none, the thread is not recorded */
 	int fd;
 	struct perf_event_mmap_page *page;
-	uint8_t *area; /* AUX; NULL: the origin has none */
+	uint8_t *area; /* AUX */
 	struct ring ring;
 	uint64_t ring_bytes, area_bytes;
 	uint64_t area_ticks;   /* of the last record of the area */
@@ -46,7 +46,6 @@ struct hardware {
 	struct hardware_options options;
 	const struct perf_calls *perf;
 	struct perf_event_attr attr;
-	struct perf_form form;
 	struct modules modules;
 	struct process_codes codes;
 	struct kernel_codes *kernel; /* NULL: user code alone is recorded */
@@ -83,7 +82,7 @@ void hardware_note(struct hardware *hardware, enum hardware_note note, const cha
  */
 int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thread);
 
-/* Where all branches are told and nothing else, it helps to know where it begins. */
+/* BTS records branches and nothing else, so it helps to know where the thread begins. */
 void hardware_thread_stands(struct hardware *hardware, struct hardware_thread *thread, uint64_t at);
 
 /* Take what has been stored. */

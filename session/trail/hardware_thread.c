@@ -17,12 +17,7 @@
 #include <x86intrin.h>
 
 #define PAGE 4096u
-#define RING_BYTES_AUX (16u * PAGE) /* of records, where branches are in the AUX area */
-
-static int has_area(const struct hardware *hardware)
-{
-	return hardware->origin == ORIGIN_PT || hardware->origin == ORIGIN_BTS;
-}
+#define RING_BYTES (16u * PAGE) /* of records; branches are in the AUX area */
 
 /* ---- open ---- */
 
@@ -67,10 +62,9 @@ static void buffers_unmap(struct hardware *hardware, struct hardware_thread *thr
 
 static int buffers_map(struct hardware *hardware, struct hardware_thread *thread, uint64_t bytes)
 {
-	uint64_t beside = bytes < RING_BYTES_AUX ? bytes : RING_BYTES_AUX;
-	int err = ring_map(hardware, thread, has_area(hardware) ? beside : bytes);
+	int err = ring_map(hardware, thread, bytes < RING_BYTES ? bytes : RING_BYTES);
 
-	if (!err && has_area(hardware))
+	if (!err)
 		err = area_map(hardware, thread, bytes);
 	if (err)
 		buffers_unmap(hardware, thread);
@@ -186,7 +180,7 @@ void hardware_thread_stands(struct hardware *hardware, struct hardware_thread *t
 	/* where the kernel is recorded, that is where it is */
 	if (hardware->kernel)
 		return;
-	if (hardware->origin == ORIGIN_BTS || hardware->origin == ORIGIN_BRANCHES)
+	if (hardware->origin == ORIGIN_BTS)
 		weave_stand(&thread->weave, at);
 }
 
@@ -358,25 +352,10 @@ static void on_mapping(struct hardware *hardware, const struct perf_record *reco
 					     is_file ? record->text : NULL, record->time));
 }
 
-static void on_sample(struct hardware *hardware, struct hardware_thread *thread,
-		      const struct perf_record *record)
-{
-	if (thread->weave.ticks < record->time)
-		thread->weave.ticks = record->time;
-	code_time(hardware, record->time, record->time);
-	if (hardware->origin == ORIGIN_LBR)
-		hardware_failed(hardware, lbr_take_sample(&thread->weave, record));
-	else if (hardware->origin == ORIGIN_BRANCHES)
-		hardware_failed(hardware, bts_take_sample(&thread->weave, record));
-}
-
 static void on_record(struct hardware *hardware, struct hardware_thread *thread,
 		      const struct perf_record *record)
 {
 	switch (record->type) {
-	case PERF_RECORD_SAMPLE:
-		on_sample(hardware, thread, record);
-		break;
 	case PERF_RECORD_AUX:
 		on_area(hardware, thread, record);
 		break;
@@ -409,7 +388,7 @@ void hardware_thread_drain(struct hardware *hardware, struct hardware_thread *th
 	if (thread->fd < 0)
 		return;
 	while ((got = ring_next(&thread->ring, &header)) && !hardware->error) {
-		if (got < 0 || perf_record_read(&record, header, &hardware->form))
+		if (got < 0 || perf_record_read(&record, header, hardware->attr.sample_type))
 			lost(hardware, thread);
 		else
 			on_record(hardware, thread, &record);

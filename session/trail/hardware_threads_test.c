@@ -104,7 +104,7 @@ Test(hardware_threads, says_which_threads_it_had_no_buffer_for)
 	char *argv[] = { THREADS, NULL };
 
 	perf.refuses_open = -EMFILE;
-	threads_of(ORIGIN_BRANCHES, argv);
+	threads_of(ORIGIN_BTS, argv);
 	cr_expect(WIFEXITED(result.status) && WEXITSTATUS(result.status) == 5);
 	cr_expect_eq(result.unrecorded, 3);
 	cr_expect(strstr(result.detail, "is not recorded: ") != NULL, "%s", result.detail);
@@ -170,12 +170,6 @@ static void buffer_is(enum origin origin, size_t bytes, const char *words)
 Test(hardware_threads, takes_as_much_memory_as_there_is)
 {
 	buffer_is(ORIGIN_PT, 70000, "a buffer of 64 KiB instead of 256: raise kernel.perf_event");
-}
-
-Test(hardware_threads, takes_less_for_records_too)
-{
-	buffer_is(ORIGIN_BRANCHES, 40000,
-		  "a buffer of 32 KiB instead of 256: raise kernel.perf_ev");
 }
 
 Test(hardware_threads, takes_no_buffer_that_is_of_no_use)

@@ -104,8 +104,6 @@ struct tracing_how live_how_of(const struct wm_session *session)
 		.only = live->keeps ? &live->keeps_only : &request->only,
 		.last_bytes = is_late ? request->last_bytes : 0,
 		.has_kernel = request->has_kernel,
-		.sample_freq = request->sample_freq,
-		.sample_period = request->sample_period
 	};
 }
 

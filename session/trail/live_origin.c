@@ -45,13 +45,7 @@ static void leave_out(struct live *live, const struct spec_list *specs)
 /* Which origin is taken: -1 for none. */
 static int choose_of(const struct live *live, const struct trail_request *request)
 {
-	if (request->is_auto)
-		return origin_best(live->origins);
-	/* the same unit, by another way */
-	if (request->origin == ORIGIN_BTS && live->origins[ORIGIN_BTS].error &&
-	    !live->origins[ORIGIN_BRANCHES].error)
-		return ORIGIN_BRANCHES;
-	return (int)request->origin;
+	return request->is_auto ? origin_best(live->origins) : (int)request->origin;
 }
 
 static int choose(struct wm_session *session)

@@ -26,17 +26,14 @@
 static const struct origin_text {
 	const char *name;
 	enum trail_origin kind;
-	const char *units[2];	/* folders of the event sources; one is enough */
-	int paranoid_max;	/* without a capability */
-	int is_intel, is_plain; /* plain: the kernel has no unit of its own for it */
+	const char *unit; /* Intel's: the folder of its event source */
+	int paranoid_max; /* without a capability */
 } texts[ORIGINS] = {
-	[ORIGIN_PT] = { "pt", TRAIL_PT, { "intel_pt" }, 2, 1, 0 },
+	[ORIGIN_PT] = { "pt", TRAIL_PT, "intel_pt", 2 },
 	/* bts_event_init() in arch/x86/events/intel/bts.c: it shows kernel addresses even where user code alone is wanted */
-	[ORIGIN_BTS] = { "bts", TRAIL_BTS, { "intel_bts" }, 1, 1, 0 },
-	[ORIGIN_BRANCHES] = { "branches", TRAIL_BTS, { "cpu", "cpu_core" }, 2, 1, 1 },
-	[ORIGIN_SOFT] = { "soft", TRAIL_SOFT, { NULL }, 0, 0, 0 },
-	[ORIGIN_STEP] = { "step", TRAIL_STEP, { NULL }, 0, 0, 0 },
-	[ORIGIN_LBR] = { "lbr", TRAIL_LBR, { "cpu", "cpu_core" }, 2, 0, 1 },
+	[ORIGIN_BTS] = { "bts", TRAIL_BTS, "intel_bts", 1 },
+	[ORIGIN_SOFT] = { "soft", TRAIL_SOFT, NULL, 0 },
+	[ORIGIN_STEP] = { "step", TRAIL_STEP, NULL, 0 },
 };
 
 /* What is the same for all of them. */
@@ -233,11 +230,16 @@ static int refused(struct origin_state *state, int error, const char *form, ...)
 	return state->error = -error;
 }
 
-/* There is no such unit: because of the processor, or because it is a virtual one. */
-static int no_unit(struct origin_state *state, const struct surroundings *around,
-		   const struct origin_text *text, const char *what)
+/* Intel's units are in no processor by another. */
+static int is_foreign(const struct surroundings *around)
 {
-	if (text->is_intel && around->vendor[0] && strcmp(around->vendor, "GenuineIntel") != 0)
+	return around->vendor[0] && strcmp(around->vendor, "GenuineIntel") != 0;
+}
+
+/* There is no such unit: because of the processor, or because it is a virtual one. */
+static int no_unit(struct origin_state *state, const struct surroundings *around, const char *what)
+{
+	if (is_foreign(around))
 		return refused(state, WM_E_TRAIL_VENDOR, "this one is %s", around->vendor);
 	return refused(state, around->is_virtual ? WM_E_TRAIL_VIRTUAL : WM_E_TRAIL_NO_UNIT, "%s",
 		       what);
@@ -256,42 +258,34 @@ static int has_erratum(const struct surroundings *around)
 	return 0;
 }
 
-/* The event source's number, which events of it have for a type; or a negative error. */
+/* The event source's number, which events of it have for a type; or -1. */
 static long unit_type(const struct origin_machine *machine, const struct origin_text *text)
 {
 	char path[PATH_BYTES];
 
-	for (size_t i = 0; i < 2 && text->units[i]; i++) {
-		long type;
-
-		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type",
-			 text->units[i]);
-		type = file_number(machine, path);
-		if (type >= 0)
-			return type;
-	}
-	return -ENOENT;
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", text->unit);
+	return file_number(machine, path);
 }
 
 static int attr_of(struct perf_event_attr *attr, enum origin origin,
 		   const struct surroundings *around, struct origin_state *state)
 {
 	const struct origin_text *text = &texts[origin];
-	long type = unit_type(around->machine, text);
+	long type;
 
-	if (!text->units[0])
+	if (!text->unit)
 		return refused(state, EINVAL, "%s", "it is not perf's");
-	if (type < 0 ||
-	    (text->is_intel && around->vendor[0] && strcmp(around->vendor, "GenuineIntel") != 0)) {
+	type = unit_type(around->machine, text);
+	if (type < 0 || is_foreign(around)) {
 		char what[96];
 
 		snprintf(what, sizeof(what), "there is no /sys/bus/event_source/devices/%s",
-			 text->units[0]);
-		return no_unit(state, around, text, what);
+			 text->unit);
+		return no_unit(state, around, what);
 	}
 	*attr = (struct perf_event_attr){
 		.size = sizeof(*attr),
-		.type = text->is_plain ? PERF_TYPE_HARDWARE : (uint32_t)type,
+		.type = (uint32_t)type,
 		.disabled = 1,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
@@ -301,25 +295,8 @@ static int attr_of(struct perf_event_attr *attr, enum origin origin,
 		.clockid = CLOCK_MONOTONIC,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
 	};
-	switch (origin) {
-	case ORIGIN_PT:
+	if (origin == ORIGIN_PT)
 		attr->config = 1u << 10; /* IA32_RTIT_CTL.TSCEn; branches are on by themselves */
-		break;
-	case ORIGIN_BRANCHES:
-		attr->config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
-		attr->sample_period = 1;
-		attr->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
-		break;
-	case ORIGIN_LBR:
-		attr->config = PERF_COUNT_HW_CPU_CYCLES;
-		/* some 3,000 a second, with 32 branches each: one branch in 10,000, for some percent of the time */
-		attr->sample_period = 1000000;
-		attr->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_BRANCH_STACK;
-		attr->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
-		break;
-	default:
-		break;
-	}
 	return 0;
 }
 
@@ -338,8 +315,7 @@ int origin_attr(struct perf_event_attr *attr, enum origin origin,
 }
 
 /* What perf_event_open(2) said, in our words. */
-static void on_refusal(struct origin_state *state, const struct surroundings *around,
-		       const struct origin_text *text, int err)
+static void on_refusal(struct origin_state *state, const struct surroundings *around, int err)
 {
 	int is_filtered = around->seccomp == SECCOMP_FILTERED;
 	char what[80];
@@ -359,7 +335,7 @@ static void on_refusal(struct origin_state *state, const struct surroundings *ar
 	case ENODEV:
 	case EOPNOTSUPP:
 		snprintf(what, sizeof(what), "perf_event_open(2): %s", strerrorname_np(-err));
-		no_unit(state, around, text, what);
+		no_unit(state, around, what);
 		break;
 	case EBUSY:
 		refused(state, WM_E_PERF_TAKEN, "%s", "");
@@ -380,7 +356,7 @@ static void look_at(struct origin_state *state, enum origin origin,
 	*state = (struct origin_state){ 0 };
 	if (attr_of(&attr, origin, around, state))
 		return;
-	if ((text->kind == TRAIL_BTS || text->kind == TRAIL_LBR) && has_erratum(around)) {
+	if (origin == ORIGIN_BTS && has_erratum(around)) {
 		refused(state, WM_E_TRAIL_ERRATUM, "%s", "");
 		return;
 	}
@@ -391,7 +367,7 @@ static void look_at(struct origin_state *state, enum origin origin,
 	}
 	fd = around->perf->open(&attr, 0);
 	if (fd < 0)
-		on_refusal(state, around, text, fd);
+		on_refusal(state, around, fd);
 	else
 		around->perf->close(fd);
 }
@@ -428,7 +404,7 @@ void origins_look(struct origin_state states[ORIGINS], const struct origin_machi
 
 	look_around(&around, machine);
 	for (int i = 0; i < ORIGINS; i++)
-		if (texts[i].units[0])
+		if (texts[i].unit)
 			look_at(&states[i], (enum origin)i, &around);
 	look_at_soft(&states[ORIGIN_SOFT], machine);
 	look_at_step(&states[ORIGIN_STEP], machine);
@@ -439,8 +415,6 @@ void origins_look(struct origin_state states[ORIGINS], const struct origin_machi
 void origins_need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine)
 {
 	static const char *const never[ORIGINS] = {
-		/* intel_pmu_bts_config(), "BTS is currently only allowed for user-mode" */
-		[ORIGIN_BRANCHES] = "the kernel gives this unit for user code alone",
 		[ORIGIN_SOFT] = "a translator never sees the kernel",
 		[ORIGIN_STEP] = "a single step never sees the kernel",
 	};
@@ -459,14 +433,9 @@ void origins_need_kernel(struct origin_state states[ORIGINS], const struct origi
 	}
 }
 
-long origin_rate_max(const struct origin_machine *machine)
-{
-	return file_number(machine, "/proc/sys/kernel/perf_event_max_sample_rate");
-}
-
 int origin_best(const struct origin_state states[ORIGINS])
 {
-	for (int i = 0; i < ORIGIN_LBR; i++)
+	for (int i = 0; i < ORIGINS; i++)
 		if (!states[i].error)
 			return i;
 	return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which origins of a trail this machine and its permissions give, and why not the others. `auto` takes the
- * best of those that record every branch.
+ * best of them.
  *
  * Told from sysfs, procfs, and by opening each event for a moment. Any thread.
  */
@@ -13,12 +13,10 @@
 
 /* The best first. */
 enum origin {
-	ORIGIN_PT,	 /* Intel Processor Trace */
-	ORIGIN_BTS,	 /* Branch Trace Store, by the kernel's intel_bts */
-	ORIGIN_BRANCHES, /* the same unit, as the event branch-instructions with a period of 1 */
-	ORIGIN_SOFT,	 /* a translator inside of the process */
-	ORIGIN_STEP,	 /* ptrace(2), an instruction at a time */
-	ORIGIN_LBR,	 /* the last branches before samples: pieces, never taken by `auto` */
+	ORIGIN_PT,   /* Intel Processor Trace */
+	ORIGIN_BTS,  /* Branch Trace Store, by the kernel's intel_bts */
+	ORIGIN_SOFT, /* a translator inside of the process */
+	ORIGIN_STEP, /* ptrace(2), an instruction at a time */
 	ORIGINS,
 };
 
@@ -40,19 +38,16 @@ void origins_look(struct origin_state states[ORIGINS], const struct origin_machi
 /* Of those that can be had, leave what records the kernel's branches too, and may; the others have an error then. */
 void origins_need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine);
 
-/* How many samples a second the kernel takes at most: kernel.perf_event_max_sample_rate; -1: not known. */
-long origin_rate_max(const struct origin_machine *machine);
-
 /*
  * Other processes that have events of perf, of whichever kind, as far as we may look: "perf events are held by perf (12), gdb (34)";
  * "" where there is none.
  */
 void origin_holders(const struct origin_machine *machine, char *text, size_t bytes);
 
-/* The best of them for a whole trail; -1: none. */
+/* The best of them; -1: none. */
 int origin_best(const struct origin_state states[ORIGINS]);
 
-/* What a user calls it: "pt", "bts", "branches", "soft", "step", "lbr". Static. */
+/* What a user calls it: "pt", "bts", "soft", "step". Static. */
 const char *origin_name(enum origin origin);
 
 /* Which one that is; -1: none. "auto" is none. */

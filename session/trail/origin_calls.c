@@ -108,19 +108,17 @@ static int close_of(struct live_origin *live, uint64_t *unfollowed)
 	.fetched = fetched, .discard = discard, .close = close_of
 
 /* What all hardware does. */
-#define HARDWARE (WM_TRAIL_FLAG_SWITCHES | WM_TRAIL_FLAG_THREAD)
+#define HARDWARE (WM_TRAIL_FLAG_SWITCHES | WM_TRAIL_FLAG_THREAD | WM_TRAIL_FLAG_KERNEL)
 
 static const struct origin_calls all[ORIGINS] = {
-	[ORIGIN_PT] = { WM_TRAIL_ORIGIN_PT, "pt", HARDWARE | WM_TRAIL_FLAG_KERNEL, 0, CALLS },
-	[ORIGIN_BTS] = { WM_TRAIL_ORIGIN_BTS, "bts", HARDWARE | WM_TRAIL_FLAG_KERNEL, 0, CALLS },
-	[ORIGIN_BRANCHES] = { WM_TRAIL_ORIGIN_BTS, "branches", HARDWARE, 0, CALLS },
+	[ORIGIN_PT] = { WM_TRAIL_ORIGIN_PT, "pt", HARDWARE, 0, CALLS },
+	[ORIGIN_BTS] = { WM_TRAIL_ORIGIN_BTS, "bts", HARDWARE, 0, CALLS },
 	[ORIGIN_SOFT] = { WM_TRAIL_ORIGIN_SOFT, "soft",
 			  WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS, 1, CALLS },
 	[ORIGIN_STEP] = { WM_TRAIL_ORIGIN_STEP, "step",
 			  WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS | WM_TRAIL_FLAG_THREAD |
 				  TRAIL_FOLLOWS,
 			  1, CALLS },
-	[ORIGIN_LBR] = { WM_TRAIL_ORIGIN_LBR, "lbr", HARDWARE | WM_TRAIL_FLAG_KERNEL, 0, CALLS },
 };
 
 static const struct {
@@ -164,8 +162,6 @@ static int choose_best(const struct origin_state states[ORIGINS],
 	for (int i = 0; i < ORIGINS; i++) {
 		char lacks[96] = "";
 
-		if (!all[i].name || i == ORIGIN_LBR)
-			continue;
 		if (!states[i].error && can_do(&all[i], wanted, lacks, sizeof(lacks)))
 			return i;
 		used += (size_t)snprintf(why + used, bytes - used, "%snot %s: %s", used ? "; " : "",
@@ -176,14 +172,12 @@ static int choose_best(const struct origin_state states[ORIGINS],
 	return -1;
 }
 
-static int of_kind(const struct origin_state states[ORIGINS], enum wm_trail_origin origin)
+static int of_kind(enum wm_trail_origin origin)
 {
-	int found = -1;
-
-	for (int i = ORIGINS; i-- > 0;)
-		if (all[i].name && all[i].origin == origin && (found < 0 || !states[i].error))
-			found = i;
-	return found;
+	for (int i = 0; i < ORIGINS; i++)
+		if (all[i].origin == origin)
+			return i;
+	return -1;
 }
 
 /* Those that could record the kernel must be allowed to. What never can is told by its flags. */
@@ -208,8 +202,12 @@ int origin_choose(const struct origin_calls **calls, struct tracing_how *how,
 	how->has_kernel = !wanted->may_do_less && wanted->flags & WM_TRAIL_FLAG_KERNEL;
 	if (how->has_kernel)
 		need_kernel(states, &how->machine);
-	found = is_auto ? choose_best(states, wanted, why, bytes) : of_kind(states, wanted->origin);
-	if (found < 0 && is_auto) /* the one that can do most says what it can't */
+	found = is_auto ? choose_best(states, wanted, why, bytes) : of_kind(wanted->origin);
+	if (found < 0 && !is_auto) {
+		snprintf(why, bytes, "options.origin: %d", (int)wanted->origin);
+		return -EINVAL;
+	}
+	if (found < 0) /* the one that can do most says what it can't */
 		found = ORIGIN_STEP;
 	*calls = &all[found];
 	how->origin = (enum origin)found;

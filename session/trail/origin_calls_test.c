@@ -22,8 +22,7 @@
 static char root[64], folder[64];
 static struct origin_machine machine;
 static char *argv[] = { PROGRAM, (char *)"l", NULL };
-static uint64_t stepped;	/* blocks */
-static struct trail_entry loop; /* its block */
+static uint64_t stepped; /* blocks */
 
 /* What BTS would have stored of the loop, with a switch of processors in it. */
 static void put_branches(void)
@@ -39,8 +38,6 @@ static void put_branches(void)
 		if (!entry->instructions || !items[i + 1].entry.instructions ||
 		    to == entry->start + entry->bytes)
 			continue;
-		if (entry->kind == TRAIL_BRANCH)
-			loop = *entry;
 		memcpy(sample_perf.area + sample_perf.area_bytes,
 		       (uint64_t[]){ entry->start + entry->last, to, 0 }, BTS_RECORD_BYTES);
 		sample_perf.area_bytes += BTS_RECORD_BYTES;
@@ -64,7 +61,6 @@ static void begin(void)
 			   "vendor_id : GenuineIntel\ncpu family : 6\nmodel : 143\n");
 	sample_machine_put(root, "/proc/sys/kernel/perf_event_paranoid", "1\n");
 	sample_machine_put(root, "/sys/bus/event_source/devices/intel_bts/type", "9\n");
-	sample_machine_put(root, "/sys/bus/event_source/devices/cpu/type", "4\n");
 	machine = (struct origin_machine){ .root = root, .perf = &sample_perf_calls };
 }
 
@@ -145,28 +141,6 @@ Test(origin_calls, auto_is_the_best_there_is)
 	cr_expect_eq(found_in_folder(-1, TRAIL_BTS), (int)stepped);
 }
 
-Test(origin_calls, bts_is_the_counter_where_the_unit_is_not_for_us)
-{
-	sample_machine_put(root, "/proc/sys/kernel/perf_event_paranoid", "2\n");
-	sample_machine_put(root, "/proc/self/status", "CapEff:\t0\n");
-	record("trail/bts/", ORIGIN_BRANCHES);
-	cr_expect_eq(found_in_folder(TRAIL_END, TRAIL_BTS), 1);
-}
-
-Test(origin_calls, pieces_are_recorded_by_lbr)
-{
-	uint64_t stack[4 + 3 * 3] = { 0, 0, 1, 3 };
-
-	put_branches();
-	sample_perf.record_bytes = 0;
-	stack[0] = loop.start + loop.last;
-	for (int i = 0; i < 3; i++)
-		memcpy(&stack[4 + 3 * i], (uint64_t[]){ stack[0], loop.target, 0 }, 24);
-	sample_perf_record(PERF_RECORD_SAMPLE, 2, stack, sizeof(stack));
-	record("trail/lbr/", ORIGIN_LBR);
-	cr_expect_gt(found_in_folder(-1, TRAIL_LBR), 2);
-}
-
 Test(origin_calls, packets_that_are_none_are_lost_and_said_to_be)
 {
 	sample_machine_put(root, "/sys/bus/event_source/devices/intel_pt/type", "8\n");
@@ -214,7 +188,6 @@ Test(origin_calls, what_can_not_be_had_is_refused_in_words)
 	sample_machine_put(root, "/proc/sys/kernel/perf_event_paranoid", "3\n");
 	sample_machine_put(root, "/proc/self/status", "CapEff:\t0\n");
 	refused("trail/bts/", -WM_E_PERF_PARANOID, "it is 3, and at most 1 is needed");
-	refused("trail/lbr/", -WM_E_PERF_PARANOID, "it is 3, and at most 2 is needed");
 }
 
 /* ---- waymark/trail.h ---- */

@@ -69,7 +69,6 @@ static void machine(void)
 	put("/proc/sys/kernel/yama/ptrace_scope", "1\n");
 	put(UNITS "intel_pt/type", "8\n");
 	put(UNITS "intel_bts/type", "9\n");
-	put(UNITS "cpu/type", "4\n");
 }
 
 static void machine_end(void)
@@ -107,21 +106,17 @@ Test(origin, auto_takes_the_best)
 	cr_expect_eq(look(), ORIGIN_PT);
 	expect(ORIGIN_PT, 0, "");
 	expect(ORIGIN_BTS, 0, "");
-	expect(ORIGIN_BRANCHES, 0, "");
-	expect(ORIGIN_LBR, 0, "");
 	expect(ORIGIN_STEP, 0, "");
 	expect(ORIGIN_SOFT, 0, "");
-	cr_expect_eq(asked, 4);
+	cr_expect_eq(asked, 2);
 	states[ORIGIN_PT].error = -1;
 	cr_expect_eq(origin_best(states), ORIGIN_BTS);
 	states[ORIGIN_BTS].error = -1;
-	cr_expect_eq(origin_best(states), ORIGIN_BRANCHES);
-	states[ORIGIN_BRANCHES].error = -1;
 	cr_expect_eq(origin_best(states), ORIGIN_SOFT);
 	states[ORIGIN_SOFT].error = -WM_E_NO_ENGINE;
 	cr_expect_eq(origin_best(states), ORIGIN_STEP);
 	states[ORIGIN_STEP].error = -1;
-	cr_expect_eq(origin_best(states), -1, "never by lbr, which has pieces alone");
+	cr_expect_eq(origin_best(states), -1);
 }
 
 Test(origin, names_what_a_virtual_machine_is_not_lent)
@@ -134,21 +129,18 @@ Test(origin, names_what_a_virtual_machine_is_not_lent)
 	cr_expect_eq(look(), ORIGIN_SOFT);
 	expect(ORIGIN_PT, WM_E_TRAIL_VIRTUAL, "there is no " UNITS "intel_pt");
 	expect(ORIGIN_BTS, WM_E_TRAIL_VIRTUAL, "there is no " UNITS "intel_bts");
-	expect(ORIGIN_BRANCHES, WM_E_TRAIL_VIRTUAL, "there is no " UNITS "cpu");
-	expect(ORIGIN_LBR, WM_E_TRAIL_VIRTUAL, "there is no " UNITS "cpu");
 	cr_expect_eq(asked, 0);
 	cpu("GenuineIntel", 0x8f, "nothypervisor");
 	look();
 	expect(ORIGIN_PT, WM_E_TRAIL_NO_UNIT, "there is no " UNITS "intel_pt");
 }
 
-Test(origin, knows_that_others_have_lbr_alone)
+Test(origin, of_hardware_are_intels_alone)
 {
 	cpu("AuthenticAMD", 17, "svm");
 	cr_expect_eq(look(), ORIGIN_SOFT);
 	expect(ORIGIN_PT, WM_E_TRAIL_VENDOR, "this one is AuthenticAMD");
-	expect(ORIGIN_BRANCHES, WM_E_TRAIL_VENDOR, "this one is AuthenticAMD");
-	expect(ORIGIN_LBR, 0, "");
+	expect(ORIGIN_BTS, WM_E_TRAIL_VENDOR, "this one is AuthenticAMD");
 }
 
 Test(origin, knows_the_erratum)
@@ -156,8 +148,6 @@ Test(origin, knows_the_erratum)
 	cpu("GenuineIntel", 0x3a, "vmx");
 	cr_expect_eq(look(), ORIGIN_PT);
 	expect(ORIGIN_BTS, WM_E_TRAIL_ERRATUM, "");
-	expect(ORIGIN_BRANCHES, WM_E_TRAIL_ERRATUM, "");
-	expect(ORIGIN_LBR, WM_E_TRAIL_ERRATUM, "");
 }
 
 Test(origin, names_the_setting_and_the_capability)
@@ -192,7 +182,7 @@ Test(origin, says_what_the_call_said)
 	answer = -EOPNOTSUPP;
 	cpu("GenuineIntel", 0x8f, "hypervisor");
 	look();
-	expect(ORIGIN_LBR, WM_E_TRAIL_VIRTUAL, "perf_event_open(2): EOPNOTSUPP");
+	expect(ORIGIN_PT, WM_E_TRAIL_VIRTUAL, "perf_event_open(2): EOPNOTSUPP");
 	answer = -EMFILE;
 	look();
 	expect(ORIGIN_PT, EMFILE, "perf_event_open(2)");
@@ -256,16 +246,15 @@ Test(origin, answers_for_this_machine)
 
 Test(origin, of_the_kernel_are_fewer)
 {
-	struct origin_state kept[ORIGINS] = { [ORIGIN_LBR] = { .error = -ENODEV } };
+	struct origin_state kept[ORIGINS] = { [ORIGIN_SOFT] = { .error = -ENODEV } };
 
 	put("/proc/sys/kernel/perf_event_paranoid", "1\n");
 	put("/proc/self/status", "CapEff:\t0000000000000000\nSeccomp:\t0\n");
 	origins_need_kernel(kept, &(struct origin_machine){ .root = root });
 	cr_expect_eq(kept[ORIGIN_PT].error, 0);
 	cr_expect_eq(kept[ORIGIN_BTS].error, 0);
-	cr_expect_eq(kept[ORIGIN_BRANCHES].error, -WM_E_TRAIL_ASKED);
 	cr_expect_eq(kept[ORIGIN_STEP].error, -WM_E_TRAIL_ASKED);
-	cr_expect_eq(kept[ORIGIN_LBR].error, -ENODEV, "as it was");
+	cr_expect_eq(kept[ORIGIN_SOFT].error, -ENODEV, "as it was");
 	put("/proc/sys/kernel/perf_event_paranoid", "2\n");
 	origins_need_kernel(kept, &(struct origin_machine){ .root = root });
 	cr_expect_eq(kept[ORIGIN_PT].error, -WM_E_PERF_PARANOID);

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#define BRANCH_BYTES 24u
-
 /* What is left of a record. */
 struct rest {
 	const uint8_t *at;
@@ -38,11 +36,10 @@ static void skip(struct rest *rest, size_t bytes)
 	rest->left -= bytes;
 }
 
-/* struct sample_id, at the end of all records but samples. */
-static void take_id(struct perf_record *record, struct rest *rest, const struct perf_form *form)
+/* struct sample_id, at the end of every record. Waymark's events take no samples. */
+static void take_id(struct perf_record *record, struct rest *rest, uint64_t sample)
 {
-	size_t bytes = (form->sample & PERF_SAMPLE_TID ? 8u : 0) +
-		       (form->sample & PERF_SAMPLE_TIME ? 8u : 0);
+	size_t bytes = (sample & PERF_SAMPLE_TID ? 8u : 0) + (sample & PERF_SAMPLE_TIME ? 8u : 0);
 	struct rest id;
 
 	if (rest->left < bytes) {
@@ -51,34 +48,12 @@ static void take_id(struct perf_record *record, struct rest *rest, const struct 
 	}
 	rest->left -= bytes;
 	id = (struct rest){ rest->at + rest->left, bytes, 0 };
-	if (form->sample & PERF_SAMPLE_TID) {
+	if (sample & PERF_SAMPLE_TID) {
 		record->pid = (uint32_t)take(&id, 4);
 		record->tid = (uint32_t)take(&id, 4);
 	}
-	if (form->sample & PERF_SAMPLE_TIME)
+	if (sample & PERF_SAMPLE_TIME)
 		record->time = take(&id, 8);
-}
-
-static void take_sample(struct perf_record *record, struct rest *rest, const struct perf_form *form)
-{
-	if (form->sample & PERF_SAMPLE_IP)
-		record->ip = take(rest, 8);
-	if (form->sample & PERF_SAMPLE_TID) {
-		record->pid = (uint32_t)take(rest, 4);
-		record->tid = (uint32_t)take(rest, 4);
-	}
-	if (form->sample & PERF_SAMPLE_TIME)
-		record->time = take(rest, 8);
-	if (form->sample & PERF_SAMPLE_ADDR)
-		record->address = take(rest, 8);
-	if (!(form->sample & PERF_SAMPLE_BRANCH_STACK))
-		return;
-	record->count = take(rest, 8);
-	if (form->branch & PERF_SAMPLE_BRANCH_HW_INDEX)
-		take(rest, 8);
-	record->stack = rest->at;
-	if (record->count > rest->left / BRANCH_BYTES)
-		rest->is_short = 1;
 }
 
 static void take_text(struct perf_record *record, struct rest *rest)
@@ -154,16 +129,12 @@ static void take_fields(struct perf_record *record, struct rest *rest)
 }
 
 int perf_record_read(struct perf_record *record, const struct perf_event_header *header,
-		     const struct perf_form *form)
+		     uint64_t sample)
 {
 	struct rest rest = { (const uint8_t *)(header + 1), header->size - sizeof(*header), 0 };
 
 	*record = (struct perf_record){ .type = header->type, .misc = header->misc };
-	if (record->type == PERF_RECORD_SAMPLE) {
-		take_sample(record, &rest, form);
-	} else {
-		take_id(record, &rest, form);
-		take_fields(record, &rest);
-	}
+	take_id(record, &rest, sample);
+	take_fields(record, &rest);
 	return rest.is_short ? -EBADMSG : 0;
 }

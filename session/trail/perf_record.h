@@ -10,20 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Which fields an event's records have. */
-struct perf_form {
-	uint64_t sample; /* PERF_SAMPLE_*: those of origin_attr(), no others */
-	uint64_t branch; /* PERF_SAMPLE_BRANCH_*; only PERF_SAMPLE_BRANCH_HW_INDEX matters here */
-};
-
 struct perf_record {
 	uint32_t type; /* PERF_RECORD_* */
 	uint16_t misc;
 	uint32_t pid, tid; /* whose it is; of FORK: the new one's */
 	uint64_t time;
-	uint64_t ip, address; /* of SAMPLE */
-	const uint8_t *stack; /* of SAMPLE: `count` entries of 24 bytes, newest first */
-	uint64_t count;
 	uint64_t aux_offset, aux_bytes; /* of AUX */
 	uint64_t aux_flags;
 	uint64_t lost;		       /* of LOST and LOST_SAMPLES */
@@ -35,10 +26,11 @@ struct perf_record {
 };
 
 /*
- * Take apart. What a type does not have is 0. 0, or -EBADMSG: it is too short for what it is. Of types that are
- * not known only `type`, `misc`, and the sample's id are filled in.
+ * Take apart. `sample` is the event's sample_type: PERF_SAMPLE_TID and PERF_SAMPLE_TIME, no others. What a type does not
+ * have is 0. 0, or -EBADMSG: it is too short for what it is. Of types that are not known only `type`, `misc`, and the
+ * sample's id are filled in.
  */
 int perf_record_read(struct perf_record *record, const struct perf_event_header *header,
-		     const struct perf_form *form);
+		     uint64_t sample);
 
 #endif

@@ -13,8 +13,7 @@
 
 static const char kind[] = "trail";
 
-static const char automatic[] = "auto", last[] = "last=", kernel[] = "kernel",
-		  freq[] = "freq=", period[] = "period=", only[] = "only=";
+static const char automatic[] = "auto", last[] = "last=", kernel[] = "kernel", only[] = "only=";
 
 int trail_request_is(const char *text)
 {
@@ -44,18 +43,6 @@ static int size_parse(const char *text, uint64_t *size)
 		end++;
 	}
 	return *end || *size < TRAIL_LAST_MIN || *size > TRAIL_LAST_MAX ? -WM_E_TRAIL_LAST : 0;
-}
-
-/* Samples a second, or cycles between them: the kernel would not take more than 63 bits. */
-static int number_parse(const char *text, uint64_t *number)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return -WM_E_TRAIL_SAMPLES;
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	return errno || *end || !*number || *number > INT64_MAX ? -WM_E_TRAIL_SAMPLES : 0;
 }
 
 static int name_take(struct only_names *names, const char *name)
@@ -91,12 +78,6 @@ static int option_take(struct trail_request *request, const char *option, int *h
 		request->has_kernel = 1;
 		return 0;
 	}
-	if (!strncmp(option, freq, strlen(freq)) || !strncmp(option, period, strlen(period)))
-		return request->sample_freq || request->sample_period
-			       ? -WM_E_SPEC
-			       : number_parse(strchr(option, '=') + 1,
-					      *option == *freq ? &request->sample_freq
-							       : &request->sample_period);
 	if (origin < 0 && !is_auto)
 		return is_module(request, option) ? name_take(&request->only, option)
 						  : -WM_E_TRAIL_OPTION;
@@ -111,17 +92,15 @@ static int option_take(struct trail_request *request, const char *option, int *h
 
 static void say(const char *option, int error, char *words, size_t bytes)
 {
-	const char *names[ORIGINS + 6], *meant;
+	const char *names[ORIGINS + 4], *meant;
 
 	for (int i = 0; i < ORIGINS; i++)
 		names[i] = origin_name((enum origin)i);
 	names[ORIGINS] = automatic;
 	names[ORIGINS + 1] = "last=64M";
 	names[ORIGINS + 2] = kernel;
-	names[ORIGINS + 3] = "freq=1000";
-	names[ORIGINS + 4] = "period=1000000";
-	names[ORIGINS + 5] = "only=main";
-	if (error == -WM_E_TRAIL_OPTION && near_list(option, names, ORIGINS + 6, &meant, 1))
+	names[ORIGINS + 3] = "only=main";
+	if (error == -WM_E_TRAIL_OPTION && near_list(option, names, ORIGINS + 4, &meant, 1))
 		snprintf(words, bytes, "%s; did you mean %s?", option, meant);
 	else if (error == -WM_E_SPEC)
 		snprintf(words, bytes, "%s: one origin, and each option once", option);
@@ -133,18 +112,6 @@ static int no_form(char *words, size_t bytes)
 {
 	snprintf(words, bytes, "write trail/OPTION,OPTION/");
 	return -WM_E_SPEC;
-}
-
-/* What goes together. */
-static int request_check(const struct trail_request *request, char *words, size_t bytes)
-{
-	int samples = request->sample_freq || request->sample_period;
-
-	if (!samples || (!request->is_auto && request->origin == ORIGIN_LBR))
-		return 0;
-	if (bytes)
-		snprintf(words, bytes, "%s is for lbr alone", request->sample_freq ? freq : period);
-	return -WM_E_TRAIL_SAMPLES;
 }
 
 int trail_request_parse(struct trail_request *request, const char *text, char *words, size_t bytes)
@@ -174,7 +141,7 @@ int trail_request_parse(struct trail_request *request, const char *text, char *w
 			say(option, err, words, bytes);
 		at += 1 + length;
 		if (*at == '/')
-			return err ? err : request_check(request, words, bytes);
+			return err;
 	}
 	return err ? err : no_form(words, bytes);
 }

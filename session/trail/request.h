@@ -10,9 +10,7 @@
  *	step, soft, pt...	this one and no other (session/trail/origin.h)
  *	last=SIZE	a flight recorder: of each process only that much memory, the newest; 64K, 64M, 1G
  *	only=NAME,...	of what code of these modules ran alone (session/trail/only.h): names follow until one is another option
- *	kernel		what runs in the kernel too; of pt, bts and lbr
- *	freq=NUMBER	of lbr: so many samples a second
- *	period=NUMBER	of lbr: a sample every so many cycles
+ *	kernel		what runs in the kernel too; of pt and bts
  */
 #ifndef SESSION_TRAIL_REQUEST_H
 #define SESSION_TRAIL_REQUEST_H
@@ -32,7 +30,6 @@ struct trail_request {
 	uint64_t last_bytes;	/* 0: all of it */
 	struct only_names only; /* none: all */
 	int has_kernel;
-	uint64_t sample_freq, sample_period; /* one of them at most; 0: not said */
 };
 
 /* Whether a spec is one of these, right or wrong: "trail", and what begins so up to a slash or colon. */

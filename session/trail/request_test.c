@@ -32,7 +32,6 @@ Test(trail_request, names_an_origin_or_leaves_it_open)
 	} origins[] = { { "trail/step/", ORIGIN_STEP },
 			{ "trail/pt/", ORIGIN_PT },
 			{ "trail/bts/", ORIGIN_BTS },
-			{ "trail/lbr/", ORIGIN_LBR },
 			{ "trail/soft/", ORIGIN_SOFT } };
 
 	for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
@@ -59,7 +58,7 @@ Test(trail_request, keeps_the_newest_where_a_size_is_said)
 	cr_assert_eq(request.origin, ORIGIN_STEP);
 }
 
-Test(trail_request, may_ask_for_the_kernel_and_how_often)
+Test(trail_request, may_ask_for_the_kernel)
 {
 	cr_assert_eq(parse("trail/pt,kernel/"), 0);
 	cr_assert(request.has_kernel);
@@ -67,28 +66,6 @@ Test(trail_request, may_ask_for_the_kernel_and_how_often)
 	cr_assert(request.is_auto && request.has_kernel);
 	cr_assert_eq(parse("trail/pt/"), 0);
 	cr_assert_not(request.has_kernel);
-	cr_assert_eq(parse("trail/lbr,freq=1000/"), 0);
-	cr_assert_eq(request.sample_freq, 1000);
-	cr_assert_eq(request.sample_period, 0);
-	cr_assert_eq(parse("trail/period=5,lbr/"), 0);
-	cr_assert_eq(request.sample_freq, 0);
-	cr_assert_eq(request.sample_period, 5);
-}
-
-Test(trail_request, refuses_what_is_no_way_to_take_samples)
-{
-	static const char *const specs[] = {
-		"trail/lbr,freq=0/",	"trail/lbr,freq=/",
-		"trail/lbr,freq=-1/",	"trail/lbr,period=x/",
-		"trail/lbr,period=1k/", "trail/lbr,period=9223372036854775808/"
-	};
-
-	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
-		cr_assert_eq(parse(specs[i]), -WM_E_TRAIL_SAMPLES, "%s", specs[i]);
-	cr_assert_eq(parse("trail/pt,freq=1000/"), -WM_E_TRAIL_SAMPLES);
-	cr_assert_str_eq(words, "freq= is for lbr alone");
-	cr_assert_eq(parse("trail/period=1000/"), -WM_E_TRAIL_SAMPLES);
-	cr_assert_str_eq(words, "period= is for lbr alone");
 }
 
 Test(trail_request, may_choose_modules)
@@ -152,6 +129,8 @@ Test(trail_request, says_which_option_and_what_was_meant)
 	cr_assert(strstr(words, "did you mean last=64M?"), "%s", words);
 	cr_assert_eq(parse("trail/nonsense/"), -WM_E_TRAIL_OPTION);
 	cr_assert_str_eq(words, "nonsense");
+	cr_assert_eq(parse("trail/lbr/"), -WM_E_TRAIL_OPTION);
+	cr_assert_eq(parse("trail/branches/"), -WM_E_TRAIL_OPTION);
 }
 
 Test(trail_request, refuses_what_can_not_be_read)
@@ -167,9 +146,7 @@ Test(trail_request, refuses_what_can_not_be_read)
 					     "trail/step,step/",
 					     "trail/step,auto/",
 					     "trail/last=64M,last=64M/",
-					     "trail/pt,kernel,kernel/",
-					     "trail/lbr,freq=1,period=1/",
-					     "trail/lbr,freq=1,freq=1/" };
+					     "trail/pt,kernel,kernel/" };
 	char longest[256];
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)

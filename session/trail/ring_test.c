@@ -35,7 +35,6 @@ Test(ring, reads_records_that_begin_anywhere)
 	/* PERF_RECORD_SWITCH, misc 0x2000 (out), 24 bytes: pid 7, tid 8, time 9 */
 	static const uint8_t away[24] = { 14, 0, 0, 0, 0, 0x20, 24, 0, 7, 0,
 					  0,  0, 8, 0, 0, 0,	9,  0, 0, 0 };
-	const struct perf_form form = { .sample = TID_TIME };
 
 	for (uint64_t at = 0; at < 2 * BYTES; at++) {
 		begin_at(at * 8 + (UINT64_C(1) << 40));
@@ -43,7 +42,7 @@ Test(ring, reads_records_that_begin_anywhere)
 		put(away, sizeof(away));
 		for (int i = 0; i < 2; i++) {
 			cr_assert_eq(ring_next(&ring, &header), 1);
-			cr_assert_eq(perf_record_read(&record, header, &form), 0);
+			cr_assert_eq(perf_record_read(&record, header, TID_TIME), 0);
 			cr_assert_eq(record.type, PERF_RECORD_SWITCH);
 			cr_assert(record.misc & PERF_RECORD_MISC_SWITCH_OUT);
 			cr_assert(record.pid == 7 && record.tid == 8 && record.time == 9);
@@ -93,10 +92,10 @@ Test(ring, copies_an_area_that_goes_round)
 	cr_expect_eq(aux_copy(out, area, 0, 0, 0), -EINVAL);
 }
 
-static int read_bytes(const uint8_t *bytes, uint64_t sample, uint64_t branch)
+static int read_bytes(const uint8_t *bytes)
 {
 	return perf_record_read(&record, (const struct perf_event_header *)(const void *)bytes,
-				&(struct perf_form){ sample, branch });
+				TID_TIME);
 }
 
 #define U32(value) (uint8_t)(value), (uint8_t)((value) >> 8), 0, 0
@@ -139,70 +138,39 @@ Test(perf_record, takes_each_kind_apart)
 						   ID };
 	_Alignas(8) static const uint8_t started[] = { HEAD(12, 0, 32), U32(70), U32(80), ID };
 
-	cr_expect_eq(read_bytes(lost, TID_TIME, 0), 0);
+	cr_expect_eq(read_bytes(lost), 0);
 	cr_expect(record.lost == 500 && record.time == 9);
-	cr_expect_eq(read_bytes(comm, TID_TIME, 0), 0);
+	cr_expect_eq(read_bytes(comm), 0);
 	cr_expect(record.tid == 80 && !strcmp(record.text, "work"));
-	cr_expect_eq(read_bytes(ended, TID_TIME, 0), 0);
+	cr_expect_eq(read_bytes(ended), 0);
 	cr_expect(record.tid == 80 && record.time == 99);
-	cr_expect_eq(read_bytes(forked, TID_TIME, 0), 0);
+	cr_expect_eq(read_bytes(forked), 0);
 	cr_expect(record.tid == 81 && record.ptid == 80 && record.pid == 70);
-	cr_expect_eq(read_bytes(mapped, TID_TIME, 0), 0);
+	cr_expect_eq(read_bytes(mapped), 0);
 	cr_expect(record.start == 0x4000 && record.bytes == 0x2000 && record.offset == 0x1000);
 	cr_expect_str_eq(record.text, "/a");
-	cr_expect_eq(read_bytes(aux, TID_TIME, 0), 0);
+	cr_expect_eq(read_bytes(aux), 0);
 	cr_expect(record.aux_offset == 0x300 && record.aux_bytes == 0x48);
 	cr_expect_eq(record.aux_flags, PERF_AUX_FLAG_TRUNCATED | PERF_AUX_FLAG_COLLISION);
-	cr_expect_eq(read_bytes(started, TID_TIME, 0), 0);
+	cr_expect_eq(read_bytes(started), 0);
 	cr_expect(record.pid == 70 && record.tid == 80 && record.time == 9);
-}
-
-Test(perf_record, takes_samples_apart)
-{
-	_Alignas(8) static const uint8_t branch[] = { HEAD(9, 2, 40), U64(0x1005), U32(7),
-						      U32(8),	      U64(9),	   U64(0x1020) };
-	_Alignas(8) static const uint8_t stack[] = {
-		HEAD(9, 2, 96), U64(0x1005), U32(7), U32(8),	  U64(9),      U64(2), U64(17),
-		U64(0x1023),	U64(0x100a), U64(1), U64(0x1005), U64(0x1020), U64(2)
-	};
-	const uint64_t plain = PERF_SAMPLE_IP | TID_TIME;
-	uint64_t from;
-
-	cr_expect_eq(read_bytes(branch, plain | PERF_SAMPLE_ADDR, 0), 0);
-	cr_expect(record.ip == 0x1005 && record.address == 0x1020 && record.tid == 8);
-	cr_expect_eq(read_bytes(stack, plain | PERF_SAMPLE_BRANCH_STACK,
-				PERF_SAMPLE_BRANCH_HW_INDEX),
-		     0);
-	cr_assert_eq(record.count, 2);
-	memcpy(&from, record.stack, 8);
-	cr_expect_eq(from, 0x1023);
-	/* without the index that number is an entry's */
-	cr_expect_eq(read_bytes(stack, plain | PERF_SAMPLE_BRANCH_STACK, 0), 0);
-	memcpy(&from, record.stack, 8);
-	cr_expect_eq(from, 17);
 }
 
 Test(perf_record, refuses_each_that_is_too_short)
 {
-	static const uint8_t types[] = { 1, 2, 3, 4, 7, 9, 10, 11, 12, 13, 14 };
+	static const uint8_t types[] = { 1, 2, 3, 4, 7, 10, 11, 12, 13, 14 };
 	_Alignas(8) uint8_t bytes[128] = { 0 };
 
 	for (size_t i = 0; i < sizeof(types); i++) {
 		for (uint8_t size = 8; size < 24; size++) {
 			memset(bytes, 0xff, sizeof(bytes));
 			memcpy(bytes, (const uint8_t[]){ HEAD(types[i], 0, size) }, 8);
-			cr_expect_eq(read_bytes(bytes,
-						TID_TIME | PERF_SAMPLE_IP |
-							PERF_SAMPLE_BRANCH_STACK,
-						PERF_SAMPLE_BRANCH_HW_INDEX),
-				     -EBADMSG, "type %d of %d bytes", types[i], size);
+			cr_expect_eq(read_bytes(bytes), -EBADMSG, "type %d of %d bytes", types[i],
+				     size);
 		}
 	}
-	/* more branches than there is room for */
-	memset(bytes, 0xff, sizeof(bytes));
-	memcpy(bytes, (const uint8_t[]){ HEAD(9, 0, 120) }, 8);
-	cr_expect_eq(read_bytes(bytes, PERF_SAMPLE_BRANCH_STACK, 0), -EBADMSG);
 	/* a name that does not end */
+	memset(bytes, 0xff, sizeof(bytes));
 	memcpy(bytes, (const uint8_t[]){ HEAD(3, 0, 48) }, 8);
-	cr_expect_eq(read_bytes(bytes, TID_TIME, 0), -EBADMSG);
+	cr_expect_eq(read_bytes(bytes), -EBADMSG);
 }

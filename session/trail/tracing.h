@@ -19,11 +19,10 @@
 struct tracing_how {
 	enum origin origin;
 	struct origin_machine machine;
-	int follows;	/* and children as well: ORIGIN_STEP and ORIGIN_SOFT do it */
-	int has_kernel; /* of hardware: the kernel's branches too */
-	uint64_t sample_freq, sample_period; /* of lbr; 0: not said */
-	char **environment;		     /* that a program is started with; NULL: ours */
-	const struct only_names *only;	     /* NULL, or none: of all modules */
+	int follows;		       /* and children as well: ORIGIN_STEP and ORIGIN_SOFT do it */
+	int has_kernel;		       /* of hardware: the kernel's branches too */
+	char **environment;	       /* that a program is started with; NULL: ours */
+	const struct only_names *only; /* NULL, or none: of all modules */
 	const struct step_watches *watches; /* NULL: none; ORIGIN_STEP alone needs to know of them */
 	/* of a flight recorder, which is read at a fetch or at the end; 0: read all as it comes */
 	uint64_t last_bytes;

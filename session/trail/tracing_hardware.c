@@ -13,23 +13,20 @@
 
 #define HOLDER_BYTES 256
 
-/* The unit; what its buffers take; a counter, where samples are taken by one. */
-enum { CLAIM_UNIT, CLAIM_MEMORY, CLAIM_FILES, CLAIM_BY_COUNTER, CLAIMS_MAX };
+/* The unit; what its buffers take. */
+enum { CLAIM_UNIT, CLAIM_MEMORY, CLAIM_FILES, CLAIMS };
 
 struct tracing {
 	struct hardware *hardware;
 	pid_t pid;
 	struct ledger *ledger; /* NULL: nothing is claimed */
-	uint64_t claims[CLAIMS_MAX];
-	struct claim claimed[CLAIMS_MAX];
-	size_t claim_count;
+	uint64_t claims[CLAIMS];
+	struct claim claimed[CLAIMS];
 };
 
 static const uint32_t units[ORIGINS] = {
 	[ORIGIN_PT] = CLAIM_UNIT_PT,
 	[ORIGIN_BTS] = CLAIM_UNIT_BTS,
-	[ORIGIN_BRANCHES] = CLAIM_UNIT_BTS,
-	[ORIGIN_LBR] = CLAIM_UNIT_LBR,
 };
 
 /* Before the unit is asked for. In the process that will have it, which others could not name otherwise. */
@@ -49,15 +46,10 @@ static void claim_all(struct tracing *tracing, enum origin origin)
 	claims[CLAIM_FILES] = (struct claim){ .resource = CLAIM_DESCRIPTORS,
 					      .scope = CLAIM_OF_PROCESS,
 					      .target = getpid() };
-	claims[CLAIM_BY_COUNTER] = (struct claim){ .resource = CLAIM_COUNTER,
-						   .scope = CLAIM_OF_PROCESS,
-						   .target = tracing->pid,
-						   .count = 1 };
-	tracing->claim_count = origin == ORIGIN_LBR ? CLAIMS_MAX : CLAIM_BY_COUNTER;
-	for (size_t i = 0; i < tracing->claim_count; i++)
+	for (size_t i = 0; i < CLAIMS; i++)
 		snprintf(claims[i].what, sizeof(claims[i].what), "trail/%s", origin_name(origin));
 	if (!ledger_new(&tracing->ledger))
-		ledger_claim(tracing->ledger, claims, tracing->claim_count, tracing->claims);
+		ledger_claim(tracing->ledger, claims, CLAIMS, tracing->claims);
 }
 
 static void claim_again(struct tracing *tracing, unsigned int which, uint64_t count)
@@ -118,7 +110,7 @@ static int begun(struct tracing **out, struct tracing *tracing, int err, char *d
 		return err;
 	}
 	if (tracing->ledger)
-		ledger_confirm(tracing->ledger, tracing->claims, tracing->claim_count);
+		ledger_confirm(tracing->ledger, tracing->claims, CLAIMS);
 	claim_buffers(tracing);
 	hardware_result(tracing->hardware, &result);
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", result.detail);
@@ -127,10 +119,7 @@ static int begun(struct tracing **out, struct tracing *tracing, int err, char *d
 
 static struct hardware_options options_of(const struct tracing_how *how)
 {
-	return (struct hardware_options){ .machine = how->machine,
-					  .has_kernel = how->has_kernel,
-					  .sample_freq = how->sample_freq,
-					  .sample_period = how->sample_period };
+	return (struct hardware_options){ .machine = how->machine, .has_kernel = how->has_kernel };
 }
 
 static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,

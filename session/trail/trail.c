@@ -86,8 +86,6 @@ static int options_check(struct wm_trail *trail)
 		return trail_fail(
 			trail, -EINVAL,
 			"options.follow: WM_FOLLOW_CHILDREN is not for WM_TRAIL_FLAG_THREAD");
-	if (options->origin < WM_TRAIL_ORIGIN_AUTO || options->origin > WM_TRAIL_ORIGIN_SOFT)
-		return trail_fail(trail, -EINVAL, "options.origin: %d", (int)options->origin);
 	if (options->follow > WM_FOLLOW_CHILDREN)
 		return trail_fail(trail, -EINVAL, "options.follow: %d", (int)options->follow);
 	if (options->policy > WM_POLICY_NOTIFY)

@@ -46,7 +46,6 @@ static void status_recorded(const struct wm_trail *trail, struct wm_trail_status
 	static const enum wm_trail_origin origins[] = { [TRAIL_STEP] = WM_TRAIL_ORIGIN_STEP,
 							[TRAIL_PT] = WM_TRAIL_ORIGIN_PT,
 							[TRAIL_BTS] = WM_TRAIL_ORIGIN_BTS,
-							[TRAIL_LBR] = WM_TRAIL_ORIGIN_LBR,
 							[TRAIL_SOFT] = WM_TRAIL_ORIGIN_SOFT };
 	size_t count = recorded_count(trail->recorded);
 

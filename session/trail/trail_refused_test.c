@@ -71,6 +71,8 @@ Test(trail_refused, refuses_options_that_cannot_be_by_name)
 	options = (struct wm_trail_options){ .size = sizeof(options),
 					     .origin = (enum wm_trail_origin)9 };
 	refused("options.origin", -EINVAL, &options);
+	options.origin = (enum wm_trail_origin)4; /* was of last branches */
+	refused("options.origin: 4", -EINVAL, &options);
 	options = (struct wm_trail_options){ .size = sizeof(options), .policy = (enum wm_policy)5 };
 	refused("options.policy", -EINVAL, &options);
 	options = (struct wm_trail_options){ .size = sizeof(options), .notify_fd = -2 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A thread's trail woven of the little that hardware tells: instructions as they ran (pt.h), or just the branches that
- * were taken (bts.h, lbr.h), between which the code itself says what ran.
+ * were taken (bts.h), between which the code itself says what ran.
  *
  * What is given to the sink keeps the successor rule (abi/trail.h) whatever comes in: where the hardware
  * contradicts the code, a TRAIL_LOST stands, and nothing is given that is not certain. A block ends where anything
