@@ -254,7 +254,7 @@ same()
 	done
 }
 same queue 'usdt:*:*' --usdt queue
-grep -q '	not: a marker stands here' said || fail "USDT: $(cat said)"
+grep -q '	not: a marker is at this place' said || fail "USDT: $(cat said)"
 same queue 'func:*' '--func=*' queue
 same queue 'marker:*:*' queue
 grep -q '^ *0x[0-9a-f]*  queue:push(job, priority, mail)  .*queue.c:[0-9]*  queue$' said ||

@@ -19,13 +19,14 @@ extern "C" {
 #endif
 
 /*
- * Listen for tools of the same user and of root. In a setuid, setgid or capability program, and while the process
- * is not dumpable, listen for root alone. The socket is PID.agent in $XDG_RUNTIME_DIR/waymark where
- * that is set and ours, else in /tmp/waymark-UID (if another user made that, see waymark(7)); or it is PID-1.agent
- * and so on, up to 15, where processes of other PID namespaces that share the folder have that name. Starts two
- * threads of the agent's own, with all signals blocked, which stay. Harmless when it listens already. A child of
- * fork must call it again to listen too. Returns 0,
- * -WM_E_SOCKET_DIR if that folder is not ours alone, or -errno.
+ * Listen for tools of the same user and of root. In a setuid, setgid or capability program, and
+ * while the process is not dumpable, listen only for root. The socket is PID.agent in
+ * $XDG_RUNTIME_DIR/waymark if that is set and this user's, else in /tmp/waymark-UID (if another
+ * user made that, see waymark(7)). If a process of another PID namespace that shares the folder has
+ * that name, it is PID-1.agent and so on, up to 15. Starts two threads of the agent's own, with all
+ * signals blocked, which stay. Harmless when it listens already. A child of fork must call it again
+ * to listen too. Returns 0, -WM_E_SOCKET_DIR if the folder has another owner or others can write to
+ * it, or -errno.
  */
 int wm_agent_listen(void);
 

@@ -15,17 +15,17 @@
  *	while (!err && !done)			when wm_kevent_fd() is readable
  *		err = wm_kevent_read(object, on_hit, NULL);
  *
- * The kernel lends events thread by thread and CPU by CPU (perf_event_open(2)). An object makes one
- * of them: it opens each source on each thread or CPU of the scope, disabled, and enables them when
- * all stand; if one is refused, all are closed and nothing has fired. Threads that start later have
- * their creator's events, without a gap; wm_kevent_rescan() adds CPUs that come later. A process is
- * stopped while it is armed, where nothing forbids that, some 30 us a thread, so that no thread is
- * left out and none has an event twice.
+ * The kernel hands out events per thread and per CPU (perf_event_open(2)). An object joins them: it
+ * opens each source on each thread or CPU of the scope, disabled, and enables them once all are
+ * open. If the kernel refuses one, the object closes all of them, and none has fired. Threads that
+ * start later inherit their creator's events without a gap; wm_kevent_rescan() adds CPUs that come
+ * later. Where nothing forbids it, arming stops a process for some 30 us a thread, so that every
+ * thread has each event exactly once.
  *
- * Sources are breakpoints, in debug registers, of which an x86-64 thread has four. What is taken is
- * written into the ledger of claims (waymark claims), and an error names who has what is wanted.
- * Nothing of ours comes into a program that is watched so; hence no values, no conditions: those
- * are for sessions and their specs, "watch:counter".
+ * Sources are breakpoints in debug registers; an x86-64 thread has four. The ledger of claims
+ * (waymark claims) lists each register that an object takes, and an error names the holder of a
+ * register that is wanted. Nothing is loaded into a program that is watched this way. So a hit has
+ * no value and no condition; those are for sessions and their specs, "watch:counter".
  *
  * States, in which wm_kevent_...() may be called:
  *
@@ -33,8 +33,8 @@
  *	WM_KEVENT_STATE_ARMED		modify, rescan, count, coverage, read, disarm, close
  *	WM_KEVENT_STATE_DISARMED	count, coverage, read, close
  *
- * status, uncovered and detail may be called in all; arm that failed leaves it preparing, to be
- * tried anew. What fires outside of armed is dropped and counted (`stray`).
+ * status, uncovered and detail may be called in all states. If arm fails, the object stays
+ * preparing and arm may be called again. Hits outside of armed are dropped and counted (`stray`).
  *
  * Descriptors hold the events: whatever ends the calling process disarms. One is needed for each
  * source on each thread, with WM_KEVENT_FLAG_RINGS on each CPU too; they are closed at exec, and
@@ -49,8 +49,8 @@
  * leaves the parent's object as it is, and the others return -ECHILD. A function with another rule
  * says so.
  *
- * Functions return 0 or a count, or a negative error (waymark/error.h), of which
- * wm_kevent_detail() says what it was about. All say -EINVAL for an object that is NULL.
+ * Functions return 0 or a count, or a negative error (waymark/error.h); wm_kevent_detail() names
+ * its object. All return -EINVAL for an object that is NULL.
  */
 #ifndef WAYMARK_KEVENT_H
 #define WAYMARK_KEVENT_H
@@ -80,10 +80,10 @@ enum wm_kevent_scope {
 };
 
 /*
- * How hits are told; with neither they are only counted. Each is a SIGTRAP in the thread that made
- * it, before its next instruction: si_code TRAP_PERF, si_addr what is watched, si_perf_data the
- * source's data. The program must have a handler for as long as one may come, which is a little
- * longer than the object is armed, or is killed. Not for CPUs.
+ * How hits are delivered; with neither flag they are only counted. Each hit is a SIGTRAP in the
+ * thread that made it, before its next instruction: si_code TRAP_PERF, si_addr the watched address,
+ * si_perf_data the source's data. The program needs a handler as long as a signal may arrive, which
+ * is a little longer than the object is armed; without one the signal kills it. Not for CPUs.
  */
 #define WM_KEVENT_FLAG_SIGNAL 1u
 /*
@@ -131,7 +131,7 @@ struct wm_kevent_source {
 #define WM_KEVENT_ROUND(data) ((uint8_t)(data))
 #define WM_KEVENT_GENERATION(data) ((uint8_t)((data) >> 8))
 
-/* What is not used is 0. All of it is copied. */
+/* Set unused members to 0. wm_kevent_open() copies all of it. */
 struct wm_kevent_request {
 	size_t size;
 	enum wm_kevent_scope scope;
@@ -169,8 +169,8 @@ struct wm_kevent_status {
 	uint32_t generation; /* how often it was modified, modulo 256 */
 	uint64_t armed_ns, disarmed_ns;
 	/*
-	 * hits that found a ring full: as many as the kernel has told of; exact once disarmed and
-	 * drained
+	 * hits that found a ring full, as far as the kernel has reported them; exact once disarmed
+	 * and drained
 	 */
 	uint64_t lost;
 	uint64_t stray;		  /* that came outside of armed, and were dropped */
@@ -200,7 +200,7 @@ struct wm_kevent_gap {
 struct wm_kevent_coverage {
 	size_t size;	    /* set by the caller */
 	uint32_t wanted;    /* in the scope now; of these are armed: */
-	uint32_t opened;    /* by an open of ours */
+	uint32_t opened;    /* opened by Waymark */
 	uint32_t inherited; /* by inheritance */
 	uint32_t missing;   /* wanted, and not armed */
 	uint32_t ended;	    /* were armed, and are over */
@@ -208,8 +208,8 @@ struct wm_kevent_coverage {
 	uint32_t rounds;    /* that arming took to have all */
 	/*
 	 * Events that the kernel accepted, but that had no debug register at times while their
-	 * threads ran: they may have missed hits. Always 0 on threads with WM_KEVENT_FLAG_RINGS, where it can't
-	 * be told.
+	 * threads ran: they may have missed hits. Always 0 on threads with WM_KEVENT_FLAG_RINGS,
+	 * where the kernel does not reveal it.
 	 */
 	uint32_t starved;
 	uint8_t was_stopped; /* while it was armed */
@@ -245,7 +245,7 @@ struct wm_kevent_uncovered {
 };
 
 #define WM_KEVENT_HIT_HAS_REGISTERS                                                                \
-	1u /* of a hit; without it there are none, as of a thread that is about to end */
+	1u /* of a hit; unset if the kernel had no registers, as of a thread that is about to end */
 #define WM_KEVENT_HIT_BY_KERNEL                                                                    \
 	2u /* the kernel's own access: ip and registers are the thread's at its call */
 
@@ -275,8 +275,8 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
 /*
  * Arm all of the scope, or nothing. Some 30 us a thread; blocks for as long. Returns 0; or
  *
- *	-WM_E_BREAKPOINT_DEAD	this machine's debug registers do not fire; detail says which trial showed it
- *	-WM_E_EVENT_TAKEN	a thread or a CPU has not enough free debug registers; detail says who has them
+ *	-WM_E_BREAKPOINT_DEAD	this machine's debug registers do not fire; detail names the trial
+ *	-WM_E_EVENT_TAKEN	too few debug registers are free; detail names their holders
  *	-WM_E_EVENT_DESCRIPTORS	RLIMIT_NOFILE; detail has the figures
  *	-WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_MEMORY (rings)
  *	-EPERM			another user's; detail says more
@@ -284,7 +284,7 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
  *	-EINVAL			not in WM_KEVENT_STATE_PREPARING, or pid is a kernel thread
  *	-ENOMEM, other -errno	detail has which thread or CPU, and which source
  *
- * After an error nothing is open, and it may be tried anew.
+ * After an error nothing is open, and you may call it again.
  */
 int wm_kevent_arm(struct wm_kevent *object);
 
@@ -317,48 +317,46 @@ int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_request *t
  * does nothing.
  *
  * Returns 0, also where a CPU can't have them now: coverage says why, and the next call tries
- * again. -EINVAL: it is not armed; -ENOMEM, or -errno where it can't be told which CPUs are online.
+ * again. -EINVAL: it is not armed; -ENOMEM, or -errno if the list of online CPUs can't be read.
  * Some 10 us a CPU.
  */
 int wm_kevent_rescan(struct wm_kevent *object);
 
 /*
- * The times that a CPU was without, in the order in which they ended; what it lacks just now is
- * told by the next that ends it: rescan or disarm. Up to `room` of them come into uncovered[],
- * which may be NULL where that is 0. Returns how many there are in all; -EINVAL.
+ * The periods during which a CPU had no event, in the order in which they ended. A period that is
+ * still open is reported once a rescan or disarm ends it. uncovered[] receives up to `room` of
+ * them; it may be NULL if `room` is 0. Returns how many there are in all; -EINVAL.
  */
 int wm_kevent_uncovered(struct wm_kevent *object, struct wm_kevent_uncovered *uncovered,
 			size_t room);
 
 /*
- * Fill in *status, as much of it as its size says. 0, -EINVAL for a size that is none. Never
- * blocks.
+ * Fill in *status, as much of it as its size says. 0, -EINVAL for an invalid size. Never blocks.
  */
 int wm_kevent_status_get(struct wm_kevent *object, struct wm_kevent_status *status);
 
 /*
  * How often a source was hit since it was armed, by the kernel's own count: all threads, also those
- * that ended or inherited, all generations. Some 1 us a thread; while they run they go on counting.
+ * that ended or inherited, all generations. Some 1 us a thread; running threads continue to count.
  * 0 and *hits, -EINVAL for no such source, -errno of read(2).
  */
 int wm_kevent_count(struct wm_kevent *object, unsigned int source, uint64_t *hits);
 
 /*
- * Look at the scope as it is now. *coverage is filled in as far as its size says, and up to `room`
- * of those that have no event into missing[], which may be NULL where that is 0. Returns how many
- * of these there are in all; -WM_E_GONE where the process is, -EINVAL for a size that is none,
- * -ENOMEM.
+ * Compare the armed events with the scope as it is now. *coverage is filled in as far as its size
+ * says, and missing[] receives up to `room` of those without an event; it may be NULL if `room` is
+ * 0. Returns the number of all that are missing; -WM_E_GONE if the process has ended, -EINVAL for
+ * an invalid size, -ENOMEM.
  */
 int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *coverage,
 		       struct wm_kevent_missing *missing, size_t room);
 
 /*
  * A descriptor for an event loop: epoll(7), poll(2), select(2). With WM_KEVENT_FLAG_RINGS it is
- * readable every 10 ms while the object is armed: the kernel wakes nobody for a hit. It stays
- * readable once the process or thread has ended (wm_kevent_status_get(), has_target_ended). When it
- * is readable, call wm_kevent_read(). Only poll the descriptor. The object owns it;
- * wm_kevent_close() closes it. Any state. Returns the descriptor, the same in each call; -ENOMEM,
- * -EMFILE, -ENFILE.
+ * readable every 10 ms while the object is armed, because a hit causes no wakeup. It stays readable
+ * once the process or thread has ended (wm_kevent_status_get(), has_target_ended). When it is
+ * readable, call wm_kevent_read(). Only poll the descriptor. The object owns it; wm_kevent_close()
+ * closes it. Any state. Returns the descriptor, the same in each call; -ENOMEM, -EMFILE, -ENFILE.
  */
 int wm_kevent_fd(struct wm_kevent *object);
 
@@ -375,8 +373,8 @@ int wm_kevent_read(struct wm_kevent *object,
 		   int (*hit)(const struct wm_kevent_hit *hit, void *data), void *data);
 
 /*
- * Stop, for good: the registers are free when it returns. Counts, and what is in the rings, are
- * kept. One that was never armed is disarmed by it too. 0.
+ * Stop and free the registers; the object can't be armed again. Counts and the rings' contents are
+ * kept. Also moves an object that was never armed to disarmed. 0.
  */
 int wm_kevent_disarm(struct wm_kevent *object);
 

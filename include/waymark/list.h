@@ -69,8 +69,8 @@ struct wm_list_place {
  * or a LINE is no glob.
  *
  * `place` runs in the caller's thread. It may call all of Waymark's functions, and must not
- * longjmp() or throw. If it returns non-zero, the list ends with that value; the code of the module
- * at hand may be read to its end first. Reading the debug information of a large file takes seconds.
+ * longjmp() or throw. If it returns non-zero, the list ends with that value, but the current module
+ * may be read to its end first. Reading the debug information of a large file takes seconds.
  *
  * Returns 0; or:
  *

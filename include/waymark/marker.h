@@ -18,7 +18,7 @@
  *
  * Arguments are evaluated once, and only while the marker is armed, except that WAYMARK_SDT always
  * evaluates them. A string or byte run must be readable for as long as the statement runs.
- * Every macro may stand in any thread and in a signal handler, in inlined and in recursive code.
+ * Any thread and any signal handler may pass a marker, in inlined and in recursive code.
  *
  * C from C89 with GNU extensions on, C++ from C++17. In a constexpr function: from C++20, behind
  * if (!__builtin_is_constant_evaluated()); in C++17, in another function that is called so.
@@ -28,9 +28,9 @@
  * -DWAYMARK_PORTABLE  a site is a test of a flag in data instead of an instruction that is patched:
  *                     for programs whose text can never be written.
  *
- * This header is all that a program includes; those in marker/ beside it are how it is done: each.h
- * for arguments, field.h for values, site.h for what a site compiles to, sdt.h and note.h for
- * WAYMARK_SDT. What stands in the sections is told in abi/site.h of the sources.
+ * A program includes only this header. The headers in marker/ implement it: each.h for arguments,
+ * field.h for values, site.h for what a site compiles to, sdt.h and note.h for WAYMARK_SDT.
+ * abi/site.h in the sources describes the sections' contents.
  */
 #ifndef WAYMARK_MARKER_H
 #define WAYMARK_MARKER_H

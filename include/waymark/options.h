@@ -11,7 +11,7 @@
 #ifndef WAYMARK_OPTIONS_H
 #define WAYMARK_OPTIONS_H
 
-/* What happens when a buffer is full. */
+/* The policy when a buffer is full. */
 enum wm_policy {
 	WM_POLICY_DEFAULT = 0, /* WM_POLICY_DISCARD for a session, WM_POLICY_CYCLIC for a trail */
 	WM_POLICY_DISCARD = 1, /* the newest are lost and counted */

@@ -12,14 +12,14 @@
  *	wm_probe_remove(probe);
  *
  * A handler whose parameters differ from those declared does not compile; a declaration that
- * differs from the marker is refused with -WM_E_FIELD_TYPES. Any number of handlers may stand on a
- * marker; adding the first arms it.
+ * differs from the marker is refused with -WM_E_FIELD_TYPES. A marker may have any number of
+ * handlers; adding the first arms it.
  *
- * A handler runs in the thread that passes the marker, in its signal handler if it stands in one,
- * and in the middle of a function whose compiler knows of no call there. So: do what a signal
- * handler may do; don't longjmp or throw out of it; and what it writes is seen by the function
- * around the marker as another thread's writes would be (use atomics or volatile). Vector registers
- * are kept for it. A marker that a handler passes itself is recorded, but calls no handler that is
+ * A handler runs in the thread that passes the marker (in its signal handler if the marker is in
+ * one), in the middle of a function whose compiler expects no call there. So do only what a signal
+ * handler may do, and don't longjmp or throw out of it. The function around the marker sees the
+ * handler's stores as it would see another thread's (use atomics or volatile). Vector registers are
+ * preserved for it. A marker that a handler passes itself is recorded, but calls no handler that is
  * already running in this thread.
  *
  * Threads, cancellation and fork. Any thread may call these functions. One thread at a time uses an
@@ -78,7 +78,7 @@ int wm_probe_remove(struct wm_probe *probe);
  * scope.
  */
 #define WM_PROBE(subsys, event, ...) WM__PROBE('m', add, subsys, event, ##__VA_ARGS__)
-/* The same for a span's begin and end: wm_probe_begin_SUBSYS_EVENT(), wm_probe_end_SUBSYS_EVENT(). */
+/* The same for a span's begin and end: wm_probe_begin_SUBSYS_EVENT() and wm_probe_end_...(). */
 #define WM_PROBE_BEGIN(subsys, event, ...) WM__PROBE('b', begin, subsys, event, ##__VA_ARGS__)
 #define WM_PROBE_END(subsys, event, ...) WM__PROBE('e', end, subsys, event, ##__VA_ARGS__)
 

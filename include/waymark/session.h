@@ -13,12 +13,12 @@
  * Functions return 0 or a count for success and a negative error (waymark/error.h) for failure;
  * wm_session_detail() has its object. All return -EINVAL if a required pointer is NULL.
  *
- * A session that ends, however that be, leaves the programs running: what it changed in them is
- * taken back, and what they wrote until then is read. Of a consumer that is killed that is done by
- * the agents themselves, or by the next consumer.
+ * A session that ends in any way leaves the programs running: it undoes its changes in them, and
+ * what they wrote until then is read. If a consumer is killed, the agents or the next consumer do
+ * that.
  *
- * Kernel events, breakpoints on a whole scope without code of ours in the program, are in
- * waymark/kevent.h.
+ * Kernel events are in waymark/kevent.h: breakpoints on a whole scope, with nothing loaded into the
+ * program.
  */
 #ifndef WAYMARK_SESSION_H
 #define WAYMARK_SESSION_H
@@ -63,8 +63,8 @@ struct wm_session_options {
 	const char *agent_path;
 	int allow_unmatched; /* start although a spec matches nothing: a later module may have it */
 	/*
-	 * libwaymark-trail.so for "trail/soft/", absolute; copied. NULL: what WAYMARK_ENGINE names, or
-	 * the one beside libwaymark.so.
+	 * libwaymark-trail.so for "trail/soft/", absolute; copied. NULL: what WAYMARK_ENGINE names,
+	 * or the one beside libwaymark.so.
 	 */
 	const char *engine_path;
 	/*
@@ -91,10 +91,12 @@ struct wm_session_status {
 	uint64_t trail_instructions, trail_blocks; /* taken so far */
 	uint64_t trail_lost; /* of these blocks, those that a flight recorder has overwritten */
 	uint32_t trail_threads, trail_processes; /* ever */
-	uint64_t trail_unfollowed; /* children that went on unrecorded: too many, or made untraced */
-	uint64_t trail_words_bytes; /* what trail/soft/ wrote for these blocks, where the program ran */
+	/* children that went on unrecorded: too many, or made untraced */
+	uint64_t trail_unfollowed;
+	/* what trail/soft/ wrote for these blocks, where the program ran */
+	uint64_t trail_words_bytes;
 	/* of probes */
-	uint64_t held; /* how often hits of an event were missing: a breakpoint of another tool was at its place */
+	uint64_t held; /* hits of an event were missing: a breakpoint of another tool, this often */
 };
 
 #define WM_SESSION_STATUS_INIT WM__INIT(wm_session_status)
@@ -191,21 +193,22 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 /*
  * Add an event spec, which is copied: "marker:SUBSYS:EVENT", "usdt:PROVIDER:NAME",
  * "func:NAME@FILE/ret,arg1/" or "addr:FILE+OFFSET", with globs; "watch:EXPRESSION/OPTIONS/";
- * "trail/OPTIONS/", once; waymark(7) tells the whole grammar. Takes effect at wm_session_start().
- * With a trail alone no process has an agent brought in. 0;
+ * "trail/OPTIONS/", once; waymark(7) has the whole grammar. Takes effect at wm_session_start(). A
+ * session with only a trail loads no agent. 0;
  *
  *	-EBUSY			the session runs
- *	-WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_FIELD_TYPE, -WM_E_WATCH_..., -WM_E_TRAIL_...	it can't be read:
+ *	-WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_FIELD_TYPE, -WM_E_WATCH_..., -WM_E_TRAIL_...	it is invalid:
  *				the detail names the part that is wrong
  *	-WM_E_SPEC_KIND		there are no such events
  *	-WM_E_SPEC_TWICE, -WM_E_TRAIL_TWICE	there is one already
  *	-WM_E_BREAKPOINT_DEAD	a watch, on a machine whose debug registers do not fire
- *	-WM_E_CODE_CHANGE	markers or probes, on a machine that does not run changed code reliably
+ *	-WM_E_CODE_CHANGE	markers or probes, and changed code does not run reliably here
  *	-ENOMEM
  *
  * The last two come from a trial on this machine, which takes some 20 ms once (waymark-doctor(1)).
  *
- * What a spec needs to find is looked for in each process, and told by wm_session_start().
+ * wm_session_start() looks in each process for what a spec needs, and reports what it does not
+ * find.
  */
 int wm_session_add(struct wm_session *session, const char *spec);
 
@@ -218,12 +221,12 @@ int wm_session_add(struct wm_session *session, const char *spec);
  *	-EINVAL			it is the caller itself
  *	-EDEADLK		called in a callback
  *	-EEXIST			it is in this session
- *	-ESRCH, -WM_E_GONE	it is none, or has ended
+ *	-ESRCH, -WM_E_GONE	it does not exist, or has ended
  *	-EPERM, -WM_E_PEER_UID	it is another user's, and the caller not root
- *	-WM_E_TRACED, -WM_E_STOPPED, -WM_E_SECCOMP, -WM_E_SECURE_PROGRAM	it can't be entered as it is
- *	-WM_E_FOREIGN_ARCH, -WM_E_FOREIGN_LIBC, -WM_E_STATIC_PROGRAM	it can never be
- *	-WM_E_NO_AGENT, -WM_E_INJECT, -WM_E_AGENT_SILENT, -WM_E_PROTOCOL	the agent did not come to listen
- *	-WM_E_BUFFER_LIMIT, -WM_E_NO_DESCRIPTORS, -WM_E_SESSIONS	a limit, which the detail names
+ *	-WM_E_TRACED, -WM_E_STOPPED, -WM_E_SECCOMP, -WM_E_SECURE_PROGRAM	not now
+ *	-WM_E_FOREIGN_ARCH, -WM_E_FOREIGN_LIBC, -WM_E_STATIC_PROGRAM	never
+ *	-WM_E_NO_AGENT, -WM_E_INJECT, -WM_E_AGENT_SILENT, -WM_E_PROTOCOL	the agent does not listen
+ *	-WM_E_BUFFER_LIMIT, -WM_E_NO_DESCRIPTORS, -WM_E_SESSIONS	a limit; see the detail
  *	-WM_E_..., -errno	otherwise, as of wm_session_start()
  */
 int wm_session_attach(struct wm_session *session, pid_t pid);
@@ -269,34 +272,40 @@ int wm_session_refusals(struct wm_session *session,
 /*
  * Record into a new trace folder, which is made (mode 0700) where it is not there; before
  * wm_session_start(), once. 0; -EBUSY where the session runs or has a folder, -WM_E_TRACE_DIR for
- * one that is not empty, -WM_E_OUTPUT_OWNER for a link or one that another user can change, -ENOMEM, or
- * that of mkdir(2) and open(2).
+ * one that is not empty, -WM_E_OUTPUT_OWNER for a link or one that another user can change,
+ * -ENOMEM, or that of mkdir(2) and open(2).
  */
 int wm_session_output(struct wm_session *session, const char *dir);
 
 /*
  * Change a watch while the session runs: `spec` is one that was added, "watch:counter", as it was
- * written; `to` is another watch, "watch:total/if=changed/": another variable, length, kind,
- * condition. It takes as many debug registers as the one before, and those very ones, which nobody
- * else can take meanwhile; in all processes of the session where it is armed, or in none; what
- * comes later has the new one. Their threads are stopped for it where that can be done, so that no
- * hit is lost; else the trace and `gap` tell between which two times threads had one or the other.
- * What a pointer on the way leads to is looked up anew. Events of the new one bear its name; what
- * the old one was hit by before may be read for a moment yet. `gap` may be NULL; else its size is
- * set by the caller. It takes the debug information's reading and a few milliseconds; up to two
- * seconds where threads that were just hit get no processor, as what they were hit by is the old
- * one's. Returns 0; or, with the old one as it was everywhere:
+ * Change a watch while the session runs. `spec` is the added spec, "watch:counter", written the
+ * same way. `to` is another watch, "watch:total/if=changed/": its variable, length, kind and
+ * condition may differ. Events of the new watch carry its name.
  *
- *	-EINVAL			no running session, or a size that is none
+ * The new watch needs the same number of debug registers and takes over those of the old one, so
+ * that no other tool can take them in between. It replaces the old one in all processes of the
+ * session where that is armed, or in none; processes that come later get the new one. Pointers of
+ * the expression are followed again.
+ *
+ * The session stops the threads for the change where it can, so that no hit is lost. Otherwise the
+ * trace and `gap` name the two times between which threads had one or the other. Hits of the old
+ * watch may still be read for a moment. `gap` may be NULL; else the caller sets its size.
+ *
+ * The call reads the debug information and then takes a few milliseconds. It takes up to two
+ * seconds if threads that were just hit get no CPU, because those hits belong to the old watch.
+ * Returns 0; or one of these, and then the old watch is in place everywhere:
+ *
+ *	-EINVAL			no running session, or an invalid size
  *	-EDEADLK		called in a callback
  *	-ENOENT			no watch of the session is written so
  *	-WM_E_SPEC, -WM_E_SPEC_KIND, -WM_E_SPEC_TWICE	`to` is no spec, no watch, or there already
- *	-WM_E_TRAIL_ASKED	a trail by step is recorded: who steps knows the watches that it began with
+ *	-WM_E_TRAIL_ASKED	a trail by step runs: its stepper knows only the first watches
  *	-WM_E_WATCH_PIECES	it takes more or fewer debug registers
- *	-WM_E_WATCH_TOGETHER	it lies in another library, or is a thread's own, and shares an event object with others
+ *	-WM_E_WATCH_TOGETHER	it is in another library or thread-local, and shares an event object
  *	-WM_E_WATCH_...		in some process it is no place
  *	-WM_E_EVENT_SOURCE, -errno	the kernel's refusal
- *	-WM_E_EVENT_TORN	and in some process the old one could not be put back: there it is gone, as its summary says
+ *	-WM_E_EVENT_TORN	but some process lost the old one: its summary says so
  *	-ENOMEM
  */
 int wm_session_modify(struct wm_session *session, const char *spec, const char *to,
@@ -342,9 +351,10 @@ int wm_session_wake(struct wm_session *session);
 
 /*
  * Drain into a callback instead of a folder: called for each event that is ready, in order of time
- * within each thread, one thread after another. That may be a whole buffer, millions of events: a
- * caller that has other work too returns non-zero now and then. A callback that returns non-zero ends the read with that value; the event was
- * taken. It runs in the caller's thread, and must not longjmp() or throw out. Of the functions here
+ * within each thread, one thread after another. That may be a whole buffer, millions of events. A
+ * callback that returns non-zero ends the read with that value, and the event counts as read; use
+ * that if the caller has other work too. The callback runs in the caller's thread, and must not
+ * longjmp() or throw out. Of the functions here
  * it may call wm_session_status_get(), wm_session_detail(), and all for another session. For this
  * one the others return -EDEADLK, and it must not call wm_session_close(). Returns 0 once all ready
  * events were handed out; -EBUSY if the session has a folder.
@@ -360,12 +370,13 @@ int wm_session_read(struct wm_session *session,
  * -EDEADLK in a callback; or the first error that there was, with all else done: a process's, which
  * the detail names, or why the trace could not be written to its end.
  *
- * Where a watch had no hit, the trial of its debug register is repeated, because the machine may have
- * moved meanwhile: -WM_E_BREAKPOINT_DEAD or -WM_E_BREAKPOINT_UNTRIED say that the zero was not measured.
+ * Where a watch had no hit, the trial of its debug register is repeated, because the machine may
+ * have moved meanwhile. Then -WM_E_BREAKPOINT_DEAD or -WM_E_BREAKPOINT_UNTRIED means that the zero
+ * was not measured.
  */
 int wm_session_stop(struct wm_session *session);
 
-/* Fill in *status (its size set by the caller). 0; -EINVAL for a size that is none. */
+/* Fill in *status (the caller sets its size). 0; -EINVAL for an invalid size. */
 int wm_session_status_get(struct wm_session *session, struct wm_session_status *status);
 
 /*

@@ -38,7 +38,10 @@ struct wm_trace;
 /* Set `size` to sizeof(struct wm_trace_options). 0 in a field leaves it at its default. */
 struct wm_trace_options {
 	size_t size;
-	/* Skip events before this time, in ns of the wall clock, and losses before it. Default: none. */
+	/*
+	 * Skip events before this time, in ns of the wall clock, and losses before it. Default:
+	 * none.
+	 */
 	uint64_t from_realtime_ns;
 };
 
@@ -73,7 +76,7 @@ int wm_trace_open(struct wm_trace **trace, const char *dir, const struct wm_trac
  *	     ended first, or if the process had executed a program that can't be recorded.
  *	'l'  "waymark:lost": before this time the thread lost so many `events`, and so many
  *	     `packets` of unknown events are missing (both uint64). With pid and tid 0: at the end,
- *	     losses of which no thread is known.
+	 *	     losses whose thread is unknown.
  *	'd'  "waymark:damage": `bytes` at `offset` of `file` could not be read; `what` says why
  *	     (string, uint64, uint64, string). The offset in `metadata` is a line. The pid and tid
  *	     are 0. The first 1000 places have a record each; a last one counts the others.

@@ -12,22 +12,22 @@
  *	while (wm_trail_cursor_previous(cursor, WM_TRAIL_UNIT_BRANCHES, &step) > 0)
  *		...							newest first
  *
- * A trail has records: branches, and in between events, which say what else made a thread go on
- * elsewhere. What ran between two branches is the code from where the first one led up to where the
- * second one stands. Nothing of ours runs in the program that is traced, except the engine of
+ * A trail has records: branches, and between them events, which report why else a thread continued
+ * elsewhere. The code that ran between two branches is the range from the first one's target to the
+ * second one's source. Waymark runs no code in the traced program, except the engine of
  * WM_TRAIL_ORIGIN_SOFT, and nothing stays in it afterwards.
  *
  * A branch whose target faults at once is no record, for nothing ran there: `from` of the event
  * behind it is the instruction that faulted.
  *
- * A process of ours traces (ptrace(2)), whatever the origin. It is a child of the caller's: wait(2)
- * for any child may tell of its end. A thread of ours, which blocks all signals, takes what it
- * sends. Should the caller end, however that be, the program goes on by itself.
+ * Whatever the origin, a helper process of Waymark traces (ptrace(2)). It is a child of the caller,
+ * so wait(2) for any child may report its end. A helper thread in the caller, which blocks all
+ * signals, receives its records. If the caller dies, the program continues untraced.
  *
- * What the traced program forks is not recorded unless the options ask for WM_FOLLOW_CHILDREN: then
- * each process that it makes, and that those make, is one whose threads are in the trail, and the
- * trail is over when all have ended. execve(2) and a thread's end are events: the first ends the
- * trail of the program that was, and that of the next one stands behind it.
+ * Forked children are not recorded unless the options ask for WM_FOLLOW_CHILDREN. Then the trail
+ * includes the threads of all descendants, and it is over when all of them have ended. execve(2)
+ * and a thread's end are events. An execve(2) ends the old program's part of the trail, and the new
+ * program's part follows it.
  *
  * Threads, cancellation and fork. Any thread may call these functions. One thread at a time uses an
  * object; different objects are independent. A signal handler must not call them. No call is a
@@ -38,9 +38,9 @@
  *
  * Calls for one trail wait for each other, so that several threads may use it.
  *
- * Functions return 0 or a count for success, and a negative error (waymark/error.h) for failure,
- * with wm_trail_detail() telling what it was about: of all that take a trail or a cursor -EINVAL
- * for NULL, and what stands at each.
+ * Functions return 0 or a count for success, and a negative error (waymark/error.h) for failure;
+ * wm_trail_detail() names its object. All that take a trail or a cursor return -EINVAL for NULL;
+ * further errors are listed at each function.
  */
 #ifndef WAYMARK_TRAIL_H
 #define WAYMARK_TRAIL_H
@@ -59,20 +59,21 @@ struct wm_trail_cursor;
 
 /* Where records come from. */
 enum wm_trail_origin {
-	WM_TRAIL_ORIGIN_AUTO =
-		0, /* the best that can do what is asked for; wm_trail_detail() says why not another */
-	WM_TRAIL_ORIGIN_STEP = 1, /* ptrace(2), one instruction at a time: slow, exact, everywhere */
+	/* the best that can do what is asked for; wm_trail_detail() says why not another */
+	WM_TRAIL_ORIGIN_AUTO = 0,
+	/* ptrace(2), one instruction at a time: slow, exact, everywhere */
+	WM_TRAIL_ORIGIN_STEP = 1,
 	WM_TRAIL_ORIGIN_PT = 2,	  /* Intel Processor Trace */
 	WM_TRAIL_ORIGIN_BTS = 3,  /* Branch Trace Store */
 	WM_TRAIL_ORIGIN_SOFT = 5, /* a translator inside of the process, of all its threads */
 };
 
-/* What is recorded beside branches in user space: */
+/* To be recorded beside branches in user space: */
 #define WM_TRAIL_FLAG_SWITCHES 1u /* when threads lose the processor and get it back */
 #define WM_TRAIL_FLAG_SIGNALS 2u  /* each that is delivered */
 #define WM_TRAIL_FLAG_SYSCALLS 4u /* each that comes back, with its result */
 #define WM_TRAIL_FLAG_KERNEL 8u	  /* branches in the kernel; without it user space alone */
-/* of whom: */
+/* and the scope: */
 #define WM_TRAIL_FLAG_THREAD                                                                       \
 	16u /* the pid is a thread's id: that one alone, and none that it starts */
 
@@ -109,8 +110,7 @@ struct wm_trail_options {
 #define WM_TRAIL_OPTIONS_INIT WM__INIT_NOTIFY(wm_trail_options)
 
 /*
- * In a record's flags. At most one of those from JUMP to FALL; none where nobody knows what led
- * here.
+ * In a record's flags. At most one of those from JUMP to FALL; no flag if the cause is unknown.
  */
 #define WM_BRANCH_JUMP 1u	 /* a jump */
 #define WM_BRANCH_CONDITIONAL 2u /* a conditional one, taken */
@@ -122,7 +122,7 @@ struct wm_trail_options {
 #define WM_BRANCH_FALL                                                                             \
 	128u /* none: straight on, into code that something leads to, or that is long */
 #define WM_BRANCH_INDIRECT 256u /* with JUMP or CALL: by register or memory */
-#define WM_BRANCH_EVENT 512u	/* no branch: an event, which `event` tells */
+#define WM_BRANCH_EVENT 512u	/* no branch: an event; see `event` */
 
 enum wm_trail_event {
 	WM_TRAIL_EVENT_DEPART = 0, /* the thread lost the processor */
@@ -133,21 +133,24 @@ enum wm_trail_event {
 	 */
 	WM_TRAIL_EVENT_SIGNAL = 2,
 	WM_TRAIL_EVENT_SYSCALL = 3, /* values: number, result; it has come back */
-	WM_TRAIL_EVENT_LOST = 4,    /* values: blocks that are missing; 0: nobody knows how many */
-	WM_TRAIL_EVENT_GAP = 5, /* values: why: 0 natively, 1 in the kernel, 2 recording was suspended,
-			    * 3 in modules that were not chosen */
-	WM_TRAIL_EVENT_FORK = 6, /* values: the id of a process or a thread */
-	WM_TRAIL_EVENT_EXEC = 7, /* another program in its place; the trail goes on with it */
+	WM_TRAIL_EVENT_LOST = 4,    /* values: blocks that are missing; 0: the number is unknown */
 	/*
-	 * values: 0 exited, 1 killed, 2 let go, 3 ended with the process, as the signal killed another
-	 * thread; and the status or the signal
+	 * values: why: 0 natively, 1 in the kernel, 2 recording was suspended, 3 in modules that
+	 * were not chosen
+	 */
+	WM_TRAIL_EVENT_GAP = 5,
+	WM_TRAIL_EVENT_FORK = 6, /* values: the id of a process or a thread */
+	WM_TRAIL_EVENT_EXEC = 7, /* the process runs another program; the trail continues with it */
+	/*
+	 * values: 0 exited, 1 killed, 2 let go, 3 ended with the process, as the signal killed
+	 * another thread; and the status or the signal
 	 */
 	WM_TRAIL_EVENT_END = 8,
 };
 
 /*
  * A record: control went from `from` to `to`, and then ran up to the instruction `last`. Of an
- * event, `from` is where it found the thread and `to` is where it goes on. 0: not known.
+ * event, `from` is where it found the thread and `to` is where the thread continues. 0: not known.
  */
 struct wm_branch {
 	size_t size; /* set by the caller; by us in callbacks */
@@ -184,8 +187,8 @@ struct wm_trail_status {
 	uint64_t lost; /* branches, ever; what `policy` overwrites with SOFT is not among them */
 	uint64_t lost_events;
 	uint64_t read;	       /* records that wm_trail_read() took, ever */
-	uint64_t lost_threads; /* ever: threads of which nothing could be kept, for want of room */
-	uint64_t unfollowed; /* children that went on unrecorded, as there were too many; once it is over */
+	uint64_t lost_threads; /* ever: threads without any record, for want of memory */
+	uint64_t unfollowed;   /* unrecorded children, past the limit; once the trail is over */
 };
 
 #define WM_TRAIL_STATUS_INIT WM__INIT(wm_trail_status)
@@ -251,7 +254,7 @@ int wm_trail_fd(struct wm_trail *trail);
  */
 int wm_trail_wait(struct wm_trail *trail, int timeout_ms);
 
-/* Fill in *status, as much of it as its size says. 0, -EINVAL for a size that is none. */
+/* Fill in *status, as much of it as its size says. 0, -EINVAL for an invalid size. */
 int wm_trail_status_get(struct wm_trail *trail, struct wm_trail_status *status);
 
 /*
@@ -260,21 +263,21 @@ int wm_trail_status_get(struct wm_trail *trail, struct wm_trail_status *status);
  */
 int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room);
 
-/* Below, tid 0 is the first of these. -ESRCH where there is none, or none of that id. */
+/* Below, tid 0 means the first thread of that list. -ESRCH if no thread has the id. */
 
 /* How many records a thread has, events too. */
 int64_t wm_trail_records(struct wm_trail *trail, pid_t tid);
 
 /*
- * One by its index, 0 being the newest. 1, or 0 where there is none so old. *branch has its size
- * set. While the program runs an index means another record with each that comes: a cursor's do not
- * change. -EINVAL for a size that is none. It takes longer the more records there are: who wants
- * many takes a cursor.
+ * One record by its index, 0 being the newest. 1, or 0 if no record is so old. The caller sets
+ * branch's size; -EINVAL for an invalid size. While the program runs, each new record shifts the
+ * indices; a cursor's records stay. The call takes longer the more records there are, so use a
+ * cursor to read many.
  */
 int wm_trail_get(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_branch *branch);
 
 /*
- * Forget all records; recording goes on, and threads that are held for want of room do. 0,
+ * Forget all records. Recording continues, and so do threads that wait for room. 0,
  * -WM_E_TRAIL_READ for one that was read.
  */
 int wm_trail_clear(struct wm_trail *trail);
@@ -319,8 +322,8 @@ enum wm_trail_unit {
  */
 struct wm_trail_step {
 	size_t size; /* set by the caller */
-	struct wm_branch
-		branch; /* how it was reached, or the event; its from and flags are 0 within a block */
+	/* how it was reached, or the event; its from and flags are 0 within a block */
+	struct wm_branch branch;
 	uint64_t start, last; /* the piece's first and last instruction */
 	uint32_t instructions;
 	uint32_t code_bytes; /* of its first instruction; 0: not known */
@@ -337,10 +340,10 @@ struct wm_trail_step {
 #define WM_TRAIL_OLDEST UINT64_MAX
 
 /*
- * A thread's records as they are now, to be walked both ways; it stands behind the newest. It has
- * memory of its own, which no limit counts, and what the trail does later does not touch it; close
- * it before the trail. A forked child may use its copy of a cursor. 0, -ESRCH where there is no
- * such thread, -ENOMEM.
+ * A cursor over a thread's records as they are now, to be walked both ways; it starts behind the
+ * newest. It has memory of its own, which no limit counts, and later changes of the trail do not
+ * affect it. Close it before the trail. A forked child may use its copy of a cursor. 0, -ESRCH if
+ * there is no such thread, -ENOMEM.
  */
 int wm_trail_cursor_open(struct wm_trail_cursor **cursor, struct wm_trail *trail, pid_t tid);
 /* NULL is allowed. */

@@ -15,7 +15,7 @@
 #include <type_traits>
 #endif
 
-/* Field types, as they stand in a site's type words; 0 ends the list. */
+/* Field types, as encoded in a site's type words; 0 ends the list. */
 #define WM_TYPE_I8 1
 #define WM_TYPE_U8 2
 #define WM_TYPE_I16 3
@@ -121,7 +121,7 @@ template <class T> struct field {
 		__int128: WM_TYPE_REFUSED,                                                         \
 		unsigned __int128: WM_TYPE_REFUSED,                                                \
 		default: WM__TYPE_REST(e))
-/* What has no name in the list: a pointer (class 5), or a bit-field (class 1), which fits 64 bits. */
+/* Types without a name above: a pointer (class 5), or a bit-field (class 1), which fits 64 bits. */
 #define WM__TYPE_REST(e)                                                                           \
 	(__builtin_classify_type(e) == 5                                                           \
 		 ? WM_TYPE_PTR                                                                     \
@@ -129,7 +129,7 @@ template <class T> struct field {
 #define WM__ASSERT(cond, text) _Static_assert(cond, text)
 #endif
 
-/* Bytes that a field of a type takes in the payload: a string is its pointer, a run is both words. */
+/* Bytes that a field takes in the payload: a string is its pointer, a run is both words. */
 #define WM__BYTES_OF(t)                                                                            \
 	((t) == WM_TYPE_BYTES ? 16                                                                 \
 	 : ((t) == WM_TYPE_I64 || (t) == WM_TYPE_U64 || (t) >= WM_TYPE_F64) && (t) != WM_TYPE_CHAR \
@@ -160,9 +160,10 @@ template <class T> struct field {
 #define WM__INLINE static __inline__ __attribute__((always_inline, unused, no_instrument_function))
 
 /*
- * The agent reads what a string or run points to, and the compiler isn't told of it by a clobber,
- * which would cost the hot path. Instead an empty asm before and one after take that memory as
- * their input: no store to it moves over the marker, in either direction.
+ * The agent reads the memory that a string or run points to. A clobber would announce that to the
+ * compiler, but it would slow down the hot path. Instead an empty asm before the marker and one
+ * after it take that memory as input, so no store to it moves across the marker in either
+ * direction.
  */
 WM__INLINE void wm__touch(const void *start)
 {

@@ -6,8 +6,8 @@
 #define WAYMARK_MARKER_NOTE_H
 
 /*
- * SystemTap's note, version 3 (its wiki, "UserSpaceProbeImplementation"), about the instruction
- * that stands here. All but semaphore, a symbol or 0, are string literals.
+ * SystemTap's note, version 3 (its wiki, "UserSpaceProbeImplementation"), about the instruction at
+ * this place. All are string literals, except semaphore, which is a symbol or 0.
  */
 #define WM__SDT_NOTE(instruction, semaphore, provider, name, arguments)                            \
 	"990: " instruction "\n\t"                                                                 \

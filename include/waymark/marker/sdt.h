@@ -14,7 +14,7 @@
 /* clang-format off: it takes assembler in macros apart */
 
 /*
- * The note's nop stands beside the site, never on it: the kernel writes there. Every argument is a
+ * The note's nop is beside the site, never on it: the kernel writes there. Every argument is a
  * word, so that one evaluation serves both.
  */
 /* The note names its arguments as the assembler does. Its readers know AT&T syntax alone. */

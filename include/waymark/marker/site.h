@@ -17,11 +17,11 @@
 /* clang-format off: it takes assembler in macros apart */
 
 /*
- * A site, in assembler, since only there one object can stand in the COMDAT group of whatever
- * function the compiler copied the site into (flag ?), be dropped with that function's section
- * (flag o), and keep its record once per module (a COMDAT group of its own). abi/site.h describes
- * the three sections and the note. A record's name has the line and a count, since markers of one
- * name may have different fields: each WAYMARK in the source has its own record.
+ * A site, in assembler, because only assembler can put an object into the COMDAT group of whatever
+ * function the compiler copied the site into (flag ?), drop it with that function's section (flag
+ * o), and keep its record once per module (a COMDAT group of its own). abi/site.h describes the
+ * three sections and the note. A record's name has the line and a count, since markers of one name
+ * may have different fields: each WAYMARK in the source has its own record.
  */
 #define WM__NAME(kind, subsys, event)                                                              \
 	"waymark." kind "." subsys "." event "." WM__TEXT(__LINE__) "." WM__TEXT(__COUNTER__)
@@ -103,10 +103,10 @@ struct wm__record {
 /*
  * WM__OPEN opens the block that runs while armed, WM__CLOSE closes it.
  *
- * clang 14 takes it that each asm goto of a function jumps to the labels of all of them, and
- * refuses that where the initialization of a variable, a cleanup or a VLA stands between. So there
- * every asm goto has a function of its own that is always inlined. In C one serves all: its
- * operands are constants once inlined, which needs an optimizer; without one the asm sets a flag.
+ * clang 14 assumes that each asm goto of a function jumps to the labels of all of them. It refuses
+ * that if the initialization of a variable, a cleanup or a VLA is between them. So every asm goto
+ * has a function of its own that is always inlined. In C one serves all: its operands are constants
+ * once inlined, which needs an optimizer; without one the asm sets a flag.
  */
 #define WM__TYPE_WORDS(a, ...)                                                                     \
 	WM__TYPES(0, ##__VA_ARGS__), WM__TYPES(4, ##__VA_ARGS__), WM__TYPES(8, ##__VA_ARGS__),     \
@@ -181,11 +181,11 @@ wm__armed:
 	}
 
 /*
- * Enter the agent. No register is clobbered and the compiler is told of no call: its stub keeps
- * all it uses, so a leaf function stays a leaf and the hot path gains no push. First step over the
- * red zone (System V ABI 3.2.2), then push the payload and the agent's own word. The stub's CFI
- * counts all of it, so unwinding is right everywhere but at the boundaries of these four
- * instructions themselves.
+ * Enter the agent. The asm clobbers no register and declares no call: the agent's stub preserves
+ * everything that it uses, so a leaf function stays a leaf and the hot path gains no push. First
+ * step over the red zone (System V ABI 3.2.2), then push the payload and the agent's own word. The
+ * stub's CFI counts all of it, so unwinding is right everywhere except at the boundaries of these
+ * four instructions themselves.
  */
 #define WM__ENTER(name, payload, input)                                                            \
 	__asm__ volatile(WM__ATT "lea -128(%%rsp), %%rsp\n\t"                                      \
