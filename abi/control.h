@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a tool and an agent say to each other.
+ * The messages between a tool and an agent.
  *
- * A connection is an AF_UNIX SOCK_SEQPACKET socket and stands for one session on one process. Either
- * side may have opened it: a tool connects to an agent that listens (attach, wm_agent_listen), an
- * agent connects to a tool (launch, a child of fork). Both check SO_PEERCRED: the peer must have the
- * same effective uid, or be root. The agent of a process that is set-user-ID, set-group-ID, has
- * capabilities (AT_SECURE) or is not dumpable accepts only root. Whoever connected, the agent speaks first: HELLO.
+ * A connection is an AF_UNIX SOCK_SEQPACKET socket and represents one session on one process.
+ * Either side may have opened it: a tool connects to an agent that listens (attach,
+ * wm_agent_listen), an agent connects to a tool (launch, a child of fork). Both check SO_PEERCRED:
+ * the peer must have the same effective uid, or be root. The agent of a process that is
+ * set-user-ID, set-group-ID, has capabilities (AT_SECURE) or is not dumpable accepts only root. In
+ * both cases the agent speaks first: HELLO.
  *
  * One packet is one message: struct wm_message, then `bytes` of body; 64 KiB at most together. A
- * request carries a serial number; its answer is DONE with that serial, after any MARKER, REFUSED or
- * STORE messages that belong to it. Unknown types are ignored, another version is refused.
+ * request carries a serial number; its answer is DONE with that serial, after any MARKER, REFUSED
+ * or STORE messages that belong to it. Unknown types are ignored, another version is refused.
  *
- * What an agent has to say at one time goes as one message that holds the others, BUNDLE: struct
- * control_bundle, then `count` messages, each as it would be alone, followed by one to eight zeros up
- * to a multiple of 8, `bytes` together. If a memfd comes with it (SCM_RIGHTS; sealed against
- * shrinking) they lie there, from 0 on, and not in the packet: so the agent waits for no tool that is
- * slow to read, however much there is. In a bundle is no other bundle, and no message that carries a
- * descriptor.
+ * An agent sends all messages of one moment as one message, BUNDLE: struct control_bundle, then
+ * `count` messages, each as it would be alone, followed by one to eight zeros up to a multiple of
+ * 8, `bytes` together. If a memfd comes with it (SCM_RIGHTS; sealed against shrinking), the
+ * messages are in the memfd, from offset 0, and not in the packet. So the agent never waits for a
+ * tool that reads slowly. A bundle holds no other bundle, and no message that carries a descriptor.
  *
- * Sockets lie in a directory of mode 0700 that the user owns (checked by both sides before use):
- * $XDG_RUNTIME_DIR/waymark where that is set and the user's, else /tmp/waymark-UID; or what base/socketdir.h
- * names where another user has taken that. An agent listens
- * on PID.agent there, or PID-1.agent and so on where a process of another PID namespace has that; a tool
- * on PID-SERIAL.tool.
+ * Sockets are in a directory of mode 0700 that the user owns (both sides check it before use):
+ * $XDG_RUNTIME_DIR/waymark if that is set and the user's, else /tmp/waymark-UID; or the name that
+ * base/socketdir.h finds if another user owns that one. An agent listens on PID.agent there, or on
+ * PID-1.agent and so on if a process of another PID namespace has that name; a tool listens on
+ * PID-SERIAL.tool.
  *
  * A launched program finds its tool by WAYMARK_TOOL=PATH and preloads the agent by LD_PRELOAD; the
- * agent passes both on to what it executes. It waits GO_WAIT_MS for GO, so that markers are
- * armed before the program's own code runs; then the program goes on, recorded or not.
+ * agent passes both on to the programs that it executes. It waits GO_WAIT_MS for GO, so that
+ * markers are armed before the program's own code runs. Then the program continues, recorded or
+ * not.
  *
- * WAYMARK_FILTERS=NUMBER says how many seccomp filters the tool is under. A program that is executed under
- * more has one that might kill it for what the agent does: there the agent does nothing at all.
+ * WAYMARK_FILTERS=NUMBER is the number of seccomp filters of the tool. A program that is executed
+ * under more filters has one that might kill it for the agent's system calls; there the agent does
+ * nothing at all.
  *
- * A request of the tool's is a sign of work for WAIT_MS; one that needs longer in between says WAIT, at
- * least every WAIT_MS, as long as it is at work and gets on. Then whoever waits for GO waits on,
- * WAIT_MAX_MS in all; what a thread in the loader is worth, see struct control_wait. A tool that stands
- * still or dies says nothing, one that is interrupted says GO or SEEN. Who goes on without either is
- * told by LATE.
+ * A tool's request proves progress for WAIT_MS. A tool that needs longer sends WAIT, at least every
+ * WAIT_MS, as long as it makes progress. Then a program that waits for GO continues to wait,
+ * WAIT_MAX_MS in all; for a thread in the loader, see struct control_wait. A tool that hangs or
+ * dies sends nothing; an interrupted one sends GO or SEEN. LATE reports each program or thread that
+ * continued without either.
  */
 #ifndef ABI_CONTROL_H
 #define ABI_CONTROL_H
@@ -58,7 +60,10 @@
 
 enum control_type {
 	/* agent to tool */
-	/* struct control_hello, then the path of the executable, then control_inherited if it says so */
+	/*
+	 * struct control_hello, then the path of the executable, then control_inherited if it says
+	 * so
+	 */
 	CONTROL_HELLO = 1,
 	CONTROL_DONE = 2,    /* struct control_done; the answer to a request */
 	CONTROL_STORE = 3,   /* struct control_store; carries the memfd (SCM_RIGHTS) */
@@ -66,10 +71,15 @@ enum control_type {
 	CONTROL_REFUSED = 5, /* struct control_refused, then the site's text */
 	CONTROL_MARKER = 6,  /* struct control_marker, then its text: a line of an answer to LIST */
 	CONTROL_MODULE = 7,  /* struct control_module, then its path */
-	CONTROL_BUNDLE = 8, /* struct control_bundle, then messages, or with a memfd that has them */
-	CONTROL_HELD = 13,  /* struct control_held: another tool stands where an event is armed */
-	CONTROL_LATE = 9,   /* struct control_late: the program went on without GO or SEEN */
-	/* struct control_watch_table; carries the memfd, as STORE does (abi/watch.h, as the next one) */
+	/* struct control_bundle, then messages, or with a memfd that has them */
+	CONTROL_BUNDLE = 8,
+	/* struct control_held: another tool's breakpoint is at an armed place */
+	CONTROL_HELD = 13,
+	CONTROL_LATE = 9, /* struct control_late: the program went on without GO or SEEN */
+	/*
+	 * struct control_watch_table; carries the memfd, as STORE does (abi/watch.h, as the next
+	 * one)
+	 */
 	CONTROL_WATCH_TABLE = 10,
 	CONTROL_WATCH_ALONE = 12, /* struct control_watch_alone */
 	CONTROL_WATCH_LOST = 11,  /* struct control_watch_lost: the session's watches can't stay */
@@ -87,11 +97,13 @@ enum control_type {
 	CONTROL_QUIET = 37, /* disarm all; DONE comes when nothing writes to the store any more */
 	CONTROL_LEAVE = 38, /* QUIET, then this session is gone; the last ends the agent's thread */
 	CONTROL_PLACE = 39, /* struct control_place, then detours, as abi/detour.h says */
-	CONTROL_COMMIT = 40, /* struct control_commit: arm what PLACE has prepared, all in one batch */
+	/* struct control_commit: arm what PLACE has prepared, all in one batch */
+	CONTROL_COMMIT = 40,
 	CONTROL_SEEN = 41,  /* struct control_seen: all that is wanted in that module is placed */
 	CONTROL_WAIT = 42,  /* struct control_wait: who waits is to wait on; not answered */
 	CONTROL_ADOPT = 43, /* struct control_adopt: arm what the parent had at the fork */
-	CONTROL_WATCH = 44, /* struct control_watch, then its text: take that watch's hits (abi/watch.h) */
+	/* struct control_watch, then its text: take that watch's hits (abi/watch.h) */
+	CONTROL_WATCH = 44,
 	CONTROL_UNWATCH = 45,	  /* struct control_unwatch */
 	CONTROL_WATCH_SHARE = 46, /* struct control_watch_share */
 };
@@ -122,17 +134,19 @@ struct control_hello {
 	uint64_t start_time; /* field 22 of /proc/PID/stat */
 	uint32_t uid;
 	uint8_t prearmed;
-	uint8_t forked; /* a child of fork of a process that this tool records: HELLO_FORKED, _SHARES */
+	/* a child of fork of a process that this tool records: HELLO_FORKED, _SHARES */
+	uint8_t forked;
 	uint8_t launched; /* waits for GO */
 	uint8_t inherits; /* has what this tool placed in its parent */
 };
 
 /*
- * Each COMMIT and ADOPT gives what the session has placed in the process by then a number: a set, not 0. A
- * child of fork has its parent's trampolines, jumps and all, but nobody to write for. Its HELLO tells the
- * set that its parent had at the fork. A tool that knows it need not analyse nor send anything: ADOPT, behind
- * OPEN and before any other request, arms it all, and DONE tells how many places that are; events have the
- * ids that they have in the parent. All ids from `ids` on are the child's own.
+ * Each COMMIT and ADOPT names a set: a number, not 0, for everything that the session has placed in
+ * the process by then. A child of fork has its parent's trampolines, jumps and all, but no session
+ * to write for. Its HELLO names the set that its parent had at the fork. A tool that knows that set
+ * analyses and sends nothing: ADOPT, behind OPEN and before any other request, arms it all, and
+ * DONE has the number of places. Events keep their parent's ids. All ids from `ids` on are the
+ * child's own.
  */
 struct control_inherited {
 	uint64_t set;
@@ -145,7 +159,7 @@ struct control_commit {
 };
 
 struct control_adopt {
-	uint64_t set; /* as HELLO told it */
+	uint64_t set; /* as in HELLO */
 	uint64_t as;  /* the child's own number for it, as with COMMIT */
 };
 
@@ -153,10 +167,11 @@ struct control_done {
 	int32_t error;	   /* 0, -errno or -WM_E_* */
 	uint32_t markers;  /* ARM: markers that match, now; DISARM: markers disarmed */
 	uint32_t sites;	   /* sites that changed state */
-	uint32_t refused;  /* sites refused; each was told by REFUSED */
+	uint32_t refused;  /* sites refused; a REFUSED came for each */
 	uint64_t ticks;	   /* the store's clock when the last site was live (or dormant) */
 	uint64_t batch_ns; /* time from the request's arrival to then */
-	uint32_t unsafe; /* COMMIT: of the markers, those that are not safe beside uprobes (abi/detour.h) */
+	/* COMMIT: of the markers, those that are not safe beside uprobes (abi/detour.h) */
+	uint32_t unsafe;
 	uint32_t reserved;
 };
 
@@ -188,9 +203,9 @@ struct control_unrecorded {
 #define CONTROL_HITS_UNKNOWN UINT64_MAX
 
 /*
- * A marker is told once for each module that has it and each list of field types; its hits are those
- * of that name, kind and types in all modules together, told with each: since the agent came, by all
- * threads, for whatever session.
+ * LIST answers with one MARKER for each module that has the marker and each list of field types.
+ * Its hits count that name, kind and types in all modules together, and each MARKER repeats the
+ * sum: since the agent came, by all threads, for any session.
  */
 struct control_marker {
 	uint32_t sites;
@@ -215,12 +230,13 @@ struct control_bundle {
 };
 
 /*
- * From its first COMMIT on, which may come without any PLACE, a session is told of each module that
- * comes, by MODULE, whether it has markers or not; the thread that loads it waits until all such sessions
- * have said SEEN, for CONTROL_SEEN_WAIT_MS unless one gets on (WAIT), before any code of the module runs.
- * It waits for LOAD_MAX_MS at most, whatever is said; all such threads of a process together for
- * LOAD_ALL_MS, and a tenth of the time that has passed since, waits below LOAD_FREE_MS not counted. Then
- * LATE is said. For a session that has not said SEEN of all that it was late with, nobody waits.
+ * From its first COMMIT on, which may come without any PLACE, a session gets a MODULE for each
+ * module that comes, with markers or without. Before any code of the module runs, the thread that
+ * loads it waits for the SEEN of all such sessions: CONTROL_SEEN_WAIT_MS for a session, longer if
+ * that makes progress (WAIT). It waits for LOAD_MAX_MS at most in any case. All such threads of a
+ * process together wait for LOAD_ALL_MS plus a tenth of the time that has passed since; waits below
+ * LOAD_FREE_MS do not count. Then the agent sends LATE. No thread waits for a session that still
+ * has to send SEEN for all the modules that it was late with.
  */
 #define CONTROL_SEEN_WAIT_MS 2000
 #define CONTROL_LOAD_MAX_MS 10000
@@ -228,26 +244,30 @@ struct control_bundle {
 #define CONTROL_LOAD_FREE_MS 250
 
 struct control_seen {
-	uint64_t base; /* as MODULE told it */
+	uint64_t base; /* as in MODULE */
 };
 
 struct control_wait {
 	uint32_t ms; /* from its arrival on */
 	uint32_t reserved;
 	/* left out, as a body of 8 bytes: of no module */
-	uint64_t base; /* a module that this session owes a SEEN; 0: who waits for GO waits on */
-	uint64_t done; /* how far that module is: without more than was said before, nobody waits on */
+	/* a module whose SEEN this session has yet to send; 0: extend the wait for GO */
+	uint64_t base;
+	uint64_t done; /* the module's progress; only a larger value than before extends the wait */
 };
 
 struct control_late {
 	uint64_t base; /* of the module whose SEEN was waited for; 0: it was GO */
 };
 
-/* Events may be missing since then; told again with its end when the event is armed once more. CLOCK_MONOTONIC. */
+/*
+ * Events may be missing since then. Sent again with the end once the event is armed again.
+ * CLOCK_MONOTONIC.
+ */
 struct control_held {
 	uint32_t id;
 	uint32_t reserved;
-	uint64_t begin_ns, end_ns; /* end_ns 0: it stands there still */
+	uint64_t begin_ns, end_ns; /* end_ns 0: the breakpoint is still there */
 };
 
 struct control_open {

@@ -1,76 +1,83 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Detours: places in code that nobody prepared, made to jump to a trampoline of ours. The outside reads the
- * program's files, chooses the instruction that the jump replaces and composes the trampoline. The inside finds
- * memory for it, compares the bytes and stores the jump.
+ * Detours: places in unprepared code, made to jump to one of Waymark's trampolines. The outside
+ * reads the program's files, chooses the instruction that the jump replaces and composes the
+ * trampoline. The inside finds memory for it, compares the bytes and stores the jump.
  *
- * A detour replaces one instruction. Its trampoline holds the way into the agent, then a moved copy of the
- * instruction, then a jump to what follows:
+ * A detour replaces one instruction. Its trampoline holds the way into the agent, then a moved copy
+ * of the instruction, then a jump to what follows:
  *
  *	lea   -128(%rsp), %rsp      over the red zone (not at a function's entry)
- *	...                         keeps the flags and what it uses; the fields packed as abi/site.h says
+ *	...                         saves flags and registers; packs the fields as in abi/site.h
  *	pushq payload               their address
  *	pushq word(%rip)            FIXUP_WORD
  *	call  *enter(%rip)          FIXUP_ENTER
  *	...                         all as it was
  *
- * For a function whose return is wanted, after that, once more with the address of the stack slot that
- * holds the return address in place of the payload, and FIXUP_RETURN_WORD, FIXUP_RETURN_ENTER. The callee
- * puts addresses where the two words were pushed, and the way in ends with DETOUR_GO_BYTES of
+ * For a function whose return is wanted, after that, once more with the address of the stack slot
+ * that holds the return address in place of the payload, and FIXUP_RETURN_WORD, FIXUP_RETURN_ENTER.
+ * The callee puts addresses where the two words were pushed, and the way in ends with
+ * DETOUR_GO_BYTES of
  *
  *	lea   24(%rsp), %rsp	    the return address off the stack, too
  *	notrack jmp *-24(%rsp)	    where the second word was
  *
- * From there the agent comes back, with a return address pushed, to what follows, as the first word says.
- * The callee keeps every register but the flags.
+ * From there the agent comes back, with a return address pushed, to what follows, as the first word
+ * says. From there the agent returns, with a return address pushed, to the code that follows, as
+ * the first word says. The callee keeps every register but the flags. The instruction may lie
+ * behind the point, where nothing jumps in between: endbr64 and instructions that do The
+ * instruction may be behind the point, where nothing jumps in between: endbr64 and instructions
+ * that do nothing stay in place and run before the event. At a function's entry so may others that
+ * change nothing that the event reads: pushes, room made on the stack, registers saved. The
+ * trampoline finds the entry's stack pointer `stack_bytes` further up. For a return event it keeps
+ * DETOUR_SAVED_BYTES of these meanwhile. Other tools change code, too. The kernel's uprobes and gdb
+ * store a breakpoint in the first byte of an instruction, and put another byte back later: the
+ * kernel the byte of the file, gdb what it found. So there are three forms of the jump, from the
+ * best on (base/pun.h finds what each may lead to):
  *
- * The instruction may lie behind the point, where nothing jumps in between: endbr64 and instructions that do
- * nothing stay where they are and run before the event. At a function's entry others may, too, that change nothing
- * which the event reads: pushes, room made on the stack, registers saved. The trampoline finds the entry's stack
- * pointer `stack_bytes` further up. Where the return is wanted, it keeps DETOUR_SAVED_BYTES of these meanwhile.
+ *	byte	 One byte is written: the opcode of the jump. The 4 bytes behind it stay as the file
+ *		 has them and become the distance. The jump leads to a landing, 5 bytes that the
+ *		 agent maps at that distance. The opcode may follow prefixes that the instruction
+ *		 begins with and that mean nothing to a jump. No thread has to stop, since no
+ *		 instruction begins or ends anywhere else for a thread that runs there. A uprobe
+ *		 always runs and restores the right bytes.
+ *	behind	 Bytes behind the first are written, none behind the instruction. The first is a
+ *		 prefix that stays. A uprobe runs and restores the right bytes, too.
+ *	first	 The first byte and others of the instruction are written. A uprobe at this place is
+ *		 harmless until it is removed: then the kernel restores only the first byte. So the
+ *		 agent restores the others as soon as it sees the uprobe. It looks every 100 ms,
+ *		 less often with more than some 15,000 jumps.
  *
- * Other tools change code, too. The kernel's uprobes and gdb store a breakpoint in the first byte of an instruction,
- * and put another byte back later: the kernel the byte of the file, gdb what it found. So there are three forms of
- * the jump, from the best on (base/pun.h finds what each may lead to):
+ * The last two need all threads stopped while the bytes are stored. The distance may end in bytes
+ * behind the instruction. Those bytes must not change as long as the jump exists: no other detour
+ * and no marker may use them. A breakpoint of other tools may appear in each instruction that
+ * begins in these bytes. It changes the distance, so landings for each distance that may result are
+ * mapped as well.
  *
- *	byte	 One byte is written: the opcode of the jump. The 4 bytes behind it stay as the file has them and
- *		 become the distance. The jump leads to a landing, 5 bytes that the agent maps where that distance
- *		 leads. The opcode may follow prefixes that the instruction begins with and that mean nothing to a
- *		 jump. Nothing has to stop, since no instruction begins or ends anywhere else for whoever runs
- *		 there. What a uprobe runs and restores is always right.
- *	behind	 Bytes behind the first are written, none behind the instruction. The first is a prefix that
- *		 stays. What a uprobe runs and restores is right, too.
- *	first	 The first byte is written and others of the instruction. While a uprobe stands there, all is right.
- *		 When it goes, the kernel restores the first byte alone: so the agent restores the others as soon as it
- *		 sees the uprobe. It looks every 100 ms, less often where there are more than some 15,000 jumps.
+ * One point may have several events: two probes, two names of one function, two sessions that ask
+ * for different fields. Each is a detour of its own, with a trampoline of its own; all that replace
+ * one instruction are a chain. The jump leads to the first one's, whose event is followed by its
+ * link: a short jump over a long one. To arm the next one, the agent stores the distance of the
+ * long jump, and then makes that of the short one 0. The last linked trampoline continues at its
+ * moved instruction.
  *
- * The last two have threads stopped while the bytes are stored. Bytes behind the instruction that a distance ends
- * in must not change as long as the jump stands: no other detour and no marker may have them. A breakpoint of other
- * tools may appear in each instruction that begins in these bytes. It changes the distance, so landings for
- * each distance that may come of that are mapped as well.
+ * Watches (abi/watch.h) need guards: detours that lead from libc's pthread_sigmask() and
+ * sigaction(), and if possible from prctl() and syscall(), to the agent's own. Their code is a jump
+ * to FIXUP_ENTER, then the moved instruction. They are no events, and their texts are never sent.
  *
- * Several events may be wanted at one point: two probes there, two names of one function, two sessions that
- * ask for different fields. Each is a detour of its own, with a trampoline of its own; all that replace one
- * instruction are a chain. The jump leads to the first one's, whose event is followed by its link: a short jump
- * over a long one. When the next one is armed, the distance of the long jump is stored, then that of the short
- * one becomes 0. The last that is linked goes on to its moved instruction.
+ * Messages (abi/control.h): any number of CONTROL_PLACE, each with as many detours as fit, prepare.
+ * Until then only the agent's own memory changes. CONTROL_COMMIT arms all that this session has
+ * prepared. CONTROL_EVENT carries an event's id, as for a marker. CONTROL_REFUSED carries the
+ * address of a place that was refused; the others are still armed. A record with DETOUR_ELSE is
+ * another choice for the event of the record before it; the agent takes the first that it can have
+ * in the best form. A repeated request for the same place with the same code is one detour with one
+ * more consumer. It may come from another session, or from the child of a fork, which inherits code
+ * and trampolines and may adopt them all at once (CONTROL_ADOPT). QUIET and LEAVE release a
+ * session's detours, and so do the tool's hangup and death.
  *
- * Watches (abi/watch.h) need guards: detours that lead from libc's pthread_sigmask() and sigaction(), and where it can
- * be had prctl() and syscall(), to the agent's own. Their code is a jump to FIXUP_ENTER, then the moved instruction; they
- * are no events, and their texts are never told.
- *
- * Messages (abi/control.h): any number of CONTROL_PLACE, each with as many detours as fit, prepare;
- * nothing is changed yet but memory of the agent's own. CONTROL_COMMIT arms all that this session has
- * prepared. An event's id is told by CONTROL_EVENT, as a marker's; what can't be placed by CONTROL_REFUSED with
- * the place's address, and the others go on. A record with DETOUR_ELSE is another choice for the event of the one
- * before it. The agent takes the first that it can have in the best form. The same place asked for again with the
- * same code, also by another session, or in the child of a
- * fork, which inherits code and trampolines (and may have all at once, CONTROL_ADOPT), is one detour
- * with one more consumer. QUIET and LEAVE let go of a session's detours, as do hanging up and death of
- * the tool.
- *
- * Trampolines and landings are never freed, for no one can prove that no thread will come back to one, and gdb may
- * put a jump back that it has found. There are DETOUR_MEMORY_MAX_BYTES of trampolines at most.
+ * Trampolines and landings are never freed, for no one can prove that no thread will come back to
+ * one, and gdb may put a jump back that it has found. There are DETOUR_MEMORY_MAX_BYTES of
+ * trampolines at most.
  */
 #ifndef ABI_DETOUR_H
 #define ABI_DETOUR_H
@@ -96,7 +103,7 @@
 
 enum detour_form { FORM_BYTE = 1, FORM_BEHIND, FORM_FIRST };
 
-/* What the agent fills in once it knows where the code lies. */
+/* Filled in by the agent once it knows the code's address. */
 enum detour_fixup_kind {
 	FIXUP_REL32 = 1,       /* 4 bytes: target - (address of the fixup + 4 + after) */
 	FIXUP_ABS64 = 2,       /* 8 bytes: target */
@@ -116,13 +123,13 @@ struct detour_fixup {
 
 #define DETOUR_RETURN 1	      /* the function's return is an event too: types[1] */
 #define DETOUR_SECRETIVE 2    /* no event at the point itself, the return alone is wanted */
-#define DETOUR_RETURN_FLOAT 4 /* what is returned lies in %xmm0 */
+#define DETOUR_RETURN_FLOAT 4 /* the returned value is in %xmm0 */
 #define DETOUR_CALL 8 /* a moved call pushes its return address itself: not with shadow stacks */
 #define DETOUR_GUARD_MASK 16   /* no event: the agent takes the place of pthread_sigmask() */
 #define DETOUR_GUARD_ACTION 32 /* likewise, of libc's sigaction() */
 #define DETOUR_GUARD_INNER 64  /* or of its inner one, which libc's own signals come through too */
 #define DETOUR_GUARD_CALL                                                                          \
-	128 /* or of prctl(), syscall(): %eax says which, by the number of its system call; 0: its first argument is it */
+	128 /* or of prctl(), syscall(): %eax has the call number; 0: its first argument has */
 #define DETOUR_GUARDS                                                                              \
 	(DETOUR_GUARD_MASK | DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER | DETOUR_GUARD_CALL)
 #define DETOUR_ELSE 256		 /* another choice for the event of the record before it */
@@ -131,27 +138,30 @@ struct detour_fixup {
 #define DETOUR_RETURN_BYTES 32
 
 /*
- * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code, padded to
- * 8 bytes; the fixups; the texts (abi/site.h, with kind 'm', or 'b' and 'e' where the return is wanted, and
- * way 'd'), NUL-terminated: the event's, then the return's; padded to 8.
+ * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code,
+ * padded to 8 bytes; the fixups; the texts (abi/site.h, with kind 'm', or 'b' and 'e' where the
+ * return is wanted, and way 'd'), NUL-terminated: the event's, then the return's; padded to 8.
  */
 struct control_detour {
 	uint32_t bytes; /* of all, this struct included */
 	uint16_t code_bytes, fixup_count;
-	uint16_t link_at; /* offset in the code, behind the event: DETOUR_LINK; 0: there is none, and no other event can be here */
-	uint16_t moved_at;    /* behind that: the moved instruction */
-	uint16_t stack_bytes; /* from the stack pointer at the jump up to where it is at the point */
-	uint8_t insn_bytes;   /* filler included that nothing ever runs */
-	uint8_t kept_bytes;   /* behind the instruction, that stay and may end the distance */
+	/* offset in the code, behind the event: DETOUR_LINK; 0: the only event here */
+	uint16_t link_at;
+	uint16_t moved_at; /* behind that: the moved instruction */
+	/* from the stack pointer at the jump up to where it is at the point */
+	uint16_t stack_bytes;
+	uint8_t insn_bytes; /* filler included that nothing ever runs */
+	uint8_t kept_bytes; /* behind the instruction, that stay and may end the distance */
 	uint16_t flags;
 	uint8_t starts; /* bit i: an instruction begins at the kept byte i */
 	uint8_t reserved;
 	uint32_t guard_bytes; /* of a guarded function, from the point on */
-	uint64_t address;     /* of the instruction, where the jump will stand */
+	uint64_t address;     /* of the instruction that the jump replaces */
 	uint64_t point;	      /* the probed address itself, there or before it */
 	uint64_t semaphore;   /* 16 bits, counted up while armed; 0: none */
-	uint8_t original[24]; /* insn_bytes and kept_bytes, what must stand there */
-	uint8_t types[2][16]; /* of the event, of the return; WM_TYPE_*. Strings are read with care */
+	uint8_t original[24]; /* insn_bytes and kept_bytes, the bytes expected there */
+	/* of the event, of the return; WM_TYPE_*. Strings are read with care */
+	uint8_t types[2][16];
 	/* where each of the return's fields begins in %rax, %rdx, %xmm0, %xmm1, of 8 bytes each */
 	uint8_t return_at[16];
 };

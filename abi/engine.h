@@ -1,30 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the engine, a translator inside of a traced process (agent/trail/), and the tool outside share: the channel, one memfd a
- * process. The tool makes it, fills in what is asked for and how the process stands (struct engine_boot), maps the engine
- * into the process, and lets it go at the engine's entry with the channel's address in rdi. From then on the program runs
- * as translated code, which writes into the channel what it ran:
+ * The memory that the engine, a translator inside a traced process (agent/trail/), shares with the
+ * tool outside: the channel, one memfd a process. The tool makes it, fills in its request and the
+ * process's state (struct engine_boot), maps the engine into the process, and starts it at the
+ * engine's entry with the channel's address in rdi. From then on the program runs as translated
+ * code, which logs into the channel what it ran:
  *
- *	struct engine_channel[]	a page each, of each process that may be recorded at one time; the first program's is the first
+ *	struct engine_channel[]	a page for each process that may be recorded at one time;
+ *				the first is the first program's
  *	struct engine_slot[]	at slots_at; one for each thread that is recorded
- *	log			at log_at, log_bytes of it, circular: what ids mean; in the order of the ids; each process has its own
- *	rings			at rings_at: slot n has segments_per_slot segments, each segment_bytes, each with
- *				ENGINE_GUARD_BYTES behind it, which the engine has no access to: its end is a fault. Of
- *				the segments of high slots only the first some may be used
+ *	log			at log_at, log_bytes of it, circular: the meaning of ids, in
+ *				their order; each process has its own
+ *	rings			at rings_at: slot n has segments_per_slot segments, each
+ *				segment_bytes, each with ENGINE_GUARD_BYTES behind it, which the
+ *				engine has no access to: its end is a fault. Of the segments of high
+ *				slots only the first some may be used
  *
- * A segment holds words of 32 bits, oldest first. A word below ENGINE_EVENT is an id: of a path, blocks that ran one
- * after the other, all to their ends. Else it heads an event, of so many words more (struct engine_event).
- * 0 is no word: all of a segment is 0 before it is filled, so where its writer was when it died is known without its
- * help. `words` of a segment that was left is exact. The head of an event is 0 until all of it stands. TRAIL_EXEC comes
- * before execve(2), and is void if anything follows. A segment that is begun anew: its number goes first; then its words
- * become 0, `words`, the new number. The tool clears what it takes, and all of a slot that it makes FREE.
+ * A segment holds words of 32 bits, oldest first. A word below ENGINE_EVENT is an id: of a path,
+ * blocks that ran one after the other, all to their ends. Else it is the head of an event, followed
+ * by that many more words (struct engine_event). 0 is no word: a segment is all 0 before it is
+ * filled, so the end of a dead writer's words is known without its help. `words` of a segment that
+ * its writer has left is exact. The head of an event is 0 until all of the event is stored.
+ * TRAIL_EXEC comes before execve(2), and is void if anything follows.
  *
- * A forked child goes on in the same memory, with a page, a log and slots of its own: its engine's parent takes a page for it
- * (enum engine_use). What ids meant in the parent's log before, they mean in the child's. Before a process executes another program its
- * engine asks for the tool (enum engine_ask), which traces the thread then, and enters the new program as it did the first.
+ * The engine reuses a segment in this order: its number becomes 0, then its words and `words`, then
+ * the new number is stored. The tool clears the segments that it takes, and all of a slot that it
+ * makes FREE.
  *
- * Each side trusts nothing in the channel that the other may write, and checks offsets against what it knows by itself. All
- * words of both are naturally aligned; what says "release" is stored so by its only writer and read with acquire.
+ * A forked child continues in the same memory, with a page, a log and slots of its own; its
+ * parent's engine takes a page for it (enum engine_use). Ids of the parent's log from before the
+ * fork keep their meaning in the child's. Before a process executes another program its engine asks
+ * for the tool (enum engine_ask), which then traces the thread, and enters the new program as it
+ * did the first.
+ *
+ * Each side trusts nothing in the channel that the other may write, and checks offsets against what
+ * it knows by itself. All words of both are naturally aligned; what says "release" is stored so by
+ * its only writer and read with acquire.
  */
 #ifndef ABI_ENGINE_H
 #define ABI_ENGINE_H
@@ -36,7 +47,10 @@
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
 #define ENGINE_VERSION 6
 
-/* The engine's file says so too, before anybody maps it: a note of this owner and type, with a struct engine_version. */
+/*
+ * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
+ * struct engine_version.
+ */
 #define ENGINE_NOTE_OWNER "Waymark"
 #define ENGINE_NOTE_TYPE 2u
 #define ENGINE_NOTE_SECTION ".note.waymark"
@@ -45,7 +59,7 @@ struct engine_version {
 	uint32_t magic, version;
 };
 
-/* All of the note, and what stands in it. */
+/* The whole note. */
 struct engine_note {
 	uint32_t owner_bytes, version_bytes, type;
 	char owner[sizeof(ENGINE_NOTE_OWNER)];
@@ -61,18 +75,21 @@ struct engine_note {
 #define ENGINE_ADDRESS_BYTES (UINT64_C(35) << 30) /* that it maps beside the channel */
 
 /*
- * Where the engine, its channel and its memory are, at random: programs and the kernel place next to nothing there. Code that
- * is translated needs addresses beside the program's own code; what is here leaves them free.
+ * Where the engine, its channel and its memory are, at random: programs and the kernel place next
+ * to nothing there. Code that is translated needs addresses beside the program's own code; what is
+ * here leaves them free.
  */
 #define ENGINE_REGION_AT UINT64_C(0x350000000000)
 #define ENGINE_REGION_BYTES UINT64_C(0x180000000000)
-/* The same of a program with a sanitizer: all of them take what is mapped there for the program's. */
+/*
+ * The same of a program with a sanitizer: all of them take what is mapped there for the program's.
+ */
 #define ENGINE_FAR_AT UINT64_C(0x7e8100000000)
 #define ENGINE_FAR_BYTES UINT64_C(0x6000000000)
 
 #define ENGINE_EVENT 0x80000000u
 
-/* What becomes of a full segment while the next is still to be taken. */
+/* The policy for a full segment while the tool has yet to take the next one. */
 enum engine_policy {
 	ENGINE_CYCLIC = 0,  /* overwrites the oldest; the tool takes nothing before the end */
 	ENGINE_BLOCK = 1,   /* waits for the tool, as long as it lives */
@@ -87,7 +104,7 @@ struct engine_regs {
 
 /* For the engine, by the tool, before it enters. */
 struct engine_boot {
-	struct engine_regs regs; /* where the program goes on */
+	struct engine_regs regs; /* where the program continues */
 	uint64_t fs_base, gs_base;
 	int32_t fd_close[2]; /* descriptors of the tool's that came along: closed first; -1: none */
 	uint32_t policy;     /* enum engine_policy */
@@ -126,27 +143,31 @@ enum engine_native {
 enum engine_use {
 	ENGINE_USE_FREE = 0,
 	ENGINE_USE_TAKEN = 1, /* somebody is about to fill it in */
-	ENGINE_USE_MADE = 2, /* `parent`, `parent_first_id` stand, and after a while `born`. Release */
+	/* `parent` and `parent_first_id` are set, and after a while `born`. Release */
+	ENGINE_USE_MADE = 2,
 	ENGINE_USE_NONE = 3,   /* nothing came of it */
 	ENGINE_USE_ENDING = 4, /* MADE, and the process is about to end */
 };
 
-/* What a thread asks the tool for that is about to execute a program, and what it is told. */
+/* What a thread that is about to execute a program asks of the tool, and the answers. */
 enum engine_ask {
 	ENGINE_ASK_NOTHING = 0,
 	ENGINE_ASK_EXEC = 1, /* trace it: by the engine, with what the call is given in `exec` */
-	/* the same, for a child that borrows its parent's memory and runs natively until then; exec.number: 1 if it has its own stack */
+	/*
+	 * the same, for a child that borrows its parent's memory and runs natively until then;
+	 * exec.number: 1 if it has its own stack
+	 */
 	ENGINE_ASK_CHILD = 2,
 	ENGINE_ASK_OVER = 3,	/* nothing came of it: trace it no more */
-	ENGINE_ASK_TRACED = 4,	/* by the tool: go on */
-	ENGINE_ASK_REFUSED = 5, /* by the tool: go on, it is not traced */
+	ENGINE_ASK_TRACED = 4,	/* by the tool: continue */
+	ENGINE_ASK_REFUSED = 5, /* by the tool: continue untraced */
 };
 
 /* A stopped process is to leave the engine, so that another may trace it: the tool leads it out. */
 enum engine_lead {
 	ENGINE_LEAD_NONE = 0,
 	ENGINE_LEAD_ASKED = 1, /* by the engine of the other process */
-	ENGINE_LEAD_RUNS = 2,  /* by the tool: it traces the threads, and nobody else can */
+	ENGINE_LEAD_RUNS = 2,  /* by the tool: it traces the threads, so no other process can */
 	ENGINE_LEAD_OVER = 3,  /* by the tool: it traces none, whether they left or not */
 };
 
@@ -155,22 +176,24 @@ struct engine_exec {
 };
 
 #define ENGINE_BOOT_TAKEN                                                                          \
-	4u /* the program runs already: no thread enters, but those of `taken` when they are told */
+	4u /* the program runs already: only the threads of `taken` enter, once led in */
 
 /*
- * A thread of a program that runs already, which the tool has stopped: how it stands, by the tool. They lie in the program's memory, in a
- * row.
+ * A thread of a running program that the tool has stopped: its state, filled in by the tool. These
+ * are an array in the program's memory.
  */
 struct engine_taken {
 	uint64_t thread; /* by the engine: its own of it */
 	int32_t error;	 /* by the engine: why it can't be had */
 	uint32_t rseq_bytes, rseq_signature;
-	uint32_t is_taken; /* by the engine: it is, and has to be let go by `undo` if not by `commit` */
+	/* by the engine: it is, and has to be let go by `undo` if not by `commit` */
+	uint32_t is_taken;
 	uint64_t rseq_at; /* rseq(2), as it is registered; 0: it is not */
-	uint64_t call_next; /* behind the system call that it is in; 0: in none, or in one that it begins anew */
+	/* behind the pending system call; 0: none is pending, or it restarts the call */
+	uint64_t call_next;
 	uint64_t mask; /* its blocked signals */
 	struct engine_regs
-		regs; /* where it goes on: where the kernel would begin its system call anew */
+		regs; /* where it continues: where the kernel would restart its system call */
 };
 
 /* A mapping of the engine's own. start 0: none. */
@@ -179,22 +202,36 @@ struct engine_mapping {
 };
 
 /*
- * Where the tool leads threads that it has stopped, and where it finds them. Each of the first is entered on the stack that is named,
- * all signals blocked. At the end it says so in the channel's `parked`, and stays until `way` is another one's or the tool is gone; the tool
- * stops it, and leads it elsewhere. Who is let go from there goes on by itself, as it is best then: so does everyone, should the tool die.
- * Several can be under way at once, and park.
+ * The tool leads stopped threads to these addresses, and finds them there. A thread enters one of
+ * the first four on the named stack, all signals blocked. At the end it counts itself in the
+ * channel's `parked`, and stays until `way` changes or the tool is gone. The tool stops it there,
+ * and leads it elsewhere. A thread that is detached there continues by itself in the best way for
+ * it; if the tool dies, all threads do. Several threads may be on their way and park at once.
  */
 struct engine_places {
-	uint64_t take; /* rdi: its struct engine_taken; stack_of its thread. It is the engine's, all but where it runs */
-	uint64_t commit; /* rdi: its thread; `stack`. All that were taken are under the engine from now on; once, while all stand */
-	uint64_t undo;	 /* rdi: its thread; stack_of. It was never taken */
-	uint64_t leave; /* rdi: its thread, rsi: what the kernel says of its system call, 512 or so; stack_of. From call_done alone */
+	/*
+	 * rdi: its struct engine_taken; stack_of its thread. It is the engine's, all but where it
+	 * runs
+	 */
+	uint64_t take;
+	/*
+	 * rdi: its thread; `stack`. From now on all that were taken run under the engine; once,
+	 * while all are stopped
+	 */
+	uint64_t commit;
+	uint64_t undo; /* rdi: its thread; stack_of. It was never taken */
+	/*
+	 * rdi: its thread, rsi: what the kernel says of its system call, 512 or so; stack_of. From
+	 * call_done alone
+	 */
+	uint64_t leave;
 	uint64_t stack;
 	uint64_t call_done; /* behind the system call that is made for the program */
 	uint64_t call_back; /* a word on the stack there, of a thread that was taken in its call */
 	uint64_t start, bytes; /* of the engine's file */
 	uint64_t mappings;     /* struct engine_mapping[] */
-	uint64_t own_signals; /* that are never blocked in the kernel while the program runs under the engine */
+	/* that are never blocked in the kernel while the program runs under the engine */
+	uint64_t own_signals;
 	uint32_t mapping_count;
 	uint32_t is_lasting; /* something of the program's may lead to the engine's file for ever */
 };
@@ -203,12 +240,13 @@ struct engine_places {
 #define ENGINE_THREAD_SELF 0x00
 #define ENGINE_THREAD_STACK 0x30
 #define ENGINE_THREAD_REGS                                                                         \
-	0x40 /* struct engine_regs; once it has left by `leave`, as its call begins anew */
+	0x40 /* struct engine_regs; valid once it left by `leave`, its call to be restarted */
 #define ENGINE_THREAD_SPILL 0xd0 /* then: its blocked signals */
 
 /*
- * A process's page. `tool`, `asked`, `tracer` and `pages` are the first page's, for all. `tool` is a robust futex
- * (get_robust_list(2)) that a thread of the tool holds as long as it takes what is written: FUTEX_OWNER_DIED, or 0: nobody does.
+ * A process's page. `tool`, `asked`, `tracer` and `pages` are the first page's, for all. `tool` is
+ * a robust futex (get_robust_list(2)) that a thread of the tool holds as long as the tool drains:
+ * FUTEX_OWNER_DIED or 0 mean that no tool does.
  */
 struct engine_channel {
 	uint32_t magic, version;
@@ -221,35 +259,57 @@ struct engine_channel {
 	uint64_t log_at, log_bytes;
 	struct engine_boot boot;
 	uint32_t tool;
-	uint32_t state;	     /* enum engine_state; release, by the engine; a futex */
-	int32_t error;	     /* negative: why it refused, or runs natively from some moment on */
-	uint32_t asked;	     /* ENGINE_ASKED_*, by the tool */
-	uint64_t log_put;    /* bytes ever, by the engine; release */
-	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
-	uint32_t wanted_log; /* of the first page; counts up, by the engines: there is something to take; a futex that the engine wakes */
+	uint32_t state;	    /* enum engine_state; release, by the engine; a futex */
+	int32_t error;	    /* negative: why it refused, or runs natively from some moment on */
+	uint32_t asked;	    /* ENGINE_ASKED_*, by the tool */
+	uint64_t log_put;   /* bytes ever, by the engine; release */
+	uint64_t log_taken; /* bytes ever, by the tool; release; its low half is a futex */
+	/*
+	 * of the first page; counts up, by the engines: there is something to take; a futex that
+	 * the engine wakes
+	 */
+	uint32_t wanted_log;
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
 	uint64_t taken_at; /* by the tool: ENGINE_BOOT_TAKEN's */
 	uint32_t taken_count;
-	uint32_t parked; /* by the engine, release: so many are where they were to be led to. A futex that the engine wakes; 0 by the tool */
+	/*
+	 * by the engine, release: so many are where they were to be led to. A futex that the engine
+	 * wakes; 0 by the tool
+	 */
+	uint32_t parked;
 	struct engine_places places; /* by the engine, once it has begun */
-	uint64_t cache_bytes; /* by the tool: how much code there may be until all is given up; 0: as much as usual */
-	/* By the tool: the page's own place in the memfd; its number, of so many: 1: children are not recorded. */
+	/* by the tool: how much code there may be until all is given up; 0: as much as usual */
+	uint64_t cache_bytes;
+	/*
+	 * By the tool: the page's own place in the memfd; its number, of so many: 1: children are
+	 * not recorded.
+	 */
 	uint64_t at;
 	uint32_t process, processes;
 	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
-	uint32_t pages; /* by the tool: that many pages may be taken; grows with the need, up to `processes`. Release; a futex */
-	uint32_t use;	/* enum engine_use; a futex, where it becomes FREE */
+	/*
+	 * by the tool: that many pages may be taken; grows with the need, up to `processes`.
+	 * Release; a futex
+	 */
+	uint32_t pages;
+	uint32_t use;	 /* enum engine_use; a futex, where it becomes FREE */
 	uint32_t parent; /* its parent's page */
-	uint32_t native; /* enum engine_native, by the engine, or by its tracer's engine: the first */
-	uint64_t born; /* low half: its pid, once that is known; high: counts up with each process of the page. Release */
+	/* enum engine_native, by the engine, or by its tracer's engine: the first */
+	uint32_t native;
+	/*
+	 * low half: its pid, once that is known; high: counts up with each process of the page.
+	 * Release
+	 */
+	uint64_t born;
 	uint32_t parent_first_id; /* ids below mean what they mean there; 0: all are its own */
 	uint32_t ask;		  /* enum engine_ask; release; a futex */
 	uint32_t ask_tid;
 	uint32_t met;	      /* by the tool: it knows the process, and sees how it ends; a futex */
 	uint32_t exit_status; /* ENGINE_USE_ENDING: what it asked to end with */
 	uint32_t unfollowed;  /* children of it that have no page */
-	uint32_t way; /* by the tool, release: counts up when it leads threads anew, or no more */
+	/* by the tool, release: counts up when it leads threads elsewhere, or stops leading */
+	uint32_t way;
 	struct engine_exec exec;
 	uint64_t native_ticks; /* when `native` was set */
 	uint32_t lead;	       /* enum engine_lead */
@@ -261,24 +321,32 @@ enum engine_slot_state {
 	ENGINE_SLOT_FREE = 0,
 	ENGINE_SLOT_LIVE = 1,
 	ENGINE_SLOT_BEGINS = 3, /* nothing of it holds yet */
-	ENGINE_SLOT_ENDED = 2, /* its thread has ended, or left; the tool makes it FREE once all is taken */
+	/* its thread has ended, or left; the tool makes it FREE once all is taken */
+	ENGINE_SLOT_ENDED = 2,
 };
 
 struct engine_segment {
-	uint64_t number; /* counts the segments that the thread began, from 1; 0: not yet. Release, once all is 0 */
+	/* counts the segments that the thread began, from 1; 0: not yet. Release, once all is 0 */
+	uint64_t number;
 	uint64_t began_ticks, ended_ticks; /* of the time stamp counter */
 	uint32_t words; /* once it was left: so many are there. Release; 0: it is being filled */
-	uint32_t taken; /* the tool's: low half of the number of the segment that it took last; a futex */
+	/* the tool's: low half of the number of the segment that it took last; a futex */
+	uint32_t taken;
 };
 
 /* A thread's. */
 struct engine_slot {
-	uint32_t state; /* enum engine_slot_state; release; a futex, where it becomes FREE. The first that is FREE is taken */
-	uint32_t tid;	/* of the last who took it; 0: nobody ever has, nor any behind it */
+	/*
+	 * enum engine_slot_state; release; a futex, where it becomes FREE. The first that is FREE
+	 * is taken
+	 */
+	uint32_t state;
+	uint32_t tid; /* of its last owner; 0: it never had one, nor did any slot behind it */
 	uint32_t process, reserved; /* its page */
 	uint64_t began_ticks;
 	uint64_t lost_words; /* ENGINE_DISCARD: that were overwritten before they were taken */
-	uint64_t lost_blocks; /* ENGINE_CYCLIC: about so many were in the segments that were overwritten */
+	/* ENGINE_CYCLIC: about so many were in the segments that were overwritten */
+	uint64_t lost_blocks;
 	char comm[16];
 	struct engine_segment segments[ENGINE_SEGMENTS_MAX];
 };
@@ -306,16 +374,16 @@ enum engine_entry_kind {
 	ENGINE_ENTRY_MODULE = 3, /* struct engine_module */
 };
 
-/* Each is 8-byte aligned, and lies in one piece. */
+/* Each is 8-byte aligned and contiguous. */
 struct engine_entry {
 	uint32_t bytes; /* of all of it, a multiple of 8 */
 	uint32_t kind;
 };
 
 /*
- * A translated trace: `blocks` blocks that follow each other, and `exits` ways out. Behind the head stand the blocks, each a
- * struct trail_entry and its code, padded to 8; then for each exit a uint16_t: so many of the blocks make the path of the id
- * first_id + its index.
+ * A translated trace: `blocks` blocks that follow each other, and `exits` ways out. The blocks
+ * follow the head, each a struct trail_entry and its code, padded to 8; then a uint16_t for each
+ * exit: the number of blocks that make the path of the id first_id + its index.
  */
 struct engine_trace {
 	struct engine_entry entry;
@@ -323,7 +391,9 @@ struct engine_trace {
 	uint16_t exits, blocks;
 };
 
-/* `id` is the path of the first `blocks` blocks of the trace that defined `of`, one of its exits. */
+/*
+ * `id` is the path of the first `blocks` blocks of the trace that defined `of`, one of its exits.
+ */
 struct engine_prefix {
 	struct engine_entry entry;
 	uint32_t id, of;

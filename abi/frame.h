@@ -2,30 +2,32 @@
 /*
  * Watches of local variables: a place that is one only while a frame lives.
  *
- * A session asks for one breakpoint at the function's first instruction (WATCH_FRAME_ENTRY) and for as many frames as
- * there are debug registers for, each with a watch for each piece of the variable (WATCH_OF_FRAME). Those of no frame are
- * parked where no program has memory. The parts that share memory, in the table of watches (abi/watch.h):
+ * A session asks for one breakpoint at the function's first instruction (WATCH_FRAME_ENTRY) and for
+ * as many frames as there are debug registers for, each with a watch for each piece of the variable
+ * (WATCH_OF_FRAME). Those of no frame are parked where no program has memory. The parts that share
+ * memory, in the table of watches (abi/watch.h):
  *
  *	inside, at the function's entry: the thread that runs it
- *	    FREE, OVER -> TAKEN     a frame of the table; whoever is in a hit of it is waited for
- *	                            the return address is replaced by a stub's (agent/detour/return.h)
- *	    TAKEN -> ASKED          `tid`, `cfa`; `asked` is counted up; it waits, at most FRAME_WAIT_MS
+ *	    FREE, OVER -> TAKEN     a frame of the table; first waits for threads in a hit of it the
+ *	                            return address is replaced by a stub's (agent/detour/return.h)
+ *	    TAKEN -> ASKED          `tid`, `cfa`; `asked`++; waits, at most FRAME_WAIT_MS
  *	outside, which waits on `asked`
  *	    moves the frame's watches to cfa + offset on every thread, opens their gates
- *	    ASKED -> LIVE           the thread goes on, into the function
+ *	    ASKED -> LIVE           the thread continues, into the function
  *	inside
- *	    ASKED -> OVER           nobody came in time: the frame is not watched, and counted as late
- *	    LIVE -> OVER            it returned; or a hit, or another entry, found that it is gone: longjmp, exceptions, the
- *	                            end of its thread
+ *	    ASKED -> OVER           timeout: the frame is not watched, and counted as late
+ *	    LIVE -> OVER            it returned; or a hit, or another entry, found that it is gone:
+ *	                            longjmp, exceptions, the end of its thread
  *	outside
- *	    OVER -> FREE            its watches are parked again, if nobody has taken it meanwhile
+ *	    OVER -> FREE            its watches are parked again, unless a thread took it meanwhile
  *
- * The state word's upper bits count the frames, so that no step is taken for another frame than the one it was meant for.
+ * The state word's upper bits count the frames, so that no step is taken for another frame than the
+ * one it was meant for.
  *
- * A hit counts only if the frame is LIVE and there. In its own thread the stack is unwound (base/cfi.h) from the hit
- * to the frame: that is exact. In another thread the frame's return address must still be the stub's. And
- * where the function is then, must be where the variable is: what the compiler has other blocks use the place for is
- * not the variable's.
+ * A hit counts only if the frame is LIVE and there. In its own thread the stack is unwound
+ * (base/cfi.h) from the hit to the frame: that is exact. In another thread the frame's return
+ * address must still be the stub's. And where the function is then, must be where the variable is:
+ * what the compiler has other blocks use the place for is not the variable's.
  */
 #ifndef ABI_FRAME_H
 #define ABI_FRAME_H
@@ -62,17 +64,18 @@ struct frame_group {
 	uint64_t entered;
 	uint64_t watched;
 	uint64_t busy;	  /* no frame of the table, that is: no register, was free */
-	uint64_t late;	  /* nobody armed it in time */
+	uint64_t late;	  /* the outside did not arm it in time */
 	uint64_t unended; /* its end could not be seen: no stub, or a stack that isn't aligned */
-	/* hits that are not told, all in the watches' `dropped`, too */
+	/* hits without an event, all in the watches' `dropped`, too */
 	uint64_t over;	  /* the frame was gone */
 	uint64_t outside; /* the place was not the variable's just then */
-	uint64_t unsure;  /* nobody can tell: there was no way through the stack */
+	uint64_t unsure;  /* unknown: the stack could not be walked */
 };
 
 struct frame_table {
 	uint32_t asked; /* a futex: how often the outside has had something to do */
-	uint32_t is_late; /* inside: somebody waited in vain, so nobody waits; outside: not any more */
+	/* inside: a wait timed out, so no thread waits; the outside clears it */
+	uint32_t is_late;
 	uint32_t reserved[2];
 	struct frame_row rows[FRAMES_MAX];
 	struct frame_group groups[FRAME_GROUPS_MAX];

@@ -23,30 +23,32 @@
  * takes the page to FREE gives the units back.
  *
  * A page begins with PAGE_HEAD_BYTES left for the packet's header (struct wm_packet), which the
- * outside fills in as it copies; from there to `commit` stand whole CTF events. The writer stores
- * the event's bytes, then end_ticks, then {commit, events} as one word, with release order: a reader
+ * outside fills in as it copies; whole CTF events follow, up to `commit`. The writer stores the
+ * event's bytes, then end_ticks, then {commit, events} as one word, with release order: a reader
  * that loads it with acquire order finds everything before it complete, also after a kill -9.
  *
  * Page states, and who makes the step:
  *
  *	FREE -> OPEN    writer, having taken the units
- *	OPEN -> FULL    writer, at its last event; `commit`, `events`, `end_ticks` stand still
+ *	OPEN -> FULL    writer, at its last event; `commit`, `events`, `end_ticks` no longer change
  *	FULL -> TAKEN   outside (to copy it) by compare-exchange
  *	OPEN -> TAKEN   outside, only when the writer is dead or the agent said that it is quiet
- *	FULL -> OPEN    inside, cyclic policy: the oldest page taken for a new one, compare-exchange;
- *	                then its `word` is emptied, its `slot` set to PAGE_NO_SLOT
+ *	FULL -> OPEN    inside, cyclic policy: the oldest page taken for a new one,
+ *	                compare-exchange; then its `word` is emptied, its `slot` set to PAGE_NO_SLOT
  *	TAKEN -> FREE   outside, then it gives the units back
  *
- * What the cyclic policy overwrites is not counted where it happens: a thief can be killed, or leave
- * by longjmp, between any two of its steps. It follows from numbers that are absolute: each page says
- * how many events of its stream come `before` it, each slot how many were `written` in all the pages
- * that were closed. What lies between those and what was read is lost.
+ * The cyclic policy does not count the events that it overwrites, because its writer can be killed,
+ * or leave by longjmp, between any two of its steps. Instead absolute numbers show the loss: each
+ * page has the number of its stream's events `before` it, each slot the number `written` in all the
+ * pages that were closed. The events between those numbers and the ones that were read are lost.
  *
- * A child of fork has the mapping of its parent's store. It writes to that store, in slots that name it, until it has
- * a store of its own. A slot of depth SLOT_SHARES says that a child may do so: the child claims it in its fork handler,
- * before its first event, and ends it when it leaves. Where the child dies, or executes another program, the outside
- * ends its slots. The tool allows this by `tool_pid`, where the process is in the tool's own PID namespace, and ends
- * it by `closed`. It sets `closed` and then looks for such slots; a child claims its slot and then reads `closed`.
+ * A child of fork has the mapping of its parent's store. It writes to that store, in slots that
+ * name it, until it has a store of its own. A slot of depth SLOT_SHARES says that a child may do
+ * so: the child claims it in its fork handler, before its first event, and ends it when it leaves.
+ * Where the child dies, or executes another program, the outside ends its slots. The tool allows
+ * this by `tool_pid`, where the process is in the tool's own PID namespace, and ends it by
+ * `closed`. It sets `closed` and then looks for such slots; a child claims its slot and then reads
+ * `closed`.
  *
  * Slot states:
  *
@@ -75,7 +77,7 @@ enum store_policy {
 	STORE_DISCARD = 0, /* full: the newest events are lost and counted */
 	STORE_CYCLIC = 1,  /* full: the oldest page is overwritten, its events counted discarded */
 	STORE_BLOCK = 2,   /* full: the writer waits, for block_ns at most, then as discard */
-	STORE_NOTIFY = 3,  /* as discard; the session tells its owner at the watermark */
+	STORE_NOTIFY = 3,  /* as discard; the session notifies its owner at the watermark */
 };
 
 enum store_clock {
@@ -105,17 +107,22 @@ struct wm_store {
 	uint64_t data_offset;
 	uint64_t bytes;
 	uint64_t block_ns;
-	uint32_t tool_pid; /* children of fork may write here while this process lives; 0: they may not */
+	/* children of fork may write here while this process lives; 0: they may not */
+	uint32_t tool_pid;
 	uint32_t reserved;
 
 	/* Written inside. */
-	/* events of threads that have no slot, and of children of a fork that aren't recorded yet */
+	/*
+	 * events of threads that have no slot, and of children of a fork that aren't recorded yet
+	 */
 	uint64_t discarded __attribute__((aligned(64)));
 	uint64_t next_instance; /* gives each stream its number */
 	uint64_t overwritten;	/* events, by the cyclic policy; nearly, for who looks on */
 	uint64_t crowded_out;	/* of all that were discarded, those that found no page */
 	uint64_t forks, forked; /* fork(2) was called; it has returned in the child */
-	/* children that neither write here nor have reached the tool, and why the last one didn't */
+	/*
+	 * children that neither write here nor have reached the tool, and why the last one didn't
+	 */
 	uint32_t unreached;
 	int32_t unreached_error;
 
@@ -146,7 +153,7 @@ struct wm_page {
 	uint32_t slot;
 	uint32_t bytes; /* UNIT_BYTES or CHUNK_BYTES */
 	uint32_t reserved;
-	/* Both are stored as one word, so that whoever dies, the count fits the bytes. */
+	/* Both are stored as one word, so that the count fits the bytes even if a writer dies. */
 	union {
 		struct {
 			/* offset after the last whole event; PAGE_HEAD_BYTES when none */
@@ -201,7 +208,10 @@ struct wm_packet {
 #define EVENT_EXTENDED_BYTES 13u
 #define EVENT_TICK_BITS 27
 
-/* UNREADABLE: the pointer led nowhere, or might not be followed there; with it goes an empty string. */
+/*
+ * UNREADABLE: the pointer led nowhere, or might not be followed there; with it goes an empty
+ * string.
+ */
 enum field_state { FIELD_WHOLE = 0, FIELD_NULL = 1, FIELD_CUT = 2, FIELD_UNREADABLE = 3 };
 #define FIELD_BYTES_MAX 4096u /* a string without its NUL, or a run; what is past it is cut */
 

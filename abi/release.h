@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which Waymark a file of ours is from: a note in the agent's file and in the engine's, for `waymark doctor` to compare with its
- * own. Owner "Waymark", type RELEASE_NOTE (abi/site.h's is 1, abi/engine.h's 2); the description is RELEASE_TEXT with its NUL: the version, then those of the
- * layouts that both sides share, which may differ between two builds of one version.
+ * The release of an installed file of Waymark: a note in the agent's file and in the engine's,
+ * which `waymark doctor` compares with its own. Owner "Waymark", type RELEASE_NOTE (abi/site.h's is
+ * 1, abi/engine.h's 2). The description is RELEASE_TEXT with its NUL: the version, then the
+ * versions of the layouts that both sides share, which may differ between two builds of one
+ * version.
  */
 #ifndef ABI_RELEASE_H
 #define ABI_RELEASE_H

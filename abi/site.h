@@ -3,8 +3,8 @@
  * What waymark/marker.h leaves in a module: the site table, the markers' records, the note.
  *
  *   .note.waymark       found through PT_NOTE, so a stripped module has it too. Owner "Waymark",
- *                       type 1. The description is four self-relative int32: the bounds of the
- *                       two sections below. A module may hold several equal notes. patchelf moves the
+ *                       type 1. The description is four self-relative int32: the bounds of the two
+ *                       sections below. A module may hold several equal notes. patchelf moves the
  *                       note alone: then the table is found by its entries (base/site_table.h).
  *   waymark_sites       read-only, an array of struct wm_site; one entry for each copy of a site
  *                       that the compiler made by inlining, unrolling or cloning.
@@ -13,11 +13,11 @@
  *                       file; only the agent writes it.
  *
  * Every reference is relative to the field that holds it: no relocation is needed, and a file can
- * be read as it lies on disk.
+ * be read without loading it.
  *
- * A dormant site is CMP imm32,%eax (3D), an armed one JMP rel32 (E9). The immediate is the jump's
- * displacement from the day of linking, so one byte arms a site. In a site built with
- * -DWAYMARK_PORTABLE stands CMPL $0,armed(%rip); JNE, and arming is a store to wm_record.armed.
+ * A dormant site is CMP imm32,%eax (3D), an armed one JMP rel32 (E9). The linker made the immediate
+ * the jump's displacement, so one byte arms a site. A site built with -DWAYMARK_PORTABLE is CMPL
+ * $0,armed(%rip); JNE, and arming is a store to wm_record.armed.
  *
  * The armed way enters the agent like this (marker.h, WM__ENTER):
  *
@@ -70,7 +70,7 @@ struct wm_site {
  */
 
 struct wm_record {
-	uint64_t enter;	     /* the agent's stub; set before any site is armed, then for good */
+	uint64_t enter;	     /* the agent's stub; set before any site is armed, never changed */
 	uint64_t agent_word; /* what the stub is given; likewise */
 	uint32_t armed;	     /* portable sites only: not 0 while armed */
 	uint32_t reserved;

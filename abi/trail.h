@@ -1,40 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trail as it stands in a trace: which blocks of code a thread ran, one after the other, and what came between.
+ * A trail in a trace: which blocks of code a thread ran, one after the other, and the events
+ * between them.
  *
- * All of it is ordinary events (abi/page.h), so every CTF reader sees them. They are declared for a process
- * like any other, under names that only trails have:
+ * All of it is ordinary events (abi/page.h), so every CTF reader sees them. They are declared for a
+ * process like any other, under names that only trails have:
  *
  *	trail:begin   space, origin, flags  a trail begins
  *	trail:blocks  space, ids            what ran, oldest first; a run of uint32
- *	trail:define  space, first, blocks  what ids mean, from `first` on; a run of struct trail_entry
- *	trail:space   space, modules        the space began when so many of the process's modules had come and gone
- *	trail:thread  tid, over, blocks     the thread has a trail; at its end again, over 1: of so many blocks
+ *	trail:define  space, first, blocks  the ids from `first` on; a run of struct trail_entry
+ *	trail:space   space, modules        so many modules had come or gone when the space began
+ *	trail:thread  tid, over, blocks     the thread has a trail; at its end again: over 1, its blocks
  *
- * and one for each enum trail_event. A block is code that runs from its first instruction to its last: only the
- * last may lead elsewhere. What an id means never changes: code that is changed, or mapped anew, has new ids. Ids count
- * from 0 in a space of their own: those of a process, or of a thread whose translator numbers its own.
+ * and one for each enum trail_event. A block is code that runs from its first instruction to its
+ * last: only the last may lead elsewhere. An id's meaning never changes: changed or newly mapped
+ * code has new ids. Ids count from 0 in a space of their own: that of a process, or of a thread
+ * whose translator numbers its own.
  *
- * Definitions stand in a stream of their own, of the thread TRAIL_TABLE_TID: so the oldest blocks can be overwritten,
- * and never what the others mean. They may come after the blocks that use them; a reader gathers them first.
+ * Definitions are in a stream of their own, of the thread TRAIL_TABLE_TID, so that overwriting the
+ * oldest blocks never destroys the meaning of others. They may come after the blocks that use them;
+ * a reader gathers them first.
  *
- * A trail may go on in another space at any trail:blocks: who writes it need not keep a table for ever, and where a module may
- * lie where another one was, as after an exec, blocks are told apart by their space. What ran in a space of which a trail:space
- * tells ran behind the first `modules` of the process's (in the metadata, each that came and each that went), and not
- * behind more than the next space of the process has. Where it does not tell, nobody knows.
+ * A trail may continue in another space at any trail:blocks. So a writer need not keep a table for
+ * ever, and if a module takes the addresses of another one, as after an exec, the space keeps
+ * their blocks apart. A trail:space with `modules` means that the space's code ran behind the first
+ * `modules` of the process's modules (in the metadata, each that came and each that went), and not
+ * behind more than the next space of the process has. Without a trail:space this is unknown.
  *
- * The same stream tells which threads have a trail, so that one whose stream is gone is missed. Not all origins know: where
- * nothing is told, nothing is missed.
+ * The same stream lists the threads that have a trail, so that a reader notices a lost stream. Not
+ * all origins list them; without a list no stream counts as lost.
  *
- * An id may also stand for a path, several blocks that ran one after the other: its entry is of kind TRAIL_PATH, and in code's
- * place stand the blocks' ids, a run of uint32. All of them are blocks of the same space, defined before it, none a path
- * itself, and each leads to the next; so a path is checked once, where it is defined. A reader that meets the id
- * in a trail:blocks walks the blocks in their order. All of them have that event's time, and all but the last ran to their ends.
+ * An id may also mean a path, several blocks that ran one after the other. Its entry is of kind
+ * TRAIL_PATH, with the blocks' ids, a run of uint32, in place of the code. All of them are blocks
+ * of the same space, defined before it, none a path itself, and each leads to the next; so a path
+ * is checked once, where it is defined. A reader that meets the id in a trail:blocks walks the
+ * blocks in their order. All of them have that event's time, and all but the last ran to their
+ * ends.
  *
- * From one block to the next leads what the first one's last instruction allows (enum trail_kind). Where it
- * does not, one of enum trail_event must stand between, or the trail is damaged. An event says where the
- * thread goes on (`at`), and how many instructions of the block before did not run (`left`): with any left, `at`
- * is the first of them.
+ * The first block's last instruction determines which blocks may follow it (enum trail_kind).
+ * Another block may follow only behind one of enum trail_event, or the trail is damaged. An event
+ * has the address at which the thread continues (`at`), and the number of instructions of the block
+ * before that did not run (`left`): with any left, `at` is the first of them.
  *
  * The time of a trail:blocks is that of its writing: nothing in it is later. Events have their own.
  */
@@ -69,23 +75,27 @@ enum trail_kind {
 	TRAIL_KINDS = 10,
 };
 
-/* An entry's kind that is no block's: it is a path. Has TRAIL_HAS_CODE; start, target and last are 0. */
+/*
+ * An entry's kind that is no block's: it is a path. Has TRAIL_HAS_CODE; start, target and last are
+ * 0.
+ */
 #define TRAIL_PATH 10u
 
 /*
- * What stands between blocks. The numbers are ABI. All have the fields at and left, and those that are named;
- * the next block begins at `at`, or anywhere if that is 0.
+ * The events between blocks. The numbers are ABI. All have the fields at and left, and those that
+ * are named; the next block begins at `at`, or anywhere if that is 0.
  */
 enum trail_event {
 	TRAIL_DEPART = 0, /* the thread lost the processor; TRAIL_ARRIVE follows */
 	TRAIL_ARRIVE = 1, /* it has it again */
 	/*
-	 * number, handler: it goes on there, and `at` is where it was interrupted. With number 0 it is no signal, but an
-	 * interrupt or a fault, where the kernel is recorded too.
+	 * number, handler: the thread continues there; `at` is the interrupted address. With number
+	 * 0 it is no signal, but an interrupt or a fault, where the kernel is recorded too.
 	 */
 	TRAIL_SIGNAL = 2,
-	TRAIL_SYSCALLED = 3, /* number, result: it came back from the system call that the block before ends with */
-	TRAIL_LOST = 4, /* blocks: so many are missing; 0: nobody knows how many */
+	/* number, result: it came back from the system call that the block before ends with */
+	TRAIL_SYSCALLED = 3,
+	TRAIL_LOST = 4, /* blocks: the number that is missing; 0: unknown */
 	TRAIL_GAP = 5,	/* reason: it ran unrecorded; enum trail_gap */
 	TRAIL_FORK = 6, /* child: a process or a thread, which has a trail of its own, if any */
 	TRAIL_EXEC = 7, /* another program in its place */
@@ -118,17 +128,21 @@ enum trail_gap {
 	TRAIL_GAP_NATIVE = 0,
 	TRAIL_GAP_KERNEL = 1,
 	TRAIL_GAP_SUSPENDED = 2,
-	TRAIL_GAP_ELSEWHERE = 3, /* in modules that were not chosen; calls and returns lead there and back */
+	/* in modules that were not chosen; calls and returns lead there and back */
+	TRAIL_GAP_ELSEWHERE = 3,
 };
 
 enum trail_ending {
 	TRAIL_EXITED = 0,     /* number: the thread's or the process's exit status */
 	TRAIL_KILLED = 1,     /* number: the signal */
-	TRAIL_DETACHED = 2,   /* the recording was over; the thread goes on */
+	TRAIL_DETACHED = 2,   /* the recording was over; the thread continues */
 	TRAIL_ENDED_WITH = 3, /* number: the signal; it killed another thread, and so the process */
 };
 
-/* A block. With TRAIL_HAS_CODE its `bytes` of code follow; else they could not be read. A path: its ids follow. */
+/*
+ * A block. With TRAIL_HAS_CODE its `bytes` of code follow; else they could not be read. A path: its
+ * ids follow.
+ */
 struct trail_entry {
 	uint64_t start;	       /* the first instruction's address */
 	uint64_t target;       /* where TRAIL_JUMP, TRAIL_BRANCH, TRAIL_CALL lead; else 0 */
@@ -145,6 +159,6 @@ struct trail_entry {
 #define TRAIL_BLOCK_BYTES_MAX (TRAIL_BLOCK_INSTRUCTIONS_MAX * 15u)
 #define TRAIL_PATH_BLOCKS_MAX (TRAIL_BLOCK_BYTES_MAX / 4u)
 
-_Static_assert(sizeof(struct trail_entry) == 24, "no padding: they stand in files");
+_Static_assert(sizeof(struct trail_entry) == 24, "no padding: files contain them");
 
 #endif

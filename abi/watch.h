@@ -1,75 +1,86 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches inside: who wrote that variable, told by the thread that did.
+ * Watches inside: each thread reports its own stores to a variable.
  *
- * The outside opens a kernel breakpoint for each thread (perf_event_open(2): PERF_TYPE_BREAKPOINT, sigtrap,
- * remove_on_exec, inherit, inherit_thread, exclude_kernel) and owns it: when the tool dies the kernel
- * disarms. The thread that hits one is given SIGTRAP behind the instruction, with si_code TRAP_PERF and the
- * event's sig_data, and the agent's handler makes an event of it, in the store that markers and probes write to.
+ * The outside opens a kernel breakpoint for each thread (perf_event_open(2): PERF_TYPE_BREAKPOINT,
+ * sigtrap, remove_on_exec, inherit, inherit_thread, exclude_kernel) and owns it: when the tool dies
+ * the kernel disarms. The thread that hits one gets SIGTRAP behind the instruction, with si_code
+ * TRAP_PERF and the event's sig_data. The agent's handler makes an event of it, in the store that
+ * markers and probes write to.
  *
  *	sig_data    magic (32) | number (16) | generation (8) | round (8), from the high bits down
  *
- * The magic is the session's own; whatever bears another is the program's. The number says which watch, the
- * generation counts how often that was changed in place, the round is the pass of the scan of threads that opened
- * the event (session/event/object.h). A thread that has two of one watch is given one signal for both, since the second
- * finds the first pending: nothing is told twice.
+ * The magic is the session's own; a signal with another magic is the program's. The number
+ * identifies the watch, the generation counts how often that was changed in place, and the round is
+ * the pass of the scan of threads that opened the event (session/event/object.h). A thread that has
+ * two events of one watch gets one signal for both, since the second finds the first pending. So no
+ * hit is reported twice.
  *
- *	PLACE, COMMIT   (abi/detour.h) libc's guards, so that the program neither blocks SIGTRAP nor takes it
- *	WATCH           one register's worth: the agent takes the handler in, gives the event its id (EVENT)
- *	                and answers; before the first answer it sends WATCH_TABLE with the memfd below
- *	                the outside opens its events, disabled; stops the threads; writes the value that stands
- *	                there into the row's `value`, then `gate` = WATCH_GATE(generation, WATCH_ON); enables
- *	                whatever comes with the gate shut, or of another generation, is dropped and counted
- *	                to end it, the outside disables its events, waits a moment for what is on its way, shuts the
- *	                gate (WATCH_OFF), closes them
- *	                to change one, see "Changed in place"
- *	UNWATCH         all of the session's that are numbered from..to; the handler goes with the last, once no thread
- *	                can have a signal of theirs to come
- *	WATCH_LOST      from the agent: the process has become one in which watches can't stay (why: an error of
- *	                error.def); the outside closes its events at once, and says UNWATCH
+ *	PLACE, COMMIT   (abi/detour.h) libc's guards, so that the program neither blocks SIGTRAP nor
+ *	                takes it
+ *	WATCH           one register's worth: the agent installs its handler, gives the event its id
+ *	                (EVENT) and answers; before the first answer it sends WATCH_TABLE with the
+ *	                memfd below the outside opens its events, disabled; stops the threads;
+ *	                writes the present value into the row's `value`, then `gate` =
+ *	                WATCH_GATE(generation, WATCH_ON); enables hits with the gate shut, or of
+ *	                another generation, are dropped and counted to end it, the outside disables
+ *	                its events, waits a moment for pending signals, shuts the gate (WATCH_OFF),
+ *	                closes the events to change one, see "Changed in place"
+ *	UNWATCH         all of the session's that are numbered from..to; the handler is removed with
+ *	                the last, once no thread can have a pending signal of theirs
+ *	WATCH_LOST      from the agent: watches can't stay in the process any more (why: an error of
+ *	                error.def); the outside closes its events at once, and sends UNWATCH
  *
- *	WATCH_SHARE     no register is free for this one, but another session watches the very word (address, length, kind): its
- *	                hits are this one's, too. The outside opens no event for it, and opens the gate all the same.
- *	                -ENOENT: no such session
- *	WATCH_ALONE     from the agent: the other session has ended that watch, or is gone; the outside opens an event now
+ *	WATCH_SHARE     no register is free for this watch, but another session watches the same
+ *	                word (address, length, kind): its hits are this one's, too. The outside
+ *	                opens no event for it, but opens the gate. -ENOENT: no such session
+ *	WATCH_ALONE     from the agent: the other session has ended that watch, or is gone; the
+ *	                outside opens an event now
  *
- * Two sessions with events of their own on one word are given one signal for both, too; so whoever's signal it is, each session that
- * watches the word takes it.
+ * Two sessions with events of their own on one word get one signal for both, too; so each session
+ * that watches the word takes the signal of the other.
  *
- * Changed in place. What the handler reads of a watch stays as it is while that lives: another address, length, kind or
- * condition is another watch, of another number, asked for as ever, its gate shut. Then the outside gives the same kernel events the new
- * cookies, and in between, with the program stopped if that can be,
+ * Changed in place. The fields of a watch that the handler reads do not change while the watch
+ * lives. Another address, length, kind or condition is another watch with another number, requested
+ * as usual, its gate shut. Then the outside gives the same kernel events the new cookies, and in
+ * between, with the program stopped if possible,
  *
  *	the new one's gate   WATCH_GATE(generation, WATCH_ON), its `value` before
- *	the old one's        WATCH_LEAVING: what it was hit by before is on its way, and is taken
- *	all others'          let the generations through that they have lived in, for all events of the process have a new one
+ *	the old one's        WATCH_LEAVING: its earlier hits are still pending, and are taken
+ *	all others'          accept all generations since they began, for all events of the process
+ *			     get a new one
  *
- * A moment later the old one's is shut, and it is UNWATCHed. If the kernel refuses, all have the old cookies again, and the new one goes.
+ * A moment later the outside shuts the old one's gate and sends UNWATCH for it. If the kernel
+ * refuses, all events have the old cookies again, and the new watch is removed.
  *
- * An object of more than 8 bytes, or that is not aligned, is several watches of one event: each tells its offset
- * in the object.
+ * An object of more than 8 bytes, or that is not aligned, is several watches of one event: each has
+ * its offset in the object.
  *
- * Exactness. The kernel's count of an event is the truth (read(2); it sums inherited threads). Of it,
+ * Exactness. The kernel's count of an event is the truth (read(2); it sums inherited threads). Of
+ * it,
  *
- *	taken       came to the handler: recorded or filtered, or lost for want of room in the store, where that is
- *	            counted; or only counted, if that was asked
- *	            a store that hits several watches is one signal, since the second finds the first pending: the
- *	            handler finds by the instruction what else it wrote, and takes that too
- *	dropped     came with the gate shut, or of another generation; or what was watched was gone: its library was
- *	            unloaded, its thread had ended
+ *	taken       came to the handler: recorded or filtered, or lost for want of room in the
+ *	            store, where that is counted; or only counted, if that was asked a store that
+ *	            hits several watches is one signal, since the second finds the first pending:
+ *	            the handler finds by the instruction what else it wrote, and takes that too
+ *	dropped     came with the gate shut, or of another generation; or what was watched was gone:
+ *	            its library was unloaded, its thread had ended
  *
- *	masked	    of those taken: a store whose mask excluded the watched bytes, so it wrote none of
- *		    them. Some processors' debug registers fire all the same (arch/x86_64/masked.h)
+ *	masked	    of those taken: a store whose mask excluded the watched bytes, so it wrote none
+ *		    of them. Some processors' debug registers fire all the same
+ *		    (arch/x86_64/masked.h)
  *
- * and the rest is missed: signals that were merged while a thread blocked SIGTRAP, or that no handler got since
- * the thread was on its way out.
+ * and the rest is missed: signals that were merged while a thread blocked SIGTRAP, or that no
+ * handler got since the thread was on its way out.
  *
- * New and old value. A store has happened when the thread is told, and before it is another thread may have
- * stored. So the new value is reckoned from the instruction and the registers where these tell it: it is then the
- * thread's own, whatever the memory says since (WATCH_NEW_EXACT); else it is what was found there. The old one is told by
- * the instruction, too, in exchanges (WATCH_OLD_EXACT); else it is what the hit before, on whatever thread, said was
- * new: new values and old ones are a chain, in the order of the events' time. That is also the order of the
- * stores wherever these were made in turn, under a lock or in one thread: the handler ends before the next instruction.
+ * New and old value. The store has happened before the thread gets the signal, and another thread
+ * may have stored in between. So the handler computes the new value from the instruction and the
+ * registers where it can. Then it is the thread's own, regardless of later changes
+ * (WATCH_NEW_EXACT). Else it is the value in memory. In exchanges the old value comes from the
+ * instruction, too (WATCH_OLD_EXACT). Else it is the new value of the hit before, on any thread:
+ * new and old values are a chain, in the order of the events' time. That is also the order of the
+ * stores wherever these were serialised, by a lock or in one thread: the handler ends before the
+ * next instruction.
  */
 #ifndef ABI_WATCH_H
 #define ABI_WATCH_H
@@ -86,8 +97,8 @@
 	((uint64_t)(magic) << 32 | (uint64_t)((number)&0xffffu) << 16 |                            \
 	 (uint64_t)((generation)&0xffu) << 8 | ((round)&0xffu))
 /*
- * In si_perf_flags, which the kernel does not use: the engine (abi/engine.h) met the watched bytes, doing what the kernel
- * does without it, as in writing a signal's frame. Nobody's instruction did.
+ * In si_perf_flags, which the kernel does not use: the engine (abi/engine.h) met the watched bytes,
+ * doing what the kernel does without it, as in writing a signal's frame. Nobody's instruction did.
  */
 #define WATCH_BY_ENGINE 0x80000000u
 
@@ -99,8 +110,8 @@
 enum watch_on { WATCH_ON_WRITE = 1, WATCH_ON_ACCESS = 2, WATCH_ON_EXECUTE = 3 };
 
 /*
- * A condition on the value, the one before, or the thread, as the kernel names it inside of the process' namespace
- * (these last by == and != alone). With nothing but != does a NaN compare.
+ * A condition on the value, the one before, or the thread, as the kernel names it inside of the
+ * process' namespace (these last by == and != alone). With nothing but != does a NaN compare.
  */
 enum watch_of { WATCH_OF_CHANGE = 1, WATCH_OF_NEW, WATCH_OF_OLD, WATCH_OF_TID };
 enum watch_by {
@@ -120,7 +131,11 @@ struct watch_condition {
 	uint8_t by; /* enum watch_by */
 	uint8_t as; /* enum watch_as */
 	uint8_t bit,
-		bits; /* of a bit-field: the first, from the lowest, and how many; bits 0: all of the value */
+		/*
+		 * of a bit-field: the first, from the lowest, and how many; bits 0: all of the
+		 * value
+		 */
+		bits;
 	uint8_t reserved[3];
 };
 
@@ -131,8 +146,8 @@ struct watch_condition {
 #define WATCH_OF_FRAME                                                                             \
 	8u /* `address` is from a frame's CFA, as an int64_t; its low bits as those of an address */
 /*
- * No watch, and with no other flag: a frame lives already, its CFA at `address`, of the thread that `offset` is; `frame` of
- * the entry `number` is to be its.
+ * No watch, and with no other flag: a frame lives already, its CFA at `address`, of the thread that
+ * `offset` is; `frame` of the entry `number` is to be its.
  */
 #define WATCH_FRAME_LIVES 16u
 #define WATCH_KEEPS_TRAIL                                                                          \
@@ -145,36 +160,48 @@ struct control_watch {
 	uint32_t magic;
 	uint64_t address; /* a multiple of `bytes` */
 	uint32_t offset;  /* in the object that is watched */
-	uint16_t event; /* the number of the watch whose event this one's hits are; its own: it has one itself */
+	/* the number of the watch whose event this one's hits are; its own: it has one itself */
+	uint16_t event;
 	uint8_t bytes; /* 1, 2, 4 or 8 */
 	uint8_t type;  /* WM_TYPE_*, of that size: no string, no run; of a part: WM_TYPE_U64 */
 	uint8_t on;    /* enum watch_on */
 	uint8_t flags; /* WATCH_COUNT_ONLY ... WATCH_KEEPS_TRAIL */
 	uint8_t generation;
-	uint8_t signal; /* 0: none; else it is raised on the thread, and comes right behind the instruction */
+	/* 0: none; else it is raised on the thread, and comes right behind the instruction */
+	uint8_t signal;
 	uint8_t callers; /* how many fields the event has for return addresses; 0 behind the last */
-	uint8_t set; /* of the session's event objects in the process, the one that it is in: generations are an object's */
+	/*
+	 * of the session's event objects in the process, the one that it is in: generations are an
+	 * object's
+	 */
+	uint8_t set;
 	uint8_t group; /* WATCH_FRAME_ENTRY, WATCH_OF_FRAME: in the table's groups */
 	uint8_t frame; /* WATCH_OF_FRAME: in the table's frames */
 	/*
-	 * Of a variable that each thread has one of: what is watched is the variable as long as these 4 bytes hold that number, as the
-	 * C library's own word of who has the thread's memory does, which the kernel clears at the thread's end. Then what comes is
-	 * dropped, and counted so: others have that memory. 0: for as long as it is watched.
+	 * Of a variable that each thread has one of: what is watched is the variable as long as
+	 * these 4 bytes hold that number, as the C library's own word of who has the thread's
+	 * memory does, which the kernel clears at the thread's end. Then what comes is dropped, and
+	 * counted so: others have that memory. 0: for as long as it is watched.
 	 */
 	uint64_t owner;
 	uint32_t owner_number;
 	uint8_t bit,
-		bits; /* of a bit-field, as in a condition: what its event tells of the watched bytes */
+		/* of a bit-field, as in a condition: the part of the watched bytes to report */
+		bits;
 	uint8_t reserved2[2];
 	struct watch_condition conditions[WATCH_CONDITIONS_MAX]; /* all must hold */
 								 /*
-	 * The event's text follows (abi/site.h: "md\nwatch\nEXPR\nFILE\nLINE\nFIELDS"), NUL-terminated, if it has one
-	 * itself. Fields are, in this order: ip; unless WATCH_ON_EXECUTE: old, new, how; offset, if it is a part's; the
-	 * callers. FIELDS names as many.
+	 * The event's text follows (abi/site.h: "md\nwatch\nEXPR\nFILE\nLINE\nFIELDS"),
+	 * NUL-terminated, if it has one itself. Fields are, in this order: ip; unless
+	 * WATCH_ON_EXECUTE: old, new, how; offset, if it is a part's; the callers. FIELDS names as
+	 * many.
 	 */
 };
 
-/* The types of the event's fields, as FIELDS names them, into types[] that is all 0. `callers` is to have been checked. */
+/*
+ * The types of the event's fields, as FIELDS names them, into types[] that is all 0. `callers` is
+ * to have been checked.
+ */
 static inline void watch_field_types(const struct control_watch *about, uint8_t types[16])
 {
 	unsigned int at = 0;
@@ -191,7 +218,9 @@ static inline void watch_field_types(const struct control_watch *about, uint8_t 
 		types[at++] = WM_TYPE_PTR;
 }
 
-/* What the fields `old` and `new` have of a value: a bit-field's bits alone, as its type has them. */
+/*
+ * What the fields `old` and `new` have of a value: a bit-field's bits alone, as its type has them.
+ */
 static inline uint64_t watch_field_value(const struct control_watch *about, uint64_t value)
 {
 	int is_signed = about->type == WM_TYPE_I8 || about->type == WM_TYPE_I16 ||
@@ -208,14 +237,14 @@ static inline uint64_t watch_field_value(const struct control_watch *about, uint
 /* The field `how`, a uint16. */
 #define WATCH_NEW_EXACT 0x0001u
 #define WATCH_OLD_EXACT 0x0002u
-#define WATCH_NEW_UNKNOWN 0x0004u /* it could not be read: 0 is told */
-#define WATCH_OLD_UNKNOWN 0x0008u /* nobody knows what stood there before */
+#define WATCH_NEW_UNKNOWN 0x0004u /* it could not be read; the event has 0 */
+#define WATCH_OLD_UNKNOWN 0x0008u /* the value before is unknown */
 #define WATCH_LATE                                                                                 \
 	0x0010u /* SIGTRAP was blocked at the store: the instruction, too, is a later one */
 #define WATCH_SHARED 0x0020u /* found by another watch's signal, for one instruction wrote both */
 #define WATCH_READ 0x0040u   /* the instruction read it, and wrote nothing */
 #define WATCH_IP_BEHIND                                                                            \
-	0x0080u /* where the instruction begins is not known: ip is the byte in front of where the thread went on */
+	0x0080u /* the instruction's start is unknown: ip is the byte before the next one */
 #define WATCH_IP_UNKNOWN 0x0100u /* it led elsewhere, as a jump or a return that reads: ip is 0 */
 
 #define WATCH_BY_KERNEL                                                                            \
@@ -235,15 +264,19 @@ struct control_watch_share {
 struct control_watch_alone {
 	uint32_t number;
 	uint32_t reserved;
-	/* the other's event was there until then at the earliest, CLOCK_MONOTONIC; 0: it did not say */
+	/*
+	 * the other's event was there until then at the earliest, CLOCK_MONOTONIC; 0: it did not
+	 * say
+	 */
 	uint64_t since_ns;
 };
 
 struct control_watch_table {
 	uint64_t bytes;
 	/*
-	 * Where a function of the agent's begins that does nothing: whoever records this thread's way sees it come there, behind the
-	 * signal of a hit whose trail is to be kept, and knows which that is without a clock.
+	 * The address of a function of the agent's that does nothing. A recorder of this thread's
+	 * trail sees the thread come there behind the signal of a hit whose trail is to be kept. So
+	 * it identifies that hit without a clock.
 	 */
 	uint64_t kept_at;
 };
@@ -254,9 +287,9 @@ struct control_watch_lost {
 };
 
 /*
- * The table: memory that one session shares with one process, a memfd of the agent's that is sealed against
- * shrinking and growing; a row for each number. Either side treats what the other writes as hostile: the agent does by it
- * nothing but to let an event be or not, and with what value.
+ * The table: memory that one session shares with one process, a memfd of the agent's that is sealed
+ * against shrinking and growing; a row for each number. Either side treats what the other writes as
+ * hostile: the agent does by it nothing but to let an event be or not, and with what value.
  */
 #define WATCH_OFF 0u
 #define WATCH_ON 1u
@@ -277,11 +310,14 @@ struct watch_row {
 	uint32_t gate;
 	uint32_t reserved;
 	/*
-	 * Written inside: the signal of another watch reported a store whose mask excluded this one's
-	 * bytes. The kernel may have counted a hit of this one.
+	 * Written inside: the signal of another watch reported a store whose mask excluded this
+	 * one's bytes. The kernel may have counted a hit of this one.
 	 */
 	uint64_t beside;
-	/* what the last hit said; by the outside before the gate opens. A pair, changed as one (16 bytes, aligned) */
+	/*
+	 * what the last hit said; by the outside before the gate opens. A pair, changed as one (16
+	 * bytes, aligned)
+	 */
 	struct {
 		uint64_t value;
 		/*
@@ -294,15 +330,22 @@ struct watch_row {
 	uint64_t taken;	   /* as above; of these: */
 	uint64_t filtered; /* no event, as the filter says */
 	uint64_t counted;  /* no event, as WATCH_COUNT_ONLY says */
-	uint64_t own; /* no event: it was the handler itself, on memory below the stack that is nobody's, or the engine */
-	uint64_t shared; /* told by another watch's signal */
+	/*
+	 * no event: the handler's own, below the stack on memory without an owner, or the engine's
+	 */
+	uint64_t own;
+	uint64_t shared; /* reported by another watch's signal */
 	uint64_t late;	 /* that had been blocked */
 	uint64_t dropped;
 	uint64_t inexact; /* of what was taken, those whose new value was read, or is not known */
 	uint64_t signalled;
-	/* written outside, before its events are disabled: when, CLOCK_MONOTONIC. For those who share them. */
+	/*
+	 * written outside, before its events are disabled: when, CLOCK_MONOTONIC. For those who
+	 * share them.
+	 */
 	uint64_t quiet_ns;
-	uint64_t unknown; /* of those inexact: nobody knows the new value; counted from outside alone */
+	/* of those inexact: the new value is unknown; counted only from outside */
+	uint64_t unknown;
 	uint64_t masked; /* written inside, of those taken: no event, a mask excluded the bytes */
 	/* hits whose condition compared a value that is not exact; how many of them it left out */
 	uint64_t uncertain, uncertain_filtered;
