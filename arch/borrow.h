@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread of another process, borrowed for a few system calls: what of it depends on the processor.
- * Used from outside only; session/borrow.c tells how a loan goes.
+ * The processor-specific part of borrowing a thread of another process for a few system calls. Used
+ * only from outside; session/borrow.c describes the protocol.
  *
- * The borrowed thread executes nothing but this code, which lies where we put it:
+ * The borrowed thread executes nothing but this code, which the tool writes into the process:
  *
  *	call:     system call instruction
  *	restore:  load the signal mask, then every register, as they were; jump to where it was
  *
- * Between two calls the thread is stopped right behind `call`. So whenever its tracer dies, it gives
- * itself back. All code is position independent and keeps its data beside it, read-only.
+ * Between two calls the thread is stopped right behind `call`. So whenever its tracer dies, it
+ * gives itself back. All code is position independent and keeps its data beside it, read-only.
  */
 #ifndef ARCH_BORROW_H
 #define ARCH_BORROW_H
@@ -35,9 +35,9 @@ uint64_t borrow_regs_thread_pointer(const struct borrow_regs *regs);
 long borrow_regs_call_number(const struct borrow_regs *regs);
 
 /*
- * Whether a stack's words, `count` of them from the first, can be what the kernel leaves there as it enters a
- * signal handler; *pc and *stack are then those of the code that was interrupted. The first word leads
- * to code of the process; what stands there is not looked at.
+ * Whether a stack's words, `count` of them from the first, can be the frame that the kernel leaves
+ * as it enters a signal handler; *pc and *stack are then those of the interrupted code. The first
+ * word leads to code of the process, which this function does not read.
  */
 int borrow_is_signal_frame(const uint64_t *words, size_t count, uint64_t *pc, uint64_t *stack);
 
@@ -48,28 +48,29 @@ long borrow_regs_result(const struct borrow_regs *regs);
 
 /*
  * Some system calls return EINTR for a mere stop where others restart: epoll_wait(2), semop(2) and
- * more, signal(7). Make the kernel restart them too, unless a handler runs. A timeout then starts
- * anew. Returns 1 where registers of a stopped thread were changed.
+ * more, signal(7). Make the kernel restart them too, unless a handler runs. A timeout then restarts
+ * in full. Returns 1 if it changed registers of a stopped thread.
  */
 int borrow_regs_restart(struct borrow_regs *regs);
 
 /*
- * Whether a thread, stopped on the way back to user mode, is in a system call that the kernel has yet to decide about; and what it is when the
- * kernel begins that anew, as it does where no handler runs.
+ * Whether a thread, stopped on the way back to user mode, is in a system call that the kernel may
+ * still restart; and the second changes the registers so that it does, as the kernel does if no
+ * handler runs.
  */
 int borrow_regs_in_call(const struct borrow_regs *regs);
 void borrow_regs_anew(struct borrow_regs *regs);
 
 size_t borrow_code_bytes(void);
 
-/* The first BORROW_HEAD_BYTES of it, which are the same wherever it lies. */
+/* Its first BORROW_HEAD_BYTES, which are the same at any address. */
 #define BORROW_HEAD_BYTES 16
 const void *borrow_code_head(void);
 
 /*
  * Write the code, with what it restores: registers and mask as they were saved at a stop on the way
- * back to user mode. There the kernel has yet to decide whether an interrupted system call restarts;
- * the code restarts it, as the kernel does when no handler runs.
+ * back to user mode. There the kernel has yet to decide whether an interrupted system call
+ * restarts; the code restarts it, as the kernel does when no handler runs.
  */
 void borrow_code_fill(void *code, const struct borrow_regs *saved, uint64_t mask);
 

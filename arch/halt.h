@@ -23,14 +23,17 @@ void halt_set_pc(struct halt_regs *regs, uintptr_t pc);
 uintptr_t halt_stack(const struct halt_regs *regs);
 uintptr_t halt_thread_pointer(const struct halt_regs *regs);
 
-/* Whether the kernel would have it resume its call by restart_syscall(2), which a filter may kill for. */
+/*
+ * Whether the kernel would have it resume its call by restart_syscall(2), which a filter may kill
+ * for.
+ */
 int halt_is_resuming(const struct halt_regs *regs);
 
 /*
- * Have a system call that says EINTR for the stop alone begin anew; with `anew` also one that would resume, then for all of
- * its time. Returns 1 where that changed regs.
+ * Restart a system call that returns EINTR only for the stop; with `is_full` also one that would
+ * resume, with its whole timeout. Returns 1 if that changed regs.
  */
-int halt_restart(struct halt_regs *regs, int anew);
+int halt_restart(struct halt_regs *regs, int is_full);
 
 /*
  * Whether words[at] is where a signal frame keeps the interrupted PC; HALT_FRAME_WORDS_BEHIND more
@@ -40,12 +43,13 @@ int halt_restart(struct halt_regs *regs, int anew);
 int halt_is_frame(const uint64_t *words, size_t at);
 
 /*
- * A process that shares our memory, descriptors and folder but is none of our threads: calls
- * fn(arg) on that stack and ends. Its end is told to nobody; wait for it with __WALL. Its number or -errno.
+ * A process that shares our memory, descriptors and folder but is not one of our threads: calls
+ * fn(arg) on that stack and ends. Its parent gets no signal; wait for it with __WALL. Its number or
+ * -errno.
  */
 long halt_spawn(void *stack_end, void (*fn)(void *), void *arg);
 
-/* What follows sees all code as it was written before. */
+/* Code behind this call sees all code as it was written before. */
 void halt_serialize(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Diverting an empty function, such as the one that the loader calls for debuggers: its return
- * instruction and the padding behind it become a jump. The jump's displacement lies in the padding,
- * where nobody runs, so that one byte, the first, makes and unmakes it.
+ * instruction and the padding behind it become a jump. The jump's displacement is in the padding,
+ * which is never executed, so that one byte, the first, makes and unmakes the jump.
  */
 #ifndef ARCH_HOOK_H
 #define ARCH_HOOK_H
@@ -15,8 +15,8 @@
 #define HOOK_FAR_BYTES 16  /* of a jump to anywhere */
 
 /*
- * Where in the code of an empty function the jump can stand: the offset, or -1 if the function is
- * something else or has no padding behind it.
+ * The offset of the jump in the code of an empty function, or -1 if the function is something else
+ * or has no padding behind it.
  */
 int hook_find(const uint8_t code[HOOK_LOOK_BYTES]);
 

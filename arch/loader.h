@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The code that brings the agent into a process; session/inject.c puts it there and tells the story.
+ * The code that brings the agent into a process; session/inject.c puts it there and describes the
+ * protocol.
  *
  *	loader_code     start: code for a borrowed thread (arch/borrow.h) is put in front of it
- *	loader_clone    the borrowed thread's clone(2); the parent goes on to `restore` of that code
- *	                (found by its distance), the child to loader_code's raw thread
+ *	loader_clone    the borrowed thread's clone(2); the parent continues at `restore` of that
+ *	                code (found by its distance), the child to loader_code's raw thread
  *	raw thread      makes a proper thread by pthread_create() and exits
- *	proper thread   waits until the raw one is gone, takes its malloc state over, loads the agent,
- *	                calls what starts it, and ends
+ *	proper thread   waits until the raw one is gone, takes its malloc state over, loads the
+ *	                agent, calls what starts it, and ends
  *
  * Included by assembly too. All is position independent.
  */
@@ -67,7 +68,7 @@ struct loader_data {
 	uint64_t tls_init; /* _dl_allocate_tls_init(), or 0 */
 	uint64_t attr_init, attr_detach, attr_stack, create;
 	uint64_t dlopen, dlsym, dlerror;
-	/* __errno_location(); where errno lies in libc's TLS block */
+	/* __errno_location(); the offset of errno in libc's TLS block */
 	uint64_t errno_at, errno_offset;
 	uint64_t tls_words; /* of libc's TLS block */
 	uint64_t thread;

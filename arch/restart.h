@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls that return EINTR for a mere stop by a tracer, where others begin anew by themselves.
+ * System calls that return EINTR for a mere stop by a tracer, where others restart by themselves.
  */
 #ifndef ARCH_RESTART_H
 #define ARCH_RESTART_H
@@ -35,7 +35,7 @@ static inline int restart_is_wanted(unsigned long number)
 	}
 }
 
-/* What makes the kernel restart one, unless a handler runs: its include/linux/errno.h. */
+/* The kernel restarts a call with this result, unless a handler runs: its include/linux/errno.h. */
 #define RESTART_NO_HANDLER 514
 #define RESTART_RESUMED 516 /* what has used up some of its time: by restart_syscall(2) */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far a process's start has come, told from what stands on its first thread's stack around the
- * place where the kernel had put its arguments. All C libraries' loaders and start files leave their
- * traces there; none takes them away.
+ * The stage of a process's start, found in the words on its first thread's stack around the place
+ * where the kernel had put its arguments. All C libraries' loaders and start files leave their
+ * traces there; none removes them.
  */
 #ifndef ARCH_STARTUP_H
 #define ARCH_STARTUP_H
@@ -19,9 +19,9 @@ enum startup {
 };
 
 /*
- * `words` begin STARTUP_WORDS_BELOW below the first stack pointer. `entry` and `loader_entry`: where
- * the program's and the dynamic loader's code begin. LOADING is told for sure of a process in which
- * the loader has begun; where a program has a start of its own, CONSTRUCTING may be said of it for ever.
+ * `words` begin STARTUP_WORDS_BELOW below the first stack pointer. `entry` and `loader_entry`: the
+ * first instructions of the program and the dynamic loader. LOADING is certain in a process whose
+ * loader has begun. A program with a start of its own may seem to be CONSTRUCTING for ever.
  */
 enum startup startup_phase(const uint64_t words[STARTUP_WORDS], uint64_t entry,
 			   uint64_t loader_entry);

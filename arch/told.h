@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which instruction met a watched word, and what it made of it: asked of each hit (abi/watch.h), by the thread that made it, in
- * its signal's handler, and by the tool that reads of it later. What the two can read differs, and is theirs
- * to say; what follows from it does not.
+ * Which instruction met a watched word, and what it made of it: asked of each hit (abi/watch.h), by
+ * the thread that made it, in its signal's handler, and by the tool that reads of it later. What
+ * the two can read differs, and is theirs to say; what follows from it does not.
  *
  * Calls nothing but what it is given, keeps nothing. Hit path.
  */
@@ -19,18 +19,22 @@
 /* How the program is read. */
 struct told_reads {
 	/*
-	 * So many bytes of code: where they can be had, in room[] (INSN_BYTES_MAX) if they had to be copied; NULL: nowhere.
-	 * `has_run`: the page that they begin on has just run in this thread, and they do not lead beyond.
+	 * So many bytes of code: where they can be had, in room[] (INSN_BYTES_MAX) if they had to
+	 * be copied; NULL: nowhere. `has_run`: the page that they begin on has just run in this
+	 * thread, and they do not lead beyond.
 	 */
 	const uint8_t *(*code)(void *data, uint64_t address, size_t bytes, int has_run,
 			       uint8_t *room);
-	/* Bytes of the instruction that ends at `end`; 0: not known. *is_start: a function begins there. */
+	/*
+	 * Bytes of the instruction that ends at `end`; 0: not known. *is_start: a function begins
+	 * there.
+	 */
 	unsigned int (*before)(void *data, uint64_t end, int *is_start);
-	/* Memory as the thread has it just now. 0, -1. NULL: nobody knows what it was. */
+	/* Memory as the thread has it now. 0, -1. NULL: its contents are unknown. */
 	int (*memory)(void *data, void *to, uint64_t from, size_t bytes);
 	/*
-	 * Where an instruction that ends at `end` was copied from, as an instruction that a jump took the place of: *begin is
-	 * the copy. 0; -1: it is no copy. NULL: none is.
+	 * Where an instruction that ends at `end` was copied from, as an instruction that a jump
+	 * took the place of: *begin is the copy. 0; -1: it is no copy. NULL: none is.
 	 */
 	int (*moved)(uintptr_t end, uintptr_t *begin, uintptr_t *original);
 	/* NULL: where fs leads is not known. */
@@ -46,13 +50,14 @@ struct told {
 };
 
 /*
- * Find the instruction: `context` is the thread's when it was told, its program counter behind it. Fills in all but what `how` had.
- * Registers of `context` are changed meanwhile, and are as they were afterwards.
+ * Find the instruction: `context` is the thread's at the signal, its program counter behind the
+ * instruction. Fills in everything and adds to `how`. It changes registers of `context` meanwhile,
+ * and restores them.
  */
 void told_find(struct told *told, const struct control_watch *about, ucontext_t *context,
 	       const struct told_reads *reads);
 
-/* Whether an instruction that is told met those bytes, too. */
+/* Whether a known instruction accessed those bytes, too. */
 int told_covers(const struct told *told, const struct control_watch *about);
 
 /* Whether it may have: the instruction is decoded, but not how far it wrote (xsave, scatters). */
@@ -61,12 +66,12 @@ int told_may_cover(const struct told *told, const struct control_watch *about);
 /* Whether the instruction is known and its mask excluded all of those bytes: it wrote none. */
 int told_is_masked(const struct told *told, const struct control_watch *about);
 
-/* Whether all that is watched was written, with values that the instruction tells: no memory need be read. */
+/* Whether the instruction wrote all watched bytes, with known values: no memory need be read. */
 int told_is_whole(const struct told *told, const struct control_watch *about);
 
 /*
- * The length of the instruction that ends at `end`, read from `at` on, where one begins: a function's start. 0: none ends there, or
- * read() of the code failed.
+ * The length of the instruction that ends at `end`, read from `at` on, where one begins: a
+ * function's start. 0: none ends there, or read() of the code failed.
  */
 unsigned int told_sweep(uint64_t at, uint64_t end,
 			int (*read)(void *data, void *to, uint64_t from, size_t bytes), void *data);
@@ -95,11 +100,12 @@ struct told_values {
 };
 
 /*
- * What the word was and what it became. A new value that is neither exact nor unknown is what memory had; where that is not known, what
- * the instruction makes of the value before.
+ * What the word was and what it became. A new value that is neither exact nor unknown is what
+ * memory had; where that is not known, what the instruction makes of the value before.
  *
- * `link` is `now`, but for a locked xadd, which knows what it met: threads may come here in another
- * order than they added. So its `now` may not be the newest value, and `link` is the chain's.
+ * `link` is `now`, except for a locked xadd, which knows the value before: threads may come here in
+ * another order than they added. So its `now` may not be the newest value, and `link` is the
+ * chain's.
  */
 void told_judge(const struct told *told, const struct control_watch *about,
 		const struct told_known *known, struct told_values *values);

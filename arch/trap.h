@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the handler of SIGTRAP needs (agent/watch/trap.h): the target's context, and how it calls the target's own handler.
+ * What the handler of SIGTRAP needs (agent/watch/trap.h): the target's context, and how it calls
+ * the target's own handler.
  */
 #ifndef ARCH_TRAP_H
 #define ARCH_TRAP_H
@@ -12,12 +13,15 @@
 #define TRAP_OPCODE 0xcc
 #define TRAP_BYTES 1
 
-/* What a handler installed by system call returns to: rt_sigreturn(2), in the bytes that debuggers know. */
+/*
+ * What a handler installed by system call returns to: rt_sigreturn(2), in the bytes that debuggers
+ * know.
+ */
 void trap_restore(void) __asm__("__restore_rt");
 
 /*
- * handler(number, info, context) on the stack that ends at `stack_end`, or, where that is 0, on this one.
- * The handler may leave by siglongjmp.
+ * handler(number, info, context) on the stack that ends at `stack_end`, or, where that is 0, on
+ * this one. The handler may leave by siglongjmp.
  */
 void trap_call(uintptr_t handler, long number, siginfo_t *info, ucontext_t *context,
 	       uintptr_t stack_end);

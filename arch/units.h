@@ -6,7 +6,10 @@
 /* Debug registers that hold an address, of each thread and each CPU. */
 unsigned int units_debug_registers(void);
 
-/* General counters of a CPU's performance unit, as the processor tells of itself; 0: it has none, or a virtual machine's host lends none. */
+/*
+ * General counters of a CPU's performance unit, as CPUID reports them; 0: it has none, or the host
+ * of a virtual machine gives it none.
+ */
 unsigned int units_counters(void);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an instruction that has just run wrote to memory, by its bytes and the registers it left behind. x86-64.
+ * What an instruction that has just run wrote to memory, by its bytes and the registers it left
+ * behind. x86-64.
  *
- * Only what these say is said: a `mov` stores what is in its register still, an exchange leaves behind what was
- * there; what `add` has made of the memory is known by who knows what was there before. Nothing is read but
- * the code that is handed over and the context. Hit path.
+ * Only what these say is said: a `mov` stores what is in its register still, an exchange leaves
+ * behind what was there; what `add` has made of the memory is known by who knows what was there
+ * before. Nothing is read but the code that is handed over and the context. Hit path.
  */
 #ifndef ARCH_WRITTEN_H
 #define ARCH_WRITTEN_H
@@ -60,16 +61,16 @@ struct written {
 typedef uint64_t written_thread(void);
 
 /*
- * The instruction of `bytes` bytes at `code`, which ended where the context's program counter is. 0; -1: it has no
- * memory operand, or its address can't be told any more. `thread` is asked where that begins at fs; NULL: nobody
- * knows. Where the context has no frame of vector registers (fpregs), their values are not known.
+ * The instruction of `bytes` bytes at `code`, which ended at the context's program counter. 0; -1:
+ * it has no memory operand, or its address is lost. `thread` returns the base of fs; NULL: unknown.
+ * If the context has no frame of vector registers (fpregs), their values are not known.
  */
 int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 		 const ucontext_t *context, written_thread *thread);
 
 /*
- * The string instruction with a repeat prefix at the program counter, which has just made a step and goes on. 0, -1: there
- * is none.
+ * The string instruction with a repeat prefix at the program counter, which has just made a step
+ * and continues. 0; -1: another instruction is there.
  */
 int written_tell_repeated(struct written *written, const uint8_t *code, size_t bytes,
 			  const ucontext_t *context);

@@ -10,7 +10,9 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-/* What a system call that a stop interrupted returns inside the kernel: its include/linux/errno.h. */
+/*
+ * What a system call that a stop interrupted returns inside the kernel: its include/linux/errno.h.
+ */
 #define ERESTARTSYS 512
 #define ERESTARTNOINTR 513
 #define ERESTARTNOHAND 514
@@ -73,7 +75,10 @@ long borrow_regs_call_number(const struct borrow_regs *regs)
 
 int borrow_is_signal_frame(const uint64_t *words, size_t count, uint64_t *pc, uint64_t *stack)
 {
-	/* struct rt_sigframe of arch/x86/include/asm/sigframe.h: where to return to, then the ucontext */
+	/*
+	 * struct rt_sigframe of arch/x86/include/asm/sigframe.h: where to return to, then the
+	 * ucontext
+	 */
 	enum { UCONTEXT = 1, MCONTEXT = UCONTEXT + 5, RSP = MCONTEXT + 15, RIP, FLAGS, SEGMENTS };
 
 	if (count <= SEGMENTS || (words[SEGMENTS] & 0xffff) != 0x33 ||
@@ -135,10 +140,10 @@ static void syscall_restart(struct user_regs_struct *regs)
 
 int borrow_regs_in_call(const struct borrow_regs *regs)
 {
-	struct user_regs_struct anew = regs->regs;
+	struct user_regs_struct restarted = regs->regs;
 
-	syscall_restart(&anew);
-	return anew.rip != regs->regs.rip;
+	syscall_restart(&restarted);
+	return restarted.rip != regs->regs.rip;
 }
 
 void borrow_regs_anew(struct borrow_regs *regs)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a borrowed thread executes; arch/borrow.h. Its data stand behind it and are read only.
+ * The code that a borrowed thread executes; arch/borrow.h. Its data are behind it and are read
+ * only.
  *
- * Flags are loaded by popping them from the data, at a time when all signals are blocked: no handler
- * can run on that stack. `mov` keeps flags, and so does `syscall` on its return.
+ * Flags are loaded by popping them from the data, at a time when all signals are blocked: no
+ * handler can run on that stack. `mov` keeps flags, and so does `syscall` on its return.
  */
 	.section .rodata.borrow, "a"
 	.globl borrow_code, borrow_code_restore, borrow_code_data, borrow_code_end

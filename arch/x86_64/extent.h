@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far those instructions reach in memory whose values are read there: x87's, and stores of EVEX. SDM, volume 2, appendix A, and 2.7.
+ * How far those instructions reach in memory whose values are read there: x87's, and stores of
+ * EVEX. SDM, volume 2, appendix A, and 2.7.
  */
 #ifndef ARCH_X86_64_EXTENT_H
 #define ARCH_X86_64_EXTENT_H

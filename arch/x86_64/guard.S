@@ -7,8 +7,8 @@
 #define SET_SECCOMP 22
 
 /*
- * The C library's own words, but for one question: what a system call does to the stack pointer, as clone(2) and vfork(2)
- * do, finds nothing of ours there.
+ * The C library's own instructions, plus one test. A system call that changes the stack pointer, as
+ * clone(2) and vfork(2) do, finds only the program's own data on the stack.
  */
 	.globl	guard_call
 	.hidden	guard_call

@@ -12,8 +12,8 @@
 #include <sys/uio.h>
 
 /*
- * arch/x86/include/uapi/asm/sigcontext.h, struct sigcontext_64: ..., rsp, rip, eflags, then the four
- * segment selectors in one word. A 64-bit program has __USER_CS, 0, 0, __USER_DS there.
+ * arch/x86/include/uapi/asm/sigcontext.h, struct sigcontext_64: ..., rsp, rip, eflags, then the
+ * four segment selectors in one word. A 64-bit program has __USER_CS, 0, 0, __USER_DS there.
  */
 #define FRAME_SELECTORS UINT64_C(0x002b000000000033)
 
@@ -59,11 +59,11 @@ int halt_is_resuming(const struct halt_regs *regs)
 	return (long)regs->regs.rax == -RESTART_RESUMED && (long)regs->regs.orig_rax >= 0;
 }
 
-int halt_restart(struct halt_regs *regs, int anew)
+int halt_restart(struct halt_regs *regs, int is_full)
 {
 	int is_wanted = (long)regs->regs.rax == -EINTR && restart_is_wanted(regs->regs.orig_rax);
 
-	if (!is_wanted && !(anew && halt_is_resuming(regs)))
+	if (!is_wanted && !(is_full && halt_is_resuming(regs)))
 		return 0;
 	regs->regs.rax = (unsigned long long)-RESTART_NO_HANDLER;
 	return 1;

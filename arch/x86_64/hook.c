@@ -55,7 +55,9 @@ __asm__(".text\n"
 	".cfi_endproc\n\t"
 	".size hook_entry_code, . - hook_entry_code\n");
 
-/* The padding that assemblers write (Intel SDM volume 2, NOP, table 4-12; int3). Its length, or 0. */
+/*
+ * The padding that assemblers write (Intel SDM volume 2, NOP, table 4-12; int3). Its length, or 0.
+ */
 static size_t padding_length(const uint8_t *code, size_t bytes)
 {
 	size_t prefixes = 0, length;

@@ -5,11 +5,14 @@
 #include <errno.h>
 
 #define INT_LINUX32 0x80 /* int $0x80: the 32-bit system call */
-/* As far as is read before the length is known: 14 prefixes, EVEX, opcode, ModRM, SIB, displacement. */
+/*
+ * As far as is read before the length is known: 14 prefixes, EVEX, opcode, ModRM, SIB,
+ * displacement.
+ */
 #define REACH 32
 #define NO_REGISTER 0xffu
 
-/* What has been read of one. Bits as they count, not as VEX and EVEX invert them. */
+/* The parts of one that have been read. Bits as they count, not as VEX and EVEX invert them. */
 struct reading {
 	const uint8_t *code;
 	const struct insn_leaf *leaf;
@@ -145,7 +148,7 @@ static int read_evex(struct reading *read)
 	return 0;
 }
 
-/* 1: the opcode is of VEX, EVEX or XOP, whose head has been read; 0: it is not; -1: none stands here. */
+/* 1: the opcode is of VEX, EVEX or XOP, whose head has been read; 0: it is not; -1: invalid. */
 static int read_head(struct reading *read)
 {
 	const uint8_t *at = read->code + read->at;
@@ -454,7 +457,7 @@ static void tell_target(struct insn *insn, const struct reading *read, uint64_t 
 		insn->disp_at = read->at;
 }
 
-static void tell(struct insn *insn, const struct reading *read, unsigned int bytes,
+static void fill(struct insn *insn, const struct reading *read, unsigned int bytes,
 		 uint64_t address, int amd)
 {
 	const struct insn_leaf *leaf = read->leaf;
@@ -502,7 +505,7 @@ static int decode(struct insn *insn, const uint8_t *code, size_t left, uint64_t 
 	bytes = read.at + immediate_bytes(&read, amd);
 	if (bytes > INSN_BYTES_MAX || bytes > left || !is_valid(&read))
 		return -EILSEQ;
-	tell(insn, &read, bytes, address, amd);
+	fill(insn, &read, bytes, address, amd);
 	return 0;
 }
 

@@ -17,7 +17,7 @@ struct truth {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 };
 
-/* What libzydis knows of an instruction set that no Linux runs on: insn_tables_make.c. */
+/* Instructions of libzydis in a set that no Linux runs on: insn_tables_make.c. */
 static int is_left_out(const ZydisDecodedInstruction *insn)
 {
 	return insn->encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX ||
@@ -153,7 +153,10 @@ static int is_idiom(const struct truth *truth)
 	       operands[0].reg.value == operands[1].reg.value && is_whole(operands[0].reg.value);
 }
 
-/* libzydis 4.0 sees r13d where there is no base: for addresses of 64 bits it knows that REX.B does not count there. */
+/*
+ * libzydis 4.0 sees r13d where there is no base: for addresses of 64 bits it knows that REX.B does
+ * not count there.
+ */
 static int has_false_base(const ZydisDecodedInstruction *insn)
 {
 	return insn->address_width == 32 && insn->attributes & ZYDIS_ATTRIB_HAS_SIB &&
@@ -305,7 +308,10 @@ static int segment_of(const struct truth *truth)
 	return 0;
 }
 
-/* Whether it reads what ModRM names and leaves it as it is: of what neither EVEX, XOP nor 3DNow bears. */
+/*
+ * Whether it reads what ModRM names and leaves it as it is: of what neither EVEX, XOP nor 3DNow
+ * bears.
+ */
 static int reads_memory(const struct truth *truth)
 {
 	const ZydisDecodedOperand *found = NULL;
@@ -413,7 +419,7 @@ const char *insn_differs(const uint8_t *code, size_t left, int amd, unsigned int
 	if (!!insn_decode(&insn, code, left, AT, amd) != is_invalid)
 		return is_invalid ? "it is no instruction" : "it is an instruction";
 	if (is_invalid)
-		return insn.kind == TRAIL_KINDS ? NULL : "it changed what is none";
+		return insn.kind == TRAIL_KINDS ? NULL : "it changed an invalid instruction";
 	*bytes = truth.insn.length;
 	kind = kind_of(&truth);
 	if (insn.bytes != truth.insn.length)

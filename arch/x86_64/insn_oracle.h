@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What of the instruction at code[left] is told otherwise; NULL: nothing. *bytes: its length, 0 for none. */
+/*
+ * The first difference about the instruction at code[left]; NULL: equal. *bytes: its length, or 0.
+ */
 const char *insn_differs(const uint8_t *code, size_t left, int amd, unsigned int *bytes);
 
 #endif

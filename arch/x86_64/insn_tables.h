@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables insn_decode() reads: written by insn_tables_make.c, from what libzydis knows, when we are built.
+ * The tables insn_decode() reads: written by insn_tables_make.c, from what libzydis knows, when we
+ * are built.
  *
- * From an opcode's space and number to a vector of contexts (its prefixes and widths), from there, where ModRM
- * says more than operands, to a choice by it, and at last to a leaf. All but leaves are 16-bit words in insn_nodes[].
+ * From an opcode's space and number to a vector of contexts (its prefixes and widths), from there,
+ * where ModRM says more than operands, to a choice by it, and at last to a leaf. All but leaves are
+ * 16-bit words in insn_nodes[].
  */
 #ifndef ARCH_X86_64_INSN_TABLES_H
 #define ARCH_X86_64_INSN_TABLES_H
@@ -19,19 +21,23 @@ enum insn_space {
 	INSN_3DNOW,
 	INSN_VEX,		  /* VEX + mmmmm - 1: maps 1 to 3 */
 	INSN_XOP = INSN_VEX + 3,  /* XOP + mmmmm - 8: maps 8 to 10 */
-	INSN_EVEX = INSN_XOP + 3, /* EVEX + mmm - 1: maps 1 to 6, of which there is no 4th */
+	INSN_EVEX = INSN_XOP + 3, /* EVEX + mmm - 1: maps 1 to 6 without 4 */
 	INSN_SPACES = INSN_EVEX + 6,
 };
 
 /*
- * Contexts, as indices into a vector. Legacy: W | 66 << 1 | repeat << 2, where repeat is 0, 1 for F3, 2 for F2, whichever
- * comes last. VEX, XOP: W | pp << 1 | L << 3. EVEX: W | pp << 1; its other bits are told by `valid`.
+ * Contexts, as indices into a vector. Legacy: W | 66 << 1 | repeat << 2, where repeat is 0, 1 for
+ * F3, 2 for F2, whichever comes last. VEX, XOP: W | pp << 1 | L << 3. EVEX: W | pp << 1; `valid`
+ * has its other bits.
  */
 #define INSN_CONTEXTS_LEGACY 12
 #define INSN_CONTEXTS_VEX 16
 #define INSN_CONTEXTS_EVEX 8
 
-/* What a word of a vector is: two bits of choice, and an index; of insn_leaves[], or else of insn_nodes[]. */
+/*
+ * What a word of a vector is: two bits of choice, and an index; of insn_leaves[], or else of
+ * insn_nodes[].
+ */
 #define INSN_CHOICE_SHIFT 14
 #define INSN_INDEX 0x3fffu
 enum insn_choice {
@@ -41,7 +47,7 @@ enum insn_choice {
 	INSN_BY_REG_RM, /* 72: modrm.reg of memory, then modrm.reg << 3 | modrm.rm of register */
 };
 
-/* What is done with the registers that the fields of an instruction name. Two bits each, in `roles`. */
+/* The use of the registers that the fields of an instruction name. Two bits each, in `roles`. */
 enum insn_role { INSN_UNUSED, INSN_NEEDED, INSN_KILLED };
 enum insn_field { INSN_REG, INSN_RM, INSN_VVVV, INSN_LOW, INSN_IS4, INSN_VSIB };
 #define INSN_ROLE(leaf, field) ((unsigned int)(leaf)->roles >> 2 * (field)&3u)

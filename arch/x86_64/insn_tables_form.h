@@ -2,7 +2,8 @@
 /*
  * Instructions composed field by field, to ask libzydis about. For insn_tables_make.c.
  *
- * Left out: what only the first Xeon Phi had (MVEX, jkzd and others by VEX). libzydis takes it for valid; elsewhere it raises #UD.
+ * Left out: what only the first Xeon Phi had (MVEX, jkzd and others by VEX). libzydis takes it for
+ * valid; elsewhere it raises #UD.
  */
 #ifndef ARCH_X86_64_INSN_TABLES_FORM_H
 #define ARCH_X86_64_INSN_TABLES_FORM_H

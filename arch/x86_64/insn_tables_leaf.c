@@ -136,8 +136,8 @@ static uint16_t flag_traits(const ZydisDecodedInstruction *insn)
 }
 
 /*
- * Does it, on some processors, leave alone what it writes? bsf and bsr do on a source of 0, and are what older processors take
- * tzcnt and lzcnt for; rdssp does without shadow stacks.
+ * Does it, on some processors, leave alone what it writes? bsf and bsr do on a source of 0, and are
+ * what older processors take tzcnt and lzcnt for; rdssp does without shadow stacks.
  */
 static int may_leave_destination(ZydisMnemonic mnemonic)
 {
@@ -242,7 +242,10 @@ static void add_register(struct insn_leaf *leaf, const ZydisDecodedOperand *oper
 	}
 }
 
-/* Are fewer bytes met than the operand has, or others? By a mask, by a bit's number, or as half of them may do. */
+/*
+ * Are fewer bytes met than the operand has, or others? By a mask, by a bit's number, or as half of
+ * them may do.
+ */
 static int may_meet_others(const ZydisDecodedInstruction *insn)
 {
 	switch (insn->mnemonic) {
@@ -258,7 +261,10 @@ static int may_meet_others(const ZydisDecodedInstruction *insn)
 	default:
 		break;
 	}
-	/* unpcklps to unpckhpd, punpcklbw to punpckhqdq: "an implementation may fetch only the appropriate 64 bits" */
+	/*
+	 * unpcklps to unpckhpd, punpcklbw to punpckhqdq: "an implementation may fetch only the
+	 * appropriate 64 bits"
+	 */
 	return insn->opcode_map == ZYDIS_OPCODE_MAP_0F &&
 	       (insn->opcode == 0x14 || insn->opcode == 0x15 ||
 		(insn->opcode >= 0x60 && insn->opcode <= 0x62) ||
@@ -281,7 +287,7 @@ static uint8_t memory_of(const ZydisDecodedOperand *operand, const ZydisDecodedI
 static void add_memory(struct insn_leaf *leaf, const ZydisDecodedOperand *operand,
 		       const ZydisDecodedInstruction *insn)
 {
-	/* Of these modrm.reg is an address. It is told as a register, too. */
+	/* In these modrm.reg is an address. libzydis lists it as a register, too. */
 	int is_by_reg = insn->mnemonic == ZYDIS_MNEMONIC_MOVDIR64B ||
 			insn->mnemonic == ZYDIS_MNEMONIC_ENQCMD ||
 			insn->mnemonic == ZYDIS_MNEMONIC_ENQCMDS;
@@ -310,7 +316,7 @@ static void add_kind(struct insn_leaf *leaf, const struct form *form,
 		if (insn->mnemonic != ZYDIS_MNEMONIC_XBEGIN)
 			leaf->rules |= INSN_RULE_NEAR;
 		break;
-	case TRAIL_SYSCALL: /* whoever looks from outside, sees all */
+	case TRAIL_SYSCALL: /* an observer outside sees all registers */
 	case TRAIL_STOP:
 	case TRAIL_FAR:
 		leaf->needs = 0xffff;

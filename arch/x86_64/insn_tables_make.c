@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Write the tables of insn_tables.h, to standard output: by asking libzydis about every opcode in every context.
+ * Write the tables of insn_tables.h, to standard output: by asking libzydis about every opcode in
+ * every context.
  *
- * Each is composed here field by field, so that what the fields do can be told by changing one: is it still an
- * instruction, as long, and the same in all that counts?
+ * Each is composed here field by field. Changing one field shows what it does: is the result still
+ * an instruction, as long, and the same in all that counts?
  */
 #include "arch/x86_64/insn_tables.h"
 #include "arch/x86_64/insn_tables_form.h"
@@ -17,7 +18,7 @@
 #define NODES_MAX (INSN_INDEX + 1)
 #define LEAVES_MAX 4096
 #define VALID_MAX 256
-#define POINTS 72 /* what INSN_BY_REG_RM tells apart */
+#define POINTS 72 /* the cases that INSN_BY_REG_RM distinguishes */
 
 static uint16_t roots[INSN_SPACES][256];
 static uint16_t nodes[NODES_MAX];
@@ -162,7 +163,7 @@ static uint8_t valid_index(uint32_t mask)
 	return (uint8_t)valid_count++;
 }
 
-/* In which of EVEX's ways the same stands. */
+/* EVEX's ways in which the same instruction is valid. */
 static uint8_t evex_ways(const struct form *form, const struct insn_leaf *leaf)
 {
 	struct form other = *form;
@@ -282,7 +283,7 @@ static int all_same(const uint16_t *words, size_t count)
 	return 1;
 }
 
-/* The smallest choice that tells these apart. */
+/* The smallest choice that distinguishes these. */
 static uint16_t choice_of(const uint16_t points[POINTS], const struct form *form)
 {
 	uint16_t words[16];
@@ -304,7 +305,10 @@ static uint16_t choice_of(const uint16_t points[POINTS], const struct form *form
 	return (uint16_t)(INSN_BY_FORM << INSN_CHOICE_SHIFT | place(words, 2, form));
 }
 
-/* Does an opcode have a ModRM byte, in this context? In any: whether it has does not depend on what it says. */
+/*
+ * Does an opcode have a ModRM byte, in this context? In any: whether it has does not depend on what
+ * it says.
+ */
 static int has_modrm(const struct form *form)
 {
 	struct form other = *form;

@@ -241,8 +241,8 @@ Test(insn, cut_ones_are_none)
 	}
 }
 
-/* What lies behind the end must not be touched. */
-Test(insn, reads_no_further_than_told)
+/* Bytes behind the end must not be read. */
+Test(insn, decode_reads_no_byte_behind_end)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Brings the agent in; arch/loader.h. %rbx is struct loader_data throughout. Copied into the process,
- * so it calls by pointers and refers to nothing outside itself.
+ * Brings the agent in; arch/loader.h. %rbx is struct loader_data throughout. Copied into the
+ * process, so it calls by pointers and refers to nothing outside itself.
  */
 #include "arch/loader.h"
 
@@ -29,7 +29,9 @@ loader_restore_jump:
 raw_thread:
 	xor	%ebp, %ebp
 	movl	$LOADER_RAW, LOADER_STATUS(%rbx)
-	/* Of all signals, those of glibc's own must reach the thread that is made here: setuid(3). */
+	/*
+	 * Of all signals, those of glibc's own must reach the thread that is made here: setuid(3).
+	 */
 	mov	$SYS_rt_sigprocmask, %eax
 	mov	$SIG_SETMASK, %edi
 	lea	LOADER_MASK(%rbx), %rsi
@@ -60,7 +62,9 @@ raw_thread:
 	jz	1f
 	mov	%eax, LOADER_ERROR(%rbx)
 	mov	$LOADER_CREATE_FAILED, %edx
-	/* RAW -> CREATED or CREATE_FAILED; the proper thread waits for our end before it goes on */
+	/*
+	 * RAW -> CREATED or CREATE_FAILED; the proper thread waits for our end before it continues
+	 */
 1:	mov	%edx, LOADER_STATUS(%rbx)
 	mov	$SYS_exit, %eax
 	xor	%edi, %edi
@@ -75,7 +79,10 @@ proper_thread:
 	mov	$SYS_gettid, %eax
 	syscall
 	mov	%eax, LOADER_TID(%rbx)
-	/* The kernel clears the raw thread's number and wakes us when it is gone (CLONE_CHILD_CLEARTID). */
+	/*
+	 * The kernel clears the raw thread's number and wakes us when it is gone
+	 * (CLONE_CHILD_CLEARTID).
+	 */
 	mov	LOADER_TID_AT(%rbx), %rdi
 1:	mov	(%rdi), %edx
 	test	%edx, %edx
@@ -87,9 +94,9 @@ proper_thread:
 	jmp	1b
 
 	/*
-	 * Its memory allocator's per-thread state (a cache and a hold on an arena) would be lost with
-	 * it. What libc keeps in thread-local words that are still zero here is taken over, so that
-	 * this thread's end gives it back.
+	 * Its memory allocator's per-thread state (a cache and a hold on an arena) would be lost
+	 * with it. What libc keeps in thread-local words that are still zero here is taken over, so
+	 * that this thread's end gives it back.
 	 */
 2:	call	*LOADER_ERRNO_AT(%rbx)
 	sub	LOADER_ERRNO_OFFSET(%rbx), %rax		/* libc's TLS block, here */

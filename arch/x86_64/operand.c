@@ -34,7 +34,7 @@ static int load_of(const struct parts *parts, const struct insn *insn, unsigned 
 	return 0;
 }
 
-/* `mov $NUMBER, REGISTER`, `mov SOURCE, REGISTER`, `xor REGISTER, REGISTER`. 0; -1: it is none. */
+/* `mov $NUMBER, REGISTER`, `mov SOURCE, REGISTER`, `xor REGISTER, REGISTER`. 0; -1: another one. */
 static int filling_of(const struct parts *parts, const struct insn *insn, unsigned int wanted,
 		      struct filling *filling)
 {

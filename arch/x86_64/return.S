@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where diverted functions return to (agent/detour/return.h). Unit u of the stubs is 16 bytes; its cell
- * holds the return address that it stands for. The first of each page tells unwinders how far it is from a
+ * The return target of diverted functions (agent/detour/return.h). Unit u of the stubs is 16 bytes;
+ * its cell holds the return address that it replaces. The first of each page gives unwinders its
+ * distance from a
  * stub to its cell:
  *
  *	page + 0	cells - stubs, as seen from here
  *	unit + 0	call return_go		the way in; pushes the stub's address
  *	unit + 5	pushq $16 * unit; jmp return_common
  *
- * A processor foretells where a ret goes from the calls it has seen. So the function's entry comes by here:
- * with the return address taken off the stack the unit's call puts the stub's in its place, and the
- * processor expects it. return_common's own ret goes where the caller's call is still remembered.
+ * A processor foretells where a ret goes from the calls it has seen. So the function's entry comes
+ * by here: with the return address taken off the stack the unit's call puts the stub's in its
+ * place, and the processor expects it. return_common's own ret goes where the caller's call is
+ * still remembered.
  *
- * One FDE for all of them. To an unwinder a stub is a frame of no size that was called from where the
- * cell says: rip is saved at (rip & -16) + *(rip & -4096). The CFA is one more than rsp, which is as it
- * was: libgcc takes two frames with the same CFA for one, and its assertion fails in a C++ throw.
+ * One FDE for all of them. To an unwinder a stub is a frame of no size that was called from where
+ * the cell says: rip is saved at (rip & -16) + *(rip & -4096). The CFA is one more than rsp, which
+ * is as it was: libgcc takes two frames with the same CFA for one, and its assertion fails in a C++
+ * throw.
  */
 #define PAGES 128 /* RETURN_UNITS / 256 */
 
@@ -46,11 +49,17 @@ return_cells:
 waymark_return:
 return_stubs:
 	.cfi_startproc simple
-	/* DW_CFA_def_cfa_expression: rsp + 1, and 8 more behind the push: breg7 1; breg16 0; lit15; and; lit10; ge; lit3; shl; plus */
+	/*
+	 * DW_CFA_def_cfa_expression: rsp + 1, and 8 more behind the push: breg7 1; breg16 0; lit15;
+	 * and; lit10; ge; lit3; shl; plus
+	 */
 	.cfi_escape 0x0f, 11, 0x77, 1, 0x80, 0, 0x3f, 0x1a, 0x3a, 0x2a, 0x33, 0x24, 0x22
 	/* DW_CFA_val_expression of rsp: the same without the 1 */
 	.cfi_escape 0x16, 7, 11, 0x77, 0, 0x80, 0, 0x3f, 0x1a, 0x3a, 0x2a, 0x33, 0x24, 0x22
-	/* DW_CFA_expression of rip: breg16 0; const1s -16; and; breg16 0; const4s -4096; and; deref; plus */
+	/*
+	 * DW_CFA_expression of rip: breg16 0; const1s -16; and; breg16 0; const4s -4096; and;
+	 * deref; plus
+	 */
 	.cfi_escape 0x10, 16, 15, 0x80, 0, 0x09, 0xf0, 0x1a, 0x80, 0, 0x0d, 0x00, 0xf0, 0xff, 0xff, 0x1a, 0x06, 0x22
 	.set	unit, 0
 	.rept	PAGES
@@ -66,8 +75,8 @@ return_stubs_end:
 	.size	waymark_return, . - waymark_return
 
 /*
- * From a unit's call: the stack is as at the function's entry, with the stub's address for its return
- * address, and below lies where the trampoline goes on (abi/detour.h).
+ * From a unit's call: the stack is as at the function's entry, with the stub's address for its
+ * return address, and below it the address at which the trampoline continues (abi/detour.h).
  */
 	.type	return_go, @function
 	.p2align 4
@@ -77,7 +86,7 @@ return_go:
 	.cfi_endproc
 	.size	return_go, . - return_go
 
-/* The same for a call that is not diverted: its return address lies below the stack pointer. */
+/* The same for a call that is not diverted: its return address is below the stack pointer. */
 	.globl	return_go_plain
 	.hidden	return_go_plain
 	.type	return_go_plain, @function
@@ -92,8 +101,8 @@ return_go_plain:
 	.size	return_go_plain, . - return_go_plain
 
 /*
- * (%rsp) is sixteen times the unit's number, where the return address was that it stands for. Everything is kept,
- * flags too: hand-written code returns things in them.
+ * (%rsp) is sixteen times the unit's number, in place of the return address that it replaces.
+ * Everything is kept, flags too: hand-written code returns things in them.
  */
 	.type	return_common, @function
 	.p2align 4

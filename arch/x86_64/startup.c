@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The return address that the first `call` of a start file leaves. glibc's sysdeps/x86_64/start.S and
- * dl-machine.h (RTLD_START), the same since long before 2.34:
+ * The return address that the first `call` of a start file leaves. glibc's sysdeps/x86_64/start.S
+ * and dl-machine.h (RTLD_START), the same since long before 2.34:
  *
  *	the loader's     call _dl_start           8 below the first stack pointer, 8 bytes into it
  *	                 call _dl_init            in the same place, some 60 bytes into it
@@ -21,7 +21,9 @@ enum startup startup_phase(const uint64_t words[STARTUP_WORDS], uint64_t entry,
 {
 	uint64_t into_loader = words[STARTUP_WORDS_BELOW - 1] - loader_entry;
 
-	/* The entry itself may stand there: the loader saves it and jumps to it, and the kernel names it. */
+	/*
+	 * It may be the entry itself: the loader saves it and jumps to it, and the kernel names it.
+	 */
 	for (int i = 0; i < STARTUP_WORDS; i++)
 		if (entry && words[i] > entry && words[i] - entry < START_BYTES)
 			return STARTUP_OVER;

@@ -25,7 +25,10 @@ static int covers(const struct written *written, const struct control_watch *abo
 	       written->address + (reach ? reach : UNKNOWN_BYTES) > about->address;
 }
 
-/* Whether it can be the instruction that met the watched bytes; *written is then of what it did with these. */
+/*
+ * Whether it can be the instruction that met the watched bytes; *written is then of what it did
+ * with these.
+ */
 static int is_it(struct written *written, const struct control_watch *about)
 {
 	const struct written source = { .address = written->source,
@@ -96,7 +99,10 @@ unsigned int told_sweep(uint64_t at, uint64_t end,
 	return at == end ? insn.bytes : 0;
 }
 
-/* A repeated one is told while it stands at `at` still. `bytes`: of the one in front, where that is known. */
+/*
+ * A repeated one is known while the program counter is still its address, `at`. `bytes`: of the one
+ * in front, if known.
+ */
 static int tell_repeated(const struct look *look, struct written *written, uint64_t at,
 			 unsigned int bytes)
 {
@@ -109,7 +115,10 @@ static int tell_repeated(const struct look *look, struct written *written, uint6
 	return code ? written_tell_repeated(written, code, INSN_BYTES_MAX, look->context) : -1;
 }
 
-/* `end` is where a function begins: whether the call that led there met the watched bytes, and which it is. */
+/*
+ * `end` is where a function begins: whether the call that led there met the watched bytes, and
+ * which it is.
+ */
 static int tell_call(const struct look *look, uint64_t end)
 {
 	const struct told_reads *reads = look->reads;
@@ -155,7 +164,7 @@ static int is_led_away(const uint8_t *code, unsigned int bytes)
 	return code && !insn_decode(&insn, code, bytes, 0, 0) && insn.kind != TRAIL_FALL;
 }
 
-/* Of an exchange that its registers do not tell all of: look for its operand. */
+/* For an exchange whose registers do not determine all of it: look for its operand. */
 static void look_for_operand(const struct look *look, uint64_t at)
 {
 	struct written *written = &look->told->written;
@@ -195,7 +204,7 @@ void told_find(struct told *told, const struct control_watch *about, ucontext_t 
 		    !written_tell(&told->written, code, bytes, context, reads->thread) &&
 		    is_it(&told->written, about);
 	is_repeated = !tell_repeated(&look, &repeated, end, bytes) && is_it(&repeated, about);
-	/* a store that wrote none of it gives way to whatever else it can have been */
+	/* a store that wrote none of it yields to any other candidate */
 	if (is_before && is_masked(&told->written, about) && (is_repeated || is_start))
 		is_before = 0;
 	told->is_told = is_before != is_repeated;
@@ -349,7 +358,10 @@ static void judge_new(const struct told *told, const struct control_watch *about
 		values->now = 0; /* and not the part that is known */
 	}
 	values->link = values->now;
-	/* an addition that knows what it met: what it made of that, whoever added since */
+	/*
+	 * an addition that knows the value before: the result of that, whatever other threads added
+	 * since
+	 */
 	if (way == WRITTEN_CHANGED && told->written.has_old &&
 	    (values->how & WATCH_NEW_EXACT || (is_known && !known->has_memory)))
 		values->now = changed(&told->written, told->written.old) & all;

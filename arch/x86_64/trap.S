@@ -3,9 +3,10 @@
 	.text
 
 /*
- * No unwinding information, and none that ends right before: unwinders and debuggers know a signal's
- * frame by these very bytes where they find none (libgcc's linux-unwind.h, gdb's amd64-linux-tdep.c).
- * gdb looks at the bytes only if there is no symbol, or if it has the C library's name.
+ * No unwinding information, and none that ends right before: unwinders and debuggers know a
+ * signal's frame by these very bytes where they find none (libgcc's linux-unwind.h, gdb's
+ * amd64-linux-tdep.c). gdb looks at the bytes only if there is no symbol, or if it has the C
+ * library's name.
  */
 	.globl	__restore_rt
 	.hidden	__restore_rt

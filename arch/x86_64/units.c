@@ -9,7 +9,10 @@ unsigned int units_debug_registers(void)
 	return 4;
 }
 
-/* AMD's manual, volume 3, appendix E: version 2 tells the number; six with the extended counters; else four. */
+/*
+ * AMD's manual, volume 3, appendix E: version 2 has the number; six with the extended counters;
+ * else four.
+ */
 static unsigned int amd_counters(void)
 {
 	unsigned int a, b, c, d;
@@ -25,7 +28,10 @@ unsigned int units_counters(void)
 {
 	unsigned int a, b, c, d;
 
-	/* Intel's manual, volume 2, CPUID leaf 0xA: bits 7:0 are the version, 15:8 the general counters */
+	/*
+	 * Intel's manual, volume 2, CPUID leaf 0xA: bits 7:0 are the version, 15:8 the general
+	 * counters
+	 */
 	if (__get_cpuid(0xa, &a, &b, &c, &d) && (a & 0xff))
 		return a >> 8 & 0xff;
 	if (!__get_cpuid(0, &a, &b, &c, &d))

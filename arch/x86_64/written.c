@@ -124,7 +124,7 @@ void parts_take(struct parts *parts, const struct insn *insn, const uint8_t *cod
 									     : SPACE_OTHER;
 }
 
-/* 0, -1: there is none, or it can't be told. */
+/* 0, -1: there is no address, or it is lost. */
 static int find_address(struct parts *parts, const struct insn *insn, const ucontext_t *context,
 			written_thread *thread, uintptr_t *address)
 {
@@ -205,7 +205,7 @@ static void tell_group(struct written *written, const struct parts *parts, unsig
 		change(written, bytes, which ? CHANGE_SUB : CHANGE_ADD, 1);
 }
 
-/* xchg, xadd. -1: which it wrote can't be told. */
+/* xchg, xadd. -1: which operand it wrote is unknown. */
 static int tell_exchange(struct written *written, const struct parts *parts,
 			 const struct insn *insn, const ucontext_t *context, unsigned int bytes,
 			 enum written_exchange exchange)
@@ -214,7 +214,7 @@ static int tell_exchange(struct written *written, const struct parts *parts,
 
 	if (is_in_address(parts, number))
 		return -1;
-	/* of ah to bh nobody looks for the operand */
+	/* operands are never looked up for ah to bh */
 	if (bytes > 1 || insn->rex || number < 4)
 		written->exchange = (uint8_t)exchange;
 	written->operand = (uint8_t)number;
@@ -396,7 +396,7 @@ static int tell_bare(struct written *written, const struct parts *parts, const s
 		return 0;
 	}
 	written->address = reg_of(context, RSP);
-	/* pop, leave; of `pop rsp` nobody knows where it was */
+	/* pop, leave; the old place of `pop rsp` is unknown */
 	if (((opcode >= 0x58 && opcode <= 0x5f && (opcode != 0x5c || parts->b)) ||
 	     opcode == 0xc9) &&
 	    !parts->is_narrow) {
