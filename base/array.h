@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays that grow as they are filled: a pointer from malloc() or NULL, and how many elements have room there. */
+/*
+ * Arrays that grow as they are filled: a pointer from malloc() or NULL, and how many elements have
+ * room there.
+ */
 #ifndef BASE_ARRAY_H
 #define BASE_ARRAY_H
 
@@ -11,11 +14,12 @@
 #define ARRAY_FIRST 16
 
 /*
- * Makes room for `count` elements of `bytes` each in the array that the pointer at `array` (a T **) points
- * to: it may move, what is in it is kept, and what is new is not set. Each time it has to grow it becomes
- * twice as large, so filling it costs no more than a few copies of each element.
+ * Makes room for `count` elements of `bytes` each in the array that the pointer at `array` (a T **)
+ * points to: it may move, what is in it is kept, and what is new is not set. Each time it has to
+ * grow it becomes twice as large, so filling it costs no more than a few copies of each element.
  *
- * Returns 0, or -ENOMEM with all as it was. The caller sees to it that no other thread uses the array.
+ * Returns 0, or -ENOMEM with all as it was. The caller sees to it that no other thread uses the
+ * array.
  */
 static inline int array_grow(void *array, size_t *room, size_t count, size_t bytes)
 {

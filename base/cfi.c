@@ -52,7 +52,10 @@ enum {
 	CFA_GNU_ARGS_SIZE = 0x2e,
 };
 
-/* Bytes from `at` up to `end`, a chunk at a time. Past the end, and where nothing can be read, it has failed. */
+/*
+ * Bytes from `at` up to `end`, a chunk at a time. Past the end, and where nothing can be read, it
+ * has failed.
+ */
 struct cursor {
 	const struct cfi_reader *reader;
 	uint64_t at, end;
@@ -280,7 +283,7 @@ static struct cfi_rule rule_of(enum cfi_how how, uint64_t reg, int64_t offset)
 				  .reg = (uint8_t)reg };
 }
 
-/* What is not of the registers that are told of is nobody's business. */
+/* Rules for other registers are ignored. */
 static void rule_set(struct machine *machine, uint64_t reg, struct cfi_rule rule)
 {
 	if (reg < CFI_REGISTERS)
@@ -294,8 +297,9 @@ static void restore(struct machine *machine, uint64_t reg)
 }
 
 /*
- * Behind a register + offset, as linkers write it of a PLT, whose entries push a word on their way: 8 more from a byte of each
- * 16 on. breg16 0; lit15; and; litN; ge; lit3; shl; plus. Returns whether it is that, with what it adds.
+ * Behind a register + offset, as linkers write it of a PLT, whose entries push a word on their way:
+ * 8 more from a byte of each 16 on. breg16 0; lit15; and; litN; ge; lit3; shl; plus. Returns
+ * whether it is that, with what it adds.
  */
 static int is_of_plt(struct machine *machine, int64_t *more)
 {

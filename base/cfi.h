@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Call frame information (.eh_frame): at an instruction, where the caller's registers are. Read by address, as it lies in
- * a file or in memory, with whatever the caller reads by; no libc, no allocation, and each loop has a bound, so
- * it may be done in a signal's handler and on what is forged.
+ * Call frame information (.eh_frame): where the caller's registers are at an instruction. Read by
+ * address, from a file or from memory, with the caller's own reader. No libc, no allocation, and
+ * each loop has a bound, so a signal handler may use it, and forged data does no harm.
  */
 #ifndef BASE_CFI_H
 #define BASE_CFI_H
@@ -37,11 +37,12 @@ struct cfi_function {
 enum cfi_how {
 	CFI_SAME,      /* it was not changed */
 	CFI_UNDEFINED, /* of the return address: there is no caller */
-	CFI_SAVED,     /* lies at the CFA + offset */
+	CFI_SAVED,     /* is at the CFA + offset */
 	CFI_VALUE,     /* is the CFA + offset */
 	CFI_COPIED,    /* is in `reg` */
-	CFI_AT,	       /* lies at `reg` + offset; of the CFA: is `reg` + offset */
-	CFI_AT_DEREF, /* lies where `reg` + offset points to; of the CFA: is what lies at `reg` + offset */
+	CFI_AT,	       /* is at `reg` + offset; of the CFA: is `reg` + offset */
+	/* is where `reg` + offset points; of the CFA: is the word at `reg` + offset */
+	CFI_AT_DEREF,
 	CFI_UNKNOWN, /* in words that are not understood here */
 };
 
@@ -56,11 +57,17 @@ struct cfi_row {
 	struct cfi_rule registers[CFI_REGISTERS];
 };
 
-/* The one that holds `pc`, by the table at `header` (.eh_frame_hdr). 0; -1: none does, or it can't be read. */
+/*
+ * The one that holds `pc`, by the table at `header` (.eh_frame_hdr). 0; -1: none does, or it can't
+ * be read.
+ */
 int cfi_find(const struct cfi_reader *reader, uint64_t header, uint64_t pc,
 	     struct cfi_function *function);
 
-/* What holds when the instruction at `pc` is about to run. 0 or -1. *until, which may be NULL: as long as it is below that. */
+/*
+ * The rules in force when the instruction at `pc` is about to run. 0 or -1. *until, which may be
+ * NULL: they hold below that address.
+ */
 int cfi_row(const struct cfi_reader *reader, const struct cfi_function *function, uint64_t pc,
 	    struct cfi_row *row, uint64_t *until);
 

@@ -30,7 +30,7 @@ int cfi_cfa(const struct cfi_reader *reader, const struct cfi_row *row,
 	return row->cfa.how == CFI_AT_DEREF ? reader->read(reader->data, at, cfa, sizeof(*cfa)) : 0;
 }
 
-/* What lies right below the CFA. */
+/* The words right below the CFA. */
 struct saved {
 	const struct cfi_reader *reader;
 	uint64_t from;

@@ -106,7 +106,7 @@ static __attribute__((noinline)) void compare(int signal)
 static void are_the_same(void)
 {
 	cr_assert_gt(our_count, 3);
-	/* ours begins in walk(), and the next stands at another instruction of compare() */
+	/* ours begins in walk(), and the next is at another instruction of compare() */
 	cr_assert_eq((int)our_count, their_count + 1, "%u, %d", our_count, their_count);
 	for (int i = 1; i < their_count; i++)
 		cr_assert_eq(ours[i + 1], (uintptr_t)theirs[i], "frame %d", i);

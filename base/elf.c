@@ -81,7 +81,10 @@ int elf_open(struct elf *elf, const char *path)
 	struct stat st;
 	int err;
 
-	/* A target's mount namespace can name a device, and opening some devices has effects: a watchdog starts. */
+	/*
+	 * A target's mount namespace can name a device, and opening some devices has effects: a
+	 * watchdog starts.
+	 */
 	*elf = (struct elf){ .fd = -1 };
 	err = stat(path, &st) ? -errno : kind_check(&st);
 	if (err)
@@ -108,7 +111,7 @@ int elf_open_memory(struct elf *elf, int mem_fd, uint64_t address)
 
 		if (load->p_type != PT_LOAD || load->p_offset >= 4096)
 			continue;
-		/* The header is the file's start, so it lies p_offset before the segment. */
+		/* The header is the file's start, so it is p_offset before the segment. */
 		elf->base = address - (load->p_vaddr - load->p_offset);
 		return 0;
 	}

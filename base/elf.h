@@ -44,14 +44,16 @@ struct elf_site {
 int elf_open(struct elf *elf, const char *path);
 
 /*
- * The module whose header lies at `address` in the memory that mem_fd reads (/proc/PID/mem, which
+ * The module whose header is at `address` in the memory that mem_fd reads (/proc/PID/mem, which
  * stays the caller's). Returns as elf_open().
  */
 int elf_open_memory(struct elf *elf, int mem_fd, uint64_t address);
 
 void elf_release(struct elf *elf);
 
-/* Copy bytes as they stand once loaded. Returns 0, -WM_E_NOT_ELF when they are in no segment, -errno. */
+/*
+ * Copy bytes as they are once loaded. Returns 0, -WM_E_NOT_ELF if they are in no segment, -errno.
+ */
 int elf_read(const struct elf *elf, uint64_t address, void *buffer, size_t bytes);
 
 /*
@@ -64,13 +66,19 @@ int elf_read_text(const struct elf *elf, uint64_t address, char *buffer, size_t 
 const Elf64_Phdr *elf_segment(const struct elf *elf, uint32_t type);
 const Elf64_Phdr *elf_segment_at(const struct elf *elf, uint64_t address);
 
-/* What the first note of that owner and type says: copies up to `room` bytes; returns how many, 0 where there is none. */
+/*
+ * The description of the first note of that owner and type: copies up to `room` bytes; returns how
+ * many, 0 if it is absent.
+ */
 int elf_note(const struct elf *elf, const char *owner, uint32_t type, void *body, size_t room);
 
 /* The same of the build id, up to ELF_BUILD_ID_BYTES. */
 int elf_build_id(const struct elf *elf, uint8_t id[ELF_BUILD_ID_BYTES]);
 
-/* Which Waymark a file of ours is from (abi/release.h), in text[bytes]. 0, or -ENOENT where it does not say. */
+/*
+ * The release of a file of Waymark's (abi/release.h), in text[bytes]. 0, or -ENOENT if it has no
+ * note.
+ */
 int elf_release_text(const struct elf *elf, char *text, size_t bytes);
 
 /* The value of a defined dynamic symbol. Returns 0, -ENOENT, -WM_E_NOT_ELF or -errno. */
@@ -78,8 +86,8 @@ int elf_symbol(const struct elf *elf, const char *name, uint64_t *value);
 
 /*
  * Call site() for each marker site, in order of the table. A return other than 0 ends it and is
- * returned. Returns 0 when there are none; -WM_E_SITE_TABLE where the table is damaged. A table whose note was moved is
- * found by its entries (base/site_table.h).
+ * returned. Returns 0 for a module without sites; -WM_E_SITE_TABLE if the table is damaged. A table
+ * whose note was moved is found by its entries (base/site_table.h).
  */
 int elf_sites(const struct elf *elf, int (*site)(const struct elf_site *site, void *data),
 	      void *data);

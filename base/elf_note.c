@@ -44,7 +44,7 @@ static int notes_walk(const Elf64_Phdr *segment, const uint8_t *bytes, note_fn *
 		memcpy(&head, bytes + at, sizeof(head));
 		body = round_up(at + sizeof(head) + head.n_namesz, pad);
 		if (body > segment->p_filesz || head.n_descsz > segment->p_filesz - body)
-			return 0; /* cut off; what stands before was good */
+			return 0; /* cut off; everything before was good */
 		note = (struct note){
 			.type = head.n_type,
 			.owner = (const char *)bytes + at + sizeof(head),

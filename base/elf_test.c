@@ -140,7 +140,10 @@ Test(elf, other_files_are_refused_for_what_they_are)
 	elf_release(&elf);
 }
 
-/* As after patchelf, which moves the note: its words, relative to itself, no longer lead to the table. */
+/*
+ * As after patchelf, which moves the note: its words, relative to itself, no longer lead to the
+ * table.
+ */
 Test(elf, sites_whose_note_was_moved_are_found)
 {
 	static const int32_t ways[] = { 4, -4096, 1 << 20 };
@@ -181,7 +184,7 @@ static int site_count(const struct elf_site *site, void *data)
 	return ++*(int *)data > 1000000;
 }
 
-/* Whatever stands in a file, reading it ends, and in an error or in something of bounded size. */
+/* For any file contents, reading ends, in an error or in something of bounded size. */
 Test(elf, damaged_files_do_no_harm, .timeout = 60)
 {
 	static unsigned char bytes[1 << 22];

@@ -7,9 +7,8 @@
  *	len                       len
  *	p->n, (x + 1), "text"     p_n, x_1, text: other characters become one '_', none at the ends
  *
- * What is left empty is called field1, field2 and so on by its place; a leading digit gets '_' in
- * front; a name that stands already gets _2, _3 behind; a word that CTF's metadata language keeps
- * for itself gets '_' behind.
+ * An empty name becomes field1, field2 and so on by its place. A leading digit gets '_' in front, a
+ * duplicate gets _2, _3 behind, and a reserved word of CTF's metadata language gets '_' behind.
  */
 #ifndef BASE_FIELDNAME_H
 #define BASE_FIELDNAME_H

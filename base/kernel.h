@@ -2,7 +2,7 @@
 /*
  * The system calls that the agent makes, past libc. A program may have functions of its own named
  * connect, poll or close, or preload a library that has: the loader would give us those. Arguments,
- * results and errno are libc's, but for errno's being set only on failure and no call's being a
+ * results and errno are libc's, except that errno is set only on failure and no call is a
  * cancellation point.
  */
 #ifndef BASE_KERNEL_H

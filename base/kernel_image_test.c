@@ -86,13 +86,13 @@ Test(kernel_image, takes_no_build_id_that_is_none)
 	cr_expect_eq(kernel_image_build_id(root, id), 0, "of 24 bytes");
 }
 
-static char told[256];
+static char listed[256];
 
 static int each(const char *name, uint64_t address, void *data)
 {
-	size_t used = strlen(told);
+	size_t used = strlen(listed);
 
-	snprintf(told + used, sizeof(told) - used, "%s %lx\n", name, (unsigned long)address);
+	snprintf(listed + used, sizeof(listed) - used, "%s %lx\n", name, (unsigned long)address);
 	return *(int *)data;
 }
 
@@ -105,7 +105,7 @@ Test(kernel_image, names_its_modules)
 				  "hidden 4096 1 - Live 0x0000000000000000\n"
 				  "two 4096 2 one, Live 0xffffffffc0001000\n");
 	cr_expect_eq(kernel_image_modules(root, each, &stops), 0);
-	cr_expect_str_eq(told, "one ffffffffc0000000\ntwo ffffffffc0001000\n");
+	cr_expect_str_eq(listed, "one ffffffffc0000000\ntwo ffffffffc0001000\n");
 	stops = 5;
 	cr_expect_eq(kernel_image_modules(root, each, &stops), 5);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process's memory map, as /proc/PID/maps tells it. For the outside: it allocates.
+ * A process's memory map, from /proc/PID/maps. For the outside: it allocates.
  */
 #ifndef BASE_MAPS_H
 #define BASE_MAPS_H

@@ -13,7 +13,10 @@
  */
 unsigned int near_distance(const char *a, const char *b);
 
-/* Whether a name is that word in a scope, as debuggers take it: shop::Order::add for Order::add. Any thread. */
+/*
+ * Whether a name is that word in a scope, as debuggers take it: shop::Order::add for Order::add.
+ * Any thread.
+ */
 int near_is_scoped(const char *word, const char *name);
 
 /*

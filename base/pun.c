@@ -13,11 +13,14 @@ static int is_segment(uint8_t byte)
 	       byte == 0x65;
 }
 
-/* Whether a jump behind the first `count` bytes of the instruction takes them for prefixes that mean nothing. */
+/*
+ * Whether a jump behind the first `count` bytes of the instruction takes them for prefixes that
+ * mean nothing.
+ */
 static int are_prefixes(const uint8_t *insn, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++) {
-		/* REX, which must stand right before the opcode */
+		/* REX, which must be right before the opcode */
 		int is_rex = i == count - 1 && (insn[i] & 0xf0) == 0x40;
 
 		if (!is_rex && !is_segment(insn[i]))

@@ -65,7 +65,7 @@ Test(pun, byte_form_takes_the_distance_as_it_is)
 	cr_assert_eq(window.low, (int64_t)ADDRESS + 5 + 0x40e58948);
 	cr_assert_eq(window.count, 1);
 	cr_assert_eq(window.deltas[0], 0);
-	/* mov $0x80000001, %eax: the distance lies in the instruction itself */
+	/* mov $0x80000001, %eax: the distance is in the instruction itself */
 	record = RECORD(5, 0, "\xb8\x01\x00\x00\x80");
 	window = way(&record, FORM_BYTE);
 	cr_assert_eq(window.low, (int64_t)ADDRESS + 5 - 0x7fffffff);

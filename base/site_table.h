@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which bytes are a site table (abi/site.h). Tools such as patchelf move .note.waymark, whose words are relative to
- * itself. The tables stay, with their sizes and the distance between them. Each entry refers to a record: this finds
- * the table again.
+ * Which bytes are a site table (abi/site.h). Tools such as patchelf move .note.waymark, whose words
+ * are relative to itself. The tables stay, with their sizes and the distance between them. Each
+ * entry refers to a record: this finds the table again.
  */
 #ifndef BASE_SITE_TABLE_H
 #define BASE_SITE_TABLE_H

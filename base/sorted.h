@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a value belongs among sorted numbers. The numbers are uint64_t at `offset` in each of all[count],
- * elements of `stride` bytes, which never fall from one to the next. Nothing is written; any thread may.
+ * Where a value belongs among sorted numbers. The numbers are uint64_t at `offset` in each of
+ * all[count], elements of `stride` bytes, which never fall from one to the next. Nothing is
+ * written; any thread may.
  */
 #ifndef BASE_SORTED_H
 #define BASE_SORTED_H

@@ -5,7 +5,10 @@
 
 #include <stdint.h>
 
-/* The name of a system call of x86-64, as in its manual page; NULL: none has that number, or a newer kernel's. */
+/*
+ * The name of a system call of x86-64, as in its manual page; NULL: none has that number, or a
+ * newer kernel's.
+ */
 const char *syscall_name(uint64_t number);
 
 #endif

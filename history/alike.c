@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define SLOTS_MIN 4096u
-#define REACH_MAX (1ull << 30) /* of a module whose end nobody knows */
+#define REACH_MAX (1ull << 30) /* of a module whose end is unknown */
 
 /* The first block that got a number. */
 struct first {
@@ -117,7 +117,7 @@ const struct alike_module *alike_module(const struct alike *alike, uint32_t numb
 
 /* ---- places ---- */
 
-/* What was found last: neighbours in a table lie near to each other. */
+/* The last result: neighbours in a table are near to each other. */
 struct finder {
 	struct alike *alike;
 	int side;
@@ -169,8 +169,8 @@ static const uint8_t *code_of(const struct alike_point *point)
 }
 
 /*
- * Code in no module that leads elsewhere has a distance in its last instruction, which is another
- * wherever it lies: where it leads is compared instead.
+ * Code in no module that leads elsewhere has a distance in its last instruction, which depends on
+ * its own address: its target is compared instead.
  */
 static uint32_t bytes_to_compare(const struct alike_point *point, uint32_t bytes)
 {
@@ -209,7 +209,7 @@ static int is_same(const struct first *first, const struct alike_table *table, u
 	       a->instructions == b->instructions && alike_range(&pa, &pb, a->bytes);
 }
 
-/* Code that is not known counts as any; so the bytes are left out where a module tells enough. */
+/* Unknown code counts as any; so the bytes are left out if a module identifies the block. */
 static uint64_t hash_of(const struct alike_table *table, uint32_t id)
 {
 	const struct trail_block *block = &table->table->blocks[id];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which blocks of two traces are the same code, wherever it lay: by module and offset; in memory of no
- * module by the bytes alone. Modules are the same by build id, else by path, else by name.
+ * Which blocks of two traces are the same code, wherever it lay: by module and offset; in memory of
+ * no module by the bytes alone. Modules are the same by build id, else by path, else by name.
  *
  * One thread at a time uses what is here.
  */
@@ -20,11 +20,11 @@ struct alike_code {
 	uint32_t instructions;
 };
 
-/* Where a block lies. */
+/* The place of a block. */
 struct alike_place {
 	uint32_t module; /* which of alike_module()'s; 0: in none */
 	uint64_t offset; /* in the module */
-	uint64_t target; /* of code in no module: where its jump leads, told apart from its address */
+	uint64_t target; /* of code in no module: its jump's target, in place of its address */
 };
 
 /* The codes and places of a table's blocks, by id. */
@@ -48,8 +48,8 @@ int alike_open(struct alike **alike);
 void alike_close(struct alike *alike);
 
 /*
- * The codes of a table that trace `side`, 0 or 1, has in a process whose image this is. The same table gives the
- * same again. NULL: no memory.
+ * The codes of a table that trace `side`, 0 or 1, has in a process whose image this is. The same
+ * table gives the same again. NULL: no memory.
  */
 const struct alike_table *alike_table(struct alike *alike, int side,
 				      const struct trail_table *table, struct image *image);

@@ -29,7 +29,7 @@ static void into_kernel(struct search *search, const struct trail_item *item, ui
 	put(search, item, at, 0);
 }
 
-/* 0: nobody knows what was before it. */
+/* 0: unknown what was before it. */
 static int over_event(struct search *search, const struct trail_item *item)
 {
 	const struct trail_between *event = item->between;

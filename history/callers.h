@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which calls a thread is in at a place of its trail, found by walking back: a call is open if no return came
- * after it. Enough to say where something happened; history/calls.h tells whole histories.
+ * The calls that a thread is in at a place of its trail, found by walking back: a call is open if
+ * no return came after it. Enough to show where something happened; history/calls.h has whole
+ * histories.
  */
 #ifndef HISTORY_CALLERS_H
 #define HISTORY_CALLERS_H
@@ -14,7 +15,7 @@
 struct caller {
 	uint64_t at;			 /* the call, or where a signal interrupted */
 	int64_t signal;			 /* its number; 0: a call */
-	const struct trail_table *table; /* among whose blocks it lies */
+	const struct trail_table *table; /* the table of its block */
 };
 
 /* The innermost first, `most` of them. Returns how many. Blocks that are missing end it. */

@@ -42,7 +42,7 @@ static int take_block(struct calls *calls)
 	return calls_go(calls, item->block->start, region);
 }
 
-/* An event that says where the thread stands: it came there as the block before leads, or by rt_sigreturn. */
+/* An event with the thread's place: it came there as the block before leads, or by rt_sigreturn. */
 static int take_place(struct calls *calls, const struct trail_between *between)
 {
 	const struct function *region = functions_at(calls->functions, calls->item.table,

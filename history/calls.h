@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who called whom: a thread's trail walked from its beginning, with the stack of calls that its branches tell of.
+ * The calls of a thread: its trail walked from its beginning, with the stack of calls that its
+ * branches imply.
  *
- * A trail has no stack pointer, so the stack is inferred. A call puts a frame on it, with the address that it returns to.
- * A return takes the frame off that waits for its address, and those above it: so what longjmp() and
- * exceptions leave is left here too. They and others go on in the middle of a function: then the nearest frame of it
- * is taken to be the one. A jump to a function's beginning is a tail call, and replaces the frame; so does all that
- * can't be explained, and the stack grows with nothing but calls and signals. What was there before the trail began is found
- * when it is returned to.
+ * A trail has no stack pointer, so the stack is inferred:
  *
- * Where blocks were lost, the frames from before are a guess until one of them is returned to (calls_is_unsure()).
+ * - A call pushes a frame, with the address that it returns to.
+ * - A return pops the frame that waits for its address, and those above it. So frames that
+ *   longjmp() and exceptions leave are left here too.
+ * - Code that continues in the middle of a function, as behind those, pops down to that function's
+ *   nearest frame.
+ * - A jump to a function's beginning is a tail call, and replaces the frame. So does any
+ *   unexplained branch, and the stack grows by nothing but calls and signals.
+ * - Frames from before the trail began are found when a return enters them.
  *
- * Each block costs a constant. One thread at a time uses a walk; several walks may share no functions.
+ * Where blocks were lost, the frames from before are a guess until one of them is returned to
+ * (calls_is_unsure()).
+ *
+ * Each block costs a constant. One thread at a time uses a walk; several walks may share no
+ * functions.
  */
 #ifndef HISTORY_CALLS_H
 #define HISTORY_CALLS_H
@@ -22,7 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* More frames than the stack of a thread has room for, usually; calls beyond are counted, not shown. */
+/*
+ * More frames than the stack of a thread has room for, usually; calls beyond are counted, not
+ * shown.
+ */
 #define CALLS_DEPTH_MAX (1u << 19)
 
 /* How a frame came. */
@@ -30,7 +40,7 @@ enum call_how {
 	CALL_CALLED,	/* a call */
 	CALL_JUMPED,	/* a tail call: in place of the frame that jumped */
 	CALL_SIGNALLED, /* a signal's handler */
-	CALL_FOUND,	/* it was there already, or nobody knows how it came */
+	CALL_FOUND,	/* it was there already, or it is unknown how it came */
 };
 
 /* How a frame went. */
@@ -38,14 +48,15 @@ enum call_end {
 	CALL_RETURNED,
 	CALL_REPLACED, /* another comes in its place */
 	CALL_UNWOUND,  /* control passed it by: longjmp(), an exception, another stack */
-	CALL_LOST,     /* blocks are missing; nobody knows */
+	CALL_LOST,     /* blocks are missing; unknown */
 	CALL_EXECED,   /* the program was replaced */
 	CALL_OPEN,     /* it has not ended: the trail, or the range, ends here */
 };
 
 struct call_frame {
 	const struct function *function;
-	const struct function *region; /* of its blocks: the function, or its module's nameless one */
+	/* of its blocks: the function, or its module's nameless one */
+	const struct function *region;
 	const struct trail_table *table; /* of its first block */
 	uint64_t address;		 /* where it was entered */
 	uint64_t from; /* the instruction that called or jumped, or was interrupted; 0: not known */
@@ -66,7 +77,7 @@ enum call_change_kind {
 	CALL_ENTER, /* `frame` has come */
 	CALL_LEAVE, /* `frame` is gone, for `end` */
 	CALL_BLOCK, /* `item` ran, in `frame` */
-	CALL_EVENT, /* `item` stands between; `frame` is the innermost, or NULL */
+	CALL_EVENT, /* `item` is an event; `frame` is the innermost, or NULL */
 };
 
 struct call_change {
@@ -79,13 +90,13 @@ struct call_change {
 
 enum calls_state { CALLS_BEGIN, CALLS_AFTER, CALLS_HERE, CALLS_HANDLER, CALLS_ANYWHERE };
 
-/* A walk. What is in it is its own, but for what calls_*() say. */
+/* A walk. Its members are its own, except as calls_*() say. */
 struct calls {
 	struct functions *functions;
 	struct trail_cursor cursor;
 	struct trail_cursor until, stop; /* it ends there; it pauses there */
 	int stops;
-	int has_items; /* blocks and events are told of, too */
+	int has_items; /* blocks and events are reported, too */
 	/* the stack */
 	struct call_frame *frames;
 	size_t room;
@@ -94,18 +105,19 @@ struct calls {
 	uint64_t beyond; /* calls past CALLS_DEPTH_MAX that have not returned */
 	uint64_t beyond_ever;
 	uint64_t instructions, blocks; /* that ran so far */
-	/* where the thread stands: after `before`, or at `next` */
+	/* the thread's place: after `before`, or at `next` */
 	enum calls_state state;
 	const struct trail_block *before;
 	uint64_t next;
 	int is_gap; /* what ran in between may have called what comes now */
-	int is_away; /* and did, or was returned from: it was other modules' code, left out as was asked */
+	/* and did, or was returned from: it was other modules' code, left out as was asked */
+	int is_away;
 	uint32_t signal;
 	uint64_t interrupted;
 	uint64_t earliest_ticks;
 	uint64_t credit; /* frames that a search which finds nothing may look at */
 	int sets_jumps;	 /* setjmp() was called at all */
-	/* what is still to be told */
+	/* still to be reported */
 	struct trail_item item;
 	int has_item, is_over;
 	uint32_t keep;		     /* frames that stay */
@@ -115,22 +127,23 @@ struct calls {
 };
 
 /*
- * Begin to walk a path, whose process `functions` is of; both must live longer. With `has_items` blocks and events
- * are changes, too. Release with calls_release().
+ * Begin to walk a path, whose process `functions` is of; both must live longer. With `has_items`
+ * blocks and events are changes, too. Release with calls_release().
  */
 void calls_init(struct calls *calls, const struct trail_path *path, struct functions *functions,
 		int has_items);
 void calls_release(struct calls *calls);
 
 /*
- * Walk up to the end of a range of the path, instead of its own, and have told what changes in it: what was before is
- * walked here. The frames that are there already are calls->frames[calls->depth]. Before the first calls_next(). 0 or -ENOMEM.
+ * Walk up to the end of a range of the path, instead of its own, and report only changes in it. The
+ * blocks before are walked here. The frames that are there already are calls->frames[calls->depth].
+ * Before the first calls_next(). 0 or -ENOMEM.
  */
 int calls_range(struct calls *calls, const struct trail_range *range);
 
 /*
- * What changes next: 1 and *change, 0 at the end, or -ENOMEM. Each frame that came goes, at the end at the latest; those
- * above it before.
+ * The next change: 1 and *change, 0 at the end, or -ENOMEM. Each frame that came goes, at the end
+ * at the latest; those above it before.
  */
 int calls_next(struct calls *calls, struct call_change *change);
 

@@ -6,7 +6,7 @@
 #define SEARCH_MIN 256u
 #define NONE UINT32_MAX
 
-/* ---- what is to be told ---- */
+/* ---- pending reports ---- */
 
 void calls_leave(struct calls *calls, uint32_t keep, enum call_end end, enum call_end last_end)
 {
@@ -20,7 +20,7 @@ static int enter(struct calls *calls, enum call_how how, uint64_t at, const stru
 {
 	const struct function *function = region;
 
-	/* nothing tells where one that was found without a name began */
+	/* the start of one that was found without a name is unknown */
 	if (how != CALL_FOUND)
 		function = functions_entered(calls->functions, region, at);
 	if (!function)
@@ -40,7 +40,7 @@ static int enter(struct calls *calls, enum call_how how, uint64_t at, const stru
 	return 0;
 }
 
-/* Another frame in place of the innermost, for which waits whoever waited for that. */
+/* Another frame in place of the innermost; its caller is that of the old one. */
 static int replace(struct calls *calls, enum call_how how, uint64_t at,
 		   const struct function *region)
 {
@@ -83,7 +83,7 @@ static uint32_t find_back(struct calls *calls, uint64_t at)
 {
 	uint64_t left = search_begins(calls);
 
-	/* 0 is what a frame has of which nobody knows */
+	/* 0 means an unknown return address */
 	for (uint32_t i = at ? calls->depth : 0; i-- && left; left--)
 		if (calls->frames[i].back == at)
 			return i;
@@ -92,8 +92,8 @@ static uint32_t find_back(struct calls *calls, uint64_t at)
 }
 
 /*
- * The innermost frame below `depth` that can go on at `at`: one that called setjmp() there, else one of that
- * code. NONE: there is none.
+ * The innermost frame below `depth` that can continue at `at`: one that called setjmp() there, else
+ * one of that code. NONE: not found.
  */
 static uint32_t find_region(struct calls *calls, uint32_t depth, uint64_t at,
 			    const struct function *region)
@@ -117,7 +117,7 @@ static uint32_t find_region(struct calls *calls, uint32_t depth, uint64_t at,
 	return found;
 }
 
-/* Leave what is above the frame that goes on at `at`, if there is one. */
+/* Leave the frames above the one that continues at `at`, if it exists. */
 static int unwind(struct calls *calls, uint64_t at, const struct function *region)
 {
 	uint32_t found = find_region(calls, calls->depth - 1, at, region);
@@ -156,7 +156,7 @@ static int go_call(struct calls *calls, uint64_t at, const struct function *regi
 	return err;
 }
 
-/* A return that nobody waited for. */
+/* A return that no frame waits for. */
 static int go_astray(struct calls *calls, uint64_t at, const struct function *region)
 {
 	const struct call_frame *top = calls_top(calls);
@@ -211,7 +211,7 @@ static int go_jump(struct calls *calls, uint64_t at, const struct function *regi
 	return replace(calls, region->name ? CALL_FOUND : CALL_JUMPED, at, region);
 }
 
-/* Nothing tells how the thread came there. */
+/* It is unknown how the thread came there. */
 static int go_anywhere(struct calls *calls, uint64_t at, const struct function *region)
 {
 	enum call_end inner = calls->is_away ? CALL_UNWOUND : CALL_LOST;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Paths made up block by block, through calls_fixture's names, and the calls that are made of them, as text: a
- * frame is NAME( and what went on in it, and how it went: ) returned, / replaced, ^ passed by, ~ lost, x executed, . still
- * open. In front: = a jump, ! a signal, ? found.
+ * Paths made up block by block, through calls_fixture's names, and the calls that are made of them,
+ * as text: a frame is NAME( and what went on in it, and how it went: ) returned, / replaced, ^
+ * passed by, ~ lost, x executed, . still open. In front: = a jump, ! a signal, ? found.
  */
 #include "history/calls.h"
 #include "history/made.h"
@@ -28,7 +28,7 @@ static void end(void)
 
 TestSuite(calls, .init = begin, .fini = end);
 
-/* What was written is read, and the walk begun. */
+/* Read the written trace, and begin the walk. */
 static void read_back(int has_items)
 {
 	calls_init(&calls, made_read(), &made.functions, has_items);
@@ -75,7 +75,7 @@ static void history(const char *wanted)
 	cr_expect_eq(calls.depth, 0);
 }
 
-/* main calls f, which is where the path stands then. */
+/* main calls f, which is the path's end then. */
 static void main_calls_f(void)
 {
 	made_ran(MAIN, TRAIL_CALL, F);
@@ -183,7 +183,7 @@ Test(calls, are_left_by_longjmp)
 	history("?main( _setjmp( ) f( g( longjmp( ^ ^ ^ f( ) .");
 }
 
-/* The same function lies above and below the one that called setjmp. */
+/* The same function is above and below the one that called setjmp. */
 Test(calls, are_left_by_longjmp_up_to_the_one_that_set_it)
 {
 	main_calls_f();
@@ -253,7 +253,10 @@ Test(calls, of_the_kernel_come_back_to_where_they_interrupted)
 	history("?main( f( !ffffffff81000000( ) g( ) ) .");
 }
 
-/* A fault at a function's first instruction: the function was called, though none of its blocks ran. */
+/*
+ * A fault at a function's first instruction: the function was called, though none of its blocks
+ * ran.
+ */
 Test(calls, killed_at_first_instruction_is_in_callee)
 {
 	main_calls_f();
@@ -457,7 +460,10 @@ Test(calls, out_of_what_is_not_recorded_are_found)
 	history("?main( f( ?g( ) ?g( ) ) .");
 }
 
-/* By other modules' code: f() calls what calls f() again, and g(), which returns there; that returns for f(), too. */
+/*
+ * By other modules' code: f() calls what calls f() again, and g(), which returns there; that
+ * returns for f(), too.
+ */
 Test(calls, by_way_of_modules_that_were_not_chosen_are_calls)
 {
 	main_calls_f();
@@ -473,7 +479,10 @@ Test(calls, by_way_of_modules_that_were_not_chosen_are_calls)
 	history("?main( f( f( g( ) ) ) .");
 }
 
-/* Of the outermost frame nobody knows where it returns to, which is no address: not even 0, where a file may say code lies. */
+/*
+ * The outermost frame's return address is unknown, which is no address: not even 0, where a file
+ * may have code.
+ */
 Test(calls, return_to_0_as_to_any_other_place)
 {
 	made_ran(MAIN, TRAIL_RETURN, 0);

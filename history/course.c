@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
-/* Where the block's bytes that ran end: all of them, if the event behind it does not say otherwise. */
+/*
+ * Where the block's bytes that ran end: all of them, if the event behind it does not say otherwise.
+ */
 static uint32_t end_of(const struct trail_path *path, size_t part, uint32_t id,
 		       const struct trail_block *block)
 {
@@ -29,7 +31,7 @@ static const struct trail_block *block_at(const struct course *course, uint32_t 
 	return &part->table->blocks[*id];
 }
 
-/* It moved: over blocks of which nothing ran, and to the right table. */
+/* After a move: skip blocks that did not run, and select the right table. */
 static void settle(struct course *course)
 {
 	const struct trail_block *block;

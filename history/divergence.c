@@ -140,7 +140,7 @@ static uint32_t same_of_runs(struct comparison *comparison, const uint8_t *ids_a
 	return i;
 }
 
-/* The ids of blocks from the cursor on that stand one after the other, `count` of them at most. */
+/* The ids of consecutive blocks from the cursor on, `count` of them at most. */
 static const uint8_t *run_ids(struct trail_cursor *at, uint32_t *count)
 {
 	const struct trail_run *run = trail_cursor_run(at);
@@ -151,7 +151,7 @@ static const uint8_t *run_ids(struct trail_cursor *at, uint32_t *count)
 	return run->ids + 4 * (size_t)from;
 }
 
-/* As many whole blocks as are the same, in the two parts where both stand at a block's begin. */
+/* As many whole blocks as are the same, in the two parts where both are at a block's begin. */
 static uint32_t run_of_same(struct comparison *comparison)
 {
 	struct trail_cursor a = comparison->courses[0].at, b = comparison->courses[1].at;
@@ -342,7 +342,7 @@ static int is_detached(const struct trail_between *event)
 	return event->event == TRAIL_END && event->values[0] == TRAIL_DETACHED;
 }
 
-/* Both stand before an event of the same kind. */
+/* Both are before an event of the same kind. */
 static enum found compare_like(struct comparison *comparison, const struct trail_between *a,
 			       const struct trail_between *b)
 {

@@ -162,7 +162,7 @@ void has_signal(struct run *run, uint64_t where)
 	event(run, TRAIL_SIGNAL, where, 14, at(run, &HANDLER));
 	ran(run, &HANDLER);
 	ran(run, &SIGRETURN);
-	/* at times nobody knows where it goes on */
+	/* at times it is unknown where it continues */
 	event(run, TRAIL_SYSCALLED, run == A ? 0 : where, SYS_rt_sigreturn, 0);
 }
 
@@ -190,7 +190,7 @@ void compare(void)
 	cr_assert_eq(divergence_find(&result, alike, paths, images, &options), 0);
 }
 
-/* What comes next on one of them begins there. */
+/* The next block of one of them begins there. */
 void expect_next(int which, uint64_t address)
 {
 	struct trail_cursor cursor = result.at[which];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests: two runs of a program that never was, written, read and compared. Its main part is a loop that calls a library
- * which loops itself:
+ * For tests: two runs of a program that never was, written, read and compared. Its main part is a
+ * loop that calls a library which loops itself:
  *
  *	program	0x100 head:	branch to leave		library	0x2000 scan:	branch to found
  *		0x108		call scan			0x2004		jump to scan
@@ -82,7 +82,7 @@ void has_signal(struct run *run, uint64_t where);
 /* Both are written, read and compared, or the test fails. */
 void compare(void);
 
-/* What comes next on one of them begins there. */
+/* The next block of one of them begins there. */
 void expect_next(int which, uint64_t address);
 void expect_same(uint64_t harmless);
 

@@ -116,7 +116,7 @@ Test(divergence_event, is_not_a_system_call_that_a_signal_had_made_again)
 	cr_expect_eq(result.blocks, 5);
 }
 
-/* A block of which nothing ran is none: what comes is the gap behind it. */
+/* A block that did not run does not count: the gap behind it comes next. */
 Test(divergence_event, is_not_a_block_that_was_left_before_it_began)
 {
 	for (int i = 0; i < 2; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trails in forms that other tools read. Each form is a file export_NAME.c, is written as it is made, and takes
- * no more memory than there are different stacks, or none.
+ * Trails in forms that other tools read. Each form is a file export_NAME.c, is written as it is
+ * made, and takes no more memory than there are different stacks, or none.
  */
 #ifndef HISTORY_EXPORT_H
 #define HISTORY_EXPORT_H
@@ -43,24 +43,31 @@ struct export
 };
 
 /*
- * Each returns 0 or a negative error; what can't be written is out->error's. The out is the caller's to flush.
+ * Each returns 0 or a negative error; what can't be written is out->error's. The out is the
+ * caller's to flush.
  */
 
-/* Stacks of functions, one a line with what ran in it: FUNCTION;FUNCTION;... WEIGHT, as flame graphs are made of. */
+/*
+ * Stacks of functions, one a line with what ran in it: FUNCTION;FUNCTION;... WEIGHT, as flame
+ * graphs are made of.
+ */
 int export_folded(struct export *export);
 
-/* The JSON of speedscope.app: each call's beginning and end, in instructions, and a profile for each thread. */
+/*
+ * The JSON of speedscope.app: each call's beginning and end, in instructions, and a profile for
+ * each thread.
+ */
 int export_speedscope(struct export *export);
 
 /*
- * What `perf script -F ip,brstack --show-mmap-events` prints of samples with branch stacks, which makers of profiles for
- * compilers read. Each branch that was taken is in one stack.
+ * What `perf script -F ip,brstack --show-mmap-events` prints of samples with branch stacks, which
+ * makers of profiles for compilers read. Each branch that was taken is in one stack.
  */
 int export_perf_script(struct export *export);
 
 /*
- * How often each branch of the program itself was taken, and each straight stretch of code between two was run: what
- * perf2bolt -pa reads. -ENOENT, or why, where the program's file can't be had.
+ * How often each branch of the program itself was taken, and each straight stretch of code between
+ * two was run: what perf2bolt -pa reads. -ENOENT, or why, where the program's file can't be had.
  */
 int export_bolt(struct export *export);
 

@@ -10,8 +10,9 @@
 #define SLOTS_MIN 4096u
 
 /*
- * In the order and with the letters of the file; the last: straight code that was come to from outside, or by a return, for
- * which BOLT counts the way from the call's block to the next one, too.
+ * In the order and with the letters of the file; the last: straight code that was come to from
+ * outside, or by a return, for which BOLT counts the way from the call's block to the next one,
+ * too.
  */
 enum edge_kind { EDGE_FREE, EDGE_BRANCH, EDGE_STRAIGHT, EDGE_STRAIGHT_FROM_OUTSIDE };
 
@@ -22,7 +23,8 @@ struct edge {
 	uint64_t from, to; /* as linked; OUTSIDE: not of the program's own file */
 	uint64_t count;
 	enum edge_kind kind;
-	int is_stub; /* straight code of a PLT, which BOLT has no function for: it would doubt the rest */
+	/* straight code of a PLT, which BOLT has no function for: it would doubt the rest */
+	int is_stub;
 };
 
 #define OUTSIDE UINT64_MAX
@@ -31,7 +33,7 @@ struct edges {
 	struct edge *slots; /* open addressing */
 	size_t count, slot_count;
 	const struct export_process *process;
-	const struct image_module *program; /* of the process, as it lies now; NULL: it does not */
+	const struct image_module *program; /* of the process, as mapped now; NULL: unmapped */
 	const struct image_module *counted; /* the program of all that was counted */
 	int is_found, why;		    /* it was, at some time; why not, the last time */
 	uint64_t landed;     /* where the last branch led to; OUTSIDE: nowhere that counts */
@@ -210,7 +212,7 @@ static void put_edges(struct out *out, struct edges *edges)
 		put_place(out, edge->to);
 		out_u64(out, edge->count);
 		if (edge->kind == EDGE_BRANCH)
-			out_literal(out, " 0"); /* nobody knows which were predicted */
+			out_literal(out, " 0"); /* it is unknown which were predicted */
 		out_char(out, '\n');
 	}
 }

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of deeper stacks only the outermost frames are written: lines grow by depth, and so does their number. */
+/*
+ * Of deeper stacks only the outermost frames are written: lines grow by depth, and so does their
+ * number.
+ */
 #define DEPTH_MAX 1000u
 #define SLOTS_MIN 4096u
 #define ROOT 0u

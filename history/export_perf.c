@@ -23,7 +23,7 @@ struct brstack {
 	uint64_t seed;
 	int error;
 	size_t process;			 /* whose these are */
-	const struct trail_table *table; /* of whose era and process what is mapped was told last */
+	const struct trail_table *table; /* its era's and process's mappings were written last */
 	size_t mapped;
 };
 
@@ -58,12 +58,15 @@ static void flush(void *data)
 		out_literal(out, "/P/-/-/0 ");
 	}
 	out_char(out, '\n');
-	/* of different lengths: readers that know nothing of a branch told twice have no line of a loop counted more */
+	/*
+ * of different lengths, so that readers which do not recognise a repeated branch count no line of a
+ * loop more than others
+ */
 	stack->seed = stack->seed * 6364136223846793005ull + 1442695040888963407ull;
 	stack->room = STACK_MIN + (uint32_t)(stack->seed >> 33) % (STACK_MAX - STACK_MIN + 1);
 }
 
-/* Whether it counts as a call: told twice, the function would be entered twice. */
+/* Whether it counts as a call: repeated, the function would be entered twice. */
 static int is_entry(struct brstack *stack, uint64_t to)
 {
 	const struct image_place *place = image_place(stack->image, to);
@@ -74,8 +77,8 @@ static int is_entry(struct brstack *stack, uint64_t to)
 }
 
 /*
- * Readers count what lies between the branches of a stack. So that what lies between two stacks is counted too, the last
- * branch of one is the first of the next.
+ * Readers count the code between the branches of a stack. So that the code between two stacks is
+ * counted too, the last branch of one is the first of the next.
  */
 static void branch(void *data, uint8_t kind, uint64_t from, uint64_t to)
 {
@@ -132,7 +135,7 @@ static int put_mappings(struct export *export, const struct export_process *proc
 	return 0;
 }
 
-/* What is mapped now is told before what ran then. */
+/* Write the mappings before the branches that ran in them. */
 static int era(void *data, const struct trail_table *table)
 {
 	struct brstack *stack = data;

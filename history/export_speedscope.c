@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The functions that stand in the file, by their place in its list. */
+/* The functions in the file, by their place in its list. */
 struct scope {
 	struct export *export;
 	struct out *out;
@@ -148,7 +148,9 @@ static void put_frames(struct scope *scope)
 	out_literal(out, "]}");
 }
 
-/* What stands for frames comes last, when it is known which there are: the order of a JSON object's members is free. */
+/*
+ * The list of frames comes last, when it is complete: the order of a JSON object's members is free.
+ */
 int export_speedscope(struct export *export)
 {
 	struct scope scope = { .export = export, .out = export->out };

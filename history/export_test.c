@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is written of made-up paths, letter by letter; and that nothing is missing of long ones. */
+/* The output for made-up paths, letter by letter; and that long ones are complete. */
 #include "history/export.h"
 #include "history/made.h"
 #include "trace/trail/sample_trail.h"
@@ -157,8 +157,8 @@ static int branches_of(char *line, uint64_t from[64], uint64_t to[64])
 }
 
 /*
- * A reader takes the code from where a branch led up to the next of its stack for what ran: the branch that ends a stack
- * begins the next one, and is no call, which would be counted twice.
+ * A reader takes the code from where a branch led up to the next of its stack for what ran: the
+ * branch that ends a stack begins the next one, and is no call, which would be counted twice.
  */
 Test(export, has_every_branch_and_all_code_between_two_in_stacks)
 {
@@ -190,9 +190,9 @@ Test(export, has_every_branch_and_all_code_between_two_in_stacks)
 		int branches = branches_of(line, from, to);
 
 		if (seen) {
-			cr_assert_neq(to[0], F, "a call that is told twice");
-			cr_assert_neq(to[0], G, "a call that is told twice");
-			cr_assert_neq(to[0], MAIN, "a call that is told twice");
+			cr_assert_neq(to[0], F, "a repeated call");
+			cr_assert_neq(to[0], G, "a repeated call");
+			cr_assert_neq(to[0], MAIN, "a repeated call");
 			seen--;
 		}
 		cr_assert(branches <= 35 && (branches >= 17 || seen + (size_t)branches == count));
@@ -206,7 +206,9 @@ Test(export, has_every_branch_and_all_code_between_two_in_stacks)
 	cr_expect_gt(__builtin_popcount(lengths), 3, "loops would count one line more always");
 }
 
-/* Where no other branch comes the stack is as long as a reader may take it, and its last call stands in two. */
+/*
+ * Without other branches the stack is as long as a reader may take it, and its last call is in two.
+ */
 Test(export, ends_a_stack_of_calls_somewhere)
 {
 	size_t most = 0, lines = 0;
@@ -227,7 +229,10 @@ Test(export, ends_a_stack_of_calls_somewhere)
 	cr_expect_eq(lines, 2);
 }
 
-/* From one branch of a stack to the next leads straight code: not over a signal, nor over what was lost. */
+/*
+ * From one branch of a stack to the next leads straight code: not over a signal, nor over what was
+ * lost.
+ */
 Test(export, ends_a_stack_where_code_is_not_straight)
 {
 	uint64_t from[64], to[64];
@@ -264,7 +269,7 @@ Test(export, ends_a_stack_where_code_is_not_straight)
 	cr_expect_null(strtok(NULL, "\n"));
 }
 
-/* What an event that tells no place leads to was not jumped to. */
+/* The target of an event without a place was not jumped to. */
 Test(export, has_no_branch_over_an_event_that_says_nothing_of_where)
 {
 	made_ran(MAIN, TRAIL_CALL, F);
@@ -278,8 +283,8 @@ Test(export, has_no_branch_over_an_event_that_says_nothing_of_where)
 }
 
 /*
- * Branches from and to what is not the program are X:0; straight code over a signal is none. 'f' is straight code that a return,
- * or what came from elsewhere, led to.
+ * Branches from and to other code than the program's are X:0; straight code never crosses a signal.
+ * 'f' is straight code that a return, or control from elsewhere, led to.
  */
 Test(export, counts_branches_and_straight_code_for_bolt)
 {
@@ -316,7 +321,10 @@ Test(export, tells_bolt_where_a_return_led_to)
 	cr_expect_not_null(strstr(text, "F 401080 401082 2\n"), "%s", text);
 }
 
-/* BOLT has no functions for a PLT's stubs: code that runs straight on in them would be a mistake to it. */
+/*
+ * BOLT has no functions for a PLT's stubs: code that runs straight on in them would be a mistake to
+ * it.
+ */
 Test(export, has_no_straight_code_in_stubs_for_bolt)
 {
 	made_ran(MAIN, TRAIL_CALL, PLT);

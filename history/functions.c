@@ -11,7 +11,7 @@
 
 #define SLOTS_MIN 1024u
 
-/* What tells two functions apart that have no name: what begins there is not what the module has in all. */
+/* The key of functions without a name: code entered there is not the module's remaining code. */
 enum key_kind { KEY_NAMED, KEY_ENTERED, KEY_REST, KEY_STUBS };
 
 struct function_slot {
@@ -78,7 +78,7 @@ void functions_close(struct functions *functions)
 	*functions = (struct functions){ 0 };
 }
 
-/* The one of that key, made as `like` says if there is none yet. */
+/* The function with that key; if it does not exist yet, it is made like `like`. */
 static const struct function *function_of(struct functions *functions, enum key_kind kind,
 					  uint64_t key, const struct function *like)
 {

@@ -2,10 +2,11 @@
 /*
  * Which function each block of a trail is of, found once for each id.
  *
- * Code without a name is of its module's one nameless function, which nothing but a call leaves or enters: such a
- * call's function is told by the address that it leads to. So are the stubs of a PLT.
+ * Code without a name is of its module's one nameless function, which only a call leaves or enters:
+ * such a call's function is identified by the call's target. So are the stubs of a PLT.
  *
- * All functions live until functions_close(). Tables are all of one trace. One thread at a time uses them.
+ * All functions live until functions_close(). Tables are all of one trace. One thread at a time
+ * uses them.
  */
 #ifndef HISTORY_FUNCTIONS_H
 #define HISTORY_FUNCTIONS_H
@@ -32,7 +33,7 @@ struct function {
 	uint32_t flags;
 };
 
-/* What is known of a table's ids. */
+/* The known functions of a table's ids. */
 struct function_map {
 	const struct trail_table *table;
 	const struct function **of; /* by id */
@@ -55,15 +56,23 @@ struct functions {
 int functions_open(struct functions *functions, struct image *image);
 void functions_close(struct functions *functions);
 
-/* The function of code at an address, when blocks of that table ran (image_in()). NULL: no memory. */
+/*
+ * The function of code at an address, when blocks of that table ran (image_in()). NULL: no memory.
+ */
 const struct function *functions_at(struct functions *functions, const struct trail_table *table,
 				    uint64_t address);
 
-/* The function that a call to `address` enters, where `at` is what functions_at() says of it. NULL: no memory. */
+/*
+ * The function that a call to `address` enters, where `at` is what functions_at() says of it. NULL:
+ * no memory.
+ */
 const struct function *functions_entered(struct functions *functions, const struct function *at,
 					 uint64_t address);
 
-/* Whether code of `other` is the function's own: it is that, or a part of it that the compiler put elsewhere. */
+/*
+ * Whether code of `other` is the function's own: it is that, or a part of it that the compiler put
+ * elsewhere.
+ */
 int function_holds_part(const struct function *function, const struct function *other);
 
 static inline int function_holds(const struct function *function, const struct function *other)
@@ -75,8 +84,9 @@ static inline int function_holds(const struct function *function, const struct f
 #define FUNCTION_TEXT_BYTES 512
 
 /*
- * A function's name as people read it; of one without, where it begins: libx.so+0x1234, 0x7f..., [libx.so] or [unknown]
- * where not even that is known; of a PLT's stub libx.so@plt. text[bytes] is room for it.
+ * A function's name as people read it; of one without, where it begins: libx.so+0x1234, 0x7f...,
+ * [libx.so] or [unknown] where not even that is known; of a PLT's stub libx.so@plt. text[bytes] is
+ * room for it.
  */
 const char *function_text(const struct function *function, char *text, size_t bytes);
 

@@ -34,7 +34,7 @@ struct slot {
 struct image {
 	struct image *whole;	      /* whose era this is; the whole's own: all the time */
 	struct image_modules modules; /* the whole's */
-	struct jit jit;		      /* the whole's: what lies in no module */
+	struct jit jit;		      /* the whole's: code in no module */
 	int with_parameters;	      /* the whole's: how functions are named */
 	struct image **eras;	      /* the whole's, by number; NULL: not asked for yet */
 	size_t era_count, era_room;
@@ -188,7 +188,10 @@ static struct image_place *place_new(struct image *image)
 	return &places->all[places->used++];
 }
 
-/* The function there; one whose symbol has no size ends with its section: what comes then is a PLT, or data. */
+/*
+ * The function there; one whose symbol has no size ends with its section: what comes then is a PLT,
+ * or data.
+ */
 static const struct code_function *function_at(const struct image_module *module, uint64_t address)
 {
 	const struct code_function *function = code_function_at(module->symbols, address);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lies where in a process that a trace tells of: modules, functions, lines of source. The files are
- * those of this machine, by the paths in the trace, and must be the ones that ran: by build id.
+ * The addresses of a traced process: modules, functions, lines of source. The files are those of
+ * this machine, by the paths in the trace, and must be the ones that ran: by build id.
  *
- * Where a file is missing or another, its debug file will do; else its addresses have a module and no more, and the module says
- * why. All texts are the image's. One thread at a time uses an image.
+ * Where a file is missing or another, its debug file will do; else its addresses have a module and
+ * no more, and the module says why. All texts are the image's. One thread at a time uses an image.
  *
- * Modules come and go, and others take their place. An image is of all the time, or, got by image_in(), of the era in which
- * a table's blocks ran. Of several modules that lay at one place in its time the one that was there to the end is meant, or the
- * last. Modules are the same ones in all eras.
+ * Modules come and go, and others take their place. An image is of all the time, or, got by
+ * image_in(), of the era in which a table's blocks ran. Of several modules that lay at one place in
+ * its time the one that was there to the end is meant, or the last. Modules are the same ones in
+ * all eras.
  */
 #ifndef HISTORY_IMAGE_H
 #define HISTORY_IMAGE_H
@@ -62,44 +63,51 @@ struct image_options {
 };
 
 /*
- * Read nothing yet: files are opened when an address in them is asked for. The process, and files that are
- * shared, must live longer. `options` may be NULL. 0 or -ENOMEM; close with image_close(), which allows NULL.
+ * Read nothing yet: files are opened when an address in them is asked for. The process, and files
+ * that are shared, must live longer. `options` may be NULL. 0 or -ENOMEM; close with image_close(),
+ * which allows NULL.
  */
 int image_open(struct image **image, const struct tsdl_process *process,
 	       const struct image_options *options);
 void image_close(struct image *image);
 
 /*
- * The image in the era in which blocks of a table of that process ran; `table` NULL: of all the time. Closed with the image that
- * was opened. Asked again it is cheap. NULL: no memory.
+ * The image in the era in which blocks of a table of that process ran; `table` NULL: of all the
+ * time. Closed with the image that was opened. Asked again it is cheap. NULL: no memory.
  */
 struct image *image_in(struct image *image, const struct trail_table *table);
 
-/* What lies at an address. Valid until the image is closed; NULL: no memory. Asked again it is cheap. */
+/*
+ * The code or data at an address. Valid until the image is closed; NULL: no memory. Repeating is
+ * cheap.
+ */
 const struct image_place *image_place(struct image *image, uint64_t address);
 
-/* The module that an address lies in, or NULL, also in code made at run time. */
+/* The module at an address, or NULL, also in code made at run time. */
 const struct image_module *image_module_at(struct image *image, uint64_t address);
 
-/* The line that the instruction at an address is of, and of one that lies in a module of an image's. */
+/* The source line of the instruction at an address, and of one in a module of an image's. */
 void image_line(struct image *image, uint64_t address, struct image_line *line);
 void image_module_line(const struct image_module *module, uint64_t address,
 		       struct image_line *line);
 
 /*
- * Copy what the files have at an address, of `bytes` as much as lies in the same module. How many bytes; 0: the file can't be
- * had. What ran may have been changed in memory.
+ * Copy the files' bytes at an address, of `bytes` as many as are in the same module. How many
+ * bytes; 0: the file is not available. The code that ran may have been changed in memory.
  */
 size_t image_code(struct image *image, uint64_t address, void *buffer, size_t bytes);
 
 /*
- * Where image_place() was asked for a block of that table, in its era: compare the block's code with what the module's file has, and
- * have the module count it if it is other.
+ * Where image_place() was asked for a block of that table, in its era: compare the block's code
+ * with what the module's file has, and have the module count it if it is other.
  */
 void image_check(struct image *image, const struct trail_table *table,
 		 const struct trail_block *block);
 
-/* The modules, by start, then that of named code made at run time; NULL behind the last. `is_asked` and `error` tell which could not be read though they were wanted. */
+/*
+ * The modules, by start, then that of named code made at run time; NULL behind the last. `is_asked`
+ * and `error` show which could not be read though they were wanted.
+ */
 struct image_module *image_module(struct image *image, size_t index);
 
 /* Whether that module was there in the image's era, if only for a while. */

@@ -18,7 +18,7 @@ static int is_the_one(const struct code_file *file, const char *build_id)
 	char id[ID_BYTES] = "";
 
 	if (!build_id)
-		return 1; /* nothing tells */
+		return 1; /* it is unknown */
 	for (size_t i = 0; i < file->build_id_bytes; i++)
 		snprintf(id + 2 * i, 3, "%02x", file->build_id[i]);
 	return *id && !strncmp(id, build_id, strlen(build_id));

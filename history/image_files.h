@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of the modules that a trace tells of, each read once however many processes mapped it: libc in 256 children is
- * one file. One thread at a time uses them.
+ * The files of the modules in a trace, each read once however many processes mapped it: libc in 256
+ * children is one file. One thread at a time uses them.
  */
 #ifndef HISTORY_IMAGE_FILES_H
 #define HISTORY_IMAGE_FILES_H
@@ -21,18 +21,22 @@ struct image_read {
 	uint64_t kernel_bytes; /* of the kernel's code: what its symbols cover */
 };
 
-/* Files below `root` ("": as they are). 0 or -ENOMEM. Close when no image uses them any more; NULL is let pass. */
+/*
+ * Files below `root` ("": as they are). 0 or -ENOMEM. Close when no image uses them any more; NULL
+ * is let pass.
+ */
 int image_files_open(struct image_files **files, const char *root);
 void image_files_close(struct image_files *files);
 
 /*
- * What was mapped as `path`, of that build id (in hex; NULL: it has none) and, where it is the kernel's code, at `base`. Read when it
- * is first asked for. Valid until the files are closed; NULL: no memory.
+ * The file that was mapped as `path`, of that build id (in hex; NULL: it has none) and, for the
+ * kernel's code, at `base`. Read when it is first asked for. Valid until the files are closed;
+ * NULL: no memory.
  */
 struct image_read *image_files_get(struct image_files *files, const char *path,
 				   const char *build_id, uint64_t base);
 
-/* The lines of its code, read when they are first asked for; none where there are none. */
+/* The lines of its code, read when they are first asked for; empty for a file without lines. */
 const struct code_rows *image_files_rows(struct image_read *read);
 
 #endif

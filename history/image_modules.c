@@ -13,7 +13,7 @@
 
 static const struct code_symbols no_symbols;
 
-/* Of those that begin at one address, what is to be taken first stands last. */
+/* Of those that begin at one address, the preferred one is last. */
 static int by_start(const void *one, const void *other)
 {
 	const struct image_mapped *a = one, *b = other;
@@ -54,7 +54,10 @@ static int is_same_build(const char *one, const char *other)
 	return one && other ? !strcmp(one, other) : one == other;
 }
 
-/* A module that came: that of `last` again, or another. What lay there until now did not go, but its place is taken. */
+/*
+ * A module that came: that of `last` again, or another. What lay there until now did not go, but
+ * its place is taken.
+ */
 static struct image_mapped *comes(struct image_modules *modules, struct image_mapped *last,
 				  const struct change *change, size_t stays)
 {
@@ -134,7 +137,7 @@ void image_modules_release(struct image_modules *modules)
 	*modules = (struct image_modules){ 0 };
 }
 
-/* What its file's segments cover. */
+/* The range that its file's segments cover. */
 static void reach_of(struct image_mapped *module)
 {
 	struct image_module *seen = &module->seen;
@@ -174,7 +177,10 @@ static void module_open(struct image_modules *modules, struct image_mapped *modu
 	}
 }
 
-/* Whether the module reaches to an address behind its start, which for a program that is not PIE is 0. */
+/*
+ * Whether the module reaches to an address behind its start, which for a program that is not PIE is
+ * 0.
+ */
 static int reaches(struct image_modules *modules, struct image_mapped *module, uint64_t address)
 {
 	if (!module->is_opened)
@@ -186,7 +192,10 @@ static int reaches(struct image_modules *modules, struct image_mapped *module, u
 
 enum presence { NOT_THERE, WENT, STAYED };
 
-/* Whether a module was there in an era. Of its stays, which don't overlap, the last that began before the era's end tells. */
+/*
+ * Whether a module was there in an era: decided by its last stay that began before the era's end.
+ * Stays don't overlap.
+ */
 static enum presence presence_in(const struct image_mapped *module, const struct trail_era *era)
 {
 	uint32_t to = era->to ? era->to : UINT32_MAX;

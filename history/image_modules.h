@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The modules of an image: when each was there, what it covers, and which one an address lies in. One thread at a time uses
- * them.
+ * The modules of an image: when each was there, the range that it covers, and the one at an
+ * address. One thread at a time uses them.
  */
 #ifndef HISTORY_IMAGE_MODULES_H
 #define HISTORY_IMAGE_MODULES_H
 
 #include "history/image.h"
 
-/* From the event by which a module came to the one by which it went (trail_era); UINT32_MAX: it did not. */
+/*
+ * From the event by which a module came to the one by which it went (trail_era); UINT32_MAX: it did
+ * not.
+ */
 struct image_stay {
 	uint32_t from, to;
 };
@@ -36,8 +39,9 @@ int image_modules_open(struct image_modules *modules, const struct tsdl_process 
 void image_modules_release(struct image_modules *modules);
 
 /*
- * The module that begins last before an address and reaches to it, of those that were there in that era. One that was there to
- * its end is taken before one that went, and of two at one place the later. NULL: none.
+ * The module that begins last before an address and reaches to it, of those that were there in that
+ * era. One that was there to its end is taken before one that went, and of two at one place the
+ * later. NULL: none.
  */
 struct image_mapped *image_modules_at(struct image_modules *modules, const struct trail_era *era,
 				      uint64_t address);

@@ -239,7 +239,10 @@ Test(image, of_a_missing_file_does_not_reach_everywhere)
 	cr_expect_str_eq(path_at(0), "");
 }
 
-/* What came and went at one place, each for its time: the one before, the one between, the one that stayed. */
+/*
+ * What came and went at one place, each for its time: the one before, the one between, the one that
+ * stayed.
+ */
 Test(image, of_an_era_has_what_lay_there_then)
 {
 	struct trail_table before = { .era = { 2, 0, 2 } }, after = { .era = { 1, 2, 3 } },

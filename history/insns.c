@@ -47,7 +47,10 @@ static struct insn *insn_new(struct insns *insns)
 	return &insns->all[insns->count++];
 }
 
-/* How often each of a block's instructions did not run though the block did: cut[] by their place in it. */
+/*
+ * How often each of a block's instructions did not run though the block did: cut[] by their place
+ * in it.
+ */
 static void cuts_sum(uint64_t *cut, uint32_t instructions, const struct ran_cut *cuts, size_t count)
 {
 	for (uint32_t i = 0; i < instructions; i++)

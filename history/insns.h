@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The instructions of a module that ran, by address, and how often each did: blocks taken apart and put together.
+ * The instructions of a module that ran, by address, and how often each did: blocks taken apart and
+ * put together.
  *
  * One thread at a time uses them.
  */
@@ -16,8 +17,7 @@ struct insn {
 	uint64_t address; /* as linked */
 	uint64_t target;  /* as linked; where the kind leads to one, else 0 */
 	uint64_t ran;
-	uint64_t taken,
-		fell; /* of a conditional jump; less than `ran` where a trail does not tell */
+	uint64_t taken, fell; /* of a conditional jump; less than `ran` where a trail has gaps */
 	uint8_t bytes;
 	uint8_t kind; /* enum trail_kind */
 };
@@ -30,8 +30,9 @@ struct insns {
 };
 
 /*
- * Add what ran of a block: its counts, and the table's cuts of its id, cuts[cut_count]. `code` is all of its
- * code, `base` the module's. 0, -ENOMEM; -EILSEQ where the code can't be read, with what is before it added.
+ * Add what ran of a block: its counts, and the table's cuts of its id, cuts[cut_count]. `code` is
+ * all of its code, `base` the module's. 0, -ENOMEM; -EILSEQ where the code can't be read, with what
+ * is before it added.
  */
 int insns_add(struct insns *insns, const struct trail_block *block, const uint8_t *code,
 	      uint64_t base, const struct ran_count *count, const struct ran_cut *cuts,

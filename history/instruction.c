@@ -124,7 +124,7 @@ static char size_suffix(uint16_t bits)
 	return bits == 8 ? 'b' : bits == 16 ? 'w' : bits == 32 ? 'l' : 'q';
 }
 
-/* What works on vector registers has its width in its name, and no suffix behind it. */
+/* An instruction on vector registers has its width in its name, and no suffix behind it. */
 static void suffix_drop(char text[INSTRUCTION_TEXT_BYTES], const ZydisDecodedInstruction *insn,
 			const ZydisDecodedOperand *operands)
 {
@@ -146,7 +146,7 @@ static void suffix_drop(char text[INSTRUCTION_TEXT_BYTES], const ZydisDecodedIns
 	}
 }
 
-/* Some have names of their own in AT&T's syntax, where both sizes stand in the mnemonic. */
+/* Some have names of their own in AT&T's syntax, with both sizes in the mnemonic. */
 static void att_rename(char text[INSTRUCTION_TEXT_BYTES], const ZydisDecodedInstruction *insn,
 		       const ZydisDecodedOperand *operands)
 {
@@ -180,7 +180,7 @@ static void att_rename(char text[INSTRUCTION_TEXT_BYTES], const ZydisDecodedInst
 	splice(text, text, bytes, name);
 }
 
-/* AT&T marks what is no address but where one stands: call *%rax. */
+/* AT&T marks an operand that holds the target's address: call *%rax. */
 static void star_add(char text[INSTRUCTION_TEXT_BYTES], const ZydisDecodedInstruction *insn,
 		     const ZydisDecodedOperand *operands)
 {
@@ -193,7 +193,7 @@ static void star_add(char text[INSTRUCTION_TEXT_BYTES], const ZydisDecodedInstru
 		splice(text, space + 1, 0, "*");
 }
 
-/* Behind the text, what lies where the instruction leads to or has its data. */
+/* Append the name of the instruction's target or data. */
 static void place_add(struct image *image, uint64_t address, int is_data, char *text)
 {
 	size_t used = strlen(text), left = INSTRUCTION_TEXT_BYTES - used;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions as text, of the bytes that a trace has of them: so also of code that is in no file. Where one leads to or
- * reads from an address, what lies there stands behind it, as in objdump: <function+0x12>.
+ * Instructions as text, of the bytes that a trace has of them: so also of code that is in no file.
+ * The name of a target or an operand's address follows, as in objdump: <function+0x12>.
  */
 #ifndef HISTORY_INSTRUCTION_H
 #define HISTORY_INSTRUCTION_H
@@ -22,8 +22,9 @@ int instruction_format_open(struct instruction_format **format, enum instruction
 void instruction_format_close(struct instruction_format *format);
 
 /*
- * The text of the instruction at code[left], which lies at `address` in the image's process (NULL: names nothing). Returns its
- * length in bytes, or -EILSEQ where none stands there or it is cut: the text then is "(bad)".
+ * The text of the instruction at code[left], whose address is `address` in the image's process
+ * (NULL: names nothing). Returns its length in bytes, or -EILSEQ if it is invalid or cut: the text
+ * then is "(bad)".
  */
 int instruction_text(struct instruction_format *format, struct image *image, uint64_t address,
 		     const uint8_t *code, size_t left, char text[INSTRUCTION_TEXT_BYTES]);
@@ -31,7 +32,7 @@ int instruction_text(struct instruction_format *format, struct image *image, uin
 /* Its mnemonic alone, with prefixes: the first words of such a text. Returns text. */
 char *instruction_mnemonic(char text[INSTRUCTION_TEXT_BYTES]);
 
-/* What is called function+0x12, module+0x123 or 0x123, by what is known of an address; in text[bytes]. */
+/* An address as function+0x12, module+0x123 or 0x123, as far as it is known; in text[bytes]. */
 void instruction_place(struct image *image, uint64_t address, char *text, size_t bytes);
 
 #endif

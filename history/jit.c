@@ -15,7 +15,7 @@
 
 #define FUNCTIONS_MAX (1u << 20)
 
-/* The whole file, with a NUL behind. NULL: there is none, or *err. */
+/* The whole file, with a NUL behind. NULL: it does not exist, or *err. */
 static char *load(int folder, const char *name, int *err)
 {
 	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The functions that a process made at run time, by the copy of its map in the trace's folder
- * (trace/perf_map.h). The module is none of the process's: it has no file, and covers no addresses
- * but those of the functions.
+ * (trace/perf_map.h). The module is not one of the process's: it has no file, and covers no
+ * addresses but those of the functions.
  */
 #ifndef HISTORY_JIT_H
 #define HISTORY_JIT_H

@@ -92,11 +92,14 @@ static int take_line(struct reading *reading, char *line)
 		       sizeof(*reading->symbols->all)))
 		return -ENOMEM;
 	memcpy(reading->names + reading->used, name, bytes);
-	/* `names` moves as it grows: kernel_symbols_read() makes pointers of these, once all is read */
+	/*
+	 * `names` moves as it grows: kernel_symbols_read() makes pointers of these, once all is
+	 * read
+	 */
 	symbol.name = (const char *)reading->used;
 	symbol.address = address - reading->base;
 	symbol.bind = islower((unsigned char)end[1]) ? BIND_LOCAL : BIND_GLOBAL;
-	/* what is no code ends what stands before it */
+	/* a symbol that is no code ends the one before it */
 	symbol.is_part = !strchr("tTwW", end[1]);
 	reading->symbols->all[reading->symbols->count++] = symbol;
 	reading->used += bytes;
@@ -114,7 +117,10 @@ static int by_address(const void *one, const void *other)
 	return a->name < b->name ? -1 : a->name > b->name; /* as they came */
 }
 
-/* Sorted, functions made of those at one address; one ends where the next begins. Returns where all end. */
+/*
+ * Sorted, functions made of those at one address; one ends where the next begins. Returns where all
+ * end.
+ */
 static uint64_t functions_make(struct code_symbols *symbols)
 {
 	uint64_t end = 0;
@@ -125,7 +131,7 @@ static uint64_t functions_make(struct code_symbols *symbols)
 
 		for (next = i; next < symbols->count && symbols->all[next].address == address;)
 			next++;
-		/* nothing tells where the last ends */
+		/* the end of the last is unknown */
 		end = next < symbols->count ? symbols->all[next].address : address + 1;
 		for (size_t j = i; j < next; j++) {
 			int is_code = !symbols->all[j].is_part;

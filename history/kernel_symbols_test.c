@@ -93,7 +93,7 @@ Test(kernel_symbols, takes_no_other_kernels)
 {
 	cr_expect_eq(read_of("[kernel]", KERNEL, "cafd"), -WM_E_FILE_REPLACED);
 	cr_expect_eq(read_of("[kernel]", KERNEL + 0x1000, "cafe"), -WM_E_FILE_REPLACED,
-		     "it was started anew");
+		     "it was booted again");
 	cr_expect_eq(read_of("[sample]", MODULE + 0x1000, NULL), -WM_E_FILE_REPLACED);
 	cr_expect_eq(read_of("[sampler]", MODULE, NULL), -WM_E_FILE_REPLACED);
 	cr_expect_eq(read_of("[sam]", MODULE, NULL), -WM_E_FILE_REPLACED);

@@ -97,7 +97,7 @@ static int is_asked_for(const struct lines *lines, const struct image_module *mo
 	return !glob || !fnmatch(glob, module->path, 0) || !fnmatch(glob, module->name, 0);
 }
 
-/* The module of a block: 0, -ENOENT where there is none that could be read, -ENOMEM. */
+/* The module of a block: 0, -ENOENT if no module there could be read, -ENOMEM. */
 static int module_at(struct taking *taking, uint64_t address)
 {
 	const struct image_place *place;

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How often each line of source ran, out of trails, by the debug information of the modules that did.
+ * How often each line of source ran, out of trails, by the debug information of the modules that
+ * did.
  *
- * A line's code lies in pieces, between which control goes without running other lines: a loop's head and its
- * step, what stands before and behind a call. Such pieces make one copy of the line. A copy ran as often as the one of
- * its instructions that ran most; the line, as often as all of its copies together. So
+ * A line's code is in pieces, and control passes between them without running other lines: a loop's
+ * head and its step, the code before and behind a call. Such pieces make one copy of the line. A
+ * copy ran as often as the one of its instructions that ran most; the line, as often as all of its
+ * copies together. So
  *
- *  - a call, a condition in several jumps, or a loop on one line, is not counted for each of its parts: the head of
- *    for (i = 0; i < n; i++) ran n + 1 times, as gcov has it too;
- *  - a function that was inlined, cloned, or linked into several modules has a copy in each place, and so has the
- *    body of a loop that was unrolled: what ran in any of them is the line's;
- *  - of copies that the compiler put one behind the other with no jump between them, only one is seen. Code that was
- *    vectorized ran as often as the machine ran it;
- *  - code that the compiler mixed into that of other lines (rows that begin no statement) counts only
- *    for a line that has no other.
+ *  - a call, a condition in several jumps, or a loop on one line, is not counted for each of its
+ *    parts: the head of for (i = 0; i < n; i++) ran n + 1 times, as gcov has it too;
+ *  - a function that was inlined, cloned, or linked into several modules has a copy in each place,
+ *    and so has the body of a loop that was unrolled: what ran in any of them is the line's;
+ *  - of copies that the compiler put one behind the other with no jump between them, only one is
+ *    seen. Code that was vectorized ran as often as the machine ran it;
+ *  - code that the compiler mixed into that of other lines (rows that begin no statement) counts
+ *    only for a line that has no other.
  *
- * A line whose statement has no code left ran when control came by where it stood. An instruction that
- * faulted did not run. Code that was changed at run time counts for the line that the file has there.
+ * A line whose statement has no code left ran when control came by where it stood. An instruction
+ * that faulted did not run. Code that was changed at run time counts for the line that the file has
+ * there.
  *
- * Branches are the machine's conditional jumps, by address in their line: of those in the source there are more, or
- * fewer. What inlined a function is not told apart; functions are those that have a symbol.
+ * Branches are the machine's conditional jumps, by address in their line: the source has more, or
+ * fewer. Inlined functions are not separated; functions are those that have a symbol.
  *
  * One thread at a time uses it.
  */
@@ -45,7 +48,8 @@ struct lines_line {
 	uint64_t ran;
 	uint64_t instructions;
 	const struct lines_branch *branches;
-	uint32_t branch_count; /* all that there are, only with lines_options.all_branches; else those that ran */
+	/* all that there are, only with lines_options.all_branches; else those that ran */
+	uint32_t branch_count;
 };
 
 struct lines_function {
@@ -56,7 +60,7 @@ struct lines_function {
 
 struct lines_source {
 	const char *
-		path; /* the compiler's, made absolute where it says from where; without "//", "." and ".." */
+		path; /* the compiler's, made absolute if it has the folder; without "//", "." and ".." */
 	const struct lines_line *lines; /* those with code, by number, also what never ran */
 	size_t line_count;
 	const struct lines_function *functions; /* by line */
@@ -73,26 +77,28 @@ struct lines_module {
 };
 
 struct lines_options {
-	const char *module; /* glob of its path, or of the last part of it; NULL: all */
-	const char *
-		function; /* pattern of code_symbols_match(): only lines with code in these; NULL: all */
-	int all_branches; /* also those that never ran */
+	const char *module;   /* glob of its path, or of the last part of it; NULL: all */
+	const char *function; /* code_symbols_match(): only lines with code in these; NULL: all */
+	int all_branches;     /* also those that never ran */
 };
 
-/* `options` may be NULL; its texts must live longer. 0 or -ENOMEM; close with lines_close(), which allows NULL. */
+/*
+ * `options` may be NULL; its texts must live longer. 0 or -ENOMEM; close with lines_close(), which
+ * allows NULL.
+ */
 int lines_open(struct lines **lines, const struct lines_options *options);
 void lines_close(struct lines *lines);
 
 /*
- * Take in what a process ran, as often as one likes; nothing of `image` and `ran` is kept. 0 or -ENOMEM. Modules of the same
- * path and build id are one, in whichever process.
+ * Take in what a process ran, as often as one likes; nothing of `image` and `ran` is kept. 0 or
+ * -ENOMEM. Modules of the same path and build id are one, in whichever process.
  */
 int lines_take(struct lines *lines, struct image *image, const struct ran *ran);
 
 /* All is in: count. 0 or -ENOMEM. Then, until the lines are closed: */
 int lines_settle(struct lines *lines);
 
-/* Sources by path, with those of which nothing ran; NULL behind the last. */
+/* Sources by path, with those that did not run; NULL behind the last. */
 const struct lines_source *lines_source(const struct lines *lines, size_t index);
 
 /* Modules that code ran in; NULL behind the last. */

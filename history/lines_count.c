@@ -2,9 +2,9 @@
 /*
  * From a module's instructions to its lines: see the head of history/lines.h.
  *
- * What ran is cut into stretches, which control enters at the first instruction only. A line with code in a
- * stretch is there once. Where one stretch ends in a line and leads to another that begins in it, the two are of
- * one copy.
+ * What ran is cut into stretches, which control enters at the first instruction only. A line with
+ * code in a stretch is there once. Where one stretch ends in a line and leads to another that
+ * begins in it, the two are of one copy.
  */
 #include "history/lines_own.h"
 
@@ -112,7 +112,9 @@ static size_t piece_of(struct counting *counting, size_t first, uint32_t line, u
 	return i - 1;
 }
 
-/* Take in one instruction of a stretch whose pieces begin at `first`; *piece is that of its line. */
+/*
+ * Take in one instruction of a stretch whose pieces begin at `first`; *piece is that of its line.
+ */
 static int insn_take(struct counting *counting, const struct insn *insn, size_t first,
 		     size_t *piece)
 {
@@ -204,7 +206,10 @@ static void copies_join(struct counting *counting)
 	}
 }
 
-/* What ran most is each copy's. Where a statement is in it, all of it is: some compilers mark only its first piece. */
+/*
+ * What ran most is each copy's. Where a statement is in it, all of it is: some compilers mark only
+ * its first piece.
+ */
 static void copies_sum(struct counting *counting)
 {
 	struct piece *pieces = counting->pieces;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a module's file tells: its rows, its conditional jumps, its functions. */
+/* A module's file: its rows, its conditional jumps, its functions. */
 #include "history/lines_own.h"
 
 #include "base/array.h"
@@ -79,7 +79,10 @@ static int branch_add(struct own_module *module, uint64_t address, uint32_t line
 	return 0;
 }
 
-/* Those in the code of one row. A row begins where an instruction does, so what can't be read costs one row. */
+/*
+ * Those in the code of one row. A row begins where an instruction does, so what can't be read costs
+ * one row.
+ */
 static int row_branches(struct own_module *module, const struct own_row *row, uint64_t end,
 			const uint8_t *code)
 {

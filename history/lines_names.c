@@ -46,8 +46,8 @@ static int slots_grow(uint32_t **slots, size_t *slot_count, size_t used, int *is
 }
 
 /*
- * As the compiler was told it, a path may come by way of the folder that it worked in: /shop/build/../order.c. Like lcov,
- * take that out by the words alone.
+ * A path that the compiler got may include the folder that it worked in: /shop/build/../order.c.
+ * Like lcov, take that out by the words alone.
  */
 static void path_tidy(char *path)
 {

@@ -75,7 +75,7 @@ struct lines {
 int line_intern(struct lines *lines, uint32_t source, uint32_t number, uint32_t *index);
 int source_intern(struct lines *lines, const char *path, uint32_t *index);
 
-/* What a module's file tells of lines, branches and functions: lines_load.c. 0 or -ENOMEM. */
+/* Read a module file's lines, branches and functions: lines_load.c. 0 or -ENOMEM. */
 int module_load(struct lines *lines, struct own_module *module, struct image_module *from);
 
 /* Count the lines of a module whose instructions are settled: lines_count.c. 0 or -ENOMEM. */

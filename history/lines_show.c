@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was counted, put in order: sources by path, lines by number, branches by address. */
+/* The counts, put in order: sources by path, lines by number, branches by address. */
 #include "history/lines_own.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 struct place {
 	const struct own_line *line;
 	const char *path;
-	size_t branches, first_branch; /* how many, and where they stand */
+	size_t branches, first_branch; /* how many, and the index of the first */
 };
 
 static int by_path_and_number(const void *one, const void *other)

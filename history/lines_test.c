@@ -149,7 +149,7 @@ Test(lines, have_the_ways_that_their_jumps_went)
 	const struct lines_line *jumps;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	cr_skip_test("the sanitizer's own jumps stand among those of the sample");
+	cr_skip_test("the sanitizer's own jumps are among those of the sample");
 #endif
 	count(&(struct lines_options){ .all_branches = 1 });
 	jumps = line(WALKED_LINE + 4);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Paths made up block by block, through the names of calls_fixture.S, for tests. A thread of a process at a time. */
+/*
+ * Paths made up block by block, through the names of calls_fixture.S, for tests. A thread of a
+ * process at a time.
+ */
 #ifndef HISTORY_MADE_H
 #define HISTORY_MADE_H
 
@@ -32,11 +35,11 @@ extern struct made {
 void made_begin(void);
 void made_end(void);
 
-/* A block of two instructions and 4 bytes ran, the last of which leads to `target`. */
+/* A block of two instructions and 4 bytes ran; the last one leads to `target`. */
 void made_ran(uint64_t start, enum trail_kind kind, uint64_t target);
 void made_event(enum trail_event kind, uint64_t at, uint32_t left, uint64_t first, uint64_t second);
 
-/* What was written is read: the path, until made_end(). */
+/* Read the written path; valid until made_end(). */
 const struct trail_path *made_read(void);
 
 #endif

@@ -31,7 +31,10 @@ static struct ran_table *table_of(struct ran *ran, const struct trail_table *tab
 	return added;
 }
 
-/* Blocks `from` up to before `to` of a run that goes on with another. A block that leads nowhere has target 0. */
+/*
+ * Blocks `from` up to before `to` of a run that another follows. A block that leads nowhere has
+ * target 0.
+ */
 static void count_run(struct ran_table *to, const uint8_t *ids, uint32_t from, uint32_t end)
 {
 	const struct trail_block *blocks = to->table->blocks;
@@ -47,7 +50,7 @@ static void count_run(struct ran_table *to, const uint8_t *ids, uint32_t from, u
 	}
 }
 
-/* A whole path that goes on with another block: what is within is counted when all are known. */
+/* A whole path that another block follows: its inner blocks are counted when all are known. */
 static int count_path(struct ran_table *to, uint32_t path, uint64_t next)
 {
 	const struct trail_block *blocks = to->table->blocks;
@@ -118,7 +121,7 @@ static int count_paths(struct ran_table *to, const struct trail_part *part, uint
 	return err;
 }
 
-/* Blocks `from` up to before `end`, behind which the part goes on. */
+/* Blocks `from` up to before `end`, which the rest of the part follows. */
 static int count_on(struct ran_table *to, const struct trail_part *part, uint32_t from,
 		    uint32_t end)
 {
@@ -136,7 +139,7 @@ static void count_way(struct ran_count *count, const struct trail_block *block, 
 		count->unknown++;
 }
 
-/* Whether an event tells where the thread came to from the block before. */
+/* Whether an event shows where the thread came to from the block before. */
 static int is_told(const struct trail_between *between)
 {
 	switch ((enum trail_event)between->event) {
@@ -158,7 +161,7 @@ static int cut_add(struct ran_table *to, uint32_t id, uint32_t left)
 	return 0;
 }
 
-/* The last block of a part: the part behind it tells. */
+/* The last block of a part: the part behind it shows its branch. */
 static int count_last(struct ran_table *to, const struct trail_path *path, size_t at)
 {
 	const struct trail_part *part = &path->parts[at];

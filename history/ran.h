@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How often each block of a trail ran, where it led, and how much of it: counted by id, in one pass over them.
+ * How often each block of a trail ran, where it led, and how much of it: counted by id, in one pass
+ * over them.
  *
  * The tables must live longer. One thread at a time uses it.
  */
@@ -12,7 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of a block. What its last instruction, a conditional jump, did: taken, not known, or else not taken. */
+/*
+ * Of a block. The branch of its last instruction, a conditional jump: taken, not known, or else not
+ * taken.
+ */
 struct ran_count {
 	uint64_t ran, taken, unknown;
 };
@@ -41,7 +45,10 @@ struct ran {
 	size_t place_room;
 };
 
-/* Count a stretch of a path, which is left as it was; all are of one trace. 0 or -ENOMEM. Release also after an error. */
+/*
+ * Count a stretch of a path, which is left as it was; all are of one trace. 0 or -ENOMEM. Release
+ * also after an error.
+ */
 int ran_take(struct ran *ran, const struct trail_range *range);
 void ran_release(struct ran *ran);
 

@@ -35,7 +35,10 @@ static struct trace_reader *reader;
 static struct trails trails;
 static struct ran ran;
 
-/* loop loop back loop loop | depart, arrive | back, of which a signal leaves two | rest loop | and nobody knows */
+/*
+ * loop loop back loop loop | depart, arrive | back, cut to two by a signal | rest loop | and
+ * unknown
+ */
 static void begin(void)
 {
 	static const struct trail_entry *const first[] = { &loop, &loop, &back, &loop, &loop };

@@ -8,7 +8,7 @@
 
 /* ---- the same caller ---- */
 
-/* Over an event. 0: nobody can tell what is behind it. */
+/* Over an event. 0: unknown what is behind it. */
 static int detour_event(struct course *course, const struct trail_between *event)
 {
 	switch ((enum trail_event)event->event) {
@@ -93,7 +93,9 @@ static uint32_t number_at(const struct alike_point *point)
 	return point->table->codes[point->id].number;
 }
 
-/* The block that it stands in, or the next, and go over it; 0: none more, or something is missing here too. */
+/*
+ * The block at the position, or the next, and pass it; 0: the end, or blocks are missing here too.
+ */
 static uint32_t next_number(struct course *course, uint64_t *index)
 {
 	const struct trail_between *event;
@@ -115,7 +117,8 @@ static uint32_t next_number(struct course *course, uint64_t *index)
 
 struct pattern {
 	uint32_t numbers[PATTERN_MAX];
-	uint32_t back[PATTERN_MAX]; /* how much of it is matched still where the next does not match */
+	/* how much of it is matched still where the next does not match */
+	uint32_t back[PATTERN_MAX];
 	uint32_t count;
 };
 
@@ -135,7 +138,7 @@ static void pattern_take(struct pattern *pattern, struct course course)
 	}
 }
 
-/* Where the pattern stands first: *index the first of its blocks. */
+/* The first match of the pattern: *index the first of its blocks. */
 static int pattern_find(const struct pattern *pattern, struct course course, uint64_t *index)
 {
 	uint64_t ring[PATTERN_MAX];
@@ -153,7 +156,7 @@ static int pattern_find(const struct pattern *pattern, struct course course, uin
 	return 0;
 }
 
-/* Whether it stands just there, where the loss says. */
+/* Whether it matches at this place, as the loss says. */
 static int pattern_is_at(const struct pattern *pattern, struct course course)
 {
 	uint64_t index;

@@ -17,7 +17,7 @@ static int is_taken(const struct trail_block *block, uint64_t to)
 	}
 }
 
-/* The thread goes on at `to`: 0 where it can't be said how it came there. */
+/* The thread continues at `to`: 0 if it is unknown how it came there. */
 static int goes_on(const struct taken_sink *sink, const struct trail_block *before, uint64_t to)
 {
 	if (!before || !trail_block_leads(before, to))
@@ -27,7 +27,7 @@ static int goes_on(const struct taken_sink *sink, const struct trail_block *befo
 	return 1;
 }
 
-/* The event that stands after `before`: whether code is straight over it. */
+/* The event behind `before`: whether code is straight over it. */
 static int event(const struct taken_sink *sink, const struct trail_block *before,
 		 const struct trail_between *between)
 {

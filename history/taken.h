@@ -1,21 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* The branches that a thread took, for exports: where from, where to, and where code between two is not straight. */
+/*
+ * The branches that a thread took, for exports: where from, where to, and where code between two is
+ * not straight.
+ */
 #ifndef HISTORY_TAKEN_H
 #define HISTORY_TAKEN_H
 
 #include "history/export.h"
 
 struct taken_sink {
-	/* The instruction at `from`, of enum trail_kind, led to `to`, which is not the one behind it. */
+	/*
+	 * The instruction at `from`, of enum trail_kind, led to `to`, which is not the one behind
+	 * it.
+	 */
 	void (*branch)(void *data, uint8_t kind, uint64_t from, uint64_t to);
-	/* The next branch, if any, was not reached straight from the last one: a signal, a loss, the end. */
+	/*
+	 * The next branch, if any, was not reached straight from the last one: a signal, a loss,
+	 * the end.
+	 */
 	void (*cut)(void *data);
-	/* What is told from now on is of blocks of this table's era, another one than before. 0 or a negative error; NULL: all the same. */
+	/*
+	 * From now on all blocks are of this table's era, another one than before. 0 or a negative
+	 * error; NULL: not needed.
+	 */
 	int (*era)(void *data, const struct trail_table *table);
 	void *data;
 };
 
-/* Tell of a thread's branches, oldest first; ends early where writing has failed. 0, or era()'s error. */
+/*
+ * Tell of a thread's branches, oldest first; ends early where writing has failed. 0, or era()'s
+ * error.
+ */
 int taken_walk(struct export *export, const struct export_thread *thread,
 	       const struct taken_sink *sink);
 
