@@ -85,6 +85,7 @@
 #ifndef ABI_WATCH_H
 #define ABI_WATCH_H
 
+#include "abi/follow.h"
 #include "abi/frame.h"
 
 #include <stdint.h>
@@ -150,6 +151,14 @@ struct watch_condition {
  * `offset` is; `frame` of the entry `number` is to be its.
  */
 #define WATCH_FRAME_LIVES 16u
+/*
+ * An expression that is followed (abi/follow.h): `group` is its chain, `frame` the step, whose address the chain has;
+ * `address` is 0. A pointer on the way has WATCH_COUNT_ONLY too, the value at the end has not.
+ */
+#define WATCH_LEADS 32u
+#define WATCH_FOLLOWED 128u
+#define WATCH_FOLLOWS (WATCH_LEADS | WATCH_FOLLOWED)
+#define WATCH_MOVES (WATCH_OF_FRAME | WATCH_FOLLOWS) /* its place changes */
 #define WATCH_KEEPS_TRAIL                                                                          \
 	64u /* each that is wanted calls the function at control_watch_table.kept_at */
 #define WATCH_CONDITIONS_MAX 4
@@ -355,7 +364,8 @@ struct watch_row {
 struct watch_table {
 	struct watch_row rows[WATCH_ROWS_MAX];
 	struct frame_table frames;
-	uint8_t reserved[1584];
+	struct follow_chain follows[FOLLOWS_MAX];
+	uint8_t reserved[1376];
 };
 
 _Static_assert(sizeof(struct control_watch) == 112, "fixed");

@@ -46,6 +46,11 @@ void outcome_ways(const struct wm_session *session)
 	for (size_t i = 0; i < session->watched.count; i++) {
 		const struct watched_spec *watched = watches_of(&session->watched, i);
 
+		if (watched && watched->waits) {
+			complain_words("waymark: %s: waiting for %s", watched->text,
+				       watched->waits_for);
+			fputc('\n', stderr);
+		}
 		if (!watched || !watched->outside || !watched->why)
 			continue;
 		complain_words("waymark: %s is watched from outside: %s", watched->text,

@@ -53,6 +53,28 @@ static void tell_frames(FILE *to, const struct watched_spec *watched, const char
 			margin, quantity_show_count(frames->unsure, text, sizeof(text)));
 }
 
+/* "  follows 2 pointers: moved 12 times; 3 beside other threads, or late: writes may be missed" */
+static void tell_follow(FILE *to, const struct watched_spec *watched, const char *margin)
+{
+	const struct watch_follows *follow = &watched->counts.follow;
+	char text[COUNT_BYTES];
+
+	fprintf(to, "%s  follows %u pointer%s: moved %s time%s", margin, watched->pointers,
+		watched->pointers == 1 ? "" : "s",
+		quantity_show_count(follow->moves, text, sizeof(text)),
+		follow->moves == 1 ? "" : "s");
+	tell_part(to, follow->exposed + follow->unseen,
+		  "beside other threads, or late: writes may be missed");
+	tell_part(to, follow->astray,
+		  "met the place before or the next one: these may be missed writes");
+	tell_part(to, follow->unplaced, "to where its registers cannot watch");
+	fputc('\n', to);
+	if (watched->waits && watched->waits_for[0])
+		fprintf(to, "%s  waiting for %s\n", margin, watched->waits_for);
+	else if (watched->waits)
+		fprintf(to, "%s  waiting for pointer %u on the way\n", margin, watched->waits);
+}
+
 /* How well the values are known. */
 static void tell_values(FILE *to, const struct watched_spec *watched)
 {
@@ -98,8 +120,9 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 	tell_part(to, counts->late,
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");
 	tell_part(to, counts->dropped,
-		  watched->is_local ? "met the stack where no frame had it then"
-				    : "came outside of the recording");
+		  watched->is_local   ? "met the stack where no frame had it then"
+		  : watched->pointers ? "came while a pointer changed, or outside of the recording"
+				      : "came outside of the recording");
 	tell_part(
 		to, counts->own,
 		watched->is_local
@@ -143,6 +166,23 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 			margin, watched->pieces);
 	if (watched->is_local)
 		tell_frames(to, watched, margin);
+	if (watched->pointers)
+		tell_follow(to, watched, margin);
+}
+
+static void put_follow(struct json *json, const struct watched_spec *watched)
+{
+	const struct watch_follows *follow = &watched->counts.follow;
+
+	json_open(json, "follow", '{');
+	json_number(json, "pointers", watched->pointers);
+	json_number(json, "moves", follow->moves);
+	json_number(json, "exposed", follow->exposed);
+	json_number(json, "unseen", follow->unseen);
+	json_number(json, "astray", follow->astray);
+	json_number(json, "unplaced", follow->unplaced);
+	json_number(json, "waits", watched->waits);
+	json_close(json, '}');
 }
 
 static void put_frames(struct json *json, const struct watch_frames *frames)
@@ -198,6 +238,8 @@ void watch_counts_json(const struct watched_spec *watched, int unproven, struct 
 	json_string(json, "why", watched->why ? wm_error_text(watched->why) : "");
 	if (watched->is_local)
 		put_frames(json, &counts->frames);
+	if (watched->pointers)
+		put_follow(json, watched);
 	json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
 	if (watched->until_realtime_ns) {
 		json_number(json, "changed_ns", watched->until_realtime_ns);

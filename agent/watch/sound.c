@@ -46,6 +46,18 @@ static int is_sound_frame(const struct control_watch *about)
 	       about->group < FRAME_GROUPS_MAX && about->frame < FRAMES_MAX;
 }
 
+static int is_sound_follow(const struct control_watch *about)
+{
+	if (!(about->flags & WATCH_FOLLOWS))
+		return 1;
+	if (about->flags & WATCH_LEADS && (about->on != WATCH_ON_WRITE || about->bytes != 8 ||
+					   !(about->flags & WATCH_COUNT_ONLY)))
+		return 0;
+	return (about->flags & WATCH_FOLLOWS) != WATCH_FOLLOWS && about->on != WATCH_ON_EXECUTE &&
+	       !(about->flags & (WATCH_OF_FRAME | WATCH_FRAME_ENTRY)) &&
+	       about->group < FOLLOWS_MAX && about->frame <= FOLLOW_POINTERS_MAX && !about->address;
+}
+
 int sound_is(const struct control_watch *about, const char *text, size_t bytes)
 {
 	int is_part = (about->flags & WATCH_WITH_OFFSET) != 0;
@@ -55,9 +67,9 @@ int sound_is(const struct control_watch *about, const char *text, size_t bytes)
 		return 0;
 	if (about->on < WATCH_ON_WRITE || about->on > WATCH_ON_EXECUTE ||
 	    about->flags & ~(WATCH_COUNT_ONLY | WATCH_WITH_OFFSET | WATCH_FRAME_ENTRY |
-			     WATCH_OF_FRAME | WATCH_KEEPS_TRAIL))
+			     WATCH_MOVES | WATCH_KEEPS_TRAIL))
 		return 0;
-	if (!is_sound_frame(about))
+	if (!is_sound_frame(about) || !is_sound_follow(about))
 		return 0;
 	if (is_part ? about->type != WM_TYPE_U64 : !is_size_of(about->type, about->bytes))
 		return 0;

@@ -8,6 +8,7 @@
 #include "agent/store/writer.h"
 #include "agent/watch/boundary.h"
 #include "agent/watch/condition.h"
+#include "agent/watch/follow.h"
 #include "agent/watch/frame.h"
 #include "agent/watch/linked.h"
 #include "agent/watch/spare.h"
@@ -32,7 +33,8 @@ struct hit {
 	int is_late;
 	uint8_t generation;
 	uintptr_t sp;
-	uintptr_t met; /* what the kernel says was watched there; 0: not known */
+	uintptr_t met;	/* what the kernel says was watched there; 0: not known */
+	uint64_t moves; /* entries whose pointers may lead elsewhere now, a bit each */
 };
 
 static void count(uint64_t *counter)
@@ -276,7 +278,7 @@ static int is_open(const struct watch_entry *entry)
 static int is_same_word(const struct hit *hit, const struct watch_entry *first,
 			const struct watch_entry *other)
 {
-	uintptr_t address = first->about.flags & WATCH_OF_FRAME ? hit->met : first->about.address;
+	uintptr_t address = first->about.flags & WATCH_MOVES ? hit->met : first->about.address;
 
 	return address == other->about.address && first->about.bytes == other->about.bytes &&
 	       first->about.on == other->about.on;
@@ -366,6 +368,38 @@ static void take_other_in_frame(struct hit *hit, const struct watch_entry *first
 	frame_leave(entry);
 }
 
+/* A register of an expression that is followed was hit, or may have been when it was elsewhere. */
+static void judge_followed(struct hit *hit, struct watch_entry *entry, enum follow_place place,
+			   int is_armed)
+{
+	if (!is_armed || (place != FOLLOW_THERE && entry->about.flags & WATCH_FOLLOWED)) {
+		count(&entry->row->dropped);
+		if (entry->about.flags & WATCH_FOLLOWED)
+			follow_is_astray(entry);
+	} else {
+		take(hit, entry);
+	}
+	if (entry->about.flags & WATCH_LEADS || place == FOLLOW_ELSEWHERE)
+		hit->moves |= UINT64_C(1) << (entry - watch_entries);
+}
+
+static void take_followed(struct hit *hit, const struct watch_entry *first,
+			  struct watch_entry *entry)
+{
+	enum follow_place place = follow_hold(entry, first == entry ? hit->met : 0);
+	int is_armed = first ? was_armed(hit, first, entry) : is_open(entry);
+
+	if (first == entry)
+		look_at_code(hit, &entry->about);
+	if (first == entry || ((place == FOLLOW_THERE || entry->about.flags & WATCH_LEADS) &&
+			       is_hit_too(hit, first, entry)))
+		judge_followed(hit, entry, place, is_armed);
+	else if (is_armed && told_is_masked(&hit->told, &entry->about))
+		count(&entry->row->beside);
+	if (place == FOLLOW_THERE)
+		follow_leave(entry);
+}
+
 /* A function with watched variables begins. */
 static void take_entry(const struct hit *hit, struct watch_entry *entry, int is_shared)
 {
@@ -399,9 +433,11 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 	     live &= live - 1) {
 		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
 
-		if (entry == first || !was_armed(hit, first, entry))
+		if (entry != first && entry->about.flags & WATCH_FOLLOWS)
+			take_followed(hit, first, entry);
+		else if (entry == first || !was_armed(hit, first, entry))
 			continue;
-		if (is_hit_too(hit, first, entry))
+		else if (is_hit_too(hit, first, entry))
 			take_other(hit, first, entry);
 		else if (entry->about.on != WATCH_ON_EXECUTE &&
 			 told_is_masked(&hit->told, &entry->about))
@@ -434,9 +470,11 @@ static void take_past(struct hit *hit, const struct watch_entry *ended, uint64_t
 	     live &= live - 1) {
 		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
 
-		if (entry == ended || !(ended ? was_armed(hit, ended, entry) : is_open(entry)))
+		if (entry != ended && entry->about.flags & WATCH_FOLLOWS)
+			take_followed(hit, ended, entry);
+		else if (entry == ended || !(ended ? was_armed(hit, ended, entry) : is_open(entry)))
 			continue;
-		if (is_fed(entry, cookie) || is_hit_too(hit, ended, entry))
+		else if (is_fed(entry, cookie) || is_hit_too(hit, ended, entry))
 			take_other(hit, ended, entry);
 	}
 }
@@ -447,7 +485,7 @@ static void take_past(struct hit *hit, const struct watch_entry *ended, uint64_t
  */
 static struct watch_entry *find_met(struct watch_entry *entry, uintptr_t met)
 {
-	if (!met || met == entry->about.address || entry->about.flags & WATCH_OF_FRAME)
+	if (!met || met == entry->about.address || entry->about.flags & WATCH_MOVES)
 		return entry;
 	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
 	     live &= live - 1) {
@@ -455,7 +493,7 @@ static struct watch_entry *find_met(struct watch_entry *entry, uintptr_t met)
 
 		if (other->about.magic == entry->about.magic &&
 		    other->about.set == entry->about.set && other->about.address == met &&
-		    !(other->about.flags & WATCH_OF_FRAME) &&
+		    !(other->about.flags & WATCH_MOVES) &&
 		    WATCH_GATE_STATE(__atomic_load_n(&other->row->gate, __ATOMIC_ACQUIRE)) !=
 			    WATCH_OFF)
 			return other;
@@ -496,7 +534,10 @@ static void take_live(struct hit *hit, struct watch_entry *entry, uint64_t cooki
 	struct watch_entry *whose = find_met(entry, hit->met);
 
 	if (!whose || !is_there(whose) || (whose == entry && !was_armed(hit, entry, entry))) {
-		count(&entry->row->dropped);
+		if (entry->about.flags & WATCH_FOLLOWS)
+			judge_followed(hit, entry, FOLLOW_MOVING, 0);
+		else
+			count(&entry->row->dropped);
 		take_past(hit, whose, cookie);
 		return;
 	}
@@ -504,9 +545,11 @@ static void take_live(struct hit *hit, struct watch_entry *entry, uint64_t cooki
 	hit->told.how = hit->is_late ? WATCH_LATE : 0;
 	if (entry->about.flags & WATCH_OF_FRAME)
 		take_in_frame(hit, entry);
+	else if (entry->about.flags & WATCH_FOLLOWS)
+		take_followed(hit, entry, entry);
 	else
 		look_at_code(hit, &entry->about);
-	if (!(entry->about.flags & (WATCH_OF_FRAME | WATCH_FRAME_ENTRY)))
+	if (!(entry->about.flags & (WATCH_MOVES | WATCH_FRAME_ENTRY)))
 		take(hit, entry);
 	take_others(hit, entry);
 	/* it waits: what others tell comes first */
@@ -549,6 +592,7 @@ int take_signal(const siginfo_t *info, ucontext_t *context, uintptr_t sp)
 		  is_past(WATCH_COOKIE_MAGIC(cookie));
 	if (is_ours)
 		take_hit(&hit, cookie, flags);
+	follow_ask(hit.moves);
 	__atomic_fetch_sub(&watch_inside, 1, __ATOMIC_SEQ_CST);
 	return is_ours;
 }

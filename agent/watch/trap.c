@@ -180,7 +180,7 @@ static int may_hit_itself(uintptr_t sp)
 	     live &= live - 1) {
 		const struct control_watch *about = &watch_entries[__builtin_ctzll(live)].about;
 
-		if (about->flags & WATCH_OF_FRAME || sp - about->address < OWN_STACK_BYTES)
+		if (about->flags & WATCH_MOVES || sp - about->address < OWN_STACK_BYTES)
 			return 1;
 	}
 	return 0;

@@ -9,6 +9,7 @@
 #include "agent/marker/planning.h"
 #include "agent/store/store.h"
 #include "agent/watch/boundary.h"
+#include "agent/watch/follow.h"
 #include "agent/watch/frame.h"
 #include "agent/watch/sigtrap.h"
 #include "agent/watch/sound.h"
@@ -272,7 +273,7 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 		return -EBUSY;
 	/* without return addresses of ours the end of a frame is not seen, nor without reading the stack whether it lives */
 	error = about->flags & WATCH_FRAME_ENTRY ? return_check() : 0;
-	if (!error && about->flags & WATCH_FRAME_ENTRY && !careful_is_allowed())
+	if (!error && about->flags & (WATCH_FRAME_ENTRY | WATCH_FOLLOWS) && !careful_is_allowed())
 		error = -WM_E_TRAP_FILTER;
 	if (!error)
 		error = sigtrap_take();
@@ -319,7 +320,7 @@ static const struct watch_entry *find_server(const struct watch_entry *entry)
 		const struct watch_entry *other = &watch_entries[i];
 
 		if (is_live(other) && other->lane != entry->lane && !other->is_fed &&
-		    !(other->about.flags & WATCH_FRAMES) &&
+		    !(other->about.flags & (WATCH_FRAMES | WATCH_FOLLOWS)) &&
 		    other->about.address == about->address && other->about.bytes == about->bytes &&
 		    other->about.on == about->on &&
 		    (__atomic_load_n(&other->row->gate, __ATOMIC_ACQUIRE) & 0xffu) == WATCH_ON)
@@ -344,7 +345,9 @@ int watch_share(unsigned int lane, uint32_t number)
 {
 	struct watch_entry *entry = find(lane, number);
 
-	return entry && !(entry->about.flags & WATCH_FRAMES) ? find_and_share(entry) : -ENOENT;
+	return entry && !(entry->about.flags & (WATCH_FRAMES | WATCH_FOLLOWS))
+		       ? find_and_share(entry)
+		       : -ENOENT;
 }
 
 /* A watch has gone: those that it served have another, or are told. What of its hits is on its way is theirs still. */
@@ -418,6 +421,8 @@ void watch_remove(unsigned int lane, uint32_t from, uint32_t to)
 			continue;
 		__atomic_fetch_and(&watch_live, ~bit_of(entry), __ATOMIC_SEQ_CST);
 		leave_fed(entry);
+		if (entry->about.flags & WATCH_FOLLOWS)
+			follow_end(entry);
 		flags |= entry->about.flags;
 		any = 1;
 	}

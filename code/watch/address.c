@@ -106,31 +106,36 @@ int watch_place_address(const struct watch_place *place, const struct code_memor
 	return err;
 }
 
-int watch_follow_refuse(const struct watch_place *place, struct watch_trouble *trouble)
+static int follow_is_plain(const struct watch_place *place)
+{
+	for (unsigned int i = 0; i < place->follow_count; i++)
+		if (place->follows[i].below || place->follows[i].limit)
+			return 0;
+	return place->base == WATCH_IN_PROCESS || place->base == WATCH_IN_MODULE;
+}
+
+int watch_follow_check(const struct watch_place *place, struct watch_trouble *trouble)
 {
 	struct watch_piece pieces[WATCH_REGISTERS];
-	size_t registers = watch_pieces(0, place->bytes, pieces), used = 0;
+	size_t registers = watch_pieces(0, place->bytes, pieces) + place->follow_count, used = 0;
 	char list[WATCH_DETAIL_MAX / 2] = "";
-	const struct watch_follow *before = NULL;
 
-	for (unsigned int i = 0; i < place->follow_count && used < sizeof(list); i++) {
-		const struct watch_follow *follow = &place->follows[i];
-
-		if (follow->below ||
-		    (before && follow->at == before->at && follow->bytes == before->bytes))
-			continue;
-		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%.*s",
-					 before ? ", " : "", (int)follow->bytes,
-					 place->text + follow->at);
-		before = follow;
-		registers++;
-	}
-	if (!before)
+	if (!place->follow_count)
 		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
 					 "follow: no pointer is on the way");
+	if (!follow_is_plain(place))
+		return watch_trouble_set(
+			trouble, -WM_E_WATCH_OPTION, 0, 0,
+			"follow: only pointers of variables that all threads share are followed, "
+			"not containers, virtual base classes, local or thread variables");
+	for (unsigned int i = 0; i < place->follow_count && used < sizeof(list); i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%.*s", i ? ", " : "",
+					 (int)place->follows[i].bytes,
+					 place->text + place->follows[i].at);
+	if (registers <= WATCH_REGISTERS)
+		return 0;
 	return watch_trouble_set(
-		trouble, -WM_E_WATCH_OPTION, 0, 0,
-		"follow: a watch stays where the pointers led when it began; to see "
-		"them change, watch them too: %s (%zu debug registers in all)",
-		list, registers);
+		trouble, -WM_E_WATCH_LARGE, 0, 0,
+		"follow: %s take a register each, with the value %zu debug registers in all", list,
+		registers);
 }

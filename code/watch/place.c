@@ -508,7 +508,7 @@ static int steps_take(struct finding *finding)
 	if (!err)
 		err = steps_end(&steps);
 	if (!err && expr->options.follows)
-		return watch_follow_refuse(place, finding->trouble);
+		err = watch_follow_check(place, finding->trouble);
 	if (!err && place->base == WATCH_IN_FRAME && place->follow_count)
 		return refuse_base(finding, -WM_E_WATCH_LOCAL, finding->variable.path,
 				   ": what it points to is not known when its frame begins; "

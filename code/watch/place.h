@@ -102,10 +102,10 @@ int watch_place_address(const struct watch_place *place, const struct code_memor
 			uint64_t thread_pointer, uint64_t *address, struct watch_trouble *trouble);
 
 /*
- * -WM_E_WATCH_OPTION for the option `follow`: a watch stays where the pointers led when it began.
- * The detail names the pointers to watch, and the registers that takes.
+ * Whether the option `follow` can be: each pointer on the way takes a debug register. 0; -WM_E_WATCH_OPTION, or
+ * -WM_E_WATCH_LARGE, whose detail names the pointers.
  */
-int watch_follow_refuse(const struct watch_place *place, struct watch_trouble *trouble);
+int watch_follow_check(const struct watch_place *place, struct watch_trouble *trouble);
 
 /* What one debug register watches: 1, 2, 4 or 8 bytes, naturally aligned. */
 struct watch_piece {

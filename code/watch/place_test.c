@@ -61,14 +61,14 @@ Test(watch_place, what_cant_be_is_refused_by_name)
 	refused("0x10/8@whole", -WM_E_WATCH_UNMAPPED, "0x10/8");
 }
 
-Test(watch_place, option_follow_is_refused_with_the_pointers_to_watch)
+Test(watch_place, follow_takes_a_register_for_each_pointer)
 {
 	build("-g -O0");
-	refused("list->next->number/follow/", -WM_E_WATCH_OPTION,
-		"watch them too: list, list->next (3 debug registers in all)");
-	refused("(*list_at)->where/follow/", -WM_E_WATCH_OPTION,
-		"list_at, (*list_at) (3 debug registers in all)");
-	refused("((struct node *)anything)->number/follow/", -WM_E_WATCH_OPTION, ": anything (2 ");
+	cr_assert_eq(find("list->next->number/follow/"), 0, "%s", trouble.detail);
+	cr_assert_eq(place.follow_count, 2);
+	refused("list->next->next->next->number/follow/", -WM_E_WATCH_LARGE,
+		"list, list->next, list->next->next, list->next->next->next take a register each, "
+		"with the value 5 debug registers in all");
 	refused("counter/follow/", -WM_E_WATCH_OPTION, "no pointer is on the way");
 }
 

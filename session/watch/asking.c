@@ -54,6 +54,23 @@ uint32_t finding_number(const struct finding *finding)
 	return number;
 }
 
+static uint32_t follows_of(const struct watching *watching)
+{
+	uint32_t taken = 0;
+
+	for (; watching; watching = watching->next)
+		taken |= watching->plan.pointers ? 1u << watching->plan.index : 0;
+	return taken;
+}
+
+/* A chain of the table that is free: there are as many as registers suffice for. */
+static unsigned int follow_index(const struct finding *finding)
+{
+	uint32_t taken = follows_of(finding->process->watching) | follows_of(finding->fresh);
+
+	return (unsigned int)__builtin_ctz(~taken) % FOLLOWS_MAX;
+}
+
 /* Those with one bond are one object. NULL: no memory. */
 static struct watching *choose_watching(struct finding *finding)
 {
@@ -62,7 +79,8 @@ static struct watching *choose_watching(struct finding *finding)
 
 	/* from outside nobody tells what goes */
 	while (watching && !finding->process->outside &&
-	       (watching->bond.module != bond->module ||
+	       (watching->plan.pointers || finding->plan.pointers ||
+		watching->bond.module != bond->module ||
 		watching->bond.owner.tid != bond->owner.tid))
 		watching = watching->next;
 	if (watching)
@@ -71,6 +89,8 @@ static struct watching *choose_watching(struct finding *finding)
 	if (!watching)
 		return NULL;
 	watching->bond = *bond;
+	watching->plan = finding->plan;
+	watching->plan.index = follow_index(finding);
 	watching->pid = finding->process->pid;
 	watching->magic = finding->process->outside ? 0 : finding->process->watch.magic;
 	watching->set = finding->process->watch.sets++;
@@ -114,9 +134,12 @@ int watching_ask(struct finding *finding, size_t spec)
 		struct watched one = { .spec = spec,
 				       .address = asked->about[i].address,
 				       .number = finding_number(finding),
+				       .is_pointer = (asked->about[i].flags & WATCH_LEADS) != 0,
 				       .bytes = asked->about[i].bytes };
 		int err;
 
+		if (watching->plan.pointers)
+			asked->about[i].group = (uint8_t)watching->plan.index;
 		first = i ? first : one.number;
 		err = finding_ask(finding, spec, i, watching->set, one.number, first);
 		if (err)

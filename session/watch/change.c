@@ -168,6 +168,9 @@ static int find_all(struct change *change)
 
 		if (!watching)
 			continue;
+		if (watching->plan.pointers)
+			return session_fail(change->session, -WM_E_WATCH_OPTION,
+					    "follow: such a watch is not changed in place");
 		if (p->outside)
 			return session_fail(change->session, -WM_E_WATCH_OPTION,
 					    "pid %d: from outside nothing is changed in place",

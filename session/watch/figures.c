@@ -20,6 +20,7 @@ struct noted {
 		name, offsetof(struct noted, member), sizeof(((struct noted *)0)->member)          \
 	}
 #define COUNT(name) FIGURE(#name, watched.counts.name)
+#define FOLLOW(name) FIGURE("follow_" #name, watched.counts.follow.name)
 #define FRAMES(name) FIGURE("frames_" #name, watched.counts.frames.name)
 
 static const struct figure {
@@ -41,6 +42,11 @@ static const struct figure {
 	COUNT(uncertain_filtered),
 	COUNT(shared),
 	COUNT(starved),
+	FOLLOW(moves),
+	FOLLOW(exposed),
+	FOLLOW(unseen),
+	FOLLOW(astray),
+	FOLLOW(unplaced),
 	FRAMES(entered),
 	FRAMES(watched),
 	FRAMES(busy),
@@ -63,6 +69,8 @@ static const struct figure {
 	FIGURE("outside", watched.outside),
 	FIGURE("why", watched.why),
 	FIGURE("local", watched.is_local),
+	FIGURE("pointers", watched.pointers),
+	FIGURE("waits", watched.waits),
 	FIGURE("unlooked", watched.unlooked),
 	FIGURE("lost", watched.lost),
 	FIGURE("changed_ns", watched.until_realtime_ns),

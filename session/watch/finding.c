@@ -115,7 +115,7 @@ static int find_bond(struct finding *finding, const struct watch_expr *expr,
 		     struct watch_trouble *trouble)
 {
 	struct watch_bond *bond = &finding->bond;
-	int is_library = place->module && !place->follow_count &&
+	int is_library = place->module && (!place->follow_count || expr->options.follows) &&
 			 !variable_is_program(place->module->file);
 
 	free(result->library);
@@ -198,6 +198,23 @@ static int is_unrelocated(const struct finding *finding, const struct watch_plac
 	return 1;
 }
 
+static int want_follow(struct finding *finding, const struct spec *spec,
+		       const struct watch_place *place, struct watch_trouble *trouble)
+{
+	if (finding->process->outside)
+		return watch_trouble_set(
+			trouble, -WM_E_WATCH_OPTION, 0, 0,
+			"follow: from outside a pointer's change is seen too late");
+	if (finding->given_back)
+		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
+					 "follow: nothing becomes such a watch in place");
+	if (live_launches(finding->session))
+		return watch_trouble_set(
+			trouble, -WM_E_WATCH_OPTION, 0, 0,
+			"follow: a soft trail's translation does not wait for registers to move");
+	return follow_plan_make(&finding->plan, &finding->asked, spec->watch, place, trouble);
+}
+
 int finding_place(struct finding *finding, const struct spec *spec, struct watched_spec *result)
 {
 	struct code_process process = loaded_process(&finding->list);
@@ -220,9 +237,12 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 	}
 	if (!err)
 		err = find_bond(finding, spec->watch, &place, result, &base, &trouble);
-	if (!err)
+	finding->plan = (struct follow_plan){ 0 };
+	if (!err && spec->watch->options.follows)
+		err = want_follow(finding, spec, &place, &trouble);
+	else if (!err)
 		err = watch_place_address(&place, &process.memory, base, &address, &trouble);
-	if (!err && !is_mapped(&process, address, place.bytes))
+	if (!err && !finding->plan.pointers && !is_mapped(&process, address, place.bytes))
 		err = watch_trouble_set(&trouble, -WM_E_WATCH_UNMAPPED, 0, 0, "0x%llx",
 					(unsigned long long)address);
 	if (err == -WM_E_WATCH_UNMAPPED && is_unrelocated(finding, &place))
@@ -230,7 +250,7 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 			&trouble, err, 0, 0,
 			"a static PIE relocates its pointers after its start: watch the pointer "
 			"itself, or attach with -p once it runs");
-	if (!err)
+	if (!err && !finding->plan.pointers)
 		err = ask_make(&finding->asked, spec->watch, &place, address, &trouble);
 	if (!err &&
 	    count_pieces(finding) + finding->asked.count - finding->given_back > EVENT_SOURCES_MAX)
@@ -244,7 +264,7 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 		}
 		result->address = address;
 		result->skew = address % 8;
-		result->pieces = finding->asked.count;
+		result->pieces = finding->asked.count - finding->plan.pointers;
 		err = describe(result, finding->process->number, &place);
 	}
 	watch_place_release(&place);

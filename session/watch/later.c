@@ -65,6 +65,7 @@ int later_take_parents(struct finding *finding)
 				continue;
 			finding->asked = *w->asked[i];
 			finding->bond = w->bond;
+			finding->plan = w->plan;
 			err = watching_ask(finding, w->all[i].spec);
 		}
 	return err;

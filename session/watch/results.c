@@ -135,7 +135,13 @@ void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint
 void watched_add(const struct watching *watching, const struct watched *one, uint64_t hits,
 		 struct watch_counts *to)
 {
-	watch_counts_add(to, &watching->table->rows[one->number], hits);
+	const struct watch_row *row = &watching->table->rows[one->number];
+	uint64_t seen = row->taken + row->dropped;
+
+	if (one->is_pointer)
+		to->follow.unseen += hits > seen ? hits - seen : 0;
+	else
+		watch_counts_add(to, row, hits);
 }
 
 void watched_count(const struct watching *watching, unsigned int source, struct watch_counts *to)
@@ -143,13 +149,18 @@ void watched_count(const struct watching *watching, unsigned int source, struct 
 	const struct watched *one = &watching->all[source];
 	const struct watch_row *row = &watching->table->rows[one->number];
 	uint64_t hits = 0, told = row->taken + row->dropped;
-	int err = event_object_count(watching->object, source, &hits);
+	int err;
 
+	follow_lock(watching->follow);
+	err = event_object_count(watching->object, source, &hits);
+	follow_unlock(watching->follow);
 	hits += watching->sharing.parts[source].before - one->before;
 	/* another's event served it; or it did once ours had stopped to count */
 	if (err == -ENODATA || (hits < told && !one->since))
 		hits = told;
 	watched_add(watching, one, hits, to);
+	if (!source)
+		follow_count(watching->follow, to);
 }
 
 int watching_is_told(const struct watching *watching)

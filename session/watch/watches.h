@@ -12,6 +12,17 @@
 struct wm_session;
 
 #define WATCHES_DETAIL_MAX 256
+#define WATCHES_POINTER_MAX 64
+
+/* Of an expression that is followed */
+struct watch_follows {
+	uint64_t moves;	  /* its registers went with a pointer */
+	uint64_t exposed; /* pointers changed while other threads ran, or the change was seen late: */
+	uint64_t unseen; /* or was not seen at all: writes may be missed */
+	uint64_t astray; /* dropped hits that may be the variable's */
+	uint64_t unplaced; /* times that it led to where its registers can't watch */
+};
+
 /* Of a local variable: how often its function began, and of those times */
 struct watch_frames {
 	uint64_t entered;
@@ -43,6 +54,7 @@ struct watch_counts {
 	uint64_t shared;
 	uint64_t starved; /* no hits: kernel events that had no register at some time, so that hits may have been neither taken nor counted */
 	struct watch_frames frames;
+	struct watch_follows follow;
 };
 
 /* Of one spec. */
@@ -69,7 +81,10 @@ struct watched_spec {
 	int why;	      /* of one of these: no agent could be had; 0: as asked for */
 	int sees_kernel;
 	int is_local;
-	unsigned int frames; /* of a local variable: how many at once, at most */
+	unsigned int pointers; /* on the way, that are followed; 0: nothing is */
+	unsigned int waits;    /* which of them, from 1, led nowhere at the end; 0: none */
+	char waits_for[WATCHES_POINTER_MAX]; /* its text; "": unknown */
+	unsigned int frames;		     /* of a local variable: how many at once, at most */
 	int unlooked; /* why frames that lived when it was armed may not have been found; 0: they were */
 	int lost; /* why it was taken away; 0: it was not */
 	/* Of its values: what one program calls so another may have otherwise. The first is every process's that `of` does not name. */

@@ -90,6 +90,8 @@ static int settle(void *data, uint8_t generation)
 {
 	struct watching *watching = data;
 
+	if (watching->follow)
+		return follow_settle(watching, generation);
 	if (watching->changing)
 		return change_settle(watching, generation);
 	for (unsigned int i = 0; i < watching->count; i++) {
@@ -128,7 +130,7 @@ struct event_source watched_source(const struct watching *watching, const struct
 					 [WATCH_EXECUTE] = EVENT_EXECUTE };
 
 	return (struct event_source){
-		.kind = kinds[kind],
+		.kind = one->is_pointer ? EVENT_WRITE : kinds[kind],
 		.bytes = kind == WATCH_EXECUTE ? 0 : one->bytes,
 		.address = one->address,
 		/* from outside there is no signal */
@@ -154,8 +156,10 @@ static int arm(struct finding *finding, struct watching *watching)
 	};
 	char words[512] = "";
 	struct detail detail = { words, sizeof(words) };
-	int err;
+	int err = watching->plan.pointers ? follow_begin(watching) : 0;
 
+	if (err)
+		return err;
 	for (unsigned int i = 0; i < watching->count; i++) {
 		const struct spec *spec = &session->specs.all[watching->all[i].spec];
 
@@ -165,7 +169,9 @@ static int arm(struct finding *finding, struct watching *watching)
 	err = event_object_new(&watching->object, &request, detail);
 	if (!err)
 		err = event_object_arm(watching->object, detail);
-	if (err == -WM_E_EVENT_TAKEN && !finding->process->outside)
+	if (!err && watching->follow)
+		err = follow_serve(watching);
+	if (err == -WM_E_EVENT_TAKEN && !finding->process->outside && !watching->follow)
 		err = arm_sharing(finding, watching, detail);
 	if (!err && finding->process->outside)
 		err = outside_armed(finding->process, watching->object, watching->table,
@@ -203,10 +209,12 @@ static void note_armed(struct wm_session *session, const struct process *process
 	struct event_coverage coverage;
 	unsigned int threads = 0;
 
+	follow_lock(watching->follow);
 	if (!event_object_coverage(watching->object, &coverage)) {
 		threads = coverage.opened + coverage.inherited;
 		event_coverage_release(&coverage);
 	}
+	follow_unlock(watching->follow);
 	for (unsigned int i = 0; i < watching->count; i++) {
 		struct watched_spec *result = watched_result(session, watching->all[i].spec);
 
@@ -215,6 +223,8 @@ static void note_armed(struct wm_session *session, const struct process *process
 		result->processes++;
 		result->threads = threads;
 		outside_note(session, process, result);
+		if (watching->follow)
+			follow_describe(watching->follow, result);
 		session->specs.all[watching->all[i].spec].matches++;
 	}
 }
@@ -235,7 +245,7 @@ int watching_tell(const struct wm_session *session, const struct process *proces
 			const struct watched *one = &w->all[i];
 			uint8_t on = kinds[session->specs.all[one->spec].watch->kind];
 
-			if (to->count == STEP_WATCHES_MAX)
+			if (to->count == STEP_WATCHES_MAX || w->plan.pointers)
 				return 0;
 			registers += on == WATCH_ON_EXECUTE ? 1 : 2;
 			to->places[to->count++] = (struct step_place){ one->address, one->number,
@@ -256,6 +266,7 @@ static void unask(struct process *process, const struct watching *watching)
 
 static void free_one(struct watching *watching)
 {
+	follow_release(watching->follow);
 	event_object_release(watching->object);
 	sharing_release(&watching->sharing);
 	for (unsigned int i = 0; i < EVENT_SOURCES_MAX; i++)
@@ -311,6 +322,7 @@ static int settle_pass(struct finding *finding, int err)
 		finding->fresh = one->next;
 		one->next = NULL;
 		if (err) {
+			follow_stop(one->follow);
 			if (one->object)
 				event_object_disarm(one->object);
 			unask(process, one);
@@ -380,6 +392,7 @@ void watching_end_one(struct wm_session *session, struct process *process,
 {
 	struct watching **at = &process->watching;
 
+	follow_stop(watching->follow);
 	for (unsigned int i = 0; i < watching->count; i++)
 		watching->table->rows[watching->all[i].number].quiet_ns = ticks_monotonic_ns();
 	event_object_quiet(watching->object);
@@ -394,6 +407,8 @@ void watching_end_one(struct wm_session *session, struct process *process,
 			sharing_note(&watching->sharing, i, result);
 		watching->table->rows[watching->all[i].number].gate = WATCH_OFF;
 		watched_count(watching, i, &result->counts);
+		if (!i && watching->follow)
+			follow_describe(watching->follow, result);
 		result->counts.starved += event_object_starved(watching->object, i);
 		result->lost = why ? why : result->lost;
 	}

@@ -7,6 +7,7 @@
 #include "session/loaded.h"
 #include "session/process.h"
 #include "session/watch/ask.h"
+#include "session/watch/follow.h"
 #include "session/watch/locals.h"
 #include "session/watch/sharing.h"
 #include "session/watch/thread.h"
@@ -20,7 +21,8 @@ struct watched {
 	uint64_t address;
 	uint32_t number; /* of its row */
 	uint8_t bytes;
-	uint8_t since; /* the object's generation when it came */
+	uint8_t is_pointer; /* on the way to a value that is followed */
+	uint8_t since;	    /* the object's generation when it came */
 	uint64_t before; /* of the kernel's count of its source, what is another's, who was there before */
 };
 
@@ -46,6 +48,8 @@ struct watching {
 	struct changing *changing; /* while it is changed */
 	int is_gone;		   /* its library went meanwhile */
 	struct sharing sharing;
+	struct follow_plan plan;
+	struct follow *follow; /* of a plan, once the table is there */
 };
 
 /* A pass over one process's expressions. */
@@ -59,6 +63,7 @@ struct finding {
 	size_t module_count;
 	struct asked_watch asked;
 	struct watch_bond bond;	 /* of what was asked */
+	struct follow_plan plan; /* likewise */
 	unsigned int given_back; /* registers that it takes over */
 	const struct spec *late; /* a local variable that others' frames left no register for; NULL */
 	/* which are wanted; what is no place in the process then is no error, but noted */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/watch/follow.h"
+
+#include "agent/marker/careful.h"
+#include "base/syscall.h"
+
+#include <linux/futex.h>
+#include <time.h>
+
+#define MS_NS 1000000
+#define SLICE_MS                                                                                   \
+	50 /* an entry that ends between the look and the wait wakes its threads too early */
+
+static struct follow_chain *chain_of(const struct watch_entry *entry)
+{
+	struct watch_row *rows = entry->row - entry->about.number;
+
+	return &((struct watch_table *)(void *)rows)->follows[entry->about.group];
+}
+
+static void wake(uint32_t *futex)
+{
+	syscall_raw6(SYS_futex, (long)futex, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
+}
+
+static int is_moving(const struct follow_chain *chain)
+{
+	return __atomic_load_n(&chain->asked, __ATOMIC_SEQ_CST) !=
+	       __atomic_load_n(&chain->done, __ATOMIC_SEQ_CST);
+}
+
+/* Whether the pointers lead to that place in so many steps. */
+static int leads(const struct follow_chain *chain, unsigned int steps, uintptr_t place)
+{
+	uintptr_t address = chain->start, target;
+
+	for (unsigned int i = 0; i < steps; i++) {
+		if (careful_read(&target, address, sizeof target) || !target)
+			return 0;
+		address = target + (uintptr_t)chain->offsets[i];
+	}
+	return address == place;
+}
+
+static void leave(struct follow_chain *chain)
+{
+	__atomic_fetch_sub(&chain->inside, 1, __ATOMIC_SEQ_CST);
+}
+
+enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met)
+{
+	const struct control_watch *about = &entry->about;
+	struct follow_chain *chain = chain_of(entry);
+	int is_value = (about->flags & WATCH_FOLLOWED) != 0;
+	uintptr_t place, address;
+
+	/* threads that hit it without end would keep `inside` above 0 */
+	if (is_moving(chain))
+		return FOLLOW_MOVING;
+	/* a full barrier: pairs with the session's, between seeing `asked` and looking at `inside` */
+	__atomic_fetch_add(&chain->inside, 1, __ATOMIC_SEQ_CST);
+	place = chain->at[about->frame];
+	address = place + (is_value ? about->offset : 0);
+	if (is_moving(chain) || !place || (met && met != address)) {
+		leave(chain);
+		return FOLLOW_MOVING;
+	}
+	if (is_value && !leads(chain, about->frame, place)) {
+		leave(chain);
+		if (is_moving(chain))
+			return FOLLOW_MOVING;
+		__atomic_fetch_add(&chain->late, 1, __ATOMIC_RELAXED);
+		return FOLLOW_ELSEWHERE;
+	}
+	/* every thread in here stores the same */
+	__atomic_store_n(&entry->about.address, address, __ATOMIC_RELAXED);
+	return FOLLOW_THERE;
+}
+
+void follow_leave(const struct watch_entry *entry)
+{
+	leave(chain_of(entry));
+}
+
+void follow_is_astray(const struct watch_entry *entry)
+{
+	__atomic_fetch_add(&chain_of(entry)->astray, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- waiting ---- */
+
+static int64_t now_ms(void)
+{
+	struct timespec now = { 0 };
+
+	syscall_raw(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / MS_NS;
+}
+
+static int is_live(const struct watch_entry *entry)
+{
+	return __atomic_load_n(&watch_live, __ATOMIC_SEQ_CST) >> (entry - watch_entries) & 1;
+}
+
+/* Until the registers are where the pointers led after `asked`: 1; 0: too late. */
+static int wait_for_move(const struct watch_entry *entry, struct follow_chain *chain,
+			 uint32_t asked)
+{
+	const struct timespec slice = { .tv_nsec = (long)SLICE_MS * MS_NS };
+	int64_t until = now_ms() + FOLLOW_WAIT_MS;
+	uint32_t done;
+
+	if (__atomic_load_n(&chain->is_late, __ATOMIC_RELAXED))
+		return 0;
+	while (is_live(entry) && now_ms() < until) {
+		done = __atomic_load_n(&chain->done, __ATOMIC_SEQ_CST);
+		if ((int32_t)(done - asked) >= 0)
+			return 1;
+		syscall_raw6(SYS_futex, (long)&chain->done, FUTEX_WAIT, done, (long)&slice, 0, 0);
+	}
+	__atomic_store_n(&chain->is_late, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+void follow_ask(uint64_t entries)
+{
+	for (; entries; entries &= entries - 1) {
+		const struct watch_entry *entry = &watch_entries[__builtin_ctzll(entries)];
+		struct follow_chain *chain = chain_of(entry);
+		uint32_t asked = __atomic_add_fetch(&chain->asked, 1, __ATOMIC_SEQ_CST);
+
+		wake(&chain->asked);
+		if (!wait_for_move(entry, chain, asked))
+			__atomic_fetch_add(&chain->late, 1, __ATOMIC_RELAXED);
+	}
+}
+
+void follow_end(const struct watch_entry *entry)
+{
+	wake(&chain_of(entry)->done);
+}

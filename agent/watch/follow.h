@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Watches that follow pointers, inside (abi/follow.h). All but follow_end() is hit path. */
+#ifndef AGENT_WATCH_FOLLOW_H
+#define AGENT_WATCH_FOLLOW_H
+
+#include "agent/watch/take.h"
+
+#include <stdint.h>
+
+enum follow_place {
+	FOLLOW_THERE,	  /* the entry's address is its chain's present place */
+	FOLLOW_MOVING,	  /* a pointer has changed, or the hit is of the place before */
+	FOLLOW_ELSEWHERE, /* the pointers lead elsewhere, and nobody has said so */
+};
+
+/*
+ * `met`: where the kernel says that the register was; 0: unknown. After FOLLOW_THERE the chain does
+ * not move until follow_leave().
+ */
+enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met);
+void follow_leave(const struct watch_entry *entry);
+
+/* A hit of the value that does not count. */
+void follow_is_astray(const struct watch_entry *entry);
+
+/* The pointers of these entries' chains may have changed, a bit each: wait until the registers are moved. */
+void follow_ask(uint64_t entries);
+
+/* Control side: the entry is not live any more; threads that wait continue. */
+void follow_end(const struct watch_entry *entry);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* The thread that moves registers behind pointers (abi/follow.h): each that wrote a pointer waits for it. */
+#define _GNU_SOURCE
+#include "session/watch/follow.h"
+
+#include "session/target.h"
+#include "session/trail/step_own.h"
+#include "session/watch/watching_own.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define USER_END 0x7ffffffff000ull
+#define LOOK_MS 200
+#define YIELDS_MAX 10000 /* until the threads that look at a hit are through; then it looks again */
+
+/* Below what the kernel lets programs map, and above the parked registers of frames. */
+#define PARKED(piece) (2048u + 8u * (piece))
+
+/* Where the pointers lead. What a step's address is unknown of has 0, as all behind it. */
+struct way {
+	uint64_t at[FOLLOW_POINTERS_MAX + 1];
+	unsigned int waits; /* the pointer that leads nowhere, from 1; 0: it is whole */
+	int is_unplaced;    /* it leads to where these registers can't watch */
+};
+
+struct follow {
+	struct watching *watching;
+	struct follow_chain *chain;
+	struct way way;
+	pthread_mutex_t lock; /* the object, the way and the counts, while the thread runs */
+	pthread_t thread;
+	int has_thread, is_ending, is_dead;
+	uint64_t late; /* the chain's, as seen last */
+	uint64_t moves, exposed, unplaced;
+};
+
+static long futex(uint32_t *word, int what, uint32_t value, const struct timespec *time)
+{
+	return syscall(SYS_futex, word, what, value, time, NULL, 0);
+}
+
+/* ---- where it leads ---- */
+
+static int word_read(pid_t pid, uint64_t address, uint64_t *word)
+{
+	struct iovec local = { word, sizeof(*word) };
+	struct iovec remote = { (void *)(uintptr_t)address, sizeof(*word) };
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(*word) ? 0 : -EFAULT;
+}
+
+/* Whether the value there is in pieces as the agent was asked for. */
+static int fits(const struct watching *watching, uint64_t address)
+{
+	const struct follow_plan *plan = &watching->plan;
+	struct watch_piece pieces[WATCH_REGISTERS];
+
+	if (address >= USER_END - plan->bytes ||
+	    watch_pieces(address, plan->bytes, pieces) != plan->pieces)
+		return 0;
+	for (unsigned int i = 0; i < plan->pieces; i++) {
+		const struct control_watch *about = &watching->asked[0]->about[i];
+
+		if (pieces[i].address - address != about->offset || pieces[i].bytes != about->bytes)
+			return 0;
+	}
+	return 1;
+}
+
+static void way_find(const struct watching *watching, struct way *way)
+{
+	const struct follow_plan *plan = &watching->plan;
+	uint64_t address = plan->start, target = 0;
+
+	*way = (struct way){ 0 };
+	for (unsigned int i = 0; i < plan->pointers; i++) {
+		way->waits = i + 1;
+		way->is_unplaced = address % 8 || address >= USER_END;
+		if (way->is_unplaced)
+			return;
+		way->at[i] = address;
+		if (word_read(watching->pid, address, &target) || !target)
+			return;
+		address = target + (uint64_t)plan->offsets[i];
+	}
+	way->is_unplaced = !fits(watching, address);
+	if (way->is_unplaced)
+		return;
+	way->at[plan->pointers] = address;
+	way->waits = 0;
+}
+
+static int way_is_same(const struct way *one, const struct way *other)
+{
+	return !memcmp(one->at, other->at, sizeof(one->at));
+}
+
+/* The pieces' addresses. */
+static void way_take(struct follow *follow, const struct way *way)
+{
+	struct watching *watching = follow->watching;
+	const struct follow_plan *plan = &watching->plan;
+
+	follow->way = *way;
+	for (unsigned int i = 0; i < watching->count; i++) {
+		int is_pointer = watching->all[i].is_pointer;
+		uint64_t at = way->at[is_pointer ? i - plan->pieces : plan->pointers];
+
+		watching->all[i].address = !at		? PARKED(WATCH_REGISTERS * plan->index + i)
+					   : is_pointer ? at
+							: at + watching->asked[0]->about[i].offset;
+	}
+}
+
+/* ---- moving ---- */
+
+/* Behind it hits count, unless a pointer was written meanwhile. */
+static void publish(struct follow *follow, uint32_t asked)
+{
+	struct follow_chain *chain = follow->chain;
+
+	memcpy(chain->at, follow->way.at, sizeof(chain->at));
+	__atomic_store_n(&chain->done, asked, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&chain->is_late, 0, __ATOMIC_RELAXED);
+	futex(&chain->done, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+/* Whether the program has one thread, beside the agent's. It has not if it calls itself as those do. */
+static int is_single(pid_t pid)
+{
+	pid_t *tids = NULL;
+	int count = target_threads(pid, &tids), others = 0;
+	char comm[16];
+
+	for (int i = 0; i < count; i++)
+		others += !step_is_agents(pid, tids[i]);
+	if (count >= 0)
+		free(tids);
+	target_comm(pid, pid, comm);
+	return others == 1 && strncmp(comm, "waymark", strlen("waymark")) != 0;
+}
+
+/* While other threads run, the value read may be older than the first store that is seen. */
+static void value_read(const struct watching *watching, unsigned int piece, int is_alone)
+{
+	struct watch_row *row = &watching->table->rows[watching->all[piece].number];
+
+	watched_value(watching, &watching->all[piece]);
+	if (!is_alone && !row->last.ticks)
+		row->last.ticks = WATCH_UNCERTAIN;
+}
+
+/* The program may be stopped: when it is armed, what is found then is so. */
+int follow_settle(struct watching *watching, uint8_t generation)
+{
+	struct follow *follow = watching->follow;
+	int is_first = !follow->has_thread, is_alone = is_single(watching->pid);
+	struct way way;
+
+	for (unsigned int i = 0; i < watching->count; i++) {
+		if (!watching->all[i].is_pointer)
+			value_read(watching, i, is_alone || is_first);
+		__atomic_store_n(&watching->table->rows[watching->all[i].number].gate,
+				 WATCH_GATE(generation, WATCH_ON), __ATOMIC_RELEASE);
+	}
+	if (!is_first)
+		return 0;
+	way_find(watching, &way);
+	if (way_is_same(&way, &follow->way))
+		publish(follow, follow->chain->asked);
+	return 0;
+}
+
+static int registers_move(struct follow *follow, const struct way *way)
+{
+	struct watching *watching = follow->watching;
+	const struct event_source *before = event_object_sources(watching->object);
+	struct event_source sources[EVENT_SOURCES_MAX];
+
+	way_take(follow, way);
+	memcpy(sources, before, watching->count * sizeof(*sources));
+	for (unsigned int i = 0; i < watching->count; i++) {
+		sources[i].sig_data &= ~EVENT_OBJECT_BITS;
+		sources[i].address = watching->all[i].address;
+	}
+	return event_object_modify(watching->object, sources, EVENT_MODIFY_RUNNING, NULL,
+				   (struct detail){ 0 });
+}
+
+static int is_anybody_inside(struct follow *follow)
+{
+	for (unsigned int i = 0; i < YIELDS_MAX; i++) {
+		if (!__atomic_load_n(&follow->chain->inside, __ATOMIC_SEQ_CST))
+			return 0;
+		sched_yield();
+	}
+	return 1;
+}
+
+/*
+ * While a register is given its place again it is off: another thread's change of that pointer is
+ * not seen then. So the pointers are read once more behind it.
+ */
+static void move(struct follow *follow, uint32_t asked)
+{
+	struct watching *watching = follow->watching;
+	int is_alone = is_single(watching->pid), err = 0, is_done;
+	struct way way;
+
+	if (is_anybody_inside(follow))
+		return;
+	pthread_mutex_lock(&follow->lock);
+	way_find(watching, &way);
+	if (!way_is_same(&way, &follow->way)) {
+		err = registers_move(follow, &way);
+		follow->moves++;
+		follow->unplaced += way.is_unplaced != 0;
+	} else {
+		follow->way = way;
+		for (unsigned int i = 0; i < watching->plan.pieces; i++)
+			value_read(watching, i, is_alone);
+	}
+	is_alone &= is_single(watching->pid) && follow->late == follow->chain->late;
+	follow->late = follow->chain->late;
+	follow->is_dead = event_object_state(watching->object) != EVENT_ARMED;
+	if (err)
+		follow->way = (struct way){ .waits = 1, .is_unplaced = 1 };
+	way_find(watching, &way);
+	is_done = err || way_is_same(&way, &follow->way);
+	follow->exposed += !is_alone || !is_done;
+	if (is_done)
+		publish(follow, asked);
+	pthread_mutex_unlock(&follow->lock);
+}
+
+/* A pointer was written without a hit: by the kernel, or by another process. */
+static void look(struct follow *follow)
+{
+	struct way way;
+
+	way_find(follow->watching, &way);
+	if (way_is_same(&way, &follow->way))
+		return;
+	follow->exposed++;
+	__atomic_fetch_add(&follow->chain->asked, 1, __ATOMIC_SEQ_CST);
+}
+
+static void *serve(void *data)
+{
+	const struct timespec time = { .tv_nsec = 1000000L * LOOK_MS };
+	struct follow *follow = data;
+	struct follow_chain *chain = follow->chain;
+
+	while (!__atomic_load_n(&follow->is_ending, __ATOMIC_SEQ_CST) && !follow->is_dead) {
+		uint32_t asked = __atomic_load_n(&chain->asked, __ATOMIC_SEQ_CST);
+
+		if (asked != chain->done)
+			move(follow, asked);
+		else if (futex(&chain->asked, FUTEX_WAIT, asked, &time) && errno == ETIMEDOUT)
+			look(follow);
+	}
+	return NULL;
+}
+
+/* ---- beginning and ending ---- */
+
+int follow_begin(struct watching *watching)
+{
+	struct follow *follow = calloc(1, sizeof(*follow));
+	const struct follow_plan *plan = &watching->plan;
+	struct way way;
+
+	if (!follow)
+		return -ENOMEM;
+	follow->watching = watching;
+	follow->chain = &watching->table->follows[plan->index];
+	*follow->chain = (struct follow_chain){ .start = plan->start,
+						.count = plan->pointers,
+						.asked = 1 };
+	memcpy(follow->chain->offsets, plan->offsets, sizeof(plan->offsets));
+	pthread_mutex_init(&follow->lock, NULL);
+	watching->follow = follow;
+	way_find(watching, &way);
+	way_take(follow, &way);
+	return 0;
+}
+
+/* The session's other thread takes no signal of its. */
+int follow_serve(struct watching *watching)
+{
+	struct follow *follow = watching->follow;
+	sigset_t all, before;
+	int err;
+
+	follow->has_thread = 1;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = -pthread_create(&follow->thread, NULL, serve, follow);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	follow->has_thread = !err;
+	return err;
+}
+
+void follow_stop(struct follow *follow)
+{
+	if (!follow || !follow->has_thread)
+		return;
+	__atomic_store_n(&follow->is_ending, 1, __ATOMIC_SEQ_CST);
+	futex(&follow->chain->asked, FUTEX_WAKE, INT_MAX, NULL);
+	pthread_join(follow->thread, NULL);
+	follow->has_thread = 0;
+	/* a thread of the program that waits continues */
+	publish(follow, follow->chain->asked);
+}
+
+void follow_release(struct follow *follow)
+{
+	follow_stop(follow);
+	free(follow);
+}
+
+void follow_lock(struct follow *follow)
+{
+	if (follow)
+		pthread_mutex_lock(&follow->lock);
+}
+
+void follow_unlock(struct follow *follow)
+{
+	if (follow)
+		pthread_mutex_unlock(&follow->lock);
+}
+
+void follow_count(const struct follow *follow, struct watch_counts *to)
+{
+	if (!follow)
+		return;
+	to->follow.moves += follow->moves;
+	to->follow.exposed += follow->exposed;
+	to->follow.unplaced += follow->unplaced;
+	to->follow.astray += follow->chain->astray;
+}
+
+void follow_describe(const struct follow *follow, struct watched_spec *result)
+{
+	const struct follow_plan *plan = &follow->watching->plan;
+	unsigned int waits = follow->way.waits;
+
+	result->pointers = plan->pointers;
+	result->waits = waits;
+	if (waits)
+		memcpy(result->waits_for, plan->texts[waits - 1], sizeof(result->waits_for));
+	if (follow->way.at[plan->pointers])
+		result->address = follow->way.at[plan->pointers];
+}
