@@ -107,15 +107,6 @@ uint64_t target_status_mask(pid_t tid, const char *name)
 	return at ? strtoull(at, NULL, 16) : 0;
 }
 
-uid_t target_owner(pid_t pid)
-{
-	struct stat about;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	return stat(path, &about) ? geteuid() : about.st_uid;
-}
-
 void target_comm(pid_t pid, pid_t tid, char comm[16])
 {
 	char path[64], text[32];

@@ -94,9 +94,6 @@ long target_status_number(pid_t tid, const char *name);
 /* A mask of signals in it, by its name there: "SigBlk", "SigCgt"; 0 if it can't be read. */
 uint64_t target_status_mask(pid_t tid, const char *name);
 
-/* The user whose process it is; our own where it is gone. */
-uid_t target_owner(pid_t pid);
-
 /* A thread's name, which has 15 bytes at most; "" where it has ended. */
 void target_comm(pid_t pid, pid_t tid, char comm[16]);
 

@@ -42,20 +42,61 @@ static time_t started(const struct perf_map_owner *owner)
 	       (time_t)(owner->start_time / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-/* As perf does: anybody may make a file in /tmp, under any process's number. */
+/* A file of /proc/PID, with a NUL behind it. Returns whether it could be read. */
+static int proc_read(uint32_t pid, const char *name, char *text, size_t bytes)
+{
+	char path[64];
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	got = fd < 0 ? -1 : read(fd, text, bytes - 1);
+	if (fd >= 0)
+		close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	return got > 0;
+}
+
+/* Whether this is the real or the effective user of the process, if that lives: it may have changed them since it began. */
+static int is_user_now(const struct perf_map_owner *owner, uid_t uid)
+{
+	unsigned long long start_time;
+	unsigned int real, effective;
+	char text[4096];
+	const char *at;
+
+	at = proc_read(owner->pid, "status", text, sizeof(text)) ? strstr(text, "\nUid:") : NULL;
+	if (!at || sscanf(at, " Uid: %u %u", &real, &effective) != 2 ||
+	    (uid != real && uid != effective))
+		return 0;
+	/* else another process may have its number by now; field 22 of proc_pid_stat(5) */
+	at = proc_read(owner->pid, "stat", text, sizeof(text)) ? strrchr(text, ')') : NULL;
+	return at &&
+	       sscanf(at,
+		      ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+		      "%*d %*d %llu",
+		      &start_time) == 1 &&
+	       start_time == owner->start_time;
+}
+
+/*
+ * Anybody may make a file in /tmp, under any process's number, and a link there to a file that only
+ * its owner may read.
+ */
 static int is_trusted(int fd, const struct perf_map_owner *owner)
 {
 	struct stat about;
 
-	return !fstat(fd, &about) && S_ISREG(about.st_mode) &&
-	       (about.st_uid == owner->uid || !about.st_uid) &&
-	       about.st_mtim.tv_sec + SLACK_S >= started(owner);
+	return !fstat(fd, &about) && S_ISREG(about.st_mode) && about.st_nlink <= 1 &&
+	       about.st_mtim.tv_sec + SLACK_S >= started(owner) &&
+	       (about.st_uid == owner->uid || !about.st_uid || is_user_now(owner, about.st_uid));
 }
 
-static int copy(int from, int to)
+static int copy(int from, int to, uint64_t *room)
 {
 	char bytes[65536];
-	size_t left = PERF_MAP_BYTES_MAX;
+	uint64_t left = *room < PERF_MAP_BYTES_MAX ? *room : PERF_MAP_BYTES_MAX;
 
 	while (left) {
 		ssize_t got = read(from, bytes, left < sizeof(bytes) ? left : sizeof(bytes)), put;
@@ -66,18 +107,19 @@ static int copy(int from, int to)
 		put = write(to, bytes, (size_t)got);
 		if (put != got)
 			return -errno;
-		left -= (size_t)got;
+		left -= (uint64_t)got;
+		*room -= (uint64_t)got;
 	}
 	return 0;
 }
 
-int perf_map_copy(int folder, const struct perf_map_owner *owner)
+int perf_map_copy(int folder, const struct perf_map_owner *owner, uint64_t *room)
 {
 	char path[64], name[PERF_MAP_NAME_BYTES];
 	int from, to, err;
 
 	snprintf(path, sizeof(path), "/tmp/perf-%u.map", owner->pid);
-	from = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	from = *room ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY) : -1;
 	if (from < 0)
 		return 0;
 	perf_map_name(owner->pid, name);
@@ -86,7 +128,7 @@ int perf_map_copy(int folder, const struct perf_map_owner *owner)
 		close(from);
 		return to == -EEXIST ? 0 : to;
 	}
-	err = copy(from, to);
+	err = copy(from, to, room);
 	close(from);
 	if (close(to) && !err)
 		err = -errno;

@@ -10,13 +10,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PERF_MAP_BYTES_MAX (64u << 20) /* that are copied, and read */
+#define PERF_MAP_BYTES_MAX (64u << 20)	 /* that are copied, and read */
+#define PERF_MAPS_BYTES_MAX (256u << 20) /* that are copied into a trace */
 #define PERF_MAP_NAME_BYTES 32
 
 /* A process whose map is wanted. */
 struct perf_map_owner {
 	uint32_t pid;
-	uid_t uid;
+	uid_t uid;	     /* when the recording of it began */
 	uint64_t start_time; /* field 22 of /proc/PID/stat; 0: not known */
 };
 
@@ -25,10 +26,12 @@ void perf_map_name(uint32_t pid, char name[PERF_MAP_NAME_BYTES]);
 int perf_map_is_name(const char *name);
 
 /*
- * Copy the map of a process into the trace's folder. 0 also where there is none, or none that can be
- * trusted: a link, another user's file, one that is older than the process; or where the folder has a
- * copy. -errno when the copy can't be written, and there is none then.
+ * Copy the map of a process into the trace's folder, as far as there is `room` for bytes, which is
+ * less then. 0 also where there is no map, or the folder has a copy. 0 for a map that may be forged:
+ * a link, also a hard one; a file that belongs to neither root nor the process's user, now or when
+ * it began; one that is older than the process. -errno when the copy can't be written, and there is
+ * none then.
  */
-int perf_map_copy(int folder, const struct perf_map_owner *owner);
+int perf_map_copy(int folder, const struct perf_map_owner *owner, uint64_t *room);
 
 #endif

@@ -4,10 +4,12 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 
 static char dir[64], map[64], copied[160];
 static struct perf_map_owner owner;
+static uint64_t room;
 static int folder;
 
 static void begin(void)
@@ -28,6 +31,7 @@ static void begin(void)
 	snprintf(map, sizeof(map), "/tmp/%s", name + 1);
 	snprintf(copied, sizeof(copied), "%s/%s", dir, name);
 	unlink(map);
+	room = PERF_MAPS_BYTES_MAX;
 }
 
 static void end(void)
@@ -60,12 +64,12 @@ Test(perf_map, map_is_copied_once)
 	char text[64] = "";
 	int fd;
 
-	cr_assert_eq(perf_map_copy(folder, &owner), 0);
+	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
 	cr_assert_not(is_copied());
 	put(map, LINE);
-	cr_assert_eq(perf_map_copy(folder, &owner), 0);
+	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
 	put(map, "2000 10 other\n");
-	cr_assert_eq(perf_map_copy(folder, &owner), 0);
+	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
 	fd = open(copied, O_RDONLY);
 	cr_assert_eq(read(fd, text, sizeof(text) - 1), (ssize_t)strlen(LINE));
 	close(fd);
@@ -79,11 +83,11 @@ Test(perf_map, link_is_not_followed)
 	snprintf(target, sizeof(target), "%s/target", dir);
 	put(target, LINE);
 	cr_assert_eq(symlink(target, map), 0);
-	cr_expect_eq(perf_map_copy(folder, &owner), 0);
+	cr_expect_eq(perf_map_copy(folder, &owner, &room), 0);
 	cr_expect_not(is_copied());
 	unlink(map);
 	cr_assert_eq(mkfifo(map, 0600), 0);
-	cr_expect_eq(perf_map_copy(folder, &owner), 0);
+	cr_expect_eq(perf_map_copy(folder, &owner, &room), 0);
 	cr_expect_not(is_copied());
 	unlink(target);
 }
@@ -93,16 +97,16 @@ Test(perf_map, other_users_map_is_not_trusted)
 	put(map, LINE);
 	if (geteuid() || chown(map, 65534, (gid_t)-1))
 		cr_skip_test("only root can give a file away");
-	cr_expect_eq(perf_map_copy(folder, &owner), 0);
+	cr_expect_eq(perf_map_copy(folder, &owner, &room), 0);
 	cr_expect_not(is_copied());
 	/* a map of root's, and the process's own, are */
 	cr_assert_eq(chown(map, 0, (gid_t)-1), 0);
 	owner.uid = 65534;
-	cr_expect_eq(perf_map_copy(folder, &owner), 0);
+	cr_expect_eq(perf_map_copy(folder, &owner, &room), 0);
 	cr_expect(is_copied());
 	unlink(copied);
 	cr_assert_eq(chown(map, 65534, (gid_t)-1), 0);
-	cr_expect_eq(perf_map_copy(folder, &owner), 0);
+	cr_expect_eq(perf_map_copy(folder, &owner, &room), 0);
 	cr_expect(is_copied());
 }
 
@@ -119,12 +123,12 @@ Test(perf_map, map_older_than_the_process_is_not_its_own)
 	times[1] = times[0];
 	cr_assert_eq(utimensat(AT_FDCWD, map, times, 0), 0);
 	owner.start_time = ticks;
-	cr_expect_eq(perf_map_copy(folder, &owner), 0);
+	cr_expect_eq(perf_map_copy(folder, &owner, &room), 0);
 	cr_expect_not(is_copied());
 	owner.start_time = ticks > 100 * (uint64_t)sysconf(_SC_CLK_TCK)
 				   ? ticks - 100 * (uint64_t)sysconf(_SC_CLK_TCK)
 				   : 1;
-	cr_expect_eq(perf_map_copy(folder, &owner), 0);
+	cr_expect_eq(perf_map_copy(folder, &owner, &room), 0);
 	cr_expect(is_copied());
 }
 
@@ -134,7 +138,93 @@ Test(perf_map, copy_is_bounded)
 
 	put(map, LINE);
 	cr_assert_eq(truncate(map, (off_t)PERF_MAP_BYTES_MAX + 4096), 0);
-	cr_assert_eq(perf_map_copy(folder, &owner), 0);
+	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
 	cr_assert_eq(stat(copied, &about), 0);
 	cr_expect_eq(about.st_size, PERF_MAP_BYTES_MAX);
+}
+
+Test(perf_map, copies_share_the_room_of_a_trace)
+{
+	struct stat about;
+
+	put(map, LINE);
+	room = strlen(LINE) + 4;
+	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
+	cr_expect_eq(room, 4);
+	unlink(copied);
+	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
+	cr_assert_eq(stat(copied, &about), 0);
+	cr_expect_eq(about.st_size, 4);
+	cr_expect_eq(room, 0);
+	unlink(copied);
+	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
+	cr_expect_not(is_copied());
+}
+
+Test(perf_map, hard_link_is_not_followed)
+{
+	put(copied, LINE);
+	cr_assert_eq(link(copied, map), 0);
+	unlink(copied);
+	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
+	cr_expect(is_copied());
+	unlink(copied);
+	cr_assert_eq(link(map, "/tmp/waymark-perf-map-test"), 0);
+	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
+	cr_expect_not(is_copied());
+	unlink("/tmp/waymark-perf-map-test");
+}
+
+/* Field 22 of a process's stat, whose name has no parenthesis. */
+static uint64_t start_time_of(pid_t pid)
+{
+	char path[64], text[1024] = "", *at = text;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY);
+	cr_assert_gt(read(fd, text, sizeof(text) - 1), 0);
+	close(fd);
+	for (int field = 1; field < 22; field++)
+		at = strchr(at, ' ') + 1;
+	return strtoull(at, NULL, 10);
+}
+
+Test(perf_map, map_of_a_process_that_changed_its_user_is_its_own)
+{
+	char name[PERF_MAP_NAME_BYTES];
+	int ends[2];
+	char byte;
+
+	if (geteuid())
+		cr_skip_test("only root can change its user");
+	cr_assert_eq(pipe(ends), 0);
+	owner.pid = (uint32_t)fork();
+	if (!owner.pid) {
+		if (setresuid(65533, 65534, 65534))
+			_exit(1);
+		close(ends[0]);
+		close(ends[1]);
+		for (;;)
+			pause();
+	}
+	close(ends[1]);
+	cr_assert_eq(read(ends[0], &byte, 1), 0);
+	close(ends[0]);
+	perf_map_name(owner.pid, name);
+	snprintf(map, sizeof(map), "/tmp/%s", name + 1);
+	snprintf(copied, sizeof(copied), "%s/%s", dir, name);
+	owner.start_time = start_time_of((pid_t)owner.pid);
+	put(map, LINE);
+	for (uid_t uid = 65532; uid <= 65534; uid++) {
+		cr_assert_eq(chown(map, uid, (gid_t)-1), 0);
+		cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
+		cr_expect_eq(is_copied(), uid > 65532, "%u", uid);
+		unlink(copied);
+	}
+	owner.start_time++;
+	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
+	cr_expect_not(is_copied());
+	kill((pid_t)owner.pid, SIGKILL);
+	cr_assert_eq(waitpid((pid_t)owner.pid, NULL, 0), (pid_t)owner.pid);
 }

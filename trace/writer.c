@@ -272,10 +272,11 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 
 int trace_perf_maps_copy(struct trace_writer *writer)
 {
+	uint64_t room = PERF_MAPS_BYTES_MAX;
 	int first = 0;
 
 	for (int i = 0; i < writer->process_count; i++) {
-		int err = perf_map_copy(writer->dir, &writer->processes[i].owner);
+		int err = perf_map_copy(writer->dir, &writer->processes[i].owner, &room);
 
 		first = first ? first : metadata_room_error(err);
 	}

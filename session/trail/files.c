@@ -42,14 +42,15 @@ int trail_files_begin(struct trail_files *files, const struct sink_process *proc
 	gethostname(host, sizeof(host) - 1);
 	ticks_now(STORE_CLOCK_MONOTONIC, &now);
 	files->process = trace_process_add(
-		files->writer, &(struct trace_process){ .pid = (uint32_t)process->pid,
-							.uid = target_owner(process->pid),
-							.ppid = (uint32_t)process->ppid,
-							.start_time = process->start_time,
-							.exe = process->exe,
-							.hostname = host,
-							.clock = STORE_CLOCK_MONOTONIC,
-							.ticks_hz = 1000000000 });
+		files->writer,
+		&(struct trace_process){ .pid = (uint32_t)process->pid,
+					 .uid = (uid_t)target_status_number(process->pid, "Uid"),
+					 .ppid = (uint32_t)process->ppid,
+					 .start_time = process->start_time,
+					 .exe = process->exe,
+					 .hostname = host,
+					 .clock = STORE_CLOCK_MONOTONIC,
+					 .ticks_hz = 1000000000 });
 	if (files->process < 0)
 		return files->process;
 	return trail_writer_open(&files->trail, files->writer, files->process,
