@@ -193,15 +193,54 @@ static int open_files(struct stopper_target *target, int pidfd, uid_t maker)
 	return poll(&end, 1, 0) ? -WM_E_GONE : 0;
 }
 
+/*
+ * Stoppers outlive the recorded process where that gave its sockets to others, and a process that
+ * connects again may ask again. So all that run are counted.
+ */
+struct started {
+	pid_t pid; /* 0: none */
+	uint64_t start_time;
+};
+
+static int is_over(const struct started *started)
+{
+	return !started->pid || target_start_time(started->pid) != started->start_time ||
+	       !target_state_lives(target_thread_state(started->pid, started->pid));
+}
+
+/* Shared with the process that starts a stopper, which notes it. NULL: no more may be started. */
+static struct started *started_place(void)
+{
+	const size_t bytes = STOPPERS_ALL_MAX * sizeof(struct started);
+	static struct started *all;
+	static size_t next; /* most likely one that is free */
+	void *made = all;
+
+	if (!all)
+		made = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	all = made == MAP_FAILED ? NULL : made;
+	for (size_t i = 0; all && i < STOPPERS_ALL_MAX; i++) {
+		next = (next + 1) % STOPPERS_ALL_MAX;
+		if (is_over(&all[next]))
+			return &all[next];
+	}
+	return NULL;
+}
+
 /* Twice: so it is init's to wait for, and not for this program, which may wait for any child. */
 static int fork_away(const struct stopper_target *target)
 {
-	pid_t child = fork();
+	struct started *place = started_place();
+	pid_t child = place ? fork() : -1;
 
+	if (!place)
+		return -EAGAIN;
 	if (!child) {
 		child = fork();
 		if (!child)
 			serve(*target);
+		if (child > 0)
+			*place = (struct started){ child, target_start_time(child) };
 		_exit(child < 0);
 	}
 	if (child < 0)

@@ -14,14 +14,15 @@
 
 struct process;
 
-#define STOPPERS_MAX 16u /* that one process may ask for: an agent may be hostile */
+#define STOPPERS_MAX 16u      /* that one process may ask for: an agent may be hostile */
+#define STOPPERS_ALL_MAX 512u /* that run at a time */
 
 /*
  * Start a stopper for the process `pid`, whose agent sent the socket `fd`. `pidfd` says whether
  * `pid` is still that process; -1: not known. 0; -EPERM where we may not trace the process, where
  * it has another user than the socket's maker, or a program that gave it rights;
- * -WM_E_PROTOCOL where the process has not made this socket; -WM_E_GONE, -errno. The caller
- * closes `fd`.
+ * -WM_E_PROTOCOL where the process has not made this socket; -EAGAIN where STOPPERS_ALL_MAX run;
+ * -WM_E_GONE, -errno. The caller closes `fd`.
  */
 int stopper_start(pid_t pid, int pidfd, int fd);
 

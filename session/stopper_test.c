@@ -13,6 +13,7 @@
 #include "session/target.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -493,4 +494,21 @@ Test(stopper, stopper_ends_when_program_executes_another)
 	cr_assert_eq(exchange(&packet, &answer), 0, "it has ended");
 	cr_assert_eq(__atomic_load_n(&target.calls[THREADS], __ATOMIC_RELAXED), 0,
 		     "none is stopped");
+}
+
+Test(stopper, stoppers_that_run_are_bounded)
+{
+	unsigned int count = 0;
+	int err = 0;
+
+	begin();
+	while (!err && count <= STOPPERS_ALL_MAX) {
+		err = stopper_start(target.pid, -1, target.sent);
+		count += !err;
+	}
+	cr_expect_eq(count, STOPPERS_ALL_MAX);
+	cr_expect_eq(err, -EAGAIN);
+	/* all see it closed, and end */
+	close(target.agent);
+	cr_expect(AWAIT(!stopper_start(target.pid, -1, target.sent)));
 }
