@@ -274,7 +274,8 @@ static int look_at_ask(struct soft_follow *follow, struct soft_process *process)
 	else if (asked == ENGINE_ASK_OVER && !process->is_let_go)
 		let_go(process, ENGINE_ASK_NOTHING);
 	else
-		return soft_stopped_look(follow->channel, page_of(follow, process), process->pid);
+		return soft_stopped_look(follow->channel, page_of(follow, process), process->pid,
+					 &follow->late_ns);
 	return 1;
 }
 

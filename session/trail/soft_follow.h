@@ -47,6 +47,7 @@ struct soft_follow {
 	int is_wanted; /* by who records, also where there is no page for one: who is not followed is told */
 	int is_ending; /* nothing new is followed */
 	uint64_t unfollowed, privileged;
+	uint64_t late_ns; /* soft_stopped.h */
 	struct natives natives;
 	uint64_t began_ns;
 	uint32_t lost_threads;

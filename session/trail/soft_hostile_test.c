@@ -2,10 +2,17 @@
 /* Channels filled as no engine would. */
 #include "session/trail/soft_bed_test.h"
 
+#include "base/testing/await.h"
+#include "session/target.h"
+#include "session/trail/soft_stopped.h"
+
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 TestSuite(soft_refused, .init = blocking, .fini = end, .timeout = 60);
 
@@ -189,4 +196,40 @@ Test(soft_hostile, no_channel_does_us_harm, .timeout = 120)
 		torture(ENGINE_CYCLIC, seed);
 		torture(ENGINE_DISCARD, seed);
 	}
+}
+
+/* Ask for a stopped process to leave the engine, which it never does. Whether it ran meanwhile. */
+static int lead(pid_t pid, uint64_t *late_ns)
+{
+	uint64_t before = head->log_put;
+
+	head->lead = ENGINE_LEAD_ASKED;
+	cr_assert_eq(soft_stopped_look(&channel, head, pid, late_ns), 1);
+	cr_assert_eq(head->lead, ENGINE_LEAD_OVER);
+	cr_assert(AWAIT(target_thread_state(pid, pid) == 'T'));
+	return head->log_put != before;
+}
+
+Test(soft_hostile, stopped_processes_that_stay_hold_the_tool_a_bounded_time)
+{
+	uint64_t late_ns = 0;
+	unsigned int count = 0;
+	pid_t pid;
+
+	blocking();
+	head->places.bytes = UINT64_MAX; /* no code of its is the program's */
+	head->places.own_signals = 1;
+	pid = fork();
+	if (!pid) {
+		for (raise(SIGSTOP);; getppid())
+			__atomic_add_fetch(&head->log_put, 1, __ATOMIC_RELAXED);
+	}
+	cr_assert(AWAIT(target_thread_state(pid, pid) == 'T'));
+	while (lead(pid, &late_ns) && count < 10)
+		count++;
+	cr_expect(count > 0 && count < 10, "%u", count);
+	cr_expect_not(lead(pid, &late_ns));
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	end();
 }

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "session/target.h"
+#include "session/ticks.h"
 #include "session/tracee.h"
 #include "session/trail/soft_asked.h"
 
@@ -14,7 +15,8 @@
 #include <sys/user.h>
 #include <time.h>
 
-#define LEAD_MS 1500 /* less than the engine waits that asks */
+#define LEAD_MS 1500		     /* less than the engine waits that asks */
+#define LATE_NS UINT64_C(3000000000) /* of all that failed: meanwhile no other process is seen to */
 #define NAP_NS 100000
 
 struct led {
@@ -28,6 +30,7 @@ struct leading {
 	pid_t pid;
 	struct led *threads;
 	size_t count, room;
+	size_t inside; /* threads that have not left the engine */
 };
 
 /* Its registers are the program's. The engine gives gs back last, before its handler returns. */
@@ -114,21 +117,21 @@ static void *lead(void *arg)
 {
 	struct leading *leading = arg;
 	uint64_t deadline_ns = tracee_deadline(LEAD_MS);
-	size_t inside = 1;
 
-	while (inside && !tracee_late(deadline_ns)) {
+	leading->inside = 1;
+	while (leading->inside && !tracee_late(deadline_ns)) {
 		int had = 0;
 
 		if (seize_all(leading))
 			break;
-		inside = 0;
+		leading->inside = 0;
 		for (size_t i = 0; i < leading->count; i++) {
 			struct led *thread = &leading->threads[i];
 			int got = thread->is_out ? 0 : follow(leading, thread);
 
 			thread->is_out |= got < 0;
 			had |= got;
-			inside += !thread->is_out;
+			leading->inside += !thread->is_out;
 		}
 		if (!had)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
@@ -136,8 +139,10 @@ static void *lead(void *arg)
 	return NULL;
 }
 
-int soft_stopped_look(const struct soft_channel *channel, struct engine_channel *page, pid_t pid)
+int soft_stopped_look(const struct soft_channel *channel, struct engine_channel *page, pid_t pid,
+		      uint64_t *late_ns)
 {
+	uint64_t began_ns = ticks_monotonic_ns();
 	struct leading leading = { .page = page, .pid = pid };
 	uint32_t asked = ENGINE_LEAD_ASKED;
 	pthread_t thread;
@@ -147,8 +152,11 @@ int soft_stopped_look(const struct soft_channel *channel, struct engine_channel 
 	    !__atomic_compare_exchange_n(&page->lead, &asked, ENGINE_LEAD_RUNS, 0, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
 		return 0;
-	if (asked_is_thread(channel, pid, pid) && !pthread_create(&thread, NULL, lead, &leading))
+	if (*late_ns < LATE_NS && asked_is_thread(channel, pid, pid) &&
+	    !pthread_create(&thread, NULL, lead, &leading)) {
 		pthread_join(thread, NULL);
+		*late_ns += leading.inside ? ticks_monotonic_ns() - began_ns : 0;
+	}
 	free(leading.threads);
 	__atomic_store_n(&page->lead, ENGINE_LEAD_OVER, __ATOMIC_RELEASE);
 	return 1;
