@@ -79,13 +79,25 @@ struct engine_note {
  * to nothing there. Code that is translated needs addresses beside the program's own code; what is
  * here leaves them free.
  */
-#define ENGINE_REGION_AT UINT64_C(0x350000000000)
-#define ENGINE_REGION_BYTES UINT64_C(0x180000000000)
-/*
- * The same of a program with a sanitizer: all of them take what is mapped there for the program's.
- */
+#define ENGINE_REGION_AT UINT64_C(0x360000000000)
+#define ENGINE_REGION_STEPS 11u
+/* Programs ask for memory at round addresses: the engine has none at a multiple of this. */
+#define ENGINE_REGION_STEP (UINT64_C(1) << 41)
+#define ENGINE_REGION_MARGIN (UINT64_C(1) << 30)
+/* The same of a program with a sanitizer: all of them take what is mapped there for the program's. */
 #define ENGINE_FAR_AT UINT64_C(0x7e8100000000)
 #define ENGINE_FAR_BYTES UINT64_C(0x6000000000)
+
+/* A place in it, of a random number: half a step is free from there on. */
+static inline uint64_t engine_place(uint64_t random, int is_far)
+{
+	uint64_t step = (random >> 48) % ENGINE_REGION_STEPS;
+
+	if (is_far)
+		return ENGINE_FAR_AT + random % ENGINE_FAR_BYTES;
+	return ENGINE_REGION_AT + step * ENGINE_REGION_STEP + ENGINE_REGION_MARGIN +
+	       random % (ENGINE_REGION_STEP / 2 - ENGINE_REGION_MARGIN);
+}
 
 #define ENGINE_EVENT 0x80000000u
 

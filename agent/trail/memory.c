@@ -40,10 +40,7 @@ uint64_t memory_random(void)
 
 void memory_open(int is_far)
 {
-	uint64_t bytes = is_far ? ENGINE_FAR_BYTES : ENGINE_REGION_BYTES;
-
-	region = is_far ? ENGINE_FAR_AT : ENGINE_REGION_AT;
-	region += memory_random() % bytes / HUGE_BYTES * HUGE_BYTES;
+	region = engine_place(memory_random(), is_far) / HUGE_BYTES * HUGE_BYTES;
 }
 
 static long map(uint64_t at, size_t bytes, int protection)

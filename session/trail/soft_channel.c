@@ -126,8 +126,7 @@ uint64_t soft_channel_place(int is_far)
 	uint64_t random = 0;
 
 	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
-	return is_far ? ENGINE_FAR_AT + random % ENGINE_FAR_BYTES / PAGE * PAGE
-		      : ENGINE_REGION_AT + random % ENGINE_REGION_BYTES / PAGE * PAGE;
+	return engine_place(random, is_far) / PAGE * PAGE;
 }
 
 static int map(struct soft_channel *channel)

@@ -68,6 +68,17 @@ Test(soft_channel, pages_grow_up_to_the_processes)
 	soft_channel_close(&other);
 }
 
+Test(soft_channel, places_leave_round_addresses_free)
+{
+	for (unsigned int i = 0; i < 1000; i++) {
+		uint64_t at = soft_channel_place(0), end = at + (UINT64_C(1) << 40);
+
+		cr_assert_geq(at % (UINT64_C(1) << 41), UINT64_C(1) << 24, "%lx",
+			      (unsigned long)at);
+		cr_assert_eq(at >> 41, end >> 41, "%lx", (unsigned long)at);
+	}
+}
+
 Test(soft_channel, the_memory_can_not_be_made_smaller)
 {
 	cr_expect_eq(ftruncate(channel.fd, 0), -1);
