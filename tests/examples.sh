@@ -6,7 +6,8 @@
 . "$(dirname "$0")/folder_setup.bash"
 
 include=$source_dir/include/waymark
-programs="spans probe agent live trail stores" # for marker, probe, agent, session, trail, kevent
+# for marker, probe, agent, session, trail, kevent, trace, list
+programs="spans probe agent live trail stores events places"
 
 # ---- rules ----
 
@@ -17,7 +18,7 @@ contract()
 }
 contract session.h >paragraph
 expect "lines of the paragraph in session.h" "$(wc -l <paragraph)" 6
-for header in trail.h kevent.h probe.h agent.h; do
+for header in trail.h kevent.h trace.h list.h probe.h agent.h; do
 	contract $header | cmp -s - paragraph || fail "$header has another paragraph on threads"
 done
 
@@ -28,6 +29,7 @@ done
 # Each structure whose size a caller sets has a first value.
 cat >init.c <<'C'
 #include <waymark/session.h>
+#include <waymark/trace.h>
 #include <waymark/trail.h>
 #define HAS(type, init) \
 	do { \
@@ -42,6 +44,7 @@ int main(void)
 
 	HAS(wm_session_options, WM_SESSION_OPTIONS_INIT);
 	HAS(wm_session_status, WM_SESSION_STATUS_INIT);
+	HAS(wm_trace_options, WM_TRACE_OPTIONS_INIT);
 	HAS(wm_trail_options, WM_TRAIL_OPTIONS_INIT);
 	HAS(wm_trail_status, WM_TRAIL_STATUS_INIT);
 	HAS(wm_trail_step, WM_TRAIL_STEP_INIT);
@@ -153,6 +156,13 @@ for language in c c++; do
 	expect "$language: probe" "$(./probe)" "1000 bytes counted"
 	timeout 60 ./trail ./crash >trail.out 2>&1 || fail "$language: trail: $(cat trail.out)"
 	grep -q "crash.c:" trail.out || fail "$language: trail shows no line: $(cat trail.out)"
+	"$WAYMARK_BUILD/cli/waymark" record -o "spans-$language" -- ./spans 2>words ||
+		fail "$language: record: $(cat words)"
+	./events "spans-$language" >events.out || fail "$language: events"
+	grep -q '^ *500  site:fetch:end$' events.out || fail "$language: events: $(cat events.out)"
+	./places ./spans 'marker:*:*' >places.out || fail "$language: places"
+	grep -q 'site:error(page, reason)  .*spans.c:[0-9]' places.out ||
+		fail "$language: places: $(cat places.out)"
 	follow
 	if why=$(lacks breakpoint-write breakpoint-signal); then
 		echo "without stores: $why"

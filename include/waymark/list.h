@@ -6,8 +6,14 @@
  *
  * The functions read files and /proc. Nothing runs in the process, and nothing in it changes.
  *
- * Any thread may call them, several at a time. They may not be called in a signal handler, and none
- * is a cancellation point. They work in a forked child of the caller.
+ * Threads, cancellation and fork. Any thread may call these functions. One thread at a time uses an
+ * object; different objects are independent. A signal handler must not call them. No call is a
+ * cancellation point: pthread_cancel(3) takes effect after it. An object belongs to the process
+ * that made it. In a forked child of that process, only the function that closes it works; it
+ * leaves the parent's object as it is, and the others return -ECHILD. A function with another rule
+ * says so.
+ *
+ * Lists have no object, so several threads may call these functions at a time.
  *
  * Files and processes may be hostile: what they hold is checked. Names may hold any character but
  * NUL; escape them before you print them on a terminal.

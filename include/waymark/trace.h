@@ -10,9 +10,15 @@
  *		...
  *	wm_trace_close(trace);
  *
- * A trace is used by one thread at a time; different traces are independent, also if they read the
- * same folder. No function here may be called in a signal handler. None is a cancellation point. A
- * forked child of the caller has a copy of the trace, which it may read on and must close itself.
+ * Threads, cancellation and fork. Any thread may call these functions. One thread at a time uses an
+ * object; different objects are independent. A signal handler must not call them. No call is a
+ * cancellation point: pthread_cancel(3) takes effect after it. An object belongs to the process
+ * that made it. In a forked child of that process, only the function that closes it works; it
+ * leaves the parent's object as it is, and the others return -ECHILD. A function with another rule
+ * says so.
+ *
+ * Traces are such an exception: a forked child has a copy of its own, which it may read and must
+ * close. Traces of one folder are independent, too.
  *
  * Functions return 0 or more for success and a negative error (waymark/error.h) for failure. All
  * return -EINVAL if a required pointer is NULL.
@@ -44,6 +50,8 @@ struct wm_trace_options {
 	 */
 	uint64_t from_realtime_ns;
 };
+
+#define WM_TRACE_OPTIONS_INIT WM__INIT(wm_trace_options)
 
 /*
  * Open a trace folder. `options` may be NULL. *trace is released with wm_trace_close(); it is NULL
