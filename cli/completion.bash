@@ -115,7 +115,7 @@ _waymark()
 		mapfile -t COMPREPLY < <(compgen -W "$(_waymark_variables "$word" $target)" -- "$word")
 		declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word" ;;
 	export:--format)
-		mapfile -t COMPREPLY < <(compgen -W "bolt folded perf-script speedscope" -- "$word") ;;
+		mapfile -t COMPREPLY < <(compgen -W "folded perf-script speedscope" -- "$word") ;;
 	export:--weight)
 		mapfile -t COMPREPLY < <(compgen -W "instructions blocks" -- "$word") ;;
 	export:-o | export:--output)

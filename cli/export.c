@@ -19,27 +19,25 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-static const char usage[] =
-	"Usage: waymark export --format=FORMAT [OPTION]... DIR\n"
-	"Write which way the threads of the trace in DIR took, for other tools to read.\n"
-	"\n"
-	"  --format FORMAT  bolt         branches and how often they were taken, for perf2bolt -pa\n"
-	"                   folded       stacks and what ran in them, for flamegraph.pl\n"
-	"                   perf-script  branch stacks, for llvm-profgen\n"
-	"                   speedscope   calls as they came and went, for speedscope.app\n"
-	"  -o, --output FILE  not to stdout (-)\n"
-	"  --weight WHAT  count instructions (default) or blocks\n"
-	"  --tid T        only this thread\n"
-	"  --pid P        only this process\n" TRAIL_BOUNDS_HELP
-	"  --no-parameters  name functions without parameters: f, and not f(int)\n"
-	"  --root DIR     find the program's files below DIR, as they were on another machine\n"
-	"  -h, --help     this\n";
+static const char usage
+	[] = "Usage: waymark export --format=FORMAT [OPTION]... DIR\n"
+	     "Write which way the threads of the trace in DIR took, for other tools to read.\n"
+	     "\n"
+	     "  --format FORMAT  folded       stacks and what ran in them, for flamegraph.pl\n"
+	     "                   perf-script  branch stacks, for llvm-profgen\n"
+	     "                   speedscope   calls as they came and went, for speedscope.app\n"
+	     "  -o, --output FILE  not to stdout (-)\n"
+	     "  --weight WHAT  count instructions (default) or blocks\n"
+	     "  --tid T        only this thread\n"
+	     "  --pid P        only this process\n" TRAIL_BOUNDS_HELP
+	     "  --no-parameters  name functions without parameters: f, and not f(int)\n"
+	     "  --root DIR     find the program's files below DIR, as they were on another machine\n"
+	     "  -h, --help     this\n";
 
 static const struct format {
 	const char *name;
 	int (*write)(struct export *export);
 } formats[] = {
-	{ "bolt", export_bolt },
 	{ "folded", export_folded },
 	{ "perf-script", export_perf_script },
 	{ "speedscope", export_speedscope },
@@ -154,9 +152,8 @@ static int read_options(struct export_options *options, int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (!options->format)
-		return complain_usage(
-			"export",
-			"say which form: --format=bolt, folded, perf-script or speedscope");
+		return complain_usage("export",
+				      "say which form: --format=folded, perf-script or speedscope");
 	return command_line_folder(&line, argc, argv, &options->dir);
 }
 
@@ -180,28 +177,13 @@ static int is_wanted(const struct export_options *options, const struct trail_pa
 	       (!options->pid || path->stream->pid == options->pid);
 }
 
-/* Before anything is written over: whether there are threads, and of one program where a form is of one. */
+/* Before anything is written over: whether there are threads. */
 static int check(const struct export_options *options, const struct trail_view *view)
 {
-	const char *program = NULL;
-	size_t count = 0;
-
-	for (size_t i = 0; i < view->trails.path_count; i++) {
-		const struct trail_path *path = &view->trails.paths[i];
-		const char *exe = view->reader->meta.processes[path->stream->process].exe;
-
-		if (!is_wanted(options, path))
-			continue;
-		if (count++ && options->format->write == export_bolt && program && exe &&
-		    strcmp(program, exe) != 0)
-			return complain_usage(
-				"export",
-				"--format=bolt is of one program, and these are %s and %s: "
-				"name a process, --pid",
-				program, exe);
-		program = exe ? exe : program;
-	}
-	return count ? CLI_FINE : complain(-WM_E_NO_THREAD, "%s", options->dir);
+	for (size_t i = 0; i < view->trails.path_count; i++)
+		if (is_wanted(options, &view->trails.paths[i]))
+			return CLI_FINE;
+	return complain(-WM_E_NO_THREAD, "%s", options->dir);
 }
 
 /* The threads that are wanted. 0 or -ENOMEM. */
@@ -222,7 +204,6 @@ static int gather(struct export *export, const struct export_options *options,
 			continue;
 		if (!process->image) {
 			process->pid = path->stream->pid;
-			process->exe = view->reader->meta.processes[path->stream->process].exe;
 			process->image = trail_view_image(view, path);
 			if (!process->image || functions_open(&process->functions, process->image))
 				return -ENOMEM;
@@ -248,7 +229,6 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 	static struct out out;
 	struct export export = { .out = &out, .name = options->dir, .weight = options->weight };
 	int err, is_shown = isatty(STDERR_FILENO);
-	const char *program = NULL;
 
 	out_init(&out, fd);
 	if (is_shown)
@@ -256,14 +236,10 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 	err = gather(&export, options, view);
 	if (!err)
 		err = options->format->write(&export);
-	if (export.thread_count)
-		program = export.processes[export.threads[0].process].exe;
 	release(&export);
 	out_flush(&out);
 	if (is_shown && export.told)
 		fputs("\r\33[K", stderr);
-	if (err && err != -ENOMEM && program) /* that is the only one that has to be there */
-		return complain(err, "%s; give the folder where it is with --root", program);
 	err = err ? err : out.error;
 	if (!err)
 		complain_lost(view, &(struct trail_lost_wanted){ options->tid, options->pid,

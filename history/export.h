@@ -23,7 +23,6 @@ struct export_process {
 	struct image *image;
 	struct functions functions; /* opened */
 	uint32_t pid;
-	const char *exe; /* the program's path; NULL: not known */
 };
 
 enum export_weight { EXPORT_INSTRUCTIONS, EXPORT_BLOCKS };
@@ -64,12 +63,6 @@ int export_speedscope(struct export *export);
  * makers of profiles for compilers read. Each branch that was taken is in one stack.
  */
 int export_perf_script(struct export *export);
-
-/*
- * How often each branch of the program itself was taken, and each straight stretch of code between
- * two was run: what perf2bolt -pa reads. -ENOENT, or why, where the program's file can't be had.
- */
-int export_bolt(struct export *export);
 
 /* Tell how far it is, if it is time to. `blocks`: of this thread. */
 static inline void export_beat(struct export *export, uint64_t blocks)

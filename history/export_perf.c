@@ -80,11 +80,10 @@ static int is_entry(struct brstack *stack, uint64_t to)
  * Readers count the code between the branches of a stack. So that the code between two stacks is
  * counted too, the last branch of one is the first of the next.
  */
-static void branch(void *data, uint8_t kind, uint64_t from, uint64_t to)
+static void branch(void *data, uint64_t from, uint64_t to)
 {
 	struct brstack *stack = data;
 
-	(void)kind;
 	stack->branches[stack->count++] = (struct branch){ from, to };
 	if (stack->count < stack->room || (is_entry(stack, to) && stack->count < STACK_LIMIT))
 		return;

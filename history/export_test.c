@@ -43,8 +43,7 @@ static void written(int (*write)(struct export *), uint64_t from, uint64_t to)
 	cr_assert_geq(fd, 0);
 	thread.path = made_read();
 	trail_range_init(&thread.range, made.reader, thread.path, &bounds[0], &bounds[1]);
-	process = (struct export_process){ made.image, made.functions, SAMPLE_TRAIL_PID,
-					   CALLS_FIXTURE };
+	process = (struct export_process){ made.image, made.functions, SAMPLE_TRAIL_PID };
 	export.out = &out;
 	export.name = "trace \"one\"";
 	export.threads = &thread;
@@ -272,107 +271,16 @@ Test(export, ends_a_stack_where_code_is_not_straight)
 /* The target of an event without a place was not jumped to. */
 Test(export, has_no_branch_over_an_event_that_says_nothing_of_where)
 {
+	const char *line;
+
 	made_ran(MAIN, TRAIL_CALL, F);
 	made_ran(F, TRAIL_RETURN, 0);
 	made_event(TRAIL_GAP, 0, 0, TRAIL_GAP_NATIVE, 0);
 	made_ran(G, TRAIL_CALL_INDIRECT, 0);
 	made_event(TRAIL_SIGNAL, 0, 0, 10, HANDLER);
 	made_ran(HANDLER, TRAIL_FALL, 0);
-	written(export_bolt, 0, UINT64_MAX);
-	cr_expect_str_eq(text, "B 401002 401040 1 0\n", "%s", text);
-}
-
-/*
- * Branches from and to other code than the program's are X:0; straight code never crosses a signal.
- * 'f' is straight code that a return, or control from elsewhere, led to.
- */
-Test(export, counts_branches_and_straight_code_for_bolt)
-{
-	for (int i = 0; i < 3; i++) {
-		made_ran(MAIN, TRAIL_CALL, ELSEWHERE);
-		made_ran(ELSEWHERE, TRAIL_JUMP, ELSEWHERE + 8);
-		made_ran(ELSEWHERE + 8, TRAIL_RETURN, 0);
-		made_ran(MAIN + 4, TRAIL_BRANCH, MAIN + 16); /* not taken */
-		made_ran(MAIN + 8, TRAIL_JUMP, MAIN);
-	}
-	made_ran(MAIN, TRAIL_FALL, 0);
-	made_event(TRAIL_SIGNAL, MAIN + 4, 0, 10, F);
-	made_ran(F, TRAIL_JUMP, G);
-	made_ran(G, TRAIL_FALL, 0);
-	written(export_bolt, 0, UINT64_MAX);
-	cr_expect_str_eq(text, "B 401002 X:0 3 0\n"
-			       "B 40100a 401000 3 0\n"
-			       "B 401042 401080 1 0\n"
-			       "B X:0 401004 3 0\n"
-			       "F 401000 401002 2\n"
-			       "f 401004 40100a 3\n");
-}
-
-Test(export, tells_bolt_where_a_return_led_to)
-{
-	main_calls_f_which_calls_g_twice();
-	made_ran(MAIN + 8, TRAIL_JUMP, MAIN);
-	made_ran(MAIN, TRAIL_CALL, F);
-	made_ran(F, TRAIL_FALL, 0);
-	written(export_bolt, 0, UINT64_MAX);
-	cr_expect_not_null(strstr(text, "F 401000 401002 1\n"), "%s", text);
-	cr_expect_not_null(strstr(text, "f 401004 40100a 1\n"), "%s", text);
-	cr_expect_not_null(strstr(text, "f 401044 401046 1\n"), "%s", text);
-	cr_expect_not_null(strstr(text, "F 401080 401082 2\n"), "%s", text);
-}
-
-/*
- * BOLT has no functions for a PLT's stubs: code that runs straight on in them would be a mistake to
- * it.
- */
-Test(export, has_no_straight_code_in_stubs_for_bolt)
-{
-	made_ran(MAIN, TRAIL_CALL, PLT);
-	made_ran(PLT, TRAIL_JUMP_INDIRECT, 0);
-	made_ran(ELSEWHERE, TRAIL_RETURN, 0);
-	made_ran(MAIN + 4, TRAIL_CALL, PLT);
-	made_ran(PLT, TRAIL_JUMP_INDIRECT, 0);
-	made_ran(G, TRAIL_RETURN, 0);
-	made_ran(MAIN + 8, TRAIL_JUMP, MAIN);
-	written(export_bolt, 0, UINT64_MAX);
-	cr_expect_str_eq(text, "B 401002 402000 1 0\n"
-			       "B 401006 402000 1 0\n"
-			       "B 401082 401008 1 0\n"
-			       "B 402002 401080 1 0\n"
-			       "B 402002 X:0 1 0\n"
-			       "B X:0 401004 1 0\n"
-			       "F 401080 401082 1\n"
-			       "f 401004 401006 1\n");
-}
-
-/* Counts of two programs' code are no program's. */
-Test(export, tells_bolt_of_one_program_only)
-{
-	static struct out out;
-	char own[256] = "";
-	struct tsdl_module module = { .base = 0x7f0000000000, .path = own };
-	struct tsdl_process other = { .modules = &module, .module_count = 1 };
-	struct export_process processes[2];
-	struct export_thread threads[2];
-	struct image *image;
-
-	cr_assert_gt(readlink("/proc/self/exe", own, sizeof(own) - 1), 0);
-	cr_assert_eq(image_open(&image, &other, NULL), 0);
-	main_calls_f_which_calls_g_twice();
-	written(export_bolt, 0, UINT64_MAX);
-	processes[0] = process;
-	processes[1] = (struct export_process){ image, made.functions, SAMPLE_TRAIL_PID, own };
-	threads[0] = thread;
-	threads[1] = (struct export_thread){ thread.path, thread.range, 1 };
-	trail_range_init(&threads[0].range, made.reader, thread.path, &(struct trail_bound){ 0 },
-			 &(struct trail_bound){ 0 });
-	threads[1].range = threads[0].range;
-	export.threads = threads;
-	export.processes = processes;
-	export.thread_count = export.process_count = 2;
-	out_init(&out, open("/dev/null", O_WRONLY));
-	cr_expect_eq(export_bolt(&export), -WM_E_TRAIL_PROGRAMS);
-	threads[1].range.end = threads[1].range.first; /* nothing of it is wanted */
-	cr_expect_eq(export_bolt(&export), 0);
-	image_close(image);
+	written(export_perf_script, 0, UINT64_MAX);
+	line = strchr(text, '\n');
+	cr_assert_not_null(line);
+	cr_expect_str_eq(line + 1, "          401040  0x401002/0x401040/P/-/-/0 \n", "%s", text);
 }

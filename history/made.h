@@ -21,7 +21,6 @@ enum {
 	HANDLER = 0x4011c0,
 	SWAP = 0x401200,
 	NAMELESS = 0x401240,
-	PLT = 0x402000,
 	ELSEWHERE = 0x500000, /* in no module */
 };
 

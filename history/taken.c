@@ -23,7 +23,7 @@ static int goes_on(const struct taken_sink *sink, const struct trail_block *befo
 	if (!before || !trail_block_leads(before, to))
 		return 0;
 	if (is_taken(before, to))
-		sink->branch(sink->data, before->kind, before->start + before->last, to);
+		sink->branch(sink->data, before->start + before->last, to);
 	return 1;
 }
 
@@ -54,7 +54,7 @@ static int era(const struct taken_sink *sink, const struct trail_table **last,
 	if (before == item->table || !item->block)
 		return 0;
 	*last = item->table;
-	if (!sink->era || (before && before->era.number == item->table->era.number))
+	if (before && before->era.number == item->table->era.number)
 		return 0;
 	return sink->era(sink->data, item->table);
 }

@@ -9,20 +9,11 @@
 #include "history/export.h"
 
 struct taken_sink {
-	/*
-	 * The instruction at `from`, of enum trail_kind, led to `to`, which is not the one behind
-	 * it.
-	 */
-	void (*branch)(void *data, uint8_t kind, uint64_t from, uint64_t to);
-	/*
-	 * The next branch, if any, was not reached straight from the last one: a signal, a loss,
-	 * the end.
-	 */
+	/* The instruction at `from` led to `to`, which is not the one behind it. */
+	void (*branch)(void *data, uint64_t from, uint64_t to);
+	/* The next branch, if any, was not reached straight from the last one: a signal, a loss, the end. */
 	void (*cut)(void *data);
-	/*
-	 * From now on all blocks are of this table's era, another one than before. 0 or a negative
-	 * error; NULL: not needed.
-	 */
+	/* The next branches are of this table's era, another one than before. 0 or a negative error. */
 	int (*era)(void *data, const struct trail_table *table);
 	void *data;
 };

@@ -89,8 +89,6 @@ has out 'r-xp .*/early$' 'r-xp .*/late$'
 	fail "late is mapped before early has run: $(cat out)"
 shown 0 export --format folded went
 has out 'works_early 1?[0-9]+' 'works_late [0-9]+'
-shown 0 export --format bolt went
-[ "$(grep -c '^B' out)" -lt 12 ] || fail "branches of late as early's: $(cat out)"
 shown 0 diff went went
 shown 0 compress went
 shown 0 trail --functions went

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stacks.py WAYMARK TRACE: folded, speedscope's, BOLT's and perf's forms against stacks and counts made by hand.
+"""stacks.py WAYMARK TRACE: folded, speedscope's and perf's forms against stacks and counts made by hand.
 
 Of a program without signals, whose calls all return: what each instruction is, as printed, tells of the stack and of the branches.
 """
@@ -140,14 +140,6 @@ def main():
     check("folded", got, folded)
     check_speedscope(folded, names)
     taken, straight = branches(threads)
-    bolt = [line.split() for line in export("bolt").splitlines()]
-    ways = {(int(words[1], 16), int(words[2], 16)): int(words[3]) for words in bolt if words[0] == "B"}
-    check("BOLT's branches", ways, taken)
-    code = collections.Counter()
-    for words in bolt:
-        if words[0] in "Ff":
-            code[int(words[1], 16), int(words[2], 16)] += int(words[3])
-    check("BOLT's code", code, straight)
     if shutil.which("llvm-profgen-14"):
         check_profgen(sys.argv[3], taken, straight)
     print(f"{len(folded)} stacks, {len(taken)} branches, {sum(taken.values())} taken")
