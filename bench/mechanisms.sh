@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# The figures of probes' hits: mechanisms.sh BUILD TABLE. Has `waymark bench mechanisms` measure, with
+# The figures of probes' hits: mechanisms.sh BUILD TABLE. Has bench_mechanisms measure, with
 # LTTng-UST and uftrace as peers, and writes the whole table into the file TABLE.
 #
 #	probe.usdt_hit_ns          two arguments of a USDT probe recorded, its nop being one byte
@@ -15,10 +15,10 @@ bench=$build/bench
 here=$(cd "$(dirname "$0")" && pwd)
 uftrace="$here/uftrace.sh $bench/loop_uftrace"
 
-"$build/cli/waymark" bench mechanisms --json --peer "LTTng-UST=$here/lttng/peer.sh $bench" \
-	--peer "uftrace, and the return=$uftrace" >"$table.json" || exit 1
-python3 - "$table.json" "$table" <<'END'
-import json
+"$bench/mechanisms/bench_mechanisms" 300000 "LTTng-UST=$here/lttng/peer.sh $bench" \
+	"uftrace, and the return=$uftrace" >"$table.tsv" || exit 1
+python3 - "$table.tsv" "$table" <<'END'
+import math
 import sys
 
 FIGURES = {
@@ -28,23 +28,24 @@ FIGURES = {
     "kernel uprobe, and the return": "func_entry_ret_ns.uprobe",
     "uftrace, and the return": "func_entry_ret_ns.uftrace",
 }
-COLUMNS = ("dormant_ns", "hit_ns", "hot_bytes", "arming_us")
+COLUMNS = ("dormant ns", "hit ns", "hot bytes", "arming us")
 
 with open(sys.argv[1], encoding="utf-8") as file:
-    rows = json.load(file)
+    rows = [line.rstrip("\n").split("\t") for line in file]
 hits = {}
 with open(sys.argv[2], "w", encoding="utf-8") as table:
-    print(f"{'mechanism':36}", *(f"{column.replace('_', ' '):>12}" for column in COLUMNS), file=table)
-    for row in rows:
-        cells = ("-" if row[column] is None else f"{row[column]:.2f}" for column in COLUMNS)
-        print(f"{row['mechanism']:36}", *(f"{cell:>12}" for cell in cells), row["skipped"] or "", file=table)
-        if row["mechanism"] not in FIGURES:
+    print(f"{'mechanism':36}", *(f"{column:>12}" for column in COLUMNS), file=table)
+    for name, *numbers, skipped in rows:
+        numbers = [float(number) for number in numbers]
+        cells = ("-" if math.isnan(number) else f"{number:.2f}" for number in numbers)
+        print(f"{name:36}", *(f"{cell:>12}" for cell in cells), skipped, file=table)
+        if name not in FIGURES:
             continue
-        if row["hit_ns"] is None:
-            print(f"skipped probe.{FIGURES[row['mechanism']]}: {row['skipped']}")
+        if skipped:
+            print(f"skipped probe.{FIGURES[name]}: {skipped}")
             continue
-        hits[row["mechanism"]] = row["hit_ns"]
-        print(f"figure probe.{FIGURES[row['mechanism']]} {row['hit_ns']:.4g} ns")
+        hits[name] = numbers[1]
+        print(f"figure probe.{FIGURES[name]} {numbers[1]:.4g} ns")
 if "USDT by Waymark" in hits and "kernel uprobe" in hits:
     print(f"figure probe.uprobe_over_usdt {hits['kernel uprobe'] / hits['USDT by Waymark']:.4g} ratio")
 END

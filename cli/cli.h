@@ -26,7 +26,6 @@ int cmd_coverage(int argc, char **argv);
 int cmd_watch(int argc, char **argv);
 int cmd_claims(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
 
 /*
  * Say on stderr what went wrong, and what to do about it where there is something to say:

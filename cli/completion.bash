@@ -58,7 +58,7 @@ _waymark()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local command=${COMP_WORDS[1]} target
-	local commands="record list report dump trail watch export diff compress coverage claims doctor bench help version"
+	local commands="record list report dump trail watch export diff compress coverage claims doctor help version"
 
 	# A marker's name holds a colon, which readline takes for the end of a word.
 	if declare -F _get_comp_words_by_ref >/dev/null; then
@@ -122,8 +122,6 @@ _waymark()
 		mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
 	record:-o | report:* | dump:* | trail:* | export:* | diff:* | compress:* | coverage:*)
 		mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
-	bench:*)
-		mapfile -t COMPREPLY < <(compgen -W "mechanisms" -- "$word") ;;
 	list:*)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
 	esac

@@ -26,7 +26,6 @@ static const struct command {
 	{ "claims", "show who holds debug registers and what else is scarce", cmd_claims },
 	{ "doctor", "show what works on this machine, and what would make the rest work",
 	  cmd_doctor },
-	{ "bench", "measure what ways of looking into a program cost here", cmd_bench },
 	{ "help", "this list, or the help of one command", cmd_help },
 	{ "version", "the version", cmd_version },
 };

@@ -208,7 +208,7 @@ done
 
 # ---- options ----
 
-for command in record list report dump trail watch doctor bench; do
+for command in record list report dump trail watch doctor; do
 	help=$("$waymark" $command --help)
 	for option in $(grep -oE -- '--[a-z-]+' <<<"$help" | sort -u); do
 		grep -qF -- "**$option**" "$man/waymark-$command.1.md" || fail "waymark-$command(1) has no $option"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of `waymark bench mechanisms`, and who fills them in. */
-#ifndef CLI_MECHANISMS_ROW_H
-#define CLI_MECHANISMS_ROW_H
+/* The rows of bench_mechanisms, and who fills them in. */
+#ifndef BENCH_MECHANISMS_ROW_H
+#define BENCH_MECHANISMS_ROW_H
 
 #include <stdint.h>
 
-#include "cli/mechanisms/target.h"
+#include "bench/mechanisms/target.h"
 
 #define ROW_WRONG "WRONG" /* begins the reason of a row whose events were not what they should be */
 #define ROW_RUNS 9	  /* of which the median counts */
@@ -17,7 +17,6 @@ struct row {
 	const char *name;
 	double dormant_ns, hit_ns, hot_bytes, arm_us;
 	char skipped[256]; /* why there is no hit_ns; "" where there is */
-	char version[64];  /* of a peer; "" */
 };
 
 /* What a call of each leaf takes while nobody traces. */
@@ -57,13 +56,9 @@ enum row_kernel { KERNEL_UPROBE, KERNEL_NOP5, KERNEL_RETURN };
 void row_measure_kernel(struct row *row, const struct base_line *base, enum row_kernel kind);
 
 /*
- * A peer: a command for sh, which prints `raw dormant N`, `raw hit N`, `raw bytes N`, `raw arm N` and
- * `raw version TEXT`, of which any may be missing; with status 77 its last line is why it can't.
+ * A peer: a command for sh, which prints any of `raw dormant N`, `raw hit N`, `raw bytes N` and
+ * `raw arm N`. With status 77 its last line is the reason why it has no figures.
  */
 void row_measure_peer(struct row *row, const char *command);
-
-/* All rows on stdout. Return 0 or -errno of writing them. */
-int rows_print(const struct row *rows, unsigned int count);
-int rows_print_json(const struct row *rows, unsigned int count);
 
 #endif

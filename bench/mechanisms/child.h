@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The program of target.h as our child. */
-#ifndef CLI_MECHANISMS_CHILD_H
-#define CLI_MECHANISMS_CHILD_H
+#ifndef BENCH_MECHANISMS_CHILD_H
+#define BENCH_MECHANISMS_CHILD_H
 
 #include <limits.h>
 #include <sys/types.h>
 
-#include "cli/mechanisms/target.h"
+#include "bench/mechanisms/target.h"
 #include <waymark/session.h>
 
 struct child {

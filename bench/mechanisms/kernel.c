@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/mechanisms/child.h"
-#include "cli/mechanisms/row.h"
+#include "bench/mechanisms/child.h"
+#include "bench/mechanisms/row.h"
 #include "session/trial/trial.h"
 #include <waymark/error.h>
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <time.h>
 
-#include "cli/mechanisms/child.h"
-#include "cli/mechanisms/row.h"
+#include "bench/mechanisms/child.h"
+#include "bench/mechanisms/row.h"
 #include <waymark/error.h>
 
 #define BUFFER_BYTES (4u << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program that `waymark bench mechanisms` measures in, and what they say to each other over a
+ * The program that bench_mechanisms measures in, and what they say to each other over a
  * socket. Its body, body.c, is compiled once for each way of marking: a leaf function, in eight
  * layouts, whose entries lie 0, 8 .. 56 bytes past a cache line's start; all that differs is the mark.
  *
@@ -9,8 +9,8 @@
  * It says target_hello once, then answers each target_request with a target_answer, and ends when
  * the socket is closed.
  */
-#ifndef CLI_MECHANISMS_TARGET_H
-#define CLI_MECHANISMS_TARGET_H
+#ifndef BENCH_MECHANISMS_TARGET_H
+#define BENCH_MECHANISMS_TARGET_H
 
 #include <stdint.h>
 

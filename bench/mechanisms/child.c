@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/mechanisms/child.h"
+#include "bench/mechanisms/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,28 +15,15 @@
 #define PROGRAM "mechanisms_target"
 #define ANSWER_MS 60000
 
-/* From the command's folder: in a build tree, installed. */
-static const char *const beside[] = { "/mechanisms/", "/../libexec/waymark/", "/" };
-
+/* It is beside our own program. */
 static int find_program(char path[PATH_MAX])
 {
-	char self[PATH_MAX];
-	ssize_t got = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
+	ssize_t got = readlink("/proc/self/exe", path, PATH_MAX - sizeof(PROGRAM));
 
 	if (got <= 0)
 		return -ENOENT;
-	self[got] = 0;
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = 0;
-	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
-		int length = snprintf(path, PATH_MAX, "%s%s" PROGRAM, self, beside[i]);
-
-		if (length < PATH_MAX && access(path, X_OK) == 0)
-			return 0;
-	}
-	snprintf(path, PATH_MAX, "%s/" PROGRAM, WAYMARK_LIBEXECDIR);
+	path[got] = '\0';
+	strcpy(strrchr(path, '/') + 1, PROGRAM);
 	return access(path, X_OK) == 0 ? 0 : -errno;
 }
 

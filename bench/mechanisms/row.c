@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/mechanisms/row.h"
+#include "bench/mechanisms/row.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "cli/mechanisms/child.h"
+#include "bench/mechanisms/child.h"
 #include <waymark/error.h>
 
 static int compare(const void *a, const void *b)
@@ -107,7 +107,6 @@ static void take_raw(struct row *row, const char *line)
 		for (unsigned int i = 0; i < sizeof(to) / sizeof(to[0]); i++)
 			if (!strcmp(name, names[i]))
 				*to[i] = value;
-	sscanf(line, "raw version %63[^\n]", row->version);
 }
 
 void row_measure_peer(struct row *row, const char *command)

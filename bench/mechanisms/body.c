@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Compiled once for each BODY_*: see target.h. */
-#include "cli/mechanisms/target.h"
+#include "bench/mechanisms/target.h"
 
 #define FILLER 0
 

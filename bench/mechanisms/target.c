@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/mechanisms/target.h"
+#include "bench/mechanisms/target.h"
 
 #include <dlfcn.h>
 #include <elf.h>
