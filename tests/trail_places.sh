@@ -255,7 +255,7 @@ for file in loaded/*-*-*; do
 done
 for what in trail report coverage; do
 	shown 1 "$what" loaded
-	has words "a thread's trail that it tells of is not there"
+	has words "a thread's trail that it lists is not there"
 done
 shown 1 report loaded
 has out 'the trails of 1 threads are damaged or gone'

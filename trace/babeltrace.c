@@ -49,7 +49,10 @@ static void put_field(struct text *line, const bt_field *field)
 	} else if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_ARRAY)) {
 		put_array(line, field);
 	} else if (type == BT_FIELD_CLASS_TYPE_STRING) {
-		/* Not strlen(): 2.0.4 leaves the last value's bytes behind an empty string's length. */
+		/*
+		 * Not strlen(): 2.0.4 leaves the last value's bytes behind an empty string's
+		 * length.
+		 */
 		text_hex(line, (const unsigned char *)bt_field_string_get_value(field),
 			 bt_field_string_get_length(field));
 	} else {

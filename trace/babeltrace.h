@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace as libbabeltrace2 reads it, for tests that compare it with our reader. Where the library
- * isn't installed, babeltrace_absent.c stands in.
+ * A trace as libbabeltrace2 reads it, for tests that compare it with our reader. If the library
+ * isn't installed, babeltrace_absent.c replaces it.
  */
 #ifndef TRACE_BABELTRACE_H
 #define TRACE_BABELTRACE_H

@@ -296,7 +296,10 @@ static int has(int dir, const char *file)
 	return !faccessat(dir, file, F_OK, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Beside the plain file, the packed one is what a killed call did not come to remove, or had not yet. */
+/*
+ * Beside the plain file, the packed one is what a killed call did not come to remove, or had not
+ * yet.
+ */
 static int is_left_over(int dir, const char *file)
 {
 	char name[NAME_BYTES] = "";

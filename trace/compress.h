@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace made smaller, and back: each stream STREAM becomes STREAM.zst (trace/packed.h), which our own readers read
- * as they read STREAM. Metadata stay as they are.
+ * A trace made smaller, and back: each stream STREAM becomes STREAM.zst (trace/packed.h), which our
+ * own readers read as they read STREAM. Metadata stay as they are.
  *
- * A stream is changed whole or not at all. The new file gets its name once it is whole and on disk, and only then the old
- * one goes: where both are there STREAM is the one to read, and the next call removes the other.
+ * A stream is changed whole or not at all. The new file gets its name once it is whole and on disk,
+ * and only then the old one goes: where both are there STREAM is the one to read, and the next call
+ * removes the other.
  */
 #ifndef TRACE_COMPRESS_H
 #define TRACE_COMPRESS_H
@@ -15,15 +16,17 @@ struct trace_packing {
 	/* what was done */
 	uint64_t files;
 	uint64_t plain_bytes, packed_bytes;
-	uint64_t damaged; /* streams unpacked up to a damage; the rest of each is kept in .cut-STREAM.zst */
-	/* told of now and then, where it is set: how much of `all` bytes is done */
+	/* streams unpacked up to a damage; the rest of each is kept in .cut-STREAM.zst */
+	uint64_t damaged;
+	/* called now and then, if set, with how much of `all` bytes is done */
 	void (*progress)(void *context, uint64_t done, uint64_t all);
 	void *context;
 };
 
 /*
- * Returns how many streams were changed, none if all were already; -WM_E_NOT_A_TRACE, -WM_E_TRACE_IN_USE while it is written or
- * changed by somebody else, or -errno: then the streams before that one are changed. `packing` may be NULL.
+ * Returns how many streams were changed, none if all were already; -WM_E_NOT_A_TRACE,
+ * -WM_E_TRACE_IN_USE while it is written or changed by somebody else, or -errno: then the streams
+ * before that one are changed. `packing` may be NULL.
  */
 int trace_compress(const char *dir, struct trace_packing *packing);
 int trace_decompress(const char *dir, struct trace_packing *packing);

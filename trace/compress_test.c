@@ -171,7 +171,7 @@ static size_t read_file(const char *path, uint8_t **bytes)
 	return (size_t)about.st_size;
 }
 
-/* Who may read a stream may read it packed, and unpacked again. */
+/* The permissions of a stream stay, packed and unpacked again. */
 Test(compress, keeps_who_may_read_them)
 {
 	struct stat about;
@@ -360,7 +360,7 @@ Test(packed, gives_way_to_the_plain_file_beside_it, .fini = end)
 	expect_all(STREAMS);
 }
 
-/* What is read is a beginning of what was there; how much. */
+/* The readable part is a beginning of the original; how much. */
 static uint64_t expect_beginning(uint64_t *damages)
 {
 	struct trace_reader *reader = open_reader();

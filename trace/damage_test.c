@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small trace cut at every length, and with every byte changed: the reader reads what stands
- * before, says what it could not read, and comes to no harm.
+ * A small trace cut at every length, and with every byte changed: the reader reads everything
+ * before the damage, says what it could not read, and comes to no harm.
  */
 #include "trace/babeltrace.h"
 #include "trace/canon.h"
@@ -119,7 +119,7 @@ static void check_start(const struct canon *whole, const struct canon *canon, ui
 		cr_assert_str_eq(canon->lines[i], whole->lines[i]);
 }
 
-/* Whole packets' events stand before byte `at`. */
+/* The events of whole packets before byte `at`. */
 static uint32_t events_before(uint64_t at)
 {
 	uint32_t count = 0;
@@ -169,7 +169,9 @@ Test(damage, a_changed_byte_leaves_what_stands_before_it_intact, .timeout = 120)
 			content[at] = (char)(content[at] ^ flips[i]);
 			store("10-11-0", content, bytes);
 			cr_assert_eq(canon_read(&canon, dir), 0);
-			/* A changed time may place an event elsewhere, but only in its own packet. */
+			/*
+			 * A changed time may place an event elsewhere, but only in its own packet.
+			 */
 			check_start(&whole, &canon, events_before(at));
 			check_summary(&canon);
 			canon_release(&canon);
@@ -208,7 +210,7 @@ Test(damage, metadata_cut_or_changed_anywhere_is_survived, .timeout = 120)
 	sample_folder_remove(dir);
 }
 
-/* Put `tail` behind the stream, and see that it is told, repaired, and then read by all. */
+/* Put `tail` behind the stream, and see that it is reported, repaired, and then read by all. */
 static void repair_with_tail(const char *tail, size_t tail_bytes)
 {
 	struct babeltrace theirs;
@@ -272,7 +274,7 @@ Test(damage, repair_shortens_a_packet_with_a_bad_event_in_it)
 	cr_assert_eq(trace_repair(dir), 0);
 	cr_assert_eq(canon_read(&canon, dir), 0);
 	cr_assert_eq(canon.count, 2 * EVENTS);
-	cr_assert_eq(canon.damages, 1); /* it is still told */
+	cr_assert_eq(canon.damages, 1); /* it is still reported */
 	canon_release(&canon);
 	if (!babeltrace_read(&theirs, dir)) {
 		cr_assert_not(theirs.failed);

@@ -9,8 +9,9 @@
  *	{"time_ns":N,"pid":N,"tid":N,"comm":"...","name":"...","fields":{"field":value,...}}
  *
  * with "depth" when it is not 0, "names":{"field":"NAME",...} for values that an enumeration names,
- * "cut":["field",...] for what was cut at 4 KiB, and for losses "lost" and "missing_packets" instead
- * of a name and fields. A NULL string is NULL, or null. Text has the name instead of the value.
+ * "cut":["field",...] for what was cut at 4 KiB, and for losses "lost" and "missing_packets"
+ * instead of a name and fields. A NULL string is NULL, or null. Text has the name instead of the
+ * value.
  */
 #ifndef TRACE_FORMAT_H
 #define TRACE_FORMAT_H

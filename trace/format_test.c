@@ -16,7 +16,7 @@
 
 static struct out out;
 
-/* What was put since out_init(). */
+/* The output since out_init(). */
 static const char *written(void)
 {
 	static char text[1 << 20];
@@ -95,7 +95,9 @@ Test(out, what_is_not_text_is_escaped)
 	begin();
 	EXPECT(out_escaped(&out, "a\"b\\c\n\t\r\x01\x7f", 10), "a\\\"b\\\\c\\n\\t\\r\\x01\\x7f");
 	EXPECT(out_escaped(&out, "caf\xc3\xa9 \xff \xc2\x9b", 10), "caf\xc3\xa9 \\xff \\xc2\\x9b");
-	/* right-to-left override, isolate, mark; line separator; byte order mark; cut in a sequence */
+	/*
+	 * right-to-left override, isolate, mark; line separator; byte order mark; cut in a sequence
+	 */
 	EXPECT(out_escaped(&out, "\u202e\u2066\u200f\u2028\ufeff\xe2\x80", 17),
 	       "\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xe2\\x80\\xa8\\xef\\xbb\\xbf\\xe2\\x80");
 	EXPECT(out_json(&out, "\u202e\xc2\x9b\x9b\xe2\x82\xac", 9),
@@ -185,7 +187,7 @@ static void make_trace(const char *dir)
 	sample_u8(&sample, FIELD_UNREADABLE);
 	sample_u8(&sample, 0);
 	cr_assert_eq(sample_write(&sample, writer, 0), 0);
-	sample.head.discarded = 9; /* an empty packet that only tells of losses */
+	sample.head.discarded = 9; /* an empty packet that only reports losses */
 	sample_begin(&sample, 1000000008);
 	cr_assert_eq(sample_write(&sample, writer, 0), 0);
 	cr_assert_eq(trace_writer_close(writer), 0);

@@ -108,7 +108,10 @@ static uint64_t entry_at(off_t offset)
 	return ((uint64_t)offset - sizeof(struct index_head)) / sizeof(struct index_packet);
 }
 
-/* Hand on all entries. A hole of the file has none; skip it, because a hole of terabytes costs no disk. */
+/*
+ * Hand on all entries. A hole of the file has none; skip it, because a hole of terabytes costs no
+ * disk.
+ */
 static int each_entry(struct check *check,
 		      void (*take)(struct check *check, const struct index_packet *packet))
 {
@@ -224,8 +227,8 @@ static void keep(struct check *check, const struct index_packet *packet)
 }
 
 /*
- * Add an entry for the packets behind the last entry that was kept. Without it the next reader would take them for
- * packets of another trace.
+ * Add an entry for the packets behind the last entry that was kept. Without it the next reader
+ * would take them for packets of another trace.
  */
 static void keep_rest(struct check *check, struct expected *file)
 {

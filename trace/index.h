@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of a trace's packets, in its hidden file .index: by it a reader sees that packets or whole streams are
- * gone, were replaced or do not belong here, and what the recorder lost that no packet could say.
+ * The list of a trace's packets, in its hidden file .index: by it a reader sees that packets or
+ * whole streams are gone, were replaced or do not belong here, and what the recorder lost that no
+ * packet could say.
  *
- *	struct index_head	when the trace is made, so that a full disk has room for its last values
+ *	struct index_head	from the start, so that a full disk has room for its last values
  *	struct index_packet	for each packet, appended behind it in time
  */
 #ifndef TRACE_INDEX_H
@@ -55,12 +56,15 @@ int index_close(struct index *index);
 void index_file(const struct index_packet *packet, char name[INDEX_FILE_BYTES]);
 
 /*
- * Hold the streams that the reader found against the trace's index. What is missing is put down as damage, and its
- * events are counted in reader->missing_events; a stream that does not belong here is not read. 0 or -ENOMEM.
+ * Compare the streams that the reader found with the trace's index. A missing part is recorded as
+ * damage, and its events are counted in reader->missing_events; a stream that does not belong here
+ * is not read. 0 or -ENOMEM.
  */
 int index_check(struct trace_reader *reader);
 
-/* Leave out of the index what index_check() found missing, and count it as cut. 0, -ENOMEM, -errno. */
+/*
+ * Leave out of the index what index_check() found missing, and count it as cut. 0, -ENOMEM, -errno.
+ */
 int index_mend(struct trace_reader *reader);
 
 #endif

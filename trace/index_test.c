@@ -198,7 +198,10 @@ Test(index, stream_that_is_left_alone_is_read)
 	expect_mended(10);
 }
 
-/* What the recorder counted and could not write is in the trace, as its room was taken at the beginning. */
+/*
+ * What the recorder counted and could not write is in the trace, as its room was taken at the
+ * beginning.
+ */
 Test(index, losses_that_no_packet_says_are_known)
 {
 	struct trace_writer *writer = write_trace();
@@ -319,7 +322,10 @@ Test(index, numbers_far_apart_cost_no_more, .timeout = 20)
 	sample_folder_remove(dir);
 }
 
-/* A packet that an entry cuts is left out whole, or the stream would end within it after the repair. */
+/*
+ * A packet that an entry cuts is left out whole, or the stream would end within it after the
+ * repair.
+ */
 Test(index, entry_that_ends_within_a_packet_leaves_it_out)
 {
 	struct index_packet entry;
@@ -336,7 +342,10 @@ Test(index, entry_that_ends_within_a_packet_leaves_it_out)
 	expect_mended(25);
 }
 
-/* Numbers, offsets and sizes as no writer has them: no crash, and nothing is believed but that packets are missing. */
+/*
+ * Numbers, offsets and sizes as no writer has them: no crash, and nothing is believed but that
+ * packets are missing.
+ */
 Test(index, entries_of_rubbish_do_no_harm)
 {
 	uint64_t seed = 1;

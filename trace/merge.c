@@ -16,7 +16,7 @@ struct cursor {
 	uint32_t order; /* breaks ties */
 	uint32_t clock;
 	int begun;	 /* an event is pending */
-	int ended;	 /* the pending one has no class and stands for losses; none follows */
+	int ended;	 /* the pending one has no class and represents losses; no more follow */
 	uint64_t ns;	 /* of the pending event; before the first, of the stream's begin */
 	uint64_t offset; /* of the next packet */
 	uint64_t packets, next_seq, discarded; /* up to the packet being read */
@@ -66,7 +66,7 @@ static void pop(struct merge *merge)
 		sink(merge, 0);
 }
 
-/* What is lost between the packets before and this one. */
+/* Losses between the packets before and this one. */
 static void count_losses(struct cursor *cursor, const struct wm_packet *head)
 {
 	if (head->discarded > cursor->discarded) {
@@ -94,7 +94,7 @@ static int next_packet(struct merge *merge, struct cursor *cursor)
 	return 0;
 }
 
-/* The rest of the packet can't be read: put it down, go on with the next one. */
+/* The rest of the packet can't be read: record that, and continue with the next one. */
 static void damaged(struct merge *merge, struct cursor *cursor, const uint8_t *start,
 		    const char *what)
 {
@@ -106,7 +106,7 @@ static void damaged(struct merge *merge, struct cursor *cursor, const uint8_t *s
 	walk->at = walk->end;
 }
 
-/* Make the cursor's next event pending. 0 when there is none. */
+/* Make the cursor's next event pending. 0 at the end. */
 static int step(struct merge *merge, struct cursor *cursor)
 {
 	const struct trace_schema *schema = stream_schema(merge->reader, cursor->stream);
@@ -145,7 +145,7 @@ static int step(struct merge *merge, struct cursor *cursor)
 	return cursor->event.lost || cursor->event.missing_packets;
 }
 
-/* The stream's time has come: find its first event. 0 when there is none. */
+/* The stream's time has come: find its first event. 0 for a stream without events. */
 static int begin(struct merge *merge, struct cursor *cursor)
 {
 	int err = stream_open(merge->reader, cursor->stream);

@@ -22,16 +22,16 @@ struct merge_event {
 };
 
 /*
- * Begin to read, from events at `from_ns` on (0: from the first). Streams for which `want` returns 0
- * are left out; NULL takes all. The reader must outlive it. 0 or -ENOMEM.
+ * Begin to read, from events at `from_ns` on (0: from the first). Streams for which `want` returns
+ * 0 are left out; NULL takes all. The reader must outlive it. 0 or -ENOMEM.
  */
 int merge_open(struct merge **merge, struct trace_reader *reader, uint64_t from_ns,
 	       int (*want)(const struct trace_stream *stream, void *data), void *data);
 
 /*
- * The next event; valid until the next call. Returns 1, 0 after the last, or a negative error. What
- * is damaged is left out and put down in the reader. An event without a class stands for losses at
- * the end of a stream.
+ * The next event; valid until the next call. Returns 1, 0 after the last, or a negative error.
+ * Damaged parts are left out and recorded in the reader. An event without a class represents losses
+ * at the end of a stream.
  */
 int merge_next(struct merge *merge, struct merge_event *event);
 

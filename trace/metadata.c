@@ -62,7 +62,7 @@ int metadata_replace(struct metadata *metadata, int dir, const struct text *head
 	return 0;
 }
 
-/* What is appended: at `start` of the file. */
+/* Bytes to append: at `start` of the file. */
 struct addition {
 	uint64_t start;
 	struct text text;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `metadata` of a trace that is being written. A reader finds whole declarations at any time,
- * also after SIGKILL.
+ * The file `metadata` of a trace that is being written. A reader finds whole declarations at any
+ * time, also after SIGKILL.
  *
- * To replace the file, the writer renames a new one over it. To append, the writer uses one write(2)
- * for each page of the file, and no declaration crosses a page: the kernel copies a page's bytes in one
- * step, and neither a signal nor a reader comes between.
+ * To replace the file, the writer renames a new one over it. To append, the writer uses one
+ * write(2) for each page of the file, and no declaration crosses a page: the kernel copies a page's
+ * bytes in one step, and neither a signal nor a reader comes between.
  */
 #ifndef TRACE_METADATA_H
 #define TRACE_METADATA_H
@@ -21,13 +21,16 @@ struct metadata {
 	int is_appended;	      /* since it was replaced */
 };
 
-/* The file becomes head, env (lines KEY = VALUE;), tail, body. 0, -WM_E_TRACE_FULL, -ENOMEM, -errno. */
+/*
+ * The file becomes head, env (lines KEY = VALUE;), tail, body. 0, -WM_E_TRACE_FULL, -ENOMEM,
+ * -errno.
+ */
 int metadata_replace(struct metadata *metadata, int dir, const struct text *head,
 		     const struct text *env, const struct text *tail, const struct text *body);
 
 /*
- * Append what env and body have grown by. 0, or a negative error: the file is as before, or -1 is its
- * descriptor and it has to be replaced. -E2BIG: a declaration is larger than a page.
+ * Append what env and body have grown by. 0, or a negative error: the file is as before, or -1 is
+ * its descriptor and it has to be replaced. -E2BIG: a declaration is larger than a page.
  */
 int metadata_append(struct metadata *metadata, const struct text *env, const struct text *body);
 

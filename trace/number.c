@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tree and not a hash table: a target or a damaged trace chooses the names, and names that collide
- * would make each look-up slow.
+ * A tree and not a hash table: a target or a damaged trace chooses the names, and names that
+ * collide would make each look-up slow.
  */
 #include "trace/number.h"
 

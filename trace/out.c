@@ -137,7 +137,7 @@ void out_f32(struct out *out, float value)
 	out_short(out, digits, strlen(digits));
 }
 
-/* Bytes of the UTF-8 sequence that begins here, at most `left`; 0 when there is none. */
+/* Bytes of the UTF-8 sequence that begins here, at most `left`; 0 for an invalid one. */
 static size_t utf8_bytes(const char *text, size_t left)
 {
 	const uint8_t *at = (const uint8_t *)text;
@@ -169,7 +169,10 @@ size_t out_character(const char *text, size_t bytes, int *is_unfit)
 	size_t sequence = utf8_bytes(text, bytes);
 	unsigned int code = sequence == 2 || sequence == 3 ? code_point(text, sequence) : 0;
 
-	/* C1; the marks, embeddings, overrides and isolates of Unicode's UAX 9; separators of lines; the byte order mark */
+	/*
+	 * C1; the marks, embeddings, overrides and isolates of Unicode's UAX 9; separators of
+	 * lines; the byte order mark
+	 */
 	*is_unfit = sequence == 0   ? 1
 		    : sequence == 1 ? (uint8_t)*text < ' ' || *text == 0x7f
 		    : sequence == 4

@@ -60,17 +60,21 @@ void out_f64(struct out *out, double value);
 void out_f32(struct out *out, float value);
 
 /*
- * Step over the character at `text`, of `bytes`: how many bytes it has, 1 or more. *is_unfit: a terminal must not get
- * it, as it is a control character, one that changes the direction of text, or a byte that is not UTF-8.
+ * Step over the character at `text`, of `bytes`: how many bytes it has, 1 or more. *is_unfit: a
+ * terminal must not get it, as it is a control character, one that changes the direction of text,
+ * or a byte that is not UTF-8.
  */
 size_t out_character(const char *text, size_t bytes, int *is_unfit);
 
-/* Copy as much of a text as there is room for, with a '?' for each unfit character. Returns its length. */
+/*
+ * Copy as much of a text as there is room for, with a '?' for each unfit character. Returns its
+ * length.
+ */
 size_t out_tame(char *to, size_t room, const char *text);
 
 /*
- * A string's bytes, escaped. As text: \n, \t, \r, \", \\, and \xNN for unfit characters. As JSON: likewise
- * with \uNNNN, and what isn't UTF-8 becomes U+FFFD.
+ * A string's bytes, escaped. As text: \n, \t, \r, \", \\, and \xNN for unfit characters. As JSON:
+ * likewise with \uNNNN, and what isn't UTF-8 becomes U+FFFD.
  */
 void out_escaped(struct out *out, const char *text, size_t bytes);
 void out_json(struct out *out, const char *text, size_t bytes);

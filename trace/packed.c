@@ -93,7 +93,8 @@ struct frame {
 };
 
 /*
- * NULL, or why there is no frame at `at`, which is before the end. A frame with content is then in memory, at *begin.
+ * NULL, or why there is no frame at `at`, which is before the end. A frame with content is then in
+ * memory, at *begin.
  */
 static const char *frame_at(struct packed *packed, uint64_t at, struct frame *frame,
 			    const uint8_t **begin)
@@ -117,8 +118,8 @@ static const char *frame_at(struct packed *packed, uint64_t at, struct frame *fr
 	content = ZSTD_getFrameContentSize(*begin, there);
 	if (content == ZSTD_CONTENTSIZE_ERROR)
 		return cut;
-	if (content > PACKED_FRAME_MAX) /* also where it is not told */
-		return "a compressed frame of a size that none has";
+	if (content > PACKED_FRAME_MAX) /* also if it is not given */
+		return "a compressed frame of an impossible size";
 	frame->content = content;
 	frame->bytes = ZSTD_findFrameCompressedSize(*begin, there);
 	/* another writer's are larger than ours */

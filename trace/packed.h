@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file of a trace that was made smaller, read: STREAM.zst has what STREAM had, as zstd frames of at most
- * PACKED_FRAME_MAX, each with its size and a checksum, and behind them where each begins, as zstd's seekable format has it.
- * That index is for others; we go from frame to frame, so that a file that was cut is read up to there.
+ * A file of a trace that was made smaller, read: STREAM.zst has what STREAM had, as zstd frames of
+ * at most PACKED_FRAME_MAX, each with its size and a checksum, and behind them where each begins,
+ * as zstd's seekable format has it. That index is for others; we go from frame to frame, so that a
+ * file that was cut is read up to there.
  *
  * Nothing in the file is believed. One thread at a time uses one.
  */
@@ -44,8 +45,8 @@ void packed_release(struct packed *packed);
 uint64_t packed_length(struct packed *packed);
 
 /*
- * Read up to `bytes` of the content from `offset` on, which never goes back behind what was read before. Returns
- * how many; fewer at the end, or before what can't be read, which `fault` tells. -ENOMEM.
+ * Read up to `bytes` of the content from `offset` on, which never goes back behind an earlier read.
+ * Returns how many; fewer at the end, or before an unreadable part, which `fault` names. -ENOMEM.
  */
 ssize_t packed_read(struct packed *packed, uint64_t offset, void *to, size_t bytes);
 

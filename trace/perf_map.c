@@ -58,7 +58,10 @@ static int proc_read(uint32_t pid, const char *name, char *text, size_t bytes)
 	return got > 0;
 }
 
-/* Whether this is the real or the effective user of the process, if that lives: it may have changed them since it began. */
+/*
+ * Whether this is the real or the effective user of the process, if that lives: it may have changed
+ * them since it began.
+ */
 static int is_user_now(const struct perf_map_owner *owner, uid_t uid)
 {
 	unsigned long long start_time;

@@ -163,7 +163,7 @@ static int next_damage(struct wm_trace *trace)
 	return 1;
 }
 
-/* What the recorder could not write, and what nobody can check. */
+/* The packets that the recorder could not write, and the streams that can't be checked. */
 static int end_index(struct wm_trace *trace)
 {
 	const struct trace_reader *reader = trace->reader;

@@ -114,7 +114,7 @@ static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
 		if (count < 0 || (size_t)count < sizeof(head))
 			left = count < 0 ? 0 : (uint64_t)count;
 		fault = packet_fault(&head, uuid, left);
-		/* What its writer has only begun is no damage yet. */
+		/* A part that its writer has only begun is no damage yet. */
 		if (fault && reader->live)
 			break;
 		if (!fault)
@@ -274,7 +274,7 @@ int trace_reader_open(struct trace_reader **reader, const char *dir)
 	}
 	if (flock(opened->dir, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
 		opened->live = 1;
-	/* The files before the metadata: then it declares whatever stands in them. */
+	/* The files before the metadata: then it declares everything in them. */
 	err = list_streams(opened);
 	if (!err)
 		err = read_metadata(opened);
@@ -371,8 +371,8 @@ void stream_unmap(struct trace_stream *stream)
 }
 
 /*
- * Have `bytes` of the stream from `offset` on in its window, and what follows as far as it has room. 0, -errno,
- * -WM_E_TRACE_DAMAGED: the file is shorter than it was.
+ * Have `bytes` of the stream from `offset` on in its window, and what follows as far as it has
+ * room. 0, -errno, -WM_E_TRACE_DAMAGED: the file is shorter than it was.
  */
 static int window_fill(const struct trace_reader *reader, struct trace_stream *stream,
 		       uint64_t offset, size_t bytes)

@@ -3,8 +3,8 @@
  * Reading the traces that trace/writer.h writes, fast, and however they were cut short.
  *
  * Opening reads the metadata and the packets' heads; events are read by merge.h (in order of time)
- * and summary.h (all at once, fields jumped over). What can't be read is left out and put down as
- * damage; nothing that stands before it in its stream is lost by it.
+ * and summary.h (all at once, fields jumped over). Unreadable parts are left out and recorded as
+ * damage; they lose nothing that is before them in their stream.
  *
  * A trace that is still being written can be opened: it then ends with the packets that were whole
  * at that moment. One thread at a time uses a reader.
@@ -69,7 +69,10 @@ struct trace_reader {
 	struct trace_damage *damages;
 	uint32_t damage_count; /* of damages[] */
 	uint64_t damages_ever;
-	/* called now and then while trails are read: so many bytes of packets were gone through; NULL: not */
+	/*
+	 * called now and then while trails are read: so many bytes of packets were gone through;
+	 * NULL: not
+	 */
 	void (*pulse)(const struct trace_reader *reader, uint64_t done);
 };
 
@@ -83,7 +86,8 @@ struct trace_packet {
 
 /*
  * Open a trace folder. Returns 0, also when it is damaged (see reader->damages); -WM_E_NOT_A_TRACE
- * when there is no metadata of ours; -errno. Closed with trace_reader_close(), which allows NULL.
+ * when it has no metadata of Waymark's; -errno. Closed with trace_reader_close(), which allows
+ * NULL.
  */
 int trace_reader_open(struct trace_reader **reader, const char *dir);
 void trace_reader_close(struct trace_reader *reader);
@@ -91,27 +95,34 @@ void trace_reader_close(struct trace_reader *reader);
 /*
  * We read streams with pread(2): if another program cut a mapped file, SIGBUS would end us.
  *
- * Read a stream's whole packets into memory, to walk them any way. 0, -errno, -WM_E_TRACE_UNPACKED_SIZE where they
- * are too many for that; an empty one has nothing to map and is fine.
+ * Read a stream's whole packets into memory, to walk them any way. 0, -errno,
+ * -WM_E_TRACE_UNPACKED_SIZE where they are too many for that; an empty one has nothing to map and
+ * is fine.
  */
 int stream_map(struct trace_reader *reader, struct trace_stream *stream);
 void stream_unmap(struct trace_stream *stream);
 
-/* Go through a stream's packets once. Only a packed file is read into memory whole. stream_unmap() ends it. */
+/*
+ * Go through a stream's packets once. Only a packed file is read into memory whole. stream_unmap()
+ * ends it.
+ */
 int stream_open(struct trace_reader *reader, struct trace_stream *stream);
 
-/* Read the packet at *offset, and move *offset past it. 1; 0 after the last, or after noting damage. */
+/*
+ * Read the packet at *offset, and move *offset past it. 1; 0 after the last, or after noting
+ * damage.
+ */
 int stream_packet(struct trace_reader *reader, struct trace_stream *stream, uint64_t *offset,
 		  struct trace_packet *packet);
 
 /*
- * Step over the packet's next event: its class, where its fields are, and walk.ticks its time. NULL,
- * or why it can't be read; then the walk stands somewhere in it.
+ * Step over the packet's next event: its class, where its fields are, and walk.ticks its time.
+ * NULL, or why it can't be read; then the walk is somewhere in it.
  */
 const char *packet_event(struct trace_packet *packet, const struct trace_schema *schema,
 			 const struct trace_class **class, const uint8_t **fields);
 
-/* The wall clock when the first packet of all began; UINT64_MAX where there is none. */
+/* The wall clock when the first packet of all began; UINT64_MAX without packets. */
 uint64_t reader_begin_ns(const struct trace_reader *reader);
 
 /* Put damage down. `what` is static. */
@@ -131,8 +142,8 @@ static inline uint32_t stream_clock(const struct trace_reader *reader,
 }
 
 /*
- * The wall clock at `ticks`. Computed as babeltrace2 does, in double precision, so that both give the
- * same nanosecond; differences of times are exact only when taken between ticks.
+ * The wall clock at `ticks`. Computed as babeltrace2 does, in double precision, so that both give
+ * the same nanosecond; differences of times are exact only when taken between ticks.
  */
 static inline uint64_t reader_ns(const struct trace_reader *reader, uint32_t clock, uint64_t ticks)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast a trace is read: summed up, and made text of; babeltrace2 on the same trace beside it.
- * A million events of int + uint64, and as many with a string, in packets of 64 KiB from four threads.
+ * How fast a trace is read: summed up, and made text of; babeltrace2 on the same trace beside it. A
+ * million events of int + uint64, and as many with a string, in packets of 64 KiB from four
+ * threads.
  */
 #include "trace/format.h"
 #include "trace/sample.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader and the merge: order, times, clocks. That both CTF readers agree is in agree_test.c, and
- * what damage does in damage_test.c.
+ * The reader and the merge: order, times, clocks. That both CTF readers agree is in agree_test.c,
+ * and what damage does in damage_test.c.
  */
 #include "trace/merge.h"
 #include "trace/sample.h"
@@ -20,7 +20,7 @@ static struct merge *merge;
 static struct merge_event event;
 static struct sample sample;
 
-/* Process 0 has the TSC at 2 GHz, process 1 CLOCK_MONOTONIC; both stand at 0 at BASE_NS. */
+/* Process 0 has the TSC at 2 GHz, process 1 CLOCK_MONOTONIC; both are 0 at BASE_NS. */
 static void begin_trace(void)
 {
 	struct trace_process about = { .pid = 10,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * babeltrace2 reads nothing at all of a trace with one torn packet in it, and stops at an event that
- * it can't read. So every stream is cut behind its last whole packet, what is cut off being kept
- * beside it; and a packet with a bad event in it is told to end before that event, by its
- * content_size: the bytes stay where they are, and our own reader tells of them. The events of packets that are
- * gone count as lost from then on.
+ * babeltrace2 reads nothing at all of a trace with one torn packet in it, and stops at an event
+ * that it can't read. So repair cuts every stream behind its last whole packet, and keeps the rest
+ * beside it. A packet with a bad event gets a content_size that ends before that event: the bytes
+ * stay where they are, and our own reader reports them. The events of removed packets count as lost
+ * from then on.
  */
 #include "trace/folder.h"
 #include "trace/index.h"
@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-/* Copy what stands from `offset` on into a hidden file, which readers pass over. */
+/* Copy everything from `offset` on into a hidden file, which readers skip. */
 static int keep_tail(int dir, const char *file, int from, uint64_t offset)
 {
 	char name[300], bytes[65536];
@@ -98,7 +98,7 @@ static int shorten(struct trace_reader *reader, struct trace_stream *stream)
 	return err ? err : count;
 }
 
-/* What is no stream of this trace is kept under a name that readers pass over. */
+/* A file that is no stream of this trace gets a name that readers skip. */
 static int hide(const struct trace_reader *reader, const struct trace_stream *stream)
 {
 	char name[300];

@@ -10,7 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A packet being filled. Its head's ticks and identity are the caller's to set; end_ticks follows. */
+/*
+ * A packet being filled. Its head's ticks and identity are the caller's to set; end_ticks follows.
+ */
 struct sample {
 	struct wm_packet head;
 	uint8_t *content;

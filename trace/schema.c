@@ -194,7 +194,9 @@ int schema_put(struct trace_schema *schema, const struct trace_class *class)
 	return err;
 }
 
-/* Cut the next of a text's parts, which newlines divide, off *text. The last part takes the rest. */
+/*
+ * Cut the next of a text's parts, which newlines divide, off *text. The last part takes the rest.
+ */
 static const char *part(const char **text, int last, size_t *bytes)
 {
 	const char *start = *text;

@@ -24,7 +24,9 @@ struct trace_class {
 	char *name; /* SUBSYSTEM:EVENT, as the trace has it (":begin", ":end" included) */
 	char *file;
 	char (*fields)[SCHEMA_NAME_BYTES];
-	/* the names of each field's values, or NULL; NULL as a whole if no field has any. Not owned */
+	/*
+	 * the names of each field's values, or NULL; NULL as a whole if no field has any. Not owned
+	 */
 	const struct enumeration **names;
 	uint32_t name_bytes; /* lengths, for those who print many */
 	uint8_t field_bytes[SCHEMA_FIELDS_MAX];
@@ -54,7 +56,7 @@ static inline uint32_t schema_number(const struct trace_schema *schema,
 
 /*
  * Put a class in. Its strings are taken over (also on failure, which frees them); count, types,
- * kind, id and line are read from *class. Returns 1 when it is new, 0 when the same stands there
+ * kind, id and line are read from *class. Returns 1 when it is new, 0 when the same is there
  * already, or -EEXIST, -EINVAL, -ENOMEM.
  */
 int schema_put(struct trace_schema *schema, const struct trace_class *class);

@@ -14,11 +14,10 @@
 #define STREAMS_OPEN_MAX 64
 
 struct stream_file {
-	struct index_packet
-		next; /* its offset is where the next packet goes; what names the file is for good */
-	int is_made;  /* its file is there */
-	int fd;	      /* -1 while closed */
-	uint64_t used; /* when it was written to last, in writes */
+	struct index_packet next; /* its offset is the next packet's; the file's name never changes */
+	int is_made;		  /* its file is there */
+	int fd;			  /* -1 while closed */
+	uint64_t used;		  /* when it was written to last, in writes */
 };
 
 struct streams {
@@ -29,16 +28,19 @@ struct streams {
 	struct stream_file *open[STREAMS_OPEN_MAX];
 	uint32_t open_count;
 	uint64_t writes;
-	int close_error; /* the first that closing told */
+	int close_error; /* the first error of any close */
 };
 
 void streams_init(struct streams *streams, int dir, struct index *index);
 
-/* Append a packet, whole or not at all, to its stream (head->stream_id and head->instance) and to the index. */
+/*
+ * Append a packet, whole or not at all, to its stream (head->stream_id and head->instance) and to
+ * the index.
+ */
 int streams_write(struct streams *streams, const struct wm_packet *head, const void *content,
 		  size_t bytes, uint32_t events);
 
-/* Close all; returns the first error that any close told. */
+/* Close all; returns the first error of any close. */
 int streams_release(struct streams *streams);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define OPEN_SPANS_MAX (1u << 17) /* in one thread; of more, the oldest go unmeasured */
 
-/* What is counted of an event class of one process. The loop over events touches only this. */
+/* The counts of an event class of one process. The loop over events touches only this. */
 struct tally {
 	const struct trace_class *class;
 	int32_t fixed_bytes;
@@ -60,7 +60,7 @@ static size_t span_bytes(const struct trace_class *class)
 	return class->name_bytes;
 }
 
-/* Where in slots[] a span's number stands, or would stand. */
+/* The index in slots[] of a span's number, or of the free slot for it. */
 static uint32_t span_slot(const struct pass *pass, const char *name, size_t bytes,
 			  uint64_t ticks_hz)
 {
@@ -127,7 +127,7 @@ static void span_measured(struct summary_span *span, uint64_t ticks)
 	if (span->times == &unmeasured) {
 		struct histogram *times = calloc(1, sizeof(*times));
 
-		if (!times) { /* told as one that could not be measured */
+		if (!times) { /* reported as one that could not be measured */
 			span->unfinished++;
 			return;
 		}

@@ -28,7 +28,7 @@ struct histogram {
 
 void histogram_add(struct histogram *histogram, uint64_t value);
 
-/* The value that `part` (0 to 1) of the values are not above. 0 when there is none. */
+/* The value that `part` (0 to 1) of the values are not above. 0 without values. */
 uint64_t histogram_quantile(const struct histogram *histogram, double part);
 
 /* The values from `low` to below `high`, by buckets that begin there. */
@@ -58,7 +58,7 @@ struct summary {
 	struct summary_span *spans; /* by name */
 	uint32_t span_count;
 	uint64_t total;		   /* events */
-	uint64_t begin_ns, end_ns; /* of all packets; both 0 when there is none */
+	uint64_t begin_ns, end_ns; /* of all packets; both 0 without packets */
 	uint64_t discarded, missing_packets;
 	uint64_t threads, streams_lossy;
 };

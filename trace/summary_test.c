@@ -198,7 +198,7 @@ Test(summary, halves_of_spans_are_counted_apart)
 	put(QUERY_BEGIN, 2010);
 	put(STEP_BEGIN, 2020);
 	put(QUERY_END, 2030);	/* the step never ends */
-	put(QUERY_BEGIN, 2040); /* goes on after the recording */
+	put(QUERY_BEGIN, 2040); /* continues after the recording */
 	sum_up();
 	expect_span("db:step", 0, 1, 1);
 	expect_span("db:query", 1, 1, 0);

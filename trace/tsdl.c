@@ -113,7 +113,9 @@ void tsdl_clock(struct text *text, uint32_t kind, const struct tsdl_clock *clock
 		    EVENT_TICK_BITS, map, name);
 }
 
-/* The packet's context is struct wm_packet from begin_ticks on; the event's header as abi/page.h. */
+/*
+ * The packet's context is struct wm_packet from begin_ticks on; the event's header as abi/page.h.
+ */
 void tsdl_stream(struct text *text, uint32_t stream_id, uint32_t clock)
 {
 	const char *name = tsdl_clock_name(clock);
@@ -194,7 +196,7 @@ static void tsdl_field(struct text *text, const struct trace_class *class, unsig
 	text_format(text, "\t\twm_u32 _%s;\n\t\t%s _%s[_%s];\n", length, type, name, length);
 }
 
-/* The uri is FILE:LINE#KIND: where the marker stands, and what it is ('m', 'i', 'b', 'e'). */
+/* The uri is FILE:LINE#KIND: the marker's place, and its kind ('m', 'i', 'b', 'e'). */
 void tsdl_event(struct text *text, uint32_t stream_id, const struct trace_class *class)
 {
 	struct text uri = { 0 };

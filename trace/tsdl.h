@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The metadata of our traces: TSDL as we write it. What is common to both directions stands here;
- * tsdl.c writes, tsdl_parse.c reads.
+ * The metadata of Waymark's traces: TSDL as we write it. This header has the parts common to both
+ * directions; tsdl.c writes, tsdl_parse.c reads.
  *
  * Each name of a field has a '_' in front in the TSDL, which CTF readers take off again: so no
- * field can be a reserved word. Beside a string NAME stands its state, _NAME_state; beside a run also
+ * field can be a reserved word. Beside a string NAME is its state, _NAME_state; beside a run also
  * its length, _NAME_length.
  */
 #ifndef TRACE_TSDL_H
@@ -54,7 +54,9 @@ struct tsdl_change {
 	int was_stopped;
 };
 
-/* From when to when, by the wall clock, hits of an event are missing: struct trace_held (writer.h). */
+/*
+ * From when to when, by the wall clock, hits of an event are missing: struct trace_held (writer.h).
+ */
 struct tsdl_held {
 	char *name;
 	uint64_t begin_ns, end_ns;
@@ -101,7 +103,7 @@ struct tsdl {
 };
 
 /*
- * Read metadata. What is damaged is left out, and broken_line says where that began. Returns 0,
+ * Read metadata. Damaged parts are left out, and broken_line says where that began. Returns 0,
  * -WM_E_NOT_A_TRACE or -ENOMEM; *tsdl is released with tsdl_release() in any case.
  */
 int tsdl_parse(struct tsdl *tsdl, const char *text, size_t bytes);

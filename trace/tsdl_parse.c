@@ -63,7 +63,7 @@ static int keep(char **to, const struct lex *lex)
 	return *to ? 0 : -ENOMEM;
 }
 
-/* "at 0xBASE BUILD-ID PATH", or "gone"; "-" for no build id. What is none of these is left out. */
+/* "at 0xBASE BUILD-ID PATH", or "gone"; "-" for no build id. Other text is left out. */
 static int add_module(struct tsdl_process *process, const struct lex *lex)
 {
 	struct tsdl_module module = { 0 };
@@ -95,7 +95,7 @@ static int add_module(struct tsdl_process *process, const struct lex *lex)
 	return 0;
 }
 
-/* "BEGIN_NS GAP_NS stopped BYTES FROM TO", or "running". What is none of these is left out. */
+/* "BEGIN_NS GAP_NS stopped BYTES FROM TO", or "running". Other text is left out. */
 static int add_change(struct tsdl_process *process, const struct lex *lex)
 {
 	struct tsdl_change change = { 0 };
@@ -338,7 +338,7 @@ static int value(struct parse *parse, enum block block, const char *key)
 	}
 }
 
-/* Jump over a type, to its ';'; a stream's tells its clock on the way. */
+/* Jump over a type, to its ';'; a stream's names its clock on the way. */
 static int skip_type(struct parse *parse)
 {
 	struct lex *lex = &parse->lex;

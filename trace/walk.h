@@ -81,7 +81,10 @@ static inline const uint8_t *walk_run(const uint8_t *at, const uint8_t *end)
 	return (size_t)(end - at) < bytes ? NULL : at + bytes;
 }
 
-/* Jump over an event's fields when some of them vary in length. 0, or -1 when the packet ends within. */
+/*
+ * Jump over an event's fields when some of them vary in length. 0, or -1 when the packet ends
+ * within.
+ */
 int walk_varying(struct walk *walk, const struct trace_class *class);
 
 /* Jump over an event's fields. 0, or -1 when the packet ends within. */

@@ -328,7 +328,10 @@ int trace_event_add_named(struct trace_writer *writer, int process, uint32_t id,
 	return 0;
 }
 
-/* Note a value of a process in the metadata. Past TOLD_BYTES_MAX note once that values are left out. */
+/*
+ * Note a value of a process in the metadata. Past TOLD_BYTES_MAX note once that values are left
+ * out.
+ */
 static void env_told(struct trace_writer *writer, struct writer_process *of, const char *key,
 		     const struct text *value)
 {
@@ -472,9 +475,9 @@ static int declare_one(struct trace_writer *writer, int process, uint32_t id)
 }
 
 /*
- * Declare all that is inherited, so that this process's packets need not be looked through any more. What
- * the metadata grows by is little beside what was written by then; where an id has no class, it is tried
- * again when as much more was.
+ * Declare all that is inherited, so that this process's packets need not be looked through any
+ * more. What the metadata grows by is little beside what was written by then; where an id has no
+ * class, it is tried again when as much more was.
  */
 static int declare_all(struct trace_writer *writer, int process)
 {
@@ -493,7 +496,10 @@ static int declare_all(struct trace_writer *writer, int process)
 	return 0;
 }
 
-/* Declare what is inherited and turns up here for the first time. What can't be read is left to readers. */
+/*
+ * Declare what is inherited and turns up here for the first time. What can't be read is left to
+ * readers.
+ */
 static int declare_inherited(struct trace_writer *writer, int process, const void *content,
 			     size_t bytes)
 {

@@ -40,22 +40,27 @@ struct trace_process {
 
 /*
  * Make a trace in `dir`, which is made (mode 0700) when it is not there; its parents must be.
- * -WM_E_TRACE_DIR when it is not empty, -WM_E_OUTPUT_OWNER when another user can change it. *writer is released with
- * trace_writer_close(); it is NULL after a failure.
+ * -WM_E_TRACE_DIR when it is not empty, -WM_E_OUTPUT_OWNER when another user can change it. *writer
+ * is released with trace_writer_close(); it is NULL after a failure.
  */
 int trace_writer_open(struct trace_writer **writer, const char *dir);
 
 /*
- * At its end: how long the recording took, without what came before its start, and how many events were lost in all,
- * also those that no packet says, as on a full disk.
+ * At its end: how long the recording took, without what came before its start, and how many events
+ * were lost in all, also those that no packet says, as on a full disk.
  */
 void trace_end_set(struct trace_writer *writer, uint64_t length_ns, uint64_t discarded);
 
-/* Processes of a program that ran unrecorded, and why. Note it in the metadata; once for each pair, at the end. */
+/*
+ * Processes of a program that ran unrecorded, and why. Note it in the metadata; once for each pair,
+ * at the end.
+ */
 void trace_unrecorded_add(struct trace_writer *writer, const char *program, uint64_t processes,
 			  const char *reason);
 
-/* What a watch came to, in words that the session reads again. Note it in the metadata, at the end. */
+/*
+ * What a watch came to, in words that the session reads again. Note it in the metadata, at the end.
+ */
 void trace_watch_add(struct trace_writer *writer, const char *words);
 
 /* Take a process in; what *process points to is copied. Returns its number, 0 or more. */
@@ -78,9 +83,9 @@ int trace_event_add_named(struct trace_writer *writer, int process, uint32_t id,
 			  const struct enumeration *const names[16]);
 
 /*
- * A process may have events of another one that was added before it, those with an id below `ids`, under
- * the same ids: a child of fork. They are declared as they turn up in its packets, since of thousands
- * it may have a few. Once for a process, and before its first packet.
+ * A process may have events of another one that was added before it, those with an id below `ids`,
+ * under the same ids: a child of fork. They are declared as they turn up in its packets, since of
+ * thousands it may have a few. Once for a process, and before its first packet.
  */
 int trace_events_inherit(struct trace_writer *writer, int process, int from, uint32_t ids);
 
@@ -113,8 +118,9 @@ int trace_change_add(struct trace_writer *writer, int process, const struct trac
 
 /*
  * Append a packet to its stream, which is named by (process, head->instance) and made when it is
- * new; `events` are in it. Fills in head's magic, uuid, stream_id, content_bits and packet_bits. -WM_E_TRACE_FULL when
- * there is no room (nothing of the packet stays behind; it may be tried again), else -errno.
+ * new; `events` are in it. Fills in head's magic, uuid, stream_id, content_bits and packet_bits.
+ * -WM_E_TRACE_FULL when there is no room (nothing of the packet stays behind; it may be tried
+ * again), else -errno.
  *
  * A write past RLIMIT_FSIZE raises SIGXFSZ: the program ignores it, or is ended by it.
  */
@@ -129,15 +135,17 @@ int trace_packet_write(struct trace_writer *writer, int process, struct wm_packe
 int trace_clock_set(struct trace_writer *writer, uint64_t ticks_hz, uint64_t ticks,
 		    uint64_t realtime_ns);
 
-/* Write what is left of the metadata and release everything, also after a failure. NULL is allowed. */
+/*
+ * Write what is left of the metadata and release everything, also after a failure. NULL is allowed.
+ */
 int trace_writer_close(struct trace_writer *writer);
 
 /*
  * Make a damaged trace readable to every CTF reader: what follows the last whole packet of a stream
  * is moved to a hidden file `.cut-STREAM` beside it, and a packet is made to end before the first
  * event in it that can't be read. Returns the number of streams changed, -EBUSY while the trace is
- * being written, -WM_E_TRACE_PACKED, -WM_E_NOT_A_TRACE (also where a part of the metadata can't be read),
- * -WM_E_OUTPUT_OWNER (trace/folder.h), or -errno.
+ * being written, -WM_E_TRACE_PACKED, -WM_E_NOT_A_TRACE (also where a part of the metadata can't be
+ * read), -WM_E_OUTPUT_OWNER (trace/folder.h), or -errno.
  */
 int trace_repair(const char *dir);
 

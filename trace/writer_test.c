@@ -191,7 +191,9 @@ Test(writer, a_child_declares_of_its_parents_events_those_that_it_has)
 	cr_assert_eq(trace_events_inherit(writer, 1, 0, 40), -EINVAL);
 	cr_assert_eq(trace_events_inherit(writer, 2, 2, 40), -EINVAL);
 	cr_assert_eq(trace_events_inherit(writer, 2, 1, 36), 0);
-	/* the grandchild's is none of its parent's own, and past what it has of its grandparent */
+	/*
+	 * the grandchild's is not one of its parent's own, and past what it has of its grandparent
+	 */
 	cr_assert_eq(trace_event_add(writer, 2, 36, SAMPLE_TYPES(WM_TYPE_U8),
 				     "md\na\nown\nc.c\n1\nx"),
 		     0);
@@ -233,7 +235,7 @@ Test(writer, a_child_that_writes_much_declares_all_that_it_has)
 	sample_folder(dir);
 	writer = open_writer();
 	for (uint32_t id = 1; id < 40; id++)
-		if (id != 10) /* told late */
+		if (id != 10) /* added late */
 			cr_assert_eq(trace_event_add(writer, 0, id, SAMPLE_TYPES(WM_TYPE_U8),
 						     "md\na\nhit\nc.c\n1\nx"),
 				     0);

@@ -48,7 +48,7 @@ const char *trail_check_blocks(struct trail_check *check, const struct trail_tab
 	return why;
 }
 
-/* Whether what is left is of the block before, and the event stands at its first instruction. */
+/* Whether the rest is of the block before, and the event is at its first instruction. */
 static int left_there(const struct trail_check *check, const struct trail_between *between)
 {
 	const struct trail_block *before = check->before;

@@ -8,20 +8,20 @@
 /* Zeroed: nothing came yet, and anything may. */
 struct trail_check {
 	const struct trail_block
-		*before; /* the last block, until an event says where it goes on; NULL: none */
-	uint64_t next;	 /* where it goes on, after an event; 0: anywhere */
+		*before; /* the last block, until an event says where it continues; NULL: none */
+	uint64_t next;	 /* where it continues, after an event; 0: anywhere */
 	int is_over;	 /* after a TRAIL_END */
 };
 
-/* What was fine of a run of ids. */
+/* The valid part of a run of ids. */
 struct trail_checked {
 	uint32_t words, blocks;
 	int has_paths; /* some of them were */
 };
 
 /*
- * Take in blocks, by ids of theirs or of paths. NULL; or what is wrong with the first of them that can't be: those before it
- * are *good, or all.
+ * Take in blocks, by ids of theirs or of paths. NULL; or what is wrong with the first of them that
+ * can't be: those before it are *good, or all.
  */
 const char *trail_check_blocks(struct trail_check *check, const struct trail_table *table,
 			       const uint8_t *ids, uint32_t count, struct trail_checked *good);

@@ -45,7 +45,10 @@ static uint32_t word_blocks(const struct trail_part *part, uint32_t word)
 	return (at->flags & BLOCK_IS_PATH ? at->instructions : 1u) - (word ? 0 : part->skip);
 }
 
-/* That of a block of a part: near the last one that was looked at, or counted from the part's begin. */
+/*
+ * That of a block of a part: near the last one that was looked at, or counted from the part's
+ * begin.
+ */
 static void run_find(struct trail_run *run, const struct trail_part *part, uint32_t id)
 {
 	if (!part->has_paths) {
@@ -86,7 +89,7 @@ uint32_t trail_part_id(const struct trail_part *part, uint32_t id)
 	return trail_run_id(&run, id);
 }
 
-/* The block at the cursor, whose run is settled, but for how much of it ran. */
+/* The block at the cursor, whose run is settled, except for how much of it ran. */
 static inline const struct trail_block *
 block_at(const struct trail_cursor *cursor, const struct trail_part *part, struct trail_item *item)
 {
@@ -103,7 +106,7 @@ block_at(const struct trail_cursor *cursor, const struct trail_part *part, struc
 	return block;
 }
 
-/* The item that stands at the cursor, which is not at the end. */
+/* The item at the cursor, which is not at the end. */
 static void item_at(struct trail_cursor *cursor, struct trail_item *item)
 {
 	const struct trail_part *part = &cursor->path->parts[cursor->part];
@@ -120,7 +123,10 @@ static void item_at(struct trail_cursor *cursor, struct trail_item *item)
 				     .ticks = part->ticks };
 }
 
-/* trail_next() where it is not the next block of the same run. Apart from it, so that it needs no registers kept for this. */
+/*
+ * trail_next() where it is not the next block of the same run. Apart from it, so that it needs no
+ * registers kept for this.
+ */
 static __attribute__((noinline)) int
 step_over(struct trail_cursor *cursor, const struct trail_part *part, struct trail_item *item)
 {

@@ -35,7 +35,9 @@ extern const struct trail_shape trail_shapes[TRAIL_CLASSES];
 /* Which class of a trail this is, by its name and fields; -1: none. */
 int trail_class_of(const struct trace_class *class);
 
-/* A site's text for a class (abi/site.h), in text[bytes]: what trace_event_add() takes. 0, -ENOSPC. */
+/*
+ * A site's text for a class (abi/site.h), in text[bytes]: what trace_event_add() takes. 0, -ENOSPC.
+ */
 int trail_class_text(enum trail_class class, char *text, size_t bytes);
 
 #endif

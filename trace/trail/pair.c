@@ -35,8 +35,8 @@ static struct thread *made_one(struct thread *threads, size_t count, uint64_t ti
 }
 
 /*
- * Order a process's threads by creation: the parent's trail has that order, and which thread ran first is chance. Each thread is followed by
- * the threads that it created.
+ * Order a process's threads by creation: the parent's trail has that order, and which thread ran
+ * first is chance. Each thread is followed by the threads that it created.
  */
 static void put_in_order(struct thread *ordered, struct thread *threads, size_t count)
 {

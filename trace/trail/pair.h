@@ -10,9 +10,10 @@ struct trail_pair {
 };
 
 /*
- * Pair them by order of creation, where the trails have it, else by order of first run: first those of the same name in the processes that came in the same
- * order, then the others of these, then all others. *pairs is the caller's to free; in the order of the first
- * trace's threads, those that only the other has last. 0 or -ENOMEM.
+ * Pair them by order of creation, where the trails have it, else by order of first run: first those
+ * of the same name in the processes that came in the same order, then the others of these, then all
+ * others. *pairs is the caller's to free; in the order of the first trace's threads, those that
+ * only the other has last. 0 or -ENOMEM.
  */
 int trails_pair(struct trail_pair **pairs, size_t *count, const struct trails *a,
 		const struct trails *b);

@@ -50,7 +50,7 @@ static void fields_read(struct trail_fields *fields, int class, const uint8_t *a
 	}
 }
 
-/* Where a space's number in `spaces` stands, or is to stand. */
+/* The place in `spaces` of a space's number, or the free place for it. */
 static uint32_t *space_slot(const struct trails *trails, uint32_t process, uint32_t number)
 {
 	uint64_t key = (uint64_t)process << 32 | number;
@@ -113,7 +113,7 @@ struct stream_pass {
 	int is_begun;
 };
 
-/* The space that the table's stream tells something of; NULL: no memory, or too many, which is said. */
+/* The space that the table's stream describes; NULL: no memory, or too many, which is reported. */
 static struct trail_space *space_told(struct stream_pass *pass, uint32_t number, uint64_t offset,
 				      uint64_t bytes)
 {
@@ -151,9 +151,9 @@ static int begin_space(struct stream_pass *pass, const struct trail_fields *fiel
 	return 0;
 }
 
-/* What the table's stream tells. */
-static int tell(struct stream_pass *pass, int class, const struct trail_fields *fields,
-		uint64_t ticks, uint64_t offset)
+/* An event of the table's stream. */
+static int take_table(struct stream_pass *pass, int class, const struct trail_fields *fields,
+		      uint64_t ticks, uint64_t offset)
 {
 	(void)ticks;
 	switch (class) {
@@ -210,7 +210,10 @@ static int stream_pass(struct stream_pass *pass,
 
 /* ---- a thread's ---- */
 
-/* It says where the thread goes on, which may be elsewhere altogether; the others say where it was. */
+/*
+ * It says where the thread continues, which may be elsewhere altogether; the others say where it
+ * was.
+ */
 static int is_of_next(uint8_t event)
 {
 	return event == TRAIL_ARRIVE || event == TRAIL_LOST || event == TRAIL_GAP ||
@@ -303,8 +306,9 @@ static int blocks(struct stream_pass *pass, const struct trail_fields *fields, u
 }
 
 /*
- * In an event, 0 means that the place is unknown. The exception is a SIGSEGV right behind an indirect branch: the thread called or
- * jumped through a null pointer. This holds for a signal, and under step for an end, too.
+ * In an event, 0 means that the place is unknown. The exception is a SIGSEGV right behind an
+ * indirect branch: the thread called or jumped through a null pointer. This holds for a signal, and
+ * under step for an end, too.
  */
 static int stood_at_0(const struct stream_pass *pass, const struct trail_between *between)
 {
@@ -319,7 +323,10 @@ static int stood_at_0(const struct stream_pass *pass, const struct trail_between
 	       before->kind == TRAIL_RETURN || before->kind == TRAIL_FAR;
 }
 
-/* The signal at address 0 that killed the thread, if that is the item right before its end; else NULL. */
+/*
+ * The signal at address 0 that killed the thread, if that is the item right before its end; else
+ * NULL.
+ */
 static struct trail_part *ends_by(const struct stream_pass *pass, const struct trail_between *end)
 {
 	struct trail_part *last = pass->path->count ? &pass->path->parts[pass->path->count - 1]
@@ -413,7 +420,7 @@ static struct trail_path *path_of(struct trails *trails, const struct trace_stre
 
 static int has_trail(const struct trace_reader *reader, const struct trace_stream *stream)
 {
-	/* without a whole packet its process may be none that metadata has: that may have been cut */
+	/* without a whole packet the metadata may lack its process: that part may have been cut */
 	const struct trace_schema *schema = stream->packets ? stream_schema(reader, stream) : NULL;
 
 	for (uint32_t i = 0; schema && i < schema->count; i++)
@@ -452,7 +459,10 @@ static int by_number(const void *one, const void *other)
 	return (*a)->number < (*b)->number ? -1 : (*a)->number > (*b)->number;
 }
 
-/* From where its space was begun to where the next one was; a space of which nothing is told: all the time. */
+/*
+ * From where its space was begun to where the next one was; a space without a trail:space: all the
+ * time.
+ */
 static void eras_take(struct trail_space **sorted, size_t count)
 {
 	uint32_t to = 0, number = 0;
@@ -508,7 +518,7 @@ static void compare_told(struct trails *trails, struct trace_reader *reader)
 		told = &trails->told.all[i];
 		if (told->is_missing && told->over)
 			reader_damage(reader, told->file, 0, 0,
-				      "a thread's trail that it tells of is not there");
+				      "a thread's trail that it lists is not there");
 	}
 	for (size_t i = 0; i < trails->path_count && !reader->live; i++) {
 		const struct trail_path *path = &trails->paths[i];
@@ -535,7 +545,7 @@ int trails_read(struct trails *trails, struct trace_reader *reader)
 			continue;
 		err = stream_map(reader, stream);
 		if (!err && stream->tid == TRAIL_TABLE_TID)
-			err = stream_pass(&pass, tell, NULL);
+			err = stream_pass(&pass, take_table, NULL);
 	}
 	if (!err)
 		err = spaces_number(trails);

@@ -3,8 +3,8 @@
  * The trails of a trace, read: for each thread the blocks that it ran and what stood between, as
  * one sequence that one can walk both ways.
  *
- * All is checked when it is read: each block must be defined and may follow the one before (abi/trail.h). A trail that
- * breaks a rule ends there, and the reader has it put down as damage.
+ * All is checked when it is read: each block must be defined and may follow the one before
+ * (abi/trail.h). A trail that breaks a rule ends there, and the reader has it put down as damage.
  *
  * One thread at a time reads; then any number may walk.
  */
@@ -27,12 +27,12 @@ struct trail_space {
 	struct trail_table table;
 };
 
-/* What stands between two blocks. */
+/* The event between two blocks. */
 struct trail_between {
 	uint64_t at;
 	uint32_t left;
 	uint8_t event;	    /* enum trail_event */
-	uint8_t has_at;	    /* `at` is where it stood, or goes on: 0 too, if it jumped there */
+	uint8_t has_at;	    /* `at` is where it was, or continues: 0 too, if it jumped there */
 	uint64_t values[2]; /* the fields behind */
 };
 
@@ -44,10 +44,11 @@ struct trail_part {
 	uint32_t count; /* of blocks; 0: an event */
 	uint16_t words; /* of ids, or UINT16_MAX where there are more */
 	uint8_t skip;	/* of the first id's path, so many blocks come before the part */
-	uint8_t has_paths; /* ids may stand for several blocks: struct trail_run tells which; else each is a block */
+	/* ids may mean several blocks, see struct trail_run; else each is a block */
+	uint8_t has_paths;
 	struct trail_between between;
 	const struct trail_table
-		*table; /* of an event: of the blocks that its `at` lies among; NULL: of none */
+		*table; /* of an event: the table with the block at `at`; NULL: none */
 };
 
 /* What a thread had when a signal killed it: enum trail_value. */
@@ -80,23 +81,28 @@ struct trails {
 
 /*
  * Read all trails of a trace, whose streams then stay mapped: the reader must outlive them, and
- * nobody else unmap. 0, also where there are none, or some are damaged; -errno. Release also after an error.
+ * must not unmap them. 0, also without trails, or if some are damaged; -errno. Release also after
+ * an error.
  */
 int trails_read(struct trails *trails, struct trace_reader *reader);
 void trails_release(struct trails *trails, struct trace_reader *reader);
 
 /* ---- walking ---- */
 
-/* Blocks of a part whose ids stand one after the other: all of it, or those of one path. */
+/* Consecutive blocks of a part whose ids are adjacent: all of it, or those of one path. */
 struct trail_run {
 	const struct trail_part *part;
 	const uint8_t *ids;
 	uint32_t first, count; /* of the part's blocks */
-	uint32_t sure; /* so many of them, but for the part's last, of which not all may have run */
+	/* so many of them surely ran; not counted is a last block that may have run in part */
+	uint32_t sure;
 	uint32_t word; /* which of the part's ids the path is */
 };
 
-/* A place between two items of a path. Zeroed but for `path`: before the first. Only `part` and `id` tell where. */
+/*
+ * A place between two items of a path. Zeroed except `path`: before the first. Only `part` and `id`
+ * matter.
+ */
 struct trail_cursor {
 	const struct trail_path *path;
 	size_t part;
@@ -118,7 +124,7 @@ struct trail_item {
 int trail_next(struct trail_cursor *cursor, struct trail_item *item);
 int trail_previous(struct trail_cursor *cursor, struct trail_item *item);
 
-/* The run of the block that the cursor stands before: there has to be one. */
+/* The run of the block behind the cursor, which must exist. */
 const struct trail_run *trail_cursor_run(struct trail_cursor *cursor);
 
 /* The id of a block of that run. */

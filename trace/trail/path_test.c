@@ -69,7 +69,7 @@ static void event(enum trail_event kind, uint64_t at, uint32_t left, uint64_t fi
 	sample_trail_event(&sample, kind, at, left, first, second);
 }
 
-/* What was written is closed, and read. */
+/* Close and read the written trace. */
 static struct trail_path *read_back(void)
 {
 	sample_trail_thread_end(&sample);
@@ -88,7 +88,7 @@ static void end(void)
 
 TestSuite(path, .init = begin, .fini = end);
 
-/* A block that can't be is refused, and nothing of it stands in the way of those that follow. */
+/* An impossible block is refused, and does not affect those that follow. */
 Test(path, has_nothing_of_a_block_that_was_refused)
 {
 	struct trail_entry none = entries[HEAD];

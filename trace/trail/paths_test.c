@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Ids that stand for several blocks: the same walk, written with them and without, is the same to every reader. */
+/*
+ * Ids that mean several blocks: the same walk, written with them and without, is the same to every
+ * reader.
+ */
 #include "trace/sample.h"
 #include "trace/trail/event.h"
 #include "trace/trail/range.h"
@@ -169,7 +172,10 @@ Test(paths, are_cut_anywhere)
 		}
 }
 
-/* What an origin's number stands for is defined again in each space; what a thread has not written is of the space before. */
+/*
+ * The meaning of an origin's number is defined again in each space; blocks that a thread has yet to
+ * write are of the space before.
+ */
 Test(paths, are_known_in_the_space_that_there_is)
 {
 	struct trail_cursor a, b;
@@ -203,7 +209,7 @@ Test(paths, of_the_same_blocks_are_one)
 		cr_assert_eq(
 			trail_thread_path(&with.sample.trail, &with.sample.thread, &path, 2000), 0);
 	cr_expect_eq(with.sample.trail.table.count, 2u);
-	/* one block is no path, and of more than a path may have, each stands alone */
+	/* one block is no path, and of more than a path may have, each is written alone */
 	path.count = 1;
 	cr_assert_eq(trail_thread_path(&with.sample.trail, &with.sample.thread, &path, 2000), 0);
 	path.count = 300;
@@ -216,7 +222,7 @@ Test(paths, of_the_same_blocks_are_one)
 	read_back(&without);
 }
 
-/* An origin that is wrong is told from what a trail may be when it is read, as it is block by block. */
+/* A wrong origin is recognised when a trail is read, as it is block by block. */
 Test(paths, that_lead_nowhere_go_block_by_block)
 {
 	struct trail_source_block blocks[2] = {

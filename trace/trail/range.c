@@ -35,7 +35,7 @@ static size_t part_at(const struct trace_reader *reader, const struct trail_path
 	return i;
 }
 
-/* Where the bound lies, as a cursor: before what is in, or before what is out. */
+/* The bound's place, as a cursor: before the first item inside, or before the first outside. */
 static void bound_seek(struct trail_cursor *cursor, const struct trace_reader *reader,
 		       const struct trail_bound *bound, int is_end)
 {
@@ -246,7 +246,7 @@ int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth
 	return err;
 }
 
-/* Whether what ran behind an event goes on to a time without a loss. */
+/* Whether the code behind an event runs up to a time without a loss. */
 static int goes_on_to(const struct trace_reader *reader, const struct trail_path *path, size_t from,
 		      uint64_t ns)
 {

@@ -10,7 +10,7 @@
 
 #define TID 101
 
-/* Blocks of one instruction, each of which leads to the next or to itself. */
+/* Blocks of one instruction; each leads to the next or to itself. */
 static const struct trail_entry loop = {
 	.start = 0x1000, .target = 0x1000, .bytes = 2, .instructions = 1, .kind = TRAIL_BRANCH
 };
@@ -20,8 +20,8 @@ static struct trace_reader *reader;
 static struct trails trails;
 
 /*
- * Ten blocks and an event, four times over: part i, of even number, has blocks 5i to 5i + 9 and is as late as the event
- * that follows, at tick 11, 22, 33, 44 of the trail.
+ * Ten blocks and an event, four times over: part i, of even number, has blocks 5i to 5i + 9 and is
+ * as late as the event that follows, at tick 11, 22, 33, 44 of the trail.
  */
 static void begin(void)
 {
@@ -189,7 +189,9 @@ Test(range, keeps_its_last_blocks)
 	has(&range, 32, 32, 0);
 }
 
-/* Two signals; behind the second, blocks that ran no later than tick 33 of the trail, and a loss. */
+/*
+ * Two signals; behind the second, blocks that ran no later than tick 33 of the trail, and a loss.
+ */
 static void begin_trapped(void)
 {
 	end();

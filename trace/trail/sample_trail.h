@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Trails made by hand, for tests and fuzzers: a process, its threads one after the other. What fails aborts. */
+/*
+ * Trails made by hand, for tests and fuzzers: a process, its threads one after the other. Failures
+ * abort.
+ */
 #ifndef TRACE_TRAIL_SAMPLE_TRAIL_H
 #define TRACE_TRAIL_SAMPLE_TRAIL_H
 
@@ -26,7 +29,7 @@ void sample_trail_module(struct sample_trail *sample, const char *path, uint64_t
 			 const void *build_id, size_t bytes);
 void sample_trail_module_gone(struct sample_trail *sample, const char *path, uint64_t base);
 
-/* A thread's trail begins, is told block by block and event by event, one tick each, and ends. */
+/* A thread's trail begins, gets blocks and events one by one, one tick each, and ends. */
 void sample_trail_thread(struct sample_trail *sample, uint32_t tid, const char *comm);
 void sample_trail_ran(struct sample_trail *sample, const struct trail_entry *entry,
 		      const void *code);

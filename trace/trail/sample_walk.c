@@ -94,7 +94,7 @@ static void put(struct sample_trail *sample, const struct trail_source_path *pat
 		sample_trail_ran(sample, &path->blocks[i].entry, path->blocks[i].code);
 }
 
-/* At times something comes between, after which it goes on at the block. */
+/* At times there is an event, behind which it continues at the block. */
 static void put_event(struct sample_trail *sample, const struct trail_source_block *before,
 		      uint64_t next, uint64_t *seed)
 {

@@ -11,9 +11,9 @@ struct trail_source_block {
 };
 
 /*
- * Blocks that run one after the other, often, all to their ends. Numbers are the origin's: lists go by them, so none is larger
- * than it has to be. A path's stands for the same blocks for good; and `first` for the first of them alone, in all paths
- * that have it, first + 1 for the second...
+ * Blocks that run one after the other, often, all to their ends. Numbers are the origin's: lists
+ * are indexed by them, so keep them small. The number of a path always means the same blocks; and
+ * `first` means only the first of them, in all paths that have it, first + 1 the second...
  */
 struct trail_source_path {
 	uint32_t number, first;

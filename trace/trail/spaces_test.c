@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Trails that go on in another space: where a table grew too large, and where a module came in another one's place. */
+/*
+ * Trails that continue in another space: after a table grew too large, and after a module replaced
+ * another.
+ */
 #include "trace/trail/sample_trail.h"
 
 #include <criterion/criterion.h>
@@ -191,9 +194,9 @@ Test(spaces, are_not_begun_for_ever)
 	expect_starts(&trails.paths[0], 0x7000, 6000, 1);
 }
 
-/* ---- threads that are told of ---- */
+/* ---- threads that the trace lists ---- */
 
-/* So that what trails tell of themselves is all that is known. */
+/* So that only the trails themselves list their threads. */
 static void forget_index(void)
 {
 	char path[512];
@@ -234,7 +237,7 @@ Test(spaces, know_which_threads_have_a_trail)
 	cr_expect(trails.told.all[0].is_missing);
 	cr_expect_not(trails.told.all[1].is_missing);
 	cr_assert_eq(reader->damages_ever, 1);
-	cr_expect_str_eq(reader->damages[0].what, "a thread's trail that it tells of is not there");
+	cr_expect_str_eq(reader->damages[0].what, "a thread's trail that it lists is not there");
 }
 
 /* A thread's id was used twice, and the second's file is gone. */

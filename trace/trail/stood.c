@@ -36,7 +36,9 @@ static int add(struct stood *stood, const struct control_module *module, const c
 	return 0;
 }
 
-/* What goes is told by where it was: whoever tells may not know its build id any more. */
+/*
+ * A module that goes is identified by its address: the reporter may not know its build id any more.
+ */
 static void go(struct stood *stood, uint64_t base, const char *path)
 {
 	for (size_t i = 0; i < stood->count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The modules that stood in a process since a moment, so that one is noticed that may lie where another one was: what
- * ran there before is not of the new one. One thread at a time uses it.
+ * The modules that stood in a process since a moment, so that one is noticed that may lie where
+ * another one was: what ran there before is not of the new one. One thread at a time uses it.
  */
 #ifndef TRACE_TRAIL_STOOD_H
 #define TRACE_TRAIL_STOOD_H
@@ -16,8 +16,9 @@ struct stood {
 };
 
 /*
- * A module comes or goes. 1: it comes, and others that stood here have gone, so that it may take their place; the moment is now,
- * and only what stands still stood since. 0: it takes nobody's place. -ENOMEM.
+ * A module comes or goes. 1: it comes, and others that were here have gone, so that it may use
+ * their addresses; a new epoch begins now, with only the modules that are still there. 0: it
+ * replaces no other. -ENOMEM.
  */
 int stood_take(struct stood *stood, const struct control_module *module, const char *path);
 

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of ids, beside as many as are defined: in one table, and in one of many, which together take memory. */
+/*
+ * Of ids, beside as many as are defined: in one table, and in one of many, which together take
+ * memory.
+ */
 #define GAP_MAX 2048u
 #define GAP_MANY_MAX 64u
 

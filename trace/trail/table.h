@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the ids of a trail's blocks, and of its paths, mean (abi/trail.h): the tables that a trace defines, one for each
- * space of a process.
+ * What the ids of a trail's blocks, and of its paths, mean (abi/trail.h): the tables that a trace
+ * defines, one for each space of a process.
  *
  * One thread at a time fills a table; any number may read it afterwards.
  */
@@ -20,7 +20,7 @@
 
 struct trail_block {
 	uint64_t start, target;
-	uint32_t code; /* where its bytes stand in the table's */
+	uint32_t code; /* index of its bytes in the table's */
 	uint16_t bytes, last, instructions;
 	uint8_t kind;
 	uint8_t flags; /* BLOCK_* */
@@ -28,12 +28,16 @@ struct trail_block {
 
 #define BLOCK_IS_DEFINED 1
 #define BLOCK_HAS_CODE 2
-/* It is a path: `code` is where its ids stand, `instructions` how many; `start` is that of its first block, `target` the id of its last. */
+/*
+ * It is a path: `code` is the index of its ids, `instructions` their number; `start` is that of its
+ * first block, `target` the id of its last.
+ */
 #define BLOCK_IS_PATH 4
 
 /*
- * When a table's blocks ran, by what came and went of the process's modules until then (struct tsdl_process): no earlier than
- * the first `from` of them, no later than the first `to`. Zeroed: at any time.
+ * When a table's blocks ran, by what came and went of the process's modules until then (struct
+ * tsdl_process): no earlier than the first `from` of them, no later than the first `to`. Zeroed: at
+ * any time.
  */
 struct trail_era {
 	uint32_t number;   /* of the process's eras, from 0 on: an index */
@@ -45,7 +49,8 @@ struct trail_table {
 	uint32_t count;		    /* ids below it may be defined */
 	uint32_t defined;
 	uint32_t paths; /* of these */
-	int is_of_many; /* so that less may be lost between two ids, for all of them to stay small */
+	/* so that less may be lost between two ids, for all of them to stay small */
+	int is_of_many;
 	size_t room;
 	uint8_t *code;
 	size_t code_bytes, code_room;
@@ -56,12 +61,13 @@ struct trail_table {
 /* Whether a block can be so: it has an instruction at least, and the last begins in it. */
 int trail_entry_is_sane(const struct trail_entry *entry);
 
-/* The same of a path, but for its ids. */
+/* The same of a path, except its ids. */
 int trail_entry_is_path(const struct trail_entry *entry);
 
 /*
- * Take in one trail:define. The same definition given again is fine. Returns 0, -ENOMEM; -EINVAL for one that
- * can't be, or whose id lies far beyond all that are defined, or -EEXIST for an id that means something else already: those before it in the run are taken in.
+ * Take in one trail:define. The same definition given again is fine. Returns 0, -ENOMEM; -EINVAL
+ * for an impossible one, or one whose id is far beyond all that are defined; -EEXIST for an id that
+ * means something else already. The definitions before it in the run are taken in.
  */
 int trail_table_define(struct trail_table *table, uint32_t first, const uint8_t *run, size_t bytes);
 void trail_table_release(struct trail_table *table);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Of which threads a trace says that they have a trail (trail:thread of abi/trail.h), and of which of them it is not there. One
- * thread at a time uses it.
+ * The threads that have a trail according to the trace (trail:thread of abi/trail.h), and which of
+ * these trails are missing. One thread at a time uses it.
  */
 #ifndef TRACE_TRAIL_TOLD_H
 #define TRACE_TRAIL_TOLD_H
@@ -16,7 +16,7 @@ struct trail_told_thread {
 	uint32_t tid;
 	uint64_t blocks;      /* of its trails that are over */
 	uint64_t begun, over; /* trails */
-	const char *file;     /* that tells of it */
+	const char *file;     /* that lists it */
 	int is_missing;	      /* it has no stream */
 };
 
@@ -33,7 +33,7 @@ int trail_told_add(struct trail_told *told, const struct trace_stream *stream, u
 /* All was taken in. */
 void trail_told_settle(struct trail_told *told, const struct trace_reader *reader);
 
-/* What is told of a thread, or NULL. */
+/* The entry of a thread, or NULL. */
 const struct trail_told_thread *trail_told_find(const struct trail_told *told, uint32_t process,
 						uint32_t tid);
 void trail_told_release(struct trail_told *told);

@@ -29,7 +29,7 @@ static void packet_time(const struct trail_writer *trail, struct wm_packet *head
 	head->realtime_ns = clock->realtime_ns + ns;
 }
 
-/* What ids mean goes first. */
+/* Definitions of ids go first. */
 static int packet_write(struct trail_writer *trail, struct trail_packet *packet)
 {
 	int err = 0;
@@ -161,7 +161,7 @@ static int define(struct trail_writer *trail, uint32_t id, const struct trail_en
 	return err;
 }
 
-/* FNV-1a of what tells one block from another: where it stands, and its bytes. */
+/* FNV-1a of a block's identity: its address and its bytes. */
 static uint64_t hash_of(uint64_t start, const uint8_t *code, size_t bytes)
 {
 	uint64_t hash = 0xcbf29ce484222325ull ^ start * 0x9e3779b97f4a7c15ull;
@@ -227,7 +227,10 @@ static size_t table_bytes(const struct trail_writer *trail)
 	       trail->slot_count * sizeof(*trail->slots);
 }
 
-/* The table's blocks are defined, and forgotten. Threads may still have ids of it: each knows its space. */
+/*
+ * The table's blocks are defined, and forgotten. Threads may still have ids of it: each knows its
+ * space.
+ */
 static int space_begin(struct trail_writer *trail, uint64_t ticks)
 {
 	int err = run_end(trail, ticks);
@@ -247,7 +250,7 @@ static int is_too_large(const struct trail_writer *trail)
 	return table_bytes(trail) > trail->table_bytes_max && trail->space < TRAIL_SPACES_MAX - 1;
 }
 
-/* The slot of a block: its id and one, or 0 where it is to stand. */
+/* The slot of a block: its id and one, or 0 for the free slot. */
 static uint32_t *slot_of(const struct trail_writer *trail, const struct trail_entry *entry,
 			 const uint8_t *code)
 {
@@ -259,7 +262,7 @@ static uint32_t *slot_of(const struct trail_writer *trail, const struct trail_en
 	return &trail->slots[at % trail->slot_count];
 }
 
-/* What ids are given to: code, and the run of a path's ids. */
+/* Ids are given to this: code, or the run of a path's ids. */
 static int64_t id_of(struct trail_writer *trail, const struct trail_entry *entry,
 		     const uint8_t *code, uint64_t ticks)
 {
@@ -404,7 +407,7 @@ static int blocks_end(struct trail_writer *trail, struct trail_thread *thread, u
 	return err;
 }
 
-/* The thread goes on in the table that there is now. */
+/* The thread continues in the current table. */
 static int thread_settle(struct trail_writer *trail, struct trail_thread *thread, uint64_t ticks)
 {
 	int err = 0;
@@ -415,7 +418,7 @@ static int thread_settle(struct trail_writer *trail, struct trail_thread *thread
 	return err;
 }
 
-/* An id of the table's, which stands for so many blocks. */
+/* An id of the table's, which means so many blocks. */
 static int thread_id(struct trail_writer *trail, struct trail_thread *thread, uint32_t id,
 		     uint32_t blocks, uint64_t ticks)
 {
@@ -433,7 +436,7 @@ int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
 	return err ? err : thread_id(trail, thread, (uint32_t)id, 1, ticks);
 }
 
-/* Define it in this table: NO_PATH for blocks that are none. */
+/* Define it in this table: NO_PATH for blocks that do not make a path. */
 static int64_t path_define(struct trail_writer *trail, const struct trail_source_path *path,
 			   uint64_t ticks)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trails written from outside the program, for origins that know each block's address and code: blocks, and paths,
- * get their ids here, each thread has a stream, and one more of the process has what the ids mean.
+ * Trails written from outside the program, for origins that know each block's address and code:
+ * blocks, and paths, get their ids here, each thread has a stream, and one more of the process has
+ * what the ids mean.
  *
- * Definitions are on disk before blocks that use them. A table gives way to a new one, in a space of its own, where it has
- * grown too large (a program may make code for ever), and where a module comes that may lie where another one lay. One thread
- * at a time uses a writer and its threads.
+ * Definitions are on disk before blocks that use them. A table gives way to a new one, in a space
+ * of its own, where it has grown too large (a program may make code for ever), and where a module
+ * comes that may lie where another one lay. One thread at a time uses a writer and its threads.
  * Functions return 0 or a negative error; after one, only release is of use.
  */
 #ifndef TRACE_TRAIL_WRITE_H
@@ -18,7 +19,10 @@
 
 #define TRAIL_RUN_IDS (FIELD_BYTES_MAX / 4)
 
-/* Of a table: blocks, code and slots. Some three million blocks, and no real program without a JIT has so many. */
+/*
+ * Of a table: blocks, code and slots. Some three million blocks, and no real program without a JIT
+ * has so many.
+ */
 #define TRAIL_TABLE_BYTES_MAX (256u << 20)
 
 /* All clocks at one moment; `hz` is the rate of the ticks. */
@@ -70,16 +74,18 @@ struct trail_thread {
 };
 
 /*
- * Begin to write trails of a process, which the trace has as `process` and `pid`. Its events with ids from
- * first_class on, TRAIL_CLASSES of them, are the trail's; times are ticks of `clock`. Release also after an error.
+ * Begin to write trails of a process, which the trace has as `process` and `pid`. Its events with
+ * ids from first_class on, TRAIL_CLASSES of them, are the trail's; times are ticks of `clock`.
+ * Release also after an error.
  */
 int trail_writer_open(struct trail_writer *trail, struct trace_writer *writer, int process,
 		      uint32_t pid, uint32_t first_class, const struct trail_clock *clock);
 void trail_writer_release(struct trail_writer *trail);
 
 /*
- * The process has code in this module from now on, or, with `gone`, has it no more: noted in the trace. What runs in it
- * comes later than this, what ran in others has come. All of a process's modules are told so, or none.
+ * The process has code in this module from now on, or, with `gone`, no longer: noted in the trace.
+ * Its code runs later than this, that of others has run. Report all of a process's modules here, or
+ * no module.
  */
 int trail_writer_module(struct trail_writer *trail, const struct control_module *module,
 			const char *path);
@@ -92,7 +98,10 @@ int trail_thread_begin(struct trail_writer *trail, struct trail_thread *thread, 
 int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
 		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks);
 
-/* All the blocks of a path: they take four bytes, once its number is known. What is not a path goes block by block. */
+/*
+ * All the blocks of a path: they take four bytes, once its number is known. Others are written
+ * block by block.
+ */
 int trail_thread_path(struct trail_writer *trail, struct trail_thread *thread,
 		      const struct trail_source_path *path, uint64_t ticks);
 
