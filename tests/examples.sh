@@ -22,6 +22,15 @@ for header in trail.h kevent.h trace.h list.h probe.h agent.h; do
 	contract $header | cmp -s - paragraph || fail "$header has another paragraph on threads"
 done
 
+for header in "$include"/*.h; do
+	header=${header##*/}
+	case $header in error.h | options.h) continue ;; esac
+	program=$(sed -n "s/^| \`$header\` .*| \`\([a-z]*\)\.c\` |\$/\1/p" "$include/README.md")
+	grep -qs "include <waymark/$header>" "$source_dir/examples/$program.c" ||
+		fail "$header has no program in examples/"
+	[[ " $programs " == *" $program "* ]] || fail "$program.c, for $header, is not run here"
+done
+
 for name in $programs; do
 	[ "$(wc -l <"$source_dir/examples/$name.c")" -le 40 ] || fail "$name.c has more than 40 lines"
 done
