@@ -5,11 +5,38 @@
 #include <string.h>
 #include <waymark/error.h>
 
+Test(error, hint_names_option_of_command_and_library)
+{
+	static const struct {
+		int error;
+		const char *command, *library;
+	} both[] = {
+		{ WM_E_BUFFER_LIMIT, "--buffer", "buffer_bytes" },
+		{ WM_E_STRICT, "--strict", "option strict" },
+		{ WM_E_NO_TEXT_WRITE, "--prearm", "option prearm" },
+		{ WM_E_NO_AGENT, "WAYMARK_AGENT", "agent_path" },
+		{ WM_E_NO_ENGINE, "WAYMARK_ENGINE", "engine_path" },
+		{ WM_E_NO_FUNCTION, "waymark list", "wm_list_process()" },
+		{ WM_E_NO_USDT, "waymark list", "wm_list_process()" },
+		{ WM_E_ALL_REFUSED, "waymark list", "wm_session_refusals()" },
+		{ WM_E_NOT_PRELOADED, "-p", "wm_session_attach()" },
+		{ WM_E_SECCOMP, "waymark record", "wm_session_launch()" },
+	};
+
+	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
+		const char *hint = wm_error_hint(both[i].error);
+
+		cr_expect(strstr(hint, both[i].command), "%s", hint);
+		cr_expect(strstr(hint, both[i].library), "%s", hint);
+	}
+}
+
 Test(error, a_cause_has_name_text_and_hint)
 {
 	cr_assert_str_eq(wm_error_name(-WM_E_SITE_CHANGED), "WM_E_SITE_CHANGED");
 	cr_assert_str_eq(wm_error_text(-WM_E_NO_MARKER), "no marker matches");
-	cr_assert_str_eq(wm_error_hint(-WM_E_NO_MARKER), "see what there is with waymark list");
+	cr_assert_str_eq(wm_error_hint(-WM_E_NO_MARKER),
+			 "see what there is: waymark list, or wm_list_process()");
 }
 
 Test(error, the_first_and_the_last_cause_are_in_the_table)

@@ -62,7 +62,7 @@ Test(outcome, people_are_told_of_each_place_that_is_not_recorded, .init = cr_red
 		"waymark: 2 modules took so long that their code ran unrecorded at first\n"
 		"waymark: 2 of 7 places were refused:\n"
 		"  2: there is no such function\n"
-		"    (see what there is with waymark list --func; of a stripped file only what it exports has a name)\n"
+		"    (see what there is: waymark list --func, or wm_list_process(); of a stripped file only what it exports has a name)\n"
 		"    m:a at 0x10 in /lib/m.so: why \"this\"\n"
 		"    m:b\n");
 }
@@ -88,7 +88,7 @@ Test(outcome, what_can_be_done_is_told_on_request_and_where_nothing_was_armed,
 		"  2: there is no such function\n"
 		"waymark: 2 of 7 places were refused (-v names them):\n"
 		"  2: there is no such function\n"
-		"    (see what there is with waymark list --func; of a stripped file only what it exports has a name)\n");
+		"    (see what there is: waymark list --func, or wm_list_process(); of a stripped file only what it exports has a name)\n");
 }
 
 Test(outcome, processes_that_cannot_stop_their_threads_are_named, .init = cr_redirect_stderr)
