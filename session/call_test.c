@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/session.h>
+#include <waymark/trace.h>
+#include <waymark/trail.h>
 
 #define EVENTS 250
 
@@ -168,4 +170,12 @@ Test(session_call, forked_child_is_refused_and_parent_records_on)
 	cr_expect_eq(events, EVENTS);
 	cr_expect_eq(wm_session_stop(session), 0);
 	wm_session_close(session);
+}
+
+Test(session_call, detail_of_null_is_empty)
+{
+	cr_expect_str_eq(wm_session_detail(NULL), "");
+	cr_expect_str_eq(wm_trace_detail(NULL), "");
+	cr_expect_str_eq(wm_trail_detail(NULL), "");
+	cr_expect_str_eq(wm_kevent_detail(NULL), "");
 }

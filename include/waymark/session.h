@@ -381,7 +381,7 @@ int wm_session_status_get(struct wm_session *session, struct wm_session_status *
 
 /*
  * What the last error was about: a file, a pid, a limit and its figures; or "". The session's own.
- * Also in a forked child, and in a callback.
+ * NULL gives "". Also in a forked child, and in a callback.
  */
 const char *wm_session_detail(const struct wm_session *session);
 

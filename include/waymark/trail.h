@@ -295,7 +295,8 @@ int wm_trail_read(struct wm_trail *trail, int (*branch)(const struct wm_branch *
 /*
  * What the last error was about, a limit with its figures for one; or "". The trail's own, until
  * its next error, of whichever thread, and before the first why WM_TRAIL_ORIGIN_AUTO took no better
- * origin; of NULL: of this thread's last call that opened, until the next. Also in a forked child.
+ * origin; of NULL: of this thread's last call that opened, until the next, or "". Also in a forked
+ * child. Never NULL.
  */
 const char *wm_trail_detail(const struct wm_trail *trail);
 
