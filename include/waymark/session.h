@@ -350,14 +350,21 @@ int wm_session_fd(struct wm_session *session);
 int wm_session_wake(struct wm_session *session);
 
 /*
- * Drain into a callback instead of a folder: called for each event that is ready, in order of time
- * within each thread, one thread after another. That may be a whole buffer, millions of events. A
- * callback that returns non-zero ends the read with that value, and the event counts as read; use
- * that if the caller has other work too. The callback runs in the caller's thread, and must not
- * longjmp() or throw out. Of the functions here
- * it may call wm_session_status_get(), wm_session_detail(), and all for another session. For this
- * one the others return -EDEADLK, and it must not call wm_session_close(). Returns 0 once all ready
- * events were handed out; -EBUSY if the session has a folder.
+ * Drain into a callback instead of a folder: called for each event that is ready. That may be a
+ * whole buffer, millions of events. A callback that returns non-zero ends the read with that value,
+ * and the event counts as read; use that if the caller has other work too.
+ *
+ * Order: the events of one thread come in order of time, also from call to call. Threads come one
+ * after another, so an event may be older than those of other threads before it. For all threads in
+ * order of time, record into a folder and read it with wm_trace_next() of waymark/trace.h. Or copy
+ * what a call that returned 0 has given, and sort it by realtime_ns: all threads have the same
+ * clock. The next call may still give events that are older than the newest of these: by as long as
+ * the call took, or as a thread was interrupted while it wrote one.
+ *
+ * The callback runs in the caller's thread, and must not longjmp() or throw out. Of the functions
+ * here it may call wm_session_status_get(), wm_session_detail(), and all for another session. For
+ * this one the others return -EDEADLK, and it must not call wm_session_close(). Returns 0 once all
+ * ready events were handed out; -EBUSY if the session has a folder.
  */
 int wm_session_read(struct wm_session *session,
 		    int (*event)(const struct wm_event *event, void *data), void *data);
