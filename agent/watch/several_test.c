@@ -95,11 +95,12 @@ static void prepare(unsigned int round)
 }
 
 /*
- * The last event of each word has memory's value. There is an event for each hit of the kernel's.
+ * The last event of each word has memory's value. Each hit that the kernel counted has an event, or
+ * was excluded by a store's mask.
  */
 static void check(const struct form *form, unsigned int *seen)
 {
-	uint64_t events[WORDS], hits = 0, taken = 0;
+	uint64_t events[WORDS], hits = 0, taken = 0, beside = 0;
 
 	sample_collect(8);
 	for (unsigned int i = 0; i < WORDS; i++) {
@@ -107,7 +108,8 @@ static void check(const struct form *form, unsigned int *seen)
 		uint64_t now;
 
 		hits += sample_counted(i);
-		taken += row->taken + row->beside;
+		taken += row->taken;
+		beside += row->beside;
 		events[i] = row->taken - row->masked;
 		memcpy(&now, words + 8 * (size_t)i, sizeof(now));
 		cr_assert_eq(row->last.value, now, "%s: word %u: %lx, not %lx", form->name, i,
@@ -118,7 +120,9 @@ static void check(const struct form *form, unsigned int *seen)
 			     form->is_exact ? 0 : events[i] - seen[i], "%s: word %u", form->name,
 			     i);
 	}
-	cr_assert_eq(hits, taken, "%s: %lu hits, %lu taken", form->name, hits, taken);
+	/* a processor may report words that a store's mask excluded: AMD's Zen 5 does, Intel's do not */
+	cr_assert(hits >= taken && hits <= taken + beside, "%s: %lu hits, %lu taken, %lu beside",
+		  form->name, hits, taken, beside);
 }
 
 static void remember(unsigned int *seen)
