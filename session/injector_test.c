@@ -28,12 +28,16 @@
 static struct {
 	pid_t tool; /* 0: nothing is to be killed */
 	int steps, step_at;
+	int kept; /* steps that had `held` */
 } * killing;
+
+static int held = -1; /* a descriptor of the tool's, which is not closed by execve(2) */
 
 static void step(void)
 {
 	if (!killing || !killing->tool)
 		return;
+	killing->kept += held >= 0 && fcntl(held, F_GETFD) >= 0;
 	if (__atomic_add_fetch(&killing->steps, 1, __ATOMIC_RELAXED) == killing->step_at)
 		kill(killing->tool, SIGKILL);
 }
@@ -147,6 +151,21 @@ static void die_at_each_step(const char *name, const char *argument)
 		step_at++;
 	cr_assert_gt(step_at, STEPS_MIN);
 	cr_assert_lt(step_at, STEPS_MAX);
+	subject_end(&subject);
+}
+
+Test(injector, injector_keeps_no_descriptor_of_the_tool)
+{
+	struct subject subject;
+
+	killing = mmap(NULL, sizeof(*killing), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	held = fcntl(STDIN_FILENO, F_DUPFD, 200);
+	cr_assert_geq(held, 0);
+	subject_start(&subject, "waits", "poll");
+	cr_expect_eq(enter_and_die(&subject, 0), 0);
+	cr_expect_gt(killing->steps, STEPS_MIN);
+	cr_expect_eq(killing->kept, 0);
 	subject_end(&subject);
 }
 

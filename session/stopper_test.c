@@ -14,6 +14,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@
 static struct {
 	pid_t pid;
 	uint8_t *code;	     /* in the target; ours is another page at the same address */
-	unsigned int *calls; /* shared: of each thread; then steps */
+	unsigned int *calls; /* shared: of each thread; then steps; then those that had `held` */
 	int agent, sent;     /* sockets: the agent's end, the stopper's end */
 } target;
 
@@ -47,10 +48,13 @@ static struct {
 #define STEPS (2 * 3 * THREADS) /* before and after each thread is seized, interrupted, let go */
 
 static int steps, step_at, step_signal;
+static int held = -1; /* a descriptor of the tool's, which is not closed by execve(2) */
 
 static void step(void)
 {
 	__atomic_add_fetch(&target.calls[THREADS], 1, __ATOMIC_RELAXED);
+	if (held >= 0 && fcntl(held, F_GETFD) >= 0)
+		__atomic_add_fetch(&target.calls[THREADS + 1], 1, __ATOMIC_RELAXED);
 	if (++steps == step_at)
 		raise(step_signal);
 }
@@ -268,7 +272,7 @@ struct packet {
 
 static struct packet packet_of(int from, int to)
 {
-	struct packet packet = { .head = { .count = 1, .patience_ms = 200 } };
+	struct packet packet = { .head = { .count = 1, .patience_ms = 900 } };
 	struct stopper_change *change = &packet.changes[0];
 
 	change->address = (uintptr_t)target.code;
@@ -317,6 +321,19 @@ Test(stopper, change_stops_threads_and_lets_them_go)
 		cr_assert_eq(code_now(), i % 2 ? OLD : NEW);
 		expect_running();
 	}
+}
+
+Test(stopper, stopper_keeps_no_descriptor_of_the_tool)
+{
+	struct stopper_answer answer;
+
+	held = fcntl(STDIN_FILENO, F_DUPFD, 200);
+	cr_assert_geq(held, 0);
+	begin();
+	start_stopper();
+	change(OLD, NEW, &answer);
+	cr_expect_gt(target.calls[THREADS], 0);
+	cr_expect_eq(target.calls[THREADS + 1], 0);
 }
 
 Test(stopper, change_of_unexpected_bytes_stores_nothing)

@@ -32,11 +32,25 @@ done
 grep -q '"origin":"step"' out || fail "--json names no origin"
 
 keeps_streams "${step[@]}"
-"$waymark" record -v "${step[@]}" -o guarded -- ./trailed n 100000 >&- 2>&- &
+# What the tool starts keeps none of the tool's descriptors.
+keeps_none()
+{
+	local descriptor
+	for descriptor in "/proc/$2/fd"/*; do
+		case $(readlink "$descriptor") in
+		"$folder"*) fail "$1 has $(readlink "$descriptor")" ;;
+		esac
+	done
+}
+
+"$waymark" record -v "${step[@]}" -o guarded -- ./trailed n 100000 9>inherited >&- 2>&- &
 recorder=$!
 steps $recorder guarded
 program=$child
 child_of $recorder waymark-guard
+keeps_none "the guard" "$child"
+child_of $recorder waymark-step
+keeps_none "the tracer" "$child"
 state_becomes "$child" S
 kill "$program"
 wait $recorder
