@@ -279,11 +279,16 @@ void unrecorded_add_unreached(struct wm_session *session, const struct process *
 
 void unrecorded_add_dropped(struct wm_session *session, struct process *process, int error)
 {
+	const char *program = process->exe;
+	struct target target;
 	char words[64];
 
 	snprintf(words, sizeof(words), "process %d is not recorded to its end", (int)process->pid);
+	/* what has its number by now may be another process */
+	if (!program && (target_read(&target, process->pid) || !process_has_number(process)))
+		program = "a process that has ended";
 	if (session->running || session->is_ending)
-		unrecorded_add(session, process->pid, process->exe, error, words);
+		unrecorded_add(session, process->pid, program, error, words);
 	watching_lost(session, process, error);
 }
 

@@ -2,6 +2,7 @@
 /* What a session says of programs that run without its agent. */
 #include "session/unrecorded.h"
 
+#include "base/socketdir.h"
 #include "base/testing/await.h"
 #include "session/sample_agent.h"
 #include "session/session.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -90,21 +92,30 @@ static int trace_says(const char *words)
 	return strstr(text, words) != NULL;
 }
 
-Test(unrecorded, process_whose_agent_sends_garbage_is_unrecorded_with_cause)
+/* A session that records the agent's process into a trace. */
+static struct wm_session *record(struct sample_agent *agent)
 {
-	struct sample_agent agent = { .way = SAMPLE_BREAKS, .events = 250 };
-	struct wm_session_status status = { .size = sizeof(status) };
-	const struct unrecorded *one = NULL;
 	struct wm_session *session;
-	char words[64], dir[96];
+	char dir[96];
 
 	snprintf(dir, sizeof(dir), "%s/trace", folder);
 	cr_assert_eq(wm_session_open(&session, NULL), 0);
 	cr_assert_eq(wm_session_add(session, "marker:net:*"), 0);
 	cr_assert_eq(wm_session_output(session, dir), 0);
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0, "%s", wm_session_detail(session));
+	sample_agent_start(agent);
+	cr_assert_eq(wm_session_attach(session, agent->pid), 0, "%s", wm_session_detail(session));
 	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
+	return session;
+}
+
+Test(unrecorded, process_whose_agent_sends_garbage_is_unrecorded_with_cause)
+{
+	struct sample_agent agent = { .way = SAMPLE_BREAKS, .events = 250 };
+	struct wm_session *session = record(&agent);
+	struct wm_session_status status = { .size = sizeof(status) };
+	const struct unrecorded *one = NULL;
+	char words[64];
+
 	cr_assert_eq(kill(agent.pid, SIGUSR1), 0);
 	cr_assert(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded.count));
 	one = &session->unrecorded.all[0];
@@ -117,6 +128,29 @@ Test(unrecorded, process_whose_agent_sends_garbage_is_unrecorded_with_cause)
 	cr_expect(trace_says(words));
 	cr_assert_eq(wm_session_status_get(session, &status), 0);
 	cr_expect_eq(status.recorded, 250);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(unrecorded, process_that_sent_garbage_and_ended_is_counted)
+{
+	struct sample_agent agent = { .way = SAMPLE_GOOD };
+	struct wm_session *session = record(&agent);
+	struct sockaddr_un address;
+	pid_t pid;
+
+	cr_assert_eq(socketdir_address(&address, "", session->listeners->path), 0);
+	pid = fork();
+	if (!pid) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+		_exit(connect(fd, (struct sockaddr *)&address, sizeof(address)) ||
+		      write(fd, "?", 1) != 1);
+	}
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	cr_expect(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded.count));
+	if (session->unrecorded.count)
+		cr_expect_str_eq(session->unrecorded.all[0].program, "a process that has ended");
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }
