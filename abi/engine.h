@@ -45,7 +45,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 6
+#define ENGINE_VERSION 7
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -182,6 +182,13 @@ enum engine_lead {
 	ENGINE_LEAD_RUNS = 2,  /* by the tool: it traces the threads, so no other process can */
 	ENGINE_LEAD_OVER = 3,  /* by the tool: it traces none, whether they left or not */
 };
+
+/*
+ * A thread that has left the engine waits until another process has seized it. Values of `seize`, beside 0 and, by the
+ * engine of the other process, the thread's tid: it is about to seize that thread.
+ */
+#define ENGINE_SEIZE_WAITS 0x80000000u /* by the thread's engine: it waits */
+#define ENGINE_SEIZE_OVER 0x40000000u  /* by the other's: it has; the thread then stores 0 */
 
 struct engine_exec {
 	uint64_t number, arguments[5];
@@ -325,6 +332,7 @@ struct engine_channel {
 	struct engine_exec exec;
 	uint64_t native_ticks; /* when `native` was set */
 	uint32_t lead;	       /* enum engine_lead */
+	uint32_t seize;	       /* ENGINE_SEIZE_* */
 };
 
 #define ENGINE_ASKED_STOP 1u /* give all threads back to native code */

@@ -24,3 +24,9 @@ expect "natively, while they go on" "$(timeout 60 "$stopped" 20)" "bad 0"
 rm -rf ran
 expect "while they go on" \
 	"$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" 40 2>words)" "bad 0"
+
+# Children that stop themselves at once are seized before, most of them: 19 or 20 of 20 natively, and
+# 0 or 1 if they do not wait for that once they have left the engine.
+rm -rf ran
+seized=$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" 20 once 2>words)
+[ "$seized" -ge 8 ] || fail "seized at once: $seized of 20: $(cat words)"

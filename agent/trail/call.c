@@ -136,16 +136,23 @@ static long name_thread(struct thread *thread, uint64_t next)
 /* A tracer would see the engine's faults, and might suppress them: the tracee leaves the engine first. */
 static long trace(struct thread *thread, uint64_t next)
 {
-	long err = 0;
+	uint32_t tid = (uint32_t)thread->regs.gpr[6], *seize = NULL;
+	long result = 0;
 
 	switch (thread->regs.gpr[7]) {
 	case PTRACE_TRACEME:
 		withdraw(thread, next - 2, ENGINE_NATIVE_TRACED);
 	case PTRACE_ATTACH:
+		result = process_is_traced(tid, NULL);
+		break;
 	case PTRACE_SEIZE:
-		err = process_is_traced((uint32_t)thread->regs.gpr[6]);
+		result = process_is_traced(tid, &seize);
 	}
-	return err ? err : plain(thread);
+	if (!result)
+		result = plain(thread);
+	if (seize)
+		process_seized(tid, seize);
+	return result;
 }
 
 /* The kernel may be to write where code is guarded. */

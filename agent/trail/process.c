@@ -129,7 +129,6 @@ void process_born(struct thread *child, long pid, int is_reaped)
 		return;
 	}
 	__atomic_add_fetch(&unmet, 1, __ATOMIC_RELEASE);
-	channel_tell();
 }
 
 /* Nothing else depends on that, so it may not take long. */
@@ -158,6 +157,8 @@ void process_become(struct thread *child)
 	attach_places(channel.head);
 	log_restart();
 	name(child, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));
+	/* The child wakes the tool: a parent that is about to trace it is in a hurry. */
+	channel_tell();
 }
 
 void process_ends(long status)
@@ -219,13 +220,47 @@ static int is_led(struct engine_channel *page)
 	       asked == ENGINE_LEAD_RUNS && channel_has_tool();
 }
 
-long process_is_traced(uint32_t tid)
+static int seize_turn(uint32_t *seize, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(seize, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+void process_await_seize(uint32_t tid)
+{
+	struct engine_channel *page = channel.head;
+
+	if (!seize_turn(&page->seize, tid, ENGINE_SEIZE_WAITS))
+		return;
+	/* The tracer waits for the tool to lead a stopped process out. */
+	for (unsigned int i = 0;
+	     i < LEAVE_NAPS_MAX &&
+	     __atomic_load_n(&page->lead, __ATOMIC_SEQ_CST) != ENGINE_LEAD_RUNS &&
+	     __atomic_load_n(&page->seize, __ATOMIC_SEQ_CST) == ENGINE_SEIZE_WAITS;
+	     i++)
+		leave_nap();
+	__atomic_store_n(&page->seize, 0, __ATOMIC_SEQ_CST);
+}
+
+/* The thread may be stopped before it leaves the engine: so this wait has a bound. */
+void process_seized(uint32_t tid, uint32_t *seize)
+{
+	if (seize_turn(seize, tid, 0) || !seize_turn(seize, ENGINE_SEIZE_WAITS, ENGINE_SEIZE_OVER))
+		return;
+	for (unsigned int i = 0;
+	     i < LEAVE_NAPS_MAX && __atomic_load_n(seize, __ATOMIC_SEQ_CST) == ENGINE_SEIZE_OVER;
+	     i++)
+		leave_nap();
+}
+
+long process_is_traced(uint32_t tid, uint32_t **seize)
 {
 	struct engine_channel *page = page_with(tid);
 	uint32_t none = ENGINE_NATIVE_NOT;
 
 	if (!page || page == channel.head || !is_inside(page))
 		return 0;
+	if (seize && seize_turn(&page->seize, 0, tid))
+		*seize = &page->seize;
 	if (__atomic_compare_exchange_n(&page->native, &none, ENGINE_NATIVE_TRACED, 0,
 					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		page->native_ticks = sys_ticks();

@@ -34,9 +34,14 @@ void process_become(struct thread *child);
 
 /*
  * The caller is about to trace a thread. If another recorded process has it, that process leaves
- * the engine first; the tool helps one that is stopped. 0; -EPERM: it can't leave.
+ * the engine first; the tool helps one that is stopped. 0; -EPERM: it can't leave. *seize, if not
+ * NULL: the thread may wait there until process_seized(), so that it does not run on untraced.
  */
-long process_is_traced(uint32_t tid);
+long process_is_traced(uint32_t tid, uint32_t **seize);
+void process_seized(uint32_t tid, uint32_t *seize);
+
+/* The calling thread has left: it waits for a tracer that asked for that. */
+void process_await_seize(uint32_t tid);
 
 /* In a child that borrows our memory, and is about to go on natively until it executes a program. */
 void process_borrows(struct thread *child);

@@ -16,6 +16,7 @@
 #include "agent/trail/onward.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/places.h"
+#include "agent/trail/process.h"
 #include "agent/trail/profile.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/rseq.h"
@@ -218,8 +219,10 @@ static void left(struct thread *thread, struct frame_context *context)
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
 	rseq_give_back(thread);
 	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
-	if (!is_process)
-		leave_wait(is_last);
+	if (is_process)
+		return;
+	leave_wait(is_last);
+	process_await_seize(thread->tid);
 }
 
 /* At a system call of the program's, before the kernel has taken it or when it gives it back to be made again. */

@@ -206,6 +206,28 @@ static void race(long count)
 	printf("bad %d\n", bad);
 }
 
+/* They stop themselves at once, but are seized before, most of them: that stop is the signal's. */
+static void at_once(long count)
+{
+	int seized = 0;
+
+	for (long i = 0; i < count; i++) {
+		pid_t pid = fork();
+		int status;
+
+		if (!pid) {
+			kill(getpid(), SIGSTOP);
+			_exit(0);
+		}
+		ptrace(PTRACE_SEIZE, pid, 0, 0);
+		waitpid(pid, &status, __WALL);
+		seized += status >> 8 == SIGSTOP;
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, __WALL);
+	}
+	printf("%d\n", seized);
+}
+
 int main(int argc, char **argv)
 {
 	sigset_t set;
@@ -215,7 +237,7 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	if (argc > 1) {
-		race(atol(argv[1]));
+		(argc > 2 ? at_once : race)(atol(argv[1]));
 		return 0;
 	}
 	attach("attached", PTRACE_ATTACH, 0);
