@@ -15,15 +15,6 @@ static const struct {
 _Static_assert(sizeof(causes) / sizeof(causes[0]) == WM_E_END - WM_E_FIRST - 1,
 	       "one row for each cause");
 
-#ifdef ERROR_TEXT_BY_STRERROR
-/* For use in programs whose libc may lack the two functions (glibc before 2.32). */
-#define system_text(error) strerror(error)
-#define system_name(error) ((const char *)NULL)
-#else
-#define system_text(error) strerrordesc_np(error)
-#define system_name(error) strerrorname_np(error)
-#endif
-
 static unsigned int magnitude(int error)
 {
 	return error < 0 ? -(unsigned int)error : (unsigned int)error;
@@ -41,7 +32,7 @@ const char *wm_error_text(int error)
 
 	if (is_cause(value))
 		return causes[value - WM_E_FIRST - 1].text;
-	text = value < WM_E_FIRST ? system_text((int)value) : NULL;
+	text = value < WM_E_FIRST ? strerrordesc_np((int)value) : NULL;
 	return text ? text : "unknown error";
 }
 
@@ -59,6 +50,6 @@ const char *wm_error_name(int error)
 
 	if (is_cause(value))
 		return causes[value - WM_E_FIRST - 1].name;
-	name = value && value < WM_E_FIRST ? system_name((int)value) : NULL;
+	name = value && value < WM_E_FIRST ? strerrorname_np((int)value) : NULL;
 	return name ? name : "";
 }

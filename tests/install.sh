@@ -125,6 +125,7 @@ fi
 
 # A program with handlers of its own, against the shared and the static agent.
 cat >probed.c <<'C'
+#include <string.h>
 #include <waymark/probe.h>
 WM_PROBE(install, probed, int);
 static volatile int sum;
@@ -141,7 +142,8 @@ int main(void)
 	for (int i = 0; i < 3; i++)
 		WAYMARK(install, probed, i + 1);
 	return err || wm_probe_remove(probe) || sum != 6 || !*wm_error_text(-WM_E_FIELD_TYPES) ||
-	       !*wm_error_text(-2) || !wm_error_name(-WM_E_SPEC) || !wm_error_hint(-WM_E_SPEC);
+	       !*wm_error_text(-2) || strcmp(wm_error_name(-2), "ENOENT") ||
+	       !wm_error_name(-WM_E_SPEC) || !wm_error_hint(-WM_E_SPEC);
 }
 C
 # shellcheck disable=SC2046 # words
