@@ -54,6 +54,8 @@ if mount -t tmpfs -o size=300k tmpfs room 2>words; then
 		timeout 100 "$waymark" record -e $spec -o room/full -- gzip -nc data >by_engine 2>words
 		expect "a full disk, $spec" $? 1
 		grep -q "could not be written" words || fail "a full disk, $spec: $(cat words)"
+		grep -q "lacks some of these blocks: waymark report room/full" words ||
+			fail "a full disk, $spec: all blocks are in the trace: $(cat words)"
 		cmp compressed by_engine || fail "a full disk, $spec: another output"
 		rm -rf room/full
 	done
