@@ -19,7 +19,6 @@ int halt_regs_get(int tid, struct halt_regs *regs);
 int halt_regs_set(int tid, const struct halt_regs *regs);
 
 uintptr_t halt_pc(const struct halt_regs *regs);
-void halt_set_pc(struct halt_regs *regs, uintptr_t pc);
 uintptr_t halt_stack(const struct halt_regs *regs);
 uintptr_t halt_thread_pointer(const struct halt_regs *regs);
 

@@ -128,8 +128,6 @@ static void read_all(struct trace_reader *reader, struct trails *trails)
 			if (j)
 				bounds(&to, &seed);
 			trail_range_init(&range, reader, path, &from, &to);
-			if (j % 2)
-				trail_range_last(&range, run_random(&seed) % 20);
 			walk(&range, image, format);
 		}
 		image_close(image);

@@ -195,16 +195,6 @@ static inline int chain_is_wanted(const struct detour *detour)
 	return any != 0;
 }
 
-/* The one before it. */
-static inline struct detour *chain_before(const struct detour *detour)
-{
-	struct detour *before = detour->head;
-
-	while (before->next_member != detour)
-		before = before->next_member;
-	return before;
-}
-
 /* Links that lead to all members that are to be armed. Nobody has to stop for that. 0 or an error. */
 int chain_link(const struct text *text, struct detour *head);
 

@@ -39,11 +39,6 @@ uintptr_t halt_pc(const struct halt_regs *regs)
 	return regs->regs.rip;
 }
 
-void halt_set_pc(struct halt_regs *regs, uintptr_t pc)
-{
-	regs->regs.rip = pc;
-}
-
 uintptr_t halt_stack(const struct halt_regs *regs)
 {
 	return regs->regs.rsp;

@@ -267,14 +267,3 @@ void event_coverage_release(struct event_coverage *coverage)
 	coverage->missing = NULL;
 	coverage->missing_count = coverage->missing_room = 0;
 }
-
-void event_missing_words(const struct event_missing *missing, struct detail words)
-{
-	const char *why = missing->error == -ENODEV ? "it is offline"
-						    : wm_error_text(missing->error);
-
-	if (missing->tid > 0)
-		detail_set(words, 0, "thread %d: %s", missing->tid, why);
-	else
-		detail_set(words, 0, "CPU %d: %s", missing->cpu, why);
-}

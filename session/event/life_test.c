@@ -196,7 +196,7 @@ Test(event_life, another_program_has_none_and_coverage_says_so)
 {
 	struct event_coverage coverage;
 	struct event_object *object;
-	char text[128], comm[16] = "";
+	char comm[16] = "";
 	struct bed bed;
 
 	bed_start(&bed, replaced);
@@ -215,8 +215,6 @@ Test(event_life, another_program_has_none_and_coverage_says_so)
 	cr_assert_eq(coverage.missing_count, 1);
 	cr_assert_eq(coverage.missing[0].tid, bed.pid);
 	cr_assert_eq(coverage.missing[0].error, -WM_E_EVENT_EXEC);
-	event_missing_words(&coverage.missing[0], (struct detail){ text, sizeof(text) });
-	cr_assert(strstr(text, "replaced by another"), "%s", text);
 	event_coverage_release(&coverage);
 	event_object_release(object);
 	bed_end(&bed);

@@ -306,9 +306,6 @@ struct event_coverage {
 int event_object_coverage(struct event_object *object, struct event_coverage *coverage);
 void event_coverage_release(struct event_coverage *coverage);
 
-/* Words for an event_missing's cause and what would change it; as wm_error_text() and more. */
-void event_missing_words(const struct event_missing *missing, struct detail words);
-
 #define EVENT_CALLERS_MAX 10
 
 /* One hit, of EVENT_RINGS. Registers as perf_regs.h numbers them (PERF_REG_X86_AX...). */

@@ -130,9 +130,6 @@ int object_open_rounds(struct event_object *object, struct detail detail);
 /* Whether there are threads that were not seen before; they are taken down. 0 or 1, or -errno. */
 int object_has_newcomers(struct event_object *object);
 
-/* Whether the thread was seen. */
-int object_knows(const struct event_object *object, pid_t tid);
-
 /* Armed, all enabled: the CPUs' places, who were online at `looked_ns`. 0, -ENOMEM. */
 int object_follow_begin(struct event_object *object, uint64_t looked_ns);
 

@@ -36,11 +36,6 @@ static int knows(const struct event_object *object, pid_t tid, size_t sorted)
 	       bsearch(&tid, object->known, sorted, sizeof(*object->known), by_number) != NULL;
 }
 
-int object_knows(const struct event_object *object, pid_t tid)
-{
-	return knows(object, tid, object->known_count);
-}
-
 static int known_add(struct event_object *object, pid_t tid)
 {
 	if (array_grow(&object->known, &object->known_room, object->known_count + 1,

@@ -238,8 +238,3 @@ void hardware_result(const struct hardware *hardware, struct hardware_result *re
 {
 	*result = hardware->result;
 }
-
-pid_t hardware_pid(const struct hardware *hardware)
-{
-	return hardware->pid;
-}

@@ -73,7 +73,6 @@ void hardware_holds(const struct hardware *hardware, uint64_t *bytes, uint64_t *
 int hardware_run(struct hardware *hardware, unsigned int for_ms);
 
 void hardware_result(const struct hardware *hardware, struct hardware_result *result);
-pid_t hardware_pid(const struct hardware *hardware);
 
 /* Let the process go on by itself, write what is left. An error is of the writing. */
 int hardware_let_go(struct hardware *hardware);

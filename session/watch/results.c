@@ -178,17 +178,3 @@ const struct watched_spec *watches_of(const struct watched_list *list, size_t sp
 
 	return one && (one->processes || one->earlier) ? one : NULL;
 }
-
-void watches_count(const struct wm_session *session, size_t spec, struct watch_counts *counts)
-{
-	const struct watched_list *list = &session->watched;
-
-	*counts = spec < list->count ? list->all[spec].counts : (struct watch_counts){ 0 };
-	for (const struct process *p = session->processes; p; p = p->next) {
-		for (const struct watching *w = p->watching; w; w = w->next)
-			for (unsigned int i = 0; i < w->count; i++)
-				if (w->all[i].spec == spec)
-					watched_count(w, i, counts);
-		locals_count(p->watch.locals, spec, counts);
-	}
-}

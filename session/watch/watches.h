@@ -131,7 +131,4 @@ int watched_type_take(struct watched_spec *one, uint32_t process, struct watch_t
 /* One row's, of which the kernel has counted so many. */
 void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits);
 
-/* Those that are armed now are added to, too. */
-void watches_count(const struct wm_session *session, size_t spec, struct watch_counts *counts);
-
 #endif

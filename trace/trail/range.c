@@ -75,19 +75,6 @@ void trail_range_init(struct trail_range *range, const struct trace_reader *read
 	range->end = index_at(path, end.part, end.id);
 }
 
-void trail_range_last(struct trail_range *range, uint64_t blocks)
-{
-	if (range->end - range->first <= blocks)
-		return;
-	range->first = range->end - blocks;
-	if (blocks) {
-		trail_seek(&range->cursor, range->first);
-	} else {
-		range->cursor.part = range->end_part;
-		range->cursor.id = range->end_id;
-	}
-}
-
 int trail_range_next(struct trail_range *range, struct trail_item *item)
 {
 	if (range->cursor.part > range->end_part ||

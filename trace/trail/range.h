@@ -39,12 +39,6 @@ void trail_range_init(struct trail_range *range, const struct trace_reader *read
 		      const struct trail_path *path, const struct trail_bound *from,
 		      const struct trail_bound *to);
 
-/*
- * Keep only its last `blocks` blocks, and the events between and behind them. Before the first item
- * was taken.
- */
-void trail_range_last(struct trail_range *range, uint64_t blocks);
-
 /* Step over an item: 1 and *item, or 0 at the range's end. */
 int trail_range_next(struct trail_range *range, struct trail_item *item);
 

@@ -175,23 +175,7 @@ Test(range, cut_out_is_a_path_of_the_same_items)
 		}
 }
 
-Test(range, keeps_its_last_blocks)
-{
-	struct trail_range range = between(TRAIL_BOUND_BLOCK, 5, 32);
-
-	trail_range_last(&range, 4);
-	has(&range, 28, 32, 1);
-	range = between(TRAIL_BOUND_BLOCK, 5, 32);
-	trail_range_last(&range, 1000);
-	has(&range, 5, 32, 3);
-	range = between(TRAIL_BOUND_BLOCK, 5, 32);
-	trail_range_last(&range, 0);
-	has(&range, 32, 32, 0);
-}
-
-/*
- * Two signals; behind the second, blocks that ran no later than tick 33 of the trail, and a loss.
- */
+/* Two signals; behind the second, blocks that ran no later than tick 33 of the trail, and a loss. */
 static void begin_trapped(void)
 {
 	end();
