@@ -24,6 +24,8 @@ run()
 
 gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir"/tests/{kevent,failures}.c -o uses "${flags[@]}" -lpthread ||
 	fail "it does not compile as C"
+gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir"/tests/{kevent_refused,failures}.c -o refused "${flags[@]}" ||
+	fail "the test of bad arguments does not compile"
 cat >plus.cc <<'CC'
 #include <cerrno>
 #include <waymark/list.h>
@@ -72,6 +74,7 @@ gcc -O2 -Wall -Wextra -Werror "$source_dir/examples/stores.c" -o stores "${flags
 [ $failed -ne 0 ] || needs breakpoint-write breakpoint-access breakpoint-signal
 
 run ./uses
+run ./refused
 if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
 	chmod -R a+rX . && run setpriv --reuid=65534 --regid=65534 --clear-groups ./uses
 fi
