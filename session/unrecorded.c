@@ -287,6 +287,8 @@ void unrecorded_add_dropped(struct wm_session *session, struct process *process,
 	/* what has its number by now may be another process */
 	if (!program && (target_read(&target, process->pid) || !process_has_number(process)))
 		program = "a process that has ended";
+	else if (!program)
+		program = *target.exe ? target.exe : target.comm;
 	if (session->running || session->is_ending)
 		unrecorded_add(session, process->pid, program, error, words);
 	watching_lost(session, process, error);
