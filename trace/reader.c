@@ -146,6 +146,8 @@ static int stream_order(const void *left, const void *right)
 
 	if (a->process != b->process)
 		return a->process < b->process ? -1 : 1;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
 	if (a->tid != b->tid)
 		return a->tid < b->tid ? -1 : 1;
 	if (a->depth != b->depth)

@@ -22,7 +22,7 @@ struct tally {
 /* What a row counted last: classes of one name may have different fields. */
 struct seen {
 	uint64_t thread;
-	uint64_t process; /* its number, from 1 */
+	uint64_t process; /* its number, from 1, above its pid: forked children share the number */
 };
 
 struct open_span {
@@ -276,8 +276,9 @@ static struct tally *tally_find(const struct pass *pass, const struct trace_stre
 	return class ? &pass->tallies[stream->process][class->index] : NULL;
 }
 
-static void thread_count(struct pass *pass, uint32_t row, uint64_t process)
+static void thread_count(struct pass *pass, uint32_t row, const struct trace_stream *stream)
 {
+	uint64_t process = (uint64_t)(stream->process + 1) << 32 | stream->pid;
 	struct summary_event *event = &pass->summary->events[row];
 	struct seen *seen = &pass->seen[row];
 
@@ -312,7 +313,7 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 		tally->count++;
 		if (tally->last_thread != pass->thread) {
 			tally->last_thread = pass->thread;
-			thread_count(pass, tally->row, stream->process + 1u);
+			thread_count(pass, tally->row, stream);
 		}
 		if (tally->kind == 'b')
 			span_begin(pass, tally->span, walk.ticks);
@@ -393,7 +394,8 @@ static int read_streams(struct pass *pass)
 			continue;
 		if (!last || last->process != stream->process)
 			first_ids_find(pass, stream);
-		if (!last || last->process != stream->process || last->tid != stream->tid)
+		if (!last || last->process != stream->process || last->pid != stream->pid ||
+		    last->tid != stream->tid)
 			pass->thread = ++pass->summary->threads;
 		last = stream;
 		count_stream(pass, stream);

@@ -114,6 +114,26 @@ Test(summary, events_are_counted_by_name_and_thread)
 	end_trace();
 }
 
+Test(summary, children_in_the_store_of_their_parent_are_processes)
+{
+	begin_trace();
+	put(BUSY, 1001);
+	for (uint32_t i = 0; i < 4; i++) { /* two children of two threads, side by side */
+		end_packet();
+		sample.head.pid = 20 + i % 2;
+		sample.head.tid = 20 + i;
+		sample.head.instance = 1 + i;
+		sample.head.seq = 0;
+		put(BUSY, 1002 + i);
+	}
+	sum_up();
+	cr_assert_eq(summary->events[0].count, 5);
+	cr_assert_eq(summary->events[0].threads, 5);
+	cr_assert_eq(summary->events[0].processes, 3);
+	cr_assert_eq(summary->threads, 5);
+	end_trace();
+}
+
 Test(summary, fields_of_other_names_count_no_thread_twice)
 {
 	begin_trace();
