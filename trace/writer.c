@@ -164,6 +164,8 @@ int trace_writer_open(struct trace_writer **writer, const char *dir)
 	if (!err)
 		err = metadata_flush(made);
 	if (err) {
+		unlinkat(made->dir, INDEX_NAME, 0);
+		unlinkat(made->dir, "metadata", 0);
 		trace_writer_close(made);
 		return err;
 	}

@@ -516,6 +516,29 @@ Test(writer, a_limit_on_files_leaves_whole_packets)
 	sample_folder_remove(dir);
 }
 
+Test(writer, trace_that_can_not_be_made_leaves_an_empty_folder)
+{
+	struct trace_writer *none = NULL;
+	struct rlimit before, few;
+	char folder[64];
+	int failures = 0, err = -1;
+
+	sample_folder(folder);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	for (few.rlim_cur = 3; err && few.rlim_cur < 64; few.rlim_cur++) {
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+		err = trace_writer_open(&none, folder);
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+		cr_assert(!err || err == -EMFILE, "%d", err);
+		failures += err != 0;
+	}
+	cr_assert_gt(failures, 1);
+	cr_assert_eq(err, 0);
+	cr_assert_eq(trace_writer_close(none), 0);
+	sample_folder_remove(folder);
+}
+
 Test(writer, a_full_disk_leaves_whole_packets)
 {
 	sample_folder(dir);
