@@ -46,7 +46,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x6b6d6157u /* "Wamk" */
-#define CONTROL_VERSION 9
+#define CONTROL_VERSION 10
 #define CONTROL_BYTES_MAX 65536
 #define CONTROL_BUNDLE_BYTES_MAX (64u << 20)
 #define CONTROL_BUNDLE_ALIGN 8u
