@@ -13,8 +13,8 @@
 #include <waymark/error.h>
 
 static struct probe_refusal refused[] = {
-	{ "m:a", "/lib/m.so", "why \"this\"", 16, -WM_E_NO_FUNCTION },
-	{ "m:b", "", "", 0, -WM_E_NO_FUNCTION },
+	{ "m:a", "/lib/m.so", "why \"this\"", 16, -WM_E_NO_FUNCTION, 0 },
+	{ "m:b", "", "", 0, -WM_E_NO_FUNCTION, 0 },
 };
 static struct probe_held held[] = {
 	{ .name = (char *)"m:c", .pid = 9, .begin_ns = 1000000000, .end_ns = 2500000000 },
