@@ -259,7 +259,7 @@ int wm_trail_status_get(struct wm_trail *trail, struct wm_trail_status *status);
 
 /*
  * The ids of the threads that have records, or live, in the order in which they began: `room` at
- * most into tids[], which may be NULL where that is 0. How many there are.
+ * most into tids[]. How many there are; -EINVAL if `tids` is NULL and `room` is not 0.
  */
 int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room);
 

@@ -94,7 +94,9 @@ int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room)
 
 	if (count)
 		return count;
-	if (trail->recorded) {
+	if (!tids && room) {
+		count = trail_fail(trail, -EINVAL, "tids: NULL, with room for %zu", room);
+	} else if (trail->recorded) {
 		for (; (size_t)count < recorded_count(trail->recorded); count++)
 			if ((size_t)count < room)
 				tids[count] = (pid_t)recorded_path(trail->recorded, (size_t)count)

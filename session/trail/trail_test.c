@@ -161,6 +161,7 @@ Test(trail, leaves_children_alone)
 	subject_launch("f", NULL);
 	cr_expect_eq(WEXITSTATUS(subject_ended()), 7);
 	cr_expect_eq(wm_trail_threads(trail, NULL, 0), 1);
+	cr_expect_eq(wm_trail_threads(trail, NULL, 1), -EINVAL);
 	cr_expect_eq(subject_get(0).event, WM_TRAIL_EVENT_END);
 }
 
