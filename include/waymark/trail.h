@@ -80,13 +80,18 @@ enum wm_trail_origin {
 /* A field that is 0 has its default. In `flags` 0 sets none, and notify_fd is -1 for none. */
 struct wm_trail_options {
 	size_t size;
-	uint64_t bytes; /* of memory, all that the trail has; default 4 MiB, at least 32 KiB */
+	/*
+	 * Of memory, all that the trail has; rounded down to 4 KiB. Default 4 MiB. At least 32 KiB,
+	 * which hold some 4,000 branches of a loop.
+	 */
+	uint64_t bytes;
 	uint32_t flags; /* WM_TRAIL_*; those that the origin can't do are refused */
 	enum wm_trail_origin origin;
 	/*
 	 * Default WM_POLICY_CYCLIC: each thread keeps its newest records, and none waits. With
-	 * WM_TRAIL_ORIGIN_SOFT each thread overwrites its own: `lost` does not count these, and
-	 * WM_TRAIL_EVENT_LOST has 0. With WM_POLICY_BLOCK threads wait until some are read.
+	 * WM_TRAIL_ORIGIN_SOFT each thread overwrites its own before they are fetched: `lost` does
+	 * not count these, and WM_TRAIL_EVENT_LOST has 0. For an exact count take
+	 * WM_POLICY_DISCARD. With WM_POLICY_BLOCK threads wait until some are read.
 	 */
 	enum wm_policy policy;
 	/* Default WM_FOLLOW_NONE. WM_FOLLOW_CHILDREN is not for WM_TRAIL_FLAG_THREAD. */
@@ -184,7 +189,12 @@ struct wm_trail_status {
 	uint32_t live;		    /* that live */
 	uint64_t bytes, used_bytes; /* that it may have, and has; 0 of one that was read */
 	uint64_t branches, events;  /* kept */
-	uint64_t lost; /* branches, ever; what `policy` overwrites with SOFT is not among them */
+	/*
+	 * Branches, ever. `branches` and `lost` are all that ran, if nothing was read or cleared;
+	 * with SOFT and WM_POLICY_CYCLIC they are fewer: `lost` has only what was fetched and is
+	 * not kept.
+	 */
+	uint64_t lost;
 	uint64_t lost_events;
 	uint64_t read;	       /* records that wm_trail_read() took, ever */
 	uint64_t lost_threads; /* ever: threads without any record, for want of memory */

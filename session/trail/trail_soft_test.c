@@ -93,6 +93,35 @@ Test(trail_soft, is_taken_where_nobody_names_an_origin)
 	cr_expect_eq(branch.event, WM_TRAIL_EVENT_END);
 }
 
+Test(trail_soft, kept_and_lost_branches_are_what_ran)
+{
+	static const uint64_t bytes[] = {
+		UINT64_C(16) << 20, SMALL, SMALL + 4096, 49152, 65535, 65536
+	};
+	uint64_t ran = 0;
+
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++) {
+		struct wm_trail_options options = { .size = sizeof(options),
+						    .bytes = bytes[i],
+						    .origin = WM_TRAIL_ORIGIN_SOFT,
+						    .policy = WM_POLICY_DISCARD };
+		struct wm_trail_status status;
+
+		subject_launch("t", &options);
+		subject_ended();
+		status = subject_status();
+		cr_expect_eq(status.bytes, bytes[i] / 4096 * 4096);
+		if (!i)
+			ran = status.branches;
+		cr_expect_eq(status.branches + status.lost, ran, "%lu bytes: %lu and %lu of %lu",
+			     bytes[i], status.branches, status.lost, ran);
+		cr_expect_gt(status.branches, 3000);
+		cr_expect_eq(!i, !status.lost);
+		wm_trail_close(trail);
+		trail = NULL;
+	}
+}
+
 Test(trail_soft, gives_way_to_steps_where_it_can_not_enter)
 {
 	setenv("WAYMARK_ENGINE", STEPS, 1); /* a program, and no engine */
