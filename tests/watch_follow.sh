@@ -27,12 +27,12 @@ exact()
 	reports "$1"
 }
 
-# A list whose second node changes. What was in it before, and what has yet to come, is written too.
+# A list whose second node changes. The nodes before it and after it are written too.
 watches walk 0 -e 'watch:head->next->value/follow/' -- ./followed walk 6
 exact walk
 values walk 'head->next->value' "100 101 102 103 104 105 "
 expect "what was at the new place" "$(told walk 'head->next->value' old | tr '\n' ' ')" "0 9000 9001 9002 9003 9004 "
-expect "exact before and after" "$(told walk 'head->next->value' how | sort -u)" 3
+expect "before and after" "$(told walk 'head->next->value' how | sort -u)" 1
 expect "moves of the list" "$(follows moves)" 7
 
 # Null, set, null again: it waits.
@@ -41,7 +41,7 @@ exact waits
 values waits 'empty->value' "10 11 12 13 "
 expect "moves from null and back" "$(follows moves)" 8
 expect "the pointer that it waits for" "$(follows waits)" 1
-run 0 watch -f 'empty->value/follow/' -- ./followed wait 2
+"$waymark" watch -f 'empty->value/follow/' ./followed wait 2 >out 2>words || fail "watch: $? $(cat words)"
 says "waiting for empty"
 says "follows 1 pointer: moved 4 times"
 
@@ -71,7 +71,7 @@ expect "all writes under a lock" "$(json hits) $(json missed) $(follows astray)"
 	"$(sed -n 's/written //p' out) 0 0"
 [ "$(follows exposed)" -ge 39 ] || fail "moves beside other threads: $(follows exposed)"
 
-# Without one: once a pointer's change is recorded, each thread is told at most one write that it made before.
+# Without one: once a pointer's change is recorded, each thread has at most one event of a write before it.
 watches race 0 -e watch:head -e 'watch:head->value/follow/' -- ./followed race 40
 [ "$(follows astray)" -gt 0 ] || fail "no hit of a race is astray"
 [ "$(follows exposed)" -ge 39 ] || fail "moves of a race: $(follows exposed)"
@@ -87,11 +87,11 @@ for _ in 1 2 3; do
 	tool=$!
 	await_armed "$pid"
 	kill -9 "$tool"
-	wait "$tool"
+	wait "$tool" 2>/dev/null
 	rm -rf killed
 done
 run 0 --json -o after -p "$pid" --for 300ms -e 'watch:head->value/follow/' -e 'watch:empty->value/follow/'
-[ "$(json hits | head -n 1)" -gt 0 ] || fail "after a kill nothing is seen: $(cat out)"
+tr -d '\n' <out | grep -q '"hits": *[1-9]' || fail "after a kill nothing is seen: $(cat out)"
 exec 7>&-
 await has_ended "$pid" || fail "after a kill the program does not end"
 grep -q right said || fail "after a kill the program: $(cat said)"
@@ -101,3 +101,4 @@ bad 1 "head, head->next, head->next->next, head->next->next->next take a registe
 	-e 'watch:head->next->next->next->value/follow/' -- ./followed walk
 bad 1 "no pointer is on the way" -e 'watch:head/follow/' -- ./followed walk
 bad 1 "from outside a pointer's change is seen too late" -e 'watch:head->value/follow,outside/' -- ./followed walk
+exit $failed

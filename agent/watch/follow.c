@@ -68,10 +68,7 @@ enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met)
 	}
 	if (is_value && !leads(chain, about->frame, place)) {
 		leave(chain);
-		if (is_moving(chain))
-			return FOLLOW_MOVING;
-		__atomic_fetch_add(&chain->late, 1, __ATOMIC_RELAXED);
-		return FOLLOW_ELSEWHERE;
+		return is_moving(chain) ? FOLLOW_MOVING : FOLLOW_ELSEWHERE;
 	}
 	/* every thread in here stores the same */
 	__atomic_store_n(&entry->about.address, address, __ATOMIC_RELAXED);
@@ -83,9 +80,13 @@ void follow_leave(const struct watch_entry *entry)
 	leave(chain_of(entry));
 }
 
-void follow_is_astray(const struct watch_entry *entry)
+void follow_is_astray(const struct watch_entry *entry, enum follow_place place)
 {
-	__atomic_fetch_add(&chain_of(entry)->astray, 1, __ATOMIC_RELAXED);
+	struct follow_chain *chain = chain_of(entry);
+
+	__atomic_fetch_add(&chain->astray, 1, __ATOMIC_RELAXED);
+	if (place == FOLLOW_ELSEWHERE)
+		__atomic_fetch_add(&chain->late, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- waiting ---- */

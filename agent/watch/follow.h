@@ -10,7 +10,7 @@
 enum follow_place {
 	FOLLOW_THERE,	  /* the entry's address is its chain's present place */
 	FOLLOW_MOVING,	  /* a pointer has changed, or the hit is of the place before */
-	FOLLOW_ELSEWHERE, /* the pointers lead elsewhere, and nobody has said so */
+	FOLLOW_ELSEWHERE, /* the pointers lead elsewhere, and no thread has asked for a move */
 };
 
 /*
@@ -21,7 +21,7 @@ enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met);
 void follow_leave(const struct watch_entry *entry);
 
 /* A hit of the value that does not count. */
-void follow_is_astray(const struct watch_entry *entry);
+void follow_is_astray(const struct watch_entry *entry, enum follow_place place);
 
 /* The pointers of these entries' chains may have changed, a bit each: wait until the registers are moved. */
 void follow_ask(uint64_t entries);

@@ -375,7 +375,7 @@ static void judge_followed(struct hit *hit, struct watch_entry *entry, enum foll
 	if (!is_armed || (place != FOLLOW_THERE && entry->about.flags & WATCH_FOLLOWED)) {
 		count(&entry->row->dropped);
 		if (entry->about.flags & WATCH_FOLLOWED)
-			follow_is_astray(entry);
+			follow_is_astray(entry, place);
 	} else {
 		take(hit, entry);
 	}

@@ -66,7 +66,7 @@ static int fits(const struct watching *watching, uint64_t address)
 	const struct follow_plan *plan = &watching->plan;
 	struct watch_piece pieces[WATCH_REGISTERS];
 
-	if (address >= USER_END - plan->bytes ||
+	if (!address || address >= USER_END - plan->bytes ||
 	    watch_pieces(address, plan->bytes, pieces) != plan->pieces)
 		return 0;
 	for (unsigned int i = 0; i < plan->pieces; i++) {
@@ -321,6 +321,7 @@ void follow_stop(struct follow *follow)
 	pthread_join(follow->thread, NULL);
 	follow->has_thread = 0;
 	/* a thread of the program that waits continues */
+	follow->exposed += follow->chain->asked != follow->chain->done;
 	publish(follow, follow->chain->asked);
 }
 
@@ -347,7 +348,8 @@ void follow_count(const struct follow *follow, struct watch_counts *to)
 	if (!follow)
 		return;
 	to->follow.moves += follow->moves;
-	to->follow.exposed += follow->exposed;
+	/* of those that were late, some may have had no move yet */
+	to->follow.exposed += follow->exposed + (follow->chain->late - follow->late);
 	to->follow.unplaced += follow->unplaced;
 	to->follow.astray += follow->chain->astray;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Watches that follow pointers, outside (abi/follow.h): one event object for the pointers on the way and the value, and a
- * thread of ours that moves its registers when a pointer was written.
+ * thread of the tool that moves its registers when a pointer was written.
  *
  *	follow_plan_make()  from the place: which pointers, and what the agent is asked
  *	follow_begin()	    the agent's table is there

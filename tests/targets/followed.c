@@ -99,8 +99,8 @@ static void race(void)
 }
 
 /*
- * As race(), but whoever writes has the lock: what is written to the pointer's node is what a recording
- * has to have.
+ * As race(), but each writer holds the lock: a recording has to have all that is written to the
+ * pointer's node.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long written;
