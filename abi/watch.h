@@ -12,7 +12,7 @@
  *
  * The magic is the session's own; a signal with another magic is the program's. The number
  * identifies the watch, the generation counts how often that was changed in place, and the round is
- * the pass of the scan of threads that opened the event (session/event/object.h). A thread that has
+ * the pass of the scan of threads that opened the event (perf/object.h). A thread that has
  * two events of one watch gets one signal for both, since the second finds the first pending. So no
  * hit is reported twice.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The code that brings the agent into a process; session/inject.c puts it there and describes the
+ * The code that brings the agent into a process; process/inject.c puts it there and describes the
  * protocol.
  *
  *	loader_code     start: code for a borrowed thread (arch/borrow.h) is put in front of it

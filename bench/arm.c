@@ -17,7 +17,7 @@
 
 #include "bench/measure.h"
 #include "bench/traced.h"
-#include "session/ticks.h"
+#include "process/ticks.h"
 #include <waymark/error.h>
 
 static const char *suffix = "";

@@ -12,7 +12,7 @@
 #include "code/symbol.h"
 #include "code/trampoline.h"
 #include "session/forms.h"
-#include "session/loaded.h"
+#include "process/loaded.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What event objects cost (session/event/object.h):
+ * What event objects cost (perf/object.h):
  *
  *	watch.arm_1000_threads_ms	four watches on a program of a thousand threads, all or nothing
  *	watch.modify_us			one watch of a program of one thread changed in place;
@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "bench/measure.h"
-#include "session/event/object.h"
-#include "session/trial/trial.h"
+#include "perf/object.h"
+#include "trial/trial.h"
 #include <waymark/error.h>
 
 #define THREADS 1000

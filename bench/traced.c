@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "bench/measure.h"
-#include "session/launch.h"
-#include "session/place.h"
+#include "process/launch.h"
+#include "process/place.h"
 #include <waymark/error.h>
 
 #define ANSWER_MS 20000

@@ -11,8 +11,8 @@
 
 #include "abi/control.h"
 #include "abi/page.h"
-#include "session/link.h"
-#include "session/listen.h"
+#include "process/link.h"
+#include "process/listen.h"
 
 struct traced {
 	struct listener *listener;

@@ -3,8 +3,8 @@
 #include "cli/command_line.h"
 #include "cli/json.h"
 #include "cli/quantity.h"
-#include "session/claim/holder.h"
-#include "session/target.h"
+#include "claim/holder.h"
+#include "process/target.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark diff as a command, on runs of tests/targets/parts.S that were stepped through. */
 #include "cli/command_test.h"
-#include "session/trail/sample_steps.h"
+#include "branch/sample_steps.h"
 #include "trace/sample.h"
 #include "trace/trail/sample_trail.h"
 

@@ -3,8 +3,8 @@
 #include "cli/command_line.h"
 #include "cli/json.h"
 #include "cli/quantity.h"
-#include "session/doctor/doctor.h"
-#include "session/trial/simulate.h"
+#include "doctor/doctor.h"
+#include "trial/simulate.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "cli/quantity.h"
 #include "cli/trail.h"
-#include "session/trail/request.h"
+#include "branch/request.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "cli/list.h"
 #include "cli/list_watch_globs.h"
 #include "code/watch/place.h"
-#include "session/loaded.h"
+#include "process/loaded.h"
 #include "session/names.h"
 
 #include <errno.h>

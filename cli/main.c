@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
-#include "session/trial/simulate.h"
+#include "trial/simulate.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 
 #include "cli/cli.h"
 #include "cli/quantity.h"
-#include "session/claim/ledger.h"
-#include "session/trial/trial.h"
+#include "claim/ledger.h"
+#include "trial/trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>

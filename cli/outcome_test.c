@@ -2,7 +2,7 @@
 #include "cli/outcome.h"
 
 #include "cli/watch_counts.h"
-#include "session/claim/ledger.h"
+#include "claim/ledger.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark trail --calls and --functions, and waymark export, of tests/targets/calling.c as it ran. */
 #include "cli/command_test.h"
-#include "session/trail/sample_steps.h"
+#include "branch/sample_steps.h"
 #include "trace/sample.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark trail as a command: what it prints and returns, of trails made by hand, good and bad ones. */
 #include "cli/command_test.h"
-#include "session/trail/sample_steps.h"
+#include "branch/sample_steps.h"
 #include "trace/sample.h"
 #include "trace/trail/sample_trail.h"
 

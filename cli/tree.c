@@ -2,7 +2,7 @@
 #include "cli/tree.h"
 
 #include "cli/cli.h"
-#include "session/descendants.h"
+#include "process/descendants.h"
 #include "session/session.h"
 
 #include <errno.h>

@@ -2,13 +2,13 @@
 /*
  * Entering a running process: use the agent that listens there, or load one.
  */
-#include "session/agentpath.h"
-#include "session/apart.h"
-#include "session/inject.h"
-#include "session/place.h"
-#include "session/reach.h"
+#include "process/agentpath.h"
+#include "process/apart.h"
+#include "process/inject.h"
+#include "process/place.h"
+#include "process/reach.h"
 #include "session/session.h"
-#include "session/target.h"
+#include "process/target.h"
 
 #include <errno.h>
 #include <poll.h>

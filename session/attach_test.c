@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Attaching while something happens to the target: inject_agent() is ours, the rest is real. */
-#include "session/inject.h"
-#include "session/target_test.h"
+#include "process/inject.h"
+#include "process/target_test.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

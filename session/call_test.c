@@ -2,7 +2,7 @@
 /* Calls of waymark/session.h by threads that are cancelled, and in forked children. */
 #include "session/process.h"
 #include "session/sample_agent.h"
-#include "session/testing/folder.h"
+#include "process/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

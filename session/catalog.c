@@ -4,9 +4,9 @@
 #include "base/array.h"
 #include "base/elf.h"
 #include "base/maps.h"
-#include "session/loaded.h"
-#include "session/reach.h"
-#include "session/target.h"
+#include "process/loaded.h"
+#include "process/reach.h"
+#include "process/target.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #ifndef SESSION_CATALOG_H
 #define SESSION_CATALOG_H
 
-#include "session/target.h"
+#include "process/target.h"
 
 #include <stddef.h>
 #include <stdint.h>

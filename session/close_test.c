@@ -2,7 +2,7 @@
 /* For which processes wm_session_close() waits: session_wait_moving() is counted, and real. */
 #include "session/process.h"
 #include "session/sample_agent.h"
-#include "session/testing/folder.h"
+#include "process/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <waymark/error.h>

@@ -7,7 +7,7 @@
  */
 #include "session/doze.h"
 
-#include "session/pollable.h"
+#include "process/pollable.h"
 #include "session/process.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@
 #ifndef SESSION_DRAIN_H
 #define SESSION_DRAIN_H
 
-#include "session/mapping.h"
+#include "process/mapping.h"
 
 #include <stddef.h>
 #include <stdint.h>

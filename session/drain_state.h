@@ -5,7 +5,7 @@
 
 #include "session/drain.h"
 #include "session/stream.h"
-#include "session/ticks.h"
+#include "process/ticks.h"
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The descriptor that a caller's event loop polls for a session. */
-#include "session/call.h"
+#include "process/call.h"
 #include "session/doze.h"
-#include "session/pollable.h"
+#include "process/pollable.h"
 #include "session/session.h"
 
 void session_pollable_update(struct wm_session *session)

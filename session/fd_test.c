@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A caller's event loop over wm_session_fd(). */
-#include "session/pollable.h"
+#include "process/pollable.h"
 #include "session/process.h"
 #include "session/sample_agent.h"
-#include "session/testing/folder.h"
-#include "session/ticks.h"
+#include "process/testing/folder.h"
+#include "process/ticks.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -2,9 +2,9 @@
 #include "session/hits.h"
 
 #include "base/array.h"
-#include "session/reach.h"
+#include "process/reach.h"
 #include "session/spec.h"
-#include "session/ticks.h"
+#include "process/ticks.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* How processes come into a session: attached to, or launched. */
-#include "session/agentpath.h"
-#include "session/call.h"
-#include "session/launch.h"
+#include "process/agentpath.h"
+#include "process/call.h"
+#include "process/launch.h"
 #include "session/process.h"
-#include "session/program.h"
-#include "session/target.h"
-#include "session/trail/soft_leave.h"
+#include "process/program.h"
+#include "process/target.h"
+#include "branch/soft_leave.h"
 #include "session/watch/outside.h"
 
 #include <errno.h>

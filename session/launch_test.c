@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/launch.h"
-#include "session/program.h"
-#include "session/testing/folder.h"
+#include "process/launch.h"
+#include "process/program.h"
+#include "process/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <elf.h>

@@ -2,7 +2,7 @@
 #include "session/life.h"
 
 #include "session/process.h"
-#include "session/target.h"
+#include "process/target.h"
 #include "trace/life.h"
 
 #include <time.h>

@@ -2,7 +2,7 @@
 /* waymark/list.h: markers of the catalog, places in code of the listing. */
 #include "base/fieldname.h"
 #include "code/place.h"
-#include "session/call.h"
+#include "process/call.h"
 #include "session/catalog.h"
 #include "session/listing.h"
 

@@ -2,10 +2,10 @@
 #include "session/listing.h"
 
 #include "base/elf.h"
-#include "session/loaded.h"
+#include "process/loaded.h"
 #include "session/plan.h"
-#include "session/reach.h"
-#include "session/target.h"
+#include "process/reach.h"
+#include "process/target.h"
 
 #include <stdio.h>
 #include <waymark/error.h>

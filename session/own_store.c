@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 #include "session/own_store.h"
 
-#include "session/mapping.h"
-#include "session/target.h"
-#include "session/ticks.h"
+#include "process/mapping.h"
+#include "process/target.h"
+#include "process/ticks.h"
 
 #include <errno.h>
 #include <fcntl.h>

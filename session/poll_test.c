@@ -3,9 +3,9 @@
 #include "base/testing/await.h"
 #include "session/process.h"
 #include "session/sample_agent.h"
-#include "session/target.h"
-#include "session/testing/folder.h"
-#include "session/ticks.h"
+#include "process/target.h"
+#include "process/testing/folder.h"
+#include "process/ticks.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

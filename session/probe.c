@@ -2,7 +2,7 @@
 #include "session/probe.h"
 
 #include "base/array.h"
-#include "session/loaded.h"
+#include "process/loaded.h"
 #include "session/patience.h"
 #include "session/process.h"
 #include "trace/schema.h"

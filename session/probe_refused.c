@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "session/process.h"
-#include "session/target.h"
+#include "process/target.h"
 
 #include <errno.h>
 #include <search.h>

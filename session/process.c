@@ -5,9 +5,9 @@
 #include "session/adopt.h"
 
 #include "base/maps.h"
-#include "session/program.h"
+#include "process/program.h"
 #include "session/stopper.h"
-#include "session/target.h"
+#include "process/target.h"
 #include "session/unrecorded.h"
 #include "session/watch/outside.h"
 #include "session/watch/watching.h"

@@ -4,7 +4,7 @@
 
 #include "base/maps.h"
 #include "session/drain.h"
-#include "session/target.h"
+#include "process/target.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Specs that match nothing. */
 #include "session/process.h"
 #include "session/sample_agent.h"
-#include "session/testing/folder.h"
+#include "process/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "abi/watch.h"
 #include "base/socketdir.h"
 #include "session/sample_store.h"
-#include "session/ticks.h"
+#include "process/ticks.h"
 
 #include <fcntl.h>
 #include <signal.h>

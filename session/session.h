@@ -7,13 +7,13 @@
 #define SESSION_SESSION_H
 
 #include "session/drain.h"
-#include "session/listen.h"
+#include "process/listen.h"
 #include "session/names.h"
 #include "session/patience.h"
 #include "session/probe.h"
 #include "session/spec.h"
-#include "session/ticks.h"
-#include "session/trail/live.h"
+#include "process/ticks.h"
+#include "session/live.h"
 #include "session/unrecorded.h"
 #include "session/watch/watches.h"
 #include "trace/decode.h"
@@ -93,7 +93,7 @@ struct wm_session {
 };
 
 /*
- * The session's hand on the ledger of claims (session/claim/ledger.h), made at the first call and released with the session, after all that
+ * The session's hand on the ledger of claims (claim/ledger.h), made at the first call and released with the session, after all that
  * it could have claimed. NULL: no memory.
  */
 struct ledger *session_ledger(struct wm_session *session);

@@ -2,8 +2,8 @@
 #include "session/sample_agent.h"
 #include "base/testing/await.h"
 #include "session/process.h"
-#include "session/target.h"
-#include "session/testing/folder.h"
+#include "process/target.h"
+#include "process/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
 #include "base/testing/await.h"
 #include "session/process.h"
 #include "session/sample_agent.h"
-#include "session/testing/folder.h"
-#include "session/trial/testing/needs.h"
+#include "process/testing/folder.h"
+#include "trial/testing/needs.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

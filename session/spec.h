@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Event specs: what to record, in the one grammar that all commands share: markers, places in code
- * that nobody prepared (code/request.h), a trail (session/trail/request.h). The other kinds are known by name, so that they are refused
+ * that nobody prepared (code/request.h), a trail (branch/request.h). The other kinds are known by name, so that they are refused
  * for what they are.
  */
 #ifndef SESSION_SPEC_H
@@ -10,7 +10,7 @@
 #include "code/request.h"
 #include "code/watch/expr.h"
 #include "session/names.h"
-#include "session/trail/request.h"
+#include "branch/request.h"
 
 #include <stddef.h>
 #include <stdint.h>

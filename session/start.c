@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The session's start, and what it could not arm. */
-#include "session/call.h"
+#include "process/call.h"
 #include "session/process.h"
-#include "session/target.h"
+#include "process/target.h"
 #include "session/watch/watching.h"
 
 #include <errno.h>

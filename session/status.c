@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which processes of a session are alive, and what it has counted so far. */
-#include "session/call.h"
+#include "process/call.h"
 #include "session/life.h"
 #include "session/process.h"
 #include "session/reader.h"

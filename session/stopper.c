@@ -2,8 +2,8 @@
 #include "session/stopper.h"
 
 #include "session/process.h"
-#include "session/stopper_halt.h"
-#include "session/target.h"
+#include "process/stopper_halt.h"
+#include "process/target.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -10,7 +10,7 @@
 
 #include "abi/stopper.h"
 #include "base/testing/await.h"
-#include "session/target.h"
+#include "process/target.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -2,12 +2,12 @@
 #include "session/unrecorded.h"
 
 #include "base/array.h"
-#include "session/agentpath.h"
-#include "session/descendants.h"
+#include "process/agentpath.h"
+#include "process/descendants.h"
 #include "session/process.h"
-#include "session/program.h"
+#include "process/program.h"
 #include "session/session.h"
-#include "session/target.h"
+#include "process/target.h"
 #include "session/watch/watching.h"
 
 #include <elf.h>

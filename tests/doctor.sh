@@ -6,7 +6,7 @@
 . "$(dirname "$0")/folder_setup.bash"
 
 waymark=$WAYMARK_BUILD/cli/waymark
-table=$source_dir/session/trial/trial.def
+table=$source_dir/trial/trial.def
 if [ "$(nm -D "$WAYMARK_BUILD/agent/libwaymark-agent.so" |
 	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
 	skip "an agent built for a sanitizer can't be loaded into programs that are not"

@@ -14,7 +14,7 @@
 
 #include "bench/mechanisms/child.h"
 #include "bench/mechanisms/row.h"
-#include "session/trial/trial.h"
+#include "trial/trial.h"
 #include <waymark/error.h>
 
 #define RING_PAGES 64

@@ -74,7 +74,7 @@ struct watch_place {
 };
 
 /*
- * Find it. `modules` are a process's (session/loaded.h), or a file's one. Where several have it and the spec names
+ * Find it. `modules` are a process's (process/loaded.h), or a file's one. Where several have it and the spec names
  * none: the program itself goes first, as it does in linking; then a library's; several libraries are
  * -WM_E_WATCH_SEVERAL. A variable of a library that the program has a copy of (a copy relocation) is the program's.
  *

@@ -11,7 +11,7 @@
  */
 #include "session/watch/change.h"
 
-#include "session/target.h"
+#include "process/target.h"
 #include "session/watch/underway.h"
 #include "session/watch/watching_own.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/near.h"
 #include "code/watch/variable.h"
-#include "session/target.h"
+#include "process/target.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #define _GNU_SOURCE
 #include "session/watch/follow.h"
 
-#include "session/target.h"
-#include "session/trail/step_own.h"
+#include "process/target.h"
+#include "branch/step_own.h"
 #include "session/watch/watching_own.h"
 
 #include <errno.h>

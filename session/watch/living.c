@@ -3,8 +3,8 @@
 #include "session/watch/living.h"
 
 #include "base/cfi_step.h"
-#include "session/target.h"
-#include "session/tracee.h"
+#include "process/target.h"
+#include "process/tracee.h"
 
 #include <dirent.h>
 #include <errno.h>

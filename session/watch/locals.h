@@ -13,7 +13,7 @@
 #ifndef SESSION_WATCH_LOCALS_H
 #define SESSION_WATCH_LOCALS_H
 
-#include "session/target.h"
+#include "process/target.h"
 #include "session/watch/ask.h"
 #include "session/watch/watches.h"
 

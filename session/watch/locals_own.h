@@ -4,7 +4,7 @@
 #define SESSION_WATCH_LOCALS_OWN_H
 
 #include "code/watch/frame.h"
-#include "session/event/object.h"
+#include "perf/object.h"
 #include "session/watch/locals.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
 
 #include "session/watch/outside_own.h"
 #include "session/process.h"
-#include "session/target.h"
+#include "process/target.h"
 #include "session/watch/watching_own.h"
 #include "session/watermark.h"
 

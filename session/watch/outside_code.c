@@ -7,7 +7,7 @@
 #include "code/frames.h"
 #include "code/image.h"
 #include "code/symbol.h"
-#include "session/ticks.h"
+#include "process/ticks.h"
 
 #include <errno.h>
 #include <stdlib.h>

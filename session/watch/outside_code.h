@@ -8,7 +8,7 @@
 #ifndef SESSION_WATCH_OUTSIDE_CODE_H
 #define SESSION_WATCH_OUTSIDE_CODE_H
 
-#include "session/loaded.h"
+#include "process/loaded.h"
 
 #include <stddef.h>
 #include <stdint.h>

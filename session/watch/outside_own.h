@@ -4,8 +4,8 @@
 #define SESSION_WATCH_OUTSIDE_OWN_H
 
 #include "code/watch/option.h"
-#include "session/entry.h"
-#include "session/event/object.h"
+#include "process/entry.h"
+#include "perf/object.h"
 #include "session/own_store.h"
 #include "session/watch/outside.h"
 #include "session/watch/outside_code.h"

@@ -2,7 +2,7 @@
 #include "session/watch/sharing.h"
 
 #include "abi/watch.h"
-#include "session/claim/ledger.h"
+#include "claim/ledger.h"
 #include "session/process.h"
 
 #include <errno.h>

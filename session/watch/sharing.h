@@ -10,7 +10,7 @@
 #ifndef SESSION_WATCH_SHARING_H
 #define SESSION_WATCH_SHARING_H
 
-#include "session/event/object.h"
+#include "perf/object.h"
 #include "session/watch/watches.h"
 
 #include <stdint.h>

@@ -3,10 +3,10 @@
 #include "session/watch/thread.h"
 
 #include "code/watch/block.h"
-#include "session/loaded.h"
+#include "process/loaded.h"
 #include "session/process.h"
-#include "session/target.h"
-#include "session/tracee.h"
+#include "process/target.h"
+#include "process/tracee.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/watch/underway.h"
 
-#include "session/target.h"
-#include "session/ticks.h"
+#include "process/target.h"
+#include "process/ticks.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 /* Hits that are on their way are waited for, and none that can't be. No time is held against a bound. */
 #include "session/watch/underway.h"
 #include "base/testing/await.h"
-#include "session/ticks.h"
+#include "process/ticks.h"
 
 #include <criterion/criterion.h>
 #include <sched.h>

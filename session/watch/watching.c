@@ -3,9 +3,9 @@
 #include "session/watch/watching_own.h"
 
 #include "base/array.h"
-#include "session/sealed.h"
-#include "session/target.h"
-#include "session/trail/step.h"
+#include "process/sealed.h"
+#include "process/target.h"
+#include "branch/step.h"
 #include "session/watch/change.h"
 #include "session/watch/outside.h"
 #include "session/watch/underway.h"

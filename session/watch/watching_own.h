@@ -3,8 +3,8 @@
 #ifndef SESSION_WATCH_WATCHING_OWN_H
 #define SESSION_WATCH_WATCHING_OWN_H
 
-#include "session/event/object.h"
-#include "session/loaded.h"
+#include "perf/object.h"
+#include "process/loaded.h"
 #include "session/process.h"
 #include "session/watch/ask.h"
 #include "session/watch/follow.h"

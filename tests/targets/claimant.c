@@ -3,7 +3,7 @@
  * Writes claims on debug registers of a process into the ledger, says so by a line, and waits to be ended: claimant PID WHAT...
  * Told of trouble, it prints the error's name instead, and goes on.
  */
-#include "session/claim/ledger.h"
+#include "claim/ledger.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Instructions that may hide the trap behind them, before one that the tracer has to notice: steps-hidden MODE, as
- * session/trail/hidden_test.c says. Exit status 7 if all is well.
+ * branch/hidden_test.c says. Exit status 7 if all is well.
  */
 #include <asm/unistd.h>
 

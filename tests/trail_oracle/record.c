@@ -11,8 +11,8 @@
  *
  * All numbers but those of the first column's lines T and X are hexadecimal.
  */
-#include "session/trail/files.h"
-#include "session/trail/step.h"
+#include "branch/files.h"
+#include "branch/step.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process of ours does that must not be killed while it traces (stepper.h): the program dies with it. It takes what it may of
+ * the limits that it was started under, and tells when it has nearly used up the one whose end is SIGKILL.
+ */
+#ifndef BRANCH_ENDURE_H
+#define BRANCH_ENDURE_H
+
+/*
+ * For this process: soft limits become the hard ones, it is no more a real-time task whose time is limited, and the last of all that
+ * lack of memory kills. What is not allowed stays as it was.
+ */
+void endure(void);
+
+/* Whether it has nearly had the CPU time that it may have. */
+int endure_is_spent(void);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* The modules of a process that a trail goes through, told to its sink as they come. */
+#ifndef BRANCH_MODULES_H
+#define BRANCH_MODULES_H
+
+#include "branch/sink.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct modules {
+	struct trail_sink *sink;
+	struct module_noted {
+		uint64_t start, inode;
+		struct control_module module;
+		char *path;
+	} * noted;
+	size_t count, room;
+};
+
+/* Note what has code in the process and was not noted yet, and what was noted and has gone. 0, also where its map can't be read; or the sink's error. */
+int modules_note(struct modules *modules, pid_t pid);
+
+/* What a copy of the process has as well, as it stands; and tell of all that. 0, -ENOMEM or the sink's error. */
+int modules_copy(struct modules *copy, const struct modules *modules);
+int modules_tell(const struct modules *modules);
+void modules_release(struct modules *modules);
+
+#endif

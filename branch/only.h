@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A sink (sink.h) before another: of all that an origin puts in, what code of chosen modules ran goes on. Of what other code
+ * ran, a TRAIL_GAP_ELSEWHERE is left, which says where the thread came back; and of the events there those that are of
+ * the thread itself, or of what becomes of it. A system call that other code made is not told of.
+ *
+ * One thread at a time uses it, as the sink behind it.
+ */
+#ifndef BRANCH_ONLY_H
+#define BRANCH_ONLY_H
+
+#include "branch/sink.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ONLY_NAMES_MAX 16
+#define ONLY_NAME_BYTES 64
+
+/*
+ * What was chosen: the last part of a module's path, where "libfoo.so" is also "libfoo.so.1"; or ONLY_MAIN, the program
+ * itself. Without a name all is.
+ */
+struct only_names {
+	uint32_t count;
+	char names[ONLY_NAMES_MAX][ONLY_NAME_BYTES];
+};
+
+#define ONLY_MAIN "main"
+
+struct only;
+
+/* `to` is the caller's and must live longer. `names` are copied. 0 or -ENOMEM. */
+int only_open(struct only **only, struct trail_sink *to, const struct only_names *names);
+
+/* Where an origin puts what it has. */
+struct trail_sink *only_sink(struct only *only);
+
+/* The names that no process had a module of, into text[bytes], divided by ", "; "" where there are none. */
+void only_missing(const struct only *only, char *text, size_t bytes);
+
+/* After all threads have ended. NULL is allowed. */
+void only_close(struct only *only);
+
+#endif

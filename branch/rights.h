@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs that gain rights as they are executed: the kernel gives them to nobody whose tracer has no CAP_SYS_PTRACE. */
+#ifndef BRANCH_RIGHTS_H
+#define BRANCH_RIGHTS_H
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+/* Whether a thread, before the system call of these registers (orig_rax), is about to execute one, and we stand in its way. */
+int rights_gained(pid_t tid, const struct user_regs_struct *regs);
+
+/* Yama lets us trace only the processes that name us: PR_SET_PTRACER. */
+int rights_must_be_named(void);
+
+#endif

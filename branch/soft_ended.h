@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of a process that is not our child. */
+#ifndef BRANCH_SOFT_ENDED_H
+#define BRANCH_SOFT_ENDED_H
+
+#include <sys/types.h>
+
+/* A descriptor of a process that lives: pidfd_open(2). Or -errno. */
+int ended_open(pid_t pid);
+
+/* Whether all its threads have ended. */
+int ended_is(int fd);
+
+/*
+ * How it ended, as wait(2) has it: told while nobody has waited for it, and by Linux 6.15 and later also afterwards. 0 and
+ * *status, or -ENODATA.
+ */
+int ended_status(int fd, pid_t pid, int *status);
+
+#endif

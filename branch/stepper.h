@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process of ours that traces another one (tracing.h), and tells us over a socket what ran (wire.h). It hears no
+ * signal and is of no terminal; when we end, however that be, it sees the socket closed and lets the
+ * program go as it should be let go. Were we the tracer ourselves, whoever killed us would kill the program: the
+ * kernel leaves the trap flag set, and SIGTRAP ends it. (Who kills that process does it still.)
+ *
+ * One thread at a time uses a stepper; it forks.
+ */
+#ifndef BRANCH_STEPPER_H
+#define BRANCH_STEPPER_H
+
+#include "branch/tracing.h"
+#include "branch/wire.h"
+
+struct stepper {
+	pid_t pid;     /* the program's */
+	pid_t process; /* ours; 0: none, or reaped */
+	int fd;
+	uint64_t start_end_ns;		   /* it has to have started by then */
+	int has_started, is_over;	   /* it said so */
+	int left;			   /* threads that it still waits to let go */
+	uint32_t fetched;		   /* stepper_fetch()es that were answered */
+	struct step_result result;	   /* once it is over, but for what was recorded */
+	int error;			   /* why it could not start, or broke off */
+	char detail[TRACING_DETAIL_BYTES]; /* more about that, or about losses; "": nothing */
+	struct wire_out wire;
+};
+
+/*
+ * Start a program, stopped before its first instruction, as our child; or take a running one's threads, and let them
+ * stand. The trail comes out at `sink`, which must outlive the stepper. With how->follows the caller sets
+ * wire.on_child before it lets them run. Waits until it is done:
+ * 0, or -errno as step_take() and step_attach() have it; nothing is left to be released then, and `detail` stays.
+ */
+int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
+		   const char *path, char *const argv[]);
+int stepper_attach(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
+		   pid_t pid, pid_t only);
+
+/*
+ * The same in two, so that several are taken at once: begin; then look, whenever there is something to be read at stepper->fd. 1: not yet;
+ * 0 or an error as above.
+ */
+int stepper_attach_begin(struct stepper *stepper, struct trail_sink *sink,
+			 const struct tracing_how *how, pid_t pid);
+int stepper_attach_look(struct stepper *stepper);
+
+/* Let it run. */
+void stepper_go(struct stepper *stepper);
+
+/*
+ * stepper_fetch(): have it put what was recorded until now; `fetched` counts up when all of that
+ * was taken. stepper_discard(): have it let the program go, and put nothing more into the sink.
+ * Both in any thread, between stepper_go() and stepper_stop(). Return whether it was asked.
+ */
+int stepper_fetch(struct stepper *stepper);
+void stepper_discard(struct stepper *stepper);
+
+/* Take what has come, without waiting. 1, 0 when it is over, or a negative error: of the sink, -WM_E_TRAIL_ENDED. */
+int stepper_pump(struct stepper *stepper);
+
+/* Have it let the program go; then take what has come of that, without waiting, before stepper_stop(). 1: more may come. */
+void stepper_ask(struct stepper *stepper);
+int stepper_take_rest(struct stepper *stepper);
+
+/* Have it let the program go, take what is left, and release all. An error as above, the first. */
+int stepper_stop(struct stepper *stepper);
+
+#endif

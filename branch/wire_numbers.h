@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the numbers of blocks and paths stand for that go over a wire. An origin's (trace/trail/source.h) may lie far apart: on
+ * their way both have numbers of the wire's, from 0 on in the order of their coming.
+ */
+#ifndef BRANCH_WIRE_NUMBERS_H
+#define BRANCH_WIRE_NUMBERS_H
+
+#include "trace/trail/source.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_PATH_BLOCKS_MAX 1024u
+
+/* Where they are put in. Zeroed: none was yet. */
+struct wire_told {
+	uint32_t *list; /* by the origin's number: the wire's, and one; 0: it has none */
+	size_t room;
+	uint32_t count;
+};
+
+/* The wire's number: 1: it had one before; 0: it is new; -ENOMEM. */
+int wire_told_number(struct wire_told *told, uint32_t number, uint32_t *wires);
+void wire_told_release(struct wire_told *told);
+
+struct wire_path {
+	const struct trail_source_block *blocks;
+	uint32_t count;
+	uint64_t instructions;
+};
+
+/* Where they come out. Zeroed: none stands for anything. */
+struct wire_numbers {
+	struct trail_source_block *blocks; /* by number */
+	size_t block_count, block_room;
+	struct wire_path *paths; /* likewise */
+	size_t path_count, path_room;
+	struct wire_chunk *chunks;
+};
+
+/* 0; -ENOMEM; -EPROTO where it is not the number that is to come next. `code` may be NULL. */
+int wire_numbers_add(struct wire_numbers *numbers, uint32_t number, const struct trail_entry *entry,
+		     const uint8_t *code);
+
+/* A path of blocks of these numbers, `count` in `list`, which is aligned to nothing. Likewise; -EPROTO for blocks that are not there. */
+int wire_numbers_path(struct wire_numbers *numbers, uint32_t number, const uint8_t *list,
+		      size_t count);
+void wire_numbers_release(struct wire_numbers *numbers);
+
+/* A path, or NULL: the number stands for nothing. */
+static inline const struct wire_path *wire_path_of(const struct wire_numbers *numbers,
+						   uint32_t number)
+{
+	return number < numbers->path_count ? &numbers->paths[number] : NULL;
+}
+
+#endif

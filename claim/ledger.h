@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ledger of claims: who holds debug registers, counters, the branch unit, locked memory, descriptors, a process's SIGTRAP. The
+ * kernel lends them and refuses when all are lent, but never says to whom. So each session of ours writes down what it takes, and whoever is
+ * refused can name the holder (holder.h).
+ *
+ * The ledger is advice. What it says allows nothing and forbids nothing, and a ledger that can't be had (a full disk, a folder that is
+ * not the user's) changes nothing about a recording but that: ledger_trouble() tells it once.
+ *
+ * Rule of writing ahead: a claim is written before its unit is opened, and removed after it was closed:
+ *
+ *	ledger_claim()   -> wanted
+ *	open all units, disabled
+ *	ledger_confirm() -> held
+ *	enable ... close them
+ *	ledger_remove()
+ *
+ * So at each moment, and at whichever step the owner is killed, what is held is in the ledger. What is in the ledger and not held belongs to an
+ * owner who is about to open, or has just closed. What of an owner who ends is removed by the kernel itself: a claim
+ * counts for as long as its owner's lock on the file stands (file.h), and that goes with his descriptors, as his units do.
+ *
+ * Whose ledger: there is one a user, in the folder of his sockets (abi/control.h). A claim on a thread or a process stands in the ledger of the user
+ * whom that runs as, all others in the owner's. So who asks about a process looks into one ledger, and a user who is refused by what root
+ * took on his process is told so: root's own ledger is nothing that he could read. Root writes there as that user (process/owner.h), maps nothing,
+ * waits for no lock and believes nothing: a user can only spoil what his own processes are told.
+ */
+#ifndef CLAIM_LEDGER_H
+#define CLAIM_LEDGER_H
+
+#include "claim/resource.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* In claim.flags: another session's event serves this one too, so it takes no unit of its own; its count is 0. */
+#define CLAIM_SHARES 0x80000000u
+
+#define CLAIM_WHAT_BYTES 128 /* with its NUL; what is longer is cut, and ends in "..." */
+
+enum claim_state { CLAIM_WANTED = 1, CLAIM_HELD };
+
+/* A hold on something scarce. */
+struct claim {
+	enum claim_resource resource;
+	enum claim_scope scope;
+	int32_t target; /* the scope's tid, pid, CPU, uid */
+	pid_t pid;	/* of a thread: its process; 0: not told */
+	uint32_t flags; /* of a branch unit: enum claim_unit; of a watch: HW_BREAKPOINT_W and so on */
+	uint64_t count;	 /* registers, counters, bytes, descriptors; for each thread of a process */
+	uint64_t cookie; /* the owner's own: of a watch, sig_data */
+	uint64_t address; /* what of: a watched word and its bytes; 0: nothing of that kind */
+	uint64_t bytes;
+	char what[CLAIM_WHAT_BYTES]; /* what for, as its spec says it: "watch:counter" */
+};
+
+/* Who wrote it. */
+struct claim_owner {
+	pid_t pid;
+	uint64_t start_time;	/* field 22 of /proc/PID/stat */
+	uint64_t pid_namespace; /* its inode: whose numbers pid and targets are */
+	uid_t uid;
+	char comm[16];
+};
+
+struct ledger;
+
+/*
+ * A hand on the ledgers, empty. A session has one; several threads may use it at once. The processes that it forks have no part
+ * in it: there, all that follows does nothing, and ledger_free() leaves the parent's claims alone. 0 or -ENOMEM.
+ */
+int ledger_new(struct ledger **ledger);
+
+/*
+ * Write claims, as wanted. ids[count] get what names each of them, never 0. Returns 0, or -ENOMEM with nothing written. Where there
+ * is no ledger to be had, that is 0 too: see ledger_trouble(). They are written again where the file was lost meanwhile.
+ *
+ * A process with many threads is one claim of CLAIM_OF_PROCESS, not one each: that is what inherited events are too.
+ */
+int ledger_claim(struct ledger *ledger, const struct claim *claims, size_t count, uint64_t *ids);
+
+/* wanted -> held: their units are open. */
+void ledger_confirm(struct ledger *ledger, const uint64_t *ids, size_t count);
+
+/* A claim has become another, in one step: never neither, never both. Its state stays. 0, -ENOENT: no such id. */
+int ledger_change(struct ledger *ledger, uint64_t id, const struct claim *claim);
+
+/* Their units are closed. Ids that are 0, or gone already, are passed over. */
+void ledger_remove(struct ledger *ledger, const uint64_t *ids, size_t count);
+
+/*
+ * Why claims could not be written, with where in path[bytes] ("" if that is not it): -errno, -WM_E_SOCKET_DIR or -WM_E_LEDGER_FULL. Once for all that went wrong
+ * up to now; then, and where nothing did, 0.
+ */
+int ledger_trouble(struct ledger *ledger, char *path, size_t bytes);
+
+/*
+ * Write again what others have removed or overwritten since. Each of the calls above does so too; this is for who has not called for
+ * long, now and then.
+ */
+void ledger_mend(struct ledger *ledger);
+
+/* Remove what is left of its claims, and free it. NULL is allowed. */
+void ledger_free(struct ledger *ledger);
+
+/* A claim as it was read. */
+struct claim_row {
+	struct claim claim;
+	struct claim_owner owner;
+	enum claim_state state;
+	uint64_t since_ns;	/* CLOCK_REALTIME, of its writing */
+	uint64_t since_boot_ns; /* CLOCK_BOOTTIME */
+	int is_left; /* its owner has ended, and a child of his has the lock, so maybe the unit */
+	int is_foreign; /* its numbers are of another PID namespace than ours */
+};
+
+struct claim_list {
+	struct claim_row *rows;
+	size_t count, room;
+	struct claim_seen *seen; /* the files that were read, each once */
+	size_t seen_count, seen_room;
+	size_t damaged; /* places in use that make no sense: another version's, or a file that someone spoilt */
+};
+
+/*
+ * Read what live owners wrote into the ledger of a user: in all folders where it may be, given `pid`, a process of his or 0. Each row is
+ * whole, as one ledger_... above left it. Rows are added to those in *list, which begins as all 0. 0, or what kept from reading some file: -errno, or
+ * -WM_E_SOCKET_DIR; where there is none, that is no error. Any thread.
+ */
+int claim_list_read(struct claim_list *list, uid_t uid, pid_t pid);
+
+/* Of all users that we may read: as root everyone's. As claim_list_read(). */
+int claim_list_read_all(struct claim_list *list);
+
+/*
+ * Whether a row takes something from who wants `resource` of thread `tid` (of process `pid`) or, where tid is 0, of `cpu`. That of
+ * a debug register: a thread's own, its process's, and any CPU's, since the kernel weighs threads and CPUs together.
+ */
+int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, pid_t pid,
+		     pid_t tid, int cpu);
+
+/*
+ * Whether a row is of the very word that `claim` is of: the same process, address, length and kind. What the kernel makes of that (measured,
+ * Linux 6.18; claim/share_test.c):
+ *
+ * - It joins no two events: each takes a register of its own, though both are of one word.
+ * - One store that two events with sigtrap see brings ONE signal, with the cookie of one of them: SIGTRAP doesn't queue. Both counts rise. So
+ *   with an event each, one of two sessions would see none of its hits. And so a store over two watched words brings one too. Who handles the signal
+ *   must take the cookie for who woke him, and look at every watch, of all sessions, that the store may have met.
+ * - An event lives as long as some process has a descriptor of it (pidfd_getfd(2), SCM_RIGHTS): it goes on when its opener is killed, with one
+ *   register in all. Whoever has one may also disable it, for all.
+ * - One reader per ring: both would move data_tail.
+ *
+ * So each session takes a register of its own while there are free ones: only who has the event can read its count, which says what was
+ * missed. The handler, which is one for all sessions, gives each hit to both, whosesoever signal it was. When none is free, who comes second
+ * opens none and has the first's hits all the same; its row says so by the flag CLAIM_SHARES and counts nothing. When the first goes, it
+ * opens its own, and the gap is said (session/watch/sharing.h). From outside, by rings, there is no sharing: a second register is taken, or refused with the
+ * first holder's name.
+ */
+int claim_row_is_same(const struct claim_row *row, const struct claim *claim);
+
+/* NULL is allowed. */
+void claim_list_release(struct claim_list *list);
+
+#endif

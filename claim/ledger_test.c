@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/testing/await.h"
+#include "claim/bed_test.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/hw_breakpoint.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+TestSuite(ledger, .init = bed_setup, .fini = bed_teardown, .timeout = 60);
+
+static uint64_t realtime_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+Test(ledger, a_claim_is_told_as_it_was_made)
+{
+	struct claim claim = { .resource = CLAIM_DEBUG_REGISTER,
+			       .scope = CLAIM_OF_THREAD,
+			       .target = getpid(),
+			       .pid = getpid(),
+			       .flags = HW_BREAKPOINT_W,
+			       .count = 2,
+			       .cookie = UINT64_C(0x123456789abcdef0),
+			       .address = UINT64_C(0x7fff12345678),
+			       .bytes = 16,
+			       .what = "watch:counter" };
+	struct ledger *ledger;
+	struct claim_list list;
+	const struct claim_row *row;
+	uint64_t id;
+
+	cr_assert_eq(ledger_new(&ledger), 0);
+	cr_assert_eq(ledger_claim(ledger, &claim, 1, &id), 0);
+	cr_assert_neq(id, 0);
+	list = bed_rows_of(getpid());
+	cr_assert_eq(list.count, 1);
+	row = &list.rows[0];
+	cr_expect_eq(row->state, CLAIM_WANTED);
+	cr_expect_eq(row->claim.resource, claim.resource);
+	cr_expect_eq(row->claim.scope, claim.scope);
+	cr_expect_eq(row->claim.target, claim.target);
+	cr_expect_eq(row->claim.pid, claim.pid);
+	cr_expect_eq(row->claim.flags, claim.flags);
+	cr_expect_eq(row->claim.count, claim.count);
+	cr_expect_eq(row->claim.cookie, claim.cookie);
+	cr_expect_eq(row->claim.address, claim.address);
+	cr_expect_eq(row->claim.bytes, claim.bytes);
+	cr_expect_str_eq(row->claim.what, claim.what);
+	cr_expect_eq(row->owner.uid, geteuid());
+	cr_expect_str_eq(row->owner.comm, "claim_ledger_te");
+	cr_expect(!row->is_left && !row->is_foreign);
+	cr_expect_lt(realtime_ns() - row->since_ns, UINT64_C(60000000000));
+	claim_list_release(&list);
+
+	ledger_confirm(ledger, &id, 1);
+	list = bed_rows_of(getpid());
+	cr_assert_eq(list.count, 1);
+	cr_expect_eq(list.rows[0].state, CLAIM_HELD);
+	cr_expect_eq(list.damaged, 0);
+	claim_list_release(&list);
+
+	ledger_remove(ledger, &id, 1);
+	cr_expect_eq(bed_count_of(getpid()), 0);
+	ledger_free(ledger);
+}
+
+Test(ledger, what_is_too_long_is_cut_and_says_so)
+{
+	struct claim claim = bed_claim(getpid(), 1, 1, "");
+	struct ledger *ledger;
+	struct claim_list list;
+	uint64_t id;
+
+	memset(claim.what, 'x', sizeof(claim.what));
+	cr_assert_eq(ledger_new(&ledger), 0);
+	ledger_claim(ledger, &claim, 1, &id);
+	list = bed_rows_of(getpid());
+	cr_assert_eq(list.count, 1);
+	cr_expect_eq(strlen(list.rows[0].claim.what), CLAIM_WHAT_BYTES - 1);
+	cr_expect_str_eq(list.rows[0].claim.what + CLAIM_WHAT_BYTES - 5, "x...");
+	claim_list_release(&list);
+	ledger_free(ledger);
+	cr_expect_eq(bed_count_of(getpid()), 0, "freed, and its claims stand");
+}
+
+Test(ledger, a_change_keeps_state_and_place)
+{
+	struct claim claim = bed_claim(getpid(), 1, 1, "watch:old");
+	struct ledger *ledger;
+	struct claim_list list;
+	uint64_t id, none = 99;
+
+	cr_assert_eq(ledger_new(&ledger), 0);
+	ledger_claim(ledger, &claim, 1, &id);
+	ledger_confirm(ledger, &id, 1);
+	claim = bed_claim(getpid(), 2, 2, "watch:new");
+	cr_expect_eq(ledger_change(ledger, id, &claim), 0);
+	cr_expect_eq(ledger_change(ledger, none, &claim), -ENOENT);
+	list = bed_rows_of(getpid());
+	cr_assert_eq(list.count, 1);
+	cr_expect_eq(list.rows[0].state, CLAIM_HELD);
+	cr_expect_str_eq(list.rows[0].claim.what, "watch:new");
+	cr_expect_eq(list.rows[0].claim.count, 2);
+	claim_list_release(&list);
+	ledger_free(ledger);
+}
+
+#define MANY 1000
+
+/* Which of MANY are there, by cookie. */
+static void look_for(const char *there)
+{
+	struct claim_list list = bed_rows_of(getpid());
+	char found[MANY] = { 0 };
+
+	for (size_t i = 0; i < list.count; i++)
+		found[list.rows[i].claim.cookie]++;
+	for (int i = 0; i < MANY; i++)
+		cr_assert_eq(found[i], there[i], "claim %d: %d times", i, found[i]);
+	cr_assert_eq(list.damaged, 0);
+	claim_list_release(&list);
+}
+
+Test(ledger, a_thousand_come_and_go_in_any_order)
+{
+	static struct claim claims[MANY];
+	static uint64_t ids[MANY];
+	static char there[MANY];
+	struct ledger *ledger;
+
+	srandom(7);
+	cr_assert_eq(ledger_new(&ledger), 0);
+	for (int i = 0; i < MANY; i++)
+		claims[i] = bed_claim(getpid(), 1, (uint64_t)i, "watch:x");
+	cr_assert_eq(ledger_claim(ledger, claims, MANY, ids), 0);
+	memset(there, 1, sizeof(there));
+	look_for(there);
+	for (int round = 0; round < 3000; round++) {
+		int i = (int)(random() % MANY);
+
+		if (there[i])
+			ledger_remove(ledger, &ids[i], 1);
+		else
+			ledger_claim(ledger, &claims[i], 1, &ids[i]);
+		there[i] = !there[i];
+		if (round % 200 == 0)
+			look_for(there);
+	}
+	look_for(there);
+	ledger_remove(ledger, ids, MANY);
+	cr_expect_eq(bed_count_of(getpid()), 0);
+	ledger_free(ledger);
+}
+
+static struct ledger *shared;
+
+static void *come_and_go(void *number)
+{
+	for (int i = 0; i < 200; i++) {
+		struct claim claim = bed_claim(getpid(), 1, (uint64_t)(uintptr_t)number, "watch:x");
+		uint64_t id;
+
+		ledger_claim(shared, &claim, 1, &id);
+		ledger_confirm(shared, &id, 1);
+		if (i != 199)
+			ledger_remove(shared, &id, 1);
+	}
+	return NULL;
+}
+
+Test(ledger, threads_may_use_one_hand_at_once)
+{
+	pthread_t threads[4];
+	struct claim_list list;
+
+	cr_assert_eq(ledger_new(&shared), 0);
+	for (uintptr_t i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, come_and_go, (void *)i);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	list = bed_rows_of(getpid());
+	cr_expect_eq(list.count, 4);
+	claim_list_release(&list);
+	ledger_free(shared);
+}
+
+static void claim_three(struct ledger *ledger)
+{
+	struct claim claims[3];
+	uint64_t ids[3];
+
+	for (uint64_t i = 0; i < 3; i++)
+		claims[i] = bed_claim(getppid(), 1, i, "watch:x");
+	ledger_claim(ledger, claims, 3, ids);
+}
+
+Test(ledger, an_owner_that_is_killed_has_no_claims)
+{
+	pid_t owner = bed_owner(claim_three), other = bed_owner(claim_three);
+	struct stat before, after;
+
+	cr_expect_eq(bed_count_of(owner), 3);
+	cr_expect_eq(bed_count_of(other), 3);
+	stat(bed_file, &before);
+	bed_kill(owner);
+	cr_expect_eq(bed_count_of(owner), 0);
+	cr_expect_eq(bed_count_of(other), 3, "another's are gone too");
+
+	/* and its room is taken by who comes next */
+	owner = bed_owner(claim_three);
+	stat(bed_file, &after);
+	cr_expect_eq(bed_count_of(owner), 3);
+	cr_expect_eq(after.st_size, before.st_size);
+	bed_kill(owner);
+	bed_kill(other);
+}
+
+Test(ledger, what_the_dead_left_is_swept_by_who_comes_next)
+{
+	char text[2 * 4096] = "";
+	pid_t owner;
+	FILE *file;
+
+	bed_kill(bed_owner(claim_three));
+	owner = bed_owner(claim_three);
+	bed_kill(bed_owner(claim_three)); /* in the second block */
+	bed_kill(owner);
+	owner = bed_owner(claim_three);
+	file = fopen(bed_file, "r");
+	cr_assert_eq(fread(text, 1, sizeof(text), file), sizeof(text));
+	fclose(file);
+	for (size_t i = 4096; i < sizeof(text); i++)
+		cr_assert_eq(text[i], 0, "byte %zu is left", i);
+	bed_kill(owner);
+}
+
+Test(ledger, a_forked_child_has_no_part_in_it)
+{
+	struct claim claim = bed_claim(getpid(), 1, 1, "watch:x");
+	struct ledger *ledger;
+	uint64_t id, more;
+	int status;
+	pid_t pid;
+
+	cr_assert_eq(ledger_new(&ledger), 0);
+	ledger_claim(ledger, &claim, 1, &id);
+	pid = fork();
+	if (!pid) {
+		ledger_claim(ledger, &claim, 1, &more);
+		ledger_remove(ledger, &id, 1);
+		ledger_free(ledger);
+		_exit(bed_count_of(getppid()) != 1);
+	}
+	waitpid(pid, &status, 0);
+	cr_expect_eq(status, 0);
+	cr_expect_eq(bed_count_of(getpid()), 1);
+	ledger_free(ledger);
+}
+
+static pid_t *grandchild; /* in memory that all share */
+
+static void claim_and_fork(struct ledger *ledger)
+{
+	pid_t child;
+
+	claim_three(ledger);
+	child = fork();
+	if (!child) {
+		alarm(30);
+		for (;;)
+			pause();
+	}
+	*grandchild = child;
+}
+
+Test(ledger, claims_live_as_long_as_a_child_has_the_descriptors)
+{
+	struct claim_list list;
+	pid_t owner;
+
+	grandchild = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(grandchild, MAP_FAILED);
+	owner = bed_owner(claim_and_fork);
+	list = bed_rows_of(owner);
+	cr_expect_eq(list.count, 3);
+	cr_expect(!list.rows[0].is_left);
+	claim_list_release(&list);
+	bed_kill(owner);
+	list = bed_rows_of(owner);
+	cr_assert_eq(list.count, 3, "its child may have the units");
+	cr_expect(list.rows[0].is_left);
+	cr_expect(!claim_row_is_same(&list.rows[0], &list.rows[0].claim));
+	claim_list_release(&list);
+	kill(*grandchild, SIGKILL);
+	cr_expect(AWAIT(!bed_count_of(owner)));
+}
+
+Test(ledger, rows_are_weighed_as_the_kernel_does)
+{
+	struct claim_row row = { .state = CLAIM_HELD, .since_boot_ns = UINT64_MAX };
+	pid_t me = getpid(), other = getppid();
+	static const struct {
+		enum claim_scope scope;
+		int is_mine, cpu;
+		int of_thread, of_cpu0, of_cpu1;
+	} cases[] = {
+		{ CLAIM_OF_THREAD, 1, 0, 1, 1, 1 },  { CLAIM_OF_THREAD, 0, 0, 0, 1, 1 },
+		{ CLAIM_OF_PROCESS, 1, 0, 1, 1, 1 }, { CLAIM_OF_PROCESS, 0, 0, 0, 1, 1 },
+		{ CLAIM_OF_CPU, 0, 0, 1, 1, 0 },     { CLAIM_OF_CPU, 0, 1, 1, 0, 1 },
+	};
+
+	row.claim.resource = CLAIM_DEBUG_REGISTER;
+	row.claim.count = 1;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		row.claim.scope = cases[i].scope;
+		row.claim.target = row.claim.scope == CLAIM_OF_CPU ? cases[i].cpu
+				   : cases[i].is_mine		   ? me
+								   : other;
+		cr_expect_eq(claim_row_weighs(&row, CLAIM_DEBUG_REGISTER, me, me, -1),
+			     cases[i].of_thread, "case %zu", i);
+		cr_expect_eq(claim_row_weighs(&row, CLAIM_DEBUG_REGISTER, 0, 0, 0),
+			     cases[i].of_cpu0, "case %zu", i);
+		cr_expect_eq(claim_row_weighs(&row, CLAIM_DEBUG_REGISTER, 0, 0, 1),
+			     cases[i].of_cpu1, "case %zu", i);
+		cr_expect_eq(claim_row_weighs(&row, CLAIM_COUNTER, me, me, -1), 0);
+	}
+	row.claim.count = 0;
+	cr_expect_eq(claim_row_weighs(&row, CLAIM_DEBUG_REGISTER, 0, 0, 1), 0,
+		     "it shares another's");
+}
+
+Test(ledger, a_number_that_was_used_again_is_another)
+{
+	struct claim_row row = { .claim = bed_claim(getpid(), 1, 1, "watch:x"),
+				 .state = CLAIM_HELD,
+				 .since_boot_ns = UINT64_MAX };
+
+	cr_expect_eq(claim_row_weighs(&row, CLAIM_DEBUG_REGISTER, getpid(), getpid(), -1), 1);
+	cr_expect_eq(claim_row_is_same(&row, &row.claim), 1);
+	row.since_boot_ns = 1; /* when this process had not begun */
+	cr_expect_eq(claim_row_weighs(&row, CLAIM_DEBUG_REGISTER, getpid(), getpid(), -1), 0);
+	cr_expect_eq(claim_row_is_same(&row, &row.claim), 0);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An event object is one request over one scope: the same few kernel events on every thread of a process,
+ * on one thread, or on CPUs. It owns the descriptors; closing them is all that disarming takes, so the end
+ * of this process, by whatever means, disarms everything. (A process that it forked, and that executes
+ * nothing, has them too, and must close them.)
+ *
+ * Arming is all or nothing:
+ *
+ *   1. stop      every thread of the process, where nothing forbids it
+ *   2. open      each event on each thread, disabled, which takes what it needs from the kernel; look
+ *                for threads anew until none is found. Threads that end meanwhile are no error
+ *   3. enable    when all stand; if one did not, close all. Nothing has fired
+ *   4. resume
+ *
+ * States: preparing -> armed at the end of 3; armed -> modifying -> armed; any -> disarmed.
+ *
+ * Threads that start later have their creator's events, by the kernel's own inheritance, without a gap. So
+ * a thread must not be opened on as well: it would fire twice. Stopped threads start none. Where they can't be
+ * stopped (a debugger traces the process, it stands still already, or ptrace(2) is not for us), the scan
+ * goes round by round, and what a round finds is looked at first: its free debug registers tell how many of
+ * our events it has already, for every thread gets them in the same order. Only where they don't tell, it is
+ * opened on in full; such threads are `doubtful` in the coverage. (Before Linux 6.12 free registers
+ * may also be told wrongly, see instance_keeps_place() in instance.h.) The round that opened an event stands in
+ * its sig_data, so that a thread that has two of the same can be told: count those of one round.
+ *
+ * One thread at a time may use an object, any thread. While it arms, no other thread of the caller's may wait for
+ * just any child (process/stop.h).
+ */
+#ifndef PERF_OBJECT_H
+#define PERF_OBJECT_H
+
+#include "process/target.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct event_object;
+struct claim_owner;
+struct ledger;
+
+/* Debug registers that an x86-64 thread has. A request may ask for no more; other processors may have fewer. */
+#define EVENT_SOURCES_MAX 4
+
+enum event_kind {
+	EVENT_WRITE = 1,  /* a store to any of the bytes */
+	EVENT_READ_WRITE, /* a load or a store; x86 knows no loads alone */
+	EVENT_EXECUTE,	  /* the instruction at the address is about to run */
+};
+
+/*
+ * One kernel event of the request: a breakpoint. (Counters and samples will be kinds of their own.)
+ *
+ * bytes: 1, 2, 4 or 8, and the address a multiple of it; for EVENT_EXECUTE 0.
+ *
+ * sig_data, with EVENT_SIGNAL: what the signal handler finds in si_perf_data. The low 16 bits must be 0;
+ * the object fills them: the generation, from 0 and one more at each modify, in bits 8 to 15, the round in
+ * bits 0 to 7. Both wrap.
+ */
+struct event_source {
+	enum event_kind kind;
+	uint32_t bytes;
+	uint64_t address;
+	uint64_t sig_data;
+	/* for the ledger and in errors, as "watch:counter"; copied. NULL: the address */
+	const char *what;
+};
+
+#define EVENT_ROUND(sig_data) ((uint8_t)(sig_data))
+#define EVENT_GENERATION(sig_data) ((uint8_t)((sig_data) >> 8))
+#define EVENT_OBJECT_BITS UINT64_C(0xffff) /* of sig_data: the object's own */
+
+enum event_scope {
+	EVENT_THREAD = 1, /* one thread; with EVENT_CHILDREN also what it starts */
+	EVENT_PROCESS,	  /* its threads, now and later */
+	EVENT_CPUS,	  /* whatever runs on these CPUs */
+	EVENT_SYSTEM,	  /* whatever runs on CPUs that are online */
+};
+
+enum event_flag {
+	/*
+	 * Each hit is a SIGTRAP in the thread that made it, si_code TRAP_PERF, before its next instruction.
+	 * The program must have a handler, or it is killed. Not for CPUs. A signal may still be on its way when
+	 * the object is disarmed, and one that was blocked comes when it is let through: the handler has to
+	 * outlive the object, and drop what is not armed.
+	 */
+	EVENT_SIGNAL = 1,
+	/*
+	 * Each hit is a record in a ring of ours, a ring for each CPU: event_object_drain(). Not together with
+	 * EVENT_SIGNAL. It takes a descriptor for each source on each thread on each CPU that is present, online or
+	 * not. A CPU that is brought into the machine later has a ring from the next event_object_follow() on.
+	 */
+	EVENT_RINGS = 2,
+	/*
+	 * Forked children too, until they exec, and their threads. Without it a child has none. A child that
+	 * was started with its signal handlers reset (posix_spawn(3)) has none with EVENT_SIGNAL.
+	 */
+	EVENT_CHILDREN = 4,
+	/* The kernel's own loads and stores too, such as of read(2) into a buffer. Needs rights:
+	 * kernel.perf_event_paranoid at most 1, or CAP_PERFMON. Without it they are not seen, nor counted. */
+	EVENT_KERNEL = 8,
+	/* Never stop the process to arm; see above for what that costs. */
+	EVENT_NO_STOP = 16,
+	/* With EVENT_RINGS: hits without registers, which are most of what a record costs the program. */
+	EVENT_NO_REGS = 32,
+	/* With EVENT_RINGS: who called, by the chain of frame pointers. */
+	EVENT_CALLERS = 64,
+};
+
+/* A thread or a CPU of the scope that has none of the events, and why. */
+struct event_missing {
+	pid_t tid; /* -1: a CPU */
+	int cpu;   /* -1: a thread */
+	int error; /* -errno or -WM_E_... */
+};
+
+struct event_request {
+	enum event_scope scope;
+	unsigned int flags;	  /* of enum event_flag */
+	pid_t pid;		  /* of the process; for EVENT_THREAD the thread's own number */
+	const unsigned int *cpus; /* EVENT_CPUS */
+	size_t cpu_count;
+	const struct event_source *sources;
+	unsigned int source_count; /* 1 to EVENT_SOURCES_MAX */
+	uint32_t ring_bytes; /* EVENT_RINGS, of each CPU's; a power of two of pages. 0: as large as may be, up to 4 MiB */
+	/* claim/ledger.h: what is taken is claimed there. NULL: nowhere */
+	struct ledger *ledger;
+	/*
+	 * NULL; or called when all instances are as they should be, with the program still stopped if it could be: when it
+	 * is armed, before any is enabled; when it is modified, after all were changed. It says what sig_data's
+	 * generation is from here on. An error of it undoes all, as one of the kernel's would.
+	 */
+	int (*settle)(void *data, uint8_t generation);
+	void *settle_data;
+};
+
+enum event_state {
+	EVENT_PREPARING,
+	EVENT_ARMED,
+	EVENT_MODIFYING,
+	EVENT_DISARMED,
+};
+
+/*
+ * Prepare an object: what the request says is checked and copied, nothing is opened.
+ *
+ * Returns 0 and the object, for event_object_release(); -WM_E_EVENT_SOURCE with words in detail where the
+ * kernel would take no such breakpoint (length, alignment, an address of the kernel's), -EINVAL for a
+ * request that contradicts itself, -ENOMEM.
+ */
+int event_object_new(struct event_object **object, const struct event_request *request,
+		     struct detail detail);
+
+/*
+ * preparing -> armed. Takes some 30 us a thread; the program stands still for that time.
+ *
+ * Raises this process's soft limit of descriptors to the hard one where it has to: one is needed
+ * for each source on each thread. Programs that it starts from then on inherit that limit.
+ *
+ * Returns 0; or, everything closed again and the state still preparing, so that it may be tried anew:
+ *   -WM_E_BREAKPOINT_DEAD    a trial showed that this machine's debug registers do not fire
+ *   -WM_E_EVENT_TAKEN        a thread or a CPU has not enough free debug registers; detail says who has them
+ *   -WM_E_EVENT_DESCRIPTORS  RLIMIT_NOFILE; detail has the figures
+ *   -WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_MEMORY (rings)
+ *   -EPERM                   another user's; detail says more
+ *   -WM_E_GONE               the process or thread has ended
+ *   -ENOMEM, other -errno    detail has which thread or CPU, and which source
+ */
+int event_object_arm(struct event_object *object, struct detail detail);
+
+/*
+ * preparing: a source is served by another's event, whose signals come to us too (abi/watch.h, WATCH_SHARE): none is opened
+ * for it, and the others keep their numbers. Its count is not ours to read. 0, -EINVAL, -ENOMEM.
+ */
+int event_object_share(struct event_object *object, unsigned int source);
+
+/* Who is written down as having an event of that very source, live and held. 0 and *owner, or -ENOENT. */
+int event_object_holder(const struct event_object *object, unsigned int source,
+			struct claim_owner *owner);
+
+/*
+ * armed: the other has gone; open an event for it now, on all threads or none. settle as in the request, for this source
+ * alone, whose generation is 0. As event_object_arm(): what it returns, and that it may be tried again. 0 also where it has been done.
+ */
+int event_object_take_over(struct event_object *object, unsigned int source,
+			   int (*settle)(void *data, uint8_t generation), void *data,
+			   struct detail detail);
+
+/* What a modify did. Times are of CLOCK_MONOTONIC. */
+struct event_gap {
+	/*
+	 * Between these two, some threads had the old watch, some the new one, and each had none for a moment: hits
+	 * may have been lost. The same where the program stood still meanwhile: nothing was lost then.
+	 */
+	uint64_t first_ns, last_ns;
+	uint8_t was_stopped; /* the program, all the time */
+	uint8_t generation; /* what sig_data has from now on; of a modify that failed, the old one's */
+};
+
+enum event_modify {
+	EVENT_MODIFY_RUNNING, /* threads run on; hits in the gap may be lost */
+	EVENT_MODIFY_STOPPED, /* they are stopped where that can be done */
+};
+
+/*
+ * armed -> modifying -> armed. Give every instance, also inherited ones, new sources: as many as there
+ * were, in the same order. Address, bytes, kind and sig_data may differ.
+ *
+ * Returns 0; or an error with the old sources whole everywhere: as event_object_new() for what could be told
+ * before anything was touched, -errno of the kernel's. If the old ones could not be put back, which nothing known
+ * can cause, -WM_E_EVENT_TORN: the object is disarmed then. gap is filled in either way, and may be NULL.
+ */
+int event_object_modify(struct event_object *object, const struct event_source *sources,
+			enum event_modify how, struct event_gap *gap, struct detail detail);
+
+/*
+ * CPUs go and come. Events of EVENT_CPUS and EVENT_SYSTEM are the kernel's only as long as their CPU stays online: it drops
+ * them when the CPU goes, also for a suspended machine, and says nothing. So look now and then, as once a second: CPUs that came back,
+ * and with EVENT_SYSTEM those that came for the first time, have the events from here on. What they had counted is
+ * kept. The time without is told: event_object_uncovered(). Threads are followed by the kernel itself and need it only
+ * with EVENT_RINGS, see there: for a CPU that is new its process is stopped for a moment. Where it can't be stopped, and threads inherit,
+ * such a CPU's stay unseen, and are told.
+ *
+ * Only when armed, else -EINVAL. Returns 0, also where a CPU can't have them now: coverage says why, and the next look
+ * tries again; -ENOMEM, or -errno where it can't be told which CPUs are online. Some 10 us a CPU.
+ */
+int event_object_follow(struct event_object *object, struct detail detail);
+
+/* Armed with EVENT_NO_STOP as it stood still already: from here on its process may be stopped. */
+void event_object_let_stop(struct event_object *object);
+
+/*
+ * Between these two a CPU may have run without the events, or, with rings, threads on it: from when it was last known to have them, or to be
+ * offline, until it had them again, or until all was disarmed. CLOCK_MONOTONIC.
+ */
+struct event_uncovered {
+	int cpu;
+	uint64_t first_ns, last_ns;
+};
+
+/* In the order in which they ended. Valid until the object is followed, disarmed or released. */
+const struct event_uncovered *event_object_uncovered(const struct event_object *object,
+						     size_t *count);
+
+/*
+ * All events stop to count and to tell, and stay open: what is still on its way may come, and the counts stay as they
+ * are. From armed; event_object_disarm() is next. Times of hits after it are outside of [armed, disarmed].
+ */
+void event_object_quiet(struct event_object *object);
+
+/* Any state -> disarmed, for good. The counts are kept: read last before closing. Never fails. */
+void event_object_disarm(struct event_object *object);
+
+/* Disarm and free. NULL is allowed. */
+void event_object_release(struct event_object *object);
+
+/*
+ * In a child that the owner forked: close what it has of it, and free. What is armed stays so, for the owner has it too. NULL
+ * is allowed.
+ */
+void event_object_leave(struct event_object *object);
+
+enum event_state event_object_state(const struct event_object *object);
+
+/* When it was armed and disarmed, CLOCK_MONOTONIC; 0 when it was not. What fires outside is not ours to tell. */
+uint64_t event_object_armed_ns(const struct event_object *object);
+uint64_t event_object_disarmed_ns(const struct event_object *object);
+
+/* How often it was modified, modulo 256. */
+uint8_t event_object_generation(const struct event_object *object);
+
+/* The sources as they are now, with generation but not round in sig_data. Valid until the next modify. */
+const struct event_source *event_object_sources(const struct event_object *object);
+
+/*
+ * How often a source was hit since it was armed, as the kernel counted: over all threads, those
+ * that have ended and those that inherited included, over all generations. Threads that run go on
+ * counting meanwhile. 0 or -errno; -ENODATA: another's event serves it. Some 1 us a thread.
+ */
+int event_object_count(struct event_object *object, unsigned int source, uint64_t *hits);
+
+/* How many of a source's kernel events are starved, as struct event_coverage has it. */
+unsigned int event_object_starved(const struct event_object *object, unsigned int source);
+
+struct event_coverage {
+	/* Threads or CPUs: in the scope now, of these armed by an open of ours, and by inheritance. */
+	unsigned int wanted, opened, inherited;
+	unsigned int ended;    /* were armed, and are over */
+	unsigned int doubtful; /* may have each event twice, in two rounds: see above */
+	unsigned int rounds;   /* that the scan took */
+	/*
+	 * Events that the kernel took, and had no register for when their threads ran: they may have missed hits. It should
+	 * not; but see instance_keeps_place() for how it can. Not told of threads with EVENT_RINGS.
+	 */
+	unsigned int starved;
+	uint8_t was_stopped; /* while it was armed */
+	uint8_t sees_kernel; /* EVENT_KERNEL */
+	/* Those of the scope that have none: CPUs that came later, are offline, or were and were not followed since; a program that
+	 * another took the place of. With EVENT_RINGS, CPUs on which threads are not seen. event_coverage_release() */
+	struct event_missing *missing;
+	unsigned int missing_count, missing_room;
+};
+
+/* Look at the scope as it is now. 0, -WM_E_GONE, -ENOMEM. */
+int event_object_coverage(struct event_object *object, struct event_coverage *coverage);
+void event_coverage_release(struct event_coverage *coverage);
+
+#define EVENT_CALLERS_MAX 10
+
+/* One hit, of EVENT_RINGS. Registers as perf_regs.h numbers them (PERF_REG_X86_AX...). */
+struct event_record {
+	uint64_t time_ns; /* CLOCK_MONOTONIC, when the trap came */
+	uint64_t ip;	  /* the next instruction's; of EVENT_EXECUTE, the instruction's own */
+	uint64_t address; /* that was watched: of the breakpoint, not of the store */
+	pid_t pid, tid;	  /* in our pid namespace */
+	uint32_t cpu;
+	unsigned int source;
+	uint8_t has_regs; /* 0: not asked for, or the kernel had none to give, as of a thread that is about to end */
+	uint8_t after_loss; /* others may have been lost, or not been seen, since the one before it, or come later still, in the order of time */
+	uint8_t is_kernel; /* the kernel's own access; ip and registers are the thread's at its call */
+	uint8_t caller_count;
+	uint64_t callers
+		[EVENT_CALLERS_MAX]; /* return addresses, as the frames have them: not looked at */
+	uint64_t regs[24];	     /* general ones and flags; of the program counter it is ip */
+};
+
+/*
+ * Hand over what is in the rings, in the order of time as far as it is settled: what came within the last moment may be
+ * kept for the next call, unless is_last. take() must not touch the object; anything but 0 that it
+ * returns ends the call and is returned. Only hits from [armed, disarmed] are handed over.
+ */
+int event_object_drain(struct event_object *object, int is_last,
+		       int (*take)(void *data, const struct event_record *record), void *data);
+
+/*
+ * Hits that found a ring full: those that the kernel has told of; once all was disarmed and drained, exactly. And those
+ * handed to nobody, as they were outside of armed: all, with what made no sense; and those of one source.
+ */
+uint64_t event_object_lost(const struct event_object *object);
+
+/* Children that its process started while it was armed, as far as was drained; of EVENT_PROCESS with EVENT_RINGS. They are not in the scope. */
+uint64_t event_object_forks(const struct event_object *object);
+uint64_t event_object_stray(const struct event_object *object);
+uint64_t event_object_stray_of(const struct event_object *object, unsigned int source);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* An event object as its own parts see it: object.c has its life, arm.c and threads.c open, modify.c changes. */
+#ifndef PERF_OBJECT_OWN_H
+#define PERF_OBJECT_OWN_H
+
+#include "perf/instance.h"
+#include "perf/object.h"
+#include "perf/rings.h"
+
+#define WHAT_BYTES 128
+
+/* A CPU of the scope, of objects that watch CPUs; or one that came later, on which threads' rings were not. */
+struct event_place {
+	int cpu;
+	int error; /* why it is not covered */
+	/* when it was last known to be covered, or offline; and the events' running time then */
+	uint64_t known_ns, running_ns;
+	uint8_t is_covered, is_claimed;
+};
+
+struct event_object {
+	struct event_request request; /* its arrays are ours */
+	struct event_source sources[EVENT_SOURCES_MAX];
+	char what[EVENT_SOURCES_MAX][WHAT_BYTES];
+	enum event_state state;
+	uint8_t generation;
+	uint8_t was_stopped;
+	uint8_t is_grouped, is_exchanged;
+	uint64_t armed_ns, disarmed_ns;
+	uint64_t program; /* program_id() when it was armed */
+
+	struct instance *instances; /* groups, each behind its leader */
+	size_t count, room;
+	unsigned int groups;
+	pid_t *known; /* the threads that were seen while arming, sorted */
+	size_t known_count, known_room;
+	unsigned int rounds, doubtful;
+
+	uint64_t hits[EVENT_SOURCES_MAX]; /* of events that are closed */
+	uint64_t strays[EVENT_SOURCES_MAX];
+	struct rings rings;
+
+	uint64_t *claims; /* claims.c's; NULL: none */
+	size_t claim_count, claim_sources;
+	unsigned int *claim_cpus; /* whose registers these are; NULL: threads' */
+	struct event_place *places;
+	size_t place_count, place_room;
+	uint64_t followed_ns; /* when it was last looked which are online */
+	struct event_uncovered *uncovered;
+	size_t uncovered_count, uncovered_room;
+
+	struct instance refused;       /* that there was no register for */
+	uint64_t refused_taken;	       /* registers there, all told; 0: not known */
+	struct shared_sources *shared; /* shared.c's; NULL: all sources are our own */
+};
+
+/*
+ * Of an object that shares: all its sources as they were asked for. Its own `sources` are those that it opens, and the rest
+ * has objects of one source once they were taken over.
+ */
+struct shared_sources {
+	struct event_source all[EVENT_SOURCES_MAX];
+	char what[EVENT_SOURCES_MAX][WHAT_BYTES];
+	unsigned int count;
+	int own[EVENT_SOURCES_MAX]; /* its number among the object's own; -1: another's event serves it */
+	struct event_object *taken[EVENT_SOURCES_MAX]; /* NULL: not, or not yet */
+	uint64_t claims[EVENT_SOURCES_MAX];
+};
+
+/* Do it to what was taken over, too. */
+void shared_quiet(struct event_object *object);
+void shared_disarm(struct event_object *object);
+void shared_release(struct event_object *object);
+int shared_count(struct event_object *object, unsigned int source, uint64_t *hits);
+
+struct stop;
+
+static inline int object_is_threads(const struct event_object *object)
+{
+	return object->request.scope == EVENT_THREAD || object->request.scope == EVENT_PROCESS;
+}
+
+/* Whether what a thread starts has its events. */
+static inline int object_inherits(const struct event_object *object)
+{
+	return object->request.scope == EVENT_PROCESS || object->request.flags & EVENT_CHILDREN;
+}
+
+uint64_t object_now_ns(void);
+struct instance_form object_form(const struct event_object *object);
+
+/*
+ * Whether each kind of source works on this machine (trial/trial.h). 0 or -WM_E_BREAKPOINT_DEAD, with
+ * the trial that failed in detail.
+ */
+int sources_proven(const struct event_request *request, const struct event_source *sources,
+		   struct detail detail);
+
+/* Copy a source into its place; its `what` stays where the new one has none. */
+void object_source_set(struct event_object *object, unsigned int source,
+		       const struct event_source *to);
+
+/*
+ * Open sources from `first` on, as a group unless the object's threads run, of a thread (cpu -1), of a CPU (tid -1), or,
+ * with rings, of a thread on one CPU; with cpu -1 of a thread on each. 0, also where the thread has ended:
+ * *is_ended then; or what instance_open() said, and words. All of it that was open is closed again.
+ */
+int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned int first,
+		      uint8_t round, int *is_ended, struct detail detail);
+
+/* Close all that is open; the counts are lost. */
+void object_close(struct event_object *object);
+
+/* All leaders. Also those that inherited. */
+void object_enable(const struct event_object *object);
+
+/*
+ * Stop the process, if it may be stopped. 0, *stop NULL where it can't; -WM_E_GONE, -ENOMEM, -EAGAIN.
+ */
+int object_stop(const struct event_object *object, struct stop **stop);
+
+/*
+ * Open all threads of the process. All of them are stopped, so none starts meanwhile. 0, or an error with words.
+ */
+int object_open_stopped(struct event_object *object, struct detail detail);
+
+/* The same while they run, in rounds; also once more, for those that have come since. */
+int object_open_rounds(struct event_object *object, struct detail detail);
+
+/* Whether there are threads that were not seen before; they are taken down. 0 or 1, or -errno. */
+int object_has_newcomers(struct event_object *object);
+
+/* Armed, all enabled: the CPUs' places, who were online at `looked_ns`. 0, -ENOMEM. */
+int object_follow_begin(struct event_object *object, uint64_t looked_ns);
+
+/* It is about to be disarmed: CPUs that have none to the end are told as uncovered, too. */
+void object_follow_end(struct event_object *object);
+
+/* Whether some CPU that was online at the last look has none of the events. */
+int object_is_lacking(const struct event_object *object);
+
+/* NULL: the CPU has none. */
+struct event_place *object_place(const struct event_object *object, int cpu);
+
+/* Whether the CPU's events are in the kernel's hands, or went when it went offline (follow.c); how long they ran. */
+int object_place_lives(const struct event_object *object, int cpu, uint64_t *running_ns);
+
+/* What an error of instance_open() means, with words: the error to be returned. */
+int object_refused(struct event_object *object, const struct instance *instance, int error,
+		   struct detail detail);
+
+/* What arming will take beside registers, as far as it can be told before. */
+struct event_needs {
+	size_t descriptors, rings;
+};
+
+/*
+ * The ledger's rows for what is about to be opened; those of one CPU more, held at once; as opened; for other sources; disarmed, all
+ * but the rings closed; gone. Without a ledger these do nothing. 0 or -ENOMEM.
+ */
+struct claim;
+void claims_fill(struct claim *claim, const struct event_object *object,
+		 const struct event_source *from); /* the register for one source */
+int claims_write(struct event_object *object, const struct event_needs *needs);
+int claims_add(struct event_object *object, int cpu);
+void claims_confirm(struct event_object *object);
+void claims_change(struct event_object *object);
+void claims_disarmed(struct event_object *object);
+void claims_remove(struct event_object *object);
+
+/*
+ * Who holds what was refused by -WM_E_EVENT_TAKEN, -WM_E_EVENT_DESCRIPTORS or -WM_E_PERF_MEMORY, added to the words. It looks
+ * through all processes: not while one is stopped.
+ */
+void claims_name_holder(const struct event_object *object, int err, struct detail detail);
+
+/*
+ * What stays while a process runs one program, as far as it is shown: where its stack began, and its file. A first
+ * thread that has ended shows neither, but then another program can't have come.
+ */
+uint64_t program_id(pid_t pid);
+
+/* CPUs as "0-3,8"; those that are online; those that are, or may be at any time; free() *cpus. 0, -errno. */
+int cpus_parse(const char *text, unsigned int **cpus, size_t *count);
+int cpus_online(unsigned int **cpus, size_t *count);
+int cpus_present(unsigned int **cpus, size_t *count);
+
+/*
+ * Room for `count` descriptors more: the soft limit raised, and the kernel's table made large enough in one step. 0, or
+ * -WM_E_EVENT_DESCRIPTORS with words.
+ */
+int descriptors_need(size_t count, struct detail detail);
+
+/* The soft limit to the hard one; whether that allows more than before. */
+int descriptors_raise(void);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A record of perf's ring, taken apart. The layouts are those of include/uapi/linux/perf_event.h, enum
+ * perf_event_type, for events that have sample_id_all.
+ */
+#ifndef PERF_PERF_RECORD_H
+#define PERF_PERF_RECORD_H
+
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct perf_record {
+	uint32_t type; /* PERF_RECORD_* */
+	uint16_t misc;
+	uint32_t pid, tid; /* whose it is; of FORK: the new one's */
+	uint64_t time;
+	uint64_t aux_offset, aux_bytes; /* of AUX */
+	uint64_t aux_flags;
+	uint64_t lost;		       /* of LOST and LOST_SAMPLES */
+	uint64_t start, bytes, offset; /* of MMAP and MMAP2 */
+	uint64_t device, inode;	       /* of MMAP2: the file, as stat(2) has it */
+	uint32_t prot;		       /* PROT_* */
+	uint32_t ppid, ptid;	       /* of FORK and EXIT */
+	const char *text;	       /* of COMM and MMAP2: name or path; NULL: none */
+};
+
+/*
+ * Take apart. `sample` is the event's sample_type: PERF_SAMPLE_TID and PERF_SAMPLE_TIME, no others. What a type does not
+ * have is 0. 0, or -EBADMSG: it is too short for what it is. Of types that are not known only `type`, `misc`, and the
+ * sample's id are filled in.
+ */
+int perf_record_read(struct perf_record *record, const struct perf_event_header *header,
+		     uint64_t sample);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* Why the kernel refused an event, in words. It says little more than EACCES, so the rest is looked up. */
+#include "claim/resource.h"
+#include "perf/object_own.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define CAPABILITY_SYS_ADMIN 21
+#define CAPABILITY_PERFMON 38
+
+/* kernel.perf_event_paranoid; -1 is also its own lowest, which refuses nothing. */
+static int paranoid(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	char text[16] = "-1";
+
+	if (file && !fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	if (file)
+		fclose(file);
+	return atoi(text);
+}
+
+static int has_capability(void)
+{
+	uint64_t mask = target_status_mask(getpid(), "CapEff");
+
+	return (mask >> CAPABILITY_PERFMON & 1) || (mask >> CAPABILITY_SYS_ADMIN & 1);
+}
+
+static int is_whose(const struct instance *instance, char *words, size_t bytes)
+{
+	char comm[16];
+
+	if (instance->tid <= 0)
+		return snprintf(words, bytes, "CPU %d", instance->cpu);
+	target_comm(instance->tid, instance->tid, comm);
+	return snprintf(words, bytes, "thread %d (%s)", instance->tid, comm);
+}
+
+static int taken(struct event_object *object, const struct instance *instance, struct detail detail)
+{
+	unsigned int wanted = object->request.source_count;
+	char whose[64];
+	uint64_t all;
+	int found = instance->tid > 0 ? instance_free_registers(instance->tid, -1) : -1;
+
+	object->refused = *instance;
+	is_whose(instance, whose, sizeof(whose));
+	if (found < 0)
+		return detail_set(detail, -WM_E_EVENT_TAKEN, "%s: %u wanted", whose, wanted);
+	/* what is ours of it is still open */
+	found += instance->source;
+	if (!claim_resource_count(CLAIM_DEBUG_REGISTER, 0, &all) && all > (uint64_t)found)
+		object->refused_taken = all - (uint64_t)found;
+	return detail_set(detail, -WM_E_EVENT_TAKEN, "%s has %d free, %u are wanted", whose, found,
+			  wanted);
+}
+
+/* 0: the level of perf_event_paranoid allows it, or a capability does. */
+static int forbidden(const struct event_object *object, const struct instance *instance,
+		     struct detail detail)
+{
+	int level = paranoid();
+
+	if (has_capability() || (level <= 2 && (instance->tid > 0 || level <= 0) &&
+				 (!(object->request.flags & EVENT_KERNEL) || level <= 1)))
+		return 0;
+	return detail_set(detail, -WM_E_PERF_PARANOID, "it is %d%s", level,
+			  instance->tid <= 0 ? "; to watch CPUs it must be 0"
+			  : level > 2	     ? "; it must be 2"
+					     : "; for the kernel's accesses it must be 1");
+}
+
+static int denied(const struct event_object *object, const struct instance *instance, int error,
+		  struct detail detail)
+{
+	struct target target;
+	int err;
+
+	if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
+		return detail_set(detail, -WM_E_PERF_FILTERED, "we run under a filter");
+	err = forbidden(object, instance, detail);
+	if (err)
+		return err;
+	if (instance->tid > 0 && !target_read(&target, instance->tid))
+		return target_denied(&target, detail);
+	return -EPERM;
+}
+
+int object_refused(struct event_object *object, const struct instance *instance, int error,
+		   struct detail detail)
+{
+	char whose[64];
+	int err;
+
+	switch (-error) {
+	case ENOSPC:
+		/* perf_event_open(2) takes the register first and asks for the right to a CPU then */
+		err = forbidden(object, instance, detail);
+		return err ? err : taken(object, instance, detail);
+	case EMFILE:
+		return detail_set(detail, -WM_E_EVENT_DESCRIPTORS,
+				  "%zu are open and do not suffice; RLIMIT_NOFILE is reached",
+				  object->count);
+	case EACCES:
+	case EPERM:
+		return denied(object, instance, error, detail);
+	case ENOSYS:
+		return -WM_E_PERF_MISSING;
+	case ENODEV:
+		return detail_set(detail, -ENODEV, "CPU %d is not online", instance->cpu);
+	case EINVAL:
+	case E2BIG:
+		if (object->request.flags & EVENT_SIGNAL)
+			return detail_set(detail, -EOPNOTSUPP,
+					  "breakpoints that signal need Linux 5.13");
+		break;
+	default:
+		break;
+	}
+	is_whose(instance, whose, sizeof(whose));
+	return detail_set(detail, error, "%s, source %u", whose, instance->source);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef PROCESS_DESCENDANTS_H
+#define PROCESS_DESCENDANTS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * The processes that descend from some, as they are now, parents before their children; without those
+ * themselves. Returns how many, or -errno. free() *pids.
+ */
+int descendants_read(const pid_t *roots, size_t root_count, pid_t **pids);
+
+#endif

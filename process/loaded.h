@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The modules that a process has loaded, read from outside: its map, and the headers in its memory.
+ */
+#ifndef PROCESS_LOADED_H
+#define PROCESS_LOADED_H
+
+#include "base/elf.h"
+#include "base/maps.h"
+#include "code/resolve.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct loaded {
+	uint64_t start;		/* where its ELF header is */
+	uint64_t base;		/* what was added to every address */
+	uint64_t device, inode; /* of its file; 0 of the vdso */
+	char *path;		/* as the process has it */
+	struct code_aliases aliases;
+	int is_program;		    /* by the kernel */
+	int is_listed;		    /* a library, in the loader's list */
+	struct code_module *module; /* once loaded_open() could open it */
+	int error;		    /* why it could not */
+};
+
+struct loaded_list {
+	struct loaded *all; /* in order of address */
+	size_t count, room;
+	int mem; /* /proc/PID/mem; -1: not open */
+	pid_t pid;
+	struct code_module **modules; /* those that were opened */
+	size_t module_count;
+	int is_open;
+};
+
+/*
+ * Read them. 0; -ESRCH where the process has ended; -EACCES or -EPERM where we may not read its memory;
+ * -ENOMEM. Release also after an error.
+ */
+int loaded_read(struct loaded_list *list, pid_t pid);
+void loaded_release(struct loaded_list *list);
+
+/*
+ * Does the module whose ELF header lies in `first` run there, or does its file just lie there for somebody
+ * to read by mmap(2)? 1: code of the same file is mapped where the header says.
+ */
+int loaded_runs(const struct elf *elf, const struct maps *maps, const struct map *first);
+
+/* The short name that its events have: a program's is the name that it was started by. */
+void loaded_name(const struct loaded *loaded, char *name, size_t bytes);
+
+/* Open their files, unless that was done. 0 or -ENOMEM. */
+int loaded_open(struct loaded_list *list);
+
+/* Whether there is code of Go in that one; 0 where its file can't be had. */
+int loaded_is_go(struct loaded_list *list, const struct loaded *loaded);
+
+/* The process, for code_resolve(), as long as the list lasts. */
+struct code_process loaded_process(struct loaded_list *list);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Limits that leave a process no room for the agent. */
+#include "process/target.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define AGENT_THREADS 2
+
+/* Free numbers below the limit in a thread's table. */
+static uint64_t descriptors_left(pid_t tid, uint64_t limit)
+{
+	uint64_t left = limit;
+	struct dirent *entry;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
+	dir = opendir(path);
+	if (!dir)
+		return UINT64_MAX;
+	while (left && (entry = readdir(dir)))
+		left -= isdigit((unsigned char)entry->d_name[0]) &&
+			strtoull(entry->d_name, NULL, 10) < limit;
+	closedir(dir);
+	return left;
+}
+
+int target_lacks_descriptors(pid_t pid, unsigned int most)
+{
+	struct rlimit limit;
+	int count, found = 0;
+	pid_t *tids;
+
+	if (prlimit(pid, RLIMIT_NOFILE, NULL, &limit))
+		return 0;
+	count = target_threads(pid, &tids);
+	for (int i = 0; i < count && !found; i++)
+		found = descriptors_left(tids[i], limit.rlim_cur) <= most;
+	free(tids);
+	return found;
+}
+
+/*
+ * RLIMIT_NPROC; UINT64_MAX where it does not bind: copy_process() of the kernel's kernel/fork.c. Another user's is not
+ * prlimit(2)'s to read without CAP_SYS_RESOURCE.
+ */
+static uint64_t thread_limit(const struct target *target)
+{
+	const uint64_t exempt = UINT64_C(1) << CAP_SYS_RESOURCE | UINT64_C(1) << CAP_SYS_ADMIN;
+	uint64_t limit = UINT64_MAX;
+	char path[64], line[128];
+	FILE *limits;
+
+	if (target_status_mask(target->live_tid, "CapEff") & exempt)
+		return UINT64_MAX;
+	snprintf(path, sizeof(path), "/proc/%d/limits", target->live_tid);
+	limits = fopen(path, "re");
+	while (limits && fgets(line, sizeof(line), limits) &&
+	       sscanf(line, "Max processes %" SCNu64, &limit) != 1)
+		;
+	if (limits)
+		fclose(limits);
+	return limit;
+}
+
+int target_lacks_threads(const struct target *target)
+{
+	/* the user's other processes count, too */
+	return target->uid && thread_limit(target) < target->threads + AGENT_THREADS;
+}
+
+int target_thread_limit(const struct target *target, int error, struct detail detail)
+{
+	uint64_t limit = thread_limit(target);
+
+	if (limit == UINT64_MAX)
+		return detail_set(
+			detail, error,
+			"process %d (%s) can't start a thread: pids.max of its cgroup, or "
+			"kernel.threads-max, is reached",
+			target->pid, target->comm);
+	return detail_set(detail, error,
+			  "process %d (%s) can't start a thread: its RLIMIT_NPROC is %" PRIu64
+			  ", for all "
+			  "processes of user %u; raise it: prlimit --pid %d --nproc=unlimited",
+			  target->pid, target->comm, limit, target->uid, target->pid);
+}
