@@ -451,9 +451,9 @@ Test(packed, frames_of_hostile_sizes_are_damage, .fini = end)
 	keep();
 	cr_assert_eq(trace_compress(dir, NULL), STREAMS);
 	write_file(packed_path(0), huge, sizeof(huge));
-	expect_damage("a compressed frame of a size that none has");
+	expect_damage("a compressed frame of an impossible size");
 	write_file(packed_path(0), unknown, sizeof(unknown));
-	expect_damage("a compressed frame of a size that none has");
+	expect_damage("a compressed frame of an impossible size");
 	write_file(packed_path(0), skips, sizeof(skips));
 	expect_damage("cut in a compressed frame, or none");
 	write_file(packed_path(0), "rubbish", 7);
