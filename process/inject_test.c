@@ -328,7 +328,8 @@ Test(inject, nothing_piles_up, .timeout = 60)
 		if (i == 4)
 			maps = subject_map_count(&subject);
 	}
-	cr_assert_leq(subject_map_count(&subject), maps);
+	/* the last agent's thread gives its stack back once its socket is gone */
+	cr_assert(AWAIT(subject_map_count(&subject) <= maps));
 	subject_end(&subject);
 }
 

@@ -202,6 +202,7 @@ Test(watch_expr, options_are_those_that_the_hint_names)
 		{ "count", "count" },
 		{ "signal=STOP", "signal=NAME" },
 		{ "trail", "trail" },
+		{ "follow", "follow" },
 		{ "outside", "outside" },
 		{ "kernel", "kernel" },
 		{ "thread=77", "thread=TID" },

@@ -81,7 +81,7 @@ static void *write_both(void *data)
 	return NULL;
 }
 
-/* Threads write both nodes, each with numbers of its own, while the pointer alternates between them. */
+/* Threads write both nodes, each with its own numbers, while the pointer changes sides. */
 static void race(void)
 {
 	pthread_t threads[2];
