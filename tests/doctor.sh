@@ -178,7 +178,7 @@ WAYMARK_AGENT=/nowhere/agent.so doctor lost
 expect "no agent: status" $status 1
 expect_finding lost agent absent "/nowhere/agent.so" WAYMARK_AGENT
 expect_finding lost preload absent "not found"
-WAYMARK_AGENT=$WAYMARK_BUILD/session/other-release.so doctor other
+WAYMARK_AGENT=$WAYMARK_BUILD/doctor/other-release.so doctor other
 expect_finding other agent limited 9.9.9 "install both from one build"
 mkdir -m 755 open open/waymark
 XDG_RUNTIME_DIR=$folder/open doctor open
