@@ -29,7 +29,7 @@ static long kernel_set(int number, const struct action *action)
 	return sys_call(SYS_rt_sigaction, number, (long)action, 0, ACTION_SET_BYTES, 0, 0);
 }
 
-/* What stands in the kernel for what the program asked. */
+/* Install in the kernel what the program asked for, or our handler instead. */
 static long install(int number, const struct action *asked)
 {
 	uint64_t bit = ACTION_BIT(number);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program has asked for each signal, while handlers of ours stand in the kernel. */
+/* The program's action for each signal. The kernel has the engine's handlers instead. */
 #ifndef AGENT_TRAIL_ACTION_H
 #define AGENT_TRAIL_ACTION_H
 

@@ -15,7 +15,10 @@
 	.size \name, . - \name
 	.endm
 
-/* Entered by the tool, on the engine's stack: struct engine_taken, or the thread. What comes back goes on in translated code. */
+/*
+ * The tool enters here, on the engine's stack. The argument is a struct engine_taken, or the
+ * thread. If the function returns, the thread continues in translated code.
+ */
 	.macro way name, what
 begin \name
 	cld
@@ -47,8 +50,11 @@ begin attach_called
 end attach_called
 
 /*
- * attach_native(): on as thread->regs say, natively, with the mask at thread->spill. All signals are blocked. Flags are popped from
- * where they lie; a handler that runs before we are through stands on the program's stack.
+ * attach_native(): continue natively as thread->regs say, with the mask at thread->spill. All
+ * signals are blocked.
+ *
+ * The flags are popped from where they are stored. A handler that runs before the end uses the
+ * program's stack.
  */
 begin attach_native
 	mov	%gs:0, %rsp

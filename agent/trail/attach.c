@@ -68,8 +68,8 @@ void attach_places(struct engine_channel *head)
 }
 
 /*
- * The tool finds us here. Nothing of the kernel's for a system call that is begun anew may change: so not nanosleep(2), which is
- * begun anew itself.
+ * The tool finds the thread here. The kernel's state for a restarted system call must not change.
+ * So do not call nanosleep(2), which itself restarts.
  */
 static void park(void)
 {
@@ -118,7 +118,7 @@ static void give_back(struct thread *thread)
 	thread->spill = thread->blocked;
 }
 
-/* By itself, as nobody is there who would set its registers. */
+/* The thread continues by itself, as no tool is there to set its registers. */
 static void native(void) __attribute__((noreturn));
 
 static void native(void)
@@ -136,7 +136,10 @@ static void put_back(struct thread *thread)
 	native();
 }
 
-/* What another has told it meanwhile is not for the program, and may come to nobody; nor by a handler, see below. */
+/*
+ * Discard pending requests to leave: they are not for the program, and may find no handler. A
+ * handler must not take them either, see out().
+ */
 static void untold(struct thread *thread)
 {
 	const uint64_t set = ACTION_BIT(SIGTRAP);
@@ -150,8 +153,8 @@ static void untold(struct thread *thread)
 }
 
 /*
- * On natively, by itself or as the tool wants. Not by leave(): the signal that this takes would break off for good the system call
- * that it goes on in, where that is begun anew by restart_syscall(2).
+ * Continue natively, by itself or as the tool wants. Do not use leave(): its signal would abort the
+ * system call that the thread resumes, if restart_syscall(2) restarts it.
  */
 static void out(struct thread *thread) __attribute__((noreturn));
 
@@ -175,7 +178,10 @@ static void out(struct thread *thread)
 	native();
 }
 
-/* On from where it was taken; by itself, so whoever else was taken may not have been asked yet. */
+/*
+ * Continue from where the tool took the thread. It may do so by itself, so the other taken threads
+ * may not have been asked yet.
+ */
 static void go_on(struct thread *thread)
 {
 	struct engine_channel *head = channel.head;
@@ -189,7 +195,7 @@ static void go_on(struct thread *thread)
 		sys_call3(SYS_sched_yield, 0, 0, 0);
 	if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_REFUSED)
 		put_back(thread);
-	thread->call_next = 0; /* begun anew */
+	thread->call_next = 0; /* restarted */
 	if (channel_is_over())
 		out(thread);
 	signal_let_all(thread);

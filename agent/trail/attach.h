@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that runs already comes under the engine, and leaves it: what the tool, which holds a thread stopped by ptrace(2), has it
- * do (struct engine_places of abi/engine.h).
+ * Attach the engine to a running program, and detach it. The tool holds a thread stopped by
+ * ptrace(2) and has it run these steps (struct engine_places of abi/engine.h).
  *
- * Between any two steps the tool may be gone. Who then goes on by himself finds out whether the engine has been made ready, and is the
- * program's else: the first who asks decides it for all.
+ * The tool may die between any two steps. A thread then continues by itself and checks whether the
+ * engine is ready. If not, it returns to the program. The first thread that checks decides for all.
  */
 #ifndef AGENT_TRAIL_ATTACH_H
 #define AGENT_TRAIL_ATTACH_H

@@ -140,7 +140,10 @@ static struct cache_area *area_near(uint64_t pc)
 {
 	if (!area_free() || is_barren(pc))
 		return NULL;
-	/* Far off first: what lies right beside code is where the program's heap and libraries will grow. */
+	/*
+	 * Try far addresses first: the program's heap and libraries will grow right beside its
+	 * code.
+	 */
 	for (uint32_t size = 0; size < SIZES; size++) {
 		struct cache_area *area = area_make(pc, pc, pc - UINT64_C(0x50000000), size, 0);
 

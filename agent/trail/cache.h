@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where translated code lies: areas, each near enough to the program's code that it holds translations of for an address relative to
- * the instruction pointer to reach. Hot code grows from an area's beginning, what is seldom run from its middle. All
- * under the engine's lock, but for looks at what is already there.
+ * The memory for translated code. Each area is near the program code whose translations it holds,
+ * so that addresses relative to the instruction pointer reach it. Hot code grows from an area's
+ * beginning, rarely run code from its middle.
+ *
+ * All under the engine's lock, except lookups of existing code.
  */
 #ifndef AGENT_TRAIL_CACHE_H
 #define AGENT_TRAIL_CACHE_H
@@ -23,7 +25,7 @@ struct cache_head {
 };
 
 struct cache_area {
-	struct cache_head *head; /* NULL: there is none */
+	struct cache_head *head; /* NULL: no area */
 	uint32_t generation;
 	uint32_t bytes;
 	uint8_t *hot, *hot_end;
@@ -33,8 +35,8 @@ struct cache_area {
 };
 
 /*
- * The area for code at `pc`, with room for a trace: one that reaches what lies near pc, unless there are many already, or none can be
- * had there; then any. NULL: none has room.
+ * The area for code at `pc`, with room for a trace. It reaches what is near pc, unless there are
+ * many areas already or no memory is free there; then any area. NULL: none has room.
  */
 struct cache_area *cache_area_for(uint64_t pc);
 

@@ -61,7 +61,7 @@ static long prctl_arch(struct thread *thread, uint64_t next)
 	}
 }
 
-/* What is behind it is another program's, if it succeeds. */
+/* If it succeeds, the code behind the call belongs to another program. */
 static long execute(struct thread *thread)
 {
 	long result;
@@ -174,7 +174,7 @@ static long apart(const struct thread *thread)
 	return plain(thread);
 }
 
-/* What is in the way of a part of what the kernel is to write would make it short. */
+/* Remove guards from all buffers: a guard in one of them would make the kernel's write short. */
 static void open_vectors(uint64_t at, uint64_t count)
 {
 	struct iovec vector;
@@ -377,7 +377,9 @@ void call_make(struct thread *thread, uint64_t next)
 		regs->rip = next - 2;
 		return;
 	}
-	/* leave_ask() does not tell who is in a call: it looks when it is over. */
+	/*
+	 * leave_ask() does not signal a thread that is in a call. The thread checks after the call.
+	 */
 	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
 	called_tell(thread, next, result);
 	regs->gpr[0] = (uint64_t)result;

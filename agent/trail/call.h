@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The program's system calls: most are made as they are; those that the engine must know of, or that would tell of it, here. */
+/*
+ * The program's system calls. Most are made unchanged. This file handles those that the engine must
+ * know of, or that would reveal it.
+ */
 #ifndef AGENT_TRAIL_CALL_H
 #define AGENT_TRAIL_CALL_H
 

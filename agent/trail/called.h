@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of a system call of the program's that was made, or begun: asked by who makes it, and by who gives signals in its midst. */
+/*
+ * The outcome of a program's system call that was made, or begun. Its callers make the call, or
+ * deliver a signal during it.
+ */
 #ifndef AGENT_TRAIL_CALLED_H
 #define AGENT_TRAIL_CALLED_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The channel as the engine has read it once and checked it: what stands there now is asked of nobody. */
+/*
+ * The channel as the engine read it once and checked it. The engine does not trust later changes to
+ * it.
+ */
 #ifndef AGENT_TRAIL_CHANNEL_H
 #define AGENT_TRAIL_CHANNEL_H
 

@@ -40,7 +40,10 @@ static void gone(uint64_t start, uint64_t bytes)
 		map_disclaim(start, bytes);
 }
 
-/* What was there before is gone already. `is_told`: what it is of is to be read; where that can't be, what the call says must do. */
+/*
+ * The caller has removed what was mapped there before. `is_told`: read the mapping from /proc;
+ * where that fails, the call's arguments must do.
+ */
 static void here(uint64_t start, uint64_t bytes, uint64_t protection, uint32_t flags, int is_told)
 {
 	if (!is_code(protection))
@@ -95,8 +98,8 @@ static void before(const uint64_t *gpr)
 }
 
 /*
- * Code that is made unrunnable to be written, and runnable again: where it lies is private memory, as it was. Known until
- * mappings change.
+ * Code that the program makes non-executable to write it, and executable again: it is in private
+ * memory, as before. Valid until mappings change.
  */
 #define PRIVATE_MAX 32u
 
@@ -176,7 +179,7 @@ static int is_discard(uint64_t advice)
 	       advice == 24 /* MADV_DONTNEED_LOCKED */;
 }
 
-/* The lock is held across the call: nobody translates what is going away. */
+/* Holds the lock across the call, so that no thread translates code that is being unmapped. */
 long code_call(struct thread *thread, long (*plain)(const struct thread *))
 {
 	const uint64_t *gpr = thread->regs.gpr;
@@ -237,7 +240,7 @@ static int is_memory(const char *path, uint32_t bytes)
 	       path[bytes - 2] == 'e' && path[bytes - 1] == 'm';
 }
 
-/* Of a descriptor, as the kernel tells it. */
+/* The path of a descriptor, as the kernel reports it. */
 static int is_memory_open(uint64_t fd, char path[64])
 {
 	char name[32] = "/proc/thread-self/fd/";

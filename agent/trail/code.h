@@ -12,7 +12,8 @@ long code_call(struct thread *thread, long (*plain)(const struct thread *));
 void code_open(uint64_t start, uint64_t bytes);
 
 /*
- * A file is opened by `plain`, or written. What is written by /proc/PID/mem goes past all guards: all translations are given up then.
+ * `plain` opens a file, or writes to one. A write by /proc/PID/mem bypasses all guards, so all
+ * translations are dropped.
  */
 long code_opened(struct thread *thread, long (*plain)(const struct thread *));
 long code_written(struct thread *thread, long (*plain)(struct thread *));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that nobody writes: what the program has made readable and nothing else, as its loader does with the addresses of other modules'
- * functions (RELRO). What code reads there is known when it is translated, until the program changes the mapping.
+ * Memory that no code writes: the program has made it read-only. A loader does so with the
+ * addresses of other modules' functions (RELRO). A value that code reads there is known at
+ * translation, until the program changes the mapping.
  *
  * Under the engine's lock.
  */

@@ -26,7 +26,7 @@ static int is_in(const struct thread *thread, uint64_t sp)
 	       sp - thread->stack_asked.at <= thread->stack_asked.bytes;
 }
 
-/* Who has SS_AUTODISARM is never on it, but by its own doing. */
+/* With SS_AUTODISARM a thread is not on its stack, unless by its own doing. */
 static int is_on(const struct thread *thread, uint64_t sp)
 {
 	return !(thread->stack_asked.flags & STACK_AUTODISARM) && is_in(thread, sp);
@@ -101,7 +101,7 @@ static void frame_fill(const struct thread *thread, struct frame *frame,
 	regs[REG_CR2] = (greg_t)thread->trap.address;
 }
 
-/* The last x87 instruction is told with its address, which is one of the program's. */
+/* The frame reports the address of the last x87 instruction: make it one of the program's. */
 static void x87_place(struct _libc_fpstate *vectors)
 {
 	struct state state;
@@ -179,7 +179,7 @@ static int standard(struct thread *thread, const siginfo_t *info, struct frame_c
 	switch (action_standard(info->si_signo)) {
 	case ACTION_NOTHING:
 		return 0;
-	case ACTION_STOPS: /* the kernel's default stands there by now */
+	case ACTION_STOPS: /* the kernel has the default by now */
 		sys_call3(SYS_tgkill, sys_call3(SYS_getpid, 0, 0, 0), thread->tid, info->si_signo);
 		return 0;
 	default:

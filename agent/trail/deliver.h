@@ -10,8 +10,9 @@
 #include "agent/trail/thread.h"
 
 /*
- * Give it one. `left`: of the block's instructions, from where the program is; `back_to`: its signal mask when the handler returns;
- * NULL: as it is. 0: it goes on from *context; -1: it is about to end.
+ * Deliver a signal. `left`: the instructions of the block from where the program is. `back_to`: its
+ * signal mask when the handler returns; NULL: unchanged. 0: the program continues from *context;
+ * -1: it is about to end.
  */
 int deliver(struct thread *thread, const siginfo_t *info, struct frame_context *context,
 	    uint32_t left, const uint64_t *back_to);

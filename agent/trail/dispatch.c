@@ -21,7 +21,7 @@ static int is_room(int error)
 	return error == -ENOMEM || error == -ERANGE;
 }
 
-/* All is given up; once nobody is in it, its addresses are free again. */
+/* Drop all translations. Once no thread is in them, their addresses are free again. */
 static struct trace *make_room(struct thread *thread, uint64_t pc, int *error)
 {
 	static const struct timespec nap = { .tv_nsec = NAP_NS };

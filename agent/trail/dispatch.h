@@ -10,8 +10,8 @@
 extern uint32_t dispatch_lock;
 
 /*
- * The thread goes on at pc, with thread->regs: thread->next is set. `from`: the exit that leads there from now on, or NULL. Does not
- * return where no code can be run there: leave.h.
+ * Set thread->next, so that the thread continues at pc with thread->regs. `from`: the exit that
+ * leads there from now on, or NULL. Does not return if no code can run there: leave.h.
  */
 void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from);
 

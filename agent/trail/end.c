@@ -91,7 +91,7 @@ void end_call(struct making *m, const struct insn *insn)
 	making_go_on(m, insn->target);
 }
 
-/* The way out that a return is; its block is none of the trace's, unless the trace goes on behind it. */
+/* The exit of a return. Its block is not in the trace, unless the trace continues behind it. */
 static struct way_out *return_out(struct making *m, const struct insn *insn)
 {
 	struct way_out *out;
@@ -118,7 +118,7 @@ static void return_any(struct making *m, const struct insn *insn)
 	m->is_over = 1;
 }
 
-/* What comes where a return in the trace does not go back to its call. */
+/* Code for a return in the trace that does not go back to its call. */
 static const uint8_t *astray(struct making *m, struct way_out *out)
 {
 	const uint8_t *at = m->cold;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ends blocks of a trace in the making: the instruction at m->pc, whose bytes are `code`, translated; and what comes behind it is
- * the trace's next block, or an exit.
+ * Ends blocks of a trace in the making. Translates the instruction at m->pc, whose bytes are
+ * `code`. The trace's next block, or an exit, follows.
  *
  * Under the engine's lock.
  */

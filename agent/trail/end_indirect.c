@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ends blocks: jumps and calls whose targets are in registers or in memory. */
+/* Ends blocks: jumps and calls whose targets are in registers or in memory. */
 #include "agent/trail/end.h"
 #include "agent/trail/constant.h"
 #include "agent/trail/emit.h"
@@ -88,7 +88,7 @@ static void indirect_any(struct making *m, const struct insn *insn, const uint8_
 	m->is_over = 1;
 }
 
-/* What comes where it does not lead where it mostly does. */
+/* Code for a branch that does not go to its usual target. */
 static const uint8_t *elsewhere(struct making *m, const struct way_out *out)
 {
 	const uint8_t *at = m->cold;
@@ -140,7 +140,10 @@ static void indirect_guess(struct making *m, const struct insn *insn, const uint
 	making_go_on(m, to);
 }
 
-/* Where a branch through memory that nobody writes leads, as those from module to module do; 0: it is not such, or does not lead on. */
+/*
+ * The target of a branch through memory that no code writes, as between modules. 0: it is no such
+ * branch, or the trace does not continue there.
+ */
 static uint64_t constant_target(struct making *m, const struct insn *insn, const uint8_t *code)
 {
 	uint64_t from, to;

@@ -76,7 +76,7 @@ static void part_set(void *state, uint32_t at, uint64_t bit, uint32_t bytes, con
 
 	if (!to)
 		return;
-	if (!(*held(state) & bit)) { /* all of it is 0, wherever what lies there comes from */
+	if (!(*held(state) & bit)) { /* all of it is 0, whatever the bytes there are */
 		memory_clear(to, 16 * bytes);
 		*held(state) |= bit;
 	}

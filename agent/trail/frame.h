@@ -12,7 +12,7 @@
 
 #define FRAME_STATE_MAX 16384u /* of vector registers, as they are saved */
 
-/* The kernel's ucontext_t: libc's goes on behind it. */
+/* The kernel's ucontext_t; libc's is longer. */
 struct frame_context {
 	uint64_t uc_flags, uc_link;
 	stack_t uc_stack;
@@ -52,7 +52,7 @@ static inline uint64_t *frame_mask(struct frame_context *context)
 	return &context->uc_sigmask;
 }
 
-/* Where its xmm15 lies. */
+/* Where the frame stores xmm15. */
 static inline uint64_t *frame_xmm15(struct frame_context *context)
 {
 	return (uint64_t *)&context->uc_mcontext.fpregs->_xmm[15];
@@ -64,7 +64,7 @@ void frame_open(void);
 /* How many bytes the frame's vector registers take, as it says itself; 0: it has none, or says what can't be. */
 uint32_t frame_state_bytes(const void *state);
 
-/* All as a handler finds it at its beginning: what the processor begins with, but for the protection keys. */
+/* Set a handler's initial state: the processor's initial state, except for the protection keys. */
 void frame_vectors_begin(void *state);
 
 /* zmm15 in the saved state, as far as there is one. */

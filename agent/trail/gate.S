@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between translated code and the engine. The program's registers are saved and restored whole, its stack is not touched:
- * what lies below its rsp is its red zone. Its vector registers stay where they are, for no code of the engine uses any.
+ * Switches between translated code and the engine. The program's registers are saved and restored
+ * whole. Its stack is not touched: the red zone is below its rsp. Its vector registers keep their
+ * values, for no code of the engine uses any.
  */
 #include "agent/trail/gpr.S"
 
 	.text
 
-/* esi: why. Comes with the program's registers but for what is said at each gate. */
+/* esi: why. Enters with the program's registers, except those named at each gate. */
 	.macro gate name, why
 	.globl \name
 	.hidden \name
@@ -90,7 +91,7 @@ engine_entry:
 	jmp	gate_leave
 	.size engine_entry, . - engine_entry
 
-/* What a signal handler of ours returns to. */
+/* An engine signal handler returns to here. */
 	.globl gate_sigreturn
 	.hidden gate_sigreturn
 	.type gate_sigreturn, @function
@@ -100,9 +101,11 @@ gate_sigreturn:
 	.size gate_sigreturn, . - gate_sigreturn
 
 /*
- * gate_call(number, six arguments, the sixth on the stack): the program's system calls. A handler that comes here from gate_call_check on,
- * before the kernel has taken the call, stands at the call; at gate_call_done the result is there. -513, which no call
- * returns: signals are deferred, and come first.
+ * gate_call(number, six arguments, the sixth on the stack): the program's system calls.
+ *
+ * A thread that a handler interrupts from gate_call_check on, before the kernel takes the call, is
+ * at the call. At gate_call_done the result is there. -513, which no call returns: signals are
+ * deferred, and come first.
  */
 	.globl gate_call
 	.hidden gate_call
@@ -190,7 +193,10 @@ gate_chain:
 	jmp	*%rcx
 	.size gate_chain, . - gate_chain
 
-/* gate_copy(to, from, bytes): 0, or 1 where memory can't be read or written: the handler goes on at gate_copy_failed */
+/*
+ * gate_copy(to, from, bytes): 0, or 1 if memory can't be read or written: then the handler resumes
+ * at gate_copy_failed
+ */
 	.globl gate_copy
 	.hidden gate_copy
 	.type gate_copy, @function

@@ -15,10 +15,7 @@ void gate_sigreturn(void);
 /* On in translated code; until the end the program is where thread->regs say. */
 extern const uint8_t gate_leave[], gate_leave_end[];
 
-/*
- * A system call of the program's, restarted or interrupted as the program would see it; thread->call_next is behind it. No lock is held.
- * GATE_CALL_LATER: it was not made, for signals are deferred.
- */
+/* Continue in translated code. Until the end, the program's state is in thread->regs. */
 long gate_call(long number, long a, long b, long c, long d, long e, long f);
 extern const uint8_t gate_call_check[], gate_call_at[], gate_call_done[];
 #define GATE_CALL_LATER (-513)
@@ -28,15 +25,18 @@ void gate_mask(const uint64_t *mask);
 extern const uint8_t gate_mask_check[], gate_mask_at[], gate_mask_done[];
 
 /*
- * The program is at thread->regs: by way of a signal of the engine's, what waits comes now, and it goes on; natively, if no code
- * can be run there, until that faults.
+ * The program is at thread->regs. The engine raises a signal: pending signals are delivered, and
+ * the program continues. If no code can run there, it continues natively until that faults.
  */
 void gate_signal(void) __attribute__((noreturn));
 
-/* A handler of ours goes there when it returns, on the engine's stack: to leave(), thread->regs being the program's. */
+/*
+ * An engine handler returns to here, on the engine's stack. It goes to leave(), with the program's
+ * state in thread->regs.
+ */
 void gate_quit(void);
 
-/* A handler of ours ends, and the program's takes its place, as if the kernel had called that. */
+/* End an engine handler and enter the program's in its place, as if the kernel had called it. */
 void gate_chain(void *context, int number, const siginfo_t *info, uint64_t handler)
 	__attribute__((noreturn));
 
@@ -44,7 +44,7 @@ void gate_chain(void *context, int number, const siginfo_t *info, uint64_t handl
 int gate_copy(void *to, const void *from, uint64_t bytes);
 extern const uint8_t gate_copy_done[], gate_copy_failed[];
 
-/* rt_sigreturn(2) from a frame that lies there. */
+/* rt_sigreturn(2) from the frame at this address. */
 void gate_return(const void *frame) __attribute__((noreturn));
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What translated code has beside the program's instructions, done by hand: a signal need not wait until the processor has passed it,
- * step by step, at some 50 us each.
+ * Emulates the engine's instructions between the program's. A signal then need not wait until the
+ * processor has single-stepped through them, at some 50 us per step.
  */
 #ifndef AGENT_TRAIL_GLUE_H
 #define AGENT_TRAIL_GLUE_H
@@ -9,7 +9,10 @@
 #include "agent/trail/frame.h"
 #include "agent/trail/thread.h"
 
-/* Do the one instruction of ours at the context's rip, which is in STATE_BETWEEN. 1; or 0: it is none that is known here. */
+/*
+ * Emulate the engine's instruction at the context's rip, which is in STATE_BETWEEN. 1; or 0: the
+ * instruction is unknown.
+ */
 int glue_step(struct thread *thread, struct frame_context *context);
 
 #endif

@@ -24,13 +24,16 @@ static struct {
 	siginfo_t passed;
 } shared[OWN_COUNT];
 
-/* Threads in calls that wait for signals: of which the kernel has all blocked that the program has. */
+/*
+ * Threads in calls that wait for signals. The kernel blocks all signals there that the program
+ * blocks.
+ */
 static struct {
-	uint64_t who; /* pid and tid; 0: nobody. What a copy of the process has of others is nothing */
+	uint64_t who; /* pid and tid; 0: free. A copy of the process ignores other pids */
 	uint64_t set;
 } waiters[WAITERS_MAX];
 
-/* Its place among our own; OWN_COUNT: it is none. */
+/* The index in own[]; OWN_COUNT: the engine does not own the signal. */
 static unsigned int own_of(int number)
 {
 	unsigned int i = 0;
@@ -239,7 +242,7 @@ void held_wait(struct thread *thread, uint64_t set)
 	for (unsigned int i = 0; i < OWN_COUNT; i++) {
 		int had = give_own(thread, i);
 
-		if (leave_is_alone()) /* nobody else can get it */
+		if (leave_is_alone()) /* no other thread can get it */
 			give_shared(i);
 		else if (!had && set & ACTION_BIT(own[i]) && shared_take(i, &info))
 			send(thread->tid, &info); /* one of a number: there is no room for more */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals that a thread has taken from the kernel and not given to the program yet. All others are blocked meanwhile, so
- * that there is one at most, but for those of the engine's own, of which each number can wait once, as in the kernel.
+ * Pending signals: a thread took them from the kernel and has not given them to the program yet.
+ *
+ * All others are blocked meanwhile, so there is one at most. The engine's own signals are the
+ * exception: of each number one can be pending, as in the kernel.
  */
 #ifndef AGENT_TRAIL_HELD_H
 #define AGENT_TRAIL_HELD_H
@@ -27,7 +29,7 @@ void held_wait_over(struct thread *thread);
 /* It is what another thread has passed on to who waits: 1, and *info what it was. */
 int held_was_passed(siginfo_t *info);
 
-/* Back to the kernel for good; `is_last`: the process's, too. */
+/* Return pending signals to the kernel as the thread leaves; `is_last`: the process's, too. */
 void held_give_back(struct thread *thread, int is_last);
 
 #endif

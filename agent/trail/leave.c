@@ -12,7 +12,7 @@
 #define TOLD ((void *)(uintptr_t)ENGINE_MAGIC) /* the value that our signal carries */
 
 static struct thread *first;
-static uint32_t lock; /* of the list; never held while a handler of ours asks for it */
+static uint32_t lock; /* of the list; never held when an engine handler takes it */
 static uint32_t is_asked;
 static uint32_t is_together, is_over;
 
@@ -81,7 +81,10 @@ static siginfo_t told_by(long pid)
 	return info;
 }
 
-/* It is refused where a filter does not want it, or the queue is full: the thread leaves when it comes to the engine. */
+/*
+ * The kernel refuses it if a filter forbids it, or the queue is full. Then the thread leaves when
+ * it next enters the engine.
+ */
 static void tell(const struct thread *thread, long pid)
 {
 	siginfo_t info = told_by(pid);
@@ -116,7 +119,7 @@ void leave_ask(void)
 		action_leave();
 		for (struct thread *at = first; at; at = at->next_thread) {
 			__atomic_store_n(&at->is_deferred, 1, __ATOMIC_SEQ_CST);
-			/* Who is in a call, or is about to be, looks before it goes on. */
+			/* A thread in a call, or about to make one, checks before it continues. */
 			if ((uint64_t)at != self &&
 			    !__atomic_load_n(&at->call_next, __ATOMIC_SEQ_CST))
 				tell(at, pid);
@@ -146,7 +149,9 @@ void leave_together(void)
 	tell_all();
 }
 
-/* Nothing of the kernel's for a system call that is begun anew may change, as by nanosleep(2): see attach.c. */
+/*
+ * The kernel's state for a restarted system call must not change, as by nanosleep(2): see attach.c.
+ */
 void leave_nap(void)
 {
 	struct timespec time = { 0, NAP_NS };
@@ -171,7 +176,7 @@ void leave(struct thread *thread, uint64_t pc)
 
 	if (!thread->is_process)
 		leave_ask();
-	/* Who stands on the stack for signals can't have another. */
+	/* A thread can't replace the signal stack that it is on. */
 	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
 	thread->regs.rip = pc;
 	thread->is_leaving = 1;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Back to native code, for good: what a process does when the engine can't go on with a thread of it, or the tool wants no more. All
- * threads leave, each at an instruction of its own: who runs translated code is told by a signal, who is in a system call leaves
- * behind it. From the beginning the kernel has the program's handlers again, but for action_own: those are handed on by ours until the
+ * Leave the engine and return to native code. A process does so if the engine can't continue with
+ * one of its threads, or if the tool stops.
+ *
+ * All threads leave, each at one of its own instructions. A signal asks a thread that runs
+ * translated code; a thread in a system call leaves after it. The kernel gets the program's
+ * handlers back at the start, except for action_own. The engine's handlers pass those on until the
  * last thread has left.
  */
 #ifndef AGENT_TRAIL_LEAVE_H
@@ -10,14 +13,19 @@
 
 #include "agent/trail/thread.h"
 
-/* Go on natively at pc, with thread->regs and all else as the program has it. Does not return. */
+/*
+ * Continue natively at pc, with thread->regs and all other state of the program. Does not return.
+ */
 void leave(struct thread *thread, uint64_t pc) __attribute__((noreturn));
 
-/* Ask all threads to leave; the caller's own does at its next way out of the engine. */
+/* Ask all threads to leave. The caller's own leaves when it next exits the engine. */
 void leave_ask(void);
 int leave_is_asked(void);
 
-/* Ask those too that are in system calls, which leave behind them else; and none goes on natively before the last has left. */
+/*
+ * Also ask threads in system calls, which otherwise leave after them. No thread continues natively
+ * before the last has left.
+ */
 void leave_together(void);
 
 /*
@@ -31,12 +39,18 @@ void leave_tell(uint32_t tid);
 int leave_is_wanted(void);
 
 /*
- * A thread has left all but for going on natively; `is_last`: all others had, and our handlers are given back. Where all leave together, none
- * goes on before that: it might ask the kernel for handlers of its own where others still need ours.
+ * A thread has left, except that it does not run natively yet. `is_last`: all others had left, and
+ * the kernel has the program's handlers back.
+ *
+ * If all leave together, no thread continues before that. It might install its own handlers while
+ * others still need the engine's.
  */
 void leave_wait(int is_last);
 
-/* A moment of that: who is in vfork(2), or in a call that nothing breaks off, may be long in coming. So many of them at most. */
+/*
+ * Sleep briefly in that wait. A thread in vfork(2), or in an uninterruptible call, may take long.
+ * LEAVE_NAPS_MAX bounds the wait.
+ */
 void leave_nap(void);
 #define LEAVE_NAPS_MAX 2000u
 
@@ -44,7 +58,10 @@ void leave_nap(void);
 void leave_enlist(struct thread *thread);
 void leave_delist(struct thread *thread);
 
-/* A copy of the process is about to be made, and is made: is_copy in that, where nobody is enlisted any more. All signals are held. */
+/*
+ * Before and after the process is copied. is_copy: in the copy, where no thread is enlisted any
+ * more. All signals are held.
+ */
 void leave_copy_begin(void);
 void leave_copy_end(int is_copy);
 

@@ -35,7 +35,7 @@ static uint64_t more(uint64_t limit, uint64_t bytes)
 	return limit > INFINITE - bytes ? INFINITE : limit + bytes;
 }
 
-/* What of ours it counts. */
+/* The engine's memory that the limit counts. */
 static uint64_t own_bytes(int which)
 {
 	uint64_t bytes = memory_mapped() +

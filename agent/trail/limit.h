@@ -14,7 +14,7 @@ long limit_call(struct thread *thread, long (*plain)(const struct thread *));
 /* What memory_mapped() says has changed. */
 void limit_follow(void);
 
-/* The calling process goes on without us. */
+/* The calling process continues without the engine. */
 void limit_give_back(void);
 
 /* As in leave.h. */

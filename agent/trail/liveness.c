@@ -12,8 +12,9 @@ struct look {
 };
 
 /*
- * Whether a handler may go on elsewhere when it faults, with registers as they were: null pointers and divisions by 0 are met so by
- * Java and its like. The stack, and what has an address in the code, are taken to be there.
+ * Whether a handler may resume elsewhere after a fault here, with unchanged registers. Java and its
+ * like handle null pointers and divisions by 0 so. The stack, and what has an address in the code,
+ * are assumed to be mapped.
  */
 static int may_fault(const struct insn *insn, const uint8_t *code)
 {
@@ -50,7 +51,7 @@ static uint32_t dead_from(uint64_t pc, uint32_t instructions, uint32_t branches)
 		uint64_t left = ranges_left(pc);
 		struct insn insn;
 
-		/* only what can't change: what is told here stays true with nobody watching */
+		/* only what can't change: the result stays true without a guard */
 		if (!left || ranges_flags(pc) != RANGE_FILE ||
 		    insn_decode(&insn, (const uint8_t *)pc, left, pc, processor_is_amd()))
 			return look.dead;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which registers nobody will miss. Told by the code ahead alone: no calling convention is assumed. */
+/* Which registers are dead. Derived from the code ahead alone: no calling convention is assumed. */
 #ifndef AGENT_TRAIL_LIVENESS_H
 #define AGENT_TRAIL_LIVENESS_H
 
@@ -8,8 +8,8 @@
 #define LIVENESS_FLAGS 0x10000u
 
 /*
- * What is surely written before it is read by whatever runs from pc on: general registers by their numbers, and LIVENESS_FLAGS
- * for the arithmetic flags. 0: nothing is known to be.
+ * What all code from pc on writes before it reads it: general registers by their numbers, and
+ * LIVENESS_FLAGS for the arithmetic flags. 0: nothing is known to be dead.
  */
 uint32_t liveness_dead(uint64_t pc);
 

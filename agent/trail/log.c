@@ -10,11 +10,11 @@
 
 static uint8_t *ready;
 static uint64_t put, begun; /* bytes ever; of these with the entry that is being written */
-static uint64_t told;	    /* of these, when the tool was told last */
+static uint64_t told;	    /* of these, when the tool was notified last */
 static uint64_t modules[MODULES_MAX];
 static uint32_t module_count;
 
-/* Until the tool has taken what stands in the way. 0, or -1: it never will. */
+/* Wait until the tool has taken what is in the way. 0, or -1: it never will. */
 static int room_wait(uint64_t up_to)
 {
 	struct engine_channel *head = channel.head;

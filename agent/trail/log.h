@@ -6,8 +6,8 @@
 #include "abi/engine.h"
 
 /*
- * Room for an entry of so many bytes, at most a quarter of the log; its head is filled in. Waits for the tool as long as that lives.
- * NULL: nobody takes it any more.
+ * Room for an entry of so many bytes, at most a quarter of the log. Its head is filled in. Waits
+ * for the tool while the tool lives. NULL: the tool is gone.
  */
 void *log_begin(enum engine_entry_kind kind, uint32_t bytes);
 

@@ -182,7 +182,7 @@ void making_push(struct making *m, uint64_t value)
 	m->cold = emit_64(m->cold, value);
 }
 
-/* ---- where it goes on ---- */
+/* ---- where the trace continues ---- */
 
 static int has_room(const struct making *m)
 {

@@ -40,7 +40,7 @@ struct making {
 	uint64_t pc, start; /* the next instruction, its block */
 	uint64_t guarded;   /* the page that pages_guard() was asked about last */
 	uint32_t most_blocks, most_instructions;
-	int is_checked, is_hot; /* hot: the way that profile.h knows */
+	int is_checked, is_hot; /* hot: the path that profile.h knows */
 	uint64_t starts[TRACE_BLOCKS_MAX];
 	struct trail_entry entries[TRACE_BLOCKS_MAX];
 	uint32_t blocks;
@@ -64,7 +64,10 @@ struct making {
 	uint8_t copy[MAKING_COPIED_MAX];
 };
 
-/* What was put down since the last piece is one: an instruction of the program's, or glue, of which there may be none. */
+/*
+ * End a piece: the code since the last one. It is one of the program's instructions, or glue, which
+ * may be empty.
+ */
 void making_piece_end(struct making *m, unsigned int program_bytes, unsigned int flags);
 void making_beside(struct making *m, unsigned int flags);
 
@@ -72,7 +75,7 @@ void making_beside(struct making *m, unsigned int flags);
 void making_swap_out(struct making *m);
 void making_swap_in(struct making *m);
 
-/* The instruction at m->pc is in the block that goes on. */
+/* Add the instruction at m->pc to the current block. */
 void making_block_add(struct making *m, const struct insn *insn);
 
 /* It ended with the instruction before m->pc. */
@@ -83,7 +86,10 @@ void making_block_begin(struct making *m, uint64_t pc);
 /* An exit behind the blocks that have ended. */
 struct way_out *making_out_add(struct making *m, enum exit_kind kind, uint64_t target);
 
-/* Its code: the id put, and a jump that can be linked; the trace is over, or it goes on beside. */
+/*
+ * Emit its code: put the id, then a jump that can be linked. Hot: the trace is over. Cold: it
+ * continues.
+ */
 void making_out_hot(struct making *m, struct way_out *out);
 const uint8_t *making_out_cold(struct making *m, struct way_out *out);
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a program address to where its translation is entered by an indirect branch: one pointer for each value of an address's low
- * half, in 32 GiB of address space at random, of which only what is needed is ever memory, and the rest has no access: what the
- * program reads or writes there by mistake fails as it does natively. Translated code jumps through it with no
- * comparison, so where two pieces of code have the same low half neither is ever entered: both are always a miss.
+ * Maps a program address to the entry of its translation for indirect branches. There is one
+ * pointer for each value of an address's low half, in 32 GiB of address space at a random place.
+ * Only used parts become memory. The rest has no access, so the program's stray accesses fail there
+ * as they do natively.
  *
- * It lies where a displacement of 32 bits reaches it without a base, if that can be had. An entry never touched can't be read, or is 0:
- * the jump faults, here or at address 0, and the fault is a miss; the page's other entries then lead to gate_miss at once.
+ * Translated code jumps through the map with no comparison. If two pieces of code have the same low
+ * half, neither is entered: both always miss.
+ *
+ * The map is placed where a 32-bit displacement reaches it without a base, if possible. An
+ * untouched entry can't be read, or is 0. The jump then faults, here or at address 0, and the fault
+ * is a miss. After it, the page's other entries lead to gate_miss directly.
  */
 #ifndef AGENT_TRAIL_MAP_H
 #define AGENT_TRAIL_MAP_H
@@ -24,15 +28,16 @@
 int map_open(int is_far);
 
 /*
- * There is code of the program's in the page of pc. Where other code has the same low half, which was not so before, the page of that:
- * no entry of theirs is set from now on, but what was translated of it must be given up. 0: none has.
+ * The page of pc has code of the program. Returns the page of other code with the same low half, if
+ * that is new; 0: none has. From now on no entry of either page is set. The caller must drop what
+ * was translated of the returned page.
  */
 uint64_t map_claim(uint64_t pc);
 
 /* Whether its low half is not its own. */
 int map_is_shared(uint64_t pc);
 
-/* There is none any more, nor traces of it. */
+/* The range has no code and no traces any more. */
 void map_disclaim(uint64_t start, uint64_t bytes);
 
 /* Indirect branches to pc go to `landing` from now on; 0: to gate_miss. */

@@ -35,7 +35,7 @@ static int byte_next(struct mapped *mapped)
 	return (unsigned char)mapped->bytes[mapped->at++];
 }
 
-/* A number in hexadecimal, and what stands behind it. */
+/* A hexadecimal number, and the character behind it. */
 static uint64_t number_next(struct mapped *mapped, int *behind)
 {
 	uint64_t value = 0;

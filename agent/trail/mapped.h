@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What is mapped in this process, as /proc/self/maps tells it, line by line: without memory of our own, and without libc. */
+/*
+ * This process's mappings, from /proc/self/maps, line by line. Needs no allocated memory and no
+ * libc.
+ */
 #ifndef AGENT_TRAIL_MAPPED_H
 #define AGENT_TRAIL_MAPPED_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way on from a signal: the handler's frame made the program's, what came delivered to it, and the frame made what goes on in
- * translated code. In handlers of the engine's, or with all blocked; they take its lock.
+ * Continue after a signal: make the handler's frame the program's, deliver the signal, and make the
+ * frame continue in translated code. Called in the engine's handlers, or with all signals blocked.
+ * Takes the engine's lock.
  */
 #ifndef AGENT_TRAIL_ONWARD_H
 #define AGENT_TRAIL_ONWARD_H
@@ -13,7 +14,7 @@
 /* The frame's registers are what the engine has for the program. */
 void onward_regs(struct thread *thread, struct frame_context *context);
 
-/* Made the program's, where state_look() has found it; its path is told in the trail. */
+/* Make the frame the program's, from what state_look() found. Records the path in the trail. */
 void onward_state(struct thread *thread, const struct state *state, struct frame_context *context);
 
 /* From where *context says, in translated code; natively where that can't be. */
@@ -22,7 +23,10 @@ void onward_cache(struct thread *thread, struct frame_context *context);
 /* *context is the program's, after whatever was delivered; what is held comes on top. */
 void onward_go(struct thread *thread, struct frame_context *context);
 
-/* *context is the program's, its place told in the trail but for the event. `left`, `back_to`: deliver()'s. */
+/*
+ * *context is the program's. The trail has its place, but not the event. `left`, `back_to`:
+ * deliver()'s.
+ */
 void onward_deliver(struct thread *thread, const siginfo_t *info, struct frame_context *context,
 		    uint32_t left, const uint64_t *back_to);
 

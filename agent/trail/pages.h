@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pages of code that was translated. One that the program may write is made read-only in its place: a write faults, what was translated of
- * it is given up, and the write goes on. A page written again and again, or by code on itself, or through another mapping, is not guarded
- * but its code looked at whenever it is entered.
+ * Pages of code that was translated. A writable page is made read-only in place. A write faults,
+ * the engine drops the page's translations, and the write continues.
+ *
+ * A page is not guarded if it is written repeatedly, by its own code, or through another mapping.
+ * Its code is checked at each entry instead.
  *
  * Under the engine's lock.
  */
@@ -31,13 +33,19 @@ void pages_add(uint64_t page, const struct trace *trace);
  */
 int pages_written(uint64_t address, uint64_t pc);
 
-/* Who writes to [start, start + bytes) next has no handler of ours: no guard is there any more, nor what was translated. */
+/*
+ * The next writer to [start, start + bytes) lacks our handlers. Remove guards and translations
+ * there.
+ */
 void pages_open(uint64_t start, uint64_t bytes);
 
-/* What was translated there is given up: its bytes have changed, and no guard has seen it. */
+/* Drop the translations there: the bytes have changed, and no guard noticed. */
 void pages_kill(uint64_t start, uint64_t bytes);
 
-/* The program changes the mapping of [start, start + bytes), which is still as it was: what was translated there is given up. */
+/*
+ * The program is about to change the mapping of [start, start + bytes). Drop the translations
+ * there.
+ */
 void pages_forget(uint64_t start, uint64_t bytes);
 
 /*
@@ -55,8 +63,8 @@ void pages_clear(void);
 int pages_are_many(void);
 
 /*
- * Who borrows the program's memory and has no handler of ours: nothing is guarded while there are any, code that can be written is
- * looked at instead. +1, -1.
+ * Processes without our handlers share the program's memory: +1, -1. While any does, no page is
+ * guarded, and writable code is checked instead.
  */
 void pages_share(int change);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Where memory of the engine's own lies: what the program must not get hold of, and what goes with the engine. Asked from anywhere, handlers too. */
+/*
+ * The engine's own memory: the program must not change it, and it is unmapped with the engine. May
+ * be called from anywhere, also from handlers.
+ */
 #ifndef AGENT_TRAIL_PLACES_H
 #define AGENT_TRAIL_PLACES_H
 
@@ -16,7 +19,7 @@ void places_drop(uint64_t start);
 /* The tool has mapped it for us, and unmaps it. */
 void places_given(uint64_t start, uint64_t bytes);
 
-/* For the tool: what we have mapped, PLACES_MAX of them, some of which are none. */
+/* For the tool: our mappings, PLACES_MAX entries, some of them empty. */
 const struct engine_mapping *places_all(void);
 
 /* Some of [start, start + bytes) is ours. */

@@ -16,7 +16,7 @@
 #define PATIENCE_NAPS 400
 
 static uint32_t is_apart;
-static uint32_t has_asked; /* a thread of ours is about to execute a program */
+static uint32_t has_asked; /* one of our threads is about to execute a program */
 static uint32_t unmet;	   /* children since process_meet() */
 
 int process_follows(void)

@@ -11,7 +11,7 @@ int process_follows(void);
 /* From now on its children have other numbers than the tool knows: they are not recorded. */
 void process_is_apart(void);
 
-/* A page for a child that is about to be made. NULL: there is none. */
+/* Take a page for a child that is about to be made. NULL: no page is free. */
 struct engine_channel *process_take(void);
 
 /* A child was made that has no page: counted. */
@@ -43,7 +43,7 @@ void process_seized(uint32_t tid, uint32_t *seize);
 /* The calling thread has left: it waits for a tracer that asked for that. */
 void process_await_seize(uint32_t tid);
 
-/* In a child that borrows our memory, and is about to go on natively until it executes a program. */
+/* In a child that shares our memory and will run natively until it executes a program. */
 void process_borrows(struct thread *child);
 
 /* The process ends, by the program's own call. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the program mostly goes on, as its own words tell: a full segment is looked at now and then, and traces that are run often are laid
- * out again along that way.
+ * Where the program mostly continues, according to its own recorded words. The engine looks at a
+ * full segment now and then. It lays hot traces out again along the usual path.
  */
 #ifndef AGENT_TRAIL_PROFILE_H
 #define AGENT_TRAIL_PROFILE_H

@@ -205,7 +205,7 @@ static uint64_t left_now(uint64_t pc)
 	if (!is_in(last, pc))
 		return 0;
 	end = ranges[last].end;
-	/* an instruction may go on in the next */
+	/* an instruction may extend into the next */
 	for (uint32_t i = last + 1;
 	     i < range_count && end - pc < LEFT_ENOUGH && ranges[i].start == end; i++)
 		end = ranges[i].end;

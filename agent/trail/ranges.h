@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the program has code: its executable mappings, as /proc/self/maps tells them, and as its own system calls change them.
+ * The program's code: its executable mappings, from /proc/self/maps and from its own system calls.
+ *
  * All under the engine's lock.
  */
 #ifndef AGENT_TRAIL_RANGES_H
@@ -8,10 +9,16 @@
 
 #include <stdint.h>
 
-/* How many bytes of code can be read from `pc` on; 0: none stands there. Looks again where it knows of none. */
+/*
+ * How many bytes of code can be read from `pc` on; 0: none. Reads the mappings again if it knows
+ * none.
+ */
 uint64_t ranges_left(uint64_t pc);
 
-/* Read them all anew; told to the log where it has a file that the log has not seen. 0; or -errno: they are as they were. */
+/*
+ * Read all mappings again, and log those of files that the log does not have. 0; or -errno: they
+ * are unchanged.
+ */
 int ranges_read(void);
 
 #define RANGE_WRITABLE 1u

@@ -83,7 +83,7 @@ int ring_open_unkept(struct thread *thread)
 	return 0;
 }
 
-/* A free slot is the caller's from now on. NULL: there is none; *ended is one that the tool will free, or NULL. */
+/* Take a free slot. NULL: none is free; *ended is one that the tool will free, or NULL. */
 static struct engine_slot *slot_take(const struct engine_slot **ended)
 {
 	*ended = NULL;
@@ -198,7 +198,7 @@ int ring_forget(struct thread *thread)
 	return 0;
 }
 
-/* Whether the tool has taken what stands in a segment, or there is nothing. */
+/* Whether a segment is empty, or the tool has taken its words. */
 static int is_free(const struct engine_segment *segment)
 {
 	return __atomic_load_n(&segment->taken, __ATOMIC_ACQUIRE) == (uint32_t)segment->number;
@@ -253,7 +253,7 @@ void ring_turn(struct thread *thread)
 	if (guard_make(thread, next))
 		next = 0; /* from now on fewer do */
 	segment = &thread->slot->segments[next];
-	/* before its end is told: the tool may take it from then on */
+	/* before its end is published: from then on the tool may take it */
 	if (channel.policy == ENGINE_DISCARD && !is_free(segment)) {
 		thread->slot->lost_words += (uint64_t)((uint32_t *)thread->pointer - thread->words);
 		thread->segment_number--; /* as if it had never been */
@@ -297,7 +297,7 @@ void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint
 	if ((uint32_t *)thread->pointer + 1 + sizeof(put) / 4 > thread->words_end)
 		ring_turn(thread);
 	words = (uint32_t *)thread->pointer;
-	/* what stood there before must not be taken for the head of what does not stand yet */
+	/* clear the head first: the reader must not take an old word for the head of this event */
 	__atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
 	memory_copy(words + 1, &put, sizeof(put));
 	__atomic_store_n(&words[0],

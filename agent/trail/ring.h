@@ -17,10 +17,13 @@ int ring_open_unkept(struct thread *thread);
 /* The thread is over, or leaves the engine: all that it wrote, up to thread->pointer, is there. */
 void ring_close(struct thread *thread);
 
-/* The same for a thread whose trail ends here, while it goes on as translated code. 0, or -ENOMEM: it does so with its trail. */
+/*
+ * The same for a thread whose trail ends here, while it continues in translated code. 0, or
+ * -ENOMEM: it continues with its trail.
+ */
 int ring_forget(struct thread *thread);
 
-/* The same for a thread that goes on natively. */
+/* The same for a thread that continues natively. */
 void ring_leave(struct thread *thread);
 
 /* thread->pointer is at its segment's end, or what comes has no room there. */
@@ -32,7 +35,7 @@ int ring_is_guard(const struct thread *thread, uint64_t address);
 void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint32_t left,
 		uint64_t first, uint64_t second);
 
-/* The last event, which nothing stands behind, is taken back. */
+/* Remove the last event, which nothing follows. */
 void ring_take_back(struct thread *thread);
 
 /* The word before thread->pointer: the id of the exit that was taken. */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rseq(2). A critical section of its is left by the kernel at once if its thread is interrupted, which it tells by addresses in which we
- * never are, so translated ones would be wrong. A program that begins hears that there is no such call. One that has it
- * already would not stand that: it has it, and its CPU's number is -1, as if the kernel had not come to it yet.
+ * rseq(2). If a thread is interrupted in a critical section, the kernel aborts the section. It
+ * finds the section by program addresses, where translated code never runs. So translated sections
+ * would be wrong.
+ *
+ * A program that starts under the engine gets -ENOSYS. A program that already uses rseq would not
+ * tolerate that. It keeps its registration, and its CPU number is -1, as if the kernel had not set
+ * it yet.
  */
 #ifndef AGENT_TRAIL_RSEQ_H
 #define AGENT_TRAIL_RSEQ_H
@@ -15,7 +19,7 @@ long rseq_call(struct thread *thread);
 /* The calling thread has it as thread->rseq says: the kernel has it no more. 0 or -errno. */
 long rseq_take(struct thread *thread);
 
-/* The calling thread goes on natively: the kernel has it again. */
+/* The calling thread continues natively: register it with the kernel again. */
 void rseq_give_back(struct thread *thread);
 
 /* What a child has of it. */

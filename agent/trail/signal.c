@@ -29,7 +29,7 @@
 #include <errno.h>
 
 #define FLAG_TRAP 0x100u
-#define GLUE_MAX 64u /* instructions of ours in a row: what is more goes round in circles */
+#define GLUE_MAX 64u /* engine instructions in a row; more is a loop */
 
 /* NULL: it has left, and gs is the program's. */
 static struct thread *self(void)
@@ -53,7 +53,7 @@ static void step(struct thread *thread, struct frame_context *context)
 	*frame_flags(context) |= FLAG_TRAP;
 }
 
-/* A step of ours is done: at an instruction of the program's, what waits comes. */
+/* The engine has single-stepped: at one of the program's instructions, deliver what is pending. */
 static void stepped(struct thread *thread, struct frame_context *context)
 {
 	struct state state;
@@ -74,8 +74,8 @@ static void stepped(struct thread *thread, struct frame_context *context)
 }
 
 /*
- * The program has set the trap flag: 1, if what trapped is none of its instructions. Where the instruction stood that has just run is
- * where it trapped before, or right in front.
+ * The program has set the trap flag. 1: what trapped is not one of its instructions. The
+ * instruction that has just run is where the last trap was, or right before this one.
  */
 static int is_trap_beside(struct thread *thread, const struct frame_context *context)
 {
@@ -127,7 +127,7 @@ static int map_met(const siginfo_t *info, struct frame_context *context)
 	return 1;
 }
 
-/* A write to code that is guarded: it may go on, with what was translated of that given up. */
+/* A write to guarded code: it may continue, and the code's translations are dropped. */
 static int write_met(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
 	struct state state;
@@ -198,7 +198,10 @@ static void left(struct thread *thread, struct frame_context *context)
 	stack_t *stack = &context->uc_stack;
 	int is_process = (int)thread->is_process, is_last;
 
-	/* Counted only now: the last gives our handlers back. Nobody tells it to leave from here on, and what was told has come. */
+	/*
+	 * Count only now: the last thread gives our handlers back. From here on no thread asks it
+	 * to leave, and earlier requests have arrived.
+	 */
 	thread_leaves(thread);
 	onward_regs(thread, context);
 	*frame_mask(context) = thread->blocked;
@@ -293,7 +296,10 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 		onward_regs(thread, context);
 		onward_deliver(thread, info, context, 0, NULL);
 	} else if (action_is_fault(info) && info->si_signo != SIGTRAP) {
-		/* A fault of ours, or memory that went away: the program ends where it came to us. */
+		/*
+		 * A fault of the engine, or unmapped memory: the program ends where it entered the
+		 * engine.
+		 */
 		onward_regs(thread, context);
 		deliver_death(thread, info, context);
 	} else {
@@ -320,7 +326,7 @@ static void in_cache(struct thread *thread, siginfo_t *info, struct frame_contex
 		onward_deliver(thread, info, context, state->ran ? state->left : 0, NULL);
 		return;
 	}
-	if (is_fault) { /* none that instructions of ours can raise */
+	if (is_fault) { /* engine instructions raise none */
 		deliver_death(thread, info, context);
 		return;
 	}
@@ -345,7 +351,7 @@ static void in_native(const siginfo_t *info, struct frame_context *context)
 	if (!(action.flags & SA_NODEFER))
 		mask |= ACTION_BIT(number);
 	action_mask_set(mask);
-	channel.head->places.is_lasting = 1; /* it returns by way of ours */
+	channel.head->places.is_lasting = 1; /* it returns through the engine */
 	gate_chain(context, number, info, action.handler);
 }
 
@@ -434,7 +440,7 @@ static void handler(int number, void *about, void *data)
 		info->si_code = SEGV_MAPERR;
 	if (*frame_rip(context) != (uint64_t)gate_signal)
 		trap_note(thread, info, context);
-	/* A handler of the program's may run in the midst of a thread that has not left. */
+	/* A handler of the program may run in a thread that has not left. */
 	if (thread->is_native || (leave_is_asked() && is_outside(*frame_rip(context)))) {
 		in_native(info, context);
 		return;

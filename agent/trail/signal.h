@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals that reach a thread under the engine. The kernel's mask of a thread is the program's, but for action_own, so what
- * comes may be handled by the program at once: right where the thread stands if it is before an instruction of the program's, or
- * a few instructions of ours further on. Where it is in the engine the signal is held, and all others are blocked, until the
- * engine knows where the program goes on.
+ * Signals that reach a thread under the engine. The kernel's mask of a thread is the program's,
+ * except for action_own. So the program can usually handle a signal at once: right there, if the
+ * thread is before one of the program's instructions, or a few engine instructions later.
+ *
+ * If the thread is in the engine, the signal stays pending. All others are blocked until the engine
+ * knows where the program continues.
  */
 #ifndef AGENT_TRAIL_SIGNAL_H
 #define AGENT_TRAIL_SIGNAL_H
@@ -13,7 +15,7 @@
 /* For the process, whose first thread it is. 0 or -errno. */
 int signal_open(struct thread *thread);
 
-/* The same, but for its mask. */
+/* The same, except for its mask. */
 int signal_open_all(void);
 
 #endif

@@ -125,13 +125,16 @@ static void own_let(void)
 	sys_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&action_own, 0, ACTION_SET_BYTES, 0, 0);
 }
 
-/* What waits for signals that are blocked finds those that are held in the kernel, where more of them may come meanwhile. */
+/*
+ * A call that waits for blocked signals finds pending ones in the kernel, where more may arrive
+ * meanwhile.
+ */
 static long wait_for(struct thread *thread, uint64_t set, long (*plain)(const struct thread *))
 {
 	uint64_t mask = thread->blocked;
 	long result;
 
-	/* By SIGTRAP others ask us to leave: it stays open as long as there is none of the program's. */
+	/* SIGTRAP asks us to leave: it stays open unless the program has one pending. */
 	if (!(held_set(thread) & ACTION_BIT(SIGTRAP)))
 		mask &= ~ACTION_BIT(SIGTRAP);
 	gate_mask(&mask);
@@ -147,7 +150,7 @@ static siginfo_t *taken_at(const struct thread *thread)
 	return (siginfo_t *)(thread->signal_stack - THREAD_STACK_BYTES);
 }
 
-/* sigtimedwait(2) into a place of ours: what it takes may be for us, or may say too little. */
+/* sigtimedwait(2) into our buffer: the signal may be for us, or its information incomplete. */
 static long wait_taking(const struct thread *thread)
 {
 	const uint64_t *gpr = thread->regs.gpr;

@@ -23,7 +23,7 @@ void signal_descriptors_expect(void);
 /* ppoll(2) and its like: the mask that holds while they wait. 0: the call has none. */
 int signal_call_mask(const struct thread *thread, uint64_t *mask);
 
-/* rt_sigreturn: goes on where the frame says; `next` is behind the call. */
+/* rt_sigreturn: continue as the frame says; `next` is behind the call. */
 void signal_return_call(struct thread *thread, uint64_t next) __attribute__((noreturn));
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "agent/trail/thread.h"
 
-/* The calling thread's stack for handlers of ours. */
+/* Set the calling thread's stack for the engine's handlers. */
 int signal_thread(struct thread *thread);
 
 /* What a new thread takes over from the one that makes it. */

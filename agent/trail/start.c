@@ -46,7 +46,9 @@ static void relocate(uint64_t base, const Elf64_Dyn *dynamic)
 
 extern const char __ehdr_start[], _end[];
 
-/* The tool has copied us into memory for everything, and what stands behind us for itself. */
+/*
+ * The tool has copied us into memory with all permissions. It used the memory behind us for itself.
+ */
 static int protect_own(const struct engine_channel *head)
 {
 	uint64_t base = (uint64_t)__ehdr_start,
@@ -99,7 +101,7 @@ static int open_thread(struct thread *thread)
 	return err ? err : ring_open(thread);
 }
 
-/* Natively, as a program begins: nothing of ours is anywhere but in memory. */
+/* Run natively, as a program begins: the engine is nowhere but in memory. */
 static void refuse(const struct engine_regs *regs) __attribute__((noreturn));
 
 static void refuse(const struct engine_regs *regs)

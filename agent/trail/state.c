@@ -46,7 +46,7 @@ void state_look(struct state *state, uint64_t at)
 			state->pc = state->trace->starts[block];
 			state->ran = 0;
 		}
-		/* A jump that left no code may be all that there is to stand at. */
+		/* A jump that left no code may be the only piece here. */
 		if (at < cache + piece->cache_bytes ||
 		    (at == cache && !piece->cache_bytes && piece->program_bytes)) {
 			found(state, i, at == cache);

@@ -10,9 +10,9 @@
 enum state_kind {
 	STATE_ENGINE, /* in no translated code */
 	STATE_BETWEEN, /* in what was put in beside instructions: a few further on, the program is at one */
-	STATE_AT, /* right before an instruction of the program's */
-	STATE_IN, /* in the code that does what one instruction does, of which nothing is to be seen yet */
-	STATE_AMID, /* and of which something is */
+	STATE_AT,   /* right before an instruction of the program's */
+	STATE_IN,   /* in the code of one instruction, before it has a visible effect */
+	STATE_AMID, /* and after that */
 };
 
 struct state {
@@ -25,7 +25,7 @@ struct state {
 	uint8_t flags;	/* PIECE_* */
 };
 
-/* Look what stands there. */
+/* Find what is at an address. */
 void state_look(struct state *state, uint64_t at);
 
 /*

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread as the engine has it. The gs base of a thread under the engine is its struct thread's address, so that translated code and
- * gate.S reach what is in it without a register; a program that uses gs itself is not taken.
+ * The engine's state of a thread. The gs base of a thread under the engine is the address of its
+ * struct thread, so translated code and gate.S reach it without a register. The tool refuses a
+ * program that uses gs itself.
  *
- * While translated code runs, xmm15 holds where the thread's next word goes; what the program has in that register lies in
- * `vector15`. Everything else is in the registers where the program has it.
+ * While translated code runs, xmm15 holds the address of the thread's next word. The program's
+ * value of that register is in `vector15`. All other registers hold the program's values.
  */
 #ifndef AGENT_TRAIL_THREAD_H
 #define AGENT_TRAIL_THREAD_H
@@ -42,7 +43,7 @@ struct thread {
 	struct thread *self;
 	uint64_t scratch; /* a register's value, where translated code needs one */
 	uint64_t target;  /* of an indirect branch through memory */
-	uint64_t next;	  /* where gate.S goes on in translated code */
+	uint64_t next;	  /* where gate.S continues in translated code */
 	uint64_t pointer; /* what is in xmm15, while that is the program's or the engine runs */
 	uint64_t exit;	/* the id of the exit that was taken; not linked yet, or a system call's */
 	uint64_t stack; /* the top of the engine's */
@@ -71,7 +72,7 @@ struct thread {
 	uint32_t has_stack;		       /* a child: not its maker's */
 	struct engine_channel *page; /* of a child that is a process, and recorded; NULL: it is not */
 	uint64_t born;		     /* what that has for it until its pid is known */
-	uint32_t is_executing;	     /* in execve(2), with TRAIL_EXEC as the last of its trail */
+	uint32_t is_executing;	     /* leave.h is in progress */
 	uint32_t is_taken;	     /* the program has run before us, or so did who made it */
 	uint32_t is_guest;	     /* of another process, and shares all but that: unrecorded */
 	struct thread *next_thread; /* leave.c's */
@@ -87,7 +88,7 @@ struct thread {
 	} stack_asked; /* sigaltstack(2) as the program has it */
 	struct {
 		uint64_t error, number, address;
-	} trap; /* the program's last, as frames tell it ever after */
+	} trap; /* the program's last; all later frames report it */
 	struct {
 		uint64_t at;
 		uint32_t bytes, signature;

@@ -156,7 +156,10 @@ static struct thread *child_make(const struct thread *thread, uint64_t next, uin
 	child->has_stack = stack != 0;
 	if (stack)
 		child->regs.gpr[4] = stack;
-	/* as the kernel has it: who shares memory begins without a stack for signals, but for vfork(2)'s */
+	/*
+	 * as in the kernel: a child that shares memory has no signal stack at first, except
+	 * vfork(2)'s
+	 */
 	signal_inherit(child, thread, (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM);
 	rseq_inherit(child, thread, !!(flags & CLONE_VM));
 	child->is_copy = !(flags & CLONE_VM);
@@ -167,8 +170,8 @@ static struct thread *child_make(const struct thread *thread, uint64_t next, uin
 }
 
 /*
- * A copy of the process is made with the lock held, so that what it copies is whole. Who borrows our memory and runs natively
- * must find no page guarded.
+ * Hold the lock while the process is copied, so that the copy is consistent. A child that shares
+ * our memory and runs natively must find no page guarded.
  */
 static void prepare(int is_process, int is_copy)
 {

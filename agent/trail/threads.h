@@ -14,13 +14,13 @@ void thread_free(struct thread *thread);
 /* The caller's from now on: gs, the stack for signals. 0 or -errno. */
 int thread_enter(struct thread *thread);
 
-/* The process has so many, none of which was told of. */
+/* The process begins with so many threads, which no call reported. */
 void thread_first(uint32_t count);
 
-/* The calling thread is about to go on natively: its trail ends. */
+/* The calling thread is about to continue natively: its trail ends. */
 void thread_leaves(struct thread *thread);
 
-/* It needs no handler of ours on its way any more. 1: it was the last, or is alone: nobody needs them. */
+/* The thread needs our handlers no more. 1: it was the last, or is alone: no thread needs them. */
 int thread_left(struct thread *thread);
 
 /* Whether another process may share our handlers, as the kernel has them. */

@@ -30,7 +30,7 @@ struct generation {
 };
 
 static struct generation generations[GENERATIONS];
-static uint64_t newest, oldest; /* the newest's number; each lies at its number modulo */
+static uint64_t newest, oldest; /* numbers; each is at its number modulo */
 static struct generation *now;
 
 static uint32_t *slots; /* a trace's number and one */
@@ -163,7 +163,7 @@ void traces_turn(void)
 
 static uint32_t *slot_of(uint64_t pc)
 {
-	/* What lies together in the program does here: each page of this table costs a fault. */
+	/* Neighbours in the program are neighbours here: each page of this table costs a fault. */
 	uint64_t group = (pc >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 	uint64_t at = group << 9 | (pc >> 3 & 511);
 
@@ -220,7 +220,7 @@ struct exit *exit_of(uint32_t id)
 
 uint32_t trace_path_blocks(const struct thread *thread, uint32_t id)
 {
-	/* it is counted there: nobody takes it away, and all of `exits` is mapped */
+	/* the thread is counted there: the generation stays, and all of `exits` is mapped */
 	const struct generation *generation = generation_of(thread->generation);
 
 	if (!thread->generation || id < generation->first_id ||
@@ -312,7 +312,7 @@ static int has(const struct trace *trace, const uint8_t *at)
 	       (at >= trace->cold && at < trace->cold_end);
 }
 
-/* It begins behind what lies there, and so do all that follow in that area. */
+/* It begins behind that address, and so do all that follow in that area. */
 static int is_behind(const struct trace *trace, const uint8_t *at)
 {
 	return (uint64_t)(trace->landing - at) - 1 < CACHE_PIECE_BYTES ||
@@ -334,7 +334,7 @@ struct trace *trace_of(uint64_t address)
 	__asm__("mov %%gs:0, %0" : "=r"(thread));
 	if (!first || !thread->generation)
 		return NULL;
-	/* it is counted there: nobody takes it away */
+	/* the thread is counted there: the generation stays */
 	generation = generation_of(thread->generation);
 	i = __atomic_load_n(first, __ATOMIC_ACQUIRE);
 	for (; i && i <= generation->trace_count; i++) {

@@ -80,8 +80,11 @@ struct trace *trace_at(uint64_t pc);
 struct trace *trace_of(uint64_t address);
 
 /*
- * Traces are given up all together when there are too many: then a new generation begins, and the old one is freed once no thread
- * is in it. A thread is about to go on in translated code of the newest; and in none, until then.
+ * Too many traces are dropped all together: a new generation begins, and the old one is freed once
+ * no thread is in it.
+ *
+ * trace_in(): the thread is about to continue in translated code of the newest. trace_out(): until
+ * then it is in none.
  */
 void trace_in(struct thread *thread);
 void trace_out(struct thread *thread);
@@ -96,7 +99,7 @@ uint32_t trace_path_blocks(const struct thread *thread, uint32_t id);
 int traces_are_stuck(void);
 void traces_ask(void);
 
-/* What no thread is in any more is freed, as it is when one goes on. */
+/* Free what no thread is in any more. A thread that continues does so, too. */
 void traces_drop(void);
 
 /* The next id. */
@@ -123,10 +126,13 @@ void trace_publish(struct trace *trace);
 /* An exit leads to it from now on. */
 void trace_incoming(struct trace *trace, uint32_t id);
 
-/* Nothing leads there any more; who is in it goes on to its end. */
+/* Nothing leads there any more. A thread in it continues to its end. */
 void trace_kill(struct trace *trace);
 
-/* The id of the path of a trace's first `blocks` blocks, made if no exit has it. 0: there is none to be had. */
+/*
+ * The id of the path of a trace's first `blocks` blocks, a new one if no exit has it. 0: no id is
+ * free.
+ */
 uint32_t trace_prefix(struct trace *trace, uint32_t blocks);
 
 #endif

@@ -28,12 +28,12 @@
 #define XCHG_RAX 0x94 /* rsp */
 #define LEA 0x8d
 
-/* A trace that nobody has seen to be hot yet. */
+/* For a trace that is not known to be hot yet. */
 #define COLD_BLOCKS_MAX 16u
 
 static struct making making; /* the engine's lock covers it */
 
-/* ---- what only goes on ---- */
+/* ---- instructions that end no block ---- */
 
 /*
  * Whether the function that runs may return elsewhere than to its call in this trace: what is compared there costs the flags, which
@@ -114,8 +114,8 @@ static int can_copy(const struct making *m, const struct insn *insn, const uint8
 }
 
 /*
- * Code that can be written is guarded from now on, so that what is read stays true; or told to be changed too often for that. 1: a
- * trace that has begun does not go on there.
+ * Guard writable code from now on, so that what was read stays true; or note that it changes too
+ * often for that. 1: a trace that has begun does not continue there.
  */
 static int guard(struct making *m, uint64_t left)
 {

@@ -25,7 +25,7 @@ uint8_t *vector_put(uint8_t *at, enum vector_width width, uint32_t id, unsigned 
 	return emit_relative(at, step);
 }
 
-/* What follows an opcode that moves register 15 from or to %gs:offset. */
+/* The operand of an opcode that moves register 15 from or to %gs:offset. */
 static uint8_t *operand(uint8_t *at, uint32_t offset)
 {
 	return emit_32(emit_bytes(at, "\x3c\x25", 2), offset);

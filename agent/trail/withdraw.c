@@ -12,7 +12,7 @@
 
 static uint32_t waiting; /* for all others to leave */
 
-/* 1: all have, but for who waits for that, too. */
+/* 1: all have left, except those that also wait for that. */
 static int others_left(void)
 {
 	int is_alone = 0;
