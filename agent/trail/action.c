@@ -37,7 +37,7 @@ static long install(int number, const struct action *asked)
 		.handler = (uint64_t)ours,
 		.flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | ACTION_RESTORER,
 		.restorer = (uint64_t)gate_sigreturn,
-		.mask = ~OWN, /* who copies from the program may fault */
+		.mask = ~OWN, /* a copy from the program may fault */
 	};
 
 	if (is_left && !(OWN & bit))

@@ -143,7 +143,7 @@ static void after(const uint64_t *gpr, uint64_t result)
 
 	switch (gpr[0]) {
 	case SYS_mmap:
-		/* who runs natively may have unmapped what was there */
+		/* a native thread may have unmapped what was there */
 		forget(result, whole_pages(result, gpr[6]));
 		gone(result, whole_pages(result, gpr[6]));
 		here(result, whole_pages(result, gpr[6]), gpr[2],

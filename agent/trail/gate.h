@@ -12,10 +12,13 @@ void gate_refused(void);
 
 void gate_sigreturn(void);
 
-/* On in translated code; until the end the program is where thread->regs say. */
+/* Continue in translated code. Until the end, the program's state is in thread->regs. */
 extern const uint8_t gate_leave[], gate_leave_end[];
 
-/* Continue in translated code. Until the end, the program's state is in thread->regs. */
+/*
+ * Make a system call of the program, restarted or interrupted as the program would see it.
+ * thread->call_next is behind it. No lock is held. GATE_CALL_LATER: not made, signals are deferred.
+ */
 long gate_call(long number, long a, long b, long c, long d, long e, long f);
 extern const uint8_t gate_call_check[], gate_call_at[], gate_call_done[];
 #define GATE_CALL_LATER (-513)

@@ -90,7 +90,7 @@ static void shared_add(unsigned int i, const siginfo_t *info)
 	__atomic_store_n(&shared[i].state, SHARED_WAITS, __ATOMIC_SEQ_CST);
 }
 
-/* Nobody may say of a signal for another thread that kill(2) sent it. */
+/* The kernel refuses a signal for another thread that claims to come from kill(2). */
 static void pass(unsigned int i, uint32_t tid, siginfo_t *info)
 {
 	if (info->si_code < 0) {
@@ -118,7 +118,7 @@ static int is_here(uint64_t who)
 	return who && who >> 32 == (uint64_t)pid_now();
 }
 
-/* To who waits for it, if somebody does: who waits says so before it looks here. */
+/* Pass it to a waiter, if any. A waiter registers in held_wait() before it looks here. */
 static void shared_pass_on(unsigned int i)
 {
 	siginfo_t info;

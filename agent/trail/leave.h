@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Leave the engine and return to native code. A process does so if the engine can't continue with
- * one of its threads, or if the tool stops.
+ * one of its threads, or if the tool ends the recording.
  *
  * All threads leave, each at one of its own instructions. A signal asks a thread that runs
  * translated code; a thread in a system call leaves after it. The kernel gets the program's
@@ -42,8 +42,8 @@ int leave_is_wanted(void);
  * A thread has left, except that it does not run natively yet. `is_last`: all others had left, and
  * the kernel has the program's handlers back.
  *
- * If all leave together, no thread continues before that. It might install its own handlers while
- * others still need the engine's.
+ * If all leave together, no thread continues before the last has left. It might install its own
+ * handlers while others still need the engine's.
  */
 void leave_wait(int is_last);
 

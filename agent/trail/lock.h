@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine's lock: what translates, links, and writes the log holds it. Held for microseconds; who waits sleeps in a futex. */
+/*
+ * The engine's lock, for translating, linking, and writing the log. Held for microseconds; waiters
+ * sleep in a futex.
+ */
 #ifndef AGENT_TRAIL_LOCK_H
 #define AGENT_TRAIL_LOCK_H
 
@@ -10,7 +13,7 @@
 #define LOCK_SPINS                                                                                 \
 	200u /* about as long as it is held: sleep costs more, and much more where many threads run */
 
-/* 0: free, 1: held, 2: held, and somebody waits. */
+/* 0: free, 1: held, 2: held, and a thread waits. */
 static inline void lock_take(uint32_t *lock)
 {
 	uint32_t was = 0;
@@ -25,7 +28,7 @@ static inline void lock_take(uint32_t *lock)
 		sys_call(SYS_futex, (long)lock, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0);
 }
 
-/* 1: it is held now; 0: by somebody else. */
+/* 1: the caller holds it now; 0: another thread does. */
 static inline int lock_try(uint32_t *lock)
 {
 	uint32_t was = 0;

@@ -87,8 +87,8 @@ void making_block_begin(struct making *m, uint64_t pc);
 struct way_out *making_out_add(struct making *m, enum exit_kind kind, uint64_t target);
 
 /*
- * Emit its code: put the id, then a jump that can be linked. Hot: the trace is over. Cold: it
- * continues.
+ * Emit its code: put the id, then a jump that can be linked. Hot: the trace ends. Cold: the code is
+ * beside the trace, which continues.
  */
 void making_out_hot(struct making *m, struct way_out *out);
 const uint8_t *making_out_cold(struct making *m, struct way_out *out);

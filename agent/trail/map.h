@@ -43,7 +43,7 @@ void map_disclaim(uint64_t start, uint64_t bytes);
 /* Indirect branches to pc go to `landing` from now on; 0: to gate_miss. */
 void map_set(uint64_t pc, uint64_t landing);
 
-/* Somebody will come to pc by an indirect branch: a miss there is no fault. */
+/* An indirect branch will reach pc: a miss there is no fault. */
 void map_known(uint64_t pc);
 
 /* It takes more memory than it should. */

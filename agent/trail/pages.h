@@ -33,10 +33,7 @@ void pages_add(uint64_t page, const struct trace *trace);
  */
 int pages_written(uint64_t address, uint64_t pc);
 
-/*
- * The next writer to [start, start + bytes) lacks our handlers. Remove guards and translations
- * there.
- */
+/* Remove guards and translations: the next writer to [start, start + bytes) lacks our handlers. */
 void pages_open(uint64_t start, uint64_t bytes);
 
 /* Drop the translations there: the bytes have changed, and no guard noticed. */
@@ -63,8 +60,8 @@ void pages_clear(void);
 int pages_are_many(void);
 
 /*
- * Processes without our handlers share the program's memory: +1, -1. While any does, no page is
- * guarded, and writable code is checked instead.
+ * Threads and processes that use the program's memory without our handlers: +1, -1. While there are
+ * any, no page is guarded, and writable code is checked instead.
  */
 void pages_share(int change);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine's own memory: the program must not change it, and it is unmapped with the engine. May
+ * The engine's own memory: the program must not touch it, and it is unmapped with the engine. May
  * be called from anywhere, also from handlers.
  */
 #ifndef AGENT_TRAIL_PLACES_H

@@ -42,7 +42,7 @@ static void segment_begin(struct thread *thread, uint32_t number, int is_clear)
 	struct engine_segment *segment = &thread->slot->segments[number];
 	uint32_t *words = (uint32_t *)segment_at(thread, number);
 
-	/* Of no number until it is clear: who dies in between leaves no old words as new ones. */
+	/* No number until it is clear: a thread that dies here leaves no old words as new. */
 	__atomic_store_n(&segment->number, 0, __ATOMIC_SEQ_CST);
 	if (!is_clear)
 		memory_clear(words, channel.segment_bytes);

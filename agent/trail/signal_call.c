@@ -187,7 +187,7 @@ long signal_wait_call(struct thread *thread)
 	return signal_wait_took(thread, result);
 }
 
-/* Somebody has signalfd(2)s. */
+/* A signalfd(2) may exist. */
 static uint32_t has_descriptors;
 
 void signal_descriptors_expect(void)

@@ -12,7 +12,7 @@ enum state_kind {
 	STATE_BETWEEN, /* in what was put in beside instructions: a few further on, the program is at one */
 	STATE_AT,   /* right before an instruction of the program's */
 	STATE_IN,   /* in the code of one instruction, before it has a visible effect */
-	STATE_AMID, /* and after that */
+	STATE_AMID, /* in that code, after a visible effect */
 };
 
 struct state {

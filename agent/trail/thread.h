@@ -64,7 +64,7 @@ struct thread {
 	uint32_t *words, *words_end;	       /* of that segment */
 	uint32_t sampled[ENGINE_SEGMENTS_MAX]; /* about so many blocks are in each segment: ring.c's */
 	uint64_t mapping_bytes;		       /* of this thread: itself, then its stacks */
-	uint32_t is_leaving;		       /* leave.h is under way */
+	uint32_t is_leaving;		       /* leave.h is in progress */
 	uint32_t is_native;		       /* it has left */
 	uint32_t is_trying;		       /* it runs its own code for the fault that this is */
 	uint32_t is_process;		       /* PROCESS_*: it leaves, and the engine with it */
@@ -72,8 +72,8 @@ struct thread {
 	uint32_t has_stack;		       /* a child: not its maker's */
 	struct engine_channel *page; /* of a child that is a process, and recorded; NULL: it is not */
 	uint64_t born;		     /* what that has for it until its pid is known */
-	uint32_t is_executing;	     /* leave.h is in progress */
-	uint32_t is_taken;	     /* the program has run before us, or so did who made it */
+	uint32_t is_executing;	     /* in execve(2), with TRAIL_EXEC as the last of its trail */
+	uint32_t is_taken;	     /* it, or the thread that made it, ran before us */
 	uint32_t is_guest;	     /* of another process, and shares all but that: unrecorded */
 	struct thread *next_thread; /* leave.c's */
 	uint32_t is_stepping; /* signals wait until the next instruction of the program's; is_deferred, too */

@@ -89,7 +89,10 @@ struct trace *trace_of(uint64_t address);
 void trace_in(struct thread *thread);
 void trace_out(struct thread *thread);
 
-/* A new generation, if there is too much code, or traces_ask() has asked for one. Nobody keeps traces or exits across it. */
+/*
+ * Begin a new generation if there is too much code, or traces_ask() has asked for one. Callers must
+ * not keep traces or exits across the call.
+ */
 void traces_turn(void);
 
 /* The blocks of an id's path, if the thread is in the generation that the id is of; 0: it is not. No lock. */

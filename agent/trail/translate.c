@@ -36,8 +36,9 @@ static struct making making; /* the engine's lock covers it */
 /* ---- instructions that end no block ---- */
 
 /*
- * Whether the function that runs may return elsewhere than to its call in this trace: what is compared there costs the flags, which
- * somebody may want then. Told by what functions that do so mostly do; `add $n, 8(%rsp)` deeper in one is not seen.
+ * Whether the function that runs may return elsewhere than to its call in this trace. Comparing at
+ * the return destroys the flags, which code may need then. This is a guess from what such functions
+ * mostly do. It misses `add $n, 8(%rsp)` deeper in a function.
  */
 static int is_astray(const struct making *m, const struct insn *insn, const uint8_t *code)
 {
@@ -447,7 +448,7 @@ struct trace *translate_hot(struct trace *old)
 	trace = make(old->pc, old->layouts + 1u, &error);
 	if (!trace)
 		return NULL;
-	/* Who came to the old one comes here. */
+	/* Link the exits that led to the old one. */
 	old->is_dead = 1;
 	old->incoming = 0;
 	for (; id; id = next) {
