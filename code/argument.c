@@ -185,7 +185,7 @@ static int take_op(struct evaluation *of, const Dwarf_Op *op)
 	}
 }
 
-/* The bytes of what an expression describes. What is in vector registers, or in pieces, is nowhere. */
+/* Evaluate an expression to its bytes. -ENOENT also for values in vector registers or in pieces. */
 static int evaluate(struct evaluation *of, const Dwarf_Op *ops, size_t count, void *value,
 		    size_t bytes)
 {
@@ -234,7 +234,7 @@ static int is_site(Dwarf_Die *die, const struct site_search *search)
 	       !dwarf_formaddr(&attribute, &pc) && pc == search->return_pc;
 }
 
-/* 1: found, 0: there is none, -1: too much to look at. */
+/* 1: found, 0: not found, -1: too much to look at. */
 static int site_find(Dwarf_Die *in, struct site_search *search, unsigned int depth)
 {
 	Dwarf_Die child;
@@ -436,7 +436,9 @@ static int parameter_take(const struct taking *taking, Dwarf_Die *parameter)
 	return err;
 }
 
-/* In a function's copy: what stands for a parameter of the original. Else the parameter itself. */
+/*
+ * In a function's concrete copy, the copy of the original's parameter. Else the parameter itself.
+ */
 static Dwarf_Die concrete_of(Dwarf_Die *function, Dwarf_Die *parameter)
 {
 	Dwarf_Attribute attribute;

@@ -25,9 +25,10 @@ struct bed_ends {
 };
 
 /*
- * Put a trampoline's code within reach of the module that lies at `base`, and store the jump in a form.
- * Returns 0; -ENOENT: the instruction has no such form; -ENOMEM: no memory is free where it leads; -EBADMSG:
- * other bytes are there. Pages of code stay writable. The code's memory is never given back.
+ * Put a trampoline's code within reach of the module whose base is `base`, and store the jump in a
+ * form. Returns 0; -ENOENT: the instruction has no such form; -ENOMEM: no memory is free where it
+ * leads; -EBADMSG: other bytes are there. Pages of code stay writable. The code's memory is never
+ * freed.
  */
 int bed_place(struct bed *bed, const struct trampoline *trampoline, enum detour_form form,
 	      uint64_t base, const struct bed_ends *ends);

@@ -2,7 +2,7 @@
 /*
  * Code cut into blocks: from an instruction on, up to the first that may lead elsewhere (abi/trail.h).
  *
- * Where instructions lead is told by their bytes alone. Any thread may ask.
+ * The bytes of an instruction alone decide where it leads. Any thread may ask.
  */
 #ifndef CODE_BLOCK_H
 #define CODE_BLOCK_H
@@ -32,7 +32,7 @@ struct block_insn {
  */
 #define INSN_EMULATED 16u
 
-/* Decode the instruction at code[left]. 0, or -EILSEQ: none stands there, or it is cut. */
+/* Decode the instruction at code[left]. 0, or -EILSEQ: no valid instruction, or cut. */
 int block_insn(struct block_insn *insn, uint64_t address, const uint8_t *code, size_t left);
 
 /*
@@ -61,8 +61,8 @@ struct block_cut {
 };
 
 /*
- * The instruction at `address`, whose bytes are code[], ran. What does not follow the one before must
- * not be added to it. Returns 1 when the block is complete, else 0.
+ * Add the instruction at `address`, with the bytes code[], that ran. Do not add one that does not
+ * follow the one before. Returns 1 when the block is complete, else 0.
  */
 int block_cut_add(struct block_cut *cut, uint64_t address, const uint8_t *code,
 		  const struct block_insn *insn);

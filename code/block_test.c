@@ -201,7 +201,7 @@ Test(block, ends_with_the_first_instruction_that_leads_elsewhere)
 Test(block, is_cut_at_its_most_and_before_what_is_no_instruction)
 {
 	uint8_t nops[200];
-	static const uint8_t junk[] = { 0x90, 0x90, 0x06, 0x90 }; /* push %es is none in 64 bits */
+	static const uint8_t junk[] = { 0x90, 0x90, 0x06, 0x90 }; /* push %es: invalid in 64 bits */
 	struct trail_entry entry;
 
 	memset(nops, 0x90, sizeof(nops));

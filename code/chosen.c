@@ -23,7 +23,7 @@ static int has_name(const struct code_symbols *symbols, const struct code_functi
 	return 0;
 }
 
-/* An older version of the function, under the same name but chosen by nobody. */
+/* An older version of the function, under the same name, that no resolver chose. */
 static int is_other_version(const struct search *search, uint64_t address)
 {
 	const struct code_function *function = code_function_at(search->symbols, address);

@@ -10,10 +10,10 @@
 #define CODE_CHOSEN_MAX 8
 
 /*
- * Find what a module's function, which is the one that chooses, became: from the relocated words of
- * the module itself and of others that call it. Puts addresses as linked, each once, in
- * addresses[CODE_CHOSEN_MAX]; several where a process has several answers. Returns how many; 0 when no
- * word tells it, which is so where nobody calls the function; -WM_E_KERNEL_CODE; -ENOMEM.
+ * Find which code an IFUNC function of a module became: from the relocated words of the module and
+ * of other modules that call it. Puts addresses as linked, each once, in
+ * addresses[CODE_CHOSEN_MAX]; several where a process has several answers. Returns how many; 0 when
+ * no word shows it, as when nothing calls the function; -WM_E_KERNEL_CODE; -ENOMEM.
  */
 int code_chosen_find(const struct code_process *process, struct code_module *module,
 		     const struct code_function *function, uint64_t *addresses);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was stripped from a file, found again. */
+/* Finds the separate file that holds what was stripped from a file. */
 #include "code/file.h"
 
 #include <errno.h>

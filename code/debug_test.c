@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was stripped from a file is found again, and what isn't its own is not taken. */
+/* A file's own stripped parts are found again; those of another file are not taken. */
 #include "code/folder_test.h"
 #include "code/symbol.h"
 

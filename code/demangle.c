@@ -16,8 +16,8 @@ struct output {
 };
 
 /*
- * A short hostile name can stand for gigabytes: when the room is full, we leave. The callback variants
- * of the demanglers keep all they have on the stack, so nothing is lost by that.
+ * A short hostile name can expand to gigabytes: when the room is full, we leave. The callback
+ * variants of the demanglers keep all they have on the stack, so leaving leaks nothing.
  */
 static void take(const char *part, size_t bytes, void *data)
 {
@@ -81,7 +81,7 @@ static void add(struct output *output, const char *part, size_t bytes)
 		output->text[output->used++] = iscntrl((unsigned char)part[i]) ? '_' : part[i];
 }
 
-/* What the name stands for: 1; 0 where it is no such name. */
+/* Add the demangled name: 1; 0 if it cannot be demangled. */
 static int add_written(struct output *output, const char *name)
 {
 	char plain[WRITTEN_MAX], written[WRITTEN_MAX];

@@ -74,7 +74,7 @@ Test(demangle, rust_name_of_empty_module)
 	(void)code_demangle("_RNvC0mycrate3run", 1, text, sizeof(text));
 }
 
-/* Each S_ stands for all before it, twice: 2^40 letters from a hundred. */
+/* Each S_ repeats all before it, twice: 2^40 letters from a hundred. */
 Test(demangle, a_name_that_explodes_is_left_alone)
 {
 	char name[512] = "_Z1f1aIiE";

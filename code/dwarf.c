@@ -17,7 +17,10 @@
 
 #define LEVELS_MAX 128
 
-/* Prelinking moves a module after its debug file was split off: the text's address tells by how much. */
+/*
+ * Prelinking moves a module after its debug file was split off. The text's address shows by how
+ * much.
+ */
 static int64_t bias_of(const struct code_file *file, const struct code_file *holder)
 {
 	const struct code_section *mine = code_file_section(file, ".text");
@@ -295,7 +298,7 @@ static int function_add(struct code_dwarf *dwarf, Dwarf_Die *die)
 	return 0;
 }
 
-/* What functions may be described in. */
+/* Whether descriptions of functions may be nested in it. */
 static int holds_functions(Dwarf_Die *die)
 {
 	switch (dwarf_tag(die)) {
@@ -314,9 +317,9 @@ static int holds_functions(Dwarf_Die *die)
 }
 
 /*
- * dwarf_getfuncs() calls itself for each level of nesting, and a forged unit has as many as it has bytes. To
- * go on behind a level reads all of it again, so that a bound on them bounds the time too. What is deeper is
- * no compiler's: the rest of that unit is left out.
+ * dwarf_getfuncs() recurses for each level of nesting, and a forged unit has as many levels as
+ * bytes. Continuing behind a level reads all of it again, so a bound on levels bounds the time too.
+ * No compiler nests deeper: the rest of such a unit is left out.
  */
 static int unit_read(struct code_dwarf *dwarf, const Dwarf_Die *unit)
 {

@@ -20,7 +20,7 @@ struct code_dwarf_entry {
 
 struct code_dwarf {
 	Elf *elf;
-	Dwarf *dwarf; /* NULL: there is none, or it is damaged */
+	Dwarf *dwarf; /* NULL: no DWARF, or damaged */
 	int64_t bias; /* added to its addresses gives the module's, as linked */
 	struct code_dwarf_entry *functions; /* by address, once somebody asked */
 	size_t function_count, function_room;
@@ -33,7 +33,7 @@ struct code_dwarf {
 };
 
 /*
- * The file's DWARF, opened at the first call; it is the file's. NULL: there is none.
+ * The file's DWARF, opened at the first call; the file owns it. NULL: no DWARF.
  */
 struct code_dwarf *code_dwarf_of(struct code_file *file);
 

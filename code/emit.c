@@ -62,7 +62,7 @@ void emit_slot(struct emit *emit, enum detour_fixup_kind kind, uint64_t target)
 
 int emit_finish(struct emit *emit)
 {
-	/* what stands between code and slots is never run */
+	/* nothing runs the padding between code and slots */
 	while (!emit->err && emit->bytes % 8)
 		EMIT(emit, 0xcc);
 	for (size_t i = 0; i < emit->slot_count && !emit->err; i++) {

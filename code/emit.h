@@ -15,7 +15,7 @@
 
 struct emit_slot {
 	uint8_t kind;  /* FIXUP_WORD and on, or FIXUP_ABS64 */
-	uint16_t from; /* where the displacement that refers to it lies */
+	uint16_t from; /* where the displacement that refers to it is */
 	uint64_t target;
 };
 

@@ -58,7 +58,7 @@ int code_field_retype(struct code_field *field, uint8_t type)
 
 	if (from->kind == OPERAND_VECTOR && !is_float && bytes < 4)
 		return -WM_E_FIELD_TYPE;
-	/* A float argument lies in a vector register: what is in a general one is something else. */
+	/* A float argument is in a vector register: a general one holds something else. */
 	if (is_float && (from->kind == OPERAND_REGISTER || from->kind == OPERAND_HIGH ||
 			 from->kind == OPERAND_CONSTANT))
 		return -WM_E_FIELD_TYPE;

@@ -10,12 +10,12 @@
 
 #define CODE_VALUES_MAX 64
 
-/* What can be had at a point: a function's parameters, a probe's arguments. Type 0: in no place to read. */
+/* The values at a point: a function's parameters, a probe's arguments. Type 0: cannot be read. */
 struct code_values {
 	struct code_field all[CODE_VALUES_MAX];
 	unsigned int count;
 	int with_registers; /* registers may be named too */
-	int is_told;  /* the program tells these values: they are recorded where none is named */
+	int is_told;  /* the program describes these values: if the user names none, record them */
 	int lost_err; /* why one with type 0 can't be had: -WM_E_PARAMETER_LOST, -WM_E_OPERAND */
 	int lost_errs[CODE_VALUES_MAX]; /* why this one can't; 0: as above */
 	uint8_t positions

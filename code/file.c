@@ -417,7 +417,7 @@ const struct code_section *code_file_section_at(const struct code_file *file, ui
 	return NULL;
 }
 
-/* What may still be read: a forged table's sections lie across each other, and hold the file many times. */
+/* How much may still be read: a forged table's sections overlap, and hold the file many times. */
 static uint64_t content_room(const struct code_file *file)
 {
 	uint64_t most = file->file_bytes < CODE_SECTION_MAX_BYTES / 2 ? 2 * file->file_bytes

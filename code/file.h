@@ -78,7 +78,7 @@ struct code_file {
 	struct code_dwarf *dwarf; /* code/dwarf.h's */
 };
 
-/* What reads a process's memory: 0 and all bytes copied, or -errno. */
+/* Reads a process's memory: 0 and all bytes copied, or -errno. */
 struct code_memory {
 	int (*read)(void *data, uint64_t address, void *buffer, size_t bytes);
 	void *data;
@@ -91,12 +91,12 @@ struct code_memory {
 int code_file_open(struct code_file **file, const char *path);
 
 /*
- * Open the file that a process has mapped as the module whose ELF header lies at `start` in it, `path`
- * by its map. It is found through /proc/PID/map_files, /proc/PID/root or /proc/PID/exe, whatever the
- * process's mount namespace, and though it was deleted; "[vdso]" is copied from memory. What is opened
- * must be what the process runs: same build id or, for want of one, same header. Returns as
+ * Open the file that a process has mapped as the module whose ELF header is at `start` in it,
+ * `path` by its map. This finds it through /proc/PID/map_files, /proc/PID/root or /proc/PID/exe, in
+ * any mount namespace, and also if it was deleted. It copies "[vdso]" from memory. The file must be
+ * the one that the process runs: same build id or, without one, same header. Returns as
  * code_file_open(); -WM_E_FILE_REPLACED when another file has taken its place, -ENOENT when it was
- * deleted and can't be had.
+ * deleted and cannot be opened.
  */
 int code_file_open_process(struct code_file **file, pid_t pid, uint64_t start, const char *path,
 			   const struct code_memory *memory);
@@ -107,7 +107,7 @@ int code_file_open_process(struct code_file **file, pid_t pid, uint64_t start, c
 int code_file_open_image(struct code_file **file, const char *path, const void *image,
 			 size_t bytes);
 
-/* Now and then, while the file is worked on. What its owner returns. */
+/* Call this now and then, while working on the file. Returns what the file's owner returns. */
 int code_file_beat(const struct code_file *file, size_t done, size_t total);
 
 /* Set a file's short name. 0 or -ENOMEM. */
@@ -125,7 +125,10 @@ int code_file_read(const struct code_file *file, uint64_t address, void *buffer,
 /* The PT_LOAD segment that holds an address, or NULL. */
 const struct code_segment *code_file_segment(const struct code_file *file, uint64_t address);
 
-/* Whether all of it lies in one executable segment and in the file itself, or the one that a debug file is of. */
+/*
+ * Whether all of it is in one executable segment, and in the file itself or, for a debug file, in
+ * its module.
+ */
 int code_file_is_text(const struct code_file *file, uint64_t address, uint64_t bytes);
 
 /* The section of a name; or that holds an address once loaded. NULL: none, or there is no section table. */
@@ -136,8 +139,8 @@ const struct code_section *code_file_section_at(const struct code_file *file, ui
 int code_file_is_go(const struct code_file *file);
 
 /*
- * A section's content, which is the file's and lives as long; a NUL stands behind it. 0, -ENOENT for
- * one without content or a compressed one, -WM_E_NOT_ELF, -EFBIG where all that are read would be more than
+ * A section's content; the file owns it, and a NUL follows it. 0, -ENOENT for one without content
+ * or a compressed one, -WM_E_NOT_ELF, -EFBIG where all that are read would be more than
  * CODE_SECTION_MAX_BYTES, or than twice the file.
  */
 int code_file_content(struct code_file *file, const struct code_section *section,
@@ -146,15 +149,18 @@ int code_file_content(struct code_file *file, const struct code_section *section
 #define CODE_SECTION_MAX_BYTES (1ull << 31)
 
 /*
- * The separate debug file: by build id, then by .gnu_debuglink, below /usr/lib/debug of the file's own
- * root and then of ours. NULL: there is none that fits. Nothing is fetched from a network.
+ * The separate debug file: by build id, then by .gnu_debuglink, below /usr/lib/debug of the file's
+ * own root and then of our root. NULL: none fits. This does not use the network.
  */
 struct code_file *code_file_debug(struct code_file *file);
 
 /* The symbols that .gnu_debugdata holds, as a file. NULL: none, or damaged. */
 struct code_file *code_file_packed(struct code_file *file);
 
-/* The last part of a path up to ".so", or whole; what can't stand in a name becomes '_'. In name[bytes]. */
+/*
+ * The last part of a path up to ".so", or whole. Characters that a name can't have become '_'. In
+ * name[bytes].
+ */
 void code_file_short_name(const char *path, char *name, size_t bytes);
 
 #endif

@@ -23,7 +23,7 @@ struct cie {
 	bool has_sizes, is_signal, is_good;
 };
 
-/* What holds where rules end. */
+/* The state after the rules. */
 struct entry_state {
 	bool cfa_is_plain, ra_is_plain;
 };
@@ -169,7 +169,7 @@ static bool rule_run(struct bytes *from, uint8_t rule, int64_t data_align,
 	case DW_CFA_remember_state:
 	case DW_CFA_restore_state:
 	case DW_CFA_def_cfa_register:
-		/* at an entry nobody writes these: what they lead to is not plain */
+		/* compilers emit none of these at an entry: do not take the result for plain */
 		state->cfa_is_plain = false;
 	}
 	return false;

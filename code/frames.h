@@ -16,7 +16,7 @@ struct frame {
 	uint64_t start, end;
 	uint64_t lsda;	/* 0: none */
 	bool is_signal; /* a signal handler returns here */
-	bool is_plain; /* at its entry the CFA is %rsp + 8 and the return address lies at the CFA - 8 */
+	bool is_plain;	/* at its entry the CFA is %rsp + 8, and the return address at CFA - 8 */
 };
 
 struct frames {
@@ -25,7 +25,7 @@ struct frames {
 	bool is_damaged; /* the table ended early: there may be more functions */
 };
 
-/* Returns 0, also where there is none or it is damaged; -ENOMEM. Release also after an error. */
+/* Returns 0, also without frames or with damaged ones; -ENOMEM. Release also after an error. */
 int frames_read(struct frames *frames, const struct image *image);
 void frames_release(struct frames *frames);
 

@@ -81,7 +81,7 @@ static void insn_take(struct gather *gather, const ZydisDecodedInstruction *insn
 		fixed_take(gather, insn, at);
 }
 
-/* Whatever could be a branch, at every byte: for code that isn't understood as it stands. */
+/* Take all that could be a branch, at every byte: for a stretch that does not decode. */
 static void stretch_suspect(struct gather *gather, const struct stretch *stretch)
 {
 	const uint8_t *data = stretch->part->data;
@@ -132,7 +132,7 @@ void gather_code(struct gather *gather)
 	for (size_t i = 0; i < gather->sweep->part_count; i++) {
 		struct sweep_part *part = &gather->sweep->parts[i];
 
-		/* a part's start is an edge, and no edge lies outside of all parts */
+		/* a part's start is an edge, and each edge is inside a part */
 		while (edge < edges->count && edges->all[edge] < part->range.end) {
 			struct stretch stretch = { part, edges->all[edge], part->range.end };
 

@@ -42,7 +42,7 @@ void address_sort(struct address_list *list); /* and each once */
 /* Something may enter at an address; nothing is done where that is no code. */
 void gather_target(struct gather *gather, uint64_t address);
 
-/* What may not be replaced: markers' sites, restartable sequences, some functions by their names (taboo.c). */
+/* Unpatchable: markers' sites, restartable sequences, some functions by their names (taboo.c). */
 void gather_taboos(struct gather *gather, struct code_file *file,
 		   const struct code_symbols *symbols);
 

@@ -108,8 +108,8 @@ static int code_find(struct image *image, const struct code_file *file)
 }
 
 /*
- * Where compilers list the filler at functions' entries. With endbr64 that lies behind the entry, where an
- * address in data would say that something jumps there.
+ * Find the tables where compilers list the filler at functions' entries. With endbr64 the filler is
+ * behind the entry. Anywhere else in data, such an address would count as a jump's target.
  */
 static int tables_find(struct image *image, const struct code_file *file)
 {

@@ -14,7 +14,7 @@
 
 struct code_file;
 
-/* What a segment holds in the file; what lies behind it is zeros, and none of this. */
+/* A segment's bytes in the file, without the zeros that the loader adds behind them. */
 struct image_part {
 	uint64_t address;
 	size_t bytes;
@@ -30,17 +30,17 @@ struct image {
 	struct image_part *parts; /* in order of address, none across another */
 	size_t part_count;
 	struct image_range
-		*code; /* executable sections, or segments where no section table tells; in order */
+		*code; /* executable sections, or segments if there is no section table; in order */
 	size_t code_count;
 	struct image_range
-		*tables; /* lists of places to patch: who is in them isn't jumped to by them */
+		*tables; /* lists of places to patch: an address in one is not a jump's target */
 	size_t table_count;
 	uint64_t frames;      /* .eh_frame's address, 0: none */
 	uint64_t frames_end;  /* where it ends at the latest */
 	uint64_t frames_hdr;  /* .eh_frame_hdr's, likewise */
 	uint64_t relocations; /* DT_RELA, 0: none */
 	uint64_t relocation_bytes;
-	bool is_fixed; /* code addresses may stand in instructions: not position-independent */
+	bool is_fixed; /* not position-independent: instructions may hold code addresses */
 };
 
 /* Returns 0, -WM_E_NOT_ELF, -errno. Release also after an error. */
@@ -56,7 +56,7 @@ int image_read(const struct image *image, uint64_t address, void *buffer, size_t
 /* The executable section that holds an address, or NULL. */
 const struct image_range *image_code_at(const struct image *image, uint64_t address);
 
-/* Whether an address lies in one of the image's lists of places to patch. */
+/* Whether an address is in one of the image's lists of places to patch. */
 bool image_is_table(const struct image *image, uint64_t address);
 
 #endif

@@ -43,7 +43,7 @@ static int add(struct code_lines *lines, uint64_t address, const char *source)
 	return 0;
 }
 
-/* One row; *inside tells whether the one before was of the line too. */
+/* Take one row. *inside: whether the row before was of the line too. */
 static int row_take(struct search *search, Dwarf_Line *row, bool *inside)
 {
 	const char *source = dwarf_linesrc(row, NULL, NULL);

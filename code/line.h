@@ -16,7 +16,7 @@ struct code_line {
 struct code_lines {
 	struct code_line *all; /* by address, each once */
 	size_t count, room;
-	int has_source;	    /* whether the source file is told of at all */
+	int has_source;	    /* whether debug information names the source file at all */
 	unsigned int after; /* if there is nothing: the next line that has code; 0: none */
 };
 

@@ -52,7 +52,7 @@ static uint64_t leb(struct bytes *bytes, int is_signed)
 	return value;
 }
 
-/* Only what leads to the program and runs it; names are libdw's to tell. */
+/* Read only what is needed to find and run the program; libdw reads the names. */
 static int head_read(struct program *program)
 {
 	struct bytes *bytes = &program->bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A unit's line program (DWARF 5, 6.2), as it stands in .debug_line: what libdw sorts by address, so that of code that
- * the linker dropped, and left at address 0, nobody can tell it any more.
+ * A unit's line program (DWARF 5, 6.2), as in .debug_line. libdw sorts its rows by address, so the
+ * rows of code that the linker dropped, and left at address 0, can't be separated any more.
  */
 #ifndef CODE_LINE_PROGRAM_H
 #define CODE_LINE_PROGRAM_H
@@ -11,8 +11,8 @@
 
 struct line_program_row {
 	uint64_t address;
-	uint64_t start; /* of the first row up to the next end: all of them are of code that lies together */
-	uint32_t file; /* of the unit's, as the program counts them */
+	uint64_t start; /* of the sequence's first row: a sequence's code is contiguous */
+	uint32_t file;	/* of the unit's, as the program counts them */
 	uint32_t line;
 	uint8_t is_statement, is_end;
 };

@@ -21,7 +21,7 @@ static void close_sample(void)
 	code_file_close(file);
 }
 
-/* Which line of a source a comment stands in. */
+/* The line of a source that has a comment. */
 static unsigned int line_of(const char *source, const char *comment)
 {
 	FILE *from = fopen(source, "re");

@@ -49,7 +49,7 @@ static int is_clone_suffix(const char *suffix)
 	return 1;
 }
 
-/* The part of a linkage name before such suffixes, in plain[]; 0 when there are none. */
+/* The part of a linkage name before such suffixes, in plain[]; 0 without a suffix. */
 static int without_clone(const char *name, char *plain, size_t bytes)
 {
 	for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.'))

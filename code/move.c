@@ -106,7 +106,7 @@ enum move_verdict move_judge(const struct move_insn *insn)
 	default:
 		break;
 	}
-	/* whatever else is relative to where it stands */
+	/* anything else that is relative to its own address */
 	if (decoded->raw.imm[0].is_relative)
 		return MOVE_CANT;
 	return MOVE_CAN;
@@ -139,7 +139,7 @@ static void conditional_emit(struct emit *emit, const struct move_insn *insn, ui
 	emit_distance(emit, target, 0);
 }
 
-/* The bytes as they stand, but for a displacement that is relative. `modrm`: in place of its own, or -1. */
+/* Emit the same bytes, except for a relative displacement. `modrm`: in place of its own, or -1. */
 static void copy_emit(struct emit *emit, const struct move_insn *insn, int modrm)
 {
 	const ZydisDecodedInstruction *decoded = &insn->decoded;

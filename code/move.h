@@ -21,11 +21,11 @@ struct move_insn {
 
 enum move_verdict {
 	MOVE_CAN,  /* what follows it comes next */
-	MOVE_LAST, /* nothing may follow: it doesn't go on, or it comes back to where it stood */
-	MOVE_CANT, /* it reads where it stands, or must not be interrupted there */
+	MOVE_LAST, /* nothing may follow: it doesn't fall through, or returns to its old place */
+	MOVE_CANT, /* it depends on its own address, or must not be interrupted there */
 };
 
-/* Decode what stands at bytes[left]. False: no instruction. */
+/* Decode the instruction at bytes[left]. False: no instruction. */
 bool move_decode(struct move_insn *insn, uint64_t address, const uint8_t *bytes, size_t left);
 
 enum move_verdict move_judge(const struct move_insn *insn);
@@ -34,8 +34,8 @@ enum move_verdict move_judge(const struct move_insn *insn);
 bool move_is_filler(const struct move_insn *insn);
 
 /*
- * Write what does the same. One that is not MOVE_CANT; emit->err tells of want of room. A call becomes
- * a push of the address that it would have returned to, and a jump: who looks at its stack sees the
+ * Write code that does the same. One that is not MOVE_CANT; emit->err says if room is lacking. A
+ * call becomes a push of the original return address, and a jump. So a stack walk sees the
  * original, and nothing returns to the moved copy.
  */
 void move_emit(struct emit *emit, const struct move_insn *insn);

@@ -21,7 +21,7 @@ static void given(const uint8_t *bytes, size_t count)
 
 #define BYTES(...) (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ })
 
-/* What was given becomes these bytes, with the distances still 0. */
+/* The instruction becomes these bytes, with the distances still 0. */
 static void becomes(const uint8_t *bytes, size_t count)
 {
 	cr_assert_neq(move_judge(&insn), MOVE_CANT);

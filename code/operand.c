@@ -109,7 +109,7 @@ struct size {
 	int is_signed, is_float;
 };
 
-/* "N@", "-N@", "Nf@"; what is none of these has no size: foo@GOTPCREL(%rip) is an operand. */
+/* "N@", "-N@", "Nf@". Any other text has no size: foo@GOTPCREL(%rip) is an operand. */
 static int read_size(const char **text, struct size *size)
 {
 	const char *at = *text;
@@ -156,7 +156,7 @@ static int sum_symbol(const char **text, struct sum *sum)
 		return -WM_E_OPERAND;
 	while (is_symbol_character((*text)[bytes]))
 		bytes++;
-	/* What follows an @ says how the linker finds it, foo@tpoff: no address of ours. */
+	/* An @ behind it, as in foo@tpoff, is a relocation: not a plain address. */
 	if (!bytes || bytes >= sizeof(sum->symbol) || (*text)[bytes] == '@')
 		return -WM_E_OPERAND;
 	memcpy(sum->symbol, *text, bytes);

@@ -15,11 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Finds a symbol's address as linked: 0, or -ENOENT where there is none or more than one. */
+/* Finds a symbol's address as linked: 0, or -ENOENT unless exactly one has the name. */
 struct operand_symbols {
 	int (*find)(void *data, const char *name, uint64_t *address);
 	void *data;
-	int is_fixed; /* the module lies where it was linked: addresses are numbers */
+	int is_fixed; /* the module is loaded where it was linked: addresses are numbers */
 };
 
 /*

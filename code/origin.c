@@ -32,8 +32,8 @@ static int build_id_is(const struct code_file *file, uint64_t base,
 
 /*
  * Without a build id: the header's page up to the first code, which may be patched. It holds the
- * segments, most often symbols and their hash, and where the section table lies: a program that was
- * built anew has another.
+ * segments, most often symbols and their hash, and where the section table is. A rebuilt program
+ * has another.
  */
 static int header_is(const struct code_file *file, uint64_t start, const struct code_memory *memory)
 {
@@ -56,7 +56,7 @@ static int header_is(const struct code_file *file, uint64_t start, const struct 
 	       !memory->read(memory->data, start, its, bytes) && !memcmp(mine, its, bytes);
 }
 
-/* What is added to addresses as linked, for a module whose header lies at `start`. */
+/* What is added to addresses as linked, for a module whose header is at `start`. */
 static uint64_t base_of(const struct code_file *file, uint64_t start)
 {
 	for (size_t i = 0; i < file->segment_count; i++)
@@ -160,7 +160,7 @@ int code_file_open_process(struct code_file **file, pid_t pid, uint64_t start, c
 	*file = NULL;
 	if (!strcmp(path, "[vdso]"))
 		return vdso_open(file, start, memory);
-	/* Exact, but for those who are privileged only. */
+	/* Exact, but needs privileges. */
 	err = map_link(candidate, sizeof(candidate), pid, start);
 	if (!err)
 		err = candidate_open(file, candidate, start, memory);

@@ -87,7 +87,7 @@ Test(origin, what_is_mapped_must_be_what_is_opened)
 {
 	uint64_t start = map("/bin/true");
 
-	/* By a wrong path, and in nobody's mapping: nothing but the path is left to go by. */
+	/* A wrong path, and no mapping there: only the path is left to find the file by. */
 	(void)munmap((void *)(uintptr_t)(start + 4096), 0);
 	cr_assert_eq(code_file_open_process(&file, getpid(), start + 0x10000000, SAMPLE_MODULE,
 					    &memory),

@@ -99,8 +99,8 @@ static int is_changed(Dwarf_Die *function, const char *name)
 }
 
 enum location {
-	LOCATION_NONE,	/* there is none that tells of the first instruction */
-	LOCATION_OTHER, /* there is, and it isn't understood */
+	LOCATION_NONE,	/* no location covers the first instruction */
+	LOCATION_OTHER, /* there is a location, of a kind not known here */
 	LOCATION_REGISTER,
 	LOCATION_FRAME,	  /* in the function's frame, once it has one */
 	LOCATION_POINTED, /* in memory that a register or a word of the frame points to */
@@ -186,8 +186,8 @@ static enum location location_of(const struct call *call, Dwarf_Die *parameter,
 	location = read_expression(op, operand);
 	form = dwarf_whatform(&attribute);
 	/*
-	 * One expression for all of a function describes it past its prologue. What is in one of the
-	 * arguments' registers all the time was there at the first instruction, too.
+	 * A single expression for the whole function describes it behind its prologue. A value that
+	 * is always in an argument register was there at the first instruction, too.
 	 */
 	if (location == LOCATION_REGISTER &&
 	    (form == DW_FORM_exprloc || form == DW_FORM_block1 || form == DW_FORM_block2 ||
@@ -277,7 +277,10 @@ static int is_unprototyped_float(const struct call *call, const struct passing *
 	return call->is_unprototyped && passing->type == WM_TYPE_F32;
 }
 
-/* `from` tells type and name, `place_of` the location; they differ in an inline function's own copy. */
+/*
+ * Take type and name from `from`, the location from `place_of`. They differ in an inline function's
+ * own copy.
+ */
 static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_of)
 {
 	static const struct passing reference = {
@@ -324,7 +327,7 @@ static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_
 		parameter->described = 3;
 }
 
-/* In a function's own copy of what was inlined elsewhere: the parameter that stands for an abstract one. */
+/* In a function's own copy of inlined code, find the concrete parameter of an abstract one. */
 static int concrete_of(Dwarf_Die *function, Dwarf_Die *parameter, Dwarf_Die *concrete)
 {
 	Dwarf_Attribute attribute;
@@ -343,8 +346,8 @@ static int concrete_of(Dwarf_Die *function, Dwarf_Die *parameter, Dwarf_Die *con
 }
 
 /*
- * GCC's constructors and destructors come in variants, of which only that for a part of a larger object is
- * given the table of virtual bases, and none the flag; the abstract one has both.
+ * GCC's constructors and destructors come in variants. Only the variant for a part of a larger
+ * object gets the table of virtual bases; no variant gets the flag. The abstract one has both.
  */
 static int is_of_other_variant(struct call *call, Dwarf_Die *function, Dwarf_Die *parameter)
 {
@@ -584,7 +587,7 @@ int code_parameters_read(struct code_parameters *parameters, struct code_file *f
 	values->lost_err = -WM_E_PARAMETER_LOST;
 	result_take(&call, parameters, &function);
 	parameters_take(&call, &function);
-	/* A result that no caller takes is left out, and nobody tells. */
+	/* The compiler drops a result that no caller takes, and does not record that. */
 	if (call.needs_proof && !is_plain(&call))
 		parameters->return_count = 0;
 	fields_fill(&call, values, !is_contradicted(&call));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A function's parameters and result, by debug information: names, types, and where each lies at the
+ * A function's parameters and result, by debug information: names, types, and where each is at the
  * function's first instruction.
  *
- * The ABI tells where, for C, C++ and what passes arguments like them. Where the compiler has changed a
- * function's parameters, as it may for one that nobody else calls, and in other languages, only its own
- * words count: a location that is a register at the first instruction. GCC says in a function's name that
- * it did so. LLVM doesn't: of its local functions each parameter must be shown to be there still.
+ * The ABI says where, for C, C++ and languages that pass arguments like them. Otherwise only the
+ * compiler's own words count: a location that is a register at the first instruction. That is so in
+ * other languages, and where the compiler changed a function's parameters, as it may if it knows
+ * all callers. GCC marks such a change in the function's name. LLVM does not: for its local
+ * functions, the code must prove that each parameter still exists.
  */
 #ifndef CODE_PARAMETER_H
 #define CODE_PARAMETER_H
@@ -26,10 +27,10 @@ struct code_parameters {
 };
 
 /*
- * The function that begins at an address and has that linkage name among several there; is_local: its symbol
- * is, so that the compiler may have known all of its callers. Returns 1; 0 when
- * debug information doesn't tell, and then the caller may reckon with the ABI's registers; -WM_E_FOREIGN_CALL
- * when no debug information tells, and the ABI's registers are wrong.
+ * The function that begins at an address and has that linkage name among several there. is_local:
+ * its symbol is local, so the compiler may have known all of its callers. Returns 1; 0 when debug
+ * information doesn't describe it, and the caller may use the ABI's registers; -WM_E_FOREIGN_CALL
+ * when no debug information describes it, and the ABI's registers are wrong.
  */
 int code_parameters_read(struct code_parameters *parameters, struct code_file *file,
 			 uint64_t address, const char *name, int is_local);

@@ -92,7 +92,7 @@ static void check(void *function, const char *name)
 			members += (unsigned int)has_members;
 			continue;
 		}
-#ifdef __clang__ /* nobody promises where the last one is: see place_on_stack() in parameter.c */
+#ifdef __clang__ /* the last one's place is not guaranteed: see place_on_stack() in parameter.c */
 		if (!strcmp(name, "odd_ones") && !field->type)
 			continue;
 #endif
@@ -317,7 +317,7 @@ Test(parameter, constructors_have_those_of_their_variant)
 	check_variants("-O2 -x c++");
 }
 
-/* What may lie in more than one place takes with it only what it may push aside. */
+/* A parameter in doubt makes only those uncertain that it may displace. */
 static const char *const unsure_source =
 	"typedef int wide __attribute__((vector_size(32)));\n"
 	"long after_vector(int a, wide b, int c, double d, long e, long f, long g, long h, long i);\n"
@@ -335,7 +335,7 @@ static const char *const unsure_source =
 	"int after_union(int a, either b, int c) { return a + *b.a + c; }\n"
 	"int without_prototype(a, b, c) float a, b; int c; { return (int)(a + b) + c; }\n";
 
-/* '-': it isn't told; 0 to 9: a register; a to h: xmm0 to xmm7; s and beyond: on the stack, in words. */
+/* '-': unknown; 0 to 9: a register; a to h: xmm0 to xmm7; s and beyond: on the stack, in words. */
 static void expect_places(const char *function, const char *places)
 {
 	read_symbol(function, BIND_GLOBAL);
