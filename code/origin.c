@@ -56,7 +56,7 @@ static int header_is(const struct code_file *file, uint64_t start, const struct 
 	       !memory->read(memory->data, start, its, bytes) && !memcmp(mine, its, bytes);
 }
 
-/* What is added to addresses as linked, for a module whose header is at `start`. */
+/* The base of a module whose header is at `start`: it is added to addresses as linked. */
 static uint64_t base_of(const struct code_file *file, uint64_t start)
 {
 	for (size_t i = 0; i < file->segment_count; i++)

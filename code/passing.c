@@ -201,7 +201,7 @@ static void visit_array(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 	Dwarf_Die element;
 
 	if (dwarf_hasattr(type, DW_AT_GNU_vector)) {
-		/* Wider ones go as the caller's -mavx says, which nobody tells. */
+		/* Passing wider ones depends on the caller's -mavx, which DWARF doesn't record. */
 		if (bytes == 8 || bytes == 16)
 			put(walk, offset, bytes, bytes, CLASS_SSE, CLASS_SSE_UP);
 		else if (bytes > 16)
@@ -301,8 +301,8 @@ static int is_constructor_name(const char *name, const char *class_name)
 }
 
 /*
- * A member function that makes its class one that isn't trivial for calls: a destructor, or a constructor
- * that copies or moves, which somebody wrote. Who wrote it is told from DWARF 5 on.
+ * A member function that makes its class nontrivial for calls: a user-provided destructor, or a
+ * user-provided copy or move constructor. DWARF 5 and later say whether the user provided it.
  */
 static void judge_function(struct walk *walk, Dwarf_Die *type, Dwarf_Die *function)
 {
@@ -377,7 +377,7 @@ static void visit_class(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 	} while (!passing->doubts && !dwarf_siblingof(&child, &child));
 }
 
-/* Whether an enumeration has negative values: older debug information doesn't tell its type. */
+/* Whether an enumeration has negative values: older debug information lacks its type. */
 static int is_signed_enum(Dwarf_Die *type)
 {
 	Dwarf_Die child, under;
@@ -544,7 +544,7 @@ void passing_of(Dwarf_Die *type, struct code_enumerations *enumerations, struct 
 void passing_registers(const struct passing *passing, unsigned int *integers, unsigned int *vectors)
 {
 	*integers = *vectors = 0;
-	/* Arguments of these go on the stack; only results come in %st. */
+	/* Arguments of these classes are on the stack; only results come in %st. */
 	if (passing->classes[0] == CLASS_MEMORY || passing->classes[0] == CLASS_X87)
 		return;
 	for (int i = 0; i < 2; i++) {

@@ -21,7 +21,7 @@ enum passing_class {
 	CLASS_MEMORY,
 };
 
-/* What may be in use, or may not, where a type's passing isn't certain: a mask. */
+/* What a type of uncertain passing may use, or not: a mask. */
 enum passing_doubt {
 	DOUBT_INTEGERS = 1,
 	DOUBT_VECTORS = 2,
@@ -43,7 +43,7 @@ struct passing {
 	uint64_t alignment;
 	enum passing_class classes[2]; /* of its eightbytes; CLASS_MEMORY for all of what has more */
 	int is_reference;	       /* what is passed is the address of a copy */
-	unsigned int doubts; /* debug information doesn't tell enough of these, or is damaged */
+	unsigned int doubts; /* debug information says too little about these, or is damaged */
 	uint8_t type;	     /* WM_TYPE_*; 0: no value that a field can hold */
 	const struct enumeration *names; /* of its values; NULL: no enumeration */
 	/* None of what has more than 16 bytes; arrays and bit-fields are left out. */
@@ -52,12 +52,12 @@ struct passing {
 };
 
 /*
- * Find out about a type. Any DIE is taken; what is none of a type's is uncertain. The names of values
- * live as long as `enumerations`.
+ * Find out how a type is passed. Takes any DIE; one that is not a type's is uncertain. The names of
+ * values live as long as `enumerations`.
  */
 void passing_of(Dwarf_Die *type, struct code_enumerations *enumerations, struct passing *passing);
 
-/* How many integer and vector registers it takes as an argument; both 0: it goes on the stack, or nowhere. */
+/* How many integer and vector registers an argument takes; both 0: on the stack, or nowhere. */
 void passing_registers(const struct passing *passing, unsigned int *integers,
 		       unsigned int *vectors);
 

@@ -295,8 +295,9 @@ int payload_emit(struct emit *emit, const struct code_place *place, unsigned int
 }
 
 /*
- * The agent writes two words right below the return address, and goes on with the stack pointer there. The function
- * may have saved registers in these words. So the trampoline copies them further down before, and back afterwards:
+ * The agent writes two words right below the return address, and continues with the stack pointer
+ * there. The function may have saved registers in these words. So the trampoline copies them
+ * further down before, and back afterwards:
  *
  *	push  stack_bytes-8(%rsp)	 twice: the two words
  *	push  %rsp ...			 the agent adds stack_bytes and the copies

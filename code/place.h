@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of code/ say to each other: a place in a module's code, what is to be recorded there,
- * where each value lies. Addresses are as linked, unless it says otherwise: in a process, the module's
- * base is added.
+ * What the parts of code/ say to each other: a place in a module's code, what to record there, and
+ * where each value is. Addresses are as linked, unless it says otherwise: in a process, the
+ * module's base is added.
  */
 #ifndef CODE_PLACE_H
 #define CODE_PLACE_H
@@ -25,7 +25,7 @@ enum code_operand_kind {
 
 #define OPERAND_NONE 0xff /* no base, no index */
 
-/* Where a value lies at the point, and how wide it is there. */
+/* Where a value is at the point, and how wide it is there. */
 struct code_operand {
 	uint8_t kind;
 	uint8_t bytes; /* 1, 2, 4, 8 */
@@ -37,7 +37,7 @@ struct code_operand {
 
 struct code_field {
 	char name[64];
-	uint8_t type; /* WM_TYPE_*: its width is the operand's, but for WM_TYPE_STR, where the operand is a pointer */
+	uint8_t type; /* WM_TYPE_*. The operand has its width, except WM_TYPE_STR's: a pointer */
 	struct code_operand from;
 	const struct enumeration *names; /* of its values, the file's; may be NULL */
 };

@@ -12,7 +12,7 @@
 
 #define POINTER_OMIT 0xff
 
-/* What is being read. Past the end everything is 0, and is_over stays set. */
+/* The bytes to read. Past the end everything is 0, and is_over stays set. */
 struct bytes {
 	const uint8_t *at, *end;
 	uint64_t address; /* of `at` */

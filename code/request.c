@@ -121,7 +121,7 @@ static int is_field_word(const char *text)
 	return bytes == 4 && !strncmp(text, "arg", 3) && isdigit((unsigned char)text[3]);
 }
 
-/* Whether what stands behind the last slash would be fields if another slash followed. */
+/* Whether the text behind the last slash would be fields if another slash followed. */
 static int lacks_slash(const struct code_request *request, const char *text)
 {
 	struct code_request trial = { .kind = request->kind };

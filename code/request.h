@@ -10,16 +10,16 @@
  * MODULE is a file's path, its name, or its name up to ".so"; globs are taken. FIELDS are divided by
  * commas, each NAME or NAME:TYPE. Names:
  *
- *	arg1, arg2...	a USDT probe's arguments; a function's parameters, if no debug information tells
- *			them the integer registers of the first six; at addr those registers
+ *	arg1, arg2...	a USDT probe's arguments; a function's parameters or, if not described,
+ *			the integer registers of the first six; at addr those registers
  *	a parameter's	by debug information; a structure has all its members, PARAMETER.MEMBER has one
  *	args		all there are
  *	ret		for func: the return too
  *	rdi, eax, xmm0	for func and addr: that register
  *
- * Where none but ret is named, a USDT probe has all its arguments, a function the parameters that debug
- * information tells, an address none. Types: u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 bool char ptr x (as
- * ptr) str.
+ * If the request names none but ret: a USDT probe has all its arguments, a function the parameters
+ * in debug information, an address none. Types: u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 bool char ptr
+ * x (as ptr) str.
  */
 #ifndef CODE_REQUEST_H
 #define CODE_REQUEST_H

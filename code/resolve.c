@@ -49,7 +49,7 @@ const struct code_usdt_list *code_module_usdt(struct code_module *module)
 	return &module->usdt;
 }
 
-/* The function around a point, where symbols tell. */
+/* The function around a point, if a symbol shows it. */
 static void set_function(struct code_place *place, struct code_module *module)
 {
 	const struct code_symbols *symbols = code_module_symbols(module);
@@ -131,7 +131,7 @@ static int resolve_usdt(const struct code_request *request, struct code_module *
 	return module->usdt_err ? module->usdt_err : -WM_E_NO_USDT;
 }
 
-/* A point at an address: what lies there in which register, only the user knows. */
+/* A point at an address: only the user knows which register holds what. */
 static int address_place(const struct code_request *request, struct code_module *module,
 			 struct code_place *place, code_found *found, void *data)
 {

@@ -25,7 +25,7 @@ struct reading {
 	uint64_t bias;
 	const Elf_Data *section;	/* .debug_line */
 	Dwarf_Files *files;		/* of the unit at hand */
-	const char *folder;		/* that its compiler was in; NULL: not told */
+	const char *folder;		/* that its compiler was in; NULL: unknown */
 	int is_optimized;		/* the unit's code */
 	uint32_t from;			/* the file of the row before */
 	const char *source;		/* and its path; NULL: not known yet */
@@ -178,7 +178,7 @@ static const Elf_Data *section_of(Elf *elf)
 	return NULL;
 }
 
-/* What ends at an address stands before what begins there. */
+/* An end sorts before a beginning at the same address. */
 static int by_address(const void *one, const void *other)
 {
 	const struct code_row *a = one, *b = other;

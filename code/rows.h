@@ -9,15 +9,16 @@
 #include <stdint.h>
 
 /*
- * From this address on, up to the next row's. Of several at one address only the last has code: the others mark
- * where a line's statement would begin, of which nothing is left, or which is mixed with the next one's.
+ * From this address on, up to the next row's. Of several at one address only the last has code. The
+ * others mark where a line's statement would begin, whose code is gone or mixed with the next
+ * one's.
  */
 struct code_row {
 	uint64_t address; /* as linked */
 	const char *
 		source; /* the path, behind the compiler's folder if it told one; NULL: no line from here on */
 	uint32_t line;
-	uint32_t is_statement : 1; /* the compiler's own mark: a breakpoint for the line would stand here */
+	uint32_t is_statement : 1; /* the compiler's own mark: breakpoints for the line go here */
 	uint32_t is_end : 1;	   /* code of a function or a section ends here */
 	uint32_t is_optimized : 1; /* by the compiler's options, or by what only optimized code has */
 	uint32_t order : 29;	   /* of the line program */

@@ -235,7 +235,7 @@ Test(rows, name_their_source_from_the_folder_that_the_compiler_was_in)
 		read_rows("program");
 		cr_expect_str_eq(code_row_at(&rows, address_of("loop"))->source, wanted);
 	}
-	/* as distributions build, so that nobody's folders are told */
+	/* as distributions build, to hide the folders of the build */
 	shell("cd build && cc -O0 -g -ffile-prefix-map=%s=. ../sample.c -o ../program", folder);
 	read_rows("program");
 	cr_expect_str_eq(code_row_at(&rows, address_of("loop"))->source, "./build/../sample.c");

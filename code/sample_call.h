@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests: what lies where at a function's first instruction, as the compiler's own calls have it. */
+/* For tests: where values are at a function's first instruction, by the compiler's own calls. */
 #ifndef CODE_SAMPLE_CALL_H
 #define CODE_SAMPLE_CALL_H
 

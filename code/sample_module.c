@@ -22,7 +22,7 @@ int sample_calls_same(int a)
 	return same(a) + sample_other_same(a);
 }
 
-/* What compilers make of functions, under names that they give. */
+/* Copies and parts of functions, under the names that compilers give them. */
 static int copied(int a) NAMED("sample_copied.constprop.0");
 static int copied(int a)
 {

@@ -123,7 +123,7 @@ static bool is_padding(const struct move_insn *insn)
 	return move_is_filler(insn) || insn->decoded.mnemonic == ZYDIS_MNEMONIC_INT3;
 }
 
-/* Nothing runs filler behind an instruction that does not go on, unless something jumps there. */
+/* Nothing runs filler behind an instruction that never falls through, unless a jump leads there. */
 static unsigned int bytes_with_filler(const struct sweep *sweep, const struct move_insn *insn)
 {
 	uint64_t at = insn->address + insn->decoded.length, end;
@@ -150,7 +150,7 @@ static unsigned int bytes_with_filler(const struct sweep *sweep, const struct mo
 static int kept_find(const struct sweep *sweep, const struct move_insn *insn, struct span *span)
 {
 	uint64_t end = insn->address + bytes_with_filler(sweep, insn), next = end;
-	size_t left; /* of the segment: what lies between its sections stays, too */
+	size_t left; /* of the segment: bytes between its sections stay, too */
 	int err = 0;
 
 	image_at(&sweep->image, end, &left);
@@ -199,7 +199,7 @@ static int insn_check(const struct sweep *sweep, const struct move_insn *insn, s
 
 /* ---- the choices ---- */
 
-/* Whether the jump may also stand behind this one. */
+/* Whether the jump may also replace an instruction behind this one. */
 static bool skip(const struct sweep *sweep, bool is_entry, const struct move_insn *insn,
 		 struct prologue *prologue, const struct span *span)
 {
@@ -220,7 +220,7 @@ static bool skip(const struct sweep *sweep, bool is_entry, const struct move_ins
 	       !(prologue->sets_flags && flags_are_wanted(sweep, next));
 }
 
-/* What is said of a place that has no choice: why its own instruction is none. */
+/* Refuse a place that has no choice: why its own instruction can't be replaced. */
 static int none(struct span *span, int refusal, const char *detail)
 {
 	if (!refusal)

@@ -24,7 +24,7 @@ struct span {
 	unsigned int stack_bytes; /* from the stack pointer there up to where it is at the point */
 	struct move_insn insn;	  /* the one that is replaced */
 	bool keeps_flags;	  /* what the flags hold is still wanted */
-	int refusal;		  /* -WM_E_*, why there is none; 0 */
+	int refusal;		  /* -WM_E_*, why no choice was found; 0 */
 	char detail[SPAN_DETAIL_BYTES]; /* of the refusal: what, and where; or "" */
 };
 

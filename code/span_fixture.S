@@ -319,7 +319,7 @@ begin past_prefix
 	ret
 end past_prefix
 
-/* What comes by the loop does not come by the entry. */
+/* A thread that comes by the loop does not come by the entry. */
 begin prologue_prefix
 	.byte	0x3e			/* +0, 5 */
 1:	lea	8(%rdi), %rax		/* +1 */
@@ -408,7 +408,7 @@ begin protected_loop
 	ret
 end protected_loop
 
-/* What is compared at +0 is looked at where a jump leads, though not where it would not. */
+/* The code at the jump's target reads the flags of +0; the code behind the jump does not. */
 begin flags_past_jump
 	cmp	%rsi, %rdi		/* +0, 3 */
 	mov	%rdi, %rax		/* +3, 3 */

@@ -3,11 +3,16 @@
  * One pass over all code of a module: where its instructions begin, and where anything might enter it
  * other than from the instruction before. A jump may replace an instruction only if nothing enters its middle.
  *
- * What may enter: direct branches and calls of any function, found by decoding each from its start on;
- * addresses of code that instructions compute or data hold, relocated or not; tables of jumps; where
- * exceptions land; the ways of Waymark's own markers. Too many are harmless, too few are not: where a
- * function's bytes can't all be decoded, whatever could be a branch at any byte counts as one, and where
- * a function jumps to an address that it computes by rules not known here, it is said to be in doubt.
+ * Possible entries:
+ * - direct branches and calls of any function, found by decoding each from its start on;
+ * - addresses of code that instructions compute or data hold, relocated or not;
+ * - tables of jumps;
+ * - landing pads of exceptions;
+ * - the cold paths of Waymark's own markers.
+ *
+ * Too many are harmless, too few are not. Where a function's bytes can't all be decoded, anything
+ * that could be a branch, at any byte, counts as one. A function that jumps to an address computed
+ * by rules not known here is in doubt.
  *
  * A sweep is not written after sweep_make(): any number of threads may ask it. It costs about 50 ns for
  * each byte of code; keep one for each file.
@@ -68,7 +73,7 @@ const struct sweep_part *sweep_part_at(const struct sweep *sweep, uint64_t addre
 bool sweep_is_start(const struct sweep *sweep, uint64_t address);
 bool sweep_is_target(const struct sweep *sweep, uint64_t address);
 
-/* The nearest target from `from` up to, not with, `end`; `end` where there is none. */
+/* The nearest target from `from` up to, not with, `end`; `end` without one. */
 uint64_t sweep_next_target(const struct sweep *sweep, uint64_t from, uint64_t end);
 
 /* The instruction before one, if they touch; 0: none. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions that jump through tables, compiled in several ways for sweep_test.c. Each case tells by a
- * number that is no address where it begins: the distance from its own field.
+ * Functions that jump through tables, compiled in several ways for sweep_test.c. Each case records
+ * where it begins as a number that is no address: the distance from its own field.
  */
 #define CASE(n, work)                                                                              \
 	case n:                                                                                    \

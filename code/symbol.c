@@ -71,8 +71,8 @@ static int take_function(struct table *table, const char *name, const Elf64_Sym 
 }
 
 /*
- * In .symtab a version stands in the name: memcpy@@GLIBC_2.14, or memcpy@GLIBC_2.2.5 for an old one. The
- * content is ours to cut; that it was an old one is kept behind the cut.
+ * A name in .symtab includes its version: memcpy@@GLIBC_2.14, or memcpy@GLIBC_2.2.5 for an old one.
+ * We may cut our copy; a mark behind the cut keeps that it was an old one.
  */
 static void cut_versions(char *strings, size_t bytes)
 {
@@ -117,7 +117,7 @@ static int is_old_name(const struct table *table, const char *name)
 	return behind < table->strings + table->strings_bytes && *behind == OLD_VERSION;
 }
 
-/* Walk the table of the given type in `holder`. -ENOENT: there is none. */
+/* Walk the table of the given type in `holder`. -ENOENT: no such table. */
 static int table_walk(struct table *table, struct code_file *holder, uint32_t type)
 {
 	const struct code_section *section = NULL;
@@ -185,7 +185,7 @@ static int by_address(const void *one, const void *other)
 	return by_quality(a, b);
 }
 
-/* The same symbol stands in .symtab and in .dynsym. */
+/* The same symbol is in .symtab and in .dynsym. */
 static void drop_doubles(struct code_symbols *symbols)
 {
 	size_t kept = 0;
@@ -402,7 +402,7 @@ const struct code_function *code_function_at(const struct code_symbols *symbols,
 				    sizeof(*symbols->functions),
 				    offsetof(struct code_function, address), address);
 
-	/* What begins nearer may end before: an alias of a function's tail, a label in it. */
+	/* A nearer function may end before: an alias of a function's tail, a label in it. */
 	for (size_t tries = 0; low-- && tries < AROUND_MAX; tries++) {
 		const struct code_function *function = &symbols->functions[low];
 

@@ -25,7 +25,7 @@ struct code_symbol {
 	int is_old;   /* a version that programs which are linked today don't get */
 };
 
-/* What begins at one address, under one name or several. */
+/* A function: all that begins at one address, under one name or several. */
 struct code_function {
 	uint64_t address, bytes; /* bytes: 0 if no symbol says */
 	size_t first, count;	 /* its symbols; the first is the one to call it by */
@@ -42,8 +42,8 @@ struct code_symbols {
 };
 
 /*
- * Read all. 0, also when there are none; -ENOMEM. Tables that are damaged count as stripped. Release
- * also after an error. The file must live longer.
+ * Read all. 0, also for a file without symbols; -ENOMEM. Tables that are damaged count as stripped.
+ * Release also after an error. The file must live longer.
  */
 int code_symbols_read(struct code_symbols *symbols, struct code_file *file);
 void code_symbols_release(struct code_symbols *symbols);
@@ -85,7 +85,7 @@ int code_symbol_value(struct code_file *file, const char *name, uint64_t *addres
 int code_symbol_extent(struct code_file *file, const char *name, uint64_t *address, uint64_t *bytes,
 		       int *is_function);
 
-/* Of a variable that each thread has one of: where it lies in the module's block of these. Likewise. */
+/* Of a thread-local variable: where it is in the module's thread-local block. Likewise. */
 int code_symbol_thread(struct code_file *file, const char *name, uint64_t *offset, uint64_t *bytes);
 
 /* Call take() with the name of each symbol of data, until it returns something else than 0, which is returned. */

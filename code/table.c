@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jumps to addresses that a register holds. Where the register was loaded from memory, the address stood
- * there whole, and gather_words() has seen it where somebody put it. Where it was computed, it comes
- * from a table of 32-bit distances. Two kinds are known:
+ * Jumps to addresses that a register holds. Where the register was loaded from memory, the whole
+ * address was there, and gather_words() has seen it where the program put it. Where it was
+ * computed, it comes from a table of 32-bit distances. Two kinds are known:
  *
  *	from the table itself, as gcc and clang write for a switch:
  *		lea table(%rip), %b; movslq (%b,%i,4), %r; add %b, %r; jmp *%r
@@ -10,7 +10,8 @@
  *		lea table(%rip), %t; lea label(%rip), %b; movslq (%t,%i,4), %r; add %b, %r; jmp *%r
  *
  * Tables of whole addresses (.quad label) are words like any other. Every constant whose address is
- * taken is tried as a table of the first kind, whoever takes it: part of a function may lie elsewhere.
+ * taken is tried as a table of the first kind, wherever it is taken: part of a function may be
+ * elsewhere.
  */
 #include "code/gather.h"
 
@@ -261,7 +262,7 @@ static int doubt_order(const void *a, const void *b)
 static bool function_is_known(struct gather *gather, const struct image_range *function,
 			      const struct address_list *tables)
 {
-	/* both kinds may stand in one function */
+	/* one function may have both kinds */
 	bool has_labels = labels_take(gather, function);
 
 	return function_has_table(gather, function, tables) || has_labels;

@@ -155,8 +155,9 @@ static void restartable_add(struct gather *gather, uint64_t at, uint64_t start)
 }
 
 /*
- * The kernel sends a thread to the abort address only from between two addresses: who was moved away
- * would go on with what is no longer true. Their starts are relocated, unless the program is fixed.
+ * The kernel sends a thread to the abort address only if its PC is between two addresses. A thread
+ * in moved code would continue with stale data. The sequences' starts are relocated, unless the
+ * program is fixed.
  */
 static void restartables_take(struct gather *gather, const struct code_section *section)
 {
@@ -202,8 +203,9 @@ int code_file_is_go(const struct code_file *file)
 }
 
 /*
- * A goroutine's stack may end some hundred bytes below; and what stands on it is told by its PC, or begins
- * in a function's middle (runtime.goexit). The C code of such a program runs on stacks as usual.
+ * A goroutine's stack may end some hundred bytes below. The Go runtime identifies the frames on it
+ * by PC, and some begin in a function's middle (runtime.goexit). The C code of such a program runs
+ * on stacks as usual.
  */
 static void go_take(struct gather *gather, struct code_file *file)
 {

@@ -194,7 +194,7 @@ static size_t padded(size_t bytes)
 	return (bytes + 7) & ~(size_t)7;
 }
 
-/* Behind what stands at *at, and padded with zeros. */
+/* Append at *at, which moves behind it, and pad with zeros. */
 static void append(uint8_t **at, const void *from, size_t bytes)
 {
 	memcpy(*at, from, bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A place made into a detour: the instruction that the jump replaces, and the code that stands in for it
- * (abi/detour.h).
+ * A place made into a detour: the instruction that the jump replaces, and the code that takes its
+ * place (abi/detour.h).
  *
  * The way in at a point of any kind, with what is left out where it isn't needed:
  *
@@ -56,9 +56,9 @@ int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint6
 			     struct trampoline *trampoline);
 
 /*
- * Write the detour as CONTROL_PLACE wants it, for a module that lies at `base`. The texts are abi/site.h's;
- * return_text is NULL where no return is wanted. Returns the bytes it takes; nothing is written when that
- * is more than `room`.
+ * Write the detour as CONTROL_PLACE wants it, for a module whose base is `base`. The texts are
+ * abi/site.h's; return_text is NULL where no return is wanted. Returns the bytes it takes; if that
+ * is more than `room`, it writes nothing.
  */
 size_t trampoline_write(const struct trampoline *trampoline, uint64_t base, const char *text,
 			const char *return_text, void *buffer, size_t room);

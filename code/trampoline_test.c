@@ -113,7 +113,7 @@ static void on_step(int number, siginfo_t *info, void *data)
 	/* pushfq shows that we step */
 	if (((uint8_t *)at)[-1] == 0x9c)
 		*(uint64_t *)context->uc_mcontext.gregs[REG_RSP] &= ~(uint64_t)TRAP_FLAG;
-	/* a string instruction that goes on is not come to again */
+	/* a repeated string instruction steps at its own address: it is one hit */
 	if (at == point && !(at == before && (*(uint8_t *)at & 0xfe) == 0xf2)) {
 		uint8_t *to = expected.payloads[expected.count++ % MACHINE_HITS_MAX];
 
@@ -290,7 +290,7 @@ static void compare(const char *name, uint64_t offset)
 	for (int i = 0; i < 16; i++)
 		cr_assert_eq(plain.registers[i], detoured.registers[i], "%s+%lu: register %d", name,
 			     offset, i);
-	/* where nobody looks at them before the return, they don't count */
+	/* flags don't count if no code reads them before the return */
 	cr_assert_eq(span_find(&fixture.sweep, place.address, place.is_entry ? &entry : NULL, 0,
 			       &span),
 		     0);

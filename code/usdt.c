@@ -16,7 +16,7 @@
 #define NOTE_TYPE 3
 #define ARGUMENT_MAX 1024
 
-/* Behind these three, in a note's description, stand three texts. */
+/* In a note's description, three texts follow these three. */
 struct stapsdt {
 	uint64_t address, base, semaphore;
 };
@@ -31,7 +31,7 @@ static int add(struct code_usdt_list *list, const struct code_usdt *usdt)
 	return 0;
 }
 
-/* The text at *at, which moves behind its NUL; NULL when there is none before the end. */
+/* The text at *at, which moves behind its NUL; NULL: no NUL before the end. */
 static const char *text_take(const char **at, const char *end)
 {
 	const char *text = *at;

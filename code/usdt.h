@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The USDT probes of a module, from .note.stapsdt. Prelinking, or splitting off a debug file, moves
- * sections and not what notes say: how far is told by .stapsdt.base, and reckoned in here.
+ * sections but not the addresses in notes. .stapsdt.base shows how far; the addresses here include
+ * that.
  */
 #ifndef CODE_USDT_H
 #define CODE_USDT_H
@@ -28,8 +29,8 @@ struct code_usdt_list {
 };
 
 /*
- * Read all. 0, also when there are none; -WM_E_NOTE_DAMAGED with those before the damage in the list;
- * -ENOMEM. Release also after an error. The file must live longer.
+ * Read all. 0, also for a file without probes; -WM_E_NOTE_DAMAGED with those before the damage in
+ * the list; -ENOMEM. Release also after an error. The file must live longer.
  */
 int code_usdt_read(struct code_usdt_list *list, struct code_file *file);
 void code_usdt_release(struct code_usdt_list *list);
@@ -41,7 +42,7 @@ void code_usdt_release(struct code_usdt_list *list);
 int code_usdt_fields(const struct code_usdt *usdt, struct code_file *file,
 		     struct code_field *fields, int max);
 
-/* The text of argument `number`, from 1, in text[bytes]; "" if there is none. */
+/* The text of argument `number`, from 1, in text[bytes]; "" for an absent one. */
 void code_usdt_argument(const struct code_usdt *usdt, int number, char *text, size_t bytes);
 
 #endif

@@ -93,7 +93,7 @@ Test(usdt, an_argument_that_can_t_be_read_is_told, .init = open_sample, .fini = 
 	cr_assert_str_eq(text, "");
 }
 
-/* The file's bytes, and where in them a section lies. */
+/* The file's bytes, and where a section is in them. */
 static uint8_t *bytes_of(const char *section_name, size_t *bytes, size_t *at, size_t *length)
 {
 	const struct code_section *section = code_file_section(file, section_name);
