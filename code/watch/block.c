@@ -14,7 +14,7 @@
 #define STATIC_MAX INT32_MAX  /* bytes of all blocks that were there from the beginning */
 #define LISTS_MAX 1024u
 #define UNALLOCATED UINT64_MAX
-#define SLOT_BYTES 16u /* of a dtv: where the block lies, and what to free */
+#define SLOT_BYTES 16u /* of a dtv: the block's address, and what to free */
 
 /* A member, as _thread_db_* has it. */
 struct member {

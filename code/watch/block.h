@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a thread has a library's variables: the loader's secret, which glibc tells debuggers by words about its own structures
- * (_thread_db_*, as libthread_db reads them). What they say is read from the process's memory, and every number is checked.
+ * Find a thread's block of a library's thread-local variables. Only the loader knows where it is.
+ * glibc describes its own structures to debuggers (_thread_db_*, as libthread_db reads them). This
+ * code reads them from the process's memory and checks every number.
  */
 #ifndef CODE_WATCH_BLOCK_H
 #define CODE_WATCH_BLOCK_H
@@ -13,8 +14,9 @@
 #include <stdint.h>
 
 /*
- * The beginning of a module's block in the thread with this thread pointer. 0; -WM_E_WATCH_NO_BLOCK: it has none yet; -WM_E_WATCH_BLOCKS: no C
- * library that tells; with words.
+ * The beginning of a module's block in the thread with this thread pointer. 0;
+ * -WM_E_WATCH_NO_BLOCK: the thread has none yet; -WM_E_WATCH_BLOCKS: no C library describes its
+ * structures; with words.
  */
 int watch_block_find(uint64_t *block, const struct code_process *process,
 		     const struct code_module *module, uint64_t thread_pointer,

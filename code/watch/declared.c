@@ -22,7 +22,7 @@ int declared_of(Dwarf_Die *die, struct declared *type)
 		return -ENOENT;
 	if (!dwarf_formref_die(&attribute, &type->die))
 		return -WM_E_WATCH_DAMAGED;
-	/* What stands in for a type that has a unit of its own. */
+	/* A reference to a type that has a unit of its own. */
 	if (dwarf_attr(&type->die, DW_AT_signature, &attribute) &&
 	    dwarf_formref_die(&attribute, &whole))
 		type->die = whole;
@@ -83,7 +83,7 @@ static int complete(const struct scope *scope, void *data)
 	return 1;
 }
 
-/* The whole type, wherever in the module it stands. Left as it is where it doesn't. */
+/* Replace a declaration by the whole type, from anywhere in the module. Else leave it. */
 static void declaration_complete(Dwarf_Die *die, const struct code_file *file,
 				 const struct code_dwarf *dwarf)
 {
@@ -165,7 +165,7 @@ static int constant_of(Dwarf_Die *die, unsigned int name, int64_t *value)
 	}
 }
 
-/* One dimension: its first index, and how many there are; UINT64_MAX: it is not told. */
+/* One dimension: its first index and its count; UINT64_MAX: unknown. */
 static int subrange_read(Dwarf_Die *subrange, int64_t *lowest, uint64_t *count)
 {
 	int64_t value, default_lowest = 0;

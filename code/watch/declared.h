@@ -21,12 +21,12 @@ struct declared {
 	int language; /* DW_LANG_* of who uses it: units that several share have none; 0: unknown */
 };
 
-/* A member, or what stands for one: a base class. */
+/* A member, or a base class in place of one. */
 struct declared_member {
 	const char *name; /* NULL: an anonymous one */
 	struct declared type;
 	uint64_t offset;   /* bytes, in what it is a member of */
-	unsigned int bits; /* of a bit-field; 0: it is none */
+	unsigned int bits; /* of a bit-field; 0: not a bit-field */
 	unsigned int bit;  /* its first bit, from the lowest of the byte at `offset` */
 	int is_base;
 	int is_static;	/* a variable of its own, elsewhere: it has no offset */
@@ -38,8 +38,8 @@ struct declared_member {
 int declared_of(Dwarf_Die *die, struct declared *type);
 
 /*
- * Take off what adds no structure: typedef, const and the like; and where only a declaration stands there, take the type
- * that it is of, out of any unit of `dwarf` (NULL: don't look). 0; -ENOENT: void; -WM_E_WATCH_DAMAGED.
+ * Take off what adds no structure: typedef, const and the like. Replace a mere declaration by its
+ * type, out of any unit of `dwarf` (NULL: don't look). 0; -ENOENT: void; -WM_E_WATCH_DAMAGED.
  */
 int declared_peel(struct declared *type, const struct code_file *file,
 		  const struct code_dwarf *dwarf);
@@ -52,8 +52,8 @@ int declared_is_record(const struct declared *type); /* structure, class, union 
 int declared_bytes(const struct declared *type, uint64_t *bytes);
 
 /*
- * Of a peeled array: its elements' type and size, the first index and how many there are; UINT64_MAX: it is not told.
- * 0, -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_DAMAGED.
+ * Of a peeled array: its elements' type and size, the first index and the count; UINT64_MAX:
+ * unknown. 0, -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_DAMAGED.
  */
 int declared_element(const struct declared *array, struct declared *element, uint64_t *bytes,
 		     int64_t *lowest, uint64_t *count);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A type as C writes it: what is declared stands in the middle, pointers before it and arrays and functions behind, with
- * brackets where both are. The text grows from its inside: "*", "(*)(int)", "void (*)(int)".
+ * A type as C writes it: the declared name in the middle, pointers before it, arrays and functions
+ * behind it, and brackets where both are. The text grows from its inside: "*", "(*)(int)",
+ * "void (*)(int)".
  */
 #include "code/watch/declared.h"
 #include "code/watch/scope.h"
@@ -84,7 +85,7 @@ static void dimensions_put(const struct declared *array, char *middle)
 	}
 }
 
-/* const and volatile of a pointer stand behind it, else before all. */
+/* const and volatile of a pointer come behind it, else before all. */
 static void qualifier_put(const char *word, const struct declared *target, char *middle,
 			  char *front)
 {
@@ -206,7 +207,7 @@ static const char *anonymous(int tag)
 	}
 }
 
-/* In C++ with the namespaces and classes that it stands in. */
+/* In C++ with its namespaces and classes. */
 static const char *own_name(Dwarf_Die *die, const char *word, char *path)
 {
 	const char *name = dwarf_diename(die);

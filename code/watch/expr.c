@@ -15,14 +15,14 @@
 #define LENGTH_MAX 32 /* four debug registers of 8 bytes */
 #define ANONYMOUS "(anonymous namespace)"
 
-/* Where the reading stands, and how far it may go. */
+/* The position in the text, and its end. */
 struct reader {
 	struct watch_expr *expr;
 	const char *text; /* all of it */
 	size_t at, end;
 	unsigned int depth;    /* of brackets, * and & */
 	int has_no_source;     /* read "table.c::count" as an object and its member */
-	size_t parameters_end; /* of a function's in the name; 0: there are none */
+	size_t parameters_end; /* of a function's in the name; 0: no parameters */
 	struct watch_trouble *trouble;
 };
 
@@ -114,7 +114,7 @@ static int is_scope(const struct reader *reader, size_t at)
 	return reader->end - at >= 2 && reader->text[at] == ':' && reader->text[at + 1] == ':';
 }
 
-/* A source file before the name: 'table.c'::, src/table.c::. Nothing is read where there is none. */
+/* A source file before the name: 'table.c'::, src/table.c::. Without one this reads nothing. */
 static int source_read(struct reader *reader)
 {
 	size_t start = reader->at, at = start, bytes;
@@ -375,7 +375,7 @@ static int unary_read(struct reader *reader)
 	return prefix_read(reader, &step);
 }
 
-/* ---- what stands behind them ---- */
+/* ---- what follows the expression ---- */
 
 /* "/8"; or what was meant as options, and has no second slash. */
 static int length_read(struct reader *reader)

@@ -10,20 +10,21 @@
  * A cast is to a pointer: `((Derived *)p)->b`, `*(long *)0x4c6010`. It changes what is watched as
  * C++ does: a pointer to a base class becomes one to the object that the base class is part of.
  *
- * A name may say where it is declared, as gdb has it, with "::" behind each: namespaces, classes, a function of
- * which it is a static variable, and first of all a source file, which has a dot in it: `shop::orders`,
- * `next_id::last`, `table.c::count`, `src/table.c::next_id::last`; quotes around the file are let pass. Of functions of one name
- * their parameters tell: `f(int)::last`. Anonymous and
- * inline namespaces may be left out. A source that is not named may be any.
+ * A name may say where it is declared, as gdb has it, with "::" behind each: namespaces, classes,
+ * the function of a static variable, and first of all a source file, which has a dot in it:
+ * `shop::orders`, `next_id::last`, `table.c::count`, `src/table.c::next_id::last`. Quotes around
+ * the file are allowed. Parameters select one of several functions with the same name:
+ * `f(int)::last`. Anonymous and inline namespaces may be left out. Without a source file, any
+ * matches.
  *
  * A member may have a base class before it, for a name that several have, or that the class itself
  * hides: `object.Base::member`. `table.c::count` names a source file if that has such a variable.
  *
- * &EXPR is EXPR's address, and what is watched of an address is what lies there: `&a` is `a`, `*&a` too.
+ * &EXPR is EXPR's address. To watch an address is to watch what is at it: `&a` is `a`, `*&a` too.
  *
- * LEN are bytes, from where EXPR lies on, whatever its type; with it a number or a symbol of the linker's needs no
- * debug information: `0x4c6010/8`, `counter/4`, `buffer+16/8`. A number without @MODULE is an address in the
- * process, with it one as linked.
+ * LEN is a number of bytes from EXPR on, whatever its type. With LEN, a number or a linker symbol
+ * needs no debug information: `0x4c6010/8`, `counter/4`, `buffer+16/8`. A number without @MODULE is
+ * an address in the process, with it one as linked.
  *
  * MODULE is as of the other specs (code/request.h): a file's path, its name, its name up to ".so"; globs are taken.
  *
@@ -55,7 +56,7 @@ enum watch_step_kind {
 	WATCH_CAST,    /* (name *): `index` counts the "*" */
 };
 
-/* What is done to what the steps before it came to. */
+/* What a step does to the result of the steps before it. */
 struct watch_step {
 	enum watch_step_kind kind;
 	char *name;	     /* of a member, or a cast's type; else NULL */
@@ -65,8 +66,8 @@ struct watch_step {
 };
 
 struct watch_expr {
-	char *text; /* as given */
-	char *words; /* what stands for it in tables and as an event's name: EXPR[/LEN], without spaces at its ends */
+	char *text;   /* as given */
+	char *words;  /* its name in tables and as an event: EXPR[/LEN], trimmed */
 	char *source; /* before the name; NULL: any */
 	char *name;   /* "shop::orders"; NULL: `address` is the base */
 	char *function; /* with its parameters, where the name has them: "f(int)" of f(int)::last; NULL: any f */

@@ -306,7 +306,7 @@ static uint64_t bytes_of(Dwarf_Die *die)
 	return bytes ? bytes : 1;
 }
 
-/* Whether another variable of the function, in another block, lies in the same bytes. */
+/* Whether another variable of the function, in another block, is in the same bytes. */
 static int is_shared(struct locating *locating, const struct scope *scope, int64_t offset)
 {
 	struct scope walk = { .levels[0] = locating->function };

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local variables: where one lies in its function's frame, from the CFA, which at the function's first instruction
- * is the stack pointer + 8. So the place is known before the function has done anything.
+ * Local variables: where one is in its function's frame, from the CFA, which at the function's
+ * first instruction is the stack pointer + 8. So the place is known before the function has done
+ * anything.
  *
- * Taken are those that lie at one place of the frame all their life. Not taken, by name: what is in registers for a
- * time, what lies where a register points to that the frame moves (aligned frames), what is inlined and so has
- * no frame, and what shares its place with another variable.
+ * Only a variable that stays at one place of the frame all its life has such a place. Refused, by
+ * name, are variables that:
+ * - are in registers for a time;
+ * - are at an address in a register that the frame moves (aligned frames);
+ * - are inlined and so have no frame;
+ * - share their place with another variable.
  */
 #ifndef CODE_WATCH_FRAME_H
 #define CODE_WATCH_FRAME_H
@@ -32,8 +36,9 @@ struct frame_place {
 };
 
 /*
- * Where the variable or parameter that `scope` leads to lies. 0, or why it has no such place: -WM_E_WATCH_LOCAL,
- * -WM_E_WATCH_REGISTER, -WM_E_WATCH_OPTIMISED, -WM_E_WATCH_SPLIT, -WM_E_WATCH_CONSTANT, with *why in words.
+ * Where the variable or parameter that `scope` leads to is. 0, or why it has no such place:
+ * -WM_E_WATCH_LOCAL, -WM_E_WATCH_REGISTER, -WM_E_WATCH_OPTIMISED, -WM_E_WATCH_SPLIT,
+ * -WM_E_WATCH_CONSTANT, with *why in words.
  */
 int frame_locate(const struct scope *scope, struct code_file *file, struct frame_place *frame,
 		 const char **why);

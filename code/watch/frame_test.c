@@ -11,7 +11,7 @@
 
 #define NOT_SAID (-1000000L)
 
-/* Each function prints where its variable lies from its CFA: what __builtin_dwarf_cfa() says. */
+/* Each function prints its variable's offset from its CFA, by __builtin_dwarf_cfa(). */
 static void build(const char *compiler, const char *flags)
 {
 	folder_make("gcc");

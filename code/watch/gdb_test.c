@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where variables lie, how large they are, of which type, and what their values look like: held against gdb, on programs that
- * each compiler made, with each version of debug information, optimised and not. Nothing runs: memory is the file's.
+ * Compares with gdb: where variables are, their sizes, types and values as text. The programs
+ * are of each compiler, with each version of debug information, optimised and not. Nothing runs:
+ * memory is the file's.
  */
 #include "code/dwarf.h"
 #include "code/folder_test.h"

@@ -52,7 +52,7 @@ static void start(void)
 	said = fdopen(says[0], "r");
 }
 
-/* Once it runs: before, that is memory of ours. */
+/* Once the program runs: before its execl(), the memory is our own. */
 static void memory_open(void)
 {
 	char path[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a variable lies, by its description. */
+/* A variable's location, by its description. */
 #include "code/watch/variable.h"
 
 #include <dwarf.h>

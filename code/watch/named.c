@@ -49,7 +49,7 @@ static int is_qualifier(const char *word, size_t bytes)
 	       (bytes == 8 && !memcmp(word, "volatile", 8));
 }
 
-/* Behind the words of a name; `at` if there are none. Qualifiers at its ends are no part of it. */
+/* The end of a name's words; cast->bytes: 0 without any. Qualifiers at its ends do not count. */
 static size_t name_end(const char *text, size_t at, size_t end, struct named_cast *cast)
 {
 	*cast = (struct named_cast){ 0 };

@@ -20,7 +20,7 @@ static const struct {
 	{ "&", WATCH_HAS_BITS },
 };
 
-/* All of a text as a number from 1 to max. 0: it is none. */
+/* All of a text as a number from 1 to max. 0: no such number. */
 static uint64_t count_of(const char *text, uint64_t max)
 {
 	uint64_t number;
@@ -33,7 +33,7 @@ static uint64_t count_of(const char *text, uint64_t max)
 	return errno || *end || number > max ? 0 : number;
 }
 
-/* STOP, SIGSTOP, 19, RTMIN+1. 0: there is none. */
+/* STOP, SIGSTOP, 19, RTMIN+1. 0: no such signal. */
 static int signal_of(const char *text)
 {
 	uint64_t number = count_of(text, (uint64_t)SIGRTMAX);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is to be done at a watch's hits, and at which: what stands between the slashes, with commas between.
+ * What to do at a watch's hits, and at which: the text between the slashes, with commas between.
  *
  *	if=changed		where the value is another than before
  *	if=value==0		where the new value is so: == != < <= > >=, or & (some of these bits are set)
@@ -10,8 +10,8 @@
  *	count			hits are counted, and not recorded
  *	signal=NAME		each is followed by that signal to the thread: signal=STOP, signal=SIGUSR1, signal=10
  *	trail			each keeps the trail up to it
- *	outside			hits are read from outside, and the program is told of none: no agent comes into it for this
- *	kernel			what the kernel writes there for the program is told, too; from outside
+ *	outside			the tool reads the hits from outside, and loads no agent for them
+ *	kernel			also what the kernel writes there for the target; implies outside
  *	thread=TID		whose copy of a variable that each thread has one of; thread=main: the first thread's
  *
  * Where there are several `if`, all must be true. A number is written as C does: 5, -1, 0x1f, 1.5, 'a', true, NULL, or
@@ -64,7 +64,7 @@ struct watch_options {
 };
 
 /*
- * Read one option, which stands at `at` in the spec's text. 0, -WM_E_WATCH_OPTION.
+ * Read one option, which is at `at` in the spec's text. 0, -WM_E_WATCH_OPTION.
  */
 int watch_option_parse(struct watch_options *options, const char *word, size_t bytes, size_t at,
 		       struct watch_trouble *trouble);
@@ -88,8 +88,9 @@ struct watch_bound_test {
 struct watch_type;
 
 /*
- * Bind a test to the type of what is watched. 0; -WM_E_WATCH_TEST where the number is none, does not fit the type,
- * or the value is no number that could be compared (a structure: only `changed` is for that).
+ * Bind a test to the type of what is watched. 0; -WM_E_WATCH_TEST where the number is invalid or
+ * does not fit the type, or the value is no number that could be compared (a structure: only
+ * `changed` is for that).
  */
 int watch_test_bind(const struct watch_test *test, const struct watch_type *type,
 		    struct watch_bound_test *bound, struct watch_trouble *trouble);

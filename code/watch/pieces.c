@@ -27,7 +27,7 @@ size_t watch_pieces(uint64_t address, uint64_t bytes, struct watch_piece pieces[
 		else if (piece < 8)
 			count++;
 		else
-			count += (piece = bytes & ~7ull) / 8; /* nobody wants them one by one */
+			count += (piece = bytes & ~7ull) / 8; /* no caller needs them one by one */
 		address += piece;
 		bytes -= piece;
 	}

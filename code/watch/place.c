@@ -13,7 +13,7 @@
 
 #define LINKAGE_MAX 1024
 
-/* What was found so far, in whichever module. */
+/* The search's state, over all modules. */
 struct finding {
 	struct watch_place *place;
 	const struct watch_expr *expr;
@@ -22,8 +22,8 @@ struct finding {
 	struct watch_trouble *trouble;
 	struct code_module *program;   /* the program itself; NULL: it is not among them */
 	struct variable variable;      /* that the base is; not of a symbol alone */
-	struct code_module *described; /* whose debug information tells of it; NULL: none's */
-	struct watch_trouble why;      /* why there is none, if a module said */
+	struct code_module *described; /* whose debug information describes it; NULL: no module's */
+	struct watch_trouble why;      /* why it was not found, if a module said */
 	int err;
 	const struct member_taker *taker; /* NULL: fill the place */
 };
@@ -318,7 +318,7 @@ static int function_take(const struct code_function *function, const struct code
 	struct function_list *list = data;
 	const char *slash = list->expr->source ? strrchr(list->expr->source, '/') : NULL;
 
-	/* of global ones no symbol tells */
+	/* symbols of global functions have no source file */
 	if (list->expr->source && *symbol->unit &&
 	    strcmp(symbol->unit, slash ? slash + 1 : list->expr->source))
 		return 0;
@@ -465,7 +465,7 @@ static struct code_module **modules_choose(struct finding *finding,
 	return chosen;
 }
 
-/* Where the address is known but for what the loader adds, which is whole pages. */
+/* Check the size: the address is known except for what the loader adds, which is whole pages. */
 static int size_check(const struct watch_place *place, struct watch_trouble *trouble)
 {
 	uint64_t start = place->follow_count ? 0 : place->start;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where what is to be watched lies: from an expression (expr.h), through a module's debug information, to a few steps
- * that are gone in the process when the watch is armed.
+ * Find what to watch: from an expression (expr.h), through a module's debug information, to a few
+ * steps that are done in the process when the tool arms the watch.
  *
  *	watch_expr_parse()	the text
  *	watch_place_find()	the modules: which variable, which type, which steps. No memory of the program is read.
- *	watch_place_address()	the process: the steps are gone, once; pointers are read
+ *	watch_place_address()	the process: the steps are done, once; pointers are read
  *	watch_pieces()		the debug registers that it takes
  *	watch_test_bind()	(option.h) each filter, for this type
  *	watch_type_text()	(type.h) each value
  *
  * Debug information may be hostile: all depths, counts and loops are bounded.
  *
- * What is refused, and why: a variable of which each thread has its own is one only with `thread=TID`. A local variable has an
- * address only while its frame lives: its place is told from the frame's CFA.
+ * A thread-local variable is refused without `thread=TID`: each thread has its own. A local
+ * variable has an address only while its frame lives: its place is relative to the frame's CFA.
  */
 #ifndef CODE_WATCH_PLACE_H
 #define CODE_WATCH_PLACE_H
@@ -38,7 +38,7 @@ struct frame_place; /* frame.h */
 enum watch_base {
 	WATCH_IN_PROCESS, /* start is an address */
 	WATCH_IN_MODULE,  /* as linked: the module's base is added */
-	WATCH_IN_FRAME,	  /* from a frame's CFA: `frame` tells which frames */
+	WATCH_IN_FRAME,	  /* from a frame's CFA: `frame` says which frames */
 	WATCH_IN_THREAD,  /* the thread pointer is added, fs's base: start is below 0 */
 	WATCH_IN_BLOCK,	  /* what the thread has of the module's variables is added (block.h) */
 };
@@ -92,11 +92,15 @@ int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
 void watch_place_release(struct watch_place *place);
 
 /*
- * Go the steps. `memory` may be NULL where there is none to follow. `thread_pointer` is asked for WATCH_IN_THREAD alone, and for
- * WATCH_IN_BLOCK the block.
- * 0; -WM_E_WATCH_NULL, -WM_E_WATCH_UNMAPPED (the pointer that was followed is no address that can be read),
- * -WM_E_WATCH_LOCAL (WATCH_IN_FRAME has no address of its own), -WM_E_WATCH_KERNEL (an address that is not the program's); what memory->read() returned else.
- * Whether what is watched itself is mapped, the caller sees: a watch needs no memory there.
+ * Do the steps. `memory` may be NULL if no step follows a pointer. Only WATCH_IN_THREAD needs
+ * `thread_pointer`; for WATCH_IN_BLOCK it is the block. Returns 0, or:
+ * - -WM_E_WATCH_NULL;
+ * - -WM_E_WATCH_UNMAPPED: the pointer that was followed is no address that can be read;
+ * - -WM_E_WATCH_LOCAL: WATCH_IN_FRAME has no address of its own;
+ * - -WM_E_WATCH_KERNEL: an address that is not the program's;
+ * - what memory->read() returned.
+ *
+ * The caller checks whether the watched address itself is mapped: a watch needs no memory there.
  */
 int watch_place_address(const struct watch_place *place, const struct code_memory *memory,
 			uint64_t thread_pointer, uint64_t *address, struct watch_trouble *trouble);
@@ -114,9 +118,9 @@ struct watch_piece {
 };
 
 /*
- * Split what lies at an address into such pieces, in order; no fewer would do without watching a neighbour too.
- * Fills up to WATCH_REGISTERS of them. Returns how many it takes, which may be more: then it can't be watched.
- * `bytes` 0 is none.
+ * Split what is at an address into such pieces, in order; no fewer would do without watching a
+ * neighbour too. Fills up to WATCH_REGISTERS of them. Returns how many it takes, which may be more:
+ * then it can't be watched. `bytes` 0 takes no piece.
  */
 size_t watch_pieces(uint64_t address, uint64_t bytes, struct watch_piece pieces[WATCH_REGISTERS]);
 
@@ -124,8 +128,9 @@ size_t watch_pieces(uint64_t address, uint64_t bytes, struct watch_piece pieces[
 int watch_pieces_check(uint64_t address, uint64_t bytes, struct watch_trouble *trouble);
 
 /*
- * Call take() with the whole name of each variable that a module tells of, and each of its symbols of data, until it
- * returns something else than 0, which is returned: for "did you mean" (complain_near()). The texts last as long as the call.
+ * Call take() with the whole name of each variable in a module's debug information, and of each of
+ * its data symbols, until it returns something else than 0, which is returned: for "did you mean"
+ * (complain_near()). The texts last as long as the call.
  */
 int watch_names(struct code_module *module, int (*take)(const char *name, void *data), void *data);
 

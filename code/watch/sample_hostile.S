@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Debug information that nobody's compiler wrote: types that are made of themselves, and far too much of everything. Each
- * variable lies at `object`.
+ * Debug information that no compiler writes: types that are made of themselves, and far too much of
+ * everything. Each variable is at `object`.
  */
 	.macro	abbrev code, tag, children
 	.uleb128 \code, \tag

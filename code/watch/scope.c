@@ -15,7 +15,7 @@ static int is_space(int tag)
 	return tag == DW_TAG_namespace || tag == DW_TAG_module;
 }
 
-/* What variables and types may be described in. */
+/* Whether descriptions of variables and types may be nested in it. */
 static int is_container(int tag)
 {
 	switch (tag) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trees of debug information, walked without trust: depth and time are bounded, however they nest. And what a
- * description in them is called, with all that it stands in.
+ * Walks the trees of debug information without trust: depth and time are bounded, however they
+ * nest. Also names a description in them, with all the scopes around it.
  */
 #ifndef CODE_WATCH_SCOPE_H
 #define CODE_WATCH_SCOPE_H
@@ -13,21 +13,22 @@
 #define SCOPE_LEVELS_MAX 128
 #define SCOPE_PATH_MAX 1024
 
-/* A description and what it stands in: levels[0] is the unit, levels[level] itself. */
+/* A description and the scopes around it: levels[0] is the unit, levels[level] itself. */
 struct scope {
 	Dwarf_Die levels[SCOPE_LEVELS_MAX];
 	int level;
 };
 
 /*
- * Visit what stands in units and namespaces; with `deep` also in classes, functions and blocks. A return of visit()
- * other than 0 ends it and is returned; so does the file's pulse. What is deeper than SCOPE_LEVELS_MAX is no
- * compiler's: the rest of that unit is left out. The scope is valid for the call.
+ * Visit the descriptions in units and namespaces; with `deep` also in classes, functions and
+ * blocks. A return of visit() other than 0 ends it and is returned; so does the file's pulse. No
+ * compiler nests deeper than SCOPE_LEVELS_MAX: the rest of such a unit is left out. The scope is
+ * valid for the call.
  */
 int scope_walk(const struct code_file *file, Dwarf *dwarf, int deep,
 	       int (*visit)(const struct scope *scope, void *data), void *data);
 
-/* Find where a description stands. 0 or -ENOENT. */
+/* Find the scopes around a description. 0 or -ENOENT. */
 int scope_of(Dwarf_Die *die, struct scope *scope);
 
 /*

@@ -16,7 +16,7 @@
 #define NEAR_MAX 3
 #define NAMES_MAX 256 /* of members that near ones are looked for among */
 
-/* What was done so far, as the user wrote it, and what type it is of. */
+/* Report the expression so far, as the user wrote it, and its type. */
 int steps_refuse(const struct steps *steps, int error, const struct watch_step *step)
 {
 	char name[DECLARED_NAME_MAX];
@@ -43,7 +43,7 @@ int steps_advance(const struct steps *steps, int64_t bytes)
 	return 0;
 }
 
-/* What is at the place is a pointer: go where it leads. */
+/* A pointer is at the place: go where it leads. */
 static void follow(struct steps *steps, size_t at, size_t bytes)
 {
 	struct watch_place *place = steps->place;
@@ -74,7 +74,7 @@ int steps_peel(struct steps *steps, size_t at, size_t bytes)
 	return -WM_E_WATCH_DAMAGED;
 }
 
-/* From an object of the C++ library to its pointer or array. -ENOENT: it is none. */
+/* From an object of the C++ library to its pointer or array. -ENOENT: not such an object. */
 static int library_go(struct steps *steps, unsigned int use, struct library_found *found)
 {
 	int err = -ENOENT;
@@ -103,7 +103,7 @@ static int target_go(struct steps *steps, const struct watch_step *step, int err
 		return 0;
 	}
 	if (!steps->has_type && steps->expr->length) {
-		/* who gives the length need not be told that it is a pointer */
+		/* the user gave the length: the type need not say that it is a pointer */
 		follow(steps, step->from, step->length);
 		return 0;
 	}
@@ -407,7 +407,7 @@ static int type_find(const struct steps *steps, const struct watch_step *step, s
 							       : "");
 }
 
-/* A class and one of its base classes: the object goes on being the same one. */
+/* A class and one of its base classes: the object stays the same one. */
 static int object_go(struct steps *steps, const struct watch_step *step, struct declared from,
 		     struct declared to)
 {

@@ -6,12 +6,12 @@
 #include "code/watch/declared.h"
 #include "code/watch/place.h"
 
-/* Where the walk stands: what lies there, or, with is_address, what the address points to. */
+/* The walk's state. `type` is of what is at the place or, with is_address, at the address. */
 struct steps {
 	const struct watch_expr *expr;
 	struct watch_place *place; /* start and follows grow */
 	struct watch_trouble *trouble;
-	const struct code_file *file; /* that the types are of; NULL: there are none */
+	const struct code_file *file; /* that the types are of; NULL: no types */
 	const struct code_dwarf *dwarf;
 	struct code_module *const *modules; /* where a cast's type may be declared */
 	size_t module_count;
@@ -20,7 +20,7 @@ struct steps {
 	int is_address;
 	unsigned int base_count; /* virtual base classes on the way */
 	unsigned int bit,
-		bits; /* of a bit-field, from the lowest bit of the byte where the walk stands */
+		bits; /* of a bit-field, from the lowest bit of the byte at the current place */
 	uint64_t record_offset,
 		record_bytes; /* of the bit-field's byte in the record that it is a member of */
 };

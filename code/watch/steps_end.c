@@ -93,8 +93,9 @@ static int end_code(struct steps *steps)
 }
 
 /*
- * Who writes one of the bits writes its byte, at least, and a debug register sees all that touches one of its bytes: so
- * the smallest that holds all of the bits will do, whatever storage unit the compiler goes at them by.
+ * A store to one of the bits writes its byte, at least, and a debug register sees every access to
+ * one of its bytes. So the smallest piece that holds all of the bits will do, whatever storage unit
+ * the compiler uses for them.
  */
 static int end_bits(struct steps *steps)
 {

@@ -62,7 +62,7 @@ static int width_check(const struct watch_node *node)
 	}
 }
 
-/* Children stand behind their parents, so that no walk goes round. */
+/* Children follow their parents, so that no walk loops. */
 static int node_check(const struct watch_type *type, uint32_t at)
 {
 	const struct watch_node *node = &type->nodes[at];

@@ -2,10 +2,11 @@
 /*
  * The type of what is watched, and its values as text.
  *
- * A type is a row of nodes, the first of which is the whole: fixed widths, no pointers, so that the two arrays can be
- * stored in a trace as they are and be read again (watch_type_check()). What is no longer than a watch can be is
- * described down to its last member, up to WATCH_NODES_MAX; beyond it parts are runs of bytes, and an enumeration's
- * values numbers.
+ * A type is an array of nodes, whose first node is the whole. They have fixed widths and no
+ * pointers. So a trace stores the two arrays unchanged, and a reader checks them
+ * (watch_type_check()). A type no longer than a watch can be is described down to its last member,
+ * up to WATCH_NODES_MAX. Of a longer one, parts are runs of bytes, and an enumeration's values
+ * numbers.
  */
 #ifndef CODE_WATCH_TYPE_H
 #define CODE_WATCH_TYPE_H
@@ -25,7 +26,7 @@ enum watch_class {
 	WATCH_CHAR,  /* a character: signed, of 1 byte */
 	WATCH_UCHAR, /* unsigned, of 1, 2, 4 bytes: char16_t, char32_t, and wchar_t, by its name */
 	WATCH_BOOL,
-	WATCH_FLOAT,   /* of 4, 8, or 16 bytes, of which 10 count */
+	WATCH_FLOAT,   /* of 4, 8, or 16 bytes; of the 16, 10 count */
 	WATCH_COMPLEX, /* two floats, each of half the bytes */
 	WATCH_POINTER,
 	WATCH_ENUM,	  /* children: its enumerators */
@@ -85,18 +86,19 @@ const char *watch_type_name(const struct watch_type *type);
  */
 uint64_t watch_type_bits(const struct watch_type *type, const void *value);
 
-/* How values look. Where there is none, numbers are decimal and addresses have no symbol. */
+/* How values look. Without a style, numbers are decimal and addresses have no symbol. */
 struct watch_style {
-	/* Calls a symbol that an address lies in by its name, "counter+4", in text[bytes]; 0: there is none. May be NULL. */
+	/* Writes an address by its symbol, "counter+4", to text[bytes]; 0: none. May be NULL. */
 	int (*name)(void *data, uint64_t address, char *text, size_t bytes);
 	void *data;
 	int is_hex; /* numbers are hexadecimal; of floating point, the bits are */
 };
 
 /*
- * Write a value, of as many bytes as its type has, to text[room], as gdb prints it where it prints a member: 42, 97 'a',
- * 1.5, RED, 0x404040 <counter>, {a = 1, b = 2}, {1, 2, 3}, "abc". What does not fit ends in "...". `style` may be
- * NULL. Returns how many bytes it wrote, without the NUL. Any thread.
+ * Write a value, of as many bytes as its type has, to text[room], as gdb prints it where it prints
+ * a member: 42, 97 'a', 1.5, RED, 0x404040 <counter>, {a = 1, b = 2}, {1, 2, 3}, "abc". A text
+ * that does not fit ends in "...". `style` may be NULL. Returns how many bytes it wrote, without
+ * the NUL. Any thread.
  */
 size_t watch_type_text(const struct watch_type *type, const void *value,
 		       const struct watch_style *style, char *text, size_t room);
@@ -117,11 +119,15 @@ struct watch_part {
 };
 
 /*
- * What a stretch holds: the part that is just those bytes. Else the part that differs from before, or all of the stretch if nothing
- * does: the smallest that lies in the stretch, several neighbours where several differ. A string is not taken apart. text[room] is how it
- * is called behind the whole, ".size", "[2].x", "[0..1]". Returns 0 if there is none, or its name has no room; then text[] is "".
+ * Find the part of a value that a stretch holds:
+ * - the part that is exactly its bytes;
+ * - else the smallest part in it that differs from before, or several neighbours if several differ;
+ * - all of the stretch if nothing differs.
  *
- * -ERANGE: it is a number that lies in the stretch with some of its bytes only; *part and text[] are that number's.
+ * A string is not taken apart. text[room] is the part's name behind the whole's: ".size", "[2].x",
+ * "[0..1]". Returns 0 without such a part, or without room for its name; then text[] is "".
+ *
+ * -ERANGE: only some bytes of a number are in the stretch; *part and text[] are that number's.
  */
 int watch_type_part(const struct watch_type *type, const struct watch_stretch *stretch,
 		    struct watch_part *part, char *text, size_t room);

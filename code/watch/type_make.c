@@ -14,7 +14,7 @@
 #define ENUMERATORS_MAX 512
 #define DESCRIBED_MAX 64 /* bytes of what is looked into: more is no watch's */
 
-/* Nodes are made breadth first, so that children stand together. */
+/* Nodes are made breadth first, so that children are adjacent. */
 struct making {
 	struct watch_type *type;
 	struct declared *of; /* of each node */

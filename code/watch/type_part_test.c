@@ -67,7 +67,7 @@ static void make_parts(void)
 	type.node_count = 8;
 }
 
-/* "PART: BEFORE -> AFTER"; the part alone if it is none; "PART..." of a number with some bytes elsewhere. */
+/* "PART: BEFORE -> AFTER"; "" without a part; "PART..." of a number with some bytes elsewhere. */
 static const char *seen(uint32_t offset, uint32_t bytes, const void *before, const void *after)
 {
 	const struct watch_stretch stretch = { offset, bytes, before, after };
@@ -99,7 +99,7 @@ Test(watch_type_part, part_of_just_the_bytes_is_called_as_in_c)
 	cr_assert_str_eq(seen(0, 4, none, some), ".a: 0 -> 1");
 	cr_assert_str_eq(seen(16, 8, none, some), ".node[1]: {a = 0, b = 0} -> {a = 1, b = 2}");
 	cr_assert_str_eq(seen(20, 4, none, some), ".node[1].b: 0 -> 1");
-	/* a member without a name; what lies behind; no room */
+	/* a member without a name; bytes behind the members; no room */
 	cr_assert_str_eq(seen(4, 4, none, some), "");
 	cr_assert_str_eq(seen(28, 4, none, some), "");
 	cr_assert_eq(watch_type_part(&type, &(struct watch_stretch){ 20, 4, none, some }, &found,
@@ -116,7 +116,7 @@ Test(watch_type_part, elements_that_changed_are_told)
 	cr_assert_str_eq(seen(0, 8, none, second), "[1]: 0 -> 4");
 	cr_assert_str_eq(seen(8, 8, none, first), "[2]: 0 -> 1");
 	cr_assert_str_eq(seen(8, 8, none, both), "[2..3]: {0, 0} -> {1, 4}");
-	/* nobody knows which, if the value stayed */
+	/* which one was written is unknown if the value stayed */
 	cr_assert_str_eq(seen(0, 8, both, both), "[0..1]: {1, 4} -> {1, 4}");
 	/* one that begins in the piece before */
 	cr_assert_str_eq(seen(2, 2, none, both), "[0]...");
@@ -140,7 +140,7 @@ Test(watch_type_part, members_that_changed_are_told)
 
 	make_parts();
 	cr_assert_str_eq(seen(0, 8, none, (const int32_t[]){ 5, 0 }), ".a: 0 -> 5");
-	/* the second has no name; half of one; padding behind a bit-field's byte is nobody's */
+	/* the second has no name; half of one; a bit-field's padding belongs to no member */
 	cr_assert_str_eq(seen(0, 8, none, some), "");
 	cr_assert_str_eq(seen(0, 2, none, some), ".a...");
 	cr_assert_str_eq(seen(20, 8, none, bits), ".S: 0 -> -1");

@@ -204,7 +204,7 @@ static void put_enum(struct writer *writer, const struct watch_node *node, uint6
 static void put_node(struct writer *writer, const struct watch_node *node, const uint8_t *value,
 		     unsigned int depth);
 
-/* "abc\000\000", of which gdb leaves the last NUL out; runs of one character are counted. */
+/* "abc\000\000": gdb leaves out the last NUL; runs of one character are counted. */
 static void put_string(struct writer *writer, const uint8_t *value, size_t count)
 {
 	const char *joint = "";
@@ -297,7 +297,7 @@ static void put_bytes(struct writer *writer, const struct watch_node *node, cons
 	put(writer, "{");
 	for (uint32_t i = 0; i < node->bytes && !writer->is_full; i++)
 		put(writer, "%s0x%02x", i ? ", " : "", value[i]);
-	/* a type that is told nowhere, an array without an end */
+	/* a type without a description, an array without an end */
 	put(writer, node->bytes ? "}" : "...}");
 }
 

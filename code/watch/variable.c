@@ -11,7 +11,7 @@
 #include <string.h>
 #include <waymark/error.h>
 
-#define FOUND_MAX 8 /* that are told apart */
+#define FOUND_MAX 8 /* distinct variables that are kept */
 
 struct search {
 	struct code_file *file;
@@ -20,7 +20,7 @@ struct search {
 	const char *last;	   /* its last part */
 	struct variable found[FOUND_MAX];
 	size_t count;
-	struct variable lost; /* one that lies nowhere, and why */
+	struct variable lost; /* one without a location, and why */
 	int lost_err;
 	int is_inlined; /* one of the copies has no frame of its own */
 };
@@ -78,7 +78,7 @@ static const char *linkage_of(Dwarf_Die *die)
 	return name ? name : dwarf_diename(die);
 }
 
-/* Whether it stands in that function: "f(int)", as its linkage name has it. */
+/* Whether that function contains it: "f(int)", as its linkage name has it. */
 static int is_in(const struct scope *scope, const char *function)
 {
 	char name[SCOPE_PATH_MAX], wanted[SCOPE_PATH_MAX], own[SCOPE_PATH_MAX];
@@ -95,7 +95,7 @@ static int is_in(const struct scope *scope, const char *function)
 		if (!linkage || !code_demangle(linkage, 1, name, sizeof(name)))
 			continue;
 		scope_squeeze(name, own, sizeof(own));
-		/* what stands behind is "const" */
+		/* "const" may follow */
 		if (!strncmp(own, wanted, strlen(wanted)))
 			return 1;
 	}
@@ -135,7 +135,7 @@ static void keep(struct search *search, const struct variable *variable, int err
 		}
 		return;
 	}
-	/* What is inlined, or declared in a function, is described more than once. */
+	/* Code that is inlined, or declared in a function, is described more than once. */
 	for (size_t i = 0; i < search->count; i++)
 		if (search->found[i].base == variable->base &&
 		    search->found[i].start == variable->start &&
@@ -192,7 +192,7 @@ static int look(const struct scope *scope, void *data)
 	return 0;
 }
 
-/* Name them all, as they can be told apart. */
+/* List them all, with what distinguishes them. */
 static int several(const struct search *search, struct watch_trouble *trouble)
 {
 	const struct watch_expr *expr = search->expr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A module's variables, by their names, and where each lies. */
+/* A module's variables, by their names, and their locations. */
 #ifndef CODE_WATCH_VARIABLE_H
 #define CODE_WATCH_VARIABLE_H
 
@@ -15,31 +15,32 @@ struct variable {
 	const char *source; /* the file's, as debug information has it; "" */
 	unsigned int line;
 	const char *linkage; /* what the linker calls it */
-	int is_external;     /* seen by other modules, as far as debug information tells */
+	int is_external;     /* seen by other modules, as far as debug information says */
 	enum watch_base base;
 	uint64_t start;		  /* as linked, or from the thread pointer, or from the CFA */
 	struct frame_place frame; /* of WATCH_IN_FRAME */
-	const char *why;	  /* it lies in no frame; "" */
+	const char *why;	  /* why it is in no frame; "" */
 };
 
 /*
- * Find what the expression's base names. 0; -ENOENT: the module tells of no such variable; -WM_E_WATCH_NO_DEBUG: nor
- * of any; -WM_E_WATCH_SEVERAL and the like, as watch_place_find(). With -WM_E_WATCH_EXTERN the variable is filled, but for
- * where it lies.
+ * Find the variable that the expression's base names. 0; -ENOENT: the module describes no such
+ * variable; -WM_E_WATCH_NO_DEBUG: it describes no variables; -WM_E_WATCH_SEVERAL and the like, as
+ * watch_place_find(). With -WM_E_WATCH_EXTERN the variable is filled, except for its location.
  */
 int variable_find(struct variable *variable, struct code_file *file, const struct watch_expr *expr,
 		  struct watch_trouble *trouble);
 
 /*
- * Where a description says that its variable lies: 0, -WM_E_WATCH_OPTIMISED, -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT,
- * -WM_E_WATCH_SPLIT, -WM_E_WATCH_LOCAL, -WM_E_WATCH_THREAD (of a library's), -WM_E_WATCH_EXTERN.
+ * Find a variable's location by its description: 0, -WM_E_WATCH_OPTIMISED, -WM_E_WATCH_REGISTER,
+ * -WM_E_WATCH_CONSTANT, -WM_E_WATCH_SPLIT, -WM_E_WATCH_LOCAL, -WM_E_WATCH_THREAD (of a library's),
+ * -WM_E_WATCH_EXTERN.
  */
 int variable_locate(Dwarf_Die *die, struct code_file *file, enum watch_base *base, uint64_t *start);
 
 /* Why an expression is no address that is always the same: one of these errors. */
 int variable_refusal(const Dwarf_Op *ops, size_t count);
 
-/* From the thread pointer, what stands at an offset in the program's block of variables of threads' own. 0 or -ENOENT. */
+/* An offset in the program's thread-local block as one from the thread pointer. 0 or -ENOENT. */
 int variable_thread_offset(const struct code_file *file, uint64_t offset, uint64_t *start);
 
 /* The same, as a base and what is added to that: a library's is its block. 0 or -WM_E_WATCH_THREAD. */
