@@ -177,8 +177,8 @@ END
 cc -O0 -g -shared -fPIC late.c -o late.so && cc -O0 -g loads.c -o loads -ldl || exit 1
 watches late 1 -e watch:early::mine -e watch:late::mine@late.so -- ./loads
 says "1 process went on with something unwatched that came later"
-says ": watch:late::mine@late.so: a local variable of a library that came later has no debug registers left"
-says "watch:late::mine@late.so was armed nowhere: a local variable of a library that came later"
+says ": watch:late::mine@late.so: no debug registers are left for a local variable of a late-loaded library"
+says "watch:late::mine@late.so was armed nowhere: no debug registers are left for a local variable of a late-loaded library"
 expect "a late local variable: unwatched" "$(json unwatched)" 1
 expect "what was watched before" "$(told late early::mine new | tr '\n' ' ')" "1 4 "
 expect "nothing of it" "$("$waymark" dump late | grep -c late::mine)" 0

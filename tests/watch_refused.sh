@@ -31,7 +31,7 @@ END
 cc -g ignores.c -o ignores || exit 1
 start ./ignores
 await_running "$pid"
-bad 1 "by which watches come, is not to be had: the program ignores SIGTRAP" -e watch:word -p "$pid"
+bad 1 "which delivers watches, is not available: the program ignores SIGTRAP" -e watch:word -p "$pid"
 # as the hint says
 says "watch:EXPRESSION/outside/"
 watches ignored 0 --for 500ms -e watch:word/outside/ -p "$pid"
