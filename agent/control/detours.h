@@ -6,7 +6,7 @@
 #include "agent/detour/detour.h"
 #include "agent/marker/marker.h"
 
-/* The body of a PLACE. Refusals are told and counted in *change. 0, or -WM_E_PROTOCOL. */
+/* Serve the body of a PLACE. Reports refusals and counts them in *change. 0, or -WM_E_PROTOCOL. */
 int detours_place(unsigned int lane, const struct text *text, const char *body, size_t bytes,
 		  struct change *change);
 

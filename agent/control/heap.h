@@ -10,7 +10,7 @@
 
 #define HEAP_LINE_BYTES 64
 
-/* Zeroed memory, aligned to 16, from 64 bytes on to HEAP_LINE_BYTES; NULL when there is none. */
+/* Zeroed memory, aligned to 16, from 64 bytes on to HEAP_LINE_BYTES; NULL if out of memory. */
 void *heap_alloc(size_t bytes);
 
 /* Give it back; `bytes` as it was asked for. NULL is allowed. */

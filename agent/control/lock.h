@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* What is to be as it was once it is released. */
+/* The state that lock_release() restores. */
 struct lock_holder {
 	int cancel_state;
 	uint64_t signals_before, signals_held; /* masks as the kernel has them */
@@ -24,8 +24,8 @@ struct lock {
 extern struct lock agent_lock;
 
 /*
- * Take the lock. While it is held its thread can't be cancelled and takes no signal, but for those that
- * its own instructions raise and libc's: a handler that ends the thread, leaves by siglongjmp() or takes
+ * Take the lock. Its holder can't be cancelled and takes no signals, except those that its own
+ * instructions raise and libc's: a handler that ends the thread, leaves by siglongjmp() or takes
  * its time would do so in the middle of a change, with the lock. Waits timeout_ms at most, 0: not at
  * all. Returns 0; -EBUSY when the time is over; -EDEADLK when the caller has it already.
  */
@@ -36,7 +36,7 @@ void lock_release(struct lock *lock);
 /* Whether the calling thread holds it. */
 int lock_is_mine(const struct lock *lock);
 
-/* The child of a fork: nobody holds it. `mine`: the caller had taken it before the fork. */
+/* In the child of a fork: mark it free. `mine`: the caller had taken it before the fork. */
 void lock_forked(struct lock *lock, int mine);
 
 /*

@@ -24,8 +24,8 @@ int message_send_whole(int fd, const void *message, size_t bytes, uint64_t *pati
 
 /*
  * Receive one message into `buffer` of CONTROL_BYTES_MAX, aligned to 8; its length was checked. Never
- * waits. Returns 0; -EAGAIN if there is none; -EPIPE at the end; -WM_E_PROTOCOL for a message that is
- * none, with *message filled in if it has a header at all (magic 0 if not).
+ * waits. Returns 0; -EAGAIN if no message is pending; -EPIPE at the end; -WM_E_PROTOCOL if it is
+ * malformed, with *message filled in if it has a header at all (magic 0 if not).
  */
 int message_receive(int fd, void *buffer, struct wm_message **message);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The SEENs that sessions owe: a session that follows modules was told of one, and a thread in the loader
- * waits for its answer. Control thread only.
+ * Pending SEENs: the agent notified a session that follows modules of one, and a thread in the
+ * loader waits for its answer. Control thread only.
  */
 #ifndef AGENT_CONTROL_OWED_H
 #define AGENT_CONTROL_OWED_H
 
 #include <stdint.h>
 
-/* The session of this lane was told of a module. */
+/* The agent has notified this lane's session of a module. */
 void owed_add(unsigned int lane, uint64_t base);
 
 /* It has SEEN it. */

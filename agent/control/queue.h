@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages on their way to one session, sent together as a bundle (abi/control.h): arming ten thousand
- * markers tells as many ids. What one packet holds goes as one; more goes in a memfd, so that we need
- * not wait for the tool to make room. There is one queue; what is put in for another descriptor sends
- * the rest first. Control thread only.
+ * Pending messages to one session, sent together as a bundle (abi/control.h): arming ten
+ * thousand markers reports as many ids. A bundle that fits goes as one packet; a larger one goes in
+ * a memfd, so that we need not wait for the tool to make room. There is one queue; a message for
+ * another descriptor flushes it first. Control thread only.
  */
 #ifndef AGENT_CONTROL_QUEUE_H
 #define AGENT_CONTROL_QUEUE_H
@@ -19,7 +19,7 @@ struct queue_peer {
 
 /*
  * Put a message of two parts in (either may be empty; they are copied). Returns 0, or the error of
- * what had to be sent to make room, to the descriptor that queue_fd() told before.
+ * what had to be sent to make room, to the descriptor that queue_fd() returned before.
  */
 int queue_put(const struct queue_peer *peer, uint16_t type, uint32_t serial, const void *body,
 	      size_t bytes, const void *more, size_t more_bytes);
@@ -33,7 +33,7 @@ int queue_flush(void);
 /* The descriptor of what is in the queue; -1 when it is empty. */
 int queue_fd(void);
 
-/* The child of a fork: what waits was the parent's to send, to a socket that is none of ours. */
+/* In the child of a fork: drop the pending messages; the parent sends them on its own socket. */
 void queue_forked(void);
 
 #endif

@@ -26,7 +26,7 @@ int rest_poll(struct pollfd *fds, unsigned int count, int wait_ms);
 /* End the rest, after the signal for it was sent. Any thread. */
 void rest_wake(void);
 
-/* Signals will come all the while, or no more: watches are told by them. Control thread. */
+/* Expect signals all the time, or no longer: watches report by signals. Control thread. */
 void rest_expect_signals(int whether);
 
 /* Whether other threads' signals have lately kept us from resting. Control thread. */

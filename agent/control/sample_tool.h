@@ -45,7 +45,7 @@ void tool_launch(const char *mode, const char *more);
 struct peer tool_meet(void);
 int tool_exit_status(void);
 
-/* How often the target's threads have slept, all together. One that runs in a loop with a nap goes on meanwhile. */
+/* How often the target's threads have slept, in total. Grows while one naps in a loop. */
 uint64_t tool_sleeps(void);
 
 /* Read until the answer to `serial`, or the next message if it is 0. -EPIPE at the end. */

@@ -369,7 +369,7 @@ static void serve_session(struct session *session)
 	error = request_serve(session, message, &change);
 	wait_serving(0);
 	if (tell_end())
-		error = -EPIPE; /* the tool has not read what it was told */
+		error = -EPIPE; /* the tool has not read its messages */
 	if (error == 1)
 		return;
 	if (send_done(session, message, error, &change, begin_ns) || error == -EPIPE ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sessions: one for each connection, numbered like their stores and their rules (lanes). Control
- * thread only, but for session_tool_paths(). None of these is called under the agent's lock; they
+ * thread only, except session_tool_paths(). None of these is called under the agent's lock; they
  * take it themselves.
  */
 #ifndef AGENT_CONTROL_SESSION_H
@@ -34,13 +34,13 @@ int session_is_replaced(unsigned int lane);
 /* Whether it has a store. */
 int session_is_open(unsigned int lane);
 
-/* Whether it is told of all modules, with markers or without, and answers each with SEEN. */
+/* Whether the agent reports all modules to it, with or without markers; it answers with SEEN. */
 int session_follows_modules(unsigned int lane);
 
 /* Whether a thread in the loader is to wait for some session (owed.h). */
 int session_any_owes(void);
 
-/* Tell those that owe a SEEN that it is waited for no longer; tell those that owe GO. */
+/* Notify the sessions that owe a SEEN that no thread waits for it any longer; likewise GO. */
 void session_forgive_seen(void);
 void session_forgive_go(void);
 
@@ -72,7 +72,7 @@ void session_tick(void);
 /* Disarm and close all; bounded. */
 void session_drop_all(void);
 
-/* Follow the loader: scan, arm, tell. 0 or an error. */
+/* Follow the loader: scan, arm, report. 0 or an error. */
 int session_rescan(void);
 
 /*

@@ -16,7 +16,7 @@
  * GREETED -> FREE    the connection ended, or somebody who came to us has not opened for OPEN_MS
  * OPEN -> CLOSING    the connection ended; its markers are disarmed, but a thread may still write
  * CLOSING -> FREE    no thread does
- * CLOSING -> LEFT    one does not leave its hit: its store stays mapped, and nobody waits any longer
+ * CLOSING -> LEFT    one does not leave its hit: its store stays mapped, and no thread waits longer
  * LEFT -> FREE       it has left, or was found to have left long ago
  *
  * In the child of a fork:
@@ -41,8 +41,8 @@ struct session {
 	char came[SESSION_PATH_BYTES]; /* the path that we connected to; "" */
 	uint64_t set;		       /* what it has placed */
 	int owes_go;		       /* the program waits for its GO */
-	int is_quiet; /* and nothing was armed since: children that are forked now are nobody's */
-	int follows_modules;  /* it has committed: it is told of all that come */
+	int is_quiet;	      /* and nothing was armed since: no session owns new children */
+	int follows_modules;  /* after COMMIT: notify it of new modules */
 	uint32_t uncommitted; /* places that were prepared since its last COMMIT */
 };
 

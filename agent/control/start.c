@@ -150,7 +150,7 @@ __attribute__((visibility("default"))) int wm_agent_listen(void)
 	if (error)
 		return error;
 	if (control_runs() && control_listens() == 1)
-		return control_start(CONTROL_WANT_LISTEN, 0); /* from now on, for good */
+		return control_start(CONTROL_WANT_LISTEN, 0); /* from now on, permanently */
 	error = use_folder(NULL);
 	return error ? error : listen_by(CONTROL_WANT_LISTEN);
 }

@@ -121,7 +121,7 @@ __asm__(".text\n.globl diverted\n.type diverted, @function\n.balign 16\n"
 	"diverted:\n\tmov %rdi, %rax\n\tadd $1, %rax\n\tret\n"
 	".size diverted, . - diverted\n");
 
-/* Says where it lies, and calls it for ever. */
+/* Prints its address, and calls it for ever. */
 static int call_diverted(void)
 {
 	printf("%p\n", (void *)diverted);
@@ -134,7 +134,7 @@ static int call_diverted(void)
 	}
 }
 
-static char *forbidden; /* a page that nobody may read */
+static char *forbidden; /* an unreadable page */
 static const char *after_fault;
 static sigjmp_buf before_fault;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What /proc tells of each thread of this process. Control thread only. */
+/* What /proc reports about each thread of this process. Control thread only. */
 #ifndef AGENT_CONTROL_TASKS_H
 #define AGENT_CONTROL_TASKS_H
 
@@ -16,10 +16,10 @@ int tasks_read_status(int dir, const char *name, char text[TASKS_STATUS_BYTES]);
  */
 int tasks_any(int (*look)(const char *status));
 
-/* What stands behind "\nNAME:" in a status; "" if there is no such line. */
+/* The text after "\nNAME:" in a status; "" if there is no such line. */
 const char *tasks_value(const char *status, const char *name);
 
-/* The last number of the line that `at` is in; 0 if there is none. */
+/* The last number of the line that `at` is in; 0 if it has none. */
 int32_t tasks_last_number(const char *at);
 
 /* How many seccomp filters this thread is under; INT32_MAX if /proc cannot be read. */

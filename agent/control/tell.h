@@ -7,11 +7,11 @@
 
 extern const struct registry_listener tell_listener;
 
-/* From here to tell_end() what is told to `lane` belongs to its request `serial`. */
+/* From here to tell_end() each message to `lane` belongs to its request `serial`. */
 void tell_begin(unsigned int lane, uint32_t serial);
 
 /*
- * Before anything else that may tell sessions something: each may keep us waiting for
+ * Call it before any other work that may send to sessions: each may keep us waiting for
  * MESSAGE_PATIENCE_NS in all from here on, or is deaf. tell_begin() does it too.
  */
 void tell_renew(void);
@@ -19,16 +19,16 @@ void tell_renew(void);
 /* Whether a request of this session is being served: its tool waits for the answer. */
 int tell_is_serving(unsigned int lane);
 
-/* Returns -EPIPE if the session could not be told something, else 0. */
+/* Returns -EPIPE if a message to the session was lost, else 0. */
 int tell_end(void);
 
-/* The child of a fork: nothing waits to be told. */
+/* In the child of a fork: no message is pending. */
 void tell_forked(void);
 
-/* Send what was told so far. Returns the sessions, a bit each, that missed something. */
+/* Send all queued messages. Returns the sessions, a bit each, that missed something. */
 uint32_t tell_flush(void);
 
-/* Whether a session could not be told something since its connection was made. */
+/* Whether a session has missed a message since its connection was made. */
 int tell_is_deaf(unsigned int lane);
 
 /* All modules, to one session. */
@@ -40,7 +40,7 @@ int tell_list(unsigned int lane);
 /* A new connection: what the lane's last one missed is forgotten. */
 void tell_lane_new(unsigned int lane);
 
-/* From here on sessions are told when their watches can't stay. Control thread. */
+/* From here on notify sessions when their watches can't stay. Control thread. */
 void tell_watches(void);
 
 #endif

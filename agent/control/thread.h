@@ -25,7 +25,7 @@
 #define CONTROL_PREARM 128u /* beside the SESSION_* flags: patch every site at the start */
 
 /*
- * Start the control thread, or tell the one that runs what more is wanted. `flags` are SESSION_* for
+ * Start the control thread, or add wants to the running one. `flags` are SESSION_* for
  * the connections it makes. Any thread but in signal handlers. 0 or -errno.
  */
 int control_start(uint32_t wants, unsigned int flags);
@@ -38,7 +38,7 @@ void control_go(void);
 
 /*
  * Wait for that, or for the control thread's end: for usual_ms, and for up to most_ms while the tool is at
- * work. 0, or -ETIMEDOUT: it goes on without, and its tools are told.
+ * work. 0, or -ETIMEDOUT: the program continues without, and its tools are notified.
  */
 int control_wait_go(unsigned int usual_ms, unsigned int most_ms);
 
@@ -48,7 +48,7 @@ void control_loader_changed(int state);
 /* Whether there is one. Whether it listens: 1, or the negative error why not. */
 int control_runs(void);
 
-/* The number of its keeper, the other thread of ours; 0: none yet. Control thread. */
+/* The tid of its keeper, the agent's other thread; 0: none yet. Control thread. */
 extern int32_t control_keeper;
 int control_listens(void);
 

@@ -4,7 +4,7 @@
 #define AGENT_CONTROL_THREAD_OWN_H
 
 /*
- * The control thread waits in poll(2) on descriptors that nobody else has, so what wakes it is a
+ * The control thread waits in poll(2) on descriptors that only it has, so what wakes it is a
  * signal, blocked and read from a signalfd. It is the number that glibc keeps for pthread_cancel (and
  * blocks nowhere else): only ever sent to single threads, so none of the program's can be taken by us.
  */

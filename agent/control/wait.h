@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How long the program waits for a tool: a launched one's first thread for GO, a thread in the loader for
- * SEEN. A tool that is at work says so (WAIT), and the wait goes on; what it is at is not known here.
+ * SEEN. A busy tool sends WAIT, which extends the wait.
  */
 #ifndef AGENT_CONTROL_WAIT_H
 #define AGENT_CONTROL_WAIT_H
 
 #include <stdint.h>
 
-/* Who waits for GO does so for `ms` more from now on. Control thread. */
+/* Extend the wait for GO to `ms` from now. Control thread. */
 void wait_renew(unsigned int ms);
 
 /*
@@ -22,8 +22,8 @@ void wait_tool(const char *path);
 void wait_serving(int whether);
 
 /*
- * Until when one waits for GO who has begun at begin_ns and is to wait for usual_ms unless the wait is
- * renewed, for most_ms in any case, as it stands now. Any thread.
+ * The current deadline of a wait for GO that began at begin_ns: usual_ms later unless renewed, at
+ * most most_ms later. Any thread.
  */
 uint64_t wait_end_ns(uint64_t begin_ns, unsigned int usual_ms, unsigned int most_ms);
 
@@ -36,12 +36,12 @@ void wait_load_renew(unsigned int ms);
 void wait_load_over(uint64_t begin_ns);
 
 /*
- * Until when a thread waits that entered the loader at begin_ns, as it stands now: CONTROL_LOAD_MAX_MS at
+ * The current deadline of a thread that entered the loader at begin_ns: CONTROL_LOAD_MAX_MS at
  * most, and no longer than what is left to the process of CONTROL_LOAD_ALL_MS. Any thread.
  */
 uint64_t wait_load_end_ns(uint64_t begin_ns);
 
-/* The child of a fork: what its parent was told is not meant for it. */
+/* In the child of a fork: forget the messages that its parent got. */
 void wait_forked(void);
 
 #endif

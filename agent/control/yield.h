@@ -3,7 +3,7 @@
  * A thread of the program is about to put itself, or all, under a seccomp filter. Such a filter may kill for the return from a
  * signal, and for what the agent's own threads do. So before it is there,
  *
- *	watches go, and their sessions are told: no thread enters our signal handler any more
+ *	watches go, and their sessions are notified: no thread enters our signal handler any more
  *	no string is read by the kernel (agent/marker/careful.h)
  *	where it is for all threads, the agent's own end, and with them its sessions
  *

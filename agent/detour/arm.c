@@ -29,7 +29,7 @@
 #define IDLE_NS UINT64_C(2000000000) /* what a child inherited may be wanted again soon */
 #define RETRY_NS UINT64_C(500000000)
 
-static int may_be_inert; /* some jump stands that nobody wants */
+static int may_be_inert; /* some jump is set that no session wants */
 static int waits;	 /* for a tracer, or a thread that stood in the way, to be gone */
 static uint64_t idle_until_ns, retry_at_ns;
 
@@ -45,7 +45,7 @@ static void tell_refused(const struct detour *detour, unsigned int lane)
 		registry_listener->refused(lane, &refusal);
 }
 
-/* Ids must be known before the first hit. -EPIPE: the session could not be told. */
+/* Ids must be known before the first hit. -EPIPE: the session missed one. */
 static int tell_events(unsigned int lane)
 {
 	for (struct detour *d = detour_first(); d; d = d->next) {

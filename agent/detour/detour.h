@@ -6,10 +6,10 @@
  * events, at the point and at the return, are variants as a marker's (agent/marker/marker.h), but in no
  * registry; a site each, for the text.
  *
- *	idle       nobody wants it; no plan, dormant text
+ *	idle       no session wants it; no plan, dormant text
  *	prepared   a session has asked for it; likewise
  *	live       COMMIT: plans, then the jump is stored
- *	inert      nobody wants it, yet the jump stands: to be taken away as soon as can be
+ *	inert      no session wants it, yet the jump is there: to be removed as soon as possible
  *
  * Everything here is called under the agent's lock.
  */
@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define DETOUR_BREAKPOINT 0xcc /* int3, of other tools */
-#define DETOUR_FOUND_BYTES 8   /* of code, that are told of a refusal */
+#define DETOUR_FOUND_BYTES 8   /* of code, that a refusal reports */
 
 struct detour {
 	struct detour *head; /* of its chain: the one whose jump it is; itself if there is no other */
@@ -39,15 +39,15 @@ struct detour {
 	uint64_t hash;	  /* of the record */
 	uintptr_t code;	  /* the trampoline */
 	struct jump jump; /* of a head */
-	uint8_t prot;	  /* of the text that it stands in */
+	uint8_t prot;	  /* of the text that it is in */
 	uint8_t is_armed; /* a head: the jump stands, or is to stand again when another tool has gone */
 	uint8_t is_held;       /* an armed head: the last look did not find its jump (look.h) */
-	uint8_t is_lost;       /* likewise: the file's bytes stand there */
+	uint8_t is_lost;       /* likewise: the file's bytes are there */
 	uint8_t is_astray;     /* a head that is armed: its jump leads to memory of the program's */
 	uint8_t is_counted_up; /* its semaphore */
 	uint8_t in_batch;
-	uint8_t is_listed; /* a head: some member is in the batch */
-	uint8_t is_linked; /* not a head: the link that leads to its event stands, for good */
+	uint8_t is_listed;	  /* a head: some member is in the batch */
+	uint8_t is_linked;	  /* not a head: the permanent link to its event is set */
 	uint32_t lanes, prepared; /* sessions, a bit each */
 	uint32_t inherited;	  /* likewise the parent's, at the fork */
 	uint64_t held_ns;	  /* CLOCK_MONOTONIC since when it may not have stood */
@@ -80,7 +80,7 @@ static inline size_t detour_owned(const struct control_detour *record)
 	return (size_t)record->insn_bytes + record->kept_bytes;
 }
 
-/* What is found where a jump is to stand. */
+/* What is found at the place of a jump. */
 enum stand {
 	STAND_FILE,   /* the file's bytes */
 	STAND_JUMP,   /* ours */
@@ -213,7 +213,7 @@ int detour_any_strings(void);
 
 /* ---- arm.c ---- */
 
-/* Arm all that a session has prepared. Refusals are told to the registry's listener. 0 or an error. */
+/* Arm all that a session prepared; report refusals to the registry's listener. 0 or an error. */
 int detour_commit(const struct text *text, unsigned int lane, struct detour_result *result);
 
 /* The session wants none of its detours any more: no events from here on. Never fails. */
@@ -232,7 +232,7 @@ void detour_tick(const struct text *text);
 /* Whether jumps that nobody wants stand because something was in the way that may pass: a tracer. */
 int detour_waits(void);
 
-/* A new session in this lane: its event ids begin anew. */
+/* A new session in this lane: its event ids start over. */
 void detour_lane_open(unsigned int lane);
 
 /* A module that is new. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strings of code that nobody prepared: a register that is said to be a char * may hold anything. So
+ * Strings of unprepared code: a register that is said to be a char * may hold anything. So
  * the kernel reads them, by process_vm_readv(2) on ourselves, and says when there is nothing.
  */
 #ifndef AGENT_MARKER_CAREFUL_H
@@ -25,7 +25,7 @@ int careful_is_allowed(void);
 unsigned char *careful_string(unsigned char *to, const unsigned char *limit, const char *from,
 			      uint32_t cap);
 
-/* So many bytes, all of which must be there: 0; -1, also while nothing may be read. Hit path. */
+/* Read exactly `bytes`: 0; -1 if not all are mapped, or reading is off. Hit path. */
 int careful_read(void *to, uintptr_t from, size_t bytes);
 
 #endif

@@ -5,17 +5,17 @@
 #include <stdint.h>
 
 /*
- * What goes into the wm_record.enter of a marker with these field types: one of the stubs
+ * The value for wm_record.enter of a marker with these field types: one of the stubs
  * below, by the payload's shape (plan.h). See abi/site.h.
  */
 uint64_t hit_entry(const uint8_t types[16]);
 
-/* What detours enter by, whatever their fields. */
+/* The entry of detours, for any fields. */
 uint64_t hit_entry_detour(void);
 
 struct marker;
 
-/* A hit that no stub stands for, with its payload's fields; `sp` is the caller's own. Hit path. */
+/* A hit that no stub made, with its payload's fields; `sp` is the caller's own. Hit path. */
 void hit_now(const struct marker *marker, const uint64_t *payload, uintptr_t sp);
 
 /* The same with a time that was taken before, by the clock of its one session: it is no marker's, and not counted. */

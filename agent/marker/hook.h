@@ -15,7 +15,7 @@
 /*
  * Divert. `changed` is called with RT_CONSISTENT, RT_ADD or RT_DELETE, in a program thread that holds
  * the loader's lock. Returns 0; -ENOSYS if the function isn't there or is not as we know it (a
- * debugger's breakpoint stands on it, say): then look at the list now and then instead. Under the
+ * debugger's breakpoint is on it, say): then look at the list now and then instead. Under the
  * agent's lock.
  */
 int hook_place(const struct text *text, void (*changed)(int state));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The registry: every marker of the process, what is to be done at each, and the sites where it
- * stands. A variant is one marker name, kind and list of fields, merged over all modules; it is
- * never freed, since a thread may be on its way to it at any time. A marker whose sites disagree on
- * the fields has several variants. Where they disagree on the types, only one of them may ever be
- * armed: see change.c.
+ * The registry: every marker of the process, what is to be done at each, and its sites. A variant
+ * is one marker name, kind and list of fields, merged over all modules; it is never freed, since a
+ * thread may be about to use it at any time. A marker whose sites disagree on the fields has
+ * several variants. Where they disagree on the types, only one of them may ever be armed: see
+ * change.c.
  *
- * Everything here is called under the agent's lock, but for registry_reap() and where it says so.
+ * Everything here is called under the agent's lock, except registry_reap() and where noted.
  * Calls that take a struct text may write code.
  */
 #ifndef AGENT_MARKER_MARKER_H
@@ -61,24 +61,24 @@ struct change {
 
 struct refusal {
 	int error;
-	const struct site *site;  /* its text is told; its address too, unless `whole` */
+	const struct site *site;  /* report its text, and its address unless `whole` */
 	const struct site *other; /* WM_E_FIELD_TYPES: where it is declared otherwise */
 	int whole;		  /* the marker as a whole */
 	uint8_t expected[5], found[5];
 };
 
 /*
- * How sessions are told; set by the control thread, called by it alone (in a program's own thread
- * nobody is told). event(): an id was given; nothing is armed for a session that flush() then names.
+ * How sessions are notified. Only the control thread sets and calls it (a program's own thread
+ * notifies none). event(): an id was given; nothing is armed for a session that flush() then names.
  */
 struct registry_listener {
 	void (*event)(unsigned int lane, uint32_t id, const struct variant *variant);
 	void (*refused)(unsigned int lane, const struct refusal *refusal);
 	/* to all sessions that want to hear of it: one without markers only to some */
 	void (*module)(const struct module *module, int gone);
-	/* send all that was told; the sessions, a bit each, that could not be told something */
+	/* send all queued messages; returns the sessions, a bit each, that missed one */
 	uint32_t (*flush)(void);
-	/* another tool's byte stands in the event's place since begin_ns; end_ns: until then; 0: still */
+	/* another tool's byte replaces the event's from begin_ns to end_ns; 0: still there */
 	void (*held)(unsigned int lane, uint32_t id, uint64_t begin_ns, uint64_t end_ns);
 };
 
@@ -109,12 +109,12 @@ const struct module *registry_modules(void);
  * Add globs to a session's rules (want: arm; else disarm) and carry them out. `globs` are `count`
  * NUL-terminated strings one after another, already checked to be whole. No glob and no want: every
  * rule of the session goes. Returns 0 or an error of the request as a whole; refusals of single
- * markers are told to the listener and counted in *change.
+ * markers are reported to the listener and counted in *change.
  */
 int registry_rule(const struct text *text, unsigned int lane, const char *globs, uint32_t count,
 		  int want, struct change *change);
 
-/* A new session in this lane: its event ids begin anew. */
+/* A new session in this lane: its event ids start over. */
 void registry_lane_open(unsigned int lane);
 
 /* All variants, in the order in which they were found. NULL ends. */
@@ -123,7 +123,7 @@ const struct variant *registry_first(void);
 /* Whether text that should be dormant could not be made so; tries again. Number of sites left. */
 uint32_t registry_retry(const struct text *text);
 
-/* Patch every site now and for good (but WAYMARK_IF's, whose code would run): for text that is to be locked. */
+/* Patch every site permanently (except WAYMARK_IF's, whose code would run): for locked text. */
 int registry_prearm(const struct text *text);
 int registry_is_prearmed(void);
 
@@ -176,7 +176,7 @@ uint32_t registry_replaced(unsigned int lane);
 
 /* The next variant of that name after `variant`; the first for NULL. NULL ends. */
 struct variant *registry_next_named(const struct variant *variant, const char *name);
-/* Some text may be armed that nobody wants: registry_retry() is to look. */
+/* Some text may be armed that no session wants: registry_retry() is to look. */
 void registry_expect_stuck(void);
 /* Another variant of the same name and kind, with other types, that has sites, or NULL. */
 const struct variant *registry_rival(const struct variant *variant);
@@ -192,7 +192,7 @@ uint32_t registry_next_id(unsigned int lane);
 uint32_t registry_ids(unsigned int lane);
 void registry_ids_from(unsigned int lane, uint32_t id);
 
-/* What has no site but is wanted when one comes. */
+/* Wanted markers that have no site yet. */
 int pending_add(const char *name, char kind, const uint8_t types[16],
 		const struct plan_probe *probe);
 int pending_remove(const char *name, char kind, const struct plan_probe *probe);

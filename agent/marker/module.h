@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One module (the program or a shared library) as it lies in memory: its segments, its build id, its
+ * One module (the program or a shared library) in memory: its segments, its build id, its
  * site table. The table comes from a file that may be damaged or hostile, so every reference in it is
  * checked against the module's own segments before it is used, and it is read by way of the kernel
  * (agent/patch/text.h), since the module may vanish at any time. Under the agent's lock.
@@ -28,8 +28,8 @@ struct site {
 	uint8_t prot; /* of its segment (PROT_*) */
 	uint8_t armed;
 	uint8_t conflict;    /* shares its record with a site of other types: never armed */
-	uint8_t refused;     /* told already */
-	uint8_t is_held;     /* another tool stands there, or did (restored.h) */
+	uint8_t refused;     /* reported already */
+	uint8_t is_held;     /* another tool's byte is there, or was (restored.h) */
 	uint16_t name_bytes; /* of "SUBSYSTEM:EVENT", without NUL */
 	uint32_t text_bytes; /* with NUL */
 	uint32_t fields_at;  /* where in the text FIELDS begins */
@@ -54,7 +54,7 @@ struct module {
 	uintptr_t frames; /* its .eh_frame_hdr; 0: it has none */
 	uint8_t build_id[20];
 	uint8_t build_id_bytes;
-	uint8_t seen;	   /* registry.c: in the walk that goes on */
+	uint8_t seen;	   /* registry.c: in the current walk */
 	uint8_t fresh;	   /* registry.c: nothing was armed in it yet */
 	int error;	   /* why its table is refused; 0 */
 	uintptr_t records; /* where its wm_records begin */

@@ -18,7 +18,7 @@ void restored_end(struct site *site);
 /* Whether any site is armed. */
 int restored_any(void);
 
-/* Compare all that are armed; arm again what another tool made dormant, and tell the sessions since when. */
+/* Compare all armed sites; re-arm those that another tool reset, and report since when. */
 void restored_look(const struct text *text);
 
 #endif

@@ -19,7 +19,7 @@
  */
 bool rule_match(const char *glob, const char *name);
 
-/* Whether the glob stands for itself alone. */
+/* Whether the glob matches only itself. */
 bool rule_is_plain(const char *glob);
 
 /* 0, or -WM_E_SPEC for a glob that is no SUBSYSTEM:EVENT. */

@@ -2,7 +2,7 @@
 /*
  * While a program's thread runs code of the agent's that may call libc, detours see nothing; but what a
  * signal handler of the program's does in between is the program's own. And such a handler may leave by
- * a jump (siglongjmp(3)): then the stretch is over, though nobody has said so.
+ * a jump (siglongjmp(3)): then the stretch is over without a call that ends it.
  */
 #ifndef AGENT_MARKER_SHUT_H
 #define AGENT_MARKER_SHUT_H
@@ -18,7 +18,7 @@ struct hit_shut {
 
 #define HIT_SHUT_MARK UINT64_C(0x5b1d7c93e64af028)
 
-/* Address of the calling thread's stretch; 0: there is none. In the agent's own threads it lasts for good. */
+/* Address of the calling thread's stretch; 0: none. In the agent's own threads it never ends. */
 extern __thread uintptr_t hit_shut_at
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 #define HIT_SHUT_FOR_GOOD UINTPTR_MAX
@@ -49,13 +49,13 @@ static inline void hit_open(struct hit_shut *shut)
 /* Out of line, and keeping registers: an open stretch is rare. */
 int hit_is_agents_own(uintptr_t sp) __attribute__((no_caller_saved_registers, cold));
 
-/* Whether a hit at this stack pointer is none. Hit path. */
+/* Whether to ignore a hit at this stack pointer. Hit path. */
 static inline int hit_is_shut(uintptr_t sp)
 {
 	return __builtin_expect(hit_shut_at != 0, 0) && hit_is_agents_own(sp);
 }
 
-/* Whether the frame of this stretch lies above, near, and no other has taken its place. Hit path. */
+/* Whether this stretch's frame is above `sp`, near, and not overwritten. Hit path. */
 int hit_shut_is_above(const struct hit_shut *shut, uintptr_t sp);
 
 #endif

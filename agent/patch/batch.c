@@ -33,7 +33,7 @@ static int sync_state; /* 0 not tried, 1 SYNC_CORE, -1 not there */
  * Without membarrier (before Linux 4.16, or filtered): changing the protection of a page that was
  * touched makes the kernel interrupt every core that runs this process to flush its TLB, and the
  * return from the interrupt serializes. Processors that broadcast such flushes need no interrupt;
- * there the one-byte store stands alone.
+ * there the one-byte store has no further synchronisation.
  */
 static void sync_by_interrupt(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes are written to a memfd from where they stand, many at once, and read back: 42 ns each. By
+ * The kernel writes the bytes in place to a memfd, many at once; we read them back: 42 ns each. By
  * process_vm_readv(2) it is 550 ns, by a pipe 180 ns; docs/design/arming.md.
  */
 #define _GNU_SOURCE
@@ -36,7 +36,7 @@ int compare_add(struct compare_list *list, struct compare_item **item)
 	return 0;
 }
 
-/* Read what stands at each of a group, one behind the other. Returns how many of them are there, or -errno. */
+/* Read the bytes of each item of a group. Returns how many leading items are mapped, or -errno. */
 static long gather(int fd, const struct compare_item *items, size_t count, uint8_t *bytes)
 {
 	struct iovec parts[GROUP];

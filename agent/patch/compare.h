@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Armed bytes compared with what stands there now, many by few system calls: code may be unmapped at any moment, so
- * it is read by the kernel alone. Under the agent's lock.
+ * Compare armed bytes with memory, many by few system calls. Code may be unmapped at any moment, so
+ * only the kernel reads it. Under the agent's lock.
  */
 #ifndef AGENT_PATCH_COMPARE_H
 #define AGENT_PATCH_COMPARE_H

@@ -37,7 +37,7 @@ static int write_through_mem(const struct text *text, uintptr_t to, const void *
 	return done < 0 && errno != EIO ? -errno : -EFAULT;
 }
 
-/* The scratch file stands between: the kernel copies to or from the memory, and says EFAULT. */
+/* Copy by way of the scratch file: the kernel accesses the memory; EFAULT if unmapped. */
 static int copy_by_scratch(int fd, const void *from, void *to, size_t bytes)
 {
 	while (bytes) {

@@ -11,7 +11,7 @@ int tracer_is_there(void)
 {
 	int fd = kernel_open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
 	const char *at = NULL;
-	char text[2048]; /* it stands among the first lines */
+	char text[2048]; /* the line is among the first */
 	ssize_t got;
 
 	if (fd < 0)

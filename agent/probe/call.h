@@ -14,8 +14,9 @@ struct probe_call {
 };
 
 /*
- * Call each probe of call->plan, but for those that this thread is running already. Ordinary code that
- * calls ordinary code: by way of vectors_call(), with the probe_call as its argument. Returns 0.
+ * Call each probe of call->plan, except those that this thread is running already. Ordinary code
+ * that calls ordinary code: by way of vectors_call(), with the probe_call as its argument. Returns
+ * 0.
  */
 long probe_call(void *call);
 

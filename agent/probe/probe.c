@@ -67,7 +67,7 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 
 	probe_order_before(&probe_added);
 	*probe = made;	 /* before the handler can run, which may remove itself */
-	hit_shut(&shut); /* what the agent calls is none of the program's doing */
+	hit_shut(&shut); /* ignore hits in code that the agent calls */
 	error = agent_enter(&text);
 	if (!error) {
 		error = registry_probe_add(&text, made->name, kind, made->types, &made->plan, 1);

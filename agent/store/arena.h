@@ -17,14 +17,14 @@ int arena_is_ours(void);
 /* The child of a fork starts afresh. */
 void arena_forked(void);
 
-/* The calling thread's id, or 0 where only a call would tell. Any thread and signal context. */
+/* The calling thread's id, or 0 if only a call could find it. Any thread and signal context. */
 int32_t arena_own_tid(void);
 
 /* One past the highest address of the main thread's stack. */
 uintptr_t arena_main_stack_end(void);
 
 /*
- * A writer for the calling thread, LIVE; NULL when there is none. `tid` 0 means ask libc. A foreign
+ * A LIVE writer for the calling thread; NULL if none is free. `tid` 0 means ask libc. A foreign
  * one is found by its tid alone. Calls libc: by way of vectors_call().
  */
 struct writer *arena_writer_new(int32_t tid, int foreign);
@@ -32,7 +32,7 @@ struct writer *arena_writer_new(int32_t tid, int foreign);
 /* The foreign writer of this tid, or NULL. Any thread and signal context. */
 struct writer *arena_writer_of(int32_t tid);
 
-/* Lanes for a deeper level; NULL when there are none. Any thread and signal context. */
+/* Lanes for a deeper level; NULL if none are free. Any thread and signal context. */
 struct lanes *arena_lanes_new(void);
 
 /*

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Two anchors, written in turn: readers take the one that `current` names, which stands still for a tick. */
+/* Two anchors, written in turn. Readers use anchors[current], which does not change for a tick. */
 static struct {
 	struct clock_readings readings;
 	uint64_t ns_per_tick; /* 32.32 fixed point */

@@ -33,8 +33,8 @@ struct kernel_sigaction {
 };
 
 /*
- * Whether all slots were taken a moment ago. Looking through them takes long, and who stands still
- * outside must not make every hit of the program's do it.
+ * Whether all slots were taken a moment ago. The search through them is slow, and a stalled drain
+ * must not make every hit repeat it.
  */
 static int slots_are_out(struct store *store)
 {
@@ -117,7 +117,7 @@ void lane_unshare(struct store *store)
 	store->share = 0;
 }
 
-/* OPEN -> FULL; release: whoever takes it finds all of it */
+/* OPEN -> FULL; release: the reader that takes the page sees all of it */
 static void page_close(struct store *store, struct lane *lane)
 {
 	struct wm_page *page = lane->page;

@@ -217,7 +217,7 @@ static void wait_outside(struct writer *writer, void *data)
 	}
 }
 
-/* Until nobody without a writer was in a hit. */
+/* Wait until each thread without a writer has been seen outside a hit. */
 static void wait_strangers(struct wait *wait)
 {
 	for (unsigned int i = 0; i < STRANGERS_MAX; i++)
@@ -264,7 +264,7 @@ static void end_lanes(struct writer *writer, void *data)
 
 	/*
 	 * One that did not leave in time keeps its page; the drain copies what it committed. When all
-	 * have left, a hit that goes on now has begun since, under plans that don't name this lane.
+	 * have left, any hit in flight began later, under plans that don't name this lane.
 	 */
 	if (ending->spare_inside && is_inside(writer))
 		return;
@@ -286,7 +286,7 @@ int store_quiet(unsigned int lane, unsigned int timeout_ms)
 
 	if (!stores[lane].head)
 		return 0;
-	/* pairs with the load in wait_for_page(): whoever waits for room gives up */
+	/* pairs with the load in wait_for_page(): threads that wait for room give up */
 	__atomic_store_n(&stores[lane].closing, 1, __ATOMIC_RELEASE);
 	error = store_quiesce(timeout_ms, 0);
 	ending.spare_inside = error != 0;
@@ -329,7 +329,7 @@ int store_close(unsigned int lane)
 /*
  * tkill(2) with signal 0 asks whether the thread is there. Not tgkill: a bare clone's thread may be
  * of another thread group that shares our memory. Between the question and the answer the writer may
- * have been given back and taken by a new thread: its births tell.
+ * have been freed and taken by a new thread: then `births` has changed.
  */
 static void end_if_dead(struct writer *writer, void *data)
 {

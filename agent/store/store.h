@@ -25,10 +25,10 @@ struct store_options {
 int store_open(unsigned int lane, const struct store_options *options, int *fd);
 
 /*
- * Make session `lane`'s store quiet: nobody writes to it afterwards, every page is closed and every
- * stream ended. The plans that name the lane must be gone before. Returns 0, or -ETIMEDOUT if some
- * thread did not leave a hit in time; its page then stays open, and what it committed is valid.
- * Plans may name the lane again later. Control side, under the agent's lock.
+ * Make session `lane`'s store quiet: afterwards no thread writes to it, every page is closed and
+ * every stream ended. The plans that name the lane must be gone before. Returns 0, or -ETIMEDOUT
+ * if some thread did not leave a hit in time; its page then stays open, and what it committed is
+ * valid. Plans may name the lane again later. Control side, under the agent's lock.
  */
 int store_quiet(unsigned int lane, unsigned int timeout_ms);
 

@@ -334,7 +334,7 @@ Test(store, quiet_ends_every_stream_while_threads_go_on_hitting)
 	cr_assert_eq(store_close(0), 0);
 }
 
-/* What was overwritten follows from these (abi/page.h). */
+/* A reader derives from these what was overwritten (abi/page.h). */
 Test(store, pages_of_a_flight_recorder_say_where_in_their_stream_they_stand)
 {
 	const struct wm_slot *slot;

@@ -14,7 +14,7 @@
 
 /*
  * A thread that glibc made has its stack right below its TCB, and the main thread's ends at a known
- * address. This close to there nobody else runs, so no system call is needed to know the thread:
+ * address. No other thread runs so close to it, so no system call is needed to know the thread:
  * a seccomp filter might kill it for one.
  */
 #define REGISTER_BYTES 8192u /* vectors_call(), libc, and a margin */
@@ -195,7 +195,7 @@ static int is_stranded(const struct writer *writer, uintptr_t frame, uintptr_t s
 {
 	stack_t alternate = { 0 };
 
-	/* A handler on the alternate stack may well have interrupted it, wherever it lies. */
+	/* A handler on the alternate stack may well have interrupted it, wherever its frame is. */
 	if (syscall_raw(SYS_sigaltstack, 0, (long)&alternate, 0, 0) ||
 	    (alternate.ss_flags & SS_ONSTACK))
 		return 0;
@@ -203,7 +203,7 @@ static int is_stranded(const struct writer *writer, uintptr_t frame, uintptr_t s
 	if (!(alternate.ss_flags & SS_DISABLE) &&
 	    sp - (uintptr_t)alternate.ss_sp < alternate.ss_size)
 		return 0;
-	/* We are on no alternate stack: whoever was there has left it. */
+	/* We are on no alternate stack: a hit that was on it has left it. */
 	if (!(alternate.ss_flags & SS_DISABLE) &&
 	    frame - (uintptr_t)alternate.ss_sp < alternate.ss_size)
 		return 1;
@@ -245,7 +245,7 @@ struct writer *writer_stranger_enter(uintptr_t sp)
 	for (struct writer *at = writer_strangers; at < writer_strangers + STRANGERS_MAX; at++) {
 		uintptr_t none = 0;
 
-		at->state = WRITER_LIVE; /* for good, before anybody sees inside[0] */
+		at->state = WRITER_LIVE; /* permanently, and before inside[0] is visible */
 		if (!__atomic_compare_exchange_n(&at->inside[0], &none, sp, 0, __ATOMIC_SEQ_CST,
 						 __ATOMIC_RELAXED))
 			continue;

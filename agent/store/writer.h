@@ -6,12 +6,12 @@
  *
  * Whose writer? A thread finds its own by a thread-local pointer. A thread made by a bare clone()
  * may share that pointer with its maker, so the stack pointer is checked against the pages that this
- * thread was seen to stand on (struct writer_stack); elsewhere gettid(2) decides.
+ * thread was seen to run on (struct writer_stack); elsewhere gettid(2) decides.
  *
  * Nesting: a hit stores its stack pointer in inside[0] and clears it when it is done. A signal
  * handler that hits in between finds it set, takes inside[1] and the lanes of depth 1, which are
  * streams of their own; so no two hits ever share a page. A handler that leaves by longjmp strands
- * its value: one that lies below the stack pointer of a later hit on the same stack is dead.
+ * its value: one that is below the stack pointer of a later hit on the same stack is dead.
  *
  * Everything here may be called on the hit path: no lock, no libc, no vector registers. What may
  * run beside what:
@@ -97,9 +97,9 @@ extern __thread struct writer *writer_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /*
- * A hit of a thread that has no writer takes one of these while it lasts, of which inside[0], tid and
- * state are of use: whoever waits for all hits sees it, and sees where it was left by a jump. When all
- * are taken, it is only counted.
+ * A hit of a thread that has no writer holds one of these; only inside[0], tid and state are used.
+ * A wait for all hits sees it, and sees if a jump left it. If all are taken, the hit is only
+ * counted.
  */
 #define STRANGERS_MAX 16
 extern struct writer writer_strangers[STRANGERS_MAX] __attribute__((visibility("hidden")));
@@ -110,8 +110,8 @@ struct writer *writer_stranger_enter(uintptr_t sp);
 void writer_stranger_leave(struct writer *stranger, uintptr_t sp);
 
 /*
- * The writer of whoever runs with this stack pointer, made if there is none; NULL when that can't
- * be had (a child of a bare fork, or more threads than WRITERS_MAX): the hit is lost and, where a
+ * The writer of the thread with this stack pointer, made if it has none yet; NULL if that fails
+ * (a child of a bare fork, or more threads than WRITERS_MAX): the hit is lost and, where a
  * store is there to count in, counted.
  */
 struct writer *writer_find(uintptr_t sp);
@@ -137,7 +137,7 @@ struct store {
 	uint32_t closing;    /* no writer waits for room any more */
 	uint64_t waited_ns;  /* head->drained_ns when a wait for room was last in vain; 0: never */
 	uint32_t full_mark;  /* head->freed + 1 when the pool was last found empty; 0: never */
-	uint32_t hand;	     /* where the search for a free or an old chunk goes on */
+	uint32_t hand;	     /* where the next search for a free or an old chunk starts */
 	uint32_t freed_seen; /* head->freed when that search last began */
 	uint32_t slot_hand;
 	uint64_t slots_out_ticks; /* when no slot was free; 0: never */
@@ -156,8 +156,9 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 
 /*
  * A thread that waits for room may sleep only where no seccomp filter kills it for that. To ask the kernel
- * would be a call, too, so it asks the control thread by its writer's `permit`, anew in each wait: while it waits
- * it can't put itself under a filter. The low two bits are a state, the others count the waits:
+ * would be a call, too, so in each wait it asks the control thread by its writer's `permit`. While
+ * it waits it can't put itself under a filter. The low two bits are a state, the others count the
+ * waits:
  *
  *	0 -> ASKED   its thread; release, pairs with permits_give()'s acquire
  *	ASKED -> GIVEN, or REFUSED  the control thread, by compare and swap, having looked at the thread since
@@ -168,7 +169,7 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 #define PERMIT_GIVEN 2u
 #define PERMIT_REFUSED 3u
 
-/* Learn what tells a signal handler's frame (block policy). Now and then; control thread. */
+/* Learn how to recognise a signal handler's frame (block policy). Periodic; control thread. */
 void lane_find_restorer(void);
 
 /*

@@ -14,7 +14,7 @@ enum unwind {
 	UNWIND_GONE,
 	UNWIND_FOUND,
 	UNWIND_LOST,
-	UNWIND_OURS, /* it is in a trampoline of ours, or was called from there */
+	UNWIND_OURS, /* it is in one of our trampolines, or was called from there */
 };
 
 struct unwound {

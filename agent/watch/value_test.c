@@ -41,7 +41,7 @@ Test(watch, a_store_is_an_event_with_what_was_there_and_what_is, .timeout = 30)
 	sample_end(0);
 }
 
-/* ---- what instructions tell ---- */
+/* ---- what instructions reveal ---- */
 
 #define FORM(name, text)                                                                           \
 	static __attribute__((noinline)) void name(uint64_t *to, uint64_t value)                   \

@@ -42,7 +42,7 @@ void watch_begin(void);
 /* Now and then: what had to be put off; what the program has done about SIGTRAP. */
 void watch_tick(void);
 
-/* Whoever has some is told that they can't stay, and why. */
+/* Notify each session that has watches that they can't stay, and why. */
 void watch_yield(int error);
 
 /* Whether any hit may still be taken. */
@@ -56,16 +56,16 @@ int watch_waits(void);
 void watch_module_came(const struct module *module);
 void watch_module_gone(const struct module *module);
 
-/* Where the agent's own code lies, from..to; once, before anything is watched. */
+/* Where the agent's own code is, from..to; once, before anything is watched. */
 void watch_own_code(uintptr_t start, uintptr_t end);
 
 /* The child of a fork has none. */
 void watch_forked(void);
 
-/* How a session is told that its watches can't stay. */
+/* How to notify a session that its watches can't stay. */
 extern void (*watch_lost)(unsigned int lane, int error);
 
-/* How it is told that nobody serves that watch any more; since_ns: of struct control_watch_alone. */
+/* How to report that no event serves a watch any more; since_ns: of struct control_watch_alone. */
 extern void (*watch_alone)(unsigned int lane, uint32_t number, uint64_t since_ns);
 
 #endif

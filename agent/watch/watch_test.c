@@ -187,7 +187,7 @@ Test(watch, reads_are_told_as_such, .timeout = 30)
 	sample_end(0);
 }
 
-/* ---- what is none of ours, or comes at the wrong time ---- */
+/* ---- foreign signals, and signals at the wrong time ---- */
 
 Test(watch, what_comes_with_the_gate_shut_is_dropped_and_counted, .timeout = 30)
 {
