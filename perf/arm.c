@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All stand, or none: the steps are in object.h. */
+/* Arms all events or none; object.h lists the steps. */
 #include "perf/object_own.h"
 #include "process/stop.h"
 
@@ -151,7 +151,7 @@ static int open_all(struct event_object *object, const struct stop *stop, struct
 	}
 }
 
-/* Which event is of which source, for those that read the rings. */
+/* Note which event belongs to which source, for the readers of the rings. */
 static int ids_take(struct event_object *object)
 {
 	int err = 0;

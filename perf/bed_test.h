@@ -10,12 +10,12 @@
 
 #define BED_WORDS 8
 
-/* What is watched; each process has its own. */
+/* The watched words; each process has its own. */
 extern volatile uint64_t words[BED_WORDS];
 
 /* Shared by the test and its child. All are read and written atomically. */
 struct bed_shared {
-	unsigned int step;	  /* the test's: go on to this one */
+	unsigned int step;	  /* the test sets it: continue to this step */
 	unsigned int ready;	  /* the child's threads: so many have come to where they wait */
 	unsigned int started;	  /* threads that were started at all */
 	unsigned int ended;	  /* of these, that are through */
@@ -52,7 +52,10 @@ void bed_end(struct bed *bed);
 /* Wait until `ready` is at least `count`. Fails the test when that never happens. */
 void bed_wait(const struct bed *bed, unsigned int count);
 
-/* The test's side: let the child's threads go on to the step, and wait until `ready` of them are there. */
+/*
+ * The test's side: let the child's threads continue to the step, and wait until `ready` of them are
+ * there.
+ */
 void bed_step(const struct bed *bed, unsigned int step, unsigned int ready);
 
 /* The child's side: say that we are here, and wait for the step. */

@@ -92,7 +92,7 @@ static void memory_fill(struct claim *claim, const struct event_object *object, 
 	say_what(claim, &object->sources[0]);
 }
 
-/* What comes with the registers; returns how many. */
+/* Fill in the claims beside the registers; returns how many. */
 static size_t beside_fill(struct claim *claims, const struct event_object *object,
 			  const struct event_needs *needs)
 {

@@ -127,7 +127,10 @@ Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 	bed_end(&bed);
 }
 
-/* Rings stay until they are drained: so does the claim on their memory. Who is refused for want of it is told whose it is. */
+/*
+ * Rings stay until they are drained, and so does the claim on their memory. A refusal for lack of
+ * memory names the owner.
+ */
 Test(event_claims, locked_memory_is_claimed_until_the_rings_are_gone)
 {
 	struct claim_wanted wanted = { CLAIM_LOCKED_MEMORY, 0, -1 };
@@ -193,7 +196,7 @@ static unsigned int claimed_on(const struct event_source *sources, unsigned int 
 	return found;
 }
 
-/* Without events: what the ledger is told is enough, and nobody's machine is disturbed. */
+/* Opens no events: the ledger's rows suffice, and no other user of the machine is disturbed. */
 Test(event_claims, what_is_changed_on_cpus_is_claimed_on_the_same)
 {
 	const struct event_needs needs = { .descriptors = 4 };

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <waymark/error.h>
 
-/* What was opened together, sorted by thread or CPU. */
+/* Events that were opened together, sorted by thread or CPU. */
 struct group {
 	pid_t tid;
 	int cpu;

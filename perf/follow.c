@@ -4,11 +4,13 @@
  *
  * What the kernel does, as its source has it and as it was seen on Linux 6.1 (hotplug_test.c):
  *
- * - A CPU that goes offline, as each but the first does when the machine is suspended, takes the events of its own out of
- *   their context, for good: perf_event_exit_cpu_context() -> __perf_event_exit_context() -> list_del_event() in
- *   kernel/events/core.c. Nobody is told. The descriptor stays and can be read: the count and both times as they were. When
- *   the CPU is back nothing fires, PERF_EVENT_IOC_ENABLE and MODIFY_ATTRIBUTES say 0 and change nothing. So such an
- *   event is known by its running time, which stands still, and it takes a new one.
+ * - When a CPU goes offline (each but the first does at a suspend), the kernel removes the
+ *   CPU's own events from their context permanently, and notifies no one:
+ *   perf_event_exit_cpu_context() -> __perf_event_exit_context() -> list_del_event() in
+ *   kernel/events/core.c. The descriptor stays and can be read: the count and both times as they
+ *   were. When the CPU is back nothing fires, and PERF_EVENT_IOC_ENABLE and MODIFY_ATTRIBUTES
+ *   return 0 and change nothing. So we recognise such an event by its running time, which does not
+ *   advance, and open a new one.
  * - The register stays accounted to the CPU until the descriptor is closed (hw_breakpoint.c: release_bp_slot() is
  *   the event's destructor). So the old one is read and closed before the new one is opened.
  * - perf_event_open(2) of an offline CPU's is -ENODEV. But an event of a thread on a CPU belongs to the thread: it may be opened
@@ -199,7 +201,7 @@ static int place_look(struct event_object *object, struct event_place *place)
 	return 0;
 }
 
-/* That it can't be had now is no error: coverage tells it, and the next look tries again. */
+/* Failing to open now is no error: the coverage reports it, and the next look retries. */
 static int place_follow(struct event_object *object, struct event_place *place,
 			struct detail detail)
 {
@@ -278,8 +280,9 @@ static int cpus_follow(struct event_object *object, const unsigned int *online, 
 }
 
 /*
- * A ring, and on each thread an event for it. Threads that start meanwhile might have it or not, so where threads inherit it is
- * done only while all stand still. *open_ns: since when all is seen.
+ * Open a ring, and an event for it on each thread. Threads that start meanwhile might have the
+ * event or not. So where threads inherit events, do this only while all threads are stopped.
+ * *open_ns: since when all is seen.
  */
 static int threads_open(struct event_object *object, unsigned int cpu, uint64_t *open_ns,
 			struct detail detail)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which CPUs are there, and what becomes of their events, with a kernel of the test's own: it has CPUs that go and come at a
- * word, clocks that stand, and refuses what it is told to. hotplug_test.c has the real one's.
+ * Which CPUs are there, and what becomes of their events, with a simulated kernel. Its CPUs come
+ * and go on command, its clocks can stop, and it refuses what the test selects. hotplug_test.c
+ * tests the real kernel.
  */
 #include "base/testing/await.h"
 #include "claim/ledger.h"
@@ -30,7 +31,7 @@ static struct kernel {
 	int is_fake; /* its events too, not the CPUs alone */
 	int online[CPUS], present[CPUS];
 	int refuse[CPUS]; /* opening there */
-	int stands;	  /* so many reads see the clocks stand */
+	int stands;	  /* so many reads see stopped clocks */
 	unsigned int opened, enabled;
 	struct {
 		int is_open, cpu, is_dropped;
@@ -201,7 +202,7 @@ Test(event_follow, who_is_there_is_left_alone)
 	event_object_release(object);
 }
 
-/* The events' own clock tells until when they were there. */
+/* The events' own clock shows until when they were there. */
 Test(event_follow, the_time_without_begins_where_the_events_ended)
 {
 	struct event_object *object = arm_system(1);
@@ -394,11 +395,11 @@ static BED_STORES void *store_there(void *data)
 	return NULL;
 }
 
-/* Three from step 2 on, of which one has the events by inheritance. */
+/* Three threads store from step 2 on; one of them has the events by inheritance. */
 static void storers(struct bed_shared *own)
 {
 	shared = own;
-	/* whom we are for the time being we are for good: else we could not be looked at */
+	/* make the current user permanent: else we could not be inspected */
 	if (setresgid(getgid(), getgid(), getgid()) || setresuid(getuid(), getuid(), getuid()))
 		_exit(6);
 	prctl(PR_SET_DUMPABLE, 1);
@@ -425,7 +426,7 @@ static int count_only(void *data, const struct event_record *record)
 	return 0;
 }
 
-/* CPU 1 is not there yet, and nobody has stored to a word. */
+/* CPU 1 is not there yet, and no thread has stored to a word. */
 static struct event_object *arm_storers(struct bed *bed, uint32_t ring_bytes)
 {
 	struct event_object *object;
@@ -484,7 +485,9 @@ static void limit(int resource, rlim_t soft)
 	cr_assert_eq(setrlimit((__rlimit_resource_t)resource, &now), 0);
 }
 
-/* The first rings take what an ordinary user may lock, of which half and a little is left at most. */
+/*
+ * The first rings take what an ordinary user may lock; at most a little over half of that is left.
+ */
 Test(event_follow, a_ring_that_comes_later_has_what_is_left, .init = bed_need_breakpoints)
 {
 	struct event_object *object;

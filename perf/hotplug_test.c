@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* CPUs that go offline and come back, for real. In the guest alone: nobody's machine is to lose one (tests/guest.sh). */
+/*
+ * Real CPUs go offline and come back. Runs in the guest only: no user's machine is to lose a CPU
+ * (tests/guest.sh).
+ */
 #include "perf/bed_test.h"
 #include "perf/instance.h"
 

@@ -68,10 +68,12 @@ int instance_read(const struct instance *instance, struct instance_count *count)
 int instance_free_registers(pid_t tid, int cpu);
 
 /*
- * Linux before 6.12 exchanges the events of threads that have the same by inheritance (kernel/events/core.c,
- * perf_event_context_sched_out()), but goes on to account their registers to the threads that they were opened for. When one of
- * the two ends, the other's registers count as free; who then opens more of them than there are is given an event that
- * never fires. Events whose counts are told by thread are not exchanged: PERF_SAMPLE_READ, which newer kernels allow here.
+ * Linux before 6.12 exchanges the events of threads that have the same by inheritance
+ * (kernel/events/core.c, perf_event_context_sched_out()). It still accounts their registers to the
+ * threads that they were opened for. When one of the two ends, the other's registers count as free.
+ * An opener that then exceeds the real number is given an event that never fires. The kernel does
+ * not exchange events that report counts by thread: PERF_SAMPLE_READ, which newer kernels allow
+ * here.
  *
  * Whether this kernel does.
  */

@@ -193,7 +193,7 @@ Test(event_kernel, each_of_four_registers_hits_for_itself)
 	cr_assert_eq(bed_count(object, 0), 1);
 	cr_assert_eq(bed_count(object, 1), 2);
 	cr_assert_eq(bed_count(object, 2), 3);
-	/* an emulated processor (qemu's) tells of one register for an access */
+	/* an emulated processor (qemu's) reports one register for an access */
 	if (!getenv("WAYMARK_GUEST"))
 		cr_assert_eq(bed_count(object, 3), 2);
 	event_object_release(object);

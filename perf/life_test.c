@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of events: threads that end, children, other programs, tools that die, tracers, users. */
+/*
+ * What happens to events when threads end, children start, programs exec, tools die, tracers attach
+ * or users change.
+ */
 #include "base/testing/await.h"
 #include "perf/bed_test.h"
 #include "perf/instance.h"
@@ -228,7 +231,7 @@ static void chatty(struct bed_shared *own)
 	bed_catch(own);
 	for (unsigned int step = 1; step < 50; step++) {
 		bed_meet(own, step);
-		/* events that this thread opened itself, of which there are none */
+		/* disables only events that this thread opened itself; it has opened no events */
 		if (step == 2)
 			prctl(PR_TASK_PERF_EVENTS_DISABLE);
 		store(4);

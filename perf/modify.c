@@ -15,7 +15,7 @@
 
 #define LATE_PASSES 3
 
-/* Instances from `first` on, which count down to 0 at `end`. How many were done stands in *done. */
+/* Modify instances from `first`, which counts down to 0 at `end`. *done: how many were modified. */
 static int change(const struct event_object *object, const struct event_source *sources,
 		  uint8_t generation, size_t end, size_t *done)
 {

@@ -153,12 +153,13 @@ int event_object_new(struct event_object **object, const struct event_request *r
 		     struct detail detail);
 
 /*
- * preparing -> armed. Takes some 30 us a thread; the program stands still for that time.
+ * preparing -> armed. Takes some 30 us a thread; the program is stopped for that time.
  *
  * Raises this process's soft limit of descriptors to the hard one where it has to: one is needed
  * for each source on each thread. Programs that it starts from then on inherit that limit.
  *
- * Returns 0; or, everything closed again and the state still preparing, so that it may be tried anew:
+ * Returns 0; or, with everything closed again and the state still preparing, so that the caller may
+ * retry:
  *   -WM_E_BREAKPOINT_DEAD    a trial showed that this machine's debug registers do not fire
  *   -WM_E_EVENT_TAKEN        a thread or a CPU has not enough free debug registers; detail says who has them
  *   -WM_E_EVENT_DESCRIPTORS  RLIMIT_NOFILE; detail has the figures
@@ -175,7 +176,7 @@ int event_object_arm(struct event_object *object, struct detail detail);
  */
 int event_object_share(struct event_object *object, unsigned int source);
 
-/* Who is written down as having an event of that very source, live and held. 0 and *owner, or -ENOENT. */
+/* The owner that the ledger lists for that very source, live and held. 0 and *owner, or -ENOENT. */
 int event_object_holder(const struct event_object *object, unsigned int source,
 			struct claim_owner *owner);
 
