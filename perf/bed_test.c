@@ -205,7 +205,7 @@ void bed_become_ordinary(void)
 {
 	if (geteuid())
 		return;
-	/* the saved user stays: whoever is killed with us is killed as root's child (bed_become_root()) */
+	/* keep the saved user: the test can become root again (bed_become_root()) */
 	cr_assert_eq(setresgid(ORDINARY, ORDINARY, 0), 0);
 	cr_assert_eq(setresuid(ORDINARY, ORDINARY, 0), 0);
 	/* children are to be looked at */

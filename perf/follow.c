@@ -128,7 +128,7 @@ static void place_close(struct event_object *object, int cpu)
 	object->count = kept;
 }
 
-/* What was opened last, from `begin` on: its rows, its place in the rings, and on. */
+/* Start the instances opened last, from `begin` on: rows, place in the rings, enable. */
 static int begin_new(struct event_object *object, size_t begin)
 {
 	int err = 0;

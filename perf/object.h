@@ -208,23 +208,28 @@ enum event_modify {
  * armed -> modifying -> armed. Give every instance, also inherited ones, new sources: as many as there
  * were, in the same order. Address, bytes, kind and sig_data may differ.
  *
- * Returns 0; or an error with the old sources whole everywhere: as event_object_new() for what could be told
- * before anything was touched, -errno of the kernel's. If the old ones could not be put back, which nothing known
- * can cause, -WM_E_EVENT_TORN: the object is disarmed then. gap is filled in either way, and may be NULL.
+ * Returns 0; or an error with the old sources whole everywhere: as event_object_new() for an error
+ * found before anything was touched, -errno of the kernel's. If the old ones could not be put back,
+ * which nothing known can cause, -WM_E_EVENT_TORN: the object is disarmed then. gap is filled in
+ * either way, and may be NULL.
  */
 int event_object_modify(struct event_object *object, const struct event_source *sources,
 			enum event_modify how, struct event_gap *gap, struct detail detail);
 
 /*
- * CPUs go and come. Events of EVENT_CPUS and EVENT_SYSTEM are the kernel's only as long as their CPU stays online: it drops
- * them when the CPU goes, also for a suspended machine, and says nothing. So look now and then, as once a second: CPUs that came back,
- * and with EVENT_SYSTEM those that came for the first time, have the events from here on. What they had counted is
- * kept. The time without is told: event_object_uncovered(). Threads are followed by the kernel itself and need it only
- * with EVENT_RINGS, see there: for a CPU that is new its process is stopped for a moment. Where it can't be stopped, and threads inherit,
- * such a CPU's stay unseen, and are told.
+ * CPUs go and come. The kernel keeps events of EVENT_CPUS and EVENT_SYSTEM only as long as their
+ * CPU is online. It drops them silently when the CPU goes, also for a suspended machine. So call
+ * this now and then, as once a second: CPUs that came back, and with EVENT_SYSTEM those that came
+ * for the first time, have the events from here on. Their earlier counts are kept.
+ * event_object_uncovered() reports the time without events.
  *
- * Only when armed, else -EINVAL. Returns 0, also where a CPU can't have them now: coverage says why, and the next look
- * tries again; -ENOMEM, or -errno where it can't be told which CPUs are online. Some 10 us a CPU.
+ * The kernel itself follows threads. They need this only with EVENT_RINGS, see there: for a new CPU
+ * this call stops the process for a moment. Where it can't be stopped, and threads inherit, such a CPU's
+ * hits stay unseen, and are reported.
+ *
+ * Only when armed, else -EINVAL. Returns 0, also where a CPU can't have them now: coverage says
+ * why, and the next look tries again; -ENOMEM, or -errno where the online CPUs are unknown. Some 10
+ * us a CPU.
  */
 int event_object_follow(struct event_object *object, struct detail detail);
 
@@ -245,26 +250,32 @@ const struct event_uncovered *event_object_uncovered(const struct event_object *
 						     size_t *count);
 
 /*
- * All events stop to count and to tell, and stay open: what is still on its way may come, and the counts stay as they
- * are. From armed; event_object_disarm() is next. Times of hits after it are outside of [armed, disarmed].
+ * All events stop counting and reporting, and stay open: pending records may still come, and the
+ * counts stay unchanged. From armed; event_object_disarm() is next. Times of hits after it are
+ * outside of [armed, disarmed].
  */
 void event_object_quiet(struct event_object *object);
 
-/* Any state -> disarmed, for good. The counts are kept: read last before closing. Never fails. */
+/*
+ * Any state -> disarmed, permanently. The counts are kept: read last before closing. Never fails.
+ */
 void event_object_disarm(struct event_object *object);
 
 /* Disarm and free. NULL is allowed. */
 void event_object_release(struct event_object *object);
 
 /*
- * In a child that the owner forked: close what it has of it, and free. What is armed stays so, for the owner has it too. NULL
- * is allowed.
+ * In a child that the owner forked: close the child's descriptors, and free. Armed events stay
+ * armed, as the owner has them too. NULL is allowed.
  */
 void event_object_leave(struct event_object *object);
 
 enum event_state event_object_state(const struct event_object *object);
 
-/* When it was armed and disarmed, CLOCK_MONOTONIC; 0 when it was not. What fires outside is not ours to tell. */
+/*
+ * When it was armed and disarmed, CLOCK_MONOTONIC; 0 when it was not. Hits outside of that time are
+ * not reported.
+ */
 uint64_t event_object_armed_ns(const struct event_object *object);
 uint64_t event_object_disarmed_ns(const struct event_object *object);
 
@@ -275,9 +286,9 @@ uint8_t event_object_generation(const struct event_object *object);
 const struct event_source *event_object_sources(const struct event_object *object);
 
 /*
- * How often a source was hit since it was armed, as the kernel counted: over all threads, those
- * that have ended and those that inherited included, over all generations. Threads that run go on
- * counting meanwhile. 0 or -errno; -ENODATA: another's event serves it. Some 1 us a thread.
+ * How often a source was hit since it was armed, as the kernel counted: over all threads, including
+ * ended and inheriting ones, over all generations. Running threads keep counting meanwhile. 0 or
+ * -errno; -ENODATA: another's event serves it. Some 1 us a thread.
  */
 int event_object_count(struct event_object *object, unsigned int source, uint64_t *hits);
 
@@ -285,14 +296,15 @@ int event_object_count(struct event_object *object, unsigned int source, uint64_
 unsigned int event_object_starved(const struct event_object *object, unsigned int source);
 
 struct event_coverage {
-	/* Threads or CPUs: in the scope now, of these armed by an open of ours, and by inheritance. */
+	/* Threads or CPUs: in the scope now; armed by our own open; armed by inheritance. */
 	unsigned int wanted, opened, inherited;
 	unsigned int ended;    /* were armed, and are over */
 	unsigned int doubtful; /* may have each event twice, in two rounds: see above */
 	unsigned int rounds;   /* that the scan took */
 	/*
-	 * Events that the kernel took, and had no register for when their threads ran: they may have missed hits. It should
-	 * not; but see instance_keeps_place() for how it can. Not told of threads with EVENT_RINGS.
+	 * Events that the kernel took, but had no register for when their threads ran: they may
+	 * have missed hits. It should not happen; instance_keeps_place() says how it can. Not for
+	 * threads with EVENT_RINGS.
 	 */
 	unsigned int starved;
 	uint8_t was_stopped; /* while it was armed */
@@ -335,8 +347,9 @@ int event_object_drain(struct event_object *object, int is_last,
 		       int (*take)(void *data, const struct event_record *record), void *data);
 
 /*
- * Hits that found a ring full: those that the kernel has told of; once all was disarmed and drained, exactly. And those
- * handed to nobody, as they were outside of armed: all, with what made no sense; and those of one source.
+ * Hits that found a ring full: those that the kernel has reported; exact once all was disarmed and
+ * drained. And hits that were dropped as they were outside of armed: all, with what made no sense;
+ * and those of one source.
  */
 uint64_t event_object_lost(const struct event_object *object);
 

@@ -50,7 +50,7 @@ struct event_object {
 	size_t uncovered_count, uncovered_room;
 
 	struct instance refused;       /* that there was no register for */
-	uint64_t refused_taken;	       /* registers there, all told; 0: not known */
+	uint64_t refused_taken;	       /* registers taken there in all; 0: not known */
 	struct shared_sources *shared; /* shared.c's; NULL: all sources are our own */
 };
 
@@ -133,7 +133,7 @@ int object_has_newcomers(struct event_object *object);
 /* Armed, all enabled: the CPUs' places, who were online at `looked_ns`. 0, -ENOMEM. */
 int object_follow_begin(struct event_object *object, uint64_t looked_ns);
 
-/* It is about to be disarmed: CPUs that have none to the end are told as uncovered, too. */
+/* Before disarming: report CPUs that have no events to the end as uncovered, too. */
 void object_follow_end(struct event_object *object);
 
 /* Whether some CPU that was online at the last look has none of the events. */
@@ -149,7 +149,7 @@ int object_place_lives(const struct event_object *object, int cpu, uint64_t *run
 int object_refused(struct event_object *object, const struct instance *instance, int error,
 		   struct detail detail);
 
-/* What arming will take beside registers, as far as it can be told before. */
+/* What arming needs beside registers, as far as it is known before. */
 struct event_needs {
 	size_t descriptors, rings;
 };
@@ -169,14 +169,14 @@ void claims_disarmed(struct event_object *object);
 void claims_remove(struct event_object *object);
 
 /*
- * Who holds what was refused by -WM_E_EVENT_TAKEN, -WM_E_EVENT_DESCRIPTORS or -WM_E_PERF_MEMORY, added to the words. It looks
- * through all processes: not while one is stopped.
+ * Add the holder of what -WM_E_EVENT_TAKEN, -WM_E_EVENT_DESCRIPTORS or -WM_E_PERF_MEMORY refused to
+ * the words. Searches all processes: do not call it while a process is stopped.
  */
 void claims_name_holder(const struct event_object *object, int err, struct detail detail);
 
 /*
- * What stays while a process runs one program, as far as it is shown: where its stack began, and its file. A first
- * thread that has ended shows neither, but then another program can't have come.
+ * Identifies the program that a process runs, as far as it is shown: where its stack began, and its
+ * file. A first thread that has ended shows neither, but then another program can't have come.
  */
 uint64_t program_id(pid_t pid);
 

@@ -122,7 +122,10 @@ static void *storm_starter(void *data)
 	return NULL;
 }
 
-/* Starters of whom each starts the next one first: so most threads are started by ones that were started themselves. */
+/*
+ * Each starter first starts the next one: so most threads are started by threads that were started
+ * themselves.
+ */
 static void storm(struct bed_shared *own)
 {
 	shared = own;

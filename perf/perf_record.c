@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-/* What is left of a record. */
+/* The rest of a record. */
 struct rest {
 	const uint8_t *at;
 	size_t left;

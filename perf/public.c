@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public API of event objects. What it promises stands in waymark/kevent.h. */
+/* The public API of event objects. waymark/kevent.h documents its promises. */
 #include "process/call.h"
 #include "claim/ledger.h"
 #include "perf/object.h"
@@ -53,7 +53,7 @@ struct wm_kevent {
 	pid_t owner; /* the process that opened it */
 	int is_reading;
 	int pidfd;		   /* of the process or thread, once armed; -1: none */
-	struct pollable *pollable; /* wm_kevent_fd(); NULL: nobody asked for it */
+	struct pollable *pollable; /* wm_kevent_fd(); NULL: the caller did not ask for it */
 	char detail[DETAIL_BYTES];
 };
 
@@ -437,7 +437,7 @@ void wm_kevent_close(struct wm_kevent *object)
 	free(object);
 }
 
-/* ---- what is told ---- */
+/* ---- status ---- */
 
 int wm_kevent_status_get(struct wm_kevent *object, struct wm_kevent_status *status)
 {

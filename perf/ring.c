@@ -48,7 +48,7 @@ int ring_next(struct ring *ring, const struct perf_event_header **record)
 	if (header.size < sizeof(header) || header.size > head - ring->tail)
 		goto damaged;
 	copy_round(ring->record, ring->data, ring->bytes, ring->tail, header.size);
-	/* read once: what the size is by now, nobody knows */
+	/* use the size that was read once: the record's own may have changed */
 	memcpy(ring->record, &header, sizeof(header));
 	ring->tail += header.size;
 	*record = (const struct perf_event_header *)(const void *)ring->record;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * perf's ring of records, and the AUX area beside it, read: include/uapi/linux/perf_event.h of the
- * kernel, struct perf_event_mmap_page, has the rules. The kernel writes; one thread of ours reads. What stands in
- * it is not trusted: sizes are checked, and nothing outside of the area is read.
+ * perf's ring of records, and the AUX area beside it, read. The rules are in the kernel's
+ * include/uapi/linux/perf_event.h, struct perf_event_mmap_page. The kernel writes; one thread of
+ * ours reads. The content is not trusted: sizes are checked, and nothing outside of the area is
+ * read.
  */
 #ifndef PERF_RING_H
 #define PERF_RING_H
@@ -27,8 +28,9 @@ int ring_init(struct ring *ring, struct perf_event_mmap_page *page, const uint8_
 void ring_release(struct ring *ring);
 
 /*
- * The next record, whole, with its header: 1 and *record, valid until the next call, by which it is given back to the
- * kernel; 0: there is none yet; -EBADMSG: what stands there is none, and all that is there is dropped.
+ * The next record, whole, with its header: 1 and *record, valid until the next call, which gives it
+ * back to the kernel; 0: no record yet; -EBADMSG: no valid record, and all that is there is
+ * dropped.
  */
 int ring_next(struct ring *ring, const struct perf_event_header **record);
 

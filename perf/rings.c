@@ -213,7 +213,10 @@ static void registers_read(struct event_record *record, const uint8_t *at, size_
 		record->regs[PERF_REG_X86_IP] = record->ip;
 }
 
-/* The instruction's own address stands first, and marks of the kernel's between. Where it ends; NULL: it does not fit. */
+/*
+ * The instruction's own address comes first, and the kernel's marks are between. Returns the end;
+ * NULL: it does not fit.
+ */
 static const uint8_t *callers_read(struct event_record *record, const uint8_t *at,
 				   const uint8_t *end)
 {
@@ -236,7 +239,10 @@ static const uint8_t *callers_read(struct event_record *record, const uint8_t *a
 	return at;
 }
 
-/* Fields in the order that the kernel gives them (enum perf_event_type). 0: it is too short, or not of ours. */
+/*
+ * Fields in the order that the kernel gives them (enum perf_event_type). 0: too short, or not one
+ * of our events.
+ */
 static int sample_read(const struct rings *rings, struct event_record *record,
 		       const struct perf_event_header *header, const struct rings_form *form)
 {
@@ -269,7 +275,7 @@ static int sample_read(const struct rings *rings, struct event_record *record,
 	return 1;
 }
 
-/* Hits between these may have found it full. What is not over yet grows. */
+/* Hits between these times may have found the ring full. A gap that is not over yet grows. */
 static void gap_add(struct cpu_ring *ring, uint64_t from_ns, uint64_t to_ns)
 {
 	if (!ring->has_gap)
@@ -288,7 +294,7 @@ void rings_missed(struct rings *rings, unsigned int cpu, uint64_t from_ns, uint6
 
 int rings_after_loss(struct rings *rings, uint64_t time_ns)
 {
-	/* one that comes too late, and the next: nobody knows any more what was between */
+	/* a record that comes too late, and the next: what was between is unknown */
 	int is_late = time_ns < rings->handed_ns, is_after = is_late || rings->was_late;
 
 	rings->was_late = is_late;
@@ -344,7 +350,7 @@ static int ring_read(struct rings *rings, struct cpu_ring *from, const struct ri
 		}
 		record = &rings->pending[rings->pending_count++];
 		record->cpu = from->cpu;
-		/* unless it was told of when the ring was read full */
+		/* unless the gap was noted when the ring was read full */
 		if (has_lost && from->last_ns > from->full_ns)
 			gap_add(from, from->last_ns, record->time_ns);
 		has_lost = 0;

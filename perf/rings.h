@@ -48,8 +48,9 @@ void rings_release(struct rings *rings);
 uint64_t rings_locked_bytes(size_t count, uint32_t bytes);
 uint64_t rings_memory(const struct rings *rings);
 /*
- * One more, unless there is one. Where rings_open() was not told how large, it may be smaller than the others, which take what
- * they can get. 0; or an error as above, and there is none. Only the last can be closed alone.
+ * Open one more ring, unless the CPU has one. Where rings_open() got no size, it may be smaller
+ * than the others, which take what they can get. 0; or an error as above, and no ring. Only the
+ * last can be closed alone.
  */
 int rings_open_cpu(struct rings *rings, unsigned int cpu);
 void rings_close_cpu(struct rings *rings, unsigned int cpu);
@@ -72,8 +73,8 @@ struct rings_form {
 };
 
 /*
- * Read what there is into rings->pending, sorted by time. How many of them, from the first on, nothing can come before any
- * more: stands in *settled. 0, -ENOMEM.
+ * Read what there is into rings->pending, sorted by time. *settled: how many of them, from the
+ * first on, no later record can precede. 0, -ENOMEM.
  */
 int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled);
 

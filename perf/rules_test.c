@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's own rules of who may have a debug register, as far as we build on them, against a model of them. What holds for
- * each CPU is (kernel/events/hw_breakpoint.c):
+ * The kernel's own rules of who may have a debug register, as far as we build on them, against a
+ * model. The rules for each CPU are (kernel/events/hw_breakpoint.c):
  *
  *	an event of a thread	the CPU's own + the thread's that may run there	<= 4
  *	an event of a CPU	the CPU's own + the most that any thread has there	<= 4
@@ -196,7 +196,7 @@ Test(event_rules, cpus_registers_are_lent_as_the_model_says)
 	random_walk(1);
 }
 
-/* ---- what stands in perf's test of accounting: four and no more, given back by closing ---- */
+/* ---- from perf's test of accounting: four and no more, given back by closing ---- */
 
 Test(event_rules, four_of_each_thread_and_the_fifth_is_refused)
 {

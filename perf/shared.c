@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sources that another's events serve, for want of registers (claim/ledger.h, claim_row_is_same()). The one who asks for
- * this knows from the agent that the other is there, and is told by it when it goes; then they are taken over.
+ * Sources that another's events serve, for lack of registers (claim/ledger.h, claim_row_is_same()).
+ * The agent shows the caller that the other is there, and notifies it when the other goes; then the
+ * caller takes them over.
  *
  *	not opened -> served by another -> taken over, by an object of its own
  */
@@ -29,7 +30,7 @@ static struct shared_sources *shared_new(const struct event_object *object)
 	return shared;
 }
 
-/* The object's own are those that nobody serves, in their order. */
+/* The object's own sources are those that no other serves, in their order. */
 static void keep_own(struct event_object *object)
 {
 	struct shared_sources *shared = object->shared;

@@ -2,10 +2,11 @@
 /*
  * The threads of a process, all of them, each once.
  *
- * While they run, a thread that a round finds for the first time may have been started by one that has
- * our events already, all or the first few of them, and has the same then. Of a thread the kernel tells only how many
- * debug registers are free, by refusing; but whoever else holds some of a thread's holds most often as many of
- * all. So what is free is compared with what a thread has that was opened on in full.
+ * While they run, a thread that a round finds for the first time may have been started by one that
+ * has our events already, all or the first few. It then has the same events. The kernel reveals
+ * only how many debug registers of a thread are free, by refusing. But another holder most often
+ * holds as many registers of each thread. So the free registers are compared with those of a thread
+ * that was opened on in full.
  */
 #include "perf/object_own.h"
 
@@ -58,11 +59,14 @@ static int threads_list(const struct event_object *object, pid_t **tids)
 	return count == -ESRCH ? -WM_E_GONE : count;
 }
 
-/* ---- all of them at once, while they stand still ---- */
+/* ---- all threads at once, while they are stopped ---- */
 
-/* One of several who open side by side, each on threads of his own: the program stands still for the shorter. */
+/*
+ * One of several openers in parallel, each with its own threads: the program is stopped for less
+ * time.
+ */
 struct opener {
-	struct event_object part; /* the object's, but for what is opened */
+	struct event_object part; /* the object's, except what is opened */
 	const pid_t *tids;
 	int count, err;
 	pthread_t thread;
@@ -107,7 +111,7 @@ static void opener_start(struct opener *opener, const struct event_object *objec
 		opener_run(opener);
 }
 
-/* What it opened is the object's, whether it failed or not; room was made beforehand. */
+/* The object gets what the part opened, also after a failure; it has room already. */
 static int opener_end(struct opener *opener, struct event_object *object, struct detail detail)
 {
 	struct event_object *part = &opener->part;
@@ -197,8 +201,8 @@ static int free_beside_ours(const struct event_object *object, int cpu)
 }
 
 /*
- * How many of our events a newcomer has. `beside`: the free registers of one that has all. Where that can't be told,
- * 0, and the thread is doubtful. -ESRCH: it has ended.
+ * How many of our events a newcomer has. `beside`: the free registers of a thread that has all.
+ * When the count is unclear: 0, and the thread is doubtful. -ESRCH: it has ended.
  */
 static int inherited(struct event_object *object, pid_t tid, int cpu, int beside)
 {
@@ -214,7 +218,10 @@ static int inherited(struct event_object *object, pid_t tid, int cpu, int beside
 	return 0;
 }
 
-/* What is lacking of a thread that an earlier round has not seen; with rings, on each CPU by itself. 0 or 1: it has ended. */
+/*
+ * Open what a thread lacks that no earlier round has seen; with rings, on each CPU by itself. 0 or
+ * 1: it has ended.
+ */
 static int newcomer_open(struct event_object *object, pid_t tid, uint8_t number,
 			 unsigned int *opened, struct detail detail)
 {
@@ -271,7 +278,10 @@ int object_open_rounds(struct event_object *object, struct detail detail)
 	unsigned int opened = 1, end = object->rounds + ROUNDS_MAX;
 	int err = 0;
 
-	/* one that finds only threads that have all is the last: whoever they start has all, too */
+	/*
+	 * a round that finds only threads with all events is the last: threads they start have all,
+	 * too
+	 */
 	while (!err && opened && object->rounds < end)
 		err = round_run(object, (uint8_t)++object->rounds, &opened, detail);
 	if (!err && opened)
