@@ -73,7 +73,7 @@ pid_t bed_owner(void (*act)(struct ledger *ledger))
 	cr_assert_eq(pipe(ends), 0);
 	pid = fork();
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves no child behind */
 		close(ends[0]);
 		if (getppid() != parent)
 			_exit(1);

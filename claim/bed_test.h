@@ -23,14 +23,15 @@ void bed_teardown(void);
 /* A claim on debug registers of that process, by this cookie. */
 struct claim bed_claim(pid_t pid, uint64_t count, uint64_t cookie, const char *what);
 
-/* Those rows that an owner wrote, read anew; 0: all in the bed's file. Released by the caller. */
+/* The rows that an owner wrote, read again; 0: all in the bed's file. The caller releases them. */
 struct claim_list bed_rows_of(pid_t owner);
 
 /* How many those are. */
 size_t bed_count_of(pid_t owner);
 
 /*
- * A child that runs act(ledger), says so, and waits to be killed. Its pid. Who is told by ledger_trouble() ends with status 1.
+ * A child that runs act(ledger), reports it, and waits to be killed. Returns its pid. It ends with
+ * status 1 if ledger_trouble() reports trouble.
  */
 pid_t bed_owner(void (*act)(struct ledger *ledger));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who has claims: processes, told apart by their start, as numbers are used again. */
+/* The owners of claims: processes, identified by pid and start time, as pids are reused. */
 #ifndef CLAIM_CLAIMANT_H
 #define CLAIM_CLAIMANT_H
 
@@ -8,7 +8,7 @@
 /* Our own process, in all its members. */
 void claim_owner_self(struct claim_owner *owner);
 
-/* The inode of our PID namespace; 0: not told. */
+/* The inode of our PID namespace; 0: unknown. */
 uint64_t claimant_namespace(void);
 
 /*
@@ -17,7 +17,10 @@ uint64_t claimant_namespace(void);
  */
 int claimant_lives(struct claim_owner *owner);
 
-/* When a process or thread began, CLOCK_BOOTTIME, rounded down to the kernel's ticks; 0: it is gone, or that is not told. */
+/*
+ * When a process or thread began, CLOCK_BOOTTIME, rounded down to the kernel's ticks; 0: gone or
+ * unknown.
+ */
 uint64_t claimant_start_ns(pid_t tid);
 
 #endif

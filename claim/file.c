@@ -68,7 +68,7 @@ static off_t place_of_block(uint32_t number)
 	return (off_t)number * LEDGER_BLOCK_BYTES;
 }
 
-/* Waits for nobody. 0, -EAGAIN: another has it; -errno. */
+/* Does not wait. 0, -EAGAIN: another has it; -errno. */
 static int lock(int fd, short type, uint32_t number, int byte, int bytes)
 {
 	struct flock lock = { .l_type = type,
@@ -86,7 +86,7 @@ static void unlock(int fd, uint32_t number)
 	lock(fd, F_UNLCK, number, TAKEN, 2);
 }
 
-/* 1, 0, -errno. A writer's locks alone count: whoever may read the file could lock it for reading. */
+/* 1, 0, -errno. Only a writer's locks count: any reader of the file could lock it for reading. */
 static int is_live(int fd, uint32_t number)
 {
 	struct flock lock = { .l_type = F_RDLCK,
@@ -180,7 +180,7 @@ int ledger_file_is_lost(const struct ledger_file *file)
 	       found.st_ino != file->inode;
 }
 
-/* TAKEN is ours -> LIVE is. The rows of whoever had it are gone before. */
+/* TAKEN is ours -> LIVE is. Wipes the previous owner's rows first. */
 static int begin(const struct ledger_file *file, struct ledger_head *head, uint32_t number)
 {
 	struct ledger_block block = { 0 };
@@ -238,7 +238,7 @@ static void wipe(const struct ledger_file *file, uint32_t number)
 {
 	static const struct ledger_block nothing;
 
-	/* where even that fails, what is left there is nothing all the same, as nobody stands for it */
+	/* if even that fails, the remains do not count, as no owner has LIVE locked */
 	(void)!write_whole(file->fd, &nothing, sizeof(nothing), place_of_block(number));
 }
 
@@ -263,7 +263,7 @@ uint32_t ledger_file_blocks(const struct ledger_file *file)
 	return count < LEDGER_BLOCKS_MAX ? (uint32_t)count : LEDGER_BLOCKS_MAX;
 }
 
-/* What is there of it; what the file is too short for is 0. */
+/* Read the block; the part beyond the file's end is 0. */
 static int fetch(int fd, uint32_t number, struct ledger_block *block)
 {
 	ssize_t got;

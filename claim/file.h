@@ -2,9 +2,11 @@
 /*
  * A user's ledger as a file: "claims" in the folder of his sockets, mode 0600.
  *
- * It is made of blocks of LEDGER_BLOCK_BYTES: a head, which says whose it is, and rows. An owner has blocks of his own, so nobody
- * ever waits for anybody; there is no lock on the whole, and nothing is mapped. Of each block two bytes are locked by its owner, by
- * open file description (F_OFD_SETLK), so that the kernel lets go of them when his descriptors go, however he ends:
+ * It is made of blocks of LEDGER_BLOCK_BYTES: a head, which names the owner, and rows. Each owner
+ * has blocks of its own, so no process ever waits for another; there is no lock on the whole, and
+ * nothing is mapped. The owner locks two bytes of each block, by open file description
+ * (F_OFD_SETLK). So the kernel releases them when the owner's descriptors close, in whatever way it
+ * ends:
  *
  *	TAKEN, its byte 0	the block is his to write
  *	LIVE, its byte 1	what is in it counts
@@ -13,14 +15,18 @@
  *	row:	one write of LEDGER_ROW_BYTES
  *	give:	unlock LIVE -> wipe -> unlock TAKEN
  *
- * What stands in a block whose LIVE is not locked is nothing: the rest of an owner who ended, of another version, of a file that was cut
- * off or filled with noise. Whoever takes a block, or sweeps, wipes it. So there is no state that a file could be in that needs repair.
+ * A block whose LIVE is not locked does not count. It is the rest of an owner who ended, of another
+ * version, or of a file that was cut off or filled with noise. Taking or sweeping a block wipes it.
+ * So no state of the file needs repair.
  *
- * Readers take no lock: LIVE? -> read the block -> LIVE still? Each row has a sum over itself and its block's tenancy, a number drawn at each
- * take. A row that was read while it was written, or that is of the block's last owner, does not have the right one, and is read
- * again. That a writer is killed in the midst of a row can't be seen either: the sum is wrong, and his lock is gone.
+ * Readers take no lock: LIVE? -> read the block -> LIVE still? Each row has a sum over itself and
+ * its block's tenancy, a number drawn at each take. A row that was read while it was written, or
+ * that is of the block's last owner, does not have the right sum, and is read again. Nor can a
+ * reader see half a row of a writer that was killed: the sum is wrong, and the writer's lock is
+ * gone.
  *
- * TAKEN and LIVE are two, since between taking a block and having wiped it, an owner's lock would stand over another's rows.
+ * TAKEN and LIVE are two locks: with one, the new owner's lock would cover another's rows until
+ * they are wiped.
  *
  * Geometry and lock bytes are the same in all versions, whatever is in the blocks.
  */
@@ -59,7 +65,7 @@ struct ledger_row {
 	uint32_t resource, scope, state, flags;
 	int32_t target, pid;
 	uint64_t count, cookie, address, bytes;
-	uint64_t since_ns; /* CLOCK_BOOTTIME, which start times are told by too */
+	uint64_t since_ns; /* CLOCK_BOOTTIME, as for start times */
 	uint8_t spare[56];
 	char what[128];
 };
@@ -86,22 +92,23 @@ int ledger_file_open(struct ledger_file *file, const char *dir, uid_t uid, int i
 
 void ledger_file_release(struct ledger_file *file);
 
-/* Whether its name leads elsewhere by now: it was removed, or another stands there. */
+/* Whether the file's name leads elsewhere by now: it was removed or replaced. */
 int ledger_file_is_lost(const struct ledger_file *file);
 
 /*
- * Take a block that nobody has, from number `from` on. *head has the owner; its tenancy is drawn. 0 and *number; -WM_E_LEDGER_FULL,
- * -errno. A descriptor's own blocks look free to it, so the caller says by is_own which are.
+ * Take a block that has no owner, from number `from` on. *head has the owner; its tenancy is drawn.
+ * 0 and *number; -WM_E_LEDGER_FULL, -errno. A descriptor's own blocks look free to it, so is_own()
+ * identifies the caller's.
  */
 int ledger_file_take(const struct ledger_file *file, struct ledger_head *head,
 		     int (*is_own)(const void *data, uint32_t number), const void *data,
 		     uint32_t *number);
 
-/* Write one row of a block of ours; its sum is put in. NULL: none any more. 0 or -errno. */
+/* Write one row of our own block, and fill in its sum. NULL: clear the row. 0 or -errno. */
 int ledger_file_write(const struct ledger_file *file, uint32_t number, unsigned int slot,
 		      struct ledger_row *row, uint64_t tenancy);
 
-/* Wipe a block of ours and let go of it. */
+/* Wipe our own block and release it. */
 void ledger_file_give(const struct ledger_file *file, uint32_t number);
 
 /* Wipe what owners left who ended. */
@@ -112,17 +119,22 @@ void ledger_file_sweep(const struct ledger_file *file,
 uint32_t ledger_file_blocks(const struct ledger_file *file);
 
 /*
- * Read a block, by another descriptor than its owner's: 1, and each row whole or all 0; 0: nobody has it, or somebody has and it makes no
- * sense; -errno. *damaged is raised by what makes none.
+ * Read a block, by another descriptor than its owner's. 1: each row is whole or all 0; 0: it has no
+ * owner, or makes no sense; -errno. Rows that make no sense raise *damaged.
  */
 int ledger_file_read(const struct ledger_file *file, uint32_t number, struct ledger_block *block,
 		     size_t *damaged);
 
-/* See that a block of ours is as we wrote it: others may cut the file off, or fill it with what they like. 0 or -errno. */
+/*
+ * Check that our own block is as we wrote it: others may truncate the file or overwrite it. 0 or
+ * -errno.
+ */
 int ledger_file_restore(const struct ledger_file *file, uint32_t number,
 			const struct ledger_block *block);
 
-/* Where a writer stands, told before each step; tests end him there. NULL: nobody listens. */
+/*
+ * The writer's position, reported before each step; tests end the writer there. NULL: no listener.
+ */
 enum ledger_step {
 	LEDGER_OPENING,
 	LEDGER_TAKING,

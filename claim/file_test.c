@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Ledgers that can't be had, that others spoil, and that are another user's: a recording is told, and never refused. */
+/*
+ * Ledgers that can't be had, that others spoil, and that are another user's: a recording reports
+ * it, and never fails.
+ */
 #include "claim/bed_test.h"
 #include "claim/claimant.h"
 #include "claim/file.h"
@@ -365,7 +368,7 @@ Test(ledger_file, an_owner_of_another_namespace_weighs_nothing)
 	ledger_file_release(&file);
 }
 
-/* Whoever holds all room keeps nobody waiting. */
+/* A process that holds all the room keeps no other waiting. */
 Test(ledger_file, a_full_ledger_is_told)
 {
 	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -381,7 +384,7 @@ Test(ledger_file, a_full_ledger_is_told)
 	ledger_free(ledger);
 }
 
-/* A process of nobody's that waits, with our XDG_RUNTIME_DIR. */
+/* A process of the user nobody that waits, with our XDG_RUNTIME_DIR. */
 static pid_t start_nobodys(void)
 {
 	char byte, variable[128];

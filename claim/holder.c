@@ -213,7 +213,7 @@ static void say_count(struct words *words, enum claim_resource resource, uint64_
 		say(words, "%" PRIu64, count);
 }
 
-/* All rows of row i's owner, unless they were told with an earlier one of his. */
+/* All rows of row i's owner, unless an earlier row of that owner already named them. */
 static void say_owner(struct words *words, const struct claim_list *list, size_t i)
 {
 	const struct claim_row *row = &list->rows[i];

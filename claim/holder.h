@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who holds what the kernel just refused: ours out of the ledger, with what for; else the process that traces the thread; else the
- * processes that have perf events, which can be named but not described: the kernel shows nothing of an event but that it is one.
+ * Finds who holds what the kernel just refused. First our own holders, from the ledger, with their
+ * purpose. Else the process that traces the thread. Else the processes that have perf events: those
+ * can be named but not described, as the kernel reveals only that an event exists.
  */
 #ifndef CLAIM_HOLDER_H
 #define CLAIM_HOLDER_H
@@ -9,8 +10,8 @@
 #include "claim/ledger.h"
 
 /*
- * What was refused. Claims of our own process that are only wanted are left out: they are this request's, which has to be
- * written first (ledger.h).
+ * What was refused. Leaves out our own process's claims that are only wanted: they are this
+ * request's, which must be written first (ledger.h).
  */
 struct claim_wanted {
 	enum claim_resource resource;
@@ -33,11 +34,12 @@ struct claim_holders {
 	size_t perf_count, perf_room;
 	size_t unreadable; /* processes whose descriptors we may not see */
 	/*
-	 * Debug registers of a thread that none of ours and no tracer holds. What a debugger set by ptrace(2) stays the thread's when
-	 * it has left (seen on Linux 6.18): it is switched off, and taken until the thread ends or executes.
+	 * Debug registers of a thread that no holder in the ledger and no tracer has. A register
+	 * that a debugger set by ptrace(2) stays the thread's when the debugger has left (seen on
+	 * Linux 6.18): it is switched off, and taken until the thread ends or executes.
 	 */
 	uint64_t left;
-	uint64_t own_descriptors; /* perf events of our own process, all told */
+	uint64_t own_descriptors; /* perf events of our own process, in all */
 };
 
 /*
@@ -47,15 +49,17 @@ struct claim_holders {
 int claim_holders_find(struct claim_holders *holders, const struct claim_wanted *wanted);
 
 /*
- * In words, one clause each, in text[bytes], whole or cut at the end: "waymark 812 holds 2 (watch:counter, watch:total), gdb 17 traces it, perf 99 has 4 perf events
- * open; 12 processes of others can't be looked into". "" if nobody was found. Returns the length that it would have whole.
+ * In words, one clause each, in text[bytes], whole or cut at the end: "waymark 812 holds 2
+ * (watch:counter, watch:total), gdb 17 traces it, perf 99 has 4 perf events open; 12 processes of
+ * others can't be looked into". "" if no holder was found. Returns the length that it would have
+ * whole.
  */
 size_t claim_holders_words(const struct claim_holders *holders, char *text, size_t bytes);
 
 /* Both, in one. */
 size_t claim_holder_text(const struct claim_wanted *wanted, char *text, size_t bytes);
 
-/* The same for debug registers of a thread, of which so many were found to be taken. */
+/* The same for debug registers of a thread; `taken` is how many were found taken. */
 size_t claim_holder_text_of(const struct claim_wanted *wanted, uint64_t taken, char *text,
 			    size_t bytes);
 

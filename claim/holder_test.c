@@ -162,7 +162,7 @@ Test(claim_holder, who_writes_nothing_down_is_named_by_his_descriptors)
 	bed_kill(writer);
 }
 
-/* As nobody: what is not shown is said not to be. */
+/* As user nobody: the text counts the processes that are not shown. */
 Test(claim_holder, processes_that_may_not_be_looked_into_are_counted)
 {
 	struct claim_wanted wanted = { CLAIM_DEBUG_REGISTER, getpid(), -1 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owners who are killed, at each step of theirs and at any moment: no claim of the dead is told, none of the living is
- * missing, none is told half.
+ * Kill owners at each of their steps and at any moment. No claim of a dead owner is reported, no
+ * claim of a live owner is missing, and none is reported half.
  *
- * What is scarce is stood in for by descriptors of eventfd(2), as a perf event is one: how many an owner holds can be seen in
- * /proc/PID/fd, whatever he says himself. An owner's claim has its number in every member, so a row that is made of
- * two would show.
+ * Descriptors of eventfd(2) replace the scarce resource, as a perf event is a descriptor too.
+ * /proc/PID/fd shows how many an owner holds, whatever the owner itself says. An owner's claim has
+ * its number in every member, so a row made of two would show.
  */
 #include "claim/bed_test.h"
 #include "claim/file.h"
@@ -47,7 +47,7 @@ static struct claim claim_of(uint64_t number)
 	return claim;
 }
 
-/* The user may have a ledger elsewhere, with claims in it that are nothing of ours. */
+/* The user may have a ledger elsewhere, with claims that are not this test's. */
 static int is_of_this_test(const struct claim_row *row)
 {
 	char name[16] = "";
@@ -159,7 +159,10 @@ static pid_t start(int which)
 	return pid;
 }
 
-/* Where all stand still: what is told against what is so. How many claims that were. */
+/*
+ * Call it while all owners wait: compare the reported claims with the real ones. Returns how many
+ * claims there were.
+ */
 static size_t compare(const pid_t *pids, const char *when)
 {
 	struct claim_list list = { 0 };

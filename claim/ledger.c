@@ -31,7 +31,7 @@ struct hand {
 	size_t count, room;
 };
 
-#define LOOK_NS UINT64_C(100000000) /* between two looks at whether our blocks stand */
+#define LOOK_NS UINT64_C(100000000) /* between two checks that our blocks are intact */
 
 struct entry {
 	uint64_t id;
@@ -67,7 +67,7 @@ int ledger_new(struct ledger **ledger)
 	return 0;
 }
 
-/* Whether it is another process that asks: a child, which might find the mutex locked for good. */
+/* Whether another process asks: a child, which might find the mutex locked forever. */
 static int is_child(const struct ledger *ledger)
 {
 	return getpid() != ledger->pid;
@@ -370,7 +370,7 @@ int ledger_claim(struct ledger *ledger, const struct claim *claims, size_t count
 
 static struct entry *entry_find(struct ledger *ledger, uint64_t id)
 {
-	/* ids rise, and entries stand in their order */
+	/* ids rise, and entries are in their order */
 	size_t low = 0, high = ledger->count;
 
 	while (low < high) {
@@ -458,7 +458,10 @@ void ledger_mend(struct ledger *ledger)
 	pthread_mutex_unlock(&ledger->mutex);
 }
 
-/* A row could not be removed: let go of its block, which takes no room on any disk, and write the others anew. */
+/*
+ * A row could not be removed: release its block, which takes no disk space, and rewrite the other
+ * rows.
+ */
 static void leave_block(struct ledger *ledger, struct hand *hand, struct own_block *block)
 {
 	for (size_t i = 0; i < ledger->count; i++)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ledger of claims: who holds debug registers, counters, the branch unit, locked memory, descriptors, a process's SIGTRAP. The
- * kernel lends them and refuses when all are lent, but never says to whom. So each session of ours writes down what it takes, and whoever is
- * refused can name the holder (holder.h).
+ * The ledger of claims: who holds debug registers, counters, the branch unit, locked memory,
+ * descriptors, a process's SIGTRAP. The kernel lends them and refuses when all are lent, but never
+ * says to whom. So each session of Waymark writes down what it takes, and a refused session can
+ * name the holder (holder.h).
  *
- * The ledger is advice. What it says allows nothing and forbids nothing, and a ledger that can't be had (a full disk, a folder that is
- * not the user's) changes nothing about a recording but that: ledger_trouble() tells it once.
+ * The ledger is advice. It allows nothing and forbids nothing. A ledger that can't be had (a full
+ * disk, a folder that is not the user's) changes nothing about a recording, except that
+ * ledger_trouble() reports it once.
  *
  * Rule of writing ahead: a claim is written before its unit is opened, and removed after it was closed:
  *
@@ -15,14 +17,17 @@
  *	enable ... close them
  *	ledger_remove()
  *
- * So at each moment, and at whichever step the owner is killed, what is held is in the ledger. What is in the ledger and not held belongs to an
- * owner who is about to open, or has just closed. What of an owner who ends is removed by the kernel itself: a claim
- * counts for as long as its owner's lock on the file stands (file.h), and that goes with his descriptors, as his units do.
+ * So at each moment, and at whichever step the owner is killed, what is held is in the ledger. An
+ * entry that is not held belongs to an owner who is about to open, or has just closed. When an
+ * owner ends, the kernel itself removes its entries: a claim counts for as long as its owner's lock
+ * on the file exists (file.h). That lock goes with the owner's descriptors, as its units do.
  *
- * Whose ledger: there is one a user, in the folder of his sockets (abi/control.h). A claim on a thread or a process stands in the ledger of the user
- * whom that runs as, all others in the owner's. So who asks about a process looks into one ledger, and a user who is refused by what root
- * took on his process is told so: root's own ledger is nothing that he could read. Root writes there as that user (process/owner.h), maps nothing,
- * waits for no lock and believes nothing: a user can only spoil what his own processes are told.
+ * Whose ledger: each user has one, in the folder of the user's sockets (abi/control.h). A claim on
+ * a thread or a process is in the ledger of the user that it runs as, all others in the owner's. So
+ * a query about a process needs one ledger only. And a user who is refused because root took
+ * something on the user's process sees that: the user could not read root's own ledger. Root writes
+ * there as that user (process/owner.h), maps nothing, waits for no lock and believes nothing: a
+ * user can only spoil what the user's own processes see.
  */
 #ifndef CLAIM_LEDGER_H
 #define CLAIM_LEDGER_H
@@ -45,11 +50,11 @@ struct claim {
 	enum claim_resource resource;
 	enum claim_scope scope;
 	int32_t target; /* the scope's tid, pid, CPU, uid */
-	pid_t pid;	/* of a thread: its process; 0: not told */
+	pid_t pid;	/* of a thread: its process; 0: unknown */
 	uint32_t flags; /* of a branch unit: enum claim_unit; of a watch: HW_BREAKPOINT_W and so on */
 	uint64_t count;	 /* registers, counters, bytes, descriptors; for each thread of a process */
 	uint64_t cookie; /* the owner's own: of a watch, sig_data */
-	uint64_t address; /* what of: a watched word and its bytes; 0: nothing of that kind */
+	uint64_t address; /* a watched word and its bytes; 0: no address */
 	uint64_t bytes;
 	char what[CLAIM_WHAT_BYTES]; /* what for, as its spec says it: "watch:counter" */
 };
@@ -123,9 +128,10 @@ struct claim_list {
 };
 
 /*
- * Read what live owners wrote into the ledger of a user: in all folders where it may be, given `pid`, a process of his or 0. Each row is
- * whole, as one ledger_... above left it. Rows are added to those in *list, which begins as all 0. 0, or what kept from reading some file: -errno, or
- * -WM_E_SOCKET_DIR; where there is none, that is no error. Any thread.
+ * Read what live owners wrote into the ledger of a user, in all folders where it may be. `pid`: a
+ * process of that user, or 0. Each row is whole, as one ledger_... above left it. Rows are added to
+ * those in *list, which begins as all 0. 0, or why some file could not be read: -errno, or
+ * -WM_E_SOCKET_DIR; a missing file is no error. Any thread.
  */
 int claim_list_read(struct claim_list *list, uid_t uid, pid_t pid);
 
@@ -140,15 +146,18 @@ int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, 
 		     pid_t tid, int cpu);
 
 /*
- * Whether a row is of the very word that `claim` is of: the same process, address, length and kind. What the kernel makes of that (measured,
- * Linux 6.18; claim/share_test.c):
+ * Whether a row is of the very word that `claim` is of: the same process, address, length and kind.
+ * What the kernel makes of that (measured, Linux 6.18; claim/share_test.c):
  *
  * - It joins no two events: each takes a register of its own, though both are of one word.
- * - One store that two events with sigtrap see brings ONE signal, with the cookie of one of them: SIGTRAP doesn't queue. Both counts rise. So
- *   with an event each, one of two sessions would see none of its hits. And so a store over two watched words brings one too. Who handles the signal
- *   must take the cookie for who woke him, and look at every watch, of all sessions, that the store may have met.
- * - An event lives as long as some process has a descriptor of it (pidfd_getfd(2), SCM_RIGHTS): it goes on when its opener is killed, with one
- *   register in all. Whoever has one may also disable it, for all.
+ * - One store that two events with sigtrap see brings ONE signal, with the cookie of one of them:
+ *   SIGTRAP doesn't queue. Both counts rise. So with an event each, one of two sessions would see
+ *   none of its hits. And so a store over two watched words brings one signal too. The handler must
+ *   treat the cookie only as the event that woke it, and look at every watch, of all sessions, that
+ *   the store may have met.
+ * - An event lives as long as some process has a descriptor of it (pidfd_getfd(2), SCM_RIGHTS): it
+ *   continues when its opener is killed, with one register in all. Any process that has one may
+ *   also disable it, for all.
  * - One reader per ring: both would move data_tail.
  *
  * So each session takes a register of its own while there are free ones: only who has the event can read its count, which says what was

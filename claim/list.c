@@ -50,7 +50,7 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* A user writes what he likes: nothing is used as a number or a text that is none. */
+/* A user can write anything: check each number and text before it is used. */
 static int makes_sense(const struct ledger_row *row)
 {
 	return row->resource && row->resource < CLAIM_RESOURCE_END && row->scope &&

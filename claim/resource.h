@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What is scarce, and how much of it there is. */
+/* The scarce resources, and how much of each there is. */
 #ifndef CLAIM_RESOURCE_H
 #define CLAIM_RESOURCE_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Their numbers stand in the ledger's file: new ones come at the end. */
+/* The ledger's file stores these numbers: add new ones at the end. */
 enum claim_resource {
 	CLAIM_DEBUG_REGISTER = 1, /* of a thread, or of a CPU */
 	CLAIM_COUNTER,		  /* of a CPU's performance unit; of a thread wherever it runs */
@@ -33,17 +33,18 @@ enum claim_scope {
 	CLAIM_SCOPE_END
 };
 
-/* "debug register", "counter" and so on; "?" for what is none. In JSON: "debug-register". */
+/* "debug register", "counter" and so on; "?" for an invalid one. In JSON: "debug-register". */
 const char *claim_resource_words(enum claim_resource resource);
 const char *claim_resource_name(enum claim_resource resource);
 
-/* "thread", "process", "cpu", "user", "machine"; "?" for what is none. */
+/* "thread", "process", "cpu", "user", "machine"; "?" for an invalid one. */
 const char *claim_scope_name(enum claim_scope scope);
 
 /*
- * How many there are for one thread, CPU, user, process or machine: what the kernel lends at most, less what it keeps itself (the
- * NMI watchdog's counter). UINT64_MAX: no limit. -ENODEV where this machine has none, -ENOTSUP where that can't be
- * told; else 0 and *count. `pid` is whose limit is meant, for descriptors and locked memory; 0: ours.
+ * How many there are for one thread, CPU, user, process or machine: what the kernel lends at most,
+ * less what it keeps itself (the NMI watchdog's counter). UINT64_MAX: no limit. -ENODEV where this
+ * machine has none, -ENOTSUP where the number is unknown; else 0 and *count. `pid` is whose limit
+ * is meant, for descriptors and locked memory; 0: ours.
  */
 int claim_resource_count(enum claim_resource resource, pid_t pid, uint64_t *count);
 

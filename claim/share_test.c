@@ -21,7 +21,7 @@
 static volatile uint64_t words[2] __attribute__((aligned(16)));
 static volatile uint64_t signals[3]; /* by cookie */
 
-/* siginfo_t's si_perf_data stands behind si_addr; older libraries don't name it. */
+/* siginfo_t's si_perf_data follows si_addr; older libraries don't name it. */
 static void on_trap(int number, siginfo_t *info, void *context)
 {
 	uint64_t cookie;

@@ -224,8 +224,8 @@ int event_object_modify(struct event_object *object, const struct event_source *
  * event_object_uncovered() reports the time without events.
  *
  * The kernel itself follows threads. They need this only with EVENT_RINGS, see there: for a new CPU
- * this call stops the process for a moment. Where it can't be stopped, and threads inherit, such a CPU's
- * hits stay unseen, and are reported.
+ * this call stops the process for a moment. Where it can't be stopped, and threads inherit, such a
+ * CPU's hits stay unseen, and are reported.
  *
  * Only when armed, else -EINVAL. Returns 0, also where a CPU can't have them now: coverage says
  * why, and the next look tries again; -ENOMEM, or -errno where the online CPUs are unknown. Some 10

@@ -3,9 +3,10 @@
  * Trials: whether a mechanism that depends on the processor, the hypervisor or the kernel works on this machine.
  * Some machines accept a breakpoint that never fires; nothing but a hit shows it.
  *
- * A child process of ours tries a mechanism before its first use. Trials run in groups, a child each, side by side,
- * TRIAL_LIMIT_MS at most. Results that the machine alone decides are kept in a cache file (cache.h), so later
- * commands try nothing. A missing permission or a simulated failure (simulate.h) is never kept.
+ * Our child process tries a mechanism before its first use. Trials run in groups, a child each, in
+ * parallel, TRIAL_LIMIT_MS at most. Results that the machine alone decides are kept in a cache file
+ * (cache.h), so later commands try nothing. A missing permission or a simulated failure
+ * (simulate.h) is never kept.
  *
  * Any thread may call these functions; a signal handler may not. They fork. A child that tried a uprobe outlives its
  * answer by some 60 ms; the next call reaps it, or trial_settle().
