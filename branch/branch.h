@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of waymark/trail.h, made of blocks and what stands between them. */
+/* Records of waymark/trail.h, made of blocks and the events between them. */
 #ifndef BRANCH_BRANCH_H
 #define BRANCH_BRANCH_H
 
@@ -10,7 +10,7 @@
 #include <sys/types.h>
 #include <waymark/trail.h>
 
-/* A block or an event of a thread, wherever it stands. */
+/* A block or an event of a thread, in any part of its trail. */
 struct branch_item {
 	const struct trail_entry *entry; /* NULL: an event */
 	const uint8_t *code;		 /* the block's, or NULL */
@@ -23,8 +23,8 @@ struct branch_thread {
 };
 
 /*
- * The record for an item, given those before and after it; NULL: nobody knows, or there is none. *branch has its size,
- * which is kept, and as much is filled in.
+ * The record for an item, given those before and after it; NULL: unknown, or none. *branch has its
+ * size, which is kept; only that much is filled in.
  */
 void branch_make(struct wm_branch *branch, const struct branch_item *before,
 		 const struct branch_item *item, const struct branch_item *after,

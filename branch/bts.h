@@ -10,7 +10,7 @@
 /* Intel SDM, volume 3, 18.4.9 "BTS and DS save area", "64-bit branch trace record format". */
 #define BTS_RECORD_BYTES 24u
 
-/* Records, oldest first. What is cut at the end is lost. 0 or the sink's error. */
+/* Records, oldest first. A record cut at the end is lost. 0 or the sink's error. */
 int bts_take(struct weave *weave, const uint8_t *bytes, size_t count);
 
 #endif

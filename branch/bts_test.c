@@ -151,7 +151,7 @@ Test(bts, shows_an_interrupt_whose_way_out_is_not_told)
 Test(bts, says_lost_where_code_and_branches_disagree)
 {
 	weave_stand(&weave, 0x1000);
-	take(0x1023, 0x100a); /* behind a call that was not told */
+	take(0x1023, 0x100a); /* behind a call that was not reported */
 	take(0x100a, 0x1010); /* not where it leads */
 	take(0x1011, 0x1004);
 	take(0x1002, 0x1010); /* backwards */

@@ -56,7 +56,7 @@ static struct step *child_new(struct step *parent, pid_t pid)
 	return NULL;
 }
 
-/* One too many: it goes on by itself, and has a trail that says no more than that. */
+/* One child too many: it continues untraced, and its trail says only that. */
 static void child_refuse(struct step *parent, struct step *child)
 {
 	struct step_thread *thread = step_thread_add(child, child->pid);

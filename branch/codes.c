@@ -70,7 +70,7 @@ static const struct codes_piece *piece_after(const struct process_codes *codes, 
 	return found;
 }
 
-/* The mapping at an address, at the time that is asked for. NULL: none, or nobody knows which. */
+/* The mapping at an address, at the requested time. NULL: none, or unknown. */
 static const struct codes_piece *piece_at(const struct process_codes *codes, uint64_t address)
 {
 	const struct codes_piece *at, *after;
@@ -248,7 +248,7 @@ int process_codes_renew(struct process_codes *codes, uint64_t ticks)
 						   .offset = map->offset,
 						   .inode = map->inode,
 						   .device = map->device };
-		/* what can be written may not be what stands in the file */
+		/* a writable mapping may differ from the file */
 		int is_file = map->path[0] == '/' && !map->deleted && !(map->prot & PROT_WRITE);
 
 		if (map->prot & PROT_EXEC)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The code of a process, for origins that know only where it went: its files where they are mapped, and its
- * memory where there is none. What was mapped once is kept, with the time from which on it was, so that it can be read when it is
- * gone, and when another lies in its place.
+ * The code of a process, for origins that know only where it went: its files where they are mapped,
+ * and its memory where there is no file. Each mapping is kept, with the time from which on it
+ * existed. So its code can be read when it is gone and another mapping has replaced it.
  *
  * One thread at a time uses a source.
  */

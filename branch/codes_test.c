@@ -53,7 +53,7 @@ static void mapped(int which, uint64_t ticks)
 	cr_assert_eq(process_codes_mapped(&codes, &pieces[which], paths[which], ticks), 0);
 }
 
-/* What ran there between these times; '-': nobody knows. */
+/* The code that ran there between these times; '-': unknown. */
 static char at(uint64_t from, uint64_t to)
 {
 	uint8_t byte;

@@ -42,7 +42,9 @@ static void give_up_real_time(void)
 		sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
-/* Who has no privilege may go down to what was set for him last, and there is no way to ask what that is. */
+/*
+ * A process without privilege may go down to the value last set for it, and can't ask what that is.
+ */
 static void be_the_last(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC), done = 0;

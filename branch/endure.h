@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process of ours does that must not be killed while it traces (stepper.h): the program dies with it. It takes what it may of
- * the limits that it was started under, and tells when it has nearly used up the one whose end is SIGKILL.
+ * For a process of Waymark that must not be killed while it traces (stepper.h): the program dies
+ * with it. It raises the limits that it was started under as far as it may, and reports when it has
+ * nearly used up the one whose end is SIGKILL.
  */
 #ifndef BRANCH_ENDURE_H
 #define BRANCH_ENDURE_H

@@ -17,8 +17,9 @@ pid_t gate_fork(int *gate, gate_becomes *become, const char *path, char *const a
 		char **environment);
 
 /*
- * In its tracer, with the other end: seize it with these PTRACE_O_*, PTRACE_O_TRACEEXEC among them, and let it execute the
- * program. It stands in its PTRACE_EVENT_EXEC then: 0; or -errno, what execve(2) said for one.
+ * In its tracer, with the other end: seize it with these PTRACE_O_*, PTRACE_O_TRACEEXEC among them,
+ * and let it execute the program. 0: it is stopped in its PTRACE_EVENT_EXEC; or -errno, from
+ * execve(2) too.
  */
 int gate_await(int gate, pid_t pid, int options);
 

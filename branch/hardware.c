@@ -121,7 +121,7 @@ static void on_exec(struct hardware *hardware, struct hardware_thread *thread,
 	let_go(thread, PTRACE_CONT, 0);
 }
 
-/* It made a thread: where in its trail that was, nobody knows, so nothing is said there. */
+/* The thread made another: the place in its trail is unknown, so the trail does not say it. */
 static void on_clone(struct hardware *hardware, struct hardware_thread *thread)
 {
 	unsigned long tid = 0;

@@ -7,8 +7,8 @@
  * executes another program or ends, so that none is missed; all calls come from one thread, which is their
  * tracer. The functions are those of step.h, and so is what they promise.
  *
- * Which code ran is told by the files that are mapped, and by memory where there is no file. Code that is changed while
- * it is recorded can't be told from what it was: contradictions are TRAIL_LOST.
+ * The mapped files show which code ran; where there is no file, memory does. Code that is changed
+ * while it is recorded can't be distinguished from the earlier code: contradictions are TRAIL_LOST.
  *
  * The kernel's code is read from /proc/kcore (kernel_codes.h). Where that can't be done the kernel is not recorded, its part
  * is a TRAIL_GAP, and the result's detail says why.
@@ -74,7 +74,7 @@ int hardware_run(struct hardware *hardware, unsigned int for_ms);
 
 void hardware_result(const struct hardware *hardware, struct hardware_result *result);
 
-/* Let the process go on by itself, write what is left. An error is of the writing. */
+/* Let the process continue without us, and write what is left. An error is of the writing. */
 int hardware_let_go(struct hardware *hardware);
 
 /* The same, and release. NULL is allowed. */

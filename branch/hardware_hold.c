@@ -87,7 +87,10 @@ static const char *root_of(const struct hardware *hardware)
 	return hardware->options.machine.root ? hardware->options.machine.root : "";
 }
 
-/* The kernel's branches, if they are asked for and its code can be had: without that nobody could follow them. */
+/*
+ * Open the kernel's branches, if requested and its code can be read: they can't be followed without
+ * it.
+ */
 static int kernel_open(struct hardware *hardware)
 {
 	int err;
@@ -173,7 +176,7 @@ static int trail_begin(struct hardware *hardware)
 
 /* ---- launch ---- */
 
-/* It stands before its first instruction. */
+/* The process is stopped before its first instruction. */
 static int take_first(struct hardware *hardware)
 {
 	struct hardware_thread *thread = hardware_thread_add(hardware, hardware->pid);
@@ -242,7 +245,7 @@ int hardware_launch(struct hardware **hardware, struct trail_sink *sink, enum or
 		return pid;
 	err = hardware_take(hardware, sink, origin, options, pid, gate, detail, bytes);
 	close(gate);
-	/* where nobody opened the gate, it has ended by itself */
+	/* if the gate was never opened, the process has ended by itself */
 	if (err)
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
@@ -306,7 +309,7 @@ int hardware_attach(struct hardware **out, struct trail_sink *sink, enum origin 
 
 /* ---- close ---- */
 
-/* Stop a thread, unless it ends. 1: it stands; *signal is what it is about to get. */
+/* Stop a thread, unless it ends. 1: it is stopped; *signal is what it is about to get. */
 static int stop(struct hardware *hardware, struct hardware_thread *thread, uint64_t end_ns,
 		int *signal)
 {

@@ -95,7 +95,7 @@ void hardware_thread_settle(struct hardware *hardware, struct hardware_thread *t
 void hardware_thread_event(struct hardware *hardware, struct hardware_thread *thread,
 			   enum trail_event kind, uint64_t at, uint64_t first, uint64_t second);
 
-/* Both are settled. What the kernel has for one thread goes on as the other's. */
+/* Both are settled. Continue the kernel's recording of one thread as the other's. */
 void hardware_thread_take_over(struct hardware *hardware, struct hardware_thread *thread,
 			       struct hardware_thread *from);
 

@@ -331,7 +331,7 @@ static void on_switch(struct hardware *hardware, struct hardware_thread *thread,
 	thread->depart_ticks = 0;
 }
 
-/* Code lies there from now on. Another may lie there before anybody has looked at the process's map. */
+/* New code is mapped there. It may be replaced before we have read the process's map. */
 static void on_mapping(struct hardware *hardware, const struct perf_record *record)
 {
 	const struct codes_piece piece = { .start = record->start,
@@ -374,7 +374,7 @@ static void on_record(struct hardware *hardware, struct hardware_thread *thread,
 	case PERF_RECORD_COMM: /* begin_new_exec() of the kernel: before it maps anything */
 		hardware->is_executing |= !!(record->misc & PERF_RECORD_MISC_COMM_EXEC);
 		break;
-	default: /* ITRACE_START, FORK, EXIT: ptrace(2) has told us */
+	default: /* ITRACE_START, FORK, EXIT: ptrace(2) has reported these */
 		break;
 	}
 }

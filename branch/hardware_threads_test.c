@@ -298,7 +298,7 @@ static pid_t other_thread(pid_t pid)
 	return found;
 }
 
-/* A process of two threads, of which the second waits for a byte. */
+/* A process of two threads; the second waits for a byte. */
 static pid_t start(void)
 {
 	pthread_t thread;

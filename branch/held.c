@@ -2,12 +2,14 @@
 /*
  * A SIGTRAP that comes to a thread which blocks it. While the thread is stepped it is unblocked (conceal.c), so
  *
- *   - one that was sent stops the thread at once, and is gone by then. It is held here, and sent again, with all that it said, before each
- *     system call, where it is blocked as the program has it: sigpending() tells of it, sigwait() takes it.
+ * - one that was sent stops the thread at once, and is gone by then. It is held here, and sent
+ *   again, with all its siginfo, before each system call, where the program blocks it: sigpending()
+ *   reports it, sigwait() takes it.
  *   - one that an instruction raises, int3 say, would find its handler. The kernel ends a process for that, so it is let do so.
  *
- * Nobody may send what another process's kill() has said (rt_tgsigqueueinfo(2)): of those the pid and the code are wrong until a
- * handler or sigwaitinfo() is to see them. Only signalfd(2) tells of us.
+ * A process may not send what another's kill() has said (rt_tgsigqueueinfo(2)): in those, the pid
+ * and the code are wrong until a handler or sigwaitinfo() is to see them. Only signalfd(2) shows
+ * our own.
  */
 #include "branch/step_own.h"
 

@@ -59,7 +59,7 @@ void step_watch_end(struct step_thread *thread)
 	thread->is_watched = 0;
 }
 
-/* The watch of a hit; NULL: it is none, or of one that is not armed as it was. */
+/* The watch of a hit; NULL: no hit, or of a watch that is no longer armed the same. */
 static const struct step_place *met(const struct step *step, const struct step_thread *thread)
 {
 	long met = ptrace(PTRACE_PEEKUSER, thread->tid, offsetof(struct user, u_debugreg[6]), 0);

@@ -94,8 +94,9 @@ int step_launch(struct step **out, struct trail_sink *sink, const char *path, ch
 }
 
 /*
- * Why a thread could not be seized, which the kernel does not tell: it has ended and nobody has waited for it yet, or it
- * was seized already, with the one that made it, whose stop for that is still to come.
+ * Why a thread could not be seized, which the kernel does not say. It has ended and was not waited
+ * for yet; or it was seized already, with the thread that made it, and its stop for that is
+ * pending.
  */
 enum seizing { SEIZE_REFUSED, SEIZE_ENDED, SEIZE_OURS };
 
@@ -256,7 +257,7 @@ static int detach(struct step *step, struct step_thread *thread, uint64_t end_ns
 	return step_release(step, thread, signal);
 }
 
-/* Where all must stand still before the first goes on. */
+/* Stop all threads before the first continues. */
 static void stop_all(struct step *step, uint64_t end_ns)
 {
 	struct step_thread *thread = step->threads;

@@ -18,7 +18,7 @@
 #include <waymark/error.h>
 
 #define STOP_MS 2000
-#define TRIES 20 /* a thread in a restartable sequence is stopped anew */
+#define TRIES 20 /* a thread in a restartable sequence is stopped again */
 #define PAGE_BYTES 4096
 #define MASK_BYTES 8
 

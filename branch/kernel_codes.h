@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's code as it is now, by /proc/kcore, an ELF core of its memory. What was read once is kept, a page at a
- * time.
+ * The kernel's code as it is now, by /proc/kcore, an ELF core of its memory. Pages that were read
+ * once are kept.
  *
  * One thread at a time uses it.
  */

@@ -85,7 +85,9 @@ int modules_note(struct modules *modules, pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	memory = open(path, O_RDONLY | O_CLOEXEC);
-	/* a process that is ending has nothing mapped; that tells nothing of its modules */
+	/*
+	 * a process that is ending has nothing mapped; that does not show that its modules are gone
+	 */
 	if (!maps_read(&maps, pid) && maps.count) {
 		err = note_gone(modules, &maps);
 		for (size_t i = 0; i < maps.count && !err; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The modules of a process that a trail goes through, told to its sink as they come. */
+/* The modules of a process that a trail goes through, reported to its sink as they come. */
 #ifndef BRANCH_MODULES_H
 #define BRANCH_MODULES_H
 

@@ -13,7 +13,7 @@ static char file[64];
 static int came, went;
 static uint64_t came_base, went_base;
 
-/* Count what is told of the one file. */
+/* Count the reports of the one file. */
 static int tell(struct trail_sink *sink, const struct control_module *module, const char *path)
 {
 	(void)sink;

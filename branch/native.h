@@ -13,12 +13,12 @@ struct natives {
 	uint64_t after_ns[ENGINE_NATIVES]; /* of that: since the recording began */
 };
 
-/* One more. A cause that nobody knows is none. */
+/* One more. An unknown cause is ignored. */
 void native_note(struct natives *natives, uint32_t why, pid_t pid, uint64_t after_ns);
 
 void native_add(struct natives *natives, const struct natives *more);
 
-/* In words, to stand in parentheses. Static. */
+/* In words, for use in parentheses. Static. */
 const char *native_words(enum engine_native why);
 
 /* What the user can do about it. Static. */

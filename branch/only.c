@@ -29,7 +29,7 @@ struct only {
 	char exe[PATH_MAX];
 	struct range *ranges;
 	size_t count, room;
-	uint8_t *verdicts; /* enum verdict; by a path's number, which stands for the same blocks for good */
+	uint8_t *verdicts; /* enum verdict, by path number: its blocks never change */
 	size_t verdict_count, verdict_room;
 	struct only_names names; /* the first's */
 	uint32_t found;		 /* the first's: a bit for each name that some module had */
@@ -286,7 +286,7 @@ static enum verdict judge(const struct only *only, const struct trail_source_pat
 	return !inside ? NONE : inside == path->count ? ALL : SOME;
 }
 
-/* Modules are told of before paths in them are. */
+/* Modules are reported before paths in them. */
 static int verdict_of(struct only *only, const struct trail_source_path *path,
 		      enum verdict *verdict)
 {

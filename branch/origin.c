@@ -36,7 +36,7 @@ static const struct origin_text {
 	[ORIGIN_STEP] = { "step", TRAIL_STEP, NULL, 0 },
 };
 
-/* What is the same for all of them. */
+/* The surroundings that all origins share. */
 struct surroundings {
 	const struct origin_machine *machine;
 	const struct perf_calls *perf;

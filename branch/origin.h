@@ -25,7 +25,7 @@ struct origin_state {
 	char detail[160]; /* what is to be said beside the error's text; "": nothing */
 };
 
-/* What is looked at. Zeroed: this machine. */
+/* The machine to look at. Zeroed: this machine. */
 struct origin_machine {
 	const char *root;	       /* before /sys and /proc; NULL: none */
 	const struct perf_calls *perf; /* NULL: the kernel's */
@@ -50,7 +50,7 @@ int origin_best(const struct origin_state states[ORIGINS]);
 /* What a user calls it: "pt", "bts", "soft", "step". Static. */
 const char *origin_name(enum origin origin);
 
-/* Which one that is; -1: none. "auto" is none. */
+/* Which origin has the name; -1: unknown. "auto" is not an origin. */
 int origin_of_name(const char *name);
 
 /* What its trails have in the trace. */

@@ -232,7 +232,7 @@ Test(origin, has_names)
 	cr_expect_eq(origin_of_name("auto"), -1);
 }
 
-/* Whatever this machine is: an answer for each, and a reason with a text where there is none. */
+/* On any machine: an answer for each, and a reason with a text where there is no origin. */
 Test(origin, answers_for_this_machine)
 {
 	origins_look(states, NULL);

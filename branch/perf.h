@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's perf_event_open(2) and what belongs to it, as a table, so that tests can stand in for
+ * The kernel's perf_event_open(2) and its other calls, as a table, so that tests can simulate
  * hardware that no test machine has. All functions return 0 or more, or -errno. Any thread.
  */
 #ifndef BRANCH_PERF_H

@@ -6,7 +6,7 @@
 #include <intel-pt.h>
 #include <stdio.h>
 
-/* Straight code, and direct jumps, go on for so long with no packet only in a stream that is damaged. */
+/* Only a damaged stream has straight code and direct jumps for so long with no packet. */
 #define IDLE_INSNS_MAX (1u << 20)
 
 #define PSB_BYTES 16u
@@ -17,7 +17,7 @@
 enum away {
 	AWAY_NOT,
 	AWAY_KERNEL, /* it left for where nothing is recorded */
-	AWAY_LOST,   /* nobody knows: a TRAIL_LOST says so */
+	AWAY_LOST,   /* unknown: a TRAIL_LOST says so */
 };
 
 struct decoding {
@@ -26,7 +26,7 @@ struct decoding {
 	struct pt_outcome *outcome;
 	struct pt_block_decoder *blocks;
 	struct pt_packet_decoder *packets; /* runs ahead, for the time */
-	uint64_t tsc_offset;		   /* of the next TSC packet; UINT64_MAX: there is none */
+	uint64_t tsc_offset;		   /* of the next TSC packet; UINT64_MAX: no more */
 	uint64_t tsc_ticks;
 	uint64_t passed_ticks; /* of the last TSC packet that is behind */
 	enum away away;
@@ -155,14 +155,17 @@ static int on_error(struct decoding *decoding, const char *what)
 	return weave_lost(decoding->weave);
 }
 
-/* Go on at the next place where that can be done; -pte_eos: there is none. What is passed over is lost already. */
+/*
+ * Continue at the next place where decoding can begin; -pte_eos: no such place. What is passed over
+ * is lost already.
+ */
 static int synchronize(struct decoding *decoding)
 {
 	uint64_t sync = 0;
 	int status;
 
 	decoding->idle_insns = 0;
-	/* each time further on, or it might go on for ever */
+	/* each time further ahead, or it might loop forever */
 	for (; decoding->tries; decoding->tries--) {
 		status = pt_blk_sync_forward(decoding->blocks);
 		if (status == -pte_eos)
@@ -194,7 +197,7 @@ static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, u
 	return got ? (int)got : -pte_nomap;
 }
 
-/* The instructions of a block, which goes on through direct jumps and calls. */
+/* The instructions of a block, which continues through direct jumps and calls. */
 static int on_block(struct decoding *decoding, const struct pt_block *block)
 {
 	uint64_t at = block->ip, last = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel Processor Trace, decoded by libipt and woven into a trail: its blocks of user code cut into ours, its
- * events into what stands between them.
+ * Intel Processor Trace, decoded by libipt and woven into a trail: its blocks of user code cut into
+ * ours, its events into those between blocks.
  *
  *	away and back at a system call's end	nothing
  *	away at any other place, or back there	TRAIL_GAP, TRAIL_GAP_KERNEL
@@ -62,8 +62,9 @@ struct pt_outcome {
 };
 
 /*
- * Decode a stream into the weave, which may have had others before. What can't be decoded is in *outcome and
- * TRAIL_LOST in the trail; so is what lies before the first place where decoding can begin.
+ * Decode a stream into the weave, which may have had others before. Decoding errors are in
+ * *outcome, and TRAIL_LOST in the trail; so is the part before the first place where decoding can
+ * begin.
  * 0, the sink's error, or -ENOMEM.
  */
 int pt_decode(struct weave *weave, const struct pt_stream *stream, struct pt_outcome *outcome);

@@ -41,7 +41,9 @@ void decode_begin(void);
 int decode(const struct pt_stream *stream);
 int decode_bytes(const uint8_t *bytes, size_t count);
 
-/* The recorder was told that code changes, and stopped the thread for that: as an event of no kind. */
+/*
+ * The recorder noticed that code changes, and stopped the thread for that: as an event of no kind.
+ */
 #define PAUSE TRAIL_EVENTS
 
 static inline int is_pause(const struct pt_item *item)

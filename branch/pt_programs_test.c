@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What programs ran, by step, comes back through Intel PT's packets: pt_test.c says what can't. */
+/* Blocks that `step` recorded come back through Intel PT's packets; pt_test.c lists what can't. */
 #include "branch/pt_back_test.h"
 #include "branch/files.h"
 #include "branch/pt.h"

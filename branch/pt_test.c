@@ -82,7 +82,7 @@ static void all_kinds(void)
 	came(TRAIL_SIGNAL, 0x21); /* and goes on in a handler */
 	ran(0x14, 64);
 	ran(0x19, 64);
-	ran(0x20, 64); /* to where nobody called it from */
+	ran(0x20, 64); /* to where no call came from */
 	ran(0x10, 64);
 	came(TRAIL_SYSCALLED, 0x21); /* out of the handler */
 	ran(0x21, 64);
@@ -232,9 +232,9 @@ Test(pt, says_lost_where_packets_were)
 {
 	static const uint8_t bytes[] = {
 		PSB,	   MODE_64, PSBEND, PGE(0x00), 0x04, /* TNT: not taken */
-		0x02,	   0xf3, /* OVF: how far it came, nobody knows */
+		0x02,	   0xf3,			     /* OVF: how far it came is unknown */
 		0x7d,	   0x20,    0x00,   0x40,      0x00,
-		0x00,	   0x00, /* FUP of 48 bits: here it goes on */
+		0x00,	   0x00, /* FUP of 48 bits: it continues here */
 		TIP(0x10), PGD,
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that gain rights as they are executed, by the setuid or setgid bit or as capabilities of the file: the kernel gives them to nobody
- * whose tracer has no CAP_SYS_PTRACE.
+ * Programs that gain privileges as they are executed, by the setuid or setgid bit or by file
+ * capabilities: the kernel does not grant them if the tracer lacks CAP_SYS_PTRACE.
  */
 #include "process/program.h"
 #include "process/target.h"
@@ -39,7 +39,7 @@ static int text_read(pid_t tid, uint64_t at, char *text, size_t bytes)
 	return 0;
 }
 
-/* The file that a thread is about to execute, as we find it; 0: it can't be told. */
+/* The file that a thread is about to execute, as we find it; 0: unknown. */
 static int file_of(pid_t tid, const struct user_regs_struct *regs, char *path, size_t bytes)
 {
 	int is_at = regs->orig_rax == SYS_execveat, folder = (int)regs->rdi, used;

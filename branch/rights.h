@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that gain rights as they are executed: the kernel gives them to nobody whose tracer has no CAP_SYS_PTRACE. */
+/*
+ * Programs that gain privileges when executed: the kernel does not grant them if the tracer lacks
+ * CAP_SYS_PTRACE.
+ */
 #ifndef BRANCH_RIGHTS_H
 #define BRANCH_RIGHTS_H
 

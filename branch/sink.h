@@ -42,7 +42,7 @@ struct trail_sink_calls {
 	/* A thread's trail begins; *thread is for the calls below, until thread_end(). */
 	int (*thread_begin)(struct trail_sink *sink, struct sink_thread **thread, pid_t tid,
 			    const char *comm, enum trail_origin origin, uint64_t ticks);
-	/* It has another name, as it has executed a program. NULL: nobody wants to know. */
+	/* It has another name, as it has executed a program. NULL: the sink does not need it. */
 	int (*thread_name)(struct trail_sink *sink, struct sink_thread *thread, const char *comm);
 	/* It ran a block, no later than `ticks`. `code`: the block's bytes, or NULL where they can't be had. */
 	int (*block)(struct trail_sink *sink, struct sink_thread *thread,

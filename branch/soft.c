@@ -36,7 +36,7 @@ struct soft {
 	struct soft_launch launch;
 	struct soft_attach attach;
 	int is_attached; /* to a program that ran before; what is ours is taken away again */
-	int rid_fd;	 /* tells of its end, as long as that takes; -1: nothing does */
+	int rid_fd;	 /* signals its end, as long as that takes; -1: nothing does */
 	struct soft_follow follow;
 	struct soft_reader reader;
 	struct soft_result result;

@@ -25,7 +25,7 @@ struct soft_options {
 
 struct soft_result {
 	uint64_t blocks, losses;
-	uint64_t words;	      /* that told these blocks */
+	uint64_t words;	      /* that encoded these blocks */
 	uint64_t overwritten; /* before them: of a flight recorder's rings, about so many blocks */
 	uint64_t traces, translated_blocks, flushes, faults; /* the engine's own figures */
 	uint64_t unfollowed; /* processes that went on unrecorded, as there were too many, or it could not be */
@@ -33,7 +33,7 @@ struct soft_result {
 	struct natives natives;
 	uint32_t lost_threads; /* that found no room, and ran unrecorded */
 	int is_over;	       /* the program has ended */
-	int status;	       /* then: as wait(2) has it; 0 where that could not be told */
+	int status;	       /* then: as wait(2) has it; 0 where that is unknown */
 	pid_t killed_tid;      /* the thread whose signal killed it; 0: not known */
 	char detail[160];      /* of what was recorded with losses, or "" */
 };
