@@ -85,7 +85,7 @@ static int lay_out(struct soft_channel *channel)
 	return 0;
 }
 
-/* Where things lie is told from the page on. */
+/* From now on the page says where everything is. */
 void soft_channel_renew(const struct soft_channel *channel, uint32_t process)
 {
 	const struct soft_sizes *sizes = &channel->sizes;

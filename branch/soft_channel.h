@@ -25,7 +25,7 @@ struct soft_sizes {
 #define SOFT_PROCESSES_MAX 4096u
 
 struct soft_channel {
-	int fd;			/* -1: closed by whoever had passed it on */
+	int fd;			/* -1: closed by the process that passed it on */
 	uint64_t device, inode; /* of the memfd, as mappings have them */
 	struct soft_sizes sizes;
 	uint64_t bytes, slots_at, log_at, rings_at; /* log_at: the first one's; the others follow */
@@ -70,7 +70,7 @@ void soft_channel_renew(const struct soft_channel *channel, uint32_t process);
 /* It may be used again. Wakes who waits for one. */
 void soft_channel_give_page(const struct soft_channel *channel, uint32_t process);
 
-/* What was asked for on a page is answered: enum engine_ask. */
+/* Answer what was asked for on a page: enum engine_ask. */
 void soft_channel_answer(const struct soft_channel *channel, uint32_t process, uint32_t answer);
 
 /* How often engines have had something to take; and wait for more than that, no longer than `nap`. */

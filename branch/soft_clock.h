@@ -10,7 +10,7 @@ struct soft_clock {
 	uint64_t hz, now_ns; /* now_ns: nothing is later */
 };
 
-/* May take 20 ms, where the kernel does not tell the rate. */
+/* May take 20 ms, where the kernel does not report the rate. */
 void soft_clock_init(struct soft_clock *clock);
 
 /* Look at the clocks: all that was written before has a time by now. The rate becomes better with time. */

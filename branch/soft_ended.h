@@ -12,8 +12,8 @@ int ended_open(pid_t pid);
 int ended_is(int fd);
 
 /*
- * How it ended, as wait(2) has it: told while nobody has waited for it, and by Linux 6.15 and later also afterwards. 0 and
- * *status, or -ENODATA.
+ * How it ended, as wait(2) has it: known until it is waited for, and with Linux 6.15 and later also
+ * afterwards. 0 and *status, or -ENODATA.
  */
 int ended_status(int fd, pid_t pid, int *status);
 

@@ -227,7 +227,7 @@ static void untrace(struct soft_follow *follow, struct soft_process *process)
 	follow->traced--;
 }
 
-/* At its next stop, or now if it stands. */
+/* At its next stop, or now if it is stopped. */
 static void let_go(struct soft_process *process, uint32_t answer)
 {
 	process->is_let_go = 1;
@@ -281,7 +281,7 @@ static int look_at_ask(struct soft_follow *follow, struct soft_process *process)
 
 /* ---- stops ---- */
 
-/* It stands before the first instruction of another program. */
+/* It is stopped before the first instruction of another program. */
 static void executed(struct soft_follow *follow, struct soft_process *process)
 {
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
@@ -504,7 +504,7 @@ static int look_at_pages(struct soft_follow *follow)
 	return had;
 }
 
-/* Where nothing tells of its end: we had no descriptor for that, or it was over before. */
+/* For a process whose end no descriptor shows: we had none, or it was over before. */
 static int is_gone(const struct soft_process *process)
 {
 	return kill(process->pid, 0) && errno == ESRCH;

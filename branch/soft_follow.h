@@ -22,7 +22,7 @@ enum soft_use {
 struct soft_process {
 	enum soft_use use;
 	pid_t pid, ppid;
-	int end_fd;   /* tells of its end; -1: nothing does */
+	int end_fd;   /* signals its end; -1: nothing does */
 	int is_ended; /* it did, when it was looked at last */
 	struct trail_sink *sink;
 	struct soft_modules modules;
@@ -31,7 +31,7 @@ struct soft_process {
 	int is_let_go;	   /* traced no more from the next stop on */
 	int is_looked_at; /* traced at each system call, for one may be a program that gains rights */
 	uint32_t answer; /* at the next stop; 0: none */
-	int is_native;	 /* nothing of it is recorded, for good or until it executes a program */
+	int is_native;	 /* nothing of it is recorded, forever or until it executes a program */
 	int is_foreign;	 /* it has executed a program that is not x86-64 */
 	int has_status, status;
 };

@@ -154,7 +154,10 @@ static int are_parked(const struct engine_channel *head, size_t count)
 	return parked >= count;
 }
 
-/* Let it go on from any stop, with what it was about to get; a signal that it has made itself is not the program's. */
+/*
+ * Continue it from any stop, with its pending signal; a signal that it caused itself is not the
+ * program's.
+ */
 static int on(const struct borrow *thread, int stop, int signal)
 {
 	if (stop == TRACEE_SIGNAL && is_fault(signal))

@@ -3,7 +3,8 @@
  * All threads of a process that runs, stopped at once, each on its way back to user mode; and one of them led through a piece of the
  * engine (struct engine_places of abi/engine.h).
  *
- * All calls come from the thread that stopped them. When it ends they go on, as process/borrow.h has it.
+ * All calls come from the thread that stopped them. When it ends they continue, as process/borrow.h
+ * has it.
  */
 #ifndef BRANCH_SOFT_HELD_H
 #define BRANCH_SOFT_HELD_H
@@ -37,7 +38,7 @@ int soft_held_lead(struct borrow *thread, const struct soft_way *way);
 /* Several at once, each by a way of its own with the one head. The first error: some may be on their way. */
 int soft_held_lead_all(struct borrow *threads, const struct soft_way *ways, size_t count);
 
-/* Who is parked goes on by himself, once he is let go. */
+/* A parked thread continues by itself, once it is let go. */
 void soft_held_unpark(struct engine_channel *head);
 
 #endif

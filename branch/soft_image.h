@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine's file (agent/trail/): a shared object that needs nobody to load it but who maps its segments. */
+/*
+ * The engine's file (agent/trail/): a shared object that needs no loader, only its segments mapped.
+ */
 #ifndef BRANCH_SOFT_IMAGE_H
 #define BRANCH_SOFT_IMAGE_H
 

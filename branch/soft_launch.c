@@ -64,7 +64,7 @@ static int gate_receive(int gate, pid_t *tracer, int fds[2])
 				  .msg_controllen = sizeof(rights.bytes) };
 
 	if (recvmsg(gate, &message, 0) != sizeof(*tracer))
-		_exit(127); /* nobody is there */
+		_exit(127); /* the tracer has gone */
 	if (message.msg_flags & MSG_CTRUNC || rights.head.cmsg_len != CMSG_LEN(2 * sizeof(int)))
 		return EMFILE;
 	memcpy(fds, CMSG_DATA(&rights.head), 2 * sizeof(int));
@@ -294,7 +294,7 @@ int soft_launch_go(struct soft_launch *launch)
 	return soft_loan_let_go(&launch->loan);
 }
 
-/* Nothing of ours is there, and it goes on as it would have. */
+/* Nothing of ours is there, and the program continues as it would have. */
 static void undo(struct soft_launch *launch, const struct soft_channel *channel,
 		 const struct soft_image *image)
 {

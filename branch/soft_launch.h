@@ -3,7 +3,7 @@
  * How an engine comes into a program that begins: mapped, with the channel, before the program's first instruction, by
  * system calls of the program's own process. Nothing is looked up by a path there, so it may see another root.
  *
- * All calls come from the thread that traces the process, but for soft_become().
+ * All calls come from the thread that traces the process, except soft_become().
  */
 #ifndef BRANCH_SOFT_LAUNCH_H
 #define BRANCH_SOFT_LAUNCH_H
@@ -31,16 +31,18 @@ int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
 		      const struct soft_channel *channel, const struct soft_image *image);
 
 /*
- * From there on: map all, tell the engine how the program stands. 0, or a negative error: detail[bytes] says more, or is "";
- * the process is good for nothing then. It stands until soft_launch_go().
+ * From there on: map all, give the engine the program's state. 0, or a negative error:
+ * detail[bytes] says more, or is ""; the process is then of no further use. It is stopped until
+ * soft_launch_go().
  */
 int soft_launch_enter(struct soft_launch *launch, const struct soft_channel *channel,
 		      const struct soft_image *image, char *detail, size_t bytes);
 int soft_launch_go(struct soft_launch *launch);
 
 /*
- * The same for a process that was recorded before, or whose parent was: from its PTRACE_EVENT_EXEC on, up to where the engine
- * begins on that page. After an error it goes on natively, if it lives.
+ * The same for a process that was recorded before, or whose parent was: from its PTRACE_EVENT_EXEC
+ * on, up to where the engine begins on that page. After an error it continues natively, if it
+ * lives.
  */
 int soft_launch_again(pid_t pid, const struct soft_channel *channel, uint32_t process,
 		      const struct soft_image *image);

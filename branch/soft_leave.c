@@ -23,12 +23,12 @@
 #define BEFORE_MS 3000
 #define NAP_NS 2000000
 #define MAPPINGS_MAX 65536u
-#define HEAD_BYTES 512 /* of the engine's file: enough to tell it from all others */
+#define HEAD_BYTES 512 /* of the engine's file: enough to identify it */
 #define COPIES_MAX 16
 
 /* ---- who waits in a call ---- */
 
-/* Where a thread that sleeps goes on; 0: it does not, or that is not to be seen. */
+/* Where a sleeping thread continues; 0: it does not sleep, or we can't see it. */
 static uint64_t sleeps_at(pid_t pid, pid_t tid)
 {
 	char path[64], line[256], *last;
@@ -179,7 +179,7 @@ static int ranges_read(const struct borrow *thread, const struct soft_left *left
 				 count * sizeof(*ranges->list)))
 		ranges->count = 0;
 	ranges_join(ranges);
-	/* the file last: what tells of the others is in it */
+	/* the file last: it contains the list of the others */
 	ranges->list[ranges->count++] = (struct engine_mapping){ left->channel_at,
 								 left->channel_bytes };
 	if (!left->head || !left->head->places.is_lasting)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a program that runs on is rid of an engine: those of its threads that wait in a system call, which may be for long, are led out of
- * the engine and are natively in the same call again; and once nobody is in it its memory is unmapped, by the program's own calls.
+ * How a running program is rid of an engine. Threads that wait in a system call, perhaps for long,
+ * are led out of the engine and are natively in the same call again. Once no thread is in the
+ * engine, the program's own calls unmap its memory.
  *
  * All calls come from one thread. Nothing stays held.
  */

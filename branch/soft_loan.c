@@ -38,7 +38,7 @@ static int memory_open(struct borrow *borrow)
 	return borrow->mem < 0 ? -errno : 0;
 }
 
-/* No module has room: over the program's first instructions, which nobody puts back should we die. */
+/* No module has room: use the program's first instructions. If we die, they are not restored. */
 static int place_over(struct borrow *borrow)
 {
 	unsigned char code[BORROW_CODE_BYTES] = { 0 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that has just executed a program, and stands before its first instruction, makes system calls for us, as
- * process/borrow.h has it: should we die, it begins its program by itself. Where no module has room for that code it
- * lies over the program's first instructions; such a process dies with us.
+ * A process that has just executed a program, and is stopped before its first instruction, makes
+ * system calls for us, as process/borrow.h has it. If we die, it begins its program by itself.
+ * Where no module has room for that code, the code overwrites the program's first instructions;
+ * such a process dies with us.
  *
  * All calls come from the thread that traces it.
  */

@@ -12,7 +12,7 @@ int soft_modules_note(struct soft_modules *modules)
 	return modules_note(&modules->modules, modules->pid);
 }
 
-/* Where a module lies of which this part was mapped: what is to be added to the addresses that it was linked with. */
+/* The base of a module of which this part was mapped: the offset to add to its linked addresses. */
 static uint64_t base_of(const struct elf *elf, const struct engine_module *module)
 {
 	for (size_t i = 0; i < elf->segment_count; i++) {
@@ -49,7 +49,7 @@ int soft_modules_told(struct soft_modules *modules, const struct engine_module *
 		module.build_id_bytes = (uint8_t)elf_build_id(&elf, module.build_id);
 	}
 	elf_release(&elf);
-	/* it came and went while nobody looked */
+	/* it came and went between two looks */
 	if (is_noted(&modules->modules, module.base, path))
 		return 0;
 	return modules->modules.sink->calls->module(modules->modules.sink, &module, path);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The modules that an engine tells of, given to a sink: as the process has them, or, once it is gone, by their files. */
+/*
+ * The modules that an engine reports, given to a sink: as the process has them, or, once it is
+ * gone, by their files.
+ */
 #ifndef BRANCH_SOFT_MODULES_H
 #define BRANCH_SOFT_MODULES_H
 

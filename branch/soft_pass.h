@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptors of ours given to a process on loan, whatever it can see of the file system or the network. */
+/*
+ * Passes our descriptors to a process on loan, whatever it can see of the file system or the
+ * network.
+ */
 #ifndef BRANCH_SOFT_PASS_H
 #define BRANCH_SOFT_PASS_H
 

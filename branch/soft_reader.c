@@ -259,7 +259,7 @@ static void put_part(struct soft_reader *reader, uint32_t slot)
 
 /* ---- threads ---- */
 
-/* Of a slot's process, as it says; NULL: there is none such. */
+/* The source of a slot's process, as the slot names it; NULL: no such source. */
 struct soft_source *reader_source(const struct soft_reader *reader, uint32_t slot)
 {
 	uint32_t process = soft_channel_slot(reader->channel, slot)->process;

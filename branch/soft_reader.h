@@ -50,7 +50,7 @@ struct soft_reader {
 	uint32_t turn;		     /* the slot that is looked at next, modulo */
 	uint64_t blocks, losses;
 	uint64_t overwritten; /* blocks before those: about so many, by the engines' own count */
-	uint64_t words_put;   /* that told these blocks */
+	uint64_t words_put;   /* that encoded these blocks */
 	pid_t killed_tid;     /* whose signal ended the last process that ended; 0: not known */
 	uint64_t newest_blocks; /* of a thread that overwrites its own: no more are wanted; 0: all that are there */
 	int error; /* of the sink, or -ENOMEM; the first: nothing is taken any more */
@@ -60,7 +60,7 @@ struct soft_reader {
 int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 		     struct trail_sink *sink);
 
-/* How many slots there are to be looked at, the first of all: memory that nobody has touched stays none. */
+/* How many slots to look at, from the first: untouched memory stays unallocated. */
 uint32_t soft_reader_used(struct soft_reader *reader);
 
 /*
@@ -73,8 +73,9 @@ int soft_reader_take(struct soft_reader *reader);
 int soft_reader_fetch(struct soft_reader *reader);
 
 /*
- * Take all there is, as it stands, and end all threads. `end` is what a thread's trail ends with that has no end of
- * its own; NULL: nobody knows, so TRAIL_LOST. Best when nobody writes any more: what is overwritten meanwhile is lost.
+ * Take all there is, in its present state, and end all threads. `end` is what a thread's trail ends
+ * with that has no end of its own; NULL: unknown, so TRAIL_LOST. Best when no engine writes any
+ * more: what is overwritten meanwhile is lost.
  */
 int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end);
 

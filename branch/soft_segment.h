@@ -34,7 +34,10 @@ int segment_copy_now(const struct soft_reader *reader, uint32_t slot,
 void segment_give_back(const struct soft_reader *reader, uint32_t slot,
 		       const struct soft_segment *taken);
 
-/* How many words were written: nothing tells where the writer was when it died but those that are still 0. */
+/*
+ * How many words were written: the words that are still 0 are the only sign of where the writer
+ * died.
+ */
 size_t segment_written(const uint32_t *words, size_t room);
 
 /* About so many blocks are in it from that word on. What the words mean is known. */

@@ -78,7 +78,7 @@ int soft_reader_expect(struct soft_reader *reader, uint32_t process, uint32_t of
 	return soft_paths_copy(&source->paths, &reader->sources[of].paths, first_id);
 }
 
-/* The process is gone, or what it was: slots of it that nobody will end. */
+/* The process is gone, or executed another program: free its slots, which no thread will end. */
 static void slots_free(struct soft_reader *reader, uint32_t process)
 {
 	for (uint32_t i = 0; i < soft_reader_used(reader); i++) {

@@ -147,7 +147,10 @@ static int is_long_mode(const struct user_regs_struct *regs)
 	return (regs->cs & 0xff) == LONG_MODE_SELECTOR;
 }
 
-/* On, with that signal first. A system call ends in a stop of its own, but for one whose signal has a handler. */
+/*
+ * Continue, with that signal first. A system call ends in a stop of its own, except one whose
+ * signal has a handler.
+ */
 static void resume(const struct step *step, struct step_thread *thread,
 		   struct user_regs_struct *regs, int signal)
 {
@@ -215,7 +218,7 @@ static void on_broken_off(struct step *step, struct step_thread *thread,
 	thread->rax = number;
 }
 
-/* The kernel tells of it by ptrace_notify(), in its signal_setup_done(). */
+/* The kernel reports it by ptrace_notify(), in its signal_setup_done(). */
 static int is_at_handler(const struct step_thread *thread)
 {
 	siginfo_t info = { 0 };
@@ -251,7 +254,7 @@ int step_entered(struct step *step, struct step_thread *thread, struct user_regs
 	return 1;
 }
 
-/* About to get a signal. Its instruction has not run, but for a system call. */
+/* About to get a signal. Its instruction has not run, unless it is a system call. */
 static void on_signal(struct step *step, struct step_thread *thread, struct user_regs_struct *regs,
 		      int signal)
 {
@@ -368,7 +371,7 @@ static void tell_name(struct step *step, struct step_thread *thread)
 	step_failed(step, step->sink->calls->thread_name(step->sink, thread->trail, comm));
 }
 
-/* All of its process goes on without us; where that can't be just now, at its next stop. */
+/* All of its process continues without us; where that can't be just now, at its next stop. */
 static void leave(struct step *step, struct step_thread *thread)
 {
 	step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
@@ -432,7 +435,7 @@ static void on_exit_of(struct step *step, struct step_thread *thread,
 	if (thread->child) /* vfork(2), which it did not live to come back from */
 		step_event(step, thread, TRAIL_FORK, 0, (uint64_t)thread->child, 0);
 	step_failed(step, modules_note(&step->modules, step->pid));
-	/* each thread is told of the signal, and one of them had it */
+	/* the kernel reports the signal to each thread; one of them had it */
 	if (WIFSIGNALED((int)status) && thread->signal == WTERMSIG((int)status)) {
 		step->result.killed_tid = thread->tid;
 		step->result.killed_by = thread->signal;

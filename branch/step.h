@@ -29,7 +29,7 @@ struct step;
 /* What came of it. Instructions and blocks are of all processes, the rest is of the first. */
 struct step_result {
 	uint64_t instructions, blocks;
-	uint64_t words;	      /* of the software engine, which told them */
+	uint64_t words;	      /* of the software engine, which encoded them */
 	uint64_t overwritten; /* in its rings before them: about so many blocks */
 	uint64_t unfollowed;  /* children that should have been stepped through, and could not be */
 	uint64_t privileged; /* processes that were let go to execute a program that gains rights */
@@ -51,7 +51,7 @@ struct step_watches {
 	struct step_place {
 		uint64_t address;
 		uint32_t number;   /* whose row it has, and is in its cookie */
-		uint8_t bytes, on; /* enum watch_on; WATCH_ON_EXECUTE is told without us */
+		uint8_t bytes, on; /* enum watch_on; WATCH_ON_EXECUTE is reported without us */
 	} places[STEP_WATCHES_MAX];
 	const struct watch_table *table; /* must live longer, with the rows' gates */
 };
@@ -65,12 +65,13 @@ int step_launch(struct step **step, struct trail_sink *sink, const char *path, c
 int step_attach(struct step **step, struct trail_sink *sink, pid_t pid, pid_t only);
 
 /*
- * The same for a program that is somebody else's child: that one forks a process which calls gate_become() (gate.h) with one
- * end of a socket pair (SOCK_STREAM), and does not return; the other end is `gate`. It is closed by nobody here.
+ * The same for a program that is another process's child: that process forks one that calls
+ * gate_become() (gate.h) with one end of a socket pair (SOCK_STREAM), and does not return; the
+ * other end is `gate`. We do not close it here.
  */
 int step_take(struct step **step, struct trail_sink *sink, pid_t pid, int gate);
 
-/* Before it runs: hits of these become the signals that they would be. NULL: there are none. */
+/* Before it runs: hits of these become the signals that they would be. NULL: no watches. */
 void step_watch(struct step *step, const struct step_watches *watches);
 
 /* Let it run, for about that long at most. 1 while it or a child lives, 0 when all are over, or a negative error. */

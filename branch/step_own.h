@@ -37,14 +37,14 @@ struct step_thread {
 	int is_stopped, is_begun;
 	int is_stranger; /* no thread of the process, or no longer stepped: to be let go as soon as it stops */
 	int ignores_trap; /* a stranger: who made it ignores SIGTRAP */
-	int is_untrapped; /* a stranger: that it does not any more is told */
+	int is_untrapped; /* a stranger: it was reported that it no longer does */
 	/* the instruction that the thread was let go for; no bytes: it could not be read */
 	uint64_t at, rax, rsp;
 	uint8_t code[STEP_CODE_MAX];
 	struct block_insn insn;
 	uint64_t dropped_at; /* SIMULATED_STEP_TRAP: the last trap was dropped here */
 	int signal;	     /* that it was let go with */
-	int about_to_get;    /* that it stands before, to be let go for good */
+	int about_to_get;    /* that it is stopped before, to be let go permanently */
 	int is_unmoved;	     /* nothing but its instructions moves it (hidden.c) */
 	int is_unseen;	     /* insn ran before the tracer could act, so a gap follows (hidden.c) */
 	int is_over;	     /* that instruction has run, and is written down */
@@ -76,7 +76,7 @@ struct step {
 	int is_single;	     /* of one thread alone */
 	int is_trap_ignored; /* the program ignores SIGTRAP */
 	int is_put_back;     /* and does so again, as all its threads stand still */
-	int is_untrapped;    /* that it does not any more is told */
+	int is_untrapped;    /* it was reported that it no longer does */
 	struct trail_sink *sink;
 	enum block_maker maker; /* of the processor: cpuid traps in a guest, so it is asked once */
 	int is_trap_dropped;	/* the root's: the machine has dropped a trap, in any process */
@@ -100,7 +100,7 @@ int step_decode(const struct step *step, pid_t tid, uint64_t at, uint8_t code[ST
 /* The instruction at an address is the one that the thread will be let go for. */
 void step_load(const struct step *step, struct step_thread *thread, uint64_t at);
 
-/* The instruction that the thread was let go for has run; it stands at `rip` now. */
+/* The instruction that the thread was let go for has run; its next one is at `rip`. */
 void step_ran(struct step *step, struct step_thread *thread, uint64_t rip);
 
 /* Write an event; a block that is not complete ends with it, and so does what is open. `at`: where it goes on. */
@@ -151,7 +151,7 @@ void step_watch_end(struct step_thread *thread);
 /* After an instruction has run: take out the trap flag, if it has put it where the program sees it; note whose it is. */
 void step_hide_flag(struct step_thread *thread, struct user_regs_struct *regs);
 
-/* Before it goes on without a step: take it out of the flags themselves. */
+/* Before it continues without a step: take it out of the flags themselves. */
 void step_clear_flag(struct step_thread *thread, struct user_regs_struct *regs);
 
 /* At a handler's first instruction: take it out of the signal's frame. */
@@ -215,7 +215,7 @@ void step_thread_made(struct step *step, pid_t tid);
 /* A process that it has made, seized, and that is none of ours: to be let go as soon as it stops. */
 void step_stranger_add(struct step *maker, pid_t pid);
 
-/* Its trail is over, for good; it is still ours. */
+/* Its trail is over, permanently; we still trace it. */
 void step_thread_end(struct step *step, struct step_thread *thread);
 void step_thread_remove(struct step *step, struct step_thread *thread);
 
@@ -229,7 +229,7 @@ int step_process_let_go(struct step *step, unsigned int for_ms);
 /* Whether that call executes a program that gains rights, but not where we trace it. */
 int step_gains_rights(const struct step_thread *thread, const struct user_regs_struct *regs);
 
-/* So it goes on by itself, from that call on. */
+/* So it continues by itself, from that call on. */
 void step_let_gain(struct step *step);
 
 /* ---- children.c ---- */
@@ -246,7 +246,7 @@ void step_child_made(struct step *step, pid_t pid);
 /* The thread was in a system call that makes a process, and is gone: what it made without our being told is taken in. */
 void step_children_find(struct step *step, const struct step_thread *thread);
 
-/* It has no threads any more: its sink is told; a child is released. */
+/* It has no threads any more: notify its sink; release a child. */
 void step_over(struct step *step);
 
 #endif

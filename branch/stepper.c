@@ -106,7 +106,7 @@ static void tell(struct wire_in *in, const struct stepper_note *note)
 	wire_in_note(in, note, sizeof(*note));
 }
 
-/* A module that was asked for, and that no process had, is told of by its name. */
+/* Report by its name a requested module that no process had. */
 static void tell_missing(struct stepper_note *note, const struct only *only)
 {
 	size_t used = strlen(note->detail);
@@ -158,7 +158,7 @@ static void follow(const struct tracing_calls *calls, struct tracing *tracing, s
 	tell_missing(&note, only);
 	tell(in, &note);
 	close(in->fd);
-	/* nobody waits for us: but should we end before these have been let go, so do they */
+	/* no process waits for us: but if we end before these have been let go, so do they */
 	while (note.left)
 		note.left = calls->let_go(tracing, LET_GO_MS);
 }
@@ -320,7 +320,7 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struc
 		return stepper->pid;
 	err = start(stepper, sink, how, gate, 0);
 	close(gate);
-	/* it has ended by itself where nobody opened the gate, or it was ended */
+	/* it has ended by itself if the gate was never opened, or it was ended */
 	if (err) {
 		kill(stepper->pid, SIGKILL);
 		while (waitpid(stepper->pid, NULL, 0) < 0 && errno == EINTR)

@@ -21,7 +21,7 @@ struct stepper {
 	int has_started, is_over;	   /* it said so */
 	int left;			   /* threads that it still waits to let go */
 	uint32_t fetched;		   /* stepper_fetch()es that were answered */
-	struct step_result result;	   /* once it is over, but for what was recorded */
+	struct step_result result;	   /* once it is over, except what was recorded */
 	int error;			   /* why it could not start, or broke off */
 	char detail[TRACING_DETAIL_BYTES]; /* more about that, or about losses; "": nothing */
 	struct wire_out wire;

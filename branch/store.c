@@ -222,7 +222,7 @@ static struct store_thread *thread_take(struct trail_store *store)
 	return thread;
 }
 
-/* Without a thread its records are lost, and nobody knows how many. */
+/* Without a thread its records are lost, and their number is unknown. */
 static int store_thread_begin(struct trail_sink *sink, struct sink_thread **out, pid_t tid,
 			      const char *comm, enum trail_origin origin, uint64_t ticks)
 {
@@ -278,7 +278,7 @@ static int store_thread_end(struct trail_sink *sink, struct sink_thread *ended, 
 
 /* ---- records ---- */
 
-/* Room for `words` of records. NULL: there is none. */
+/* Room for `words` of records. NULL: no room. */
 static uint32_t *room_for(struct trail_store *store, struct store_thread *thread, uint32_t words)
 {
 	struct store_run *run = thread->newest ? store_run_at(store, thread->newest) : NULL;

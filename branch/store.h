@@ -59,7 +59,10 @@ void trail_store_close(struct trail_store *store);
 /* For an origin to fill. Its begin() does nothing: a store can be given another process after trail_store_clear(). */
 struct trail_sink *trail_store_sink(struct trail_store *store);
 
-/* Whose threads begin, and whose modules are told of, from now on: where there is one process alone, nobody needs to say. */
+/*
+ * Set the process whose threads begin, and whose modules are reported, from now on: not needed for
+ * a single process.
+ */
 void trail_store_process(struct trail_store *store, pid_t pid);
 
 /*
@@ -68,7 +71,7 @@ void trail_store_process(struct trail_store *store, pid_t pid);
  */
 int trail_store_is_full(struct trail_store *store);
 
-/* Forget all records, and what was lost before; threads that live go on. */
+/* Forget all records, and what was lost before; live threads continue. */
 void trail_store_clear(struct trail_store *store);
 
 void trail_store_status(const struct trail_store *store, struct trail_store_status *status);
@@ -94,7 +97,7 @@ struct store_record {
 /* The threads, in the order in which they began; NULL: no more. Threads that ended and have no records are gone. */
 struct store_thread *trail_store_thread(struct trail_store *store, struct store_thread *before);
 pid_t store_thread_tid(const struct store_thread *thread);
-pid_t store_thread_pid(const struct store_thread *thread); /* 0: nobody said */
+pid_t store_thread_pid(const struct store_thread *thread); /* 0: unknown */
 
 /* No other thread of the store ever has that number. Whether nothing more comes of it. */
 uint64_t store_thread_number(const struct store_thread *thread);
@@ -103,7 +106,7 @@ int store_thread_is_over(const struct store_thread *thread);
 /* Records of a thread, events of loss and end included. */
 uint64_t store_thread_records(const struct store_thread *thread);
 
-/* The record of that index, 0 being the newest. 1, or 0: there is none. */
+/* The record of that index, 0 being the newest. 1, or 0: no such record. */
 int store_thread_record(struct trail_store *store, const struct store_thread *thread,
 			uint64_t index, struct store_record *record);
 

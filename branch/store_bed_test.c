@@ -58,7 +58,7 @@ static void noted(struct put *put, uint64_t start)
 	put->starts[put->count++] = start;
 }
 
-/* Code of a block, told by its start. */
+/* Code of a block, derived from its start. */
 static void code_of(uint64_t start, uint32_t bytes, uint8_t *code)
 {
 	for (uint32_t i = 0; i < bytes; i++)
@@ -102,7 +102,10 @@ static void skip_events(struct put *put)
 	put->is_behind_loss = 0;
 }
 
-/* Take in a record: it must be the next that was put, but for what a TRAIL_LOST says. */
+/*
+ * Take in a record: it must be the next that was put, except for the records that a TRAIL_LOST
+ * counts.
+ */
 static void match(struct put *put, const struct store_record *record)
 {
 	uint8_t code[TRAIL_BLOCK_BYTES_MAX];

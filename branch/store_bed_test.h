@@ -24,7 +24,7 @@ extern struct trail_store *store;
 extern struct trail_sink *sink;
 extern struct put given[THREADS_MAX];
 extern uint64_t now;
-extern int reached; /* how often it told that it has so much */
+extern int reached; /* how often it reported that it has so much */
 
 void begin_with(uint64_t bytes, enum wm_policy policy, uint64_t watermark);
 

@@ -25,7 +25,7 @@ struct store_run {
 
 struct store_loss {
 	uint64_t blocks, events;
-	int is_unknown; /* and blocks that nobody counted */
+	int is_unknown; /* and blocks whose number is unknown */
 };
 
 struct store_thread {
@@ -96,7 +96,7 @@ static inline struct trail_between store_loss_event(const struct store_loss *los
 				       .values = { loss->is_unknown ? 0 : loss->blocks, 0 } };
 }
 
-/* The event of which `head` is the first word. */
+/* The event whose first word is `head`. */
 static inline void store_event_read(const uint32_t *head, struct trail_between *between,
 				    uint64_t *ticks)
 {
@@ -106,7 +106,7 @@ static inline void store_event_read(const uint32_t *head, struct trail_between *
 	memcpy(ticks, head + 8, 8);
 }
 
-/* Free the thread's oldest run, and the blocks of which it was the last. */
+/* Free the thread's oldest run, and the blocks that no other run needs. */
 void store_run_remove(struct trail_store *store, struct store_thread *thread);
 
 /* See to it that a chunk is free, by the policy. Whether one is. */
@@ -132,9 +132,9 @@ struct store_noted {
 	pid_t pid;
 };
 
-/* Behind the modules that were told. */
+/* A place in the log, behind the modules that were reported. */
 struct store_log_place {
-	pid_t pid; /* whose are told; 0: all */
+	pid_t pid; /* whose modules are reported; 0: all */
 	uint32_t chunk, at;
 	struct store_noted next;
 	int has_next;
@@ -142,7 +142,10 @@ struct store_log_place {
 
 void store_modules_begin(const struct trail_store *store, pid_t pid, struct store_log_place *place);
 
-/* Tell a sink of the modules that were noted before that time, and not told yet. 0, or its error. */
+/*
+ * Report to a sink the modules that were noted before that time, and not reported yet. 0, or its
+ * error.
+ */
 int store_modules_tell(const struct trail_store *store, struct store_log_place *place,
 		       uint64_t ticks, struct trail_sink *to);
 

@@ -67,7 +67,7 @@ Test(store, loses_the_newest_and_says_where_they_are_missing)
 	cr_assert_eq(store_thread_record(store, thread, 0, &record), 1);
 	cr_expect_eq(record.between.event, TRAIL_LOST);
 	cr_expect_eq(record.between.values[0], before);
-	/* room for more: the loss stands before it */
+	/* room for more: the loss comes before it */
 	for (int i = 0; i < 1000; i++) {
 		cr_assert_eq(store_thread_take(store, thread, &record), 1);
 		cr_assert_not_null(record.entry);

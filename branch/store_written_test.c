@@ -43,7 +43,10 @@ Test(store_written, writes_itself_into_another_sink)
 	trail_store_close(first);
 }
 
-/* A block of two instructions of which one runs, and what says so; as a signal may come. */
+/*
+ * A block of two instructions, only one of which runs, and the event that says so, such as a
+ * signal.
+ */
 static void half_a_block(uint64_t start)
 {
 	struct trail_entry entry = { .start = start,

@@ -39,7 +39,7 @@ static void claim_all(struct tracing *tracing, enum origin origin)
 					     .target = tracing->pid,
 					     .flags = units[origin],
 					     .count = 1 };
-	/* how much, nobody knows before the threads are found */
+	/* the amount is unknown before the threads are found */
 	claims[CLAIM_MEMORY] = (struct claim){ .resource = CLAIM_LOCKED_MEMORY,
 					       .scope = CLAIM_OF_USER,
 					       .target = (int32_t)geteuid() };

@@ -87,7 +87,7 @@ Test(tracing_hardware, claims_the_unit_for_as_long_as_it_has_it)
 	tracing_hardware.let_go(tracing, 100);
 	cr_expect_eq(claims(&row), 0);
 
-	/* one that can't be had is claimed by nobody */
+	/* no claim remains for one that can't be had */
 	put("/proc/sys/kernel/perf_event_paranoid", "4\n");
 	cr_expect_lt(tracing_hardware.attach(&tracing, &sink.sink, &how, subject.pid, 0, words), 0);
 	cr_expect_eq(claims(&row), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public API of trails: opened and closed. What it promises stands in waymark/trail.h. */
+/* The public API of trails: open and close. waymark/trail.h documents its promises. */
 #include "branch/trail.h"
 
 #include "base/notify.h"

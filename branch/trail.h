@@ -29,7 +29,7 @@ struct wm_trail {
 	struct wm_trail_options options;
 	uint64_t capped_bytes;
 
-	pthread_mutex_t lock; /* what stands here down to `recorded`; lock: any thread */
+	pthread_mutex_t lock; /* guards the members down to `recorded`; lock: any thread */
 	pthread_cond_t changed;
 	struct trail_store *store;
 	uint64_t read, unfollowed;
@@ -43,7 +43,7 @@ struct wm_trail {
 	pthread_t thread;
 	int has_thread;
 	const struct origin_calls *origin;
-	int is_auto; /* nobody named it */
+	int is_auto; /* the user named no origin */
 	struct tracing_how how;
 	struct live_origin *live;
 	struct trail_source source;    /* the first process */
@@ -54,8 +54,8 @@ struct wm_trail {
 	struct recorded *recorded; /* read from a folder; NULL: live */
 
 	/*
-	 * wm_trail_fd(): an eventfd, and whether it is readable. -1: nobody asked for it. Under the
-	 * lock.
+	 * wm_trail_fd(): an eventfd, and whether it is readable. -1: the caller did not ask for it.
+	 * Under the lock.
 	 */
 	int fd;
 	int is_raised;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of records that a trail has no room for, or that nobody asked for. */
+/* What becomes of records that a trail has no room for, or that were not requested. */
 #include "base/testing/await.h"
 #include "branch/subject_test.h"
 
@@ -54,7 +54,10 @@ Test(trail_policy, keeps_the_oldest_when_it_discards)
 	cr_expect_eq(subject_get((uint64_t)wm_trail_records(trail, 0) - 1).flags, 0);
 }
 
-/* More threads than there are pieces of memory: of the last nothing is kept, and that is told. */
+/*
+ * More threads than there are pieces of memory: nothing of the last is kept, and the status reports
+ * that.
+ */
 Test(trail_policy, counts_threads_that_it_has_no_room_for)
 {
 	struct wm_trail_options options = { .size = sizeof(options), .bytes = SMALL };

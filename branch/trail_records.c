@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public API of trails: what is in one. What it promises stands in waymark/trail.h. */
+/* The public API of trails: their records. waymark/trail.h documents its promises. */
 #include "branch/trail.h"
 
 #include <errno.h>
@@ -234,7 +234,7 @@ int wm_trail_clear(struct wm_trail *trail)
 	return err;
 }
 
-/* Take one and give it to the callback, whose *result it is. 0: there is none. */
+/* Take one and give it to the callback; *result is the callback's. 0: no record. */
 static int drain_one(struct wm_trail *trail, struct store_thread *thread,
 		     int (*branch)(const struct wm_branch *branch, void *data), void *data,
 		     int *result)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What trails refuse, and with which words; and what happens to who misuses one. */
+/* What trails refuse, and with which words; and what happens on misuse. */
 #include "base/testing/await.h"
 #include "branch/subject_test.h"
 
@@ -279,7 +279,7 @@ Test(trail_refused, is_good_for_nothing_but_close_in_a_forked_child)
 	cr_expect_eq(subject_status().state, WM_TRAIL_STATE_LIVE);
 }
 
-/* Has a trail of a program and a child that lives on, tells their ids, and is killed. */
+/* Has a trail of a program and a child that lives on, writes their ids to `tell`, and is killed. */
 static void owner(int tell)
 {
 	pid_t pids[2];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands between an origin and a trail's store: the lock, and what was not asked for is left out. Where
- * that would leave blocks that can't follow each other, a gap stands for it (abi/trail.h).
+ * Between an origin and a trail's store: takes the lock, and leaves out what was not requested.
+ * Where that would leave blocks that can't follow each other, it puts a gap (abi/trail.h).
  */
 #include "branch/trail.h"
 

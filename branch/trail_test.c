@@ -209,7 +209,7 @@ Test(trail, lets_a_process_go_on_when_it_is_closed)
 
 static int told; /* a byte written here goes to the thread */
 
-/* The thread that is not the first. 0: there is none yet. */
+/* The thread that is not the first. 0: not there yet. */
 static pid_t other_thread(void)
 {
 	struct dirent *entry;
@@ -227,7 +227,7 @@ static pid_t other_thread(void)
 	return tid;
 }
 
-/* A process of two threads, of which the second waits for a byte: its id. */
+/* A process of two threads, the second of which waits for a byte: returns its id. */
 static pid_t second_thread(void)
 {
 	int pipes[2];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread of a live trail: it takes what the origin sends, until that is over or it is told to end. */
+/*
+ * The thread of a live trail: it takes what the origin sends, until that is over or the trail is
+ * closed.
+ */
 #include "branch/trail.h"
 
 #include "process/ticks.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public API of trails: cursors. What they promise stands in waymark/trail.h. */
+/* The public API of trails: cursors. waymark/trail.h documents their promises. */
 #include "process/call.h"
 #include "branch/trail.h"
 
@@ -135,7 +135,7 @@ static void piece_event(const struct wm_trail_cursor *cursor, struct piece *piec
 	piece->code_bytes = 0;
 }
 
-/* Instructions that one can stand between: 1 where they are not known. */
+/* How many of its instructions a cursor can step over: 1 where their offsets are unknown. */
 static uint32_t stands(const struct trail_item *item)
 {
 	struct trail_entry entry;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's trail woven of the little that hardware tells: instructions as they ran (pt.h), or just the branches that
- * were taken (bts.h), between which the code itself says what ran.
+ * A thread's trail woven from the little that hardware reports: instructions as they ran (pt.h), or
+ * just the branches that were taken (bts.h). Between branches the code itself shows what ran.
  *
  * What is given to the sink keeps the successor rule (abi/trail.h) whatever comes in: where the hardware
  * contradicts the code, a TRAIL_LOST stands, and nothing is given that is not certain. A block ends where anything
@@ -19,7 +19,7 @@
 #include "branch/codes.h"
 #include "branch/sink.h"
 
-/* More straight code than this lies between no two branches. */
+/* The most straight code between two branches. */
 #define WEAVE_STRAIGHT_MAX (1u << 17)
 
 struct weave_seen; /* an instruction, decoded once */
@@ -33,11 +33,11 @@ struct weave {
 	struct block_cut cut; /* a block in the making */
 	struct trail_entry
 		before; /* the last that was given, until an event; no instructions: none */
-	uint64_t next;	/* after an event: where it goes on; 0: anywhere */
+	uint64_t next;	/* after an event: where it continues; 0: anywhere */
 
-	int is_at;   /* where the thread goes on is known: */
+	int is_at;   /* whether it is known where the thread continues: */
 	uint64_t at; /* there */
-	int is_away; /* it is in the kernel, of which there is no code */
+	int is_away; /* it is in the kernel, whose code we do not have */
 
 	struct weave_seen *seen;
 	uint64_t generation;
@@ -51,7 +51,7 @@ void weave_release(struct weave *weave);
 
 /* ---- instructions ---- */
 
-/* The instruction at an address, or NULL: it can't be read, or is none. Valid until the next call. */
+/* The instruction at an address, or NULL: unreadable or invalid. Valid until the next call. */
 const struct block_insn *weave_look(struct weave *weave, uint64_t address);
 
 /* It ran. -EILSEQ: it can't be read, nothing is done. */
@@ -84,7 +84,7 @@ int weave_branch(struct weave *weave, uint64_t from, uint64_t to);
  */
 int weave_reach(struct weave *weave, uint64_t address);
 
-/* Nobody knows how much is missing here, nor where the thread goes on. */
+/* It is unknown how much is missing here, and where the thread continues. */
 int weave_lost(struct weave *weave);
 
 #endif

@@ -35,7 +35,7 @@ struct wire_in {
 	uint8_t *buffer;
 	size_t bytes;
 	uint32_t threads;   /* that have begun, ever */
-	uint32_t processes; /* likewise, but for the first */
+	uint32_t processes; /* likewise, except the first */
 	size_t run_end; /* bytes, where the last that was put in is a run, which may go on; 0: it is none */
 	size_t run_at;	 /* then: where that is */
 	int is_unwanted; /* nothing but notes is put in any more */
@@ -47,7 +47,7 @@ void wire_in_release(struct wire_in *in);
 /* Children are put in as well (sink.h). Before anything else; the other end has to have on_child. */
 void wire_in_follow(struct wire_in *in);
 
-/* Send what has gathered; waits for room. 0, -EPIPE where nobody is there any more, -errno. */
+/* Send what has gathered; waits for room. 0, -EPIPE where the other end is gone, -errno. */
 int wire_in_flush(struct wire_in *in);
 
 /* Drop what has gathered; from now on all but notes is refused with -ECANCELED. */
@@ -56,7 +56,7 @@ void wire_in_unwanted(struct wire_in *in);
 /* Whether the owner has ended. Waits for that, or for one of `events` (poll(2)) of the socket; with none not at all. */
 int wire_in_is_deserted(const struct wire_in *in, short events);
 
-/* A word to whoever is at the other end, at most WIRE_NOTE_MAX bytes; sent at once. */
+/* A note to the other end, at most WIRE_NOTE_MAX bytes; sent at once. */
 int wire_in_note(struct wire_in *in, const void *note, size_t bytes);
 
 struct wire_thread_out {
@@ -81,7 +81,10 @@ struct wire_out {
 	void (*on_note)(void *data, const void *note, size_t bytes);
 	/* Of each event, once it was put in; may be NULL. */
 	void (*on_event)(void *data, pid_t pid, pid_t tid, const struct trail_between *between);
-	/* A child: *sink is where it comes out, until on_end() of it. NULL: there are to be none. 0 or an error, as the sink's. */
+	/*
+	 * A child: *sink is where it comes out, until on_end() of it. NULL: no children. 0 or an
+	 * error, as the sink's.
+	 */
 	int (*on_child)(void *data, const struct sink_process *process, struct trail_sink **sink);
 	/* A process is over, and its threads are; also the first one. May be NULL. */
 	void (*on_end)(void *data, struct trail_sink *sink, const struct sink_ending *ending);

@@ -155,7 +155,7 @@ static int in_number(struct wire_source *source, const struct trail_source_path 
 	return err ? err : put(source->in, &head, blocks, path->count * sizeof(*blocks), NULL, 0);
 }
 
-/* Whether a number goes on with the run that was put in last. */
+/* Whether a number continues the run that was put in last. */
 static int run_goes_on(const struct wire_in *in, uint32_t thread, uint64_t ticks)
 {
 	struct wire_head head;

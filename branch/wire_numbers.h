@@ -48,7 +48,7 @@ int wire_numbers_path(struct wire_numbers *numbers, uint32_t number, const uint8
 		      size_t count);
 void wire_numbers_release(struct wire_numbers *numbers);
 
-/* A path, or NULL: the number stands for nothing. */
+/* A path, or NULL: the number is unused. */
 static inline const struct wire_path *wire_path_of(const struct wire_numbers *numbers,
 						   uint32_t number)
 {

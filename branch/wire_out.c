@@ -25,7 +25,7 @@ static int is_full(const struct wire_out *out)
 	       out->to->calls->is_full(out->to);
 }
 
-/* The process of that number; NULL: there is none, or no more. */
+/* The process of that number; NULL: there is no such process, or no longer. */
 static struct wire_process_out *process_of(struct wire_out *out, uint32_t number)
 {
 	if (number >= out->process_count || !out->processes[number].to)

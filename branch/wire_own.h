@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two ends of a wire have in common: the messages, as they stand in the socket. */
+/* The messages in the socket, which both ends of a wire share. */
 #ifndef BRANCH_WIRE_OWN_H
 #define BRANCH_WIRE_OWN_H
 
@@ -31,7 +31,7 @@ struct wire_head {
 	uint16_t kind;
 	uint16_t has_code;
 	uint32_t thread;  /* its number, given by the end that puts in */
-	uint32_t process; /* likewise; of a thread that has begun, nobody looks at it */
+	uint32_t process; /* likewise; unused for a thread that has begun */
 	uint64_t ticks;
 };
 
