@@ -162,7 +162,7 @@ static int close_forgotten(struct kept *kept, struct trail_store *store)
 	return err;
 }
 
-/* Who lives now is who goes on; of others nothing comes any more. */
+/* Live threads continue; close those that are no longer live. */
 static int note_numbers(struct kept *kept, struct trail_store *store)
 {
 	int err = 0;

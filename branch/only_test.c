@@ -15,7 +15,7 @@ static struct trail_sink *sink;
 static struct sink_thread *thread;
 static uint64_t ours, libc; /* where their code begins */
 
-/* A module of this process, told of; its base. */
+/* Report a module of this process; returns its base. */
 static uint64_t tell(const char *last)
 {
 	struct control_module module = { 0 };

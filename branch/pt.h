@@ -55,7 +55,7 @@ struct pt_stream {
 	struct pt_place *place; /* of the stream before, then of this; NULL: streams don't go on */
 };
 
-/* What was wrong with it. */
+/* Decoding errors. */
 struct pt_outcome {
 	uint64_t errors;
 	char first[128]; /* the first, in libipt's words, and where */

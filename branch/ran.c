@@ -55,7 +55,7 @@ int step_decode(const struct step *step, pid_t tid, uint64_t at, uint8_t code[ST
 	return block_insn_of(insn, step->maker, at, code, code_peek(tid, at, code));
 }
 
-/* The instruction that it stands at. */
+/* Load the instruction at `at`, which the thread runs next. */
 void step_load(const struct step *step, struct step_thread *thread, uint64_t at)
 {
 	thread->at = at;

@@ -167,7 +167,7 @@ static void resume(const struct step *step, struct step_thread *thread,
 				    signal) < 0;
 }
 
-/* Let it go for the instruction at `at`, where it stands; `signal` is delivered first. */
+/* Let it go for its next instruction, which is at `at`; `signal` is delivered first. */
 static void let_go(struct step *step, struct step_thread *thread, struct user_regs_struct *regs,
 		   uint64_t at, int signal)
 {
