@@ -205,7 +205,7 @@ void bed_become_ordinary(void)
 {
 	if (geteuid())
 		return;
-	/* keep the saved user: the test can become root again (bed_become_root()) */
+	/* the saved user stays: children that are killed with us are killed as root's (bed_become_root()) */
 	cr_assert_eq(setresgid(ORDINARY, ORDINARY, 0), 0);
 	cr_assert_eq(setresuid(ORDINARY, ORDINARY, 0), 0);
 	/* children are to be looked at */
