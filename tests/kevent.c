@@ -5,7 +5,7 @@
  * /sys/devices/system/cpu/online: of CPUs that come later.
  */
 #define _GNU_SOURCE
-#include "failures.h"
+#include "kevent_request.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -27,20 +27,11 @@
 #define WAIT_US 200
 #define TRAP_PERF_CODE 6
 
-static volatile uint64_t words[8] __attribute__((aligned(64)));
-
 /* Seen by the child and by us. */
 static struct shared {
 	unsigned int step, ready, hits, strange;
 	uint64_t data;
 } * shared;
-
-static void answers(const char *what, int got, int wanted, const char *detail)
-{
-	if (got != wanted)
-		wrong("%s: %s (%s), expected %s", what, wm_error_text(got), detail,
-		      wm_error_text(wanted));
-}
 
 /* ---- the program ---- */
 
@@ -130,26 +121,6 @@ static void end(pid_t pid)
 }
 
 /* ---- requests ---- */
-
-static struct wm_kevent_source source(enum wm_kevent_kind kind, unsigned int word, uint32_t bytes)
-{
-	return (struct wm_kevent_source){ .size = sizeof(struct wm_kevent_source),
-					  .kind = kind,
-					  .bytes = bytes,
-					  .address = (uint64_t)(uintptr_t)&words[word],
-					  .what = "watch:words" };
-}
-
-static struct wm_kevent_request request(pid_t pid, const struct wm_kevent_source *sources,
-					unsigned int count, uint32_t flags)
-{
-	return (struct wm_kevent_request){ .size = sizeof(struct wm_kevent_request),
-					   .scope = WM_KEVENT_SCOPE_PROCESS,
-					   .flags = flags,
-					   .pid = pid,
-					   .source_count = count,
-					   .sources = sources };
-}
 
 static int modify(struct wm_kevent *object, pid_t pid, const struct wm_kevent_source *sources,
 		  unsigned int count, uint32_t flags, struct wm_kevent_gap *gap)

@@ -3,7 +3,7 @@
  * Bad arguments for kernel event objects, each by name, with the installed header and library alone.
  * Prints what is wrong, and nothing else.
  */
-#include "failures.h"
+#include "kevent_request.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -11,35 +11,6 @@
 #include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/session.h>
-
-static volatile uint64_t words[8] __attribute__((aligned(64)));
-
-static void answers(const char *what, int got, int wanted, const char *detail)
-{
-	if (got != wanted)
-		wrong("%s: %s (%s), expected %s", what, wm_error_text(got), detail,
-		      wm_error_text(wanted));
-}
-
-static struct wm_kevent_source source(enum wm_kevent_kind kind, unsigned int word, uint32_t bytes)
-{
-	return (struct wm_kevent_source){ .size = sizeof(struct wm_kevent_source),
-					  .kind = kind,
-					  .bytes = bytes,
-					  .address = (uint64_t)(uintptr_t)&words[word],
-					  .what = "watch:words" };
-}
-
-static struct wm_kevent_request request(pid_t pid, const struct wm_kevent_source *sources,
-					unsigned int count, uint32_t flags)
-{
-	return (struct wm_kevent_request){ .size = sizeof(struct wm_kevent_request),
-					   .scope = WM_KEVENT_SCOPE_PROCESS,
-					   .flags = flags,
-					   .pid = pid,
-					   .source_count = count,
-					   .sources = sources };
-}
 
 static int take_none(const struct wm_kevent_hit *hit, void *data)
 {
