@@ -13,45 +13,23 @@ struct tracing {
 	int is_let_go;
 };
 
-static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
-		pid_t pid, int gate, char *detail)
+/* Attach at a gate, or to a running process without one. */
+static int begin(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
+		 pid_t pid, const int *gate, char *detail)
 {
 	const struct soft_options options = { .engine = how->machine.engine,
 					      .last_bytes = how->last_bytes,
 					      .follows = how->follows };
 	struct tracing *tracing = calloc(1, sizeof(*tracing));
-	int err = -ENOMEM;
-
-	detail[0] = '\0';
-	if (tracing)
-		err = soft_take(&tracing->soft, sink, &options, pid, gate, detail,
-				TRACING_DETAIL_BYTES);
-	if (err)
-		free(tracing);
-	else
-		tracing->pid = pid;
-	*out = err ? NULL : tracing;
-	return err;
-}
-
-static int attach(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
-		  pid_t pid, pid_t only, char *detail)
-{
-	const struct soft_options options = { .engine = how->machine.engine,
-					      .last_bytes = how->last_bytes,
-					      .follows = how->follows };
-	struct tracing *tracing = calloc(1, sizeof(*tracing));
-	int err = -ENOMEM;
+	int err;
 
 	*out = NULL;
 	detail[0] = '\0';
-	if (only) {
-		snprintf(detail, TRACING_DETAIL_BYTES, "the engine takes all threads of a program");
-		err = -WM_E_TRAIL_ASKED;
-	} else if (tracing) {
-		err = soft_attach(&tracing->soft, sink, &options, pid, detail,
-				  TRACING_DETAIL_BYTES);
-	}
+	if (!tracing)
+		return -ENOMEM;
+	err = gate ? soft_take(&tracing->soft, sink, &options, pid, *gate, detail,
+			       TRACING_DETAIL_BYTES)
+		   : soft_attach(&tracing->soft, sink, &options, pid, detail, TRACING_DETAIL_BYTES);
 	if (err) {
 		free(tracing);
 		return err;
@@ -59,6 +37,22 @@ static int attach(struct tracing **out, struct trail_sink *sink, const struct tr
 	tracing->pid = pid;
 	*out = tracing;
 	return 0;
+}
+
+static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
+		pid_t pid, int gate, char *detail)
+{
+	return begin(out, sink, how, pid, &gate, detail);
+}
+
+static int attach(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
+		  pid_t pid, pid_t only, char *detail)
+{
+	if (!only)
+		return begin(out, sink, how, pid, NULL, detail);
+	*out = NULL;
+	snprintf(detail, TRACING_DETAIL_BYTES, "the engine takes all threads of a program");
+	return -WM_E_TRAIL_ASKED;
 }
 
 static int run(struct tracing *tracing, unsigned int for_ms)
