@@ -96,7 +96,7 @@ Test(trail_soft, is_taken_where_nobody_names_an_origin)
 Test(trail_soft, kept_and_lost_branches_are_what_ran)
 {
 	static const uint64_t bytes[] = {
-		UINT64_C(16) << 20, SMALL, SMALL + 4096, 49152, 65535, 65536
+		UINT64_C(4) << 20, SMALL, SMALL + 4096, 49152, 65535, 65536
 	};
 	uint64_t ran = 0;
 
