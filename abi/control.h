@@ -232,8 +232,8 @@ struct control_bundle {
 /*
  * From its first COMMIT on, which may come without any PLACE, a session gets a MODULE for each
  * module that comes, with markers or without. Before any code of the module runs, the thread that
- * loads it waits for the SEEN of all such sessions: CONTROL_SEEN_WAIT_MS for a session, longer if
- * that makes progress (WAIT). It waits for LOAD_MAX_MS at most in any case. All such threads of a
+ * loads it waits for the SEEN of all such sessions: CONTROL_SEEN_WAIT_MS, longer while one of them
+ * makes progress (WAIT). It waits for LOAD_MAX_MS at most in any case. All such threads of a
  * process together wait for LOAD_ALL_MS plus a tenth of the time that has passed since; waits below
  * LOAD_FREE_MS do not count. Then the agent sends LATE. No thread waits for a session that still
  * has to send SEEN for all the modules that it was late with.

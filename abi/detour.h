@@ -22,18 +22,19 @@
  *	lea   24(%rsp), %rsp	    the return address off the stack, too
  *	notrack jmp *-24(%rsp)	    where the second word was
  *
- * From there the agent comes back, with a return address pushed, to what follows, as the first word
- * says. From there the agent returns, with a return address pushed, to the code that follows, as
- * the first word says. The callee keeps every register but the flags. The instruction may lie
- * behind the point, where nothing jumps in between: endbr64 and instructions that do The
- * instruction may be behind the point, where nothing jumps in between: endbr64 and instructions
+ * From there the agent returns, with a return address pushed, to the code that follows, as the
+ * first word says. The callee keeps every register but the flags.
+ *
+ * The instruction may be behind the point, where nothing jumps in between: endbr64 and instructions
  * that do nothing stay in place and run before the event. At a function's entry so may others that
  * change nothing that the event reads: pushes, room made on the stack, registers saved. The
  * trampoline finds the entry's stack pointer `stack_bytes` further up. For a return event it keeps
- * DETOUR_SAVED_BYTES of these meanwhile. Other tools change code, too. The kernel's uprobes and gdb
- * store a breakpoint in the first byte of an instruction, and put another byte back later: the
- * kernel the byte of the file, gdb what it found. So there are three forms of the jump, from the
- * best on (base/pun.h finds what each may lead to):
+ * DETOUR_SAVED_BYTES of these meanwhile.
+ *
+ * Other tools change code, too. The kernel's uprobes and gdb store a breakpoint in the first byte
+ * of an instruction, and put another byte back later: the kernel the byte of the file, gdb what it
+ * found. So there are three forms of the jump, from the best on (base/pun.h finds what each may
+ * lead to):
  *
  *	byte	 One byte is written: the opcode of the jump. The 4 bytes behind it stay as the file
  *		 has them and become the distance. The jump leads to a landing, 5 bytes that the
@@ -48,7 +49,7 @@
  *		 agent restores the others as soon as it sees the uprobe. It looks every 100 ms,
  *		 less often with more than some 15,000 jumps.
  *
- * The last two need all threads stopped while the bytes are stored. The distance may end in bytes
+ * The last two need the threads stopped while the bytes are stored. The distance may end in bytes
  * behind the instruction. Those bytes must not change as long as the jump exists: no other detour
  * and no marker may use them. A breakpoint of other tools may appear in each instruction that
  * begins in these bytes. It changes the distance, so landings for each distance that may result are

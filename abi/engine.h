@@ -184,8 +184,9 @@ enum engine_lead {
 };
 
 /*
- * A thread that has left the engine waits until another process has seized it. Values of `seize`, beside 0 and, by the
- * engine of the other process, the thread's tid: it is about to seize that thread.
+ * A thread that has left the engine waits until another process has seized it. Values of `seize`,
+ * beside 0 and the thread's tid. The engine of the other process stores the tid when it is about to
+ * seize that thread.
  */
 #define ENGINE_SEIZE_WAITS 0x80000000u /* by the thread's engine: it waits */
 #define ENGINE_SEIZE_OVER 0x40000000u  /* by the other's: it has; the thread then stores 0 */

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches that follow pointers: the place of `head->next->value` while `head` and `head->next` change.
+ * Watches that follow pointers: the place of `head->next->value` while `head` and `head->next`
+ * change.
  *
- * A session asks for one watch of each pointer on the way (WATCH_LEADS) and for one of each piece of the value
- * (WATCH_FOLLOWED). They share one event object. The parts that share memory, in the table of watches (abi/watch.h):
+ * A session asks for one watch of each pointer on the way (WATCH_LEADS) and for one of each piece
+ * of the value (WATCH_FOLLOWED). They share one event object. The parts that share memory, in the
+ * table of watches (abi/watch.h):
  *
  *	inside, at a pointer's hit: the thread that wrote it, behind the store
  *	    asked++                 the chain is moving: no hit of the value counts from here on
  *	                            it waits until `done` has its number, at most FOLLOW_WAIT_MS
  *	outside, which waits on `asked`
- *	    waits until `inside` is 0, reads the pointers, moves the registers on every thread, writes `at`,
- *	    done = the `asked` that it began with
+ *	    waits until `inside` is 0, reads the pointers, moves the registers on every thread,
+ *	    writes `at`, done = the `asked` that it began with
  *
- * A register whose place is unknown, since a pointer before it is null or leads nowhere, is parked where no program
- * has memory. Its `at` is 0.
+ * A register whose place is unknown, since a pointer before it is null or leads nowhere, is parked
+ * where no program has memory. Its `at` is 0.
  *
- * A hit of the value counts only if `asked` is `done`, the kernel says that the register was at the chain's present
- * place, and the pointers, read by the handler, lead there. All others are `astray`: they met the place before, or the
- * next one too early. They are dropped and counted, for they may be writes of the variable.
+ * A hit of the value counts only if `asked` is `done`, the kernel says that the register was at the
+ * chain's present place, and the pointers, read by the handler, lead there. All others are
+ * `astray`: they met the place before, or the next one too early. They are dropped and counted, for
+ * they may be writes of the variable.
  *
- * If the pointers lead elsewhere while `asked` is `done`, a change came without a hit (of the kernel, of another
- * process): the handler asks. The outside looks now and then too.
+ * If the pointers lead elsewhere while `asked` is `done`, a change came without a hit (of the
+ * kernel, of another process): the handler asks. The outside looks now and then too.
  */
 #ifndef ABI_FOLLOW_H
 #define ABI_FOLLOW_H

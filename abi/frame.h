@@ -8,8 +8,9 @@
  * memory, in the table of watches (abi/watch.h):
  *
  *	inside, at the function's entry: the thread that runs it
- *	    FREE, OVER -> TAKEN     a frame of the table; first waits for threads in a hit of it the
- *	                            return address is replaced by a stub's (agent/detour/return.h)
+ *	    FREE, OVER -> TAKEN     a frame of the table; first waits for threads in a hit of it
+ *	                            the return address is replaced by a stub's
+ *	                            (agent/detour/return.h)
  *	    TAKEN -> ASKED          `tid`, `cfa`; `asked`++; waits, at most FRAME_WAIT_MS
  *	outside, which waits on `asked`
  *	    moves the frame's watches to cfa + offset on every thread, opens their gates

@@ -33,8 +33,9 @@
  *	OPEN -> FULL    writer, at its last event; `commit`, `events`, `end_ticks` no longer change
  *	FULL -> TAKEN   outside (to copy it) by compare-exchange
  *	OPEN -> TAKEN   outside, only when the writer is dead or the agent said that it is quiet
- *	FULL -> OPEN    inside, cyclic policy: the oldest page taken for a new one,
- *	                compare-exchange; then its `word` is emptied, its `slot` set to PAGE_NO_SLOT
+ *	FULL -> OPEN    inside, cyclic policy: the oldest page taken for a new one, by
+ *	                compare-exchange; then its `word` is emptied, its `slot` set to
+ *	                PAGE_NO_SLOT
  *	TAKEN -> FREE   outside, then it gives the units back
  *
  * The cyclic policy does not count the events that it overwrites, because its writer can be killed,

@@ -10,7 +10,8 @@
  *	trail:blocks  space, ids            what ran, oldest first; a run of uint32
  *	trail:define  space, first, blocks  the ids from `first` on; a run of struct trail_entry
  *	trail:space   space, modules        so many modules had come or gone when the space began
- *	trail:thread  tid, over, blocks     the thread has a trail; at its end again: over 1, its blocks
+ *	trail:thread  tid, over, blocks     the thread has a trail; at its end again: over 1, and
+ *	                                    the number of its blocks
  *
  * and one for each enum trail_event. A block is code that runs from its first instruction to its
  * last: only the last may lead elsewhere. An id's meaning never changes: changed or newly mapped

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches inside: each thread reports its own stores to a variable.
+ * Watches inside: each thread reports its own accesses to a variable.
  *
  * The outside opens a kernel breakpoint for each thread (perf_event_open(2): PERF_TYPE_BREAKPOINT,
  * sigtrap, remove_on_exec, inherit, inherit_thread, exclude_kernel) and owns it: when the tool dies
@@ -12,20 +12,22 @@
  *
  * The magic is the session's own; a signal with another magic is the program's. The number
  * identifies the watch, the generation counts how often that was changed in place, and the round is
- * the pass of the scan of threads that opened the event (perf/object.h). A thread that has
- * two events of one watch gets one signal for both, since the second finds the first pending. So no
- * hit is reported twice.
+ * the pass of the scan of threads that opened the event (perf/object.h). A thread that has two
+ * events of one watch gets one signal for both, since the second finds the first pending. So no hit
+ * is reported twice.
  *
  *	PLACE, COMMIT   (abi/detour.h) libc's guards, so that the program neither blocks SIGTRAP nor
  *	                takes it
  *	WATCH           one register's worth: the agent installs its handler, gives the event its id
  *	                (EVENT) and answers; before the first answer it sends WATCH_TABLE with the
- *	                memfd below the outside opens its events, disabled; stops the threads;
- *	                writes the present value into the row's `value`, then `gate` =
- *	                WATCH_GATE(generation, WATCH_ON); enables hits with the gate shut, or of
- *	                another generation, are dropped and counted to end it, the outside disables
- *	                its events, waits a moment for pending signals, shuts the gate (WATCH_OFF),
- *	                closes the events to change one, see "Changed in place"
+ *	                memfd below
+ *	                the outside opens its events, disabled; stops the threads; writes the
+ *	                present value into the row's `value`, then `gate` =
+ *	                WATCH_GATE(generation, WATCH_ON); enables the events
+ *	                hits with the gate shut, or of another generation, are dropped and counted
+ *	                to end it, the outside disables its events, waits a moment for pending
+ *	                signals, shuts the gate (WATCH_OFF), closes the events
+ *	                to change one, see "Changed in place"
  *	UNWATCH         all of the session's that are numbered from..to; the handler is removed with
  *	                the last, once no thread can have a pending signal of theirs
  *	WATCH_LOST      from the agent: watches can't stay in the process any more (why: an error of
@@ -38,7 +40,7 @@
  *	                outside opens an event now
  *
  * Two sessions with events of their own on one word get one signal for both, too; so each session
- * that watches the word takes the signal of the other.
+ * that watches the word takes that signal, whichever session's it is.
  *
  * Changed in place. The fields of a watch that the handler reads do not change while the watch
  * lives. Another address, length, kind or condition is another watch with another number, requested
@@ -48,7 +50,7 @@
  *	the new one's gate   WATCH_GATE(generation, WATCH_ON), its `value` before
  *	the old one's        WATCH_LEAVING: its earlier hits are still pending, and are taken
  *	all others'          accept all generations since they began, for all events of the process
- *			     get a new one
+ *	                     get a new one
  *
  * A moment later the outside shuts the old one's gate and sends UNWATCH for it. If the kernel
  * refuses, all events have the old cookies again, and the new watch is removed.
@@ -60,9 +62,10 @@
  * it,
  *
  *	taken       came to the handler: recorded or filtered, or lost for want of room in the
- *	            store, where that is counted; or only counted, if that was asked a store that
- *	            hits several watches is one signal, since the second finds the first pending:
- *	            the handler finds by the instruction what else it wrote, and takes that too
+ *	            store, where that is counted; or only counted, if that was asked
+ *	            a store that hits several watches is one signal, since the second finds the
+ *	            first pending: the handler finds by the instruction what else it wrote, and
+ *	            takes that too
  *	dropped     came with the gate shut, or of another generation; or what was watched was gone:
  *	            its library was unloaded, its thread had ended
  *
@@ -152,8 +155,9 @@ struct watch_condition {
  */
 #define WATCH_FRAME_LIVES 16u
 /*
- * An expression that is followed (abi/follow.h): `group` is its chain, `frame` the step, whose address the chain has;
- * `address` is 0. A pointer on the way has WATCH_COUNT_ONLY too, the value at the end has not.
+ * An expression that is followed (abi/follow.h): `group` is its chain, `frame` the step, whose
+ * address the chain has; `address` is 0. A pointer on the way has WATCH_COUNT_ONLY too, the value
+ * at the end has not.
  */
 #define WATCH_LEADS 32u
 #define WATCH_FOLLOWED 128u
@@ -340,7 +344,8 @@ struct watch_row {
 	uint64_t filtered; /* no event, as the filter says */
 	uint64_t counted;  /* no event, as WATCH_COUNT_ONLY says */
 	/*
-	 * no event: the handler's own, below the stack on memory without an owner, or the engine's
+	 * no event: the handler itself accessed memory below the stack that no one owns, or the
+	 * engine did
 	 */
 	uint64_t own;
 	uint64_t shared; /* reported by another watch's signal */
