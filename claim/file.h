@@ -96,8 +96,8 @@ void ledger_file_release(struct ledger_file *file);
 int ledger_file_is_lost(const struct ledger_file *file);
 
 /*
- * Take a block that has no owner, from number `from` on. *head has the owner; its tenancy is drawn.
- * 0 and *number; -WM_E_LEDGER_FULL, -errno. A descriptor's own blocks look free to it, so is_own()
+ * Take the first block that has no owner. *head has the new owner; its tenancy is drawn. 0 and
+ * *number; -WM_E_LEDGER_FULL, -errno. A descriptor's own blocks look free to it, so is_own()
  * identifies the caller's.
  */
 int ledger_file_take(const struct ledger_file *file, struct ledger_head *head,
@@ -120,7 +120,7 @@ uint32_t ledger_file_blocks(const struct ledger_file *file);
 
 /*
  * Read a block, by another descriptor than its owner's. 1: each row is whole or all 0; 0: it has no
- * owner, or makes no sense; -errno. Rows that make no sense raise *damaged.
+ * owner, or makes no sense; -errno. Adds the number of bad rows to *damaged; 1 for a bad head.
  */
 int ledger_file_read(const struct ledger_file *file, uint32_t number, struct ledger_block *block,
 		     size_t *damaged);

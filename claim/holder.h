@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds who holds what the kernel just refused. First our own holders, from the ledger, with their
- * purpose. Else the process that traces the thread. Else the processes that have perf events: those
- * can be named but not described, as the kernel reveals only that an event exists.
+ * Finds who may hold what the kernel just refused: the sessions of Waymark that have it, from the
+ * ledger, with their purpose; the process that traces the thread; and other processes that have
+ * perf events. Those can be named but not described, as the kernel reveals only that an event
+ * exists.
  */
 #ifndef CLAIM_HOLDER_H
 #define CLAIM_HOLDER_H
@@ -34,9 +35,9 @@ struct claim_holders {
 	size_t perf_count, perf_room;
 	size_t unreadable; /* processes whose descriptors we may not see */
 	/*
-	 * Debug registers of a thread that no holder in the ledger and no tracer has. A register
-	 * that a debugger set by ptrace(2) stays the thread's when the debugger has left (seen on
-	 * Linux 6.18): it is switched off, and taken until the thread ends or executes.
+	 * Debug registers of a thread that neither a row of the ledger nor a tracer accounts for. A
+	 * register that a debugger set by ptrace(2) stays the thread's when the debugger has left
+	 * (seen on Linux 6.18): it is switched off, and taken until the thread ends or executes.
 	 */
 	uint64_t left;
 	uint64_t own_descriptors; /* perf events of our own process, in all */

@@ -459,7 +459,7 @@ void ledger_mend(struct ledger *ledger)
 }
 
 /*
- * A row could not be removed: release its block, which takes no disk space, and rewrite the other
+ * A row could not be removed: release its block, as that needs no disk space, and rewrite the other
  * rows.
  */
 static void leave_block(struct ledger *ledger, struct hand *hand, struct own_block *block)

@@ -205,7 +205,10 @@ void bed_become_ordinary(void)
 {
 	if (geteuid())
 		return;
-	/* the saved user stays: children that are killed with us are killed as root's (bed_become_root()) */
+	/*
+	 * the saved user stays root, for bed_become_root(): when we die, the kernel kills only
+	 * children that our user may signal
+	 */
 	cr_assert_eq(setresgid(ORDINARY, ORDINARY, 0), 0);
 	cr_assert_eq(setresuid(ORDINARY, ORDINARY, 0), 0);
 	/* children are to be looked at */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an object takes, in the ledger: written ahead of it, removed behind it (claim/ledger.h). Rows are in this order: one
- * for each source (on CPUs: for each source on each), then what comes with them: descriptors, SIGTRAP, locked memory.
+ * What an object takes, in the ledger: written ahead of it, removed behind it (claim/ledger.h).
+ * Rows are in this order: one for each source (on CPUs: for each source on each), then what comes
+ * with them: descriptors, SIGTRAP, locked memory.
  */
 #include "claim/holder.h"
 #include "claim/ledger.h"

@@ -128,7 +128,7 @@ static void place_close(struct event_object *object, int cpu)
 	object->count = kept;
 }
 
-/* Start the instances opened last, from `begin` on: rows, place in the rings, enable. */
+/* Start the instances from `begin` on, opened last: add them to the rings, then enable. */
 static int begin_new(struct event_object *object, size_t begin)
 {
 	int err = 0;

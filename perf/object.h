@@ -223,8 +223,8 @@ int event_object_modify(struct event_object *object, const struct event_source *
  * for the first time, have the events from here on. Their earlier counts are kept.
  * event_object_uncovered() reports the time without events.
  *
- * The kernel itself follows threads. They need this only with EVENT_RINGS, see there: for a new CPU
- * this call stops the process for a moment. Where it can't be stopped, and threads inherit, such a
+ * The kernel itself follows threads. They need this call only with EVENT_RINGS, see there: for a
+ * new CPU it stops the process for a moment. Where it can't be stopped, and threads inherit, such a
  * CPU's hits stay unseen, and are reported.
  *
  * Only when armed, else -EINVAL. Returns 0, also where a CPU can't have them now: coverage says
@@ -296,15 +296,15 @@ int event_object_count(struct event_object *object, unsigned int source, uint64_
 unsigned int event_object_starved(const struct event_object *object, unsigned int source);
 
 struct event_coverage {
-	/* Threads or CPUs: in the scope now; armed by our own open; armed by inheritance. */
+	/* Threads or CPUs: in the scope now; of these, armed by our own open; by inheritance. */
 	unsigned int wanted, opened, inherited;
 	unsigned int ended;    /* were armed, and are over */
 	unsigned int doubtful; /* may have each event twice, in two rounds: see above */
 	unsigned int rounds;   /* that the scan took */
 	/*
 	 * Events that the kernel took, but had no register for when their threads ran: they may
-	 * have missed hits. It should not happen; instance_keeps_place() says how it can. Not for
-	 * threads with EVENT_RINGS.
+	 * have missed hits. It should not happen; instance_keeps_place() says how it can. Not
+	 * counted for threads with EVENT_RINGS.
 	 */
 	unsigned int starved;
 	uint8_t was_stopped; /* while it was armed */

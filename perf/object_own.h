@@ -90,8 +90,8 @@ uint64_t object_now_ns(void);
 struct instance_form object_form(const struct event_object *object);
 
 /*
- * Whether each kind of source works on this machine (trial/trial.h). 0 or -WM_E_BREAKPOINT_DEAD, with
- * the trial that failed in detail.
+ * Whether each kind of source works on this machine (trial/trial.h). 0 or -WM_E_BREAKPOINT_DEAD,
+ * with the trial that failed in detail.
  */
 int sources_proven(const struct event_request *request, const struct event_source *sources,
 		   struct detail detail);

@@ -26,9 +26,9 @@ struct perf_record {
 };
 
 /*
- * Take apart. `sample` is the event's sample_type: PERF_SAMPLE_TID and PERF_SAMPLE_TIME, no others. What a type does not
- * have is 0. 0, or -EBADMSG: it is too short for what it is. Of types that are not known only `type`, `misc`, and the
- * sample's id are filled in.
+ * Take apart. `sample` is the event's sample_type: PERF_SAMPLE_TID and PERF_SAMPLE_TIME, no others.
+ * Fields that a type does not have are 0. Of unknown types this fills in only `type`, `misc`, and
+ * the sample's id. 0, or -EBADMSG: too short for its type.
  */
 int perf_record_read(struct perf_record *record, const struct perf_event_header *header,
 		     uint64_t sample);

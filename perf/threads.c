@@ -5,8 +5,8 @@
  * While they run, a thread that a round finds for the first time may have been started by one that
  * has our events already, all or the first few. It then has the same events. The kernel reveals
  * only how many debug registers of a thread are free, by refusing. But another holder most often
- * holds as many registers of each thread. So the free registers are compared with those of a thread
- * that was opened on in full.
+ * holds as many registers of each thread. So we compare the thread's free registers with those of a
+ * thread for which we opened all events.
  */
 #include "perf/object_own.h"
 
@@ -62,8 +62,8 @@ static int threads_list(const struct event_object *object, pid_t **tids)
 /* ---- all threads at once, while they are stopped ---- */
 
 /*
- * One of several openers in parallel, each with its own threads: the program is stopped for less
- * time.
+ * One of several openers that work in parallel, each on threads of its own, so that the program is
+ * stopped for less time.
  */
 struct opener {
 	struct event_object part; /* the object's, except what is opened */
@@ -219,8 +219,8 @@ static int inherited(struct event_object *object, pid_t tid, int cpu, int beside
 }
 
 /*
- * Open what a thread lacks that no earlier round has seen; with rings, on each CPU by itself. 0 or
- * 1: it has ended.
+ * For a thread that no earlier round has seen, open the events that it lacks; with rings, on each
+ * CPU by itself. 0 or 1: it has ended.
  */
 static int newcomer_open(struct event_object *object, pid_t tid, uint8_t number,
 			 unsigned int *opened, struct detail detail)
