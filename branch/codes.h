@@ -2,7 +2,7 @@
 /*
  * The code of a process, for origins that know only where it went: its files where they are mapped,
  * and its memory where there is no file. Each mapping is kept, with the time from which on it
- * existed. So its code can be read when it is gone and another mapping has replaced it.
+ * existed. So its code can be read also once it is gone or another mapping has replaced it.
  *
  * One thread at a time uses a source.
  */

@@ -43,7 +43,8 @@ static void give_up_real_time(void)
 }
 
 /*
- * A process without privilege may go down to the value last set for it, and can't ask what that is.
+ * A process without privilege may lower its score only to the value that a privileged one last set,
+ * and can't ask what that is: so try from the lowest up.
  */
 static void be_the_last(void)
 {

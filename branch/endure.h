@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For a process of Waymark that must not be killed while it traces (stepper.h): the program dies
- * with it. It raises the limits that it was started under as far as it may, and reports when it has
- * nearly used up the one whose end is SIGKILL.
+ * with it. It raises its limits as far as it may, and reports when it has nearly used up the one
+ * whose end is SIGKILL: CPU time.
  */
 #ifndef BRANCH_ENDURE_H
 #define BRANCH_ENDURE_H

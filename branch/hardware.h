@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The origins that hardware gives: pt and bts (origin.h). The kernel stores for each thread of a process
- * which way it went, and what was stored is drained and woven (pt.h, bts.h) into the sink.
+ * The origins that hardware gives: pt and bts (origin.h). The kernel stores for each thread of a
+ * process which way it went, and what was stored is drained and woven (pt.h, bts.h) into the sink.
  *
  * The process runs at its own speed, none of our code in it. ptrace(2) holds its threads where one begins,
  * executes another program or ends, so that none is missed; all calls come from one thread, which is their

@@ -88,8 +88,8 @@ static const char *root_of(const struct hardware *hardware)
 }
 
 /*
- * Open the kernel's branches, if requested and its code can be read: they can't be followed without
- * it.
+ * Include the kernel's branches, if requested and if its code can be read: without the code we
+ * could not follow them.
  */
 static int kernel_open(struct hardware *hardware)
 {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A SIGTRAP that comes to a thread which blocks it. While the thread is stepped it is unblocked (conceal.c), so
+ * A SIGTRAP that comes to a thread which blocks it. While the thread is stepped it is unblocked
+ * (conceal.c), so
  *
  * - one that was sent stops the thread at once, and is gone by then. It is held here, and sent
  *   again, with all its siginfo, before each system call, where the program blocks it: sigpending()
  *   reports it, sigwait() takes it.
- *   - one that an instruction raises, int3 say, would find its handler. The kernel ends a process for that, so it is let do so.
+ * - one that an instruction raises, int3 say, would find its handler. The kernel ends a process for
+ *   that, so we let it.
  *
- * A process may not send what another's kill() has said (rt_tgsigqueueinfo(2)): in those, the pid
- * and the code are wrong until a handler or sigwaitinfo() is to see them. Only signalfd(2) shows
- * our own.
+ * The kernel lets no process send a signal as if another's kill() had sent it
+ * (rt_tgsigqueueinfo(2)). We send such a signal with our own pid and code, and correct them when a
+ * handler or sigwaitinfo() is to see them. Only signalfd(2) shows ours.
  */
 #include "branch/step_own.h"
 

@@ -257,7 +257,7 @@ static int detach(struct step *step, struct step_thread *thread, uint64_t end_ns
 	return step_release(step, thread, signal);
 }
 
-/* Stop all threads before the first continues. */
+/* For a program that ignores SIGTRAP: all threads stop before the first continues (ignored.c). */
 static void stop_all(struct step *step, uint64_t end_ns)
 {
 	struct step_thread *thread = step->threads;

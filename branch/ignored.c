@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that ignores SIGTRAP: a step's own has the kernel put the default in that one's place (conceal.c), for all threads and for
- * the children that are made. So whoever is let go, be it a thread or such a child, is lent a system call first that puts it back
- * (process/borrow.h). All its threads stand still by then: one that is stepped further would undo it.
+ * A program that ignores SIGTRAP: a step's own SIGTRAP has the kernel replace that by the default
+ * (conceal.c), for all threads and for the children that are made. So each thread or such child
+ * that we let go first makes a system call for us that puts it back (process/borrow.h). All its
+ * threads are stopped by then: one that is stepped further would undo it.
  */
 #include "base/maps.h"
 #include "process/borrow.h"

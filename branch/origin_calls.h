@@ -51,7 +51,7 @@ struct origin_wanted {
 	enum wm_trail_origin origin;
 	uint32_t flags;	 /* WM_TRAIL_FLAG_*, TRAIL_FOLLOWS */
 	int must_hold;	 /* WM_POLICY_BLOCK */
-	int may_do_less; /* the user named no flags: it may do less */
+	int may_do_less; /* the user named no flags: an origin may lack some */
 };
 
 /*

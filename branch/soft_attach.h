@@ -3,8 +3,8 @@
  * How an engine comes into a program that runs, and all its threads under it.
  *
  *   1. stopped   all threads, each on its way back to user mode: soft_held.h
- *   2. mapped    one of them is borrowed (process/borrow.h) for the engine's file, copied in, and the channel, a memfd of
- *                the process's own
+ *   2. mapped    one of them is borrowed (process/borrow.h) for the engine's file, copied in, and
+ *                the channel, a memfd of the process's own
  *   3. opened    the same thread has the engine make ready all that the program does not see
  *   4. taken     it gives the engine what is its own of the kernel, and is parked in it; then all others do, at once
  *   5. committed one of them gives the engine the process's signals; from here on they are all under it

@@ -31,7 +31,7 @@ struct soft_process {
 	int is_let_go;	   /* traced no more from the next stop on */
 	int is_looked_at; /* traced at each system call, for one may be a program that gains rights */
 	uint32_t answer; /* at the next stop; 0: none */
-	int is_native;	 /* nothing of it is recorded, forever or until it executes a program */
+	int is_native;	 /* it is not recorded, until it executes a program or to its end */
 	int is_foreign;	 /* it has executed a program that is not x86-64 */
 	int has_status, status;
 };

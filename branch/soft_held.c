@@ -155,8 +155,8 @@ static int are_parked(const struct engine_channel *head, size_t count)
 }
 
 /*
- * Continue it from any stop, with its pending signal; a signal that it caused itself is not the
- * program's.
+ * Continue it from any stop, with its pending signal. A fault is the engine's, not the program's:
+ * -EFAULT.
  */
 static int on(const struct borrow *thread, int stop, int signal)
 {

@@ -29,8 +29,9 @@ int soft_image_open(struct soft_image *image, const char *path);
 void soft_image_close(struct soft_image *image);
 
 /*
- * The same of the file that is `named`, or, NULL, of the one that is found as the agent is (process/agentpath.h). 0; -WM_E_NO_ENGINE,
- * -WM_E_PROTOCOL, -WM_E_ENGINE_FILE, -ENOMEM, -EMFILE: detail[bytes] names it.
+ * The same of the file that is `named`, or, NULL, of the one that is found as the agent is
+ * (process/agentpath.h). 0; -WM_E_NO_ENGINE, -WM_E_PROTOCOL, -WM_E_ENGINE_FILE, -ENOMEM, -EMFILE:
+ * detail[bytes] names it.
  */
 int soft_image_find(struct soft_image *image, const char *named, char *detail, size_t bytes);
 

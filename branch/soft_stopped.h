@@ -18,9 +18,9 @@
 #include <sys/types.h>
 
 /*
- * Do it if another engine asks for it and the process is stopped. 1: it was tried, or refused; 0: it
- * was neither. `late_ns` is what all that failed have taken, from 0 on. A hostile program can have
- * any number fail, so from three seconds on all are refused.
+ * Do it if another engine asks for it and the process is stopped. 1: it was tried, or refused; 0:
+ * it was neither. `late_ns` is what all that failed have taken, from 0 on. A hostile program can
+ * have any number fail, so from three seconds on all are refused.
  */
 int soft_stopped_look(const struct soft_channel *channel, struct engine_channel *page, pid_t pid,
 		      uint64_t *late_ns);

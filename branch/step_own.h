@@ -37,14 +37,14 @@ struct step_thread {
 	int is_stopped, is_begun;
 	int is_stranger; /* no thread of the process, or no longer stepped: to be let go as soon as it stops */
 	int ignores_trap; /* a stranger: who made it ignores SIGTRAP */
-	int is_untrapped; /* a stranger: it was reported that it no longer does */
+	int is_untrapped; /* a stranger: it no longer ignores SIGTRAP, which was counted */
 	/* the instruction that the thread was let go for; no bytes: it could not be read */
 	uint64_t at, rax, rsp;
 	uint8_t code[STEP_CODE_MAX];
 	struct block_insn insn;
 	uint64_t dropped_at; /* SIMULATED_STEP_TRAP: the last trap was dropped here */
 	int signal;	     /* that it was let go with */
-	int about_to_get;    /* that it is stopped before, to be let go permanently */
+	int about_to_get;    /* the signal before which it is stopped, to be let go permanently */
 	int is_unmoved;	     /* nothing but its instructions moves it (hidden.c) */
 	int is_unseen;	     /* insn ran before the tracer could act, so a gap follows (hidden.c) */
 	int is_over;	     /* that instruction has run, and is written down */
@@ -76,7 +76,7 @@ struct step {
 	int is_single;	     /* of one thread alone */
 	int is_trap_ignored; /* the program ignores SIGTRAP */
 	int is_put_back;     /* and does so again, as all its threads stand still */
-	int is_untrapped;    /* it was reported that it no longer does */
+	int is_untrapped;    /* it no longer ignores SIGTRAP, which was counted */
 	struct trail_sink *sink;
 	enum block_maker maker; /* of the processor: cpuid traps in a guest, so it is asked once */
 	int is_trap_dropped;	/* the root's: the machine has dropped a trap, in any process */

@@ -35,7 +35,7 @@ struct wire_in {
 	uint8_t *buffer;
 	size_t bytes;
 	uint32_t threads;   /* that have begun, ever */
-	uint32_t processes; /* likewise, except the first */
+	uint32_t processes; /* likewise, without the first */
 	size_t run_end; /* bytes, where the last that was put in is a run, which may go on; 0: it is none */
 	size_t run_at;	 /* then: where that is */
 	int is_unwanted; /* nothing but notes is put in any more */
