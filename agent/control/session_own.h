@@ -41,7 +41,7 @@ struct session {
 	char came[SESSION_PATH_BYTES]; /* the path that we connected to; "" */
 	uint64_t set;		       /* what it has placed */
 	int owes_go;		       /* the program waits for its GO */
-	int is_quiet;	      /* and nothing was armed since: no session owns new children */
+	int is_quiet;	      /* QUIET, and nothing was armed since: it follows no new children */
 	int follows_modules;  /* after COMMIT: notify it of new modules */
 	uint32_t uncommitted; /* places that were prepared since its last COMMIT */
 };

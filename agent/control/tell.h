@@ -11,8 +11,8 @@ extern const struct registry_listener tell_listener;
 void tell_begin(unsigned int lane, uint32_t serial);
 
 /*
- * Call it before any other work that may send to sessions: each may keep us waiting for
- * MESSAGE_PATIENCE_NS in all from here on, or is deaf. tell_begin() does it too.
+ * Call it before any other work that may send to sessions. From here on each session may keep us
+ * waiting for MESSAGE_PATIENCE_NS in all; one that takes longer is deaf. tell_begin() does it too.
  */
 void tell_renew(void);
 

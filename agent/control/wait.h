@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long the program waits for a tool: a launched one's first thread for GO, a thread in the loader for
- * SEEN. A busy tool sends WAIT, which extends the wait.
+ * How long the program waits for a tool: a launched one's first thread for GO, a thread in the
+ * loader for SEEN. A busy tool sends WAIT, which extends the wait; the agent does not know what the
+ * tool is doing.
  */
 #ifndef AGENT_CONTROL_WAIT_H
 #define AGENT_CONTROL_WAIT_H

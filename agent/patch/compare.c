@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel writes the bytes in place to a memfd, many at once; we read them back: 42 ns each. By
+ * The kernel copies the bytes to a memfd, many at once, and we read them back: 42 ns each. By
  * process_vm_readv(2) it is 550 ns, by a pipe 180 ns; docs/design/arming.md.
  */
 #define _GNU_SOURCE

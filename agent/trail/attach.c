@@ -137,8 +137,8 @@ static void put_back(struct thread *thread)
 }
 
 /*
- * Discard pending requests to leave: they are not for the program, and may find no handler. A
- * handler must not take them either, see out().
+ * Discard pending requests to leave: they are not for the program, which may have no handler for
+ * them. Our handler must not take them either, see out().
  */
 static void untold(struct thread *thread)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that no code writes: the program has made it read-only. A loader does so with the
+ * Memory that no code writes: the program has made it PROT_READ alone. A loader does so with the
  * addresses of other modules' functions (RELRO). A value that code reads there is known at
  * translation, until the program changes the mapping.
  *

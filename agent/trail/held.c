@@ -118,7 +118,10 @@ static int is_here(uint64_t who)
 	return who && who >> 32 == (uint64_t)pid_now();
 }
 
-/* Pass it to a waiter, if any. A waiter registers in held_wait() before it looks here. */
+/*
+ * Pass it to a waiter, if any. held_wait() writes waiters[] before it reads shared[], and we read
+ * waiters[] after shared[] was written, so one of the two finds the other.
+ */
 static void shared_pass_on(unsigned int i)
 {
 	siginfo_t info;

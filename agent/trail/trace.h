@@ -80,8 +80,8 @@ struct trace *trace_at(uint64_t pc);
 struct trace *trace_of(uint64_t address);
 
 /*
- * Too many traces are dropped all together: a new generation begins, and the old one is freed once
- * no thread is in it.
+ * If there are too many traces, all are dropped together: a new generation begins, and the old one
+ * is freed once no thread is in it.
  *
  * trace_in(): the thread is about to continue in translated code of the newest. trace_out(): until
  * then it is in none.

@@ -58,7 +58,7 @@ enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met)
 	/* threads that hit it without end would keep `inside` above 0 */
 	if (is_moving(chain))
 		return FOLLOW_MOVING;
-	/* a full barrier: pairs with the session's, between seeing `asked` and looking at `inside` */
+	/* full barrier: pairs with the session's, between seeing `asked` and looking at `inside` */
 	__atomic_fetch_add(&chain->inside, 1, __ATOMIC_SEQ_CST);
 	place = chain->at[about->frame];
 	address = place + (is_value ? about->offset : 0);

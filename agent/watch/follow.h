@@ -23,7 +23,10 @@ void follow_leave(const struct watch_entry *entry);
 /* A hit of the value that does not count. */
 void follow_is_astray(const struct watch_entry *entry, enum follow_place place);
 
-/* The pointers of these entries' chains may have changed, a bit each: wait until the registers are moved. */
+/*
+ * The pointers of these entries' chains may have changed, a bit each: wait until the registers are
+ * moved.
+ */
 void follow_ask(uint64_t entries);
 
 /* Control side: the entry is not live any more; threads that wait continue. */
