@@ -109,7 +109,7 @@ static int code_find(struct image *image, const struct code_file *file)
 
 /*
  * Find the tables where compilers list the filler at functions' entries. With endbr64 the filler is
- * behind the entry. Anywhere else in data, such an address would count as a jump's target.
+ * behind the entry: an address of it anywhere else in data would count as a jump's target.
  */
 static int tables_find(struct image *image, const struct code_file *file)
 {

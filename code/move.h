@@ -34,9 +34,9 @@ enum move_verdict move_judge(const struct move_insn *insn);
 bool move_is_filler(const struct move_insn *insn);
 
 /*
- * Write code that does the same. One that is not MOVE_CANT; emit->err says if room is lacking. A
- * call becomes a push of the original return address, and a jump. So a stack walk sees the
- * original, and nothing returns to the moved copy.
+ * Write code that does the same as an instruction that is not MOVE_CANT; emit->err says if room is
+ * lacking. A call becomes a push of the original return address, and a jump. So a stack walk sees
+ * the original, and nothing returns to the moved copy.
  */
 void move_emit(struct emit *emit, const struct move_insn *insn);
 

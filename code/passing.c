@@ -201,7 +201,7 @@ static void visit_array(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 	Dwarf_Die element;
 
 	if (dwarf_hasattr(type, DW_AT_GNU_vector)) {
-		/* Passing wider ones depends on the caller's -mavx, which DWARF doesn't record. */
+		/* How wider ones are passed depends on the caller's -mavx: DWARF doesn't say. */
 		if (bytes == 8 || bytes == 16)
 			put(walk, offset, bytes, bytes, CLASS_SSE, CLASS_SSE_UP);
 		else if (bytes > 16)

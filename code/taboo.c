@@ -203,9 +203,9 @@ int code_file_is_go(const struct code_file *file)
 }
 
 /*
- * A goroutine's stack may end some hundred bytes below. The Go runtime identifies the frames on it
- * by PC, and some begin in a function's middle (runtime.goexit). The C code of such a program runs
- * on stacks as usual.
+ * Go's own code is unpatchable. A goroutine's stack may end some hundred bytes below. The Go
+ * runtime identifies the frames on it by PC, which must not be a trampoline's, and some begin in a
+ * function's middle (runtime.goexit). The C code of such a program runs on stacks as usual.
  */
 static void go_take(struct gather *gather, struct code_file *file)
 {

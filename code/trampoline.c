@@ -194,7 +194,7 @@ static size_t padded(size_t bytes)
 	return (bytes + 7) & ~(size_t)7;
 }
 
-/* Append at *at, which moves behind it, and pad with zeros. */
+/* Append the bytes at *at, pad with zeros, and move *at behind that. */
 static void append(uint8_t **at, const void *from, size_t bytes)
 {
 	memcpy(*at, from, bytes);

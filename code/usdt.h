@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The USDT probes of a module, from .note.stapsdt. Prelinking, or splitting off a debug file, moves
- * sections but not the addresses in notes. .stapsdt.base shows how far; the addresses here include
- * that.
+ * sections but does not change the addresses in notes. .stapsdt.base shows how far the sections
+ * moved; the addresses here are corrected by that.
  */
 #ifndef CODE_USDT_H
 #define CODE_USDT_H

@@ -26,7 +26,7 @@ static int is_in(const struct thread *thread, uint64_t sp)
 	       sp - thread->stack_asked.at <= thread->stack_asked.bytes;
 }
 
-/* With SS_AUTODISARM a thread is not on its stack, unless by its own doing. */
+/* With SS_AUTODISARM a thread is never on its signal stack, unless by its own doing. */
 static int is_on(const struct thread *thread, uint64_t sp)
 {
 	return !(thread->stack_asked.flags & STACK_AUTODISARM) && is_in(thread, sp);

@@ -448,7 +448,7 @@ struct trace *translate_hot(struct trace *old)
 	trace = make(old->pc, old->layouts + 1u, &error);
 	if (!trace)
 		return NULL;
-	/* Link the exits that led to the old one. */
+	/* Link to the new one the exits that led to the old one. */
 	old->is_dead = 1;
 	old->incoming = 0;
 	for (; id; id = next) {

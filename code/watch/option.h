@@ -10,7 +10,8 @@
  *	count			hits are counted, and not recorded
  *	signal=NAME		each is followed by that signal to the thread: signal=STOP, signal=SIGUSR1, signal=10
  *	trail			each keeps the trail up to it
- *	outside			the tool reads the hits from outside, and loads no agent for them
+ *	outside			the tool reads the hits from outside; the target gets no SIGTRAP and
+ *				needs no agent for them
  *	kernel			also what the kernel writes there for the target; implies outside
  *	thread=TID		whose copy of a variable that each thread has one of; thread=main: the first thread's
  *

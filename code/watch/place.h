@@ -74,9 +74,10 @@ struct watch_place {
 };
 
 /*
- * Find it. `modules` are a process's (process/loaded.h), or a file's one. Where several have it and the spec names
- * none: the program itself goes first, as it does in linking; then a library's; several libraries are
- * -WM_E_WATCH_SEVERAL. A variable of a library that the program has a copy of (a copy relocation) is the program's.
+ * Find it. `modules` are a process's (process/loaded.h), or a file's one. Where several have it and
+ * the spec names none: the program itself goes first, as it does in linking; then a library's;
+ * several libraries are -WM_E_WATCH_SEVERAL. A variable of a library that the program has a copy of
+ * (a copy relocation) is the program's.
  *
  * 0; -ENOMEM; or why not, with its detail: -WM_E_WATCH_VARIABLE (no such; see watch_names()),
  * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_UNSEEN (of kind x), -WM_E_WATCH_NO_MODULE (none is as @MODULE says), -WM_E_WATCH_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN,
@@ -106,8 +107,8 @@ int watch_place_address(const struct watch_place *place, const struct code_memor
 			uint64_t thread_pointer, uint64_t *address, struct watch_trouble *trouble);
 
 /*
- * Whether the option `follow` can be: each pointer on the way takes a debug register. 0; -WM_E_WATCH_OPTION, or
- * -WM_E_WATCH_LARGE, whose detail names the pointers.
+ * Whether the option `follow` can be: each pointer on the way takes a debug register. 0;
+ * -WM_E_WATCH_OPTION, or -WM_E_WATCH_LARGE, whose detail names the pointers.
  */
 int watch_follow_check(const struct watch_place *place, struct watch_trouble *trouble);
 
