@@ -43,7 +43,7 @@ struct follow_chain {
 	uint32_t asked, done; /* futexes */
 	uint32_t inside;      /* threads that look at a hit of it */
 	uint32_t reserved;
-	/* written outside while `asked` is not `done`: the pointers', and behind them the value's */
+	/* written outside while `asked` is not `done`: the pointers', then the value's */
 	uint64_t at[FOLLOW_POINTERS_MAX + 1];
 	/* written inside, added to atomically */
 	uint64_t late;	 /* a pointer changed, and the registers were not moved in time */

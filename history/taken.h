@@ -13,7 +13,7 @@ struct taken_sink {
 	void (*branch)(void *data, uint64_t from, uint64_t to);
 	/* The next branch, if any, was not reached straight from the last one: a signal, a loss, the end. */
 	void (*cut)(void *data);
-	/* The next branches are of this table's era, another one than before. 0 or a negative error. */
+	/* The next branches are of this table's era, a new one. 0 or a negative error. */
 	int (*era)(void *data, const struct trail_table *table);
 	void *data;
 };

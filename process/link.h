@@ -37,8 +37,9 @@ int link_connect(struct link *link, const char *path);
 int link_adopt(struct link *link, int fd);
 
 /*
- * A pidfd of the process `pid`. If that is the peer, it is the peer's also where another process has
- * the number by now; before Linux 6.5 it is that other's. -ESRCH: the peer was reaped; -1: none.
+ * A pidfd of the process `pid`. If that is the peer, it is the peer's also where another process
+ * has the number by now; before Linux 6.5 it is that other's. -ESRCH: the peer was reaped; -1:
+ * none.
  */
 int link_pidfd(const struct link *link, pid_t pid);
 

@@ -29,7 +29,7 @@ int place_any(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES]);
  */
 int place_open(const char *dir, uid_t uid);
 
-/* The folder for the sockets of a process apart (process/apart.h), as it names it; nothing is made. */
+/* The folder for the sockets of a process apart (process/apart.h), as it names it. Makes none. */
 void place_apart(uid_t uid, char dir[SOCKETDIR_BYTES]);
 
 /*

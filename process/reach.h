@@ -16,7 +16,10 @@ int reach_agent(const struct target *target, struct link *link);
 /* The private folder (base/socketdir.h) that its agent listens in. 0, or -ENOENT. */
 int reach_published(pid_t pid, char dir[SOCKETDIR_BYTES]);
 
-/* 0: an agent is in the process, or can come into it; -WM_E_INJECT, with words: it has no room for one's threads. */
+/*
+ * 0: an agent is in the process, or can come into it; -WM_E_INJECT, with words: it has no room for
+ * one's threads.
+ */
 int reach_limits(const struct target *target, struct detail detail);
 
 /*

@@ -151,7 +151,7 @@ int process_trace(struct wm_session *session, struct process *process);
 
 int process_is_dead(const struct process *process);
 
-/* Whether its number is still its own: what was read by the number before is then of this process. */
+/* Whether its number is still its own: facts read by the number before are then this process's. */
 int process_has_number(const struct process *process);
 
 /*

@@ -93,8 +93,8 @@ struct wm_session {
 };
 
 /*
- * The session's hand on the ledger of claims (claim/ledger.h), made at the first call and released with the session, after all that
- * it could have claimed. NULL: no memory.
+ * The session's hand on the ledger of claims (claim/ledger.h), made at the first call and released
+ * with the session, after all that it could have claimed. NULL: no memory.
  */
 struct ledger *session_ledger(struct wm_session *session);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event specs: what to record, in the one grammar that all commands share: markers, places in code
- * that nobody prepared (code/request.h), a trail (branch/request.h). The other kinds are known by name, so that they are refused
- * for what they are.
+ * Event specs: what to record, in the one grammar that all commands share: markers, places in
+ * unprepared code (code/request.h), a trail (branch/request.h). The other kinds are known by name,
+ * so that they are refused for what they are.
  */
 #ifndef SESSION_SPEC_H
 #define SESSION_SPEC_H

@@ -44,7 +44,10 @@ void unrecorded_look(struct wm_session *session, int now);
 void unrecorded_add(struct wm_session *session, pid_t pid, const char *program, int error,
 		    const char *detail);
 
-/* Add a process whose connection the session has closed, since it can't read what comes there. End its watches. */
+/*
+ * Add a process whose connection the session has closed, since it can't read what comes there. End
+ * its watches.
+ */
 void unrecorded_add_dropped(struct wm_session *session, struct process *process, int error);
 
 /* Add a process's forked children that neither shared its store nor reached the tool. Once, when its store is finished. */

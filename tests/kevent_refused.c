@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bad arguments for kernel event objects, each by name, with the installed header and library alone.
- * Prints what is wrong, and nothing else.
+ * Bad arguments for kernel event objects, each by name, with the installed header and library
+ * alone. Prints what is wrong, and nothing else.
  */
 #include "kevent_request.h"
 

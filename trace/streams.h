@@ -14,7 +14,7 @@
 #define STREAMS_OPEN_MAX 64
 
 struct stream_file {
-	struct index_packet next; /* its offset is the next packet's; the file's name never changes */
+	struct index_packet next; /* its offset is the next packet's; the file keeps its name */
 	int is_made;		  /* its file is there */
 	int fd;			  /* -1 while closed */
 	uint64_t used;		  /* when it was written to last, in writes */

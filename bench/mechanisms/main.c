@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the ways of looking into a running program cost: bench_mechanisms [EVENTS [NAME=COMMAND]...].
+ * The costs of the ways of looking into a running program:
+ * bench_mechanisms [EVENTS [NAME=COMMAND]...].
  *
- * It starts mechanisms_target, arms one place in it in each way, and prints a line for each, its parts
- * divided by tabs:
+ * It starts mechanisms_target, arms one place in it in each way, and prints a line for each, its
+ * parts divided by tabs:
  *
  *	name		the way
- *	dormant_ns	the time that a dormant place adds to a call: the median over eight layouts of the
- *			code, as some layouts are luckier than others. Less than a tenth is noise
- *	hit_ns		the time that it adds when it records two arguments. The buffer is overwritten, not
- *			read. Of Waymark's ways 1,000 further hits are read back and compared
+ *	dormant_ns	the time that a dormant place adds to a call: the median over eight layouts
+ *			of the code, as some layouts are luckier than others. Less than a tenth is
+ *			noise
+ *	hit_ns		the time that it adds when it records two arguments. The buffer is
+ *			overwritten, not read. Of Waymark's ways 1,000 further hits are read back
+ *			and compared
  *	hot_bytes	code in the way of those who only pass
- *	arming_us	from asking for the place to its being armed, in a process that is attached to
+ *	arming_us	from asking for the place to its being armed, in a process that is
+ *			attached to
  *	skipped		why there is no hit_ns, or empty
  *
- * Times are CPU time of a thread, medians of nine runs of EVENTS calls. An unknown figure is nan. Each
- * NAME=COMMAND adds the line of a peer (row_measure_peer()).
+ * Times are CPU time of a thread, medians of nine runs of EVENTS calls. An unknown figure is nan.
+ * Each NAME=COMMAND adds the line of a peer (row_measure_peer()).
  */
 #include <math.h>
 #include <stdio.h>

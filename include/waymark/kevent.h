@@ -380,8 +380,8 @@ int wm_kevent_disarm(struct wm_kevent *object);
 
 /*
  * What the last error was about: a thread, a source, a holder, a limit with its figures; or "". The
- * object's own, until its next call; of NULL: of this thread's last wm_kevent_open(), or "". Also in
- * a forked child. Never NULL.
+ * object's own, until its next call; of NULL: of this thread's last wm_kevent_open(), or "". Also
+ * in a forked child. Never NULL.
  */
 const char *wm_kevent_detail(const struct wm_kevent *object);
 

@@ -71,8 +71,8 @@ struct wm_list_place {
  *	[abc]	one of these characters; [a-z] a range, [!abc] any other character
  *
  * A backslash has no meaning of its own. "marker:*:*", "usdt:*:*" and "func:*" list everything of
- * their kind. A NAME with "operator[" or "(" may have brackets that are no glob. An OFFSET, a SOURCE
- * or a LINE is no glob.
+ * their kind. A NAME with "operator[" or "(" may have brackets that are no glob. An OFFSET, a
+ * SOURCE or a LINE is no glob.
  *
  * `place` runs in the caller's thread. It may call all of Waymark's functions, and must not
  * longjmp() or throw. If it returns non-zero, the list ends with that value, but the current module

@@ -197,8 +197,8 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
  * session with only a trail loads no agent. 0;
  *
  *	-EBUSY			the session runs
- *	-WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_FIELD_TYPE, -WM_E_WATCH_..., -WM_E_TRAIL_...	it is invalid:
- *				the detail names the part that is wrong
+ *	-WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_FIELD_TYPE, -WM_E_WATCH_..., -WM_E_TRAIL_...
+ *				it is invalid: the detail names the part that is wrong
  *	-WM_E_SPEC_KIND		there are no such events
  *	-WM_E_SPEC_TWICE, -WM_E_TRAIL_TWICE	there is one already
  *	-WM_E_BREAKPOINT_DEAD	a watch, on a machine whose debug registers do not fire
@@ -225,7 +225,8 @@ int wm_session_add(struct wm_session *session, const char *spec);
  *	-EPERM, -WM_E_PEER_UID	it is another user's, and the caller not root
  *	-WM_E_TRACED, -WM_E_STOPPED, -WM_E_SECCOMP, -WM_E_SECURE_PROGRAM	not now
  *	-WM_E_FOREIGN_ARCH, -WM_E_FOREIGN_LIBC, -WM_E_STATIC_PROGRAM	never
- *	-WM_E_NO_AGENT, -WM_E_INJECT, -WM_E_AGENT_SILENT, -WM_E_PROTOCOL	the agent does not listen
+ *	-WM_E_NO_AGENT, -WM_E_INJECT, -WM_E_AGENT_SILENT, -WM_E_PROTOCOL
+ *				the agent does not listen
  *	-WM_E_BUFFER_LIMIT, -WM_E_NO_DESCRIPTORS, -WM_E_SESSIONS	a limit; see the detail
  *	-WM_E_..., -errno	otherwise, as of wm_session_start()
  */

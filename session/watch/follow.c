@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that moves registers behind pointers (abi/follow.h): each that wrote a pointer waits for it. */
+/*
+ * The thread that moves registers behind pointers (abi/follow.h): each thread that wrote a pointer
+ * waits for it.
+ */
 #define _GNU_SOURCE
 #include "session/watch/follow.h"
 
@@ -136,7 +139,7 @@ static void publish(struct follow *follow, uint32_t asked)
 	futex(&chain->done, FUTEX_WAKE, INT_MAX, NULL);
 }
 
-/* Whether the program has one thread, beside the agent's. It has not if it calls itself as those do. */
+/* Whether the program has one thread, beside the agent's. 0 also if it has a name like theirs. */
 static int is_single(pid_t pid)
 {
 	pid_t *tids = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches that follow pointers, outside (abi/follow.h): one event object for the pointers on the way and the value, and a
- * thread of the tool that moves its registers when a pointer was written.
+ * Watches that follow pointers, outside (abi/follow.h): one event object for the pointers on the
+ * way and the value, and a thread of the tool that moves its registers when a pointer was written.
  *
  *	follow_plan_make()  from the place: which pointers, and what the agent is asked
  *	follow_begin()	    the agent's table is there
@@ -34,8 +34,8 @@ struct follow_plan {
 };
 
 /*
- * Of a place whose expression has the option `follow`; `base`: of its module. *asked gets the value's
- * pieces and, behind them, the pointers. 0 or an error with words.
+ * Of a place whose expression has the option `follow`; `base`: of its module. *asked gets the
+ * value's pieces and, behind them, the pointers. 0 or an error with words.
  */
 int follow_plan_make(struct follow_plan *plan, struct asked_watch *asked,
 		     const struct watch_expr *expr, const struct watch_place *place,

@@ -16,8 +16,9 @@ struct wm_session;
 
 /* Of an expression that is followed */
 struct watch_follows {
-	uint64_t moves;	  /* its registers went with a pointer */
-	uint64_t exposed; /* pointers changed while other threads ran, or the change was seen late: */
+	uint64_t moves; /* its registers went with a pointer */
+	/* pointers changed while other threads ran, or the change was seen late: */
+	uint64_t exposed;
 	uint64_t unseen;   /* or was not seen at all: writes may be missed */
 	uint64_t astray;   /* dropped hits that may be the variable's */
 	uint64_t unplaced; /* times that it led to where its registers can't watch */
