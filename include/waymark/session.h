@@ -279,7 +279,6 @@ int wm_session_refusals(struct wm_session *session,
 int wm_session_output(struct wm_session *session, const char *dir);
 
 /*
- * Change a watch while the session runs: `spec` is one that was added, "watch:counter", as it was
  * Change a watch while the session runs. `spec` is the added spec, "watch:counter", written the
  * same way. `to` is another watch, "watch:total/if=changed/": its variable, length, kind and
  * condition may differ. Events of the new watch carry its name.
