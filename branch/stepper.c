@@ -158,7 +158,7 @@ static void follow(const struct tracing_calls *calls, struct tracing *tracing, s
 	tell_missing(&note, only);
 	tell(in, &note);
 	close(in->fd);
-	/* no process waits for us: but if we end before these have been let go, so do they */
+	/* no process waits for us any more; but threads that we have not let go end with us */
 	while (note.left)
 		note.left = calls->let_go(tracing, LET_GO_MS);
 }

@@ -3,7 +3,7 @@
  * Trials: whether a mechanism that depends on the processor, the hypervisor or the kernel works on this machine.
  * Some machines accept a breakpoint that never fires; nothing but a hit shows it.
  *
- * Our child process tries a mechanism before its first use. Trials run in groups, a child each, in
+ * A child process tries a mechanism before its first use. Trials run in groups, a child each, in
  * parallel, TRIAL_LIMIT_MS at most. Results that the machine alone decides are kept in a cache file
  * (cache.h), so later commands try nothing. A missing permission or a simulated failure
  * (simulate.h) is never kept.
