@@ -117,7 +117,7 @@ void lane_unshare(struct store *store)
 	store->share = 0;
 }
 
-/* OPEN -> FULL; release: the reader that takes the page sees all of it */
+/* OPEN -> FULL; release: the drain, or the writer that overwrites the page, sees all of it */
 static void page_close(struct store *store, struct lane *lane)
 {
 	struct wm_page *page = lane->page;

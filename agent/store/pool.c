@@ -29,7 +29,7 @@ static int32_t take_whole(struct store *store)
 
 		if (__atomic_load_n(&store->chunks[chunk], __ATOMIC_RELAXED) != 0)
 			continue;
-		/* 0 -> WHOLE; acquire pairs with the release of the thread that freed the chunk */
+		/* 0 -> WHOLE; acquire pairs with the release by which we or the drain free it */
 		if (__atomic_compare_exchange_n(&store->chunks[chunk], &none, CHUNK_WHOLE, 0,
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
 			__atomic_store_n(&store->hand, chunk + 1, __ATOMIC_RELAXED);
