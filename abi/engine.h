@@ -45,7 +45,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 7
+#define ENGINE_VERSION 8
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -350,6 +350,7 @@ struct engine_segment {
 	/* counts the segments that the thread began, from 1; 0: not yet. Release, once all is 0 */
 	uint64_t number;
 	uint64_t began_ticks, ended_ticks; /* of the time stamp counter */
+	uint64_t began_blocks; /* that the thread had written before: the blocks of its ids' paths */
 	uint32_t words; /* once it was left: so many are there. Release; 0: it is being filled */
 	/* the tool's: low half of the number of the segment that it took last; a futex */
 	uint32_t taken;
@@ -366,8 +367,6 @@ struct engine_slot {
 	uint32_t process, reserved; /* its page */
 	uint64_t began_ticks;
 	uint64_t lost_words; /* ENGINE_DISCARD: that were overwritten before they were taken */
-	/* ENGINE_CYCLIC: about so many were in the segments that were overwritten */
-	uint64_t lost_blocks;
 	char comm[16];
 	struct engine_segment segments[ENGINE_SEGMENTS_MAX];
 };
@@ -431,7 +430,7 @@ struct engine_module {
 _Static_assert(sizeof(struct engine_event) == 36, "nine words");
 _Static_assert(sizeof(struct engine_channel) <= ENGINE_GUARD_BYTES, "a page");
 _Static_assert(sizeof(struct engine_note) == 28, "a note's owner is padded to 4");
-_Static_assert(sizeof(struct engine_segment) == 32 && sizeof(struct engine_trace) == 16,
+_Static_assert(sizeof(struct engine_segment) == 40 && sizeof(struct engine_trace) == 16,
 	       "no padding");
 
 #endif

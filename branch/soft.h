@@ -26,7 +26,7 @@ struct soft_options {
 struct soft_result {
 	uint64_t blocks, losses;
 	uint64_t words;	      /* that encoded these blocks */
-	uint64_t overwritten; /* before them: of a flight recorder's rings, about so many blocks */
+	uint64_t overwritten; /* blocks before them, in a flight recorder's rings */
 	uint64_t traces, translated_blocks, flushes, faults; /* the engine's own figures */
 	uint64_t unfollowed; /* processes that went on unrecorded, as there were too many, or it could not be */
 	uint64_t privileged; /* the same, for they executed a program that gains rights */

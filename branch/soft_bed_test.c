@@ -7,6 +7,7 @@
 #include <x86intrin.h>
 
 #define EVENT_WORDS 10u /* with its head */
+#define IDS 4096u
 
 struct soft_channel channel;
 struct soft_reader reader;
@@ -15,6 +16,7 @@ struct engine_channel *head;
 struct writer writer;
 uint64_t put;
 uint32_t next_id;
+static uint32_t blocks_of[IDS]; /* of an id's path, by its id modulo */
 const struct trail_between killed = { .event = TRAIL_END, .values = { TRAIL_KILLED, 9 } };
 
 void open_with(enum engine_policy policy)
@@ -87,8 +89,10 @@ uint32_t trace(uint32_t first, uint16_t blocks)
 		memset(at + sizeof(entry), (int)i + 1, 3);
 		at += sizeof(entry) + 8;
 	}
-	for (uint16_t i = 1; i <= blocks; i++, at += sizeof(i))
+	for (uint16_t i = 1; i <= blocks; i++, at += sizeof(i)) {
 		memcpy(at, &i, sizeof(i));
+		blocks_of[(next_id + i - 1) % IDS] = i;
+	}
 	entry_end();
 	next_id += blocks;
 	return made->first_id;
@@ -102,6 +106,7 @@ uint32_t prefix(uint32_t of, uint32_t blocks)
 	made->of = of;
 	made->blocks = blocks;
 	entry_end();
+	blocks_of[next_id % IDS] = blocks;
 	return next_id++;
 }
 
@@ -118,6 +123,7 @@ static void segment_begin(uint32_t index)
 	writer.at = 0;
 	memset(words(), 0, SEGMENT_WORDS * sizeof(uint32_t));
 	segment->began_ticks = __rdtsc();
+	segment->began_blocks = writer.blocks;
 	segment->words = 0;
 	__atomic_store_n(&segment->number, ++writer.count, __ATOMIC_RELEASE);
 }
@@ -164,6 +170,7 @@ void write_id(uint32_t id)
 	if (writer.at == SEGMENT_WORDS)
 		turn();
 	words()[writer.at++] = id;
+	writer.blocks += blocks_of[id % IDS];
 }
 
 void write_event(enum trail_event event, uint64_t at, uint64_t first)

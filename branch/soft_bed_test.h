@@ -23,6 +23,7 @@ struct writer {
 	struct engine_slot *slot;
 	uint32_t number, segment, at; /* its slot; the segment, and how many words of it are full */
 	uint64_t count;		      /* segments ever */
+	uint64_t blocks;	      /* of the ids that it wrote */
 };
 
 extern struct engine_channel *head;

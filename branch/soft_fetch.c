@@ -10,6 +10,7 @@
 struct copied {
 	uint64_t number;
 	uint64_t ended; /* of the time stamp counter; 0: it is being filled */
+	uint64_t began_blocks;
 	uint32_t words;
 };
 
@@ -34,7 +35,7 @@ static int copy_one(const struct soft_reader *reader, uint32_t slot, uint64_t nu
 		words = segment_copy_now(reader, slot, &taken, to);
 	if (words < 0)
 		return 0;
-	*copied = (struct copied){ number, taken.ended, (uint32_t)words };
+	*copied = (struct copied){ number, taken.ended, taken.began_blocks, (uint32_t)words };
 	return 1;
 }
 
@@ -78,6 +79,7 @@ static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
 	uint64_t newest = newest_of(reader, slot);
 	struct copied copied[ENGINE_SEGMENTS_MAX];
 	uint32_t count = 0;
+	int is_gap;
 	uint32_t *words = malloc(sizes->segments * sizes->segment_bytes);
 
 	if (!words) {
@@ -94,13 +96,15 @@ static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
 	}
 	soft_clock_look(&reader->clock);
 	if (count && reader_paths(reader, thread->source) >= 0) {
-		if (copied[count - 1].number != thread->next)
-			thread->part = 0;
+		is_gap = reader_reach(thread, copied[count - 1].number,
+				      copied[count - 1].began_blocks);
 		skip_older(reader, thread, copied, count, words);
-		if (copied[count - 1].number != thread->next || thread->skip)
+		if (is_gap && !thread->skip)
 			reader_lost(reader, thread);
 		while (count-- && !reader->error)
 			put(reader, thread, &copied[count], words + count * room);
+		if (thread->skip)
+			reader_lost(reader, thread);
 		thread->skip = 0;
 	}
 	free(words);

@@ -150,7 +150,8 @@ static void bend_somewhere(void)
 {
 	static const size_t fields[] = { offsetof(struct engine_segment, number),
 					 offsetof(struct engine_segment, words),
-					 offsetof(struct engine_segment, ended_ticks) };
+					 offsetof(struct engine_segment, ended_ticks),
+					 offsetof(struct engine_segment, began_blocks) };
 	struct engine_slot *slot = soft_channel_slot(&channel, random_to(SLOTS));
 
 	bend();
@@ -159,7 +160,7 @@ static void bend_somewhere(void)
 	if (!random_to(4)) {
 		uint32_t value = random_to(2) ? random_to(9) : random_to(UINT32_MAX);
 
-		memcpy((char *)&slot->segments[random_to(SEGMENTS)] + fields[random_to(3)], &value,
+		memcpy((char *)&slot->segments[random_to(SEGMENTS)] + fields[random_to(4)], &value,
 		       sizeof(value));
 	}
 	if (!random_to(8))

@@ -102,10 +102,25 @@ void reader_event(struct soft_reader *reader, struct soft_thread *thread,
 
 void reader_lost(struct soft_reader *reader, struct soft_thread *thread)
 {
-	const struct trail_between lost = { .event = TRAIL_LOST };
+	const struct trail_between lost = { .event = TRAIL_LOST, .values = { thread->missing } };
 
-	if (!thread->is_lost)
-		reader_event(reader, thread, &lost, thread->last_ns);
+	if (thread->is_lost && !thread->missing)
+		return;
+	reader->overwritten += thread->missing;
+	thread->missing = 0;
+	reader_event(reader, thread, &lost, thread->last_ns);
+}
+
+int reader_reach(struct soft_thread *thread, uint64_t number, uint64_t began_blocks)
+{
+	if (number == thread->next)
+		return 0;
+	if (began_blocks > thread->blocks)
+		thread->missing += began_blocks - thread->blocks;
+	thread->blocks = began_blocks;
+	thread->next = number;
+	thread->part = 0;
+	return 1;
 }
 
 /* A path's blocks, one by one. */
@@ -147,8 +162,12 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 
 		if (!path)
 			break;
+		thread->blocks += path->count;
 		if (thread->skip) {
 			thread->skip -= path->count < thread->skip ? path->count : thread->skip;
+			thread->missing += path->count;
+			if (!thread->skip)
+				reader_lost(reader, thread);
 			continue;
 		}
 		err = put_path(thread, path, ns);
@@ -353,10 +372,6 @@ static void skip_older(struct soft_reader *reader, uint32_t slot, uint64_t first
 						 number == thread->next ? thread->part : 0);
 	if (blocks > reader->newest_blocks)
 		thread->skip = blocks - reader->newest_blocks;
-	/* once: after execve(2) the thread may keep its slot */
-	reader->overwritten += thread->skip;
-	reader->overwritten += __atomic_exchange_n(
-		&soft_channel_slot(reader->channel, slot)->lost_blocks, 0, __ATOMIC_RELAXED);
 }
 
 /* What is there from thread->next on, by its numbers: those that follow each other up to the newest. */
@@ -380,9 +395,8 @@ void reader_rest(struct soft_reader *reader, uint32_t slot)
 									  : thread->next;
 	skip_older(reader, slot, first, newest);
 	for (uint64_t number = first; number <= newest && !reader->error; number++) {
-		int has = 0;
+		int has = 0, is_gap;
 
-		thread->part = number == thread->next ? thread->part : 0;
 		/* it may come to be full while it is copied */
 		for (int i = 0; i < COPY_TRIES && !has; i++)
 			has = segment_find(reader, slot, number, &taken) &&
@@ -392,17 +406,22 @@ void reader_rest(struct soft_reader *reader, uint32_t slot)
 		if (reader_paths(reader, thread->source) < 0)
 			return;
 		/* one that is not the newest and has no end is about to be that */
-		has = has && (taken.words || number == newest);
-		if (number != thread->next || !has || (number == first && thread->skip))
+		if (!has || (!taken.words && number != newest))
+			continue;
+		is_gap = reader_reach(thread, number, taken.began_blocks);
+		if (is_gap && !thread->skip)
 			reader_lost(reader, thread);
-		if (has && taken.words)
+		if (taken.words)
 			put_whole(reader, slot, &taken);
-		else if (has)
+		else
 			put_part(reader, slot);
 		thread->next = number + 1;
 		thread->part = 0;
 	}
-	thread->skip = 0;
+	if (thread->skip || thread->next <= newest)
+		reader_lost(reader, thread);
+	thread->next = newest + 1;
+	thread->skip = thread->part = 0;
 }
 
 /* Nobody writes for a thread any more: what its trail ends with. */
@@ -462,7 +481,7 @@ void reader_slot_free(const struct soft_reader *reader, uint32_t number)
 		clear(reader, number, i);
 		slot->segments[i] = (struct engine_segment){ 0 };
 	}
-	slot->lost_words = slot->lost_blocks = 0;
+	slot->lost_words = 0;
 	soft_channel_give_slot(reader->channel, number);
 }
 

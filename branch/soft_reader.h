@@ -34,6 +34,8 @@ struct soft_thread {
 	uint64_t next;	       /* the number of the segment to be taken next */
 	uint32_t part;	       /* so many words of that one were taken already */
 	uint64_t skip;	       /* so many blocks are older than those that are wanted */
+	uint64_t blocks;       /* that the thread had written up to that place, taken or not */
+	uint64_t missing;      /* of these, not taken, and no TRAIL_LOST says so yet */
 	uint64_t last_ns;
 	int is_dying; /* a signal came that it has no handler for: its end, most likely, is what comes next */
 	struct trail_between dying;
@@ -49,7 +51,7 @@ struct soft_reader {
 	uint32_t used;		     /* slots, the first: none behind them was ever taken */
 	uint32_t turn;		     /* the slot that is looked at next, modulo */
 	uint64_t blocks, losses;
-	uint64_t overwritten; /* blocks before those: about so many, by the engines' own count */
+	uint64_t overwritten; /* blocks before those and between them, by the engines' own count */
 	uint64_t words_put;   /* that encoded these blocks */
 	pid_t killed_tid;     /* whose signal ended the last process that ended; 0: not known */
 	uint64_t newest_blocks; /* of a thread that overwrites its own: no more are wanted; 0: all that are there */

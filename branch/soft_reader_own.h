@@ -25,8 +25,14 @@ int reader_begin(struct soft_reader *reader, uint32_t slot);
 /* Words of its. 1: all of them; 0: from somewhere on they can't be, or mean nothing. */
 int reader_words(struct soft_reader *reader, struct soft_thread *thread, const uint32_t *words,
 		 size_t count, uint64_t end_ticks);
-/* Something is missing here. */
+/* Something is missing here: thread->missing blocks, or an unknown number. */
 void reader_lost(struct soft_reader *reader, struct soft_thread *thread);
+
+/*
+ * The thread continues with that segment. 1: something is missing before it; thread->missing has the
+ * blocks.
+ */
+int reader_reach(struct soft_thread *thread, uint64_t number, uint64_t began_blocks);
 
 /* Whether segments are given back; else their thread overwrites them. */
 int reader_is_drained(const struct soft_reader *reader);

@@ -296,8 +296,32 @@ Test(soft_cyclic, fetch_after_more_than_a_ring_says_what_is_missing)
 	cr_assert_eq(soft_reader_fetch(&reader), 0);
 	cr_expect_eq(reader.losses, 1);
 	cr_expect_eq(reader.blocks, 2 * (10 + 3 * SEGMENT_WORDS + 10));
+	cr_expect_eq(reader.overwritten, writer.blocks - reader.blocks);
+	cr_expect(is_event(20, TRAIL_LOST));
+	cr_expect_eq(sink.items[20].between.values[0], reader.overwritten);
 	fetch_of(id, 5);
 	cr_expect_eq(reader.losses, 1);
+}
+
+Test(soft_cyclic, fetches_count_no_overwritten_block_twice)
+{
+	uint32_t id = trace(0, 2) + 1;
+
+	reader.newest_blocks = 100;
+	thread_begin(0);
+	for (uint32_t n = 0; n < 9; n++) {
+		for (uint32_t i = 0; i < n * SEGMENT_WORDS + 70; i++)
+			write_id(id);
+		cr_assert_eq(soft_reader_fetch(&reader), 0);
+		cr_expect_eq(reader.losses, n + 1);
+		cr_expect_eq(reader.blocks, 100 * (n + 1));
+		cr_expect_eq(reader.overwritten, writer.blocks - reader.blocks);
+	}
+	write_event(TRAIL_END, 0, TRAIL_EXITED);
+	thread_end();
+	take();
+	cr_expect_null(sink.wrong, "%s", sink.wrong);
+	cr_expect_eq(reader.blocks + reader.overwritten, writer.blocks);
 }
 
 Test(soft_cyclic, fetch_leaves_an_exec_that_may_be_taken_back)
@@ -344,20 +368,20 @@ Test(soft_cyclic, no_more_are_taken_than_are_wanted)
 
 Test(soft_cyclic, counts_blocks_of_overwritten_segments)
 {
-	uint32_t id = trace(0, 2), words = SEGMENT_WORDS + 45;
+	uint32_t id = trace(0, 2), words = 9 * SEGMENT_WORDS + 45;
 
 	reader.newest_blocks = 201;
 	thread_begin(0);
-	writer.slot->lost_blocks = 4711;
 	for (uint32_t i = 0; i < words; i++)
-		write_id(id + 1);
+		write_id(id + i % 2);
 	write_event(TRAIL_END, 0, TRAIL_EXITED);
 	thread_end();
 	take();
 	cr_expect_null(sink.wrong, "%s", sink.wrong);
-	cr_expect_eq(reader.blocks, 200);
-	cr_expect_eq(reader.overwritten, 4711 + UINT64_C(2) * words - 201,
-		     "the half path is neither");
+	cr_expect_eq(reader.blocks, 201);
+	cr_expect_eq(reader.overwritten, writer.blocks - 201);
+	cr_expect(is_event(0, TRAIL_LOST));
+	cr_expect_eq(sink.items[0].between.values[0], writer.blocks - 201);
 }
 
 Test(soft_cyclic, who_died_in_a_used_segment_is_read_to_the_last_word)

@@ -35,6 +35,7 @@ int segment_look(const struct soft_reader *reader, uint32_t slot, uint32_t index
 	taken->words = __atomic_load_n(&segment->words, __ATOMIC_ACQUIRE);
 	taken->began = __atomic_load_n(&segment->began_ticks, __ATOMIC_RELAXED);
 	taken->ended = __atomic_load_n(&segment->ended_ticks, __ATOMIC_RELAXED);
+	taken->began_blocks = __atomic_load_n(&segment->began_blocks, __ATOMIC_RELAXED);
 	if (taken->words > most)
 		taken->words = (uint32_t)most;
 	if (!taken->words)

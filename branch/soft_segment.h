@@ -9,6 +9,7 @@
 struct soft_segment {
 	uint32_t index;
 	uint64_t number, began, ended; /* ticks; ended 0: it is being filled */
+	uint64_t began_blocks;	       /* that the thread had written before */
 	uint32_t words;
 };
 

@@ -30,7 +30,7 @@ struct step;
 struct step_result {
 	uint64_t instructions, blocks;
 	uint64_t words;	      /* of the software engine, which encoded them */
-	uint64_t overwritten; /* in its rings before them: about so many blocks */
+	uint64_t overwritten; /* blocks in its rings, before them */
 	uint64_t unfollowed;  /* children that should have been stepped through, and could not be */
 	uint64_t privileged; /* processes that were let go to execute a program that gains rights */
 	struct natives natives;

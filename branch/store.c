@@ -387,6 +387,7 @@ static int store_event(struct trail_sink *sink, struct sink_thread *of,
 	struct trail_between mine = *between;
 	struct store_run *run;
 
+	store->missing_blocks += between->event == TRAIL_LOST ? between->values[0] : 0;
 	if (!thread) {
 		store->lost_events++;
 		return 0;
@@ -583,6 +584,7 @@ void trail_store_status(const struct trail_store *store, struct trail_store_stat
 		.table_bytes = (uint64_t)store->blocks.chunks * store->pool.chunk_bytes,
 		.lost_blocks = store->lost_blocks,
 		.lost_events = store->lost_events,
+		.missing_blocks = store->missing_blocks,
 		.lost_threads = store->lost_threads,
 		.lost_modules = store->lost_modules,
 		.live = store->live,

@@ -43,7 +43,8 @@ struct trail_store_status {
 	uint64_t bytes, used_bytes;	     /* that it may have; of these in use */
 	uint64_t table_bytes;		     /* of these for what the blocks are */
 	uint64_t blocks, events;	     /* kept */
-	uint64_t lost_blocks, lost_events;   /* ever */
+	uint64_t lost_blocks, lost_events;   /* ever, of what was put */
+	uint64_t missing_blocks;	     /* ever, by each TRAIL_LOST that was put */
 	uint64_t lost_threads, lost_modules; /* that there was no room to note */
 	uint32_t threads, live;		     /* that have records, or live; that live */
 	int is_full;			     /* something is missing at the end */

@@ -62,7 +62,7 @@ struct trail_store {
 	struct store_thread *asking; /* whose record is being put */
 	uint32_t live;
 	uint64_t threads_ever;
-	uint64_t lost_blocks, lost_events, lost_modules, lost_threads;
+	uint64_t lost_blocks, lost_events, missing_blocks, lost_modules, lost_threads;
 	int is_reached;
 	pid_t pid; /* whose threads begin */
 	/*

@@ -36,7 +36,7 @@ static void status_live(const struct wm_trail *trail, struct wm_trail_status *st
 	status->used_bytes = store.used_bytes;
 	status->branches = store.blocks;
 	status->events = store.events;
-	status->lost = store.lost_blocks;
+	status->lost = store.lost_blocks + store.missing_blocks;
 	status->lost_events = store.lost_events;
 	status->lost_threads = store.lost_threads;
 }

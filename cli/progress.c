@@ -143,7 +143,7 @@ static void sum_up_trail(const struct progress *progress, const struct wm_sessio
 			progress->live->keeps ? "" : "the first ",
 			quantity_show_count(status->trail_lost, lost, sizeof(lost)));
 	if (progress->live->overwritten)
-		fprintf(stderr, "; about %s blocks before them were overwritten",
+		fprintf(stderr, "; %s blocks before them were overwritten",
 			quantity_show_count(progress->live->overwritten, before, sizeof(before)));
 	fputc('\n', stderr);
 	if (progress->live->keeps)

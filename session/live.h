@@ -60,7 +60,7 @@ struct live {
 	uint64_t unfollowed; /* children that their agent came with, which the origin could not take */
 	uint64_t forgotten; /* and blocks that their flight recorders had */
 	int error; /* that broke a trail off, where the tracer itself has said more about it */
-	uint64_t overwritten; /* in rings, before what a flight recorder had: about so many blocks */
+	uint64_t overwritten;	/* blocks in rings, before what a flight recorder had */
 	struct natives natives; /* of all, once they were stopped */
 	char losses[400]; /* the first that could not be recorded or decoded, or not as was asked for; "": none */
 };

@@ -93,7 +93,7 @@ Test(trail_soft, is_taken_where_nobody_names_an_origin)
 	cr_expect_eq(branch.event, WM_TRAIL_EVENT_END);
 }
 
-Test(trail_soft, kept_and_lost_branches_are_what_ran)
+static void kept_and_lost_are_what_ran(enum wm_policy policy)
 {
 	static const uint64_t bytes[] = {
 		UINT64_C(4) << 20, SMALL, SMALL + 4096, 49152, 65535, 65536
@@ -104,7 +104,7 @@ Test(trail_soft, kept_and_lost_branches_are_what_ran)
 		struct wm_trail_options options = { .size = sizeof(options),
 						    .bytes = bytes[i],
 						    .origin = WM_TRAIL_ORIGIN_SOFT,
-						    .policy = WM_POLICY_DISCARD };
+						    .policy = policy };
 		struct wm_trail_status status;
 
 		subject_launch("t", &options);
@@ -120,6 +120,16 @@ Test(trail_soft, kept_and_lost_branches_are_what_ran)
 		wm_trail_close(trail);
 		trail = NULL;
 	}
+}
+
+Test(trail_soft, kept_and_lost_branches_are_what_ran)
+{
+	kept_and_lost_are_what_ran(WM_POLICY_DISCARD);
+}
+
+Test(trail_soft, cyclic_kept_and_lost_branches_are_what_ran)
+{
+	kept_and_lost_are_what_ran(WM_POLICY_CYCLIC);
 }
 
 Test(trail_soft, gives_way_to_steps_where_it_can_not_enter)

@@ -73,7 +73,10 @@ static struct cache_area *area_begin(uint8_t *at, uint32_t bytes)
 	struct cache_head *head = (struct cache_head *)at;
 	uint8_t *jump = head->exit_jump;
 
-	head->step[0] = 4;
+	for (uint32_t blocks = 0; blocks <= TRACE_BLOCKS_MAX; blocks++) {
+		head->steps[blocks][0] = 4;
+		head->steps[blocks][1] = blocks;
+	}
 	head->gate_exit = (uint64_t)gate_exit;
 	head->gate_miss = (uint64_t)gate_miss;
 	head->gate_syscall = (uint64_t)gate_syscall;

@@ -9,6 +9,8 @@
 #ifndef AGENT_TRAIL_CACHE_H
 #define AGENT_TRAIL_CACHE_H
 
+#include "agent/trail/trace.h"
+
 #include <stdint.h>
 
 #define CACHE_PIECE_BYTES 512u
@@ -19,7 +21,8 @@
 
 /* An area begins with what its code needs at hand. */
 struct cache_head {
-	uint64_t step[2]; /* what a word adds to xmm15; 16-byte aligned */
+	/* what a word adds to xmm15, by the blocks of its path; 16-byte aligned */
+	uint64_t steps[TRACE_BLOCKS_MAX + 1][2];
 	uint64_t gate_exit, gate_miss, gate_syscall, gate_refused;
 	uint8_t exit_jump[16]; /* jmp *gate_exit: where exits lead that are not linked */
 };

@@ -6,6 +6,8 @@
 #ifndef AGENT_TRAIL_FRAME_H
 #define AGENT_TRAIL_FRAME_H
 
+#include "agent/trail/thread.h"
+
 #include <signal.h>
 #include <stdint.h>
 #include <sys/ucontext.h>
@@ -56,6 +58,19 @@ static inline uint64_t *frame_mask(struct frame_context *context)
 static inline uint64_t *frame_xmm15(struct frame_context *context)
 {
 	return (uint64_t *)&context->uc_mcontext.fpregs->_xmm[15];
+}
+
+/* The thread's pointer and blocks in the frame's xmm15. */
+static inline void frame_pointer_get(struct frame_context *context, struct thread *thread)
+{
+	thread->pointer = frame_xmm15(context)[0];
+	thread->blocks = frame_xmm15(context)[1];
+}
+
+static inline void frame_pointer_set(struct frame_context *context, const struct thread *thread)
+{
+	frame_xmm15(context)[0] = thread->pointer;
+	frame_xmm15(context)[1] = thread->blocks;
 }
 
 /* Look where the processor saves what. Once. */

@@ -47,7 +47,7 @@ gate_enter:
 	popq	%gs:THREAD_FLAGS
 	pushq	$2
 	popfq
-	movq	%xmm15, %gs:THREAD_POINTER
+	movups	%xmm15, %gs:THREAD_POINTER
 	mov	%gs:0, %rdi
 	xor	%ebp, %ebp
 	call	engine_enter
@@ -62,7 +62,7 @@ gate_enter:
 gate_leave:
 	cmpl	$0, %gs:THREAD_DEFERRED
 	jne	gate_signal
-	movq	%gs:THREAD_POINTER, %xmm15
+	movups	%gs:THREAD_POINTER, %xmm15
 	pushq	%gs:THREAD_FLAGS
 	popfq
 	.globl gate_leave_regs

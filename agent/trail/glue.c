@@ -64,17 +64,17 @@ static int move(const struct glue *glue)
 	return done(glue, at[2] == 0xc7 ? 13 : 9);
 }
 
-/* xmm15 and the thread's pointer, or all of the register and what the program has in it. */
+/* xmm15 and the thread's pointer and blocks, or all of the register and what the program has in it. */
 static int swap(const struct glue *glue)
 {
 	static const struct {
 		const char *bytes;
 		uint8_t count, is_pointer, is_load;
 	} forms[] = {
-		{ "\x65\xf3\x44\x0f\x7e\x3c\x25", 7, 1, 1 },
-		{ "\x65\x66\x44\x0f\xd6\x3c\x25", 7, 1, 0 },
-		{ "\x65\xc5\x7a\x7e\x3c\x25", 6, 1, 1 },
-		{ "\x65\xc5\x79\xd6\x3c\x25", 6, 1, 0 },
+		{ "\x65\x44\x0f\x10\x3c\x25", 6, 1, 1 },
+		{ "\x65\x44\x0f\x11\x3c\x25", 6, 1, 0 },
+		{ "\x65\xc5\x78\x10\x3c\x25", 6, 1, 1 },
+		{ "\x65\xc5\x78\x11\x3c\x25", 6, 1, 0 },
 		{ "\x65\xf3\x44\x0f\x6f\x3c\x25", 7, 0, 1 },
 		{ "\x65\xf3\x44\x0f\x7f\x3c\x25", 7, 0, 0 },
 		{ "\x65\xc5\x7e\x6f\x3c\x25", 6, 0, 1 },
@@ -89,12 +89,12 @@ static int swap(const struct glue *glue)
 		if (!is_at(glue, forms[i].bytes, forms[i].count))
 			continue;
 		if (!forms[i].is_load && forms[i].is_pointer) {
-			thread->pointer = *frame_xmm15(glue->context);
+			frame_pointer_get(glue->context, thread);
 		} else if (!forms[i].is_load) {
 			frame_vector15_get(glue->context->uc_mcontext.fpregs, thread->vector15);
 		} else if (forms[i].is_pointer) {
 			vector15_put(glue, none);
-			*frame_xmm15(glue->context) = thread->pointer;
+			frame_pointer_set(glue->context, thread);
 		} else {
 			vector15_put(glue, thread->vector15);
 		}
@@ -117,22 +117,27 @@ static int put(const struct glue *glue)
 	if (*where != *frame_xmm15(glue->context))
 		return 0;
 	if (ring_is_guard(thread, *where)) {
-		thread->pointer = *where;
+		frame_pointer_get(glue->context, thread);
 		ring_turn(thread);
-		*where = *frame_xmm15(glue->context) = thread->pointer;
+		frame_pointer_set(glue->context, thread);
+		*where = thread->pointer;
 	}
 	*(uint32_t *)*where = read_32(at + 2);
 	return done(glue, reg ? 7 : 6);
 }
 
-/* The pointer to a register, and on by a word. */
+/* The pointer to a register, and on by a word and the blocks that it means. */
 static int pointer(const struct glue *glue)
 {
 	const uint8_t *at = glue->at;
 
 	if (is_at(glue, "\xc5\x01\xd4\x3d", 4) || is_at(glue, "\x66\x44\x0f\xd4\x3d", 5)) {
-		*frame_xmm15(glue->context) += 4;
-		return done(glue, at[0] == 0xc5 ? 8 : 9);
+		unsigned int opcode_bytes = at[0] == 0xc5 ? 4 : 5;
+		const uint64_t *step = (const uint64_t *)relative(at + opcode_bytes);
+
+		frame_xmm15(glue->context)[0] += step[0];
+		frame_xmm15(glue->context)[1] += step[1];
+		return done(glue, opcode_bytes + 4);
 	}
 	if (at[0] == 0xc4 && (at[1] == 0x61 || at[1] == 0x41) && at[2] == 0xf9 && at[3] == 0x7e &&
 	    at[4] >= 0xf8) {

@@ -122,7 +122,7 @@ static uint32_t out_id(const struct making *m, const struct way_out *out)
 
 uint8_t *making_put(struct making *m, uint8_t *at, const struct way_out *out, unsigned int reg)
 {
-	return vector_put(at, m->width, out_id(m, out), reg, &m->area->head->step);
+	return vector_put(at, m->width, out_id(m, out), reg, m->area->head->steps[out->blocks]);
 }
 
 /* Put the id by a register that `target` does not need, or one that is kept meanwhile. */

@@ -38,6 +38,7 @@ static void tell_path(struct thread *thread, const struct state *state)
 		ring_turn(thread);
 	*(uint32_t *)thread->pointer = id;
 	thread->pointer += 4;
+	thread->blocks += blocks;
 }
 
 void onward_state(struct thread *thread, const struct state *state, struct frame_context *context)
@@ -81,7 +82,7 @@ void onward_cache(struct thread *thread, struct frame_context *context)
 	thread->traced = (uint64_t)trace->head;
 	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
 	frame_vector15_set(context->uc_mcontext.fpregs, none);
-	*frame_xmm15(context) = thread->pointer;
+	frame_pointer_set(context, thread);
 }
 
 void onward_go(struct thread *thread, struct frame_context *context)

@@ -4,13 +4,11 @@
 #include "agent/trail/leave.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/sys.h"
-#include "agent/trail/trace.h"
 
 #include <errno.h>
 #include <linux/prctl.h>
 #include <sys/mman.h>
 
-#define SAMPLES 32u
 #define UNKEPT_BYTES 65536u
 #define EVENT_BYTES (4 + sizeof(struct engine_event))
 #define SLOTS_MAX 65536u
@@ -52,6 +50,7 @@ static void segment_begin(struct thread *thread, uint32_t number, int is_clear)
 	thread->words_end = words + channel.segment_bytes / 4;
 	thread->pointer = (uint64_t)words;
 	segment->began_ticks = sys_ticks();
+	segment->began_blocks = thread->blocks;
 	/* Whoever sees the number sees that: the tool looks with acquire. */
 	__atomic_store_n(&segment->number, ++thread->segment_number, __ATOMIC_RELEASE);
 }
@@ -156,7 +155,8 @@ int ring_open(struct thread *thread)
 	for (uint32_t n = 0; n < channel.segments; n++)
 		slot->segments[n] = (struct engine_segment){ 0 };
 	slot->process = channel.process;
-	slot->lost_words = slot->lost_blocks = 0;
+	slot->lost_words = 0;
+	thread->blocks = 0;
 	slot->began_ticks = sys_ticks();
 	sys_call(SYS_prctl, PR_GET_NAME, (long)slot->comm, 0, 0, 0, 0);
 	segment_begin(thread, 0, 1);
@@ -215,31 +215,6 @@ static void segment_wait(struct engine_segment *segment)
 	}
 }
 
-/* Blocks of the segment that ends, by a few of its words: to look at each would slow the program down. */
-static uint32_t blocks_sampled(const struct thread *thread)
-{
-	uint64_t words = (uint64_t)((uint32_t *)thread->pointer - thread->words), blocks = 0;
-	uint64_t random = sys_ticks();
-
-	for (unsigned int i = 0; words && i < SAMPLES; i++) {
-		random = random * UINT64_C(6364136223846793005) + 1;
-		blocks += trace_path_blocks(thread, thread->words[(random >> 32) % words]);
-	}
-	return (uint32_t)(blocks * words / SAMPLES);
-}
-
-static void note_overwritten(struct thread *thread, uint32_t next, uint32_t segments)
-{
-	/* in no translation, as in a system call: it is much as the one before */
-	if (thread->generation)
-		thread->sampled[thread->segment] = blocks_sampled(thread);
-	else
-		thread->sampled[thread->segment] = thread->sampled[(thread->segment + segments - 1) %
-								   segments];
-	if (thread->slot->segments[next].number)
-		thread->slot->lost_blocks += thread->sampled[next];
-}
-
 void ring_turn(struct thread *thread)
 {
 	uint32_t segments = segments_of(thread->slot_number), next;
@@ -261,8 +236,6 @@ void ring_turn(struct thread *thread)
 		ring_event(thread, TRAIL_LOST, 0, 0, 0, 0);
 		return;
 	}
-	if (channel.policy == ENGINE_CYCLIC)
-		note_overwritten(thread, next, segments);
 	segment_end(thread);
 	channel_tell();
 	if (channel.policy == ENGINE_BLOCK)

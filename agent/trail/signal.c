@@ -107,10 +107,11 @@ static int guard_met(struct thread *thread, const siginfo_t *info, struct frame_
 	}
 	reg |= at[1] & 7;
 	thread->pointer = (uint64_t)info->si_addr;
+	thread->blocks = frame_xmm15(context)[1];
 	profile_look(thread);
 	ring_turn(thread);
 	*frame_gpr(context, reg) = thread->pointer;
-	*frame_xmm15(context) = thread->pointer;
+	frame_pointer_set(context, thread);
 	return 1;
 }
 

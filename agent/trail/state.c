@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/state.h"
+#include "agent/trail/ring.h"
 
 /* The instructions of a block from a piece on. */
 static uint32_t left_from(const struct trace *trace, uint32_t piece, uint32_t block)
@@ -69,14 +70,16 @@ void state_to_program(const struct state *state, struct thread *thread,
 	if (state->flags & PIECE_SWAPPED) {
 		frame_vector15_get(vectors, thread->vector15);
 	} else {
-		uint64_t pointer = *frame_xmm15(context);
+		uint64_t pointer = frame_xmm15(context)[0];
 
 		/* Not where the kernel has refused to load it: signal_return_call(). */
 		if (pointer - (uint64_t)thread->words <=
 		    (uint64_t)thread->words_end - (uint64_t)thread->words)
-			thread->pointer = pointer;
+			frame_pointer_get(context, thread);
 		frame_vector15_set(vectors, thread->vector15);
 	}
-	if (state->flags & PIECE_RECORDED)
+	if (state->flags & PIECE_RECORDED) {
+		thread->blocks -= trace_path_blocks(thread, ring_last(thread));
 		thread->pointer -= 4;
+	}
 }

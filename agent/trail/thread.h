@@ -4,8 +4,9 @@
  * struct thread, so translated code and gate.S reach it without a register. The tool refuses a
  * program that uses gs itself.
  *
- * While translated code runs, xmm15 holds the address of the thread's next word. The program's
- * value of that register is in `vector15`. All other registers hold the program's values.
+ * While translated code runs, the low half of xmm15 holds the address of the thread's next word. The
+ * high half counts the blocks that the thread has written. The program's value of that register is
+ * in `vector15`. All other registers hold the program's values.
  */
 #ifndef AGENT_TRAIL_THREAD_H
 #define AGENT_TRAIL_THREAD_H
@@ -15,7 +16,6 @@
 #define THREAD_TARGET 0x10
 #define THREAD_NEXT 0x18
 #define THREAD_POINTER 0x20
-#define THREAD_EXIT 0x28
 #define THREAD_STACK 0x30
 #define THREAD_DEFERRED 0x38
 #define THREAD_REGS 0x40
@@ -41,12 +41,12 @@ struct engine_slot;
 
 struct thread {
 	struct thread *self;
-	uint64_t scratch; /* a register's value, where translated code needs one */
-	uint64_t target;  /* of an indirect branch through memory */
-	uint64_t next;	  /* where gate.S continues in translated code */
-	uint64_t pointer; /* what is in xmm15, while that is the program's or the engine runs */
-	uint64_t exit;	/* the id of the exit that was taken; not linked yet, or a system call's */
-	uint64_t stack; /* the top of the engine's */
+	uint64_t scratch;     /* a register's value, where translated code needs one */
+	uint64_t target;      /* of an indirect branch through memory */
+	uint64_t next;	      /* where gate.S continues in translated code */
+	uint64_t pointer;     /* what is in xmm15, while that is the program's or the engine runs */
+	uint64_t blocks;      /* the same of its high half: blocks ever in the thread's slot */
+	uint64_t stack;	      /* the top of the engine's */
 	uint32_t is_deferred; /* signals wait, all blocked, until the engine is done */
 	uint32_t reserved;
 	struct engine_regs regs; /* the program's, while the engine runs */
@@ -61,15 +61,14 @@ struct thread {
 	struct engine_slot *slot; /* NULL: unrecorded */
 	uint32_t segment;	  /* of the slot's, being filled */
 	uint64_t segment_number;
-	uint32_t *words, *words_end;	       /* of that segment */
-	uint32_t sampled[ENGINE_SEGMENTS_MAX]; /* about so many blocks are in each segment: ring.c's */
-	uint64_t mapping_bytes;		       /* of this thread: itself, then its stacks */
-	uint32_t is_leaving;		       /* leave.h is in progress */
-	uint32_t is_native;		       /* it has left */
-	uint32_t is_trying;		       /* it runs its own code for the fault that this is */
-	uint32_t is_process;		       /* PROCESS_*: it leaves, and the engine with it */
-	uint32_t is_copy;		       /* a forked child, to begin with */
-	uint32_t has_stack;		       /* a child: not its maker's */
+	uint32_t *words, *words_end; /* of that segment */
+	uint64_t mapping_bytes;	     /* of this thread: itself, then its stacks */
+	uint32_t is_leaving;	     /* leave.h is in progress */
+	uint32_t is_native;	     /* it has left */
+	uint32_t is_trying;	     /* it runs its own code for the fault that this is */
+	uint32_t is_process;	     /* PROCESS_*: it leaves, and the engine with it */
+	uint32_t is_copy;	     /* a forked child, to begin with */
+	uint32_t has_stack;	     /* a child: not its maker's */
 	struct engine_channel *page; /* of a child that is a process, and recorded; NULL: it is not */
 	uint64_t born;		     /* what that has for it until its pid is known */
 	uint32_t is_executing;	     /* in execve(2), with TRAIL_EXEC as the last of its trail */
@@ -101,7 +100,7 @@ _Static_assert(offsetof(struct thread, scratch) == THREAD_SCRATCH &&
 		       offsetof(struct thread, target) == THREAD_TARGET &&
 		       offsetof(struct thread, next) == THREAD_NEXT &&
 		       offsetof(struct thread, pointer) == THREAD_POINTER &&
-		       offsetof(struct thread, exit) == THREAD_EXIT &&
+		       offsetof(struct thread, blocks) == THREAD_POINTER + 8 &&
 		       offsetof(struct thread, stack) == THREAD_STACK &&
 		       offsetof(struct thread, is_deferred) == THREAD_DEFERRED &&
 		       offsetof(struct thread, regs) == THREAD_REGS &&
@@ -121,10 +120,10 @@ _Static_assert(offsetof(struct thread, self) == ENGINE_THREAD_SELF &&
 
 /* Why translated code came to the engine: gate.S. */
 enum gate {
-	GATE_EXIT = 0,	  /* through an exit that leads nowhere yet: thread->exit */
+	GATE_EXIT = 0,	  /* through an exit that leads nowhere yet: ring_last() */
 	GATE_MISS = 1,	  /* an indirect branch to where no trace is known to be */
-	GATE_SYSCALL = 2, /* a system call: thread->exit */
-	GATE_REFUSED = 3, /* to an instruction that can't be translated: thread->exit */
+	GATE_SYSCALL = 2, /* a system call: ring_last() */
+	GATE_REFUSED = 3, /* to an instruction that can't be translated: ring_last() */
 };
 
 #endif

@@ -35,9 +35,9 @@ static uint8_t *pointer_move(uint8_t *at, enum vector_width width, int is_load)
 {
 	at = emit_8(at, 0x65);
 	if (width == VECTOR_SSE)
-		at = emit_bytes(at, is_load ? "\xf3\x44\x0f\x7e" : "\x66\x44\x0f\xd6", 4);
+		at = emit_bytes(at, is_load ? "\x44\x0f\x10" : "\x44\x0f\x11", 3); /* movups */
 	else
-		at = emit_bytes(at, is_load ? "\xc5\x7a\x7e" : "\xc5\x79\xd6", 3);
+		at = emit_bytes(at, is_load ? "\xc5\x78\x10" : "\xc5\x78\x11", 3);
 	return operand(at, THREAD_POINTER);
 }
 

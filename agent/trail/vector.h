@@ -12,12 +12,13 @@
 enum vector_width { VECTOR_SSE, VECTOR_AVX, VECTOR_AVX512 };
 
 /*
- * Put `id` where xmm15 points, by way of `reg`, which is lost: not rsp, rbp, r12, r13. `step`: 16 bytes {4, 0}, aligned to 16.
+ * Put `id` where xmm15 points, by way of `reg`, which is lost: not rsp, rbp, r12, r13. `step`: 16 bytes, aligned to 16, that
+ * are added to xmm15: {4, blocks of the id's path}.
  */
 uint8_t *vector_put(uint8_t *at, enum vector_width width, uint32_t id, unsigned int reg,
 		    const void *step);
 
-/* The program's value into the register, the pointer into the thread; and back. */
+/* The program's value into the register; the pointer and the blocks into the thread; and back. */
 uint8_t *vector_give(uint8_t *at, enum vector_width width);
 uint8_t *vector_take(uint8_t *at, enum vector_width width);
 

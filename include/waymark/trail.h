@@ -89,9 +89,7 @@ struct wm_trail_options {
 	enum wm_trail_origin origin;
 	/*
 	 * Default WM_POLICY_CYCLIC: each thread keeps its newest records, and none waits. With
-	 * WM_TRAIL_ORIGIN_SOFT each thread overwrites its own before they are fetched: `lost` does
-	 * not count these, and WM_TRAIL_EVENT_LOST has 0. For an exact count take
-	 * WM_POLICY_DISCARD. With WM_POLICY_BLOCK threads wait until some are read.
+	 * WM_POLICY_BLOCK threads wait until some are read.
 	 */
 	enum wm_policy policy;
 	/* Default WM_FOLLOW_NONE. WM_FOLLOW_CHILDREN is not for WM_TRAIL_FLAG_THREAD. */
@@ -190,9 +188,8 @@ struct wm_trail_status {
 	uint64_t bytes, used_bytes; /* that it may have, and has; 0 of one that was read */
 	uint64_t branches, events;  /* kept */
 	/*
-	 * Branches, ever. `branches` and `lost` are all that ran, if nothing was read or cleared;
-	 * with SOFT and WM_POLICY_CYCLIC they are fewer: `lost` has only what was fetched and is
-	 * not kept.
+	 * Branches, ever. `branches` and `lost` are all that ran up to the last fetch, if nothing was
+	 * read or cleared and no WM_TRAIL_EVENT_LOST has 0.
 	 */
 	uint64_t lost;
 	uint64_t lost_events;
