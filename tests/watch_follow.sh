@@ -4,7 +4,8 @@
 # and what may be missed is counted.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
-cc -O1 -g "$source_dir/tests/targets/followed.c" -o followed -lpthread || exit 1
+cc -O1 -g "$source_dir/tests/targets/followed.c" -o followed -lpthread -ldl || exit 1
+echo "long room[4];" | cc -shared -fPIC -x c - -o room.so || exit 1
 
 # values DIR NAME VALUES: the new values of its events
 values()
@@ -59,6 +60,11 @@ expect "counted, with a condition" "$(json hits) $(json filtered) $(json counted
 watches kernel 0 -e 'watch:head->value/follow/' -- ./followed kernel
 values kernel 'head->value' "1 2 "
 [ "$(follows exposed)" -gt 0 ] || fail "the kernel's change of the pointer is not counted"
+
+# A library that the pointer led to is unloaded.
+watches unload 0 -e 'watch:head->value/follow/' -- ./followed unload 3
+exact unload
+values unload 'head->value' "100 200 101 201 102 202 "
 
 # A forked child has its own.
 watches family 0 -e 'watch:head->value/follow/' -- ./followed family

@@ -137,6 +137,11 @@ void follow_ask(uint64_t entries)
 	}
 }
 
+uintptr_t follow_start(const struct watch_entry *entry)
+{
+	return chain_of(entry)->start;
+}
+
 void follow_end(const struct watch_entry *entry)
 {
 	wake(&chain_of(entry)->done);

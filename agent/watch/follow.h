@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Watches that follow pointers, inside (abi/follow.h). All but follow_end() is hit path. */
+/* Watches that follow pointers, inside (abi/follow.h). All but follow_start() and follow_end() is hit path. */
 #ifndef AGENT_WATCH_FOLLOW_H
 #define AGENT_WATCH_FOLLOW_H
 
@@ -28,6 +28,9 @@ void follow_is_astray(const struct watch_entry *entry, enum follow_place place);
  * moved.
  */
 void follow_ask(uint64_t entries);
+
+/* Control side: where the first pointer of the entry's chain is. */
+uintptr_t follow_start(const struct watch_entry *entry);
 
 /* Control side: the entry is not live any more; threads that wait continue. */
 void follow_end(const struct watch_entry *entry);

@@ -522,13 +522,19 @@ void watch_module_came(const struct module *module)
 	}
 }
 
+/* Of a chain, the first pointer: the places behind it change. */
+static uintptr_t first_place(const struct watch_entry *entry)
+{
+	return entry->about.flags & WATCH_FOLLOWS ? follow_start(entry) : entry->about.address;
+}
+
 static void leave_segment(const struct segment *segment)
 {
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
 		struct watch_entry *entry = &watch_entries[i];
 
-		if (is_live(entry) && entry->about.address >= segment->start &&
-		    entry->about.address < segment->end)
+		if (is_live(entry) && first_place(entry) >= segment->start &&
+		    first_place(entry) < segment->end)
 			__atomic_store_n(&entry->is_gone, 1, __ATOMIC_RELAXED);
 	}
 }

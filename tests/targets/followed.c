@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists whose pointers change while their values are written: see tests/watch_follow.sh. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -177,6 +178,23 @@ static void family(void)
 		exit(3);
 }
 
+/* To a library's memory, and from there to ours once it is unloaded. */
+static void unload(void)
+{
+	for (long i = 0; i < round_count; i++) {
+		void *library = dlopen("./room.so", RTLD_NOW);
+		struct node *there = library ? dlsym(library, "room") : NULL;
+
+		if (!there)
+			exit(3);
+		point(&head, there);
+		STORE(there->value, 100 + i);
+		dlclose(library);
+		point(&head, &nodes[1]);
+		STORE(nodes[1].value, 200 + i);
+	}
+}
+
 /* Until its input ends. */
 static void for_long(void)
 {
@@ -208,7 +226,8 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} modes[] = { { "walk", walk },	    { "wait", wait_for_it },   { "stray", stray },
 		      { "race", race },	    { "locked", race_locked }, { "kernel", by_kernel },
-		      { "family", family }, { "long", for_long },      { "leave", leave } };
+		      { "family", family }, { "long", for_long },      { "leave", leave },
+		      { "unload", unload } };
 
 	round_count = argc > 2 ? atol(argv[2]) : 10;
 	for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++)
