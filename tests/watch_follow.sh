@@ -61,6 +61,11 @@ watches kernel 0 -e 'watch:head->value/follow/' -- ./followed kernel
 values kernel 'head->value' "1 2 "
 [ "$(follows exposed)" -gt 0 ] || fail "the kernel's change of the pointer is not counted"
 
+# A signal that was blocked: what is written meanwhile is missed, and each such move counts.
+watches blocked 0 -e 'watch:head->value/follow/' -- ./followed blocked 3
+values blocked 'head->value' "100 101 102 "
+expect "moves after a blocked signal" "$(follows exposed)" 3
+
 # A library that the pointer led to is unloaded.
 watches unload 0 -e 'watch:head->value/follow/' -- ./followed unload 3
 exact unload

@@ -80,13 +80,18 @@ void follow_leave(const struct watch_entry *entry)
 	leave(chain_of(entry));
 }
 
+static void count_late(struct follow_chain *chain)
+{
+	__atomic_fetch_add(&chain->late, 1, __ATOMIC_RELAXED);
+}
+
 void follow_is_astray(const struct watch_entry *entry, enum follow_place place)
 {
 	struct follow_chain *chain = chain_of(entry);
 
 	__atomic_fetch_add(&chain->astray, 1, __ATOMIC_RELAXED);
 	if (place == FOLLOW_ELSEWHERE)
-		__atomic_fetch_add(&chain->late, 1, __ATOMIC_RELAXED);
+		count_late(chain);
 }
 
 /* ---- waiting ---- */
@@ -124,16 +129,20 @@ static int wait_for_move(const struct watch_entry *entry, struct follow_chain *c
 	return 0;
 }
 
-void follow_ask(uint64_t entries)
+void follow_ask(uint64_t entries, int is_late)
 {
 	for (; entries; entries &= entries - 1) {
 		const struct watch_entry *entry = &watch_entries[__builtin_ctzll(entries)];
 		struct follow_chain *chain = chain_of(entry);
-		uint32_t asked = __atomic_add_fetch(&chain->asked, 1, __ATOMIC_SEQ_CST);
+		uint32_t asked;
 
+		/* before `asked`: this move counts as late */
+		if (is_late)
+			count_late(chain);
+		asked = __atomic_add_fetch(&chain->asked, 1, __ATOMIC_SEQ_CST);
 		wake(&chain->asked);
-		if (!wait_for_move(entry, chain, asked))
-			__atomic_fetch_add(&chain->late, 1, __ATOMIC_RELAXED);
+		if (!wait_for_move(entry, chain, asked) && !is_late)
+			count_late(chain);
 	}
 }
 

@@ -26,8 +26,9 @@ void follow_is_astray(const struct watch_entry *entry, enum follow_place place);
 /*
  * The pointers of these entries' chains may have changed, a bit each: wait until the registers are
  * moved.
+ * `is_late`: the change was before this signal, which was blocked.
  */
-void follow_ask(uint64_t entries);
+void follow_ask(uint64_t entries, int is_late);
 
 /* Control side: where the first pointer of the entry's chain is. */
 uintptr_t follow_start(const struct watch_entry *entry);

@@ -592,7 +592,7 @@ int take_signal(const siginfo_t *info, ucontext_t *context, uintptr_t sp)
 		  is_past(WATCH_COOKIE_MAGIC(cookie));
 	if (is_ours)
 		take_hit(&hit, cookie, flags);
-	follow_ask(hit.moves);
+	follow_ask(hit.moves, hit.is_late);
 	__atomic_fetch_sub(&watch_inside, 1, __ATOMIC_SEQ_CST);
 	return is_ours;
 }

@@ -5,11 +5,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -178,6 +180,22 @@ static void family(void)
 		exit(3);
 }
 
+/* With SIGTRAP blocked past libc: the pointer's signal comes once its node has been written. */
+static void blocked(void)
+{
+	unsigned long trap = 1ul << (SIGTRAP - 1);
+
+	point(&head, &nodes[1]);
+	for (long i = 0; i < round_count; i++) {
+		syscall(SYS_rt_sigprocmask, SIG_BLOCK, &trap, NULL, sizeof(trap));
+		point(&head, &nodes[2]);
+		STORE(nodes[2].value, 9000 + i);
+		syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, NULL, sizeof(trap));
+		STORE(nodes[2].value, 100 + i);
+		point(&head, &nodes[1]);
+	}
+}
+
 /* To a library's memory, and from there to ours once it is unloaded. */
 static void unload(void)
 {
@@ -227,7 +245,7 @@ int main(int argc, char **argv)
 	} modes[] = { { "walk", walk },	    { "wait", wait_for_it },   { "stray", stray },
 		      { "race", race },	    { "locked", race_locked }, { "kernel", by_kernel },
 		      { "family", family }, { "long", for_long },      { "leave", leave },
-		      { "unload", unload } };
+		      { "unload", unload }, { "blocked", blocked } };
 
 	round_count = argc > 2 ? atol(argv[2]) : 10;
 	for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++)
