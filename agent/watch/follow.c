@@ -117,7 +117,7 @@ static int wait_for_move(const struct watch_entry *entry, struct follow_chain *c
 	int64_t until = now_ms() + FOLLOW_WAIT_MS;
 	uint32_t done;
 
-	if (__atomic_load_n(&chain->is_late, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&chain->is_late, __ATOMIC_SEQ_CST))
 		return 0;
 	while (is_live(entry) && now_ms() < until) {
 		done = __atomic_load_n(&chain->done, __ATOMIC_SEQ_CST);

@@ -135,7 +135,6 @@ static void publish(struct follow *follow, uint32_t asked)
 
 	memcpy(chain->at, follow->way.at, sizeof(chain->at));
 	__atomic_store_n(&chain->done, asked, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&chain->is_late, 0, __ATOMIC_RELAXED);
 	futex(&chain->done, FUTEX_WAKE, INT_MAX, NULL);
 }
 
@@ -242,8 +241,10 @@ static void move(struct follow *follow, uint32_t asked)
 	way_find(watching, &way);
 	is_done = err || way_is_same(&way, &follow->way);
 	follow->exposed += !is_alone || !is_done;
-	if (is_done)
+	if (is_done) {
+		__atomic_store_n(&follow->chain->is_late, 0, __ATOMIC_RELAXED);
 		publish(follow, asked);
+	}
 	pthread_mutex_unlock(&follow->lock);
 }
 
@@ -317,15 +318,19 @@ int follow_serve(struct watching *watching)
 
 void follow_stop(struct follow *follow)
 {
+	uint32_t asked;
+
 	if (!follow || !follow->has_thread)
 		return;
 	__atomic_store_n(&follow->is_ending, 1, __ATOMIC_SEQ_CST);
 	futex(&follow->chain->asked, FUTEX_WAKE, INT_MAX, NULL);
 	pthread_join(follow->thread, NULL);
 	follow->has_thread = 0;
-	/* a thread of the program that waits continues */
-	follow->exposed += follow->chain->asked != follow->chain->done;
-	publish(follow, follow->chain->asked);
+	/* a thread of the program that waits continues; none waits later: pairs with follow_ask() */
+	__atomic_store_n(&follow->chain->is_late, 1, __ATOMIC_SEQ_CST);
+	asked = __atomic_load_n(&follow->chain->asked, __ATOMIC_SEQ_CST);
+	follow->exposed += asked != follow->chain->done;
+	publish(follow, asked);
 }
 
 void follow_release(struct follow *follow)

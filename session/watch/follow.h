@@ -48,7 +48,7 @@ int follow_settle(struct watching *watching, uint8_t generation);
 /* 0 or -errno. */
 int follow_serve(struct watching *watching);
 
-/* No register is moved any more. NULL is allowed. */
+/* No register is moved any more, and no thread of the program waits for that. NULL is allowed. */
 void follow_stop(struct follow *follow);
 void follow_release(struct follow *follow);
 
