@@ -334,6 +334,7 @@ struct engine_channel {
 	uint64_t native_ticks; /* when `native` was set */
 	uint32_t lead;	       /* enum engine_lead */
 	uint32_t seize;	       /* ENGINE_SEIZE_* */
+	uint32_t tellers;      /* by others' engines: so many are about to signal it to leave */
 };
 
 #define ENGINE_ASKED_STOP 1u /* give all threads back to native code */

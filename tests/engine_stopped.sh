@@ -25,6 +25,12 @@ rm -rf ran
 expect "while they go on" \
 	"$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" 40 2>words)" "bad 0"
 
+# Four at once seize a child that runs. None may have it die of a request to leave that comes late:
+# without the engine's wait for those, 1 to 4 of 300 do.
+rm -rf ran
+expect "several tracers" \
+	"$(timeout 150 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" 300 several 2>words)" "died 0"
+
 # Children that stop themselves at once are seized before, most of them: 19 or 20 of 20 natively, and
 # 0 or 1 if they do not wait for that once they have left the engine.
 rm -rf ran

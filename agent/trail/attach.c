@@ -137,22 +137,6 @@ static void put_back(struct thread *thread)
 }
 
 /*
- * Discard pending requests to leave: they are not for the program, which may have no handler for
- * them. Our handler must not take them either, see out().
- */
-static void untold(struct thread *thread)
-{
-	const uint64_t set = ACTION_BIT(SIGTRAP);
-	const struct timespec none = { 0 };
-	siginfo_t info;
-
-	while (sys_call(SYS_rt_sigtimedwait, (long)&set, (long)&info, (long)&none, ACTION_SET_BYTES,
-			0, 0) == SIGTRAP)
-		if (!leave_is_told(&info))
-			held_add(thread, &info);
-}
-
-/*
  * Continue natively, by itself or as the tool wants. Do not use leave(): its signal would abort the
  * system call that the thread resumes, if restart_syscall(2) restarts it.
  */
@@ -167,8 +151,8 @@ static void out(struct thread *thread)
 	thread_leaves(thread);
 	thread->is_native = 1;
 	thread->call_next = 0;
-	untold(thread);
 	is_last = thread_left(thread);
+	leave_untold(thread, is_last);
 	held_give_back(thread, is_last);
 	if (is_last)
 		action_give_back(~UINT64_C(0));

@@ -3,12 +3,14 @@
 #include "agent/trail/action.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/gate.h"
+#include "agent/trail/held.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/sys.h"
 
 #include <time.h>
 
 #define NAP_NS 1000000
+#define TELLERS_NAPS_MAX 100u
 #define TOLD ((void *)(uintptr_t)ENGINE_MAGIC) /* the value that our signal carries */
 
 static struct thread *first;
@@ -97,6 +99,30 @@ void leave_tell(uint32_t tid)
 	siginfo_t info = told_by(sys_call3(SYS_getpid, 0, 0, 0));
 
 	sys_call3(SYS_rt_sigqueueinfo, tid, SIGTRAP, (long)&info);
+}
+
+/* A teller may be killed, so this wait has a bound. */
+static void await_tellers(void)
+{
+	/* pairs with process_is_traced(): it counts itself, and then looks whether we have left */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (unsigned int i = 0;
+	     i < TELLERS_NAPS_MAX && __atomic_load_n(&channel.head->tellers, __ATOMIC_SEQ_CST); i++)
+		leave_nap();
+}
+
+void leave_untold(struct thread *thread, int is_last)
+{
+	const uint64_t set = ACTION_BIT(SIGTRAP);
+	const struct timespec none = { 0 };
+	siginfo_t info;
+
+	if (is_last)
+		await_tellers();
+	while (sys_call(SYS_rt_sigtimedwait, (long)&set, (long)&info, (long)&none, ACTION_SET_BYTES,
+			0, 0) == SIGTRAP)
+		if (!leave_is_told(&info))
+			held_add(thread, &info);
 }
 
 int leave_is_wanted(void)

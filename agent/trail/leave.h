@@ -35,6 +35,12 @@ void leave_together(void);
 int leave_is_told(const siginfo_t *info);
 void leave_tell(uint32_t tid);
 
+/*
+ * The thread has left: discard the requests that are pending, which are not for the program, and may
+ * find no handler. `is_last`: the process has left too; no request comes later.
+ */
+void leave_untold(struct thread *thread, int is_last);
+
 /* Threads were asked to leave; or another process is about to trace this one, and no thread was asked yet. */
 int leave_is_wanted(void);
 

@@ -252,6 +252,15 @@ void process_seized(uint32_t tid, uint32_t *seize)
 		leave_nap();
 }
 
+/* A process that has left would die of the signal: pairs with leave_untold(). */
+static void tell(struct engine_channel *page, uint32_t tid)
+{
+	__atomic_add_fetch(&page->tellers, 1, __ATOMIC_SEQ_CST);
+	if (is_inside(page))
+		leave_tell(tid);
+	__atomic_sub_fetch(&page->tellers, 1, __ATOMIC_SEQ_CST);
+}
+
 long process_is_traced(uint32_t tid, uint32_t **seize)
 {
 	struct engine_channel *page = page_with(tid);
@@ -264,7 +273,7 @@ long process_is_traced(uint32_t tid, uint32_t **seize)
 	if (__atomic_compare_exchange_n(&page->native, &none, ENGINE_NATIVE_TRACED, 0,
 					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		page->native_ticks = sys_ticks();
-	leave_tell(tid);
+	tell(page, tid);
 	ask_to_lead(page);
 	for (unsigned int i = 0; i < LEAVE_NAPS_MAX; i++) {
 		if ((page_with(tid) != page || !is_inside(page)) && !is_led(page))

@@ -210,6 +210,8 @@ static void left(struct thread *thread, struct frame_context *context)
 	thread->is_native = 1;
 	action_mask_set(~UINT64_C(0));
 	is_last = thread_left(thread);
+	if (is_last && !is_process)
+		leave_untold(thread, 1);
 	held_give_back(thread, is_last);
 	if (thread->is_process == PROCESS_CLEARED)
 		action_clear();

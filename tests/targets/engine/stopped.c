@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define STOPS_MAX 20
+#define TRACERS 4
 
 static volatile sig_atomic_t handled;
 static volatile pid_t *tids; /* of the child's threads; then: it may end */
@@ -228,6 +229,58 @@ static void at_once(long count)
 	printf("%d\n", seized);
 }
 
+/* One of the tracers: it lets go of what it got. */
+static void tracer(long count)
+{
+	for (long i = 0; i < count; i++) {
+		while (tids[0] != i + 1)
+			;
+		if (!ptrace(PTRACE_SEIZE, tids[1], 0, 0) &&
+		    !ptrace(PTRACE_INTERRUPT, tids[1], 0, 0)) {
+			waitpid(tids[1], NULL, __WALL);
+			ptrace(PTRACE_DETACH, tids[1], 0, 0);
+		}
+		__atomic_add_fetch(&tids[2], 1, __ATOMIC_SEQ_CST);
+	}
+	_exit(0);
+}
+
+/* Several at once seize a child that runs. Only its parent ends it. */
+static void several(long count)
+{
+	pid_t tracers[TRACERS];
+	int died = 0;
+
+	for (int i = 0; i < TRACERS; i++) {
+		tracers[i] = fork();
+		if (!tracers[i])
+			tracer(count);
+	}
+	for (long i = 0; i < count; i++) {
+		pid_t pid;
+		int status;
+
+		tids[3] = 0;
+		pid = fork();
+		if (!pid)
+			for (;; tids[3] = 1)
+				usleep(200);
+		tids[1] = pid;
+		while (!tids[3])
+			usleep(100);
+		tids[2] = 0;
+		tids[0] = (pid_t)i + 1;
+		while (tids[2] != TRACERS)
+			usleep(100);
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+		died += status != SIGKILL;
+	}
+	for (int i = 0; i < TRACERS; i++)
+		waitpid(tracers[i], NULL, 0);
+	printf("died %d\n", died);
+}
+
 int main(int argc, char **argv)
 {
 	sigset_t set;
@@ -237,7 +290,7 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	if (argc > 1) {
-		(argc > 2 ? at_once : race)(atol(argv[1]));
+		(argc < 3 ? race : strcmp(argv[2], "once") ? several : at_once)(atol(argv[1]));
 		return 0;
 	}
 	attach("attached", PTRACE_ATTACH, 0);
