@@ -288,6 +288,7 @@ static void set_event(struct detour *detour, int which, const struct record_layo
 	event->sites = site;
 	event->site_count = 1;
 	event->is_careful = 1;
+	event->is_call = (record->flags & DETOUR_RETURN) != 0;
 	event->number = COUNTERS_MAX + 1; /* a marker's count is worth more than one of thousands */
 	memset(event->ids, 0xff, sizeof event->ids); /* EVENT_ID_NONE */
 }

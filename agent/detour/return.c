@@ -40,7 +40,7 @@ extern __attribute__((visibility("hidden"))) const unsigned char __start_waymark
 	__stop_waymark_return_text[];
 extern struct return_cell {
 	uintptr_t original;
-	uintptr_t reserved; /* a stub and its cell are as far apart in all of a page */
+	uint64_t begun; /* writer.h. A stub and its cell are as far apart in all of a page */
 } return_cells[RETURN_UNITS] __attribute__((visibility("hidden")));
 extern __attribute__((visibility("hidden"))) const unsigned char return_go_plain[];
 void hit_enter_return(void);
@@ -349,6 +349,17 @@ IN_PLACE static void bind(uint32_t unit)
 
 /* ---- a call's entry ---- */
 
+/* Which sessions recorded the begin that precedes: writer.h. */
+IN_PLACE static uint64_t begun_of(const struct writer *writer, const struct detour *detour)
+{
+	uint64_t begun = *(const volatile uint64_t *)&writer->begun;
+
+	if (likely(*(const struct marker *const volatile *)&writer->begun_at ==
+		   &detour->events[0].hit))
+		return begun;
+	return PLAN_BEGUN_ALL;
+}
+
 /*
  * A tail call: the function returns to the stub of the one that jumped to it. One stub serves both, so
  * that there are never two frames without size on each other.
@@ -365,10 +376,12 @@ IN_PLACE static uintptr_t chain(struct writer *writer, const struct detour *deto
 		return 0;
 	/* it returns before those that called it: between the first and what is chained to it */
 	units[unit].detour = units[first].detour;
+	return_cells[unit].begun = return_cells[first].begun;
 	units[unit].chain = units[first].chain;
 	units[unit].owner = writer->tid;
 	__atomic_store_n(&units[unit].address, CHAINED, __ATOMIC_RELAXED);
 	units[first].detour = detour;
+	return_cells[first].begun = begun_of(writer, detour);
 	__atomic_store_n(&units[first].chain, unit, __ATOMIC_RELEASE);
 	return (uintptr_t)return_go_plain;
 }
@@ -394,6 +407,7 @@ IN_PLACE static uintptr_t divert(struct writer *writer, const struct detour *det
 	units[unit].chain = 0;
 	units[unit].owner = writer->tid;
 	return_cells[unit].original = original;
+	return_cells[unit].begun = begun_of(writer, detour);
 	*place_of(writer, address) = (uint16_t)unit;
 	__atomic_store_n(&units[unit].address, address, __ATOMIC_RELAXED);
 	if (unlikely(is_bound && is_new))
@@ -461,7 +475,8 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 
 /* A structure's members, from the registers that it comes back in. */
 IN_PLACE static void KEEPS_REGISTERS __attribute__((noinline))
-hit_parts(const struct detour *detour, uint64_t rax, uint64_t rdx, uint64_t xmm0, uintptr_t sp)
+hit_parts(struct writer *writer, const struct detour *detour, uint64_t rax, uint64_t rdx,
+	  uint64_t xmm0, uintptr_t sp, uint64_t begun)
 {
 	const struct control_detour *record = detour->record;
 	uint64_t words[DETOUR_RETURN_BYTES / 8] = { rax, rdx, xmm0 }, payload[16];
@@ -475,7 +490,7 @@ hit_parts(const struct detour *detour, uint64_t rax, uint64_t rdx, uint64_t xmm0
 		for (unsigned int n = field_payload_bytes[record->types[1][i]]; n; n--)
 			*to++ = *from++;
 	}
-	hit_now(&detour->events[1].hit, payload, sp);
+	hit_ended(writer, &detour->events[1].hit, payload, sp, begun);
 }
 
 /*
@@ -498,6 +513,7 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 		const struct detour *detour = units[at].detour;
 		const uint64_t *payload = detour->record->flags & DETOUR_RETURN_FLOAT ? &xmm0
 										      : &rax;
+		uint64_t begun = return_cells[at].begun;
 		uint32_t next = units[at].chain;
 
 		give(writer, at);
@@ -506,9 +522,9 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 		else if (unlikely(hit_is_shut(sp)))
 			;
 		else if (unlikely(detour->record->flags & DETOUR_RETURN_PARTS))
-			hit_parts(detour, rax, (uint64_t)rdx, xmm0, sp);
+			hit_parts(writer, detour, rax, (uint64_t)rdx, xmm0, sp, begun);
 		else
-			hit_now(&detour->events[1].hit, payload, sp);
+			hit_ended(writer, &detour->events[1].hit, payload, sp, begun);
 		at = next;
 	}
 }

@@ -5,7 +5,8 @@
  * the agent's own text with unwinding information of their own (arch/), so exceptions, backtraces,
  * debuggers and thread cancellation find the way through them.
  *
- * A unit is a stub, its cell and a record:
+ * A unit is a stub, its cell and a record. The cell also has the sessions that recorded the begin of
+ * the call: no other session gets its end. A unit is
  *
  *	free      in its writer's list, or in the pool of all
  *	live      its stub's address is on a stack; the return, or a later call at the same place, frees it

@@ -144,6 +144,79 @@ Test(returns, disarmed_while_threads_call_have_a_begin_each, .timeout = 60)
 	trial_runners_end();
 }
 
+static void other_begin_and_arm(const struct trial_wish *wish)
+{
+	struct trial_wish returning = *wish;
+
+	returning.flags |= DETOUR_RETURN;
+	trial_other_begin();
+	trial_other_arm(&returning);
+}
+
+static void other_end(void)
+{
+	cr_assert_eq(trial_other_let_go(), 0);
+	cr_assert_eq(store_quiet(TRIAL_OTHER_LANE, 5000), 0);
+	cr_assert_eq(store_close(TRIAL_OTHER_LANE), 0);
+}
+
+static long arm_other(long value)
+{
+	other_begin_and_arm(&trial_calls_wish);
+	return value;
+}
+
+static long replace_other(long value)
+{
+	other_end();
+	return arm_other(value);
+}
+
+static long be_deeper(long value)
+{
+	return trial_calls(value, replace_other);
+}
+
+Test(returns, session_started_within_call_gets_no_end)
+{
+	trial_begin();
+	trial_arm_return(&trial_calls_wish);
+	cr_assert_eq(trial_calls(5, arm_other), 10);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(trial_events(1), 1);
+	cr_assert_eq(trial_other_events(), 0);
+	cr_assert_eq(trial_calls(1, be_deeper), 3);
+	cr_assert_eq(trial_events(1), 3);
+	cr_assert_eq(trial_other_events(), 0, "another session in the same lane had the begins");
+	cr_assert_eq(trial_calls(1, deeper), 1);
+	cr_assert_eq(trial_other_events(), 4);
+	cr_assert_eq(trial_other_last, 1);
+	cr_assert_eq(bed_discarded(TRIAL_LANE) + bed_discarded(TRIAL_OTHER_LANE), 0);
+}
+
+static long drain_all(long value)
+{
+	bed_drain(TRIAL_LANE);
+	return value;
+}
+
+Test(returns, end_of_lost_begin_is_lost)
+{
+	uint64_t discarded;
+
+	trial_begin();
+	trial_arm_return(&trial_calls_wish);
+	while (!bed_discarded(TRIAL_LANE))
+		trial_calls(0, deeper);
+	discarded = bed_discarded(TRIAL_LANE);
+	cr_assert_eq(trial_calls(5, drain_all), 10);
+	cr_assert_eq(trial_events(1), 0);
+	cr_assert_eq(bed_discarded(TRIAL_LANE), discarded + 2);
+	cr_assert_eq(trial_calls(5, drain_all), 10);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(trial_events(1), 1);
+}
+
 static jmp_buf there;
 
 static long jump(long value)

@@ -173,9 +173,12 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 	return 0;
 }
 
-/* For one session, with all that may happen: another page, a wait, an event too large, a loss. */
-static void record_at(struct writer *writer, int depth, const struct plan *plan, uint32_t session,
-		      uint32_t id, const uint64_t *payload, uintptr_t sp, uint64_t ticks)
+/*
+ * For one session, with all that may happen: another page, a wait, an event too large, a loss. 0, or
+ * -1: it is lost.
+ */
+static int record_at(struct writer *writer, int depth, const struct plan *plan, uint32_t session,
+		     uint32_t id, const uint64_t *payload, uintptr_t sp, uint64_t ticks)
 {
 	struct lane *lane = writer_lane(writer, session, depth);
 	uint64_t bytes;
@@ -183,10 +186,10 @@ static void record_at(struct writer *writer, int depth, const struct plan *plan,
 
 	if (!lane) {
 		lane_discard(writer, NULL, session, depth);
-		return;
+		return -1;
 	}
 	if (!put_event(lane, plan, id, payload, ticks, cap))
-		return;
+		return 0;
 	bytes = plan->has_refs ? measure_fields(plan, (const unsigned char *)payload)
 			       : plan->payload_bytes;
 	if (bytes > ROOM_MAX) {
@@ -194,15 +197,28 @@ static void record_at(struct writer *writer, int depth, const struct plan *plan,
 		cap = ROOM_MAX / WM_FIELDS_MAX - 16;
 	}
 	if (lane_next_page(writer, lane, session, depth, bytes + EVENT_EXTENDED_BYTES, ticks, sp) ||
-	    put_event(lane, plan, id, payload, ticks, cap))
+	    put_event(lane, plan, id, payload, ticks, cap)) {
 		lane_crowded(writer, lane, session, depth);
+		return -1;
+	}
+	return 0;
 }
 
-static void record(struct writer *writer, int depth, const struct plan *plan, uint32_t session,
-		   uint32_t id, const uint64_t *payload, uintptr_t sp)
+/* `is_lost`: the begin of the call was lost. */
+static int record(struct writer *writer, int depth, const struct plan *plan,
+		  const struct plan_consumer *consumer, const uint64_t *payload, uintptr_t sp,
+		  int is_lost)
 {
-	record_at(writer, depth, plan, session, id, payload, sp,
-		  clock_ticks(stores[session].clock));
+	uint32_t session = consumer->lane;
+
+	if (depth >= 0 && !is_lost)
+		return record_at(writer, depth, plan, session, consumer->event_id, payload, sp,
+				 clock_ticks(stores[session].clock));
+	if (depth < 0)
+		lane_discard(NULL, NULL, session, 0);
+	else
+		lane_discard(writer, writer_lane(writer, session, depth), session, depth);
+	return -1;
 }
 
 /* No memory for one more thread: its hits are lost, and counted. */
@@ -249,13 +265,38 @@ static inline __attribute__((always_inline)) void hit_end(struct writer *writer,
 		__atomic_store_n(&writer->inside[depth], 0, __ATOMIC_RELEASE);
 }
 
+/* Which lanes of a plan have the end of a call with this `begun`; *lost: those that lost its begin. */
+static uint32_t lanes_ended(const struct plan *plan, uint64_t begun, uint32_t *lost)
+{
+	uint32_t openings = (uint32_t)begun >> 8, present = 0;
+
+	*lost = 0;
+	if (begun == PLAN_BEGUN_ALL)
+		return UINT32_MAX;
+	for (unsigned int i = 0; i < plan->consumer_count; i++) {
+		uint32_t lane = plan->consumers[i].lane;
+
+		if ((stores[lane].opening & UINT32_MAX >> 8) <= openings)
+			present |= 1u << lane;
+	}
+	*lost = (uint32_t)(begun >> PLAN_LOST_SHIFT) & present;
+	return (uint32_t)begun & present;
+}
+
+static inline void note_begin(struct writer *writer, const struct marker *marker, uint64_t begun)
+{
+	*(const struct marker *volatile *)&writer->begun_at = marker;
+	*(volatile uint64_t *)&writer->begun = begun;
+}
+
 /*
  * Everything but the plain case. Compiled to keep all registers too, and never inlined, so that the
  * plain case saves only what it uses itself.
  */
 static void KEEPS_REGISTERS __attribute__((noinline, cold))
-hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
+hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, uint64_t begun)
 {
+	uint32_t wanted, lost = 0, discarded = 0;
 	int depth;
 	struct writer *writer = hit_begin(marker, sp, &depth);
 	const struct plan *plan;
@@ -263,15 +304,20 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 	if (!writer)
 		return;
 	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+	wanted = plan ? lanes_ended(plan, begun, &lost) : 0;
 	for (unsigned int i = 0; plan && i < plan->consumer_count; i++) {
 		const struct plan_consumer *consumer = &plan->consumers[i];
+		uint32_t lane = 1u << consumer->lane;
 
-		if (depth < 0)
-			lane_discard(NULL, NULL, consumer->lane, 0);
-		else
-			record(writer, depth, plan, consumer->lane, consumer->event_id, payload,
-			       sp);
+		if ((wanted | lost) & lane &&
+		    record(writer, depth, plan, consumer, payload, sp, (lost & lane) != 0))
+			discarded |= lane;
 	}
+	if (!plan)
+		note_begin(writer, marker, 0);
+	else if (plan->begun)
+		note_begin(writer, marker,
+			   (plan->begun & ~discarded) | (uint64_t)discarded << PLAN_LOST_SHIFT);
 	if (plan)
 		count_hit(writer, plan);
 	if (plan && plan->probe_count && depth >= 0) {
@@ -332,6 +378,13 @@ put_text(unsigned char *to, const struct lane *lane, const struct plan *plan,
 	return 0;
 }
 
+/* Of detours no hits are counted. */
+enum hit_part {
+	HIT_WHOLE,
+	HIT_ENTRY, /* return_enter() may follow */
+	HIT_END,   /* of a call with this `begun` */
+};
+
 /*
  * One session, no probe, on the thread's own stack, not nested, room in the page: the plain case.
  * Anything else is found out before anything is committed. A block for each shape of payload, so
@@ -341,11 +394,10 @@ put_text(unsigned char *to, const struct lane *lane, const struct plan *plan,
  * inside[0] is stored before the plan is loaded; the barrier that makes this order hold on the
  * processor too is store_quiesce()'s membarrier.
  */
-static inline __attribute__((always_inline)) int hit_plain(const struct marker *marker,
-							   const unsigned char *payload,
-							   uintptr_t sp, enum plan_shape shape)
+static inline __attribute__((always_inline)) int
+hit_plain(struct writer *writer, const struct marker *marker, const unsigned char *payload,
+	  uintptr_t sp, enum plan_shape shape, enum hit_part part, uint64_t begun)
 {
-	struct writer *writer = writer_self;
 	const struct plan *plan;
 	struct lane *lane;
 	unsigned char *to;
@@ -354,15 +406,21 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 	uint32_t offset;
 	int done = 0;
 
-	if (unlikely(!writer || sp - writer->stack.low >= writer->stack.bytes || writer->inside[0]))
+	if (unlikely(!writer ||
+		     (part != HIT_END && sp - writer->stack.low >= writer->stack.bytes) ||
+		     writer->inside[0]))
 		return 0;
 	writer->inside[0] = sp;
 	store_barrier();
 	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
 	if (unlikely(!plan)) {
+		if (part == HIT_ENTRY)
+			note_begin(writer, marker, 0);
 		done = 1;
 		goto leave;
 	}
+	if (part == HIT_END && unlikely(plan->begun != begun) && begun != PLAN_BEGUN_ALL)
+		goto leave;
 	lane = (struct lane *)((char *)writer + plan->lane_offset);
 	offset = (uint32_t)lane->word;
 	/* not plain: no room is enough; no page: both are 0, and none is not enough either */
@@ -396,7 +454,10 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 		more = (uint64_t)(to - start);
 	}
 	commit(lane, page, plan->growth + more);
-	count_hit(writer, plan);
+	if (part == HIT_WHOLE)
+		count_hit(writer, plan);
+	if (part == HIT_ENTRY)
+		note_begin(writer, marker, plan->begun);
 	done = 1;
 leave:
 	store_barrier();
@@ -412,8 +473,9 @@ leave:
 		uintptr_t sp = (uintptr_t)&site;                                                   \
                                                                                                    \
 		(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;                    \
-		if (unlikely(!hit_plain(marker, (const unsigned char *)payload, sp, shape)))       \
-			hit_anyhow(marker, payload, sp);                                           \
+		if (unlikely(!hit_plain(writer_self, marker, (const unsigned char *)payload, sp,   \
+					shape, HIT_WHOLE, 0)))                                     \
+			hit_anyhow(marker, payload, sp, PLAN_BEGUN_ALL);                           \
 	}
 HIT_FUNCTION(hit_fixed, PLAN_FIXED)
 HIT_FUNCTION(hit_text, PLAN_TEXT)
@@ -432,14 +494,24 @@ void hit_detour(HIT_ARGUMENTS)
 	if (hit_is_shut(sp))
 		return;
 	/* a plan with strings is never plain, since they are read with care */
-	if (unlikely(!hit_plain(marker, (const unsigned char *)payload, sp, PLAN_FIXED)))
-		hit_anyhow(marker, payload, sp);
+	if (unlikely(!hit_plain(writer_self, marker, (const unsigned char *)payload, sp, PLAN_FIXED,
+				HIT_ENTRY, 0)))
+		hit_anyhow(marker, payload, sp, PLAN_BEGUN_ALL);
 }
 
 void hit_now(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 {
-	if (unlikely(!hit_plain(marker, (const unsigned char *)payload, sp, PLAN_FIXED)))
-		hit_anyhow(marker, payload, sp);
+	if (unlikely(!hit_plain(writer_self, marker, (const unsigned char *)payload, sp, PLAN_FIXED,
+				HIT_WHOLE, 0)))
+		hit_anyhow(marker, payload, sp, PLAN_BEGUN_ALL);
+}
+
+void hit_ended(struct writer *writer, const struct marker *marker, const uint64_t *payload,
+	       uintptr_t sp, uint64_t begun)
+{
+	if (unlikely(!hit_plain(writer, marker, (const unsigned char *)payload, sp, PLAN_FIXED,
+				HIT_END, begun)))
+		hit_anyhow(marker, payload, sp, begun);
 }
 
 uint64_t hit_entry_detour(void)

@@ -40,6 +40,7 @@ struct variant {
 	uint8_t in_change, was_live;
 	uint8_t is_named;	   /* while a request's markers are counted */
 	uint8_t is_careful;	   /* its strings may lead anywhere: plan.h */
+	uint8_t is_call;	   /* a begin or an end of a detour's calls: PLAN_BEGUN */
 	int error;		   /* in a change: why it was refused */
 	const struct module *left; /* the last module that went from it */
 };

@@ -11,6 +11,14 @@
 #define SESSIONS_MAX 8
 #define COUNTERS_MAX 127 /* markers whose hits are counted: the first ones armed */
 
+/*
+ * Which sessions recorded the begin of a call: a bit for each lane, and store_openings() when the
+ * plan was made. A session in the same lane that was opened later has no begin of it.
+ */
+#define PLAN_BEGUN(openings, lanes) ((uint32_t)(openings) << 8 | (lanes))
+#define PLAN_LOST_SHIFT 32	  /* in struct writer, from here on: lanes that lost the begin */
+#define PLAN_BEGUN_ALL UINT64_MAX /* there was no begin to record, or it is unknown */
+
 struct plan_probe {
 	void (*call)(void (*fn)(void), void *data, const unsigned char *payload);
 	void (*fn)(void);
@@ -33,9 +41,10 @@ struct plan {
 	uint32_t room_bytes;		/* what the page must have; UINT32_MAX: not plain */
 	uint32_t lane_offset;		/* of the lane in struct writer */
 	uint32_t counter_offset;	/* of the marker's counter in struct writer */
-	uint64_t compact_ticks;		/* within these a compact header will do; 0: never */
-	uint64_t growth;   /* PAGE_WORD: one event, and the bytes that every one takes */
-	uint32_t event_id; /* the only consumer's */
+	uint32_t begun;		/* PLAN_BEGUN of its sessions; 0: no begin or end of a call */
+	uint64_t compact_ticks; /* within these a compact header will do; 0: never */
+	uint64_t growth;	/* PAGE_WORD: one event, and the bytes that every one takes */
+	uint32_t event_id;	/* the only consumer's */
 	/* up to here it is one cache line, with the 16 bytes that planning.c has before it */
 	uint8_t field_count;
 	struct plan_step steps[17];

@@ -54,6 +54,8 @@ static struct plan *make(struct variant *variant)
 	plan->number = variant->number - 1;
 	plan->uses_tsc = 1;
 	plan->is_careful = variant->is_careful;
+	if (variant->is_call)
+		plan->begun = PLAN_BEGUN(store_openings(), variant->lanes);
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
 		if (variant->lanes & 1u << lane)
 			plan->consumers[plan->consumer_count++] = (struct plan_consumer){

@@ -133,6 +133,13 @@ static int make_memfd(uint64_t bytes)
 	return fd;
 }
 
+static uint32_t openings;
+
+uint32_t store_openings(void)
+{
+	return openings;
+}
+
 int store_open(unsigned int lane, const struct store_options *options, int *fd)
 {
 	struct store *store = &stores[lane];
@@ -170,6 +177,7 @@ int store_open(unsigned int lane, const struct store_options *options, int *fd)
 		.chunk_count = head.chunk_count,
 		.policy = head.policy,
 		.clock = head.clock,
+		.opening = ++openings,
 	};
 	__atomic_store_n(&store->head, (struct wm_store *)map, __ATOMIC_RELEASE);
 	return 0;

@@ -24,6 +24,9 @@ struct store_options {
  */
 int store_open(unsigned int lane, const struct store_options *options, int *fd);
 
+/* How many stores were opened so far. Under the agent's lock. */
+uint32_t store_openings(void);
+
 /*
  * Make session `lane`'s store quiet: afterwards no thread writes to it, every page is closed and
  * every stream ended. The plans that name the lane must be gone before. Returns 0, or -ETIMEDOUT

@@ -81,6 +81,13 @@ struct writer {
 	uint32_t permit; /* below */
 	struct lanes lanes;
 	uint64_t hits[COUNTERS_MAX + 1]; /* by plan number; the last is for those not counted */
+	/*
+	 * The last begin of a call, for return_enter(), which follows it: PLAN_BEGUN, and above it
+	 * the lanes that lost it. `begun_at` is stored first and loaded last, so that a signal
+	 * handler's calls in between do not pass for it.
+	 */
+	const struct marker *begun_at;
+	uint64_t begun;
 	/* agent/detour/return.c */
 	uint64_t returns;		       /* list of free units, with a tag */
 	uint32_t return_count;		       /* about how many */
@@ -134,6 +141,7 @@ struct store {
 	unsigned char *data;
 	uint64_t bytes, block_ns;
 	uint32_t slot_count, chunk_count, policy, clock;
+	uint32_t opening;    /* its number, from 1: PLAN_BEGUN */
 	uint32_t closing;    /* no writer waits for room any more */
 	uint64_t waited_ns;  /* head->drained_ns when a wait for room was last in vain; 0: never */
 	uint32_t full_mark;  /* head->freed + 1 when the pool was last found empty; 0: never */
