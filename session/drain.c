@@ -67,8 +67,10 @@ struct stream *drain_stream_of(struct drain *drain, uint32_t slot)
 {
 	struct stream *stream = &drain->streams[slot];
 
-	if (!stream->instance)
+	if (!stream->instance) {
 		stream_begin(stream, &drain->map.slots[slot], drain->next_instance++);
+		drain->counts.children += stream->pid && stream->depth == SLOT_SHARES;
+	}
 	if (slot >= drain->slots_named)
 		drain->slots_named = slot + 1;
 	return stream;

@@ -52,6 +52,7 @@ struct drain_counts {
 	uint64_t recorded, discarded, bytes;
 	uint64_t damaged; /* pages that made no sense */
 	uint64_t crowded_out; /* of the discarded, those that a larger buffer would have held, or might */
+	uint32_t children; /* of fork, that may have written to this store */
 };
 
 struct drain;

@@ -195,7 +195,8 @@ static int take_store(struct wm_session *session, struct process *process,
 	if (err)
 		return err;
 	process->state = PROCESS_OPENED;
-	session->processes_ever++;
+	/* a child that writes to its parent's store is counted there */
+	session->processes_ever += process->hello.forked != HELLO_SHARES;
 	if (session->watermark)
 		watermark_add(session->watermark, process->drain);
 	return process_trace(session, process);

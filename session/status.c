@@ -95,7 +95,7 @@ int wm_session_status_get(struct wm_session *session, struct wm_session_status *
 		return -ECHILD;
 	now.size = status->size;
 	now.processes = (uint32_t)session_alive(session);
-	now.processes_ever = session->processes_ever;
+	now.processes_ever = session->processes_ever + session->past.children;
 	live_counts(session, &trails);
 	now.trail_instructions = trails.instructions;
 	now.trail_blocks = trails.blocks;
@@ -115,6 +115,7 @@ int wm_session_status_get(struct wm_session *session, struct wm_session_status *
 		if (!p->drain)
 			continue;
 		drain_count(p->drain, &counts);
+		now.processes_ever += counts.children;
 		now.recorded += counts.recorded;
 		now.discarded += counts.discarded;
 		now.bytes += counts.bytes;

@@ -99,6 +99,7 @@ static void counts_add(struct drain_counts *to, const struct drain_counts *from)
 	to->bytes += from->bytes;
 	to->damaged += from->damaged;
 	to->crowded_out += from->crowded_out;
+	to->children += from->children;
 }
 
 int session_finish(struct wm_session *session, struct process *process)

@@ -125,25 +125,26 @@ mkdir empty
 start sh -c 'while :; do :; done'
 busy=$pid
 start sh -c 'while :; do :; done'
-# records_all NAME EVENTS ARGUMENT...: all of them, none lost, none late
+# records_all NAME PROCESSES EVENTS ARGUMENT...: all of them, none lost, none late
 records_all()
 {
-	local name=$1 events=$2
-	shift 2
+	local name=$1 processes=$2 events=$3
+	shift 3
 	run 0 --json -o "$name" "$@"
 	expect "$name: recorded" "$(json recorded)" "$events"
+	expect "$name: processes" "$(json processes)" "$processes"
 	expect "$name: discarded" "$(json discarded)" 0
 	expect "$name: late" "$(json late_processes)" 0
 	grep -q '"unrecorded":\[\]' out || fail "$name: $(cat out)"
 }
-records_all unwaited 300 -- ./many nothing 300 1
-records_all blocked 100 --policy block -- ./many nothing 100 1
-records_all probed 100 -e func:probed -- ./many nothing 100 0
+records_all unwaited 301 300 -- ./many nothing 300 1
+records_all blocked 101 100 --policy block -- ./many nothing 100 1
+records_all probed 101 100 -e func:probed -- ./many nothing 100 0
 kill "$busy" "$pid"
 if [ "$(id -u)" -eq 0 ]; then
 	chmod 755 "$folder"
-	records_all user 1000 -- ./many user 1 1000
-	records_all root 1000 -- sh -c 'cd empty && exec ../many root 1 1000'
+	records_all user 2 1000 -- ./many user 1 1000
+	records_all root 3 1000 -- sh -c 'cd empty && exec ../many root 1 1000'
 	expect "children by their own pids" \
 		"$("$waymark" dump user | grep -cE "many-([0-9]+) \\1 many:child")" 1000
 	# over the cap, each child's losses are counted as its own
