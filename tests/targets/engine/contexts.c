@@ -109,6 +109,11 @@ static volatile long sums[2], ended;
 
 static void runner(int which)
 {
+	sigset_t alarm;
+
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	sigprocmask(SIG_UNBLOCK, &alarm, NULL);
 	for (long i = 0; i < 3000000; i++)
 		sums[which] += i ^ (sums[which] >> 5);
 	ended++;
@@ -123,6 +128,7 @@ static void preempted(void)
 
 	for (int i = 1; i < 3; i++) {
 		getcontext(&contexts[i]);
+		sigaddset(&contexts[i].uc_sigmask, SIGALRM); /* until it runs */
 		contexts[i].uc_stack.ss_sp = malloc(1 << 18);
 		contexts[i].uc_stack.ss_size = 1 << 18;
 		makecontext(&contexts[i], (void (*)(void))runner, 1, i - 1);
