@@ -101,17 +101,6 @@ static void frame_fill(const struct thread *thread, struct frame *frame,
 	regs[REG_CR2] = (greg_t)thread->trap.address;
 }
 
-/* The frame reports the address of the last x87 instruction: make it one of the program's. */
-static void x87_place(struct _libc_fpstate *vectors)
-{
-	struct state state;
-
-	if (!cache_has(vectors->rip))
-		return;
-	state_look(&state, vectors->rip);
-	vectors->rip = state.kind == STATE_ENGINE ? 0 : state.pc;
-}
-
 /*
  * The program's handler is entered from where *context says the program is: a frame as the kernel's on its stack, and *context
  * made the handler's first moment. 0, or -EFAULT: there is no stack to put it on.
@@ -133,7 +122,7 @@ static int handler_enter(struct thread *thread, const struct action *action, con
 	frame.context.uc_mcontext.gregs[REG_OLDMASK] = (greg_t)back_to;
 	frame.context.uc_sigmask = back_to;
 	if (vector_bytes)
-		x87_place(context->uc_mcontext.fpregs);
+		state_x87(context->uc_mcontext.fpregs);
 	if (gate_copy((void *)vectors_at, vectors, vector_bytes) ||
 	    gate_copy((void *)at, &frame, sizeof(frame)))
 		return -EFAULT;

@@ -4,6 +4,7 @@
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
+#include "agent/trail/state.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/translate.h"
 
@@ -86,5 +87,7 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 		leave(thread, pc);
 	if (!trace)
 		gate_signal();
+	if (trace->is_x87_shown)
+		state_x87_now();
 	thread->next = (uint64_t)trace->head;
 }

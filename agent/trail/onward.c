@@ -78,6 +78,8 @@ void onward_cache(struct thread *thread, struct frame_context *context)
 		thread->is_trying = 1;
 		return;
 	}
+	if (trace->is_x87_shown)
+		state_x87(context->uc_mcontext.fpregs);
 	*frame_rip(context) = (uint64_t)trace->head;
 	thread->traced = (uint64_t)trace->head;
 	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);

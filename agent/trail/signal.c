@@ -199,6 +199,7 @@ static void left(struct thread *thread, struct frame_context *context)
 	stack_t *stack = &context->uc_stack;
 	int is_process = (int)thread->is_process, is_last;
 
+	state_x87(context->uc_mcontext.fpregs);
 	/*
 	 * Count only now: the last thread gives our handlers back. From here on no thread asks it
 	 * to leave, and earlier requests have arrived.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/state.h"
+#include "agent/trail/cache.h"
 #include "agent/trail/ring.h"
 
 /* The instructions of a block from a piece on. */
@@ -57,6 +58,27 @@ void state_look(struct state *state, uint64_t at)
 		state->pc += piece->program_bytes;
 		state->ran += piece->program_bytes != 0;
 	}
+}
+
+int state_x87(struct _libc_fpstate *vectors)
+{
+	struct state state;
+
+	if (!cache_has(vectors->rip))
+		return 0;
+	state_look(&state, vectors->rip);
+	vectors->rip = state.kind == STATE_ENGINE ? 0 : state.pc;
+	return 1;
+}
+
+void state_x87_now(void)
+{
+	struct _libc_fpstate now __attribute__((aligned(16)));
+
+	now.rip = 0; /* AMD's fxsave may leave it out */
+	__asm__ volatile("fxsave64 %0" : "+m"(now));
+	if (state_x87(&now))
+		__asm__ volatile("fxrstor64 %0" : : "m"(now));
 }
 
 void state_to_program(const struct state *state, struct thread *thread,

@@ -35,4 +35,11 @@ void state_look(struct state *state, uint64_t at);
 void state_to_program(const struct state *state, struct thread *thread,
 		      struct frame_context *context);
 
+/*
+ * Make the address of the last x87 instruction one of the program's: in saved registers, or in the
+ * thread's own. 0 is for code that was dropped. state_x87(): 1 if it has changed it.
+ */
+int state_x87(struct _libc_fpstate *vectors);
+void state_x87_now(void);
+
 #endif

@@ -60,6 +60,7 @@ struct trace {
 	uint16_t exits, blocks;
 	uint8_t is_dead; /* its code has changed, or is gone */
 	uint8_t is_checked; /* entered only through the engine, which looks whether its code is still `code` */
+	uint8_t is_x87_shown; /* begins with fnstenv or the like; entered only through the engine */
 	uint16_t code_bytes;
 	uint16_t heat;		/* how often profile.c has met it */
 	uint8_t layouts;	/* how often its code has been laid out again */

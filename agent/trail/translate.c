@@ -94,6 +94,17 @@ static void copy(struct making *m, const struct insn *insn, const uint8_t *code)
 	making_go_on(m, m->pc);
 }
 
+/* The engine makes the address that it stores one of the program's: a trace of its own. */
+static void show_x87(struct making *m, const struct insn *insn, const uint8_t *code)
+{
+	if (m->instructions) {
+		end_here(m);
+		return;
+	}
+	m->is_x87_shown = 1;
+	copy(m, insn, code);
+}
+
 static int is_in_reach(const uint8_t *from, uint64_t to)
 {
 	int64_t distance = (int64_t)(to - (uint64_t)from);
@@ -188,6 +199,8 @@ static void one(struct making *m)
 			end_unreached(m, &insn, code);
 		else if (m->instructions >= m->most_instructions)
 			end_here(m);
+		else if (insn.traits & INSN_TELLS_IP)
+			show_x87(m, &insn, code);
 		else
 			copy(m, &insn, code);
 		return;
@@ -309,7 +322,7 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 	m->cold = area->cold;
 	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
 	m->is_called = 0;
-	m->is_swapped = m->is_over = m->is_checked = 0;
+	m->is_swapped = m->is_over = m->is_checked = m->is_x87_shown = 0;
 	m->copied = m->constant_count = 0;
 	m->guarded = 1;
 	m->is_hot = trace->layouts != 0;
@@ -400,6 +413,7 @@ static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
 	trace->landing = area->hot;
 	trace->head = m->head;
 	trace->end = m->hot;
+	trace->is_x87_shown = m->is_x87_shown != 0;
 	trace->cold = area->cold;
 	trace->cold_end = m->cold;
 	area->hot = m->hot;
@@ -407,7 +421,7 @@ static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
 	trace_publish(trace);
 	tell(m);
 	watch(m, trace);
-	if (!trace->is_checked)
+	if (!trace->is_checked && !trace->is_x87_shown)
 		map_set(pc, (uint64_t)trace->landing);
 	for (uint32_t i = 0; i < m->out_count; i++) {
 		struct exit *exit = exit_of(m->first_id + i);
@@ -465,6 +479,7 @@ struct trace *translate_hot(struct trace *old)
 void translate_link(struct exit *exit, struct trace *to)
 {
 	if (exit->jump && exit_number(exit) && !exit->next && !to->is_checked &&
+	    !to->is_x87_shown &&
 	    *(int32_t *)exit->jump == (int32_t)(cache_exit_jump(exit->jump) - exit->jump - 4) &&
 	    !cache_jump_set(exit->jump, to->head))
 		trace_incoming(to, exit_number(exit));

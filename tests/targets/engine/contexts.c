@@ -3,7 +3,10 @@
 #include "seen.h"
 
 #include <alloca.h>
+#include <cpuid.h>
 #include <fcntl.h>
+#include <asm/hwcap2.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 static sigjmp_buf back;
@@ -95,6 +98,89 @@ static void x87(void)
 			 :
 			 : "m"(unmasked)
 			 : "memory");
+}
+
+static uint8_t stored[4096] __attribute__((aligned(64)));
+
+static int is_kept(void)
+{
+	uint64_t at;
+
+	memset(stored, 0, sizeof(stored));
+	__asm__ volatile("fninit\n fldz\n fstp %%st\n fxsave64 %0" : "=m"(stored) : : "st");
+	memcpy(&at, stored + 8, sizeof(at));
+	return at != 0;
+}
+
+/* Reach the store in turns straight on and by an indirect jump, in a loop that becomes hot. */
+#define STORES(NAME, STORE, OFFSET, BYTES)                                                         \
+	static void NAME(void)                                                                     \
+	{                                                                                          \
+		int same = 0;                                                                      \
+                                                                                                   \
+		for (int i = 0; i < 20000; i++) {                                                  \
+			uint64_t last = 0, at = 0;                                                 \
+                                                                                                   \
+			memset(stored, 0, 1024);                                                   \
+			__asm__ volatile("lea 1f(%%rip), %0\n fninit\n fld1\n1: fstp %%st\n"       \
+					 : "=r"(last)                                              \
+					 :                                                         \
+					 : "st");                                                  \
+			if (i % 1000 == 0)                                                         \
+				getppid();                                                         \
+			__asm__ volatile("test $1, %1\n jz 2f\n lea 2f(%%rip), %%rcx\n"            \
+					 "jmp *%%rcx\n2: " STORE                                   \
+					 : "+m"(stored)                                            \
+					 : "r"(i), "a"(7), "d"(0)                                  \
+					 : "rcx", "st", "cc");                                     \
+			memcpy(&at, stored + (OFFSET), BYTES);                                     \
+			same += !memcmp(&at, &last, BYTES);                                        \
+		}                                                                                  \
+		printf(#NAME ": the x87's last is the program's %d times\n", same);                \
+	}
+
+STORES(fnstenv, "fnstenv %0", 12, 4)
+STORES(fnsave, "fnsave %0", 12, 4)
+STORES(fxsave, "fxsave64 %0", 8, 8)
+STORES(xsave, "xsave64 %0", 8, 8)
+STORES(xsavec, "xsavec64 %0", 8, 8)
+
+static void x87_stores(void)
+{
+	unsigned int a = 0, b, c, d;
+
+	if (!is_kept()) {
+		printf("the processor keeps no such address\n");
+		return;
+	}
+	fnstenv();
+	fnsave();
+	fxsave();
+	__cpuid_count(1, 0, a, b, c, d);
+	if (!(c & bit_OSXSAVE))
+		return;
+	xsave();
+	__cpuid_count(0xd, 1, a, b, c, d);
+	if (a & bit_XSAVEC)
+		xsavec();
+}
+
+/* gs is the engine's: the program continues natively. */
+static void x87_left(void)
+{
+	uint64_t last = 0, at = 0;
+
+	if (!(getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) || !is_kept()) {
+		printf("no such instruction or no such address\n");
+		return;
+	}
+	__asm__ volatile("lea 1f(%%rip), %0\n fninit\n fld1\n1: fstp %%st\n rdgsbase %%rax\n"
+			 "fxsave64 %1"
+			 : "=&r"(last), "+m"(stored)
+			 :
+			 : "rax", "st");
+	memcpy(&at, stored + 8, sizeof(at));
+	printf("natively the x87's last is the program's %d\n", at == last);
 }
 
 /* Preemptive threads of the program's own making: out of a handler by swapcontext(3). */
@@ -362,13 +448,15 @@ int main(int count, char **words)
 		const char *name;
 		void (*run)(void);
 	} scenes[] = { { "x87", x87 },
+		       { "stores", x87_stores },
 		       { "registers", registers },
 		       { "preempted", preempted },
 		       { "coroutines", coroutines },
 		       { "nested", nested },
 		       { "barrier", barrier },
 		       { "strings", strings },
-		       { "stack", stack } };
+		       { "stack", stack },
+		       { "left", x87_left } };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (unsigned int i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
