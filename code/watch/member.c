@@ -179,16 +179,50 @@ static int base_visit(const struct declared_member *member, void *data)
 	return err == -ENOSPC ? 0 : err;
 }
 
+/*
+ * A type unit may lack a static member: GCC moves its declaration to the unit that defines it, into
+ * a declaration of the class.
+ */
+static int apart_visit(const struct scope *scope, void *data)
+{
+	struct seeking *seeking = data;
+	const struct declared *record = innermost(&seeking->route);
+	struct declared declaration = *record;
+	Dwarf_Attribute attribute;
+	Dwarf_Die whole;
+
+	declaration.die = scope->levels[scope->level];
+	if (!dwarf_attr(&declaration.die, DW_AT_signature, &attribute) ||
+	    !dwarf_formref_die(&attribute, &whole) || whole.addr != record->die.addr)
+		return 0;
+	return declared_members(&declaration, own_visit, seeking);
+}
+
+static int apart_seek(struct seeking *seeking)
+{
+	struct scope scope = { .level = 0 };
+	Dwarf_Die die = innermost(&seeking->route)->die;
+
+	if (!seeking->dwarf || scope_of(&die, &scope) ||
+	    dwarf_tag(&scope.levels[0]) != DW_TAG_type_unit)
+		return 0;
+	return scope_walk(seeking->file, seeking->dwarf->dwarf, scope.level > 1, apart_visit,
+			  seeking);
+}
+
 /* In the innermost class of the route; in its base classes only if it has no such name itself. */
 static int record_seek(struct seeking *seeking)
 {
 	const struct declared record = *innermost(&seeking->route);
 	int ret;
 
-	if (seeking->name)
+	if (seeking->name) {
 		ret = declared_members(&record, own_visit, seeking);
-	else
+		if (!ret)
+			ret = apart_seek(seeking);
+	} else {
 		ret = is_class(seeking, &record) ? candidate_add(seeking, NULL) : 0;
+	}
 	if (!ret)
 		ret = declared_members(&record, base_visit, seeking);
 	return ret < 0 ? ret : 0;

@@ -81,6 +81,7 @@ Virtuals *virtuals_at = &virtuals;
 
 int main()
 {
-	return hiding.x + pair.own + diamond.left + still.x + deep::Second<long>::still + one.one +
-	       virtuals.all;
+	// A cast makes GCC leave Static::x out of the class's own unit of debug information.
+	return hiding.x + pair.own + diamond.left + ((Static *)&still)->x +
+	       deep::Second<long>::still + one.one + virtuals.all;
 }
