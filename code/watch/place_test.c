@@ -46,6 +46,7 @@ Test(watch_place, what_cant_be_is_refused_by_name)
 	refused("counter_at[9223372036854775807]", -WM_E_WATCH_BOUNDS, "");
 	refused("*anything", -WM_E_WATCH_VOID, "*anything has no type");
 	refused("anything[1]", -WM_E_WATCH_VOID, "");
+	refused("empty", -WM_E_WATCH_LENGTH, "empty is of type struct {...}, which has no bytes");
 	refused("*secret", -WM_E_WATCH_INCOMPLETE, "*secret is of type struct hidden");
 	refused("secret->x", -WM_E_WATCH_INCOMPLETE, "secret is of type struct hidden");
 	refused("secret[1]", -WM_E_WATCH_INCOMPLETE, "");

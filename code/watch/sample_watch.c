@@ -109,6 +109,8 @@ struct node *list = &first_node, **list_at = &list;
 struct node *lost;
 struct node *wild = (struct node *)0x10;
 void *anything = &counter;
+struct {
+} empty;
 int *counter_at = &counter, (*rows)[4] = matrix, *in_text = NULL;
 operation apply = add;
 operation table[2] = { add, NULL };

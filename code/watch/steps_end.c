@@ -25,6 +25,16 @@ static int refuse_all(const struct steps *steps, int error)
 	return steps_refuse(steps, error, &all);
 }
 
+static int refuse_empty(const struct steps *steps, const struct declared *type)
+{
+	const struct watch_expr *expr = steps->expr;
+	char name[DECLARED_NAME_MAX];
+
+	declared_name(type, name, sizeof(name));
+	return watch_trouble_set(steps->trouble, -WM_E_WATCH_LENGTH, expr->at, expr->bytes,
+				 "%s is of type %s, which has no bytes", expr->words, name);
+}
+
 struct member_names {
 	const struct steps *steps;
 	const struct member_taker *taker;
@@ -150,7 +160,7 @@ int steps_end(struct steps *steps)
 	if (err)
 		return refuse_all(steps, err);
 	if (!bytes)
-		return refuse_all(steps, -WM_E_WATCH_LENGTH);
+		return refuse_empty(steps, &type);
 	if (place->follow_count > follows) /* it was a reference */
 		type = steps->type;
 	place->bytes = bytes;

@@ -169,7 +169,7 @@ def judge(waymark, program, way, texts):
         says = {}
         for line in running.lines:  # the address of what has one, else its bits
             number, *place = [int(word) for word in line.split()]
-            says.setdefault(texts[number], place)
+            says.setdefault(texts[number], place if place[1] else None)  # no bits: no watch
         ours = waymark_says(waymark, running.pid, texts)
     return [text for text in texts if ours[text] != says.get(text)]
 
