@@ -110,7 +110,7 @@ passes()
 # Events of a program that listens, in an event loop, until it ends.
 follow()
 {
-	rm -f to from
+	rm -f to from live.out
 	mkfifo to from
 	./agent <to >from &
 	local agent=$! live line
@@ -124,7 +124,8 @@ follow()
 	await -s 20 passes || fail "$language: live prints no event: $(cat live.out)"
 	exec 3>&- 4<&-
 	wait $live
-	expect "$language: live" $? 0
+	local ended=$?
+	expect "$language: live ($(tail -1 live.out))" $ended 0
 	wait $agent
 	expect "$language: agent" $? 0
 }
@@ -134,11 +135,12 @@ store()
 {
 	local pid address
 
-	rm -f to from
+	rm -f to from live.out
 	mkfifo to from
 	./stored <to >from &
 	exec 3>to 4<from
 	read -r pid address <&4
+	rm -f stores.err
 	./stores "$pid" "$address" >stores.out 2>stores.err &
 	await -s 20 grep -qs . stores.err || fail "$language: stores does not begin"
 	echo >&3
