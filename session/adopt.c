@@ -81,6 +81,23 @@ static int count(const struct event *event, void *data)
 	return 0;
 }
 
+/* Once for a process, whether it has answered or not. */
+static int declare(struct wm_session *session, struct process *process)
+{
+	if (process->probed.has_inherited)
+		return 0;
+	process->probed.has_inherited = 1;
+	if (session->writer)
+		return trace_events_inherit(session->writer, process->trace, process->parent_trace,
+					    process->inherited.ids);
+	return event_list_each_before(process->events, add_to_schema, process->schema);
+}
+
+int adopt_declare(struct wm_session *session, struct process *process)
+{
+	return process->probed.adopts ? declare(session, process) : 0;
+}
+
 int adopt_answered(struct wm_session *session, struct process *process)
 {
 	struct event_list *events;
@@ -90,12 +107,7 @@ int adopt_answered(struct wm_session *session, struct process *process)
 	if (!process->done.error) {
 		session->sites += process->done.sites;
 		event_list_each_before(process->events, count, session);
-		if (session->writer)
-			err = trace_events_inherit(session->writer, process->trace,
-						   process->parent_trace, process->inherited.ids);
-		else
-			err = event_list_each_before(process->events, add_to_schema,
-						     process->schema);
+		err = declare(session, process);
 		/*
 		 * A module may have come when it was forked: its code had not run yet in this process.
 		 * Who came as all end has its parent's places, and its parent none to hold them against.

@@ -15,6 +15,12 @@ struct wm_session;
  */
 int adopt_ask(struct wm_session *session, struct process *process);
 
+/*
+ * Declare the events of its parent before a page of the process is read. Its threads pass them from
+ * the moment when its agent adopts them, and it may end before it answers. 0, or an error.
+ */
+int adopt_declare(struct wm_session *session, struct process *process);
+
 /* It has answered. 0, or an error that ends the connection. */
 int adopt_answered(struct wm_session *session, struct process *process);
 

@@ -92,6 +92,7 @@ struct probed {
 	uint64_t steps;	      /* rises as its modules get on: what is planned, what is answered */
 	uint64_t set;	      /* the last number that was sent with COMMIT (abi/control.h) */
 	int adopts;	      /* it was asked for what its parent has, and has not answered */
+	int has_inherited;    /* adopt_declare() has declared its parent's events */
 	int is_on;	      /* COMMIT was sent and no QUIET since */
 	int refusal;	      /* why COMMIT armed nothing, as no thread could be stopped; 0 */
 	int look_again;	      /* once COMMIT is answered */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/reader.h"
 
+#include "session/adopt.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +188,9 @@ static int take_packet(struct drain_packet *packet, void *data)
 	}
 	if (!packet->bytes)
 		return 0;
+	err = adopt_declare(session, reader->process);
+	if (err)
+		return err;
 	if (packet->head->tid != reader->tid || reader->held_bytes > HELD_BYTES_MAX) {
 		let_out(reader);
 		reader->tid = packet->head->tid;

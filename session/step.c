@@ -59,6 +59,8 @@ static int packet_write(struct drain_packet *packet, void *data)
 	if (!err)
 		err = process_trace(session, to->process);
 	if (!err)
+		err = adopt_declare(session, to->process);
+	if (!err)
 		err = trace_packet_write(session->writer, to->process->trace, packet->head,
 					 packet->content, packet->bytes, packet->events);
 	if (err < 0 && !session->trace_error)
