@@ -9,6 +9,8 @@ void session_pollable_update(struct wm_session *session)
 {
 	if (!session->pollable)
 		return;
+	/* it has what is to be waited on: a process that has ended is not, and would stay readable */
+	session_doze_gather(session);
 	pollable_take(session->pollable);
 	if (session_awaited(session))
 		session->is_end_told = 0;
@@ -28,7 +30,6 @@ int wm_session_fd(struct wm_session *session)
 		if (err)
 			return session_fail(session, err, "a descriptor to poll");
 		session->pollable_epoll = -1;
-		session_doze_gather(session);
 		session_pollable_update(session);
 	}
 	return session->pollable->fd;
