@@ -14,6 +14,7 @@ expect()
 	[[ $2 == *"$1"* ]] || { printf 'expected "%s" in:\n%s\n' "$1" "$2"; exit 1; }
 }
 
+pages=$(cd "$(dirname "$0")/../docs/man" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -24,9 +25,9 @@ prefix=$(dirname "$(dirname "$(find root -path '*/bin/waymark')")")
 libdir=$(dirname "$(dirname "$(find root -name waymark.pc)")")
 export PKG_CONFIG_PATH=$work/$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
 
-for page in man1/waymark man1/waymark-record man1/waymark-list man1/waymark-report \
-	man1/waymark-dump man1/waymark-doctor man3/waymark-agent man3/waymark-kevent man3/waymark-list man3/waymark-marker man3/waymark-probe man3/waymark-session man3/waymark-trace man7/waymark; do
-	[ -s "$prefix/share/man/$page.${page:3:1}" ] || { echo "$page: no manual page"; exit 1; }
+for page in "$pages"/*.md; do
+	page=$(basename "$page" .md)
+	[ -s "$prefix/share/man/man${page##*.}/$page" ] || { echo "$page: no manual page"; exit 1; }
 done
 
 # A program with a marker links nothing.
