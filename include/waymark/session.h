@@ -193,8 +193,8 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 /*
  * Add an event spec, which is copied: "marker:SUBSYS:EVENT", "usdt:PROVIDER:NAME",
  * "func:NAME@FILE/ret,arg1/" or "addr:FILE+OFFSET", with globs; "watch:EXPRESSION/OPTIONS/";
- * "trail/OPTIONS/", once; waymark(7) has the whole grammar. Takes effect at wm_session_start(). A
- * session with only a trail loads no agent. 0;
+ * "trail/OPTIONS/", once; waymark-spec(7) has the whole grammar. Takes effect at
+ * wm_session_start(). A session with only a trail loads no agent. 0;
  *
  *	-EBUSY			the session runs
  *	-WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_FIELD_TYPE, -WM_E_WATCH_..., -WM_E_TRAIL_...
