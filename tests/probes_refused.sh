@@ -104,7 +104,7 @@ says "refused"
 [ "$(json refused)" -gt 0 ] || fail "nothing was refused"
 [ "$(json recorded)" -gt 0 ] || fail "nothing was recorded"
 
-# For programs: every member that waymark-record(1) names, whether it came to recording or not.
+# For programs: every member that waymark-json(5) names, whether it came to recording or not.
 members="dir recorded discarded bytes seconds processes markers sites refused status error places
 	unarmed late_modules refusals"
 whole_sum()
@@ -112,8 +112,8 @@ whole_sum()
 	local member
 	for member in $members; do
 		grep -q "[{,]\"$member\":" out || fail "$1: --json without $member: $(cat out)"
-		grep -q "^\*\*$member\*\*\|, \*\*$member\*\*" "$source_dir/docs/man/waymark-record.1.md" ||
-			fail "waymark-record(1) doesn't name $member"
+		grep -q "^\*\*$member\*\*\|, \*\*$member\*\*" "$source_dir/docs/man/waymark-json.5.md" ||
+			fail "waymark-json(5) doesn't name $member"
 	done
 	! command -v python3 >/dev/null || python3 -m json.tool out >/dev/null || fail "$1: $(cat out)"
 }
