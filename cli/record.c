@@ -119,7 +119,7 @@ static void complain_trails(const struct recording *recording)
 		fprintf(stderr,
 			"waymark: %llu child process%s went on unrecorded: "
 			"at most %u processes are followed at a time; run fewer at once, "
-			"or see \"Children\" in waymark-record(1) for other causes\n",
+			"or see \"CHILDREN\" in waymark-trail(7) for other causes\n",
 			(unsigned long long)counts.unfollowed, counts.unfollowed == 1 ? "" : "es",
 			counts.followed_max);
 	if (counts.untrapped)
