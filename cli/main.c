@@ -62,8 +62,8 @@ static void print_usage(FILE *to)
 	fputs("Usage: waymark COMMAND [OPTION]...\n\n", to);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(to, "  %-10s%s\n", commands[i].name, commands[i].summary);
-	fputs("\nwaymark COMMAND --help tells a command's options; waymark(1) and waymark(7) all "
-	      "the rest.\n",
+	fputs("\nwaymark COMMAND --help lists a command's options. Manual pages: waymark(1)\n"
+	      "for the commands, waymark(7) for the concepts.\n",
 	      to);
 }
 
