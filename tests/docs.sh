@@ -63,10 +63,21 @@ compiles()
 	echo '#include <stdio.h>
 	#include <waymark/error.h>
 	#include <waymark/trail.h>
-	void example(char **argv); void example(char **argv) {'
-	man_example waymark-trail.3
-	echo '}'
+	void example(char **argv); int count(pid_t pid); void example(char **argv) {'
+	man_example waymark-trail.3 | sed 's/^int count(/}\n&/'
 } | compiles trail -c
+{
+	echo '#include <stdio.h>
+	#include <waymark/trail.h>
+	void print_lines(struct wm_trail *trail); void print_calls(struct wm_trail_cursor *cursor);'
+	man_example waymark-trail-cursor.3
+} | compiles cursor -c
+{
+	echo '#include <waymark/trail.h>
+	void example(struct wm_trail *trail, char **argv); void example(struct wm_trail *trail, char **argv) { int err;'
+	man_example waymark-trail-options.3
+	echo '(void)err; }'
+} | compiles options -c
 {
 	echo '#include <stdio.h>
 	#include <waymark/error.h>
