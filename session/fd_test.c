@@ -46,7 +46,7 @@ static int count(const struct wm_event *event, void *data)
 	return 0;
 }
 
-/* The loop of waymark-session(3), until the session's end. How many events it read. */
+/* The loop of waymark-session-wait(3), until the session's end. How many events it read. */
 static unsigned int loop(struct wm_session *session)
 {
 	int outer = epoll_create1(EPOLL_CLOEXEC), fd = wm_session_fd(session), alive = 1;

@@ -46,10 +46,17 @@ compiles()
 	echo '#include <stdio.h>
 	#include <waymark/error.h>
 	#include <waymark/session.h>
-	int done; int print_event(const struct wm_event *, void *); void example(pid_t pid); void example(pid_t pid) {'
-	man_example waymark-session.3
-	echo '}'
+	int print_event(const struct wm_event *, void *); int record(char *const argv[]);
+	void example(pid_t pid); void example(pid_t pid) {'
+	man_example waymark-session.3 | sed 's/^int record(/}\n&/'
 } | compiles session -c
+{
+	echo '#include <stddef.h>
+	#include <waymark/session.h>
+	int print_event(const struct wm_event *, void *); int record_all(struct wm_session *);
+	int serve(struct wm_session *);'
+	man_example waymark-session-wait.3
+} | compiles session-wait -c
 {
 	echo '#include <stdio.h>
 	#include <poll.h>
