@@ -37,12 +37,14 @@ compiles()
 {
 	echo 'struct request { int method, id; struct { const char *path; } url; const void *key; unsigned key_bytes; };
 	int lookup(struct request *); void check_tables(void); int reply(struct request *);
-	int handle(struct request *);'
+	int handle(struct request *);
+	#include <stdbool.h>
+	void transaction_begin(int id); void transaction_end(int id, bool committed);'
 	man_example waymark-marker.3
 } | compiles marker -c
 {
 	echo '#include <stddef.h>'
-	echo 'struct wm_probe; int watch_net(struct wm_probe **probe);'
+	echo 'struct wm_probe; int watch_net(struct wm_probe **probe); long unwatch_net(struct wm_probe *probe);'
 	man_example waymark-probe.3
 } | compiles probe -c
 {
@@ -65,9 +67,10 @@ compiles()
 	#include <poll.h>
 	#include <waymark/error.h>
 	#include <waymark/kevent.h>
-	int show(const struct wm_kevent_hit *, void *); void example(pid_t, uint64_t); void example(pid_t pid, uint64_t at) {'
-	man_example waymark-kevent.3
-	echo '}'
+	#include <unistd.h>
+	int show(const struct wm_kevent_hit *, void *); int count_calls(pid_t tid, uint64_t function, uint64_t *hits);
+	void example(pid_t, uint64_t); void example(pid_t pid, uint64_t at) {'
+	man_example waymark-kevent.3 | sed 's/^int count_calls(/}\n&/'
 } | compiles event -c
 {
 	echo '#include <stdio.h>
@@ -92,17 +95,23 @@ compiles()
 	echo '#include <stdio.h>
 	#include <waymark/error.h>
 	#include <waymark/list.h>
-	int list_probes(pid_t);'
+	int list_probes(pid_t); int count_functions(const char *);'
 	man_example waymark-list.3
 } | compiles list -c
 {
 	echo '#include <stdio.h>
 	#include <waymark/error.h>
 	#include <waymark/trace.h>
-	void example(void); void example(void) {'
-	man_example waymark-trace.3
-	echo '}'
+	uint64_t lost(struct wm_trace *); void example(void); void example(void) {'
+	man_example waymark-trace.3 | sed 's/^uint64_t lost(/}\n&/'
 } | compiles trace -c
+{
+	echo '#include <stdio.h>
+	#include <unistd.h>
+	#include <waymark/agent.h>
+	int start(void); pid_t fork_worker(void);'
+	man_example waymark-agent.3
+} | compiles agent -c
 
 # ---- commands ----
 
@@ -217,7 +226,7 @@ done < <(awk '/^```console/ { on = 1; next } /^```/ { on = 0 } on && sub(/^\$ /,
 for file in example*/failed; do
 	[ ! -e "$file" ] || fail "$(cat "$file")"
 done
-[ "$ran" -ge 27 ] || fail "only $ran examples were found"
+[ "$ran" -ge 29 ] || fail "only $ran examples were found"
 
 # ---- paragraphs ----
 
