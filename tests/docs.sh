@@ -228,11 +228,37 @@ for file in example*/failed; do
 done
 [ "$ran" -ge 29 ] || fail "only $ran examples were found"
 
+# ---- form ----
+
+# A page begins with what one does with it, and is short enough to be read as a whole.
+for page in "$man"/*.md; do
+	name=$(basename "$page" .md)
+	[ "$(wc -l <"$page")" -le 200 ] || fail "$name has more than 200 lines"
+	for section in NAME DESCRIPTION "SEE ALSO"; do
+		grep -qx "# $section" "$page" || fail "$name has no section $section"
+	done
+	examples=$(grep -nx -m 1 '# EXAMPLES' "$page" | cut -d: -f1)
+	[ "${examples:-999}" -le 60 ] || fail "$name does not begin with examples"
+	grep -qF "'$name'" "$source_dir/docs/meson.build" || fail "docs/meson.build doesn't make $name"
+done
+
+# Pages and sections that texts name are there.
+for reference in $(grep -rohE 'waymark(-[a-z-]+)?(\*\*)?\([1-9]\)' "$man" "$source_dir"/{*.md,docs/design,include,cli} |
+	tr -d '*' | sort -u); do
+	page=${reference%(*}.${reference: -2:1}.md
+	[ -e "$man/$page" ] || fail "there is no page $reference"
+done
+while read -r reference; do
+	page=${reference##* in }
+	grep -qx "#* ${reference% in *}" "$man/${page%(*}.${page: -2:1}.md" || fail "there is no $reference"
+done < <(cat "$man"/*.md | tr '\n' ' ' | tr -s ' ' | grep -oE '[^A-Z_][A-Z][A-Z ]+[A-Z] in \*\*waymark[a-z-]*\*\*\([1-9]\)' |
+	tr -d '*' | cut -c2- | sort -u)
+
 # ---- paragraphs ----
 
 # A paragraph that a merge left twice begins twice with the same words.
 for page in "$man"/*.md; do
-	twice=$(grep -vE '^    waymark |^\*\*' "$page" | cut -c1-48 | awk 'length($0) == 48 && seen[$0]++')
+	twice=$(grep -vE '^    waymark |^ {12}|^\*\*|^\|[:-]' "$page" | cut -c1-48 | awk 'length($0) == 48 && seen[$0]++')
 	[ -z "$twice" ] || fail "${page##*/} has a paragraph twice: $twice"
 done
 
