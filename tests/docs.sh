@@ -241,6 +241,7 @@ for page in "$man"/*.md; do
 	[ "${examples:-999}" -le 60 ] || fail "$name does not begin with examples"
 	grep -qF "'$name'" "$source_dir/docs/meson.build" || fail "docs/meson.build doesn't make $name"
 done
+[ "$(wc -l <"$source_dir/ARCHITECTURE.md")" -le 150 ] || fail "ARCHITECTURE.md has more than 150 lines"
 
 # Pages and sections that texts name are there.
 for reference in $(grep -rohE 'waymark(-[a-z-]+)?(\*\*)?\([1-9]\)' "$man" "$source_dir"/{*.md,docs/design,include,cli} |
