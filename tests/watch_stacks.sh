@@ -105,7 +105,7 @@ for bytes in $(seq 1024 512 4608); do
 done
 [ $own -gt 0 ] || fail "the handler's own frames were not where anything was watched"
 
-# What a hit takes of the stack that its thread is on, as waymark-watch(1) has it; with room for processors to come.
+# What a hit takes of the stack that its thread is on, as waymark-hit(7) has it; with room for processors to come.
 timeout 10 ./stacks deep >alone
 watches deep 0 -e watch:word/bt=10/ -- ./stacks deep
 bytes=$(sed -n 's/^deep: //p' out)
