@@ -93,8 +93,11 @@ done
 
 parent=$(sed -n 's/^[0-9]* \([0-9]*\) 0 waymark:start 2$/\1/p' records)
 child=$(sed -n 's/^[0-9]* \([0-9]*\) 0 waymark:fork 2$/\1/p' records)
-[ "$(cut -d ' ' -f 2,4 records)" = "$(printf '%s\n' "$parent waymark:start" "$child waymark:fork" \
-	"$child waymark:end" "$parent waymark:end")" ] || fail "records: $(cat records)"
+[ "$(head -2 records | cut -d ' ' -f 2,4)" = "$(printf '%s\n' "$parent waymark:start" "$child waymark:fork")" ] ||
+	fail "records: $(cat records)"
+# an end's time is when the tool saw it, and it may see both at once
+[ "$(tail -n +3 records | cut -d ' ' -f 2,4 | sort)" = "$(printf '%s\n' "$child waymark:end" "$parent waymark:end" | sort)" ] ||
+	fail "records: $(cat records)"
 
 cat >forks.c <<'C'
 #include <sys/wait.h>
