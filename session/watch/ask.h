@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* From a spec to what the agent is asked: a control_watch for each piece, and its event's text. */
+/*
+ * Turns a spec into requests for the agent: a control_watch for each piece, and the text of its
+ * event.
+ */
 #ifndef SESSION_WATCH_ASK_H
 #define SESSION_WATCH_ASK_H
 
@@ -12,15 +15,15 @@
 
 struct asked_watch {
 	struct control_watch
-		about[WATCH_REGISTERS]; /* numbers, magic and generation are the caller's */
+		about[WATCH_REGISTERS]; /* the caller fills in number, magic and generation */
 	unsigned int count;
-	uint8_t conditions;	 /* of each */
-	char text[ASK_TEXT_MAX]; /* the event's; "" where there is none, as only the count is wanted */
+	uint8_t conditions;
+	char text[ASK_TEXT_MAX]; /* of the event; "" where only the count is wanted */
 };
 
 /*
- * `address`: of the place in the process. 0; -WM_E_WATCH_LARGE, -WM_E_WATCH_TEST, -WM_E_WATCH_OPTION, -WM_E_WATCH_LENGTH
- * with words.
+ * `address` is that of the value in the process. Returns 0, or with words in *trouble
+ * -WM_E_WATCH_LARGE, -WM_E_WATCH_TEST, -WM_E_WATCH_OPTION or -WM_E_WATCH_LENGTH.
  */
 int ask_make(struct asked_watch *asked, const struct watch_expr *expr,
 	     const struct watch_place *place, uint64_t address, struct watch_trouble *trouble);

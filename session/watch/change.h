@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session's watch changed into another while it is armed (abi/watch.h, "Changed in place"). */
+/* Replace a watch of a session while it is armed (abi/watch.h, "Changed in place"). */
 #ifndef SESSION_WATCH_CHANGE_H
 #define SESSION_WATCH_CHANGE_H
 
@@ -9,11 +9,16 @@
 struct watching;
 
 /*
- * Called by the event object when all its events are changed, with the program stopped if that could be: open and shut the gates. 0.
+ * The event object calls this when it has changed all its events, with the program stopped where
+ * possible. Opens the gates of the new pieces, and has the old ones take only hits that are
+ * pending; or the reverse when the change is undone. Returns 0.
  */
 int change_settle(struct watching *watching, uint8_t generation);
 
-/* wm_session_modify(), once what it is given was looked at: `index` is of the session's specs, and a watch. */
+/*
+ * The work of wm_session_modify(), after it checked its arguments. `index` is the number of a watch
+ * in the session's specs.
+ */
 int change_watch(struct wm_session *session, size_t index, const char *to,
 		 struct wm_kevent_gap *gap);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches that come later than the session's start: in processes that are forked or executed, in libraries that are loaded. What waits
- * for us meanwhile, a child in its fork, a thread in the loader, goes on when they are armed.
+ * Watches that are armed after the session's start: in processes that are forked or executed, and
+ * in libraries that are loaded. A child in its fork and a thread in the loader wait until then.
  *
- * They are armed one process after another, never one inside of another's steps: so all is noted first, and done by
- * later_attend().
+ * A session arms one process after another, never one within the steps of another. So its other
+ * parts only note what is to be done, and later_attend() does it.
  */
 #ifndef SESSION_WATCH_LATER_H
 #define SESSION_WATCH_LATER_H
@@ -18,49 +18,59 @@ struct locals;
 struct process;
 struct wm_session;
 
-/* Of one process; zeroed: nothing. */
+/* Of one process. Zeroed is empty. */
 struct watch_state {
-	struct watch_table *table;    /* mapped; NULL: not yet */
-	struct watch_table **earlier; /* that were let go of */
+	struct watch_table *table;    /* mapped; NULL: none yet */
+	struct watch_table **earlier; /* tables that were replaced; they stay mapped */
 	size_t earlier_count, earlier_room;
 	struct locals *locals; /* NULL: no local variable is watched */
-	uint32_t magic;	       /* 0: not yet */
-	uint32_t next;	       /* the next number of a row */
-	uint8_t sets;	       /* of an object */
-	/* a pass goes on, in steps, in which the process may end or the agent let go: that is only noted */
+	uint32_t magic;	       /* 0: not chosen yet */
+	uint32_t next;	       /* the next row number to try */
+	uint8_t sets;	       /* the next number of an object */
+	/*
+	 * a pass steps the session: if the process ends or the agent drops its watches meanwhile,
+	 * note it
+	 */
 	int is_arming, has_ended, lost;
-	int is_barred;	 /* code of Go has come: nothing is armed any more */
-	int has_modules; /* those that it had before watching began were told of */
-	int is_noted;	 /* it is counted as one that goes on with something unwatched */
-	uint64_t alone; /* rows that nobody serves any more, a bit each, as was told meanwhile (sharing.h) */
-	/* what is due */
-	int is_new;	   /* it is a process that has come, and waits for GO */
-	uint64_t *modules; /* bases of those that were told of and have no SEEN yet */
+	int is_barred;	 /* it has loaded code of Go: nothing is armed any more */
+	int has_modules; /* the session has the modules from before watching began */
+	/* it is counted among the processes that continue with something unwatched */
+	int is_noted;
+	/* rows that no session serves any more, one bit each, reported during a pass (sharing.h) */
+	uint64_t alone;
+	/* to be done by later_attend(), or at the end of a pass */
+	int is_new;	   /* the process is new and waits for GO */
+	uint64_t *modules; /* bases of reported modules that were not answered by SEEN */
 	size_t module_count, module_room;
-	uint64_t *gone; /* bases of those that went while some were armed */
+	uint64_t *gone; /* bases of modules that were unloaded during a pass */
 	size_t gone_count, gone_room;
-	uint64_t looked_ns; /* when owners were looked for last */
+	uint64_t looked_ns; /* when ended owner threads were last looked for */
 };
 
-/* A process that has come is ready: returns 1 if it is to be let go by later_attend(). */
+/* A new process is ready. Returns 1 if later_attend() will let it go, 0 if the caller has to. */
 int later_welcome(struct wm_session *session, struct process *process);
 
-/* Its agent told of a module that came: 1 if later_attend() will say SEEN; 0; -ENOMEM. */
+/*
+ * Its agent reports a new module. Returns 1 if later_attend() will send SEEN, 0 if not, or -ENOMEM.
+ */
 int later_module_came(struct wm_session *session, struct process *process, uint64_t base);
 
 /*
- * One that went: what is watched in it ends. What is just being armed there ends by later_settle_gone(), when it is the process's.
- * 0 or -ENOMEM.
+ * A module was unloaded: end the watches in it. Those that a pass is arming there are ended by
+ * later_settle_gone(), once they are the process's. Returns 0 or -ENOMEM.
  */
 int later_module_gone(struct wm_session *session, struct process *process, uint64_t base);
 void later_settle_gone(struct wm_session *session, struct process *process);
 
-/* Do what is due, unless somebody is at it. 0, or an error that ends the connection. */
+/*
+ * Do what was noted, unless a pass, this function, or process_pump() of the process is running.
+ * Returns 0, or an error that ends the connection.
+ */
 int later_attend(struct wm_session *session, struct process *process);
 
 struct finding;
 
-/* Ask for what a forked child's parent has, at the same places. */
+/* Request the parent's watches for a forked child, at the same addresses. */
 int later_take_parents(struct finding *finding);
 
 void later_release(struct watch_state *state);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames that live already when a running program is looked at: each thread is stopped for a moment, and its stack unwound. */
+/*
+ * Find the frames that exist when a running program is attached to: stop each thread for a moment
+ * and unwind its stack.
+ */
 #ifndef SESSION_WATCH_LIVING_H
 #define SESSION_WATCH_LIVING_H
 
@@ -10,15 +13,16 @@
 #include <sys/types.h>
 
 struct living {
-	pid_t tid; /* as the program itself numbers it */
+	pid_t tid; /* in the program's PID namespace */
 	uint64_t cfa;
 	uint64_t pc; /* in the frame's function */
 };
 
 /*
- * Call take() for each frame of each thread, innermost first. Returns 0, or why some thread could not be looked at:
- * -EPERM (ptrace(2) is not for us, or another traces it), -ETIMEDOUT, -ENOMEM; -ESRCH: the process is gone. While it runs,
- * nobody else in this process may wait for just any child.
+ * Call take() for each frame of each thread, innermost first. Returns 0, or the first error of a
+ * thread that could not be examined: -EPERM (we may not trace it, or another tracer has it),
+ * -ETIMEDOUT, -ENOMEM; -ESRCH: the process is gone. While this runs, no other thread of the caller
+ * may wait for any child at all, as waitpid(-1) does.
  */
 int living_find(pid_t pid, struct code_module *const *modules, size_t count,
 		void (*take)(const struct living *living, void *data), void *data);

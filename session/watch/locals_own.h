@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Local variables' frames as their own parts see them: locals.c asks and arms, locals_serve.c has the thread that gives. */
+/*
+ * Shared by the parts of the watches of local variables: locals.c makes the requests and arms,
+ * locals_serve.c has the thread that moves watches to frames, locals_end.c counts and ends.
+ */
 #ifndef SESSION_WATCH_LOCALS_OWN_H
 #define SESSION_WATCH_LOCALS_OWN_H
 
@@ -14,15 +17,15 @@
 struct group {
 	size_t spec;
 	uint32_t number; /* of its entry's row */
-	uint64_t module; /* the base of the library that it is in; 0: it is the program's */
+	uint64_t module; /* the base of its library; 0: it is in the program itself */
 	char *text;
 	enum watch_kind kind;
 	struct frame_place place;
-	struct asked_watch asked; /* addresses from the CFA */
+	struct asked_watch asked; /* with addresses relative to the CFA */
 	struct event_object *entry;
-	unsigned int frames;   /* it has */
-	unsigned int lived;    /* frames that lived before, and were watched */
-	unsigned int unplaced; /* frames that lived, and had no register */
+	unsigned int frames;   /* how many it may have at once */
+	unsigned int lived;    /* frames that existed at the attach, and were watched */
+	unsigned int unplaced; /* frames that existed at the attach, and got no register */
 };
 
 /* One frame's watches. */
@@ -34,7 +37,7 @@ struct slot {
 	uint32_t for_state; /* the state that its watches are being moved for */
 	uint64_t cfa;	    /* 0: parked */
 	int is_parked, is_dead;
-	int is_living; /* the first frame that it is for lived before */
+	int is_living; /* its first frame existed at the attach; cleared when that is armed */
 	unsigned int idle_ms;
 };
 
@@ -44,11 +47,11 @@ struct locals {
 	struct slot slots[FRAMES_MAX];
 	unsigned int slot_count;
 	uint32_t magic;
-	uint64_t numbers; /* of rows that it has, a bit each */
-	int unlooked;	  /* why frames that lived may not have been found */
+	uint64_t numbers; /* its rows, one bit each */
+	int unlooked;	  /* why frames that existed may not have been found; 0 */
 	pid_t pid;
 	struct watch_table *table;
-	pthread_mutex_t lock; /* slots and their objects, while the thread runs */
+	pthread_mutex_t lock; /* guards the slots and their objects while the thread runs */
 	pthread_t thread;
 	int has_thread, is_ending;
 };
@@ -65,13 +68,16 @@ static inline uint32_t number_of(const struct slot *slot, unsigned int piece)
 
 long locals_futex(uint32_t *word, int what, uint32_t value, const struct timespec *time);
 
-/* A slot's watches as they are to be, by its cfa. */
+/* The events of a slot's watches at its present cfa, or at the parked addresses. */
 void locals_sources(const struct slot *slot, struct event_source sources[WATCH_REGISTERS]);
 
-/* All threads have the frame's watches: ASKED -> LIVE. Or all are parked: OVER -> FREE. An object's settle(). */
+/*
+ * An object's settle(). All threads have the frame's watches now: ASKED -> LIVE. Or all watches are
+ * parked: OVER -> FREE.
+ */
 int locals_settle(void *slot, uint8_t generation);
 
-/* The thread. 0 or -errno. */
+/* Start and stop the thread. The first returns 0 or -errno. */
 int locals_serve(struct locals *locals);
 void locals_serve_no_more(struct locals *locals);
 

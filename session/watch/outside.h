@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches from outside: a process that has no agent, or whose agent has nothing to do with them. The kernel writes each hit to a
- * ring of ours (event/object.h, EVENT_RINGS); the program gets no signal and nothing is brought into it. What the thread's
- * instruction wrote is reckoned from its registers at that time and its code (arch/told.h), as the agent does it inside.
+ * Watches from outside, for a process that has no agent, or whose agent takes no part in them. The
+ * kernel writes each hit to a ring of the tool (perf/object.h, EVENT_RINGS). The program gets no
+ * signal, and nothing is loaded into it. The tool computes what an instruction wrote from the
+ * thread's registers at the hit and from the program's code (arch/told.h), as the agent does
+ * inside.
  *
- * Such a process is one of the session's like all others (process.h), but that it has no connection, and that the store whose
- * events are drained is the tool's own (own_store.h). watching.c arms and counts its watches as inside: the table that
- * the agent would share with us is this process's, and the take of a hit (outside_take.c) fills it in as the agent would.
+ * Such a process is one of the session's processes (process.h), but it has no connection, and the
+ * store whose events are drained is the tool's own (own_store.h). watching.c arms and counts its
+ * watches as it does inside: the tool allocates the table that an agent would share with it, and
+ * outside_take.c fills that in as the agent would.
  *
- * What is not known from outside: what other threads stored since, so memory is never read for a value: what an
- * instruction does not tell is unknown (WATCH_NEW_UNKNOWN), as of vector registers, or follows from the value before. That is the one
- * of the hit before, by time; where hits were lost in between, nobody knows it.
+ * The limit: the tool reads a hit later, so memory may have changed, and is never read for a value.
+ * A new value comes from the instruction, or follows from the value before, or is unknown
+ * (WATCH_NEW_UNKNOWN), as with vector registers. The value before is that of the previous hit by
+ * time. It is unknown after lost hits.
  */
 #ifndef SESSION_WATCH_OUTSIDE_H
 #define SESSION_WATCH_OUTSIDE_H
@@ -28,72 +32,80 @@ struct process;
 struct watched_spec;
 struct wm_session;
 
-/* Whether a session wants nothing but watches from outside, so that no agent is needed. */
+/* Whether all specs are watches from outside, so that no agent is needed. */
 int outside_is_all(const struct wm_session *session);
 
 /*
- * An agent could not come in, for that error: whether it is all the same to watches from outside, and the session
- * wants nothing else.
+ * `error` says why no agent could be loaded. Whether watches from outside work regardless, and the
+ * session has only watches.
  */
 int outside_serves(const struct wm_session *session, int error);
 
 /*
- * A process more in the session, `why`: the error that an agent could not come in by; 0: none was wanted. Its watches are armed at
- * wm_session_start(). Launched, it is held at its entry until then, and its pid is returned. Else 0; or an error, with
- * the session's detail.
+ * Add a process to the session. `why`: the error that kept the agent out; 0: none was wanted.
+ * wm_session_start() arms its watches. A launched program is held at its entry until then, and its
+ * pid is returned. Otherwise returns 0; or an error, with the session's detail.
  */
 int outside_attach(struct wm_session *session, pid_t pid, int why);
 int outside_launch(struct wm_session *session, const char *path, char *const argv[], int why);
 
 /*
- * Beside a process whose agent has all that the session wants but these: arm them now. `error`: what came of its watches inside; where
- * that is no matter outside, all are meant, else those that are asked for. 0, also where there are none; the error; or another, with
- * the session's detail.
+ * The process has an agent, and arming its watches inside ended with `error`. Where watches from
+ * outside work despite that error, arm all of the session's watches from outside; with error 0 only
+ * those that the user wants outside. Returns 0, also if there are none; `error` itself; or another
+ * error, with the session's detail.
  */
 int outside_beside(struct wm_session *session, const struct process *process, int error);
 
-/* It goes on, if it was held. */
+/* Let the program run, if it was held at its entry. */
 void outside_go(struct process *process);
-void outside_free(struct process *process); /* also where it is none; one that is held is killed */
+void outside_free(struct process *process); /* also without `outside`; kills a held program */
 
 /* ---- for watching.c ---- */
 
-/* Whether a spec's watch is armed in the process, from outside or inside. NULL: it is none. */
+/*
+ * Whether this process entry arms that watch: an entry from outside and one with an agent each have
+ * their own. NULL, a spec that is no watch: no.
+ */
 int outside_wants(const struct process *process, const struct watch_expr *watch);
 
-/* A spec was armed in the process: which way, and why. */
+/* A spec was armed in this process: note in *result whether from outside, and why. */
 void outside_note(const struct wm_session *session, const struct process *process,
 		  struct watched_spec *result);
 
 /*
- * As WATCH asks it of an agent: one register's worth, `text` of its event or "". 0, -WM_E_WATCH_OPTION for what can't be done
- * from outside, with the session's detail; -ENOMEM.
+ * The counterpart of a WATCH request to an agent: add one register's worth, with the `text` of its
+ * event or "". Returns 0; -WM_E_WATCH_OPTION, with the session's detail, for what is impossible
+ * from outside; or -ENOMEM.
  */
 int outside_ask(struct wm_session *session, struct process *process,
 		const struct control_watch *about, size_t spec, const char *text);
 
-/* What was asked for is not any more: nothing was armed, or all is over. */
+/* Forget what outside_ask() added: arming failed, or all is over. */
 void outside_unask(struct process *process);
 
-/* From outside, who takes hits is this process: the table is its own. 0, -errno; munmap(2) it. */
+/* Allocate the table of rows, unless there is one; munmap(2) it. Returns 0 or -errno. */
 int outside_table(struct watch_table **table);
 
-/* Whether it is held where its code begins, before it ran any of it. */
+/* Whether it is held at its entry, before it ran any code. */
 int outside_is_held(const struct process *process);
 
-/* Flags of the event object (enum event_flag). */
+/* The flags for the event object (enum event_flag). */
 unsigned int outside_flags(const struct wm_session *session, const struct process *process);
 
-/* It is armed: hits are taken from here on, what stands there was written to the table's rows. */
+/* The object is armed, and the rows have the values from before: take its hits from here on. */
 int outside_armed(struct process *process, struct event_object *object, struct watch_table *table,
 		  unsigned int flags);
 
-/* All are quiet: the last hits, and no more. The event object is not used any more. */
+/* The events are quiet: take the last hits. The event object is not used afterwards. */
 void outside_ended(struct wm_session *session, struct process *process);
 
 /* ---- for process.c ---- */
 
-/* Take the hits that have come. How many. */
+/*
+ * Take the hits that have come; if the process is dead, end its watches. Returns whether there was
+ * something.
+ */
 int outside_pump(struct wm_session *session, struct process *process);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program's code, for who is told by a perf ring that an instruction has run: read from the process while it lives, else
- * from its files; and where the instruction begins that ended at an address, by functions' starts from .eh_frame or the symbols.
+ * Read a program's code for a hit that a perf ring reports after the instruction has run: from the
+ * process while it lives, else from its files. Also find where the instruction begins that ended at
+ * an address, from the function starts in .eh_frame or in the symbols.
  *
- * What is read is kept for one round of hits: a program that changes its code is read anew in the next.
+ * Code that was read is kept for one round of hits. If a program changes its code, the next round
+ * reads the change.
  */
 #ifndef SESSION_WATCH_OUTSIDE_CODE_H
 #define SESSION_WATCH_OUTSIDE_CODE_H
@@ -16,14 +18,14 @@
 
 struct outside_code;
 
-/* `pid` is to be mapped as it is by now. 0, -ENOMEM, -ESRCH, -errno. */
+/* Take the modules that `pid` has mapped now. 0, -ENOMEM, -ESRCH, -errno. */
 int outside_code_new(struct outside_code **code, pid_t pid);
 void outside_code_free(struct outside_code *code); /* NULL is allowed */
 
-/* The modules by now; they stay valid until the next round. */
+/* The modules of this round; they stay valid until the next one. */
 const struct loaded_list *outside_code_modules(const struct outside_code *code);
 
-/* Whether the program's memory is gone: it has ended, or executed another. */
+/* Whether the program's memory is gone: it has ended, or executed another program. */
 int outside_code_is_gone(const struct outside_code *code);
 
 /* A new round of hits begins. */
@@ -32,7 +34,7 @@ void outside_code_round(struct outside_code *code);
 /* Whether an address is in some module's code. */
 int outside_code_is(struct outside_code *code, uint64_t address);
 
-/* As told_reads has them (arch/told.h); `data` is the code. */
+/* For the members `code` and `before` of struct told_reads (arch/told.h); `data` is the code. */
 const uint8_t *outside_code_at(void *data, uint64_t address, size_t bytes, int has_run,
 			       uint8_t *room);
 unsigned int outside_code_before(void *data, uint64_t end, int *is_start);

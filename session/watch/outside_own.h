@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two parts of watches from outside have of each other: their life (outside.c), and one hit (outside_take.c). */
+/*
+ * Shared by the two parts of watches from outside: outside.c has their life, outside_take.c takes
+ * one hit.
+ */
 #ifndef SESSION_WATCH_OUTSIDE_OWN_H
 #define SESSION_WATCH_OUTSIDE_OWN_H
 
@@ -10,7 +13,7 @@
 #include "session/watch/outside.h"
 #include "session/watch/outside_code.h"
 
-#define OUTSIDE_EVENT_FIRST 1u /* numbers of events; one for each watch that has one */
+#define OUTSIDE_EVENT_FIRST 1u /* event ids; each watch with an event has one */
 
 /* One register's worth. */
 struct outside_watch {
@@ -19,31 +22,31 @@ struct outside_watch {
 	const struct watch_type *type;
 	struct watch_bound_test tests[WATCH_TESTS_MAX];
 	unsigned int test_count;
-	uint64_t before; /* what the hit before made of it */
+	uint64_t before; /* the new value of the hit before */
 	int has_before;
-	int is_before_uncertain; /* that is not exact */
+	int is_before_uncertain; /* that value is not exact */
 };
 
 struct outside {
 	struct own_store *store;
 	struct outside_code *code;
-	struct entry *entry; /* it is held there */
+	struct entry *entry; /* the program is held there; NULL */
 	int why, takes_all;
-	int has_records;      /* else nothing is wanted but counts */
+	int has_records;      /* 0: only counts are wanted */
 	uint64_t last_ns;     /* of the last hit */
-	uint64_t lost;	      /* hits that the store was told of */
-	uint64_t followed_ns; /* when CPUs that came were last looked for */
+	uint64_t lost;	      /* hits that the store counts as lost */
+	uint64_t followed_ns; /* when event_object_follow() last looked for new CPUs */
 	struct outside_module {
 		uint64_t base, inode;
 	} * told; /* modules that the trace has */
 	size_t told_count, told_room;
-	struct event_object *object; /* while armed; watching.c's, as the table */
+	struct event_object *object; /* while armed; owned by watching.c, as is the table */
 	struct watch_table *table;
 	struct outside_watch all[EVENT_SOURCES_MAX];
 	unsigned int count;
 };
 
-/* One hit, as event_object_drain() has it. */
+/* Take one hit: a callback of event_object_drain(). `outside` is the struct outside. Returns 0. */
 int outside_take(void *outside, const struct event_record *record);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hits on their way: the kernel has counted them, and their threads, on a busy machine, have yet to be given a
- * processor before they come to the handler.
+ * In-flight hits: the kernel has counted them, but on a busy machine their threads have not been
+ * scheduled to run the signal handler yet.
  */
 #ifndef SESSION_WATCH_UNDERWAY_H
 #define SESSION_WATCH_UNDERWAY_H
@@ -9,8 +9,9 @@
 #include "session/process.h"
 
 /*
- * Waits until is_told() says that all were told, or none can be on its way any more: each thread sleeps, stands
- * still, or has run since. Some 20 ms where that can't be told, two seconds at most.
+ * Wait until is_told() says that the handler has reported all hits, or until no hit can be in
+ * flight: each thread sleeps, is stopped, or has run since. At least 20 ms if is_told() says no,
+ * and at most two seconds. Ends early if the process is dead.
  */
 void underway_wait(const struct process *process, int (*is_told)(void *data), void *data);
 

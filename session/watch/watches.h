@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a session's watches came to, by their specs. */
+/* The results of a session's watches, by spec. */
 #ifndef SESSION_WATCH_WATCHES_H
 #define SESSION_WATCH_WATCHES_H
 
@@ -14,122 +14,142 @@ struct wm_session;
 #define WATCHES_DETAIL_MAX 256
 #define WATCHES_POINTER_MAX 64
 
-/* Of an expression that is followed */
+/* Of a watch that follows pointers. */
 struct watch_follows {
-	uint64_t moves; /* its registers went with a pointer */
-	/* pointers changed while other threads ran, or the change was seen late: */
+	uint64_t moves; /* how often registers moved because a pointer changed */
+	/* pointer changes while other threads ran, or that were seen late: */
 	uint64_t exposed;
-	uint64_t unseen;   /* or was not seen at all: writes may be missed */
-	uint64_t astray;   /* dropped hits that may be the variable's */
-	uint64_t unplaced; /* times that it led to where its registers can't watch */
+	uint64_t unseen;   /* changes not seen at all: hits may be missed */
+	uint64_t astray;   /* dropped hits that may be of the variable */
+	uint64_t unplaced; /* how often a pointer led to where these registers can't watch */
 };
 
-/* Of a local variable: how often its function began, and of those times */
+/* Of a local variable: how often its function began, and of these */
 struct watch_frames {
 	uint64_t entered;
 	uint64_t watched;
 	uint64_t busy;	  /* no debug register was free */
-	uint64_t late;	  /* this process did not arm it in time */
+	uint64_t late;	  /* this process did not arm the frame in time */
 	uint64_t unended; /* its end could not have been seen */
-	/* hits that are not told, among the dropped */
+	/* hits without an event, among the dropped: */
 	uint64_t over;	  /* the frame was gone */
-	uint64_t outside; /* the variable was not there just then */
-	uint64_t unsure;  /* whether it was, nobody can tell */
+	uint64_t outside; /* the variable was not in that place just then */
+	uint64_t unsure;  /* unknown whether it was */
 };
 
-/* All processes and all pieces together. */
+/* Summed over all processes and pieces. */
 struct watch_counts {
-	uint64_t hits;	   /* as the kernel counted, without those masked */
-	uint64_t taken;	   /* of them by the agent: recorded, or filtered, counted, own */
-	uint64_t filtered; /* of those taken: no event, as a condition says */
-	uint64_t counted;  /* no event, as `count` says */
-	uint64_t own;	   /* no event, since it was the agent's own doing */
+	uint64_t hits; /* as the kernel counted, without the masked ones */
+	/* of them, those that came to the handler: recorded, filtered, counted or own */
+	uint64_t taken;
+	uint64_t filtered; /* of those taken: without an event, because a condition excluded them */
+	uint64_t counted;  /* without an event, because of the option `count` */
+	uint64_t own;	   /* without an event, because the agent itself caused it */
 	uint64_t masked;   /* not among the hits: a store's mask excluded the bytes */
-	uint64_t dropped;  /* outside of the time that the watch was armed */
+	uint64_t dropped;  /* came while the watch was not armed, or when its variable was gone */
 	uint64_t missed;   /* neither taken nor dropped */
-	uint64_t late;	   /* of those taken: told when SIGTRAP was let through again */
-	uint64_t inexact; /* whose new value is what memory had then; from outside: follows from the one before, */
-	uint64_t unknown;   /* or is not known */
-	uint64_t uncertain; /* a condition was asked of a value that is inexact; of those, */
-	uint64_t uncertain_filtered; /* left out */
+	uint64_t late;	   /* of those taken: handled late, when SIGTRAP was unblocked */
+	/* the new value is what memory had then; from outside: derived from the value before */
+	uint64_t inexact;
+	uint64_t unknown;   /* the new value is not known */
+	uint64_t uncertain; /* a condition was checked against an inexact value; of those, */
+	uint64_t uncertain_filtered; /* excluded by it */
 	uint64_t shared;
-	uint64_t starved; /* no hits: kernel events that had no register at some time, so that hits may have been neither taken nor counted */
+	/*
+	 * no hits: kernel events that had no register at some time; hits then were neither taken
+	 * nor counted
+	 */
+	uint64_t starved;
 	struct watch_frames frames;
 	struct watch_follows follow;
 };
 
 /* Of one spec. */
 struct watched_spec {
-	char *text;  /* as given */
-	char *words; /* what of it is the event's name */
-	int is_code; /* who runs it, not who writes it */
+	char *text;  /* as given by the user */
+	char *words; /* the part of it that names the event */
+	int is_code; /* it watches execution, not stores */
 	struct watch_counts counts;
-	unsigned int processes; /* that it was armed in */
-	unsigned int threads;	/* opened on, in the last */
+	unsigned int processes; /* in how many processes it was armed */
+	unsigned int threads;	/* that have the event, in the process armed last */
 	unsigned int pieces;	/* debug registers */
 	uint64_t address;	/* in the last process */
 	uint64_t bytes;
-	unsigned int skew; /* of the address: how far behind a multiple of 8 */
-	/* of the pieces, those that another recording's registers served, for want of others: what these missed is not known here */
+	unsigned int skew; /* the address modulo 8 */
+	/*
+	 * of the pieces, those that another recording's registers serve or served: what those
+	 * missed is unknown here
+	 */
 	unsigned int shared;
-	char holder[64];	 /* the last's, "waymark 812"; "": not told */
-	unsigned int taken_over; /* of them, with registers of our own since the other ended */
-	uint64_t alone_ns; /* in all, in which they had none: what was hit then is not known */
-	/* of all CPUs that came into the machine later, while they had none: likewise; only from outside */
+	char holder[64]; /* the last holder, "waymark 812"; "": unknown */
+	/* of the shared, those with our own registers since the holder ended */
+	unsigned int taken_over;
+	uint64_t alone_ns; /* in all, without any register: hits then are unknown */
+	/* summed over CPUs that were added later, their time without an event; only from outside */
 	uint64_t uncovered_ns;
-	uint64_t children; /* that those processes started which it was watched in from outside */
-	unsigned int outside; /* of the processes, those in which it is from outside */
-	int why;	      /* of one of these: no agent could be had; 0: as asked for */
+	uint64_t children;    /* that those processes started while watched from outside */
+	unsigned int outside; /* of the processes, those watched from outside */
+	int why;	      /* for one of these: why it had no agent; 0: as the user asked */
 	int sees_kernel;
 	int is_local;
-	unsigned int pointers; /* on the way, that are followed; 0: nothing is */
+	unsigned int pointers; /* that are followed; 0: none is */
 	unsigned int waits;    /* which of them, from 1, led nowhere at the end; 0: none */
 	char waits_for[WATCHES_POINTER_MAX]; /* its text; "": unknown */
 	unsigned int frames;		     /* of a local variable: how many at once, at most */
-	int unlooked; /* why frames that lived when it was armed may not have been found; 0: they were */
-	int lost; /* why it was taken away; 0: it was not */
-	/* Of its values: what one program calls so another may have otherwise. The first is every process's that `of` does not name. */
+	/* why frames that existed at the attach may not have been found; 0: they were */
+	int unlooked;
+	int lost; /* why it ended early; 0: it did not */
+	/*
+	 * Types of its values: two programs may declare one name differently. `of` says which
+	 * process has which; a process that it does not name has the first.
+	 */
 	struct watch_type **types;
 	size_t type_count, type_room;
 	struct watched_type {
 		uint32_t process; /* its number in the session */
 		uint32_t type;
-	} * of; /* the last of a process counts */
+	} * of; /* the last entry of a process counts */
 	size_t of_count, of_room;
-	struct watched_spec *earlier; /* what was watched before that was changed; NULL */
-	/* of one that was changed: when, and from the first thread's change to the last one's */
+	struct watched_spec *earlier; /* the results from before a change; NULL */
+	/* of one that was changed: when, and for how long threads had either */
 	uint64_t until_realtime_ns, gap_ns;
-	int was_stopped; /* and so nothing was missed in between */
-	char *library;	 /* that it was found in last; NULL: in none that could go */
-	int error;	 /* why it was no place in a process, or a library, that came later; 0 */
+	int was_stopped; /* threads were stopped meanwhile, so no hit was missed */
+	char *library;	 /* the path of the library that has it; NULL: the program itself */
+	int error;	 /* why a process or a library that came later has no such place; 0 */
 };
 
-/* Each has the place that its spec has in the session's list; those that are no watches are empty. */
+/* Parallel to the session's specs. Entries of specs that are no watches are empty. */
 struct watched_list {
 	struct watched_spec *all;
 	size_t count;
-	/* some process's are just being armed; what is due in one is just done (watch/later.h) */
+	/* a process's watches are being armed; later_attend() runs (watch/later.h) */
 	int is_arming, is_attending;
-	/* processes that came later and go on with some unwatched, and why the first does */
+	/* processes that came later and continue with some watches missing, and the first reason */
 	uint64_t unwatched;
 	int unwatched_error;
 	char unwatched_detail[WATCHES_DETAIL_MAX];
-	int unproven; /* why a watch without a hit may have missed all; 0: its zero was measured */
+	int unproven; /* why a watch without hits may have missed all; 0: its zero was measured */
 };
 
 void watched_spec_release(struct watched_spec *one);
 void watched_list_release(struct watched_list *list);
 
-/* NULL where a spec is no watch, or was armed nowhere; one that was changed may have been armed nowhere since. */
+/*
+ * The results of a spec. NULL if it is no watch, or was never armed. One that was changed may have
+ * been armed only before the change.
+ */
 const struct watched_spec *watches_of(const struct watched_list *list, size_t spec);
 
-/* The type of its values in a process, by its number; NULL: not known. It stays as long as *one does. */
+/*
+ * The type of a spec's values in a process, by the process's number; NULL: unknown. Valid while
+ * *one is.
+ */
 const struct watch_type *watched_type(const struct watched_spec *one, uint32_t process);
 
-/* *type is of a process; it is taken over. 0 or -ENOMEM. */
+/* Keep *type for a process. Takes ownership, also on an error. 0 or -ENOMEM. */
 int watched_type_take(struct watched_spec *one, uint32_t process, struct watch_type *type);
 
-/* One row's, of which the kernel has counted so many. */
+/* Add one row's counts; the kernel has counted `hits` for it. */
 void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits);
 
 #endif

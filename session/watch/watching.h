@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session's watches in one process: its expressions become places there, the agent is told what to make of their hits
- * (abi/watch.h), and event objects hold the kernel's side (event/object.h), so that all of them are armed or none. What
- * may end before others has an object of its own: watches in a library, of one thread's variables.
+ * A session's watches in one process. Each expression becomes a place in memory, the agent gets a
+ * request for how to handle its hits (abi/watch.h), and event objects open the kernel's events
+ * (perf/object.h), so that either all of them are armed or none. Watches that may end before the
+ * others have an object of their own: those in a library, and those of one thread's variables.
  *
- *	watching_arm()	the guards stand, the program waits or runs: find, WATCH, arm
- *	watching_end()	quiet, counted, closed: then the agent is told to let go
+ *	watching_arm()	libc's guards are armed, the program waits or runs: find, send WATCH, arm
+ *	watching_end()	quiet, count, close; then have the agent drop them
  *
- * What was hit is counted by the kernel; what of it the agent took is in the table that it shares with us. The difference
- * was missed, and is told.
+ * The kernel counts the hits. The agent counts those that it took in the table that it shares with
+ * us. The difference was missed, and is reported.
  */
 #ifndef SESSION_WATCH_WATCHING_H
 #define SESSION_WATCH_WATCHING_H
@@ -22,33 +23,45 @@ struct step_watches;
 struct wm_session;
 
 /*
- * Arm all that the session's specs want watched in a process that has answered its COMMIT, but what names a module that it has not
- * loaded: that is armed when it comes (later.h). Stops its threads for a moment.
- * 0, also where nothing is wanted; else nothing is armed, and the session's detail has words: why an expression is no
- * place there (-WM_E_WATCH_*), what the kernel refused (-WM_E_EVENT_*, -WM_E_PERF_*), -WM_E_WATCH_TRAP, -WM_E_GONE, ...
+ * Arm all watches of the session's specs in a process that has answered its COMMIT. A watch in a
+ * module that is not loaded yet is armed when that is (later.h). Stops the threads for a moment.
+ * Returns 0, also if there is nothing to arm. On an error nothing is armed, and the session's
+ * detail says more: why an expression is no place there (-WM_E_WATCH_*), what the kernel refused
+ * (-WM_E_EVENT_*, -WM_E_PERF_*), -WM_E_WATCH_TRAP, -WM_E_GONE, ...
  */
 int watching_arm(struct wm_session *session, struct process *process);
 
-/* The agent sent its table; the descriptor stays the caller's. 0 or an error that ends the connection. */
+/*
+ * The agent sent its table. The caller still owns `fd`. Returns 0 or an error that ends the
+ * connection.
+ */
 int watching_table(struct process *process, int fd, uint64_t bytes);
 
-/* Of a process, for who steps through it: 1; or 0, where the debug registers are not enough for that. */
+/*
+ * Describe a process's watches to a stepper, which needs up to two debug registers for each.
+ * Returns 1; or 0 if the registers do not suffice, or with local variables or pointers that are
+ * followed.
+ */
 int watching_tell(const struct wm_session *session, const struct process *process,
 		  struct step_watches *to);
 
-/* The agent says that they can't stay: they are ended. */
+/* The agent reports that watches can't stay in the process: end them. */
 void watching_lost(struct wm_session *session, struct process *process, int why);
 
-/* The agent says that nobody serves a watch of ours any more, which had no register of its own. */
+/*
+ * The agent reports that no session serves this watch any more, which has no register of its own.
+ */
 void watching_alone(struct process *process, uint32_t number, uint64_t since_ns);
 
-/* Now and then: take over what nobody serves. */
+/* In each step: take over watches that no session serves. */
 void watching_step(struct wm_session *session, struct process *process);
 
-/* End them, also those of a process that is gone, and add what they came to up in the session's. */
+/*
+ * End all watches of a process, also if it is gone, and add their counts to the session's results.
+ */
 void watching_end(struct wm_session *session, struct process *process);
 
-/* The process is forgotten: close what it has. */
+/* The process is being freed: close and free its watches, without counting. */
 void watching_drop(struct process *process);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process's watches as their own parts see them. */
+/* Shared by the parts that handle a process's watches. */
 #ifndef SESSION_WATCH_WATCHING_OWN_H
 #define SESSION_WATCH_WATCHING_OWN_H
 
@@ -21,18 +21,22 @@ struct watched {
 	uint64_t address;
 	uint32_t number; /* of its row */
 	uint8_t bytes;
-	uint8_t is_pointer; /* on the way to a value that is followed */
-	uint8_t since;	    /* the object's generation when it came */
-	uint64_t before; /* of the kernel's count of its source, what is another's, who was there before */
+	uint8_t is_pointer; /* this register watches a pointer of a chain that is followed */
+	uint8_t since;	    /* the object's generation when this watch began */
+	/* the part of the kernel's count that belongs to the watch that had the source before */
+	uint64_t before;
 };
 
-/* What ends them apart from others: the library that they lie in, the thread whose they are. */
+/* The events that may end a watch before others: its library is unloaded, or its thread ends. */
 struct watch_bond {
-	uint64_t module; /* its base; 0: none that could go */
+	uint64_t module; /* its base; 0: none that can be unloaded */
 	struct thread_owner owner;
 };
 
-/* One event object's, of one process: what stands and falls together. Pieces are in the order of the object's sources. */
+/*
+ * One event object of a process, whose watches are armed and ended together. Pieces are in the
+ * order of the object's sources.
+ */
 struct watching {
 	struct watching *next;
 	struct watch_bond bond;
@@ -43,95 +47,110 @@ struct watching {
 	uint8_t set;	/* its number in the process, for the agent */
 	unsigned int count;
 	struct watched all[EVENT_SOURCES_MAX];
-	/* as the agent was asked, for children that are forked; NULL: of no spec's first piece */
+	/* the requests, for forked children; set for the first piece of each spec, else NULL */
 	struct asked_watch *asked[EVENT_SOURCES_MAX];
 	struct changing *changing; /* while it is changed */
-	int is_gone;		   /* its library went meanwhile */
+	int is_gone;		   /* its library was unloaded during a change */
 	struct sharing sharing;
 	struct follow_plan plan;
-	struct follow *follow; /* of a plan, once the table is there */
+	struct follow *follow; /* with a plan, once the table is mapped; else NULL */
 };
 
-/* A pass over one process's expressions. */
+/* One pass over the expressions for one process. */
 struct finding {
 	struct wm_session *session;
 	struct process *process;
-	struct watching *fresh; /* those of this pass */
-	struct locals *locals;	/* likewise; NULL: there are none */
+	struct watching *fresh; /* the objects of this pass */
+	struct locals *locals;	/* of this pass; NULL: none */
 	struct loaded_list list;
-	struct code_module **modules; /* the program's own: without the agent */
+	struct code_module **modules; /* without the agent's own module */
 	size_t module_count;
 	struct asked_watch asked;
-	struct watch_bond bond;	 /* of what was asked */
-	struct follow_plan plan; /* likewise */
-	unsigned int given_back; /* registers that it takes over */
-	const struct spec *late; /* a local variable that others' frames left no register for; NULL */
-	/* which are wanted; what is no place in the process then is no error, but noted */
+	struct watch_bond bond;	 /* of `asked` */
+	struct follow_plan plan; /* of `asked` */
+	unsigned int given_back; /* of the watch that is replaced: the new one may use them */
+	/* a local variable that got no register, as others' frames have them; NULL */
+	const struct spec *late;
+	/*
+	 * which specs to arm; NULL: all. With it, a spec without a place in the process is noted,
+	 * no error
+	 */
 	int (*wants)(const struct finding *finding, size_t spec);
-	const char *came; /* the path of a module that has come */
+	const char *came; /* the path of the module that was just loaded */
 	struct code_aliases came_aliases;
 	const struct process *parent;
 };
 
-/* Of the session's specs, what the process has of it, in that pass or from before. */
+/* Whether a process has a spec: the first also looks at the pass, not only at what is armed. */
 int finding_has(const struct finding *finding, size_t spec);
 int watching_has(const struct process *process, size_t spec);
 
-/* Look at what the process has loaded. finding_close() in any case. 0 or an error, with the session's detail. */
+/*
+ * Read the modules of the process. Call finding_close() in any case. Returns 0 or an error, with
+ * the session's detail.
+ */
 int finding_open(struct finding *finding);
 void finding_close(struct finding *finding);
 
 /*
- * Give the session the modules that the process had before its agent told of all that come: whoever wrote may be in any. Between open and close;
- * what was told before is not told again. 0 or an error.
+ * Give the session the modules that were loaded before the agent began to report them, since a
+ * store may come from any of them. Skips those that it has. Call it between open and close. Returns
+ * 0 or an error.
  */
 int finding_tell_modules(const struct finding *finding);
 
-/* finding_open(), and ask for all that is wanted. 0 or an error, with the session's detail. */
+/*
+ * finding_open(), then make requests for all wanted specs. 0 or an error, with the session's
+ * detail.
+ */
 int finding_all(struct finding *finding);
 
 /*
- * Where an expression's value lies in the process, and in finding->asked what is asked of the agent for it. 0; 1: in this process nothing; or an
- * error, with the session's detail.
+ * Find an expression's value in the process and fill in finding->asked, the requests for the agent.
+ * Returns 0; 1 if this process has nothing to request; or an error, with the session's detail.
  */
 int finding_place(struct finding *finding, const struct spec *spec, struct watched_spec *result);
 
-/* Ask for one piece of it, under that number and as an event of another's; until the agent has answered all. 0 or an error. */
+/*
+ * Send the request for one piece, as row `number`, with the event id of row `event`. finding_wait()
+ * waits until the agent has answered all. Both return 0 or an error.
+ */
 int finding_ask(struct finding *finding, size_t spec, unsigned int piece, uint8_t set,
 		uint32_t number, uint32_t event);
 int finding_wait(struct finding *finding);
 
-/* A row's number that nobody has; the row is cleared. */
+/* An unused row's number; clears the row. */
 uint32_t finding_number(const struct finding *finding);
 
-/* What the kernel is asked for a piece. */
+/* The kernel event for a piece. */
 struct event_source watched_source(const struct watching *watching, const struct watched *one,
 				   enum watch_kind kind, const char *text);
 
-/* What stands in memory is what was there before the next hit. */
+/* Read the watched memory, and keep it as the old value of the next hit. */
 void watched_value(const struct watching *watching, const struct watched *one);
 
-/* Add what a piece came to: as its row tells, with `hits` as the kernel's count; of a source, with the kernel's count as it is now. */
+/* Add a piece's counts. The first takes the kernel's count from `hits`, the second reads it now. */
 void watched_add(const struct watching *watching, const struct watched *one, uint64_t hits,
 		 struct watch_counts *to);
 void watched_count(const struct watching *watching, unsigned int source, struct watch_counts *to);
 
-/* Whether every hit that the kernel has counted has come to the handler. */
+/* Whether the handler has had every hit that the kernel has counted. */
 int watching_is_told(const struct watching *watching);
 
-/* The session's results of a spec, made where there are none. NULL: no memory. */
+/* The session's results of a spec, made at the first call. NULL: no memory. */
 struct watched_spec *watched_result(struct wm_session *session, size_t spec);
 
-/* Ask the agent for what stands in finding->asked. */
+/* Send the agent the requests in finding->asked, and add the pieces to an object of the pass. */
 int watching_ask(struct finding *finding, size_t spec);
 
 /*
- * One more pass: as watching_arm(), but only of specs that are wanted, and where some are no place in the process it is not
- * watched for these. What fails is told in the session's detail, and none of this pass's is armed.
+ * One pass over a process, as watching_arm() but with finding->wants: only the wanted specs, and
+ * those without a place are skipped. On an error nothing of this pass is armed, and the session's
+ * detail has words.
  */
 int watching_pass(struct finding *finding);
 
-/* End this one: counted, closed. It is freed. */
+/* End one object: quiet, count, close, and free it. */
 void watching_end_one(struct wm_session *session, struct process *process,
 		      struct watching *watching, int why);
 
