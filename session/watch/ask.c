@@ -10,7 +10,7 @@ static const uint8_t unsigned_types[] = {
 	[1] = WM_TYPE_U8, [2] = WM_TYPE_U16, [4] = WM_TYPE_U32, [8] = WM_TYPE_U64
 };
 
-/* Of a bit-field that one register holds. */
+/* Get the position of a bit-field, unless the value is in several registers. */
 static void bits_of(const struct watch_type *type, int is_split, uint8_t *bit, uint8_t *bits)
 {
 	if (is_split || !type->node_count || !type->nodes[0].bits)
@@ -72,7 +72,7 @@ static int make_conditions(struct control_watch *about, const struct watch_expr 
 	return 0;
 }
 
-/* The name of an event, and of what it stands in, is one line each. */
+/* An event's name and its source file take one line each in the text. */
 static void make_text(struct asked_watch *asked, const struct watch_expr *expr,
 		      const struct watch_place *place, unsigned int callers)
 {
@@ -90,7 +90,7 @@ static void make_text(struct asked_watch *asked, const struct watch_expr *expr,
 		at += (size_t)snprintf(asked->text + at, sizeof(asked->text) - at, ",caller%u", i);
 }
 
-/* One whole value is told as its type; what is none of a number's is told as the bytes' number. */
+/* The field type of the value. If it is not a number, it is recorded as an unsigned number. */
 static uint8_t type_of(const struct watch_place *place, unsigned int bytes)
 {
 	uint8_t type = place->type.node_count ? place->type.nodes[0].type : WM_TYPE_BYTES;

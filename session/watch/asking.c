@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the agent is asked for, and which of a process's event objects it is of. */
+/* Sends the watch requests, and assigns each watch to one of the process's event objects. */
 #include "session/watch/watching_own.h"
 
 #include "session/watch/outside.h"
@@ -38,7 +38,10 @@ static int has_number(const struct watching *watching, uint32_t number)
 	return 0;
 }
 
-/* As late as can be after whoever had it before: a signal of that one's may be on its way. */
+/*
+ * Numbers are taken in turn, so that one is reused as late as possible: a signal of the watch that
+ * had it before may still be in flight.
+ */
 uint32_t finding_number(const struct finding *finding)
 {
 	struct watch_state *state = &finding->process->watch;
@@ -63,7 +66,7 @@ static uint32_t follows_of(const struct watching *watching)
 	return taken;
 }
 
-/* A chain of the table that is free: there are as many as registers suffice for. */
+/* A free chain of the table: the debug registers suffice for no more than FOLLOWS_MAX. */
 static unsigned int follow_index(const struct finding *finding)
 {
 	uint32_t taken = follows_of(finding->process->watching) | follows_of(finding->fresh);
@@ -71,13 +74,15 @@ static unsigned int follow_index(const struct finding *finding)
 	return (unsigned int)__builtin_ctz(~taken) % FOLLOWS_MAX;
 }
 
-/* Those with one bond are one object. NULL: no memory. */
+/*
+ * Watches with the same bond share an object, but each followed chain has its own. NULL: no memory.
+ */
 static struct watching *choose_watching(struct finding *finding)
 {
 	const struct watch_bond *bond = &finding->bond;
 	struct watching *watching = finding->fresh, **end = &finding->fresh;
 
-	/* from outside nobody tells what goes */
+	/* from outside all share one: no agent reports what is unloaded */
 	while (watching && !finding->process->outside &&
 	       (watching->plan.pointers || finding->plan.pointers ||
 		watching->bond.module != bond->module ||

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A watch changed in place, in all processes or in none:
+ * Change a watch in place, in all processes or in none:
  *
- *	1. find	    in each process where the new expression lies, and ask the agent for it, its gate shut
- *	2. change   the kernel's events, process by process, each with its threads stopped if that can be; the gates in between
- *	3. keep     the new spec in the old one's place, the gap in the trace
- *	4. leave    what the old one was hit by before comes for a moment yet; then the agent lets go of it
+ *	1. find	    in each process the new expression's place; send the agent its request, the
+ *	            gate closed
+ *	2. change   the kernel's events, process by process, with the threads stopped if possible;
+ *	            settle() switches the gates
+ *	3. keep     the new spec in place of the old one, and the gap in the trace
+ *	4. leave    wait a moment for pending hits of the old watch; then have the agent drop it
  *
- * Where 2 is refused by some, those before are changed back. Where 1 is, nothing was touched.
+ * If step 2 fails in one process, the processes before it are changed back. If step 1 fails, no
+ * event was touched.
  */
 #include "session/watch/change.h"
 
@@ -22,36 +25,40 @@
 
 #define NOT_ASKED UINT32_MAX
 
-/* In one process. */
+/* The change in one process. */
 struct changing {
 	struct changing *next;
 	struct process *process;
 	struct watching *watching;
-	unsigned int first, count; /* the watch's pieces, and so the object's sources */
+	unsigned int first, count; /* the watch's pieces, which are also sources of the object */
 	enum watch_kind kind, kind_before;
 	const char *text, *text_before;
-	struct asked_watch *asked; /* for the object, in place of the old one's */
+	struct asked_watch *asked; /* the new requests; step 3 gives them to the object */
 	struct watch_bond bond;
 	struct watched is[EVENT_SOURCES_MAX], was[EVENT_SOURCES_MAX];
-	uint64_t hits[EVENT_SOURCES_MAX]; /* the old one's, when it was changed */
+	uint64_t hits[EVENT_SOURCES_MAX]; /* of the old watch, by the time of its change */
 	struct event_gap gap;
-	int is_over; /* it ended as its places were found */
+	int is_over; /* the process ended during step 1 */
 	int is_changed;
 	int is_going_back;
 };
 
-/* All of it. */
+/* The change in all processes. */
 struct change {
 	struct wm_session *session;
 	size_t index;
-	struct spec_list specs;	    /* the new one alone */
-	struct watched_spec *fresh; /* its result; the old one's, once it is kept */
+	struct spec_list specs; /* only the new spec */
+	/* the results of the new watch; from step 3 on, those of the old one */
+	struct watched_spec *fresh;
 	struct changing *all;
 };
 
 /* ---- 1. find ---- */
 
-/* What is told as being of one thread, or in one library, ends with that; whatever else is in the object would, too. */
+/*
+ * A watch of one thread's variable, or in a library, ends with that thread or library, and ends its
+ * whole object. If the object has other watches, the new one must end with the same.
+ */
 static int bond_check(struct change *change, const struct changing *changing,
 		      const struct watch_bond *bond)
 {
@@ -147,7 +154,7 @@ static struct changing *changing_new(struct change *change, struct process *proc
 	return new;
 }
 
-/* The process's object that it is in. NULL: it has none. */
+/* The process's object that has the spec's watch. NULL: none. */
 static struct watching *watching_of(const struct process *process, size_t spec)
 {
 	for (struct watching *w = process->watching; w; w = w->next)
@@ -157,7 +164,9 @@ static struct watching *watching_of(const struct process *process, size_t spec)
 	return NULL;
 }
 
-/* In all processes that have it. Those that come meanwhile have to wait (watch/later.h). */
+/*
+ * Step 1, in all processes that have the watch. Processes that come meanwhile wait (watch/later.h).
+ */
 static int find_all(struct change *change)
 {
 	int err = 0;
@@ -177,7 +186,7 @@ static int find_all(struct change *change)
 					    (int)p->pid);
 		changing = changing_new(change, p, watching);
 		err = changing ? find(change, changing) : -ENOMEM;
-		/* what ends needs no other watch; its memory goes before it is dead */
+		/* an ending process needs no new watch; it loses its memory before it is dead */
 		if (changing && err && (err == -WM_E_GONE || !target_has_memory(p->pid))) {
 			changing->is_over = 1;
 			err = 0;
@@ -193,7 +202,7 @@ static void gate_set(const struct watching *watching, uint32_t number, uint32_t 
 	__atomic_store_n(&watching->table->rows[number].gate, gate, __ATOMIC_RELEASE);
 }
 
-/* Those that stay are let in with the next generation, before the first event has it. */
+/* The object's other watches must accept the next generation before the first event has it. */
 static void open_others(const struct changing *changing)
 {
 	const struct watching *watching = changing->watching;
@@ -216,7 +225,7 @@ int change_settle(struct watching *watching, uint8_t generation)
 
 		event_object_count(watching->object, source, &hits);
 		if (changing->is_going_back) {
-			/* what came meanwhile was the other's */
+			/* the hits since the change belong to the new watch */
 			changing->was[i].before += hits - changing->is[i].before;
 			gate_set(watching, changing->is[i].number, WATCH_OFF);
 			gate_set(watching, changing->was[i].number,
@@ -234,7 +243,7 @@ int change_settle(struct watching *watching, uint8_t generation)
 	return 0;
 }
 
-/* Its events as they are to be, or were. */
+/* Give the process's events their new sources, or on the way back the old ones. */
 static int change_one(struct wm_session *session, struct changing *changing)
 {
 	const struct watching *watching = changing->watching;
@@ -252,7 +261,7 @@ static int change_one(struct wm_session *session, struct changing *changing)
 			changing->is_going_back ? changing->kind_before : changing->kind,
 			changing->is_going_back ? changing->text_before : changing->text);
 	open_others(changing);
-	/* those who share its register see no more from here on */
+	/* a session that shares this register sees no more hits from here on */
 	for (unsigned int i = 0; i < changing->count; i++)
 		watching->table->rows[changing->was[i].number].quiet_ns = ticks_monotonic_ns();
 	err = event_object_modify(watching->object, sources, EVENT_MODIFY_STOPPED, &changing->gap,
@@ -338,7 +347,7 @@ static void keep_gap(struct event_gap *all, const struct event_gap *one, int is_
 	all->generation = one->generation;
 }
 
-/* The old spec and its result go where they were new. */
+/* Swap specs and results: the session's list gets the new ones, `change` the old ones. */
 static void keep(struct change *change, struct event_gap *gap)
 {
 	struct wm_session *session = change->session;
@@ -401,8 +410,9 @@ static int is_all_told(void *data)
 }
 
 /*
- * What the old one came to. Threads that ran while they were changed had the new one before the count was taken; then what was told is all
- * that is surely the old one's.
+ * Count what the old watch was hit. If threads ran during the change, some had the new watch before
+ * the kernel's count was read. Then only the hits that the agent took are certainly the old
+ * watch's.
  */
 static void add_up(struct changing *changing, struct watch_counts *counts)
 {
@@ -431,7 +441,7 @@ static void unask(struct changing *changing, const struct watched *pieces)
 	}
 }
 
-/* What came meanwhile is done now. */
+/* Do what was put off during the change. */
 static void let_go(struct change *change, struct changing *changing)
 {
 	struct process *process = changing->process;
@@ -467,7 +477,7 @@ static void leave(struct change *change, int err)
 	}
 }
 
-/* ---- from the public side ---- */
+/* ---- called by the public API ---- */
 
 static int read_spec(struct change *change, const char *to)
 {
@@ -510,7 +520,7 @@ int change_watch(struct wm_session *session, size_t index, const char *to,
 	struct event_gap inner = { 0 };
 	int err = read_spec(&change, to);
 
-	session->in_step++; /* no process is forgotten */
+	session->in_step++; /* keeps session_step() from freeing processes */
 	session->watched.is_arming = 1;
 	if (!err)
 		err = find_all(&change);

@@ -25,7 +25,7 @@ struct noted {
 
 static const struct figure {
 	const char *name;
-	size_t at, bytes; /* of a uint64_t; or of an int: an error, or a flag */
+	size_t at, bytes; /* of a uint64_t, or of an int that is an error or a flag */
 } figures[] = {
 	COUNT(hits),
 	COUNT(taken),
@@ -80,7 +80,7 @@ static const struct figure {
 
 #define FIGURE_COUNT (sizeof(figures) / sizeof(figures[0]))
 
-/* An error is noted as a positive number. */
+/* An error is written as a positive number. */
 static uint64_t figure_get(const struct figure *figure, const struct noted *noted)
 {
 	const char *at = (const char *)noted + figure->at;
@@ -138,7 +138,7 @@ int figures_write(const struct watched_list *list, struct trace_writer *writer)
 	return err;
 }
 
-/* "NAME=NUMBER ". What follows it, or NULL. */
+/* Read one "NAME=NUMBER ". Returns the text behind it, or NULL if there is no such pair. */
 static const char *read_one(struct noted *noted, const char *words)
 {
 	size_t bytes = strcspn(words, "= ");

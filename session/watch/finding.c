@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a process's watches are to be, and what its agent is asked for. */
+/* Find where a process's watches are to be, and make the requests for its agent. */
 #include "session/watch/outside.h"
 #include "session/watch/watching_own.h"
 
@@ -63,7 +63,7 @@ static int describe(struct watched_spec *result, uint32_t process, struct watch_
 	return watched_type_take(result, process, &place->type);
 }
 
-/* Registers that watches from outside take behind these, one each at least. */
+/* Debug registers that watches from outside will take afterwards: one each at least. */
 static unsigned int count_outside(const struct finding *finding)
 {
 	unsigned int count = 0;
@@ -74,7 +74,7 @@ static unsigned int count_outside(const struct finding *finding)
 	return finding->process->invited && !finding->process->hello.forked ? count : 0;
 }
 
-/* A local variable: the agent is asked when all are known. 1; an error. */
+/* Note a local variable; its requests are sent when all are known. Returns 1 or an error. */
 static int want_local(struct finding *finding, const struct spec *spec, struct watch_place *place,
 		      struct watched_spec *result)
 {
@@ -83,7 +83,7 @@ static int want_local(struct finding *finding, const struct spec *spec, struct w
 
 	if (finding->given_back)
 		return fail(finding->session, spec, -WM_E_WATCH_LOCAL_CHANGE, "");
-	/* of a library that came later: what there is, is shared out */
+	/* it is in a library that came later, and the registers are already shared out */
 	if (finding->process->watch.locals) {
 		result->error = -WM_E_WATCH_LOCAL_LATER;
 		finding->late = spec;
@@ -109,7 +109,7 @@ static int want_local(struct finding *finding, const struct spec *spec, struct w
 	return err ? fail(finding->session, spec, err, "") : 1;
 }
 
-/* What it is tied to, and what that adds to its address. */
+/* Find what the place's life depends on, and the base to add to its address. */
 static int find_bond(struct finding *finding, const struct watch_expr *expr,
 		     const struct watch_place *place, struct watched_spec *result, uint64_t *base,
 		     struct watch_trouble *trouble)
@@ -162,7 +162,7 @@ static int near_take(const char *name, void *data)
 	return 0;
 }
 
-/* No such variable: put the program's near names behind the detail. */
+/* No variable has that name: append similar names of the program to the detail. */
 static void near_add(const struct finding *finding, const struct watch_expr *expr,
 		     struct watch_trouble *trouble)
 {
@@ -184,7 +184,9 @@ static void near_add(const struct finding *finding, const struct watch_expr *exp
 	}
 }
 
-/* Held at its entry, a static PIE has yet to relocate its own pointers. */
+/*
+ * Whether the program is a static PIE held at its entry, which has not relocated its pointers yet.
+ */
 static int is_unrelocated(const struct finding *finding, const struct watch_place *place)
 {
 	const struct code_file *file = place->module ? place->module->file : NULL;
@@ -224,7 +226,9 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 	int err = watch_place_find(&place, spec->watch, finding->modules, finding->module_count,
 				   &trouble);
 
-	/* one that is named may come; of what came later, not all has it */
+	/*
+	 * the named module may still be loaded; in a pass for newcomers a missing place is no error
+	 */
 	if (err == -WM_E_WATCH_NO_MODULE || (err && err != -ENOMEM && finding->wants)) {
 		result->error = err;
 		watch_place_release(&place);
@@ -273,9 +277,9 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 	return err ? fail(finding->session, spec, err, trouble.detail) : 0;
 }
 
-/* ---- its modules ---- */
+/* ---- the process's modules ---- */
 
-/* What the agent calls its variables is nobody's business. */
+/* Leave out the agent's own module: its variables are not for users. */
 static int choose_modules(struct finding *finding)
 {
 	finding->modules = calloc(finding->list.module_count + 1, sizeof(struct code_module *));
@@ -291,7 +295,9 @@ static int choose_modules(struct finding *finding)
 	return 0;
 }
 
-/* A hit's signal comes on the stack that its thread is on. */
+/*
+ * A hit's signal comes on the stack that its thread uses, and Go's stacks may have no room for it.
+ */
 static int refuse_go(const struct finding *finding)
 {
 	for (size_t i = 0; !finding->process->outside && i < finding->module_count; i++)
@@ -387,20 +393,23 @@ int finding_all(struct finding *finding)
 		err = find_spec(finding, i);
 	if (!err && finding->locals)
 		err = locals_ask(finding, count_pieces(finding) + count_outside(finding));
-	/* what was just loaded, or executed, has no frames */
+	/* a library or program that was just loaded has no frames yet */
 	if (!err && finding->locals && !finding->wants && !finding->process->hello.launched)
 		err = locals_ask_living(finding);
 	return err;
 }
 
-/* What the agent says of SIGTRAP is a detail here. */
+/* Report the agent's various errors about SIGTRAP as one error, with the agent's as the detail. */
 static int explain(struct wm_session *session, const struct process *process, int err)
 {
 	static const int causes[] = { WM_E_TRAP_GUARDS, WM_E_TRAP_IGNORED, WM_E_TRAP_FILTER,
 				      WM_E_TRAP_REPLACED };
 	struct target target;
 
-	/* the guards are jumps for which the process has to stop its threads */
+	/*
+	 * the process has to stop its threads to arm the guards' jumps: see whether something
+	 * forbids that
+	 */
 	if (err == -WM_E_TRAP_GUARDS && !target_read(&target, process->pid)) {
 		if (!target_may_stop_itself(&target))
 			return session_fail(session, -WM_E_NO_PTRACE, "pid %d", (int)process->pid);

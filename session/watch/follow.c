@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that moves registers behind pointers (abi/follow.h): each thread that wrote a pointer
- * waits for it.
+ * The thread that moves registers when pointers change (abi/follow.h). A thread of the program that
+ * writes a pointer waits for it.
  */
 #define _GNU_SOURCE
 #include "session/watch/follow.h"
@@ -25,26 +25,26 @@
 
 #define USER_END 0x7ffffffff000ull
 #define LOOK_MS 200
-#define YIELDS_MAX 10000 /* until the threads that look at a hit are through; then it looks again */
+#define YIELDS_MAX 10000 /* of waiting for threads that look at a hit; then serve() tries again */
 
-/* Below what the kernel lets programs map, and above the parked registers of frames. */
+/* Parked registers: below vm.mmap_min_addr, and above those of frames (locals_serve.c). */
 #define PARKED(piece) (2048u + 8u * (piece))
 
-/* Where the pointers lead. What a step's address is unknown of has 0, as all behind it. */
+/* The addresses of the pointers, then of the value. Those that are unknown are 0. */
 struct way {
 	uint64_t at[FOLLOW_POINTERS_MAX + 1];
-	unsigned int waits; /* the pointer that leads nowhere, from 1; 0: it is whole */
-	int is_unplaced;    /* it leads to where these registers can't watch */
+	unsigned int waits; /* the pointer that leads nowhere, from 1; 0: all lead on */
+	int is_unplaced;    /* it leads to an address that these registers can't watch */
 };
 
 struct follow {
 	struct watching *watching;
 	struct follow_chain *chain;
 	struct way way;
-	pthread_mutex_t lock; /* the object, the way and the counts, while the thread runs */
+	pthread_mutex_t lock; /* guards object, way and counts while the thread runs */
 	pthread_t thread;
 	int has_thread, is_ending, is_dead;
-	uint64_t late; /* the chain's, as seen last */
+	uint64_t late; /* the chain's `late`, as read last */
 	uint64_t moves, exposed, unplaced;
 };
 
@@ -53,7 +53,7 @@ static long futex(uint32_t *word, int what, uint32_t value, const struct timespe
 	return syscall(SYS_futex, word, what, value, time, NULL, 0);
 }
 
-/* ---- where it leads ---- */
+/* ---- where the pointers lead ---- */
 
 static int word_read(pid_t pid, uint64_t address, uint64_t *word)
 {
@@ -63,7 +63,7 @@ static int word_read(pid_t pid, uint64_t address, uint64_t *word)
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(*word) ? 0 : -EFAULT;
 }
 
-/* Whether the value there is in pieces as the agent was asked for. */
+/* Whether a value at that address has the pieces that the agent was asked for. */
 static int fits(const struct watching *watching, uint64_t address)
 {
 	const struct follow_plan *plan = &watching->plan;
@@ -109,7 +109,7 @@ static int way_is_same(const struct way *one, const struct way *other)
 	return !memcmp(one->at, other->at, sizeof(one->at));
 }
 
-/* The pieces' addresses. */
+/* Take the way, and give each piece its address, or a parked one. */
 static void way_take(struct follow *follow, const struct way *way)
 {
 	struct watching *watching = follow->watching;
@@ -128,7 +128,7 @@ static void way_take(struct follow *follow, const struct way *way)
 
 /* ---- moving ---- */
 
-/* Behind it hits count, unless a pointer was written meanwhile. */
+/* From here on hits count, unless a pointer changed meanwhile. */
 static void publish(struct follow *follow, uint32_t asked)
 {
 	struct follow_chain *chain = follow->chain;
@@ -138,7 +138,10 @@ static void publish(struct follow *follow, uint32_t asked)
 	futex(&chain->done, FUTEX_WAKE, INT_MAX, NULL);
 }
 
-/* Whether the program has one thread, beside the agent's. 0 also if it has a name like theirs. */
+/*
+ * Whether the program has only one thread besides the agent's. Also 0 if the program's name begins
+ * as the names of the agent's threads do.
+ */
 static int is_single(pid_t pid)
 {
 	pid_t *tids = NULL;
@@ -153,7 +156,10 @@ static int is_single(pid_t pid)
 	return others == 1 && strncmp(comm, "waymark", strlen("waymark")) != 0;
 }
 
-/* While other threads run, the value read may be older than the first store that is seen. */
+/*
+ * Read the value of a piece. If other threads run, a store may be between this read and the first
+ * hit.
+ */
 static void value_read(const struct watching *watching, unsigned int piece, int is_alone)
 {
 	struct watch_row *row = &watching->table->rows[watching->all[piece].number];
@@ -163,7 +169,10 @@ static void value_read(const struct watching *watching, unsigned int piece, int 
 		row->last.ticks = WATCH_UNCERTAIN;
 }
 
-/* The program may be stopped: when it is armed, what is found then is so. */
+/*
+ * When the object is armed, the program may be stopped: then the pointers can't change while this
+ * reads them. A later move comes here with the program running.
+ */
 int follow_settle(struct watching *watching, uint8_t generation)
 {
 	struct follow *follow = watching->follow;
@@ -211,8 +220,8 @@ static int is_anybody_inside(struct follow *follow)
 }
 
 /*
- * While a register is given its place again it is off: another thread's change of that pointer is
- * not seen then. So the pointers are read once more behind it.
+ * While the kernel moves a register, it is off, so another thread's change of that pointer makes no
+ * hit. So read the pointers again after the move.
  */
 static void move(struct follow *follow, uint32_t asked)
 {
@@ -248,7 +257,7 @@ static void move(struct follow *follow, uint32_t asked)
 	pthread_mutex_unlock(&follow->lock);
 }
 
-/* A pointer was written without a hit: by the kernel, or by another process. */
+/* Look for a pointer that changed without a hit: the kernel or another process wrote it. */
 static void look(struct follow *follow)
 {
 	struct way way;
@@ -300,7 +309,7 @@ int follow_begin(struct watching *watching)
 	return 0;
 }
 
-/* The session's other thread takes no signal of its. */
+/* The session's other thread takes no signals of the process. */
 int follow_serve(struct watching *watching)
 {
 	struct follow *follow = watching->follow;
@@ -326,7 +335,7 @@ void follow_stop(struct follow *follow)
 	futex(&follow->chain->asked, FUTEX_WAKE, INT_MAX, NULL);
 	pthread_join(follow->thread, NULL);
 	follow->has_thread = 0;
-	/* a thread of the program that waits continues; none waits later: pairs with follow_ask() */
+	/* waiting threads continue, and none waits from now on: pairs with follow_ask() */
 	__atomic_store_n(&follow->chain->is_late, 1, __ATOMIC_SEQ_CST);
 	asked = __atomic_load_n(&follow->chain->asked, __ATOMIC_SEQ_CST);
 	follow->exposed += asked != follow->chain->done;
@@ -356,7 +365,7 @@ void follow_count(const struct follow *follow, struct watch_counts *to)
 	if (!follow)
 		return;
 	to->follow.moves += follow->moves;
-	/* of those that were late, some may have had no move yet */
+	/* some threads that timed out may not have had their move yet */
 	to->follow.exposed += follow->exposed + (follow->chain->late - follow->late);
 	to->follow.unplaced += follow->unplaced;
 	to->follow.astray += follow->chain->astray;

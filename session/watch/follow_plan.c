@@ -6,7 +6,7 @@
 #include <waymark/error.h>
 #include <waymark/marker.h>
 
-#define PLACE_FOR_PIECES (UINT64_C(1) << 40) /* aligned as what an allocator returns */
+#define PLACE_FOR_PIECES (UINT64_C(1) << 40) /* aligned like memory of an allocator */
 
 static void ask_pointers(struct asked_watch *asked, unsigned int pointers)
 {

@@ -26,9 +26,9 @@ void later_release(struct watch_state *state)
 	*state = (struct watch_state){ .next = state->next };
 }
 
-/* ---- what is wanted ---- */
+/* ---- which specs are wanted ---- */
 
-/* In a program that was executed an address of the one before means nothing. */
+/* In a newly executed program, an address from the one before is meaningless. */
 static int wants_executed(const struct finding *finding, size_t spec)
 {
 	const struct watch_expr *expr = finding->session->specs.all[spec].watch;
@@ -36,13 +36,15 @@ static int wants_executed(const struct finding *finding, size_t spec)
 	return expr->name || expr->module;
 }
 
-/* A forked child's own are those of its first thread alone: all else it has from its parent. */
+/*
+ * A forked child searches only for variables of its first thread; it gets the rest from its parent.
+ */
 static int wants_forked(const struct finding *finding, size_t spec)
 {
 	return finding->session->specs.all[spec].watch->options.thread == WATCH_THREAD_MAIN;
 }
 
-/* Of a library: what names it, and what was found in it before. */
+/* Specs that name the new library, or were found in it before. */
 static int wants_loaded(const struct finding *finding, size_t spec)
 {
 	const struct watch_expr *expr = finding->session->specs.all[spec].watch;
@@ -60,7 +62,7 @@ int later_take_parents(struct finding *finding)
 
 	for (const struct watching *w = finding->parent->watching; w; w = w->next)
 		for (unsigned int i = 0; i < w->count && !err && !w->bond.owner.tid; i++) {
-			/* its modules may have been attended to before it was welcomed */
+			/* later_attend() may have armed it for a module already */
 			if (!w->asked[i] || finding_has(finding, w->all[i].spec))
 				continue;
 			finding->asked = *w->asked[i];
@@ -71,7 +73,7 @@ int later_take_parents(struct finding *finding)
 	return err;
 }
 
-/* The parent whose copy it is; NULL: not known any more, or not watched. */
+/* The parent that a forked child is a copy of; NULL: unknown by now, or without watches. */
 static const struct process *parent_of(const struct wm_session *session,
 				       const struct process *process)
 {
@@ -85,7 +87,7 @@ static const struct process *parent_of(const struct wm_session *session,
 	return NULL;
 }
 
-/* ---- what is due ---- */
+/* ---- what is to be done ---- */
 
 int later_welcome(struct wm_session *session, struct process *process)
 {
@@ -125,7 +127,7 @@ int later_module_gone(struct wm_session *session, struct process *process, uint6
 	struct watch_state *state = &process->watch;
 
 	end_in(session, process, base);
-	/* what a pass is arming in it is not the process's yet */
+	/* the objects of a running pass are not in the process's list yet */
 	if (!state->is_arming)
 		return 0;
 	if (array_grow(&state->gone, &state->gone_room, state->gone_count + 1,
@@ -144,7 +146,7 @@ void later_settle_gone(struct wm_session *session, struct process *process)
 	state->gone_count = 0;
 }
 
-/* It goes on without some, or all. */
+/* Count a process that continues with some watches missing; keep the first one's error. */
 static void note_unwatched(struct wm_session *session, struct process *process, int err)
 {
 	struct watched_list *list = &session->watched;
@@ -159,7 +161,10 @@ static void note_unwatched(struct wm_session *session, struct process *process, 
 		 (int)process->pid, session->detail);
 }
 
-/* Its stack is a copy, with other frames on it from here on: those are not watched. */
+/*
+ * The child's stack is a copy of its parent's. Its frames are not watched: note each local
+ * variable.
+ */
 static void note_locals(struct wm_session *session, struct process *process,
 			const struct locals *parents)
 {
@@ -192,7 +197,10 @@ static int attend_new(struct wm_session *session, struct process *process)
 	struct finding finding = { .session = session, .process = process };
 	int err = 0;
 
-	/* one that is slow holds no other up; what it has no markers for is no reason */
+	/*
+	 * wait for all its answers without holding up others; its markers' errors do not matter
+	 * here
+	 */
 	if (process_pending(process))
 		return 0;
 	process->error = 0;
@@ -209,7 +217,10 @@ static int attend_new(struct wm_session *session, struct process *process)
 	return session_let_go(process);
 }
 
-/* Its path, "" where it is gone, and its path by the loader. Returns whether it has code of Go. */
+/*
+ * Get a module's path, "" if it is gone, and its path by the loader. Returns whether it has Go
+ * code.
+ */
 static int look_at(const struct process *process, uint64_t base, char path[PATH_MAX],
 		   char link[PATH_MAX])
 {
@@ -231,7 +242,10 @@ static int look_at(const struct process *process, uint64_t base, char path[PATH_
 	return is_go;
 }
 
-/* Who steps through it knows the watches that it began with, and would take the hits of others for the program's own. */
+/*
+ * A stepper knows only the watches that it began with, and would take hits of others for SIGTRAPs
+ * of the program.
+ */
 static void note_stepped(const struct finding *finding)
 {
 	struct wm_session *session = finding->session;
@@ -250,7 +264,10 @@ static void note_stepped(const struct finding *finding)
 	note_unwatched(session, finding->process, -WM_E_TRAIL_ASKED);
 }
 
-/* Before its code runs: of Go, nothing can stay; else what is wanted there is armed. */
+/*
+ * Before a new module's code runs: if it has Go code, end all watches; else arm those it has places
+ * for.
+ */
 static int attend_module(struct wm_session *session, struct process *process, uint64_t base)
 {
 	struct finding finding = { .session = session, .process = process, .wants = wants_loaded };
@@ -272,7 +289,7 @@ static int attend_module(struct wm_session *session, struct process *process, ui
 	return wants ? pass(&finding) : 0;
 }
 
-/* Those that there are now: whoever loads without end holds nobody up. */
+/* Only the modules that are noted now: a process that loads without end holds up no others. */
 static int attend_modules(struct wm_session *session, struct process *process)
 {
 	struct watch_state *state = &process->watch;

@@ -37,7 +37,7 @@ static int read_memory(void *data, uint64_t address, void *to, size_t bytes)
 	return process_vm_readv(looking->pid, &local, 1, &remote, 1, 0) == (ssize_t)bytes ? 0 : -1;
 }
 
-/* The .eh_frame_hdr of the module whose code is there; 0: there is none. */
+/* The .eh_frame_hdr of the module that has this code; 0: none. */
 static uint64_t header_of(const struct looking *looking, uint64_t pc)
 {
 	for (size_t i = 0; i < looking->count; i++) {
@@ -131,7 +131,10 @@ static void *look_at_all(void *data)
 	return NULL;
 }
 
-/* In a thread of its own: what could not be let go is let go by its end. */
+/*
+ * In a thread of its own: if a tracee could not be detached, the kernel does so when this thread
+ * ends.
+ */
 int living_find(pid_t pid, struct code_module *const *modules, size_t count,
 		void (*take)(const struct living *living, void *data), void *data)
 {

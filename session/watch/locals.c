@@ -16,10 +16,10 @@
 #include <waymark/error.h>
 #include <waymark/marker.h>
 
-#define CFA_FOR_PIECES                                                                             \
-	(UINT64_C(1) << 40) /* aligned as each CFA is, so the pieces are those of any */
+/* as aligned as each CFA is, so that the pieces are the same */
+#define CFA_FOR_PIECES (UINT64_C(1) << 40)
 
-/* ---- what is wanted ---- */
+/* ---- which variables are wanted ---- */
 
 static void add_base(struct frame_place *place, uint64_t base)
 {
@@ -68,7 +68,7 @@ int locals_want(struct locals **locals, size_t spec, const char *text,
 	return 0;
 }
 
-/* One frame for each variable, then as many as there is room for, in turn. */
+/* Give each variable one frame, then further ones in turn, as long as registers suffice. */
 static int share_out(struct locals *locals, unsigned int taken, struct detail words)
 {
 	unsigned int used = taken + locals->group_count, any = 1;
@@ -146,7 +146,7 @@ static int ask_group(struct finding *finding, unsigned int index)
 		.magic = locals->magic,
 		.address = group->place.entry,
 		.bytes = 1,
-		.type = WM_TYPE_U8, /* nothing is told */
+		.type = WM_TYPE_U8, /* unused: it makes no event */
 		.on = WATCH_ON_EXECUTE,
 		.flags = WATCH_FRAME_ENTRY | WATCH_COUNT_ONLY,
 		.set = finding->process->watch.sets++,
@@ -178,21 +178,21 @@ int locals_ask(struct finding *finding, unsigned int taken)
 	if (err)
 		return session_fail(finding->session, err, "%s", words);
 	locals->magic = finding->process->watch.magic;
-	if (table) /* of those before */
+	if (table) /* from earlier local variables */
 		memset(&table->frames, 0, sizeof(table->frames));
 	for (unsigned int i = 0; i < locals->group_count && !err; i++)
 		err = ask_group(finding, i);
 	return err;
 }
 
-/* ---- frames that live ---- */
+/* ---- frames that exist ---- */
 
 #define LIVING_MAX 1024
 
 struct found_living {
 	struct living frame;
 	unsigned int group;
-	unsigned int rank; /* how many of the group's are farther in, on the same thread */
+	unsigned int rank; /* how many inner frames of this function the thread has */
 };
 
 struct gathering {
@@ -252,7 +252,7 @@ static int give_living(struct process *process, struct locals *locals,
 	return 0;
 }
 
-/* The innermost of each thread first, then their callers. */
+/* Each thread's innermost frames first, then those farther out. */
 int locals_ask_living(struct finding *finding)
 {
 	struct gathering *gathering = calloc(1, sizeof(*gathering));
@@ -279,7 +279,7 @@ int locals_ask_living(struct finding *finding)
 
 /* ---- arming ---- */
 
-/* Its gate is opened when everything stands. */
+/* Nothing to do: open_entry() opens the gate when everything is armed. */
 static int settle_entry(void *data, uint8_t generation)
 {
 	(void)data;
@@ -339,7 +339,7 @@ static int arm_entry(struct locals *locals, unsigned int group, struct ledger *l
 			  ledger, words);
 }
 
-/* Where its instructions are, for the agent: what is not LIVE is looked at by nobody. */
+/* Tell the agent each function's code ranges. It reads them only for frames that are LIVE. */
 static void tell_code(struct locals *locals)
 {
 	for (unsigned int i = 0; i < locals->group_count; i++) {
@@ -360,7 +360,7 @@ static void tell_code(struct locals *locals)
 	}
 }
 
-/* What there is no register for, or no more, nobody is to wait for. */
+/* The slot has no register: mark it taken, so that no thread waits for it. */
 static void shut(const struct slot *slot)
 {
 	uint32_t state = __atomic_load_n(&row_of(slot)->state, __ATOMIC_SEQ_CST);
@@ -370,7 +370,7 @@ static void shut(const struct slot *slot)
 	__atomic_store_n(&row_of(slot)->state, FRAME_TO(state, FRAME_TAKEN), __ATOMIC_SEQ_CST);
 }
 
-/* Entries are let be until everything stands. */
+/* Until everything is armed, hits of the entries are dropped. */
 static void open_entry(struct locals *locals, unsigned int group)
 {
 	struct watch_row *row = &locals->table->rows[locals->groups[group].number];
@@ -390,7 +390,10 @@ int locals_arm(struct locals *locals, pid_t pid, struct watch_table *table, stru
 		err = arm_entry(locals, i, ledger, words);
 	for (unsigned int i = 0; i < locals->slot_count && !err; i++) {
 		err = arm_slot(&locals->slots[i], ledger, words);
-		/* each variable has its first frame before any has its second */
+		/*
+		 * without a register for it; each variable's first frame comes before any second
+		 * one
+		 */
 		if (err == -WM_E_EVENT_TAKEN && i >= locals->group_count) {
 			for (unsigned int j = i; j < locals->slot_count; j++)
 				shut(&locals->slots[j]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What local variables' watches come to, and how they end. */
+/* How local variables' watches are counted and ended. */
 #define _GNU_SOURCE
 #include "session/process.h"
 #include "session/session.h"
@@ -161,7 +161,7 @@ static void unask(struct locals *locals, struct process *process, uint32_t numbe
 
 void locals_unask(struct locals *locals, struct process *process)
 {
-	/* the entries' first, so that nobody waits for the others' */
+	/* entries first: after that no thread waits for a frame's watches */
 	for (unsigned int i = 0; locals && i < locals->group_count; i++)
 		unask(locals, process, locals->groups[i].number);
 	for (uint32_t number = 0; locals && number < WATCH_ROWS_MAX; number++)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that gives frames their watches (abi/frame.h): each waits for it. */
+/*
+ * The thread that moves watches to frames (abi/frame.h). The thread of each new frame waits for it.
+ */
 #define _GNU_SOURCE
 #include "session/watch/locals_own.h"
 
@@ -17,8 +19,8 @@
 #define LOOK_MS 200
 
 /*
- * Below what the kernel lets programs map (vm.mmap_min_addr): hit by nobody who lives on. Each piece's own, by its
- * frame.
+ * Parked addresses, below vm.mmap_min_addr: a program that accesses them crashes. Each piece of
+ * each frame has its own.
  */
 #define PARKED(frame, piece) (64u + 64u * (frame) + 8u * (piece))
 
@@ -27,7 +29,10 @@ long locals_futex(uint32_t *word, int what, uint32_t value, const struct timespe
 	return syscall(SYS_futex, word, what, value, time, NULL, 0);
 }
 
-/* What stands in a new frame is whatever was there before; an argument on the stack has been put there by the caller. */
+/*
+ * Set a piece's old value, then its gate. In a new frame memory has a leftover value, except for an
+ * argument on the stack, which the caller has stored: only that is a known old value.
+ */
 static void settle_piece(const struct slot *slot, unsigned int piece, uint32_t gate)
 {
 	const struct control_watch *about = &slot->of->groups[slot->group].asked.about[piece];
@@ -82,7 +87,7 @@ void locals_sources(const struct slot *slot, struct event_source sources[WATCH_R
 	}
 }
 
-/* Its watches go to where the frame has its variable, or (cfa 0) are parked. */
+/* Move a slot's watches to the frame with that CFA, or park them (cfa 0). */
 static void move(struct slot *slot, uint32_t state, uint64_t cfa)
 {
 	struct event_source sources[WATCH_REGISTERS];
@@ -96,7 +101,10 @@ static void move(struct slot *slot, uint32_t state, uint64_t cfa)
 					  (struct detail){ 0 });
 	slot->is_parked = err || !slot->cfa;
 	slot->is_dead = event_object_state(slot->object) != EVENT_ARMED;
-	/* who waits goes on unwatched; where no register is left, nobody is to wait again */
+	/*
+	 * let a waiting thread continue unwatched; if the event object is dead, no thread may wait
+	 * again
+	 */
 	if (slot->is_dead) {
 		__atomic_store_n(&row_of(slot)->state, FRAME_TO(state, FRAME_TAKEN),
 				 __ATOMIC_SEQ_CST);
@@ -108,7 +116,7 @@ static void move(struct slot *slot, uint32_t state, uint64_t cfa)
 		locals_futex(&row_of(slot)->state, FUTEX_WAKE, INT_MAX, NULL);
 }
 
-/* Whether its registers, as they stand, meet the bytes that a frame's watches are to have. */
+/* Whether another slot's registers overlap the bytes that the frame's watches will have. */
 static int is_in_the_way(const struct slot *other, const struct slot *slot, uint64_t cfa)
 {
 	const struct asked_watch *its = &other->of->groups[other->group].asked;
@@ -124,8 +132,8 @@ static int is_in_the_way(const struct slot *other, const struct slot *slot, uint
 }
 
 /*
- * What is left of a frame before at the same place of the stack goes first: of two events that an instruction fires the
- * thread is told one, and it is not to be that one.
+ * Park leftover watches of an earlier frame at the same stack address. If an instruction fires two
+ * events, the thread gets one signal, which must not be that of the old frame.
  */
 static void clear_way(const struct slot *slot, uint64_t cfa)
 {
@@ -138,7 +146,7 @@ static void clear_way(const struct slot *slot, uint64_t cfa)
 	}
 }
 
-/* Returns whether something was done. */
+/* Do what a slot needs. Returns whether there was something. */
 static int serve(struct slot *slot, unsigned int passed_ms)
 {
 	struct frame_row *row = row_of(slot);
@@ -158,7 +166,7 @@ static int serve(struct slot *slot, unsigned int passed_ms)
 		slot->idle_ms = 0;
 		return 0;
 	case FRAME_OVER:
-		/* the next frame may come at once, and then it is one move instead of two */
+		/* don't park at once: if the next frame comes soon, one move suffices */
 		slot->idle_ms += passed_ms;
 		if (slot->is_parked || slot->idle_ms < PARK_AFTER_MS)
 			return 0;
@@ -211,7 +219,7 @@ static void *serve_all(void *data)
 	return NULL;
 }
 
-/* The session's other thread takes no signal of its. */
+/* The session's other thread takes no signals of the process. */
 int locals_serve(struct locals *locals)
 {
 	sigset_t all, before;

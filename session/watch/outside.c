@@ -22,7 +22,7 @@
 
 #define FOLLOW_NS UINT64_C(1000000000)
 
-/* ---- which way ---- */
+/* ---- inside or outside ---- */
 
 int outside_is_all(const struct wm_session *session)
 {
@@ -64,10 +64,13 @@ void outside_note(const struct wm_session *session, const struct process *proces
 	result->sees_kernel = (outside_flags(session, process) & EVENT_KERNEL) != 0;
 }
 
-#define NEEDS_RECORDS 0x10000u /* beside enum event_flag */
+#define NEEDS_RECORDS 0x10000u /* beside enum event_flag, only in this file */
 #define NEEDS_VALUES 0x20000u
 
-/* What only counts is the kernel's to count; registers are for values. */
+/*
+ * Which records a watch needs. If it only counts, the kernel's count suffices. Registers are needed
+ * for values.
+ */
 static unsigned int needs(const struct watch_expr *watch)
 {
 	const struct watch_options *options = &watch->options;
@@ -104,13 +107,13 @@ unsigned int outside_flags(const struct wm_session *session, const struct proces
 	else
 		flags &= ~(unsigned int)EVENT_CALLERS;
 	flags &= ~(NEEDS_RECORDS | NEEDS_VALUES);
-	/* it stands already, and is our own thread's tracee */
+	/* it is stopped already, as a tracee of our own thread */
 	return process->outside->entry ? flags | EVENT_NO_STOP : flags;
 }
 
-/* ---- a process more ---- */
+/* ---- adding a process ---- */
 
-/* What an agent's HELLO tells of it. */
+/* Fill in what an agent's HELLO would report. */
 static int describe(struct process *process, const struct target *target)
 {
 	char path[64];
@@ -155,11 +158,11 @@ static int fill_in(struct wm_session *session, struct process *process)
 	process->state = PROCESS_OPENED;
 	session->processes_ever++;
 	err = process_trace(session, process);
-	/* last: who fails is freed, with the drain */
+	/* last: an entry that failed is freed together with its drain */
 	return err || !session->watermark ? err : watermark_add(session->watermark, process->drain);
 }
 
-/* The newest of the session's. */
+/* Add a process, as the first in the session's list. */
 static int join(struct wm_session *session, pid_t pid, int why, struct process **out)
 {
 	struct link none = { .fd = -1 };
@@ -241,7 +244,7 @@ int outside_beside(struct wm_session *session, const struct process *process, in
 		session->detail[0] = 0;
 		return 0;
 	}
-	/* to be forgotten */
+	/* let session_step() forget it */
 	beside->invited = 0;
 	beside->was_quiet = 1;
 	process_hang_up(beside, -WM_E_GONE);
@@ -269,9 +272,9 @@ void outside_free(struct process *process)
 	process->outside = NULL;
 }
 
-/* ---- as an agent is asked ---- */
+/* ---- requests, in place of an agent ---- */
 
-/* As of CONTROL_EVENT. */
+/* Declare the event, as an agent does with CONTROL_EVENT. */
 static int make_event(struct wm_session *session, struct process *process,
 		      const struct control_watch *about, const char *text)
 {
@@ -289,7 +292,7 @@ static int make_event(struct wm_session *session, struct process *process,
 	return err;
 }
 
-/* What has to be done at the hit itself, before the thread goes on. */
+/* Refuse what has to happen at the hit itself, before the thread continues. */
 static int check(struct wm_session *session, const struct spec *spec,
 		 const struct control_watch *about, int why)
 {
@@ -389,7 +392,7 @@ static int is_told(const struct outside *outside, const struct loaded *loaded)
 	return 0;
 }
 
-/* Modules that came are the trace's, too. */
+/* Add new modules to the trace. */
 static int tell_modules(struct wm_session *session, struct process *process)
 {
 	struct outside *outside = process->outside;
@@ -426,7 +429,10 @@ static uint64_t taken(const struct outside *outside)
 	return count;
 }
 
-/* All that the kernel has counted and did not hand over: its rings tell of the last losses only when more comes. */
+/*
+ * Hits that the kernel counted and did not deliver. A ring reports its last losses only with a
+ * later record, so compare the counts.
+ */
 static uint64_t lost_of(const struct outside *outside)
 {
 	uint64_t told = taken(outside) + event_object_stray(outside->object), all = 0, hits;
@@ -457,7 +463,7 @@ static void take(struct wm_session *session, struct process *process, int is_las
 	}
 }
 
-/* What can't be had on a CPU that came is asked for again at the next look, and told at the end. */
+/* Open events on new CPUs. Those that fail are retried at the next look and reported at the end. */
 static void follow(struct outside *outside)
 {
 	uint64_t now_ns = ticks_monotonic_ns();
@@ -482,7 +488,7 @@ static void note_uncovered(struct wm_session *session, const struct outside *out
 			watched_result(session, outside->all[i].spec)->uncovered_ns += ns;
 }
 
-/* Who asked for them to be left alone is not told. */
+/* Note how many children were not watched, unless the user asked not to follow children. */
 static void note_children(struct wm_session *session, const struct outside *outside)
 {
 	for (unsigned int i = 0; i < outside->count && session->options.follow != WM_FOLLOW_NONE;
@@ -492,7 +498,7 @@ static void note_children(struct wm_session *session, const struct outside *outs
 				->children += event_object_forks(outside->object);
 }
 
-/* There were no records: all were counted, and that was all that was asked for. */
+/* Without records all hits were only counted, as the user asked. */
 static void count_all(struct outside *outside)
 {
 	for (unsigned int i = 0; i < outside->count; i++) {
@@ -529,7 +535,7 @@ int outside_pump(struct wm_session *session, struct process *process)
 
 	if (!outside->object || !outside->code)
 		return 0;
-	/* what it has left must be in the store before that is read for the last time */
+	/* take its last hits before the store is drained for the last time */
 	if (process->dead) {
 		watching_end(session, process);
 		return 1;

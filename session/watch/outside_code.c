@@ -17,23 +17,23 @@
 #define PLACES 1024u
 #define WINDOW_BEFORE 16u
 #define WINDOW_BYTES 32u
-#define SWEEP_MAX (128u << 10) /* some ms; as inside */
+#define SWEEP_MAX (128u << 10) /* takes some ms; the same limit as inside */
 #define RELOAD_NS 100000000u
 
-/* Functions' starts of a module, once they were wanted. */
+/* The function starts of a module, read when first needed. */
 struct functions {
 	struct code_module *module;
 	struct frames frames;
-	const struct code_symbols *symbols; /* the module's */
+	const struct code_symbols *symbols; /* owned by the module */
 };
 
-/* What is known of an address behind an instruction. */
+/* Cached knowledge of the address behind an instruction. */
 struct place {
 	uint64_t end;
-	uint64_t round; /* that the window was read in */
+	uint64_t round; /* when the window was read */
 	unsigned int window_bytes;
 	uint8_t window[WINDOW_BYTES]; /* from end - WINDOW_BEFORE on */
-	uint8_t known[WINDOW_BEFORE]; /* as it was when the length was found */
+	uint8_t known[WINDOW_BEFORE]; /* the code by which the length was found */
 	uint8_t is_known, is_start, bytes;
 };
 
@@ -43,7 +43,7 @@ struct outside_code {
 	struct functions *functions;
 	size_t function_count;
 	uint64_t round, loaded_ns;
-	int is_stale; /* somebody ran what is in none of the modules */
+	int is_stale; /* code ran that is in no known module */
 	struct place places[PLACES];
 };
 
@@ -108,7 +108,10 @@ int outside_code_is_gone(const struct outside_code *code)
 	       pread(code->list.mem, &byte, 1, (off_t)code->list.all[0].start) != 1;
 }
 
-/* Libraries may have come. What a program had that is no more is kept: its files tell of it still. */
+/*
+ * Reload the modules if new ones are likely. If the program has ended, keep the old list: its files
+ * still have the code.
+ */
 void outside_code_round(struct outside_code *code)
 {
 	struct loaded_list now;
@@ -178,14 +181,17 @@ static int code_read(void *data, void *to, uint64_t from, size_t bytes)
 	struct outside_code *code = data;
 	const struct code_module *module;
 
-	/* the descriptor is of the memory that was there at its opening: not of another program's that took its place */
+	/*
+	 * the descriptor stays with the memory from when it was opened: it never reads a program
+	 * executed since
+	 */
 	if (pread(code->list.mem, to, bytes, (off_t)from) == (ssize_t)bytes)
 		return 0;
 	module = module_of(code, from);
 	return module && !code_file_read(module->file, from - module->base, to, bytes) ? 0 : -1;
 }
 
-/* With what stands around it in this round. */
+/* Get the entry of an address, with the code around it as of this round. */
 static struct place *place_of(struct outside_code *code, uint64_t end)
 {
 	struct place *place = &code->places[(end * UINT64_C(0x9e3779b97f4a7c15) >> 48) % PLACES];
@@ -198,7 +204,7 @@ static struct place *place_of(struct outside_code *code, uint64_t end)
 	place->window_bytes = WINDOW_BYTES;
 	if (!code_read(code, place->window, end - WINDOW_BEFORE, WINDOW_BYTES))
 		return place;
-	/* nothing may be mapped behind it */
+	/* the page behind it may not be mapped */
 	place->window_bytes = WINDOW_BEFORE;
 	if (code_read(code, place->window, end - WINDOW_BEFORE, WINDOW_BEFORE))
 		place->window_bytes = 0;
@@ -209,7 +215,9 @@ const uint8_t *outside_code_at(void *data, uint64_t address, size_t bytes, int h
 			       uint8_t *room)
 {
 	struct outside_code *code = data;
-	/* asked for: the instruction in front of an address, and what follows it */
+	/*
+	 * callers ask for the instruction that ends at an address, or for what follows the address
+	 */
 	const struct place *place = place_of(
 		code, has_run && bytes < INSN_BYTES_MAX ? address + bytes : address);
 	uint64_t start = place->end - WINDOW_BEFORE;
@@ -220,7 +228,7 @@ const uint8_t *outside_code_at(void *data, uint64_t address, size_t bytes, int h
 	return room;
 }
 
-/* ---- where it begins ---- */
+/* ---- where an instruction begins ---- */
 
 static void find(struct outside_code *code, struct place *place)
 {

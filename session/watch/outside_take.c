@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A hit that a ring told of, as agent/watch/take.c takes one that a signal tells of. */
+/* Take a hit from a ring, as agent/watch/take.c takes one from a signal. */
 #define _GNU_SOURCE
 #include "session/watch/outside_own.h"
 
@@ -27,14 +27,17 @@ static void context_make(ucontext_t *context, const struct event_record *record)
 		{ REG_R14, PERF_REG_X86_R14 }, { REG_R15, PERF_REG_X86_R15 },
 	};
 
-	/* no frame of vector registers: nobody keeps these */
+	/* perf records no vector registers, so the context has none */
 	memset(context, 0, sizeof(*context));
 	for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++)
 		context->uc_mcontext.gregs[registers[i].to] = (greg_t)record
 								      ->regs[registers[i].from];
 }
 
-/* The thread stands behind its call; or the kernel worked for it at a fault, at the instruction itself. */
+/*
+ * The kernel accessed the memory: in a system call, whose instruction is before the thread's
+ * address, or at a fault of the instruction at that address.
+ */
 static void find_call(struct outside *outside, struct told *told, uint64_t end)
 {
 	uint8_t room[SYSCALL_BYTES];
@@ -58,7 +61,7 @@ static void look_at_code(struct outside *outside, const struct outside_watch *wa
 	told->ip = record->ip;
 	if (watch->about.on == WATCH_ON_EXECUTE)
 		return;
-	if (!record->has_regs) { /* nobody wants to know, or nobody can */
+	if (!record->has_regs) { /* not asked for, or the kernel had none */
 		told->ip = record->is_kernel ? 0 : record->ip - 1;
 		told->how |= record->is_kernel ? WATCH_BY_KERNEL | WATCH_IP_UNKNOWN
 					       : WATCH_IP_BEHIND;
@@ -85,7 +88,7 @@ static void find_values(struct outside_watch *watch, const struct told *told,
 	watch->is_before_uncertain = !(values->how & WATCH_NEW_EXACT);
 }
 
-/* What can't be known is no reason to leave a hit out. */
+/* Check the conditions. If a value is unknown, its condition counts as met. */
 static int is_wanted(const struct outside_watch *watch, const struct told_values *values, pid_t tid,
 		     struct watch_row *row)
 {
@@ -129,7 +132,7 @@ static unsigned char *put(unsigned char *to, const void *from, size_t bytes)
 	return to + bytes;
 }
 
-/* As far as it is a chain of them. */
+/* Add the return addresses, up to the first that is in no module's code; 0 for the others. */
 static unsigned char *put_callers(struct outside *outside, const struct event_record *record,
 				  unsigned int wanted, unsigned char *to)
 {
@@ -144,7 +147,7 @@ static unsigned char *put_callers(struct outside *outside, const struct event_re
 	return to;
 }
 
-/* The same fields as inside (struct control_watch). */
+/* Write the event with the same fields as inside (struct control_watch). */
 static void tell(struct outside *outside, const struct outside_watch *watch,
 		 const struct event_record *record, const struct told *told,
 		 const struct told_values *values)
@@ -169,7 +172,7 @@ static void tell(struct outside *outside, const struct outside_watch *watch,
 			OUTSIDE_EVENT_FIRST + about->event, fields, (size_t)(to - fields));
 }
 
-/* Hits were lost in front of this one: what they left behind, nobody knows. */
+/* Hits before this one were lost: what value they left is unknown. */
 static void break_chains(struct outside *outside)
 {
 	for (unsigned int i = 0; i < outside->count; i++)
@@ -186,7 +189,7 @@ int outside_take(void *data, const struct event_record *record)
 
 	if (record->after_loss)
 		break_chains(outside);
-	/* as inside: the chain of values is in the order of the times, and so no two are the same */
+	/* values are chained in the order of times, so, as inside, no two times may be equal */
 	outside->last_ns = record->time_ns > outside->last_ns ? record->time_ns
 							      : outside->last_ns + 1;
 	row->taken++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a session's watches came to: the agent's counts, held against the kernel's. */
+/* The results of a session's watches: the agent's counts compared with the kernel's. */
 #include "session/watch/watching_own.h"
 
 #include "base/array.h"
@@ -14,7 +14,7 @@ struct watched_spec *watched_result(struct wm_session *session, size_t spec)
 	const struct spec *about = &session->specs.all[spec];
 	struct watched_spec *one;
 
-	/* more may have been added since the session ran before */
+	/* specs may have been added since an earlier run of the session */
 	if (list->count < session->specs.count) {
 		struct watched_spec *more = reallocarray(list->all, session->specs.count,
 							 sizeof(*more));
@@ -34,7 +34,7 @@ struct watched_spec *watched_result(struct wm_session *session, size_t spec)
 	return one->text && one->words ? one : NULL;
 }
 
-/* Which of its types a process has. */
+/* The number of the type that a process has. */
 static uint32_t type_index(const struct watched_spec *one, uint32_t process)
 {
 	for (size_t i = one->of_count; i--;)
@@ -48,7 +48,7 @@ const struct watch_type *watched_type(const struct watched_spec *one, uint32_t p
 	return one->type_count ? one->types[type_index(one, process)] : NULL;
 }
 
-/* Where types[] has it, or has it from now on. 0 or -ENOMEM. */
+/* Find the type in types[], or add it. Takes it over, except on an error. 0 or -ENOMEM. */
 static int type_place(struct watched_spec *one, struct watch_type *type, uint32_t *index)
 {
 	struct watch_type *kept;
@@ -112,7 +112,7 @@ void watched_list_release(struct watched_list *list)
 void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits)
 {
 	uint64_t told = row->taken + row->dropped, missed = hits > told ? hits - told : 0;
-	/* hits without a signal of their own: the signal of another watch of that store was pending */
+	/* hits without their own signal: that of another watch of the store was pending */
 	uint64_t beside = missed < row->beside ? missed : row->beside;
 	uint64_t masked = row->masked + beside;
 
@@ -155,7 +155,7 @@ void watched_count(const struct watching *watching, unsigned int source, struct 
 	err = event_object_count(watching->object, source, &hits);
 	follow_unlock(watching->follow);
 	hits += watching->sharing.parts[source].before - one->before;
-	/* another's event served it; or it did once ours had stopped to count */
+	/* another session's event serves it, or did after ours had stopped counting */
 	if (err == -ENODATA || (hits < told && !one->since))
 		hits = told;
 	watched_add(watching, one, hits, to);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which of a process's watches others serve, and which nobody does any more: see sharing.h. */
+/*
+ * Watches that other sessions' events serve, and those that no session serves any more: sharing.h.
+ */
 #include "session/watch/watching_own.h"
 
 static struct watching *find_piece(const struct process *process, uint32_t number,
@@ -19,11 +21,11 @@ void watching_alone(struct process *process, uint32_t number, uint64_t since_ns)
 
 	if (watching)
 		sharing_alone(&watching->sharing, piece, since_ns);
-	else if (number < WATCH_ROWS_MAX) /* it is just being armed */
+	else if (number < WATCH_ROWS_MAX) /* a pass is just arming it */
 		process->watch.alone |= UINT64_C(1) << number;
 }
 
-/* Another served it, and we do now. What it told up to here is none of our count's. */
+/* We have our own event now instead of another session's. Hits up to here are not in its count. */
 static int settle_taken(void *data, unsigned int part)
 {
 	struct watching *watching = data;

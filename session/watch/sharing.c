@@ -12,10 +12,9 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define TRY_NS                                                                                     \
-	UINT64_C(                                                                                  \
-		20000000) /* between two tries: a register is free a moment after its holder's end */
-#define GIVE_UP_NS UINT64_C(3000000000) /* from there on it is somebody else's */
+/* between two tries: the kernel frees a register a moment after its holder's end */
+#define TRY_NS UINT64_C(20000000)
+#define GIVE_UP_NS UINT64_C(3000000000) /* after that, another user must have taken it */
 
 static int is_alive(const struct sharing_part *part)
 {
@@ -54,7 +53,7 @@ int sharing_begin(struct sharing *sharing, struct wm_session *session, struct pr
 {
 	int found = 0;
 
-	if (process->link.fd < 0) /* there is no agent */
+	if (process->link.fd < 0) /* no agent */
 		return 0;
 	for (unsigned int i = 0; i < count; i++) {
 		struct control_watch_share share = { .number = numbers[i] };
@@ -83,7 +82,10 @@ void sharing_alone(struct sharing *sharing, unsigned int part, uint64_t since_ns
 		return;
 	one = &sharing->parts[part];
 	one->alone_ns = ticks_monotonic_ns();
-	/* he says when he let go; else he was seen to live, and did not say that he had */
+	/*
+	 * the holder says when it ended the watch; if it died, it surely held it when last seen
+	 * alive but one
+	 */
 	one->since_ns = since_ns && since_ns <= one->alone_ns ? since_ns : one->alive_ns[1];
 	sharing->due |= 1u << part;
 }
@@ -102,7 +104,7 @@ static int settle_part(void *data, uint8_t generation)
 	return settling->settle(settling->data, settling->part);
 }
 
-/* 1: it is over, one way or the other. */
+/* Returns 1 when the takeover has succeeded or finally failed; 0: try again later. */
 static int try_part(struct sharing *sharing, struct event_object *object, struct settling settling,
 		    struct sharing_end *end)
 {

@@ -41,7 +41,10 @@ static void *look(void *data)
 	return NULL;
 }
 
-/* By a thread of its own: what can't be stopped in time is let go of when that ends. */
+/*
+ * In a thread of its own: if a tracee could not be stopped in time, the kernel detaches it when
+ * this thread ends.
+ */
 static int pointer_read(pid_t tid, uint64_t *pointer)
 {
 	struct looker looker = { .tid = tid };
@@ -84,13 +87,19 @@ static int refuse(struct watch_trouble *trouble, pid_t tid, int err)
 	return watch_trouble_set(trouble, err, 0, 0, "of thread %d", (int)tid);
 }
 
-/* The first thread's memory is nobody else's after its end. */
+/*
+ * Find the word by which the agent sees that the owner has ended. A main thread needs none: its
+ * memory is not reused.
+ */
 static int owner_read(struct thread_owner *owner, const struct code_process *process,
 		      uint64_t pointer, struct watch_trouble *trouble)
 {
 	int err;
 
-	/* whose number it is, is asked of the kernel at each hit */
+	/*
+	 * at each hit the agent reads the word with a system call, which a seccomp filter may
+	 * forbid
+	 */
 	if (target_filters(owner->tid) > 0)
 		return refuse(trouble, owner->tid, -WM_E_SECCOMP);
 	err = watch_block_number(&owner->word, process, pointer, trouble);

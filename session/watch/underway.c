@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #define NAP_US 500
-#define SURE_NS UINT64_C(20000000)  /* on a machine that is not busy they are there long before */
-#define MAX_NS UINT64_C(2000000000) /* who got no processor in that time */
-#define RAN_NS UINT64_C(2000000)    /* enough for a handler, also where it is interrupted */
+#define SURE_NS UINT64_C(20000000)  /* without load, hits arrive long before that */
+#define MAX_NS UINT64_C(2000000000) /* even if threads were not scheduled in that time */
+#define RAN_NS UINT64_C(2000000)    /* enough for a handler, also if it is interrupted */
 
 struct runner {
 	pid_t tid;
@@ -22,7 +22,9 @@ struct runners {
 	size_t count;
 };
 
-/* Of a thread that runs, or waits for a processor: for how long it has run. -1: it does not, or that is not known. */
+/*
+ * The CPU time of a thread that runs or waits for a CPU; -1: it does neither, or that is unknown.
+ */
 static int64_t ran_ns(pid_t pid, pid_t tid)
 {
 	struct target_times times;
@@ -49,7 +51,7 @@ static void runners_find(struct runners *runners, pid_t pid)
 		free(tids);
 }
 
-/* Drops those that have run since, or need not. Whether some are left. */
+/* Drop threads that have run since or no longer need to. Returns whether any are left. */
 static int runners_left(struct runners *runners, pid_t pid)
 {
 	size_t left = 0;

@@ -19,12 +19,12 @@
 #include <sys/utsname.h>
 #include <waymark/error.h>
 
-#define KERNEL_MAJOR                                                                               \
-	5 /* since 5.18 a hit while SIGTRAP is blocked does not kill (send_sig_perf()) */
+/* since 5.18 a hit while SIGTRAP is blocked does not kill the program (send_sig_perf()) */
+#define KERNEL_MAJOR 5
 #define KERNEL_MINOR 18
 #define NOBODY_KNOWS UINT64_MAX
 
-/* ---- what is wanted ---- */
+/* ---- which specs are wanted ---- */
 
 static size_t count_wanted(const struct wm_session *session, const struct process *process)
 {
@@ -51,7 +51,7 @@ int watching_table(struct process *process, int fd, uint64_t bytes)
 	uint64_t file_bytes;
 	void *map;
 
-	/* another one comes when all of the one before were let go of, and not while some are armed */
+	/* a new table comes after all watches of the old one were dropped, and during a pass */
 	if (!state->is_arming || process->watching || state->locals)
 		return 0;
 	if (bytes != sizeof(*state->table) || sealed_bytes(fd, &file_bytes) || file_bytes != bytes)
@@ -59,7 +59,7 @@ int watching_table(struct process *process, int fd, uint64_t bytes)
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	/* whoever steps through it may look at the one before still */
+	/* a stepper may still read the old table */
 	if (state->table && array_grow(&state->earlier, &state->earlier_room,
 				       state->earlier_count + 1, sizeof(*state->earlier))) {
 		munmap(map, bytes);
@@ -85,7 +85,10 @@ void watched_value(const struct watching *watching, const struct watched *one)
 	row->last.ticks = got == one->bytes ? 0 : NOBODY_KNOWS;
 }
 
-/* All stands and nothing is enabled, with the program stopped if it can be: its values are what they are. */
+/*
+ * Read the values and open the gates. All events are open but disabled, and the program is stopped
+ * if possible, so the values don't change meanwhile.
+ */
 static int settle(void *data, uint8_t generation)
 {
 	struct watching *watching = data;
@@ -104,7 +107,7 @@ static int settle(void *data, uint8_t generation)
 	return 0;
 }
 
-/* For want of registers: those that another session has of the same words. */
+/* No register is free: use those of another session that watches the same words. */
 static int arm_sharing(struct finding *finding, struct watching *watching, struct detail detail)
 {
 	const struct watch_state *state = &finding->process->watch;
@@ -183,7 +186,7 @@ static int arm(struct finding *finding, struct watching *watching)
 	return err;
 }
 
-/* Behind all others: they take what is left. */
+/* After all others: local variables use the registers that are left. */
 static int arm_locals(struct finding *finding)
 {
 	char words[512] = "";
@@ -237,7 +240,7 @@ int watching_tell(const struct wm_session *session, const struct process *proces
 					 [WATCH_EXECUTE] = WATCH_ON_EXECUTE };
 	unsigned int registers = 0;
 
-	if (process->watch.locals) /* who steps through it does not see frames */
+	if (process->watch.locals) /* a stepper does not handle frames */
 		return 0;
 	*to = (struct step_watches){ .magic = process->watch.magic, .table = process->watch.table };
 	for (const struct watching *w = process->watching; w; w = w->next)
@@ -308,7 +311,7 @@ static int find_and_arm(struct finding *finding)
 	return err;
 }
 
-/* All of this pass's are the process's; or none is, and nothing has been. */
+/* On success give the pass's objects to the process; else undo all that the pass did. */
 static int settle_pass(struct finding *finding, int err)
 {
 	struct process *process = finding->process;
@@ -362,7 +365,7 @@ int watching_pass(struct finding *finding)
 	state->gone_count = 0;
 	err = settle_pass(finding, find_and_arm(finding));
 	state->is_arming = session->watched.is_arming = 0;
-	/* what came meanwhile */
+	/* do what was put off during the pass */
 	later_settle_gone(session, finding->process);
 	if (state->lost)
 		watching_lost(session, finding->process, state->lost);
