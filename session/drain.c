@@ -6,20 +6,21 @@
 #include <string.h>
 
 /*
- * A page whose predecessor wasn't found waits for the next pass: the scan had passed it when it was
- * filled. After this many passes there is none.
+ * A page without its predecessor waits for the next pass, since the predecessor may have been
+ * filled behind the scan. After so many passes it does not exist.
  */
 #define WAIT_PASSES 3
 /*
- * Slots looked at past those that were given out: some are being claimed by threads that aren't counted yet,
- * or were killed then. What a pass misses of the living, the next one finds.
+ * How far to look behind the slots that were handed out: threads may be claiming further ones
+ * without being counted yet, or have been killed while they did. If a pass misses a live one, the
+ * next one finds it.
  */
 #define SLOTS_AHEAD 16u
 #define SLOTS_AHEAD_LAST 1024u
-#define PARTS_MAX                                                                                  \
-	1000u /* a pass, so that ten thousand slow threads don't keep us busy: they take turns */
+/* in a pass, so that ten thousand slow threads don't keep us busy; the next pass continues */
+#define PARTS_MAX 1000u
 
-/* The block policy's writers go on alone when nobody drains. */
+/* With the block policy, writers stop waiting if this time gets too old. */
 static void say_drained(struct drain *drain)
 {
 	__atomic_store_n(&drain->map.store->drained_ns, ticks_monotonic_ns(), __ATOMIC_RELEASE);
@@ -36,7 +37,7 @@ int drain_new(struct drain **drain, int fd, uint32_t pid)
 	new->next_instance = 1;
 	err = mapping_open(&new->map, fd);
 	if (!err) {
-		/* room for the worst case, so that no pass can fail; untouched memory costs nothing */
+		/* room for the worst case, so that no pass fails; untouched memory costs nothing */
 		new->streams = calloc(new->map.slot_count, sizeof(*new->streams));
 		new->found = calloc((size_t) new->map.chunk_count *CHUNK_UNITS,
 				    sizeof(*new->found));
@@ -76,7 +77,7 @@ struct stream *drain_stream_of(struct drain *drain, uint32_t slot)
 	return stream;
 }
 
-/* TAKEN -> FREE, then the units; then say so, for writers that wait or gave up for want of room. */
+/* TAKEN -> FREE, then free the units; then count it in `freed`, for writers that lack room. */
 static void page_give_back(struct drain *drain, uint32_t unit, uint32_t slot)
 {
 	struct wm_page *page = &drain->map.pages[unit];
@@ -93,14 +94,14 @@ static void page_give_back(struct drain *drain, uint32_t unit, uint32_t slot)
 	__atomic_fetch_add(&drain->map.store->freed, 1, __ATOMIC_RELEASE);
 }
 
-/* Nobody writes to this open page any more. */
+/* Whether no thread writes to this open page any more. */
 static int is_abandoned(const struct drain *drain, uint32_t slot)
 {
 	return drain_is_left(drain, slot) ||
 	       (drain->reach == DRAIN_ALL && !drain_is_childs(drain, slot));
 }
 
-/* FULL -> TAKEN, or OPEN -> TAKEN when nobody writes. Returns 0 if the page is not to be had. */
+/* FULL -> TAKEN, or OPEN -> TAKEN if no thread writes to it. Returns 0 if it can't be taken. */
 static int page_claim(struct drain *drain, uint32_t unit, uint32_t slot)
 {
 	uint32_t *state = &drain->map.pages[unit].state;
@@ -113,8 +114,8 @@ static int page_claim(struct drain *drain, uint32_t unit, uint32_t slot)
 }
 
 /*
- * Readers take the first packet's losses for what was lost before the trace, and some don't tell them.
- * So where a stream begins with losses, an empty packet without any goes before it.
+ * CTF readers take the losses of a stream's first packet for losses before the trace, and some do
+ * not report these. So put an empty packet without losses before it.
  */
 static void losses_first(struct drain *drain, struct stream *stream, struct wm_packet *head,
 			 const struct drain_sink *sink)
@@ -137,11 +138,11 @@ static void losses_first(struct drain *drain, struct stream *stream, struct wm_p
 	first.end_ticks = first.begin_ticks;
 	stream->shift++;
 	head->seq++;
-	/* should it fail, so will what follows, which says so */
+	/* if it fails, so will the packet after it, which reports the error */
 	sink->packet(&packet, sink->data);
 }
 
-/* Hand on what a live reader may see of a page; it is taken only once it is full and all was seen. */
+/* Give a page to a live reader. Take it only if it is full and the reader has seen all of it. */
 static int page_peek(struct drain *drain, const struct found *found, const struct drain_sink *sink)
 {
 	struct stream *stream = drain_stream_of(drain, found->slot);
@@ -156,7 +157,7 @@ static int page_peek(struct drain *drain, const struct found *found, const struc
 		return 0;
 	if (!packet_of_page(drain, stream, found, &packet)) {
 		if (is == PAGE_OPEN && !drain_is_left(drain, found->slot))
-			/* it has just been opened, or it is rubbish: that shows when it is full */
+			/* just opened, or invalid: that shows when it is full */
 			return 0;
 		drain->counts.damaged++;
 		packet.bytes = 0;
@@ -207,11 +208,13 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 			stream->last_ticks = head.end_ticks;
 		}
 	} else if (part) {
-		/* its parts were all of it, so the number that is left is the next page's */
+		/* all of the page was written as parts: the next page gets its number */
 		stream->shift--;
 	}
 	if (packet.keep) {
-		/* TAKEN -> FULL: only a live reader says so, and only when nobody writes any more */
+		/*
+		 * TAKEN -> FULL: a live reader wants the page again, and no thread writes any more
+		 */
 		__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
 		stream->kept = 1;
 		return 0;
@@ -225,7 +228,7 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 	return err < 0 ? err : packet.bytes > 0;
 }
 
-/* Write what an open page holds so far as a packet of its own; its writer goes on. */
+/* Write the present content of an open page as a separate packet. The writer continues. */
 static int page_part(struct drain *drain, const struct found *found, const struct drain_sink *sink)
 {
 	struct stream *stream = drain_stream_of(drain, found->slot);
@@ -234,12 +237,13 @@ static int page_part(struct drain *drain, const struct found *found, const struc
 	struct drain_packet packet = { .head = &head };
 	int err;
 
-	if (drain->reach == DRAIN_ALL) { /* it is the last that is written of this stream */
+	/* the open page is the stream's newest: no earlier page will follow */
+	if (drain->reach == DRAIN_ALL) {
 		if (is_cyclic(drain))
 			stream_skip(stream, position);
 		stream->next_seq = found->seq;
 	}
-	/* the page before it is still to come */
+	/* a page before it has not been taken yet */
 	if (found->seq != stream->next_seq ||
 	    !packet_of(drain, stream, found, found->word, found->end_ticks, &packet) ||
 	    !packet.bytes)
@@ -247,7 +251,7 @@ static int page_part(struct drain *drain, const struct found *found, const struc
 	losses_first(drain, stream, &head, sink);
 	err = sink->packet(&packet, sink->data);
 	if (err < 0)
-		return err; /* it is tried again, with what comes until then */
+		return err; /* retried in a later pass, with the events until then */
 	stream->begun = 1;
 	stream->last_ticks = head.end_ticks;
 	stream->part_bytes = stream->part_seq == found->seq ? stream->part_bytes : 0;
@@ -264,7 +268,7 @@ static int page_part(struct drain *drain, const struct found *found, const struc
 	return 1;
 }
 
-/* Whether this page has to wait for the one before it; the rest of its stream waits as well. */
+/* Whether this page, and the rest of its stream, has to wait for the page before it. */
 static int page_must_wait(const struct drain *drain, struct stream *stream, uint64_t seq)
 {
 	if (is_cyclic(drain) || drain->reach == DRAIN_ALL || seq <= stream->next_seq) {
@@ -279,7 +283,7 @@ static int page_must_wait(const struct drain *drain, struct stream *stream, uint
 	return 0;
 }
 
-/* A stream is over: its count moves to the sum, its slot may serve another thread. */
+/* A stream has ended: add its losses to the sum, and free its slot for another thread. */
 static void stream_end(struct drain *drain, uint32_t slot)
 {
 	struct stream *stream = &drain->streams[slot];
@@ -287,12 +291,12 @@ static void stream_end(struct drain *drain, uint32_t slot)
 
 	drain->counts.discarded += stream_losses(stream);
 	*stream = (struct stream){ 0 };
-	/* ENDED -> FREE; release: what was read of the slot was read before */
+	/* ENDED -> FREE; release: this thread's reads of the slot come before it */
 	__atomic_compare_exchange_n(&drain->map.slots[slot].state, &ended, SLOT_FREE, 0,
 				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Losses that no packet tells yet get a packet without events. */
+/* If losses are in no packet yet, write them in a packet without events. */
 static int losses_write(struct drain *drain, struct stream *stream, const char *comm,
 			const struct drain_sink *sink)
 {
@@ -324,9 +328,9 @@ static int losses_write(struct drain *drain, struct stream *stream, const char *
 }
 
 /*
- * Slots that may have been used so far: they are given out in their order, and the others' memory is
- * not touched for nothing: to touch it makes it. What the program says only bounds how far it is looked, and
- * never so that a slot is passed over which a page has named.
+ * Slots are handed out in order; touching those behind would allocate their memory. The program's
+ * own count may be wrong: it only limits how far we look, and never excludes a slot that a page has
+ * named.
  */
 uint32_t drain_slots_used(const struct drain *drain)
 {
@@ -340,14 +344,17 @@ uint32_t drain_slots_used(const struct drain *drain)
 	return (uint32_t)claims + ahead;
 }
 
-/* Cyclic policy: what the slot has written and no page holds any more. Returns how much that is. */
+/*
+ * Cyclic policy: count as lost what the slot wrote and no page has any more. Returns how many
+ * events.
+ */
 static uint64_t overwritten_by_now(struct drain *drain, uint32_t slot)
 {
 	return stream_skip(&drain->streams[slot],
 			   __atomic_load_n(&drain->map.slots[slot].written, __ATOMIC_RELAXED));
 }
 
-/* A stream is over: write its losses, free its slot. */
+/* A slot's thread has ended and its pages are taken: write its losses, free the slot. */
 static int slot_retire(struct drain *drain, uint32_t slot, const struct drain_sink *sink)
 {
 	struct stream *stream = drain_stream_of(drain, slot);
@@ -357,7 +364,7 @@ static int slot_retire(struct drain *drain, uint32_t slot, const struct drain_si
 	if (is_cyclic(drain))
 		drain->overwritten += overwritten_by_now(drain, slot);
 	if (is_cyclic(drain) && !stream->begun) {
-		/* all of it was overwritten: no file for a stream of nothing */
+		/* all its events were overwritten: make no file for an empty stream */
 		drain->homeless.lost += stream_losses(stream);
 		stream->discarded = stream->lost = 0;
 	} else {
@@ -368,8 +375,8 @@ static int slot_retire(struct drain *drain, uint32_t slot, const struct drain_si
 }
 
 /*
- * What was overwritten and no stream has yet, by the writers' own count: it may be a few pages wrong
- * where some were killed, and it only serves while they are at work.
+ * Overwritten events that no stream counts as lost yet. The writers' count may be wrong by a few
+ * pages if threads were killed, so it is only used while they run.
  */
 static uint64_t overwritten_since(struct drain *drain)
 {
@@ -383,7 +390,7 @@ static uint64_t overwritten_since(struct drain *drain)
 	return now > drain->overwritten ? now - drain->overwritten : 0;
 }
 
-/* Look at all slots: count the losses; retire the ENDED ones whose pages are all gone. */
+/* Look at all slots: count losses, and retire ENDED slots without pages. */
 static int slots_sweep(struct drain *drain, const struct drain_sink *sink)
 {
 	const struct mapping *map = &drain->map;
@@ -396,7 +403,7 @@ static int slots_sweep(struct drain *drain, const struct drain_sink *sink)
 		/* pairs with the release store of LIVE -> ENDED: pages and discarded are final */
 		uint32_t state = __atomic_load_n(&from->state, __ATOMIC_ACQUIRE);
 
-		/* LIVE -> ENDED: a dead child's, and all of its pages were taken */
+		/* LIVE -> ENDED: it belongs to a dead child, and all of its pages were taken */
 		if (state == SLOT_LIVE && drain_is_left(drain, slot) &&
 		    !__atomic_load_n(&from->pages, __ATOMIC_ACQUIRE) &&
 		    __atomic_compare_exchange_n(&from->state, &state, SLOT_ENDED, 0,
@@ -412,7 +419,7 @@ static int slots_sweep(struct drain *drain, const struct drain_sink *sink)
 			struct stream *stream = drain_stream_of(drain, slot);
 
 			stream_count(stream, &from->discarded);
-			/* all that could be read was read: what is missing is lost */
+			/* all pages were read, so what is missing is lost */
 			if (is_cyclic(drain) && drain->reach == DRAIN_ALL && !stream->kept)
 				overwritten_by_now(drain, slot);
 			stream->kept = 0;
@@ -427,7 +434,7 @@ static int slots_sweep(struct drain *drain, const struct drain_sink *sink)
 int drain_take(struct drain *drain, const struct drain_sink *sink)
 {
 	int first = 0, packets = 0, err;
-	uint32_t waits = UINT32_MAX; /* the slot whose pages wait for the next pass */
+	uint32_t waits = UINT32_MAX; /* the slot whose pages have to wait for the next pass */
 	uint32_t parts = 0, next_part = 0;
 
 	for (uint32_t i = 0; i < drain->found_count; i++) {
@@ -436,7 +443,10 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 		if (found->slot == UINT32_MAX) {
 			if (drain->reach != DRAIN_PEEK &&
 			    page_claim(drain, found->unit, found->slot)) {
-				/* one without events was left half taken by whoever was killed */
+				/*
+				 * a page without events: a writer was killed while it took the page
+				 * over
+				 */
 				drain->counts.damaged += drain->map.pages[found->unit].events != 0;
 				page_give_back(drain, found->unit, found->slot);
 			}
@@ -463,7 +473,8 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 						 : page_take(drain, found, sink);
 		if (drain->reach == DRAIN_PEEK &&
 		    drain->streams[found->slot].next_seq <= found->seq)
-			waits = found->slot; /* it stays: what comes after it must stay as well */
+			/* the page stays, so the later ones of its slot must stay too */
+			waits = found->slot;
 		if (err > 0)
 			packets++;
 		else if (err < 0 && !first)
@@ -504,7 +515,7 @@ int drain_finish(struct drain *drain, const struct drain_sink *sink)
 	return first;
 }
 
-/* The losses since the last sweep, by the writers' own counts. */
+/* Losses since the last sweep, as the writers count them. */
 static uint64_t discarded_since(const struct drain *drain)
 {
 	const struct wm_store *store = drain->map.store;

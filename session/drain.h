@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the store's pages to packets.
+ * Make packets of the store's pages.
  *
- * One pass is: drain_scan() finds the pages that may be taken; the caller then reads the agent's
- * messages, so that it knows every event id that stands in them; drain_take() hands them on as
- * packets, stream by stream in the order of their sequence numbers, and gives their memory back.
+ * In one pass, drain_scan() finds the pages that may be taken. Then the caller reads the agent's
+ * messages, so that it knows every event id in those pages. Then drain_take() hands the pages on as
+ * packets, stream by stream in the order of their sequence numbers, and frees their memory.
  *
- * Under the cyclic policy the store is a flight recorder: nothing is taken before DRAIN_ALL.
+ * With the cyclic policy the store is a flight recorder: nothing is taken before DRAIN_ALL.
  *
- * A drain belongs to one thread at a time.
+ * One thread at a time may use a drain.
  */
 #ifndef SESSION_DRAIN_H
 #define SESSION_DRAIN_H
@@ -20,93 +20,102 @@
 #include <sys/types.h>
 
 enum drain_reach {
-	DRAIN_READY, /* pages that are full; the program runs */
-	DRAIN_PARTS, /* as well, as packets of their own, what open ones hold so far: should we be killed, it is kept */
-	DRAIN_PEEK, /* as well what stands so far in open ones, which stay the writer's */
-	/* nobody writes any more: the agent said that it is quiet, or the process is dead */
+	DRAIN_READY, /* full pages; the program runs */
+	/*
+	 * also the present content of open pages, as separate packets: it survives if the tool is
+	 * killed
+	 */
+	DRAIN_PARTS,
+	DRAIN_PEEK, /* also the present content of open pages, which stay the writer's */
+	/* no thread writes any more: the agent said that it is quiet, or the process is dead */
 	DRAIN_ALL,
 };
 
-/* One packet; valid during the call. */
+/* One packet, valid during the callback. */
 struct drain_packet {
-	/* magic, uuid, stream_id and the two sizes are left for the receiver */
+	/* without magic, uuid, stream_id and the two sizes: the receiver fills these in */
 	struct wm_packet *head;
-	const void *content; /* in the shared mapping: it may change while it is read */
+	const void *content; /* in the shared mapping, so it may change during a read */
 	size_t bytes;
-	uint64_t events;     /* as the writer says */
-	uint64_t *delivered; /* events of this page that a peek has handed out before */
-	int keep;	     /* set by a peek's receiver that hasn't had all: the page stays */
+	uint64_t events;     /* as the writer counts; not verified */
+	uint64_t *delivered; /* how many events of this page peeks have handed out */
+	int keep;	     /* a peek's receiver sets it to have the page kept for the next time */
 };
 
 /*
- * Receives packets. Returns 0 or negative; then the page is given back, its events count as
- * discarded, and the pass goes on so that the program doesn't stall.
+ * Receives packets. Returns 0, or a negative error: then the events count as discarded, and the
+ * page is freed all the same, so that the program does not stall.
  */
 struct drain_sink {
 	int (*packet)(struct drain_packet *packet, void *data);
 	void *data;
 };
 
-/* What came out so far. recorded + discarded is what the program emitted, after drain_finish(). */
+/* Counts so far. After drain_finish(), recorded + discarded is what the program emitted. */
 struct drain_counts {
 	uint64_t recorded, discarded, bytes;
-	uint64_t damaged; /* pages that made no sense */
-	uint64_t crowded_out; /* of the discarded, those that a larger buffer would have held, or might */
-	uint32_t children; /* of fork, that may have written to this store */
+	uint64_t damaged; /* pages with invalid content */
+	/* of the discarded, those that a larger buffer would or might have held */
+	uint64_t crowded_out;
+	uint32_t children; /* forked children that may have written to this store */
 };
 
 struct drain;
 
-/* Map a store and watch it. The descriptor stays the caller's. 0, -errno or -WM_E_PROTOCOL. */
+/* Map a store. The caller still owns `fd`. Returns 0, -errno or -WM_E_PROTOCOL. */
 int drain_new(struct drain **drain, int fd, uint32_t pid);
 void drain_free(struct drain *drain); /* NULL is allowed */
 
-/* Find what can be taken. Returns the number of pages. */
+/* Find the pages that can be taken. Returns how many. */
 int drain_scan(struct drain *drain, enum drain_reach reach);
 
-/* Hand on what the last scan found. Returns the number of packets or the first error of the sink. */
+/* Hand on the pages of the last scan. Returns the number of packets, or the sink's first error. */
 int drain_take(struct drain *drain, const struct drain_sink *sink);
 
 /*
- * After a DRAIN_ALL pass: write down the losses of every stream that its packets don't tell yet.
- * 0 or the first error of the sink.
+ * After a DRAIN_ALL pass: write a packet with the unreported losses of each stream. Returns 0 or
+ * the sink's first error.
  */
 int drain_finish(struct drain *drain, const struct drain_sink *sink);
 
 /*
- * Children of fork write to their parent's store until they have one of their own (abi/page.h). Let them no more, or again.
+ * A forked child writes to its parent's store until it has one of its own (abi/page.h). Allow that
+ * to new children, or forbid it.
  */
 void drain_share(struct drain *drain);
 void drain_unshare(struct drain *drain);
 
-/* Whether a fork has yet to return in the child. */
+/* Whether a fork has not returned in the child yet. */
 int drain_is_forking(const struct drain *drain);
 
 /*
- * Call this once the process itself has stopped writing. Returns whether a child may still write; after 0 no child will.
- * `maps` returns whether a process has the store mapped. It is called for children that are alive.
+ * Whether a forked child may still write here; once it returns 0, none ever will. Call it when the
+ * process itself has stopped writing. `maps` says whether a child has the store mapped; it is
+ * called for children that are alive.
  */
 int drain_is_shared(struct drain *drain, int (*maps)(pid_t pid, void *data), void *data);
 
-/* Children that neither write to it nor have reached us: how many, and why the last one has not. */
+/*
+ * The number of children that neither write here nor have reached us, and why the last one has not.
+ */
 uint32_t drain_unreached(const struct drain *drain, int *error);
 
 void drain_count(const struct drain *drain, struct drain_counts *counts);
 
 /*
- * Events that drain_count() does not count yet: those that the store holds, and by the cyclic policy those
- * that were overwritten since the last pass. A moment's figure, for people to look at.
+ * Events that drain_count() does not count yet: those in the store and, with the cyclic policy,
+ * those overwritten since the last pass. A momentary value, for display.
  */
 uint64_t drain_held(const struct drain *drain);
 
-/* Events of the store that no live reader (DRAIN_PEEK) has had. */
+/* Events in the store that no live reader (DRAIN_PEEK) was given. */
 uint64_t drain_unread(const struct drain *drain);
 
-/* Bytes of the store that are in use, and all of them. */
+/* How many bytes of the store are in use, and how many it has. */
 uint64_t drain_used_bytes(const struct drain *drain);
 uint64_t drain_buffer_bytes(const struct drain *drain);
 
-/* The clock that its events are stamped with (enum store_clock). */
+/* The clock of its events' times (enum store_clock). */
 uint32_t drain_clock(const struct drain *drain);
 
 #endif

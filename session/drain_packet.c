@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a page holds, as a packet: all of it, or what came since a part of it was written. */
+/* Make a packet of a page: of all of it, or of what follows the parts that were written before. */
 #include "session/drain_state.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ void packet_head(struct drain *drain, struct wm_packet *head, const struct strea
 	};
 }
 
-/* The size of a page as its chunk has it, or 0 where the two disagree. */
+/* The size of a page, if its chunk's word agrees with it; else 0. */
 static uint32_t page_bytes(const struct drain *drain, uint32_t unit, uint32_t bytes)
 {
 	uint32_t word = __atomic_load_n(&drain->map.chunks[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
@@ -24,7 +24,7 @@ static uint32_t page_bytes(const struct drain *drain, uint32_t unit, uint32_t by
 	return bytes == is && (is == UNIT_BYTES || unit % CHUNK_UNITS == 0) ? is : 0;
 }
 
-/* The clocks at a tick of a page, by how they ran since this drain began. */
+/* Set the packet's begin, in all clocks. The rate is that of the clocks since this drain began. */
 static void packet_begin(const struct drain *drain, struct wm_packet *head, uint64_t ticks)
 {
 	struct ticks_point now;
@@ -41,13 +41,13 @@ static void packet_begin(const struct drain *drain, struct wm_packet *head, uint
 	head->realtime_ns += ns;
 }
 
-/* Leave out what was written of this page before. */
+/* Leave out the parts of the page that were written before. */
 static void packet_cut(const struct drain *drain, const struct stream *stream, uint64_t seq,
 		       struct drain_packet *packet)
 {
 	if (!stream->part_bytes || stream->part_seq != seq)
 		return;
-	/* a page that shrank since is not whole: nothing more of it is to be had */
+	/* a page that shrank since is damaged: hand on nothing more of it */
 	if (packet->bytes < stream->part_bytes || packet->events < stream->part_events) {
 		packet->bytes = 0;
 		packet->events = 0;
@@ -72,7 +72,7 @@ int packet_of(struct drain *drain, struct stream *stream, const struct found *fo
 
 	if (!bytes || commit < PAGE_HEAD_BYTES || commit > bytes)
 		return 0;
-	/* the page knows what found no page before it was opened */
+	/* the page has the slot's count of losses from when it was opened */
 	stream_count(stream, &slot->discarded);
 	if (discarded > stream->discarded)
 		discarded = stream->discarded;
@@ -102,7 +102,7 @@ int packet_of_page(struct drain *drain, struct stream *stream, const struct foun
 		   struct drain_packet *packet)
 {
 	const struct wm_page *page = &drain->map.pages[found->unit];
-	/* acquire: every byte, count and time before it is complete, as abi/page.h says */
+	/* acquire: all bytes, counts and times before it are complete (abi/page.h) */
 	uint64_t word = __atomic_load_n(&page->word, __ATOMIC_ACQUIRE);
 
 	return packet_of(drain, stream, found, word, page->end_ticks, packet);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding a store's pages that may be taken. */
+/* Find the pages of a store that may be taken. */
 #include "session/drain_state.h"
 
 #include <limits.h>
@@ -8,9 +8,9 @@
 #define PART_TRIES 8
 
 /*
- * What an open page holds now, for the ids in it are read before it is taken. The time must be that of the last
- * event or of the one being written, as what follows begins with it. Returns 0 where the writer is too fast: it
- * fills the page soon.
+ * Note the present content of an open page: its ids must be known before it is taken. The time must
+ * be that of the last event, or of the one being written, since the next part begins with it.
+ * Returns 0 if the writer is too fast; then it fills the page soon.
  */
 static int part_find(const struct wm_page *page, struct found *found)
 {
@@ -32,7 +32,7 @@ static int part_find(const struct wm_page *page, struct found *found)
 	return 0;
 }
 
-/* Whether only a part of an open page is taken, because its writer still writes to it. */
+/* Whether to take only a part of an open page, because a thread still writes to it. */
 static int is_in_parts(const struct drain *drain, uint32_t slot)
 {
 	return !drain_is_left(drain, slot) &&
@@ -47,7 +47,7 @@ static void found_add(struct drain *drain, uint32_t unit)
 
 	struct found found = { .unit = unit };
 
-	/* a page of no known slot is rubbish; it goes to the end of the list and is dropped */
+	/* a page of an unknown slot is invalid; it sorts last and is dropped */
 	if (slot >= drain->map.slot_count)
 		slot = UINT32_MAX;
 	found.tid = slot == UINT32_MAX ? UINT32_MAX : drain->map.slots[slot].tid;
@@ -60,7 +60,7 @@ static void found_add(struct drain *drain, uint32_t unit)
 
 static int page_wanted(const struct drain *drain, uint32_t unit)
 {
-	/* pairs with the writer's release store of FULL, and of OPEN */
+	/* pairs with the writer's release stores of FULL and of OPEN */
 	uint32_t state = __atomic_load_n(&drain->map.pages[unit].state, __ATOMIC_ACQUIRE);
 
 	return state == PAGE_FULL ||
@@ -70,7 +70,7 @@ static int page_wanted(const struct drain *drain, uint32_t unit)
 			       __atomic_load_n(&drain->map.pages[unit].slot, __ATOMIC_RELAXED))));
 }
 
-/* The streams of a thread side by side, the pages of a stream in their order. */
+/* Order by thread, then by stream, then by sequence number. */
 static int found_order(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Children of fork that write to their parent's store: who they are, and whether they are alive. */
+/* Forked children that write to their parent's store: which there are, and which are alive. */
 #include "session/drain_state.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #define CHILDREN_LOOK_NS 20000000u
 #define SHARED_LOOK_NS 50000000u
-/* A child that is not given a processor for so long after its fork, while its parent ends, is recorded as it connects. */
+/* After its fork a child may wait this long for a CPU. A later one is recorded when it connects. */
 #define FORK_NS 1000000000u
 
 void drain_share(struct drain *drain)
@@ -21,7 +21,7 @@ void drain_share(struct drain *drain)
 void drain_unshare(struct drain *drain)
 {
 	drain->is_unshared = 1;
-	/* before the look at slots in drain_is_shared(); pairs with lane_share() in the child */
+	/* before drain_is_shared() looks at the slots; pairs with lane_share() in the child */
 	__atomic_store_n(&drain->map.store->closed, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -36,21 +36,21 @@ int drain_is_left(const struct drain *drain, uint32_t slot)
 	return slot < drain->map.slot_count && drain->streams[slot].is_dead;
 }
 
-/* Also a zombie. 0: it is alive, or another process has its number. */
+/* Whether the process is dead, also as a zombie. 0: it is alive, or its number was reused. */
 static int is_gone(uint32_t pid)
 {
 	struct pollfd end = { .events = POLLIN };
 	int gone;
 
 	end.fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-	if (end.fd < 0) /* else descriptors are short, or so */
+	if (end.fd < 0) /* other errors, such as too few descriptors, prove nothing */
 		return errno == ESRCH || errno == EINVAL || errno == ENOENT;
 	gone = poll(&end, 1, 0) == 1;
 	close(end.fd);
 	return gone;
 }
 
-/* The child that has this slot in use; 0: none. */
+/* The pid of the child that uses this slot; 0: none. */
 static uint32_t child_of(const struct drain *drain, uint32_t slot)
 {
 	const struct wm_slot *at = &drain->map.slots[slot];

@@ -14,16 +14,19 @@
 #include <unistd.h>
 
 #define LANES 4096u
-#define SLOTS (2 * LANES) /* those that have ended wait for the drain */
+#define SLOTS (2 * LANES) /* more than lanes, since ended ones wait for the drain */
 #define CHUNKS_MIN 4u
-#define SMALL_PAGES 2u /* of a thread, before it gets large ones */
+#define SMALL_PAGES 2u /* that a thread gets before large ones */
 #define NO_PAGE UINT32_MAX
 
-/* A thread that writes, by the low bits of its number: another one with the same takes its place. */
+/*
+ * A thread that writes. The low bits of its tid choose the lane; another thread with the same bits
+ * replaces it.
+ */
 struct lane {
-	pid_t tid;     /* 0: nobody's */
-	uint32_t slot; /* SLOT_NONE: there was none */
-	uint32_t unit; /* of its open page; NO_PAGE */
+	pid_t tid; /* 0: unused */
+	uint32_t slot;
+	uint32_t unit; /* of its open page, or NO_PAGE */
 	uint32_t pages;
 	uint64_t last_ns;
 };
@@ -31,7 +34,7 @@ struct lane {
 struct own_store {
 	int fd;
 	pid_t pid;
-	char comm[16]; /* of the process, for threads that are gone */
+	char comm[16]; /* the process's name, for threads that have ended */
 	struct mapping map;
 	uint32_t next_slot, next_chunk, small_chunk;
 	struct lane lanes[LANES];
@@ -97,7 +100,7 @@ int own_store_fd(const struct own_store *store)
 
 /* ---- pages ---- */
 
-/* Whether the chunk has room for a page; the unit that it begins on. */
+/* Take a page of the chunk. Returns its first unit, or NO_PAGE if there is no room. */
 static uint32_t take_in(struct own_store *store, uint32_t chunk, int is_whole)
 {
 	uint32_t *word = &store->map.chunks[chunk], bit;
@@ -127,7 +130,7 @@ static uint32_t take_units(struct own_store *store, int is_whole)
 	return unit;
 }
 
-/* Cyclic policy: the page that was closed first goes. Whether there was one. */
+/* Cyclic policy: drop the full page that began first. Returns whether there was one. */
 static int drop_oldest(struct own_store *store)
 {
 	uint32_t count = store->map.chunk_count * CHUNK_UNITS, oldest = NO_PAGE, bits;
@@ -168,7 +171,7 @@ void own_store_quiet(struct own_store *store)
 			page_close(store, &store->lanes[i]);
 }
 
-/* 0, -1: there is no room. */
+/* Returns 0; -1: no room. */
 static int page_open(struct own_store *store, struct lane *lane, uint64_t time_ns)
 {
 	int is_whole = lane->pages >= SMALL_PAGES;
@@ -203,7 +206,7 @@ static int page_open(struct own_store *store, struct lane *lane, uint64_t time_n
 
 /* ---- threads ---- */
 
-/* FREE -> LIVE. 0, -1: there is none. */
+/* FREE -> LIVE. Returns 0; -1: none is free. */
 static int slot_take(struct own_store *store, struct lane *lane)
 {
 	for (uint32_t i = 0; i < SLOTS; i++) {
@@ -225,7 +228,7 @@ static int slot_take(struct own_store *store, struct lane *lane)
 	return -1;
 }
 
-/* NULL: there is no room for another thread. */
+/* The lane of a thread. NULL: no slot is free for it. */
 static struct lane *lane_of(struct own_store *store, pid_t tid)
 {
 	struct lane *lane = &store->lanes[(uint32_t)tid % LANES];

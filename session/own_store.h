@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A store (abi/page.h) that this process writes itself, of a process that has no agent: what is read of it from outside becomes
- * events there, and whatever takes an agent's events, into a folder or by wm_session_read(), takes these.
+ * A store (abi/page.h) that the tool itself writes for a process without an agent. What the tool
+ * reads of the process from outside becomes events in this store, so that the parts that drain an
+ * agent's store, into a folder or for wm_session_read(), also serve here.
  *
- * The drain of it (drain.h) and its writer are of one thread, so no two of its steps ever meet. Nobody waits for room: STORE_BLOCK
- * is as STORE_DISCARD.
+ * One thread writes it and drains it (drain.h), so the two never run at the same time. Writing
+ * never waits for room: STORE_BLOCK acts as STORE_DISCARD.
  */
 #ifndef SESSION_OWN_STORE_H
 #define SESSION_OWN_STORE_H
@@ -17,26 +18,27 @@
 
 struct own_store;
 
-/* Make one; times are of CLOCK_MONOTONIC. `bytes` are for events. 0, -ENOMEM, -errno. */
+/* Make one with room for `bytes` of events; times are of CLOCK_MONOTONIC. 0, -ENOMEM, -errno. */
 int own_store_new(struct own_store **store, pid_t pid, uint64_t bytes, enum store_policy policy);
 void own_store_free(struct own_store *store); /* NULL is allowed */
 
-/* For drain_new(); the store's. */
+/* The descriptor for drain_new(), owned by the store. */
 int own_store_fd(const struct own_store *store);
 
 /*
- * Write an event of a thread: its fields without gaps, OWN_STORE_FIELDS_MAX bytes at most. A time before the thread's last event is
- * taken for that one's. Where there is no room it is counted as lost.
+ * Write an event of a thread. Its fields have no gaps and at most OWN_STORE_FIELDS_MAX bytes. If
+ * the time is before that of the thread's last event, it is changed to that. Without room, the
+ * event counts as lost.
  */
 void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint32_t id,
 		     const void *fields, size_t bytes);
 
 #define OWN_STORE_FIELDS_MAX 1024
 
-/* Nothing more is written for now: all of it may be taken. */
+/* Close all pages, so that a drain may take them. */
 void own_store_quiet(struct own_store *store);
 
-/* Events that were lost before they could be written, of nobody knows which thread. */
+/* Count events that were lost before they could be written, of unknown threads. */
 void own_store_lose(struct own_store *store, uint64_t count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a process, or a child of it, still has the store mapped. */
+/* Whether a process or its children still have its store mapped. */
 #include "session/process.h"
 
 #include "base/maps.h"
@@ -30,7 +30,9 @@ int process_has_store(const struct process *process)
 	return maps_store(process, process->pid, 0);
 }
 
-/* A child whose maps may not be read is taken to have it: else its events would be lost. */
+/*
+ * If a child's maps may not be read, assume that it has the store: else its events could be lost.
+ */
 static int child_has_store(pid_t pid, void *data)
 {
 	return maps_store(data, pid, 1);

@@ -9,14 +9,14 @@
 #include <waymark/error.h>
 #include <waymark/marker.h>
 
-#define STOP_LATER 0x7ffffffe /* what our own callback returns at an event past the limit */
+#define STOP_LATER 0x7ffffffe /* our own callback's result at an event past the limit */
 #define HELD_BYTES_MAX (64u << 20)
 #define UNREADABLE_NS 100000000u
 
-/* A copy of an event, kept until its thread's other streams have been seen. */
+/* A copy of an event, kept until all streams of its thread have been read. */
 struct held {
 	struct held *next;
-	uint32_t process; /* its number */
+	uint32_t process; /* its number in the session */
 	struct wm_event event;
 	/* fields, then the bytes they point to */
 };
@@ -26,12 +26,12 @@ struct reader {
 	struct process *process;
 	int (*event)(const struct wm_event *event, void *data);
 	void *data;
-	uint64_t limit_ns; /* events at or past it wait for the next read */
+	uint64_t limit_ns; /* later events are left for the next read */
 	uint64_t hz, base_ticks;
-	unsigned char *copy; /* of a page: the store may change under us */
+	unsigned char *copy; /* of a page, since the program may change the store meanwhile */
 	struct drain_packet *packet;
-	uint64_t at;		    /* events of this page seen by this pass */
-	uint64_t taken;		    /* events that this pass has handed out, or will */
+	uint64_t at;		    /* events of this page that the pass has decoded */
+	uint64_t taken;		    /* events that the pass will hand out, or has */
 	int result;		    /* of the callback */
 	struct held *first, **last; /* of the thread `tid` */
 	size_t held_bytes;
@@ -46,7 +46,7 @@ static size_t run_bytes(const struct wm_event_field *field)
 	return has_run ? field->value.run.bytes + 1 : 0;
 }
 
-/* Copy an event with all it points to, into one piece of memory. Names are the schema's: they stay. */
+/* Copy an event and all it points to into one allocation, except names, which the schema keeps. */
 static struct held *hold(const struct wm_event *event, uint32_t process)
 {
 	size_t bytes = sizeof(struct held) + event->field_count * sizeof(*event->fields);
@@ -94,7 +94,7 @@ static struct held *merge(struct held *a, struct held *b)
 	return first;
 }
 
-/* Sort a chain that is made of a few sorted ones, one after the other. */
+/* Sort a chain that consists of a few sorted runs. */
 static struct held *sort(struct held *chain)
 {
 	struct held *sorted = NULL;
@@ -111,7 +111,7 @@ static struct held *sort(struct held *chain)
 	return sorted;
 }
 
-/* Hand out a chain until the callback ends the read; what is left of it waits in the session. */
+/* Hand out a chain until the callback ends the read; the session keeps the rest. */
 static int hand_out(struct wm_session *session, struct held *chain,
 		    int (*event)(const struct wm_event *event, void *data), void *data)
 {
@@ -145,7 +145,7 @@ void reader_drop(struct wm_session *session)
 	}
 }
 
-/* Hand out what is held of a thread. */
+/* Hand out the events that are held of one thread. */
 static void let_out(struct reader *reader)
 {
 	struct held *chain = sort(reader->first);
@@ -165,7 +165,7 @@ static int take_event(const struct wm_event *event, void *data)
 	if (event->realtime_ns >= reader->limit_ns)
 		return STOP_LATER;
 	if (reader->at++ < *reader->packet->delivered)
-		return 0; /* an earlier read had it */
+		return 0; /* an earlier read handed it out */
 	held = hold(event, reader->process->number);
 	if (!held)
 		return -ENOMEM;
@@ -213,7 +213,7 @@ static int take_packet(struct drain_packet *packet, void *data)
 	return err < 0 && err != -ENOMEM ? err : 0;
 }
 
-/* The present as trace_decode() would tell it. */
+/* The present time, converted as trace_decode() does. */
 static uint64_t limit_now(const struct reader *reader, uint32_t clock)
 {
 	struct ticks_point now;
@@ -225,9 +225,9 @@ static uint64_t limit_now(const struct reader *reader, uint32_t clock)
 }
 
 /*
- * Note the events that were there before the pass, and that it left: an event behind a page that is
- * still open or damaged, or one whose time is not yet over by this CPU's clock. The poll does not
- * end for these within UNREADABLE_NS. Events that came during the pass do not count.
+ * Note the events that existed before the pass and that it left: those behind a page that is open
+ * or damaged, and those that are later than the present by this CPU's clock. For UNREADABLE_NS, a
+ * wait does not end because of them. Events that came during the pass do not count.
  */
 static void note_unreadable(struct process *process, uint64_t before, uint64_t taken)
 {
@@ -277,6 +277,6 @@ int reader_pass(struct wm_session *session, struct process *process,
 	if (reader.result)
 		return reader.result;
 	note_unreadable(process, unread, reader.taken);
-	/* what could not be read is counted; it ends nothing */
+	/* events that could not be read are counted, and end nothing */
 	return err == -WM_E_TRACE_DAMAGED || err > 0 ? 0 : err;
 }

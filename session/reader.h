@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events for a callback, without a trace folder: also those that stand so far in pages that are
- * being written.
+ * Hand events to a callback, without a trace folder; also events in pages that are still open.
  *
- * Within a thread the events come in the order of time, though a signal handler's stand in streams
- * of their own: a read hands out what happened before the moment it began, all of that, and merges
- * the streams of each thread. (An event that a handler interrupted while it was being written comes
- * after the handler's.)
+ * The events of a thread come in the order of time. A signal handler's events are in a stream of
+ * their own: a read hands out all events from before it began, and merges the streams of each
+ * thread. (An event that a handler interrupted in its writing comes after the handler's events.)
  */
 #ifndef SESSION_READER_H
 #define SESSION_READER_H
@@ -14,20 +12,25 @@
 #include "session/process.h"
 
 /*
- * Hand out what is ready of one process. Returns 0, what the callback returned when that wasn't 0,
- * or a negative error. A page that makes no sense is dropped from there on.
+ * Hand out the available events of one process. Returns 0, the callback's result if that was not 0,
+ * or a negative error. Of an invalid page the rest is dropped.
  */
 int reader_pass(struct wm_session *session, struct process *process,
 		int (*event)(const struct wm_event *event, void *data), void *data);
 
-/* Whether the store has events that a pass may hand out. Those that the last pass had to leave count again after 100 ms. */
+/*
+ * Whether a pass may find events to hand out. Events that the last pass could not hand out do not
+ * count for 100 ms.
+ */
 int reader_has_unread(const struct process *process);
 
-/* First what an earlier read left when its callback ended it. Returns as reader_pass(). */
+/*
+ * First hand out what an earlier read left because its callback ended it. Returns as reader_pass().
+ */
 int reader_resume(struct wm_session *session,
 		  int (*event)(const struct wm_event *event, void *data), void *data);
 
-/* Forget what was left. */
+/* Drop what was left. */
 void reader_drop(struct wm_session *session);
 
 #endif

@@ -18,7 +18,7 @@
 
 struct watermark {
 	pthread_t thread;
-	pthread_mutex_t lock; /* stores and count; stop */
+	pthread_mutex_t lock; /* guards stores, count and stop */
 	pthread_cond_t wake;
 	const struct drain **stores;
 	size_t count, room;
@@ -86,7 +86,7 @@ int watermark_new(struct watermark **watermark, int notify_fd, int notify_signal
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&new->wake, &attributes);
 	pthread_condattr_destroy(&attributes);
-	/* the owner's signals are for the owner's threads */
+	/* leave the owner's signals to the owner's threads */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&new->thread, NULL, run, new);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The notify policy's watermark: a thread that polls how full the stores are and notifies the owner
- * once, by eventfd or by signal, until watermark_wind(). The agent sends no notification itself.
+ * The notify policy's watermark: a thread polls how full the stores are, and notifies the owner by
+ * eventfd or signal: once, until watermark_wind(). The agent sends no notification itself.
  */
 #ifndef SESSION_WATERMARK_H
 #define SESSION_WATERMARK_H
@@ -12,19 +12,19 @@
 
 struct watermark;
 
-/* Start it. 0 or -errno. */
+/* Start the thread. 0 or -errno. */
 int watermark_new(struct watermark **watermark, int notify_fd, int notify_signal,
 		  unsigned int percent);
 void watermark_free(struct watermark *watermark); /* ends the thread; NULL is allowed */
 
-/* Watch this store; forget it again, which must be done before it is freed. Any thread. */
+/* Add a store; remove it, which must be done before it is freed. Any thread. */
 int watermark_add(struct watermark *watermark, const struct drain *drain);
 void watermark_remove(struct watermark *watermark, const struct drain *drain);
 
-/* Whether a store has passed the mark since the last watermark_wind(). Any thread. */
+/* Whether the owner was notified since the last watermark_wind(). Any thread. */
 int watermark_told(const struct watermark *watermark);
 
-/* The stores were drained: tell the next time. */
+/* The stores were drained: notify again the next time. */
 void watermark_wind(struct watermark *watermark);
 
 #endif
