@@ -21,7 +21,7 @@
 
 #define FLUSH_NS 500000000u
 #define HOLD_NS 200000000u
-#define ENDED_KEPT 64u /* flight recorders of children that have ended */
+#define ENDED_KEPT 64u /* flight recorders of ended children, at most */
 
 int live_is_wanted(const struct wm_session *session)
 {
@@ -33,7 +33,7 @@ int live_is_all(const struct wm_session *session)
 	return live_is_wanted(session) && session->specs.count == 1;
 }
 
-/* How many blocks a flight recorder has no more, or would have no more were it gone. */
+/* How many blocks a flight recorder has lost, or will have lost once it is dropped. */
 static uint64_t lost_blocks(const struct trail_store *store, int is_gone)
 {
 	struct trail_store_status status;
@@ -77,7 +77,7 @@ static void release(struct live_process *process)
 	free(process);
 }
 
-/* The newest, which came to nothing. */
+/* Drop the newest process, which could not be started. */
 static void drop(struct wm_session *session)
 {
 	struct live_process *dropped = session->live.processes;
@@ -90,11 +90,17 @@ struct tracing_how live_how_of(const struct wm_session *session)
 {
 	const struct trail_request *request = spec_trail(&session->specs);
 	const struct live *live = &session->live;
-	/* what is awaited from outside may come at any time: then all that came before must be here */
+	/*
+	 * an outside trigger may fire at any time: then all earlier blocks must have been sent to
+	 * us
+	 */
 	int is_late = live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL &&
 		      !live->keeps;
 
-	/* with an agent children come by that; the program that a marker is awaited in is one process */
+	/*
+	 * children with an agent are taken by live_join(); with TRIGGER_CALL, only one process
+	 * matters
+	 */
 	return (struct tracing_how){
 		.origin = live->origin,
 		.machine = live->machine,
@@ -107,7 +113,7 @@ struct tracing_how live_how_of(const struct wm_session *session)
 	};
 }
 
-/* What stands in the way of a trail, and not only of the agent. */
+/* Keep only the errors that also forbid a trail, not those that only keep an agent out. */
 static int program_error(int err)
 {
 	return err == -WM_E_STATIC_PROGRAM || err == -WM_E_FOREIGN_LIBC ? 0 : err;
@@ -141,7 +147,7 @@ static int dumps_core(int signal)
 	return 0;
 }
 
-/* A process has ended: whether that was awaited. */
+/* A process has ended: fire if that is the trigger. */
 static void look_at_end(struct live_process *process, const struct live_fired *how)
 {
 	const struct live *live = &process->session->live;
@@ -159,7 +165,7 @@ static void look_at_end(struct live_process *process, const struct live_fired *h
 
 /* ---- children ---- */
 
-/* It is counted, and gone. */
+/* Add the process to the counts and free it. */
 static void forget(struct live_process *process)
 {
 	struct live *live = &process->session->live;
@@ -175,7 +181,7 @@ static void forget(struct live_process *process)
 	release(process);
 }
 
-/* Flight recorders of children that have ended are kept while they are not too many: the first to end goes. */
+/* If there are too many flight recorders of ended children, drop that of the first to end. */
 static void make_way(struct live *live)
 {
 	struct live_process *first = NULL;
@@ -228,7 +234,10 @@ static void on_end(void *data, struct trail_sink *sink, const struct sink_ending
 		forget(child);
 }
 
-/* The process stands, and can be told of; what is in the store is written when it may be gone. */
+/*
+ * The process's threads are stopped. Write its files now, as it may be gone when a flight recorder
+ * is written.
+ */
 int live_taken(struct live_process *live)
 {
 	live->is_taken = 1;
@@ -296,7 +305,7 @@ int live_launch_with(struct wm_session *session, const char *path, char *const a
 	return pid;
 }
 
-/* Whether it may be stepped through; with words about why not. */
+/* Whether we may trace the process, and its program is one that we can; if not, with words. */
 static int may_take(const struct target *target, struct detail detail)
 {
 	char path[64];
@@ -364,7 +373,7 @@ static void look_at_root(struct live_process *process)
 						   .signal = result->killed_by });
 }
 
-/* What was recorded until FLUSH_NS ago is to be in the folder if we are killed. */
+/* If we are killed, only the last FLUSH_NS may be missing from the folder. */
 static int flush(struct live_process *live)
 {
 	uint64_t now_ns = ticks_monotonic_ns();
@@ -384,7 +393,10 @@ static int pump(struct live_process *live)
 		err = flush(live);
 		return err < 0 ? err : 1;
 	}
-	/* one who looks from outside is told a little later: what came after it is still to be left out then */
+	/*
+	 * an outside trigger fires late: hold the newest data back, to leave out what came after
+	 * its time
+	 */
 	if (all->trigger == TRIGGER_CALL && !all->fired.has)
 		live->stepper.wire.until = ticks_monotonic_ns() - HOLD_NS;
 	got = stepper_pump(&live->stepper);
@@ -412,7 +424,7 @@ int live_pump(struct wm_session *session)
 	return err ? err : count;
 }
 
-/* A flight recorder has what it should have: into the folder with it. */
+/* Write a flight recorder to the folder, unless its trigger has not fired. */
 static int write_down(struct live_process *live)
 {
 	const struct live *all = &live->session->live;
@@ -434,7 +446,7 @@ static void note_losses(struct live_process *process)
 	native_add(&live->natives, &process->stepper.result.natives);
 }
 
-/* It is let go. */
+/* Stop recording the process, and let it go. */
 static int stop(struct live_process *live)
 {
 	int err;

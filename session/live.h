@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trails that a session records: one process of ours for each process (stepper.h), all into the session's folder. Those that
- * it makes are recorded by the same, where the session follows children; each has its files, or its flight recorder.
+ * The branch trails that a session records. Each process has a stepper (stepper.h), a process of
+ * the tool, which also records the children if the session follows them. All write to the session's
+ * folder: each process has files of its own, or a flight recorder.
  *
- * Where nothing but a trail is asked for, no agent is needed, and none is brought in. Where there is more, a process is
- * taken once all is armed, just before it goes on, and let go of before anything is disarmed: the agent's
- * threads are left alone, and it may stop the others (agent/detour/janitor.h) only where no stepper does.
+ * A session that records only a trail needs no agent and loads none. In other sessions a process is
+ * taken once everything is armed, just before it continues, and let go before anything is disarmed.
+ * The stepper leaves the agent's threads alone. Only while there is no stepper may the agent stop
+ * the other threads (agent/detour/janitor.h).
  */
 #ifndef SESSION_LIVE_H
 #define SESSION_LIVE_H
@@ -24,136 +26,160 @@ struct live_process;
 struct process;
 struct stepper;
 
-/* What makes a flight recorder write down what it has. */
+/* When a flight recorder is written to the folder. */
 enum live_trigger {
-	TRIGGER_NONE,	/* the recording's end */
-	TRIGGER_EXIT,	/* the program ends, in any way */
-	TRIGGER_CRASH,	/* a signal ends it whose action is to dump core */
-	TRIGGER_SIGNAL, /* a handler of its own begins, or a signal ends it */
-	TRIGGER_CALL,	/* live_fire() */
+	TRIGGER_NONE,	/* when the recording ends */
+	TRIGGER_EXIT,	/* when the program ends in any way */
+	TRIGGER_CRASH,	/* when a signal ends it whose default action dumps core */
+	TRIGGER_SIGNAL, /* when its handler for a signal begins, or a signal ends it */
+	TRIGGER_CALL,	/* at live_fire() */
 };
 
 struct live_fired {
 	int has;
 	pid_t pid, tid;
-	int signal; /* that it got, or was ended by; 0: none */
+	int signal; /* that it got, or that ended it; 0: none */
 };
 
 struct live {
 	struct live_process *processes;
-	int is_elsewhere; /* another session records the trails of what this one starts */
+	/* another session records trails of the programs that this one launches */
+	int is_elsewhere;
 	enum live_trigger trigger;
-	int signal; /* TRIGGER_SIGNAL: this one; 0: any */
+	int signal; /* for TRIGGER_SIGNAL; 0: any */
 	struct live_fired fired;
-	struct origin_machine machine; /* zeroed: this one */
-	int keeps; /* what led to a watch's hits, and nothing else, is written down */
-	struct only_names keeps_only; /* then: what was chosen, and the agent, which says when */
-	uint64_t kept,
-		unkept; /* hits so far: what led there is in the folder; or was one too many */
-	/* which origin was taken, once there is a process, and what was to be had */
+	struct origin_machine machine; /* zeroed: this machine */
+	int keeps;		       /* only the blocks before hits of watches are written */
+	/* then: the modules that the user chose, and the agent's, which marks the hits */
+	struct only_names keeps_only;
+	uint64_t kept, unkept; /* hits whose blocks are in the folder; hits past the limit */
+	/* the origin, chosen with the first process, and the state of each origin */
 	int has_origin;
 	enum origin origin;
 	struct origin_state origins[ORIGINS];
-	/* of processes that are forgotten: */
-	uint32_t ended;	     /* how many, */
-	uint32_t foreign;    /* those of them that executed a program that is not x86-64, */
-	uint64_t unfollowed; /* children that their agent came with, which the origin could not take */
-	uint64_t forgotten; /* and blocks that their flight recorders had */
-	int error; /* that broke a trail off, where the tracer itself has said more about it */
-	uint64_t overwritten;	/* blocks in rings, before what a flight recorder had */
-	struct natives natives; /* of all, once they were stopped */
-	char losses[400]; /* the first that could not be recorded or decoded, or not as was asked for; "": none */
+	/* of processes that were forgotten: */
+	uint32_t ended;		/* how many there were */
+	uint32_t foreign;	/* those that executed a program that is not x86-64 */
+	uint64_t unfollowed;	/* children with an agent that the origin could not take */
+	uint64_t forgotten;	/* blocks that their flight recorders had */
+	int error;		/* that broke a trail off, if the tracer itself gave a detail */
+	uint64_t overwritten;	/* blocks in rings, before those of a flight recorder */
+	struct natives natives; /* of all processes, added when they are stopped */
+	/* about the first process with parts not recorded or decoded as asked; "": none */
+	char losses[400];
 };
 
-/* What came of it so far. */
+/* Counts so far. */
 struct live_counts {
 	uint64_t instructions, blocks;
-	uint64_t words;	       /* of the software engine, which told them */
-	uint64_t lost;	       /* blocks that a flight recorder had no room for any more */
+	uint64_t words;	       /* that the software engine wrote */
+	uint64_t lost;	       /* blocks that flight recorders dropped or lost */
 	uint32_t threads;      /* ever */
 	uint32_t processes;    /* ever */
-	uint64_t unfollowed;   /* children that went on unrecorded, though they should have been */
-	uint32_t followed_max; /* the origin follows so many processes at a time */
-	uint64_t privileged; /* processes that were let go to execute a program that gains rights */
+	uint64_t unfollowed;   /* children that should have been recorded, and continued without */
+	uint32_t followed_max; /* how many processes the origin can follow at a time */
+	/* processes that were let go to execute a program that gains privileges */
+	uint64_t privileged;
 	uint64_t untrapped;  /* processes that ignored SIGTRAP, and no longer do */
-	int untrapped_error; /* why, of one */
-	uint32_t foreign; /* of them, those that executed a program that is not x86-64, where their trail ends */
+	int untrapped_error; /* why, for one of these */
+	/* processes that executed a program that is not x86-64, which ends their trail */
+	uint32_t foreign;
 };
 
-/* Whether the session asks for a trail; and for nothing else. */
+/* Whether the session records a trail; whether it records nothing else. */
 int live_is_wanted(const struct wm_session *session);
 int live_is_all(const struct wm_session *session);
 
 /*
- * Without an agent: start a program, its pid is returned; or note a process, which is taken at live_start(). Negative
- * errors, with the session's detail.
+ * Without an agent: start a program and return its pid; or note a process, which live_start()
+ * takes. Return a negative error with the session's detail.
  */
 int live_launch(struct wm_session *session, char *const argv[]);
 int live_attach(struct wm_session *session, pid_t pid);
 
-/* Whether some watch keeps the trail, and has one to keep. 0 or an error, with the session's detail. */
+/*
+ * If a watch has the option `trail`, check that there is a flight recorder to keep. Returns 0 or an
+ * error, with the session's detail.
+ */
 int live_keep_ready(struct wm_session *session);
 
-/* Its agent has said where it comes by at a hit whose trail is to be kept. */
+/*
+ * The process's agent has reported the function that it calls at a hit whose trail is to be kept.
+ */
 void live_keep_at(struct wm_session *session, const struct process *process);
 
-/* Choose an origin, unless there is one already. 0 also where no trail is asked for; or what stands in the way, with the session's detail. */
+/*
+ * Choose an origin, unless there is one. Returns 0, also if the session records no trail; or why
+ * none can be had, with the session's detail.
+ */
 int live_ready(struct wm_session *session);
 
 /*
- * A program could not be entered, and has run nothing of its own: whether it is to be tried by single steps, since nobody named an
- * origin. The session's detail says more about the error.
+ * The software engine could not enter a program, which has run no code yet. Returns whether to try
+ * single steps instead: only if the user named no origin. Keeps the error for the report.
  */
 int live_falls_back(struct wm_session *session, int error);
 
-/* What a process sent can't be taken any more, for that error: returned, with the session's detail. */
+/*
+ * Trails of a process can't be recorded any more because of `error`. Sets the session's detail and
+ * returns `error`.
+ */
 int live_broke_off(struct wm_session *session, const struct stepper *stepper, pid_t pid, int error);
 
 /*
- * Whether programs are to be started by live_launch_with(), so that the agent comes in as part of a program that is recorded
- * from its start on; else they are taken by live_join(). Its pid, which runs, is returned.
+ * Whether programs have to be launched by live_launch_with(), so that the agent is loaded into a
+ * program that is recorded from its start; else live_join() takes them. live_launch_with() lets the
+ * program run and returns its pid, or a negative error.
  */
 int live_launches(const struct wm_session *session);
 int live_launch_with(struct wm_session *session, const char *path, char *const argv[],
 		     char **environment);
 
-/* Before an agent comes into a running process: whether its threads can be taken then. 0 or an error, with the session's detail. */
+/*
+ * Before an agent enters a running process: check that the process's threads can be taken later.
+ * Returns 0 or an error, with the session's detail.
+ */
 int live_joins(struct wm_session *session);
 
-/* Take the process's threads now, but for the agent's. 0 where no trail is asked for. */
+/*
+ * Take the process's threads now, except the agent's. Returns 0, also if the session records no
+ * trail.
+ */
 int live_join(struct wm_session *session, const struct process *process);
 
-/* Take those that were noted, let all go. */
+/* Take the processes that were noted, and let all run. */
 int live_start(struct wm_session *session);
 
-/* Take what has come. How many processes sent, or the first error of the folder. */
+/*
+ * Read what the steppers have sent. Returns how many processes sent something, or the first error.
+ */
 int live_pump(struct wm_session *session);
 
 /*
- * What was awaited has come, in this thread of that process, at that time (CLOCK_MONOTONIC; 0: now): what
- * comes after it is not taken, of any thread.
+ * A thread triggered the flight recorders at that time (CLOCK_MONOTONIC; 0: now): record nothing of
+ * any thread from then on. Later triggers are ignored.
  */
 void live_fire(struct wm_session *session, const struct live_fired *fired, uint64_t at_ns);
 
 /*
- * Let all processes go, and take what is left. A flight recorder is written down now, if it has fired or is to be
- * written at the end.
+ * Let all processes go, and read the rest of their trails. Write the flight recorders, if they were
+ * triggered or have no trigger.
  */
 int live_stop(struct wm_session *session);
 
 /*
- * What tells that a process has sent something: into the list, as far as there is room. How many; not those of which nothing
- * is wanted yet.
+ * Fill the list with the descriptors that become readable when a stepper has sent something, up to
+ * `room`. Returns how many there are. Leaves out processes whose data is held back for now.
  */
 size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t room);
 
-/* How many processes are still stepped through. */
+/* How many processes are still recorded. */
 int live_count(const struct wm_session *session);
 
-/* How many of them have not ended: the tracer may be behind. */
+/* How many of these have not ended: the tracer may lag behind. */
 int live_running(const struct wm_session *session);
 
-/* Whether the process is one that is stepped through. */
+/* Whether the process is being recorded. */
 int live_has(const struct wm_session *session, pid_t pid);
 
 void live_counts(const struct wm_session *session, struct live_counts *counts);

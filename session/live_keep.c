@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flight recorder that is kept as it stands when a watch with the option `trail` is hit: written down up to then, as often as
- * that is. The agent comes by a function of its own at such a hit (abi/watch.h), in the thread's own trail: so no clock says
- * which blocks led to it, and what was overwritten before is what the recorder's size says.
+ * Keep a flight recorder's content whenever a watch with the option `trail` is hit. At such a hit,
+ * the thread calls a function of the agent (abi/watch.h), which is in the thread's own trail: so
+ * the place of the hit among the blocks is exact. How far back the trail reaches depends on the
+ * recorder's size.
  */
 #include "session/process.h"
 #include "session/live_own.h"
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <waymark/error.h>
 
-#define KEPT_MAX 64u /* hits of a session: each may be as large as the recorder */
+#define KEPT_MAX 64u /* hits kept in a session: each may be as large as the recorder */
 #define AGENT_NAME "libwaymark-agent.so"
 
 static const struct spec *keeper_of(const struct wm_session *session)
@@ -45,7 +46,7 @@ int live_keep_ready(struct wm_session *session)
 	return 0;
 }
 
-/* Of a block that was put just now: what the recorder has is the way there. */
+/* The block just put is the agent's function: the blocks before it led to the hit. */
 static void keep(void *data, pid_t pid, pid_t tid)
 {
 	struct live_process *process = live_process_of(data);

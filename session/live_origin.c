@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which origin a session's trails have. */
+/* Chooses the origin of a session's trails. */
 #include "session/session.h"
 #include "session/live.h"
 #include "branch/stepper.h"
@@ -15,8 +15,8 @@ static void leave_out_one(struct origin_state *state, int keeps)
 }
 
 /*
- * What is asked for may need what an origin does not have: hardware tells of no signals, and of what came when only when it
- * is all decoded.
+ * Rule out origins that lack something the session needs. Hardware reports no signals, and the
+ * times of its blocks are known only when all is decoded.
  */
 static void leave_out(struct live *live, const struct spec_list *specs)
 {
@@ -42,7 +42,7 @@ static void leave_out(struct live *live, const struct spec_list *specs)
 			leave_out_one(&live->origins[i], live->keeps);
 }
 
-/* Which origin is taken: -1 for none. */
+/* The origin to use; -1: none. */
 static int choose_of(const struct live *live, const struct trail_request *request)
 {
 	return request->is_auto ? origin_best(live->origins) : (int)request->origin;
@@ -60,7 +60,7 @@ static int choose(struct wm_session *session)
 	if (spec_trail(&session->specs)->has_kernel)
 		origins_need_kernel(live->origins, &live->machine);
 	best = choose_of(live, spec_trail(&session->specs));
-	if (best < 0) /* the one that needs least says why */
+	if (best < 0) /* report why the origin with the fewest needs can't work */
 		best = ORIGIN_STEP;
 	live->origin = (enum origin)best;
 	if (live->origins[best].error)
@@ -118,7 +118,7 @@ int live_joins(struct wm_session *session)
 	return 0;
 }
 
-/* Else it is of the folder, and who pumps knows which that is. */
+/* Without a detail the error is of the folder, whose name wm_session_wait() knows. */
 int live_broke_off(struct wm_session *session, const struct stepper *stepper, pid_t pid, int error)
 {
 	if (stepper->detail[0])

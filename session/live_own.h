@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of a session's trails have of each other: who they are (live.c), how they are taken and let go (live_take.c). */
+/*
+ * Shared by the parts of a session's trails: live.c has the processes, live_take.c takes them and
+ * lets them go.
+ */
 #ifndef SESSION_LIVE_OWN_H
 #define SESSION_LIVE_OWN_H
 
@@ -13,12 +16,12 @@
 struct live_process {
 	struct live_process *next;
 	pid_t pid;
-	int is_begun; /* to be taken, by that origin; not yet is_taken */
+	int is_begun; /* a stepper is taking it with that origin; not yet is_taken */
 	enum origin origin;
 	int is_taken, is_over;
-	int goes;		   /* it was let go */
-	int is_asked, is_silent;   /* to let it go; and it has no more to say */
-	struct live_process *root; /* of a child: the process whose stepper steps it; else NULL */
+	int goes;		   /* live_go() has let it run */
+	int is_asked, is_silent;   /* it was asked to let the process go; it has sent all */
+	struct live_process *root; /* of a child: the process whose stepper records it; else NULL */
 	int is_foreign;
 	uint64_t flushed_ns;
 	struct wm_session *session;
@@ -28,27 +31,30 @@ struct live_process {
 	struct stepper stepper;
 };
 
-/* Whose stepper that is. */
+/* The process that has this stepper. */
 struct live_process *live_process_of(void *stepper);
 
-/* A process more, the session's newest. 0, or an error with the session's detail. */
+/* Add a process as the first in the list. Returns 0, or an error with the session's detail. */
 int live_add(struct wm_session *session, pid_t pid, struct live_process **added);
 
-/* Where its trail goes, and how it is recorded now. */
+/* The sink for a process's trail, and how a session's trails are recorded now. */
 struct trail_sink *live_sink_of(struct live_process *live);
 struct tracing_how live_how_of(const struct wm_session *session);
 
-/* It stands, and can be told of; then it may be let go. An error of the sink's. */
+/*
+ * The process's threads are stopped: begin its files; then live_go() lets it run. The first returns
+ * 0 or an error of the files.
+ */
 int live_taken(struct live_process *live);
 void live_go(struct live_process *live);
 
-/* It stands: from now on what led to hits is kept. */
+/* From now on keep the recorder at each hit. */
 void live_keep_begin(struct live_process *process);
 
-/* What led to none is forgotten. An error of the folder's. */
+/* Drop the blocks after the last hit. Returns 0 or an error of the folder. */
 int live_keep_end(struct live_process *process);
 
-/* All are asked to let go before the first is waited for, and what they have yet to say is taken as it comes. */
+/* Ask all steppers to let go, and read what they still send, so that none waits for another. */
 void live_ask_all(struct wm_session *session);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a session's processes are taken, all at once, and let go. */
+/* How a session's processes are taken, all at the same time, and let go. */
 #include "session/process.h"
 #include "process/target.h"
 #include "process/ticks.h"
@@ -12,7 +12,7 @@
 
 #define WAITED_MAX 64u
 #define WAIT_MS 100
-#define WAIT_MANY_MS 2 /* where there are more */
+#define WAIT_MANY_MS 2 /* if there are more */
 #define ASK_MS 10000
 
 static int take_once(struct wm_session *session, struct live_process *live,
@@ -31,7 +31,7 @@ static int not_taken(struct wm_session *session, struct live_process *live, int 
 
 	live->is_over = 1;
 	snprintf(words, sizeof(words), "%s", live->stepper.detail);
-	/* "not permitted" is also what the kernel says of one that another has begun to trace meanwhile */
+	/* the kernel also returns EPERM if another tracer was faster */
 	if (err == -EPERM && !target_read(&target, live->pid)) {
 		int why = target_may_trace(&target, (struct detail){ words, sizeof(words) });
 
@@ -51,7 +51,10 @@ static int take(struct wm_session *session, struct live_process *live,
 	return err ? not_taken(session, live, err) : live_taken(live);
 }
 
-/* Under the engine already; or a child of one that is, which is not. */
+/*
+ * Whether live_join() has nothing to do: the engine has the process already; or the process is a
+ * child that the engine does not have, which counts as unfollowed.
+ */
 static int has_come(struct wm_session *session, const struct process *process)
 {
 	if (!live_launches(session))
@@ -96,7 +99,7 @@ static int take_begin(struct live_process *live)
 	return err ? not_taken(live->session, live, err) : 0;
 }
 
-/* It goes on as soon as it is taken. 1: it is not yet. */
+/* Look whether the process is taken; if so, let it run. Returns 1 if not yet. */
 static int take_look(struct live_process *live)
 {
 	struct wm_session *session = live->session;
@@ -121,7 +124,7 @@ size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t 
 	size_t count = 0;
 
 	for (const struct live_process *p = session->live.processes; p; p = p->next) {
-		/* what is held back until later stays unread */
+		/* data that is held back stays unread */
 		if (!(p->is_taken || p->is_begun) || (p->is_over && !p->is_asked) || p->is_silent ||
 		    p->stepper.fd < 0 || p->stepper.wire.until)
 			continue;
@@ -132,7 +135,7 @@ size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t 
 	return count;
 }
 
-/* Until something has come. */
+/* Wait until a stepper has sent something, or for a moment. */
 static void await_some(const struct wm_session *session)
 {
 	struct pollfd list[WAITED_MAX];
@@ -142,7 +145,10 @@ static void await_some(const struct wm_session *session)
 	     count > WAITED_MAX ? WAIT_MANY_MS : WAIT_MS);
 }
 
-/* All at once, and those that go on are pumped: else what they do would soon have to wait for us. */
+/*
+ * Take all processes at the same time. Read what the first ones send meanwhile, so that they don't
+ * have to wait for us.
+ */
 static int take_all(struct wm_session *session)
 {
 	int err = 0, left = 1;
