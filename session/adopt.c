@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <waymark/error.h>
 
-/* The parent, if it is still known, and all that it has named by the fork. */
+/*
+ * Find the parent, with all events that it had declared by the fork. NULL if it is not known any
+ * more.
+ */
 static struct process *find_parent(struct wm_session *session, const struct process *child)
 {
 	struct process *parent = session->processes;
@@ -17,12 +20,15 @@ static struct process *find_parent(struct wm_session *session, const struct proc
 		parent = parent->next;
 	if (!parent || child->inherited.set > parent->probed.set)
 		return NULL;
-	/* what it said before it forked is in our hands or in its socket */
+	/* all that it sent before the fork has been read or is in its socket */
 	process_pump(session, parent);
 	return event_list_ids(parent->events) >= child->inherited.ids ? parent : NULL;
 }
 
-/* What its parent had when this set was placed. A module that went since is found again, and placed anew. */
+/*
+ * Copy the modules whose places the parent had by that set. One that the parent has unloaded since
+ * is not in its list any more: the child's next look finds it, and places it again.
+ */
 static int take_modules(struct process *child, const struct process *parent)
 {
 	struct probed *to = &child->probed;
@@ -109,19 +115,23 @@ int adopt_answered(struct wm_session *session, struct process *process)
 		event_list_each_before(process->events, count, session);
 		err = declare(session, process);
 		/*
-		 * A module may have come when it was forked: its code had not run yet in this process.
-		 * Who came as all end has its parent's places, and its parent none to hold them against.
+		 * A module may have been loading at the fork; its code has not run in this process
+		 * yet. Don't look if the session is ending: then the child has its parent's places,
+		 * but the parent's are dropped.
 		 */
 		return err || !session->running ? err : probe_look(session, process);
 	}
-	/* the long way, and late: it may have gone on by now, unless it waits for its watches, too */
+	/*
+	 * place everything as in any process; the child may already run, unless it waits for its
+	 * watches
+	 */
 	events = event_list_new(NULL, 0);
 	if (!events)
 		return -ENOMEM;
 	event_list_drop(process->events);
 	process->events = events;
 	process->probed.count = 0;
-	if (!process->probed.is_on) /* it was to be quiet meanwhile */
+	if (!process->probed.is_on) /* the session made it quiet meanwhile */
 		return 0;
 	session->probes.late_starts += process->let_go && process->hello.forked != HELLO_SHARES;
 	return probe_arm(session, process);

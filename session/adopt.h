@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A forked child has its parent's jumps and trampolines already. Where this session knows what they
- * are, since it has placed them, nothing is analysed or sent again: the child's agent arms them as they stand.
+ * A forked child has its parent's jumps and trampolines already. If this session placed them, it
+ * knows them: then it analyses and sends nothing again, and the child's agent arms them where they
+ * are.
  */
 #ifndef SESSION_ADOPT_H
 #define SESSION_ADOPT_H
@@ -10,8 +11,9 @@ struct process;
 struct wm_session;
 
 /*
- * Ask a new process to adopt, if it has something and that is known. Before it is asked to arm anything.
- * 1: it was asked; 0: all is to be placed in it as in any process; or an error.
+ * Ask a new process to adopt its parent's places, if it has any and this session knows them. Call
+ * this before asking it to arm anything. Returns 1 if it was asked, 0 if everything has to be
+ * placed as in any process, or an error.
  */
 int adopt_ask(struct wm_session *session, struct process *process);
 
@@ -21,7 +23,7 @@ int adopt_ask(struct wm_session *session, struct process *process);
  */
 int adopt_declare(struct wm_session *session, struct process *process);
 
-/* It has answered. 0, or an error that ends the connection. */
+/* The process has answered ADOPT. Returns 0, or an error that ends the connection. */
 int adopt_answered(struct wm_session *session, struct process *process);
 
 #endif

@@ -32,7 +32,7 @@ void asked_release(struct asked_list *list)
 
 /* ---- the place ---- */
 
-/* Most have few fields, and a whole module's functions are many. */
+/* Copy no unused fields: most places have few fields, and a module may have many functions. */
 static size_t place_bytes(const struct code_place *place)
 {
 	return offsetof(struct code_place, fields) +
@@ -82,7 +82,9 @@ const struct code_place *asked_head(const struct asked *asked)
 
 /* ---- the record ---- */
 
-/* The text of abi/site.h; newlines, which divide its parts, can't stand in these names. */
+/*
+ * Make an event's text (abi/site.h). Its parts end with newlines, which these names can't contain.
+ */
 static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *place,
 		     const struct code_field *fields, unsigned int count)
 {

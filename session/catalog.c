@@ -28,7 +28,7 @@ struct module {
 	pid_t pid;
 };
 
-/* By process, module, name and kind. */
+/* Order by process, module, name and kind. */
 static int name_order(const void *a, const void *b)
 {
 	const struct catalog_marker *left = a, *right = b;
@@ -41,7 +41,7 @@ static int name_order(const void *a, const void *b)
 	return order ? order : left->kind - right->kind;
 }
 
-/* Two of one name that have other fields are two markers: they give two kinds of event. */
+/* Markers with the same name but other fields are two: they make two kinds of event. */
 static int marker_order(const void *a, const void *b)
 {
 	const struct catalog_marker *left = a, *right = b;
@@ -63,7 +63,7 @@ static char *text_keep(struct catalog *catalog, const char *text)
 	return copy;
 }
 
-/* Split a site's text at its first five newlines. The parts lie in it. */
+/* Split a site's text in place at its first five newlines. */
 static int text_split(char *text, char *parts[TEXT_PARTS])
 {
 	for (int i = 0; i < TEXT_PARTS; i++) {
@@ -80,7 +80,7 @@ static int text_split(char *text, char *parts[TEXT_PARTS])
 	return strlen(parts[0]) == 2 ? 0 : -WM_E_SITE_TABLE;
 }
 
-/* The index holds places in catalog->markers, which moves as it grows. */
+/* The index has numbers of markers, not pointers, since catalog->markers moves when it grows. */
 static __thread const struct catalog *sorted_catalog;
 
 static int index_order(const void *a, const void *b)
@@ -90,7 +90,7 @@ static int index_order(const void *a, const void *b)
 	return marker_order(&markers[(size_t)a - 1], &markers[(size_t)b - 1]);
 }
 
-/* The marker that `marker` names; it is added where there was none. NULL: no memory. */
+/* Find a marker that equals `marker`, or add it. NULL: no memory. */
 static struct catalog_marker *marker_find(struct catalog *catalog,
 					  const struct catalog_marker *marker)
 {
@@ -162,7 +162,7 @@ static int site_take(const struct elf_site *site, void *data)
 		return -WM_E_SITE_TABLE;
 	marker.kind = parts[0][0];
 	marker.way = parts[0][1];
-	/* SUBSYSTEM and EVENT stand side by side: their divider becomes the colon. */
+	/* SUBSYSTEM and EVENT follow each other: replace the newline between them. */
 	parts[2][-1] = ':';
 	marker.name = parts[1];
 	marker.fields = parts[5];
@@ -196,7 +196,7 @@ int catalog_add_file(struct catalog *catalog, const char *path)
 	return err;
 }
 
-/* A module that went away meanwhile has no fault. */
+/* Add a fault, unless the module was unloaded meanwhile. */
 static int fault_add(struct catalog *catalog, const struct map *map, int mem, pid_t pid, int error)
 {
 	struct catalog_fault fault = { .pid = pid, .error = error };
@@ -250,7 +250,7 @@ static int process_open(const struct target *target, struct detail detail)
 	return detail_set(detail, errno == ENOENT ? -ESRCH : -errno, "process %d", target->pid);
 }
 
-/* By the thread that lives. */
+/* Read the process through a thread that lives. */
 static int add_by(struct catalog *catalog, const struct target *target, struct detail detail)
 {
 	struct maps maps = { 0 };
@@ -306,7 +306,7 @@ static int site_order(const void *a, const void *b)
 	return (left->address > right->address) - (left->address < right->address);
 }
 
-/* Mark markers of one name whose field types differ. */
+/* Mark markers with the same name whose field types differ. */
 static void compare_types(struct catalog_marker *markers, size_t count)
 {
 	for (size_t i = 0, first = 0; i < count; i++) {

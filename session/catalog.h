@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The markers of files and of running processes, read from outside: nothing runs in the process, and
- * nothing in it changes.
+ * Read the markers of files and of running processes from outside, without running code in a
+ * process or changing it.
  */
 #ifndef SESSION_CATALOG_H
 #define SESSION_CATALOG_H
@@ -15,12 +15,12 @@
 enum site_state {
 	SITE_IS_DORMANT,
 	SITE_IS_ARMED,
-	SITE_IS_CHANGED, /* neither: something else was written there */
-	SITE_IS_SILENT, /* the end of a scope: it has no instruction, its beginning stands for it */
+	SITE_IS_CHANGED, /* neither: other code was written there */
+	SITE_IS_SILENT,	 /* the end of a scope: it has no instruction of its own */
 };
 
 struct catalog_site {
-	uint64_t address; /* as linked in a file, as it lies in a process; 0 for a silent one */
+	uint64_t address; /* as linked for a file, in memory for a process; 0 if silent */
 	enum site_state state;
 	unsigned int line;
 	const char *file;
@@ -31,13 +31,13 @@ struct catalog_site {
 struct catalog_marker {
 	char *name; /* SUBSYSTEM:EVENT */
 	char kind;  /* as in abi/site.h */
-	char way;   /* likewise */
-	pid_t pid;  /* 0: of a file */
+	char way;   /* as in abi/site.h */
+	pid_t pid;  /* 0: in a file */
 	const char *module;
-	const char *fields; /* the arguments' text */
-	const char *shut;   /* why no agent can come into the process; NULL: one can */
-	uint8_t types[16];  /* at the first site */
-	int types_differ;   /* at some other site, which may have other fields */
+	const char *fields; /* the text of the arguments */
+	const char *shut;   /* why no agent can enter the process; NULL: one can */
+	uint8_t types[16];  /* of the first site */
+	int types_differ;   /* another site has other types */
 	struct catalog_site *sites;
 	size_t site_count, site_room;
 	unsigned int counts[4]; /* of sites, by enum site_state */
@@ -52,37 +52,37 @@ struct catalog_fault {
 };
 
 struct catalog {
-	struct catalog_marker *markers; /* by process, module, name, kind and fields once sorted */
+	/* after catalog_sort() by process, module, name, kind and fields */
+	struct catalog_marker *markers;
 	size_t count, room;
 	struct catalog_fault *faults;
 	size_t fault_count, fault_room;
-	char **texts; /* what the markers point into */
+	char **texts; /* strings that the markers point to */
 	size_t text_count, text_room;
-	void *index; /* while it is filled */
+	void *index; /* for finding a marker while they are added */
 };
 
 /*
- * Add the markers of a file. 0, also when it has none; -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH,
- * -WM_E_SITE_TABLE, -ENOMEM. Markers that were added before an error stay.
+ * Add the markers of a file. Returns 0, also if it has none; or -errno, -WM_E_NOT_ELF,
+ * -WM_E_FOREIGN_ARCH, -WM_E_SITE_TABLE, -ENOMEM. Markers added before an error stay.
  */
 int catalog_add_file(struct catalog *catalog, const char *path);
 
 /*
- * Add those of all modules of a process, and a fault for each unreadable module. -errno, as -ESRCH
- * and -EPERM, -WM_E_GONE, -WM_E_FOREIGN_ARCH, with words about it.
+ * Add the markers of all modules of a process, and a fault for each unreadable module. Returns 0;
+ * or with words in detail -errno such as -ESRCH and -EPERM, -WM_E_GONE, -WM_E_FOREIGN_ARCH.
  */
 int catalog_add_process(struct catalog *catalog, pid_t pid, struct detail detail);
 
-/* Put the markers in order. */
 void catalog_sort(struct catalog *catalog);
 
-/* Frees all; safe on a zeroed one. */
+/* Free everything; a zeroed catalog is allowed. */
 void catalog_release(struct catalog *catalog);
 
 /* "event", "inline", "begin" or "end"; "?" for what this version does not know. */
 const char *catalog_kind(char kind);
 
-/* A field's type in words; NULL past the last field and for what is none. */
+/* The name of a field's type; NULL after the last field, and for an unknown type. */
 const char *catalog_type(uint8_t type);
 
 #endif

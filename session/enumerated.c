@@ -60,7 +60,7 @@ void enumerated_release(struct enumerated_list *list)
 	*list = (struct enumerated_list){ 0 };
 }
 
-/* Whether the text's second part, the subsystem, is the plan's module. */
+/* Whether the subsystem, the second part of the text, is the plan's module. */
 static int is_of(const struct plan *plan, const char *text)
 {
 	const char *subsystem = strchr(text, '\n');
@@ -70,7 +70,7 @@ static int is_of(const struct plan *plan, const char *text)
 	       subsystem[1 + bytes] == '\n';
 }
 
-/* Remove from names[] each that differs in others[]. */
+/* Remove from names[] those that differ from others[]. */
 static void agree(const struct enumeration *names[CODE_FIELDS_MAX],
 		  const struct enumeration *const others[CODE_FIELDS_MAX])
 {

@@ -62,7 +62,7 @@ uint32_t event_list_ids(const struct event_list *list)
 			      : 0;
 }
 
-/* Those of it and before it with an id below `ids`. */
+/* Call for each event of probes with an id below `ids`, of the list and those before it. */
 static int each_below(const struct event_list *list, uint32_t ids,
 		      int (*call)(const struct event *event, void *data), void *data)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The events that a process has named. A child of fork begins with some of its parent's, which are not
- * copied: there may be thousands, and hundreds of children. A list only grows, so a part of it stays as it is.
+ * The events that a process has declared. A forked child begins with its parent's events up to the
+ * fork. It refers to them without a copy, since there may be thousands, and hundreds of children.
+ * That works because a list only grows.
  */
 #ifndef SESSION_EVENTS_H
 #define SESSION_EVENTS_H
@@ -17,28 +18,32 @@ struct event {
 
 struct event_list {
 	unsigned int holders;
-	struct event_list *before; /* the parent's; NULL */
-	uint32_t before_ids;	   /* of its, those with an id below */
+	struct event_list *before; /* the parent's list; NULL */
+	uint32_t before_ids;	   /* of the parent's events, those with a lower id */
 	struct event *all;	   /* its own, in order of id */
 	size_t count, room;
 	size_t text_bytes;
 };
 
-/* An empty list with one holder. `before`, which may be NULL, gets one holder more. NULL: no memory. */
+/*
+ * Make an empty list with one holder. `before` may be NULL; it gets one more holder. NULL: no
+ * memory.
+ */
 struct event_list *event_list_new(struct event_list *before, uint32_t before_ids);
 
-/* One holder less; the last frees it. NULL is allowed. */
+/* Remove one holder; the last one frees the list. NULL is allowed. */
 void event_list_drop(struct event_list *list);
 
-/* 0, -E2BIG past a million or 64 MiB of text, -ENOMEM. */
+/* Returns 0; -E2BIG past a million events or 64 MiB of text; -ENOMEM. */
 int event_list_add(struct event_list *list, uint32_t id, const uint8_t types[16], const char *text);
 
-/* The id after the last; 0 when there is none. */
+/* One more than the highest id; 0 if the list is empty. */
 uint32_t event_list_ids(const struct event_list *list);
 
 /*
- * Call for each event of probes (abi/site.h, way 'd') that was there before, the first parent's first;
- * for each of its own. Ends when a call returns other than 0, with that.
+ * Call for each event of probes (abi/site.h, way 'd') that came from parents, the first ancestor's
+ * first; or for each event of its own. A call that returns other than 0 ends it, and that is
+ * returned.
  */
 int event_list_each_before(const struct event_list *list,
 			   int (*call)(const struct event *event, void *data), void *data);

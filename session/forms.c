@@ -53,7 +53,7 @@ void forms_room_free(struct forms_room *room)
 	free(room);
 }
 
-/* The first mapping that ends behind an address. */
+/* The number of the first mapping that ends behind an address. */
 static size_t map_from(const struct maps *maps, uint64_t address)
 {
 	size_t low = 0, high = maps->count;
@@ -69,7 +69,7 @@ static size_t map_from(const struct maps *maps, uint64_t address)
 	return low;
 }
 
-/* Whether a page is free and nothing may grow into it, or the agent has mapped it already. */
+/* Whether the agent has mapped this page, or may: it is free, and nothing can grow into it. */
 static int is_free(const struct forms_room *room, uint64_t page)
 {
 	const struct maps *maps = &room->maps;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In which forms a jump can be written (abi/detour.h): by the code alone, or by what is mapped in a process now. The
- * agent decides again when it arms.
+ * The forms in which a jump can be written (abi/detour.h), judged by the code alone, or also by the
+ * memory map of a process. The agent decides again when it arms.
  */
 #ifndef SESSION_FORMS_H
 #define SESSION_FORMS_H
@@ -10,20 +10,20 @@
 
 #include <sys/types.h>
 
-struct forms_room; /* what is mapped in a process */
+struct forms_room; /* the memory map of a process */
 
-/* 0; what maps_read() returns; -ENOMEM. */
+/* Returns 0, an error of maps_read(), or -ENOMEM. */
 int forms_room_read(struct forms_room **room, pid_t pid);
 void forms_room_free(struct forms_room *room); /* NULL is allowed */
 
 /*
- * Bit i: the choice can be written in enum detour_form i. With a room: in that process, where the module is loaded
- * at `base`. With NULL: in some process.
+ * Bit i: the jump can be written in enum detour_form i, in the process of `room`, where the module
+ * is loaded at `base`; or with NULL, in some process.
  */
 unsigned int forms_of(const struct control_detour *choice, const struct forms_room *room,
 		      uint64_t base);
 
-/* The form that is best of some, FORM_BYTE first; 0: none. */
+/* The best of a set of forms; FORM_BYTE is the best. 0: the set is empty. */
 enum detour_form forms_best(unsigned int forms);
 
 /* "byte", "behind", "first". */

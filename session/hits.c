@@ -77,7 +77,8 @@ static int marker_take(struct answer *answer, const struct link_message *message
 		return -WM_E_PROTOCOL;
 	if (spec_name_of(text, name, sizeof(name)))
 		return 0;
-	for (int i = 0; entry.fields && i < 5; i++) { /* abi/site.h: the sixth part */
+	/* the fields are the sixth part (abi/site.h) */
+	for (int i = 0; entry.fields && i < 5; i++) {
 		entry.fields = strchr(entry.fields, '\n');
 		if (entry.fields)
 			entry.fields++;
@@ -90,7 +91,7 @@ static int marker_take(struct answer *answer, const struct link_message *message
 	return entry_add(answer, &entry);
 }
 
-/* Returns 1 with the next message, or an error. */
+/* Wait for the next message. Returns 1 or an error. */
 static int message_wait(struct link *link, uint64_t end_ns, struct link_message *message)
 {
 	struct pollfd ready = { .fd = link->fd, .events = POLLIN };
@@ -110,8 +111,8 @@ static int message_wait(struct link *link, uint64_t end_ns, struct link_message 
 }
 
 /*
- * The agent says HELLO by itself; LIST may be sent before that came. One that has no room for us says
- * DONE with serial 0.
+ * LIST may be sent before HELLO, which the agent sends unasked, has come. An agent without room for
+ * another tool sends DONE with serial 0.
  */
 static int answer_read(struct answer *answer, struct link *link)
 {
@@ -125,7 +126,7 @@ static int answer_read(struct answer *answer, struct link *link)
 	while ((err = message_wait(link, end_ns, &message)) > 0) {
 		err = 0;
 		if (message.fd >= 0)
-			close(message.fd); /* none is due */
+			close(message.fd); /* the agent should send none */
 		if (message.type == CONTROL_MARKER)
 			err = marker_take(answer, &message);
 		if (err)
@@ -141,7 +142,10 @@ static int answer_read(struct answer *answer, struct link *link)
 	return err;
 }
 
-/* A marker is told of with every module that has it, and has hits for each list of types. */
+/*
+ * The agent reports a marker once for each module that has it, and counts each list of types
+ * separately. Keep one entry for each marker, with the sum over its lists of types.
+ */
 static void answer_merge(struct answer *answer)
 {
 	size_t kept = 0;

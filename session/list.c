@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* waymark/list.h: markers of the catalog, places in code of the listing. */
+/* waymark/list.h: the catalog gives the markers, the listing gives places in code. */
 #include "base/fieldname.h"
 #include "code/place.h"
 #include "process/call.h"
@@ -15,10 +15,10 @@
 #define MARKER_FIELDS_MAX 16
 
 struct list {
-	struct spec_list specs; /* the one */
+	struct spec_list specs; /* with one spec */
 	int (*place)(const struct wm_list_place *place, void *data);
 	void *data;
-	int result; /* of the callback; once it is not 0 the list is over */
+	int result; /* of the callback; other than 0 ends the list */
 };
 
 static void list_give(struct list *list, struct wm_list_place *place)

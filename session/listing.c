@@ -15,7 +15,7 @@ const struct control_detour *listing_choice_next(const struct control_detour *ch
 	return (const void *)((const char *)choice + choice->bytes);
 }
 
-/* Fill in the forms, as this process allows them. */
+/* Fill in the forms that this process allows for each choice, and the best. */
 static void judge(const struct listing *listing, struct listing_place *to)
 {
 	const struct control_detour *choice = to->choices;
@@ -52,7 +52,7 @@ static void take_place(const struct code_place *place, int err, const char *deta
 	};
 
 	judge(listing, &to);
-	/* the code allows it, but this process does not, or has no room */
+	/* the code allows it, but the process forbids it or has no room */
 	if (!err && !to.best) {
 		to.error = listing->shut[0]	     ? -WM_E_INJECT
 			   : listing->is_unstoppable ? -WM_E_NO_PTRACE
@@ -80,7 +80,7 @@ static int list_module(struct listing *listing, struct code_module *module, cons
 	return err;
 }
 
-/* What the process itself does not allow. */
+/* Find out what the process forbids. */
 static void look_at_process(struct listing *listing, pid_t pid)
 {
 	struct target target;
@@ -109,7 +109,7 @@ int listing_file(struct listing *listing, const char *path)
 	return err;
 }
 
-/* Of a process of another kind no module would be known. */
+/* Without this, a process of a foreign architecture would just have no modules. */
 static int process_check(pid_t pid)
 {
 	struct elf elf;

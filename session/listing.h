@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What specs of places in code would record in a file or in a process, judged from outside: nothing
- * runs in the process, and nothing in it changes. What the command lists, and waymark/list.h.
+ * Find what specs of places in code would record in a file or a process, from outside: no code runs
+ * in the process, and nothing in it changes. For the command `list` and waymark/list.h.
  */
 #ifndef SESSION_LISTING_H
 #define SESSION_LISTING_H
@@ -15,45 +15,48 @@
 
 struct code_place;
 
-/* One place. Valid during the callback. */
+/* One place, valid during the callback. */
 struct listing_place {
 	const struct code_place *place;
 	const char *module; /* path */
-	pid_t pid;	    /* 0: a file */
-	uint64_t base;	    /* of the module; 0: a file */
+	pid_t pid;	    /* 0: in a file */
+	uint64_t base;	    /* of the module; 0: in a file */
 	uint64_t address;   /* in the process, or as linked; 0: unknown */
 	int error;	    /* why it can't be recorded; 0: it can */
-	const char *detail; /* of that; may be "" */
-	/* the choices of its jump, one behind the other, and in which forms each can be written */
+	const char *detail; /* about the error; may be "" */
+	/*
+	 * the records of its choices, one behind the other, and the forms in which each can be
+	 * written
+	 */
 	const struct control_detour *choices;
 	unsigned int choice_count;
 	unsigned int forms[DETOUR_CHOICES_MAX];
-	unsigned int best_choice; /* the one that the agent would take */
+	unsigned int best_choice; /* that the agent would use */
 	enum detour_form best;	  /* 0: none */
 };
 
-/* Zeroed but for the owner's part. Release the names. */
+/* The caller zeroes it, fills in the first part, and releases the names. */
 struct listing {
-	/* the owner's */
-	struct spec_list *specs; /* what comes of each is put down in them */
+	/* the caller's */
+	struct spec_list *specs; /* also gets the results of each */
 	void (*place)(const struct listing_place *place, void *data);
-	/* A module's places follow; there may be none. */
+	/* called before each module's places, also if it has none */
 	void (*module)(const char *module, void *data);
-	/* A module that can't be read is left out. */
+	/* a module that can't be read is skipped */
 	void (*fault)(const char *module, int error, void *data);
-	/* Whether to end after this module. NULL: never. */
+	/* called before each module: whether to stop; NULL: never */
 	int (*is_over)(void *data);
 	void *data;
 
-	struct name_list names; /* near to those that the specs ask for in vain */
+	struct name_list names; /* similar to those that specs name and no module has */
 
 	/* the listing's own */
 	const char *path;
 	pid_t pid;
 	uint64_t base;		 /* of the module */
-	struct forms_room *room; /* of the process; NULL: a file */
+	struct forms_room *room; /* memory map of the process; NULL: a file */
 	int is_unstoppable;	 /* neither the process nor we may stop its threads */
-	char shut[256];		 /* why the agent can't come into it; "": it can */
+	char shut[256];		 /* why the agent can't enter the process; "": it can */
 };
 
 /* The next choice of a place. */

@@ -9,7 +9,7 @@
 
 _Static_assert(NAMES_MAX <= UINT16_MAX && NAMES_MAX * 2 <= NAMES_SLOTS, "a free slot is found");
 
-/* The slot that has the name, or the free one where it would be. */
+/* The slot of the name, or the free one for it. */
 static uint16_t *find(const struct name_list *list, const char *name)
 {
 	uint32_t at = 2166136261u; /* FNV-1a */

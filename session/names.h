@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A set of names, for "did you mean". */
+/* A set of names, for "did you mean" hints. */
 #ifndef SESSION_NAMES_H
 #define SESSION_NAMES_H
 
@@ -12,10 +12,10 @@
 struct name_list {
 	char **all;
 	size_t count, room;
-	uint16_t *slots; /* by hash: which of `all`, from 1; 0: none */
+	uint16_t *slots; /* hash table of numbers in `all`, from 1; 0: free */
 };
 
-/* Add a copy unless it is there. Past NAMES_MAX more are left out. 0 or -ENOMEM. */
+/* Add a copy of the name, unless it is there. Ignores more than NAMES_MAX. 0 or -ENOMEM. */
 int name_list_add(struct name_list *list, const char *name);
 void name_list_release(struct name_list *list);
 

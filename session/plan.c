@@ -20,15 +20,15 @@
 #define NAMES_TOLD 8
 #define LIBC_NAME "libc.so.6"
 
-/* What the search for places hands on. */
+/* The state of plan_make(), for its callbacks. */
 struct making {
 	struct plan *plan;
 	struct spec *spec; /* whose places are being found */
 	int is_glob;
 	struct asked_list asked;
-	size_t earlier;	   /* of them, those of the specs before it */
-	uint32_t *slots;   /* by hash of the point: which of `asked`, from 1 */
-	size_t slot_count; /* a power of two, and enough that half are free */
+	size_t earlier;	   /* how many of `asked` are of earlier specs */
+	uint32_t *slots;   /* hash table by point, of numbers in `asked`, from 1 */
+	size_t slot_count; /* a power of two; half are free */
 	struct code_module *module;
 	const struct plan_listener *listener;
 	struct sweep sweep;
@@ -47,7 +47,7 @@ static size_t slot_of(const struct making *making, uint64_t point)
 	return at;
 }
 
-/* The last asked for becomes one that can be found; of several at one point the first, then the next. */
+/* Enter the last place into the table. Several places at one point are chained, oldest first. */
 static int index_last(struct making *making)
 {
 	struct asked *all = making->asked.all;
@@ -73,7 +73,7 @@ static int index_last(struct making *making)
 	return making->slots ? 0 : -ENOMEM;
 }
 
-/* A function's name may stand for several: who asked for one is told. */
+/* One function's name may match several: keep the names found, to report them. */
 static int name_keep(struct spec *spec, const struct code_place *place)
 {
 	char name[512];
@@ -95,7 +95,7 @@ static int is_same_field(const struct code_field *field, const struct code_field
 	return field->type == other->type && !strcmp(field->name, other->name);
 }
 
-/* Whether an event that is there records all that this one would. */
+/* Whether an existing event records all that this one would. */
 static int is_covered(const struct making *making, const struct asked *asked,
 		      const struct code_place *place)
 {
@@ -118,7 +118,7 @@ static int is_covered(const struct making *making, const struct asked *asked,
 	return 1;
 }
 
-/* Returns 1 where an earlier spec has what is wanted there: then that is settled; or -ENOMEM. */
+/* If an earlier spec's event serves this place too, note that and return 1; else 0; or -ENOMEM. */
 static int settle_taken(struct making *making, const struct code_place *place)
 {
 	size_t number = making->slots ? making->slots[slot_of(making, place->address)] : 0;
@@ -154,7 +154,7 @@ static int sweep_once(struct making *making)
 	return err;
 }
 
-/* Keep what is asked for, with the record of its detour or why there is none. */
+/* Keep a place with its records, or with the reason why it has none. */
 static int keep(struct making *making, const struct code_place *place, int err, const char *detail)
 {
 	struct asked *asked = asked_add(&making->asked);
@@ -169,7 +169,7 @@ static int keep(struct making *making, const struct code_place *place, int err, 
 		if (!err)
 			err = asked_record(asked, place, &making->trampoline);
 	}
-	/* there are no more */
+	/* there are no more choices */
 	if (asked->choice_count && err == -ENOENT)
 		err = 0;
 	if (err == -WM_E_SPEC)
@@ -197,7 +197,7 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 	return keep(making, &wanted, err, detail);
 }
 
-/* ---- what comes of it ---- */
+/* ---- from places to the plan ---- */
 
 static int refuse(struct making *making, const struct asked *asked)
 {
@@ -220,7 +220,7 @@ static int refuse(struct making *making, const struct asked *asked)
 	return 0;
 }
 
-/* The record becomes the plan's. */
+/* Move the records to the plan. */
 static int place_add(struct making *making, struct asked *asked)
 {
 	struct plan *plan = making->plan;
@@ -278,7 +278,7 @@ static int fill(struct making *making)
 	return err;
 }
 
-/* Whether it is libc, and a watch needs SIGTRAP. */
+/* Whether the module is libc and a watch needs SIGTRAP. */
 static int is_guarded(const struct spec_list *specs, const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -337,7 +337,7 @@ static int resolve(struct making *making, struct spec *spec, const struct code_p
 	return 0;
 }
 
-/* What is asked for by its own name comes before what a glob takes in. */
+/* Requests by exact name come before globs. */
 static int resolve_all(struct making *making, struct spec_list *specs,
 		       const struct code_process *process)
 {
@@ -367,12 +367,12 @@ static const struct code_function *function_named(const struct code_symbols *sym
 	return NULL;
 }
 
-/* One that can't be had is left out: then the agent refuses watches. */
+/* Make a guard. If that is impossible, leave it out: then the agent refuses watches. */
 static int guard(struct making *making, const char *name, uint8_t kind, uint32_t call)
 {
 	const struct code_symbols *symbols = code_module_symbols(making->module);
 	const struct code_function *function = symbols ? function_named(symbols, name) : NULL;
-	/* no address: nobody who wants the same place has it with this one */
+	/* without an address, so that no spec's place is covered by it */
 	struct code_place place = { .subsystem = "libc", .event = "guard" };
 	struct asked *asked;
 	int err;
@@ -401,7 +401,10 @@ static int guard(struct making *making, const char *name, uint8_t kind, uint32_t
 
 static int guard_all(struct making *making)
 {
-	/* sigaction() is but a door to the former, which others go past; not every glibc tells of it */
+	/*
+	 * other functions call the first directly, as sigaction() does; not every glibc has its
+	 * symbol
+	 */
 	static const char *const actions[] = { "__libc_sigaction", "sigaction" };
 	static const uint8_t kinds[] = { DETOUR_GUARD_INNER, DETOUR_GUARD_ACTION };
 	int err = sweep_once(making);
@@ -413,7 +416,7 @@ static int guard_all(struct making *making)
 		if (!err)
 			break;
 	}
-	/* threads sleep in these: they may be in them. Without one, a filter is noticed late */
+	/* threads may be asleep in these; without one, the agent notices a seccomp filter late */
 	if (!err || err == -ENOENT)
 		err = guard(making, "prctl", DETOUR_GUARD_CALL, SYS_prctl);
 	if (!err || err == -ENOENT)
@@ -448,7 +451,7 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 	making->listener = listener;
 	if (!(*plan)->path || !(*plan)->name)
 		err = -ENOMEM;
-	/* before what the user may want of the same functions: that is refused then */
+	/* first: places that the user wants in the same functions are refused */
 	if (!err && is_guarded(specs, (*plan)->path))
 		err = guard_all(making);
 	if (!err)
@@ -534,7 +537,7 @@ static size_t padded(size_t bytes)
 	return (bytes + 7) & ~(size_t)7;
 }
 
-/* As trampoline_write() does for a base. */
+/* Move the record to a base, as trampoline_write() does. */
 static void move_to(unsigned char *record, uint64_t base)
 {
 	struct control_detour detour;

@@ -17,11 +17,12 @@
 #define HELD_MAX 1000000
 #define GO_WAIT_NS (CONTROL_GO_WAIT_MS * UINT64_C(1000000))
 
-/* A pass over one process's modules. */
+/* One look at a process's modules. */
 struct pass {
 	struct wm_session *session;
 	struct process *process;
-	struct loaded_list list; /* all opened for the first plan: modules tell of each other */
+	/* the first plan opens them all: modules have information about each other */
+	struct loaded_list list;
 };
 
 static int is_agent(const char *path)
@@ -31,7 +32,7 @@ static int is_agent(const char *path)
 	return !strcmp(name ? name + 1 : path, AGENT_NAME);
 }
 
-/* The vdso is no file, but the kernel gives each process the same. */
+/* Find a plan that serves the module. The vdso is no file, but is the same in all processes. */
 static struct plan *plan_find(const struct wm_session *session, const struct loaded *loaded)
 {
 	char name[256];
@@ -45,9 +46,9 @@ static struct plan *plan_find(const struct wm_session *session, const struct loa
 	return NULL;
 }
 
-/* ---- other tools ---- */
+/* ---- breakpoints of other tools ---- */
 
-/* SUBSYS:EVENT of an id; "" if the process did not declare it. To be freed. */
+/* SUBSYS:EVENT of an id; "" if the process did not declare it. The caller frees it. */
 static char *name_of(const struct process *process, uint32_t id)
 {
 	const struct trace_class *class = schema_find(process->schema, id);
@@ -60,7 +61,7 @@ static char *name_of(const struct process *process, uint32_t id)
 	return strndup(class->name, class->name_bytes - suffix);
 }
 
-/* The wall clock at a time of CLOCK_MONOTONIC. */
+/* Convert a CLOCK_MONOTONIC time to the wall clock. */
 static uint64_t realtime_ns(uint64_t monotonic_ns)
 {
 	struct timespec now;
@@ -77,7 +78,9 @@ static int held_trace(struct wm_session *session, const struct process *process,
 
 	if (process->trace < 0 || !session->writer)
 		return 0;
-	/* both times take the offset of the clocks at the begin, so that a clock that is set moves neither */
+	/*
+	 * both times use the clock offset from the begin, so setting the wall clock shifts neither
+	 */
 	if (!held->offset_ns)
 		held->offset_ns = realtime_ns(0);
 	about.begin_ns = held->begin_ns + held->offset_ns;
@@ -141,7 +144,7 @@ void probes_release(struct probes *probes)
 
 /* ---- plans ---- */
 
-/* A file that some request takes can't be read: say why. */
+/* A file that a request applies to can't be read: keep the reason. */
 static void keep_open_error(struct wm_session *session, const struct loaded *loaded)
 {
 	for (size_t i = 0; i < session->specs.count; i++) {
@@ -187,7 +190,7 @@ static int on_beat(size_t done, size_t total, void *data)
 	return patience_beat(planning->pass->session, &progress);
 }
 
-/* The plan of a module, made where there is none. *plan NULL: its file can't be had. */
+/* Find or make the plan of a module. *plan NULL: its file can't be read. */
 static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan **plan)
 {
 	struct probes *probes = &pass->session->probes;
@@ -211,7 +214,7 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 	err = plan_make(plan, &pass->session->specs, loaded->module, &process, NULL);
 	loaded->module->file->pulse = (struct code_pulse){ 0 };
 	pass->process->probed.planning = 0;
-	/* given up: of what would have been placed only the number is known, if that */
+	/* given up: of the places, at most the number is known */
 	if (err == -ECANCELED)
 		probes->unarmed += planning.total;
 	if (!err)
@@ -230,7 +233,7 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 	return 0;
 }
 
-/* ---- a process ---- */
+/* ---- the modules of a process ---- */
 
 static struct probed_module *find_seen(const struct probed *probed, const struct loaded *loaded)
 {
@@ -243,8 +246,8 @@ static struct probed_module *find_seen(const struct probed *probed, const struct
 }
 
 /*
- * The loader maps a library before it puts it in its list, and the list has a name that a spec may take: then
- * UNNAMED -> DONE is one more look at it.
+ * The loader maps a library before it adds it to its list. A spec may match the name in that list.
+ * So look again at a library that was not listed yet.
  */
 static int is_seen(const struct probed *probed, const struct loaded *loaded)
 {
@@ -253,7 +256,7 @@ static int is_seen(const struct probed *probed, const struct loaded *loaded)
 	return module && (module->is_done || !loaded->is_listed);
 }
 
-/* `is_done`: its places are sent, or no spec takes any of its names. */
+/* Note a module. `is_done`: its places are sent, or no spec applies to any of its names. */
 static int set_seen(struct probed *probed, const struct loaded *loaded, int is_done)
 {
 	struct probed_module *module = find_seen(probed, loaded);
@@ -289,7 +292,7 @@ static int send_plan(struct process *process, const struct plan *plan, uint64_t 
 	return err;
 }
 
-/* Returns how many modules were new, or an error. */
+/* Handle new modules. Returns how many there were, or an error. */
 static int see_to_modules(struct pass *pass)
 {
 	struct probed *probed = &pass->process->probed;
@@ -323,25 +326,25 @@ uint64_t probe_next_set(struct process *process)
 	return process->probed.set;
 }
 
-/* The kernel hides a process that changed its user from a tool without CAP_SYS_PTRACE. */
+/* If a process has changed its user, the kernel hides it from a tool without CAP_SYS_PTRACE. */
 static int is_denied(int err)
 {
 	return err == -EACCES || err == -EPERM;
 }
 
-/* A forked child that has, or is about to have, its parent's places: these are recorded anyway. */
+/* A forked child has its parent's places, or is about to: these are recorded in any case. */
 static int has_parents(const struct process *process)
 {
 	return process->probed.count > 0;
 }
 
-/* What is left of an error of look() for a process that is recorded already. */
+/* Ignore errors of look() for a process that has ended, or is recorded in any case. */
 static int look_again_error(const struct process *process, int err)
 {
 	return err == -WM_E_GONE || (is_denied(err) && has_parents(process)) ? 0 : err;
 }
 
-/* One look at the modules. `always`: COMMIT also when nothing is new. */
+/* Look at the modules once. `always`: send COMMIT even if nothing is new. */
 static int look(struct wm_session *session, struct process *process, int always)
 {
 	struct pass pass = { .session = session, .process = process };
@@ -413,13 +416,16 @@ void probe_seen(struct process *process)
 {
 	struct probed *probed = &process->probed;
 
-	/* answered in the order in which they were told */
+	/* the agent answers in the order in which it reported them */
 	if (probed->loading_count)
 		memmove(probed->loading, probed->loading + 1,
 			--probed->loading_count * sizeof(*probed->loading));
 }
 
-/* Whether a process that went on without GO loses events. A child that shares its parent's store loses only watches. */
+/*
+ * Whether a process that continued without GO loses events. A child that shares its parent's store
+ * loses only watches.
+ */
 static int is_missing_events(const struct wm_session *session, const struct process *process)
 {
 	return process->hello.forked != HELLO_SHARES || spec_count_watches(&session->specs);
@@ -460,7 +466,7 @@ int probe_module(struct wm_session *session, struct process *process,
 
 	if (!probed->is_on)
 		return 0;
-	/* what comes at the place of one that went is another, even if it is the same file */
+	/* forget an unloaded module: even the same file at that base will be another module */
 	for (size_t i = 0; i < probed->count; i++)
 		if (module->gone && probed->modules[i].base == module->base)
 			probed->modules[i--] = probed->modules[--probed->count];
@@ -494,7 +500,7 @@ void probe_ended(struct wm_session *session, struct process *process)
 {
 	session->probes.unarmed += process->probed.pending;
 	process->probed.pending = 0;
-	/* it ended, or was ended, before it was let go: its agent had no time to say which */
+	/* it ended before GO: its agent could not report whether it ran */
 	if (!process->hello.launched || process->runs)
 		return;
 	if (ticks_monotonic_ns() - process->hello_ns > GO_WAIT_NS)

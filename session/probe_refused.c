@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was refused of probes and markers. */
+/* Probes and markers that were refused. */
 #include "session/probe.h"
 
 #include "base/array.h"
@@ -40,11 +40,11 @@ int probe_refusal_add(struct wm_session *session, const struct probe_refusal *re
 	more->name = strdup(refusal->name);
 	more->module = strdup(refusal->module);
 	more->detail = strdup(refusal->detail);
-	list->count++; /* it is released whole or not */
+	list->count++; /* now, so that an incomplete one is freed too */
 	return more->name && more->module && more->detail ? 0 : -ENOMEM;
 }
 
-/* The plan that has a place at this address of the process, and the base that it was sent with; NULL: none any more. */
+/* Find the plan with a place at this address in the process, and the module's base. NULL: none. */
 static const struct plan *plan_around(const struct probes *probes, const struct probed *probed,
 				      uint64_t address, uint64_t *base)
 {
@@ -63,7 +63,7 @@ static const struct plan *plan_around(const struct probes *probes, const struct 
 	return plan;
 }
 
-/* Children of one server say the same: `text` is what is kept once. */
+/* Children of one server are refused the same places: keep each `text` once. */
 static int refuse_once(struct wm_session *session, struct process *process,
 		       const struct probe_refusal *refusal, const char *text)
 {
@@ -130,7 +130,7 @@ int probe_refused(struct wm_session *session, struct process *process,
 	if (refusal.error == -WM_E_NO_PTRACE && unstoppable_add(&session->probes, process->pid))
 		return -ENOMEM;
 	if (refusal.error == -WM_E_TRACED && live_is_wanted(session))
-		refusal.error = -WM_E_TRAIL_STEPS; /* by ourselves */
+		refusal.error = -WM_E_TRAIL_STEPS; /* by our own stepper */
 	return refuse_once(session, process, &refusal, name);
 }
 

@@ -14,14 +14,14 @@
 
 #define SPEC_BYTES_MAX 1024
 
-/* The kinds of event that have a name in the grammar, apart from markers: places in code first. */
+/* The kinds of events that have a name in the grammar, except markers: places in code first. */
 static const char *const other_kinds[] = {
 	"usdt", "func", "addr", "count", "sample", "switch",
 };
 
 #define REQUEST_KINDS 3
 
-/* A name or a glob for one: identifier characters and those of fnmatch(3), brackets closed. */
+/* Whether it is a name or glob: characters of identifiers and of fnmatch(3), brackets closed. */
 static int name_check(const char *name, size_t bytes)
 {
 	int in_brackets = 0;
@@ -69,7 +69,7 @@ static int refuse(struct spec_list *list, int error, const char *format, ...)
 	return error;
 }
 
-/* Find SUBSYS:EVENT in a spec. */
+/* Find SUBSYS:EVENT in a spec, and check it. */
 static int glob_find(struct spec_list *list, const char *text, const char **glob)
 {
 	const char *first = strchr(text, ':');
@@ -245,7 +245,7 @@ size_t spec_count_watches(const struct spec_list *list)
 	return count;
 }
 
-/* What there is nothing of, by enum code_request_kind. */
+/* The error if nothing was found, by enum code_request_kind. */
 static const int nothing[] = { -WM_E_NO_USDT, -WM_E_NO_FUNCTION, -WM_E_NOT_CODE, -WM_E_NO_LINES };
 
 static int is_nothing(int error)
@@ -260,7 +260,7 @@ void spec_keep_error(struct spec *spec, int error, const char *detail, int is_pl
 	if (spec->is_of_place)
 		return;
 	spec->is_of_place = is_place;
-	/* a module that can't be read may be the one that has it */
+	/* the module that can't be read may be the one that has it */
 	if (!is_place && spec->error && !is_nothing(spec->error))
 		return;
 	if (!is_place && is_nothing(error) && spec->error && spec->error != error &&

@@ -26,8 +26,8 @@
 #define ACCEPTS_MAX 64
 #define LOOK_NS 500000000u
 #define LEFT_NS 100000000u
-#define LOOK_SHARE 200 /* a look may take one part in so many of the time */
-#define SETTLED_S 2    /* a program with the agent has told us by then */
+#define LOOK_SHARE 200 /* a look may take this fraction of the time: 1/200 */
+#define SETTLED_S 2    /* in which the agent of a new program connects */
 #define READ_BYTES_MAX (256 * 1024)
 
 static int is_same_file(pid_t a, pid_t b)
@@ -42,7 +42,10 @@ static int is_same_file(pid_t a, pid_t b)
 	return !stat(path, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-/* A file of /proc/TID, as far as READ_BYTES_MAX, and a NUL; to be freed. NULL: it may not be read. */
+/*
+ * Read up to READ_BYTES_MAX of a file in /proc/TID, and add a NUL. The caller frees it. NULL: it
+ * can't be read.
+ */
 static char *read_of(pid_t tid, const char *name, size_t *bytes)
 {
 	char path[64], *text;
@@ -59,7 +62,7 @@ static char *read_of(pid_t tid, const char *name, size_t *bytes)
 	return text;
 }
 
-/* Whether the kernel told its loader to ignore the environment. */
+/* Whether the kernel had the loader ignore the environment (AT_SECURE). */
 static int is_secure(const struct target *target)
 {
 	size_t bytes;
@@ -67,7 +70,7 @@ static int is_secure(const struct target *target)
 	Elf64_auxv_t entry;
 	int secure = 0;
 
-	if (!text) /* hidden from us: it runs as another user than we, who executed it */
+	if (!text) /* unreadable: it has another user than we, whose process executed it */
 		return target->uid != geteuid();
 	for (size_t at = 0; at + sizeof(entry) <= bytes; at += sizeof(entry)) {
 		memcpy(&entry, text + at, sizeof(entry));
@@ -81,7 +84,7 @@ static int has_variable(pid_t tid, const char *name)
 {
 	size_t bytes, length = strlen(name);
 	char *text = read_of(tid, "environ", &bytes);
-	int found = !text; /* not known */
+	int found = !text; /* unknown: assume that it has */
 
 	for (char *at = text; at && at < text + bytes && !found; at += strlen(at) + 1)
 		found = !strncmp(at, name, length) && at[length] == '=';
@@ -89,7 +92,9 @@ static int has_variable(pid_t tid, const char *name)
 	return found;
 }
 
-/* Whether the agent keeps out of it for the filters that it was executed under. */
+/*
+ * Whether the agent stays out because of the seccomp filters that the program was executed under.
+ */
 static int is_filtered(pid_t pid)
 {
 	size_t bytes;
@@ -97,19 +102,19 @@ static int is_filtered(pid_t pid)
 	if (target_filters(pid) <= target_filters(getpid()))
 		return 0;
 	free(read_of(pid, "environ", &bytes));
-	/* none yet: execve(2) has closed the agent's socket, and not come to it */
+	/* empty: execve(2) has closed the agent's socket, but not set up the environment yet */
 	return !bytes || has_variable(pid, CONTROL_FILTERS_ENV);
 }
 
-/* Whether it went into a root that the session's agent is not in; with words. */
+/* Whether the process's root folder does not have the session's agent; with words. */
 static int lacks_agent(const struct wm_session *session, pid_t tid, struct detail detail)
 {
 	char agent[PATH_MAX], path[PATH_MAX + 64];
 
-	/* if someone has removed the file, this still names it */
+	/* if the agent's file was removed, this still gives its path */
 	agentpath_find_as(agent, session->options.agent_path);
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)tid);
-	if (access(path, F_OK)) /* closed to us, or it has ended */
+	if (access(path, F_OK)) /* we may not look there, or it has ended */
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)tid, agent);
 	if (!access(path, F_OK) || errno != ENOENT || kill(tid, 0))
@@ -128,8 +133,8 @@ static uint64_t age_s(const struct target *target)
 }
 
 /*
- * Why the program that a process runs is without the agent. 0: it has it, or may have it soon. By a thread
- * that lives: of a first thread that has ended, while others go on, there is nothing to be seen.
+ * Why a process's program has no agent. 0: it has one, or may have one soon. Reads through a living
+ * thread: /proc shows nothing of a main thread that has ended while others run.
  */
 static int reason(const struct wm_session *session, const struct target *target,
 		  struct detail detail)
@@ -141,7 +146,9 @@ static int reason(const struct wm_session *session, const struct target *target,
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)tid);
 	err = program_read(&program, path);
-	/* the program that valgrind runs may have the agent, and a static one may be linked with it */
+	/*
+	 * under valgrind the traced program may have it, and a static program may be linked with it
+	 */
 	if (err == -WM_E_STATIC_PROGRAM && (program.has_agent || target_is_valgrind(target)))
 		err = 0;
 	if (err == -WM_E_STATIC_PROGRAM || err == -WM_E_FOREIGN_LIBC || err == -WM_E_FOREIGN_ARCH)
@@ -159,7 +166,7 @@ static int reason(const struct wm_session *session, const struct target *target,
 	if (age_s(target) < SETTLED_S)
 		return 0;
 	if (!has_variable(tid, CONTROL_TOOL_ENV) || !has_variable(tid, "LD_PRELOAD"))
-		/* nor has one that ended just now any variables to show */
+		/* a process that has just ended has no environment, either */
 		return target_has_memory(tid) ? -WM_E_NOT_PRELOADED : 0;
 	return 0;
 }
@@ -181,7 +188,10 @@ static struct unrecorded *entry_of(struct unrecorded_list *list, const char *pro
 	return &list->all[list->count++];
 }
 
-/* A process that executes another program counts with that, too. */
+/*
+ * Whether it is counted with this program. A process counts again for each program that it
+ * executes.
+ */
 static int is_counted(const struct unrecorded_list *list, const struct target *target,
 		      const char *program)
 {
@@ -203,7 +213,7 @@ static int is_connected(const struct wm_session *session, pid_t pid)
 	return 0;
 }
 
-/* It hung up, or never said what it runs. */
+/* Whether the process runs another program than its agent reported. Also if we may not look. */
 static int runs_another(const struct process *process, pid_t pid)
 {
 	char path[64], now[4096];
@@ -217,7 +227,7 @@ static int runs_another(const struct process *process, pid_t pid)
 	return process->exe && strcmp(now, process->exe) != 0;
 }
 
-/* Whether it was recorded as what it still runs: its filters are of its own making then. */
+/* Whether it was recorded with its present program: then it installed its filters itself. */
 static int was_recorded(const struct wm_session *session, pid_t pid)
 {
 	for (const struct process *p = session->processes; p; p = p->next)
@@ -226,7 +236,7 @@ static int was_recorded(const struct wm_session *session, pid_t pid)
 	return 0;
 }
 
-/* Once for a process. A process that has ended has no start time to know it by again. */
+/* Count a process. If it has ended, its start time is unknown, and it can't be recognized again. */
 static void count(struct unrecorded_list *list, const struct target *target, const char *program,
 		  int error, const char *detail)
 {
@@ -284,7 +294,7 @@ void unrecorded_add_dropped(struct wm_session *session, struct process *process,
 	char words[64];
 
 	snprintf(words, sizeof(words), "process %d is not recorded to its end", (int)process->pid);
-	/* what has its number by now may be another process */
+	/* the pid may be of another process by now */
 	if (!program && (target_read(&target, process->pid) || !process_has_number(process)))
 		program = "a process that has ended";
 	else if (!program)
@@ -307,7 +317,7 @@ static void look_at(struct wm_session *session, pid_t pid)
 	program = *target.exe ? target.exe : target.comm;
 	if (is_counted(list, &target, program))
 		return;
-	/* forked by one that is recorded, and nothing executed yet: its agent will tell */
+	/* a recorded process forked it and it has executed nothing: its agent will report */
 	if (is_connected(session, target.ppid) && is_same_file(pid, target.ppid))
 		return;
 	error = reason(session, &target, (struct detail){ words, sizeof(words) });
@@ -343,7 +353,7 @@ static void look(struct wm_session *session)
 	free(roots);
 }
 
-/* Of this thread's own time: on a busy machine a look is long, and yet costs no more. */
+/* The CPU time of this thread: on a busy machine a look takes longer, but costs no more. */
 static uint64_t spent_ns(void)
 {
 	struct timespec spent;
@@ -353,8 +363,9 @@ static uint64_t spent_ns(void)
 }
 
 /*
- * What hangs up executes something, or ends: that may be over before the next look. execve(2) ends the agent's
- * thread first, so what is executed may show later than the end of the connection.
+ * A process that hangs up executes a program or ends, perhaps before the next regular look.
+ * execve(2) ends the agent's thread first, so the new program may appear a moment after the
+ * hang-up.
  */
 static void look_at_left(struct wm_session *session)
 {
@@ -370,7 +381,10 @@ static void look_at_left(struct wm_session *session)
 	}
 }
 
-/* Programs that could not have an agent have reported it before they went on; their connections may still wait. */
+/*
+ * A program that can't have an agent reports that before it runs. Accept connections that still
+ * wait.
+ */
 static void take_reports(struct wm_session *session)
 {
 	for (int i = 0; i < ACCEPTS_MAX && session_accept(session); i++)

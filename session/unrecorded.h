@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that recorded processes executed, or had executed, and that run unrecorded. Either the agent reports that it
- * can't work in them, or it can't come into them: these are looked for when a process hangs up, and now and then, and
- * one that ended before a look is not known of.
+ * Programs that run unrecorded, though a recorded process or a descendant of one executed them.
+ * Either the agent reports that it can't work in them, or it can't be loaded into them. The session
+ * looks for the latter when a process hangs up, and at intervals. It misses one that ended before a
+ * look.
  */
 #ifndef SESSION_UNRECORDED_H
 #define SESSION_UNRECORDED_H
@@ -15,9 +16,9 @@ struct process;
 struct wm_session;
 
 struct unrecorded {
-	char *program; /* path; its name where that may not be read */
-	char *detail;  /* of the first process; NULL: none */
-	int error;     /* why */
+	char *program; /* its path, or its name if the path may not be read */
+	char *detail;  /* about the first process; NULL: none */
+	int error;     /* the reason */
 	uint64_t processes;
 };
 
@@ -28,29 +29,32 @@ struct unrecorded_list {
 	struct unrecorded_process {
 		pid_t pid;
 		uint64_t start_time;
-		size_t entry; /* of `all` */
-	} * counted;	      /* processes that are in it, so that each is counted once */
+		size_t entry; /* its number in `all` */
+	} * counted;	      /* the processes, so that each counts once */
 	size_t counted_count, counted_room;
-	uint64_t due_ns; /* of the next look */
+	uint64_t due_ns; /* when to look again */
 };
 
-/* Look, if it is due or `now`. Errors are ignored: more than this can't be said then. */
+/* Look for such programs, if it is time or `now`. Ignores errors: then some are not found. */
 void unrecorded_look(struct wm_session *session, int now);
 
 /*
- * A process that can't be recorded, and why: the agent reported it, or a caller could not attach. `program` NULL: what the
- * process runs, unless it has ended. `detail` may be "".
+ * Add a process that can't be recorded: the agent reported it, or a caller could not attach.
+ * `program` NULL: the program that the process runs, unless it has ended. `detail` may be "".
  */
 void unrecorded_add(struct wm_session *session, pid_t pid, const char *program, int error,
 		    const char *detail);
 
 /*
- * Add a process whose connection the session has closed, since it can't read what comes there. End
- * its watches.
+ * Add a process whose connection the session closed because of a message that it could not handle.
+ * End its watches.
  */
 void unrecorded_add_dropped(struct wm_session *session, struct process *process, int error);
 
-/* Add a process's forked children that neither shared its store nor reached the tool. Once, when its store is finished. */
+/*
+ * Add a process's forked children that neither shared its store nor reached us. Call it once, when
+ * its store is finished.
+ */
 void unrecorded_add_unreached(struct wm_session *session, const struct process *parent);
 
 void unrecorded_release(struct unrecorded_list *list);
