@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Entering a running process: use the agent that listens there, or load one.
- */
+/* Enter a running process: connect to the agent that it has, or load one. */
 #include "process/agentpath.h"
 #include "process/apart.h"
 #include "process/inject.h"
@@ -17,8 +15,9 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define CONNECT_WAIT_MS 10000 /* a busy machine lets the agent's new thread wait */
-#define CONNECT_FIRST_MS 500  /* then the agent is loaded again; doubled each time */
+/* on a busy machine the agent's new thread may have to wait for a CPU */
+#define CONNECT_WAIT_MS 10000
+#define CONNECT_FIRST_MS 500 /* until the agent is loaded again; doubled each time */
 #define CONNECT_STEP_MS 5
 
 static int has_ended(pid_t pid)
@@ -76,7 +75,7 @@ static int load_and_connect(const struct target *target, struct link *link, cons
 
 #define AGENT_FILE "libwaymark-agent.so"
 
-/* A container seldom has the agent's file: it is brought to the folder of its sockets. */
+/* A container seldom has the agent's file: copy it to the folder of its sockets. */
 static int bring_agent(const struct target *target, char agent[PATH_MAX], const char *dir)
 {
 	int folder, err;
@@ -93,7 +92,7 @@ static int bring_agent(const struct target *target, char agent[PATH_MAX], const 
 	return err;
 }
 
-/* The system's errors about the folder of sockets, /tmp being read-only for one, have a remedy. */
+/* A read-only /tmp and other errors of the folder of sockets get an error that names the remedy. */
 static int fail_folder(struct wm_session *session, int err, const char *dir, const char *whose)
 {
 	if (err != -EROFS && err != -EACCES && err != -ENOENT && err != -ENOSPC)
@@ -118,7 +117,7 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 		err = target_denied(&target, detail);
 		return session_fail(session, err, "pid %d: %s", (int)pid, words);
 	}
-	/* an agent may be there already, also in a program that none could be loaded into */
+	/* it may have an agent already, even where none can be loaded */
 	err = reach_agent(&target, link);
 	if (err != -ENOENT)
 		return err ? session_fail(session, err, "pid %d", (int)pid) : 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mostly nothing comes: so the kernel keeps the descriptors in one of epoll(7), which alone is waited on. It
- * only says whether there is something. Then, and where there is no such descriptor, all are asked in one
- * poll(2), whose answers are what counts: what the epoll descriptor still has of others, such as files that a
- * forked child holds open, costs time and nothing else.
+ * Most steps find nothing. So the session keeps its descriptors in one epoll(7) descriptor and
+ * waits for that one. If it is ready or can't be made, one poll(2) asks all descriptors, and only
+ * those answers count. The epoll descriptor may still have closed files that a forked child holds
+ * open. That costs time, but does no harm.
  */
 #include "session/doze.h"
 
@@ -22,7 +22,7 @@ static int is_watched(const struct process *process)
 	return process->pidfd >= 0 && !process->dead && process->state != PROCESS_OVER;
 }
 
-/* Fill the list of descriptors to wait on, session->wake last. Returns how many, or -ENOMEM. */
+/* Fill in session->polls, with session->wake last. Returns how many there are, or -ENOMEM. */
 static int poll_list(struct wm_session *session)
 {
 	size_t count = 0, at = 0;
@@ -50,7 +50,7 @@ static int poll_list(struct wm_session *session)
 	return (int)at + 1;
 }
 
-/* Nothing is known: each is to be asked. */
+/* Nothing is known: the step has to ask each. */
 static void poll_forget(struct wm_session *session)
 {
 	for (struct listener *l = session->listeners; l; l = l->next)
@@ -59,7 +59,7 @@ static void poll_forget(struct wm_session *session)
 		p->is_alive = p->is_still = 0;
 }
 
-/* Keep what the wait has said of each descriptor, in poll_list()'s order; NULL: there was nothing. */
+/* Keep the result for each descriptor, in poll_list()'s order; NULL: none was ready. */
 static void poll_keep(struct wm_session *session, const struct pollfd *list)
 {
 	for (struct listener *l = session->listeners; l; l = l->next)
@@ -68,7 +68,7 @@ static void poll_keep(struct wm_session *session, const struct pollfd *list)
 		int linked = p->link.fd >= 0, watched = is_watched(p);
 
 		p->is_alive = watched && (!list || !list[linked].revents);
-		/* what a dead process has sent is all there, but may have come after its link was looked at */
+		/* the poll may have seen the link before the dying process's last message */
 		p->is_still = linked && (!list || !list[0].revents) && (!watched || p->is_alive) &&
 			      !p->unread;
 		if (list)
@@ -77,8 +77,8 @@ static void poll_keep(struct wm_session *session, const struct pollfd *list)
 }
 
 /*
- * See to it that the epoll descriptor has this one, or hasn't; `had` is what it has. Closing takes it out as
- * well. Negative when that can't be.
+ * Add `fd` to the epoll descriptor, or remove it; *had is the descriptor that it has, or -1.
+ * Closing a descriptor removes it too. Returns 0 or -errno.
  */
 static int gather(int epoll, int fd, int wanted, int *had)
 {
@@ -107,7 +107,7 @@ static int epoll_new(struct wm_session *session)
 	return err;
 }
 
-/* The epoll descriptor with all that poll_list() would have; negative when that can't be. */
+/* Return the epoll descriptor, with all that poll_list() would have; or a negative error. */
 static int epoll_gathered(struct wm_session *session)
 {
 	int err = session->epoll < 0 ? epoll_new(session) : 0;
@@ -122,10 +122,7 @@ static int epoll_gathered(struct wm_session *session)
 	return err ? err : session->epoll;
 }
 
-/*
- * The caller's descriptor has the one that the session waits on. Returns that one, or a negative
- * error.
- */
+/* As epoll_gathered(); also put the descriptor into the caller's, if there is one. */
 static int gather_all(struct wm_session *session)
 {
 	int epoll = epoll_gathered(session);
@@ -142,8 +139,8 @@ void session_doze_gather(struct wm_session *session)
 }
 
 /*
- * Nothing has come, but the epoll descriptor says so: it still has a file that was closed here and
- * that a forked child holds open. A caller's event loop would spin. So take a new one.
+ * The epoll descriptor is ready, but nothing has come: it has a file that was closed here and that
+ * a forked child holds open. A caller's event loop would spin. So make a new one.
  */
 static void drop_stale(struct wm_session *session)
 {
@@ -162,7 +159,7 @@ static void drop_stale(struct wm_session *session)
 	gather_all(session);
 }
 
-/* A handler has run, whose program may want to look at what it did. */
+/* A signal handler has run. The program may want to look at what it did, so end the wait. */
 static int was_interrupted(struct wm_session *session, int ready)
 {
 	if (ready >= 0 || errno != EINTR)
@@ -171,7 +168,7 @@ static int was_interrupted(struct wm_session *session, int ready)
 	return 1;
 }
 
-/* Later calls of wm_session_wake() are for the next wait. */
+/* Consume the wake, so that later calls of wm_session_wake() end the next wait. */
 static void take_wake(struct wm_session *session)
 {
 	uint64_t count;
@@ -184,7 +181,7 @@ void session_doze(struct wm_session *session, uint64_t wait_ns)
 {
 	struct timespec timeout = { .tv_sec = (time_t)(wait_ns / 1000000000u),
 				    .tv_nsec = (long)(wait_ns % 1000000000u) };
-	/* trails come and go, and are few: they are not in the epoll descriptor */
+	/* trails come and go and are few, so they are not in the epoll descriptor */
 	int has_trails = live_waits(session, NULL, 0) > 0;
 	struct pollfd any = { .fd = has_trails && !session->pollable ? -1 : gather_all(session),
 			      .events = POLLIN };

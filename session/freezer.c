@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* cgroup v2, alone and beside v1: cgroups(7). */
+/* where cgroup v2 is mounted, alone and beside v1: cgroups(7) */
 static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
 
-/* The path of its cgroup below the root. 1: it was there. */
+/* Get the process's path below the cgroup root. Returns 1 if it has one. */
 static int path_of(pid_t pid, char path[PATH_MAX])
 {
 	char name[64], *line = NULL;
@@ -30,7 +30,7 @@ static int path_of(pid_t pid, char path[PATH_MAX])
 	return found;
 }
 
-/* -1: there is no such file. */
+/* Returns -1 if there is no such file. */
 static int is_frozen(const char *root, const char *path)
 {
 	char name[PATH_MAX + 64], line[64];

@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 /*
- * Whether the freezer holds all threads of a process. It reads two small files. 0 also where the
- * cgroup of the process is not visible from here.
+ * Whether the freezer holds all threads of a process. Reads two small files. Also 0 if the
+ * process's cgroup is not visible from here.
  */
 int freezer_holds(pid_t pid);
 

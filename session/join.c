@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How processes come into a session: attached to, or launched. */
+/* How processes enter a session: by attach or by launch. */
 #include "process/agentpath.h"
 #include "process/call.h"
 #include "process/launch.h"
@@ -21,9 +21,9 @@
 
 #define HELLO_WAIT_MS 5000
 #define ATTACHES_MAX 5
-#define AGENT_DESCRIPTORS 5 /* as many as it has open while it serves us */
+#define AGENT_DESCRIPTORS 5 /* how many descriptors an agent needs to serve us */
 
-/* The figure that was asked, the limit of the process that it passes, and that limit's name. */
+/* Fail with the buffer size that was asked for, and the limit of the process that forbids it. */
 static int tell_limit(struct wm_session *session, pid_t pid)
 {
 	static const struct {
@@ -45,19 +45,21 @@ static int tell_limit(struct wm_session *session, pid_t pid)
 			    (int)pid);
 }
 
-/* An agent that can't open a socket for us is silent. */
+/*
+ * Whether the process has too few descriptors: its agent can't open a socket, and does not answer.
+ */
 static int is_short(pid_t pid, int err)
 {
 	return (err == -WM_E_AGENT_SILENT && target_lacks_descriptors(pid, 0)) ||
 	       (err == -EMFILE && target_lacks_descriptors(pid, AGENT_DESCRIPTORS));
 }
 
-/* Wait until a process has opened its store; sets the detail. */
+/* Wait until the process has opened its store. Returns 0 or an error, with the detail. */
 static int wait_opened(struct wm_session *session, struct process *process)
 {
 	int err = session_wait(session, process, HELLO_WAIT_MS);
 
-	/* the step that took its HELLO has sent the request for the store */
+	/* the step that took the HELLO has sent the request for the store */
 	if (!err)
 		err = session_wait(session, process, ANSWER_WAIT_MS);
 	if (!err && process->state != PROCESS_OPENED)
@@ -102,14 +104,15 @@ static int attach_once(struct wm_session *session, pid_t pid)
 	err = wait_opened(session, process);
 	if (err) {
 		process_hang_up(process, -WM_E_GONE);
-		process->invited = 0; /* to be forgotten */
+		process->invited = 0; /* let session_step() forget it */
 	}
 	return err;
 }
 
 /*
- * An agent whose last session has just ended is leaving: it may close the connection that it was asked
- * for, while its process lives. So was one of an image that has executed another.
+ * Attach to a process. An agent whose last session has just ended may close the new connection
+ * while it leaves, though its process lives; so does an agent whose program is executing another.
+ * Then retry.
  */
 int wm_session_attach(struct wm_session *session, pid_t pid)
 {
@@ -147,8 +150,8 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 }
 
 /*
- * LD_PRELOAD is divided at spaces and colons. Where the agent's path has one, a link beside our
- * socket stands for it.
+ * Get the agent's path for LD_PRELOAD, which is split at spaces and colons. If the path contains
+ * one, use a symbolic link beside our socket.
  */
 static int agent_name(struct wm_session *session, const struct listener *listener,
 		      char agent[PATH_MAX])
@@ -174,7 +177,7 @@ static int agent_name(struct wm_session *session, const struct listener *listene
 	return 0;
 }
 
-/* The process of a launched program's report, also if that gives the reason for having no agent. */
+/* Find the process that a launched program reported, even if only to say why it has no agent. */
 static struct process *reported(const struct wm_session *session, pid_t pid)
 {
 	for (struct process *p = session->processes; p; p = p->next)
@@ -193,7 +196,7 @@ static int wait_launched(struct wm_session *session, pid_t pid, const char *path
 	while (!process && !has_ended && ticks_monotonic_ns() < until) {
 		siginfo_t ended = { 0 };
 
-		/* the order matters: once it has ended, all that it sent is there */
+		/* in this order: once it has ended, all that it sent has arrived */
 		has_ended = !waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) &&
 			    ended.si_pid;
 		session_step(session, has_ended ? 0 : 5);
@@ -251,7 +254,7 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	err = program_find(&program, argv[0]);
 	if (outside_serves(session, err) || (!err && outside_is_all(session)))
 		return outside_launch(session, program.path, argv, err);
-	/* it has libwaymark-agent.a, which connects to us by itself */
+	/* it is linked with libwaymark-agent.a, which connects by itself */
 	if (err == -WM_E_STATIC_PROGRAM && program.has_agent)
 		err = 0;
 	if (err)
@@ -283,7 +286,7 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	err = wait_launched(session, pid, program.path);
 	if (!err)
 		return pid;
-	/* it hasn't run unrecorded for long, if at all: as the call fails, it must not be left behind */
+	/* the launch fails, so leave no program behind; it has hardly run, if at all */
 	session->launched_count--;
 	kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

@@ -15,7 +15,7 @@ static int is_same(const struct process *a, const struct process *b)
 		!b->life.start_time);
 }
 
-/* Another process of the session under the same pid: an earlier program, or one beside it. */
+/* Find another entry with the same pid: an earlier program, or one from outside beside an agent. */
 static const struct process *life_other(const struct wm_session *session,
 					const struct process *process)
 {
@@ -29,15 +29,15 @@ static enum life_kind life_way(const struct wm_session *session, const struct pr
 {
 	const struct process *other = life_other(session, process);
 
-	if (process->outside) /* beside an agent it is no process of its own */
+	if (process->outside) /* an entry beside an agent is no process of its own */
 		return other ? LIFE_UNKNOWN : LIFE_START;
 	if (process->hello.forked)
 		return LIFE_FORK;
-	/* programs that recorded ones execute come by themselves */
+	/* a program that a recorded one executes connects by itself */
 	return other || !process->invited ? LIFE_EXEC : LIFE_START;
 }
 
-/* The wall clock, by the base that events have. */
+/* Convert to the wall clock, with the same base as events. */
 static uint64_t realtime_at(const struct wm_session *session, uint64_t monotonic_ns)
 {
 	return session->began.realtime_ns + (monotonic_ns - session->began.monotonic_ns);
@@ -51,12 +51,12 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* When the kernel made the process, rounded down to its clock tick of 10 ms; CLOCK_MONOTONIC. */
+/* When the kernel created the process, CLOCK_MONOTONIC, rounded down to a clock tick of 10 ms. */
 static uint64_t forked_ns(const struct process *process)
 {
 	uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
-	uint64_t start_ns = process->life.start_time * tick_ns; /* of CLOCK_BOOTTIME */
-	/* in this order: else the difference is negative where the machine never slept */
+	uint64_t start_ns = process->life.start_time * tick_ns; /* CLOCK_BOOTTIME */
+	/* in this order: else the difference may be negative on a machine that never slept */
 	uint64_t monotonic_ns = clock_ns(CLOCK_MONOTONIC), boot_ns = clock_ns(CLOCK_BOOTTIME);
 	uint64_t suspended_ns = boot_ns > monotonic_ns ? boot_ns - monotonic_ns : 0;
 
@@ -73,20 +73,22 @@ void life_begin(const struct wm_session *session, struct process *process)
 	if (!process_has_number(process))
 		process->life.start_time = 0;
 	process->life.way = (char)life_way(session, process);
-	/* a child writes into its parent's store before it reaches us */
+	/* a child writes to its parent's store before it reaches us */
 	if (process->life.way == LIFE_FORK && process->life.start_time) {
 		fork_ns = forked_ns(process);
 		told_ns = fork_ns < told_ns ? fork_ns : told_ns;
 	}
 	process->life.begin_ns = realtime_at(session, told_ns);
-	/* the rounding must not put it before its parent's begin */
+	/* rounding must not put its begin before that of its parent */
 	for (const struct process *p = session->processes; p; p = p->next)
 		if (process->life.way == LIFE_FORK && p->pid == (pid_t)process->hello.ppid &&
 		    p->life.begin_ns > process->life.begin_ns && p->number < process->number)
 			process->life.begin_ns = p->life.begin_ns;
 }
 
-/* The kernel takes a process's memory away before it makes it a zombie. An exec does so, too. */
+/*
+ * The kernel frees a process's memory before the process is a zombie, but execve(2) frees it, too.
+ */
 static int is_ending(const struct process *process)
 {
 	return process_is_dead(process) || (process->unmapped && target_is_exiting(process->pid));
@@ -95,12 +97,12 @@ static int is_ending(const struct process *process)
 void life_end(struct wm_session *session, struct process *process)
 {
 	const struct process *other = life_other(session, process);
-	/* the session may end before it reads that the connection is closed */
+	/* the session may end before it has read that the connection is closed */
 	uint64_t ended_ns = process->hung_up_ns ? process->hung_up_ns : ticks_monotonic_ns();
 
 	if (!process->life.way || process->life.end_ns || process->pidfd < 0 || !is_ending(process))
 		return;
-	/* it executed another program, which is the one that ended */
+	/* it executed another program, and that entry has the end */
 	if (other && other->number > process->number && !other->outside)
 		return;
 	process->life.end_ns = realtime_at(session, ended_ns);
@@ -149,7 +151,7 @@ int life_read_begins(struct wm_session *session,
 	while (session->options.process_events && !result) {
 		struct process *first = NULL;
 
-		/* the list has the newest first */
+		/* the list has the newest first: find the oldest */
 		for (struct process *p = session->processes; p; p = p->next)
 			if ((p->life.way == LIFE_START || p->life.way == LIFE_FORK) &&
 			    !p->life.is_begin_read)

@@ -9,18 +9,21 @@
 
 #define BEAT_NS 100000000u
 
-/* Its program, or a thread of it, waits for us: it was launched, forked or has executed under us. */
+/* Whether the program or a thread of it waits for us: it was launched, was forked, or executes. */
 static int waits(const struct process *process)
 {
 	if (process->link.fd < 0 || process->state >= PROCESS_HUNG_UP)
 		return 0;
 	if (process->state == PROCESS_NEW)
 		return process->listener !=
-		       NULL; /* what came by itself is let go by us, or waits in vain */
+		       NULL; /* a connection that came by itself waits for our answer */
 	return process->hello.launched && (!process->runs || process->probed.loading_count);
 }
 
-/* One that takes nothing now is busy with what we have sent, and knows that we are there. */
+/*
+ * Have the process wait longer. If its socket is full it is busy with our requests, and knows of
+ * us.
+ */
 static void say_wait(struct process *process)
 {
 	const struct probed *probed = &process->probed;
@@ -28,7 +31,7 @@ static void say_wait(struct process *process)
 	struct iovec part = { &wait, sizeof(wait) };
 	struct pollfd ready = { .fd = process->link.fd, .events = POLLOUT };
 
-	/* answers come in order: what arrives now is for the module that has waited longest */
+	/* requests are answered in order, so the progress is that of the longest-waiting module */
 	if (process->runs && probed->loading_count) {
 		wait.base = probed->planning ? probed->planning : probed->loading[0].base;
 		wait.done = probed->steps;
@@ -88,7 +91,7 @@ void patience_arming(struct wm_session *session)
 	}
 	if (progress.total && is_due(session))
 		beat(session, &progress);
-	/* forked children adopt their places at once, and then wait for their watches, one after another */
+	/* forked children adopt quickly, but then wait for their watches, one after another */
 	else if (spec_count_watches(&session->specs) && is_due(session))
 		say_wait_to_all(session);
 	if (!session->has_given_up)

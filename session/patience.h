@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work that takes long while somebody waits: programs that were launched and are not let go yet, threads
- * that load a module, and whoever looks at the terminal.
+ * Long work while others wait: launched programs that were not let go yet, threads that load a
+ * module, and the user.
  */
 #ifndef SESSION_PATIENCE_H
 #define SESSION_PATIENCE_H
@@ -12,28 +12,32 @@
 struct process;
 struct wm_session;
 
-/* How far it is. */
+/* How far the work is. */
 struct session_progress {
-	const char *path;     /* of the file that is planned; NULL: places are being armed */
-	uint64_t done, total; /* places; total 0: not known yet */
+	const char *path;     /* of the file that is being planned; NULL: places are being armed */
+	uint64_t done, total; /* places; total 0: unknown yet */
 };
 
-/* Told of it a few times a second. Other than 0: give up what is planned, as after Ctrl-C. */
+/*
+ * Called with the progress a few times a second. A result other than 0 gives up planning, as after
+ * Ctrl-C.
+ */
 struct session_watcher {
 	int (*told)(const struct session_progress *progress, void *data);
 	void *data;
 };
 
 /*
- * Something got on: ask whoever waits for us to wait on, tell the watcher, drain what others record
- * meanwhile. Often called, seldom does anything. 0, or -ECANCELED from when the watcher has said so.
+ * Call this often during long work; a few times a second it does something: it has waiting programs
+ * extend their timeouts, calls the watcher, and drains the stores. Returns 0, or -ECANCELED once
+ * the watcher has given up.
  */
 int patience_beat(struct wm_session *session, const struct session_progress *progress);
 
-/* Places are sent, or are being armed: likewise. */
+/* The same while places are sent or armed. */
 void patience_arming(struct wm_session *session);
 
-/* Whether the watcher has had enough. */
+/* Whether the watcher has given up. */
 int patience_is_over(const struct wm_session *session);
 
 #endif

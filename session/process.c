@@ -25,9 +25,9 @@
 
 #define MODULES_MAX 4096
 #define TEXTS_BYTES_MAX (64u << 20) /* of all events and modules of a process */
-#define MESSAGES_MAX (1 << 17)	    /* read at one go; whoever talks without end holds nobody up */
+#define MESSAGES_MAX (1 << 17)	    /* in one pass: an agent that floods us must not block others */
 #define NAME_BYTES 512
-#define EXECUTE_NS UINT64_C(2000000000) /* until the agent of another program comes */
+#define EXECUTE_NS UINT64_C(2000000000) /* to wait for the agent of the executed program */
 
 int process_new(struct process **process, struct wm_session *session, struct link *link, pid_t pid)
 {
@@ -112,7 +112,7 @@ int process_is_halted(const struct process *process)
 	return tracer > 0 && target_parent((pid_t)tracer) != process->pid;
 }
 
-/* Whether it knows its children by the numbers that we know them by. */
+/* Whether the process is in our PID namespace, so that it has the same pids for its children. */
 static int is_in_our_namespace(pid_t pid)
 {
 	struct stat own, its;
@@ -130,7 +130,7 @@ uint32_t process_tool_pid(const struct wm_session *session, const struct process
 	return (uint32_t)getpid();
 }
 
-/* The path of the executable stands before it, with its NUL. */
+/* Copy what is inherited, which follows the path of the executable with its NUL. */
 static void take_inherited(struct process *process, const struct link_message *message)
 {
 	size_t before = sizeof(process->hello) + strlen(process->exe) + 1;
@@ -147,7 +147,7 @@ static int take_hello(struct process *process, const struct link_message *messag
 	if (process->state != PROCESS_NEW || message->bytes < sizeof(process->hello))
 		return -WM_E_PROTOCOL;
 	memcpy(&process->hello, message->body, sizeof(process->hello));
-	/* whose connection it is the kernel says; only from another namespace it can't */
+	/* the kernel reports the peer's pid, except from another PID namespace */
 	if (process->pid <= 0)
 		process->pid = (pid_t)process->hello.pid;
 	process->exe = strdup((const char *)message->body + sizeof(process->hello));
@@ -165,7 +165,10 @@ static int take_hello(struct process *process, const struct link_message *messag
 	return 0;
 }
 
-/* Before the session runs, its launcher reports this. Returns why there is no agent, which ends the connection. */
+/*
+ * A program reports why it can have no agent. Returns that error, which ends the connection. Before
+ * the session runs, wm_session_launch() returns it.
+ */
 static int take_unrecorded(struct wm_session *session, struct process *process,
 			   const struct link_message *message)
 {
@@ -195,7 +198,7 @@ static int take_store(struct wm_session *session, struct process *process,
 	if (err)
 		return err;
 	process->state = PROCESS_OPENED;
-	/* a child that writes to its parent's store is counted there */
+	/* a child that writes to its parent's store is counted with that store */
 	session->processes_ever += process->hello.forked != HELLO_SHARES;
 	if (session->watermark)
 		watermark_add(session->watermark, process->drain);
@@ -270,8 +273,8 @@ static int take_refused(struct wm_session *session, struct process *process,
 				     spec_name_of(text, name, sizeof(name)) ? "" : name);
 	if (spec_name_of(text, name, sizeof(name)))
 		return 0;
-	/* a marker that was refused did match; the session's detail says what became of it */
-	/* where another tool's breakpoint is, the spec is right: it is no reason to end the recording */
+	/* a refused marker matches its spec all the same; the session's detail has the reason */
+	/* it counts as armed under another tool's breakpoint: that is no error of the spec */
 	spec_count_match(&session->specs, name, head.error == -WM_E_SITE_CHANGED);
 	place_of(text, place, sizeof(place));
 	second = text + strlen(text) + 1;
@@ -349,7 +352,9 @@ static int take_module(struct wm_session *session, struct process *process,
 				  (const char *)message->body + sizeof(module));
 }
 
-/* The threads could not be stopped, which jumps of several bytes need. */
+/*
+ * Whether the error says that the threads could not be stopped, as jumps of several bytes require.
+ */
 static int is_threads_error(int error)
 {
 	return error == -WM_E_NO_PTRACE || error == -WM_E_TRACED || error == -WM_E_SECCOMP ||
@@ -368,14 +373,14 @@ static int take_done(struct wm_session *session, struct process *process,
 		return 0; /* of a request that was given up */
 	process->answered_ns = ticks_monotonic_ns();
 	memcpy(&process->done, message->body, sizeof(process->done));
-	if (!type) /* nothing was asked: why it takes no session */
+	if (!type) /* unasked: the agent says why it takes no session */
 		return process->done.error < 0 ? process->done.error : -WM_E_PROTOCOL;
 	if (process->done.error > 0)
 		return -WM_E_PROTOCOL;
-	/* the agent has refused each place by name; markers and other processes may do better */
+	/* the agent refused each place separately; markers and other processes may work */
 	if (type == CONTROL_COMMIT && is_threads_error(process->done.error))
 		process->probed.refusal = process->done.error;
-	/* what can't be adopted is placed */
+	/* if it can't adopt, adopt_answered() places everything */
 	else if (process->done.error && !process->error && type != CONTROL_ADOPT)
 		process->error = process->done.error;
 	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
@@ -383,7 +388,7 @@ static int take_done(struct wm_session *session, struct process *process,
 	session->probes.unsafe += process->done.unsafe;
 	if ((type == CONTROL_QUIET || type == CONTROL_LEAVE) && !process->done.error)
 		process->was_quiet = 1;
-	/* its limits allow no store */
+	/* its resource limits allow no store */
 	if (type == CONTROL_OPEN && process->done.error && session->running)
 		unrecorded_add(session, process->pid, process->exe, process->done.error, "");
 	if (type == CONTROL_ADOPT)
@@ -511,7 +516,7 @@ int process_pump(struct wm_session *session, struct process *process)
 	struct link_message message;
 	int count = 0, err = 0;
 
-	/* while a message is obeyed that takes long others are drained, but this one's messages wait */
+	/* handling a message may step the session: meanwhile the next messages wait */
 	if (process->state >= PROCESS_HUNG_UP || process->is_pumped)
 		return 0;
 	if (process->outside)
@@ -523,7 +528,7 @@ int process_pump(struct wm_session *session, struct process *process)
 		if (message.fd >= 0)
 			close(message.fd);
 		if (err == -WM_E_TRACE_FULL || err == -ENOSPC) {
-			/* the folder's trouble, not the process's */
+			/* an error of the folder, not of the process */
 			if (!session->trace_error)
 				session->trace_error = err;
 			continue;
@@ -535,7 +540,7 @@ int process_pump(struct wm_session *session, struct process *process)
 	process->is_pumped = 0;
 	if (err < 0)
 		process_hang_up(process, err);
-	/* these messages gave the cause, and what came of it */
+	/* the excepted messages carry the cause, which is reported elsewhere */
 	if (err < 0 && err != -WM_E_GONE && message.type != CONTROL_UNRECORDED &&
 	    (message.type != CONTROL_DONE || err == -WM_E_PROTOCOL))
 		unrecorded_add_dropped(session, process, err);

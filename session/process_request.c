@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests in order, some at a time: an agent reads one when it has answered the one before, and neither
- * side may fill the socket while the other does.
+ * Requests are sent in order, a few at a time. The agent reads one after it has answered the one
+ * before. If both sides filled the socket at the same time, neither could continue.
  */
 #include "session/process.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <waymark/error.h>
 
-#define PLACES_MAX 2 /* of up to 64 KiB each, under way */
+#define PLACES_MAX 2 /* in flight, of up to 64 KiB each */
 
 struct process_queued {
 	struct process_queued *next;
@@ -19,7 +19,7 @@ struct process_queued {
 	unsigned char body[];
 };
 
-/* The place of a request to be sent now, or -1. */
+/* A free element of `requests` for a request that may be sent now; -1: none. */
 static int free_place(const struct process *process, uint16_t type)
 {
 	int place = -1, places = 0;

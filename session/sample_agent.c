@@ -24,7 +24,7 @@
 
 #define TEXT "mj\nnet\nrx\nsample.c\n7\n"
 #define PAGE_EVENTS 100u
-#define FORK_UNIT 6 /* behind all that events are written to before */
+#define FORK_UNIT 6 /* behind the pages of write_events() */
 
 struct agent {
 	const struct sample_agent *as;
@@ -120,7 +120,9 @@ static void write_events(struct agent *agent)
 	agent->store.slots[0].discarded = agent->as->losses;
 }
 
-/* As the agent's janitor does it. Where ptrace(2) is not allowed, nothing is stopped. */
+/*
+ * Stop this process as the agent's janitor does. If ptrace(2) is not allowed, nothing is stopped.
+ */
 static void stop_by_child(void)
 {
 	pid_t self = getpid(), child;
@@ -139,7 +141,7 @@ static void stop_by_child(void)
 	_exit(0);
 }
 
-/* As the agent waits for its janitor. */
+/* Wait for a child, as the agent waits for its janitor. */
 static void wait_for_child(void)
 {
 	pid_t child = fork();
@@ -153,8 +155,8 @@ static void wait_for_child(void)
 }
 
 /*
- * A child whose fork has not returned yet. The tool may not close the store to it meanwhile. A child
- * that got no processor for long writes too: the tool waits for it no longer, and that is right.
+ * Act as a child whose fork has not returned yet: the tool must not close the store meanwhile. If
+ * it has not, or if this child got no CPU for so long that the tool may give up, write an event.
  */
 static void fork_late(struct agent *agent)
 {
@@ -201,7 +203,7 @@ static void flood(struct agent *agent)
 	}
 }
 
-/* A message of a bundle in a memfd: its head, its body, zeros. */
+/* A bundle is a memfd with messages: each has its head, its body, and padding of zeros. */
 #define PADDED(bytes) (((bytes) + CONTROL_BUNDLE_ALIGN) & ~(size_t)(CONTROL_BUNDLE_ALIGN - 1))
 
 static unsigned char *put(unsigned char *to, uint16_t type, const void *body, size_t bytes)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A store as an agent would make it, written by hand: for tests and benches of the outside. */
+/*
+ * A store with the layout of an agent's, filled by hand: for tests and benchmarks of the tool's
+ * side.
+ */
 #ifndef SESSION_SAMPLE_STORE_H
 #define SESSION_SAMPLE_STORE_H
 
@@ -17,7 +20,7 @@ struct sample_store {
 	unsigned char *data;
 };
 
-/* Make one, sealed; aborts the test on failure. */
+/* Make a sealed store; a failure aborts the test. */
 void sample_store_make(struct sample_store *store, uint32_t slots, uint32_t chunks,
 		       uint32_t policy);
 void sample_store_release(struct sample_store *store);
@@ -26,8 +29,8 @@ void sample_store_release(struct sample_store *store);
 void sample_store_slot(struct sample_store *store, uint32_t slot, uint32_t tid, uint32_t depth);
 
 /*
- * Take the page that begins at `unit` (a whole chunk where `whole`) for a slot, in state OPEN, with
- * the slot's next sequence number and no event.
+ * Take the page that begins at `unit` (a whole chunk if `whole`) for a slot: in state OPEN, with
+ * the slot's next sequence number, without events.
  */
 struct wm_page *sample_store_page(struct sample_store *store, uint32_t unit, uint32_t slot,
 				  int whole);
@@ -35,7 +38,7 @@ struct wm_page *sample_store_page(struct sample_store *store, uint32_t unit, uin
 /* OPEN -> FULL */
 void sample_store_close(struct sample_store *store, struct wm_page *page);
 
-/* Write an event without fields: compact header, id, at `ticks`. */
+/* Write an event without fields: a compact header with id and time. */
 void sample_store_event(struct sample_store *store, struct wm_page *page, uint32_t id,
 			uint64_t ticks);
 

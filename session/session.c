@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public API. What it promises stands in waymark/session.h. */
+/* The public API, as waymark/session.h documents it. */
 #include "base/notify.h"
 #include "process/call.h"
 #include "claim/ledger.h"
@@ -30,13 +30,13 @@
 #include <waymark/error.h>
 
 #define BUFFER_BYTES (16u << 20)
-#define BUFFER_BYTES_MAX (UINT64_C(1) << 36) /* mapping.c takes no larger one */
+#define BUFFER_BYTES_MAX (UINT64_C(1) << 36) /* the limit of mapping.c */
 #define BLOCK_NS 100000000u
 #define WATERMARK_PERCENT 50
 #define LEAVE_WAIT_MS 2000
 #define STEP_NS 1000000u
 #define SHARED_WAIT_NS 600000000u
-#define ROUNDS_MAX 8 /* generations of children that come as a session ends */
+#define ROUNDS_MAX 8 /* to end children that are forked while a session ends */
 
 struct ledger *session_ledger(struct wm_session *session)
 {
@@ -85,7 +85,7 @@ static void options_release(struct wm_session_options *options)
 	free((char *)options->engine_path);
 }
 
-/* Options of another size than ours: shorter ones are older; longer ones may ask for nothing new. */
+/* Options may be shorter, of older callers; or longer, with 0 in what we don't know. */
 static int options_take(struct wm_session_options *to, const struct wm_session_options *from)
 {
 	const unsigned char *bytes = (const unsigned char *)from;
@@ -120,7 +120,7 @@ static int options_take(struct wm_session_options *to, const struct wm_session_o
 	return 0;
 }
 
-/* The caller's strings become our own. 0 or -ENOMEM. */
+/* Copy the caller's strings. 0 or -ENOMEM. */
 static int options_keep(struct wm_session_options *options)
 {
 	const char *agent = options->agent_path, *engine = options->engine_path;
@@ -148,7 +148,9 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	new->owner = getpid();
 	new->idle_ns = STEP_NS;
 	new->epoll = -1;
-	/* what a process has of an earlier session is not taken for this one's */
+	/*
+	 * a random start: places that a process has from an earlier session must not look like ours
+	 */
 	if (getrandom(&new->process_number, sizeof(new->process_number), GRND_NONBLOCK) < 0)
 		new->process_number = (uint32_t)ticks_monotonic_ns();
 	new->process_number &= INT32_MAX;
@@ -185,7 +187,7 @@ int wm_session_add(struct wm_session *session, const char *spec)
 		return err;
 	if (session->running)
 		return session_fail(session, -EBUSY, "%s: the session runs", spec);
-	probes_release(&session->probes); /* plans for fewer specs */
+	probes_release(&session->probes); /* they hold plans for fewer specs */
 	err = spec_add(&session->specs, spec);
 	words = session->specs.words;
 	if (!err) {
@@ -241,7 +243,10 @@ int wm_session_wait(struct wm_session *session, int timeout_ms)
 			   : now < until   ? (int)((until - now) / 1000000u)
 					   : 0;
 
-		/* pause, however fast events come: a caller that polls and reads in turn is no load */
+		/*
+		 * pause even if events come fast, so that a caller's loop of wait and read costs
+		 * little
+		 */
 		if (left && session_has_unread(session))
 			left = 1;
 		got = session_step(session, session->is_woken ? 0 : left);
@@ -265,13 +270,13 @@ int wm_session_wake(struct wm_session *session)
 		return -EINVAL;
 	if (session->owner != getpid())
 		return -ECHILD;
-	/* write() would be a cancellation point. A full counter has woken the poll already. */
+	/* not write(), a cancellation point; if the counter is full, the poll returns anyway */
 	syscall(SYS_write, session->wake, &one, sizeof(one));
 	errno = before;
 	return 0;
 }
 
-/* After the program that it replaced, if records of processes are wanted. */
+/* With process_events, first read the program that this process replaced. */
 static int read_process(struct wm_session *session, struct process *process,
 			int (*event)(const struct wm_event *event, void *data), void *data)
 {
@@ -317,7 +322,7 @@ int wm_session_read(struct wm_session *session,
 	return result;
 }
 
-/* The figures are better the longer the recording was: tell the trace. */
+/* Write the clocks' rates to the trace; they are more exact now, after a longer time. */
 static void note_length(struct wm_session *session)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
@@ -361,7 +366,7 @@ static int close_trace(struct wm_session *session)
 	return session->trace_error;
 }
 
-/* An error of the end of one, if it is the first. */
+/* Keep the first error of ending a process. */
 static int note_end(struct wm_session *session, const struct process *process, int first, int err)
 {
 	if (first || !err || err == -WM_E_GONE)
@@ -377,8 +382,7 @@ static int note_end(struct wm_session *session, const struct process *process, i
 }
 
 /*
- * Have all be quiet that are armed. Returns how many those were. In the first round others are waited for as well,
- * whose answers are due.
+ * Make all armed processes quiet; return how many. The first round also awaits answers of others.
  */
 static int end_round(struct wm_session *session, unsigned int round, int *first)
 {
@@ -410,15 +414,15 @@ static int any_forks(const struct wm_session *session)
 }
 
 /*
- * Children of fork that have no session of their own, and could not reach us, write to their parents' stores. They look for
- * this end four times a second.
+ * Forked children that could not reach us write to their parents' stores. They check four times a
+ * second whether the session has ended.
  */
 static void end_shared(struct wm_session *session)
 {
 	uint64_t until_ns = ticks_monotonic_ns() + SHARED_WAIT_NS;
 	int is_shared = 1;
 
-	/* a child that its parent forked before it was quiet may write there too */
+	/* a child that was forked before its parent was quiet may write there too */
 	while (any_forks(session) && ticks_monotonic_ns() < until_ns)
 		session_step(session, 1);
 	for (struct process *p = session->processes; p; p = p->next)
@@ -434,8 +438,8 @@ static void end_shared(struct wm_session *session)
 }
 
 /*
- * Who was forked before its parent is quiet is recorded to the end, as its parent is; and so are its own children,
- * a round each.
+ * A child forked before its parent was quiet is recorded to the end, as its parent is. Each
+ * generation of children takes a round.
  */
 static int end_all(struct wm_session *session, int first)
 {
@@ -462,7 +466,9 @@ int wm_session_stop(struct wm_session *session)
 	if (session->running)
 		unrecorded_look(session, 1);
 	first = end_all(session, live_stop(session));
-	/* one that didn't answer hangs in a hit or is stopped: what it committed is whole */
+	/*
+	 * an agent that did not answer is stopped or hangs in a hit: its committed events are whole
+	 */
 	for (struct process *p = session->processes; p && session->writer; p = p->next)
 		if (p->drain)
 			session_finish(session, p);
@@ -517,7 +523,7 @@ const char *wm_session_detail(const struct wm_session *session)
 	return session ? session->detail : "";
 }
 
-/* In a forked child all is the parent's. Close the sockets: else agents would not see its end. */
+/* In a forked child: close its copies of the sockets, or agents would not see the parent end. */
 static void leave(struct wm_session *session)
 {
 	for (struct process *p = session->processes; p; p = p->next) {
@@ -556,7 +562,7 @@ void wm_session_close(struct wm_session *session)
 			session_wait_moving(session, p, LEAVE_WAIT_MS);
 		if (session->watermark && p->drain)
 			watermark_remove(session->watermark, p->drain);
-		while (*at != p) /* a child that came meanwhile stands before it */
+		while (*at != p) /* a new child may be before it in the list */
 			at = &(*at)->next;
 		*at = p->next;
 		process_free(p);

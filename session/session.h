@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session as its own parts see it. session.c is the public API; step.c does what is due; process.c
- * knows one process and what its agent says; the rest are tools of these.
+ * The internals of a session, for its parts: session.c is the public API, step.c does the periodic
+ * work, process.c handles one process and its agent's messages.
  */
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
@@ -39,151 +39,157 @@ struct wm_session {
 	char detail[DETAIL_BYTES];
 	struct spec_list specs;
 	struct probes probes;
-	struct live live;	     /* trails */
-	struct watched_list watched; /* once some watch was found */
+	struct live live;	     /* of branch trails */
+	struct watched_list watched; /* filled when a watch was found in a process */
 	struct listener *listeners;  /* one for each user whose processes are recorded */
-	/* a name for the agent that LD_PRELOAD can hold; or "" */
+	/* a symbolic link to the agent, for LD_PRELOAD; "" */
 	char agent_link[SOCKET_PATH_BYTES];
 	struct process *processes;
-	uint32_t process_number; /* the last that one was given */
+	uint32_t process_number; /* the last number given to a process */
 	uint32_t processes_ever;
 	pid_t *launched;
 	size_t launched_count;
 	int running;
-	int is_ending; /* it runs no more, and has all be quiet */
-	unsigned int
-		stops; /* processes that stand still until they have answered: nobody else is seen to */
-	int reading;	      /* wm_session_read() calls back */
-	unsigned int in_step; /* depth of session_step() */
+	int is_ending; /* it does not run any more, and is making its processes quiet */
+	/* processes that it has stopped until they answer: meanwhile it welcomes no others */
+	unsigned int stops;
+	int reading;	      /* wm_session_read() is calling back */
+	unsigned int in_step; /* nested calls of session_step(), and of waits */
 	struct session_watcher watcher;
 	struct unrecorded_list unrecorded;
-	int has_given_up; /* the watcher said so */
+	int has_given_up; /* the watcher gave up */
 	uint64_t beat_due_ns;
 
 	struct trace_writer *writer; /* NULL: events go to wm_session_read() */
 	char *dir;
-	int trace_error; /* the first failure of the trace folder; nothing is written after it */
+	int trace_error; /* the first failure to write the trace; nothing is written after it */
 
-	struct number_list numbers; /* of the names of events; its processes' schemas share them */
+	struct number_list numbers; /* of event names; its processes' schemas share them */
 	struct ticks_point began;   /* the base of all times */
-	uint64_t started_ns; /* when wm_session_start() had armed all, CLOCK_MONOTONIC; 0: not yet */
+	/* when wm_session_start() had armed everything, CLOCK_MONOTONIC; 0: not yet */
+	uint64_t started_ns;
 	uint64_t tsc_hz;
 
-	struct held *held; /* events that a read left */
-	uint32_t told_process; /* the number of the one whose event a read's callback has: a pid may have been several */
-	struct watermark *watermark; /* the notify policy's */
+	struct held *held; /* events that a read did not hand out */
+	/*
+	 * the number of the process whose event a read's callback has: a pid may have had several
+	 */
+	uint32_t told_process;
+	struct watermark *watermark; /* of the notify policy */
 
-	/* of processes that are gone */
+	/* of processes that were drained for the last time */
 	struct drain_counts past;
 	uint64_t markers, sites, refused;
 	uint64_t drained_ns; /* when the last pass over the stores began, CLOCK_MONOTONIC */
-	uint64_t parts_ns;   /* when what open pages hold was last written */
+	uint64_t parts_ns;   /* when the content of open pages was last written */
 	int parts_due;
-	uint64_t idle_ns; /* how long the next step may wait for more to drain */
+	uint64_t idle_ns; /* how long the next step may wait before it drains */
 	struct pollfd *polls;
-	int epoll;		   /* all that a step waits on; -1: not there yet */
-	int wake;		   /* an eventfd: wm_session_wake() */
-	struct pollable *pollable; /* wm_session_fd(): over `epoll`; NULL: nobody asked for it */
-	int pollable_epoll;	   /* the epoll that it has; -1: none yet */
-	int is_end_told;	   /* a wait has returned that no process is left */
-	int is_woken;		   /* the next wait, or the one that runs, is to return */
-	struct name_list names;	   /* markers there are, once a spec matched none */
-	struct ledger *ledger;	   /* of session_ledger(); NULL: not up to now */
-	uint64_t mended_ns;	   /* the last look at it */
+	int epoll;		   /* the descriptors that a step waits for; -1: none yet */
+	int wake;		   /* an eventfd for wm_session_wake() */
+	struct pollable *pollable; /* for wm_session_fd(), around `epoll`; NULL: not asked for */
+	int pollable_epoll;	   /* the value of `epoll` that is in it; -1: none */
+	int is_end_told;	   /* a wait has reported that no process is left */
+	int is_woken;		   /* the next wait, or the present one, has to return */
+	struct name_list names;	   /* existing markers, once a spec matched none */
+	struct ledger *ledger;	   /* of session_ledger(); NULL: none yet */
+	uint64_t mended_ns;	   /* when it was last checked */
 };
 
 /*
- * The session's hand on the ledger of claims (claim/ledger.h), made at the first call and released
- * with the session, after all that it could have claimed. NULL: no memory.
+ * The session's access to the ledger of claims (claim/ledger.h). Made at the first call, and freed
+ * with the session, after everything that may have claims. NULL: no memory.
  */
 struct ledger *session_ledger(struct wm_session *session);
 
-/* Set the detail; returns `error`, to be returned on. */
+/* Set the detail. Returns `error`, for the caller to return. */
 int session_fail(struct wm_session *session, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * Do what is due once: connections, messages, draining. Waits up to timeout_ms for something.
+ * Do once what is due: connections, messages, draining. Waits up to timeout_ms for something.
  * Returns 1 if there was something, 0 if not, or a negative error that ends the recording.
  */
 int session_step(struct wm_session *session, int timeout_ms);
 
 /*
- * For the answer to a request. An agent that is not stuck gives it sooner, even if all that it may be at
- * before it takes its longest: a look at the modules (4 s), a tick (3 s), and the request itself (7 s).
+ * How long to wait for an answer. An agent that is not stuck is faster, even if the jobs before the
+ * request take their longest: a look at the modules (4 s), a tick (3 s), and the request itself (7
+ * s).
  */
 #define ANSWER_WAIT_MS 15000
 
 /*
- * Step until the process has answered all its requests. 0, the first error that it answered,
- * -WM_E_AGENT_SILENT when no answer came for timeout_ms, or its agent slept for a second;
- * -WM_E_STOPPED when the freezer held it until then; or -WM_E_GONE.
+ * Step until the process has answered all its requests. Returns 0; the first error that it
+ * answered; -WM_E_AGENT_SILENT if no answer came for timeout_ms, or its agent slept for a second;
+ * -WM_E_STOPPED if the freezer held it until then; or -WM_E_GONE.
  */
 int session_wait(struct wm_session *session, struct process *process, int timeout_ms);
 
-/* The same; but -WM_E_STOPPED soon when others let the process stand still (process_is_halted()). */
+/*
+ * The same; but -WM_E_STOPPED soon if something else has stopped the process (process_is_halted()).
+ */
 int session_wait_moving(struct wm_session *session, struct process *process, int timeout_ms);
 
-/* Let the caller's descriptor tick while there may be news that no descriptor reports. */
+/* Have the caller's descriptor tick while there may be news that no descriptor reports. */
 void session_pollable_update(struct wm_session *session);
 
-/* Accept connections that wait. How many there were. */
+/* Accept waiting connections. Returns how many there were. */
 int session_accept(struct wm_session *session);
 
 /*
- * In the middle of something long: hand on what a process has ready, if that can be done without reading
- * its messages.
+ * Called during long work: drain a process's full pages, if that is possible without reading its
+ * messages.
  */
 void session_drain_aside(struct wm_session *session, struct process *process);
 
-/* Drain a process's store for the last time and let go of it. */
+/* Drain a process's store for the last time, and free the drain. */
 int session_finish(struct wm_session *session, struct process *process);
 
-/* Processes that may still send events, or whose last ones are not in the folder yet. */
+/* How many processes may still send events, or have last events that are not in the folder yet. */
 int session_alive(const struct wm_session *session);
 
-/* The same; 1 if none is left, but one that executes another program. */
+/* The same; but 1 if the only process left is executing another program. */
 int session_awaited(const struct wm_session *session);
 
-/* Processes that are recorded and run: not those that have ended and have yet to be drained. */
+/*
+ * How many recorded processes are running; not those that have ended and are still to be drained.
+ */
 int session_running(const struct wm_session *session);
 
-/*
- * Load the agent into a running process unless it listens there, and connect. *uid gets the user
- * that it runs as.
- */
+/* Connect to a running process's agent; load one if necessary. *uid gets the process's user. */
 int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_t *uid);
 
-/* The socket that processes of a user find this session at; opened when it is first needed. */
+/* The socket where processes of a user can connect; made at the first call. */
 int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct listener **listener);
 
 /*
- * Ask a process to arm, to disarm and be quiet, to run (if it was launched and waits). Where the
- * session is strict, arming and disarming stop its threads and wait for the answer.
+ * Have a process arm; disarm and be quiet; run, if it was launched and waits. In a strict session
+ * arming and disarming stop its threads and wait for the answer.
  */
 int session_arm(struct wm_session *session, struct process *process);
 int session_disarm(struct wm_session *session, struct process *process);
 int session_let_go(struct process *process);
 
-/* Whether nobody can write to this process's store any more. */
+/* Whether no process can write to this store any more. */
 int session_is_final(const struct wm_session *session, struct process *process);
 
-/* What of a process's store may be taken by a live reader: DRAIN_ALL once nobody writes to it. */
+/* What a live reader may take of the store: DRAIN_ALL if no thread writes to it any more. */
 enum drain_reach session_reach(const struct wm_session *session, struct process *process);
 
 /* Whether wm_session_read() would hand out an event. */
 int session_has_unread(const struct wm_session *session);
 
-/* Events that were emitted and that wm_session_status_get() does not count yet: drain_held(). */
+/* Emitted events that wm_session_status_get() does not count yet: see drain_held(). */
 uint64_t session_held_events(const struct wm_session *session);
 
-/* Of the events that were lost so far, those that found no room in the buffer. */
+/* Of the events lost so far, those for which the buffer had no room. */
 uint64_t session_crowded_out(const struct wm_session *session);
 
-/* The agent's name for the session's policy. */
+/* The store's constant for the session's policy. */
 enum store_policy session_store_policy(const struct wm_session *session);
 
-/* The rate of a clock (enum store_clock). */
+/* The rate of a clock (enum store_clock) in Hz. */
 uint64_t session_hz(const struct wm_session *session, uint32_t clock);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The session's start, and what it could not arm. */
+/* Start a session, and report what could not be armed. */
 #include "process/call.h"
 #include "session/process.h"
 #include "process/target.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <waymark/error.h>
 
-/* Some spec has matched nothing: ask what markers there are, to name near ones. */
+/* If a spec has matched nothing, ask which markers exist, for "did you mean" hints. */
 static int ask_names(struct wm_session *session, struct process *process)
 {
 	for (size_t i = 0; i < session->specs.count; i++) {
@@ -23,16 +23,16 @@ static int ask_names(struct wm_session *session, struct process *process)
 	return 0;
 }
 
-/* Wait until it has armed its markers and probes. */
+/* Wait until the process has armed its markers and probes. */
 static int wait_armed(struct wm_session *session, struct process *process)
 {
 	int err = session_wait(session, process, ANSWER_WAIT_MS);
 
 	if (err == -WM_E_NO_MARKER)
-		err = 0; /* modules that match may come later */
+		err = 0; /* a module that matches may come later */
 	process->error = 0;
 	if (err == -WM_E_GONE)
-		return 0; /* it ended meanwhile: no error, only nothing more to record */
+		return 0; /* it ended meanwhile: that is no error */
 	if (err) {
 		char detail[DETAIL_BYTES];
 
@@ -44,7 +44,7 @@ static int wait_armed(struct wm_session *session, struct process *process)
 	return 0;
 }
 
-/* Arm its watches and trail, and let it run. */
+/* Arm the process's watches and trail, and let it run. */
 static int start_process(struct wm_session *session, struct process *process)
 {
 	int err;
@@ -61,9 +61,7 @@ static int start_process(struct wm_session *session, struct process *process)
 	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
 }
 
-/*
- * The error, if nothing is armed in any process because their threads could not be stopped; or 0.
- */
+/* If nothing is armed in any process because threads could not be stopped, fail; else return 0. */
 static int fail_unarmed(struct wm_session *session)
 {
 	const struct process *last = NULL;
@@ -80,7 +78,7 @@ static int fail_unarmed(struct wm_session *session)
 	return last ? session_fail(session, last->probed.refusal, "pid %d", (int)last->pid) : 0;
 }
 
-/* A spec that is no glob has nothing to record in any process; else 0. */
+/* If a spec without a glob has nothing to record in any process, fail; else return 0. */
 static int fail_unmatched(struct wm_session *session)
 {
 	int any = 0;
@@ -120,7 +118,7 @@ int wm_session_start(struct wm_session *session)
 	session->detail[0] = 0;
 	session->running = 1;
 	session->is_end_told = 0;
-	/* all are asked first, so that they arm side by side */
+	/* request all first, so that the processes arm at the same time */
 	for (struct process *p = session->processes; p; p = p->next) {
 		if (!process_is_usable(p))
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which processes of a session are alive, and what it has counted so far. */
+/* Which processes of a session are alive, and its counts. */
 #include "process/call.h"
 #include "session/life.h"
 #include "session/process.h"
@@ -9,13 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
-/* Whether another image of the same process has reported since: this one executed it. */
+/* Whether the process executed another program whose agent has reported since. */
 static int was_replaced(const struct wm_session *session, const struct process *process)
 {
 	for (const struct process *p = session->processes; p != process; p = p->next)
 		if (p->pid == process->pid && p->state >= PROCESS_READY &&
 		    !p->outside == !process->outside)
-			return 1; /* newer ones stand before older ones */
+			return 1; /* newer entries are before older ones */
 	return 0;
 }
 
@@ -37,7 +37,7 @@ int session_alive(const struct wm_session *session)
 {
 	int count = 0;
 
-	/* one that died since the last pass is over when what it left is in the folder */
+	/* a dead process counts until its last events are in the folder */
 	for (struct process *p = session->processes; p; p = p->next)
 		count += p->state < PROCESS_HUNG_UP ||
 			 (p->state == PROCESS_HUNG_UP && p->drain &&
@@ -72,7 +72,7 @@ int session_has_unread(const struct wm_session *session)
 	if (session->held)
 		return 1;
 	for (struct process *p = session->processes; p; p = p->next) {
-		/* a flight recorder is read when all writers are gone */
+		/* a flight recorder is read when no thread writes any more */
 		int is_read = session->options.policy != WM_POLICY_CYCLIC ||
 			      session_reach(session, p) == DRAIN_ALL;
 

@@ -20,26 +20,26 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define ACCEPTS_MAX 64 /* in one step: whoever hammers at the door holds nobody up */
+#define ACCEPTS_MAX 64 /* in one step, so that a flood of connections does not block the rest */
 #define IDLE_NS_MIN 1000000u
 #define IDLE_NS_MAX 10000000u
 #define REQUEST_WAIT_MS 5000
 #define HALTED_WAIT_NS 250000000u
-/* four times as long as an agent sleeps without looking again (agent/control/lock.c) */
+/* four times as long as an agent sleeps at once (agent/control/lock.c) */
 #define SILENT_WAIT_NS 1000000000u
-/* longer than it waits for a child that stops all threads (agent/detour/janitor.c) */
+/* longer than the agent waits for a child that stops all threads (agent/detour/janitor.c) */
 #define SILENT_PARENT_WAIT_NS 5000000000u
-#define STOPPED_WAIT_MS 500 /* that long a program may stand still */
+#define STOPPED_WAIT_MS 500 /* how long to keep a program stopped */
 #define STRICT_TRY_NS 5000000000u
-#define MEND_NS 2000000000u /* between two looks at whether our claims stand */
+#define MEND_NS 2000000000u /* between two checks of our claims in the ledger */
 #define RULES_BYTES_MAX (CONTROL_BYTES_MAX - 1024)
 /*
- * A connection that closed while its process lives: it executes another program, is about to die, or its
- * agent's thread was ended. So often it is looked which.
+ * A connection closed while its process lives: the process executes another program, is about to
+ * die, or lost its agent's thread. Check at this interval whether it still maps its store.
  */
 #define HUNG_UP_WAIT_NS 300000000u
-#define PARTS_NS                                                                                   \
-	90000000u /* between two looks into pages that are not full: a kill costs 100 ms at most */
+/* between two reads of pages that are not full: after a kill at most 100 ms are missing */
+#define PARTS_NS 90000000u
 /* A connection without a HELLO is given up after this. */
 #define HELLO_WAIT_NS 10000000000u
 
@@ -75,7 +75,7 @@ static int session_drains(const struct wm_session *session)
 	return session->options.policy != WM_POLICY_NOTIFY || watermark_told(session->watermark);
 }
 
-/* Hand all that can be had of this process on; `reach` as for drain_scan(). */
+/* Drain a process's store; `reach` as for drain_scan(). */
 static int session_drain(struct wm_session *session, struct process *process,
 			 enum drain_reach reach)
 {
@@ -86,7 +86,10 @@ static int session_drain(struct wm_session *session, struct process *process,
 	if (reach == DRAIN_READY && session->parts_due)
 		reach = DRAIN_PARTS;
 	process->is_drained = 1;
-	/* whatever ids those pages hold were told before their first event: read that now */
+	/*
+	 * an agent declares event ids before it writes them: read these messages before taking the
+	 * pages
+	 */
 	if (drain_scan(process->drain, reach) || reach != DRAIN_READY)
 		process_pump(session, process);
 	err = drain_take(process->drain, &sink);
@@ -130,7 +133,7 @@ int session_finish(struct wm_session *session, struct process *process)
 	return err < 0 ? err : 0;
 }
 
-/* Whether a message of the process lies unread: it might tell of an id that stands in its pages. */
+/* Whether there may be unread messages, which might declare ids that are in the process's pages. */
 static int has_said_more(const struct process *process)
 {
 	struct pollfd ready = { .fd = process->link.fd, .events = POLLIN };
@@ -150,7 +153,9 @@ void session_drain_aside(struct wm_session *session, struct process *process)
 		drain_take(process->drain, &sink);
 }
 
-/* Neither an answer nor the wait's beginning is near: many requests may take long together. */
+/*
+ * Whether timeout_ms have passed since the wait began or the last answer came, whichever is later.
+ */
 static int is_late(const struct process *process, uint64_t since_ns, int timeout_ms)
 {
 	uint64_t last_ns = process->answered_ns > since_ns ? process->answered_ns : since_ns;
@@ -160,12 +165,12 @@ static int is_late(const struct process *process, uint64_t since_ns, int timeout
 
 struct halt {
 	uint64_t since_ns;
-	uint64_t switches; /* of all threads, by then */
+	uint64_t switches; /* context switches of all threads by then */
 };
 
 /*
- * Whether it has stood still for HALTED_WAIT_NS. A tracer of system calls stops it again and again, so that it
- * may be found stopped at every look; but its threads have run in between.
+ * Whether the process has been stopped for HALTED_WAIT_NS. A tracer of system calls stops it again
+ * and again, so each look may find it stopped; but then its threads have run in between.
  */
 static int is_halted_long(const struct process *process, struct halt *halt)
 {
@@ -178,11 +183,12 @@ static int is_halted_long(const struct process *process, struct halt *halt)
 }
 
 /*
- * Whether the agent's thread has slept for SILENT_WAIT_NS since process->silence began. Its work does not sleep so long,
- * however busy the machine. 0 also if we cannot know: its number is another namespace's, or the kernel counts no times.
+ * Whether the agent's thread has slept since process->silence began, for longer than it does at
+ * work. With a child it may sleep longer. Also 0 if that is unknown: the tid is of another PID
+ * namespace, or the kernel counts no times.
  *
- * While the freezer holds the process, the second begins again and again. One look at its end is
- * enough: a thread that the freezer releases runs for a moment, even if it then sleeps again.
+ * If the freezer holds the process, the time starts again. One look at its end is enough: when the
+ * freezer releases a thread, the thread runs for a moment, even if it sleeps again then.
  */
 static int is_silent_long(struct process *process)
 {
@@ -215,11 +221,11 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 	struct halt halt = { since_ns, 0 };
 	int is_halted = 0;
 
-	session->in_step++; /* no process is forgotten while someone waits for it */
-	/* NEW: its HELLO is awaited, as an answer to the connection */
+	session->in_step++; /* keeps the process from being freed */
+	/* in state NEW the HELLO is due, as the answer to our connection */
 	while (!is_halted && process->state < PROCESS_HUNG_UP &&
 	       (process->state == PROCESS_NEW || process_pending(process))) {
-		/* a step may have drained for longer than that: the answer may lie there */
+		/* a step may have drained for so long that the answer has come, unread */
 		if (is_late(process, since_ns, timeout_ms) &&
 		    (!process_pump(session, process) || is_late(process, since_ns, timeout_ms)))
 			break;
@@ -227,7 +233,7 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 		patience_arming(session);
 		is_halted = must_move &&
 			    (is_halted_long(process, &halt) || process->silence.is_frozen);
-		/* a step may have drained for longer, and its answer lie there */
+		/* the same: read messages before giving up */
 		process->is_silent = !is_halted && is_silent_long(process) &&
 				     !process_pump(session, process) &&
 				     (process->state == PROCESS_NEW || process_pending(process));
@@ -287,7 +293,7 @@ static int send_rules(struct wm_session *session, struct process *process, uint1
 	return err;
 }
 
-/* With every other thread of the process stopped, so that none runs code while it changes. */
+/* Arm or disarm with all other threads stopped, so that none runs code while it changes. */
 static int change_stopped_once(struct wm_session *session, struct process *process, uint16_t type)
 {
 	struct stop *stop = NULL;
@@ -305,9 +311,9 @@ static int change_stopped_once(struct wm_session *session, struct process *proce
 }
 
 /*
- * A thread may have been stopped while it held the agent's lock, or while the loader took a module
- * away. The agent says -EBUSY then, or itself waits for that thread and says nothing. So let all run
- * on for a while, longer each time, and try again.
+ * A thread may have been stopped while it held the agent's lock, or while the loader unloaded a
+ * module. Then the agent answers -EBUSY, or waits for that thread and does not answer. So let all
+ * threads run for a while, longer each time, and try again.
  */
 static int change_stopped(struct wm_session *session, struct process *process, uint16_t type)
 {
@@ -338,7 +344,7 @@ int session_arm(struct wm_session *session, struct process *process)
 	if (process->outside)
 		return 0;
 	if (process->drain)
-		drain_share(process->drain); /* an earlier end of the session has forbidden it */
+		drain_share(process->drain); /* an earlier stop of the session has forbidden it */
 	if (spec_count_markers(&session->specs))
 		err = session->options.strict ? change_stopped(session, process, CONTROL_ARM)
 					      : send_rules(session, process, CONTROL_ARM, 0);
@@ -362,7 +368,7 @@ int session_disarm(struct wm_session *session, struct process *process)
 		err = change_stopped(session, process, CONTROL_DISARM);
 	process->armed = 0;
 	process->silence.since_ns = 0;
-	is_silent_long(process); /* it begins, for all processes side by side */
+	is_silent_long(process); /* all processes begin process->silence at the same time */
 	return err ? err : process_request(process, CONTROL_QUIET, NULL, 0);
 }
 
@@ -376,7 +382,7 @@ int session_let_go(struct process *process)
 	return process_request(process, CONTROL_GO, NULL, 0);
 }
 
-/* A new process's store is to be opened, its markers armed, and it let go, as the session has it. */
+/* Have a new process open its store, arm, and run, as the session's options say. */
 static int session_welcome(struct wm_session *session, struct process *process)
 {
 	const struct wm_session_options *options = &session->options;
@@ -391,13 +397,13 @@ static int session_welcome(struct wm_session *session, struct process *process)
 				   ? ""
 				   : process->listener->path;
 	struct iovec parts[] = { { &open, sizeof(open) }, { (void *)path, strlen(path) + 1 } };
-	/* what is executed now would be planned anew, which may take long */
+	/* while ending, arm only forked children: others would need plans, which may take long */
 	int records = session->running || (session->is_ending && process->hello.forked);
 	int err, adopts;
 
 	process->welcomed = 1;
 	if (!process->invited && (options->follow == WM_FOLLOW_NONE || !records))
-		return -ECANCELED; /* it goes on alone */
+		return -ECANCELED; /* it runs unrecorded */
 	err = process_request(process, CONTROL_OPEN, parts, 2);
 	if (err || !records)
 		return err;
@@ -408,7 +414,7 @@ static int session_welcome(struct wm_session *session, struct process *process)
 	return session_let_go(process);
 }
 
-/* Connections that came by themselves: launched programs, and children of recorded ones. */
+/* Accept processes that connect unasked: launched programs, and children of recorded processes. */
 static int accept_at(struct wm_session *session, struct listener *listener)
 {
 	struct process *process;
@@ -419,7 +425,10 @@ static int accept_at(struct wm_session *session, struct listener *listener)
 		return 0;
 	while (count < ACCEPTS_MAX && (got = listener_accept(listener, &link)) != 0) {
 		count++;
-		/* a stranger's connection is closed and forgotten; want of descriptors is not loud */
+		/*
+		 * close a foreign user's connection; without descriptors, stop here and report
+		 * nothing
+		 */
 		if (got == -WM_E_PEER_UID)
 			continue;
 		if (got < 0 || process_new(&process, session, &link, link.pid))
@@ -447,7 +456,7 @@ static void wait_for_something(struct wm_session *session, int timeout_ms)
 	session_doze(session, wait_ns < session->idle_ns ? wait_ns : session->idle_ns);
 }
 
-/* See to one process's messages and its end. Returns whether there was something. */
+/* Handle one process's messages and its end. Returns whether there was something. */
 static int attend(struct wm_session *session, struct process *process)
 {
 	uint64_t age = ticks_monotonic_ns() - process->since_ns;
@@ -455,7 +464,7 @@ static int attend(struct wm_session *session, struct process *process)
 
 	if (process->state == PROCESS_OVER)
 		return 0;
-	/* the order matters: what a dead process has sent is all there once it is seen dead */
+	/* in this order: once a process is seen dead, all that it sent has arrived */
 	if (!process->is_alive)
 		process->dead = process->pidfd >= 0 && process_is_dead(process);
 	if (!process->is_still)
@@ -466,7 +475,7 @@ static int attend(struct wm_session *session, struct process *process)
 	if (!err)
 		err = later_attend(session, process);
 	if (err == -WM_E_GONE)
-		count += process_pump(session, process); /* it may have said why */
+		count += process_pump(session, process); /* it may have sent a reason */
 	if (process->state == PROCESS_NEW && age > HELLO_WAIT_NS)
 		err = -WM_E_AGENT_SILENT;
 	if (process->state < PROCESS_HUNG_UP && (err || process->dead))
@@ -479,8 +488,8 @@ static int attend(struct wm_session *session, struct process *process)
 }
 
 /*
- * How long a store may be left alone that gave `taken` bytes in the last `elapsed_ns`: until it is filled
- * by an eighth, as far as that can be told.
+ * For how long to leave a store alone that gave `taken` bytes in the last `elapsed_ns`: at that
+ * rate, an eighth of it fills meanwhile.
  */
 static uint64_t rest_ns(const struct drain *drain, uint64_t taken, uint64_t elapsed_ns)
 {
@@ -493,7 +502,7 @@ static uint64_t rest_ns(const struct drain *drain, uint64_t taken, uint64_t elap
 	return rest < IDLE_NS_MIN ? IDLE_NS_MIN : rest < IDLE_NS_MAX ? (uint64_t)rest : IDLE_NS_MAX;
 }
 
-/* One pass over all stores; sets how long to rest before the next. */
+/* Drain all stores once, and set how long to wait before the next time. */
 static int drain_all(struct wm_session *session)
 {
 	uint64_t now_ns = ticks_monotonic_ns(), elapsed_ns = now_ns - session->drained_ns;
@@ -511,7 +520,7 @@ static int drain_all(struct wm_session *session)
 
 		if (!p->drain)
 			continue;
-		/* without a folder, what a dead process left waits for wm_session_read() */
+		/* without a folder, wm_session_read() takes what a dead process left */
 		if (session_is_final(session, p) && session->writer) {
 			session_finish(session, p);
 			p->state = PROCESS_OVER;
@@ -536,7 +545,7 @@ static int drain_all(struct wm_session *session)
 	return took;
 }
 
-/* Forget processes that are over or never came to anything. */
+/* Free ended processes, except those that we launched or attached to. */
 static void sweep(struct wm_session *session)
 {
 	struct process **at = &session->processes;
@@ -555,7 +564,7 @@ static void sweep(struct wm_session *session)
 	}
 }
 
-/* Others may have removed the ledger, or overwritten it. */
+/* Repair the ledger: other users may have removed or overwritten it. */
 static void mend_claims(struct wm_session *session)
 {
 	uint64_t now_ns = ticks_monotonic_ns();
@@ -570,7 +579,7 @@ int session_step(struct wm_session *session, int timeout_ms)
 {
 	int count, trails;
 
-	/* arming strictly waits, and so steps, within a step; whose caller still holds a process */
+	/* steps may be nested, as strict arming waits; the outer ones still use their processes */
 	session->in_step++;
 	wait_for_something(session, timeout_ms);
 	count = session_accept(session);

@@ -21,14 +21,14 @@
 #include <waymark/error.h>
 
 #define FILES 3
-#define LATE_MS 100 /* to end, for a process that has let the threads go */
+#define LATE_MS 100 /* a tracer's time to end after it has let the threads go */
 #define AUXV_MAX 128
 
 /* ---- in the stopper ---- */
 
 /*
- * Nothing of the recorder's is kept: no terminal, no lock on the folder, no pipe that others wait
- * on.
+ * Close everything of the tool: its terminal, its lock on the folder, its pipes that others wait
+ * for.
  */
 static void keep_only(int *fds[FILES])
 {
@@ -63,7 +63,10 @@ static int is_sound(const struct stopper_job *job, ssize_t bytes)
 	return 1;
 }
 
-/* A process that someone stopped holds the threads: it is killed, which lets them go. */
+/*
+ * Wait for the tracer. Kill it if it takes too long, as when it was stopped: that lets the threads
+ * go.
+ */
 static void await_end(pid_t child)
 {
 	struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, child, 0), .events = POLLIN };
@@ -76,7 +79,7 @@ static void await_end(pid_t child)
 		;
 }
 
-/* It executed another program, or ended: none of its memory is left, and a read gives nothing. */
+/* Whether the process executed another program or ended: then its old memory reads as empty. */
 static int is_memory_gone(const struct stopper_target *target)
 {
 	char byte;
@@ -89,10 +92,13 @@ static void serve_one(const struct stopper_target *target, struct stopper_job *j
 	pid_t child;
 
 	memset(&job->answer, 0, sizeof(job->answer));
-	job->answer.error = -EAGAIN; /* if it is killed */
+	job->answer.error = -EAGAIN; /* if the tracer is killed */
 	child = fork();
 	if (!child) {
-		/* nothing may hold the threads when the agent sees our socket closed */
+		/*
+		 * if the stopper dies, no tracer may hold the threads when the agent sees its
+		 * socket closed
+		 */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		stopper_halt(target, job);
 		_exit(0);
@@ -128,7 +134,7 @@ static void serve(struct stopper_target target)
 
 /* ---- in the tool ---- */
 
-/* Whether the process itself made both ends. It may have given them to others since. */
+/* Whether that process itself made the socket pair. It may have passed the ends on since. */
 static int is_its_own(int fd, pid_t pid, uid_t *maker)
 {
 	struct ucred peer = { 0 };
@@ -143,7 +149,9 @@ static int is_its_own(int fd, pid_t pid, uid_t *maker)
 	return peer.pid == pid;
 }
 
-/* A file of the process's thread, and of no other process that has the thread's number by now. */
+/*
+ * Open a file of the process's thread; never of another process that got the thread's number since.
+ */
 static int open_of(const struct stopper_target *target, pid_t tid, const char *name, int flags)
 {
 	char path[64];
@@ -152,7 +160,7 @@ static int open_of(const struct stopper_target *target, pid_t tid, const char *n
 	return openat(target->tasks, path, flags | O_CLOEXEC);
 }
 
-/* Whether execve(2) gave its program rights (set-user-ID and the like), or that is not known. */
+/* Whether execve(2) gave its program privileges (set-user-ID and the like), or that is unknown. */
 static int has_gained(const struct stopper_target *target, pid_t tid)
 {
 	int fd = open_of(target, tid, "auxv", O_RDONLY), gained = 1;
@@ -169,8 +177,8 @@ static int has_gained(const struct stopper_target *target, pid_t tid)
 }
 
 /*
- * We may trace more than the one that asks. It may have kept its sockets elsewhere, and executed
- * sudo(8) or ended since: whose memory this is then is not its to change.
+ * We may be allowed to trace more than the requester. It may have passed its sockets on, and then
+ * executed sudo(8) or ended: it must not get that process's memory changed.
  */
 static int open_files(struct stopper_target *target, int pidfd, uid_t maker)
 {
@@ -182,23 +190,28 @@ static int open_files(struct stopper_target *target, int pidfd, uid_t maker)
 		return -WM_E_GONE;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
 	target->tasks = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* the kernel lets those open it that may trace the process, and keeps its memory's owner */
+	/*
+	 * the kernel checks at open that we may trace the process; the descriptor stays with this
+	 * memory
+	 */
 	target->memory = target->tasks < 0 ? -1 : open_of(target, about.live_tid, "mem", O_RDWR);
 	if (target->memory < 0)
 		return errno == EACCES ? -EPERM : -errno;
-	/* after the memory was opened: a program executed since does not count */
+	/*
+	 * checked after the open: it keeps the old memory if another program is executed after that
+	 */
 	if (about.uid != maker || has_gained(target, about.live_tid))
 		return -EPERM;
-	/* else another process may have its number by now */
+	/* if it has ended, another process may have its number */
 	return poll(&end, 1, 0) ? -WM_E_GONE : 0;
 }
 
 /*
- * Stoppers outlive the recorded process where that gave its sockets to others, and a process that
- * connects again may ask again. So all that run are counted.
+ * A stopper outlives its process if that has passed its sockets on, and a process that connects
+ * again may ask again. So count all that run.
  */
 struct started {
-	pid_t pid; /* 0: none */
+	pid_t pid; /* 0: unused */
 	uint64_t start_time;
 };
 
@@ -208,12 +221,15 @@ static int is_over(const struct started *started)
 	       !target_state_lives(target_thread_state(started->pid, started->pid));
 }
 
-/* Shared with the process that starts a stopper, which notes it. NULL: no more may be started. */
+/*
+ * Get a free entry, in memory shared with the process that starts the stopper and fills it in.
+ * NULL: too many stoppers run.
+ */
 static struct started *started_place(void)
 {
 	const size_t bytes = STOPPERS_ALL_MAX * sizeof(struct started);
 	static struct started *all;
-	static size_t next; /* most likely one that is free */
+	static size_t next; /* where a free entry is likely */
 	void *made = all;
 
 	if (!all)
@@ -227,7 +243,10 @@ static struct started *started_place(void)
 	return NULL;
 }
 
-/* Twice: so it is init's to wait for, and not for this program, which may wait for any child. */
+/*
+ * Fork twice: then init has to reap the stopper, and not this program, which may wait for any
+ * child.
+ */
 static int fork_away(const struct stopper_target *target)
 {
 	struct started *place = started_place();
