@@ -9,7 +9,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-/* How many children count as started late when the agent of this one answers ADOPT with an error. */
+/*
+ * How many children count as started late after the agent of this one answered ADOPT with an error.
+ */
 static uint64_t late_starts(int let_go, uint8_t forked, int is_on)
 {
 	struct wm_session session = { .running = 1 };
@@ -25,12 +27,12 @@ static uint64_t late_starts(int let_go, uint8_t forked, int is_on)
 	return session.probes.late_starts;
 }
 
-Test(adopt, refused_adoption_counts_child_that_runs_unrecorded)
+Test(adopt, adopt_refused_counts_running_child_as_late)
 {
 	cr_assert_eq(late_starts(1, HELLO_FORKED, 1), 1);
-	cr_assert_eq(late_starts(0, HELLO_FORKED, 1), 0, "it still waits for GO");
+	cr_assert_eq(late_starts(0, HELLO_FORKED, 1), 0, "the child still waits for GO");
 	cr_assert_eq(late_starts(1, HELLO_SHARES, 1), 0, "its events go to its parent's store");
-	cr_assert_eq(late_starts(1, HELLO_FORKED, 0), 0, "nothing is wanted of it any more");
+	cr_assert_eq(late_starts(1, HELLO_FORKED, 0), 0, "the session made it quiet");
 }
 
 /* A child that was asked to adopt event 1 of its parent, a place in code. */

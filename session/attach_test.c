@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attaching while something happens to the target: inject_agent() is ours, the rest is real. */
+/* Attach while the target changes. inject_agent() is wrapped, all else is real. */
 #include "process/inject.h"
 #include "process/target_test.h"
 
@@ -20,7 +20,10 @@ int __real_inject_agent(pid_t pid, const char *agent_path, const char *socket_di
 int __wrap_inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
 			size_t detail_bytes);
 
-/* The first ones find a socket that its agent closes then, or the target's end comes then. */
+/*
+ * The first calls load nothing, as when a leaving agent's socket was found; or they kill the
+ * target.
+ */
 int __wrap_inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
 			size_t detail_bytes)
 {
@@ -44,7 +47,7 @@ static int attach(struct wm_session **session)
 	return wm_session_attach(*session, subject.pid);
 }
 
-Test(attach, agent_that_left_while_found_is_loaded_again, .timeout = 60)
+Test(attach, attach_to_leaving_agent_loads_it_again, .timeout = 60)
 {
 	struct wm_session *session;
 	int err;
@@ -57,7 +60,7 @@ Test(attach, agent_that_left_while_found_is_loaded_again, .timeout = 60)
 	subject_end(&subject);
 }
 
-Test(attach, target_killed_while_agent_loads_returns_gone, .timeout = 60)
+Test(attach, attach_target_killed_while_loading_returns_gone, .timeout = 60)
 {
 	struct wm_session *session;
 	char command[128];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of waymark/session.h by threads that are cancelled, and in forked children. */
+/* Calls of waymark/session.h in threads that are cancelled, and in forked children. */
 #include "session/process.h"
 #include "session/sample_agent.h"
 #include "process/testing/folder.h"
@@ -42,7 +42,7 @@ static int count(const struct wm_event *event, void *data)
 	return 0;
 }
 
-/* Each call's result, by a thread that every cancellation point would end. */
+/* The result of each call, in a thread that any cancellation point would end. */
 static struct results {
 	int open, add, attach, start, poll, read, status, stop, calls;
 	unsigned int events;
@@ -78,15 +78,15 @@ static void *cancelled(void *data)
 	return NULL;
 }
 
-Test(session_call, cancelled_thread_finishes_each_call)
+Test(session_call, call_in_cancelled_thread_finishes)
 {
 	pthread_t thread;
 	void *ended;
 
 	cr_assert_eq(pthread_create(&thread, NULL, cancelled, NULL), 0);
 	cr_assert_eq(pthread_join(thread, &ended), 0);
-	cr_assert_eq(results.calls, 9, "it was cancelled in call %d", results.calls + 1);
-	cr_expect_eq(ended, PTHREAD_CANCELED, "cancellation is as it was");
+	cr_assert_eq(results.calls, 9, "cancelled in call %d", results.calls + 1);
+	cr_expect_eq(ended, PTHREAD_CANCELED, "the pending cancellation is kept");
 	cr_expect_eq(results.open, 0);
 	cr_expect_eq(results.add, 0);
 	cr_expect_eq(results.attach, 0, "%d", results.attach);
@@ -98,7 +98,7 @@ Test(session_call, cancelled_thread_finishes_each_call)
 	cr_expect_eq(results.events, EVENTS);
 }
 
-Test(session_call, call_without_a_session_is_refused)
+Test(session_call, call_without_session_returns_einval)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 	char *const argv[] = { "/bin/true", NULL };
@@ -118,7 +118,7 @@ Test(session_call, call_without_a_session_is_refused)
 	wm_session_close(NULL);
 }
 
-/* In a forked child. 0, or the number of the call that was not refused. */
+/* Runs in a forked child. Returns 0, or the number of the call that was not refused. */
 static int child_calls(void)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
@@ -143,14 +143,14 @@ static int child_calls(void)
 	link = session->processes->link.fd;
 	wm_session_close(session);
 	if (fcntl(link, F_GETFD) >= 0)
-		return 99; /* the agent would not see the parent's end */
+		return 99; /* with it open, the agent would not see the parent's end */
 	for (size_t i = 0; i < sizeof(got) / sizeof(*got); i++)
 		if (got[i] != -ECHILD)
 			return (int)i + 1;
 	return 0;
 }
 
-Test(session_call, forked_child_is_refused_and_parent_records_on)
+Test(session_call, call_in_forked_child_returns_echild)
 {
 	unsigned int events = 0;
 	int status;

@@ -36,7 +36,7 @@ static const struct catalog_marker *find(const struct catalog *catalog, const ch
 	for (size_t i = 0; i < catalog->count; i++)
 		if (!strcmp(catalog->markers[i].name, name) && catalog->markers[i].kind == kind)
 			return &catalog->markers[i];
-	cr_assert_fail("%s is not in it", name);
+	cr_assert_fail("%s is not in the catalog", name);
 	return NULL;
 }
 
@@ -54,7 +54,7 @@ static void expect_ours(const struct catalog *catalog)
 	cr_assert_eq(find(catalog, "catalog:span", 'b')->types[0], WM_TYPE_STR);
 }
 
-Test(catalog, a_files_markers_are_listed_with_all_their_copies)
+Test(catalog, add_file_finds_markers_with_all_sites)
 {
 	struct catalog catalog = { 0 };
 
@@ -64,14 +64,14 @@ Test(catalog, a_files_markers_are_listed_with_all_their_copies)
 	catalog_release(&catalog);
 }
 
-/* ThreadSanitizer keeps no shadow of code. */
+/* ThreadSanitizer has no shadow memory for code. */
 static __attribute__((noinline, no_sanitize("thread"))) void code_write(unsigned char *to,
 									unsigned char byte)
 {
 	*to = byte;
 }
 
-/* Reads the process into the catalog again. */
+/* Read the process into the catalog again, and find the marker. */
 static const struct catalog_marker *marker_twice(struct catalog *catalog, pid_t pid)
 {
 	catalog_release(catalog);
@@ -80,7 +80,7 @@ static const struct catalog_marker *marker_twice(struct catalog *catalog, pid_t 
 	return find(catalog, "catalog:twice", 'm');
 }
 
-Test(catalog, a_process_tells_which_sites_are_armed)
+Test(catalog, add_process_reports_armed_sites)
 {
 	struct catalog catalog = { 0 };
 	const struct catalog_marker *twice;
@@ -93,7 +93,7 @@ Test(catalog, a_process_tells_which_sites_are_armed)
 	site = (unsigned char *)(uintptr_t)find(&catalog, "catalog:twice", 'm')->sites[0].address;
 	cr_assert_eq(*site, SITE_DORMANT);
 
-	/* in a child, whose copy of the code is its own */
+	/* in a child, which has a private copy of the code */
 	child = fork();
 	if (!child) {
 		unsigned char *page = (unsigned char *)((uintptr_t)site & ~(uintptr_t)4095);
@@ -113,7 +113,7 @@ Test(catalog, a_process_tells_which_sites_are_armed)
 	catalog_release(&catalog);
 }
 
-Test(catalog, other_files_are_refused)
+Test(catalog, add_file_without_markers_or_elf_is_checked)
 {
 	struct catalog catalog = { 0 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For which processes wm_session_close() waits: session_wait_moving() is counted, and real. */
+/*
+ * Which processes does wm_session_close() wait for? session_wait_moving() is wrapped to count
+ * calls.
+ */
 #include "session/process.h"
 #include "session/sample_agent.h"
 #include "process/testing/folder.h"
@@ -20,7 +23,7 @@ int __wrap_session_wait_moving(struct wm_session *session, struct process *proce
 	return __real_session_wait_moving(session, process, timeout_ms);
 }
 
-/* How often close waits for the agent's answer, after a stop that returned `result`. */
+/* How often close waits for the agent, after a stop that returned `result`. */
 static int close_waits(enum sample_way way, int result)
 {
 	struct sample_agent agent = { .way = way, .events = 1 };
@@ -40,12 +43,12 @@ static int close_waits(enum sample_way way, int result)
 	return waits;
 }
 
-Test(close, agent_that_answers_is_waited_for)
+Test(close, close_waits_for_answering_agent)
 {
 	cr_assert_eq(close_waits(SAMPLE_GOOD, 0), 1);
 }
 
-Test(close, silent_agent_is_not_waited_for_again)
+Test(close, close_after_silence_does_not_wait_again)
 {
 	cr_assert_eq(close_waits(SAMPLE_DEAF, -WM_E_AGENT_SILENT), 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-/* What a step's wait says of processes that are two ends of sockets, and of children. */
+/* The results of a step's wait, for processes that are socket pairs, and for children. */
 #include "session/doze.h"
 
 #include "session/process.h"
@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 #define SHORT_NS 1000000u
-#define LONG_NS 20000000000u /* no test waits for so long: something comes */
+#define LONG_NS 20000000000u /* never reached: something comes before */
 
 struct scene {
 	struct wm_session session;
 	struct process processes[2];
 	struct listener listener;
-	int far[3]; /* of the two links, and of the listener's descriptor */
+	int far[3]; /* the other ends of the two links and of the listener */
 };
 
 static void scene_begin(struct scene *scene)
@@ -76,7 +76,7 @@ static void hear(int fd)
 	cr_assert_eq(read(fd, &byte, 1), 1);
 }
 
-/* All that can come, one after the other, each seen at once and no longer than it is there. */
+/* Each kind of input in turn: it is seen at once, and only while it is there. */
 static void expect_all_seen(struct scene *scene)
 {
 	for (int round = 0; round < 3; round++) {
@@ -99,10 +99,10 @@ static void expect_all_seen(struct scene *scene)
 	}
 	scene->processes[0].unread = 1;
 	session_doze(&scene->session, SHORT_NS);
-	cr_assert_not(scene->processes[0].is_still, "what was left behind is there");
+	cr_assert_not(scene->processes[0].is_still, "the last pump left messages");
 }
 
-Test(doze, says_who_has_something)
+Test(doze, doze_reports_ready_descriptors)
 {
 	struct scene scene;
 
@@ -111,7 +111,7 @@ Test(doze, says_who_has_something)
 	scene_end(&scene);
 }
 
-Test(doze, does_without_a_descriptor_of_its_own)
+Test(doze, doze_without_free_descriptor_polls)
 {
 	struct rlimit limit, few;
 	struct scene scene;
@@ -129,7 +129,7 @@ Test(doze, does_without_a_descriptor_of_its_own)
 	scene_end(&scene);
 }
 
-Test(doze, a_number_that_another_process_has_now_is_waited_for)
+Test(doze, doze_reused_descriptor_number_is_watched)
 {
 	struct scene scene;
 	int number, ends[2];
@@ -139,7 +139,7 @@ Test(doze, a_number_that_another_process_has_now_is_waited_for)
 	number = scene.processes[0].link.fd;
 	close(number);
 	scene.processes[0].link.fd = -1;
-	/* it takes the same number, as the lowest that is free, but in another process */
+	/* the same number, as the lowest free one, but of another process */
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	cr_assert_eq(ends[0], number);
 	close(scene.processes[1].link.fd);
@@ -154,7 +154,7 @@ Test(doze, a_number_that_another_process_has_now_is_waited_for)
 	scene_end(&scene);
 }
 
-Test(doze, a_copy_that_a_child_holds_open_hides_nothing)
+Test(doze, doze_with_copy_of_closed_descriptor_sees_others)
 {
 	struct scene scene;
 	int copy;
@@ -164,7 +164,7 @@ Test(doze, a_copy_that_a_child_holds_open_hides_nothing)
 	copy = dup(scene.processes[0].link.fd);
 	close(scene.processes[0].link.fd);
 	scene.processes[0].link.fd = -1;
-	say(scene.far[0]); /* the epoll descriptor has it still: it is ready, and nobody's */
+	say(scene.far[0]); /* ready in the epoll descriptor, but of no process */
 	session_doze(&scene.session, SHORT_NS);
 	cr_assert(scene.processes[1].is_still);
 	say(scene.far[1]);
@@ -174,7 +174,7 @@ Test(doze, a_copy_that_a_child_holds_open_hides_nothing)
 	scene_end(&scene);
 }
 
-Test(doze, a_death_is_seen_once)
+Test(doze, doze_reports_death_once)
 {
 	struct scene scene;
 	pid_t child = fork();
@@ -192,11 +192,11 @@ Test(doze, a_death_is_seen_once)
 	kill(child, SIGKILL);
 	session_doze(&scene.session, LONG_NS);
 	cr_assert_not(scene.processes[0].is_alive);
-	cr_assert_not(scene.processes[0].is_still, "what it sent last may have come since");
+	cr_assert_not(scene.processes[0].is_still, "its last message may have come since");
 	scene.processes[0].dead = 1;
 	session_doze(&scene.session, SHORT_NS);
 	cr_assert(scene.processes[0].is_still);
-	cr_assert_eq(scene.processes[0].gathered[1], -1, "it wakes nobody any more");
+	cr_assert_eq(scene.processes[0].gathered[1], -1, "a dead process's pidfd is removed");
 	waitpid(child, NULL, 0);
 	scene_end(&scene);
 }

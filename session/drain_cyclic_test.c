@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The flight recorder: pages that are overwritten, and what that costs. */
+/* The flight recorder: overwritten pages, and how they are counted. */
 #include "session/drain_test.h"
 
-Test(drain_cyclic, the_flight_recorder_is_left_alone_until_the_end)
+Test(drain_cyclic, cyclic_store_is_taken_only_at_the_end)
 {
 	struct drain_counts counts;
 
@@ -20,13 +20,14 @@ Test(drain_cyclic, the_flight_recorder_is_left_alone_until_the_end)
 	cr_assert_eq(seen.heads[0].discarded, 0, "an empty packet goes before the losses");
 	cr_assert_eq(seen.bytes[0], 0);
 	cr_assert_eq(seen.heads[1].seq, 7, "six pages are missing");
-	cr_assert_eq(seen.heads[1].discarded, 60, "what was overwritten lies before what is left");
+	cr_assert_eq(seen.heads[1].discarded, 60,
+		     "overwritten events are before the remaining ones");
 	drain_count(drain, &counts);
 	cr_assert_eq(counts.recorded + counts.discarded, 68);
 	release();
 }
 
-Test(drain_cyclic, what_the_flight_recorder_overwrote_lies_in_the_gap)
+Test(drain_cyclic, overwritten_pages_are_losses_before_next_page)
 {
 	make(4, 4, STORE_CYCLIC);
 	sample_store_slot(&store, 0, 100, 0);
@@ -40,11 +41,11 @@ Test(drain_cyclic, what_the_flight_recorder_overwrote_lies_in_the_gap)
 	cr_assert_eq(seen.heads[1].discarded, 60);
 	cr_assert_eq(seen.heads[1].seq, 9);
 	cr_assert_eq(drain_finish(drain, &sink), 0);
-	cr_assert_eq(seen.heads[2].discarded, 90, "what found no page came after it");
+	cr_assert_eq(seen.heads[2].discarded, 90, "events without a page came later");
 	release();
 }
 
-Test(drain_cyclic, held_counts_what_is_in_pages_and_what_was_overwritten)
+Test(drain_cyclic, held_counts_stored_and_overwritten_events)
 {
 	struct wm_page *page;
 
@@ -66,8 +67,8 @@ Test(drain_cyclic, held_counts_what_is_in_pages_and_what_was_overwritten)
 #define STEAL_STEPS 9
 
 /*
- * A thread takes slot 0's page of 5 events for slot 1 and is stopped after so many steps, which are those
- * of agent/store/pool.c and lane.c. Returns how many events it wrote.
+ * A thread takes slot 0's page of 5 events for slot 1, in the steps of agent/store/pool.c and
+ * lane.c, and is stopped after `steps` of them. Returns how many events it wrote.
  */
 static unsigned int steal(struct wm_page *page, int steps)
 {
@@ -94,7 +95,7 @@ static unsigned int steal(struct wm_page *page, int steps)
 	return 0;
 }
 
-Test(drain_cyclic, a_page_counts_once_wherever_its_thief_was_killed)
+Test(drain_cyclic, page_of_killed_thief_counts_once)
 {
 	for (int steps = 0; steps <= STEAL_STEPS; steps++) {
 		struct drain_counts counts;
@@ -104,7 +105,7 @@ Test(drain_cyclic, a_page_counts_once_wherever_its_thief_was_killed)
 		make(4, 4, STORE_CYCLIC);
 		sample_store_slot(&store, 0, 100, 0);
 		sample_store_slot(&store, 1, 101, 0);
-		store.slots[1].written = 60; /* and overwritten since */
+		store.slots[1].written = 60; /* these were overwritten */
 		oldest = sample_store_page(&store, 0, 0, 0);
 		fill(oldest, 5);
 		fill(sample_store_page(&store, 1, 0, 0), 7);
@@ -124,8 +125,8 @@ Test(drain_cyclic, a_page_counts_once_wherever_its_thief_was_killed)
 	}
 }
 
-/* A reader looks on while pages are overwritten, and threads end; it reads when all is quiet. */
-Test(drain_cyclic, looking_on_at_the_flight_recorder_changes_no_count)
+/* A reader peeks while pages are overwritten and threads end. It reads only when all are quiet. */
+Test(drain_cyclic, peek_at_cyclic_store_changes_no_count)
 {
 	struct drain_counts counts;
 	struct wm_page *page;

@@ -16,7 +16,7 @@ static int maps(pid_t pid, void *data)
 	return maps_it;
 }
 
-/* A child that waits to be killed, at the latest when a failed test ends. */
+/* Start a child that waits to be killed; it dies with a failed test. */
 static pid_t child_begin(void)
 {
 	pid_t pid = fork();
@@ -30,7 +30,7 @@ static pid_t child_begin(void)
 	return pid;
 }
 
-/* It stays a zombie, so its number is not reused. */
+/* Leave a zombie, so that the pid is not reused. */
 static void child_kill(pid_t pid)
 {
 	siginfo_t ended;
@@ -45,7 +45,7 @@ static void child_slot(uint32_t slot, pid_t pid, uint32_t depth)
 	store.slots[slot].pid = (uint32_t)pid;
 }
 
-Test(drain_share, a_dead_childs_open_page_is_taken_under_its_pid)
+Test(drain_share, open_page_of_dead_child_is_taken_with_its_pid)
 {
 	pid_t pid = child_begin();
 	struct wm_page *page;
@@ -64,13 +64,13 @@ Test(drain_share, a_dead_childs_open_page_is_taken_under_its_pid)
 	cr_assert_eq(seen.all_events, 1);
 	cr_assert_eq(seen.heads[0].pid, (uint32_t)pid);
 	cr_assert_eq(page->state, PAGE_FREE);
-	cr_assert_eq(store.slots[0].state, SLOT_FREE, "its slot may serve another");
+	cr_assert_eq(store.slots[0].state, SLOT_FREE, "another thread may use the slot");
 	cr_assert_eq(seen.heads[seen.count - 1].discarded, 3);
 	release();
 	waitpid(pid, NULL, 0);
 }
 
-Test(drain_share, a_living_childs_page_stays_its_own_when_its_parent_has_ended)
+Test(drain_share, open_page_of_live_child_is_taken_in_parts)
 {
 	pid_t pid = child_begin();
 	struct wm_page *page;
@@ -101,7 +101,7 @@ static int is_shared(void)
 	return drain_is_shared(drain, maps, NULL);
 }
 
-Test(drain_share, a_store_is_shared_while_a_child_lives_that_maps_it)
+Test(drain_share, is_shared_while_live_child_maps_store)
 {
 	pid_t pid = child_begin();
 
@@ -111,7 +111,7 @@ Test(drain_share, a_store_is_shared_while_a_child_lives_that_maps_it)
 	cr_assert(is_shared());
 	maps_it = 0; /* it has executed another program */
 	cr_assert_not(is_shared());
-	cr_assert(store.head->closed, "who comes later may not write");
+	cr_assert(store.head->closed, "later children may not write");
 	maps_it = 1;
 	drain_share(drain);
 	cr_assert(is_shared());
@@ -121,7 +121,7 @@ Test(drain_share, a_store_is_shared_while_a_child_lives_that_maps_it)
 	waitpid(pid, NULL, 0);
 }
 
-Test(drain_share, a_fork_that_has_not_returned_in_the_child_is_waited_for)
+Test(drain_share, is_shared_until_fork_returns_in_child)
 {
 	make(64, 4, STORE_DISCARD);
 	drain_share(drain);
@@ -129,13 +129,13 @@ Test(drain_share, a_fork_that_has_not_returned_in_the_child_is_waited_for)
 	cr_assert(is_shared());
 	store.head->forked = 1;
 	cr_assert_not(is_shared());
-	store.head->forks = 2; /* it failed, or its child was killed */
+	store.head->forks = 2; /* the fork failed, or the child was killed */
 	drain->shared_since_ns = 1;
 	cr_assert_not(is_shared());
 	release();
 }
 
-Test(drain_share, children_that_reached_nobody_are_counted)
+Test(drain_share, unreached_children_are_counted)
 {
 	int error;
 

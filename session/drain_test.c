@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-/* As a live reader with nothing to decode: events are headers of four bytes. */
+/* A live reader that only counts: each event is a header of four bytes. */
 static int see_live(struct drain_packet *packet, void *data)
 {
 	uint64_t events = packet->bytes / EVENT_COMPACT_BYTES;
@@ -26,12 +26,12 @@ static int see_live(struct drain_packet *packet, void *data)
 
 static const struct drain_sink live_sink = { see_live, &seen };
 
-Test(drain, full_pages_come_out_by_stream_in_order)
+Test(drain, full_pages_are_ordered_by_stream)
 {
 	make(4, 4, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
 	sample_store_slot(&store, 1, 101, 1);
-	/* later pages lie before earlier ones */
+	/* later pages are before earlier ones in memory */
 	fill(sample_store_page(&store, 40, 0, 0), 3);
 	fill(sample_store_page(&store, 16, 1, 1), 7);
 	fill(sample_store_page(&store, 3, 0, 0), 5);
@@ -49,7 +49,7 @@ Test(drain, full_pages_come_out_by_stream_in_order)
 	release();
 }
 
-Test(drain, memory_is_given_back_and_said_so)
+Test(drain, taken_pages_are_freed_and_counted)
 {
 	uint32_t freed;
 
@@ -70,7 +70,7 @@ Test(drain, memory_is_given_back_and_said_so)
 	release();
 }
 
-Test(drain, a_page_waits_for_the_one_before_it)
+Test(drain, page_waits_for_its_predecessor)
 {
 	struct wm_page *first;
 
@@ -86,7 +86,7 @@ Test(drain, a_page_waits_for_the_one_before_it)
 	release();
 }
 
-Test(drain, a_gap_does_not_hold_a_stream_for_ever)
+Test(drain, missing_page_delays_stream_only_some_passes)
 {
 	make(4, 4, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
@@ -98,7 +98,7 @@ Test(drain, a_gap_does_not_hold_a_stream_for_ever)
 	release();
 }
 
-Test(drain, open_pages_are_taken_only_when_nobody_writes)
+Test(drain, open_page_is_taken_only_when_quiet)
 {
 	struct wm_page *page;
 
@@ -114,7 +114,7 @@ Test(drain, open_pages_are_taken_only_when_nobody_writes)
 	release();
 }
 
-Test(drain, an_open_page_comes_out_in_parts)
+Test(drain, open_page_is_written_in_parts)
 {
 	struct drain_counts counts;
 	struct wm_page *page;
@@ -127,7 +127,7 @@ Test(drain, an_open_page_comes_out_in_parts)
 	cr_assert_eq(drain_held(drain), 1);
 	cr_assert_eq(pass(DRAIN_PARTS), 1);
 	cr_assert_eq(drain_held(drain), 0);
-	cr_assert_eq(pass(DRAIN_PARTS), 0, "there is nothing new");
+	cr_assert_eq(pass(DRAIN_PARTS), 0, "nothing is new");
 	sample_store_event(&store, page, 1, 1501);
 	sample_store_event(&store, page, 1, 1502);
 	cr_assert_eq(drain_held(drain), 2);
@@ -158,7 +158,7 @@ Test(drain, an_open_page_comes_out_in_parts)
 	release();
 }
 
-Test(drain, a_part_that_is_refused_comes_again)
+Test(drain, refused_part_is_retried)
 {
 	struct drain_counts counts;
 	struct wm_page *page;
@@ -181,7 +181,7 @@ Test(drain, a_part_that_is_refused_comes_again)
 	release();
 }
 
-Test(drain, parts_of_many_threads_take_turns)
+Test(drain, parts_are_limited_in_each_pass)
 {
 	make(2048, 128, STORE_DISCARD);
 	for (uint32_t i = 0; i < 1500; i++) {
@@ -194,7 +194,7 @@ Test(drain, parts_of_many_threads_take_turns)
 	release();
 }
 
-Test(drain, a_peek_hands_out_each_event_once)
+Test(drain, peek_hands_out_each_event_once)
 {
 	struct wm_page *page;
 
@@ -224,7 +224,7 @@ Test(drain, a_peek_hands_out_each_event_once)
 	release();
 }
 
-Test(drain, losses_are_told_by_the_next_page_or_by_an_empty_one)
+Test(drain, losses_are_in_next_page_or_empty_packet)
 {
 	struct drain_counts counts;
 
@@ -250,7 +250,7 @@ Test(drain, losses_are_told_by_the_next_page_or_by_an_empty_one)
 	release();
 }
 
-Test(drain, losses_count_before_the_next_pass)
+Test(drain, losses_are_counted_between_passes)
 {
 	struct drain_counts counts;
 
@@ -269,7 +269,7 @@ Test(drain, losses_count_before_the_next_pass)
 	release();
 }
 
-Test(drain, a_slot_used_again_is_another_stream)
+Test(drain, reused_slot_is_another_stream)
 {
 	make(4, 4, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
@@ -285,7 +285,7 @@ Test(drain, a_slot_used_again_is_another_stream)
 	release();
 }
 
-Test(drain, an_ended_slot_stays_while_it_has_pages)
+Test(drain, ended_slot_with_pages_is_kept)
 {
 	make(4, 4, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
@@ -296,7 +296,7 @@ Test(drain, an_ended_slot_stays_while_it_has_pages)
 	release();
 }
 
-Test(drain, threads_without_a_slot_are_counted)
+Test(drain, losses_without_slot_are_counted)
 {
 	struct drain_counts counts;
 
@@ -314,7 +314,7 @@ Test(drain, threads_without_a_slot_are_counted)
 	release();
 }
 
-Test(drain, a_dead_process_s_live_streams_tell_their_losses)
+Test(drain, finish_writes_losses_of_live_streams)
 {
 	make(4, 4, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
@@ -327,7 +327,7 @@ Test(drain, a_dead_process_s_live_streams_tell_their_losses)
 	release();
 }
 
-Test(drain, what_the_receiver_refuses_counts_as_discarded)
+Test(drain, refused_packet_counts_as_discarded)
 {
 	struct drain_counts counts;
 
@@ -336,7 +336,7 @@ Test(drain, what_the_receiver_refuses_counts_as_discarded)
 	fill(sample_store_page(&store, 0, 0, 0), 4);
 	seen.fail = -ENOSPC;
 	cr_assert_eq(pass(DRAIN_READY), -ENOSPC);
-	cr_assert_eq(store.pages[0].state, PAGE_FREE, "the program doesn't stall for it");
+	cr_assert_eq(store.pages[0].state, PAGE_FREE, "the program does not stall");
 	drain_count(drain, &counts);
 	cr_assert_eq(counts.recorded, 0);
 	cr_assert_eq(counts.discarded, 4);
@@ -346,7 +346,7 @@ Test(drain, what_the_receiver_refuses_counts_as_discarded)
 	release();
 }
 
-Test(drain, a_memfd_that_can_shrink_is_refused)
+Test(drain, new_refuses_memfd_without_shrink_seal)
 {
 	int fd = memfd_create("x", MFD_ALLOW_SEALING);
 
@@ -360,7 +360,7 @@ Test(drain, a_memfd_that_can_shrink_is_refused)
 	close(fd);
 }
 
-Test(drain, a_layout_that_leaves_the_memory_is_refused)
+Test(drain, new_refuses_layout_outside_memory)
 {
 	struct wm_store good;
 	uint64_t *const offsets[] = { &good.slots_offset, &good.chunks_offset, &good.pages_offset,
@@ -398,13 +398,13 @@ Test(drain, a_layout_that_leaves_the_memory_is_refused)
 	release();
 }
 
-/* Bytes a test may spoil: all but the data, whose content nobody here reads. */
+/* The bytes that a test may corrupt: all but the data, which the drain does not read. */
 static size_t spoil_bytes(void)
 {
 	return (size_t)(store.data - (unsigned char *)store.head);
 }
 
-Test(drain, memory_gone_mad_neither_crashes_nor_holds_it)
+Test(drain, corrupt_memory_neither_crashes_nor_hangs)
 {
 	srand(7);
 	for (int round = 0; round < 300; round++) {
@@ -439,7 +439,10 @@ Test(drain, memory_gone_mad_neither_crashes_nor_holds_it)
 #define STRESS_EVENTS 400000u
 #define STRESS_SLOTS 3u
 
-/* A writer of one stream: small pages at the begin of four chunks of its own, discarding when none is free. */
+/*
+ * Write one stream: small pages at the start of four chunks, which no other writer uses. If none is
+ * free, events are discarded.
+ */
 static void *stress_writer(void *data)
 {
 	uint32_t slot = (uint32_t)(uintptr_t)data, chunk = 0;
@@ -469,7 +472,7 @@ static void *stress_writer(void *data)
 	return NULL;
 }
 
-Test(drain, nothing_is_lost_unsaid_while_writers_run)
+Test(drain, concurrent_writers_lose_no_event_uncounted)
 {
 	pthread_t threads[STRESS_SLOTS];
 	struct drain_counts counts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A store by hand with a drain on it, for the tests of drain.c. */
+/* A store that is filled by hand, with a drain on it, for the tests of drain.c. */
 #ifndef SESSION_DRAIN_TEST_H
 #define SESSION_DRAIN_TEST_H
 
@@ -18,11 +18,11 @@ struct seen {
 	size_t count;
 	uint64_t all_events;
 	int checks_times;
-	uint64_t last_ticks[8]; /* of the last event of threads up to 8 */
+	uint64_t last_ticks[8]; /* of the last event, by tid modulo 8 */
 	int fail;		/* what to return */
 };
 
-/* What is handed on lies in one page, whatever the memory says. */
+/* Check that a packet is within one page, even if the page's own data is corrupt. */
 static inline void check_bounds(const struct drain_packet *packet)
 {
 	const volatile unsigned char *content = packet->content;
@@ -32,7 +32,7 @@ static inline void check_bounds(const struct drain_packet *packet)
 		(void)(content[0] + content[packet->bytes - 1]);
 }
 
-/* A stream's events follow each other within their packets' times; each is a header of four bytes. */
+/* Check that a stream's events are within their packets' times; each is a header of four bytes. */
 static inline void check_times(struct seen *seen, const struct drain_packet *packet)
 {
 	const uint32_t mask = (1u << EVENT_TICK_BITS) - 1;

@@ -22,7 +22,7 @@ static const struct enumeration *make(uint64_t value, const char *name)
 	return of;
 }
 
-/* A record with 5 bytes of code, 2 fixups and both texts. The caller frees it. */
+/* Make a record with 5 bytes of code, 2 fixups and both texts. The caller frees it. */
 static struct control_detour *record(const char *text, const char *return_text)
 {
 	struct control_detour *detour = calloc(1, 1024);
@@ -35,7 +35,9 @@ static struct control_detour *record(const char *text, const char *return_text)
 	return detour;
 }
 
-/* Add a function with two arguments and a result to a plan. The caller frees what this returns. */
+/*
+ * Add a function with two arguments and a result to a plan. The caller frees the returned record.
+ */
 static struct control_detour *add(struct plan *plan, const char *text, const char *return_text,
 				  const struct enumeration *second,
 				  const struct enumeration *result)
@@ -65,7 +67,7 @@ static void expect(const struct plan *plans, const char *text, unsigned int fiel
 		cr_assert_str_eq(enumeration_name(names[field], 1), name);
 }
 
-Test(enumerated, find_event_returns_the_names_of_its_place)
+Test(enumerated, find_event_returns_names_of_its_place)
 {
 	struct plan plan = { .name = m };
 	struct control_detour *first = add(&plan, TEXT("b", "f"), TEXT("e", "f"), make(1, "A"),

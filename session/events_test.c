@@ -24,13 +24,13 @@ static int note(const struct event *event, void *data)
 	return data && *(uint32_t *)data == event->id ? -ECANCELED : 0;
 }
 
-Test(events, a_child_has_what_its_parent_had_and_no_more)
+Test(events, child_list_has_parents_events_up_to_fork)
 {
 	struct event_list *parent = event_list_new(NULL, 0), *child, *grandchild;
 	uint32_t enough = 1;
 
 	cr_assert_eq(event_list_ids(parent), 0);
-	add(parent, 0, "mj"); /* a marker: told anew in each process */
+	add(parent, 0, "mj"); /* a marker: each process declares its own */
 	add(parent, 1, "md");
 	add(parent, 2, "bd");
 	child = event_list_new(parent, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A caller's event loop over wm_session_fd(). */
+/* A caller's event loop with wm_session_fd(). */
 #include "process/pollable.h"
 #include "session/process.h"
 #include "session/sample_agent.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define LONG_MS 20000
-#define QUIET_MS 200 /* a time in which nothing must come: that is the subject */
+#define QUIET_MS 200 /* a time without input, which is what is tested */
 
 TestSuite(fd, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
@@ -46,7 +46,7 @@ static int count(const struct wm_event *event, void *data)
 	return 0;
 }
 
-/* The loop of waymark-session-wait(3), until the session's end. How many events it read. */
+/* The loop of waymark-session-wait(3), until the session ends. Returns how many events it read. */
 static unsigned int loop(struct wm_session *session)
 {
 	int outer = epoll_create1(EPOLL_CLOEXEC), fd = wm_session_fd(session), alive = 1;
@@ -56,7 +56,8 @@ static unsigned int loop(struct wm_session *session)
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(epoll_ctl(outer, EPOLL_CTL_ADD, fd, &event), 0);
 	while (alive > 0) {
-		cr_assert_eq(epoll_wait(outer, &event, 1, LONG_MS), 1, "it is not readable");
+		cr_assert_eq(epoll_wait(outer, &event, 1, LONG_MS), 1,
+			     "the descriptor is not readable");
 		alive = wm_session_wait(session, 0);
 		cr_assert_eq(wm_session_read(session, count, &events), 0);
 	}
@@ -73,13 +74,13 @@ Test(fd, loop_reads_all_events_and_sees_the_end)
 
 	cr_assert_eq(wm_session_start(session), 0);
 	cr_expect_eq(loop(session), 250);
-	cr_expect_eq(wm_session_fd(session), fd, "it is the same each time");
+	cr_expect_eq(wm_session_fd(session), fd, "the descriptor is the same each time");
 	cr_expect_eq(is_readable(fd, QUIET_MS), 0, "all was read, and the end was seen");
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }
 
-Test(fd, made_after_the_start_it_is_readable_for_what_came_before)
+Test(fd, fd_made_after_start_is_readable_for_earlier_events)
 {
 	struct sample_agent agent = { .way = SAMPLE_DIES, .events = 250 };
 	struct wm_session *session = begin(&agent);
@@ -91,7 +92,7 @@ Test(fd, made_after_the_start_it_is_readable_for_what_came_before)
 	sample_agent_release(&agent);
 }
 
-Test(fd, is_quiet_until_the_session_starts)
+Test(fd, fd_is_not_readable_before_start)
 {
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 10 };
 	struct wm_session *session = begin(&agent);
@@ -107,12 +108,12 @@ Test(fd, is_quiet_until_the_session_starts)
 		cr_assert_eq(wm_session_read(session, count, &events), 0);
 	}
 	cr_assert_eq(wm_session_stop(session), 0);
-	cr_expect_eq(is_readable(fd, QUIET_MS), 0, "it has stopped");
+	cr_expect_eq(is_readable(fd, QUIET_MS), 0, "the session has stopped");
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }
 
-Test(fd, idle_session_wakes_a_loop_at_each_tick_and_no_more)
+Test(fd, fd_of_idle_session_is_readable_once_per_tick)
 {
 	struct sample_agent agent = { .way = SAMPLE_GOOD };
 	struct wm_session *session = begin(&agent);
@@ -126,13 +127,13 @@ Test(fd, idle_session_wakes_a_loop_at_each_tick_and_no_more)
 		cr_assert_eq(is_readable(fd, LONG_MS), 1);
 		cr_assert_eq(wm_session_wait(session, 0), 1);
 	}
-	/* a few come for the agent's messages */
+	/* the agent's messages cause a few more */
 	cr_expect_geq(ticks_monotonic_ns() - began_ns, 10u * POLLABLE_TICK_NS);
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }
 
-Test(fd, wake_makes_it_readable_until_the_wait)
+Test(fd, wake_makes_fd_readable_until_wait)
 {
 	struct wm_session *session;
 	int fd;
@@ -147,8 +148,8 @@ Test(fd, wake_makes_it_readable_until_the_wait)
 	wm_session_close(session);
 }
 
-/* A child that the caller forked holds the closed connection: it must not be readable for ever. */
-Test(fd, forked_child_keeps_nothing_readable)
+/* A forked child still holds a closed connection, which must not stay readable. */
+Test(fd, forked_child_does_not_keep_fd_readable)
 {
 	struct sample_agent agent = { .way = SAMPLE_HANGS_UP, .events = 10 };
 	struct wm_session *session = begin(&agent);
@@ -173,7 +174,7 @@ Test(fd, forked_child_keeps_nothing_readable)
 	cr_expect_eq(events, 10);
 	cr_assert_eq(wm_session_wait(session, 0), 0);
 	cr_expect_eq(is_readable(fd, QUIET_MS), 0);
-	cr_expect_eq(waitpid(child, NULL, WNOHANG), 0, "the child had another answer");
+	cr_expect_eq(waitpid(child, NULL, WNOHANG), 0, "the child got another result");
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	wm_session_close(session);

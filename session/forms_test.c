@@ -9,9 +9,9 @@
 
 #define PAGE UINT64_C(4096)
 #define FAR (UINT64_C(1) << 30)
-#define NEAR (UINT64_C(32) << 20) /* a stack may grow as far */
+#define NEAR (UINT64_C(32) << 20) /* how far a stack may grow */
 
-static uint64_t code; /* a page that nothing may grow into */
+static uint64_t code; /* a page that no mapping can grow into */
 static struct control_detour choice;
 
 static uint64_t map(uint64_t address, int prot)
@@ -30,7 +30,7 @@ static void set_up(void)
 
 TestSuite(forms, .init = set_up);
 
-/* One byte, and four behind it by which a jump leads to an address. */
+/* A one-byte instruction; the four bytes after it make a jump lead to `landing`. */
 static uint64_t leads_to(uint64_t landing)
 {
 	int32_t distance = (int32_t)(landing - code - DETOUR_JUMP_BYTES);
@@ -40,7 +40,7 @@ static uint64_t leads_to(uint64_t landing)
 	return landing;
 }
 
-/* The choice lies at the page; whether the form is one of its own there. */
+/* Whether the choice, at the start of the page, can be written in that form in this process. */
 static int has(enum detour_form form)
 {
 	struct forms_room *room;
@@ -52,13 +52,13 @@ static int has(enum detour_form form)
 	return forms >> form & 1;
 }
 
-Test(forms, of_a_file_are_those_of_the_instruction)
+Test(forms, forms_without_process_depend_on_instruction)
 {
 	leads_to(code - FAR);
 	cr_assert_eq(forms_of(&choice, NULL, 0), 1u << FORM_BYTE);
 	choice.kept_bytes = 3;
 	cr_assert_eq(forms_of(&choice, NULL, 0), 0);
-	/* lea 64(%rdi), %eax, which may be written over but for its first byte */
+	/* lea 64(%rdi), %eax, of which all but the first byte may be overwritten */
 	choice = (struct control_detour){ .insn_bytes = 4,
 					  .kept_bytes = 4,
 					  .original = { 0x48, 0x8d, 0x47, 0x40, 0xc3 } };
@@ -70,7 +70,7 @@ Test(forms, of_a_file_are_those_of_the_instruction)
 	cr_assert_eq(forms_best(0), 0);
 }
 
-Test(forms, of_a_process_need_what_is_free)
+Test(forms, forms_in_process_need_free_page)
 {
 	uint64_t landing = leads_to(code - FAR + 0x100);
 
@@ -78,22 +78,22 @@ Test(forms, of_a_process_need_what_is_free)
 	munmap((void *)map(landing - 0x100, PROT_NONE), PAGE);
 	cr_assert(has(FORM_BYTE));
 	map(landing - 0x100, PROT_NONE);
-	cr_assert_not(has(FORM_BYTE), "something is there");
+	cr_assert_not(has(FORM_BYTE), "the page is mapped");
 }
 
-Test(forms, never_lead_to_where_a_stack_may_grow)
+Test(forms, forms_avoid_pages_where_stack_may_grow)
 {
 	uint64_t landing = leads_to(code - FAR + 0x100);
 
 	map(landing - 0x100 + NEAR, PROT_READ);
 	cr_assert(has(FORM_BYTE));
 	map(landing - 0x100 + NEAR + PAGE, PROT_READ | PROT_WRITE);
-	cr_assert(has(FORM_BYTE), "what is between ends it");
+	cr_assert(has(FORM_BYTE), "a mapping between limits the stack");
 	map(landing - 0x100 + NEAR - 2 * PAGE, PROT_READ | PROT_WRITE);
 	cr_assert_not(has(FORM_BYTE));
 }
 
-Test(forms, never_lead_across_a_page)
+Test(forms, forms_do_not_cross_page)
 {
 	leads_to(code - FAR + PAGE - DETOUR_JUMP_BYTES);
 	cr_assert(has(FORM_BYTE));
@@ -101,11 +101,11 @@ Test(forms, never_lead_across_a_page)
 	cr_assert_not(has(FORM_BYTE));
 }
 
-Test(forms, need_room_for_what_breakpoints_make_of_them)
+Test(forms, forms_need_room_for_breakpoint_landings)
 {
 	uint64_t landing = leads_to(code - FAR + 0x100);
 
-	/* the highest byte of the distance may become 0xcc */
+	/* a breakpoint may change the highest byte of the distance to 0xcc */
 	choice.starts = 8;
 	cr_assert(has(FORM_BYTE));
 	map((code + DETOUR_JUMP_BYTES - UINT64_C(0x34000000) +

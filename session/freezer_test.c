@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is made of an agent whose process the freezer of cgroup v2 holds. */
+/* How a session treats an agent whose process the freezer of cgroup v2 holds. */
 #include "session/freezer.h"
 
 #include "base/testing/await.h"
@@ -18,7 +18,7 @@
 #include <waymark/error.h>
 #include <waymark/session.h>
 
-#define THAW_US 2500000 /* more than the second of sleep after which an agent is given up */
+#define THAW_US 2500000 /* longer than the second of sleep after which an agent is given up */
 
 static char folder[64], group[128];
 static struct sample_agent agent;
@@ -76,7 +76,7 @@ static void tear_down(void)
 
 TestSuite(freezer, .init = set_up, .fini = tear_down, .timeout = 60);
 
-/* A session with an agent that is in the group. */
+/* Start a session with an agent that is in the cgroup. */
 static struct wm_session *attach(void)
 {
 	struct wm_session *session;
@@ -99,18 +99,18 @@ static void freeze(void)
 	cr_assert(AWAIT(freezer_holds(agent.pid)));
 }
 
-Test(freezer, frozen_time_is_no_silence)
+Test(freezer, frozen_agent_is_not_silent)
 {
 	struct wm_session *session;
 	pid_t thaws;
 
 	if (!group[0])
-		cr_skip_test("there is no cgroup v2 that may be changed");
+		cr_skip_test("no cgroup v2 that this user may change");
 	session = attach();
 	freeze();
 	thaws = fork();
 	if (!thaws) {
-		usleep(THAW_US); /* the time is the subject */
+		usleep(THAW_US); /* this time is what is tested */
 		_exit(!put("cgroup.freeze", "0"));
 	}
 	cr_expect_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
@@ -119,12 +119,12 @@ Test(freezer, frozen_time_is_no_silence)
 	wm_session_close(session);
 }
 
-Test(freezer, frozen_process_ends_a_stop_as_a_stopped_one_does)
+Test(freezer, stop_of_frozen_process_returns_stopped)
 {
 	struct wm_session *session;
 
 	if (!group[0])
-		cr_skip_test("there is no cgroup v2 that may be changed");
+		cr_skip_test("no cgroup v2 that this user may change");
 	session = attach();
 	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
 	freeze();

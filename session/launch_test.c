@@ -58,7 +58,7 @@ static int find(const char *name)
 	return program_find(&program, name);
 }
 
-Test(launch, programs_are_found_along_the_path)
+Test(launch, find_searches_path)
 {
 	struct program program;
 
@@ -69,7 +69,7 @@ Test(launch, programs_are_found_along_the_path)
 	cr_assert_eq(find(""), -ENOENT);
 }
 
-Test(launch, what_may_not_be_executed_is_refused)
+Test(launch, find_file_without_execute_bit_returns_eacces)
 {
 	put_file("#!/bin/sh\n", 10, 0644);
 	cr_assert_eq(find(path), -EACCES);
@@ -78,7 +78,7 @@ Test(launch, what_may_not_be_executed_is_refused)
 	cr_assert_eq(find("program"), -EACCES);
 }
 
-Test(launch, a_script_is_as_good_as_its_interpreter)
+Test(launch, find_script_checks_its_interpreter)
 {
 	struct program program;
 
@@ -111,7 +111,7 @@ static void put_header(unsigned char class, uint16_t machine)
 	put_file(&elf, sizeof(elf), 0755);
 }
 
-Test(launch, other_machines_programs_are_refused)
+Test(launch, find_refuses_foreign_architectures)
 {
 	put_header(ELFCLASS32, EM_386);
 	cr_assert_eq(find(path), -WM_E_FOREIGN_ARCH);
@@ -119,7 +119,7 @@ Test(launch, other_machines_programs_are_refused)
 	cr_assert_eq(find(path), -WM_E_FOREIGN_ARCH);
 }
 
-Test(launch, a_static_program_is_refused)
+Test(launch, find_refuses_static_program)
 {
 	char command[300];
 
@@ -130,7 +130,7 @@ Test(launch, a_static_program_is_refused)
 	cr_assert_eq(find(path), -WM_E_STATIC_PROGRAM);
 }
 
-Test(launch, programs_that_gain_privileges_are_refused)
+Test(launch, find_refuses_programs_that_gain_privileges)
 {
 	if (geteuid() != 0)
 		cr_skip_test("needs root, to give a file to another user");
@@ -144,7 +144,7 @@ Test(launch, programs_that_gain_privileges_are_refused)
 	cr_assert_eq(find(path), -WM_E_SECURE_PROGRAM);
 }
 
-Test(launch, the_child_gets_our_environment_and_the_agent_in_front)
+Test(launch, launched_child_gets_environment_and_agent_first)
 {
 	struct launch_options options = { .agent = "libm.so.6",
 					  .tool = "/run/1-2.tool",
@@ -172,7 +172,7 @@ Test(launch, the_child_gets_our_environment_and_the_agent_in_front)
 	cr_assert_str_eq(seen, "libm.so.6:libdl.so.2|/run/1-2.tool|1|told|kept\n");
 }
 
-Test(launch, a_failed_exec_is_told_and_leaves_no_child)
+Test(launch, launch_failed_exec_returns_error_and_leaves_no_child)
 {
 	struct launch_options options = { .agent = "a", .tool = "t" };
 	char *argv[] = { path, NULL };
@@ -184,7 +184,7 @@ Test(launch, a_failed_exec_is_told_and_leaves_no_child)
 	cr_assert_eq(errno, ECHILD);
 }
 
-/* With something harmless in the agent's place. */
+/* Launch with a harmless library in place of the agent. */
 static int launch_without_agent(char *const argv[])
 {
 	struct wm_session *session;
@@ -192,30 +192,30 @@ static int launch_without_agent(char *const argv[])
 
 	setenv("WAYMARK_AGENT", "/lib/x86_64-linux-gnu/libm.so.6", 1);
 	if (access(getenv("WAYMARK_AGENT"), R_OK) < 0)
-		cr_skip_test("libm is elsewhere");
+		cr_skip_test("libm is not at the expected path");
 	cr_assert_eq(wm_session_open(&session, NULL), 0);
 	err = wm_session_launch(session, argv);
 	wm_session_close(session);
 	return err;
 }
 
-Test(launch, a_program_that_ends_before_it_reports_is_an_error)
+Test(launch, launch_program_that_ends_at_once_returns_gone)
 {
 	char *argv[] = { "true", NULL };
 
 	cr_assert_eq(launch_without_agent(argv), -WM_E_GONE);
-	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "it was waited for");
+	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "the child was reaped");
 }
 
-Test(launch, a_program_that_never_reports_is_not_left_behind)
+Test(launch, launch_program_that_never_reports_is_killed)
 {
 	char *argv[] = { "sleep", "50", NULL };
 
 	cr_assert_eq(launch_without_agent(argv), -WM_E_AGENT_SILENT);
-	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "it was killed and waited for");
+	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "the child was killed and reaped");
 }
 
-Test(launch, a_missing_agent_is_named)
+Test(launch, launch_without_agent_file_names_it)
 {
 	char *argv[] = { "true", NULL };
 	struct wm_session *session;

@@ -42,7 +42,7 @@ static __attribute__((used, noinline)) void marked(int number)
 	WAYMARK_SCOPE(list, span, "text");
 }
 
-/* With an instruction of 10 bytes. */
+/* A function with an instruction of 10 bytes. */
 __attribute__((used, noinline)) long listed_function(int number, const char *text);
 
 long listed_function(int number, const char *text)
@@ -77,7 +77,7 @@ static int keep(const struct wm_list_place *place, void *data)
 
 static struct found found;
 
-Test(list, markers_of_a_file_have_each_place_and_fields)
+Test(list, list_file_reports_each_marker_site_and_fields)
 {
 	unsigned int begins = 0, ends = 0;
 
@@ -106,9 +106,9 @@ Test(list, markers_of_a_file_have_each_place_and_fields)
 	cr_assert(begins && ends && begins + ends == found.count);
 }
 
-Test(list, places_of_a_process_are_where_they_are_in_it)
+Test(list, list_process_reports_addresses_in_process)
 {
-	/* volatile: else the compiler takes the address at + 4, which is no jump target */
+	/* volatile: else the compiler computes the address + 4, which is no jump target */
 	volatile uint64_t at = (uint64_t)(uintptr_t)listed_function;
 
 	cr_assert_eq(wm_list_process(getpid(), "func:listed_function@list_test/ret/", keep, &found),
@@ -126,7 +126,7 @@ Test(list, places_of_a_process_are_where_they_are_in_it)
 	cr_assert(found.places[0].address >= at && found.places[0].address < at + 4096);
 }
 
-Test(list, function_has_its_parameters)
+Test(list, list_function_reports_parameters)
 {
 	cr_assert_eq(wm_list_file("/proc/self/exe", "func:listed_function", keep, &found), 0);
 	cr_assert_eq(found.count, 1);
@@ -137,7 +137,7 @@ Test(list, function_has_its_parameters)
 	cr_assert_eq(found.places[0].return_count, 0);
 }
 
-Test(list, globs_match_whole_names)
+Test(list, list_glob_matches_whole_names)
 {
 	static const struct {
 		const char *spec;
@@ -164,7 +164,7 @@ Test(list, globs_match_whole_names)
 	}
 }
 
-Test(list, callback_ends_the_list_with_its_value)
+Test(list, list_ends_with_callback_result)
 {
 	found.stop_at = 1;
 	cr_assert_eq(wm_list_file("/proc/self/exe", "marker:list:*", keep, &found), 77);
@@ -174,7 +174,7 @@ Test(list, callback_ends_the_list_with_its_value)
 	cr_assert_eq(found.count, 3);
 }
 
-Test(list, what_can_not_be_listed_is_refused)
+Test(list, list_of_bad_arguments_returns_errors)
 {
 	pid_t gone = fork();
 
@@ -198,7 +198,7 @@ Test(list, what_can_not_be_listed_is_refused)
 	cr_expect_eq(found.count, 0);
 }
 
-Test(list, exact_spec_that_matches_nothing_is_an_error)
+Test(list, list_exact_spec_without_match_returns_error)
 {
 	static const struct {
 		const char *spec;
@@ -221,7 +221,7 @@ Test(list, exact_spec_that_matches_nothing_is_an_error)
 	cr_expect_eq(found.count, 0);
 }
 
-Test(list, refused_place_is_listed_with_its_cause)
+Test(list, list_reports_refused_place_with_cause)
 {
 	unsigned int within = 0;
 	uint64_t entry;
@@ -241,7 +241,7 @@ Test(list, refused_place_is_listed_with_its_cause)
 	cr_assert_geq(within, 5);
 }
 
-/* A process without a thread to spare. -1: this machine doesn't let us make one. */
+/* Start a process that may create no thread. Returns -1 if this machine does not allow that. */
 static pid_t threadless_start(void)
 {
 	int ready[2];
@@ -265,7 +265,7 @@ static pid_t threadless_start(void)
 	return pid;
 }
 
-Test(list, places_of_a_process_without_threads_are_refused)
+Test(list, list_process_that_can_make_no_thread_refuses_places)
 {
 	static const char *const specs[] = { "marker:list:twice", "func:listed_function" };
 	pid_t pid = threadless_start();
@@ -291,7 +291,7 @@ static void *list_cancelled(void *data)
 	return wm_list_file("/proc/self/exe", "func:listed_function", keep, data) ? NULL : data;
 }
 
-Test(list, no_call_is_a_cancellation_point)
+Test(list, list_in_cancelled_thread_finishes)
 {
 	pthread_t thread;
 	void *result;

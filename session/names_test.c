@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-Test(names, each_is_kept_once)
+Test(names, add_keeps_each_name_once)
 {
 	struct name_list list = { 0 };
 	char name[32];
@@ -18,13 +18,13 @@ Test(names, each_is_kept_once)
 	cr_assert_eq(list.count, 3000);
 	for (int i = 0; i < 3000; i++) {
 		snprintf(name, sizeof name, "many:site_%d", i);
-		cr_assert_str_eq(list.all[i], name, "in the order in which they came");
+		cr_assert_str_eq(list.all[i], name, "names keep their order");
 	}
 	name_list_release(&list);
 	cr_assert_eq(list.count, 0);
 }
 
-Test(names, more_than_the_most_are_left_out)
+Test(names, add_ignores_names_past_limit)
 {
 	struct name_list list = { 0 };
 	char name[32];

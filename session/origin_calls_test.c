@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The origins that hardware gives, taken as users take them: by a session that writes a folder, as `waymark record`
- * does, and by waymark/trail.h; the hardware being made up (sample_perf.h).
+ * The hardware origins as users call them: by a session that writes a folder, as `waymark record`
+ * does, and by waymark/trail.h. The hardware is simulated (sample_perf.h).
  */
 #include "session/session.h"
 #include "branch/bts.h"
@@ -24,7 +24,7 @@ static struct origin_machine machine;
 static char *argv[] = { PROGRAM, (char *)"l", NULL };
 static uint64_t stepped; /* blocks */
 
-/* What BTS would have stored of the loop, with a switch of processors in it. */
+/* Fill in what BTS would store for the loop, with one change of the CPU. */
 static void put_branches(void)
 {
 	size_t count, half;
@@ -72,7 +72,7 @@ static void end(void)
 
 TestSuite(origin_calls, .init = begin, .fini = end, .timeout = 120);
 
-/* ---- a session, as record has it ---- */
+/* ---- by a session, as record does ---- */
 
 static struct wm_session *session;
 static char losses[400]; /* of record() */
@@ -89,7 +89,7 @@ static int launch(const char *spec)
 	return wm_session_launch(session, argv);
 }
 
-/* How many such events the first thread's trail has; -1: blocks. */
+/* How many such events the first thread's trail has; kind -1: how many blocks. */
 static int found_in_folder(int kind, enum trail_origin origin)
 {
 	struct trace_reader *reader;
@@ -123,7 +123,7 @@ static void record(const char *spec, enum origin origin)
 	wm_session_close(session);
 }
 
-Test(origin_calls, records_into_a_folder_by_bts)
+Test(origin_calls, session_with_bts_writes_trail)
 {
 	put_branches();
 	record("trail/bts/", ORIGIN_BTS);
@@ -134,18 +134,18 @@ Test(origin_calls, records_into_a_folder_by_bts)
 	cr_expect_eq(found_in_folder(TRAIL_END, TRAIL_BTS), 1);
 }
 
-Test(origin_calls, auto_is_the_best_there_is)
+Test(origin_calls, session_without_origin_takes_best)
 {
 	put_branches();
 	record("trail", ORIGIN_BTS);
 	cr_expect_eq(found_in_folder(-1, TRAIL_BTS), (int)stepped);
 }
 
-Test(origin_calls, packets_that_are_none_are_lost_and_said_to_be)
+Test(origin_calls, session_with_invalid_packets_reports_loss)
 {
 	sample_machine_put(root, "/sys/bus/event_source/devices/intel_pt/type", "8\n");
 	memset(sample_perf.area, 0xff, 64);
-	/* a place to begin, and nonsense behind it */
+	/* a start, then invalid bytes */
 	for (int i = 0; i < 16; i += 2)
 		memcpy(sample_perf.area + i, (uint8_t[]){ 0x02, 0x82 }, 2);
 	sample_perf_area(0, 64, 0);
@@ -154,7 +154,7 @@ Test(origin_calls, packets_that_are_none_are_lost_and_said_to_be)
 	cr_expect_not_null(strstr(losses, "at byte"), "%s", losses);
 }
 
-Test(origin_calls, a_flight_recorder_that_awaits_a_signal_takes_steps)
+Test(origin_calls, session_with_signal_trigger_takes_step)
 {
 	cr_assert_eq(wm_session_open(&session, NULL), 0);
 	session->live.machine = machine;
@@ -176,13 +176,13 @@ static void refused(const char *spec, int error, const char *words)
 			   wm_session_detail(session));
 	wm_session_close(session);
 	sample_folder_remove(folder);
-	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "nobody is left");
+	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "a child is left");
 }
 
-Test(origin_calls, what_can_not_be_had_is_refused_in_words)
+Test(origin_calls, session_without_hardware_returns_error_with_detail)
 {
 	refused("trail/pt/", -WM_E_TRAIL_NO_UNIT, "intel_pt");
-	sample_perf.refuses_map = -EPERM; /* only seen by who traces */
+	sample_perf.refuses_map = -EPERM; /* seen only when recording begins */
 	refused("trail/bts/", -WM_E_PERF_MEMORY, "steps");
 	sample_perf.refuses_map = 0;
 	sample_machine_put(root, "/proc/sys/kernel/perf_event_paranoid", "3\n");
@@ -217,7 +217,7 @@ static enum wm_trail_origin run(const struct wm_trail_options *options)
 	return status.origin;
 }
 
-Test(origin_calls, a_trail_in_memory_has_switches_if_they_are_asked_for)
+Test(origin_calls, trail_has_switches_only_with_flag)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .flags = WM_TRAIL_FLAG_SWITCHES };
@@ -238,14 +238,14 @@ Test(origin_calls, a_trail_in_memory_has_switches_if_they_are_asked_for)
 	wm_trail_close(trail);
 }
 
-Test(origin_calls, without_options_the_best_is_taken)
+Test(origin_calls, trail_without_options_takes_best)
 {
 	put_branches();
 	cr_expect_eq(run(NULL), WM_TRAIL_ORIGIN_BTS);
 	wm_trail_close(trail);
 }
 
-Test(origin_calls, the_best_is_one_that_can_do_what_is_asked_for)
+Test(origin_calls, trail_takes_best_origin_with_requested_flags)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .flags = WM_TRAIL_FLAG_SIGNALS };
@@ -270,7 +270,7 @@ static void trail_refused(const struct wm_trail_options *options, int error, con
 			   wm_trail_detail(NULL));
 }
 
-Test(origin_calls, what_an_origin_can_not_do_is_refused_by_name)
+Test(origin_calls, trail_refuses_flags_that_origin_lacks)
 {
 	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_ORIGIN_PT };
 
@@ -287,7 +287,7 @@ Test(origin_calls, what_an_origin_can_not_do_is_refused_by_name)
 	trail_refused(&options, -WM_E_TRAIL_ASKED, "the origin step has no WM_TRAIL_FLAG_KERNEL");
 }
 
-Test(origin_calls, says_why_the_kernel_is_a_gap)
+Test(origin_calls, trail_detail_says_why_kernel_is_a_gap)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .flags = WM_TRAIL_FLAG_KERNEL };
@@ -300,7 +300,7 @@ Test(origin_calls, says_why_the_kernel_is_a_gap)
 	wm_trail_close(trail);
 }
 
-Test(origin_calls, the_kernel_is_for_those_who_may)
+Test(origin_calls, trail_of_kernel_without_privileges_is_refused)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .origin = WM_TRAIL_ORIGIN_PT,

@@ -10,7 +10,7 @@
 #define FIELD_BYTES 8
 #define EVENT_BYTES (EVENT_EXTENDED_BYTES + FIELD_BYTES)
 
-/* What came out: each event's field, as the last of its thread must be one less. */
+/* What the sink received. Values and times of each thread must increase. */
 static struct {
 	uint64_t count, wrong, bytes;
 	uint64_t last[65536], last_ns[65536];
@@ -57,7 +57,7 @@ static void take(enum drain_reach reach)
 	cr_assert_geq(drain_take(drain, &sink), 0);
 }
 
-/* The counts once all is over. */
+/* The counts after the last pass. */
 static struct drain_counts finish(void)
 {
 	struct drain_counts counts;
@@ -75,7 +75,7 @@ static void write_one(pid_t tid, uint64_t time_ns, uint64_t value)
 	own_store_write(store, tid, time_ns, 1, &value, sizeof(value));
 }
 
-Test(own_store, what_is_written_comes_out_in_its_order)
+Test(own_store, write_then_drain_keeps_order)
 {
 	struct drain_counts counts;
 
@@ -95,7 +95,7 @@ Test(own_store, what_is_written_comes_out_in_its_order)
 	cr_assert_eq(counts.damaged, 0);
 }
 
-Test(own_store, a_time_before_the_last_is_the_last)
+Test(own_store, write_with_earlier_time_takes_last_time)
 {
 	make(1 << 20, STORE_DISCARD);
 	write_one(100, 2000, 1);
@@ -106,7 +106,7 @@ Test(own_store, a_time_before_the_last_is_the_last)
 	cr_assert_eq(out.last_ns[100], 2000);
 }
 
-Test(own_store, what_finds_no_room_is_counted)
+Test(own_store, write_without_room_counts_as_lost)
 {
 	struct drain_counts counts;
 
@@ -123,7 +123,7 @@ Test(own_store, what_finds_no_room_is_counted)
 	cr_assert_eq(counts.crowded_out, 100000 - out.count);
 }
 
-Test(own_store, a_flight_recorder_has_the_newest)
+Test(own_store, cyclic_store_has_newest_events)
 {
 	struct drain_counts counts;
 
@@ -138,7 +138,7 @@ Test(own_store, a_flight_recorder_has_the_newest)
 	cr_assert_eq(counts.recorded + counts.discarded, 100000);
 }
 
-Test(own_store, more_threads_than_it_has_room_for_come_by_turns)
+Test(own_store, write_from_more_threads_than_lanes_loses_none_uncounted)
 {
 	struct drain_counts counts;
 

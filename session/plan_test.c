@@ -12,7 +12,7 @@
 
 #define BASE UINT64_C(0x7f1234560000)
 
-/* What is planned for: functions of this very program. */
+/* The plans are for these functions of this program. */
 int plan_subject(int count, const char *name);
 int plan_subjects(int count);
 
@@ -28,11 +28,11 @@ __attribute__((noinline)) int plan_subjects(int count)
 	return plan_subject(count, "x") + 1;
 }
 
-/* What no jump may replace. */
+/* A function that no jump may replace. */
 __asm__(".globl plan_fixed\n.type plan_fixed, @function\n"
 	"plan_fixed:\n.cfi_startproc\nsyscall\nret\n.cfi_endproc\n.size plan_fixed, . - plan_fixed\n");
 
-/* Three instructions, of which each may be replaced for an event at the first. */
+/* Three instructions; a jump may replace any of them for an event at the first. */
 __asm__(".globl plan_pushed\n.type plan_pushed, @function\n"
 	"plan_pushed:\n.cfi_startproc\npush %rbp\npush %rbx\nmov %rdi, %rbx\npop %rbx\npop %rbp\nret\n"
 	".cfi_endproc\n.size plan_pushed, . - plan_pushed\n");
@@ -64,7 +64,7 @@ struct expected {
 	size_t used;
 };
 
-/* The same choices composed once more, and written for the base by who knows best how. */
+/* Compose the same choices again, and write them for the base with trampoline_write(). */
 static void compose(const struct code_place *place, int err, const char *detail,
 		    const struct control_detour *choices, unsigned int count, void *data)
 {
@@ -83,7 +83,7 @@ static void compose(const struct code_place *place, int err, const char *detail,
 	cr_assert_eq(trampoline_compose(&expected->sweep, place, count, &trampoline), -ENOENT);
 }
 
-Test(plan, is_written_for_a_base_as_its_trampolines_would_be)
+Test(plan, write_equals_trampolines_written_for_base)
 {
 	static unsigned char written[CONTROL_BYTES_MAX];
 	static struct expected expected;
@@ -109,7 +109,7 @@ Test(plan, is_written_for_a_base_as_its_trampolines_would_be)
 		cr_assert_gt(is.address, BASE);
 		cr_assert_eq(is.point + i, is.address);
 		cr_assert_eq(!!(is.flags & DETOUR_ELSE), i > 0);
-		/* all but the texts, which came from the plan */
+		/* all but the texts, which the plan adds */
 		code = wanted.bytes - 8;
 		cr_assert_eq(strncmp((char *)written + is_at + code, "bd\n", 3), 0);
 		memcpy(written + is_at, &wanted.bytes, sizeof(wanted.bytes));
@@ -123,7 +123,7 @@ Test(plan, is_written_for_a_base_as_its_trampolines_would_be)
 	sweep_release(&expected.sweep);
 }
 
-Test(plan, is_written_in_as_many_pieces_as_it_takes)
+Test(plan, write_in_pieces_keeps_choices_together)
 {
 	static unsigned char written[4096];
 	size_t from = 0, last = 0, records = 0, choices = 0;
@@ -136,7 +136,7 @@ Test(plan, is_written_in_as_many_pieces_as_it_takes)
 		memcpy(&head, written, sizeof(head));
 		records += head.count;
 		cr_assert_gt(from, last);
-		/* no event's choices are in two */
+		/* all choices of one event are in the same piece */
 		for (; last < from; last++)
 			choices += plan->places[last].choice_count;
 		cr_assert_eq(records, choices);
@@ -144,7 +144,7 @@ Test(plan, is_written_in_as_many_pieces_as_it_takes)
 	cr_assert_eq(last, plan->place_count);
 }
 
-Test(plan, says_of_each_choice_that_it_must_be_safe)
+Test(plan, safe_request_marks_each_choice)
 {
 	static unsigned char written[CONTROL_BYTES_MAX];
 	struct control_detour record;
@@ -165,7 +165,7 @@ Test(plan, says_of_each_choice_that_it_must_be_safe)
 	cr_assert_eq(safe, 3);
 }
 
-Test(plan, takes_a_place_once_and_tells_each_spec)
+Test(plan, same_place_of_two_specs_counts_for_both)
 {
 	cr_assert_eq(spec_add(&specs, "func:plan_subject"), 0);
 	cr_assert_eq(spec_add(&specs, "func:plan_subject*"), 0);
@@ -175,14 +175,14 @@ Test(plan, takes_a_place_once_and_tells_each_spec)
 	cr_assert_eq(specs.all[1].placed, 2);
 }
 
-Test(plan, has_another_event_at_a_place_that_is_taken)
+Test(plan, more_fields_at_same_place_make_another_event)
 {
 	cr_assert_eq(spec_add(&specs, "func:plan_subject*"), 0);
 	cr_assert_eq(spec_add(&specs, "func:plan_subject/rdi:i32/"), 0);
 	cr_assert_eq(spec_add(&specs, "func:plan_subject/rdi:i32,ret/"), 0);
 	cr_assert_eq(spec_add(&specs, "func:plan_subject/rdi:i32,rsi:ptr/"), 0);
 	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
-	/* the first takes in what the second has; the third and the fourth tell more */
+	/* the first spec covers the second; the third and fourth want more fields */
 	cr_assert_eq(plan->place_count, 4);
 	cr_assert_eq(specs.all[0].placed, 2);
 	for (int i = 1; i < 4; i++)
@@ -192,7 +192,7 @@ Test(plan, has_another_event_at_a_place_that_is_taken)
 		cr_assert_eq(plan->places[i].point, plan->places[0].point);
 }
 
-Test(plan, keeps_why_a_place_cannot_be_had)
+Test(plan, refused_place_keeps_its_error)
 {
 	cr_assert_eq(spec_add(&specs, "func:plan_fixed"), 0);
 	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
@@ -206,7 +206,7 @@ Test(plan, keeps_why_a_place_cannot_be_had)
 	cr_assert_eq(specs.all[0].error, -WM_E_SPAN_INSTRUCTION);
 }
 
-Test(plan, names_what_is_near_to_what_is_not_there)
+Test(plan, names_suggest_similar_function)
 {
 	struct name_list names = { 0 };
 	int found = 0;
@@ -221,7 +221,7 @@ Test(plan, names_what_is_near_to_what_is_not_there)
 	name_list_release(&names);
 }
 
-Test(plan, concerns_the_files_that_a_request_names)
+Test(plan, concerns_only_requested_modules)
 {
 	cr_assert_eq(spec_add(&specs, "marker:a:b"), 0);
 	cr_assert_not(plan_concerns(&specs, "/usr/lib/libz.so.1", NULL));
@@ -239,13 +239,13 @@ static int on_beat(size_t done, size_t total, void *data)
 	struct beats *beats = data;
 
 	cr_assert(!total || done < total);
-	cr_assert(!total || done >= beats->last, "it goes back");
+	cr_assert(!total || done >= beats->last, "progress goes back");
 	beats->last = total ? done : beats->last;
 	beats->total = total ? total : beats->total;
 	return ++beats->count > beats->enough ? -ECANCELED : 0;
 }
 
-Test(plan, tells_how_far_it_is)
+Test(plan, make_reports_progress)
 {
 	struct beats beats = { .enough = SIZE_MAX };
 
@@ -257,7 +257,7 @@ Test(plan, tells_how_far_it_is)
 	cr_assert_geq(beats.last + 100, beats.total);
 }
 
-Test(plan, can_be_given_up_at_any_beat)
+Test(plan, make_cancelled_at_any_beat_returns_ecanceled)
 {
 	struct beats beats = { .enough = 0 };
 	int err;
@@ -272,7 +272,7 @@ Test(plan, can_be_given_up_at_any_beat)
 	cr_assert_gt(beats.enough, 2);
 }
 
-Test(plan, two_globs_have_each_place_once)
+Test(plan, overlapping_globs_place_once)
 {
 	size_t once;
 
@@ -284,5 +284,5 @@ Test(plan, two_globs_have_each_place_once)
 	cr_assert_eq(spec_add(&specs, "func:*a*"), 0);
 	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
 	cr_assert_eq(plan->place_count, once);
-	cr_assert_gt(specs.all[1].placed, 1, "it has them with the other");
+	cr_assert_gt(specs.all[1].placed, 1, "places are shared with the other glob");
 }

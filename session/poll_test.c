@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When does a poll of a session that is read live end? */
+/* What ends a wait of a session that is read live? */
 #include "base/testing/await.h"
 #include "session/process.h"
 #include "session/sample_agent.h"
@@ -47,7 +47,7 @@ static int count(const struct wm_event *event, void *data)
 	return ++*events == 120 ? 77 : 0;
 }
 
-/* How long a poll took that may take LONG_MS. */
+/* How long a wait took. */
 static unsigned int poll_ms(struct wm_session *session, int timeout_ms, int alive)
 {
 	uint64_t began_ns = ticks_monotonic_ns();
@@ -56,14 +56,14 @@ static unsigned int poll_ms(struct wm_session *session, int timeout_ms, int aliv
 	return (unsigned int)((ticks_monotonic_ns() - began_ns) / 1000000u);
 }
 
-Test(poll, unread_events_end_it_and_read_ones_do_not)
+Test(poll, wait_ends_for_unread_events_only)
 {
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
 	struct wm_session *session = start(NULL, &agent);
 	unsigned int events = 0;
 
 	cr_assert_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
-	/* a callback that ends a read leaves the rest, which ends the next poll */
+	/* a callback that ends a read leaves events, which end the next wait */
 	cr_assert_eq(wm_session_read(session, count, &events), 77);
 	cr_assert_lt(poll_ms(session, LONG_MS, 1), LONG_MS / 2);
 	cr_assert_eq(wm_session_read(session, count, &events), 0);
@@ -74,7 +74,7 @@ Test(poll, unread_events_end_it_and_read_ones_do_not)
 	release(session, &agent);
 }
 
-Test(poll, a_flight_recorder_ends_it_only_at_the_end)
+Test(poll, wait_of_cyclic_session_ends_after_stop)
 {
 	struct wm_session_options options = { .size = sizeof(options), .policy = WM_POLICY_CYCLIC };
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
@@ -91,7 +91,7 @@ Test(poll, a_flight_recorder_ends_it_only_at_the_end)
 	release(session, &agent);
 }
 
-Test(poll, the_end_of_the_process_ends_it)
+Test(poll, wait_ends_when_process_ends)
 {
 	struct sample_agent agent = { .way = SAMPLE_DIES, .events = 10 };
 	struct wm_session *session = start(NULL, &agent);
@@ -107,8 +107,11 @@ Test(poll, the_end_of_the_process_ends_it)
 	release(session, &agent);
 }
 
-/* A read that takes as long as they do not count is tried again. */
-Test(poll, events_that_a_read_left_end_it_later)
+/*
+ * Events that can't be read do not count for some time. If a read was too slow for that, read
+ * again.
+ */
+Test(poll, wait_ends_later_for_unreadable_events)
 {
 	struct sample_agent agent = { .way = SAMPLE_AHEAD, .events = 10 };
 	struct wm_session *session = start(NULL, &agent);
@@ -121,7 +124,7 @@ Test(poll, events_that_a_read_left_end_it_later)
 	release(session, &agent);
 }
 
-/* ---- ended from outside ---- */
+/* ---- ended by others ---- */
 
 static struct wm_session *woken;
 static pthread_t poller;
@@ -139,7 +142,7 @@ static void *wake_a_sleeper(void *data)
 static void *signal_a_sleeper(void *data)
 {
 	(void)data;
-	/* a handler that runs before the wait does not end it: so there are several */
+	/* a signal before the wait does not end it, so send several */
 	cr_expect(AWAIT(__atomic_load_n(&is_over, __ATOMIC_ACQUIRE) ||
 			(pthread_kill(poller, SIGUSR1), 0)));
 	return NULL;
@@ -149,7 +152,7 @@ static struct wm_session *start_quiet(struct sample_agent *agent)
 {
 	*agent = (struct sample_agent){ .way = SAMPLE_GOOD };
 	woken = start(NULL, agent);
-	/* what came of the start is taken */
+	/* handle all that the start has caused */
 	while (wm_session_wait(woken, 0) > 0 && session_step(woken, 0))
 		;
 	poller = pthread_self();
@@ -170,7 +173,7 @@ static void poll_beside(void *(*beside)(void *))
 	release(session, &agent);
 }
 
-Test(poll, wake_in_another_thread_ends_it)
+Test(poll, wait_ends_by_wake_in_another_thread)
 {
 	poll_beside(wake_a_sleeper);
 }
@@ -189,7 +192,7 @@ static void wake(int number)
 		abort();
 }
 
-Test(poll, signal_handler_ends_it)
+Test(poll, wait_ends_by_signal_handler)
 {
 	struct sigaction action = { .sa_handler = do_nothing, .sa_flags = SA_RESTART };
 
@@ -197,7 +200,7 @@ Test(poll, signal_handler_ends_it)
 	poll_beside(signal_a_sleeper);
 }
 
-Test(poll, wake_in_a_signal_handler_ends_the_next_one_alone)
+Test(poll, wake_in_signal_handler_ends_only_next_wait)
 {
 	struct sigaction action = { .sa_handler = wake };
 	struct sample_agent agent;
@@ -211,7 +214,7 @@ Test(poll, wake_in_a_signal_handler_ends_the_next_one_alone)
 	release(session, &agent);
 }
 
-Test(poll, wake_outlasts_another_call)
+Test(poll, wake_lasts_over_another_call)
 {
 	struct sample_agent agent;
 	struct wm_session *session = start_quiet(&agent);

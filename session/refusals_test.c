@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Specs that match nothing. */
+/* Specs without a match, and refused places. */
 #include "session/process.h"
 #include "session/sample_agent.h"
 #include "process/testing/folder.h"
@@ -119,7 +119,7 @@ Test(refusals, refused_place_has_its_process)
 	sample_agent_release(&agent);
 }
 
-Test(refusals, start_asks_for_the_names_of_markers)
+Test(refusals, start_requests_marker_names)
 {
 	const char *specs[] = { "marker:net:rxx", NULL };
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 1 };
@@ -139,7 +139,7 @@ static int refuse_within_read(const struct wm_event *event, void *data)
 	return wm_session_refusals(data, stop, NULL);
 }
 
-Test(refusals, wrong_calls_return_errors)
+Test(refusals, refusals_with_bad_arguments_return_errors)
 {
 	const char *specs[] = { SAMPLE_EVENT, NULL };
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 1 };

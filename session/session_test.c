@@ -66,7 +66,7 @@ static void arm(struct wm_session *session, struct sample_agent *agent)
 	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
 }
 
-/* Of the agent's process, in a trace in the test's folder. */
+/* Record the agent's process into a trace in the test's folder. */
 static void start_recording(struct wm_session *session, struct sample_agent *agent)
 {
 	char dir[96];
@@ -76,7 +76,7 @@ static void start_recording(struct wm_session *session, struct sample_agent *age
 	arm(session, agent);
 }
 
-Test(session, events_are_read_once_also_from_open_pages)
+Test(session, read_hands_out_events_of_open_pages_once)
 {
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
 	struct wm_session *session = open_with(NULL, "marker:net:*");
@@ -96,7 +96,7 @@ Test(session, events_are_read_once_also_from_open_pages)
 	sample_agent_release(&agent);
 }
 
-Test(session, a_read_that_was_ended_goes_on_where_it_was)
+Test(session, read_after_ended_read_continues)
 {
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
 	struct wm_session *session = open_with(NULL, "net:rx");
@@ -114,7 +114,7 @@ Test(session, a_read_that_was_ended_goes_on_where_it_was)
 	sample_agent_release(&agent);
 }
 
-/* The callback has hold of a process; what would let it go, or read it again, is refused. */
+/* During the callback the session refuses calls that would free a process, or read it again. */
 static int call_back(const struct wm_event *event, void *data)
 {
 	struct wm_session *session = data;
@@ -135,7 +135,7 @@ static int call_back(const struct wm_event *event, void *data)
 	return status_of(session).processes == 1 ? 0 : 1;
 }
 
-Test(session, a_callback_may_ask_how_it_stands_and_no_more)
+Test(session, call_in_callback_returns_edeadlk_except_status)
 {
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
 	struct wm_session *session = open_with(NULL, "net:rx");
@@ -148,7 +148,7 @@ Test(session, a_callback_may_ask_how_it_stands_and_no_more)
 	sample_agent_release(&agent);
 }
 
-Test(session, what_a_dead_process_committed_is_recorded)
+Test(session, committed_events_of_dead_process_are_recorded)
 {
 	struct sample_agent agent = { .way = SAMPLE_DIES, .events = 333, .losses = 9 };
 	struct wm_session *session = open_with(NULL, "marker:*:*");
@@ -165,8 +165,8 @@ Test(session, what_a_dead_process_committed_is_recorded)
 	sample_agent_release(&agent);
 }
 
-/* Its connection closes before it is dead: it may die behind the pass that found it alive. */
-Test(session, who_died_since_the_last_pass_counts_until_it_is_recorded)
+/* Its connection closes before it is dead, so it may die after the pass that saw it alive. */
+Test(session, dead_process_is_alive_until_recorded)
 {
 	struct sample_agent agent = { .way = SAMPLE_HANGS_UP, .events = 333 };
 	struct wm_session *session = open_with(NULL, "marker:*:*");
@@ -174,7 +174,7 @@ Test(session, who_died_since_the_last_pass_counts_until_it_is_recorded)
 	start_recording(session, &agent);
 	for (int i = 0; i < 500 && session->processes->state < PROCESS_HUNG_UP; i++)
 		cr_assert_geq(session_step(session, 10), 0);
-	cr_assert_lt(status_of(session).recorded, 333, "a page is open still");
+	cr_assert_lt(status_of(session).recorded, 333, "a page is still open");
 	sample_agent_release(&agent);
 	cr_assert_eq(session_alive(session), 1);
 	cr_assert_eq(session_running(session), 0);
@@ -184,7 +184,7 @@ Test(session, who_died_since_the_last_pass_counts_until_it_is_recorded)
 	wm_session_close(session);
 }
 
-Test(session, what_a_dead_process_committed_can_be_read)
+Test(session, committed_events_of_dead_process_are_read)
 {
 	struct sample_agent agent = { .way = SAMPLE_DIES, .events = 333 };
 	struct wm_session *session = open_with(NULL, "marker:*:*");
@@ -199,7 +199,7 @@ Test(session, what_a_dead_process_committed_can_be_read)
 	sample_agent_release(&agent);
 }
 
-Test(session, stopping_records_the_open_pages)
+Test(session, stop_records_open_pages)
 {
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 150 };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
@@ -235,7 +235,7 @@ Test(session, close_after_stop_survives_late_module)
 	sample_agent_release(&agent);
 }
 
-Test(session, the_flight_recorder_is_drained_at_the_end)
+Test(session, cyclic_session_is_drained_at_stop)
 {
 	struct wm_session_options options = { .size = sizeof(options), .policy = WM_POLICY_CYCLIC };
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 150, .losses = 50 };
@@ -251,7 +251,7 @@ Test(session, the_flight_recorder_is_drained_at_the_end)
 	sample_agent_release(&agent);
 }
 
-Test(session, the_owner_is_told_at_the_watermark)
+Test(session, notify_session_notifies_at_watermark)
 {
 	int fd = eventfd(0, EFD_CLOEXEC);
 	struct wm_session_options options = {
@@ -269,8 +269,8 @@ Test(session, the_owner_is_told_at_the_watermark)
 	cr_assert_eq(read(fd, &told, sizeof(told)), (ssize_t)sizeof(told));
 	cr_assert_eq(told, 1);
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	usleep(20000); /* a time in which it must not be told again */
-	cr_assert_lt(read(fd, &told, sizeof(told)), 0, "told once, until it is drained");
+	usleep(20000); /* no second notification may come in this time */
+	cr_assert_lt(read(fd, &told, sizeof(told)), 0, "notified once, until it is drained");
 	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
 	cr_assert_eq(heard.count, 700);
 	wm_session_close(session);
@@ -291,33 +291,33 @@ static void attach_fails(enum sample_way way, int error)
 	sample_agent_release(&agent);
 }
 
-Test(session, an_agent_that_says_nothing_is_given_up)
+Test(session, attach_to_silent_agent_returns_agent_silent)
 {
 	attach_fails(SAMPLE_SILENT, -WM_E_AGENT_SILENT);
 }
 
-Test(session, an_agent_that_talks_rubbish_is_refused)
+Test(session, attach_to_agent_with_wrong_magic_returns_protocol)
 {
 	attach_fails(SAMPLE_RUBBISH, -WM_E_PROTOCOL);
 }
 
-Test(session, an_agent_of_another_version_is_refused)
+Test(session, attach_to_agent_of_other_version_returns_protocol)
 {
 	attach_fails(SAMPLE_OTHER_VERSION, -WM_E_PROTOCOL);
 }
 
-Test(session, a_buffer_past_a_limit_is_an_error)
+Test(session, attach_with_refused_buffer_returns_buffer_limit)
 {
 	attach_fails(SAMPLE_NO_STORE, -WM_E_BUFFER_LIMIT);
 }
 
-Test(session, a_store_without_seals_is_refused)
+Test(session, attach_to_store_without_seals_returns_protocol)
 {
 	attach_fails(SAMPLE_UNSEALED, -WM_E_PROTOCOL);
 }
 
-/* It would get quiet, but only after seconds of sleep. */
-Test(session, an_agent_that_sleeps_when_it_is_to_be_quiet_is_given_up)
+/* The agent would get quiet, but only after seconds of sleep. */
+Test(session, stop_gives_up_sleeping_agent)
 {
 	struct sample_agent agent = { .way = SAMPLE_DEAF, .events = 150 };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
@@ -325,12 +325,12 @@ Test(session, an_agent_that_sleeps_when_it_is_to_be_quiet_is_given_up)
 	start_recording(session, &agent);
 	cr_assert_eq(wm_session_stop(session), -WM_E_AGENT_SILENT);
 	cr_expect(strstr(wm_session_detail(session), "; what it had recorded by then is kept"));
-	cr_assert_eq(status_of(session).recorded, 150, "what it committed is kept");
+	cr_assert_eq(status_of(session).recorded, 150, "committed events are kept");
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }
 
-Test(session, an_agent_that_sleeps_when_it_is_to_arm_is_given_up)
+Test(session, start_gives_up_sleeping_agent)
 {
 	struct sample_agent agent = { .way = SAMPLE_DEAF_ARM };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
@@ -342,7 +342,7 @@ Test(session, an_agent_that_sleeps_when_it_is_to_arm_is_given_up)
 	sample_agent_release(&agent);
 }
 
-Test(session, an_agent_that_waits_for_its_child_is_waited_for)
+Test(session, stop_waits_for_agent_with_child)
 {
 	struct sample_agent agent = { .way = SAMPLE_PARENT };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
@@ -353,7 +353,7 @@ Test(session, an_agent_that_waits_for_its_child_is_waited_for)
 	sample_agent_release(&agent);
 }
 
-Test(session, an_agent_that_tells_without_end_costs_little)
+Test(session, flooding_agent_uses_bounded_memory)
 {
 	struct sample_agent agent = { .way = SAMPLE_FLOODS };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
@@ -369,8 +369,8 @@ Test(session, an_agent_that_tells_without_end_costs_little)
 	sample_agent_release(&agent);
 }
 
-/* The name of a held event is found without a look at each event: that took minutes. */
-Test(session, reports_of_held_events_take_no_long_time, .timeout = 60)
+/* The name of a held event must be found without a search of all events, which took minutes. */
+Test(session, many_held_events_are_handled_fast, .timeout = 60)
 {
 	struct sample_agent agent = { .way = SAMPLE_HOLDS };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
@@ -383,7 +383,7 @@ Test(session, reports_of_held_events_take_no_long_time, .timeout = 60)
 	sample_agent_release(&agent);
 }
 
-/* 1: the tracer has stopped the process; -1: the tracer has ended without that; 0: neither yet. */
+/* 1: the tracer has stopped the process; -1: the tracer ended without doing so; 0: neither yet. */
 static int is_stopped_by(pid_t tracer, pid_t pid)
 {
 	if (target_thread_state(pid, pid) == 't')
@@ -415,7 +415,7 @@ static struct wm_session *record_sample(struct sample_agent *agent)
 	return session;
 }
 
-Test(session, one_that_others_have_stopped_is_not_waited_for)
+Test(session, stop_does_not_wait_for_stopped_process)
 {
 	struct sample_agent agent = { .way = SAMPLE_GOOD };
 	struct wm_session *session = record_sample(&agent);
@@ -428,7 +428,7 @@ Test(session, one_that_others_have_stopped_is_not_waited_for)
 	sample_agent_release(&agent);
 }
 
-Test(session, one_that_stood_still_for_a_moment_may_take_its_time)
+Test(session, stop_waits_for_briefly_stopped_process)
 {
 	struct sample_agent agent = { .way = SAMPLE_SLOW };
 	struct wm_session *session = record_sample(&agent);
@@ -438,7 +438,7 @@ Test(session, one_that_stood_still_for_a_moment_may_take_its_time)
 	cr_assert(AWAIT(target_thread_state(agent.pid, agent.pid) == 'T'));
 	waker = fork();
 	if (!waker) {
-		usleep(30000); /* the moment for which it stands still is the subject */
+		usleep(30000); /* how long it is stopped is what is tested */
 		kill(agent.pid, SIGCONT);
 		_exit(0);
 	}
@@ -448,7 +448,7 @@ Test(session, one_that_stood_still_for_a_moment_may_take_its_time)
 	sample_agent_release(&agent);
 }
 
-Test(session, one_that_its_own_agent_has_stopped_is_waited_for)
+Test(session, stop_waits_for_process_stopped_by_own_agent)
 {
 	struct sample_agent agent = { .way = SAMPLE_STOPS };
 	struct wm_session *session = record_sample(&agent);
@@ -462,7 +462,7 @@ Test(session, one_that_its_own_agent_has_stopped_is_waited_for)
 	sample_agent_release(&agent);
 }
 
-/* As one that traces system calls does it: its tracee stands still most of the time, but not for ever. */
+/* A tracer of system calls has its tracee stopped most of the time, but not always. */
 static void stop_again_and_again(pid_t pid)
 {
 	int status;
@@ -473,13 +473,13 @@ static void stop_again_and_again(pid_t pid)
 		ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
 		if (waitpid(pid, &status, __WALL) != pid)
 			_exit(1);
-		usleep(i == 29 ? 0 : 40000); /* for how long it stands still is the subject */
+		usleep(i == 29 ? 0 : 40000); /* how long it is stopped is what is tested */
 		ptrace(PTRACE_CONT, pid, NULL, NULL);
 	}
-	_exit(0); /* which lets go of it */
+	_exit(0); /* which detaches */
 }
 
-Test(session, one_that_a_tracer_stops_again_and_again_is_waited_for)
+Test(session, stop_waits_for_repeatedly_traced_process)
 {
 	struct sample_agent agent = { .way = SAMPLE_SLOW };
 	struct wm_session *session = record_sample(&agent);
@@ -498,7 +498,7 @@ Test(session, one_that_a_tracer_stops_again_and_again_is_waited_for)
 	sample_agent_release(&agent);
 }
 
-Test(session, wrong_pids_are_told_apart)
+Test(session, attach_to_wrong_pid_returns_its_error)
 {
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
 	siginfo_t ended;
@@ -515,12 +515,12 @@ Test(session, wrong_pids_are_told_apart)
 	wm_session_close(session);
 }
 
-Test(session, another_user_s_process_is_refused_without_root)
+Test(session, attach_to_other_users_process_returns_eperm)
 {
 	struct wm_session *session;
 
 	if (geteuid() != 0)
-		cr_skip_test("needs root, to become somebody else");
+		cr_skip_test("needs root, to become another user");
 	chmod(folder, 0777);
 	cr_assert_eq(seteuid(65534), 0);
 	session = open_with(NULL, "marker:net:rx");
@@ -530,7 +530,7 @@ Test(session, another_user_s_process_is_refused_without_root)
 	cr_assert_eq(seteuid(0), 0);
 }
 
-Test(session, an_output_folder_in_use_is_refused_and_left_alone)
+Test(session, output_to_used_folder_is_refused)
 {
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
 	char path[96];
@@ -544,7 +544,7 @@ Test(session, an_output_folder_in_use_is_refused_and_left_alone)
 	wm_session_close(session);
 }
 
-Test(session, options_are_checked)
+Test(session, open_checks_options)
 {
 	struct {
 		struct wm_session_options options;
@@ -570,17 +570,17 @@ Test(session, options_are_checked)
 	cr_assert_eq(wm_session_open(&session, &options), -EINVAL);
 	options.notify_signal = 0;
 	options.notify_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	cr_assert_eq(wm_session_open(&session, &options), -EINVAL, "it is no eventfd");
+	cr_assert_eq(wm_session_open(&session, &options), -EINVAL, "not an eventfd");
 	close(options.notify_fd);
 	options.notify_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	cr_assert_eq(wm_session_open(&session, &options), -EBADF, "it can't be written");
+	cr_assert_eq(wm_session_open(&session, &options), -EBADF, "not writable");
 	close(options.notify_fd);
 	cr_assert_eq(wm_session_open(&session, &options), -EBADF, "it is closed");
 	options = (struct wm_session_options){ .size = sizeof(options), .agent_path = "agent.so" };
-	cr_assert_eq(wm_session_open(&session, &options), -EINVAL, "it depends on the folder");
+	cr_assert_eq(wm_session_open(&session, &options), -EINVAL, "a relative path");
 	options = (struct wm_session_options){ .size = sizeof(options),
 					       .engine_path = "engine.so" };
-	cr_assert_eq(wm_session_open(&session, &options), -EINVAL, "it depends on the folder");
+	cr_assert_eq(wm_session_open(&session, &options), -EINVAL, "a relative path");
 	cr_assert_eq(wm_session_open(&session, &newer.options), 0,
 		     "newer, but asks for nothing new");
 	wm_session_close(session);
@@ -590,7 +590,7 @@ Test(session, options_are_checked)
 	wm_session_close(NULL);
 }
 
-Test(session, a_session_without_events_does_not_start)
+Test(session, start_without_events_returns_error)
 {
 	struct wm_session *session;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions whose agent misbehaves as their watches are armed. */
+/* Sessions whose agent misbehaves while watches are armed. */
 #include "base/testing/await.h"
 #include "session/process.h"
 #include "session/sample_agent.h"
@@ -22,7 +22,7 @@ static void tear_down(void)
 
 TestSuite(session_watch, .init = folder_make, .fini = tear_down, .timeout = 60);
 
-/* A session into a folder, so that what a process left is recorded, and the process forgotten, as soon as it ends. */
+/* A session that records into a folder, so that it frees a process as soon as that has ended. */
 static int start_watching(enum sample_way way, struct wm_session **session)
 {
 	static uint64_t word;
@@ -41,7 +41,7 @@ static int start_watching(enum sample_way way, struct wm_session **session)
 	return wm_session_start(*session);
 }
 
-Test(session_watch, a_process_that_ends_while_its_watches_are_armed_is_let_go)
+Test(session_watch, start_survives_process_that_ends_while_arming)
 {
 	struct wm_session *session;
 
@@ -49,7 +49,7 @@ Test(session_watch, a_process_that_ends_while_its_watches_are_armed_is_let_go)
 	wm_session_close(session);
 }
 
-Test(session_watch, watches_that_are_lost_while_they_are_armed_are_refused)
+Test(session_watch, start_fails_if_watch_is_lost_while_arming)
 {
 	struct wm_session *session;
 
@@ -57,7 +57,7 @@ Test(session_watch, watches_that_are_lost_while_they_are_armed_are_refused)
 	wm_session_close(session);
 }
 
-Test(session_watch, a_table_of_watches_without_seals_is_refused)
+Test(session_watch, start_refuses_table_without_seals)
 {
 	struct wm_session *session;
 
@@ -65,7 +65,7 @@ Test(session_watch, a_table_of_watches_without_seals_is_refused)
 	wm_session_close(session);
 }
 
-Test(session_watch, watch_is_lost_with_the_cause_that_ended_its_agent)
+Test(session_watch, watch_is_lost_with_cause_of_agents_end)
 {
 	struct wm_session *session;
 

@@ -7,7 +7,7 @@
 
 static struct spec_list list;
 
-Test(spec, a_marker_is_named_with_or_without_its_kind)
+Test(spec, add_marker_with_or_without_kind)
 {
 	cr_assert_eq(spec_add(&list, "marker:net:rx"), 0);
 	cr_assert_eq(spec_add(&list, "db:*"), 0);
@@ -18,7 +18,7 @@ Test(spec, a_marker_is_named_with_or_without_its_kind)
 	spec_list_release(&list);
 }
 
-Test(spec, other_kinds_are_refused_for_what_they_are)
+Test(spec, add_unimplemented_kind_returns_spec_kind)
 {
 	static const char *const kinds[] = { "count:cycles", "sample:cycles/freq=4000/", "switch" };
 
@@ -26,7 +26,7 @@ Test(spec, other_kinds_are_refused_for_what_they_are)
 		cr_assert_eq(spec_add(&list, kinds[i]), -WM_E_SPEC_KIND, "%s", kinds[i]);
 }
 
-Test(spec, watches_stand_beside_markers)
+Test(spec, add_watch_is_no_marker)
 {
 	cr_assert_eq(spec_add(&list, "watch:counter"), 0);
 	cr_assert_eq(spec_add(&list, "watch:table[3].name:rw/if=changed/"), 0);
@@ -41,7 +41,7 @@ Test(spec, watches_stand_beside_markers)
 	cr_assert_not(spec_matches(&list.all[0], "watch:counter"));
 }
 
-Test(spec, places_in_code_stand_beside_markers)
+Test(spec, add_place_in_code_is_no_marker)
 {
 	cr_assert_eq(spec_add(&list, "func:malloc@libc.so.6/ret,arg1/"), 0);
 	cr_assert_eq(spec_add(&list, "marker:func:malloc"), 0);
@@ -58,7 +58,7 @@ Test(spec, places_in_code_stand_beside_markers)
 	spec_list_release(&list);
 }
 
-Test(spec, of_several_reasons_that_there_is_nothing_one_is_kept)
+Test(spec, keep_error_keeps_most_useful_one)
 {
 	cr_assert_eq(spec_add(&list, "func:a"), 0);
 	cr_assert_eq(spec_add(&list, "func:a@libc.so.6"), 0);
@@ -83,7 +83,7 @@ Test(spec, of_several_reasons_that_there_is_nothing_one_is_kept)
 	spec_list_release(&list);
 }
 
-Test(spec, a_trail_is_asked_for_once)
+Test(spec, add_second_trail_returns_trail_twice)
 {
 	cr_assert_null(spec_trail(&list));
 	cr_assert_eq(spec_add(&list, "net:rx"), 0);
@@ -98,7 +98,7 @@ Test(spec, a_trail_is_asked_for_once)
 	spec_list_release(&list);
 }
 
-Test(spec, nonsense_is_refused)
+Test(spec, add_invalid_text_returns_spec)
 {
 	static const char *const specs[] = { "",
 					     "marker",
@@ -126,7 +126,7 @@ Test(spec, nonsense_is_refused)
 	cr_assert_eq(spec_add(&list, longest), -WM_E_SPEC);
 }
 
-Test(spec, wrong_part_is_named)
+Test(spec, add_invalid_text_names_wrong_part)
 {
 	static const struct {
 		const char *text, *words;
@@ -149,7 +149,7 @@ Test(spec, wrong_part_is_named)
 	cr_expect_eq(list.count, 0);
 }
 
-Test(spec, twice_is_once_too_often)
+Test(spec, add_same_spec_returns_spec_twice)
 {
 	cr_assert_eq(spec_add(&list, "marker:net:rx"), 0);
 	cr_assert_eq(spec_add(&list, "net:rx"), -WM_E_SPEC_TWICE);
@@ -157,7 +157,7 @@ Test(spec, twice_is_once_too_often)
 	spec_list_release(&list);
 }
 
-Test(spec, a_site_s_text_gives_its_name)
+Test(spec, name_of_text_returns_subsystem_and_event)
 {
 	char name[32];
 
@@ -168,7 +168,7 @@ Test(spec, a_site_s_text_gives_its_name)
 	cr_assert_lt(spec_name_of("mj\nnet\nrx\nfile.c", name, 6), 0);
 }
 
-Test(spec, matches_are_counted_for_each_spec)
+Test(spec, count_match_counts_for_each_spec)
 {
 	spec_add(&list, "net:*");
 	spec_add(&list, "*:rx");

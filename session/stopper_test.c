@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The test is the agent of a target that calls code in a page of its own without end. The code
- * returns OLD, and NEW once it was changed: any other value ends the target. The process that
- * stops the target's threads can be killed, or held, at each of its calls of ptrace(2) and
- * pwrite(2).
+ * The test acts as the agent of a target that calls code in a page of its own without end. The code
+ * returns OLD or, once it is changed, NEW: any other value ends the target. The process that stops
+ * the target's threads can be killed, or held, at each of its calls of ptrace(2) and pwrite(2).
  */
 #define _GNU_SOURCE
 #include "session/stopper.h"
@@ -38,17 +37,17 @@
 
 static struct {
 	pid_t pid;
-	uint8_t *code;	     /* in the target; ours is another page at the same address */
-	unsigned int *calls; /* shared: of each thread; then steps; then those that had `held` */
+	uint8_t *code;	     /* in the target; in the test another page at that address */
+	unsigned int *calls; /* shared: of each thread; then steps; then how many had `held` */
 	int agent, sent;     /* sockets: the agent's end, the stopper's end */
 } target;
 
-/* ---- what happens to the process that stops ---- */
+/* ---- what happens to the process that stops the threads ---- */
 
 #define STEPS (2 * 3 * THREADS) /* before and after each thread is seized, interrupted, let go */
 
 static int steps, step_at, step_signal;
-static int held = -1; /* a descriptor of the tool's, which is not closed by execve(2) */
+static int held = -1; /* a descriptor of the tool without close-on-exec */
 
 static void step(void)
 {
@@ -102,9 +101,9 @@ static void *call(void *number)
 	return NULL;
 }
 
-/* What the target does when it has given the sockets away, if it does not go on. */
+/* What the target does after it has passed the sockets on; NULL: it keeps running. */
 static void (*leaves)(void);
-static uid_t user; /* that it is when it makes them */
+static uid_t user; /* as which it makes them */
 static char program[64];
 
 static void execute(void)
@@ -113,7 +112,7 @@ static void execute(void)
 	_exit(1);
 }
 
-/* Its other threads call on; SIGUSR1 has it execute. */
+/* Its other threads keep calling the code; SIGUSR1 makes it execute. */
 static void pause_and_execute(void)
 {
 	sigset_t usr1;
@@ -132,7 +131,7 @@ static void change_user(void)
 	pause();
 }
 
-/* It makes the sockets, as an agent does, and gives both to us. */
+/* The target makes the sockets, as an agent does, and passes both to the test. */
 static void run_target(int out)
 {
 	union {
@@ -291,7 +290,7 @@ static size_t packet_bytes(const struct packet *packet)
 	return sizeof(packet->head) + packet->head.count * sizeof(packet->changes[0]);
 }
 
-/* Bytes of the answer; 0: the stopper has ended. */
+/* Returns the bytes of the answer; 0: the stopper has ended. */
 static ssize_t exchange(const struct packet *packet, struct stopper_answer *answer)
 {
 	send(target.agent, packet, packet_bytes(packet), MSG_NOSIGNAL);
@@ -428,7 +427,7 @@ Test(stopper, senseless_request_ends_it)
 			packet.changes[0].address = UINT64_MAX - 2;
 			break;
 		}
-		/* of two changes the second is left out */
+		/* a request for two changes has only the first */
 		send(target.agent, &packet, sizeof(packet.head) + sizeof(packet.changes[0]), 0);
 		cr_assert_eq(recv(target.agent, &answer, sizeof(answer), 0), 0, "%d", which);
 		cr_assert_eq(code_now(), OLD);
@@ -457,15 +456,15 @@ static int has_executed(void)
 	return readlink(path, exe, sizeof(exe) - 1) > 0 && !strcmp(exe, program);
 }
 
-/* Set-user-ID root: its memory is not for the one who executed it, who still has the sockets. */
-Test(stopper, program_that_gains_rights_is_refused)
+/* The process executes a set-user-ID program: holders of its sockets must not change it. */
+Test(stopper, program_that_gains_privileges_is_refused)
 {
 	char folder[] = "/tmp/stopper.XXXXXX", text[256];
 	int got[2];
 
 	if (geteuid()) {
 		begin();
-		cr_skip("only root makes such programs");
+		cr_skip("only root can make such programs");
 	}
 	cr_assert(mkdtemp(folder) && !chmod(folder, 0755));
 	snprintf(program, sizeof(program), "%s/sleep", folder);
@@ -479,8 +478,8 @@ Test(stopper, program_that_gains_rights_is_refused)
 	got[1] = stopper_start(target.pid, -1, target.sent);
 	unlink(program);
 	rmdir(folder);
-	if (!got[0]) /* where /tmp is nosuid */
-		cr_skip("execve(2) gives no rights here");
+	if (!got[0]) /* /tmp is mounted nosuid */
+		cr_skip("execve(2) gives no privileges here");
 	cr_assert_eq(got[1], -EPERM, "%d", got[1]);
 }
 
@@ -525,7 +524,7 @@ Test(stopper, stoppers_that_run_are_bounded)
 	}
 	cr_expect_eq(count, STOPPERS_ALL_MAX);
 	cr_expect_eq(err, -EAGAIN);
-	/* all see it closed, and end */
+	/* all see their socket closed, and end */
 	close(target.agent);
 	cr_expect(AWAIT(!stopper_start(target.pid, -1, target.sent)));
 }

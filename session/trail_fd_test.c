@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A caller's event loop over wm_trail_fd(). */
+/* A caller's event loop with wm_trail_fd(). */
 #include "base/testing/await.h"
 #include "branch/subject_test.h"
 
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define QUIET_MS 300 /* a time in which nothing must come: that is the subject */
+#define QUIET_MS 300 /* a time without input, which is what is tested */
 
 static void begin(void)
 {
@@ -77,7 +77,7 @@ Test(trail_fd, loop_reads_all_records_of_soft_and_sees_the_end)
 	loop_reads_all(WM_TRAIL_ORIGIN_SOFT);
 }
 
-/* A program that does a little, waits to be asked, and does a little again. */
+/* A program that runs a little, waits for an order, and runs a little again. */
 static int orders[2], answers[2];
 
 static void runs(void)
@@ -99,7 +99,7 @@ static void order(void)
 	cr_assert_eq(read(answers[0], &answer, 1), 1);
 }
 
-Test(trail_fd, slow_program_under_soft_makes_it_readable_and_a_waiting_one_does_not)
+Test(trail_fd, fd_is_readable_only_while_soft_program_runs)
 {
 	struct wm_trail_options options = WM_TRAIL_OPTIONS_INIT;
 	struct seen seen = { 0 };
@@ -117,7 +117,7 @@ Test(trail_fd, slow_program_under_soft_makes_it_readable_and_a_waiting_one_does_
 	for (int i = 0; i < 3; i++) {
 		uint64_t before;
 
-		/* what it did up to the read(2) that it is in */
+		/* the records up to the read(2) that it is in */
 		cr_assert(AWAIT(!wm_trail_read(trail, see, &seen) && !is_readable(fd, QUIET_MS)));
 		before = seen.records;
 		order();
@@ -134,7 +134,7 @@ Test(trail_fd, slow_program_under_soft_makes_it_readable_and_a_waiting_one_does_
 	child = 0;
 }
 
-Test(trail_fd, callback_that_ends_a_read_leaves_it_readable)
+Test(trail_fd, fd_stays_readable_after_ended_read)
 {
 	struct subject_drained drained = { .most = 3 };
 	struct wm_trail_options options = WM_TRAIL_OPTIONS_INIT;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Trails as a debugger has them, of programs that the engine translates: what single steps tell of the same. */
+/*
+ * Trails of programs that the engine translates, as a debugger uses them: single steps must give
+ * the same records.
+ */
 #include "base/testing/await.h"
 #include "branch/subject_test.h"
 
@@ -22,7 +25,7 @@ static void begin(void)
 
 TestSuite(trail_soft, .init = begin, .fini = subject_end, .timeout = 120);
 
-/* All that a program did, straight on left out: where blocks are cut is the origin's. */
+/* A program's records without fall-throughs: where blocks are split depends on the origin. */
 static struct subject_drained recorded(const char *program, const char *mode,
 				       const struct wm_trail_options *options)
 {
@@ -62,7 +65,7 @@ static void same(const char *mode, const struct subject_drained *soft,
 	}
 }
 
-Test(trail_soft, has_the_branches_and_events_that_single_steps_have)
+Test(trail_soft, soft_records_equal_single_steps)
 {
 	static const char *const modes[] = { "l", "c", "r", "s", "p", "x" };
 
@@ -82,7 +85,7 @@ Test(trail_soft, has_the_branches_and_events_that_single_steps_have)
 	}
 }
 
-Test(trail_soft, is_taken_where_nobody_names_an_origin)
+Test(trail_soft, launch_without_origin_takes_soft)
 {
 	struct wm_branch branch;
 
@@ -132,7 +135,7 @@ Test(trail_soft, cyclic_kept_and_lost_branches_are_what_ran)
 	kept_and_lost_are_what_ran(WM_POLICY_CYCLIC);
 }
 
-Test(trail_soft, gives_way_to_steps_where_it_can_not_enter)
+Test(trail_soft, launch_falls_back_to_step_without_engine)
 {
 	setenv("WAYMARK_ENGINE", STEPS, 1); /* a program, and no engine */
 	subject_launch_of(STEPS, "c", NULL);
@@ -142,7 +145,7 @@ Test(trail_soft, gives_way_to_steps_where_it_can_not_enter)
 	cr_assert(WIFEXITED(subject_ended()));
 }
 
-Test(trail_soft, says_why_it_can_not_be_had)
+Test(trail_soft, launch_without_engine_returns_error_with_detail)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .origin = WM_TRAIL_ORIGIN_SOFT };
@@ -157,10 +160,10 @@ Test(trail_soft, says_why_it_can_not_be_had)
 	setenv("WAYMARK_ENGINE", ENGINE, 1);
 	options.flags = WM_TRAIL_FLAG_THREAD;
 	cr_expect_eq(wm_trail_launch(&trail, argv, &options), -WM_E_TRAIL_ASKED);
-	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "nobody is left");
+	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "a child is left");
 }
 
-Test(trail_soft, takes_the_engine_that_the_options_name)
+Test(trail_soft, launch_takes_engine_of_options)
 {
 	char engine[] = ENGINE;
 	struct wm_trail_options options = { .size = sizeof(options),
@@ -186,7 +189,7 @@ Test(trail_soft, takes_the_engine_that_the_options_name)
 			   wm_trail_detail(NULL));
 }
 
-Test(trail_soft, sessions_take_the_engine_that_their_options_name)
+Test(trail_soft, session_takes_engine_of_options)
 {
 	char engine[] = ENGINE, folder[] = "/tmp/waymark-test-XXXXXX", command[128];
 	struct wm_session_options options = { .size = sizeof(options), .engine_path = engine };
@@ -212,7 +215,7 @@ Test(trail_soft, sessions_take_the_engine_that_their_options_name)
 	cr_assert_eq(system(command), 0);
 }
 
-/* ---- of a program that runs ---- */
+/* ---- a program that is running already ---- */
 
 #define CALLS 1000
 
@@ -224,7 +227,7 @@ __attribute__((noinline)) static void counts(void)
 	counted++;
 }
 
-/* At each order so many calls, and an answer; it ends with 9 where nobody orders. */
+/* At each order, make CALLS calls and answer. When no more orders can come, exit with 9. */
 static void runs(void)
 {
 	char byte;
@@ -279,7 +282,7 @@ static int calls_in(const struct subject_drained *drained)
 	return calls;
 }
 
-Test(trail_soft, has_what_a_running_program_does_from_then_to_its_end)
+Test(trail_soft, open_running_program_records_to_its_end)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .origin = WM_TRAIL_ORIGIN_SOFT };
@@ -301,7 +304,7 @@ Test(trail_soft, has_what_a_running_program_does_from_then_to_its_end)
 	free(drained.all);
 }
 
-Test(trail_soft, running_program_is_read_up_to_now)
+Test(trail_soft, flush_makes_running_program_readable_up_to_now)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .origin = WM_TRAIL_ORIGIN_SOFT };
@@ -330,7 +333,7 @@ Test(trail_soft, running_program_is_read_up_to_now)
 	ends_well();
 }
 
-Test(trail_soft, cleared_trail_has_nothing_from_before)
+Test(trail_soft, clear_drops_earlier_records)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .origin = WM_TRAIL_ORIGIN_SOFT };
@@ -350,7 +353,7 @@ Test(trail_soft, cleared_trail_has_nothing_from_before)
 	ends_well();
 }
 
-Test(trail_soft, first_look_at_a_running_program_has_records)
+Test(trail_soft, records_of_running_program_are_counted_at_first_call)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .origin = WM_TRAIL_ORIGIN_SOFT };
@@ -362,7 +365,7 @@ Test(trail_soft, first_look_at_a_running_program_has_records)
 	ends_well();
 }
 
-/* ---- of one that computes ---- */
+/* ---- a program that computes without system calls ---- */
 
 #define TURNS_MANY (UINT64_C(1) << 27) /* more than any ring has room for */
 
@@ -380,7 +383,7 @@ static void start_computing(void)
 	cr_assert(AWAIT(*turns));
 }
 
-/* The process that traces for us: our child beside the program. */
+/* The process that traces for the test: its child beside the program. */
 static pid_t recorder(void)
 {
 	char path[64], list[256] = "", *at = list;
@@ -419,7 +422,7 @@ Test(trail_soft, cyclic_program_runs_while_recorder_is_stopped)
 	cr_expect_gt(subject_status().branches, 0);
 }
 
-Test(trail_soft, held_program_runs_on_once_it_is_closed)
+Test(trail_soft, blocked_program_continues_after_close)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .bytes = SMALL,
@@ -429,7 +432,7 @@ Test(trail_soft, held_program_runs_on_once_it_is_closed)
 
 	start_computing();
 	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
-	/* there is no room for more: no need to wait that long */
+	/* there is no room for more, so don't wait long */
 	cr_assert_eq(wm_trail_flush(trail, -1), 0);
 	wm_trail_close(trail);
 	trail = NULL;
@@ -437,7 +440,7 @@ Test(trail_soft, held_program_runs_on_once_it_is_closed)
 	cr_expect(AWAIT(*turns - before > TURNS_MANY));
 }
 
-/* With WM_POLICY_BLOCK the program waits for room now. */
+/* With WM_POLICY_BLOCK, the program waits for room when this returns. */
 static int record_computing(enum wm_policy policy)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
@@ -498,19 +501,19 @@ static void kill_tool(enum wm_policy policy)
 	runs_on("tool", policy);
 }
 
-Test(trail_soft, cyclic_program_runs_on_after_its_recorder_is_killed)
+Test(trail_soft, cyclic_program_continues_after_recorder_is_killed)
 {
 	kill_recorder(WM_POLICY_CYCLIC);
 	kill_tool(WM_POLICY_CYCLIC);
 }
 
-Test(trail_soft, held_program_runs_on_after_its_recorder_is_killed)
+Test(trail_soft, blocked_program_continues_after_recorder_is_killed)
 {
 	kill_recorder(WM_POLICY_BLOCK);
 	kill_tool(WM_POLICY_BLOCK);
 }
 
-Test(trail_soft, gives_a_running_program_back)
+Test(trail_soft, close_lets_program_run_natively)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .origin = WM_TRAIL_ORIGIN_SOFT };
@@ -535,7 +538,7 @@ Test(trail_soft, gives_a_running_program_back)
 	ends_well();
 }
 
-Test(trail_soft, refuses_what_it_can_not_do_with_a_running_program)
+Test(trail_soft, open_running_program_refuses_unsupported_options)
 {
 	static const struct {
 		uint32_t flag;

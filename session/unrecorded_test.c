@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a session says of programs that run without its agent. */
+/* What a session reports about programs that run without its agent. */
 #include "session/unrecorded.h"
 
 #include "base/socketdir.h"
@@ -39,8 +39,8 @@ static void tear_down(void)
 
 TestSuite(unrecorded, .init = set_up, .fini = tear_down, .timeout = 60);
 
-/* Beside it is the one that WAYMARK_AGENT names, which this session never had. */
-Test(unrecorded, the_agent_that_is_missed_is_the_sessions)
+/* WAYMARK_AGENT names another agent, beside the session's own. */
+Test(unrecorded, missing_agent_is_that_of_session_options)
 {
 	char agent[96], go[96], script[160], command[512];
 	struct wm_session_options options = { .size = sizeof(options),
@@ -76,7 +76,7 @@ Test(unrecorded, the_agent_that_is_missed_is_the_sessions)
 	close(fd);
 }
 
-/* Whether the trace's metadata has these words. */
+/* Whether the trace's metadata contains these words. */
 static int trace_says(const char *words)
 {
 	char path[96], text[65536];
@@ -92,7 +92,7 @@ static int trace_says(const char *words)
 	return strstr(text, words) != NULL;
 }
 
-/* A session that records the agent's process into a trace. */
+/* Start a session that records the agent's process into a trace. */
 static struct wm_session *record(struct sample_agent *agent)
 {
 	struct wm_session *session;

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <waymark/error.h>
 
-/* Each count, and what it was before a change, is in the trace as it was. */
-Test(figures, counts_are_read_as_they_were_written)
+/* Each count, also those from before a change, is read as it was written. */
+Test(figures, read_returns_written_counts)
 {
 	struct watched_spec before = { .text = (char *)"watch:a/if=value==1/",
 				       .processes = 1,
@@ -62,8 +62,8 @@ Test(figures, counts_are_read_as_they_were_written)
 	sample_folder_remove(dir);
 }
 
-/* A trace may come from anywhere. */
-Test(figures, words_without_a_spec_are_refused)
+/* A trace may come from any source. */
+Test(figures, read_without_spec_returns_einval)
 {
 	static const char *const bad[] = {
 		"",	      "hits=", "hits=1", "hits=1spec a", "hits=-1 spec a", "hits 1 spec a",

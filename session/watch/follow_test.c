@@ -5,8 +5,8 @@
 #include <criterion/criterion.h>
 #include <unistd.h>
 
-/* Of this process: no move is asked for, so no register is needed. */
-Test(follow, threads_do_not_wait_once_it_is_stopped)
+/* The watched process is this one. No register has to move, so none is needed. */
+Test(follow, threads_do_not_wait_after_stop)
 {
 	static struct watch_table table;
 	static void *pointer;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Hits that are on their way are waited for, and none that can't be. No time is held against a bound. */
+/*
+ * The wait lasts while hits may be in flight, and no longer. No test compares a time with a bound.
+ */
 #include "session/watch/underway.h"
 #include "base/testing/await.h"
 #include "process/ticks.h"
@@ -46,7 +48,7 @@ static void ends(void)
 	_exit(0);
 }
 
-/* Beside us, until we end. */
+/* Start a process that runs beside the test, and dies with it. */
 static pid_t start(void (*run)(void), int cpu, int policy)
 {
 	struct sched_param priority = { .sched_priority = policy == SCHED_FIFO };
@@ -72,7 +74,7 @@ static void finish(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Whether the wait lasted until all was told. */
+/* Whether the wait lasted until all hits were reported. */
 static int wait_for(pid_t pid, uint64_t told_after_ns)
 {
 	struct process process = { .pid = pid, .pidfd = (int)syscall(SYS_pidfd_open, pid, 0) };
@@ -84,7 +86,7 @@ static int wait_for(pid_t pid, uint64_t told_after_ns)
 	return answers.was_told;
 }
 
-Test(watch_underway, what_is_told_is_not_waited_for, .timeout = 20)
+Test(watch_underway, wait_ends_when_all_is_reported, .timeout = 20)
 {
 	pid_t pid = start(sleeps, -1, SCHED_OTHER);
 
@@ -92,7 +94,7 @@ Test(watch_underway, what_is_told_is_not_waited_for, .timeout = 20)
 	finish(pid);
 }
 
-Test(watch_underway, who_sleeps_has_none_on_its_way, .timeout = 20)
+Test(watch_underway, wait_ends_for_sleeping_thread, .timeout = 20)
 {
 	pid_t pid = start(sleeps, -1, SCHED_OTHER);
 
@@ -100,7 +102,7 @@ Test(watch_underway, who_sleeps_has_none_on_its_way, .timeout = 20)
 	finish(pid);
 }
 
-Test(watch_underway, nor_has_who_ran_since, .timeout = 20)
+Test(watch_underway, wait_ends_for_thread_that_ran_since, .timeout = 20)
 {
 	pid_t pid = start(spins, -1, SCHED_OTHER);
 
@@ -108,7 +110,7 @@ Test(watch_underway, nor_has_who_ran_since, .timeout = 20)
 	finish(pid);
 }
 
-Test(watch_underway, nor_has_who_ended, .timeout = 20)
+Test(watch_underway, wait_ends_for_ended_process, .timeout = 20)
 {
 	pid_t pid = start(ends, -1, SCHED_OTHER);
 	siginfo_t info;
@@ -118,7 +120,7 @@ Test(watch_underway, nor_has_who_ended, .timeout = 20)
 	finish(pid);
 }
 
-/* Two CPUs that we may run on: ours from now on, and another. */
+/* Find two CPUs that the test may use; bind the test to the first. */
 static int two_cpus(int cpus[2])
 {
 	cpu_set_t all, one;
@@ -133,22 +135,22 @@ static int two_cpus(int cpus[2])
 	return count == 2 && !sched_setaffinity(0, sizeof(one), &one);
 }
 
-Test(watch_underway, who_gets_no_processor_is_waited_for, .timeout = 20)
+Test(watch_underway, wait_lasts_for_starved_thread, .timeout = 20)
 {
 	pid_t pid, hog;
 	int cpus[2], status;
 
 	if (!two_cpus(cpus))
-		cr_skip_test("it takes two CPUs");
+		cr_skip_test("needs two CPUs");
 	pid = start(spins, cpus[1], SCHED_OTHER);
 	hog = start(spins, cpus[1], SCHED_FIFO);
 	cr_assert(AWAIT(sched_getscheduler(hog) == SCHED_FIFO ||
 			waitpid(hog, &status, WNOHANG) == hog));
 	if (sched_getscheduler(hog) != SCHED_FIFO) {
 		finish(pid);
-		cr_skip_test("it takes real-time priority, as root has it");
+		cr_skip_test("needs real-time priority, as root has");
 	}
-	cr_assert_eq(wait_for(pid, STARVED_NS), 1, "given up");
+	cr_assert_eq(wait_for(pid, STARVED_NS), 1, "the wait gave up");
 	finish(hog);
 	finish(pid);
 }
