@@ -9,7 +9,7 @@ void session_pollable_update(struct wm_session *session)
 {
 	if (!session->pollable)
 		return;
-	/* it has what is to be waited on: a process that has ended is not, and would stay readable */
+	/* without a process that has ended, which would stay readable */
 	session_doze_gather(session);
 	pollable_take(session->pollable);
 	if (session_awaited(session))
