@@ -197,14 +197,14 @@ if [ "$(id -u)" -eq 0 ] && got=$(unset XDG_RUNTIME_DIR && unshare -m sh read_onl
 	done
 fi
 
-# Names that match nothing, in a process: near ones are told.
+# Names that match nothing in a process: the message suggests similar ones.
 start ./ticker 1 1 1000000
 await_running "$pid"
 bad 1 "did you mean ticker:tick" -e marker:ticker:tikc -p "$pid"
 bad 1 "no marker matches: nothing:*" -e 'nothing:*' -p "$pid"
 kill -0 "$pid" || fail "the process did not outlive the refusals"
 
-# In a program that is started something may be loaded later: it runs, and the end tells.
+# A program that is started may load a match later: it runs, and the message comes at its end.
 run 1 -e marker:ticker:tikc -o unmatched -- ./ticker 5
 says "no marker matches: ticker:tikc"
 says "did you mean ticker:tick"

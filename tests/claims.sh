@@ -26,7 +26,7 @@ start()
 	"$@" >"$name" 2>&1 &
 	pid=$!
 	started+=("$pid")
-	disown "$pid" # the shell would tell that it was killed
+	disown "$pid" # else the shell reports that it was killed
 	executed "$pid"
 }
 
@@ -84,7 +84,7 @@ assert claim["holder"]["name"] == "claimant" and not claim["holder"]["ended"]
 assert out["damaged"] == 0 and out["tracer"] is None
 END
 
-# Who traces it is told.
+# The message names the tracer.
 if command -v strace >/dev/null; then
 	start trace strace -o /dev/null -p "$other"
 	tracer=$pid
@@ -101,7 +101,7 @@ claims 0
 grep -q 'watch:\\x1b\[31mred' out || fail "escaped: $(cat out)"
 kill -9 "$pid"
 
-# Killed, an owner has nothing, and nobody tidied up.
+# A killed owner holds nothing, though no one has removed its claims.
 kill -9 "$first"
 await has_ended "$first" || fail "the first claimant does not end"
 claims 0
@@ -114,8 +114,8 @@ claims 0
 expect "a spoilt claim" "$(grep -c "claimant $second " out)" 0
 grep -q "1 claim can't be read" err || fail "spoilt: $(cat err)"
 
-# A recording holds what it watches; who is refused is told; killed, it holds nothing.
-# A breakpoint may be opened here if the program under it can be told of hits at all.
+# A recording claims what it watches; a refusal names it; a killed one holds nothing.
+# This part needs breakpoints that fire.
 if why=$(lacks breakpoint-write breakpoint-signal); then
 	echo "left out, claims of a recording: $why"
 elif command -v cc >/dev/null && [ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so" ]; then
@@ -158,7 +158,7 @@ END
 		claims 0
 		grep -qE "^descriptors +process $recorder \(waymark\) +[0-9]+ +waymark $recorder .*watch:counter" out ||
 			fail "what descriptors it takes: $(cat out)"
-		# whoever tidies up the folder does not make it forget
+		# removing the files does not release the claim
 		rm "$XDG_RUNTIME_DIR/waymark/claims"
 		claims 0 -p "$watched"
 		expect "claims in a ledger that is gone" "$(grep -c " waymark $recorder " out)" 0
@@ -177,7 +177,7 @@ if [ "$(id -u)" -eq 0 ] && mkdir -m 777 /tmp/waymark-64006 2>/dev/null; then
 	rmdir /tmp/waymark-64006
 fi
 
-# No ledger to be had: the owner goes on, and is told.
+# Without a ledger the owner continues, with a warning.
 rm "$XDG_RUNTIME_DIR/waymark/claims"
 ln -s "$folder/elsewhere" "$XDG_RUNTIME_DIR/waymark/claims"
 start without ./claimant "$subject" watch:counter

@@ -41,7 +41,7 @@ for command in record list report dump trail export diff compress coverage claim
 	expect 2 err "waymark $command --help" $command --no-such-option
 done
 
-# The manual tells the options that the help tells, and no others.
+# The manual lists the same options as the help.
 options()
 {
 	grep -oE -- '--[a-z][a-z-]+' | sort -u

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The examples in README.md and in the manual pages are run as they stand there, those in C are compiled; and
+# The examples in README.md and in the manual pages run as they are printed, those in C compile; and
 # manual pages and --help name the same options. What an example takes for granted is put there for it: a
 # server, a PostgreSQL of our own, `pidof` and `pgrep` that find no others, /tmp below our own folder.
 # shellcheck source=tests/record_setup.bash
@@ -13,7 +13,7 @@ man=$source_dir/docs/man
 ran=0
 trap 'pg_stop; cleanup' EXIT
 
-# man_example PAGE: what stands indented under EXAMPLE or EXAMPLES
+# man_example PAGE: the indented text under EXAMPLE or EXAMPLES
 man_example()
 {
 	awk '/^# /{ on = /^# EXAMPLES?$/ } on && /^    / { print substr($0, 5) } on && /^$/ { print }' "$man/$1.md"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Programs that run are taken over by the engine and given back, whoever is killed, and do what they do without; those that can't be are told
-# apart, and go on.
+# The engine enters running programs and leaves them, whichever process is killed, and they behave as natively; those that
+# it can't enter are reported apart and continue.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
@@ -99,7 +99,7 @@ for round in $(seq 30); do
 	1) kill -9 ${tracer:-$tool} ;;
 	2) kill -9 $tool $tracer ;;
 	esac 2>/dev/null
-	await has_ended $tool || fail "round $round: the tool goes on"
+	await has_ended $tool || fail "round $round: the tool continues"
 	await ! is_traced "$pid" || fail "round $round: the program is still traced"
 done
 # The last may still be at giving it back.
@@ -210,15 +210,15 @@ start sh -c 'while :; do /bin/true; done'
 rm -rf ran
 run 0 --json "${soft[@]}" -p "$pid" -o ran --for 1s
 says "went on unrecorded: "
-[ "$(json unfollowed)" -gt 0 ] || fail "children of a program that ran before are not told of: $(cat out)"
+[ "$(json unfollowed)" -gt 0 ] || fail "children of a program that ran before are not reported: $(cat out)"
 rm -rf ran
 run 0 --json "${soft[@]}" --no-follow -p "$pid" -o ran --for 1s
-expect "nobody wants its children: unfollowed" "$(json unfollowed)" 0
+expect "its children were not asked for: unfollowed" "$(json unfollowed)" 0
 kill -9 "$pid"
 
 # ---- those that can't be taken ----
 
-# refused HOW WORDS: named, and the program goes on as if nobody had been there
+# refused HOW WORDS: refused by name, and the program continues untouched
 refused()
 {
 	start_ready ./attached_odd "$1"
@@ -248,7 +248,7 @@ for how in plain leaderless rseq sigwait; do
 	ended $how
 done
 
-# Who can't be stopped for a while keeps nobody waiting: the other goes on under the engine meanwhile, and is given back when it comes to nothing.
+# A thread that can't be stopped for a while delays no other: the other runs under the engine meanwhile, and natively again when the attach fails.
 attached
 first=$pid
 mv said said_first
@@ -260,7 +260,7 @@ goes_on_meanwhile()
 {
 	is_translated "$first" && ! has_ended $tool
 }
-await goes_on_meanwhile || fail "the first of two stands until the second is taken"
+await goes_on_meanwhile || fail "the first of two is stopped until the second is taken"
 wait $tool && fail "one of two can't be taken, and yet the recording goes well"
 says "vfork(2)"
 [ ! -e trace ] || fail "one of two can't be taken, and there is a trace"
@@ -269,7 +269,7 @@ ended "vfork, with another"
 touch stop
 wait "$first" && grep -q '^right$' said_first || fail "the other of one in vfork(2): $(cat said_first)"
 
-# Stopped: it stays so, and goes on when it is told.
+# Stopped: it stays stopped until SIGCONT.
 start_ready ./attached_odd plain
 kill -STOP "$pid"
 rm -rf trace
@@ -327,7 +327,7 @@ else
 	echo "skipped: no strace"
 fi
 
-# Markers are recorded in it: refused by name, and they go on.
+# Its markers are being recorded: refused by name, and their recording continues.
 start ./ticker 1 1 1000000
 rm -rf ran trace
 "$waymark" record -e 'marker:*:*' -p "$pid" -o ran >/dev/null 2>words_marker &

@@ -54,7 +54,7 @@ same "$children" executes_badly
 same "$children" killed
 trails 3
 timeout 60 "$waymark" trail -n 1 ran >shown 2>&1
-grep -q "killed by SIGKILL" shown || fail "who was killed is not told: $(tail -5 shown)"
+grep -q "killed by SIGKILL" shown || fail "the killed process is not reported: $(tail -5 shown)"
 same "$children" daemon
 trails 3
 
@@ -105,12 +105,12 @@ trails 1501
 expect "a crowd: unfollowed" "$(json unfollowed)" 0
 expect "a crowd: ends" "$(timeout 60 "$waymark" trail -n 1 ran 2>/dev/null | grep -c 'ended: exited with')" 1501
 
-# Whom the engine can't follow goes on by itself: that is said.
+# A child that the engine can't follow runs natively, and the tool says so.
 same "$children" sharing
 expect "who shares memory: unfollowed" "$(json unfollowed)" 1
 grep -q "^waymark: 1 child process went on unrecorded" words || fail "who shares memory: $(cat words)"
 if unshare --pid --fork true 2>/dev/null; then
-	# shellcheck disable=SC2016 # the shell inside tells its number
+	# shellcheck disable=SC2016 # the shell inside prints its number
 	same unshare --pid --fork sh -c 'echo $$; /bin/true; exit 3'
 	expect "in another namespace: unfollowed" "$(json unfollowed)" 1
 else
@@ -151,7 +151,7 @@ has_lines()
 	[ "$(wc -l <"$1")" -ge "$2" ]
 }
 
-# Whoever records may be killed: all go on, and do what they do.
+# The recorder is killed: all processes continue as natively.
 "$children" lasting 4000000 | sort >native
 for who in recorder tracer; do
 	rm -rf ended

@@ -46,7 +46,7 @@ def record(waymark, ruler, spec, seconds, counter):
 
 
 def read(waymark):
-    """How often the loop ran for each whole iteration, what was lost, and whether the end is told."""
+    """How often the loop ran for each whole iteration, what was lost, and whether the end is recorded."""
     shown = subprocess.run([waymark, "trail", "--branches", "-n", "0", "killed"], check=True, capture_output=True, text=True, timeout=120)
     turns, now, lost, is_ended = [], 0, 0, False
     for line in shown.stdout.splitlines()[1:]:
@@ -98,7 +98,7 @@ def main():
         if "last=" not in spec and lost:
             problem = problem or "something was lost"
         if not is_ended:
-            problem = problem or "its end is not told"
+            problem = problem or "its end is not recorded"
         if problem:
             print(f"killed after {seconds:.4f} s ({number}): {problem}; {words}")
             failed = 1

@@ -15,7 +15,7 @@ for spec in trail/soft/ trail/soft,last=64K/; do
 		fail "killed, $spec: $(head -10 said)"
 done
 
-# Who records is killed while programs are entered, one after the other: they go on without.
+# The recorder is killed while it enters programs, one after the other: they continue without it.
 cat >chain.sh <<'SH'
 echo $1 | cat | tr 0-9 a-j
 [ $1 -ge 25 ] || exec sh chain.sh $(($1 + 1))

@@ -23,7 +23,7 @@ make_program()
 cc -nostdlib -static -no-pie -Wl,-z,noexecstack -o program "$source_dir/tests/targets/returns.S" || exit 1
 timeout 60 "$waymark" record -v -e trail/soft/ -o returns -- ./program 2>words
 expect "returns.S" $? 7
-# Faults whose handler goes on elsewhere.
+# Faults whose handler continues elsewhere.
 cc -O1 -o program "$source_dir/tests/targets/resumed.c" || exit 1
 timeout 60 "$waymark" record -v -e trail/soft/ -o resumed -- ./program 2>words
 expect "resumed.c" $? 7
@@ -53,7 +53,7 @@ as_native()
 for seed in $(seq "$first" "$last"); do
 	as_native "$seed"
 done
-# Until what is run often is laid out anew.
+# Until the engine lays hot code out again.
 for seed in $(seq "$first" 3 "$last"); do
 	as_native "$seed" --fuel 10 --rounds 300
 done

@@ -49,7 +49,7 @@ done
 same deaths segv threads
 same deaths abort threads
 
-# Asked to leave at any moment, the program goes on as if nothing had been. Frames tell of the last trap, which may be ours then.
+# The engine is asked to leave at any moment: the program continues as natively. Signal frames name the last trap, which may be Waymark's then.
 for us in 0 3000 20000 100000 400000; do
 	export ENGINE_LOAD_STOP=$us
 	for program in masks queues traps stacks returns threads 'storm 1' 'waits descriptors' 'waits masks' 'waits crowd'; do

@@ -19,10 +19,10 @@ for round in 1 2 3; do
 		fail "round $round: $(cat words)"
 done
 
-# others let them go on at the same time
-expect "natively, while they go on" "$(timeout 60 "$stopped" 20)" "bad 0"
+# others continue them at the same time
+expect "natively, while they are continued" "$(timeout 60 "$stopped" 20)" "bad 0"
 rm -rf ran
-expect "while they go on" \
+expect "while they are continued" \
 	"$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" 40 2>words)" "bad 0"
 
 # Four at once seize a child that runs. None may have it die of a request to leave that comes late:

@@ -19,7 +19,7 @@ same()
 	cmp -s native engine || fail "$program $*: $(diff native engine)"
 }
 
-# A small program's end: its core has little of ours. The mappings of ours are 36 GB.
+# A small program's core has little of the engine, whose mappings are 36 GB.
 core_is_small()
 {
 	(ulimit -c unlimited && timeout 60 "$load" "$engine" "$targets/engine-crowds" dies >said 2>&1)

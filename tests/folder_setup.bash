@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Shared by the tests of whole programs: a folder of the test's own, where it runs, and how it tells what is wrong.
+# Shared by the tests of whole programs: a folder of the test's own, where it runs, and how it reports failures.
 # shellcheck shell=bash disable=SC2034 # what is set here is used there
 set -uo pipefail
 
@@ -31,7 +31,7 @@ needs()
 	! why=$(lacks "$@") || skip "$why"
 }
 
-# fail WHAT: the test goes on; it ends with `exit $failed`
+# fail WHAT: the test continues; it ends with `exit $failed`
 fail()
 {
 	echo "FAILED: $*"
@@ -163,7 +163,7 @@ goes_on()
 	local before
 
 	before=$(naps "$1")
-	await has_napped "$1" $((before + 10)) || fail "$2: process $1 does not go on: $(grep -s '^State' "/proc/$1/status")"
+	await has_napped "$1" $((before + 10)) || fail "$2: process $1 does not continue: $(grep -s '^State' "/proc/$1/status")"
 }
 
 has_napped()

@@ -215,14 +215,14 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	record_forks others
 fi
 
-# Programs that the agent can't come into are told of, once each, however they are executed.
+# Programs that the agent can't enter are reported once each, however they are executed.
 printf '#include <unistd.h>\nint main(void) { return sleep(2); }\n' >sleeper.c
 cc -static sleeper.c -o still || exit 1
-run 0 --json -o told -- sh -c './still & ./still & ./ticker 10 & exec ./still'
+run 0 --json -o refused_all -- sh -c './still & ./still & ./ticker 10 & exec ./still'
 expect "static programs" "$(unrecorded still)" 3
 expect "programs" "$(grep -o '"program":' out | wc -l)" 1
 expect "recorded beside them" "$(json recorded)" 12
-expect "told to people" "$(grep -c "^  3: .*/still: the program is statically linked" words)" 1
+expect "reported in words" "$(grep -c "^  3: .*/still: the program is statically linked" words)" 1
 run 0 --json -o vforked -- python3 -c 'import subprocess; subprocess.run("./still"); subprocess.run(["./ticker", "10"])'
 expect "executed by vfork(2)" "$(unrecorded still)" 1
 cat >leaderless.c <<'END'

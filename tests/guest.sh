@@ -3,7 +3,7 @@
 # Watches, because not every machine has debug registers that fire. And what this machine's own kernel can't be asked: processors
 # that go and come, other levels of kernel.perf_event_paranoid, a kernel as old as Debian 12's. A machine of qemu's, without a
 # network, boots that kernel, has this one's files read-only and runs tests/guest/list.txt. Emulated throughout, so that it is
-# the same everywhere, and nobody's rights matter.
+# the same everywhere, and no user's privileges matter.
 #
 # WAYMARK_GUEST_LIST: names of that list, to run these alone, also those marked `more`; or `all`.
 # WAYMARK_GUEST_SECONDS: how long it may take at most.

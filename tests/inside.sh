@@ -270,7 +270,7 @@ try_again()
 	unload "$dir"
 }
 
-# try_stopped NAME: the tool is stopped for a while; the program must go on, what is lost be counted
+# try_stopped NAME: the tool is stopped for a while; the program must continue, losses must be counted
 try_stopped()
 {
 	local dir=$work/$1 tool before
@@ -289,14 +289,14 @@ try_stopped()
 	sleep 0.2 # the tool finds nothing new meanwhile
 	before=$(count "$dir/count")
 	kill -CONT $load
-	await has_emitted "$dir" "$before" || echo "the program does not go on once it was stopped"
+	await has_emitted "$dir" "$before" || echo "the program does not continue after the stop"
 	exec 5>&-
 	wait $tool || echo "record: $(cat "$dir/record")"
 	unload "$dir"
 	account "$dir/trace" "$dir/count" 0
 }
 
-# try_two NAME: two sessions, each of which sees all that is emitted while both are there
+# try_two NAME: two sessions; each sees all that is emitted while both are there
 try_two()
 {
 	local dir=$work/$1 first second missing

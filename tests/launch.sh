@@ -60,7 +60,7 @@ expect "status after SIGTERM" $? 143
 expect "events after SIGTERM" "$(events_in term)" "$(json recorded)"
 [ "$(json recorded)" -gt 0 ] || fail "nothing was recorded before SIGTERM"
 
-# Ctrl-C on a terminal: the kernel tells both. The rate before it counts what a flight recorder's buffer holds.
+# Ctrl-C on a terminal: the kernel signals both. The rate before it counts what a flight recorder's buffer holds.
 if command -v python3 >/dev/null; then
 	python3 - "$waymark" >terminal 2>&1 <<-'END' || fail "Ctrl-C on a terminal: $(cat terminal)"
 		import os, pty, re, signal, sys

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # waymark trail --lines and waymark coverage: lines ran as often as gcov says, lcov reads what is written, and what
-# can't be told is said.
+# is unknown is said.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
@@ -57,7 +57,7 @@ if command -v gcov >/dev/null && cc -O0 -g --coverage shapes.c -o counted && ./c
 	sed 's/.*"line":\([0-9]*\),"ran":\([0-9]*\).*/\1 \2/' out | sort >ours
 	join theirs ours | awk '$2 != $3 { print "line " $1 ": gcov " $2 ", ours " $3 }' >differ
 	[ ! -s differ ] || fail "lines ran otherwise: $(cat differ)"
-	[ "$(join theirs ours | wc -l)" -gt 80 ] || fail "few lines are told by both: $(join theirs ours | wc -l)"
+	[ "$(join theirs ours | wc -l)" -gt 80 ] || fail "few lines are reported by both: $(join theirs ours | wc -l)"
 	# One of them puts a function's entry on its name and has lines for labels, the other on its brace.
 	join -v1 theirs ours | while read -r line _; do
 		sed -n "${line}p" shapes.c
@@ -82,7 +82,7 @@ fi
 
 # ---- the tracefile ----
 
-# valid FILE: what stands in it agrees with its own sums
+# valid FILE: its contents agree with its own sums
 valid()
 {
 	awk -F'[:,]' 'function is(what, got) { if (got != $2) print "line " NR ": " what " are " got ", not " $2 }
@@ -195,7 +195,7 @@ said 0 "" trail --lines plain
 grep -q '##### .*return 1;$' out || fail "a line that never ran has no mark: $(cat out)"
 grep -q '^ *[0-9]*  static volatile int sink;$' out || fail "a line without code has a count"
 
-# ---- what can't be told ----
+# ---- what can't be reported ----
 
 build naked -O0
 run 0 -e trail/step/ -o naked_trace -- ./naked
@@ -233,7 +233,7 @@ mv program_away program
 
 said 1 "No such file or directory: nothing" coverage nothing
 said 1 "No such file or directory: nothing" coverage nothing plain
-grep -q '^LF:' out || fail "one folder that is no trace keeps the other from being told"
+grep -q '^LF:' out || fail "one folder that is no trace keeps the other from being reported"
 said 1 "this is no trace" coverage elsewhere
 said 2 "name a trace's folder" coverage
 said 2 "not known or lacks its value" coverage --include
@@ -252,7 +252,7 @@ fi
 	exit "$failed"
 ) || failed=1
 
-# A trace that is damaged is told up to there.
+# A damaged trace is reported up to the damage.
 cp -r plain torn
 stream=$(find torn -name '*-*-*' ! -name '*-0-*' | head -1)
 size=$(stat -c %s "$stream")
@@ -261,7 +261,7 @@ for _ in {1..64}; do printf '\377\377\377\177'; done | dd of="$stream" bs=4 seek
 said 1 "the trace is damaged" coverage -o torn.info torn
 expect "the damaged trace's tracefile's mistakes" "$(valid torn.info)" ""
 lf=$(sed -n 's/^LH://p' torn.info | head -1)
-[ "${lf:-0}" -gt 20 ] && [ "$lf" -lt 97 ] || fail "the damaged trace tells of $lf lines"
+[ "${lf:-0}" -gt 20 ] && [ "$lf" -lt 97 ] || fail "the damaged trace has $lf lines"
 said 1 "the trace is damaged" trail --lines torn
 
 exit "$failed"

@@ -31,7 +31,7 @@ is_armed()
 	[ "$(text "$marker" | grep -c '^armed [0-9]')" -gt 0 ]
 }
 
-# record_ends: and the program goes on
+# record_ends: and the program continues
 record_ends()
 {
 	kill -TERM "$recorder"
@@ -39,7 +39,7 @@ record_ends()
 	kill -0 "$pid" || fail "the program is gone"
 }
 
-# no_agent WHAT: no thread of ours is in the process
+# no_agent WHAT: no thread of Waymark's is in the process
 no_agent()
 {
 	await ! has_agent "$pid" || fail "$1: the agent has threads there"
@@ -118,7 +118,7 @@ else
 	echo "without objcopy no damaged module is tried"
 fi
 
-# A program whose agent stays: exact numbers, of a marker that stands in two modules.
+# A program whose agent stays: exact numbers, of a marker that two modules have.
 cat >steps.h <<'END'
 #include <waymark/marker.h>
 static inline void step(int count)
@@ -161,11 +161,11 @@ mkfifo orders answers
 exec 3<>orders 4<>answers # neither open waits for the other end
 start ./steps
 
-# one_more: have it go on by 111 hits
+# one_more: let it make 111 more hits
 one_more()
 {
 	printf x >&3
-	read -r -t 30 -u 4 || fail "the program does not go on"
+	read -r -t 30 -u 4 || fail "the program does not continue"
 }
 
 marker=steps:step

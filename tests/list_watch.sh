@@ -104,12 +104,12 @@ print(one["type"], one["address"], one["bytes"], one["registers"], one["pieces"]
 
 # A process: where its variables lie by its own word, and what they hold.
 mkfifo input
-./live <input >told &
+./live <input >printed &
 pid=$!
 exec 9>input
-await_text told '^end'
+await_text printed '^end'
 for expr in 'head->next->value' 'slots[2]' 'exported' 'thing->second' 'main::inside' 'of_library'; do
-	where=$(awk -v expr="$expr" '$1 == expr { print $2 }' told)
+	where=$(awk -v expr="$expr" '$1 == expr { print $2 }' printed)
 	json=$("$waymark" list --json -p "$pid" -w "$expr")
 	expect "$expr" "$(python3 -c 'import json, sys; print(hex(json.loads(sys.argv[1])[0]["address"]))' "$json")" "$where"
 done
@@ -143,17 +143,17 @@ if [ "$(id -u)" -eq 0 ] && (cd box/made &&
 	[ -e box/made/box.dwo ] && chroot box /bin/box once; then
 	for way in "chroot" "unshare --mount chroot"; do
 		# shellcheck disable=SC2086 # words
-		$way box /bin/box >told &
+		$way box /bin/box >printed &
 		pid=$!
-		await_text told '^\.'
+		await_text printed '^\.'
 		shows "in a container ($way)" "chest.parts " -p "$pid" -w 'chest.*'
 		shows "in a container ($way)" "4 bytes, 1 register" -p "$pid" -w 'chest.parts@box'
 		kill -9 "$pid"
 	done
 	mv box/made/box.dwo box/made/away
-	chroot box /bin/box >told &
+	chroot box /bin/box >printed &
 	pid=$!
-	await_text told '^\.'
+	await_text printed '^\.'
 	refuses 1 "/made/box.dwo, with debug information of it, was not read" -p "$pid" -w chest
 	kill -9 "$pid"
 else

@@ -15,7 +15,7 @@ if command -v strace >/dev/null; then
 			fail "strace $program"
 		sed 's/^[0-9]* *//; s/(.*//; /^[+-]/d; /^</d' log | sort >"calls.$program"
 	done
-	grep -q clone calls.ticker || fail "strace told nothing"
+	grep -q clone calls.ticker || fail "strace printed nothing"
 	diff calls.bare calls.ticker >differs || fail "system calls of markers: $(cat differs)"
 
 	# Started under a tracer, a program may not stop its own threads: a jump of several bytes is refused by name, and all else
@@ -79,7 +79,7 @@ if command -v gdb >/dev/null; then
 	timeout 30 gdb -q -batch -ex 'info threads' -ex 'break usleep' -ex continue -ex bt \
 		-ex 'delete' -ex detach -p "$pid" >gdb.log 2>&1
 	grep -q 'in main' gdb.log || fail "gdb's backtrace: $(tail -n 5 gdb.log)"
-	await_event both ticker: $(($(events_so_far both ticker:) + 100)) # it goes on once gdb has gone
+	await_event both ticker: $(($(events_so_far both ticker:) + 100)) # recording resumes when gdb has left
 	end_record 0 TERM
 	expect "lost beside gdb" "$(json discarded)" 0
 	[ "$(events_in both)" -gt 100 ] || fail "few events beside gdb"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # A PostgreSQL server of our own for tests, benches and the demo: in a folder of its own, on a socket of
-# its own, no network, nothing of the system's. Root steps down to the user postgres, or nobody.
+# its own, no network, nothing of the system's. Root becomes the user postgres, or an unprivileged one.
 # shellcheck shell=bash
 
 pg_bin=

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Probes end to end, in programs that nobody prepared: each hit is recorded, with its values, and the
+# Probes end to end, in unprepared programs: each hit is recorded, with its values, and the
 # program computes what it would have computed.
 # shellcheck source=tests/probes_setup.bash
 . "$(dirname "$0")/probes_setup.bash"
@@ -12,7 +12,7 @@ expect "add: a, one each round, and once more by tail()" \
 	"$(values entry probed:add a | sort -n | uniq -c | awk '$1 != 2' | wc -l)" 0
 expect "add: b" "$(values entry probed:add b | awk '$1 < 0' | wc -l)" 500
 
-# By register where nobody says what the arguments are, typed on request, and what it returns.
+# By register where no debug information names the arguments, typed on request, and what it returns.
 launched types 'func:sum6/arg1:i8,arg2:i16,arg3:i32,arg4:i64,arg5:u8,arg6:u64,ret/' ./probed 300
 expect "sum6: begin" "$(count types probed:sum6:begin)" 300
 expect "sum6: end" "$(count types probed:sum6:end)" 300
@@ -198,7 +198,7 @@ EOF
 cc -shared -fPIC -o between.so between.c || exit 1
 run 0 -e 'func:*@libc.so.6' -o between -- env LD_PRELOAD="./between.so:$WAYMARK_AGENT" ./probed 100 4
 
-# A program whose first thread has ended while others go on.
+# A program whose first thread has ended while others run.
 cat >headless.c <<'EOF'
 #include <pthread.h>
 #include <unistd.h>

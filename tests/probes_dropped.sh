@@ -20,7 +20,7 @@ drops_root()
 	"$waymark" doctor -p "$child" | grep -q 'stops  .*it is not dumpable'
 }
 
-# stopper_of PID: the process of ours that stops its threads is in $stopper
+# stopper_of PID: the process of Waymark's that stops its threads is in $stopper
 stopper_of()
 {
 	local folder

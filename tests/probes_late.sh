@@ -10,7 +10,7 @@ expect "dlopen: calls" "$(count late libprobed:library_add:begin)" 55
 expect "dlopen: returns" "$(count late libprobed:library_add:end)" 55
 expect "dlopen: constructors" "$(values late libprobed:library_add:begin arg1 | grep -c '^-1$')" 5
 
-# A tool that stands still holds the program back once, not at each of the 30 libraries that it loads.
+# A stopped tool holds the program back once, not at each of the 30 libraries that it loads.
 run 0 --json -e 'func:library_add' -o stopped -- ./loads ./libprobed.so 30 1 stop
 case $(json late_modules) in
 30 | 31) ;;

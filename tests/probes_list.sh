@@ -88,7 +88,7 @@ base=$(awk '/probed$/ { split($1, ends, "-"); print ends[1]; exit }' /proc/"$pid
 shows "^probed:lean  *function  *$(printf '0x%x' $((16#$base + lean)))  *byte  *safe"
 list 0 --json --func 'past@probed' -p "$pid"
 shows '"form":"byte","beside_uprobes":"safe","choices":\[{"address":[0-9]*,"forms":\[\]},{"address":[0-9]*,"forms":\["byte",'
-grep -q libwaymark /proc/"$pid"/maps && fail "something of ours was loaded into the process"
+grep -q libwaymark /proc/"$pid"/maps && fail "a library of Waymark's was loaded into the process"
 list 1 --func add -p 4194305
 same_bytes "$pid" /probed "list"
 run 0 -v --json --for 200ms -e 'func:*@probed' -o armed -p "$pid"

@@ -96,7 +96,7 @@ bad 1 "given twice" -e func:add -e func:add -p "$pid"
 bad 1 "can't be recorded by this version" -e count:x -p "$pid"
 bad 2 "--tree" --tree ./probed
 
-# Nothing of all that has changed the program; one bad function among good ones is told, the rest recorded.
+# Nothing of all that has changed the program; one bad function among good ones is reported, the rest recorded.
 same_bytes "$pid" /probed "refusals"
 run 0 --json -v --for 200ms -e 'func:*@probed' -o some -p "$pid"
 says "split"
@@ -174,7 +174,7 @@ if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
 	says "none of the places could be probed"
 fi
 
-# Something else traces it: refused by name, and it goes on.
+# Another process traces it: refused by name, and the program continues.
 if command -v gdb >/dev/null; then
 	start ./probed 0 1 1000
 	mkfifo let_go

@@ -10,7 +10,7 @@ fields()
 	"$waymark" dump --event "$2" "$1" | sed -n '1s/.*: { \(.*\) }$/\1/p'
 }
 
-# USDT arguments, in a program that lies anywhere and in one that does not.
+# USDT arguments, in a position-independent program and in one that is not.
 for way in "" -no-pie; do
 	# shellcheck disable=SC2086 # perhaps no word
 	cc -O2 -g $way "$probes_dir/forms.c" -o forms || exit 1

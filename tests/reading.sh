@@ -182,7 +182,7 @@ awk -v pid="$child" '$3 == pid { print $1, $2 }' said >of_child
 	fail "the child's program, live: $(cat said)"
 timeout 60 ./live sleep >said 2>words || fail "the end of a child does not end the poll: $(cat said words)"
 timeout 60 ./live without records >said 2>words || fail "live: $(cat words)"
-[ "$(cut -d ' ' -f 1 said | sort -u)" = m ] || fail "records that nobody asked for: $(cat said)"
+[ "$(cut -d ' ' -f 1 said | sort -u)" = m ] || fail "unrequested records: $(cat said)"
 
 # A program that is executed takes time until its agent comes: no reader takes that for the end.
 cat >slow.c <<'C'

@@ -19,7 +19,7 @@ expect "packed: events in the trace" "$("$waymark" dump packed | wc -l)" "$(json
 ls packed/*.zst >/dev/null || fail "nothing was compressed"
 [ -z "$(find packed -name '[0-9]*' ! -name '*.zst')" ] || fail "not all was compressed"
 
-# A running process: attach, let go, attach again, stopped threads; it goes on.
+# A running process: attach, detach, attach again, stopped threads; it continues.
 start ./ticker 200 2 1000000
 await_running "$pid"
 for options in "" "--strict" "-e marker:ticker:tick" "--policy block"; do
@@ -37,7 +37,7 @@ run 0 --json --for 200ms -o second -p "$pid"
 wait $first || fail "the first of two sessions: $(cat words-first)"
 [ "$(events_in first)" -gt "$(json recorded)" ] || fail "the first session stopped with the second"
 
-# The recorder is killed: the program goes on untouched, the trace reads to its last packet.
+# The recorder is killed: the program continues untouched, the trace reads to its last packet.
 "$waymark" record -o killed -p "$pid" 2>words &
 recorder=$!
 await_event killed ticker:
@@ -53,7 +53,7 @@ fi
 await ! has_agent "$pid" || fail "the agent does not miss the recorder"
 records after -p "$pid" # after a recorder was killed
 
-# The program is stopped meanwhile: what it committed is kept, and it goes on disarmed.
+# The program is stopped meanwhile: what it committed is kept, and it continues disarmed.
 begin_record --json -o stopped -p "$pid"
 await_event stopped ticker:
 kill -STOP "$pid"
@@ -98,7 +98,7 @@ kill -9 "$pid"
 end_record 0
 expect "killed program: events in the trace" "$(events_in dead)" "$(json recorded)"
 
-# The full disk: recording stops, says so, and keeps what stands.
+# The full disk: recording stops, says so, and keeps what was written.
 if [ "$(id -u)" -eq 0 ] && mkdir disk && mount -t tmpfs -o size=2m none disk 2>/dev/null; then
 	run 1 --json -o disk/trace -- ./ticker 1000000
 	says "could not be written"
@@ -191,7 +191,7 @@ for events in 'held:*' held:tick; do
 	run 0 --json --for 100ms -o held_trace -e "$events" -p "$pid"
 	[ "$(json recorded)" -gt 0 ] || fail "held, $events: nothing was recorded"
 done
-expect "the hit goes on" "$(cat held.out)" ""
+expect "the hit continues" "$(cat held.out)" ""
 kill -USR1 "$pid"
 await [ -s held.out ]
 expect "the hit has ended" "$(cat held.out)" "let on"

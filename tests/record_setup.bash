@@ -29,7 +29,7 @@ start()
 	"$@" &
 	pid=$!
 	started+=("$pid")
-	disown "$pid" # the shell would tell that it was killed
+	disown "$pid" # else the shell reports that it was killed
 	executed "$pid"
 }
 

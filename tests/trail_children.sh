@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # waymark record of trails: the processes that a program makes are recorded as well, in whichever way they are made, and
-# program and children end as they do without. What is not followed is told.
+# program and children end as they do without. Children that are not followed are reported.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
@@ -75,7 +75,7 @@ ran executed "$(pid_of executed)" >way_executed
 [ -s way_alone ] || fail "no way of what is executed"
 cmp way_alone way_executed || fail "a child runs otherwise than it does alone: $(diff way_alone way_executed | head -5)"
 
-# 200 at once; more than are followed at a time; what nobody can follow. All that went on unrecorded is told.
+# 200 at once; more than are followed at a time; what can't be followed. All that ran unrecorded is reported.
 rm -rf storm
 record storm g 200
 counts 201 201
@@ -107,17 +107,17 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	grep -q 'exited 91' out || fail "a program in a child has not gained its rights: $(cat out words)"
 	says "waymark: 1 process executed a program that gains rights; the trail ends there"
 	timeout 60 "$waymark" trail --json -n 0 for_all/rights >shown 2>trail_words || fail "rights: $(cat trail_words)"
-	grep -q '"event":"end","reason":"detached"' shown || fail "rights: the trail goes on"
+	grep -q '"event":"end","reason":"detached"' shown || fail "privileges: the trail continues"
 fi
 
-# Left alone where that is asked for; the fork is told all the same.
+# Left alone on request; the fork is recorded all the same.
 options=(-e trail/step/ --no-follow)
 rm -rf not_followed
 record not_followed x
 expect "--no-follow: processes" "$(json processes | tail -1)" 1
 grep -q '"event":"fork"' shown || fail "--no-follow: no fork"
 
-# A flight recorder each. A child that crashes is what --on crash waits for; its end is none for --on exit.
+# A flight recorder each. --on crash waits for a child's crash too; --on exit ignores a child's end.
 options=(-e 'trail/step,last=64K/')
 rm -rf flight
 record flight n 3

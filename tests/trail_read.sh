@@ -132,7 +132,7 @@ if command -v objcopy >/dev/null && [ -n "$id" ]; then
 	[ ! -s words ] || fail "words: $(cat words)"
 fi
 
-# Without a build id nothing tells one file from another but the code that ran.
+# Without a build id only the code that ran identifies a file.
 build -Wl,--build-id=none
 timeout -k 5 60 "$waymark" record -e trail/step/ -o nameless -- ./crash >record.out 2>record.words
 trail 0 nameless

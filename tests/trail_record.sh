@@ -73,13 +73,13 @@ run 7 "${step[@]}" -o scripted -- ./script
 # Stopped and continued as by a shell, from within and from outside; and it is stopped meanwhile.
 "$waymark" record "${step[@]}" -o stopped -- ./trailed s 2>words &
 recorder=$!
-# It stands still at each step: when it has stopped itself is not to be seen, so it is told to go on until it has.
+# It stops at each step, so its own stop can't be seen from outside: send SIGCONT until it has ended.
 has_ended_continued()
 {
 	pid=$(pgrep -P $recorder -x trailed) && kill -CONT "$pid" 2>/dev/null
 	has_ended $recorder
 }
-await has_ended_continued || fail "stopped by itself, it does not go on"
+await has_ended_continued || fail "stopped by itself, it does not continue"
 wait $recorder
 expect "stopped by itself" $? 6
 trail stopped
@@ -98,7 +98,7 @@ run 0 "${step[@]}" --for 300ms -o asleep -p "$pid"
 state_becomes "$pid" T
 kill -CONT "$pid"
 
-# Attach, let go, again: it goes on, nothing of a step left in it.
+# Attach, detach, again: it continues, without a trace of a step.
 for number in 1 2 3 4 5; do
 	run 0 --json "${step[@]}" --for 200ms -o "attached$number" -p "$pid"
 	goes_on "$pid" "attached to $number times"
@@ -192,7 +192,7 @@ trail functions
 run 139 --json -e trail/last=64K/ --on crash -o crash -- ./trailed k 11
 says "by signal SIGSEGV; the way there:"
 grep -q '"fired":true' out || fail "--on crash: $(cat out)"
-# What ran stands in the folder, code and all.
+# The folder has all that ran, with its code.
 cp trailed going
 run 139 -e trail/last=64K/ --on crash -o gone -- ./going k 11
 rm going

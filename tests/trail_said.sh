@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What `waymark record` says where the engine can't record, or can't go on: programs that go on natively in the middle, that it refuses, and
+# What `waymark record` says where the engine can't record, or has to leave: programs that it leaves in the middle, that it refuses, and
 # recordings of what it records already.
 # shellcheck source=tests/trail_setup.bash
 . "$(dirname "$0")/trail_setup.bash"
@@ -87,7 +87,7 @@ for instruction in 'int $0x80' 'rdgsbase %%rax' 'mov %%gs, %%eax' 'push %%gs; po
 	done
 done
 
-# Who is let go is not told of.
+# Processes that are released are not reported.
 start_ready ./attached_odd plain
 rm -rf ran
 run 0 --json "${soft[@]}" -p "$pid" --for 200ms -o ran
@@ -97,7 +97,7 @@ wait "$pid" || fail "it was let go: status $?: $(cat said)"
 
 # ---- recorded already ----
 
-# What the threads run are the engine's copies: who stepped through them would tell of those, and who changed the code would change nothing.
+# The threads run the engine's copies of the code: a stepper would report those, and a change of the code would have no effect.
 "$waymark" record "${soft[@]}" -o ran_first -- sh -c 'echo $$ >first_pid; exec ./ticker 1 1 1000000' >/dev/null 2>first_words &
 tool=$!
 first_is_translated()
@@ -120,7 +120,7 @@ records again -e marker:ticker:tick -p "$pid"
 
 # ---- refused ----
 
-# Told before the program runs: so that steps take its place where nobody named an origin.
+# Known before the program runs, so that stepping replaces it where no origin was named.
 for limit in v:RLIMIT_AS d:RLIMIT_DATA; do
 	(
 		ulimit -${limit%:*} 34000000

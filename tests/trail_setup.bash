@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Shared by the tests that record trails of tests/targets/trailed.c: that program, and what is to hold whoever traces it.
+# Shared by the tests that record trails of tests/targets/trailed.c: that program, and what must hold for each tracer.
 # shellcheck shell=bash
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "${BASH_SOURCE[0]}")/record_setup.bash"
@@ -33,7 +33,7 @@ ends()
 	[ "$(json blocks)" -gt 0 ] || fail "$mode: no blocks"
 }
 
-# keeps_streams OPTION...: with standard streams closed no file of ours takes their numbers, and what is said does not go into
+# keeps_streams OPTION...: with standard streams closed no file of Waymark's takes their numbers, and what is said does not go into
 # it: who repairs the trace should we be killed would take a word for our end. The program has them closed too.
 keeps_streams()
 {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# waymark record of trails by the engine: programs do what they do without, whoever is killed.
+# waymark record of trails by the engine: programs behave as natively, whichever process is killed.
 # shellcheck source=tests/trail_setup.bash
 . "$(dirname "$0")/trail_setup.bash"
 
@@ -86,7 +86,7 @@ has_reader()
 {
 	{ has_child $recorder waymark-step && is_recording unread; } || has_ended $recorder
 }
-await has_reader || fail "nobody reads the channel: $(cat words)"
+await has_reader || fail "the channel has no reader: $(cat words)"
 kill -9 "$child" 2>/dev/null
 wait $recorder
 cmp compressed by_engine || fail "the reader was killed: another output"

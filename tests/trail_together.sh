@@ -69,7 +69,7 @@ counted()
 whole()
 {
 	timeout 60 "$waymark" trail "$1" >shown 2>trail_words || fail "trail $1: $(cat trail_words)"
-	grep -v 'has other code than ran there' trail_words >shown_words # where a probe stands
+	grep -v 'has other code than ran there' trail_words >shown_words # where a probe is
 	[ ! -s shown_words ] || fail "trail $1: $(cat trail_words)"
 	timeout 60 "$waymark" dump "$1" 2>/dev/null >dumped
 	expect "$1: trails with an end" "$(grep -c 'trail:end' dumped)" "$(grep -c 'trail:begin' dumped)"
@@ -91,13 +91,13 @@ for spec in func:leaf addr:both.c:10; do
 	whole ran
 done
 
-# What the trail says of calls is what a probe counts, which stands beside.
+# The trail shows as many calls as a probe counts beside it.
 rm -rf ran
 run 7 --json "${soft[@]}" -e marker:both:turn -o ran -- ./both 500
 timeout 60 "$waymark" trail --functions -n 0 ran >shown 2>words || fail "trail --functions: $(cat words)"
 grep -qE "^ +[0-9.]+% +[0-9.]+% +1000 .*\bleaf\b" shown || fail "leaf was not called 1,000 times: $(grep leaf shown)"
 
-# Children go on as themselves, with their agent, and their trail is told to be missing.
+# Children run natively, with their agent, and their trail is reported as missing.
 rm -rf ran
 run 7 --json "${soft[@]}" -e func:leaf -o ran -- ./both 100 x
 expect "with a child" "$(json recorded)" 200

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What is told of a trail is what other tools tell of it: objdump of lines, babeltrace2 of stretches, stacks and counts made by
+# Reports of a trail agree with other tools: objdump of lines, babeltrace2 of stretches, stacks and counts made by
 # hand of exports, and all the same of a trace that was compressed.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
@@ -87,11 +87,11 @@ if c++ -O2 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector -fno-excep
 	for way in --functions "--branches -n 0"; do
 		# shellcheck disable=SC2086
 		"$waymark" trail $way --json shop.trace >out || fail "trail $way --json"
-		sed -n 's/"function":"/\n&/gp' out | sed -n 's/^"function":"\([^"]*\)","linkage":"\([^"]*\)".*/\1 = \2/p' | sort -u >told
-		sed 's/.* = //' told | c++filt | paste -d '|' - told | sed 's/|.* = / = /' | sort -u >wanted
-		expect "what c++filt calls ${way%% *}" "$(cat told)" "$(cat wanted)"
+		sed -n 's/"function":"/\n&/gp' out | sed -n 's/^"function":"\([^"]*\)","linkage":"\([^"]*\)".*/\1 = \2/p' | sort -u >names
+		sed 's/.* = //' names | c++filt | paste -d '|' - names | sed 's/|.* = / = /' | sort -u >wanted
+		expect "what c++filt calls ${way%% *}" "$(cat names)" "$(cat wanted)"
 	done
-	nm shop | grep -q cold && ! grep -qF 'shop::add(int volatile*, int) [clone .cold] = ' told && fail "the part's name: $(cat told)"
+	nm shop | grep -q cold && ! grep -qF 'shop::add(int volatile*, int) [clone .cold] = ' names && fail "the part's name: $(cat names)"
 	expect "calls of each" "$("$waymark" trail --functions shop.trace | awk '/shop::add/ { print $3 }' | tr '\n' ' ')" "5 5 5 "
 	expect "stacks" "$("$waymark" export --format=folded shop.trace | grep -o 'main;shop::add([^;]*) ' | sort -u | wc -l)" 3
 	expect "frames" "$("$waymark" export --format=speedscope shop.trace | grep -o '"shop::add([^"]*)"' | sort -u | wc -l)" 3

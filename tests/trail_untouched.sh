@@ -73,7 +73,7 @@ for limit in "-v 400000" "-n 20" "-f 1000"; do
 done
 "$waymark" record "${step[@]}" -o spared -p "$pid" 2>words &
 recorder=$!
-await is_traced "$pid" || fail "nobody traces it"
+await is_traced "$pid" || fail "it has no tracer"
 tracer=$(field "$pid" TracerPid)
 if (echo -1000 >/proc/self/oom_score_adj) 2>/dev/null; then
 	expect "who traces is the last to be killed" "$(cat "/proc/$tracer/oom_score_adj")" -1000

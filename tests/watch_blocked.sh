@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A running program whose threads block all signals: what they write is told all the same, they see no difference, and at the end it
+# A running program whose threads block all signals: their writes are reported all the same, they see no difference, and at the end it
 # is as it was.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
@@ -21,6 +21,6 @@ for i in 1 2; do
 	wait "$tool"
 	touch over
 	await_text said right
-	expect "$i: hits, told, missed" "$(json hits) $(json recorded) $(json missed)" "125 125 0"
+	expect "$i: hits, recorded, missed" "$(json hits) $(json recorded) $(json missed)" "125 125 0"
 done
 exit $failed

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A watch is changed while a session runs: what is told from then on is the new one's, all of it, and each hit once; where any process or the
-# kernel refuses, the old one is whole; and the trace tells when.
+# A watch is changed while a session runs: from then on all hits of the new one are reported, each once; where any process or the
+# kernel refuses, the old one is unchanged; and the trace says when.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 
@@ -31,10 +31,10 @@ fi
 
 # All threads have stored before the change, and behind it.
 timeout 60 ./changes trace traced || fail "into a folder"
-expect "before" "$(told traced alpha new | tail -1)" 20
-expect "behind" "$(told traced beta new | sed -n '1p;$p' | tr '\n' ' ')" "21 40 "
-told traced alpha new | cmp -s - <(seq 1 20) || fail "alpha: $(told traced alpha new | tr '\n' ' ')"
-told traced beta new | cmp -s - <(seq 21 40) || fail "beta: $(told traced beta new | tr '\n' ' ')"
+expect "before" "$(field_values traced alpha new | tail -1)" 20
+expect "behind" "$(field_values traced beta new | sed -n '1p;$p' | tr '\n' ' ')" "21 40 "
+field_values traced alpha new | cmp -s - <(seq 1 20) || fail "alpha: $(field_values traced alpha new | tr '\n' ' ')"
+field_values traced beta new | cmp -s - <(seq 21 40) || fail "beta: $(field_values traced beta new | tr '\n' ' ')"
 grep -q "Changes .* watch:alpha became watch:beta/if=changed/ in .*, which stood still for" <<<"$("$waymark" report traced)" ||
 	fail "report: $("$waymark" report traced)"
 python3 - "$("$waymark" report --json traced)" <<'PY' || fail "report --json"
@@ -82,7 +82,7 @@ expect "its summary" "$(grep -c '^waymark: watch:.* hits' words)" 3
 grep -q "^waymark: watch:one: .* hits; then changed, while the program stood still" words || fail "$(cat words)"
 grep -q "missed" words && fail "$(cat words)"
 
-# What it became ends with its library, and the program goes on.
+# The changed watch ends with its library, and the program continues.
 cat >plugin.c <<'C'
 volatile long inside;
 void step(void)

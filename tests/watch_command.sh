@@ -114,7 +114,7 @@ watch 5 -f count ./steps
 awk '/ -> / { if ($(NF - 2) + 1 != $NF || (n++ && $(NF - 2) != last)) exit 1; last = $NF } END { exit n != 400 }' out ||
 	fail "not a chain of 400: $(grep ' -> ' out | head -n 500)"
 
-# Values as their type has them; pointers are followed once; reads are told from writes.
+# Values as their type has them; pointers are followed once; reads and writes are distinguished.
 watch 5 -f color ./steps
 shows "paint (steps.c:$(line paint))  RED -> RED$"
 shows "paint (steps.c:$(line paint))  GREEN -> BLUE$"
@@ -131,7 +131,7 @@ shows "^ *3  *[0-9]*  paint (steps.c:"
 watch 5 -f paint:x/bt=4/ ./steps
 shows "paint (steps.c:[0-9]*)$"
 ! grep -q ' -> \|, read\|or before' out || fail "x with callers: $(cat out)"
-# A jump that reads where it leads: nobody knows which.
+# A jump that reads its target from the watched word: the access is unknown.
 watch 5 -n 0 leads_to:rw ./steps
 shows "^ *1  *[0-9]*  ? "
 watch 5 -n 0 'count/if=value==250/' ./steps
@@ -152,7 +152,7 @@ assert [(h["watch"], h["before"], h["after"]) for h in said["history"]] == [("co
 assert [(w["spec"], w["hits"], w["missed"]) for w in said["watches"]] == [("watch:color", 3, 0), ("watch:spot.y", 1, 0)], said
 END
 
-# What takes several registers is told by its members, each with its own type.
+# A value in several registers is printed by its members, each with its own type.
 cat >parts.c <<'END'
 struct { struct { int x, y; } at[2]; double size; char name[8]; } volatile whole;
 int main(void)
@@ -171,7 +171,7 @@ cc -g -O0 parts.c -o parts || exit 1
 	grep -q "$line" parts_out || fail "parts: no $line in $(cat parts_out)"
 done
 
-# A running process: for a time, and until Ctrl-C; it goes on.
+# A running process: for a time, and until Ctrl-C; it continues.
 start ./steps on
 await_running "$pid"
 watch 0 --for 300ms -p "$pid" count
@@ -179,12 +179,12 @@ shows "^ *[0-9]*  *$pid  add (steps.c:$(line add))"
 timeout --preserve-status -s INT -k 10 1 "$waymark" watch -p "$pid" count >out 2>words
 [ $? -eq 0 ] || fail "Ctrl-C: $(cat words)"
 shows "^ *[0-9]*  *$pid  add (steps.c:$(line add))"
-kill -0 "$pid" || fail "the program did not go on"
+kill -0 "$pid" || fail "the program did not continue"
 # On a terminal the table stays where it is.
 if command -v script >/dev/null; then
 	timeout 20 script -qec "'$waymark' watch --for 1s -p $pid count" /dev/null >out 2>&1 </dev/null
 	grep -q $'\033\\[[0-9]*A\033\\[J' out || fail "on a terminal: $(cat -v out)"
-	# However narrow it is: a line that goes on in the next would be counted as one. The last table is printed whole.
+	# However narrow it is: a line that continues in the next would be counted as one. The last table is printed whole.
 	timeout 20 script -qec "stty cols 40; '$waymark' watch --for 1s -n 0 -p $pid -e count -e 'count+4/4'" /dev/null >out 2>/dev/null </dev/null
 	sed -n $'/\033/q;p' out | tr -d '\r' | awk 'length > 40 { print }' >longer
 	[ ! -s longer ] || fail "longer than the terminal is wide: $(cat longer)"
@@ -263,14 +263,14 @@ shows "^ *[0-9]*  *2 threads  add (steps"
 # shellcheck disable=SC2046 # numbers
 kill -9 "$shell" $(ps -o pid= --ppid "$shell")
 
-# Where nobody reads any more watching ends, and the program goes on; a full disk is said.
+# When the reader of the output has gone, watching ends, and the program continues; a full disk is reported.
 ./steps on >/dev/null &
 steps=$!
 started+=("$steps")
 disown "$steps"
 await_running "$steps"
 timeout -k 5 60 "$waymark" watch -f count -p "$steps" 2>words | head -1 >out
-[ "${PIPESTATUS[0]}" = 0 ] || fail "nobody reads: status ${PIPESTATUS[0]}: $(cat words)"
+[ "${PIPESTATUS[0]}" = 0 ] || fail "without a reader: status ${PIPESTATUS[0]}: $(cat words)"
 shows "add (steps.c"
 if [ -w /dev/full ]; then
 	for how in "-f" "--for 300ms"; do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Watches from outside of a program on a CPU that comes into the machine later: what is stored there is told from then on, that nobody knows
-# what was there before, and for how long nobody saw it.
+# Watches from outside of a program on a CPU that comes into the machine later: stores there are reported from then on; the report says that no one knows
+# what was there before, and for how long it was not watched.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 # shellcheck source=tests/cpus_setup.bash
@@ -45,7 +45,7 @@ comes()
 	one_cpu timeout -k 5 60 "$waymark" record --json -o "$name" -e watch:beat/outside/ "$@" >out 2>words &
 	tool=$!
 	await claims_beat || fail "$name: not armed: $(cat words)"
-	sleep 0.3 # so long nobody may see it: uncovered_ns below
+	sleep 0.3 # so long it may be unwatched: uncovered_ns below
 	expect "$name: hits before" "$(events_so_far "$name" watch:beat)" 0
 	echo 0-1 >online
 	await_event "$name" watch:beat
@@ -55,11 +55,11 @@ comes()
 	[ "$(json uncovered_ns)" -gt 300000000 ] || fail "$name: without it for $(json uncovered_ns) ns"
 	expect "$name: missed" "$(json missed)" 0
 	says "a CPU came into the machine meanwhile: what was hit there in"
-	# nobody saw what was stored before: 8
-	expect "$name: of the first" "$(told "$name" beat how | head -1)" 9
-	expect "$name: of the others" "$(told "$name" beat how | tail -n +2 | sort -u)" 1
-	told "$name" beat new >new
-	told "$name" beat old | tail -n +2 | cmp -s - <(head -n -1 new) || fail "$name: the chain"
+	# what was stored before is unknown: 8
+	expect "$name: of the first" "$(field_values "$name" beat how | head -1)" 9
+	expect "$name: of the others" "$(field_values "$name" beat how | tail -n +2 | sort -u)" 1
+	field_values "$name" beat new >new
+	field_values "$name" beat old | tail -n +2 | cmp -s - <(head -n -1 new) || fail "$name: the chain"
 }
 
 comes launched -- ./beats

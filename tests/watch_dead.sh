@@ -69,7 +69,7 @@ lacks breakpoint-write breakpoint-signal >why || {
 	# a hit proves that they fired
 	simulating debug-registers-later 0 watch once ./quiet
 	says "watch:once: 1 hit"
-	# none answers: what came is told, and a zero is not
+	# no answer: the value that came is reported, and a zero is not
 	simulating hang 0 watch once ./quiet
 	simulating hang 1 watch never ./quiet
 	says "whether this machine's debug registers fire could not be tried"

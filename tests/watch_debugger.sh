@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Others have debug registers of the program: gdb its watchpoints, perf its events. As many as are left can be watched, and who is
-# refused is told by whom. The program and the debugger do what they would without.
+# refused names the holder. The program and the debugger behave as without it.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 command -v gdb >/dev/null || skip "there is no gdb here"
 
 as=()	 # who is asked: root, or a user
-spare=(small rate narrow raced) # nobody writes them, in this mode
+spare=(small rate narrow raced) # no thread writes them in this mode
 
 # debugs COMMAND...: gdb on $program, which runs on under it; its pid in $debugger, its words in ./gdb_out
 debugs()
@@ -40,7 +40,7 @@ records()
 }
 
 # sees N: gdb stopped for nothing
-undisturbed() { ! grep -q "SIGTRAP" gdb_out || fail "$who: gdb was told of our signals: $(cat gdb_out)"; }
+undisturbed() { ! grep -q "SIGTRAP" gdb_out || fail "$who: gdb saw Waymark's signals: $(cat gdb_out)"; }
 
 begin()
 {
@@ -71,7 +71,7 @@ before_us()
 			records "two$held" 0 --for 400ms -e watch:in_turn -e watch:counted
 			# each of the two threads may have been between them when it began, or when it ended
 			between=$(("$("$waymark" dump "two$held" | grep -c 'watch:counted')" - "$("$waymark" dump "two$held" | grep -c 'watch:in_turn')"))
-			[ ${between#-} -le 2 ] || fail "$who: both are told, beside $held: one $between times more"
+			[ ${between#-} -le 2 ] || fail "$who: both are reported, beside $held: one $between times more"
 		else
 			records two3 1 -e watch:in_turn -e watch:counted
 			says "1 free, 2 are wanted"
@@ -115,7 +115,7 @@ behind_us()
 	await ! has_all_registers || fail "$who: gdb took over, and the recorder keeps its registers"
 	aside_ends || fail "$who: from inside, under gdb: $(cat aside_words)"
 	grep -q "taken away before the end: another process traces it already" aside_words ||
-		fail "$who: gdb took over, and it was not told: $(cat aside_words)"
+		fail "$who: gdb took over, without a report: $(cat aside_words)"
 	debugger_leaves
 	records after 0 --for 300ms -e watch:in_turn
 	[ "$(json recorded)" -gt 10 ] || fail "$who: once gdb has gone: $(cat words)"

@@ -20,7 +20,7 @@ family()
 # told_processes DIR: how many of them wrote
 told_processes() { "$waymark" dump "$1" | sed -n 's/.* \([0-9]*\) watch:word:.*/\1/p' | sort -u | wc -l; }
 
-# chains DIR: in each process, each old value is the new one before; a program that was executed begins anew
+# chains DIR: in each process, each old value is the new one before; an executed program begins again
 chains()
 {
 	local broken
@@ -37,7 +37,7 @@ family thread 3 10 4
 family daemon 1 6 2
 # what a child executes is another program; 1 and 1, then 1, 1 and 2 of its child: five processes' numbers are three
 family execs 1 6 3
-# 1, 3 times 1 and a vfork's that nobody sees; each of three programs 4
+# 1, 3 times 1 and a vfork's that is not seen; each of three programs 4
 family spawns 3 16 7
 
 # More at once than a usual queue of connections has room for.
@@ -53,11 +53,11 @@ expect "killed: unwatched" "$(json unwatched)" 0
 watches alone 0 --no-follow -e watch:word -- ./family many 5
 expect "--no-follow: hits" "$(json hits)" 6
 
-# All four registers; and in a child where one is taken by another, it goes on, and that is told.
+# All four registers; and in a child where another tool holds one, the watch continues without it, with a report.
 watches four 0 -e watch:word -e watch:other -e watch:third -e watch:fourth -- ./family four
 expect "four words" "$(json recorded) $(json missed)" "9 0"
 
-# A program that has nothing of the kind, and is executed, is none that failed; nor is an address of another's.
+# An executed program without the variable is no failure; nor is an address of another program.
 cat >plain.c <<'END2'
 int main(void) { return 0; }
 END2
@@ -84,13 +84,13 @@ for spec in word "${address:-0}/4"; do
 	expect "$spec: hits" "$(json hits)" 3
 	expect "$spec: unwatched" "$(json unwatched)" 0
 done
-# One that is named is waited for, whoever executes it.
+# The tool waits for a named program, whichever process executes it.
 watches waits 0 -e watch:word@runs -- sh -c './plain; ./runs; ./runs'
 says "waits: no module that is called so is loaded yet"
 expect "two programs of a shell's" "$(json hits)" 6
 watches nowhere 1 -e watch:word@runs -- ./plain
 says "watch:word@runs was armed nowhere: no module of the program is called so"
-# One that can't be watched goes on, and that is told.
+# A program that can't be watched continues, with a report.
 watches ignores 1 -e watch:word@family -- sh -c "trap '' TRAP; exec ./family many 3"
 grep -q right out || fail "ignores: $(cat out)"
 says "4 processes went on with something unwatched that came later; the first: pid"
@@ -109,9 +109,9 @@ watches both 0 --for 500ms -e watch:word@family -e watch:in_turn@watched -p "$on
 [ "$("$waymark" dump both | grep -c 'watch:word')" -gt 10 ] || fail "the first of two: $(cat words)"
 [ "$("$waymark" dump both | grep -c 'watch:in_turn')" -gt 10 ] || fail "the second of two: $(cat words)"
 expect "both: missed" "$(json missed)" 0
-# has_family COUNT: so many of them live, but for the first; their numbers are in $all
+# has_family COUNT: so many of them live, without the first; their numbers are in $all
 # Children that can't reach the tool, for their parent gave up its rights: Waymark reports that
-# nobody watched them. (What markers record there comes to their parent's buffer.)
+# they were unwatched. (What markers record there comes to their parent's buffer.)
 if [ "$(id -u)" = 0 ]; then
 	cat >dropped.c <<'END'
 #include <sys/wait.h>

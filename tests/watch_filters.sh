@@ -36,11 +36,11 @@ grep -q right out || fail "otherwise: $(cat out words)"
 expect "otherwise: hits" "$(json hits) $(json missed)" "20 0"
 grep -q "taken away" words && fail "otherwise: $(cat words)"
 
-# Let go while it sleeps: who stops it for that has it begin its sleep anew, for its filter does not know how it goes on.
+# Detached while it sleeps: the stop makes it sleep from the start again, as its filter refuses restart_syscall(2).
 run 0 --for 700ms -o asleep -e func:called -- ./sandboxed sleepily
 await grep -q right out || fail "let go asleep: $(cat out words)"
 
-# A tool that doesn't answer holds nobody up for long.
+# A tool that doesn't answer delays no thread for long.
 rm -rf frozen
 "$waymark" record -o frozen -e watch:written -- ./sandboxed late >late_out 2>late_words &
 tool=$!

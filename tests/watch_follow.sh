@@ -10,7 +10,7 @@ echo "long room[4];" | cc -shared -fPIC -x c - -o room.so || exit 1
 # values DIR NAME VALUES: the new values of its events
 values()
 {
-	expect "$1: values of $2" "$(told "$1" "$2" new | tr '\n' ' ')" "$3"
+	expect "$1: values of $2" "$(field_values "$1" "$2" new | tr '\n' ' ')" "$3"
 }
 
 # follows FIELD: of what the last recording says of the pointers
@@ -32,8 +32,8 @@ exact()
 watches walk 0 -e 'watch:head->next->value/follow/' -- ./followed walk 6
 exact walk
 values walk 'head->next->value' "100 101 102 103 104 105 "
-expect "what was at the new place" "$(told walk 'head->next->value' old | tr '\n' ' ')" "0 9000 9001 9002 9003 9004 "
-expect "before and after" "$(told walk 'head->next->value' how | sort -u)" 1
+expect "what was at the new place" "$(field_values walk 'head->next->value' old | tr '\n' ' ')" "0 9000 9001 9002 9003 9004 "
+expect "before and after" "$(field_values walk 'head->next->value' how | sort -u)" 1
 expect "moves of the list" "$(follows moves)" 7
 
 # Null, set, null again: it waits.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Who records is killed at any moment: the program goes on as if nothing had been, and can be watched again.
+# The recorder is killed at any moment: the program continues untouched, and can be watched again.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 

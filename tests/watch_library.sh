@@ -29,7 +29,7 @@ static void closed(void *handle, volatile unsigned long *was)
 	char *page = (char *)((unsigned long)was & ~4095ul);
 
 	dlclose(handle);
-	/* another's memory lies there from now on */
+	/* another's memory is there from now on */
 	if (mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != page)
 		return;
 	*was = 5;
@@ -70,13 +70,13 @@ for times in 1 20; do
 	grep -q right out || fail "$times times: $(cat out)"
 	expect "$times times: recorded" "$(json recorded)" $((times * 7))
 	expect "$times times: missed, late" "$(json missed) $(json late_modules)" "0 0"
-	expect "$times times: constructors" "$(told named_$times in_library new | grep -cx 100)" "$times"
-	expect "$times times: another's" "$(told named_$times in_library new | grep -cx 5)" 0
+	expect "$times times: constructors" "$(field_values named_$times in_library new | grep -cx 100)" "$times"
+	expect "$times times: another's" "$(field_values named_$times in_library new | grep -cx 5)" 0
 done
-# Beside one of the program's own, which goes on all the time.
+# Beside one of the program's own, which continues all the time.
 watches beside 0 -e watch:in_library@library.so -e watch:own -- ./loads ./library.so 10
-expect "beside: the program's" "$(told beside own new | tr '\n' ' ')" "1 2 3 4 5 6 7 8 9 10 "
-expect "beside: the library's" "$(told beside in_library new | wc -l)" 70
+expect "beside: the program's" "$(field_values beside own new | tr '\n' ' ')" "1 2 3 4 5 6 7 8 9 10 "
+expect "beside: the library's" "$(field_values beside in_library new | wc -l)" 70
 
 # Found in one that is there: it ends with that, and begins again with it.
 start_ready ./loads ./library.so 5 - wait
@@ -97,7 +97,7 @@ says "watch:nothing@library.so was armed nowhere: there is no such variable"
 expect "without: the other's" "$(json recorded)" 2
 bad 1 "one of a library to come: NAME@LIBRARY" -e watch:in_library -- ./loads ./library.so 1
 
-# Five registers, of which the library's would be the fifth: the four go on.
+# Five registers, and the library's would be the fifth: the four continue.
 cc -g -O1 -shared -fPIC -Din_library=more library.c -o more.so || exit 1
 watches fifth 1 -e watch:own -e watch:in_library/8@library.so -e watch:more/8@more.so -e watch:more+8/16@more.so \
 	-- ./loads ./library.so 3 ./more.so
@@ -105,7 +105,7 @@ says "with the watches before it, it would be the 5th register"
 grep -q right out || fail "fifth: $(cat out)"
 expect "fifth: unwatched" "$(json unwatched)" 1
 
-# With code of Go in the process no watch can stay: before any of it has run, all are gone, and that is told.
+# With code of Go in the process no watch can stay: before any of it has run, all are removed, with a report.
 watches go 0 -e watch:in_library@library.so -e watch:own -- ./loads ./library.so 3 ./gone.so
 says "taken away before the end: there is code of Go"
 grep -q right out || fail "go: $(cat out)"
@@ -116,7 +116,7 @@ watches engine 0 -e trail/soft,last=1M/ -e watch:in_library@library.so -- ./load
 grep -q right out || fail "engine: $(cat out)"
 expect "engine: recorded, missed" "$(json recorded) $(json missed)" "21 0"
 
-# By single steps it is not watched, as whoever steps knows the watches that it began with; and that is told.
+# Single steps don't watch it, as the stepper knows only the watches that it began with; the report says so.
 start_ready ./loads ./library.so 1 ./more.so wait
 (
 	await_armed "$pid"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Local variables: each store is there while the frame lives, in order, and nothing that uses the same stack behind it;
-# whatever ends the frame, and whoever has built it. What can't be watched is refused by its own words.
+# whatever ends the frame, with each compiler. What can't be watched is refused by name.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 
@@ -16,7 +16,7 @@ sequence()
 {
 	watches one 0 -e "watch:$1" -- ./framed "$2" "$3"
 	grep -q right out || fail "$build: $1: the program: $(cat out)"
-	expect "$build: $1 of $2" "$(told one "$(sed 's/[][]/\\&/g' <<<"$1")" new | tr '\n' ' ')" "$4"
+	expect "$build: $1 of $2" "$(field_values one "$(sed 's/[][]/\\&/g' <<<"$1")" new | tr '\n' ' ')" "$4"
 	expect "$build: $1 of $2: discarded" "$(json discarded)" 0
 	expect "$build: $1 of $2: unsure" "$(frames unsure)" 0
 	expect "$build: $1 of $2: late" "$(frames late)" 0
@@ -26,8 +26,8 @@ try_all()
 {
 	sequence plain::mine plain 2 "0 1 2 3 99 0 1 2 3 99 "
 	expect "$build: frames" "$(frames watched)" 2
-	# its first value is the frame's own, so what was there before is nobody's
-	expect "$build: unknown before" "$(told one plain::mine how | sort | uniq -c | tr -s ' \n' ' ')" " 8 1 2 9 "
+	# its first value is the frame's own, so the value before is undefined
+	expect "$build: unknown before" "$(field_values one plain::mine how | sort | uniq -c | tr -s ' \n' ' ')" " 8 1 2 9 "
 	sequence plain::both.first plain 2 "0 10 20 30 0 10 20 30 "
 	sequence 'plain::row[1]' plain 2 "0 1 0 1 "
 	sequence leaves::mine leaves 3 "10 11 10 11 10 11 "
@@ -61,17 +61,17 @@ watches many 0 -e watch:plain::mine -- ./framed threads 1
 grep -q right out || fail "threads: $(cat out)"
 expect "all entries" "$(frames entered)" 80
 expect "each watched or not" "$(($(frames watched) + $(frames busy) + $(frames late)))" 80
-expect "stores of those watched" "$(told many plain::mine new | wc -l)" $((4 * $(frames watched)))
+expect "stores of those watched" "$(field_values many plain::mine new | wc -l)" $((4 * $(frames watched)))
 for thread in $(told_by many plain::mine | sort -u); do
 	expect "the sequence of $thread" "$("$waymark" dump many | grep " $thread " |
 		sed -n 's/.* new = \([^,}]*\).*/\1/p' | paste -sd ' ' | sed 's/0 1 2 99 *//g')" ""
 done
 
-# Frames that come and go faster than watches can follow: a hit of the one before is none of the next.
+# Frames that come and go faster than watches can follow: a hit of one frame is not counted for the next.
 watches contend 0 -e watch:pairs::mine -- ./framed contend 2
 grep -q right out || fail "contend: $(cat out)"
-expect "two stores in each frame" "$(told contend pairs::mine new | wc -l)" $((2 * $(frames watched)))
-expect "values that no instruction told" "$(json inexact)" 0
+expect "two stores in each frame" "$(field_values contend pairs::mine new | wc -l)" $((2 * $(frames watched)))
+expect "values that no instruction determines" "$(json inexact)" 0
 expect "frames whose stores are not theirs" "$("$waymark" dump contend |
 	sed -n 's/^[^)]*) \([^ ]*\) .* new = \([^,}]*\).*/\1 \2/p' |
 	awk '{ if (n[$1]++ % 2 && $2 != last[$1] + 1) bad++; last[$1] = $2 } END { print bad + 0 }')" 0
@@ -85,16 +85,16 @@ wait $program || fail "frames that lived: the program's status $?"
 expect "frames that lived, and others" "$(frames watched) $(frames entered) $(frames busy)" "4 2 0"
 for thread in $(told_by stays stays::handled | sort -u); do
 	"$waymark" dump stays | grep " $thread " | sed -n 's/.* new = \([^,}]*\).*/\1/p' >of_one
-	expect "what $thread stores, up to the end and anew" "$(paste -sd ' ' of_one)" "$(seq -s ' ' "$(head -1 of_one)" 300) 0 1 2 3 4 5"
+	expect "what $thread stores, up to the end and again" "$(paste -sd ' ' of_one)" "$(seq -s ' ' "$(head -1 of_one)" 300) 0 1 2 3 4 5"
 done
 
 # Beside a probe of the same function and its return: each has its own.
 watches probed 0 -e func:plain/ret/ -e watch:plain::mine -- ./framed plain 2
-expect "with a probe" "$(told probed plain::mine new | tr '\n' ' ')" "0 1 2 3 99 0 1 2 3 99 "
+expect "with a probe" "$(field_values probed plain::mine new | tr '\n' ' ')" "0 1 2 3 99 0 1 2 3 99 "
 expect "the probe's" "$("$waymark" dump probed | grep -c framed:plain)" 4
 expect "with a probe: unsure" "$(frames unsure)" 0
 
-# Another has two of the four registers: one is left for a frame, and who has none is told of.
+# Another has two of the four registers: one is left for a frame, and frames without one are reported.
 ./framed stays 1 >stays_out &
 program=$!
 await is_napping $program 2 || fail "fewer registers: two threads do not have frames"
@@ -109,20 +109,20 @@ expect "one thread at a time" "$(told_by fewer stays::handled | sort -u | wc -l)
 
 # Beside other watches, and two variables at once.
 watches two 0 -e watch:plain::mine -e watch:deep::mine -- ./framed deep 1
-expect "one of two" "$(told two deep::mine new | head -1)" 5
+expect "one of two" "$(field_values two deep::mine new | head -1)" 5
 watches beside 0 -e watch:plain::mine -e watch:sink -- ./framed plain 1
-expect "a local beside a global" "$(told beside plain::mine new | tr '\n' ' ')" "0 1 2 3 99 "
+expect "a local beside a global" "$(field_values beside plain::mine new | tr '\n' ' ')" "0 1 2 3 99 "
 watches none 1 -e watch:plain::both -e watch:deep::mine -e watch:sink -- ./framed plain 1
 says "it takes more debug registers than there are"
 
 # Two of one function: its entry is one signal for both.
 watches pair 0 -e watch:plain::mine -e watch:plain::both.first -- ./framed plain 2
-expect "the first of a pair" "$(told pair plain::mine new | tr '\n' ' ')" "0 1 2 3 99 0 1 2 3 99 "
-expect "the second of a pair" "$(told pair plain::both.first new | tr '\n' ' ')" "0 10 20 30 0 10 20 30 "
+expect "the first of a pair" "$(field_values pair plain::mine new | tr '\n' ' ')" "0 1 2 3 99 0 1 2 3 99 "
+expect "the second of a pair" "$(field_values pair plain::both.first new | tr '\n' ' ')" "0 10 20 30 0 10 20 30 "
 expect "a pair's frames, and what is missed" "$(frames watched) $(frames busy) $(json missed)" "2 0 0"
 reports pair
 
-# What a forked child copies of it is not watched, and that is told; what else is watched goes on in it.
+# A forked child's copy of the local is not watched, with a report; other watches continue in it.
 cat >forks.c <<'END'
 #include <sys/wait.h>
 #include <unistd.h>
@@ -146,12 +146,12 @@ int main(void)
 END
 cc -O0 -g forks.c -o forks || exit 1
 watches forked 0 -e watch:inner::mine -e watch:word -- ./forks
-expect "the parent's frames alone" "$(told forked inner::mine new | tr '\n' ' ')" "1 2 2 3 "
-expect "a word of both" "$(told forked word new | sort | tr '\n' ' ')" "1 2 5 "
+expect "the parent's frames alone" "$(field_values forked inner::mine new | tr '\n' ' ')" "1 2 2 3 "
+expect "a word of both" "$(field_values forked word new | sort | tr '\n' ' ')" "1 2 5 "
 expect "forked: unwatched" "$(json unwatched)" 1
 says "watch:inner::mine: local variables are not watched in children that are forked"
 
-# A library's that comes later finds all registers shared out: it is not watched, and that is told; what was watched before goes on.
+# A library's that comes later finds all registers shared out: it is not watched, with a report; earlier watches continue.
 cat >late.c <<'END'
 int late(int value)
 {
@@ -180,10 +180,10 @@ says "1 process went on with something unwatched that came later"
 says ": watch:late::mine@late.so: no debug registers are left for a local variable of a late-loaded library"
 says "watch:late::mine@late.so was armed nowhere: no debug registers are left for a local variable of a late-loaded library"
 expect "a late local variable: unwatched" "$(json unwatched)" 1
-expect "what was watched before" "$(told late early::mine new | tr '\n' ' ')" "1 4 "
+expect "what was watched before" "$(field_values late early::mine new | tr '\n' ' ')" "1 4 "
 expect "nothing of it" "$("$waymark" dump late | grep -c late::mine)" 0
 watches late 0 -e watch:late::mine@late.so -- ./loads
-expect "watched alone" "$(told late late::mine new | tr '\n' ' ') $(json unwatched)" "2  0"
+expect "watched alone" "$(field_values late late::mine new | tr '\n' ' ') $(json unwatched)" "2  0"
 
 # Refused, in words.
 watches refused 1 -e watch:plain::mine/thread=main/ -- ./framed plain 1
@@ -193,7 +193,7 @@ says "watch the pointer itself"
 watches refused 1 -e watch:plain::nothing -- ./framed plain 1
 says "no such variable"
 
-# The command is killed while threads wait for it: they go on, and what stands in their frames does no harm.
+# The command is killed while threads wait for it: they continue, and what is left in their frames does no harm.
 for wait in 0.2 0.3 0.4 0.5; do
 	./framed plain 400000 >killed_out &
 	program=$!
@@ -207,7 +207,7 @@ for wait in 0.2 0.3 0.4 0.5; do
 	grep -q right killed_out || fail "killed after $wait: $(cat killed_out)"
 done
 
-# The command stands still: who waited goes on after a while, unwatched, and that is told.
+# The command is stopped: waiting threads continue after a while, unwatched, with a report.
 ./framed plain 3000000 >held_out &
 program=$!
 await_running $program

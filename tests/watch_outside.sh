@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Watches from outside: no agent comes into the program and it gets no signal; each write is there once, with who, where, what was
-# there and what is, wherever the instruction tells it; what is not known is said to be, and what was lost is counted.
+# there and what is, wherever the instruction determines it; unknown values are marked, and losses are counted.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 needs breakpoint-access breakpoint-execute
@@ -19,13 +19,13 @@ expect "hits" "$(json hits)" 800
 expect "missed" "$(json missed)" 0
 expect "discarded" "$(json discarded)" 0
 grep -q '"way":"outside"' out || fail "the way: $(cat out)"
-told turn in_turn new >new
+field_values turn in_turn new >new
 seq 1 800 | cmp -s - new || fail "the sequence: $(head -3 new) ... $(wc -l <new)"
-told turn in_turn old >old
+field_values turn in_turn old >old
 seq 0 799 | cmp -s - old || fail "what was there before: $(head -3 old)"
-expect "how exact" "$(told turn in_turn how | sort -u)" 1
+expect "how exact" "$(field_values turn in_turn how | sort -u)" 1
 expect "threads" "$("$waymark" dump turn | grep -o 'watched-[0-9]*' | sort -u | wc -l)" 8
-expect "one instruction" "$(told turn in_turn ip | sort -u | wc -l)" 1
+expect "one instruction" "$(field_values turn in_turn ip | sort -u | wc -l)" 1
 "$waymark" report turn | grep -q "watch:in_turn *800 " || fail "report: $("$waymark" report turn)"
 expect "babeltrace2" "$(events_in turn)" 800
 says "watched from outside, as asked"
@@ -39,11 +39,11 @@ expect "hits of additions" "$(json hits)" 800
 expect "missed of additions" "$(json missed)" 0
 expect "values of additions that are not exact" "$(json inexact)" 800
 expect "values of additions that are not known" "$(json unknown)" 0
-told add counted new >new
+field_values add counted new >new
 seq 1 800 | cmp -s - new || fail "the additions: $(head -3 new)"
 says "with a value that follows from the one before"
 
-# Of a word of which a part alone is known nothing is: it is told as 0, not as that part.
+# Where only a part of a word is known, the value is unknown: it is reported as 0, not as that part.
 cat >part.c <<'END'
 #include <stdint.h>
 volatile union { uint8_t bytes[8]; uint64_t all; } word;
@@ -57,10 +57,10 @@ int main(void)
 END
 cc -O1 -g part.c -o parts || exit 1
 watches part 0 -e watch:word.all/outside/ -- ./parts
-expect "part: how" "$(told part word.all how | tr '\n' ' ')" "6 12 12 "
-expect "part: what is not known" "$(told part word.all new | tr '\n' ' ')" "0 0 0 "
+expect "part: how" "$(field_values part word.all how | tr '\n' ' ')" "6 12 12 "
+expect "part: what is not known" "$(field_values part word.all new | tr '\n' ' ')" "0 0 0 "
 
-# Children are not watched, which is told of those that there were; threads are none.
+# Children are not watched, and the report counts them; threads are not children.
 watches fork 0 -e watch:in_turn/outside/ -- ./watched fork 10
 grep -q right out || fail "fork: $(cat out)"
 expect "fork: children" "$(json children)" 10
@@ -70,7 +70,7 @@ expect "alone: children" "$(json children)" 0
 watches threads 0 -e watch:in_turn/outside/ -- ./watched turn 10 4
 expect "threads: children" "$(json children)" 0
 
-# Who is started with SIGTRAP ignored goes on to ignore it.
+# A program that is started with SIGTRAP ignored still ignores it.
 cat >ignored.c <<'END'
 #include <signal.h>
 volatile int word;
@@ -84,18 +84,18 @@ cc -g ignored.c -o ignored || exit 1
 	exit $failed
 ) || failed=1
 
-# Vector registers are nobody's to see from outside: unknown, and not what memory had.
+# Vector registers can't be read from outside: unknown, and not what memory had.
 watches types 0 -e watch:small/outside/ -e watch:rate/outside/ -e watch:narrow/outside/ -- ./watched types
-expect "floating point" "$(told types rate how | sort -u | tr '\n' ' ')" "12 4 "
+expect "floating point" "$(field_values types rate how | sort -u | tr '\n' ' ')" "12 4 "
 expect "types: unknown" "$(sed 's/.*"spec":"watch:rate//' out | grep -o '"unknown":[0-9]*' | head -1)" '"unknown":3'
 small_types /outside/
 
 # Conditions, and what is only counted.
 watches some 0 -e 'watch:in_turn/outside,if=value==10/' -- ./watched turn 10 2
-expect "if=value" "$(told some in_turn new)" 10
+expect "if=value" "$(field_values some in_turn new)" 10
 expect "of those not taken" "$(json filtered)" 19
 watches less 0 -e 'watch:small/if=value<-1,outside/' -- ./watched types
-expect "if=value<" "$(told less small new)" -2
+expect "if=value<" "$(field_values less small new)" -2
 watches unknown 0 -e 'watch:rate/if=value>100,outside/' -- ./watched types
 expect "a condition on what is not known" "$(json recorded)" 3
 watches count 0 -e watch:in_turn/count,outside/ -- ./watched turn 10 2
@@ -114,10 +114,10 @@ cc -O0 -g "$source_dir/tests/targets/watched.c" -o framed -lpthread -ldl || exit
 watches frames 0 -e watch:in_turn/bt=2,outside/ -- ./framed turn 10 1
 watches frames_inside 0 -e watch:in_turn/bt=2/ -- ./framed turn 10 1
 for caller in caller1 caller2; do
-	expect "$caller, as from inside" "$(told frames in_turn $caller | sort -u | grep -o '...$')" \
-		"$(told frames_inside in_turn $caller | sort -u | grep -o '...$')"
+	expect "$caller, as from inside" "$(field_values frames in_turn $caller | sort -u | grep -o '...$')" \
+		"$(field_values frames_inside in_turn $caller | sort -u | grep -o '...$')"
 done
-expect "hits without a caller" "$(told frames in_turn caller1 | grep -c '^0x0*$')" 0
+expect "hits without a caller" "$(field_values frames in_turn caller1 | grep -c '^0x0*$')" 0
 
 # Markers and both ways of a watch in one trace.
 watches both 0 -e watch:in_turn/outside/ -e watch:raced -e func:write_one -- ./watched turn 20 2
@@ -216,12 +216,12 @@ kill -USR2 "$program"
 wait "$tool" || fail "full rings: $(cat words)"
 expect "full rings: hits" "$(json hits)" 120007
 [ "$(json missed)" -gt 0 ] || fail "full rings: nothing was lost: $(cat words)"
-expect "full rings: all told" "$(($(json recorded) + $(json missed)))" 120007
-expect "full rings: the trace tells" "$(json discarded)" "$(json missed)"
+expect "full rings: all counted" "$(($(json recorded) + $(json missed)))" 120007
+expect "full rings: the trace counts" "$(json discarded)" "$(json missed)"
 says "the kernel's ring had no room for them"
-# what they left behind nobody knows, and so not what comes of it: until a store tells
-expect "behind the losses: how" "$(told full word how | tail -7 | tr '\n' ' ')" "12 12 12 12 12 9 0 "
-expect "behind the losses: values" "$(told full word new | tail -7 | tr '\n' ' ')" "0 0 0 0 0 5 6 "
+# what they stored is unknown, and so are results of it, until a store determines the value
+expect "behind the losses: how" "$(field_values full word how | tail -7 | tr '\n' ' ')" "12 12 12 12 12 9 0 "
+expect "behind the losses: values" "$(field_values full word new | tail -7 | tr '\n' ' ')" "0 0 0 0 0 5 6 "
 
 # A program in its place.
 cat >replaced.c <<'END'
@@ -232,7 +232,7 @@ END
 cc -g -O1 replaced.c -o replaced || exit 1
 watches exec 0 -e watch:word/outside/ -- ./replaced
 says "the program was replaced by another"
-expect "before it executed" "$(told exec word new)" 1
+expect "before it executed" "$(field_values exec word new)" 1
 
 # No agent can be there: it is watched from outside, and said why.
 # Pointers of a static PIE are relocated by the program itself, after its start.
@@ -245,7 +245,7 @@ fi
 if cc -O1 -g -static "$source_dir/tests/targets/watched.c" -o fixed -lpthread 2>/dev/null; then
 	watches still 0 -e watch:in_turn -- ./fixed turn 100 8
 	says "watch:in_turn is watched from outside: the program is statically linked"
-	told still in_turn new >new
+	field_values still in_turn new >new
 	seq 1 800 | cmp -s - new || fail "a static program: $(head -3 new)"
 	start ./fixed forever 0 2 >/dev/null
 	watches running 0 --for 200ms -e watch:in_turn -p "$pid"
@@ -258,7 +258,7 @@ fi
 objcopy --add-section .gopclntab=/dev/null ./watched of_go 2>/dev/null && {
 	watches go 0 -e watch:in_turn -- ./of_go turn 10 2
 	says "watched from outside: there is code of Go"
-	expect "Go" "$(told go in_turn new | tail -1)" 20
+	expect "Go" "$(field_values go in_turn new | tail -1)" 20
 }
 
 cat >strict.c <<'END'
@@ -301,8 +301,8 @@ if [ "$(id -u)" = 0 ]; then
 		fail "the table does not name the kernel"
 	grep -q "is not seen" words && fail "the kernel's writes are said to be unseen"
 	# by the kernel, value unknown
-	told kernel in_turn how | awk '{ if (int($1 / 512) % 2) kernel++; else own++ } END { exit !(kernel >= 5 && own == 1) }' ||
-		fail "who wrote: $(told kernel in_turn how)"
+	field_values kernel in_turn how | awk '{ if (int($1 / 512) % 2) kernel++; else own++ } END { exit !(kernel >= 5 && own == 1) }' ||
+		fail "who wrote: $(field_values kernel in_turn how)"
 fi
 
 # A process that has dropped root may not stop its own threads, as a watch from inside needs: it is watched from outside,

@@ -17,7 +17,7 @@ bad 1 "only a pointer can be followed" -e 'watch:*order' "${program[@]}"
 bad 1 "with the watches before it, it would be the 5th register" -e watch:order -e watch:in_turn -e watch:raced "${program[@]}"
 bad 1 "no processor watches reads alone" -e watch:small:r "${program[@]}"
 bad 1 "the same event spec was given twice" -e watch:small -e watch:small "${program[@]}"
-# a read-only variable has a place, and nobody writes it
+# a read-only variable has a place, and no code writes it
 watches constant 0 -e watch:constant "${program[@]}"
 expect "hits of a constant" "$(json hits)" 0
 

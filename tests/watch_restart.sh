@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A session without a folder may be started again: its watches tell each time what was stored, from inside and from outside.
+# A session without a folder may be started again: its watches report each time what was stored, from inside and from outside.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 

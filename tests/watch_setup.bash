@@ -29,8 +29,8 @@ assert said and summed == said, said
 END
 }
 
-# told DIR NAME FIELD: one line for each event, in order of time
-told()
+# field_values DIR NAME FIELD: one line for each event, in order of time
+field_values()
 {
 	"$waymark" dump "$1" | sed -n "s/.* watch:$2: .* $3 = \([^,}]*\).*/\1/p" | tr -d ' '
 }
@@ -63,7 +63,7 @@ race()
 	expect "exact values of a race" "$(json inexact)" 0
 	chain race raced
 	for thread in 0 1 2 3 4 5 6 7; do
-		told race raced new | awk -v t="$thread" 'int($1 / 4294967296) == t { print $1 % 4294967296 }' >of_one
+		field_values race raced new | awk -v t="$thread" 'int($1 / 4294967296) == t { print $1 % 4294967296 }' >of_one
 		seq 1 200 | cmp -s - of_one || fail "the values of thread $thread in their order: $(head -3 of_one)"
 	done
 }
@@ -71,14 +71,14 @@ race()
 # small_types [OPTIONS]: signed and unsigned values, of a watch of them in ./types; offsets of what takes three registers
 small_types()
 {
-	expect "signed" "$(told types small new | tr '\n' ' ')" "0 -1 -2 "
-	expect "unsigned" "$(told types narrow new | tr '\n' ' ')" "250 251 252 "
+	expect "signed" "$(field_values types small new | tr '\n' ' ')" "0 -1 -2 "
+	expect "unsigned" "$(field_values types narrow new | tr '\n' ' ')" "250 251 252 "
 	watches split 0 -e "watch:order${1-}" -- ./watched types
 	says "it lies in 3 debug registers, which are counted one by one"
-	expect "offsets" "$(told split order offset | sort -un | tr '\n' ' ')" "0 8 16 "
+	expect "offsets" "$(field_values split order offset | sort -un | tr '\n' ' ')" "0 8 16 "
 }
 
-# await_gdb PID FILE: until gdb, whose words go to FILE, has come to `echo armed\n` and then lets all threads go on
+# await_gdb PID FILE: until gdb, whose words go to FILE, has come to `echo armed\n` and then continues all threads
 await_gdb()
 {
 	await is_continued "$1" "$2" || fail "gdb does not continue process $1: $(cat "$2")"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# No register is free, and another recording has one on the very word: both are told of each hit, whoever ends first, and however.
+# No register is free, and another recording has one on the very word: both see each hit, whichever ends first, and however.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 needs breakpoint-access
@@ -26,7 +26,7 @@ holds_all()
 	[ "$("$waymark" claims -p "$program" | grep -c "^debug register .* 1 of 4 .* waymark $holder ")" -ge 4 ]
 }
 
-# sharer ARGUMENT...: a recording that shares the holder's register, in the background; its pid in $second once it is told of hits
+# sharer ARGUMENT...: a recording that shares the holder's register, in the background; its pid in $second once it records hits
 sharer()
 {
 	rm -rf second
@@ -47,7 +47,7 @@ second_has()
 one() { json "$1"; }
 
 # values DIR: what was written, a line each
-values() { told "$1" in_turn new; }
+values() { field_values "$1" in_turn new; }
 
 # has_more_values DIR COUNT: from the first on so many were written
 has_more_values()
@@ -74,12 +74,12 @@ rm -rf second
 second=$!
 await second_has "shares" || fail "the ledger: $(cat claimed)"
 wait $second || fail "who shares: $(cat words)"
-[ "$(one recorded)" -gt 100 ] || fail "the second was told of $(one recorded) hits: $(cat words)"
+[ "$(one recorded)" -gt 100 ] || fail "the second recorded $(one recorded) hits: $(cat words)"
 expect "served by another" "$(one shared_registers)" 1
 says "no debug register was free: 1 that waymark $holder holds served it"
 expect "all hits between its first and its last" "$(gaps second)" 0
 chain second in_turn
-# none is free, and nobody watches that one
+# none is free, and no recording watches that one
 bad 1 "not enough debug registers are free" -e watch:narrow -p "$program"
 says "waymark $holder holds 4"
 # all or nothing: one of the two is another's, the other can't be had
@@ -93,9 +93,9 @@ cp first.out out
 expect "the first: missed" "$(sed 's/"missed":0//g' out | grep -c '"missed"')" 0
 expect "the first's hits, one after the other" "$(gaps first)" 0
 values first >first.values
-expect "what the second was told and not the first" "$(values second | grep -vxFc -f first.values)" 0
+expect "what the second recorded and not the first" "$(values second | grep -vxFc -f first.values)" 0
 
-# The holder leaves, then is killed: the other goes on, by events of its own, and says what it can't know.
+# The holder leaves, then is killed: the other continues, with events of its own, and says what it can't know.
 for how in leaves killed; do
 	holder first --for 60s
 	sharer
@@ -110,11 +110,11 @@ for how in leaves killed; do
 	expect "$how: missed" "$(one missed)" 0
 	[ "$(one alone_ns)" -gt 0 ] && [ "$(one alone_ns)" -lt 2000000000 ] || fail "$how: a gap of $(one alone_ns) ns"
 	says "the other ended before, and its place was taken: what was hit in"
-	# his events go one thread after another: there may be several gaps, all of them in the time that is told
+	# its events end one thread after another: there may be several gaps, all within the time that is reported
 	[ "$(gaps_ns second "$newest")" -le "$(one alone_ns)" ] ||
-		fail "$how: $(gaps second) gaps within $(gaps_ns second "$newest") ns, told are $(one alone_ns)"
+		fail "$how: $(gaps second) gaps within $(gaps_ns second "$newest") ns, reported are $(one alone_ns)"
 	expect "$how: values" "$(backward second)" 0
-	has_more_values second 1000 || fail "$how: told from $(values second | head -1) to $(values second | tail -1)"
+	has_more_values second 1000 || fail "$how: recorded from $(values second | head -1) to $(values second | tail -1)"
 done
 
 # Both have registers of their own. One store is one signal, which may be for an ended watch.
@@ -172,7 +172,7 @@ says "taken away before the end: not enough debug registers are free"
 kill -9 "$taker"
 wait 2>/dev/null
 
-# Either is killed at any moment: nothing is left behind, and the program goes on.
+# Either is killed at any moment: nothing is left behind, and the program continues.
 for round in $(seq 12); do
 	holder first --for 60s
 	rm -rf second

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Watched programs do what they did before: their signals, masks, children, what they execute; and what can't be seen is told.
+# Watched programs behave as before: their signals, masks, children, what they execute; hits that can't be seen are reported.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 
@@ -12,20 +12,20 @@ for mode in masks handlers traps; do
 done
 expect "hits in handlers" "$(watches handlers 0 -e watch:in_turn -- ./watched handlers 50; json hits)" 100
 watches raise 133 -e watch:in_turn -- ./watched raise
-expect "the last before the end" "$(told raise in_turn new)" 1
+expect "the last before the end" "$(field_values raise in_turn new)" 1
 
 # Another process sends SIGTRAP without a pause. Frames of the agent's handler must not fill a small signal stack.
 watches storm 0 -e watch:in_turn -- ./watched storm 5000
 grep -q right out || fail "storm: $(cat out)"
 expect "storm: hits, missed" "$(json hits) $(json missed)" "5000 0"
 
-# A handler that is set past libc: the watch goes, and that is told.
+# A handler that is set past libc: the watch ends, with a report.
 watches replaces 0 -e watch:in_turn -- ./watched replaces
 grep -q right out || fail "replaces: $(cat out)"
 says "taken away before the end: the program set a handler for SIGTRAP past the C library"
 expect "replaces: hits" "$(json hits)" 1
 
-# Blocked past libc: what is merged is told as missed, never silently.
+# Blocked past libc: merged hits are reported as missed, never silently.
 watches raw 0 -e watch:in_turn -- ./watched raw_masks 20
 grep -q right out || fail "raw: $(cat out)"
 expect "raw: hits" "$(json hits)" 20
@@ -43,7 +43,7 @@ grep -q "^Watches      watch:in_turn: 20 hits; [0-9]* missed: a thread blocked S
 # The kernel's own writes are not seen, and the next value is right all the same.
 watches read 0 -e watch:in_turn -- ./watched read 10
 expect "read(2)" "$(json hits)" 1
-expect "behind read(2)" "$(told read in_turn new)" 78
+expect "behind read(2)" "$(field_values read in_turn new)" 78
 
 # Children: a forked one is watched as its parent is, with values of its own; those that share memory are let be.
 watches fork 0 -e watch:in_turn -- ./watched fork 10
@@ -57,7 +57,7 @@ expect "spawn: missed" "$(json missed)" 0
 # What it executes is watched as a program of its own.
 watches exec 0 -e watch:in_turn -- ./watched exec
 grep -q right out || fail "exec: $(cat out)"
-expect "exec: both programs' writes" "$(told exec in_turn new | tr '\n' ' ')" "1 1 2 3 4 5 6 7 8 9 10 "
+expect "exec: both programs' writes" "$(field_values exec in_turn new | tr '\n' ' ')" "1 1 2 3 4 5 6 7 8 9 10 "
 
 # A library that goes with its variable.
 cat >library.c <<'END'
@@ -81,7 +81,7 @@ if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]
 		-e watch:in_turn -- ./watched turn 20 4) >out 2>words || fail "as a user: $(cat words)"
 	expect "as a user" "$(json hits) $(json missed)" "80 0"
 fi
-# A hit may stop the program. Its user is told how to look at it, and gdb finds the frame behind the handler.
+# A hit may stop the program. The tool says how to look at it, and gdb finds the frame behind the handler.
 cat >stops.c <<'END'
 #include <unistd.h>
 long total;

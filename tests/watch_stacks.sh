@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Watched where a signal is least welcome: small stacks, red zones, jumps out of handlers, faults, memory that goes, a program's own
-# traps, forks. It does what it does alone, and all is told.
+# traps, forks. It behaves as natively, and all is recorded.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 
@@ -11,7 +11,7 @@ for mode in "coroutines 100" "small 1000" "red 2000" "jumps 2000" "faults 100" "
 	read -r mode hits <<<"$mode"
 	watches "$mode" 0 -e watch:word -- ./stacks "$mode"
 	grep -q right out || fail "$mode: $(cat out words)"
-	expect "$mode: hits, told, missed" "$(json hits) $(json recorded) $(json missed)" "$hits $hits 0"
+	expect "$mode: hits, recorded, missed" "$(json hits) $(json recorded) $(json missed)" "$hits $hits 0"
 done
 
 watches forks 0 -e watch:word/count/ -- ./stacks forks
@@ -61,11 +61,11 @@ cc -O1 -g alternate.c -o onalternate || exit 1
 for bytes in 8192 12000 14000; do
 	watches alternate 0 -e watch:word -- ./onalternate $bytes
 	grep -q right out || fail "alternate stack of $bytes bytes: $(cat out words)"
-	expect "alternate stack of $bytes bytes: hits, told, missed, no room" \
+	expect "alternate stack of $bytes bytes: hits, recorded, missed, no room" \
 		"$(json hits) $(json recorded) $(json missed) $(json discarded)" "5 5 0 0"
 done
 
-# Memory that nobody has any more, below the stack, where the signal's own frames are: the program's
+# Memory that is free, below the stack, where the signal's own frames are: the program's
 # writes alone are recorded.
 cat >below.c <<'END'
 #include <stdio.h>
@@ -99,7 +99,7 @@ for bytes in $(seq 1024 512 4608); do
 	watches dead 0 -e 'watch:*below' -p "$pid"
 	exec 7>&-
 	await_text said right
-	expect "$bytes bytes below the stack: told, missed, late" \
+	expect "$bytes bytes below the stack: recorded, missed, late" \
 		"$(json recorded) $(json missed) $(json late)" "10 0 0"
 	own=$((own + $(json own)))
 done

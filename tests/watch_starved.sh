@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A kernel event that was taken and had no register for a while counts nothing then: that is told, for no count shows it. No kernel
+# A kernel event that was taken and had no register for a while counts nothing then: that is reported, as no count shows it. No kernel
 # is known to do so to order, so what it says of one event's time is bent on the way.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"

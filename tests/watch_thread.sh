@@ -119,19 +119,19 @@ thread()
 	expect "$1: all are accounted for" "$(json hits)" $(($(json taken) + $(json dropped)))
 }
 
-# Its thread's, whoever writes there; and nobody's who has the memory after it.
+# Its thread's, whichever thread writes there; and not the thread's that has the memory after it.
 thread second "" 'watch:own/thread=TID/'
 expect "second" "$(json recorded)" 21
-expect "second: by another" "$(told second own new | grep -cx 1000)" 1
+expect "second: by another" "$(field_values second own new | grep -cx 1000)" 1
 [ "$(json dropped)" -ge 20 ] || fail "second: of those that came after: $(json dropped)"
 says "taken away before the end: the thread whose variable it was has ended"
 thread member "" 'watch:pair.y/thread=TID/'
-expect "member" "$(told member pair.y new | tr '\n' ' ')" "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 "
+expect "member" "$(field_values member pair.y new | tr '\n' ' ')" "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 "
 thread main "" 'watch:own/thread=main/'
-expect "main" "$(told main own new | tr '\n' ' ')" "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 "
+expect "main" "$(field_values main own new | tr '\n' ' ')" "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 "
 # Of a library that came late, where the thread has it since it used it.
 thread late ./library.so 'watch:of_library/thread=TID/'
-expect "of a library" "$(told late of_library new | head -20 | tr '\n' ' ')" "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 "
+expect "of a library" "$(field_values late of_library new | head -20 | tr '\n' ' ')" "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 "
 expect "of a library: no more" "$(json recorded)" 20
 # Of one that was there from the beginning, and of libc.
 cat >early.c <<'END2'
@@ -151,9 +151,9 @@ int main(void)
 END2
 cc -g -O1 early.c -o early ./library.so || exit 1
 watches early_out 0 -e watch:of_library/thread=main/ -- ./early
-expect "of an early library" "$(told early_out of_library new | tr '\n' ' ')" "1 2 3 4 5 "
+expect "of an early library" "$(field_values early_out of_library new | tr '\n' ' ')" "1 2 3 4 5 "
 watches errno_out 0 -e 'watch:errno/4@libc.so.6/thread=main/' -- ./early
-expect "errno" "$(told errno_out errno.4 new | tr '\n' ' ')" "2 9 2 9 2 9 2 9 2 9 "
+expect "errno" "$(field_values errno_out errno.4 new | tr '\n' ' ')" "2 9 2 9 2 9 2 9 2 9 "
 # Each process's first, of a child's too.
 cat >forks.c <<'END2'
 #include <sys/wait.h>
@@ -171,7 +171,7 @@ int main(void)
 END2
 cc -g -O1 forks.c -o forks || exit 1
 watches forks_out 0 -e watch:mine/thread=main/ -- ./forks
-expect "forks" "$(told forks_out mine new | tr '\n' ' ')" "1 2 3 "
+expect "forks" "$(field_values forks_out mine new | tr '\n' ' ')" "1 2 3 "
 
 # The number that a library had goes to the next one: what a thread has under it is no variable of that one's, until it has used it.
 sed 's/of_library/of_another/; s/library_count(void) {.*/library_count(void) { of_another += 100; }/' library.c >another.c
@@ -240,7 +240,7 @@ await_text said used
 ) &
 watches reused 0 -e "watch:of_another@another.so/thread=$tid/" -p "$pid"
 exec 7>&-
-expect "of a library in another's place" "$(told reused of_another new | tr '\n' ' ')" "400 500 600 "
+expect "of a library in another's place" "$(field_values reused of_another new | tr '\n' ' ')" "400 500 600 "
 
 # What can't be.
 start_ready ./threads ./library.so

@@ -22,7 +22,7 @@ thread_of()
 	"$waymark" dump "$1" | sed -n 's/^[^)]*) \(.*\) watch:state: .*/\1/p' | sed -n "$2p" | sed 's/ [0-9]*$//; s/.*-//'
 }
 
-# leads DIR N WAY: the trail of the Nth event's thread ends in the store that the event tells of, in clear(), and it came WAY there
+# leads DIR N WAY: the trail of the Nth event's thread ends in the store of the event, in clear(), and it came WAY there
 leads()
 {
 	local dir=$1 number=$2 way=$3 tid at
@@ -42,7 +42,7 @@ planted()
 	sed -n "s/^$(thread_of "$1" "$2") //p" out
 }
 
-# Each thread's own store, by the way that it came; what led to the others is overwritten.
+# Each thread's own store, with the path to it; what led to the others is overwritten.
 watches kept 7 -e trail/soft,last=1M/ -e "$clears" -- ./written 2000 4
 expect "kept: hits, filtered, missed" "$(json hits) $(json filtered) $(json missed)" "8000 7996 0"
 expect "kept: of them" "$(json kept) $(json unkept)" "4 0"
@@ -119,7 +119,7 @@ watches own 7 -e trail/soft,last=1M/ -e 'watch:stack[64512]' -- ./frames
 expect "frames: events, missed" "$(json recorded) $(json missed)" "0 0"
 expect "frames: own" "$(json own)" "$(json hits)"
 
-# Who records is killed: the program goes on, and what was kept is there.
+# The recorder is killed: the program continues, and what was kept is there.
 "$waymark" record -o killed -e trail/soft,last=1M/ -e 'watch:state/if=value==1000,trail/' -- ./written 500000 2 >killed_out 2>&1 &
 tool=$!
 # Once all of it is written: that is when no more comes.
@@ -155,7 +155,7 @@ expect "step: raw: all are accounted for" $(($(json taken) + $(json missed))) 2
 watches stepped 0 -e trail/step/ -e watch:in_turn -- ./watched replaces
 grep -q right out || fail "step: replaces: $(cat out)"
 
-# A program that runs: who reads, writes and calls; and it goes on with nothing left in its registers.
+# A running program: its reads, writes and calls; it continues with nothing left in its registers.
 start ./watched forever 0 2 >forever_out
 program=$pid
 await_running "$program"

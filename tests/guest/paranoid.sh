@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # What `waymark watch` and `waymark doctor` say at each level of kernel.perf_event_paranoid, to root and to an ordinary user: what
-# they can have is had, else they are told the level, and what it must be. In the guest, whose kernel is Debian's: other kernels
+# they can have is had, else the message names the level, and what it must be. In the guest, whose kernel is Debian's: other kernels
 # know no 3 and take it for 2; 4 is Ubuntu's, and refuses what 3 does.
 no_ticker=1
 # shellcheck source=tests/record_setup.bash
@@ -24,7 +24,7 @@ by()
 	XDG_RUNTIME_DIR=$folder/run_$user timeout -k 2 30 runuser -u "$user" -- "$waymark" "$@" >out 2>words
 }
 
-# has USER: what is written is told
+# has USER: writes are reported
 has()
 {
 	by "$1" watch -n 0 in_turn ./watched turn 3 1 || fail "$level: $1: status $?: $(cat words)"
@@ -40,7 +40,7 @@ refused()
 	[ ! -s out ] || fail "$level: $1: the program ran: $(cat out)"
 }
 
-# doctor USER: `finding NAME STATE [CHANGE]` asks what it told, as lines of "  STATE NAME WORDS" and "-> CHANGE"
+# doctor USER: `finding NAME STATE [CHANGE]` asks what it printed, as lines of "  STATE NAME WORDS" and "-> CHANGE"
 doctor()
 {
 	asked=$1
@@ -53,7 +53,7 @@ finding()
 	local tries=1
 	until is_found "$@"; do
 		[ $((tries++)) -lt 3 ] || {
-			fail "$level: doctor says of $1: $told, expected $2 ${3:-}: $(grep -A1 " $1 " out)"
+			fail "$level: doctor says of $1: $printed, expected $2 ${3:-}: $(grep -A1 " $1 " out)"
 			return
 		}
 		sleep 1
@@ -64,11 +64,11 @@ finding()
 is_found()
 {
 	set -- "$@" ""
-	told=$(awk -v name="$1 " 'index(substr($0, 12), name) == 1 { found = $1; next }
+	printed=$(awk -v name="$1 " 'index(substr($0, 12), name) == 1 { found = $1; next }
 		found { if ($1 == "->") found = found " " $2 " " $3; exit } END { print found }' out)
-	told=${told%,}
-	[ -n "$3" ] || told=${told%% *}
-	[ "$told" = "$2${3:+ $3}" ]
+	printed=${printed%,}
+	[ -n "$3" ] || printed=${printed%% *}
+	[ "$printed" = "$2${3:+ $3}" ]
 }
 
 for level in 4 3 2 1 0 -1; do

@@ -6,7 +6,7 @@
 needs breakpoint-access breakpoint-execute
 
 # values DIR NAME: the new ones, in one line
-values() { told "$1" "$2" new | tr '\n' ' '; }
+values() { field_values "$1" "$2" new | tr '\n' ' '; }
 
 # who, in which order, what was there and what is
 watches turn 0 -e watch:in_turn -- ./watched turn 20 4

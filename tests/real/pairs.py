@@ -8,7 +8,7 @@ pairs = 0
 for line in sys.stdin:
     event = json.loads(line)
     thread = event["pid"], event["tid"]
-    if "lost" in event:  # which of the two were, nobody knows
+    if "lost" in event:  # it is unknown which of the two were
         last.pop(thread, None)
         continue
     name = event["name"].partition(":")[2]

@@ -4,13 +4,13 @@
 
     oracle.py BUILD PROGRAM [ARGUMENTS]
 
-The oracle is made of three things, none of which shares code with Waymark:
+The oracle has three parts. They share no code with Waymark:
 
 1. The disassembler of binutils. The bytes of each block that a trail has are taken apart by objdump, and where a
-   block must begin and end, of which kind its last instruction is and where that leads, is told by objdump's
+   block must begin and end, the kind of its last instruction and where that leads, come from objdump's
    mnemonics and operands. The bytes are those of the program's file, unless it says that it changes them.
 2. A stepper of its own (walk.c), which prints where each thread stood, and the bytes there. From that and the
-   disassembly the blocks are cut anew here, and the trail must consist of the same, signals included. Programs that
+   disassembly the blocks are cut again here, and the trail must consist of the same, signals included. Programs that
    see that they are stepped, or whose way is not the same each time, say that they are `unwalked`. Both runs have
    their stacks at the same addresses: libc goes other ways for strings that end near a page's end.
 3. The program's own word: each says in its section .expect in which order labels of its own are passed
@@ -249,7 +249,7 @@ def check_blocks(program, trails):
         if block.count > BLOCK_MAX or block.last != block.bytes - insns[-1].bytes:
             raise Wrong(f"{block}: its last instruction is elsewhere")
         if any(insn.kind != FALL for insn in insns[:-1]):
-            raise Wrong(f"{block}: goes on behind a branch: {[insn.text for insn in insns]}")
+            raise Wrong(f"{block}: continues behind a branch: {[insn.text for insn in insns]}")
         if block.kind != insns[-1].kind or block.target != insns[-1].target:
             raise Wrong(f"{block}: objdump has {insns[-1].text}, kind {insns[-1].kind},"
                         f" to {insns[-1].target:#x}")

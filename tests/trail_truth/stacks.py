@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """stacks.py WAYMARK TRACE: folded, speedscope's and perf's forms against stacks and counts made by hand.
 
-Of a program without signals, whose calls all return: what each instruction is, as printed, tells of the stack and of the branches.
+For a program without signals, whose calls all return: the printed instructions determine the stack and the branches.
 """
 import collections
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """stretches.py WAYMARK TRACE SEED: what --from, --to and --last leave of a trail, against babeltrace2.
 
-babeltrace2 tells which runs of blocks and which events each thread has, and when. From that a stretch follows by the
+babeltrace2 prints which runs of blocks and which events each thread has, and when. From that a stretch follows by the
 manual's words, and what waymark prints of it must be that part of all that it prints.
 """
 import json
@@ -98,7 +98,7 @@ def expected(runs, items, start, end):
 
 
 def last_lines(items, last):
-    """The last so many instructions, and what stands between and behind them."""
+    """The last so many instructions, and what is between and behind them."""
     lines = [(what[0], line) for what, all_lines in items for line in all_lines]
     instructions = [at for at, (kind, _) in enumerate(lines) if kind == "block"]
     first = instructions[-last] if last <= len(instructions) else 0
