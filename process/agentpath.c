@@ -10,7 +10,10 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-/* A file of ours; `built`: where a build tree has it, from the folder of the command, and of libwaymark.so. */
+/*
+ * One of Waymark's files; `built`: its places in a build tree, from the folder of the command, and
+ * of libwaymark.so.
+ */
 struct ours {
 	const char *file, *environment, *built[2];
 };
@@ -24,7 +27,10 @@ static const struct ours engine = { "libwaymark-trail.so",
 
 static const char *const beside[] = { "/", "/../lib/", "/../lib64/" };
 
-/* The folder of the file that holds this very function: the command, libwaymark.so, or a program that has libwaymark.a. */
+/*
+ * The folder of the file that holds this very function: the command, libwaymark.so, or a program
+ * that has libwaymark.a.
+ */
 static int own_folder(char folder[PATH_MAX])
 {
 	char self[PATH_MAX];
@@ -70,7 +76,10 @@ static int find(char path[PATH_MAX], const struct ours *ours, const char *named)
 		named = secure_getenv(ours->environment);
 	if (named && named[0])
 		return take(path, named, "", "") ? 0 : -WM_E_NO_AGENT;
-	/* whoever starts a program that gains privileges chooses its argv[0], and may link it elsewhere */
+	/*
+	 * the caller of a program that gains privileges chooses its argv[0], and may link it
+	 * elsewhere
+	 */
 	if (!getauxval(AT_SECURE) && own_folder(folder)) {
 		for (size_t i = 0; i < 2; i++)
 			if (take(path, folder, ours->built[i], ours->file))
@@ -98,8 +107,9 @@ int agentpath_find_engine(char path[PATH_MAX])
 }
 
 /*
- * "$LIB" is glibc's word for "lib/x86_64-linux-gnu" or what else a system has; to others it is a folder
- * that isn't there. Above the root lies the root, so any number of steps up will do.
+ * glibc replaces "$LIB" by "lib/x86_64-linux-gnu", or the system's own name; for other libraries it
+ * is a folder that does not exist. The root's parent is the root, so any number of steps up will
+ * do.
  */
 #define ONLY_GLIBC "/usr/$LIB/../../../../../../../.."
 

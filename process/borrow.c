@@ -69,7 +69,10 @@ int borrow_write(const struct borrow *borrow, uint64_t address, const void *byte
 	return poke(borrow->tid, address, bytes, count);
 }
 
-/* Is it inside a restartable sequence? include/uapi/linux/rseq.h: the area's second word points to it. */
+/*
+ * Is it inside a restartable sequence? include/uapi/linux/rseq.h: the area's second word points to
+ * it.
+ */
 static int in_rseq(const struct borrow *borrow)
 {
 	struct rseq_configuration conf = { 0 };
@@ -144,7 +147,7 @@ static int is_taken(const struct borrow *borrow, uint64_t place)
 	       !memcmp(head, borrow_code_head(), sizeof(head));
 }
 
-/* Where a segment's bytes end inside its last page: what is behind them there is nobody's. */
+/* Where a segment's bytes end inside its last page: the rest of that page is free. */
 static uint64_t segment_room(const struct borrow *borrow, const struct elf *elf,
 			     const Elf64_Phdr *text)
 {
@@ -231,7 +234,10 @@ int borrow_vacate(struct borrow *borrow)
 
 	if (!borrow->place)
 		return 0;
-	/* Who looks meanwhile must not find half of ours, and take it for what has to stand there. */
+	/*
+	 * Another tool that looks meanwhile must not find half of this code, and take it for the
+	 * original bytes.
+	 */
 	if (borrow->turns < 0 || !turns_take(borrow->turns))
 		err = borrow_write(borrow, borrow->place, borrow->stood, borrow_code_bytes());
 	borrow->place = 0;

@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the buffer that a bundle is read into: a whole message, the zeros behind it, and one byte more. */
+/*
+ * Of the buffer that a bundle is read into: a whole message, the zeros behind it, and one byte
+ * more.
+ */
 #define BUNDLE_BUFFER_BYTES (CONTROL_BYTES_MAX + CONTROL_BUNDLE_ALIGN + 1)
 
 /* All zero: none is open. */
@@ -20,21 +23,23 @@ struct bundle {
 	int is_file;
 	int fd;		    /* if it is a file */
 	uint64_t at, bytes; /* what was taken, and what there is in all */
-	/* what lies in the buffer */
+	/* what the buffer holds */
 	unsigned char *buffer;
 	size_t used, filled;
 };
 
 /*
- * Begin. `body` is the message's, in `buffer`, which the bundle uses from here on until bundle_next()
- * has returned 0. `fd` is what came with it or -1; it is the bundle's in any case. 0 or -WM_E_PROTOCOL.
+ * Begin. `body` is the message's, in `buffer`, which the bundle uses from here on until
+ * bundle_next() has returned 0. `fd` is what came with it or -1; it is the bundle's in any case. 0
+ * or -WM_E_PROTOCOL.
  */
 int bundle_open(struct bundle *bundle, unsigned char *buffer, const unsigned char *body,
 		size_t bytes, int fd);
 
 /*
- * The next message: *head is a copy of its head, *body its body, behind which stands a NUL; valid until
- * the next call. Returns 1, 0 when there is none, or -WM_E_PROTOCOL, after which there is none.
+ * The next message: *head is a copy of its head, *body its body with a NUL behind it; both are
+ * valid until the next call. Returns 1, 0 at the end, or -WM_E_PROTOCOL, after which no message
+ * follows.
  */
 int bundle_next(struct bundle *bundle, struct wm_message *head, unsigned char **body);
 

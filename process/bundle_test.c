@@ -19,7 +19,7 @@ static struct link link_here;
 static int there;
 static int fds_before;
 
-/* The bundle that is made, what stands in its head, and what carries it. */
+/* The bundle, its head, and the message that carries it. */
 static unsigned char content[ROOM_BYTES];
 static struct control_bundle about;
 

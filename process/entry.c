@@ -108,8 +108,8 @@ static int takes_trap(pid_t pid)
 }
 
 /*
- * From the stop behind execve(2) to the entry, by a breakpoint there that is taken away again. Not by a debug register: the
- * kernel would go on to hold it for us.
+ * Run from the stop behind execve(2) to the entry, by a breakpoint there that is removed again. Not
+ * by a debug register: the kernel would keep it reserved.
  */
 static int run_to_entry(const struct entry *entry)
 {
@@ -119,7 +119,7 @@ static int run_to_entry(const struct entry *entry)
 	int err;
 
 	if (!at || !takes_trap(entry->pid))
-		return 0; /* it stands at its beginning: so be it */
+		return 0; /* it is at its beginning already */
 	errno = 0;
 	word = ptrace(PTRACE_PEEKTEXT, entry->pid, place, NULL);
 	if (errno ||

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that are started and held where their own code begins, at the entry of their file: what they are linked with is mapped
- * and relocated then, and the libraries' constructors have run. Nothing is loaded into them, and nothing stays behind. Those that are to
- * ignore SIGTRAP, or have it blocked, are held before they run at all.
+ * Programs that are started and stopped where their own code begins, at the entry of their file:
+ * their libraries are mapped and relocated then, and the libraries' constructors have run. Nothing
+ * is loaded into them, and nothing stays behind. Programs that start with SIGTRAP ignored or
+ * blocked are stopped before they run at all.
  *
- * A thread of ours is the tracer (ptrace(2) wants one), and what it holds ends with it: a tool that is killed leaves no
- * program behind that stands for ever. Meanwhile no other thread of the caller's may wait for just any child (tracee.h).
+ * A thread of the tool is the tracer (ptrace(2) needs one), and the stopped program ends with it: a
+ * killed tool leaves no stopped program behind. Meanwhile no other thread of the caller's may wait
+ * for any child (waitpid(-1), tracee.h).
  */
 #ifndef PROCESS_ENTRY_H
 #define PROCESS_ENTRY_H
@@ -15,15 +17,16 @@
 struct entry;
 
 /*
- * Start it, a child of ours with our environment, and wait until it stands there: 0 and *pid. Else it is gone, and waited for: what
- * execve(2) said, -WM_E_GONE (it ended before, or executed another program), -ETIMEDOUT, -ENOMEM, -errno.
+ * Start it as a child with the caller's environment, and wait until it has stopped there: 0 and
+ * *pid. On an error it has ended and been waited for: execve(2)'s error, -WM_E_GONE (it ended
+ * before, or executed another program), -ETIMEDOUT, -ENOMEM, -errno.
  */
 int entry_launch(struct entry **entry, pid_t *pid, const char *path, char *const argv[]);
 
-/* Let it go on, as if it had never been held. *entry is NULL afterwards, also before. */
+/* Continue it. Sets *entry to NULL, which may be NULL before. */
 void entry_go(struct entry **entry);
 
-/* It is not to go on: it is killed, and is the caller's to wait for. */
+/* Kill it instead. The caller waits for it. */
 void entry_kill(struct entry **entry);
 
 #endif

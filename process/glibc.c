@@ -17,7 +17,7 @@
 #define LOADER_NAME "ld-linux"
 /* What glibc keeps free for modules that come later, at its default and with room to spare. */
 #define TLS_SURPLUS_BYTES 16384
-/* malloc.c's internal functions stand before the first one that is exported. */
+/* malloc.c's internal functions come before its first exported one. */
 #define MALLOC_BEFORE_BYTES 0x8000
 #define MALLOC_BEHIND_BYTES 0x1000
 
@@ -78,7 +78,7 @@ static uint64_t loader_address(const struct reader *reader, pid_t tid)
 	return address;
 }
 
-/* The first mapping of the file that is mapped at an address: where its header lies. */
+/* The first mapping of the file that is mapped at an address: the one with its header. */
 static const struct map *module_map(const struct reader *reader, uint64_t address)
 {
 	const struct map *map = maps_find(reader->maps, address);
@@ -163,7 +163,10 @@ static int is_libc(const char *name)
 	return !strncmp(name, "libc.so.6", 9) || !strncmp(name, "libc-2.", 7);
 }
 
-/* The name that the loader knows the agent by; the memory map has it as we see it, who may be elsewhere. */
+/*
+ * The name that the loader knows the agent by; the memory map has it as we see it, who may be
+ * elsewhere.
+ */
 static void agent_name(struct reader *reader, uint64_t name, const struct map *map)
 {
 	char *path = reader->glibc->agent_path;
@@ -201,7 +204,9 @@ static int module_read(struct reader *reader, const struct module_link *module)
 	else if (!err && strncmp(base_name(map->path), LOADER_NAME, strlen(LOADER_NAME)))
 		reader->glibc->has_other_malloc |= !elf_symbol(&elf, "malloc", &address) ||
 						   !elf_symbol(&elf, "calloc", &address);
-	/* pthread_create() calls TSan's calloc(), which crashes in a thread that TSan did not start */
+	/*
+	 * pthread_create() calls TSan's calloc(), which crashes in a thread that TSan did not start
+	 */
 	if (!err && !elf_symbol(&elf, "__tsan_init", &address))
 		err = detail_set(reader->detail, -WM_E_THREAD_SANITIZER, "%s",
 				 base_name(map->path));
@@ -229,9 +234,9 @@ static int modules_read(struct reader *reader, uint64_t first)
 }
 
 /*
- * The loader's own word on whether the program is up: its list is there, and it is not at work on it.
- * When the list first becomes consistent, all modules are relocated and libc is ready for threads; but
- * the loader then goes on for some moments (process/startup.h).
+ * Whether the program is up, by the loader's own state: its list exists, and it is not changing it.
+ * When the list first becomes consistent, all modules are relocated and libc is ready for threads;
+ * but the loader then works for some more moments (process/startup.h).
  */
 static int debug_read(struct reader *reader, const struct elf *loader, uint64_t *first)
 {

@@ -22,7 +22,7 @@ struct glibc {
 	uint64_t entry,
 		loader_entry; /* where the program's code begins (0: not known), and the loader's */
 	uint64_t malloc_low, malloc_high; /* the text of its memory allocator, with some to spare */
-	int has_other_malloc; /* some other module brings an allocator that may stand in for libc's */
+	int has_other_malloc; /* another module has an allocator that may replace libc's */
 	/* bounds that hold for all modules together */
 	uint64_t tls_bytes;
 	unsigned int modules;

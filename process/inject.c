@@ -3,20 +3,20 @@
  * How the agent comes into a running process.
  *
  *   1. refuse    what can't work, by looking at /proc alone (target.c)
- *   2. borrow    one program thread: it maps memory, makes part of it executable, clones a raw thread,
- *                and is given back (borrow.c, scratch.c)
- *   3. raw       the raw thread has a thread control block of our making: enough to call
+ *   2. borrow    one program thread: it maps memory, makes part of it executable, and clones a
+ *                raw thread (borrow.c, scratch.c)
+ *   3. raw       the raw thread has a thread control block that Waymark made: enough to call
  *                pthread_create(), nothing more; then it exits (arch/loader.h)
  *   4. load      the proper thread calls dlopen() on the agent, starts it, and ends
  *   5. clean     a second loan unmaps the memory of 2
  *
- * Nothing is done while the program is still being started (startup.h): glibc's loader says that all is
- * loaded, and works on without its lock; what dlopen() then maps, the loader may unmap.
+ * Nothing is done while the program is still being started (startup.h): glibc's loader says that
+ * all is loaded, and works on without its lock; what dlopen() then maps, the loader may unmap.
  *
- * No program thread executes our code, so no lock that one of them holds can stop us for good: the
- * threads of 3 and 4 wait for it like any other. A program without threads is a case of its own:
- * libc then takes some locks as granted. So its thread is not borrowed while it is in the memory
- * allocator, and is held until pthread_create() has told libc that there are two.
+ * No program thread executes Waymark's code, so a lock that one of them holds delays the threads of
+ * 3 and 4 only as it delays any other thread. A program without threads is a case of its own: libc
+ * then skips some locks. So its thread is not borrowed while it is in the memory allocator, and is
+ * held until pthread_create() has told libc that there are two.
  */
 #include "process/inject.h"
 
@@ -65,7 +65,7 @@ struct injection {
 	struct glibc glibc;
 	/* of the address space that the scratch is in; it stays with that one. -1: none yet */
 	int mem;
-	int tool;    /* poll(2) tells the tool's death; -1: we are the tool */
+	int tool;    /* poll(2) reports the tool's death; -1: this process is the tool */
 	int started; /* the raw thread runs */
 	int astray;  /* a borrowed thread is on its own: the scratch must stay */
 };
@@ -75,7 +75,7 @@ static void sleep_us(long us)
 	nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
 }
 
-/* The agent's file, as the process would find it; by a thread that stands still. */
+/* The agent's file, as the process would find it; by a stopped thread. */
 static int agent_check(const struct injection *injection, pid_t tid)
 {
 	char path[PATH_MAX + 64];
@@ -89,7 +89,7 @@ static int agent_check(const struct injection *injection, pid_t tid)
 		err = elf_symbol(&elf, INJECT_SYMBOL, &value);
 	elf_release(&elf);
 	if (err == -EACCES && geteuid())
-		err = 0; /* root's link may be closed to us; dlopen() will tell */
+		err = 0; /* root's link may be unreadable for us; dlopen() will report it */
 	if (err)
 		return detail_set(injection->detail, -WM_E_NO_AGENT,
 				  "%s, as process %d sees it: %s", injection->agent_path,
@@ -97,7 +97,7 @@ static int agent_check(const struct injection *injection, pid_t tid)
 	return 0;
 }
 
-/* May the next look find something else: another tool has let go, or another thread shows what there is? */
+/* May the next look differ: another tool has detached, or another thread can be read? */
 static int may_change(const struct injection *injection, int err)
 {
 	return err == -WM_E_TRACED || ((err == -ESRCH || err == -WM_E_GONE) &&
@@ -131,7 +131,7 @@ static int precheck(struct injection *injection, pid_t pid)
 	return 0;
 }
 
-/* It stands two words before the head of the robust mutexes' list (struct pthread), which the kernel knows. */
+/* In struct pthread, two words before the head of the robust list, which the kernel knows. */
 static uint64_t tid_by_robust_list(pid_t tid, uint64_t tcb)
 {
 	uint64_t head = 0;
@@ -157,7 +157,7 @@ static uint64_t tid_offset(const struct borrow *borrow)
 			return 0;
 	if (borrow_read(borrow, tcb + first, words, count * sizeof(words[0])))
 		return 0;
-	/* It stands behind a list's head (struct pthread): upper halves of addresses, like 0x7ffe, do not. */
+	/* in struct pthread, behind a list's head; the upper half of an address, 0x7ffe, is not */
 	for (size_t i = 0; i < count; i += 2) {
 		if (words[i] != tid)
 			continue;
@@ -194,8 +194,9 @@ static int in_malloc(const struct borrow *borrow, const struct glibc *glibc, siz
 }
 
 /*
- * Is the program past the loader's work? A library's constructor that waits for something keeps it from
- * that, and a program without a usual start never seems to be; by then the loader's own work is done.
+ * Is the program past the loader's work? A library's constructor that waits for something keeps it
+ * from that, and a program without a usual start never seems to be; by then the loader's own work
+ * is done.
  */
 static int started(const struct loan *loan, const struct borrow *borrow)
 {
@@ -265,7 +266,7 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 		err = detail_set(injection->detail, -EAGAIN,
 				 "process %d (%s) runs in its parent's memory, until it executes",
 				 injection->target.pid, injection->target.comm);
-	if (!err && !offset) /* likewise, where the kernel doesn't tell; or no thread of libc's */
+	if (!err && !offset) /* likewise, if the kernel doesn't report it; or no thread of libc's */
 		err = -EAGAIN;
 	if (!err)
 		err = glibc_read(&injection->glibc, borrow->tid, &maps, borrow->mem,
@@ -280,7 +281,7 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 		err = -EAGAIN;
 	if (!err) /* a tool that was killed wants no agent */
 		err = poll(&tool, 1, 0) > 0 ? -ECANCELED : borrow_place(borrow, &maps);
-	/* What memory that ends in the middle seems to hold, and a folder that is gone, say nothing. */
+	/* memory that ends in the middle, and a folder that is gone, prove nothing */
 	if (err && err != -EAGAIN &&
 	    borrow_read(borrow, borrow_regs_stack(&borrow->saved), &word, sizeof(word)))
 		err = detail_set(injection->detail, -WM_E_GONE, "process %d (%s)",
@@ -363,7 +364,7 @@ static int unmap_by(struct loan *loan, struct borrow *borrow)
 	return err;
 }
 
-/* The proper thread, which the program knows by the number in the loader's data. 0: it has ended; or an error. */
+/* The proper thread, by the number in the loader's data. 0: it has ended; or an error. */
 static pid_t thread_find(const struct injection *injection, uint32_t number)
 {
 	pid_t *tids, found = 0;
@@ -378,7 +379,7 @@ static pid_t thread_find(const struct injection *injection, uint32_t number)
 	return found;
 }
 
-/* Which loads and starts the agent; 0: there is none yet. */
+/* The thread that loads and starts the agent; 0: not yet there. */
 static pid_t loader_thread(const struct injection *injection)
 {
 	struct loader_data data;
@@ -389,7 +390,7 @@ static pid_t loader_thread(const struct injection *injection)
 	return data.tid ? thread_find(injection, data.tid) : 0;
 }
 
-/* Has the raw thread gone, and the proper one? Then nobody is in our code. */
+/* Have the raw thread and the proper one ended? Then no thread is in Waymark's code. */
 static int threads_left(const struct injection *injection)
 {
 	struct loader_data data;
@@ -427,8 +428,9 @@ static void clean(struct injection *injection)
 		sleep_us(200);
 	}
 	/*
-	 * The raw thread ended without the destructors of its thread-local data. An allocator of the program's
-	 * own may keep that in a list, as jemalloc does: it must stay where it is, for good.
+	 * The raw thread ended without the destructors of its thread-local data. An allocator of
+	 * the program's own may keep that in a list, as jemalloc does: it must stay mapped for
+	 * ever.
 	 */
 	if (!injection->astray && !injection->glibc.has_other_malloc)
 		unmap(injection);
@@ -438,7 +440,7 @@ static void abandon(const struct injection *injection)
 {
 	const uint32_t yes = 1;
 
-	/* Should the loader come through later, it won't start the agent. The memory stays for it. */
+	/* if the loader gets through later, it won't start the agent; the memory stays for it */
 	if (pwrite(injection->mem, &yes, sizeof(yes),
 		   (off_t)(injection->scratch.data + offsetof(struct loader_data, abandoned))) < 0)
 		return; /* gone: so is the loader */

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* Bring the agent into a running process. inject.c tells how. */
+/* Bring the agent into a running process. inject.c describes how. */
 #ifndef PROCESS_INJECT_H
 #define PROCESS_INJECT_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What the agent's library offers: int waymark_agent_loaded(const char *socket_dir); 0 or an error. */
+/*
+ * What the agent's library offers: int waymark_agent_loaded(const char *socket_dir); 0 or an error.
+ */
 #define INJECT_SYMBOL "waymark_agent_loaded"
 
 /*
  * Load the agent library into a process, by its path as the process sees it, and have it listen in
- * socket_dir (abi/control.h); also when it was loaded before and went to sleep. An agent that listens
- * already is left alone. `pid` may name any thread of the process. Waits up to some 12 s.
+ * socket_dir (abi/control.h); also when it was loaded before and went to sleep. An agent that
+ * listens already is left alone. `pid` may name any thread of the process. Waits up to some 12 s.
  *
  * No program thread runs any of it: one is borrowed for four system calls and given back as it was
  * (process/borrow.h). A process that is forked for it does the work (process/injector.c). A tool
  * that is killed meanwhile leaves the program running, and its text as it was.
  *
  * Returns 0 once the agent listens; else, with words in detail[] (may be NULL, 0), and nothing of
- * ours left in the process but what an agent that was loaded leaves:
- * -ESRCH, -EPERM, -EINVAL, -WM_E_GONE, -WM_E_TRACED, -WM_E_STOPPED, -WM_E_SECCOMP, -WM_E_FOREIGN_ARCH,
- * -WM_E_STATIC_PROGRAM, -WM_E_FOREIGN_LIBC, -WM_E_NO_AGENT, -WM_E_INJECT, -ENOMEM.
+ * ours left in the process but what an agent that was loaded leaves: -ESRCH, -EPERM, -EINVAL,
+ * -WM_E_GONE, -WM_E_TRACED, -WM_E_STOPPED, -WM_E_SECCOMP, -WM_E_FOREIGN_ARCH, -WM_E_STATIC_PROGRAM,
+ * -WM_E_FOREIGN_LIBC, -WM_E_NO_AGENT, -WM_E_INJECT, -ENOMEM.
  *
  * While it runs, no thread of the caller's may wait for just any child (waitpid(-1)): it would take
  * what is meant for us.
@@ -30,8 +32,8 @@ int inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char
 		 size_t detail_bytes);
 
 /*
- * The same by the calling process. `tool` is the end of a pipe to the tool: when that was killed, no
- * agent is loaded any more. -1: there is none.
+ * The same by the calling process. `tool` is the end of a pipe to the tool: once the tool is
+ * killed, no agent is loaded any more. -1: without one.
  */
 int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, char *detail,
 		size_t detail_bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Injection into targets that check themselves (tests/targets), with a stand-in for the agent. Each
- * target is entered again and again; then it ends and tells whether anything was not as without us.
+ * target is entered again and again; then it ends and reports whether anything differed from a
+ * native run.
  */
 #include "process/inject.h"
 #include "base/maps.h"
@@ -135,8 +136,11 @@ Test(inject, a_process_that_executes_or_ends_is_left_or_entered, .timeout = 120)
 
 		subject_start(&subject, "storms", i % 2 ? "execs" : "exits");
 		err = enter(&subject);
-		/* how it is refused depends on how far its end has come; that it ends as it would is the test */
-		/* EPERM: between two programs it is nobody's */
+		/*
+		 * how it is refused depends on how far its end has come; that it ends as it would
+		 * is the test
+		 */
+		/* EPERM: between two programs it has no owner */
 		cr_assert(!err || err == -WM_E_GONE || err == -ESRCH || err == -WM_E_INJECT ||
 				  (err == -EPERM && geteuid()) || err == -EAGAIN ||
 				  err == -EINVAL || err == -ETIMEDOUT,
@@ -195,7 +199,7 @@ Test(inject, a_process_in_its_parents_memory_is_refused, .timeout = 60)
 	subject_end(&subject);
 }
 
-/* Whenever it dies, the thread that it had borrowed goes on as if nothing had been. */
+/* Whenever it dies, the thread that it had borrowed continues unchanged. */
 Test(inject, a_tool_killed_at_any_moment_does_no_harm, .timeout = 120)
 {
 	static const char *const arguments[] = { "0", "nanosleep", "poll", "malloc1" };
@@ -225,7 +229,7 @@ Test(inject, a_tool_killed_at_any_moment_does_no_harm, .timeout = 120)
 	}
 }
 
-/* A number that the code of all files that are mapped there makes, also what lies behind it in its last page. */
+/* A checksum of the code of all files that are mapped there, with the rest of each last page. */
 static uint64_t code_sum(const struct subject *subject)
 {
 	uint64_t sum = 0;
@@ -254,7 +258,9 @@ static uint64_t code_sum(const struct subject *subject)
 
 #define TOOLS 8
 
-/* Each borrows a thread of its own; none takes the place in the text that another is about to take. */
+/*
+ * Each borrows a thread of its own; none takes the place in the text that another is about to take.
+ */
 Test(inject, tools_that_enter_at_once_are_out_of_each_others_way, .timeout = 120)
 {
 	struct subject subject, others[TOOLS];
@@ -297,8 +303,8 @@ Test(inject, tools_that_enter_at_once_are_out_of_each_others_way, .timeout = 120
 	subject_end(&subject);
 }
 
-/* Another user's can't be. No thread of the program stands still for long, however many it has. */
-Test(inject, a_tool_that_stands_still_in_its_turn_is_told_of, .timeout = 60)
+/* Another user's can't be. No thread of the program is stopped for long, however many it has. */
+Test(inject, a_tool_that_is_stopped_with_the_lock_is_reported, .timeout = 60)
 {
 	struct subject subject;
 	char path[64];
@@ -315,7 +321,7 @@ Test(inject, a_tool_that_stands_still_in_its_turn_is_told_of, .timeout = 60)
 	subject_end(&subject);
 }
 
-/* What comes of attaching twenty times, but for what the C library keeps for its next thread. */
+/* What stays after attaching twenty times, except what the C library keeps for its next thread. */
 Test(inject, nothing_piles_up, .timeout = 60)
 {
 	struct subject subject;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The injector: a process of ours that does one injection and tells the tool the outcome. While a
- * thread is borrowed, code of ours lies behind some module's text (process/borrow.h). A tool that
- * is killed at that moment could not restore the bytes there. The injector lives on and does.
+ * The injector: a process of Waymark's that does one injection and reports the outcome to the tool.
+ * While a thread is borrowed, Waymark's code is behind some module's text (process/borrow.h). A
+ * tool that is killed at that moment could not restore the bytes there. The injector survives it
+ * and does.
  */
 #include "process/inject.h"
 
@@ -32,7 +33,9 @@ struct injector {
 	int pipe[2];
 };
 
-/* Nothing of the tool's is kept: no terminal, no lock on the folder, no pipe that others wait on. */
+/*
+ * Nothing of the tool's is kept: no terminal, no lock on the folder, no pipe that others wait on.
+ */
 static void keep_only(int tool)
 {
 	int null;

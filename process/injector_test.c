@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tool is killed at each call of ptrace(2) and pwrite(2) that an injection makes, whichever process
- * makes it. The program's code must be that of its files again, and the program must go on.
+ * A tool is killed at each call of ptrace(2) and pwrite(2) that an injection makes, whichever
+ * process makes it. The program's code must be that of its files again, and the program must
+ * continue.
  */
 #include "process/inject.h"
 

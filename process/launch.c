@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* "NAME=value" of one of ours, or NULL when it is not wanted. */
+/* "NAME=value" of one of Waymark's variables, or NULL when it is not wanted. */
 static int ours_make(char *ours[LAUNCH_OURS], const struct launch_options *options)
 {
 	const char *preload = getenv("LD_PRELOAD");

@@ -153,7 +153,7 @@ static int fd_take(struct msghdr *packet)
 	return kept;
 }
 
-/* One packet. 1 with its message, 0 when there is none, or an error. */
+/* One packet. 1 with its message, 0 without one, or an error. */
 static int packet_receive(struct link *link, struct link_message *message)
 {
 	union {
@@ -171,8 +171,8 @@ static int packet_receive(struct link *link, struct link_message *message)
 	ssize_t got;
 
 	/*
-	 * A peer that ends with a request of ours unread resets the connection. That is told once, ahead of
-	 * what it has sent before.
+	 * A peer that ends with our request unread resets the connection. The kernel reports that
+	 * once, ahead of what it has sent before.
 	 */
 	do {
 		got = recvmsg(link->fd, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

@@ -25,7 +25,7 @@ struct link {
 struct link_message {
 	uint16_t type;
 	uint32_t serial;
-	unsigned char *body; /* a NUL stands behind its last byte; valid until the next call */
+	unsigned char *body; /* a NUL follows its last byte; valid until the next call */
 	size_t bytes;
 	int fd; /* -1: none came; else the receiver's to close */
 };
@@ -33,7 +33,9 @@ struct link_message {
 /* Connect to the agent that listens at `path`. 0, -errno, -WM_E_PEER_UID. */
 int link_connect(struct link *link, const char *path);
 
-/* Take over a connection that was accepted; `fd` is closed on failure. 0, -errno, -WM_E_PEER_UID. */
+/*
+ * Take over a connection that was accepted; `fd` is closed on failure. 0, -errno, -WM_E_PEER_UID.
+ */
 int link_adopt(struct link *link, int fd);
 
 /*
@@ -50,9 +52,9 @@ int link_pidfd(const struct link *link, pid_t pid);
 int link_send(struct link *link, uint16_t type, const struct iovec *parts, int count);
 
 /*
- * Fetch the next message, without waiting; those of a bundle come one by one. Returns 1, 0 when there is none, -WM_E_GONE when the
- * other side has hung up, -WM_E_PROTOCOL when the message is not Waymark's, -EMFILE when this
- * process had no free descriptor for the one in the message.
+ * Fetch the next message, without waiting; those of a bundle come one by one. Returns 1, 0 without
+ * one, -WM_E_GONE when the other side has hung up, -WM_E_PROTOCOL when the message is not
+ * Waymark's, -EMFILE when this process had no free descriptor for the one in the message.
  */
 int link_receive(struct link *link, struct link_message *message);
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define BACKLOG                                                                                    \
-	4096 /* children forked at once: one that finds no room goes on alone. The kernel lowers it to its own limit */
+	4096 /* children forked at once: one that finds no room continues unrecorded. The kernel lowers it to its own limit */
 
 #define NAMES_MAX 64
 
@@ -43,7 +43,9 @@ static int name_socket(struct listener *listener, const char *dir)
 	return 0;
 }
 
-/* Make the socket as the user who owns the folder, so that it belongs to that user from the start. */
+/*
+ * Make the socket as the user who owns the folder, so that it belongs to that user from the start.
+ */
 static int name_new_socket(struct listener *listener, const char *dir)
 {
 	int is_other = listener->uid != geteuid();

@@ -18,7 +18,7 @@ struct listener {
 	uid_t uid; /* who may connect, apart from root */
 	int fd;
 	int gathered; /* the descriptor that the step's wait has; -1: none */
-	int is_still; /* by the step's wait: nobody asks to be let in; 0: not known */
+	int is_still; /* by the step's wait: no connection is pending; 0: not known */
 	char path[SOCKET_PATH_BYTES]; /* as those processes name it */
 	char way[SOCKET_PATH_BYTES];  /* as we do */
 	struct apart apart;	      /* what files they see */
@@ -26,12 +26,13 @@ struct listener {
 };
 
 /*
- * Open a socket in a folder for processes of user `uid`, who is not us only where we are root. `dir` is
- * how those processes name it, `folder` its descriptor, which is used up. 0, or -errno and *listener NULL.
+ * Open a socket in a folder for processes of user `uid`, who is not us only where we are root.
+ * `dir` is how those processes name it, `folder` its descriptor, which is used up. 0, or -errno and
+ * *listener NULL.
  */
 int listener_new(struct listener **listener, const char *dir, int folder, uid_t uid);
 
-/* Take a connection that waits. 1 with *link made, 0 when there is none, or a negative error. */
+/* Accept a pending connection. 1 with *link made, 0 without one, or a negative error. */
 int listener_accept(struct listener *listener, struct link *link);
 
 /* Close and remove it. NULL is allowed. */

@@ -36,15 +36,15 @@ struct loaded_list {
 };
 
 /*
- * Read them. 0; -ESRCH where the process has ended; -EACCES or -EPERM where we may not read its memory;
- * -ENOMEM. Release also after an error.
+ * Read them. 0; -ESRCH where the process has ended; -EACCES or -EPERM where we may not read its
+ * memory; -ENOMEM. Release also after an error.
  */
 int loaded_read(struct loaded_list *list, pid_t pid);
 void loaded_release(struct loaded_list *list);
 
 /*
- * Does the module whose ELF header lies in `first` run there, or does its file just lie there for somebody
- * to read by mmap(2)? 1: code of the same file is mapped where the header says.
+ * Does the module whose ELF header is in `first` run there, or has a program only mapped its file
+ * to read it? 1: code of the same file is mapped where the header says.
  */
 int loaded_runs(const struct elf *elf, const struct maps *maps, const struct map *first);
 

@@ -13,7 +13,7 @@
 #include "base/testing/await.h"
 #include "process/target.h"
 
-/* What root may read tells nothing: to others the kernel denies what an ended process no longer has. */
+/* Not as root: to other users the kernel denies what an ended process no longer has. */
 static void be_no_root(void)
 {
 	if (!geteuid())

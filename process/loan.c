@@ -11,8 +11,8 @@
 
 #define STOP_WAIT_MS 100 /* for one thread to stop */
 /*
- * One that sleeps stops as soon as it gets a processor. Given up before, it would come out of a call that no
- * stop leaves alone with EINTR (borrow.h), so it is waited for.
+ * One that sleeps stops as soon as it gets a processor. Given up before, it would come out of a
+ * call that no stop leaves alone with EINTR (borrow.h), so it is waited for.
  */
 #define SLEEPER_WAIT_MS 2000
 #define LATE 5		/* times the usual wait */
@@ -20,7 +20,9 @@
 #define PAUSE_US_MIN 100
 #define PAUSE_US_SPREAD 1900
 
-/* The order to try threads in: those that sleep, those that run, never those that can't be stopped. */
+/*
+ * The order to try threads in: those that sleep, those that run, never those that can't be stopped.
+ */
 static int rank(char state)
 {
 	switch (state) {
@@ -57,7 +59,9 @@ int loan_failed(const struct loan *loan, int err)
 	       err == -EPERM || err == -EBUSY;
 }
 
-/* Another thread may do. Not so where it is another tool's turn: each would stand still for nothing. */
+/*
+ * Another thread may do. Not so while another tool has the lock: each would be stopped for nothing.
+ */
 static int try_next(const struct loan *loan, int err)
 {
 	return loan_failed(loan, err) && err != -EBUSY;
@@ -126,7 +130,9 @@ int loan_make(struct loan *loan)
 {
 	struct making making = { .loan = loan };
 	pthread_t thread;
-	/* A thread of our own: its end lets go of all that could not be stopped in time (tracee.h). */
+	/*
+	 * A thread of our own: its end lets go of all that could not be stopped in time (tracee.h).
+	 */
 	int err = -pthread_create(&thread, NULL, loan_thread, &making);
 
 	if (!err)

@@ -12,10 +12,13 @@
 struct loan {
 	pid_t pid;
 	unsigned int wait_ms;
-	/* on a busy machine few tries fit into that: while fn() wants others, so many, in five times as long */
+	/*
+	 * on a busy machine few tries fit into that: while fn() wants others, so many, in five
+	 * times as long
+	 */
 	int tries_min;
 	/*
-	 * What is to be done with the thread. -EAGAIN: not with this one, or not now. Runs in a thread of
+	 * What to do with the thread. -EAGAIN: not with this one, or not now. Runs in a thread of
 	 * its own.
 	 */
 	int (*fn)(struct loan *loan, struct borrow *borrow);

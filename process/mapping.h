@@ -2,8 +2,8 @@
 /*
  * The store as seen from outside: a memfd that came over a socket, mapped.
  *
- * What lies in it is written by the traced program and may be anything. Its layout is read once,
- * checked and copied here; nothing else ever takes a size or an offset from the mapping.
+ * The traced program writes its contents, which may be anything. The layout is read once,
+ * checked and copied here; no other code takes a size or an offset from the mapping.
  */
 #ifndef PROCESS_MAPPING_H
 #define PROCESS_MAPPING_H
@@ -26,7 +26,7 @@ struct mapping {
 
 /*
  * Map a store. The descriptor stays the caller's and may be closed afterwards. It must be sealed
- * against shrinking: else whoever holds it could make every access fault. Returns 0, -errno, or
+ * against shrinking: else its holders could make every access fault. Returns 0, -errno, or
  * -WM_E_PROTOCOL where it is no store, or one of another version.
  */
 int mapping_open(struct mapping *mapping, int fd);

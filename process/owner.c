@@ -12,7 +12,7 @@ int owner_become(uid_t uid)
 {
 	was_dumpable = prctl(PR_GET_DUMPABLE) == 1;
 	setfsuid(uid);
-	/* it tells of no failure; asked for nobody's, it tells what it is */
+	/* it reports no failure; asked for an invalid user, it returns the present one */
 	if ((uid_t)setfsuid((uid_t)-1) == uid)
 		return 0;
 	owner_leave();

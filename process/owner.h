@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files made for another user, by root: as that user from the first moment, so that nobody who looks at
- * them meanwhile finds root's, and no link that the user puts in their way leads further than the user.
+ * Files that root makes for another user: as that user from the first moment. So no one meanwhile
+ * sees a file of root's, and a link that the user puts there leads no further than the user's own
+ * access.
  */
 #ifndef PROCESS_OWNER_H
 #define PROCESS_OWNER_H
@@ -9,8 +10,8 @@
 #include <sys/types.h>
 
 /*
- * What this thread does with files from here on, it does as that user. 0, or -EPERM: we may not. Nothing
- * is changed then. Each success needs owner_leave() of the same thread.
+ * This thread accesses files as that user from here on. 0, or -EPERM with nothing changed: we may
+ * not. Each success needs owner_leave() in the same thread.
  */
 int owner_become(uid_t uid);
 

@@ -25,7 +25,7 @@
 static char runtime[] = "/tmp/waymark-place-XXXXXX", folder[SOCKETDIR_BYTES];
 static pid_t theirs;
 
-/* A program of nobody's, started with a runtime folder of nobody's. */
+/* A program of the user nobody, started with a runtime folder of that user. */
 static void begin(void)
 {
 	char variable[128], *environment[] = { variable, NULL };

@@ -9,8 +9,8 @@
 #define CALLER_WORDS 64	      /* of a stack, for return addresses into the allocator */
 
 /*
- * Not read(2), write(2) and their like: glibc's allocator counts processors in /sys, and tells of damage
- * before it aborts.
+ * Not read(2), write(2) and their like: glibc's allocator counts processors in /sys, and reports
+ * damage before it aborts.
  */
 static int is_none_of_malloc(long number)
 {
@@ -56,7 +56,9 @@ static int is_code(const struct maps *maps, uint64_t address)
 	return map && map->prot & PROT_EXEC;
 }
 
-/* The code that a signal handler has interrupted: near enough to the allocator to be called by it? */
+/*
+ * The code that a signal handler has interrupted: near enough to the allocator to be called by it?
+ */
 static int interrupts(const struct borrow *borrow, const struct glibc *glibc, uint64_t pc,
 		      uint64_t stack)
 {

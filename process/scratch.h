@@ -17,15 +17,15 @@
 #include "process/glibc.h"
 
 struct scratch {
-	uint64_t start, bytes; /* start 0: there is none */
+	uint64_t start, bytes; /* start 0: absent */
 	uint64_t loader;       /* the loader's code */
 	uint64_t data, stack_end, dtv, dtv_entries, tcb;
 };
 
 /*
- * Map and fill it: with `data`, which has all but the addresses in here; tid_offset is where a thread
- * control block keeps the thread's number. 0; -WM_E_INJECT, with words; -ESRCH and the like when the
- * loan failed.
+ * Map and fill it: with `data`, which has all but the addresses in here; tid_offset is where a
+ * thread control block keeps the thread's number. 0; -WM_E_INJECT, with words; -ESRCH and the like
+ * when the loan failed.
  */
 int scratch_map(struct scratch *scratch, struct borrow *borrow, const struct glibc *glibc,
 		uint64_t tid_offset, struct loader_data *data, struct detail detail);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tracer thread holds the stop: it seizes, waits, and detaches when told to; ptrace(2) wants all that
- * from one thread. When it ends, the kernel lets go of whatever is left.
+ * A tracer thread holds the stop: it seizes, waits, and detaches when told to; ptrace(2) wants all
+ * that from one thread. When it ends, the kernel detaches the rest.
  *
- * A pass goes over the threads that there are and seizes those that are not yet; passes go on until
- * one finds none. Then every thread is stopped, so none can start another, but for keep_tid.
+ * A pass goes over all threads and seizes those that are not seized yet; passes are repeated until
+ * one finds no such thread. Then every thread except keep_tid is stopped, so no other can start
+ * one.
  */
 #include "process/stop.h"
 #include "arch/borrow.h"
@@ -85,7 +86,10 @@ static int settle_one(struct stop *stop, struct stopped *one)
 	return err == -ESRCH ? 0 : err;
 }
 
-/* Those that had stopped, and were killed since: fetch their ends, for that of the first thread is not told before. */
+/*
+ * Fetch the ends of threads that had stopped and were killed since: the kernel reports the first
+ * thread's end only then.
+ */
 static void fetch_ends(struct stop *stop)
 {
 	int signal;
@@ -96,8 +100,8 @@ static void fetch_ends(struct stop *stop)
 }
 
 /*
- * In turns: of a process that is killed the first thread's end is told only once those of all others were fetched, and
- * so were they waited for one by one, none would come.
+ * In turns: of a killed process the kernel reports the first thread's end only once those of all
+ * others were fetched, so waiting for one after the other would block.
  */
 static int settle(struct stop *stop, size_t from)
 {

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-/* Every thread but `keep` stands still. */
+/* Every thread but `keep` is stopped. */
 static void all_stopped(pid_t pid, pid_t keep)
 {
 	pid_t *tids;
@@ -150,7 +150,10 @@ static void *rest(void *data)
 	return data;
 }
 
-/* A process whose first thread can be killed, but not stopped: it waits for what it vforked. Returns its pid. */
+/*
+ * A process whose first thread can be killed, but not stopped: it waits for what it vforked.
+ * Returns its pid.
+ */
 static pid_t start_waiting(void)
 {
 	char byte = 0;
@@ -177,7 +180,10 @@ static pid_t start_waiting(void)
 	return pid;
 }
 
-/* Those that had come to a stop before it was killed hold the first thread's end back, until theirs were fetched. */
+/*
+ * Those that had come to a stop before it was killed hold the first thread's end back, until theirs
+ * were fetched.
+ */
 Test(stop, a_process_that_is_killed_when_some_had_stopped_is_let_die, .timeout = 60)
 {
 	struct killer killer = { .pid = start_waiting() };
@@ -196,7 +202,10 @@ Test(stop, a_process_that_is_killed_when_some_had_stopped_is_let_die, .timeout =
 	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* The first thread's end is told when those of the others were fetched: so it must not be waited for alone. */
+/*
+ * The kernel reports the first thread's end when those of the others were fetched: so a wait for it
+ * alone would block.
+ */
 Test(stop, a_process_that_is_killed_meanwhile_is_let_die, .timeout = 120)
 {
 	for (unsigned int i = 0; i < 40; i++) {

@@ -52,7 +52,7 @@ static int file_read(const char *path, char *text, size_t room)
 	return got < 0 ? (int)got : (int)bytes;
 }
 
-/* What stands behind "NAME:" in the text of a status file, or NULL. */
+/* What follows "NAME:" in the text of a status file, or NULL. */
 static const char *status_value(const char *text, const char *name)
 {
 	size_t bytes = strlen(name);
@@ -174,7 +174,9 @@ static int stat_number(const char *at, int want, uint64_t *number)
 	return 0;
 }
 
-/* State, parent and start time of /proc/PID/stat: past the last ')', for a name may hold any byte. */
+/*
+ * State, parent and start time of /proc/PID/stat: past the last ')', for a name may hold any byte.
+ */
 static int stat_read(const char *path, char *state, pid_t *ppid, uint64_t *start_time)
 {
 	char text[2048], *at;
@@ -250,7 +252,7 @@ pid_t target_parent(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (stat_read(path, &state, &ppid, NULL))
 		return 0;
-	/* a first thread may have ended while others go on */
+	/* a first thread may have ended while others run */
 	return state == 'Z' && target_status_number(pid, "Threads") <= 1 ? 0 : ppid;
 }
 
@@ -294,8 +296,9 @@ int target_has_memory(pid_t tid)
 }
 
 /*
- * A thread other than a leader that has ended: memory and files are shown under it. Those that were listed
- * may all have ended by the time that they are looked at, while others live on that they have started.
+ * A thread other than a leader that has ended: memory and files are shown under it. Those that were
+ * listed may all have ended by the time that they are looked at, while others live on that they
+ * have started.
  */
 static pid_t live_thread(pid_t pid)
 {
@@ -391,7 +394,9 @@ int target_may_stop_itself(const struct target *target)
 	struct stat found;
 	char path[64];
 
-	/* root owns the files of one that is not (task_dump_owner() of the kernel's fs/proc/base.c) */
+	/*
+	 * root owns the files of one that is not (task_dump_owner() of the kernel's fs/proc/base.c)
+	 */
 	snprintf(path, sizeof(path), "/proc/%d/maps", target->live_tid);
 	return stat(path, &found) || found.st_uid == target->uid ||
 	       target_status_mask(target->live_tid, "CapEff") >> CAP_SYS_PTRACE & 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What can be told of a process from outside, and whether it can be attached to.
+ * What is known of a process from outside, and whether the tool can attach to it.
  */
 #ifndef PROCESS_TARGET_H
 #define PROCESS_TARGET_H
@@ -33,15 +33,15 @@ struct detail {
 int detail_set(struct detail detail, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Fill in. 0, -ESRCH when there is none or it ended meanwhile, -errno. */
+/* Fill in. 0, -ESRCH when it does not exist or ended meanwhile, -errno. */
 int target_read(struct target *target, pid_t pid);
 
 /* Whether it was over then: the leader, and no other thread lived on. */
 int target_has_ended(const struct target *target);
 
 /*
- * What was to be seen under live_tid was not there, as that thread may have ended since: fill in anew.
- * Whether there is another to look at; 0 where the leader lives, or all is over.
+ * A file under live_tid was not there, as that thread may have ended since: fill in again. Returns
+ * whether there is another thread to look at; 0 where the leader lives, or the process has ended.
  */
 int target_renew(struct target *target);
 
@@ -56,26 +56,30 @@ int target_renew(struct target *target);
 int target_check(const struct target *target, struct detail detail);
 
 /*
- * Words for EPERM: whose it is, who we are, and what else stands in the way. -EPERM; -WM_E_GONE if it
+ * Words for EPERM: its user, our user, and what else forbids it. Returns -EPERM; -WM_E_GONE if it
  * was just ending.
  */
 int target_denied(const struct target *target, struct detail detail);
 
 /*
- * Nothing is touched: would ptrace(2) take its threads, for now? 0, or the cause with words about it: -EPERM,
- * -WM_E_GONE, -WM_E_TRACED, -EINVAL for ourselves.
+ * Nothing is touched: would ptrace(2) take its threads, for now? 0, or the cause with words about
+ * it: -EPERM, -WM_E_GONE, -WM_E_TRACED, -EINVAL for ourselves.
  */
 int target_may_trace(const struct target *target, struct detail detail);
 
-/* Whether we may change its memory: ptrace(2) would not tell that from "traced already". 0, -EPERM, -WM_E_GONE. */
+/*
+ * Whether we may change its memory: ptrace(2) does not distinguish that from "traced already". 0,
+ * -EPERM, -WM_E_GONE.
+ */
 int target_access(const struct target *target, struct detail detail);
 
 /* Whether it is valgrind, in whose memory, and under whose process number, another program runs. */
 int target_is_valgrind(const struct target *target);
 
 /*
- * 0: the process may not trace its own threads, as it lacks CAP_SYS_PTRACE and is not dumpable. prctl(2) has
- * PR_SET_DUMPABLE; the kernel clears it when a process changes its user, and does not show it of root's processes.
+ * 0: the process may not trace its own threads, as it lacks CAP_SYS_PTRACE and is not dumpable.
+ * prctl(2) has PR_SET_DUMPABLE; the kernel clears it when a process changes its user, and does not
+ * show it of root's processes.
  */
 int target_may_stop_itself(const struct target *target);
 
@@ -83,8 +87,9 @@ int target_may_stop_itself(const struct target *target);
 int target_may_be_stopped(const struct target *target);
 
 /*
- * Whether a thread still has its memory. One that ends gives it up before its state says so; from then on
- * the kernel shows its files to root alone, as it does those of a process that we may not trace.
+ * Whether a thread still has its memory. One that ends gives it up before its state says so; from
+ * then on the kernel shows its files to root alone, as it does those of a process that we may not
+ * trace.
  */
 int target_has_memory(pid_t tid);
 
@@ -97,10 +102,16 @@ uint64_t target_status_mask(pid_t tid, const char *name);
 /* A thread's name, which has 15 bytes at most; "" where it has ended. */
 void target_comm(pid_t pid, pid_t tid, char comm[16]);
 
-/* Whether a thread has a child that it has not waited for; also where the kernel does not list them. */
+/*
+ * Whether a thread has a child that it has not waited for; also where the kernel does not list
+ * them.
+ */
 int target_has_child(pid_t pid, pid_t tid);
 
-/* Words for EAGAIN, where the process could not start a thread: which limit is reached. Returns detail_set()'s `error`. */
+/*
+ * Words for EAGAIN, where the process could not start a thread: which limit is reached. Returns
+ * detail_set()'s `error`.
+ */
 int target_thread_limit(const struct target *target, int error, struct detail detail);
 
 /* Whether its RLIMIT_NPROC certainly leaves no room for the agent's two threads. */
@@ -124,14 +135,14 @@ struct target_times {
 int target_thread_times(pid_t pid, pid_t tid, struct target_times *times);
 
 /*
- * How often all threads of a process together were put off the CPU. While it stays the same, none has begun to
- * run; one may have gone on running.
+ * How often all threads of a process together were put off the CPU. While it stays the same, none
+ * has begun to run; one may have gone on running.
  */
 uint64_t target_switches(pid_t pid);
 
 /*
- * Whether some thread of the process can open no more than `most` files. The agent's own have tables
- * of their own, and the same limit.
+ * Whether some thread of the process can open no more than `most` files. The agent's own have
+ * tables of their own, and the same limit.
  */
 int target_lacks_descriptors(pid_t pid, unsigned int most);
 
@@ -144,10 +155,15 @@ int target_is_kernels(pid_t tid);
 /* Whether a thread is in the kernel's exit code, or a zombie. */
 int target_is_exiting(pid_t tid);
 
-/* When a process or thread began: field 22 of its stat; 0 when it has ended, or we may not see it. */
+/*
+ * When a process or thread began: field 22 of its stat; 0 when it has ended, or we may not see it.
+ */
 uint64_t target_start_time(pid_t tid);
 
-/* Where the first thread's stack began, as its arguments were put there. 0: not told, or not to us. */
+/*
+ * Where the first thread's stack began, with its arguments. 0: the kernel does not report it, or
+ * not to us.
+ */
 uint64_t target_first_stack(pid_t tid);
 
 /* The threads of a process, in the order of their start. Returns how many, -ESRCH. free() *tids. */

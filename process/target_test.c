@@ -102,7 +102,7 @@ void subject_end(struct subject *subject)
 	ended = waitpid(subject->pid, &status, 0);
 	if (subject->out >= 0)
 		close(subject->out);
-	cr_assert_eq(ended, subject->pid, "its end is not told: %s", strerror(errno));
+	cr_assert_eq(ended, subject->pid, "its end is not reported: %s", strerror(errno));
 	cr_assert(WIFEXITED(status) && !WEXITSTATUS(status), "the target ended with status %#x",
 		  (unsigned int)status);
 	snprintf(path, sizeof(path), "%s/%d.agent", subject->dir, subject->pid);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that tests enter and stop: those of tests/targets, beside the test in the build folder. */
+/*
+ * Programs that tests enter and stop: those of tests/targets, beside the test in the build folder.
+ */
 #ifndef PROCESS_TARGET_TEST_H
 #define PROCESS_TARGET_TEST_H
 
@@ -20,13 +22,13 @@ void subject_file(char path[PATH_MAX], const char *name);
 void subject_start(struct subject *subject, const char *name, const char *argument);
 void subject_start_command(struct subject *subject, char *const argv[]);
 
-/* Execute one and go on: it has hardly begun. */
+/* Execute one without waiting for it: it has hardly begun. */
 void subject_begin(struct subject *subject, char *const argv[]);
 
 /* End it; it must find that all was well. */
 void subject_end(struct subject *subject);
 
-/* Connect to the stand-in agent, so that it goes, and wait until it has. */
+/* Connect to the stand-in agent, so that it leaves, and wait for that. */
 void subject_agent_leave(struct subject *subject);
 
 int subject_lives(const struct subject *subject);
@@ -36,7 +38,7 @@ void subject_goes_on(const struct subject *subject);
 char subject_state(const struct subject *subject);
 int subject_map_count(const struct subject *subject);
 
-/* Become another user for good. 0: that one can't read the targets. */
+/* Become another user until the process ends. 0: that one can't read the targets. */
 int subject_become(uid_t uid);
 
 #endif

@@ -50,7 +50,7 @@ void ticks_now(uint32_t clock, struct ticks_point *point)
 	}
 }
 
-/* The kernel's own figure, from the user page of a perf event that counts nothing; 0: not told. */
+/* The kernel's own figure, from the user page of a perf event that counts nothing; 0: unknown. */
 static uint64_t hz_of_perf(void)
 {
 	struct perf_event_attr attr = {
@@ -95,7 +95,8 @@ static uint64_t hz_measured(void)
 
 uint64_t ticks_hz(uint32_t clock)
 {
-	static uint64_t known; /* a machine has one: forked processes of ours need not look again */
+	/* a machine has one: forked processes of this one need not look again */
+	static uint64_t known;
 	uint64_t hz;
 
 	if (clock != STORE_CLOCK_TSC)

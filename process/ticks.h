@@ -16,8 +16,9 @@ void ticks_now(uint32_t clock, struct ticks_point *point);
 uint64_t ticks_monotonic_ns(void);
 
 /*
- * The rate of a clock: 1,000,000,000 for CLOCK_MONOTONIC; for the TSC what the kernel tells through
- * perf, or else a measurement of 2 ms, kept for this process and those that it forks. Never 0.
+ * The rate of a clock: 1,000,000,000 for CLOCK_MONOTONIC; for the TSC the rate that the kernel
+ * exports through perf, or else a measurement of 2 ms, kept for this process and those that it
+ * forks. Never 0.
  */
 uint64_t ticks_hz(uint32_t clock);
 

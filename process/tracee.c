@@ -43,13 +43,16 @@ static int stop_kind(int status, int *signal)
 	return TRACEE_SIGNAL;
 }
 
-/* As waitid(2), at once. 1 when `what` has come, 0 when not, -ESRCH when there is nothing to wait for. */
+/*
+ * As waitid(2), at once. 1 when `what` has come, 0 when not, -ESRCH when there is nothing to wait
+ * for.
+ */
 static int look(pid_t tid, int what, siginfo_t *info)
 {
 	int got;
 
 	info->si_pid = 0;
-	/* __WNOTHREAD: another thread of ours may hold tracees of its own */
+	/* __WNOTHREAD: another thread of this process may have tracees of its own */
 	do
 		got = waitid(P_PID, (id_t)tid, info, what | WNOHANG | __WALL | __WNOTHREAD);
 	while (got < 0 && errno == EINTR);
@@ -57,15 +60,15 @@ static int look(pid_t tid, int what, siginfo_t *info)
 }
 
 /*
- * Whether it has ended. Of a child of our own, which is somebody's in this process to wait for, the end
- * is left there: a wait takes it from both, the parent and the tracer.
+ * Whether it has ended. Of a child of our own, which is somebody's in this process to wait for, the
+ * end is left there: a wait takes it from both, the parent and the tracer.
  */
 static int has_ended(pid_t tid)
 {
 	siginfo_t info;
 	int found = look(tid, WEXITED | WNOWAIT, &info);
 
-	/* a tracer is told of stops as well, whether it asks for them or not */
+	/* the kernel reports stops to a tracer as well, whether it asks for them or not */
 	if (found <= 0 || info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)
 		return found < 0;
 	if (target_status_number(tid, "PPid") != getpid() ||
@@ -84,7 +87,10 @@ int tracee_look(pid_t tid, int *signal)
 	return has_ended(tid) ? -ESRCH : 0;
 }
 
-/* Until something has become of a tracee, where we are told: on a busy machine to sleep and look takes a turn of everybody else each. */
+/*
+ * Until a tracee's state changes, if SIGCHLD reports it: on a busy machine each sleep and look
+ * would cost a turn of every other process.
+ */
 static void rest(long for_ns)
 {
 	const struct timespec time = { .tv_nsec = for_ns };
@@ -130,7 +136,7 @@ int tracee_seize(pid_t tid)
 
 int tracee_interrupt(pid_t tid, int stop, int signal)
 {
-	/* Every stop takes a pending interrupt with it (kernel/signal.c, ptrace_stop()): ask anew. */
+	/* Every stop clears a pending interrupt (kernel/signal.c, ptrace_stop()): ask again. */
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) ||
 	    ptrace(PTRACE_CONT, tid, NULL, stop == TRACEE_SIGNAL ? signal : 0))
 		return -ESRCH;

@@ -4,8 +4,8 @@
  *
  * All calls on a tracee come from the thread that seized it. When that thread ends, the kernel
  * detaches all its tracees, also those that could not be stopped: this is how a stop is given up.
- * Its stops are fetched by tracee_wait() alone, so nothing else in the process may wait for just any
- * child at that time: it would take them.
+ * Its stops are fetched by tracee_wait() alone, so nothing else in the process may wait for just
+ * any child at that time: it would take them.
  */
 #ifndef PROCESS_TRACEE_H
 #define PROCESS_TRACEE_H
@@ -28,12 +28,13 @@ uint64_t tracee_deadline(unsigned int ms);
 int tracee_late(uint64_t deadline_ns);
 
 /*
- * Wait for the tracee's next stop. *signal is the signal that it is about to get, or the stop's own.
- * Returns an enum tracee_stop, -ESRCH when it has ended, -ETIMEDOUT. Where the caller has SIGCHLD blocked, it is awaited, and taken.
+ * Wait for the tracee's next stop. *signal is the signal that it is about to get, or the stop's
+ * own. Returns an enum tracee_stop, -ESRCH when it has ended, -ETIMEDOUT. Where the caller has
+ * SIGCHLD blocked, it is awaited, and taken.
  */
 int tracee_wait(pid_t tid, uint64_t deadline_ns, int *signal);
 
-/* The same without waiting. 0: there is none yet. */
+/* The same without waiting. 0: not stopped yet. */
 int tracee_look(pid_t tid, int *signal);
 
 /* Seize a thread and ask it to stop; also one that was seized before. 0, -ESRCH, -EPERM. */
@@ -41,8 +42,8 @@ int tracee_seize(pid_t tid);
 
 /*
  * Wait until it has. Signals that it was about to get are passed on. Returns 0, or leaves it alone:
- * -WM_E_STOPPED when the process is stopped already, -ESRCH. After -ETIMEDOUT it is still seized, and
- * will be until it is detached at a later stop or this thread ends.
+ * -WM_E_STOPPED when the process is stopped already, -ESRCH. After -ETIMEDOUT it is still seized,
+ * and will be until it is detached at a later stop or this thread ends.
  */
 int tracee_stop(pid_t tid, uint64_t deadline_ns);
 

@@ -13,10 +13,13 @@
 #include <unistd.h>
 
 #define WAIT_MS                                                                                    \
-	20 /* who has it needs but a processor; a thread of the program stands still meanwhile */
+	20 /* the lock's holder needs only a processor; a thread of the program is stopped meanwhile */
 #define PAUSE_NS 50000
 
-/* What an ended thread has in /proc is root's, so of an ended first thread none is to be had. 0: none lives. */
+/*
+ * What an ended thread has in /proc is root's, so of an ended first thread none is to be had. 0:
+ * none lives.
+ */
 static pid_t oldest_live(pid_t pid)
 {
 	pid_t *tids = NULL, oldest = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where tools that enter one process take turns, for microseconds each: a flock(2) of
- * /proc/PID/task/TID/fd, of the oldest thread that lives. Whoever may not trace the process can't open
- * that; the kernel takes the turn from a tool that dies; and nothing is left behind.
+ * /proc/PID/task/TID/fd, of the oldest thread that lives. Whoever may not trace the process can't
+ * open that; the kernel takes the turn from a tool that dies; and nothing is left behind.
  *
- * Not covered: tools that see the process through two mounts of proc, which have a file each, and the
- * oldest thread's end between the looks of two tools.
+ * Not covered: tools that see the process through two mounts of proc, which have a file each, and
+ * the oldest thread's end between the looks of two tools.
  */
 #ifndef PROCESS_TURNS_H
 #define PROCESS_TURNS_H
@@ -19,7 +19,7 @@ int turns_open(pid_t tid);
 int turns_take(int turns);
 void turns_leave(int turns);
 
-/* Leaves, too. -1 is none. */
+/* Unlocks, too. -1 is allowed. */
 void turns_close(int turns);
 
 #endif
