@@ -194,9 +194,8 @@ static int in_malloc(const struct borrow *borrow, const struct glibc *glibc, siz
 }
 
 /*
- * Is the program past the loader's work? A library's constructor that waits for something keeps it
- * from that, and a program without a usual start never seems to be; by then the loader's own work
- * is done.
+ * Is the program past the loader's work? With a library's constructor that waits it is not, and a
+ * program without a usual start never seems to be; but then the loader's own work is done.
  */
 static int started(const struct loan *loan, const struct borrow *borrow)
 {
@@ -428,9 +427,8 @@ static void clean(struct injection *injection)
 		sleep_us(200);
 	}
 	/*
-	 * The raw thread ended without the destructors of its thread-local data. An allocator of
-	 * the program's own may keep that in a list, as jemalloc does: it must stay mapped for
-	 * ever.
+	 * The raw thread ended without the destructors of its thread-local data. The program's own
+	 * allocator may keep that in a list, as jemalloc does: it must stay mapped.
 	 */
 	if (!injection->astray && !injection->glibc.has_other_malloc)
 		unmap(injection);
