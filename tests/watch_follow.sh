@@ -71,11 +71,6 @@ watches unload 0 -e 'watch:head->value/follow/' -- ./followed unload 3
 exact unload
 values unload 'head->value' "100 200 101 201 102 202 "
 
-# A store of a pointer that is the value as well: its hit counts as missed, and those of the value alone are recorded.
-watches circle 0 -e 'watch:head->next->next/follow/' -- ./followed circle 6
-expect "stores of a pointer that is the value" "$(json hits) $(json recorded) $(json missed)" "12 6 6"
-expect "stores of the value alone" "$(field_values circle 'head->next->next' new | sed 's/^0x//' | sort -u | wc -l)" 2
-
 # A forked child has its own.
 watches family 0 -e 'watch:head->value/follow/' -- ./followed family
 values family 'head->value' "1 21 2 "

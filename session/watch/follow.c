@@ -7,7 +7,6 @@
 #include "session/watch/follow.h"
 
 #include "process/target.h"
-#include "process/ticks.h"
 #include "branch/step_own.h"
 #include "session/watch/watching_own.h"
 
@@ -26,9 +25,7 @@
 
 #define USER_END 0x7ffffffff000ull
 #define LOOK_MS 200
-#define YIELDS_MAX 10000 /* of waiting for threads that look at a hit; then serve() naps */
-#define NAP_NS 1000000
-#define WAIT_NS (FOLLOW_WAIT_MS * UINT64_C(1000000))
+#define YIELDS_MAX 10000 /* of waiting for threads that look at a hit; then serve() tries again */
 
 /* Parked registers: below vm.mmap_min_addr, and above those of frames (locals_serve.c). */
 #define PARKED(piece) (2048u + 8u * (piece))
@@ -224,14 +221,16 @@ static int is_anybody_inside(struct follow *follow)
 
 /*
  * While the kernel moves a register, it is off, so another thread's change of that pointer makes no
- * hit. So read the pointers again after the move. `since_ns`: when this move was first seen to be due.
+ * hit. So read the pointers again after the move.
  */
-static void move(struct follow *follow, uint32_t asked, uint64_t since_ns)
+static void move(struct follow *follow, uint32_t asked)
 {
 	struct watching *watching = follow->watching;
 	int is_alone = is_single(watching->pid), err = 0, is_done;
 	struct way way;
 
+	if (is_anybody_inside(follow))
+		return;
 	pthread_mutex_lock(&follow->lock);
 	way_find(watching, &way);
 	if (!way_is_same(&way, &follow->way)) {
@@ -252,9 +251,7 @@ static void move(struct follow *follow, uint32_t asked, uint64_t since_ns)
 	is_done = err || way_is_same(&way, &follow->way);
 	follow->exposed += !is_alone || !is_done;
 	if (is_done) {
-		/* a move that comes too late shows that the next writer would wait in vain, too */
-		if (ticks_monotonic_ns() - since_ns < WAIT_NS)
-			__atomic_store_n(&follow->chain->is_late, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&follow->chain->is_late, 0, __ATOMIC_RELAXED);
 		publish(follow, asked);
 	}
 	pthread_mutex_unlock(&follow->lock);
@@ -274,22 +271,15 @@ static void look(struct follow *follow)
 
 static void *serve(void *data)
 {
-	const struct timespec time = { .tv_nsec = 1000000L * LOOK_MS }, nap = { .tv_nsec = NAP_NS };
+	const struct timespec time = { .tv_nsec = 1000000L * LOOK_MS };
 	struct follow *follow = data;
 	struct follow_chain *chain = follow->chain;
-	uint64_t since_ns = 0;
 
 	while (!__atomic_load_n(&follow->is_ending, __ATOMIC_SEQ_CST) && !follow->is_dead) {
 		uint32_t asked = __atomic_load_n(&chain->asked, __ATOMIC_SEQ_CST);
 
-		if (asked == chain->done)
-			since_ns = 0;
-		else if (!since_ns)
-			since_ns = ticks_monotonic_ns();
-		if (since_ns && is_anybody_inside(follow))
-			nanosleep(&nap, NULL); /* it may be stopped there */
-		else if (since_ns)
-			move(follow, asked, since_ns);
+		if (asked != chain->done)
+			move(follow, asked);
 		else if (futex(&chain->asked, FUTEX_WAIT, asked, &time) && errno == ETIMEDOUT)
 			look(follow);
 	}

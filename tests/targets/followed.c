@@ -227,20 +227,6 @@ static void for_long(void)
 	}
 }
 
-/*
- * A node that leads to itself: head->next->next is the pointer head->next itself. The store of
- * node 2 moves the value away, that of node 1 gives node 2's `next` its value.
- */
-static void circle(void)
-{
-	point(&head, &nodes[1]);
-	for (long i = 0; i < round_count; i++) {
-		point(&nodes[1].next, &nodes[1]);
-		point(&nodes[1].next, &nodes[2]);
-		point(&nodes[2].next, &nodes[3 * (i % 2)]);
-	}
-}
-
 static void leave(void)
 {
 	pthread_t thread;
@@ -259,7 +245,7 @@ int main(int argc, char **argv)
 	} modes[] = { { "walk", walk },	    { "wait", wait_for_it },   { "stray", stray },
 		      { "race", race },	    { "locked", race_locked }, { "kernel", by_kernel },
 		      { "family", family }, { "long", for_long },      { "leave", leave },
-		      { "unload", unload }, { "circle", circle },      { "blocked", blocked } };
+		      { "unload", unload }, { "blocked", blocked } };
 
 	round_count = argc > 2 ? atol(argv[2]) : 10;
 	for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++)
