@@ -25,7 +25,10 @@
 
 #define USER_END 0x7ffffffff000ull
 #define LOOK_MS 200
-#define YIELDS_MAX 10000 /* of waiting for threads that look at a hit; then serve() tries again */
+#define YIELDS_MAX 10000 /* of a move's first try, while threads look at a hit */
+#define TRIES_AT_ONCE 16 /* of a move; the later ones have naps between them */
+#define NAP_NS 1000000
+#define NAP_DOUBLINGS 4
 
 /* Parked registers: below vm.mmap_min_addr, and above those of frames (locals_serve.c). */
 #define PARKED(piece) (2048u + 8u * (piece))
@@ -209,28 +212,28 @@ static int registers_move(struct follow *follow, const struct way *way)
 				   (struct detail){ 0 });
 }
 
-static int is_anybody_inside(struct follow *follow)
+/* One that is preempted leaves soon. One that is stopped may stay for hours. */
+static int is_anybody_inside(const struct follow *follow, unsigned int yields)
 {
-	for (unsigned int i = 0; i < YIELDS_MAX; i++) {
-		if (!__atomic_load_n(&follow->chain->inside, __ATOMIC_SEQ_CST))
-			return 0;
+	while (__atomic_load_n(&follow->chain->inside, __ATOMIC_SEQ_CST)) {
+		if (!yields--)
+			return 1;
 		sched_yield();
 	}
-	return 1;
+	return 0;
 }
 
 /*
- * While the kernel moves a register, it is off, so another thread's change of that pointer makes no
- * hit. So read the pointers again after the move.
+ * While the kernel moves a register, the register is off: another thread's change of that pointer
+ * makes no hit. So this reads the pointers again after the move. Returns 1, or 0 if the pointers
+ * changed meanwhile.
  */
-static void move(struct follow *follow, uint32_t asked)
+static int move(struct follow *follow, uint32_t asked)
 {
 	struct watching *watching = follow->watching;
 	int is_alone = is_single(watching->pid), err = 0, is_done;
 	struct way way;
 
-	if (is_anybody_inside(follow))
-		return;
 	pthread_mutex_lock(&follow->lock);
 	way_find(watching, &way);
 	if (!way_is_same(&way, &follow->way)) {
@@ -255,6 +258,7 @@ static void move(struct follow *follow, uint32_t asked)
 		publish(follow, asked);
 	}
 	pthread_mutex_unlock(&follow->lock);
+	return is_done;
 }
 
 /* Look for a pointer that changed without a hit: the kernel or another process wrote it. */
@@ -269,19 +273,37 @@ static void look(struct follow *follow)
 	__atomic_fetch_add(&follow->chain->asked, 1, __ATOMIC_SEQ_CST);
 }
 
+/* A process that is not recorded can change a shared pointer between any two looks. */
+static void nap(unsigned int tries)
+{
+	unsigned int naps = tries - TRIES_AT_ONCE;
+	struct timespec time = { .tv_nsec = NAP_NS };
+
+	if (tries < TRIES_AT_ONCE)
+		return;
+	time.tv_nsec <<= naps < NAP_DOUBLINGS ? naps : NAP_DOUBLINGS;
+	nanosleep(&time, NULL);
+}
+
 static void *serve(void *data)
 {
 	const struct timespec time = { .tv_nsec = 1000000L * LOOK_MS };
 	struct follow *follow = data;
 	struct follow_chain *chain = follow->chain;
+	unsigned int tries = 0;
 
 	while (!__atomic_load_n(&follow->is_ending, __ATOMIC_SEQ_CST) && !follow->is_dead) {
 		uint32_t asked = __atomic_load_n(&chain->asked, __ATOMIC_SEQ_CST);
 
-		if (asked != chain->done)
-			move(follow, asked);
-		else if (futex(&chain->asked, FUTEX_WAIT, asked, &time) && errno == ETIMEDOUT)
-			look(follow);
+		if (asked == __atomic_load_n(&chain->done, __ATOMIC_RELAXED)) {
+			if (futex(&chain->asked, FUTEX_WAIT, asked, &time) && errno == ETIMEDOUT)
+				look(follow);
+			continue;
+		}
+		if (!is_anybody_inside(follow, tries ? 0 : YIELDS_MAX) && move(follow, asked))
+			tries = 0;
+		else
+			nap(tries++);
 	}
 	return NULL;
 }
