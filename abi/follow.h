@@ -39,7 +39,8 @@ struct follow_chain {
 	uint64_t start;			      /* where the first pointer is */
 	int64_t offsets[FOLLOW_POINTERS_MAX]; /* step i + 1 is at what step i holds, plus this */
 	uint32_t count;			      /* of pointers */
-	uint32_t is_late; /* no thread waits. inside: one waited in vain; outside: cleared by a move, set at the end */
+	/* no thread waits. inside: set, as one waited in vain; outside: cleared by a move in time, set at the end */
+	uint32_t is_late;
 	uint32_t asked, done; /* futexes */
 	uint32_t inside;      /* threads that look at a hit of it */
 	uint32_t reserved;

@@ -7,6 +7,7 @@
 #include "session/watch/follow.h"
 
 #include "process/target.h"
+#include "process/ticks.h"
 #include "branch/step_own.h"
 #include "session/watch/watching_own.h"
 
@@ -27,6 +28,7 @@
 #define LOOK_MS 200
 #define YIELDS_MAX 10000 /* of a move's first try, while threads look at a hit */
 #define TRIES_AT_ONCE 16 /* of a move; the later ones have naps between them */
+#define WAIT_NS (FOLLOW_WAIT_MS * UINT64_C(1000000))
 #define NAP_NS 1000000
 #define NAP_DOUBLINGS 4
 
@@ -228,7 +230,7 @@ static int is_anybody_inside(const struct follow *follow, unsigned int yields)
  * makes no hit. So this reads the pointers again after the move. Returns 1, or 0 if the pointers
  * changed meanwhile.
  */
-static int move(struct follow *follow, uint32_t asked)
+static int move(struct follow *follow, uint32_t asked, uint64_t due_ns)
 {
 	struct watching *watching = follow->watching;
 	int is_alone = is_single(watching->pid), err = 0, is_done;
@@ -254,7 +256,9 @@ static int move(struct follow *follow, uint32_t asked)
 	is_done = err || way_is_same(&way, &follow->way);
 	follow->exposed += !is_alone || !is_done;
 	if (is_done) {
-		__atomic_store_n(&follow->chain->is_late, 0, __ATOMIC_RELAXED);
+		/* after a late move the next thread would wait in vain, too */
+		if (ticks_monotonic_ns() - due_ns < WAIT_NS)
+			__atomic_store_n(&follow->chain->is_late, 0, __ATOMIC_RELAXED);
 		publish(follow, asked);
 	}
 	pthread_mutex_unlock(&follow->lock);
@@ -291,6 +295,7 @@ static void *serve(void *data)
 	struct follow *follow = data;
 	struct follow_chain *chain = follow->chain;
 	unsigned int tries = 0;
+	uint64_t due_ns = 0;
 
 	while (!__atomic_load_n(&follow->is_ending, __ATOMIC_SEQ_CST) && !follow->is_dead) {
 		uint32_t asked = __atomic_load_n(&chain->asked, __ATOMIC_SEQ_CST);
@@ -300,7 +305,10 @@ static void *serve(void *data)
 				look(follow);
 			continue;
 		}
-		if (!is_anybody_inside(follow, tries ? 0 : YIELDS_MAX) && move(follow, asked))
+		if (!tries)
+			due_ns = ticks_monotonic_ns();
+		if (!is_anybody_inside(follow, tries ? 0 : YIELDS_MAX) &&
+		    move(follow, asked, due_ns))
 			tries = 0;
 		else
 			nap(tries++);

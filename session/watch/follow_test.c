@@ -9,7 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define PATIENCE_NS UINT64_C(20000000000)
+#define SECOND_NS UINT64_C(1000000000)
+#define PATIENCE_NS (20 * SECOND_NS)
 
 static struct watch_table table;
 static void *pointer;
@@ -93,5 +94,26 @@ Test(follow, serve_sleeps_while_a_thread_stays_inside, .timeout = 60)
 	cr_expect_not(is_moved());
 	enter(-1);
 	await_move();
+	follow_release(watching.follow);
+}
+
+Test(follow, threads_wait_again_only_after_a_move_in_time, .timeout = 60)
+{
+	uint64_t begin_ns;
+
+	begin();
+	enter(1);
+	ask();
+	await_sleeps(3);
+	begin_ns = ticks_monotonic_ns();
+	chain->is_late = 1; /* as a thread whose wait was in vain */
+	while (ticks_monotonic_ns() - begin_ns < 2 * SECOND_NS)
+		sched_yield();
+	enter(-1);
+	await_move();
+	cr_expect(chain->is_late);
+	ask();
+	await_move();
+	cr_expect_not(chain->is_late);
 	follow_release(watching.follow);
 }
