@@ -18,7 +18,8 @@
  * where no program has memory. Its `at` is 0.
  *
  * A hit of the value counts only if `asked` is `done`, the kernel says that the register was at the
- * chain's present place, and the pointers, read by the handler, lead there. All others are
+ * chain's present place, and the pointers, read by the handler, lead there. A pointer that the hit's
+ * own instruction wrote led there before it. All other hits are
  * `astray`: they met the place before, or the next one too early. They are dropped and counted, for
  * they may be writes of the variable.
  *

@@ -36,6 +36,17 @@ expect "what was at the new place" "$(field_values walk 'head->next->value' old 
 expect "before and after" "$(field_values walk 'head->next->value' how | sort -u)" 1
 expect "moves of the list" "$(follows moves)" 7
 
+# A store that writes the value and a pointer to it: nothing is missed.
+watches ring 0 -e 'watch:ring.next->next/follow/' -- ./followed ring 4
+exact ring
+expect "writes of a ring" "$(json hits) $(follows moves)" "12 9"
+expect "old and new values that are the ring" "$("$waymark" dump ring |
+	sed -n 's/.* old = \(.*\), new = \(.*\), how.*/\1 \2/p' |
+	awk 'NR == 1 { ring = $1 } { old += $1 == ring; new += $2 == ring } END { print old, new }')" "8 4"
+watches once 0 -e 'watch:head->next->value/follow/' -- ./followed once 3
+exact once
+values once 'head->next->value' "100 200 101 201 102 202 "
+
 # Null, set, null again: it waits.
 watches waits 0 -e 'watch:empty->value/follow/' -- ./followed wait 4
 exact waits

@@ -30,12 +30,29 @@ static int is_moving(const struct follow_chain *chain)
 	       __atomic_load_n(&chain->done, __ATOMIC_SEQ_CST);
 }
 
-/* Whether the pointers lead to that place in so many steps. */
-static int leads(const struct follow_chain *chain, unsigned int steps, uintptr_t place)
+static int wrote_pointer(const struct told *told, uintptr_t address)
+{
+	const struct control_watch about = { .address = address,
+					     .bytes = sizeof address,
+					     .on = WATCH_ON_WRITE };
+
+	return told_covers(told, &about);
+}
+
+/*
+ * Whether the pointers led to that place in so many steps before the instruction. Of a pointer that
+ * it wrote itself, as in a list that is a ring, the chain has the value from before.
+ */
+static int leads(const struct follow_chain *chain, unsigned int steps, uintptr_t place,
+		 const struct told *told)
 {
 	uintptr_t address = chain->start, target;
 
 	for (unsigned int i = 0; i < steps; i++) {
+		if (address == chain->at[i] && wrote_pointer(told, address)) {
+			address = chain->at[i + 1];
+			continue;
+		}
 		if (careful_read(&target, address, sizeof target) || !target)
 			return 0;
 		address = target + (uintptr_t)chain->offsets[i];
@@ -48,7 +65,15 @@ static void leave(struct follow_chain *chain)
 	__atomic_fetch_sub(&chain->inside, 1, __ATOMIC_SEQ_CST);
 }
 
-enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met)
+uintptr_t follow_at(const struct watch_entry *entry)
+{
+	const struct control_watch *about = &entry->about;
+	uintptr_t place = chain_of(entry)->at[about->frame];
+
+	return place && about->flags & WATCH_FOLLOWED ? place + about->offset : place;
+}
+
+enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met, const struct told *told)
 {
 	const struct control_watch *about = &entry->about;
 	struct follow_chain *chain = chain_of(entry);
@@ -66,7 +91,7 @@ enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met)
 		leave(chain);
 		return FOLLOW_MOVING;
 	}
-	if (is_value && !leads(chain, about->frame, place)) {
+	if (is_value && !leads(chain, about->frame, place, told)) {
 		leave(chain);
 		return is_moving(chain) ? FOLLOW_MOVING : FOLLOW_ELSEWHERE;
 	}

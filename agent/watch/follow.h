@@ -4,6 +4,7 @@
 #define AGENT_WATCH_FOLLOW_H
 
 #include "agent/watch/take.h"
+#include "arch/told.h"
 
 #include <stdint.h>
 
@@ -13,11 +14,14 @@ enum follow_place {
 	FOLLOW_ELSEWHERE, /* the pointers lead elsewhere, and no thread has asked for a move */
 };
 
+/* The chain's present place for the entry's register; 0: none. It may move at once. */
+uintptr_t follow_at(const struct watch_entry *entry);
+
 /*
- * `met`: where the kernel says that the register was; 0: unknown. After FOLLOW_THERE the chain does
- * not move until follow_leave().
+ * `met`: where the kernel says that the register was; 0: unknown. `told`: the instruction of the
+ * hit. After FOLLOW_THERE the chain does not move until follow_leave().
  */
-enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met);
+enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met, const struct told *told);
 void follow_leave(const struct watch_entry *entry);
 
 /* A hit of the value that does not count. */

@@ -22,7 +22,7 @@ struct node {
 };
 
 static struct node nodes[4];
-struct node *head, *empty;
+struct node *head, *empty, ring;
 static atomic_int is_over;
 static long round_count;
 
@@ -42,6 +42,42 @@ static void walk(void)
 		STORE(nodes[1 + i % 3].value, 100 + i);
 		STORE(nodes[1 + (i + 1) % 3].value, 9000 + i);
 		STORE(nodes[0].value, 9500 + i);
+	}
+}
+
+/*
+ * A circular list. While it is empty, `ring.next->next` is `ring.next`: a store of it writes the
+ * value and the pointer to it.
+ */
+static void circle(void)
+{
+	point(&ring.next, &ring);
+	for (long i = 0; i < round_count; i++) {
+		struct node *node = &nodes[1 + i % 2];
+
+		point(&node->next, &ring); /* not in the list */
+		point(&ring.next, node);
+		point(&node->next, &nodes[3]);
+		point(&node->next, &ring);
+		point(&ring.next, &ring);
+	}
+}
+
+/* One instruction writes a pointer and the value that it led to. */
+static void at_once(void)
+{
+	struct node to = { .next = &nodes[1] };
+
+	point(&head, &nodes[0]);
+	for (long i = 0; i < round_count; i++) {
+		point(&nodes[0].next, &nodes[0]);
+		to.value = 100 + i;
+		__asm__ volatile("movups %1, %%xmm0\n\tmovups %%xmm0, %0"
+				 : "=m"(*(char(*)[16]) & nodes[0])
+				 : "m"(*(char(*)[16]) & to)
+				 : "xmm0");
+		STORE(nodes[1].value, 200 + i);
+		STORE(nodes[0].value, 9000 + i);
 	}
 }
 
@@ -245,7 +281,8 @@ int main(int argc, char **argv)
 	} modes[] = { { "walk", walk },	    { "wait", wait_for_it },   { "stray", stray },
 		      { "race", race },	    { "locked", race_locked }, { "kernel", by_kernel },
 		      { "family", family }, { "long", for_long },      { "leave", leave },
-		      { "unload", unload }, { "blocked", blocked } };
+		      { "unload", unload }, { "blocked", blocked },
+		      { "ring", circle },   { "once", at_once } };
 
 	round_count = argc > 2 ? atol(argv[2]) : 10;
 	for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++)
