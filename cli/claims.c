@@ -21,7 +21,7 @@ struct options {
 	int json;
 };
 
-/* What is shown. */
+/* The rows to print. */
 struct shown {
 	struct claim_list list;
 	struct claim_holders others; /* but ours, which are in the list */
@@ -33,7 +33,7 @@ static const char usage
 	[] = "Usage: waymark claims [OPTION]...\n\n"
 	     "Show the ledger of claims: who holds debug registers, counters, the branch unit, locked\n"
 	     "memory, descriptors and processes' SIGTRAP, for what, since when; and which other\n"
-	     "processes have perf events, of which the kernel tells no more than that.\n\n"
+	     "processes have perf events; the kernel reports nothing more about them.\n\n"
 	     "  -p, --pid=PID  what weighs on this process, and who traces it\n"
 	     "  -j, --json     as a JSON object\n"
 	     "  -h, --help     this help\n";
@@ -283,7 +283,7 @@ static void put_others(struct out *out, const struct shown *shown)
 		if (is_owner(&shown->list, perf->pid))
 			continue;
 		snprintf(text, sizeof(text),
-			 "%s %d has %u perf event%s open; the kernel does not tell of what",
+			 "%s %d has %u perf event%s open; the kernel does not report which",
 			 perf->comm, perf->pid, perf->descriptors,
 			 perf->descriptors == 1 ? "" : "s");
 		put(out, text);

@@ -39,8 +39,8 @@ int cmd_doctor(int argc, char **argv);
 int complain(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Print on stderr. Names that programs and files gave themselves may be among the words: what a terminal
- * would obey, line ends too, is shown as \xNN.
+ * Print on stderr. Names that programs and files gave themselves may be among the words: what a
+ * terminal would obey, line ends too, is shown as \xNN.
  */
 void complain_words(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -51,7 +51,7 @@ void words_put(FILE *to, const char *format, ...) __attribute__((format(printf, 
 int complain_near(int error, const char *name, const char *const *all, size_t count);
 
 /*
- * The command line itself is wrong: say so, and where its usage is told. `command` is a command's
+ * The command line itself is wrong: say so, and name the help. `command` is a command's
  * name, or NULL. Returns CLI_USAGE.
  */
 int complain_usage(const char *command, const char *format, ...)

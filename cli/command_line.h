@@ -9,19 +9,25 @@ struct command_line {
 	const char *name, *usage;
 	const char *letters; /* as getopt(3) has them; -h is the usage */
 	const struct option *table;
-	/* Take an option. 0 to go on, else the exit status. */
+	/* Take an option. 0 to continue, else the exit status. */
 	int (*take)(void *options, int id, const char *text);
 };
 
-/* Take all options: -1, with what is no option at argv[optind]; or the exit status, with all said that there is to say. */
+/*
+ * Take all options: -1, with what is no option at argv[optind]; or the exit status, with all said
+ * that there is to say.
+ */
 int command_line_read(const struct command_line *line, int argc, char **argv, void *options);
 
-/* After that, for a command of one folder: -1 and *dir, or the exit status where it is not one that is left. */
+/*
+ * After that, for a command of one folder: -1 and *dir, or the exit status where it is not one that
+ * is left.
+ */
 int command_line_folder(const struct command_line *line, int argc, char **argv, const char **dir);
 
 /*
- * What getopt_long(3) said no to: '?', or ':' where its letters begin with that, and the word that it was about. Returns
- * CLI_USAGE.
+ * What getopt_long(3) said no to: '?', or ':' where its letters begin with that, and the word that
+ * it was about. Returns CLI_USAGE.
  */
 int command_line_complain(const char *name, const struct option *table, int letter,
 			  const char *word);

@@ -9,8 +9,8 @@ extern char printed[1 << 18]; /* by the last one, on stdout and stderr */
 int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * Run waymark, in UTC; each %s of its arguments, two at most, stands for this trace. `before`: what the shell has to do first
- * ("cd /;"), or "". Its exit status.
+ * Run waymark, in UTC; each %s of its arguments, two at most, becomes this trace. `before`: a shell
+ * command to run first ("cd /;"), or "". Returns its exit status.
  */
 int run_on(const char *trace, const char *before, const char *arguments);
 

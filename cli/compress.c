@@ -46,7 +46,7 @@ static int take_option(void *data, int id, const char *text)
 
 static const struct command_line line = { "compress", usage, "dh", table, take_option };
 
-/* -1 to go on, else the exit status. */
+/* -1 to continue, else the exit status. */
 static int read_options(struct compress_options *options, int argc, char **argv)
 {
 	int status;

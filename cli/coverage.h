@@ -16,7 +16,7 @@ struct coverage_part {
 
 struct coverage_source {
 	const struct lines_source *source;
-	char *path; /* where it lies here, or as debug information has it */
+	char *path; /* its path here, or the path in the debug information */
 	struct coverage_part lines, branches, functions; /* a conditional jump is two branches */
 };
 

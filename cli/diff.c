@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waymark diff: the first place where two runs part. Exit status as diff(1): 0 the same, 1 different, 2 trouble.
+ * waymark diff: the first place where two runs part. Exit status as diff(1): 0 the same, 1
+ * different, 2 trouble.
  */
 #include "cli/diff.h"
 
@@ -36,7 +37,7 @@ static const char usage[] =
 	"  --json            as one JSON object\n"
 	"  -h, --help        this\n"
 	"\n"
-	"The status is 0 if both went the same way, 1 if not, 2 if that can't be told.\n";
+	"The status is 0 if both took the same branches, 1 if not, 2 if that is unknown.\n";
 
 enum option_id {
 	OPT_TID = 256,
@@ -130,7 +131,7 @@ static int take_option(void *data, int id, const char *text)
 
 static const struct command_line line = { "diff", usage, "n:h", table, take_option };
 
-/* -1 to go on, else the exit status. */
+/* -1 to continue, else the exit status. */
 static int read_options(struct diff_options *options, int argc, char **argv)
 {
 	int status;
@@ -226,7 +227,7 @@ static int threads_choose(struct diff *diff)
 	return DIFF_SAME;
 }
 
-/* Compare what lies between the bounds. 0 or -ENOMEM. */
+/* Compare the parts between the bounds. 0 or -ENOMEM. */
 static int compare_stretches(struct diff *diff, struct diff_thread *thread,
 			     struct image *const images[2])
 {
@@ -270,7 +271,7 @@ static int compare(struct diff *diff, struct diff_thread *thread)
 	return err;
 }
 
-/* Of a part that only one of them has, nobody knows what the other did. */
+/* Only one side has this part, so what the other did is unknown. */
 static int is_untold(const struct divergence *divergence)
 {
 	return divergence->is_unsure || divergence->is_over[0] != divergence->is_over[1];

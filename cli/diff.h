@@ -56,7 +56,10 @@ struct diff_address {
 void diff_place(struct diff *diff, const struct diff_thread *thread,
 		const struct diff_address *address, struct diff_place *place);
 
-/* What came next on a side, in words: "goes on", "gets signal 14", "exits with 3". Into text[]; whether there is a place to go with it. */
+/*
+ * What came next on a side, in words: "continues at", "gets signal 14", "exits with 3". Into
+ * text[]; returns whether a place belongs to it.
+ */
 int diff_next(const struct diff_thread *thread, int side, struct diff_address *address, char *text,
 	      size_t bytes);
 

@@ -34,14 +34,17 @@ Test(diff, shows_the_branch_that_went_the_other_way)
 	record(a, "same", NULL);
 	record(b, "other", NULL);
 	cr_assert_eq(shell(WAYMARK_COMMAND " diff %s %s", a, b), 1, "%s", printed);
-	/* the begin, the system call, the first call; 200 turns of 4 blocks with 8 instructions; 2 of the next */
+	/*
+	 * the begin, the system call, the first call; 200 turns of 4 blocks with 8 instructions; 2
+	 * of the next
+	 */
 	expect("the same for 805 blocks (1,612 instructions), then they part\n");
 	expect("  after     0x");
 	expect(" turn+0xc (");
 	expect("parts.S:49)\n");
-	expect("  A goes on at 0x");
+	expect("  A continues at 0x");
 	expect(" turn+0xe (");
-	expect("  B goes on at 0x");
+	expect("  B continues at 0x");
 	expect(" turn+0x13 (");
 	expect("called from (A)\n  0x");
 	expect(" _start+0x");
@@ -52,7 +55,7 @@ Test(diff, shows_the_branch_that_went_the_other_way)
 	expect("\"harmless\":[{\"what\":\"another result of system call getpid\",\"count\":1,");
 	expect("\"divergence\":{\"address\":");
 	expect("\"function\":\"turn\",\"linkage\":\"turn\",\"module\":");
-	expect("\"b\":{\"what\":\"goes on at\",\"address\":");
+	expect("\"b\":{\"what\":\"continues at\",\"address\":");
 
 	cr_assert_eq(shell(WAYMARK_COMMAND " diff --harmless turn %s %s", a, b), 0, "%s", printed);
 	expect("  1  another way in turn of parts (blocks: A 1, B 2)\n");
@@ -96,7 +99,7 @@ Test(diff, compares_a_stretch)
 	expect("the same for 0 blocks");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --to block:805 --from block:9000 %s %s", a, b),
 		     2);
-	expect("lies after");
+	expect("is after");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --from 99 %s %s", a, b), 2, "%s", printed);
 	expect("no trail has anything between 99 and its end");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --from event:no:such %s %s", a, b), 2);

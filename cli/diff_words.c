@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What waymark diff says of places, events and harmless differences: the same in text and in JSON. */
+/*
+ * What waymark diff says of places, events and harmless differences: the same in text and in JSON.
+ */
 #include "cli/diff.h"
 
 #include "cli/trail_words.h"
@@ -81,7 +83,7 @@ int diff_next(const struct diff_thread *thread, int side, struct diff_address *a
 	}
 	*address = (struct diff_address){ side, item.block->start + thread->divergence.from[side],
 					  item.table };
-	snprintf(text, bytes, "goes on at");
+	snprintf(text, bytes, "continues at");
 	return 1;
 }
 

@@ -297,7 +297,10 @@ static int names_check(char **names, const struct options *options)
 	return 0;
 }
 
-/* What is started to see whether that works: this very command, which needs nothing of the machine. */
+/*
+ * To see whether starting a program works, start this very command, which needs nothing of the
+ * machine.
+ */
 static uint64_t look(struct finding_list *list)
 {
 	char self[PATH_MAX], word[] = "version";

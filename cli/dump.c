@@ -88,7 +88,7 @@ static const struct option table[] = {
 
 static const struct command_line line = { "dump", usage, "h", table, take_option };
 
-/* -1 to go on, else the exit status. */
+/* -1 to continue, else the exit status. */
 static int read_options(struct dump_options *options, int argc, char **argv)
 {
 	int status;

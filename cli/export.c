@@ -142,7 +142,7 @@ static int take_option(void *data, int id, const char *text)
 
 static const struct command_line line = { "export", usage, "o:h", table, take_option };
 
-/* -1 to go on, else the exit status. */
+/* -1 to continue, else the exit status. */
 static int read_options(struct export_options *options, int argc, char **argv)
 {
 	int status;
@@ -244,7 +244,7 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 	if (!err)
 		complain_lost(view, &(struct trail_lost_wanted){ options->tid, options->pid,
 								 &options->bounds });
-	if (err == -EPIPE) /* whoever reads has enough */
+	if (err == -EPIPE) /* the reader has closed the pipe */
 		err = 0;
 	return err ? complain(err, "%s",
 			      !out.error	? options->dir

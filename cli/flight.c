@@ -19,7 +19,7 @@
 
 static const char marker[] = "marker:", of_signal[] = "signal:";
 
-/* SEGV, SIGSEGV or 11. 0: there is none. */
+/* SEGV, SIGSEGV or 11. 0: unknown. */
 static int signal_of(const char *name)
 {
 	uint64_t number;
@@ -173,7 +173,7 @@ void flight_release(struct flight *flight)
 	flight->watch = NULL;
 }
 
-/* ---- told ---- */
+/* ---- printed ---- */
 
 static int is_agents(struct image *image, const struct trail_block *block)
 {
@@ -183,8 +183,8 @@ static int is_agents(struct image *image, const struct trail_block *block)
 }
 
 /*
- * A marker's time is taken well inside of the agent, which may have called libc by then: the way there ends where the agent
- * was entered.
+ * The agent takes a marker's time after it was entered, and may have called libc by then: the
+ * printed path ends where the program entered the agent.
  */
 static void leave_agent_out(struct trail_show *show, const struct trail_path *path)
 {
@@ -277,7 +277,7 @@ void flight_tell(const struct flight *flight, const char *dir)
 		fprintf(stderr, ", by signal %s%s", name ? "SIG" : "", name ? name : "");
 	if (fired->signal && !name)
 		fprintf(stderr, "%d", fired->signal);
-	fputs("; the way there:\n", stderr);
+	fputs("; the last instructions:\n", stderr);
 	tell_way(flight, dir);
 }
 

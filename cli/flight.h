@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `waymark record --on`: what makes a flight recorder (trail/last=SIZE/) write down what it has, and how that
- * is told.
+ * `waymark record --on`: what makes a flight recorder (trail/last=SIZE/) write its contents, and
+ * what the command prints then.
  */
 #ifndef CLI_FLIGHT_H
 #define CLI_FLIGHT_H
@@ -18,15 +18,18 @@ struct flight {
 	struct live live;
 };
 
-/* Read what --on is followed by: crash, exit, signal, signal:NAME or marker:X:Y. 0, or CLI_USAGE, all being said. */
+/*
+ * Read what --on is followed by: crash, exit, signal, signal:NAME or marker:X:Y. 0, or CLI_USAGE,
+ * all being said.
+ */
 int flight_parse(struct flight *flight, const char *text);
 
 /* Whether these specs go with it: 0, or CLI_USAGE. */
 int flight_check(const struct flight *flight, const char *const *specs, size_t count);
 
 /*
- * Before the session takes a process: where a marker is awaited, have a session of its own enter or start that. As
- * wm_session_attach() and wm_session_launch(); the detail is the watch's.
+ * Before the session takes a process: where a marker is awaited, have a session of its own enter or
+ * start that. As wm_session_attach() and wm_session_launch(); the detail is the watch's.
  */
 int flight_attach(struct flight *flight, pid_t pid);
 int flight_launch(struct flight *flight, char *const argv[]);
@@ -34,7 +37,10 @@ int flight_launch(struct flight *flight, char *const argv[]);
 /* Before the session is started: what it is to wait for. */
 void flight_set(const struct flight *flight, struct wm_session *session);
 
-/* It runs: let the marker be awaited, and the program go. 0 or a negative error, with the watch's detail. */
+/*
+ * It runs: let the marker be awaited, and the program go. 0 or a negative error, with the watch's
+ * detail.
+ */
 int flight_start(struct flight *flight);
 
 /* Look whether it has come. 0 or a negative error. */

@@ -18,7 +18,10 @@
 #define REPAIR_TRIES 50
 #define REPAIR_STEP_MS 20
 
-/* Nothing of the recorder's is kept: no terminal, no lock on the folder, no pipe that others wait on. */
+/*
+ * Nothing of the recorder's is kept: no terminal, no lock on the folder, no pipe that others wait
+ * on.
+ */
 static void let_go_of_all(int keep)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -46,7 +49,10 @@ static void watch(int fd, const char *dir)
 	} while (got < 0 && errno == EINTR);
 	if (got != 0)
 		_exit(0);
-	/* the lock falls with the recorder's descriptors, which may take a moment longer than the pipe */
+	/*
+	 * the lock falls with the recorder's descriptors, which may take a moment longer than the
+	 * pipe
+	 */
 	for (int i = 0; i < REPAIR_TRIES && trace_repair(dir) == -EBUSY; i++)
 		poll(NULL, 0, REPAIR_STEP_MS);
 	_exit(0);
@@ -82,7 +88,7 @@ void guardian_release(struct guardian *guardian)
 {
 	if (!guardian->pid)
 		return;
-	/* any byte will do; it may have been killed, and SIGPIPE is handled by whoever records */
+	/* any byte will do; it may have been killed, and the recorder handles SIGPIPE */
 	if (write(guardian->fd, "", 1) < 0)
 		errno = 0;
 	close(guardian->fd);

@@ -17,7 +17,7 @@ struct guardian {
 /* Start it for the trace folder `dir`. Failing is no reason not to record. */
 void guardian_start(struct guardian *guardian, const char *dir);
 
-/* The trace was closed as it should be: dismiss it. Safe when there is none. */
+/* The trace was closed in order: dismiss the guardian. Safe without one. */
 void guardian_release(struct guardian *guardian);
 
 #endif

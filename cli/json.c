@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* What stands before a value: the comma that parts it from the one before, and its key. */
+/* What precedes a value: the comma behind the one before, and its key. */
 static void begin(struct json *json, const char *key)
 {
 	if (json->follows)

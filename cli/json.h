@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON, written by hand into trace/out.h's buffer. Commas are put where they belong. A key is NULL for
- * an element of an array, and is taken as it is: it holds nothing that wants escaping.
+ * JSON, written by hand into trace/out.h's buffer. Commas are put where they belong. A key is NULL
+ * for an element of an array, and is taken as it is: it holds nothing that wants escaping.
  */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
@@ -19,7 +19,7 @@ struct json {
 void json_open(struct json *json, const char *key, char bracket);
 void json_close(struct json *json, char bracket);
 
-/* What comes next begins on a line of its own. */
+/* The next value begins on a line of its own. */
 void json_line(struct json *json);
 
 /* A string; what isn't UTF-8 in it becomes U+FFFD. NULL is written as "". */

@@ -56,7 +56,10 @@ size_t lines_complain(const struct lines *lines)
 
 	for (size_t i = 0; (module = lines_module(lines, i)); i++) {
 		told += module->row_count != 0;
-		/* the kernel's own has no file; what could not be opened is told of elsewhere */
+		/*
+		 * the kernel's own has no file; files that could not be opened are reported
+		 * elsewhere
+		 */
 		if (module->row_count || module->error || module->path[0] != '/')
 			continue;
 		complain(-WM_E_NO_DEBUG_LINES, "%s", module->path);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands that tell of lines share: a trace's trails counted, and what is said of modules without lines. */
+/*
+ * Shared by the commands that report lines: a trace's trails counted, and warnings about modules
+ * without lines.
+ */
 #ifndef CLI_LINES_GATHER_H
 #define CLI_LINES_GATHER_H
 
@@ -16,7 +19,7 @@ struct lines_wanted {
 int lines_gather(struct lines *lines, struct trail_view *view, const struct lines_wanted *wanted);
 
 /*
- * Say which modules ran code and tell of no lines. Returns how many do tell of them.
+ * Warn about modules that ran code and have no line information. Returns how many have it.
  */
 size_t lines_complain(const struct lines *lines);
 

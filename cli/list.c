@@ -36,10 +36,10 @@ static void usage(void)
 	      "       waymark list {--func GLOB | --usdt[=GLOB] | --watch EXPR | --event SPEC}...\n"
 	      "                    {FILE... | -p PID}\n\n"
 	      "Show the markers in programs and libraries, or in running processes, which are not\n"
-	      "touched: their names, fields, sites, whether they are armed, where they stand in the\n"
+	      "touched: their names, fields, sites, whether they are armed, where they are in the\n"
 	      "source; how often they were hit, if an agent is in the process. Names may be globs.\n\n"
 	      "With --func, --usdt or --event: what could be probed, and how, or why not. With\n"
-	      "--watch: where a variable lies, and how many debug registers it takes.\n\n"
+	      "--watch: where a variable is, and how many debug registers it takes.\n\n"
 	      "  -p, --pid=PID  the markers of all modules of a process; may be given again\n"
 	      "  -s, --sites    each site by itself: its address, its state, its place\n"
 	      "  -f, --func=GLOB    functions of that name\n"
@@ -165,7 +165,7 @@ static int options_read(struct options *options, int argc, char **argv)
 	if ((options->probes.count || options->watch_count) && options->name)
 		return complain_usage(
 			"list",
-			"%s is no file; which probes stands in the options: --usdt='%s', --func=NAME@FILE",
+			"%s is no file; name the probes by an option: --usdt='%s', --func=NAME@FILE",
 			options->name, options->name);
 	if (!status && options->watch_count && options->probes.count)
 		return complain_usage("list", "--watch is asked for by itself");

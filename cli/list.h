@@ -7,7 +7,10 @@
 #include "session/catalog.h"
 #include "trace/out.h"
 
-/* Both print the markers of catalog->markers for which take[i] is not 0, each of their sites if asked. */
+/*
+ * Both print the markers of catalog->markers for which take[i] is not 0, each of their sites if
+ * asked.
+ */
 void list_text(struct out *out, const struct catalog *catalog, const char *take, int sites);
 void list_json(struct out *out, const struct catalog *catalog, const char *take, int sites);
 
@@ -19,7 +22,7 @@ void list_put(struct out *out, const char *text);
 void list_put_padded(struct out *out, const char *text, size_t columns);
 /* The line above what a module has; pid 0: it is a file. */
 void list_put_module(struct out *out, pid_t pid, const char *module);
-/* "name type"; a WM_TYPE_* that is none is shown as "?". */
+/* "name type"; an unknown WM_TYPE_* is shown as "?". */
 void list_put_field(struct out *out, const char *name, uint8_t type);
 void list_json_field(struct json *json, const char *key, const char *name, uint8_t type);
 

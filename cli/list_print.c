@@ -35,7 +35,7 @@ static const char *type_word(uint8_t type)
 	return word ? word : "?";
 }
 
-/* What holds for all sites, or how many are armed of how many that can be. */
+/* One state for all sites, or how many of those that can be armed are. */
 static const char *state_text(const struct catalog_marker *marker, char text[32])
 {
 	unsigned int live = marker->counts[SITE_IS_DORMANT] + marker->counts[SITE_IS_ARMED] +
@@ -140,7 +140,7 @@ static void put_sites(struct out *out, const struct catalog_marker *marker)
 	}
 }
 
-/* "12 hits", or "- hits" where nobody counts. */
+/* "12 hits", or "- hits" where they are not counted. */
 static void put_hits(struct out *out, const struct catalog_marker *marker)
 {
 	char text[32];

@@ -63,7 +63,7 @@ static size_t behind_at(const char *text)
 	return at && at < end && text[at - 1] == '/' ? at - 1 : end;
 }
 
-/* Behind the last "." or "->" that no "::" follows; 0: there is none. */
+/* Behind the last "." or "->" that no "::" follows; 0: not found. */
 static size_t member_at(const char *text, size_t end)
 {
 	for (size_t at = end; at > 1; at--) {
@@ -75,7 +75,7 @@ static size_t member_at(const char *text, size_t end)
 	return 0;
 }
 
-/* Behind "table.c::" or "'table.c'::"; 0: there is none. */
+/* Behind "table.c::" or "'table.c'::"; 0: not found. */
 static size_t source_end(const char *text, size_t end)
 {
 	const char *scope = strstr(text, "::"), *dot;
@@ -238,7 +238,9 @@ static int is_same_place(const struct matching *matching, size_t i, size_t j)
 	       matching->all[i].start == matching->all[j].start;
 }
 
-/* Sorted: "watch:count", or "watch:a.c::count" if its neighbour has that name, and another place. */
+/*
+ * Sorted: "watch:count", or "watch:a.c::count" if its neighbour has that name, and another place.
+ */
 static int match_put(const struct matching *matching, size_t i,
 		     int (*take)(const char *spec, void *data), void *data)
 {
@@ -273,7 +275,7 @@ static int matches_put(struct matching *matching, int (*take)(const char *spec, 
 	return ret;
 }
 
-/* Of all modules that the glob takes: their variables that match. 0, or why there can be none. */
+/* The matching variables of all modules that the glob matches. 0, or why there can't be any. */
 static int variables_take(struct matching *matching, struct code_module *const *modules,
 			  size_t module_count)
 {

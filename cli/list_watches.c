@@ -48,8 +48,8 @@ struct found {
 	int is_known;	  /* the address is: no pointer has to be followed, or it could be */
 	size_t registers;
 	struct watch_piece pieces[WATCH_REGISTERS];
-	char where[256];	    /* the way there, in words */
-	char value[WATCH_TEXT_MAX]; /* "" where there is none to see */
+	char where[256];	    /* the pointers on the way, in words */
+	char value[WATCH_TEXT_MAX]; /* "" where it can't be read */
 };
 
 /*

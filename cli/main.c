@@ -22,7 +22,7 @@ static const struct command {
 	{ "export", "write a trace's trails in a form that other tools read", cmd_export },
 	{ "diff", "show the first place where the trails of two runs part", cmd_diff },
 	{ "compress", "make a trace smaller, or as it was", cmd_compress },
-	{ "coverage", "tell which lines and branches ran, as lcov does", cmd_coverage },
+	{ "coverage", "report which lines and branches ran, as lcov does", cmd_coverage },
 	{ "claims", "show who holds debug registers and what else is scarce", cmd_claims },
 	{ "doctor", "show what works on this machine, and what would make the rest work",
 	  cmd_doctor },
@@ -93,8 +93,9 @@ static int cmd_version(int argc, char **argv)
 }
 
 /*
- * Where we were started with a standard stream closed, the next file that is opened would take its number, and our messages would
- * be written into a trace. What stands there instead can be neither read nor written, and is closed in programs that we start.
+ * If a standard stream is closed at the start, the next opened file would take its number, and
+ * messages would go into a trace. Put a descriptor there that can be neither read nor written, and
+ * is closed in programs that the command starts.
  */
 static void keep_streams_closed(void)
 {

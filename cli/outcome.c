@@ -98,7 +98,7 @@ void outcome_unclaimed(const struct wm_session *session)
 		return;
 	complain_words("waymark: what this takes is not in the ledger of claims: %s: %s",
 		       wm_error_text(err), path);
-	fputs("\n  it is recorded all the same; others are not told who has it\n", stderr);
+	fputs("\n  it is recorded all the same; others do not see who has it\n", stderr);
 }
 
 static int error_order(const void *a, const void *b)

@@ -9,17 +9,20 @@
 #include <stddef.h>
 
 /*
- * Complain about each spec that nothing matched, with near names of those given, and, if they are to be
- * `placed`, about each of whose places none can be had, with the reason. Returns how many; the first in
- * words in why[bytes] unless something stands there.
+ * Complain about each spec that nothing matched, with similar names, and, if they are to be
+ * `placed`, about each that has no usable place, with the reason. Returns how many; writes the
+ * first in words into why[bytes], unless that has text.
  */
 size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *names, int placed,
 			 char *why, size_t bytes);
 
-/* On stderr, of each spec that asked for one function, that its name stands for several. */
+/* Warn on stderr about each spec that asked for one function, if several have that name. */
 void outcome_ambiguous(const struct wm_session *session);
 
-/* On stderr, where a trial showed that the time stamp counter misleads: what that means for the trace. */
+/*
+ * On stderr, where a trial showed that the time stamp counter misleads: what that means for the
+ * trace.
+ */
 void outcome_clock(void);
 
 /* On stderr, that what is recorded could not be claimed in the ledger, once. */
@@ -34,13 +37,19 @@ void outcome_unrecorded(const struct unrecorded_list *list);
 /* For programs, as a member of an object: likewise. */
 void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *list);
 
-/* How often and how long hits of probes are missing; with `verbose`, how many probes are unsafe beside uprobes. */
+/*
+ * How often and how long hits of probes are missing; with `verbose`, how many probes are unsafe
+ * beside uprobes.
+ */
 void outcome_held(const struct probes *probes, int verbose);
 
-/* On stderr, in which processes places were refused since they may not stop their own threads; all with `verbose`. */
+/*
+ * On stderr, in which processes places were refused since they may not stop their own threads; all
+ * with `verbose`.
+ */
 void outcome_unstoppable(const struct probes *probes, int verbose);
 
-/* For programs, as members of an object: how many places were wanted, and what became of which. */
+/* JSON members of an object: how many places were wanted, and the outcome of each. */
 void outcome_json(struct json *json, const struct probes *probes);
 
 #endif

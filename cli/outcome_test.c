@@ -172,7 +172,7 @@ Test(outcome, a_ledger_that_can_t_be_had_is_told_once, .init = cr_redirect_stder
 	snprintf(
 		told, sizeof(told),
 		"waymark: what this takes is not in the ledger of claims: the folder for sockets is not ours alone, or can't be written to: %s\n"
-		"  it is recorded all the same; others are not told who has it\n",
+		"  it is recorded all the same; others do not see who has it\n",
 		path);
 	cr_assert_stderr_eq_str(told);
 	unlink(path);

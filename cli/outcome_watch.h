@@ -7,15 +7,17 @@
 #include "session/session.h"
 #include "session/watch/watches.h"
 
-/* On stderr, once they are armed: a line for each that is watched another way than was asked for. */
+/*
+ * On stderr, once they are armed: a line for each that is watched another way than was asked for.
+ */
 void outcome_ways(const struct wm_session *session);
 
 /* On stderr, a line for each: how many hits, and what of them is not in the trace, why. */
 void outcome_watches(const struct watched_list *list);
 
 /*
- * On stderr, a line for each that was armed in no process, and for programs that ran before theirs were. How many of the former; 0 where
- * there is none.
+ * On stderr, a line for each watch that was armed in no process, and for programs that ran before
+ * their watches were armed. Returns how many of the former.
  */
 size_t outcome_unwatched(const struct wm_session *session);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `waymark record` tells while it runs and when it is done. */
+/* What `waymark record` prints while it runs and when it is done. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
@@ -16,11 +16,13 @@ struct probes;
 struct unrecorded_list;
 
 struct progress {
-	int shown;  /* a line stands on the terminal */
+	int shown;  /* a line is on the terminal */
 	int wanted; /* stderr is a terminal */
 	uint64_t began_ns, last_ns, last_events;
 	double rate; /* events a second, smoothed */
-	/* for the closing words of a trail: how it was recorded, origins_way(); and what came of it */
+	/*
+	 * for the closing words of a trail: how it was recorded, origins_way(); and what came of it
+	 */
 	const char *trail_way;
 	const struct live *live;
 };
@@ -28,13 +30,15 @@ struct progress {
 void progress_begin(struct progress *progress);
 
 /*
- * Renew the line, a few times a second at most; nothing where stderr is no terminal. `held`: events that
- * the buffers hold, which `status` does not count yet.
+ * Renew the line, a few times a second at most; nothing where stderr is no terminal. `held`: events
+ * that the buffers hold, which `status` does not count yet.
  */
 void progress_show(struct progress *progress, const struct wm_session_status *status,
 		   uint64_t held);
 
-/* The same while places are planned and armed: "planning 12,000 of 43,671 functions in libjvm.so". */
+/*
+ * The same while places are planned and armed: "planning 12,000 of 43,671 functions in libjvm.so".
+ */
 void progress_plan(struct progress *progress, const struct session_progress *plan);
 
 /* Take the line away. */

@@ -18,7 +18,7 @@ int quantity_seconds_ns(const char *text, uint64_t *ns);
 /* A whole number up to `max`, and nothing else. 0, or -EINVAL. */
 int quantity_number(const char *text, uint64_t max, uint64_t *number);
 
-/* The same at the begin of a text: what stands behind it, or NULL where it is none. */
+/* The same at the begin of a text: returns the text behind it, or NULL if it is no number. */
 const char *quantity_number_at(const char *text, uint64_t max, uint64_t *number);
 
 /* A process's or thread's id. 0, or -EINVAL, for 0 too. */

@@ -82,7 +82,7 @@ static size_t complain_unmatched(struct recording *recording)
 {
 	progress_clear(&recording->progress);
 	if (patience_is_over(recording->session))
-		return 0; /* nobody knows what it would have come to */
+		return 0; /* its outcome is unknown */
 	if (recording->flight.watch)
 		return outcome_unmatched(&recording->flight.watch->specs,
 					 &recording->flight.watch->names, 1, recording->why,
@@ -154,12 +154,12 @@ static int take_in(struct recording *recording)
 	if (err < 0)
 		return fail(recording, err);
 	recording->child.pid = err;
-	/* it stands in its agent, which waits for us */
+	/* it is in its agent, which waits for this command */
 	err = awaits_marker ? wm_session_attach(recording->session, recording->child.pid) : 0;
 	return err ? fail(recording, err) : 0;
 }
 
-/* While places are planned; Ctrl-C ends that, and the program goes on without them. */
+/* While places are planned; Ctrl-C ends that, and the program continues without them. */
 static int on_progress(const struct session_progress *plan, void *data)
 {
 	struct recording *recording = data;
@@ -327,7 +327,7 @@ static void remove_trace(const char *dir, int had_dir)
 	closedir(list);
 }
 
-/* The session ends here, but for what is to be told of its probes. */
+/* The session ends here, except for the report of its probes. */
 static void close_session(struct recording *recording)
 {
 	if (recording->session) {
@@ -343,7 +343,7 @@ static void close_session(struct recording *recording)
 	guardian_release(&recording->guardian);
 }
 
-/* Returns the exit status: `result`, or what becomes of it if that can't be told. */
+/* Returns the exit status: `result`, or that of a failure to write. */
 static int sum_up_json(struct recording *recording, const struct wm_session_status *status,
 		       int result)
 {

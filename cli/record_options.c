@@ -21,7 +21,7 @@ static const char help[] =
 	"  -e, --event SPEC    what to record: marker:SUBSYSTEM:EVENT, usdt:PROVIDER:NAME,\n"
 	"                      func:NAME[@FILE]/ret,arg1,arg2:str/, addr:FILE+OFFSET or\n"
 	"                      addr:FILE:LINE; names may be globs; several may be given;\n"
-	"                      once trail/soft,last=SIZE,only=FILE/, the way that each thread takes\n"
+	"                      once trail/soft,last=SIZE,only=FILE/, the branches of each thread\n"
 	"                      (default: every marker)\n"
 	"  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n"
 	"  -p, --pid PID       a running process to attach to; several may be given\n"
@@ -169,8 +169,8 @@ static int take_option(struct record_options *options, int letter)
 }
 
 /*
- * waymark-YYYYmmdd-HHMMSS, with a number behind it if that is taken. We make it at once: a folder that exists
- * belongs to another recording, or to another user.
+ * waymark-YYYYmmdd-HHMMSS, with a number behind it if that is taken. We make it at once: a folder
+ * that exists belongs to another recording, or to another user.
  */
 static int make_dir(struct record_options *options)
 {

@@ -21,7 +21,7 @@ struct record_options {
 	int json, verbose, tree, wait_all, compress;
 	int made_dir; /* dir[] is the default name, and we made that folder */
 	struct wm_session_options session;
-	struct flight flight; /* --on; released by whoever records */
+	struct flight flight; /* --on; the caller that records releases it */
 };
 
 /*

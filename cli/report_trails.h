@@ -9,7 +9,7 @@ struct report_trails {
 	uint64_t threads;      /* that have a trail, or had one */
 	uint64_t blocks;       /* that ran, as far as they are there */
 	uint64_t places, lost; /* where blocks are missing; how many, that are known of */
-	uint64_t unrecorded;   /* places where code ran that nobody recorded */
+	uint64_t unrecorded;   /* places where code ran unrecorded */
 	uint64_t cut;	       /* threads whose recording was cut off */
 	uint64_t damaged;      /* threads whose trail is damaged, or gone */
 };

@@ -18,8 +18,9 @@ struct source_text {
 };
 
 /*
- * Where the source lies here: in `dir`, under the longest end of its path that is there; else where the path
- * says, from the current folder on if it does not begin at the root. `dir` may be NULL. 0 and found[], or -ENOENT.
+ * Find a source file here: in `dir`, under the longest end of its path that exists there; else at
+ * the path itself, relative to the current folder if it is relative. `dir` may be NULL. 0 and
+ * found[], or -ENOENT.
  */
 int source_find(const char *path, const char *dir, char found[PATH_MAX]);
 

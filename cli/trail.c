@@ -163,7 +163,7 @@ static int take_option(void *data, int id, const char *text)
 
 static const struct command_line line = { "trail", usage, "n:vh", table, take_option };
 
-/* -1 to go on, else the exit status. */
+/* -1 to continue, else the exit status. */
 static int read_options(struct trail_options *options, int argc, char **argv)
 {
 	int status;
@@ -283,7 +283,7 @@ static int prepare(struct trail_show *show)
 	return err ? complain(err, "%s", show->options.dir) : CLI_FINE;
 }
 
-/* What the way that it was shown in did not show. */
+/* Warn about what this form of output does not show. */
 static void complain_missing(const struct trail_show *show)
 {
 	const struct trail_lost_wanted wanted = { show->options.tid, show->options.pid,
@@ -311,7 +311,7 @@ int cmd_trail(int argc, char **argv)
 		err = ways[show.options.way](&show);
 		out_flush(&out);
 		err = err ? err : out.error;
-		if (err && err != -EPIPE) /* whoever reads has enough */
+		if (err && err != -EPIPE) /* the reader has closed the pipe */
 			status = complain(err, "%s",
 					  out.error ? "standard output" : show.options.dir);
 		if (!err)

@@ -104,7 +104,7 @@ static int find(struct trail_bound *bound, struct trail_moment *hit, const char 
 	return CLI_FINE;
 }
 
-/* Whether the hit's thread has a trail that leads up to it, or one that does not tell: by its time then. */
+/* Whether the hit's thread has a trail that leads up to it, or one that may, by its time. */
 static int look_for_hit(const struct trail_moment *hit, const char *text,
 			const struct trail_view *view)
 {
@@ -156,7 +156,7 @@ int trail_bounds_find(struct trail_bounds *bounds, const char *command, struct t
 		status = look_for_hit(&bounds->to_hit, bounds->to_text, view);
 	if (status == CLI_FINE && bounds->from.kind && bounds->from.kind == bounds->to.kind &&
 	    bounds->from.value > bounds->to.value)
-		status = complain_usage(command, "--from %s lies after --to %s", bounds->from_text,
+		status = complain_usage(command, "--from %s is after --to %s", bounds->from_text,
 					bounds->to_text);
 	if (status == CLI_FINE && (bounds->from_text || bounds->to_text) && is_empty(bounds, view))
 		status = complain_empty(bounds, view);

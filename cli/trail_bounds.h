@@ -19,7 +19,8 @@ struct trail_bounds {
 };
 
 /*
- * Take a text as --from, or as --to: CLI_FINE, or CLI_USAGE, all being said. `command` is the command's name.
+ * Take a text as --from, or as --to: CLI_FINE, or CLI_USAGE, all being said. `command` is the
+ * command's name.
  */
 int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_to,
 		      const char *text);
@@ -27,7 +28,7 @@ int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_t
 /* Find in the trace what they name: CLI_FINE, or another exit status, all being said. */
 int trail_bounds_find(struct trail_bounds *bounds, const char *command, struct trail_view *view);
 
-/* The stretch of a path that lies between them. */
+/* The stretch of a path between them. */
 void trail_bounds_range(const struct trail_bounds *bounds, const struct trail_view *view,
 			const struct trail_path *path, struct trail_range *range);
 

@@ -10,7 +10,7 @@
 
 #define INSN_WIDTH 6
 
-/* A branch, as the item behind its block tells. */
+/* A branch, from the item behind its block. */
 struct branch {
 	uint64_t from, to;
 	int is_known; /* `to` is */
@@ -30,7 +30,7 @@ static void to_of(struct branch *branch, const struct trail_block *block,
 		case TRAIL_ARRIVE:
 		case TRAIL_LOST:
 		case TRAIL_GAP:
-		case TRAIL_EXEC: /* they say where it goes on, not where it was */
+		case TRAIL_EXEC: /* they say where it continues, not where it was */
 			break;
 		default:
 			branch->to = next->between->at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waymark trail --calls: who called whom, as it went. A call that made no others is one line, and runs of
- * the same are one line together; what made others has a line at its end, too.
+ * waymark trail --calls: who called whom, as it went. A call that made no others is one line, and
+ * runs of the same are one line together; what made others has a line at its end, too.
  */
 #include "cli/pulse.h"
 #include "cli/trail.h"
@@ -14,7 +14,7 @@
 #define BLOCK_WIDTH 10
 #define TIME_WIDTH 16
 #define INDENT 2
-#define INDENT_MAX 200 /* frames deeper than this stand there */
+#define INDENT_MAX 200 /* frames deeper than this are printed there */
 
 /* Calls with the same words, one after the other. */
 struct leaf {

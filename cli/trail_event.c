@@ -53,13 +53,15 @@ static int is_killed(const struct trail_between *between)
 	return between->event == TRAIL_END && between->values[0] == TRAIL_KILLED;
 }
 
-/* Whether an event is of an instruction, which then is told: the one that faulted, or was kept from running. */
+/*
+ * Whether an event belongs to an instruction, to be printed: the one that faulted, or did not run.
+ */
 static int is_of_instruction(const struct trail_between *between)
 {
 	return between->has_at && (between->event == TRAIL_SIGNAL || is_killed(between));
 }
 
-/* The block that an event stands right behind: 1, or 0 if there is none. */
+/* The block directly before an event: 1, or 0 without one. */
 static int block_before(const struct trail_path *path, const struct trail_item *item,
 			struct trail_item *before)
 {
@@ -72,7 +74,10 @@ static int block_before(const struct trail_path *path, const struct trail_item *
 	       &path->parts[cursor.part].between == item->between;
 }
 
-/* The bytes of that instruction: what the block before left of itself; or else out of the module's file. */
+/*
+ * The bytes of that instruction: what the block before left of itself; or else out of the module's
+ * file.
+ */
 static size_t code_at(const struct trail_path *path, struct image *image,
 		      const struct trail_item *item, uint8_t code[INSN_BYTES_MAX])
 {
@@ -107,8 +112,8 @@ static void insn_of(struct trail_show *show, const struct trail_path *path, stru
 }
 
 /*
- * Of an instruction that is not there: what led to it. The instruction's address and its text; 0 where an instruction is
- * there, or nobody knows.
+ * If no instruction is there: the instruction that led there. Returns its address and its text; 0
+ * where an instruction is there, or the origin is unknown.
  */
 static uint64_t led_from(struct trail_show *show, const struct trail_path *path,
 			 struct image *image, const struct trail_item *item,

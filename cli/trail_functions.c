@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* waymark trail --functions: how much of what ran each function was, itself and with what it called. */
+/*
+ * waymark trail --functions: how much of what ran each function was, itself and with what it
+ * called.
+ */
 #include "base/array.h"
 #include "cli/pulse.h"
 #include "cli/trail.h"
@@ -138,7 +141,7 @@ static uint64_t start_of(const struct function *function)
 						   : function->start;
 }
 
-/* Functions of several processes that are the same come to stand together; not two of one name in a file. */
+/* Sort the same function of several processes together; not two of one name in a file. */
 static int by_name(const void *one, const void *other)
 {
 	const struct function *a = ((const struct sum *)one)->function;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Source, and beside each line how often it ran, its share of all instructions, and where its jumps led. */
+/*
+ * Source, and beside each line how often it ran, its share of all instructions, and where its jumps
+ * led.
+ */
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/lines_gather.h"
@@ -129,7 +132,10 @@ static uint64_t instructions_of(const struct lines_source *source)
 	return sum;
 }
 
-/* Up to this line what has no code is shown too: what stands between two lines that are wanted belongs to them. */
+/*
+ * Lines without code are printed too up to this line: text between two wanted lines belongs to
+ * them.
+ */
 static uint32_t rest_end(const struct lines_source *source, size_t i,
 			 const struct source_text *text)
 {

@@ -23,12 +23,12 @@ void trail_lost_count(struct trail_lost *lost, const struct trace_reader *reader
 			lost->places++;
 			lost->blocks += part->between.values[0];
 		}
-		/* what the kernel ran is not what the program did, nor is missing what nobody asked for */
+		/* kernel code is not the program's, and unrequested parts are not missing */
 		lost->unrecorded += part->between.event == TRAIL_GAP &&
 				    part->between.values[0] != TRAIL_GAP_KERNEL &&
 				    part->between.values[0] != TRAIL_GAP_ELSEWHERE;
 	}
-	/* a damaged one is told of as that; one that is still recorded goes on */
+	/* a damaged one is reported as that; one that is still being recorded has no end yet */
 	lost->is_cut = range->end_part == path->count && !path->damage && !reader->live &&
 		       (path->parts[path->count - 1].count ||
 			path->parts[path->count - 1].between.event != TRAIL_END);
@@ -68,7 +68,7 @@ static uint32_t pid_of(const struct trace_reader *reader, const struct trail_tol
 
 int trail_lost_is_gone(const struct trace_reader *reader, const struct trail_told_thread *told)
 {
-	/* of one that was over, the damage is told */
+	/* for one that was over, the damage is reported */
 	return told->is_missing && !told->over && !reader->live;
 }
 

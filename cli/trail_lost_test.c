@@ -63,7 +63,7 @@ Test(trail_lost, says_what_a_sum_lacks)
 	expect("loops-101 lacks what ran unrecorded at 1 place\n");
 	cr_expect_eq(run("--functions --from block:1"), 0);
 	expect("lost at 1 place and what");
-	cr_expect_eq(run(""), 0); /* where all of it stands */
+	cr_expect_eq(run(""), 0); /* where all of it is there */
 	expect_not("lacks");
 }
 

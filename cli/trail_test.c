@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* waymark trail as a command: what it prints and returns, of trails made by hand, good and bad ones. */
+/*
+ * waymark trail as a command: what it prints and returns, of trails made by hand, good and bad
+ * ones.
+ */
 #include "cli/command_test.h"
 #include "branch/sample_steps.h"
 #include "trace/sample.h"
@@ -208,7 +211,7 @@ Test(trail_command, refuses_what_is_no_stretch, .fini = end)
 {
 	simple();
 	cr_expect_eq(run("--from block:9 --to block:3"), 2);
-	expect("--from block:9 lies after --to block:3");
+	expect("--from block:9 is after --to block:3");
 	cr_expect_eq(run("--from 2 --to 1.5"), 2);
 	cr_expect_eq(run("--from marker:db:query#2 --to marker:db:query#1"), 2);
 	cr_expect_eq(run("--from soon"), 2);
@@ -306,7 +309,7 @@ Test(trail_command, says_events_in_words, .fini = end)
 	expect("  gap: ran unrecorded while recording was off at 0x1040\n");
 	expect("  system call pause = ? (interrupted, to be made again) at 0x1040\n");
 	expect("  lost 1 block at 0x1040\n");
-	expect("  lost blocks, nobody knows how many at 0x1040\n");
+	expect("  lost blocks, number unknown at 0x1040\n");
 	expect("  system call 4000 = 0x7f0012345000\n");
 	expect("  exec: another program in its place at 0x2000\n");
 	expect("  killed by SIGILL at 0x2003: ret\n");
@@ -386,7 +389,7 @@ Test(trail_command, tells_who_jumped_to_where_no_code_is, .fini = end)
 	expect("  killed by SIGSEGV at 0x5000, which was jumped to at 0x100c: call *%rax\n");
 }
 
-/* A thread that is killed from outside stood somewhere that nobody told. */
+/* A thread that is killed from outside was at an unknown place. */
 Test(trail_command, takes_no_other_signal_for_a_call_of_null, .fini = end)
 {
 	leaps(0, 9);
@@ -432,7 +435,10 @@ Test(trail_command, shows_a_damaged_trail_up_to_there, .fini = end)
 	expect("\"damage\":\"a block that can't follow the one before\"}");
 }
 
-/* The stream files, cut everywhere: never more is shown than was there, and what is missing is said. */
+/*
+ * The stream files, cut everywhere: never more is shown than was there, and what is missing is
+ * said.
+ */
 Test(trail_command, shows_a_trace_that_was_cut_anywhere_up_to_there, .fini = end)
 {
 	static const char *const files[] = { "100-101-1", "100-0-0", "metadata" };

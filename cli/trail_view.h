@@ -17,8 +17,8 @@ struct trail_view {
 };
 
 /*
- * Open the trace in `dir`, which must have a trail. CLI_FINE, or another exit status, all being said.
- * Close in either case.
+ * Open the trace in `dir`, which must have a trail. CLI_FINE, or another exit status, all being
+ * said. Close in either case.
  */
 int trail_view_open(struct trail_view *view, const char *dir, const struct image_options *options);
 
@@ -28,7 +28,10 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
  */
 int trail_view_close(struct trail_view *view, int status);
 
-/* What lies where in the process of a path, at any time: image_in() for what lay there when a block ran. NULL: no memory. */
+/*
+ * The memory of a path's process over time: image_in() for what was mapped when a block ran. NULL:
+ * no memory.
+ */
 struct image *trail_view_image(struct trail_view *view, const struct trail_path *path);
 
 /* The image in the era of an item; where there is no memory, of all the time. */

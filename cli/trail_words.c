@@ -260,7 +260,7 @@ static int is_error(uint64_t result)
 	return (int64_t)result < 0 && (int64_t)result >= -ERRNO_MAX;
 }
 
-/* A result, as strace has it; what the kernel tells nobody but itself (ERESTARTSYS) has no name. */
+/* A result, as strace prints it; the kernel's internal ones (ERESTARTSYS) have no name. */
 static void put_result(struct out *out, uint64_t result)
 {
 	const char *name = is_error(result) ? strerrorname_np((int)-(int64_t)result) : NULL;
@@ -296,7 +296,7 @@ static void put_end(struct out *out, const struct trail_between *between)
 		out_literal(out, "ended with the process");
 		break;
 	case TRAIL_DETACHED:
-		out_literal(out, "recording ended, the thread goes on");
+		out_literal(out, "recording ended, the thread continues");
 		break;
 	default:
 		out_literal(out, "ended");
@@ -306,7 +306,7 @@ static void put_end(struct out *out, const struct trail_between *between)
 static void put_lost(struct out *out, uint64_t blocks)
 {
 	if (!blocks) {
-		out_literal(out, "lost blocks, nobody knows how many");
+		out_literal(out, "lost blocks, number unknown");
 		return;
 	}
 	out_literal(out, "lost ");

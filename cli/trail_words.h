@@ -22,8 +22,8 @@ const char *words_last_part(const char *path);
 void words_time(struct out *out, uint64_t ns, uint64_t begin_ns, size_t width);
 
 /*
- * Where an address lies, "function+0x12  file.c:12" in columns, an address in front where `is_verbose`; the other
- * fills both columns, for more to follow.
+ * An address's place, "function+0x12  file.c:12" in columns, with the address in front where
+ * `is_verbose`; the other function fills both columns, for more to follow.
  */
 void words_place(struct out *out, struct image *image, uint64_t address, int is_verbose);
 void words_place_padded(struct out *out, struct image *image, uint64_t address, int is_verbose);
@@ -37,11 +37,17 @@ void words_thread(struct out *out, const struct trail_view *view, const struct t
 /* What a block's last instruction does, of enum trail_kind. */
 const char *words_kind(uint8_t kind);
 
-/* A block's code, out of the trace or else the module's file, where room[] is for it; NULL: it can't be had. */
+/*
+ * A block's code, out of the trace or else the module's file, where room[] is for it; NULL: it
+ * can't be had.
+ */
 const uint8_t *words_code(struct image *image, const struct trail_table *table,
 			  const struct trail_block *block, uint8_t room[TRAIL_BLOCK_BYTES_MAX]);
 
-/* A signal as "SIGSEGV", a system call as "system call write"; by number where it has no name. In text[], which is returned. */
+/*
+ * A signal as "SIGSEGV", a system call as "system call write"; by number where it has no name. In
+ * text[], which is returned.
+ */
 const char *words_signal(uint64_t number, char text[32]);
 const char *words_call(uint64_t number, char text[48]);
 
@@ -50,7 +56,10 @@ void words_event(struct out *out, struct image *image, const struct trail_betwee
 
 /* ---- JSON: members of an object ---- */
 
-/* KEY: {"address": "0x12", "function": , "linkage": , "offset": , "module": , "source": , "line": }; what is not known is null. */
+/*
+ * KEY: {"address": "0x12", "function": , "linkage": , "offset": , "module": , "source": , "line":
+ * }; what is not known is null.
+ */
 void words_json_place(struct json *json, const char *key, struct image *image, uint64_t address);
 
 /* "source" and "line". */

@@ -159,7 +159,7 @@ static int take_option(struct options *options, int letter)
 	}
 }
 
-/* Options may stand before EXPR and behind it; behind the command they are the command's. */
+/* Options may come before EXPR and behind it; behind the command they are the command's. */
 static int parse(struct options *options, int argc, char **argv)
 {
 	int letter;
@@ -221,7 +221,7 @@ static void each_hit(const struct writers *table, const struct watch_hit *hit, v
 	writers_line(table, hit, watching->began_ns, stdout);
 }
 
-/* On to whoever reads. A pipe that nobody reads any more, and a full disk, are no reason to watch on. */
+/* Flush to the reader. A closed pipe or a full disk ends the watch. */
 static void push_out(struct watching *watching)
 {
 	errno = 0;
@@ -274,7 +274,7 @@ static void table_show(struct watching *watching)
 	push_out(watching);
 }
 
-/* It is told at once: the program stands still until its user has seen enough. */
+/* Printed at once: the program is stopped until its user continues it. */
 static void tell_stop(struct watching *watching, const struct wm_event *event)
 {
 	struct where_backtrace backtrace = { .frames = { NULL } };
@@ -345,7 +345,7 @@ static int expr_add(struct watching *watching, const char *expr)
 	return err;
 }
 
-/* A line of standard input: what can't be watched is said, and the watch before goes on. */
+/* A line of standard input: if it can't be watched, say so; the earlier watch continues. */
 static void change_to(struct watching *watching, const char *expr)
 {
 	struct wm_kevent_gap gap = { .size = sizeof(gap) };
@@ -415,7 +415,7 @@ static int set_up(struct watching *watching)
 	return 0;
 }
 
-/* Until the program or the time is over, nobody reads, Ctrl-C, or trouble. */
+/* Until the program or the time is over, the reader has gone, Ctrl-C, or an error. */
 static void watch(struct watching *watching)
 {
 	const struct options *options = watching->options;
@@ -515,7 +515,7 @@ static int finish(struct watching *watching)
 	if (!watching->options->json)
 		sum_up(watching, &status);
 	if (watching->unwritten &&
-	    watching->unwritten != -EPIPE) /* else whoever reads has enough */
+	    watching->unwritten != -EPIPE) /* else the reader has closed the pipe */
 		result = complain(watching->unwritten, "standard output");
 	if (watching->error || outcome_unwatched(watching->session))
 		result = CLI_FAILED;

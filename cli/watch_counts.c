@@ -49,7 +49,7 @@ static void tell_frames(FILE *to, const struct watched_spec *watched, const char
 			wm_error_text(watched->unlooked));
 	if (frames->unsure)
 		fprintf(to,
-			"%s  %s of the hits not told, as no way through the stack told whether the frame lived\n",
+			"%s  %s of the hits left out: the stack did not show whether the frame was alive\n",
 			margin, quantity_show_count(frames->unsure, text, sizeof(text)));
 }
 
@@ -112,13 +112,13 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 		watched->outside ? "lost: the kernel's ring had no room for them"
 		: watched->lost	 ? "missed: the agent counted none after the watch was taken away"
 		: watched->is_local
-			? "told by no signal: one instruction met the stack in two places, or they are missed"
+			? "without a signal: one instruction met the stack in two places, or they are missed"
 		: watched->pieces > 1
 			? "missed: a thread blocked SIGTRAP meanwhile, or ended, "
 			  "or an instruction whose reach is unknown wrote several parts of it"
 			: "missed: a thread blocked SIGTRAP meanwhile, or was ended");
 	tell_part(to, counts->late,
-		  "told late, as SIGTRAP was blocked: their places and values are later ones");
+		  "reported late, as SIGTRAP was blocked: their places and values are later ones");
 	tell_part(to, counts->dropped,
 		  watched->is_local   ? "met the stack where no frame had it then"
 		  : watched->pointers ? "came while a pointer changed, or outside of the recording"
@@ -127,7 +127,7 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 		to, counts->own,
 		watched->is_local
 			? "by the recording itself, as frames began and ended"
-			: "by the recording itself: in the program's place, of errno, which it puts back as it was, or on a stack that nobody has any more");
+			: "by the recording itself: in the program's place, of errno, which it restores, or on a stack that is no longer used");
 	tell_values(to, watched);
 	tell_part(to, counts->masked, "more not recorded: masked stores that wrote other bytes");
 	tell_part(
@@ -146,7 +146,7 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 		fprintf(to, "%s  watched from outside, as asked\n", margin);
 	if (watched->shared)
 		fprintf(to,
-			"%s  no debug register was free: %u that %s holds served it, and what that missed is told there\n",
+			"%s  no debug register was free: %u that %s holds served it, and its missed hits are reported there\n",
 			margin, watched->shared,
 			watched->holder[0] ? watched->holder : "another recording");
 	if (watched->alone_ns)
@@ -162,7 +162,7 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 			margin, quantity_show_count(watched->children, text, sizeof(text)),
 			watched->children == 1 ? "was" : "were");
 	if (watched->pieces > 1)
-		fprintf(to, "%s  it lies in %u debug registers, which are counted one by one\n",
+		fprintf(to, "%s  it takes %u debug registers, which are counted one by one\n",
 			margin, watched->pieces);
 	if (watched->is_local)
 		tell_frames(to, watched, margin);

@@ -21,7 +21,7 @@ struct wait {
 	uint64_t ip;
 	char *words;
 	const struct watch_type *type;
-	struct watch_part number; /* its bytes are 0 where nobody knows it yet */
+	struct watch_part number; /* its bytes are 0 while it is unknown */
 	uint32_t seen;		  /* bytes of the whole, a bit each */
 	uint8_t before[VALUE_MAX], after[VALUE_MAX];
 	unsigned int count, reads; /* of hits; that were over since */
@@ -73,7 +73,10 @@ static const struct wm_event_field *field_of(const struct wm_event *event, const
 	return NULL;
 }
 
-/* What a watch came to, in the process that the event is of; *type: NULL, not known. NULL: it is none. */
+/*
+ * The result of a watch in the event's process; *type is NULL if unknown. NULL: the event is no
+ * watch's.
+ */
 static const struct watched_spec *spec_of(const struct wm_session *session, const char *words,
 					  const struct watch_type **type)
 {
@@ -104,7 +107,7 @@ static int add(const struct watch_hits *hits, const char *of, const char *part,
 	char words[WORDS_BYTES];
 	int watch;
 
-	/* (*head).next: a part binds closer than what stands before */
+	/* (*head).next: a part binds closer than the text before it */
 	snprintf(words, sizeof(words), *part && strchr("*&", *of) ? "(%s)%s" : "%s%s", of, part);
 	watch = writers_watch(hits->table, words);
 	if (watch < 0)
@@ -148,7 +151,10 @@ static uint32_t bits_of(uint32_t offset, uint32_t bytes)
 	return (bytes < 32 ? (1u << bytes) - 1 : ~0u) << offset;
 }
 
-/* Whether it is more of the number: that which waits, or, if nobody knows that yet, `number`; NULL: none. */
+/*
+ * Whether it is a further part of the waiting number, or, if that is unknown yet, of `number`;
+ * NULL: none.
+ */
 static int is_next(const struct wait *wait, const char *words, uint64_t ip,
 		   const struct watch_stretch *stretch, const struct watch_part *number)
 {
@@ -257,7 +263,7 @@ static int add_part(struct watch_hits *hits, const struct wm_event *event, uint6
 	}
 	if (wait)
 		err = give_up(hits, wait);
-	/* what did not change may be of a number whose other bytes tell which */
+	/* what did not change may be of a number whose other bytes determine which */
 	if (err || (found != -ERANGE && (found || !type || old != new)))
 		return err ? err : add(hits, words, text, hit);
 	wait = wait_new(hits, event->tid, words);
@@ -300,7 +306,10 @@ static int add_whole(struct watch_hits *hits, const struct wm_event *event, uint
 	return add(hits, words_of(event), "", hit);
 }
 
-/* Fields are as abi/watch.h has them: ip, old, new, how, and where there are several registers offset; then the callers. Of an execution ip and callers. */
+/*
+ * Fields are as abi/watch.h has them: ip, old, new, how, and where there are several registers
+ * offset; then the callers. Of an execution ip and callers.
+ */
 int watch_hits_add(struct watch_hits *hits, const struct wm_event *event)
 {
 	const struct wm_event_field *ip = field_of(event, "ip"), *how = field_of(event, "how");

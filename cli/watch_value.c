@@ -7,7 +7,7 @@
 #include <string.h>
 #include <waymark/marker.h>
 
-/* The value's bytes, as they lay in memory; how many there are. 0: it is none of a number's. */
+/* The value's bytes, in memory order; returns how many. 0: it is no number. */
 static size_t bytes_of(const struct wm_event_field *field, uint8_t bytes[8])
 {
 	static const uint8_t sizes[] = {
@@ -65,7 +65,7 @@ char *watch_value_text(const struct watch_type *type, const struct wm_event_fiel
 	struct wm_event_field whole = *field;
 	uint8_t bytes[8];
 
-	/* told are its bits alone, and read is where they lie */
+	/* only its bits are printed; their place was read */
 	if (type && type->node_count && type->nodes[0].bits && type->nodes[0].bit < 64)
 		whole.value.u <<= type->nodes[0].bit;
 	if (type && type->node_count && type->nodes[0].bytes &&

@@ -16,7 +16,10 @@ struct known {
 	int is_return; /* the address is where a call returns to: the place is the call's */
 };
 
-/* A process, as the image reads it. One that executes another program is another: it has another number in the session. */
+/*
+ * A process, as the image reads it. One that executes another program is another: it has another
+ * number in the session.
+ */
 struct seen {
 	uint32_t number;
 	struct tsdl_process process;
@@ -119,7 +122,7 @@ static const struct process *process_of(const struct wm_session *session, uint32
 	return process;
 }
 
-/* Modules that came since the image was made: it is made anew then. */
+/* Make the image again if modules came since. */
 static int seen_refresh(struct watch_wheres *wheres, struct seen *seen,
 			const struct process *process)
 {

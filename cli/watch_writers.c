@@ -268,7 +268,9 @@ static struct row *sorted(const struct writers *table, int by_thread, size_t *co
 	return all;
 }
 
-/* How wide the column of places is: as the widest of them, unless values would have no room then. */
+/*
+ * How wide the column of places is: as the widest of them, unless values would have no room then.
+ */
 static unsigned int where_width(const struct row *rows, size_t count, unsigned int beside,
 				unsigned int columns)
 {
@@ -320,7 +322,7 @@ static void thread_text(const struct row *row, char *text, size_t room)
 			 quantity_show_count(row->threads, count, sizeof(count)));
 }
 
-/* What has no room. Returns how many lines that took. */
+/* Count what has no room. Returns how many lines that took. */
 static unsigned int left_out(const struct row *rows, size_t count, FILE *to)
 {
 	char text[32], hits[32];

@@ -28,7 +28,7 @@ struct watch_hit {
 	int is_kernel;	   /* for the thread, in a system call at that place */
 	int is_after_uncertain, is_before_uncertain; /* not exact: shown with "~" */
 	int is_late; /* SIGTRAP was blocked: the place is where it came to be let through */
-	char before[WATCH_VALUE_BYTES], after[WATCH_VALUE_BYTES]; /* "" of x; "?": nobody knows */
+	char before[WATCH_VALUE_BYTES], after[WATCH_VALUE_BYTES]; /* "" of x; "?": unknown */
 };
 
 struct writers;
@@ -40,7 +40,10 @@ void writers_free(struct writers *table);
 /* The number of a watch by its words, a new one where it is not known; or -ENOMEM. */
 int writers_watch(struct writers *table, const char *words);
 
-/* Count a hit, and keep it. Hits of one read come in any order; writers_settle() puts them in that of time. 0 or -ENOMEM. */
+/*
+ * Count a hit, and keep it. Hits of one read come in any order; writers_settle() puts them in that
+ * of time. 0 or -ENOMEM.
+ */
 int writers_add(struct writers *table, const struct watch_hit *hit);
 
 /*

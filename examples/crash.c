@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that crashes: the third order has no text. A trail shows the way there:
+ * A program that crashes: the third order has no text. A trail shows what led to it:
  *
  *	cc -g -O1 crash.c -o crash
  *	waymark record -e trail/last=1M/ --on crash -o crash.trail -- ./crash

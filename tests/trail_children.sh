@@ -125,7 +125,7 @@ counts 5 5
 rm -rf crash
 timeout 60 "$waymark" record -e trail/step,last=64K/ --on crash -o crash -- ./offspring s >out 2>words
 expect "--on crash: status" $? 4
-grep -q '^waymark: --on crash: in thread [0-9]* of process [0-9]*, by signal SIGSEGV; the way there:' words ||
+grep -q '^waymark: --on crash: in thread [0-9]* of process [0-9]*, by signal SIGSEGV; the last instructions:' words ||
 	fail "--on crash: $(cat words)"
 expect "--on crash: what crashed" "$(sed -n 's/.*in thread \([0-9]*\) of process.*/\1/p' words)" \
 	"$(timeout 60 "$waymark" trail --json crash | sed -n 's/.*"pid":\([0-9]*\).*"event":"end".*"signal":"SIGSEGV".*/\1/p' | tail -1)"

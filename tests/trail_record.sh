@@ -190,7 +190,7 @@ trail functions
 
 # The flight recorder.
 run 139 --json -e trail/last=64K/ --on crash -o crash -- ./trailed k 11
-says "by signal SIGSEGV; the way there:"
+says "by signal SIGSEGV; the last instructions:"
 grep -q '"fired":true' out || fail "--on crash: $(cat out)"
 # The folder has all that ran, with its code.
 cp trailed going
@@ -216,7 +216,7 @@ for on in crash signal:TERM exit; do
 done
 run 5 -e trail/last=1M/ --on marker:ticker:tick -o on_marker -- ./ticker 3 1 1 5
 says "-> tick"
-says "the way there:"
+says "the last instructions:"
 trail on_marker
 start ./ticker 1 1 1000000
 run 0 -e trail/last=1M/ --on marker:ticker:tick -o on_attached -p "$pid"

@@ -105,7 +105,7 @@ done
 
 # The flight recorder.
 run 139 --json -e trail/soft,last=64K/ --on crash -o crash -- ./trailed k 11
-says "by signal SIGSEGV; the way there:"
+says "by signal SIGSEGV; the last instructions:"
 # Another thread than the main one crashes: that one is named, and its way is shown.
 cat >crashes.c <<'C'
 #include <pthread.h>

@@ -74,7 +74,7 @@ small_types()
 	expect "signed" "$(field_values types small new | tr '\n' ' ')" "0 -1 -2 "
 	expect "unsigned" "$(field_values types narrow new | tr '\n' ' ')" "250 251 252 "
 	watches split 0 -e "watch:order${1-}" -- ./watched types
-	says "it lies in 3 debug registers, which are counted one by one"
+	says "it takes 3 debug registers, which are counted one by one"
 	expect "offsets" "$(field_values split order offset | sort -un | tr '\n' ' ')" "0 8 16 "
 }
 
