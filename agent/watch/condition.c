@@ -103,3 +103,20 @@ int condition_holds(const struct watch_condition *condition, uint64_t old, uint6
 		return (value & condition->operand) != 0;
 	return is_so(condition->by, compare(condition->as, value, condition->operand));
 }
+
+int condition_is_uncertain(const struct watch_condition *condition, uint16_t how)
+{
+	int is_new = !(how & WATCH_NEW_EXACT);
+	int is_old = (how & (WATCH_OLD_UNCERTAIN | WATCH_OLD_UNKNOWN)) != 0;
+
+	switch (condition->of) {
+	case WATCH_OF_CHANGE:
+		return is_new || is_old;
+	case WATCH_OF_NEW:
+		return is_new;
+	case WATCH_OF_OLD:
+		return is_old;
+	default:
+		return 0;
+	}
+}

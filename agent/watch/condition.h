@@ -12,4 +12,7 @@ int condition_is_sound(const struct watch_condition *condition, unsigned int byt
 int condition_holds(const struct watch_condition *condition, uint64_t old, uint64_t now,
 		    unsigned int bytes, int32_t tid);
 
+/* Whether the value that the condition asks of is not exact, by the hit's `how`. */
+int condition_is_uncertain(const struct watch_condition *condition, uint16_t how);
+
 #endif

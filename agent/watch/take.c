@@ -155,24 +155,6 @@ static void tell(const struct hit *hit, const struct watch_entry *entry, const s
 	hit_stamped(entry->event, payload, hit->sp, seen->ticks);
 }
 
-/* Whether the value that a condition asks of is not exact. */
-static int is_uncertain(const struct watch_condition *condition, uint16_t how)
-{
-	int is_new = !(how & WATCH_NEW_EXACT);
-	int is_old = (how & (WATCH_OLD_UNCERTAIN | WATCH_OLD_UNKNOWN)) != 0;
-
-	switch (condition->of) {
-	case WATCH_OF_CHANGE:
-		return is_new || is_old;
-	case WATCH_OF_NEW:
-		return is_new;
-	case WATCH_OF_OLD:
-		return is_old;
-	default:
-		return 0;
-	}
-}
-
 static int is_wanted(const struct watch_entry *entry, const struct linked *seen)
 {
 	const struct control_watch *about = &entry->about;
@@ -181,7 +163,7 @@ static int is_wanted(const struct watch_entry *entry, const struct linked *seen)
 
 	for (unsigned int i = 0; i < WATCH_CONDITIONS_MAX; i++) {
 		const struct watch_condition *condition = &about->conditions[i];
-		int doubt = is_uncertain(condition, seen->values.how), holds;
+		int doubt = condition_is_uncertain(condition, seen->values.how), holds;
 
 		if (condition->of == WATCH_OF_TID && !tid)
 			tid = (int32_t)syscall_raw(SYS_gettid, 0, 0, 0, 0);
