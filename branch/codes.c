@@ -85,7 +85,7 @@ static const struct codes_piece *piece_at(const struct process_codes *codes, uin
 	return after && after->since <= codes->to && !is_same_code(at, after) ? NULL : at;
 }
 
-/* There is no file to read it from: its memory, while it is what lies there. */
+/* Without a file to read: the process's memory, while it is still mapped. */
 static size_t read_living(const struct process_codes *codes, const struct codes_piece *piece,
 			  uint64_t address, uint8_t *bytes, size_t most)
 {
@@ -181,7 +181,7 @@ static int is_same_place(const struct codes_piece *a, const struct codes_piece *
 	       a->device == b->device && a->offset == b->offset;
 }
 
-/* The one like it that was found later than it came, or that it goes on with; NULL: it is another. */
+/* The same piece, found later than it came, or continued by this one; NULL: it is another. */
 static struct codes_piece *piece_like(struct process_codes *codes, const struct codes_piece *like,
 				      uint64_t ticks)
 {

@@ -18,8 +18,9 @@ struct codes {
 	size_t (*read)(struct codes *codes, uint64_t address, uint8_t *bytes, size_t most);
 	uint64_t generation; /* grows whenever an address may have got another meaning */
 	/*
-	 * What is read from now on ran between these times, in ticks: what lay at an address then is given, and nothing where that
-	 * changed between them. Both 0: what lies there now. NULL: the source knows of no times.
+	 * Code that is read from now on ran between these times, in ticks: return the code that was
+	 * at an address then, and nothing if it changed between them. Both 0: the code there now.
+	 * NULL: the source knows no times.
 	 */
 	void (*time)(struct codes *codes, uint64_t from, uint64_t to);
 	int has_kernel; /* what runs in the kernel is recorded, and can be read */
@@ -30,7 +31,8 @@ struct codes_piece {
 	uint64_t start, end, offset, inode, device;
 	uint64_t since; /* ticks; 0: from the beginning */
 	int is_late;	/* it was found there after that: it may have come before */
-	uint8_t *bytes; /* of the file from `offset` on, mapped; NULL: it can't be had, ask the memory */
+	/* of the file from `offset` on, mapped; NULL: it can't be had, ask the memory */
+	uint8_t *bytes;
 	size_t mapped;
 };
 
@@ -49,10 +51,16 @@ struct process_codes {
 /* Nothing is read yet. `kernel` is the caller's; NULL: user code alone. Release it. */
 void process_codes_init(struct process_codes *codes, pid_t pid, struct kernel_codes *kernel);
 
-/* Look what is mapped now, at `ticks`; 0 at the beginning. 0, or -errno with what was known before still there. */
+/*
+ * Look what is mapped now, at `ticks`; 0 at the beginning. 0, or -errno with what was known before
+ * still there.
+ */
 int process_codes_renew(struct process_codes *codes, uint64_t ticks);
 
-/* Code was mapped at that time: as a line of its map would have it. `path` may be NULL. 0 or -ENOMEM. */
+/*
+ * Code was mapped at that time: as a line of its map would have it. `path` may be NULL. 0 or
+ * -ENOMEM.
+ */
 int process_codes_mapped(struct process_codes *codes, const struct codes_piece *piece,
 			 const char *path, uint64_t ticks);
 

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program could see of being stepped, kept from it.
+ * Hides stepping from the program.
  *
- * The trap flag: whoever pushes the flags has it in them. And the kernel forgets whose it is at an instruction that sets the
- * flags (is_setting_trap_flag(), up to the next time that it is not asked for a step): then signals' frames have it, and who is let go
- * keeps it. So it is known here whether the program has set it for itself.
+ * The trap flag: code that pushes the flags would see it. And at an instruction that sets the flags
+ * (is_setting_trap_flag()) the kernel takes the tracer's flag for the program's, until it next
+ * continues without a step: then signal frames have it, and a detached thread keeps it. So this
+ * file tracks whether the program has set it itself.
  *
- * SIGTRAP: the kernel forces a step's on the thread (force_sig_info_to_task()). Where the program blocks it, it is unblocked, and the
- * program's handler is gone for good. So it is never blocked while a thread is stepped, and
- * always, where the program says so, while it makes a system call: there the tracer stops by PTRACE_SYSCALL,
- * which forces nothing. One that comes meanwhile is held (held.c).
+ * SIGTRAP: the kernel forces a step's signal on the thread (force_sig_info_to_task()). If the
+ * program blocks it, that unblocks it and resets the program's handler. So SIGTRAP is never blocked
+ * while a thread is stepped. It is blocked during system calls if the program blocks it: there the
+ * tracer stops by PTRACE_SYSCALL, which forces nothing. A SIGTRAP that comes meanwhile is kept
+ * pending (held.c).
  *
- * Where the program ignores it, the first step has the kernel forget that, too: what is sent is dropped here, and sigaction() says so.
+ * If the program ignores SIGTRAP, the first step resets that in the kernel, too: this file drops
+ * what is sent, and sigaction() reports SIG_IGN.
  */
 #include "process/target.h"
 #include "branch/step_own.h"
@@ -105,8 +108,9 @@ void step_hide_mask(struct step_thread *thread)
 		return;
 	thread->is_trap_blocked = !!(mask & MASK_TRAP);
 	/*
-	 * One that waits with another mask, in sigsuspend() say, has this one put back by a handler only, and
-	 * what we set now would be in force at once. There its handler's first instruction is early enough.
+	 * One that waits with another mask, in sigsuspend() say, has this one put back by a handler
+	 * only, and what we set now would be in force at once. There its handler's first
+	 * instruction is early enough.
 	 */
 	if (!thread->is_trap_blocked || target_status_mask(thread->tid, "SigBlk") != mask)
 		return;

@@ -8,8 +8,9 @@
 #define BRANCH_ENDURE_H
 
 /*
- * For this process: soft limits become the hard ones, it is no more a real-time task whose time is limited, and the last of all that
- * lack of memory kills. What is not allowed stays as it was.
+ * For this process: raise soft limits to the hard ones, leave real-time scheduling, whose time is
+ * limited, and be the last that the kernel kills when memory runs out. Changes that are not
+ * permitted are left out.
  */
 void endure(void);
 

@@ -50,7 +50,7 @@ static void let_go(struct hardware_thread *thread, int request, int signal)
 	thread->is_stopped = ptrace((enum __ptrace_request)request, thread->tid, 0, signal) < 0;
 }
 
-/* Seen at its end: no branch tells what ran since the last. */
+/* Seen at its end: after the last branch no record shows what ran. */
 static void last_steps(struct hardware *hardware, struct hardware_thread *thread,
 		       const struct user_regs_struct *regs)
 {
@@ -163,7 +163,10 @@ static void on_stop(struct hardware *hardware, struct hardware_thread *thread, i
 		let_go(thread, PTRACE_CONT, kind ? 0 : signal);
 }
 
-/* As waitpid(2) for it. One thread alone that executes a program is found under its process's id a little later: as step.c. */
+/*
+ * As waitpid(2) for it. One thread alone that executes a program is found under its process's id a
+ * little later: as step.c.
+ */
 static pid_t wait_for(struct hardware *hardware, struct hardware_thread *thread, int *status)
 {
 	pid_t got = waitpid(thread->tid, status, __WALL | WNOHANG);

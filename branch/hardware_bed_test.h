@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of recordings by hardware, the hardware being made up: real programs run, and a perf_event_open() of ours
- * has in its buffers what a processor would have stored, by a trail that `step` made before.
+ * For tests of recordings by simulated hardware: real programs run, and the test's own
+ * perf_event_open() fills its buffers with what a processor would have stored, from a trail that
+ * `step` made before.
  */
 #ifndef BRANCH_HARDWARE_BED_TEST_H
 #define BRANCH_HARDWARE_BED_TEST_H

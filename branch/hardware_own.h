@@ -52,8 +52,9 @@ struct hardware {
 	struct hardware_thread *threads;
 	uint16_t family; /* of the processor */
 	uint8_t model, stepping;
-	int is_waiting;	  /* launched, and nothing of it has run */
-	int is_executing; /* another program's code is mapped: what was stored before is not of it */
+	int is_waiting; /* launched, and nothing of it has run */
+	/* another program's code is mapped: what was stored before is not of it */
+	int is_executing;
 	int maps_changed; /* code was mapped since codes were renewed */
 	struct hardware_result result;
 	unsigned int noted; /* NOTE_* */
@@ -63,7 +64,7 @@ struct hardware {
 /* Keep the first error. */
 void hardware_failed(struct hardware *hardware, int err);
 
-/* What may be said in the result's detail: each once. */
+/* Notes for the result's detail: each once. */
 enum hardware_note {
 	NOTE_ERROR = 1,	 /* of decoding */
 	NOTE_THREAD = 2, /* one that is not recorded */
@@ -77,8 +78,8 @@ void hardware_note(struct hardware *hardware, enum hardware_note note, const cha
 /* ---- hardware_thread.c ---- */
 
 /*
- * Have it recorded from now on, its trail begun. 0; or why there is no buffer: then its trail says that it runs
- * unrecorded.
+ * Have it recorded from now on, its trail begun. 0; or why there is no buffer: then its trail says
+ * that it runs unrecorded.
  */
 int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thread);
 
@@ -88,7 +89,7 @@ void hardware_thread_stands(struct hardware *hardware, struct hardware_thread *t
 /* Take what has been stored. */
 void hardware_thread_drain(struct hardware *hardware, struct hardware_thread *thread);
 
-/* And all that is still to be decoded: it stands still. */
+/* The same with all that is still to be decoded: the thread is stopped. */
 void hardware_thread_settle(struct hardware *hardware, struct hardware_thread *thread);
 
 /* Something comes between; what was stored before is settled. */

@@ -161,7 +161,7 @@ Test(hardware, writes_nothing_of_a_thread_that_there_is_no_room_for)
 
 /* ---- a processor ---- */
 
-/* The blocks that step tells of, but for what the program does not do twice in the same way. */
+/* The blocks of the origin step, without those that differ between two runs of the program. */
 static void by_the_processor(enum origin origin)
 {
 	char *argv[] = { PROGRAM, (char *)"l", NULL };

@@ -72,8 +72,9 @@ static int buffers_map(struct hardware *hardware, struct hardware_thread *thread
 }
 
 /*
- * Half as much each time that the kernel has not so much for us: EPERM, that is more locked memory than this user may have
- * (perf_mmap() of the kernel); ENOMEM, also where BTS must have one piece of memory, and there is none of that size.
+ * Try half as much each time that the kernel refuses a buffer: EPERM, if it is more locked memory
+ * than this user may have (perf_mmap() of the kernel); ENOMEM, also if BTS needs contiguous memory,
+ * and no piece of that size is free.
  */
 static int buffers_map_what_fits(struct hardware *hardware, struct hardware_thread *thread)
 {
@@ -98,13 +99,17 @@ static int buffers_map_what_fits(struct hardware *hardware, struct hardware_thre
 }
 
 /*
- * time_zero is of perf's own clock, which is not ours, and is not there with use_clockid: so the two are read together
- * here. Rates are given as for time_zero: arch_perf_update_userpage() of the kernel.
+ * time_zero is of perf's own clock, which is not ours, and is not there with use_clockid: so the
+ * two are read together here. Rates are given as for time_zero: arch_perf_update_userpage() of the
+ * kernel.
  */
 static void clock_read(struct hardware_thread *thread)
 {
 	const struct perf_event_mmap_page *page = thread->page;
-	uint64_t tsc = __rdtsc(); /* first: where we are kept from reading the other, all times are later, and so still true */
+	/*
+	 * first: where we are kept from reading the other, all times are later, and so still true
+	 */
+	uint64_t tsc = __rdtsc();
 
 	if (!page->cap_user_time || page->time_shift > 63)
 		return;
@@ -240,7 +245,7 @@ static uint8_t *pt_room(struct hardware *hardware, struct hardware_thread *threa
 
 /* ---- records ---- */
 
-/* What comes next ran between these times. Without any it is of now. */
+/* The following code ran between these times. Without times: now. */
 static void code_time(struct hardware *hardware, uint64_t from, uint64_t to)
 {
 	hardware->codes.codes.time(&hardware->codes.codes, from, to);
@@ -289,16 +294,21 @@ static void on_area(struct hardware *hardware, struct hardware_thread *thread,
 	aux_give_back(thread->page, record->aux_offset + record->aux_bytes);
 	if (record->aux_flags & PERF_AUX_FLAG_TRUNCATED) {
 		lost(hardware, thread);
-		/* perf_aux_output_end() has disabled it, or will: only who has made room can have it go on */
+		/*
+		 * perf_aux_output_end() has disabled it, or will: only the reader that made room
+		 * can enable it again
+		 */
 		hardware->perf->control(thread->fd, PERF_EVENT_IOC_DISABLE);
 	}
-	/* so it does where it found no room at all, and says nothing of it: perf_aux_output_begin() */
+	/*
+	 * so it does where it found no room at all, and says nothing of it: perf_aux_output_begin()
+	 */
 	hardware_failed(hardware, hardware->perf->control(thread->fd, PERF_EVENT_IOC_ENABLE));
 }
 
 /*
- * What was stored until it lost the processor comes behind the record that says so, and before the one that says that it
- * has it again: __perf_event_task_sched_out() of the kernel.
+ * Branches from before a switch out come behind the record of that switch, and before the record of
+ * the switch in: __perf_event_task_sched_out() of the kernel.
  */
 static void on_switch(struct hardware *hardware, struct hardware_thread *thread,
 		      const struct perf_record *record)
@@ -404,7 +414,10 @@ static int has_gone_round(const uint8_t *area, uint64_t bytes)
 	return 0;
 }
 
-/* In overwrite mode: all of the area, from the oldest on. What was never written is zeros, which say nothing. */
+/*
+ * In overwrite mode: all of the area, from the oldest on. Unwritten parts are zeros, which are
+ * padding.
+ */
 static void take_newest(struct hardware *hardware, struct hardware_thread *thread)
 {
 	uint64_t bytes = thread->area_bytes, used = bytes, head;

@@ -128,7 +128,7 @@ Test(hardware_threads, says_why_it_can_not_be_had)
 	put("/proc/sys/kernel/perf_event_paranoid", "3\n");
 	cr_expect_eq(launch(ORIGIN_PT, argv), -WM_E_PERF_PARANOID);
 	cr_expect_str_eq(detail, "it is 3, and at most 2 is needed");
-	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "nobody is left");
+	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "no thread is left");
 }
 
 Test(hardware_threads, lets_a_process_go_as_it_was)
@@ -338,7 +338,7 @@ Test(hardware_threads, takes_one_thread_alone)
 	waitpid(pid, &status, 0);
 }
 
-/* It comes back under its process's id; who looked for it under its own would let it stand there for ever. */
+/* It comes back under its process's id; a search under its own would leave it stopped for ever. */
 Test(hardware_threads, follows_one_thread_that_executes_a_program)
 {
 	pid_t pid = start(), tid = other_thread(pid);

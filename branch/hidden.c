@@ -33,7 +33,7 @@
 #define GET_RSEQ 0x420f
 #define RSEQ_SECTION_AT 8u
 
-/* What may have run since the thread was let go. */
+/* Code that may have run since the thread was continued. */
 struct run {
 	struct passed {
 		uint64_t at;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread has stopped for, where that was SIGTRAP: a step, a signal of the program's own, or a watch's hit.
+ * What a thread has stopped for, where that was SIGTRAP: a step, a signal of the program's own, or
+ * a watch's hit.
  *
- * The kernel raises a step's SIGTRAP at once, and a hit's when the thread goes back to user mode: that finds one pending, and is
- * none. (Until Linux 6.10 it may be the other way round.) So who is stepped has the watched places in its debug registers once
- * more, as a debugger's: these say at each stop what was met, and the step's SIGTRAP is made the hit's.
+ * The kernel raises a step's SIGTRAP at once, and a hit's when the thread goes back to user mode:
+ * that finds one pending, and is none. (Until Linux 6.10 it may be the other way round.) So who is
+ * stepped has the watched places in its debug registers once more, as a debugger's: these say at
+ * each stop what was met, and the step's SIGTRAP is made the hit's.
  */
 #include "branch/step_own.h"
 
@@ -78,7 +80,10 @@ static const struct step_place *met(const struct step *step, const struct step_t
 	return gate == WATCH_GATE(0, WATCH_ON) ? place : NULL;
 }
 
-/* The step's SIGTRAP becomes what the kernel's would have been. A thread that blocks it is told of nothing: that was missed. */
+/*
+ * The step's SIGTRAP becomes what the kernel's would have been. A thread that blocks it gets none:
+ * that hit is missed.
+ */
 static int was_hit(const struct step *step, const struct step_thread *thread, siginfo_t *info)
 {
 	const uint32_t type = HIT_TYPE;

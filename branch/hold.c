@@ -109,7 +109,9 @@ static enum seizing seizing_of(pid_t pid, pid_t tid)
 	return !state || state == 'Z' || state == 'X' ? SEIZE_ENDED : SEIZE_REFUSED;
 }
 
-/* Seize the threads that are there and were not seized yet. How many, or the error that ended it. */
+/*
+ * Seize the threads that are there and were not seized yet. How many, or the error that ended it.
+ */
 static int seize_all(struct step *step, pid_t only)
 {
 	int options = only ? STEP_OPTIONS & ~PTRACE_O_TRACECLONE : options_of(step);
@@ -156,7 +158,10 @@ int step_attach(struct step **out, struct trail_sink *sink, pid_t pid, pid_t onl
 	step->is_single = only != 0;
 	step_note_ignored(step, pid);
 	err = trail_begin(step);
-	/* threads that these start meanwhile are seized by the kernel, others' are found in the next round */
+	/*
+	 * threads that these start meanwhile are seized by the kernel, others' are found in the
+	 * next round
+	 */
 	for (int i = 0; !err && (found > 0 || (!found && !step->threads)) && i < ATTACH_ROUNDS; i++)
 		found = seize_all(step, only);
 	err = err ? err : found < 0 ? found : step->error;
@@ -183,8 +188,8 @@ static int trap_waits(pid_t tid)
 }
 
 /*
- * Wait for a stop that it can be let go in; *signal is what it was about to get. 0, -ESRCH when it has ended,
- * -ETIMEDOUT.
+ * Wait for a stop that it can be let go in; *signal is what it was about to get. 0, -ESRCH when it
+ * has ended, -ETIMEDOUT.
  */
 static int await_stop(struct step *step, struct step_thread *thread, uint64_t end_ns, int *signal)
 {
@@ -268,7 +273,7 @@ static void stop_all(struct step *step, uint64_t end_ns)
 		if (!thread->is_stopped &&
 		    await_stop(step, thread, end_ns, &thread->about_to_get) == -ESRCH)
 			step_thread_remove(step, thread);
-		/* what it has made stands before the first */
+		/* its children are before the first */
 		thread = first == step->threads || first == thread ? next : step->threads;
 	}
 }
@@ -318,7 +323,7 @@ static int let_go_of_children(struct step *root, uint64_t end_ns)
 			step_over(child);
 			continue;
 		}
-		/* it may have been joined by others meanwhile, which stand before it */
+		/* others may have come before it meanwhile */
 		for (struct step **at = &root->children; *at; at = &(*at)->next) {
 			if (*at != child)
 				continue;

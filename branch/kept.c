@@ -8,7 +8,8 @@
 struct kept_thread {
 	struct kept_thread *next;
 	pid_t tid;
-	uint64_t number; /* the store's, of a thread that lived when it was put last; 0: not yet known */
+	/* the store's, of a thread that lived when it was put last; 0: not yet known */
+	uint64_t number;
 	uint64_t ticks; /* of the last that is known of it; another's may be later */
 	int is_over;	/* its end is there */
 	struct sink_thread *to;
@@ -24,7 +25,7 @@ static struct kept_thread *thread_of(struct sink_thread *thread)
 	return (struct kept_thread *)thread;
 }
 
-/* Of several that had the id, one after the other, the one that may go on. */
+/* Of several that had the id, one after the other, the one that may still run. */
 static struct kept_thread *find(struct kept *kept, pid_t tid)
 {
 	for (struct kept_thread *thread = kept->threads; thread; thread = thread->next)
@@ -144,7 +145,10 @@ static uint64_t live_number(struct trail_store *store, pid_t tid)
 	return number;
 }
 
-/* Those that the store has forgotten since, with their ends: another thread may have that id by now. */
+/*
+ * Those that the store has forgotten since, with their ends: another thread may have that id by
+ * now.
+ */
 static int close_forgotten(struct kept *kept, struct trail_store *store)
 {
 	const struct trail_between lost = { .event = TRAIL_LOST };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a flight recorder (store.h) has, put into another sink again and again, each time up to then: so each thread has one trail
- * there, of several stretches, and a TRAIL_LOST stands where something between them was overwritten.
+ * Copies the contents of a flight recorder (store.h) into another sink again and again, each time
+ * the part since the last copy. Each thread has one trail there, of several stretches, with a
+ * TRAIL_LOST where something between them was overwritten.
  *
  * One thread at a time uses it, as the sink behind it.
  */
@@ -24,7 +25,10 @@ void kept_init(struct kept *kept, struct trail_sink *to);
 /* Put there what the store has, and clear that. 0 or the first error. */
 int kept_take(struct kept *kept, struct trail_store *store);
 
-/* The trails that are open there end: what the threads did since is not wanted. 0 or the first error. */
+/*
+ * The trails that are open there end: what the threads did since is not wanted. 0 or the first
+ * error.
+ */
 int kept_end(struct kept *kept);
 
 #endif

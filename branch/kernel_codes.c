@@ -51,7 +51,7 @@ static int is_core(const Elf64_Ehdr *header)
 	       header->e_phnum < SEGMENTS_MAX;
 }
 
-/* What of it is the kernel's half, and where it lies in the file. */
+/* The part of it in the kernel's half, and its place in the file. */
 static void take_segment(struct kernel_codes *codes, const Elf64_Phdr *from)
 {
 	if (from->p_type != PT_LOAD || from->p_vaddr < TRAIL_KERNEL || !from->p_filesz ||

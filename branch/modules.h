@@ -19,10 +19,16 @@ struct modules {
 	size_t count, room;
 };
 
-/* Note what has code in the process and was not noted yet, and what was noted and has gone. 0, also where its map can't be read; or the sink's error. */
+/*
+ * Note what has code in the process and was not noted yet, and what was noted and has gone. 0, also
+ * where its map can't be read; or the sink's error.
+ */
 int modules_note(struct modules *modules, pid_t pid);
 
-/* What a copy of the process has as well, as it stands; and tell of all that. 0, -ENOMEM or the sink's error. */
+/*
+ * The modules that a forked copy of the process has too; reports them to the sink. 0, -ENOMEM or
+ * the sink's error.
+ */
 int modules_copy(struct modules *copy, const struct modules *modules);
 int modules_tell(const struct modules *modules);
 void modules_release(struct modules *modules);

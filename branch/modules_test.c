@@ -48,7 +48,7 @@ Test(modules, are_told_when_they_come_and_when_they_are_gone)
 
 	cr_assert_eq(modules_note(&modules, getpid()), 0);
 	cr_assert_eq(modules_note(&modules, getpid()), 0);
-	cr_expect_eq(came, 1, "told %d times", came);
+	cr_expect_eq(came, 1, "reported %d times", came);
 	cr_expect_eq(went, 0);
 	cr_expect_eq(came_base, (uint64_t)(uintptr_t)at);
 

@@ -93,7 +93,7 @@ static void take_away(struct only *only, const struct range *gone)
 	only->count = kept;
 }
 
-/* Of a module that lies at `base`, by its file; 0: it can't be had. */
+/* The range of a module at `base`, from its file; 0: the file can't be read. */
 static int range_of_file(struct range *range, const char *path, uint64_t base)
 {
 	struct elf elf;
@@ -115,7 +115,10 @@ static int range_of_file(struct range *range, const char *path, uint64_t base)
 	return range->start < range->end;
 }
 
-/* By the process's map: the mappings of that path that follow each other from `base` on. A path may be mapped elsewhere, too. */
+/*
+ * By the process's map: the mappings of that path that follow each other from `base` on. A path may
+ * be mapped elsewhere, too.
+ */
 static int range_of_map(struct range *range, pid_t pid, const char *path, uint64_t base)
 {
 	struct maps maps;
@@ -168,7 +171,7 @@ static int note_module(struct only *only, const struct control_module *module, c
 	return 0;
 }
 
-/* ---- what goes on ---- */
+/* ---- what is passed on ---- */
 
 static int only_begin(struct trail_sink *sink, pid_t pid)
 {
@@ -221,7 +224,7 @@ static int only_thread_end(struct trail_sink *sink, struct sink_thread *thread, 
 	return err;
 }
 
-/* It goes on at `at`; 0: somewhere. */
+/* It continues at `at`; 0: somewhere. */
 static int come_back(const struct only *only, struct sink_thread *thread, uint64_t at,
 		     uint64_t ticks)
 {
@@ -266,8 +269,8 @@ static int only_event(struct trail_sink *sink, struct sink_thread *thread,
 	if (thread->is_dropped) {
 		if (told.event == TRAIL_SYSCALLED)
 			return 0;
-		told.left = 0; /* of nothing that was told */
-		/* where a thread was made tells nothing of what was chosen */
+		told.left = 0; /* of nothing that was reported */
+		/* the place where a thread was made is no part of the chosen code */
 		if (told.event == TRAIL_FORK)
 			told.at = told.has_at = 0;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sink (sink.h) before another: of all that an origin puts in, what code of chosen modules ran goes on. Of what other code
- * ran, a TRAIL_GAP_ELSEWHERE is left, which says where the thread came back; and of the events there those that are of
- * the thread itself, or of what becomes of it. A system call that other code made is not told of.
+ * A sink (sink.h) before another: it passes on the blocks of chosen modules. Other code becomes
+ * a TRAIL_GAP_ELSEWHERE, which says where the thread came back; of its events those about
+ * the thread itself pass, and those about its end. System calls of other code do not pass.
  *
  * One thread at a time uses it, as the sink behind it.
  */
@@ -18,8 +18,8 @@
 #define ONLY_NAME_BYTES 64
 
 /*
- * What was chosen: the last part of a module's path, where "libfoo.so" is also "libfoo.so.1"; or ONLY_MAIN, the program
- * itself. Without a name all is.
+ * The chosen modules: the last part of a module's path, where "libfoo.so" is also "libfoo.so.1"; or
+ * ONLY_MAIN, the program itself. Without a name: all.
  */
 struct only_names {
 	uint32_t count;
@@ -36,7 +36,10 @@ int only_open(struct only **only, struct trail_sink *to, const struct only_names
 /* Where an origin puts what it has. */
 struct trail_sink *only_sink(struct only *only);
 
-/* The names that no process had a module of, into text[bytes], divided by ", "; "" where there are none. */
+/*
+ * The names that matched no module of any process, into text[bytes], divided by ", "; "" if all
+ * matched.
+ */
 void only_missing(const struct only *only, char *text, size_t bytes);
 
 /* After all threads have ended. NULL is allowed. */

@@ -30,7 +30,10 @@ static const struct origin_text {
 	int paranoid_max; /* without a capability */
 } texts[ORIGINS] = {
 	[ORIGIN_PT] = { "pt", TRAIL_PT, "intel_pt", 2 },
-	/* bts_event_init() in arch/x86/events/intel/bts.c: it shows kernel addresses even where user code alone is wanted */
+	/*
+	 * bts_event_init() in arch/x86/events/intel/bts.c: it shows kernel addresses even where
+	 * user code alone is wanted
+	 */
 	[ORIGIN_BTS] = { "bts", TRAIL_BTS, "intel_bts", 1 },
 	[ORIGIN_SOFT] = { "soft", TRAIL_SOFT, NULL, 0 },
 	[ORIGIN_STEP] = { "step", TRAIL_STEP, NULL, 0 },
@@ -69,7 +72,9 @@ static long file_number(const struct origin_machine *machine, const char *path)
 	return value;
 }
 
-/* The value of a line "name : value" of the form that procfs has, in text[bytes]. 1: it was there. */
+/*
+ * The value of a line "name : value" of the form that procfs has, in text[bytes]. 1: it was there.
+ */
 static int line_value(char *line, const char *name, char *text, size_t bytes)
 {
 	size_t length = strlen(name);
@@ -245,7 +250,10 @@ static int no_unit(struct origin_state *state, const struct surroundings *around
 		       what);
 }
 
-/* "LBR, BTM, or BTS records may have incorrect branch 'from' information": Nehalem to Ivy Bridge, of family 6. */
+/*
+ * "LBR, BTM, or BTS records may have incorrect branch 'from' information": Nehalem to Ivy Bridge,
+ * of family 6.
+ */
 static int has_erratum(const struct surroundings *around)
 {
 	static const long models[] = { 0x1a, 0x1e, 0x1f, 0x25, 0x2a, 0x2c, 0x2d, 0x2e, 0x2f, 0x3a };
@@ -409,7 +417,8 @@ void origins_look(struct origin_state states[ORIGINS], const struct origin_machi
 	look_at_soft(&states[ORIGIN_SOFT], machine);
 	look_at_step(&states[ORIGIN_STEP], machine);
 	for (int i = ORIGIN_SOFT; i <= ORIGIN_STEP && around.yama == YAMA_NONE; i++)
-		refused(&states[i], EPERM, "%s", "kernel.yama.ptrace_scope is 3: nobody may trace");
+		refused(&states[i], EPERM, "%s",
+			"kernel.yama.ptrace_scope is 3: no process may trace");
 }
 
 void origins_need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which origins of a trail this machine and its permissions give, and why not the others. `auto` takes the
- * best of them.
+ * Which origins of a trail this machine and its permissions give, and why not the others. `auto`
+ * takes the best of them.
  *
  * Told from sysfs, procfs, and by opening each event for a moment. Any thread.
  */
@@ -35,12 +35,15 @@ struct origin_machine {
 /* Look, and fill in all. */
 void origins_look(struct origin_state states[ORIGINS], const struct origin_machine *machine);
 
-/* Of those that can be had, leave what records the kernel's branches too, and may; the others have an error then. */
+/*
+ * Of those that can be had, leave what records the kernel's branches too, and may; the others have
+ * an error then.
+ */
 void origins_need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine);
 
 /*
- * Other processes that have events of perf, of whichever kind, as far as we may look: "perf events are held by perf (12), gdb (34)";
- * "" where there is none.
+ * Other processes that have perf events of any kind, as far as we may look: "perf events are held
+ * by perf (12), gdb (34)"; "" without any.
  */
 void origin_holders(const struct origin_machine *machine, char *text, size_t bytes);
 
@@ -53,12 +56,12 @@ const char *origin_name(enum origin origin);
 /* Which origin has the name; -1: unknown. "auto" is not an origin. */
 int origin_of_name(const char *name);
 
-/* What its trails have in the trace. */
+/* The origin's number in a trace. */
 enum trail_origin origin_kind(enum origin origin);
 
 /*
- * Fill in what perf_event_open(2) is asked for: of user code alone, disabled, nothing inherited. 0, or a
- * negative error where the machine has no such event; detail[bytes] then says more, or is "".
+ * Fill in what perf_event_open(2) is asked for: of user code alone, disabled, nothing inherited. 0,
+ * or a negative error where the machine has no such event; detail[bytes] then says more, or is "".
  */
 int origin_attr(struct perf_event_attr *attr, enum origin origin,
 		const struct origin_machine *machine, char *detail, size_t bytes);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The origins of live trails, all by a process of ours (stepper.h), so that nobody's wait(2) meets their stops. */
+/*
+ * The origins of live trails, all by a process of Waymark's (stepper.h), so that no wait(2) of the
+ * caller's meets their stops.
+ */
 #include "branch/origin_calls.h"
 #include "branch/stepper.h"
 
@@ -180,7 +183,7 @@ static int of_kind(enum wm_trail_origin origin)
 	return -1;
 }
 
-/* Those that could record the kernel must be allowed to. What never can is told by its flags. */
+/* Origins that can record the kernel also need the permission. Flags say which never can. */
 static void need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine)
 {
 	struct origin_state needed[ORIGINS];

@@ -19,11 +19,12 @@ struct origin_calls {
 	enum wm_trail_origin origin;
 	const char *name;
 	uint32_t can; /* WM_TRAIL_FLAG_* and TRAIL_FOLLOWS that may be asked of it */
-	int can_hold; /* it lets no thread go on where there is no room: WM_POLICY_BLOCK */
+	int can_hold; /* it stops threads while there is no room: WM_POLICY_BLOCK */
 	/*
-	 * Begin with a program, or with a running process; `only`, if not 0, is the one thread. Nothing runs before
-	 * go(). *live is NULL after an error; detail[TRACING_DETAIL_BYTES] says more about one, or what is
-	 * not recorded as it was asked for; or is "". The sink is used from here to close(), in whichever thread calls.
+	 * Begin with a program, or with a running process; `only`, if not 0, is the one thread.
+	 * Nothing runs before go(). *live is NULL after an error; detail[TRACING_DETAIL_BYTES] says
+	 * more about one, or what is not recorded as it was asked for; or is "". The sink is used
+	 * from here to close(), in whichever thread calls.
 	 */
 	int (*launch)(struct live_origin **live, struct trail_sink *sink,
 		      const struct tracing_how *how, const char *path, char *const argv[],
@@ -32,7 +33,10 @@ struct origin_calls {
 		      const struct tracing_how *how, pid_t pid, pid_t only, char *detail);
 	pid_t (*pid)(const struct live_origin *live);
 	void (*go)(struct live_origin *live);
-	/* Take what there is, then wait for more so long. 1, 0 when all is over, or a negative error. */
+	/*
+	 * Take what there is, then wait for more so long. 1, 0 when all is over, or a negative
+	 * error.
+	 */
 	int (*pump)(struct live_origin *live, int timeout_ms);
 	/*
 	 * fetch(): ask for all that was recorded until now; 1: it will be sent. fetched(): how many
@@ -42,11 +46,14 @@ struct origin_calls {
 	int (*fetch)(struct live_origin *live);
 	uint32_t (*fetched)(const struct live_origin *live);
 	void (*discard)(struct live_origin *live);
-	/* Let the processes go, take what is left, release. *unfollowed: children that went on unrecorded. */
+	/*
+	 * Let the processes go, take what is left, release. *unfollowed: children that went on
+	 * unrecorded.
+	 */
 	int (*close)(struct live_origin *live, uint64_t *unfollowed);
 };
 
-/* What is asked of one. */
+/* A request to one origin. */
 struct origin_wanted {
 	enum wm_trail_origin origin;
 	uint32_t flags;	 /* WM_TRAIL_FLAG_*, TRAIL_FOLLOWS */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Machines made of folders and of a perf_event_open() that says what it is told to: each reason once. ENGINE: one. */
+/*
+ * Machines made of folders and of a perf_event_open() that returns what the test sets: each reason
+ * once. ENGINE: an engine's file.
+ */
 #include "branch/origin.h"
 #include "branch/sample_perf.h"
 #include "trace/sample.h"
@@ -221,8 +224,8 @@ Test(origin, is_not_to_be_had_where_nobody_may_trace)
 {
 	put("/proc/sys/kernel/yama/ptrace_scope", "3\n");
 	cr_expect_eq(look(), ORIGIN_PT);
-	expect(ORIGIN_STEP, EPERM, "kernel.yama.ptrace_scope is 3: nobody may trace");
-	expect(ORIGIN_SOFT, EPERM, "kernel.yama.ptrace_scope is 3: nobody may trace");
+	expect(ORIGIN_STEP, EPERM, "kernel.yama.ptrace_scope is 3: no process may trace");
+	expect(ORIGIN_SOFT, EPERM, "kernel.yama.ptrace_scope is 3: no process may trace");
 }
 
 Test(origin, has_names)

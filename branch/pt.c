@@ -35,7 +35,7 @@ struct decoding {
 	int is_foreign;	  /* it runs code that is not of 64 bits */
 	int is_guest;	  /* a virtual machine's, which has the same addresses for other code */
 	size_t next_switch;
-	uint64_t sync_floor; /* the last place where decoding began lies below */
+	uint64_t sync_floor; /* the last place where decoding began is below */
 	uint64_t tries;	     /* that are left to find another */
 	uint64_t offset;
 	uint64_t idle_insns; /* since the offset moved */
@@ -96,8 +96,8 @@ static void find_tsc(struct decoding *decoding, uint64_t offset)
 }
 
 /*
- * The clock that says when code was mapped is CLOCK_MONOTONIC, whose rate adjtimex(2) may change by 500 parts in a million. What
- * was mapped within that of a packet may have come before it or after.
+ * The clock that says when code was mapped is CLOCK_MONOTONIC, whose rate adjtimex(2) may change by
+ * 500 parts in a million. What was mapped within that of a packet may have come before it or after.
  */
 static uint64_t blur(const struct decoding *decoding, uint64_t ticks)
 {
@@ -120,7 +120,7 @@ static void code_time(struct decoding *decoding)
 	codes->time(codes, from, to + blur(decoding, to));
 }
 
-/* What was decoded up to here is no later than the weave's ticks from now on. */
+/* All that was decoded so far is no later than the weave's ticks from now on. */
 static void bound_time(struct decoding *decoding)
 {
 	uint64_t offset;
@@ -366,7 +366,7 @@ static int decode_on(struct decoding *decoding, int status, int *err)
 		*err = on_block(decoding, &block);
 		if (status >= 0 && decoding->outcome->errors == errors &&
 		    decoding->idle_insns > IDLE_INSNS_MAX)
-			*err = on_error(decoding, "code that goes on for ever");
+			*err = on_error(decoding, "code that never ends");
 		if (decoding->outcome->errors != errors)
 			return -pte_nosync;
 	}

@@ -3,16 +3,16 @@
  * Intel Processor Trace, decoded by libipt and woven into a trail: its blocks of user code cut into
  * ours, its events into those between blocks.
  *
- *	away and back at a system call's end	nothing
- *	away at any other place, or back there	TRAIL_GAP, TRAIL_GAP_KERNEL
- *	a transaction that was given up		TRAIL_GAP, TRAIL_GAP_NATIVE
- *	code of 32 bits				TRAIL_GAP, TRAIL_GAP_NATIVE
- *	into the kernel where it is recorded	as the code leads there, or TRAIL_SIGNAL of number 0
- *	code of a guest that it runs		TRAIL_LOST
- *	packets lost, or not to be understood	TRAIL_LOST
+ * 	away and back at a system call's end	nothing
+ * 	away at any other place, or back there	TRAIL_GAP, TRAIL_GAP_KERNEL
+ * 	a transaction that was given up		TRAIL_GAP, TRAIL_GAP_NATIVE
+ * 	code of 32 bits				TRAIL_GAP, TRAIL_GAP_NATIVE
+ * 	into the kernel where it is recorded	as the code leads there, or TRAIL_SIGNAL of number 0
+ * 	code of a guest that it runs		TRAIL_LOST
+ * 	packets lost, or not to be understood	TRAIL_LOST
  *
- * A signal is away at one place and back at another. Times are of TSC packets: an event's is the last before it, a
- * block's the next after it, so that it is no later.
+ * A signal is away at one place and back at another. Times are of TSC packets: an event's is the
+ * last before it, a block's the next after it, so that it is no later.
  */
 #ifndef BRANCH_PT_H
 #define BRANCH_PT_H
@@ -42,7 +42,7 @@ struct pt_place {
 	uint64_t left_at; /* interrupted before that instruction; 0: it left by itself */
 };
 
-/* What was stored without a break, from one thread. All is the caller's. */
+/* A stream that was stored without a break, of one thread. The caller owns all of it. */
 struct pt_stream {
 	const uint8_t *bytes;
 	size_t count;
@@ -52,7 +52,8 @@ struct pt_stream {
 	uint64_t end_ticks; /* nothing in it is later */
 	const struct pt_switch *switches;
 	size_t switch_count;
-	struct pt_place *place; /* of the stream before, then of this; NULL: streams don't go on */
+	/* of the stream before, then of this; NULL: streams don't continue each other */
+	struct pt_place *place;
 };
 
 /* Decoding errors. */

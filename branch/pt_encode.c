@@ -199,7 +199,7 @@ static uint64_t way_on(const struct trail_entry *entry)
 	return entry->kind == TRAIL_FALL ? entry->start + entry->bytes : 0;
 }
 
-/* Where it stands after item i, which is a block: the next block, or what an event says. */
+/* Where the thread is after item i, which is a block: the next block, or what an event says. */
 static uint64_t place_after(const struct pt_item *items, size_t count, size_t i)
 {
 	const struct trail_between *event = i + 1 < count ? &items[i + 1].between : NULL;

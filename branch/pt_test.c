@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trails encoded as Intel PT and decoded again. What comes back must be the same blocks, one by one, and between
- * them what PT can know. What it can't, and all of it:
+ * Trails encoded as Intel PT and decoded again. What comes back must be the same blocks, one by
+ * one, and between them what PT can know. What it can't, and all of it:
  *
- *	what came between		it says TRAIL_GAP where the thread came back at another place than it left for: no numbers
- *					and results of system calls, no signals, children, programs, ends
- *	a system call that returned	it says nothing
- *	the last instructions		of a thread that ends, if no packet comes behind them
- *	code that changes		packets are decoded by the code that there is. Here the recorder knows of the change (as of
- *					a file that is mapped), and decodes what is before it first: a pause, and a gap for it
- *	code of 32 bits			what ran there is not in the record either; packets of it are made by hand below
- *	branches as AMD's take them	trail-opsize, if it ran on such a processor, is left out
+ * 	what came between               it says TRAIL_GAP where the thread came back at another place
+ *  than it left for: no numbers
+ * 					and results of system calls, no signals, children, programs, ends
+ * 	a system call that returned	it says nothing
+ * 	the last instructions		of a thread that ends, if no packet comes behind them
+ * 	code that changes               packets are decoded by the code that there is. Here the recorder
+ *  knows of the change (as of
+ * 					a file that is mapped), and decodes what is before it first: a pause, and a gap for it
+ * 	code of 32 bits                 what ran there is not in the record either; packets of it are
+ *  made by hand below
+ * 	branches as AMD's take them	trail-opsize, if it ran on such a processor, is left out
  */
 #include "branch/pt_back_test.h"
 #include "branch/files.h"
@@ -79,7 +82,7 @@ static void all_kinds(void)
 	came(TRAIL_SYSCALLED, 0x12);
 	ran(0x12, 64);
 	ran(0x20, 1);
-	came(TRAIL_SIGNAL, 0x21); /* and goes on in a handler */
+	came(TRAIL_SIGNAL, 0x21); /* and continues in a handler */
 	ran(0x14, 64);
 	ran(0x19, 64);
 	ran(0x20, 64); /* to where no call came from */
@@ -160,7 +163,10 @@ Test(pt, has_times_that_are_no_earlier_than_what_ran)
 	free(bytes);
 }
 
-/* A thread that lost the processor and was not seen to go on: that it did, all the same. */
+/*
+ * A thread that lost the processor, without a record of the switch in: it did continue, all the
+ * same.
+ */
 Test(pt, has_switches_behind_what_ran_last)
 {
 	const struct pt_switch switches[] = { { 0, 2000, 3000 }, { 1u << 20, 4000, 5000 } };
@@ -266,7 +272,7 @@ Test(pt, shows_a_transaction_that_was_given_up)
 {
 	static const uint8_t bytes[] = {
 		PSB,	   MODE_64,   PSBEND, PGE(0x20), 0x99, 0x22, /* MODE.TSX: aborted */
-		FUP(0x21), TIP(0x00), /* there, and here it goes on */
+		FUP(0x21), TIP(0x00), /* there, and here it continues */
 		FUP(0x01), PGD,
 	};
 
@@ -514,7 +520,7 @@ Test(pt, does_not_take_a_guest_for_the_kernel)
 	code_put(KERNEL, kernel_code, sizeof(kernel_code));
 	cr_assert_eq(decode_bytes(bytes, put_guest(bytes, sizeof(bytes), 0)), 0);
 	cr_expect_eq(outcome.errors, 0, "%s", outcome.first);
-	cr_expect_gt(weave.blocks, 1, "the kernel's are told");
+	cr_expect_gt(weave.blocks, 1, "the kernel's are reported");
 	cr_assert_eq(decode_bytes(bytes, put_guest(bytes, sizeof(bytes), 1)), 0);
 	cr_expect_eq(weave.blocks, 1, "%s", sample_sink_text(&sink));
 	cr_expect_eq(outcome.errors, 1);
@@ -559,7 +565,10 @@ Test(pt, asks_for_code_of_the_time_between_packets)
 		cr_expect_geq(times[i][0], times[i - 1][0]);
 		cr_expect_lt(times[i][0], times[i][1]);
 	}
-	/* from one packet to the next, and what two clocks may differ by: a tenth of a per cent, and ten microseconds */
+	/*
+	 * from one packet to the next, and what two clocks may differ by: a tenth of a per cent,
+	 * and ten microseconds
+	 */
 	cr_expect_eq(times[0][0], 1001100000 - 10000 - 1100);
 	cr_expect_eq(times[0][1], 1001200000 + 10000 + 1200);
 	cr_expect_eq(times[time_count - 1][1], 2000000000 + 10000 + 1000000);

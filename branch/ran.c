@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a thread that is stepped runs, instruction by instruction, written down as blocks and events. */
+/*
+ * What a thread that is stepped runs, instruction by instruction, written down as blocks and
+ * events.
+ */
 #include "process/ticks.h"
 #include "branch/step_own.h"
 
@@ -9,7 +12,7 @@
 
 #define PAGE 4096u
 
-/* ---- where it stands ---- */
+/* ---- where it is ---- */
 
 /* The bytes of code at an address: as many as there are. */
 static size_t code_read(pid_t tid, uint64_t at, uint8_t code[STEP_CODE_MAX])
@@ -120,8 +123,8 @@ static void add_instruction(struct step *step, struct step_thread *thread)
 }
 
 /*
- * Whether that instruction leads there. If not, it has not run, but the thread was put elsewhere: out of a critical section of
- * rseq(2), which every stop breaks off.
+ * Whether that instruction leads there. If not, it has not run, but the thread was put elsewhere:
+ * out of a critical section of rseq(2), which every stop breaks off.
  */
 static int leads(const struct step_thread *thread, uint64_t rip)
 {

@@ -9,7 +9,10 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-/* Whether a thread, before the system call of these registers (orig_rax), is about to execute one, and we stand in its way. */
+/*
+ * Whether a thread, before the system call of these registers (orig_rax), is about to execute such
+ * a program, and tracing would prevent its privileges.
+ */
 int rights_gained(pid_t tid, const struct user_regs_struct *regs);
 
 /* Yama lets us trace only the processes that name us: PR_SET_PTRACER. */

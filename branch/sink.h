@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where an origin puts what the threads of a process did: into a trace's files (files.h), or a store in
- * memory. An origin knows blocks by address and code, and gives no ids.
+ * Where an origin puts what the threads of a process did: into a trace's files (files.h), or a
+ * store in memory. An origin knows blocks by address and code, and gives no ids.
  *
- * One thread at a time uses a sink. Functions return 0 or a negative error. Times are ticks of CLOCK_MONOTONIC.
+ * One thread at a time uses a sink. Functions return 0 or a negative error. Times are ticks of
+ * CLOCK_MONOTONIC.
  */
 #ifndef BRANCH_SINK_H
 #define BRANCH_SINK_H
@@ -44,7 +45,10 @@ struct trail_sink_calls {
 			    const char *comm, enum trail_origin origin, uint64_t ticks);
 	/* It has another name, as it has executed a program. NULL: the sink does not need it. */
 	int (*thread_name)(struct trail_sink *sink, struct sink_thread *thread, const char *comm);
-	/* It ran a block, no later than `ticks`. `code`: the block's bytes, or NULL where they can't be had. */
+	/*
+	 * It ran a block, no later than `ticks`. `code`: the block's bytes, or NULL where they
+	 * can't be had.
+	 */
 	int (*block)(struct trail_sink *sink, struct sink_thread *thread,
 		     const struct trail_entry *entry, const uint8_t *code, uint64_t ticks);
 	int (*event)(struct trail_sink *sink, struct sink_thread *thread,
@@ -52,21 +56,26 @@ struct trail_sink_calls {
 	/* Nothing more comes of it; releases the thread, also after an error. */
 	int (*thread_end)(struct trail_sink *sink, struct sink_thread *thread, uint64_t ticks);
 	/*
-	 * 1: there is no room until somebody drains it, so the origin lets no thread go on. It may write what threads do
-	 * that have gone on already, and each a block and some events. NULL: there always is.
+	 * 1: the sink is full until its reader drains it, so the origin continues no thread. It may
+	 * still write what running threads do, and for each a block and some events. NULL: never
+	 * full.
 	 */
 	int (*is_full)(struct trail_sink *sink);
 	/*
-	 * The process has made another, which is recorded as well: into *child, which has begun, until process_end() of that.
-	 * NULL: children are to be left alone.
+	 * The process has made another, which is recorded as well: into *child, which has begun,
+	 * until process_end() of that. NULL: children are to be left alone.
 	 */
 	int (*child)(struct trail_sink *sink, struct trail_sink **child,
 		     const struct sink_process *process);
-	/* Nothing more comes of the process, whose threads have all ended. Releases a child's sink. NULL where child() is. */
+	/*
+	 * Nothing more comes of the process, whose threads have all ended. Releases a child's sink.
+	 * NULL where child() is.
+	 */
 	int (*process_end)(struct trail_sink *sink, const struct sink_ending *ending);
 	/*
-	 * It ran all of a path's blocks, no later than `ticks`: for an origin whose blocks come again and again in the same order.
-	 * NULL: the origin has to use block(); so it is where is_full() is.
+	 * It ran all of a path's blocks, no later than `ticks`: for an origin whose blocks come
+	 * again and again in the same order. NULL: the origin has to use block(); so it is where
+	 * is_full() is.
 	 */
 	int (*path)(struct trail_sink *sink, struct sink_thread *thread,
 		    const struct trail_source_path *path, uint64_t ticks);

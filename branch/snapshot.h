@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's trail out of a store, as one that was read (trace/trail/path.h), so that whoever walks those walks it too;
- * and records by index in any of them.
+ * A thread's trail out of a store, in the form of one that was read (trace/trail/path.h), so that
+ * the same cursors walk both; and records by index in any of them.
  */
 #ifndef BRANCH_SNAPSHOT_H
 #define BRANCH_SNAPSHOT_H
@@ -41,7 +41,7 @@ void path_index_release(struct path_index *index);
 /* Go to before the record of that number, the oldest being 0; past the last: to the end. */
 void path_index_seek(const struct path_index *index, uint64_t number, struct trail_cursor *cursor);
 
-/* The record of an item that stands before `cursor`. */
+/* The record of the item before `cursor`. */
 void path_branch(const struct trail_cursor *cursor, struct branch_thread of,
 		 struct wm_branch *branch);
 

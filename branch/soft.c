@@ -138,7 +138,7 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 	return 0;
 }
 
-/* Up to where all its threads stand, and can go on under the engine. */
+/* Until all its threads are stopped, and can continue under the engine. */
 static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_options *options,
 		  struct detail detail)
 {
@@ -267,7 +267,9 @@ static int first_is_over(const struct soft *soft)
 	return first->use != SOFT_LIVE || ended_is(first->end_fd);
 }
 
-/* There was nothing to be taken: who has something wakes us, as does one that is traced, and stops. */
+/*
+ * There was nothing to be taken: who has something wakes us, as does one that is traced, and stops.
+ */
 static void rest(struct soft *soft)
 {
 	const struct timespec nap = { .tv_nsec = (long)soft->nap_ns };
@@ -377,7 +379,9 @@ int soft_rid(struct soft *soft, unsigned int for_ms)
 	return 0;
 }
 
-/* Whether what they do is recorded still: threads of our agent's are not, and may sleep for long. */
+/*
+ * Whether what they do is recorded still: threads of our agent's are not, and may sleep for long.
+ */
 static int is_recorded(struct soft *soft)
 {
 	if (!soft_follow_is_inside(&soft->follow))

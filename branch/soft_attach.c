@@ -227,7 +227,7 @@ static int map_channel(struct soft_attach *attach, struct soft_channel *channel,
 
 /* ---- opened ---- */
 
-/* rseq(2) as it is registered. Who is in a sequence of its was let out by borrow_stop(). */
+/* The registered rseq(2) area. borrow_stop() has led threads out of its sequences. */
 static void note_rseq(pid_t tid, struct engine_taken *taken)
 {
 	struct rseq_configuration conf = { 0 };
@@ -240,8 +240,8 @@ static void note_rseq(pid_t tid, struct engine_taken *taken)
 }
 
 /*
- * Calls that the engine makes as they are, so that a thread can go on being in one. Others are begun anew by way of the
- * engine.
+ * Calls that the engine makes unchanged, so that a thread can stay in one. The engine starts the
+ * others again.
  */
 static int is_plain(long number)
 {
@@ -377,7 +377,9 @@ static int lead_others(const struct soft_attach *attach, struct engine_channel *
 	return err;
 }
 
-/* The first was taken when it had made all ready, and stood in our own code until then, which goes. */
+/*
+ * The first was taken when it had made all ready, and stood in our own code until then, which goes.
+ */
 static int take_all(struct soft_attach *attach, const struct soft_channel *channel)
 {
 	struct borrow *first = first_of(attach);

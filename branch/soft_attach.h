@@ -6,13 +6,17 @@
  *   2. mapped    one of them is borrowed (process/borrow.h) for the engine's file, copied in, and
  *                the channel, a memfd of the process's own
  *   3. opened    the same thread has the engine make ready all that the program does not see
- *   4. taken     it gives the engine what is its own of the kernel, and is parked in it; then all others do, at once
- *   5. committed one of them gives the engine the process's signals; from here on they are all under it
- *   6. let go    each goes on in translated code; who was in a system call is in that again, with
- *                the kernel to decide whether it is begun anew
+ *   4. taken     it gives the engine what is its own of the kernel, and is parked in it; then all
+ *      others do, at once
+ *   5. committed one of them gives the engine the process's signals; from here on they are all
+ *      under it
+ *   6. resumed   each continues in translated code; a thread that was in a system call is in it
+ *      again,
+ *                with the kernel to decide whether it restarts
  *
- * Where it can't go on, and should we die at any time, each thread is the program's again as it was stopped; 5 is one step for all
- * (agent/trail/attach.h). What is left behind then is memory that nobody is in, which the next one takes away.
+ * If a step fails, or the tool dies at any time, each thread continues natively from where it was
+ * stopped; 5 is one step for all (agent/trail/attach.h). Unused memory is left behind then, which
+ * the next attach unmaps.
  *
  * All calls come from one thread.
  */
@@ -34,8 +38,8 @@ struct soft_attach {
 };
 
 /*
- * 1 to 4. `channel` is opened with `sizes`, and the caller's to close. 0; or a negative error with words about it: the process is
- * as it was.
+ * 1 to 4. `channel` is opened with `sizes`, and the caller's to close. 0; or a negative error with
+ * words about it: the process is as it was.
  */
 int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_channel *channel,
 		      const struct soft_sizes *sizes, const struct soft_image *image,

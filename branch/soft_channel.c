@@ -191,9 +191,10 @@ int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *
 /* ---- held ---- */
 
 /*
- * The kernel finds a futex at a fixed distance from its element of the list. The list must not lie in the channel, where
- * the other side could bend it, so the element is in a page of ours, right before the first process's. The kernel looks
- * at 2048 elements at most (ROBUST_LIST_LIMIT), so processes share one.
+ * The kernel finds a futex at a fixed distance from its element of the list. The list must not be
+ * in the channel, where the other side could change it, so the element is in a private page, right
+ * before the first process's. The kernel looks at 2048 elements at most (ROBUST_LIST_LIMIT), so
+ * processes share one.
  */
 struct element {
 	struct robust_list list;

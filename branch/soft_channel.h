@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The channel between us and an engine in another process (abi/engine.h), as we see it: a memfd that cannot be made
- * smaller, mapped. What it says of its own layout is for the engine; we go by what we put there.
+ * The channel between us and an engine in another process (abi/engine.h), as we see it: a memfd
+ * that cannot be made smaller, mapped. What it says of its own layout is for the engine; we go by
+ * what we put there.
  *
  * One thread at a time uses a channel.
  */
@@ -36,15 +37,18 @@ struct soft_channel {
 };
 
 /*
- * Sizes for so many processes, and a trail that is drained as it is written; or, with `last_bytes`, that keeps the newest of each thread: as
- * many as make about so many bytes of a store.
+ * Sizes for so many processes, and a trail that is drained as it is written; or, with `last_bytes`,
+ * that keeps the newest of each thread: as many as make about so many bytes of a store.
  */
 struct soft_sizes soft_sizes_for(uint64_t last_bytes, uint32_t processes);
 
 /* 0; -EINVAL for sizes that can't be, -errno. Close it also after an error. */
 int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *sizes);
 
-/* The same, of a memfd that was made with MFD_ALLOW_SEALING, and is the channel's from now on; or -errno, which is returned. */
+/*
+ * The same, of a memfd that was made with MFD_ALLOW_SEALING, and is the channel's from now on; or
+ * -errno, which is returned.
+ */
 int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *sizes, int fd);
 #define SOFT_CHANNEL_NAME "waymark-trail"
 
@@ -55,8 +59,9 @@ void soft_channel_grow(struct soft_channel *channel);
 uint64_t soft_channel_place(int is_far);
 
 /*
- * The engine waits for us from now on, as long as the calling thread lives: its list of robust futexes becomes ours,
- * so it may hold no robust mutex of the C library. In that thread the channel is let go or closed, too.
+ * The engine waits for us from now on, as long as the calling thread lives: its list of robust
+ * futexes becomes ours, so it may hold no robust mutex of the C library. In that thread the channel
+ * is let go or closed, too.
  */
 void soft_channel_hold(struct soft_channel *channel);
 void soft_channel_let_go(struct soft_channel *channel);
@@ -64,7 +69,7 @@ void soft_channel_let_go(struct soft_channel *channel);
 /* Let go, and release. */
 void soft_channel_close(struct soft_channel *channel);
 
-/* Another process's page from now on: as it was made, but for what is held and asked for. */
+/* Another process's page from now on: as it was made, except for what is held and asked for. */
 void soft_channel_renew(const struct soft_channel *channel, uint32_t process);
 
 /* It may be used again. Wakes who waits for one. */
@@ -73,7 +78,9 @@ void soft_channel_give_page(const struct soft_channel *channel, uint32_t process
 /* Answer what was asked for on a page: enum engine_ask. */
 void soft_channel_answer(const struct soft_channel *channel, uint32_t process, uint32_t answer);
 
-/* How often engines have had something to take; and wait for more than that, no longer than `nap`. */
+/*
+ * How often engines have had something to take; and wait for more than that, no longer than `nap`.
+ */
 uint32_t soft_channel_told(const struct soft_channel *channel);
 void soft_channel_wait(const struct soft_channel *channel, uint32_t told,
 		       const struct timespec *nap);
@@ -84,7 +91,10 @@ void soft_channel_meet(const struct soft_channel *channel, uint32_t process);
 /* All are asked for something: ENGINE_ASKED_*. */
 void soft_channel_ask(const struct soft_channel *channel, uint32_t asked);
 
-/* So much of a process's log was taken, ever; the segment of that number was. Wakes who waits for room. */
+/*
+ * So much of a process's log was taken, ever; the segment of that number was. Wakes who waits for
+ * room.
+ */
 void soft_channel_give_log(const struct soft_channel *channel, uint32_t process, uint64_t taken);
 void soft_channel_give_segment(const struct soft_channel *channel, uint32_t slot, uint32_t index,
 			       uint64_t number);

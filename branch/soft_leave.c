@@ -59,7 +59,9 @@ static int natively(struct borrow *thread, uint64_t at, uint64_t next)
 	regs->rsp = own.gpr[4];
 	regs->rbx = own.gpr[3];
 	regs->rbp = own.gpr[5];
-	/* what the engine gave the kernel may be its own: a place for what rt_sigtimedwait(2) takes */
+	/*
+	 * what the engine gave the kernel may be its own: a place for what rt_sigtimedwait(2) takes
+	 */
 	regs->rdi = own.gpr[7];
 	regs->rsi = own.gpr[6];
 	regs->rdx = own.gpr[2];
@@ -93,7 +95,10 @@ static int move(struct borrow *thread, struct engine_channel *head, int is_ours)
 	err = soft_held_lead(thread, &way);
 	if (!is_ours)
 		return 1;
-	/* the engine has made its call one that begins anew, and its mask is what it goes on with by itself */
+	/*
+	 * the engine has made its call one that begins anew, and its mask is what it goes on with
+	 * by itself
+	 */
 	if (!err)
 		err = borrow_read(thread, at + ENGINE_THREAD_REGS + 16 * sizeof(uint64_t), &next,
 				  sizeof(next));
@@ -143,7 +148,10 @@ static int by_start(const void *a, const void *b)
 	return one->start < other->start ? -1 : one->start > other->start;
 }
 
-/* In order, and those that lie right behind each other as one: what a call costs is how often we and the program take turns. */
+/*
+ * In order, and those that lie right behind each other as one: what a call costs is how often we
+ * and the program take turns.
+ */
 static void ranges_join(struct ranges *ranges)
 {
 	size_t found = 0, kept = 0;
@@ -219,7 +227,10 @@ static int is_deserted(const struct soft_held *held, const struct ranges *ranges
 	return 1;
 }
 
-/* A descriptor of a channel's, whose tool has died before it could have it closed; -1: there is none. */
+/*
+ * A descriptor of a channel's, whose tool has died before it could have it closed; -1: there is
+ * none.
+ */
 static int fd_find(pid_t tid)
 {
 	static const char name[] = "/memfd:" SOFT_CHANNEL_NAME " (deleted)";
@@ -305,7 +316,7 @@ static int memory_open(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Where a channel of an engine's lies; 0: none does. */
+/* The address of an engine's channel; 0: not found. */
 static uint64_t channel_find(pid_t tid)
 {
 	struct maps maps;
@@ -339,7 +350,7 @@ static struct soft_left left_of(const struct engine_channel *head, uint64_t at)
 	return left;
 }
 
-/* What stands there; an error where somebody records it. */
+/* The head there; an error if a tool records the process. */
 static int head_read(pid_t pid, uint64_t at, struct engine_channel *head, struct detail detail)
 {
 	int mem = memory_open(pid);
@@ -385,7 +396,10 @@ static int rid(pid_t pid, uint64_t at, struct detail detail)
 	return !err;
 }
 
-/* Whether an engine's file was copied there: a head as our file's, but for the mark. 0, or how many bytes it takes. */
+/*
+ * Whether an engine's file was copied there: a head as our file's, except for the mark. 0, or how
+ * many bytes it takes.
+ */
 static uint64_t copy_bytes(int mem, const struct map *map, const unsigned char ours[HEAD_BYTES])
 {
 	unsigned char head[HEAD_BYTES];
@@ -399,7 +413,9 @@ static uint64_t copy_bytes(int mem, const struct map *map, const unsigned char o
 	return memcmp(head, ours, sizeof(head)) ? 0 : (uint64_t)pages * PAGE;
 }
 
-/* Where one lies that no channel tells of: its tool has died before there was one. *bytes: 0 where none does. */
+/*
+ * The address of one without a channel: its tool died before it made one. *bytes: 0 if not found.
+ */
 static uint64_t copy_find(pid_t tid, const struct soft_image *image, uint64_t *bytes)
 {
 	unsigned char ours[HEAD_BYTES];

@@ -13,7 +13,7 @@
 #include "process/target.h"
 #include "branch/soft_image.h"
 
-/* What lies where in a process. */
+/* Addresses of the engine's parts in a process. */
 struct soft_left {
 	uint64_t engine, engine_bytes;
 	uint64_t channel_at, channel_bytes;
@@ -21,26 +21,31 @@ struct soft_left {
 };
 
 /*
- * Threads that wait in calls. How many were led out. `is_ours`: *head is the channel's own, and held; else a copy of it: the
- * kernel is not asked again what becomes of their calls then, they are begun anew.
+ * Lead threads that wait in calls out of the engine. Returns how many. `is_ours`: *head is the
+ * channel's own, and held; else it is a copy: then their calls start again, without the kernel's
+ * decision on a restart.
  */
 int soft_leave_move(pid_t pid, struct engine_channel *head, int is_ours);
 
 /* 0; -EAGAIN: somebody is in there yet; or an error: it stays. */
 int soft_leave_unmap(pid_t pid, const struct soft_left *left);
 
-/* In the copy of the engine's file, where nothing reads it (e_ident's padding): of how many pages it is, with all that is behind it; 4 bytes. */
+/*
+ * In the copy of the engine's file, where nothing reads it (e_ident's padding): of how many pages
+ * it is, with all that is behind it; 4 bytes.
+ */
 #define SOFT_MARK_AT 12
 
 /*
- * What earlier recordings have left in the process. 0, or a negative error with words about it: it is being recorded, or somebody is in
- * there and does not come out.
+ * What earlier recordings have left in the process. 0, or a negative error with words about it: it
+ * is being recorded, or somebody is in there and does not come out.
  */
 int soft_leave_before(pid_t pid, const struct soft_image *image, struct detail detail);
 
 /*
- * Before anybody else steps through it, has hardware record it or changes its code: its threads run the engine's copies of that while another
- * recording has it under an engine. 0 where none has, or all have come out; or an error as above.
+ * Before anybody else steps through it, has hardware record it or changes its code: its threads run
+ * the engine's copies of that while another recording has it under an engine. 0 where none has, or
+ * all have come out; or an error as above.
  */
 int soft_leave_check(pid_t pid, struct detail detail);
 

@@ -27,8 +27,8 @@ struct soft_loan {
 };
 
 /*
- * From its PTRACE_EVENT_EXEC stop on, seized with PTRACE_O_TRACESYSGOOD. 0; -ESRCH: it has ended; -errno.
- * -WM_E_FOREIGN_ARCH: it is no 64-bit program.
+ * From its PTRACE_EVENT_EXEC stop on, seized with PTRACE_O_TRACESYSGOOD. 0; -ESRCH: it has ended;
+ * -errno. -WM_E_FOREIGN_ARCH: it is no 64-bit program.
  */
 int soft_loan_begin(struct soft_loan *loan, pid_t pid);
 
@@ -40,7 +40,9 @@ int soft_loan_call(struct soft_loan *loan, long number, const uint64_t arguments
 int soft_loan_write(const struct soft_loan *loan, uint64_t address, const void *bytes,
 		    size_t count);
 
-/* All as it was, but where it goes on, and two registers. Let go of with soft_loan_let_go(). */
+/*
+ * Restore all but the place where it continues, and two registers. soft_loan_let_go() must follow.
+ */
 int soft_loan_end(struct soft_loan *loan, uint64_t rip, uint64_t rdi, uint64_t rsi);
 int soft_loan_let_go(struct soft_loan *loan);
 

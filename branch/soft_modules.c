@@ -12,7 +12,7 @@ int soft_modules_note(struct soft_modules *modules)
 	return modules_note(&modules->modules, modules->pid);
 }
 
-/* The base of a module of which this part was mapped: the offset to add to its linked addresses. */
+/* The base of the module of this mapped part: the offset to add to its linked addresses. */
 static uint64_t base_of(const struct elf *elf, const struct engine_module *module)
 {
 	for (size_t i = 0; i < elf->segment_count; i++) {

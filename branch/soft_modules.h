@@ -15,7 +15,7 @@ struct soft_modules {
 	int is_gone; /* the process has nothing mapped any more */
 };
 
-/* What is mapped now. 0, or the sink's error. */
+/* Report what is mapped now. 0, or the sink's error. */
 int soft_modules_note(struct soft_modules *modules);
 
 /* The engine saw code mapped. The same. */

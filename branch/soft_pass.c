@@ -16,7 +16,7 @@
 #define BELOW_BYTES 1024u /* of the stack, where nothing is yet */
 #define ERRORS 4095
 
-/* What lies there meanwhile. */
+/* The bytes there meanwhile. */
 struct passing {
 	struct msghdr message;
 	struct iovec body;
@@ -48,7 +48,7 @@ static int call(struct soft_loan *loan, long number, uint64_t a, uint64_t b, uin
 	return result < 0 && result >= -ERRORS ? (int)result : 0;
 }
 
-/* Its descriptor, as one of ours. */
+/* Its descriptor, duplicated into this process. */
 static int take_fd(pid_t pid, int fd)
 {
 	int process = (int)syscall(SYS_pidfd_open, pid, 0), got;
@@ -79,7 +79,7 @@ static int send_fds(int to, const int fds[2])
 	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -errno;
 }
 
-/* Received there, by what lies at `at`. */
+/* Receive it there, by the message at `at`. */
 static int receive(struct soft_loan *loan, uint64_t at, int end, int got[2])
 {
 	struct passing passing = {

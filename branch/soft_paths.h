@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an engine's ids mean, out of its log (abi/engine.h): each is a path, blocks that ran one after the other. All is
- * copied before it is looked at, and nothing in it is believed.
+ * What an engine's ids mean, out of its log (abi/engine.h): each is a path, blocks that ran one
+ * after the other. All is copied before it is looked at, and nothing in it is believed.
  *
  * One thread at a time uses the paths.
  */
@@ -17,7 +17,8 @@ struct soft_family;
 
 struct soft_path {
 	struct trail_source_block *blocks; /* NULL: the id means nothing */
-	uint32_t number; /* of the process's, ever: what is executed has ids from the first on again */
+	/* of the process's, ever: what is executed has ids from the first on again */
+	uint32_t number;
 	uint32_t first; /* the first one's number; the others have those that follow */
 	uint16_t count;
 	uint16_t trace; /* blocks of the trace that it is a path of */
@@ -29,7 +30,8 @@ struct soft_paths {
 	uint64_t taken;	 /* bytes of the log */
 	uint32_t blocks; /* that have a number */
 	struct soft_family *
-		family; /* with whom all that is shared: processes of which one is the other's copy; NULL: none yet */
+		/* who shares all this: processes that are forks of each other; NULL: none yet */
+		family;
 	uint32_t first_number; /* of id 0 */
 	int error;	       /* the first; nothing is taken any more */
 	/* Of each module; may be NULL. `path` is NUL-terminated. */
@@ -38,12 +40,15 @@ struct soft_paths {
 };
 
 /*
- * Take what a process's log has. 1: there was something, 0: nothing; -EPROTO: it breaks a rule; -ENOMEM, also beyond
- * SOFT_PATHS_BYTES_MAX; what on_module() returned.
+ * Take what a process's log has. 1: there was something, 0: nothing; -EPROTO: it breaks a rule;
+ * -ENOMEM, also beyond SOFT_PATHS_BYTES_MAX; what on_module() returned.
  */
 int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel, uint32_t process);
 
-/* A copy of the process has those of ids below `end`, that it may share. 0 or -ENOMEM. `copy` is zeroed. */
+/*
+ * A copy of the process has those of ids below `end`, that it may share. 0 or -ENOMEM. `copy` is
+ * zeroed.
+ */
 int soft_paths_copy(struct soft_paths *copy, const struct soft_paths *paths, uint32_t end);
 
 /* The process has executed another program: no id means anything. */

@@ -75,7 +75,8 @@ void reader_event(struct soft_reader *reader, struct soft_thread *thread,
 	if (thread->is_dying && between->event == TRAIL_END && between->values[0] == TRAIL_KILLED &&
 	    between->values[1] == thread->dying.values[0]) {
 		if (thread->dying
-			    .has_at) { /* in an end, 0 means unknown; in a signal it is an address */
+			    /* in an end, 0 means unknown; in a signal it is an address */
+			    .has_at) {
 			made = ended_there(thread, between);
 			thread->is_dying = 0;
 			between = &made;
@@ -235,7 +236,10 @@ int reader_words(struct soft_reader *reader, struct soft_thread *thread, const u
 	return 1;
 }
 
-/* 1: there was something, 0, or the first error. A child's log that breaks a rule is its own affair: nothing of it means anything from then on. */
+/*
+ * 1: there was something, 0, or the first error. A child's log that breaks a rule is its own
+ * affair: nothing of it means anything from then on.
+ */
 int reader_paths(struct soft_reader *reader, struct soft_source *source)
 {
 	uint32_t process = (uint32_t)(source - reader->sources);
@@ -357,7 +361,10 @@ int reader_drain(struct soft_reader *reader, uint32_t slot)
 	return had;
 }
 
-/* How many of the blocks in the segments from `first` to `newest` are older than those that are wanted. */
+/*
+ * How many of the blocks in the segments from `first` to `newest` are older than those that are
+ * wanted.
+ */
 static void skip_older(struct soft_reader *reader, uint32_t slot, uint64_t first, uint64_t newest)
 {
 	struct soft_thread *thread = &reader->threads[slot];
@@ -374,7 +381,7 @@ static void skip_older(struct soft_reader *reader, uint32_t slot, uint64_t first
 		thread->skip = blocks - reader->newest_blocks;
 }
 
-/* What is there from thread->next on, by its numbers: those that follow each other up to the newest. */
+/* The segments from thread->next on: those whose numbers follow each other up to the newest. */
 void reader_rest(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
@@ -432,7 +439,7 @@ void reader_end(struct soft_reader *reader, struct soft_thread *thread,
 	const struct trail_between left = { .event = TRAIL_EXEC };
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
 
-	if (thread->has_left) { /* nobody wrote for the program that it executed */
+	if (thread->has_left) { /* no one wrote for the program that it executed */
 		reader_event(reader, thread, &left, thread->last_ns);
 		reader_event(reader, thread, &gap, thread->last_ns);
 		reader_event(reader, thread, &gone, thread->last_ns);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an engine's threads wrote into their rings (abi/engine.h), put into a sink: ids as the blocks of their paths, and
- * events. The engine's process may do anything to the channel; what breaks a rule becomes TRAIL_LOST.
+ * What an engine's threads wrote into their rings (abi/engine.h), put into a sink: ids as the
+ * blocks of their paths, and events. The engine's process may do anything to the channel; what
+ * breaks a rule becomes TRAIL_LOST.
  *
  * One thread at a time uses a reader.
  */
@@ -18,7 +19,10 @@ struct soft_source {
 	struct trail_sink *sink; /* NULL: nothing is taken of it */
 	struct soft_paths paths;
 	struct sink_thread *
-		carried; /* a trail that goes on in another program, until that has a thread; or NULL */
+		/*
+		 * a trail that continues in an executed program, until that has a thread; or NULL
+		 */
+		carried;
 	uint64_t carried_ns;
 	int is_seen; /* it has, or had, a trail */
 	pid_t pid;   /* of a child, and its name: for one that never wrote anything */
@@ -37,7 +41,8 @@ struct soft_thread {
 	uint64_t blocks;       /* that the thread had written up to that place, taken or not */
 	uint64_t missing;      /* of these, not taken, and no TRAIL_LOST says so yet */
 	uint64_t last_ns;
-	int is_dying; /* a signal came that it has no handler for: its end, most likely, is what comes next */
+	/* a signal came that it has no handler for: its end, most likely, is what comes next */
+	int is_dying;
 	struct trail_between dying;
 	uint64_t dying_ns;
 };
@@ -54,7 +59,8 @@ struct soft_reader {
 	uint64_t overwritten; /* blocks before those and between them, by the engines' own count */
 	uint64_t words_put;   /* that encoded these blocks */
 	pid_t killed_tid;     /* whose signal ended the last process that ended; 0: not known */
-	uint64_t newest_blocks; /* of a thread that overwrites its own: no more are wanted; 0: all that are there */
+	/* of a thread that overwrites its own: no more are wanted; 0: all that are there */
+	uint64_t newest_blocks;
 	int error; /* of the sink, or -ENOMEM; the first: nothing is taken any more */
 };
 
@@ -66,8 +72,9 @@ int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 uint32_t soft_reader_used(struct soft_reader *reader);
 
 /*
- * Take what is to be taken while the engine runs: the logs; of one thread that has something, in turn, segments that are full, unless
- * it overwrites them itself, or all, if it has ended. 1: there was something, 0: nothing, or the first error.
+ * Take what is to be taken while the engine runs: the logs; of one thread that has something, in
+ * turn, segments that are full, unless it overwrites them itself, or all, if it has ended. 1: there
+ * was something, 0: nothing, or the first error.
  */
 int soft_reader_take(struct soft_reader *reader);
 
@@ -81,21 +88,27 @@ int soft_reader_fetch(struct soft_reader *reader);
  */
 int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end);
 
-/* Another process is there: a copy of `of`, whose ids below first_id it has; 0: none. Its trails go to `sink`, once that is set. 0 or -ENOMEM. */
+/*
+ * Another process is there: a copy of `of`, whose ids below first_id it has; 0: none. Its trails go
+ * to `sink`, once that is set. 0 or -ENOMEM.
+ */
 int soft_reader_expect(struct soft_reader *reader, uint32_t process, uint32_t of,
 		       uint32_t first_id);
 
-/* As soft_reader_finish(), of one process; its slots are free then. It must write no more. A child that has no trail gets one. */
+/*
+ * As soft_reader_finish(), of one process; its slots are free then. It must write no more. A child
+ * that has no trail gets one.
+ */
 int soft_reader_end(struct soft_reader *reader, uint32_t process, const struct trail_between *end);
 
 /*
- * The same, where a thread of it has executed another program: that thread's trail goes on. If nothing was recorded of it, it
- * gets a trail, as `tid` and `comm`. An error of the sink's.
+ * The same, if a thread of it has executed another program: that thread's trail continues. If
+ * nothing was recorded of it, it gets a trail, as `tid` and `comm`. Returns 0 or the sink's error.
  */
 int soft_reader_executed(struct soft_reader *reader, uint32_t process, pid_t former, pid_t tid,
 			 const char *comm);
 
-/* What was executed is not recorded: the trail that goes on ends, as `end` says. */
+/* The executed program is not recorded: the trail that would continue ends, as `end` says. */
 void soft_reader_drop_carried(struct soft_reader *reader, uint32_t process,
 			      const struct trail_between *end);
 

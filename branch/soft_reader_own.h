@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the reader's parts have of each other: words and slots (soft_reader.c), processes (soft_sources.c). */
+/*
+ * What the reader's parts have of each other: words and slots (soft_reader.c), processes
+ * (soft_sources.c).
+ */
 #ifndef BRANCH_SOFT_READER_OWN_H
 #define BRANCH_SOFT_READER_OWN_H
 
@@ -13,7 +16,10 @@ uint64_t reader_time(const struct soft_reader *reader, struct soft_thread *threa
 void reader_event(struct soft_reader *reader, struct soft_thread *thread,
 		  const struct trail_between *between, uint64_t ns);
 
-/* 1: there was something, 0, or the first error. A child's log that breaks a rule is its own affair: nothing of it means anything from then on. */
+/*
+ * 1: there was something, 0, or the first error. A child's log that breaks a rule is its own
+ * affair: nothing of it means anything from then on.
+ */
 int reader_paths(struct soft_reader *reader, struct soft_source *source);
 
 /* The source of a slot's process, as the slot names it; NULL: no such source. */
@@ -29,8 +35,8 @@ int reader_words(struct soft_reader *reader, struct soft_thread *thread, const u
 void reader_lost(struct soft_reader *reader, struct soft_thread *thread);
 
 /*
- * The thread continues with that segment. 1: something is missing before it; thread->missing has the
- * blocks.
+ * The thread continues with that segment. 1: something is missing before it; thread->missing has
+ * the blocks.
  */
 int reader_reach(struct soft_thread *thread, uint64_t number, uint64_t began_blocks);
 
@@ -43,7 +49,7 @@ int reader_drain(struct soft_reader *reader, uint32_t slot);
 /* A slot, as soft_reader_take() does. How much there was. */
 int reader_take_slot(struct soft_reader *reader, uint32_t slot);
 
-/* What is there of it, by the numbers of its segments: those that follow each other up to the newest. */
+/* Its segments that are there: those whose numbers follow each other up to the newest. */
 void reader_rest(struct soft_reader *reader, uint32_t slot);
 
 /* Nobody writes for a thread any more: what its trail ends with. */

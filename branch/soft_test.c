@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs are entered as they begin, by an engine that only says so and lets them run: ENGINE; BEGINNING, BEGINNING_PIE, STEPS. */
+/*
+ * Programs are entered as they begin, by an engine that only says so and lets them run: ENGINE;
+ * BEGINNING, BEGINNING_PIE, STEPS.
+ */
 #include "branch/soft.h"
 
 #include "abi/engine.h"
@@ -169,7 +172,7 @@ Test(soft, lets_go)
 	cr_expect_eq(soft_close(soft), 0);
 	cr_assert_eq(sink.count, 2);
 	cr_expect_eq(sink.items[1].between.values[0], TRAIL_DETACHED);
-	cr_assert_eq(waitpid(pid, &status, WNOHANG), 0, "it goes on");
+	cr_assert_eq(waitpid(pid, &status, WNOHANG), 0, "it continues");
 	kill(pid, SIGTERM);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect_eq(WTERMSIG(status), SIGTERM);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step's own: its threads, and what is written of them. For step.c, ran.c, hidden.c, hold.c, held.c, ignored.c, conceal.c, children.c
- * and rights.c alone.
+ * A step's own: its threads, and what is written of them. For step.c, ran.c, hidden.c, hold.c,
+ * held.c, ignored.c, conceal.c, children.c and rights.c alone.
  *
  * A process that is followed is a step as well, in the list of the first one, its root.
  */
@@ -35,7 +35,8 @@ struct step_thread {
 	pid_t tid;
 	uint64_t gone_ns; /* not 0: when it was missed */
 	int is_stopped, is_begun;
-	int is_stranger; /* no thread of the process, or no longer stepped: to be let go as soon as it stops */
+	/* no thread of the process, or no longer stepped: to be let go as soon as it stops */
+	int is_stranger;
 	int ignores_trap; /* a stranger: who made it ignores SIGTRAP */
 	int is_untrapped; /* a stranger: it no longer ignores SIGTRAP, which was counted */
 	/* the instruction that the thread was let go for; no bytes: it could not be read */
@@ -75,7 +76,7 @@ struct step {
 	pid_t pid;
 	int is_single;	     /* of one thread alone */
 	int is_trap_ignored; /* the program ignores SIGTRAP */
-	int is_put_back;     /* and does so again, as all its threads stand still */
+	int is_put_back;     /* and does so again, as all its threads are stopped */
 	int is_untrapped;    /* it no longer ignores SIGTRAP, which was counted */
 	struct trail_sink *sink;
 	enum block_maker maker; /* of the processor: cpuid traps in a guest, so it is asked once */
@@ -103,7 +104,10 @@ void step_load(const struct step *step, struct step_thread *thread, uint64_t at)
 /* The instruction that the thread was let go for has run; its next one is at `rip`. */
 void step_ran(struct step *step, struct step_thread *thread, uint64_t rip);
 
-/* Write an event; a block that is not complete ends with it, and so does what is open. `at`: where it goes on. */
+/*
+ * Write an event; it ends an incomplete block, and what else is open. `at`: where the thread
+ * continues.
+ */
 void step_event(struct step *step, struct step_thread *thread, enum trail_event kind, uint64_t at,
 		uint64_t first, uint64_t second);
 
@@ -122,7 +126,10 @@ void step_block_end(struct step *step, struct step_thread *thread);
 /* Before the tracer lets it go for thread->insn. */
 void step_hidden_begin(struct step_thread *thread, const struct user_regs_struct *regs);
 
-/* At each stop, first: if more than thread->insn ran, record all but the last, which replaces thread->insn. */
+/*
+ * At each stop, first: if more than thread->insn ran, record all but the last, which replaces
+ * thread->insn.
+ */
 void step_catch_up(struct step *step, struct step_thread *thread,
 		   const struct user_regs_struct *regs);
 
@@ -131,12 +138,15 @@ int step_simulate_drop(struct step_thread *thread, int status);
 
 /* ---- step.c ---- */
 
-/* Whether it stands at a handler's first instruction, having stopped for that; then the signal is written down. */
+/* Whether it has stopped at a handler's first instruction; if so, write the signal. */
 int step_entered(struct step *step, struct step_thread *thread, struct user_regs_struct *regs);
 
 /* ---- hit.c; thread is stopped ---- */
 
-/* The signal of a stop that is the program's own, or a watch's hit, where it has stopped for SIGTRAP; or 0. */
+/*
+ * The signal of a stop that is the program's own, or a watch's hit, where it has stopped for
+ * SIGTRAP; or 0.
+ */
 int step_own_trap(const struct step *step, const struct step_thread *thread);
 
 /* Stopped for a hit that comes before the instruction, as of who runs it. */
@@ -148,7 +158,10 @@ void step_watch_end(struct step_thread *thread);
 
 /* ---- conceal.c; thread is stopped ---- */
 
-/* After an instruction has run: take out the trap flag, if it has put it where the program sees it; note whose it is. */
+/*
+ * After an instruction has run: take out the trap flag, if it has put it where the program sees it;
+ * note whose it is.
+ */
 void step_hide_flag(struct step_thread *thread, struct user_regs_struct *regs);
 
 /* Before it continues without a step: take it out of the flags themselves. */
@@ -161,7 +174,10 @@ void step_clear_frame(struct step_thread *thread, const struct user_regs_struct 
 void step_hide_mask(struct step_thread *thread);
 void step_show_mask(struct step_thread *thread);
 
-/* Before the first step: whether the program ignores SIGTRAP. Afterwards the kernel has forgotten it. */
+/*
+ * Before the first step: whether the program ignores SIGTRAP. Afterwards the kernel has forgotten
+ * it.
+ */
 void step_note_ignored(struct step *step, pid_t tid);
 
 /* After an rt_sigaction(2). */
@@ -176,7 +192,10 @@ int step_is_caught(const struct step_thread *thread, int signal);
 /* It is about to get a SIGTRAP that it blocks. */
 void step_hold(struct step_thread *thread);
 
-/* Once the mask is shown: send it the SIGTRAP that it was sent meanwhile, and that it blocks or has unblocked now. */
+/*
+ * Once the mask is shown: send it the SIGTRAP that it was sent meanwhile, and that it blocks or has
+ * unblocked now.
+ */
 void step_give_held(const struct step *step, struct step_thread *thread);
 
 /* About to get one that it does not block any more: it says what the first one said. */
@@ -185,23 +204,32 @@ void step_tell_held(struct step_thread *thread);
 /* The same after an rt_sigtimedwait(2). */
 void step_waited(const struct step_thread *thread, const struct user_regs_struct *regs);
 
-/* Stopped for SIGTRAP, `signal` being the program's own: whether that ends the process; it was let go for that then. */
+/*
+ * Stopped for SIGTRAP, `signal` being the program's own: whether that ends the process; it was let
+ * go for that then.
+ */
 int step_is_fatal(struct step *step, struct step_thread *thread, struct user_regs_struct *regs,
 		  int signal);
 
 /* ---- ignored.c ---- */
 
 /*
- * Let a stopped thread go, with that signal; where the program ignores SIGTRAP, once it does so again. 0; -ETIMEDOUT where it
- * can't be made to just now, and is still ours.
+ * Let a stopped thread go, with that signal; where the program ignores SIGTRAP, once it does so
+ * again. 0; -ETIMEDOUT where it can't be made to just now, and is still ours.
  */
 int step_release(struct step *step, struct step_thread *thread, int signal);
 
-/* Before a system call: where the program ignores SIGTRAP, what it makes is seized, to be let go so. */
+/*
+ * Before a system call: where the program ignores SIGTRAP, what it makes is seized, to be let go
+ * so.
+ */
 void step_await_children(const struct step *step, const struct step_thread *thread);
 
 /* ---- threads ---- */
-/* Whether a thread is one of the agent's, by the name that these give themselves (agent/control/thread.c). */
+/*
+ * Whether a thread is one of the agent's, by the name that these give themselves
+ * (agent/control/thread.c).
+ */
 int step_is_agents(pid_t pid, pid_t tid);
 
 struct step_thread *step_thread_find(struct step *step, pid_t tid);
@@ -212,7 +240,9 @@ struct step_thread *step_thread_add(struct step *step, pid_t tid);
 /* What clone(2) has made and the kernel has seized for us: a thread, or a process. */
 void step_thread_made(struct step *step, pid_t tid);
 
-/* A process that it has made, seized, and that is none of ours: to be let go as soon as it stops. */
+/*
+ * A process that it has made, seized, and that is not to be recorded: detach as soon as it stops.
+ */
 void step_stranger_add(struct step *maker, pid_t pid);
 
 /* Its trail is over, permanently; we still trace it. */
@@ -243,7 +273,10 @@ int step_call_makes(uint64_t number);
 /* A process that it has made, and that the kernel has seized for us, before its first stop. */
 void step_child_made(struct step *step, pid_t pid);
 
-/* The thread was in a system call that makes a process, and is gone: what it made without our being told is taken in. */
+/*
+ * The thread ended in a system call that makes a process: take in the children that the kernel did
+ * not report.
+ */
 void step_children_find(struct step *step, const struct step_thread *thread);
 
 /* It has no threads any more: notify its sink; release a child. */

@@ -52,7 +52,10 @@ static int above_standard(int fd)
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* Nothing of the recorder's is kept: no terminal, no lock on the folder, no pipe that others wait on. */
+/*
+ * Nothing of the recorder's is kept: no terminal, no lock on the folder, no pipe that others wait
+ * on.
+ */
 static void keep_only(int first, int second)
 {
 	int low = second < 0 || first < second ? first : second;
@@ -69,8 +72,8 @@ static void keep_only(int first, int second)
 }
 
 /*
- * The one who started us, to be awaited: the socket's other end alone does not tell of its end, for a child that it
- * forked has that end too. -1 where it is of another namespace.
+ * A pidfd of the process that started this one: the socket's other end alone does not show its end,
+ * as a child that it forked has that end too. -1 if it is in another namespace.
  */
 static int owner_open(void)
 {
@@ -243,7 +246,10 @@ static void on_note(void *data, const void *bytes, size_t count)
 
 static void reap(struct stepper *stepper)
 {
-	/* one that still waits to let a thread go is left to that, and is init's to reap, or ours when it is done */
+	/*
+	 * one that still waits to let a thread go is left to that, and is init's to reap, or ours
+	 * when it is done
+	 */
 	if (stepper->process > 0)
 		waitpid(stepper->process, NULL, stepper->left ? WNOHANG : 0);
 	stepper->process = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process of ours that traces another one (tracing.h), and tells us over a socket what ran (wire.h). It hears no
- * signal and is of no terminal; when we end, however that be, it sees the socket closed and lets the
- * program go as it should be let go. Were we the tracer ourselves, whoever killed us would kill the program: the
- * kernel leaves the trap flag set, and SIGTRAP ends it. (Who kills that process does it still.)
+ * A process of Waymark's that traces another one (tracing.h), and reports over a socket what ran
+ * (wire.h). It takes no signals and has no terminal; when the tool ends in any way, it sees the
+ * socket closed and detaches in order. If the tool itself were the tracer, a kill of it would kill
+ * the program: the kernel leaves the trap flag set, and SIGTRAP ends the program. (A kill of the
+ * stepper still does.)
  *
  * One thread at a time uses a stepper; it forks.
  */
@@ -28,10 +29,11 @@ struct stepper {
 };
 
 /*
- * Start a program, stopped before its first instruction, as our child; or take a running one's threads, and let them
- * stand. The trail comes out at `sink`, which must outlive the stepper. With how->follows the caller sets
- * wire.on_child before it lets them run. Waits until it is done:
- * 0, or -errno as step_take() and step_attach() have it; nothing is left to be released then, and `detail` stays.
+ * Start a program as a child, stopped before its first instruction; or attach to a running one and
+ * stop its threads. The trail comes out at `sink`, which must outlive the stepper. With
+ * how->follows the caller sets wire.on_child before it lets them run. Waits until that is done.
+ * Returns 0, or -errno as step_take() and step_attach() do; nothing is left to release then, and
+ * `detail` stays.
  */
 int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
 		   const char *path, char *const argv[]);
@@ -39,8 +41,8 @@ int stepper_attach(struct stepper *stepper, struct trail_sink *sink, const struc
 		   pid_t pid, pid_t only);
 
 /*
- * The same in two, so that several are taken at once: begin; then look, whenever there is something to be read at stepper->fd. 1: not yet;
- * 0 or an error as above.
+ * The same in two, so that several are taken at once: begin; then look, whenever there is something
+ * to be read at stepper->fd. 1: not yet; 0 or an error as above.
  */
 int stepper_attach_begin(struct stepper *stepper, struct trail_sink *sink,
 			 const struct tracing_how *how, pid_t pid);
@@ -57,10 +59,16 @@ void stepper_go(struct stepper *stepper);
 int stepper_fetch(struct stepper *stepper);
 void stepper_discard(struct stepper *stepper);
 
-/* Take what has come, without waiting. 1, 0 when it is over, or a negative error: of the sink, -WM_E_TRAIL_ENDED. */
+/*
+ * Take what has come, without waiting. 1, 0 when it is over, or a negative error: of the sink,
+ * -WM_E_TRAIL_ENDED.
+ */
 int stepper_pump(struct stepper *stepper);
 
-/* Have it let the program go; then take what has come of that, without waiting, before stepper_stop(). 1: more may come. */
+/*
+ * Have it let the program go; then take what has come of that, without waiting, before
+ * stepper_stop(). 1: more may come.
+ */
 void stepper_ask(struct stepper *stepper);
 int stepper_take_rest(struct stepper *stepper);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who steps is another process: what it starts with, and how it ends. */
+/* The stepper is another process: what it starts with, and how it ends. */
 #include "base/testing/await.h"
 #include "branch/sample_sink.h"
 #include "branch/stepper.h"

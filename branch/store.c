@@ -90,7 +90,7 @@ static void run_lose(struct trail_store *store, struct store_thread *thread)
 		store_thread_remove(store, thread);
 }
 
-/* Whose oldest goes next: who has most; among those who have one chunk, who ended, then who asks. */
+/* The next thread to lose its oldest: the one with most; of equals an ended one, then the caller. */
 static struct store_thread *victim(const struct trail_store *store)
 {
 	struct store_thread *most = NULL, *asking = store->asking;
@@ -189,7 +189,7 @@ void store_thread_remove(struct trail_store *store, struct store_thread *thread)
 		store->valued = NULL;
 }
 
-/* Threads that are over and of which no more is known than how they ended: the first of them. */
+/* Forget the first thread that is over and has nothing left but its end. */
 static int forget_one(struct trail_store *store)
 {
 	for (struct store_thread *thread = store->threads; thread; thread = thread->next) {
@@ -316,7 +316,7 @@ static void event_put(struct store_thread *thread, struct store_run *run,
 	run->ticks = ticks;
 }
 
-/* The run in which there is room for the words, what was lost before them being said. NULL: no room. */
+/* The run with room for the words, behind a note of what was lost before. NULL: no room. */
 static struct store_run *run_for(struct trail_store *store, struct store_thread *thread,
 				 uint32_t words, uint64_t ticks)
 {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sink (sink.h) that keeps the trails of a process in memory, in no more bytes than were asked for. All that
- * it has lies in one mapping of that size: records, what their blocks are, threads, modules.
+ * A sink (sink.h) that keeps the trails of a process in memory, in no more bytes than were asked
+ * for. One mapping of that size has all of it: records, what their blocks are, threads, modules.
  *
- * The mapping is divided into chunks, which each belong to one thread's records, or to the table of blocks. When none
- * is free, WM_POLICY_CYCLIC takes the oldest of the thread that has most; so each thread keeps its newest, and
- * none that is loud drives another out. Threads that have one chunk each keep it until they end; of those that
- * ended, the first loses all. Blocks that no kept record needs are dropped from the table when it has grown to its
- * share, three quarters, or when nothing else is free; and then records give way until there are such.
+ * The mapping is divided into chunks. Each belongs to one thread's records, or to the table of
+ * blocks. When none is free, WM_POLICY_CYCLIC takes the oldest of the thread that has most; so each
+ * thread keeps its newest, and a busy thread does not push out another. Threads that have one chunk
+ * each keep it until they end; of those that ended, the first loses all. Blocks that no kept record
+ * needs are dropped from the table when it has grown to its share, three quarters, or when nothing
+ * else is free; if there are none, the oldest records are dropped first.
  *
- * The other policies lose what comes while nothing is free. All that is lost is counted, and a TRAIL_LOST
- * stands where it is missing; one of 0 blocks where events alone are. How a thread ended is never lost while it has
- * records. A block's time is that of the last record of its chunk: it was no later.
+ * The other policies lose what comes while nothing is free. All losses are counted, with a
+ * TRAIL_LOST at each place; one of 0 blocks where events alone are missing. How a thread ended is
+ * never lost while it has records. A block's time is that of the last record of its chunk: it was
+ * no later.
  *
  * One thread at a time uses a store. A forked child does not have it.
  */
@@ -36,7 +38,8 @@ struct trail_store_options {
 	uint64_t watermark_bytes;    /* WM_POLICY_NOTIFY: in use; 0: half */
 	void (*reached)(void *data); /* at the watermark, once; again after the store was below */
 	void *data;
-	int is_locked; /* by mlock(2), so that it counts against RLIMIT_MEMLOCK as the kernel does it */
+	/* by mlock(2), so that it counts against RLIMIT_MEMLOCK as the kernel does it */
+	int is_locked;
 };
 
 struct trail_store_status {
@@ -51,13 +54,17 @@ struct trail_store_status {
 };
 
 /*
- * 0; -EINVAL for fewer than TRAIL_STORE_BYTES_MIN or more than TRAIL_STORE_BYTES_MAX bytes, -ENOMEM; -EPERM or -ENOMEM
- * of mlock(2). Close with trail_store_close(), which allows NULL, after all threads have ended.
+ * 0; -EINVAL for fewer than TRAIL_STORE_BYTES_MIN or more than TRAIL_STORE_BYTES_MAX bytes,
+ * -ENOMEM; -EPERM or -ENOMEM of mlock(2). Close with trail_store_close(), which allows NULL, after
+ * all threads have ended.
  */
 int trail_store_open(struct trail_store **store, const struct trail_store_options *options);
 void trail_store_close(struct trail_store *store);
 
-/* For an origin to fill. Its begin() does nothing: a store can be given another process after trail_store_clear(). */
+/*
+ * For an origin to fill. Its begin() does nothing: a store can be given another process after
+ * trail_store_clear().
+ */
 struct trail_sink *trail_store_sink(struct trail_store *store);
 
 /*
@@ -67,8 +74,8 @@ struct trail_sink *trail_store_sink(struct trail_store *store);
 void trail_store_process(struct trail_store *store, pid_t pid);
 
 /*
- * Whether what threads do next might find no room: with WM_POLICY_BLOCK the origin asks (sink.h) and lets none go on.
- * Never while nothing is kept.
+ * Whether the next records might find no room: with WM_POLICY_BLOCK the origin asks (sink.h) and
+ * continues no thread. Never while nothing is kept.
  */
 int trail_store_is_full(struct trail_store *store);
 
@@ -78,9 +85,9 @@ void trail_store_clear(struct trail_store *store);
 void trail_store_status(const struct trail_store *store, struct trail_store_status *status);
 
 /*
- * Write all that is kept to another sink, whose begin() the caller has called: modules, then each thread's trail, the
- * threads' oldest first. The store stays as it was. 0, or the sink's first error. Threads that live have no
- * TRAIL_END in it, and go on in the store.
+ * Write all that is kept to another sink, whose begin() the caller has called: modules, then each
+ * thread's trail, the threads' oldest first. The store stays as it was. 0, or the sink's first
+ * error. Live threads have no TRAIL_END in it, and continue in the store.
  */
 int trail_store_write(struct trail_store *store, struct trail_sink *to);
 
@@ -95,7 +102,10 @@ struct store_record {
 	uint64_t ticks;
 };
 
-/* The threads, in the order in which they began; NULL: no more. Threads that ended and have no records are gone. */
+/*
+ * The threads, in the order in which they began; NULL: no more. Threads that ended and have no
+ * records are gone.
+ */
 struct store_thread *trail_store_thread(struct trail_store *store, struct store_thread *before);
 pid_t store_thread_tid(const struct store_thread *thread);
 pid_t store_thread_pid(const struct store_thread *thread); /* 0: unknown */
@@ -120,12 +130,15 @@ uint32_t trail_store_ids(const struct trail_store *store);
 int store_thread_each(struct trail_store *store, const struct store_thread *thread,
 		      int (*each)(const struct store_record *record, void *data), void *data);
 
-/* Tell a sink, which needs no more calls than that, of a process's modules; pid 0: of all. 0, or its error. */
+/*
+ * Tell a sink, which needs no more calls than that, of a process's modules; pid 0: of all. 0, or
+ * its error.
+ */
 int trail_store_modules(const struct trail_store *store, pid_t pid, struct trail_sink *to);
 
 /*
- * Take the oldest record out. 1, or 0: none is left; a thread that has ended is gone then. *record's
- * pointers are valid until the next record is taken or put.
+ * Take the oldest record out. 1, or 0: none is left; a thread that has ended is gone then.
+ * *record's pointers are valid until the next record is taken or put.
  */
 int store_thread_take(struct trail_store *store, struct store_thread *thread,
 		      struct store_record *record);

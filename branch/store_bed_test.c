@@ -155,7 +155,8 @@ static void check_thread(struct store_thread *thread)
 	put->is_behind_loss = 0;
 	store_thread_each(store, thread, match_next, put);
 	skip_events(put);
-	cr_assert_eq(put->matched, put->count, "of %zu, %zu are told of", put->count, put->matched);
+	cr_assert_eq(put->matched, put->count, "of %zu, %zu are reported", put->count,
+		     put->matched);
 }
 
 /* And the same by index. */

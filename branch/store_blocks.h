@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A store's table: what the ids of its records mean. An id counts the records that have it, and is another block's
- * when none has: ids are the store's own, and mean nothing outside.
+ * A store's table: what the ids of its records mean. An id counts the records that have it, and is
+ * another block's when none has: ids are the store's own, and mean nothing outside.
  *
- * It lives in chunks of the store's pool, and takes none by itself when it has to grow: its owner decides what gives
- * way (struct store_blocks.wants_chunk).
+ * It lives in chunks of the store's pool, and takes none by itself when it has to grow: its owner
+ * decides what gives way (struct store_blocks.wants_chunk).
  */
 #ifndef BRANCH_STORE_BLOCKS_H
 #define BRANCH_STORE_BLOCKS_H
@@ -37,7 +37,7 @@ struct store_blocks {
 	uint32_t first, last;		 /* chunks of blocks */
 	uint32_t chunks;		 /* of both kinds */
 	uint64_t used_bytes, dead_bytes; /* of blocks; of these, of those that no record has */
-	/* A chunk that is to be the table's; NO_CHUNK: there is none. It may call store_blocks_sweep(). */
+	/* A chunk for the table; NO_CHUNK: none is free. It may call store_blocks_sweep(). */
 	uint32_t (*wants_chunk)(void *owner);
 	void *owner;
 };

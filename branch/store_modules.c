@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The modules that a store was told of: when, their records and paths, one behind the other, across chunks. Blocks are not told apart by
- * what lay where they ran; the times tell.
+ * The modules of a store: their times, records and paths, one behind the other, across chunks. Two
+ * modules at one address share block ids; the times distinguish them.
  */
 #include "branch/store_own.h"
 

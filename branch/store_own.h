@@ -9,7 +9,9 @@
 
 #include <string.h>
 
-/* A record is an id, one word, or an event: EVENT_WORDS, the first of them IS_EVENT and its kind. */
+/*
+ * A record is an id, one word, or an event: EVENT_WORDS, the first of them IS_EVENT and its kind.
+ */
 #define IS_EVENT 0x80000000u
 #define EVENT_WORDS 10u
 
@@ -126,7 +128,7 @@ uint64_t store_used_bytes(const struct trail_store *store);
 int store_module_add(struct trail_store *store, const struct control_module *module,
 		     const char *path);
 
-/* When a module was noted, and of which process. */
+/* When a module was noted, and its process. */
 struct store_noted {
 	uint64_t ticks;
 	pid_t pid;

@@ -19,7 +19,7 @@ struct store_pool {
 /* As many chunks as `bytes` from `memory` hold. */
 void store_pool_init(struct store_pool *pool, uint8_t *memory, size_t bytes, uint32_t chunk_bytes);
 
-/* One that is free, or NO_CHUNK. What is in it is anything. */
+/* A free one, with undefined contents, or NO_CHUNK. */
 uint32_t store_pool_take(struct store_pool *pool);
 void store_pool_give(struct store_pool *pool, uint32_t chunk);
 

@@ -68,7 +68,7 @@ static void half_a_block(uint64_t start)
 
 static char folder[64];
 
-/* What is written now, as a reader finds it. */
+/* Write now, and read the result. */
 static void as_files(struct trace_reader **reader, struct trails *trails)
 {
 	struct trace_writer *writer;
@@ -109,10 +109,13 @@ static void check_as_files(void)
 	as_files_end(reader, &trails);
 }
 
-/* What is cut off at the begin leaves nothing that can't follow. */
+/* A cut at the begin leaves no record that can't follow. */
 Test(store_written, is_a_whole_trail_wherever_it_was_cut)
 {
-	/* 12 words each time, and one more now and then: chunks begin with each of the three records */
+	/*
+	 * 12 words each time, and one more now and then: chunks begin with each of the three
+	 * records
+	 */
 	begin_with(SMALL, WM_POLICY_CYCLIC, 0);
 	now = 1000000000;
 	thread_begin(0);
@@ -133,7 +136,10 @@ static void module_is(const char *path, int is_gone)
 	cr_assert_eq(sink->calls->module(sink, &module, path), 0);
 }
 
-/* One program executes another: what is written has each block beside the program that lay there then. */
+/*
+ * One program executes another: what is written has each block beside the program that lay there
+ * then.
+ */
 Test(store_written, tells_of_modules_when_they_came)
 {
 	const struct trail_table *tables[2];
@@ -154,7 +160,7 @@ Test(store_written, tells_of_modules_when_they_came)
 	cr_assert_eq(trails.paths[0].count, 3);
 	tables[0] = trails.paths[0].parts[0].table;
 	tables[1] = trails.paths[0].parts[2].table;
-	cr_expect_eq(trails.paths[0].parts[1].table, tables[1], "an exec says where it goes on");
+	cr_expect_eq(trails.paths[0].parts[1].table, tables[1], "an exec says where it continues");
 	cr_expect_eq(tables[0]->era.from, 0);
 	cr_expect_eq(tables[0]->era.to, 2);
 	cr_expect_eq(tables[1]->era.from, 2);

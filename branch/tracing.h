@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process of ours does to another (stepper.h): it steps through it (step.h), or has hardware record
- * it (hardware.h), or an engine in it (soft.h). The functions promise what step.h's do.
+ * How the stepper (stepper.h) records another process: by single steps (step.h), by hardware
+ * (hardware.h), or by an engine in it (soft.h). The functions promise what step.h's do.
  */
 #ifndef BRANCH_TRACING_H
 #define BRANCH_TRACING_H
@@ -23,7 +23,8 @@ struct tracing_how {
 	int has_kernel;		       /* of hardware: the kernel's branches too */
 	char **environment;	       /* that a program is started with; NULL: ours */
 	const struct only_names *only; /* NULL, or none: of all modules */
-	const struct step_watches *watches; /* NULL: none; ORIGIN_STEP alone needs to know of them */
+	/* NULL: none; ORIGIN_STEP alone needs to know of them */
+	const struct step_watches *watches;
 	/* of a flight recorder, which is read at a fetch or at the end; 0: read all as it comes */
 	uint64_t last_bytes;
 };
@@ -31,7 +32,10 @@ struct tracing_how {
 struct tracing;
 
 struct tracing_calls {
-	/* detail[TRACING_DETAIL_BYTES]: more about an error, or what is not as it was asked for; or "". */
+	/*
+	 * detail[TRACING_DETAIL_BYTES]: more about an error, or what is not as it was asked for; or
+	 * "".
+	 */
 	int (*take)(struct tracing **tracing, struct trail_sink *sink,
 		    const struct tracing_how *how, pid_t pid, int gate, char *detail);
 	int (*attach)(struct tracing **tracing, struct trail_sink *sink,
@@ -45,7 +49,7 @@ struct tracing_calls {
 	void (*result)(struct tracing *tracing, struct step_result *result, char *detail);
 };
 
-/* Where none but the process itself is known to have ended, which wait(2) has told so. */
+/* If only the process itself is known to have ended, as wait(2) has reported. */
 static inline void tracing_ended(struct step_result *result, pid_t pid, int status)
 {
 	result->is_over = 1;

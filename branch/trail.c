@@ -44,7 +44,9 @@ const char *wm_trail_detail(const struct wm_trail *trail)
 
 /* ---- options ---- */
 
-/* Options of another size than ours: shorter ones are older; longer ones may ask for nothing new. */
+/*
+ * Options of another size than ours: shorter ones are older; longer ones may ask for nothing new.
+ */
 static int options_copy(struct wm_trail *trail, const struct wm_trail_options *from)
 {
 	const unsigned char *bytes = (const unsigned char *)from;
@@ -243,7 +245,7 @@ static int attach_failed(struct wm_trail *trail, pid_t pid, int error)
 	if (error != -EPERM && error != -ESRCH)
 		return trail_fail(trail, error, "pid %d", (int)pid);
 	if (target_read(&target, pid))
-		return trail_fail(trail, -ESRCH, "pid %d: there is none", (int)pid);
+		return trail_fail(trail, -ESRCH, "pid %d: no such process", (int)pid);
 	if (error == -EPERM && target.tracer_pid)
 		return trail_fail(trail, -WM_E_TRACED, "pid %d, by pid %d", (int)pid,
 				  (int)target.tracer_pid);
@@ -270,7 +272,10 @@ static int begin(struct wm_trail *trail, const struct beginning *what, char *det
 						  what->only, detail);
 }
 
-/* What the engine can't enter has run nothing under it, so it may be stepped through, where nobody named an origin. */
+/*
+ * A program that the engine can't enter has not run under it, so it may be stepped through, if no
+ * origin was named.
+ */
 static int begin_best(struct wm_trail *trail, const struct beginning *what, char *detail)
 {
 	char why[TRACING_DETAIL_BYTES];
@@ -299,9 +304,10 @@ static int attach(struct wm_trail *trail, pid_t pid)
 		return trail_fail(trail, -EINVAL, "pid %d", (int)pid);
 	err = target_read(&target, pid);
 	if (err)
-		return trail_fail(trail, err, "pid %d: there is none", (int)pid);
+		return trail_fail(trail, err, "pid %d: no such process", (int)pid);
 	if (target.pid == getpid())
-		return trail_fail(trail, -EINVAL, "pid %d: nobody can trace himself", (int)pid);
+		return trail_fail(trail, -EINVAL, "pid %d: a process cannot trace itself",
+				  (int)pid);
 	if (target.pid != pid && !is_thread)
 		return trail_fail(
 			trail, -EINVAL,

@@ -14,7 +14,10 @@
 #define TRAIL_DETAIL_BYTES 512
 #define READ_MS 1000 /* that a call which reads waits for what is fetched */
 
-/* A process whose trails come: what locks, leaves out what is not asked for, and passes on to the store. */
+/*
+ * A process whose trails come: what locks, leaves out what is not asked for, and passes on to the
+ * store.
+ */
 struct trail_source {
 	struct trail_sink sink;
 	struct wm_trail *trail;
@@ -23,7 +26,8 @@ struct trail_source {
 };
 
 struct wm_trail {
-	pid_t owner; /* the process that opened it: in a forked child nothing is left of it but this */
+	/* the process that opened it: in a forked child nothing is left of it but this */
+	pid_t owner;
 	pid_t pid;
 	char detail[TRAIL_DETAIL_BYTES];
 	struct wm_trail_options options;
@@ -66,8 +70,8 @@ int trail_fail(struct wm_trail *trail, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * A call begins: no cancellation, and the lock. 0, -EINVAL, -ECHILD, -EDEADLK, with nothing taken. `state` is
- * for trail_leave().
+ * A call begins: no cancellation, and the lock. 0, -EINVAL, -ECHILD, -EDEADLK, with nothing taken.
+ * `state` is for trail_leave().
  */
 int trail_enter(struct wm_trail *trail, int *state);
 void trail_leave(struct wm_trail *trail, int state);
@@ -125,7 +129,10 @@ const struct tsdl_process *recorded_process(const struct recorded *recorded, siz
 
 /* ---- threads ---- */
 
-/* The store's thread of that id, or the recorded path; tid 0: the first. NULL, -1: there is none. Under the lock. */
+/*
+ * The store's thread of that id, or the recorded path; tid 0: the first. NULL, -1: not found. Under
+ * the lock.
+ */
 struct store_thread *trail_thread_of(const struct wm_trail *trail, pid_t tid);
 struct branch_thread trail_thread_name(const struct wm_trail *trail,
 				       const struct store_thread *thread);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of records that a trail has no room for, or that were not requested. */
+/* Records that a trail has no room for, or that were not requested. */
 #include "base/testing/await.h"
 #include "branch/subject_test.h"
 
@@ -71,7 +71,10 @@ Test(trail_policy, counts_threads_that_it_has_no_room_for)
 	cr_expect_gt(status.lost, 0, "nor is what they did forgotten");
 }
 
-/* Wait until the program is held: for a second it has had no processor time, and no record has come. */
+/*
+ * Wait until the program is held: for a second it has had no processor time, and no record has
+ * come.
+ */
 static void await_hold(void)
 {
 	uint64_t before;
@@ -79,10 +82,9 @@ static void await_hold(void)
 
 	do {
 		before = subject_ticks(child) + subject_status().branches;
-		cr_assert_eq(wm_trail_wait(trail, 1000), 0,
-			     "it has subject_ended, and nobody drained");
+		cr_assert_eq(wm_trail_wait(trail, 1000), 0, "it has ended, without a drain");
 	} while (before != subject_ticks(child) + subject_status().branches && rounds++ < 60);
-	cr_expect_lt(rounds, 60, "it goes on and on");
+	cr_expect_lt(rounds, 60, "it never stops");
 }
 
 Test(trail_policy, holds_the_program_until_it_is_drained_when_it_blocks)

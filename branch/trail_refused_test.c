@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What trails refuse, and with which words; and what happens on misuse. */
+/* Refusals of trails, with their words; and misuse. */
 #include "base/testing/await.h"
 #include "branch/subject_test.h"
 

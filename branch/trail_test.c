@@ -227,7 +227,7 @@ static pid_t other_thread(void)
 	return tid;
 }
 
-/* A process of two threads, the second of which waits for a byte: returns its id. */
+/* A process of two threads; the second waits for a byte. Returns its id. */
 static pid_t second_thread(void)
 {
 	int pipes[2];

@@ -70,7 +70,7 @@ static int leads(const struct trail_entry *entry, uint64_t to)
 	return trail_block_leads(&block, to);
 }
 
-/* Whether the thread, by what was given, may stand there. trace/trail/check.c has the same rule. */
+/* Whether the thread, by the items so far, may be there. trace/trail/check.c has the same rule. */
 static int may_stand(const struct weave *weave, uint64_t at)
 {
 	if (weave->before.instructions)
@@ -149,7 +149,10 @@ void weave_stand(struct weave *weave, uint64_t address)
 	weave->at = address;
 }
 
-/* Whether straight code leads from one address to the other: nothing on its way leads elsewhere for sure. */
+/*
+ * Whether straight code leads from one address to the other: nothing on its way leads elsewhere for
+ * sure.
+ */
 static int is_straight(struct weave *weave, uint64_t from, uint64_t to)
 {
 	if (to < from || to - from > WEAVE_STRAIGHT_MAX)
@@ -188,7 +191,10 @@ int weave_lost(struct weave *weave)
 	return weave_event(weave, TRAIL_LOST, 0, 0, 0);
 }
 
-/* int3, int1, int: their exception comes when they have run. ud2's and hlt's is a fault: they have not. */
+/*
+ * int3, int1, int: their exception comes when they have run. ud2's and hlt's is a fault: they have
+ * not.
+ */
 static int is_trap(const struct weave_seen *seen)
 {
 	return seen->code[0] == 0xcc || seen->code[0] == 0xf1 || seen->code[0] == 0xcd;
@@ -213,7 +219,10 @@ static int led(const struct weave_seen *seen, uint64_t from, uint64_t to)
 	}
 }
 
-/* It came back out of the kernel. Where nothing told that it went there, it did on its straight way, or nobody knows where. */
+/*
+ * It came back out of the kernel. Without a record of its entry, it entered on its straight path,
+ * or at an unknown place.
+ */
 static int came_back(struct weave *weave, uint64_t to)
 {
 	int is_untold = weave->is_at && !weave->is_away;

@@ -3,12 +3,13 @@
  * A thread's trail woven from the little that hardware reports: instructions as they ran (pt.h), or
  * just the branches that were taken (bts.h). Between branches the code itself shows what ran.
  *
- * What is given to the sink keeps the successor rule (abi/trail.h) whatever comes in: where the hardware
- * contradicts the code, a TRAIL_LOST stands, and nothing is given that is not certain. A block ends where anything
- * comes between, so no event has any `left`.
+ * The output keeps the successor rule (abi/trail.h) for any input: where the hardware contradicts
+ * the code, it has a TRAIL_LOST, and nothing uncertain. Anything between two instructions ends the
+ * block, so no event has any `left`.
  *
- * Where codes have the kernel's code, what ran there is woven too: an interrupt or a fault is a TRAIL_SIGNAL of number 0.
- * Else a way through the kernel is a TRAIL_GAP, or nothing where a system call just comes back.
+ * If the codes have the kernel's code, its branches are woven too: an interrupt or a fault is a
+ * TRAIL_SIGNAL of number 0. Else a path through the kernel is a TRAIL_GAP, or nothing if a system
+ * call just returns.
  *
  * One thread at a time uses a weave. Functions return 0 or the sink's error.
  */
@@ -44,7 +45,10 @@ struct weave {
 	uint64_t blocks, losses; /* given so far */
 };
 
-/* sink, thread and codes are the caller's and live longer. 0 or -ENOMEM; release also after an error. */
+/*
+ * sink, thread and codes are the caller's and live longer. 0 or -ENOMEM; release also after an
+ * error.
+ */
 int weave_init(struct weave *weave, struct trail_sink *sink, struct sink_thread *thread,
 	       struct codes *codes);
 void weave_release(struct weave *weave);
@@ -61,26 +65,27 @@ int weave_insn(struct weave *weave, uint64_t address);
 int weave_flush(struct weave *weave);
 
 /*
- * Something comes between. `at`, if not 0, is where the thread goes on; where it can't be there by what ran
- * before, and the event demands that, the event says 0 instead.
+ * An event between blocks. `at`, if not 0, is where the thread continues; if it can't be there by
+ * the blocks before, and the event requires that, the event says 0 instead.
  */
 int weave_event(struct weave *weave, enum trail_event kind, uint64_t at, uint64_t first,
 		uint64_t second);
 
 /* ---- branches ---- */
 
-/* It is known to stand before the instruction at `address`: its start, or after an event. */
+/* It is known to be before the instruction at `address`: at its start, or after an event. */
 void weave_stand(struct weave *weave, uint64_t address);
 
 /*
- * It took a branch. What ran from where the last one led up to `from` is given, then that instruction,
- * if it is one that may lead to `to`: else the thread was interrupted there, and it has not run.
+ * It took a branch. What ran from where the last one led up to `from` is given, then that
+ * instruction, if it is one that may lead to `to`: else the thread was interrupted there, and it
+ * has not run.
  */
 int weave_branch(struct weave *weave, uint64_t from, uint64_t to);
 
 /*
- * It was seen standing before the instruction at `address`, with no branch since the last. 1: what ran
- * is given; 0: it can't have got there so, and nothing is done.
+ * It was seen standing before the instruction at `address`, with no branch since the last. 1: what
+ * ran is given; 0: it can't have got there so, and nothing is done.
  */
 int weave_reach(struct weave *weave, uint64_t address);
 

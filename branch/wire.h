@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sink (sink.h) whose other end is in another process: what is put in at one comes out at the other, over a
- * stream socket, in order. So who steps through a program need not be who writes, nor die with it.
+ * A sink (sink.h) whose other end is in another process: what is put in at one comes out at the
+ * other, over a stream socket, in order. So who steps through a program need not be who writes, nor
+ * die with it.
  *
- * One thread at a time uses an end. The outer end takes what it reads for what any stranger might have sent.
+ * One thread at a time uses an end. The outer end takes what it reads for what any stranger might
+ * have sent.
  */
 #ifndef BRANCH_WIRE_H
 #define BRANCH_WIRE_H
@@ -31,20 +33,26 @@ struct wire_source {
 struct wire_in {
 	struct wire_source first;
 	int fd;
-	int owner; /* a pidfd of who is at the other end, whose end ends the wire; -1: none, the socket tells */
+	/*
+	 * a pidfd of the process at the other end, whose end ends the wire; -1: none, the socket
+	 * shows it
+	 */
+	int owner;
 	uint8_t *buffer;
 	size_t bytes;
 	uint32_t threads;   /* that have begun, ever */
 	uint32_t processes; /* likewise, without the first */
-	size_t run_end; /* bytes, where the last that was put in is a run, which may go on; 0: it is none */
-	size_t run_at;	 /* then: where that is */
+	size_t run_end; /* bytes of the last item if it is a run, which may grow; 0: it is no run */
+	size_t run_at;	/* then: where that is */
 	int is_unwanted; /* nothing but notes is put in any more */
 };
 
 int wire_in_init(struct wire_in *in, int fd);
 void wire_in_release(struct wire_in *in);
 
-/* Children are put in as well (sink.h). Before anything else; the other end has to have on_child. */
+/*
+ * Children are put in as well (sink.h). Before anything else; the other end has to have on_child.
+ */
 void wire_in_follow(struct wire_in *in);
 
 /* Send what has gathered; waits for room. 0, -EPIPE where the other end is gone, -errno. */
@@ -53,7 +61,10 @@ int wire_in_flush(struct wire_in *in);
 /* Drop what has gathered; from now on all but notes is refused with -ECANCELED. */
 void wire_in_unwanted(struct wire_in *in);
 
-/* Whether the owner has ended. Waits for that, or for one of `events` (poll(2)) of the socket; with none not at all. */
+/*
+ * Whether the owner has ended. Waits for that, or for one of `events` (poll(2)) of the socket; with
+ * none not at all.
+ */
 int wire_in_is_deserted(const struct wire_in *in, short events);
 
 /* A note to the other end, at most WIRE_NOTE_MAX bytes; sent at once. */
@@ -64,7 +75,8 @@ struct wire_thread_out {
 	uint32_t process;
 	pid_t tid;
 	int is_begun; /* and not over */
-	uint16_t left_max; /* instructions of its last block, until an event: so many an event may leave */
+	/* instructions of its last block, until an event: so many an event may leave */
+	uint16_t left_max;
 };
 
 struct wire_process_out {
@@ -89,7 +101,10 @@ struct wire_out {
 	/* A process is over, and its threads are; also the first one. May be NULL. */
 	void (*on_end)(void *data, struct trail_sink *sink, const struct sink_ending *ending);
 	void *data;
-	/* A thread has come to a block that begins where wire_out_seek() said, which was put in. Only where `to` has no path(). */
+	/*
+	 * A thread has come to a block that begins where wire_out_seek() said, which was put in.
+	 * Only where `to` has no path().
+	 */
 	void (*on_sought)(void *data, pid_t pid, pid_t tid);
 	uint64_t sought[WIRE_SOUGHT_MAX];
 	uint32_t sought_count; /* ever */
@@ -112,7 +127,10 @@ struct wire_out {
 /* `fd` and `to` are the caller's. Release after a failure too. */
 void wire_out_init(struct wire_out *out, int fd, struct trail_sink *to);
 
-/* Blocks that begin there are told of from now on, beside those that were sought before; of these the first gives way. */
+/*
+ * Report blocks that begin there from now on, beside those sought before; the first of these is
+ * dropped if there is no room.
+ */
 void wire_out_seek(struct wire_out *out, uint64_t at);
 
 /*
@@ -121,7 +139,10 @@ void wire_out_seek(struct wire_out *out, uint64_t at);
  */
 int wire_out_take(struct wire_out *out, int timeout_ms);
 
-/* Ends the threads that the other end did not: as detached where it is frozen, else what they did from then on is lost. */
+/*
+ * Ends the threads that the other end did not: as detached where it is frozen, else what they did
+ * from then on is lost.
+ */
 void wire_out_release(struct wire_out *out);
 
 #endif

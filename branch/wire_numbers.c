@@ -10,7 +10,7 @@
 
 #define KEPT_BYTES (64u << 10)
 
-/* What is pointed at stays where it is. */
+/* Chunks never move, so pointers into them stay valid. */
 struct wire_chunk {
 	struct wire_chunk *next;
 	size_t used;

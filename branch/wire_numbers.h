@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the numbers of blocks and paths stand for that go over a wire. An origin's (trace/trail/source.h) may lie far apart: on
- * their way both have numbers of the wire's, from 0 on in the order of their coming.
+ * The numbers of blocks and paths that go over a wire. An origin's numbers (trace/trail/source.h)
+ * may be sparse: on the wire both have its own numbers, from 0 on in order of appearance.
  */
 #ifndef BRANCH_WIRE_NUMBERS_H
 #define BRANCH_WIRE_NUMBERS_H
@@ -30,7 +30,7 @@ struct wire_path {
 	uint64_t instructions;
 };
 
-/* Where they come out. Zeroed: none stands for anything. */
+/* The receiving end. Zeroed: no number is known. */
 struct wire_numbers {
 	struct trail_source_block *blocks; /* by number */
 	size_t block_count, block_room;
@@ -43,7 +43,10 @@ struct wire_numbers {
 int wire_numbers_add(struct wire_numbers *numbers, uint32_t number, const struct trail_entry *entry,
 		     const uint8_t *code);
 
-/* A path of blocks of these numbers, `count` in `list`, which is aligned to nothing. Likewise; -EPROTO for blocks that are not there. */
+/*
+ * A path of blocks of these numbers, `count` in `list`, which is aligned to nothing. Likewise;
+ * -EPROTO for blocks that are not there.
+ */
 int wire_numbers_path(struct wire_numbers *numbers, uint32_t number, const uint8_t *list,
 		      size_t count);
 void wire_numbers_release(struct wire_numbers *numbers);

@@ -18,7 +18,7 @@ static int is_frozen(const struct wire_out *out)
 	return __atomic_load_n(&out->is_frozen, __ATOMIC_RELAXED);
 }
 
-/* What comes next waits in the buffer, then in the socket, and then who steps does. */
+/* Output waits in the buffer, then in the socket; then the stepper waits. */
 static int is_full(const struct wire_out *out)
 {
 	return !out->error && !out->takes_all && !is_frozen(out) && out->to->calls->is_full &&
@@ -224,7 +224,9 @@ static const struct wire_path *path_of(const struct wire_out *out,
 	return wire_path_of(&out->processes[thread->process].numbers, number);
 }
 
-/* A path's blocks, from the `from`th on, into a sink that has no path(). How many of them it took. */
+/*
+ * A path's blocks, from the `from`th on, into a sink that has no path(). How many of them it took.
+ */
 static uint32_t put_blocks(struct wire_out *out, const struct wire_thread_out *thread,
 			   const struct wire_path *path, uint32_t from, uint64_t ticks)
 {
@@ -255,7 +257,9 @@ static uint32_t put_path(struct wire_out *out, const struct wire_thread_out *thr
 	return path->count;
 }
 
-/* The blocks of a run's paths, from out->run_done on. 1: all; 0: the sink has no room for the rest. */
+/*
+ * The blocks of a run's paths, from out->run_done on. 1: all; 0: the sink has no room for the rest.
+ */
 static int put_run(struct wire_out *out, const struct wire_thread_out *thread,
 		   const uint32_t *numbers, size_t count, uint64_t ticks)
 {
