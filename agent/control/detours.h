@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* PLACE and COMMIT, as sessions send them. Control thread, under the agent's lock, no module going away. */
+/*
+ * PLACE and COMMIT, as sessions send them. Control thread, under the agent's lock, no module going
+ * away.
+ */
 #ifndef AGENT_CONTROL_DETOURS_H
 #define AGENT_CONTROL_DETOURS_H
 
@@ -16,7 +19,10 @@ int detours_commit(unsigned int lane, const struct text *text, struct change *ch
 /* A forked child has adopted what its parent had. */
 void detours_adopted(const struct text *text);
 
-/* See anew whether the program's memory may be read by the kernel (careful.h): what has strings, or watches. */
+/*
+ * Look again whether the kernel may read the program's memory for us (careful.h), for events with
+ * strings, and watches.
+ */
 void detours_allow(void);
 
 /* Now and then. */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread of the program is about to put itself, or all, under a seccomp filter. Such a filter may kill for the return from a
- * signal, and for what the agent's own threads do. So before it is there,
+ * A thread of the program is about to put itself, or all, under a seccomp filter. Such a filter may
+ * kill for the return from a signal, and for what the agent's own threads do. So before it is
+ * there,
  *
- *	watches go, and their sessions are notified: no thread enters our signal handler any more
- *	no string is read by the kernel (agent/marker/careful.h)
- *	where it is for all threads, the agent's own end, and with them its sessions
+ *         watches end, and their sessions are notified: no thread enters the agent's signal handler
+ * any more      the agent no longer has the kernel read strings (agent/marker/careful.h)        if
+ * the filter is for all threads, the agent's own threads end, and with them its sessions
  *
- * The thread waits for that, some ms, and two seconds at most: then it goes on all the same. Filters that come past libc are
- * seen at the next tick.
+ * The thread waits for that, some ms, and two seconds at most: then it continues all the same. The
+ * agent sees filters that come past libc at its next tick.
  */
 #ifndef AGENT_CONTROL_YIELD_H
 #define AGENT_CONTROL_YIELD_H

@@ -2,14 +2,14 @@
 /*
  * Detours inside: abi/detour.h says what one is.
  *
- * A detour lives for ever once it is prepared: a thread may be in its trampoline at any time. Its two
- * events, at the point and at the return, are variants as a marker's (agent/marker/marker.h), but in no
- * registry; a site each, for the text.
+ * A detour lives for ever once it is prepared: a thread may be in its trampoline at any time. Its
+ * two events, at the point and at the return, are variants as a marker's (agent/marker/marker.h),
+ * but in no registry; a site each, for the text.
  *
- *	idle       no session wants it; no plan, dormant text
- *	prepared   a session has asked for it; likewise
- *	live       COMMIT: plans, then the jump is stored
- *	inert      no session wants it, yet the jump is there: to be removed as soon as possible
+ * 	idle       no session wants it; no plan, dormant text
+ * 	prepared   a session has asked for it; likewise
+ * 	live       COMMIT: plans, then the jump is stored
+ * 	inert      no session wants it, yet the jump is there: to be removed as soon as possible
  *
  * Everything here is called under the agent's lock.
  */
@@ -30,7 +30,8 @@
 #define DETOUR_FOUND_BYTES 8   /* of code, that a refusal reports */
 
 struct detour {
-	struct detour *head; /* of its chain: the one whose jump it is; itself if there is no other */
+	/* of its chain: the one whose jump it is; itself if there is no other */
+	struct detour *head;
 	struct detour *next_member; /* of the chain, in the order in which they came */
 	struct detour *next, *next_in_bucket;
 	struct control_detour *record; /* a copy of the message's */
@@ -40,7 +41,8 @@ struct detour {
 	uintptr_t code;	  /* the trampoline */
 	struct jump jump; /* of a head */
 	uint8_t prot;	  /* of the text that it is in */
-	uint8_t is_armed; /* a head: the jump stands, or is to stand again when another tool has gone */
+	/* a head: the jump is in place, or will be again when another tool has gone */
+	uint8_t is_armed;
 	uint8_t is_held;       /* an armed head: the last look did not find its jump (look.h) */
 	uint8_t is_lost;       /* likewise: the file's bytes are there */
 	uint8_t is_astray;     /* a head that is armed: its jump leads to memory of the program's */
@@ -74,13 +76,16 @@ struct detour_refusal {
 	uint8_t expected[DETOUR_FOUND_BYTES], found[DETOUR_FOUND_BYTES];
 };
 
-/* Bytes of code at its address that nobody else may change: the instruction, and what a distance may end in. */
+/*
+ * Bytes of code at its address that no other detour may change: the instruction, and those that its
+ * distance may reach into.
+ */
 static inline size_t detour_owned(const struct control_detour *record)
 {
 	return (size_t)record->insn_bytes + record->kept_bytes;
 }
 
-/* What is found at the place of a jump. */
+/* The bytes at the place of a jump. */
 enum stand {
 	STAND_FILE,   /* the file's bytes */
 	STAND_JUMP,   /* ours */
@@ -195,15 +200,18 @@ static inline int chain_is_wanted(const struct detour *detour)
 	return any != 0;
 }
 
-/* Links that lead to all members that are to be armed. Nobody has to stop for that. 0 or an error. */
+/*
+ * Links that lead to all members that are to be armed. Nobody has to stop for that. 0 or an error.
+ */
 int chain_link(const struct text *text, struct detour *head);
 
 /* ---- place.c ---- */
 
 /*
- * Prepare one event of a PLACE message for a session: the first of its choices that can be had, in the best form.
- * `records` are `count` of them, one behind the other, each of record->bytes, which are known to be there; nothing
- * else in them has been checked. Returns 0, or an error with *refusal filled in (its text points into a record).
+ * Prepare one event of a PLACE message for a session: the first of its choices that can be had, in
+ * the best form. `records` are `count` of them, one behind the other, each of record->bytes, which
+ * are known to be there; nothing else in them has been checked. Returns 0, or an error with
+ * *refusal filled in (its text points into a record).
  */
 int detour_place(const struct text *text, unsigned int lane, const struct control_detour *records,
 		 unsigned int count, struct detour_refusal *refusal);
@@ -220,7 +228,7 @@ int detour_commit(const struct text *text, unsigned int lane, struct detour_resu
 void detour_release(unsigned int lane);
 
 /*
- * Take the jumps away that nobody wants, waiting or trying again as long as that may take up to
+ * Remove the jumps that no session wants, waiting or trying again for up to
  * timeout_ms. Returns how many are left.
  */
 uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
@@ -229,7 +237,7 @@ uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
 /* Now and then: what could not be disarmed, what forked children inherited. */
 void detour_tick(const struct text *text);
 
-/* Whether jumps that nobody wants stand because something was in the way that may pass: a tracer. */
+/* Whether unwanted jumps are still in place because of a temporary obstacle: a tracer. */
 int detour_waits(void);
 
 /* A new session in this lane: its event ids start over. */
@@ -242,13 +250,14 @@ void detour_module_came(const struct module *module);
 void detour_module_gone(const struct module *module);
 
 /*
- * The child of a fork: only the parent's sessions `lanes` keep their events. `whole`: the agent's lock was held at the fork.
+ * The child of a fork: only the parent's sessions `lanes` keep their events. `whole`: the agent's
+ * lock was held at the fork.
  */
 void detour_forked(int whole, uint32_t lanes);
 
 /*
- * What the parent's session in lane `from` had at the fork is from now on that of our session in lane
- * `to`, under the same ids. Returns how many detours those are.
+ * What the parent's session in lane `from` had at the fork is from now on that of our session in
+ * lane `to`, under the same ids. Returns how many detours those are.
  */
 uint32_t detour_adopt(unsigned int from, unsigned int to);
 
@@ -266,7 +275,8 @@ struct detour *table_at(uintptr_t address);
 struct detour *table_find(const struct control_detour *record, uint64_t hash);
 
 /*
- * The head of a chain that owns code in [start, end) and for which `matters` says so; not `but`. NULL.
+ * The head of a chain that owns code in [start, end) and for which `matters` says so; not `but`.
+ * NULL.
  */
 struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour *but,
 			     int (*matters)(const struct detour *));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is mapped, by /proc/self/maps; where nothing is, and what may grow into it. Under the agent's lock.
+ * The mappings, from /proc/self/maps; the gaps between them, and what may grow into those. Under
+ * the agent's lock.
  */
 #ifndef AGENT_DETOUR_GAPS_H
 #define AGENT_DETOUR_GAPS_H
@@ -13,10 +14,14 @@ struct gap {
 	uintptr_t start, end;
 	int after_heap;	  /* brk(2) may grow into it from below */
 	int before_stack; /* the main stack, from above */
-	int before_data; /* private anonymous memory that can be written: a stack, perhaps (MAP_GROWSDOWN) */
+	/* private anonymous memory that can be written: a stack, perhaps (MAP_GROWSDOWN) */
+	int before_data;
 };
 
-/* Tell of each, from the lowest on; those that begin below PUN_LOWEST begin there. How many mappings there are, or -errno. */
+/*
+ * Tell of each, from the lowest on; those that begin below PUN_LOWEST begin there. How many
+ * mappings there are, or -errno.
+ */
 int gaps_find(void (*found)(const struct gap *gap, void *data), void *data);
 
 /* The mapping that holds the address, as the kernel counts them. 0, -ENOENT or -errno. */

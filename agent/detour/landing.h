@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Landings (abi/detour.h): 5 bytes each, with a jump to a trampoline, in pages that are mapped where the distances
- * lead. New ones are mapped in one go. Their contents come from a memfd that is sealed first, so nobody can change
- * it, and is closed then. One page of it serves many mappings: each landing has its own place in the page, and what
- * else lies there nobody jumps to. Pages stay for ever. Under the agent's lock.
+ * Landings (abi/detour.h): 5 bytes each, with a jump to a trampoline, in pages that are mapped
+ * where the distances lead. New ones are mapped in one call. Their contents come from a memfd that
+ * is sealed first, so that it can't be changed, and then closed. One page of it serves many
+ * mappings: each landing has its own place in the page, and no code jumps to the other bytes of it.
+ * Pages stay for ever. Under the agent's lock.
  */
 #ifndef AGENT_DETOUR_LANDING_H
 #define AGENT_DETOUR_LANDING_H
@@ -24,14 +25,17 @@ struct jump {
 };
 
 /*
- * Choose where a jump leads that is written in this way, and reserve its landings; the bytes of a whole jump
- * come with landing_aim(). Returns 0; -WM_E_PUN_TAKEN: something is there, or may grow there; -WM_E_PUN_MAPS;
- * -ENOMEM, -errno.
+ * Choose where a jump leads that is written in this way, and reserve its landings; the bytes of a
+ * whole jump come with landing_aim(). Returns 0; -WM_E_PUN_TAKEN: something is there, or may grow
+ * there; -WM_E_PUN_MAPS; -ENOMEM, -errno.
  */
 int landing_take(const struct control_detour *record, const struct pun_window *window,
 		 struct jump *jump);
 
-/* All of the jump's landings lead to the trampoline. Returns 0, -WM_E_DETOUR_REACH, or text_write_code()'s errors. */
+/*
+ * All of the jump's landings lead to the trampoline. Returns 0, -WM_E_DETOUR_REACH, or
+ * text_write_code()'s errors.
+ */
 int landing_aim(const struct text *text, const struct control_detour *record,
 		const struct pun_window *window, struct jump *jump, uintptr_t code);
 
@@ -39,12 +43,15 @@ int landing_aim(const struct text *text, const struct control_detour *record,
 void landing_untake(const struct jump *jump);
 
 /*
- * Map what is new. A page that can't be had is refused to each jump that needs it: landing_error(). Without memory or a
- * descriptor for the file all pages stay new, and the next call tries again.
+ * Map what is new. A page that can't be had is refused to each jump that needs it: landing_error().
+ * Without memory or a descriptor for the file all pages stay new, and the next call tries again.
  */
 void landing_map(void);
 
-/* 0: all of the jump's landings are there; -EAGAIN: they are still to be mapped; else why one can't be had. */
+/*
+ * 0: all of the jump's landings are there; -EAGAIN: they are still to be mapped; else why one can't
+ * be had.
+ */
 int landing_error(const struct jump *jump);
 
 /* The jump that a landing holds. */
@@ -53,7 +60,7 @@ void landing_bytes(uintptr_t landing, uint8_t bytes[DETOUR_JUMP_BYTES]);
 /* The program has mapped something else there, or nothing: no jump may lead there any more. */
 void landing_lose(uintptr_t landing);
 
-/* Whether a page of ours lies in [start, end), or is about to. */
+/* Whether a page of landings is in [start, end), or is about to be. */
 int landing_is_in(uintptr_t start, uintptr_t end);
 
 /* Pages mapped so far. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What other tools do to armed jumps. A uprobe or a debugger's breakpoint takes the place of a jump's first byte, and
- * when a uprobe goes, the file's byte is there. While that lasts, events are missed: the sessions are told from when
- * to when. Under the agent's lock.
+ * What other tools do to armed jumps. A uprobe or a debugger's breakpoint replaces a jump's first
+ * byte, and a uprobe that is removed leaves the file's byte. Meanwhile events are missed: the
+ * sessions get the times of that. Under the agent's lock.
  */
 #ifndef AGENT_DETOUR_LOOK_H
 #define AGENT_DETOUR_LOOK_H
@@ -15,11 +15,14 @@
 /* The head is armed now for the events of a lane; is_held: as soon as another tool has gone. */
 void look_armed(struct detour *head, int is_held, unsigned int lane);
 
-/* The head is no longer armed: a missed interval ends here. look_forget(), for a forked child, reports nothing. */
+/*
+ * The head is no longer armed: a missed interval ends here. look_forget(), for a forked child,
+ * reports nothing.
+ */
 void look_end(struct detour *head);
 void look_forget(struct detour *head);
 
-/* Who wants what has changed. */
+/* The wishes of sessions have changed. */
 void look_changed(void);
 
 /* Compare all that are armed; store again what went. */
@@ -28,7 +31,10 @@ void look(const struct text *text);
 /* Compare where they lead: who maps other memory there has its jumps taken away. */
 void look_landings(const struct text *text);
 
-/* Whether any jump is armed; whether the next look is urgent: some jump has the form "first", or may have it. */
+/*
+ * Whether any jump is armed; whether the next look is urgent: some jump has the form "first", or
+ * may have it.
+ */
 int look_any(void);
 int look_is_urgent(void);
 

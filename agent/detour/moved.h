@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * A moved instruction ends at `end`: 0 and where its copy begins, and where it stood itself; -1: no trampoline is there, or
- * that is none of the moved ones. Any thread. Hit path.
+ * A moved instruction that ends at `end`: 0, with the addresses of its copy and of its original;
+ * -1: no trampoline is there, or it is not a moved instruction. Any thread. Hit path.
  */
 int moved_from(uintptr_t end, uintptr_t *copy, uintptr_t *original);
 

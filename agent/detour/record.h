@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a record of a PLACE message says, taken by itself: nothing of it lies outside of what it belongs to.
+ * One record of a PLACE message, checked by itself: no part of it is outside of its container.
  */
 #ifndef AGENT_DETOUR_RECORD_H
 #define AGENT_DETOUR_RECORD_H

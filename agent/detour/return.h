@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Function returns. At a function's entry its return address, on the stack, is replaced by that of a
- * stub of ours, one for each call that is under way; the stub's cell keeps what it was. The stubs lie in
- * the agent's own text with unwinding information of their own (arch/), so exceptions, backtraces,
- * debuggers and thread cancellation find the way through them.
+ * Function returns. At a function's entry the agent replaces its return address, on the stack, by
+ * that of a stub, one for each active call; the stub's cell keeps the original. The stubs are in
+ * the agent's own text with their own unwinding information (arch/), so exceptions, backtraces,
+ * debuggers and thread cancellation can unwind through them.
  *
- * A unit is a stub, its cell and a record. The cell also has the sessions that recorded the begin of
- * the call: no other session gets its end. A unit is
+ * A unit is a stub, its cell and a record. The cell also has the sessions that recorded the begin
+ * of the call: no other session gets its end. A unit is
  *
- *	free      in its writer's list, or in the pool of all
- *	live      its stub's address is on a stack; the return, or a later call at the same place, frees it
- *	bound     where a copied stack may come back many times: for good of one function, one place, one return address
+ * 	free      in its writer's list, or in the pool of all
+ * 	live      its stub's address is on a stack; the return, or a later call at the same place, frees
+ *            it
+ * 	bound     where a copied stack may come back many times: for ever of one function, one place,
+ *            one return address
  *
- * A call that is left by longjmp or an exception leaves its unit live. The thread's next call whose return
- * address lies in the same place takes it over. The pool is bounded: where it is empty a return is lost,
- * and counted.
+ * A call that is left by longjmp or an exception leaves its unit live. The thread's next call with
+ * its return address in the same place takes it over. The pool is bounded: if it is empty, a return
+ * is lost and counted.
  */
 #ifndef AGENT_DETOUR_RETURN_H
 #define AGENT_DETOUR_RETURN_H
@@ -23,30 +25,33 @@
 
 struct writer;
 
-#define RETURN_UNITS 32768u /* of which one in 256 is no stub */
+#define RETURN_UNITS 32768u /* one in 256 of them is no stub */
 
 /*
- * For who wants to see the end of a call and nothing else: put a stub in the place of its return address. Returns what
- * stands there then, or 0: it is as it was. Hit path; the thread whose stack it is.
+ * For callers that need only the end of a call: put a stub in the place of its return address.
+ * Returns the stub's address, or 0: nothing was changed. Hit path; the thread whose stack it is.
  */
 uintptr_t return_put(uintptr_t *slot, uintptr_t sp);
 
 /* Called when such a call returns, with where its return address was. Hit path. */
 void frame_returned(uintptr_t slot);
 
-/* What a stub's address stands for; 0: it is no stub's. Hit path. */
+/* The return address behind a stub's address; 0: it is no stub's. Hit path. */
 uintptr_t return_original(uintptr_t address);
 
-/* What FIXUP_RETURN_ENTER is: a stub that is given the detour, and the address of the stack slot. */
+/*
+ * What FIXUP_RETURN_ENTER is: a stub that is given the detour, and the address of the stack slot.
+ */
 uint64_t return_entry(void);
 
 /* Whether returns can be had at all here: not with shadow stacks. 0 or -errno. Control side. */
 int return_check(void);
 
 /*
- * A library is there that copies stacks away and back: from now on no unit is taken over or looked for,
- * since what is not on a stack now may be again. RETURN_STACKS_MANY: one copy may come back many times, as
- * continuations do; each unit that is taken is then bound, and the pool only grows emptier.
+ * A library is there that copies stacks away and back: from now on no unit is taken over or looked
+ * for, since what is not on a stack now may be again. RETURN_STACKS_MANY: one copy may come back
+ * many times, as continuations do; each unit that is taken is then bound, and the pool only grows
+ * emptier.
  */
 enum return_stacks { RETURN_STACKS_STAY, RETURN_STACKS_ONCE, RETURN_STACKS_MANY };
 
@@ -59,15 +64,19 @@ void return_writer_end(struct writer *writer);
 void return_forked(int32_t parent_tid, int32_t tid);
 
 /*
- * Calls that were left without returning, whose place no later call of the same thread takes over: when the
- * pool runs low, units whose stubs are no longer where they were put are freed, with every thread stopped.
- * return_look_for_left() marks them, and says how many; 0 as long as the pool is well filled. Control side.
+ * Calls that were left without returning, whose place no later call of the same thread takes over:
+ * when the pool runs low, units whose stubs are no longer where they were put are freed, with every
+ * thread stopped. return_look_for_left() marks them, and says how many; 0 as long as the pool is
+ * well filled. Control side.
  */
 uint32_t return_look_for_left(int32_t pid);
 
 struct stop_job;
 
-/* With every thread stopped, their stack pointers near to our own code known: free those that are marked. */
+/*
+ * With every thread stopped, their stack pointers near to our own code known: free those that are
+ * marked.
+ */
 void return_free_left(const struct stop_job *job);
 
 /* Whether a PC is in code that handles units. */

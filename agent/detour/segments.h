@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What lies at an address of the process, as far as the registry knows its modules. Under the agent's lock. */
+/*
+ * The module's segment at an address of the process, if the registry knows it. Under the agent's
+ * lock.
+ */
 #ifndef AGENT_DETOUR_SEGMENTS_H
 #define AGENT_DETOUR_SEGMENTS_H
 
@@ -11,8 +14,8 @@
 const struct segment *segments_find(uintptr_t start, uintptr_t end);
 
 /*
- * Where the agent's own code lies: 1 and [*start, *end); 0 in a test, which links the agent's parts as
- * they are.
+ * The range of the agent's own code: 1 and [*start, *end); 0 in a test, which links the agent's
+ * parts separately.
  */
 int segments_agent(uintptr_t *start, uintptr_t *end);
 

@@ -11,13 +11,16 @@
 /* Classify `found`, the bytes that the head owns. */
 enum stand site_stand(const struct text *text, const struct detour *head, const uint8_t *found);
 
-/* What is found there. Returns enum stand, or -EFAULT; `found` has room for what it owns. */
+/*
+ * Read the bytes there. Returns enum stand, or -EFAULT; `found` has room for the bytes that it
+ * owns.
+ */
 int site_look(const struct text *text, const struct detour *head, uint8_t *found);
 
 /*
- * Store the jump (arm) or remove it, with no thread stopped: any jump of the form "byte". Also remove one of the form
- * "first" whose first byte another tool replaced: once that tool restores its byte, the rest would make a wrong
- * instruction. Returns 0, -WM_E_SITE_HELD,
+ * Store the jump (arm) or remove it, with no thread stopped: any jump of the form "byte". Also
+ * remove one of the form "first" whose first byte another tool replaced: once that tool restores
+ * its byte, the rest would make a wrong instruction. Returns 0, -WM_E_SITE_HELD,
  * -WM_E_SITE_CHANGED, -EFAULT or text_write_code()'s errors. batch_sync_cores() before and after.
  */
 int site_store(const struct text *text, struct detour *head, int arm);
@@ -29,8 +32,8 @@ int site_needs_stop(const struct detour *head);
 int site_count_semaphores(const struct text *text, struct detour *head, int arm);
 
 /*
- * Store or take away all of a list: until all is done or refused, or the time is over. Each site tells what came of
- * it, and its detour's is_armed. Returns 0, or why nothing more could be done.
+ * Store or remove all of a list: until all is done or refused, or the time is over. Each site has
+ * its result then, also in its detour's is_armed. Returns 0, or why nothing more could be done.
  */
 int site_change_all(const struct text *text, struct list *list, int arm, unsigned int timeout_ms,
 		    struct detour_result *result);

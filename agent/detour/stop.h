@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the janitor process itself runs. Compiled like the hit path: no libc, no vector register, for
- * libc's own code may be what changes.
+ * What the janitor process itself runs. Compiled like the hit path: no libc, no vector register,
+ * for libc's own code may be what changes.
  */
 #ifndef AGENT_DETOUR_STOP_H
 #define AGENT_DETOUR_STOP_H
@@ -19,14 +19,14 @@
 struct stopped {
 	int32_t tid;
 	int32_t listed; /* its number in /proc, which may be another pid namespace's */
-	int32_t signal; /* that it was about to be given: it goes on with it */
+	int32_t signal; /* that was about to be delivered: it continues with it */
 	uint8_t is_stopped;
 };
 
 struct stop_job {
 	/* given */
 	int32_t pid, tid;  /* the process's; the control thread's */
-	int32_t keeper;	   /* the other thread of ours */
+	int32_t keeper;	   /* the agent's other thread */
 	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
 	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
 	int arm;
@@ -74,15 +74,17 @@ void stop_main(void *job);
 /* ---- threads.c ---- */
 
 /*
- * Seize and stop every thread; of `stranded` those alone. 0 or an error: -WM_E_TRACED, -WM_E_STRICT,
- * -EPERM, -ENOBUFS (room).
+ * Seize and stop every thread; of `stranded` those alone. 0 or an error: -WM_E_TRACED,
+ * -WM_E_STRICT, -EPERM, -ENOBUFS (room).
  */
 int threads_stop(struct stop_job *job);
 
 /* Whether it is under seccomp filters that our own threads are not under. */
 int threads_is_filtered(const struct stop_job *job, const struct stopped *thread);
 
-/* Whether it is about to be given a SIGTRAP of its own, or in the handler of one. Any doubt counts. */
+/*
+ * Whether it is about to be given a SIGTRAP of its own, or in the handler of one. Any doubt counts.
+ */
 int threads_has_trap(const struct stop_job *job, const struct stopped *thread);
 
 /* Let all go that were seized. */

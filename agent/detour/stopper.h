@@ -9,7 +9,7 @@
 #include "agent/detour/janitor.h"
 
 /*
- * As janitor_run(), by a stopper; asks the tools of all sessions for one if there is none. Guards
+ * As janitor_run(), by a stopper; asks the tools of all sessions for one if needed. Guards
  * stay undone. -WM_E_NO_PTRACE: no tool gives one. -EAGAIN: the stopper was killed, or no tool
  * answered in time.
  */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hits that are never finished: a signal's handler interrupted one and left by a jump (siglongjmp(3)). What
- * the writer's inside[] says is then wrong until the thread's next hit finds out (writer.h). Where none
- * comes, since all is disarmed, it is found out here, with the thread stopped.
+ * Hits that are never finished: a signal's handler interrupted one and left by a jump
+ * (siglongjmp(3)). The writer's inside[] is then wrong until the thread's next hit corrects it
+ * (writer.h). If no further hit comes, since all is disarmed, this file corrects it, with the
+ * thread stopped.
  *
- * A thread is at more than one place: where it is now, and where each signal's frame on its stacks will
- * have it go on. A hit goes on only if one of these lies below it on the stack, in code that hits run.
- * Where that can't be seen for certain, the hit goes on.
+ * A thread has more than one place: the present one, and one for each signal frame on its stacks,
+ * where it will continue. A hit is unfinished only if one of these is below it on the stack, in
+ * code that hits run. If that is uncertain, the hit counts as unfinished.
  */
 #ifndef AGENT_DETOUR_STRANDED_H
 #define AGENT_DETOUR_STRANDED_H
@@ -26,7 +27,7 @@ struct stranded {
 	struct {
 		struct writer *writer;
 		int32_t tid;
-		uintptr_t area_start, area_end; /* the mapping that its outermost hit lies in */
+		uintptr_t area_start, area_end; /* the mapping of its outermost hit */
 	} of[STRANDED_MAX];
 	/* of the thread that is looked at */
 	struct writer *writer;
@@ -45,19 +46,19 @@ struct stranded {
 /* ---- janitor ---- */
 
 /*
- * A thread is looked at that stands at pc; its own stack ends at stack_end, 0 if it isn't there.
- * Whether it has hits; else nothing more is needed of it.
+ * Begin with a thread that is stopped at pc; its own stack ends at stack_end, 0 if it isn't on it.
+ * Returns whether it has hits; else nothing more is needed of it.
  */
 int stranded_begin(struct stranded *stranded, int32_t tid, uintptr_t pc, uintptr_t sp,
 		   uintptr_t stack_end);
 
-/* It has a signal's frame that goes on there. `stranded` NULL: nobody wants to know; likewise below. */
+/* It has a signal's frame that continues there. `stranded` may be NULL; likewise below. */
 void stranded_place(struct stranded *stranded, uintptr_t pc, uintptr_t sp);
 
 /* All of this stack was searched for such frames. */
 void stranded_stack(struct stranded *stranded, uintptr_t from, uintptr_t to);
 
-/* Forget those of its hits that don't go on. */
+/* Forget those of its hits that won't be finished. */
 void stranded_end(struct stranded *stranded);
 
 #endif

@@ -5,10 +5,10 @@
 
 #include "abi/watch.h"
 
-/* Whether there is nothing wrong with it, for values of so many bytes. Not for one that is none. */
+/* Whether a condition is valid for values of so many bytes. Not for an unused one. */
 int condition_is_sound(const struct watch_condition *condition, unsigned int bytes);
 
-/* Values are as they lie in memory, what is above `bytes` being 0. */
+/* Values are in memory order; bytes from `bytes` on are 0. */
 int condition_holds(const struct watch_condition *condition, uint64_t old, uint64_t now,
 		    unsigned int bytes, int32_t tid);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local variables' frames, inside (abi/frame.h): who enters a function waits until his frame's watches stand; a hit is held
- * against the frame that it would be of.
+ * Local variables' frames, inside (abi/frame.h): a thread that enters a function waits until its
+ * frame's watches are armed; a hit is checked against the frame that it would belong to.
  */
 #ifndef AGENT_WATCH_FRAME_H
 #define AGENT_WATCH_FRAME_H
@@ -12,8 +12,8 @@
 #include <ucontext.h>
 
 /*
- * A thread is at a watched function's first instruction. In the signal's handler, with all other signals blocked; waits at
- * most FRAME_WAIT_MS. Hit path but for that.
+ * A thread is at a watched function's first instruction. In the signal's handler, with all other
+ * signals blocked; waits at most FRAME_WAIT_MS. Otherwise hit path.
  */
 void frame_enter(const struct watch_entry *entry, const ucontext_t *context);
 
@@ -25,27 +25,28 @@ enum frame_hit {
 };
 
 /*
- * `met`: what the kernel says was watched where the hit was; 0: not known. A signal may be of a hit that was made before the
- * watch went to this frame: it bears what the event says when it is sent, but for this.
+ * `met`: the watched address by the kernel; 0: unknown. A signal may be of a hit from before the
+ * watch moved to this frame: its other data are those of the event when the signal is sent.
  *
- * Until frame_leave() the entry stays that of the frame that it is: also its address. Whatever this returns. Hit path.
+ * Until frame_leave() the entry stays with its frame and its address, whatever this returns. Hit
+ * path.
  */
 enum frame_hit frame_hold(struct watch_entry *entry, const ucontext_t *context, uintptr_t met);
 void frame_leave(const struct watch_entry *entry);
 
-/* What was held is not the variable's all the same. Hit path. */
+/* The held hit is not the variable's after all. Hit path. */
 void frame_is_outside(const struct watch_entry *entry);
 
 /*
- * Control side: a frame of a group's lives already; it is asked for as one that begins is. What is no frame is found out by
- * its first hit.
+ * Control side: a frame of a group is alive already; ask for it as for one that begins. The first
+ * hit shows whether it is a frame.
  */
 void frame_lives(const struct watch_entry *entry, unsigned int frame, int32_t tid, uintptr_t cfa);
 
 /* Control side: a session asks for its first watch of a frame: none is in use. */
 void frame_begin(unsigned int lane);
 
-/* The session's entries are down: whoever waits goes on. */
+/* The session's entries are disarmed: waiting threads continue. */
 void frame_release(unsigned int lane);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guards: these run in place of libc's functions while a watch is armed (abi/detour.h, DETOUR_GUARD_*), so that no thread
- * of the target blocks SIGTRAP, and the signal's handler stays ours. Each does and returns what libc's own would.
+ * Guards: these run in place of libc's functions while a watch is armed (abi/detour.h,
+ * DETOUR_GUARD_*), so that no thread of the target blocks SIGTRAP, and the signal's handler stays
+ * ours. Each does and returns what libc's own would.
  */
 #ifndef AGENT_WATCH_GUARD_H
 #define AGENT_WATCH_GUARD_H
@@ -15,14 +16,14 @@ int guard_sigmask(int how, const sigset_t *set, sigset_t *old);
 int guard_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
 /*
- * What sigaction(2) has its work done by, and pthread_cancel(3) and setuid(2) the handlers of libc's own
- * signals set: that nobody else sets those is seen to before it.
+ * The inner function of sigaction(2), by which pthread_cancel(3) and setuid(2) set the handlers of
+ * libc's own signals: the caller has made sure that no one else sets those.
  */
 int guard_inner_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
 /*
- * What prctl(3) and syscall(3) come to (arch/guard.h) where the call may install a seccomp filter: what a filter might kill
- * the program for is taken away before (agent/control/yield.h).
+ * What prctl(3) and syscall(3) come to (arch/guard.h) where the call may install a seccomp filter:
+ * what a filter might kill the program for is taken away before (agent/control/yield.h).
  */
 long guard_filter(long number, long a, long b, long c, long d, long e);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Ground for tests of watches on this very process: kernel events are opened as a tool would, events read as they lie. */
+/*
+ * Ground for tests of watches on this very process: kernel events are opened as a tool would,
+ * events read as they lie.
+ */
 #ifndef AGENT_WATCH_SAMPLE_WATCH_H
 #define AGENT_WATCH_SAMPLE_WATCH_H
 
@@ -16,8 +19,8 @@ extern int sample_events[WATCH_ROWS_MAX]; /* descriptors, by number */
 void sample_begin(void);
 
 /*
- * Arm one guard, DETOUR_GUARD_MASK or _ACTION, over a function that the test does not call: tests call the guards
- * themselves by name.
+ * Arm one guard, DETOUR_GUARD_MASK or _ACTION, over a function that the test does not call: tests
+ * call the guards themselves by name.
  */
 void sample_guard(uint8_t flags);
 
@@ -27,7 +30,10 @@ struct control_watch sample_about(uint32_t number, const void *address, unsigned
 /* watch_add() */
 int sample_add(const struct control_watch *about);
 
-/* A disabled event on this thread and those that it starts; skips the test where there are none, or none that fires. */
+/*
+ * A disabled event on this thread and those that it starts; skips the test if the machine has no
+ * events, or none that fires.
+ */
 int sample_open(const struct control_watch *about, uint8_t generation);
 
 /* Added, opened, the gate opened with what the word holds, enabled. */
@@ -39,7 +45,7 @@ uint64_t sample_counted(uint32_t number);
 /* Closed and removed. */
 void sample_end(uint32_t number);
 
-/* What was recorded, in order of time, of values of so many bytes. How many. */
+/* The recorded events, in order of time, with values of so many bytes. Returns how many. */
 unsigned int sample_collect(unsigned int bytes);
 
 extern struct sample_told {

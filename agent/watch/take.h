@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A watch's hit, in the signal's handler (abi/watch.h): which watch, what was written, whether that is wanted, and the
- * event. Nothing here waits, takes a lock or touches errno; it is compiled as the hit path is, and reads what may not be
- * there by the kernel.
+ * A watch's hit, in the signal's handler (abi/watch.h): which watch, what was written, whether that
+ * is wanted, and the event. This code never waits, takes a lock or touches errno; it is compiled as
+ * the hit path is, and reads memory that may be unmapped through the kernel.
  *
- * Entries are looked up by whoever gets a signal, at any time: one that is not live any more is filled anew only when
- * nobody is inside.
+ * Threads look entries up in their signal handlers at any time: an entry that is no longer live is
+ * reused only when no thread is inside.
  */
 #ifndef AGENT_WATCH_TAKE_H
 #define AGENT_WATCH_TAKE_H
@@ -24,12 +24,16 @@
 
 struct watch_entry {
 	uint32_t lane;
-	uint32_t clock;		    /* the lane's */
-	struct control_watch about; /* WATCH_OF_FRAME: its address is the present frame's (frame.h) */
+	uint32_t clock; /* the lane's */
+	/* WATCH_OF_FRAME: its address is the present frame's (frame.h) */
+	struct control_watch about;
 	int64_t from_cfa;
 	struct watch_row *row;
 	const struct marker *event;
-	/* whose signals are this one's, too, also when that one has gone; 0: nobody's (watch.c) */
+	/*
+	 * the entry whose signals are this one's too, also when that one has gone; 0: none
+	 * (watch.c)
+	 */
 	uint32_t fed_magic, fed_number;
 	uint32_t is_gone; /* the library that it lay in was unloaded */
 	uint64_t adding;  /* the sum that threads in the handler have added and not yet linked in */
@@ -44,7 +48,7 @@ struct watch_entry {
 
 extern struct watch_entry watch_entries[WATCH_ROWS_MAX];
 
-/* Which of them are live, a bit each, so that nobody looks through all: set after an entry is whole. */
+/* Which of them are live, a bit each, to avoid a search of all: set after an entry is complete. */
 extern uint64_t watch_live;
 
 _Static_assert(WATCH_ROWS_MAX == 64, "a bit each");
@@ -52,11 +56,11 @@ _Static_assert(WATCH_ROWS_MAX == 64, "a bit each");
 /* How many threads are in take_signal() just now. */
 extern uint32_t watch_inside;
 
-/* Whose signals are nobody's any more, but may come: the last ones. 0: none. */
+/* The last entries that ended, whose signals may still come. 0: none. */
 #define TAKE_PAST_MAX 32
 extern uint32_t watch_past[TAKE_PAST_MAX];
 
-/* The agent's own code, from..to: what it puts back as it was, as errno, is no event. Both 0: not told. */
+/* The agent's own code, from..to: what it restores, as errno, is no event. Both 0: unknown. */
 extern uintptr_t watch_own_start, watch_own_end;
 
 /*

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The handler of SIGTRAP, by which the kernel reports a watch's hits (take.h), and the target's own use of that signal.
+ * The handler of SIGTRAP, by which the kernel reports a watch's hits (take.h), and the target's own
+ * use of that signal.
  *
- * The target's action is kept here as the target set it, and runs for every SIGTRAP that is no hit, as the kernel would
- * have run it: its mask, its stack, its flags; or the default, in which the process dies at the same instruction with
- * the same status. Where the target wants SIGTRAP blocked, it is not, but counts so: one that is sent meanwhile is kept
- * back.
+ * The target's action is kept here as the target set it, and runs for every SIGTRAP that is no hit,
+ * as the kernel would have run it: its mask, its stack, its flags; or the default, in which the
+ * process dies at the same instruction with the same status. Where the target wants SIGTRAP
+ * blocked, it is not, but counts so: one that is sent meanwhile is kept back.
  */
 #ifndef AGENT_WATCH_TRAP_H
 #define AGENT_WATCH_TRAP_H
@@ -24,7 +25,7 @@ struct trap_action {
 	uint64_t mask;
 };
 
-/* What the program would have. Under the lock below, but for is_guarded and pid. */
+/* The state that the program believes to have. Under the lock below, except is_guarded and pid. */
 struct trap_program {
 	uint32_t lock;
 	uint32_t is_guarded; /* guards see to it that no thread blocks SIGTRAP */
@@ -47,8 +48,8 @@ struct trap_thread {
 extern __thread struct trap_thread trap_thread __attribute__((tls_model("initial-exec")));
 
 /*
- * All signals are blocked while it is held, by the caller, and nothing waits: whoever finds it held for too
- * long takes it, for its holder was lost in a fork.
+ * The caller blocks all signals while it holds the lock, and does not wait: a thread that finds it
+ * held for too long takes it, as its holder was lost in a fork.
  */
 void trap_lock(void);
 void trap_unlock(void);
@@ -56,7 +57,10 @@ void trap_unlock(void);
 /* rt_sigaction(2): 0 or -errno. */
 int trap_sigaction(int number, const struct trap_action *action, struct trap_action *old);
 
-/* Ours for SIGTRAP, while that is the program's: system calls are begun anew where it would have them so. */
+/*
+ * The agent's action for SIGTRAP, in the place of the program's: system calls restart if they would
+ * with the program's.
+ */
 void trap_action_make(struct trap_action *action, const struct trap_action *program);
 int trap_is_ours(const struct trap_action *action);
 

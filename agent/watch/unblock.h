@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that blocked SIGTRAP before the guards stood, as many do that leave all signals to one of them: no hit of theirs
- * would be told. While they are stopped SIGTRAP is taken out of their masks, and the guards' book (struct trap_thread) says that it
- * is blocked, as if they had asked for it since; when the guards go, it is put back.
+ * Threads that blocked SIGTRAP before the guards were in place, as in programs that leave all
+ * signals to one thread: their hits would be missed. While they are stopped, SIGTRAP is removed
+ * from their masks, and the guards' record (struct trap_thread) says that it is blocked, as if they
+ * had asked for it since; when the guards go, it is restored.
  */
 #ifndef AGENT_WATCH_UNBLOCK_H
 #define AGENT_WATCH_UNBLOCK_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From an interrupted thread to one of its frames, by the call frame information of the modules (base/cfi.h): through
- * signal handlers, on whichever stack, and through return addresses that are ours (agent/detour/return.h). All memory is
- * read by the kernel (careful.h), so that nothing that is not what it seems can do harm. Hit path.
+ * From an interrupted thread to one of its frames, by the call frame information of the modules
+ * (base/cfi.h): through signal handlers, on whichever stack, and through return addresses that are
+ * ours (agent/detour/return.h). All memory is read by the kernel (careful.h), so that nothing that
+ * is not what it seems can do harm. Hit path.
  */
 #ifndef AGENT_WATCH_UNWIND_H
 #define AGENT_WATCH_UNWIND_H
@@ -18,14 +19,19 @@ enum unwind {
 };
 
 struct unwound {
-	uintptr_t pc; /* what the frame's function does: the instruction that it is at, or the last byte of its call */
-	uint32_t is_exact; /* it was interrupted, or is the first: the instruction at `pc` is still to come */
+	/*
+	 * what the frame's function does: the instruction that it is at, or the last byte of its
+	 * call
+	 */
+	uintptr_t pc;
+	/* it was interrupted, or is the first: the instruction at `pc` is still to come */
+	uint32_t is_exact;
 	uint32_t depth; /* frames between: 0, it is the interrupted one itself */
 };
 
 /*
- * The frame with this CFA. UNWIND_GONE: the thread's frames end before it, so that it is none of them; UNWIND_LOST: there is
- * no way to tell.
+ * The frame with this CFA. UNWIND_GONE: the thread's frames end before it, so it is not alive;
+ * UNWIND_LOST: unknown.
  */
 enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *found);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches, control side: what sessions ask for by WATCH and UNWATCH (abi/watch.h). Under the agent's lock.
+ * Watches, control side: what sessions ask for by WATCH and UNWATCH (abi/watch.h). Under the
+ * agent's lock.
  *
- * The kernel's events are the tool's. While it has any, or may have (it hung up, but lives still, or nobody can tell),
- * the signal's handler stays, whoever asks next: without it the next hit would kill the program.
+ * The tool owns the kernel's events. While it has any, or may have (it hung up, but is still alive,
+ * or that is unknown), the signal's handler stays for all sessions: without it the next hit would
+ * kill the program.
  */
 #ifndef AGENT_WATCH_WATCH_H
 #define AGENT_WATCH_WATCH_H
@@ -16,24 +18,28 @@
 #include <sys/types.h>
 
 /*
- * Take one watch's hits from here on. `tool`: the process that asks, 0 where it can't be named. *fd gets the table's
- * descriptor where this is the session's first, for the caller to send and close, else -1. Returns 0; -WM_E_PROTOCOL for
- * what makes no sense, -EEXIST for a number that is taken, -ENOSPC past WATCH_ROWS_MAX, -EBUSY where too many tools that
- * hung up may have events still, what sigtrap_take() says, -EPIPE, -ENOMEM, -errno.
+ * Take one watch's hits from here on. `tool`: the process that asks, 0 where it can't be named. *fd
+ * gets the table's descriptor where this is the session's first, for the caller to send and close,
+ * else -1. Returns 0; -WM_E_PROTOCOL for what makes no sense, -EEXIST for a number that is taken,
+ * -ENOSPC past WATCH_ROWS_MAX, -EBUSY where too many tools that hung up may have events still, what
+ * sigtrap_take() says, -EPIPE, -ENOMEM, -errno.
  */
 int watch_add(unsigned int lane, const struct control_watch *about, const char *text, size_t bytes,
 	      pid_t tool, int *fd);
 
 /*
- * There will be no event for a watch of this session: another session's of the very word is to serve it. 0; -ENOENT: it is not
- * there, or there is no other that has an event and is armed.
+ * There will be no event for a watch of this session: another session's of the very word is to
+ * serve it. 0; -ENOENT: it is not there, or there is no other that has an event and is armed.
  */
 int watch_share(unsigned int lane, uint32_t number);
 
 /* No hit of those is taken any more; the tool has closed their events. */
 void watch_remove(unsigned int lane, uint32_t from, uint32_t to);
 
-/* Likewise all of a session's. `hung_up`: the tool went without a word, and its events may be there still. */
+/*
+ * Likewise all of a session's. `hung_up`: the tool went without a word, and its events may be there
+ * still.
+ */
 void watch_release(unsigned int lane, int hung_up);
 
 /* A control thread begins: the descriptors of the one before are gone. */
@@ -48,7 +54,7 @@ void watch_yield(int error);
 /* Whether any hit may still be taken. */
 int watch_any_live(void);
 
-/* Whether there are watches; whether the handler must stay although there is none. */
+/* Whether there are watches; whether the handler must stay without any. */
 int watch_any(void);
 int watch_waits(void);
 
