@@ -7,6 +7,7 @@
 #define LEB_BYTES 10u
 #define LENGTH_MAX (1u << 24)
 #define PLT_BYTES 9u
+#define MARKER_BYTES 13u
 
 /* DWARF's numbers (DWARF 5, 7.24; LSB 5.0, 10.5 and 10.6). */
 #define ADVANCE 0x40
@@ -315,7 +316,26 @@ static int is_of_plt(struct machine *machine, int64_t *more)
 	       byte_of(cursor) == 0x24 && byte_of(cursor) == 0x22;
 }
 
-/* DW_OP_breg, and a DW_OP_deref behind it: all that compilers need for a frame that was aligned. */
+/*
+ * The return address of what an armed marker enters, as marker/site.h writes it: where the jump
+ * leads that ends one byte before the aligned 32 bytes around the program counter do.
+ */
+static int is_of_marker(struct machine *machine)
+{
+	static const uint8_t rest[MARKER_BYTES] = { 0x09, 0xe0, 0x1a, 0x23, 23,	  0x12, 0x06,
+						    0x08, 32,	0x26, 0x22, 0x23, 8 };
+
+	for (unsigned int i = 0; i < MARKER_BYTES; i++) {
+		if (byte_of(&machine->cursor) != rest[i])
+			return 0;
+	}
+	return 1;
+}
+
+/*
+ * DW_OP_breg, and a DW_OP_deref behind it: all that compilers need for a frame that was aligned.
+ * Linkers and marker.h write more.
+ */
 static struct cfi_rule expression_of(struct machine *machine)
 {
 	struct cursor *cursor = &machine->cursor;
@@ -334,6 +354,8 @@ static struct cfi_rule expression_of(struct machine *machine)
 
 		if (cursor->at + PLT_BYTES == end && is_of_plt(machine, &more))
 			rule = rule_of(CFI_AT, op - OP_BREG0, offset + more);
+		else if (cursor->at + MARKER_BYTES == end && is_of_marker(machine))
+			rule = rule_of(CFI_JUMPED, op - OP_BREG0, offset);
 		else if (cursor->at == end)
 			rule = rule_of(CFI_AT, op - OP_BREG0, offset);
 		else if (cursor->at + 1 == end && byte_of(cursor) == OP_DEREF)
@@ -399,6 +421,7 @@ static void step_register(struct machine *machine, uint8_t op)
 {
 	struct cursor *cursor = &machine->cursor;
 	uint64_t reg = uleb_of(cursor);
+	struct cfi_rule rule;
 
 	switch (op) {
 	case CFA_OFFSET_EXTENDED:
@@ -428,11 +451,16 @@ static void step_register(struct machine *machine, uint8_t op)
 		restore(machine, reg);
 		break;
 	case CFA_EXPRESSION:
-		rule_set(machine, reg, expression_of(machine));
+		rule = expression_of(machine);
+		if (rule.how == CFI_JUMPED)
+			rule.how = CFI_UNKNOWN;
+		rule_set(machine, reg, rule);
 		break;
 	default: /* CFA_VAL_EXPRESSION */
-		expression_of(machine);
-		rule_set(machine, reg, rule_of(CFI_UNKNOWN, 0, 0));
+		rule = expression_of(machine);
+		if (rule.how != CFI_JUMPED)
+			rule.how = CFI_UNKNOWN;
+		rule_set(machine, reg, rule);
 		break;
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cfi_step.h"
 
-#define SAVED_WORDS 8u /* below the CFA, that are read at once */
+#define MARKER_BYTES 32u /* of what an armed marker enters (marker/site.h) */
+#define SAVED_WORDS 8u	 /* below the CFA, that are read at once */
 #define RESTORER_BYTES 9u
 #define CONTEXT_AT 40u /* the registers, in the kernel's struct ucontext */
 
@@ -48,6 +49,19 @@ static int saved_read(struct saved *saved, uint64_t address, uint64_t *value)
 	return 0;
 }
 
+/* A jump's last 4 bytes are its displacement, relative to its end. */
+static int jumped_to(const struct cfi_reader *reader, uint64_t at, uint64_t *value)
+{
+	uint64_t end = (at & ~(uint64_t)(MARKER_BYTES - 1)) + MARKER_BYTES - 1;
+	int32_t displacement;
+
+	if (reader->read(reader->data, end - sizeof(displacement), &displacement,
+			 sizeof(displacement)))
+		return -1;
+	*value = end + (uint64_t)(int64_t)displacement;
+	return 0;
+}
+
 /* One register in the caller. 0, or -1: it is not known there. */
 static int caller_of(const struct cfi_registers *registers, const struct cfi_rule *rule,
 		     unsigned int reg, uint64_t cfa, struct saved *saved, uint64_t *value)
@@ -67,6 +81,8 @@ static int caller_of(const struct cfi_registers *registers, const struct cfi_rul
 		return value_of(registers, rule, value);
 	case CFI_AT:
 		return value_of(registers, rule, &at) ? -1 : saved_read(saved, at, value);
+	case CFI_JUMPED:
+		return value_of(registers, rule, &at) ? -1 : jumped_to(saved->reader, at, value);
 	default:
 		return -1;
 	}

@@ -2,6 +2,8 @@
 /* Our own stack, unwound, is what libc says it is; and what is forged ends. */
 #include "base/cfi_step.h"
 
+#include "base/testing/entered.h"
+
 #include <criterion/criterion.h>
 #include <execinfo.h>
 #include <link.h>
@@ -141,6 +143,19 @@ Test(cfi, so_it_is_through_a_library)
 	our_count = 0;
 	qsort(letters, 4, 1, by_libc);
 	are_the_same();
+}
+
+static void compare_entered(void)
+{
+	compare(0);
+}
+
+Test(cfi, so_it_is_from_what_an_armed_marker_enters)
+{
+	entered_by_marker(compare_entered);
+	are_the_same();
+	/* compare_entered(), entered(), the stub, the entry's own, and the function again */
+	cr_assert_gt(our_count, 8);
 }
 
 /* ---- forged ---- */

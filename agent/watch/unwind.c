@@ -48,6 +48,14 @@ static int move_back(struct cfi_registers *registers)
 	return 0;
 }
 
+/* A caller's frame is above, so that a walk ends. What a marker enters has no room of its own. */
+static int is_above(const struct cfi_row *row, uint64_t cfa, const struct cfi_registers *registers)
+{
+	uint64_t callee = registers->values[CFI_RSP];
+
+	return cfa > callee || (cfa == callee && row->registers[CFI_RETURN].how == CFI_JUMPED);
+}
+
 enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *found)
 {
 	struct cfi_registers registers;
@@ -74,8 +82,7 @@ enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *
 			*found = (struct unwound){ pc, (uint32_t)registers.is_exact, depth };
 			return UNWIND_FOUND;
 		}
-		/* a caller's lies above, or there is no end */
-		if (own <= registers.values[CFI_RSP] && depth)
+		if (depth && !is_above(&row, own, &registers))
 			return UNWIND_LOST;
 		out = cfi_step(&reader, &row, own, &registers);
 		if (out != CFI_OUT)
@@ -117,7 +124,7 @@ static int step_out(struct cfi_registers *registers, int is_first)
 	switch (unwind_row(&reader, pc, &row)) {
 	case UNWIND_ROW_FOUND:
 		if (cfi_cfa(&reader, &row, registers, &cfa) ||
-		    (cfa <= registers->values[CFI_RSP] && !is_first) ||
+		    (!is_first && !is_above(&row, cfa, registers)) ||
 		    cfi_step(&reader, &row, cfa, registers) != CFI_OUT)
 			return -1;
 		return move_back(registers);

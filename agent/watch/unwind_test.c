@@ -5,6 +5,7 @@
 
 #include "agent/marker/careful.h"
 #include "agent/watch/boundary.h"
+#include "base/testing/entered.h"
 
 #include <criterion/criterion.h>
 #include <execinfo.h>
@@ -131,6 +132,13 @@ Test(unwind, callers_through_library_are_those_of_libc)
 	begin();
 	qsort(letters, 4, 1, by_libc);
 	are_the_same(4);
+}
+
+Test(unwind, callers_of_what_a_marker_enters_are_those_of_libc)
+{
+	begin();
+	entered_by_marker(look);
+	are_the_same(6);
 }
 
 /* ---- forged stacks ---- */
