@@ -27,6 +27,10 @@
  *	call  *record.enter
  *	lea   144(%rsp), %rsp
  *
+ * They are 32 aligned bytes of their own, with an FDE of their own. The site jumps there, and bytes
+ * 26 to 30 are a jump back. The first and last instruction are ADD. Sites of earlier headers have
+ * all in line.
+ *
  * The callee keeps every register but the flags. Fields in the payload are packed without gaps:
  * integers and floats as themselves, bool and char one byte, a pointer 8, a string its 8-byte
  * pointer, a byte run {pointer, uint64 length}.
@@ -39,6 +43,10 @@
 #define SITE_DORMANT 0x3d
 #define SITE_ARMED 0xe9
 #define SITE_BYTES 5
+
+#define SITE_ENTRY_BYTES 32
+#define SITE_ENTRY_FIRST 0x48, 0x83, 0xc4, 0x80 /* add $-128, %rsp */
+#define SITE_ENTRY_JUMP 26			/* JMP rel32 */
 
 #define SITE_NOTE_OWNER "Waymark"
 #define SITE_NOTE_TYPE 1

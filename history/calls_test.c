@@ -155,7 +155,7 @@ Test(calls, of_the_tail_replace_their_caller)
 	history("?main( f( / =g( ) f( / =g( ) .");
 }
 
-Test(calls, stay_in_a_function_that_jumps_in_itself_and_its_cold_part)
+Test(calls, stay_in_a_function_that_jumps_in_itself_its_cold_part_and_its_marker)
 {
 	main_calls_f();
 	made_ran(F, TRAIL_JUMP_INDIRECT, 0);
@@ -164,9 +164,13 @@ Test(calls, stay_in_a_function_that_jumps_in_itself_and_its_cold_part)
 	made_ran(F_COLD + 8, TRAIL_CALL, G);
 	made_ran(G, TRAIL_RETURN, 0);
 	made_ran(F_COLD + 12, TRAIL_JUMP, F + 4);
-	made_ran(F + 4, TRAIL_RETURN, 0);
+	made_ran(F + 4, TRAIL_JUMP, ENTRY);
+	made_ran(ENTRY, TRAIL_CALL, G);
+	made_ran(G, TRAIL_RETURN, 0);
+	made_ran(ENTRY + 4, TRAIL_JUMP, F + 8);
+	made_ran(F + 8, TRAIL_RETURN, 0);
 	made_ran(MAIN + 4, TRAIL_FALL, 0);
-	history("?main( f( g( ) ) .");
+	history("?main( f( g( ) g( ) ) .");
 }
 
 Test(calls, are_left_by_longjmp)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "history/functions.h"
 
+#include "abi/site.h"
 #include "base/array.h"
+#include "code/file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +14,7 @@
 #define SLOTS_MIN 1024u
 
 /* The key of functions without a name: code entered there is not the module's remaining code. */
-enum key_kind { KEY_NAMED, KEY_ENTERED, KEY_REST, KEY_STUBS };
+enum key_kind { KEY_NAMED, KEY_ENTERED, KEY_REST, KEY_STUBS, KEY_ENTRIES };
 
 struct function_slot {
 	struct function *function; /* NULL: free; of this module */
@@ -114,6 +116,17 @@ static int is_stub(const struct image_module *module, uint64_t address)
 	return section && (!strncmp(section->name, ".plt", 4) || !strcmp(section->name, ".iplt"));
 }
 
+/* Marker.h gives these 32 bytes no name. */
+static int is_entry(const struct image_module *module, uint64_t address)
+{
+	static const uint8_t first[] = { SITE_ENTRY_FIRST };
+	uint64_t start = (address - module->base) & ~(uint64_t)(SITE_ENTRY_BYTES - 1);
+	uint8_t code[SITE_ENTRY_BYTES];
+
+	return module->file && !code_file_read(module->file, start, code, sizeof(code)) &&
+	       !memcmp(code, first, sizeof(first)) && code[SITE_ENTRY_JUMP] == SITE_ARMED;
+}
+
 static uint32_t flags_of(const struct image_place *place)
 {
 	const struct image_module *module = place->module;
@@ -140,6 +153,10 @@ const struct function *functions_at(struct functions *functions, const struct tr
 	if (place->module && is_stub(place->module, address)) {
 		like.flags = FUNCTION_IS_STUB;
 		return function_of(functions, KEY_STUBS, 0, &like);
+	}
+	if (!place->function && place->module && is_entry(place->module, address)) {
+		like.flags = FUNCTION_IS_ENTRY;
+		return function_of(functions, KEY_ENTRIES, 0, &like);
 	}
 	if (!place->function)
 		return function_of(functions, KEY_REST, 0, &like);

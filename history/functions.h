@@ -3,7 +3,8 @@
  * Which function each block of a trail is of, found once for each id.
  *
  * Code without a name is of its module's one nameless function, which only a call leaves or enters:
- * such a call's function is identified by the call's target. So are the stubs of a PLT.
+ * such a call's function is identified by the call's target. So are the stubs of a PLT, and the
+ * instructions by which markers enter the agent (abi/site.h).
  *
  * All functions live until functions_close(). Tables are all of one trace. One thread at a time
  * uses them.
@@ -21,6 +22,7 @@ enum function_flags {
 	FUNCTION_IS_PART = 1,	/* a piece of a function that is jumped to: foo.cold */
 	FUNCTION_IS_STUB = 2,	/* of a PLT: it jumps on to what was to be called */
 	FUNCTION_SETS_JUMP = 4, /* setjmp and its kin: they return more than once */
+	FUNCTION_IS_ENTRY = 8,	/* of a marker into the agent: code of whatever jumps there */
 };
 
 struct function {
@@ -70,14 +72,15 @@ const struct function *functions_entered(struct functions *functions, const stru
 					 uint64_t address);
 
 /*
- * Whether code of `other` is the function's own: it is that, or a part of it that the compiler put
- * elsewhere.
+ * Whether code of `other` is the function's own: it is that, or a part of it that the compiler or
+ * a marker put elsewhere.
  */
 int function_holds_part(const struct function *function, const struct function *other);
 
 static inline int function_holds(const struct function *function, const struct function *other)
 {
 	return function == other ||
+	       (other->flags & FUNCTION_IS_ENTRY && function->module == other->module) ||
 	       (other->flags & FUNCTION_IS_PART && function_holds_part(function, other));
 }
 

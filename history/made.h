@@ -21,6 +21,7 @@ enum {
 	HANDLER = 0x4011c0,
 	SWAP = 0x401200,
 	NAMELESS = 0x401240,
+	ENTRY = 0x401260,     /* of a marker */
 	ELSEWHERE = 0x500000, /* in no module */
 };
 

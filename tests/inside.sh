@@ -395,6 +395,9 @@ done
 for name in constructor dlopen dlopen_threads crowded crowded_first remap layout; do
 	case_is memory_$name 0 "$both" "$bin/memory" $name
 done
+# a thread is cancelled at each instruction of four hits
+case_is unwinds_backtraces 0 "$both" "$bin/unwinds" backtraces
+case_is unwinds_cancelled 600 "$both" "$bin/unwinds" cancelled
 case_is throws 0 "$both" "$bin/throws" throws
 case_is fork_O0 0 "$both" "$bin/forks_O0" fork
 for name in listens listens_static listens_pie; do

@@ -183,19 +183,86 @@ wm__armed:
 /*
  * Enter the agent. The asm clobbers no register and declares no call: the agent's stub preserves
  * everything that it uses, so a leaf function stays a leaf and the hot path gains no push. First
- * step over the red zone (System V ABI 3.2.2), then push the payload and the agent's own word. The
- * stub's CFI counts all of it, so unwinding is right everywhere except at the boundaries of these
- * four instructions themselves.
+ * step over the red zone (System V ABI 3.2.2), then push the payload and the agent's own word.
+ *
+ * These instructions move the stack pointer, and an asynchronous signal may have the stack unwound
+ * at each of them. The function's own CFI cannot follow: the asm cannot know which register the
+ * function's CFA is computed from. So they are out of line, in a section with an FDE of its own.
+ * To an unwinder that section is a function which the site called with its stack unchanged:
+ *
+ *   CFA              the stack pointer at the site; WM__ENTER_FDE counts what was pushed.
+ *   return address   where the last jump leads. The section is aligned and has 32 bytes, so the
+ *                    expression in the CIE finds the jump's displacement in bytes 27 to 30. No
+ *                    register is needed for it. The jump does not end with the 32 bytes: some
+ *                    processors decode such a jump each time (Intel, "Jump Conditional Code
+ *                    Erratum").
+ *   the call         The agent's CFI restores the stack pointer of the site (abi/site.h). Unwinders
+ *                    look a caller's row up by its return address - 1: the row for a stack pointer
+ *                    already restored begins one byte into the call.
+ *
+ * The section joins the group of the function's section (flag ?) and only the site refers to it, so
+ * a linker keeps or drops both. It has a name of its own; with a common name, one function in use
+ * would keep all of them. "inline": the compiler counts lines as instructions.
  */
+#ifdef __clang__
+#define WM__EH_FRAME ".pushsection .eh_frame,\"a\",@unwind\n\t"
+#else
+#define WM__EH_FRAME ".pushsection .eh_frame,\"a\",@progbits\n\t"
+#endif
+
+/*
+ * By hand: clang 14's assembler refuses a .cfi_startproc while that of the function is open, in
+ * whatever section. Lengths are fixed, since padding between two entries would end the table.
+ */
+#define WM__ENTER_CIE                                                                              \
+	".ifndef .Lwaymark_cie\n\t"                                                                \
+	".balign 4\n"                                                                              \
+	".Lwaymark_cie: .long 36, 0\n\t"                                                           \
+	".byte 1\n\t"                                                                              \
+	".asciz \"zR\"\n\t"                                                                        \
+	".byte 1, 0x78, 16, 1, 0x1b\n\t" /* steps 1 and -8, rip, FDEs: pcrel | sdata4 */           \
+	".byte 0x0c, 7, 0\n\t"           /* def_cfa rsp, 0 */                                      \
+	".byte 0x16, 16, 15\n\t"         /* val_expression rip: */                                 \
+	".byte 0x80, 0, 9, 0xe0, 0x1a, 0x23, 23\n\t" /* at = (rip & -32) + 23 */                   \
+	".byte 0x12, 6, 8, 32, 0x26, 0x22, 0x23, 8\n\t" /* at + (*(int64_t *)at >> 32) + 8 */      \
+	".byte 0, 0\n\t"                                                                           \
+	".endif\n\t"
+
+/* In front of each row, how many bytes of code the last one is for. */
+#define WM__ENTER_FDE                                                                              \
+	".long 36, . - .Lwaymark_cie, .Lwm_enter%= - ., 32\n\t"                                    \
+	".byte 0\n\t"                                                                              \
+	".byte 0x40 + (.Lwm_payload%= - .Lwm_enter%=), 0x0e, 0x80, 1\n\t" /* rsp + 128 */          \
+	".byte 0x40 + (.Lwm_word%= - .Lwm_payload%=), 0x0e, 0x88, 1\n\t"  /* rsp + 136 */          \
+	".byte 0x40 + (.Lwm_call%= - .Lwm_word%=), 0x0e, 0x90, 1\n\t"     /* rsp + 144 */          \
+	".byte 0x41, 0x0e, 0\n\t" /* in the call: rsp */                                           \
+	".byte 0x3f + (.Lwm_called%= - .Lwm_call%=), 0x0e, 0x90, 1\n\t" /* rsp + 144 */            \
+	".byte 0x40 + (.Lwm_left%= - .Lwm_called%=), 0x0e, 0\n\t" /* rsp */                        \
+	".byte 0\n\t"
+
+#define WM__ENTER_BY(payload, word, call)                                                          \
+	WM__ATT "jmp .Lwm_enter%=\n"                                                               \
+		".Lwm_back%=:\n\t"                                                                 \
+		".pushsection .text.unlikely.waymark.%=,\"ax?\",@progbits\n\t"                     \
+		".balign 32\n"                                                                     \
+		".Lwm_enter%=: .byte 0x48, 0x83, 0xc4, 0x80\n" /* add $-128, %rsp */               \
+		".Lwm_payload%=: pushq " payload "\n"                                              \
+		".Lwm_word%=: pushq " word "\n"                                                    \
+		".Lwm_call%=: call *" call "\n"                                                    \
+		".Lwm_called%=: .byte 0x48, 0x81, 0xc4, 144, 0, 0, 0\n" /* add $144, %rsp */       \
+		".Lwm_left%=: .org .Lwm_enter%= + 26, 0x90\n\t"                                    \
+		".byte 0xe9\n\t"                                                                   \
+		".long .Lwm_back%= - . - 4\n\t"                                                    \
+		".byte 0xcc\n\t"                                                                   \
+		".popsection\n\t" WM__EH_FRAME WM__ENTER_CIE WM__ENTER_FDE                         \
+		".popsection" WM__ATT_END
+
 #define WM__ENTER(name, payload, input)                                                            \
-	__asm__ volatile(WM__ATT "lea -128(%%rsp), %%rsp\n\t"                                      \
-				 "pushq " WM__REG("wm_at") "\n\t"                                  \
-							   "pushq " name "+8(%%rip)\n\t"           \
-							   "call *" name "(%%rip)\n\t"             \
-							   "lea 144(%%rsp), %%rsp" WM__ATT_END     \
-			 :                                                                         \
-			 : [wm_at] "l"(payload), "m"(input)                                        \
-			 : "cc")
+	__asm__ __inline__ volatile(                                                               \
+		WM__ENTER_BY(WM__REG("wm_at"), name "+8(%%rip)", name "(%%rip)")                   \
+		:                                                                                  \
+		: [wm_at] "l"(payload), "m"(input)                                                 \
+		: "cc")
 
 #define WM__MARK(kind, subsys, event, fields, ...)                                                 \
 	WM__MARK1(WM__NAME(kind, subsys, event), WM__SITE_TEXT(kind, subsys, event, fields),       \
@@ -237,18 +304,13 @@ wm__armed:
 WM__INLINE void wm__scope_leave(struct wm__record **scope)
 {
 	if (__builtin_expect(*scope != 0, 0))
-		__asm__ volatile(
-			WM__ATT
-			"lea -128(%%rsp), %%rsp\n\t"
-			"pushq {$0|%%rsp}\n\t" /* never read */
-			"pushq 8(" WM__REG(
-				"wm_record") ")\n\t"
-					     "call *(" WM__REG(
-						     "wm_record") ")\n\t"
-								  "lea 144(%%rsp), %%rsp" WM__ATT_END
-			:
-			: [wm_record] "r"(*scope)
-			: "cc");
+		/* the payload is never read */
+		__asm__ __inline__ volatile(WM__ENTER_BY("{$0|%%rsp}",
+							 "8(" WM__REG("wm_record") ")",
+							 "(" WM__REG("wm_record") ")")
+					    :
+					    : [wm_record] "r"(*scope)
+					    : "cc");
 }
 
 /* The end has an entry in the table too, with no site: it is armed along with its beginning. */
