@@ -28,11 +28,7 @@ static uint64_t width(uint32_t id, const unsigned char *fields)
 	return 12;
 }
 
-/*
- * With a frame pointer: a thread that is cancelled at an instruction of an armed site itself finds no
- * way back without one (marker/site.h, WM__ENTER), and what this tests is the store.
- */
-static __attribute__((noinline, optimize("no-omit-frame-pointer"))) void hit_pair(int a, uint64_t b)
+static __attribute__((noinline)) void hit_pair(int a, uint64_t b)
 {
 	WAYMARK(store, pair, a, b);
 }
