@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "branch/soft_ended.h"
 
+#include "process/target.h"
+
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +27,7 @@ struct pidfd_report {
 #define PIDFD_REPORT_EXIT (UINT64_C(1) << 3)
 #define STAT_STATUS 52 /* proc_pid_stat(5): exit_code */
 #define STAT_STATE 3
+#define BY_PIDFD ((idtype_t)3) /* P_PIDFD, which older headers lack */
 #define TRIES 20
 #define TRY_NS 100000
 
@@ -31,6 +36,12 @@ int ended_open(pid_t pid)
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
 	return fd < 0 ? -errno : fd;
+}
+
+void ended_close(int fd)
+{
+	if (fd >= 0)
+		close(fd);
 }
 
 int ended_is(int fd)
@@ -97,4 +108,12 @@ int ended_status(int fd, pid_t pid, int *status)
 		err = status_now(fd, pid, status);
 	}
 	return err;
+}
+
+void ended_release(int fd, pid_t pid)
+{
+	siginfo_t info;
+
+	if (fd >= 0 && target_status_number(pid, "PPid") != getpid())
+		waitid(BY_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG | __WALL | __WNOTHREAD);
 }

@@ -139,8 +139,7 @@ static void forget(struct soft_follow *follow, struct soft_process *process)
 
 	soft_reader_end(follow->reader, number, NULL);
 	soft_modules_release(&process->modules);
-	if (process->end_fd >= 0)
-		close(process->end_fd);
+	ended_close(process->end_fd);
 	*process = (struct soft_process){ .end_fd = -1 };
 	soft_channel_give_page(follow->channel, number);
 }
@@ -337,8 +336,9 @@ static void stopped(struct soft_follow *follow, struct soft_process *process, in
 	if (signal == SYSCALL_TRAP && calls_untraced(follow, process))
 		process->is_let_go = 1;
 	if (process->is_let_go) {
-		ptrace(PTRACE_DETACH, process->traced, 0, is_signal ? signal : 0);
-		untrace(follow, process);
+		/* It fails if the thread was killed: then its end is awaited. */
+		if (!ptrace(PTRACE_DETACH, process->traced, 0, is_signal ? signal : 0))
+			untrace(follow, process);
 	} else if (event == PTRACE_EVENT_STOP && soft_stopped_is_by(signal)) {
 		ptrace(PTRACE_LISTEN, process->traced, 0, 0);
 	} else {
@@ -450,8 +450,10 @@ int soft_follow_end(struct soft_follow *follow, uint32_t number,
 		tell_sink(follow, process);
 	}
 	soft_modules_release(&process->modules);
-	if (process->end_fd >= 0)
-		close(process->end_fd);
+	/* It may have ended since look_at_stops(). */
+	if (is_over)
+		ended_release(process->end_fd, process->pid);
+	ended_close(process->end_fd);
 	if (process->traced)
 		untrace(follow, process);
 	process->end_fd = -1;
@@ -589,8 +591,7 @@ void soft_follow_release(struct soft_follow *follow)
 {
 	for (uint32_t n = 0; follow->processes && n < count_of(follow); n++) {
 		soft_modules_release(&follow->processes[n].modules);
-		if (follow->processes[n].end_fd >= 0)
-			close(follow->processes[n].end_fd);
+		ended_close(follow->processes[n].end_fd);
 	}
 	free(follow->processes);
 	free(follow->ready);

@@ -47,6 +47,7 @@ same "$children" threads 10
 trails 31
 same "$children" spawn 3
 trails 6
+same "$children" vforks 3000
 same "$children" chain 4
 trails 1
 same "$children" thread_executes

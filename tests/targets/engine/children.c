@@ -197,6 +197,25 @@ static void spawn(long count)
 	printf("%d\n", end_of(pid));
 }
 
+static pid_t vfork_ending(int status)
+{
+	pid_t pid = vfork();
+
+	if (!pid)
+		_exit(status);
+	return pid;
+}
+
+/* Each ends at once: the tool, which traces it, may find it alive and then ended in one look. */
+static void vforks(long count)
+{
+	int sum = 0;
+
+	for (int i = 0; i < count; i++)
+		sum += end_of(vfork_ending(i & 7));
+	printf("%d\n", sum);
+}
+
 static void chain(long count)
 {
 	char left[24];
@@ -507,6 +526,7 @@ static const struct {
 	{ "lasting", lasting }, { "sharing", sharing },
 	{ "traced", traced },	{ "executes_badly", executes_badly },
 	{ "awake", awake },	{ "grown", grown },
+	{ "vforks", vforks },
 };
 
 int main(int argc, char **argv)
