@@ -20,19 +20,28 @@ for round in 1 2 3; do
 done
 
 # others continue them at the same time
-expect "natively, while they are continued" "$(timeout 60 "$stopped" 20)" "bad 0"
+expect "natively, while they are continued" "$(timeout 60 "$stopped" continued 20)" "bad 0"
 rm -rf ran
 expect "while they are continued" \
-	"$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" 40 2>words)" "bad 0"
+	"$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" continued 40 2>words)" "bad 0"
 
 # Four at once seize a child that runs. None may have it die of a request to leave that comes late:
 # without the engine's wait for those, 1 to 4 of 300 do.
 rm -rf ran
 expect "several tracers" \
-	"$(timeout 150 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" 300 several 2>words)" "died 0"
+	"$(timeout 150 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" several 300 2>words)" "died 0"
 
 # Children that stop themselves at once are seized before, most of them: 19 or 20 of 20 natively, and
 # 0 or 1 if they do not wait for that once they have left the engine.
 rm -rf ran
-seized=$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" 20 once 2>words)
+seized=$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" once 20 2>words)
 [ "$seized" -ge 8 ] || fail "seized at once: $seized of 20: $(cat words)"
+
+# A tracer that is stopped, or killed, before it has made its call: the process does not wait for long.
+expect "natively, a stopped tracer" "$(timeout 60 "$stopped" stopped_tracer 1)" "continued, seized"
+for round in 1 2 3; do
+	rm -rf ran
+	expect "a stopped tracer, round $round" \
+		"$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" stopped_tracer 1 2>words)" \
+		"continued, seized"
+done

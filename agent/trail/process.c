@@ -14,6 +14,8 @@
 /* Of a tool that does not answer, in naps (channel_wait()): they take longer where everybody gets little time. */
 #define MEETING_NAPS 40
 #define PATIENCE_NAPS 400
+/* Of a tracer that is about to make its call. It looks every millisecond, but may be stopped. */
+#define SEIZE_NAPS 100
 
 static uint32_t is_apart;
 static uint32_t has_asked; /* one of our threads is about to execute a program */
@@ -233,7 +235,7 @@ void process_await_seize(uint32_t tid)
 		return;
 	/* The tracer waits for the tool to lead a stopped process out. */
 	for (unsigned int i = 0;
-	     i < LEAVE_NAPS_MAX &&
+	     i < SEIZE_NAPS &&
 	     __atomic_load_n(&page->lead, __ATOMIC_SEQ_CST) != ENGINE_LEAD_RUNS &&
 	     __atomic_load_n(&page->seize, __ATOMIC_SEQ_CST) == ENGINE_SEIZE_WAITS;
 	     i++)

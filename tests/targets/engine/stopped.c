@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STOPS_MAX 20
@@ -281,6 +282,93 @@ static void several(long count)
 	printf("died %d\n", died);
 }
 
+/* Of vfork(2): it ends when tids[2] is set. */
+static void vfork_waiting(void)
+{
+	if (vfork())
+		return;
+	tids[0] = 1;
+	while (!tids[2])
+		usleep(1000);
+	_exit(0);
+}
+
+static pid_t make_vforking(void)
+{
+	pid_t pid;
+
+	tids[0] = tids[1] = tids[2] = tids[3] = 0;
+	pid = fork();
+	if (!pid) {
+		vfork_waiting();
+		for (tids[3] = 1;;)
+			pause();
+	}
+	while (!tids[0])
+		usleep(1000);
+	return pid;
+}
+
+static pid_t make_tracer(pid_t pid)
+{
+	pid_t tracer = fork();
+
+	if (tracer)
+		return tracer;
+	tids[1] = 1;
+	tids[1] = ptrace(PTRACE_SEIZE, pid, 0, 0) ? 2 : 3;
+	for (;;)
+		pause();
+}
+
+static long now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/*
+ * A process seizes one in vfork(2), which can't leave the engine yet, and is stopped while it waits
+ * for that. The other continues. So does the first, later, and has seized it.
+ */
+static void stopped_tracer(long unused)
+{
+	pid_t pid = make_vforking(), tracer = make_tracer(pid);
+	long began_ms, ms;
+
+	(void)unused;
+	while (!tids[1] || state_of(tracer) != 'S')
+		usleep(1000);
+	kill(tracer, SIGSTOP);
+	await_stop(tracer);
+	began_ms = now_ms();
+	tids[2] = 1;
+	while (!tids[3])
+		usleep(1000);
+	ms = now_ms() - began_ms;
+	kill(tracer, SIGCONT);
+	while (tids[1] == 1)
+		usleep(1000);
+	printf("%s, %s\n", ms < 2000 ? "continued" : "was held",
+	       tids[1] == 3 ? "seized" : "not seized");
+	kill(tracer, SIGKILL);
+	waitpid(tracer, NULL, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(long count);
+} races[] = {
+	{ "continued", race },
+	{ "once", at_once },
+	{ "several", several },
+	{ "stopped_tracer", stopped_tracer },
+};
+
 int main(int argc, char **argv)
 {
 	sigset_t set;
@@ -289,10 +377,11 @@ int main(int argc, char **argv)
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	if (argc > 1) {
-		(argc < 3 ? race : strcmp(argv[2], "once") ? several : at_once)(atol(argv[1]));
+	for (size_t i = 0; argc > 2 && i < sizeof(races) / sizeof(races[0]); i++)
+		if (!strcmp(argv[1], races[i].name))
+			races[i].run(atol(argv[2]));
+	if (argc > 1)
 		return 0;
-	}
 	attach("attached", PTRACE_ATTACH, 0);
 	attach("attached with a thread", PTRACE_ATTACH, 1);
 	attach("seized", PTRACE_SEIZE, 0);
