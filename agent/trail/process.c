@@ -205,6 +205,17 @@ static int is_inside(const struct engine_channel *page)
 	return state == ENGINE_RUNS || (state == ENGINE_WAITING && page->parent_first_id);
 }
 
+/*
+ * All its threads run natively; or another process has the page. A thread may reach its native code
+ * a moment later.
+ */
+static int is_out(const struct engine_channel *page, uint64_t born)
+{
+	return __atomic_load_n(&page->born, __ATOMIC_ACQUIRE) != born ||
+	       __atomic_load_n(&page->use, __ATOMIC_ACQUIRE) != ENGINE_USE_MADE ||
+	       !(is_inside(page) || __atomic_load_n(&page->leaving, __ATOMIC_SEQ_CST));
+}
+
 /* Where the process is stopped, the tool has to lead it out: ask for that, in case. */
 static void ask_to_lead(struct engine_channel *page)
 {
@@ -227,16 +238,22 @@ static int seize_turn(uint32_t *seize, uint32_t from, uint32_t to)
 	return __atomic_compare_exchange_n(seize, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-void process_await_seize(uint32_t tid)
+void process_leaves(void)
+{
+	__atomic_add_fetch(&channel.head->leaving, 1, __ATOMIC_SEQ_CST);
+}
+
+void process_left(uint32_t tid)
 {
 	struct engine_channel *page = channel.head;
+	int is_seized = seize_turn(&page->seize, tid, ENGINE_SEIZE_WAITS);
 
-	if (!seize_turn(&page->seize, tid, ENGINE_SEIZE_WAITS))
+	__atomic_sub_fetch(&page->leaving, 1, __ATOMIC_SEQ_CST);
+	if (!is_seized)
 		return;
 	/* The tracer waits for the tool to lead a stopped process out. */
 	for (unsigned int i = 0;
-	     i < SEIZE_NAPS &&
-	     __atomic_load_n(&page->lead, __ATOMIC_SEQ_CST) != ENGINE_LEAD_RUNS &&
+	     i < SEIZE_NAPS && __atomic_load_n(&page->lead, __ATOMIC_SEQ_CST) != ENGINE_LEAD_RUNS &&
 	     __atomic_load_n(&page->seize, __ATOMIC_SEQ_CST) == ENGINE_SEIZE_WAITS;
 	     i++)
 		leave_nap();
@@ -266,9 +283,10 @@ static void tell(struct engine_channel *page, uint32_t tid)
 long process_is_traced(uint32_t tid, uint32_t **seize)
 {
 	struct engine_channel *page = page_with(tid);
+	uint64_t born = page ? __atomic_load_n(&page->born, __ATOMIC_ACQUIRE) : 0;
 	uint32_t none = ENGINE_NATIVE_NOT;
 
-	if (!page || page == channel.head || !is_inside(page))
+	if (!page || page == channel.head || is_out(page, born))
 		return 0;
 	if (seize && seize_turn(&page->seize, 0, tid))
 		*seize = &page->seize;
@@ -278,7 +296,7 @@ long process_is_traced(uint32_t tid, uint32_t **seize)
 	tell(page, tid);
 	ask_to_lead(page);
 	for (unsigned int i = 0; i < LEAVE_NAPS_MAX; i++) {
-		if ((page_with(tid) != page || !is_inside(page)) && !is_led(page))
+		if (is_out(page, born) && !is_led(page))
 			return 0;
 		leave_nap();
 	}

@@ -40,8 +40,12 @@ void process_become(struct thread *child);
 long process_is_traced(uint32_t tid, uint32_t **seize);
 void process_seized(uint32_t tid, uint32_t *seize);
 
-/* The calling thread has left: it waits for a tracer that asked for that. */
-void process_await_seize(uint32_t tid);
+/*
+ * The calling thread leaves, and runs natively once process_left() has returned: it waits for a
+ * tracer that asked for that. Until then, tracers of its process's other threads wait.
+ */
+void process_leaves(void);
+void process_left(uint32_t tid);
 
 /* In a child that shares our memory and will run natively until it executes a program. */
 void process_borrows(struct thread *child);

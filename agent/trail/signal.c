@@ -229,7 +229,7 @@ static void left(struct thread *thread, struct frame_context *context)
 	if (is_process)
 		return;
 	leave_wait(is_last);
-	process_await_seize(thread->tid);
+	process_left(thread->tid);
 }
 
 /* At a system call of the program's, before the kernel has taken it or when it gives it back to be made again. */

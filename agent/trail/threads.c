@@ -365,6 +365,7 @@ int thread_left(struct thread *thread)
 {
 	if (thread->is_process)
 		return 1;
+	process_leaves();
 	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_ACQ_REL))
 		return 0;
 	all_left();

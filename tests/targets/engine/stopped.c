@@ -3,10 +3,12 @@
  * Processes that are stopped when their parent attaches to them (tests/engine_stopped.sh). It prints
  * what the parent sees.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,14 +361,86 @@ static void stopped_tracer(long unused)
 	waitpid(pid, NULL, 0);
 }
 
+#define SPINNING 4
+#define SPIN_BYTES 64u
+
+static __attribute__((noinline)) void *spin(void *unused)
+{
+	__atomic_add_fetch(&tids[3], 1, __ATOMIC_SEQ_CST);
+	for (;;)
+		__asm__ volatile("pause");
+	return unused;
+}
+
+static pid_t make_spinning(void)
+{
+	pthread_t thread;
+	pid_t pid;
+
+	tids[3] = 0;
+	pid = fork();
+	if (pid)
+		return pid;
+	for (int i = 1; i < SPINNING; i++)
+		if (pthread_create(&thread, NULL, spin, NULL))
+			_exit(9);
+	spin(NULL);
+	_exit(8);
+}
+
+static int threads_of(pid_t pid, pid_t found[SPINNING])
+{
+	char path[64];
+	DIR *folder;
+	int count = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	folder = opendir(path);
+	for (struct dirent *entry; folder && (entry = readdir(folder)) && count < SPINNING;)
+		if (entry->d_name[0] != '.')
+			found[count++] = atoi(entry->d_name);
+	closedir(folder);
+	return count;
+}
+
+static int is_elsewhere(pid_t tid)
+{
+	struct user_regs_struct regs = { 0 };
+
+	if (ptrace(PTRACE_SEIZE, tid, 0, 0) || ptrace(PTRACE_INTERRUPT, tid, 0, 0) ||
+	    waitpid(tid, NULL, __WALL) != tid || ptrace(PTRACE_GETREGS, tid, 0, &regs))
+		return 1;
+	return regs.rip - (uintptr_t)spin >= SPIN_BYTES || regs.gs_base;
+}
+
+/* All threads of a process are seized and interrupted, each where it spins. */
+static void threads(long count)
+{
+	int elsewhere = 0;
+
+	for (long i = 0; i < count; i++) {
+		pid_t pid = make_spinning(), found[SPINNING];
+		int status;
+
+		while (tids[3] != SPINNING)
+			usleep(100);
+		for (int n = threads_of(pid, found); n--;)
+			elsewhere += is_elsewhere(found[n]);
+		kill(pid, SIGKILL);
+		do
+			waitpid(-1, &status, __WALL);
+		while (!kill(pid, 0));
+	}
+	printf("%d\n", elsewhere);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(long count);
 } races[] = {
-	{ "continued", race },
-	{ "once", at_once },
-	{ "several", several },
-	{ "stopped_tracer", stopped_tracer },
+	{ "continued", race },	{ "once", at_once },
+	{ "several", several }, { "stopped_tracer", stopped_tracer },
+	{ "threads", threads },
 };
 
 int main(int argc, char **argv)
