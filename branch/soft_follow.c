@@ -345,7 +345,7 @@ static void stopped(struct soft_follow *follow, struct soft_process *process, in
 		ptrace(process->is_looked_at ? PTRACE_SYSCALL : PTRACE_CONT, process->traced, 0,
 		       is_signal ? signal : 0);
 	}
-	if (reply || page_of(follow, process)->ask == ENGINE_ASK_OVER)
+	if (reply || (!process->traced && page_of(follow, process)->ask == ENGINE_ASK_OVER))
 		answer(follow, process, reply);
 }
 

@@ -53,3 +53,10 @@ expect "natively, threads" "$(timeout 60 "$stopped" threads 20)" 0
 rm -rf ran
 elsewhere=$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" threads 20 2>words)
 [ "$elsewhere" -le 2 ] || fail "threads in the engine: $elsewhere of 80: $(cat words)"
+
+# The tool traces a child of vfork(2), and lets it go for another tracer.
+expect "natively, children of vfork(2)" "$(timeout 60 "$stopped" vfork_children 20)" "attached 20"
+rm -rf ran
+expect "children of vfork(2)" \
+	"$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" vfork_children 20 2>words)" \
+	"attached 20"

@@ -172,6 +172,19 @@ void process_ends(long status)
 				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+/* While it is `asked`; or until the tool has taken too long, or is gone: then *ask is `instead`. */
+static void await(uint32_t *ask, uint32_t asked, uint32_t instead)
+{
+	for (unsigned int naps = 0; __atomic_load_n(ask, __ATOMIC_ACQUIRE) == asked; naps++) {
+		if (!channel_has_tool() || naps == PATIENCE_NAPS) {
+			__atomic_compare_exchange_n(ask, &asked, instead, 0, __ATOMIC_ACQ_REL,
+						    __ATOMIC_ACQUIRE);
+			return;
+		}
+		channel_wait(ask, asked);
+	}
+}
+
 /* ---- ptrace(2) ---- */
 
 /* The page of a thread's process; a child may not have begun yet. NULL: it is not recorded. */
@@ -280,19 +293,19 @@ static void tell(struct engine_channel *page, uint32_t tid)
 	__atomic_sub_fetch(&page->tellers, 1, __ATOMIC_SEQ_CST);
 }
 
-long process_is_traced(uint32_t tid, uint32_t **seize)
+/* It runs natively because of that, if it did not before. */
+static void note_traced(struct engine_channel *page)
 {
-	struct engine_channel *page = page_with(tid);
-	uint64_t born = page ? __atomic_load_n(&page->born, __ATOMIC_ACQUIRE) : 0;
 	uint32_t none = ENGINE_NATIVE_NOT;
 
-	if (!page || page == channel.head || is_out(page, born))
-		return 0;
-	if (seize && seize_turn(&page->seize, 0, tid))
-		*seize = &page->seize;
 	if (__atomic_compare_exchange_n(&page->native, &none, ENGINE_NATIVE_TRACED, 0,
 					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		page->native_ticks = sys_ticks();
+}
+
+static long lead_out(struct engine_channel *page, uint64_t born, uint32_t tid)
+{
+	note_traced(page);
 	tell(page, tid);
 	ask_to_lead(page);
 	for (unsigned int i = 0; i < LEAVE_NAPS_MAX; i++) {
@@ -305,20 +318,39 @@ long process_is_traced(uint32_t tid, uint32_t **seize)
 	return is_inside(page) ? -EPERM : 0;
 }
 
-/* ---- execve(2) ---- */
-
-/* While it is `asked`; or until the tool has taken too long, or is gone: then *ask is `instead`. */
-static void await(uint32_t *ask, uint32_t asked, uint32_t instead)
+/* The tool traces a child that borrows its parent's memory, and no other can. */
+static void let_go(struct engine_channel *page)
 {
-	for (unsigned int naps = 0; __atomic_load_n(ask, __ATOMIC_ACQUIRE) == asked; naps++) {
-		if (!channel_has_tool() || naps == PATIENCE_NAPS) {
-			__atomic_compare_exchange_n(ask, &asked, instead, 0, __ATOMIC_ACQ_REL,
-						    __ATOMIC_ACQUIRE);
-			return;
-		}
-		channel_wait(ask, asked);
-	}
+	uint32_t traced = ENGINE_ASK_TRACED;
+
+	if (__atomic_load_n(&page->state, __ATOMIC_ACQUIRE) != ENGINE_WAITING ||
+	    !__atomic_compare_exchange_n(&page->ask, &traced, ENGINE_ASK_OVER, 0, __ATOMIC_SEQ_CST,
+					 __ATOMIC_RELAXED))
+		return;
+	note_traced(page);
+	channel_tell();
+	await(&page->ask, ENGINE_ASK_OVER, ENGINE_ASK_OVER);
 }
+
+long process_is_traced(uint32_t tid, uint32_t **seize)
+{
+	struct engine_channel *page = page_with(tid);
+	uint64_t born = page ? __atomic_load_n(&page->born, __ATOMIC_ACQUIRE) : 0;
+	long err = 0;
+
+	if (!page || page == channel.head)
+		return 0;
+	if (!is_out(page, born)) {
+		if (seize && seize_turn(&page->seize, 0, tid))
+			*seize = &page->seize;
+		err = lead_out(page, born, tid);
+	}
+	if (!err)
+		let_go(page);
+	return err;
+}
+
+/* ---- execve(2) ---- */
 
 static void ask(struct engine_channel *page, enum engine_ask what)
 {
@@ -332,10 +364,17 @@ static void ask(struct engine_channel *page, enum engine_ask what)
 
 void process_borrows(struct thread *child)
 {
+	__atomic_store_n(&child->page->leaving, 1, __ATOMIC_SEQ_CST);
 	name(child, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));
 	child->page->exec.number = child->has_stack;
 	if (channel_has_tool())
 		ask(child->page, ENGINE_ASK_CHILD);
+}
+
+void process_borrowed(const struct thread *child)
+{
+	if (child->page)
+		__atomic_store_n(&child->page->leaving, 0, __ATOMIC_SEQ_CST);
 }
 
 void process_executes(const struct thread *thread)

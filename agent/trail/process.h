@@ -34,8 +34,9 @@ void process_become(struct thread *child);
 
 /*
  * The caller is about to trace a thread. If another recorded process has it, that process leaves
- * the engine first; the tool helps one that is stopped. 0; -EPERM: it can't leave. *seize, if not
- * NULL: the thread may wait there until process_seized(), so that it does not run on untraced.
+ * the engine first; the tool helps one that is stopped, and no longer traces one of vfork(2). 0;
+ * -EPERM: it can't leave. *seize, if not NULL: the thread may wait there until process_seized(), so
+ * that it does not run on untraced.
  */
 long process_is_traced(uint32_t tid, uint32_t **seize);
 void process_seized(uint32_t tid, uint32_t *seize);
@@ -49,6 +50,8 @@ void process_left(uint32_t tid);
 
 /* In a child that shares our memory and will run natively until it executes a program. */
 void process_borrows(struct thread *child);
+/* And when it is about to. */
+void process_borrowed(const struct thread *child);
 
 /* The process ends, by the program's own call. */
 void process_ends(long status);

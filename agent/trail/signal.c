@@ -226,8 +226,10 @@ static void left(struct thread *thread, struct frame_context *context)
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
 	rseq_give_back(thread);
 	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
-	if (is_process)
+	if (is_process) {
+		process_borrowed(thread);
 		return;
+	}
 	leave_wait(is_last);
 	process_left(thread->tid);
 }

@@ -289,7 +289,7 @@ static void vfork_waiting(void)
 {
 	if (vfork())
 		return;
-	tids[0] = 1;
+	tids[0] = getpid();
 	while (!tids[2])
 		usleep(1000);
 	_exit(0);
@@ -434,13 +434,37 @@ static void threads(long count)
 	printf("%d\n", elsewhere);
 }
 
+/* A child of vfork(2) that waits in it: a tracer attaches to that child. */
+static void vfork_children(long count)
+{
+	int attached = 0;
+
+	for (long i = 0; i < count; i++) {
+		pid_t pid = make_vforking();
+		int status;
+
+		if (!ptrace(i & 1 ? PTRACE_SEIZE : PTRACE_ATTACH, tids[0], 0, 0)) {
+			if (i & 1)
+				ptrace(PTRACE_INTERRUPT, tids[0], 0, 0);
+			waitpid(tids[0], &status, __WALL);
+			attached += !ptrace(PTRACE_DETACH, tids[0], 0, 0);
+		}
+		tids[2] = 1;
+		while (!tids[3])
+			usleep(100);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	printf("attached %d\n", attached);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(long count);
 } races[] = {
 	{ "continued", race },	{ "once", at_once },
 	{ "several", several }, { "stopped_tracer", stopped_tracer },
-	{ "threads", threads },
+	{ "threads", threads }, { "vfork_children", vfork_children },
 };
 
 int main(int argc, char **argv)
