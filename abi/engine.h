@@ -335,6 +335,7 @@ struct engine_channel {
 	uint32_t lead;	       /* enum engine_lead */
 	uint32_t seize;	       /* ENGINE_SEIZE_* */
 	uint32_t tellers;      /* by others' engines: so many are about to signal it to leave */
+	uint32_t entering;     /* by the tool: it enters a program that the process has executed */
 	uint32_t leaving;      /* so many of its threads have left, but do not run natively yet */
 };
 

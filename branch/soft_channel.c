@@ -114,6 +114,7 @@ void soft_channel_renew(const struct soft_channel *channel, uint32_t process)
 		.born = page->born,
 		.unfollowed = page->unfollowed,
 		.met = page->met,
+		.entering = page->entering,
 	};
 
 	fresh.boot.policy = sizes->policy;
@@ -230,10 +231,17 @@ void soft_channel_give_log(const struct soft_channel *channel, uint32_t process,
 	wake(&page->log_taken);
 }
 
+void soft_channel_executed(const struct soft_channel *channel, uint32_t process)
+{
+	soft_channel_page(channel, process)->entering = 1;
+	soft_channel_renew(channel, process);
+}
+
 void soft_channel_give_page(const struct soft_channel *channel, uint32_t process)
 {
 	struct engine_channel *page = soft_channel_page(channel, process);
 
+	page->entering = 0;
 	soft_channel_renew(channel, process);
 	__atomic_store_n(&page->use, ENGINE_USE_FREE, __ATOMIC_RELEASE);
 	wake(&page->use);

@@ -72,6 +72,9 @@ void soft_channel_close(struct soft_channel *channel);
 /* Another process's page from now on: as it was made, except for what is held and asked for. */
 void soft_channel_renew(const struct soft_channel *channel, uint32_t process);
 
+/* The same for a program that its process has executed, and which the tool enters. */
+void soft_channel_executed(const struct soft_channel *channel, uint32_t process);
+
 /* It may be used again. Wakes who waits for one. */
 void soft_channel_give_page(const struct soft_channel *channel, uint32_t process);
 

@@ -294,12 +294,13 @@ static void executed(struct soft_follow *follow, struct soft_process *process)
 	untrace(follow, process);
 	failed(follow,
 	       soft_reader_executed(follow->reader, number, (pid_t)former, process->pid, comm));
-	soft_channel_renew(follow->channel, number);
+	soft_channel_executed(follow->channel, number);
 	failed(follow, soft_modules_note(&process->modules));
 	err = soft_launch_again(process->pid, follow->channel, number, follow->image);
 	process->is_native = err != 0;
 	if (!err)
 		return;
+	soft_channel_page(follow->channel, number)->entering = 0;
 	process->is_foreign = err == -WM_E_FOREIGN_ARCH;
 	follow->unfollowed += !process->is_foreign;
 	soft_reader_drop_carried(follow->reader, number, &gone);
@@ -450,7 +451,6 @@ int soft_follow_end(struct soft_follow *follow, uint32_t number,
 		tell_sink(follow, process);
 	}
 	soft_modules_release(&process->modules);
-	/* It may have ended since look_at_stops(). */
 	if (is_over)
 		ended_release(process->end_fd, process->pid);
 	ended_close(process->end_fd);

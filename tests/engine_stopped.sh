@@ -60,3 +60,11 @@ rm -rf ran
 expect "children of vfork(2)" \
 	"$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" vfork_children 20 2>words)" \
 	"attached 20"
+
+# It may be about to execute a program, or that may be about to enter the engine: without the wait for
+# that, tracers get EPERM, or the process dies of a request to leave.
+expect "natively, while it executes" "$(timeout 60 "$stopped" executing 60)" "attached 60, ended 60"
+rm -rf ran
+expect "while it executes" \
+	"$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" executing 60 2>words)" \
+	"attached 60, ended 60"

@@ -102,7 +102,7 @@ void leave_tell(uint32_t tid)
 }
 
 /* A teller may be killed, so this wait has a bound. */
-static void await_tellers(void)
+void leave_await_tellers(void)
 {
 	/* pairs with process_is_traced(): it counts itself, and then looks whether we have left */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -118,7 +118,7 @@ void leave_untold(struct thread *thread, int is_last)
 	siginfo_t info;
 
 	if (is_last)
-		await_tellers();
+		leave_await_tellers();
 	while (sys_call(SYS_rt_sigtimedwait, (long)&set, (long)&info, (long)&none, ACTION_SET_BYTES,
 			0, 0) == SIGTRAP)
 		if (!leave_is_told(&info))

@@ -35,6 +35,9 @@ void leave_together(void);
 int leave_is_told(const siginfo_t *info);
 void leave_tell(uint32_t tid);
 
+/* Another process that has found this one inside may be about to tell it: wait for that. */
+void leave_await_tellers(void);
+
 /*
  * The thread has left: discard the requests that are pending, which are not for the program, and may
  * find no handler. `is_last`: the process has left too; no request comes later.

@@ -215,7 +215,9 @@ static int is_inside(const struct engine_channel *page)
 {
 	uint32_t state = __atomic_load_n(&page->state, __ATOMIC_ACQUIRE);
 
-	return state == ENGINE_RUNS || (state == ENGINE_WAITING && page->parent_first_id);
+	return state == ENGINE_RUNS ||
+	       (state == ENGINE_WAITING &&
+		(page->parent_first_id || __atomic_load_n(&page->entering, __ATOMIC_ACQUIRE)));
 }
 
 /*
@@ -284,33 +286,58 @@ void process_seized(uint32_t tid, uint32_t *seize)
 		leave_nap();
 }
 
-/* A process that has left would die of the signal: pairs with leave_untold(). */
-static void tell(struct engine_channel *page, uint32_t tid)
+/* It has a handler for the signal, and no execve(2) is about to take that away. */
+static int may_be_told(const struct engine_channel *page)
 {
+	uint32_t asked = __atomic_load_n(&page->ask, __ATOMIC_SEQ_CST);
+
+	return is_inside(page) && asked != ENGINE_ASK_EXEC && asked != ENGINE_ASK_TRACED &&
+	       (__atomic_load_n(&page->state, __ATOMIC_SEQ_CST) == ENGINE_RUNS ||
+		!__atomic_load_n(&page->entering, __ATOMIC_SEQ_CST));
+}
+
+/*
+ * A process that has left, or has executed a program, would die of the signal: pairs with
+ * leave_untold() and process_executes().
+ */
+static int tell(struct engine_channel *page, uint32_t tid)
+{
+	int may;
+
 	__atomic_add_fetch(&page->tellers, 1, __ATOMIC_SEQ_CST);
-	if (is_inside(page))
+	may = may_be_told(page);
+	if (may)
 		leave_tell(tid);
 	__atomic_sub_fetch(&page->tellers, 1, __ATOMIC_SEQ_CST);
+	return may;
 }
 
 /* It runs natively because of that, if it did not before. */
-static void note_traced(struct engine_channel *page)
+static int note_traced(struct engine_channel *page)
 {
 	uint32_t none = ENGINE_NATIVE_NOT;
 
-	if (__atomic_compare_exchange_n(&page->native, &none, ENGINE_NATIVE_TRACED, 0,
-					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		page->native_ticks = sys_ticks();
+	if (!__atomic_compare_exchange_n(&page->native, &none, ENGINE_NATIVE_TRACED, 0,
+					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return 0;
+	page->native_ticks = sys_ticks();
+	return 1;
 }
 
 static long lead_out(struct engine_channel *page, uint64_t born, uint32_t tid)
 {
-	note_traced(page);
-	tell(page, tid);
-	ask_to_lead(page);
+	int is_told = 0;
+
 	for (unsigned int i = 0; i < LEAVE_NAPS_MAX; i++) {
 		if (is_out(page, born) && !is_led(page))
 			return 0;
+		/* A program that it has executed meanwhile knows nothing of it. */
+		if (note_traced(page))
+			is_told = 0;
+		if (!is_told && tell(page, tid)) {
+			is_told = 1;
+			ask_to_lead(page);
+		}
 		leave_nap();
 	}
 	while (is_led(page))
@@ -336,18 +363,17 @@ long process_is_traced(uint32_t tid, uint32_t **seize)
 {
 	struct engine_channel *page = page_with(tid);
 	uint64_t born = page ? __atomic_load_n(&page->born, __ATOMIC_ACQUIRE) : 0;
-	long err = 0;
+	long err;
 
 	if (!page || page == channel.head)
 		return 0;
-	if (!is_out(page, born)) {
-		if (seize && seize_turn(&page->seize, 0, tid))
-			*seize = &page->seize;
-		err = lead_out(page, born, tid);
-	}
-	if (!err)
-		let_go(page);
-	return err;
+	if (!is_out(page, born) && seize && seize_turn(&page->seize, 0, tid))
+		*seize = &page->seize;
+	err = lead_out(page, born, tid);
+	if (err)
+		return err;
+	let_go(page);
+	return lead_out(page, born, tid); /* it has executed a program instead */
 }
 
 /* ---- execve(2) ---- */
@@ -388,6 +414,7 @@ void process_executes(const struct thread *thread)
 	for (unsigned int i = 0; i < sizeof(order); i++)
 		page->exec.arguments[i] = thread->regs.gpr[order[i]];
 	ask(page, ENGINE_ASK_EXEC);
+	leave_await_tellers();
 }
 
 void process_executed(void)

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -458,19 +459,76 @@ static void vfork_children(long count)
 	printf("attached %d\n", attached);
 }
 
+/* It executes itself over and over, until the pipe's other end is closed. */
+static void execute(char *number)
+{
+	char *argv[] = { (char *)"/proc/self/exe", (char *)"again", number, NULL };
+	struct pollfd end = { .fd = atoi(number) };
+
+	if (poll(&end, 1, 0) > 0)
+		_exit(0);
+	execv(argv[0], argv);
+	_exit(9);
+}
+
+static pid_t make_executing(int *end)
+{
+	char number[12];
+	int ends[2];
+	pid_t pid;
+
+	if (pipe(ends))
+		return -1;
+	*end = ends[1];
+	pid = fork();
+	if (pid) {
+		close(ends[0]);
+		return pid;
+	}
+	close(ends[1]);
+	snprintf(number, sizeof(number), "%d", ends[0]);
+	execute(number);
+	_exit(8);
+}
+
+/* A tracer attaches to such a process wherever it is. */
+static void executing(long count)
+{
+	int attached = 0, ended = 0;
+
+	for (long i = 0; i < count; i++) {
+		int end = -1, status = 0;
+		pid_t pid = make_executing(&end);
+
+		usleep(3000 + (unsigned int)(i * 7919 % 20000));
+		attached += !ptrace(i & 1 ? PTRACE_SEIZE : PTRACE_ATTACH, pid, 0, 0);
+		close(end);
+		for (int stops = 0; waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status) &&
+				    stops < STOPS_MAX;
+		     stops++)
+			ptrace(PTRACE_CONT, pid, 0, 0);
+		kill(pid, SIGKILL);
+		ended += !status;
+	}
+	printf("attached %d, ended %d\n", attached, ended);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(long count);
 } races[] = {
-	{ "continued", race },	{ "once", at_once },
-	{ "several", several }, { "stopped_tracer", stopped_tracer },
-	{ "threads", threads }, { "vfork_children", vfork_children },
+	{ "continued", race },	    { "once", at_once },
+	{ "several", several },	    { "stopped_tracer", stopped_tracer },
+	{ "threads", threads },	    { "vfork_children", vfork_children },
+	{ "executing", executing },
 };
 
 int main(int argc, char **argv)
 {
 	sigset_t set;
 
+	if (argc > 2 && !strcmp(argv[1], "again"))
+		execute(argv[2]);
 	tids = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
