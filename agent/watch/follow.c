@@ -65,12 +65,16 @@ static void leave(struct follow_chain *chain)
 	__atomic_fetch_sub(&chain->inside, 1, __ATOMIC_SEQ_CST);
 }
 
-uintptr_t follow_at(const struct watch_entry *entry)
+struct control_watch follow_about(const struct watch_entry *entry, uintptr_t met)
 {
-	const struct control_watch *about = &entry->about;
-	uintptr_t place = chain_of(entry)->at[about->frame];
+	struct control_watch about = entry->about;
 
-	return place && about->flags & WATCH_FOLLOWED ? place + about->offset : place;
+	about.address = chain_of(entry)->at[about.frame];
+	if (about.address && about.flags & WATCH_FOLLOWED)
+		about.address += about.offset;
+	if (met)
+		about.address = met;
+	return about;
 }
 
 enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met, const struct told *told)

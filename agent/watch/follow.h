@@ -14,8 +14,11 @@ enum follow_place {
 	FOLLOW_ELSEWHERE, /* the pointers lead elsewhere, and no thread has asked for a move */
 };
 
-/* The chain's present place for the entry's register; 0: none. It may move at once. */
-uintptr_t follow_at(const struct watch_entry *entry);
+/*
+ * What look_at_code() needs of a hit, before follow_hold(): the entry's watch where the kernel met
+ * it, or else at the chain's present place.
+ */
+struct control_watch follow_about(const struct watch_entry *entry, uintptr_t met);
 
 /*
  * `met`: where the kernel says that the register was; 0: unknown. `told`: the instruction of the

@@ -365,23 +365,15 @@ static void judge_followed(struct hit *hit, struct watch_entry *entry, enum foll
 		hit->moves |= UINT64_C(1) << (entry - watch_entries);
 }
 
-/* Before the entry is held: whether its pointers led there depends on what the instruction wrote. */
-static void look_at_followed(struct hit *hit, const struct watch_entry *entry)
-{
-	struct control_watch about = entry->about;
-
-	about.address = hit->met ? hit->met : follow_at(entry);
-	look_at_code(hit, &about);
-}
-
 static void take_followed(struct hit *hit, const struct watch_entry *first,
 			  struct watch_entry *entry)
 {
 	int is_armed = first ? was_armed(hit, first, entry) : is_open(entry);
+	const struct control_watch about = follow_about(entry, hit->met);
 	enum follow_place place;
 
 	if (first == entry)
-		look_at_followed(hit, entry);
+		look_at_code(hit, &about);
 	place = follow_hold(entry, first == entry ? hit->met : 0, &hit->told);
 	if (first == entry || ((place == FOLLOW_THERE || entry->about.flags & WATCH_LEADS) &&
 			       is_hit_too(hit, first, entry)))
