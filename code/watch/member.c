@@ -228,6 +228,71 @@ static int record_seek(struct seeking *seeking)
 	return ret < 0 ? ret : 0;
 }
 
+/* ---- members that others hide ---- */
+
+struct basing {
+	const struct seeking *seeking;
+	const void *wanted; /* a virtual base class: its entry */
+	unsigned int looked, depth;
+};
+
+/* 1: it is the base class, or has it. */
+static int virtual_visit(const struct declared_member *member, void *data)
+{
+	struct basing *basing = data;
+	struct declared type = member->type;
+	int ret;
+
+	if (++basing->looked > DECLARED_MEMBERS_MAX)
+		return -WM_E_WATCH_DAMAGED;
+	if (!member->is_base || basing->depth == DEPTH_MAX ||
+	    declared_peel(&type, basing->seeking->file, basing->seeking->dwarf) ||
+	    !declared_is_record(&type))
+		return 0;
+	if (member->is_virtual && type.die.addr == basing->wanted)
+		return 1;
+	basing->depth++;
+	ret = declared_members(&type, virtual_visit, basing);
+	basing->depth--;
+	return ret;
+}
+
+/* 1, 0 or an error. */
+static int hides(const struct seeking *seeking, const struct route *derived,
+		 const struct route *base)
+{
+	struct basing basing = { .seeking = seeking };
+
+	if (!base->hop_count)
+		return 0;
+	basing.wanted = base->hops[base->hop_count - 1].base.die.addr;
+	return declared_members(innermost(derived), virtual_visit, &basing);
+}
+
+/*
+ * A class hides its base classes' members of the same name. In those that are not virtual none is
+ * looked for. A virtual one may be reached past the class, too: the rule of dominance.
+ */
+static int hidden_drop(struct seeking *seeking)
+{
+	unsigned int left = 0, count = seeking->count;
+	int is_hidden[CANDIDATES_MAX] = { 0 };
+
+	for (unsigned int i = 0; i < count; i++)
+		for (unsigned int j = 0; j < count && !is_hidden[i]; j++) {
+			is_hidden[i] = i == j ? 0
+					      : hides(seeking, &seeking->candidates[j].route,
+						      &seeking->candidates[i].route);
+			if (is_hidden[i] < 0)
+				return is_hidden[i];
+		}
+	for (unsigned int i = 0; i < count; i++)
+		if (!is_hidden[i])
+			seeking->candidates[left++] = seeking->candidates[i];
+	seeking->count = left;
+	return 0;
+}
+
 /* ---- results ---- */
 
 /* "A::x (C -> A), B::x (C -> B)" */
@@ -284,6 +349,8 @@ static int seek(struct seeking *seeking, const char *name, char *detail)
 	seeking->name = last;
 	seeking->count = 0;
 	err = record_seek(seeking);
+	if (!err && seeking->count > 1)
+		err = hidden_drop(seeking);
 	return err ? err : settle(seeking, last, detail);
 }
 

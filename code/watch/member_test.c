@@ -63,9 +63,8 @@ static void look_all(void)
 	refused("hiding.Hidden::y", -WM_E_WATCH_MEMBER, "Hiding has no Hidden::y");
 	refused("hiding.cc::x", -WM_E_WATCH_MEMBER, "");
 	refused("nothing.Hidden::x", -WM_E_WATCH_VARIABLE, "nothing.Hidden::x");
-	refused("virtuals.shared", -WM_E_WATCH_AMBIGUOUS,
-		"Virtual::shared (Virtuals -> One -> Virtual), "
-		"Two::shared (Virtuals -> Two)");
+	refused("virtuals.pad", -WM_E_WATCH_AMBIGUOUS,
+		"Virtual::pad (Virtuals -> One -> Virtual), Three::pad (Virtuals -> Three)");
 }
 
 TestSuite(watch_member, .fini = find_end, .timeout = 60);
@@ -141,8 +140,13 @@ Test(watch_member, virtual_base_is_found_by_the_objects_table)
 	cr_assert_eq(place.type.nodes[0].bit, 3);
 	cr_assert_eq(place.type.nodes[0].bits, 9);
 	/* both ways to a virtual base class lead to one */
-	cr_assert_eq(find("virtuals_at->pad"), 0, "%s", trouble.detail);
+	cr_assert_eq(find("virtuals_at->flag"), 0, "%s", trouble.detail);
 	cr_assert_eq(place.follow_count, 2);
+	/* Two hides what its virtual base class has, also from One's way there */
+	cr_assert_eq(find("virtuals.shared"), 0, "%s", trouble.detail);
+	cr_assert_eq(place.bytes, 8);
+	cr_assert_eq(find("virtuals.One::shared"), 0, "%s", trouble.detail);
+	cr_assert_eq(place.bytes, 4);
 	/* before the constructor the object has no table */
 	table = 0;
 	cr_assert_eq(find("one.pad"), 0);

@@ -63,10 +63,14 @@ struct One : virtual Virtual {
 
 struct Two : virtual Virtual {
 	int two = 16;
-	int shared = 17;
+	long shared = 17;
 };
 
-struct Virtuals : One, virtual Two {
+struct Three {
+	int pad = 19;
+};
+
+struct Virtuals : One, virtual Two, Three {
 	int all = 18;
 };
 
