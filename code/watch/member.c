@@ -48,11 +48,16 @@ static const struct declared *innermost(const struct route *route)
 	return &route->classes[route->depth - 1];
 }
 
-/* Two ways to a virtual base class reach the same one. */
+/*
+ * Two ways to a virtual base class reach the same one. A static member is one, however many
+ * subobjects of its class there are.
+ */
 static int is_same(const struct candidate *a, const struct candidate *b)
 {
 	const struct route *one = &a->route, *other = &b->route;
 
+	if (a->member.is_static && b->member.is_static)
+		return innermost(one)->die.addr == innermost(other)->die.addr;
 	if (!one->hop_count != !other->hop_count || one->offset != other->offset ||
 	    innermost(one)->die.addr != innermost(other)->die.addr ||
 	    a->member.offset != b->member.offset)

@@ -57,6 +57,7 @@ static void look_all(void)
 	refused("diamond.First::both", -WM_E_WATCH_AMBIGUOUS,
 		"deep::First (Diamond -> Left -> deep::First)");
 	refused("still.x", -WM_E_WATCH_MEMBER, "x is static in Static: watch Static::x");
+	refused("diamond.only", -WM_E_WATCH_MEMBER, "watch deep::First::only");
 	refused("pair.still", -WM_E_WATCH_MEMBER, "watch deep::Second<long");
 	refused("hiding.Other::x", -WM_E_WATCH_MEMBER, "Hiding has no Other::x");
 	refused("hiding.ding::x", -WM_E_WATCH_MEMBER, "Hiding has no ding::x");

@@ -5,7 +5,9 @@ namespace deep
 struct First {
 	int first = 1;
 	int both = 2;
+	static int only;
 };
+int First::only = 20;
 
 template <typename T> struct Second {
 	T second = 3;
