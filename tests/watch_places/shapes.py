@@ -228,7 +228,9 @@ class Program:
         """The program, which waits for its input's end once all is constructed."""
         used = "".join(f"\tuse(&{name});\n" for name, _, _ in self.variables)
         keep = "static void use(void *p) { __asm__ volatile(\"\" : : \"r\"(p) : \"memory\"); }\n"
-        return ("#include <stdio.h>\n" + head + "\n".join(self.lines) + "\n" + keep +
+        # a cast may lead beyond the last variable, and what is compared ends at _end
+        room = "char room_behind[64];\n"
+        return ("#include <stdio.h>\n" + head + "\n".join(self.lines) + "\n" + room + keep +
                 "int main(void)\n{\n" + used + extra +
                 "\tputs(\"ready\");\n\tfflush(stdout);\n\tgetchar();\n\treturn 0;\n}\n")
 
