@@ -118,6 +118,19 @@ exec 7>&-
 await has_ended "$pid" || fail "after a kill the program does not end"
 grep -q right said || fail "after a kill the program: $(cat said)"
 
+# The program is killed while registers move: that it has no memory any more is not a pointer that leads nowhere.
+for _ in 1 2 3 4 5; do
+	start_ready ./followed long
+	"$waymark" record --json -p "$pid" -o killed -e 'watch:head->value/follow/' >out 2>&1 &
+	tool=$!
+	await_armed "$pid"
+	kill -9 "$pid"
+	wait "$tool"
+	expect "the pointer that a killed program waits for" "$(follows waits)" 0
+	exec 7>&-
+	rm -rf killed
+done
+
 # What can't be followed, by its own words.
 bad 1 "head, head->next, head->next->next, head->next->next->next take a register each" \
 	-e 'watch:head->next->next->next->value/follow/' -- ./followed walk

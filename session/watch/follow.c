@@ -65,7 +65,9 @@ static int word_read(pid_t pid, uint64_t address, uint64_t *word)
 	struct iovec local = { word, sizeof(*word) };
 	struct iovec remote = { (void *)(uintptr_t)address, sizeof(*word) };
 
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(*word) ? 0 : -EFAULT;
+	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(*word))
+		return 0;
+	return errno == ESRCH ? -ESRCH : -EFAULT;
 }
 
 /* Whether a value at that address has the pieces that the agent was asked for. */
@@ -86,27 +88,31 @@ static int fits(const struct watching *watching, uint64_t address)
 	return 1;
 }
 
-static void way_find(const struct watching *watching, struct way *way)
+/* 0; -ESRCH: the process has ended. */
+static int way_find(const struct watching *watching, struct way *way)
 {
 	const struct follow_plan *plan = &watching->plan;
 	uint64_t address = plan->start, target = 0;
+	int err;
 
 	*way = (struct way){ 0 };
 	for (unsigned int i = 0; i < plan->pointers; i++) {
 		way->waits = i + 1;
 		way->is_unplaced = address % 8 || address >= USER_END;
 		if (way->is_unplaced)
-			return;
+			return 0;
 		way->at[i] = address;
-		if (word_read(watching->pid, address, &target) || !target)
-			return;
+		err = word_read(watching->pid, address, &target);
+		if (err || !target)
+			return err == -ESRCH ? err : 0;
 		address = target + (uint64_t)plan->offsets[i];
 	}
 	way->is_unplaced = !fits(watching, address);
 	if (way->is_unplaced)
-		return;
+		return 0;
 	way->at[plan->pointers] = address;
 	way->waits = 0;
+	return 0;
 }
 
 static int way_is_same(const struct way *one, const struct way *other)
@@ -237,7 +243,12 @@ static int move(struct follow *follow, uint32_t asked, uint64_t due_ns)
 	struct way way;
 
 	pthread_mutex_lock(&follow->lock);
-	way_find(watching, &way);
+	if (way_find(watching, &way)) {
+		/* what is reported is where the pointers led before */
+		follow->is_dead = 1;
+		pthread_mutex_unlock(&follow->lock);
+		return 0;
+	}
 	if (!way_is_same(&way, &follow->way)) {
 		err = registers_move(follow, &way);
 		follow->moves++;
@@ -250,9 +261,10 @@ static int move(struct follow *follow, uint32_t asked, uint64_t due_ns)
 	is_alone &= is_single(watching->pid) && follow->late == follow->chain->late;
 	follow->late = follow->chain->late;
 	follow->is_dead = event_object_state(watching->object) != EVENT_ARMED;
-	if (err)
+	if (way_find(watching, &way))
+		follow->is_dead = 1;
+	else if (err)
 		follow->way = (struct way){ .waits = 1, .is_unplaced = 1 };
-	way_find(watching, &way);
 	is_done = err || way_is_same(&way, &follow->way);
 	follow->exposed += !is_alone || !is_done;
 	if (is_done) {
@@ -270,8 +282,7 @@ static void look(struct follow *follow)
 {
 	struct way way;
 
-	way_find(follow->watching, &way);
-	if (way_is_same(&way, &follow->way))
+	if (way_find(follow->watching, &way) || way_is_same(&way, &follow->way))
 		return;
 	follow->exposed++;
 	__atomic_fetch_add(&follow->chain->asked, 1, __ATOMIC_SEQ_CST);
