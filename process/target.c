@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -525,4 +526,29 @@ int target_check(const struct target *target, struct detail detail)
 		return detail_set(detail, -WM_E_SECCOMP, "thread %d of process %d (%s)", filtered,
 				  target->pid, target->comm);
 	return program_check(target, detail);
+}
+
+static int memory_of(pid_t tid, uint64_t address, void *to, size_t bytes)
+{
+	struct iovec local = { to, bytes };
+	struct iovec remote = { (void *)(uintptr_t)address, bytes }; /* NOLINT(performance-no-int-to-ptr) */
+	ssize_t got = process_vm_readv(tid, &local, 1, &remote, 1, 0);
+
+	if (got < 0)
+		return -errno;
+	return (size_t)got == bytes ? 0 : -EFAULT;
+}
+
+int target_memory(pid_t pid, uint64_t address, void *to, size_t bytes)
+{
+	int err = memory_of(pid, address, to, bytes), count;
+	pid_t *tids;
+
+	if (err != -ESRCH)
+		return err;
+	count = target_threads(pid, &tids);
+	for (int i = 0; i < count && err == -ESRCH; i++)
+		err = memory_of(tids[i], address, to, bytes);
+	free(tids);
+	return err;
 }

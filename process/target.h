@@ -169,4 +169,10 @@ uint64_t target_first_stack(pid_t tid);
 /* The threads of a process, in the order of their start. Returns how many, -ESRCH. free() *tids. */
 int target_threads(pid_t pid, pid_t **tids);
 
+/*
+ * Read memory of a process, also if its main thread has ended. 0; -ESRCH: the process has ended;
+ * -EFAULT: not all of these bytes are there; or another -errno.
+ */
+int target_memory(pid_t pid, uint64_t address, void *to, size_t bytes);
+
 #endif

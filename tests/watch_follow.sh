@@ -47,6 +47,11 @@ watches once 0 -e 'watch:head->next->value/follow/' -- ./followed once 3
 exact once
 values once 'head->next->value' "100 200 101 201 102 202 "
 
+# The program's main thread has ended, so it has no memory.
+watches leader 0 -e 'watch:head->next->value/follow/' -- ./followed leader 6
+values leader 'head->next->value' "100 101 102 103 104 105 "
+expect "missed once the main thread has ended" "$(follows unseen) $(follows astray) $(json missed) $(json inexact)" "0 0 0 0"
+
 # Null, set, null again: it waits.
 watches waits 0 -e 'watch:empty->value/follow/' -- ./followed wait 4
 exact waits

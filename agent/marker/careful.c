@@ -5,6 +5,7 @@
 #include "abi/page.h"
 #include "base/syscall.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <sys/uio.h>
 
@@ -23,7 +24,10 @@ int careful_is_allowed(void)
 	return __atomic_load_n(&allowed_pid, __ATOMIC_RELAXED) != 0;
 }
 
-/* As many bytes as are there. In two parts, since a part that isn't all there may not come at all. */
+/*
+ * As many bytes as are there. In two parts, since a part that isn't all there may not come at all.
+ * By its number the kernel finds the main thread, which has no memory any more once it has ended.
+ */
 static long read_some(int32_t pid, unsigned char *to, uintptr_t from, size_t bytes)
 {
 	size_t first = PAGE_BYTES - from % PAGE_BYTES;
@@ -31,8 +35,13 @@ static long read_some(int32_t pid, unsigned char *to, uintptr_t from, size_t byt
 	struct iovec remote[2] = { { (void *)from, first < bytes ? first : bytes },
 				   { (void *)(from + first), bytes - first } };
 
-	return syscall_raw6(SYS_process_vm_readv, pid, (long)&local, 1, (long)remote,
-			    first < bytes ? 2 : 1, 0);
+	long count = first < bytes ? 2 : 1;
+	long got = syscall_raw6(SYS_process_vm_readv, pid, (long)&local, 1, (long)remote, count, 0);
+
+	if (got == -ESRCH)
+		got = syscall_raw6(SYS_process_vm_readv, syscall_raw(SYS_gettid, 0, 0, 0, 0),
+				   (long)&local, 1, (long)remote, count, 0);
+	return got;
 }
 
 int careful_read(void *to, uintptr_t from, size_t bytes)

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,16 +59,6 @@ static long futex(uint32_t *word, int what, uint32_t value, const struct timespe
 
 /* ---- where the pointers lead ---- */
 
-static int word_read(pid_t pid, uint64_t address, uint64_t *word)
-{
-	struct iovec local = { word, sizeof(*word) };
-	struct iovec remote = { (void *)(uintptr_t)address, sizeof(*word) };
-
-	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(*word))
-		return 0;
-	return errno == ESRCH ? -ESRCH : -EFAULT;
-}
-
 /* Whether a value at that address has the pieces that the agent was asked for. */
 static int fits(const struct watching *watching, uint64_t address)
 {
@@ -102,7 +91,7 @@ static int way_find(const struct watching *watching, struct way *way)
 		if (way->is_unplaced)
 			return 0;
 		way->at[i] = address;
-		err = word_read(watching->pid, address, &target);
+		err = target_memory(watching->pid, address, &target, sizeof(target));
 		if (err || !target)
 			return err == -ESRCH ? err : 0;
 		address = target + (uint64_t)plan->offsets[i];

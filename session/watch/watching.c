@@ -77,12 +77,10 @@ void watched_value(const struct watching *watching, const struct watched *one)
 {
 	struct watch_row *row = &watching->table->rows[one->number];
 	uint64_t value = 0;
-	struct iovec local = { &value, one->bytes };
-	struct iovec remote = { (void *)(uintptr_t)one->address, one->bytes };
-	ssize_t got = process_vm_readv(watching->pid, &local, 1, &remote, 1, 0);
+	int err = target_memory(watching->pid, one->address, &value, one->bytes);
 
 	row->last.value = value;
-	row->last.ticks = got == one->bytes ? 0 : NOBODY_KNOWS;
+	row->last.ticks = err ? NOBODY_KNOWS : 0;
 }
 
 /*

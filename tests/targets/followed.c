@@ -263,6 +263,32 @@ static void for_long(void)
 	}
 }
 
+/* The main thread ends; the other one walks on, and ends the program. */
+static void *walk_alone(void *data)
+{
+	char path[64], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
+	while (state != 'Z') {
+		FILE *file = fopen(path, "r");
+
+		if (!file || fscanf(file, "%*d %*s %c", &state) != 1)
+			exit(3);
+		fclose(file);
+	}
+	walk();
+	puts("right");
+	exit(data != NULL);
+}
+
+static void leader(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, walk_alone, NULL);
+	pthread_exit(NULL);
+}
+
 static void leave(void)
 {
 	pthread_t thread;
@@ -282,7 +308,8 @@ int main(int argc, char **argv)
 		      { "race", race },	    { "locked", race_locked }, { "kernel", by_kernel },
 		      { "family", family }, { "long", for_long },      { "leave", leave },
 		      { "unload", unload }, { "blocked", blocked },
-		      { "ring", circle },   { "once", at_once } };
+		      { "ring", circle },   { "once", at_once },
+		      { "leader", leader } };
 
 	round_count = argc > 2 ? atol(argv[2]) : 10;
 	for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++)
