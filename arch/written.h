@@ -21,7 +21,7 @@ enum written_way {
 	WRITTEN_NEW,	 /* `value` */
 	WRITTEN_CHANGED, /* `value` is of the operation: it changes what was there */
 	WRITTEN_NOT,	 /* it reads alone */
-	WRITTEN_COPIED,	 /* `value` is what `source` has now; told_copied() fills it in */
+	WRITTEN_COPIED,	 /* `value` is what `source` has now; access_decode_copied() fills it in */
 };
 
 enum written_change {

@@ -10,7 +10,7 @@
 
 #include "bench/measure.h"
 #include "process/launch.h"
-#include "process/place.h"
+#include "process/socket_owner.h"
 #include <waymark/error.h>
 
 #define ANSWER_MS 20000

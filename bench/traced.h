@@ -12,7 +12,7 @@
 #include "abi/control.h"
 #include "abi/page.h"
 #include "process/link.h"
-#include "process/listen.h"
+#include "process/tool_socket.h"
 
 struct traced {
 	struct listener *listener;

@@ -13,7 +13,7 @@
  */
 #include "bench/measure.h"
 #include "trace/compress.h"
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 #include "trace/trail/path.h"
 #include "trace/trail/write.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Branches put by hand, and the trails that are woven of them. */
 #include "branch/bts.h"
-#include "branch/sample_sink.h"
-#include "trace/sample.h"
+#include "branch/testing/sink.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -11,13 +11,13 @@
  * program blocks it, that unblocks it and resets the program's handler. So SIGTRAP is never blocked
  * while a thread is stepped. It is blocked during system calls if the program blocks it: there the
  * tracer stops by PTRACE_SYSCALL, which forces nothing. A SIGTRAP that comes meanwhile is kept
- * pending (held.c).
+ * pending (blocked_traps.c).
  *
  * If the program ignores SIGTRAP, the first step resets that in the kernel, too: this file drops
  * what is sent, and sigaction() reports SIG_IGN.
  */
-#include "process/target.h"
 #include "branch/step_own.h"
+#include "process/target.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* How a process is taken that hardware records, and let go. */
-#include "process/ticks.h"
-#include "branch/gate.h"
 #include "branch/hardware_own.h"
+#include "branch/launch_gate.h"
 #include "branch/step_own.h"
+#include "process/ticks.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings by hardware that go through the kernel, whose code is in a core that is made up (sample_kcore.h). */
+/* Recordings by hardware that go through the kernel, whose code is in a core that is made up (kcore.h). */
 #include "branch/bts.h"
-#include "branch/hardware_bed_test.h"
-#include "branch/sample_kcore.h"
+#include "branch/testing/hardware_fixture.h"
+#include "branch/testing/kcore.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,12 +14,12 @@
 
 static void begin(void)
 {
-	bed_begin();
+	fixture_begin();
 	sample_kcore_put(root);
 	options.has_kernel = 1;
 }
 
-TestSuite(hardware_kernel, .init = begin, .fini = bed_end, .timeout = 120);
+TestSuite(hardware_kernel, .init = begin, .fini = fixture_end, .timeout = 120);
 
 #define ENTRY (SAMPLE_KERNEL + SAMPLE_KERNEL_ENTRY)
 #define DO (SAMPLE_KERNEL + SAMPLE_KERNEL_DO)

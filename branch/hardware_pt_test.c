@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Recordings by Intel PT. */
-#include "branch/hardware_bed_test.h"
+#include "branch/testing/hardware_fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-TestSuite(hardware_pt, .init = bed_begin, .fini = bed_end, .timeout = 120);
+TestSuite(hardware_pt, .init = fixture_begin, .fini = fixture_end, .timeout = 120);
 
 /* ---- Processor Trace ---- */
 

@@ -3,8 +3,8 @@
  * Recordings by Branch Trace Store. Tests that need the unit itself are skipped on other
  * processors.
  */
-#include "branch/hardware_bed_test.h"
 #include "branch/bts.h"
+#include "branch/testing/hardware_fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-TestSuite(hardware, .init = bed_begin, .fini = bed_end, .timeout = 120);
+TestSuite(hardware, .init = fixture_begin, .fini = fixture_end, .timeout = 120);
 
 /* ---- Branch Trace Store ---- */
 

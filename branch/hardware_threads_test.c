@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that hardware records, their buffers, and what goes wrong. */
 #include "base/testing/await.h"
-#include "branch/hardware_bed_test.h"
-#include "process/target.h"
-#include "process/target_test.h"
-#include "branch/files.h"
 #include "branch/bts.h"
-#include "trace/sample.h"
+#include "branch/testing/hardware_fixture.h"
+#include "branch/trace_sink.h"
+#include "process/target.h"
+#include "process/testing/subject.h"
+#include "trace/testing/packets.h"
 #include "trace/trail/path.h"
 
 #include <criterion/criterion.h>
@@ -26,7 +26,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-TestSuite(hardware_threads, .init = bed_begin, .fini = bed_end, .timeout = 120);
+TestSuite(hardware_threads, .init = fixture_begin, .fini = fixture_end, .timeout = 120);
 
 /* ---- threads, and what goes wrong ---- */
 
@@ -269,13 +269,13 @@ Test(hardware_threads, says_lost_where_code_was_replaced_meanwhile)
 
 /* ---- one thread alone ---- */
 
-static int told[2]; /* a byte written here has the second thread execute a program */
+static int reported[2]; /* a byte written here has the second thread execute a program */
 
 static void *second(void *data)
 {
 	char byte;
 
-	if (read(told[0], &byte, 1) == 1)
+	if (read(reported[0], &byte, 1) == 1)
 		execl(PROGRAM, PROGRAM, "c", NULL);
 	return data;
 }
@@ -304,7 +304,7 @@ static pid_t start(void)
 	pthread_t thread;
 	pid_t pid, tid;
 
-	cr_assert_eq(pipe2(told, O_CLOEXEC), 0);
+	cr_assert_eq(pipe2(reported, O_CLOEXEC), 0);
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -349,7 +349,7 @@ Test(hardware_threads, follows_one_thread_that_executes_a_program)
 	cr_assert_eq(hardware_attach(&hardware, &sink.sink, ORIGIN_PT, &options, pid, tid, detail,
 				     sizeof(detail)),
 		     0);
-	cr_assert_eq(write(told[1], "x", 1), 1);
+	cr_assert_eq(write(reported[1], "x", 1), 1);
 	while ((err = hardware_run(hardware, 1000)) > 0)
 		;
 	cr_assert_eq(err, 0);

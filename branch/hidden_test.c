@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Traps that a hypervisor drops: the trail is the same as with them, or has a gap. */
-#include "branch/files.h"
-#include "branch/sample_steps.h"
 #include "branch/step.h"
-#include "trace/sample.h"
+#include "branch/testing/steps.h"
+#include "branch/trace_sink.h"
+#include "trace/testing/packets.h"
 #include "trace/trail/path.h"
 
 #include <criterion/criterion.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* How a step takes a process, and lets it go. */
+#include "branch/launch_gate.h"
+#include "branch/step_own.h"
 #include "process/target.h"
 #include "process/ticks.h"
-#include "branch/gate.h"
-#include "branch/step_own.h"
 #include "trial/simulate.h"
 
 #include <dirent.h>

@@ -57,9 +57,9 @@ static int on_module(struct trail_sink *sink, const struct control_module *modul
 {
 	struct kept *kept = kept_of(sink);
 
-	if (kept->at++ < kept->told)
+	if (kept->at++ < kept->reported)
 		return 0;
-	kept->told++;
+	kept->reported++;
 	return kept->to->calls->module(kept->to, module, path);
 }
 

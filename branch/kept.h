@@ -16,7 +16,7 @@ struct kept {
 	struct trail_sink sink; /* what the store writes to */
 	struct trail_sink *to;
 	struct kept_thread *threads; /* whose trails are open there */
-	size_t told, at;	     /* modules, ever and this time */
+	size_t reported, at;	     /* modules, ever and this time */
 };
 
 /* `to` is the caller's, and has begun. End it also after an error. */

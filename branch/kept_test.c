@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A flight recorder that is kept several times: what arrives is what was put, once, and what is missing is said. */
 #include "branch/kept.h"
-#include "branch/store_bed_test.h"
+#include "branch/testing/store_fixture.h"
 
 #include <criterion/criterion.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "branch/kernel_codes.h"
-#include "branch/sample_kcore.h"
-#include "branch/sample_perf.h"
-#include "trace/sample.h"
+#include "branch/testing/kcore.h"
+#include "branch/testing/perf.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -78,15 +78,15 @@ Test(kernel_codes, refuses_what_is_no_core)
 
 /* ---- names ---- */
 
-static char told[512];
+static char reported[512];
 
 static int module(struct trail_sink *sink, const struct control_module *module, const char *name)
 {
-	size_t used = strlen(told);
+	size_t used = strlen(reported);
 
 	(void)sink;
-	snprintf(told + used, sizeof(told) - used, "%s %lx %u\n", name, (unsigned long)module->base,
-		 module->build_id_bytes);
+	snprintf(reported + used, sizeof(reported) - used, "%s %lx %u\n", name,
+		 (unsigned long)module->base, module->build_id_bytes);
 	return 0;
 }
 
@@ -95,9 +95,9 @@ static const char *names(void)
 	static const struct trail_sink_calls calls = { .module = module };
 	struct trail_sink sink = { &calls };
 
-	told[0] = '\0';
+	reported[0] = '\0';
 	cr_assert_eq(kernel_modules_note(codes, &sink, root), 0);
-	return told;
+	return reported;
 }
 
 Test(kernel_codes, tells_of_the_kernel_and_its_modules)

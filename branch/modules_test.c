@@ -14,7 +14,7 @@ static int came, went;
 static uint64_t came_base, went_base;
 
 /* Count the reports of the one file. */
-static int tell(struct trail_sink *sink, const struct control_module *module, const char *path)
+static int report(struct trail_sink *sink, const struct control_module *module, const char *path)
 {
 	(void)sink;
 	if (strcmp(path, file) != 0)
@@ -29,7 +29,7 @@ static int tell(struct trail_sink *sink, const struct control_module *module, co
 	return 0;
 }
 
-static const struct trail_sink_calls calls = { .module = tell };
+static const struct trail_sink_calls calls = { .module = report };
 static struct trail_sink sink = { .calls = &calls };
 static struct modules modules = { .sink = &sink };
 

@@ -262,20 +262,20 @@ static int only_block(struct trail_sink *sink, struct sink_thread *thread,
 static int only_event(struct trail_sink *sink, struct sink_thread *thread,
 		      const struct trail_between *between, uint64_t ticks)
 {
-	struct trail_between told = *between;
+	struct trail_between reported = *between;
 	struct only *only = only_of(sink);
 	int err;
 
 	if (thread->is_dropped) {
-		if (told.event == TRAIL_SYSCALLED)
+		if (reported.event == TRAIL_SYSCALLED)
 			return 0;
-		told.left = 0; /* of nothing that was reported */
+		reported.left = 0; /* of nothing that was reported */
 		/* the place where a thread was made is no part of the chosen code */
-		if (told.event == TRAIL_FORK)
-			told.at = told.has_at = 0;
+		if (reported.event == TRAIL_FORK)
+			reported.at = reported.has_at = 0;
 	}
-	err = come_back(only, thread, told.has_at ? told.at : 0, ticks);
-	return err ? err : only->to->calls->event(only->to, thread->to, &told, ticks);
+	err = come_back(only, thread, reported.has_at ? reported.at : 0, ticks);
+	return err ? err : only->to->calls->event(only->to, thread->to, &reported, ticks);
 }
 
 /* ---- paths ---- */

@@ -2,7 +2,7 @@
 /* Of what this very process might have run: its own code and its libc's, where they lie. */
 #include "base/maps.h"
 #include "branch/only.h"
-#include "branch/sample_sink.h"
+#include "branch/testing/sink.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static struct sink_thread *thread;
 static uint64_t ours, libc; /* where their code begins */
 
 /* Report a module of this process; returns its base. */
-static uint64_t tell(const char *last)
+static uint64_t report(const char *last)
 {
 	struct control_module module = { 0 };
 	struct maps maps;
@@ -45,8 +45,8 @@ static void open_for(const char *first, const char *second)
 	cr_assert_eq(only_open(&only, &behind.sink, &names), 0);
 	sink = only_sink(only);
 	cr_assert_eq(sink->calls->begin(sink, getpid()), 0);
-	ours = tell("trail_only_test") + 0x100;
-	libc = tell("libc.so") + 0x100;
+	ours = report("trail_only_test") + 0x100;
+	libc = report("libc.so") + 0x100;
 	cr_assert_eq(sink->calls->thread_begin(sink, &thread, 1, "t", TRAIL_SOFT, 0), 0);
 }
 
@@ -182,9 +182,9 @@ Test(only, knows_main_of_a_child_that_is_gone_by_its_maker)
 	cr_assert_eq(only_open(&only, &behind.sink, &names), 0);
 	sink = only_sink(only);
 	cr_assert_eq(sink->calls->begin(sink, getpid()), 0);
-	ours = tell("trail_only_test") + 0x100;
+	ours = report("trail_only_test") + 0x100;
 	cr_assert_eq(sink->calls->child(sink, &sink, &about), 0);
-	tell("trail_only_test");
+	report("trail_only_test");
 	cr_assert_eq(sink->calls->thread_begin(sink, &thread, 1, "t", TRAIL_SOFT, 0), 0);
 	ran(ours, TRAIL_JUMP, ours);
 	cr_expect_eq(of_child.count, 1, "%zu", of_child.count);

@@ -4,8 +4,8 @@
  * once. ENGINE: an engine's file.
  */
 #include "branch/origin.h"
-#include "branch/sample_perf.h"
-#include "trace/sample.h"
+#include "branch/testing/perf.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

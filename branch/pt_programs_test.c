@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks that `step` recorded come back through Intel PT's packets; pt_test.c lists what can't. */
-#include "branch/pt_back_test.h"
-#include "branch/files.h"
 #include "branch/pt.h"
-#include "branch/pt_encode.h"
-#include "branch/sample_sink.h"
 #include "branch/step.h"
-#include "trial/trial.h"
-#include "trace/sample.h"
+#include "branch/testing/pt_back.h"
+#include "branch/testing/pt_encode.h"
+#include "branch/testing/sink.h"
+#include "branch/trace_sink.h"
+#include "trace/testing/packets.h"
 #include "trace/trail/path.h"
+#include "trial/trial.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>

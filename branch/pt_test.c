@@ -15,13 +15,13 @@
  *  made by hand below
  * 	branches as AMD's take them	trail-opsize, if it ran on such a processor, is left out
  */
-#include "branch/pt_back_test.h"
-#include "branch/files.h"
 #include "branch/pt.h"
-#include "branch/pt_encode.h"
-#include "branch/sample_sink.h"
 #include "branch/step.h"
-#include "trace/sample.h"
+#include "branch/testing/pt_back.h"
+#include "branch/testing/pt_encode.h"
+#include "branch/testing/sink.h"
+#include "branch/trace_sink.h"
+#include "trace/testing/packets.h"
 #include "trace/trail/path.h"
 
 #include <criterion/criterion.h>

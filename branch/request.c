@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "branch/request.h"
 
-#include "base/near.h"
+#include "base/similar_names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ static void say(const char *option, int error, char *words, size_t bytes)
 	names[ORIGINS + 1] = "last=64M";
 	names[ORIGINS + 2] = kernel;
 	names[ORIGINS + 3] = "only=main";
-	if (error == -WM_E_TRAIL_OPTION && near_list(option, names, ORIGINS + 4, &meant, 1))
+	if (error == -WM_E_TRAIL_OPTION && similar_list(option, names, ORIGINS + 4, &meant, 1))
 		snprintf(words, bytes, "%s; did you mean %s?", option, meant);
 	else if (error == -WM_E_SPEC)
 		snprintf(words, bytes, "%s: one origin, and each option once", option);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where an origin puts what the threads of a process did: into a trace's files (files.h), or a
+ * Where an origin puts what the threads of a process did: into a trace's files (trace_sink.h), or a
  * store in memory. An origin knows blocks by address and code, and gives no ids.
  *
  * One thread at a time uses a sink. Functions return 0 or a negative error. Times are ticks of
@@ -10,8 +10,8 @@
 #define BRANCH_SINK_H
 
 #include "abi/control.h"
+#include "trace/trail/addressed.h"
 #include "trace/trail/path.h"
-#include "trace/trail/source.h"
 
 #include <sys/types.h>
 

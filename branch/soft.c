@@ -29,7 +29,7 @@
 struct soft {
 	pid_t pid;
 	int is_waiting, is_done; /* is_done: all was taken */
-	uint32_t told;		 /* how often we had been, before the last look */
+	uint32_t reported;	 /* how often we had been, before the last look */
 	uint64_t nap_ns;
 	struct soft_channel channel;
 	struct soft_image image;
@@ -283,7 +283,7 @@ static void rest(struct soft *soft)
 	if (soft->follow.traced)
 		sigtimedwait(&set, NULL, &nap);
 	else
-		soft_channel_wait(&soft->channel, soft->told, &nap);
+		soft_channel_wait(&soft->channel, soft->reported, &nap);
 }
 
 /* 1: there was something, and the first process was over before; or an error. */
@@ -291,7 +291,7 @@ static int look(struct soft *soft, int *is_over)
 {
 	int had, more;
 
-	soft->told = soft_channel_told(&soft->channel);
+	soft->reported = soft_channel_told(&soft->channel);
 	*is_over = first_is_over(soft); /* before the look that takes the last of it */
 	had = soft_follow_look(&soft->follow);
 	if (had < 0)

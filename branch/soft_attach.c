@@ -284,10 +284,10 @@ static int is_plain(long number)
 
 static void note_thread(const struct borrow *thread, struct engine_taken *taken)
 {
-	struct borrow_regs anew = thread->saved;
-	const struct user_regs_struct *regs = &anew.regs;
+	struct borrow_regs again = thread->saved;
+	const struct user_regs_struct *regs = &again.regs;
 
-	borrow_regs_anew(&anew);
+	borrow_regs_anew(&again);
 	*taken = (struct engine_taken){
 		.mask = thread->mask,
 		.regs = {

@@ -260,10 +260,11 @@ uint32_t soft_channel_told(const struct soft_channel *channel)
 	return __atomic_load_n(&soft_channel_head(channel)->wanted_log, __ATOMIC_ACQUIRE);
 }
 
-void soft_channel_wait(const struct soft_channel *channel, uint32_t told,
+void soft_channel_wait(const struct soft_channel *channel, uint32_t reported,
 		       const struct timespec *nap)
 {
-	syscall(SYS_futex, &soft_channel_head(channel)->wanted_log, FUTEX_WAIT, told, nap, NULL, 0);
+	syscall(SYS_futex, &soft_channel_head(channel)->wanted_log, FUTEX_WAIT, reported, nap, NULL,
+		0);
 }
 
 void soft_channel_meet(const struct soft_channel *channel, uint32_t process)

@@ -85,7 +85,7 @@ void soft_channel_answer(const struct soft_channel *channel, uint32_t process, u
  * How often engines have had something to take; and wait for more than that, no longer than `nap`.
  */
 uint32_t soft_channel_told(const struct soft_channel *channel);
-void soft_channel_wait(const struct soft_channel *channel, uint32_t told,
+void soft_channel_wait(const struct soft_channel *channel, uint32_t reported,
 		       const struct timespec *nap);
 
 /* The process of a page is known. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A channel's memory: its sizes, and who holds it. */
-#include "branch/soft_bed_test.h"
+#include "branch/testing/soft_fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Channels filled as no engine would. */
-#include "branch/soft_bed_test.h"
+#include "branch/testing/soft_fixture.h"
 
 #include "base/testing/await.h"
-#include "process/target.h"
 #include "branch/soft_stopped.h"
+#include "process/target.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

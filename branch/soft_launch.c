@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "branch/soft_launch.h"
 
-#include "branch/gate.h"
+#include "branch/launch_gate.h"
 #include "branch/soft_pass.h"
 #include "branch/soft_sanitized.h"
 
@@ -230,7 +230,7 @@ static int close_fds(const struct entering *entering)
 	return err ? fail(entering, err, "the program ended") : 0;
 }
 
-static void tell(const struct soft_launch *launch, const struct soft_channel *channel, int is_far)
+static void report(const struct soft_launch *launch, const struct soft_channel *channel, int is_far)
 {
 	const struct user_regs_struct *regs = &launch->loan.regs;
 	struct engine_boot *boot = &soft_channel_page(channel, launch->process)->boot;
@@ -268,7 +268,7 @@ static int map_all(const struct entering *entering, const struct soft_channel *c
 		err = close_fds(entering);
 	if (err)
 		return err;
-	tell(launch, channel, is_far);
+	report(launch, channel, is_far);
 	err = soft_loan_end(&launch->loan, launch->engine + image->entry,
 			    launch->channel + launch->process * (uint64_t)PAGE, launch->engine);
 	return err ? fail(entering, err, "the program can't be entered") : 0;

@@ -35,17 +35,17 @@ static int is_noted(const struct modules *modules, uint64_t base, const char *pa
 	return 0;
 }
 
-int soft_modules_told(struct soft_modules *modules, const struct engine_module *told,
+int soft_modules_told(struct soft_modules *modules, const struct engine_module *reported,
 		      const char *path)
 {
-	struct control_module module = { .base = told->start - told->offset };
+	struct control_module module = { .base = reported->start - reported->offset };
 	struct elf elf;
 	int err = modules->is_gone ? 0 : soft_modules_note(modules);
 
 	if (err || !path[0])
 		return err;
 	if (!elf_open(&elf, path)) {
-		module.base = base_of(&elf, told);
+		module.base = base_of(&elf, reported);
 		module.build_id_bytes = (uint8_t)elf_build_id(&elf, module.build_id);
 	}
 	elf_release(&elf);

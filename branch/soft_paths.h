@@ -9,7 +9,7 @@
 #define BRANCH_SOFT_PATHS_H
 
 #include "branch/soft_channel.h"
-#include "trace/trail/source.h"
+#include "trace/trail/addressed.h"
 
 struct soft_family;
 

@@ -6,10 +6,10 @@
 #include "branch/soft.h"
 
 #include "abi/engine.h"
-#include "branch/sample_sink.h"
 #include "branch/soft_ended.h"
 #include "branch/soft_image.h"
 #include "branch/soft_launch.h"
+#include "branch/testing/sink.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step's own: its threads, and what is written of them. For step.c, ran.c, hidden.c, hold.c,
- * held.c, ignored.c, conceal.c, children.c and rights.c alone.
+ * A step's own: its threads, and what is written of them. For step.c, step_blocks.c, hidden.c, hold.c,
+ * blocked_traps.c, ignored.c, conceal.c, children.c and rights.c alone.
  *
  * A process that is followed is a step as well, in the list of the first one, its root.
  */
 #ifndef BRANCH_STEP_OWN_H
 #define BRANCH_STEP_OWN_H
 
-#include "code/block.h"
 #include "branch/modules.h"
 #include "branch/step.h"
+#include "code/block.h"
 
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -92,7 +92,7 @@ struct step {
 /* Keep the first error. */
 void step_failed(struct step *step, int err);
 
-/* ---- ran.c ---- */
+/* ---- step_blocks.c ---- */
 
 /* Read and decode the instruction at an address of the thread's. 0, or -EILSEQ. */
 int step_decode(const struct step *step, pid_t tid, uint64_t at, uint8_t code[STEP_CODE_MAX],
@@ -141,7 +141,7 @@ int step_simulate_drop(struct step_thread *thread, int status);
 /* Whether it has stopped at a handler's first instruction; if so, write the signal. */
 int step_entered(struct step *step, struct step_thread *thread, struct user_regs_struct *regs);
 
-/* ---- hit.c; thread is stopped ---- */
+/* ---- trap_cause.c; thread is stopped ---- */
 
 /*
  * The signal of a stop that is the program's own, or a watch's hit, where it has stopped for
@@ -187,7 +187,7 @@ void step_set_action(struct step *step, const struct step_thread *thread,
 /* Whether the process has a handler for it. */
 int step_is_caught(const struct step_thread *thread, int signal);
 
-/* ---- held.c; thread is stopped ---- */
+/* ---- blocked_traps.c; thread is stopped ---- */
 
 /* It is about to get a SIGTRAP that it blocks. */
 void step_hold(struct step_thread *thread);
@@ -228,7 +228,7 @@ void step_await_children(const struct step *step, const struct step_thread *thre
 /* ---- threads ---- */
 /*
  * Whether a thread is one of the agent's, by the name that these give themselves
- * (agent/control/thread.c).
+ * (agent/control/control_thread.c).
  */
 int step_is_agents(pid_t pid, pid_t tid);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Programs stepped through, and what their trails say. */
+#include "branch/step.h"
+#include "branch/trace_sink.h"
 #include "code/file.h"
 #include "code/symbol.h"
-#include "process/target_test.h"
-#include "branch/files.h"
-#include "branch/step.h"
-#include "trace/sample.h"
+#include "process/testing/subject.h"
+#include "trace/testing/packets.h"
 #include "trace/trail/path.h"
 
 #include <criterion/criterion.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "branch/stepper.h"
 
-#include "process/ticks.h"
 #include "branch/endure.h"
-#include "branch/gate.h"
+#include "branch/launch_gate.h"
 #include "branch/soft_launch.h"
 #include "branch/soft_leave.h"
+#include "process/ticks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +104,7 @@ static int await_go(const struct wire_in *in)
 	       byte == ORDER_GO;
 }
 
-static void tell(struct wire_in *in, const struct stepper_note *note)
+static void report(struct wire_in *in, const struct stepper_note *note)
 {
 	wire_in_note(in, note, sizeof(*note));
 }
@@ -130,7 +130,7 @@ static int fetch(const struct tracing_calls *calls, struct tracing *tracing, str
 	int err = calls->fetch ? calls->fetch(tracing) : 0;
 
 	if (!err)
-		tell(in, &note);
+		report(in, &note);
 	return err;
 }
 
@@ -159,7 +159,7 @@ static void follow(const struct tracing_calls *calls, struct tracing *tracing, s
 	note.error = more < 0 ? more : 0;
 	calls->result(tracing, &note.result, note.detail);
 	tell_missing(&note, only);
-	tell(in, &note);
+	report(in, &note);
 	close(in->fd);
 	/* no process waits for us any more; but threads that we have not let go end with us */
 	while (note.left)
@@ -214,7 +214,7 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 			      : attach(&tracing, sink, how, pid, thread, note.detail);
 	if (launches)
 		close(gate);
-	tell(&in, &note);
+	report(&in, &note);
 	if (!note.error)
 		follow(calls, tracing, &in, only);
 	_exit(0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The stepper is another process: what it starts with, and how it ends. */
 #include "base/testing/await.h"
-#include "branch/sample_sink.h"
 #include "branch/stepper.h"
+#include "branch/testing/sink.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

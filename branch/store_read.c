@@ -316,7 +316,7 @@ int trail_store_write(struct trail_store *store, struct trail_sink *to)
 {
 	uint32_t count = 0, i = 0;
 	struct writing *all, *first;
-	struct store_log_place told;
+	struct store_log_place reported;
 	uint64_t until;
 	int err;
 
@@ -329,16 +329,16 @@ int trail_store_write(struct trail_store *store, struct trail_sink *to)
 		all[i].place.thread = thread;
 		all[i].has_next = step_over(store, &all[i].place, &all[i].next);
 	}
-	store_modules_begin(store, 0, &told);
+	store_modules_begin(store, 0, &reported);
 	err = 0;
 	while (!err && (first = oldest(all, count, &until)))
 		while (!err && first->has_next && first->next.ticks <= until) {
-			err = store_modules_tell(store, &told, first->next.ticks, to);
+			err = store_modules_tell(store, &reported, first->next.ticks, to);
 			if (!err)
 				err = writing_put(store, first, to);
 		}
 	if (!err)
-		err = store_modules_tell(store, &told, UINT64_MAX, to);
+		err = store_modules_tell(store, &reported, UINT64_MAX, to);
 	for (i = 0; i < count; i++) {
 		int ended = all[i].to ? to->calls->thread_end(to, all[i].to, all[i].next.ticks) : 0;
 

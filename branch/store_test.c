@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Stores filled beyond what they hold, and what is in them then, beside what was put. */
-#include "branch/store_bed_test.h"
+#include "branch/testing/store_fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Stores written to another sink: what arrives is what they had, and is whole. */
-#include "branch/files.h"
-#include "branch/store_bed_test.h"
-#include "trace/sample.h"
+#include "branch/testing/store_fixture.h"
+#include "branch/trace_sink.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <unistd.h>

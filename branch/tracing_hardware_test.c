@@ -2,10 +2,10 @@
 /* What a recording by hardware writes into the ledger of claims. */
 #include "base/testing/await.h"
 #include "claim/ledger.h"
-#include "process/target_test.h"
+#include "process/testing/subject.h"
 #include "process/testing/folder.h"
 #include "branch/tracing.h"
-#include "branch/hardware_bed_test.h"
+#include "branch/testing/hardware_fixture.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -14,14 +14,14 @@
 
 static void begin(void)
 {
-	bed_begin();
+	fixture_begin();
 	folder_make();
 }
 
 static void end(void)
 {
 	folder_remove();
-	bed_end();
+	fixture_end();
 }
 
 TestSuite(tracing_hardware, .init = begin, .fini = end, .timeout = 120);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trails with the processes that a program makes: WM_FOLLOW_CHILDREN. */
 #include "base/testing/await.h"
-#include "branch/subject_test.h"
+#include "branch/testing/subject.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Records that a trail has no room for, or that were not requested. */
 #include "base/testing/await.h"
-#include "branch/subject_test.h"
+#include "branch/testing/subject.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>

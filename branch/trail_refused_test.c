@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Refusals of trails, with their words; and misuse. */
 #include "base/testing/await.h"
-#include "branch/subject_test.h"
+#include "branch/testing/subject.h"
 
 #include "process/target.h"
 
@@ -280,7 +280,7 @@ Test(trail_refused, is_good_for_nothing_but_close_in_a_forked_child)
 }
 
 /* Has a trail of a program and a child that lives on, writes their ids to `tell`, and is killed. */
-static void owner(int tell)
+static void owner(int report)
 {
 	pid_t pids[2];
 
@@ -292,7 +292,7 @@ static void owner(int tell)
 	if (!pids[1])
 		for (;;)
 			pause();
-	if (write(tell, pids, sizeof(pids)) == sizeof(pids))
+	if (write(report, pids, sizeof(pids)) == sizeof(pids))
 		raise(SIGKILL);
 	_exit(1);
 }

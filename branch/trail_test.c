@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trails as a debugger has them, of programs that are stepped through. */
 #include "base/testing/await.h"
-#include "branch/subject_test.h"
+#include "branch/testing/subject.h"
 
 #include "process/target.h"
 
@@ -207,7 +207,7 @@ Test(trail, lets_a_process_go_on_when_it_is_closed)
 
 /* ---- one thread alone ---- */
 
-static int told; /* a byte written here goes to the thread */
+static int reported; /* a byte written here goes to the thread */
 
 /* The thread that is not the first. 0: not there yet. */
 static pid_t other_thread(void)
@@ -241,7 +241,7 @@ static pid_t second_thread(void)
 		_exit(127);
 	}
 	close(pipes[0]);
-	told = pipes[1];
+	reported = pipes[1];
 	cr_assert(AWAIT(tid = other_thread()));
 	return tid;
 }
@@ -269,14 +269,14 @@ Test(trail, takes_one_thread_and_leaves_the_others_alone)
 	cr_expect_not_null(strstr(wm_trail_detail(NULL), "WM_TRAIL_FLAG_THREAD"));
 	open_thread(tid);
 	cr_expect_eq(subject_status().pid, child);
-	cr_assert_eq(write(told, "e", 1), 1);
+	cr_assert_eq(write(reported, "e", 1), 1);
 	cr_assert_eq(wm_trail_wait(trail, WAIT_MS), 1);
 	branch = subject_get(0);
 	cr_expect_eq(branch.event, WM_TRAIL_EVENT_END);
 	cr_expect_eq(branch.values[1], 3);
 	cr_expect_eq(branch.tid, tid);
 	cr_expect_eq(waitpid(child, NULL, WNOHANG), 0, "its process lives on");
-	close(told);
+	close(reported);
 }
 
 /* It takes its process's id then. */
@@ -286,7 +286,7 @@ Test(trail, follows_a_thread_that_executes_a_program)
 	int execs = 0, branches = 0;
 
 	open_thread(tid);
-	cr_assert_eq(write(told, "x", 1), 1);
+	cr_assert_eq(write(reported, "x", 1), 1);
 	cr_expect_eq(WEXITSTATUS(subject_ended()), 7);
 	for (int64_t i = wm_trail_records(trail, 0); i--;) {
 		struct wm_branch branch = subject_get((uint64_t)i);
@@ -297,5 +297,5 @@ Test(trail, follows_a_thread_that_executes_a_program)
 	cr_expect_eq(execs, 1);
 	cr_expect_gt(branches, 3);
 	cr_expect_eq(subject_get(0).event, WM_TRAIL_EVENT_END);
-	close(told);
+	close(reported);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Cursors over trails, there and back, by each unit. */
-#include "branch/sample_steps.h"
-#include "trace/sample.h"
-#include "trace/trail/sample_trail.h"
+#include "branch/testing/steps.h"
+#include "trace/testing/packets.h"
+#include "trace/trail/testing/trail.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "branch/wire_numbers.h"
 
 #include "base/array.h"
-#include "trace/walk.h"
+#include "trace/packet_walk.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,25 +17,26 @@ struct wire_chunk {
 	_Alignas(16) uint8_t space[KEPT_BYTES];
 };
 
-int wire_told_number(struct wire_told *told, uint32_t number, uint32_t *wires)
+int wire_told_number(struct wire_told *reported, uint32_t number, uint32_t *wires)
 {
-	size_t before = told->room;
+	size_t before = reported->room;
 	int had;
 
-	if (array_grow(&told->list, &told->room, number + (size_t)1, sizeof(*told->list)))
+	if (array_grow(&reported->list, &reported->room, number + (size_t)1,
+		       sizeof(*reported->list)))
 		return -ENOMEM;
-	memset(told->list + before, 0, (told->room - before) * sizeof(*told->list));
-	had = told->list[number] != 0;
+	memset(reported->list + before, 0, (reported->room - before) * sizeof(*reported->list));
+	had = reported->list[number] != 0;
 	if (!had)
-		told->list[number] = ++told->count;
-	*wires = told->list[number] - 1;
+		reported->list[number] = ++reported->count;
+	*wires = reported->list[number] - 1;
 	return had;
 }
 
-void wire_told_release(struct wire_told *told)
+void wire_told_release(struct wire_told *reported)
 {
-	free(told->list);
-	*told = (struct wire_told){ 0 };
+	free(reported->list);
+	*reported = (struct wire_told){ 0 };
 }
 
 /* `bytes` is KEPT_BYTES at most. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The numbers of blocks and paths that go over a wire. An origin's numbers (trace/trail/source.h)
+ * The numbers of blocks and paths that go over a wire. An origin's numbers (trace/trail/addressed.h)
  * may be sparse: on the wire both have its own numbers, from 0 on in order of appearance.
  */
 #ifndef BRANCH_WIRE_NUMBERS_H
 #define BRANCH_WIRE_NUMBERS_H
 
-#include "trace/trail/source.h"
+#include "trace/trail/addressed.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,8 +21,8 @@ struct wire_told {
 };
 
 /* The wire's number: 1: it had one before; 0: it is new; -ENOMEM. */
-int wire_told_number(struct wire_told *told, uint32_t number, uint32_t *wires);
-void wire_told_release(struct wire_told *told);
+int wire_told_number(struct wire_told *reported, uint32_t number, uint32_t *wires);
+void wire_told_release(struct wire_told *reported);
 
 struct wire_path {
 	const struct trail_source_block *blocks;

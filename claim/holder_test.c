@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "claim/bed_test.h"
 #include "claim/holder.h"
+#include "claim/testing/fixture.h"
 
 #include <criterion/criterion.h>
 #include <linux/hw_breakpoint.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(claim_holder, .init = bed_setup, .fini = bed_teardown, .timeout = 60);
+TestSuite(claim_holder, .init = fixture_setup, .fini = fixture_teardown, .timeout = 60);
 
 static uint64_t ids[3];
 
@@ -24,9 +24,9 @@ static void hold_two_want_one(struct ledger *ledger)
 	struct claim claims[3];
 	pid_t of = getppid();
 
-	claims[0] = bed_claim(of, 1, 1, "watch:counter");
-	claims[1] = bed_claim(of, 2, 2, "watch:total");
-	claims[2] = bed_claim(of, 1, 3, "watch:next");
+	claims[0] = fixture_claim(of, 1, 1, "watch:counter");
+	claims[1] = fixture_claim(of, 2, 2, "watch:total");
+	claims[2] = fixture_claim(of, 1, 3, "watch:next");
 	ledger_claim(ledger, claims, 3, ids);
 	ledger_confirm(ledger, ids, 2);
 }
@@ -34,7 +34,7 @@ static void hold_two_want_one(struct ledger *ledger)
 Test(claim_holder, ours_are_told_with_what_for)
 {
 	struct claim_wanted wanted = { CLAIM_DEBUG_REGISTER, getpid(), -1 };
-	pid_t owner = bed_owner(hold_two_want_one);
+	pid_t owner = fixture_owner(hold_two_want_one);
 	char text[512], is[128];
 
 	claim_holder_text(&wanted, text, sizeof(text));
@@ -49,14 +49,14 @@ Test(claim_holder, ours_are_told_with_what_for)
 	wanted = (struct claim_wanted){ CLAIM_DEBUG_REGISTER, owner, -1 };
 	claim_holder_text(&wanted, text, sizeof(text));
 	cr_expect(!strstr(text, "watch:"), "%s", text);
-	bed_kill(owner);
+	fixture_kill(owner);
 }
 
 Test(claim_holder, what_this_request_only_wants_is_not_in_its_way)
 {
 	struct claim_wanted wanted = { CLAIM_DEBUG_REGISTER, getpid(), -1 };
-	struct claim claims[2] = { bed_claim(getpid(), 1, 1, "watch:mine"),
-				   bed_claim(getpid(), 1, 2, "watch:wish") };
+	struct claim claims[2] = { fixture_claim(getpid(), 1, 1, "watch:mine"),
+				   fixture_claim(getpid(), 1, 2, "watch:wish") };
 	struct ledger *ledger;
 	char text[512];
 
@@ -91,7 +91,7 @@ Test(claim_holder, the_tracer_is_named)
 	claim_holder_text(&wanted, text, sizeof(text));
 	snprintf(is, sizeof(is), "claim_holder_te %d traces it", getpid());
 	cr_expect(strstr(text, is), "%s", text);
-	bed_kill(child);
+	fixture_kill(child);
 }
 
 static int breakpoint(pid_t tid, uint64_t *word)
@@ -141,9 +141,9 @@ Test(claim_holder, who_writes_nothing_down_is_named_by_his_descriptors)
 	char text[16384], is[128];
 
 	if (!may_have_breakpoints())
-		bed_skip("no breakpoints may be opened here");
-	owner = bed_owner(open_two);
-	writer = bed_owner(open_and_claim);
+		fixture_skip("no breakpoints may be opened here");
+	owner = fixture_owner(open_two);
+	writer = fixture_owner(open_and_claim);
 	cr_assert_eq(claim_holders_find(&holders, &wanted), 0);
 	for (size_t i = 0; i < holders.perf_count; i++) {
 		cr_expect_neq(holders.perf[i].pid, writer, "it is named by the ledger");
@@ -158,8 +158,8 @@ Test(claim_holder, who_writes_nothing_down_is_named_by_his_descriptors)
 	snprintf(is, sizeof(is), "claim_holder_te %d has 2 perf events open", owner);
 	cr_expect(strstr(text, is), "%s", text);
 	claim_holders_release(&holders);
-	bed_kill(owner);
-	bed_kill(writer);
+	fixture_kill(owner);
+	fixture_kill(writer);
 }
 
 /* As user nobody: the text counts the processes that are not shown. */
@@ -171,7 +171,7 @@ Test(claim_holder, processes_that_may_not_be_looked_into_are_counted)
 	pid_t pid;
 
 	if (geteuid())
-		bed_skip("there may be none");
+		fixture_skip("there may be none");
 	pid = fork();
 	if (!pid) {
 		if (setgid(BED_NOBODY) || setuid(BED_NOBODY) ||

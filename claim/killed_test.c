@@ -7,8 +7,8 @@
  * /proc/PID/fd shows how many an owner holds, whatever the owner itself says. An owner's claim has
  * its number in every member, so a row made of two would show.
  */
-#include "claim/bed_test.h"
-#include "claim/file.h"
+#include "claim/ledger_file.h"
+#include "claim/testing/fixture.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -34,11 +34,11 @@ static struct said {
 	volatile uint32_t hits[LEDGER_STEPS];
 } * said;
 
-TestSuite(ledger_killed, .init = bed_setup, .fini = bed_teardown, .timeout = 110);
+TestSuite(ledger_killed, .init = fixture_setup, .fini = fixture_teardown, .timeout = 110);
 
 static struct claim claim_of(uint64_t number)
 {
-	struct claim claim = bed_claim((pid_t)(number & 0x3fffffff), number, number, "");
+	struct claim claim = fixture_claim((pid_t)(number & 0x3fffffff), number, number, "");
 
 	claim.address = number * 3;
 	claim.bytes = number * 5;
@@ -237,7 +237,7 @@ Test(ledger_killed, at_any_moment_of_several_at_once)
 
 		/* the moment is the subject */
 		nanosleep(&(struct timespec){ .tv_nsec = random() % 2000000 }, NULL);
-		bed_kill(pids[victim]);
+		fixture_kill(pids[victim]);
 		pids[victim] = 0;
 		stop_all(pids, SIGSTOP);
 		all += compare(pids, "at any moment");
@@ -245,7 +245,7 @@ Test(ledger_killed, at_any_moment_of_several_at_once)
 		pids[victim] = start(victim);
 	}
 	for (int o = 0; o < OWNERS; o++)
-		bed_kill(pids[o]);
+		fixture_kill(pids[o]);
 	memset(pids, 0, sizeof(pids));
 	cr_expect_eq(compare(pids, "at the end"), 0);
 	cr_expect_gt(all, ROUNDS);
@@ -273,13 +273,13 @@ Test(ledger_killed, what_is_read_while_it_is_written_is_whole)
 		}
 		claim_list_release(&list);
 		if (round % 50 == 49) {
-			bed_kill(pids[round % OWNERS]);
+			fixture_kill(pids[round % OWNERS]);
 			pids[round % OWNERS] = start(round % OWNERS);
 		}
 	}
 	cr_expect_gt(rows, 1000);
 	for (int o = 0; o < OWNERS; o++)
-		bed_kill(pids[o]);
+		fixture_kill(pids[o]);
 }
 
 /* Each named step, the first, the third and the twentieth time that it is come to, while others live on. */
@@ -313,5 +313,5 @@ Test(ledger_killed, at_each_step)
 	ledger_at = NULL;
 	cr_expect_gt(all, LEDGER_STEPS);
 	for (int o = 1; o < 3; o++)
-		bed_kill(pids[o]);
+		fixture_kill(pids[o]);
 }

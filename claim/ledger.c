@@ -3,8 +3,8 @@
 
 #include "base/array.h"
 #include "claim/claimant.h"
-#include "claim/file.h"
-#include "process/place.h"
+#include "claim/ledger_file.h"
+#include "process/socket_owner.h"
 #include "process/target.h"
 
 #include <pthread.h>

@@ -20,7 +20,7 @@
  * So at each moment, and at whichever step the owner is killed, what is held is in the ledger. An
  * entry that is not held belongs to an owner who is about to open, or has just closed. When an
  * owner ends, the kernel itself removes its entries: a claim counts for as long as its owner's lock
- * on the file exists (file.h). The lock and the owner's units go with the owner's descriptors.
+ * on the file exists (ledger_file.h). The lock and the owner's units go with the owner's descriptors.
  *
  * Whose ledger: each user has one, in the folder of the user's sockets (abi/control.h). A claim on
  * a thread or a process is in the ledger of the user that it runs as, all others in the owner's. So

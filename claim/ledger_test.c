@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/testing/await.h"
-#include "claim/bed_test.h"
+#include "claim/testing/fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-TestSuite(ledger, .init = bed_setup, .fini = bed_teardown, .timeout = 60);
+TestSuite(ledger, .init = fixture_setup, .fini = fixture_teardown, .timeout = 60);
 
 static uint64_t realtime_ns(void)
 {
@@ -46,7 +46,7 @@ Test(ledger, a_claim_is_told_as_it_was_made)
 	cr_assert_eq(ledger_new(&ledger), 0);
 	cr_assert_eq(ledger_claim(ledger, &claim, 1, &id), 0);
 	cr_assert_neq(id, 0);
-	list = bed_rows_of(getpid());
+	list = fixture_rows_of(getpid());
 	cr_assert_eq(list.count, 1);
 	row = &list.rows[0];
 	cr_expect_eq(row->state, CLAIM_WANTED);
@@ -67,20 +67,20 @@ Test(ledger, a_claim_is_told_as_it_was_made)
 	claim_list_release(&list);
 
 	ledger_confirm(ledger, &id, 1);
-	list = bed_rows_of(getpid());
+	list = fixture_rows_of(getpid());
 	cr_assert_eq(list.count, 1);
 	cr_expect_eq(list.rows[0].state, CLAIM_HELD);
 	cr_expect_eq(list.damaged, 0);
 	claim_list_release(&list);
 
 	ledger_remove(ledger, &id, 1);
-	cr_expect_eq(bed_count_of(getpid()), 0);
+	cr_expect_eq(fixture_count_of(getpid()), 0);
 	ledger_free(ledger);
 }
 
 Test(ledger, what_is_too_long_is_cut_and_says_so)
 {
-	struct claim claim = bed_claim(getpid(), 1, 1, "");
+	struct claim claim = fixture_claim(getpid(), 1, 1, "");
 	struct ledger *ledger;
 	struct claim_list list;
 	uint64_t id;
@@ -88,18 +88,18 @@ Test(ledger, what_is_too_long_is_cut_and_says_so)
 	memset(claim.what, 'x', sizeof(claim.what));
 	cr_assert_eq(ledger_new(&ledger), 0);
 	ledger_claim(ledger, &claim, 1, &id);
-	list = bed_rows_of(getpid());
+	list = fixture_rows_of(getpid());
 	cr_assert_eq(list.count, 1);
 	cr_expect_eq(strlen(list.rows[0].claim.what), CLAIM_WHAT_BYTES - 1);
 	cr_expect_str_eq(list.rows[0].claim.what + CLAIM_WHAT_BYTES - 5, "x...");
 	claim_list_release(&list);
 	ledger_free(ledger);
-	cr_expect_eq(bed_count_of(getpid()), 0, "freed, and its claims stand");
+	cr_expect_eq(fixture_count_of(getpid()), 0, "freed, and its claims stand");
 }
 
 Test(ledger, a_change_keeps_state_and_place)
 {
-	struct claim claim = bed_claim(getpid(), 1, 1, "watch:old");
+	struct claim claim = fixture_claim(getpid(), 1, 1, "watch:old");
 	struct ledger *ledger;
 	struct claim_list list;
 	uint64_t id, none = 99;
@@ -107,10 +107,10 @@ Test(ledger, a_change_keeps_state_and_place)
 	cr_assert_eq(ledger_new(&ledger), 0);
 	ledger_claim(ledger, &claim, 1, &id);
 	ledger_confirm(ledger, &id, 1);
-	claim = bed_claim(getpid(), 2, 2, "watch:new");
+	claim = fixture_claim(getpid(), 2, 2, "watch:new");
 	cr_expect_eq(ledger_change(ledger, id, &claim), 0);
 	cr_expect_eq(ledger_change(ledger, none, &claim), -ENOENT);
-	list = bed_rows_of(getpid());
+	list = fixture_rows_of(getpid());
 	cr_assert_eq(list.count, 1);
 	cr_expect_eq(list.rows[0].state, CLAIM_HELD);
 	cr_expect_str_eq(list.rows[0].claim.what, "watch:new");
@@ -124,7 +124,7 @@ Test(ledger, a_change_keeps_state_and_place)
 /* Which of MANY are there, by cookie. */
 static void look_for(const char *there)
 {
-	struct claim_list list = bed_rows_of(getpid());
+	struct claim_list list = fixture_rows_of(getpid());
 	char found[MANY] = { 0 };
 
 	for (size_t i = 0; i < list.count; i++)
@@ -145,7 +145,7 @@ Test(ledger, a_thousand_come_and_go_in_any_order)
 	srandom(7);
 	cr_assert_eq(ledger_new(&ledger), 0);
 	for (int i = 0; i < MANY; i++)
-		claims[i] = bed_claim(getpid(), 1, (uint64_t)i, "watch:x");
+		claims[i] = fixture_claim(getpid(), 1, (uint64_t)i, "watch:x");
 	cr_assert_eq(ledger_claim(ledger, claims, MANY, ids), 0);
 	memset(there, 1, sizeof(there));
 	look_for(there);
@@ -162,7 +162,7 @@ Test(ledger, a_thousand_come_and_go_in_any_order)
 	}
 	look_for(there);
 	ledger_remove(ledger, ids, MANY);
-	cr_expect_eq(bed_count_of(getpid()), 0);
+	cr_expect_eq(fixture_count_of(getpid()), 0);
 	ledger_free(ledger);
 }
 
@@ -171,7 +171,8 @@ static struct ledger *shared;
 static void *come_and_go(void *number)
 {
 	for (int i = 0; i < 200; i++) {
-		struct claim claim = bed_claim(getpid(), 1, (uint64_t)(uintptr_t)number, "watch:x");
+		struct claim claim = fixture_claim(getpid(), 1, (uint64_t)(uintptr_t)number,
+						   "watch:x");
 		uint64_t id;
 
 		ledger_claim(shared, &claim, 1, &id);
@@ -192,7 +193,7 @@ Test(ledger, threads_may_use_one_hand_at_once)
 		pthread_create(&threads[i], NULL, come_and_go, (void *)i);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	list = bed_rows_of(getpid());
+	list = fixture_rows_of(getpid());
 	cr_expect_eq(list.count, 4);
 	claim_list_release(&list);
 	ledger_free(shared);
@@ -204,29 +205,29 @@ static void claim_three(struct ledger *ledger)
 	uint64_t ids[3];
 
 	for (uint64_t i = 0; i < 3; i++)
-		claims[i] = bed_claim(getppid(), 1, i, "watch:x");
+		claims[i] = fixture_claim(getppid(), 1, i, "watch:x");
 	ledger_claim(ledger, claims, 3, ids);
 }
 
 Test(ledger, an_owner_that_is_killed_has_no_claims)
 {
-	pid_t owner = bed_owner(claim_three), other = bed_owner(claim_three);
+	pid_t owner = fixture_owner(claim_three), other = fixture_owner(claim_three);
 	struct stat before, after;
 
-	cr_expect_eq(bed_count_of(owner), 3);
-	cr_expect_eq(bed_count_of(other), 3);
-	stat(bed_file, &before);
-	bed_kill(owner);
-	cr_expect_eq(bed_count_of(owner), 0);
-	cr_expect_eq(bed_count_of(other), 3, "another's are gone too");
+	cr_expect_eq(fixture_count_of(owner), 3);
+	cr_expect_eq(fixture_count_of(other), 3);
+	stat(fixture_file, &before);
+	fixture_kill(owner);
+	cr_expect_eq(fixture_count_of(owner), 0);
+	cr_expect_eq(fixture_count_of(other), 3, "another's are gone too");
 
 	/* and its room is taken by who comes next */
-	owner = bed_owner(claim_three);
-	stat(bed_file, &after);
-	cr_expect_eq(bed_count_of(owner), 3);
+	owner = fixture_owner(claim_three);
+	stat(fixture_file, &after);
+	cr_expect_eq(fixture_count_of(owner), 3);
 	cr_expect_eq(after.st_size, before.st_size);
-	bed_kill(owner);
-	bed_kill(other);
+	fixture_kill(owner);
+	fixture_kill(other);
 }
 
 Test(ledger, what_the_dead_left_is_swept_by_who_comes_next)
@@ -235,22 +236,22 @@ Test(ledger, what_the_dead_left_is_swept_by_who_comes_next)
 	pid_t owner;
 	FILE *file;
 
-	bed_kill(bed_owner(claim_three));
-	owner = bed_owner(claim_three);
-	bed_kill(bed_owner(claim_three)); /* in the second block */
-	bed_kill(owner);
-	owner = bed_owner(claim_three);
-	file = fopen(bed_file, "r");
+	fixture_kill(fixture_owner(claim_three));
+	owner = fixture_owner(claim_three);
+	fixture_kill(fixture_owner(claim_three)); /* in the second block */
+	fixture_kill(owner);
+	owner = fixture_owner(claim_three);
+	file = fopen(fixture_file, "r");
 	cr_assert_eq(fread(text, 1, sizeof(text), file), sizeof(text));
 	fclose(file);
 	for (size_t i = 4096; i < sizeof(text); i++)
 		cr_assert_eq(text[i], 0, "byte %zu is left", i);
-	bed_kill(owner);
+	fixture_kill(owner);
 }
 
 Test(ledger, a_forked_child_has_no_part_in_it)
 {
-	struct claim claim = bed_claim(getpid(), 1, 1, "watch:x");
+	struct claim claim = fixture_claim(getpid(), 1, 1, "watch:x");
 	struct ledger *ledger;
 	uint64_t id, more;
 	int status;
@@ -263,11 +264,11 @@ Test(ledger, a_forked_child_has_no_part_in_it)
 		ledger_claim(ledger, &claim, 1, &more);
 		ledger_remove(ledger, &id, 1);
 		ledger_free(ledger);
-		_exit(bed_count_of(getppid()) != 1);
+		_exit(fixture_count_of(getppid()) != 1);
 	}
 	waitpid(pid, &status, 0);
 	cr_expect_eq(status, 0);
-	cr_expect_eq(bed_count_of(getpid()), 1);
+	cr_expect_eq(fixture_count_of(getpid()), 1);
 	ledger_free(ledger);
 }
 
@@ -294,19 +295,19 @@ Test(ledger, claims_live_as_long_as_a_child_has_the_descriptors)
 
 	grandchild = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(grandchild, MAP_FAILED);
-	owner = bed_owner(claim_and_fork);
-	list = bed_rows_of(owner);
+	owner = fixture_owner(claim_and_fork);
+	list = fixture_rows_of(owner);
 	cr_expect_eq(list.count, 3);
 	cr_expect(!list.rows[0].is_left);
 	claim_list_release(&list);
-	bed_kill(owner);
-	list = bed_rows_of(owner);
+	fixture_kill(owner);
+	list = fixture_rows_of(owner);
 	cr_assert_eq(list.count, 3, "its child may have the units");
 	cr_expect(list.rows[0].is_left);
 	cr_expect(!claim_row_is_same(&list.rows[0], &list.rows[0].claim));
 	claim_list_release(&list);
 	kill(*grandchild, SIGKILL);
-	cr_expect(AWAIT(!bed_count_of(owner)));
+	cr_expect(AWAIT(!fixture_count_of(owner)));
 }
 
 Test(ledger, rows_are_weighed_as_the_kernel_does)
@@ -345,7 +346,7 @@ Test(ledger, rows_are_weighed_as_the_kernel_does)
 
 Test(ledger, a_number_that_was_used_again_is_another)
 {
-	struct claim_row row = { .claim = bed_claim(getpid(), 1, 1, "watch:x"),
+	struct claim_row row = { .claim = fixture_claim(getpid(), 1, 1, "watch:x"),
 				 .state = CLAIM_HELD,
 				 .since_boot_ns = UINT64_MAX };
 

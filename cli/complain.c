@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 
-#include "base/near.h"
+#include "base/similar_names.h"
 #include "trace/out.h"
 
 #include <stdarg.h>
@@ -81,7 +81,7 @@ int complain(int error, const char *format, ...)
 void complain_meant(const char *word, const char *const *all, size_t count)
 {
 	const char *meant[NEAR_MAX];
-	int found = near_list(word, all, count, meant, NEAR_MAX);
+	int found = similar_list(word, all, count, meant, NEAR_MAX);
 
 	for (int i = 0; i < found; i++) {
 		const char *joint = i == 0 ? "  did you mean " : i == found - 1 ? " or " : ", ";

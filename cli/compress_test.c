@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark compress as a command; and that the others read what it makes. */
 #include "cli/command_test.h"
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark diff as a command, on runs of tests/targets/parts.S that were stepped through. */
+#include "branch/testing/steps.h"
 #include "cli/command_test.h"
-#include "branch/sample_steps.h"
-#include "trace/sample.h"
-#include "trace/trail/sample_trail.h"
+#include "trace/testing/packets.h"
+#include "trace/trail/testing/trail.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

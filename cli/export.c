@@ -238,7 +238,7 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 		err = options->format->write(&export);
 	release(&export);
 	out_flush(&out);
-	if (is_shown && export.told)
+	if (is_shown && export.reported)
 		fputs("\r\33[K", stderr);
 	err = err ? err : out.error;
 	if (!err)

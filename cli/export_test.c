@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark export as a command: what it refuses, and what it leaves alone then. */
 #include "cli/command_test.h"
-#include "trace/trail/sample_trail.h"
+#include "trace/trail/testing/trail.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

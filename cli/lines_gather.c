@@ -52,10 +52,10 @@ int lines_gather(struct lines *lines, struct trail_view *view, const struct line
 size_t lines_complain(const struct lines *lines)
 {
 	const struct lines_module *module;
-	size_t told = 0;
+	size_t reported = 0;
 
 	for (size_t i = 0; (module = lines_module(lines, i)); i++) {
-		told += module->row_count != 0;
+		reported += module->row_count != 0;
 		/*
 		 * the kernel's own has no file; files that could not be opened are reported
 		 * elsewhere
@@ -64,5 +64,5 @@ size_t lines_complain(const struct lines *lines)
 			continue;
 		complain(-WM_E_NO_DEBUG_LINES, "%s", module->path);
 	}
-	return told;
+	return reported;
 }

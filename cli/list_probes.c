@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "cli/list.h"
 #include "cli/outcome.h"
-#include "code/place.h"
+#include "code/probe_place.h"
 #include "session/listing.h"
 #include "trace/out.h"
 

@@ -155,7 +155,7 @@ Test(outcome, a_ledger_that_can_t_be_had_is_told_once, .init = cr_redirect_stder
 	struct claim claim = { .resource = CLAIM_SIGTRAP, .scope = CLAIM_OF_USER, .count = 1 };
 	uint64_t id;
 
-	char folder[] = "/tmp/waymark-outcome-XXXXXX", path[64], told[256];
+	char folder[] = "/tmp/waymark-outcome-XXXXXX", path[64], reported[256];
 
 	/* a link where the file should be */
 	cr_assert(mkdtemp(folder));
@@ -170,11 +170,11 @@ Test(outcome, a_ledger_that_can_t_be_had_is_told_once, .init = cr_redirect_stder
 	outcome_unclaimed(&session);
 	ledger_free(session.ledger);
 	snprintf(
-		told, sizeof(told),
+		reported, sizeof(reported),
 		"waymark: what this takes is not in the ledger of claims: the folder for sockets is not ours alone, or can't be written to: %s\n"
 		"  it is recorded all the same; others do not see who has it\n",
 		path);
-	cr_assert_stderr_eq_str(told);
+	cr_assert_stderr_eq_str(reported);
 	unlink(path);
 	*strrchr(path, '/') = '\0';
 	rmdir(path);

@@ -3,7 +3,7 @@
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
-#include "session/probe.h"
+#include "session/probes.h"
 
 #include "session/patience.h"
 #include "session/watch/watches.h"

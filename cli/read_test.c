@@ -3,7 +3,7 @@
  * waymark report and waymark dump as commands: what they print, what they return.
  */
 #include "cli/command_test.h"
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -29,13 +29,13 @@ int report_trails(struct report_trails *sum, struct trace_reader *reader)
 	*sum = (struct report_trails){ 0 };
 	for (size_t i = 0; i < trails.path_count && !err; i++)
 		add_path(sum, reader, &trails.paths[i]);
-	for (size_t i = 0; i < trails.told.count && !err; i++) {
-		const struct trail_told_thread *told = &trails.told.all[i];
-		int is_gone = trail_lost_is_gone(reader, told);
+	for (size_t i = 0; i < trails.threads.count && !err; i++) {
+		const struct trail_thread_entry *threads = &trails.threads.all[i];
+		int is_gone = trail_lost_is_gone(reader, threads);
 
-		sum->threads += told->is_missing != 0;
+		sum->threads += threads->is_missing != 0;
 		sum->cut += (uint64_t)is_gone;
-		sum->damaged += told->is_missing && !is_gone && !reader->live;
+		sum->damaged += threads->is_missing && !is_gone && !reader->live;
 	}
 	trails_release(&trails, reader);
 	return err;

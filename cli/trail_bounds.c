@@ -112,10 +112,10 @@ static int look_for_hit(const struct trail_moment *hit, const char *text,
 
 	for (size_t i = 0; hit->tid && i < view->trails.path_count; i++) {
 		const struct trail_path *path = &view->trails.paths[i];
-		int tells = path->origin == TRAIL_STEP || path->origin == TRAIL_SOFT;
+		int reports = path->origin == TRAIL_STEP || path->origin == TRAIL_SOFT;
 
 		if (path->stream->pid == hit->pid && path->stream->tid == hit->tid &&
-		    (!tells || trail_trapped(view->reader, path, hit, &block)))
+		    (!reports || trail_trapped(view->reader, path, hit, &block)))
 			return CLI_FINE;
 	}
 	return hit->tid ? complain(-WM_E_TRAIL_HIT, "%s, in thread %u", text, hit->tid) : CLI_FINE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark trail --calls and --functions, and waymark export, of tests/targets/calling.c as it ran. */
+#include "branch/testing/steps.h"
 #include "cli/command_test.h"
-#include "branch/sample_steps.h"
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

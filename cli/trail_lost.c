@@ -61,22 +61,22 @@ static void say_cut(const struct trace_stream *stream)
 	fputc('\n', stderr);
 }
 
-static uint32_t pid_of(const struct trace_reader *reader, const struct trail_told_thread *told)
+static uint32_t pid_of(const struct trace_reader *reader, const struct trail_thread_entry *threads)
 {
-	return reader->meta.processes[told->process].pid;
+	return reader->meta.processes[threads->process].pid;
 }
 
-int trail_lost_is_gone(const struct trace_reader *reader, const struct trail_told_thread *told)
+int trail_lost_is_gone(const struct trace_reader *reader, const struct trail_thread_entry *threads)
 {
 	/* for one that was over, the damage is reported */
-	return told->is_missing && !told->over && !reader->live;
+	return threads->is_missing && !threads->over && !reader->live;
 }
 
-static void say_gone(const struct trace_reader *reader, const struct trail_told_thread *told)
+static void say_gone(const struct trace_reader *reader, const struct trail_thread_entry *threads)
 {
 	complain_words(
 		"waymark: of thread %u of process %u nothing is there: its recording was cut off",
-		told->tid, pid_of(reader, told));
+		threads->tid, pid_of(reader, threads));
 	fputc('\n', stderr);
 }
 
@@ -108,15 +108,15 @@ static size_t complain_all(const struct trail_view *view, const struct trail_los
 		if (lost.is_cut)
 			say_cut(path->stream);
 	}
-	for (size_t i = 0; i < view->trails.told.count; i++) {
-		const struct trail_told_thread *told = &view->trails.told.all[i];
+	for (size_t i = 0; i < view->trails.threads.count; i++) {
+		const struct trail_thread_entry *threads = &view->trails.threads.all[i];
 
-		if (!trail_lost_is_gone(view->reader, told) ||
-		    (wanted->tid && told->tid != wanted->tid) ||
-		    (wanted->pid && pid_of(view->reader, told) != wanted->pid))
+		if (!trail_lost_is_gone(view->reader, threads) ||
+		    (wanted->tid && threads->tid != wanted->tid) ||
+		    (wanted->pid && pid_of(view->reader, threads) != wanted->pid))
 			continue;
 		if (shown++ < THREADS_SHOWN)
-			say_gone(view->reader, told);
+			say_gone(view->reader, threads);
 		else
 			more++, shown--;
 	}

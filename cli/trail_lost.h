@@ -20,7 +20,8 @@ void trail_lost_count(struct trail_lost *lost, const struct trace_reader *reader
 /*
  * Whether the trace lists that thread, and its recording was cut off before any of it was written.
  */
-int trail_lost_is_gone(const struct trace_reader *reader, const struct trail_told_thread *told);
+int trail_lost_is_gone(const struct trace_reader *reader,
+		       const struct trail_thread_entry *reported);
 
 struct trail_lost_wanted {
 	uint32_t tid, pid; /* 0: all */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What waymark trail says that a trail lacks. */
 #include "cli/command_test.h"
-#include "trace/trail/sample_trail.h"
+#include "trace/trail/testing/trail.h"
 
 #include <criterion/criterion.h>
 

@@ -3,10 +3,10 @@
  * waymark trail as a command: what it prints and returns, of trails made by hand, good and bad
  * ones.
  */
+#include "branch/testing/steps.h"
 #include "cli/command_test.h"
-#include "branch/sample_steps.h"
-#include "trace/sample.h"
-#include "trace/trail/sample_trail.h"
+#include "trace/testing/packets.h"
+#include "trace/trail/testing/trail.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "cli/watch_input.h"
 #include "cli/watch_value.h"
-#include "code/watch/place.h"
+#include "code/watch/watch_place.h"
 #include "session/session.h"
 #include "session/watch/watches.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A file's own stripped parts are found again; those of another file are not taken. */
-#include "code/folder_test.h"
 #include "code/symbol.h"
+#include "code/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <lzma.h>

@@ -6,7 +6,7 @@
 #ifndef CODE_FRAMES_H
 #define CODE_FRAMES_H
 
-#include "code/image.h"
+#include "code/module_image.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
 
 #include "base/array.h"
 #include "code/chosen.h"
-#include "code/field.h"
 #include "code/parameter.h"
+#include "code/probe_fields.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -34,7 +34,7 @@ struct query {
 	int calls; /* of found() */
 };
 
-static int tell(struct query *query, const struct code_place *place, int err, const char *detail)
+static int report(struct query *query, const struct code_place *place, int err, const char *detail)
 {
 	query->calls++;
 	return query->found(place, err, detail, query->data);
@@ -186,33 +186,33 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 	const struct code_request *request = query->request;
 	struct code_parameters known;
 	char name[64] = "ret";
-	int told = code_parameters_read(&known, query->module->file, place->address, symbol->name,
-					symbol->bind == BIND_LOCAL);
+	int reported = code_parameters_read(&known, query->module->file, place->address,
+					    symbol->name, symbol->bind == BIND_LOCAL);
 	int err;
 
 	place->source = known.source;
 	place->line = known.line;
-	if (told <= 0) {
+	if (reported <= 0) {
 		known.values.with_registers = 1;
 		known.values.lost_err = -WM_E_NO_PARAMETER;
-		if (!told)
+		if (!reported)
 			code_values_registers(&known.values);
 		return_guess(request, &known);
 	}
 	if (request->wants_return && known.never_returns)
-		return tell(query, place, -WM_E_NO_RETURN, "");
+		return report(query, place, -WM_E_NO_RETURN, "");
 	err = retype_return(request, &known);
 	if (!err)
 		err = code_fields_choose(request, &known.values, place, name);
-	if (err == -WM_E_NO_PARAMETER && told < 0)
-		err = told;
+	if (err == -WM_E_NO_PARAMETER && reported < 0)
+		err = reported;
 	if (!err && request->wants_return) {
 		place->return_count = known.return_count;
 		memcpy(place->fields + place->field_count, known.returns,
 		       known.return_count * sizeof(known.returns[0]));
 	}
 	place->wants_return = request->wants_return;
-	return tell(query, place, err, err ? name : "");
+	return report(query, place, err, err ? name : "");
 }
 
 /* What else of this request's has its code at an address: that event's name, or NULL. */
@@ -237,14 +237,14 @@ static int chosen_places(struct query *query, struct matches *matches, struct ma
 	int ret = 0, count;
 
 	if (!query->process)
-		return tell(query, place, -WM_E_CHOSEN_LATER, "");
+		return report(query, place, -WM_E_CHOSEN_LATER, "");
 	count = code_chosen_find(query->process, query->module, match->function, addresses);
 	if (count == -ENOMEM)
 		return count;
 	if (count < 0)
-		return tell(query, place, count, "");
+		return report(query, place, count, "");
 	if (!count)
-		return tell(query, place, -WM_E_CHOSEN_UNSEEN, "");
+		return report(query, place, -WM_E_CHOSEN_UNSEEN, "");
 	for (int i = 0; !ret && i < count; i++) {
 		const char *other = other_name(matches, match, addresses[i]);
 		const struct code_function *function = code_function_at(
@@ -255,7 +255,7 @@ static int chosen_places(struct query *query, struct matches *matches, struct ma
 						? function->bytes
 						: 0;
 		/* One place has one event; memcpy and memmove, say, may be one function. */
-		ret = other ? tell(query, place, -WM_E_SAME_CODE, other)
+		ret = other ? report(query, place, -WM_E_SAME_CODE, other)
 			    : function_place(query, match->symbol, place);
 	}
 	return ret;

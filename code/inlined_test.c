@@ -2,8 +2,8 @@
 /* Inlined functions of compiled programs, compared with binutils; and forged debug information. */
 #include "code/inlined.h"
 
-#include "code/folder_test.h"
 #include "code/symbol.h"
+#include "code/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -33,25 +33,26 @@ static void open_program(void)
 }
 
 /* What addr2line says of one address. */
-struct told {
+struct access_decode {
 	uint64_t address;
 	size_t count;
 	char functions[FRAMES_MAX][512];
 	unsigned int lines[FRAMES_MAX];
 };
 
-static int told_read(FILE *from, struct told *told, char text[512])
+static int told_read(FILE *from, struct access_decode *reported, char text[512])
 {
-	*told = (struct told){ .address = strtoull(text, NULL, 16) };
+	*reported = (struct access_decode){ .address = strtoull(text, NULL, 16) };
 	while (fgets(text, 512, from) && strncmp(text, "0x", 2) != 0) {
-		cr_assert_lt(told->count, FRAMES_MAX);
+		cr_assert_lt(reported->count, FRAMES_MAX);
 		text[strcspn(text, "\n")] = 0;
-		snprintf(told->functions[told->count], 512, "%s", text);
+		snprintf(reported->functions[reported->count], 512, "%s", text);
 		cr_assert_not_null(fgets(text, 512, from));
-		told->lines[told->count++] = strchr(text, ':')
-						     ? (unsigned int)strtoul(strrchr(text, ':') + 1,
-									     NULL, 10)
-						     : 0;
+		reported->lines[reported->count++] = strchr(text, ':')
+							     ? (unsigned int)strtoul(
+								       strrchr(text, ':') + 1, NULL,
+								       10)
+							     : 0;
 	}
 	return !feof(from);
 }
@@ -63,23 +64,26 @@ static int ends_with(const char *text, const char *end)
 	return strlen(text) >= strlen(end) && !strcmp(text + strlen(text) - strlen(end), end);
 }
 
-static void compare(const struct told *told)
+static void compare(const struct access_decode *reported)
 {
 	struct code_inlined inlined[CODE_INLINED_MAX];
-	size_t count = code_inlined_at(file, told->address, inlined);
+	size_t count = code_inlined_at(file, reported->address, inlined);
 
-	cr_assert_eq(count + 1, told->count, "%lx: %zu, and addr2line has %zu", told->address,
-		     count, told->count);
+	cr_assert_eq(count + 1, reported->count, "%lx: %zu, and addr2line has %zu",
+		     reported->address, count, reported->count);
 	for (size_t i = 0; i < count; i++) {
 		const char *name = inlined[i].linkage ? inlined[i].linkage : inlined[i].name;
 
 		/* it has no namespaces, and in some places the name of the symbol there */
-		cr_expect(ends_with(name, told->functions[i]) ||
-				  (inlined[i].linkage ? !i && strstr(told->functions[i], ".cold")
-						      : !strncmp(told->functions[i], "_Z", 2)),
-			  "%lx: %s, and addr2line has %s", told->address, name, told->functions[i]);
-		cr_expect_eq(inlined[i].line, told->lines[i + 1], "%lx: %s is called in line %u",
-			     told->address, name, inlined[i].line);
+		cr_expect(ends_with(name, reported->functions[i]) ||
+				  (inlined[i].linkage
+					   ? !i && strstr(reported->functions[i], ".cold")
+					   : !strncmp(reported->functions[i], "_Z", 2)),
+			  "%lx: %s, and addr2line has %s", reported->address, name,
+			  reported->functions[i]);
+		cr_expect_eq(inlined[i].line, reported->lines[i + 1],
+			     "%lx: %s is called in line %u", reported->address, name,
+			     inlined[i].line);
 		cr_assert_not_null(inlined[i].source);
 		cr_expect_not_null(strstr(inlined[i].source, "sample.cc"));
 	}
@@ -91,7 +95,7 @@ static void agree(void)
 {
 	const struct code_section *text = code_file_section(file, ".text");
 	char command[160], path[64], line[512];
-	struct told told;
+	struct access_decode reported;
 	FILE *to, *from;
 
 	snprintf(path, sizeof(path), "%s/addresses", folder);
@@ -103,9 +107,9 @@ static void agree(void)
 	from = popen(command, "re");
 	cr_assert_not_null(fgets(line, sizeof(line), from));
 	most = 0;
-	while (told_read(from, &told, line))
-		compare(&told);
-	compare(&told);
+	while (told_read(from, &reported, line))
+		compare(&reported);
+	compare(&reported);
 	cr_expect_eq(pclose(from), 0);
 	cr_expect_geq(most, 3);
 }

@@ -3,10 +3,10 @@
  * A second C library and libz, in a namespace of their own, with detours in all of their code: at every
  * function's entry, and at points in between. What they compute must be what the first ones compute.
  */
-#include "code/bed.h"
 #include "code/file.h"
-#include "code/machine.h"
 #include "code/symbol.h"
+#include "code/testing/fixture.h"
+#include "code/testing/machine.h"
 #include "code/trampoline.h"
 
 #include <criterion/criterion.h>
@@ -69,10 +69,10 @@ static bool own(struct module *module, const struct control_detour *detour)
 static void point_place(struct module *module, uint64_t address, int is_entry)
 {
 	static struct trampoline trampoline;
-	struct bed_ends ends = { machine_enter, machine_enter_return, &hits, &return_hits };
+	struct fixture_ends ends = { machine_enter, machine_enter_return, &hits, &return_hits };
 	struct code_place place = { .address = address, .is_entry = is_entry, .field_count = 3 };
 	unsigned int number = 0, form = (unsigned int)any() % FORM_FIRST;
-	struct bed bed;
+	struct placed placed;
 	int err = -ENOMEM;
 
 	place.fields[0].type = place.fields[1].type = place.fields[2].type = WM_TYPE_U64;
@@ -89,7 +89,8 @@ static void point_place(struct module *module, uint64_t address, int is_entry)
 		return;
 	for (int i = 0; i < FORM_FIRST && err; i++) {
 		form = form % FORM_FIRST + 1;
-		err = bed_place(&bed, &trampoline, (enum detour_form)form, module->base, &ends);
+		err = fixture_place(&placed, &trampoline, (enum detour_form)form, module->base,
+				    &ends);
 		cr_assert(!err || err == -ENOENT || err == -ENOMEM, "%d", err);
 	}
 	module->elsewhere += err != 0;
@@ -163,7 +164,7 @@ static void *function_find(struct work *work, const char *name)
 	return function;
 }
 
-static void tell(struct work *work, const void *from, size_t bytes)
+static void report(struct work *work, const void *from, size_t bytes)
 {
 	cr_assert_lt(work->used + bytes, OUTPUT_BYTES);
 	memcpy(work->out + work->used, from, bytes);
@@ -172,7 +173,7 @@ static void tell(struct work *work, const void *from, size_t bytes)
 
 static void tell_number(struct work *work, int64_t number)
 {
-	tell(work, &number, sizeof(number));
+	report(work, &number, sizeof(number));
 }
 
 static void work_numbers(struct work *work)
@@ -187,7 +188,7 @@ static void work_numbers(struct work *work)
 		double value = CALL(work, strtod)(texts[i], NULL);
 		int read = 0;
 
-		tell(work, &value, sizeof(value));
+		report(work, &value, sizeof(value));
 		tell_number(work, CALL(work, strtol)(texts[i], NULL, 0));
 		CALL(work, sscanf)(texts[i], "%d", &read);
 		tell_number(work, read);
@@ -198,7 +199,7 @@ static void work_numbers(struct work *work)
 				(int)any() % 100000, width, 0xbeef, width, value, value, value,
 				value, texts[i], 'q', 8, "abc", (long)any());
 
-			tell(work, text, (size_t)bytes);
+			report(work, text, (size_t)bytes);
 		}
 	}
 }
@@ -219,7 +220,7 @@ static void work_sorts(struct work *work)
 		numbers[i] = (uint32_t)any() % 1000;
 	key = numbers[5];
 	CALL(work, qsort)(numbers, BUFFER_BYTES / 4, 4, order);
-	tell(work, numbers, 4096);
+	report(work, numbers, 4096);
 	tell_number(work, CALL(work, bsearch)(&key, numbers, BUFFER_BYTES / 4, 4, order) != NULL);
 	CALL(work, free)(numbers);
 }
@@ -249,7 +250,7 @@ static void work_strings(struct work *work)
 		tell_number(work, CALL(work, stpcpy)(b + 10000, a + from) - b);
 		a[bytes + 64] = 'c';
 	}
-	tell(work, b, 4096);
+	report(work, b, 4096);
 }
 
 static void work_memory(struct work *work)
@@ -286,11 +287,11 @@ static void work_texts(struct work *work)
 		    CALL(work, regcomp)(&regex, "([a-z]+) *= *([0-9.]+|\"[^\"]*\")", REG_EXTENDED));
 	for (size_t from = 0; !CALL(work, regexec)(&regex, text + from, 3, match, 0);
 	     from += (size_t)match[0].rm_eo)
-		tell(work, match, sizeof(match));
+		report(work, match, sizeof(match));
 	CALL(work, regfree)(&regex);
 	CALL(work, strcpy)(line, text);
 	for (char *word; (word = CALL(work, strtok_r)(copy, " ,=;", &at)); copy = NULL)
-		tell(work, word, strlen(word));
+		report(work, word, strlen(word));
 	file = CALL(work, fmemopen)((void *)text, sizeof(text), "r");
 	tell_number(work, CALL(work, fgets)(line, sizeof(line), file) != NULL);
 	tell_number(work, CALL(work, fseek)(file, 8, SEEK_SET));

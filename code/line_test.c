@@ -48,10 +48,10 @@ Test(line, a_line_s_code_lies_in_its_function, .init = open_sample, .fini = clos
 	for (size_t i = 0; i < lines.count; i++) {
 		cr_assert_geq(lines.all[i].address, function);
 		cr_assert_lt(lines.all[i].address, function + 64);
-		cr_assert_not_null(strstr(lines.all[i].source, "code/sample_module.c"));
+		cr_assert_not_null(strstr(lines.all[i].source, "code/testing/sample_module.c"));
 	}
 	code_lines_release(&lines);
-	cr_assert_eq(code_lines_find(&lines, file, "code/sample_module.c", line), 0);
+	cr_assert_eq(code_lines_find(&lines, file, "code/testing/sample_module.c", line), 0);
 	cr_assert_geq(lines.count, 1);
 	code_lines_release(&lines);
 	cr_assert_eq(code_lines_find(&lines, file, ".//./sample_module.c", line), 0);

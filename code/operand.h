@@ -10,7 +10,7 @@
 #ifndef CODE_OPERAND_H
 #define CODE_OPERAND_H
 
-#include "code/place.h"
+#include "code/probe_place.h"
 
 #include <stddef.h>
 #include <stdint.h>

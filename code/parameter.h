@@ -12,8 +12,8 @@
 #ifndef CODE_PARAMETER_H
 #define CODE_PARAMETER_H
 
-#include "code/field.h"
 #include "code/file.h"
+#include "code/probe_fields.h"
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
 /* Parameters are found where the compiler put them: functions are called, and what is found is compared. */
 #include "code/parameter.h"
 
-#include "code/sample_call.h"
 #include "code/symbol.h"
+#include "code/testing/sample_call.h"
 
 #include <criterion/criterion.h>
 #include <link.h>

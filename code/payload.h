@@ -6,7 +6,7 @@
 #define CODE_PAYLOAD_H
 
 #include "code/emit.h"
-#include "code/place.h"
+#include "code/probe_place.h"
 
 #include <stdbool.h>
 

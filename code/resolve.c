@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/resolve.h"
 
-#include "code/field.h"
 #include "code/function.h"
 #include "code/line.h"
+#include "code/probe_fields.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From what a user asks for (code/request.h) to places in a module's code (code/place.h).
+ * From what a user asks for (code/probe_spec.h) to places in a module's code (code/probe_place.h).
  */
 #ifndef CODE_RESOLVE_H
 #define CODE_RESOLVE_H
 
 #include "code/file.h"
-#include "code/place.h"
-#include "code/request.h"
+#include "code/probe_place.h"
+#include "code/probe_spec.h"
 #include "code/symbol.h"
 #include "code/usdt.h"
 

@@ -2,8 +2,8 @@
 /* Rows of programs as compilers and linkers make them, held against binutils. */
 #include "code/rows.h"
 
-#include "code/folder_test.h"
 #include "code/symbol.h"
+#include "code/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -240,7 +240,7 @@ bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address)
 	return range && address < range->end;
 }
 
-static int taboo_in(const struct sweep_taboo *all, size_t count, uint64_t start, uint64_t end)
+static int unpatchable_in(const struct sweep_taboo *all, size_t count, uint64_t start, uint64_t end)
 {
 	for (size_t i = 0; i < count && all[i].start < end; i++)
 		if (all[i].end > start)
@@ -250,12 +250,13 @@ static int taboo_in(const struct sweep_taboo *all, size_t count, uint64_t start,
 
 int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end)
 {
-	return taboo_in(sweep->taboos, sweep->taboo_count, start, end);
+	return unpatchable_in(sweep->taboos, sweep->unpatchable_count, start, end);
 }
 
 int sweep_return_taboo(const struct sweep *sweep, uint64_t address)
 {
-	return taboo_in(sweep->return_taboos, sweep->return_taboo_count, address, address + 1);
+	return unpatchable_in(sweep->return_taboos, sweep->return_taboo_count, address,
+			      address + 1);
 }
 
 bool sweep_runs_backward(const struct sweep *sweep, uint64_t start, uint64_t end)

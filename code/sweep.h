@@ -21,7 +21,7 @@
 #define CODE_SWEEP_H
 
 #include "code/frames.h"
-#include "code/image.h"
+#include "code/module_image.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ struct sweep {
 	struct image_range *doubts; /* functions with jumps that aren't understood; in order */
 	size_t doubt_count;
 	struct sweep_taboo *taboos; /* in order */
-	size_t taboo_count;
+	size_t unpatchable_count;
 	uint64_t *backwards; /* where the direction flag is set; in order */
 	size_t backward_count;
 	struct sweep_taboo

@@ -2,7 +2,7 @@
 #include "code/symbol.h"
 
 #include "base/array.h"
-#include "base/near.h"
+#include "base/similar_names.h"
 #include "base/sorted.h"
 #include "code/demangle.h"
 
@@ -440,7 +440,7 @@ static int near_scoped(const struct code_written *written, const char *name, con
 		const char *whole = written->names[i];
 		size_t k = 0;
 
-		if (!near_is_scoped(name, whole))
+		if (!similar_is_scoped(name, whole))
 			continue;
 		while (k < count && strcmp(out[k], whole))
 			k++;
@@ -461,14 +461,14 @@ int code_symbols_near(const struct code_symbols *symbols, const char *name, cons
 	if (count)
 		return count;
 	if (strstr(name, "::"))
-		return near_list(name, (const char *const *)symbols->written->names,
-				 symbols->written->count, out, max);
+		return similar_list(name, (const char *const *)symbols->written->names,
+				    symbols->written->count, out, max);
 	names = calloc(symbols->count + 1, sizeof(*names));
 	if (!names)
 		return 0;
 	for (size_t i = 0; i < symbols->count; i++)
 		names[i] = symbols->all[i].name;
-	count = near_list(name, names, symbols->count, out, max);
+	count = similar_list(name, names, symbols->count, out, max);
 	free(names);
 	return count;
 }

@@ -93,7 +93,7 @@ int code_symbol_data(struct code_file *file, int (*take)(const char *name, void 
 
 /*
  * Functions whose names look like one that was not found: those of C++ and Rust that it ends, as "Order::add"
- * does "shop::Order::add"; else as near_list(), through names as the source has them where the one that
+ * does "shop::Order::add"; else as similar_list(), through names as the source has them where the one that
  * was asked for has a "::". The texts are the symbols'.
  */
 int code_symbols_near(const struct code_symbols *symbols, const char *name, const char **out,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/symbol.h"
 
-#include "code/sample_module.h"
+#include "code/testing/sample_module.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -21,7 +21,7 @@
 
 #include "abi/detour.h"
 #include "code/emit.h"
-#include "code/place.h"
+#include "code/probe_place.h"
 #include "code/span.h"
 #include "code/sweep.h"
 

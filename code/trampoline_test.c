@@ -7,10 +7,10 @@
  */
 #include "code/trampoline.h"
 
-#include "code/bed.h"
 #include "code/file.h"
-#include "code/machine.h"
 #include "code/symbol.h"
+#include "code/testing/fixture.h"
+#include "code/testing/machine.h"
 
 #include <criterion/criterion.h>
 #include <cpuid.h>
@@ -324,7 +324,8 @@ static void layout_check(const struct trampoline *trampoline)
 	cr_assert_arr_eq(trampoline->emit.code + detour->link_at, link, sizeof(link));
 }
 
-static const struct bed_ends ends = { machine_enter, machine_enter_return, &hits, &return_hits };
+static const struct fixture_ends ends = { machine_enter, machine_enter_return, &hits,
+					  &return_hits };
 
 /* A choice, in a form that this process has room for. */
 struct option {
@@ -339,17 +340,17 @@ static unsigned int options_find(struct option *options)
 {
 	static struct trampoline trampoline;
 	unsigned int count = 0, number = 0;
-	struct bed bed;
+	struct placed placed;
 	int err = 0;
 
 	while (number < DETOUR_CHOICES_MAX &&
 	       !(err = trampoline_compose(&fixture.sweep, &place, number, &trampoline))) {
 		layout_check(&trampoline);
 		for (int form = FORM_BYTE; form <= FORM_FIRST; form++) {
-			if (bed_place(&bed, &trampoline, (enum detour_form)form, fixture.base,
-				      &ends))
+			if (fixture_place(&placed, &trampoline, (enum detour_form)form,
+					  fixture.base, &ends))
 				continue;
-			bed_remove(&bed);
+			fixture_remove(&placed);
 			options[count++] = (struct option){ number, (enum detour_form)form };
 		}
 		number++;
@@ -364,7 +365,7 @@ static void option_try(const char *name, const struct code_function *function,
 {
 	static struct trampoline trampoline;
 	const void *code = (void *)(fixture.base + function->address);
-	struct bed bed;
+	struct placed placed;
 
 	/* other fields may need a register that is changed before */
 	if (trampoline_compose(&fixture.sweep, &place, option->number, &trampoline))
@@ -375,9 +376,9 @@ static void option_try(const char *name, const struct code_function *function,
 	expected.count = 0;
 	run(&stepped, NULL, code, TRAP_FLAG);
 	hits.count = 0;
-	cr_assert_eq(bed_place(&bed, &trampoline, option->form, fixture.base, &ends), 0);
+	cr_assert_eq(fixture_place(&placed, &trampoline, option->form, fixture.base, &ends), 0);
 	run(&detoured, &memory_detoured, code, 0);
-	bed_remove(&bed);
+	fixture_remove(&placed);
 	compare(name, place.address - function->address);
 	fixture.placed[option->form]++;
 	fixture.pushed += trampoline.detour.stack_bytes != 0;

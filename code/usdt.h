@@ -8,7 +8,7 @@
 #define CODE_USDT_H
 
 #include "code/file.h"
-#include "code/place.h"
+#include "code/probe_place.h"
 
 #include <stddef.h>
 #include <stdint.h>

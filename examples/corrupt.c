@@ -40,7 +40,7 @@ __attribute__((noinline)) static void write_name(struct account *account, const 
 	account->owner[i] = '\0';
 }
 
-static void *tell(void *data)
+static void *report(void *data)
 {
 	unsigned int seed = (unsigned int)(size_t)data;
 
@@ -70,7 +70,7 @@ int main(void)
 	for (int i = 0; i < ACCOUNTS; i++)
 		accounts[i].cents = EACH_CENTS;
 	for (size_t i = 0; i < TELLERS; i++)
-		pthread_create(&tellers[i], NULL, tell, (void *)(i + 1));
+		pthread_create(&tellers[i], NULL, report, (void *)(i + 1));
 	pthread_create(&clerk, NULL, keep_names, NULL);
 	for (int i = 0; i < TELLERS; i++)
 		pthread_join(tellers[i], NULL);

@@ -13,9 +13,9 @@
 #include "base/socketdir.h"
 #include "fuzz/folder.h"
 #include "fuzz/run.h"
-#include "session/sample_store.h"
-#include "trace/sample.h"
+#include "session/testing/store.h"
 #include "trace/summary.h"
+#include "trace/testing/packets.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuzz/folder.h"
 
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 
 #include <dirent.h>
 #include <fcntl.h>

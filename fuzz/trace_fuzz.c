@@ -13,8 +13,8 @@
 #include "trace/compress.h"
 #include "trace/format.h"
 #include "trace/index.h"
-#include "trace/sample.h"
 #include "trace/summary.h"
+#include "trace/testing/packets.h"
 
 #include <fcntl.h>
 #include <stdio.h>

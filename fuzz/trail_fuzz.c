@@ -12,7 +12,7 @@
 #include "fuzz/run.h"
 #include "history/instruction.h"
 #include "trace/trail/range.h"
-#include "trace/trail/sample_trail.h"
+#include "trace/trail/testing/trail.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  *	watch_fuzz GOOD [SECONDS [SEED]]	a good module with specs of its variables, changed at random
  *	watch_fuzz FILE...			these inputs
  */
-#include "code/watch/place.h"
+#include "code/watch/watch_place.h"
 #include "fuzz/run.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread that goes anywhere, as no program would: what must hold of its calls all the same. */
 #include "history/calls.h"
-#include "history/made.h"
+#include "history/testing/made.h"
 
 #include <criterion/criterion.h>
 #include <sys/syscall.h>

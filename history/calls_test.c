@@ -5,7 +5,7 @@
  * passed by, ~ lost, x executed, . still open. In front: = a jump, ! a signal, ? found.
  */
 #include "history/calls.h"
-#include "history/made.h"
+#include "history/testing/made.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Two runs whose signals, system calls and losses differ. */
-#include "history/divergence_bed_test.h"
+#include "history/testing/divergence_fixture.h"
 
 #include <criterion/criterion.h>
 #include <sys/syscall.h>

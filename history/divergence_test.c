@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Two runs that take another way: where that counts, and where not. */
-#include "history/divergence_bed_test.h"
+#include "history/testing/divergence_fixture.h"
 
 #include <criterion/criterion.h>
 

@@ -38,7 +38,7 @@ struct export
 	enum export_weight weight; /* what stacks are weighed by */
 	/* called now and then with how many blocks were gone through; NULL: not */
 	void (*pulse)(struct export * export, uint64_t blocks);
-	uint64_t done, told; /* blocks of threads before; when pulse() was called last */
+	uint64_t done, reported; /* blocks of threads before; when pulse() was called last */
 };
 
 /*
@@ -67,11 +67,11 @@ int export_perf_script(struct export *export);
 /* Tell how far it is, if it is time to. `blocks`: of this thread. */
 static inline void export_beat(struct export *export, uint64_t blocks)
 {
-	if (export->done + blocks - export->told < 1u << 20)
+	if (export->done + blocks - export->reported < 1u << 20)
 		return;
-	export->told = export->done + blocks;
+	export->reported = export->done + blocks;
 	if (export->pulse)
-		export->pulse(export, export->told);
+		export->pulse(export, export->reported);
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The output for made-up paths, letter by letter; and that long ones are complete. */
 #include "history/export.h"
-#include "history/made.h"
-#include "trace/trail/sample_trail.h"
+#include "history/testing/made.h"
+#include "trace/trail/testing/trail.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #ifndef HISTORY_INSNS_H
 #define HISTORY_INSNS_H
 
-#include "history/ran.h"
+#include "history/block_counts.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "history/image.h"
 #include "history/kernel_symbols.h"
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

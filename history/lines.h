@@ -29,8 +29,8 @@
 #ifndef HISTORY_LINES_H
 #define HISTORY_LINES_H
 
+#include "history/block_counts.h"
 #include "history/image.h"
-#include "history/ran.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /* What an object writes into the ledger, and whom it names when it is refused. */
 #include "claim/holder.h"
 #include "claim/ledger.h"
-#include "perf/bed_test.h"
 #include "perf/object_own.h"
+#include "perf/testing/fixture.h"
 #include "process/testing/folder.h"
 
 #include <criterion/criterion.h>
@@ -17,14 +17,14 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-TestSuite(event_claims, .init = bed_need_breakpoints, .timeout = 60);
+TestSuite(event_claims, .init = fixture_need_breakpoints, .timeout = 60);
 
 /* One thread that comes by and stays. */
-static void lonely(struct bed_shared *own)
+static void lonely(struct fixture_shared *own)
 {
-	bed_catch(own);
+	fixture_catch(own);
 	for (unsigned int step = 1; step < 90; step++)
-		bed_meet(own, step);
+		fixture_meet(own, step);
 }
 
 static void ledger_rows(struct claim_list *list)
@@ -54,7 +54,7 @@ static void ledger_begin(struct ledger_bed *own, enum event_scope scope, pid_t p
 	*own = (struct ledger_bed){ .detail = { own->text, sizeof(own->text) } };
 	folder_make();
 	cr_assert_eq(ledger_new(&own->ledger), 0);
-	bed_request(&own->request, own->sources, scope, pid, count);
+	fixture_request(&own->request, own->sources, scope, pid, count);
 	own->request.ledger = own->ledger;
 }
 
@@ -70,16 +70,16 @@ Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 	struct event_source *sources;
 	struct claim_list list;
 	struct ledger_bed own;
-	struct bed bed;
+	struct fixture fixture;
 	char name[64];
 
-	bed_start(&bed, lonely);
-	bed_wait(&bed, 1);
-	ledger_begin(&own, EVENT_PROCESS, bed.pid, 4);
+	fixture_start(&fixture, lonely);
+	fixture_wait(&fixture, 1);
+	ledger_begin(&own, EVENT_PROCESS, fixture.pid, 4);
 	sources = own.sources;
 	own.request.flags = EVENT_SIGNAL;
 	sources[0].what = "watch:counter";
-	first = bed_arm(&own.request);
+	first = fixture_arm(&own.request);
 	ledger_rows(&list);
 	cr_assert_eq(list.count, 6);
 	cr_assert_eq(list.rows[4].claim.resource, CLAIM_DESCRIPTORS);
@@ -87,9 +87,9 @@ Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 	cr_assert_eq(list.rows[4].claim.count, 4);
 	cr_assert_eq(list.rows[4].state, CLAIM_HELD);
 	cr_assert_eq(list.rows[5].claim.resource, CLAIM_SIGTRAP);
-	cr_assert_eq(list.rows[5].claim.target, bed.pid);
+	cr_assert_eq(list.rows[5].claim.target, fixture.pid);
 	cr_assert_eq(list.rows[0].state, CLAIM_HELD);
-	cr_assert_eq(list.rows[0].claim.target, bed.pid);
+	cr_assert_eq(list.rows[0].claim.target, fixture.pid);
 	cr_assert_str_eq(list.rows[0].claim.what, "watch:counter");
 	snprintf(name, sizeof(name), "watch:0x%llx/8", (unsigned long long)sources[1].address);
 	cr_assert_str_eq(list.rows[1].claim.what, name);
@@ -114,7 +114,7 @@ Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 	ledger_rows(&list);
 	cr_assert_eq(list.rows[0].claim.address, sources[0].address);
 	cr_assert_eq(list.rows[0].claim.scope, CLAIM_OF_PROCESS);
-	cr_assert_eq(list.rows[0].claim.target, bed.pid);
+	cr_assert_eq(list.rows[0].claim.target, fixture.pid);
 	cr_assert_str_eq(list.rows[0].claim.what, "watch:counter");
 	claim_list_release(&list);
 	event_object_disarm(first);
@@ -124,7 +124,7 @@ Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 	event_object_release(first);
 	event_object_release(second);
 	ledger_end(&own);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 /*
@@ -138,18 +138,18 @@ Test(event_claims, locked_memory_is_claimed_until_the_rings_are_gone)
 	struct claim_list list;
 	struct ledger_bed own;
 	unsigned int *cpus;
-	struct bed bed;
+	struct fixture fixture;
 	size_t count;
 
 	/* rings are of those that are offline, too */
 	cr_assert_eq(cpus_present(&cpus, &count), 0);
 	free(cpus);
-	bed_start(&bed, lonely);
-	bed_wait(&bed, 1);
-	ledger_begin(&own, EVENT_PROCESS, bed.pid, 1);
+	fixture_start(&fixture, lonely);
+	fixture_wait(&fixture, 1);
+	ledger_begin(&own, EVENT_PROCESS, fixture.pid, 1);
 	own.request.flags = EVENT_RINGS;
 	own.request.ring_bytes = 16384;
-	object = bed_arm(&own.request);
+	object = fixture_arm(&own.request);
 	ledger_rows(&list);
 	cr_assert_eq(list.count, 3);
 	cr_assert_eq(list.rows[1].claim.resource, CLAIM_DESCRIPTORS);
@@ -170,7 +170,7 @@ Test(event_claims, locked_memory_is_claimed_until_the_rings_are_gone)
 	cr_assert_eq(list.count, 0);
 	claim_list_release(&list);
 	ledger_end(&own);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 /* Which of the sources' addresses the ledger has for a CPU, a bit each; none twice. */
@@ -233,17 +233,17 @@ Test(event_claims, registers_that_a_debugger_left_are_told)
 	char text[512] = "";
 	struct detail detail = { text, sizeof(text) };
 	size_t at = offsetof(struct user, u_debugreg);
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, lonely);
-	bed_wait(&bed, 1);
-	cr_assert_eq(ptrace(PTRACE_ATTACH, bed.pid, NULL, NULL), 0);
-	cr_assert_eq(waitpid(bed.pid, NULL, 0), bed.pid);
-	cr_assert_eq(ptrace(PTRACE_POKEUSER, bed.pid, at, (void *)text), 0);
-	cr_assert_eq(ptrace(PTRACE_POKEUSER, bed.pid, at + 7 * sizeof(long), 0x90001), 0);
-	cr_assert_eq(ptrace(PTRACE_POKEUSER, bed.pid, at + 7 * sizeof(long), 0), 0);
-	cr_assert_eq(ptrace(PTRACE_DETACH, bed.pid, NULL, NULL), 0);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
+	fixture_start(&fixture, lonely);
+	fixture_wait(&fixture, 1);
+	cr_assert_eq(ptrace(PTRACE_ATTACH, fixture.pid, NULL, NULL), 0);
+	cr_assert_eq(waitpid(fixture.pid, NULL, 0), fixture.pid);
+	cr_assert_eq(ptrace(PTRACE_POKEUSER, fixture.pid, at, (void *)text), 0);
+	cr_assert_eq(ptrace(PTRACE_POKEUSER, fixture.pid, at + 7 * sizeof(long), 0x90001), 0);
+	cr_assert_eq(ptrace(PTRACE_POKEUSER, fixture.pid, at + 7 * sizeof(long), 0), 0);
+	cr_assert_eq(ptrace(PTRACE_DETACH, fixture.pid, NULL, NULL), 0);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 4);
 	request.ledger = NULL;
 	cr_assert_eq(event_object_new(&object, &request, detail), 0);
 	cr_assert_eq(event_object_arm(object, detail), -WM_E_EVENT_TAKEN);
@@ -251,5 +251,5 @@ Test(event_claims, registers_that_a_debugger_left_are_told)
 	cr_expect(strstr(text, "1 of them, if nobody named here has them, were set by a debugger"),
 		  "%s", text);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }

@@ -3,8 +3,8 @@
  * Real CPUs go offline and come back. Runs in the guest only: no user's machine is to lose a CPU
  * (tests/guest.sh).
  */
-#include "perf/bed_test.h"
 #include "perf/instance.h"
+#include "perf/testing/fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 static struct event_source sources[EVENT_SOURCES_MAX];
 static struct event_request request;
-static struct bed bed;
+static struct fixture fixture;
 static unsigned int steps;
 
 static void cpu_set_online(int cpu, int to)
@@ -47,10 +47,10 @@ static int run_on(int cpu)
 }
 
 /* Each step is some stores on a CPU. */
-static void traveller(struct bed_shared *own)
+static void traveller(struct fixture_shared *own)
 {
 	for (unsigned int step = 1;; step++) {
-		bed_meet(own, step);
+		fixture_meet(own, step);
 		if (run_on((int)own->data))
 			_exit(5);
 		for (unsigned int i = 0; i < STORES; i++)
@@ -62,27 +62,27 @@ static void traveller(struct bed_shared *own)
 
 static void store_on(int cpu)
 {
-	bed.shared->data = (uint64_t)cpu;
-	bed_step(&bed, ++steps, 1);
+	fixture.shared->data = (uint64_t)cpu;
+	fixture_step(&fixture, ++steps, 1);
 }
 
 static void need_guest(void)
 {
 	if (!getenv("WAYMARK_GUEST"))
 		cr_skip_test("it takes CPUs offline, so in the guest alone: make guest");
-	bed_need_breakpoints();
+	fixture_need_breakpoints();
 	cr_assert_eq(run_on(0), 0);
 	cpu_set_online(FIRST, 1);
 	cpu_set_online(SECOND, 1);
 	steps = 0;
-	bed_start(&bed, traveller);
-	bed_wait(&bed, 1);
+	fixture_start(&fixture, traveller);
+	fixture_wait(&fixture, 1);
 }
 
 static void end(void)
 {
-	if (bed.pid)
-		bed_end(&bed);
+	if (fixture.pid)
+		fixture_end(&fixture);
 }
 
 TestSuite(event_hotplug, .init = need_guest, .fini = end, .timeout = 60);
@@ -133,31 +133,31 @@ static void comes_back(enum event_scope scope, unsigned int registers)
 	unsigned int wanted = scope == EVENT_SYSTEM ? 3 : 1;
 	struct event_object *object;
 
-	bed_request(&request, sources, scope, 0, registers);
+	fixture_request(&request, sources, scope, 0, registers);
 	request.cpus = cpus;
 	request.cpu_count = 1;
-	object = bed_arm(&request);
+	object = fixture_arm(&request);
 	store_on(FIRST);
-	cr_assert_eq(bed_count(object, 0), STORES);
+	cr_assert_eq(fixture_count(object, 0), STORES);
 	expect_coverage(object, wanted, wanted, -1, 0);
 	follow(object);
 	expect_uncovered(object, 0, 0);
 
 	cpu_set_online(FIRST, 0);
 	expect_coverage(object, wanted, wanted - 1, FIRST, -ENODEV);
-	cr_assert_eq(bed_count(object, 0), STORES, "what was counted stays");
+	cr_assert_eq(fixture_count(object, 0), STORES, "what was counted stays");
 	follow(object);
 	expect_uncovered(object, 0, 0);
 
 	cpu_set_online(FIRST, 1);
 	store_on(FIRST);
-	cr_assert_eq(bed_count(object, 0), STORES, "the kernel has dropped them");
+	cr_assert_eq(fixture_count(object, 0), STORES, "the kernel has dropped them");
 	expect_coverage(object, wanted, wanted - 1, FIRST, -WM_E_EVENT_CPU_BACK);
 	follow(object);
 	expect_uncovered(object, 1, FIRST);
 	expect_coverage(object, wanted, wanted, -1, 0);
 	store_on(FIRST);
-	cr_assert_eq(bed_count(object, 0), 2 * STORES);
+	cr_assert_eq(fixture_count(object, 0), 2 * STORES);
 
 	/* between two looks, as with a machine that was suspended; and changed meanwhile */
 	cpu_set_online(FIRST, 0);
@@ -174,7 +174,7 @@ static void comes_back(enum event_scope scope, unsigned int registers)
 	store_on(FIRST);
 	store_on(0);
 	event_object_disarm(object);
-	cr_assert_eq(bed_count(object, 0), (scope == EVENT_SYSTEM ? 4 : 3) * STORES);
+	cr_assert_eq(fixture_count(object, 0), (scope == EVENT_SYSTEM ? 4 : 3) * STORES);
 	expect_uncovered(object, 2, FIRST);
 	event_object_release(object);
 }
@@ -201,8 +201,8 @@ Test(event_hotplug, a_cpu_that_comes_later_is_followed)
 	struct instance_form form = { .scope = EVENT_CPUS };
 
 	cpu_set_online(SECOND, 0);
-	bed_request(&request, sources, EVENT_SYSTEM, 0, 4);
-	object = bed_arm(&request);
+	fixture_request(&request, sources, EVENT_SYSTEM, 0, 4);
+	object = fixture_arm(&request);
 	expect_coverage(object, 2, 2, -1, 0);
 	cpu_set_online(SECOND, 1);
 	expect_coverage(object, 3, 2, SECOND, -WM_E_EVENT_CAME_LATER);
@@ -214,12 +214,12 @@ Test(event_hotplug, a_cpu_that_comes_later_is_followed)
 	expect_uncovered(object, 0, 0);
 	close(other.fd);
 	store_on(SECOND);
-	cr_assert_eq(bed_count(object, 0), 0);
+	cr_assert_eq(fixture_count(object, 0), 0);
 	follow(object);
 	expect_coverage(object, 3, 3, -1, 0);
 	expect_uncovered(object, 1, SECOND);
 	store_on(SECOND);
-	cr_assert_eq(bed_count(object, 0), STORES);
+	cr_assert_eq(fixture_count(object, 0), STORES);
 	event_object_release(object);
 }
 
@@ -230,8 +230,8 @@ Test(event_hotplug, what_was_never_followed_is_told_at_the_end)
 	size_t count;
 
 	cpu_set_online(SECOND, 0);
-	bed_request(&request, sources, EVENT_SYSTEM, 0, 1);
-	object = bed_arm(&request);
+	fixture_request(&request, sources, EVENT_SYSTEM, 0, 1);
+	object = fixture_arm(&request);
 	cpu_set_online(FIRST, 0);
 	cpu_set_online(FIRST, 1);
 	cpu_set_online(SECOND, 1);
@@ -257,9 +257,9 @@ Test(event_hotplug, threads_are_seen_on_cpus_that_come_later)
 	struct event_object *object;
 
 	cpu_set_online(SECOND, 0);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
 	request.flags = EVENT_RINGS;
-	object = bed_arm(&request);
+	object = fixture_arm(&request);
 	cpu_set_online(SECOND, 1);
 	store_on(SECOND);
 	cpu_set_online(FIRST, 0);
@@ -282,9 +282,9 @@ Test(event_hotplug, rings_of_cpus_go_on)
 	unsigned int seen[3] = { 0 };
 	struct event_object *object;
 
-	bed_request(&request, sources, EVENT_SYSTEM, 0, 2);
+	fixture_request(&request, sources, EVENT_SYSTEM, 0, 2);
 	request.flags = EVENT_RINGS;
-	object = bed_arm(&request);
+	object = fixture_arm(&request);
 	store_on(FIRST);
 	cpu_set_online(FIRST, 0);
 	cpu_set_online(FIRST, 1);

@@ -4,8 +4,8 @@
  * or users change.
  */
 #include "base/testing/await.h"
-#include "perf/bed_test.h"
 #include "perf/instance.h"
+#include "perf/testing/fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -21,9 +21,9 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-TestSuite(event_life, .init = bed_need_breakpoints, .timeout = 60);
+TestSuite(event_life, .init = fixture_need_breakpoints, .timeout = 60);
 
-static struct bed_shared *shared; /* the child's */
+static struct fixture_shared *shared; /* the child's */
 static struct event_source sources[EVENT_SOURCES_MAX];
 static struct event_request request;
 
@@ -36,48 +36,48 @@ static void store(unsigned int times)
 static void *store_and_end(void *data)
 {
 	(void)data;
-	bed_meet(shared, 1);
+	fixture_meet(shared, 1);
 	store(3);
 	__atomic_add_fetch(&shared->ready, 1, __ATOMIC_ACQ_REL);
 	return NULL;
 }
 
-static void forty(struct bed_shared *own)
+static void forty(struct fixture_shared *own)
 {
 	shared = own;
-	bed_catch(own);
-	bed_threads(40, store_and_end, NULL);
-	bed_meet(own, 2);
+	fixture_catch(own);
+	fixture_threads(40, store_and_end, NULL);
+	fixture_meet(own, 2);
 	store(1);
-	bed_meet(own, 3);
+	fixture_meet(own, 3);
 	store(1);
-	bed_meet(own, 99);
+	fixture_meet(own, 99);
 }
 
 Test(event_life, threads_that_have_ended_count)
 {
 	struct event_coverage coverage;
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, forty);
-	bed_wait(&bed, 41);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 40);
-	cr_assert(AWAIT(target_status_number(bed.pid, "Threads") == 1));
-	cr_assert_eq(bed_count(object, 0), 120);
+	fixture_start(&fixture, forty);
+	fixture_wait(&fixture, 41);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
+	object = fixture_arm(&request);
+	fixture_step(&fixture, 1, 40);
+	cr_assert(AWAIT(target_status_number(fixture.pid, "Threads") == 1));
+	cr_assert_eq(fixture_count(object, 0), 120);
 	cr_assert_eq(event_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.wanted, 1);
 	cr_assert_eq(coverage.opened, 1);
 	cr_assert_eq(coverage.ended, 40);
 	cr_assert_eq(coverage.missing_count, 0);
 	event_coverage_release(&coverage);
-	bed_step(&bed, 2, 1);
+	fixture_step(&fixture, 2, 1);
 	event_object_quiet(object);
-	bed_step(&bed, 3, 1);
-	cr_assert_eq(bed_count(object, 0), 121, "nothing is counted once it is quiet");
-	bed_end(&bed);
+	fixture_step(&fixture, 3, 1);
+	cr_assert_eq(fixture_count(object, 0), 121, "nothing is counted once it is quiet");
+	fixture_end(&fixture);
 	cr_assert_eq(event_object_coverage(object, &coverage), -WM_E_GONE);
 	event_object_release(object);
 }
@@ -85,19 +85,19 @@ Test(event_life, threads_that_have_ended_count)
 static void *leader_left(void *data)
 {
 	pthread_join(*(pthread_t *)data, NULL);
-	bed_meet(shared, 1);
+	fixture_meet(shared, 1);
 	store(7);
-	bed_meet(shared, 99);
+	fixture_meet(shared, 99);
 	return NULL;
 }
 
-static void headless(struct bed_shared *own)
+static void headless(struct fixture_shared *own)
 {
 	static pthread_t self;
 
 	shared = own;
 	self = pthread_self();
-	bed_threads(1, leader_left, &self);
+	fixture_threads(1, leader_left, &self);
 	pthread_exit(NULL);
 }
 
@@ -105,20 +105,20 @@ Test(event_life, the_first_thread_may_have_ended)
 {
 	struct event_coverage coverage;
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, headless);
-	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 1);
-	cr_assert_eq(bed_count(object, 0), 7);
+	fixture_start(&fixture, headless);
+	fixture_wait(&fixture, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
+	object = fixture_arm(&request);
+	fixture_step(&fixture, 1, 1);
+	cr_assert_eq(fixture_count(object, 0), 7);
 	cr_assert_eq(event_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.opened, 1);
 	cr_assert_eq(coverage.missing_count, 0);
 	event_coverage_release(&coverage);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 /* ---- children ---- */
@@ -131,44 +131,44 @@ static void *store_five(void *data)
 	return NULL;
 }
 
-static void parent(struct bed_shared *own)
+static void parent(struct fixture_shared *own)
 {
 	pid_t child;
 	int status;
 
 	shared = own;
-	bed_catch(own);
-	bed_meet(own, 1);
+	fixture_catch(own);
+	fixture_meet(own, 1);
 	store(1);
 	child = fork();
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		store(10);
-		bed_threads(1, store_five, NULL);
+		fixture_threads(1, store_five, NULL);
 		_exit(!AWAIT(__atomic_load_n(&own->started, __ATOMIC_ACQUIRE)));
 	}
 	waitpid(child, &status, 0);
 	if (status)
 		_exit(5);
-	bed_meet(own, 99);
+	fixture_meet(own, 99);
 }
 
 static void children(unsigned int flags, uint64_t hits)
 {
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, parent);
-	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 2);
+	fixture_start(&fixture, parent);
+	fixture_wait(&fixture, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 2);
 	request.flags = flags;
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 1);
-	cr_assert_eq(bed_count(object, 0), hits);
+	object = fixture_arm(&request);
+	fixture_step(&fixture, 1, 1);
+	cr_assert_eq(fixture_count(object, 0), hits);
 	if (flags & EVENT_SIGNAL)
-		cr_assert_eq(bed.shared->hits, hits);
+		cr_assert_eq(fixture.shared->hits, hits);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 Test(event_life, forked_children_have_none)
@@ -185,11 +185,11 @@ Test(event_life, forked_children_have_them_on_request)
 
 /* ---- another program ---- */
 
-static void replaced(struct bed_shared *own)
+static void replaced(struct fixture_shared *own)
 {
 	shared = own;
-	bed_catch(own);
-	bed_meet(own, 1);
+	fixture_catch(own);
+	fixture_meet(own, 1);
 	store(2);
 	/* a SIGTRAP would kill it: it has no handler any more */
 	execl("/bin/sleep", "sleep", "30", NULL);
@@ -200,37 +200,37 @@ Test(event_life, another_program_has_none_and_coverage_says_so)
 	struct event_coverage coverage;
 	struct event_object *object;
 	char comm[16] = "";
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, replaced);
-	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
+	fixture_start(&fixture, replaced);
+	fixture_wait(&fixture, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
 	request.flags = EVENT_SIGNAL;
-	object = bed_arm(&request);
-	__atomic_store_n(&bed.shared->step, 1, __ATOMIC_RELEASE);
-	bed_step(&bed, 1, 0);
+	object = fixture_arm(&request);
+	__atomic_store_n(&fixture.shared->step, 1, __ATOMIC_RELEASE);
+	fixture_step(&fixture, 1, 0);
 	while (strcmp(comm, "sleep"))
-		target_comm(bed.pid, bed.pid, comm);
-	cr_assert_eq(bed_count(object, 0), 2);
+		target_comm(fixture.pid, fixture.pid, comm);
+	cr_assert_eq(fixture_count(object, 0), 2);
 	cr_assert_eq(event_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.wanted, 1);
 	cr_assert_eq(coverage.opened, 0);
 	cr_assert_eq(coverage.missing_count, 1);
-	cr_assert_eq(coverage.missing[0].tid, bed.pid);
+	cr_assert_eq(coverage.missing[0].tid, fixture.pid);
 	cr_assert_eq(coverage.missing[0].error, -WM_E_EVENT_EXEC);
 	event_coverage_release(&coverage);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 /* ---- who arms ends, and who is armed disables its own ---- */
 
-static void chatty(struct bed_shared *own)
+static void chatty(struct fixture_shared *own)
 {
 	shared = own;
-	bed_catch(own);
+	fixture_catch(own);
 	for (unsigned int step = 1; step < 50; step++) {
-		bed_meet(own, step);
+		fixture_meet(own, step);
 		/* disables only events that this thread opened itself; it has opened no events */
 		if (step == 2)
 			prctl(PR_TASK_PERF_EVENTS_DISABLE);
@@ -240,50 +240,50 @@ static void chatty(struct bed_shared *own)
 
 Test(event_life, a_tool_that_is_killed_leaves_nothing)
 {
-	struct bed bed;
+	struct fixture fixture;
 	int ends[2], status;
 	pid_t tool;
 	char byte;
 
-	bed_start(&bed, chatty);
-	bed_wait(&bed, 1);
+	fixture_start(&fixture, chatty);
+	fixture_wait(&fixture, 1);
 	cr_assert_eq(pipe(ends), 0);
 	tool = fork();
 	if (!tool) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
+		fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 4);
 		request.flags = EVENT_SIGNAL;
-		bed_arm(&request);
+		fixture_arm(&request);
 		if (write(ends[1], "", 1) < 0)
 			_exit(1);
 		pause();
 	}
 	cr_assert_eq(read(ends[0], &byte, 1), 1);
-	cr_assert_eq(instance_free_registers(bed.pid, -1), 0);
-	bed_step(&bed, 1, 1);
-	cr_assert_eq(bed.shared->hits, 4);
+	cr_assert_eq(instance_free_registers(fixture.pid, -1), 0);
+	fixture_step(&fixture, 1, 1);
+	cr_assert_eq(fixture.shared->hits, 4);
 	kill(tool, SIGKILL);
 	waitpid(tool, &status, 0);
-	bed_step(&bed, 2, 1);
-	cr_assert_eq(bed.shared->hits, 4);
-	cr_assert_eq(instance_free_registers(bed.pid, -1), 4);
-	bed_end(&bed);
+	fixture_step(&fixture, 2, 1);
+	cr_assert_eq(fixture.shared->hits, 4);
+	cr_assert_eq(instance_free_registers(fixture.pid, -1), 4);
+	fixture_end(&fixture);
 }
 
 Test(event_life, the_program_cannot_disable_them_by_prctl)
 {
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, chatty);
-	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 1);
-	bed_step(&bed, 2, 1);
-	cr_assert_eq(bed_count(object, 0), 8);
+	fixture_start(&fixture, chatty);
+	fixture_wait(&fixture, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
+	object = fixture_arm(&request);
+	fixture_step(&fixture, 1, 1);
+	fixture_step(&fixture, 2, 1);
+	cr_assert_eq(fixture_count(object, 0), 8);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 /* ---- a process that can't be stopped ---- */
@@ -292,41 +292,41 @@ Test(event_life, a_traced_process_is_armed_while_it_runs)
 {
 	struct event_coverage coverage;
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 	int ends[2];
 	pid_t tracer;
 	char byte;
 
-	bed_start(&bed, chatty);
-	bed_wait(&bed, 1);
+	fixture_start(&fixture, chatty);
+	fixture_wait(&fixture, 1);
 	cr_assert_eq(pipe(ends), 0);
 	tracer = fork();
 	if (!tracer) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (ptrace(PTRACE_SEIZE, bed.pid, NULL, NULL) || write(ends[1], "", 1) < 0)
+		if (ptrace(PTRACE_SEIZE, fixture.pid, NULL, NULL) || write(ends[1], "", 1) < 0)
 			_exit(1);
 		for (;;) { /* signals are passed on */
 			int status;
 
-			if (waitpid(bed.pid, &status, __WALL) < 0 || !WIFSTOPPED(status))
+			if (waitpid(fixture.pid, &status, __WALL) < 0 || !WIFSTOPPED(status))
 				_exit(0);
-			ptrace(PTRACE_CONT, bed.pid, NULL, WSTOPSIG(status));
+			ptrace(PTRACE_CONT, fixture.pid, NULL, WSTOPSIG(status));
 		}
 	}
 	cr_assert_eq(read(ends[0], &byte, 1), 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
 	request.flags = EVENT_SIGNAL;
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 1);
-	cr_assert_eq(bed_count(object, 0), 4);
-	cr_assert_eq(bed.shared->hits, 4);
+	object = fixture_arm(&request);
+	fixture_step(&fixture, 1, 1);
+	cr_assert_eq(fixture_count(object, 0), 4);
+	cr_assert_eq(fixture.shared->hits, 4);
 	cr_assert_eq(event_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.was_stopped, 0);
 	cr_assert_eq(coverage.opened, 1);
 	cr_assert_eq(coverage.doubtful, 0);
 	event_coverage_release(&coverage);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 	kill(tracer, SIGKILL);
 	waitpid(tracer, NULL, 0);
 }
@@ -334,20 +334,20 @@ Test(event_life, a_traced_process_is_armed_while_it_runs)
 Test(event_life, a_stopped_process_is_armed_and_stays_stopped)
 {
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, chatty);
-	bed_wait(&bed, 1);
-	kill(bed.pid, SIGSTOP);
-	cr_assert(AWAIT(target_thread_state(bed.pid, bed.pid) == 'T'));
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
-	object = bed_arm(&request);
-	cr_assert_eq(target_thread_state(bed.pid, bed.pid), 'T');
-	kill(bed.pid, SIGCONT);
-	bed_step(&bed, 1, 1);
-	cr_assert_eq(bed_count(object, 0), 4);
+	fixture_start(&fixture, chatty);
+	fixture_wait(&fixture, 1);
+	kill(fixture.pid, SIGSTOP);
+	cr_assert(AWAIT(target_thread_state(fixture.pid, fixture.pid) == 'T'));
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
+	object = fixture_arm(&request);
+	cr_assert_eq(target_thread_state(fixture.pid, fixture.pid), 'T');
+	kill(fixture.pid, SIGCONT);
+	fixture_step(&fixture, 1, 1);
+	cr_assert_eq(fixture_count(object, 0), 4);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 /* ---- one thread; other scopes ---- */
@@ -357,42 +357,42 @@ static pid_t one_tid;
 static void *one_of_two(void *data)
 {
 	__atomic_store_n((pid_t *)&shared->started, gettid(), __ATOMIC_RELEASE);
-	bed_meet(shared, 1);
+	fixture_meet(shared, 1);
 	store(6);
 	(void)data;
-	bed_meet(shared, 99);
+	fixture_meet(shared, 99);
 	return NULL;
 }
 
-static void two(struct bed_shared *own)
+static void two(struct fixture_shared *own)
 {
 	shared = own;
-	bed_threads(1, one_of_two, NULL);
-	bed_meet(own, 1);
+	fixture_threads(1, one_of_two, NULL);
+	fixture_meet(own, 1);
 	store(9);
-	bed_meet(own, 99);
+	fixture_meet(own, 99);
 }
 
 Test(event_life, one_thread_alone)
 {
 	struct event_coverage coverage;
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, two);
-	bed_wait(&bed, 2);
-	one_tid = (pid_t)bed.shared->started;
-	bed_request(&request, sources, EVENT_THREAD, one_tid, 2);
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 2);
-	cr_assert_eq(bed_count(object, 0), 6);
+	fixture_start(&fixture, two);
+	fixture_wait(&fixture, 2);
+	one_tid = (pid_t)fixture.shared->started;
+	fixture_request(&request, sources, EVENT_THREAD, one_tid, 2);
+	object = fixture_arm(&request);
+	fixture_step(&fixture, 1, 2);
+	cr_assert_eq(fixture_count(object, 0), 6);
 	cr_assert_eq(event_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.wanted, 1);
 	cr_assert_eq(coverage.opened, 1);
 	cr_assert_eq(coverage.missing_count, 0);
 	event_coverage_release(&coverage);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 static int paranoid(void)
@@ -411,25 +411,25 @@ Test(event_life, whatever_runs_on_the_machine)
 {
 	struct event_coverage coverage;
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 
 	if (geteuid())
 		cr_skip_test("CPUs are watched by root alone");
-	bed_need_cpus();
-	bed_start(&bed, chatty);
-	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_SYSTEM, 0, 1);
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 1);
+	fixture_need_cpus();
+	fixture_start(&fixture, chatty);
+	fixture_wait(&fixture, 1);
+	fixture_request(&request, sources, EVENT_SYSTEM, 0, 1);
+	object = fixture_arm(&request);
+	fixture_step(&fixture, 1, 1);
 	/* others may have something at this address too, but hardly write to it now */
-	cr_assert_geq(bed_count(object, 0), 4);
+	cr_assert_geq(fixture_count(object, 0), 4);
 	cr_assert_eq(event_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.wanted, (unsigned int)sysconf(_SC_NPROCESSORS_ONLN));
 	cr_assert_eq(coverage.opened, coverage.wanted);
 	cr_assert_eq(coverage.missing_count, 0);
 	event_coverage_release(&coverage);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 Test(event_life, an_offline_cpu_is_refused_by_its_number)
@@ -438,20 +438,20 @@ Test(event_life, an_offline_cpu_is_refused_by_its_number)
 	struct event_object *object;
 	char text[128] = "";
 	struct detail detail = { text, sizeof(text) };
-	unsigned int before = bed_descriptors();
+	unsigned int before = fixture_descriptors();
 	int err;
 
 	if (geteuid())
 		cr_skip_test("CPUs are watched by root alone");
-	bed_request(&request, sources, EVENT_CPUS, 0, 1);
+	fixture_request(&request, sources, EVENT_CPUS, 0, 1);
 	request.cpus = cpus;
 	request.cpu_count = 1;
-	bed_need_trials(&request);
+	fixture_need_trials(&request);
 	cr_assert_eq(event_object_new(&object, &request, detail), 0);
 	err = event_object_arm(object, detail);
 	cr_assert(err == -ENODEV || err == -EINVAL, "%d", err);
 	cr_assert(strstr(text, "CPU 4000"), "%s", text);
-	cr_assert_eq(bed_descriptors(), before);
+	cr_assert_eq(fixture_descriptors(), before);
 	event_object_release(object);
 }
 
@@ -461,14 +461,14 @@ static void ordinary_is_refused(enum event_scope scope, unsigned int flags, int 
 	struct event_object *object;
 	char text[256] = "";
 	struct detail detail = { text, sizeof(text) };
-	struct bed bed;
+	struct fixture fixture;
 	int err;
 
-	bed_start(&bed, chatty);
-	bed_wait(&bed, 1);
+	fixture_start(&fixture, chatty);
+	fixture_wait(&fixture, 1);
 	if (error == -EPERM)
-		bed_become_ordinary();
-	bed_request(&request, sources, scope, bed.pid, 1);
+		fixture_become_ordinary();
+	fixture_request(&request, sources, scope, fixture.pid, 1);
 	request.flags = flags;
 	cr_assert_eq(event_object_new(&object, &request, detail), 0);
 	err = event_object_arm(object, detail);
@@ -476,15 +476,15 @@ static void ordinary_is_refused(enum event_scope scope, unsigned int flags, int 
 	cr_assert(strstr(text, words_wanted), "%s", text);
 	event_object_release(object);
 	if (error == -EPERM)
-		bed_become_root();
-	bed_end(&bed);
+		fixture_become_root();
+	fixture_end(&fixture);
 }
 
 Test(event_life, an_ordinary_user_is_told_what_it_takes)
 {
 	if (paranoid() != 2)
 		cr_skip_test("kernel.perf_event_paranoid is not 2");
-	bed_become_ordinary();
+	fixture_become_ordinary();
 	ordinary_is_refused(EVENT_PROCESS, EVENT_KERNEL, -WM_E_PERF_PARANOID,
 			    "for the kernel's accesses it must be 1");
 	ordinary_is_refused(EVENT_SYSTEM, 0, -WM_E_PERF_PARANOID, "to watch CPUs it must be 0");
@@ -502,11 +502,11 @@ Test(event_life, anothers_process_is_refused)
 Test(event_life, who_is_gone_is_told_so)
 {
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, chatty);
-	bed_end(&bed);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
+	fixture_start(&fixture, chatty);
+	fixture_end(&fixture);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
 	cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
 	cr_assert_eq(event_object_arm(object, (struct detail){ 0 }), -WM_E_GONE);
 	event_object_release(object);
@@ -518,7 +518,7 @@ Test(event_life, who_is_gone_is_told_so)
 
 /* ---- another pid namespace ---- */
 
-static void nested(struct bed_shared *own)
+static void nested(struct fixture_shared *own)
 {
 	pid_t child;
 
@@ -536,22 +536,22 @@ static void nested(struct bed_shared *own)
 Test(event_life, processes_of_other_pid_namespaces)
 {
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 	pid_t pid;
 
 	if (geteuid())
 		cr_skip_test("root alone makes pid namespaces without more");
-	bed_start(&bed, nested);
-	bed_wait(&bed, 1);
+	fixture_start(&fixture, nested);
+	fixture_wait(&fixture, 1);
 	/* it runs before its parent has stored its number */
-	cr_assert(AWAIT(pid = (pid_t)__atomic_load_n(&bed.shared->data, __ATOMIC_ACQUIRE)));
-	bed_request(&request, sources, EVENT_PROCESS, pid, 1);
+	cr_assert(AWAIT(pid = (pid_t)__atomic_load_n(&fixture.shared->data, __ATOMIC_ACQUIRE)));
+	fixture_request(&request, sources, EVENT_PROCESS, pid, 1);
 	request.flags = EVENT_SIGNAL | EVENT_CHILDREN;
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 1);
-	cr_assert_eq(bed_count(object, 0), 16);
-	cr_assert_eq(bed.shared->hits, 16);
+	object = fixture_arm(&request);
+	fixture_step(&fixture, 1, 1);
+	cr_assert_eq(fixture_count(object, 0), 16);
+	cr_assert_eq(fixture.shared->hits, 16);
 	event_object_release(object);
 	kill(pid, SIGKILL);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }

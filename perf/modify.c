@@ -7,7 +7,7 @@
  * happens, all that may have been touched are given the old source again, which enables them.
  */
 #include "perf/object_own.h"
-#include "process/stop.h"
+#include "process/stop_threads.h"
 
 #include <errno.h>
 #include <string.h>

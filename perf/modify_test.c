@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "perf/bed_test.h"
 #include "perf/instance.h"
+#include "perf/testing/fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -13,9 +13,9 @@
 
 #define THREADS 20
 
-TestSuite(event_modify, .init = bed_need_breakpoints, .timeout = 60);
+TestSuite(event_modify, .init = fixture_need_breakpoints, .timeout = 60);
 
-static struct bed_shared *shared; /* the child's */
+static struct fixture_shared *shared; /* the child's */
 
 static BED_STORES void store(unsigned int value)
 {
@@ -29,27 +29,27 @@ static void *writer(void *data)
 	unsigned int first = (unsigned int)(uintptr_t)data;
 
 	for (unsigned int step = first; step < 20; step++) {
-		bed_meet(shared, step);
+		fixture_meet(shared, step);
 		store(step);
 	}
 	return NULL;
 }
 
 /* Some threads from the start; after each step, one more, which has its events by inheritance. */
-static void growing(struct bed_shared *own)
+static void growing(struct fixture_shared *own)
 {
 	shared = own;
-	bed_catch(own);
-	bed_threads(THREADS, writer, (void *)1);
+	fixture_catch(own);
+	fixture_threads(THREADS, writer, (void *)1);
 	for (unsigned int step = 1; step < 20; step++) {
-		bed_meet(own, step);
+		fixture_meet(own, step);
 		store(step);
-		bed_threads(1, writer, (void *)(uintptr_t)(step + 1));
+		fixture_threads(1, writer, (void *)(uintptr_t)(step + 1));
 	}
 }
 
 struct modified {
-	struct bed bed;
+	struct fixture fixture;
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
 	struct event_object *object;
@@ -57,23 +57,24 @@ struct modified {
 
 static void modified_start(struct modified *modified, unsigned int flags, unsigned int count)
 {
-	bed_start(&modified->bed, growing);
-	bed_wait(&modified->bed, THREADS + 1);
-	bed_request(&modified->request, modified->sources, EVENT_PROCESS, modified->bed.pid, count);
+	fixture_start(&modified->fixture, growing);
+	fixture_wait(&modified->fixture, THREADS + 1);
+	fixture_request(&modified->request, modified->sources, EVENT_PROCESS, modified->fixture.pid,
+			count);
 	modified->request.flags = flags;
-	modified->object = bed_arm(&modified->request);
+	modified->object = fixture_arm(&modified->request);
 }
 
 static void modified_end(struct modified *modified)
 {
 	event_object_release(modified->object);
-	bed_end(&modified->bed);
+	fixture_end(&modified->fixture);
 }
 
 /* `step` is the nth: so many writers stored before, and the main thread and one more wait now. */
 static void modified_step(const struct modified *modified, unsigned int step)
 {
-	bed_step(&modified->bed, step, THREADS + step + 1);
+	fixture_step(&modified->fixture, step, THREADS + step + 1);
 }
 
 static unsigned int writers(unsigned int step)
@@ -91,8 +92,8 @@ static void change_and_go_on(enum event_modify how)
 
 	modified_start(&modified, EVENT_SIGNAL, 2);
 	modified_step(&modified, 1);
-	cr_assert_eq(bed_count(modified.object, 0), writers(1));
-	cr_assert_eq(modified.bed.shared->hits, 2 * writers(1));
+	cr_assert_eq(fixture_count(modified.object, 0), writers(1));
+	cr_assert_eq(modified.fixture.shared->hits, 2 * writers(1));
 
 	/* another address, another length, another kind, another cookie */
 	modified.sources[0].address = (uint64_t)(uintptr_t)&words[5];
@@ -109,17 +110,18 @@ static void change_and_go_on(enum event_modify how)
 	cr_assert(gap.last_ns > gap.first_ns);
 
 	modified_step(&modified, 2);
-	cr_assert_eq(bed_count(modified.object, 0), writers(1) + writers(2), "inherited ones too");
-	cr_assert_eq(bed_count(modified.object, 1), writers(1) + writers(2));
+	cr_assert_eq(fixture_count(modified.object, 0), writers(1) + writers(2),
+		     "inherited ones too");
+	cr_assert_eq(fixture_count(modified.object, 1), writers(1) + writers(2));
 	/* words[5] is stored last */
-	cr_assert_eq(modified.bed.shared->hits, 2 * (writers(1) + writers(2)));
-	cr_assert_eq(modified.bed.shared->address, (uint64_t)(uintptr_t)&words[5]);
-	cr_assert_eq(EVENT_GENERATION(modified.bed.shared->data), 1);
-	cr_assert_eq(EVENT_ROUND(modified.bed.shared->data), 1);
+	cr_assert_eq(modified.fixture.shared->hits, 2 * (writers(1) + writers(2)));
+	cr_assert_eq(modified.fixture.shared->address, (uint64_t)(uintptr_t)&words[5]);
+	cr_assert_eq(EVENT_GENERATION(modified.fixture.shared->data), 1);
+	cr_assert_eq(EVENT_ROUND(modified.fixture.shared->data), 1);
 
 	/* what was started after the change has the new one */
 	modified_step(&modified, 3);
-	cr_assert_eq(bed_count(modified.object, 0), writers(1) + writers(2) + writers(3));
+	cr_assert_eq(fixture_count(modified.object, 0), writers(1) + writers(2) + writers(3));
 	modified_end(&modified);
 }
 
@@ -157,8 +159,8 @@ Test(event_modify, what_cannot_be_leaves_all_as_it_was)
 		cr_assert(text[0]);
 	}
 	modified_step(&modified, 1);
-	cr_assert_eq(bed_count(modified.object, 0), writers(1));
-	cr_assert_eq(EVENT_GENERATION(modified.bed.shared->data), 0);
+	cr_assert_eq(fixture_count(modified.object, 0), writers(1));
+	cr_assert_eq(EVENT_GENERATION(modified.fixture.shared->data), 0);
 	modified_end(&modified);
 }
 
@@ -177,11 +179,11 @@ static void refused_by_the_kernel(unsigned int source)
 	cr_assert_eq(gap.generation, 0);
 	cr_assert_eq(event_object_state(modified.object), EVENT_ARMED);
 	modified_step(&modified, 1);
-	cr_assert_eq(bed_count(modified.object, 0), writers(1));
-	cr_assert_eq(bed_count(modified.object, 1), writers(1));
-	cr_assert_eq(modified.bed.shared->hits, 2 * writers(1));
-	cr_assert_eq(modified.bed.shared->address, (uint64_t)(uintptr_t)&words[1]);
-	cr_assert_eq(EVENT_GENERATION(modified.bed.shared->data), 0);
+	cr_assert_eq(fixture_count(modified.object, 0), writers(1));
+	cr_assert_eq(fixture_count(modified.object, 1), writers(1));
+	cr_assert_eq(modified.fixture.shared->hits, 2 * writers(1));
+	cr_assert_eq(modified.fixture.shared->address, (uint64_t)(uintptr_t)&words[1]);
+	cr_assert_eq(EVENT_GENERATION(modified.fixture.shared->data), 0);
 	modified_end(&modified);
 }
 
@@ -208,21 +210,22 @@ Test(event_modify, who_settles_may_refuse_and_all_is_put_back)
 	struct modified modified;
 	int refuses = 0;
 
-	bed_start(&modified.bed, growing);
-	bed_wait(&modified.bed, THREADS + 1);
-	bed_request(&modified.request, modified.sources, EVENT_PROCESS, modified.bed.pid, 1);
+	fixture_start(&modified.fixture, growing);
+	fixture_wait(&modified.fixture, THREADS + 1);
+	fixture_request(&modified.request, modified.sources, EVENT_PROCESS, modified.fixture.pid,
+			1);
 	modified.request.flags = EVENT_SIGNAL;
 	modified.request.settle = settle_refuse;
 	modified.request.settle_data = &refuses;
-	modified.object = bed_arm(&modified.request);
+	modified.object = fixture_arm(&modified.request);
 	refuses = 1;
 	modified.sources[0].address = (uint64_t)(uintptr_t)&words[5];
 	cr_assert_eq(event_object_modify(modified.object, modified.sources, EVENT_MODIFY_STOPPED,
 					 NULL, (struct detail){ 0 }),
 		     -ECANCELED);
 	modified_step(&modified, 1);
-	cr_assert_eq(bed_count(modified.object, 0), writers(1));
-	cr_assert_eq(modified.bed.shared->address, (uint64_t)(uintptr_t)&words[0]);
+	cr_assert_eq(fixture_count(modified.object, 0), writers(1));
+	cr_assert_eq(modified.fixture.shared->address, (uint64_t)(uintptr_t)&words[0]);
 	modified_end(&modified);
 }
 

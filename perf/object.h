@@ -25,7 +25,7 @@
  * its sig_data, so that a thread that has two of the same can be told: count those of one round.
  *
  * One thread at a time may use an object, any thread. While it arms, no other thread of the caller's may wait for
- * just any child (process/stop.h).
+ * just any child (process/stop_threads.h).
  */
 #ifndef PERF_OBJECT_H
 #define PERF_OBJECT_H

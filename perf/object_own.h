@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An event object as its own parts see it: object.c has its life, arm.c and threads.c open, modify.c changes. */
+/* An event object as its own parts see it: object.c has its life, enable.c and process_threads.c open, modify.c changes. */
 #ifndef PERF_OBJECT_OWN_H
 #define PERF_OBJECT_OWN_H
 
@@ -142,7 +142,7 @@ int object_is_lacking(const struct event_object *object);
 /* NULL: the CPU has none. */
 struct event_place *object_place(const struct event_object *object, int cpu);
 
-/* Whether the CPU's events are in the kernel's hands, or went when it went offline (follow.c); how long they ran. */
+/* Whether the CPU's events are in the kernel's hands, or went when it went offline (cpu_follow.c); how long they ran. */
 int object_place_lives(const struct event_object *object, int cpu, uint64_t *running_ns);
 
 /* What an error of instance_open() means, with words: the error to be returned. */

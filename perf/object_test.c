@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/testing/await.h"
-#include "perf/bed_test.h"
 #include "perf/instance.h"
+#include "perf/testing/fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -18,9 +18,9 @@
 
 #define WRITES 20
 
-TestSuite(event_object, .init = bed_need_breakpoints, .timeout = 60);
+TestSuite(event_object, .init = fixture_need_breakpoints, .timeout = 60);
 
-static struct bed_shared *shared; /* the child's */
+static struct fixture_shared *shared; /* the child's */
 
 /* By an instruction that is one store, with no load: to any address, so none is left out. */
 static BED_STORES void write_word(unsigned int word, unsigned int times)
@@ -32,12 +32,12 @@ static BED_STORES void write_word(unsigned int word, unsigned int times)
 
 /* ---- one thread ---- */
 
-static void lonely(struct bed_shared *own)
+static void lonely(struct fixture_shared *own)
 {
 	shared = own;
-	bed_catch(own);
+	fixture_catch(own);
 	for (unsigned int step = 1; step < 90; step++) {
-		bed_meet(own, step);
+		fixture_meet(own, step);
 		write_word(0, WRITES);
 		write_word(1, 3);
 	}
@@ -48,24 +48,24 @@ Test(event_object, counts_each_store_from_armed_to_disarmed)
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, lonely);
-	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 2);
-	object = bed_arm(&request);
+	fixture_start(&fixture, lonely);
+	fixture_wait(&fixture, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 2);
+	object = fixture_arm(&request);
 	cr_assert_eq(event_object_state(object), EVENT_ARMED);
-	bed_step(&bed, 1, 1);
-	cr_assert_eq(bed_count(object, 0), WRITES);
-	cr_assert_eq(bed_count(object, 1), 3);
+	fixture_step(&fixture, 1, 1);
+	cr_assert_eq(fixture_count(object, 0), WRITES);
+	cr_assert_eq(fixture_count(object, 1), 3);
 	event_object_disarm(object);
-	bed_step(&bed, 2, 1);
+	fixture_step(&fixture, 2, 1);
 	cr_assert_eq(event_object_state(object), EVENT_DISARMED);
-	cr_assert_eq(bed_count(object, 0), WRITES, "the counts are kept");
-	cr_assert_eq(bed_count(object, 1), 3);
+	cr_assert_eq(fixture_count(object, 0), WRITES, "the counts are kept");
+	cr_assert_eq(fixture_count(object, 1), 3);
 	cr_assert(event_object_armed_ns(object) < event_object_disarmed_ns(object));
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 Test(event_object, signals_come_with_our_data_and_the_round)
@@ -73,23 +73,23 @@ Test(event_object, signals_come_with_our_data_and_the_round)
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, lonely);
-	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
+	fixture_start(&fixture, lonely);
+	fixture_wait(&fixture, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
 	request.flags = EVENT_SIGNAL;
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 1);
-	cr_assert_eq(bed_count(object, 0), WRITES);
-	cr_assert_eq(bed.shared->hits, WRITES);
-	cr_assert_eq(bed.shared->strange, 0);
-	cr_assert_eq(bed.shared->data, sources[0].sig_data | 1, "generation 0, round 1");
-	cr_assert_eq(bed.shared->address, sources[0].address);
+	object = fixture_arm(&request);
+	fixture_step(&fixture, 1, 1);
+	cr_assert_eq(fixture_count(object, 0), WRITES);
+	cr_assert_eq(fixture.shared->hits, WRITES);
+	cr_assert_eq(fixture.shared->strange, 0);
+	cr_assert_eq(fixture.shared->data, sources[0].sig_data | 1, "generation 0, round 1");
+	cr_assert_eq(fixture.shared->address, sources[0].address);
 	event_object_release(object);
-	bed_step(&bed, 2, 1);
-	cr_assert_eq(bed.shared->hits, WRITES, "none after it was disarmed");
-	bed_end(&bed);
+	fixture_step(&fixture, 2, 1);
+	cr_assert_eq(fixture.shared->hits, WRITES, "none after it was disarmed");
+	fixture_end(&fixture);
 }
 
 /* ---- a program that starts threads as fast as it can ---- */
@@ -102,7 +102,7 @@ Test(event_object, signals_come_with_our_data_and_the_round)
 static void *storm_writer(void *data)
 {
 	(void)data;
-	bed_meet(shared, 1);
+	fixture_meet(shared, 1);
 	write_word(0, STORM_WRITES);
 	__atomic_add_fetch(&shared->ended, 1, __ATOMIC_ACQ_REL);
 	return NULL;
@@ -114,9 +114,9 @@ static void *storm_starter(void *data)
 	while (__atomic_load_n(&shared->step, __ATOMIC_ACQUIRE) < 1 &&
 	       __atomic_load_n(&shared->started, __ATOMIC_ACQUIRE) < STORM_THREADS) {
 		__atomic_add_fetch(&shared->started, 1, __ATOMIC_ACQ_REL);
-		bed_threads(1, storm_writer, NULL);
+		fixture_threads(1, storm_writer, NULL);
 	}
-	bed_meet(shared, 1);
+	fixture_meet(shared, 1);
 	write_word(0, STORM_WRITES);
 	__atomic_add_fetch(&shared->starters, 1, __ATOMIC_ACQ_REL);
 	return NULL;
@@ -126,16 +126,16 @@ static void *storm_starter(void *data)
  * Each starter first starts the next one: so most threads are started by threads that were started
  * themselves.
  */
-static void storm(struct bed_shared *own)
+static void storm(struct fixture_shared *own)
 {
 	shared = own;
-	bed_catch(own);
-	bed_threads(STORM_STARTERS - 1, storm_starter, NULL);
+	fixture_catch(own);
+	fixture_threads(STORM_STARTERS - 1, storm_starter, NULL);
 	storm_starter(NULL);
-	bed_meet(own, 99);
+	fixture_meet(own, 99);
 }
 
-static int storm_is_over(const struct bed_shared *seen)
+static int storm_is_over(const struct fixture_shared *seen)
 {
 	return __atomic_load_n(&seen->starters, __ATOMIC_ACQUIRE) == STORM_STARTERS &&
 	       __atomic_load_n(&seen->ended, __ATOMIC_ACQUIRE) ==
@@ -149,18 +149,18 @@ static void armed_in_a_storm(unsigned int flags, int times)
 		struct event_request request;
 		struct event_object *object;
 		struct event_coverage coverage;
-		struct bed bed;
+		struct fixture fixture;
 		unsigned int threads;
 
-		bed_start(&bed, storm);
-		cr_assert(AWAIT(__atomic_load_n(&bed.shared->started, __ATOMIC_ACQUIRE) >=
+		fixture_start(&fixture, storm);
+		cr_assert(AWAIT(__atomic_load_n(&fixture.shared->started, __ATOMIC_ACQUIRE) >=
 				(unsigned int)(20 * i)));
-		bed_request(&request, sources, EVENT_PROCESS, bed.pid, 3);
+		fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 3);
 		request.flags = flags;
-		object = bed_arm(&request);
-		bed_step(&bed, 1, 0);
-		cr_assert(AWAIT(storm_is_over(bed.shared)));
-		threads = bed.shared->started + STORM_STARTERS;
+		object = fixture_arm(&request);
+		fixture_step(&fixture, 1, 0);
+		cr_assert(AWAIT(storm_is_over(fixture.shared)));
+		threads = fixture.shared->started + STORM_STARTERS;
 		cr_assert_eq(event_object_coverage(object, &coverage), 0);
 		cr_log_info("%u writers, %u rounds, %u doubtful\n", threads, coverage.rounds,
 			    coverage.doubtful);
@@ -169,15 +169,15 @@ static void armed_in_a_storm(unsigned int flags, int times)
 		cr_assert_eq(coverage.missing_count, 0, "thread %d of %u: error %d",
 			     coverage.missing[0].tid, coverage.missing_count,
 			     coverage.missing[0].error);
-		cr_assert_eq(bed.shared->written, (uint64_t)threads * STORM_WRITES);
-		cr_assert_eq(bed_count(object, 0), bed.shared->written, "time %d, %u threads", i,
-			     threads);
+		cr_assert_eq(fixture.shared->written, (uint64_t)threads * STORM_WRITES);
+		cr_assert_eq(fixture_count(object, 0), fixture.shared->written,
+			     "time %d, %u threads", i, threads);
 		if (flags & EVENT_SIGNAL)
-			cr_assert_eq(bed.shared->hits, bed.shared->written);
-		cr_assert_eq(bed.shared->strange, 0);
+			cr_assert_eq(fixture.shared->hits, fixture.shared->written);
+		cr_assert_eq(fixture.shared->strange, 0);
 		event_coverage_release(&coverage);
 		event_object_release(object);
-		bed_end(&bed);
+		fixture_end(&fixture);
 	}
 }
 
@@ -203,16 +203,16 @@ static void *created(void *data)
 	while (__atomic_load_n(&shared->step, __ATOMIC_ACQUIRE) < 2)
 		sched_yield();
 	pthread_join(creator, NULL);
-	bed_meet(shared, 3);
+	fixture_meet(shared, 3);
 	write_word(0, 5);
-	bed_meet(shared, 99);
+	fixture_meet(shared, 99);
 	return NULL;
 }
 
 static void *create(void *data)
 {
 	(void)data;
-	bed_threads(1, created, NULL);
+	fixture_threads(1, created, NULL);
 	while (!__atomic_load_n(&shared->started, __ATOMIC_ACQUIRE))
 		sched_yield();
 	for (int i = 0; i < 5001; i++)
@@ -221,7 +221,7 @@ static void *create(void *data)
 	return NULL;
 }
 
-static void creation(struct bed_shared *own)
+static void creation(struct fixture_shared *own)
 {
 	cpu_set_t one;
 
@@ -229,7 +229,7 @@ static void creation(struct bed_shared *own)
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	sched_setaffinity(0, sizeof(one), &one);
-	bed_meet(own, 1);
+	fixture_meet(own, 1);
 	pthread_create(&creator, NULL, create, NULL);
 	pause();
 }
@@ -240,26 +240,26 @@ Test(event_object, a_thread_keeps_its_registers_when_its_creator_ends)
 	struct event_request request;
 	struct event_object *object;
 	struct event_coverage coverage;
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_need_own_threads();
+	fixture_need_own_threads();
 	if (!instance_keeps_place())
 		cr_skip_test("Linux before 6.12 exchanges the events of threads");
-	bed_start(&bed, creation);
-	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 2);
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 1);
-	cr_assert_eq(instance_free_registers((pid_t)bed.shared->started, -1), 2);
-	bed_step(&bed, 3, 1);
-	cr_assert_eq(bed_count(object, 0), 5);
+	fixture_start(&fixture, creation);
+	fixture_wait(&fixture, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 2);
+	object = fixture_arm(&request);
+	fixture_step(&fixture, 1, 1);
+	cr_assert_eq(instance_free_registers((pid_t)fixture.shared->started, -1), 2);
+	fixture_step(&fixture, 3, 1);
+	cr_assert_eq(fixture_count(object, 0), 5);
 	cr_assert_eq(event_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.opened, 1);
 	cr_assert_eq(coverage.inherited, 1);
 	cr_assert_eq(coverage.starved, 0);
 	event_coverage_release(&coverage);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 /* ---- all or nothing ---- */
@@ -269,20 +269,20 @@ Test(event_object, a_thread_keeps_its_registers_when_its_creator_ends)
 static void *crowd_member(void *data)
 {
 	(void)data;
-	bed_meet(shared, 1);
+	fixture_meet(shared, 1);
 	write_word(0, 1);
 	write_word(3, 1);
-	bed_meet(shared, 2);
+	fixture_meet(shared, 2);
 	write_word(0, 1);
-	bed_meet(shared, 99);
+	fixture_meet(shared, 99);
 	return NULL;
 }
 
-static void crowd(struct bed_shared *own)
+static void crowd(struct fixture_shared *own)
 {
 	shared = own;
-	bed_catch(own);
-	bed_threads(CROWD - 1, crowd_member, NULL);
+	fixture_catch(own);
+	fixture_threads(CROWD - 1, crowd_member, NULL);
 	crowd_member(NULL);
 }
 
@@ -313,30 +313,30 @@ Test(event_object, a_thousand_threads_and_four_watches_are_all_or_nothing)
 	unsigned int before;
 	char text[256] = "";
 	struct detail detail = { text, sizeof(text) };
-	struct bed bed;
+	struct fixture fixture;
 	pid_t *tids;
 	int fd;
 
-	bed_need_own_threads();
-	bed_start(&bed, crowd);
-	bed_wait(&bed, CROWD);
-	before = bed_descriptors();
-	cr_assert_eq(target_threads(bed.pid, &tids), CROWD);
+	fixture_need_own_threads();
+	fixture_start(&fixture, crowd);
+	fixture_wait(&fixture, CROWD);
+	before = fixture_descriptors();
+	cr_assert_eq(target_threads(fixture.pid, &tids), CROWD);
 	take(tids[CROWD - 1], &fd, 1);
 
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 4);
 	request.flags = EVENT_SIGNAL;
-	bed_need_trials(&request);
+	fixture_need_trials(&request);
 	cr_assert_eq(event_object_new(&object, &request, detail), 0);
 	cr_assert_eq(event_object_arm(object, detail), -WM_E_EVENT_TAKEN);
 	cr_assert(strstr(text, " has 3 free, 4 are wanted"), "%s", text);
 	cr_assert_eq(atoi(text + strlen("thread ")), tids[CROWD - 1], "%s", text);
 	cr_assert_eq(event_object_state(object), EVENT_PREPARING);
 	close(fd);
-	cr_assert_eq(bed_descriptors(), before, "nothing is left behind");
+	cr_assert_eq(fixture_descriptors(), before, "nothing is left behind");
 	cr_assert_eq(instance_free_registers(tids[0], -1), 4);
-	bed_step(&bed, 1, CROWD);
-	cr_assert_eq(bed.shared->hits, 0, "nothing has fired");
+	fixture_step(&fixture, 1, CROWD);
+	cr_assert_eq(fixture.shared->hits, 0, "nothing has fired");
 
 	cr_assert_eq(event_object_arm(object, detail), 0, "%s", text);
 	cr_assert_eq(event_object_coverage(object, &coverage), 0);
@@ -345,14 +345,14 @@ Test(event_object, a_thousand_threads_and_four_watches_are_all_or_nothing)
 	cr_assert_eq(coverage.inherited + coverage.ended + coverage.missing_count, 0);
 	event_coverage_release(&coverage);
 	cr_assert_eq(instance_free_registers(tids[CROWD / 2], -1), 0);
-	bed_step(&bed, 2, CROWD);
-	cr_assert_eq(bed_count(object, 0), CROWD);
-	cr_assert_eq(bed.shared->hits, CROWD);
+	fixture_step(&fixture, 2, CROWD);
+	cr_assert_eq(fixture_count(object, 0), CROWD);
+	cr_assert_eq(fixture.shared->hits, CROWD);
 	event_object_release(object);
-	cr_assert_eq(bed_descriptors(), before);
+	cr_assert_eq(fixture_descriptors(), before);
 	cr_assert_eq(instance_free_registers(tids[0], -1), 4);
 	free(tids);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 Test(event_object, a_fifth_watch_is_refused)
@@ -363,24 +363,24 @@ Test(event_object, a_fifth_watch_is_refused)
 	unsigned int before;
 	char text[256] = "";
 	struct detail detail = { text, sizeof(text) };
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, lonely);
-	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
-	first = bed_arm(&request);
-	before = bed_descriptors();
+	fixture_start(&fixture, lonely);
+	fixture_wait(&fixture, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 4);
+	first = fixture_arm(&request);
+	before = fixture_descriptors();
 	request.source_count = 1;
 	cr_assert_eq(event_object_new(&second, &request, detail), 0);
 	cr_assert_eq(event_object_arm(second, detail), -WM_E_EVENT_TAKEN);
 	cr_assert(strstr(text, " has 0 free, 1 are wanted"), "%s", text);
-	cr_assert_eq(bed_descriptors(), before);
-	bed_step(&bed, 1, 1);
-	cr_assert_eq(bed_count(first, 0), WRITES, "who was there first keeps his");
+	cr_assert_eq(fixture_descriptors(), before);
+	fixture_step(&fixture, 1, 1);
+	cr_assert_eq(fixture_count(first, 0), WRITES, "who was there first keeps his");
 	event_object_release(first);
 	cr_assert_eq(event_object_arm(second, detail), 0, "%s", text);
 	event_object_release(second);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 /* Those that are ours: the ledgers of other sessions on this machine are read as well. */
@@ -392,29 +392,29 @@ Test(event_object, too_few_descriptors_are_told_with_the_figures)
 	struct event_object *object;
 	char text[256] = "";
 	struct detail detail = { text, sizeof(text) };
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, storm);
-	bed_wait(&bed, 100);
+	fixture_start(&fixture, storm);
+	fixture_wait(&fixture, 100);
 	/* as some shells leave one open: it takes no room from others */
 	cr_assert_eq(dup2(STDOUT_FILENO, 250), 250);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 4);
 	cr_assert_eq(event_object_new(&object, &request, detail), 0);
 	cr_assert_eq(event_object_arm(object, detail), -WM_E_EVENT_DESCRIPTORS);
 	cr_assert(strstr(text, "RLIMIT_NOFILE allows 90 at most"), "%s", text);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 	/* the soft limit is ours to raise */
-	bed_start(&bed, lonely);
-	bed_wait(&bed, 1);
-	request.pid = bed.pid;
+	fixture_start(&fixture, lonely);
+	fixture_wait(&fixture, 1);
+	request.pid = fixture.pid;
 	request.source_count = 1;
-	object = bed_arm(&request);
+	object = fixture_arm(&request);
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &after), 0);
 	cr_assert_eq(after.rlim_cur, 90);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 static struct settled {
@@ -441,27 +441,27 @@ Test(event_object, who_settles_finds_all_stopped_and_none_enabled_and_may_refuse
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
 	struct event_object *object;
-	struct bed bed;
-	unsigned int before = bed_descriptors();
+	struct fixture fixture;
+	unsigned int before = fixture_descriptors();
 
-	bed_start(&bed, lonely);
-	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
+	fixture_start(&fixture, lonely);
+	fixture_wait(&fixture, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
 	request.settle = settle_look;
-	settled = (struct settled){ .pid = bed.pid, .answer = -ECANCELED };
+	settled = (struct settled){ .pid = fixture.pid, .answer = -ECANCELED };
 	request.settle_data = &settled;
 	cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
 	cr_assert_eq(event_object_arm(object, (struct detail){ 0 }), -ECANCELED);
 	cr_assert_eq(settled.calls, 1);
 	cr_assert_eq(settled.state, 't');
 	cr_assert_eq(settled.free_registers, 3, "it is opened");
-	cr_assert_eq(bed_descriptors(), before);
-	bed_step(&bed, 1, 1);
+	cr_assert_eq(fixture_descriptors(), before);
+	fixture_step(&fixture, 1, 1);
 	settled.answer = 0;
 	cr_assert_eq(event_object_arm(object, (struct detail){ 0 }), 0);
 	cr_assert_eq(settled.generation, 0);
-	bed_step(&bed, 2, 1);
-	cr_assert_eq(bed_count(object, 0), WRITES);
+	fixture_step(&fixture, 2, 1);
+	cr_assert_eq(fixture_count(object, 0), WRITES);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where perf_event_open(2) is not let through, as in containers. */
-#include "perf/bed_test.h"
+#include "perf/testing/fixture.h"
 #include "process/target.h"
 
 #include <criterion/criterion.h>
@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-static void waits(struct bed_shared *own)
+static void waits(struct fixture_shared *own)
 {
-	bed_meet(own, 99);
+	fixture_meet(own, 99);
 }
 
 /* For this process alone, which the test has to itself. */
@@ -38,22 +38,22 @@ static void refused(unsigned int error, int wanted)
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
 	struct event_object *object;
-	struct bed bed;
+	struct fixture fixture;
 	int err;
 
-	bed_start(&bed, waits);
-	bed_wait(&bed, 1);
+	fixture_start(&fixture, waits);
+	fixture_wait(&fixture, 1);
 	filter_perf(error);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
 	cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
 	err = event_object_arm(object, (struct detail){ 0 });
 	cr_assert_eq(err, wanted, "%s", wm_error_text(err));
 	cr_assert_eq(event_object_state(object), EVENT_PREPARING);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
-TestSuite(event_refused, .init = bed_need_breakpoints, .timeout = 30);
+TestSuite(event_refused, .init = fixture_need_breakpoints, .timeout = 30);
 
 Test(event_refused, by_a_filter)
 {
@@ -74,7 +74,7 @@ Test(event_refused, kernel_thread_returns_einval)
 	if (!target_is_kernels(2))
 		cr_skip_test("this PID namespace shows no thread of the kernel");
 	for (int scope = EVENT_THREAD; scope <= (int)EVENT_PROCESS; scope++) {
-		bed_request(&request, sources, (enum event_scope)scope, 2, 1);
+		fixture_request(&request, sources, (enum event_scope)scope, 2, 1);
 		cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
 		cr_expect_eq(event_object_arm(object, (struct detail){ 0 }), -EINVAL);
 		cr_expect_eq(event_object_state(object), EVENT_PREPARING);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/testing/await.h"
-#include "perf/bed_test.h"
 #include "perf/instance.h"
 #include "perf/rings.h"
+#include "perf/testing/fixture.h"
 
 #include <asm/perf_regs.h>
 #include <criterion/criterion.h>
@@ -16,9 +16,9 @@
 #define THREADS 6
 #define STORES 40
 
-TestSuite(event_rings, .init = bed_need_breakpoints, .timeout = 60);
+TestSuite(event_rings, .init = fixture_need_breakpoints, .timeout = 60);
 
-static struct bed_shared *shared; /* the child's */
+static struct fixture_shared *shared; /* the child's */
 
 /* The one store, by a known instruction from a known register. */
 extern const char store_next[];
@@ -41,22 +41,22 @@ static void *storer(void *data)
 {
 	(void)data;
 	spread();
-	bed_meet(shared, 1);
+	fixture_meet(shared, 1);
 	for (uint64_t i = 0; i < STORES; i++)
 		store_it((uint64_t)gettid() << 32 | i);
 	__atomic_add_fetch(&shared->ended, 1, __ATOMIC_ACQ_REL);
-	bed_meet(shared, 99);
+	fixture_meet(shared, 99);
 	return NULL;
 }
 
 /* Some are there when it is armed, some come later. */
-static void storers(struct bed_shared *own)
+static void storers(struct fixture_shared *own)
 {
 	shared = own;
-	bed_threads(THREADS / 2, storer, NULL);
-	bed_meet(own, 1);
-	bed_threads(THREADS / 2, storer, NULL);
-	bed_meet(own, 99);
+	fixture_threads(THREADS / 2, storer, NULL);
+	fixture_meet(own, 1);
+	fixture_threads(THREADS / 2, storer, NULL);
+	fixture_meet(own, 99);
 }
 
 struct taken {
@@ -89,10 +89,10 @@ static int take(void *data, const struct event_record *record)
 	return 0;
 }
 
-static void all_stored(const struct bed *bed)
+static void all_stored(const struct fixture *fixture)
 {
-	bed_step(bed, 1, 0);
-	cr_assert(AWAIT(__atomic_load_n(&bed->shared->ended, __ATOMIC_ACQUIRE) == THREADS));
+	fixture_step(fixture, 1, 0);
+	cr_assert(AWAIT(__atomic_load_n(&fixture->shared->ended, __ATOMIC_ACQUIRE) == THREADS));
 }
 
 /* Drains what is there. Returns how many hits there were up to now. */
@@ -109,18 +109,18 @@ Test(event_rings, every_store_is_told_with_its_registers_in_order)
 	struct event_coverage coverage;
 	struct event_object *object;
 	struct taken taken = { 0 };
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, storers);
-	bed_wait(&bed, THREADS / 2 + 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 2);
+	fixture_start(&fixture, storers);
+	fixture_wait(&fixture, THREADS / 2 + 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 2);
 	request.flags = EVENT_RINGS;
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 0);
+	object = fixture_arm(&request);
+	fixture_step(&fixture, 1, 0);
 	cr_assert(AWAIT(taken_so_far(object, &taken) >= THREADS * STORES), "%u", taken.count);
 	cr_assert_eq(taken.count, THREADS * STORES);
 	cr_assert_eq(taken.wrong, 0);
-	cr_assert_eq(bed_count(object, 0), THREADS * STORES);
+	cr_assert_eq(fixture_count(object, 0), THREADS * STORES);
 	cr_assert_eq(event_object_lost(object), 0);
 	cr_assert_eq(event_object_stray(object), 0);
 	cr_assert_eq(event_object_coverage(object, &coverage), 0);
@@ -130,7 +130,7 @@ Test(event_rings, every_store_is_told_with_its_registers_in_order)
 	cr_assert_eq(coverage.starved, 0);
 	event_coverage_release(&coverage);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 /* ---- where they can't be stopped ---- */
@@ -147,22 +147,22 @@ static int count_only(void *data, const struct event_record *record)
 static void *late_storer(void *data)
 {
 	(void)data;
-	bed_meet(shared, 1);
+	fixture_meet(shared, 1);
 	store_it((uint64_t)gettid() << 32);
 	__atomic_add_fetch(&shared->ended, 1, __ATOMIC_ACQ_REL);
 	return NULL;
 }
 
-static void storm(struct bed_shared *own)
+static void storm(struct fixture_shared *own)
 {
 	shared = own;
 	while (__atomic_load_n(&own->step, __ATOMIC_ACQUIRE) < 1 && own->started < STORM) {
 		__atomic_add_fetch(&own->started, 1, __ATOMIC_ACQ_REL);
-		bed_threads(1, late_storer, NULL);
+		fixture_threads(1, late_storer, NULL);
 	}
-	bed_meet(own, 1);
+	fixture_meet(own, 1);
 	__atomic_add_fetch(&own->starters, 1, __ATOMIC_ACQ_REL);
-	bed_meet(own, 99);
+	fixture_meet(own, 99);
 }
 
 Test(event_rings, threads_born_while_arming_are_told_once)
@@ -172,23 +172,24 @@ Test(event_rings, threads_born_while_arming_are_told_once)
 		struct event_request request;
 		struct event_object *object;
 		unsigned int count = 0;
-		struct bed bed;
+		struct fixture fixture;
 
-		bed_start(&bed, storm);
-		cr_assert(AWAIT(__atomic_load_n(&bed.shared->started, __ATOMIC_ACQUIRE) >= 10 * i));
-		bed_request(&request, sources, EVENT_PROCESS, bed.pid, 3);
+		fixture_start(&fixture, storm);
+		cr_assert(AWAIT(__atomic_load_n(&fixture.shared->started, __ATOMIC_ACQUIRE) >=
+				10 * i));
+		fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 3);
 		request.flags = EVENT_RINGS | (i % 2 ? EVENT_NO_STOP : 0);
-		object = bed_arm(&request);
-		bed_step(&bed, 1, 0);
-		cr_assert(AWAIT(__atomic_load_n(&bed.shared->starters, __ATOMIC_ACQUIRE)));
-		cr_assert(AWAIT(__atomic_load_n(&bed.shared->ended, __ATOMIC_ACQUIRE) ==
-				bed.shared->started));
+		object = fixture_arm(&request);
+		fixture_step(&fixture, 1, 0);
+		cr_assert(AWAIT(__atomic_load_n(&fixture.shared->starters, __ATOMIC_ACQUIRE)));
+		cr_assert(AWAIT(__atomic_load_n(&fixture.shared->ended, __ATOMIC_ACQUIRE) ==
+				fixture.shared->started));
 		event_object_disarm(object);
 		cr_assert_eq(event_object_drain(object, 1, count_only, &count), 0);
-		cr_assert_eq(count, bed.shared->started);
-		cr_assert_eq(bed_count(object, 0), bed.shared->started);
+		cr_assert_eq(count, fixture.shared->started);
+		cr_assert_eq(fixture_count(object, 0), fixture.shared->started);
 		event_object_release(object);
-		bed_end(&bed);
+		fixture_end(&fixture);
 	}
 }
 
@@ -198,20 +199,20 @@ Test(event_rings, what_is_left_when_it_is_disarmed_is_told)
 	struct event_request request;
 	struct event_object *object;
 	struct taken taken = { 0 };
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, storers);
-	bed_wait(&bed, THREADS / 2 + 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
+	fixture_start(&fixture, storers);
+	fixture_wait(&fixture, THREADS / 2 + 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
 	request.flags = EVENT_RINGS;
-	object = bed_arm(&request);
-	all_stored(&bed);
+	object = fixture_arm(&request);
+	all_stored(&fixture);
 	event_object_disarm(object);
 	cr_assert_eq(event_object_drain(object, 1, take, &taken), 0);
 	cr_assert_eq(taken.count, THREADS * STORES);
 	cr_assert_eq(taken.wrong, 0);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 static int count_after_losses(void *data, const struct event_record *record)
@@ -234,10 +235,10 @@ Test(event_rings, a_hit_behind_a_loss_says_so)
 	CPU_ZERO(&one);
 	CPU_SET((unsigned int)sched_getcpu(), &one);
 	cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
-	bed_request(&request, sources, EVENT_THREAD, gettid(), 1);
+	fixture_request(&request, sources, EVENT_THREAD, gettid(), 1);
 	request.flags = EVENT_RINGS;
 	request.ring_bytes = 4096;
-	object = bed_arm(&request);
+	object = fixture_arm(&request);
 	for (uint64_t i = 0; i < 3; i++)
 		store_it(i);
 	cr_assert_eq(event_object_drain(object, 1, count_after_losses, counts), 0);
@@ -262,21 +263,21 @@ Test(event_rings, what_finds_a_ring_full_is_counted)
 	struct event_request request;
 	struct event_object *object;
 	unsigned int count = 0;
-	struct bed bed;
+	struct fixture fixture;
 
-	bed_start(&bed, storers);
-	bed_wait(&bed, THREADS / 2 + 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
+	fixture_start(&fixture, storers);
+	fixture_wait(&fixture, THREADS / 2 + 1);
+	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
 	request.flags = EVENT_RINGS;
 	request.ring_bytes = 4096;
-	object = bed_arm(&request);
-	all_stored(&bed);
+	object = fixture_arm(&request);
+	all_stored(&fixture);
 	event_object_disarm(object);
 	cr_assert_eq(event_object_drain(object, 1, count_only, &count), 0);
 	cr_assert_lt(count, THREADS * STORES);
 	cr_assert_eq(event_object_lost(object), THREADS * STORES - count);
 	event_object_release(object);
-	bed_end(&bed);
+	fixture_end(&fixture);
 }
 
 /* Nothing of it stays that would be read. */
@@ -288,12 +289,12 @@ Test(event_rings, a_ring_that_was_refused_is_none)
 	size_t settled;
 
 	cr_assert_eq(rings_open(&rings, 16384), 0);
-	descriptors = bed_descriptors();
+	descriptors = fixture_descriptors();
 	count = rings.count;
 	cr_assert_lt(rings_open_cpu(&rings, 65535), 0);
 	cr_assert_not(rings_has(&rings, 65535));
 	cr_assert_eq(rings.count, count);
-	cr_assert_eq(bed_descriptors(), descriptors);
+	cr_assert_eq(fixture_descriptors(), descriptors);
 	cr_assert_eq(rings_memory(&rings), count * UINT64_C(20480));
 	cr_assert_eq(rings_read(&rings, form, 1, &settled), 0);
 	rings_release(&rings);

@@ -9,8 +9,8 @@
  * where an event of a thread on any CPU counts on all. A place is taken when an event is opened, disabled or not,
  * and given back when it is closed.
  */
-#include "perf/bed_test.h"
 #include "perf/instance.h"
+#include "perf/testing/fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define STEPS 4000
 #define REGISTERS 4
 
-TestSuite(event_rules, .init = bed_need_registers, .timeout = 120);
+TestSuite(event_rules, .init = fixture_need_registers, .timeout = 120);
 
 struct held {
 	int thread; /* -1: a CPU's */
@@ -33,7 +33,7 @@ struct held {
 };
 
 struct world {
-	struct bed bed;
+	struct fixture fixture;
 	pid_t tids[THREADS];
 	struct held held[HELD_MAX];
 	unsigned int count;
@@ -42,14 +42,14 @@ struct world {
 
 static void *waits(void *data)
 {
-	bed_meet(data, 99);
+	fixture_meet(data, 99);
 	return NULL;
 }
 
-static void three(struct bed_shared *own)
+static void three(struct fixture_shared *own)
 {
-	bed_threads(THREADS - 1, waits, own);
-	bed_meet(own, 99);
+	fixture_threads(THREADS - 1, waits, own);
+	fixture_meet(own, 99);
 }
 
 static unsigned int on(const struct world *world, int thread, int cpu)
@@ -151,9 +151,9 @@ static void world_open(struct world *world)
 	pid_t *tids;
 
 	*world = (struct world){ 0 };
-	bed_start(&world->bed, three);
-	bed_wait(&world->bed, THREADS);
-	cr_assert_eq(target_threads(world->bed.pid, &tids), THREADS);
+	fixture_start(&world->fixture, three);
+	fixture_wait(&world->fixture, THREADS);
+	cr_assert_eq(target_threads(world->fixture.pid, &tids), THREADS);
 	for (int i = 0; i < THREADS; i++)
 		world->tids[i] = tids[i];
 	free(tids);
@@ -165,7 +165,7 @@ static void world_close(struct world *world)
 		give_back(world, 0);
 	for (int i = 0; i < THREADS; i++)
 		cr_assert_eq(instance_free_registers(world->tids[i], -1), REGISTERS);
-	bed_end(&world->bed);
+	fixture_end(&world->fixture);
 }
 
 static void random_walk(int with_cpus)
@@ -192,7 +192,7 @@ Test(event_rules, cpus_registers_are_lent_as_the_model_says)
 {
 	if (geteuid())
 		cr_skip_test("CPUs are watched by root alone");
-	bed_need_cpus();
+	fixture_need_cpus();
 	random_walk(1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/alias.h"
 
-#include "process/apart.h"
+#include "process/mount_ns.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -97,7 +97,7 @@ static int is_program(const struct loaded_list *list, const char *name)
 	char exe[64];
 
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)list->pid);
-	return !stat(exe, &program) && !apart_stat(list->pid, name, &named) &&
+	return !stat(exe, &program) && !mount_ns_stat(list->pid, name, &named) &&
 	       program.st_dev == named.st_dev && program.st_ino == named.st_ino;
 }
 

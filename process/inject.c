@@ -22,9 +22,9 @@
 
 #include "base/elf.h"
 #include "process/glibc.h"
+#include "process/interrupted_call.h"
 #include "process/loan.h"
 #include "process/reach.h"
-#include "process/rest.h"
 #include "process/scratch.h"
 #include "process/startup.h"
 #include "process/target.h"

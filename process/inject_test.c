@@ -4,10 +4,10 @@
  * target is entered again and again; then it ends and reports whether anything differed from a
  * native run.
  */
-#include "process/inject.h"
 #include "base/maps.h"
 #include "base/testing/await.h"
-#include "process/target_test.h"
+#include "process/inject.h"
+#include "process/testing/subject.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

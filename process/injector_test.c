@@ -8,7 +8,7 @@
 
 #include "base/maps.h"
 #include "base/testing/await.h"
-#include "process/target_test.h"
+#include "process/testing/subject.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -70,21 +70,21 @@ Test(loaded, modules_are_read_though_the_first_thread_has_ended, .timeout = 30)
 Test(loaded, what_may_not_be_read_is_denied, .timeout = 30)
 {
 	struct loaded_list list;
-	int told[2];
+	int reported[2];
 	char byte;
 	pid_t pid;
 
 	be_no_root();
-	cr_assert_eq(pipe(told), 0);
+	cr_assert_eq(pipe(reported), 0);
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_DUMPABLE, 0);
-		if (write(told[1], "", 1) == 1)
+		if (write(reported[1], "", 1) == 1)
 			stay(NULL);
 		_exit(1);
 	}
-	cr_assert_eq(read(told[0], &byte, 1), 1);
+	cr_assert_eq(read(reported[0], &byte, 1), 1);
 	cr_assert_eq(loaded_read(&list, pid), -EACCES);
 	loaded_release(&list);
 	kill(pid, SIGKILL);

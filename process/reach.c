@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/reach.h"
 
-#include "process/apart.h"
-#include "process/place.h"
+#include "process/mount_ns.h"
+#include "process/socket_owner.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ static int connect_as(const struct target *target, unsigned int twin, int folder
 	int err;
 
 	socketdir_agent_name(target->inner_pid, twin, name, sizeof(name));
-	err = apart_way(folder, name, path, sizeof(path));
+	err = mount_ns_path(folder, name, path, sizeof(path));
 	if (!err)
 		err = link_connect(link, path);
 	if (err || link->pid == target->pid)
@@ -30,11 +30,11 @@ static int connect_as(const struct target *target, unsigned int twin, int folder
 }
 
 /* 0; -ENOENT: it does not listen there; else why it can't be asked. */
-static int connect_in(const struct target *target, const struct apart *apart, const char *dir,
+static int connect_in(const struct target *target, const struct mount_ns *apart, const char *dir,
 		      struct link *link)
 {
-	int folder = apart_is(apart) ? apart_open(target->pid, dir, target->uid, 0)
-				     : place_open(dir, target->uid);
+	int folder = mount_ns_is_foreign(apart) ? mount_ns_open(target->pid, dir, target->uid, 0)
+						: place_open(dir, target->uid);
 	int found = -ENOENT;
 
 	if (folder < 0)
@@ -116,10 +116,10 @@ int reach_limits(const struct target *target, struct detail detail)
 int reach_agent(const struct target *target, struct link *link)
 {
 	char dir[SOCKETDIR_BYTES];
-	struct apart apart;
+	struct mount_ns apart;
 	int found = -ENOENT;
 
-	apart_of(&apart, target->pid);
+	mount_ns_of(&apart, target->pid);
 
 	for (unsigned int which = 0; !place_candidate(target->pid, target->uid, which, dir);
 	     which++) {

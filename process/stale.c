@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/stale.h"
 
-#include "process/apart.h"
+#include "process/mount_ns.h"
 #include "process/target.h"
 
 #include <ctype.h>
@@ -71,7 +71,7 @@ static int is_stale(int folder, const char *name, time_t now, ino_t *inode)
 	if (start && start <= found.st_mtime + 1)
 		return 0;
 	*inode = found.st_ino;
-	return !apart_way(folder, name, address.sun_path, sizeof(address.sun_path)) &&
+	return !mount_ns_path(folder, name, address.sun_path, sizeof(address.sun_path)) &&
 	       stale_is_refused(&address);
 }
 

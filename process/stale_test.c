@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "process/stale.h"
 
-#include "process/listen.h"
+#include "process/tool_socket.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

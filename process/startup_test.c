@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A program is stepped through its start, from one system call to the next, and looked at each time. */
 #include "process/startup.h"
-#include "process/target_test.h"
+#include "process/testing/subject.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 struct steps {
 	pid_t pid;
 	enum startup phase;
-	int told[3]; /* how often of each phase */
+	int reported[3]; /* how often of each phase */
 };
 
 static void look(struct steps *steps)
@@ -39,7 +39,7 @@ static void look(struct steps *steps)
 		phase = startup_read(steps->pid, mem, &glibc);
 		cr_assert_geq(phase, steps->phase, "back from %d to %d", steps->phase, phase);
 		steps->phase = phase;
-		steps->told[phase]++;
+		steps->reported[phase]++;
 	}
 	maps_release(&maps);
 	close(mem);
@@ -92,9 +92,9 @@ Test(startup, the_loader_is_at_work_until_its_last_system_call, .timeout = 60)
 	struct steps steps = { 0 };
 
 	walk(&steps, "busy");
-	cr_expect_gt(steps.told[STARTUP_LOADING], 0);
-	cr_expect_eq(steps.told[STARTUP_CONSTRUCTING], 0);
-	cr_expect_gt(steps.told[STARTUP_OVER], 0);
+	cr_expect_gt(steps.reported[STARTUP_LOADING], 0);
+	cr_expect_eq(steps.reported[STARTUP_CONSTRUCTING], 0);
+	cr_expect_gt(steps.reported[STARTUP_OVER], 0);
 }
 
 Test(startup, a_librarys_constructor_runs_between, .timeout = 60)
@@ -105,7 +105,7 @@ Test(startup, a_librarys_constructor_runs_between, .timeout = 60)
 	subject_file(path, "libconstructs.so");
 	setenv("LD_PRELOAD", path, 1);
 	walk(&steps, "busy");
-	cr_expect_gt(steps.told[STARTUP_LOADING], 0);
-	cr_expect_gt(steps.told[STARTUP_CONSTRUCTING], 0);
-	cr_expect_eq(steps.told[STARTUP_OVER], 0);
+	cr_expect_gt(steps.reported[STARTUP_LOADING], 0);
+	cr_expect_gt(steps.reported[STARTUP_CONSTRUCTING], 0);
+	cr_expect_eq(steps.reported[STARTUP_OVER], 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * As the agent's own janitor (agent/detour/threads.c), from outside: passes over the threads
+ * As the agent's own janitor (agent/detour/seize_threads.c), from outside: passes over the threads
  * seize those that are not seized yet, until one finds none and the kernel's count says so too.
  */
 #include "process/stopper_halt.h"

@@ -531,7 +531,8 @@ int target_check(const struct target *target, struct detail detail)
 static int memory_of(pid_t tid, uint64_t address, void *to, size_t bytes)
 {
 	struct iovec local = { to, bytes };
-	struct iovec remote = { (void *)(uintptr_t)address, bytes }; /* NOLINT(performance-no-int-to-ptr) */
+	struct iovec remote = { (void *)(uintptr_t)address,
+				bytes }; /* NOLINT(performance-no-int-to-ptr) */
 	ssize_t got = process_vm_readv(tid, &local, 1, &remote, 1, 0);
 
 	if (got < 0)

@@ -3,7 +3,7 @@
 #ifndef SESSION_ASKED_H
 #define SESSION_ASKED_H
 
-#include "code/place.h"
+#include "code/probe_place.h"
 #include "code/trampoline.h"
 #include "session/spec.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls of waymark/session.h in threads that are cancelled, and in forked children. */
-#include "session/process.h"
-#include "session/sample_agent.h"
 #include "process/testing/folder.h"
+#include "session/process.h"
+#include "session/testing/agent.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

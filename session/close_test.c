@@ -3,9 +3,9 @@
  * Which processes does wm_session_close() wait for? session_wait_moving() is wrapped to count
  * calls.
  */
-#include "session/process.h"
-#include "session/sample_agent.h"
 #include "process/testing/folder.h"
+#include "session/process.h"
+#include "session/testing/agent.h"
 
 #include <criterion/criterion.h>
 #include <waymark/error.h>

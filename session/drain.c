@@ -306,9 +306,9 @@ static int losses_write(struct drain *drain, struct stream *stream, const char *
 				       .delivered = &stream->delivered };
 	struct ticks_point now;
 
-	if (stream_losses(stream) <= stream->told)
+	if (stream_losses(stream) <= stream->reported)
 		return 0;
-	stream->told = stream_losses(stream);
+	stream->reported = stream_losses(stream);
 	packet_head(drain, &head, stream);
 	ticks_now(drain->map.clock, &now);
 	head.begin_ticks = now.ticks > stream->last_ticks ? now.ticks : stream->last_ticks;

@@ -8,7 +8,7 @@ void packet_head(struct drain *drain, struct wm_packet *head, const struct strea
 {
 	*head = (struct wm_packet){
 		.instance = stream->instance,
-		.discarded = stream->told,
+		.discarded = stream->reported,
 		.pid = stream->pid ? stream->pid : drain->pid,
 		.tid = stream->tid,
 		.depth = stream->depth,
@@ -77,8 +77,8 @@ int packet_of(struct drain *drain, struct stream *stream, const struct found *fo
 	if (discarded > stream->discarded)
 		discarded = stream->discarded;
 	discarded += stream->lost;
-	if (discarded > stream->told && drain->reach != DRAIN_PEEK)
-		stream->told = discarded;
+	if (discarded > stream->reported && drain->reach != DRAIN_PEEK)
+		stream->reported = discarded;
 
 	packet_head(drain, head, stream);
 	head->begin_ticks = page->begin_ticks;

@@ -4,7 +4,7 @@
 #define SESSION_DRAIN_TEST_H
 
 #include "session/drain.h"
-#include "session/sample_store.h"
+#include "session/testing/store.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

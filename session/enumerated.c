@@ -2,7 +2,7 @@
 #include "session/enumerated.h"
 
 #include "base/array.h"
-#include "session/plan.h"
+#include "session/probe_plan.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #define SESSION_ENUMERATED_H
 
 #include "abi/detour.h"
-#include "code/place.h"
+#include "code/probe_place.h"
 
 #include <stddef.h>
 

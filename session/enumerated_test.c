@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/enumerated.h"
 
-#include "session/plan.h"
+#include "session/probe_plan.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

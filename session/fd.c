@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The descriptor that a caller's event loop polls for a session. */
 #include "process/call.h"
-#include "session/doze.h"
 #include "process/pollable.h"
+#include "session/poll.h"
 #include "session/session.h"
 
 void session_pollable_update(struct wm_session *session)
@@ -10,7 +10,7 @@ void session_pollable_update(struct wm_session *session)
 	if (!session->pollable)
 		return;
 	/* without a process that has ended, which would stay readable */
-	session_doze_gather(session);
+	session_poll_gather(session);
 	pollable_take(session->pollable);
 	if (session_awaited(session))
 		session->is_end_told = 0;

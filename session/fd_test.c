@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A caller's event loop with wm_session_fd(). */
 #include "process/pollable.h"
-#include "session/process.h"
-#include "session/sample_agent.h"
 #include "process/testing/folder.h"
 #include "process/ticks.h"
+#include "session/process.h"
+#include "session/testing/agent.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "base/testing/await.h"
 #include "session/process.h"
-#include "session/sample_agent.h"
+#include "session/testing/agent.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/life.h"
 
-#include "session/process.h"
 #include "process/target.h"
-#include "trace/life.h"
+#include "session/process.h"
+#include "trace/process_records.h"
 
 #include <time.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark/list.h: the catalog gives the markers, the listing gives places in code. */
 #include "base/fieldname.h"
-#include "code/place.h"
+#include "code/probe_place.h"
 #include "process/call.h"
 #include "session/catalog.h"
 #include "session/listing.h"

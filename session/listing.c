@@ -3,9 +3,9 @@
 
 #include "base/elf.h"
 #include "process/loaded.h"
-#include "session/plan.h"
 #include "process/reach.h"
 #include "process/target.h"
+#include "session/probe_plan.h"
 
 #include <stdio.h>
 #include <waymark/error.h>

@@ -2,14 +2,14 @@
 #include "session/live_own.h"
 
 #include "base/elf.h"
-#include "session/process.h"
-#include "process/program.h"
-#include "process/target.h"
-#include "branch/files.h"
 #include "branch/soft_channel.h"
 #include "branch/step.h"
 #include "branch/stepper.h"
 #include "branch/store.h"
+#include "branch/trace_sink.h"
+#include "process/program.h"
+#include "process/target.h"
+#include "session/process.h"
 
 #include <errno.h>
 #include <signal.h>

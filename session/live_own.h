@@ -6,12 +6,12 @@
 #ifndef SESSION_LIVE_OWN_H
 #define SESSION_LIVE_OWN_H
 
-#include "session/session.h"
-#include "branch/files.h"
 #include "branch/kept.h"
-#include "session/live.h"
 #include "branch/stepper.h"
 #include "branch/store.h"
+#include "branch/trace_sink.h"
+#include "session/live.h"
+#include "session/session.h"
 
 struct live_process {
 	struct live_process *next;

@@ -3,11 +3,11 @@
  * The hardware origins as users call them: by a session that writes a folder, as `waymark record`
  * does, and by waymark/trail.h. The hardware is simulated (sample_perf.h).
  */
-#include "session/session.h"
 #include "branch/bts.h"
-#include "branch/sample_perf.h"
+#include "branch/testing/perf.h"
 #include "branch/trail.h"
-#include "trace/sample.h"
+#include "session/session.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -61,7 +61,7 @@ static void say_wait_to_all(struct wm_session *session)
 static void beat(struct wm_session *session, const struct session_progress *progress)
 {
 	say_wait_to_all(session);
-	if (session->watcher.told && session->watcher.told(progress, session->watcher.data))
+	if (session->watcher.reported && session->watcher.reported(progress, session->watcher.data))
 		session->has_given_up = 1;
 }
 

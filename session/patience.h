@@ -23,7 +23,7 @@ struct session_progress {
  * Ctrl-C.
  */
 struct session_watcher {
-	int (*told)(const struct session_progress *progress, void *data);
+	int (*reported)(const struct session_progress *progress, void *data);
 	void *data;
 };
 

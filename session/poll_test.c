@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What ends a wait of a session that is read live? */
 #include "base/testing/await.h"
-#include "session/process.h"
-#include "session/sample_agent.h"
 #include "process/target.h"
 #include "process/testing/folder.h"
 #include "process/ticks.h"
+#include "session/process.h"
+#include "session/testing/agent.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Probes and markers that were refused. */
-#include "session/probe.h"
+#include "session/probes.h"
 
 #include "base/array.h"
-#include "session/process.h"
 #include "process/target.h"
+#include "session/process.h"
 
 #include <errno.h>
 #include <search.h>

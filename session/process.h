@@ -12,7 +12,7 @@
 #define SESSION_PROCESS_H
 
 #include "session/events.h"
-#include "session/probe.h"
+#include "session/probes.h"
 #include "session/session.h"
 #include "session/watch/later.h"
 
@@ -45,7 +45,7 @@ struct process {
 	struct control_inherited inherited; /* zeroed: nothing */
 	uint64_t hello_ns;		    /* when HELLO came, CLOCK_MONOTONIC */
 	struct process_life {
-		char way;	     /* enum life_kind of trace/life.h */
+		char way;	     /* enum life_kind of trace/process_records.h */
 		uint64_t start_time; /* field 22 of /proc/PID/stat; 0: it had ended */
 		int is_begin_read, is_end_read;
 		uint64_t begin_ns, end_ns; /* wall clock; 0: unknown */

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The public API, as waymark/session.h documents it. */
 #include "base/notify.h"
-#include "process/call.h"
 #include "claim/ledger.h"
-#include "session/doze.h"
-#include "session/life.h"
+#include "process/call.h"
 #include "process/pollable.h"
-#include "session/process.h"
-#include "session/reader.h"
 #include "process/target.h"
+#include "session/event_reader.h"
+#include "session/life.h"
+#include "session/poll.h"
+#include "session/process.h"
 #include "session/use.h"
-#include "session/watch/change.h"
+#include "session/watch/change_watch.h"
 #include "session/watch/figures.h"
+#include "session/watch/watches.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
-#include "session/watch/watches.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -499,7 +499,7 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
 		      struct wm_kevent_gap *gap)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
-	struct wm_kevent_gap told = { .size = gap ? gap->size : 0 };
+	struct wm_kevent_gap reported = { .size = gap ? gap->size : 0 };
 	size_t index;
 	int err = spec && to ? session_call_refused(session) : -EINVAL;
 
@@ -512,9 +512,10 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
 		return session_fail(session, -EINVAL, "the session does not run");
 	if (find_watch(session, spec, &index))
 		return session_fail(session, -ENOENT, "%s", spec);
-	err = change_watch(session, index, to, &told);
+	err = change_watch(session, index, to, &reported);
 	if (gap)
-		memcpy(gap, &told, told.size < sizeof(told) ? told.size : sizeof(told));
+		memcpy(gap, &reported,
+		       reported.size < sizeof(reported) ? reported.size : sizeof(reported));
 	return err;
 }
 

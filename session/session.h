@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The internals of a session, for its parts: session.c is the public API, step.c does the periodic
+ * The internals of a session, for its parts: session.c is the public API, event_loop.c does the periodic
  * work, process.c handles one process and its agent's messages.
  */
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
 
+#include "process/ticks.h"
+#include "process/tool_socket.h"
 #include "session/drain.h"
-#include "process/listen.h"
+#include "session/live.h"
 #include "session/names.h"
 #include "session/patience.h"
-#include "session/probe.h"
+#include "session/probes.h"
 #include "session/spec.h"
-#include "process/ticks.h"
-#include "session/live.h"
 #include "session/unrecorded.h"
 #include "session/watch/watches.h"
 #include "trace/decode.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/sample_agent.h"
 #include "base/testing/await.h"
-#include "session/process.h"
 #include "process/target.h"
 #include "process/testing/folder.h"
+#include "session/process.h"
+#include "session/testing/agent.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -263,14 +263,15 @@ Test(session, notify_session_notifies_at_watermark)
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 700 };
 	struct wm_session *session = open_with(&options, "marker:net:rx");
 	struct heard heard = { 0 };
-	uint64_t told = 0;
+	uint64_t reported = 0;
 
 	arm(session, &agent);
-	cr_assert_eq(read(fd, &told, sizeof(told)), (ssize_t)sizeof(told));
-	cr_assert_eq(told, 1);
+	cr_assert_eq(read(fd, &reported, sizeof(reported)), (ssize_t)sizeof(reported));
+	cr_assert_eq(reported, 1);
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	usleep(20000); /* no second notification may come in this time */
-	cr_assert_lt(read(fd, &told, sizeof(told)), 0, "notified once, until it is drained");
+	cr_assert_lt(read(fd, &reported, sizeof(reported)), 0,
+		     "notified once, until it is drained");
 	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
 	cr_assert_eq(heard.count, 700);
 	wm_session_close(session);

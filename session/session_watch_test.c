@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions whose agent misbehaves while watches are armed. */
 #include "base/testing/await.h"
-#include "session/process.h"
-#include "session/sample_agent.h"
 #include "process/testing/folder.h"
+#include "session/process.h"
+#include "session/testing/agent.h"
 #include "trial/testing/needs.h"
 
 #include <criterion/criterion.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Event specs say what to record, in one grammar for all commands: markers, places in unprepared
- * code (code/request.h), watches, a trail (branch/request.h). Kinds that are not implemented are
+ * code (code/probe_spec.h), watches, a trail (branch/request.h). Kinds that are not implemented are
  * known by name, for a precise error.
  */
 #ifndef SESSION_SPEC_H
 #define SESSION_SPEC_H
 
-#include "code/request.h"
+#include "branch/request.h"
+#include "code/probe_spec.h"
 #include "code/watch/expr.h"
 #include "session/names.h"
-#include "branch/request.h"
 
 #include <stddef.h>
 #include <stdint.h>

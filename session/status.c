@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Which processes of a session are alive, and its counts. */
 #include "process/call.h"
+#include "session/event_reader.h"
 #include "session/life.h"
 #include "session/process.h"
-#include "session/reader.h"
 #include "session/session.h"
 
 #include <errno.h>

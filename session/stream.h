@@ -21,7 +21,7 @@ struct stream {
 	uint64_t last_ticks;
 	uint64_t discarded; /* the slot's count; it never decreases */
 	uint64_t lost;	    /* events of pages that were overwritten or could not be handed on */
-	uint64_t told;	    /* discarded + lost, as the last packet has it */
+	uint64_t reported;  /* discarded + lost, as the last packet has it */
 	uint64_t delivered; /* events of the page next_seq that peeks handed out */
 	uint64_t at;	    /* cyclic policy: events accounted for */
 	/* the page that was written in parts, and up to what time */

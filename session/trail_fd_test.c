@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A caller's event loop with wm_trail_fd(). */
 #include "base/testing/await.h"
-#include "branch/subject_test.h"
+#include "branch/testing/subject.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * the same records.
  */
 #include "base/testing/await.h"
-#include "branch/subject_test.h"
+#include "branch/testing/subject.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -479,23 +479,23 @@ static void kill_recorder(enum wm_policy policy)
 
 static void kill_tool(enum wm_policy policy)
 {
-	int told[2];
+	int reported[2];
 	char byte;
 	pid_t tool;
 
 	start_computing();
-	cr_assert_eq(pipe(told), 0);
+	cr_assert_eq(pipe(reported), 0);
 	tool = fork();
 	if (!tool) {
 		byte = record_computing(policy) ? 'y' : 'n';
-		if (write(told[1], &byte, 1) == 1)
+		if (write(reported[1], &byte, 1) == 1)
 			pause();
 		_exit(1);
 	}
-	close(told[1]);
-	cr_assert_eq(read(told[0], &byte, 1), 1);
+	close(reported[1]);
+	cr_assert_eq(read(reported[0], &byte, 1), 1);
 	cr_assert_eq(byte, 'y');
-	close(told[0]);
+	close(reported[0]);
 	kill(tool, SIGKILL);
 	cr_assert_eq(waitpid(tool, NULL, 0), tool);
 	runs_on("tool", policy);

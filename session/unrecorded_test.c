@@ -4,8 +4,8 @@
 
 #include "base/socketdir.h"
 #include "base/testing/await.h"
-#include "session/sample_agent.h"
 #include "session/session.h"
+#include "session/testing/agent.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -25,12 +25,12 @@ struct watermark {
 	unsigned int percent;
 	int notify_fd, notify_signal;
 	int stop;
-	int told; /* atomic: the thread sets it, the session clears it */
+	int reported; /* atomic: the thread sets it, the session clears it */
 };
 
-static void tell(struct watermark *watermark)
+static void report(struct watermark *watermark)
 {
-	__atomic_store_n(&watermark->told, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&watermark->reported, 1, __ATOMIC_RELEASE);
 	notify_send(watermark->notify_fd, watermark->notify_signal);
 }
 
@@ -41,7 +41,7 @@ static void look(struct watermark *watermark)
 
 		if (drain_used_bytes(drain) * 100 >=
 		    drain_buffer_bytes(drain) * watermark->percent) {
-			tell(watermark);
+			report(watermark);
 			return;
 		}
 	}
@@ -138,10 +138,10 @@ void watermark_remove(struct watermark *watermark, const struct drain *drain)
 
 int watermark_told(const struct watermark *watermark)
 {
-	return __atomic_load_n(&watermark->told, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&watermark->reported, __ATOMIC_ACQUIRE);
 }
 
 void watermark_wind(struct watermark *watermark)
 {
-	__atomic_store_n(&watermark->told, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&watermark->reported, 0, __ATOMIC_RELEASE);
 }

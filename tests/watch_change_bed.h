@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bed of watch_change.c: the program whose variables are watched, a child of the test; sessions on it; and what these
+ * The fixture of watch_change.c: the program whose variables are watched, a child of the test; sessions on it; and what these
  * told. What is wrong is told as failures.h does.
  */
 #ifndef WATCH_CHANGE_BED_H

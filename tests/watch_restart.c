@@ -17,12 +17,12 @@
 #define STORES 50u
 
 static volatile uint64_t first, second;
-static unsigned int told[2];
+static unsigned int reported[2];
 
 static int on_event(const struct wm_event *event, void *data)
 {
 	(void)data;
-	told[strstr(event->name, "second") != NULL]++;
+	reported[strstr(event->name, "second") != NULL]++;
 	return 0;
 }
 
@@ -55,16 +55,16 @@ static int go_on(struct wm_session *session, int go, int done, unsigned int roun
 
 	if (err)
 		return fail(session, "start", err);
-	memset(told, 0, sizeof(told));
+	memset(reported, 0, sizeof(reported));
 	if (write(go, &order, 1) != 1 || read(done, &order, 1) != 1)
 		return fail(NULL, "the program", 0);
 	err = wm_session_stop(session);
 	if (err)
 		return fail(session, "stop", err);
 	wm_session_read(session, on_event, NULL);
-	if (told[0] == STORES && told[1] == (watches - 1) * STORES)
+	if (reported[0] == STORES && reported[1] == (watches - 1) * STORES)
 		return 0;
-	printf("round %u: %u and %u were told\n", round, told[0], told[1]);
+	printf("round %u: %u and %u were told\n", round, reported[0], reported[1]);
 	return 1;
 }
 

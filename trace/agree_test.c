@@ -4,9 +4,9 @@
  * and the byte.
  */
 #include "trace/babeltrace.h"
-#include "trace/canon.h"
-#include "trace/sample.h"
-#include "trace/text.h"
+#include "trace/testing/canon.h"
+#include "trace/testing/packets.h"
+#include "trace/text_buffer.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

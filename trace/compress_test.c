@@ -3,7 +3,7 @@
 #include "trace/compress.h"
 #include "trace/packed.h"
 #include "trace/reader.h"
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

@@ -4,10 +4,10 @@
  * before the damage, says what it could not read, and comes to no harm.
  */
 #include "trace/babeltrace.h"
-#include "trace/canon.h"
 #include "trace/merge.h"
-#include "trace/sample.h"
 #include "trace/summary.h"
+#include "trace/testing/canon.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/decode.h"
 
-#include "trace/walk.h"
+#include "trace/packet_walk.h"
 
 #include <waymark/error.h>
 

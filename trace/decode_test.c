@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/decode.h"
-#include "trace/sample.h"
 #include "trace/schema.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "trace/canon.h"
 #include "trace/compress.h"
-#include "trace/sample.h"
+#include "trace/testing/canon.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/perf_map.h"
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

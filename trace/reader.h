@@ -13,8 +13,8 @@
 #define TRACE_READER_H
 
 #include "abi/page.h"
+#include "trace/packet_walk.h"
 #include "trace/tsdl.h"
-#include "trace/walk.h"
 
 #include <stddef.h>
 #include <stdint.h>

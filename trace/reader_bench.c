@@ -5,8 +5,8 @@
  * threads.
  */
 #include "trace/format.h"
-#include "trace/sample.h"
 #include "trace/summary.h"
+#include "trace/testing/packets.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * and what damage does in damage_test.c.
  */
 #include "trace/merge.h"
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "trace/sample.h"
 #include "trace/summary.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "trace/babeltrace.h"
 #include "trace/format.h"
 #include "trace/reader.h"
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 #include "trace/tsdl.h"
 #include "trace/writer.h"
 

@@ -10,10 +10,10 @@
 
 #include "trace/folder.h"
 #include "trace/metadata.h"
+#include "trace/packet_walk.h"
 #include "trace/perf_map.h"
 #include "trace/streams.h"
 #include "trace/tsdl.h"
-#include "trace/walk.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -34,7 +34,7 @@ struct trace_process {
 	uint8_t build_id_bytes;
 	uint32_t clock;	   /* enum store_clock */
 	uint64_t ticks_hz; /* of that clock; 1,000,000,000 for CLOCK_MONOTONIC */
-	char way;	   /* enum life_kind of trace/life.h; 0: unknown */
+	char way;	   /* enum life_kind of trace/process_records.h; 0: unknown */
 	uint64_t begin_ns; /* when that was, by the wall clock */
 };
 

@@ -2,7 +2,7 @@
 /*
  * How fast packets of 64 KiB go into a trace in memory, beside plain write() of the same bytes.
  */
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/babeltrace.h"
-#include "trace/canon.h"
-#include "trace/sample.h"
 #include "trace/streams.h"
+#include "trace/testing/canon.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "trial/cache.h"
+#include "trial/result_cache.h"
 #include "trial/simulate.h"
 #include "trial/trial_own.h"
 

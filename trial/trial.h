@@ -5,7 +5,7 @@
  *
  * A child process tries a mechanism before its first use. Trials run in groups, a child each, in
  * parallel, TRIAL_LIMIT_MS at most. Results that the machine alone decides are kept in a cache file
- * (cache.h), so later commands try nothing. A missing permission or a simulated failure
+ * (result_cache.h), so later commands try nothing. A missing permission or a simulated failure
  * (simulate.h) is never kept.
  *
  * Any thread may call these functions; a signal handler may not. They fork. A child that tried a uprobe outlives its

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The control side from a tool's end (sample_tool.h). */
-#include "agent/control/sample_tool.h"
+/* The control side from a tool's end (tool.h). */
+#include "agent/control/testing/tool.h"
 
 #include "base/testing/await.h"
 

@@ -4,9 +4,9 @@
 #include "agent/control/tasks.h"
 #include "agent/control/yield.h"
 #include "agent/detour/look.h"
-#include "agent/detour/stopper.h"
+#include "agent/detour/stopper_client.h"
 #include "agent/marker/careful.h"
-#include "agent/store/store.h"
+#include "agent/store/event_store.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
 
@@ -24,12 +24,12 @@ static void tell_refused(unsigned int lane, const struct detour_refusal *refusal
 		.text = refusal->text,
 		.text_bytes = (uint32_t)strlen(refusal->text) + 1,
 	};
-	struct refusal told = { .error = refusal->error, .site = &site };
+	struct refusal reported = { .error = refusal->error, .site = &site };
 
-	memcpy(told.expected, refusal->expected, sizeof told.expected);
-	memcpy(told.found, refusal->found, sizeof told.found);
+	memcpy(reported.expected, refusal->expected, sizeof reported.expected);
+	memcpy(reported.found, refusal->found, sizeof reported.found);
 	if (registry_listener)
-		registry_listener->refused(lane, &told);
+		registry_listener->refused(lane, &reported);
 }
 
 /* ---- whether strings may be read ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* PLACE messages over the socket, whole and damaged in every way: nothing but a refusal comes of those. */
-#include "agent/control/sample_tool.h"
+#include "agent/control/testing/tool.h"
 
 #include "abi/detour.h"
 #include "base/testing/await.h"

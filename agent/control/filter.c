@@ -6,12 +6,12 @@
 
 #include <sys/prctl.h>
 
-int filter_is_added(const char *told)
+int filter_is_added(const char *reported)
 {
 	static char status[TASKS_STATUS_BYTES];
 	const char *line;
 
-	if (!told)
+	if (!reported)
 		return 0;
 	/* without /proc there is nothing harmless to ask by */
 	if (tasks_read_status(AT_FDCWD, "/proc/self", status))
@@ -19,5 +19,5 @@ int filter_is_added(const char *told)
 	line = tasks_value(status, "\nSeccomp_filters:");
 	if (!*line) /* before Linux 5.9: whether there are any */
 		line = tasks_value(status, "\nSeccomp:");
-	return tasks_last_number(line) > tasks_last_number(told);
+	return tasks_last_number(line) > tasks_last_number(reported);
 }

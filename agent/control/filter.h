@@ -8,6 +8,6 @@
  * NULL: the tool didn't say, and the result is 0. Makes only system calls that the dynamic loader
  * has just made, since any other may be fatal. A program's first thread.
  */
-int filter_is_added(const char *told);
+int filter_is_added(const char *reported);
 
 #endif

@@ -13,16 +13,16 @@
  */
 #define _GNU_SOURCE
 #include "agent/control/agent.h"
+#include "agent/control/agent_session.h"
+#include "agent/control/control_thread.h"
 #include "agent/control/inherit.h"
 #include "agent/control/lock.h"
-#include "agent/control/session.h"
-#include "agent/control/thread.h"
 #include "agent/detour/detour.h"
 #include "agent/detour/return.h"
 #include "agent/marker/marker.h"
-#include "agent/marker/shut.h"
-#include "agent/store/store.h"
-#include "agent/store/writer.h"
+#include "agent/marker/reentrancy_guard.h"
+#include "agent/store/event_store.h"
+#include "agent/store/thread_writer.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
 
@@ -67,10 +67,10 @@ static void wait_for_tool(void)
 
 static void before(void)
 {
-	struct hit_shut shut;
+	struct hit_guard shut;
 	int error;
 
-	hit_shut(&shut);
+	hit_guard(&shut);
 	error = errno;
 	forking_tid = writer_self ? writer_self->tid : 0;
 	has_lock = !lock_take(&agent_lock, FORK_LOCK_MS);
@@ -83,10 +83,10 @@ static void before(void)
 
 static void parent(void)
 {
-	struct hit_shut shut;
+	struct hit_guard shut;
 	int error;
 
-	hit_shut(&shut);
+	hit_guard(&shut);
 	error = errno;
 	if (has_lock)
 		lock_release(&agent_lock);
@@ -103,13 +103,13 @@ static void parent(void)
 static void child(void)
 {
 	static char paths[SESSIONS_MAX][SESSION_PATH_BYTES];
-	struct hit_shut shut;
+	struct hit_guard shut;
 	unsigned int count;
 	int error, is_whole, why = 0;
 	int was_watched = watch_any_live();
 	uint32_t followed;
 
-	hit_shut(&shut);
+	hit_guard(&shut);
 	error = errno;
 	count = session_tool_paths(paths);
 	followed = is_inside ? 0 : session_followed();

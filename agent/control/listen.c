@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 #include "agent/control/listen.h"
 
+#include "agent/control/agent_session.h"
 #include "agent/control/hello.h"
 #include "agent/control/lock.h"
-#include "agent/control/session.h"
 #include "base/kernel.h"
 #include "base/socketdir.h"
 

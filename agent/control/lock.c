@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define SLICE_MS                                                                                   \
-	250 /* of a wait: a tool takes a thread that sleeps for a second for hung (session/step.c) */
+	250 /* of a wait: a tool takes a thread that sleeps for a second for hung (session/event_loop.c) */
 
 struct lock agent_lock;
 

@@ -3,13 +3,13 @@
 
 #include <criterion/criterion.h>
 
-static unsigned int told;
+static unsigned int reported;
 static uint64_t last_told;
 
 static void on_late(unsigned int lane, uint64_t base)
 {
 	cr_assert_eq(lane, 1);
-	told++;
+	reported++;
 	last_told = base;
 }
 
@@ -24,7 +24,7 @@ Test(owed, what_was_seen_is_waited_for_no_longer)
 	owed_seen(1, 0x1000);
 	cr_assert(!owed_waits(1));
 	owed_forgive(1, on_late);
-	cr_assert_eq(told, 0);
+	cr_assert_eq(reported, 0);
 }
 
 Test(owed, only_more_than_before_on_what_is_awaited_is_getting_on)
@@ -44,7 +44,7 @@ Test(owed, nobody_waits_for_who_is_behind_until_it_has_caught_up)
 	owed_add(1, 0x1000);
 	owed_add(1, 0x2000);
 	owed_forgive(1, on_late);
-	cr_assert_eq(told, 2);
+	cr_assert_eq(reported, 2);
 	/* another comes to where the first was */
 	owed_add(1, 0x1000);
 	cr_assert(!owed_waits(1));
@@ -55,7 +55,7 @@ Test(owed, nobody_waits_for_who_is_behind_until_it_has_caught_up)
 	owed_seen(1, 0x1000);
 	cr_assert(!owed_waits(1));
 	owed_forgive(1, on_late);
-	cr_assert_eq(told, 2, "what it has seen is not late");
+	cr_assert_eq(reported, 2, "what it has seen is not late");
 }
 
 Test(owed, more_at_once_than_can_be_noted_are_not_waited_for)
@@ -67,7 +67,7 @@ Test(owed, more_at_once_than_can_be_noted_are_not_waited_for)
 	cr_assert(!owed_waits(1));
 	owed_add(1, 0x1000);
 	owed_forgive(1, on_late);
-	cr_assert_eq(told, 1);
+	cr_assert_eq(reported, 1);
 	cr_assert_eq(last_told, 0x1000);
 	owed_clear(1);
 	owed_add(1, 0x1000);

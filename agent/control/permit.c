@@ -4,7 +4,7 @@
 
 #include "agent/control/tasks.h"
 #include "agent/store/arena.h"
-#include "agent/store/store.h"
+#include "agent/store/event_store.h"
 #include "base/kernel.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether threads that wait for room may sleep: agent/store/writer.h says why they ask. Control thread only. */
+/* Whether threads that wait for room may sleep: agent/store/thread_writer.h says why they ask. Control thread only. */
 #ifndef AGENT_CONTROL_PERMIT_H
 #define AGENT_CONTROL_PERMIT_H
 

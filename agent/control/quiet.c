@@ -3,7 +3,7 @@
 
 #include "agent/control/lock.h"
 #include "agent/detour/janitor.h"
-#include "agent/store/store.h"
+#include "agent/store/event_store.h"
 
 #include <errno.h>
 

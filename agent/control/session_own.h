@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What a session is, for session.c, which makes and ends them, and request.c, which serves them. */
+/* What a session is, for agent_session.c, which makes and ends them, and session_request.c, which serves them. */
 #ifndef AGENT_CONTROL_SESSION_OWN_H
 #define AGENT_CONTROL_SESSION_OWN_H
 
 #include "abi/control.h"
-#include "agent/control/session.h"
+#include "agent/control/agent_session.h"
 #include "agent/marker/marker.h"
 
 #define SESSION_LOCK_MS 2000  /* for the agent's lock */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/tell.h"
 
+#include "agent/control/agent_session.h"
 #include "agent/control/message.h"
 #include "agent/control/owed.h"
 #include "agent/control/queue.h"
-#include "agent/control/session.h"
-#include "agent/store/store.h"
+#include "agent/store/event_store.h"
 #include "agent/watch/watch.h"
 
 #include <errno.h>
@@ -93,8 +93,8 @@ uint32_t tell_flush(void)
 	return lanes;
 }
 
-static int tell(unsigned int lane, uint16_t type, const void *body, size_t bytes, const void *more,
-		size_t more_bytes)
+static int report(unsigned int lane, uint16_t type, const void *body, size_t bytes,
+		  const void *more, size_t more_bytes)
 {
 	struct queue_peer peer = { session_fd(lane), &patience_ns[lane] };
 	int before = queue_fd();
@@ -112,8 +112,8 @@ static void tell_event(unsigned int lane, uint32_t id, const struct variant *var
 	struct control_event event = { .id = id };
 
 	memcpy(event.types, variant->types, sizeof event.types);
-	tell(lane, CONTROL_EVENT, &event, sizeof event, variant->sites->text,
-	     variant->sites->text_bytes);
+	report(lane, CONTROL_EVENT, &event, sizeof event, variant->sites->text,
+	       variant->sites->text_bytes);
 }
 
 static void tell_refused(unsigned int lane, const struct refusal *refusal)
@@ -132,14 +132,14 @@ static void tell_refused(unsigned int lane, const struct refusal *refusal)
 		memcpy(texts + bytes, refusal->other->text, refusal->other->text_bytes);
 		bytes += refusal->other->text_bytes;
 	}
-	tell(lane, CONTROL_REFUSED, &body, sizeof body, texts, bytes);
+	report(lane, CONTROL_REFUSED, &body, sizeof body, texts, bytes);
 }
 
 static void tell_held(unsigned int lane, uint32_t id, uint64_t begin_ns, uint64_t end_ns)
 {
 	struct control_held held = { .id = id, .begin_ns = begin_ns, .end_ns = end_ns };
 
-	tell(lane, CONTROL_HELD, &held, sizeof held, NULL, 0);
+	report(lane, CONTROL_HELD, &held, sizeof held, NULL, 0);
 }
 
 static void tell_module_to(unsigned int lane, const struct module *module, int gone)
@@ -151,14 +151,14 @@ static void tell_module_to(unsigned int lane, const struct module *module, int g
 	};
 
 	memcpy(body.build_id, module->build_id, sizeof body.build_id);
-	tell(lane, CONTROL_MODULE, &body, sizeof body, module->path, module->path_bytes);
+	report(lane, CONTROL_MODULE, &body, sizeof body, module->path, module->path_bytes);
 	if (module->error && !gone) {
 		/* its markers can't be used: say so in the shape of a site's text */
 		struct control_refused refused = { .error = module->error };
 		char text[SITE_TEXT_MAX / 2];
 		int bytes = snprintf(text, sizeof text, "mj\n?\n?\n%s\n0\n", module->path);
 
-		tell(lane, CONTROL_REFUSED, &refused, sizeof refused, text, (size_t)bytes + 1);
+		report(lane, CONTROL_REFUSED, &refused, sizeof refused, text, (size_t)bytes + 1);
 	}
 }
 
@@ -179,7 +179,7 @@ static void tell_watch_lost(unsigned int lane, int error)
 {
 	struct control_watch_lost body = { .error = error };
 
-	tell(lane, CONTROL_WATCH_LOST, &body, sizeof body, NULL, 0);
+	report(lane, CONTROL_WATCH_LOST, &body, sizeof body, NULL, 0);
 	tell_flush();
 }
 
@@ -187,7 +187,7 @@ static void tell_watch_alone(unsigned int lane, uint32_t number, uint64_t since_
 {
 	struct control_watch_alone body = { .number = number, .since_ns = since_ns };
 
-	tell(lane, CONTROL_WATCH_ALONE, &body, sizeof body, NULL, 0);
+	report(lane, CONTROL_WATCH_ALONE, &body, sizeof body, NULL, 0);
 	tell_flush();
 }
 
@@ -239,7 +239,7 @@ static int tell_marker(unsigned int lane, const struct variant *variant)
 		memcpy(body.types, variant->types, sizeof body.types);
 		memcpy(texts, first->text, bytes);
 		memcpy(texts + bytes, module->path, path_bytes);
-		error = tell(lane, CONTROL_MARKER, &body, sizeof body, texts, bytes + path_bytes);
+		error = report(lane, CONTROL_MARKER, &body, sizeof body, texts, bytes + path_bytes);
 	}
 	return error;
 }

@@ -3,7 +3,7 @@
  * How long a program waits for a tool: for GO, and in the loader for SEEN. What is compared with times
  * is what the program must not do, or what it must do before the waits' own bounds are over.
  */
-#include "agent/control/sample_tool.h"
+#include "agent/control/testing/tool.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

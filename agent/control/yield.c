@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/yield.h"
 
+#include "agent/control/control_thread.h"
 #include "agent/control/lock.h"
-#include "agent/control/thread.h"
 #include "agent/detour/janitor.h"
 #include "agent/marker/careful.h"
-#include "agent/marker/shut.h"
+#include "agent/marker/reentrancy_guard.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
 
@@ -59,14 +59,14 @@ static void wait_for(uint32_t mine, int is_for_all)
 
 void yield_begin(int is_for_all)
 {
-	struct hit_shut shut;
+	struct hit_guard shut;
 	int was = errno;
 	uint64_t all = ~UINT64_C(0), before = 0;
 	uint32_t mine;
 
 	/* a handler of the program's may leave by a jump */
 	syscall_raw(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof all);
-	hit_shut(&shut);
+	hit_guard(&shut);
 	__atomic_add_fetch(&coming, 1, __ATOMIC_SEQ_CST);
 	if (is_for_all)
 		__atomic_add_fetch(&for_all, 1, __ATOMIC_SEQ_CST);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/detour/trial.h"
+#include "agent/detour/testing/fixture.h"
 
 #include "agent/control/lock.h"
-#include "agent/marker/bed.h"
-#include "agent/store/store.h"
+#include "agent/marker/testing/fixture.h"
+#include "agent/store/event_store.h"
 
 #include <waymark/error.h>
 

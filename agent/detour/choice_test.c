@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which of an event's instructions the agent takes, and in which form. */
 #include "agent/detour/memory.h"
-#include "agent/detour/trial.h"
+#include "agent/detour/testing/fixture.h"
 
 #include <waymark/error.h>
 

@@ -205,7 +205,7 @@ static inline int chain_is_wanted(const struct detour *detour)
  */
 int chain_link(const struct text *text, struct detour *head);
 
-/* ---- place.c ---- */
+/* ---- build_detour.c ---- */
 
 /*
  * Prepare one event of a PLACE message for a session: the first of its choices that can be had, in
@@ -261,7 +261,7 @@ void detour_forked(int whole, uint32_t lanes);
  */
 uint32_t detour_adopt(unsigned int from, unsigned int to);
 
-/* ---- table.c ---- */
+/* ---- detour_table.c ---- */
 
 /* All, in the order in which they came. NULL ends. */
 struct detour *detour_first(void);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/detour/memory.h"
-#include "agent/detour/trial.h"
+#include "agent/detour/testing/fixture.h"
 
-#include "agent/marker/bed.h"
-#include "agent/marker/shut.h"
+#include "agent/marker/reentrancy_guard.h"
+#include "agent/marker/testing/fixture.h"
 
-#include "agent/store/store.h"
+#include "agent/store/event_store.h"
 
 #include <waymark/error.h>
 
@@ -260,7 +260,7 @@ Test(detour, strings_lead_anywhere)
 	trial_victim((long)(page + 4000));
 	cr_assert_eq(trial_events(0), 7);
 	cr_assert_eq(fields[0], FIELD_UNREADABLE);
-	cr_assert_eq(bed_discarded(TRIAL_LANE), 0);
+	cr_assert_eq(fixture_discarded(TRIAL_LANE), 0);
 }
 
 Test(detour, a_childs_detours_are_inert_until_it_wants_them_itself)
@@ -296,7 +296,7 @@ static uint64_t one_number(uint32_t id, const unsigned char *fields)
 	return 8;
 }
 
-static void count_id(const struct bed_event *event, void *data)
+static void count_id(const struct fixture_event *event, void *data)
 {
 	*(unsigned int *)data += event->id == detour_first()->events[0].ids[0];
 }
@@ -311,7 +311,7 @@ static int adopt_in_child(void)
 	detour_forked(1, 0);
 	store_forked(0);
 	trial_victim(1); /* nobody's */
-	bed_store(1, 1 << 20, STORE_DISCARD);
+	fixture_store(1, 1 << 20, STORE_DISCARD);
 	detour_lane_open(1);
 	if (detour_adopt(2, 1) != 0 || detour_adopt(0, 1) != 1 || detour_adopt(0, 1) != 0)
 		return 3;
@@ -319,7 +319,7 @@ static int adopt_in_child(void)
 		return 4;
 	trial_victim(1);
 	trial_victim(1);
-	bed_read(1, one_number, count_id, &events);
+	fixture_read(1, one_number, count_id, &events);
 	return events != 2 ? 5 : 0;
 }
 
@@ -366,22 +366,22 @@ static void on_signal(int number)
 
 Test(detour, what_the_agent_calls_is_no_event_but_what_a_handler_calls_is)
 {
-	struct hit_shut shut;
+	struct hit_guard shut;
 
 	trial_begin();
 	trial_arm_detour(&trial_victim_wish);
 	signal(SIGUSR1, on_signal);
 	trial_victim(1);
-	hit_shut(&shut);
+	hit_guard(&shut);
 	trial_victim(2);
 	raise(SIGUSR1);
 	trial_victim(3);
 	hit_open(&shut);
 	cr_assert_eq(trial_events(0), 2);
 	cr_assert_eq(trial_last[0], 7);
-	hit_shut_at = HIT_SHUT_FOR_GOOD;
+	hit_guard_at = HIT_GUARD_FOR_GOOD;
 	trial_victim(4);
-	hit_shut_at = 0;
+	hit_guard_at = 0;
 	cr_assert_eq(trial_events(0), 2);
 }
 
@@ -395,9 +395,9 @@ static void leave_by_jump(int number)
 
 static __attribute__((noinline)) void begin_and_leave(void)
 {
-	struct hit_shut shut;
+	struct hit_guard shut;
 
-	hit_shut(&shut);
+	hit_guard(&shut);
 	trial_victim(2);
 	raise(SIGUSR1);
 	hit_open(&shut);

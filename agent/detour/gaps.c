@@ -40,8 +40,8 @@ static int read_line(const char *at, struct line *line)
 	return 0;
 }
 
-static void tell(const struct line *before, const struct line *line,
-		 void (*found)(const struct gap *, void *), void *data)
+static void report(const struct line *before, const struct line *line,
+		   void (*found)(const struct gap *, void *), void *data)
 {
 	struct gap gap = {
 		.start = before->end < PUN_LOWEST ? PUN_LOWEST : before->end,
@@ -97,7 +97,7 @@ static void tell_before(const struct line *line, void *data)
 {
 	struct gaps *gaps = data;
 
-	tell(&gaps->before, line, gaps->found, gaps->data);
+	report(&gaps->before, line, gaps->found, gaps->data);
 	gaps->before = *line;
 	gaps->count++;
 }
@@ -109,7 +109,7 @@ int gaps_find(void (*found)(const struct gap *, void *), void *data)
 	int error = each_line(tell_before, &gaps);
 
 	if (!error && gaps.before.end < PUN_HIGHEST)
-		tell(&gaps.before, &last, found, data);
+		report(&gaps.before, &last, found, data);
 	return error ? error : gaps.count;
 }
 

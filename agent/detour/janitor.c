@@ -2,13 +2,13 @@
 #define _GNU_SOURCE
 #include "agent/detour/janitor.h"
 
+#include "agent/control/control_thread.h"
 #include "agent/control/lock.h"
 #include "agent/control/tasks.h"
-#include "agent/control/thread.h"
 #include "agent/detour/gaps.h"
+#include "agent/detour/janitor_process.h"
 #include "agent/detour/segments.h"
-#include "agent/detour/stop.h"
-#include "agent/detour/stopper.h"
+#include "agent/detour/stopper_client.h"
 #include "agent/patch/batch.h"
 #include "agent/store/arena.h"
 #include "agent/watch/trap.h"

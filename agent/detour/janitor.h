@@ -25,7 +25,7 @@ struct janitor_outcome {
 
 /*
  * Arm or disarm what is not done yet. Where the kernel refuses us the stop, a stopper does it
- * (stopper.h). Returns 0 (then see each site), or nothing was changed:
+ * (stopper_client.h). Returns 0 (then see each site), or nothing was changed:
  * -WM_E_TRACED, -WM_E_NO_PTRACE, -WM_E_SECCOMP, -WM_E_STRICT when threads could not be stopped: one
  * slept uninterruptibly for longer than patience_ms, -EAGAIN, -ENOMEM, -errno. Control thread, under the agent's lock.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A handler that leaves by a jump, from one instruction after the other of a thread's first hit. */
-#include "agent/detour/trial.h"
-#include "agent/marker/bed.h"
-#include "agent/store/store.h"
-#include "agent/store/writer.h"
+#include "agent/detour/testing/fixture.h"
+#include "agent/marker/testing/fixture.h"
+#include "agent/store/event_store.h"
+#include "agent/store/thread_writer.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>
@@ -121,6 +121,6 @@ Test(left, a_jump_out_of_a_threads_first_hit_loses_no_later_event, .timeout = 12
 		run_thread(&outcome);
 		cr_assert_not(outcome.is_lost, "after %ld steps", outcome.steps);
 		cr_assert_eq(store_quiesce(1000, 0), 0, "after %ld steps", outcome.steps);
-		bed_drain(TRIAL_LANE);
+		fixture_drain(TRIAL_LANE);
 	}
 }

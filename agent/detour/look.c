@@ -50,7 +50,7 @@ void look_forget(struct detour *head)
 	head->held_ns = 0;
 }
 
-static void tell(const struct detour *head, uint32_t lanes, uint64_t end_ns)
+static void report(const struct detour *head, uint32_t lanes, uint64_t end_ns)
 {
 	for (const struct detour *d = head; d && registry_listener; d = d->next_member) {
 		for (unsigned int i = 0; i < 2 * SESSIONS_MAX; i++) {
@@ -71,7 +71,7 @@ static void release(struct detour *head)
 	head->is_held = 0;
 	held_count--;
 	held_changed = 1;
-	tell(head, UINT32_MAX, now_ns);
+	report(head, UINT32_MAX, now_ns);
 	head->held_ns = now_ns;
 }
 
@@ -87,7 +87,7 @@ static void begin_hold(struct detour *head)
 	head->is_held = 1;
 	held_count++;
 	held_changed = 1;
-	tell(head, UINT32_MAX, 0);
+	report(head, UINT32_MAX, 0);
 }
 
 void look_armed(struct detour *head, int is_held, unsigned int lane)
@@ -98,7 +98,7 @@ void look_armed(struct detour *head, int is_held, unsigned int lane)
 		release(head);
 	} else if (is_held == head->is_held) {
 		if (is_held)
-			tell(head, 1u << lane, 0);
+			report(head, 1u << lane, 0);
 	} else {
 		head->held_ns = lock_now_ns();
 		begin_hold(head);

@@ -3,7 +3,7 @@
 #include "agent/detour/look.h"
 
 #include "agent/control/lock.h"
-#include "agent/detour/trial.h"
+#include "agent/detour/testing/fixture.h"
 #include "base/testing/await.h"
 
 #include <criterion/criterion.h>

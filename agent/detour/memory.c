@@ -11,7 +11,7 @@
 #include "agent/detour/gaps.h"
 #include "agent/detour/landing.h"
 #include "agent/detour/room.h"
-#include "agent/store/writer.h"
+#include "agent/store/thread_writer.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>

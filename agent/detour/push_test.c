@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Events at a function's entry whose jump is behind pushes and the like. */
 #include "agent/detour/moved.h"
-#include "agent/detour/trial.h"
+#include "agent/detour/testing/fixture.h"
 
 #include <waymark/error.h>
 

@@ -7,11 +7,11 @@
 #include "agent/detour/return.h"
 
 #include "agent/detour/detour.h"
-#include "agent/detour/stop.h"
+#include "agent/detour/janitor_process.h"
 #include "agent/marker/field.h"
 #include "agent/marker/hit.h"
-#include "agent/marker/shut.h"
-#include "agent/store/writer.h"
+#include "agent/marker/reentrancy_guard.h"
+#include "agent/store/thread_writer.h"
 #include "base/syscall.h"
 
 #include <errno.h>
@@ -456,7 +456,7 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 	slot = (uintptr_t *)(stack + (detour->record->stack_bytes
 					      ? detour->record->stack_bytes + DETOUR_SAVED_BYTES
 					      : 0));
-	if (likely(!hit_is_shut(sp) && __atomic_load_n(&marker->plan, __ATOMIC_RELAXED))) {
+	if (likely(!hit_guard_is_held(sp) && __atomic_load_n(&marker->plan, __ATOMIC_RELAXED))) {
 		uintptr_t way = 0;
 
 		writer = find_writer(sp);
@@ -519,7 +519,7 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 		give(writer, at);
 		if (unlikely(detour == &frame_detour))
 			frame_returned(slot);
-		else if (unlikely(hit_is_shut(sp)))
+		else if (unlikely(hit_guard_is_held(sp)))
 			;
 		else if (unlikely(detour->record->flags & DETOUR_RETURN_PARTS))
 			hit_parts(writer, detour, rax, (uint64_t)rdx, xmm0, sp, begun);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Returns, however a function is left. */
 #include "agent/detour/return.h"
-#include "agent/detour/trial.h"
+#include "agent/detour/testing/fixture.h"
 
 #include "agent/control/lock.h"
 #include "agent/detour/return_throw.h"
-#include "agent/store/store.h"
-#include "agent/marker/bed.h"
+#include "agent/marker/testing/fixture.h"
+#include "agent/store/event_store.h"
 #include "base/testing/await.h"
 
 #include <criterion/criterion.h>
@@ -39,7 +39,7 @@ Test(returns, tells_the_result)
 Test(returns, tells_a_floating_point_result)
 {
 	struct trial_wish wish = trial_float_wish;
-	double told;
+	double reported;
 
 	trial_begin();
 	wish.flags |= DETOUR_SECRETIVE;
@@ -47,8 +47,8 @@ Test(returns, tells_a_floating_point_result)
 	cr_assert_eq(trial_told.events, 1);
 	cr_assert(trial_float(1.25) == 2.5);
 	cr_assert_eq(trial_events(0), 1);
-	memcpy(&told, trial_last, sizeof told);
-	cr_assert(told == 2.5);
+	memcpy(&reported, trial_last, sizeof reported);
+	cr_assert(reported == 2.5);
 }
 
 Test(returns, of_tail_calls_share_one_return_address)
@@ -79,7 +79,7 @@ Test(returns, recursion_twenty_thousand_deep)
 	cr_assert_eq(trial_calls(20000, deeper), 20000L * 20001 / 2);
 	cr_assert_eq(trial_events(0), 20001);
 	cr_assert_eq(trial_events(1), 20001);
-	cr_assert_eq(bed_discarded(TRIAL_LANE), 0);
+	cr_assert_eq(fixture_discarded(TRIAL_LANE), 0);
 	cr_assert_eq(return_live(), 0);
 }
 
@@ -89,8 +89,8 @@ Test(returns, recursion_beyond_all_units_loses_returns_and_counts_them)
 	trial_arm_return(&trial_calls_wish);
 	cr_assert_eq(trial_calls(40000, deeper), 40000L * 40001 / 2);
 	cr_assert_eq(trial_events(0), 40001);
-	cr_assert_gt(bed_discarded(TRIAL_LANE), 0);
-	cr_assert_eq(trial_events(1) + bed_discarded(TRIAL_LANE), 40001);
+	cr_assert_gt(fixture_discarded(TRIAL_LANE), 0);
+	cr_assert_eq(trial_events(1) + fixture_discarded(TRIAL_LANE), 40001);
 	cr_assert_eq(return_live(), 0);
 }
 
@@ -107,7 +107,7 @@ static uint64_t word_wide(uint32_t id, const unsigned char *fields)
 	return 8;
 }
 
-static void pair(const struct bed_event *event, void *data)
+static void pair(const struct fixture_event *event, void *data)
 {
 	struct pairs *pairs = data;
 
@@ -126,19 +126,19 @@ Test(returns, disarmed_while_threads_call_have_a_begin_each, .timeout = 60)
 	trial_begin();
 	trial_runners_start(trial_victim, 2);
 	for (unsigned int turn = 0; turn < 1000; turn++) {
-		uint64_t calls, discarded = bed_discarded(TRIAL_LANE);
+		uint64_t calls, discarded = fixture_discarded(TRIAL_LANE);
 		struct pairs pairs = { 0 };
 
 		trial_arm_return(&trial_victim_wish);
 		calls = trial_runners_calls();
 		cr_assert(AWAIT(trial_runners_calls() >= calls + 200));
 		cr_assert_eq(trial_let_go(), 0);
-		bed_read(TRIAL_LANE, word_wide, pair, &pairs);
-		if (bed_discarded(TRIAL_LANE) == discarded) {
+		fixture_read(TRIAL_LANE, word_wide, pair, &pairs);
+		if (fixture_discarded(TRIAL_LANE) == discarded) {
 			cr_assert_eq(pairs.unbegun, 0, "turn %u", turn);
 			whole += pairs.events != 0;
 		}
-		bed_drain(TRIAL_LANE);
+		fixture_drain(TRIAL_LANE);
 	}
 	cr_assert_gt(whole, 0);
 	trial_runners_end();
@@ -191,12 +191,12 @@ Test(returns, session_started_within_call_gets_no_end)
 	cr_assert_eq(trial_calls(1, deeper), 1);
 	cr_assert_eq(trial_other_events(), 4);
 	cr_assert_eq(trial_other_last, 1);
-	cr_assert_eq(bed_discarded(TRIAL_LANE) + bed_discarded(TRIAL_OTHER_LANE), 0);
+	cr_assert_eq(fixture_discarded(TRIAL_LANE) + fixture_discarded(TRIAL_OTHER_LANE), 0);
 }
 
 static long drain_all(long value)
 {
-	bed_drain(TRIAL_LANE);
+	fixture_drain(TRIAL_LANE);
 	return value;
 }
 
@@ -206,12 +206,12 @@ Test(returns, end_of_lost_begin_is_lost)
 
 	trial_begin();
 	trial_arm_return(&trial_calls_wish);
-	while (!bed_discarded(TRIAL_LANE))
+	while (!fixture_discarded(TRIAL_LANE))
 		trial_calls(0, deeper);
-	discarded = bed_discarded(TRIAL_LANE);
+	discarded = fixture_discarded(TRIAL_LANE);
 	cr_assert_eq(trial_calls(5, drain_all), 10);
 	cr_assert_eq(trial_events(1), 0);
-	cr_assert_eq(bed_discarded(TRIAL_LANE), discarded + 2);
+	cr_assert_eq(fixture_discarded(TRIAL_LANE), discarded + 2);
 	cr_assert_eq(trial_calls(5, drain_all), 10);
 	cr_assert_eq(trial_events(0), 1);
 	cr_assert_eq(trial_events(1), 1);
@@ -304,7 +304,7 @@ Test(returns, units_that_were_left_are_found_when_they_run_low)
 	cr_assert_eq((long)result, 10);
 	/* and what was found can be used */
 	cr_assert_eq(trial_calls(100, deeper), 5050);
-	cr_assert_eq(bed_discarded(TRIAL_LANE), 0);
+	cr_assert_eq(fixture_discarded(TRIAL_LANE), 0);
 }
 
 /* A continuation, as interpreters make them: the stack below `high` is copied away, and back again. */

@@ -6,7 +6,7 @@
 #define AGENT_DETOUR_SITE_H
 
 #include "agent/detour/detour.h"
-#include "agent/detour/list.h"
+#include "agent/detour/site_list.h"
 
 /* Classify `found`, the bytes that the head owns. */
 enum stand site_stand(const struct text *text, const struct detour *head, const uint8_t *found);

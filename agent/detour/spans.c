@@ -4,7 +4,7 @@
  * of what changes.
  */
 #define _GNU_SOURCE
-#include "agent/detour/stop.h"
+#include "agent/detour/janitor_process.h"
 
 #include "agent/detour/return.h"
 #include "agent/watch/unblock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the janitor does with stopped threads: guards that wait, bytes that it stores. */
 #define _GNU_SOURCE
-#include "agent/detour/stop.h"
+#include "agent/detour/janitor_process.h"
 
 #include <waymark/error.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads of all kinds while detours come and go. */
-#include "agent/detour/trial.h"
+#include "agent/detour/testing/fixture.h"
 
 #include "agent/control/lock.h"
-#include "agent/store/store.h"
-#include "agent/store/writer.h"
+#include "agent/store/event_store.h"
+#include "agent/store/thread_writer.h"
 #include "base/testing/await.h"
 
 #include <waymark/error.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/detour/stranded.h"
 
-#include "agent/store/writer.h"
+#include "agent/store/thread_writer.h"
 
 #include <stddef.h>
 

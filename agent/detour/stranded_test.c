@@ -3,9 +3,9 @@
 #define _GNU_SOURCE
 #include "agent/detour/janitor.h"
 #include "agent/detour/stranded.h"
-#include "agent/detour/trial.h"
-#include "agent/store/store.h"
-#include "agent/store/writer.h"
+#include "agent/detour/testing/fixture.h"
+#include "agent/store/event_store.h"
+#include "agent/store/thread_writer.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

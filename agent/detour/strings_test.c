@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "abi/page.h"
 #include "agent/control/detours.h"
-#include "agent/detour/trial.h"
+#include "agent/detour/testing/fixture.h"
 #include "base/syscall.h"
 
 #include <criterion/criterion.h>

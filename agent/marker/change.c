@@ -19,7 +19,7 @@
 #include "agent/marker/planning.h"
 #include "agent/marker/restored.h"
 #include "agent/patch/sort.h"
-#include "agent/store/store.h"
+#include "agent/store/event_store.h"
 
 #include <waymark/error.h>
 

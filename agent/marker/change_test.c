@@ -6,7 +6,7 @@
 #include "agent/marker/marker.h"
 
 #include "abi/site.h"
-#include "agent/marker/bed.h"
+#include "agent/marker/testing/fixture.h"
 
 #include <waymark/error.h>
 #include <waymark/marker.h>
@@ -81,7 +81,7 @@ static const struct registry_listener listener = { hear_event, hear_refused, hea
 
 static void begin(void)
 {
-	bed_make(UINT64_C(8) << 20, STORE_DISCARD);
+	fixture_make(UINT64_C(8) << 20, STORE_DISCARD);
 	cr_assert_eq(text_open(&text), 0);
 	cr_assert_eq(registry_init(&text), 0);
 	cr_assert_eq(registry_scan(&text), 0);
@@ -233,7 +233,7 @@ Test(change, new_session_arms_a_site_that_became_dormant)
 	rule("change:one", 1);
 	cr_assert_eq(byte_of(one->sites), SITE_ARMED);
 	put(one->sites, SITE_DORMANT);
-	bed_store(1, UINT64_C(8) << 20, STORE_DISCARD);
+	fixture_store(1, UINT64_C(8) << 20, STORE_DISCARD);
 	registry_lane_open(1);
 	cr_assert_eq(registry_rule(&text, 1, "change:one", 1, 1, &(struct change){ .lane = -1 }),
 		     0);
@@ -245,7 +245,7 @@ Test(change, new_session_needs_no_write_where_all_sites_are_armed)
 	struct change change = { .lane = -1 };
 
 	rule("change:one", 1);
-	bed_store(1, UINT64_C(8) << 20, STORE_DISCARD);
+	fixture_store(1, UINT64_C(8) << 20, STORE_DISCARD);
 	registry_lane_open(1);
 	text_limit_way(WAY_NONE); /* as where text is locked after it was armed in advance */
 	cr_assert_eq(registry_rule(&text, 1, "change:one", 1, 1, &change), 0);

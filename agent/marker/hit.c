@@ -12,9 +12,9 @@
 #include "agent/marker/copy.h"
 #include "agent/marker/field.h"
 #include "agent/marker/plan.h"
-#include "agent/marker/shut.h"
-#include "agent/probe/call.h"
-#include "agent/store/writer.h"
+#include "agent/marker/reentrancy_guard.h"
+#include "agent/probe/handler_call.h"
+#include "agent/store/thread_writer.h"
 #include "arch/vectors.h"
 
 #include <stddef.h>
@@ -491,7 +491,7 @@ void hit_detour(HIT_ARGUMENTS)
 	uintptr_t sp = (uintptr_t)&site;
 
 	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;
-	if (hit_is_shut(sp))
+	if (hit_guard_is_held(sp))
 		return;
 	/* a plan with strings is never plain, since they are read with care */
 	if (unlikely(!hit_plain(writer_self, marker, (const unsigned char *)payload, sp, PLAN_FIXED,

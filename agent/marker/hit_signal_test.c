@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Hits that interrupt hits, on whatever stack, and hits that are never finished. */
-#include "agent/marker/bed.h"
+#include "agent/marker/testing/fixture.h"
 
 #include <waymark/marker.h>
 
@@ -24,7 +24,7 @@ static __attribute__((noinline)) void hit_pair(int a, uint64_t b)
 	WAYMARK(hit, pair, a, b);
 }
 
-static void count_depths(const struct bed_event *event, void *data)
+static void count_depths(const struct fixture_event *event, void *data)
 {
 	((uint64_t *)data)[event->depth]++;
 }
@@ -54,8 +54,8 @@ Test(hit_signal, a_nested_hit_goes_to_a_stream_of_its_own)
 {
 	uint64_t depths[DEPTH_MAX] = { 0 };
 
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm("hit:pair", PAIR, 1);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:pair", PAIR, 1);
 	hit_pair(0, 0);
 	/* as if a signal had come in the middle of a hit: its frame lies above the handler's */
 	set_inside((uintptr_t)__builtin_frame_address(0) + 64);
@@ -63,7 +63,7 @@ Test(hit_signal, a_nested_hit_goes_to_a_stream_of_its_own)
 	hit_pair(2, 2);
 	set_inside(0);
 	hit_pair(3, 3);
-	bed_read(0, width, count_depths, depths);
+	fixture_read(0, width, count_depths, depths);
 	cr_assert_eq(depths[0], 2);
 	cr_assert_eq(depths[1], 2);
 }
@@ -72,12 +72,12 @@ Test(hit_signal, a_hit_that_a_longjmp_left_is_forgotten)
 {
 	uint64_t depths[DEPTH_MAX] = { 0 };
 
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm("hit:pair", PAIR, 1);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:pair", PAIR, 1);
 	set_inside(hit_deep());
 	hit_pair(1, 1);
 	cr_assert_eq(get_inside(), 0);
-	bed_read(0, width, count_depths, depths);
+	fixture_read(0, width, count_depths, depths);
 	cr_assert_eq(depths[0], 2);
 }
 
@@ -99,9 +99,9 @@ Test(hit_signal, signals_at_any_point_lose_nothing)
 	uint64_t hits = 0;
 	timer_t timer;
 
-	bed_make(64 << 20, STORE_DISCARD);
-	bed_arm("hit:pair", PAIR, 1);
-	bed_arm("hit:handler", SIGNAL, 1);
+	fixture_make(64 << 20, STORE_DISCARD);
+	fixture_arm("hit:pair", PAIR, 1);
+	fixture_arm("hit:handler", SIGNAL, 1);
 	cr_assert_eq(sigaltstack(&stack, NULL), 0);
 	for (int on_alternate = 0; on_alternate < 2; on_alternate++) {
 		action.sa_flags = on_alternate ? SA_ONSTACK : 0;
@@ -112,7 +112,8 @@ Test(hit_signal, signals_at_any_point_lose_nothing)
 			hit_pair(1, 2);
 		timer_delete(timer);
 	}
-	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), hits + (uint64_t)signals);
+	cr_assert_eq(fixture_read(0, width, NULL, NULL) + fixture_discarded(0),
+		     hits + (uint64_t)signals);
 }
 
 static char tiny[4096] __attribute__((aligned(4096)));
@@ -134,13 +135,13 @@ Test(hit_signal, a_first_hit_on_a_tiny_stack_is_lost_and_counted)
 {
 	pthread_t thread;
 
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm("hit:handler", SIGNAL, 1);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:handler", SIGNAL, 1);
 	cr_assert_eq(pthread_create(&thread, NULL, hit_on_tiny_stack, NULL), 0);
 	pthread_join(thread, NULL);
 	cr_assert_eq(signals, 1);
-	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), 1);
-	cr_assert_eq(bed_discarded(0), 1);
+	cr_assert_eq(fixture_read(0, width, NULL, NULL) + fixture_discarded(0), 1);
+	cr_assert_eq(fixture_discarded(0), 1);
 }
 
 static sigjmp_buf back;
@@ -159,8 +160,8 @@ Test(hit_signal, handlers_that_jump_out_strand_nothing)
 	static volatile int jumps;
 	timer_t timer;
 
-	bed_make(16 << 20, STORE_CYCLIC);
-	bed_arm("hit:pair", PAIR, 1);
+	fixture_make(16 << 20, STORE_CYCLIC);
+	fixture_arm("hit:pair", PAIR, 1);
 	sigaction(SIGALRM, &action, NULL);
 	timer_create(CLOCK_MONOTONIC, NULL, &timer);
 	timer_settime(timer, 0, &every, NULL);
@@ -171,7 +172,7 @@ Test(hit_signal, handlers_that_jump_out_strand_nothing)
 	timer_delete(timer);
 	hit_pair(3, 4);
 	cr_assert_eq(get_inside(), 0);
-	bed_read(0, width, NULL, NULL); /* every page is well formed */
+	fixture_read(0, width, NULL, NULL); /* every page is well formed */
 }
 
 /* Of a watch: its work is done on another stack, and `sp` is where it came from. */
@@ -181,8 +182,8 @@ Test(hit_signal, nested_hit_off_alternate_stack_keeps_outer_hit)
 	stack_t stack = { .ss_sp = alternate, .ss_size = sizeof alternate };
 	uintptr_t outer = (uintptr_t)alternate + sizeof alternate / 2;
 
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm("hit:pair", PAIR, 1);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:pair", PAIR, 1);
 	hit_pair(1, 2); /* this thread has a writer from then on */
 	cr_assert_eq(sigaltstack(&stack, NULL), 0);
 	cr_assert_eq(writer_nest(writer_self, outer), 0);

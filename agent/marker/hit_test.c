@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/marker/bed.h"
 #include "agent/marker/hit.h"
+#include "agent/marker/testing/fixture.h"
 #include "base/testing/await.h"
 
 #include <waymark/marker.h>
@@ -76,9 +76,9 @@ static __attribute__((noinline)) void hit_text(const char *text, int after)
 	WAYMARK(hit, text, text, after);
 }
 
-static void last_event(const struct bed_event *event, void *data)
+static void last_event(const struct fixture_event *event, void *data)
 {
-	*(struct bed_event *)data = *event;
+	*(struct fixture_event *)data = *event;
 }
 
 Test(hit, every_type_arrives_as_it_was)
@@ -98,13 +98,13 @@ Test(hit, every_type_arrives_as_it_was)
 		double d;
 		const void *p;
 	} got;
-	struct bed_event event = { 0 };
+	struct fixture_event event = { 0 };
 
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm("hit:types", TYPES, 1);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:types", TYPES, 1);
 	WAYMARK(hit, types, (int8_t)-8, (int16_t)-16, -32, INT64_C(-64), (uint8_t)8, (uint16_t)16,
 		32u, UINT64_C(64), (_Bool)1, (char)'c', 1.5f, -2.25, (void *)&got);
-	cr_assert_eq(bed_read(0, width, last_event, &event), 1);
+	cr_assert_eq(fixture_read(0, width, last_event, &event), 1);
 	memcpy(&got, event.fields, sizeof got);
 	cr_assert(got.i8 == -8 && got.i16 == -16 && got.i32 == -32 && got.i64 == -64);
 	cr_assert(got.u8 == 8 && got.u16 == 16 && got.u32 == 32 && got.u64 == 64);
@@ -114,11 +114,11 @@ Test(hit, every_type_arrives_as_it_was)
 
 static void check_text(const char *text, unsigned int state, size_t length)
 {
-	struct bed_event event = { 0 };
+	struct fixture_event event = { 0 };
 	int after;
 
 	hit_text(text, 77);
-	bed_read(0, width, last_event, &event);
+	fixture_read(0, width, last_event, &event);
 	cr_assert_eq(event.fields[0], state);
 	cr_assert_eq(strlen((const char *)event.fields + 1), length);
 	if (text)
@@ -131,8 +131,8 @@ Test(hit, a_string_is_whole_up_to_4096_bytes_and_cut_past_them)
 {
 	static char text[8192];
 
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm("hit:text", TEXT, 1);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:text", TEXT, 1);
 	check_text(NULL, FIELD_NULL, 0);
 	check_text("", FIELD_WHOLE, 0);
 	for (size_t length = 1; length < 80; length++) {
@@ -152,11 +152,11 @@ Test(hit, a_string_is_whole_up_to_4096_bytes_and_cut_past_them)
 
 static void check_last(uint32_t id, const char *text)
 {
-	struct bed_event event = { 0 };
+	struct fixture_event event = { 0 };
 	int before;
 
 	WAYMARK(hit, last, 1 << 20, text);
-	bed_read(0, width, last_event, &event);
+	fixture_read(0, width, last_event, &event);
 	memcpy(&before, event.fields, sizeof before);
 	cr_assert(event.id == id && (event.extended || id == LAST) && before == 1 << 20);
 	cr_assert_eq(event.fields[4], text ? FIELD_WHOLE : FIELD_NULL);
@@ -168,11 +168,11 @@ Test(hit, any_bytes_in_a_string_in_the_last_place_arrive_with_either_header)
 	static char page[4096] __attribute__((aligned(4096)));
 	static const char bytes[] = { 'a', 1, (char)0x80, (char)0x81, (char)0xff };
 
-	bed_make(1 << 20, STORE_DISCARD);
+	fixture_make(1 << 20, STORE_DISCARD);
 	for (int far = 0; far < 2; far++) {
 		uint32_t id = far ? LAST_FAR : LAST;
 
-		bed_arm("hit:last", id, 1);
+		fixture_arm("hit:last", id, 1);
 		check_last(id, NULL);
 		for (int shift = 0; shift < 4; shift++) {
 			for (int length = 0; length < 40; length++) {
@@ -190,8 +190,8 @@ Test(hit, a_string_at_the_end_of_mapped_memory_is_not_read_past)
 	char *map = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	cr_assert_eq(mprotect(map + 4096, 4096, PROT_NONE), 0);
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm("hit:text", TEXT, 1);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:text", TEXT, 1);
 	memset(map, 'z', 4095);
 	for (int length = 0; length < 64; length++)
 		check_text(map + 4095 - length, FIELD_WHOLE, (size_t)length);
@@ -201,82 +201,83 @@ Test(hit, a_string_at_the_end_of_mapped_memory_is_not_read_past)
 Test(hit, sixteen_long_strings_are_cut_until_they_fit_a_page)
 {
 	static char text[5000];
-	struct bed_event event = { 0 };
+	struct fixture_event event = { 0 };
 	const char *t = text;
 
 	memset(text, 'q', sizeof text - 1);
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm("hit:many", MANY, 1);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:many", MANY, 1);
 	WAYMARK(hit, many, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t);
-	cr_assert_eq(bed_read(0, width, last_event, &event), 1);
-	cr_assert_eq(bed_discarded(0), 0);
+	cr_assert_eq(fixture_read(0, width, last_event, &event), 1);
+	cr_assert_eq(fixture_discarded(0), 0);
 	cr_assert_eq(event.fields[0], FIELD_CUT);
 	cr_assert_eq(text_width(event.fields), 1 + 4065 + 1); /* waymark-marker(3) says so */
 }
 
 Test(hit, a_byte_run_keeps_its_length_and_a_null_one_its_state)
 {
-	struct bed_event event = { 0 };
+	struct fixture_event event = { 0 };
 	unsigned char bytes[5000];
 
 	memset(bytes, 0, sizeof bytes);
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm("hit:run", RUN, 1);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:run", RUN, 1);
 	for (size_t length = 0; length < sizeof bytes; length += 499) {
 		WAYMARK(hit, run, WM_BYTES(bytes, length));
-		bed_read(0, width, last_event, &event);
+		fixture_read(0, width, last_event, &event);
 		cr_assert_eq(run_width(event.fields), 5 + (length > 4096 ? 4096 : length));
 		cr_assert_eq(event.fields[0], length > 4096 ? FIELD_CUT : FIELD_WHOLE);
 	}
 	WAYMARK(hit, run, WM_BYTES(NULL, 9));
-	bed_read(0, width, last_event, &event);
+	fixture_read(0, width, last_event, &event);
 	cr_assert_eq(event.fields[0], FIELD_NULL);
 	cr_assert_eq(run_width(event.fields), 5);
 }
 
 Test(hit, ids_past_30_and_long_gaps_take_the_extended_header)
 {
-	struct bed_event event = { 0 };
+	struct fixture_event event = { 0 };
 
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm("hit:pair", PAIR, 1);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:pair", PAIR, 1);
 	hit_pair(1, 1);
-	bed_read(0, width, last_event, &event);
+	fixture_read(0, width, last_event, &event);
 	cr_assert_not(event.extended);
 	usleep(200000); /* past 2^27 ticks of any TSC of 0.7 GHz or more */
 	hit_pair(1, 1);
-	bed_read(0, width, last_event, &event);
+	fixture_read(0, width, last_event, &event);
 	cr_assert(event.extended);
-	bed_arm("hit:pair", SIGNAL, 1);
+	fixture_arm("hit:pair", SIGNAL, 1);
 	hit_pair(1, 1);
-	bed_read(0, width, last_event, &event);
+	fixture_read(0, width, last_event, &event);
 	cr_assert(event.extended);
 	cr_assert_eq(event.id, SIGNAL);
 }
 
 Test(hit, two_sessions_see_the_same_events)
 {
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_store(3, 1 << 20, STORE_CYCLIC);
-	bed_arm("hit:pair", PAIR, 1 | 1 << 3);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_store(3, 1 << 20, STORE_CYCLIC);
+	fixture_arm("hit:pair", PAIR, 1 | 1 << 3);
 	for (int i = 0; i < 1000; i++)
 		hit_pair(i, 0);
-	cr_assert_eq(bed_read(0, width, NULL, NULL), 1000);
-	cr_assert_eq(bed_read(3, width, NULL, NULL), 1000);
+	cr_assert_eq(fixture_read(0, width, NULL, NULL), 1000);
+	cr_assert_eq(fixture_read(3, width, NULL, NULL), 1000);
 }
 
 Test(hit, a_full_store_counts_what_it_loses)
 {
 	for (uint32_t policy = STORE_DISCARD; policy <= STORE_CYCLIC; policy++) {
 		if (policy == STORE_DISCARD)
-			bed_make(3 * CHUNK_BYTES, policy);
+			fixture_make(3 * CHUNK_BYTES, policy);
 		else
-			bed_store(policy, 3 * CHUNK_BYTES, policy);
-		bed_arm("hit:pair", PAIR, 1u << policy);
+			fixture_store(policy, 3 * CHUNK_BYTES, policy);
+		fixture_arm("hit:pair", PAIR, 1u << policy);
 		for (int i = 0; i < 100000; i++)
 			hit_pair(i, 0);
-		cr_assert_eq(bed_read(policy, width, NULL, NULL) + bed_discarded(policy), 100000);
-		cr_assert_gt(bed_discarded(policy), 0);
+		cr_assert_eq(fixture_read(policy, width, NULL, NULL) + fixture_discarded(policy),
+			     100000);
+		cr_assert_gt(fixture_discarded(policy), 0);
 	}
 }
 
@@ -288,17 +289,17 @@ static __attribute__((noinline)) void hit_empty(void)
 /* A lane without a page and an event without fields: nothing plus nothing is not past nothing. */
 Test(hit, an_event_without_fields_finds_no_page)
 {
-	bed_make(2 * CHUNK_BYTES, STORE_DISCARD);
-	bed_store(1, 1 << 20, STORE_DISCARD);
-	bed_arm("hit:empty", EMPTY, 1);
+	fixture_make(2 * CHUNK_BYTES, STORE_DISCARD);
+	fixture_store(1, 1 << 20, STORE_DISCARD);
+	fixture_arm("hit:empty", EMPTY, 1);
 	for (int i = 0; i < 100000; i++)
 		hit_empty();
-	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), 100000);
-	cr_assert_gt(bed_discarded(0), 0);
-	bed_arm("hit:empty", EMPTY, 2);
+	cr_assert_eq(fixture_read(0, width, NULL, NULL) + fixture_discarded(0), 100000);
+	cr_assert_gt(fixture_discarded(0), 0);
+	fixture_arm("hit:empty", EMPTY, 2);
 	for (int i = 0; i < 3; i++)
 		hit_empty();
-	cr_assert_eq(bed_read(1, width, NULL, NULL), 3);
+	cr_assert_eq(fixture_read(1, width, NULL, NULL), 3);
 }
 
 static volatile int stop_draining;
@@ -321,9 +322,9 @@ Test(hit, an_event_too_large_for_what_is_there_keeps_no_page)
 	pthread_t thread;
 	int open = 0;
 
-	bed_make(CHUNK_BYTES, STORE_CYCLIC);
-	bed_arm("hit:pair", PAIR, 1);
-	bed_arm("hit:text", TEXT, 1);
+	fixture_make(CHUNK_BYTES, STORE_CYCLIC);
+	fixture_arm("hit:pair", PAIR, 1);
+	fixture_arm("hit:text", TEXT, 1);
 	memset(text, 'x', sizeof text - 1);
 	pthread_barrier_init(&others, NULL, 2);
 	cr_assert_eq(pthread_create(&thread, NULL, hold_a_page, NULL), 0);
@@ -336,8 +337,8 @@ Test(hit, an_event_too_large_for_what_is_there_keeps_no_page)
 	for (int unit = 0; unit < (int)CHUNK_UNITS; unit++)
 		open += stores[0].pages[unit].state == PAGE_OPEN;
 	cr_assert_eq(open, 2, "%d pages are open", open);
-	events = bed_read(0, width, NULL, NULL);
-	cr_assert_eq(events + bed_discarded(0), 202);
+	events = fixture_read(0, width, NULL, NULL);
+	cr_assert_eq(events + fixture_discarded(0), 202);
 	pthread_barrier_wait(&others);
 	pthread_join(thread, NULL);
 }
@@ -367,8 +368,8 @@ Test(hit, whatever_the_outside_writes_the_inside_stays_in_its_pages)
 	const unsigned char *end;
 	pthread_t thread;
 
-	bed_make(2 * CHUNK_BYTES, STORE_CYCLIC);
-	bed_arm("hit:pair", PAIR, 1);
+	fixture_make(2 * CHUNK_BYTES, STORE_CYCLIC);
+	fixture_arm("hit:pair", PAIR, 1);
 	end = stores[0].data + 2 * CHUNK_BYTES;
 	cr_assert_eq(pthread_create(&thread, NULL, scribble, NULL), 0);
 	for (int n = 0; n < 2000000; n++) {
@@ -386,7 +387,7 @@ struct span {
 	int first, last;
 };
 
-static void span_of(const struct bed_event *event, void *data)
+static void span_of(const struct fixture_event *event, void *data)
 {
 	struct span *span = data;
 	int value;
@@ -401,13 +402,13 @@ Test(hit, discard_keeps_the_oldest_and_cyclic_the_newest)
 {
 	struct span oldest = { -1, -1 }, newest = { -1, -1 };
 
-	bed_make(3 * CHUNK_BYTES, STORE_DISCARD);
-	bed_store(1, 3 * CHUNK_BYTES, STORE_CYCLIC);
-	bed_arm("hit:pair", PAIR, 3);
+	fixture_make(3 * CHUNK_BYTES, STORE_DISCARD);
+	fixture_store(1, 3 * CHUNK_BYTES, STORE_CYCLIC);
+	fixture_arm("hit:pair", PAIR, 3);
 	for (int i = 0; i < 100000; i++)
 		hit_pair(i, 0);
-	bed_read(0, width, span_of, &oldest);
-	bed_read(1, width, span_of, &newest);
+	fixture_read(0, width, span_of, &oldest);
+	fixture_read(1, width, span_of, &newest);
 	cr_assert_eq(oldest.first, 0);
 	cr_assert_eq(newest.last, 99999);
 	cr_assert_gt(newest.first, 80000);
@@ -416,7 +417,7 @@ Test(hit, discard_keeps_the_oldest_and_cyclic_the_newest)
 static void *drain_thread(void *data)
 {
 	while (!stop_draining) {
-		*(uint64_t *)data += bed_drain(0);
+		*(uint64_t *)data += fixture_drain(0);
 		usleep(1000); /* seldom enough that the writer has to wait */
 	}
 	return NULL;
@@ -427,16 +428,16 @@ Test(hit, block_waits_for_the_drain_and_loses_nothing)
 	uint64_t drained = 0;
 	pthread_t thread;
 
-	bed_make(2 * CHUNK_BYTES, STORE_BLOCK);
-	bed_drain(0);
+	fixture_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	fixture_drain(0);
 	cr_assert_eq(pthread_create(&thread, NULL, drain_thread, &drained), 0);
-	bed_arm("hit:pair", PAIR, 1);
+	fixture_arm("hit:pair", PAIR, 1);
 	for (int i = 0; i < 200000; i++)
 		hit_pair(i, 0);
 	stop_draining = 1;
 	pthread_join(thread, NULL);
-	cr_assert_eq(drained + bed_read(0, width, NULL, NULL), 200000);
-	cr_assert_eq(bed_discarded(0), 0);
+	cr_assert_eq(drained + fixture_read(0, width, NULL, NULL), 200000);
+	cr_assert_eq(fixture_discarded(0), 0);
 }
 
 static void *hit_thread(void *data)
@@ -453,37 +454,37 @@ Test(hit, block_waits_its_time_for_a_drain_that_is_long_ago)
 	pthread_t thread;
 	int is_done = 0;
 
-	bed_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	fixture_make(2 * CHUNK_BYTES, STORE_BLOCK);
 	stores[0].block_ns = UINT64_C(3600000000000);
 	stores[0].head->drained_ns = 1;
-	bed_arm("hit:pair", PAIR, 1);
+	fixture_arm("hit:pair", PAIR, 1);
 	cr_assert_eq(pthread_create(&thread, NULL, hit_thread, &is_done), 0);
 	cr_assert(AWAIT(__atomic_load_n(&stores[0].full_mark, __ATOMIC_RELAXED)));
 	while (!__atomic_load_n(&is_done, __ATOMIC_ACQUIRE))
-		drained += bed_drain(0);
+		drained += fixture_drain(0);
 	pthread_join(thread, NULL);
-	cr_assert_eq(drained + bed_read(0, width, NULL, NULL), 200000);
-	cr_assert_eq(bed_discarded(0), 0);
+	cr_assert_eq(drained + fixture_read(0, width, NULL, NULL), 200000);
+	cr_assert_eq(fixture_discarded(0), 0);
 }
 
 Test(hit, block_waits_once_for_a_drain_that_does_not_come)
 {
-	bed_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	fixture_make(2 * CHUNK_BYTES, STORE_BLOCK);
 	stores[0].head->drained_ns = 1;
-	bed_arm("hit:pair", PAIR, 1);
+	fixture_arm("hit:pair", PAIR, 1);
 	for (int i = 0; i < 200000; i++) /* at 200 ms a wait this would take hours */
 		hit_pair(i, 0);
 	cr_assert_eq(stores[0].waited_ns, 1, "one wait was in vain");
-	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), 200000);
+	cr_assert_eq(fixture_read(0, width, NULL, NULL) + fixture_discarded(0), 200000);
 }
 
 Test(hit, block_waits_for_nobody_when_nobody_drains)
 {
-	bed_make(2 * CHUNK_BYTES, STORE_BLOCK);
-	bed_arm("hit:pair", PAIR, 1);
+	fixture_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	fixture_arm("hit:pair", PAIR, 1);
 	for (int i = 0; i < 200000; i++) /* at 200 ms a wait this would take hours */
 		hit_pair(i, 0);
-	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), 200000);
+	cr_assert_eq(fixture_read(0, width, NULL, NULL) + fixture_discarded(0), 200000);
 }
 
 WM_PROBE(hit, pair, int, uint64_t);
@@ -517,8 +518,8 @@ Test(hit, probes_get_the_fields_and_do_not_call_themselves)
 		{ wm_probe_add_hit_pair_call, (wm_probe_fn)on_pair_too, &sum },
 	};
 
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm_probe("hit:pair", PAIR, 1, probes, 2);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm_probe("hit:pair", PAIR, 1, probes, 2);
 	errno = 123;
 	hit_pair(-5, 7);
 	cr_assert_eq(errno, 123, "a handler's errno is its own");
@@ -526,7 +527,7 @@ Test(hit, probes_get_the_fields_and_do_not_call_themselves)
 	cr_assert_eq(seen.b, 7);
 	cr_assert_eq(seen.calls, 1);
 	cr_assert_eq(sum, 14); /* the outer hit and the one from the first handler */
-	cr_assert_eq(bed_read(0, width, NULL, NULL), 2);
+	cr_assert_eq(fixture_read(0, width, NULL, NULL), 2);
 }
 
 static void on_pair_with_vectors(void *data, int a, uint64_t b)
@@ -563,11 +564,11 @@ Test(hit, all_registers_survive_first_hits_and_probes)
 {
 	struct plan_probe probe = { on_bare, NULL, NULL };
 
-	bed_make(1 << 20, STORE_DISCARD);
-	bed_arm_probe("hit:bare", EMPTY, 1, &probe, 1);
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm_probe("hit:bare", EMPTY, 1, &probe, 1);
 	cr_assert(registers_survive(), "the thread's first hit");
 	cr_assert(registers_survive(), "a probe's handler");
-	bed_arm("hit:bare", EMPTY, 1);
+	fixture_arm("hit:bare", EMPTY, 1);
 	for (int i = 0; i < 5000; i++)
 		cr_assert(registers_survive(), "hit %d", i); /* new pages among them */
 }

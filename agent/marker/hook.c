@@ -7,8 +7,8 @@
 #include "agent/marker/hook.h"
 
 #include "agent/detour/memory.h"
-#include "agent/marker/shut.h"
 #include "agent/marker/linkmap.h"
+#include "agent/marker/reentrancy_guard.h"
 #include "agent/patch/batch.h"
 #include "arch/hook.h"
 
@@ -29,10 +29,10 @@ static struct {
 static void handle(void)
 {
 	void (*changed)(int) = __atomic_load_n(&hook.changed, __ATOMIC_ACQUIRE);
-	struct hit_shut shut;
+	struct hit_guard shut;
 	int error;
 
-	hit_shut(&shut);
+	hit_guard(&shut);
 	error = errno;
 	if (changed)
 		changed(linkmap_state_now());

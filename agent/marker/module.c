@@ -3,7 +3,7 @@
 
 #include "abi/site.h"
 #include "agent/control/heap.h"
-#include "agent/marker/table.h"
+#include "agent/marker/module_sites.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -163,7 +163,7 @@ void module_free(struct module *module)
 
 void module_site_name(const struct site *site, char *name)
 {
-	/* the text is KIND WAY \n SUBSYSTEM \n EVENT \n ...; table.c has checked its lengths */
+	/* the text is KIND WAY \n SUBSYSTEM \n EVENT \n ...; module_sites.c has checked its lengths */
 	memcpy(name, site->text + 3, site->name_bytes);
 	*(char *)memchr(name, '\n', site->name_bytes) = ':';
 	name[site->name_bytes] = 0;

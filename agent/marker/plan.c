@@ -2,7 +2,7 @@
 #include "agent/marker/plan.h"
 
 #include "agent/marker/field.h"
-#include "agent/store/writer.h"
+#include "agent/store/thread_writer.h"
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
 #include "agent/control/heap.h"
 #include "agent/control/lock.h"
 #include "agent/marker/field.h"
-#include "agent/store/store.h"
+#include "agent/store/event_store.h"
 
 #include <waymark/marker.h>
 

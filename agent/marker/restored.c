@@ -46,7 +46,7 @@ static int collect(void)
 	return 0;
 }
 
-static void tell(const struct variant *variant, uint64_t end_ns)
+static void report(const struct variant *variant, uint64_t end_ns)
 {
 	held_changed = 1;
 	for (unsigned int lane = 0; registry_listener && lane < SESSIONS_MAX; lane++) {
@@ -66,7 +66,7 @@ static void hold(struct site *site)
 		return;
 	if (looked_ns > site->variant->held_ns)
 		site->variant->held_ns = looked_ns;
-	tell(site->variant, 0);
+	report(site->variant, 0);
 }
 
 static void release(struct site *site)
@@ -74,7 +74,7 @@ static void release(struct site *site)
 	site->is_held = 0;
 	held_count--;
 	if (!--site->variant->held_sites)
-		tell(site->variant, lock_now_ns());
+		report(site->variant, lock_now_ns());
 }
 
 void restored_end(struct site *site)

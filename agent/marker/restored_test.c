@@ -4,8 +4,8 @@
 
 #include "abi/site.h"
 #include "agent/control/lock.h"
-#include "agent/marker/bed.h"
 #include "agent/marker/marker.h"
+#include "agent/marker/testing/fixture.h"
 
 #include <waymark/error.h>
 #include <waymark/marker.h>
@@ -18,10 +18,10 @@
 
 static struct text text = { .fd = -1 };
 
-static struct told {
+static struct access_decode {
 	uint32_t id;
 	uint64_t begin_ns, end_ns;
-} told[TOLD_MAX];
+} reported[TOLD_MAX];
 static unsigned int told_count;
 
 void restored_markers(int a);
@@ -56,7 +56,7 @@ static void hear_held(unsigned int lane, uint32_t id, uint64_t begin_ns, uint64_
 {
 	cr_assert_eq(lane, 0);
 	cr_assert_lt(told_count, TOLD_MAX);
-	told[told_count++] = (struct told){ id, begin_ns, end_ns };
+	reported[told_count++] = (struct access_decode){ id, begin_ns, end_ns };
 }
 
 static const struct registry_listener listener = { hear_event, hear_refused, hear_module, flush,
@@ -67,7 +67,7 @@ static const struct variant *arm(const char *name)
 	struct change change = { .lane = -1 };
 	const struct variant *variant;
 
-	bed_make(UINT64_C(8) << 20, STORE_DISCARD);
+	fixture_make(UINT64_C(8) << 20, STORE_DISCARD);
 	cr_assert_eq(text_open(&text), 0);
 	cr_assert_eq(registry_init(&text), 0);
 	cr_assert_eq(registry_scan(&text), 0);
@@ -101,13 +101,13 @@ static void look(void)
 static void expect_missing(unsigned int count, uint64_t since_ns)
 {
 	cr_assert_eq(told_count, count);
-	cr_assert_geq(told[0].begin_ns, since_ns);
-	cr_assert_eq(told[0].end_ns, 0);
+	cr_assert_geq(reported[0].begin_ns, since_ns);
+	cr_assert_eq(reported[0].end_ns, 0);
 	if (count < 2)
 		return;
-	cr_assert_eq(told[1].id, told[0].id);
-	cr_assert_eq(told[1].begin_ns, told[0].begin_ns);
-	cr_assert_geq(told[1].end_ns, told[1].begin_ns);
+	cr_assert_eq(reported[1].id, reported[0].id);
+	cr_assert_eq(reported[1].begin_ns, reported[0].begin_ns);
+	cr_assert_geq(reported[1].end_ns, reported[1].begin_ns);
 }
 
 Test(restored, site_that_a_uprobe_left_dormant_is_armed_again)

@@ -6,10 +6,10 @@
 
 #include "agent/control/agent.h"
 #include "agent/marker/marker.h"
-#include "agent/marker/shut.h"
+#include "agent/marker/reentrancy_guard.h"
 #include "agent/patch/text.h"
-#include "agent/probe/call.h"
-#include "agent/store/store.h"
+#include "agent/probe/handler_call.h"
+#include "agent/store/event_store.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 {
 	size_t name_bytes = name ? strlen(name) + 1 : 0;
 	struct wm_probe *made;
-	struct hit_shut shut;
+	struct hit_guard shut;
 	struct text text;
 	int error;
 
@@ -66,8 +66,8 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 	memcpy(made->name, name, name_bytes);
 
 	probe_order_before(&probe_added);
-	*probe = made;	 /* before the handler can run, which may remove itself */
-	hit_shut(&shut); /* ignore hits in code that the agent calls */
+	*probe = made;	  /* before the handler can run, which may remove itself */
+	hit_guard(&shut); /* ignore hits in code that the agent calls */
 	error = agent_enter(&text);
 	if (!error) {
 		error = registry_probe_add(&text, made->name, kind, made->types, &made->plan, 1);
@@ -86,13 +86,13 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 
 __attribute__((visibility("default"))) int wm_probe_remove(struct wm_probe *probe)
 {
-	struct hit_shut shut;
+	struct hit_guard shut;
 	struct text text;
 	int error;
 
 	if (!probe)
 		return 0;
-	hit_shut(&shut);
+	hit_guard(&shut);
 	error = agent_enter(&text);
 	if (!error) {
 		error = registry_probe_remove(&text, probe->name, probe->kind, &probe->plan);

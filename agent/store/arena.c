@@ -3,7 +3,7 @@
 #include "agent/store/arena.h"
 
 #include "agent/detour/return.h"
-#include "agent/marker/shut.h"
+#include "agent/marker/reentrancy_guard.h"
 #include "base/syscall.h"
 
 #include <errno.h>
@@ -56,9 +56,9 @@ static void thread_exit(void *data)
 {
 	struct writer *writer = data;
 	sigset_t all, before;
-	struct hit_shut shut;
+	struct hit_guard shut;
 
-	hit_shut(&shut);
+	hit_guard(&shut);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (writer_self == writer && arena_is_ours() && writer->state == WRITER_LIVE) {

@@ -6,7 +6,7 @@
 #ifndef AGENT_STORE_ARENA_H
 #define AGENT_STORE_ARENA_H
 
-#include "agent/store/writer.h"
+#include "agent/store/thread_writer.h"
 
 /* Map it; 0 or -errno. Once. */
 int arena_init(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/store/clock.h"
 
-#include "agent/store/writer.h"
+#include "agent/store/thread_writer.h"
 
 #include <sys/syscall.h>
 #include <time.h>

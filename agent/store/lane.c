@@ -8,7 +8,7 @@
 #include "agent/store/arena.h"
 #include "agent/store/clock.h"
 #include "agent/store/pool.h"
-#include "agent/store/writer.h"
+#include "agent/store/thread_writer.h"
 #include "arch/trap.h"
 #include "base/syscall.h"
 
@@ -235,7 +235,7 @@ static int may_wait(const struct store *store, uint64_t drained)
 	       drained != __atomic_load_n(&store->waited_ns, __ATOMIC_RELAXED);
 }
 
-/* Sleep, where that is permitted (writer.h); ask, where it is not. How many looks it counts as. */
+/* Sleep, where that is permitted (thread_writer.h); ask, where it is not. How many looks it counts as. */
 static unsigned int pause_a_while(struct writer *writer, unsigned int looks, uint32_t *asked)
 {
 	const struct timespec pause = { .tv_nsec = WAIT_NS };

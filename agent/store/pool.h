@@ -3,7 +3,7 @@
 #ifndef AGENT_STORE_POOL_H
 #define AGENT_STORE_POOL_H
 
-#include "agent/store/writer.h"
+#include "agent/store/thread_writer.h"
 
 /*
  * Take a page of *bytes (UNIT_BYTES or CHUNK_BYTES); a large one is tried as small and the other

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/action.h"
 #include "abi/watch.h"
+#include "agent/trail/action.h"
+#include "agent/trail/engine_lock.h"
 #include "agent/trail/gate.h"
-#include "agent/trail/lock.h"
 #include "agent/trail/sys.h"
 
 #include <errno.h>

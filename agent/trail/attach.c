@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/attach.h"
 #include "agent/trail/action.h"
+#include "agent/trail/attach.h"
 #include "agent/trail/called.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
+#include "agent/trail/engine_threads.h"
 #include "agent/trail/gate.h"
-#include "agent/trail/held.h"
 #include "agent/trail/leave.h"
+#include "agent/trail/pending_signals.h"
 #include "agent/trail/places.h"
 #include "agent/trail/processor.h"
-#include "agent/trail/ring.h"
 #include "agent/trail/rseq.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/signal_call.h"
 #include "agent/trail/signal_thread.h"
 #include "agent/trail/sys.h"
-#include "agent/trail/threads.h"
+#include "agent/trail/thread_words.h"
 
 #include <asm/prctl.h>
 #include <errno.h>

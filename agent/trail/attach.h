@@ -9,7 +9,7 @@
 #ifndef AGENT_TRAIL_ATTACH_H
 #define AGENT_TRAIL_ATTACH_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 /* For the tool: where all that is. */
 void attach_places(struct engine_channel *head);

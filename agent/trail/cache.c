@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "agent/trail/assembler.h"
 #include "agent/trail/cache.h"
-#include "agent/trail/emit.h"
+#include "agent/trail/engine_memory.h"
 #include "agent/trail/gate.h"
-#include "agent/trail/memory.h"
 #include "agent/trail/ranges.h"
 
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/called.h"
 #include "agent/trail/action.h"
+#include "agent/trail/called.h"
 #include "agent/trail/channel.h"
-#include "agent/trail/held.h"
+#include "agent/trail/child_process.h"
 #include "agent/trail/limit.h"
-#include "agent/trail/process.h"
-#include "agent/trail/ring.h"
+#include "agent/trail/pending_signals.h"
 #include "agent/trail/sys.h"
+#include "agent/trail/thread_words.h"
 
 static int is_clone(uint64_t number)
 {

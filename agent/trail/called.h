@@ -6,7 +6,7 @@
 #ifndef AGENT_TRAIL_CALLED_H
 #define AGENT_TRAIL_CALLED_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 /* The call came back with a result; `next` is behind it. Into the trail. */
 void called_tell(struct thread *thread, uint64_t next, long result);

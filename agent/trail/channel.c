@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/channel.h"
-#include "agent/trail/memory.h"
+#include "agent/trail/engine_memory.h"
 #include "agent/trail/sys.h"
 
 #include <errno.h>

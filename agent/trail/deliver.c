@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/deliver.h"
 #include "agent/trail/action.h"
 #include "agent/trail/cache.h"
+#include "agent/trail/deliver.h"
 #include "agent/trail/gate.h"
-#include "agent/trail/ring.h"
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
+#include "agent/trail/thread_words.h"
 
 #include <asm/prctl.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
 #ifndef AGENT_TRAIL_DELIVER_H
 #define AGENT_TRAIL_DELIVER_H
 
-#include "agent/trail/frame.h"
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
+#include "agent/trail/signal_frame.h"
 
 /*
  * Deliver a signal. `left`: the instructions of the block from where the program is. `back_to`: its

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/dispatch.h"
 #include "agent/trail/channel.h"
+#include "agent/trail/dispatch.h"
+#include "agent/trail/engine_lock.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
-#include "agent/trail/lock.h"
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/translate.h"

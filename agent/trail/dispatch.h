@@ -3,10 +3,10 @@
 #ifndef AGENT_TRAIL_DISPATCH_H
 #define AGENT_TRAIL_DISPATCH_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 #include "agent/trail/trace.h"
 
-/* lock.h: held to translate, to link, to write the log, and to change what code there is. */
+/* engine_lock.h: held to translate, to link, to write the log, and to change what code there is. */
 extern uint32_t dispatch_lock;
 
 /*

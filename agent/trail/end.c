@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/end.h"
+#include "agent/trail/assembler.h"
 #include "agent/trail/cache.h"
-#include "agent/trail/emit.h"
+#include "agent/trail/end.h"
+#include "agent/trail/engine_memory.h"
+#include "agent/trail/engine_thread.h"
 #include "agent/trail/liveness.h"
 #include "agent/trail/map.h"
-#include "agent/trail/memory.h"
 #include "agent/trail/profile.h"
-#include "agent/trail/thread.h"
 
 /* jmp *gate, whose address is in the area's head. */
 static uint8_t *gate_jump(uint8_t *at, const uint64_t *gate)

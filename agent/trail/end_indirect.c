@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Ends blocks: jumps and calls whose targets are in registers or in memory. */
-#include "agent/trail/end.h"
+#include "agent/trail/assembler.h"
 #include "agent/trail/constant.h"
-#include "agent/trail/emit.h"
+#include "agent/trail/end.h"
+#include "agent/trail/engine_memory.h"
+#include "agent/trail/engine_thread.h"
 #include "agent/trail/liveness.h"
 #include "agent/trail/map.h"
-#include "agent/trail/memory.h"
 #include "agent/trail/profile.h"
 #include "agent/trail/ranges.h"
-#include "agent/trail/thread.h"
 
 /* The operand of an indirect branch, in rcx. Its prefixes other than the segment's and the address size's are dropped. */
 static void operand_load(struct making *m, const struct insn *insn, const uint8_t *code)

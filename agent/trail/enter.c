@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Where translated code comes to when it does not know on: gate.S calls engine_enter(). */
-#include "agent/trail/call.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
+#include "agent/trail/engine_syscall.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
-#include "agent/trail/ring.h"
+#include "agent/trail/thread_words.h"
 
 #include <errno.h>
 

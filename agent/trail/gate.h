@@ -3,7 +3,7 @@
 #ifndef AGENT_TRAIL_GATE_H
 #define AGENT_TRAIL_GATE_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 void gate_exit(void);
 void gate_miss(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/glue.h"
+#include "agent/trail/engine_memory.h"
 #include "agent/trail/gate.h"
+#include "agent/trail/glue.h"
 #include "agent/trail/map.h"
-#include "agent/trail/memory.h"
-#include "agent/trail/ring.h"
+#include "agent/trail/thread_words.h"
 
 struct glue {
 	struct thread *thread;

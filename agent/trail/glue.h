@@ -6,8 +6,8 @@
 #ifndef AGENT_TRAIL_GLUE_H
 #define AGENT_TRAIL_GLUE_H
 
-#include "agent/trail/frame.h"
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
+#include "agent/trail/signal_frame.h"
 
 /*
  * Emulate the engine's instruction at the context's rip, which is in STATE_BETWEEN. 1; or 0: the

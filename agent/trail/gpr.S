@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* For assembler: the general registers as a thread's block has them (thread.h). gs is the block's. */
+/* For assembler: the general registers as a thread's block has them (engine_thread.h). gs is the block's. */
 #ifndef AGENT_TRAIL_GPR_S
 #define AGENT_TRAIL_GPR_S
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 #define GPR(number) %gs:(THREAD_REGS + 8 * (number))
 

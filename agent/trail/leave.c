@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/leave.h"
 #include "agent/trail/action.h"
 #include "agent/trail/channel.h"
+#include "agent/trail/engine_lock.h"
 #include "agent/trail/gate.h"
-#include "agent/trail/held.h"
-#include "agent/trail/lock.h"
+#include "agent/trail/leave.h"
+#include "agent/trail/pending_signals.h"
 #include "agent/trail/sys.h"
 
 #include <time.h>
@@ -87,7 +87,7 @@ static siginfo_t told_by(long pid)
  * The kernel refuses it if a filter forbids it, or the queue is full. Then the thread leaves when
  * it next enters the engine.
  */
-static void tell(const struct thread *thread, long pid)
+static void report(const struct thread *thread, long pid)
 {
 	siginfo_t info = told_by(pid);
 
@@ -148,7 +148,7 @@ void leave_ask(void)
 			/* A thread in a call, or about to make one, checks before it continues. */
 			if ((uint64_t)at != self &&
 			    !__atomic_load_n(&at->call_next, __ATOMIC_SEQ_CST))
-				tell(at, pid);
+				report(at, pid);
 		}
 	}
 	lock_give(&lock);
@@ -164,7 +164,7 @@ static void tell_all(void)
 	lock_take(&lock);
 	for (struct thread *at = first; at; at = at->next_thread)
 		if ((uint64_t)at != self)
-			tell(at, pid);
+			report(at, pid);
 	lock_give(&lock);
 }
 

@@ -11,7 +11,7 @@
 #ifndef AGENT_TRAIL_LEAVE_H
 #define AGENT_TRAIL_LEAVE_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 /*
  * Continue natively at pc, with thread->regs and all other state of the program. Does not return.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/limit.h"
 #include "agent/trail/channel.h"
+#include "agent/trail/engine_lock.h"
+#include "agent/trail/engine_memory.h"
 #include "agent/trail/gate.h"
-#include "agent/trail/lock.h"
-#include "agent/trail/memory.h"
+#include "agent/trail/limit.h"
 #include "agent/trail/sys.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #ifndef AGENT_TRAIL_LIMIT_H
 #define AGENT_TRAIL_LIMIT_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 /* setrlimit, getrlimit, prlimit64 of the program's; `plain` makes it as it is. */
 long limit_call(struct thread *thread, long (*plain)(const struct thread *));

@@ -6,7 +6,7 @@
 #ifndef AGENT_TRAIL_LOCKED_H
 #define AGENT_TRAIL_LOCKED_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/log.h"
 #include "agent/trail/channel.h"
-#include "agent/trail/memory.h"
+#include "agent/trail/engine_memory.h"
+#include "agent/trail/log.h"
 #include "agent/trail/sys.h"
 
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 static uint8_t *ready;
 static uint64_t put, begun; /* bytes ever; of these with the entry that is being written */
-static uint64_t told;	    /* of these, when the tool was notified last */
+static uint64_t reported;   /* of these, when the tool was notified last */
 static uint64_t modules[MODULES_MAX];
 static uint32_t module_count;
 
@@ -62,16 +62,16 @@ void log_end(void)
 	put = begun;
 	__atomic_store_n(&channel.head->log_put, put,
 			 __ATOMIC_RELEASE); /* pairs with the tool's look */
-	if (put - told < channel.log_bytes / 4)
+	if (put - reported < channel.log_bytes / 4)
 		return;
-	told = put;
+	reported = put;
 	channel_tell();
 }
 
 void log_restart(void)
 {
 	ready = NULL;
-	put = begun = told = 0;
+	put = begun = reported = 0;
 }
 
 void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *path)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/making.h"
+#include "agent/trail/assembler.h"
 #include "agent/trail/cache.h"
-#include "agent/trail/emit.h"
+#include "agent/trail/engine_thread.h"
 #include "agent/trail/liveness.h"
+#include "agent/trail/making.h"
 #include "agent/trail/ranges.h"
-#include "agent/trail/thread.h"
 
 #define UNROLL_MAX 8u
 #define UNROLL_INSTRUCTIONS_MAX 160u

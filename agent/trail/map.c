@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/map.h"
-#include "agent/trail/emit.h"
+#include "agent/trail/assembler.h"
+#include "agent/trail/engine_memory.h"
+#include "agent/trail/engine_thread.h"
 #include "agent/trail/gate.h"
-#include "agent/trail/memory.h"
+#include "agent/trail/map.h"
 #include "agent/trail/sys.h"
-#include "agent/trail/thread.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/onward.h"
 #include "agent/trail/action.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/dispatch.h"
+#include "agent/trail/engine_lock.h"
 #include "agent/trail/gate.h"
-#include "agent/trail/held.h"
 #include "agent/trail/leave.h"
-#include "agent/trail/lock.h"
-#include "agent/trail/ring.h"
+#include "agent/trail/onward.h"
+#include "agent/trail/pending_signals.h"
+#include "agent/trail/thread_words.h"
 #include "agent/trail/trace.h"
 
 #include <errno.h>

@@ -7,9 +7,9 @@
 #ifndef AGENT_TRAIL_ONWARD_H
 #define AGENT_TRAIL_ONWARD_H
 
-#include "agent/trail/frame.h"
+#include "agent/trail/engine_thread.h"
+#include "agent/trail/signal_frame.h"
 #include "agent/trail/state.h"
-#include "agent/trail/thread.h"
 
 /* The frame's registers are what the engine has for the program. */
 void onward_regs(struct thread *thread, struct frame_context *context);

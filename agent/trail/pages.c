@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "agent/trail/engine_memory.h"
 #include "agent/trail/pages.h"
-#include "agent/trail/memory.h"
 #include "agent/trail/ranges.h"
 #include "agent/trail/sys.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/profile.h"
 #include "agent/trail/dispatch.h"
-#include "agent/trail/lock.h"
-#include "agent/trail/memory.h"
+#include "agent/trail/engine_lock.h"
+#include "agent/trail/engine_memory.h"
+#include "agent/trail/profile.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/trace.h"
 #include "agent/trail/translate.h"

@@ -6,7 +6,7 @@
 #ifndef AGENT_TRAIL_PROFILE_H
 #define AGENT_TRAIL_PROFILE_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 /* The thread's segment is full, up to thread->pointer; the thread is in translated code, or in no code that holds the engine's lock. */
 void profile_look(const struct thread *thread);

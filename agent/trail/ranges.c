@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/ranges.h"
+#include "agent/trail/engine_memory.h"
 #include "agent/trail/log.h"
 #include "agent/trail/map.h"
 #include "agent/trail/mapped.h"
-#include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
+#include "agent/trail/ranges.h"
 #include "agent/trail/sys.h"
 
 #include <linux/limits.h>

@@ -11,7 +11,7 @@
 #ifndef AGENT_TRAIL_RSEQ_H
 #define AGENT_TRAIL_RSEQ_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 /* The program's own call, as thread->regs ask for it. */
 long rseq_call(struct thread *thread);

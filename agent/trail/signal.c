@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/signal.h"
 #include "agent/trail/action.h"
 #include "agent/trail/cache.h"
 #include "agent/trail/called.h"
 #include "agent/trail/channel.h"
+#include "agent/trail/child_process.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/dispatch.h"
-#include "agent/trail/frame.h"
+#include "agent/trail/engine_lock.h"
+#include "agent/trail/engine_threads.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/glue.h"
-#include "agent/trail/held.h"
 #include "agent/trail/leave.h"
-#include "agent/trail/lock.h"
 #include "agent/trail/map.h"
 #include "agent/trail/onward.h"
 #include "agent/trail/pages.h"
+#include "agent/trail/pending_signals.h"
 #include "agent/trail/places.h"
-#include "agent/trail/process.h"
 #include "agent/trail/profile.h"
-#include "agent/trail/ring.h"
 #include "agent/trail/rseq.h"
+#include "agent/trail/signal.h"
 #include "agent/trail/signal_call.h"
+#include "agent/trail/signal_frame.h"
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
-#include "agent/trail/threads.h"
+#include "agent/trail/thread_words.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -150,7 +150,7 @@ static int write_met(struct thread *thread, const siginfo_t *info, struct frame_
 	return 1;
 }
 
-static void told(struct thread *thread, struct frame_context *context);
+static void reported(struct thread *thread, struct frame_context *context);
 
 static int is_copying(uint64_t rip)
 {
@@ -179,7 +179,7 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 			return 1;
 		if (guard_met(thread, info, context)) {
 			if (leave_is_wanted())
-				told(thread, context);
+				reported(thread, context);
 			return 1;
 		}
 	}
@@ -362,7 +362,7 @@ static void in_native(const siginfo_t *info, struct frame_context *context)
 }
 
 /* Asked to leave: at once where the program is at an instruction, else where it will be next. */
-static void told(struct thread *thread, struct frame_context *context)
+static void reported(struct thread *thread, struct frame_context *context)
 {
 	uint64_t rip = *frame_rip(context);
 	struct state state;
@@ -435,7 +435,7 @@ static void handler(int number, void *about, void *data)
 		return;
 	}
 	if (leave_is_told(info)) {
-		told(thread, context);
+		reported(thread, context);
 		return;
 	}
 	if (own(thread, info, context))

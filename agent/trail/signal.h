@@ -10,7 +10,7 @@
 #ifndef AGENT_TRAIL_SIGNAL_H
 #define AGENT_TRAIL_SIGNAL_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 /* For the process, whose first thread it is. 0 or -errno. */
 int signal_open(struct thread *thread);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/signal_call.h"
 #include "agent/trail/action.h"
 #include "agent/trail/deliver.h"
-#include "agent/trail/frame.h"
+#include "agent/trail/engine_threads.h"
 #include "agent/trail/gate.h"
-#include "agent/trail/held.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/onward.h"
-#include "agent/trail/ring.h"
+#include "agent/trail/pending_signals.h"
+#include "agent/trail/signal_call.h"
+#include "agent/trail/signal_frame.h"
 #include "agent/trail/sys.h"
-#include "agent/trail/threads.h"
+#include "agent/trail/thread_words.h"
 
 #include <errno.h>
 

@@ -3,7 +3,7 @@
 #ifndef AGENT_TRAIL_SIGNAL_CALL_H
 #define AGENT_TRAIL_SIGNAL_CALL_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 /* As thread->regs ask for them: their results. `plain` makes one as it is. */
 long signal_mask_call(struct thread *thread);

@@ -3,7 +3,7 @@
 #ifndef AGENT_TRAIL_SIGNAL_THREAD_H
 #define AGENT_TRAIL_SIGNAL_THREAD_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 /* Set the calling thread's stack for the engine's handlers. */
 int signal_thread(struct thread *thread);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/state.h"
 #include "agent/trail/cache.h"
-#include "agent/trail/ring.h"
+#include "agent/trail/state.h"
+#include "agent/trail/thread_words.h"
 
 /* The instructions of a block from a piece on. */
 static uint32_t left_from(const struct trace *trace, uint32_t piece, uint32_t block)

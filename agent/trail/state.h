@@ -3,8 +3,8 @@
 #ifndef AGENT_TRAIL_STATE_H
 #define AGENT_TRAIL_STATE_H
 
-#include "agent/trail/frame.h"
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
+#include "agent/trail/signal_frame.h"
 #include "agent/trail/trace.h"
 
 enum state_kind {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/trace.h"
 #include "agent/trail/cache.h"
 #include "agent/trail/channel.h"
+#include "agent/trail/engine_memory.h"
 #include "agent/trail/log.h"
 #include "agent/trail/map.h"
-#include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/sys.h"
+#include "agent/trail/trace.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -8,7 +8,7 @@
 #ifndef AGENT_TRAIL_TRACE_H
 #define AGENT_TRAIL_TRACE_H
 
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 #include <stdint.h>
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/translate.h"
+#include "agent/trail/assembler.h"
 #include "agent/trail/cache.h"
 #include "agent/trail/channel.h"
-#include "agent/trail/emit.h"
 #include "agent/trail/end.h"
+#include "agent/trail/engine_memory.h"
+#include "agent/trail/engine_thread.h"
 #include "agent/trail/gate.h"
-#include "arch/insn.h"
 #include "agent/trail/liveness.h"
 #include "agent/trail/log.h"
 #include "agent/trail/making.h"
 #include "agent/trail/map.h"
-#include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/processor.h"
 #include "agent/trail/ranges.h"
-#include "agent/trail/thread.h"
+#include "agent/trail/translate.h"
 #include "agent/trail/vector.h"
+#include "arch/insn.h"
 
 #include <errno.h>
 
@@ -244,7 +244,7 @@ static void one(struct making *m)
 /* ---- all of it ---- */
 
 /* In the log, before any id of it can be in a segment. */
-static void tell(const struct making *m)
+static void report(const struct making *m)
 {
 	struct engine_trace *trace;
 	uint32_t bytes = (uint32_t)sizeof(*trace);
@@ -419,7 +419,7 @@ static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
 	area->hot = m->hot;
 	area->cold = m->cold;
 	trace_publish(trace);
-	tell(m);
+	report(m);
 	watch(m, trace);
 	if (!trace->is_checked && !trace->is_x87_shown)
 		map_set(pc, (uint64_t)trace->landing);

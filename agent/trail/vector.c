@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "agent/trail/assembler.h"
+#include "agent/trail/engine_thread.h"
 #include "agent/trail/vector.h"
-#include "agent/trail/emit.h"
-#include "agent/trail/thread.h"
 
 uint8_t *vector_put(uint8_t *at, enum vector_width width, uint32_t id, unsigned int reg,
 		    const void *step)

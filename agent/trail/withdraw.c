@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/withdraw.h"
 #include "agent/trail/channel.h"
+#include "agent/trail/engine_threads.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/places.h"
 #include "agent/trail/sys.h"
-#include "agent/trail/threads.h"
+#include "agent/trail/withdraw.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -8,7 +8,7 @@
 #define AGENT_TRAIL_WITHDRAW_H
 
 #include "abi/engine.h"
-#include "agent/trail/thread.h"
+#include "agent/trail/engine_thread.h"
 
 /* No lock is held. The call is the one at pc. */
 void withdraw(struct thread *thread, uint64_t pc, enum engine_native why) __attribute__((noreturn));

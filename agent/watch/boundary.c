@@ -3,8 +3,8 @@
 #include "agent/watch/boundary.h"
 
 #include "agent/marker/careful.h"
+#include "arch/access_decode.h"
 #include "arch/insn.h"
-#include "arch/told.h"
 
 #define SWEEP_MAX (128u << 10) /* some ms */
 #define REMEMBERED 2048u
@@ -249,7 +249,7 @@ unsigned int boundary_before(uintptr_t end, int *is_start)
 	*is_start = !function_of(&code, end + 1, &start) && start == end;
 	if (function_of(&code, end, &start))
 		return 0;
-	bytes = told_sweep(start, end, code_read, NULL);
+	bytes = access_decode_sweep(start, end, code_read, NULL);
 	if (bytes)
 		remember(end, bytes, *is_start);
 	return bytes;

@@ -30,13 +30,13 @@ static int is_moving(const struct follow_chain *chain)
 	       __atomic_load_n(&chain->done, __ATOMIC_SEQ_CST);
 }
 
-static int wrote_pointer(const struct told *told, uintptr_t address)
+static int wrote_pointer(const struct access_decode *reported, uintptr_t address)
 {
 	const struct control_watch about = { .address = address,
 					     .bytes = sizeof address,
 					     .on = WATCH_ON_WRITE };
 
-	return told_covers(told, &about);
+	return access_decode_covers(reported, &about);
 }
 
 /*
@@ -44,12 +44,12 @@ static int wrote_pointer(const struct told *told, uintptr_t address)
  * it wrote itself, as in a list that is a ring, the chain has the value from before.
  */
 static int leads(const struct follow_chain *chain, unsigned int steps, uintptr_t place,
-		 const struct told *told)
+		 const struct access_decode *reported)
 {
 	uintptr_t address = chain->start, target;
 
 	for (unsigned int i = 0; i < steps; i++) {
-		if (address == chain->at[i] && wrote_pointer(told, address)) {
+		if (address == chain->at[i] && wrote_pointer(reported, address)) {
 			address = chain->at[i + 1];
 			continue;
 		}
@@ -77,7 +77,8 @@ struct control_watch follow_about(const struct watch_entry *entry, uintptr_t met
 	return about;
 }
 
-enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met, const struct told *told)
+enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met,
+			      const struct access_decode *reported)
 {
 	const struct control_watch *about = &entry->about;
 	struct follow_chain *chain = chain_of(entry);
@@ -95,7 +96,7 @@ enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met, const st
 		leave(chain);
 		return FOLLOW_MOVING;
 	}
-	if (is_value && !leads(chain, about->frame, place, told)) {
+	if (is_value && !leads(chain, about->frame, place, reported)) {
 		leave(chain);
 		return is_moving(chain) ? FOLLOW_MOVING : FOLLOW_ELSEWHERE;
 	}

@@ -4,7 +4,7 @@
 #define AGENT_WATCH_FOLLOW_H
 
 #include "agent/watch/take.h"
-#include "arch/told.h"
+#include "arch/access_decode.h"
 
 #include <stdint.h>
 
@@ -24,7 +24,8 @@ struct control_watch follow_about(const struct watch_entry *entry, uintptr_t met
  * `met`: where the kernel says that the register was; 0: unknown. `told`: the instruction of the
  * hit. After FOLLOW_THERE the chain does not move until follow_leave().
  */
-enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met, const struct told *told);
+enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met,
+			      const struct access_decode *reported);
 void follow_leave(const struct watch_entry *entry);
 
 /* A hit of the value that does not count. */

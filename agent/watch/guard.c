@@ -4,7 +4,7 @@
 
 #include "abi/detour.h"
 #include "agent/control/yield.h"
-#include "agent/marker/shut.h"
+#include "agent/marker/reentrancy_guard.h"
 #include "arch/guard.h"
 #include "base/syscall.h"
 
@@ -127,7 +127,7 @@ static int change_action(int number, uint64_t refused, const struct sigaction *a
 			 struct sigaction *old)
 {
 	struct trap_action want, had = { 0 };
-	struct hit_shut shut;
+	struct hit_guard shut;
 	int error = -EINVAL;
 
 	if (number >= 1 && number <= SIGNALS && !(refused & UINT64_C(1) << (number - 1))) {
@@ -139,7 +139,7 @@ static int change_action(int number, uint64_t refused, const struct sigaction *a
 		to_program(&had, old);
 	if (!error)
 		return 0;
-	hit_shut(&shut); /* where errno lies, libc says */
+	hit_guard(&shut); /* where errno lies, libc says */
 	errno = -error;
 	hit_open(&shut);
 	return -1;
@@ -157,9 +157,9 @@ int guard_inner_sigaction(int number, const struct sigaction *action, struct sig
 
 long guard_failed(long error)
 {
-	struct hit_shut shut;
+	struct hit_guard shut;
 
-	hit_shut(&shut);
+	hit_guard(&shut);
 	errno = (int)-error;
 	hit_open(&shut);
 	return -1;

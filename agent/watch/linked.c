@@ -3,7 +3,7 @@
 #include "agent/watch/linked.h"
 
 #include "agent/marker/careful.h"
-#include "agent/store/writer.h"
+#include "agent/store/thread_writer.h"
 
 #define NOBODY_KNOWS UINT64_MAX
 #define ADD_TRIES 32u /* until other threads' signals come: some microseconds */
@@ -27,7 +27,7 @@ static int exchange_pair(struct watch_row *row, uint64_t *value, uint64_t *ticks
  * again.
  */
 static void leave_out_others(const struct watch_entry *entry, uint64_t added,
-			     struct told_known *known)
+			     struct access_decode_known *known)
 {
 	unsigned int unused = 64 - 8 * entry->about.bytes;
 
@@ -35,26 +35,27 @@ static void leave_out_others(const struct watch_entry *entry, uint64_t added,
 	known->memory = known->memory << unused >> unused;
 }
 
-void linked_take(struct watch_entry *entry, const struct told *told, struct linked *seen)
+void linked_take(struct watch_entry *entry, const struct access_decode *reported,
+		 struct linked *seen)
 {
 	const struct control_watch *about = &entry->about;
 	struct watch_row *row = entry->row;
 	uint64_t added = 0, value, ticks, when;
-	int adds = told_adds(told, about, &added), has_memory = 0;
+	int adds = access_decode_adds(reported, about, &added), has_memory = 0;
 	unsigned int tries = adds ? ADD_TRIES : 0;
-	int is_whole = told_is_whole(told, about), is_done = 0;
+	int is_whole = access_decode_is_whole(reported, about), is_done = 0;
 	uint64_t memory = 0;
 
 	if (adds)
 		__atomic_fetch_add(&entry->adding, added, __ATOMIC_ACQ_REL);
 	while (!is_done) {
-		struct told_known known = { 0 };
+		struct access_decode_known known = { 0 };
 
 		value = __atomic_load_n(&row->last.value, __ATOMIC_RELAXED);
 		ticks = __atomic_load_n(&row->last.ticks, __ATOMIC_RELAXED);
 		if (!is_whole && (adds || !has_memory))
 			has_memory = !careful_read(&memory, about->address, about->bytes);
-		*seen = (struct linked){ .values.how = told->how };
+		*seen = (struct linked){ .values.how = reported->how };
 		known.memory = memory;
 		known.has_memory = has_memory;
 		known.before = value;
@@ -62,7 +63,7 @@ void linked_take(struct watch_entry *entry, const struct told *told, struct link
 		known.is_before_uncertain = (ticks & WATCH_UNCERTAIN) != 0;
 		if (adds)
 			leave_out_others(entry, added, &known);
-		told_judge(told, about, &known, &seen->values);
+		access_decode_judge(reported, about, &known, &seen->values);
 		if (tries && known.has_before && !(seen->values.how & WATCH_NEW_EXACT)) {
 			tries--;
 			__builtin_ia32_pause();

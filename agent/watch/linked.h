@@ -12,11 +12,11 @@
 #define AGENT_WATCH_LINKED_H
 
 #include "agent/watch/take.h"
-#include "arch/told.h"
+#include "arch/access_decode.h"
 
 /* What one watch makes of a hit. */
 struct linked {
-	struct told_values values;
+	struct access_decode_values values;
 	uint64_t ticks;
 };
 
@@ -24,6 +24,7 @@ struct linked {
  * Find the values, and link them in. One operation stores value and time, so the chain of values is
  * in the order of its times, even if another thread comes between reading the clock and here.
  */
-void linked_take(struct watch_entry *entry, const struct told *told, struct linked *seen);
+void linked_take(struct watch_entry *entry, const struct access_decode *reported,
+		 struct linked *seen);
 
 #endif

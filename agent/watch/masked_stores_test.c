@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stores that write only the bytes that a mask selects. */
 #define _GNU_SOURCE
-#include "agent/watch/sample_watch.h"
+#include "agent/watch/testing/fixture.h"
 
 #include <criterion/criterion.h>
 #include <immintrin.h>

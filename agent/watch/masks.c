@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "agent/watch/masks.h"
 
+#include "agent/control/control_thread.h"
 #include "agent/control/tasks.h"
-#include "agent/control/thread.h"
 #include "agent/watch/trap.h"
 #include "base/kernel.h"
 

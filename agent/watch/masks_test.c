@@ -3,7 +3,7 @@
 #include "agent/watch/masks.h"
 
 #include "agent/control/tasks.h"
-#include "agent/detour/trial.h"
+#include "agent/detour/testing/fixture.h"
 #include "base/syscall.h"
 
 #include <criterion/criterion.h>

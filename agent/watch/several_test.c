@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One instruction that writes several watched words is an event of each. */
 #define _GNU_SOURCE
-#include "agent/watch/sample_watch.h"
+#include "agent/watch/testing/fixture.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "agent/detour/moved.h"
 #include "agent/marker/careful.h"
 #include "agent/marker/hit.h"
-#include "agent/store/writer.h"
+#include "agent/store/thread_writer.h"
 #include "agent/watch/boundary.h"
 #include "agent/watch/condition.h"
 #include "agent/watch/follow.h"
@@ -14,7 +14,7 @@
 #include "agent/watch/spare.h"
 #include "agent/watch/trap.h"
 #include "agent/watch/unwind.h"
-#include "arch/told.h"
+#include "arch/access_decode.h"
 #include "arch/trap.h"
 #include "base/syscall.h"
 
@@ -29,7 +29,7 @@ uintptr_t watch_own_start, watch_own_end;
 /* One signal. */
 struct hit {
 	ucontext_t *context;
-	struct told told;
+	struct access_decode decode;
 	int is_late;
 	uint8_t generation;
 	uintptr_t sp;
@@ -105,20 +105,20 @@ static int is_own_code(uintptr_t address)
 
 static void look_at_code(struct hit *hit, const struct control_watch *about)
 {
-	const struct told_reads reads = { .code = code_at,
-					  .before = before,
-					  .memory = memory_at,
-					  .moved = moved_from,
-					  .thread = thread_at };
+	const struct access_decode_reads reads = { .code = code_at,
+						   .before = before,
+						   .memory = memory_at,
+						   .moved = moved_from,
+						   .thread = thread_at };
 
-	hit->told.ip = trap_pc(hit->context);
-	if (is_own_code(hit->told.ip - 1)) { /* late: the program's place is not known */
-		hit->told.ip = 0;
-		hit->told.how |= WATCH_IP_UNKNOWN;
+	hit->decode.ip = trap_pc(hit->context);
+	if (is_own_code(hit->decode.ip - 1)) { /* late: the program's place is not known */
+		hit->decode.ip = 0;
+		hit->decode.how |= WATCH_IP_UNKNOWN;
 	}
 	if (about->on != WATCH_ON_EXECUTE && !hit->is_late)
-		told_find(&hit->told, about, hit->context, &reads);
-	told_copied(&hit->told, memory_at);
+		access_decode_find(&hit->decode, about, hit->context, &reads);
+	access_decode_copied(&hit->decode, memory_at);
 }
 
 /* ---- the event ---- */
@@ -130,14 +130,15 @@ static unsigned char *put(unsigned char *to, const void *from, unsigned int byte
 	return to + bytes;
 }
 
-static void tell(const struct hit *hit, const struct watch_entry *entry, const struct linked *seen)
+static void report(const struct hit *hit, const struct watch_entry *entry,
+		   const struct linked *seen)
 {
 	const struct control_watch *about = &entry->about;
 	uint64_t payload[PAYLOAD_WORDS], callers[WATCH_CALLERS_MAX];
 	unsigned char *to = (unsigned char *)payload;
 	unsigned int width = about->flags & WATCH_WITH_OFFSET ? 8 : about->bytes;
 
-	to = put(to, &hit->told.ip, sizeof hit->told.ip);
+	to = put(to, &hit->decode.ip, sizeof hit->decode.ip);
 	if (about->on != WATCH_ON_EXECUTE) {
 		uint64_t old = watch_field_value(about, seen->values.old);
 		uint64_t now = watch_field_value(about, seen->values.now);
@@ -209,21 +210,21 @@ __attribute__((noinline)) void take_keep(void)
 static void take(const struct hit *hit, struct watch_entry *entry)
 {
 	struct watch_row *row = entry->row;
-	struct linked seen = { .values.how = hit->told.how };
+	struct linked seen = { .values.how = hit->decode.how };
 
 	count(&row->taken);
-	if (told_is_masked(&hit->told, &entry->about)) {
+	if (access_decode_is_masked(&hit->decode, &entry->about)) {
 		count(&row->masked);
 		return;
 	}
 	if (hit->is_late)
 		count(&row->late);
-	if (hit->told.how & WATCH_SHARED)
+	if (hit->decode.how & WATCH_SHARED)
 		count(&row->shared);
 	if (entry->about.on == WATCH_ON_EXECUTE)
 		seen.ticks = clock_ticks(entry->clock);
 	else
-		linked_take(entry, &hit->told, &seen);
+		linked_take(entry, &hit->decode, &seen);
 	if (entry->about.on != WATCH_ON_EXECUTE && !(seen.values.how & WATCH_NEW_EXACT))
 		count(&row->inexact);
 	if (!is_wanted(entry, &seen)) {
@@ -233,7 +234,7 @@ static void take(const struct hit *hit, struct watch_entry *entry)
 	if (entry->about.flags & WATCH_COUNT_ONLY)
 		count(&row->counted);
 	else
-		tell(hit, entry, &seen);
+		report(hit, entry, &seen);
 	if (entry->about.flags & WATCH_KEEPS_TRAIL)
 		take_keep();
 	if (entry->about.signal)
@@ -280,7 +281,7 @@ static int has_changed(const struct watch_entry *entry)
 static int is_met_word(const struct hit *hit, const struct watch_entry *entry)
 {
 	return hit->met == entry->about.address &&
-	       (entry->about.on == WATCH_ON_EXECUTE || !hit->told.is_told);
+	       (entry->about.on == WATCH_ON_EXECUTE || !hit->decode.is_told);
 }
 
 /*
@@ -299,8 +300,8 @@ static int is_hit_too(const struct hit *hit, const struct watch_entry *first,
 		return 1;
 	if (about->on == WATCH_ON_EXECUTE)
 		return 0;
-	return told_covers(&hit->told, about) ||
-	       (told_may_cover(&hit->told, about) && has_changed(entry));
+	return access_decode_covers(&hit->decode, about) ||
+	       (access_decode_may_cover(&hit->decode, about) && has_changed(entry));
 }
 
 /* A push to where a living frame has a variable is how the frame was given room, not a value. */
@@ -308,8 +309,8 @@ static int is_push(const struct hit *hit)
 {
 	uint8_t code[2];
 
-	if (!hit->told.is_told || hit->told.written.address != trap_stack(hit->context) ||
-	    careful_read(code, hit->told.ip, sizeof code))
+	if (!hit->decode.is_told || hit->decode.written.address != trap_stack(hit->context) ||
+	    careful_read(code, hit->decode.ip, sizeof code))
 		return 0;
 	return (code[code[0] == 0x41] & 0xf8) == 0x50 || code[0] == 0x68 || code[0] == 0x6a ||
 	       (code[0] == 0xff && (code[1] & 0x38) == 0x30);
@@ -374,11 +375,11 @@ static void take_followed(struct hit *hit, const struct watch_entry *first,
 
 	if (first == entry)
 		look_at_code(hit, &about);
-	place = follow_hold(entry, first == entry ? hit->met : 0, &hit->told);
+	place = follow_hold(entry, first == entry ? hit->met : 0, &hit->decode);
 	if (first == entry || ((place == FOLLOW_THERE || entry->about.flags & WATCH_LEADS) &&
 			       is_hit_too(hit, first, entry)))
 		judge_followed(hit, entry, place, is_armed);
-	else if (is_armed && told_is_masked(&hit->told, &entry->about))
+	else if (is_armed && access_decode_is_masked(&hit->decode, &entry->about))
 		count(&entry->row->beside);
 	if (place == FOLLOW_THERE)
 		follow_leave(entry);
@@ -412,7 +413,7 @@ static void take_other(struct hit *hit, const struct watch_entry *first, struct 
  */
 static void take_others(struct hit *hit, const struct watch_entry *first)
 {
-	hit->told.how |= WATCH_SHARED;
+	hit->decode.how |= WATCH_SHARED;
 	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
 	     live &= live - 1) {
 		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
@@ -424,7 +425,7 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 		else if (is_hit_too(hit, first, entry))
 			take_other(hit, first, entry);
 		else if (entry->about.on != WATCH_ON_EXECUTE &&
-			 told_is_masked(&hit->told, &entry->about))
+			 access_decode_is_masked(&hit->decode, &entry->about))
 			count(&entry->row->beside);
 	}
 }
@@ -448,7 +449,7 @@ static void take_past(struct hit *hit, const struct watch_entry *ended, uint64_t
 					     .bytes = WATCH_BYTES_MAX,
 					     .on = WATCH_ON_ACCESS };
 
-	hit->told.how = WATCH_SHARED | (hit->is_late ? WATCH_LATE : 0);
+	hit->decode.how = WATCH_SHARED | (hit->is_late ? WATCH_LATE : 0);
 	look_at_code(hit, ended ? &ended->about : &about);
 	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
 	     live &= live - 1) {
@@ -526,7 +527,7 @@ static void take_live(struct hit *hit, struct watch_entry *entry, uint64_t cooki
 		return;
 	}
 	entry = whose;
-	hit->told.how = hit->is_late ? WATCH_LATE : 0;
+	hit->decode.how = hit->is_late ? WATCH_LATE : 0;
 	if (entry->about.flags & WATCH_OF_FRAME)
 		take_in_frame(hit, entry);
 	else if (entry->about.flags & WATCH_FOLLOWS)

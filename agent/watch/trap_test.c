@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the target's own SIGTRAP is while there is a watch, and which targets can have none. */
 #define _GNU_SOURCE
-#include "agent/watch/sample_watch.h"
+#include "agent/watch/testing/fixture.h"
 
 #include "agent/watch/guard.h"
 #include "agent/watch/masks.h"

@@ -8,7 +8,7 @@
 #ifndef AGENT_WATCH_UNBLOCK_H
 #define AGENT_WATCH_UNBLOCK_H
 
-#include "agent/detour/stop.h"
+#include "agent/detour/janitor_process.h"
 
 /* Do so with this one, by job->masks. The janitor's. */
 void unblock_thread(const struct stop_job *job, const struct stopped *thread);

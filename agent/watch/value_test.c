@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Old and new values: of every form of store, of one thread and of several. */
 #define _GNU_SOURCE
-#include "agent/watch/sample_watch.h"
+#include "agent/watch/testing/fixture.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

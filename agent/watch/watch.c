@@ -3,11 +3,11 @@
 #include "agent/watch/watch.h"
 
 #include "agent/control/heap.h"
-#include "agent/control/rest.h"
+#include "agent/control/idle.h"
 #include "agent/detour/return.h"
 #include "agent/marker/careful.h"
 #include "agent/marker/planning.h"
-#include "agent/store/store.h"
+#include "agent/store/event_store.h"
 #include "agent/watch/boundary.h"
 #include "agent/watch/follow.h"
 #include "agent/watch/frame.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Which hits are taken, and what becomes of those that come at the wrong time. */
 #define _GNU_SOURCE
-#include "agent/watch/sample_watch.h"
+#include "agent/watch/testing/fixture.h"
 
 #include "agent/watch/take.h"
 #include "agent/watch/trap.h"
-#include "base/testing/await.h"
 #include "base/syscall.h"
+#include "base/testing/await.h"
 
 #include <waymark/error.h>
 #include <waymark/marker.h>

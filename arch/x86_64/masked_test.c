@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which bytes a masked store wrote. The frames are built here, so any processor runs the tests. */
 #define _GNU_SOURCE
-#include "arch/told.h"
+#include "arch/access_decode.h"
 #include "arch/x86_64/frame_state.h"
 
 #include <criterion/criterion.h>
@@ -162,25 +162,25 @@ static int source_read(void *data, void *to, uint64_t from, size_t bytes)
 /* Its operand in memory is what it reads. It writes 64 bytes, and so each word that is watched. */
 Test(masked, movdir64b_stores_where_its_register_points)
 {
-	struct told told = { .is_told = 1 };
+	struct access_decode access = { .is_told = 1 };
 
 	frame_make(MASKS_AT_AMD);
-	cr_assert_eq(decode(&told.written, move_64, move_64_end), 0);
-	cr_assert_eq(told.written.address, RDI_AT, "%lx", told.written.address);
-	cr_assert_eq(told.written.bytes, 64);
+	cr_assert_eq(decode(&access.written, move_64, move_64_end), 0);
+	cr_assert_eq(access.written.address, RDI_AT, "%lx", access.written.address);
+	cr_assert_eq(access.written.bytes, 64);
 	for (unsigned int i = 0; i <= 64; i += 8) {
 		const struct control_watch about = { .address = RDI_AT + i,
 						     .bytes = 8,
 						     .on = WATCH_ON_WRITE };
 
-		cr_assert_eq(told_covers(&told, &about), i < 64, "%u", i);
+		cr_assert_eq(access_decode_covers(&access, &about), i < 64, "%u", i);
 	}
-	told_copied(&told, source_read);
-	cr_assert_eq(told.written.way, WRITTEN_COPIED);
-	cr_assert_eq(told.written.value[63], 0x42);
+	access_decode_copied(&access, source_read);
+	cr_assert_eq(access.written.way, WRITTEN_COPIED);
+	cr_assert_eq(access.written.value[63], 0x42);
 	context.uc_mcontext.gregs[REG_RDI] |= (greg_t)1 << 40;
-	cr_assert_eq(decode(&told.written, move_64_short, move_64_short_end), 0);
-	cr_assert_eq(told.written.address, RDI_AT);
+	cr_assert_eq(decode(&access.written, move_64_short, move_64_short_end), 0);
+	cr_assert_eq(access.written.address, RDI_AT);
 }
 
 Test(masked, movdiri_stores_its_register)
@@ -316,15 +316,15 @@ static unsigned int before(void *data, uint64_t end, int *is_start)
 }
 
 /* dqu8 has run, and rdi is that. */
-static struct told hit_of(const struct control_watch *about, uint64_t rdi)
+static struct access_decode hit_of(const struct control_watch *about, uint64_t rdi)
 {
-	const struct told_reads reads = { .code = code_at, .before = before };
-	struct told hit = { 0 };
+	const struct access_decode_reads reads = { .code = code_at, .before = before };
+	struct access_decode hit = { 0 };
 
 	frame_make(MASKS_AT_AMD);
 	context.uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)dqu8_end;
 	context.uc_mcontext.gregs[REG_RDI] = (greg_t)rdi;
-	told_find(&hit, about, &context, &reads);
+	access_decode_find(&hit, about, &context, &reads);
 	return hit;
 }
 
@@ -343,11 +343,11 @@ Test(masked, hit_of_excluded_bytes_is_masked)
 		struct control_watch about = { .address = RAX_AT + 64 + watches[i].at,
 					       .bytes = (uint8_t)watches[i].bytes,
 					       .on = WATCH_ON_WRITE };
-		struct told hit = hit_of(&about, RDI_AT);
+		struct access_decode hit = hit_of(&about, RDI_AT);
 
 		cr_assert_eq(hit.ip, (uintptr_t)dqu8);
-		cr_assert_eq(told_is_masked(&hit, &about), watches[i].is_masked, "%zu", i);
-		cr_assert_eq(told_covers(&hit, &about), !watches[i].is_masked, "%zu", i);
+		cr_assert_eq(access_decode_is_masked(&hit, &about), watches[i].is_masked, "%zu", i);
+		cr_assert_eq(access_decode_covers(&hit, &about), !watches[i].is_masked, "%zu", i);
 	}
 }
 
@@ -357,12 +357,12 @@ Test(masked, hit_that_another_store_can_have_made_is_kept)
 	struct control_watch about = { .address = RAX_AT + 64 + 8,
 				       .bytes = 8,
 				       .on = WATCH_ON_WRITE };
-	struct told hit;
+	struct access_decode hit;
 
 	is_repeat_behind = 1;
 	hit = hit_of(&about, about.address + 4);
-	cr_assert(!told_is_masked(&hit, &about));
+	cr_assert(!access_decode_is_masked(&hit, &about));
 	cr_assert_eq(hit.ip, (uintptr_t)dqu8_end);
 	hit = hit_of(&about, RDI_AT);
-	cr_assert(told_is_masked(&hit, &about));
+	cr_assert(access_decode_is_masked(&hit, &about));
 }

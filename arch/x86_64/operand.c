@@ -75,7 +75,7 @@ static int filling_of(const struct parts *parts, const struct insn *insn, unsign
 }
 
 static int filling_value(const struct filling *filling, const ucontext_t *context,
-			 const struct told_reads *reads, uint64_t *value)
+			 const struct access_decode_reads *reads, uint64_t *value)
 {
 	uint64_t base = filling->source == NO_REGISTER ? 0 : reg_of(context, filling->source);
 
@@ -92,7 +92,7 @@ static int filling_value(const struct filling *filling, const ucontext_t *contex
 }
 
 int operand_before(uint64_t *value, const struct written *exchange, uint64_t at,
-		   const ucontext_t *context, const struct told_reads *reads)
+		   const ucontext_t *context, const struct access_decode_reads *reads)
 {
 	unsigned int wanted = exchange->operand, touched = 0;
 	uint64_t page = at / PAGE_BYTES, end = at;

@@ -10,13 +10,13 @@
 #ifndef ARCH_X86_64_OPERAND_H
 #define ARCH_X86_64_OPERAND_H
 
-#include "arch/told.h"
+#include "arch/access_decode.h"
 
 /*
  * The value, widened by zeros, of the exchange that begins at `at`. 0; -1: the code in front does
  * not show it. `context` is the thread's behind the exchange.
  */
 int operand_before(uint64_t *value, const struct written *exchange, uint64_t at,
-		   const ucontext_t *context, const struct told_reads *reads);
+		   const ucontext_t *context, const struct access_decode_reads *reads);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From a place to an address in the process: read the pointers and virtual tables on the way. */
-#include "code/watch/place.h"
+#include "code/watch/watch_place.h"
 
 #include <errno.h>
 #include <inttypes.h>

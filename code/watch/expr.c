@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/watch/expr.h"
 
-#include "code/request.h"
+#include "code/probe_spec.h"
 #include "code/watch/named.h"
 
 #include <ctype.h>

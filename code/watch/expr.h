@@ -26,7 +26,7 @@
  * needs no debug information: `0x4c6010/8`, `counter/4`, `buffer+16/8`. A number without @MODULE is
  * an address in the process, with it one as linked.
  *
- * MODULE is as of the other specs (code/request.h): a file's path, its name, its name up to ".so"; globs are taken.
+ * MODULE is as of the other specs (code/probe_spec.h): a file's path, its name, its name up to ".so"; globs are taken.
  *
  * KIND: w who writes (the default), rw who reads or writes, x who runs it: then EXPR is a function, by its name,
  * or an address without LEN.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where local variables lie: the debug information's words, against the program's own. */
-#include "code/watch/frame.h"
+#include "code/watch/local_frame.h"
 
 #include "code/watch/testing/find.h"
 

@@ -5,8 +5,8 @@
  * memory is the file's.
  */
 #include "code/dwarf.h"
-#include "code/folder_test.h"
-#include "code/watch/place.h"
+#include "code/testing/folder.h"
+#include "code/watch/watch_place.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -184,7 +184,7 @@ struct way {
 #define C_WAY(compiler, flags)                                                                     \
 	{                                                                                          \
 		compiler " gdb",                                                                   \
-			compiler " " flags " -I" SAMPLES "/../.. -no-pie -o whole " SAMPLES        \
+			compiler " " flags " -I" SAMPLES "/../../.. -no-pie -o whole " SAMPLES     \
 				 "/sample_watch.c " SAMPLES "/sample_watch_twin.c",                \
 			c_exprs, sizeof(c_exprs) / sizeof(c_exprs[0])                              \
 	}
@@ -376,7 +376,7 @@ Test(watch_gdb, of_gcc_with_debug_information_that_files_share)
 	struct way way = C_WAY("gcc", "-g -gdwarf-4 -O2");
 
 	way.command = "gcc gdb dwz objcopy strip";
-	way.build = "gcc -g -gdwarf-4 -O2 -I" SAMPLES "/../.. -no-pie -o whole " SAMPLES
+	way.build = "gcc -g -gdwarf-4 -O2 -I" SAMPLES "/../../.. -no-pie -o whole " SAMPLES
 		    "/sample_watch.c " SAMPLES "/sample_watch_twin.c && cp whole other && "
 		    "dwz -m shared.debug whole other && readelf -S whole | grep -q gnu_debugaltlink && "
 		    "objcopy --only-keep-debug whole whole.debug && strip whole && "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Where variables lie in a program that runs, by its own word. */
-#include "code/folder_test.h"
-#include "code/watch/block.h"
-#include "code/watch/place.h"
+#include "code/testing/folder.h"
+#include "code/watch/tls_block.h"
+#include "code/watch/watch_place.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -106,7 +106,7 @@ static int compare_only(const char *only)
 	int count = 0;
 
 	while (fgets(line, sizeof(line), said) && strcmp(line, "end\n") != 0) {
-		uint64_t told, found = 0;
+		uint64_t reported, found = 0;
 
 		line[strcspn(line, "\n")] = 0;
 		space = strchr(line, ' ');
@@ -114,21 +114,21 @@ static int compare_only(const char *only)
 			memory_open();
 			continue;
 		}
-		told = strtoull(space + 1, &space, 0);
+		reported = strtoull(space + 1, &space, 0);
 		if (!strncmp(line, "base ", 5)) {
-			module_add(told, space + 1);
+			module_add(reported, space + 1);
 			continue;
 		}
 		*strchr(line, ' ') = 0;
 		if (!strcmp(line, "thread_pointer")) {
-			thread_pointer = told;
+			thread_pointer = reported;
 			continue;
 		}
 		if (only && strcmp(line, only) != 0)
 			continue;
 		cr_assert_eq(address_of(line, &found, &why), 0, "%s: %s: %s", line,
 			     wm_error_text(why->error), why->detail);
-		cr_assert_eq(found, told, "%s is at %#lx, not %#lx", line, told, found);
+		cr_assert_eq(found, reported, "%s is at %#lx, not %#lx", line, reported, found);
 		count++;
 	}
 	return count;
@@ -163,10 +163,10 @@ static void build(const char *compiler, const char *flags)
 {
 	folder_make(compiler);
 	shell("%s -D_GNU_SOURCE -I" SAMPLES
-	      "/../.. -g %s -shared -fPIC -o libwatched.so %s/sample_watch_library.c",
+	      "/../../.. -g %s -shared -fPIC -o libwatched.so %s/sample_watch_library.c",
 	      compiler, flags, SAMPLES);
 	shell("%s -D_GNU_SOURCE -I" SAMPLES
-	      "/../.. -g %s -o live %s/sample_watch_live.c -L. -lwatched -Wl,-rpath,'$ORIGIN'",
+	      "/../../.. -g %s -o live %s/sample_watch_live.c -L. -lwatched -Wl,-rpath,'$ORIGIN'",
 	      compiler, flags, SAMPLES);
 }
 

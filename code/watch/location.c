@@ -35,7 +35,7 @@ int variable_is_program(const struct code_file *file)
 
 /*
  * The program's own block ends where the thread pointer points (variant II), aligned as its segment asks; those of
- * libraries are found through the loader's numbers (block.h).
+ * libraries are found through the loader's numbers (tls_block.h).
  */
 int variable_thread_offset(const struct code_file *file, uint64_t offset, uint64_t *start)
 {

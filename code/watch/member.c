@@ -188,7 +188,7 @@ static int base_visit(const struct declared_member *member, void *data)
  * A type unit may lack a static member: GCC moves its declaration to the unit that defines it, into
  * a declaration of the class.
  */
-static int apart_visit(const struct scope *scope, void *data)
+static int mount_ns_visit(const struct scope *scope, void *data)
 {
 	struct seeking *seeking = data;
 	const struct declared *record = innermost(&seeking->route);
@@ -203,7 +203,7 @@ static int apart_visit(const struct scope *scope, void *data)
 	return declared_members(&declaration, own_visit, seeking);
 }
 
-static int apart_seek(struct seeking *seeking)
+static int mount_ns_seek(struct seeking *seeking)
 {
 	struct scope scope = { .level = 0 };
 	Dwarf_Die die = innermost(&seeking->route)->die;
@@ -211,7 +211,7 @@ static int apart_seek(struct seeking *seeking)
 	if (!seeking->dwarf || scope_of(&die, &scope) ||
 	    dwarf_tag(&scope.levels[0]) != DW_TAG_type_unit)
 		return 0;
-	return scope_walk(seeking->file, seeking->dwarf->dwarf, scope.level > 1, apart_visit,
+	return scope_walk(seeking->file, seeking->dwarf->dwarf, scope.level > 1, mount_ns_visit,
 			  seeking);
 }
 
@@ -224,7 +224,7 @@ static int record_seek(struct seeking *seeking)
 	if (seeking->name) {
 		ret = declared_members(&record, own_visit, seeking);
 		if (!ret)
-			ret = apart_seek(seeking);
+			ret = mount_ns_seek(seeking);
 	} else {
 		ret = is_class(seeking, &record) ? candidate_add(seeking, NULL) : 0;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The debug registers that an object takes. */
-#include "code/watch/place.h"
+#include "code/watch/watch_place.h"
 
 #include <inttypes.h>
 #include <waymark/error.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/watch/steps.h"
 
-#include "base/near.h"
+#include "base/similar_names.h"
 #include "code/watch/library.h"
 #include "code/watch/member.h"
 #include "code/watch/named.h"
@@ -155,7 +155,7 @@ static int no_member(const struct steps *steps, const struct watch_step *step)
 
 	declared_name(&steps->type, type, sizeof(type));
 	declared_members(&steps->type, name_keep, &names);
-	count = near_list(step->name, names.all, names.count, near, NEAR_MAX);
+	count = similar_list(step->name, names.all, names.count, near, NEAR_MAX);
 	for (int i = 0; i < count && used < sizeof(meant); i++)
 		used += (size_t)snprintf(meant + used, sizeof(meant) - used, "%s%s",
 					 i ? " or " : "; did you mean ", near[i]);

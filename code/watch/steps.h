@@ -4,7 +4,7 @@
 #define CODE_WATCH_STEPS_H
 
 #include "code/watch/declared.h"
-#include "code/watch/place.h"
+#include "code/watch/watch_place.h"
 
 /* The walk's state. `type` is of what is at the place or, with is_address, at the address. */
 struct steps {

@@ -3,9 +3,9 @@
 #ifndef CODE_WATCH_VARIABLE_H
 #define CODE_WATCH_VARIABLE_H
 
-#include "code/watch/frame.h"
-#include "code/watch/place.h"
+#include "code/watch/local_frame.h"
 #include "code/watch/scope.h"
+#include "code/watch/watch_place.h"
 
 #include <stdint.h>
 

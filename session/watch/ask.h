@@ -7,7 +7,7 @@
 #define SESSION_WATCH_ASK_H
 
 #include "abi/watch.h"
-#include "code/watch/place.h"
+#include "code/watch/watch_place.h"
 
 #include <stddef.h>
 

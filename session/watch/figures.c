@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/watch/figures.h"
 
-#include "trace/text.h"
+#include "trace/text_buffer.h"
 #include "trace/writer.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "session/watch/figures.h"
 
 #include "trace/reader.h"
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 #include "trace/writer.h"
 
 #include <criterion/criterion.h>

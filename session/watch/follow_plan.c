@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/watch/follow.h"
+#include "session/watch/follow_serve.h"
 
 #include <stdio.h>
 #include <string.h>

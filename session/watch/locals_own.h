@@ -6,7 +6,7 @@
 #ifndef SESSION_WATCH_LOCALS_OWN_H
 #define SESSION_WATCH_LOCALS_OWN_H
 
-#include "code/watch/frame.h"
+#include "code/watch/local_frame.h"
 #include "perf/object.h"
 #include "session/watch/locals.h"
 

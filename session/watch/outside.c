@@ -267,7 +267,7 @@ void outside_free(struct process *process)
 	entry_kill(&outside->entry);
 	own_store_free(outside->store);
 	outside_code_free(outside->code);
-	free(outside->told);
+	free(outside->reported);
 	free(outside);
 	process->outside = NULL;
 }
@@ -386,8 +386,8 @@ int outside_armed(struct process *process, struct event_object *object, struct w
 static int is_told(const struct outside *outside, const struct loaded *loaded)
 {
 	for (size_t i = 0; i < outside->told_count; i++)
-		if (outside->told[i].base == loaded->base &&
-		    outside->told[i].inode == loaded->inode)
+		if (outside->reported[i].base == loaded->base &&
+		    outside->reported[i].inode == loaded->inode)
 			return 1;
 	return 0;
 }
@@ -406,11 +406,11 @@ static int tell_modules(struct wm_session *session, struct process *process)
 
 		if (is_told(outside, loaded))
 			continue;
-		if (array_grow(&outside->told, &outside->told_room, outside->told_count + 1,
-			       sizeof(*outside->told)))
+		if (array_grow(&outside->reported, &outside->told_room, outside->told_count + 1,
+			       sizeof(*outside->reported)))
 			return -ENOMEM;
-		outside->told[outside->told_count++] = (struct outside_module){ loaded->base,
-										loaded->inode };
+		outside->reported[outside->told_count++] = (struct outside_module){ loaded->base,
+										    loaded->inode };
 		if (file && file->build_id_bytes <= sizeof(module.build_id)) {
 			module.build_id_bytes = (uint8_t)file->build_id_bytes;
 			memcpy(module.build_id, file->build_id, file->build_id_bytes);
@@ -435,12 +435,12 @@ static uint64_t taken(const struct outside *outside)
  */
 static uint64_t lost_of(const struct outside *outside)
 {
-	uint64_t told = taken(outside) + event_object_stray(outside->object), all = 0, hits;
+	uint64_t reported = taken(outside) + event_object_stray(outside->object), all = 0, hits;
 
 	for (unsigned int i = 0; i < outside->count; i++)
 		if (!event_object_count(outside->object, i, &hits))
 			all += hits;
-	return all > told ? all - told : 0;
+	return all > reported ? all - reported : 0;
 }
 
 static void take(struct wm_session *session, struct process *process, int is_last)

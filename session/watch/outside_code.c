@@ -2,10 +2,10 @@
 #define _GNU_SOURCE
 #include "session/watch/outside_code.h"
 
+#include "arch/access_decode.h"
 #include "arch/insn.h"
-#include "arch/told.h"
 #include "code/frames.h"
-#include "code/image.h"
+#include "code/module_image.h"
 #include "code/symbol.h"
 #include "process/ticks.h"
 
@@ -245,7 +245,8 @@ static void find(struct outside_code *code, struct place *place)
 	start = frame ? frame->start : function ? function->address : 0;
 	if (!start || end - start > SWEEP_MAX)
 		return;
-	place->bytes = (uint8_t)told_sweep(start + module->base, place->end, code_read, code);
+	place->bytes = (uint8_t)access_decode_sweep(start + module->base, place->end, code_read,
+						    code);
 	frame = frames_at(&functions->frames, end);
 	function = code_function_at(functions->symbols, end);
 	place->is_start = frame ? frame->start == end : function && function->address == end;

@@ -38,7 +38,7 @@ struct outside {
 	uint64_t followed_ns; /* when event_object_follow() last looked for new CPUs */
 	struct outside_module {
 		uint64_t base, inode;
-	} * told; /* modules that the trace has */
+	} * reported; /* modules that the trace has */
 	size_t told_count, told_room;
 	struct event_object *object; /* while armed; owned by watching.c, as is the table */
 	struct watch_table *table;

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "session/watch/outside_own.h"
 
-#include "arch/told.h"
+#include "arch/access_decode.h"
 #include "code/watch/type.h"
 
 #include <asm/perf_regs.h>
@@ -38,7 +38,7 @@ static void context_make(ucontext_t *context, const struct event_record *record)
  * The kernel accessed the memory: in a system call, whose instruction is before the thread's
  * address, or at a fault of the instruction at that address.
  */
-static void find_call(struct outside *outside, struct told *told, uint64_t end)
+static void find_call(struct outside *outside, struct access_decode *decode, uint64_t end)
 {
 	uint8_t room[SYSCALL_BYTES];
 	const uint8_t *code = outside_code_at(outside->code, end - SYSCALL_BYTES, SYSCALL_BYTES, 1,
@@ -46,51 +46,53 @@ static void find_call(struct outside *outside, struct told *told, uint64_t end)
 	int is_call = code && ((code[0] == 0x0f && (code[1] == 0x05 || code[1] == 0x34)) ||
 			       (code[0] == 0xcd && code[1] == 0x80));
 
-	told->ip = is_call ? end - SYSCALL_BYTES : end;
-	told->how |= WATCH_BY_KERNEL;
+	decode->ip = is_call ? end - SYSCALL_BYTES : end;
+	decode->how |= WATCH_BY_KERNEL;
 }
 
 static void look_at_code(struct outside *outside, const struct outside_watch *watch,
-			 const struct event_record *record, struct told *told)
+			 const struct event_record *record, struct access_decode *decode)
 {
-	const struct told_reads reads = { .code = outside_code_at,
-					  .before = outside_code_before,
-					  .data = outside->code };
+	const struct access_decode_reads reads = { .code = outside_code_at,
+						   .before = outside_code_before,
+						   .data = outside->code };
 	ucontext_t context;
 
-	told->ip = record->ip;
+	decode->ip = record->ip;
 	if (watch->about.on == WATCH_ON_EXECUTE)
 		return;
 	if (!record->has_regs) { /* not asked for, or the kernel had none */
-		told->ip = record->is_kernel ? 0 : record->ip - 1;
-		told->how |= record->is_kernel ? WATCH_BY_KERNEL | WATCH_IP_UNKNOWN
-					       : WATCH_IP_BEHIND;
+		decode->ip = record->is_kernel ? 0 : record->ip - 1;
+		decode->how |= record->is_kernel ? WATCH_BY_KERNEL | WATCH_IP_UNKNOWN
+						 : WATCH_IP_BEHIND;
 		return;
 	}
 	context_make(&context, record);
 	if (record->is_kernel)
-		find_call(outside, told, record->regs[PERF_REG_X86_IP]);
+		find_call(outside, decode, record->regs[PERF_REG_X86_IP]);
 	else
-		told_find(told, &watch->about, &context, &reads);
+		access_decode_find(decode, &watch->about, &context, &reads);
 }
 
-static void find_values(struct outside_watch *watch, const struct told *told,
-			struct told_values *values)
+static void find_values(struct outside_watch *watch, const struct access_decode *decode,
+			struct access_decode_values *values)
 {
-	const struct told_known known = { .before = watch->before,
-					  .has_before = watch->has_before,
-					  .is_before_uncertain = watch->is_before_uncertain };
+	const struct access_decode_known known = {
+		.before = watch->before,
+		.has_before = watch->has_before,
+		.is_before_uncertain = watch->is_before_uncertain
+	};
 
-	values->how = told->how;
-	told_judge(told, &watch->about, &known, values);
+	values->how = decode->how;
+	access_decode_judge(decode, &watch->about, &known, values);
 	watch->before = values->now;
 	watch->has_before = !(values->how & WATCH_NEW_UNKNOWN);
 	watch->is_before_uncertain = !(values->how & WATCH_NEW_EXACT);
 }
 
 /* Check the conditions. If a value is unknown, its condition counts as met. */
-static int is_wanted(const struct outside_watch *watch, const struct told_values *values, pid_t tid,
-		     struct watch_row *row)
+static int is_wanted(const struct outside_watch *watch, const struct access_decode_values *values,
+		     pid_t tid, struct watch_row *row)
 {
 	uint16_t unknown[] = { [WATCH_IF_CHANGED] = WATCH_NEW_UNKNOWN | WATCH_OLD_UNKNOWN,
 			       [WATCH_IF_VALUE] = WATCH_NEW_UNKNOWN,
@@ -148,15 +150,15 @@ static unsigned char *put_callers(struct outside *outside, const struct event_re
 }
 
 /* Write the event with the same fields as inside (struct control_watch). */
-static void tell(struct outside *outside, const struct outside_watch *watch,
-		 const struct event_record *record, const struct told *told,
-		 const struct told_values *values)
+static void report(struct outside *outside, const struct outside_watch *watch,
+		   const struct event_record *record, const struct access_decode *decode,
+		   const struct access_decode_values *values)
 {
 	const struct control_watch *about = &watch->about;
 	size_t width = about->flags & WATCH_WITH_OFFSET ? 8 : about->bytes;
 	unsigned char fields[OWN_STORE_FIELDS_MAX], *to = fields;
 
-	to = put(to, &told->ip, sizeof(told->ip));
+	to = put(to, &decode->ip, sizeof(decode->ip));
 	if (about->on != WATCH_ON_EXECUTE) {
 		uint64_t old = watch_field_value(about, values->old);
 		uint64_t now = watch_field_value(about, values->now);
@@ -184,8 +186,8 @@ int outside_take(void *data, const struct event_record *record)
 	struct outside *outside = data;
 	struct outside_watch *watch = &outside->all[record->source];
 	struct watch_row *row = &outside->table->rows[watch->about.number];
-	struct told_values values = { 0 };
-	struct told told = { 0 };
+	struct access_decode_values values = { 0 };
+	struct access_decode decode = { 0 };
 
 	if (record->after_loss)
 		break_chains(outside);
@@ -193,9 +195,9 @@ int outside_take(void *data, const struct event_record *record)
 	outside->last_ns = record->time_ns > outside->last_ns ? record->time_ns
 							      : outside->last_ns + 1;
 	row->taken++;
-	look_at_code(outside, watch, record, &told);
+	look_at_code(outside, watch, record, &decode);
 	if (watch->about.on != WATCH_ON_EXECUTE) {
-		find_values(watch, &told, &values);
+		find_values(watch, &decode, &values);
 		row->inexact += !(values.how & WATCH_NEW_EXACT);
 		row->unknown += (values.how & WATCH_NEW_UNKNOWN) != 0;
 	}
@@ -204,6 +206,6 @@ int outside_take(void *data, const struct event_record *record)
 	else if (watch->about.flags & WATCH_COUNT_ONLY)
 		row->counted++;
 	else
-		tell(outside, watch, record, &told, &values);
+		report(outside, watch, record, &decode, &values);
 	return 0;
 }

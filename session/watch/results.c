@@ -111,7 +111,8 @@ void watched_list_release(struct watched_list *list)
 
 void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits)
 {
-	uint64_t told = row->taken + row->dropped, missed = hits > told ? hits - told : 0;
+	uint64_t reported = row->taken + row->dropped,
+		 missed = hits > reported ? hits - reported : 0;
 	/* hits without their own signal: that of another watch of the store was pending */
 	uint64_t beside = missed < row->beside ? missed : row->beside;
 	uint64_t masked = row->masked + beside;
@@ -148,7 +149,7 @@ void watched_count(const struct watching *watching, unsigned int source, struct 
 {
 	const struct watched *one = &watching->all[source];
 	const struct watch_row *row = &watching->table->rows[one->number];
-	uint64_t hits = 0, told = row->taken + row->dropped;
+	uint64_t hits = 0, reported = row->taken + row->dropped;
 	int err;
 
 	follow_lock(watching->follow);
@@ -156,8 +157,8 @@ void watched_count(const struct watching *watching, unsigned int source, struct 
 	follow_unlock(watching->follow);
 	hits += watching->sharing.parts[source].before - one->before;
 	/* another session's event serves it, or did after ours had stopped counting */
-	if (err == -ENODATA || (hits < told && !one->since))
-		hits = told;
+	if (err == -ENODATA || (hits < reported && !one->since))
+		hits = reported;
 	watched_add(watching, one, hits, to);
 	if (!source)
 		follow_count(watching->follow, to);

@@ -3,10 +3,10 @@
 #include "session/watch/watching_own.h"
 
 #include "base/array.h"
+#include "branch/step.h"
 #include "process/sealed.h"
 #include "process/target.h"
-#include "branch/step.h"
-#include "session/watch/change.h"
+#include "session/watch/change_watch.h"
 #include "session/watch/outside.h"
 #include "session/watch/underway.h"
 

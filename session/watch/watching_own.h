@@ -7,10 +7,10 @@
 #include "process/loaded.h"
 #include "session/process.h"
 #include "session/watch/ask.h"
-#include "session/watch/follow.h"
+#include "session/watch/follow_serve.h"
 #include "session/watch/locals.h"
 #include "session/watch/sharing.h"
-#include "session/watch/thread.h"
+#include "session/watch/thread_variable.h"
 #include "session/watch/watching.h"
 
 struct changing;

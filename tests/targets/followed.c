@@ -307,9 +307,8 @@ int main(int argc, char **argv)
 	} modes[] = { { "walk", walk },	    { "wait", wait_for_it },   { "stray", stray },
 		      { "race", race },	    { "locked", race_locked }, { "kernel", by_kernel },
 		      { "family", family }, { "long", for_long },      { "leave", leave },
-		      { "unload", unload }, { "blocked", blocked },
-		      { "ring", circle },   { "once", at_once },
-		      { "leader", leader } };
+		      { "unload", unload }, { "blocked", blocked },    { "ring", circle },
+		      { "once", at_once },  { "leader", leader } };
 
 	round_count = argc > 2 ? atol(argv[2]) : 10;
 	for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++)

@@ -11,8 +11,8 @@
  *
  * All numbers but those of the first column's lines T and X are hexadecimal.
  */
-#include "branch/files.h"
 #include "branch/step.h"
+#include "branch/trace_sink.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
  * Each time it is let go it must go on as if nothing had been, and the trail must be whole. With --kill it is killed while it is stepped,
  * and begun anew. The program is one of tests/targets: it checks itself, and ends with standard input.
  */
-#include "branch/files.h"
 #include "branch/step.h"
+#include "branch/trace_sink.h"
 #include "tests/targets/target.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/trail/check.h"
 
-#include "trace/walk.h"
+#include "trace/packet_walk.h"
 
 /* Whether a block that starts there may come now. */
 static inline int may_come(const struct trail_block *before, uint64_t next, uint64_t start)

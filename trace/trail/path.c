@@ -2,8 +2,8 @@
 #include "trace/trail/path.h"
 
 #include "base/array.h"
-#include "trace/trail/event.h"
 #include "trace/trail/check.h"
+#include "trace/trail/event.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -162,8 +162,8 @@ static int take_table(struct stream_pass *pass, int class, const struct trail_fi
 	case TRAIL_CLASS_SPACE:
 		return begin_space(pass, fields, offset);
 	case TRAIL_CLASS_THREAD:
-		return trail_told_add(&pass->trails->told, pass->stream, fields->words[0],
-				      fields->words[1] != 0, fields->number);
+		return trail_threads_add(&pass->trails->threads, pass->stream, fields->words[0],
+					 fields->words[1] != 0, fields->number);
 	default:
 		return 0;
 	}
@@ -512,19 +512,20 @@ static int is_lossy(const struct trail_path *path)
 /* Trails that were there once and are not, or not all of them, and nothing else says so. */
 static void compare_told(struct trails *trails, struct trace_reader *reader)
 {
-	const struct trail_told_thread *told;
+	const struct trail_thread_entry *threads;
 
-	for (size_t i = 0; i < trails->told.count && !reader->live; i++) {
-		told = &trails->told.all[i];
-		if (told->is_missing && told->over)
-			reader_damage(reader, told->file, 0, 0,
+	for (size_t i = 0; i < trails->threads.count && !reader->live; i++) {
+		threads = &trails->threads.all[i];
+		if (threads->is_missing && threads->over)
+			reader_damage(reader, threads->file, 0, 0,
 				      "a thread's trail that it lists is not there");
 	}
 	for (size_t i = 0; i < trails->path_count && !reader->live; i++) {
 		const struct trail_path *path = &trails->paths[i];
 
-		told = trail_told_find(&trails->told, path->stream->process, path->stream->tid);
-		if (told && path->blocks < told->blocks && !path->damage && !is_lossy(path))
+		threads = trail_threads_find(&trails->threads, path->stream->process,
+					     path->stream->tid);
+		if (threads && path->blocks < threads->blocks && !path->damage && !is_lossy(path))
 			reader_damage(reader, path->stream->file, path->stream->bytes, 0,
 				      "blocks are missing that it had once");
 	}
@@ -554,7 +555,7 @@ int trails_read(struct trails *trails, struct trace_reader *reader)
 		    has_trail(reader, &reader->streams[i]))
 			err = read_path(trails, reader, &reader->streams[i]);
 	if (!err) {
-		trail_told_settle(&trails->told, reader);
+		trail_threads_settle(&trails->threads, reader);
 		compare_told(trails, reader);
 	}
 	return err;
@@ -569,7 +570,7 @@ void trails_release(struct trails *trails, struct trace_reader *reader)
 		values_drop(&trails->paths[i]);
 	}
 	free(trails->spaces);
-	trail_told_release(&trails->told);
+	trail_threads_release(&trails->threads);
 	free(trails->space_slots);
 	free(trails->paths);
 	*trails = (struct trails){ 0 };

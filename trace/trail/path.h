@@ -11,10 +11,10 @@
 #ifndef TRACE_TRAIL_PATH_H
 #define TRACE_TRAIL_PATH_H
 
+#include "trace/packet_walk.h"
 #include "trace/reader.h"
 #include "trace/trail/table.h"
-#include "trace/trail/told.h"
-#include "trace/walk.h"
+#include "trace/trail/thread_list.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -75,7 +75,7 @@ struct trails {
 	uint32_t *space_slots; /* open addressing: where a space is in `spaces`, and one; 0: free */
 	struct trail_path *paths; /* in the order of the reader's streams */
 	size_t path_count;
-	struct trail_told told;
+	struct trail_threads threads;
 	uint64_t read_bytes; /* of the streams that were gone through */
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Trails as they are written and read again; what is damaged on purpose. */
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 #include "trace/trail/event.h"
 #include "trace/trail/path.h"
-#include "trace/trail/sample_trail.h"
+#include "trace/trail/testing/trail.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -3,10 +3,10 @@
  * Ids that mean several blocks: the same walk, written with them and without, is the same to every
  * reader.
  */
-#include "trace/sample.h"
+#include "trace/testing/packets.h"
 #include "trace/trail/event.h"
 #include "trace/trail/range.h"
-#include "trace/trail/sample_walk.h"
+#include "trace/trail/testing/walk.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -217,7 +217,7 @@ Test(paths, of_the_same_blocks_are_one)
 	cr_assert_eq(trail_thread_path(&with.sample.trail, &with.sample.thread, &path, 2000), 0);
 	cr_expect_eq(with.sample.trail.table.count, 2u);
 	cr_expect_eq(read_back(&with)->blocks, 310u);
-	cr_expect_eq(trail_told_find(&with.trails.told, 0, TID)->blocks, 310u);
+	cr_expect_eq(trail_threads_find(&with.trails.threads, 0, TID)->blocks, 310u);
 	sample_walk(&without.sample, 1, 1, 0, bases);
 	read_back(&without);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stretches of a path: between times, events, indexes; the last so many. */
 #include "trace/trail/range.h"
-#include "trace/trail/sample_trail.h"
+#include "trace/trail/testing/trail.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * Trails that continue in another space: after a table grew too large, and after a module replaced
  * another.
  */
-#include "trace/trail/sample_trail.h"
+#include "trace/trail/testing/trail.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -207,7 +207,7 @@ static void forget_index(void)
 
 Test(spaces, know_which_threads_have_a_trail)
 {
-	const struct trail_told_thread *told;
+	const struct trail_thread_entry *threads;
 	char path[512] = "";
 
 	sample_trail_thread(&sample, TID, "name");
@@ -217,14 +217,15 @@ Test(spaces, know_which_threads_have_a_trail)
 	sample_trail_thread(&sample, TID + 1, "other");
 	ran(0x1000);
 	read_back();
-	cr_assert_eq(trails.told.count, 2u);
-	told = trail_told_find(&trails.told, trails.paths[0].stream->process, TID);
-	cr_assert_not_null(told);
-	cr_expect_eq(told->blocks, 2);
-	cr_expect_eq(told->begun, 1);
-	cr_expect_eq(told->over, 1);
-	cr_expect_not(told->is_missing);
-	cr_expect_null(trail_told_find(&trails.told, trails.paths[0].stream->process, TID + 2));
+	cr_assert_eq(trails.threads.count, 2u);
+	threads = trail_threads_find(&trails.threads, trails.paths[0].stream->process, TID);
+	cr_assert_not_null(threads);
+	cr_expect_eq(threads->blocks, 2);
+	cr_expect_eq(threads->begun, 1);
+	cr_expect_eq(threads->over, 1);
+	cr_expect_not(threads->is_missing);
+	cr_expect_null(
+		trail_threads_find(&trails.threads, trails.paths[0].stream->process, TID + 2));
 
 	snprintf(path, sizeof(path), "%s/%s", sample.folder, trails.paths[0].stream->file);
 	trails_release(&trails, reader);
@@ -233,9 +234,9 @@ Test(spaces, know_which_threads_have_a_trail)
 	forget_index();
 	open_trace();
 	cr_assert_eq(trails.path_count, 1u);
-	cr_assert_eq(trails.told.count, 2u);
-	cr_expect(trails.told.all[0].is_missing);
-	cr_expect_not(trails.told.all[1].is_missing);
+	cr_assert_eq(trails.threads.count, 2u);
+	cr_expect(trails.threads.all[0].is_missing);
+	cr_expect_not(trails.threads.all[1].is_missing);
 	cr_assert_eq(reader->damages_ever, 1);
 	cr_expect_str_eq(reader->damages[0].what, "a thread's trail that it lists is not there");
 }

@@ -2,7 +2,7 @@
 #include "trace/trail/table.h"
 
 #include "base/array.h"
-#include "trace/walk.h"
+#include "trace/packet_walk.h"
 
 #include <errno.h>
 #include <stdlib.h>

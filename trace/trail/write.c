@@ -241,7 +241,7 @@ static int space_begin(struct trail_writer *trail, uint64_t ticks)
 	trail->slot_count = 0;
 	trail->space++;
 	trail->space_modules = trail->modules;
-	stood_begin(&trail->stood);
+	module_epochs_begin(&trail->stood);
 	return err;
 }
 
@@ -335,7 +335,7 @@ void trail_writer_release(struct trail_writer *trail)
 	free(trail->slots);
 	free(trail->known);
 	free(trail->run);
-	stood_release(&trail->stood);
+	module_epochs_release(&trail->stood);
 	free(trail->packet.content);
 	*trail = (struct trail_writer){ 0 };
 }
@@ -343,7 +343,7 @@ void trail_writer_release(struct trail_writer *trail)
 int trail_writer_module(struct trail_writer *trail, const struct control_module *module,
 			const char *path)
 {
-	int err = 0, is_moment = stood_take(&trail->stood, module, path);
+	int err = 0, is_moment = module_epochs_take(&trail->stood, module, path);
 
 	if (is_moment < 0)
 		return is_moment;

@@ -12,9 +12,9 @@
 #ifndef TRACE_TRAIL_WRITE_H
 #define TRACE_TRAIL_WRITE_H
 
+#include "trace/trail/addressed.h"
+#include "trace/trail/module_epochs.h"
 #include "trace/trail/path.h"
-#include "trace/trail/source.h"
-#include "trace/trail/stood.h"
 #include "trace/writer.h"
 
 #define TRAIL_RUN_IDS (FIELD_BYTES_MAX / 4)
@@ -50,13 +50,13 @@ struct trail_writer {
 	uint32_t first_class; /* the trail's classes have ids from here on */
 	uint32_t space;
 	uint32_t next_instance;
-	struct stood stood;	  /* since `space` began */
-	uint32_t modules;	  /* that came and went, in all */
-	uint32_t space_modules;	  /* before `space` began */
-	uint32_t module_spaces;	  /* begun for a module's sake */
-	size_t table_bytes_max;	  /* TRAIL_TABLE_BYTES_MAX; tests take less */
-	struct trail_table table; /* of `space`, as a reader will have it */
-	uint32_t *slots;	  /* ids + 1 by start and code: open addressing */
+	struct module_epochs stood; /* since `space` began */
+	uint32_t modules;	    /* that came and went, in all */
+	uint32_t space_modules;	    /* before `space` began */
+	uint32_t module_spaces;	    /* begun for a module's sake */
+	size_t table_bytes_max;	    /* TRAIL_TABLE_BYTES_MAX; tests take less */
+	struct trail_table table;   /* of `space`, as a reader will have it */
+	uint32_t *slots;	    /* ids + 1 by start and code: open addressing */
 	uint32_t slot_count;
 	struct trail_known *known; /* of an origin's paths, by number */
 	size_t known_room;

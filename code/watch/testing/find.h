@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests: expressions, and the variables that they name in modules of the test's folder (code/folder_test.h). */
+/* For tests: expressions, and the variables that they name in modules of the test's folder (code/testing/folder.h). */
 #ifndef CODE_WATCH_TESTING_FIND_H
 #define CODE_WATCH_TESTING_FIND_H
 
-#include "code/folder_test.h"
-#include "code/watch/place.h"
+#include "code/testing/folder.h"
+#include "code/watch/watch_place.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -221,9 +221,9 @@ wm__armed:
 	".byte 1\n\t"                                                                              \
 	".asciz \"zR\"\n\t"                                                                        \
 	".byte 1, 0x78, 16, 1, 0x1b\n\t" /* steps 1 and -8, rip, FDEs: pcrel | sdata4 */           \
-	".byte 0x0c, 7, 0\n\t"           /* def_cfa rsp, 0 */                                      \
-	".byte 0x16, 16, 15\n\t"         /* val_expression rip: */                                 \
-	".byte 0x80, 0, 9, 0xe0, 0x1a, 0x23, 23\n\t" /* at = (rip & -32) + 23 */                   \
+	".byte 0x0c, 7, 0\n\t"		 /* def_cfa rsp, 0 */                                      \
+	".byte 0x16, 16, 15\n\t"	 /* val_expression rip: */                                 \
+	".byte 0x80, 0, 9, 0xe0, 0x1a, 0x23, 23\n\t"	/* at = (rip & -32) + 23 */                \
 	".byte 0x12, 6, 8, 32, 0x26, 0x22, 0x23, 8\n\t" /* at + (*(int64_t *)at >> 32) + 8 */      \
 	".byte 0, 0\n\t"                                                                           \
 	".endif\n\t"
@@ -234,10 +234,10 @@ wm__armed:
 	".byte 0\n\t"                                                                              \
 	".byte 0x40 + (.Lwm_payload%= - .Lwm_enter%=), 0x0e, 0x80, 1\n\t" /* rsp + 128 */          \
 	".byte 0x40 + (.Lwm_word%= - .Lwm_payload%=), 0x0e, 0x88, 1\n\t"  /* rsp + 136 */          \
-	".byte 0x40 + (.Lwm_call%= - .Lwm_word%=), 0x0e, 0x90, 1\n\t"     /* rsp + 144 */          \
-	".byte 0x41, 0x0e, 0\n\t" /* in the call: rsp */                                           \
-	".byte 0x3f + (.Lwm_called%= - .Lwm_call%=), 0x0e, 0x90, 1\n\t" /* rsp + 144 */            \
-	".byte 0x40 + (.Lwm_left%= - .Lwm_called%=), 0x0e, 0\n\t" /* rsp */                        \
+	".byte 0x40 + (.Lwm_call%= - .Lwm_word%=), 0x0e, 0x90, 1\n\t"	  /* rsp + 144 */          \
+	".byte 0x41, 0x0e, 0\n\t"					  /* in the call: rsp */   \
+	".byte 0x3f + (.Lwm_called%= - .Lwm_call%=), 0x0e, 0x90, 1\n\t"	  /* rsp + 144 */          \
+	".byte 0x40 + (.Lwm_left%= - .Lwm_called%=), 0x0e, 0\n\t"	  /* rsp */                \
 	".byte 0\n\t"
 
 #define WM__ENTER_BY(payload, word, call)                                                          \
@@ -258,11 +258,11 @@ wm__armed:
 		".popsection" WM__ATT_END
 
 #define WM__ENTER(name, payload, input)                                                            \
-	__asm__ __inline__ volatile(                                                               \
-		WM__ENTER_BY(WM__REG("wm_at"), name "+8(%%rip)", name "(%%rip)")                   \
-		:                                                                                  \
-		: [wm_at] "l"(payload), "m"(input)                                                 \
-		: "cc")
+	__asm__ __inline__ volatile(WM__ENTER_BY(WM__REG("wm_at"), name "+8(%%rip)",               \
+						 name "(%%rip)")                                   \
+				    :                                                              \
+				    : [wm_at] "l"(payload), "m"(input)                             \
+				    : "cc")
 
 #define WM__MARK(kind, subsys, event, fields, ...)                                                 \
 	WM__MARK1(WM__NAME(kind, subsys, event), WM__SITE_TEXT(kind, subsys, event, fields),       \

@@ -29,7 +29,7 @@ static const char *can_have(unsigned long bytes)
 	return "yes";
 }
 
-static void tell(int which)
+static void report(int which)
 {
 	struct rlimit got = { 1, 1 }, other = { 2, 2 };
 
@@ -47,7 +47,7 @@ static void children(int which)
 	pid_t pid = fork();
 
 	if (!pid) {
-		tell(which);
+		report(which);
 		printf("child: %s %s\n", can_have(100 * MIB), can_have(4096 * MIB));
 		fflush(stdout);
 		execl("/bin/sh", "sh", "-c", which == RLIMIT_AS ? "ulimit -Sv" : "ulimit -Sd",
@@ -63,7 +63,7 @@ static void limited(int which)
 	struct rlimit asked = { 2048 * MIB, 8192 * MIB }, was;
 
 	printf("set: %d\n", setrlimit((__rlimit_resource_t)which, &asked));
-	tell(which);
+	report(which);
 	printf("%s %s %s\n", can_have(100 * MIB), can_have(1024 * MIB), can_have(4096 * MIB));
 	children(which);
 	asked.rlim_cur = 6144 * MIB;
@@ -74,10 +74,10 @@ static void limited(int which)
 	printf("bad: %d\n", setrlimit((__rlimit_resource_t)which, &asked) ? errno : 0);
 	printf("nowhere: %d\n",
 	       prlimit(0, (__rlimit_resource_t)which, (void *)8, NULL) ? errno : 0);
-	tell(which);
+	report(which);
 	execl("/nonexistent", "nothing", NULL);
 	printf("%s %s\n", can_have(4096 * MIB), can_have(7000 * MIB));
-	tell(which);
+	report(which);
 	execl("/bin/sh", "sh", "-c", which == RLIMIT_AS ? "ulimit -Sv" : "ulimit -Sd", NULL);
 }
 

@@ -7,7 +7,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-static void tell(int number, siginfo_t *info, void *data)
+static void report(int number, siginfo_t *info, void *data)
 {
 	uint64_t mask;
 
@@ -78,7 +78,7 @@ static void own(int number)
 {
 	sigset_t set = seen_set(number, 0, 0), pending;
 
-	seen_ask(number, 0, tell, 0);
+	seen_ask(number, 0, report, 0);
 	raise(number);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	queue(number, 6);
@@ -118,7 +118,7 @@ static void flags(void)
 	depth = 0;
 	seen_ask(SIGUSR1, 0, again, SIGTERM);
 	raise(SIGUSR1);
-	seen_ask(SIGCHLD, SA_RESETHAND, tell, 0);
+	seen_ask(SIGCHLD, SA_RESETHAND, report, 0);
 	raise(SIGCHLD);
 	raise(SIGCHLD);
 	sigaction(SIGCHLD, NULL, &was);
@@ -148,7 +148,7 @@ static void flags(void)
 			got = (int)write(pipes[1], "x", 1);
 			_exit(got != 1);
 		}
-		seen_ask(SIGALRM, restart ? SA_RESTART : 0, tell, 0);
+		seen_ask(SIGALRM, restart ? SA_RESTART : 0, report, 0);
 		setitimer(ITIMER_REAL, &soon, NULL);
 		errno = 0;
 		got = (int)read(pipes[0], &byte, 1);
@@ -179,7 +179,7 @@ static void naps(void)
 		kill(getppid(), SIGUSR2);
 		_exit(0);
 	}
-	seen_ask(SIGUSR2, 0, tell, 0);
+	seen_ask(SIGUSR2, 0, report, 0);
 	nap.tv_sec = 1;
 	printf("nap %d", nanosleep(&nap, &left));
 	printf(" %d, some left %d\n", errno, left.tv_sec == 1 || left.tv_nsec > 700000000);
@@ -190,9 +190,9 @@ static void naps(void)
 int main(void)
 {
 	setvbuf(stdout, NULL, _IONBF, 0);
-	seen_ask(SIGUSR1, 0, tell, SIGTERM);
-	seen_ask(SIGUSR2, 0, tell, 0);
-	seen_ask(SIGRTMIN, 0, tell, 0);
+	seen_ask(SIGUSR1, 0, report, SIGTERM);
+	seen_ask(SIGUSR2, 0, report, 0);
+	seen_ask(SIGRTMIN, 0, report, 0);
 	waits();
 	wait_calls();
 	own(SIGSEGV);

@@ -16,7 +16,7 @@ static int is_on(void)
 	return &here >= alternate && &here < alternate + 65536;
 }
 
-static void tell(const char *what)
+static void report(const char *what)
 {
 	stack_t stack;
 
@@ -29,12 +29,12 @@ static void nested(int number, siginfo_t *info, void *data)
 	stack_t stack = { .ss_sp = alternate, .ss_size = 65536 };
 
 	(void)info, (void)data;
-	tell("handler");
+	report("handler");
 	printf("change while on it: %d", sigaltstack(&stack, NULL));
 	printf(" %d\n", errno);
 	if (number == SIGUSR1)
 		raise(SIGUSR2);
-	tell("handler's end");
+	report("handler's end");
 }
 
 static void jump(int number, siginfo_t *info, void *data)
@@ -49,12 +49,12 @@ static void disarmed(void)
 	stack_t stack = { .ss_sp = alternate, .ss_size = 65536, .ss_flags = (int)DISARM };
 
 	printf("disarm: %d\n", sigaltstack(&stack, NULL));
-	tell("before");
+	report("before");
 	raise(SIGUSR1);
-	tell("after");
+	report("after");
 	stack.ss_flags = SS_DISABLE;
 	sigaltstack(&stack, NULL);
-	tell("disabled");
+	report("disabled");
 	stack.ss_flags = 77;
 	printf("bad: %d", sigaltstack(&stack, NULL));
 	printf(" %d\n", errno);
@@ -69,7 +69,7 @@ static void disarmed(void)
 	seen_ask(SIGSEGV, 0, jump, 0);
 	if (!sigsetjmp(back, 1))
 		raise(SIGUSR1);
-	tell("after none fitted");
+	report("after none fitted");
 }
 
 static int eat(int n)
@@ -83,7 +83,7 @@ static int eat(int n)
 static void *bare(void *unused)
 {
 	(void)unused;
-	tell("thread");
+	report("thread");
 	raise(SIGUSR2);
 	return NULL;
 }
@@ -100,7 +100,7 @@ int main(void)
 	seen_ask(SIGUSR1, SA_ONSTACK, nested, 0);
 	seen_ask(SIGUSR2, SA_ONSTACK, nested, 0);
 	raise(SIGUSR1);
-	tell("main");
+	report("main");
 	pthread_create(&thread, NULL, bare, NULL);
 	pthread_join(thread, NULL);
 	seen_ask(SIGSEGV, SA_ONSTACK, jump, 0);
@@ -111,7 +111,7 @@ int main(void)
 			setrlimit(RLIMIT_STACK, &limit);
 			printf("%d\n", eat(1));
 		}
-	tell("after overflows");
+	report("after overflows");
 	disarmed();
 	return 0;
 }

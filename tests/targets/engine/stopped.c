@@ -89,7 +89,7 @@ static void await_stop(pid_t pid)
 		usleep(1000);
 }
 
-static void tell(const char *what, pid_t pid, int flags)
+static void report(const char *what, pid_t pid, int flags)
 {
 	int status = 0;
 	pid_t got = waitpid(pid, &status, flags | __WALL);
@@ -149,12 +149,12 @@ static void attach(const char *name, long request, int has_thread)
 	pid_t pid = make(has_thread);
 
 	printf("%s\n", name);
-	tell("stopped", pid, WUNTRACED);
+	report("stopped", pid, WUNTRACED);
 	printf("  SIGCHLD %d\n", chld());
 	kill(pid, SIGUSR1);
-	tell("again", pid, WUNTRACED | WNOHANG);
+	report("again", pid, WUNTRACED | WNOHANG);
 	printf("  attach %ld\n", ptrace((enum __ptrace_request)request, pid, 0, 0));
-	tell("attached", pid, 0);
+	report("attached", pid, 0);
 	printf("  SIGCHLD %d\n", chld());
 	tell_registers(pid);
 	tids[2] = 1;
@@ -170,19 +170,19 @@ static void detach(const char *name, int is_known, int of_thread)
 
 	printf("%s\n", name);
 	if (is_known)
-		tell("stopped", pid, WUNTRACED);
+		report("stopped", pid, WUNTRACED);
 	await_stop(pid);
 	tid = tids[of_thread];
 	printf("  seize %ld\n", ptrace(PTRACE_SEIZE, tid, 0, 0));
-	tell("seized", tid, 0);
+	report("seized", tid, 0);
 	printf("  detach %ld\n", ptrace(PTRACE_DETACH, tid, 0, 0));
 	await_stop(pid);
-	tell("stopped", pid, WUNTRACED | WNOHANG);
-	tell("again", pid, WUNTRACED | WNOHANG);
+	report("stopped", pid, WUNTRACED | WNOHANG);
+	report("again", pid, WUNTRACED | WNOHANG);
 	kill(pid, SIGCONT);
-	tell("goes on", pid, WCONTINUED);
+	report("goes on", pid, WCONTINUED);
 	tids[2] = 1;
-	tell("end", pid, 0);
+	report("end", pid, 0);
 	chld();
 }
 

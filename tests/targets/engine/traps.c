@@ -9,7 +9,7 @@ static volatile int steps, is_quiet, odd_traps;
 static volatile uintptr_t base, stepped[64];
 static char *page;
 
-static void tell(const char *what, const siginfo_t *info, const ucontext_t *context)
+static void report(const char *what, const siginfo_t *info, const ucontext_t *context)
 {
 	const greg_t *regs = context->uc_mcontext.gregs;
 
@@ -23,14 +23,14 @@ static void jump_back(int number, siginfo_t *info, void *data)
 {
 	(void)number;
 	if (!is_quiet)
-		tell("fault", info, data);
+		report("fault", info, data);
 	siglongjmp(back, 1);
 }
 
 static void note(int number, siginfo_t *info, void *data)
 {
 	(void)number;
-	tell("trap", info, data);
+	report("trap", info, data);
 }
 
 #define TRY(name, ...)                                                                             \

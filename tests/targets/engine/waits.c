@@ -17,7 +17,7 @@ static const int numbers[] = {
 
 static volatile int handled;
 
-static void tell(int number, siginfo_t *info, void *data)
+static void report(int number, siginfo_t *info, void *data)
 {
 	uint64_t mask;
 
@@ -110,7 +110,7 @@ static void descriptors(void)
 	close(waiting);
 	printf("left: %d\n", sigpending(&pending));
 	for (unsigned int i = 0; i < COUNT; i++)
-		seen_ask(numbers[i], 0, tell, 0);
+		seen_ask(numbers[i], 0, report, 0);
 	for (unsigned int i = 0; i < COUNT; i++)
 		give(numbers[i], 1);
 	for (unsigned int i = 0; i < COUNT; i++) {
@@ -128,7 +128,7 @@ static void masks(void)
 	int epoll = epoll_create1(0), got;
 
 	for (unsigned int i = 0; i < COUNT; i++)
-		seen_ask(numbers[i], i % 2 ? SA_RESTART : 0, tell, 0);
+		seen_ask(numbers[i], i % 2 ? SA_RESTART : 0, report, 0);
 	block_all(1);
 	for (unsigned int i = 0; i < COUNT; i++) {
 		for (int which = 0; which < 4; which++) {

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/control/session_own.h"
+
+#include "agent/control/control_thread.h"
+#include "agent/control/detours.h"
+#include "agent/control/hello.h"
+#include "agent/control/inherit.h"
+#include "agent/control/lock.h"
+#include "agent/control/message.h"
+#include "agent/control/owed.h"
+#include "agent/control/patching.h"
+#include "agent/control/quiet.h"
+#include "agent/control/tell.h"
+#include "agent/control/wait.h"
+#include "agent/detour/look.h"
+#include "agent/marker/marker.h"
+#include "agent/store/event_store.h"
+#include "agent/watch/watch.h"
+#include "base/kernel.h"
+#include "base/socketdir.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
+#define LATE_PATIENCE_NS 100000000u
+#define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
+
+static struct session sessions[SESSIONS_MAX];
+static int is_ready;	  /* session_init() was called in this process */
+static int is_incomplete; /* session_forked() */
+const struct text *session_text;
+
+unsigned int session_lane(const struct session *session)
+{
+	return (unsigned int)(session - sessions);
+}
+
+void session_init(const struct text *means)
+{
+	session_text = means;
+	is_ready = 1;
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		sessions[i].fd = -1;
+		if (sessions[i].state == SESSION_INHERITED)
+			continue;
+		if (sessions[i].state != SESSION_LEFT)
+			sessions[i].state = SESSION_FREE;
+		sessions[i].tool[0] = 0;
+	}
+	registry_listen(&tell_listener);
+	tell_watches();
+	watch_begin();
+}
+
+void session_forked(uint32_t lanes, int incomplete)
+{
+	is_incomplete = incomplete;
+	tell_forked();
+	is_ready = 0;
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		struct session *session = &sessions[i];
+
+		if (lanes & 1u << i) {
+			session->state = SESSION_INHERITED;
+			session->owes_go = session->follows_modules = 0;
+		} else {
+			*session = (struct session){ 0 };
+		}
+		session->fd = -1;
+		registry_replace(i, 0);
+	}
+}
+
+/* By the children that the process forks. */
+static int is_followed(const struct session *session)
+{
+	return (session->state == SESSION_OPEN || session->state == SESSION_INHERITED) &&
+	       session->tool[0] && !session->is_quiet;
+}
+
+/* Whether a lane before it has the same tool: its parent's session, which the child's own replaces. */
+static int is_twin(unsigned int lane)
+{
+	for (unsigned int i = 0; i < lane; i++) {
+		if (is_followed(&sessions[i]) && !strcmp(sessions[i].tool, sessions[lane].tool))
+			return 1;
+	}
+	return 0;
+}
+
+unsigned int session_tool_paths(char paths[SESSIONS_MAX][SESSION_PATH_BYTES])
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (is_followed(&sessions[i]) && !is_twin(i))
+			memcpy(paths[count++], sessions[i].tool, SESSION_PATH_BYTES);
+	}
+	return count;
+}
+
+uint32_t session_followed(void)
+{
+	uint32_t lanes = 0;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (is_followed(&sessions[i]))
+			lanes |= 1u << i;
+	}
+	return lanes;
+}
+
+unsigned int session_count(void)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		count += sessions[i].state != SESSION_FREE && sessions[i].state != SESSION_LEFT;
+	return count;
+}
+
+int session_any_owes_go(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].owes_go && session_fd(i) >= 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* What the child has of its parent's sessions with this tool, a bit for each lane. */
+static uint32_t inherited_of(const char *tool)
+{
+	uint32_t lanes = 0;
+
+	for (unsigned int i = 0; tool && i < SESSIONS_MAX; i++) {
+		if (sessions[i].state == SESSION_INHERITED && !strcmp(sessions[i].tool, tool))
+			lanes |= 1u << i;
+	}
+	return lanes;
+}
+
+void session_unreached(const char *tool, int error)
+{
+	uint32_t lanes = inherited_of(tool);
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (lanes & 1u << i && (is_incomplete || !store_is_shared(i)))
+			store_unreached(i, error);
+	}
+}
+
+int session_any_opened(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].state == SESSION_OPEN || sessions[i].state == SESSION_CLOSING)
+			return 1;
+	}
+	return 0;
+}
+
+int session_make_quiet(struct session *session, struct change *change, unsigned int timeout_ms)
+{
+	int error = patching_lock(session_text, 0), quiet;
+
+	if (error)
+		return error;
+	session->is_quiet = 1;
+	session->follows_modules = 0; /* until it commits again */
+	owed_clear(session_lane(session));
+	session->set = 0;
+	/* report what another tool did since the last look while the tool is still connected */
+	if (session->fd >= 0 && !registry_is_frozen(session_text))
+		look(session_text);
+	error = registry_rule(session_text, session_lane(session), NULL, 0, 0, change);
+	watch_release(session_lane(session), session->fd < 0);
+	detours_let_go(session_lane(session), session_text, change);
+	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
+			? quiet_wait(session_lane(session), session_text, timeout_ms)
+			: 0;
+	tell_flush();
+	lock_release(&agent_lock);
+	return error ? error : quiet;
+}
+
+/* CLOSING -> FREE or LEFT, or later. */
+static void finish_closing(struct session *session, unsigned int timeout_ms)
+{
+	struct change change = { .lane = -1 };
+	int error = session_make_quiet(session, &change, timeout_ms);
+
+	if ((error && error != -ETIMEDOUT) || lock_take(&agent_lock, SESSION_LOCK_MS))
+		return; /* session_tick() tries again */
+	if (!error)
+		error = store_close(session_lane(session));
+	session->state = error ? SESSION_LEFT : SESSION_FREE;
+	lock_release(&agent_lock);
+}
+
+/* LEFT -> FREE, where it can be. */
+static void take_back(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].state != SESSION_LEFT || lock_take(&agent_lock, SESSION_LOCK_MS))
+			continue;
+		if (!quiet_wait(i, session_text, QUIET_AGAIN_MS) && !store_close(i))
+			sessions[i].state = SESSION_FREE;
+		lock_release(&agent_lock);
+	}
+}
+
+static void say_done(int fd, int error)
+{
+	struct control_done done = { .error = error };
+
+	message_send(fd, CONTROL_DONE, 0, &done, sizeof done, NULL, 0, -1, NULL);
+}
+
+/*
+ * The protocol carries machine code. A process that may do more than the user who started it obeys root alone, as
+ * it does with ptrace(2): a setuid, setgid or capability program, and one that is not dumpable. One that was recorded
+ * before it was not dumpable stays so, with the children that it forks.
+ */
+static int check_peer(int fd, unsigned int flags)
+{
+	struct ucred peer;
+	int error = socketdir_peer(fd, &peer);
+
+	if (error || peer.uid == 0)
+		return error;
+	if (!getauxval(AT_SECURE) &&
+	    (flags & SESSION_FORKED || kernel_call(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0) == 1))
+		return 0;
+	say_done(fd, -WM_E_PEER_ROOT);
+	return -WM_E_PEER_ROOT;
+}
+
+int session_add(int fd, unsigned int flags, const char *tool)
+{
+	struct session *session = NULL;
+	int error = check_peer(fd, flags);
+
+	take_back();
+	for (unsigned int i = 0; !session && i < SESSIONS_MAX; i++) {
+		if (sessions[i].state == SESSION_FREE && store_is_free(i))
+			session = &sessions[i];
+	}
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (inherited_of(tool) & 1u << i && store_is_shared(i))
+			flags |= SESSION_SHARES;
+	}
+	if (!error)
+		error = hello_send(fd, flags, inherit_find(tool));
+	if (!error && !session) {
+		error = -WM_E_SESSIONS;
+		say_done(fd, error);
+	}
+	if (error) {
+		kernel_close(fd);
+		return error;
+	}
+	tell_lane_new(session_lane(session));
+	owed_clear(session_lane(session));
+	*session = (struct session){ .fd = fd,
+				     .state = SESSION_GREETED,
+				     .owes_go = (flags & SESSION_LAUNCHED) != 0 };
+	if (tool && strlen(tool) < sizeof session->came)
+		strcpy(session->came, tool);
+	registry_replace(session_lane(session), inherited_of(tool));
+	if (flags & SESSION_ACCEPTED)
+		session->open_until_ns = lock_now_ns() + (uint64_t)OPEN_MS * 1000000;
+	return 0;
+}
+
+int session_rescan(void)
+{
+	int error = patching_lock(session_text, 0);
+
+	if (error)
+		return error;
+	tell_renew();
+	error = registry_scan(session_text);
+	if (!error)
+		error = registry_follow(session_text);
+	tell_flush();
+	lock_release(&agent_lock);
+	return error;
+}
+
+static void begin_closing(struct session *session)
+{
+	tell_flush(); /* nothing may wait for a descriptor that is another's soon */
+	if (session->fd >= 0)
+		kernel_close(session->fd);
+	session->fd = -1;
+	session->tool[0] = 0;
+	session->follows_modules = 0;
+	owed_clear(session_lane(session)); /* its loading threads wait no longer */
+	/* nor does the program; where there is no other session, once all is disarmed (clean_up) */
+	if (session->owes_go && session_count() > 1)
+		control_go();
+	session->owes_go = 0;
+	if (session->state == SESSION_GREETED) {
+		session->state = SESSION_FREE; /* no rules, no store: there is nobody to wait for */
+		return;
+	}
+	session->state = SESSION_CLOSING;
+	finish_closing(session, SESSION_QUIET_MS);
+}
+
+/* All that the tool wants of this process is armed for its own session. */
+static void leave_parent(const struct session *session)
+{
+	uint32_t lanes = inherited_of(session->came);
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (lanes & 1u << i)
+			begin_closing(&sessions[i]);
+	}
+	registry_replace(session_lane(session), 0);
+}
+
+static int send_done(struct session *session, const struct wm_message *message, int error,
+		     const struct change *change, uint64_t begin_ns)
+{
+	struct control_done done = {
+		.error = error,
+		.markers = change->markers,
+		.sites = change->sites,
+		.refused = change->refused,
+		.unsafe = change->unsafe,
+		.ticks = change->ticks,
+		.batch_ns = change->done_ns ? change->done_ns - begin_ns : 0,
+	};
+
+	return message_send(session->fd, CONTROL_DONE, message->serial, &done, sizeof done, NULL, 0,
+			    -1, NULL);
+}
+
+static void serve_session(struct session *session)
+{
+	static char buffer[CONTROL_BYTES_MAX] __attribute__((aligned(8)));
+	struct change change = { .lane = -1 };
+	struct wm_message *message;
+	uint64_t begin_ns;
+	int error = message_receive(session->fd, buffer, &message);
+
+	if (error == -EAGAIN)
+		return;
+	if (error == -WM_E_PROTOCOL && message->magic == CONTROL_MAGIC)
+		send_done(session, message, error, &change, 0);
+	if (error) {
+		begin_closing(session);
+		return;
+	}
+	/* a tool that asks for something is at work on it */
+	if (session->owes_go)
+		wait_renew(CONTROL_WAIT_MS);
+	wait_serving(1);
+	begin_ns = lock_now_ns();
+	tell_begin(session_lane(session), message->serial);
+	error = request_serve(session, message, &change);
+	wait_serving(0);
+	if (tell_end())
+		error = -EPIPE; /* the tool has not read its messages */
+	if (error == 1)
+		return;
+	if (send_done(session, message, error, &change, begin_ns) || error == -EPIPE ||
+	    message->type == CONTROL_LEAVE)
+		begin_closing(session);
+	if (message->type == CONTROL_GO) {
+		control_go();
+		leave_parent(session);
+	}
+	registry_reap(0, 0); /* what can be freed now; the rest at a later tick */
+}
+
+void session_poll_fds(struct pollfd fds[SESSIONS_MAX])
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		fds[i] = (struct pollfd){ .fd = sessions[i].fd, .events = POLLIN };
+}
+
+void session_serve(const struct pollfd fds[SESSIONS_MAX])
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (fds[i].fd >= 0 && fds[i].fd == sessions[i].fd && fds[i].revents)
+			serve_session(&sessions[i]);
+	}
+}
+
+int session_fd(unsigned int lane)
+{
+	return sessions[lane].state == SESSION_GREETED || sessions[lane].state == SESSION_OPEN
+		       ? sessions[lane].fd
+		       : -1;
+}
+
+int session_follows_modules(unsigned int lane)
+{
+	return sessions[lane].state == SESSION_OPEN && sessions[lane].follows_modules;
+}
+
+int session_any_owes(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (session_follows_modules(i) && owed_waits(i))
+			return 1;
+	}
+	return 0;
+}
+
+static void tell_late(unsigned int lane, uint64_t base)
+{
+	struct control_late late = { .base = base };
+	uint64_t patience_ns = LATE_PATIENCE_NS;
+
+	/* one that takes nothing for so long is found deaf by and by */
+	message_send(sessions[lane].fd, CONTROL_LATE, 0, &late, sizeof late, NULL, 0, -1,
+		     &patience_ns);
+}
+
+void session_forgive_seen(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (session_follows_modules(i))
+			owed_forgive(i, tell_late);
+	}
+}
+
+void session_forgive_go(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].owes_go && session_fd(i) >= 0)
+			tell_late(i, 0);
+		sessions[i].owes_go = 0;
+	}
+}
+
+const char *session_tool(unsigned int lane)
+{
+	return is_followed(&sessions[lane]) ? sessions[lane].tool : NULL;
+}
+
+uint64_t session_set(unsigned int lane)
+{
+	return sessions[lane].state == SESSION_OPEN || sessions[lane].state == SESSION_INHERITED
+		       ? sessions[lane].set
+		       : 0;
+}
+
+/* Whether the child has a session of its own with the tool of one that it inherits. */
+static int has_own(unsigned int lane)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (session_fd(i) >= 0 && !strcmp(sessions[i].came, sessions[lane].tool))
+			return 1;
+	}
+	return 0;
+}
+
+int session_is_replaced(unsigned int lane)
+{
+	return sessions[lane].state == SESSION_INHERITED && has_own(lane);
+}
+
+int session_is_open(unsigned int lane)
+{
+	return sessions[lane].state == SESSION_OPEN;
+}
+
+void session_tick(void)
+{
+	uint64_t now_ns = lock_now_ns();
+
+	tell_renew();
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		int late = sessions[i].state == SESSION_GREETED && sessions[i].open_until_ns &&
+			   now_ns >= sessions[i].open_until_ns;
+
+		if (late || (tell_is_deaf(i) && session_fd(i) >= 0))
+			begin_closing(&sessions[i]);
+		else if (sessions[i].state == SESSION_CLOSING)
+			finish_closing(&sessions[i], QUIET_AGAIN_MS);
+		else if (sessions[i].state == SESSION_INHERITED && store_is_over(i))
+			begin_closing(&sessions[i]);
+	}
+}
+
+void session_drop_all(void)
+{
+	for (unsigned int i = 0; is_ready && i < SESSIONS_MAX; i++) {
+		if (sessions[i].state != SESSION_FREE && sessions[i].state != SESSION_LEFT)
+			begin_closing(&sessions[i]);
+		if (sessions[i].state == SESSION_CLOSING)
+			sessions[i].state = SESSION_LEFT;
+	}
+}

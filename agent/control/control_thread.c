@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/control/control_thread.h"
+
+#include "agent/control/agent_session.h"
+#include "agent/control/detours.h"
+#include "agent/control/idle.h"
+#include "agent/control/listen.h"
+#include "agent/control/lock.h"
+#include "agent/control/looking.h"
+#include "agent/control/permit.h"
+#include "agent/control/thread_own.h"
+#include "agent/control/wait.h"
+#include "agent/control/yield.h"
+#include "agent/detour/detour.h"
+#include "agent/detour/stopper_client.h"
+#include "agent/marker/hook.h"
+#include "agent/marker/marker.h"
+#include "agent/marker/reentrancy_guard.h"
+#include "agent/store/event_store.h"
+#include "agent/watch/watch.h"
+#include "base/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_MS 250
+#define GREET_MS 10000
+#define LIFE_LOCK_MS 1000
+#define SCAN_MORE_MS                                                                               \
+	500 /* than the control thread, which tells the tools that it has waited enough */
+#define LATE_MS 200
+#define AGENT_LOCK_MS 1000
+#define STACK_BYTES ((size_t)256 * 1024)
+
+/* The launched program went on without GO: NO -> ASKED by its thread, ASKED -> TOLD when its tools know. */
+enum control_late_state { LATE_NO = 0, LATE_ASKED, LATE_TOLD };
+
+enum control_state { CONTROL_NONE = 0, CONTROL_STARTING, CONTROL_RUNNING };
+
+static struct {
+	struct lock life; /* guards what follows, and that tid is alive while it is held */
+	enum control_state state;
+	int32_t tid;
+	uint32_t wants;
+	unsigned int flags;
+	sigset_t creator_mask;
+	char tools[SESSIONS_MAX][SESSION_PATH_BYTES];
+	unsigned int tool_count;
+	uint32_t go; /* 1: the launched program may run */
+	uint32_t late;
+	uint32_t scans_asked, scans_done;
+	int seccomp;	 /* the mode in which the thread was started */
+	int32_t listens; /* 1, or the error why it does not; 0: not tried */
+} control;
+
+int32_t control_keeper;
+static struct text control_text = { .fd = -1 };
+
+int control_runs(void)
+{
+	return __atomic_load_n(&control.state, __ATOMIC_ACQUIRE) != CONTROL_NONE;
+}
+
+int control_listens(void)
+{
+	return __atomic_load_n(&control.listens, __ATOMIC_ACQUIRE);
+}
+
+int control_add_tool(const char *path)
+{
+	if (control.tool_count == SESSIONS_MAX || strlen(path) >= SESSION_PATH_BYTES)
+		return -ENAMETOOLONG;
+	strcpy(control.tools[control.tool_count++], path);
+	return 0;
+}
+
+void control_go(void)
+{
+	__atomic_store_n(&control.go, 1, __ATOMIC_RELEASE);
+	lock_wake_word(&control.go);
+}
+
+/* Under the life lock, so that the thread can't have ended and its number be another's. */
+static void wake(void)
+{
+	if (!control.tid)
+		return;
+	syscall_raw(SYS_tgkill, kernel_getpid(), control.tid, THREAD_WAKE_SIGNAL, 0);
+	rest_wake();
+}
+
+int control_wake(void)
+{
+	int is_there;
+
+	if (lock_take(&control.life, LATE_MS))
+		return control_runs();
+	is_there = control.tid != 0;
+	wake();
+	lock_release(&control.life);
+	return is_there;
+}
+
+/* The program may end at once: its tools are to know before. */
+static void tell_late(void)
+{
+	uint64_t end_ns = lock_now_ns() + (uint64_t)LATE_MS * 1000000, now_ns;
+
+	if (lock_take(&control.life, LATE_MS))
+		return;
+	__atomic_store_n(&control.late, LATE_ASKED, __ATOMIC_RELEASE);
+	wake();
+	lock_release(&control.life);
+	while (__atomic_load_n(&control.late, __ATOMIC_ACQUIRE) == LATE_ASKED && control_runs() &&
+	       (now_ns = lock_now_ns()) < end_ns)
+		lock_wait_word(&control.late, LATE_ASKED,
+			       (unsigned int)((end_ns - now_ns) / 1000000 + 1));
+}
+
+int control_wait_go(unsigned int usual_ms, unsigned int most_ms)
+{
+	uint64_t begin_ns = lock_now_ns();
+
+	while (!__atomic_load_n(&control.go, __ATOMIC_ACQUIRE)) {
+		uint64_t end_ns = wait_end_ns(begin_ns, usual_ms, most_ms), now_ns = lock_now_ns();
+
+		if (now_ns >= end_ns) {
+			tell_late();
+			return -ETIMEDOUT;
+		}
+		lock_wait_word(&control.go, 0, (unsigned int)((end_ns - now_ns) / 1000000 + 1));
+	}
+	return 0;
+}
+
+int control_is_filtered_since(void)
+{
+	/* mode 2 at the start already: a container's filter, which lets threads be */
+	return control.seccomp == 0 && kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0) > 0;
+}
+
+/* ---- the thread's own ---- */
+
+/*
+ * A tool that brought the agent in is waited for. It may have been killed meanwhile, so the loader is
+ * diverted once it opens a session.
+ */
+static int is_hook_due;
+
+/* Learn the modules, divert the loader, patch what is wanted from the start. */
+static int prepare(int prearm)
+{
+	const uint32_t lasting = CONTROL_WANT_LISTEN | CONTROL_WANT_CONNECT;
+	int error = lock_take(&agent_lock, AGENT_LOCK_MS);
+
+	if (error)
+		return error;
+	error = text_open(&control_text);
+	if (!error) {
+		session_init(&control_text);
+		is_hook_due = !(__atomic_load_n(&control.wants, __ATOMIC_ACQUIRE) & lasting);
+		if (!is_hook_due)
+			hook_place(&control_text, control_loader_changed);
+		if (!registry_scan(&control_text))
+			registry_follow(&control_text);
+		if (prearm)
+			registry_prearm(&control_text);
+	}
+	lock_release(&agent_lock);
+	return error;
+}
+
+static int scan_is_due;	 /* the last one could not be done */
+static uint32_t scanned; /* what was asked when it was done */
+static uint64_t seen_since_ns;
+
+/* The thread that asked goes on when the sessions that place detours have seen to its modules. */
+static void scan_if_asked(void)
+{
+	uint32_t asked = __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE);
+
+	if (asked == control.scans_done)
+		return;
+	if (asked != scanned) {
+		seen_since_ns = lock_now_ns();
+		wait_load_begin(seen_since_ns);
+		scan_is_due = session_rescan() != 0;
+		scanned = asked;
+	}
+	if (session_any_owes() && lock_now_ns() < wait_load_end_ns(seen_since_ns))
+		return;
+	session_forgive_seen();
+	wait_load_over(seen_since_ns);
+	__atomic_store_n(&control.scans_done, asked, __ATOMIC_RELEASE);
+	lock_wake_word(&control.scans_done);
+}
+
+static void place_due_hook(void)
+{
+	if (!is_hook_due || !session_any_opened() || lock_take(&agent_lock, AGENT_LOCK_MS))
+		return;
+	is_hook_due = 0;
+	hook_place(&control_text, control_loader_changed);
+	lock_release(&agent_lock);
+	/* modules may have come since the last scan */
+	scan_is_due = session_rescan() != 0;
+}
+
+static void tell_if_late(void)
+{
+	if (__atomic_load_n(&control.late, __ATOMIC_ACQUIRE) != LATE_ASKED)
+		return;
+	session_forgive_go();
+	__atomic_store_n(&control.late, LATE_TOLD, __ATOMIC_RELEASE);
+	lock_wake_word(&control.late);
+}
+
+static int has_left; /* thread_is_last(), as of the last tick */
+
+static void tick(void)
+{
+	has_left = thread_is_last();
+	listen_tick();
+	store_sweep();
+	session_tick();
+	registry_reap(0, 0);
+	if (!hook_is_placed() || scan_is_due)
+		scan_is_due = session_rescan() != 0;
+	if (!lock_take(&agent_lock, AGENT_LOCK_MS)) {
+		if (!registry_is_frozen(&control_text))
+			registry_retry(&control_text);
+		if (!registry_is_frozen(&control_text))
+			detours_tick(&control_text);
+		lock_release(&agent_lock);
+	}
+	if (!session_count() && !detour_waits())
+		stopper_release();
+}
+
+/* One round. Returns when something happened, or at the next tick. */
+static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
+{
+	struct pollfd fds[SESSIONS_MAX + 2];
+	struct signalfd_siginfo info;
+	int wait_ms = looking_wait_ms(*next_tick_ns);
+	int permits_ms = permits_give();
+
+	_Static_assert(SESSIONS_MAX + 2 <= REST_FDS_MAX, "all that is rested on");
+	if (permits_ms >= 0 && permits_ms < wait_ms)
+		wait_ms = permits_ms;
+	tell_if_late(); /* asked before there was a thread to wake */
+	yield_serve(&control_text);
+	session_poll_fds(fds);
+	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_poll_fd(), .events = POLLIN };
+	if (rest_poll(fds, SESSIONS_MAX + 2, wait_ms) > 0) {
+		/* if it fails, that wake was answered already */
+		if (fds[SESSIONS_MAX].revents)
+			(void)!kernel_read(wake_fd, &info, sizeof info);
+		scan_if_asked();
+		session_serve(fds);
+		scan_if_asked();
+		tell_if_late();
+		if (fds[SESSIONS_MAX + 1].revents)
+			listen_accept();
+	}
+	looking_do(&control_text);
+	if (lock_now_ns() >= *next_tick_ns) {
+		scan_if_asked();
+		tick();
+		*next_tick_ns = lock_now_ns() + (uint64_t)TICK_MS * 1000000;
+	}
+}
+
+/* What was asked since the last look. Returns the wants as they stand. */
+static uint32_t take_wants(uint64_t *greet_until_ns)
+{
+	uint32_t wants = __atomic_load_n(&control.wants, __ATOMIC_ACQUIRE);
+
+	if (wants & CONTROL_WANT_CONNECT) {
+		__atomic_and_fetch(&control.wants, ~CONTROL_WANT_CONNECT, __ATOMIC_ACQ_REL);
+		for (unsigned int i = 0; i < control.tool_count; i++) {
+			int error = listen_connect(control.tools[i], control.flags);
+
+			if (error)
+				session_unreached(control.tools[i], error);
+		}
+		if (!session_any_owes_go())
+			control_go(); /* no tool is to let the program go */
+	}
+	if (wants & CONTROL_WANT_GREET) {
+		__atomic_and_fetch(&control.wants, ~CONTROL_WANT_GREET, __ATOMIC_ACQ_REL);
+		*greet_until_ns = lock_now_ns() + (uint64_t)GREET_MS * 1000000;
+	}
+	if (wants & (CONTROL_WANT_LISTEN | CONTROL_WANT_GREET) && listen_fd() < 0) {
+		int error = listen_open();
+
+		__atomic_store_n(&control.listens, error ? error : 1, __ATOMIC_RELEASE);
+		lock_wake_word((uint32_t *)&control.listens);
+	}
+	return wants;
+}
+
+static void run(int wake_fd)
+{
+	uint64_t greet_until_ns = 0, next_tick_ns = lock_now_ns() + (uint64_t)TICK_MS * 1000000;
+	int ever = 0;
+
+	for (;;) {
+		uint32_t wants = take_wants(&greet_until_ns);
+
+		/* one who only asks does not send away the tool that is being waited for */
+		if (session_any_opened())
+			ever = 1;
+		else if (ever)
+			greet_until_ns = 0;
+		if (!session_count() && !(wants & CONTROL_WANT_LISTEN && listen_fd() >= 0) &&
+		    lock_now_ns() >= greet_until_ns && !detour_waits() && !watch_waits())
+			return;
+		if (yield_takes_all())
+			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
+		if (has_left || yield_takes_all())
+			return;
+		wait_and_serve(wake_fd, &next_tick_ns);
+		place_due_hook();
+	}
+}
+
+/* Leave everything as if we had never been here. */
+static void clean_up(void)
+{
+	session_drop_all();
+	listen_close();
+	if (!lock_take(&agent_lock, AGENT_LOCK_MS)) {
+		registry_listen(NULL);
+		registry_retry(&control_text);
+		detour_disarm_idle(&control_text, 0, NULL);
+		stopper_release();
+		if (!registry_waits())
+			hook_remove(&control_text);
+		text_release(&control_text);
+		lock_release(&agent_lock);
+	}
+}
+
+/* RUNNING -> NONE, unless more is wanted meanwhile: then it stays. */
+static int may_end(void)
+{
+	int ends;
+
+	while (lock_take(&control.life, LIFE_LOCK_MS))
+		;
+	/* LISTEN that came when it was ending already; one that can't be had is no reason to stay */
+	ends = !(control.wants & (CONTROL_WANT_CONNECT | CONTROL_WANT_GREET)) &&
+	       !(control.wants & CONTROL_WANT_LISTEN && control.listens >= 0);
+	ends |= has_left;
+	if (ends) {
+		control.tid = 0;
+		control.wants = 0;
+		__atomic_store_n(&control.listens, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&control.state, CONTROL_NONE, __ATOMIC_RELEASE);
+	}
+	lock_release(&control.life);
+	return ends;
+}
+
+/* The control thread can't do its work. Report it to the tools of a launched program. */
+static void give_up(int why)
+{
+	unsigned int count = control.wants & CONTROL_WANT_CONNECT ? control.tool_count : 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (control.flags & SESSION_FORKED)
+			session_unreached(control.tools[i], why);
+		else
+			listen_refuse(control.tools[i], why);
+	}
+	__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
+}
+
+static void *control_main(void *unused)
+{
+	int wake_fd, error;
+
+	(void)unused;
+	hit_guard_at = HIT_GUARD_FOR_GOOD; /* what this thread does is no event */
+	thread_block_signals();
+	error = thread_own_descriptors();
+	if (error) {
+		do
+			give_up(error);
+		while (!may_end());
+		control_go();
+		return NULL;
+	}
+	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark", 0, 0);
+	control.seccomp = (int)kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0);
+	wake_fd = thread_wake_fd();
+	while (lock_take(&control.life, LIFE_LOCK_MS))
+		;
+	control.tid = kernel_gettid();
+	__atomic_store_n(&control.state, CONTROL_RUNNING, __ATOMIC_RELEASE);
+	lock_release(&control.life);
+	do {
+		error = prepare(control.flags & CONTROL_PREARM);
+		if (error)
+			give_up(error);
+		else
+			run(wake_fd);
+		clean_up();
+	} while (!may_end());
+	kernel_call(SYS_close_range, 0, ~0u, 0, 0);
+	/* whoever waits for us need not any more */
+	control_go();
+	__atomic_store_n(&control.scans_done,
+			 __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+	lock_wake_word(&control.scans_done);
+	return NULL;
+}
+
+/* ---- the keeper, and starting ---- */
+
+static int make_thread(void *(*main)(void *), pthread_t *thread)
+{
+	pthread_attr_t attributes;
+	size_t bytes = STACK_BYTES;
+	int error;
+
+	/* thread-local storage counts as stack: a program may have much of it */
+	do {
+		pthread_attr_init(&attributes);
+		pthread_attr_setstacksize(&attributes, bytes);
+		error = pthread_create(thread, &attributes, main, NULL);
+		pthread_attr_destroy(&attributes);
+		bytes *= 8;
+	} while (error == EINVAL && bytes < (size_t)1 << 32);
+	return -error;
+}
+
+static void *keeper_main(void *unused)
+{
+	pthread_t thread;
+	int error;
+
+	(void)unused;
+	hit_guard_at = HIT_GUARD_FOR_GOOD;
+	control_keeper = kernel_gettid();
+	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark-keeper", 0, 0);
+	error = make_thread(control_main, &thread);
+	if (error) {
+		do
+			give_up(error);
+		while (!may_end());
+		control_go();
+		return NULL;
+	}
+	pthread_join(thread, NULL);
+	/* the program's exit handlers may run in this thread */
+	hit_guard_at = 0;
+	pthread_sigmask(SIG_SETMASK, &control.creator_mask, NULL);
+	return NULL;
+}
+
+/* Under the life lock, whose holder's signals are held off: the creator's own mask is that of before. */
+static int make_keeper(void)
+{
+	sigset_t all, before;
+	pthread_t keeper;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	control.creator_mask = before;
+	memcpy(&control.creator_mask, &control.life.holder.signals_before,
+	       sizeof control.life.holder.signals_before);
+	error = make_thread(keeper_main, &keeper);
+	if (!error)
+		pthread_detach(keeper);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
+}
+
+int control_start(uint32_t wants, unsigned int flags)
+{
+	int error = lock_take(&control.life, LIFE_LOCK_MS);
+
+	if (error)
+		return error;
+	__atomic_or_fetch(&control.wants, wants, __ATOMIC_ACQ_REL);
+	control.flags |= flags;
+	if (control.state != CONTROL_NONE) {
+		wake();
+	} else {
+		__atomic_store_n(&control.go, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&control.late, LATE_NO, __ATOMIC_RELEASE);
+		__atomic_store_n(&control.state, CONTROL_STARTING, __ATOMIC_RELEASE);
+		error = make_keeper();
+		if (error) {
+			control.wants = 0;
+			__atomic_store_n(&control.state, CONTROL_NONE, __ATOMIC_RELEASE);
+		}
+	}
+	lock_release(&control.life);
+	return error;
+}
+
+/* In this thread, for the program's own probes. */
+static void follow_here(void)
+{
+	struct text text;
+
+	if (lock_take(&agent_lock, AGENT_LOCK_MS))
+		return;
+	if (!text_open(&text)) {
+		if (!registry_scan(&text))
+			registry_follow(&text);
+		text_release(&text);
+	}
+	lock_release(&agent_lock);
+}
+
+/* The control thread does it; true if it was asked, and is done or took too long. */
+static int follow_there(void)
+{
+	uint64_t begin_ns = lock_now_ns();
+	uint32_t mine, done;
+
+	if (lock_take(&control.life, LIFE_LOCK_MS))
+		return 1;
+	if (!control.tid) {
+		/* it will scan when it has started */
+		int starting = control.state == CONTROL_STARTING;
+
+		lock_release(&control.life);
+		return starting;
+	}
+	mine = __atomic_add_fetch(&control.scans_asked, 1, __ATOMIC_ACQ_REL);
+	wake();
+	lock_release(&control.life);
+	for (;;) {
+		uint64_t now_ns = lock_now_ns();
+		uint64_t end_ns = wait_load_end_ns(begin_ns) + (uint64_t)SCAN_MORE_MS * 1000000;
+
+		done = __atomic_load_n(&control.scans_done, __ATOMIC_ACQUIRE);
+		if ((int32_t)(done - mine) >= 0 || now_ns >= end_ns || !control_runs())
+			return 1;
+		lock_wait_word(&control.scans_done, done,
+			       (unsigned int)((end_ns - now_ns) / 1000000 + 1));
+	}
+}
+
+void control_loader_changed(int state)
+{
+	if (state == RT_DELETE) {
+		/* what is being patched is finished; nothing more begins (registry_is_frozen) */
+		if (!lock_take(&agent_lock, AGENT_LOCK_MS))
+			lock_release(&agent_lock);
+	} else if (state == RT_CONSISTENT && !lock_is_mine(&agent_lock)) {
+		if (!follow_there())
+			follow_here();
+	}
+}
+
+void control_forked(void)
+{
+	control.life = (struct lock){ 0 };
+	control.state = CONTROL_NONE;
+	control.tid = 0;
+	control.wants = 0;
+	control.flags = 0;
+	control.tool_count = 0;
+	control.listens = 0;
+	control.late = LATE_NO;
+	wait_forked();
+	yield_forked();
+	has_left = scan_is_due = 0;
+	control_text.fd = -1; /* was never in this table */
+	stopper_forked();
+	listen_forked();
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/detour/janitor_process.h"
+
+#include "agent/detour/return.h"
+#include "base/syscall.h"
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	syscall_raw(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void find_guards(struct stop_job *job)
+{
+	for (size_t i = 0; i < job->count; i++) {
+		const struct detour *detour = job->sites[i].detour;
+
+		job->has_guards |= job->arm && detour->record->flags & DETOUR_GUARDS;
+		if (!job->arm && detour->record->flags & DETOUR_GUARD_MASK)
+			job->masks = STOP_MASKS_GIVE;
+	}
+}
+
+static int run(struct stop_job *job)
+{
+	uint64_t begin_ns = now_ns();
+	int error = threads_stop(job);
+
+	if (!error) {
+		find_guards(job);
+		spans_clear(job);
+		spans_store(job);
+		if (job->sweep)
+			return_free_left(job);
+		/* whoever runs on passes a serializing instruction before it sees the new code */
+		syscall_raw(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0, 0);
+		halt_serialize();
+		job->done_ns = now_ns();
+	}
+	threads_resume(job);
+	job->stopped_ns = now_ns() - begin_ns;
+	return error;
+}
+
+void stop_main(void *data)
+{
+	struct stop_job *job = data;
+
+	job->self = (int32_t)syscall_raw(SYS_getpid, 0, 0, 0, 0);
+	/* the control thread's end, by exec or exit, is ours: nobody may stay stopped */
+	syscall_raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
+	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE))
+		syscall_raw(SYS_futex, (long)&job->go, FUTEX_WAIT, 0, 0);
+	if (__atomic_load_n(&job->go, __ATOMIC_ACQUIRE) == 1 &&
+	    syscall_raw(SYS_getppid, 0, 0, 0, 0) == job->pid)
+		__atomic_store_n(&job->result, run(job), __ATOMIC_RELEASE);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A writer is one thread's hand on the stores. It is private memory of the program, wiped in the
+ * child of a fork (MADV_WIPEONFORK), so that no child ever writes to its parent's pages, however it
+ * was forked.
+ *
+ * Whose writer? A thread finds its own by a thread-local pointer. A thread made by a bare clone()
+ * may share that pointer with its maker, so the stack pointer is checked against the pages that this
+ * thread was seen to run on (struct writer_stack); elsewhere gettid(2) decides.
+ *
+ * Nesting: a hit stores its stack pointer in inside[0] and clears it when it is done. A signal
+ * handler that hits in between finds it set, takes inside[1] and the lanes of depth 1, which are
+ * streams of their own; so no two hits ever share a page. A handler that leaves by longjmp strands
+ * its value: one that is below the stack pointer of a later hit on the same stack is dead.
+ *
+ * Everything here may be called on the hit path: no lock, no libc, no vector registers. What may
+ * run beside what:
+ *
+ *	                     own thread   its signal handlers   control thread
+ *	lane fields          writes       other depth only      after store_quiesce(), or thread dead
+ *	inside[d]            writes       other d only          reads
+ *	wm_page, wm_slot     writes       other page            ENDED ones, pages taken by CAS
+ */
+#ifndef AGENT_STORE_THREAD_WRITER_H
+#define AGENT_STORE_THREAD_WRITER_H
+
+#include "abi/page.h"
+#include "agent/marker/plan.h"
+
+#include <stdint.h>
+
+/*
+ * For what hits call in files that are compiled as ordinary code: no vector register, whatever the
+ * optimizer would like.
+ */
+#define ON_HIT_PATH __attribute__((target("general-regs-only")))
+
+#define WRITERS_MAX 32768
+#define DEPTH_MAX 4
+#define RETURN_PLACES 64
+
+/* One stream: this thread, this depth, this session. */
+struct lane {		      /* one cache line */
+	uint64_t word;	      /* PAGE_WORD: where the next event goes, how many there are */
+	unsigned char *base;  /* of the page */
+	struct wm_page *page; /* NULL: none */
+	uint32_t limit;	 /* an event that could pass this offset needs another page; 0: no page */
+	uint32_t slot;	 /* number + 1; 0: none */
+	uint32_t opened; /* pages opened so far: the first are small */
+	uint64_t end_ticks; /* of the page before */
+	uint64_t reserved[2];
+};
+
+struct lanes {
+	struct lane of[SESSIONS_MAX];
+};
+
+/* Pages that this thread was seen to run on; both ends a multiple of 4096. */
+struct writer_stack {
+	uintptr_t low;
+	uintptr_t bytes;
+};
+
+enum writer_state { WRITER_FREE = 0, WRITER_CLAIMED = 1, WRITER_LIVE = 2 };
+
+struct writer {
+	uintptr_t inside[DEPTH_MAX];
+	struct writer_stack stack, other_stack;
+	uint32_t state;
+	int32_t tid;
+	const void *running[DEPTH_MAX];	     /* the data of the probe that runs at each depth */
+	void (*running_fn[DEPTH_MAX])(void); /* and its handler */
+	struct lanes *deeper[DEPTH_MAX - 1]; /* lanes of depth 1 and more, when they were needed */
+	/* shares its thread-local pointer with another thread */
+	uint32_t is_foreign;
+	uint32_t name_looks;
+	/* 1 while its lanes are being ended: by its thread, or by the control thread */
+	uint32_t births; /* grows with each thread that has it */
+	uint32_t ending;
+	char comm[16];
+	uint32_t permit; /* below */
+	struct lanes lanes;
+	uint64_t hits[COUNTERS_MAX + 1]; /* by plan number; the last is for those not counted */
+	/*
+	 * The last begin of a call, for return_enter(), which follows it: PLAN_BEGUN, and above it
+	 * the lanes that lost it. `begun_at` is stored first and loaded last, so that a signal
+	 * handler's calls in between do not pass for it.
+	 */
+	const struct marker *begun_at;
+	uint64_t begun;
+	/* agent/detour/return.c */
+	uint64_t returns;		       /* list of free units, with a tag */
+	uint32_t return_count;		       /* about how many */
+	uint16_t return_places[RETURN_PLACES]; /* units by the place of the return address */
+} __attribute__((aligned(64)));
+
+/*
+ * Slack after `limit`: room for the longest header, and for the last word of a copy by words.
+ */
+#define LANE_SLACK (EVENT_EXTENDED_BYTES + 3 + 8)
+
+/* The calling thread's writer, or NULL before its first hit. */
+extern __thread struct writer *writer_self
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/*
+ * A hit of a thread that has no writer holds one of these; only inside[0], tid and state are used.
+ * A wait for all hits sees it, and sees if a jump left it. If all are taken, the hit is only
+ * counted.
+ */
+#define STRANGERS_MAX 16
+extern struct writer writer_strangers[STRANGERS_MAX] __attribute__((visibility("hidden")));
+extern uint32_t writer_strangers_more __attribute__((visibility("hidden")));
+
+/* A full barrier, to come before the plan is loaded. NULL: counted. Hit path. */
+struct writer *writer_stranger_enter(uintptr_t sp);
+void writer_stranger_leave(struct writer *stranger, uintptr_t sp);
+
+/*
+ * The writer of the thread with this stack pointer, made if it has none yet; NULL if that fails
+ * (a child of a bare fork, or more threads than WRITERS_MAX): the hit is lost and, where a
+ * store is there to count in, counted.
+ */
+struct writer *writer_find(uintptr_t sp);
+
+/*
+ * Claim a depth for a hit that found inside[0] set. Returns 0 to DEPTH_MAX - 1 with inside[] set, or
+ * -1 when all are taken.
+ */
+int writer_nest(struct writer *writer, uintptr_t sp);
+
+/* The lane of a session at a depth; NULL if there is no memory for deeper lanes. */
+struct lane *writer_lane(struct writer *writer, unsigned int session, int depth);
+
+/* In event_store.c, for all of the agent's store. */
+struct store {
+	struct wm_store *head; /* NULL: no such session */
+	struct wm_slot *slots;
+	uint32_t *chunks;
+	struct wm_page *pages;
+	unsigned char *data;
+	uint64_t bytes, block_ns;
+	uint32_t slot_count, chunk_count, policy, clock;
+	uint32_t opening;    /* its number, from 1: PLAN_BEGUN */
+	uint32_t closing;    /* no writer waits for room any more */
+	uint64_t waited_ns;  /* head->drained_ns when a wait for room was last in vain; 0: never */
+	uint32_t full_mark;  /* head->freed + 1 when the pool was last found empty; 0: never */
+	uint32_t hand;	     /* where the next search for a free or an old chunk starts */
+	uint32_t freed_seen; /* head->freed when that search last began */
+	uint32_t slot_hand;
+	uint64_t slots_out_ticks; /* when no slot was free; 0: never */
+	uint32_t child_pid; /* ours, where the store is that of the process that forked us; else 0 */
+	uint32_t share;	    /* number + 1 of the slot that says so; 0: none */
+};
+
+extern struct store stores[SESSIONS_MAX] __attribute__((visibility("hidden")));
+
+/*
+ * Give a lane a page with room for `bytes` more, closing the one it has. 0, or -1: no room, and the
+ * event is to be counted with lane_discard(). May wait under the block policy (depth 0 only).
+ */
+int lane_next_page(struct writer *writer, struct lane *lane, unsigned int session, int depth,
+		   uint64_t bytes, uint64_t ticks, uintptr_t sp);
+
+/*
+ * A thread that waits for room may sleep only where no seccomp filter kills it for that. To ask the kernel
+ * would be a call, too, so in each wait it asks the control thread by its writer's `permit`. While
+ * it waits it can't put itself under a filter. The low two bits are a state, the others count the
+ * waits:
+ *
+ *	0 -> ASKED   its thread; release, pairs with permits_give()'s acquire
+ *	ASKED -> GIVEN, or REFUSED  the control thread, by compare and swap, having looked at the thread since
+ *	-> 0         its thread, at the wait's end. A handler that jumps out leaves it as it is.
+ */
+#define PERMIT_STATE 3u
+#define PERMIT_ASKED 1u
+#define PERMIT_GIVEN 2u
+#define PERMIT_REFUSED 3u
+
+/* Learn how to recognise a signal handler's frame (block policy). Periodic; control thread. */
+void lane_find_restorer(void);
+
+/*
+ * The child of a fork: claim the slot that lets it write to its parent's store. 0, or -1: it may not. And end that slot,
+ * when all others are ended.
+ */
+int lane_share(struct store *store, uint32_t pid);
+void lane_unshare(struct store *store);
+
+/* Count one event as lost. */
+void lane_discard(struct writer *writer, struct lane *lane, unsigned int session, int depth);
+
+/* The same for one that found no page. */
+void lane_crowded(struct writer *writer, struct lane *lane, unsigned int session, int depth);
+
+/* Close a lane's page and end its stream. */
+void lane_end(struct lane *lane, unsigned int session);
+
+/* The clock that session's events are stamped with. */
+uint64_t clock_ticks_slow(uint32_t clock);
+
+static inline uint64_t clock_ticks(uint32_t clock)
+{
+	uint64_t low, high; /* RDTSC clears the upper halves (Intel SDM vol. 2B) */
+
+	if (__builtin_expect(clock != STORE_CLOCK_TSC, 0))
+		return clock_ticks_slow(clock);
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return high << 32 | low;
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program's system calls. Most are made unchanged. This file handles those that the engine must
+ * know of, or that would reveal it.
+ */
+#ifndef AGENT_TRAIL_ENGINE_SYSCALL_H
+#define AGENT_TRAIL_ENGINE_SYSCALL_H
+
+#include "agent/trail/engine_thread.h"
+
+/*
+ * Make the call that thread->regs ask for; `next` is behind it. thread->regs are then as behind it, rip too: where the thread goes
+ * on. May not return: exit, or what leaves the engine.
+ */
+void call_make(struct thread *thread, uint64_t next);
+
+#endif

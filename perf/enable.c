@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/* Arms all events or none; object.h lists the steps. */
+#include "perf/object_own.h"
+#include "process/stop_threads.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define LATE_PASSES 2
+#define LATE_NS 4000000
+
+int object_stop(const struct event_object *object, struct stop **stop)
+{
+	pid_t pid = object->request.pid;
+	int err;
+
+	*stop = NULL;
+	if (object->request.scope != EVENT_PROCESS || object->request.flags & EVENT_NO_STOP ||
+	    pid == getpid())
+		return 0;
+	err = stop_threads(pid, 0, stop);
+	if (err == -ESRCH)
+		return -WM_E_GONE;
+	return err == -ENOMEM || err == -EAGAIN ? err : 0;
+}
+
+void event_object_let_stop(struct event_object *object)
+{
+	object->request.flags &= ~(unsigned int)EVENT_NO_STOP;
+}
+
+/* Before the program is stopped; threads that start until then need more, and are refused by the kernel at worst. */
+static int needs_reckon(const struct event_object *object, struct event_needs *needs)
+{
+	size_t groups = 1;
+	unsigned int *cpus = NULL;
+	int err = object->request.flags & EVENT_RINGS ? cpus_present(&cpus, &needs->rings) : 0;
+
+	free(cpus);
+	if (err)
+		return err;
+
+	if (object->request.scope == EVENT_PROCESS) {
+		long threads = target_status_number(object->request.pid, "Threads");
+
+		if (threads <= 0)
+			return -WM_E_GONE;
+		groups = (size_t)threads;
+	} else if (object->request.scope == EVENT_CPUS) {
+		groups = object->request.cpu_count;
+	} else if (object->request.scope == EVENT_SYSTEM) {
+		groups = (size_t)sysconf(_SC_NPROCESSORS_CONF);
+	}
+	if (object_is_threads(object) && needs->rings)
+		groups *= needs->rings;
+	needs->descriptors = groups * object->request.source_count + needs->rings;
+	return 0;
+}
+
+/* Whatever is taken is claimed before. */
+static int prepare(struct event_object *object, struct detail detail)
+{
+	struct event_needs needs = { 0 };
+	int err = sources_proven(&object->request, object->sources, detail);
+
+	/* the kernel takes a breakpoint there, which never fires */
+	if (!err && object_is_threads(object) && target_is_kernels(object->request.pid))
+		err = detail_set(detail, -EINVAL, "%d is a thread of the kernel, without a program",
+				 (int)object->request.pid);
+	if (!err)
+		err = needs_reckon(object, &needs);
+	if (!err)
+		err = descriptors_need(needs.descriptors, detail);
+	if (!err)
+		err = claims_write(object, &needs);
+	if (!err && needs.rings)
+		err = rings_open(&object->rings, object->request.ring_bytes);
+	return err;
+}
+
+/*
+ * Try the first source, before anything is stopped: what will be refused is refused at once. The first event of all on
+ * a machine also takes the kernel a grace period, some 20 ms, which it remembers for a second.
+ */
+static int try_one(struct event_object *object, struct detail detail)
+{
+	struct instance_form form = object_form(object);
+	struct instance one = { .tid = object->request.pid, .cpu = -1, .is_leader = 1 };
+	int err;
+
+	if (!object_is_threads(object) || !object->request.source_count)
+		return 0;
+	object->is_exchanged = !instance_keeps_place();
+	/* what a thread starts meanwhile is to have none of it */
+	form.flags &= ~(unsigned int)EVENT_CHILDREN;
+	form.scope = EVENT_THREAD;
+	err = instance_open(&one, &object->sources[0], &form, -1);
+	if (!err)
+		close(one.fd);
+	else if (err != -ESRCH) /* its first thread may have ended */
+		return object_refused(object, &one, err, detail);
+	return 0;
+}
+
+static int open_thread(struct event_object *object, struct detail detail)
+{
+	int is_ended, err;
+
+	err = object_open_group(object, object->request.pid, -1, 0, 1, &is_ended, detail);
+	object->rounds = 1;
+	return is_ended ? -WM_E_GONE : err;
+}
+
+static int open_cpus(struct event_object *object, struct detail detail)
+{
+	unsigned int *online = NULL;
+	const unsigned int *cpus = object->request.cpus;
+	size_t count = object->request.cpu_count;
+	int is_ended, err = 0;
+
+	if (object->request.scope == EVENT_SYSTEM) {
+		err = cpus_online(&online, &count);
+		cpus = online;
+	}
+	for (size_t i = 0; i < count && !err; i++) {
+		err = object_open_group(object, -1, (int)cpus[i], 0, 1, &is_ended, detail);
+		if (err == -ENODEV && online && object->groups)
+			err = 0; /* it has gone since */
+	}
+	free(online);
+	object->rounds = 1;
+	return err;
+}
+
+static int open_all(struct event_object *object, const struct stop *stop, struct detail detail)
+{
+	if (!object->request.source_count) /* all are served by others */
+		return 0;
+	object->is_grouped = (stop || !object_is_threads(object)) && !object->rings.count;
+	switch (object->request.scope) {
+	case EVENT_THREAD:
+		return open_thread(object, detail);
+	case EVENT_PROCESS:
+		return stop ? object_open_stopped(object, detail)
+			    : object_open_rounds(object, detail);
+	default:
+		return open_cpus(object, detail);
+	}
+}
+
+/* Note which event belongs to which source, for the readers of the rings. */
+static int ids_take(struct event_object *object)
+{
+	int err = 0;
+
+	for (size_t i = object->rings.id_count; object->rings.count && i < object->count && !err;
+	     i++)
+		err = rings_add(&object->rings, object->instances[i].fd,
+				object->instances[i].source);
+	return err;
+}
+
+/*
+ * Threads that run may have been on their way while we looked: one that is being started is not listed yet, and one
+ * whose creator was just enabled has that one's state from before, for the kernel holds no lock
+ * over both. So look again a little later, and enable again; for those that are, that is nothing.
+ */
+static int arm_late(struct event_object *object, struct detail detail)
+{
+	int err = 0;
+
+	for (int i = 0; i < LATE_PASSES && !err; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = LATE_NS }, NULL);
+		err = object_open_rounds(object, detail);
+		if (!err)
+			err = ids_take(object);
+		if (!err)
+			object_enable(object);
+	}
+	return err == -WM_E_GONE ? 0 : err;
+}
+
+/* From the stop on to the end of it. */
+static int arm_stopped(struct event_object *object, struct detail detail)
+{
+	uint64_t looked_ns = object_now_ns();
+	struct stop *stop;
+	int err = object_stop(object, &stop);
+
+	if (!err)
+		err = open_all(object, stop, detail);
+	if (!err)
+		err = ids_take(object);
+	if (!err && object->request.settle)
+		err = object->request.settle(object->request.settle_data, object->generation);
+	if (!err) {
+		object_enable(object);
+		object->program = program_id(object->request.pid);
+		if (!stop && object->request.scope == EVENT_PROCESS && object->request.source_count)
+			err = arm_late(object, detail);
+		if (!err)
+			err = object_follow_begin(object, looked_ns);
+		object->armed_ns = object_now_ns();
+		object->was_stopped = stop != NULL;
+	}
+	stop_resume(stop);
+	return err;
+}
+
+int event_object_arm(struct event_object *object, struct detail detail)
+{
+	int err;
+
+	if (object->state != EVENT_PREPARING)
+		return -EINVAL;
+	err = prepare(object, detail);
+	if (!err)
+		err = try_one(object, detail);
+	if (!err)
+		err = arm_stopped(object, detail);
+	if (err) {
+		object_close(object);
+		rings_release(&object->rings);
+		claims_remove(object);
+		claims_name_holder(object, err, detail);
+		return err;
+	}
+	object->state = EVENT_ARMED; /* preparing -> armed */
+	claims_confirm(object);
+	return 0;
+}

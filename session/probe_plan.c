@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/probe_plan.h"
+
+#include "abi/control.h"
+#include "base/array.h"
+#include "code/sweep.h"
+#include "code/trampoline.h"
+#include "session/asked.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define NAMES_NEAR 3
+#define NAMES_TOLD 8
+#define LIBC_NAME "libc.so.6"
+
+/* The state of plan_make(), for its callbacks. */
+struct making {
+	struct plan *plan;
+	struct spec *spec; /* whose places are being found */
+	int is_glob;
+	struct asked_list asked;
+	size_t earlier;	   /* how many of `asked` are of earlier specs */
+	uint32_t *slots;   /* hash table by point, of numbers in `asked`, from 1 */
+	size_t slot_count; /* a power of two; half are free */
+	struct code_module *module;
+	const struct plan_listener *listener;
+	struct sweep sweep;
+	int has_sweep;
+	struct trampoline trampoline;
+};
+
+static size_t slot_of(const struct making *making, uint64_t point)
+{
+	size_t mask = making->slot_count - 1;
+	size_t at = (point * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & mask;
+
+	while (making->slots[at] &&
+	       asked_head(&making->asked.all[making->slots[at] - 1])->address != point)
+		at = (at + 1) & mask;
+	return at;
+}
+
+/* Enter the last place into the table. Several places at one point are chained, oldest first. */
+static int index_last(struct making *making)
+{
+	struct asked *all = making->asked.all;
+	size_t count = making->asked.count, from = count - 1, at;
+
+	if (count * 2 > making->slot_count) {
+		free(making->slots);
+		making->slot_count = making->slot_count ? making->slot_count * 4 : 1024;
+		making->slots = calloc(making->slot_count, sizeof(*making->slots));
+		from = 0;
+	}
+	for (size_t i = from; making->slots && i < count; i++) {
+		uint32_t *number;
+
+		if (!all[i].detour || !all[i].spec)
+			continue;
+		at = slot_of(making, asked_head(&all[i])->address);
+		all[i].next_there = 0;
+		for (number = &making->slots[at]; *number;)
+			number = &all[*number - 1].next_there;
+		*number = (uint32_t)i + 1;
+	}
+	return making->slots ? 0 : -ENOMEM;
+}
+
+/* One function's name may match several: keep the names found, to report them. */
+static int name_keep(struct spec *spec, const struct code_place *place)
+{
+	char name[512];
+
+	if (spec->request->kind != REQUEST_FUNCTION || spec->names.count > NAMES_TOLD ||
+	    code_is_glob(spec->request->name))
+		return 0;
+	snprintf(name, sizeof(name), "%s:%s", place->subsystem, place->event);
+	return name_list_add(&spec->names, name);
+}
+
+static int is_glob(const struct code_request *request)
+{
+	return request->name && request->kind != REQUEST_LINE && code_is_glob(request->name);
+}
+
+static int is_same_field(const struct code_field *field, const struct code_field *other)
+{
+	return field->type == other->type && !strcmp(field->name, other->name);
+}
+
+/* Whether an existing event records all that this one would. */
+static int is_covered(const struct making *making, const struct asked *asked,
+		      const struct code_place *place)
+{
+	const struct code_place *there = asked_head(asked);
+
+	if (strcmp(there->subsystem, place->subsystem) || strcmp(there->event, place->event))
+		return 0;
+	if (making->is_glob)
+		return 1;
+	for (unsigned int i = 0; i < place->field_count; i++)
+		if (i >= there->field_count || !is_same_field(&there->fields[i], &place->fields[i]))
+			return 0;
+	if (!place->wants_return)
+		return 1;
+	if (!there->wants_return || there->return_count != place->return_count)
+		return 0;
+	for (unsigned int i = 0; i < place->return_count; i++)
+		if (!is_same_field(&code_place_returns(there)[i], &code_place_returns(place)[i]))
+			return 0;
+	return 1;
+}
+
+/* If an earlier spec's event serves this place too, note that and return 1; else 0; or -ENOMEM. */
+static int settle_taken(struct making *making, const struct code_place *place)
+{
+	size_t number = making->slots ? making->slots[slot_of(making, place->address)] : 0;
+	struct asked *asked;
+
+	while (number && number <= making->earlier &&
+	       !is_covered(making, &making->asked.all[number - 1], place))
+		number = making->asked.all[number - 1].next_there;
+	if (!number || number > making->earlier)
+		return 0;
+	asked = asked_add(&making->asked);
+	if (!asked)
+		return -ENOMEM;
+	asked->spec = making->spec;
+	asked->covered_by = (uint32_t)number;
+	return 1;
+}
+
+static int sweep_once(struct making *making)
+{
+	const struct code_symbols *symbols;
+	int err;
+
+	if (making->has_sweep)
+		return 0;
+	symbols = code_module_symbols(making->module);
+	if (!symbols)
+		return -ENOMEM;
+	err = sweep_make(&making->sweep, making->module->file, symbols);
+	making->has_sweep = !err;
+	if (err)
+		sweep_release(&making->sweep);
+	return err;
+}
+
+/* Keep a place with its records, or with the reason why it has none. */
+static int keep(struct making *making, const struct code_place *place, int err, const char *detail)
+{
+	struct asked *asked = asked_add(&making->asked);
+	int failed = asked ? asked_keep(asked, place) : -ENOMEM;
+
+	if (failed)
+		return failed;
+	asked->spec = making->spec;
+	for (unsigned int i = 0; !err && i < DETOUR_CHOICES_MAX; i++) {
+		err = trampoline_compose(&making->sweep, place, i, &making->trampoline);
+		detail = making->trampoline.detail;
+		if (!err)
+			err = asked_record(asked, place, &making->trampoline);
+	}
+	/* there are no more choices */
+	if (asked->choice_count && err == -ENOENT)
+		err = 0;
+	if (err == -WM_E_SPEC)
+		detail = "its names are too long";
+	if (err == -ENOMEM)
+		return err;
+	return err ? asked_refuse(asked, err, detail) : index_last(making);
+}
+
+static int found(const struct code_place *place, int err, const char *detail, void *data)
+{
+	struct making *making = data;
+	struct code_place wanted = *place;
+	int failed;
+
+	making->spec->matches++;
+	failed = err ? 0 : settle_taken(making, place);
+	if (failed)
+		return failed < 0 ? failed : 0;
+	if (!err)
+		err = sweep_once(making);
+	if (err == -ENOMEM || err == -ECANCELED)
+		return err;
+	wanted.is_safe = making->spec->request->is_safe;
+	return keep(making, &wanted, err, detail);
+}
+
+/* ---- from places to the plan ---- */
+
+static int refuse(struct making *making, const struct asked *asked)
+{
+	const struct code_place *place = asked_head(asked);
+	struct plan *plan = making->plan;
+	struct plan_refusal refusal = { .address = place->address, .error = asked->error };
+
+	spec_keep_error(asked->spec, asked->error, asked->detail, 1);
+	if (array_grow(&plan->refused, &plan->refused_room, plan->refused_count + 1,
+		       sizeof(*plan->refused)))
+		return -ENOMEM;
+	if (asprintf(&refusal.name, "%s:%s", place->subsystem, place->event) < 0)
+		return -ENOMEM;
+	refusal.detail = strdup(asked->detail);
+	if (!refusal.detail) {
+		free(refusal.name);
+		return -ENOMEM;
+	}
+	plan->refused[plan->refused_count++] = refusal;
+	return 0;
+}
+
+/* Move the records to the plan. */
+static int place_add(struct making *making, struct asked *asked)
+{
+	struct plan *plan = making->plan;
+	const struct control_detour *detour = asked->detour;
+	struct code_place place;
+	int err;
+
+	if (array_grow(&plan->places, &plan->place_room, plan->place_count + 1,
+		       sizeof(*plan->places)))
+		return -ENOMEM;
+	plan->places[plan->place_count++] = (struct plan_place){
+		.detour = asked->detour,
+		.bytes = asked->detour_bytes,
+		.choice_count = asked->choice_count,
+		.point = asked_head(asked)->address,
+	};
+	if (asked_head(asked)->address > plan->last)
+		plan->last = asked_head(asked)->address;
+	asked->detour = NULL;
+	if (!asked->spec)
+		return 0;
+	asked->spec->placed++;
+	asked_place(asked, &place);
+	err = name_keep(asked->spec, &place);
+	return err ? err : enumerated_add(&plan->enumerated, &place, detour);
+}
+
+static void report(const struct plan_listener *listener, const struct asked *asked)
+{
+	struct code_place place;
+
+	asked_place(asked, &place);
+	listener->place(&place, asked->error, asked->detail ? asked->detail : "", asked->detour,
+			asked->choice_count, listener->data);
+}
+
+static int fill(struct making *making)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < making->asked.count && !err; i++) {
+		struct asked *asked = &making->asked.all[i];
+
+		if (asked->covered_by) {
+			const struct asked *there = &making->asked.all[asked->covered_by - 1];
+
+			asked->spec->placed += !there->error;
+			continue;
+		}
+		if (making->listener && asked->spec)
+			report(making->listener, asked);
+		err = asked->detour ? place_add(making, asked) : refuse(making, asked);
+	}
+	enumerated_sort(&making->plan->enumerated);
+	return err;
+}
+
+/* Whether the module is libc and a watch needs SIGTRAP. */
+static int is_guarded(const struct spec_list *specs, const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	if (strcmp(name ? name + 1 : path, LIBC_NAME))
+		return 0;
+	for (size_t i = 0; i < specs->count; i++)
+		if (specs->all[i].watch)
+			return 1;
+	return 0;
+}
+
+int plan_concerns(const struct spec_list *specs, const char *path,
+		  const struct code_aliases *aliases)
+{
+	if (is_guarded(specs, path))
+		return 1;
+	for (size_t i = 0; i < specs->count; i++)
+		if (specs->all[i].request &&
+		    code_request_takes(specs->all[i].request, path, aliases))
+			return 1;
+	return 0;
+}
+
+int plan_fits(const struct plan *plan, const struct spec_list *specs, const char *name,
+	      const struct code_aliases *aliases)
+{
+	if (strcmp(plan->name, name))
+		return 0;
+	for (size_t i = 0; i < specs->count; i++) {
+		const struct code_request *request = specs->all[i].request;
+
+		if (request && code_request_takes(request, plan->path, &plan->aliases) !=
+				       code_request_takes(request, plan->path, aliases))
+			return 0;
+	}
+	return 1;
+}
+
+static int resolve(struct making *making, struct spec *spec, const struct code_process *process)
+{
+	int err;
+
+	if (!code_request_takes(spec->request, making->plan->path,
+				&making->module->file->aliases) ||
+	    (making->module->file->is_vdso && !spec->request->module))
+		return 0;
+	spec->modules++;
+	making->spec = spec;
+	making->earlier = making->asked.count;
+	err = code_resolve(spec->request, making->module, process, found, making);
+	if (err == -ENOMEM || err == -ECANCELED)
+		return err;
+	if (err < 0)
+		spec_keep_error(spec, err, NULL, 0);
+	return 0;
+}
+
+/* Requests by exact name come before globs. */
+static int resolve_all(struct making *making, struct spec_list *specs,
+		       const struct code_process *process)
+{
+	int err = 0;
+
+	for (making->is_glob = 0; making->is_glob < 2; making->is_glob++) {
+		for (size_t i = 0; i < specs->count && !err; i++) {
+			const struct code_request *request = specs->all[i].request;
+
+			if (request && is_glob(request) == making->is_glob)
+				err = resolve(making, &specs->all[i], process);
+		}
+	}
+	return err;
+}
+
+static const struct code_function *function_named(const struct code_symbols *symbols,
+						  const char *name)
+{
+	for (size_t i = 0; i < symbols->function_count; i++) {
+		const struct code_function *function = &symbols->functions[i];
+
+		for (size_t j = 0; j < function->count; j++)
+			if (!strcmp(symbols->all[function->first + j].name, name))
+				return function;
+	}
+	return NULL;
+}
+
+/* Make a guard. If that is impossible, leave it out: then the agent refuses watches. */
+static int guard(struct making *making, const char *name, uint8_t kind, uint32_t call)
+{
+	const struct code_symbols *symbols = code_module_symbols(making->module);
+	const struct code_function *function = symbols ? function_named(symbols, name) : NULL;
+	/* without an address, so that no spec's place is covered by it */
+	struct code_place place = { .subsystem = "libc", .event = "guard" };
+	struct asked *asked;
+	int err;
+
+	if (!function)
+		return symbols ? -ENOENT : -ENOMEM;
+	asked = asked_add(&making->asked);
+	err = asked ? asked_keep(asked, &place) : -ENOMEM;
+	for (unsigned int i = 0; !err && i < DETOUR_CHOICES_MAX; i++) {
+		err = trampoline_compose_guard(&making->sweep, function->address,
+					       kind == DETOUR_GUARD_CALL ? 0 : function->bytes,
+					       kind, call, i, &making->trampoline);
+		if (!err)
+			err = asked_record(asked, &place, &making->trampoline);
+	}
+	if (err == -ENOMEM)
+		return err;
+	if (!asked->choice_count) {
+		making->asked.count--;
+		free((void *)asked->place);
+		return -ENOENT;
+	}
+	making->plan->guard_count++;
+	return 0;
+}
+
+static int guard_all(struct making *making)
+{
+	/*
+	 * other functions call the first directly, as sigaction() does; not every glibc has its
+	 * symbol
+	 */
+	static const char *const actions[] = { "__libc_sigaction", "sigaction" };
+	static const uint8_t kinds[] = { DETOUR_GUARD_INNER, DETOUR_GUARD_ACTION };
+	int err = sweep_once(making);
+
+	if (!err)
+		err = guard(making, "pthread_sigmask", DETOUR_GUARD_MASK, 0);
+	for (size_t i = 0; i < 2 && (!err || err == -ENOENT); i++) {
+		err = guard(making, actions[i], kinds[i], 0);
+		if (!err)
+			break;
+	}
+	/* threads may be asleep in these; without one, the agent notices a seccomp filter late */
+	if (!err || err == -ENOENT)
+		err = guard(making, "prctl", DETOUR_GUARD_CALL, SYS_prctl);
+	if (!err || err == -ENOENT)
+		err = guard(making, "syscall", DETOUR_GUARD_CALL, 0);
+	return err == -ENOMEM ? err : 0;
+}
+
+static int aliases_copy(struct code_aliases *to, const struct code_aliases *from)
+{
+	to->link = from->link ? strdup(from->link) : NULL;
+	to->argument = from->argument ? strdup(from->argument) : NULL;
+	return (from->link && !to->link) || (from->argument && !to->argument) ? -ENOMEM : 0;
+}
+
+int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *module,
+	      const struct code_process *process, const struct plan_listener *listener)
+{
+	struct making *making = calloc(1, sizeof(*making));
+	int err;
+
+	*plan = calloc(1, sizeof(**plan));
+	if (!making || !*plan) {
+		free(making);
+		return -ENOMEM;
+	}
+	(*plan)->fd = module->file->fd >= 0 ? fcntl(module->file->fd, F_DUPFD_CLOEXEC, 0) : -1;
+	(*plan)->path = strdup(module->file->path);
+	(*plan)->name = strdup(module->file->name);
+	err = aliases_copy(&(*plan)->aliases, &module->file->aliases);
+	making->plan = *plan;
+	making->module = module;
+	making->listener = listener;
+	if (!(*plan)->path || !(*plan)->name)
+		err = -ENOMEM;
+	/* first: places that the user wants in the same functions are refused */
+	if (!err && is_guarded(specs, (*plan)->path))
+		err = guard_all(making);
+	if (!err)
+		err = resolve_all(making, specs, process);
+	if (!err)
+		err = fill(making);
+	if (making->has_sweep)
+		sweep_release(&making->sweep);
+	asked_release(&making->asked);
+	free(making->slots);
+	free(making);
+	return err;
+}
+
+void plan_free(struct plan *plan)
+{
+	if (!plan)
+		return;
+	for (size_t i = 0; i < plan->refused_count; i++) {
+		free(plan->refused[i].name);
+		free(plan->refused[i].detail);
+	}
+	if (plan->fd >= 0)
+		close(plan->fd);
+	free(plan->refused);
+	enumerated_release(&plan->enumerated);
+	for (size_t i = 0; i < plan->place_count; i++)
+		free(plan->places[i].detour);
+	free(plan->places);
+	free(plan->path);
+	free(plan->name);
+	free((char *)plan->aliases.link);
+	free((char *)plan->aliases.argument);
+	free(plan);
+}
+
+static int names_of_functions(struct name_list *names, const struct code_request *request,
+			      struct code_module *module)
+{
+	const struct code_symbols *symbols = code_module_symbols(module);
+	const char *near[NAMES_NEAR];
+	int count = symbols ? code_symbols_near(symbols, request->name, near, NAMES_NEAR) : 0;
+	int err = 0;
+
+	for (int i = 0; i < count && !err; i++)
+		err = name_list_add(names, near[i]);
+	return err;
+}
+
+static int names_of_usdt(struct name_list *names, struct code_module *module)
+{
+	const struct code_usdt_list *list = code_module_usdt(module);
+	char name[512];
+	int err = 0;
+
+	for (size_t i = 0; list && i < list->count && !err; i++) {
+		snprintf(name, sizeof(name), "%s:%s", list->all[i].provider, list->all[i].name);
+		err = name_list_add(names, name);
+	}
+	return err;
+}
+
+int plan_names(struct name_list *names, const struct spec_list *specs, struct code_module *module)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < specs->count && !err; i++) {
+		const struct spec *spec = &specs->all[i];
+
+		if (!spec->request || spec->matches ||
+		    !code_request_takes(spec->request, module->file->path, &module->file->aliases))
+			continue;
+		if (spec->request->kind == REQUEST_FUNCTION)
+			err = names_of_functions(names, spec->request, module);
+		else if (spec->request->kind == REQUEST_USDT)
+			err = names_of_usdt(names, module);
+	}
+	return err;
+}
+
+static size_t padded(size_t bytes)
+{
+	return (bytes + 7) & ~(size_t)7;
+}
+
+/* Move the record to a base, as trampoline_write() does. */
+static void move_to(unsigned char *record, uint64_t base)
+{
+	struct control_detour detour;
+	unsigned char *at = record + sizeof(detour);
+
+	memcpy(&detour, record, sizeof(detour));
+	detour.address += base;
+	detour.point += base;
+	detour.semaphore += detour.semaphore ? base : 0;
+	memcpy(record, &detour, sizeof(detour));
+	at += padded(detour.code_bytes);
+	for (unsigned int i = 0; i < detour.fixup_count; i++, at += sizeof(struct detour_fixup)) {
+		struct detour_fixup fixup;
+
+		memcpy(&fixup, at, sizeof(fixup));
+		if (fixup.kind != FIXUP_REL32 && fixup.kind != FIXUP_ABS64)
+			continue;
+		fixup.target += base;
+		memcpy(at, &fixup, sizeof(fixup));
+	}
+}
+
+size_t plan_write(const struct plan *plan, size_t *from, uint64_t base, unsigned char *buffer,
+		  size_t room)
+{
+	struct control_place head = { 0 };
+	size_t used = sizeof(head);
+
+	for (; *from < plan->place_count; (*from)++) {
+		const struct plan_place *place = &plan->places[*from];
+		size_t at = used;
+
+		if (room - used < place->bytes)
+			break;
+		memcpy(buffer + used, place->detour, place->bytes);
+		used += place->bytes;
+		for (; at < used; head.count++) {
+			move_to(buffer + at, base);
+			at += ((const struct control_detour *)(buffer + at))->bytes;
+		}
+	}
+	memcpy(buffer, &head, sizeof(head));
+	return head.count ? used : 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stepping through a packet's bytes: event headers, and fields jumped over. All readers do it with
+ * these, so that all agree on where an event ends. No byte past `end` is touched.
+ */
+#ifndef TRACE_PACKET_WALK_H
+#define TRACE_PACKET_WALK_H
+
+#include "abi/page.h"
+#include "trace/schema.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <waymark/marker.h>
+
+struct walk {
+	const uint8_t *at, *end;
+	uint64_t ticks; /* of the event read last, or of the packet's begin */
+};
+
+#define WALK_TICK_MASK ((1ull << EVENT_TICK_BITS) - 1)
+
+static inline uint32_t load_u32(const uint8_t *from)
+{
+	uint32_t word;
+
+	memcpy(&word, from, sizeof(word));
+	return word;
+}
+
+static inline uint64_t load_u64(const uint8_t *from)
+{
+	uint64_t word;
+
+	memcpy(&word, from, sizeof(word));
+	return word;
+}
+
+/* Read an event's header: its id and ticks. 0, or -1 when the packet ends within. */
+static inline int walk_header(struct walk *walk, uint32_t *id)
+{
+	size_t left = (size_t)(walk->end - walk->at);
+	uint32_t word;
+
+	if (left < EVENT_COMPACT_BYTES)
+		return -1;
+	word = load_u32(walk->at);
+	*id = word & EVENT_EXTENDED;
+	if (__builtin_expect(*id != EVENT_EXTENDED, 1)) {
+		walk->ticks += ((word >> 5) - walk->ticks) & WALK_TICK_MASK;
+		walk->at += EVENT_COMPACT_BYTES;
+		return 0;
+	}
+	if (left < EVENT_EXTENDED_BYTES)
+		return -1;
+	*id = load_u32(walk->at + 1);
+	walk->ticks = load_u64(walk->at + 5);
+	walk->at += EVENT_EXTENDED_BYTES;
+	return 0;
+}
+
+/* Jump over a string: its state and its bytes up to the NUL. NULL when the packet ends within. */
+static inline const uint8_t *walk_string(const uint8_t *at, const uint8_t *end)
+{
+	const uint8_t *nul;
+
+	if (end - at < 2 || *at > FIELD_UNREADABLE)
+		return NULL;
+	nul = memchr(at + 1, 0, (size_t)(end - at - 1));
+	return nul ? nul + 1 : NULL;
+}
+
+static inline const uint8_t *walk_run(const uint8_t *at, const uint8_t *end)
+{
+	uint32_t bytes;
+
+	if (end - at < 5 || *at > FIELD_CUT)
+		return NULL;
+	bytes = load_u32(at + 1);
+	at += 5;
+	return (size_t)(end - at) < bytes ? NULL : at + bytes;
+}
+
+/*
+ * Jump over an event's fields when some of them vary in length. 0, or -1 when the packet ends
+ * within.
+ */
+int walk_varying(struct walk *walk, const struct trace_class *class);
+
+/* Jump over an event's fields. 0, or -1 when the packet ends within. */
+static inline int walk_fields(struct walk *walk, const struct trace_class *class)
+{
+	if (__builtin_expect(class->fixed_bytes < 0, 0))
+		return walk_varying(walk, class);
+	if (walk->end - walk->at < class->fixed_bytes)
+		return -1;
+	walk->at += class->fixed_bytes;
+	return 0;
+}
+
+#endif
