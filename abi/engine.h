@@ -84,7 +84,9 @@ struct engine_note {
 /* Programs ask for memory at round addresses: the engine has none at a multiple of this. */
 #define ENGINE_REGION_STEP (UINT64_C(1) << 41)
 #define ENGINE_REGION_MARGIN (UINT64_C(1) << 30)
-/* The same of a program with a sanitizer: all of them take what is mapped there for the program's. */
+/*
+ * The same of a program with a sanitizer: all of them take what is mapped there for the program's.
+ */
 #define ENGINE_FAR_AT UINT64_C(0x7e8100000000)
 #define ENGINE_FAR_BYTES UINT64_C(0x6000000000)
 
@@ -353,7 +355,8 @@ struct engine_segment {
 	/* counts the segments that the thread began, from 1; 0: not yet. Release, once all is 0 */
 	uint64_t number;
 	uint64_t began_ticks, ended_ticks; /* of the time stamp counter */
-	uint64_t began_blocks; /* that the thread had written before: the blocks of its ids' paths */
+	/* that the thread had written before: the blocks of its ids' paths */
+	uint64_t began_blocks;
 	uint32_t words; /* once it was left: so many are there. Release; 0: it is being filled */
 	/* the tool's: low half of the number of the segment that it took last; a futex */
 	uint32_t taken;

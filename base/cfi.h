@@ -43,7 +43,10 @@ enum cfi_how {
 	CFI_AT,	       /* is at `reg` + offset; of the CFA: is `reg` + offset */
 	/* is where `reg` + offset points; of the CFA: is the word at `reg` + offset */
 	CFI_AT_DEREF,
-	/* is where the jump leads that ends in byte 30 of the aligned 32 bytes around `reg` + offset */
+	/*
+	 * is where the jump leads that ends in byte 30 of the aligned 32 bytes around `reg` +
+	 * offset
+	 */
 	CFI_JUMPED,
 	CFI_UNKNOWN, /* in words that are not understood here */
 };

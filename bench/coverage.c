@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * coverage [NAME FILE PROGRAM ARG...]: which share of a module's functions of more than 5 bytes can take an event at
- * their entry in a running process, by the symbols that there are; the same for all that have a frame, with a name
- * or without. In any form; in those that are safe beside uprobes; with one byte written. Why the others can't, and
- * how long reading the module's code takes.
+ * coverage [NAME FILE PROGRAM ARG...]: which share of a module's functions of more than 5 bytes can
+ * take an event at their entry in a running process, by the symbols that there are; the same for
+ * all that have a frame, with a name or without. In any form; in those that are safe beside
+ * uprobes; with one byte written. Why the others can't, and how long reading the module's code
+ * takes.
  *
- * The program runs a few times, since it lies elsewhere each time. A line comes in, it answers, and waits: for
- * another, or because no one reads on.
+ * The program runs a few times, since it lies elsewhere each time. A line comes in, it answers, and
+ * waits: for another, or because no one reads on.
  */
 #include "bench/measure.h"
 #include "code/symbol.h"

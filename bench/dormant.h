@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The bodies that the dormant bench times: dormant_body.c is compiled once for each way of marking,
- * and makes each body in eight layouts, whose entries lie 0, 8 .. 56 bytes past a cache line's start.
+ * and makes each body in eight layouts, whose entries lie 0, 8 .. 56 bytes past a cache line's
+ * start.
  */
 #ifndef BENCH_DORMANT_H
 #define BENCH_DORMANT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a function tracer adds to a call of a function of two arguments and a result, which it instruments
- * at compile time (-pg): the call's time less that of the same function without. Prints `raw hit NS`, and
- * `raw calls N`.
+ * What a function tracer adds to a call of a function of two arguments and a result, which it
+ * instruments at compile time (-pg): the call's time less that of the same function without. Prints
+ * `raw hit NS`, and `raw calls N`.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -37,7 +37,10 @@ static void *work(void *data)
 	return NULL;
 }
 
-/* In front of all others where that is allowed, so that what keeps it waiting is the one that stops it. */
+/*
+ * In front of all others where that is allowed, so that what keeps it waiting is the one that stops
+ * it.
+ */
 static void *watch(void *data)
 {
 	struct sched_param first = { .sched_priority = 1 };

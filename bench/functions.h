@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program of a thousand functions many_*() and a hundred threads that call them, of which one watches
- * how long it stands still; and what it and the bench that arms them share, a page of a file.
+ * A program of a thousand functions many_*() and a hundred threads that call them, of which one
+ * watches how long it stands still; and what it and the bench that arms them share, a page of a
+ * file.
  */
 #ifndef BENCH_FUNCTIONS_H
 #define BENCH_FUNCTIONS_H
@@ -14,7 +15,8 @@
 
 struct watched {
 	uint32_t ready, stop;
-	uint64_t longest_ns; /* that the watching thread stood still, beyond its sleep; set to 0 by the bench */
+	/* that the watching thread stood still, beyond its sleep; set to 0 by the bench */
+	uint64_t longest_ns;
 	uint64_t wakeups;
 	uint64_t wrong; /* results */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program with 10,000 markers many:* (made by gen_sites.sh) and one marker one:site. A thread passes
- * all of them again and again, a second passes one:site, until standard input ends.
+ * A program with 10,000 markers many:* (made by gen_sites.sh) and one marker one:site. A thread
+ * passes all of them again and again, a second passes one:site, until standard input ends.
  */
 #include <pthread.h>
 #include <unistd.h>

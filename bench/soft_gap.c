@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * soft_gap THREADS: looks at the clock all the time, beside so many threads that wait, until SIGTERM; then prints the longest time between two looks.
+ * soft_gap THREADS: looks at the clock all the time, beside so many threads that wait, until
+ * SIGTERM; then prints the longest time between two looks.
  */
 #include <pthread.h>
 #include <signal.h>

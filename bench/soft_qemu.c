@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plugin for qemu-user that puts the address of each block that runs into a ring of 64 MB: the same work as a trail by
- * translation does, for soft.sh. Debian has no package with qemu-plugin.h, so what is used of it (version 1, of qemu 4.2 and
- * later) is declared here.
+ * A plugin for qemu-user that puts the address of each block that runs into a ring of 64 MB: the
+ * same work as a trail by translation does, for soft.sh. Debian has no package with qemu-plugin.h,
+ * so what is used of it (version 1, of qemu 4.2 and later) is declared here.
  */
 #include <stdint.h>
 #include <stdlib.h>

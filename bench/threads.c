@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * store.threads_1000_resident_kib: what a thread that wrote three events costs in memory, the store's
- * share and the agent's: the difference in resident memory of a program of a thousand such threads,
- * run with its markers recorded and run without the agent, by the number of threads.
+ * store.threads_1000_resident_kib: what a thread that wrote three events costs in memory, the
+ * store's share and the agent's: the difference in resident memory of a program of a thousand such
+ * threads, run with its markers recorded and run without the agent, by the number of threads.
  *
- *	threads            measure: starts itself, with the agent and without
- *	threads COUNT      the program
+ * 	threads            measure: starts itself, with the agent and without
+ * 	threads COUNT      the program
  */
 #include <pthread.h>
 #include <fcntl.h>

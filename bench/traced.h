@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program started with the agent, and the protocol spoken with it by hand: benches and the torture
- * want each request's own answer. One thread.
+ * A program started with the agent, and the protocol spoken with it by hand: benches and the
+ * torture want each request's own answer. One thread.
  */
 #ifndef BENCH_TRACED_H
 #define BENCH_TRACED_H
@@ -26,8 +26,8 @@ struct traced {
 };
 
 /*
- * Start argv with the agent (WAYMARK_AGENT says where it is), wait for HELLO, open a store. The program
- * waits for traced_request(GO). 0 or a negative error; traced_release() either way.
+ * Start argv with the agent (WAYMARK_AGENT says where it is), wait for HELLO, open a store. The
+ * program waits for traced_request(GO). 0 or a negative error; traced_release() either way.
  */
 int traced_launch(struct traced *traced, char *const argv[], uint64_t buffer_bytes,
 		  uint32_t policy);

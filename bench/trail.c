@@ -2,14 +2,17 @@
 /*
  * How fast a trail is read, how large it is, and how fast two are compared: bench_trail WAYMARK.
  *
- * The trails are of a program made up, of 1,000 functions in 5 layers with 20 blocks each, that calls from layer to
- * layer. Of its branches 60 in 100 are checks that fail once in 1,000, 20 close loops that make 2 to 5 turns, the same
- * every time, and 20 depend on data: one in three is taken. A block is 4 to 31 bytes long, 17 on average. zstd makes
- * 0.3 bytes a block of that; of /bin/true, stepped through, 0.4, its table left out.
+ * The trails are of a program made up, of 1,000 functions in 5 layers with 20 blocks each, that
+ * calls from layer to layer. Of its branches 60 in 100 are checks that fail once in 1,000, 20 close
+ * loops that make 2 to 5 turns, the same every time, and 20 depend on data: one in three is taken.
+ * A block is 4 to 31 bytes long, 17 on average. zstd makes 0.3 bytes a block of that; of /bin/true,
+ * stepped through, 0.4, its table left out.
  *
- * Where it says paths, one of these is written with ids of three blocks, fewer before a return, as an engine may have them.
+ * Where it says paths, one of these is written with ids of three blocks, fewer before a return, as
+ * an engine may have them.
  *
- * Reading is measured in time of the processor, for one thread does it; comparing as the command takes it.
+ * Reading is measured in time of the processor, for one thread does it; comparing as the command
+ * takes it.
  */
 #include "bench/measure.h"
 #include "trace/compress.h"
@@ -179,7 +182,10 @@ static void step_write(struct trail_writer *trail, struct trail_thread *thread, 
 		path_end(trail, thread, ticks);
 }
 
-/* What the program does, one block after the other; at the `planted`th or after, one branch goes the other way. */
+/*
+ * What the program does, one block after the other; at the `planted`th or after, one branch goes
+ * the other way.
+ */
 static void program_run(struct trail_writer *trail, struct trail_thread *thread, uint32_t planted)
 {
 	uint32_t stack[DEPTH_MAX], depth = 0, id = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that stores to one variable: watch_loop COUNT THREADS [bare|signal], printing `raw NAME VALUE`, the time of a
- * store in ns: of all threads together, and the CPU time that it takes. `bare`: the variable has a kernel breakpoint of the
- * program's own that counts, and does no more: the floor of every watch. `signal`: each hit is a SIGTRAP, too, whose
- * handler does nothing.
+ * A program that stores to one variable: watch_loop COUNT THREADS [bare|signal], printing `raw NAME
+ * VALUE`, the time of a store in ns: of all threads together, and the CPU time that it takes.
+ * `bare`: the variable has a kernel breakpoint of the program's own that counts, and does no more:
+ * the floor of every watch. `signal`: each hit is a SIGTRAP, too, whose handler does nothing.
  */
 #define _GNU_SOURCE
 #include <linux/hw_breakpoint.h>

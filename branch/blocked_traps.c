@@ -22,7 +22,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* As we send one that can't be sent as it was. In a pid namespace that we are not in we have no number. */
+/*
+ * As we send one that can't be sent as it was. In a pid namespace that we are not in we have no
+ * number.
+ */
 static int is_stand_in(const struct step_thread *thread, const siginfo_t *info)
 {
 	return thread->held.si_signo == SIGTRAP && info->si_signo == SIGTRAP &&

@@ -23,7 +23,10 @@ uint32_t branch_offsets(const struct trail_entry *entry, const uint8_t *code, ui
 	return 1;
 }
 
-/* How many of the block's instructions ran, by what follows; the offset of the last of them in *last. */
+/*
+ * How many of the block's instructions ran, by what follows; the offset of the last of them in
+ * *last.
+ */
 static uint32_t ran_of(const struct branch_item *item, const struct branch_item *after,
 		       uint32_t *last)
 {

@@ -31,8 +31,8 @@ void branch_make(struct wm_branch *branch, const struct branch_item *before,
 		 struct branch_thread of);
 
 /*
- * The offsets of a block's instructions, in offsets[TRAIL_BLOCK_INSTRUCTIONS_MAX]. How many there are; 1, the block, where
- * they are not known.
+ * The offsets of a block's instructions, in offsets[TRAIL_BLOCK_INSTRUCTIONS_MAX]. How many there
+ * are; 1, the block, where they are not known.
  */
 uint32_t branch_offsets(const struct trail_entry *entry, const uint8_t *code, uint16_t *offsets);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes that a stepped process makes: stepped through as well, or let go where there are too many. */
+/*
+ * The processes that a stepped process makes: stepped through as well, or let go where there are
+ * too many.
+ */
 #include "process/target.h"
 #include "process/ticks.h"
 #include "branch/step_own.h"

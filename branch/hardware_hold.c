@@ -254,7 +254,9 @@ int hardware_launch(struct hardware **hardware, struct trail_sink *sink, enum or
 
 /* ---- attach ---- */
 
-/* Seize the threads that are there and were not seized yet. How many, or the error that ended it. */
+/*
+ * Seize the threads that are there and were not seized yet. How many, or the error that ended it.
+ */
 static int seize_all(struct hardware *hardware, pid_t only)
 {
 	int options = only ? OPTIONS & ~PTRACE_O_TRACECLONE : OPTIONS;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings by hardware that go through the kernel, whose code is in a core that is made up (kcore.h). */
+/*
+ * Recordings by hardware that go through the kernel, whose code is in a core that is made up
+ * (kcore.h).
+ */
 #include "branch/bts.h"
 #include "branch/testing/hardware_fixture.h"
 #include "branch/testing/kcore.h"
@@ -41,7 +44,10 @@ static void put_fault(uint64_t from, uint64_t to)
 	put_bts(FAULT + 1, to);
 }
 
-/* All of the trail by BTS, from execve(2)'s return on; with interrupts before all blocks that are a branch alone. How many. */
+/*
+ * All of the trail by BTS, from execve(2)'s return on; with interrupts before all blocks that are a
+ * branch alone. How many.
+ */
 static int store_all(void)
 {
 	uint64_t from, to;
@@ -105,7 +111,10 @@ static int bts_of(char mode)
 	cr_assert_eq(launch(ORIGIN_BTS, argv), 0, "%s", detail);
 	cr_expect_eq(perf.attr.exclude_kernel, 0);
 	cr_expect_str_empty(result.detail);
-	/* of each call three blocks, of the last, which does not come back, two; execve(2)'s return; an interrupt's */
+	/*
+	 * of each call three blocks, of the last, which does not come back, two; execve(2)'s
+	 * return; an interrupt's
+	 */
 	cr_expect_eq(kernel_taken_out(&interrupts), 3 * calls - 1 + 1 + stored);
 	cr_expect_eq(interrupts, stored, "%s", sample_sink_text(&sink));
 	is_the_same(0);

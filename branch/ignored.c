@@ -35,7 +35,10 @@ static int lent(struct borrow *borrow, long number, const uint64_t arguments[6],
 	return err ? err : *result < 0 && *result > -PAGE_BYTES ? (int)*result : 0;
 }
 
-/* What else the program has said of SIGTRAP, its flags and its mask, is still there and stays. `at`: room for it. */
+/*
+ * What else the program has said of SIGTRAP, its flags and its mask, is still there and stays.
+ * `at`: room for it.
+ */
 static int handler_put(struct borrow *borrow, uint64_t at)
 {
 	const uint64_t ask[6] = { SIGTRAP, 0, at, MASK_BYTES };
@@ -75,8 +78,8 @@ static int ignore(struct borrow *borrow)
 }
 
 /*
- * Before a system call that is to be made without us, as one that executes a program which gains rights: back to before its
- * instruction.
+ * Before a system call that is to be made without us, as one that executes a program which gains
+ * rights: back to before its instruction.
  */
 static void call_take_back(pid_t tid)
 {
@@ -99,7 +102,10 @@ static void call_take_back(pid_t tid)
 	ptrace(PTRACE_SETREGS, tid, 0, &regs);
 }
 
-/* Where it is to get a signal, that one's handler has begun by then. -ETIMEDOUT: it is still ours, and runs. */
+/*
+ * Where it is to get a signal, that one's handler has begun by then. -ETIMEDOUT: it is still ours,
+ * and runs.
+ */
 static int ignore_again(pid_t tid, int signal, int *is_done)
 {
 	struct borrow borrow;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A flight recorder that is kept several times: what arrives is what was put, once, and what is missing is said. */
+/*
+ * A flight recorder that is kept several times: what arrives is what was put, once, and what is
+ * missing is said.
+ */
 #include "branch/kept.h"
 #include "branch/testing/store_fixture.h"
 
@@ -196,7 +199,9 @@ static int end_stub(struct trail_sink *to, struct sink_thread *thread, uint64_t 
 	return 0;
 }
 
-/* A reader would take an end at a later thread's time for a stretch in which this one ran nothing. */
+/*
+ * A reader would take an end at a later thread's time for a stretch in which this one ran nothing.
+ */
 Test(kept, each_trail_ends_with_its_own_last_block)
 {
 	static const struct trail_sink_calls calls = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a process comes to be the program that is traced: it waits at a gate, is seized there, and executes the program only then, so
- * that nothing of it runs unseen. The gate is a socket pair (SOCK_STREAM), one end for each side.
+ * How a process comes to be the program that is traced: it waits at a gate, is seized there, and
+ * executes the program only then, so that nothing of it runs unseen. The gate is a socket pair
+ * (SOCK_STREAM), one end for each side.
  */
 #ifndef BRANCH_LAUNCH_GATE_H
 #define BRANCH_LAUNCH_GATE_H
@@ -12,7 +13,10 @@
 typedef void gate_becomes(int gate, const char *path, char *const argv[]);
 gate_becomes gate_become __attribute__((noreturn));
 
-/* Fork that process, with this environment, or ours for NULL: its pid, and in *gate the tracer's end, which the caller closes; or -errno. */
+/*
+ * Fork that process, with this environment, or ours for NULL: its pid, and in *gate the tracer's
+ * end, which the caller closes; or -errno.
+ */
 pid_t gate_fork(int *gate, gate_becomes *become, const char *path, char *const argv[],
 		char **environment);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes that the engine has recorded, and that went on natively in the middle (enum engine_native), by the cause. */
+/*
+ * Processes that the engine has recorded, and that went on natively in the middle (enum
+ * engine_native), by the cause.
+ */
 #ifndef BRANCH_NATIVE_H
 #define BRANCH_NATIVE_H
 

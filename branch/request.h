@@ -2,16 +2,16 @@
 /*
  * What a user asks for who wants a trail:
  *
- *	trail[/OPTIONS/]
+ * 	trail[/OPTIONS/]
  *
  * OPTIONS are divided by commas:
  *
- *	auto		the best origin that can be had here; so also where none is named
- *	step, soft, pt...	this one and no other (branch/origin.h)
- *	last=SIZE	a flight recorder: of each process only that much memory, the newest; 64K, 64M, 1G
- *	only=NAME,...	of what code of these modules ran alone (branch/only.h): names follow until
- *			one is another option
- *	kernel		what runs in the kernel too; of pt and bts
+ * 	auto		the best origin that can be had here; so also where none is named
+ * 	step, soft, pt...	this one and no other (branch/origin.h)
+ * 	last=SIZE	a flight recorder: of each process only that much memory, the newest; 64K, 64M, 1G
+ * 	only=NAME,...	of what code of these modules ran alone (branch/only.h): names follow until
+ * 			one is another option
+ * 	kernel		what runs in the kernel too; of pt and bts
  */
 #ifndef BRANCH_REQUEST_H
 #define BRANCH_REQUEST_H
@@ -33,12 +33,16 @@ struct trail_request {
 	int has_kernel;
 };
 
-/* Whether a spec is one of these, right or wrong: "trail", and what begins so up to a slash or colon. */
+/*
+ * Whether a spec is one of these, right or wrong: "trail", and what begins so up to a slash or
+ * colon.
+ */
 int trail_request_is(const char *text);
 
 /*
- * Read a spec. 0; -WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_TRAIL_OPTION, -WM_E_TRAIL_LAST, -WM_E_TRAIL_ONLY...; words[bytes]
- * then has the option that it was about, and one that may have been meant; or "".
+ * Read a spec. 0; -WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_TRAIL_OPTION, -WM_E_TRAIL_LAST,
+ * -WM_E_TRAIL_ONLY...; words[bytes] then has the option that it was about, and one that may have
+ * been meant; or "".
  */
 int trail_request_parse(struct trail_request *request, const char *text, char *words, size_t bytes);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that asks the tool to trace it, since it is about to execute a program (abi/engine.h, enum engine_ask). */
+/*
+ * A thread that asks the tool to trace it, since it is about to execute a program (abi/engine.h,
+ * enum engine_ask).
+ */
 #ifndef BRANCH_SOFT_ASKED_H
 #define BRANCH_SOFT_ASKED_H
 
@@ -26,8 +29,9 @@ int asked_child(const struct soft_channel *channel, struct target *target, pid_t
 		pid_t parent, uid_t uid);
 
 /*
- * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains rights, or call PTRACE_TRACEME. posix_spawn(3)
- * gives its child a stack, never calls that, and makes dozens of calls.
+ * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains rights,
+ * or call PTRACE_TRACEME. posix_spawn(3) gives its child a stack, never calls that, and makes
+ * dozens of calls.
  */
 int asked_must_look(const struct engine_channel *page);
 

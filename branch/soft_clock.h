@@ -13,7 +13,10 @@ struct soft_clock {
 /* May take 20 ms, where the kernel does not report the rate. */
 void soft_clock_init(struct soft_clock *clock);
 
-/* Look at the clocks: all that was written before has a time by now. The rate becomes better with time. */
+/*
+ * Look at the clocks: all that was written before has a time by now. The rate becomes better with
+ * time.
+ */
 void soft_clock_look(struct soft_clock *clock);
 
 /* No later than the last look. */

@@ -51,7 +51,10 @@ int ended_is(int fd)
 	return poll(&ready, 1, 0) > 0;
 }
 
-/* Field `number` of a line of /proc/PID/stat; the second, a name in parentheses, may have anything in it. */
+/*
+ * Field `number` of a line of /proc/PID/stat; the second, a name in parentheses, may have anything
+ * in it.
+ */
 static const char *field(const char *line, int number)
 {
 	const char *at = strrchr(line, ')');

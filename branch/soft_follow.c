@@ -111,8 +111,9 @@ int soft_follow_first(struct soft_follow *follow, pid_t pid, struct trail_sink *
 static int look_at_page(struct soft_follow *follow, struct soft_process *process);
 
 /*
- * A page was taken: what it shares is noted while its parent is there. That may be as new, with a page behind this one: then it is
- * looked at first, for what it has from its own parent is shared, too.
+ * A page was taken: what it shares is noted while its parent is there. That may be as new, with a
+ * page behind this one: then it is looked at first, for what it has from its own parent is shared,
+ * too.
  */
 static void expect(struct soft_follow *follow, struct soft_process *process)
 {
@@ -306,7 +307,7 @@ static void executed(struct soft_follow *follow, struct soft_process *process)
 	soft_reader_drop_carried(follow->reader, number, &gone);
 }
 
-/* A thread that runs natively is about to make a system call that would not do what it should while we trace it. */
+/* A thread that runs natively is about to make a call that fails while it is traced. */
 static int calls_untraced(struct soft_follow *follow, const struct soft_process *process)
 {
 	struct user_regs_struct regs;
@@ -458,7 +459,7 @@ int soft_follow_end(struct soft_follow *follow, uint32_t number,
 		untrace(follow, process);
 	process->end_fd = -1;
 	process->use = SOFT_NONE;
-	/* who is still inside when we end has yet to read its own; who is over would be found there again, for ever */
+	/* threads inside read their page after our end; an ended one would be found for ever */
 	if (number && (is_over || !follow->is_ending))
 		soft_channel_give_page(follow->channel, number);
 	return follow->error;
@@ -487,8 +488,6 @@ static int look_at_end(struct soft_follow *follow, struct soft_process *process)
 	soft_follow_end(follow, number_of(follow, process), NULL);
 	return 1;
 }
-
-/* ---- all ---- */
 
 static int look_at_pages(struct soft_follow *follow)
 {

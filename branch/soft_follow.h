@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The processes that are recorded by engines: the first, and where they are followed, those that it makes, and what they execute. Their
- * engines say of each (abi/engine.h, enum engine_use); a thread that is about to execute a program is traced for that time.
+ * The processes that are recorded by engines: the first, and where they are followed, those that it
+ * makes, and what they execute. Their engines say of each (abi/engine.h, enum engine_use); a thread
+ * that is about to execute a program is traced for that time.
  *
  * One thread at a time uses it, the one that traces.
  */
@@ -29,7 +30,8 @@ struct soft_process {
 	uint64_t since_ns; /* when it was expected first */
 	pid_t traced;	   /* a thread of it; 0: none */
 	int is_let_go;	   /* traced no more from the next stop on */
-	int is_looked_at; /* traced at each system call, for one may be a program that gains rights */
+	/* traced at each system call, for one may be a program that gains rights */
+	int is_looked_at;
 	uint32_t answer; /* at the next stop; 0: none */
 	int is_native;	 /* it is not recorded, until it executes a program or to its end */
 	int is_foreign;	 /* it has executed a program that is not x86-64 */
@@ -44,7 +46,8 @@ struct soft_follow {
 	struct pollfd *ready;		/* for look_at_ends() */
 	uid_t uid;			/* of the first process, when it began */
 	unsigned int traced;
-	int is_wanted; /* by who records, also where there is no page for one: who is not followed is told */
+	/* by who records, also where there is no page for one: who is not followed is told */
+	int is_wanted;
 	int is_ending; /* nothing new is followed */
 	uint64_t unfollowed, privileged;
 	uint64_t late_ns; /* soft_stopped.h */
@@ -54,7 +57,9 @@ struct soft_follow {
 	int error; /* the first */
 };
 
-/* All but `follow` is the caller's, and outlives it. 0 or -ENOMEM. Release it also after an error. */
+/*
+ * All but `follow` is the caller's, and outlives it. 0 or -ENOMEM. Release it also after an error.
+ */
 int soft_follow_init(struct soft_follow *follow, struct soft_channel *channel,
 		     struct soft_reader *reader, const struct soft_image *image);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All threads of a process that runs, stopped at once, each on its way back to user mode; and one of them led through a piece of the
- * engine (struct engine_places of abi/engine.h).
+ * All threads of a process that runs, stopped at once, each on its way back to user mode; and one
+ * of them led through a piece of the engine (struct engine_places of abi/engine.h).
  *
  * All calls come from the thread that stopped them. When it ends they continue, as process/borrow.h
  * has it.
@@ -29,13 +29,20 @@ void soft_held_end(struct soft_held *held);
 struct soft_way {
 	uint64_t at, stack, first, second; /* first, second: its arguments */
 	struct engine_channel *
-		head; /* which the caller holds (soft_channel_hold()); NULL: it goes on by itself at the end */
+		/*
+		 * which the caller holds (soft_channel_hold()); NULL: it goes on by itself at the
+		 * end
+		 */
+		head;
 };
 
 /* Lead it there, up to where it is parked, and stop it. 0, -ESRCH where it has ended, -errno. */
 int soft_held_lead(struct borrow *thread, const struct soft_way *way);
 
-/* Several at once, each by a way of its own with the one head. The first error: some may be on their way. */
+/*
+ * Several at once, each by a way of its own with the one head. The first error: some may be on
+ * their way.
+ */
 int soft_held_lead_all(struct borrow *threads, const struct soft_way *ways, size_t count);
 
 /* A parked thread continues by itself, once it is let go. */

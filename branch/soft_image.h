@@ -24,7 +24,10 @@ struct soft_image {
 	size_t count;
 };
 
-/* 0; -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH, -WM_E_PROTOCOL: it is another version's. Close it also after an error. */
+/*
+ * 0; -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH, -WM_E_PROTOCOL: it is another version's. Close it
+ * also after an error.
+ */
 int soft_image_open(struct soft_image *image, const char *path);
 void soft_image_close(struct soft_image *image);
 

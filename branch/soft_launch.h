@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How an engine comes into a program that begins: mapped, with the channel, before the program's first instruction, by
- * system calls of the program's own process. Nothing is looked up by a path there, so it may see another root.
+ * How an engine comes into a program that begins: mapped, with the channel, before the program's
+ * first instruction, by system calls of the program's own process. Nothing is looked up by a path
+ * there, so it may see another root.
  *
  * All calls come from the thread that traces the process, except soft_become().
  */
@@ -24,8 +25,8 @@ struct soft_launch {
 };
 
 /*
- * Bring the process at the gate's other end to its PTRACE_EVENT_EXEC, seized. 0 or -errno; where it did not come so far
- * it has ended or ends by itself, else it is the caller's to end.
+ * Bring the process at the gate's other end to its PTRACE_EVENT_EXEC, seized. 0 or -errno; where it
+ * did not come so far it has ended or ends by itself, else it is the caller's to end.
  */
 int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
 		      const struct soft_channel *channel, const struct soft_image *image);

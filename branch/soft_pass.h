@@ -8,7 +8,10 @@
 
 #include "branch/soft_loan.h"
 
-/* fds[] become got[] there; on execve(2) they would be closed. 0; -errno, also of what the process may not do; -ESRCH: it has ended. */
+/*
+ * fds[] become got[] there; on execve(2) they would be closed. 0; -errno, also of what the process
+ * may not do; -ESRCH: it has ended.
+ */
 int soft_pass(struct soft_loan *loan, const int fds[2], int got[2]);
 
 #endif

@@ -5,7 +5,10 @@
 
 #include <sys/types.h>
 
-/* Whether the program that a process has executed imports a sanitizer's runtime; 0 also where its file can't be read. Any thread. */
+/*
+ * Whether the program that a process has executed imports a sanitizer's runtime; 0 also where its
+ * file can't be read. Any thread.
+ */
 int soft_is_sanitized(pid_t pid);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's segments, as its engine says of them (abi/engine.h). It may write at the same time, and anything. */
+/*
+ * A thread's segments, as its engine says of them (abi/engine.h). It may write at the same time,
+ * and anything.
+ */
 #ifndef BRANCH_SOFT_SEGMENT_H
 #define BRANCH_SOFT_SEGMENT_H
 
@@ -21,7 +24,10 @@ int segment_look(const struct soft_reader *reader, uint32_t slot, uint32_t index
 int segment_find(const struct soft_reader *reader, uint32_t slot, uint64_t number,
 		 struct soft_segment *taken);
 
-/* Into reader->words. 0: it was overwritten meanwhile. Where it was full, the mark at its head goes first. */
+/*
+ * Into reader->words. 0: it was overwritten meanwhile. Where it was full, the mark at its head goes
+ * first.
+ */
 int segment_copy(const struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken);
 
 /*

@@ -20,7 +20,10 @@ static int is_killed(const struct soft_thread *thread, const struct trail_betwee
 	return thread->is_dying && thread->dying.values[0] == end->values[1];
 }
 
-/* A signal killed the process. Read all that its threads wrote: whether one of them got that signal. */
+/*
+ * A signal killed the process. Read all that its threads wrote: whether one of them got that
+ * signal.
+ */
 static int has_killed(struct soft_reader *reader, struct soft_source *source,
 		      const struct trail_between *end)
 {

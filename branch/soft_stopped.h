@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A recorded process is stopped, for example by SIGSTOP, and another recorded process is about to
- * trace it (agent/trail/child_process.h). It has to leave the engine first, but none of its threads runs.
- * The tool traces all its threads for a moment, lets each run out of the engine, and detaches before
- * the thread's first native instruction. There the kernel stops the thread again. The process's
- * group stop lasts throughout, so its parent gets no further report.
+ * trace it (agent/trail/child_process.h). It has to leave the engine first, but none of its threads
+ * runs. The tool traces all its threads for a moment, lets each run out of the engine, and detaches
+ * before the thread's first native instruction. There the kernel stops the thread again. The
+ * process's group stop lasts throughout, so its parent gets no further report.
  *
  * A thread of the tool does that and ends. The kernel then detaches what is still traced, whatever
- * failed; it does the same when the tool is killed. A thread that is still in the engine stops where
- * it is, and leaves the engine once the process continues.
+ * failed; it does the same when the tool is killed. A thread that is still in the engine stops
+ * where it is, and leaves the engine once the process continues.
  */
 #ifndef BRANCH_SOFT_STOPPED_H
 #define BRANCH_SOFT_STOPPED_H

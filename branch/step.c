@@ -24,7 +24,7 @@
 #define ERESTARTSYS 512
 #define ERESTART_LAST 516
 #define GONE_NS 1000000000u /* a thread that executes a program is found again within that */
-/* Selectors of 64-bit code: the kernel's, as the low byte also in a guest of Xen. A program's own are never. */
+/* Selectors of 64-bit code: the kernel's, as the low byte also in a guest of Xen. */
 #define LONG_MODE_SELECTOR 0x33
 
 static void made_syscall(struct step *step, struct step_thread *thread,
@@ -147,10 +147,7 @@ static int is_long_mode(const struct user_regs_struct *regs)
 	return (regs->cs & 0xff) == LONG_MODE_SELECTOR;
 }
 
-/*
- * Continue, with that signal first. A system call ends in a stop of its own, except one whose
- * signal has a handler.
- */
+/* Continue, with that signal first. System calls stop, except one whose signal has a handler. */
 static void resume(const struct step *step, struct step_thread *thread,
 		   struct user_regs_struct *regs, int signal)
 {
@@ -196,8 +193,9 @@ static int has_to_restart(const struct user_regs_struct *regs)
 }
 
 /*
- * A system call was broken off, and will be made again by an instruction that the thread goes back to behind our
- * back, or never, where a handler comes between. Until a step is over, it counts as standing there.
+ * A system call was broken off, and will be made again by an instruction that the thread goes back
+ * to behind our back, or never, where a handler comes between. Until a step is over, it counts as
+ * standing there.
  */
 static int is_broken_off(const struct step_thread *thread, const struct user_regs_struct *regs)
 {
@@ -507,8 +505,9 @@ static void on_stop(struct step *step, struct step_thread *thread, int status)
 }
 
 /*
- * A thread that executes a program takes its process's id, and is found under that a little later. The others have
- * their leader's among them; one that is stepped through alone has not. As waitpid(2) does.
+ * A thread that executes a program takes its process's id, and is found under that a little later.
+ * The others have their leader's among them; one that is stepped through alone has not. As
+ * waitpid(2) does.
  */
 static pid_t wait_for(struct step *step, struct step_thread *thread, int *status)
 {
@@ -539,7 +538,7 @@ static int look(struct step *step)
 		pid_t got = wait_for(step, thread, &status);
 
 		next = thread->next;
-		/* of the id of a thread that executes a program nothing is left; what comes is the first thread's */
+		/* the id of a thread that executes a program ends; what comes is the first thread's */
 		if (!got ||
 		    (got < 0 && thread->tid != step->pid && step_thread_find(step, step->pid)))
 			continue;

@@ -72,8 +72,8 @@ int step_attach(struct step **step, struct trail_sink *sink, pid_t pid, pid_t on
 
 /*
  * The same for a program that is another process's child: that process forks one that calls
- * gate_become() (launch_gate.h) with one end of a socket pair (SOCK_STREAM), and does not return; the
- * other end is `gate`. We do not close it here.
+ * gate_become() (launch_gate.h) with one end of a socket pair (SOCK_STREAM), and does not return;
+ * the other end is `gate`. We do not close it here.
  */
 int step_take(struct step **step, struct trail_sink *sink, pid_t pid, int gate);
 

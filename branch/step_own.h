@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step's own: its threads, and what is written of them. For step.c, step_blocks.c, hidden.c, hold.c,
- * blocked_traps.c, ignored.c, conceal.c, children.c and rights.c alone.
+ * A step's own: its threads, and what is written of them. For step.c, step_blocks.c, hidden.c,
+ * hold.c, blocked_traps.c, ignored.c, conceal.c, children.c and rights.c alone.
  *
  * A process that is followed is a step as well, in the list of the first one, its root.
  */

@@ -226,7 +226,10 @@ static int events(enum trail_event kind)
 	return count;
 }
 
-/* Twice three threads, two signals to handlers; a child that is left alone; another program in between. */
+/*
+ * Twice three threads, two signals to handlers; a child that is left alone; another program in
+ * between.
+ */
 Test(step, follows_threads_signals_and_what_is_executed)
 {
 	int status = stepped((char *[]){ THREADS, (char *)"again", NULL });

@@ -90,7 +90,9 @@ static void run_lose(struct trail_store *store, struct store_thread *thread)
 		store_thread_remove(store, thread);
 }
 
-/* The next thread to lose its oldest: the one with most; of equals an ended one, then the caller. */
+/*
+ * The next thread to lose its oldest: the one with most; of equals an ended one, then the caller.
+ */
 static struct store_thread *victim(const struct trail_store *store)
 {
 	struct store_thread *most = NULL, *asking = store->asking;

@@ -22,7 +22,10 @@ void trail_files_init(struct trail_files *files, struct trace_writer *writer);
 /* In begin()'s place, of a process that may be gone already: a child. */
 int trail_files_begin(struct trail_files *files, const struct sink_process *process);
 
-/* Write all that came so far to the folder: should we be killed, that much is there. 0 or a negative error. */
+/*
+ * Write all that came so far to the folder: should we be killed, that much is there. 0 or a
+ * negative error.
+ */
 int trail_files_flush(struct trail_files *files);
 void trail_files_release(struct trail_files *files);
 

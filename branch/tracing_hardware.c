@@ -29,7 +29,10 @@ static const uint32_t units[ORIGINS] = {
 	[ORIGIN_BTS] = CLAIM_UNIT_BTS,
 };
 
-/* Before the unit is asked for. In the process that will have it, which others could not name otherwise. */
+/*
+ * Before the unit is asked for. In the process that will have it, which others could not name
+ * otherwise.
+ */
 static void claim_all(struct tracing *tracing, enum origin origin)
 {
 	struct claim *claims = tracing->claimed;

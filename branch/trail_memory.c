@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a trail's memory is charged against: RLIMIT_MEMLOCK, as the kernel does it, or a cap of the caller's. */
+/*
+ * What a trail's memory is charged against: RLIMIT_MEMLOCK, as the kernel does it, or a cap of the
+ * caller's.
+ */
 #include "branch/trail.h"
 
 #include "base/notify.h"

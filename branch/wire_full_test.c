@@ -101,7 +101,10 @@ Test(wire_full, keeps_back_what_a_full_sink_has_no_room_for)
 	close(ends[1]);
 }
 
-/* A run of paths comes out block by block where the sink knows no others, and waits in the middle of one. */
+/*
+ * A run of paths comes out block by block where the sink knows no others, and waits in the middle
+ * of one.
+ */
 Test(wire_full, keeps_back_the_rest_of_a_path)
 {
 	struct trail_source_block blocks[3];

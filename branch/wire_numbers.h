@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The numbers of blocks and paths that go over a wire. An origin's numbers (trace/trail/addressed.h)
- * may be sparse: on the wire both have its own numbers, from 0 on in order of appearance.
+ * The numbers of blocks and paths that go over a wire. An origin's numbers
+ * (trace/trail/addressed.h) may be sparse: on the wire both have its own numbers, from 0 on in
+ * order of appearance.
  */
 #ifndef BRANCH_WIRE_NUMBERS_H
 #define BRANCH_WIRE_NUMBERS_H

@@ -12,8 +12,9 @@ void claim_owner_self(struct claim_owner *owner);
 uint64_t claimant_namespace(void);
 
 /*
- * Look whether a process with that number and that start lives: 1, and its uid and name as the kernel has them, not as the
- * ledger; 0 where it has ended. 1 also where we may not look; then they stay as they are.
+ * Look whether a process with that number and that start lives: 1, and its uid and name as the
+ * kernel has them, not as the ledger; 0 where it has ended. 1 also where we may not look; then they
+ * stay as they are.
  */
 int claimant_lives(struct claim_owner *owner);
 

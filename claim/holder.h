@@ -44,8 +44,9 @@ struct claim_holders {
 };
 
 /*
- * Find them. The processes are searched in any case: the ledger may know some holders and not others. 0 or -ENOMEM; what can't be
- * read is left out. Takes a system call for each descriptor of each process: it is for who has been refused.
+ * Find them. The processes are searched in any case: the ledger may know some holders and not
+ * others. 0 or -ENOMEM; what can't be read is left out. Takes a system call for each descriptor of
+ * each process: it is for who has been refused.
  */
 int claim_holders_find(struct claim_holders *holders, const struct claim_wanted *wanted);
 

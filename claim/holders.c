@@ -207,8 +207,8 @@ static int is_of_task(const struct claim_row *row, pid_t pid, pid_t tid)
 }
 
 /*
- * A thread's event needs room beside those of the CPUs where it may run; a CPU's beside those of the threads that may run there
- * (kernel/events/hw_breakpoint.c).
+ * A thread's event needs room beside those of the CPUs where it may run; a CPU's beside those of
+ * the threads that may run there (kernel/events/hw_breakpoint.c).
  */
 static int weighs_beside(const struct claim_row *row, pid_t pid, pid_t tid, int cpu)
 {

@@ -96,7 +96,10 @@ static void die_there(enum ledger_step step)
 		raise(SIGKILL);
 }
 
-/* Take units and give them back, for ever, by the rule: written before they are open, removed when they are closed. */
+/*
+ * Take units and give them back, for ever, by the rule: written before they are open, removed when
+ * they are closed.
+ */
 static void live(void)
 {
 	struct {
@@ -178,7 +181,10 @@ static size_t compare(const pid_t *pids, const char *when)
 			rows += list.rows[i].owner.pid == pids[o];
 		cr_assert_leq(units, rows, "%s: %zu units of %d, %zu rows", when, units, pids[o],
 			      rows);
-		/* one that is about to be taken, or was just given; or all, when it gives all at once */
+		/*
+		 * one that is about to be taken, or was just given; or all, when it gives all at
+		 * once
+		 */
 		for (int u = 0; u < UNITS && pids[o]; u++) {
 			size_t found = 0;
 
@@ -282,7 +288,10 @@ Test(ledger_killed, what_is_read_while_it_is_written_is_whole)
 		fixture_kill(pids[o]);
 }
 
-/* Each named step, the first, the third and the twentieth time that it is come to, while others live on. */
+/*
+ * Each named step, the first, the third and the twentieth time that it is come to, while others
+ * live on.
+ */
 Test(ledger_killed, at_each_step)
 {
 	static const uint32_t hits[] = { 1, 3, 20 };

@@ -216,7 +216,10 @@ static void restore(struct ledger *ledger, struct hand *hand)
 	}
 }
 
-/* The file is gone, with all that we had in it. The locks on what has no name any more go with its descriptor. */
+/*
+ * The file is gone, with all that we had in it. The locks on what has no name any more go with its
+ * descriptor.
+ */
 static void abandon(struct ledger *ledger, struct hand *hand)
 {
 	for (size_t i = 0; i < ledger->count; i++)
@@ -226,7 +229,9 @@ static void abandon(struct ledger *ledger, struct hand *hand)
 	ledger_file_release(&hand->file);
 }
 
-/* Have a user's ledger open and as we left it, if that can be. `pid` is a process of that user's. */
+/*
+ * Have a user's ledger open and as we left it, if that can be. `pid` is a process of that user's.
+ */
 static void mend(struct ledger *ledger, struct hand *hand, pid_t pid)
 {
 	uint64_t now_ns = boottime_ns();

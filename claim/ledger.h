@@ -9,18 +9,20 @@
  * disk, a folder that is not the user's) changes nothing about a recording, except that
  * ledger_trouble() reports it once.
  *
- * Rule of writing ahead: a claim is written before its unit is opened, and removed after it was closed:
+ * Rule of writing ahead: a claim is written before its unit is opened, and removed after it was
+ * closed:
  *
- *	ledger_claim()   -> wanted
- *	open all units, disabled
- *	ledger_confirm() -> held
- *	enable ... close them
- *	ledger_remove()
+ * 	ledger_claim()   -> wanted
+ * 	open all units, disabled
+ * 	ledger_confirm() -> held
+ * 	enable ... close them
+ * 	ledger_remove()
  *
  * So at each moment, and at whichever step the owner is killed, what is held is in the ledger. An
  * entry that is not held belongs to an owner who is about to open, or has just closed. When an
  * owner ends, the kernel itself removes its entries: a claim counts for as long as its owner's lock
- * on the file exists (ledger_file.h). The lock and the owner's units go with the owner's descriptors.
+ * on the file exists (ledger_file.h). The lock and the owner's units go with the owner's
+ * descriptors.
  *
  * Whose ledger: each user has one, in the folder of the user's sockets (abi/control.h). A claim on
  * a thread or a process is in the ledger of the user that it runs as, all others in the owner's. So
@@ -38,7 +40,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* In claim.flags: another session's event serves this one too, so it takes no unit of its own; its count is 0. */
+/*
+ * In claim.flags: another session's event serves this one too, so it takes no unit of its own; its
+ * count is 0.
+ */
 #define CLAIM_SHARES 0x80000000u
 
 #define CLAIM_WHAT_BYTES 128 /* with its NUL; what is longer is cut, and ends in "..." */
@@ -51,7 +56,8 @@ struct claim {
 	enum claim_scope scope;
 	int32_t target; /* the scope's tid, pid, CPU, uid */
 	pid_t pid;	/* of a thread: its process; 0: unknown */
-	uint32_t flags; /* of a branch unit: enum claim_unit; of a watch: HW_BREAKPOINT_W and so on */
+	/* of a branch unit: enum claim_unit; of a watch: HW_BREAKPOINT_W and so on */
+	uint32_t flags;
 	uint64_t count;	 /* registers, counters, bytes, descriptors; for each thread of a process */
 	uint64_t cookie; /* the owner's own: of a watch, sig_data */
 	uint64_t address; /* a watched word and its bytes; 0: no address */
@@ -71,37 +77,44 @@ struct claim_owner {
 struct ledger;
 
 /*
- * A hand on the ledgers, empty. A session has one; several threads may use it at once. The processes that it forks have no part
- * in it: there, all that follows does nothing, and ledger_free() leaves the parent's claims alone. 0 or -ENOMEM.
+ * A hand on the ledgers, empty. A session has one; several threads may use it at once. The
+ * processes that it forks have no part in it: there, all that follows does nothing, and
+ * ledger_free() leaves the parent's claims alone. 0 or -ENOMEM.
  */
 int ledger_new(struct ledger **ledger);
 
 /*
- * Write claims, as wanted. ids[count] get what names each of them, never 0. Returns 0, or -ENOMEM with nothing written. Where there
- * is no ledger to be had, that is 0 too: see ledger_trouble(). They are written again where the file was lost meanwhile.
+ * Write claims, as wanted. ids[count] get what names each of them, never 0. Returns 0, or -ENOMEM
+ * with nothing written. Where there is no ledger to be had, that is 0 too: see ledger_trouble().
+ * They are written again where the file was lost meanwhile.
  *
- * A process with many threads is one claim of CLAIM_OF_PROCESS, not one each: that is what inherited events are too.
+ * A process with many threads is one claim of CLAIM_OF_PROCESS, not one each: that is what
+ * inherited events are too.
  */
 int ledger_claim(struct ledger *ledger, const struct claim *claims, size_t count, uint64_t *ids);
 
 /* wanted -> held: their units are open. */
 void ledger_confirm(struct ledger *ledger, const uint64_t *ids, size_t count);
 
-/* A claim has become another, in one step: never neither, never both. Its state stays. 0, -ENOENT: no such id. */
+/*
+ * A claim has become another, in one step: never neither, never both. Its state stays. 0, -ENOENT:
+ * no such id.
+ */
 int ledger_change(struct ledger *ledger, uint64_t id, const struct claim *claim);
 
 /* Their units are closed. Ids that are 0, or gone already, are passed over. */
 void ledger_remove(struct ledger *ledger, const uint64_t *ids, size_t count);
 
 /*
- * Why claims could not be written, with where in path[bytes] ("" if that is not it): -errno, -WM_E_SOCKET_DIR or -WM_E_LEDGER_FULL. Once for all that went wrong
- * up to now; then, and where nothing did, 0.
+ * Why claims could not be written, with where in path[bytes] ("" if that is not it): -errno,
+ * -WM_E_SOCKET_DIR or -WM_E_LEDGER_FULL. Once for all that went wrong up to now; then, and where
+ * nothing did, 0.
  */
 int ledger_trouble(struct ledger *ledger, char *path, size_t bytes);
 
 /*
- * Write again what others have removed or overwritten since. Each of the calls above does so too; this is for who has not called for
- * long, now and then.
+ * Write again what others have removed or overwritten since. Each of the calls above does so too;
+ * this is for who has not called for long, now and then.
  */
 void ledger_mend(struct ledger *ledger);
 
@@ -124,7 +137,8 @@ struct claim_list {
 	size_t count, room;
 	struct claim_seen *seen; /* the files that were read, each once */
 	size_t seen_count, seen_room;
-	size_t damaged; /* places in use that make no sense: another version's, or a file that someone spoilt */
+	/* places in use that make no sense: another version's, or a file that someone spoilt */
+	size_t damaged;
 };
 
 /*
@@ -139,8 +153,9 @@ int claim_list_read(struct claim_list *list, uid_t uid, pid_t pid);
 int claim_list_read_all(struct claim_list *list);
 
 /*
- * Whether a row takes something from who wants `resource` of thread `tid` (of process `pid`) or, where tid is 0, of `cpu`. That of
- * a debug register: a thread's own, its process's, and any CPU's, since the kernel weighs threads and CPUs together.
+ * Whether a row takes something from who wants `resource` of thread `tid` (of process `pid`) or,
+ * where tid is 0, of `cpu`. That of a debug register: a thread's own, its process's, and any CPU's,
+ * since the kernel weighs threads and CPUs together.
  */
 int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, pid_t pid,
 		     pid_t tid, int cpu);
@@ -160,11 +175,13 @@ int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, 
  *   also disable it, for all.
  * - One reader per ring: both would move data_tail.
  *
- * So each session takes a register of its own while there are free ones: only who has the event can read its count, which says what was
- * missed. The handler, which is one for all sessions, gives each hit to both, whosesoever signal it was. When none is free, who comes second
- * opens none and has the first's hits all the same; its row says so by the flag CLAIM_SHARES and counts nothing. When the first goes, it
- * opens its own, and the gap is said (session/watch/sharing.h). From outside, by rings, there is no sharing: a second register is taken, or refused with the
- * first holder's name.
+ * So each session takes a register of its own while there are free ones: only who has the event can
+ * read its count, which says what was missed. The handler, which is one for all sessions, gives
+ * each hit to both, whosesoever signal it was. When none is free, who comes second opens none and
+ * has the first's hits all the same; its row says so by the flag CLAIM_SHARES and counts nothing.
+ * When the first goes, it opens its own, and the gap is said (session/watch/sharing.h). From
+ * outside, by rings, there is no sharing: a second register is taken, or refused with the first
+ * holder's name.
  */
 int claim_row_is_same(const struct claim_row *row, const struct claim *claim);
 

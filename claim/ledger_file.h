@@ -85,8 +85,9 @@ struct ledger_file {
 };
 
 /*
- * Open the ledger in a folder of that user's, as that user where we may; made if it is not there and `is_writer`. No link and nothing but a file of his
- * is opened. 0, -ENOENT, -WM_E_SOCKET_DIR (also where the file is not his), -errno. file->path says where in any case.
+ * Open the ledger in a folder of that user's, as that user where we may; made if it is not there
+ * and `is_writer`. No link and nothing but a file of his is opened. 0, -ENOENT, -WM_E_SOCKET_DIR
+ * (also where the file is not his), -errno. file->path says where in any case.
  */
 int ledger_file_open(struct ledger_file *file, const char *dir, uid_t uid, int is_writer);
 

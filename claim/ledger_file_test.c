@@ -435,7 +435,9 @@ Test(ledger_file, root_writes_into_the_ledger_of_the_processs_user)
 	cr_expect_eq(list.rows[0].owner.uid, 0);
 	claim_list_release(&list);
 
-	/* a link of the user's leads root nowhere: to a folder where root alone could make a file */
+	/*
+	 * a link of the user's leads root nowhere: to a folder where root alone could make a file
+	 */
 	cr_assert_not_null(mkdtemp(roots));
 	snprintf(target, sizeof(target), "%s/claims", roots);
 	unlink(fixture_file);

@@ -107,7 +107,9 @@ static int limit_of(pid_t pid, int which, uint64_t *count)
 	return 0;
 }
 
-/* What a user may lock for rings, and beyond that each process (kernel/events/core.c, perf_mmap). */
+/*
+ * What a user may lock for rings, and beyond that each process (kernel/events/core.c, perf_mmap).
+ */
 static int locked_memory(pid_t pid, uint64_t *count)
 {
 	long kib = file_number("/proc/sys/kernel/perf_event_mlock_kb", -1);

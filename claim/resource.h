@@ -18,8 +18,9 @@ enum claim_resource {
 };
 
 /*
- * Which branch unit: claim.flags of CLAIM_BRANCH_UNIT. The kernel lets events of one kind be at a time, on the whole machine;
- * of PT beside the others on newer processors (arch/x86/events/core.c, x86_add_exclusive).
+ * Which branch unit: claim.flags of CLAIM_BRANCH_UNIT. The kernel lets events of one kind be at a
+ * time, on the whole machine; of PT beside the others on newer processors (arch/x86/events/core.c,
+ * x86_add_exclusive).
  */
 enum claim_unit { CLAIM_UNIT_PT = 1, CLAIM_UNIT_BTS, CLAIM_UNIT_LBR };
 
@@ -48,7 +49,10 @@ const char *claim_scope_name(enum claim_scope scope);
  */
 int claim_resource_count(enum claim_resource resource, pid_t pid, uint64_t *count);
 
-/* How many counters of each CPU the kernel's NMI watchdog has, where there are counters at all: 0 or 1. */
+/*
+ * How many counters of each CPU the kernel's NMI watchdog has, where there are counters at all: 0
+ * or 1.
+ */
 unsigned int claim_watchdog_counters(void);
 
 #endif

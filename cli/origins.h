@@ -9,7 +9,9 @@
 /* On stderr, where the choice was ours: which it is; if `verbose` also why not the others. */
 void origins_tell(const struct wm_session *session, int verbose);
 
-/* For programs, as members of an object: the origin's name, and what is against each of the others. */
+/*
+ * For programs, as members of an object: the origin's name, and what is against each of the others.
+ */
 void origins_json(struct json *json, const struct live *live);
 
 /* How its trail was recorded, to follow "recorded ...". Static. */

@@ -5,7 +5,10 @@
 
 #include <stdint.h>
 
-/* Whether the line is to be renewed: a few times a second, and not in the first of all. Cheap enough for each packet. */
+/*
+ * Whether the line is to be renewed: a few times a second, and not in the first of all. Cheap
+ * enough for each packet.
+ */
 int pulse_is_due(void);
 
 /* Renew it: what is done, how much of how much. */

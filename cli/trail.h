@@ -36,7 +36,9 @@ struct trail_show {
 /* Whether a thread's trail is to be shown. */
 int trail_is_wanted(const struct trail_show *show, const struct trail_path *path);
 
-/* Whether code of a module (NULL: of none), or at an address, is to be shown: --module matches it. */
+/*
+ * Whether code of a module (NULL: of none), or at an address, is to be shown: --module matches it.
+ */
 int trail_shows_module(struct trail_show *show, const struct image_module *module);
 int trail_is_in_module(struct trail_show *show, struct image *image, uint64_t address);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The backtrace at the end of a thread's trail: the calls that have not returned, as the trail nests them. */
+/*
+ * The backtrace at the end of a thread's trail: the calls that have not returned, as the trail
+ * nests them.
+ */
 #include "cli/trail.h"
 #include "cli/trail_crash.h"
 #include "cli/trail_words.h"
@@ -30,7 +33,10 @@ static void put_text(struct out *out, const char *text)
 	out_escaped(out, text, strlen(text));
 }
 
-/* Where the thread was last: where it was killed, else the last instruction of its last block. 0: unknown. */
+/*
+ * Where the thread was last: where it was killed, else the last instruction of its last block. 0:
+ * unknown.
+ */
 static uint64_t last_place(const struct trail_path *path)
 {
 	struct trail_cursor cursor = { .path = path };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* waymark trail --calls and --functions, and waymark export, of tests/targets/calling.c as it ran. */
+/*
+ * waymark trail --calls and --functions, and waymark export, of tests/targets/calling.c as it ran.
+ */
 #include "branch/testing/steps.h"
 #include "cli/command_test.h"
 #include "trace/testing/packets.h"

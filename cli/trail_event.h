@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of a listing that all listings of a trail have: which thread it is of, and what came between. */
+/*
+ * The lines of a listing that all listings of a trail have: which thread it is of, and what came
+ * between.
+ */
 #ifndef CLI_TRAIL_EVENT_H
 #define CLI_TRAIL_EVENT_H
 
@@ -8,15 +11,16 @@
 #define TRAIL_LEFT_WIDTH 14 /* of the first column: an index, or a time */
 
 /*
- * Head each thread that is wanted, and have its path put by `put`, until writing fails. 0 or -ENOMEM.
+ * Head each thread that is wanted, and have its path put by `put`, until writing fails. 0 or
+ * -ENOMEM.
  */
 int trail_each_path(struct trail_show *show,
 		    void (*put)(struct trail_show *show, const struct trail_path *path,
 				struct image *image));
 
 /*
- * An event's line: when, what, and where it was, with the instruction that was to run there; or its object.
- * `item` is the event; a cursor behind it is not needed.
+ * An event's line: when, what, and where it was, with the instruction that was to run there; or its
+ * object. `item` is the event; a cursor behind it is not needed.
  */
 void trail_put_event(struct trail_show *show, const struct trail_path *path, struct image *image,
 		     const struct trail_item *item);

@@ -21,7 +21,10 @@ static int is_wanted(const struct listing *listing, const struct trail_item *ite
 				  item->block->start);
 }
 
-/* Leave the last so many instructions of a range: returns how many of its first block are not among them. */
+/*
+ * Leave the last so many instructions of a range: returns how many of its first block are not among
+ * them.
+ */
 static uint64_t keep_last(struct listing *listing, struct trail_range *range, uint64_t last)
 {
 	struct trail_cursor cursor = range->cursor, from = cursor;

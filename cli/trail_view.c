@@ -69,7 +69,9 @@ struct image *trail_item_image(struct image *image, const struct trail_item *ite
 	return in ? in : image;
 }
 
-/* Names come from files by address: where other code ran there than a file has, they may be wrong. */
+/*
+ * Names come from files by address: where other code ran there than a file has, they may be wrong.
+ */
 static void check_code(const struct trail_view *view, uint32_t process)
 {
 	for (size_t i = 0; i < view->trails.space_count; i++) {

@@ -7,8 +7,8 @@
 #include <waymark/session.h>
 
 /*
- * Attach to all that descend from a process which the session has taken in. Those that can't be entered
- * are named, and left out. 0, -ENOMEM or -errno.
+ * Attach to all that descend from a process which the session has taken in. Those that can't be
+ * entered are named, and left out. 0, -ENOMEM or -errno.
  */
 int tree_take_in(struct wm_session *session, pid_t root);
 

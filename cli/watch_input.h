@@ -14,8 +14,9 @@ struct watch_input {
 };
 
 /*
- * The next line, without what is blank around it, into line[]: 1; 0: none yet, or no more will come; -E2BIG for one that was longer, which is left
- * out. Empty lines, and such as begin with #, are passed over. Never waits.
+ * The next line, without what is blank around it, into line[]: 1; 0: none yet, or no more will
+ * come; -E2BIG for one that was longer, which is left out. Empty lines, and such as begin with #,
+ * are passed over. Never waits.
  */
 int watch_input_line(struct watch_input *input, char line[WATCH_INPUT_MAX]);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The values of a function's parameters at an instruction, by debug information; and the step from a frame to its caller's, by call
- * frame information. Both work on registers and memory that somebody recorded.
+ * The values of a function's parameters at an instruction, by debug information; and the step from
+ * a frame to its caller's, by call frame information. Both work on registers and memory that
+ * somebody recorded.
  *
  * Debug information may be hostile: all depths, counts and loops are bounded.
  */
@@ -35,9 +36,9 @@ static inline uint64_t code_frame_at(const struct cfi_registers *registers)
 int code_frame_up(const struct code_frame *frame, struct cfi_registers *up);
 
 /*
- * Call take() for each parameter of the frame's function, in order. `value`: as many bytes as the type has; NULL, and no type: its
- * value is nowhere, or was not recorded. What take() returns other than 0 ends it. 0, that, -ENOENT: debug information has no such
- * function; -ENOMEM.
+ * Call take() for each parameter of the frame's function, in order. `value`: as many bytes as the
+ * type has; NULL, and no type: its value is nowhere, or was not recorded. What take() returns other
+ * than 0 ends it. 0, that, -ENOENT: debug information has no such function; -ENOMEM.
  */
 int code_arguments(const struct code_frame *frame,
 		   int (*take)(const char *name, const struct watch_type *type, const void *value,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code cut into blocks: from an instruction on, up to the first that may lead elsewhere (abi/trail.h).
+ * Code cut into blocks: from an instruction on, up to the first that may lead elsewhere
+ * (abi/trail.h).
  *
  * The bytes of an instruction alone decide where it leads. Any thread may ask.
  */
@@ -26,9 +27,10 @@ struct block_insn {
 #define INSN_TRAPS 4u	   /* int1: a SIGTRAP of the program's own */
 #define INSN_SHADOWS 8u /* mov to ss: no trap comes before the instruction behind it has run, too */
 /*
- * A hypervisor or the kernel may emulate it, and may then drop the trap that a step would raise behind it. These are
- * straight-line instructions that user mode may execute. Sources: Intel SDM, volume 3, "Instructions That Cause VM
- * Exits"; AMD APM, volume 2, "SVM Intercept Codes"; Linux, arch/x86/kernel/umip.c.
+ * A hypervisor or the kernel may emulate it, and may then drop the trap that a step would raise
+ * behind it. These are straight-line instructions that user mode may execute. Sources: Intel SDM,
+ * volume 3, "Instructions That Cause VM Exits"; AMD APM, volume 2, "SVM Intercept Codes"; Linux,
+ * arch/x86/kernel/umip.c.
  */
 #define INSN_EMULATED 16u
 
@@ -36,8 +38,9 @@ struct block_insn {
 int block_insn(struct block_insn *insn, uint64_t address, const uint8_t *code, size_t left);
 
 /*
- * The same as one maker's processors take it: AMD's obey an operand size of 16 bits in a near branch, which then has a
- * shorter displacement and leads to an address of 16 bits; Intel's, which block_insn() follows, ignore it.
+ * The same as one maker's processors take it: AMD's obey an operand size of 16 bits in a near
+ * branch, which then has a shorter displacement and leads to an address of 16 bits; Intel's, which
+ * block_insn() follows, ignore it.
  */
 enum block_maker { BLOCK_INTEL, BLOCK_AMD };
 int block_insn_of(struct block_insn *insn, enum block_maker maker, uint64_t address,
@@ -48,8 +51,9 @@ enum block_maker block_maker_here(void);
 
 /*
  * Fill in *entry for the block that begins at `start` with code[left], of no more than `most`
- * instructions, and TRAIL_BLOCK_INSTRUCTIONS_MAX. One whose bytes can't be read as instructions further on ends before
- * these, as TRAIL_FALL. Returns 0, or -EILSEQ where not even the first can be read.
+ * instructions, and TRAIL_BLOCK_INSTRUCTIONS_MAX. One whose bytes can't be read as instructions
+ * further on ends before these, as TRAIL_FALL. Returns 0, or -EILSEQ where not even the first can
+ * be read.
  */
 int block_read(struct trail_entry *entry, uint64_t start, const uint8_t *code, size_t left,
 	       unsigned int most);

@@ -57,7 +57,9 @@ static int is_kernels(const struct code_process *process, uint64_t value)
 	return 0;
 }
 
-/* A word that a relocation should have filled counts if it points to code of the defining module. */
+/*
+ * A word that a relocation should have filled counts if it points to code of the defining module.
+ */
 static void word_take(struct search *search, const struct code_module *holder, uint64_t offset)
 {
 	const struct code_memory *memory = &search->process->memory;

@@ -68,7 +68,10 @@ static uint64_t old_unpacked(const struct code_file *holder, const struct code_s
 	return be64toh(bytes);
 }
 
-/* What libdw takes into memory at once. More than 32-bit offsets reach, and be it unpacked, is forged. */
+/*
+ * What libdw takes into memory at once. More than 32-bit offsets reach, and be it unpacked, is
+ * forged.
+ */
 static int is_too_much(const struct code_file *holder)
 {
 	uint64_t sum = 0;

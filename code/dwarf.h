@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A module's DWARF, from the file itself or the separate debug file. What libdw is given was read into
- * memory: a file that is cut short meanwhile is an error and no signal.
+ * A module's DWARF, from the file itself or the separate debug file. What libdw is given was read
+ * into memory: a file that is cut short meanwhile is an error and no signal.
  */
 #ifndef CODE_DWARF_H
 #define CODE_DWARF_H

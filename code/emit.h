@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Position-free code of a trampoline as it is written: bytes, what the agent must fill in, and the slots
- * of 8 bytes behind the code that instructions refer to.
+ * Position-free code of a trampoline as it is written: bytes, what the agent must fill in, and the
+ * slots of 8 bytes behind the code that instructions refer to.
  */
 #ifndef CODE_EMIT_H
 #define CODE_EMIT_H
@@ -32,7 +32,10 @@ struct emit {
 void emit_bytes(struct emit *emit, const void *bytes, size_t count);
 void emit_number(struct emit *emit, uint64_t value, size_t bytes); /* little-endian */
 
-/* 4 bytes that will lead to an address of the program; `after`: bytes of the instruction behind them. */
+/*
+ * 4 bytes that will lead to an address of the program; `after`: bytes of the instruction behind
+ * them.
+ */
 void emit_distance(struct emit *emit, uint64_t target, unsigned int after);
 
 /* 4 bytes that end an instruction and lead to a slot, which is made by emit_finish(). */

@@ -14,8 +14,8 @@ struct code_enumerations {
 };
 
 /*
- * The names that a type gives the values of a field of type `field_type` (WM_TYPE_*). NULL: the type
- * is not an enumeration, or has no usable names. The result lives as long as the list.
+ * The names that a type gives the values of a field of type `field_type` (WM_TYPE_*). NULL: the
+ * type is not an enumeration, or has no usable names. The result lives as long as the list.
  */
 const struct enumeration *code_enumeration_of(struct code_enumerations *list, Dwarf_Die *type,
 					      uint8_t field_type);

@@ -92,7 +92,10 @@ static int vdso_open(struct code_file **file, uint64_t start, const struct code_
 	return err;
 }
 
-/* The links under map_files are named by the mapping's bounds; its start is known, its end is in maps. */
+/*
+ * The links under map_files are named by the mapping's bounds; its start is known, its end is in
+ * maps.
+ */
 static int map_link(char *link, size_t bytes, pid_t pid, uint64_t start)
 {
 	char line[PATH_MAX + 128];

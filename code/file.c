@@ -280,7 +280,10 @@ int code_file_open(struct code_file **file, const char *path)
 	*file = NULL;
 	if (!new)
 		return -ENOMEM;
-	/* Agents and traces can name a device, and opening some devices has effects: a watchdog starts. */
+	/*
+	 * Agents and traces can name a device, and opening some devices has effects: a watchdog
+	 * starts.
+	 */
 	err = stat(path, &st) ? -errno : kind_check(&st);
 	if (!err) {
 		/* O_NONBLOCK: if a fifo has taken the file's place, it must not hold us up. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A module's file, as its code is read: segments, sections, bytes by address, build id, and the files
- * that hold what was stripped from it.
+ * A module's file, as its code is read: segments, sections, bytes by address, build id, and the
+ * files that hold what was stripped from it.
  *
- * Files may be hostile: what is read is checked against what is there, nothing is mapped, and what is
- * unpacked has a bound. Addresses are as linked; in a process the module's base is added.
+ * Files may be hostile: what is read is checked against what is there, nothing is mapped, and what
+ * is unpacked has a bound. Addresses are as linked; in a process the module's base is added.
  *
  * A file belongs to one thread at a time.
  */
@@ -36,15 +36,19 @@ struct code_section {
 /* Names of a module in a process, beside its file's: paths, or NULL. */
 struct code_aliases {
 	const char *
-		link; /* a program: the name that it was started by; a library: its path in the loader's list */
+		/*
+		 * a program: the name that it was started by; a library: its path in the loader's
+		 * list
+		 */
+		link;
 	const char *argument; /* a program's argv[0] */
 };
 
 struct code_dwarf;
 
 /*
- * Called every so often by what takes long, with how far it is: `done` of `total` places, 0 of 0 where it
- * is not known. What it returns other than 0 ends that, with this error.
+ * Called every so often by what takes long, with how far it is: `done` of `total` places, 0 of 0
+ * where it is not known. What it returns other than 0 ends that, with this error.
  */
 struct code_pulse {
 	int (*beat)(size_t done, size_t total, void *data);
@@ -69,7 +73,8 @@ struct code_file {
 	uint8_t build_id[CODE_BUILD_ID_MAX];
 	size_t build_id_bytes; /* 0: none */
 	int is_vdso;
-	int is_debug; /* set by who opened it: a separate debug file in the module's place, without code */
+	/* set by who opened it: a separate debug file in the module's place, without code */
+	int is_debug;
 	struct code_file *debug;  /* the separate debug file; see code_file_debug() */
 	struct code_file *packed; /* .gnu_debugdata, unpacked; see code_file_packed() */
 	int debug_sought, packed_sought;
@@ -85,8 +90,8 @@ struct code_memory {
 };
 
 /*
- * Open the file at `path`. Returns 0, -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH. Close the file with
- * code_file_close(); *file is NULL after an error.
+ * Open the file at `path`. Returns 0, -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH. Close the file
+ * with code_file_close(); *file is NULL after an error.
  */
 int code_file_open(struct code_file **file, const char *path);
 
@@ -131,7 +136,10 @@ const struct code_segment *code_file_segment(const struct code_file *file, uint6
  */
 int code_file_is_text(const struct code_file *file, uint64_t address, uint64_t bytes);
 
-/* The section of a name; or that holds an address once loaded. NULL: none, or there is no section table. */
+/*
+ * The section of a name; or that holds an address once loaded. NULL: none, or there is no section
+ * table.
+ */
 const struct code_section *code_file_section(const struct code_file *file, const char *name);
 const struct code_section *code_file_section_at(const struct code_file *file, uint64_t address);
 

@@ -89,7 +89,10 @@ static void cie_read(struct cie *cie, const struct image *image, uint64_t addres
 	const char *text;
 
 	*cie = (struct cie){ .address = address, .lsda_encoding = POINTER_OMIT };
-	/* before anything of it is read: of two such that take turns, each is read once for every function */
+	/*
+	 * before anything of it is read: of two such that take turns, each is read once for every
+	 * function
+	 */
 	if (!entry_next(&table, &from) || from.end - from.at > CIE_MAX_BYTES ||
 	    bytes_fixed(&from, 4) != 0)
 		return;
@@ -118,7 +121,10 @@ static void cie_read(struct cie *cie, const struct image *image, uint64_t addres
 	cie->is_good &= !from.is_over && !cie->rules.is_over;
 }
 
-/* One rule with operands of its own; false where the function's first instruction is passed, or unknown. */
+/*
+ * One rule with operands of its own; false where the function's first instruction is passed, or
+ * unknown.
+ */
 static bool rule_run(struct bytes *from, uint8_t rule, int64_t data_align,
 		     struct entry_state *state)
 {
@@ -303,7 +309,10 @@ int frames_landing_pads(const struct image *image, const struct frame *frame,
 		bytes_uleb(&from);
 	encoding = (uint8_t)bytes_fixed(&from, 1);
 	bytes = bytes_uleb(&from);
-	/* a call takes 2 bytes, what is said of it 16 at most: more is forged, and would be read for long */
+	/*
+	 * a call takes 2 bytes, what is said of it 16 at most: more is forged, and would be read
+	 * for long
+	 */
 	if (from.is_over || bytes > (uint64_t)(from.end - from.at) ||
 	    bytes > 8 * (frame->end - frame->start) + 64)
 		return -EBADMSG;

@@ -33,8 +33,8 @@ void frames_release(struct frames *frames);
 const struct frame *frames_at(const struct frames *frames, uint64_t address);
 
 /*
- * Call pad() with each address where an exception lands in the function. Returns 0, or -EBADMSG where the
- * table can't be read: then some may be missing.
+ * Call pad() with each address where an exception lands in the function. Returns 0, or -EBADMSG
+ * where the table can't be read: then some may be missing.
  */
 int frames_landing_pads(const struct image *image, const struct frame *frame,
 			void (*pad)(uint64_t address, void *data), void *data);

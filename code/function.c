@@ -86,7 +86,10 @@ static int by_address(const void *one, const void *other)
 	return a->function->address < b->function->address ? -1 : 1;
 }
 
-/* A longer name, in the ways that there are: with parameters, with the source file, with the address. */
+/*
+ * A longer name, in the ways that there are: with parameters, with the source file, with the
+ * address.
+ */
 static char *longer_name(const struct match *match, int way)
 {
 	const char *unit = strrchr(match->symbol->unit, '/');
@@ -150,8 +153,8 @@ static int rename_doubles(struct matches *matches)
 }
 
 /*
- * Without debug information it is unknown which register the result is in, and whether there is one. So the field has
- * the register's name and is hexadecimal, unless the request gives its type.
+ * Without debug information it is unknown which register the result is in, and whether there is
+ * one. So the field has the register's name and is hexadecimal, unless the request gives its type.
  */
 static void return_guess(const struct code_request *request, struct code_parameters *known)
 {
@@ -229,7 +232,10 @@ static const char *other_name(const struct matches *matches, const struct match 
 	return NULL;
 }
 
-/* A function that is chosen later: the place is where the choice fell, under the name that was asked. */
+/*
+ * A function that is chosen later: the place is where the choice fell, under the name that was
+ * asked.
+ */
 static int chosen_places(struct query *query, struct matches *matches, struct match *match,
 			 struct code_place *place)
 {

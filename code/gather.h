@@ -42,7 +42,10 @@ void address_sort(struct address_list *list); /* and each once */
 /* Something may enter at an address; nothing is done where that is no code. */
 void gather_target(struct gather *gather, uint64_t address);
 
-/* Unpatchable: markers' sites, restartable sequences, some functions by their names (unpatchable.c). */
+/*
+ * Unpatchable: markers' sites, restartable sequences, some functions by their names
+ * (unpatchable.c).
+ */
 void gather_taboos(struct gather *gather, struct code_file *file,
 		   const struct code_symbols *symbols);
 
@@ -52,7 +55,10 @@ void gather_code(struct gather *gather);
 /* Words of data and addends of relocations that are addresses of code. */
 void gather_words(struct gather *gather);
 
-/* Tables of jumps; functions whose jumps aren't understood become doubts. After all others (jump_table.c). */
+/*
+ * Tables of jumps; functions whose jumps aren't understood become doubts. After all others
+ * (jump_table.c).
+ */
 void gather_tables(struct gather *gather);
 
 #endif

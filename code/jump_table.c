@@ -102,8 +102,8 @@ static size_t leas_from(const struct gather *gather, uint64_t address)
 }
 
 /*
- * Tables of the second kind: every constant of the function from every label of it. False: there are
- * none, or far too many to be anything.
+ * Tables of the second kind: every constant of the function from every label of it. False: there
+ * are none, or far too many to be anything.
  */
 static bool labels_take(struct gather *gather, const struct image_range *function)
 {
@@ -168,7 +168,10 @@ static const ZydisDecodedOperand *writer_of(const ZydisDecodedInstruction *insn,
 	return NULL;
 }
 
-/* glibc's pointers at rest are rotated and xored with a secret of the thread's; nothing is computed. */
+/*
+ * glibc's pointers at rest are rotated and xored with a secret of the thread's; nothing is
+ * computed.
+ */
 static bool is_unscrambling(const ZydisDecodedInstruction *insn,
 			    const ZydisDecodedOperand *operands)
 {
@@ -178,7 +181,10 @@ static bool is_unscrambling(const ZydisDecodedInstruction *insn,
 		operands[1].mem.segment == ZYDIS_REGISTER_FS);
 }
 
-/* Where the register that a jump goes to has its value from: the last instruction above that writes it. */
+/*
+ * Where the register that a jump goes to has its value from: the last instruction above that writes
+ * it.
+ */
 static enum jump_kind jump_kind_of(const struct gather *gather, uint64_t at, uint64_t start)
 {
 	ZydisDecodedInstruction insn;
@@ -269,8 +275,8 @@ static bool function_is_known(struct gather *gather, const struct image_range *f
 }
 
 /*
- * Where the jumps of a function aren't understood, neither it nor any whose address it takes is safe: that
- * address and a byte out of a table, say, may be where they go.
+ * Where the jumps of a function aren't understood, neither it nor any whose address it takes is
+ * safe: that address and a byte out of a table, say, may be where they go.
  */
 static void doubt_reached(struct gather *gather, const struct image_range *function)
 {

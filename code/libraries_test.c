@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A second C library and libz, in a namespace of their own, with detours in all of their code: at every
- * function's entry, and at points in between. What they compute must be what the first ones compute.
+ * A second C library and libz, in a namespace of their own, with detours in all of their code: at
+ * every function's entry, and at points in between. What they compute must be what the first ones
+ * compute.
  */
 #include "code/file.h"
 #include "code/symbol.h"
@@ -50,7 +51,8 @@ struct module {
 	struct sweep sweep;
 	uint64_t base;
 	unsigned int placed[FORM_FIRST + 1], pushed, elsewhere, refused;
-	uint8_t *owned; /* a byte for each of the module: a detour replaces it, or may end its distance in it */
+	/* a byte for each of the module: a detour replaces it, or may end its distance in it */
+	uint8_t *owned;
 };
 
 /* Whether no other detour has any of its bytes; then it has them. */

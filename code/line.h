@@ -22,8 +22,9 @@ struct code_lines {
 
 /*
  * Each place where the line's code begins: statements' beginnings, by the compiler's own mark, that
- * follow one of another line. Unrolled, inlined and otherwise copied code has several. `source` is a path
- * or its end: "shop/order.c". Returns 0, also where there is nothing; -ENOMEM. Release also after an error.
+ * follow one of another line. Unrolled, inlined and otherwise copied code has several. `source` is
+ * a path or its end: "shop/order.c". Returns 0, also where there is nothing; -ENOMEM. Release also
+ * after an error.
  */
 int code_lines_find(struct code_lines *lines, struct code_file *file, const char *source,
 		    unsigned int line);

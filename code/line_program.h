@@ -18,8 +18,9 @@ struct line_program_row {
 };
 
 /*
- * Run the program at `offset` of the section, and call row() for each row in its order. What row() returns other than 0 ends it. 0,
- * -EINVAL for a program that can't be read on, after the rows before that.
+ * Run the program at `offset` of the section, and call row() for each row in its order. What row()
+ * returns other than 0 ends it. 0, -EINVAL for a program that can't be read on, after the rows
+ * before that.
  */
 int line_program_run(const uint8_t *section, size_t bytes, uint64_t offset,
 		     int (*row)(const struct line_program_row *row, void *data), void *data);

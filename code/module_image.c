@@ -38,7 +38,9 @@ static int parts_load(struct image *image, struct code_file *file)
 
 		if (segment->type != PT_LOAD || !segment->file_bytes)
 			continue;
-		/* forged segments may lie across each other, and be far more together than the file */
+		/*
+		 * forged segments may lie across each other, and be far more together than the file
+		 */
 		if (segment->file_bytes > IMAGE_MAX_BYTES - bytes ||
 		    segment->address > UINT64_MAX - segment->file_bytes)
 			return -WM_E_NOT_ELF;
@@ -152,7 +154,10 @@ static void frames_find(struct image *image, const struct code_file *file)
 	for (size_t i = 0; i < file->segment_count; i++)
 		if (file->segments[i].type == PT_GNU_EH_FRAME)
 			image->frames_hdr = file->segments[i].address;
-	/* version 1, and .eh_frame as a signed offset of 4 bytes from its own field: what linkers write */
+	/*
+	 * version 1, and .eh_frame as a signed offset of 4 bytes from its own field: what linkers
+	 * write
+	 */
 	if (image->frames_hdr && !image_read(image, image->frames_hdr, head, sizeof(head)) &&
 	    head[0] == 1 && head[1] == 0x1b) {
 		memcpy(&offset, head + 4, sizeof(offset));

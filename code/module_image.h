@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A module's bytes at their addresses, copied once, for code that reads all of it: the instructions,
- * the tables that point into them, the unwind information.
+ * A module's bytes at their addresses, copied once, for code that reads all of it: the
+ * instructions, the tables that point into them, the unwind information.
  *
  * An image is not written after image_load(): any number of threads may read it.
  */
@@ -47,7 +47,9 @@ struct image {
 int image_load(struct image *image, struct code_file *file);
 void image_release(struct image *image);
 
-/* The byte at an address, with how many follow in its part, itself included; or NULL, and *left 0. */
+/*
+ * The byte at an address, with how many follow in its part, itself included; or NULL, and *left 0.
+ */
 const uint8_t *image_at(const struct image *image, uint64_t address, size_t *left);
 
 /* Copy: 0, or -EFAULT where not all of it is there. */

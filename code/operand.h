@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arguments of USDT probes: assembler operands with a size before them, as <sys/sdt.h> leaves them
- * in a note. "-4@%edi 8@-16(%rbp,%rax,8) 8f@%xmm0 4@counter+4(%rip) -8@$-1"
+ * The arguments of USDT probes: assembler operands with a size before them, as <sys/sdt.h> leaves
+ * them in a note. "-4@%edi 8@-16(%rbp,%rax,8) 8f@%xmm0 4@counter+4(%rip) -8@$-1"
  *
- * The size is of the value: signed with a minus, a float with an f. It need not be the operand's own
- * width: of a wider register the low bytes count, and a value can't be wider than the register it is
- * in. Where the size is missing, as older headers had it, a register has its width and all else 8 bytes.
+ * The size is of the value: signed with a minus, a float with an f. It need not be the operand's
+ * own width: of a wider register the low bytes count, and a value can't be wider than the register
+ * it is in. Where the size is missing, as older headers had it, a register has its width and all
+ * else 8 bytes.
  */
 #ifndef CODE_OPERAND_H
 #define CODE_OPERAND_H
@@ -23,14 +24,15 @@ struct operand_symbols {
 };
 
 /*
- * Read one argument: its operand, and its type (WM_TYPE_*). `symbols` may be NULL. 0, or -WM_E_OPERAND.
+ * Read one argument: its operand, and its type (WM_TYPE_*). `symbols` may be NULL. 0, or
+ * -WM_E_OPERAND.
  */
 int operand_parse(const char *text, const struct operand_symbols *symbols,
 		  struct code_operand *operand, uint8_t *type);
 
 /*
- * Copy the argument that begins at *text, or after spaces, to argument[bytes]; *text moves behind it.
- * Returns 1, 0 at the end, -WM_E_OPERAND when it is too long and was cut.
+ * Copy the argument that begins at *text, or after spaces, to argument[bytes]; *text moves behind
+ * it. Returns 1, 0 at the end, -WM_E_OPERAND when it is too long and was cut.
  */
 int operand_next(const char **text, char *argument, size_t bytes);
 

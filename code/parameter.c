@@ -240,8 +240,8 @@ static void take_registers(const struct passing *passing, const uint8_t *registe
 }
 
 /*
- * Give an argument its place, as the psABI does. What
- * would take of what isn't known may take of the rest, or leave it alone, and neither is known then.
+ * Give an argument its place, as the psABI does. What would take of what isn't known may take of
+ * the rest, or leave it alone, and neither is known then.
  */
 static void place(struct call *call, struct parameter *parameter)
 {
@@ -277,10 +277,7 @@ static int is_unprototyped_float(const struct call *call, const struct passing *
 	return call->is_unprototyped && passing->type == WM_TYPE_F32;
 }
 
-/*
- * Take type and name from `from`, the location from `place_of`. They differ in an inline function's
- * own copy.
- */
+/* Type and name from `from`, location from `place_of`: an inline function's copies differ. */
 static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_of)
 {
 	static const struct passing reference = {
@@ -317,8 +314,8 @@ static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_
 	if (call->trust != TRUST_LISTS)
 		place(call, parameter);
 	/*
-	 * LLVM's callers in the same unit leave anything there for one that isn't used, and for an eightbyte that
-	 * isn't. A float without a prototype comes as a double.
+	 * LLVM's callers in the same unit leave anything there for one that isn't used, and for an
+	 * eightbyte that isn't. A float without a prototype comes as a double.
 	 */
 	if ((!call->is_of_gcc && location == LOCATION_NONE) ||
 	    is_unprototyped_float(call, &parameter->passing))
@@ -392,7 +389,9 @@ static void parameters_take(struct call *call, Dwarf_Die *function)
 	} while (call->count < CODE_VALUES_MAX && !dwarf_siblingof(&child, &child));
 }
 
-/* Whether the compiler has a parameter in another register than the ABI: then the ABI is not kept. */
+/*
+ * Whether the compiler has a parameter in another register than the ABI: then the ABI is not kept.
+ */
 static int is_contradicted(const struct call *call)
 {
 	for (unsigned int i = 0; i < call->count; i++) {
@@ -406,7 +405,9 @@ static int is_contradicted(const struct call *call)
 	return 0;
 }
 
-/* A member's field, by where its structure's eightbytes are; 0 where there is no room for its name. */
+/*
+ * A member's field, by where its structure's eightbytes are; 0 where there is no room for its name.
+ */
 static int member_field(struct code_field *field, const char *name,
 			const struct code_operand *eightbytes, const struct passing_member *member)
 {
@@ -511,7 +512,7 @@ static void result_take(struct call *call, struct code_parameters *parameters, D
 		returns_fill(parameters, &passing);
 }
 
-/* Go passes arguments in registers of its own choice; its functions have their package before a dot. */
+/* Go passes arguments in its own registers; its functions have their package before a dot. */
 static int is_go(const struct code_file *file, const char *name)
 {
 	return strchr(name, '.') && (code_file_section(file, ".gopclntab") ||

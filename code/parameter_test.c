@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters are found where the compiler put them: functions are called, and what is found is compared. */
+/*
+ * Parameters are found where the compiler put them: functions are called, and what is found is
+ * compared.
+ */
 #include "code/parameter.h"
 
 #include "code/symbol.h"
@@ -369,7 +372,10 @@ Test(parameter, behind_an_unsure_one_those_that_are_sure_are_told)
 	close_compiled();
 }
 
-/* A function uses one of a structure's two registers: LLVM's callers in the same unit leave the other unset. */
+/*
+ * A function uses one of a structure's two registers: LLVM's callers in the same unit leave the
+ * other unset.
+ */
 static const char *const
 	half_source = "struct two { long a, b; };\n"
 		      "__attribute__((noinline)) long half(struct two t, int k) { return t.a + k; }\n"

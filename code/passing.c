@@ -61,7 +61,10 @@ static void doubt(struct walk *walk)
 	walk->passing->doubts = DOUBT_ALL;
 }
 
-/* In a vector register or on the stack, which takes no other's register; a class's part is its class's matter. */
+/*
+ * In a vector register or on the stack, which takes no other's register; a class's part is its
+ * class's matter.
+ */
 static void doubt_vector(struct walk *walk)
 {
 	walk->passing->doubts |= walk->depth == 1 ? DOUBT_VECTORS | DOUBT_STACK : DOUBT_ALL;
@@ -127,7 +130,10 @@ static void put_float(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint6
 		doubt_vector(walk);
 }
 
-/* Two long doubles come back in %st(0) and %st(1), two of binary128 in memory: of LLVM's both are called "complex". */
+/*
+ * Two long doubles come back in %st(0) and %st(1), two of binary128 in memory: of LLVM's both are
+ * called "complex".
+ */
 static void put_wide_complex(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint64_t bytes)
 {
 	const char *name = dwarf_diename(type);
@@ -253,7 +259,10 @@ static void visit_member(struct walk *walk, Dwarf_Die *member, uint64_t offset)
 	if (dwarf_hasattr(member, DW_AT_external) || dwarf_hasattr(member, DW_AT_declaration))
 		return;
 	if (dwarf_hasattr(member, DW_AT_bit_size)) {
-		/* GCC doesn't mind where a packed structure puts a whole inner one of bit-fields, LLVM does. */
+		/*
+		 * GCC doesn't mind where a packed structure puts a whole inner one of bit-fields,
+		 * LLVM does.
+		 */
 		if (type_of(member, &type) && !dwarf_aggregate_size(&type, &bytes) && bytes &&
 		    offset % bytes)
 			doubt(walk);
@@ -292,7 +301,10 @@ static int is_copier(Dwarf_Die *type, Dwarf_Die *function)
 	return 0;
 }
 
-/* "list" for "list<int>": what its constructors are called. Templates of constructors are called list<...>. */
+/*
+ * "list" for "list<int>": what its constructors are called. Templates of constructors are called
+ * list<...>.
+ */
 static int is_constructor_name(const char *name, const char *class_name)
 {
 	size_t bytes = class_name ? strcspn(class_name, "<") : 0;
@@ -322,7 +334,10 @@ static void judge_function(struct walk *walk, Dwarf_Die *type, Dwarf_Die *functi
 	walk->passing->is_reference = 1;
 }
 
-/* What of a class decides whether it is trivial for calls, where debug information doesn't say so outright. */
+/*
+ * What of a class decides whether it is trivial for calls, where debug information doesn't say so
+ * outright.
+ */
 static void judge(struct walk *walk, Dwarf_Die *type, Dwarf_Die *child)
 {
 	const char *name = dwarf_diename(child);
@@ -528,7 +543,9 @@ void passing_of(Dwarf_Die *type, struct code_enumerations *enumerations, struct 
 		passing->member_count = 0;
 		return;
 	}
-	/* An upper half without its lower one, and all of what has a part in memory, is in memory. */
+	/*
+	 * An upper half without its lower one, and all of what has a part in memory, is in memory.
+	 */
 	if (passing->classes[0] == CLASS_MEMORY || passing->classes[1] == CLASS_MEMORY ||
 	    (passing->classes[1] == CLASS_X87_UP && passing->classes[0] != CLASS_X87))
 		passing->classes[0] = passing->classes[1] = CLASS_MEMORY;

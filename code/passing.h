@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the System V psABI for x86-64 passes values of a type: its section "Parameter Passing", and for
- * C++ the Itanium ABI's rule that what isn't trivial goes by reference.
+ * How the System V psABI for x86-64 passes values of a type: its section "Parameter Passing", and
+ * for C++ the Itanium ABI's rule that what isn't trivial goes by reference.
  */
 #ifndef CODE_PASSING_H
 #define CODE_PASSING_H
@@ -41,8 +41,9 @@ struct passing_member {
 struct passing {
 	uint64_t bytes;
 	uint64_t alignment;
-	enum passing_class classes[2]; /* of its eightbytes; CLASS_MEMORY for all of what has more */
-	int is_reference;	       /* what is passed is the address of a copy */
+	/* of its eightbytes; CLASS_MEMORY for all of what has more */
+	enum passing_class classes[2];
+	int is_reference;    /* what is passed is the address of a copy */
 	unsigned int doubts; /* debug information says too little about these, or is damaged */
 	uint8_t type;	     /* WM_TYPE_*; 0: no value that a field can hold */
 	const struct enumeration *names; /* of its values; NULL: no enumeration */

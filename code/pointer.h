@@ -25,8 +25,8 @@ int64_t bytes_sleb(struct bytes *from);
 void bytes_skip(struct bytes *from, uint64_t bytes);
 
 /*
- * A pointer in an encoding of DW_EH_PE_*, absolute or relative to itself; others, and indirect ones, set
- * is_over. A stored 0 is 0.
+ * A pointer in an encoding of DW_EH_PE_*, absolute or relative to itself; others, and indirect
+ * ones, set is_over. A stored 0 is 0.
  */
 uint64_t bytes_pointer(struct bytes *from, uint8_t encoding);
 

@@ -19,7 +19,8 @@ struct code_values {
 	int lost_err; /* why one with type 0 can't be had: -WM_E_PARAMETER_LOST, -WM_E_OPERAND */
 	int lost_errs[CODE_VALUES_MAX]; /* why this one can't; 0: as above */
 	uint8_t positions
-		[CODE_VALUES_MAX]; /* N of argN, for a structure's members its own; 0: as in all[] */
+		/* N of argN, for a structure's members its own; 0: as in all[] */
+		[CODE_VALUES_MAX];
 };
 
 /* The integer registers of the psABI's first six arguments as arg1 to arg6. */
@@ -32,7 +33,10 @@ void code_values_registers(struct code_values *values);
 int code_fields_choose(const struct code_request *request, const struct code_values *values,
 		       struct code_place *place, char *name);
 
-/* Give a field another type (WM_TYPE_*), as far as what it is read from can hold it. 0, -WM_E_FIELD_TYPE. */
+/*
+ * Give a field another type (WM_TYPE_*), as far as what it is read from can hold it. 0,
+ * -WM_E_FIELD_TYPE.
+ */
 int code_field_retype(struct code_field *field, uint8_t type);
 
 #endif

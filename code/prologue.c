@@ -69,7 +69,10 @@ static bool writes(const ZydisDecodedOperand *operand)
 	return operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
 }
 
-/* Of the stack, below where the stack pointer was at the entry; of what is always there, if it is but read. */
+/*
+ * Of the stack, below where the stack pointer was at the entry; of what is always there, if it is
+ * but read.
+ */
 static bool memory_is_own(const struct prologue *prologue, const ZydisDecodedOperand *operand)
 {
 	int64_t from_entry = operand->mem.disp.value;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far a function's entry can still be recorded: behind instructions that change nothing an event reads. Such a
- * one changes registers of the function's own alone, saves registers on the stack, makes room there, stores in that
- * room. It can't fail but for want of stack.
+ * How far a function's entry can still be recorded: behind instructions that change nothing an
+ * event reads. Such a one changes registers of the function's own alone, saves registers on the
+ * stack, makes room there, stores in that room. It can't fail but for want of stack.
  */
 #ifndef CODE_PROLOGUE_H
 #define CODE_PROLOGUE_H

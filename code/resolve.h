@@ -31,9 +31,9 @@ struct code_process {
 };
 
 /*
- * One place, or one that can't be had: then `err` says why (-WM_E_*), `detail` in words what ("" if the
- * cause says it all), and of the place only the names and the address may be relied on, which is 0 if
- * unknown. All texts last as long as the call. A return other than 0 ends the search.
+ * One place, or one that can't be had: then `err` says why (-WM_E_*), `detail` in words what ("" if
+ * the cause says it all), and of the place only the names and the address may be relied on, which
+ * is 0 if unknown. All texts last as long as the call. A return other than 0 ends the search.
  */
 typedef int code_found(const struct code_place *place, int err, const char *detail, void *data);
 
@@ -46,11 +46,11 @@ const struct code_symbols *code_module_symbols(struct code_module *module);
 const struct code_usdt_list *code_module_usdt(struct code_module *module);
 
 /*
- * Call found() for each place that the request names in a module, whose path is not compared with the
- * request's (code_request_takes()). `process` may be NULL: a file that doesn't run.
+ * Call found() for each place that the request names in a module, whose path is not compared with
+ * the request's (code_request_takes()). `process` may be NULL: a file that doesn't run.
  *
- * Returns how many calls there were; what found() returned, if not 0; -ENOMEM; or why there is nothing:
- * -WM_E_NO_FUNCTION, -WM_E_NO_SYMBOLS, -WM_E_NO_USDT, -WM_E_NOTE_DAMAGED, -WM_E_NO_LINES,
+ * Returns how many calls there were; what found() returned, if not 0; -ENOMEM; or why there is
+ * nothing: -WM_E_NO_FUNCTION, -WM_E_NO_SYMBOLS, -WM_E_NO_USDT, -WM_E_NOTE_DAMAGED, -WM_E_NO_LINES,
  * -WM_E_KERNEL_CODE.
  */
 int code_resolve(const struct code_request *request, struct code_module *module,

@@ -35,8 +35,8 @@ struct reading {
 };
 
 /*
- * Functions that the linker dropped are still described, at address 0 or thereabouts. By their length alone their rows
- * may reach into code that is there.
+ * Functions that the linker dropped are still described, at address 0 or thereabouts. By their
+ * length alone their rows may reach into code that is there.
  */
 static int is_there(const struct code_file *file, uint64_t start)
 {
@@ -123,8 +123,9 @@ static int row_add(const struct line_program_row *row, void *data)
 }
 
 /*
- * GCC writes its options into the producer, and the last -O holds. LLVM writes none, but its unoptimized code
- * keeps each variable in the frame, so that the unit has no location lists (DWARF 5).
+ * GCC writes its options into the producer, and the last -O holds. LLVM writes none, but its
+ * unoptimized code keeps each variable in the frame, so that the unit has no location lists (DWARF
+ * 5).
  */
 static int is_optimized(Dwarf_Die *unit)
 {
@@ -216,7 +217,9 @@ int code_rows_read(struct code_rows *rows, struct code_file *file)
 	reading.section = section_of(dwarf->elf);
 	if (!reading.section)
 		return 0;
-	/* type units share the line programs of others; of a skeleton the rest is in another file */
+	/*
+	 * type units share the line programs of others; of a skeleton the rest is in another file
+	 */
 	while (!err && !dwarf_get_units(dwarf->dwarf, unit, &unit, NULL, NULL, &die, NULL))
 		if (dwarf_tag(&die) == DW_TAG_compile_unit ||
 		    dwarf_tag(&die) == DW_TAG_skeleton_unit)

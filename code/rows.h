@@ -16,12 +16,16 @@
 struct code_row {
 	uint64_t address; /* as linked */
 	const char *
-		source; /* the path, behind the compiler's folder if it told one; NULL: no line from here on */
+		/*
+		 * the path, behind the compiler's folder if it told one; NULL: no line from here on
+		 */
+		source;
 	uint32_t line;
 	uint32_t is_statement : 1; /* the compiler's own mark: breakpoints for the line go here */
 	uint32_t is_end : 1;	   /* code of a function or a section ends here */
-	uint32_t is_optimized : 1; /* by the compiler's options, or by what only optimized code has */
-	uint32_t order : 29;	   /* of the line program */
+	/* by the compiler's options, or by what only optimized code has */
+	uint32_t is_optimized : 1;
+	uint32_t order : 29; /* of the line program */
 };
 
 #define CODE_ROWS_MAX (1u << 27) /* more are forged */
@@ -30,14 +34,16 @@ struct code_row_source;
 
 struct code_rows {
 	struct code_row *
-		all; /* by address, then as the line program has them; where code ends comes first */
+		/* by address, then as the line program has them; where code ends comes first */
+		all;
 	size_t count, room;
 	struct code_row_source *sources; /* texts that are the rows' own */
 };
 
 /*
- * Read all of the code that is there: what the linker dropped has none. 0, also where there is no debug
- * information; -ENOMEM, -EFBIG for more than CODE_ROWS_MAX. Release also after an error; the file lives longer.
+ * Read all of the code that is there: what the linker dropped has none. 0, also where there is no
+ * debug information; -ENOMEM, -EFBIG for more than CODE_ROWS_MAX. Release also after an error; the
+ * file lives longer.
  */
 int code_rows_read(struct code_rows *rows, struct code_file *file);
 void code_rows_release(struct code_rows *rows);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The jump replaces the instruction at the point, or one behind instructions that change nothing which the event
- * reads: endbr64, whose address other code jumps to; no-operations; at a function's entry also what code/prologue.h
- * says. Nothing may jump to what is behind them: the event would be recorded for code that did not pass the point.
+ * The jump replaces the instruction at the point, or one behind instructions that change nothing
+ * which the event reads: endbr64, whose address other code jumps to; no-operations; at a function's
+ * entry also what code/prologue.h says. Nothing may jump to what is behind them: the event would be
+ * recorded for code that did not pass the point.
  */
 #include "code/span.h"
 
@@ -59,7 +60,10 @@ static bool sets_all_flags(const struct move_insn *insn)
 	}
 }
 
-/* Whether what the flags hold here may be looked at. No call and no return passes flags on (psABI 3.2.3). */
+/*
+ * Whether what the flags hold here may be looked at. No call and no return passes flags on (psABI
+ * 3.2.3).
+ */
 static bool flags_are_wanted(const struct sweep *sweep, uint64_t at)
 {
 	for (int i = 0; i < FLAGS_LOOK; i++) {
@@ -144,8 +148,8 @@ static unsigned int bytes_with_filler(const struct sweep *sweep, const struct mo
 }
 
 /*
- * The bytes behind the instruction that stay as the file has them, and the instructions that begin there. Returns 0,
- * or why there are too few for a jump to end in.
+ * The bytes behind the instruction that stay as the file has them, and the instructions that begin
+ * there. Returns 0, or why there are too few for a jump to end in.
  */
 static int kept_find(const struct sweep *sweep, const struct move_insn *insn, struct span *span)
 {

@@ -29,9 +29,9 @@ struct span {
 };
 
 /*
- * Find the choice with this number, from 0 on, for an event at `point`. `entry`: what the event needs at a function's
- * entry; NULL: the point is no entry. Returns 0; the refusal, if there is not even the first; -ENOENT: there are no
- * more, and never more than DETOUR_CHOICES_MAX.
+ * Find the choice with this number, from 0 on, for an event at `point`. `entry`: what the event
+ * needs at a function's entry; NULL: the point is no entry. Returns 0; the refusal, if there is not
+ * even the first; -ENOENT: there are no more, and never more than DETOUR_CHOICES_MAX.
  */
 int span_find(const struct sweep *sweep, uint64_t point, const struct prologue *entry,
 	      unsigned int number, struct span *span);

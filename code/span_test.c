@@ -55,8 +55,8 @@ static const struct prologue *entry_at(unsigned int offset)
 }
 
 /*
- * The choice with a number for name+offset is the instruction at name+at, of so many bytes, with so many words on the
- * stack since the point.
+ * The choice with a number for name+offset is the instruction at name+at, of so many bytes, with so
+ * many words on the stack since the point.
  */
 static void chooses(const char *name, unsigned int offset, unsigned int number, unsigned int at,
 		    unsigned int bytes, unsigned int words)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pass over all code of a module: where its instructions begin, and where anything might enter it
- * other than from the instruction before. A jump may replace an instruction only if nothing enters its middle.
+ * One pass over all code of a module: where its instructions begin, and where anything might enter
+ * it other than from the instruction before. A jump may replace an instruction only if nothing
+ * enters its middle.
  *
  * Possible entries:
  * - direct branches and calls of any function, found by decoding each from its start on;
@@ -14,8 +15,8 @@
  * that could be a branch, at any byte, counts as one. A function that jumps to an address computed
  * by rules not known here is in doubt.
  *
- * A sweep is not written after sweep_make(): any number of threads may ask it. It costs about 50 ns for
- * each byte of code; keep one for each file.
+ * A sweep is not written after sweep_make(): any number of threads may ask it. It costs about 50 ns
+ * for each byte of code; keep one for each file.
  */
 #ifndef CODE_SWEEP_H
 #define CODE_SWEEP_H
@@ -61,8 +62,8 @@ struct sweep {
 };
 
 /*
- * Read a file's code. Its symbols say where more functions begin, and what some of them are; NULL: none.
- * Returns 0, -WM_E_NOT_ELF, -errno. Release also after an error.
+ * Read a file's code. Its symbols say where more functions begin, and what some of them are; NULL:
+ * none. Returns 0, -WM_E_NOT_ELF, -errno. Release also after an error.
  */
 int sweep_make(struct sweep *sweep, struct code_file *file, const struct code_symbols *symbols);
 void sweep_release(struct sweep *sweep);

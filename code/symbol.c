@@ -144,7 +144,9 @@ static int table_walk(struct table *table, struct code_file *holder, uint32_t ty
 		int ret;
 
 		memcpy(&symbol, (const char *)entries + i * sizeof(symbol), sizeof(symbol));
-		/* A NUL ends the strings at the latest: code_file_content() puts one behind them. */
+		/*
+		 * A NUL ends the strings at the latest: code_file_content() puts one behind them.
+		 */
 		if (symbol.st_name >= table->strings_bytes)
 			continue;
 		name = table->strings + symbol.st_name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A module's functions by name: out of .symtab, .dynsym, .gnu_debugdata and the separate debug file,
- * put together. Addresses are as linked in the module itself.
+ * A module's functions by name: out of .symtab, .dynsym, .gnu_debugdata and the separate debug
+ * file, put together. Addresses are as linked in the module itself.
  */
 #ifndef CODE_SYMBOL_H
 #define CODE_SYMBOL_H
@@ -49,17 +49,17 @@ int code_symbols_read(struct code_symbols *symbols, struct code_file *file);
 void code_symbols_release(struct code_symbols *symbols);
 
 /*
- * The function whose bytes hold an address (one without a size: up to the next), or NULL; also where thousands
- * of others begin between it and the address.
+ * The function whose bytes hold an address (one without a size: up to the next), or NULL; also
+ * where thousands of others begin between it and the address.
  */
 const struct code_function *code_function_at(const struct code_symbols *symbols, uint64_t address);
 
 /*
- * Call found() for each function that a pattern names, in order of address, each once, with the best
- * symbol that fits. The pattern is a linkage name, or a C++ or Rust name as written, with or without
- * parameters; or a glob for either (a [ begins a class but where it can't be a glob's). Without a glob,
- * clones that the compiler made of the whole function, such as foo.constprop.0, belong to foo.
- * A return other than 0 ends it and is returned. Returns how many were found else.
+ * Call found() for each function that a pattern names, in order of address, each once, with the
+ * best symbol that fits. The pattern is a linkage name, or a C++ or Rust name as written, with or
+ * without parameters; or a glob for either (a [ begins a class but where it can't be a glob's).
+ * Without a glob, clones that the compiler made of the whole function, such as foo.constprop.0,
+ * belong to foo. A return other than 0 ends it and is returned. Returns how many were found else.
  */
 int code_symbols_match(const struct code_symbols *symbols, const char *pattern,
 		       int (*found)(const struct code_function *function,
@@ -70,8 +70,8 @@ int code_symbols_match(const struct code_symbols *symbols, const char *pattern,
 int code_is_glob(const char *pattern);
 
 /*
- * What a symbol is called to people, in text[bytes]: as written in the source, without parameters or
- * with them; control characters replaced; cut to CODE_NAME_MAX at most.
+ * What a symbol is called to people, in text[bytes]: as written in the source, without parameters
+ * or with them; control characters replaced; cut to CODE_NAME_MAX at most.
  */
 void code_symbol_text(const struct code_symbol *symbol, int with_parameters, char *text,
 		      size_t bytes);
@@ -81,20 +81,26 @@ void code_symbol_text(const struct code_symbol *symbol, int with_parameters, cha
  */
 int code_symbol_value(struct code_file *file, const char *name, uint64_t *address);
 
-/* The same, with how many bytes it has by its symbol (0: it doesn't say), and whether it is a function. */
+/*
+ * The same, with how many bytes it has by its symbol (0: it doesn't say), and whether it is a
+ * function.
+ */
 int code_symbol_extent(struct code_file *file, const char *name, uint64_t *address, uint64_t *bytes,
 		       int *is_function);
 
 /* Of a thread-local variable: where it is in the module's thread-local block. Likewise. */
 int code_symbol_thread(struct code_file *file, const char *name, uint64_t *offset, uint64_t *bytes);
 
-/* Call take() with the name of each symbol of data, until it returns something else than 0, which is returned. */
+/*
+ * Call take() with the name of each symbol of data, until it returns something else than 0, which
+ * is returned.
+ */
 int code_symbol_data(struct code_file *file, int (*take)(const char *name, void *data), void *data);
 
 /*
- * Functions whose names look like one that was not found: those of C++ and Rust that it ends, as "Order::add"
- * does "shop::Order::add"; else as similar_list(), through names as the source has them where the one that
- * was asked for has a "::". The texts are the symbols'.
+ * Functions whose names look like one that was not found: those of C++ and Rust that it ends, as
+ * "Order::add" does "shop::Order::add"; else as similar_list(), through names as the source has
+ * them where the one that was asked for has a "::". The texts are the symbols'.
  */
 int code_symbols_near(const struct code_symbols *symbols, const char *name, const char **out,
 		      size_t max);

@@ -16,7 +16,10 @@ static int refuse(struct trampoline *trampoline, int err, const char *detail)
 	return err;
 }
 
-/* The agent replaces the word at the stack pointer: it must be the return address, for unwinders too. */
+/*
+ * The agent replaces the word at the stack pointer: it must be the return address, for unwinders
+ * too.
+ */
 static int return_check(const struct sweep *sweep, const struct code_place *place)
 {
 	const struct frame *frame = frames_at(&sweep->frames, place->address);

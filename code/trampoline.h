@@ -39,17 +39,17 @@ struct trampoline {
 };
 
 /*
- * Judge a place and compose the detour of its choice with this number, from 0 on; that is DETOUR_ELSE from the
- * second on. Returns 0; -WM_E_*, why there is not even the first, with detail; -EINVAL for a field that makes no
- * sense; -ENOENT: there are no more.
+ * Judge a place and compose the detour of its choice with this number, from 0 on; that is
+ * DETOUR_ELSE from the second on. Returns 0; -WM_E_*, why there is not even the first, with detail;
+ * -EINVAL for a field that makes no sense; -ENOENT: there are no more.
  */
 int trampoline_compose(const struct sweep *sweep, const struct code_place *place,
 		       unsigned int number, struct trampoline *trampoline);
 
 /*
- * Likewise, the detour of a function of libc's that the agent guards: one of DETOUR_GUARDS. `call`: of
- * DETOUR_GUARD_CALL, the number of the system call that it makes, 0 where the caller says. `bytes`: from its start
- * on, which no thread may be in.
+ * Likewise, the detour of a function of libc's that the agent guards: one of DETOUR_GUARDS. `call`:
+ * of DETOUR_GUARD_CALL, the number of the system call that it makes, 0 where the caller says.
+ * `bytes`: from its start on, which no thread may be in.
  */
 int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,
 			     uint16_t guard, uint32_t call, unsigned int number,

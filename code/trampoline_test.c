@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every point of every function of a fixture is run in three ways, from states made at random: as it is;
- * as it is, one instruction at a time, to know what holds at the point; and with a detour for the point, each of
- * its choices in each of its forms. The first and the last must leave the same behind, and what was recorded is
- * what the second saw.
+ * Every point of every function of a fixture is run in three ways, from states made at random: as
+ * it is; as it is, one instruction at a time, to know what holds at the point; and with a detour
+ * for the point, each of its choices in each of its forms. The first and the last must leave the
+ * same behind, and what was recorded is what the second saw.
  */
 #include "code/trampoline.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code that may not be replaced although nothing jumps into it, and functions whose return address must
- * stay what it is.
+ * Code that may not be replaced although nothing jumps into it, and functions whose return address
+ * must stay what it is.
  */
 #include "abi/site.h"
 #include "code/file.h"
@@ -20,8 +20,9 @@ struct restartable {
 };
 
 /*
- * Names without the underscores before them. Some return twice, or ask who called them to know for which
- * module to look something up; others don't return at all, and who waited for it would be kept for ever.
+ * Names without the underscores before them. Some return twice, or ask who called them to know for
+ * which module to look something up; others don't return at all, and who waited for it would be
+ * kept for ever.
  */
 static const struct {
 	const char *name; /* with a * at its end: what begins so */
@@ -94,8 +95,8 @@ static const char *const go_sections[] = {
 };
 
 /*
- * What signal handlers know by their instruction pointer: glibc's cancellation point (2.41 and later),
- * where a pending cancellation is acted upon between two of its addresses.
+ * What signal handlers know by their instruction pointer: glibc's cancellation point (2.41 and
+ * later), where a pending cancellation is acted upon between two of its addresses.
  */
 static const char whole_name[] = "syscall_cancel_arch";
 

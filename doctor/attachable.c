@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a running process can be recorded, and in which ways: what a session checks first (attach.c, inject.c). No thread
- * is stopped and no byte is written, so this cannot see what shows only in stopped threads.
+ * Whether a running process can be recorded, and in which ways: what a session checks first
+ * (attach.c, inject.c). No thread is stopped and no byte is written, so this cannot see what shows
+ * only in stopped threads.
  */
 #include "doctor/doctor.h"
 

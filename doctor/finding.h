@@ -28,13 +28,16 @@ struct finding_list {
 };
 
 /*
- * A new one, FINDING_UNKNOWN and without words; valid until the next is added. Without memory it is one in no list, so
- * callers check nothing.
+ * A new one, FINDING_UNKNOWN and without words; valid until the next is added. Without memory it is
+ * one in no list, so callers check nothing.
  */
 struct finding *finding_add(struct finding_list *list, const char *group, const char *name);
 void finding_list_release(struct finding_list *list);
 
-/* Set its state and add words to what was found. Several words are joined by semicolons, here and below. */
+/*
+ * Set its state and add words to what was found. Several words are joined by semicolons, here and
+ * below.
+ */
 void finding_say(struct finding *finding, enum finding_state state, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

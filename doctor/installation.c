@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Waymark itself: the folder of its sockets, the files of agent and engine, and whether a program comes up with the agent. */
+/*
+ * Waymark itself: the folder of its sockets, the files of agent and engine, and whether a program
+ * comes up with the agent.
+ */
 #include "doctor/doctor.h"
 
 #include "abi/release.h"

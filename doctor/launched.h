@@ -13,8 +13,9 @@ struct launched {
 };
 
 /*
- * Start argv[0], a path to a program that ends soon and needs no input; its output is discarded. Takes as long as the
- * program runs, or seconds where it does not answer, and leaves no process. Both fork, so no other thread may hold a lock.
+ * Start argv[0], a path to a program that ends soon and needs no input; its output is discarded.
+ * Takes as long as the program runs, or seconds where it does not answer, and leaves no process.
+ * Both fork, so no other thread may hold a lock.
  */
 
 /* With the agent, until the agent has answered. */

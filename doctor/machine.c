@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 /*
- * The registers come first: where our thread inherited breakpoints and has children that ended, Linux counts those
- * breakpoints as free (instance_keeps_place()), and trials are such children.
+ * The registers come first: where our thread inherited breakpoints and has children that ended,
+ * Linux counts those breakpoints as free (instance_keeps_place()), and trials are such children.
  */
 void machine_try(struct machine *machine)
 {

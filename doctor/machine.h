@@ -31,10 +31,15 @@ int machine_status(const char *name, int base, uint64_t *number);
 /* Whether this process is under a seccomp filter. */
 int machine_is_filtered(void);
 
-/* Whether this process is in a "user" or "pid" namespace that the machine did not boot with. -errno: not known. */
+/*
+ * Whether this process is in a "user" or "pid" namespace that the machine did not boot with.
+ * -errno: not known.
+ */
 int machine_is_apart(const char *namespace);
 
-/* This process's effective capabilities that count for the whole machine: none in a user namespace. */
+/*
+ * This process's effective capabilities that count for the whole machine: none in a user namespace.
+ */
 uint64_t machine_capabilities(void);
 
 #endif

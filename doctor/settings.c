@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings that explain the answers of trials: policies, privileges, namespaces, perf. This file only reads. */
+/*
+ * Settings that explain the answers of trials: policies, privileges, namespaces, perf. This file
+ * only reads.
+ */
 #include "doctor/doctor.h"
 
 #include <dirent.h>
@@ -137,7 +140,9 @@ void look_permissions(struct finding_list *list, const struct machine *machine)
 
 static void look_at_level(struct finding_list *list)
 {
-	/* Documentation/admin-guide/sysctl/kernel.rst of Linux; 3 and 4 are Debian's and Ubuntu's */
+	/*
+	 * Documentation/admin-guide/sysctl/kernel.rst of Linux; 3 and 4 are Debian's and Ubuntu's
+	 */
 	static const char *const meanings[] = { "all users may open every event",
 						"all users may open events of whole CPUs",
 						"all users may open events of kernel code",

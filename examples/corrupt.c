@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program whose books don't add up. Four tellers move money between accounts, and nothing comes in or goes out; a clerk writes
- * names on the accounts. Someone else than a teller changes a balance. Who?
+ * A program whose books don't add up. Four tellers move money between accounts, and nothing comes
+ * in or goes out; a clerk writes names on the accounts. Someone else than a teller changes a
+ * balance. Who?
  *
- *	cc -g -O1 -pthread corrupt.c -o corrupt
- *	waymark watch 'accounts[2].cents' ./corrupt
+ * 	cc -g -O1 -pthread corrupt.c -o corrupt
+ * 	waymark watch 'accounts[2].cents' ./corrupt
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session against an agent that speaks the protocol (abi/control.h) to its end. An input says how the session is
- * used and where the agent deviates from valid answers: in messages, sizes, numbers, descriptors, the store. Where an input
- * has ended, the agent is valid. With -DLIBFUZZER this is a libFuzzer target. Else it runs by itself:
+ * A session against an agent that speaks the protocol (abi/control.h) to its end. An input says how
+ * the session is used and where the agent deviates from valid answers: in messages, sizes, numbers,
+ * descriptors, the store. Where an input has ended, the agent is valid. With -DLIBFUZZER this is a
+ * libFuzzer target. Else it runs by itself:
  *
- *	agent_fuzz [SECONDS [SEED]]	inputs of random bytes (default 3 s, seed 1)
- *	agent_fuzz FILE...		these inputs
+ * 	agent_fuzz [SECONDS [SEED]]	inputs of random bytes (default 3 s, seed 1)
+ * 	agent_fuzz FILE...		these inputs
  */
 #define _GNU_SOURCE
 #include "abi/control.h"
@@ -101,7 +102,10 @@ static int some_fd(void)
 	return fd;
 }
 
-/* Send, and close the descriptor. A deviation changes the body, its length, the head or the descriptor. */
+/*
+ * Send, and close the descriptor. A deviation changes the body, its length, the head or the
+ * descriptor.
+ */
 static void say(uint16_t type, uint32_t serial, const void *body, size_t bytes, int fd)
 {
 	char copy[BODY_MAX] = "";
@@ -368,7 +372,10 @@ static void agent_start(void)
 	close(ends[0]);
 }
 
-/* Whether the agent is there and has done with the connection before, so that it uses nothing of the next input. */
+/*
+ * Whether the agent is there and has done with the connection before, so that it uses nothing of
+ * the next input.
+ */
 static int agent_is_idle(void)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), idle;

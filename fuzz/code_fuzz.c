@@ -3,8 +3,8 @@
  * The readers of modules' files against any bytes. An input is a module. With -DLIBFUZZER this is a
  * libFuzzer target. Else it runs by itself:
  *
- *	code_fuzz GOOD [SECONDS [SEED]]		a good module, changed at random (default 3 s, seed 1)
- *	code_fuzz FILE...			these inputs
+ * 	code_fuzz GOOD [SECONDS [SEED]]		a good module, changed at random (default 3 s, seed 1)
+ * 	code_fuzz FILE...			these inputs
  */
 #include "base/pun.h"
 #include "code/resolve.h"
@@ -132,7 +132,10 @@ static uint8_t *load(const char *path, size_t *bytes)
 	return content;
 }
 
-/* Change a few bytes or numbers, as often in the headers, at either end, as in between. Returns the new length. */
+/*
+ * Change a few bytes or numbers, as often in the headers, at either end, as in between. Returns the
+ * new length.
+ */
 static size_t change(uint8_t *input, size_t bytes, uint64_t *seed)
 {
 	uint64_t changes = 1 + run_random(seed) % 8;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The folder with an input's files, for readers that open them by their names. It is in memory, and removed at the end. */
+/*
+ * The folder with an input's files, for readers that open them by their names. It is in memory, and
+ * removed at the end.
+ */
 #ifndef FUZZ_FOLDER_H
 #define FUZZ_FOLDER_H
 

@@ -2,11 +2,12 @@
 /*
  * The readers of trails against any bytes.
  *
- * An input is three files of a trace: two uint32 with the lengths of the first two, the metadata, the stream of
- * definitions, a thread's stream. With -DLIBFUZZER this is a libFuzzer target. Else it runs by itself:
+ * An input is three files of a trace: two uint32 with the lengths of the first two, the metadata,
+ * the stream of definitions, a thread's stream. With -DLIBFUZZER this is a libFuzzer target. Else
+ * it runs by itself:
  *
- *	trail_fuzz [SECONDS [SEED]]	a good trail, changed at random (default 3 s, seed 1)
- *	trail_fuzz FILE...		these inputs
+ * 	trail_fuzz [SECONDS [SEED]]	a good trail, changed at random (default 3 s, seed 1)
+ * 	trail_fuzz FILE...		these inputs
  */
 #include "fuzz/folder.h"
 #include "fuzz/run.h"
@@ -79,7 +80,9 @@ static void walk(struct trail_range *range, struct image *image, struct instruct
 	while (steps < WALK_MAX && trail_range_next(range, &item)) {
 		steps++;
 		check_item(&item, before);
-		/* between a trail's begins nothing is promised, and an index counts on all the same */
+		/*
+		 * between a trail's begins nothing is promised, and an index counts on all the same
+		 */
 		before = NULL;
 		if (!item.block)
 			continue;

@@ -60,7 +60,8 @@ struct lines_function {
 
 struct lines_source {
 	const char *
-		path; /* the compiler's, made absolute if it has the folder; without "//", "." and ".." */
+		/* the compiler's, made absolute if it has the folder; without "//", "." and ".." */
+		path;
 	const struct lines_line *lines; /* those with code, by number, also what never ran */
 	size_t line_count;
 	const struct lines_function *functions; /* by line */

@@ -11,7 +11,10 @@
 struct taken_sink {
 	/* The instruction at `from` led to `to`, which is not the one behind it. */
 	void (*branch)(void *data, uint64_t from, uint64_t to);
-	/* The next branch, if any, was not reached straight from the last one: a signal, a loss, the end. */
+	/*
+	 * The next branch, if any, was not reached straight from the last one: a signal, a loss,
+	 * the end.
+	 */
 	void (*cut)(void *data);
 	/* The next branches are of this table's era, a new one. 0 or a negative error. */
 	int (*era)(void *data, const struct trail_table *table);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of the scope is covered now. A thread that came later has its creator's events, unless the program was replaced
- * by another, which ends all threads but its first and takes the events from that. The kernel says nothing of it: the
- * registers stay accounted as long as we have the descriptors. So look whether it is still the program that it was.
+ * What of the scope is covered now. A thread that came later has its creator's events, unless the
+ * program was replaced by another, which ends all threads but its first and takes the events from
+ * that. The kernel says nothing of it: the registers stay accounted as long as we have the
+ * descriptors. So look whether it is still the program that it was.
  */
 #include "perf/object_own.h"
 

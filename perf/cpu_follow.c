@@ -11,11 +11,12 @@
  *   were. When the CPU is back nothing fires, and PERF_EVENT_IOC_ENABLE and MODIFY_ATTRIBUTES
  *   return 0 and change nothing. So we recognise such an event by its running time, which does not
  *   advance, and open a new one.
- * - The register stays accounted to the CPU until the descriptor is closed (hw_breakpoint.c: release_bp_slot() is
- *   the event's destructor). So the old one is read and closed before the new one is opened.
- * - perf_event_open(2) of an offline CPU's is -ENODEV. But an event of a thread on a CPU belongs to the thread: it may be opened
- *   while the CPU is offline, outlives that, and fires when the thread runs there again. So has the event that a
- *   ring belongs to. These need nothing.
+ * - The register stays accounted to the CPU until the descriptor is closed (hw_breakpoint.c:
+ *   release_bp_slot() is the event's destructor). So the old one is read and closed before the new
+ *   one is opened.
+ * - perf_event_open(2) of an offline CPU's is -ENODEV. But an event of a thread on a CPU belongs to
+ *   the thread: it may be opened while the CPU is offline, outlives that, and fires when the thread
+ *   runs there again. So has the event that a ring belongs to. These need nothing.
  */
 #include "perf/object_own.h"
 #include "process/stop_threads.h"
@@ -242,7 +243,10 @@ static int is_among(int cpu, const unsigned int *cpus, size_t count)
 	return 0;
 }
 
-/* Those that are not online, and what they lack then: nothing. But a ring that threads have outlives that. */
+/*
+ * Those that are not online, and what they lack then: nothing. But a ring that threads have
+ * outlives that.
+ */
 static void places_offline(struct event_object *object, const unsigned int *online, size_t count,
 			   uint64_t looked_ns)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Room for descriptors. The kernel doubles a process's table as it fills, and waits for a grace period (5 to 30 ms)
- * each time where the process has several threads; so the table is made large enough in one step, while the
- * program still runs.
+ * Room for descriptors. The kernel doubles a process's table as it fills, and waits for a grace
+ * period (5 to 30 ms) each time where the process has several threads; so the table is made large
+ * enough in one step, while the program still runs.
  */
 #include "perf/object_own.h"
 

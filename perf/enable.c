@@ -32,7 +32,10 @@ void event_object_let_stop(struct event_object *object)
 	object->request.flags &= ~(unsigned int)EVENT_NO_STOP;
 }
 
-/* Before the program is stopped; threads that start until then need more, and are refused by the kernel at worst. */
+/*
+ * Before the program is stopped; threads that start until then need more, and are refused by the
+ * kernel at worst.
+ */
 static int needs_reckon(const struct event_object *object, struct event_needs *needs)
 {
 	size_t groups = 1;
@@ -82,8 +85,9 @@ static int prepare(struct event_object *object, struct detail detail)
 }
 
 /*
- * Try the first source, before anything is stopped: what will be refused is refused at once. The first event of all on
- * a machine also takes the kernel a grace period, some 20 ms, which it remembers for a second.
+ * Try the first source, before anything is stopped: what will be refused is refused at once. The
+ * first event of all on a machine also takes the kernel a grace period, some 20 ms, which it
+ * remembers for a second.
  */
 static int try_one(struct event_object *object, struct detail detail)
 {
@@ -164,9 +168,10 @@ static int ids_take(struct event_object *object)
 }
 
 /*
- * Threads that run may have been on their way while we looked: one that is being started is not listed yet, and one
- * whose creator was just enabled has that one's state from before, for the kernel holds no lock
- * over both. So look again a little later, and enable again; for those that are, that is nothing.
+ * Threads that run may have been on their way while we looked: one that is being started is not
+ * listed yet, and one whose creator was just enabled has that one's state from before, for the
+ * kernel holds no lock over both. So look again a little later, and enable again; for those that
+ * are, that is nothing.
  */
 static int arm_late(struct event_object *object, struct detail detail)
 {

@@ -13,7 +13,10 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-/* Where the program's addresses end: 47 bits, or 56 where it asked for them. The kernel takes no address of its own. */
+/*
+ * Where the program's addresses end: 47 bits, or 56 where it asked for them. The kernel takes no
+ * address of its own.
+ */
 #define ADDRESS_END (UINT64_C(1) << 56)
 
 static int perf_open(struct perf_event_attr *attr, pid_t tid, int cpu, int group_fd)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One kernel event of an object: a source, on a thread or a CPU. Events of one thread form a group in the order
- * of their sources, so that one call enables all of them, at one time; for a group of four the kernel interrupts
- * the thread's CPU twice, for four events alone eight times.
+ * One kernel event of an object: a source, on a thread or a CPU. Events of one thread form a group
+ * in the order of their sources, so that one call enables all of them, at one time; for a group of
+ * four the kernel interrupts the thread's CPU twice, for four events alone eight times.
  *
- * A group can't be made on threads that run: the kernel exchanges the events of a thread with those of one that it
- * started, as both have the same, rather than to switch them; so the next event of the group would find its leader elsewhere.
+ * A group can't be made on threads that run: the kernel exchanges the events of a thread with those
+ * of one that it started, as both have the same, rather than to switch them; so the next event of
+ * the group would find its leader elsewhere.
  */
 #ifndef PERF_INSTANCE_H
 #define PERF_INSTANCE_H
@@ -32,15 +33,17 @@ struct instance_form {
 };
 
 /*
- * Open it: instance->tid, cpu, source and is_leader say where and as what; group_fd is its leader's, or -1. Leaders
- * are opened disabled, the others follow theirs. 0 and instance->fd, or the kernel's -errno.
+ * Open it: instance->tid, cpu, source and is_leader say where and as what; group_fd is its
+ * leader's, or -1. Leaders are opened disabled, the others follow theirs. 0 and instance->fd, or
+ * the kernel's -errno.
  */
 int instance_open(struct instance *instance, const struct event_source *source,
 		  const struct instance_form *form, int group_fd);
 
 /*
- * Change it and what inherited it. They are enabled afterwards, but the rest of a group that is disabled as
- * its leader is. After an error any of them may have the new source, or be off: put the old one back.
+ * Change it and what inherited it. They are enabled afterwards, but the rest of a group that is
+ * disabled as its leader is. After an error any of them may have the new source, or be off: put the
+ * old one back.
  */
 int instance_modify(const struct instance *instance, const struct event_source *source,
 		    const struct instance_form *form);
@@ -62,8 +65,8 @@ struct instance_count {
 int instance_read(const struct instance *instance, struct instance_count *count);
 
 /*
- * How many debug registers a thread has left for events on that CPU, or on any (-1): so many are taken for a moment and given
- * back. 0 to EVENT_SOURCES_MAX, -ESRCH, -errno.
+ * How many debug registers a thread has left for events on that CPU, or on any (-1): so many are
+ * taken for a moment and given back. 0 to EVENT_SOURCES_MAX, -ESRCH, -errno.
  */
 int instance_free_registers(pid_t tid, int cpu);
 

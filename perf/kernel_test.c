@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel promises of breakpoints, and what its own tests try: perf's bp_signal, wp and sigtrap, the kernel's
- * breakpoint_test, sigtrap_threads and remove_on_exec. In our own words, through event objects, with the same outcomes.
+ * What the kernel promises of breakpoints, and what its own tests try: perf's bp_signal, wp and
+ * sigtrap, the kernel's breakpoint_test, sigtrap_threads and remove_on_exec. In our own words,
+ * through event objects, with the same outcomes.
  */
 #include "perf/instance.h"
 #include "perf/testing/fixture.h"
@@ -147,7 +148,10 @@ static void caller(struct fixture_shared *own)
 	fixture_meet(own, 2);
 }
 
-/* A breakpoint on code comes before its instruction: it must not come again when the handler returns to that. */
+/*
+ * A breakpoint on code comes before its instruction: it must not come again when the handler
+ * returns to that.
+ */
 Test(event_kernel, code_hits_once_a_call_also_in_a_handler)
 {
 	struct event_object *object;
@@ -260,7 +264,10 @@ Test(event_kernel, each_thread_has_its_own_signals_at_once)
 	fixture_end(&fixture);
 }
 
-/* A thread that blocks SIGTRAP: the signal comes when it is let through, one for all; the count is exact all the same. */
+/*
+ * A thread that blocks SIGTRAP: the signal comes when it is let through, one for all; the count is
+ * exact all the same.
+ */
 static void blocker(struct fixture_shared *own)
 {
 	sigset_t trap;

@@ -92,7 +92,10 @@ static int enter(struct wm_kevent *object)
 
 /* ---- what comes in ---- */
 
-/* A structure of another size than ours: a shorter one is older, of at least `least`; a longer one may ask for nothing new. */
+/*
+ * A structure of another size than ours: a shorter one is older, of at least `least`; a longer one
+ * may ask for nothing new.
+ */
 static int sized_copy(void *to, size_t bytes, const void *from, size_t size, size_t least)
 {
 	const unsigned char *all = from;

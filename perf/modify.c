@@ -2,9 +2,10 @@
 /*
  * Change what is watched, in place.
  *
- * The kernel changes an event and what inherited it one after the other, each by disable, change, enable;
- * at an error it stops where it is, and leaves the one that failed off if it had been opened disabled. So whatever
- * happens, all that may have been touched are given the old source again, which enables them.
+ * The kernel changes an event and what inherited it one after the other, each by disable, change,
+ * enable; at an error it stops where it is, and leaves the one that failed off if it had been
+ * opened disabled. So whatever happens, all that may have been touched are given the old source
+ * again, which enables them.
  */
 #include "perf/object_own.h"
 #include "process/stop_threads.h"
@@ -44,8 +45,8 @@ static int put_back(struct event_object *object, size_t changed)
 }
 
 /*
- * A thread that was started meanwhile may have some of the old and some of the new, for the kernel copies the source without
- * its lock. So change all again as long as there are newcomers.
+ * A thread that was started meanwhile may have some of the old and some of the new, for the kernel
+ * copies the source without its lock. So change all again as long as there are newcomers.
  */
 static int change_late(struct event_object *object, const struct event_source *sources,
 		       uint8_t generation)

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event object is one request over one scope: the same few kernel events on every thread of a process,
- * on one thread, or on CPUs. It owns the descriptors; closing them is all that disarming takes, so the end
- * of this process, by whatever means, disarms everything. (A process that it forked, and that executes
- * nothing, has them too, and must close them.)
+ * An event object is one request over one scope: the same few kernel events on every thread of a
+ * process, on one thread, or on CPUs. It owns the descriptors; closing them is all that disarming
+ * takes, so the end of this process, by whatever means, disarms everything. (A process that it
+ * forked, and that executes nothing, has them too, and must close them.)
  *
  * Arming is all or nothing:
  *
  *   1. stop      every thread of the process, where nothing forbids it
- *   2. open      each event on each thread, disabled, which takes what it needs from the kernel; look
+ *   2. open      each event on each thread, disabled, which takes what it needs from the kernel;
+ *      look
  *                for threads anew until none is found. Threads that end meanwhile are no error
  *   3. enable    when all stand; if one did not, close all. Nothing has fired
  *   4. resume
  *
  * States: preparing -> armed at the end of 3; armed -> modifying -> armed; any -> disarmed.
  *
- * Threads that start later have their creator's events, by the kernel's own inheritance, without a gap. So
- * a thread must not be opened on as well: it would fire twice. Stopped threads start none. Where they can't be
- * stopped (a debugger traces the process, it stands still already, or ptrace(2) is not for us), the scan
- * goes round by round, and what a round finds is looked at first: its free debug registers tell how many of
- * our events it has already, for every thread gets them in the same order. Only where they don't tell, it is
- * opened on in full; such threads are `doubtful` in the coverage. (Before Linux 6.12 free registers
- * may also be told wrongly, see instance_keeps_place() in instance.h.) The round that opened an event stands in
- * its sig_data, so that a thread that has two of the same can be told: count those of one round.
+ * Threads that start later have their creator's events, by the kernel's own inheritance, without a
+ * gap. So a thread must not be opened on as well: it would fire twice. Stopped threads start none.
+ * Where they can't be stopped (a debugger traces the process, it stands still already, or ptrace(2)
+ * is not for us), the scan goes round by round, and what a round finds is looked at first: its free
+ * debug registers tell how many of our events it has already, for every thread gets them in the
+ * same order. Only where they don't tell, it is opened on in full; such threads are `doubtful` in
+ * the coverage. (Before Linux 6.12 free registers may also be told wrongly, see
+ * instance_keeps_place() in instance.h.) The round that opened an event stands in its sig_data, so
+ * that a thread that has two of the same can be told: count those of one round.
  *
- * One thread at a time may use an object, any thread. While it arms, no other thread of the caller's may wait for
- * just any child (process/stop_threads.h).
+ * One thread at a time may use an object, any thread. While it arms, no other thread of the
+ * caller's may wait for just any child (process/stop_threads.h).
  */
 #ifndef PERF_OBJECT_H
 #define PERF_OBJECT_H
@@ -40,7 +42,10 @@ struct event_object;
 struct claim_owner;
 struct ledger;
 
-/* Debug registers that an x86-64 thread has. A request may ask for no more; other processors may have fewer. */
+/*
+ * Debug registers that an x86-64 thread has. A request may ask for no more; other processors may
+ * have fewer.
+ */
 #define EVENT_SOURCES_MAX 4
 
 enum event_kind {
@@ -54,9 +59,9 @@ enum event_kind {
  *
  * bytes: 1, 2, 4 or 8, and the address a multiple of it; for EVENT_EXECUTE 0.
  *
- * sig_data, with EVENT_SIGNAL: what the signal handler finds in si_perf_data. The low 16 bits must be 0;
- * the object fills them: the generation, from 0 and one more at each modify, in bits 8 to 15, the round in
- * bits 0 to 7. Both wrap.
+ * sig_data, with EVENT_SIGNAL: what the signal handler finds in si_perf_data. The low 16 bits must
+ * be 0; the object fills them: the generation, from 0 and one more at each modify, in bits 8 to 15,
+ * the round in bits 0 to 7. Both wrap.
  */
 struct event_source {
 	enum event_kind kind;
@@ -80,21 +85,23 @@ enum event_scope {
 
 enum event_flag {
 	/*
-	 * Each hit is a SIGTRAP in the thread that made it, si_code TRAP_PERF, before its next instruction.
-	 * The program must have a handler, or it is killed. Not for CPUs. A signal may still be on its way when
-	 * the object is disarmed, and one that was blocked comes when it is let through: the handler has to
-	 * outlive the object, and drop what is not armed.
+	 * Each hit is a SIGTRAP in the thread that made it, si_code TRAP_PERF, before its next
+	 * instruction. The program must have a handler, or it is killed. Not for CPUs. A signal may
+	 * still be on its way when the object is disarmed, and one that was blocked comes when it
+	 * is let through: the handler has to outlive the object, and drop what is not armed.
 	 */
 	EVENT_SIGNAL = 1,
 	/*
-	 * Each hit is a record in a ring of ours, a ring for each CPU: event_object_drain(). Not together with
-	 * EVENT_SIGNAL. It takes a descriptor for each source on each thread on each CPU that is present, online or
-	 * not. A CPU that is brought into the machine later has a ring from the next event_object_follow() on.
+	 * Each hit is a record in a ring of ours, a ring for each CPU: event_object_drain(). Not
+	 * together with EVENT_SIGNAL. It takes a descriptor for each source on each thread on each
+	 * CPU that is present, online or not. A CPU that is brought into the machine later has a
+	 * ring from the next event_object_follow() on.
 	 */
 	EVENT_RINGS = 2,
 	/*
-	 * Forked children too, until they exec, and their threads. Without it a child has none. A child that
-	 * was started with its signal handlers reset (posix_spawn(3)) has none with EVENT_SIGNAL.
+	 * Forked children too, until they exec, and their threads. Without it a child has none. A
+	 * child that was started with its signal handlers reset (posix_spawn(3)) has none with
+	 * EVENT_SIGNAL.
 	 */
 	EVENT_CHILDREN = 4,
 	/* The kernel's own loads and stores too, such as of read(2) into a buffer. Needs rights:
@@ -102,7 +109,10 @@ enum event_flag {
 	EVENT_KERNEL = 8,
 	/* Never stop the process to arm; see above for what that costs. */
 	EVENT_NO_STOP = 16,
-	/* With EVENT_RINGS: hits without registers, which are most of what a record costs the program. */
+	/*
+	 * With EVENT_RINGS: hits without registers, which are most of what a record costs the
+	 * program.
+	 */
 	EVENT_NO_REGS = 32,
 	/* With EVENT_RINGS: who called, by the chain of frame pointers. */
 	EVENT_CALLERS = 64,
@@ -123,13 +133,17 @@ struct event_request {
 	size_t cpu_count;
 	const struct event_source *sources;
 	unsigned int source_count; /* 1 to EVENT_SOURCES_MAX */
-	uint32_t ring_bytes; /* EVENT_RINGS, of each CPU's; a power of two of pages. 0: as large as may be, up to 4 MiB */
+	/*
+	 * EVENT_RINGS, of each CPU's; a power of two of pages. 0: as large as may be, up to 4 MiB
+	 */
+	uint32_t ring_bytes;
 	/* claim/ledger.h: what is taken is claimed there. NULL: nowhere */
 	struct ledger *ledger;
 	/*
-	 * NULL; or called when all instances are as they should be, with the program still stopped if it could be: when it
-	 * is armed, before any is enabled; when it is modified, after all were changed. It says what sig_data's
-	 * generation is from here on. An error of it undoes all, as one of the kernel's would.
+	 * NULL; or called when all instances are as they should be, with the program still stopped
+	 * if it could be: when it is armed, before any is enabled; when it is modified, after all
+	 * were changed. It says what sig_data's generation is from here on. An error of it undoes
+	 * all, as one of the kernel's would.
 	 */
 	int (*settle)(void *data, uint8_t generation);
 	void *settle_data;
@@ -145,9 +159,9 @@ enum event_state {
 /*
  * Prepare an object: what the request says is checked and copied, nothing is opened.
  *
- * Returns 0 and the object, for event_object_release(); -WM_E_EVENT_SOURCE with words in detail where the
- * kernel would take no such breakpoint (length, alignment, an address of the kernel's), -EINVAL for a
- * request that contradicts itself, -ENOMEM.
+ * Returns 0 and the object, for event_object_release(); -WM_E_EVENT_SOURCE with words in detail
+ * where the kernel would take no such breakpoint (length, alignment, an address of the kernel's),
+ * -EINVAL for a request that contradicts itself, -ENOMEM.
  */
 int event_object_new(struct event_object **object, const struct event_request *request,
 		     struct detail detail);
@@ -161,7 +175,8 @@ int event_object_new(struct event_object **object, const struct event_request *r
  * Returns 0; or, with everything closed again and the state still preparing, so that the caller may
  * retry:
  *   -WM_E_BREAKPOINT_DEAD    a trial showed that this machine's debug registers do not fire
- *   -WM_E_EVENT_TAKEN        a thread or a CPU has not enough free debug registers; detail says who has them
+ *   -WM_E_EVENT_TAKEN        a thread or a CPU has not enough free debug registers; detail says who
+ *                            has them
  *   -WM_E_EVENT_DESCRIPTORS  RLIMIT_NOFILE; detail has the figures
  *   -WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_MEMORY (rings)
  *   -EPERM                   another user's; detail says more
@@ -171,8 +186,9 @@ int event_object_new(struct event_object **object, const struct event_request *r
 int event_object_arm(struct event_object *object, struct detail detail);
 
 /*
- * preparing: a source is served by another's event, whose signals come to us too (abi/watch.h, WATCH_SHARE): none is opened
- * for it, and the others keep their numbers. Its count is not ours to read. 0, -EINVAL, -ENOMEM.
+ * preparing: a source is served by another's event, whose signals come to us too (abi/watch.h,
+ * WATCH_SHARE): none is opened for it, and the others keep their numbers. Its count is not ours to
+ * read. 0, -EINVAL, -ENOMEM.
  */
 int event_object_share(struct event_object *object, unsigned int source);
 
@@ -181,8 +197,9 @@ int event_object_holder(const struct event_object *object, unsigned int source,
 			struct claim_owner *owner);
 
 /*
- * armed: the other has gone; open an event for it now, on all threads or none. settle as in the request, for this source
- * alone, whose generation is 0. As event_object_arm(): what it returns, and that it may be tried again. 0 also where it has been done.
+ * armed: the other has gone; open an event for it now, on all threads or none. settle as in the
+ * request, for this source alone, whose generation is 0. As event_object_arm(): what it returns,
+ * and that it may be tried again. 0 also where it has been done.
  */
 int event_object_take_over(struct event_object *object, unsigned int source,
 			   int (*settle)(void *data, uint8_t generation), void *data,
@@ -191,12 +208,14 @@ int event_object_take_over(struct event_object *object, unsigned int source,
 /* What a modify did. Times are of CLOCK_MONOTONIC. */
 struct event_gap {
 	/*
-	 * Between these two, some threads had the old watch, some the new one, and each had none for a moment: hits
-	 * may have been lost. The same where the program stood still meanwhile: nothing was lost then.
+	 * Between these two, some threads had the old watch, some the new one, and each had none
+	 * for a moment: hits may have been lost. The same where the program stood still meanwhile:
+	 * nothing was lost then.
 	 */
 	uint64_t first_ns, last_ns;
 	uint8_t was_stopped; /* the program, all the time */
-	uint8_t generation; /* what sig_data has from now on; of a modify that failed, the old one's */
+	/* what sig_data has from now on; of a modify that failed, the old one's */
+	uint8_t generation;
 };
 
 enum event_modify {
@@ -205,8 +224,8 @@ enum event_modify {
 };
 
 /*
- * armed -> modifying -> armed. Give every instance, also inherited ones, new sources: as many as there
- * were, in the same order. Address, bytes, kind and sig_data may differ.
+ * armed -> modifying -> armed. Give every instance, also inherited ones, new sources: as many as
+ * there were, in the same order. Address, bytes, kind and sig_data may differ.
  *
  * Returns 0; or an error with the old sources whole everywhere: as event_object_new() for an error
  * found before anything was touched, -errno of the kernel's. If the old ones could not be put back,
@@ -237,8 +256,9 @@ int event_object_follow(struct event_object *object, struct detail detail);
 void event_object_let_stop(struct event_object *object);
 
 /*
- * Between these two a CPU may have run without the events, or, with rings, threads on it: from when it was last known to have them, or to be
- * offline, until it had them again, or until all was disarmed. CLOCK_MONOTONIC.
+ * Between these two a CPU may have run without the events, or, with rings, threads on it: from when
+ * it was last known to have them, or to be offline, until it had them again, or until all was
+ * disarmed. CLOCK_MONOTONIC.
  */
 struct event_uncovered {
 	int cpu;
@@ -282,7 +302,10 @@ uint64_t event_object_disarmed_ns(const struct event_object *object);
 /* How often it was modified, modulo 256. */
 uint8_t event_object_generation(const struct event_object *object);
 
-/* The sources as they are now, with generation but not round in sig_data. Valid until the next modify. */
+/*
+ * The sources as they are now, with generation but not round in sig_data. Valid until the next
+ * modify.
+ */
 const struct event_source *event_object_sources(const struct event_object *object);
 
 /*
@@ -329,9 +352,15 @@ struct event_record {
 	pid_t pid, tid;	  /* in our pid namespace */
 	uint32_t cpu;
 	unsigned int source;
-	uint8_t has_regs; /* 0: not asked for, or the kernel had none to give, as of a thread that is about to end */
-	uint8_t after_loss; /* others may have been lost, or not been seen, since the one before it, or come later still, in the order of time */
-	uint8_t is_kernel; /* the kernel's own access; ip and registers are the thread's at its call */
+	/* 0: not asked for, or the kernel had none to give, as of a thread that is about to end */
+	uint8_t has_regs;
+	/*
+	 * others may have been lost, or not been seen, since the one before it, or come later
+	 * still, in the order of time
+	 */
+	uint8_t after_loss;
+	/* the kernel's own access; ip and registers are the thread's at its call */
+	uint8_t is_kernel;
 	uint8_t caller_count;
 	uint64_t callers
 		[EVENT_CALLERS_MAX]; /* return addresses, as the frames have them: not looked at */
@@ -339,9 +368,10 @@ struct event_record {
 };
 
 /*
- * Hand over what is in the rings, in the order of time as far as it is settled: what came within the last moment may be
- * kept for the next call, unless is_last. take() must not touch the object; anything but 0 that it
- * returns ends the call and is returned. Only hits from [armed, disarmed] are handed over.
+ * Hand over what is in the rings, in the order of time as far as it is settled: what came within
+ * the last moment may be kept for the next call, unless is_last. take() must not touch the object;
+ * anything but 0 that it returns ends the call and is returned. Only hits from [armed, disarmed]
+ * are handed over.
  */
 int event_object_drain(struct event_object *object, int is_last,
 		       int (*take)(void *data, const struct event_record *record), void *data);
@@ -353,7 +383,10 @@ int event_object_drain(struct event_object *object, int is_last,
  */
 uint64_t event_object_lost(const struct event_object *object);
 
-/* Children that its process started while it was armed, as far as was drained; of EVENT_PROCESS with EVENT_RINGS. They are not in the scope. */
+/*
+ * Children that its process started while it was armed, as far as was drained; of EVENT_PROCESS
+ * with EVENT_RINGS. They are not in the scope.
+ */
 uint64_t event_object_forks(const struct event_object *object);
 uint64_t event_object_stray(const struct event_object *object);
 uint64_t event_object_stray_of(const struct event_object *object, unsigned int source);

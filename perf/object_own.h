@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* An event object as its own parts see it: object.c has its life, enable.c and process_threads.c open, modify.c changes. */
+/*
+ * An event object as its own parts see it: object.c has its life, enable.c and process_threads.c
+ * open, modify.c changes.
+ */
 #ifndef PERF_OBJECT_OWN_H
 #define PERF_OBJECT_OWN_H
 
@@ -9,7 +12,10 @@
 
 #define WHAT_BYTES 128
 
-/* A CPU of the scope, of objects that watch CPUs; or one that came later, on which threads' rings were not. */
+/*
+ * A CPU of the scope, of objects that watch CPUs; or one that came later, on which threads' rings
+ * were not.
+ */
 struct event_place {
 	int cpu;
 	int error; /* why it is not covered */
@@ -55,14 +61,15 @@ struct event_object {
 };
 
 /*
- * Of an object that shares: all its sources as they were asked for. Its own `sources` are those that it opens, and the rest
- * has objects of one source once they were taken over.
+ * Of an object that shares: all its sources as they were asked for. Its own `sources` are those
+ * that it opens, and the rest has objects of one source once they were taken over.
  */
 struct shared_sources {
 	struct event_source all[EVENT_SOURCES_MAX];
 	char what[EVENT_SOURCES_MAX][WHAT_BYTES];
 	unsigned int count;
-	int own[EVENT_SOURCES_MAX]; /* its number among the object's own; -1: another's event serves it */
+	/* its number among the object's own; -1: another's event serves it */
+	int own[EVENT_SOURCES_MAX];
 	struct event_object *taken[EVENT_SOURCES_MAX]; /* NULL: not, or not yet */
 	uint64_t claims[EVENT_SOURCES_MAX];
 };
@@ -101,9 +108,10 @@ void object_source_set(struct event_object *object, unsigned int source,
 		       const struct event_source *to);
 
 /*
- * Open sources from `first` on, as a group unless the object's threads run, of a thread (cpu -1), of a CPU (tid -1), or,
- * with rings, of a thread on one CPU; with cpu -1 of a thread on each. 0, also where the thread has ended:
- * *is_ended then; or what instance_open() said, and words. All of it that was open is closed again.
+ * Open sources from `first` on, as a group unless the object's threads run, of a thread (cpu -1),
+ * of a CPU (tid -1), or, with rings, of a thread on one CPU; with cpu -1 of a thread on each. 0,
+ * also where the thread has ended: *is_ended then; or what instance_open() said, and words. All of
+ * it that was open is closed again.
  */
 int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned int first,
 		      uint8_t round, int *is_ended, struct detail detail);
@@ -115,12 +123,14 @@ void object_close(struct event_object *object);
 void object_enable(const struct event_object *object);
 
 /*
- * Stop the process, if it may be stopped. 0, *stop NULL where it can't; -WM_E_GONE, -ENOMEM, -EAGAIN.
+ * Stop the process, if it may be stopped. 0, *stop NULL where it can't; -WM_E_GONE, -ENOMEM,
+ * -EAGAIN.
  */
 int object_stop(const struct event_object *object, struct stop **stop);
 
 /*
- * Open all threads of the process. All of them are stopped, so none starts meanwhile. 0, or an error with words.
+ * Open all threads of the process. All of them are stopped, so none starts meanwhile. 0, or an
+ * error with words.
  */
 int object_open_stopped(struct event_object *object, struct detail detail);
 
@@ -142,7 +152,10 @@ int object_is_lacking(const struct event_object *object);
 /* NULL: the CPU has none. */
 struct event_place *object_place(const struct event_object *object, int cpu);
 
-/* Whether the CPU's events are in the kernel's hands, or went when it went offline (cpu_follow.c); how long they ran. */
+/*
+ * Whether the CPU's events are in the kernel's hands, or went when it went offline (cpu_follow.c);
+ * how long they ran.
+ */
 int object_place_lives(const struct event_object *object, int cpu, uint64_t *running_ns);
 
 /* What an error of instance_open() means, with words: the error to be returned. */
@@ -155,8 +168,9 @@ struct event_needs {
 };
 
 /*
- * The ledger's rows for what is about to be opened; those of one CPU more, held at once; as opened; for other sources; disarmed, all
- * but the rings closed; gone. Without a ledger these do nothing. 0 or -ENOMEM.
+ * The ledger's rows for what is about to be opened; those of one CPU more, held at once; as opened;
+ * for other sources; disarmed, all but the rings closed; gone. Without a ledger these do nothing. 0
+ * or -ENOMEM.
  */
 struct claim;
 void claims_fill(struct claim *claim, const struct event_object *object,
@@ -180,14 +194,17 @@ void claims_name_holder(const struct event_object *object, int err, struct detai
  */
 uint64_t program_id(pid_t pid);
 
-/* CPUs as "0-3,8"; those that are online; those that are, or may be at any time; free() *cpus. 0, -errno. */
+/*
+ * CPUs as "0-3,8"; those that are online; those that are, or may be at any time; free() *cpus. 0,
+ * -errno.
+ */
 int cpus_parse(const char *text, unsigned int **cpus, size_t *count);
 int cpus_online(unsigned int **cpus, size_t *count);
 int cpus_present(unsigned int **cpus, size_t *count);
 
 /*
- * Room for `count` descriptors more: the soft limit raised, and the kernel's table made large enough in one step. 0, or
- * -WM_E_EVENT_DESCRIPTORS with words.
+ * Room for `count` descriptors more: the soft limit raised, and the kernel's table made large
+ * enough in one step. 0, or -WM_E_EVENT_DESCRIPTORS with words.
  */
 int descriptors_need(size_t count, struct detail detail);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A record of perf's ring, taken apart. The layouts are those of include/uapi/linux/perf_event.h, enum
- * perf_event_type, for events that have sample_id_all.
+ * A record of perf's ring, taken apart. The layouts are those of include/uapi/linux/perf_event.h,
+ * enum perf_event_type, for events that have sample_id_all.
  */
 #ifndef PERF_PERF_RECORD_H
 #define PERF_PERF_RECORD_H

@@ -48,7 +48,10 @@ uint64_t event_object_forks(const struct event_object *object)
 	return object->rings.forks;
 }
 
-/* The kernel's records of losses come with the next that finds room; the counts know of the last ones too. */
+/*
+ * The kernel's records of losses come with the next that finds room; the counts know of the last
+ * ones too.
+ */
 uint64_t event_object_lost(const struct event_object *object)
 {
 	uint64_t hits = 0,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Why the kernel refused an event, in words. It says little more than EACCES, so the rest is looked up. */
+/*
+ * Why the kernel refused an event, in words. It says little more than EACCES, so the rest is looked
+ * up.
+ */
 #include "claim/resource.h"
 #include "perf/object_own.h"
 
@@ -100,7 +103,9 @@ int object_refused(struct event_object *object, const struct instance *instance,
 
 	switch (-error) {
 	case ENOSPC:
-		/* perf_event_open(2) takes the register first and asks for the right to a CPU then */
+		/*
+		 * perf_event_open(2) takes the register first and asks for the right to a CPU then
+		 */
 		err = forbidden(object, instance, detail);
 		return err ? err : taken(object, instance, detail);
 	case EMFILE:

@@ -36,9 +36,15 @@ int ring_next(struct ring *ring, const struct perf_event_header **record)
 	struct perf_event_header header;
 	uint64_t head;
 
-	/* pairs with the barrier in the kernel's perf_output_get_handle(): what was read stays read before this */
+	/*
+	 * pairs with the barrier in the kernel's perf_output_get_handle(): what was read stays read
+	 * before this
+	 */
 	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
-	/* pairs with that in perf_output_put_handle(): the records are there before the head says so */
+	/*
+	 * pairs with that in perf_output_put_handle(): the records are there before the head says
+	 * so
+	 */
 	head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
 	if (head == ring->tail)
 		return 0;

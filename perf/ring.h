@@ -22,7 +22,10 @@ struct ring {
 	uint8_t *record; /* RING_RECORD_MAX */
 };
 
-/* `data` has `bytes` of records, a power of two. 0, -EINVAL or -ENOMEM. Release also after an error. */
+/*
+ * `data` has `bytes` of records, a power of two. 0, -EINVAL or -ENOMEM. Release also after an
+ * error.
+ */
 int ring_init(struct ring *ring, struct perf_event_mmap_page *page, const uint8_t *data,
 	      uint64_t bytes);
 void ring_release(struct ring *ring);
@@ -35,8 +38,8 @@ void ring_release(struct ring *ring);
 int ring_next(struct ring *ring, const struct perf_event_header **record);
 
 /*
- * Copy `count` bytes of an AUX area of `bytes`, from the position `offset` on, which goes round. 0, or
- * -EINVAL: more than the area holds.
+ * Copy `count` bytes of an AUX area of `bytes`, from the position `offset` on, which goes round. 0,
+ * or -EINVAL: more than the area holds.
  */
 int aux_copy(uint8_t *to, const uint8_t *area, uint64_t bytes, uint64_t offset, uint64_t count);
 

@@ -21,12 +21,16 @@
 #define SMALL_BYTES (32u << 10)
 #define REGISTERS 24u
 /*
- * Of asm/perf_regs.h, the general ones and flags. Each costs the program some 60 ns at each hit, more than anything else in a record:
- * so not the program counter, which is the record's anyhow, nor segments.
+ * Of asm/perf_regs.h, the general ones and flags. Each costs the program some 60 ns at each hit,
+ * more than anything else in a record: so not the program counter, which is the record's anyhow,
+ * nor segments.
  */
 #define REGISTER_MASK UINT64_C(0xff02ff)
 #define IP_BIT (UINT64_C(1) << PERF_REG_X86_IP)
-/* A trap reads the time, then writes its record; a virtual CPU may be put off between, on a busy host for long. */
+/*
+ * A trap reads the time, then writes its record; a virtual CPU may be put off between, on a busy
+ * host for long.
+ */
 #define SETTLE_NS 100000000
 #define SAMPLE_BYTES_MAX 512u /* with less room than that a ring counts as full */
 
@@ -97,7 +101,10 @@ uint64_t rings_locked_bytes(size_t count, uint32_t bytes)
 	return (uint64_t)count * (PAGE + (bytes ? bytes : LARGE_BYTES));
 }
 
-/* Users have so much memory for them together (kernel.perf_event_mlock_kb for each CPU, and RLIMIT_MEMLOCK), and may have others. */
+/*
+ * Users have so much memory for them together (kernel.perf_event_mlock_kb for each CPU, and
+ * RLIMIT_MEMLOCK), and may have others.
+ */
 int rings_open(struct rings *rings, uint32_t bytes)
 {
 	int err = open_all(rings, bytes ? bytes : LARGE_BYTES);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the kernel writes hits that we are to read: a ring for each CPU, which all events of that CPU share. An event
- * on any CPU can have no ring if threads inherit it; so with rings there is an event for each CPU, on
- * each thread. A ring belongs to an event of our own thread that counts nothing.
+ * Where the kernel writes hits that we are to read: a ring for each CPU, which all events of that
+ * CPU share. An event on any CPU can have no ring if threads inherit it; so with rings there is an
+ * event for each CPU, on each thread. A ring belongs to an event of our own thread that counts
+ * nothing.
  */
 #ifndef PERF_RINGS_H
 #define PERF_RINGS_H
@@ -40,11 +41,17 @@ struct rings {
 	int was_late;
 };
 
-/* Of all CPUs that are present: online, or offline and may come. 0, -WM_E_PERF_MEMORY, -errno; release also then. */
+/*
+ * Of all CPUs that are present: online, or offline and may come. 0, -WM_E_PERF_MEMORY, -errno;
+ * release also then.
+ */
 int rings_open(struct rings *rings, uint32_t bytes);
 void rings_release(struct rings *rings);
 
-/* What the kernel locks for rings of so many bytes (0: as rings_open() takes it), each with its head; and for these. */
+/*
+ * What the kernel locks for rings of so many bytes (0: as rings_open() takes it), each with its
+ * head; and for these.
+ */
 uint64_t rings_locked_bytes(size_t count, uint32_t bytes);
 uint64_t rings_memory(const struct rings *rings);
 /*
@@ -56,17 +63,26 @@ int rings_open_cpu(struct rings *rings, unsigned int cpu);
 void rings_close_cpu(struct rings *rings, unsigned int cpu);
 int rings_has(const struct rings *rings, unsigned int cpu);
 
-/* Between these two a CPU had no ring, or no events for it: hits there were lost. One that has none is passed over. */
+/*
+ * Between these two a CPU had no ring, or no events for it: hits there were lost. One that has none
+ * is passed over.
+ */
 void rings_missed(struct rings *rings, unsigned int cpu, uint64_t from_ns, uint64_t to_ns);
 
 /* Which source an event is of, before any of its records is read. 0, -ENOMEM, -errno. */
 int rings_add(struct rings *rings, int fd, unsigned int source);
 
-/* What a sample has, by enum event_flag: PERF_SAMPLE_*, and of registers those of struct event_record. */
+/*
+ * What a sample has, by enum event_flag: PERF_SAMPLE_*, and of registers those of struct
+ * event_record.
+ */
 uint64_t rings_sample_type(unsigned int flags);
 uint64_t rings_registers(unsigned int flags);
 
-/* How the samples are: with PERF_SAMPLE_READ; PERF_SAMPLE_CALLCHAIN; with which registers, 0: without. */
+/*
+ * How the samples are: with PERF_SAMPLE_READ; PERF_SAMPLE_CALLCHAIN; with which registers, 0:
+ * without.
+ */
 struct rings_form {
 	int has_read, has_callers;
 	uint64_t registers;
@@ -78,7 +94,10 @@ struct rings_form {
  */
 int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled);
 
-/* The next one that is handed over, of that time: whether others were lost since the one before, on any CPU. */
+/*
+ * The next one that is handed over, of that time: whether others were lost since the one before, on
+ * any CPU.
+ */
 int rings_after_loss(struct rings *rings, uint64_t time_ns);
 
 /* The first `count` of them were taken. */

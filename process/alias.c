@@ -27,7 +27,9 @@ struct namespace
 	uint64_t next;
 };
 
-/* From the auxiliary vector: the program headers, and the address of the name that exec was given. */
+/*
+ * From the auxiliary vector: the program headers, and the address of the name that exec was given.
+ */
 struct start {
 	uint64_t phdrs, phdr_count, name;
 };
@@ -88,8 +90,8 @@ static struct loaded *program_find(const struct loaded_list *list, const struct 
 /* ---- the program ---- */
 
 /*
- * Does a name still lead to the program? The name that a script was started by leads to the script, and that of
- * /proc/self/exe nowhere.
+ * Does a name still lead to the program? The name that a script was started by leads to the script,
+ * and that of /proc/self/exe nowhere.
  */
 static int is_program(const struct loaded_list *list, const char *name)
 {

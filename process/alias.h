@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names by which a process was started and by which its loader knows the libraries. Its map has the paths of the
- * files, all links followed.
+ * The names by which a process was started and by which its loader knows the libraries. Its map has
+ * the paths of the files, all links followed.
  */
 #ifndef PROCESS_ALIAS_H
 #define PROCESS_ALIAS_H

@@ -11,8 +11,8 @@
 #define PIECE_BYTES (CONTROL_BYTES_MAX + CONTROL_BUNDLE_ALIGN)
 
 /*
- * A pipe, or a file of a file system that never answers, could hold us up. That what is read can't shrink or
- * be cut is not relied on, since each piece is copied before its check.
+ * A pipe, or a file of a file system that never answers, could hold us up. That what is read can't
+ * shrink or be cut is not relied on, since each piece is copied before its check.
  */
 static int file_check(int fd, uint64_t bytes)
 {

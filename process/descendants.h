@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 /*
- * The processes that descend from some, as they are now, parents before their children; without those
- * themselves. Returns how many, or -errno. free() *pids.
+ * The processes that descend from some, as they are now, parents before their children; without
+ * those themselves. Returns how many, or -errno. free() *pids.
  */
 int descendants_read(const pid_t *roots, size_t root_count, pid_t **pids);
 

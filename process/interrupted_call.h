@@ -8,9 +8,9 @@
 #include "process/glibc.h"
 
 /*
- * Whether the thread is in a system call that glibc's memory allocator doesn't make, and no signal handler
- * that is under way has interrupted the allocator: then it is not in the middle of it, whatever stale words its
- * stack holds.
+ * Whether the thread is in a system call that glibc's memory allocator doesn't make, and no signal
+ * handler that is under way has interrupted the allocator: then it is not in the middle of it,
+ * whatever stale words its stack holds.
  */
 int rest_is_outside_malloc(const struct borrow *borrow, const struct maps *maps,
 			   const struct glibc *glibc);

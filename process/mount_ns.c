@@ -141,8 +141,8 @@ static int copy(int to, int from)
 }
 
 /*
- * A name that no other tool has while we live, for all that share the folder: our number, and who gave
- * it. What one who had both before left behind is no longer in use.
+ * A name that no other tool has while we live, for all that share the folder: our number, and who
+ * gave it. What one who had both before left behind is no longer in use.
  */
 static void name_fresh(char *name, size_t bytes)
 {

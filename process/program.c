@@ -18,7 +18,9 @@
 #define SCRIPT_DEPTH_MAX 4  /* the kernel's own limit: fs/exec.c, exec_binprm() */
 #define SCRIPT_LINE_MAX 256 /* BINPRM_BUF_SIZE */
 
-/* Whether the kernel would set AT_SECURE for us: ids that differ from ours, or capabilities gained. */
+/*
+ * Whether the kernel would set AT_SECURE for us: ids that differ from ours, or capabilities gained.
+ */
 static int gains_privileges(const char *path, const struct stat *st)
 {
 	struct statvfs fs;

@@ -32,7 +32,10 @@ int program_read(struct program *program, const char *path);
 /* Whether a process of our own ids has more rights once it has executed the file. */
 int program_gains_rights(const char *path);
 
-/* Whether a loader of the program's own can bring the agent in: 0, -WM_E_STATIC_PROGRAM, -WM_E_FOREIGN_LIBC. */
+/*
+ * Whether a loader of the program's own can bring the agent in: 0, -WM_E_STATIC_PROGRAM,
+ * -WM_E_FOREIGN_LIBC.
+ */
 int program_takes_agent(const struct elf *elf);
 
 #endif

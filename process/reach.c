@@ -57,7 +57,10 @@ static int is_agents_thread(pid_t pid, const char *tid)
 	return !strcmp(comm, "waymark");
 }
 
-/* Read the sealed memfd of that thread, which names a folder. The seal keeps others from changing it. */
+/*
+ * Read the sealed memfd of that thread, which names a folder. The seal keeps others from changing
+ * it.
+ */
 static int read_published(pid_t tid, char dir[SOCKETDIR_BYTES])
 {
 	static const char memfd[] = "/memfd:" SOCKETDIR_MEMFD;

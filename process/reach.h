@@ -23,8 +23,8 @@ int reach_published(pid_t pid, char dir[SOCKETDIR_BYTES]);
 int reach_limits(const struct target *target, struct detail detail);
 
 /*
- * Whether its agent listens in the folder that it calls `dir`: as the kernel lists it, nothing is connected. The
- * target is renewed where the thread ended that it was looked at by.
+ * Whether its agent listens in the folder that it calls `dir`: as the kernel lists it, nothing is
+ * connected. The target is renewed where the thread ended that it was looked at by.
  */
 int reach_listens(struct target *target, const char *dir);
 

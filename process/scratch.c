@@ -10,7 +10,10 @@
 
 #define PAGE_BYTES UINT64_C(4096)
 #define STACK_BYTES (128 * UINT64_C(1024))
-/* Of thread-local blocks that modules may yet have: a table that is too small would be grown by free(). */
+/*
+ * Of thread-local blocks that modules may yet have: a table that is too small would be grown by
+ * free().
+ */
 #define DTV_SPARE 1024
 /* struct pthread of glibc, with room to spare (2.34: 2,304 bytes). */
 #define PTHREAD_BYTES (2 * PAGE_BYTES)

@@ -6,8 +6,8 @@
 #include "base/socketdir.h"
 
 /*
- * The folder for our own sockets, made when it is not there (socketdir_find()). 0, -errno, or -WM_E_SOCKET_DIR
- * when it is not ours alone; dir[] names it in either case.
+ * The folder for our own sockets, made when it is not there (socketdir_find()). 0, -errno, or
+ * -WM_E_SOCKET_DIR when it is not ours alone; dir[] names it in either case.
  */
 int place_own(char dir[SOCKETDIR_BYTES]);
 
@@ -18,18 +18,20 @@ int place_own(char dir[SOCKETDIR_BYTES]);
 int place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES]);
 
 /*
- * As these two; if both fail, a private folder of that user. For sockets alone: other processes would not find the
- * ledger there.
+ * As these two; if both fail, a private folder of that user. For sockets alone: other processes
+ * would not find the ledger there.
  */
 int place_any(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES]);
 
 /*
- * Open a folder for mount_ns_path(), and check it by its descriptor: its path may lead elsewhere by now. The descriptor,
- * -errno, or -WM_E_SOCKET_DIR if the folder is not that user's alone.
+ * Open a folder for mount_ns_path(), and check it by its descriptor: its path may lead elsewhere by
+ * now. The descriptor, -errno, or -WM_E_SOCKET_DIR if the folder is not that user's alone.
  */
 int place_open(const char *dir, uid_t uid);
 
-/* The folder for the sockets of a process apart (process/mount_ns.h), as it names it. Makes none. */
+/*
+ * The folder for the sockets of a process apart (process/mount_ns.h), as it names it. Makes none.
+ */
 void place_apart(uid_t uid, char dir[SOCKETDIR_BYTES]);
 
 /*

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A program is stepped through its start, from one system call to the next, and looked at each time. */
+/*
+ * A program is stepped through its start, from one system call to the next, and looked at each
+ * time.
+ */
 #include "process/startup.h"
 #include "process/testing/subject.h"
 
@@ -86,7 +89,10 @@ static void walk(struct steps *steps, const char *name)
 	waitpid(steps->pid, NULL, __WALL);
 }
 
-/* The loader says that all is loaded while it has yet to unmap its cache, and would do so once more. */
+/*
+ * The loader says that all is loaded while it has yet to unmap its cache, and would do so once
+ * more.
+ */
 Test(startup, the_loader_is_at_work_until_its_last_system_call, .timeout = 60)
 {
 	struct steps steps = { 0 };

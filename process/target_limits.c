@@ -48,8 +48,8 @@ int target_lacks_descriptors(pid_t pid, unsigned int most)
 }
 
 /*
- * RLIMIT_NPROC; UINT64_MAX where it does not bind: copy_process() of the kernel's kernel/fork.c. Another user's is not
- * prlimit(2)'s to read without CAP_SYS_RESOURCE.
+ * RLIMIT_NPROC; UINT64_MAX where it does not bind: copy_process() of the kernel's kernel/fork.c.
+ * Another user's is not prlimit(2)'s to read without CAP_SYS_RESOURCE.
  */
 static uint64_t thread_limit(const struct target *target)
 {

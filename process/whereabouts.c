@@ -56,7 +56,10 @@ void whereabouts_tell(pid_t pid, pid_t tid, char *words, size_t bytes)
 	word_read(pid, tid, "syscall", call, sizeof(call));
 	word_read(pid, tid, "wchan", where, sizeof(where));
 	used = (size_t)snprintf(words, bytes, "%s", state_words(state));
-	/* "running" is what the file says of one that runs, "-1" of one that a fault brought into the kernel */
+	/*
+	 * "running" is what the file says of one that runs, "-1" of one that a fault brought into
+	 * the kernel
+	 */
 	if (used < bytes && call[0] >= '0' && call[0] <= '9')
 		used += (size_t)snprintf(words + used, bytes - used, " in system call %s", call);
 	if (used < bytes && where[0] && strcmp(where, "0"))

@@ -3,9 +3,10 @@
  * Probes of a session in its processes: the modules of each, the places in them, and the results.
  *
  * The session reads a process's modules from outside when it arms the process, and again when the
- * agent reports a new one. It analyses each file once (session/probe_plan.h). For each further process
- * with that file it only adds the base address to the plan. It sends new places as PLACE messages
- * and one COMMIT. Then it reads the modules once more, as more may have been loaded meanwhile.
+ * agent reports a new one. It analyses each file once (session/probe_plan.h). For each further
+ * process with that file it only adds the base address to the plan. It sends new places as PLACE
+ * messages and one COMMIT. Then it reads the modules once more, as more may have been loaded
+ * meanwhile.
  */
 #ifndef SESSION_PROBES_H
 #define SESSION_PROBES_H

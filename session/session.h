@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The internals of a session, for its parts: session.c is the public API, event_loop.c does the periodic
- * work, process.c handles one process and its agent's messages.
+ * The internals of a session, for its parts: session.c is the public API, event_loop.c does the
+ * periodic work, process.c handles one process and its agent's messages.
  */
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H

@@ -31,8 +31,7 @@ static struct wm_session *open_with(const struct wm_session_options *options, co
 }
 
 struct heard {
-	unsigned int count;
-	unsigned int stop_at; /* end the read at this event; 0: never */
+	unsigned int count, stop_at; /* stop_at: end the read at this event; 0: never */
 	uint64_t last_ns;
 	uint32_t pid;
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event objects by the installed header and library alone, on a program of several threads: a child of this one. Prints
- * what is wrong, and nothing else. Status 77: debug registers can't be had, with why. With the path of the file that it has for
- * /sys/devices/system/cpu/online: of CPUs that come later.
+ * Event objects by the installed header and library alone, on a program of several threads: a child
+ * of this one. Prints what is wrong, and nothing else. Status 77: debug registers can't be had,
+ * with why. With the path of the file that it has for /sys/devices/system/cpu/online: of CPUs that
+ * come later.
  */
 #define _GNU_SOURCE
 #include "kevent_request.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session's watch changed while the session runs, by the library alone: watch_change MODE [DIR]. Prints what is wrong, and
- * nothing else.
+ * A session's watch changed while the session runs, by the library alone: watch_change MODE [DIR].
+ * Prints what is wrong, and nothing else.
  */
 #define _GNU_SOURCE
 #include "failures.h"
@@ -21,7 +21,10 @@
 #define CHANGES 60
 #define TRIES 10 /* on a machine where threads may get no processor for seconds */
 
-/* Another variable, length, kind, condition, each in turn; each is what is told from then on, and all of it. */
+/*
+ * Another variable, length, kind, condition, each in turn; each is what is told from then on, and
+ * all of it.
+ */
 static void steps(void)
 {
 	struct program program;
@@ -241,7 +244,10 @@ static struct wm_session *open_running(struct program *program, const char *spec
 	return session;
 }
 
-/* While they run on, hits may be lost, and that is said; none is made up, and behind it all is well. */
+/*
+ * While they run on, hits may be lost, and that is said; none is made up, and behind it all is
+ * well.
+ */
 static void unstopped(void)
 {
 	static const char *const names[] = { "watch:alpha", "watch:beta" };
@@ -280,7 +286,10 @@ static int by_value(const void *one, const void *other)
 	return strcmp(a->name, b->name);
 }
 
-/* 1: changed while they stood still. 0: some thread got no processor for seconds, so they ran on, and that was said. */
+/*
+ * 1: changed while they stood still. 0: some thread got no processor for seconds, so they ran on,
+ * and that was said.
+ */
 static int change_still(struct wm_session *session, const char *from, const char *to)
 {
 	struct wm_kevent_gap gap = { .size = sizeof(gap) };
@@ -317,8 +326,8 @@ static int try_to_change(const char *const names[2], const char *beside)
 }
 
 /*
- * Threads store without a pause, and a watch is changed again and again, each time while they stand still; what it was hit by is in
- * hits[], by value.
+ * Threads store without a pause, and a watch is changed again and again, each time while they stand
+ * still; what it was hit by is in hits[], by value.
  */
 static void run_and_change(const char *const names[2], const char *beside)
 {
@@ -333,8 +342,9 @@ static void run_and_change(const char *const names[2], const char *beside)
 }
 
 /*
- * alpha, and then beta, is stored in turn. They stand still for a change, so no store is lost: behind alpha's last comes beta's same or next,
- * behind beta's last alpha's next, or the one after, where alpha's had been stored.
+ * alpha, and then beta, is stored in turn. They stand still for a change, so no store is lost:
+ * behind alpha's last comes beta's same or next, behind beta's last alpha's next, or the one after,
+ * where alpha's had been stored.
  */
 static void race(void)
 {
@@ -358,7 +368,10 @@ static void race(void)
 	equal("switches that were seen", switches, CHANGES);
 }
 
-/* The same word under another condition, which always holds, and another watch beside it: each store of both once, none twice. */
+/*
+ * The same word under another condition, which always holds, and another watch beside it: each
+ * store of both once, none twice.
+ */
 static void race_of_two(const char *word, const char *beside)
 {
 	char always[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fixture of watch_change.c: the program whose variables are watched, a child of the test; sessions on it; and what these
- * told. What is wrong is told as failures.h does.
+ * The fixture of watch_change.c: the program whose variables are watched, a child of the test;
+ * sessions on it; and what these told. What is wrong is told as failures.h does.
  */
 #ifndef WATCH_CHANGE_BED_H
 #define WATCH_CHANGE_BED_H
@@ -30,7 +30,10 @@ struct program {
 	struct shared *shared;
 };
 
-/* What a program does. The threads of writers() store at each step, and for as long as it is running. */
+/*
+ * What a program does. The threads of writers() store at each step, and for as long as it is
+ * running.
+ */
 void writers(void);
 void writers_alone(void); /* and has shared.alone */
 void forker(void);	  /* at each step a child does it */
@@ -43,7 +46,10 @@ void go(const struct program *program);
 /* Each thread stores without a pause, until shared.running is 0. */
 void run_on(const struct program *program);
 
-/* While it runs on: until it has begun and ended stores to all variables since. However busy the machine is, they are there then. */
+/*
+ * While it runs on: until it has begun and ended stores to all variables since. However busy the
+ * machine is, they are there then.
+ */
 void wait_stored(const struct program *program);
 
 void wait_ready(const struct program *program);
@@ -75,7 +81,10 @@ void check(const char *what, const char *name, uint64_t first, size_t count);
 
 /* ---- sessions ---- */
 
-/* Of `spec` and, unless NULL, `beside`, started on all programs; into `dir`, unless NULL. Where none can be had it ends the test. */
+/*
+ * Of `spec` and, unless NULL, `beside`, started on all programs; into `dir`, unless NULL. Where
+ * none can be had it ends the test.
+ */
 struct wm_session *open_on(const char *spec, const char *beside, const struct program *programs,
 			   int count, const char *dir);
 

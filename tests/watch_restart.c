@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One session, started and stopped again and again: watch_restart HOW. Each time as many stores are told as were made; behind the second
- * stop one watch more is added.
+ * One session, started and stopped again and again: watch_restart HOW. Each time as many stores are
+ * told as were made; behind the second stop one watch more is added.
  */
 #define _GNU_SOURCE
 #include <signal.h>

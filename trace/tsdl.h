@@ -74,7 +74,8 @@ struct tsdl_process {
 	size_t change_count, change_room;
 	struct tsdl_held *held;
 	size_t held_count, held_room;
-	char way; /* how it came to be recorded: enum life_kind of trace/process_records.h; 0: unknown */
+	/* how it came to be recorded: enum life_kind of trace/process_records.h; 0: unknown */
+	char way;
 	uint64_t begin_ns, end_ns; /* by the wall clock, as the recorder saw it; end 0: unknown */
 	char *exe, *build_id;	   /* the latter in hex; both may be NULL */
 	struct trace_schema *schema;

@@ -89,7 +89,10 @@ static __attribute__((noinline)) void run(unsigned int bytes)
 	__asm__ volatile("" ::"r"(bytes) : "memory");
 }
 
-/* `length` is that of the breakpoint and of the access; of code it is 0. On every CPU of the sample. */
+/*
+ * `length` is that of the breakpoint and of the access; of code it is 0. On every CPU of the
+ * sample.
+ */
 static int try_length(struct trial_answer *answer, uint32_t type, unsigned int length,
 		      void (*access)(unsigned int))
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cross-modifying code as markers and detours do it: one thread stores the first byte of an instruction, membarrier(2)
- * syncs every core, and another thread, which runs that instruction all the while, must take the new one from then on.
- * A marker's two instructions have one length. A detour's have not: the next one begins elsewhere.
+ * Cross-modifying code as markers and detours do it: one thread stores the first byte of an
+ * instruction, membarrier(2) syncs every core, and another thread, which runs that instruction all
+ * the while, must take the new one from then on. A marker's two instructions have one length. A
+ * detour's have not: the next one begins elsewhere.
  */
 #include "trial/trial_own.h"
 
@@ -67,7 +68,10 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The other thread. A process of its own that shares our memory: no libc's thread is made in a child of a program's. */
+/*
+ * The other thread. A process of its own that shares our memory: no libc's thread is made in a
+ * child of a program's.
+ */
 static int run_site(void *unused)
 {
 	(void)unused;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Permissions and settings, which each command tries again: files in memory, changed and new code, perf events,
- * ptrace(2). A call that the kernel refuses is a failure, with the name of its errno.
+ * Permissions and settings, which each command tries again: files in memory, changed and new code,
+ * perf events, ptrace(2). A call that the kernel refuses is a failure, with the name of its errno.
  */
 #include "trial/trial_own.h"
 

@@ -26,7 +26,10 @@ static uint64_t sum_of(const char *text, size_t bytes)
 	return sum;
 }
 
-/* The folder's descriptor, made where it is not there and `is_made`; -errno. It is ours alone, or it is refused. */
+/*
+ * The folder's descriptor, made where it is not there and `is_made`; -errno. It is ours alone, or
+ * it is refused.
+ */
 static int folder_open(int is_made)
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");

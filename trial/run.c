@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A child for each group, side by side: the first event of the kernel's waits for a grace period of some 15 ms, and
- * all groups wait for the same one.
+ * A child for each group, side by side: the first event of the kernel's waits for a grace period of
+ * some 15 ms, and all groups wait for the same one.
  *
- * The children have no exit signal, so a program that embeds us gets no SIGCHLD and its waitpid(-1) does not see them.
+ * The children have no exit signal, so a program that embeds us gets no SIGCHLD and its waitpid(-1)
+ * does not see them.
  */
 #include "trial/simulate.h"
 #include "trial/trial_own.h"
@@ -38,7 +39,10 @@ struct child {
 	pid_t pid; /* 0: none */
 };
 
-/* The child of a uprobe: the kernel takes 60 to 100 ms to remove one, long after the answer. 0: none, or reaped. */
+/*
+ * The child of a uprobe: the kernel takes 60 to 100 ms to remove one, long after the answer. 0:
+ * none, or reaped.
+ */
 static pid_t leaving;
 
 void trial_says(struct trial_answer *answer, int works, const char *format, ...)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures of a machine that a healthy machine plays, so that a test sees each one detected. They act below
- * the table of trials: the code that detects a failure does not know that it is simulated.
+ * Failures of a machine that a healthy machine plays, so that a test sees each one detected. They
+ * act below the table of trials: the code that detects a failure does not know that it is
+ * simulated.
  *
- * WAYMARK_SIMULATE names them, separated by commas. A process with AT_SECURE ignores the variable, because
- * another user chose its environment. A simulated result never enters the cache.
+ * WAYMARK_SIMULATE names them, separated by commas. A process with AT_SECURE ignores the variable,
+ * because another user chose its environment. A simulated result never enters the cache.
  */
 #ifndef TRIAL_SIMULATE_H
 #define TRIAL_SIMULATE_H
@@ -12,12 +13,14 @@
 #include <stddef.h>
 
 enum simulated {
-	SIMULATED_DEBUG_REGISTERS,	 /* debug-registers: accepted, and never fire */
-	SIMULATED_DEBUG_REGISTERS_LATER, /* debug-registers-later: the same from the second trial on */
-	SIMULATED_STEP_TRAP, /* step-trap: the trap after cpuid or pause comes one instruction late */
-	SIMULATED_INT80,     /* int80: int $0x80 raises SIGSEGV */
-	SIMULATED_TSC,	     /* tsc: the kernel does not trust it, and two CPUs disagree */
-	SIMULATED_HANG,	     /* hang: no trial answers */
+	SIMULATED_DEBUG_REGISTERS, /* debug-registers: accepted, and never fire */
+	/* debug-registers-later: the same from the second trial on */
+	SIMULATED_DEBUG_REGISTERS_LATER,
+	/* step-trap: the trap after cpuid or pause comes one instruction late */
+	SIMULATED_STEP_TRAP,
+	SIMULATED_INT80, /* int80: int $0x80 raises SIGSEGV */
+	SIMULATED_TSC,	 /* tsc: the kernel does not trust it, and two CPUs disagree */
+	SIMULATED_HANG,	 /* hang: no trial answers */
 	SIMULATED_COUNT,
 };
 

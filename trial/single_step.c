@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a single step ends. A hypervisor that emulates an instruction may drop its trap: the next one comes an instruction late. */
+/*
+ * Where a single step ends. A hypervisor that emulates an instruction may drop its trap: the next
+ * one comes an instruction late.
+ */
 #include "trial/simulate.h"
 #include "trial/trial_own.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trials: whether a mechanism that depends on the processor, the hypervisor or the kernel works on this machine.
- * Some machines accept a breakpoint that never fires; nothing but a hit shows it.
+ * Trials: whether a mechanism that depends on the processor, the hypervisor or the kernel works on
+ * this machine. Some machines accept a breakpoint that never fires; nothing but a hit shows it.
  *
  * A child process tries a mechanism before its first use. Trials run in groups, a child each, in
  * parallel, TRIAL_LIMIT_MS at most. Results that the machine alone decides are kept in a cache file
  * (result_cache.h), so later commands try nothing. A missing permission or a simulated failure
  * (simulate.h) is never kept.
  *
- * Any thread may call these functions; a signal handler may not. They fork. A child that tried a uprobe outlives its
- * answer by some 60 ms; the next call reaps it, or trial_settle().
+ * Any thread may call these functions; a signal handler may not. They fork. A child that tried a
+ * uprobe outlives its answer by some 60 ms; the next call reaps it, or trial_settle().
  */
 #ifndef TRIAL_TRIAL_H
 #define TRIAL_TRIAL_H
@@ -37,7 +37,10 @@ enum trial_state {
 
 struct trial_answer {
 	uint8_t state; /* enum trial_state */
-	/* TRIAL_UNKNOWN: -errno; -ETIMEDOUT: no answer; -ECANCELED: killed. TRIAL_FAILS: -errno of a refused call, else 0 */
+	/*
+	 * TRIAL_UNKNOWN: -errno; -ETIMEDOUT: no answer; -ECANCELED: killed. TRIAL_FAILS: -errno of
+	 * a refused call, else 0
+	 */
 	int32_t error;
 	char words[TRIAL_WORDS_BYTES]; /* what was seen, as "4 bytes: 0 of 1 hits"; may be "" */
 };
@@ -62,19 +65,25 @@ void trial_ask(enum trial trial, struct trial_answer *answer);
 /* The same, tried now in any case: the machine may have changed since, as by a live migration. */
 void trial_ask_again(enum trial trial, struct trial_answer *answer);
 
-/* All of them, side by side. Returns how many microseconds trying took, 0 when all came from the cache. */
+/*
+ * All of them, side by side. Returns how many microseconds trying took, 0 when all came from the
+ * cache.
+ */
 uint64_t trial_ask_all(struct trial_answer answers[TRIAL_COUNT]);
 
 /* Wait until no child of a trial is left. */
 void trial_settle(void);
 
 /*
- * 0 unless the trial fails; then `error`, and the detail is "NAME: WORDS", or "NAME, simulated: WORDS". A trial that could not be
- * tried is no failure: the use itself says what is in its way.
+ * 0 unless the trial fails; then `error`, and the detail is "NAME: WORDS", or "NAME, simulated:
+ * WORDS". A trial that could not be tried is no failure: the use itself says what is in its way.
  */
 int trial_need(enum trial trial, int error, struct detail detail);
 
-/* Why a mechanism is not to be had, for people: "breakpoint-write: the machine accepts ... (4 bytes: 0 of 1 hits)". */
+/*
+ * Why a mechanism is not to be had, for people: "breakpoint-write: the machine accepts ... (4
+ * bytes: 0 of 1 hits)".
+ */
 void trial_reason(enum trial trial, const struct trial_answer *answer, char *text, size_t bytes);
 
 #endif

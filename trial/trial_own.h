@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The groups of trials, for trial/ alone. Each function runs in a child process and fills in the rows of its group. */
+/*
+ * The groups of trials, for trial/ alone. Each function runs in a child process and fills in the
+ * rows of its group.
+ */
 #ifndef TRIAL_TRIAL_OWN_H
 #define TRIAL_TRIAL_OWN_H
 
@@ -28,8 +31,9 @@ void trial_says(struct trial_answer *answer, int works, const char *format, ...)
 void trial_unknown(struct trial_answer *answer, int error);
 
 /*
- * Run groups side by side, each in a child of its own, and wait for all. `wanted` has a bit for each row; its groups run
- * whole. Rows whose child said nothing are TRIAL_UNKNOWN. Returns the rows that were tried, a bit each.
+ * Run groups side by side, each in a child of its own, and wait for all. `wanted` has a bit for
+ * each row; its groups run whole. Rows whose child said nothing are TRIAL_UNKNOWN. Returns the rows
+ * that were tried, a bit each.
  */
 uint64_t trial_run(uint64_t wanted, struct trial_answer answers[TRIAL_COUNT]);
 

@@ -62,7 +62,10 @@ static const char *reason_of(enum trial trial, const struct trial_answer *answer
 	return text;
 }
 
-/* A simulated failure is detected; where the mechanism is not to be had at all, there is nothing to detect. */
+/*
+ * A simulated failure is detected; where the mechanism is not to be had at all, there is nothing to
+ * detect.
+ */
 static void expect_failure(enum trial trial)
 {
 	struct trial_answer answer = asked(trial);
@@ -171,7 +174,10 @@ Test(trial, need_names_trial_and_what_it_saw)
 
 /* ---- permissions ---- */
 
-/* From here on a call of this process's and its children's is refused with EPERM, or they are killed for it. */
+/*
+ * From here on a call of this process's and its children's is refused with EPERM, or they are
+ * killed for it.
+ */
 static void forbid(unsigned int number, unsigned int action)
 {
 	struct sock_filter code[] = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The time stamp counter: whether it keeps its rate, whether the CPUs agree on it, and whether the kernel trusts it. */
+/*
+ * The time stamp counter: whether it keeps its rate, whether the CPUs agree on it, and whether the
+ * kernel trusts it.
+ */
 #include "trial/simulate.h"
 #include "trial/trial_own.h"
 
@@ -118,7 +121,10 @@ static void pair_read(struct pair *pair, int side, uint64_t offset, uint64_t *ow
 		*own = now;
 }
 
-/* As the kernel's check_tsc_warp() (arch/x86/kernel/tsc_sync.c), without its lock: who holds one may be preempted. */
+/*
+ * As the kernel's check_tsc_warp() (arch/x86/kernel/tsc_sync.c), without its lock: who holds one
+ * may be preempted.
+ */
 static void pair_run(struct pair *pair, int cpu, int side)
 {
 	uint64_t end_ns = clock_ns() + PAIR_NS, own = 0;

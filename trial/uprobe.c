@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a kernel uprobe counts: on a file of our own in memory, so that no other process can meet it. */
+/*
+ * Whether a kernel uprobe counts: on a file of our own in memory, so that no other process can meet
+ * it.
+ */
 #include "trial/trial_own.h"
 
 #include <errno.h>

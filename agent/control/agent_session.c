@@ -85,7 +85,9 @@ static int is_followed(const struct session *session)
 	       session->tool[0] && !session->is_quiet;
 }
 
-/* Whether a lane before it has the same tool: its parent's session, which the child's own replaces. */
+/*
+ * Whether a lane before it has the same tool: its parent's session, which the child's own replaces.
+ */
 static int is_twin(unsigned int lane)
 {
 	for (unsigned int i = 0; i < lane; i++) {
@@ -224,9 +226,10 @@ static void say_done(int fd, int error)
 }
 
 /*
- * The protocol carries machine code. A process that may do more than the user who started it obeys root alone, as
- * it does with ptrace(2): a setuid, setgid or capability program, and one that is not dumpable. One that was recorded
- * before it was not dumpable stays so, with the children that it forks.
+ * The protocol carries machine code. A process that may do more than the user who started it obeys
+ * root alone, as it does with ptrace(2): a setuid, setgid or capability program, and one that is
+ * not dumpable. One that was recorded before it was not dumpable stays so, with the children that
+ * it forks.
  */
 static int check_peer(int fd, unsigned int flags)
 {

@@ -24,7 +24,9 @@
 /* The socket of a lane's session, or -1. */
 int session_fd(unsigned int lane);
 
-/* Where forked children find a lane's tool, NULL: nowhere; what it has placed (COMMIT), 0: nothing. */
+/*
+ * Where forked children find a lane's tool, NULL: nowhere; what it has placed (COMMIT), 0: nothing.
+ */
 const char *session_tool(unsigned int lane);
 uint64_t session_set(unsigned int lane);
 
@@ -48,9 +50,9 @@ void session_forgive_go(void);
 void session_init(const struct text *text);
 
 /*
- * Take a connected socket over, check who is there and say HELLO. `tool` is the path that was connected
- * to, NULL for a tool that came to us. Returns 0, or an error with the socket closed: -WM_E_PEER_UID,
- * -WM_E_SESSIONS, -errno.
+ * Take a connected socket over, check who is there and say HELLO. `tool` is the path that was
+ * connected to, NULL for a tool that came to us. Returns 0, or an error with the socket closed:
+ * -WM_E_PEER_UID, -WM_E_SESSIONS, -errno.
  */
 int session_add(int fd, unsigned int flags, const char *tool);
 

@@ -41,8 +41,8 @@ static int start(void)
 	if (started)
 		return 0;
 	/*
-	 * fork(2) runs our handler in the child before those that were registered later. A malloc of
-	 * the program's own takes its locks in such a handler: let it register first.
+	 * fork(2) runs our handler in the child before those that were registered later. A malloc
+	 * of the program's own takes its locks in such a handler: let it register first.
 	 */
 	free(malloc(1));
 	error = store_init();
@@ -60,7 +60,10 @@ static int start(void)
 	return 0;
 }
 
-/* Where there are threads already, registering may wait for seconds: a fork must not, so not locked. */
+/*
+ * Where there are threads already, registering may wait for seconds: a fork must not, so not
+ * locked.
+ */
 static int start_agent(void)
 {
 	int error = lock_take(&agent_lock, LOCK_MS);
@@ -76,11 +79,11 @@ static int start_agent(void)
 
 /*
  * Preloaded: WAYMARK_TOOL says who has launched us. Nothing at all happens without it, in a program
- * with other rights than its caller's (AT_SECURE), under a filter that its tool isn't under, or when a thread
- * of a running program loads us.
+ * with other rights than its caller's (AT_SECURE), under a filter that its tool isn't under, or
+ * when a thread of a running program loads us.
  *
- * We come before every other constructor (-z initfirst), libc's own among them, which sets environ. A
- * malloc of the program's that reads its settings there may be called first by us: set it now.
+ * We come before every other constructor (-z initfirst), libc's own among them, which sets environ.
+ * A malloc of the program's that reads its settings there may be called first by us: set it now.
  */
 static __attribute__((constructor)) void preloaded(int argc, char **argv, char **envp)
 {
@@ -180,7 +183,10 @@ int agent_enter(struct text *text)
 	}
 	if (error)
 		return error;
-	/* while there is a control thread, it alone looks at modules: it has sessions to tell of them */
+	/*
+	 * while there is a control thread, it alone looks at modules: it has sessions to tell of
+	 * them
+	 */
 	if (!control_runs() && !hook_is_placed() && !registry_scan(text))
 		registry_follow(text);
 	return 0;

@@ -46,7 +46,7 @@
 #define AGENT_LOCK_MS 1000
 #define STACK_BYTES ((size_t)256 * 1024)
 
-/* The launched program went on without GO: NO -> ASKED by its thread, ASKED -> TOLD when its tools know. */
+/* The launched program ran without GO: NO -> ASKED by its thread, ASKED -> TOLD: tools know. */
 enum control_late_state { LATE_NO = 0, LATE_ASKED, LATE_TOLD };
 
 enum control_state { CONTROL_NONE = 0, CONTROL_STARTING, CONTROL_RUNNING };
@@ -156,8 +156,8 @@ int control_is_filtered_since(void)
 /* ---- the thread's own ---- */
 
 /*
- * A tool that brought the agent in is waited for. It may have been killed meanwhile, so the loader is
- * diverted once it opens a session.
+ * A tool that brought the agent in is waited for. It may have been killed meanwhile, so the loader
+ * is diverted once it opens a session.
  */
 static int is_hook_due;
 
@@ -364,7 +364,9 @@ static int may_end(void)
 
 	while (lock_take(&control.life, LIFE_LOCK_MS))
 		;
-	/* LISTEN that came when it was ending already; one that can't be had is no reason to stay */
+	/*
+	 * LISTEN that came when it was ending already; one that can't be had is no reason to stay
+	 */
 	ends = !(control.wants & (CONTROL_WANT_CONNECT | CONTROL_WANT_GREET)) &&
 	       !(control.wants & CONTROL_WANT_LISTEN && control.listens >= 0);
 	ends |= has_left;
@@ -475,7 +477,10 @@ static void *keeper_main(void *unused)
 	return NULL;
 }
 
-/* Under the life lock, whose holder's signals are held off: the creator's own mask is that of before. */
+/*
+ * Under the life lock, whose holder's signals are held off: the creator's own mask is that of
+ * before.
+ */
 static int make_keeper(void)
 {
 	sigset_t all, before;

@@ -2,13 +2,14 @@
 /*
  * The control thread, and its keeper.
  *
- * The control thread has a descriptor table of its own with none of the program's descriptors in it,
- * and all signals blocked. It exists while a session does, or while the program or an injection wants
- * it to listen. It takes no libc lock and allocates nothing from libc.
+ * The control thread has a descriptor table of its own with none of the program's descriptors in
+ * it, and all signals blocked. It exists while a session does, or while the program or an injection
+ * wants it to listen. It takes no libc lock and allocates nothing from libc.
  *
- * The keeper is a second thread, asleep, that shares the program's descriptors. When all the program's
- * own threads have left by pthread_exit, libc's last thread must call exit(3) and flush what the
- * program has written; the control thread could not, so it ends first and the keeper is the last.
+ * The keeper is a second thread, asleep, that shares the program's descriptors. When all the
+ * program's own threads have left by pthread_exit, libc's last thread must call exit(3) and flush
+ * what the program has written; the control thread could not, so it ends first and the keeper is
+ * the last.
  */
 #ifndef AGENT_CONTROL_CONTROL_THREAD_H
 #define AGENT_CONTROL_CONTROL_THREAD_H
@@ -37,8 +38,8 @@ int control_add_tool(const char *path);
 void control_go(void);
 
 /*
- * Wait for that, or for the control thread's end: for usual_ms, and for up to most_ms while the tool is at
- * work. 0, or -ETIMEDOUT: the program continues without, and its tools are notified.
+ * Wait for that, or for the control thread's end: for usual_ms, and for up to most_ms while the
+ * tool is at work. 0, or -ETIMEDOUT: the program continues without, and its tools are notified.
  */
 int control_wait_go(unsigned int usual_ms, unsigned int most_ms);
 

@@ -133,7 +133,10 @@ void detours_adopted(const struct text *text)
 {
 	if (detour_any_strings())
 		detours_allow();
-	/* another tool's byte may be in place since the fork, and the child may end before the next look */
+	/*
+	 * another tool's byte may be in place since the fork, and the child may end before the next
+	 * look
+	 */
 	look(text);
 }
 

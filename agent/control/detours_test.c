@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* PLACE messages over the socket, whole and damaged in every way: nothing but a refusal comes of those. */
+/*
+ * PLACE messages over the socket, whole and damaged in every way: nothing but a refusal comes of
+ * those.
+ */
 #include "agent/control/testing/tool.h"
 
 #include "abi/detour.h"

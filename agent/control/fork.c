@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork: the child begins with the parent's text, armed as it was, and with none of its sessions. The
- * agent's lock is held over the fork, so that the registry is whole in the child; if it was not to be
- * had soon, the registry is abandoned there: its markers do nothing but count.
+ * fork: the child begins with the parent's text, armed as it was, and with none of its sessions.
+ * The agent's lock is held over the fork, so that the registry is whole in the child; if it was not
+ * to be had soon, the registry is abandoned there: its markers do nothing but count.
  *
- * The child writes to its parent's stores, of those sessions that follow to children, until it has sessions of its own
- * (SESSION_INHERITED). Where it may not, its hits until then are lost, and counted there as discarded.
+ * The child writes to its parent's stores, of those sessions that follow to children, until it has
+ * sessions of its own (SESSION_INHERITED). Where it may not, its hits until then are lost, and
+ * counted there as discarded.
  *
  * Children of vfork and of a bare clone() don't come here. The former share our memory and must not
- * touch it; the latter have no control thread, and their hits end where the store finds itself wiped
- * (agent/store/arena.h).
+ * touch it; the latter have no control thread, and their hits end where the store finds itself
+ * wiped (agent/store/arena.h).
  */
 #define _GNU_SOURCE
 #include "agent/control/agent.h"
@@ -44,9 +45,9 @@ static __thread int is_inside __attribute__((tls_model("initial-exec")));
 static __thread int32_t forking_tid __attribute__((tls_model("initial-exec")));
 
 /*
- * Shared by a process and all that descend from it, so that a tool that stands still holds back one of
- * them and not each: as long as one that has waited in vain is not long ago, others wait for but a moment,
- * until one hears from the tool. NULL: no memory, each waits.
+ * Shared by a process and all that descend from it, so that a tool that stands still holds back one
+ * of them and not each: as long as one that has waited in vain is not long ago, others wait for but
+ * a moment, until one hears from the tool. NULL: no memory, each waits.
  */
 static uint64_t *behind_until_ns;
 

@@ -5,8 +5,8 @@
 #include "abi/control.h"
 
 /*
- * Send HELLO; flags are SESSION_*, `inherited` what the tool has placed in our parent, or NULL. Control
- * thread. 0 or an error.
+ * Send HELLO; flags are SESSION_*, `inherited` what the tool has placed in our parent, or NULL.
+ * Control thread. 0 or an error.
  */
 int hello_send(int fd, unsigned int flags, const struct control_inherited *inherited);
 

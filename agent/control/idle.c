@@ -33,9 +33,9 @@ static uint64_t sleeps(void)
 
 /*
  * poll(2), given no more entries than there are descriptors: it refuses more than RLIMIT_NOFILE
- * (EINVAL), and a program may have set that to next to nothing. If even so few are too many, all count
- * as ready after a short sleep, since none of them blocks. Any other refusal is a filter's, put on all
- * threads: nothing can be heard or closed any more, and sessions are left as they stand.
+ * (EINVAL), and a program may have set that to next to nothing. If even so few are too many, all
+ * count as ready after a short sleep, since none of them blocks. Any other refusal is a filter's,
+ * put on all threads: nothing can be heard or closed any more, and sessions are left as they stand.
  */
 static int poll_open(struct pollfd *fds, unsigned int count, int wait_ms)
 {

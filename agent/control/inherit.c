@@ -51,7 +51,10 @@ int inherit_adopt(unsigned int lane, const char *tool, uint64_t set)
 
 	if (!one || one->about.set != set)
 		return -ENOENT;
-	/* in its parent's own lane its ids are forgotten; and once ids were given the same ones have two meanings */
+	/*
+	 * in its parent's own lane its ids are forgotten; and once ids were given the same ones
+	 * have two meanings
+	 */
 	if (from == lane || registry_ids(lane))
 		return -EBUSY;
 	registry_ids_from(lane, one->about.ids);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the child of a fork has of its parent's sessions: code and trampolines are its own copies already,
- * so a session of the same tool can have them for the asking (ADOPT).
+ * What the child of a fork has of its parent's sessions: code and trampolines are its own copies
+ * already, so a session of the same tool can have them for the asking (ADOPT).
  */
 #ifndef AGENT_CONTROL_INHERIT_H
 #define AGENT_CONTROL_INHERIT_H
@@ -9,8 +9,8 @@
 #include "abi/control.h"
 
 /*
- * The child of a fork, before it forgets its parent's sessions. `whole`: the agent's lock was held at the
- * fork; else nothing is known of them.
+ * The child of a fork, before it forgets its parent's sessions. `whole`: the agent's lock was held
+ * at the fork; else nothing is known of them.
  */
 void inherit_forked(int whole);
 
@@ -18,9 +18,9 @@ void inherit_forked(int whole);
 const struct control_inherited *inherit_find(const char *tool);
 
 /*
- * Let the session of a lane, to which the tool at `tool` belongs, have what was placed for its parent's. It
- * has opened its store and armed nothing. Returns the number of places; -ENOENT where `set` is not what
- * was inherited, -EBUSY. Under the agent's lock.
+ * Let the session of a lane, to which the tool at `tool` belongs, have what was placed for its
+ * parent's. It has opened its store and armed nothing. Returns the number of places; -ENOENT where
+ * `set` is not what was inherited, -EBUSY. Under the agent's lock.
  */
 int inherit_adopt(unsigned int lane, const char *tool, uint64_t set);
 

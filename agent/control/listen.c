@@ -82,7 +82,10 @@ static int connect_to(const struct sockaddr_un *address)
 	return error;
 }
 
-/* A socket of own_address is what a process of our number left behind, unless somebody answers there. */
+/*
+ * A socket of own_address is what a process of our number left behind, unless somebody answers
+ * there.
+ */
 static int remove_stale(void)
 {
 	int fd = connect_to(&own_address);
@@ -119,7 +122,9 @@ static int listen_as(unsigned int twin)
 	return 0;
 }
 
-/* Tools look for us where the user's folders are, and in our descriptors for the name of any other. */
+/*
+ * Tools look for us where the user's folders are, and in our descriptors for the name of any other.
+ */
 static int publish(void)
 {
 	size_t bytes = strlen(folder) + 1;

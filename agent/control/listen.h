@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Meeting tools: the agent's own socket, and connecting to theirs. Control thread only, but where said. */
+/*
+ * Meeting tools: the agent's own socket, and connecting to theirs. Control thread only, but where
+ * said.
+ */
 #ifndef AGENT_CONTROL_LISTEN_H
 #define AGENT_CONTROL_LISTEN_H
 
 /* Which folder the next listen_open() takes; any thread. 0, -ENAMETOOLONG or -EBUSY. */
 int listen_set_folder(const char *path);
 
-/* Listen in the folder, which is made and checked, under socketdir_agent_name(). 0 or an error; harmless twice. */
+/*
+ * Listen in the folder, which is made and checked, under socketdir_agent_name(). 0 or an error;
+ * harmless twice.
+ */
 int listen_open(void);
 
 /* Stop, and remove the socket. */
@@ -15,7 +21,9 @@ void listen_close(void);
 /* -1 if it doesn't listen. */
 int listen_fd(void);
 
-/* What to poll; -1 while there is nothing to wait for, as after a tool that could not be taken in. */
+/*
+ * What to poll; -1 while there is nothing to wait for, as after a tool that could not be taken in.
+ */
 int listen_poll_fd(void);
 
 /* Take in one tool that has come. */

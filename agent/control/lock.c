@@ -54,8 +54,8 @@ int lock_is_mine(const struct lock *lock)
 }
 
 /*
- * Not those that stand for what an instruction did (a filter's SIGSYS may have to be answered before it
- * can go on), nor the one by which libc has every thread change its user (33).
+ * Not those that stand for what an instruction did (a filter's SIGSYS may have to be answered
+ * before it can go on), nor the one by which libc has every thread change its user (33).
  */
 static uint64_t signals_to_hold(void)
 {
@@ -82,8 +82,8 @@ static void hold_off(struct lock_holder *holder)
 }
 
 /*
- * Between a fork's handlers the program's own run, which may let signals in or hold them off for good:
- * what they have changed stays.
+ * Between a fork's handlers the program's own run, which may let signals in or hold them off for
+ * good: what they have changed stays.
  */
 static void let_in(const struct lock_holder *holder)
 {

@@ -26,8 +26,8 @@ extern struct lock agent_lock;
 /*
  * Take the lock. Its holder can't be cancelled and takes no signals, except those that its own
  * instructions raise and libc's: a handler that ends the thread, leaves by siglongjmp() or takes
- * its time would do so in the middle of a change, with the lock. Waits timeout_ms at most, 0: not at
- * all. Returns 0; -EBUSY when the time is over; -EDEADLK when the caller has it already.
+ * its time would do so in the middle of a change, with the lock. Waits timeout_ms at most, 0: not
+ * at all. Returns 0; -EBUSY when the time is over; -EDEADLK when the caller has it already.
  */
 int lock_take(struct lock *lock, unsigned int timeout_ms);
 

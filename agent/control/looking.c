@@ -31,8 +31,8 @@ static uint64_t cpu_ns(clockid_t clock)
 }
 
 /*
- * Where the other threads have hardly run since the last look, a look can wait: what it will find is told to be so since
- * the last one that was done.
+ * Where the other threads have hardly run since the last look, a look can wait: what it will find
+ * is told to be so since the last one that was done.
  */
 static int have_others_run(void)
 {
@@ -56,12 +56,16 @@ void looking_do(const struct text *text)
 		return;
 	begin_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 	is_frozen = registry_is_frozen(text);
-	/* the form "first" is dangerous as soon as a uprobe has gone, however little runs meanwhile */
+	/*
+	 * the form "first" is dangerous as soon as a uprobe has gone, however little runs meanwhile
+	 */
 	if (!is_frozen && (have_others_run() || look_is_urgent())) {
 		look(text);
 		restored_look(text);
 	}
-	/* whether others have run or not: who maps memory and sleeps then has run for a moment only */
+	/*
+	 * whether others have run or not: who maps memory and sleeps then has run for a moment only
+	 */
 	if (!is_frozen && lock_now_ns() >= next_landings_ns) {
 		look_landings(text);
 		next_landings_ns = lock_now_ns() + LANDINGS_NS;

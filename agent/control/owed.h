@@ -18,8 +18,8 @@ void owed_seen(unsigned int lane, uint64_t base);
 int owed_got_on(unsigned int lane, uint64_t base, uint64_t done);
 
 /*
- * Whether it owes a SEEN that is worth a wait: not if it has yet to say SEEN of one that was waited for in
- * vain, since it is behind then, with the next ones too.
+ * Whether it owes a SEEN that is worth a wait: not if it has yet to say SEEN of one that was waited
+ * for in vain, since it is behind then, with the next ones too.
  */
 int owed_waits(unsigned int lane);
 

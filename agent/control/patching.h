@@ -6,7 +6,8 @@
 
 /*
  * Take the agent's lock at a moment when code may be patched: not while the loader takes a module
- * away. Strict: all other threads are stopped, so there is nothing to wait for. 0, -EBUSY, -EDEADLK.
+ * away. Strict: all other threads are stopped, so there is nothing to wait for. 0, -EBUSY,
+ * -EDEADLK.
  */
 int patching_lock(const struct text *text, int strict);
 

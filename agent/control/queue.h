@@ -25,8 +25,8 @@ int queue_put(const struct queue_peer *peer, uint16_t type, uint32_t serial, con
 	      size_t bytes, const void *more, size_t more_bytes);
 
 /*
- * Send what is in it, with the patience of its peer. Returns 0, -ETIMEDOUT if there was no room for so
- * long, -EPIPE and others if the other side is gone; the queue is empty then in any case.
+ * Send what is in it, with the patience of its peer. Returns 0, -ETIMEDOUT if there was no room for
+ * so long, -EPIPE and others if the other side is gone; the queue is empty then in any case.
  */
 int queue_flush(void);
 

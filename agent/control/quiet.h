@@ -5,8 +5,9 @@
 #include "agent/patch/text.h"
 
 /*
- * store_quiet() for a session's lane, with an eye to threads that only seem to be in a hit: where it takes
- * long, they are stopped to see. Returns 0, -ETIMEDOUT if one is. Control thread, under the agent's lock.
+ * store_quiet() for a session's lane, with an eye to threads that only seem to be in a hit: where
+ * it takes long, they are stopped to see. Returns 0, -ETIMEDOUT if one is. Control thread, under
+ * the agent's lock.
  */
 int quiet_wait(unsigned int lane, const struct text *text, unsigned int timeout_ms);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a session is, for agent_session.c, which makes and ends them, and session_request.c, which serves them. */
+/*
+ * What a session is, for agent_session.c, which makes and ends them, and session_request.c, which
+ * serves them.
+ */
 #ifndef AGENT_CONTROL_SESSION_OWN_H
 #define AGENT_CONTROL_SESSION_OWN_H
 
@@ -21,8 +24,9 @@
  *
  * In the child of a fork:
  *
- * OPEN -> INHERITED     the session is its parent's: the child writes to that store, or counts there
- * INHERITED -> CLOSING  a session of the child's own records it, or that of its parent is over
+ * OPEN -> INHERITED     the session is its parent's: the child writes to that store, or counts
+ * there INHERITED -> CLOSING  a session of the child's own records it, or that of its parent is
+ * over
  */
 enum session_state {
 	SESSION_FREE = 0,
@@ -52,8 +56,8 @@ extern const struct text *session_text;
 unsigned int session_lane(const struct session *session);
 
 /*
- * Disarm all that the session has; its store is quiet then. -ETIMEDOUT: but for threads that don't leave a hit
- * of theirs; or another error.
+ * Disarm all that the session has; its store is quiet then. -ETIMEDOUT: but for threads that don't
+ * leave a hit of theirs; or another error.
  */
 int session_make_quiet(struct session *session, struct change *change, unsigned int timeout_ms);
 

@@ -300,7 +300,10 @@ int request_serve(struct session *session, const struct wm_message *message, str
 	case CONTROL_QUIET:
 	case CONTROL_LEAVE:
 		error = session_make_quiet(session, change, SESSION_QUIET_MS);
-		/* who is in a hit still has not passed the marker: all that were passed are recorded */
+		/*
+		 * who is in a hit still has not passed the marker: all that were passed are
+		 * recorded
+		 */
 		return error == -ETIMEDOUT ? 0 : error;
 	default:
 		return 1; /* unknown: ignored, without an answer */

@@ -7,12 +7,14 @@
 
 #define TASKS_STATUS_BYTES 8192
 
-/* A status file, NUL-terminated: NAME below the folder `dir`. 0, or -1 where the thread has ended. */
+/*
+ * A status file, NUL-terminated: NAME below the folder `dir`. 0, or -1 where the thread has ended.
+ */
 int tasks_read_status(int dir, const char *name, char text[TASKS_STATUS_BYTES]);
 
 /*
- * Whether look() says so of any thread, given its status, those of the agent included; 1 too where they
- * can't be listed. One that ends meanwhile is passed over.
+ * Whether look() says so of any thread, given its status, those of the agent included; 1 too where
+ * they can't be listed. One that ends meanwhile is passed over.
  */
 int tasks_any(int (*look)(const char *status));
 

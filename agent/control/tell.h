@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Telling sessions what happens to markers and modules. Control thread only, under the agent's lock. */
+/*
+ * Telling sessions what happens to markers and modules. Control thread only, under the agent's
+ * lock.
+ */
 #ifndef AGENT_CONTROL_TELL_H
 #define AGENT_CONTROL_TELL_H
 

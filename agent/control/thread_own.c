@@ -27,7 +27,9 @@ int thread_own_descriptors(void)
 	return 0;
 }
 
-/* The kernel's own set, since pthread_sigmask() leaves libc's signals alone. All but setxid's (33). */
+/*
+ * The kernel's own set, since pthread_sigmask() leaves libc's signals alone. All but setxid's (33).
+ */
 void thread_block_signals(void)
 {
 	uint64_t mask = ~(UINT64_C(1) << (33 - 1));

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The control thread among the program's own: descriptors, signals, and whether it is left alone. */
+/*
+ * The control thread among the program's own: descriptors, signals, and whether it is left alone.
+ */
 #ifndef AGENT_CONTROL_THREAD_OWN_H
 #define AGENT_CONTROL_THREAD_OWN_H
 
 /*
  * The control thread waits in poll(2) on descriptors that only it has, so what wakes it is a
- * signal, blocked and read from a signalfd. It is the number that glibc keeps for pthread_cancel (and
- * blocks nowhere else): only ever sent to single threads, so none of the program's can be taken by us.
+ * signal, blocked and read from a signalfd. It is the number that glibc keeps for pthread_cancel
+ * (and blocks nowhere else): only ever sent to single threads, so none of the program's can be
+ * taken by us.
  */
 #define THREAD_WAKE_SIGNAL 32
 

@@ -13,9 +13,10 @@
 void wait_renew(unsigned int ms);
 
 /*
- * A launched program's tool, by its socket's path (abi/control.h). On a machine full of other work it may not come to say that it
- * is at work for longer than anyone would wait: so when the time is over it is looked at, and a tool that has something to
- * run, or to which an answer is owed, is waited for on. Before anybody waits.
+ * A launched program's tool, by its socket's path (abi/control.h). On a machine full of other work
+ * it may not come to say that it is at work for longer than anyone would wait: so when the time is
+ * over it is looked at, and a tool that has something to run, or to which an answer is owed, is
+ * waited for on. Before anybody waits.
  */
 void wait_tool(const char *path);
 
@@ -29,8 +30,8 @@ void wait_serving(int whether);
 uint64_t wait_end_ns(uint64_t begin_ns, unsigned int usual_ms, unsigned int most_ms);
 
 /*
- * A thread in the loader waits; it is to wait for `ms` more from now on, as something got on; it waits no
- * more. Control thread.
+ * A thread in the loader waits; it is to wait for `ms` more from now on, as something got on; it
+ * waits no more. Control thread.
  */
 void wait_load_begin(uint64_t begin_ns);
 void wait_load_renew(unsigned int ms);

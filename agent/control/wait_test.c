@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a program waits for a tool: for GO, and in the loader for SEEN. What is compared with times
- * is what the program must not do, or what it must do before the waits' own bounds are over.
+ * How long a program waits for a tool: for GO, and in the loader for SEEN. What is compared with
+ * times is what the program must not do, or what it must do before the waits' own bounds are over.
  */
 #include "agent/control/testing/tool.h"
 
@@ -37,7 +37,10 @@ static int has_printed(void)
 	return poll(&ready, 1, 0) == 1;
 }
 
-/* Say WAIT again and again, for `ms` or until the program has said something; of a module, or of none. */
+/*
+ * Say WAIT again and again, for `ms` or until the program has said something; of a module, or of
+ * none.
+ */
 static void keep_waiting(struct peer *peer, unsigned int ms, uint64_t base, uint64_t more)
 {
 	uint64_t end_ms = now_ms() + ms;
@@ -85,7 +88,9 @@ static struct peer begin_loading(const char *mode)
 	return peer;
 }
 
-/* The program ends by itself, and has gone on without SEEN so many times, of that module if not 0. */
+/*
+ * The program ends by itself, and has gone on without SEEN so many times, of that module if not 0.
+ */
 static void expect_late(struct peer *peer, uint64_t base, unsigned int times)
 {
 	cr_assert_eq(tool_exit_status(), 0);

@@ -2,11 +2,12 @@
 /*
  * Batches:
  *
- *   arm      tell the events' ids, publish the plans, map the landings, link the chains, store the jumps
+ *   arm      tell the events' ids, publish the plans, map the landings, link the chains, store the
+ *            jumps
  *   disarm   take the plans away (no event from here on), then the jumps
  *
- * What can't be armed is refused by name; but where another tool's breakpoint stands, it is armed once that has gone
- * (look.c). What can't be disarmed stays inert, until a later try.
+ * What can't be armed is refused by name; but where another tool's breakpoint stands, it is armed
+ * once that has gone (look.c). What can't be disarmed stays inert, until a later try.
  */
 #include "agent/detour/detour.h"
 
@@ -102,8 +103,8 @@ static int is_to_arm(const struct detour *detour)
 }
 
 /*
- * An armed one is looked at again: its module may have been closed and opened since. Returns whether there are
- * guards among them.
+ * An armed one is looked at again: its module may have been closed and opened since. Returns
+ * whether there are guards among them.
  */
 static int take_prepared(unsigned int lane)
 {
@@ -126,7 +127,10 @@ static int take_prepared(unsigned int lane)
 	return guards;
 }
 
-/* What became of a jump became of all events that were to be armed there. Guards are none: nobody is told of them. */
+/*
+ * What became of a jump became of all events that were to be armed there. Guards are none: nobody
+ * is told of them.
+ */
 static void settle_chain(const struct text *text, struct detour *head, unsigned int lane,
 			 struct detour_result *result)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a message to a detour. Who sends is trusted to know what code may be moved; what is checked here
- * is that nothing lies outside of what it belongs to, that the bytes are those it expects, and that all
- * can be reached.
+ * From a message to a detour. Who sends is trusted to know what code may be moved; what is checked
+ * here is that nothing lies outside of what it belongs to, that the bytes are those it expects, and
+ * that all can be reached.
  */
 #include "agent/detour/detour.h"
 
@@ -149,7 +149,10 @@ static void narrow(struct range *range, uint64_t target, uint64_t offset)
 		range->high = high;
 }
 
-/* Where the code may lie: within reach of all jumps that lead there, and of what it refers to itself. */
+/*
+ * Where the code may lie: within reach of all jumps that lead there, and of what it refers to
+ * itself.
+ */
 static struct range reach_of(const struct detour *detour, const struct pun_window *window)
 {
 	const struct control_detour *record = detour->record;
@@ -237,7 +240,9 @@ static int make_code(const struct text *text, struct detour *detour,
 	return error;
 }
 
-/* Which of two refusals to report: any other says more than "taken". -ENOENT: nothing was refused. */
+/*
+ * Which of two refusals to report: any other says more than "taken". -ENOENT: nothing was refused.
+ */
 static int prefer(int reported, int error)
 {
 	int says_more = reported != -ENOENT && reported != -WM_E_PUN_TAKEN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A chain only grows, in the order in which its members came, and a link that stands stays: so a thread
- * that is anywhere in it comes to its end, with the moved instruction run once. Who isn't wanted has no
- * plan, and costs little.
+ * A chain only grows, in the order in which its members came, and a link that stands stays: so a
+ * thread that is anywhere in it comes to its end, with the moved instruction run once. Who isn't
+ * wanted has no plan, and costs little.
  */
 #include "agent/detour/detour.h"
 #include "agent/patch/batch.h"

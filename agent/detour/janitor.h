@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stop: a child that shares our memory (clone(2), CLONE_VM) but is no thread of the program's stops
- * every thread by ptrace(2), the control thread's own among them, changes code, and lets all go. Whoever kills it, the kernel lets all go; no jump is
- * ever stored in part.
+ * The stop: a child that shares our memory (clone(2), CLONE_VM) but is no thread of the program's
+ * stops every thread by ptrace(2), the control thread's own among them, changes code, and lets all
+ * go. Whoever kills it, the kernel lets all go; no jump is ever stored in part.
  */
 #ifndef AGENT_DETOUR_JANITOR_H
 #define AGENT_DETOUR_JANITOR_H
@@ -25,9 +25,10 @@ struct janitor_outcome {
 
 /*
  * Arm or disarm what is not done yet. Where the kernel refuses us the stop, a stopper does it
- * (stopper_client.h). Returns 0 (then see each site), or nothing was changed:
- * -WM_E_TRACED, -WM_E_NO_PTRACE, -WM_E_SECCOMP, -WM_E_STRICT when threads could not be stopped: one
- * slept uninterruptibly for longer than patience_ms, -EAGAIN, -ENOMEM, -errno. Control thread, under the agent's lock.
+ * (stopper_client.h). Returns 0 (then see each site), or nothing was changed: -WM_E_TRACED,
+ * -WM_E_NO_PTRACE, -WM_E_SECCOMP, -WM_E_STRICT when threads could not be stopped: one slept
+ * uninterruptibly for longer than patience_ms, -EAGAIN, -ENOMEM, -errno. Control thread, under the
+ * agent's lock.
  */
 int janitor_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
 		unsigned int patience_ms, struct janitor_outcome *outcome);
@@ -36,8 +37,8 @@ int janitor_run(const struct text *text, struct janitor_site *sites, size_t coun
 int janitor_sweep(const struct text *text);
 
 /*
- * Stop all to see whether a thread has hit a watch and is still to receive its signal: -EAGAIN; 0 if none; or an error
- * as above.
+ * Stop all to see whether a thread has hit a watch and is still to receive its signal: -EAGAIN; 0
+ * if none; or an error as above.
  */
 int janitor_look(const struct text *text);
 
@@ -45,8 +46,8 @@ int janitor_look(const struct text *text);
 int janitor_unblock(void);
 
 /*
- * Stop the threads that seem to be in a hit to find those that have left it by a jump (stranded.h), and
- * forget it. How many, or an error as above.
+ * Stop the threads that seem to be in a hit to find those that have left it by a jump (stranded.h),
+ * and forget it. How many, or an error as above.
  */
 int janitor_forget_stranded(const struct text *text);
 

@@ -23,7 +23,8 @@
 /* A hash of addresses, half empty. 0 is none. */
 struct cell {
 	uintptr_t address;
-	uintptr_t code; /* of a landing: the trampoline; 0: it is not used. Of a page: how many are used in it */
+	/* of a landing: the trampoline; 0: it is not used. Of a page: how many are used in it */
+	uintptr_t code;
 	int state; /* of a page: PAGE_*, or why it can't be had */
 };
 
@@ -165,7 +166,10 @@ static int search(const struct pun_window *window, int64_t *x)
 	int64_t end = window->low + size;
 	int error = -WM_E_PUN_TAKEN;
 
-	/* each of its landings has a range: without one of them there is no need to look at all pages */
+	/*
+	 * each of its landings has a range: without one of them there is no need to look at all
+	 * pages
+	 */
 	for (unsigned int i = 0; i < window->count; i++) {
 		if (end + window->deltas[i] < (int64_t)PUN_LOWEST ||
 		    window->low + window->deltas[i] >= (int64_t)PUN_HIGHEST)

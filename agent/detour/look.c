@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *	stands -> held      found at a look: another tool's byte or any other; events may be missing since the look before
- *	held -> stands      the other tool has gone, and the jump is stored again
- *	stands -> astray    the program changed what its distance ends in, or mapped something else at its landing: the
- *			    jump is taken away, and stays so where the landing is lost
+ * 	stands -> held      found at a look: another tool's byte or any other; events may be missing
+ *  since the look before
+ * 	held -> stands      the other tool has gone, and the jump is stored again
+ * 	stands -> astray    the program changed what its distance ends in, or mapped something else at
+ *  its landing: the
+ * 			    jump is taken away, and stays so where the landing is lost
  *
- * The bytes of all jumps are gathered by few system calls, since a program may unmap its code at any moment.
+ * The bytes of all jumps are gathered by few system calls, since a program may unmap its code at
+ * any moment.
  */
 #include "agent/detour/look.h"
 
@@ -107,7 +110,10 @@ void look_armed(struct detour *head, int is_held, unsigned int lane)
 		head->held_ns = lock_now_ns();
 }
 
-/* Where another tool's byte keeps all out, the file's bytes behind it are put back: it may run them, or restore its own. */
+/*
+ * Where another tool's byte keeps all out, the file's bytes behind it are put back: it may run
+ * them, or restore its own.
+ */
 static void put_rest_back(const struct text *text, struct detour *head)
 {
 	if (head->jump.form == FORM_FIRST && !tracer_is_there())

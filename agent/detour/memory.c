@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Regions of 256 KiB, put into gaps between mappings: below the code first, where the kernel itself
- * would put the next mapping. Above the code: only beyond the room into which the heap (brk), if any, or the
- * main stack may grow.
+ * would put the next mapping. Above the code: only beyond the room into which the heap (brk), if
+ * any, or the main stack may grow.
  */
 #define _GNU_SOURCE
 #include "agent/detour/memory.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Executable memory within reach of code. Mapped readable and executable, and written as code is
- * (agent/patch/text.h): where /proc/self/mem can do that, it is never writable and executable at once.
- * Never given back. Under the agent's lock.
+ * (agent/patch/text.h): where /proc/self/mem can do that, it is never writable and executable at
+ * once. Never given back. Under the agent's lock.
  */
 #ifndef AGENT_DETOUR_MEMORY_H
 #define AGENT_DETOUR_MEMORY_H
@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /*
- * `bytes` bytes, aligned to 16, that start between `low` and `high`, and as near to `wish` as can be.
- * Returns 0 and *start; -WM_E_DETOUR_REACH, -WM_E_DETOUR_MEMORY (the cap), -errno.
+ * `bytes` bytes, aligned to 16, that start between `low` and `high`, and as near to `wish` as can
+ * be. Returns 0 and *start; -WM_E_DETOUR_REACH, -WM_E_DETOUR_MEMORY (the cap), -errno.
  */
 int memory_take(uintptr_t low, uintptr_t high, uintptr_t wish, size_t bytes, uintptr_t *start);
 

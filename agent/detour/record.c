@@ -16,7 +16,10 @@ static size_t round_up8(size_t bytes)
 	return (bytes + 7) & ~(size_t)7;
 }
 
-/* A NUL-terminated text of six lines, as abi/site.h has it. Its bytes with the NUL; 0 if it is none. */
+/*
+ * A NUL-terminated text of six lines, as abi/site.h has it. Its bytes with the NUL; 0 if it is
+ * none.
+ */
 static size_t text_length(const char *text, size_t room)
 {
 	const char *end = memchr(text, 0, room);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * On the hit path: no libc, no lock. A signal handler may come in between anywhere and make calls of its
- * own, so each list changes by one compare-and-exchange, with a tag against a list that changed and
- * changed back.
+ * On the hit path: no libc, no lock. A signal handler may come in between anywhere and make calls
+ * of its own, so each list changes by one compare-and-exchange, with a tag against a list that
+ * changed and changed back.
  */
 #include "agent/detour/return.h"
 
@@ -229,8 +229,8 @@ uint32_t return_look_for_left(int32_t pid)
 }
 
 /*
- * A thread that stands in our own code may be about to put a stub on its stack, or have just taken it
- * off; the place is near its stack pointer.
+ * A thread that stands in our own code may be about to put a stub on its stack, or have just taken
+ * it off; the place is near its stack pointer.
  */
 static int is_near(const struct stop_job *job, uintptr_t address)
 {
@@ -289,8 +289,8 @@ IN_PLACE static uint16_t *place_of(struct writer *writer, uintptr_t address)
 }
 
 /*
- * The unit of an earlier call of this thread with its return address in the same place: that call has
- * been left without returning, for its return address is no longer there.
+ * The unit of an earlier call of this thread with its return address in the same place: that call
+ * has been left without returning, for its return address is no longer there.
  */
 IN_PLACE static uint32_t take_over(struct writer *writer, uintptr_t address)
 {
@@ -318,8 +318,8 @@ IN_PLACE static uint32_t *bound_list(uintptr_t address, uintptr_t original)
 }
 
 /*
- * The unit of an earlier call of this function with the same return address in the same place. A copy of
- * the stack as it was then may come back any number of times, and means the same.
+ * The unit of an earlier call of this function with the same return address in the same place. A
+ * copy of the stack as it was then may come back any number of times, and means the same.
  */
 IN_PLACE static uint32_t find_bound(const struct writer *writer, const struct detour *detour,
 				    uintptr_t address, uintptr_t original)
@@ -361,8 +361,8 @@ IN_PLACE static uint64_t begun_of(const struct writer *writer, const struct deto
 }
 
 /*
- * A tail call: the function returns to the stub of the one that jumped to it. One stub serves both, so
- * that there are never two frames without size on each other.
+ * A tail call: the function returns to the stub of the one that jumped to it. One stub serves both,
+ * so that there are never two frames without size on each other.
  */
 IN_PLACE static uintptr_t chain(struct writer *writer, const struct detour *detour, uintptr_t stub,
 				uintptr_t address)
@@ -437,8 +437,9 @@ uintptr_t return_original(uintptr_t address)
 }
 
 /*
- * Called by hit_enter_return, with what the trampoline pushed. In its place below the slot it leaves where the
- * trampoline goes with the return address taken off the stack, and where that goes on behind it.
+ * Called by hit_enter_return, with what the trampoline pushed. In its place below the slot it
+ * leaves where the trampoline goes with the return address taken off the stack, and where that goes
+ * on behind it.
  */
 IN_PLACE void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,
 			   const struct detour *detour, uintptr_t stack) KEEPS_REGISTERS;
@@ -530,8 +531,8 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 }
 
 /*
- * Only the thread that forked lives on, and only what it has on its stack; the lists were in memory that
- * is wiped, or in the middle of a change.
+ * Only the thread that forked lives on, and only what it has on its stack; the lists were in memory
+ * that is wiped, or in the middle of a change.
  */
 void return_forked(int32_t parent_tid, int32_t tid)
 {

@@ -307,7 +307,9 @@ Test(returns, units_that_were_left_are_found_when_they_run_low)
 	cr_assert_eq(fixture_discarded(TRIAL_LANE), 0);
 }
 
-/* A continuation, as interpreters make them: the stack below `high` is copied away, and back again. */
+/*
+ * A continuation, as interpreters make them: the stack below `high` is copied away, and back again.
+ */
 static char kept[16384], *high, *low;
 static volatile int coming, wrong;
 

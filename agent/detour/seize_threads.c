@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Passes go over the threads that there are and seize those that are not yet, until one finds none and
- * the kernel's count says so too: a listing ends early where a thread ends just then (fs/proc/base.c,
- * next_tid()). Then every thread is stopped, so none can start another.
+ * Passes go over the threads that there are and seize those that are not yet, until one finds none
+ * and the kernel's count says so too: a listing ends early where a thread ends just then
+ * (fs/proc/base.c, next_tid()). Then every thread is stopped, so none can start another.
  *
- * A thread that is found about to take a signal stays there, and is given it when it goes on: what it
- * was doing is seen in its registers as well there as anywhere. One that is stopped by SIGSTOP stays so.
- * A thread that waits for the child of its vfork(2), which runs on our memory, can't be stopped: then
- * the time runs out, as it should.
+ * A thread that is found about to take a signal stays there, and is given it when it goes on: what
+ * it was doing is seen in its registers as well there as anywhere. One that is stopped by SIGSTOP
+ * stays so. A thread that waits for the child of its vfork(2), which runs on our memory, can't be
+ * stopped: then the time runs out, as it should.
  */
 #define _GNU_SOURCE
 #include "agent/detour/janitor_process.h"
@@ -79,7 +79,9 @@ static const char *line_of(const char *text, const char *name)
 	return NULL;
 }
 
-/* The start of the thread's status in `text`, NUL-terminated; its state's letter, 0 if it is gone. */
+/*
+ * The start of the thread's status in `text`, NUL-terminated; its state's letter, 0 if it is gone.
+ */
 static char read_status(const struct stop_job *job, int32_t tid, char *text, size_t bytes)
 {
 	unsigned int at;
@@ -117,10 +119,10 @@ static int why_not(struct stop_job *job, int32_t tid, int32_t listed, int error)
 }
 
 /*
- * Whether to wait no more for a thread's stop: 0, -WM_E_STRICT, or 1 for one that has ended. One that
- * waits for a processor does so by no fault of ours, and stops before it runs on; one that sleeps
- * without being interruptible (D) may do so for long. No wait(2) tells of a leader (Z) before the last
- * of its threads has ended.
+ * Whether to wait no more for a thread's stop: 0, -WM_E_STRICT, or 1 for one that has ended. One
+ * that waits for a processor does so by no fault of ours, and stops before it runs on; one that
+ * sleeps without being interruptible (D) may do so for long. No wait(2) tells of a leader (Z)
+ * before the last of its threads has ended.
  */
 static int is_late(struct stop_job *job, const struct stopped *thread)
 {
@@ -168,7 +170,10 @@ int threads_is_filtered(const struct stop_job *job, const struct stopped *thread
 
 int threads_has_trap(const struct stop_job *job, const struct stopped *thread)
 {
-	/* one that it was stopped with is not pending any more; the handler blocks all, and lets SIGTRAP in for a hit */
+	/*
+	 * one that it was stopped with is not pending any more; the handler blocks all, and lets
+	 * SIGTRAP in for a hit
+	 */
 	return thread->signal == SIGTRAP ||
 	       status_set(job, thread, "SigPnd:\t") & TRAP_SIGNAL_BIT ||
 	       (status_set(job, thread, "SigBlk:\t") | TRAP_SIGNAL_BIT) ==
@@ -177,7 +182,10 @@ int threads_has_trap(const struct stop_job *job, const struct stopped *thread)
 
 /* ---- stopping ---- */
 
-/* The number of a thread in its own, innermost namespace: the last in its NSpid line. 0: it is gone. */
+/*
+ * The number of a thread in its own, innermost namespace: the last in its NSpid line. 0: it is
+ * gone.
+ */
 static int32_t inner_number(const struct stop_job *job, int32_t listed)
 {
 	char text[STATUS_BYTES];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stop may fail, since a debugger is there or a thread was in a guarded function; then it is tried again.
+ * A stop may fail, since a debugger is there or a thread was in a guarded function; then it is
+ * tried again.
  */
 #include "agent/detour/site.h"
 
@@ -23,8 +24,9 @@
 /* ---- one ---- */
 
 /*
- * If the distance of a jump has changed, the program changed its code, and the jump leads anywhere (STAND_ASTRAY).
- * But if the jump leads to mapped memory that is not the agent's, another tool wrote a whole jump there.
+ * If the distance of a jump has changed, the program changed its code, and the jump leads anywhere
+ * (STAND_ASTRAY). But if the jump leads to mapped memory that is not the agent's, another tool
+ * wrote a whole jump there.
  */
 enum stand site_stand(const struct text *text, const struct detour *head, const uint8_t *found)
 {
@@ -136,7 +138,9 @@ static size_t undone(const struct list *list)
 	return left;
 }
 
-/* Some thread waited for a processor, for its vfork(2)'s child or the like: it will stop in time. */
+/*
+ * Some thread waited for a processor, for its vfork(2)'s child or the like: it will stop in time.
+ */
 static int is_starved(int error)
 {
 	return error == -WM_E_STRICT || error == -EAGAIN;

@@ -14,7 +14,10 @@ struct list {
 	size_t count, bytes;
 };
 
-/* One for each detour that is wanted, in the order in which they came. 0 or -ENOMEM. Free it if it has any. */
+/*
+ * One for each detour that is wanted, in the order in which they came. 0 or -ENOMEM. Free it if it
+ * has any.
+ */
 int list_make(struct list *list, int (*wanted)(const struct detour *));
 void list_free(struct list *list);
 

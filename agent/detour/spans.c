@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * With every thread stopped: where they are, and the stores. A jump replaces one instruction, so nobody is in the middle
- * of what changes.
+ * With every thread stopped: where they are, and the stores. A jump replaces one instruction, so
+ * nobody is in the middle of what changes.
  */
 #define _GNU_SOURCE
 #include "agent/detour/janitor_process.h"
@@ -40,8 +40,8 @@ static int read_memory(const struct stop_job *job, void *to, uintptr_t from, siz
 /* ---- guards ---- */
 
 /*
- * A thread that is in a function when its guard is stored may be about to do what the guard is there to
- * prevent: it is tried again when nobody is.
+ * A thread that is in a function when its guard is stored may be about to do what the guard is
+ * there to prevent: it is tried again when nobody is.
  */
 static void keep_out_of_guarded(struct stop_job *job, uintptr_t pc)
 {

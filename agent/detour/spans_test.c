@@ -99,7 +99,10 @@ Test(spans, guard_waits_for_thread_in_function, .init = begin, .fini = end)
 
 static const uint8_t original[] = { 0x48, 0x89, 0xf8, 0x90 }, armed[] = { 0x48, 0xe9, 0x11, 0x90 };
 
-/* Arm or disarm with these bytes in the code; they become what is in the code then. Returns the site's error. */
+/*
+ * Arm or disarm with these bytes in the code; they become what is in the code then. Returns the
+ * site's error.
+ */
 static int store(uint8_t bytes[static sizeof original], int arm)
 {
 	static struct stop_job job;

@@ -51,10 +51,10 @@ static int has_both(const struct writer_stack *stack, uintptr_t a, uintptr_t b)
 }
 
 /*
- * Whether all places are known from which a hit at `frame` could go on. Where the thread has gone back past
- * it, what lay below is no stack any more; unless they are two stacks, of coroutines that a signal's handler
- * takes turns with. The thread's own stack is one: libc's mapping for it ends in the thread's block, and
- * begins at a page that nobody may touch.
+ * Whether all places are known from which a hit at `frame` could go on. Where the thread has gone
+ * back past it, what lay below is no stack any more; unless they are two stacks, of coroutines that
+ * a signal's handler takes turns with. The thread's own stack is one: libc's mapping for it ends in
+ * the thread's block, and begins at a page that nobody may touch.
  */
 static int is_in_sight(const struct stranded *stranded, uintptr_t frame)
 {

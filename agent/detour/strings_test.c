@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The system call that reads strings is made only where no thread has a filter that might kill it for that. */
+/*
+ * The system call that reads strings is made only where no thread has a filter that might kill it
+ * for that.
+ */
 #define _GNU_SOURCE
 #include "abi/page.h"
 #include "agent/control/detours.h"

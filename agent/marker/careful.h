@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * From here on, by this process's number; 0: not at all (a seccomp filter might kill the program for
- * it): then all strings are unreadable. Control side.
+ * From here on, by this process's number; 0: not at all (a seccomp filter might kill the program
+ * for it): then all strings are unreadable. Control side.
  */
 void careful_allow(int32_t pid);
 

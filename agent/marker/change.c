@@ -2,11 +2,11 @@
 /*
  * Carrying out a change: the batch protocol of agent/patch/batch.h over markers.
  *
- * What is refused is refused whole: if one site of a marker that is not live yet is not as the build
- * left it, or if sites of one name disagree on their fields, then no site of that marker is armed for
- * this request, and each bad site is told by name. A marker that is live already (for another
- * session, or in other modules) stays so; of new sites, only the bad ones are left out. So is a
- * site that changes between 1 and 4: set_armed().
+ * What is refused is refused whole: if one site of a marker that is not live yet is not as the
+ * build left it, or if sites of one name disagree on their fields, then no site of that marker is
+ * armed for this request, and each bad site is told by name. A marker that is live already (for
+ * another session, or in other modules) stays so; of new sites, only the bad ones are left out. So
+ * is a site that changes between 1 and 4: set_armed().
  *
  *   arm      1 check, 2 tell the event's id, publish the plan, 3-5 batch_commit()
  *   disarm   1 check, 3-5 batch_commit(), then take the plan away; freed after a grace period

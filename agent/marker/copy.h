@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How hits copy strings and runs of bytes into a page. Included by hit.c alone: compiled as it is, for
- * the hit path.
+ * How hits copy strings and runs of bytes into a page. Included by hit.c alone: compiled as it is,
+ * for the hit path.
  */
 #ifndef AGENT_MARKER_COPY_H
 #define AGENT_MARKER_COPY_H
@@ -111,7 +111,9 @@ put_string(unsigned char *to, const unsigned char *limit, const char *from, uint
 static inline __attribute__((always_inline)) int64_t put_short_string(unsigned char *to,
 								      const char *from)
 {
-	/* one test for NULL too, which also sends off what begins a page: put_string() does those */
+	/*
+	 * one test for NULL too, which also sends off what begins a page: put_string() does those
+	 */
 	if (unlikely((((uintptr_t)from - 1) & PAGE_LOW_BITS) > PAGE_LOW_BITS - SHORT_BYTES))
 		return -1;
 	*to++ = FIELD_WHOLE;

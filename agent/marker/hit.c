@@ -24,8 +24,8 @@
 
 /*
  * Called by hit_enter_fixed and hit_enter_refs. The first six arguments are whatever the registers
- * hold; what the site pushed lies where the ABI has the seventh and later ones, so nothing has to be
- * moved: the way back to the site, the agent's word, the payload.
+ * hold; what the site pushed lies where the ABI has the seventh and later ones, so nothing has to
+ * be moved: the way back to the site, the agent's word, the payload.
  */
 #define HIT_ARGUMENTS                                                                              \
 	long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,                  \
@@ -174,8 +174,8 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 }
 
 /*
- * For one session, with all that may happen: another page, a wait, an event too large, a loss. 0, or
- * -1: it is lost.
+ * For one session, with all that may happen: another page, a wait, an event too large, a loss. 0,
+ * or -1: it is lost.
  */
 static int record_at(struct writer *writer, int depth, const struct plan *plan, uint32_t session,
 		     uint32_t id, const uint64_t *payload, uintptr_t sp, uint64_t ticks)
@@ -239,7 +239,10 @@ static inline void count_hit(struct writer *writer, const struct plan *plan)
 	++*(uint64_t *)(void *)((char *)writer + plan->counter_offset);
 }
 
-/* The thread is in a hit from here to hit_end(), maybe within another: depth is below 0 where that is one too many. NULL: discarded. */
+/*
+ * The thread is in a hit from here to hit_end(), maybe within another: depth is below 0 where that
+ * is one too many. NULL: discarded.
+ */
 static inline __attribute__((always_inline)) struct writer *hit_begin(const struct marker *marker,
 								      uintptr_t sp, int *depth)
 {
@@ -265,7 +268,9 @@ static inline __attribute__((always_inline)) void hit_end(struct writer *writer,
 		__atomic_store_n(&writer->inside[depth], 0, __ATOMIC_RELEASE);
 }
 
-/* Which lanes of a plan have the end of a call with this `begun`; *lost: those that lost its begin. */
+/*
+ * Which lanes of a plan have the end of a call with this `begun`; *lost: those that lost its begin.
+ */
 static uint32_t lanes_ended(const struct plan *plan, uint64_t begun, uint32_t *lost)
 {
 	uint32_t openings = (uint32_t)begun >> 8, present = 0;
@@ -482,8 +487,8 @@ HIT_FUNCTION(hit_text, PLAN_TEXT)
 HIT_FUNCTION(hit_refs, PLAN_REFS)
 
 /*
- * From detours (abi/detour.h). They may stand in anything that the agent itself calls: what it does in
- * its own threads, or on a program thread's back, is none of the program's doing.
+ * From detours (abi/detour.h). They may stand in anything that the agent itself calls: what it does
+ * in its own threads, or on a program thread's back, is none of the program's doing.
  */
 void hit_detour(HIT_ARGUMENTS) KEEPS_REGISTERS;
 void hit_detour(HIT_ARGUMENTS)

@@ -20,13 +20,16 @@ struct writer;
 void hit_now(const struct marker *marker, const uint64_t *payload, uintptr_t sp);
 
 /*
- * The end of a call, for the sessions that recorded its begin (writer.h: `begun`). It counts as lost
- * with those that lost the begin. `writer`: writer_find()'s, or NULL.
+ * The end of a call, for the sessions that recorded its begin (writer.h: `begun`). It counts as
+ * lost with those that lost the begin. `writer`: writer_find()'s, or NULL.
  */
 void hit_ended(struct writer *writer, const struct marker *marker, const uint64_t *payload,
 	       uintptr_t sp, uint64_t begun);
 
-/* hit_now() with a time that was taken before, by the clock of its one session: it is no marker's, and not counted. */
+/*
+ * hit_now() with a time that was taken before, by the clock of its one session: it is no marker's,
+ * and not counted.
+ */
 void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t sp,
 		 uint64_t ticks);
 

@@ -314,7 +314,9 @@ static void *hold_a_page(void *data)
 	return NULL;
 }
 
-/* A small page is no use to an event that it can't hold, so it is not taken from its stream for it. */
+/*
+ * A small page is no use to an event that it can't hold, so it is not taken from its stream for it.
+ */
 Test(hit, an_event_too_large_for_what_is_there_keeps_no_page)
 {
 	static char text[4000];

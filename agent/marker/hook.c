@@ -45,7 +45,10 @@ static int write_code(const struct text *text, uintptr_t at, const uint8_t *byte
 	return text_write_code(text, at, bytes, count, PROT_READ | PROT_EXEC);
 }
 
-/* A jump to our code, close enough to the loader. Where the trail's engine is, its rings fill what is below. */
+/*
+ * A jump to our code, close enough to the loader. Where the trail's engine is, its rings fill what
+ * is below.
+ */
 static int make_far_jump(const struct text *text, uintptr_t near)
 {
 	uint8_t jump[HOOK_FAR_BYTES];

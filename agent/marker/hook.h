@@ -4,8 +4,9 @@
  * time its list of modules changes (r_brk, _dl_debug_state in glibc), in the thread that loads or
  * unloads, under the loader's lock. We divert that function while somebody needs to know.
  *
- * At RT_ADD and RT_DELETE the list is about to change; at RT_CONSISTENT it has. A new module is mapped
- * by then, but none of its own code has run: what is armed there catches even its constructors.
+ * At RT_ADD and RT_DELETE the list is about to change; at RT_CONSISTENT it has. A new module is
+ * mapped by then, but none of its own code has run: what is armed there catches even its
+ * constructors.
  */
 #ifndef AGENT_MARKER_HOOK_H
 #define AGENT_MARKER_HOOK_H
@@ -13,9 +14,9 @@
 #include "agent/patch/text.h"
 
 /*
- * Divert. `changed` is called with RT_CONSISTENT, RT_ADD or RT_DELETE, in a program thread that holds
- * the loader's lock. Returns 0; -ENOSYS if the function isn't there or is not as we know it (a
- * debugger's breakpoint is on it, say): then look at the list now and then instead. Under the
+ * Divert. `changed` is called with RT_CONSISTENT, RT_ADD or RT_DELETE, in a program thread that
+ * holds the loader's lock. Returns 0; -ENOSYS if the function isn't there or is not as we know it
+ * (a debugger's breakpoint is on it, say): then look at the list now and then instead. Under the
  * agent's lock.
  */
 int hook_place(const struct text *text, void (*changed)(int state));

@@ -22,7 +22,8 @@ int linkmap_init(const struct text *text);
 
 /*
  * Call visit() for each module. Returns 0; -EAGAIN if the loader is at work on the list: then
- * nothing was visited; -EFAULT if it changed under our eyes; what visit() returns when that isn't 0.
+ * nothing was visited; -EFAULT if it changed under our eyes; what visit() returns when that isn't
+ * 0.
  */
 int linkmap_walk(const struct text *text, int (*visit)(const struct linkmap_module *, void *),
 		 void *data);
@@ -39,7 +40,9 @@ int linkmap_state_now(void);
 /* The function that the loader calls at each change (r_brk); 0 in a static program. */
 uintptr_t linkmap_hook_address(void);
 
-/* The child of a fork: if the loader was at work in a thread of the parent, it will never be done. */
+/*
+ * The child of a fork: if the loader was at work in a thread of the parent, it will never be done.
+ */
 void linkmap_forked(void);
 
 #endif

@@ -95,7 +95,9 @@ void registry_listen(const struct registry_listener *listener);
  */
 int registry_scan(const struct text *text);
 
-/* Arm in modules that are new since the last call what rules and probes want there. 0 or an error. */
+/*
+ * Arm in modules that are new since the last call what rules and probes want there. 0 or an error.
+ */
 int registry_follow(const struct text *text);
 
 /* Whether the loader is taking modules away now: nothing may be patched. */
@@ -139,9 +141,9 @@ int registry_probe_add(const struct text *text, const char *name, char kind,
 		       const uint8_t types[16], const struct plan_probe *probe, int pending);
 
 /*
- * Remove a probe that was added with the same name, kind and members; also a pending one. The caller
- * must then have store_quiesce() return 0, with the lock dropped, before the probe's data may go.
- * Returns 0 or -ENOENT.
+ * Remove a probe that was added with the same name, kind and members; also a pending one. The
+ * caller must then have store_quiesce() return 0, with the lock dropped, before the probe's data
+ * may go. Returns 0 or -ENOENT.
  */
 int registry_probe_remove(const struct text *text, const char *name, char kind,
 			  const struct plan_probe *probe);
@@ -152,23 +154,24 @@ int registry_waits(void);
 /* ---- memory, fork ---- */
 
 /*
- * Free plans that were replaced, once no hit uses them any more; takes and drops the agent's lock, so
- * the caller must not hold it. `self_ok` as store_quiesce() has it. Returns 0 when nothing is left,
- * -ETIMEDOUT.
+ * Free plans that were replaced, once no hit uses them any more; takes and drops the agent's lock,
+ * so the caller must not hold it. `self_ok` as store_quiesce() has it. Returns 0 when nothing is
+ * left, -ETIMEDOUT.
  */
 int registry_reap(unsigned int timeout_ms, int self_ok);
 
 /*
- * The child of a fork: no session wants anything; the program's own probes stay. `whole`: the lock was
- * held at the fork, so the registry is; else it is abandoned, and 0 is returned.
+ * The child of a fork: no session wants anything; the program's own probes stay. `whole`: the lock
+ * was held at the fork, so the registry is; else it is abandoned, and 0 is returned.
  *
- * `lanes` are the parent's sessions that follow to the child, a bit for each. They keep their markers.
+ * `lanes` are the parent's sessions that follow to the child, a bit for each. They keep their
+ * markers.
  */
 int registry_forked(int whole, uint32_t lanes);
 
 /*
- * The child's own session `lane` replaces the sessions `of` that it inherits from its parent: an event that `lane` arms is
- * taken from them, so that no hit is recorded twice.
+ * The child's own session `lane` replaces the sessions `of` that it inherits from its parent: an
+ * event that `lane` arms is taken from them, so that no hit is recorded twice.
  */
 void registry_replace(unsigned int lane, uint32_t of);
 uint32_t registry_replaced(unsigned int lane);

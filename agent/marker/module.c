@@ -163,7 +163,9 @@ void module_free(struct module *module)
 
 void module_site_name(const struct site *site, char *name)
 {
-	/* the text is KIND WAY \n SUBSYSTEM \n EVENT \n ...; module_sites.c has checked its lengths */
+	/*
+	 * the text is KIND WAY \n SUBSYSTEM \n EVENT \n ...; module_sites.c has checked its lengths
+	 */
 	memcpy(name, site->text + 3, site->name_bytes);
 	*(char *)memchr(name, '\n', site->name_bytes) = ':';
 	name[site->name_bytes] = 0;

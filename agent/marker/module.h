@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One module (the program or a shared library) in memory: its segments, its build id, its
- * site table. The table comes from a file that may be damaged or hostile, so every reference in it is
+ * One module (the program or a shared library) in memory: its segments, its build id, its site
+ * table. The table comes from a file that may be damaged or hostile, so every reference in it is
  * checked against the module's own segments before it is used, and it is read by way of the kernel
  * (agent/patch/text.h), since the module may vanish at any time. Under the agent's lock.
  */

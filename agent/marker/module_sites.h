@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading and checking a module's site table (abi/site.h). Part of module.c, which alone calls it. */
+/*
+ * Reading and checking a module's site table (abi/site.h). Part of module.c, which alone calls it.
+ */
 #ifndef AGENT_MARKER_MODULE_SITES_H
 #define AGENT_MARKER_MODULE_SITES_H
 
@@ -12,8 +14,9 @@ struct table_place {
 };
 
 /*
- * Fill in module->sites and what belongs to them. Returns 0 or -ENOMEM. Where the note was moved, the table is found
- * by its entries (base/site_table.h). A table that can't be right leaves no site and -WM_E_SITE_TABLE in module->error.
+ * Fill in module->sites and what belongs to them. Returns 0 or -ENOMEM. Where the note was moved,
+ * the table is found by its entries (base/site_table.h). A table that can't be right leaves no site
+ * and -WM_E_SITE_TABLE in module->error.
  */
 int table_read(struct module *module, const struct text *text, const struct table_place *place);
 

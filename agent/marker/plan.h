@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a hit does: a marker's plan, made by planning.c whenever a rule changes, read by hit.c on the
- * hit path. Immutable once published in struct marker; replaced whole, freed after a grace period.
+ * What a hit does: a marker's plan, made by planning.c whenever a rule changes, read by hit.c on
+ * the hit path. Immutable once published in struct marker; replaced whole, freed after a grace
+ * period.
  */
 #ifndef AGENT_MARKER_PLAN_H
 #define AGENT_MARKER_PLAN_H
@@ -75,8 +76,8 @@ enum plan_shape plan_shape(const uint8_t types[16]);
 void plan_finish(struct plan *plan);
 
 /*
- * What wm_record.agent_word points to; one for each marker name and kind in the process. Never freed:
- * a thread may be on its way here long after a disarm.
+ * What wm_record.agent_word points to; one for each marker name and kind in the process. Never
+ * freed: a thread may be on its way here long after a disarm.
  */
 struct marker {
 	struct plan *plan; /* NULL: nothing to do. Release by planning.c, acquire by hit.c */

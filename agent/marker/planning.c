@@ -26,7 +26,9 @@ _Static_assert(sizeof(struct block) + offsetof(struct plan, field_count) <= HEAP
 static struct block *retired;
 static uint32_t numbers; /* given out */
 
-/* A plan without probes ends with its last consumer: there may be thousands, most with one alone. */
+/*
+ * A plan without probes ends with its last consumer: there may be thousands, most with one alone.
+ */
 static size_t plan_bytes(const struct variant *variant)
 {
 	size_t bytes = offsetof(struct plan, consumers);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Making plans (plan.h), putting them in place, freeing them. Under the agent's lock but where said. */
+/*
+ * Making plans (plan.h), putting them in place, freeing them. Under the agent's lock but where
+ * said.
+ */
 #ifndef AGENT_MARKER_PLANNING_H
 #define AGENT_MARKER_PLANNING_H
 
 #include "agent/marker/marker.h"
 
 /*
- * Put the plan that fits a variant's lanes and probes in place; the old one is retired. Returns 0, or
- * -ENOMEM with nothing changed; never fails when there is nothing left to do at the marker.
+ * Put the plan that fits a variant's lanes and probes in place; the old one is retired. Returns 0,
+ * or -ENOMEM with nothing changed; never fails when there is nothing left to do at the marker.
  */
 int plan_publish(struct variant *variant);
 

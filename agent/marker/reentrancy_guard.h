@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * While a program's thread runs code of the agent's that may call libc, detours see nothing; but what a
- * signal handler of the program's does in between is the program's own. And such a handler may leave by
- * a jump (siglongjmp(3)): then the stretch is over without a call that ends it.
+ * While a program's thread runs code of the agent's that may call libc, detours see nothing; but
+ * what a signal handler of the program's does in between is the program's own. And such a handler
+ * may leave by a jump (siglongjmp(3)): then the stretch is over without a call that ends it.
  */
 #ifndef AGENT_MARKER_REENTRANCY_GUARD_H
 #define AGENT_MARKER_REENTRANCY_GUARD_H

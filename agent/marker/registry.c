@@ -25,8 +25,8 @@ static uint32_t next_ids[SESSIONS_MAX];
 static int abandoned; /* a child forked while another thread was in the middle of a change */
 
 /*
- * Where records point whose sites disagree with each other on the fields: one record can't tell which
- * of its sites was hit. Never has a plan.
+ * Where records point whose sites disagree with each other on the fields: one record can't tell
+ * which of its sites was hit. Never has a plan.
  */
 static struct marker nothing;
 
@@ -265,8 +265,8 @@ static struct module *find_module(const struct module_place *place)
 }
 
 /*
- * Whether a module is still the one that was registered: one that was closed and opened again at the
- * same place between two looks has fresh records.
+ * Whether a module is still the one that was registered: one that was closed and opened again at
+ * the same place between two looks has fresh records.
  */
 int registry_is_current(const struct module *module, const struct text *text)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Who wants what: rules of sessions, probes of the program, modules that come. All end in a change. */
+/*
+ * Who wants what: rules of sessions, probes of the program, modules that come. All end in a change.
+ */
 #include "agent/marker/marker.h"
 
 #include "agent/control/heap.h"
@@ -12,7 +14,9 @@
 
 static int prearmed;
 
-/* Sites that are armed though nobody wants them: inherited by fork, or changed by others meanwhile. */
+/*
+ * Sites that are armed though nobody wants them: inherited by fork, or changed by others meanwhile.
+ */
 static int may_be_stuck;
 
 /* by the child's session: lanes that it has of its parent's */
@@ -53,8 +57,8 @@ static void consider(struct change *change, struct variant *variant, unsigned in
 }
 
 /*
- * The globs of one request. Those that are plain names are found by the registry's table; the rest is
- * tried on every marker.
+ * The globs of one request. Those that are plain names are found by the registry's table; the rest
+ * is tried on every marker.
  */
 struct wish {
 	const char *globs;
@@ -109,7 +113,10 @@ static int has_pattern_for(const struct wish *wish, const struct variant *varian
 	return 0;
 }
 
-/* All variants that it concerns. Its rules are the latest and agree, so whatever they take is settled. */
+/*
+ * All variants that it concerns. Its rules are the latest and agree, so whatever they take is
+ * settled.
+ */
 static void consider_wish(struct change *change, const struct wish *wish, unsigned int lane,
 			  int want)
 {
@@ -191,7 +198,10 @@ static int is_alike(const struct variant *variant, char kind, const uint8_t type
 	return variant->kind == kind && !memcmp(variant->types, types, sizeof variant->types);
 }
 
-/* A program's probe is called at all sites of its marker, so variants that are alike have the same ones. */
+/*
+ * A program's probe is called at all sites of its marker, so variants that are alike have the same
+ * ones.
+ */
 static int inherit_probes(struct variant *variant)
 {
 	struct variant *v = NULL;

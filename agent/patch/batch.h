@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arming and disarming many sites at once. The order of a batch (numbers as in batch.c and marker/change.c):
+ * Arming and disarming many sites at once. The order of a batch (numbers as in batch.c and
+ * marker/change.c):
  *
  *   1. check    every site's bytes are what the build recorded, or it is refused before any write
  *   2. publish  (the caller) plans; a hit may arrive from here on
@@ -8,13 +9,13 @@
  *   4. store    one byte a site, if it still has the expected bytes
  *   5. sync     every core: from here all threads take the jump, or none does
  *
- * Between 4 and 5 a thread may run old or new code. Both are correct: the four bytes after the first
- * are the jump's displacement from the day of linking, so whatever a core fetches is one of two whole
- * instructions of the same length.
+ * Between 4 and 5 a thread may run old or new code. Both are correct: the four bytes after the
+ * first are the jump's displacement from the day of linking, so whatever a core fetches is one of
+ * two whole instructions of the same length.
  *
- * What the manuals promise. AMD64 APM volume 2, 7.6.1: a store inside one naturally aligned quadword
- * to code that other cores run is seen as old or new; one byte always is that. Intel SDM volume 3,
- * 9.1.3, asks that each core serializes before it runs modified code, and calls the rest
+ * What the manuals promise. AMD64 APM volume 2, 7.6.1: a store inside one naturally aligned
+ * quadword to code that other cores run is seen as old or new; one byte always is that. Intel SDM
+ * volume 3, 9.1.3, asks that each core serializes before it runs modified code, and calls the rest
  * model-specific: step 5 makes each core serialize (membarrier(2), SYNC_CORE), and between 4 and 5
  * we rely on the one-byte store, as the kernel and HotSpot do. Strict mode doesn't: there no thread
  * runs in between.
@@ -39,9 +40,9 @@ struct batch_site {
 };
 
 /*
- * Step 1, for sites in order of address: read each and set its error. `arm`: what is expected is the
- * dormant form, else the armed one; a site that has the other form already is not an error. Returns
- * how many were refused.
+ * Step 1, for sites in order of address: read each and set its error. `arm`: what is expected is
+ * the dormant form, else the armed one; a site that has the other form already is not an error.
+ * Returns how many were refused.
  */
 size_t batch_check(const struct text *text, struct batch_site *sites, size_t count, int arm);
 
@@ -60,9 +61,9 @@ void batch_bytes(const struct batch_site *site, int arm, uint8_t bytes[5]);
 void batch_sync_cores(void);
 
 /*
- * Register with the kernel for that, as the first batch_sync_cores() does if need be. While a process
- * has one thread it takes a microsecond, else some 15 ms (membarrier(2) waits for all cores). Children
- * of a fork inherit it.
+ * Register with the kernel for that, as the first batch_sync_cores() does if need be. While a
+ * process has one thread it takes a microsecond, else some 15 ms (membarrier(2) waits for all
+ * cores). Children of a fork inherit it.
  */
 void batch_register(void);
 

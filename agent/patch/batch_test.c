@@ -179,7 +179,9 @@ Test(batch, takes_a_site_that_is_armed_already)
 	expect_form(2, 1);
 }
 
-/* Breakpoints come on `armed` sites between check and commit: of sites that touch, and of others. */
+/*
+ * Breakpoints come on `armed` sites between check and commit: of sites that touch, and of others.
+ */
 static void commit_beside_breakpoints(int armed)
 {
 	static const size_t changed[] = { 0, 5, 6, SITES - 1 };

@@ -94,7 +94,9 @@ static void find_way(const struct text *text)
 int text_open(struct text *text)
 {
 	*text = (struct text){ .is_mem = 1 };
-	/* not /proc/self: the program's first thread may have ended, and then nothing is under that */
+	/*
+	 * not /proc/self: the program's first thread may have ended, and then nothing is under that
+	 */
 	text->fd = kernel_open("/proc/thread-self/mem", O_RDWR | O_CLOEXEC);
 	if (text->fd < 0 || way_limit != WAY_PROC_MEM) {
 		text_release(text);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading and writing the program's own memory, code included, without ever faulting: a module may be
- * unmapped by another thread at any moment. Everything goes through the kernel, which answers EFAULT
- * or EIO where there is nothing.
+ * Reading and writing the program's own memory, code included, without ever faulting: a module may
+ * be unmapped by another thread at any moment. Everything goes through the kernel, which answers
+ * EFAULT or EIO where there is nothing.
  *
- * The way that code can be written is found out once, by writing a byte of our own code with its own
- * value: through /proc/self/mem, whose writes the kernel lets pass a read-only mapping (ptrace's
- * FOLL_FORCE; Linux 6.12 and later can forbid it: proc_mem.force_override), else by mprotect(2), which
- * SELinux (execmod), PaX or PR_SET_MDWE may forbid.
+ * The way that code can be written is found out once, by writing a byte of our own code with its
+ * own value: through /proc/self/mem, whose writes the kernel lets pass a read-only mapping
+ * (ptrace's FOLL_FORCE; Linux 6.12 and later can forbid it: proc_mem.force_override), else by
+ * mprotect(2), which SELinux (execmod), PaX or PR_SET_MDWE may forbid.
  */
 #ifndef AGENT_PATCH_TEXT_H
 #define AGENT_PATCH_TEXT_H
@@ -17,7 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A thread's means: descriptors of its own table, so that of the control thread can't be closed by the program. */
+/*
+ * A thread's means: descriptors of its own table, so that of the control thread can't be closed by
+ * the program.
+ */
 struct text {
 	int fd;	    /* /proc/self/mem, or a scratch memfd; -1 when released */
 	int is_mem; /* the former */
@@ -41,7 +44,10 @@ void text_limit_way(enum control_way way);
 /* Read memory; 0, or -EFAULT if not all of it is there. */
 int text_read(const struct text *text, uintptr_t from, void *to, size_t bytes);
 
-/* Read a NUL-terminated string of `limit` bytes at most with its NUL. Its length, -EFAULT or -E2BIG. */
+/*
+ * Read a NUL-terminated string of `limit` bytes at most with its NUL. Its length, -EFAULT or
+ * -E2BIG.
+ */
 long text_read_string(const struct text *text, uintptr_t from, char *to, size_t limit);
 
 /* Write ordinary writable memory; 0 or -EFAULT. */

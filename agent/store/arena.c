@@ -47,8 +47,8 @@ ON_HIT_PATH uintptr_t arena_main_stack_end(void)
 }
 
 /*
- * At thread exit, by way of the key's destructor. Signals are held off: a handler that hits a marker
- * in the middle of this would find the lanes half closed.
+ * At thread exit, by way of the key's destructor. Signals are held off: a handler that hits a
+ * marker in the middle of this would find the lanes half closed.
  */
 static void arena_writer_end(struct writer *writer);
 
@@ -112,10 +112,10 @@ void arena_forked(void)
 }
 
 /*
- * The thread's id as glibc keeps it, without a system call: in the thread's block, where it was found
- * to be; else by the owner that a recursive mutex records (<bits/struct_mutex.h>). That is a call,
- * which others may have put themselves in the way of: ThreadSanitizer's is not for a thread of which it
- * doesn't know yet.
+ * The thread's id as glibc keeps it, without a system call: in the thread's block, where it was
+ * found to be; else by the owner that a recursive mutex records (<bits/struct_mutex.h>). That is a
+ * call, which others may have put themselves in the way of: ThreadSanitizer's is not for a thread
+ * of which it doesn't know yet.
  */
 static int32_t tid_by_libc(void)
 {
@@ -188,8 +188,8 @@ struct writer *arena_writer_new(int32_t tid, int foreign)
 	writer->name_looks = 0;
 	memcpy(writer->comm, process_comm, sizeof writer->comm);
 	/*
-	 * A key past the first 32 would make libc allocate, which a signal handler must not: without
-	 * a destructor, store_sweep() finds that the thread is gone.
+	 * A key past the first 32 would make libc allocate, which a signal handler must not:
+	 * without a destructor, store_sweep() finds that the thread is gone.
 	 */
 	if (!foreign && has_exit_key && exit_key < 32)
 		pthread_setspecific(exit_key, writer);
@@ -244,7 +244,9 @@ static void end_writer(struct writer *writer)
 {
 	for (unsigned int session = 0; session < SESSIONS_MAX; session++) {
 		lane_end(&writer->lanes.of[session], session);
-		/* the lanes of deeper levels stay with the writer, for the thread that has it next */
+		/*
+		 * the lanes of deeper levels stay with the writer, for the thread that has it next
+		 */
 		for (int i = 0; i < DEPTH_MAX - 1; i++) {
 			if (writer->deeper[i])
 				lane_end(&writer->deeper[i]->of[session], session);

@@ -36,8 +36,8 @@ struct writer *arena_writer_of(int32_t tid);
 struct lanes *arena_lanes_new(void);
 
 /*
- * End all streams of the writer of a thread that was seen dead, and free it, if the writer is still its own: `births` as it was read
- * before looking. Control thread.
+ * End all streams of the writer of a thread that was seen dead, and free it, if the writer is still
+ * its own: `births` as it was read before looking. Control thread.
  */
 void arena_writer_end_dead(struct writer *writer, uint32_t births);
 
@@ -49,8 +49,8 @@ void writer_ending_take(struct writer *writer);
 void writer_ending_drop(struct writer *writer);
 
 /*
- * Hits of the marker whose plans bear this number, by all threads, ever: as of about now. UINT64_MAX
- * for one that isn't counted. Control side.
+ * Hits of the marker whose plans bear this number, by all threads, ever: as of about now.
+ * UINT64_MAX for one that isn't counted. Control side.
  */
 uint64_t arena_hits(uint32_t number);
 

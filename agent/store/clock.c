@@ -111,8 +111,8 @@ static ON_HIT_PATH uint64_t ordered_ticks(void)
 }
 
 /*
- * CLOCK_MONOTONIC is where the TSC can't be trusted. By system call, not by the vDSO, whose code may
- * use vector registers; the kernel keeps them (syscall ABI: only rcx and r11 are lost).
+ * CLOCK_MONOTONIC is where the TSC can't be trusted. By system call, not by the vDSO, whose code
+ * may use vector registers; the kernel keeps them (syscall ABI: only rcx and r11 are lost).
  */
 ON_HIT_PATH uint64_t clock_ticks_slow(uint32_t clock)
 {

@@ -32,9 +32,9 @@
 struct store stores[SESSIONS_MAX];
 
 /*
- * membarrier(2)'s kinds, in the order in which they are tried: what a patch needs has registered the
- * first. Each registering waits for an RCU grace period where there are threads, seconds on a machine
- * with more to do than it can, so the second is for when the first can't be had.
+ * membarrier(2)'s kinds, in the order in which they are tried: what a patch needs has registered
+ * the first. Each registering waits for an RCU grace period where there are threads, seconds on a
+ * machine with more to do than it can, so the second is for when the first can't be had.
  */
 static const struct {
 	int call, enrol;
@@ -51,8 +51,8 @@ static uint64_t round_up(uint64_t value, uint64_t step)
 
 /*
  * No membarrier(2): a filter forbids it. Taking a right away from a page that was touched makes the
- * kernel interrupt every core that runs this process, but where the processor spreads that by itself;
- * then waiting has to do: no store stays in a core's buffer for a millisecond.
+ * kernel interrupt every core that runs this process, but where the processor spreads that by
+ * itself; then waiting has to do: no store stays in a core's buffer for a millisecond.
  */
 static void barrier_by_interrupt(void)
 {
@@ -241,8 +241,8 @@ static void wait_strangers(struct wait *wait)
 
 /*
  * A hit stores inside[] and then loads the plan. The barrier here, on every core, comes between the
- * caller's change of the plan and our loads of inside[]: a hit that we see outside will load the new
- * plan. One that we saw inside and later see outside has left, whatever it does next.
+ * caller's change of the plan and our loads of inside[]: a hit that we see outside will load the
+ * new plan. One that we saw inside and later see outside has left, whatever it does next.
  */
 int store_quiesce(unsigned int timeout_ms, int self_ok)
 {
@@ -271,8 +271,8 @@ static void end_lanes(struct writer *writer, void *data)
 	unsigned int session = ending->session;
 
 	/*
-	 * One that did not leave in time keeps its page; the drain copies what it committed. When all
-	 * have left, any hit in flight began later, under plans that don't name this lane.
+	 * One that did not leave in time keeps its page; the drain copies what it committed. When
+	 * all have left, any hit in flight began later, under plans that don't name this lane.
 	 */
 	if (ending->spare_inside && is_inside(writer))
 		return;
@@ -336,8 +336,8 @@ int store_close(unsigned int lane)
 
 /*
  * tkill(2) with signal 0 asks whether the thread is there. Not tgkill: a bare clone's thread may be
- * of another thread group that shares our memory. Between the question and the answer the writer may
- * have been freed and taken by a new thread: then `births` has changed.
+ * of another thread group that shares our memory. Between the question and the answer the writer
+ * may have been freed and taken by a new thread: then `births` has changed.
  */
 static void end_if_dead(struct writer *writer, void *data)
 {
@@ -431,7 +431,10 @@ void store_forking(uint32_t lanes)
 	}
 }
 
-/* In a new PID namespace the child has a number that the tool cannot look it up by: it does not share. */
+/*
+ * In a new PID namespace the child has a number that the tool cannot look it up by: it does not
+ * share.
+ */
 static int share(struct store *store)
 {
 	pid_t pid = (pid_t)kernel_getpid();
@@ -441,9 +444,10 @@ static int share(struct store *store)
 }
 
 /*
- * What the child keeps of a store of its parent's: all of it, or the first page, where it may not write to the rest. Every
- * hit ends at `discarded` in a store without slots and pages. The rest becomes private memory: a signal handler that forked
- * in the middle of a hit returns into that hit in the child too.
+ * What the child keeps of a store of its parent's: all of it, or the first page, where it may not
+ * write to the rest. Every hit ends at `discarded` in a store without slots and pages. The rest
+ * becomes private memory: a signal handler that forked in the middle of a hit returns into that hit
+ * in the child too.
  */
 static void keep(struct store *store, int is_kept)
 {

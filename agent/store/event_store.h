@@ -36,8 +36,8 @@ uint32_t store_openings(void);
 int store_quiet(unsigned int lane, unsigned int timeout_ms);
 
 /*
- * Close a store that is quiet, and unmap it. Returns 0, or -EBUSY if some thread still holds a page:
- * then nothing is unmapped, and the lane must not be used again.
+ * Close a store that is quiet, and unmap it. Returns 0, or -EBUSY if some thread still holds a
+ * page: then nothing is unmapped, and the lane must not be used again.
  */
 int store_close(unsigned int lane);
 
@@ -48,21 +48,27 @@ int store_close(unsigned int lane);
  */
 int store_quiesce(unsigned int timeout_ms, int self_ok);
 
-/* Whether the calling thread is in a hit: in a probe's handler, or in a signal handler above one. */
+/*
+ * Whether the calling thread is in a hit: in a probe's handler, or in a signal handler above one.
+ */
 int store_self_is_inside(void);
 
 /* Whether writers of some store may wait for room. Control thread. */
 int store_any_blocks(void);
 
-/* Mark the pages of threads that have died without saying so as theirs no more. Control thread, now and then. */
+/*
+ * Mark the pages of threads that have died without saying so as theirs no more. Control thread, now
+ * and then.
+ */
 void store_sweep(void);
 
 /* A fork begins: `lanes` are those that store_forked() is given in the child, a bit for each. */
 void store_forking(uint32_t lanes);
 
 /*
- * The child of a fork: forget every store and writer of the parent, but those of `lanes`. To these it writes as its parent
- * does, if it may (abi/page.h); else its hits are counted there, as discarded, until the process ends or forks again.
+ * The child of a fork: forget every store and writer of the parent, but those of `lanes`. To these
+ * it writes as its parent does, if it may (abi/page.h); else its hits are counted there, as
+ * discarded, until the process ends or forks again.
  */
 void store_forked(uint32_t lanes);
 
@@ -81,7 +87,8 @@ int store_init(void);
 
 /*
  * Hits of the marker whose plans bear this number (plan.h), by all threads since the agent came; a
- * thread that ends meanwhile may be missed or counted twice. UINT64_MAX: it isn't counted. Control side.
+ * thread that ends meanwhile may be missed or counted twice. UINT64_MAX: it isn't counted. Control
+ * side.
  */
 uint64_t store_hits(uint32_t number);
 

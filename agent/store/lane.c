@@ -123,7 +123,10 @@ static void page_close(struct store *store, struct lane *lane)
 	struct wm_page *page = lane->page;
 	uint64_t word = lane->word;
 
-	/* before the lane forgets the page, for a handler that jumps out of here: the next builds on it */
+	/*
+	 * before the lane forgets the page, for a handler that jumps out of here: the next builds
+	 * on it
+	 */
 	if (page)
 		__atomic_store_n(&store->slots[lane->slot - 1].written, page->before + (word >> 32),
 				 __ATOMIC_RELAXED);
@@ -235,7 +238,10 @@ static int may_wait(const struct store *store, uint64_t drained)
 	       drained != __atomic_load_n(&store->waited_ns, __ATOMIC_RELAXED);
 }
 
-/* Sleep, where that is permitted (thread_writer.h); ask, where it is not. How many looks it counts as. */
+/*
+ * Sleep, where that is permitted (thread_writer.h); ask, where it is not. How many looks it counts
+ * as.
+ */
 static unsigned int pause_a_while(struct writer *writer, unsigned int looks, uint32_t *asked)
 {
 	const struct timespec pause = { .tv_nsec = WAIT_NS };
@@ -266,7 +272,9 @@ static int32_t wait_for_page(struct store *store, struct writer *writer, int dep
 	if (depth || in_signal_handler(writer, sp))
 		return -1;
 	end = now_ns(store) + store->block_ns;
-	/* on a busy machine the time may go by without a look: the looks have to take as long, too */
+	/*
+	 * on a busy machine the time may go by without a look: the looks have to take as long, too
+	 */
 	while (unit < 0 && !__atomic_load_n(&store->closing, __ATOMIC_ACQUIRE)) {
 		drained = __atomic_load_n(&store->head->drained_ns, __ATOMIC_RELAXED);
 		if (!may_wait(store, drained))
@@ -300,7 +308,10 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 		page_close(store, lane);
 	if (!lane->slot && slot_claim(store, lane, writer, depth))
 		return -1;
-	/* packets of a stream never overlap in time, whatever the core that the thread came from said */
+	/*
+	 * packets of a stream never overlap in time, whatever the core that the thread came from
+	 * said
+	 */
 	if (ticks < lane->end_ticks)
 		ticks = lane->end_ticks;
 

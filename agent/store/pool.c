@@ -4,10 +4,10 @@
 #include <stddef.h>
 
 /*
- * Where the search for a free chunk begins: at the front as soon as something was given back, so that the
- * few chunks that were used already serve again and again. They are in memory, in both sides' page tables
- * and in the caches; going round, each would be touched for the first time until all were. The cyclic
- * policy gets nothing back, and needs the order.
+ * Where the search for a free chunk begins: at the front as soon as something was given back, so
+ * that the few chunks that were used already serve again and again. They are in memory, in both
+ * sides' page tables and in the caches; going round, each would be touched for the first time until
+ * all were. The cyclic policy gets nothing back, and needs the order.
  */
 static uint32_t first_look(struct store *store)
 {
@@ -76,9 +76,9 @@ static int32_t take_small(struct store *store)
 }
 
 /*
- * FULL -> OPEN, the cyclic policy's step: what the page held is lost. Whoever is killed between two of
- * these lines leaves a page that says what it said, or nothing; never a slot with pages too few, which
- * would be given to another thread.
+ * FULL -> OPEN, the cyclic policy's step: what the page held is lost. Whoever is killed between two
+ * of these lines leaves a page that says what it said, or nothing; never a slot with pages too few,
+ * which would be given to another thread.
  */
 static int steal_page(struct store *store, struct wm_page *page)
 {
@@ -179,7 +179,10 @@ int pool_may_have(const struct store *store)
 
 int32_t pool_take(struct store *store, int exact, uint32_t *bytes)
 {
-	/* read before the search: a page given back during it makes the mark stale, so none is missed */
+	/*
+	 * read before the search: a page given back during it makes the mark stale, so none is
+	 * missed
+	 */
 	uint32_t freed = __atomic_load_n(&store->head->freed, __ATOMIC_ACQUIRE);
 	uint32_t taken = *bytes;
 	int32_t unit = taken == CHUNK_BYTES ? take_whole(store) : take_small(store);

@@ -256,7 +256,10 @@ struct writer *writer_stranger_enter(uintptr_t sp)
 	return NULL;
 }
 
-/* In the child of a fork, or when it was taken for left, it may be another's by now, and the count be 0. */
+/*
+ * In the child of a fork, or when it was taken for left, it may be another's by now, and the count
+ * be 0.
+ */
 void writer_stranger_leave(struct writer *stranger, uintptr_t sp)
 {
 	uint32_t count = __atomic_load_n(&writer_strangers_more, __ATOMIC_RELAXED);

@@ -5,8 +5,8 @@
  * was forked.
  *
  * Whose writer? A thread finds its own by a thread-local pointer. A thread made by a bare clone()
- * may share that pointer with its maker, so the stack pointer is checked against the pages that this
- * thread was seen to run on (struct writer_stack); elsewhere gettid(2) decides.
+ * may share that pointer with its maker, so the stack pointer is checked against the pages that
+ * this thread was seen to run on (struct writer_stack); elsewhere gettid(2) decides.
  *
  * Nesting: a hit stores its stack pointer in inside[0] and clears it when it is done. A signal
  * handler that hits in between finds it set, takes inside[1] and the lanes of depth 1, which are
@@ -16,10 +16,10 @@
  * Everything here may be called on the hit path: no lock, no libc, no vector registers. What may
  * run beside what:
  *
- *	                     own thread   its signal handlers   control thread
- *	lane fields          writes       other depth only      after store_quiesce(), or thread dead
- *	inside[d]            writes       other d only          reads
- *	wm_page, wm_slot     writes       other page            ENDED ones, pages taken by CAS
+ * 	                     own thread   its signal handlers   control thread
+ * 	lane fields          writes       other depth only      after store_quiesce(), or thread dead
+ * 	inside[d]            writes       other d only          reads
+ * 	wm_page, wm_slot     writes       other page            ENDED ones, pages taken by CAS
  */
 #ifndef AGENT_STORE_THREAD_WRITER_H
 #define AGENT_STORE_THREAD_WRITER_H
@@ -124,8 +124,8 @@ void writer_stranger_leave(struct writer *stranger, uintptr_t sp);
 struct writer *writer_find(uintptr_t sp);
 
 /*
- * Claim a depth for a hit that found inside[0] set. Returns 0 to DEPTH_MAX - 1 with inside[] set, or
- * -1 when all are taken.
+ * Claim a depth for a hit that found inside[0] set. Returns 0 to DEPTH_MAX - 1 with inside[] set,
+ * or -1 when all are taken.
  */
 int writer_nest(struct writer *writer, uintptr_t sp);
 
@@ -149,8 +149,9 @@ struct store {
 	uint32_t freed_seen; /* head->freed when that search last began */
 	uint32_t slot_hand;
 	uint64_t slots_out_ticks; /* when no slot was free; 0: never */
-	uint32_t child_pid; /* ours, where the store is that of the process that forked us; else 0 */
-	uint32_t share;	    /* number + 1 of the slot that says so; 0: none */
+	/* ours, where the store is that of the process that forked us; else 0 */
+	uint32_t child_pid;
+	uint32_t share; /* number + 1 of the slot that says so; 0: none */
 };
 
 extern struct store stores[SESSIONS_MAX] __attribute__((visibility("hidden")));
@@ -163,14 +164,15 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 		   uint64_t bytes, uint64_t ticks, uintptr_t sp);
 
 /*
- * A thread that waits for room may sleep only where no seccomp filter kills it for that. To ask the kernel
- * would be a call, too, so in each wait it asks the control thread by its writer's `permit`. While
- * it waits it can't put itself under a filter. The low two bits are a state, the others count the
- * waits:
+ * A thread that waits for room may sleep only where no seccomp filter kills it for that. To ask the
+ * kernel would be a call, too, so in each wait it asks the control thread by its writer's `permit`.
+ * While it waits it can't put itself under a filter. The low two bits are a state, the others count
+ * the waits:
  *
- *	0 -> ASKED   its thread; release, pairs with permits_give()'s acquire
- *	ASKED -> GIVEN, or REFUSED  the control thread, by compare and swap, having looked at the thread since
- *	-> 0         its thread, at the wait's end. A handler that jumps out leaves it as it is.
+ * 	0 -> ASKED   its thread; release, pairs with permits_give()'s acquire
+ * 	ASKED -> GIVEN, or REFUSED  the control thread, by compare and swap, having looked at the thread
+ *  since
+ * 	-> 0         its thread, at the wait's end. A handler that jumps out leaves it as it is.
  */
 #define PERMIT_STATE 3u
 #define PERMIT_ASKED 1u
@@ -181,8 +183,8 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 void lane_find_restorer(void);
 
 /*
- * The child of a fork: claim the slot that lets it write to its parent's store. 0, or -1: it may not. And end that slot,
- * when all others are ended.
+ * The child of a fork: claim the slot that lets it write to its parent's store. 0, or -1: it may
+ * not. And end that slot, when all others are ended.
  */
 int lane_share(struct store *store, uint32_t pid);
 void lane_unshare(struct store *store);

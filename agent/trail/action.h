@@ -18,7 +18,9 @@ struct action {
 
 #define ACTION_BIT(number) (UINT64_C(1) << ((number)-1))
 
-/* The engine's own signals: they are handled whatever the program asks, and never blocked for long. */
+/*
+ * The engine's own signals: they are handled whatever the program asks, and never blocked for long.
+ */
 extern const uint64_t action_own;
 
 /* The kernel's mask where the program's is this. */
@@ -34,8 +36,9 @@ void action_mask_set(uint64_t mask);
 int action_is_fault(const siginfo_t *info);
 
 /*
- * A watch was hit (send_sig_perf() of the kernel): the program did it, at the instruction before; but it is blocked as what is sent is,
- * and says then that it is late. Of the engine, if that was it.
+ * A watch was hit (send_sig_perf() of the kernel): the program did it, at the instruction before;
+ * but it is blocked as what is sent is, and says then that it is late. Of the engine, if that was
+ * it.
  */
 int action_is_hit(const siginfo_t *info);
 void action_hit_is_late(siginfo_t *info);
@@ -76,7 +79,10 @@ void action_reset(void);
 /* The process begins to leave: all but the engine's own go to the kernel as the program asks. */
 void action_leave(void);
 
-/* Of the engine's own signals, those that the program ignores, as a new program inherits them; or back. */
+/*
+ * Of the engine's own signals, those that the program ignores, as a new program inherits them; or
+ * back.
+ */
 void action_exec(int is_over);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine code, written instruction by instruction; who calls has seen to the room. None of it changes flags. */
+/*
+ * Machine code, written instruction by instruction; who calls has seen to the room. None of it
+ * changes flags.
+ */
 #ifndef AGENT_TRAIL_ASSEMBLER_H
 #define AGENT_TRAIL_ASSEMBLER_H
 

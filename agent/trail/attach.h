@@ -15,8 +15,8 @@
 void attach_places(struct engine_channel *head);
 
 /*
- * In a thread of the program's that the tool has borrowed: a struct thread for each that is to be taken, and it is the first of them. Where that
- * can't be, back by the tool's own code.
+ * In a thread of the program's that the tool has borrowed: a struct thread for each that is to be
+ * taken, and it is the first of them. Where that can't be, back by the tool's own code.
  */
 void attach_open(struct engine_channel *head, int err) __attribute__((noreturn));
 

@@ -102,7 +102,10 @@ static struct cache_area *area_begin(uint8_t *at, uint32_t bytes)
 	return area;
 }
 
-/* Free addresses are looked for from `from` on, stride by stride, while they are in reach of pc, and of `to`. */
+/*
+ * Free addresses are looked for from `from` on, stride by stride, while they are in reach of pc,
+ * and of `to`.
+ */
 static struct cache_area *area_make(uint64_t pc, uint64_t to, uint64_t from, uint32_t size,
 				    int is_down)
 {
@@ -204,8 +207,8 @@ const uint8_t *cache_exit_jump(const uint8_t *address)
 }
 
 /*
- * A processor that fetches the jump meanwhile sees its old bytes or its new ones if they lie in one cache line; across two, it may see
- * some of each. Those are aligned by who emits them.
+ * A processor that fetches the jump meanwhile sees its old bytes or its new ones if they lie in one
+ * cache line; across two, it may see some of each. Those are aligned by who emits them.
  */
 int cache_jump_set(uint8_t *jump, const uint8_t *to)
 {

@@ -61,7 +61,10 @@ uint32_t *cache_first(uint64_t address);
 /* How much code there is since the last turn. */
 uint64_t cache_used(void);
 
-/* New code goes to new areas from now on. What the areas before are called, for cache_drop(), which frees them. */
+/*
+ * New code goes to new areas from now on. What the areas before are called, for cache_drop(), which
+ * frees them.
+ */
 uint32_t cache_turn(void);
 void cache_drop(uint32_t generation);
 

@@ -46,7 +46,10 @@ void channel_native(enum engine_native why);
 /* There is something for the tool, should it sleep. */
 void channel_tell(void);
 
-/* Sleep as long as the tool leaves *word, of the channel's, at `value`; or for a moment, since the tool may die. */
+/*
+ * Sleep as long as the tool leaves *word, of the channel's, at `value`; or for a moment, since the
+ * tool may die.
+ */
 void channel_wait(const uint32_t *word, uint32_t value);
 
 #endif

@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
-/* Of a tool that does not answer, in naps (channel_wait()): they take longer where everybody gets little time. */
+/*
+ * Of a tool that does not answer, in naps (channel_wait()): they take longer where everybody gets
+ * little time.
+ */
 #define MEETING_NAPS 40
 #define PATIENCE_NAPS 400
 /* Of a tracer that is about to make its call. It looks every millisecond, but may be stopped. */
@@ -99,7 +102,10 @@ void process_made(struct thread *child, uint32_t first_id)
 	__atomic_store_n(&page->use, ENGINE_USE_MADE, __ATOMIC_RELEASE);
 }
 
-/* The other of parent and child may have said so, and the child be over by now, with its page another's. */
+/*
+ * The other of parent and child may have said so, and the child be over by now, with its page
+ * another's.
+ */
 static void name(struct thread *child, uint64_t pid)
 {
 	uint64_t none = child->born;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes that this one makes, and the programs that it executes: recorded too, where the tool gives a page for each (abi/engine.h). */
+/*
+ * The processes that this one makes, and the programs that it executes: recorded too, where the
+ * tool gives a page for each (abi/engine.h).
+ */
 #ifndef AGENT_TRAIL_CHILD_PROCESS_H
 #define AGENT_TRAIL_CHILD_PROCESS_H
 
@@ -20,12 +23,15 @@ void process_unfollowed(void);
 /* What the child will have: all ids below `first_id`; 0: none. */
 void process_made(struct thread *child, uint32_t first_id);
 
-/* In the parent: its number, or an error's. `is_reaped`: by others than process_meet() knows of, so wait for the tool at once. */
+/*
+ * In the parent: its number, or an error's. `is_reaped`: by others than process_meet() knows of, so
+ * wait for the tool at once.
+ */
 void process_born(struct thread *child, long pid, int is_reaped);
 
 /*
- * Before a call that may reap children: the tool is to know of them. Else how they end is lost, and their numbers may be others'. Not in
- * fork(2), where the parent would sleep.
+ * Before a call that may reap children: the tool is to know of them. Else how they end is lost, and
+ * their numbers may be others'. Not in fork(2), where the parent would sleep.
  */
 void process_meet(void);
 

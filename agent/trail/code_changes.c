@@ -67,7 +67,10 @@ static void forget(uint64_t start, uint64_t bytes)
 	constant_drop(start, bytes);
 }
 
-/* Where what translated code was made of goes, before it does: the kernel gives its addresses out again at once. */
+/*
+ * Where what translated code was made of goes, before it does: the kernel gives its addresses out
+ * again at once.
+ */
 static void before(const uint64_t *gpr)
 {
 	switch (gpr[0]) {

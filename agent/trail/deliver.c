@@ -65,7 +65,10 @@ long deliver_stack_set(struct thread *thread, const stack_t *asked, uint64_t rsp
 	return 0;
 }
 
-/* Where the vector registers go, and the frame below: get_sigframe() of the kernel. 0: there is no room. */
+/*
+ * Where the vector registers go, and the frame below: get_sigframe() of the kernel. 0: there is no
+ * room.
+ */
 static uint64_t frame_place(const struct thread *thread, const struct action *action, uint64_t rsp,
 			    uint64_t vector_bytes, uint64_t *vectors_at)
 {
@@ -102,8 +105,9 @@ static void frame_fill(const struct thread *thread, struct frame *frame,
 }
 
 /*
- * The program's handler is entered from where *context says the program is: a frame as the kernel's on its stack, and *context
- * made the handler's first moment. 0, or -EFAULT: there is no stack to put it on.
+ * The program's handler is entered from where *context says the program is: a frame as the kernel's
+ * on its stack, and *context made the handler's first moment. 0, or -EFAULT: there is no stack to
+ * put it on.
  */
 static int handler_enter(struct thread *thread, const struct action *action, const siginfo_t *info,
 			 struct frame_context *context, uint64_t back_to)
@@ -158,7 +162,10 @@ void deliver_death(struct thread *thread, const siginfo_t *info, struct frame_co
 		thread->is_native = 1;
 		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 	}
-	/* Its own text says why, whatever raised it; a filter may refuse that, but then hardly the other. */
+	/*
+	 * Its own text says why, whatever raised it; a filter may refuse that, but then hardly the
+	 * other.
+	 */
 	if (sys_failed(sys_call(SYS_rt_tgsigqueueinfo, pid, tid, number, (long)info, 0, 0)))
 		sys_call3(SYS_tgkill, pid, tid, number);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals given to the program, as the kernel would: a frame on its stack, and on in its handler; or its end. The context is a frame
- * of the kernel's in which all registers are the program's; only in handlers of the engine's.
+ * Signals given to the program, as the kernel would: a frame on its stack, and on in its handler;
+ * or its end. The context is a frame of the kernel's in which all registers are the program's; only
+ * in handlers of the engine's.
  */
 #ifndef AGENT_TRAIL_DELIVER_H
 #define AGENT_TRAIL_DELIVER_H
@@ -21,7 +22,10 @@ int deliver(struct thread *thread, const siginfo_t *info, struct frame_context *
 long deliver_stack_set(struct thread *thread, const stack_t *asked, uint64_t rsp);
 void deliver_stack_tell(const struct thread *thread, stack_t *stack, uint64_t rsp);
 
-/* It ends the program, as it would without us: the same signal again, where and as the program is. `thread`: NULL, if it has left. */
+/*
+ * It ends the program, as it would without us: the same signal again, where and as the program is.
+ * `thread`: NULL, if it has left.
+ */
 void deliver_death(struct thread *thread, const siginfo_t *info, struct frame_context *context);
 
 #endif

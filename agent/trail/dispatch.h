@@ -16,8 +16,9 @@ extern uint32_t dispatch_lock;
 void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from);
 
 /*
- * Under the lock, which may be given meanwhile: the trace at pc, in whose generation the thread is then. `from`: as above. NULL: *error is
- * -EFAULT: no code is there. Any other error of translate() is written into the channel, and the process must leave.
+ * Under the lock, which may be given meanwhile: the trace at pc, in whose generation the thread is
+ * then. `from`: as above. NULL: *error is -EFAULT: no code is there. Any other error of translate()
+ * is written into the channel, and the process must leave.
  */
 struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *from, int *error);
 

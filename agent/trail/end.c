@@ -31,7 +31,10 @@ void end_jump(struct making *m, const struct insn *insn)
 	making_go_on(m, insn->target);
 }
 
-/* A conditional jump, or one that only knows short displacements, to `to`; of the condition's opposite if is_not. */
+/*
+ * A conditional jump, or one that only knows short displacements, to `to`; of the condition's
+ * opposite if is_not.
+ */
 static void condition(struct making *m, const struct insn *insn, const uint8_t *code, int is_not,
 		      const uint8_t *to)
 {
@@ -132,8 +135,9 @@ static const uint8_t *astray(struct making *m, struct way_out *out)
 }
 
 /*
- * A return to where it most likely goes, back to a call that is in the trace itself, or by the profile: looked at, and passed. Flags
- * that no return to there needs may be needed elsewhere, so only where the call is at hand they are given up.
+ * A return to where it most likely goes, back to a call that is in the trace itself, or by the
+ * profile: looked at, and passed. Flags that no return to there needs may be needed elsewhere, so
+ * only where the call is at hand they are given up.
  */
 static void return_here(struct making *m, const struct insn *insn, uint64_t to)
 {

@@ -10,7 +10,10 @@
 #include "agent/trail/profile.h"
 #include "agent/trail/ranges.h"
 
-/* The operand of an indirect branch, in rcx. Its prefixes other than the segment's and the address size's are dropped. */
+/*
+ * The operand of an indirect branch, in rcx. Its prefixes other than the segment's and the address
+ * size's are dropped.
+ */
 static void operand_load(struct making *m, const struct insn *insn, const uint8_t *code)
 {
 	uint8_t modrm = code[insn->modrm_at];

@@ -57,7 +57,10 @@ static long map(uint64_t at, size_t bytes, int protection)
 	return got;
 }
 
-/* In the region, behind what was mapped last; or, if the program has put something there, where the kernel chooses. */
+/*
+ * In the region, behind what was mapped last; or, if the program has put something there, where the
+ * kernel chooses.
+ */
 static long map_anywhere(size_t bytes, int protection)
 {
 	uint64_t align = bytes < HUGE_BYTES ? 4096 : HUGE_BYTES, at, next;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine's beginning in a process: gate.S comes here, on a stack of its own, before anything is ready. */
+/*
+ * The engine's beginning in a process: gate.S comes here, on a stack of its own, before anything is
+ * ready.
+ */
 #include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"

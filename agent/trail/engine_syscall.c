@@ -75,7 +75,10 @@ static long execute(struct thread *thread)
 	return result;
 }
 
-/* A filter may refuse, or end the thread for, what the engine needs: it is set natively, and may be for all threads. */
+/*
+ * A filter may refuse, or end the thread for, what the engine needs: it is set natively, and may be
+ * for all threads.
+ */
 static enum engine_native filters(const uint64_t *gpr)
 {
 	uint32_t what = (uint32_t)gpr[7];
@@ -102,7 +105,10 @@ static long filter(struct thread *thread, uint64_t next)
 	return plain(thread);
 }
 
-/* Threads of the tool's agent (agent/control/control_thread.c) run beside the program, and are no part of it. */
+/*
+ * Threads of the tool's agent (agent/control/control_thread.c) run beside the program, and are no
+ * part of it.
+ */
 static int is_agents(const struct thread *thread)
 {
 	static const char *const names[] = { "waymark", "waymark-keeper" };
@@ -133,7 +139,10 @@ static long name_thread(struct thread *thread, uint64_t next)
 	return result;
 }
 
-/* A tracer would see the engine's faults, and might suppress them: the tracee leaves the engine first. */
+/*
+ * A tracer would see the engine's faults, and might suppress them: the tracee leaves the engine
+ * first.
+ */
 static long trace(struct thread *thread, uint64_t next)
 {
 	uint32_t tid = (uint32_t)thread->regs.gpr[6], *seize = NULL;
@@ -252,7 +261,10 @@ static long ordinary(struct thread *thread)
 	}
 }
 
-/* Where the engine is, nothing is mapped to the program: as the kernel takes it, which passes holes over or stops at the first. */
+/*
+ * Where the engine is, nothing is mapped to the program: as the kernel takes it, which passes holes
+ * over or stops at the first.
+ */
 static long around(struct thread *thread)
 {
 	uint64_t *gpr = thread->regs.gpr, start = gpr[7], bytes = gpr[6], at = start;

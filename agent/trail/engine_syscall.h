@@ -9,8 +9,8 @@
 #include "agent/trail/engine_thread.h"
 
 /*
- * Make the call that thread->regs ask for; `next` is behind it. thread->regs are then as behind it, rip too: where the thread goes
- * on. May not return: exit, or what leaves the engine.
+ * Make the call that thread->regs ask for; `next` is behind it. thread->regs are then as behind it,
+ * rip too: where the thread goes on. May not return: exit, or what leaves the engine.
  */
 void call_make(struct thread *thread, uint64_t next);
 

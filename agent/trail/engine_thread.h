@@ -4,9 +4,9 @@
  * struct thread, so translated code and gate.S reach it without a register. The tool refuses a
  * program that uses gs itself.
  *
- * While translated code runs, the low half of xmm15 holds the address of the thread's next word. The
- * high half counts the blocks that the thread has written. The program's value of that register is
- * in `vector15`. All other registers hold the program's values.
+ * While translated code runs, the low half of xmm15 holds the address of the thread's next word.
+ * The high half counts the blocks that the thread has written. The program's value of that register
+ * is in `vector15`. All other registers hold the program's values.
  */
 #ifndef AGENT_TRAIL_ENGINE_THREAD_H
 #define AGENT_TRAIL_ENGINE_THREAD_H
@@ -69,17 +69,20 @@ struct thread {
 	uint32_t is_process;	     /* PROCESS_*: it leaves, and the engine with it */
 	uint32_t is_copy;	     /* a forked child, to begin with */
 	uint32_t has_stack;	     /* a child: not its maker's */
-	struct engine_channel *page; /* of a child that is a process, and recorded; NULL: it is not */
-	uint64_t born;		     /* what that has for it until its pid is known */
-	uint32_t is_executing;	     /* in execve(2), with TRAIL_EXEC as the last of its trail */
-	uint32_t is_taken;	     /* it, or the thread that made it, ran before us */
-	uint32_t is_guest;	     /* of another process, and shares all but that: unrecorded */
+	/* of a child that is a process, and recorded; NULL: it is not */
+	struct engine_channel *page;
+	uint64_t born;		    /* what that has for it until its pid is known */
+	uint32_t is_executing;	    /* in execve(2), with TRAIL_EXEC as the last of its trail */
+	uint32_t is_taken;	    /* it, or the thread that made it, ran before us */
+	uint32_t is_guest;	    /* of another process, and shares all but that: unrecorded */
 	struct thread *next_thread; /* leave.c's */
-	uint32_t is_stepping; /* signals wait until the next instruction of the program's; is_deferred, too */
+	/* signals wait until the next instruction of the program's; is_deferred, too */
+	uint32_t is_stepping;
 	uint64_t step_trap; /* the trap flag as the program had it before */
 	uint32_t waiter;    /* pending_signals.c's */
 	uint64_t traced;    /* where in the cache the program's own trap flag was met last */
-	uint64_t blocked; /* the program's signal mask; the kernel's has less (action_own), or all */
+	/* the program's signal mask; the kernel's has less (action_own), or all */
+	uint64_t blocked;
 	uint64_t call_next; /* behind the system call that is being made; 0: none */
 	struct {
 		uint64_t at, bytes;
@@ -92,8 +95,10 @@ struct thread {
 		uint64_t at;
 		uint32_t bytes, signature;
 	} rseq; /* rseq(2) as the program has it, where it had it before us; the kernel has none */
-	siginfo_t held[THREAD_HELD]; /* signals that wait; the last for all that the kernel can block */
-	uint64_t signal_stack; /* where the kernel enters our handlers: THREAD_SIGNAL_BYTES from here */
+	/* signals that wait; the last for all that the kernel can block */
+	siginfo_t held[THREAD_HELD];
+	/* where the kernel enters our handlers: THREAD_SIGNAL_BYTES from here */
+	uint64_t signal_stack;
 };
 
 _Static_assert(offsetof(struct thread, scratch) == THREAD_SCRATCH &&

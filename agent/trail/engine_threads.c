@@ -69,7 +69,9 @@ int thread_enter(struct thread *thread)
 	return (int)err;
 }
 
-/* It shares our memory and our handlers: on in translated code, on its own stack of the engine's. */
+/*
+ * It shares our memory and our handlers: on in translated code, on its own stack of the engine's.
+ */
 static void child_inside(struct thread *thread)
 {
 	int err = thread_enter(thread);
@@ -121,8 +123,9 @@ static void child_copied(struct thread *thread)
 }
 
 /*
- * A process with handlers of its own: natively, its trail is not ours to write. With memory of its own it has nothing of what
- * translated code needs (memory_map_alone()), and the lock as its maker held it.
+ * A process with handlers of its own: natively, its trail is not ours to write. With memory of its
+ * own it has nothing of what translated code needs (memory_map_alone()), and the lock as its maker
+ * held it.
  */
 static void child_native(struct thread *thread)
 {
@@ -254,13 +257,19 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 		__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
 	is_over = sys_failed(result) || flags & CLONE_VFORK;
 	done(is_process, is_copy, is_over);
-	/* Threads have freed their own by now, or will; another that borrows our memory for long keeps it. */
+	/*
+	 * Threads have freed their own by now, or will; another that borrows our memory for long
+	 * keeps it.
+	 */
 	if (sys_failed(result) || (is_process && (is_copy || is_over)))
 		thread_free(child);
 	return result;
 }
 
-/* A copy of what is asked for: the caller's may change. The kernel looks at all of it, as far as it can be. */
+/*
+ * A copy of what is asked for: the caller's may change. The kernel looks at all of it, as far as it
+ * can be.
+ */
 static long clone3_call(struct thread *thread, uint64_t next)
 {
 	union {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads coming and going: a struct thread and its stacks for each, and the calls that make and end threads and processes. */
+/*
+ * Threads coming and going: a struct thread and its stacks for each, and the calls that make and
+ * end threads and processes.
+ */
 #ifndef AGENT_TRAIL_ENGINE_THREADS_H
 #define AGENT_TRAIL_ENGINE_THREADS_H
 
@@ -29,7 +32,10 @@ int thread_has_guests(void);
 /* That run as translated code. */
 uint32_t thread_count(void);
 
-/* clone, clone3, fork, vfork: thread->regs ask for it; `next` is behind it. The result for the parent. */
+/*
+ * clone, clone3, fork, vfork: thread->regs ask for it; `next` is behind it. The result for the
+ * parent.
+ */
 long thread_clone_call(struct thread *thread, uint64_t next);
 
 /* exit, exit_group: does not return. */

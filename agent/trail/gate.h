@@ -51,8 +51,8 @@ extern const uint8_t gate_copy_done[], gate_copy_failed[];
 void gate_return(const void *frame) __attribute__((noreturn));
 
 /*
- * clone(2) and the like, its arguments in the order of their registers. The child goes to `begin` on its own stack of the engine's, and from there to
- * translated code. Returns in the parent.
+ * clone(2) and the like, its arguments in the order of their registers. The child goes to `begin`
+ * on its own stack of the engine's, and from there to translated code. Returns in the parent.
  */
 long gate_clone(long number, const uint64_t args[6], struct thread *child,
 		void (*begin)(struct thread *));

@@ -64,7 +64,9 @@ static int move(const struct glue *glue)
 	return done(glue, at[2] == 0xc7 ? 13 : 9);
 }
 
-/* xmm15 and the thread's pointer and blocks, or all of the register and what the program has in it. */
+/*
+ * xmm15 and the thread's pointer and blocks, or all of the register and what the program has in it.
+ */
 static int swap(const struct glue *glue)
 {
 	static const struct {

@@ -29,8 +29,8 @@ int leave_is_asked(void);
 void leave_together(void);
 
 /*
- * The signal that asks a thread to leave; it is the same in all processes. leave_tell() sends it to another process, which then checks
- * leave_is_wanted().
+ * The signal that asks a thread to leave; it is the same in all processes. leave_tell() sends it to
+ * another process, which then checks leave_is_wanted().
  */
 int leave_is_told(const siginfo_t *info);
 void leave_tell(uint32_t tid);
@@ -39,12 +39,15 @@ void leave_tell(uint32_t tid);
 void leave_await_tellers(void);
 
 /*
- * The thread has left: discard the requests that are pending, which are not for the program, and may
- * find no handler. `is_last`: the process has left too; no request comes later.
+ * The thread has left: discard the requests that are pending, which are not for the program, and
+ * may find no handler. `is_last`: the process has left too; no request comes later.
  */
 void leave_untold(struct thread *thread, int is_last);
 
-/* Threads were asked to leave; or another process is about to trace this one, and no thread was asked yet. */
+/*
+ * Threads were asked to leave; or another process is about to trace this one, and no thread was
+ * asked yet.
+ */
 int leave_is_wanted(void);
 
 /*

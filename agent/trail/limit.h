@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RLIMIT_AS and RLIMIT_DATA as the program asks for them: what we have mapped does not count. The kernel has them higher by that; the
- * hard ones by more than we will ever map, for who has no privilege can't raise them again.
+ * RLIMIT_AS and RLIMIT_DATA as the program asks for them: what we have mapped does not count. The
+ * kernel has them higher by that; the hard ones by more than we will ever map, for who has no
+ * privilege can't raise them again.
  */
 #ifndef AGENT_TRAIL_LIMIT_H
 #define AGENT_TRAIL_LIMIT_H
@@ -21,7 +22,10 @@ void limit_give_back(void);
 void limit_copy_begin(void);
 void limit_copy_end(void);
 
-/* Another program is executed: it begins with the soft limits as they are asked for; or, is_over, it was not. */
+/*
+ * Another program is executed: it begins with the soft limits as they are asked for; or, is_over,
+ * it was not.
+ */
 void limit_exec(int is_over);
 
 #endif

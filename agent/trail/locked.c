@@ -17,7 +17,10 @@ static int is_the_programs(const struct mapped *mapped)
 	return mapped->start < KERNEL && !places_meet(mapped->start, mapped->end - mapped->start);
 }
 
-/* What the program has mapped; or, is_locking, lock each of it as it would be locked. -errno: it can't be known. */
+/*
+ * What the program has mapped; or, is_locking, lock each of it as it would be locked. -errno: it
+ * can't be known.
+ */
 static long each_mapped(uint64_t flags, int is_locking)
 {
 	uint64_t bytes = 0;
@@ -39,7 +42,10 @@ static long each_mapped(uint64_t flags, int is_locking)
 	return (long)bytes;
 }
 
-/* The kernel weighs all that is mapped against the limit (mm/mlock.c, mlockall); here what is the program's. */
+/*
+ * The kernel weighs all that is mapped against the limit (mm/mlock.c, mlockall); here what is the
+ * program's.
+ */
 static long lock_each(uint64_t flags)
 {
 	struct rlimit limit;

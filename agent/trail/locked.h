@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mlockall(2) of the program's: it locks the program's memory, and not ours, which is large, mostly never touched, and would count against
- * what the program may lock (RLIMIT_MEMLOCK).
+ * mlockall(2) of the program's: it locks the program's memory, and not ours, which is large, mostly
+ * never touched, and would count against what the program may lock (RLIMIT_MEMLOCK).
  */
 #ifndef AGENT_TRAIL_LOCKED_H
 #define AGENT_TRAIL_LOCKED_H

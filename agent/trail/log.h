@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The channel's log (abi/engine.h): what ids mean, and where code comes from. Under the engine's lock. */
+/*
+ * The channel's log (abi/engine.h): what ids mean, and where code comes from. Under the engine's
+ * lock.
+ */
 #ifndef AGENT_TRAIL_LOG_H
 #define AGENT_TRAIL_LOG_H
 

@@ -12,7 +12,10 @@
 /* Registers that vector_put() can go by. */
 #define PUT_REGISTERS 0xcfcfu
 
-/* Kept in memory meanwhile: one that is seldom wanted at once, for it takes some cycles to come back. */
+/*
+ * Kept in memory meanwhile: one that is seldom wanted at once, for it takes some cycles to come
+ * back.
+ */
 #define KEPT_REGISTER R11
 
 /* ---- pieces ---- */
@@ -86,8 +89,8 @@ void making_block_begin(struct making *m, uint64_t pc)
 }
 
 /*
- * Whether a block may come next for what is in the trace already. In a hot trace it may come again, which unrolls a loop, as long as
- * another turn fits.
+ * Whether a block may come next for what is in the trace already. In a hot trace it may come again,
+ * which unrolls a loop, as long as another turn fits.
  */
 static int may_come(const struct making *m, uint64_t start)
 {
@@ -137,7 +140,10 @@ static uint8_t *put_for(struct making *m, uint8_t *at, const struct way_out *out
 	return emit_load(at, KEPT_REGISTER, THREAD_SCRATCH);
 }
 
-/* The id, and a jump that is linked when it is first taken: its displacement within eight bytes that are changed at once. */
+/*
+ * The id, and a jump that is linked when it is first taken: its displacement within eight bytes
+ * that are changed at once.
+ */
 static uint8_t *direct(struct making *m, uint8_t *at, struct way_out *out)
 {
 	at = put_for(m, at, out);

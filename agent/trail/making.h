@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace in the making: what is put down of it, piece by piece and block by block, and the exits by which it is left. Code that runs
- * grows at m->hot; what runs only when the way is left, at m->cold.
+ * A trace in the making: what is put down of it, piece by piece and block by block, and the exits
+ * by which it is left. Code that runs grows at m->hot; what runs only when the way is left, at
+ * m->cold.
  *
  * Under the engine's lock.
  */

@@ -16,7 +16,9 @@
 #define READY_MAX 32768u  /* groups, a GiB of entries */
 #define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14; without it each page is a fault */
 
-/* Made accessible at once. Each may add two mappings, and a process has 65,530 (vm.max_map_count). */
+/*
+ * Made accessible at once. Each may add two mappings, and a process has 65,530 (vm.max_map_count).
+ */
 #define PIECE_BYTES (UINT64_C(1) << 20)
 #define PIECES_MAX 4096u
 #define TRIES_MAX 16

@@ -22,8 +22,8 @@
 #define MAP_AT_BYTES UINT64_C(0x0fff0000)
 
 /*
- * `is_far`: leave the place that needs no base to the program. 0, or -EADDRNOTAVAIL: so much address space is not to be
- * had.
+ * `is_far`: leave the place that needs no base to the program. 0, or -EADDRNOTAVAIL: so much
+ * address space is not to be had.
  */
 int map_open(int is_far);
 
@@ -55,7 +55,10 @@ void map_clear(void);
 /* Code for the jump: rcx is the low half of where to, and lost. */
 uint8_t *map_emit_jump(uint8_t *at);
 
-/* In that code, at the jump itself: *entry is the address that it reads. 0: it is no such jump. Any thread. */
+/*
+ * In that code, at the jump itself: *entry is the address that it reads. 0: it is no such jump. Any
+ * thread.
+ */
 int map_is_jump(const uint8_t *at, uint64_t rcx, uint64_t *entry);
 
 /* Where that jump leads now. */

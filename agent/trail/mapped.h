@@ -27,8 +27,8 @@ int mapped_open(struct mapped *mapped);
 void mapped_close(struct mapped *mapped);
 
 /*
- * The next mapping, and its path if `path` is not NULL, cut to `room` with its NUL; "" where it has none. 1, or 0: that
- * was the last.
+ * The next mapping, and its path if `path` is not NULL, cut to `room` with its NUL; "" where it has
+ * none. 1, or 0: that was the last.
  */
 int mapped_next(struct mapped *mapped, char *path, uint32_t room);
 

@@ -47,7 +47,10 @@ void onward_state(struct thread *thread, const struct state *state, struct frame
 	tell_path(thread, state);
 }
 
-/* On in leave(), with what *context says of the program: there is no other stack for signals while we are on ours. */
+/*
+ * On in leave(), with what *context says of the program: there is no other stack for signals while
+ * we are on ours.
+ */
 static void quit(struct thread *thread, struct frame_context *context)
 {
 	for (unsigned int i = 0; i < 16; i++)

@@ -28,8 +28,8 @@ enum page_state pages_guard(uint64_t page);
 void pages_add(uint64_t page, const struct trace *trace);
 
 /*
- * A write at `address` faulted, in code at `pc`. 1: it was the guard, which is gone, with all traces of the page; 0: it
- * is the program's own affair.
+ * A write at `address` faulted, in code at `pc`. 1: it was the guard, which is gone, with all
+ * traces of the page; 0: it is the program's own affair.
  */
 int pages_written(uint64_t address, uint64_t pc);
 
@@ -46,8 +46,8 @@ void pages_kill(uint64_t start, uint64_t bytes);
 void pages_forget(uint64_t start, uint64_t bytes);
 
 /*
- * Code in [start, end), looked at whenever it is entered, was found as it was. 1: it has been so for so long, or is no longer
- * open to others, that it is guarded from now on.
+ * Code in [start, end), looked at whenever it is entered, was found as it was. 1: it has been so
+ * for so long, or is no longer open to others, that it is guarded from now on.
  */
 int pages_are_calm(uint64_t start, uint64_t end);
 
@@ -68,7 +68,10 @@ void pages_share(int change);
 /* In a copy of the process, which runs natively: the program may write all of them. */
 void pages_unguard(void);
 
-/* How many are guarded; and let the program write all of them, what was translated of them being given up. */
+/*
+ * How many are guarded; and let the program write all of them, what was translated of them being
+ * given up.
+ */
 uint32_t pages_guarded(void);
 void pages_release(void);
 

@@ -9,7 +9,10 @@
 
 static const uint8_t own[OWN_COUNT] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP };
 
-/* Sent to the process, and blocked by the program where the kernel has brought it: for whichever thread asks first. */
+/*
+ * Sent to the process, and blocked by the program where the kernel has brought it: for whichever
+ * thread asks first.
+ */
 enum shared_state {
 	SHARED_NONE = 0,
 	SHARED_CHANGES = 1,
@@ -234,7 +237,10 @@ void held_wait(struct thread *thread, uint64_t set)
 	for (unsigned int n = 0; n < WAITERS_MAX && !thread->waiter; n++) {
 		uint64_t was = __atomic_load_n(&waiters[n].who, __ATOMIC_RELAXED);
 
-		/* It may be seen with another's set for a moment: then it gets what it has blocked, and will hold. */
+		/*
+		 * It may be seen with another's set for a moment: then it gets what it has blocked,
+		 * and will hold.
+		 */
 		if (is_here(was) ||
 		    !__atomic_compare_exchange_n(&waiters[n].who, &was, who, 0, __ATOMIC_SEQ_CST,
 						 __ATOMIC_RELAXED))

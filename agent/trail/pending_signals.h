@@ -20,8 +20,9 @@ uint64_t held_set(const struct thread *thread);
 int held_is_due(const struct thread *thread);
 
 /*
- * The thread is about to wait for signals of that set, with all blocked in the kernel that the program has blocked: they go back
- * to the kernel, and what comes to others meanwhile is passed on. Until held_wait_over().
+ * The thread is about to wait for signals of that set, with all blocked in the kernel that the
+ * program has blocked: they go back to the kernel, and what comes to others meanwhile is passed on.
+ * Until held_wait_over().
  */
 void held_wait(struct thread *thread, uint64_t set);
 void held_wait_over(struct thread *thread);

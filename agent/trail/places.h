@@ -25,13 +25,18 @@ const struct engine_mapping *places_all(void);
 /* Some of [start, start + bytes) is ours. */
 int places_meet(uint64_t start, uint64_t bytes);
 
-/* 1: *ours is the lowest of our mappings that overlaps [start, start + bytes); 0: no mapping does. */
+/*
+ * 1: *ours is the lowest of our mappings that overlaps [start, start + bytes); 0: no mapping does.
+ */
 int places_first(uint64_t start, uint64_t bytes, struct engine_mapping *ours);
 
 /* Something that we have mapped begins right there. */
 int places_begin(uint64_t start);
 
-/* All threads have left but one that is about to: the addresses that we have chosen are the program's again. */
+/*
+ * All threads have left but one that is about to: the addresses that we have chosen are the
+ * program's again.
+ */
 void places_vacate(void);
 
 #endif

@@ -104,8 +104,9 @@ struct path {
 };
 
 /*
- * Of the paths of some words; the tool may have written over them: nothing is believed. Nothing of it is in the processor's cache:
- * each step asks for all that the next will read, or most of the time went by waiting.
+ * Of the paths of some words; the tool may have written over them: nothing is believed. Nothing of
+ * it is in the processor's cache: each step asks for all that the next will read, or most of the
+ * time went by waiting.
  */
 static void paths_find(struct path *paths, const uint32_t *words, uint32_t count)
 {

@@ -8,10 +8,16 @@
 
 #include "agent/trail/engine_thread.h"
 
-/* The thread's segment is full, up to thread->pointer; the thread is in translated code, or in no code that holds the engine's lock. */
+/*
+ * The thread's segment is full, up to thread->pointer; the thread is in translated code, or in no
+ * code that holds the engine's lock.
+ */
 void profile_look(const struct thread *thread);
 
-/* Where the block that begins at `start` mostly led; 0: it was not seen. Under the engine's lock, as the next. */
+/*
+ * Where the block that begins at `start` mostly led; 0: it was not seen. Under the engine's lock,
+ * as the next.
+ */
 uint64_t profile_next(uint64_t start);
 
 /* The same, if it seldom led elsewhere. */

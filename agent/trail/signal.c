@@ -234,7 +234,10 @@ static void left(struct thread *thread, struct frame_context *context)
 	process_left(thread->tid);
 }
 
-/* At a system call of the program's, before the kernel has taken it or when it gives it back to be made again. */
+/*
+ * At a system call of the program's, before the kernel has taken it or when it gives it back to be
+ * made again.
+ */
 static void at_call(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
 	struct engine_regs *regs = &thread->regs;
@@ -341,7 +344,10 @@ static void in_cache(struct thread *thread, siginfo_t *info, struct frame_contex
 		step(thread, context);
 }
 
-/* A native thread, while others are not: the program's handler in our place, on the frame that the kernel made. */
+/*
+ * A native thread, while others are not: the program's handler in our place, on the frame that the
+ * kernel made.
+ */
 static void in_native(const siginfo_t *info, struct frame_context *context)
 {
 	int number = info->si_signo;

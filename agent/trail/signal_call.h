@@ -11,7 +11,10 @@ long signal_action_call(struct thread *thread);
 long signal_stack_call(struct thread *thread);
 long signal_pending_call(struct thread *thread, long (*plain)(const struct thread *));
 long signal_wait_call(struct thread *thread);
-/* What such a call has taken goes to the program, also where a signal came right behind it: the result for the program, or GATE_CALL_LATER. */
+/*
+ * What such a call has taken goes to the program, also where a signal came right behind it: the
+ * result for the program, or GATE_CALL_LATER.
+ */
 long signal_wait_took(struct thread *thread, long result);
 long signal_other_call(struct thread *thread, long (*plain)(const struct thread *));
 long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *));

@@ -45,7 +45,10 @@ uint32_t frame_state_bytes(const void *state)
 	return bytes >= 512 && bytes <= FRAME_STATE_MAX ? bytes : 0;
 }
 
-/* A part of the state in the extended area, if this one has it: the kernel saved it, and the processor knows it. */
+/*
+ * A part of the state in the extended area, if this one has it: the kernel saved it, and the
+ * processor knows it.
+ */
 static uint8_t *part(const void *state, uint32_t at, uint64_t bit)
 {
 	const struct _fpx_sw_bytes *sw = software(state);

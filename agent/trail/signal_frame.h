@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signal frames as the kernel lays them out (arch/x86/include/asm/sigframe.h, struct rt_sigframe): those that our handlers are entered
- * with, and those that the program's handlers must find on its stack.
+ * Signal frames as the kernel lays them out (arch/x86/include/asm/sigframe.h, struct rt_sigframe):
+ * those that our handlers are entered with, and those that the program's handlers must find on its
+ * stack.
  */
 #ifndef AGENT_TRAIL_SIGNAL_FRAME_H
 #define AGENT_TRAIL_SIGNAL_FRAME_H
@@ -76,7 +77,10 @@ static inline void frame_pointer_set(struct frame_context *context, const struct
 /* Look where the processor saves what. Once. */
 void frame_open(void);
 
-/* How many bytes the frame's vector registers take, as it says itself; 0: it has none, or says what can't be. */
+/*
+ * How many bytes the frame's vector registers take, as it says itself; 0: it has none, or says what
+ * can't be.
+ */
 uint32_t frame_state_bytes(const void *state);
 
 /* Set a handler's initial state: the processor's initial state, except for the protection keys. */

@@ -15,7 +15,9 @@ void signal_inherit(struct thread *child, const struct thread *thread, int share
 void signal_hold_all(void);
 void signal_let_all(struct thread *thread);
 
-/* Nothing comes any more: the thread is about to end. 0: something has come already, and is for it. */
+/*
+ * Nothing comes any more: the thread is about to end. 0: something has come already, and is for it.
+ */
 int signal_end(struct thread *thread);
 
 #endif

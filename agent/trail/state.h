@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the program is when a signal finds a thread somewhere in translated code, and what its registers are there. */
+/*
+ * Where the program is when a signal finds a thread somewhere in translated code, and what its
+ * registers are there.
+ */
 #ifndef AGENT_TRAIL_STATE_H
 #define AGENT_TRAIL_STATE_H
 
@@ -9,7 +12,8 @@
 
 enum state_kind {
 	STATE_ENGINE, /* in no translated code */
-	STATE_BETWEEN, /* in what was put in beside instructions: a few further on, the program is at one */
+	/* in what was put in beside instructions: a few further on, the program is at one */
+	STATE_BETWEEN,
 	STATE_AT,   /* right before an instruction of the program's */
 	STATE_IN,   /* in the code of one instruction, before it has a visible effect */
 	STATE_AMID, /* in that code, after a visible effect */
@@ -29,8 +33,9 @@ struct state {
 void state_look(struct state *state, uint64_t at);
 
 /*
- * Make the frame's registers the program's, those that differ: rip, rcx, xmm15; thread->pointer is where the next word
- * goes, words put for an instruction that did not run taken back. For STATE_AT and STATE_IN; STATE_AMID, if the instruction has faulted.
+ * Make the frame's registers the program's, those that differ: rip, rcx, xmm15; thread->pointer is
+ * where the next word goes, words put for an instruction that did not run taken back. For STATE_AT
+ * and STATE_IN; STATE_AMID, if the instruction has faulted.
  */
 void state_to_program(const struct state *state, struct thread *thread,
 		      struct frame_context *context);

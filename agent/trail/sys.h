@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls of the engine's own. It may not call libc, whose code it may be translating, and whose errno is the
- * program's. They return as the kernel does: -errno for an error.
+ * System calls of the engine's own. It may not call libc, whose code it may be translating, and
+ * whose errno is the program's. They return as the kernel does: -errno for an error.
  */
 #ifndef AGENT_TRAIL_SYS_H
 #define AGENT_TRAIL_SYS_H

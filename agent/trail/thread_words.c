@@ -18,7 +18,10 @@
 /* How many of a slot's segments have guards. Only the slot's own thread reads and writes it. */
 static uint8_t guarded[SLOTS_MAX];
 
-/* Of a slot's, those that are used: so a thousand threads take as little memory as some hundred would. */
+/*
+ * Of a slot's, those that are used: so a thousand threads take as little memory as some hundred
+ * would.
+ */
 static uint32_t segments_of(uint32_t slot_number)
 {
 	uint32_t used = channel.segments * SLOTS_WHOLE / (slot_number + 1);
@@ -34,7 +37,10 @@ static uint8_t *segment_at(const struct thread *thread, uint32_t segment)
 	       segment * (channel.segment_bytes + ENGINE_GUARD_BYTES);
 }
 
-/* It is made 0, so that what was written is known whenever the thread is killed, unless it is that already; then it is the thread's. */
+/*
+ * It is made 0, so that what was written is known whenever the thread is killed, unless it is that
+ * already; then it is the thread's.
+ */
 static void segment_begin(struct thread *thread, uint32_t number, int is_clear)
 {
 	struct engine_segment *segment = &thread->slot->segments[number];

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's words: which segment of the channel its pointer goes through, and events among them. Only the
- * thread itself, in the engine or in a handler of the engine's.
+ * A thread's words: which segment of the channel its pointer goes through, and events among them.
+ * Only the thread itself, in the engine or in a handler of the engine's.
  */
 #ifndef AGENT_TRAIL_THREAD_WORDS_H
 #define AGENT_TRAIL_THREAD_WORDS_H
 
 #include "agent/trail/engine_thread.h"
 
-/* Take a slot for the thread, and begin its first segment: thread->pointer is set. Where none is free, what it does is not kept. 0, or -ENOMEM. */
+/*
+ * Take a slot for the thread, and begin its first segment: thread->pointer is set. Where none is
+ * free, what it does is not kept. 0, or -ENOMEM.
+ */
 int ring_open(struct thread *thread);
 
 /* The same, with what it does not kept. */

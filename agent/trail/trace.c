@@ -320,8 +320,9 @@ static int is_behind(const struct trace *trace, const uint8_t *at)
 }
 
 /*
- * Each piece of an area knows the first trace that has code in it; those behind follow, among those of other areas, for an area
- * gives code out in the order of the traces. Handlers ask, without the lock.
+ * Each piece of an area knows the first trace that has code in it; those behind follow, among those
+ * of other areas, for an area gives code out in the order of the traces. Handlers ask, without the
+ * lock.
  */
 struct trace *trace_of(uint64_t address)
 {

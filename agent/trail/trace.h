@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traces: blocks of the program that follow each other, translated as one piece of code that is entered at its head and left by
- * its exits. Each exit has an id, which it puts into the trail: the path from the head to there.
+ * Traces: blocks of the program that follow each other, translated as one piece of code that is
+ * entered at its head and left by its exits. Each exit has an id, which it puts into the trail: the
+ * path from the head to there.
  *
- * Changed under the engine's lock. What a handler asks of a trace was whole before the trace could run.
+ * Changed under the engine's lock. What a handler asks of a trace was whole before the trace could
+ * run.
  */
 #ifndef AGENT_TRAIL_TRACE_H
 #define AGENT_TRAIL_TRACE_H
@@ -30,7 +32,8 @@ struct exit {
 	uint8_t *jump; /* four bytes that lead to gate_exit until it is linked; NULL: it never is */
 	uint32_t trace;
 	uint32_t next; /* of those that lead to the same trace; 0: the last */
-	uint16_t pops; /* EXIT_RETURN: so many bytes beside the address were dropped from the stack */
+	/* EXIT_RETURN: so many bytes beside the address were dropped from the stack */
+	uint16_t pops;
 	uint16_t blocks; /* of the path */
 	uint8_t kind, reg;
 };
@@ -59,7 +62,8 @@ struct trace {
 	uint32_t incoming; /* an exit that is linked to it; 0: none */
 	uint16_t exits, blocks;
 	uint8_t is_dead; /* its code has changed, or is gone */
-	uint8_t is_checked; /* entered only through the engine, which looks whether its code is still `code` */
+	/* entered only through the engine, which looks whether its code is still `code` */
+	uint8_t is_checked;
 	uint8_t is_x87_shown; /* begins with fnstenv or the like; entered only through the engine */
 	uint16_t code_bytes;
 	uint16_t heat;		/* how often profile.c has met it */
@@ -68,7 +72,8 @@ struct trace {
 	const uint64_t *starts; /* of its blocks */
 	const struct piece *pieces;
 	uint32_t piece_count;
-	uint32_t *prefixes; /* ids of its first 1, 2 ... blocks, for paths that no exit has; NULL: none yet */
+	/* ids of its first 1, 2 ... blocks, for paths that no exit has; NULL: none yet */
+	uint32_t *prefixes;
 };
 
 /* 0, or -ENOMEM. */
@@ -77,7 +82,10 @@ int traces_open(void);
 /* The trace that begins at pc, if there is one now. */
 struct trace *trace_at(uint64_t pc);
 
-/* The trace whose code an address in the cache is, of those that the calling thread may be in; NULL: none. */
+/*
+ * The trace whose code an address in the cache is, of those that the calling thread may be in;
+ * NULL: none.
+ */
 struct trace *trace_of(uint64_t address);
 
 /*
@@ -96,7 +104,10 @@ void trace_out(struct thread *thread);
  */
 void traces_turn(void);
 
-/* The blocks of an id's path, if the thread is in the generation that the id is of; 0: it is not. No lock. */
+/*
+ * The blocks of an id's path, if the thread is in the generation that the id is of; 0: it is not.
+ * No lock.
+ */
 uint32_t trace_path_blocks(const struct thread *thread, uint32_t id);
 
 /* It has to wait: some thread may still be in each of the old ones. */

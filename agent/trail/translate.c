@@ -271,7 +271,10 @@ static void report(const struct making *m)
 	log_end();
 }
 
-/* Ids in the code are relative to those of no trace until this one has its own: made twice would cost more. */
+/*
+ * Ids in the code are relative to those of no trace until this one has its own: made twice would
+ * cost more.
+ */
 static struct trace *keep(struct making *m, struct trace *trace)
 {
 	uint64_t *starts = memory_get(m->blocks * sizeof(*starts) + 8);
@@ -378,8 +381,8 @@ static void fill(struct making *m, struct cache_area *area, const struct trace *
 }
 
 /*
- * NULL and -ENOMEM: no memory; -ERANGE: no free addresses in reach of the code; -ENOEXEC: its first instruction can't
- * be translated.
+ * NULL and -ENOMEM: no memory; -ERANGE: no free addresses in reach of the code; -ENOEXEC: its first
+ * instruction can't be translated.
  */
 static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
 {

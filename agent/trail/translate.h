@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace made of the program's code: copied instruction by instruction with every register where the program has it, along the way
- * that it will most likely take; what leaves that way goes by an exit.
+ * A trace made of the program's code: copied instruction by instruction with every register where
+ * the program has it, along the way that it will most likely take; what leaves that way goes by an
+ * exit.
  *
  * Under the engine's lock.
  */
@@ -13,8 +14,9 @@
 #include <stdint.h>
 
 /*
- * The trace of the code at pc, made unless it is there. NULL: *error is -EFAULT, no code is there; -ENOEXEC, its first
- * instruction can't be translated; -ENOMEM, no memory; or -ERANGE, no free addresses in reach of the code.
+ * The trace of the code at pc, made unless it is there. NULL: *error is -EFAULT, no code is there;
+ * -ENOEXEC, its first instruction can't be translated; -ENOMEM, no memory; or -ERANGE, no free
+ * addresses in reach of the code.
  */
 struct trace *translate(uint64_t pc, int *error);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code that uses xmm15: what puts a word where it points, and what gives it to the program and takes it back. With AVX the
- * instructions are VEX-encoded, for others would make every later use of a ymm register slow.
+ * Code that uses xmm15: what puts a word where it points, and what gives it to the program and
+ * takes it back. With AVX the instructions are VEX-encoded, for others would make every later use
+ * of a ymm register slow.
  */
 #ifndef AGENT_TRAIL_VECTOR_H
 #define AGENT_TRAIL_VECTOR_H
@@ -12,8 +13,8 @@
 enum vector_width { VECTOR_SSE, VECTOR_AVX, VECTOR_AVX512 };
 
 /*
- * Put `id` where xmm15 points, by way of `reg`, which is lost: not rsp, rbp, r12, r13. `step`: 16 bytes, aligned to 16, that
- * are added to xmm15: {4, blocks of the id's path}.
+ * Put `id` where xmm15 points, by way of `reg`, which is lost: not rsp, rbp, r12, r13. `step`: 16
+ * bytes, aligned to 16, that are added to xmm15: {4, blocks of the id's path}.
  */
 uint8_t *vector_put(uint8_t *at, enum vector_width width, uint32_t id, unsigned int reg,
 		    const void *step);

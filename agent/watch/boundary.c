@@ -29,9 +29,9 @@ static struct code codes[BOUNDARY_MODULES_MAX];
 static uint32_t code_count, changes;
 
 /*
- * By address: a length, whether a function begins there, and a hash of that many bytes before it. One that is replaced
- * while it is read does not fit the bytes. All are forgotten when a module goes: that what they tell of is mapped
- * is then no more known.
+ * By address: a length, whether a function begins there, and a hash of that many bytes before it.
+ * One that is replaced while it is read does not fit the bytes. All are forgotten when a module
+ * goes: that what they tell of is mapped is then no more known.
  */
 static struct remembered {
 	uint64_t end, what;
@@ -183,7 +183,10 @@ static struct remembered *place_of(uintptr_t end, unsigned int try)
 	return &remembered[((end * UINT64_C(0x9e3779b97f4a7c15) >> 48) + try) % REMEMBERED];
 }
 
-/* Whether so many bytes before `end` are as they were. The page before may be gone, and another's code be here. */
+/*
+ * Whether so many bytes before `end` are as they were. The page before may be gone, and another's
+ * code be here.
+ */
 static int is_as_it_was(uintptr_t end, unsigned int bytes, uint64_t hash)
 {
 	uint8_t code[INSN_BYTES_MAX];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Watches that follow pointers, inside (abi/follow.h). All but follow_start() and follow_end() is hit path. */
+/*
+ * Watches that follow pointers, inside (abi/follow.h). All but follow_start() and follow_end() is
+ * hit path.
+ */
 #ifndef AGENT_WATCH_FOLLOW_H
 #define AGENT_WATCH_FOLLOW_H
 

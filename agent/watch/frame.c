@@ -269,7 +269,10 @@ void frame_enter(const struct watch_entry *entry, const ucontext_t *context)
 	int frame;
 
 	count(&group->entered);
-	/* SIGTRAP was blocked: it is somewhere in the function, or in another, and what its stack holds nobody knows */
+	/*
+	 * SIGTRAP was blocked: it is somewhere in the function, or in another, and what its stack
+	 * holds nobody knows
+	 */
 	if (trap_pc(context) != entry->about.address) {
 		count(&group->unended);
 		return;
@@ -319,7 +322,10 @@ static int is_in(const uint64_t (*spans)[2], uint32_t span_count, uintptr_t pc)
 	return 0;
 }
 
-/* The variable is there from the instruction on that stores it first, and up to the one that reads it last. */
+/*
+ * The variable is there from the instruction on that stores it first, and up to the one that reads
+ * it last.
+ */
 static int is_valid(const struct frame_group *group, const struct unwound *found)
 {
 	return is_in(group->valid, group->valid_count, found->pc) ||

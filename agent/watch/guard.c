@@ -70,8 +70,8 @@ static void to_program(const struct trap_action *from, struct sigaction *to)
 }
 
 /*
- * Its action is kept, and nothing changes but SA_RESTART. A child of vfork(2) has our memory, but no
- * action of ours to set.
+ * Its action is kept, and nothing changes but SA_RESTART. A child of vfork(2) has our memory, but
+ * no action of ours to set.
  */
 static void exchange_own(const struct trap_action *action, struct trap_action *old)
 {

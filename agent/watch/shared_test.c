@@ -30,7 +30,9 @@ static void on_alone(unsigned int lane, uint32_t number, uint64_t since_ns)
 	alone_since = since_ns;
 }
 
-/* What another session asks for, of the very word, by that number: counted, and its gate is open. */
+/*
+ * What another session asks for, of the very word, by that number: counted, and its gate is open.
+ */
 static void add_other(struct control_watch about, uint32_t number)
 {
 	int fd;

@@ -24,7 +24,10 @@
 
 static int is_taken; /* by watches */
 
-/* All signals blocked, as trap_lock() wants it; the control thread has them blocked but for setxid's. */
+/*
+ * All signals blocked, as trap_lock() wants it; the control thread has them blocked but for
+ * setxid's.
+ */
 static uint64_t enter(void)
 {
 	uint64_t all = ~UINT64_C(0), before = 0;
@@ -144,8 +147,9 @@ void sigtrap_give_back(void)
 }
 
 /*
- * A tool that stops all threads for a moment is a tracer, too, from its PTRACE_SEIZE on, and this thread may look before
- * it stands still itself; when it goes on, that one is gone. A debugger stays.
+ * A tool that stops all threads for a moment is a tracer, too, from its PTRACE_SEIZE on, and this
+ * thread may look before it stands still itself; when it goes on, that one is gone. A debugger
+ * stays.
  */
 static int tracer_stays(void)
 {
@@ -198,8 +202,9 @@ int sigtrap_end(const struct text *text)
 	if (is_taken)
 		return -EAGAIN;
 	/*
-	 * A thread may have hit a watch just before that went: its signal is pending or, where the thread was stopped
-	 * with it, in hand, and the kernel chooses its handler late. A thread that stops once more has received it.
+	 * A thread may have hit a watch just before that went: its signal is pending or, where the
+	 * thread was stopped with it, in hand, and the kernel chooses its handler late. A thread
+	 * that stops once more has received it.
 	 */
 	for (int tries = 0; (error = janitor_look(text)) == -EAGAIN; tries++) {
 		if (tries == LEAVE_TRIES)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The target's SIGTRAP, which reports hits to watches, control side: the handler is installed for the first watch and
- * removed after the last one. Under the agent's lock.
+ * The target's SIGTRAP, which reports hits to watches, control side: the handler is installed for
+ * the first watch and removed after the last one. Under the agent's lock.
  *
- *	off        no watch
- *	guarded    before the guards (guard.h) are stored, so that no thread runs a guard that guards nothing
- *	on         the handler is in; the kernel's events may be enabled
- *	leaving    no watch any more, but a thread may still be about to receive the signal of a hit
+ * 	off        no watch
+ * 	guarded    before the guards (guard.h) are stored, so that no thread runs a guard that guards
+ *             nothing
+ * 	on         the handler is in; the kernel's events may be enabled
+ * 	leaving    no watch any more, but a thread may still be about to receive the signal of a hit
  */
 #ifndef AGENT_WATCH_SIGTRAP_H
 #define AGENT_WATCH_SIGTRAP_H
@@ -17,9 +18,9 @@
 void sigtrap_guard(void);
 
 /*
- * A watch needs the handler. guarded, on, leaving -> on. A thread or handler that blocks SIGTRAP has it removed from its
- * mask, and the guards report it as blocked. 0, or why not: -WM_E_TRAP_GUARDS, -WM_E_TRAP_IGNORED, -WM_E_TRAP_FILTER,
- * -WM_E_TRAP_REPLACED, -errno.
+ * A watch needs the handler. guarded, on, leaving -> on. A thread or handler that blocks SIGTRAP
+ * has it removed from its mask, and the guards report it as blocked. 0, or why not:
+ * -WM_E_TRAP_GUARDS, -WM_E_TRAP_IGNORED, -WM_E_TRAP_FILTER, -WM_E_TRAP_REPLACED, -errno.
  */
 int sigtrap_take(void);
 
@@ -30,8 +31,8 @@ void sigtrap_give_back(void);
 int sigtrap_look(void);
 
 /*
- * Put the target's own handler and masks back. leaving -> guarded; 0. -EAGAIN where a watch needs the handler, or a
- * thread is about to receive a hit's signal; or another error.
+ * Put the target's own handler and masks back. leaving -> guarded; 0. -EAGAIN where a watch needs
+ * the handler, or a thread is about to receive a hit's signal; or another error.
  */
 int sigtrap_end(const struct text *text);
 

@@ -241,7 +241,10 @@ static void take(const struct hit *hit, struct watch_entry *entry)
 		raise_signal(entry);
 }
 
-/* Whether a watch had kernel events when `first` was hit: generations are those of one set; others have some unless they leave. */
+/*
+ * Whether a watch had kernel events when `first` was hit: generations are those of one set; others
+ * have some unless they leave.
+ */
 static int was_armed(const struct hit *hit, const struct watch_entry *first,
 		     const struct watch_entry *entry)
 {
@@ -408,8 +411,9 @@ static void take_other(struct hit *hit, const struct watch_entry *first, struct 
 }
 
 /*
- * What else the instruction met: the second signal of one instruction finds the first pending, and is none. Threads
- * are all watched or none, so those have been counted by the kernel, too. And what another session watches through `first`.
+ * What else the instruction met: the second signal of one instruction finds the first pending, and
+ * is none. Threads are all watched or none, so those have been counted by the kernel, too. And what
+ * another session watches through `first`.
  */
 static void take_others(struct hit *hit, const struct watch_entry *first)
 {
@@ -465,8 +469,8 @@ static void take_past(struct hit *hit, const struct watch_entry *ended, uint64_t
 }
 
 /*
- * A signal may be of a hit that was made before its event was changed: it bears what the event says when it is sent, but for
- * the address. NULL: whose it was has gone.
+ * A signal may be of a hit that was made before its event was changed: it bears what the event says
+ * when it is sent, but for the address. NULL: whose it was has gone.
  */
 static struct watch_entry *find_met(struct watch_entry *entry, uintptr_t met)
 {
@@ -571,7 +575,10 @@ int take_signal(const siginfo_t *info, ucontext_t *context, uintptr_t sp)
 	__builtin_memcpy(&flags, (const char *)info + TAKE_PERF_FLAGS_AT, sizeof flags);
 	hit.is_late = flags & TAKE_PERF_ASYNC;
 	hit.generation = WATCH_COOKIE_GENERATION(cookie);
-	/* a full barrier, before an entry is looked at; pairs with watch.c's, between taking it down and looking here */
+	/*
+	 * a full barrier, before an entry is looked at; pairs with watch.c's, between taking it
+	 * down and looking here
+	 */
 	__atomic_fetch_add(&watch_inside, 1, __ATOMIC_SEQ_CST);
 	is_ours = find(WATCH_COOKIE_MAGIC(cookie), WATCH_COOKIE_NUMBER(cookie)) ||
 		  is_past(WATCH_COOKIE_MAGIC(cookie));

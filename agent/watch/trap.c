@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The handler runs on the stack that the thread is on: a signal stack may have room for the one signal that
- * the program made it for. The kernel blocks all signals in it, SIGTRAP too: another process may send it so fast
- * that frames would fill the stack. Where something is watched on that stack, it lets SIGTRAP in: then a frame of
- * one more comes at a time. It is compiled as the hit path is.
+ * The handler runs on the stack that the thread is on: a signal stack may have room for the one
+ * signal that the program made it for. The kernel blocks all signals in it, SIGTRAP too: another
+ * process may send it so fast that frames would fill the stack. Where something is watched on that
+ * stack, it lets SIGTRAP in: then a frame of one more comes at a time. It is compiled as the hit
+ * path is.
  */
 #define _GNU_SOURCE
 #include "agent/watch/trap.h"
@@ -59,7 +60,9 @@ static void send_again(siginfo_t *info)
 {
 	long pid = syscall_raw(SYS_getpid, 0, 0, 0, 0), tid = syscall_raw(SYS_gettid, 0, 0, 0, 0);
 
-	/* but for the first thread's own the kernel lets nobody say that it was itself who sent it */
+	/*
+	 * but for the first thread's own the kernel lets nobody say that it was itself who sent it
+	 */
 	if (syscall_raw(SYS_rt_tgsigqueueinfo, pid, tid, SIGTRAP, (long)info))
 		syscall_raw(SYS_tgkill, pid, tid, SIGTRAP, 0);
 }
@@ -214,7 +217,9 @@ static void handle(int number, siginfo_t *info, void *data)
 			set_mask(ALL);
 		trap_thread.open_sp = 0;
 	}
-	/* the program's handler does not run within a hit: it gets what came once the hit is over */
+	/*
+	 * the program's handler does not run within a hit: it gets what came once the hit is over
+	 */
 	if (is_nested && !moved.is_ours)
 		keep(info);
 	else if (!moved.is_ours)

@@ -14,8 +14,8 @@
 #define LIBCS_OWN (UINT64_C(3) << (32 - 1))
 
 /*
- * Where the thread's part of the book lies; NULL: it is no thread of libc's, or none yet. Its first word names itself
- * (x86-64 psABI, the thread control block).
+ * Where the thread's part of the book lies; NULL: it is no thread of libc's, or none yet. Its first
+ * word names itself (x86-64 psABI, the thread control block).
  */
 static struct trap_thread *book_of(const struct stop_job *job, const struct stopped *thread)
 {
@@ -51,7 +51,10 @@ void unblock_thread(const struct stop_job *job, const struct stopped *thread)
 	    syscall_raw(SYS_ptrace, GETSIGMASK, thread->tid, MASK_BYTES, (long)&mask))
 		return;
 	if (job->masks == STOP_MASKS_TAKE) {
-		/* libc itself blocks its own, too, for a moment; what it restores then is seen at another look */
+		/*
+		 * libc itself blocks its own, too, for a moment; what it restores then is seen at
+		 * another look
+		 */
 		if (!(mask & TRAP_SIGNAL_BIT) || mask & LIBCS_OWN)
 			return;
 		book = book_of(job, thread);

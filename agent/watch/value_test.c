@@ -167,7 +167,10 @@ Test(watch, the_instruction_tells_what_it_stored, .timeout = 60)
 	sample_end(0);
 }
 
-/* Another thread's store that nobody is sample_told of, as the kernel's are: what was reckoned does not hold. */
+/*
+ * Another thread's store that nobody is sample_told of, as the kernel's are: what was reckoned does
+ * not hold.
+ */
 Test(watch, what_an_instruction_does_not_tell_is_read, .timeout = 30)
 {
 	struct control_watch about = sample_about(0, word, 8);
@@ -257,7 +260,10 @@ Test(watch, an_address_that_is_loaded_is_no_store, .timeout = 30)
 	sample_end(0);
 }
 
-/* One hit, which is found to be that of the instruction at `at`; NULL: of none. It stays sample_told[0]; sample_end(0) is next. */
+/*
+ * One hit, which is found to be that of the instruction at `at`; NULL: of none. It stays
+ * sample_told[0]; sample_end(0) is next.
+ */
 static void hit_once(struct control_watch *about, void (*run)(uint64_t *to, uint64_t value),
 		     uint64_t *to, const char *at)
 {
@@ -517,7 +523,10 @@ static void *write_at_once(void *number)
 	return NULL;
 }
 
-/* No lock: which came first nobody can say, but each value is its thread's own, and the chain has no gap. */
+/*
+ * No lock: which came first nobody can say, but each value is its thread's own, and the chain has
+ * no gap.
+ */
 Test(watch, writes_at_once_are_all_there_each_with_its_own_value, .timeout = 60)
 {
 	struct control_watch about = sample_about(0, word, 8);

@@ -271,7 +271,10 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	/* there must be room for all, should they hang up */
 	if (feared_count + SESSIONS_MAX > FEARED_MAX)
 		return -EBUSY;
-	/* without return addresses of ours the end of a frame is not seen, nor without reading the stack whether it lives */
+	/*
+	 * without return addresses of ours the end of a frame is not seen, nor without reading the
+	 * stack whether it lives
+	 */
 	error = about->flags & WATCH_FRAME_ENTRY ? return_check() : 0;
 	if (!error && about->flags & (WATCH_FRAME_ENTRY | WATCH_FOLLOWS) && !careful_is_allowed())
 		error = -WM_E_TRAP_FILTER;
@@ -350,7 +353,10 @@ int watch_share(unsigned int lane, uint32_t number)
 		       : -ENOENT;
 }
 
-/* A watch has gone: those that it served have another, or are told. What of its hits is on its way is theirs still. */
+/*
+ * A watch has gone: those that it served have another, or are told. What of its hits is on its way
+ * is theirs still.
+ */
 static void leave_fed(const struct watch_entry *gone)
 {
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
@@ -553,7 +559,10 @@ void watch_forked(void)
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
 		struct watch_entry *entry = &watch_entries[i];
 
-		/* its text and its plan are left to be: the heap may have been in the middle of something */
+		/*
+		 * its text and its plan are left to be: the heap may have been in the middle of
+		 * something
+		 */
 		entry->is_used = 0;
 		entry->own.hit.plan = NULL;
 		entry->text = NULL;

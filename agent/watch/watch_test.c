@@ -533,7 +533,10 @@ Test(watch, a_program_that_ignores_sigtrap_is_refused, .timeout = 30)
 	cr_assert_eq(sample_add(&about), -WM_E_TRAP_IGNORED);
 }
 
-/* As perf_sigtrap() (kernel/events/core.c) fills it in: the address is the hit's, the rest the event's when it is sent. */
+/*
+ * As perf_sigtrap() (kernel/events/core.c) fills it in: the address is the hit's, the rest the
+ * event's when it is sent.
+ */
 static void send_hit(uint64_t cookie, const void *met)
 {
 	union {

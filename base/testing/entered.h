@@ -51,7 +51,9 @@ static __attribute__((noinline)) long entered_marked(int number, long other)
 	return number + other;
 }
 
-/* Call `function` as an agent is called: from an armed marker's entry in a function of this file. */
+/*
+ * Call `function` as an agent is called: from an armed marker's entry in a function of this file.
+ */
 static inline void entered_by_marker(void (*function)(void))
 {
 	struct wm_record *record = __start_waymark_markers;

@@ -16,8 +16,8 @@
 #elif defined(BODY_USDT) || defined(BODY_NOP5)
 #include <waymark/marker/note.h>
 /*
- * What <sys/sdt.h> makes of DTRACE_PROBE2(), which need not be installed here: a nop, and a note that
- * says where it stands and where its arguments lie.
+ * What <sys/sdt.h> makes of DTRACE_PROBE2(), which need not be installed here: a nop, and a note
+ * that says where it stands and where its arguments lie.
  */
 #ifdef BODY_USDT
 #define WAY usdt

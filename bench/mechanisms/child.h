@@ -17,8 +17,8 @@ struct child {
 };
 
 /*
- * Start it: by a session, which is then started too, so that what was added to it is armed once this
- * returns; or with NULL just so. 0 or a negative error; child_release() either way.
+ * Start it: by a session, which is then started too, so that what was added to it is armed once
+ * this returns; or with NULL just so. 0 or a negative error; child_release() either way.
  */
 int child_start(struct child *child, struct wm_session *session);
 

@@ -40,13 +40,15 @@ int base_line_measure(struct base_line *base, uint64_t count);
 void base_line_fill(const struct base_line *base, enum target_way way, struct row *row);
 
 /*
- * hit_ns: the median of ROW_RUNS runs of `count` calls, by turns in the first `layouts` layouts, over what
- * the base line says of them. 0 or a negative error.
+ * hit_ns: the median of ROW_RUNS runs of `count` calls, by turns in the first `layouts` layouts,
+ * over what the base line says of them. 0 or a negative error.
  */
 int row_measure_hits(struct row *row, struct child *child, const struct base_line *base,
 		     enum target_way way, unsigned int layouts, uint64_t count);
 
-/* One of Waymark's own, through a session of one spec: hit_ns, arm_us. Skips the row if that fails. */
+/*
+ * One of Waymark's own, through a session of one spec: hit_ns, arm_us. Skips the row if that fails.
+ */
 void row_measure_spec(struct row *row, const struct base_line *base, enum target_way way,
 		      const char *spec);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program that bench_mechanisms measures in, and what they say to each other over a
- * socket. Its body, body.c, is compiled once for each way of marking: a leaf function, in eight
- * layouts, whose entries lie 0, 8 .. 56 bytes past a cache line's start; all that differs is the mark.
+ * The program that bench_mechanisms measures in, and what they say to each other over a socket. Its
+ * body, body.c, is compiled once for each way of marking: a leaf function, in eight layouts, whose
+ * entries lie 0, 8 .. 56 bytes past a cache line's start; all that differs is the mark.
  *
- *	mechanisms_target FD
+ * 	mechanisms_target FD
  *
  * It says target_hello once, then answers each target_request with a target_answer, and ends when
  * the socket is closed.

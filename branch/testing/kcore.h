@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests: /proc/kcore of a kernel of some bytes, with what names it, in a machine of files (perf.h). */
+/*
+ * For tests: /proc/kcore of a kernel of some bytes, with what names it, in a machine of files
+ * (perf.h).
+ */
 #ifndef BRANCH_TESTING_KCORE_H
 #define BRANCH_TESTING_KCORE_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests: a perf_event_open(2) that is made up, with buffers that hold what a test has put there; and a machine of files. */
+/*
+ * For tests: a perf_event_open(2) that is made up, with buffers that hold what a test has put
+ * there; and a machine of files.
+ */
 #ifndef BRANCH_TESTING_PERF_H
 #define BRANCH_TESTING_PERF_H
 

@@ -90,7 +90,9 @@ int decode_bytes(const uint8_t *bytes, size_t count)
 		&(struct pt_stream){ .bytes = bytes, .count = count, .end_ticks = END_TICKS });
 }
 
-/* A block that leads to nowhere at the end is not in the packets: nothing says that it ran whole. */
+/*
+ * A block that leads to nowhere at the end is not in the packets: nothing says that it ran whole.
+ */
 static int is_told(const struct pt_item *items, size_t count, size_t i)
 {
 	const struct trail_entry *entry = &items[i].entry;
@@ -188,7 +190,10 @@ static void decode_piece(const struct pt_item *items, size_t count,
 	free(bytes);
 }
 
-/* Where the code changes that an address has, there is a pause (with_pauses()), and other pieces begin. */
+/*
+ * Where the code changes that an address has, there is a pause (with_pauses()), and other pieces
+ * begin.
+ */
 void there_and_back(const struct pt_item *items, size_t count)
 {
 	for (size_t way = 0; way < sizeof(ways) / sizeof(*ways); way++) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests: items of trails encoded as Intel PT, decoded again, and compared; pt_test.c says what can't be. */
+/*
+ * For tests: items of trails encoded as Intel PT, decoded again, and compared; pt_test.c says what
+ * can't be.
+ */
 #ifndef BRANCH_TESTING_PT_BACK_H
 #define BRANCH_TESTING_PT_BACK_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests: the packets that a processor with Intel PT would have stored, had it run what a trail says: user code
- * alone, or the kernel's too, where the trail has it. libipt's encoder writes them; which ones, and when, is by the Intel SDM, volume 3, chapter 33.
+ * For tests: the packets that a processor with Intel PT would have stored, had it run what a trail
+ * says: user code alone, or the kernel's too, where the trail has it. libipt's encoder writes them;
+ * which ones, and when, is by the Intel SDM, volume 3, chapter 33.
  */
 #ifndef BRANCH_TESTING_PT_ENCODE_H
 #define BRANCH_TESTING_PT_ENCODE_H

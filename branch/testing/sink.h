@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests: a sink in memory that holds what it is given to the successor rule, and code of bytes. */
+/*
+ * For tests: a sink in memory that holds what it is given to the successor rule, and code of bytes.
+ */
 #ifndef BRANCH_TESTING_SINK_H
 #define BRANCH_TESTING_SINK_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests: a channel, which is filled by hand, as an engine would or as none would, and what comes out of it. */
+/*
+ * For tests: a channel, which is filled by hand, as an engine would or as none would, and what
+ * comes out of it.
+ */
 #ifndef BRANCH_TESTING_SOFT_FIXTURE_H
 #define BRANCH_TESTING_SOFT_FIXTURE_H
 
@@ -44,7 +47,10 @@ void end(void);
 void *entry_begin(uint32_t kind, uint32_t bytes);
 void entry_end(void);
 
-/* A trace of so many blocks, from START + 16 * first on, that can be left behind each. Its first id. */
+/*
+ * A trace of so many blocks, from START + 16 * first on, that can be left behind each. Its first
+ * id.
+ */
 uint32_t trace(uint32_t first, uint16_t blocks);
 uint32_t prefix(uint32_t of, uint32_t blocks);
 

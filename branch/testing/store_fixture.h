@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests: a store, and all that was put into it, so that what is kept can be compared with that. */
+/*
+ * For tests: a store, and all that was put into it, so that what is kept can be compared with that.
+ */
 #ifndef BRANCH_TESTING_STORE_FIXTURE_H
 #define BRANCH_TESTING_STORE_FIXTURE_H
 

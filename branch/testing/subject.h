@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that trails' tests start, and what is asked of a trail. Each fails the test where it can't. */
+/*
+ * Programs that trails' tests start, and what is asked of a trail. Each fails the test where it
+ * can't.
+ */
 #ifndef BRANCH_TESTING_SUBJECT_H
 #define BRANCH_TESTING_SUBJECT_H
 
@@ -26,7 +29,10 @@ void subject_launch(const char *mode, const struct wm_trail_options *options);
 /* Wait for its end: its status as wait(2) has it. */
 int subject_ended(void);
 
-/* The processor time that a process has had, in ticks. Fails the test when there is no such process. */
+/*
+ * The processor time that a process has had, in ticks. Fails the test when there is no such
+ * process.
+ */
 uint64_t subject_ticks(pid_t pid);
 
 /* Wait until a process that computes has run on. Fails the test when it does not. */

@@ -23,7 +23,9 @@ void fixture_teardown(void);
 /* A claim on debug registers of that process, by this cookie. */
 struct claim fixture_claim(pid_t pid, uint64_t count, uint64_t cookie, const char *what);
 
-/* The rows that an owner wrote, read again; 0: all in the fixture's file. The caller releases them. */
+/*
+ * The rows that an owner wrote, read again; 0: all in the fixture's file. The caller releases them.
+ */
 struct claim_list fixture_rows_of(pid_t owner);
 
 /* How many those are. */

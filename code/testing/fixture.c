@@ -22,7 +22,9 @@ static struct {
 	uint64_t start, used;
 } pools[POOLS_MAX];
 
-/* Pages that jumps lead to, by hash of the address, with a bit for each byte that is a landing's. */
+/*
+ * Pages that jumps lead to, by hash of the address, with a bit for each byte that is a landing's.
+ */
 static struct page {
 	uint64_t address;
 	uint64_t used[PAGE_BYTES / 64];

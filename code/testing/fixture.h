@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests: detours placed in our own process, as the agent places them, where no other thread runs.
+ * For tests: detours placed in our own process, as the agent places them, where no other thread
+ * runs.
  */
 #ifndef CODE_TESTING_FIXTURE_H
 #define CODE_TESTING_FIXTURE_H

@@ -7,7 +7,10 @@
 
 extern char folder[];
 
-/* Make it; or, where one of these commands is not here, skip the test. Removed with all that is in it, if it was made. */
+/*
+ * Make it; or, where one of these commands is not here, skip the test. Removed with all that is in
+ * it, if it was made.
+ */
 void folder_make(const char *commands);
 void folder_remove(void);
 

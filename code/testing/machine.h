@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests: a function run with every register, flag and vector as given, and what it leaves of them.
+ * For tests: a function run with every register, flag and vector as given, and what it leaves of
+ * them.
  */
 #ifndef CODE_TESTING_MACHINE_H
 #define CODE_TESTING_MACHINE_H

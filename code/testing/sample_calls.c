@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Functions of all kinds of parameters, called with values that follow from their place: the Nth
- * parameter, counted from 1, is N, where it is a number at all, and each member of it is. A parameter of
- * another kind is called skip, for one field can't hold it.
+ * parameter, counted from 1, is N, where it is a number at all, and each member of it is. A
+ * parameter of another kind is called skip, for one field can't hold it.
  */
 #include "code/testing/sample_call.h"
 
@@ -118,7 +118,10 @@ FUNCTION static int odd_ones(struct bits skip1, struct none skip2, int c, struct
 	       (int)skip10 + k;
 }
 
-/* A pair that no longer fits goes to the stack whole; what is narrower still takes the last register. */
+/*
+ * A pair that no longer fits goes to the stack whole; what is narrower still takes the last
+ * register.
+ */
 FUNCTION static long last_register(int a, int b, int c, int d, int e, struct pair skip6, int g,
 				   int h, struct four skip9, int j)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A module for the tests of code/ to read; parts of it are called. See also its .S and sample_module_twin.c. */
+/*
+ * A module for the tests of code/ to read; parts of it are called. See also its .S and
+ * sample_module_twin.c.
+ */
 #include "code/testing/sample_module.h"
 
 #define NAMED(name) __asm__(name) __attribute__((noinline, used))

@@ -375,7 +375,10 @@ static int offset_read(Dwarf_Die *die, struct declared_member *member)
 	return member->is_base ? 0 : -WM_E_WATCH_SPLIT;
 }
 
-/* The older form counts bits from the highest one of the storage unit, the newer from the record's beginning. */
+/*
+ * The older form counts bits from the highest one of the storage unit, the newer from the record's
+ * beginning.
+ */
 static int bits_read(Dwarf_Die *die, struct declared_member *member)
 {
 	int64_t bits, first, storage;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Types as debug information declares them: what they are made of, how large they are, what they are called. Whatever
- * is wrong with them, each call ends soon, and says so.
+ * Types as debug information declares them: what they are made of, how large they are, what they
+ * are called. Whatever is wrong with them, each call ends soon, and says so.
  */
 #ifndef CODE_WATCH_DECLARED_H
 #define CODE_WATCH_DECLARED_H
@@ -34,7 +34,10 @@ struct declared_member {
 	uint64_t below; /* how far below the virtual table that offset is; 0: unknown */
 };
 
-/* The type of a variable, a member, a pointer's target, an element; the language is left as it was. 0; -ENOENT: void; -WM_E_WATCH_DAMAGED. */
+/*
+ * The type of a variable, a member, a pointer's target, an element; the language is left as it was.
+ * 0; -ENOENT: void; -WM_E_WATCH_DAMAGED.
+ */
 int declared_of(Dwarf_Die *die, struct declared *type);
 
 /*
@@ -48,7 +51,10 @@ int declared_peel(struct declared *type, const struct code_file *file,
 int declared_tag(const struct declared *type);
 int declared_is_record(const struct declared *type); /* structure, class, union */
 
-/* Of any type. 0; -ENOENT: it has none (void, a function); -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_DAMAGED. */
+/*
+ * Of any type. 0; -ENOENT: it has none (void, a function); -WM_E_WATCH_INCOMPLETE,
+ * -WM_E_WATCH_DAMAGED.
+ */
 int declared_bytes(const struct declared *type, uint64_t *bytes);
 
 /*

@@ -2,10 +2,11 @@
 /*
  * What a user asks to have watched, as text:
  *
- *	watch:EXPR[/LEN][@MODULE][:KIND][/OPTIONS/]
+ * 	watch:EXPR[/LEN][@MODULE][:KIND][/OPTIONS/]
  *
- * EXPR is written as C writes it: a name, `a.b`, `p->b`, `a[3]`, `a[1][2].x`, `*p`, `&e`, brackets around any of
- * them; a number is an address. An index is a number. A C++ reference is what it refers to.
+ * EXPR is written as C writes it: a name, `a.b`, `p->b`, `a[3]`, `a[1][2].x`, `*p`, `&e`, brackets
+ * around any of them; a number is an address. An index is a number. A C++ reference is what it
+ * refers to.
  *
  * A cast is to a pointer: `((Derived *)p)->b`, `*(long *)0x4c6010`. It changes what is watched as
  * C++ does: a pointer to a base class becomes one to the object that the base class is part of.
@@ -26,10 +27,11 @@
  * needs no debug information: `0x4c6010/8`, `counter/4`, `buffer+16/8`. A number without @MODULE is
  * an address in the process, with it one as linked.
  *
- * MODULE is as of the other specs (code/probe_spec.h): a file's path, its name, its name up to ".so"; globs are taken.
+ * MODULE is as of the other specs (code/probe_spec.h): a file's path, its name, its name up to
+ * ".so"; globs are taken.
  *
- * KIND: w who writes (the default), rw who reads or writes, x who runs it: then EXPR is a function, by its name,
- * or an address without LEN.
+ * KIND: w who writes (the default), rw who reads or writes, x who runs it: then EXPR is a function,
+ * by its name, or an address without LEN.
  *
  * OPTIONS: see option.h. A spec ends in a slash only behind options.
  */
@@ -70,7 +72,8 @@ struct watch_expr {
 	char *words;  /* its name in tables and as an event: EXPR[/LEN], trimmed */
 	char *source; /* before the name; NULL: any */
 	char *name;   /* "shop::orders"; NULL: `address` is the base */
-	char *function; /* with its parameters, where the name has them: "f(int)" of f(int)::last; NULL: any f */
+	/* with its parameters, where the name has them: "f(int)" of f(int)::last; NULL: any f */
+	char *function;
 	size_t at, bytes; /* of the base, with its source, in the text */
 	uint64_t address;
 	int64_t offset;	 /* of SYMBOL+OFFSET/LEN; 0 else */
@@ -86,9 +89,9 @@ struct watch_expr {
 };
 
 /*
- * Read a spec; all of it is copied. 0, -ENOMEM, -WM_E_WATCH_SYNTAX, -WM_E_WATCH_OPTION, -WM_E_WATCH_READ (KIND r, which
- * the processor hasn't), -WM_E_WATCH_LENGTH; -WM_E_SPEC_SLASH where what looks like options has no slash behind it.
- * Release also after an error. Any thread.
+ * Read a spec; all of it is copied. 0, -ENOMEM, -WM_E_WATCH_SYNTAX, -WM_E_WATCH_OPTION,
+ * -WM_E_WATCH_READ (KIND r, which the processor hasn't), -WM_E_WATCH_LENGTH; -WM_E_SPEC_SLASH where
+ * what looks like options has no slash behind it. Release also after an error. Any thread.
  */
 int watch_expr_parse(struct watch_expr *expr, const char *text, struct watch_trouble *trouble);
 void watch_expr_release(struct watch_expr *expr);
@@ -96,7 +99,10 @@ void watch_expr_release(struct watch_expr *expr);
 /* Whether a spec is one: begins with "watch:". */
 int watch_expr_is(const char *text);
 
-/* Whether a module, by its path in the process or an alias, may have the base. `aliases` may be NULL. */
+/*
+ * Whether a module, by its path in the process or an alias, may have the base. `aliases` may be
+ * NULL.
+ */
 int watch_expr_takes(const struct watch_expr *expr, const char *path,
 		     const struct code_aliases *aliases);
 

@@ -240,7 +240,10 @@ static void script_write(const struct way *way)
 	cr_assert_eq(fclose(script), 0);
 }
 
-/* "(struct node *) 0x4040" is 0x4040 inside of a structure, and so is what we print; what a char * leads to is not known. */
+/*
+ * "(struct node *) 0x4040" is 0x4040 inside of a structure, and so is what we print; what a char *
+ * leads to is not known.
+ */
 static void value_strip(char *value)
 {
 	char *hex = strstr(value, ") 0x"), *quote, *vtable;

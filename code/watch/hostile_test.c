@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Debug information that was made to take all time, all memory, all of the stack, or what is not its own. */
+/*
+ * Debug information that was made to take all time, all memory, all of the stack, or what is not
+ * its own.
+ */
 #include "code/watch/testing/find.h"
 
 #include <criterion/criterion.h>
@@ -24,7 +27,10 @@ static void open_hostile(void)
 		setrlimit(RLIMIT_DATA, &memory);
 }
 
-/* Seconds here are what it takes to notice that it takes for ever; a good answer takes milliseconds. */
+/*
+ * Seconds here are what it takes to notice that it takes for ever; a good answer takes
+ * milliseconds.
+ */
 TestSuite(watch_hostile, .init = open_hostile, .fini = find_end, .timeout = 60);
 
 Test(watch_hostile, what_is_good_in_it_is_found)

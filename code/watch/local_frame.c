@@ -120,8 +120,8 @@ static int read_file(void *data, uint64_t address, void *to, size_t bytes)
 }
 
 /*
- * How far below the CFA the register points, where that is so from the prologue's end on: of the stack pointer the
- * farthest, as compilers who name places by it move it no more.
+ * How far below the CFA the register points, where that is so from the prologue's end on: of the
+ * stack pointer the farthest, as compilers who name places by it move it no more.
  */
 static int depth_of(struct locating *locating, unsigned int reg, int64_t *depth)
 {

@@ -29,7 +29,8 @@ struct frame_place {
 	uint64_t entry;				  /* as linked */
 	struct frame_span code[FRAME_PLACES_MAX]; /* the function's */
 	struct frame_span valid
-		[FRAME_PLACES_MAX]; /* of them: the block's that declares it, or those of its list */
+		/* of them: the block's that declares it, or those of its list */
+		[FRAME_PLACES_MAX];
 	unsigned int code_count, valid_count;
 	int64_t offset; /* from the CFA */
 	int is_inlined; /* refused since its function is, there */

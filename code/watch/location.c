@@ -34,8 +34,8 @@ int variable_is_program(const struct code_file *file)
 }
 
 /*
- * The program's own block ends where the thread pointer points (variant II), aligned as its segment asks; those of
- * libraries are found through the loader's numbers (tls_block.h).
+ * The program's own block ends where the thread pointer points (variant II), aligned as its segment
+ * asks; those of libraries are found through the loader's numbers (tls_block.h).
  */
 int variable_thread_offset(const struct code_file *file, uint64_t offset, uint64_t *start)
 {
@@ -172,7 +172,10 @@ static int expression_read(Dwarf_Attribute *location, const Dwarf_Op *ops, size_
 		return variable_refusal(ops, count);
 	*base = WATCH_IN_MODULE;
 	*start = number + (uint64_t)dwarf->bias;
-	/* What the linker dropped it left at 0, where the file's head is mapped, or where it puts gravestones. */
+	/*
+	 * What the linker dropped it left at 0, where the file's head is mapped, or where it puts
+	 * gravestones.
+	 */
 	return code_file_segment(file, *start) &&
 			       (!file->section_count || code_file_section_at(file, *start))
 		       ? 0

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A member by its name, by the rules of C++: a class goes before its base classes, also before a
- * virtual one that another way leads to. A name that several other base classes have is ambiguous. `Base::name` looks only in that base class,
- * `name` alone in all. The template's arguments of Base may be cut: "Base<0...>::name".
+ * virtual one that another way leads to. A name that several other base classes have is ambiguous.
+ * `Base::name` looks only in that base class, `name` alone in all. The template's arguments of Base
+ * may be cut: "Base<0...>::name".
  */
 #ifndef CODE_WATCH_MEMBER_H
 #define CODE_WATCH_MEMBER_H

@@ -2,21 +2,23 @@
 /*
  * What to do at a watch's hits, and at which: the text between the slashes, with commas between.
  *
- *	if=changed		where the value is another than before
- *	if=value==0		where the new value is so: == != < <= > >=, or & (some of these bits are set)
- *	if=old>5		the same of the value before
- *	if=tid==1234		by that thread; != too
- *	bt			with a backtrace; bt=N: of N frames at most
- *	count			hits are counted, and not recorded
- *	signal=NAME		each is followed by that signal to the thread: signal=STOP, signal=SIGUSR1, signal=10
- *	trail			each keeps the trail up to it
- *	outside			the tool reads the hits from outside; the target gets no SIGTRAP and
- *				needs no agent for them
- *	kernel			also what the kernel writes there for the target; implies outside
- *	thread=TID		whose copy of a variable that each thread has one of; thread=main: the first thread's
+ * 	if=changed		where the value is another than before
+ * 	if=value==0		where the new value is so: == != < <= > >=, or & (some of these bits are set)
+ * 	if=old>5		the same of the value before
+ * 	if=tid==1234		by that thread; != too
+ * 	bt			with a backtrace; bt=N: of N frames at most
+ * 	count			hits are counted, and not recorded
+ * 	signal=NAME		each is followed by that signal to the thread: signal=STOP, signal=SIGUSR1,
+ *               signal=10
+ * 	trail			each keeps the trail up to it
+ * 	outside			the tool reads the hits from outside; the target gets no SIGTRAP and
+ * 				needs no agent for them
+ * 	kernel			also what the kernel writes there for the target; implies outside
+ * 	thread=TID		whose copy of a variable that each thread has one of; thread=main: the first
+ *              thread's
  *
- * Where there are several `if`, all must be true. A number is written as C does: 5, -1, 0x1f, 1.5, 'a', true, NULL, or
- * an enumerator of the value's type.
+ * Where there are several `if`, all must be true. A number is written as C does: 5, -1, 0x1f, 1.5,
+ * 'a', true, NULL, or an enumerator of the value's type.
  */
 #ifndef CODE_WATCH_OPTION_H
 #define CODE_WATCH_OPTION_H
@@ -78,7 +80,10 @@ enum watch_number {
 	WATCH_NUMBER_F64
 };
 
-/* A test ready to be made: of the value's `bytes` low bytes (or of its bits, watch_type_bits()), as such a number. */
+/*
+ * A test ready to be made: of the value's `bytes` low bytes (or of its bits, watch_type_bits()), as
+ * such a number.
+ */
 struct watch_bound_test {
 	enum watch_subject subject;
 	enum watch_relation relation;
@@ -97,9 +102,9 @@ int watch_test_bind(const struct watch_test *test, const struct watch_type *type
 		    struct watch_bound_test *bound, struct watch_trouble *trouble);
 
 /*
- * Whether it holds, of a value and the one before, each watch_type_bits() of what was read, or both of `bytes` bytes of
- * memory for WATCH_IF_CHANGED. The agent makes its own of the bound test; this one is for values that are seen from
- * outside, and says what it should come to.
+ * Whether it holds, of a value and the one before, each watch_type_bits() of what was read, or both
+ * of `bytes` bytes of memory for WATCH_IF_CHANGED. The agent makes its own of the bound test; this
+ * one is for values that are seen from outside, and says what it should come to.
  */
 int watch_test_holds(const struct watch_bound_test *test, uint64_t value, uint64_t old, int changed,
 		     pid_t tid);

@@ -32,9 +32,9 @@ int scope_walk(const struct code_file *file, Dwarf *dwarf, int deep,
 int scope_of(Dwarf_Die *die, struct scope *scope);
 
 /*
- * "shop::next_id::last": namespaces, classes and functions, without anonymous ones and, unless `with_inline`, without
- * inline namespaces. Copies and definitions apart are called as what they are of. Returns the bytes; 0: it has no
- * name, or none that fits in path[SCOPE_PATH_MAX].
+ * "shop::next_id::last": namespaces, classes and functions, without anonymous ones and, unless
+ * `with_inline`, without inline namespaces. Copies and definitions apart are called as what they
+ * are of. Returns the bytes; 0: it has no name, or none that fits in path[SCOPE_PATH_MAX].
  */
 size_t scope_path(const struct scope *scope, int with_inline, char *path);
 
@@ -50,7 +50,10 @@ const char *scope_short_type(const char *name);
 /* The part behind the last "::" that is outside of template brackets. */
 const char *scope_last_part(const char *path);
 
-/* What a description of a copy, or of a definition apart from its declaration, is of. 1 if it is such a one. */
+/*
+ * What a description of a copy, or of a definition apart from its declaration, is of. 1 if it is
+ * such a one.
+ */
 int scope_origin(Dwarf_Die *die, Dwarf_Die *origin);
 
 #endif

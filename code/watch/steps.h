@@ -45,7 +45,10 @@ struct member_taker {
 /* The names of the members that it came to, as watch_members(). */
 int steps_members(struct steps *steps, const struct member_taker *taker);
 
-/* How many bytes are watched, and their type; moves a bit-field's place to its storage unit. 0, or why not. */
+/*
+ * How many bytes are watched, and their type; moves a bit-field's place to its storage unit. 0, or
+ * why not.
+ */
 int steps_end(struct steps *steps);
 
 #endif

@@ -8,13 +8,18 @@
 #define WATCH_DETAIL_MAX 512
 
 /*
- * Filled when a call returns an error that has a cause of its own (-WM_E_WATCH_*); `detail` is what complain() takes
- * behind the cause's text. It says it all: which part of the expression, of what type, and what there is in its place.
+ * Filled when a call returns an error that has a cause of its own (-WM_E_WATCH_*); `detail` is what
+ * complain() takes behind the cause's text. It says it all: which part of the expression, of what
+ * type, and what there is in its place.
  */
 struct watch_trouble {
 	int error; /* what the call returned; 0: nothing happened yet */
 	size_t at,
-		bytes; /* the part of the spec that it is about, from its first byte, "watch:" and all; 0, 0: all of it */
+		/*
+		 * the part of the spec that it is about, from its first byte, "watch:" and all; 0,
+		 * 0: all of it
+		 */
+		bytes;
 	char detail[WATCH_DETAIL_MAX]; /* "" if the cause says it all */
 };
 

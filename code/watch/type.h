@@ -43,15 +43,27 @@ enum watch_class {
 
 struct watch_node {
 	uint8_t class;
-	uint8_t type; /* WM_TYPE_*, as a field of the store holds it: WM_TYPE_BYTES for what is no number of 1, 2, 4, 8 bytes */
+	/*
+	 * WM_TYPE_*, as a field of the store holds it: WM_TYPE_BYTES for what is no number of 1, 2,
+	 * 4, 8 bytes
+	 */
+	uint8_t type;
 	uint8_t flags; /* WATCH_IS_* */
 	uint8_t reserved;
 	uint16_t bit,
-		bits; /* of a bit-field: its first bit in the bytes, from the lowest, and how many; bits 0: none is one */
+		/*
+		 * of a bit-field: its first bit in the bytes, from the lowest, and how many; bits
+		 * 0: none is one
+		 */
+		bits;
 	uint32_t bytes;
 	uint32_t offset; /* a member's, in bytes, in what it is a member of */
 	uint32_t name;	 /* of the type as C writes it, where in names[]: "struct node *" */
-	uint32_t member; /* of a member, or an enumerator; 0: it has none (an anonymous union, a base class: the class's name) */
+	/*
+	 * of a member, or an enumerator; 0: it has none (an anonymous union, a base class: the
+	 * class's name)
+	 */
+	uint32_t member;
 	uint32_t first, count; /* its children: nodes that follow each other */
 	uint64_t elements;     /* of an array */
 	int64_t value;	       /* of an enumerator */
@@ -70,7 +82,8 @@ void watch_type_release(struct watch_type *type);
 int watch_type_is_same(const struct watch_type *a, const struct watch_type *b);
 
 /*
- * A type without debug information: so many bytes; unsigned integers of 1, 2, 4 and 8. 0 or -ENOMEM.
+ * A type without debug information: so many bytes; unsigned integers of 1, 2, 4 and 8. 0 or
+ * -ENOMEM.
  */
 int watch_type_plain(struct watch_type *type, uint64_t bytes);
 
@@ -81,8 +94,9 @@ int watch_type_check(const struct watch_type *type);
 const char *watch_type_name(const struct watch_type *type);
 
 /*
- * The value's number out of its bytes as they lay in memory: widened by sign where it has one, a bit-field's bits
- * taken out and moved down. 0 where it is no number of 8 bytes or less; a float's are its own bits.
+ * The value's number out of its bytes as they lay in memory: widened by sign where it has one, a
+ * bit-field's bits taken out and moved down. 0 where it is no number of 8 bytes or less; a float's
+ * are its own bits.
  */
 uint64_t watch_type_bits(const struct watch_type *type, const void *value);
 

@@ -7,8 +7,8 @@
 #include "code/watch/type.h"
 
 /*
- * Make it of a variable's type, or of a bit-field, whose `bits` begin at bit `bit` of the `bytes` that are watched; bits 0: none.
- * 0, -ENOMEM, -WM_E_WATCH_DAMAGED. Release also after an error.
+ * Make it of a variable's type, or of a bit-field, whose `bits` begin at bit `bit` of the `bytes`
+ * that are watched; bits 0: none. 0, -ENOMEM, -WM_E_WATCH_DAMAGED. Release also after an error.
  */
 int type_make(struct watch_type *type, const struct declared *declared, uint64_t bytes,
 	      unsigned int bit, unsigned int bits, const struct code_file *file,

@@ -50,7 +50,10 @@ static int is_named(const struct watch_type *type, const struct watch_node *node
 	return type->names[node->member] && type->names[node->member] != '<';
 }
 
-/* ".member", and of a base class, whose name is "<Base>", ".Base::member": as it is written in an expression. */
+/*
+ * ".member", and of a base class, whose name is "<Base>", ".Base::member": as it is written in an
+ * expression.
+ */
 static int member_text(const struct search *search, const struct watch_node *of,
 		       const struct watch_node *into, char *text, size_t room)
 {

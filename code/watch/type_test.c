@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Types as they are kept, their values as text, and conditions on them. What gdb says of values: gdb_test.c. */
+/*
+ * Types as they are kept, their values as text, and conditions on them. What gdb says of values:
+ * gdb_test.c.
+ */
 #include "code/watch/type.h"
 #include "code/watch/option.h"
 

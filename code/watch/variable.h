@@ -43,7 +43,9 @@ int variable_refusal(const Dwarf_Op *ops, size_t count);
 /* An offset in the program's thread-local block as one from the thread pointer. 0 or -ENOENT. */
 int variable_thread_offset(const struct code_file *file, uint64_t offset, uint64_t *start);
 
-/* The same, as a base and what is added to that: a library's is its block. 0 or -WM_E_WATCH_THREAD. */
+/*
+ * The same, as a base and what is added to that: a library's is its block. 0 or -WM_E_WATCH_THREAD.
+ */
 int variable_locate_thread(const struct code_file *file, uint64_t offset, enum watch_base *base,
 			   uint64_t *start);
 

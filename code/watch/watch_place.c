@@ -62,7 +62,10 @@ static int several_modules(struct finding *finding, struct code_module *const *a
 
 /* ---- variables ---- */
 
-/* A declaration's symbol: the program's copy of a library's variable, an alias, or one that assembler defines. */
+/*
+ * A declaration's symbol: the program's copy of a library's variable, an alias, or one that
+ * assembler defines.
+ */
 static int is_defined(struct code_module *module, const struct variable *variable, uint64_t *start)
 {
 	uint64_t address;
@@ -107,8 +110,8 @@ static int module_ask(struct finding *finding, struct code_module *module, int *
 }
 
 /*
- * A library's variable that the program has a copy of is in use there alone. But one that it defines itself is another,
- * and was passed over for the library's.
+ * A library's variable that the program has a copy of is in use there alone. But one that it
+ * defines itself is another, and was passed over for the library's.
  */
 static int is_copied(const struct finding *finding, uint64_t *start)
 {

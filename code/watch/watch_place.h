@@ -3,12 +3,11 @@
  * Find what to watch: from an expression (expr.h), through a module's debug information, to a few
  * steps that are done in the process when the tool arms the watch.
  *
- *	watch_expr_parse()	the text
- *	watch_place_find()	the modules: which variable, which type, which steps. No memory of the program is read.
- *	watch_place_address()	the process: the steps are done, once; pointers are read
- *	watch_pieces()		the debug registers that it takes
- *	watch_test_bind()	(option.h) each filter, for this type
- *	watch_type_text()	(type.h) each value
+ *         watch_expr_parse()      the text        watch_place_find()      the modules: which
+ * variable, which type, which steps. No memory of the program is read.
+ * watch_place_address()   the process: the steps are done, once; pointers are read
+ * watch_pieces()          the debug registers that it takes       watch_test_bind()
+ * (option.h) each filter, for this type   watch_type_text()       (type.h) each value
  *
  * Debug information may be hostile: all depths, counts and loops are bounded.
  *
@@ -44,8 +43,9 @@ enum watch_base {
 };
 
 /*
- * Follow a pointer: address = what the 8 bytes at `address` hold, plus offset. Or, with `below`, go to a virtual base
- * class: address += offset + the word so far below the virtual table that those 8 bytes point to.
+ * Follow a pointer: address = what the 8 bytes at `address` hold, plus offset. Or, with `below`, go
+ * to a virtual base class: address += offset + the word so far below the virtual table that those 8
+ * bytes point to.
  */
 struct watch_follow {
 	int64_t offset;
@@ -80,12 +80,15 @@ struct watch_place {
  * (a copy relocation) is the program's.
  *
  * 0; -ENOMEM; or why not, with its detail: -WM_E_WATCH_VARIABLE (no such; see watch_names()),
- * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_UNSEEN (of kind x), -WM_E_WATCH_NO_MODULE (none is as @MODULE says), -WM_E_WATCH_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN,
- * -WM_E_WATCH_OPTIMISED, -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT, -WM_E_WATCH_SPLIT, -WM_E_WATCH_THREAD,
- * -WM_E_WATCH_LOCAL, -WM_E_WATCH_MEMBER, -WM_E_WATCH_AMBIGUOUS, -WM_E_WATCH_NO_STRUCT, -WM_E_WATCH_NO_ARRAY, -WM_E_WATCH_BOUNDS,
- * -WM_E_WATCH_NO_POINTER, -WM_E_WATCH_VOID, -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_FUNCTION, -WM_E_WATCH_DATA,
- * -WM_E_WATCH_LENGTH, -WM_E_WATCH_LARGE (no place could be had for it, whatever its address), -WM_E_WATCH_DAMAGED.
- * With -WM_E_WATCH_LARGE alone the place is filled, for who wants to show it. Release also after an error.
+ * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_UNSEEN (of kind x), -WM_E_WATCH_NO_MODULE (none is as @MODULE
+ * says), -WM_E_WATCH_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN, -WM_E_WATCH_OPTIMISED,
+ * -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT, -WM_E_WATCH_SPLIT, -WM_E_WATCH_THREAD,
+ * -WM_E_WATCH_LOCAL, -WM_E_WATCH_MEMBER, -WM_E_WATCH_AMBIGUOUS, -WM_E_WATCH_NO_STRUCT,
+ * -WM_E_WATCH_NO_ARRAY, -WM_E_WATCH_BOUNDS, -WM_E_WATCH_NO_POINTER, -WM_E_WATCH_VOID,
+ * -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_FUNCTION, -WM_E_WATCH_DATA, -WM_E_WATCH_LENGTH,
+ * -WM_E_WATCH_LARGE (no place could be had for it, whatever its address), -WM_E_WATCH_DAMAGED. With
+ * -WM_E_WATCH_LARGE alone the place is filled, for who wants to show it. Release also after an
+ * error.
  */
 int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
 		     struct code_module *const *modules, size_t module_count,

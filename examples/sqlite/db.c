@@ -19,7 +19,9 @@ static int on_busy(void *data, int tries)
 	return tries < BUSY_TRIES;
 }
 
-/* After each commit: how long the log has grown. SQLite's own hook, which it replaces, checkpoints. */
+/*
+ * After each commit: how long the log has grown. SQLite's own hook, which it replaces, checkpoints.
+ */
 static int on_commit(void *data, sqlite3 *handle, const char *database, int pages)
 {
 	(void)data;

@@ -26,8 +26,8 @@ int db_open(struct db *db, const char *path);
 void db_close(struct db *db);
 
 /*
- * Run one statement to its end, `values` bound to its parameters in order. Returns the number of rows,
- * or a negative SQLite error. *first, where it isn't NULL, gets the first row's first column.
+ * Run one statement to its end, `values` bound to its parameters in order. Returns the number of
+ * rows, or a negative SQLite error. *first, where it isn't NULL, gets the first row's first column.
  */
 int db_query(struct db *db, const char *sql, const int64_t *values, int count, int64_t *first);
 

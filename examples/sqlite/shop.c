@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A shop on SQLite, to be watched at work: two clerks take orders, one restocks, one looks things up
- * and one draws up reports, each on a connection of its own. Runs for SECONDS, or until SIGINT or
- * SIGTERM; then checks its database against what it did, and fails if anything is amiss.
+ * A shop on SQLite, to be watched at work: two clerks take orders, one restocks, one looks things
+ * up and one draws up reports, each on a connection of its own. Runs for SECONDS, or until SIGINT
+ * or SIGTERM; then checks its database against what it did, and fails if anything is amiss.
  *
- *	shop DATABASE [SECONDS]
+ * 	shop DATABASE [SECONDS]
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -60,7 +60,9 @@ static void on_stop(int signal_number)
 	stopping = 1;
 }
 
-/* Nothing that SQLite refuses is expected here: a lock that stays busy has its own, long patience. */
+/*
+ * Nothing that SQLite refuses is expected here: a lock that stays busy has its own, long patience.
+ */
 static int run(struct worker *worker, const char *sql, const int64_t *values, int count,
 	       int64_t *first)
 {

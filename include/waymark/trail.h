@@ -188,8 +188,8 @@ struct wm_trail_status {
 	uint64_t bytes, used_bytes; /* that it may have, and has; 0 of one that was read */
 	uint64_t branches, events;  /* kept */
 	/*
-	 * Branches, ever. `branches` and `lost` are all that ran up to the last fetch, if nothing was
-	 * read or cleared and no WM_TRAIL_EVENT_LOST has 0.
+	 * Branches, ever. `branches` and `lost` are all that ran up to the last fetch, if nothing
+	 * was read or cleared and no WM_TRAIL_EVENT_LOST has 0.
 	 */
 	uint64_t lost;
 	uint64_t lost_events;

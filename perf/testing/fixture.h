@@ -34,7 +34,8 @@ struct fixture {
 };
 
 /*
- * Of the child's stores to what is watched: threads race there as many programs do, which is no news for ThreadSanitizer.
+ * Of the child's stores to what is watched: threads race there as many programs do, which is no
+ * news for ThreadSanitizer.
  */
 #define BED_STORES __attribute__((noinline, no_sanitize("thread")))
 
@@ -85,8 +86,8 @@ void fixture_become_ordinary(void);
 void fixture_become_root(void);
 
 /*
- * Skips the test unless WAYMARK_TEST_CPUS is set: a breakpoint of a CPU is in the way of everybody's, so tests that
- * run beside it would be refused.
+ * Skips the test unless WAYMARK_TEST_CPUS is set: a breakpoint of a CPU is in the way of
+ * everybody's, so tests that run beside it would be refused.
  */
 void fixture_need_cpus(void);
 

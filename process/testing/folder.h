@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests: a folder of the test's own. It is XDG_RUNTIME_DIR too, so that the test meets neither agents nor claims
- * of others.
+ * For tests: a folder of the test's own. It is XDG_RUNTIME_DIR too, so that the test meets neither
+ * agents nor claims of others.
  */
 #ifndef PROCESS_TESTING_FOLDER_H
 #define PROCESS_TESTING_FOLDER_H

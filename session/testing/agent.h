@@ -37,7 +37,8 @@ enum sample_way {
 #define SAMPLE_EVENT "net:rx"
 #define SAMPLE_SLOW_MS 400
 /*
- * the tool gives up an agent that sleeps for one second, or for five with a child (session/event_loop.c)
+ * the tool gives up an agent that sleeps for one second, or for five with a child
+ * (session/event_loop.c)
  */
 #define SAMPLE_DEAF_MS 4000
 #define SAMPLE_PARENT_MS 2000

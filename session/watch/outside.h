@@ -3,8 +3,8 @@
  * Watches from outside, for a process that has no agent, or whose agent takes no part in them. The
  * kernel writes each hit to a ring of the tool (perf/object.h, EVENT_RINGS). The program gets no
  * signal, and nothing is loaded into it. The tool computes what an instruction wrote from the
- * thread's registers at the hit and from the program's code (arch/access_decode.h), as the agent does
- * inside.
+ * thread's registers at the hit and from the program's code (arch/access_decode.h), as the agent
+ * does inside.
  *
  * Such a process is one of the session's processes (process.h), but it has no connection, and the
  * store whose events are drained is the tool's own (own_store.h). watching.c arms and counts its

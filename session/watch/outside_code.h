@@ -34,7 +34,10 @@ void outside_code_round(struct outside_code *code);
 /* Whether an address is in some module's code. */
 int outside_code_is(struct outside_code *code, uint64_t address);
 
-/* For the members `code` and `before` of struct access_decode_reads (arch/access_decode.h); `data` is the code. */
+/*
+ * For the members `code` and `before` of struct access_decode_reads (arch/access_decode.h); `data`
+ * is the code.
+ */
 const uint8_t *outside_code_at(void *data, uint64_t address, size_t bytes, int has_run,
 			       uint8_t *room);
 unsigned int outside_code_before(void *data, uint64_t end, int *is_start);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The server of the manual pages' examples: it has the markers and makes the calls that they record. */
+/*
+ * The server of the manual pages' examples: it has the markers and makes the calls that they
+ * record.
+ */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

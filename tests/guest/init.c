@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The guest's first process: loads what its kernel needs to see the host's files, and has bash do the rest (inside.sh). Static,
- * for there is nothing else in the initramfs. Where it can't go on it says why, and the guest ends.
+ * The guest's first process: loads what its kernel needs to see the host's files, and has bash do
+ * the rest (inside.sh). Static, for there is nothing else in the initramfs. Where it can't go on it
+ * says why, and the guest ends.
  *
- * Parameters of the kernel's command line that the kernel does not know are our environment: GUEST_RUN is the script.
+ * Parameters of the kernel's command line that the kernel does not know are our environment:
+ * GUEST_RUN is the script.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For programs that are recorded while they do what is hard on a tracer. What they print and how they
- * end must not depend on being recorded.
+ * For programs that are recorded while they do what is hard on a tracer. What they print and how
+ * they end must not depend on being recorded.
  *
- * Marker arguments are evaluated only while armed, so count_one(), given as an argument, counts what
- * was emitted: into the file that INSIDE_COUNT names, through forks, execs and kills. It must equal
- * what the trace says was recorded and discarded.
+ * Marker arguments are evaluated only while armed, so count_one(), given as an argument, counts
+ * what was emitted: into the file that INSIDE_COUNT names, through forks, execs and kills. It must
+ * equal what the trace says was recorded and discarded.
  */
 #ifndef TESTS_INSIDE_INSIDE_H
 #define TESTS_INSIDE_INSIDE_H
@@ -28,8 +28,8 @@
 #define INSIDE_WORDS 512
 
 /*
- * [0] what was emitted; the last, which program is there to be attached to; the others are the program's
- * own, shared with its children.
+ * [0] what was emitted; the last, which program is there to be attached to; the others are the
+ * program's own, shared with its children.
  */
 static uint64_t *inside_words;
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that give up rights, limit themselves, or lock themselves in, while they are recorded. */
+/*
+ * Programs that give up rights, limit themselves, or lock themselves in, while they are recorded.
+ */
 #include "inside.h"
 
 #include <grp.h>
@@ -193,7 +195,9 @@ static int run_seccomp_fork(void)
 	return sum;
 }
 
-/* It is put on our threads too. Refusing is all that can be borne; killing is what was asked for. */
+/*
+ * It is put on our threads too. Refusing is all that can be borne; killing is what was asked for.
+ */
 static int run_seccomp_all(void)
 {
 	hits(10);
@@ -213,8 +217,8 @@ static int run_seccomp_all_kill(void)
 }
 
 /*
- * A thread that may only read, write and exit. No marker there: the kernel takes the time stamp counter
- * away from such a thread, so that an armed one would end it.
+ * A thread that may only read, write and exit. No marker there: the kernel takes the time stamp
+ * counter away from such a thread, so that an armed one would end it.
  */
 static void *live_strictly(void *unused)
 {

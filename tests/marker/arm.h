@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stand-in for the agent, for tests of marker.h alone: it finds the markers of every module of its
- * own process through their notes, arms the sites by mprotect, and keeps the last payload of each
- * marker. One thread.
+ * A stand-in for the agent, for tests of marker.h alone: it finds the markers of every module of
+ * its own process through their notes, arms the sites by mprotect, and keeps the last payload of
+ * each marker. One thread.
  */
 #ifndef TESTS_MARKER_ARM_H
 #define TESTS_MARKER_ARM_H
@@ -32,7 +32,10 @@ int arm_find_all(void);
 void arm_all(void);
 void disarm_all(void);
 
-/* The marker's state; one that never hits where there is none. Hits are counted since the last call of arm_reset(). */
+/*
+ * The marker's state; one that never hits where there is none. Hits are counted since the last call
+ * of arm_reset().
+ */
 struct seen *arm_seen(char kind, const char *subsys, const char *event);
 void arm_reset(void);
 

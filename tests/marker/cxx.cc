@@ -102,7 +102,10 @@ struct holder {
 	}
 };
 
-/* Constructed where the argument is evaluated: only while armed, and gone before the next statement. */
+/*
+ * Constructed where the argument is evaluated: only while armed, and gone before the next
+ * statement.
+ */
 KEEP void temporaries()
 {
 	std::string text("temporary");

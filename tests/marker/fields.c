@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Every type of field: the type in the table, the bytes in the payload. Compiled as C and as C++. */
+/*
+ * Every type of field: the type in the table, the bytes in the payload. Compiled as C and as C++.
+ */
 #include <stdbool.h>
 #include <string.h>
 
@@ -161,7 +163,9 @@ KEEP static void expressions(void)
 	enum plain plain = PLAIN_A;
 	int number = 4;
 
-	/* A bit-field's type is its declared one in C++, a 64-bit integer in C: the value counts. */
+	/*
+	 * A bit-field's type is its declared one in C++, a 64-bit integer in C: the value counts.
+	 */
 	WAYMARK(field, low, bits.low);
 	expect("low", 1);
 	if (armed)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs every part dormant, armed, dormant, armed; prints what failed. With two arguments, a subsystem
- * and an event, prints instead how many sites that marker has.
+ * Runs every part dormant, armed, dormant, armed; prints what failed. With two arguments, a
+ * subsystem and an event, prints instead how many sites that marker has.
  */
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program with a memory allocator of its own, which keeps each thread's part in thread-local memory and
- * all of them in a list, as jemalloc does: a thread leaves the list by a destructor. It goes over the list
- * all the while, and calls work(round), until SIGTERM.
+ * A program with a memory allocator of its own, which keeps each thread's part in thread-local
+ * memory and all of them in a list, as jemalloc does: a thread leaves the list by a destructor. It
+ * goes over the list all the while, and calls work(round), until SIGTERM.
  */
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls functions with enumerations as arguments and results. With the argument 1, a child does so first. */
+/*
+ * Calls functions with enumerations as arguments and results. With the argument 1, a child does so
+ * first.
+ */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

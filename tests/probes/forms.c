@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of all sorts where a probe may find them: USDT's forms of arguments, with notes of our own, since which
- * forms a compiler takes is its choice; strings that lead anywhere; parameters of many types.
+ * Values of all sorts where a probe may find them: USDT's forms of arguments, with notes of our
+ * own, since which forms a compiler takes is its choice; strings that lead anywhere; parameters of
+ * many types.
  */
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that change under armed probes. Each calls functions and checks what they return; it prints "right", or
- * what was wrong.
+ * Programs that change under armed probes. Each calls functions and checks what they return; it
+ * prints "right", or what was wrong.
  *
- * hostile exec TIMES: executes itself so often
- * hostile reload LIBRARY TIMES: loads the library so often, each time at another address
- * hostile maps FILE: at SIGUSR1 maps memory of its own over what it did not map there itself: FILE is part of the
- *	mapping's name
- * hostile sum: at SIGUSR1 prints the sum of its own code
- * hostile sealed: at SIGUSR1 forbids itself to map executable memory
+ * hostile exec TIMES: executes itself so often hostile reload LIBRARY TIMES: loads the library so
+ * often, each time at another address hostile maps FILE: at SIGUSR1 maps memory of its own over
+ * what it did not map there itself: FILE is part of the     mapping's name hostile sum: at SIGUSR1
+ * prints the sum of its own code hostile sealed: at SIGUSR1 forbids itself to map executable memory
  * The last three run until SIGTERM, and print a line after SIGUSR1.
  */
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loads LIBRARY TIMES ROUNDS [stop]: opens it, calls library_add ROUNDS times, closes it; TIMES times. With
- * "stop" its parent is stopped meanwhile; then it stays open for a while.
+ * loads LIBRARY TIMES ROUNDS [stop]: opens it, calls library_add ROUNDS times, closes it; TIMES
+ * times. With "stop" its parent is stopped meanwhile; then it stays open for a while.
  */
 #include <dlfcn.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Places nearer to each other than a jump is long: near ROUNDS [THREADS]. Each thread calls the functions once
- * a round, and ends with 1 if what they return is wrong. ROUNDS 0: until SIGTERM.
+ * Places nearer to each other than a jump is long: near ROUNDS [THREADS]. Each thread calls the
+ * functions once a round, and ends with 1 if what they return is wrong. ROUNDS 0: until SIGTERM.
  */
 #include <pthread.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program to probe: probed ROUNDS [THREADS [PAUSE_US]]. Each of its threads calls each function once a round,
- * with arguments that follow from the round, and checks what comes back; it ends with 0 when all was
- * right. ROUNDS 0: until SIGTERM. Nothing of it knows of Waymark.
+ * A program to probe: probed ROUNDS [THREADS [PAUSE_US]]. Each of its threads calls each function
+ * once a round, with arguments that follow from the round, and checks what comes back; it ends with
+ * 0 when all was right. ROUNDS 0: until SIGTERM. Nothing of it knows of Waymark.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a probed place leaves every register as it was: registers ROUNDS [flags]. Each round sets all there are, goes
- * through a function's entry, its return and an address in it, and compares. It ends with 0 when nothing
- * had changed, else names what had.
+ * Whether a probed place leaves every register as it was: registers ROUNDS [flags]. Each round sets
+ * all there are, goes through a function's entry, its return and an address in it, and compares. It
+ * ends with 0 when nothing had changed, else names what had.
  */
 #include <pthread.h>
 #include <stddef.h>
@@ -27,8 +27,8 @@ void enter_512(const struct state *before, struct state *after);
 void enter_256(const struct state *before, struct state *after);
 
 /*
- * passed: the probed function, which changes nothing; `inner` lies behind its first instructions, where the
- * flags are wanted and the red zone is in use.
+ * passed: the probed function, which changes nothing; `inner` lies behind its first instructions,
+ * where the flags are wanted and the red zone is in use.
  */
 __asm__(".text\n"
 	".globl passed, passed_inner\n.type passed, @function\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shut TIMES [MS]: calls serve() for so many milliseconds, then allows itself nothing but write(2) and its end,
- * and calls it so often. Tells in the end how often it did in all.
+ * shut TIMES [MS]: calls serve() for so many milliseconds, then allows itself nothing but write(2)
+ * and its end, and calls it so often. Tells in the end how often it did in all.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>

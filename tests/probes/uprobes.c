@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uprobes load SECONDS [gdb | alone]: calls functions of many beginnings, in a thread and in forked children, and
- * checks each result; until SIGTERM at most. With "gdb", a child may end at a breakpoint of gdb's: gdb 13 leaves its breakpoints in
- * a child that was forked while gdb stopped the parent for the last time (1 child of 4,119, without Waymark). With
- * "alone", it has no children: one that is forked after a uprobe at a nop of 5 bytes was hit ends by SIGSEGV in Linux
- * 6.18, whose trampoline for these is not copied (3 of 3, without Waymark).
- * uprobes storm FILE ROUNDS PID ADDRESS...: inserts uprobes there, as linked, in all processes or in PID alone (always in
- * it alone if PID begins with '='), for some milliseconds each; often two at one place. Prints how many rounds there were.
+ * uprobes load SECONDS [gdb | alone]: calls functions of many beginnings, in a thread and in forked
+ * children, and checks each result; until SIGTERM at most. With "gdb", a child may end at a
+ * breakpoint of gdb's: gdb 13 leaves its breakpoints in a child that was forked while gdb stopped
+ * the parent for the last time (1 child of 4,119, without Waymark). With "alone", it has no
+ * children: one that is forked after a uprobe at a nop of 5 bytes was hit ends by SIGSEGV in Linux
+ * 6.18, whose trampoline for these is not copied (3 of 3, without Waymark). uprobes storm FILE
+ * ROUNDS PID ADDRESS...: inserts uprobes there, as linked, in all processes or in PID alone (always
+ * in it alone if PID begins with '='), for some milliseconds each; often two at one place. Prints
+ * how many rounds there were.
  */
 #define _GNU_SOURCE
 #include <linux/perf_event.h>
@@ -29,7 +31,10 @@
 #define DTRACE_PROBE1(provider, name, value) (void)(value)
 #endif
 
-/* Each returns its argument plus 7. The labels are where instructions begin in the bytes that a jump's distance may end in. */
+/*
+ * Each returns its argument plus 7. The labels are where instructions begin in the bytes that a
+ * jump's distance may end in.
+ */
 __asm__(".text\n"
 	".globl up_push, up_push_1, up_rex, up_rex_1, up_short, up_short_1, up_short_2\n"
 	".globl up_long, up_pushes, nop_first\n"

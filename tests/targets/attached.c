@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that do what is easily broken by somebody who takes them over and gives them back, and check that it is not: `attached SECONDS`, or
- * until there is a file ./stop. It says "ready" once each thread does its work.
- * Ends with 0 and "right", or with 1 and what was wrong.
+ * Threads that do what is easily broken by somebody who takes them over and gives them back, and
+ * check that it is not: `attached SECONDS`, or until there is a file ./stop. It says "ready" once
+ * each thread does its work. Ends with 0 and "right", or with 1 and what was wrong.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -307,7 +307,10 @@ static void *alarms(void *unused)
 	timer_create(CLOCK_MONOTONIC, &event, &timer);
 	timer_settime(timer, 0, &every, NULL);
 	for (; !is_over; counts[10]++) {
-		/* So long that it can't be over, too, when we come to run: then it is, whatever came before. */
+		/*
+		 * So long that it can't be over, too, when we come to run: then it is, whatever
+		 * came before.
+		 */
 		struct timespec want = { 60, 0 }, left = { 0 };
 		int64_t began = now_ns();
 
@@ -345,7 +348,10 @@ static void *makes(void *unused)
 	return NULL;
 }
 
-/* Each has come by, but those that sleep for seconds; and one that came and went has left its stack. */
+/*
+ * Each has come by, but those that sleep for seconds; and one that came and went has left its
+ * stack.
+ */
 static int all_work(void)
 {
 	for (int i = 0; i < 3; i++)

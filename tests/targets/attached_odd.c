@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that an engine can't take over, or must be careful with: `attached_odd HOW`. Each says "ready", goes on until its standard
- * input ends, and then says "right" and ends with 0, unless something has changed.
+ * Processes that an engine can't take over, or must be careful with: `attached_odd HOW`. Each says
+ * "ready", goes on until its standard input ends, and then says "right" and ends with 0, unless
+ * something has changed.
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
@@ -182,10 +183,14 @@ static void with_rseq(void)
 	}
 }
 
-/* Memory where the engine has its own, once it is there: the engine leaves, and what is there then is ours. */
+/*
+ * Memory where the engine has its own, once it is there: the engine leaves, and what is there then
+ * is ours.
+ */
 static void over(void)
 {
-	unsigned char *const at = (unsigned char *)0x80000000; /* in the map, wherever that begins */
+	/* in the map, wherever that begins */
+	unsigned char *const at = (unsigned char *)0x80000000;
 	const size_t bytes = 1 << 20;
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	void *got;

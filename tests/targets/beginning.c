@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes to its standard output how it found itself at its first instruction: registers, the stack below and above, signal mask,
- * descriptors. Ends with 7. Without a C library, so that nothing ran before.
+ * Writes to its standard output how it found itself at its first instruction: registers, the stack
+ * below and above, signal mask, descriptors. Ends with 7. Without a C library, so that nothing ran
+ * before.
  */
 #include "call.h"
 

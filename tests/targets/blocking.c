@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program whose threads block all signals, and leave them to one of them, is watched while it runs: blocking. It says "ready",
- * writes when there is a file "written", and looks at its masks again when there is a file "over". At the end it says "right", or
- * what was wrong.
+ * A program whose threads block all signals, and leave them to one of them, is watched while it
+ * runs: blocking. It says "ready", writes when there is a file "written", and looks at its masks
+ * again when there is a file "over". At the end it says "right", or what was wrong.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For cli/trail_calls_test.c: calls of every kind, in few instructions and without a library. What it does is
- * written down there, as it must be shown. Exit status 7.
+ * For cli/trail_calls_test.c: calls of every kind, in few instructions and without a library. What
+ * it does is written down there, as it must be shown. Exit status 7.
  */
 #include "call.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program with children, all of which write `word`: family MODE [COUNT]. Each has values of its own: a child goes on from its parent's.
- * It says "right" if all came out as if nobody looked on.
+ * A program with children, all of which write `word`: family MODE [COUNT]. Each has values of its
+ * own: a child goes on from its parent's. It says "right" if all came out as if nobody looked on.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -129,7 +129,10 @@ static void *mode_execs(void *self)
 	return self;
 }
 
-/* Children that share memory, to the end or until they execute; the write of one that does is not its own. */
+/*
+ * Children that share memory, to the end or until they execute; the write of one that does is not
+ * its own.
+ */
 static void *mode_spawns(void *self)
 {
 	char *arguments[] = { self, (char *)"many", (char *)"1", NULL };

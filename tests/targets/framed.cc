@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames that begin and end in every way: each function's variable takes a known sequence of values, and whatever uses
- * the same stack behind it writes others.
+ * Frames that begin and end in every way: each function's variable takes a known sequence of
+ * values, and whatever uses the same stack behind it writes others.
  */
 #include <alloca.h>
 #include <csetjmp>

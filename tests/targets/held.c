@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hit that doesn't end: held:forbidden's string can't be read while it is armed, and the handler of
- * that fault, on a stack of its own, stays until SIGUSR1; then "let on" is printed. Meanwhile another thread
- * goes on with held:tick. Until it is killed.
+ * A hit that doesn't end: held:forbidden's string can't be read while it is armed, and the handler
+ * of that fault, on a stack of its own, stays until SIGUSR1; then "let on" is printed. Meanwhile
+ * another thread goes on with held:tick. Until it is killed.
  */
 #define _GNU_SOURCE
 #include <waymark/marker.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests/trail_children.sh and trail_inherit_test.c: a program without a library that makes processes in every way there is, and tells how each of them
- * ended: offspring MODE [NUMBER]. That test builds its own.
+ * For tests/trail_children.sh and trail_inherit_test.c: a program without a library that makes
+ * processes in every way there is, and tells how each of them ended: offspring MODE [NUMBER]. That
+ * test builds its own.
  */
 #include <sched.h>
 #include <signal.h>
@@ -87,7 +88,9 @@ static void execute(void)
 	leave(99);
 }
 
-/* A process or a thread with a stack of its own, that runs `work` and does not come back from it. */
+/*
+ * A process or a thread with a stack of its own, that runs `work` and does not come back from it.
+ */
 static long begin(unsigned long flags, char *stack, void (*work)(void))
 {
 	void **top = (void **)(stack + STACK_BYTES - 16);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults whose handler goes on elsewhere, as for null pointers in Java: there, registers count that the way without a fault
- * writes anew. Only after a long while, so that the code has become worth every trick. Exit status 7 if all is as it was.
+ * Faults whose handler goes on elsewhere, as for null pointers in Java: there, registers count that
+ * the way without a fault writes anew. Only after a long while, so that the code has become worth
+ * every trick. Exit status 7 if all is as it was.
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that shuts itself in while its variable is watched: sandboxed MODE. What its filter does not know kills it; it does
- * not know the return from a signal. It says "right" at the end, or what was wrong.
+ * A program that shuts itself in while its variable is watched: sandboxed MODE. What its filter
+ * does not know kills it; it does not know the return from a signal. It says "right" at the end, or
+ * what was wrong.
  */
 #define _GNU_SOURCE
 #include <errno.h>

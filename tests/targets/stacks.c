@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that stores to its variable where a signal is least welcome: stacks MODE. It says "right" at the end, or what was
- * wrong; or how deep a hit's signal goes.
+ * A program that stores to its variable where a signal is least welcome: stacks MODE. It says
+ * "right" at the end, or what was wrong; or how deep a hit's signal goes.
  */
 #define _GNU_SOURCE
 #include <errno.h>

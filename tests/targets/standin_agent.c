@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stands in for the agent in the tests of injection: comes when it is loaded, listens where it should,
- * counts how often, and goes to sleep after a short while or the first connection.
+ * Stands in for the agent in the tests of injection: comes when it is loaded, listens where it
+ * should, counts how often, and goes to sleep after a short while or the first connection.
  */
 #include <errno.h>
 #include <poll.h>

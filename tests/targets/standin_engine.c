@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stands in for the trail's engine (agent/trail/): it says in the channel that it runs, writes that one block ran, of the program's
- * first two bytes, which it calls a path of 1, and lets the program run natively. Nothing of the program's may be touched: it
- * has its own stack.
+ * Stands in for the trail's engine (agent/trail/): it says in the channel that it runs, writes that
+ * one block ran, of the program's first two bytes, which it calls a path of 1, and lets the program
+ * run natively. Nothing of the program's may be touched: it has its own stack.
  */
 #include "abi/engine.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For trails: trailed MODE [COUNT] does one thing in few instructions, without a C library, since each takes long
- * when it is stepped through. Its exit status tells whether it went as it should: see main().
+ * For trails: trailed MODE [COUNT] does one thing in few instructions, without a C library, since
+ * each takes long when it is stepped through. Its exit status tells whether it went as it should:
+ * see main().
  */
 #include "call.h"
 
@@ -160,7 +161,10 @@ static int is_heard(int code, int pid, long value)
 	return heard.code == code && heard.pid == pid && (code != -1 || heard.value == value);
 }
 
-/* SIGTRAP that is sent while it is blocked, by rt_sigqueueinfo(2) and kill(2), comes with what was said. */
+/*
+ * SIGTRAP that is sent while it is blocked, by rt_sigqueueinfo(2) and kill(2), comes with what was
+ * said.
+ */
 static int hears(void)
 {
 	struct action action = { (void (*)(int))on_said, RESTORER | SA_SIGINFO, restore, 0 };

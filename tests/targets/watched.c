@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program whose variables are watched: watched MODE [COUNT [THREADS]]. What it does must come out as if nobody
- * looked on: it says "right" at the end, or what was wrong.
+ * A program whose variables are watched: watched MODE [COUNT [THREADS]]. What it does must come out
+ * as if nobody looked on: it says "right" at the end, or what was wrong.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -262,7 +262,9 @@ static void on_counted(int number)
 	seen = 1;
 }
 
-/* Another process sends SIGTRAP as fast as it can, while writes are made on a small signal stack. */
+/*
+ * Another process sends SIGTRAP as fast as it can, while writes are made on a small signal stack.
+ */
 static void mode_storm(void)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Branches that go both ways about as often, in a loop, with calls and returns on either. It prints how often each function was
- * called, for the trail to say the same.
+ * Branches that go both ways about as often, in a loop, with calls and returns on either. It prints
+ * how often each function was called, for the trail to say the same.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tortures victim.c for so many seconds: attaches to it, arms and disarms its thousand markers at once as
- * fast as that goes, in both ways of patching, reads what was recorded, detaches, and attaches again. Holds
- * the books to the event; shared.h tells how.
+ * Tortures victim.c for so many seconds: attaches to it, arms and disarms its thousand markers at
+ * once as fast as that goes, in both ways of patching, reads what was recorded, detaches, and
+ * attaches again. Holds the books to the event; shared.h tells how.
  *
- *	driver SECONDS VICTIM PLUGIN
+ * 	driver SECONDS VICTIM PLUGIN
  */
 #include <errno.h>
 #include <signal.h>
@@ -216,7 +216,10 @@ static int cycle(struct wm_session *session, const struct way *way, struct books
 	if (way->gated)
 		resume_victim();
 	if (err == -ETIMEDOUT && way->jumps && !way->gated) {
-		/* disarmed before the jumper's next hit: for all that the agent knows, it is in the last */
+		/*
+		 * disarmed before the jumper's next hit: for all that the agent knows, it is in the
+		 * last
+		 */
 		books->is_void = 1;
 		return 1;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tortured programs have in common: threads that a driver can park, timers whose signals come to all of
- * them, children of fork. The words by which driver and program speak lie in memory that both map.
+ * What tortured programs have in common: threads that a driver can park, timers whose signals come
+ * to all of them, children of fork. The words by which driver and program speak lie in memory that
+ * both map.
  */
 #ifndef TESTS_TORTURE_PARTY_H
 #define TESTS_TORTURE_PARTY_H
@@ -15,10 +16,16 @@ extern __thread volatile int party_is_parked;
 /* The file that is shared with the driver; NULL where it can't be mapped. */
 void *party_map(const char *path, size_t bytes);
 
-/* Threads are to park while *pause is set, counted in *parked; timers call `handler` a thousand times a second each. */
+/*
+ * Threads are to park while *pause is set, counted in *parked; timers call `handler` a thousand
+ * times a second each.
+ */
 void party_begin(uint32_t *pause, uint32_t *parked, void (*handler)(int));
 
-/* Run these threads, each with its number, and set *ready. Returns once all have ended: 0, or 2 where one can't be made. */
+/*
+ * Run these threads, each with its number, and set *ready. Returns once all have ended: 0, or 2
+ * where one can't be made.
+ */
 int party_run(void *(*const all[])(void *), unsigned int count, uint32_t *ready);
 
 /* Between its passes each thread comes here; it stays while the driver wants quiet. */
@@ -28,8 +35,8 @@ void party_gate(void);
 void party_signals(int how);
 
 /*
- * Fork, with signals blocked, so that no handler counts before the child's books are its own; child(turn) never
- * returns. Wait for it; dies by SIGABRT unless it ends with 0.
+ * Fork, with signals blocked, so that no handler counts before the child's books are its own;
+ * child(turn) never returns. Wait for it; dies by SIGABRT unless it ends with 0.
  */
 void party_fork(void (*child)(unsigned int turn), unsigned int turn);
 

@@ -2,15 +2,15 @@
 /*
  * What the driver and its victim share, a page of a file that both map.
  *
- * Each marker of the victim has a field made by count_hit(), which is evaluated only while the marker is
- * armed: so `emitted` counts exactly the hits that went into the agent. What the agent says, recorded and
- * discarded, must add up to that, but for two kinds of hits:
+ * Each marker of the victim has a field made by count_hit(), which is evaluated only while the
+ * marker is armed: so `emitted` counts exactly the hits that went into the agent. What the agent
+ * says, recorded and discarded, must add up to that, but for two kinds of hits:
  *
- *   stray     a site was disarmed while a thread was on its way from the site to the agent: it finds
- *             nothing to do there. At most one for each thread and signal handler on it for each
- *             disarming; none where all threads were parked before the disarming.
- *   doubtful  a signal handler left by siglongjmp while the hit below it was under way: it may have been
- *             recorded or not. The victim counts them.
+ *   stray     a site was disarmed while a thread was on its way from the site to the agent: it
+ *             finds nothing to do there. At most one for each thread and signal handler on it for
+ *             each disarming; none where all threads were parked before the disarming.
+ *   doubtful  a signal handler left by siglongjmp while the hit below it was under way: it may have
+ *             been recorded or not. The victim counts them.
  */
 #ifndef TESTS_TORTURE_SHARED_H
 #define TESTS_TORTURE_SHARED_H

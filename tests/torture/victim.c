@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tortured program: four threads run through a thousand markers, timers send them signals whose
- * handlers hit markers too and may leave by siglongjmp; others fork, load and unload a library of markers,
- * start and end threads. It knows nothing of Waymark but the markers, and ends well when told to.
+ * handlers hit markers too and may leave by siglongjmp; others fork, load and unload a library of
+ * markers, start and end threads. It knows nothing of Waymark but the markers, and ends well when
+ * told to.
  *
- *	victim SHARED PLUGIN
+ * 	victim SHARED PLUGIN
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -82,7 +83,9 @@ static void *work(void *data)
 			may_jump = 1;
 			groups[(pass + (unsigned int)number * 3) % 10]();
 		} else {
-			/* the agent learns from the next hit that the one below was left for good */
+			/*
+			 * the agent learns from the next hit that the one below was left for good
+			 */
 			hit_pending = 0;
 			pending_below = 0;
 			MARK(landed, number);
@@ -100,7 +103,9 @@ static void *work(void *data)
 	return NULL;
 }
 
-/* A child runs through markers that may be armed, under its own pid, then ends or executes another. */
+/*
+ * A child runs through markers that may be armed, under its own pid, then ends or executes another.
+ */
 static void child_main(unsigned int turn)
 {
 	counts = &private_counts;

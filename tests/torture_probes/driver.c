@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tortures victim.c for so many seconds: attaches to it, arms and disarms probes on every function of
- * libc, of libz and of its own, with returns and without, reads what was recorded, compares the code with
- * its files, detaches, is killed in the middle of it, and attaches again. shared.h tells of the books.
+ * Tortures victim.c for so many seconds: attaches to it, arms and disarms probes on every function
+ * of libc, of libz and of its own, with returns and without, reads what was recorded, compares the
+ * code with its files, detaches, is killed in the middle of it, and attaches again. shared.h tells
+ * of the books.
  *
- *	driver SECONDS VICTIM PLUGIN
+ * 	driver SECONDS VICTIM PLUGIN
  */
 #include <errno.h>
 #include <signal.h>
@@ -77,7 +78,9 @@ static int fail(struct wm_session *session, const char *what, int err)
 	return -1;
 }
 
-/* A thread that loads a library waits for the session to see it: it must be polled all the while. */
+/*
+ * A thread that loads a library waits for the session to see it: it must be polled all the while.
+ */
 static void wait_ms(int ms)
 {
 	double end = drive_now_s() + ms / 1e3;
@@ -324,8 +327,8 @@ static void arm_and_wait(const struct way *way, int entered)
 }
 
 /*
- * A tool that dies while it arms, or with all armed. Not while it loads the agent: what that leaves behind
- * the end of a text is no code of the program's (process/inject_test.c has tools die there).
+ * A tool that dies while it arms, or with all armed. Not while it loads the agent: what that leaves
+ * behind the end of a text is no code of the program's (process/inject_test.c has tools die there).
  */
 static void tool_killed(const struct way *way)
 {

@@ -2,10 +2,11 @@
 /*
  * What the driver and its victim share, a page of a file that both map.
  *
- * The victim's functions point_*() and its USDT probe torture:point are passed through count_entry() and
- * count_return(), whether or not they are probed. While all threads are parked the driver arms and disarms;
- * so what was emitted in between is known to the event, and must be recorded or discarded. In the racing
- * ways, where code changes under running threads, at most that much may be recorded.
+ * The victim's functions point_*() and its USDT probe torture:point are passed through
+ * count_entry() and count_return(), whether or not they are probed. While all threads are parked
+ * the driver arms and disarms; so what was emitted in between is known to the event, and must be
+ * recorded or discarded. In the racing ways, where code changes under running threads, at most that
+ * much may be recorded.
  */
 #ifndef TESTS_TORTURE_PROBES_SHARED_H
 #define TESTS_TORTURE_PROBES_SHARED_H

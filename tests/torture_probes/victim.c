@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tortured program: four threads do what work.c has, timers send them signals whose handlers call
- * probed functions too and may leave by siglongjmp; others fork, spawn programs, load and unload a
- * library, start, cancel and end threads. It knows nothing of Waymark, checks all that it does, and ends
- * well when told to.
+ * The tortured program: four threads do what work.c has, timers send them signals whose handlers
+ * call probed functions too and may leave by siglongjmp; others fork, spawn programs, load and
+ * unload a library, start, cancel and end threads. It knows nothing of Waymark, checks all that it
+ * does, and ends well when told to.
  *
- *	victim SHARED PLUGIN
+ * 	victim SHARED PLUGIN
  */
 #include "tests/torture/party.h"
 #include "victim.h"

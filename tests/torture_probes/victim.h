@@ -10,7 +10,10 @@
 extern "C" {
 #endif
 
-/* Say what is wrong and die by SIGABRT: a probed program came to another result than it would alone. */
+/*
+ * Say what is wrong and die by SIGABRT: a probed program came to another result than it would
+ * alone.
+ */
 __attribute__((noreturn)) void victim_fail(const char *what);
 
 void count_entry(void);

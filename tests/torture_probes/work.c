@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the victim does: calls of the functions that are probed, libc's, libz's and its own, in all the
- * ways in which functions are entered and left. Every result is known beforehand and checked.
+ * What the victim does: calls of the functions that are probed, libc's, libz's and its own, in all
+ * the ways in which functions are entered and left. Every result is known beforehand and checked.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -210,8 +210,8 @@ PROBED int backtrace_at(int depth)
 }
 
 /*
- * A backtrace goes through frames whose return addresses were replaced: between two of ours it may see
- * one of the agent's, but all of ours, and on to those below.
+ * A backtrace goes through frames whose return addresses were replaced: between two of ours it may
+ * see one of the agent's, but all of ours, and on to those below.
  */
 void work_backtrace(uint32_t number)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program in a storm, stepped for a moment again and again: trail-storm FOLDER CYCLES [--kill] PROGRAM MODE.
+ * A program in a storm, stepped for a moment again and again: trail-storm FOLDER CYCLES [--kill]
+ * PROGRAM MODE.
  *
- * Each time it is let go it must go on as if nothing had been, and the trail must be whole. With --kill it is killed while it is stepped,
- * and begun anew. The program is one of tests/targets: it checks itself, and ends with standard input.
+ * Each time it is let go it must go on as if nothing had been, and the trail must be whole. With
+ * --kill it is killed while it is stepped, and begun anew. The program is one of tests/targets: it
+ * checks itself, and ends with standard input.
  */
 #include "branch/step.h"
 #include "branch/trace_sink.h"

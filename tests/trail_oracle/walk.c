@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The other stepper: trail-walk PROGRAM [ARGUMENTS] runs it by single steps and prints where each thread stood.
+ * The other stepper: trail-walk PROGRAM [ARGUMENTS] runs it by single steps and prints where each
+ * thread stood.
  *
- * It shares no code with the origin `step`, decodes nothing and hides nothing: it is what the oracle believes about
- * where a program went. What a program reads in its flags is not what it would read without us, so
- * programs that look there are not walked.
+ * It shares no code with the origin `step`, decodes nothing and hides nothing: it is what the
+ * oracle believes about where a program went. What a program reads in its flags is not what it
+ * would read without us, so programs that look there are not walked.
  *
- *	I TID RIP RAX RDI CS BYTES   it stands there; the bytes of code from there on
- *	A TID RIP RAX RDI CS BYTES   a signal comes there: it may be past the last I, where a trap was dropped
- *	S TID SIGNAL                 a signal comes before that instruction
- *	H TID                        a handler was entered: the next I is at its first instruction
- *	E TID                        it became another program
- *	C TID CHILD                  it made a thread
- *	X TID STATUS                 it ended, as wait(2) has it
+ * 	I TID RIP RAX RDI CS BYTES   it stands there; the bytes of code from there on
+ * 	A TID RIP RAX RDI CS BYTES   a signal comes there: it may be past the last I, where a trap was
+ *  dropped
+ * 	S TID SIGNAL                 a signal comes before that instruction
+ * 	H TID                        a handler was entered: the next I is at its first instruction
+ * 	E TID                        it became another program
+ * 	C TID CHILD                  it made a thread
+ * 	X TID STATUS                 it ended, as wait(2) has it
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls in many shapes: recursive, mutual, by a table, from a loop, inlined, at a function's end. It needs no library. */
+/*
+ * Calls in many shapes: recursive, mutual, by a table, from a loop, inlined, at a function's end.
+ * It needs no library.
+ */
 #define APART __attribute__((noinline, noclone))
 
 typedef int (*operation)(int);

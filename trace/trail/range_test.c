@@ -175,7 +175,9 @@ Test(range, cut_out_is_a_path_of_the_same_items)
 		}
 }
 
-/* Two signals; behind the second, blocks that ran no later than tick 33 of the trail, and a loss. */
+/*
+ * Two signals; behind the second, blocks that ran no later than tick 33 of the trail, and a loss.
+ */
 static void begin_trapped(void)
 {
 	end();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests: NEEDS(trial) skips the test, with the trial's reason, on a machine where the mechanism does not work. */
+/*
+ * For tests: NEEDS(trial) skips the test, with the trial's reason, on a machine where the mechanism
+ * does not work.
+ */
 #ifndef TRIAL_TESTING_NEEDS_H
 #define TRIAL_TESTING_NEEDS_H
 

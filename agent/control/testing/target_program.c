@@ -184,8 +184,8 @@ static __attribute__((noinline)) void go_deeper(int levels)
 }
 
 /*
- * A marker's own recording faults, near or 200 KB down the stack; the handler leaves it by a jump, or
- * mends it in time of its own.
+ * A marker's own recording faults, near or 200 KB down the stack; the handler leaves it by a jump,
+ * or mends it in time of its own.
  */
 static void fault_in_a_hit(const char *after)
 {

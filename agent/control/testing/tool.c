@@ -79,7 +79,10 @@ static ssize_t receive(struct peer *peer, void *buffer, int *passed)
 	*passed = -1;
 	if (poll(&ready, 1, PATIENCE_MS) <= 0)
 		return -1;
-	/* a reset, by an agent that ended with something of ours unread, is told ahead of what it sent */
+	/*
+	 * a reset, by an agent that ended with something of ours unread, is told ahead of what it
+	 * sent
+	 */
 	do {
 		got = recvmsg(peer->fd, &head, MSG_CMSG_CLOEXEC);
 	} while (got < 0 && errno == ECONNRESET);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tool of tests' own: launches target programs with the agent preloaded, and speaks abi/control.h by
- * hand. WAYMARK_TEST_AGENT and WAYMARK_TEST_TARGET say where the two are.
+ * A tool of tests' own: launches target programs with the agent preloaded, and speaks abi/control.h
+ * by hand. WAYMARK_TEST_AGENT and WAYMARK_TEST_TARGET say where the two are.
  */
 #ifndef AGENT_CONTROL_TESTING_TOOL_H
 #define AGENT_CONTROL_TESTING_TOOL_H

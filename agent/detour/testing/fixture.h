@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ground for tests of detours: the agent without its control thread, one session, events and refusals
- * caught, functions made to be diverted, and their trampolines composed by hand.
+ * Ground for tests of detours: the agent without its control thread, one session, events and
+ * refusals caught, functions made to be diverted, and their trampolines composed by hand.
  */
 #ifndef AGENT_DETOUR_TESTING_FIXTURE_H
 #define AGENT_DETOUR_TESTING_FIXTURE_H
@@ -45,7 +45,10 @@ union trial_record {
 	uint64_t words[TRIAL_RECORD_BYTES / 8];
 };
 
-/* What to compose, for an event at a function's entry. All moved instructions must be position-independent. */
+/*
+ * What to compose, for an event at a function's entry. All moved instructions must be
+ * position-independent.
+ */
 struct trial_wish {
 	void (*function)(void);
 	uint8_t skipped;      /* bytes of nops before the pushes */
@@ -54,8 +57,9 @@ struct trial_wish {
 	uint8_t insn_bytes;   /* of the instruction that the jump replaces */
 	uint8_t starts;	      /* as in struct control_detour */
 	unsigned int
-		argument; /* 1: %rdi is recorded; 2: %rdi and %rsi; 3: %rdi as a string; 0: nothing */
-	uint16_t flags;	  /* DETOUR_* */
+		/* 1: %rdi is recorded; 2: %rdi and %rsi; 3: %rdi as a string; 0: nothing */
+		argument;
+	uint16_t flags; /* DETOUR_* */
 	uint16_t *semaphore;
 	const char *name;
 };
@@ -71,7 +75,10 @@ int trial_place_choices(const union trial_record *records, unsigned int count);
 /* Compose and place. */
 int trial_try(const struct trial_wish *wish);
 
-/* Map memory wherever the jump may lead in this form, so that it is refused. Call it before anything is placed. */
+/*
+ * Map memory wherever the jump may lead in this form, so that it is refused. Call it before
+ * anything is placed.
+ */
 void trial_deny(const struct trial_wish *wish, enum detour_form form);
 
 /* Compose, place, commit; fails the test if it is refused. */
@@ -100,17 +107,28 @@ uint32_t trial_other_let_go(void);
 uint64_t trial_other_events(void);
 extern uint64_t trial_other_last;
 
-/* ---- functions to divert: target_program.c; each with a wish for its argument, where it has one ---- */
+/*
+ * ---- functions to divert: target_program.c; each with a wish for its argument, where it has one
+ * ----
+ */
 
-/* Its argument + 1. The instruction: mov %rdi, %rax. Has the form "byte", and "first" if that is denied. */
+/*
+ * Its argument + 1. The instruction: mov %rdi, %rax. Has the form "byte", and "first" if that is
+ * denied.
+ */
 long trial_victim(long value);
 extern const struct trial_wish trial_victim_wish;
 
-/* Its argument + 1. The instruction: mov $1, %eax. Has the form "first": in the form "byte" the jump would lead into this function. */
+/*
+ * Its argument + 1. The instruction: mov $1, %eax. Has the form "first": in the form "byte" the
+ * jump would lead into this function.
+ */
 long trial_first(long value);
 extern const struct trial_wish trial_first_wish;
 
-/* Its argument + 1. The instruction: movabs $0, %rax. Has the form "behind", for the same reason. */
+/*
+ * Its argument + 1. The instruction: movabs $0, %rax. Has the form "behind", for the same reason.
+ */
 long trial_behind(long value);
 extern const struct trial_wish trial_behind_wish;
 
@@ -139,12 +157,14 @@ extern const struct trial_wish trial_float_wish;
 /* A flag that one thread sets once. trial_await(): fail the test if that does not happen. */
 void trial_tell(int *flag);
 void trial_await(int *flag);
-/* For threads that the test works on: block until the test sets the flag, however long that takes. */
+/*
+ * For threads that the test works on: block until the test sets the flag, however long that takes.
+ */
 void trial_stay(int *flag);
 
 /*
- * The test's own runner has a thread that blocks all signals, as our keeper does: it is taken for that. Once
- * in a test's process.
+ * The test's own runner has a thread that blocks all signals, as our keeper does: it is taken for
+ * that. Once in a test's process.
  */
 void trial_take_runner_for_keeper(void);
 

@@ -3,8 +3,9 @@
 #include "agent/detour/testing/fixture.h"
 
 /*
- * The forms that a jump has follow from the bytes. A distance that ends in a byte of 0x80 or more leads below the
- * program, where nothing is. One that is near 0 leads into the program itself, so it can't be had.
+ * The forms that a jump has follow from the bytes. A distance that ends in a byte of 0x80 or more
+ * leads below the program, where nothing is. One that is near 0 leads into the program itself, so
+ * it can't be had.
  */
 #define FUNCTION(name, body)                                                                       \
 	__asm__(".text\n"                                                                          \

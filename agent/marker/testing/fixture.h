@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fixture for tests of the hit path: the test program's own markers, armed by hand, with stores of
- * its own, and a reader of their pages that shares no code with trace/.
+ * A fixture for tests of the hit path: the test program's own markers, armed by hand, with stores
+ * of its own, and a reader of their pages that shares no code with trace/.
  */
 #ifndef AGENT_MARKER_TESTING_FIXTURE_H
 #define AGENT_MARKER_TESTING_FIXTURE_H
@@ -32,8 +32,8 @@ struct fixture_event {
 
 /*
  * Visit the events of a lane's OPEN and FULL pages, slot by slot and in their order; fails the test
- * on anything that abi/page.h does not allow. `width(id, fields)` gives the bytes of an event's fields.
- * Returns how many there were.
+ * on anything that abi/page.h does not allow. `width(id, fields)` gives the bytes of an event's
+ * fields. Returns how many there were.
  */
 uint64_t fixture_read(unsigned int lane,
 		      uint64_t (*width)(uint32_t id, const unsigned char *fields),

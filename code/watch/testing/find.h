@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests: expressions, and the variables that they name in modules of the test's folder (code/testing/folder.h). */
+/*
+ * For tests: expressions, and the variables that they name in modules of the test's folder
+ * (code/testing/folder.h).
+ */
 #ifndef CODE_WATCH_TESTING_FIND_H
 #define CODE_WATCH_TESTING_FIND_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables of all kinds, for the tests of watches: compiled by them, with each compiler in several ways. */
+/*
+ * Variables of all kinds, for the tests of watches: compiled by them, with each compiler in several
+ * ways.
+ */
 #include "code/watch/testing/sample_watch.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that says itself where its variables lie: "PID", "base ADDRESS PATH" of each module, "EXPRESSION ADDRESS" as
- * this very compiler sees it, "end"; then it waits for its input's end.
+ * A program that says itself where its variables lie: "PID", "base ADDRESS PATH" of each module,
+ * "EXPRESSION ADDRESS" as this very compiler sees it, "end"; then it waits for its input's end.
  */
 #include "code/watch/testing/sample_watch_live.h"
 

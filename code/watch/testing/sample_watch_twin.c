@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The second half of the watches' sample: names that the first has too, and a type that it only declares. */
+/*
+ * The second half of the watches' sample: names that the first has too, and a type that it only
+ * declares.
+ */
 #include "code/watch/testing/sample_watch.h"
 
 struct sample_other {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes in all the ways that they are made and end (tests/engine_children.sh). What is printed does not depend on who is first. */
+/*
+ * Processes in all the ways that they are made and end (tests/engine_children.sh). What is printed
+ * does not depend on who is first.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Code that changes in each way that we know of: what it computes is printed, and the same natively. */
+/*
+ * Code that changes in each way that we know of: what it computes is printed, and the same
+ * natively.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -173,8 +176,8 @@ static void written_beside(void)
 }
 
 /*
- * A loop that writes the operand of an instruction behind itself, 1 to 100: mov $100, %ecx; 1: mov %ecx, 2f+1(%rip); 2: add $0, %eax;
- * loop 1b; ret; with eax 0 to begin with.
+ * A loop that writes the operand of an instruction behind itself, 1 to 100: mov $100, %ecx; 1: mov
+ * %ecx, 2f+1(%rip); 2: add $0, %eax; loop 1b; ret; with eax 0 to begin with.
  */
 static void writes_itself(void)
 {
@@ -273,7 +276,10 @@ static void far_apart(void)
 	printf("apart %ld\n", sum);
 }
 
-/* Code in many places 5 GiB apart, so that the low halves of four are the same: called round and round. */
+/*
+ * Code in many places 5 GiB apart, so that the low halves of four are the same: called round and
+ * round.
+ */
 static void regions(void)
 {
 	uint8_t *places[192];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers that change where the program goes on and with what, that never return, and that mend faults: contexts SCENE. */
+/*
+ * Handlers that change where the program goes on and with what, that never return, and that mend
+ * faults: contexts SCENE.
+ */
 #include "seen.h"
 
 #include <alloca.h>

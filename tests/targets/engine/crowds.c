@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads in numbers, and their ends: crowds SCENE [COUNT]. What is printed does not depend on who is first. */
+/*
+ * Threads in numbers, and their ends: crowds SCENE [COUNT]. What is printed does not depend on who
+ * is first.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -184,7 +187,10 @@ static void *outlives(void *data)
 	return NULL;
 }
 
-/* The first thread goes; another ends the process, or all do. Code comes that was never seen before. */
+/*
+ * The first thread goes; another ends the process, or all do. Code comes that was never seen
+ * before.
+ */
 static void main_goes(long status)
 {
 	pthread_t thread;

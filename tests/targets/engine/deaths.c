@@ -51,7 +51,8 @@ static void signals(const char *how)
 	if (is(how, "segv-sent"))
 		sigqueue(getpid(), SIGSEGV, (union sigval){ .sival_int = 5 });
 	if (is(how,
-	       "full-stack")) { /* no room for the next frame: SIGSEGV, for which there is none, too */
+	       /* no room for the next frame: SIGSEGV, for which there is none, too */
+	       "full-stack")) {
 		sigaltstack(&there, NULL);
 		seen_ask(SIGUSR1, SA_ONSTACK | SA_NODEFER, fill, 0);
 		raise(SIGUSR1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* filters [within]: system calls that are refused, by filters that were there before the program, or that it makes itself. */
+/*
+ * filters [within]: system calls that are refused, by filters that were there before the program,
+ * or that it makes itself.
+ */
 #include "seen.h"
 
 #include <linux/filter.h>

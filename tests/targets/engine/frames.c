@@ -45,7 +45,10 @@ static void about(int number, siginfo_t *info, void *data)
 	handled++;
 }
 
-/* The vector registers at a handler's beginning are as the processor begins with; behind it as they were. */
+/*
+ * The vector registers at a handler's beginning are as the processor begins with; behind it as they
+ * were.
+ */
 static uint64_t seen15[8];
 static void vectors(int number, siginfo_t *info, void *data)
 {

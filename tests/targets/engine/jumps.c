@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jumps and calls by way of rcx, with a timer's signals all along: one that comes between the load before a jump and
- * the jump finds the load done. And a clock that is given up.
+ * Jumps and calls by way of rcx, with a timer's signals all along: one that comes between the load
+ * before a jump and the jump finds the load done. And a clock that is given up.
  */
 #include "seen.h"
 

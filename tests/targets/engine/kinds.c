@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Children of every kind that clone(2), clone3(2), fork(2) and vfork(2) make, and what each finds: one line for each. */
+/*
+ * Children of every kind that clone(2), clone3(2), fork(2) and vfork(2) make, and what each finds:
+ * one line for each.
+ */
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/sched.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory and descriptors that a program may ask for by name, and what it finds of itself: places SCENE. */
+/*
+ * Memory and descriptors that a program may ask for by name, and what it finds of itself: places
+ * SCENE.
+ */
 #include "seen.h"
 
 #include <fcntl.h>

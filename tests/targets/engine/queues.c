@@ -70,7 +70,10 @@ static void ordered(void)
 	printf("%d in order %d, others %d\n", count, is_ordered, others > 0);
 }
 
-/* Blocked, then let at once: the lowest first, each number's in order; then with no room in the queue. */
+/*
+ * Blocked, then let at once: the lowest first, each number's in order; then with no room in the
+ * queue.
+ */
 static void limited(void)
 {
 	struct rlimit limit, few;

@@ -34,7 +34,9 @@ static long work(long rounds)
 	return sum;
 }
 
-/* Threads of each kind: in a call that lasts, in calls all the time, in none, asleep for a while. */
+/*
+ * Threads of each kind: in a call that lasts, in calls all the time, in none, asleep for a while.
+ */
 static void *other(void *data)
 {
 	long kind = (long)data;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For programs that print what they see of signals: what they print natively is what they must print under the engine. */
+/*
+ * For programs that print what they see of signals: what they print natively is what they must
+ * print under the engine.
+ */
 #ifndef TESTS_TARGETS_ENGINE_SEEN_H
 #define TESTS_TARGETS_ENGINE_SEEN_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers on other stacks, within each other, out by a jump, and where there is no room for them. */
+/*
+ * Handlers on other stacks, within each other, out by a jump, and where there is no room for them.
+ */
 #include "seen.h"
 
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that are stopped when their parent attaches to them (tests/engine_stopped.sh). It prints
- * what the parent sees.
+ * Processes that are stopped when their parent attaches to them (tests/engine_stopped.sh). It
+ * prints what the parent sees.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * storm SECONDS: signals by timers, threads and a child while everything that a signal could spoil is in use: flags, all registers, string
- * instructions, calls and returns, indirect branches, vector registers. It prints sums, which must be right.
+ * storm SECONDS: signals by timers, threads and a child while everything that a signal could spoil
+ * is in use: flags, all registers, string instructions, calls and returns, indirect branches,
+ * vector registers. It prints sums, which must be right.
  */
 #include "seen.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What instructions raise: where, why, and what is there then; also what programs do to find out who looks. */
+/*
+ * What instructions raise: where, why, and what is there then; also what programs do to find out
+ * who looks.
+ */
 #include "seen.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of libc through the PLT: bound at the first call, direct at the second, and chosen by an ifunc. */
+/*
+ * Functions of libc through the PLT: bound at the first call, direct at the second, and chosen by
+ * an ifunc.
+ */
 #include "program.h"
 
 #include <stdlib.h>

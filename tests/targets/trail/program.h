@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* program.inc's words for C. Such a program is recorded from its call of begin() on, up to leave(). */
+/*
+ * program.inc's words for C. Such a program is recorded from its call of begin() on, up to leave().
+ */
 #ifndef TESTS_TARGETS_TRAIL_PROGRAM_H
 #define TESTS_TARGETS_TRAIL_PROGRAM_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads of libc, which block all signals when they are made, with a handler of SIGTRAP that has to outlast that; a barrier; signals sent to one. */
+/*
+ * Threads of libc, which block all signals when they are made, with a handler of SIGTRAP that has
+ * to outlast that; a barrier; signals sent to one.
+ */
 #include "program.h"
 
 #include <pthread.h>

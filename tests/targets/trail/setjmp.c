@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* setjmp, sigsetjmp and longjmp of libc, out of recursion and out of a handler; a program that is walked from its first instruction on. */
+/*
+ * setjmp, sigsetjmp and longjmp of libc, out of recursion and out of a handler; a program that is
+ * walked from its first instruction on.
+ */
 #include "program.h"
 
 #include <setjmp.h>
