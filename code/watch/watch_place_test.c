@@ -25,7 +25,7 @@ Test(watch_place, what_cant_be_is_refused_by_name)
 	refused("other.c::counter", -WM_E_WATCH_VARIABLE, "other.c::counter");
 	refused("nested", -WM_E_WATCH_VARIABLE, "nested");
 	refused("counter@libc.so.6", -WM_E_WATCH_NO_MODULE, "libc.so.6");
-	refused("shared", -WM_E_WATCH_SEVERAL, "sample_watch_twin.c:11 (0x");
+	refused("shared", -WM_E_WATCH_SEVERAL, "sample_watch_twin.c:14 (0x");
 	refused("pinned", -WM_E_WATCH_REGISTER, "pinned, at ");
 	refused("per_thread", -WM_E_WATCH_THREAD, "per_thread");
 	refused("first_node.nxet", -WM_E_WATCH_MEMBER,
