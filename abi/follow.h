@@ -7,12 +7,12 @@
  * of the value (WATCH_FOLLOWED). They share one event object. The parts that share memory, in the
  * table of watches (abi/watch.h):
  *
- * 	inside, at a pointer's hit: the thread that wrote it, behind the store
- * 	    asked++                 the chain is moving: no hit of the value counts from here on
- * 	                            it waits until `done` has its number, at most FOLLOW_WAIT_MS
- * 	outside, which waits on `asked`
- * 	    waits until `inside` is 0, reads the pointers, moves the registers on every thread,
- * 	    writes `at`, done = the `asked` that it began with
+ *	inside, at a pointer's hit: the thread that wrote it, behind the store
+ *	    asked++                 the chain is moving: no hit of the value counts from here on
+ *	                            it waits until `done` has its number, at most FOLLOW_WAIT_MS
+ *	outside, which waits on `asked`
+ *	    waits until `inside` is 0, reads the pointers, moves the registers on every thread,
+ *	    writes `at`, done = the `asked` that it began with
  *
  * A register whose place is unknown, since a pointer before it is null or leads nowhere, is parked
  * where no program has memory. Its `at` is 0.

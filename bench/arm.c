@@ -3,11 +3,11 @@
  * How long arming takes in a running program: arm SITES [SUFFIX]. SITES is the program of sites.c;
  * the suffix, for batches alone, is put to the figures' names.
  *
- * 	marker.arm_batch_10000_ms      from the request's arrival to the last site being live; again
- * 	                               and again in one process
- * 	marker.arm_batch_10000_ms.first  the first time in a process
- * 	marker.disarm_batch_10000_ms
- * 	marker.arm_one_us              from sending the request to the one site being live
+ *	marker.arm_batch_10000_ms      from the request's arrival to the last site being live; again
+ *	                               and again in one process
+ *	marker.arm_batch_10000_ms.first  the first time in a process
+ *	marker.disarm_batch_10000_ms
+ *	marker.arm_one_us              from sending the request to the one site being live
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
  * threads, and how long a thread of it stands still for that: arm_functions FUNCTIONS, the program
  * of functions.c.
  *
- * 	probe.arm_1000_functions_ms        what wm_session_start() takes, again and again in one process
- * 	probe.arm_1000_functions_ms.first  the first time, when its files are read
- * 	probe.disarm_1000_functions_ms
- * 	probe.arm_longest_stop_ms          of the watching thread, beyond its sleep, in an arming
- * 	probe.arm_longest_stop_ms.idle     in as long a time when nothing is armed
+ *	probe.arm_1000_functions_ms        what wm_session_start() takes, again and again in one process
+ *	probe.arm_1000_functions_ms.first  the first time, when its files are read
+ *	probe.disarm_1000_functions_ms
+ *	probe.arm_longest_stop_ms          of the watching thread, beyond its sleep, in an arming
+ *	probe.arm_longest_stop_ms.idle     in as long a time when nothing is armed
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,10 +2,10 @@
 /*
  * What event objects cost (perf/object.h):
  *
- * 	watch.arm_1000_threads_ms	four watches on a program of a thousand threads, all or nothing
- * 	watch.modify_us			one watch of a program of one thread changed in place;
- * 					.each_of_1000_threads the four of a thread, of a thousand that have them
- * 	watch.trap_us			a store that is counted, above one that is not: what a hit costs at least
+ *	watch.arm_1000_threads_ms	four watches on a program of a thousand threads, all or nothing
+ *	watch.modify_us			one watch of a program of one thread changed in place;
+ *					.each_of_1000_threads the four of a thread, of a thousand that have them
+ *	watch.trap_us			a store that is counted, above one that is not: what a hit costs at least
  */
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>

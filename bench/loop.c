@@ -4,13 +4,13 @@
  * the business of whoever starts it. Prints a line `raw NAME VALUE` for each median over the runs,
  * in nanoseconds of CPU time an iteration, loop included:
  *
- * 	empty     the loop alone
- * 	floor     and rdtsc with a store of 24 bytes into a ring
- * 	number    a marker with int and uint64_t
- * 	text      a marker with int and a string of 16 characters
- * 	number2   as number, two threads on two CPUs, mean of both
- * 	floor2    as floor, likewise; each thread has a ring of its own
- * 	hits      how often a marker was passed, in all
+ *	empty     the loop alone
+ *	floor     and rdtsc with a store of 24 bytes into a ring
+ *	number    a marker with int and uint64_t
+ *	text      a marker with int and a string of 16 characters
+ *	number2   as number, two threads on two CPUs, mean of both
+ *	floor2    as floor, likewise; each thread has a ring of its own
+ *	hits      how often a marker was passed, in all
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * store's share and the agent's: the difference in resident memory of a program of a thousand such
  * threads, run with its markers recorded and run without the agent, by the number of threads.
  *
- * 	threads            measure: starts itself, with the agent and without
- * 	threads COUNT      the program
+ *	threads            measure: starts itself, with the agent and without
+ *	threads COUNT      the program
  */
 #include <pthread.h>
 #include <fcntl.h>

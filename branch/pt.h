@@ -3,13 +3,13 @@
  * Intel Processor Trace, decoded by libipt and woven into a trail: its blocks of user code cut into
  * ours, its events into those between blocks.
  *
- * 	away and back at a system call's end	nothing
- * 	away at any other place, or back there	TRAIL_GAP, TRAIL_GAP_KERNEL
- * 	a transaction that was given up		TRAIL_GAP, TRAIL_GAP_NATIVE
- * 	code of 32 bits				TRAIL_GAP, TRAIL_GAP_NATIVE
- * 	into the kernel where it is recorded	as the code leads there, or TRAIL_SIGNAL of number 0
- * 	code of a guest that it runs		TRAIL_LOST
- * 	packets lost, or not to be understood	TRAIL_LOST
+ *	away and back at a system call's end	nothing
+ *	away at any other place, or back there	TRAIL_GAP, TRAIL_GAP_KERNEL
+ *	a transaction that was given up		TRAIL_GAP, TRAIL_GAP_NATIVE
+ *	code of 32 bits				TRAIL_GAP, TRAIL_GAP_NATIVE
+ *	into the kernel where it is recorded	as the code leads there, or TRAIL_SIGNAL of number 0
+ *	code of a guest that it runs		TRAIL_LOST
+ *	packets lost, or not to be understood	TRAIL_LOST
  *
  * A signal is away at one place and back at another. Times are of TSC packets: an event's is the
  * last before it, a block's the next after it, so that it is no later.

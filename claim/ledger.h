@@ -12,11 +12,11 @@
  * Rule of writing ahead: a claim is written before its unit is opened, and removed after it was
  * closed:
  *
- * 	ledger_claim()   -> wanted
- * 	open all units, disabled
- * 	ledger_confirm() -> held
- * 	enable ... close them
- * 	ledger_remove()
+ *	ledger_claim()   -> wanted
+ *	open all units, disabled
+ *	ledger_confirm() -> held
+ *	enable ... close them
+ *	ledger_remove()
  *
  * So at each moment, and at whichever step the owner is killed, what is held is in the ledger. An
  * entry that is not held belongs to an owner who is about to open, or has just closed. When an

@@ -2,21 +2,21 @@
 /*
  * What a user asks for where the program has no markers:
  *
- * 	usdt:PROVIDER:NAME[@MODULE][/FIELDS/]  either name may be a glob
- * 	func:NAME[@MODULE][/FIELDS/]           as code_symbols_match() takes it
- * 	addr:MODULE+OFFSET[/FIELDS/]           the address as linked, as objdump shows it: 0x1a40, or
+ *	usdt:PROVIDER:NAME[@MODULE][/FIELDS/]  either name may be a glob
+ *	func:NAME[@MODULE][/FIELDS/]           as code_symbols_match() takes it
+ *	addr:MODULE+OFFSET[/FIELDS/]           the address as linked, as objdump shows it: 0x1a40, or
  *                                         decimal
- * 	addr:SOURCE:LINE[/FIELDS/]             each place where the line's code begins
+ *	addr:SOURCE:LINE[/FIELDS/]             each place where the line's code begins
  *
  * MODULE is a file's path, its name, or its name up to ".so"; globs are taken. FIELDS are divided
  * by commas, each NAME or NAME:TYPE. Names:
  *
- * 	arg1, arg2...	a USDT probe's arguments; a function's parameters or, if not described,
- * 			the integer registers of the first six; at addr those registers
- * 	a parameter's	by debug information; a structure has all its members, PARAMETER.MEMBER has one
- * 	args		all there are
- * 	ret		for func: the return too
- * 	rdi, eax, xmm0	for func and addr: that register
+ *	arg1, arg2...	a USDT probe's arguments; a function's parameters or, if not described,
+ *			the integer registers of the first six; at addr those registers
+ *	a parameter's	by debug information; a structure has all its members, PARAMETER.MEMBER has one
+ *	args		all there are
+ *	ret		for func: the return too
+ *	rdi, eax, xmm0	for func and addr: that register
  *
  * If the request names none but ret: a USDT probe has all its arguments, a function the parameters
  * in debug information, an address none. Types: u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 bool char ptr

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program whose books don't add up. Four tellers move money between accounts, and nothing comes
- * in or goes out; a clerk writes names on the accounts. Someone else than a teller changes a
- * balance. Who?
+ * A program whose books don't add up. Four tellers move money between accounts; a clerk writes names
+ * on them. Someone else than a teller changes a balance. Who?
  *
- * 	cc -g -O1 -pthread corrupt.c -o corrupt
- * 	waymark watch 'accounts[2].cents' ./corrupt
+ *	cc -g -O1 -pthread corrupt.c -o corrupt
+ *	waymark watch 'accounts[2].cents' ./corrupt
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -41,7 +40,7 @@ __attribute__((noinline)) static void write_name(struct account *account, const 
 	account->owner[i] = '\0';
 }
 
-static void *report(void *data)
+static void *transfers(void *data)
 {
 	unsigned int seed = (unsigned int)(size_t)data;
 
@@ -71,7 +70,7 @@ int main(void)
 	for (int i = 0; i < ACCOUNTS; i++)
 		accounts[i].cents = EACH_CENTS;
 	for (size_t i = 0; i < TELLERS; i++)
-		pthread_create(&tellers[i], NULL, report, (void *)(i + 1));
+		pthread_create(&tellers[i], NULL, transfers, (void *)(i + 1));
 	pthread_create(&clerk, NULL, keep_names, NULL);
 	for (int i = 0; i < TELLERS; i++)
 		pthread_join(tellers[i], NULL);

@@ -5,8 +5,8 @@
  * descriptors, the store. Where an input has ended, the agent is valid. With -DLIBFUZZER this is a
  * libFuzzer target. Else it runs by itself:
  *
- * 	agent_fuzz [SECONDS [SEED]]	inputs of random bytes (default 3 s, seed 1)
- * 	agent_fuzz FILE...		these inputs
+ *	agent_fuzz [SECONDS [SEED]]	inputs of random bytes (default 3 s, seed 1)
+ *	agent_fuzz FILE...		these inputs
  */
 #define _GNU_SOURCE
 #include "abi/control.h"

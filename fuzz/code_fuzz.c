@@ -3,8 +3,8 @@
  * The readers of modules' files against any bytes. An input is a module. With -DLIBFUZZER this is a
  * libFuzzer target. Else it runs by itself:
  *
- * 	code_fuzz GOOD [SECONDS [SEED]]		a good module, changed at random (default 3 s, seed 1)
- * 	code_fuzz FILE...			these inputs
+ *	code_fuzz GOOD [SECONDS [SEED]]		a good module, changed at random (default 3 s, seed 1)
+ *	code_fuzz FILE...			these inputs
  */
 #include "base/pun.h"
 #include "code/resolve.h"

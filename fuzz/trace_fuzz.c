@@ -6,8 +6,8 @@
  * these three, and the rest is a second stream, compressed. With -DLIBFUZZER this is a libFuzzer
  * target. Else it runs by itself:
  *
- * 	trace_fuzz [SECONDS [SEED]]	a good trace, changed at random (default 3 s, seed 1)
- * 	trace_fuzz FILE...		these inputs
+ *	trace_fuzz [SECONDS [SEED]]	a good trace, changed at random (default 3 s, seed 1)
+ *	trace_fuzz FILE...		these inputs
  */
 #include "fuzz/folder.h"
 #include "fuzz/run.h"

@@ -6,8 +6,8 @@
  * the stream of definitions, a thread's stream. With -DLIBFUZZER this is a libFuzzer target. Else
  * it runs by itself:
  *
- * 	trail_fuzz [SECONDS [SEED]]	a good trail, changed at random (default 3 s, seed 1)
- * 	trail_fuzz FILE...		these inputs
+ *	trail_fuzz [SECONDS [SEED]]	a good trail, changed at random (default 3 s, seed 1)
+ *	trail_fuzz FILE...		these inputs
  */
 #include "fuzz/folder.h"
 #include "fuzz/run.h"

@@ -3,8 +3,8 @@
  * Watches' expressions, and debug information, against any bytes. An input is a spec, a line end,
  * and a module. With -DLIBFUZZER this is a libFuzzer target. Else it runs by itself:
  *
- * 	watch_fuzz GOOD [SECONDS [SEED]]	a good module with specs of its variables, changed at random
- * 	watch_fuzz FILE...			these inputs
+ *	watch_fuzz GOOD [SECONDS [SEED]]	a good module with specs of its variables, changed at random
+ *	watch_fuzz FILE...			these inputs
  */
 #include "code/watch/watch_place.h"
 #include "fuzz/run.h"

@@ -3,8 +3,8 @@
  * The kernel's own rules of who may have a debug register, as far as we build on them, against a
  * model. The rules for each CPU are (kernel/events/hw_breakpoint.c):
  *
- * 	an event of a thread	the CPU's own + the thread's that may run there	<= 4
- * 	an event of a CPU	the CPU's own + the most that any thread has there	<= 4
+ *	an event of a thread	the CPU's own + the thread's that may run there	<= 4
+ *	an event of a CPU	the CPU's own + the most that any thread has there	<= 4
  *
  * where an event of a thread on any CPU counts on all. A place is taken when an event is opened,
  * disabled or not, and given back when it is closed.

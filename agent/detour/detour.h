@@ -6,10 +6,10 @@
  * two events, at the point and at the return, are variants as a marker's (agent/marker/marker.h),
  * but in no registry; a site each, for the text.
  *
- * 	idle       no session wants it; no plan, dormant text
- * 	prepared   a session has asked for it; likewise
- * 	live       COMMIT: plans, then the jump is stored
- * 	inert      no session wants it, yet the jump is there: to be removed as soon as possible
+ *	idle       no session wants it; no plan, dormant text
+ *	prepared   a session has asked for it; likewise
+ *	live       COMMIT: plans, then the jump is stored
+ *	inert      no session wants it, yet the jump is there: to be removed as soon as possible
  *
  * Everything here is called under the agent's lock.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 	stands -> held      found at a look: another tool's byte or any other; events may be missing
+ *	stands -> held      found at a look: another tool's byte or any other; events may be missing
  *  since the look before
- * 	held -> stands      the other tool has gone, and the jump is stored again
- * 	stands -> astray    the program changed what its distance ends in, or mapped something else at
+ *	held -> stands      the other tool has gone, and the jump is stored again
+ *	stands -> astray    the program changed what its distance ends in, or mapped something else at
  *  its landing: the
- * 			    jump is taken away, and stays so where the landing is lost
+ *			    jump is taken away, and stays so where the landing is lost
  *
  * The bytes of all jumps are gathered by few system calls, since a program may unmap its code at
  * any moment.

@@ -8,10 +8,10 @@
  * A unit is a stub, its cell and a record. The cell also has the sessions that recorded the begin
  * of the call: no other session gets its end. A unit is
  *
- * 	free      in its writer's list, or in the pool of all
- * 	live      its stub's address is on a stack; the return, or a later call at the same place, frees
+ *	free      in its writer's list, or in the pool of all
+ *	live      its stub's address is on a stack; the return, or a later call at the same place, frees
  *            it
- * 	bound     where a copied stack may come back many times: for ever of one function, one place,
+ *	bound     where a copied stack may come back many times: for ever of one function, one place,
  *            one return address
  *
  * A call that is left by longjmp or an exception leaves its unit live. The thread's next call with

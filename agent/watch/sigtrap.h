@@ -3,11 +3,11 @@
  * The target's SIGTRAP, which reports hits to watches, control side: the handler is installed for
  * the first watch and removed after the last one. Under the agent's lock.
  *
- * 	off        no watch
- * 	guarded    before the guards (guard.h) are stored, so that no thread runs a guard that guards
+ *	off        no watch
+ *	guarded    before the guards (guard.h) are stored, so that no thread runs a guard that guards
  *             nothing
- * 	on         the handler is in; the kernel's events may be enabled
- * 	leaving    no watch any more, but a thread may still be about to receive the signal of a hit
+ *	on         the handler is in; the kernel's events may be enabled
+ *	leaving    no watch any more, but a thread may still be about to receive the signal of a hit
  */
 #ifndef AGENT_WATCH_SIGTRAP_H
 #define AGENT_WATCH_SIGTRAP_H

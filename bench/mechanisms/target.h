@@ -4,7 +4,7 @@
  * body, body.c, is compiled once for each way of marking: a leaf function, in eight layouts, whose
  * entries lie 0, 8 .. 56 bytes past a cache line's start; all that differs is the mark.
  *
- * 	mechanisms_target FD
+ *	mechanisms_target FD
  *
  * It says target_hello once, then answers each target_request with a target_answer, and ends when
  * the socket is closed.

@@ -2,7 +2,7 @@
 /*
  * What a user asks to have watched, as text:
  *
- * 	watch:EXPR[/LEN][@MODULE][:KIND][/OPTIONS/]
+ *	watch:EXPR[/LEN][@MODULE][:KIND][/OPTIONS/]
  *
  * EXPR is written as C writes it: a name, `a.b`, `p->b`, `a[3]`, `a[1][2].x`, `*p`, `&e`, brackets
  * around any of them; a number is an address. An index is a number. A C++ reference is what it

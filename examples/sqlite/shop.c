@@ -4,7 +4,7 @@
  * up and one draws up reports, each on a connection of its own. Runs for SECONDS, or until SIGINT
  * or SIGTERM; then checks its database against what it did, and fails if anything is amiss.
  *
- * 	shop DATABASE [SECONDS]
+ *	shop DATABASE [SECONDS]
  */
 #include <inttypes.h>
 #include <pthread.h>

@@ -3,11 +3,11 @@
  * For tests: two runs of a program that never was, written, read and compared. Its main part is a
  * loop that calls a library which loops itself:
  *
- * 	program	0x100 head:	branch to leave		library	0x2000 scan:	branch to found
- * 		0x108		call scan			0x2004		jump to scan
- * 		0x10d		jump to head			0x2010 found:	return
- * 		0x140 leave:	system call
- * 		0x200 handler:	return				0x3000		system call (sigreturn)
+ *	program	0x100 head:	branch to leave		library	0x2000 scan:	branch to found
+ *		0x108		call scan			0x2004		jump to scan
+ *		0x10d		jump to head			0x2010 found:	return
+ *		0x140 leave:	system call
+ *		0x200 handler:	return				0x3000		system call (sigreturn)
  */
 #ifndef HISTORY_TESTING_DIVERGENCE_FIXTURE_H
 #define HISTORY_TESTING_DIVERGENCE_FIXTURE_H

@@ -3,7 +3,7 @@
  * Sixteen threads allocate, fill, check and free; what others allocated, too. Sizes that nobody
  * else asks for tell a test which calls are ours.
  *
- * 	allocations ROUNDS
+ *	allocations ROUNDS
  */
 #include <pthread.h>
 #include <stdint.h>

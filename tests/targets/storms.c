@@ -2,20 +2,20 @@
 /*
  * Does one thing as often as it can, the one named by its argument:
  *
- * 	malloc     eight threads allocate, fill, check and free; `malloc1` does it without threads
- * 	threads    threads start and end
- * 	signals    a timer's signal at 1 kHz, another by kill(2), handled on a stack of its own, counted
- * 	forks      children are forked, and execute something
- * 	sleepers   two hundred threads that sleep
- * 	setuid     setuid(2) to what it is, which glibc has every thread do
- * 	blocked    all signals blocked, two pending
- * 	leaderless the first thread has ended, another goes on
- * 	relay      the first thread has ended, each other starts one and ends
- * 	execs      executes itself over and over
- * 	exits      starts threads and exits at once
- * 	vforked    one of its threads waits in vfork(2)
- * 	seccomp    under a filter that allows everything
- * 	zombie     ends at once
+ *	malloc     eight threads allocate, fill, check and free; `malloc1` does it without threads
+ *	threads    threads start and end
+ *	signals    a timer's signal at 1 kHz, another by kill(2), handled on a stack of its own, counted
+ *	forks      children are forked, and execute something
+ *	sleepers   two hundred threads that sleep
+ *	setuid     setuid(2) to what it is, which glibc has every thread do
+ *	blocked    all signals blocked, two pending
+ *	leaderless the first thread has ended, another goes on
+ *	relay      the first thread has ended, each other starts one and ends
+ *	execs      executes itself over and over
+ *	exits      starts threads and exits at once
+ *	vforked    one of its threads waits in vfork(2)
+ *	seccomp    under a filter that allows everything
+ *	zombie     ends at once
  */
 #include "target.h"
 

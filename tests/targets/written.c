@@ -3,7 +3,7 @@
  * For tests of trails that lead to a write: threads change `state` in turn, and each of them clears
  * it once, in the round that its way says, by way of `left` or `right`: which is what it prints.
  *
- * 	written ROUNDS THREADS		left for threads of an even number
+ *	written ROUNDS THREADS		left for threads of an even number
  */
 #include <pthread.h>
 #include <stdio.h>

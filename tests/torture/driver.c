@@ -4,7 +4,7 @@
  * once as fast as that goes, in both ways of patching, reads what was recorded, detaches, and
  * attaches again. Holds the books to the event; shared.h tells how.
  *
- * 	driver SECONDS VICTIM PLUGIN
+ *	driver SECONDS VICTIM PLUGIN
  */
 #include <errno.h>
 #include <signal.h>

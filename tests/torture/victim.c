@@ -5,7 +5,7 @@
  * markers, start and end threads. It knows nothing of Waymark but the markers, and ends well when
  * told to.
  *
- * 	victim SHARED PLUGIN
+ *	victim SHARED PLUGIN
  */
 #include <dlfcn.h>
 #include <pthread.h>

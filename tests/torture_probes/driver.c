@@ -5,7 +5,7 @@
  * code with its files, detaches, is killed in the middle of it, and attaches again. shared.h tells
  * of the books.
  *
- * 	driver SECONDS VICTIM PLUGIN
+ *	driver SECONDS VICTIM PLUGIN
  */
 #include <errno.h>
 #include <signal.h>

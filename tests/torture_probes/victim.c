@@ -5,7 +5,7 @@
  * unload a library, start, cancel and end threads. It knows nothing of Waymark, checks all that it
  * does, and ends well when told to.
  *
- * 	victim SHARED PLUGIN
+ *	victim SHARED PLUGIN
  */
 #include "tests/torture/party.h"
 #include "victim.h"

@@ -4,11 +4,11 @@
  * PROGRAM [ARGUMENTS]. With a FOLDER alone, the trail that is there. With --attach from its first
  * read(2) of standard input on, which waits for a byte.
  *
- * 	T TID ORIGIN                            a thread's trail begins; its lines follow
- * 	B ID START BYTES LAST COUNT KIND TARGET RAN CODE
- * 	E EVENT AT LEFT VALUE VALUE
- * 	D WHY                                   it is damaged
- * 	X STATUS                                the program's end, as wait(2) has it
+ *	T TID ORIGIN                            a thread's trail begins; its lines follow
+ *	B ID START BYTES LAST COUNT KIND TARGET RAN CODE
+ *	E EVENT AT LEFT VALUE VALUE
+ *	D WHY                                   it is damaged
+ *	X STATUS                                the program's end, as wait(2) has it
  *
  * All numbers but those of the first column's lines T and X are hexadecimal.
  */

@@ -7,14 +7,14 @@
  * oracle believes about where a program went. What a program reads in its flags is not what it
  * would read without us, so programs that look there are not walked.
  *
- * 	I TID RIP RAX RDI CS BYTES   it stands there; the bytes of code from there on
- * 	A TID RIP RAX RDI CS BYTES   a signal comes there: it may be past the last I, where a trap was
+ *	I TID RIP RAX RDI CS BYTES   it stands there; the bytes of code from there on
+ *	A TID RIP RAX RDI CS BYTES   a signal comes there: it may be past the last I, where a trap was
  *  dropped
- * 	S TID SIGNAL                 a signal comes before that instruction
- * 	H TID                        a handler was entered: the next I is at its first instruction
- * 	E TID                        it became another program
- * 	C TID CHILD                  it made a thread
- * 	X TID STATUS                 it ended, as wait(2) has it
+ *	S TID SIGNAL                 a signal comes before that instruction
+ *	H TID                        a handler was entered: the next I is at its first instruction
+ *	E TID                        it became another program
+ *	C TID CHILD                  it made a thread
+ *	X TID STATUS                 it ended, as wait(2) has it
  */
 #include <errno.h>
 #include <signal.h>

@@ -7,7 +7,7 @@
 #include <time.h>
 
 ATTACHED;
-EXPECT("clock_ told day asked left");
+EXPECT("clock_ reported day asked left");
 
 int main(void)
 {
