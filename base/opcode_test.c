@@ -26,7 +26,10 @@ Test(opcode, ends_a_block_as_its_kind_says)
 Test(opcode, ff_goes_by_its_field)
 {
 	static const uint8_t wanted[8] = {
-		[2] = TRAIL_CALL_INDIRECT, [3] = TRAIL_FAR, [4] = TRAIL_JUMP_INDIRECT, [5] = TRAIL_FAR
+		[2] = TRAIL_CALL_INDIRECT,
+		[3] = TRAIL_FAR,
+		[4] = TRAIL_JUMP_INDIRECT,
+		[5] = TRAIL_FAR,
 	};
 
 	for (uint8_t reg = 0; reg < 8; reg++)

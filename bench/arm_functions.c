@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How long it takes to arm a probe on each of a thousand functions of a process with a hundred
- * threads, and how long a thread of it stands still for that: arm_functions FUNCTIONS, the program
+ * threads, and how long one of its threads stops for that: arm_functions FUNCTIONS, the program
  * of functions.c.
  *
- *	probe.arm_1000_functions_ms        what wm_session_start() takes, again and again in one process
+ *	probe.arm_1000_functions_ms        wm_session_start(), again and again in one process
  *	probe.arm_1000_functions_ms.first  the first time, when its files are read
  *	probe.disarm_1000_functions_ms
  *	probe.arm_longest_stop_ms          of the watching thread, beyond its sleep, in an arming
@@ -133,7 +133,7 @@ static int measure(struct wm_session *session, struct program *program)
 
 int main(int argc, char **argv)
 {
-	/* nobody drains */
+	/* no reader drains */
 	struct wm_session_options options = { .size = sizeof(options), .policy = WM_POLICY_CYCLIC };
 	struct wm_session *session = NULL;
 	struct program program = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a program with its markers bench:* armed and recorded into a ring that nobody drains (cyclic
- * policy, 4 MiB).
+ * Runs a program with its markers bench:* armed and recorded into a ring that no reader drains
+ * (cyclic policy, 4 MiB).
  *
  *	armed PROGRAM [ARGUMENT]...
  *

@@ -6,8 +6,8 @@
  * uprobes; with one byte written. Why the others can't, and how long reading the module's code
  * takes.
  *
- * The program runs a few times, since it lies elsewhere each time. A line comes in, it answers, and
- * waits: for another, or because no one reads on.
+ * The program runs a few times, since its addresses differ each time. For each line it answers and
+ * waits for the next one.
  */
 #include "bench/measure.h"
 #include "code/symbol.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a marker costs while nobody looks: marker.dormant_delta_ns in a loop (the worse of two
- * bodies), marker.leaf_delta_ns in a leaf function called in a loop, each over the same code
+ * What a marker costs while no session has armed it: marker.dormant_delta_ns in a loop (the worse
+ * of two bodies), marker.leaf_delta_ns in a leaf function called in a loop, each over the same code
  * without a marker, and the peers beside. A run times every layout of every way of marking, one
  * after the other; its delta is the median over layouts, the figure the median over runs.
  */

@@ -2,10 +2,11 @@
 /*
  * What event objects cost (perf/object.h):
  *
- *	watch.arm_1000_threads_ms	four watches on a program of a thousand threads, all or nothing
- *	watch.modify_us			one watch of a program of one thread changed in place;
- *					.each_of_1000_threads the four of a thread, of a thousand that have them
- *	watch.trap_us			a store that is counted, above one that is not: what a hit costs at least
+ *	watch.arm_1000_threads_ms    four watches on a program of 1,000 threads, all or nothing
+ *	watch.modify_us              one watch of a program of one thread changed in place;
+ *				     .each_of_1000_threads: a thread's four, 1,000 such threads
+ *	watch.trap_us                a store that is counted, above one that is not: the least that
+ *				     a hit costs
  */
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
@@ -79,7 +80,7 @@ static void fail(const char *what, int err, const char *detail)
 	exit(1);
 }
 
-/* Print each figure that takes this, and why there is none. */
+/* Print each figure that needs this, and why it can't be measured here. */
 static void need(enum trial trial)
 {
 	static const char *const figures[] = { "arm_1000_threads_ms",
@@ -180,7 +181,7 @@ static void one_thread(void)
 	end(pid);
 }
 
-/* The kernel's own count of stores of ours, by nothing but perf_event_open(2). */
+/* The kernel's own count of the stores, by nothing but perf_event_open(2). */
 static void trap(void)
 {
 	struct perf_event_attr attr = {

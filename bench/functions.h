@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program of a thousand functions many_*() and a hundred threads that call them, of which one
- * watches how long it stands still; and what it and the bench that arms them share, a page of a
- * file.
+ * A program of a thousand functions many_*() and a hundred threads that call them. One thread
+ * measures how long it was stopped. The page of a file that the program shares with the bench that
+ * arms the functions.
  */
 #ifndef BENCH_FUNCTIONS_H
 #define BENCH_FUNCTIONS_H

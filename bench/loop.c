@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a live marker costs. Compiled once for each way of marking; whether the marker is live is
- * the business of whoever starts it. Prints a line `raw NAME VALUE` for each median over the runs,
+ * What a live marker costs. Compiled once for each way of marking; the process that starts it
+ * decides whether the marker is live. Prints a line `raw NAME VALUE` for each median over the runs,
  * in nanoseconds of CPU time an iteration, loop included:
  *
  *	empty     the loop alone

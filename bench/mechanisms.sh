@@ -5,7 +5,7 @@
 # LTTng-UST and uftrace as peers, and writes the whole table into the file TABLE.
 #
 #	probe.usdt_hit_ns          two arguments of a USDT probe recorded, its nop being one byte
-#	probe.func_entry_ns        two arguments of a function that nobody prepared
+#	probe.func_entry_ns        two arguments of a function without preparation
 #	probe.func_entry_ret_ns    and what it returns
 #	probe.filler_entry_ns      two arguments of a function with filler
 #	probe.uprobe_over_usdt     the kernel's uprobe on the same nop, over ours

@@ -68,7 +68,7 @@ turn()
 by_waymark()
 {
 	local specs=() probe pids
-	pids=$(pg_pids) # before any backend of ours comes and goes
+	pids=$(pg_pids) # before our own backends start and end
 	for probe in "${probes[@]}"; do
 		specs+=(-e "usdt:postgresql:$probe")
 	done

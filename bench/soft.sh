@@ -51,7 +51,7 @@ seconds()
 record() { seconds "$waymark" record -e "$1" -o "$work/trail" -- "${@:2}"; }
 median() { sort -g | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'; }
 is_right() { cmp -s out wanted || { echo "$1: it prints something else" >&2; exit 1; }; }
-told() { tail -c 4000 out | LC_ALL=C sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"; } # by record's --json
+reported() { tail -c 4000 out | LC_ALL=C sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"; } # by record's --json
 blocks() { sed -n 's/.*recorded \([0-9,]*\) blocks.*/\1/p' err | tr -d ,; }
 
 # ---- the programs: an input of so many rounds ----
@@ -201,7 +201,7 @@ program()
 	# of the newest: what the translation has come to
 	timeout 200 "$waymark" record --json -e trail/soft,last=32M/ -o "$work/trail" -- "$@" <input >out 2>err
 	rm -rf trail
-	figure "bytes_per_block.$name" "$(told words_bytes) / $(told blocks)" bytes
+	figure "bytes_per_block.$name" "$(reported words_bytes) / $(reported blocks)" bytes
 	count_blocks "$name" "$@"
 	figure "ns_per_block.$name" "$(median <added) * 1e9 / ($first_blocks + $count * $round_blocks)" ns
 	if [ $peers = 1 ]; then
@@ -323,7 +323,7 @@ two_threads()
 threads()
 {
 	local each native soft
-	# -g: or gdb does not tell what a function returned
+	# -g: or gdb does not show what a function returned
 	cc -O2 -g -o soft_work "$here/soft_work.c" -pthread 2>err || { skipped threads "$(head -n1 err)" && return; }
 	work 1 200
 	each=$(awk "BEGIN { print int(200 * 1.2 / $(raw cpu)) }")

@@ -3,7 +3,7 @@
  * Work for soft.sh that is the same for every way of recording it: soft_work THREADS ROUNDS. Each
  * of the threads does so many rounds of its own: matches found by a hash chain, an interpreter's
  * loop, a sort, small functions. It prints, of the work alone, "raw clock S", "raw cpu S" (of the
- * process), and "raw sum N", which tells whether it was done right; and "raw fib_ns NS", what a
+ * process), and "raw sum N", which shows whether the work was right; and "raw fib_ns NS", what a
  * call of fib(14) takes, for a debugger that records that.
  *
  * Built with -fsanitize-coverage=trace-pc each block puts its address into a ring, which is what

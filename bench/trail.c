@@ -134,7 +134,7 @@ static int is_taken(uint32_t id, uint64_t *seed)
 #define PATH_BLOCKS 3u
 #define PATHS_ROOM (1u << 20)
 
-/* Blocks on their way to be a path, whose number is where it stands in `known`. */
+/* Blocks that become a path. Its number is its index in `known`. */
 static struct gathered {
 	uint32_t ids[PATH_BLOCKS], count;
 } gathered, known[PATHS_ROOM];

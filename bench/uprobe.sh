@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # A hit of a USDT probe by way of the kernel: uprobe.sh LOOP WAYMARK, printing LOOP's raw lines while a tracefs
-# uprobe stands on waymark_bench:number and records two arguments. Exit status 77, with the reason,
+# uprobe is on waymark_bench:number and records two arguments. Exit status 77, with the reason,
 # where it can't run.
 set -u
 loop=$(realpath "$1")

@@ -348,10 +348,10 @@ int hardware_let_go(struct hardware *hardware)
 		hardware_renew(hardware);
 	while (hardware->threads) {
 		struct hardware_thread *thread = hardware->threads;
-		int stands = stop(hardware, thread, end_ns, &signal);
+		int is_stopped = stop(hardware, thread, end_ns, &signal);
 
 		hardware_thread_settle(hardware, thread);
-		if (stands)
+		if (is_stopped)
 			hardware_thread_event(hardware, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
 		ptrace(PTRACE_DETACH, thread->tid, 0, signal);
 		hardware_thread_remove(hardware, thread);

@@ -96,8 +96,9 @@ static void find_tsc(struct decoding *decoding, uint64_t offset)
 }
 
 /*
- * The clock that says when code was mapped is CLOCK_MONOTONIC, whose rate adjtimex(2) may change by
- * 500 parts in a million. What was mapped within that of a packet may have come before it or after.
+ * The clock that says when code was mapped is CLOCK_MONOTONIC. adjtimex(2) may change its rate by
+ * 500 parts in a million. What was mapped within that time of a packet may have come before it or
+ * after.
  */
 static uint64_t blur(const struct decoding *decoding, uint64_t ticks)
 {
@@ -156,8 +157,8 @@ static int on_error(struct decoding *decoding, const char *what)
 }
 
 /*
- * Continue at the next place where decoding can begin; -pte_eos: no such place. What is passed over
- * is lost already.
+ * Continue at the next place where decoding can begin; -pte_eos: no such place. Skipped packets are
+ * already counted as lost.
  */
 static int synchronize(struct decoding *decoding)
 {

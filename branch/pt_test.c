@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trails encoded as Intel PT and decoded again. What comes back must be the same blocks, one by
- * one, and between them what PT can know. What it can't, and all of it:
+ * Trails encoded as Intel PT and decoded again. The decoded blocks must be the same, one by one,
+ * and between them what PT can show. These are all the things that PT does not show:
  *
- *	what came between               it says TRAIL_GAP where the thread came back at another place
- *  than it left for: no numbers
- *					and results of system calls, no signals, children, programs, ends
- *	a system call that returned	it says nothing
- *	the last instructions		of a thread that ends, if no packet comes behind them
- *	code that changes               packets are decoded by the code that there is. Here the recorder
- *  knows of the change (as of
- *					a file that is mapped), and decodes what is before it first: a pause, and a gap for it
- *	code of 32 bits                 what ran there is not in the record either; packets of it are
- *  made by hand below
- *	branches as AMD's take them	trail-opsize, if it ran on such a processor, is left out
+ *	events between blocks         numbers and results of system calls, signals, children,
+ *				      programs, ends. Where the thread came back at another place
+ *				      than it left for, the decoder says TRAIL_GAP
+ *	a system call that returned   nothing is said
+ *	the last instructions         of a thread that ends, if no packet comes after them
+ *	code that changes             packets are decoded by the present code. Here the recorder
+ *				      knows of the change (such as a mapped file), and first decodes
+ *				      what is before it: a pause, and a gap for it
+ *	code of 32 bits               not in the record either; its packets are made by hand below
+ *	branches as AMD takes them    trail-opsize, if it ran on such a processor, is left out
  */
 #include "branch/pt.h"
 #include "branch/step.h"

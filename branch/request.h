@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a user asks for who wants a trail:
+ * The request for a trail:
  *
  *	trail[/OPTIONS/]
  *
  * OPTIONS are divided by commas:
  *
- *	auto		the best origin that can be had here; so also where none is named
- *	step, soft, pt...	this one and no other (branch/origin.h)
- *	last=SIZE	a flight recorder: of each process only that much memory, the newest; 64K, 64M, 1G
- *	only=NAME,...	of what code of these modules ran alone (branch/only.h): names follow until
- *			one is another option
- *	kernel		what runs in the kernel too; of pt and bts
+ *	auto		the best origin that works here; the default
+ *	step, soft, pt	this origin and no other (branch/origin.h)
+ *	last=SIZE	a flight recorder: the newest SIZE of memory for each process; 64K, 64M, 1G
+ *	only=NAME,...	only code of these modules (branch/only.h): names follow until one is
+ *			another option
+ *	kernel		what runs in the kernel too; pt and bts only
  */
 #ifndef BRANCH_REQUEST_H
 #define BRANCH_REQUEST_H

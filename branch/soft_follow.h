@@ -46,7 +46,10 @@ struct soft_follow {
 	struct pollfd *ready;		/* for look_at_ends() */
 	uid_t uid;			/* of the first process, when it began */
 	unsigned int traced;
-	/* by who records, also where there is no page for one: who is not followed is told */
+	/*
+	 * the recorder wants it, also where no page is left: a child that is not followed is
+	 * reported
+	 */
 	int is_wanted;
 	int is_ending; /* nothing new is followed */
 	uint64_t unfollowed, privileged;

@@ -60,7 +60,7 @@ static int not_stopped(const struct soft_held *held, pid_t tid, int err, struct 
 				  "(PR_SET_SYSCALL_USER_DISPATCH)",
 				  tid);
 	if (err == -WM_E_STOPPED)
-		return detail_set(detail, err, "let it go on first: kill -CONT %d", held->pid);
+		return detail_set(detail, err, "continue it first: kill -CONT %d", held->pid);
 	return detail_set(detail, err, "thread %d", tid);
 }
 
@@ -189,11 +189,11 @@ static int await_stop(struct borrow *thread)
 	uint64_t deadline_ns = tracee_deadline(LEAD_MS);
 	int err = 0;
 
-	while (!err && !thread->stands) {
+	while (!err && !thread->is_stopped) {
 		int signal, stop = tracee_wait(thread->tid, deadline_ns, &signal);
 
-		thread->stands = stop == TRACEE_INTERRUPTED || stop == TRACEE_GROUP_STOP;
-		if (!thread->stands)
+		thread->is_stopped = stop == TRACEE_INTERRUPTED || stop == TRACEE_GROUP_STOP;
+		if (!thread->is_stopped)
 			err = stop < 0 ? stop : tracee_interrupt(thread->tid, stop, signal);
 	}
 	return err;
@@ -239,7 +239,7 @@ int soft_held_lead_all(struct borrow *threads, const struct soft_way *ways, size
 	for (size_t i = 0; i < count && !err; i++)
 		err = set_out(&threads[i], &ways[i]);
 	for (size_t i = 0; i < count && !err && head; i++) {
-		threads[i].stands = 0;
+		threads[i].is_stopped = 0;
 		err = on(&threads[i], TRACEE_OTHER, 0);
 	}
 	if (err || !head)

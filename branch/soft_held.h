@@ -30,7 +30,7 @@ struct soft_way {
 	uint64_t at, stack, first, second; /* first, second: its arguments */
 	struct engine_channel *
 		/*
-		 * which the caller holds (soft_channel_hold()); NULL: it goes on by itself at the
+		 * which the caller holds (soft_channel_hold()); NULL: it continues by itself at the
 		 * end
 		 */
 		head;

@@ -133,9 +133,10 @@ static int fail(const struct entering *entering, int error, const char *form, ..
 static int no_room(const struct entering *entering, int error, uint64_t bytes)
 {
 	if (error == -EPERM || error == -EACCES)
-		return fail(entering, error,
-			    "the program may not map the engine's code: see whether it lies where "
-			    "nothing is executed (noexec)");
+		return fail(
+			entering, error,
+			"the program may not map the engine's code: see whether its file system "
+			"is mounted with noexec");
 	return fail(entering, error, "the program could not map %" PRIu64 " bytes for its trail",
 		    bytes);
 }
@@ -294,7 +295,7 @@ int soft_launch_go(struct soft_launch *launch)
 	return soft_loan_let_go(&launch->loan);
 }
 
-/* Nothing of ours is there, and the program continues as it would have. */
+/* The process has nothing of the engine, and the program continues natively. */
 static void undo(struct soft_launch *launch, const struct soft_channel *channel,
 		 const struct soft_image *image)
 {

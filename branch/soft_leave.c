@@ -96,8 +96,8 @@ static int move(struct borrow *thread, struct engine_channel *head, int is_ours)
 	if (!is_ours)
 		return 1;
 	/*
-	 * the engine has made its call one that begins anew, and its mask is what it goes on with
-	 * by itself
+	 * the engine has made its call one that starts again, and the thread continues with its own
+	 * mask
 	 */
 	if (!err)
 		err = borrow_read(thread, at + ENGINE_THREAD_REGS + 16 * sizeof(uint64_t), &next,
@@ -156,7 +156,8 @@ static void ranges_join(struct ranges *ranges)
 {
 	size_t found = 0, kept = 0;
 
-	for (size_t i = 0; i < ranges->count; i++) /* the rest is none, or was about to be one */
+	/* the rest was never mapped, or was about to be unmapped */
+	for (size_t i = 0; i < ranges->count; i++)
 		if (ranges->list[i].start >= PAGE && ranges->list[i].bytes)
 			ranges->list[found++] = ranges->list[i];
 	qsort(ranges->list, found, sizeof(*ranges->list), by_start);

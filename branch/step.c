@@ -538,7 +538,9 @@ static int look(struct step *step)
 		pid_t got = wait_for(step, thread, &status);
 
 		next = thread->next;
-		/* the id of a thread that executes a program ends; what comes is the first thread's */
+		/*
+		 * the id of a thread that executes a program ends; what comes is the first thread's
+		 */
 		if (!got ||
 		    (got < 0 && thread->tid != step->pid && step_thread_find(step, step->pid)))
 			continue;

@@ -8,7 +8,7 @@
  * thread keeps its newest, and a busy thread does not push out another. Threads that have one chunk
  * each keep it until they end; of those that ended, the first loses all. Blocks that no kept record
  * needs are dropped from the table when it has grown to its share, three quarters, or when nothing
- * else is free; if there are none, the oldest records are dropped first.
+ * else is free. If no such block is left, the oldest records are dropped first.
  *
  * The other policies lose what comes while nothing is free. All losses are counted, with a
  * TRAIL_LOST at each place; one of 0 blocks where events alone are missing. How a thread ended is

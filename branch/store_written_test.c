@@ -43,10 +43,7 @@ Test(store_written, writes_itself_into_another_sink)
 	trail_store_close(first);
 }
 
-/*
- * A block of two instructions, only one of which runs, and the event that says so, such as a
- * signal.
- */
+/* A block of two instructions: only one of them runs, and an event such as a signal says so. */
 static void half_a_block(uint64_t start)
 {
 	struct trail_entry entry = { .start = start,

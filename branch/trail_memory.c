@@ -33,7 +33,7 @@ static int cap_take(struct wm_trail *trail)
 		return 0;
 	return trail_fail(trail, -WM_E_TRAIL_LIMIT,
 			  "%" PRIu64 " bytes asked for, cap_bytes allows %" PRIu64
-			  ", of which other trails have %" PRIu64,
+			  "; other trails have %" PRIu64,
 			  bytes, cap, used);
 }
 
@@ -56,12 +56,12 @@ static int refused(struct wm_trail *trail, int err)
 	if (err != -EPERM && (limit.rlim_cur == RLIM_INFINITY || locked + bytes <= limit.rlim_cur))
 		return trail_fail(trail, -ENOMEM, "%" PRIu64 " bytes of memory", bytes);
 	return trail_fail(trail, -WM_E_TRAIL_LIMIT,
-			  "%" PRIu64 " bytes asked for, RLIMIT_MEMLOCK allows %" PRIu64
-			  ", of which %" PRIu64 " are in use",
+			  "%" PRIu64 " bytes asked for, RLIMIT_MEMLOCK allows %" PRIu64 "; %" PRIu64
+			  " are in use",
 			  bytes, (uint64_t)limit.rlim_cur, locked);
 }
 
-/* Told under the lock, in whichever thread puts the record. */
+/* Called under the lock, in the thread that puts the record. */
 static void reached(void *data)
 {
 	struct wm_trail *trail = data;

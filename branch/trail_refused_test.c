@@ -279,7 +279,10 @@ Test(trail_refused, is_good_for_nothing_but_close_in_a_forked_child)
 	cr_expect_eq(subject_status().state, WM_TRAIL_STATE_LIVE);
 }
 
-/* Has a trail of a program and a child that lives on, writes their ids to `tell`, and is killed. */
+/*
+ * Has a trail of a program and a child that outlives it, writes their ids to `report`, and is
+ * killed.
+ */
 static void owner(int report)
 {
 	pid_t pids[2];

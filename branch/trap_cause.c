@@ -3,10 +3,11 @@
  * What a thread has stopped for, where that was SIGTRAP: a step, a signal of the program's own, or
  * a watch's hit.
  *
- * The kernel raises a step's SIGTRAP at once, and a hit's when the thread goes back to user mode:
- * that finds one pending, and is none. (Until Linux 6.10 it may be the other way round.) So who is
- * stepped has the watched places in its debug registers once more, as a debugger's: these say at
- * each stop what was met, and the step's SIGTRAP is made the hit's.
+ * The kernel raises a step's SIGTRAP at once, and a hit's when the thread returns to user mode. The
+ * hit's finds the step's pending, and the kernel drops it. (Until Linux 6.10 the order may be
+ * reversed.) So a thread that is stepped has the watched places in its debug registers a second
+ * time, as a debugger's breakpoints. These show at each stop what the thread met. The step's
+ * SIGTRAP is then changed into the hit's.
  */
 #include "branch/step_own.h"
 

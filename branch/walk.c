@@ -136,7 +136,7 @@ static void piece_event(const struct wm_trail_cursor *cursor, struct piece *piec
 }
 
 /* How many of its instructions a cursor can step over: 1 where their offsets are unknown. */
-static uint32_t stands(const struct trail_item *item)
+static uint32_t steppable(const struct trail_item *item)
 {
 	struct trail_entry entry;
 	uint16_t offsets[TRAIL_BLOCK_INSTRUCTIONS_MAX];
@@ -162,7 +162,7 @@ static int go_on(const struct wm_trail_cursor *cursor, struct position *here, st
 	if (!piece->item.block) {
 		piece_event(cursor, piece, &behind);
 	} else {
-		count = stands(&piece->item);
+		count = steppable(&piece->item);
 		to = count - from < most ? count : from + most;
 		piece_block(cursor, piece, &behind, from, to);
 		here->passed = to;
@@ -187,7 +187,7 @@ static int go_back(const struct wm_trail_cursor *cursor, struct position *here, 
 	} else {
 		if (!trail_previous(&before, &piece->item))
 			return 0;
-		to = stands(&piece->item);
+		to = steppable(&piece->item);
 		here->at = before;
 		here->depth -= depth_of(&piece->item);
 	}

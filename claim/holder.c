@@ -267,7 +267,7 @@ size_t claim_holders_words(const struct claim_holders *holders, char *text, size
 		next(&words);
 		say(&words,
 		    "%" PRIu64
-		    " of them, if nobody named here has them, were set by a debugger that "
+		    " of them, unless a holder named here has them, were set by a debugger that "
 		    "has gone: the kernel keeps those for the thread until it ends",
 		    holders->left);
 	}

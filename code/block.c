@@ -43,7 +43,8 @@ static uint8_t traits_of(const ZydisDecodedInstruction *insn)
 	case ZYDIS_MNEMONIC_MOV:
 		return insn->opcode == 0x8e && insn->raw.modrm.reg == 2 ? INSN_SHADOWS : 0;
 	case ZYDIS_MNEMONIC_CPUID:
-	case ZYDIS_MNEMONIC_IN: /* of a program that has the port; a string instruction may repeat */
+	/* of a program that has the port; a string instruction may repeat */
+	case ZYDIS_MNEMONIC_IN:
 	case ZYDIS_MNEMONIC_OUT:
 	case ZYDIS_MNEMONIC_PAUSE:
 	case ZYDIS_MNEMONIC_RDPMC:

@@ -102,8 +102,8 @@ static size_t leas_from(const struct gather *gather, uint64_t address)
 }
 
 /*
- * Tables of the second kind: every constant of the function from every label of it. False: there
- * are none, or far too many to be anything.
+ * Tables of the second kind: every constant of the function from every label of it. False: the
+ * function has no such table, or too many candidates to be any.
  */
 static bool labels_take(struct gather *gather, const struct image_range *function)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a user asks for where the program has no markers:
+ * The request for a place without a marker:
  *
  *	usdt:PROVIDER:NAME[@MODULE][/FIELDS/]  either name may be a glob
  *	func:NAME[@MODULE][/FIELDS/]           as code_symbols_match() takes it
- *	addr:MODULE+OFFSET[/FIELDS/]           the address as linked, as objdump shows it: 0x1a40, or
- *                                         decimal
+ *	addr:MODULE+OFFSET[/FIELDS/]           the address as linked, as objdump shows it: 0x1a40,
+ *					       or decimal
  *	addr:SOURCE:LINE[/FIELDS/]             each place where the line's code begins
  *
  * MODULE is a file's path, its name, or its name up to ".so"; globs are taken. FIELDS are divided
@@ -13,7 +13,7 @@
  *
  *	arg1, arg2...	a USDT probe's arguments; a function's parameters or, if not described,
  *			the integer registers of the first six; at addr those registers
- *	a parameter's	by debug information; a structure has all its members, PARAMETER.MEMBER has one
+ *	a parameter's	by debug information; a structure has all its members, PARAMETER.MEMBER one
  *	args		all there are
  *	ret		for func: the return too
  *	rdi, eax, xmm0	for func and addr: that register

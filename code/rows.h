@@ -17,7 +17,8 @@ struct code_row {
 	uint64_t address; /* as linked */
 	const char *
 		/*
-		 * the path, behind the compiler's folder if it told one; NULL: no line from here on
+		 * the path, behind the compiler's folder if that is known; NULL: no line from here
+		 * on
 		 */
 		source;
 	uint32_t line;

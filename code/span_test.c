@@ -289,7 +289,7 @@ Test(span, flags_that_may_be_looked_at_are_kept)
 	chooses_last("flags_past_jump", 3, 0, 3, 3, 0);
 	cr_assert(span.keeps_flags);
 	chooses_last("flags_past_jump", 0, 0, 0, 3, 0);
-	cr_assert_not(span.keeps_flags, "an entry's are nobody's");
+	cr_assert_not(span.keeps_flags, "an entry's belong to no branch");
 	chooses_last("flags_far", 3, 0, 3, 3, 0);
 	cr_assert(span.keeps_flags);
 }

@@ -36,7 +36,7 @@
 static const int context_register[16] = { REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
 					  REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
 					  REG_R12, REG_R13, REG_R14, REG_R15 };
-static const uint8_t machine_of_dwarf[16] = { 0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15 };
+static const uint8_t machine_number[16] = { 0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15 };
 
 static struct {
 	struct code_file *file;
@@ -76,7 +76,7 @@ static uint64_t field_value(const struct code_operand *from, const ucontext_t *c
 	const greg_t *registers = context->uc_mcontext.gregs;
 	uint64_t value = 0, address = (uint64_t)from->displacement;
 
-#define DWARF(reg) ((uint64_t)registers[context_register[machine_of_dwarf[reg]]])
+#define DWARF(reg) ((uint64_t)registers[context_register[machine_number[reg]]])
 	switch (from->kind) {
 	case OPERAND_REGISTER:
 		return DWARF(from->reg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program whose books don't add up. Four tellers move money between accounts; a clerk writes names
- * on them. Someone else than a teller changes a balance. Who?
+ * A program whose books don't add up. Four tellers move money between accounts; a clerk writes
+ * names on them. Someone else than a teller changes a balance. Who?
  *
  *	cc -g -O1 -pthread corrupt.c -o corrupt
  *	waymark watch 'accounts[2].cents' ./corrupt

@@ -25,7 +25,7 @@ int main(void)
 	struct wm_probe *probe;
 	int error;
 
-	receive(1000, "nobody counts this one");
+	receive(1000, "not counted");
 	error = wm_probe_add_net_rx(&probe, on_rx, &total);
 	if (error) {
 		fprintf(stderr, "probe: error %d\n", error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who stores to 8 bytes: stores PID ADDRESS, until the process ends. Link with -lwaymark. */
+/* Which code stores to 8 bytes: stores PID ADDRESS, until the process ends. Link with -lwaymark. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * The readers of modules' files against any bytes. An input is a module. With -DLIBFUZZER this is a
  * libFuzzer target. Else it runs by itself:
  *
- *	code_fuzz GOOD [SECONDS [SEED]]		a good module, changed at random (default 3 s, seed 1)
- *	code_fuzz FILE...			these inputs
+ *	code_fuzz GOOD [SECONDS [SEED]]   a good module, changed at random (default 3 s, seed 1)
+ *	code_fuzz FILE...                 these inputs
  */
 #include "base/pun.h"
 #include "code/resolve.h"
@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 
 	if (code_file_open_image(&file, "/lib/fuzzed.so", input, bytes))
 		return 0;
-	file->debug_sought = 1; /* of this machine's files there are none that fit */
+	file->debug_sought = 1; /* no file of this machine fits */
 	code_module_init(&module, file, 0);
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
 		if (code_request_parse(&request, specs[i]))

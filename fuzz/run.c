@@ -19,7 +19,7 @@ uint64_t run_random(uint64_t *seed)
 
 size_t run_damage(uint8_t *input, size_t bytes, size_t at, uint64_t *seed)
 {
-	static const uint64_t odd[] = { 0, 1, 0x7f, 0xff, 0x7fffffff, 0xffffffff, INT64_MAX, ~0ull };
+	static const uint64_t odd[] = { 0, 1, 0x7f, 0xff, INT32_MAX, UINT32_MAX, INT64_MAX, ~0ull };
 
 	switch (run_random(seed) % 4) {
 	case 0:

@@ -9,7 +9,7 @@
 /* What libFuzzer calls, and each fuzzer here defines. */
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
 
-/* The next of a row of random numbers that a seed stands for (splitmix64). */
+/* The next random number of the sequence that a seed gives (splitmix64). */
 uint64_t run_random(uint64_t *seed);
 
 /*

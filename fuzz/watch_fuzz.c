@@ -3,8 +3,9 @@
  * Watches' expressions, and debug information, against any bytes. An input is a spec, a line end,
  * and a module. With -DLIBFUZZER this is a libFuzzer target. Else it runs by itself:
  *
- *	watch_fuzz GOOD [SECONDS [SEED]]	a good module with specs of its variables, changed at random
- *	watch_fuzz FILE...			these inputs
+ *	watch_fuzz GOOD [SECONDS [SEED]]   a good module with specs of its variables, changed at
+ *					   random
+ *	watch_fuzz FILE...                 these inputs
  */
 #include "code/watch/watch_place.h"
 #include "fuzz/run.h"
@@ -51,7 +52,7 @@ static int name_take(const char *name, void *data)
 	return *(size_t *)data > 1u << 20;
 }
 
-/* A part lies in the register's bytes, and its name in its room. */
+/* A part is within the register's bytes, and its name within its room. */
 static void look_at_parts(const struct watch_type *type, const uint8_t *value,
 			  const struct watch_piece *pieces, size_t count)
 {
@@ -79,7 +80,7 @@ static void look_at_parts(const struct watch_type *type, const uint8_t *value,
 	}
 }
 
-/* What was found must be usable, whatever it was found in. */
+/* What is found must be usable, in any input. */
 static void look(const struct watch_expr *expr, const struct watch_place *place,
 		 struct code_file *file)
 {
@@ -138,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 	spec[spec_bytes] = 0;
 	if (!line || code_file_open_image(&file, "/bin/whole", line + 1, bytes - spec_bytes - 1))
 		return 0;
-	file->debug_sought = 1; /* of this machine's files there are none that fit */
+	file->debug_sought = 1; /* no file of this machine fits */
 	code_module_init(&module, file, 0);
 	try_spec(spec, &module);
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)

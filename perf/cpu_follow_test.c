@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which CPUs are there, and what becomes of their events, with a simulated kernel. Its CPUs come
- * and go on command, its clocks can stop, and it refuses what the test selects. hotplug_test.c
+ * Which CPUs the machine has, and what becomes of their events, with a simulated kernel. Its CPUs
+ * come and go on command, its clocks can stop, and it refuses what the test selects. hotplug_test.c
  * tests the real kernel.
  */
 #include "base/testing/await.h"
@@ -31,7 +31,7 @@ static struct kernel {
 	int is_fake; /* its events too, not the CPUs alone */
 	int online[CPUS], present[CPUS];
 	int refuse[CPUS]; /* opening there */
-	int stands;	  /* so many reads see stopped clocks */
+	int frozen_reads; /* so many reads see stopped clocks */
 	unsigned int opened, enabled;
 	struct {
 		int is_open, cpu, is_dropped;
@@ -91,7 +91,7 @@ int __wrap_instance_read(const struct instance *instance, struct instance_count 
 	if (!kernel.is_fake)
 		return __real_instance_read(instance, count);
 	cr_assert(kernel.events[instance->fd].is_open);
-	if (!kernel.events[instance->fd].is_dropped && kernel.stands-- <= 0) {
+	if (!kernel.events[instance->fd].is_dropped && kernel.frozen_reads-- <= 0) {
 		kernel.events[instance->fd].count.running_ns += 100;
 		kernel.events[instance->fd].count.enabled_ns += 100;
 	}
@@ -192,7 +192,7 @@ Test(event_follow, who_is_there_is_left_alone)
 	cr_assert_eq(kernel.opened, 4);
 	follow(object);
 	/* a clock as coarse as the tick is no event that was dropped */
-	kernel.stands = 2;
+	kernel.frozen_reads = 2;
 	follow(object);
 	cr_assert_eq(kernel.opened, 4);
 	cr_assert_eq(uncovered(object, &last), 0);
@@ -217,7 +217,7 @@ Test(event_follow, the_time_without_begins_where_the_events_ended)
 		kernel.events[i].count.running_ns += 1000000;
 	go_offline(1);
 	kernel.online[1] = 1;
-	cr_assert(AWAIT(object_now_ns() > after + 1000000 + 1000), "the clock stands still");
+	cr_assert(AWAIT(object_now_ns() > after + 1000000 + 1000), "the clock is stopped");
 	gone = object_now_ns();
 	follow(object);
 	cr_assert_eq(uncovered(object, &last), 1);
@@ -241,7 +241,7 @@ Test(event_follow, the_time_without_begins_where_it_was_seen_offline)
 
 	go_offline(1);
 	/* longer than the events' own clock has run */
-	cr_assert(AWAIT(object_now_ns() > armed + 1000000), "the clock stands still");
+	cr_assert(AWAIT(object_now_ns() > armed + 1000000), "the clock is stopped");
 	seen = object_now_ns();
 	follow(object);
 	kernel.online[1] = 1;

@@ -8,23 +8,23 @@
  * Arming is all or nothing:
  *
  *   1. stop      every thread of the process, where nothing forbids it
- *   2. open      each event on each thread, disabled, which takes what it needs from the kernel;
- *      look
- *                for threads anew until none is found. Threads that end meanwhile are no error
- *   3. enable    when all stand; if one did not, close all. Nothing has fired
+ *   2. open      each event on each thread, disabled, which takes what it needs from the kernel.
+ *                Look for new threads until a look finds none. A thread that ends meanwhile is no
+ *                error
+ *   3. enable    when all are open; if one could not be opened, close all. Nothing has fired
  *   4. resume
  *
  * States: preparing -> armed at the end of 3; armed -> modifying -> armed; any -> disarmed.
  *
- * Threads that start later have their creator's events, by the kernel's own inheritance, without a
- * gap. So a thread must not be opened on as well: it would fire twice. Stopped threads start none.
- * Where they can't be stopped (a debugger traces the process, it stands still already, or ptrace(2)
- * is not for us), the scan goes round by round, and what a round finds is looked at first: its free
- * debug registers tell how many of our events it has already, for every thread gets them in the
- * same order. Only where they don't tell, it is opened on in full; such threads are `doubtful` in
- * the coverage. (Before Linux 6.12 free registers may also be told wrongly, see
- * instance_keeps_place() in instance.h.) The round that opened an event stands in its sig_data, so
- * that a thread that has two of the same can be told: count those of one round.
+ * Threads that start later inherit their creator's events from the kernel, without a gap. An event
+ * that is also opened on such a thread would fire twice. Stopped threads start no others. Sometimes
+ * the threads can't be stopped: a debugger traces the process, it is stopped already, or ptrace(2)
+ * is not permitted. Then the scan goes round by round. For each thread that a round finds, the
+ * number of its free debug registers shows how many of our events it has already, since every
+ * thread gets them in the same order. Where that number does not show it, all events are opened on
+ * the thread, and it counts as `doubtful` in the coverage. (Before Linux 6.12 the number may be
+ * wrong, too: see instance_keeps_place() in instance.h.) An event's sig_data holds the round that
+ * opened it. So where a thread has the same event twice, count the hits of one round alone.
  *
  * One thread at a time may use an object, any thread. While it arms, no other thread of the
  * caller's may wait for just any child (process/stop_threads.h).
@@ -92,7 +92,7 @@ enum event_flag {
 	 */
 	EVENT_SIGNAL = 1,
 	/*
-	 * Each hit is a record in a ring of ours, a ring for each CPU: event_object_drain(). Not
+	 * Each hit is a record in the ring of its CPU, which event_object_drain() reads. Not
 	 * together with EVENT_SIGNAL. It takes a descriptor for each source on each thread on each
 	 * CPU that is present, online or not. A CPU that is brought into the machine later has a
 	 * ring from the next event_object_follow() on.
@@ -104,8 +104,11 @@ enum event_flag {
 	 * EVENT_SIGNAL.
 	 */
 	EVENT_CHILDREN = 4,
-	/* The kernel's own loads and stores too, such as of read(2) into a buffer. Needs rights:
-	 * kernel.perf_event_paranoid at most 1, or CAP_PERFMON. Without it they are not seen, nor counted. */
+	/*
+	 * The kernel's own loads and stores too, such as of read(2) into a buffer. Needs rights:
+	 * kernel.perf_event_paranoid at most 1, or CAP_PERFMON. Without it they are not seen, nor
+	 * counted.
+	 */
 	EVENT_KERNEL = 8,
 	/* Never stop the process to arm; see above for what that costs. */
 	EVENT_NO_STOP = 16,
@@ -332,8 +335,11 @@ struct event_coverage {
 	unsigned int starved;
 	uint8_t was_stopped; /* while it was armed */
 	uint8_t sees_kernel; /* EVENT_KERNEL */
-	/* Those of the scope that have none: CPUs that came later, are offline, or were and were not followed since; a program that
-	 * another took the place of. With EVENT_RINGS, CPUs on which threads are not seen. event_coverage_release() */
+	/*
+	 * Those of the scope that have none: CPUs that came later, are offline, or were and were
+	 * not followed since; a program that another took the place of. With EVENT_RINGS, CPUs on
+	 * which threads are not seen. event_coverage_release()
+	 */
 	struct event_missing *missing;
 	unsigned int missing_count, missing_room;
 };

@@ -29,7 +29,7 @@ int agentpath_find_engine(char path[PATH_MAX]);
 /*
  * Put the path so that glibc's loader alone finds it in LD_PRELOAD. Programs inherit that from
  * programs; musl's loader would take the agent, for which it has no symbols, and end the program.
- * Where the way that this goes isn't there, the path is left alone.
+ * Where the folders for that are missing, the path is left alone.
  */
 void agentpath_for_glibc(char path[PATH_MAX]);
 

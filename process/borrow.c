@@ -281,7 +281,7 @@ int borrow_run(struct borrow *borrow, const struct borrow_regs *regs, long *resu
 
 	if (err)
 		return err;
-	borrow->stands = 0;
+	borrow->is_stopped = 0;
 	if (!borrow->entered) {
 		borrow->entered = 1;
 		if (ptrace(PTRACE_SETSIGMASK, borrow->tid, sizeof(all), &all))
@@ -325,7 +325,7 @@ int borrow_return(struct borrow *borrow)
 
 	if (!borrow->entered)
 		return 0;
-	while (!borrow->stands && stop != TRACEE_INTERRUPTED && stop != TRACEE_GROUP_STOP) {
+	while (!borrow->is_stopped && stop != TRACEE_INTERRUPTED && stop != TRACEE_GROUP_STOP) {
 		if (stop == TRACEE_SIGNAL && is_fault(signal))
 			stop = TRACEE_OTHER; /* our own code's: not for the program */
 		err = tracee_interrupt(borrow->tid, stop, signal);

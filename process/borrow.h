@@ -51,7 +51,7 @@ struct borrow {
 	struct borrow_regs saved;
 	uint64_t mask;
 	int entered;
-	int stands; /* it is stopped as in 1 */
+	int is_stopped; /* as in 1 */
 	int seized;
 };
 

@@ -13,8 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BACKLOG                                                                                    \
-	4096 /* children forked at once: one that finds no room continues unrecorded. The kernel lowers it to its own limit */
+/*
+ * children forked at once: one that finds no room continues unrecorded. The kernel lowers it to its
+ * own limit
+ */
+#define BACKLOG 4096
 
 #define NAMES_MAX 64
 

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_MS                                                                                    \
-	20 /* the lock's holder needs only a processor; a thread of the program is stopped meanwhile */
+/* the lock's holder needs only a processor; a thread of the program is stopped meanwhile */
+#define WAIT_MS 20
 #define PAUSE_NS 50000
 
 /*

@@ -58,7 +58,7 @@ Test(forms, forms_without_process_depend_on_instruction)
 	cr_assert_eq(forms_of(&choice, NULL, 0), 1u << FORM_BYTE);
 	choice.kept_bytes = 3;
 	cr_assert_eq(forms_of(&choice, NULL, 0), 0);
-	/* lea 64(%rdi), %eax, of which all but the first byte may be overwritten */
+	/* lea 64(%rdi), %eax: all but its first byte may be overwritten */
 	choice = (struct control_detour){ .insn_bytes = 4,
 					  .kept_bytes = 4,
 					  .original = { 0x48, 0x8d, 0x47, 0x40, 0xc3 } };

@@ -10,7 +10,7 @@
 static void leave_out_one(struct origin_state *state, int keeps)
 {
 	*state = (struct origin_state){ .error = -WM_E_TRAIL_ASKED };
-	snprintf(state->detail, sizeof(state->detail), "it can't tell when a %s came",
+	snprintf(state->detail, sizeof(state->detail), "it can't say when a %s came",
 		 keeps ? "watch's hit" : "signal or a marker");
 }
 
@@ -25,14 +25,14 @@ static void leave_out(struct live *live, const struct spec_list *specs)
 		    !live->origins[ORIGIN_SOFT].error)
 			live->origins[ORIGIN_SOFT] = (struct origin_state){
 				.error = -WM_E_TRAIL_ASKED,
-				.detail = "a watch from outside would tell where its translation writes",
+				.detail = "a watch from outside would report the translation's addresses",
 			};
 	for (size_t i = 0; i < specs->count; i++)
 		if (specs->all[i].watch && specs->all[i].watch->kind == WATCH_EXECUTE &&
 		    !live->origins[ORIGIN_SOFT].error)
 			live->origins[ORIGIN_SOFT] = (struct origin_state){
 				.error = -WM_E_TRAIL_ASKED,
-				.detail = "what a watch is to tell the calls of (:x) runs as a translation, elsewhere",
+				.detail = "the code of a watch for calls (:x) runs as a translation, at another address",
 			};
 	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL && !live->keeps)
 		return;

@@ -373,7 +373,7 @@ static int note_end(struct wm_session *session, const struct process *process, i
 		return first;
 	if (err == -WM_E_STOPPED)
 		return session_fail(session, err,
-				    "pid %d; its markers are disarmed when it goes on",
+				    "pid %d; its markers are disarmed when it continues",
 				    (int)process->pid);
 	if (err == -WM_E_AGENT_SILENT)
 		return session_fail(session, err, "pid %d; what it had recorded by then is kept",

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * engine_load ENGINE CMD ARGS...: runs a program under the software engine with nobody who takes
- * what it writes, and ends as it ended. engine_load --native CMD ARGS...: the same without the
- * engine: same environment, same addresses. engine_load --core FILE: what a core says of the thread
- * that died. With ENGINE_LOAD_FILTER in the environment getppid(2) is trapped by a filter, and
- * rt_tgsigqueueinfo(2) is the end. With ENGINE_LOAD_STOP the engine is asked to leave after so many
- * microseconds. With ENGINE_LOAD_FAR the engine leaves low addresses to the program. With
- * ENGINE_LOAD_CACHE all code is given up whenever there are so many bytes. The trail's cost is
- * nothing here; its truth is looked at by the tests of the tool.
+ * engine_load ENGINE CMD ARGS...: runs a program under the software engine, without a reader of
+ * what the engine writes, and ends as the program ended.
+ *
+ * engine_load --native CMD ARGS...: the same without the engine: same environment, same addresses.
+ *
+ * engine_load --core FILE: what a core says of the thread that died.
+ *
+ * Environment: with ENGINE_LOAD_FILTER a filter traps getppid(2), and rt_tgsigqueueinfo(2) ends the
+ * program. With ENGINE_LOAD_STOP the engine is asked to leave after so many microseconds. With
+ * ENGINE_LOAD_FAR the engine leaves low addresses to the program. With ENGINE_LOAD_CACHE all code
+ * is discarded whenever it has so many bytes. This program does not measure the trail's cost; the
+ * tool's tests check what it says.
  */
 #include "abi/engine.h"
 

@@ -323,7 +323,7 @@ static void later(const char *online)
 	struct wm_kevent_missing missing;
 	FILE *file;
 
-	answers("nobody to follow", wm_kevent_rescan(object), 0, wm_kevent_detail(object));
+	answers("no process to follow", wm_kevent_rescan(object), 0, wm_kevent_detail(object));
 	equal("times without", (uint64_t)wm_kevent_uncovered(object, NULL, 0), 0);
 	file = fopen(online, "w");
 	if (!file || fputs("0-1\n", file) < 0 || fclose(file))
@@ -377,19 +377,19 @@ static void modified(uint32_t flags)
 	if (!strstr(detail, "no multiple of its 4 bytes"))
 		wrong("askew: %s", detail);
 	bad.address = UINT64_C(1) << 55; /* the kernel refuses it, on the first thread */
-	answers("an address that is none", modify(object, pid, &bad, 1, flags, &gap), -EINVAL,
+	answers("an invalid address", modify(object, pid, &bad, 1, flags, &gap), -EINVAL,
 		wm_kevent_detail(object));
 	equal("generation, refused", gap.generation, 1);
 	answers("two for one", modify(object, pid, &one, 2, flags, NULL), -EINVAL, "");
 	answers("another process", modify(object, pid + 1, &one, 1, flags, NULL), -EINVAL, "");
 	go(3, THREADS + LATER);
 	equal("hits once refused", count(object, 0), 2 * (THREADS + LATER) * STORES);
-	equal("generation, as told", status(object).generation, 1);
+	equal("generation, as reported", status(object).generation, 1);
 	wm_kevent_close(object);
 	end(pid);
 }
 
-/* The program is told itself; and a child of ours can't disturb it. */
+/* The program itself gets the signals, and a child of ours can't disturb that. */
 static void signals(void)
 {
 	struct wm_kevent_source one = source(WM_KEVENT_KIND_WRITE, 0, 8);
@@ -408,7 +408,7 @@ static void signals(void)
 		_exit(code);
 	}
 	waitpid(child, &code, 0);
-	equal("a forked child is told so", (uint64_t)code, 1 << 8);
+	equal("a forked child gets the error", (uint64_t)code, 1 << 8);
 	go(1, THREADS + LATER);
 	equal("signals", shared->hits, THREADS * STORES);
 	equal("signals that are not as they should be", shared->strange, 0);
@@ -419,7 +419,10 @@ static void signals(void)
 	end(pid);
 }
 
-/* Four registers; whoever wants more is told who has them, and nothing is left behind. */
+/*
+ * Four registers: a further request is refused with their holders' names, and leaves nothing
+ * behind.
+ */
 static void taken(void)
 {
 	struct wm_kevent_source four[] = { source(WM_KEVENT_KIND_WRITE, 0, 8),
@@ -435,7 +438,7 @@ static void taken(void)
 	answers("a fifth", wm_kevent_arm(fifth), -WM_E_EVENT_TAKEN, wm_kevent_detail(fifth));
 	snprintf(own, sizeof(own), "%d", (int)getpid());
 	if (!strstr(wm_kevent_detail(fifth), own))
-		wrong("a fifth: who has them is not told: %s", wm_kevent_detail(fifth));
+		wrong("a fifth: the holders are not named: %s", wm_kevent_detail(fifth));
 	equal("a fifth: state", status(fifth).state, WM_KEVENT_STATE_PREPARING);
 	wm_kevent_disarm(object);
 	answers("a fifth, later", wm_kevent_arm(fifth), 0, wm_kevent_detail(fifth));

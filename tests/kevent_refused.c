@@ -125,7 +125,7 @@ static void bad_calls(void)
 	answers("no room for times", wm_kevent_uncovered(object, NULL, 1), -EINVAL, "");
 	answers("no times", wm_kevent_uncovered(object, NULL, 0), 0, "");
 	answers("drained unarmed", wm_kevent_read(object, take_none, NULL), -EINVAL, "");
-	answers("drained to nobody", wm_kevent_read(object, NULL, NULL), -EINVAL, "");
+	answers("drained without a reader", wm_kevent_read(object, NULL, NULL), -EINVAL, "");
 	answers("modified unarmed", wm_kevent_modify(object, &asked, NULL), -EINVAL, "");
 	answers("a gap without a size", wm_kevent_modify(object, &asked, &gap), -EINVAL, "");
 	answers("modified to nothing", wm_kevent_modify(object, NULL, NULL), -EINVAL, "");

@@ -256,7 +256,7 @@ fi
 cp -r plain torn
 stream=$(find torn -name '*-*-*' ! -name '*-0-*' | head -1)
 size=$(stat -c %s "$stream")
-# 64 words that are no block's number: a single one may be a time, of which none is impossible
+# 64 words that are no block's number: a single one may be a time, and every time is possible
 for _ in {1..64}; do printf '\377\377\377\177'; done | dd of="$stream" bs=4 seek=$((size / 6)) conv=notrunc 2>/dev/null
 said 1 "the trace is damaged" coverage -o torn.info torn
 expect "the damaged trace's tracefile's mistakes" "$(valid torn.info)" ""

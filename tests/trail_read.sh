@@ -142,7 +142,7 @@ mv crash.c kept.c && mv changed.c crash.c
 build -Wl,--build-id=none
 mv kept.c crash.c
 for way in "" --calls --functions --instructions --lines; do
-	# shellcheck disable=SC2086 # may be none
+	# shellcheck disable=SC2086 # may be empty
 	trail 0 $way nameless
 	has words "$folder/crash has other code than ran there in "
 done

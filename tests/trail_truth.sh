@@ -100,7 +100,7 @@ if c++ -O2 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector -fno-excep
 fi
 
 cc -g -static -nostdlib -no-pie -I"$source_dir" "$truth/workers.S" -o workers || exit 1
-# Branches, counted by hand: 700 turns, of which each 64th, ten in all, makes a system call; in three threads, or in one.
+# Branches, counted by hand: 700 turns; each 64th, ten in all, makes a system call; in three threads, or in one.
 branches_of()
 {
 	local line=$1

@@ -22,8 +22,8 @@
 #define TRIES 10 /* on a machine where threads may get no processor for seconds */
 
 /*
- * Another variable, length, kind, condition, each in turn; each is what is told from then on, and
- * all of it.
+ * Another variable, length, kind, condition, each in turn. From then on exactly that is reported,
+ * and all of it.
  */
 static void steps(void)
 {
@@ -265,7 +265,7 @@ static void unstopped(void)
 		read_on(session);
 	}
 	__atomic_store_n(&program.shared->running, 0, __ATOMIC_SEQ_CST);
-	wait_ready(&program); /* a thread tells its hits before it goes on */
+	wait_ready(&program); /* a thread reports its hits before it continues */
 	read_on(session);
 	for (size_t i = 0; i < hit_count; i++)
 		if (hits[i].how & 4)
@@ -326,8 +326,8 @@ static int try_to_change(const char *const names[2], const char *beside)
 }
 
 /*
- * Threads store without a pause, and a watch is changed again and again, each time while they stand
- * still; what it was hit by is in hits[], by value.
+ * Threads store without a pause, and a watch is changed again and again, each time while the
+ * threads are stopped. hits[] has what hit it, by value.
  */
 static void run_and_change(const char *const names[2], const char *beside)
 {
@@ -335,16 +335,16 @@ static void run_and_change(const char *const names[2], const char *beside)
 
 	while (!try_to_change(names, beside))
 		if (++tries == TRIES) {
-			wrong("%s: they did not stand still", names[0]);
+			wrong("%s: they were not stopped", names[0]);
 			break;
 		}
 	qsort(hits, hit_count, sizeof(*hits), by_value);
 }
 
 /*
- * alpha, and then beta, is stored in turn. They stand still for a change, so no store is lost:
- * behind alpha's last comes beta's same or next, behind beta's last alpha's next, or the one after,
- * where alpha's had been stored.
+ * alpha and then beta are stored in turn. The threads are stopped for a change, so no store is
+ * lost: alpha's last is followed by beta's same or next, and beta's last by alpha's next, or by the
+ * one after it, where alpha's had been stored.
  */
 static void race(void)
 {
@@ -392,7 +392,7 @@ static void race_of_two(const char *word, const char *beside)
 	equal("the other's", last_of[1], last_of[0]);
 }
 
-/* Into a folder: all told by others. */
+/* Into a folder: every hit is reported. */
 static void trace(const char *dir)
 {
 	struct wm_session *session;

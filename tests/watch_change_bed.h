@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The fixture of watch_change.c: the program whose variables are watched, a child of the test;
- * sessions on it; and what these told. What is wrong is told as failures.h does.
+ * sessions on it; and their records. Failures are reported as in failures.h.
  */
 #ifndef WATCH_CHANGE_BED_H
 #define WATCH_CHANGE_BED_H

@@ -89,7 +89,7 @@ left_behind()
 	expect "$who: missed behind gdb" "$(json missed)" 0
 	records left 1 -e watch:in_turn -e watch:counted
 	says "1 free, 2 are wanted"
-	says "3 of them, if nobody named here has them, were set by a debugger that has gone"
+	says "3 of them, unless a holder named here has them, were set by a debugger that has gone"
 }
 
 # gdb comes when all four are taken, from outside and from inside.

@@ -124,8 +124,8 @@ start_ready ./loads ./library.so 1 ./more.so wait
 ) &
 watches stepped 1 -e trail/step,last=64K/ -e watch:own -e watch:more@more.so -p "$pid"
 exec 7>&-
-says "pid $pid: step: what lies in "
-says "/more.so, which came later, is not watched: the trail's origin can't do what is asked for"
+says "pid $pid: step: variables in "
+says "/more.so, which was loaded later, are not watched: the trail's origin can't do what is asked for"
 says "watch:more@more.so was armed nowhere: the trail's origin can't do what is asked for"
 grep -q right said || fail "stepped: $(cat said)"
 expect "stepped: unwatched, recorded" "$(json unwatched) $(json recorded)" "1 1"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One session, started and stopped again and again: watch_restart HOW. Each time as many stores are
- * told as were made; behind the second stop one watch more is added.
+ * reported as were made; after the second stop one watch more is added.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -64,7 +64,7 @@ static int go_on(struct wm_session *session, int go, int done, unsigned int roun
 	wm_session_read(session, on_event, NULL);
 	if (reported[0] == STORES && reported[1] == (watches - 1) * STORES)
 		return 0;
-	printf("round %u: %u and %u were told\n", round, reported[0], reported[1]);
+	printf("round %u: %u and %u were reported\n", round, reported[0], reported[1]);
 	return 1;
 }
 

@@ -172,7 +172,7 @@ ends_well "$program" forever_out "step, -p"
 # What can't be.
 bad 1 "a watch with the option trail needs a flight recorder, and this recording has no such trail: $clears" -e "$clears" -- ./written
 bad 1 "without last= all of a trail is kept" -e trail/soft/ -e "$clears" -- ./written
-bad 1 "soft: what a watch is to tell the calls of (:x) runs as a translation" -e trail/soft/ -e watch:change:x -- ./written
+bad 1 "soft: the code of a watch for calls (:x) runs as a translation" -e trail/soft/ -e watch:change:x -- ./written
 bad 1 "step: who is stepped through needs two for each watch" -e trail/step/ -e watch:state -e watch:noise -e watch:rounds -- ./written
 bad 1 "from outside a hit is seen too late for its trail to be kept" -e trail/step,last=1M/ -e watch:state/outside,trail/ -- ./written
 cat >local.c <<'END'

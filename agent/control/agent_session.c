@@ -311,7 +311,7 @@ static void begin_closing(struct session *session)
 		control_go();
 	session->owes_go = 0;
 	if (session->state == SESSION_GREETED) {
-		session->state = SESSION_FREE; /* no rules, no store: there is nobody to wait for */
+		session->state = SESSION_FREE; /* no rules and no store: no thread can be in it */
 		return;
 	}
 	session->state = SESSION_CLOSING;

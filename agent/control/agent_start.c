@@ -183,10 +183,7 @@ int agent_enter(struct text *text)
 	}
 	if (error)
 		return error;
-	/*
-	 * while there is a control thread, it alone looks at modules: it has sessions to tell of
-	 * them
-	 */
+	/* a control thread looks at modules alone, because it reports them to its sessions */
 	if (!control_runs() && !hook_is_placed() && !registry_scan(text))
 		registry_follow(text);
 	return 0;

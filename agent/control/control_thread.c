@@ -40,8 +40,7 @@
 #define TICK_MS 250
 #define GREET_MS 10000
 #define LIFE_LOCK_MS 1000
-#define SCAN_MORE_MS                                                                               \
-	500 /* than the control thread, which tells the tools that it has waited enough */
+#define SCAN_MORE_MS 500 /* a program waits longer than the control thread, which reports LATE */
 #define LATE_MS 200
 #define AGENT_LOCK_MS 1000
 #define STACK_BYTES ((size_t)256 * 1024)
@@ -188,7 +187,7 @@ static int scan_is_due;	 /* the last one could not be done */
 static uint32_t scanned; /* what was asked when it was done */
 static uint64_t seen_since_ns;
 
-/* The thread that asked goes on when the sessions that place detours have seen to its modules. */
+/* The thread that asked continues once the sessions that place detours have seen its modules. */
 static void scan_if_asked(void)
 {
 	uint32_t asked = __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE);
@@ -286,7 +285,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	}
 }
 
-/* What was asked since the last look. Returns the wants as they stand. */
+/* Take what was asked since the last look. Returns all wants. */
 static uint32_t take_wants(uint64_t *greet_until_ns)
 {
 	uint32_t wants = __atomic_load_n(&control.wants, __ATOMIC_ACQUIRE);
@@ -426,7 +425,7 @@ static void *control_main(void *unused)
 		clean_up();
 	} while (!may_end());
 	kernel_call(SYS_close_range, 0, ~0u, 0, 0);
-	/* whoever waits for us need not any more */
+	/* threads that wait for us can stop waiting */
 	control_go();
 	__atomic_store_n(&control.scans_done,
 			 __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);

@@ -127,7 +127,10 @@ Test(detours, a_whole_one_is_armed_and_let_go)
 	goes_on(&peer);
 }
 
-/* Each byte of the record, several ways. What is taken though it differs is never armed. */
+/*
+ * Each byte of the record, changed in several ways. What the agent accepts nevertheless is never
+ * armed.
+ */
 Test(detours, no_damaged_byte_does_harm)
 {
 	static const uint8_t changes[] = { 0x01, 0x80, 0xff };

@@ -4,9 +4,9 @@
 #define AGENT_CONTROL_FILTER_H
 
 /*
- * Whether this thread is under more filters than `told`, the tool's number of filters in decimal;
- * NULL: the tool didn't say, and the result is 0. Makes only system calls that the dynamic loader
- * has just made, since any other may be fatal. A program's first thread.
+ * Whether this thread runs under more filters than `reported`, the tool's own number of filters in
+ * decimal. NULL: the tool reported none, and the result is 0. Makes only system calls that the
+ * dynamic loader has just made, since any other may be fatal. A program's first thread.
  */
 int filter_is_added(const char *reported);
 

@@ -34,20 +34,21 @@
 #include <sys/mman.h>
 
 #define FORK_LOCK_MS 200
-#define FORK_GO_WAIT_MS 1000 /* the tool is busy or stopped: the child goes on, not recorded yet */
+/* the tool is busy or stopped: the child continues, not recorded yet */
+#define FORK_GO_WAIT_MS 1000
 #define FORK_GO_MAX_MS 10000 /* the tool is at work */
 #define FORK_BEHIND_MS 100
 #define BEHIND_NS UINT64_C(10000000000)
 
 static __thread int has_lock __attribute__((tls_model("initial-exec")));
-/* a signal handler forks: the hit that it came into goes on in the parent, and counts there */
+/* a signal handler forks: the hit that it interrupted continues in the parent, and counts there */
 static __thread int is_inside __attribute__((tls_model("initial-exec")));
 static __thread int32_t forking_tid __attribute__((tls_model("initial-exec")));
 
 /*
- * Shared by a process and all that descend from it, so that a tool that stands still holds back one
- * of them and not each: as long as one that has waited in vain is not long ago, others wait for but
- * a moment, until one hears from the tool. NULL: no memory, each waits.
+ * Shared by a process and all its descendants, so that a stopped tool holds back one of them and
+ * not each. After one has waited in vain, the others wait only a moment for some time, until the
+ * tool answers one of them. NULL: no memory, each waits.
  */
 static uint64_t *behind_until_ns;
 

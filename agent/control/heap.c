@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pieces of 16 bytes to 32 KiB (powers of two, and from 48 on what lies half way between two) are
- * cut from blocks and kept in free lists; larger ones are mappings of their own. Blocks are never
- * given back: what a program's markers need is needed again.
+ * Pieces of 16 bytes to 32 KiB are cut from blocks and kept in free lists. Their sizes are powers
+ * of two and, from 48 on, the values halfway between two. Larger pieces are mappings of their own.
+ * Blocks are never given back: what a program's markers need, they need again.
  */
 #include "agent/control/heap.h"
 

@@ -34,8 +34,9 @@ static uint64_t sleeps(void)
 /*
  * poll(2), given no more entries than there are descriptors: it refuses more than RLIMIT_NOFILE
  * (EINVAL), and a program may have set that to next to nothing. If even so few are too many, all
- * count as ready after a short sleep, since none of them blocks. Any other refusal is a filter's,
- * put on all threads: nothing can be heard or closed any more, and sessions are left as they stand.
+ * count as ready after a short sleep, since none of them blocks. Any other refusal comes from a
+ * filter on all threads: then nothing can be received or closed any more, and sessions stay as they
+ * are.
  */
 static int poll_open(struct pollfd *fds, unsigned int count, int wait_ms)
 {
@@ -109,7 +110,7 @@ int rest_poll(struct pollfd *fds, unsigned int count, int wait_ms)
 	uint64_t now_ns = lock_now_ns();
 	int ready;
 
-	/* a wait that was begun goes on being woken */
+	/* a wait that began keeps being woken */
 	if (expects_signals && now_ns < talk_until_ns && wait_ms > TALK_SHORT_MS)
 		wait_ms = TALK_SHORT_MS;
 	ready = (expects_signals || now_ns < disturbed_until_ns) && now_ns >= talk_until_ns

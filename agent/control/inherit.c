@@ -9,7 +9,7 @@
 #include <string.h>
 
 static struct inheritance {
-	struct control_inherited about; /* its set is 0 when there is none, or none any more */
+	struct control_inherited about; /* its set is 0 where nothing is inherited, or no longer */
 	char tool[SESSION_PATH_BYTES];
 } inheritances[SESSIONS_MAX]; /* by the parent's lane */
 

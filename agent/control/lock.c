@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <time.h>
 
-#define SLICE_MS                                                                                   \
-	250 /* of a wait: a tool takes a thread that sleeps for a second for hung (session/event_loop.c) */
+/* of a wait: a tool takes a thread that sleeps for a second for hung (session/event_loop.c) */
+#define SLICE_MS 250
 
 struct lock agent_lock;
 
@@ -54,8 +54,8 @@ int lock_is_mine(const struct lock *lock)
 }
 
 /*
- * Not those that stand for what an instruction did (a filter's SIGSYS may have to be answered
- * before it can go on), nor the one by which libc has every thread change its user (33).
+ * Not the signals that an instruction raises (a filter's SIGSYS may need an answer before the
+ * instruction can continue), nor the one by which libc has every thread change its user (33).
  */
 static uint64_t signals_to_hold(void)
 {
@@ -125,7 +125,10 @@ int lock_take(struct lock *lock, unsigned int timeout_ms)
 	if (!timeout_ms)
 		return -EBUSY;
 	end_ns = lock_now_ns() + (uint64_t)timeout_ms * 1000000;
-	/* who has waited once can't tell whether others wait too, so it takes the lock as 2 */
+	/*
+	 * a thread that has waited once does not know whether others wait too, so it takes the lock
+	 * as 2
+	 */
 	while (!try_take(lock, 2)) {
 		uint32_t held = 1;
 		unsigned int wait_ms;

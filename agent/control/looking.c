@@ -31,8 +31,8 @@ static uint64_t cpu_ns(clockid_t clock)
 }
 
 /*
- * Where the other threads have hardly run since the last look, a look can wait: what it will find
- * is told to be so since the last one that was done.
+ * Where the other threads have hardly run since the last look, a look can wait. What a later look
+ * finds is reported as having happened since the last look that was done.
  */
 static int have_others_run(void)
 {
@@ -40,7 +40,7 @@ static int have_others_run(void)
 	int64_t own_ns = (int64_t)cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 	int64_t others_ns = (int64_t)cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - own_ns;
 
-	/* a forked child's time begins anew */
+	/* a forked child's time starts at 0 again */
 	if (others_ns >= looked_ns && others_ns - looked_ns < OTHERS_RUN_NS)
 		return 0;
 	looked_ns = others_ns;

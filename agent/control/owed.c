@@ -8,7 +8,7 @@
 /* awaited -> (SEEN) gone; awaited -> (LATE) behind -> (SEEN) gone */
 static struct owed {
 	unsigned int count;
-	unsigned int behind; /* told LATE of, and not yet SEEN */
+	unsigned int behind; /* LATE was sent, and SEEN has not come yet */
 	struct {
 		uint64_t base, done;
 	} awaited[OWED_MAX];

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #define AGAIN_MS_MIN 1
-#define AGAIN_MS_MAX 16 /* while nobody asks: 60 wakes a second, under the block policy alone */
+#define AGAIN_MS_MAX 16 /* while no thread asks: 60 wakes a second, under the block policy alone */
 
 struct round {
 	int tasks;

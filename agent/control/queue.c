@@ -43,7 +43,7 @@ static int send_file(void)
 	int error = 0;
 
 	if (queue.file_count) {
-		/* not F_SEAL_WRITE: to see that nobody writes, the kernel may wait for all CPUs */
+		/* not F_SEAL_WRITE: before it allows that seal, the kernel may wait for all CPUs */
 		kernel_call(SYS_fcntl, queue.file, F_ADD_SEALS,
 			    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0);
 		error = message_send(queue.peer.fd, CONTROL_BUNDLE, 0, &bundle, sizeof bundle, NULL,

@@ -92,7 +92,7 @@ static void take_file(int fd, const struct control_bundle *about)
 	got.files++;
 }
 
-/* One packet. False if there is none. */
+/* One packet. False if no packet is there. */
 static int take_packet(int flags)
 {
 	static char buffer[CONTROL_BYTES_MAX + 1] __attribute__((aligned(8)));

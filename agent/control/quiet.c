@@ -11,8 +11,8 @@
 #define TICK_LOOK_NS UINT64_C(500000000)
 
 /*
- * A thread that doesn't leave its hit may have left it long ago, by a jump: then no hit of its own
- * tells, for nothing is armed any more.
+ * A thread that doesn't leave its hit may have left it long ago, by a jump. No further hit of that
+ * thread shows it, because nothing is armed any more.
  */
 int quiet_wait(unsigned int lane, const struct text *text, unsigned int timeout_ms)
 {

@@ -88,7 +88,7 @@ static int serve_rules(struct session *session, const struct wm_message *message
 		return error;
 	if (message->type == CONTROL_ARM)
 		session->is_quiet = 0;
-	/* without the hook nobody has told us of modules that came since */
+	/* without the hook no one has reported the modules that came since */
 	if (!hook_is_placed() && !registry_scan(session_text))
 		registry_follow(session_text);
 	error = registry_rule(session_text, session_lane(session), body, rules.count,
@@ -191,7 +191,7 @@ static pid_t peer_of(const struct session *session)
 										      : peer.pid;
 }
 
-/* The table goes with the first; it is told before the answer. */
+/* The first watch of a session carries the table. The agent reports the table before it answers. */
 static int watch(struct session *session, const struct wm_message *message, const char *body)
 {
 	struct control_watch_table table = { .bytes = sizeof(struct watch_table),

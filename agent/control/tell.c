@@ -216,7 +216,7 @@ void tell_modules_to(unsigned int lane)
 	}
 }
 
-/* One line for each module in which the marker stands; sites of a module follow each other. */
+/* One line for each module that has the marker. Sites of a module follow each other. */
 static int tell_marker(unsigned int lane, const struct variant *variant)
 {
 	static char texts[SITE_TEXT_MAX + 4096];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a program waits for a tool: for GO, and in the loader for SEEN. What is compared with
- * times is what the program must not do, or what it must do before the waits' own bounds are over.
+ * How long a program waits for a tool: for GO, and in the loader for SEEN. The tests compare with
+ * times only what the program must not do, or what it must do before the waits' own bounds are
+ * over.
  */
 #include "agent/control/testing/tool.h"
 
@@ -172,7 +173,7 @@ Test(wait, a_thread_in_the_loader_waits_as_long_as_its_module_gets_on_and_takes_
 
 	keep_waiting(&peer, LONG_MS, peer.last_base, 1);
 	cr_assert(!has_printed(), "it did not wait");
-	cr_assert_gt(peer_recorded(&peer), beside, "another thread did not go on");
+	cr_assert_gt(peer_recorded(&peer), beside, "another thread did not continue");
 	say_seen(&peer, peer.last_base);
 	cr_assert_eq(tool_exit_status(), 0);
 	cr_assert_gt(read(tool.out, said, sizeof said - 1), 0);

@@ -21,7 +21,7 @@
 
 static uint32_t coming, for_all; /* threads between yield_begin() and yield_end() */
 static uint32_t asked, done;	 /* grow */
-static uint32_t begun;		 /* the control thread's: what it has told its tools for */
+static uint32_t begun;		 /* the control thread's: what it has notified its tools of */
 
 int yield_is_asked(void)
 {
@@ -81,7 +81,7 @@ void yield_begin(int is_for_all)
 void yield_end(void)
 {
 	__atomic_sub_fetch(&coming, 1, __ATOMIC_SEQ_CST);
-	/* whoever came in between has the same wish, or the control thread is gone already */
+	/* a thread that came in between wants the same, or the control thread has ended */
 	__atomic_store_n(&for_all, 0, __ATOMIC_SEQ_CST);
 }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread of the program is about to put itself, or all, under a seccomp filter. Such a filter may
- * kill for the return from a signal, and for what the agent's own threads do. So before it is
- * there,
+ * A thread of the program is about to put itself, or all threads, under a seccomp filter. Such a
+ * filter may kill the process for the return from a signal, and for system calls of the agent's own
+ * threads. So before the filter is there:
  *
- *         watches end, and their sessions are notified: no thread enters the agent's signal handler
- * any more      the agent no longer has the kernel read strings (agent/marker/careful.h)        if
- * the filter is for all threads, the agent's own threads end, and with them its sessions
+ *   - Watches end, and their sessions are notified. No thread enters the agent's signal handler any
+ *     more.
+ *   - The agent no longer has the kernel read strings (agent/marker/careful.h).
+ *   - If the filter is for all threads, the agent's own threads end, and its sessions with them.
  *
- * The thread waits for that, some ms, and two seconds at most: then it continues all the same. The
- * agent sees filters that come past libc at its next tick.
+ * The thread waits for that: some ms, at most two seconds. Then it continues in any case. The agent
+ * sees filters that do not come through libc at its next tick.
  */
 #ifndef AGENT_CONTROL_YIELD_H
 #define AGENT_CONTROL_YIELD_H

@@ -2,12 +2,12 @@
 /*
  * Batches:
  *
- *   arm      tell the events' ids, publish the plans, map the landings, link the chains, store the
- *            jumps
+ *   arm      report the events' ids, publish the plans, map the landings, link the chains, store
+ *            the jumps
  *   disarm   take the plans away (no event from here on), then the jumps
  *
- * What can't be armed is refused by name; but where another tool's breakpoint stands, it is armed
- * once that has gone (look.c). What can't be disarmed stays inert, until a later try.
+ * What can't be armed is refused by name. A place with another tool's breakpoint is armed once that
+ * has gone (look.c). What can't be disarmed stays inert, until a later try.
  */
 #include "agent/detour/detour.h"
 
@@ -78,7 +78,7 @@ static int publish(struct detour *detour)
 	return error ? error : publish_event(detour, 1);
 }
 
-/* Plans for those that still want it; never fails for nobody. */
+/* Plans for those that still want one. Never fails where no session wants one. */
 static void withdraw(struct detour *detour, uint32_t lane_bit)
 {
 	detour->lanes &= ~lane_bit;
@@ -128,8 +128,7 @@ static int take_prepared(unsigned int lane)
 }
 
 /*
- * What became of a jump became of all events that were to be armed there. Guards are none: nobody
- * is told of them.
+ * What became of a jump became of all events that were to be armed there. Guards are not reported.
  */
 static void settle_chain(const struct text *text, struct detour *head, unsigned int lane,
 			 struct detour_result *result)
@@ -201,7 +200,7 @@ int detour_commit(const struct text *text, unsigned int lane, struct detour_resu
 	list_free(&list);
 	if (registry_listener)
 		registry_listener->flush();
-	/* told one by one: the request as a whole has done what it could */
+	/* each one is reported: the request as a whole has done what it could */
 	return result->markers ? 0 : error;
 }
 

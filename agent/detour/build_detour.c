@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a message to a detour. Who sends is trusted to know what code may be moved; what is checked
- * here is that nothing lies outside of what it belongs to, that the bytes are those it expects, and
- * that all can be reached.
+ * From a message to a detour. The sender is trusted to know which code may be moved. This file
+ * checks that everything is inside what it belongs to, that the code has the expected bytes, and
+ * that all addresses can be reached.
  */
 #include "agent/detour/detour.h"
 
@@ -41,7 +41,7 @@ static int is_inert(const struct detour *detour)
 	return detour->is_armed && !chain_is_wanted(detour);
 }
 
-/* Whether other detours are in the way; what nobody wants any more is made to go. */
+/* Whether other detours are in the way. Removes detours that no session wants any more. */
 static int check_held(const struct text *text, uintptr_t start, uintptr_t end,
 		      const struct detour *head)
 {
@@ -109,7 +109,7 @@ static int check_place(const struct text *text, const struct control_detour *rec
 		return -EFAULT;
 	if (segments_is_agents(record->address, end))
 		return -WM_E_AGENT_CODE;
-	/* the bytes that stand there are this chain's own */
+	/* the bytes there are this chain's own */
 	if (head && head->is_armed)
 		return 0;
 	error = check_held(text, record->address, end, head);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A chain only grows, in the order in which its members came, and a link that stands stays: so a
- * thread that is anywhere in it comes to its end, with the moved instruction run once. Who isn't
- * wanted has no plan, and costs little.
+ * A chain only grows, in the order in which its members came, and a stored link stays. So a thread
+ * that is anywhere in it reaches its end, with the moved instruction run once. A member that no
+ * session wants has no plan, and costs little.
  */
 #include "agent/detour/detour.h"
 #include "agent/patch/batch.h"
@@ -44,7 +44,7 @@ int chain_join(struct detour *head, struct detour *detour)
 	return 0;
 }
 
-/* The distance of the long jump first, which nobody runs until the short one leads to it. */
+/* First the distance of the long jump, which no thread runs until the short one leads to it. */
 static int link_store(const struct text *text, const struct detour *from, const struct detour *to)
 {
 	uintptr_t link = from->code + from->record->link_at;

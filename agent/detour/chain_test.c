@@ -107,7 +107,7 @@ Test(chain, a_session_that_ends_leaves_the_other_its_event)
 	}
 }
 
-/* Both sessions record what is wished; then the first lets go, and the other's goes on. */
+/* Both sessions record what is wished. Then the first lets go, and the other continues. */
 static void first_lets_go(const struct trial_wish *mine, const struct trial_wish *other)
 {
 	trial_arm_detour(mine);

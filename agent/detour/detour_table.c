@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * By address: buckets of 64 bytes of code, so that what owns some byte lies in two of them at most.
+ * By address, in buckets of 64 bytes of code, so that the owner of a byte is in at most two of
+ * them.
  */
 #include "agent/detour/detour.h"
 

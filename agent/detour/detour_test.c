@@ -310,7 +310,7 @@ static int adopt_in_child(void)
 
 	detour_forked(1, 0);
 	store_forked(0);
-	trial_victim(1); /* nobody's */
+	trial_victim(1); /* no session's */
 	fixture_store(1, 1 << 20, STORE_DISCARD);
 	detour_lane_open(1);
 	if (detour_adopt(2, 1) != 0 || detour_adopt(0, 1) != 1 || detour_adopt(0, 1) != 0)

@@ -42,7 +42,7 @@ static int run(struct stop_job *job)
 		spans_store(job);
 		if (job->sweep)
 			return_free_left(job);
-		/* whoever runs on passes a serializing instruction before it sees the new code */
+		/* a running thread passes a serializing instruction before it sees the new code */
 		syscall_raw(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0, 0);
 		halt_serialize();
 		job->done_ns = now_ns();
@@ -57,7 +57,7 @@ void stop_main(void *data)
 	struct stop_job *job = data;
 
 	job->self = (int32_t)syscall_raw(SYS_getpid, 0, 0, 0, 0);
-	/* the control thread's end, by exec or exit, is ours: nobody may stay stopped */
+	/* the control thread's end, by exec or exit, is ours: no thread may stay stopped */
 	syscall_raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
 	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE))
 		syscall_raw(SYS_futex, (long)&job->go, FUTEX_WAIT, 0, 0);

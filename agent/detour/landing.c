@@ -20,7 +20,7 @@
 #define SHEETS_OPEN 64u /* of the file, in which room is looked for */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
-/* A hash of addresses, half empty. 0 is none. */
+/* A hash of addresses, half empty. 0 marks an empty cell. */
 struct cell {
 	uintptr_t address;
 	/* of a landing: the trampoline; 0: it is not used. Of a page: how many are used in it */
@@ -307,7 +307,7 @@ int landing_aim(const struct text *text, const struct control_detour *record,
 	}
 	for (unsigned int i = 0; i < jump->count && !error; i++) {
 		error = make_jump(jump->landings[i], code, bytes);
-		/* nobody comes there yet; the page becomes one of our own */
+		/* no thread comes there yet; the page becomes one of our own */
 		if (!error && find(&pages, page_of(jump->landings[i]))->state == PAGE_MAPPED)
 			error = text_write_code(text, jump->landings[i], bytes, sizeof bytes,
 						PROT_READ | PROT_EXEC);
@@ -324,7 +324,7 @@ struct fresh {
 	uintptr_t address, code;
 };
 
-/* What becomes the file: pages, and which of their bytes are used. */
+/* The contents of the file: its pages, and which of their bytes are used. */
 struct sheets {
 	uint8_t (*bytes)[PAGE_BYTES];
 	uint64_t (*used)[PAGE_BYTES / 64];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *	stands -> held      found at a look: another tool's byte or any other; events may be missing
- *  since the look before
- *	held -> stands      the other tool has gone, and the jump is stored again
- *	stands -> astray    the program changed what its distance ends in, or mapped something else at
- *  its landing: the
- *			    jump is taken away, and stays so where the landing is lost
+ *	stored -> held      a look finds another byte, such as another tool's; events may be missing
+ *			    since the look before
+ *	held -> stored      the other tool has gone, and the jump is stored again
+ *	stored -> astray    the program changed the last bytes of the jump's distance, or mapped
+ *			    something else at its landing. The jump is removed. Where the landing
+ *			    is lost, it stays removed.
  *
  * The bytes of all jumps are gathered by few system calls, since a program may unmap its code at
  * any moment.
@@ -265,7 +265,7 @@ static void take_away_astray(const struct text *text)
 	is_stale = 1;
 }
 
-/* Those that were held and stand now: somebody put our byte back. */
+/* Those that were held and have our byte again: the other tool put it back. */
 static void release_returned(const struct text *text)
 {
 	uint8_t found[DETOUR_INSN_MAX + DETOUR_KEPT_MAX];

@@ -229,8 +229,8 @@ uint32_t return_look_for_left(int32_t pid)
 }
 
 /*
- * A thread that stands in our own code may be about to put a stub on its stack, or have just taken
- * it off; the place is near its stack pointer.
+ * A thread in our own code may be about to put a stub on its stack, or may have just taken it off.
+ * The place is near its stack pointer.
  */
 static int is_near(const struct stop_job *job, uintptr_t address)
 {
@@ -418,7 +418,7 @@ IN_PLACE static uintptr_t divert(struct writer *writer, const struct detour *det
 	return stub_of(unit) - STUB_RETURN_BYTES;
 }
 
-/* Whose returns are told to frame_returned(), and to nobody else. */
+/* Only frame_returned() learns of its returns. */
 static struct control_detour frame_record;
 static const struct detour frame_detour = { .record = &frame_record };
 

@@ -9,10 +9,10 @@
  * of the call: no other session gets its end. A unit is
  *
  *	free      in its writer's list, or in the pool of all
- *	live      its stub's address is on a stack; the return, or a later call at the same place, frees
- *            it
- *	bound     where a copied stack may come back many times: for ever of one function, one place,
- *            one return address
+ *	live      its stub's address is on a stack; the return, or a later call at the same place,
+ *		  frees it
+ *	bound     where a copied stack may come back many times: for ever of one function, one
+ *		  place, one return address
  *
  * A call that is left by longjmp or an exception leaves its unit live. The thread's next call with
  * its return address in the same place takes it over. The pool is bounded: if it is empty, a return

@@ -323,7 +323,7 @@ static __attribute__((noinline)) long capture(long value)
 
 static __attribute__((noinline)) void reinstate(void)
 {
-	/* what copies must not stand on what it overwrites */
+	/* the copy's own frame must be outside the bytes that it overwrites */
 	size_t bytes = (size_t)((char *)__builtin_frame_address(0) - low) + 4096;
 	char *room = __builtin_alloca(bytes);
 

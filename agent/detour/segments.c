@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 /*
- * Where the agent's own code lies, when it is linked into the program (agent/meson.build); in its
- * shared library it is all that there is.
+ * The agent's own code, where it is linked into the program (agent/meson.build). In its shared
+ * library, all code is the agent's.
  */
 extern __attribute__((weak, visibility("hidden"))) const char __start_waymark_agent_text[],
 	__stop_waymark_agent_text[];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Passes go over the threads that there are and seize those that are not yet, until one finds none
- * and the kernel's count says so too: a listing ends early where a thread ends just then
- * (fs/proc/base.c, next_tid()). Then every thread is stopped, so none can start another.
+ * Each pass lists the threads and seizes those that it has not seized yet. The passes end when one
+ * finds no new thread and the kernel's count agrees: a listing ends early where a thread ends just
+ * then (fs/proc/base.c, next_tid()). Then every thread is stopped, so none can start another.
  *
- * A thread that is found about to take a signal stays there, and is given it when it goes on: what
- * it was doing is seen in its registers as well there as anywhere. One that is stopped by SIGSTOP
- * stays so. A thread that waits for the child of its vfork(2), which runs on our memory, can't be
+ * A thread that is about to take a signal stays there, and gets the signal when it continues: its
+ * registers show what it was doing as well there as anywhere. A thread that SIGSTOP stopped stays
+ * so. A thread that waits for the child of its vfork(2), which runs on our memory, can't be
  * stopped: then the time runs out, as it should.
  */
 #define _GNU_SOURCE
@@ -119,9 +119,9 @@ static int why_not(struct stop_job *job, int32_t tid, int32_t listed, int error)
 }
 
 /*
- * Whether to wait no more for a thread's stop: 0, -WM_E_STRICT, or 1 for one that has ended. One
- * that waits for a processor does so by no fault of ours, and stops before it runs on; one that
- * sleeps without being interruptible (D) may do so for long. No wait(2) tells of a leader (Z)
+ * Whether to stop waiting for a thread's stop: 0, -WM_E_STRICT, or 1 for a thread that has ended. A
+ * thread that waits for a processor is not late, and stops before it runs on. A thread in an
+ * uninterruptible sleep (D) may stay there for long. wait(2) reports nothing about a leader (Z)
  * before the last of its threads has ended.
  */
 static int is_late(struct stop_job *job, const struct stopped *thread)

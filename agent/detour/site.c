@@ -55,7 +55,7 @@ int site_needs_stop(const struct detour *head)
 	return head->jump.form != FORM_BYTE || detour_is_guard(head);
 }
 
-/* Bytes of ours behind another tool's, where no thread comes. */
+/* Store our bytes behind another tool's, where no thread comes. */
 static int take_rest(const struct text *text, const struct detour *head)
 {
 	const struct pun_bytes *jump = &head->jump.bytes;
@@ -151,7 +151,7 @@ int site_is_passing(int error)
 	return is_starved(error) || error == -WM_E_TRACED;
 }
 
-/* What needs no stop, and what stands already. */
+/* Store where no stop is needed, and note where the right bytes are there already. */
 static void store_running(const struct text *text, struct list *list, int arm)
 {
 	uint8_t found[DETOUR_INSN_MAX + DETOUR_KEPT_MAX];
@@ -184,7 +184,7 @@ static void settle(const struct text *text, struct list *list, int arm, int erro
 		struct detour *head = site->detour;
 		int stand = site->is_done ? STAND_FILE : site_look(text, head, found);
 
-		/* a janitor that was killed may have stored it: then it stands, inert */
+		/* a janitor that was killed may have stored it: then the jump is there, inert */
 		if (stand == STAND_JUMP || stand == STAND_ASTRAY)
 			head->is_armed = 1;
 		if (site->is_done) {

@@ -12,8 +12,8 @@
 enum stand site_stand(const struct text *text, const struct detour *head, const uint8_t *found);
 
 /*
- * Read the bytes there. Returns enum stand, or -EFAULT; `found` has room for the bytes that it
- * owns.
+ * Read the bytes there. Returns enum stand, or -EFAULT; `found` has room for the bytes that the
+ * jump owns.
  */
 int site_look(const struct text *text, const struct detour *head, uint8_t *found);
 

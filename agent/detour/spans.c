@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * With every thread stopped: where they are, and the stores. A jump replaces one instruction, so
- * nobody is in the middle of what changes.
+ * With every thread stopped: where the threads are, and the stores. A jump replaces one
+ * instruction, so no thread is in the middle of what changes.
  */
 #define _GNU_SOURCE
 #include "agent/detour/janitor_process.h"
@@ -19,7 +19,7 @@
 
 #define STACK_MAX ((uintptr_t)64 << 20) /* a thread's, from its stack pointer on */
 #define STACK_UNKNOWN ((uintptr_t)1 << 20)
-#define STACKS_MAX 8 /* that signal handlers of one thread stand on */
+#define STACKS_MAX 8 /* on which one thread's signal handlers run */
 #define WORD sizeof(uint64_t)
 #define PAGE_BYTES 4096u
 
@@ -28,7 +28,7 @@ static long copy(const struct stop_job *job, long number, void *mine, uintptr_t 
 {
 	struct iovec local = { mine, bytes }, remote = { (void *)theirs, bytes };
 
-	/* our own number: whoever it is that reads, our memory is the program's */
+	/* our own number: any process that reads it has the program's memory, as we have */
 	return syscall_raw6(number, job->self, (long)&local, 1, (long)&remote, 1, 0);
 }
 
@@ -40,8 +40,8 @@ static int read_memory(const struct stop_job *job, void *to, uintptr_t from, siz
 /* ---- guards ---- */
 
 /*
- * A thread that is in a function when its guard is stored may be about to do what the guard is
- * there to prevent: it is tried again when nobody is.
+ * A thread that is in a function when its guard is stored may be about to do what the guard has to
+ * prevent. The store is tried again when no thread is there.
  */
 static void keep_out_of_guarded(struct stop_job *job, uintptr_t pc)
 {
@@ -69,7 +69,7 @@ static void add_stack(struct stack *stacks, unsigned int *count, uintptr_t from,
 		stacks[(*count)++] = (struct stack){ from & ~(uintptr_t)(WORD - 1), to };
 }
 
-/* Of the stack that libc or the kernel gave the thread, if that is where it stands; 0. */
+/* The end of the stack that libc or the kernel gave the thread, if the thread is on it; else 0. */
 static uintptr_t own_stack_end(const struct stop_job *job, uintptr_t from, uintptr_t thread_pointer)
 {
 	if (thread_pointer > from && thread_pointer - from < STACK_MAX)
@@ -129,7 +129,7 @@ static uintptr_t scan_stack(struct stop_job *job, struct stack *stacks, unsigned
 	return at;
 }
 
-/* A signal that is being delivered tells by itself what becomes of an interrupted call. */
+/* A signal that the kernel is delivering decides by itself what becomes of an interrupted call. */
 static int restart(const struct stop_job *job, const struct stopped *thread, struct halt_regs *regs)
 {
 	return !thread->signal &&

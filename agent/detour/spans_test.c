@@ -34,7 +34,7 @@ static struct janitor_site site = { .detour = &detour };
 static struct stopped thread = { .is_stopped = 1 };
 static pid_t child;
 
-/* A child that stands still, on a stack that holds nothing. */
+/* A child that waits, on a stack that holds nothing. */
 static void begin(void)
 {
 	int status;

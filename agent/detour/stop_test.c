@@ -425,7 +425,7 @@ Test(stop, a_thousand_functions_among_a_hundred_threads)
 		cr_assert_eq(field(i)(i), i + 1);
 	cr_assert_eq(trial_events(0), 1);
 	cr_assert_eq(trial_events(FIELD_FUNCTIONS - 1), 1);
-	/* again: nobody needs to stop for what stands already */
+	/* again: no thread has to stop for bytes that are there already */
 	place_field();
 	cr_assert_eq(trial_commit(&result), 0);
 	cr_assert_eq(result.stopped_ns, 0);

@@ -30,7 +30,7 @@ void stranded_place(struct stranded *stranded, uintptr_t pc, uintptr_t sp)
 	if (!stranded || !stranded->writer)
 		return;
 	if (stranded->place_count == STRANDED_PLACES_MAX) {
-		stranded->writer = NULL; /* more than can be kept: all its hits go on */
+		stranded->writer = NULL; /* more than can be kept: all its hits continue */
 		return;
 	}
 	stranded->places[stranded->place_count].pc = pc;
@@ -51,10 +51,10 @@ static int has_both(const struct writer_stack *stack, uintptr_t a, uintptr_t b)
 }
 
 /*
- * Whether all places are known from which a hit at `frame` could go on. Where the thread has gone
- * back past it, what lay below is no stack any more; unless they are two stacks, of coroutines that
- * a signal's handler takes turns with. The thread's own stack is one: libc's mapping for it ends in
- * the thread's block, and begins at a page that nobody may touch.
+ * Whether all places are known from which a hit at `frame` could continue. Where the thread has
+ * returned past it, what was below is no longer stack, unless there are two stacks, of coroutines
+ * that a signal's handler switches between. The thread's own stack is one: libc's mapping for it
+ * ends in the thread's block, and begins at a page without access.
  */
 static int is_in_sight(const struct stranded *stranded, uintptr_t frame)
 {

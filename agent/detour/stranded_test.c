@@ -18,7 +18,7 @@
 #define CODE_END 0x500000u
 #define TID 77
 
-/* Volatile: the compiler knows of nobody who would read it. */
+/* volatile: the compiler sees no reader of it */
 static void set_inside(int depth, uintptr_t sp)
 {
 	*(volatile uintptr_t *)&writer_self->inside[depth] = sp;

@@ -4,11 +4,11 @@
  *
  * What is refused is refused whole: if one site of a marker that is not live yet is not as the
  * build left it, or if sites of one name disagree on their fields, then no site of that marker is
- * armed for this request, and each bad site is told by name. A marker that is live already (for
+ * armed for this request, and each bad site is reported by name. A marker that is live already (for
  * another session, or in other modules) stays so; of new sites, only the bad ones are left out. So
  * is a site that changes between 1 and 4: set_armed().
  *
- *   arm      1 check, 2 tell the event's id, publish the plan, 3-5 batch_commit()
+ *   arm      1 check, 2 report the event's id, publish the plan, 3-5 batch_commit()
  *   disarm   1 check, 3-5 batch_commit(), then take the plan away; freed after a grace period
  */
 #include "agent/marker/marker.h"
@@ -189,7 +189,9 @@ static void judge(struct change *change, struct list *list, int arm)
 		const struct batch_site *bad = &list->sites[i];
 		const struct site *site = bad->owner;
 
-		/* nothing is there: its module went a moment ago, and the next scan will tell */
+		/*
+		 * nothing is there: its module went a moment ago, and the next scan will find that
+		 */
 		if (bad->error == -EFAULT || (!bad->error && !was_restored(bad, arm)))
 			continue;
 		if (arm && !site->variant->was_live)
@@ -213,7 +215,7 @@ static void list_weed(struct list *list, int arm)
 	list->count = kept;
 }
 
-/* Give the ids that new sessions need and tell them, before the first hit can be recorded. */
+/* Give the ids that new sessions need, and report them, before the first hit can be recorded. */
 static void tell_events(struct change *change)
 {
 	uint32_t deaf;
@@ -242,7 +244,7 @@ static void tell_events(struct change *change)
 	}
 }
 
-/* What was refused stays as it was. */
+/* A refused variant keeps the state that it had. */
 static void keep_as_it_was(struct variant *variant)
 {
 	variant->lanes_next = variant->lanes;
@@ -250,8 +252,9 @@ static void keep_as_it_was(struct variant *variant)
 }
 
 /*
- * Make live, or change what is live. What is to be dormant keeps its plan until its text is. Where
- * there is no memory for the plan, all is as before: a probe that is still called is not forgotten.
+ * Make live, or change what is live. A marker that is to be dormant keeps its plan until its text
+ * is dormant. Where there is no memory for the plan, everything stays as before: a probe that is
+ * still called is not forgotten.
  */
 static void publish(struct change *change)
 {

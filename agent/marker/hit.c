@@ -24,8 +24,8 @@
 
 /*
  * Called by hit_enter_fixed and hit_enter_refs. The first six arguments are whatever the registers
- * hold; what the site pushed lies where the ABI has the seventh and later ones, so nothing has to
- * be moved: the way back to the site, the agent's word, the payload.
+ * hold. What the site pushed is in the place of the ABI's seventh and later arguments, so nothing
+ * has to be moved: the return address into the site, the agent's word, the payload.
  */
 #define HIT_ARGUMENTS                                                                              \
 	long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,                  \
@@ -79,7 +79,7 @@ static inline void commit(struct lane *lane, struct wm_page *page, uint64_t grow
 
 static inline uint64_t word_at(const unsigned char *from)
 {
-	/* may look past the payload, but never past the stack that it lies on */
+	/* may read past the payload, but never past the stack that holds it */
 	return load64(from);
 }
 
@@ -487,8 +487,8 @@ HIT_FUNCTION(hit_text, PLAN_TEXT)
 HIT_FUNCTION(hit_refs, PLAN_REFS)
 
 /*
- * From detours (abi/detour.h). They may stand in anything that the agent itself calls: what it does
- * in its own threads, or on a program thread's back, is none of the program's doing.
+ * From detours (abi/detour.h). They may be in code that the agent itself calls. What the agent does
+ * in its own threads, or on a program thread's behalf, is not the program's doing.
  */
 void hit_detour(HIT_ARGUMENTS) KEEPS_REGISTERS;
 void hit_detour(HIT_ARGUMENTS)

@@ -29,7 +29,7 @@ static void count_depths(const struct fixture_event *event, void *data)
 	((uint64_t *)data)[event->depth]++;
 }
 
-/* Volatile: the compiler knows of nobody who would read it in a function with a marker. */
+/* volatile: the compiler sees no reader of it in a function with a marker */
 static void set_inside(uintptr_t sp)
 {
 	*(volatile uintptr_t *)&writer_self->inside[0] = sp;
@@ -57,7 +57,7 @@ Test(hit_signal, a_nested_hit_goes_to_a_stream_of_its_own)
 	fixture_make(1 << 20, STORE_DISCARD);
 	fixture_arm("hit:pair", PAIR, 1);
 	hit_pair(0, 0);
-	/* as if a signal had come in the middle of a hit: its frame lies above the handler's */
+	/* as if a signal had come in the middle of a hit: its frame is above the handler's */
 	set_inside((uintptr_t)__builtin_frame_address(0) + 64);
 	hit_pair(1, 1);
 	hit_pair(2, 2);

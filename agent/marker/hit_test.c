@@ -364,7 +364,7 @@ static void *scribble(void *data)
 	return NULL;
 }
 
-/* What comes out of it makes no sense; but nothing is written where it should not be. */
+/* The result makes no sense, but no byte outside of the store is written. */
 Test(hit, whatever_the_outside_writes_the_inside_stays_in_its_pages)
 {
 	const unsigned char *end;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is diverted stays valid for ever: the code jumped to is the agent's own, which is never
- * unloaded, or memory that is never given back. So a thread that is on its way may come late.
+ * What is diverted stays valid for ever: the jump leads to the agent's own code, which is never
+ * unloaded, or to memory that is never given back. So a thread on its way may arrive late.
  */
 #define _GNU_SOURCE
 #include "agent/marker/hook.h"
@@ -97,7 +97,7 @@ int hook_place(const struct text *text, void (*changed)(int state))
 	__atomic_store_n(&hook.changed, changed, __ATOMIC_RELEASE);
 	start += (uintptr_t)offset;
 
-	/* first the displacement, in padding that nobody runs; then the one byte that counts */
+	/* first the displacement, in padding that no thread runs; then the one byte that counts */
 	batch_sync_cores();
 	if (write_code(text, start + 1, hook.after + 1, HOOK_BYTES - 1) ||
 	    write_code(text, start, hook.after, 1)) {

@@ -146,7 +146,9 @@ static int walk_namespace(const struct text *text, uintptr_t at,
 
 		if (text_read(text, at, &map, sizeof map))
 			return -EFAULT;
-		/* the program stands first, with the name "" and headers that the kernel told us */
+		/*
+		 * the program comes first, with the name "" and the headers that the kernel gave us
+		 */
 		if (program.dynamic == (uintptr_t)map.l_ld)
 			module.place = program;
 		module.place.link = at;

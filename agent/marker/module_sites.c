@@ -200,9 +200,9 @@ static void drop_names(struct module *module, struct site *site)
 
 /*
  * Two sites must not overlap, and sites that share a record must be one marker. If only their field
- * types differ, that is the program's error, to be told to whoever arms it: both are marked. If
- * only their field names differ (an older marker.h had one record for each marker name), a hit does
- * not show which names it has: such sites lose them.
+ * types differ, that is the program's error, which is reported when a tool arms the marker: both
+ * are marked. If only their field names differ (an older marker.h had one record for each marker
+ * name), a hit does not show which names it has: such sites lose them.
  */
 static int check_together(struct module *module)
 {

@@ -197,7 +197,7 @@ Test(module, what_is_no_elf_file_is_told_apart)
 Test(module, a_table_outside_the_module_is_refused)
 {
 	image->note.bounds.sites_stop += 100 * PAGE_BYTES;
-	expect_refused("sites that go on past the end");
+	expect_refused("sites that continue past the end");
 	image->note.bounds.sites_stop -= 100 * PAGE_BYTES;
 	image->note.bounds.sites_start += 100 * PAGE_BYTES;
 	expect_refused("sites that end before they begin");
@@ -215,7 +215,7 @@ Test(module, records_that_become_read_only_are_refused)
 {
 	/* what relocation leaves read-only covers them; no note is needed for the code's segment */
 	image->head.e_phnum = 4;
-	image->phdrs[0].p_memsz = 2 * PAGE_BYTES; /* stands in for the second, too */
+	image->phdrs[0].p_memsz = 2 * PAGE_BYTES; /* serves as the second, too */
 	image->phdrs[0].p_flags = PF_R | PF_X;
 	image->phdrs[1] = (Elf64_Phdr){
 		.p_type = PT_GNU_RELRO, .p_flags = PF_R, .p_vaddr = 2 * PAGE_BYTES, .p_memsz = 64

@@ -14,7 +14,7 @@
 
 #define REAP_LOCK_MS 1000
 
-/* What stands before each plan in memory. */
+/* Precedes each plan in memory. */
 struct block {
 	struct block *next; /* while retired */
 	size_t bytes;

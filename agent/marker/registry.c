@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Variants, and the modules that they stand in. */
+/* Variants, and the modules that contain them. */
 #include "agent/marker/restored.h"
 #include "agent/marker/marker.h"
 
@@ -25,8 +25,8 @@ static uint32_t next_ids[SESSIONS_MAX];
 static int abandoned; /* a child forked while another thread was in the middle of a change */
 
 /*
- * Where records point whose sites disagree with each other on the fields: one record can't tell
- * which of its sites was hit. Never has a plan.
+ * The target of records whose sites disagree on the fields: one record does not show which of its
+ * sites was hit. Never has a plan.
  */
 static struct marker nothing;
 
@@ -162,8 +162,9 @@ static int name_sites(struct module *module)
 }
 
 /*
- * Set the records' enter and agent_word, for good, before any of their sites can be armed. Also the
- * end of a scope, which is reached by way of its beginning, so gets what it needs here in any case.
+ * Set the records' enter and agent_word, permanently, before any of their sites can be armed. Also
+ * for the end of a scope: a hit reaches it through the scope's beginning, so it gets what it needs
+ * here in any case.
  */
 static int write_records(struct module *module, const struct text *text)
 {

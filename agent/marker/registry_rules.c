@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Who wants what: rules of sessions, probes of the program, modules that come. All end in a change.
- */
+/* Rules of sessions, probes of the program, modules that come: all end in a change. */
 #include "agent/marker/marker.h"
 
 #include "agent/control/heap.h"
@@ -15,7 +13,8 @@
 static int prearmed;
 
 /*
- * Sites that are armed though nobody wants them: inherited by fork, or changed by others meanwhile.
+ * Sites that are armed without a session that wants them: inherited by fork, or changed by others
+ * meanwhile.
  */
 static int may_be_stuck;
 
@@ -141,7 +140,7 @@ static uint32_t count_armed(const struct wish *wish, unsigned int lane)
 	const char *glob = wish->globs;
 	uint32_t markers = 0;
 
-	/* a name may stand there twice, and a pattern may take it too */
+	/* a name may occur there twice, and a pattern may match it too */
 	for (uint32_t i = 0; i < wish->count; i++, glob += strlen(glob) + 1) {
 		struct variant *variant = NULL;
 
@@ -233,7 +232,7 @@ static int consider_new(struct change *change, struct variant *variant)
 	return error;
 }
 
-/* A site whose fields disagree with those of a marker that is live is told, and left alone. */
+/* Report a site whose fields disagree with those of a live marker, and leave it alone. */
 static void refuse_rivals(struct module *module)
 {
 	for (uint32_t i = 0; registry_listener && i < module->site_count; i++) {

@@ -55,7 +55,7 @@ static void report(const struct variant *variant, uint64_t end_ns)
 	}
 }
 
-/* The marker is told as held while any of its sites is. */
+/* The marker is reported as held while any of its sites is. */
 static void hold(struct site *site)
 {
 	if (site->is_held)

@@ -30,7 +30,7 @@ static struct rules {
 
 /*
  * One character against one element of the glob. Returns the element's length where it matches, 0
- * where it doesn't. A bracket that is never closed stands for itself.
+ * where it doesn't. A bracket without its end matches itself.
  */
 static size_t match_one(const char *glob, char c)
 {

@@ -114,8 +114,8 @@ void arena_forked(void)
 /*
  * The thread's id as glibc keeps it, without a system call: in the thread's block, where it was
  * found to be; else by the owner that a recursive mutex records (<bits/struct_mutex.h>). That is a
- * call, which others may have put themselves in the way of: ThreadSanitizer's is not for a thread
- * of which it doesn't know yet.
+ * call which other libraries may intercept: ThreadSanitizer's does not work in a thread that it
+ * does not know yet.
  */
 static int32_t tid_by_libc(void)
 {
@@ -182,7 +182,9 @@ struct writer *arena_writer_new(int32_t tid, int foreign)
 	memset(&writer->other_stack, 0, sizeof writer->other_stack);
 	libc_tid = tid_by_libc();
 	writer->tid = tid ? tid : libc_tid;
-	/* on somebody else's thread-local storage, though nobody has used the pointer there yet */
+	/*
+	 * on another thread's thread-local storage, though no code has used the pointer there yet
+	 */
 	foreign = foreign || writer->tid != libc_tid;
 	writer->is_foreign = (uint32_t)foreign;
 	writer->name_looks = 0;

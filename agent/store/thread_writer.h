@@ -17,7 +17,7 @@
  * run beside what:
  *
  *	                     own thread   its signal handlers   control thread
- *	lane fields          writes       other depth only      after store_quiesce(), or thread dead
+ *	lane fields          writes       other depth only      after store_quiesce(), or if dead
  *	inside[d]            writes       other d only          reads
  *	wm_page, wm_slot     writes       other page            ENDED ones, pages taken by CAS
  */
@@ -169,10 +169,11 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
  * While it waits it can't put itself under a filter. The low two bits are a state, the others count
  * the waits:
  *
- *	0 -> ASKED   its thread; release, pairs with permits_give()'s acquire
- *	ASKED -> GIVEN, or REFUSED  the control thread, by compare and swap, having looked at the thread
- *  since
- *	-> 0         its thread, at the wait's end. A handler that jumps out leaves it as it is.
+ *	0 -> ASKED                  its thread; release, pairs with permits_give()'s acquire
+ *	ASKED -> GIVEN or REFUSED   the control thread, by compare and swap, after a look at the
+ *				    thread since then
+ *	any -> 0                    its thread, at the wait's end. A handler that jumps out leaves
+ *				    it as it is.
  */
 #define PERMIT_STATE 3u
 #define PERMIT_ASKED 1u

@@ -28,7 +28,10 @@ begin \name
 end \name
 	.endm
 
-/* From where the engine has begun, on to be taken: its struct engine_taken, and its stack of the engine's. */
+/*
+ * From where the engine has begun, on to be taken: its struct engine_taken, and its stack of the
+ * engine's.
+ */
 begin attach_way_first
 	mov	%rsi, %rsp
 	/* falls through */
@@ -39,7 +42,9 @@ end attach_way_first
 	way attach_way_undo, attach_undo
 	way attach_way_leave, attach_leave
 
-/* A system call that the program was in when it was taken is over: on the stack at gate_call_done. */
+/*
+ * A system call that the program was in when it was taken is over: on the stack at gate_call_done.
+ */
 begin attach_called
 	mov	%gs:0, %rdi
 	mov	%rax, %rsi
@@ -72,7 +77,10 @@ begin attach_native
 	jmp	*%gs:THREAD_RIP
 end attach_native
 
-/* attach_vector_save(value, width), attach_vector_load(value, width): zmm15, as far as the processor has it: enum vector_width */
+/*
+ * attach_vector_save(value, width), attach_vector_load(value, width): zmm15, as far as the
+ * processor has it: enum vector_width
+ */
 begin attach_vector_save
 	cmp	$1, %esi
 	ja	2f

@@ -10,8 +10,8 @@
 
 #include <linux/futex.h>
 
-#define LOCK_SPINS                                                                                 \
-	200u /* about as long as it is held: sleep costs more, and much more where many threads run */
+/* about as long as it is held: sleep costs more, and much more where many threads run */
+#define LOCK_SPINS 200u
 
 /* 0: free, 1: held, 2: held, and a thread waits. */
 static inline void lock_take(uint32_t *lock)

@@ -10,7 +10,8 @@
 
 /*
  * Make the call that thread->regs ask for; `next` is behind it. thread->regs are then as behind it,
- * rip too: where the thread goes on. May not return: exit, or what leaves the engine.
+ * with rip at the place where the thread continues. May not return: exit, or a call that leaves the
+ * engine.
  */
 void call_make(struct thread *thread, uint64_t next);
 

@@ -54,8 +54,9 @@ gate_enter:
 	/* falls through */
 
 	/*
-	 * Into translated code. Up to gate_leave_end the program is where thread->regs say: a signal comes there at once; one that
-	 * was deferred before the look, now.
+	 * Into translated code. Up to gate_leave_end the program is where thread->regs say: a
+	 * signal is delivered there at once. One that was deferred before the look is delivered
+	 * now.
 	 */
 	.globl gate_leave
 	.hidden gate_leave
@@ -77,8 +78,8 @@ gate_leave_end:
 	.size gate_enter, . - gate_enter
 
 /*
- * The engine's entry: rdi the channel, rsi where we are mapped. Nothing of the program's is in registers: the tool has put all
- * that into the channel.
+ * The engine's entry: rdi the channel, rsi where we are mapped. Nothing of the program's is in
+ * registers: the tool has put all that into the channel.
  */
 	.globl engine_entry
 	.type engine_entry, @function
@@ -135,7 +136,10 @@ gate_call_done:
 	ret
 	.size gate_call, . - gate_call
 
-/* gate_mask(mask): set the signal mask, unless signals are deferred. A handler that comes here from gate_mask_check on makes it skip. */
+/*
+ * gate_mask(mask): set the signal mask, unless signals are deferred. A handler that comes here from
+ * gate_mask_check on makes it skip.
+ */
 	.globl gate_mask
 	.hidden gate_mask
 	.type gate_mask, @function
@@ -179,7 +183,10 @@ gate_quit:
 	call	leave
 	.size gate_quit, . - gate_quit
 
-/* gate_chain(context, number, info, handler): another handler for the same signal, its frame the one that the kernel made for ours */
+/*
+ * gate_chain(context, number, info, handler): another handler for the same signal, its frame the
+ * one that the kernel made for ours
+ */
 	.globl gate_chain
 	.hidden gate_chain
 	.type gate_chain, @function

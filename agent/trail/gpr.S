@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For assembler: the general registers as a thread's block has them (engine_thread.h). gs is the block's. */
+/*
+ * For assembler: the general registers as a thread's block has them (engine_thread.h). gs is the
+ * block's.
+ */
 #ifndef AGENT_TRAIL_GPR_S
 #define AGENT_TRAIL_GPR_S
 

@@ -35,7 +35,7 @@ void leave_together(void);
 int leave_is_told(const siginfo_t *info);
 void leave_tell(uint32_t tid);
 
-/* Another process that has found this one inside may be about to tell it: wait for that. */
+/* Another process that has found this one inside may be about to write to it: wait for that. */
 void leave_await_tellers(void);
 
 /*

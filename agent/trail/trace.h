@@ -48,8 +48,11 @@ struct piece {
 
 #define PIECE_SWAPPED 1u /* xmm15 is the program's */
 #define PIECE_SPILLED 2u /* rcx is in thread->scratch */
-#define PIECE_RECORDED                                                                             \
-	4u /* the id of `block`'s exit has been put already, though the block's last instruction is still to run */
+/*
+ * the id of `block`'s exit has been put already, though the block's last instruction is still to
+ * run
+ */
+#define PIECE_RECORDED 4u
 #define PIECE_FLAGS_LOST 8u
 
 struct trace {

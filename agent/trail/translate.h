@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace made of the program's code: copied instruction by instruction with every register where
- * the program has it, along the way that it will most likely take; what leaves that way goes by an
- * exit.
+ * A trace made of the program's code: copied instruction by instruction, with every register where
+ * the program has it, along the path that the program will most likely take. Every other path
+ * leaves through an exit.
  *
  * Under the engine's lock.
  */

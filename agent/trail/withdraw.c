@@ -64,7 +64,8 @@ static uint64_t segment_bytes(long number)
 static int meets(const uint64_t *gpr)
 {
 	switch (gpr[0]) {
-	case SYS_mmap: /* who does not want to replace anything hears from the kernel that something is there */
+	/* who does not want to replace anything hears from the kernel that something is there */
+	case SYS_mmap:
 		return (gpr[10] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED &&
 		       is_ours(gpr[7], gpr[6]);
 	case SYS_brk:

@@ -30,8 +30,8 @@ static uint32_t code_count, changes;
 
 /*
  * By address: a length, whether a function begins there, and a hash of that many bytes before it.
- * One that is replaced while it is read does not fit the bytes. All are forgotten when a module
- * goes: that what they tell of is mapped is then no more known.
+ * An entry that is replaced while it is read does not fit the bytes. All are forgotten when a
+ * module goes: then it is no longer known whether what they describe is mapped.
  */
 static struct remembered {
 	uint64_t end, what;

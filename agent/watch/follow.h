@@ -24,11 +24,11 @@ enum follow_place {
 struct control_watch follow_about(const struct watch_entry *entry, uintptr_t met);
 
 /*
- * `met`: where the kernel says that the register was; 0: unknown. `told`: the instruction of the
+ * `met`: where the kernel says that the register was; 0: unknown. `decode`: the instruction of the
  * hit. After FOLLOW_THERE the chain does not move until follow_leave().
  */
 enum follow_place follow_hold(struct watch_entry *entry, uintptr_t met,
-			      const struct access_decode *reported);
+			      const struct access_decode *decode);
 void follow_leave(const struct watch_entry *entry);
 
 /* A hit of the value that does not count. */

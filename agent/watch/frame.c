@@ -24,11 +24,11 @@ static struct held {
 	uint32_t inside; /* who looks at a hit of it */
 	int32_t tid;
 	uintptr_t cfa;
-	uintptr_t back;	  /* what stands there for its return address */
+	uintptr_t back;	  /* the return address in its slot */
 	uint32_t is_bare; /* that is the program's own still: its return is not seen */
 } held[SESSIONS_MAX][FRAMES_MAX];
 
-/* Sessions whose waiters are to go on. */
+/* Sessions whose waiters are to continue. */
 static uint32_t is_released;
 
 static void count(uint64_t *counter)
@@ -151,7 +151,7 @@ static unsigned int choose(unsigned int lane, uint32_t frames, uintptr_t cfa)
 	return (unsigned int)__builtin_ctz(frames);
 }
 
-/* Its state is TAKEN then, and nobody is in a hit of it. Returns -1: all are in use. */
+/* Its state is TAKEN then, and no thread is in a hit of it. Returns -1: all are in use. */
 static int take_frame(const struct watch_entry *entry, struct frame_table *table, uint32_t frames,
 		      uintptr_t cfa)
 {
@@ -221,7 +221,7 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
-/* Until it is LIVE: 1; or nobody comes: 0. */
+/* Wait until it is LIVE: 1; or until no tool can arm it any more: 0. */
 static int wait_for_watches(unsigned int lane, struct frame_table *table, struct frame_row *row,
 			    uint32_t asked)
 {
@@ -270,8 +270,8 @@ void frame_enter(const struct watch_entry *entry, const ucontext_t *context)
 
 	count(&group->entered);
 	/*
-	 * SIGTRAP was blocked: it is somewhere in the function, or in another, and what its stack
-	 * holds nobody knows
+	 * SIGTRAP was blocked: the thread is somewhere in the function, or in another, and the
+	 * contents of its stack are unknown
 	 */
 	if (trap_pc(context) != entry->about.address) {
 		count(&group->unended);

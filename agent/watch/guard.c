@@ -71,7 +71,7 @@ static void to_program(const struct trap_action *from, struct sigaction *to)
 
 /*
  * Its action is kept, and nothing changes but SA_RESTART. A child of vfork(2) has our memory, but
- * no action of ours to set.
+ * its own kernel actions, which we must not set.
  */
 static void exchange_own(const struct trap_action *action, struct trap_action *old)
 {
@@ -139,7 +139,7 @@ static int change_action(int number, uint64_t refused, const struct sigaction *a
 		to_program(&had, old);
 	if (!error)
 		return 0;
-	hit_guard(&shut); /* where errno lies, libc says */
+	hit_guard(&shut); /* libc says where errno is */
 	errno = -error;
 	hit_open(&shut);
 	return -1;

@@ -86,7 +86,7 @@ static void *fetch_at_once(void *data)
 	return data;
 }
 
-/* Each thread tells its own addition, in whatever order they come to tell it. */
+/* Each thread reports its own addition, in any order. */
 Test(linked, fetched_additions_at_once_are_their_threads_or_uncertain, .timeout = 60)
 {
 	const struct control_watch about = sample_about(0, &word, 8);

@@ -78,7 +78,7 @@ Test(watch_shared, a_watch_without_an_event_is_fed_by_the_other_sessions, .timeo
 	sample_begin();
 	cr_assert_eq(watch_share(OTHER_LANE, 3), -ENOENT, "it is not there");
 	add_other(about, 3);
-	cr_assert_eq(watch_share(OTHER_LANE, 3), -ENOENT, "nobody else is");
+	cr_assert_eq(watch_share(OTHER_LANE, 3), -ENOENT, "no other session is there");
 	sample_arm(&about);
 	narrow_one.bytes = 4;
 	narrow_one.type = WM_TYPE_U32;
@@ -111,7 +111,10 @@ static __attribute__((noinline)) void passed(void)
 	__asm__ volatile("");
 }
 
-/* One signal comes for both events, and no instruction tells by what it wrote that it is both's. */
+/*
+ * One signal comes for both events, and no instruction shows by what it wrote that it belongs to
+ * both.
+ */
 Test(watch_shared, two_sessions_with_events_of_one_place_are_both_told, .timeout = 30)
 {
 	struct control_watch about = sample_about(0, (const void *)(uintptr_t)passed, 8), other;

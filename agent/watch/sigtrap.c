@@ -49,7 +49,7 @@ void sigtrap_guard(void)
 	__atomic_store_n(&trap_program.is_guarded, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Those that stand. */
+/* The guards that are in place. */
 static unsigned int guards_found(void)
 {
 	unsigned int found = 0;
@@ -148,7 +148,7 @@ void sigtrap_give_back(void)
 
 /*
  * A tool that stops all threads for a moment is a tracer, too, from its PTRACE_SEIZE on, and this
- * thread may look before it stands still itself; when it goes on, that one is gone. A debugger
+ * thread may look before it is stopped itself. When it continues, that tracer has gone. A debugger
  * stays.
  */
 static int tracer_stays(void)

@@ -4,8 +4,8 @@
  * the first watch and removed after the last one. Under the agent's lock.
  *
  *	off        no watch
- *	guarded    before the guards (guard.h) are stored, so that no thread runs a guard that guards
- *             nothing
+ *	guarded    before the guards (guard.h) are stored, so that no thread runs a guard that
+ *		   guards nothing
  *	on         the handler is in; the kernel's events may be enabled
  *	leaving    no watch any more, but a thread may still be about to receive the signal of a hit
  */

@@ -67,7 +67,7 @@ static int is_past(uint32_t magic)
 
 /* ---- the instruction ---- */
 
-/* What is on the page of code that has just run is there. */
+/* The code page of the instruction that has just run is mapped. */
 static const uint8_t *code_at(void *data, uint64_t address, size_t bytes, int has_run,
 			      uint8_t *room)
 {
@@ -204,7 +204,7 @@ static int is_there(const struct watch_entry *entry)
 
 __attribute__((noinline)) void take_keep(void)
 {
-	__asm__ volatile(""); /* else calls of it are none */
+	__asm__ volatile(""); /* so that the compiler keeps its calls */
 }
 
 static void take(const struct hit *hit, struct watch_entry *entry)
@@ -319,7 +319,7 @@ static int is_push(const struct hit *hit)
 	       (code[0] == 0xff && (code[1] & 0x38) == 0x30);
 }
 
-/* What the signal is of lies in a frame: it may be the variable's no more. */
+/* The signal's address is in a frame: the variable there may have ended. */
 static void take_in_frame(struct hit *hit, struct watch_entry *entry)
 {
 	enum frame_hit of = frame_hold(entry, hit->context, hit->met);
@@ -411,9 +411,9 @@ static void take_other(struct hit *hit, const struct watch_entry *first, struct 
 }
 
 /*
- * What else the instruction met: the second signal of one instruction finds the first pending, and
- * is none. Threads are all watched or none, so those have been counted by the kernel, too. And what
- * another session watches through `first`.
+ * What else the instruction met: the second signal of one instruction finds the first one pending
+ * and is dropped. Either all threads are watched or none, so the kernel has counted those, too.
+ * Also what another session watches through `first`.
  */
 static void take_others(struct hit *hit, const struct watch_entry *first)
 {
@@ -469,8 +469,9 @@ static void take_past(struct hit *hit, const struct watch_entry *ended, uint64_t
 }
 
 /*
- * A signal may be of a hit that was made before its event was changed: it bears what the event says
- * when it is sent, but for the address. NULL: whose it was has gone.
+ * A signal may belong to a hit that was made before its event was changed: it has the event's data
+ * of the time when the kernel sent it, except for the address. NULL: the watch that it belongs to
+ * has gone.
  */
 static struct watch_entry *find_met(struct watch_entry *entry, uintptr_t met)
 {
@@ -541,7 +542,7 @@ static void take_live(struct hit *hit, struct watch_entry *entry, uint64_t cooki
 	if (!(entry->about.flags & (WATCH_MOVES | WATCH_FRAME_ENTRY)))
 		take(hit, entry);
 	take_others(hit, entry);
-	/* it waits: what others tell comes first */
+	/* the thread waits here: other threads' reports come first */
 	if (entry->about.flags & WATCH_FRAME_ENTRY)
 		take_entry(hit, entry, 0);
 }

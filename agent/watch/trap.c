@@ -61,7 +61,8 @@ static void send_again(siginfo_t *info)
 	long pid = syscall_raw(SYS_getpid, 0, 0, 0, 0), tid = syscall_raw(SYS_gettid, 0, 0, 0, 0);
 
 	/*
-	 * but for the first thread's own the kernel lets nobody say that it was itself who sent it
+	 * except in the first thread, the kernel lets no thread claim that it sent the signal to
+	 * itself
 	 */
 	if (syscall_raw(SYS_rt_tgsigqueueinfo, pid, tid, SIGTRAP, (long)info))
 		syscall_raw(SYS_tgkill, pid, tid, SIGTRAP, 0);
@@ -126,7 +127,10 @@ static void keep(const siginfo_t *info)
 	trap_thread.is_pending = 1;
 }
 
-/* What is none of ours. Whoever is forced upon a thread can't be blocked or ignored (signal(7)). */
+/*
+ * A signal that is not ours. The kernel's own signals for a thread can't be blocked or ignored
+ * (signal(7)).
+ */
 static void pass_on(siginfo_t *info, ucontext_t *context)
 {
 	int is_forced = info->si_code > 0;

@@ -239,7 +239,7 @@ Test(trap, guards_say_what_libc_would_say)
 	cr_assert_eq(action_now(SIGUSR1).mask & TRAP_SIGNAL_BIT, 0);
 	cr_assert_eq(guard_sigaction(99, NULL, &old), -1);
 	cr_assert_eq(errno, EINVAL);
-	cr_assert_eq(guard_sigaction(LIBCS_FIRST, NULL, &old), -1, "nobody's but libc's");
+	cr_assert_eq(guard_sigaction(LIBCS_FIRST, NULL, &old), -1, "libc's alone");
 	cr_assert_eq(errno, EINVAL);
 	cr_assert_eq(guard_inner_sigaction(LIBCS_FIRST, NULL, &old), 0);
 	cr_assert_eq(end(), 0);
@@ -258,14 +258,14 @@ Test(trap, guards_say_what_libc_would_say)
 	cr_assert_eq(end(), 0);
 }
 
-/* It is ours that the kernel asks whether to begin the system call anew. */
+/* The kernel looks at our action to decide whether a system call starts again. */
 Test(trap, system_calls_are_begun_anew_where_the_program_has_it_so)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 
 	sample_begin();
 	cr_assert_eq(add(0), 0);
-	cr_assert_neq(action_now(SIGTRAP).flags & SA_RESTART, 0, "there is nothing to tell");
+	cr_assert_neq(action_now(SIGTRAP).flags & SA_RESTART, 0, "there is nothing to report");
 	cr_assert_eq(guard_inner_sigaction(SIGTRAP, &action, NULL), 0);
 	cr_assert_eq(action_now(SIGTRAP).flags & SA_RESTART, 0);
 	action.sa_flags = SA_RESTART;

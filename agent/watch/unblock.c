@@ -8,13 +8,13 @@
 
 #include <sys/uio.h>
 
-#define GETSIGMASK 0x420a /* linux/ptrace.h, which can't stand beside sys/ptrace.h */
+#define GETSIGMASK 0x420a /* linux/ptrace.h, which can't be included beside sys/ptrace.h */
 #define SETSIGMASK 0x420b
 #define MASK_BYTES 8
 #define LIBCS_OWN (UINT64_C(3) << (32 - 1))
 
 /*
- * Where the thread's part of the book lies; NULL: it is no thread of libc's, or none yet. Its first
+ * The address of the thread's record; NULL: it is not a thread of libc's, or not yet. Its first
  * word names itself (x86-64 psABI, the thread control block).
  */
 static struct trap_thread *book_of(const struct stop_job *job, const struct stopped *thread)

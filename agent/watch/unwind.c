@@ -33,7 +33,10 @@ static void load(struct cfi_registers *registers, const greg_t *gregs)
 	registers->is_exact = 1;
 }
 
-/* What stands in a trampoline is what it was moved from. -1: it is what we put there ourselves. */
+/*
+ * Code in a trampoline gets the address that it was moved from. -1: code that the agent added
+ * there.
+ */
 static int move_back(struct cfi_registers *registers)
 {
 	uint64_t *pc = &registers->values[CFI_RETURN];

@@ -271,14 +271,14 @@ struct __attribute__((packed)) forged {
 static struct forged *table_make(char *at, uint8_t depth)
 {
 	static const uint8_t head[4] = { 1, 0x1b, 3, 0x3b };
-	const uint8_t common[24] = { 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, depth, 0x90, 1 };
+	const uint8_t cie[24] = { 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, depth, 0x90, 1 };
 	struct forged *forged = (struct forged *)(void *)at;
 
 	*forged = (struct forged){
 		.entries = 1, .common_bytes = 4 + 24, .own_bytes = 12 + 16, .bytes = PAGE_BYTES
 	};
 	memcpy(forged->head, head, sizeof(head));
-	memcpy(forged->common, common, sizeof(common));
+	memcpy(forged->common, cie, sizeof(cie));
 	forged->pair[0] = (int32_t)(code - at);
 	forged->pair[1] = (int32_t)offsetof(struct forged, own_bytes);
 	forged->back = (uint32_t)(offsetof(struct forged, back) -

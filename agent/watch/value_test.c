@@ -168,8 +168,7 @@ Test(watch, the_instruction_tells_what_it_stored, .timeout = 60)
 }
 
 /*
- * Another thread's store that nobody is sample_told of, as the kernel's are: what was reckoned does
- * not hold.
+ * Another thread's store that no signal reports, as the kernel's are: the computed value is wrong.
  */
 Test(watch, what_an_instruction_does_not_tell_is_read, .timeout = 30)
 {
@@ -177,7 +176,7 @@ Test(watch, what_an_instruction_does_not_tell_is_read, .timeout = 30)
 
 	sample_begin();
 	sample_arm(&about);
-	sample_table->rows[0].last.value = 1000; /* nobody's */
+	sample_table->rows[0].last.value = 1000; /* no signal's */
 	form_inc(word, 0);
 	form_mov_word(word, 0);
 	cr_assert_eq(sample_collect(8), 2);
@@ -228,7 +227,7 @@ void (*jump_slot)(void) __attribute__((aligned(64))) = jumped_to;
 __asm__(".text\n\t.p2align 4\n\t.type led_to, @function\nled_to:\n\t.cfi_startproc\n\tret\n\t.cfi_endproc\n"
 	"\t.p2align 4\n\t.type jumped_to, @function\njumped_to:\n\t.cfi_startproc\n\tjmp *%r12\n\t.cfi_endproc\n");
 
-/* While a repeated one stands behind another store to the same bytes, either can have been it. */
+/* While a repeated one comes after another store to the same bytes, either can have been it. */
 Test(watch, a_repeated_store_is_not_taken_for_the_one_before, .timeout = 30)
 {
 	struct control_watch about = sample_about(0, word, 8);
@@ -524,8 +523,8 @@ static void *write_at_once(void *number)
 }
 
 /*
- * No lock: which came first nobody can say, but each value is its thread's own, and the chain has
- * no gap.
+ * No lock: the order of the writes is unknown, but each value is its thread's own, and the chain
+ * has no gap.
  */
 Test(watch, writes_at_once_are_all_there_each_with_its_own_value, .timeout = 60)
 {

@@ -42,7 +42,7 @@ static struct tool {
 	struct owner owner; /* of what asked last */
 } tools[SESSIONS_MAX];
 
-/* Those that hung up, and whose events may be there, whoever has their session's lane by now. */
+/* Owners that hung up and whose events may still come, whichever session has their lane by now. */
 static struct owner feared[FEARED_MAX];
 static unsigned int feared_count;
 
@@ -272,8 +272,8 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	if (feared_count + SESSIONS_MAX > FEARED_MAX)
 		return -EBUSY;
 	/*
-	 * without return addresses of ours the end of a frame is not seen, nor without reading the
-	 * stack whether it lives
+	 * without return addresses of ours the end of a frame is not seen, and without a read of
+	 * the stack it is unknown whether the frame lives
 	 */
 	error = about->flags & WATCH_FRAME_ENTRY ? return_check() : 0;
 	if (!error && about->flags & (WATCH_FRAME_ENTRY | WATCH_FOLLOWS) && !careful_is_allowed())
@@ -354,8 +354,8 @@ int watch_share(unsigned int lane, uint32_t number)
 }
 
 /*
- * A watch has gone: those that it served have another, or are told. What of its hits is on its way
- * is theirs still.
+ * A watch has gone: those that shared its event get another, or a notice. Its hits on their way
+ * still belong to them.
  */
 static void leave_fed(const struct watch_entry *gone)
 {
@@ -393,7 +393,7 @@ static void free_left(void)
 {
 	int is_waited = 0;
 
-	/* a wait holds up forks: there is none while nothing is left */
+	/* a wait delays forks: none is needed while nothing is left */
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
 		if (!watch_entries[i].is_used || is_live(&watch_entries[i]))
 			continue;
@@ -432,7 +432,7 @@ void watch_remove(unsigned int lane, uint32_t from, uint32_t to)
 		flags |= entry->about.flags;
 		any = 1;
 	}
-	/* whoever waits for a frame's watches waits in vain */
+	/* threads that wait for a frame's watches wait in vain */
 	if (flags & WATCH_FRAME_ENTRY)
 		frame_release(lane);
 	if (any)

@@ -17,7 +17,7 @@
 #include <waymark/marker/note.h>
 /*
  * What <sys/sdt.h> makes of DTRACE_PROBE2(), which need not be installed here: a nop, and a note
- * that says where it stands and where its arguments lie.
+ * with its address and the places of its arguments.
  */
 #ifdef BODY_USDT
 #define WAY usdt

@@ -149,7 +149,9 @@ static int measure(struct child *child, const struct base_line *base, enum row_k
 void row_measure_kernel(struct row *row, const struct base_line *base, enum row_kernel kind)
 {
 	static const enum target_way ways[] = {
-		[KERNEL_UPROBE] = TARGET_USDT, [KERNEL_NOP5] = TARGET_NOP5, [KERNEL_RETURN] = TARGET_NONE
+		[KERNEL_UPROBE] = TARGET_USDT,
+		[KERNEL_NOP5] = TARGET_NOP5,
+		[KERNEL_RETURN] = TARGET_NONE,
 	};
 	struct trial_answer answer;
 	char why[sizeof(row->skipped)];

@@ -47,7 +47,7 @@ static int start_all(struct wm_session *session)
 	return err ? err : status.sites ? 0 : -WM_E_NO_MARKER;
 }
 
-/* A few hits, each of which must come out as it was. */
+/* A few hits, each of which must arrive unchanged. */
 static int check_hits(struct wm_session *session, struct child *child, struct row *row,
 		      enum target_way way)
 {
@@ -106,7 +106,7 @@ static int measure(struct wm_session *session, struct child *child, struct row *
 void row_measure_spec(struct row *row, const struct base_line *base, enum target_way way,
 		      const char *spec)
 {
-	/* nobody drains: the hits shall be timed, not the disk */
+	/* no reader drains: the bench times the hits, not the disk */
 	struct wm_session_options options = { .size = sizeof(options),
 					      .buffer_bytes = BUFFER_BYTES,
 					      .policy = WM_POLICY_CYCLIC };

@@ -8,7 +8,7 @@
 #include "bench/mechanisms/target.h"
 
 #define ROW_WRONG "WRONG" /* begins the reason of a row whose events were not what they should be */
-#define ROW_RUNS 9	  /* of which the median counts */
+#define ROW_RUNS 9	  /* the median counts */
 
 struct child;
 
@@ -19,7 +19,7 @@ struct row {
 	char skipped[256]; /* why there is no hit_ns; "" where there is */
 };
 
-/* What a call of each leaf takes while nobody traces. */
+/* What a call of each leaf takes without a tracer. */
 struct base_line {
 	double ns[TARGET_WAYS][TARGET_LAYOUTS];
 	double delta_ns[TARGET_WAYS]; /* over TARGET_NONE */
@@ -33,7 +33,7 @@ double row_median(double *values, unsigned int count);
 /* Say why a row has no figures, as printf(3). */
 void row_skip(struct row *row, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Time all leaves with nobody tracing. 0 or a negative error. */
+/* Time all leaves without a tracer. 0 or a negative error. */
 int base_line_measure(struct base_line *base, uint64_t count);
 
 /* dormant_ns and hot_bytes of a way. */

@@ -56,7 +56,7 @@ static uint64_t bytes_of(target_leaf_fn *leaf)
 	return symbol->st_size;
 }
 
-/* The leaf's own code is the same in all: what stands before it is the mark. */
+/* The leaf's own code is the same in all: the bytes before it are the mark. */
 static int64_t hot_bytes_of(target_leaf_fn *leaf)
 {
 	target_leaf_fn *plain = target_none.leaves[0];

@@ -29,7 +29,7 @@ enum target_way {
 /* Of the leaf in layout 0. */
 struct target_leaf {
 	int64_t hot_bytes;    /* that the mark adds before the leaf's own code; -1: unknown */
-	uint64_t file_offset; /* of its entry, at which the mark stands */
+	uint64_t file_offset; /* of its entry, where the mark is */
 	uint64_t address;
 };
 

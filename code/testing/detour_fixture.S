@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions of few instructions in every form that a detour has to move: the tests replace each point
- * of each. %rdi and %rsi are buffers, %rdx is 0 to 7, all else is anything; nothing is called but these.
+ * Functions of few instructions in every form that a detour has to move: the tests replace each
+ * point of each. %rdi and %rsi are buffers, %rdx is 0 to 7, all else is anything; nothing is called
+ * but these.
  */
 #include "code/testing/fixture.inc"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A module as Go's linker makes it, with C code in it, and with a runtime that walks stacks. Never run. */
+/*
+ * A module as Go's linker makes it, with C code in it, and with a runtime that walks stacks. Never
+ * run.
+ */
 #include "code/testing/fixture.inc"
 
 	.text

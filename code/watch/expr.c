@@ -52,7 +52,7 @@ static int syntax(struct reader *reader, const char *expected)
 		return watch_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, 0,
 					 "%s: %s is missing at its end", reader->text, expected);
 	return watch_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, left,
-				 "%s: %s should stand where \"%.*s\" does", reader->text, expected,
+				 "%s: %s is expected in place of \"%.*s\"", reader->text, expected,
 				 left > 32 ? 32 : (int)left, reader->text + reader->at);
 }
 

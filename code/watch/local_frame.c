@@ -160,11 +160,11 @@ static int from_register(struct locating *locating, unsigned int reg, int64_t of
 
 	if (reg != CFI_RBP && reg != CFI_RSP)
 		return refuse(locating, -WM_E_WATCH_LOCAL,
-			      "it lies where a register points to that is no frame's");
+			      "its address is in a register that holds no frame");
 	if (depth_of(locating, reg, &depth))
 		return refuse(
 			locating, -WM_E_WATCH_LOCAL,
-			"where its frame lies is not told, as of a function that aligns its stack");
+			"the debug information does not say where its frame is, as in a function that aligns its stack");
 	*to = offset - depth;
 	return 0;
 }
@@ -192,7 +192,8 @@ static int base_of(struct locating *locating, int64_t *base)
 	*base = 0;
 	if (!dwarf_attr_integrate(&locating->function, DW_AT_frame_base, &attribute) ||
 	    expression_of(&attribute, &ops, &count) || count != 1)
-		return refuse(locating, -WM_E_WATCH_LOCAL, "its function tells of no frame");
+		return refuse(locating, -WM_E_WATCH_LOCAL,
+			      "its function has no frame base in the debug information");
 	switch (ops[0].atom) {
 	case DW_OP_call_frame_cfa:
 		return 0;
@@ -202,7 +203,8 @@ static int base_of(struct locating *locating, int64_t *base)
 		return from_register(locating, ops[0].atom - DW_OP_breg0, (int64_t)ops[0].number,
 				     base);
 	default:
-		return refuse(locating, -WM_E_WATCH_LOCAL, "its function tells of no frame");
+		return refuse(locating, -WM_E_WATCH_LOCAL,
+			      "its function has no frame base in the debug information");
 	}
 }
 
@@ -215,7 +217,7 @@ static int place_of(struct locating *locating, const Dwarf_Op *ops, size_t count
 
 	if (count && ops[count - 1].atom == DW_OP_deref)
 		return refuse(locating, -WM_E_WATCH_LOCAL,
-			      "it lies where a pointer of the frame points to");
+			      "it is in memory to which a pointer in the frame leads");
 	if (count != 1)
 		return variable_refusal(ops, count);
 	switch (ops[0].atom) {
@@ -289,7 +291,7 @@ static int list_read(struct locating *locating, Dwarf_Attribute *location, int64
 		*offset = one;
 		if (span_add(frame->valid, &frame->valid_count, start + bias, end + bias))
 			return refuse(locating, -WM_E_WATCH_LOCAL,
-				      "its place is told in too many pieces");
+				      "its location list has too many ranges");
 	}
 	return -WM_E_WATCH_DAMAGED;
 }
@@ -366,7 +368,7 @@ static int locate(struct locating *locating, const struct scope *scope)
 	}
 	if (!err && is_shared(locating, scope, frame->offset))
 		return refuse(locating, -WM_E_WATCH_LOCAL,
-			      "another variable of the function lies in the same place");
+			      "another variable of the function shares its place");
 	return err;
 }
 

@@ -3,19 +3,20 @@
  * What to do at a watch's hits, and at which: the text between the slashes, with commas between.
  *
  *	if=changed		where the value is another than before
- *	if=value==0		where the new value is so: == != < <= > >=, or & (some of these bits are set)
+ *	if=value==0		where the new value is so: == != < <= > >=, or & (one of these bits
+ *				is set)
  *	if=old>5		the same of the value before
  *	if=tid==1234		by that thread; != too
  *	bt			with a backtrace; bt=N: of N frames at most
  *	count			hits are counted, and not recorded
- *	signal=NAME		each is followed by that signal to the thread: signal=STOP, signal=SIGUSR1,
- *               signal=10
+ *	signal=NAME		each is followed by that signal to the thread: signal=STOP,
+ *				signal=SIGUSR1, signal=10
  *	trail			each keeps the trail up to it
  *	outside			the tool reads the hits from outside; the target gets no SIGTRAP and
  *				needs no agent for them
  *	kernel			also what the kernel writes there for the target; implies outside
- *	thread=TID		whose copy of a variable that each thread has one of; thread=main: the first
- *              thread's
+ *	thread=TID		the thread whose copy of a thread-local variable is meant;
+ *				thread=main: the first thread's
  *
  * Where there are several `if`, all must be true. A number is written as C does: 5, -1, 0x1f, 1.5,
  * 'a', true, NULL, or an enumerator of the value's type.

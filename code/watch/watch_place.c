@@ -367,7 +367,7 @@ static int function_seek(struct finding *finding)
 		return several_modules(finding, list.modules, 2);
 	if (list.count > 1)
 		return refuse_base(finding, -WM_E_WATCH_SEVERAL, expr->name,
-				   ": functions that only their addresses tell apart");
+				   ": functions that differ only in their addresses");
 	if (list.is_ifunc)
 		return refuse_base(finding, -WM_E_CHOSEN_UNSEEN, expr->name, "");
 	place_at(finding, list.modules[0], list.address);

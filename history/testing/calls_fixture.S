@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Names at known places, 64 bytes each, for paths that calls_test.c makes up. Nothing of it runs. */
+/*
+ * Names at known places, 64 bytes each, for paths that calls_test.c makes up. Nothing of it runs.
+ */
 	.macro	function name
 	.globl	\name
 	.type	\name, @function

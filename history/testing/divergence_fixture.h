@@ -7,7 +7,7 @@
  *		0x108		call scan			0x2004		jump to scan
  *		0x10d		jump to head			0x2010 found:	return
  *		0x140 leave:	system call
- *		0x200 handler:	return				0x3000		system call (sigreturn)
+ *		0x200 handler:	return				0x3000	system call (sigreturn)
  */
 #ifndef HISTORY_TESTING_DIVERGENCE_FIXTURE_H
 #define HISTORY_TESTING_DIVERGENCE_FIXTURE_H

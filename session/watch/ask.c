@@ -67,7 +67,7 @@ static int make_conditions(struct control_watch *about, const struct watch_expr 
 		    is_split)
 			return watch_trouble_set(
 				trouble, -WM_E_WATCH_TEST, test->at, test->bytes,
-				"the value lies in more than one debug register, and each sees its own bytes only");
+				"the value is spread over more than one debug register, and each sees its own bytes only");
 	}
 	return 0;
 }

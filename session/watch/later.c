@@ -260,7 +260,8 @@ static void note_stepped(const struct finding *finding)
 			result->error = -WM_E_TRAIL_ASKED;
 	}
 	snprintf(session->detail, sizeof(session->detail),
-		 "step: what lies in %.150s, which came later, is not watched", finding->came);
+		 "step: variables in %.150s, which was loaded later, are not watched",
+		 finding->came);
 	note_unwatched(session, finding->process, -WM_E_TRAIL_ASKED);
 }
 

@@ -184,9 +184,10 @@ static void count_starved(const struct locals *locals, struct wm_session *sessio
 		const struct slot *slot = &locals->slots[i];
 		const struct group *group = &locals->groups[slot->group];
 
+		struct watched_spec *watch = watched_result(session, group->spec);
+
 		for (unsigned int j = 0; j < group->asked.count && slot->object; j++)
-			watched_result(session, group->spec)->counts.starved += event_object_starved(
-				slot->object, j);
+			watch->counts.starved += event_object_starved(slot->object, j);
 	}
 	for (unsigned int i = 0; i < locals->group_count; i++)
 		if (locals->groups[i].entry)

@@ -99,7 +99,7 @@ static int want_local(struct finding *finding, const struct spec *spec, struct w
 	else if (spec->watch->options.thread)
 		err = watch_trouble_set(
 			&trouble, -WM_E_WATCH_OPTION, 0, 0,
-			"its frames are any thread's: whose writes are told says if=tid==TID");
+			"any thread may have its frames; to select the writer, use if=tid==TID");
 	if (!err)
 		err = locals_want(&finding->locals, (size_t)(spec - finding->session->specs.all),
 				  spec->text, spec->watch, place, &trouble);
@@ -125,7 +125,7 @@ static int find_bond(struct finding *finding, const struct watch_expr *expr,
 		if (expr->options.thread)
 			return watch_trouble_set(
 				trouble, -WM_E_WATCH_OPTION, 0, 0,
-				"all threads share it: thread= is for what each has one of; whose writes are told says if=tid==TID");
+				"all threads share it, and thread= is for thread-local variables; to select the writer, use if=tid==TID");
 		return 0;
 	}
 	return thread_find(&bond->owner, base, finding->process->pid, place, expr->options.thread,

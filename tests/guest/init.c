@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The guest's first process: loads what its kernel needs to see the host's files, and has bash do
- * the rest (inside.sh). Static, for there is nothing else in the initramfs. Where it can't go on it
- * says why, and the guest ends.
+ * the rest (inside.sh). Static, for there is nothing else in the initramfs. Where it can't continue
+ * it says why, and the guest ends.
  *
  * Parameters of the kernel's command line that the kernel does not know are our environment:
  * GUEST_RUN is the script.
@@ -85,7 +85,7 @@ int main(void)
 		execl("/bin/bash", "bash", script, NULL);
 		_exit(127);
 	}
-	/* whoever lost its parent is ours */
+	/* orphans become our children */
 	while (wait(&status) != shell || errno == EINTR)
 		errno = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status))

@@ -110,7 +110,7 @@ static int run_threaded(void)
 	return sum;
 }
 
-/* Not recorded, since no handler of fork tells us; but counted, as discarded. */
+/* Not recorded, since no handler of fork reports it; but counted, as discarded. */
 static int run_bare(void)
 {
 	pid_t child;

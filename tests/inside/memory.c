@@ -34,7 +34,7 @@ static void hit_plugin(void *plugin, int times)
 	((int (*)(int))dlsym(plugin, "plugin_hit"))(times);
 }
 
-/* Also when nobody records, the constructor has run: the text of the sum tells. */
+/* The constructor has run also when no tool records: the text of the sum shows it. */
 static int run_dlopen(void)
 {
 	for (int i = 0; i < 100; i++) {

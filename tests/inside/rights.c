@@ -71,7 +71,7 @@ static int run_setuid(void)
 	return 5;
 }
 
-/* There and back, so that children can still reach whoever records. */
+/* There and back, so that children can still reach the tool. */
 static int run_setresuid(void)
 {
 	int sum = 0;
@@ -178,7 +178,7 @@ static int run_seccomp_first(void)
 	return 4;
 }
 
-/* A child that no thread of ours can be started in: what it hits is lost, and counted. */
+/* A child in which no thread of ours can be started: its hits are lost, and counted. */
 static int run_seccomp_fork(void)
 {
 	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
@@ -211,7 +211,8 @@ static int run_seccomp_all_kill(void)
 	hits(10);
 	want(!filter(SECCOMP_FILTER_FLAG_TSYNC, SECCOMP_RET_KILL_THREAD), "the filter");
 	compute();
-	sleep_ms(1000); /* however long that thread is gone: the program goes on, and its trace */
+	/* however long that thread is gone, the program continues, and so does its trace */
+	sleep_ms(1000);
 	compute();
 	return 4;
 }

@@ -25,8 +25,8 @@ void arm_stub(void);
 void arm_record(const unsigned char *payload, struct seen *seen);
 
 /*
- * What sites call. Keeps all registers, and before it does so spoils every one of them, the flags
- * and the stack below it, so that code which counts on less than the contract shows it.
+ * The code that sites call. Keeps all registers, but before it saves them back it spoils each one,
+ * the flags and the stack below it, so that code which relies on more than the contract fails.
  */
 __asm__(".text\n"
 	".globl arm_stub\n"

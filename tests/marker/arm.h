@@ -33,8 +33,8 @@ void arm_all(void);
 void disarm_all(void);
 
 /*
- * The marker's state; one that never hits where there is none. Hits are counted since the last call
- * of arm_reset().
+ * The marker's state; where there is no such marker, a state without hits. Hits are counted since
+ * the last call of arm_reset().
  */
 struct seen *arm_seen(char kind, const char *subsys, const char *event);
 void arm_reset(void);

@@ -14,7 +14,7 @@
 #define NOIPA __attribute__((noinline))
 #endif
 
-/* Some code for a marker to stand beside: keeps many values in registers across it. */
+/* Some code around a marker: keeps many values in registers across it. */
 KEEP static unsigned int loop(unsigned int count)
 {
 	unsigned int a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8;
@@ -130,7 +130,7 @@ KEEP static int branches(int value)
 	return value;
 }
 
-/* What lies in the red zone of a leaf function must outlive an armed marker. */
+/* The contents of a leaf function's red zone must survive an armed marker. */
 KEEP static int red_zone(int value)
 {
 	volatile int zone[24];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forks TIMES [FILE]: forks so often, one child after the other, each of which calls serve() once.
- * With FILE its parent is stopped meanwhile, and how many seconds that took is written there.
+ * forks TIMES [FILE]: forks so often, one child after the other, and each calls serve() once. With
+ * FILE its parent is stopped meanwhile, and how many seconds that took is written there.
  */
 #include <signal.h>
 #include <stdio.h>

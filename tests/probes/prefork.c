@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server that forks: prefork CHILDREN ROUNDS [USER [THREADS]]. Its children are there from the
- * beginning, each calls serve(child, round) all the while; one that has called it ROUNDS times ends
- * and is forked anew (ROUNDS 0: none ends). It runs until SIGTERM, and exits with 1 if a child did
- * not end well. With USER every child but the first changes to that user, with THREADS under that
- * RLIMIT_NPROC.
+ * A server that forks: prefork CHILDREN ROUNDS [USER [THREADS]]. It starts all children at once.
+ * Each calls serve(child, round) all the time; one that has called it ROUNDS times ends, and
+ * another is forked in its place (ROUNDS 0: none ends). It runs until SIGTERM, and exits with 1 if
+ * a child did not end well. With USER every child but the first changes to that user, with THREADS
+ * under that RLIMIT_NPROC.
  */
 #define _GNU_SOURCE
 #include <grp.h>

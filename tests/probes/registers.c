@@ -27,8 +27,8 @@ void enter_512(const struct state *before, struct state *after);
 void enter_256(const struct state *before, struct state *after);
 
 /*
- * passed: the probed function, which changes nothing; `inner` lies behind its first instructions,
- * where the flags are wanted and the red zone is in use.
+ * passed: the probed function, which changes nothing. `inner` comes after its first instructions,
+ * where the flags are needed and the red zone is in use.
  */
 __asm__(".text\n"
 	".globl passed, passed_inner\n.type passed, @function\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Preloaded: SIGALRM at 1 kHz, with a handler that uses the stack, the flags, and vector registers; at the end it says if none came.
+// Preloaded: SIGALRM at 1 kHz, with a handler that uses the stack, the flags, and vector registers.
+// At the end it says if no signal came.
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sixteen threads allocate, fill, check and free; what others allocated, too. Sizes that nobody
- * else asks for tell a test which calls are ours.
+ * Sixteen threads allocate, fill, check and free, also what others allocated. A test recognises our
+ * calls by sizes that no other code asks for.
  *
- *	allocations ROUNDS
+ * allocations ROUNDS
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLACK_NS                                                                                   \
-	3000000000LL /* a sleep may be so much late; begun anew at each attaching, it would never end */
+/* a sleep may be so much late; if each attach restarted it, it would never end */
+#define SLACK_NS 3000000000LL
 
 static volatile int is_over, is_wrong;
 static int pipe_fds[2];
@@ -183,7 +183,7 @@ static void *waits(void *unused)
 	return NULL;
 }
 
-/* A byte a while; who reads is never told of anything else. */
+/* A byte now and then; read(2) never returns anything else. */
 static void *reads(void *unused)
 {
 	unsigned char want = 0, got;
@@ -228,7 +228,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 		wrong("handler: not on its stack\n");
 	if (mix(handled % 7) != mix(handled % 7))
 		wrong("handler: wrong sum\n");
-	/* some of them for long: taken over in the midst */
+	/* some of them take long: an attach interrupts them */
 	if (handled % 16 == 0)
 		usleep(30000);
 	handled++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes that an engine can't take over, or must be careful with: `attached_odd HOW`. Each says
- * "ready", goes on until its standard input ends, and then says "right" and ends with 0, unless
+ * "ready", continues until its standard input ends, and then says "right" and ends with 0, unless
  * something has changed.
  */
 #define _GNU_SOURCE
@@ -28,7 +28,7 @@
 
 static int is_right = 1;
 
-/* Until nobody is there any more. */
+/* Until the other side has closed. */
 static void await(void)
 {
 	char byte;

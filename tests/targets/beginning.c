@@ -16,7 +16,7 @@
 
 struct found {
 	uint64_t registers[REGISTERS];
-	uint64_t fs_base, gs_base, mask, reserved[3]; /* the vectors stand at a multiple of 16 */
+	uint64_t fs_base, gs_base, mask, reserved[3]; /* the vectors are aligned to 16 */
 	uint8_t vectors[512];
 	uint8_t below[BELOW], above[ABOVE];
 	int64_t descriptors[DESCRIPTORS];

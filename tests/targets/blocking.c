@@ -138,7 +138,7 @@ static void *read_signals(void *unused)
 	ready.fd = signalfd(-1, &some, SFD_NONBLOCK);
 	while (!is_over)
 		if (poll(&ready, 1, 20) > 0 && read(ready.fd, &info, sizeof info) > 0)
-			wrong("a SIGTRAP that nobody sent");
+			wrong("a SIGTRAP that no code sent");
 	return unused;
 }
 

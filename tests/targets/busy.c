@@ -10,7 +10,7 @@
 
 static atomic_int over;
 
-/* A leaf: its array lies in the red zone. No call, so every value stays where it is. */
+/* A leaf: its array is in the red zone. No call, so every value stays where it is. */
 static __attribute__((noinline)) uint64_t mix(uint64_t seed)
 {
 	volatile uint64_t zone[12];

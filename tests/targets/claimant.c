@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes claims on debug registers of a process into the ledger, says so by a line, and waits to be
- * ended: claimant PID WHAT... Told of trouble, it prints the error's name instead, and goes on.
+ * Writes claims on debug registers of a process into the ledger, reports that by a line, and waits
+ * to be ended: claimant PID WHAT... On an error it prints the error's name instead, and continues.
  */
 #include "claim/ledger.h"
 

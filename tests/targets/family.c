@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program with children, all of which write `word`: family MODE [COUNT]. Each has values of its
- * own: a child goes on from its parent's. It says "right" if all came out as if nobody looked on.
+ * own: a child continues from its parent's. It says "right" if everything happened as without a
+ * tracer.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -76,7 +76,7 @@ static int run(struct wm_session *session, struct follower *follower)
 		return 1;
 	wm_session_status_get(session, &status);
 	if (status.recorded != follower->count)
-		follower->wrong = "the status tells another number than was read";
+		follower->wrong = "the status has another number than was read";
 	return follower->wrong != NULL;
 }
 

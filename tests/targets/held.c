@@ -2,7 +2,7 @@
 /*
  * A hit that doesn't end: held:forbidden's string can't be read while it is armed, and the handler
  * of that fault, on a stack of its own, stays until SIGUSR1; then "let on" is printed. Meanwhile
- * another thread goes on with held:tick. Until it is killed.
+ * another thread continues with held:tick. Until it is killed.
  */
 #define _GNU_SOURCE
 #include <waymark/marker.h>
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static char *forbidden; /* a page that nobody may read */
+static char *forbidden; /* a page without access */
 static volatile sig_atomic_t let_on;
 
 static void on_let_on(int signal)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For programs without a library: make_thread, one more thread of the process, on the stack that ends at rsi; in it the flags say zero. */
+/*
+ * For programs without a library: make_thread, one more thread of the process, on the stack that
+ * ends at rsi; in it the flags say zero.
+ */
 #define SYS_clone 56
 #define THREAD 0x50f00	/* CLONE_VM, FS, FILES, SIGHAND, THREAD, SYSVSEM */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For tests/trail_children.sh and trail_inherit_test.c: a program without a library that makes
- * processes in every way there is, and tells how each of them ended: offspring MODE [NUMBER]. That
- * test builds its own.
+ * processes in every way, and reports how each of them ended: offspring MODE [NUMBER]. That test
+ * builds its own.
  */
 #include <sched.h>
 #include <signal.h>
@@ -61,7 +61,7 @@ static void spin(int count)
 		;
 }
 
-/* As wait(2) has it. Returns 0 where there is nobody to wait for. */
+/* As wait(2) has it. Returns 0 where no child is left. */
 static int await(long pid, int options)
 {
 	int status = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program without a library that takes one branch another way, if it is told to: parts same|other [signals].
- * 300 turns; in the 201st, `other` goes past `usual`. With a second argument a timer's signals come meanwhile.
- * It lies elsewhere in each run.
+ * A program without a library that takes one branch another way, on request: parts same|other
+ * [signals]. 300 turns; in the 201st, `other` goes past `usual`. With a second argument a timer's
+ * signals come meanwhile. Its addresses differ in each run.
  */
 #define SYS_rt_sigaction 13
 #define SYS_rt_sigreturn 15

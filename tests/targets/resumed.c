@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults whose handler goes on elsewhere, as for null pointers in Java: there, registers count that
- * the way without a fault writes anew. Only after a long while, so that the code has become worth
- * every trick. Exit status 7 if all is as it was.
+ * Faults whose handler continues elsewhere, as for null pointers in Java: there, registers count
+ * that the path without a fault writes again. Only after a long while, so that the code has become
+ * worth every optimisation. Exit status 7 if everything is unchanged.
  */
 #define _GNU_SOURCE
 #include <signal.h>

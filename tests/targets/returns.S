@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions that return elsewhere than to who called them, with flags that count. Often enough to be worth every
- * trick. Exit status 7; or which of them went wrong.
+ * Functions that return elsewhere than to who called them, with flags that count. Often enough to
+ * be worth every trick. Exit status 7; or which of them went wrong.
  */
 	.text
 	.globl	_start
@@ -9,7 +9,8 @@ _start:
 	mov	$3000000, %ebx
 again:
 	mov	$1, %edi
-	call	popped			/* its return address is gone when it returns, to `popped_back` */
+	/* its return address is gone when it returns, to `popped_back` */
+	call	popped
 	jno	wrong
 	mov	$2, %edi
 	call	moved			/* its return address is 4 further on */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that shuts itself in while its variable is watched: sandboxed MODE. What its filter
- * does not know kills it; it does not know the return from a signal. It says "right" at the end, or
- * what was wrong.
+ * A program that filters its own system calls while its variable is watched: sandboxed MODE. What
+ * its filter does not know kills it; it does not know the return from a signal. It says "right" at
+ * the end, or what was wrong.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,7 +44,7 @@ static pthread_barrier_t barrier;
 FILTER(narrow, ALLOW(SYS_write), ALLOW(SYS_exit), ALLOW(SYS_exit_group), ALLOW(SYS_munmap),
        ALLOW(SYS_madvise), ALLOW(SYS_futex));
 
-/* Sleep, but no word of how one that was interrupted goes on: restart_syscall(2). */
+/* Sleep, but not restart_syscall(2), by which an interrupted sleep resumes. */
 #define SLEEP                                                                                      \
 	ALLOW(SYS_write), ALLOW(SYS_exit_group), ALLOW(SYS_nanosleep), ALLOW(SYS_clock_nanosleep)
 FILTER(sleeping, SLEEP);
@@ -131,7 +131,7 @@ static void past_libc(void)
 		usleep(100000);
 }
 
-/* When it is told to, by a file, and with nothing written behind. */
+/* When a file says so, and with nothing written after it. */
 static void late(void)
 {
 	puts("ready");

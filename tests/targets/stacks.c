@@ -51,7 +51,7 @@ static void body(void)
 	}
 }
 
-/* `bytes` of stack, below which nobody may go. */
+/* `bytes` of stack, with a page without access below. */
 static unsigned char *coroutine(size_t bytes)
 {
 	unsigned char *area = mmap(NULL, bytes + PAGE, PROT_READ | PROT_WRITE,

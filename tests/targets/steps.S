@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program without a library, whose every instruction is known: steps MODE. What it does in each mode stands
- * in branch/step_test.c too. Exit status 7, if nothing else is said.
+ * A program without a library, whose every instruction is known: steps MODE. What it does in each
+ * mode is in branch/step_test.c too. Exit status 7, if nothing else is said.
  */
 #define SYS_rt_sigaction 13
 #define SYS_rt_sigreturn 15
@@ -9,7 +9,8 @@
 #define SYS_exit_group 231
 
 	.text
-	.globl _start, way_out, loop_head, callee, after_call, string, handler, restorer, faults, recursive
+	.globl _start, way_out, loop_head, callee, after_call, string
+	.globl handler, restorer, faults, recursive
 _start:
 	mov	16(%rsp), %rsi
 	movzbl	(%rsi), %eax
@@ -59,7 +60,7 @@ string:
 	rep stosb
 	jmp	way_out
 
-signals:				/* ud2's handler goes on behind it */
+signals:				/* ud2's handler continues behind it */
 	mov	$SYS_rt_sigaction, %eax
 	mov	$4, %edi
 	lea	action(%rip), %rsi

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions that may hide the trap behind them, before one that the tracer has to notice: steps-hidden MODE, as
- * branch/hidden_test.c says. Exit status 7 if all is well.
+ * Instructions that may hide the trap behind them, before one that the tracer has to notice:
+ * steps-hidden MODE, as branch/hidden_test.c says. Exit status 7 if all is well.
  */
 #include <asm/unistd.h>
 
@@ -154,7 +154,8 @@ itself:					/* a branch to itself: two runs end at the same place */
 1:	loop	1b
 	jmp	way_out
 
-restartable:				/* a critical section, whose abort handler leads to the same place */
+/* a critical section, whose abort handler leads to the same place */
+restartable:
 	lea	area(%rip), %rdi
 	mov	$32, %esi
 	xor	%edx, %edx
@@ -226,7 +227,8 @@ killing:
 	mov	$SIGKILL, %esi
 	hide_system __NR_kill
 
-signalling:				/* a signal right behind it, and the way back from the handler is another */
+/* a signal right behind it, and the way back from the handler is another */
+signalling:
 	lea	restorer_hidden(%rip), %rcx
 	mov	%rcx, action + 16(%rip)
 	catch	SIGUSR1

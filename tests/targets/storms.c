@@ -4,12 +4,12 @@
  *
  *	malloc     eight threads allocate, fill, check and free; `malloc1` does it without threads
  *	threads    threads start and end
- *	signals    a timer's signal at 1 kHz, another by kill(2), handled on a stack of its own, counted
+ *	signals    a timer's signal at 1 kHz, another by kill(2), on a stack of its own, counted
  *	forks      children are forked, and execute something
  *	sleepers   two hundred threads that sleep
  *	setuid     setuid(2) to what it is, which glibc has every thread do
  *	blocked    all signals blocked, two pending
- *	leaderless the first thread has ended, another goes on
+ *	leaderless the first thread has ended, another continues
  *	relay      the first thread has ended, each other starts one and ends
  *	execs      executes itself over and over
  *	exits      starts threads and exits at once
@@ -229,7 +229,7 @@ static void storm_blocked(void)
 	}
 }
 
-/* The leader has ended; its other threads go on. */
+/* The leader has ended; its other threads continue. */
 static void *without_leader(void *arg)
 {
 	(void)arg;

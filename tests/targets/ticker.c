@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Emits a known number of events: ticker EVENTS [THREADS [ROUNDS [STATUS]]]. Each round starts the
- * threads, of which each emits EVENTS times ticker:tick; a pause of 1 ms stands between rounds.
- * One ticker:run:begin and :end around all. It ends with STATUS.
+ * threads, and each thread emits ticker:tick EVENTS times; a pause of 1 ms separates rounds. One
+ * ticker:run:begin and :end around all. It ends with STATUS.
  */
 #include <pthread.h>
 #include <stdlib.h>

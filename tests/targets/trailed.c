@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For trails: trailed MODE [COUNT] does one thing in few instructions, without a C library, since
- * each takes long when it is stepped through. Its exit status tells whether it went as it should:
+ * each takes long when it is stepped through. Its exit status shows whether everything was right:
  * see main().
  */
 #include "call.h"
@@ -66,7 +66,7 @@ static int timers(int count)
 	return 8;
 }
 
-/* The first SIGCONT counts: who waits for it to go on sends one after the other. */
+/* The first SIGCONT counts: the waiting side sends one after the other. */
 static int stops(void)
 {
 	struct action action = { on_signal, RESTORER | SA_RESETHAND, restore, 0 };
@@ -140,7 +140,7 @@ static int bequeaths(void)
 	return status == 1 << 8 ? 14 : 1;
 }
 
-/* What is said with a signal: siginfo_t, as much as is looked at. */
+/* A signal's data: siginfo_t, as far as it is looked at. */
 struct said {
 	int signal, error, code, pad;
 	int pid, uid;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program without a library, for trails that are long or go on in another program: trails MODE. Exit status 7.
+ * A program without a library, for trails that are long or continue in another program: trails
+ * MODE. Exit status 7.
  */
 #include "make_thread.S"
 
@@ -72,7 +73,8 @@ forks:					/* a child, and waits for it */
 	syscall
 	jmp	way_out
 
-threads:				/* one more, which reads a byte, and then executes itself or ends */
+/* one more, which reads a byte, and then executes itself or ends */
+threads:
 	lea	stack_top(%rip), %rsi
 	make_thread
 	jz	thread

@@ -123,7 +123,7 @@ static void wait_recv(void)
 	target_want(recv(fds[0], &byte, 1, 0) == -1 && errno == EAGAIN, "recv");
 }
 
-/* A pause that loses its signal sleeps for good; the test then gives up on us. */
+/* A pause that loses its signal never ends; the test then gives up on us. */
 static void wait_pause(void)
 {
 	int before = alarms;

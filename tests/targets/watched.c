@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program whose variables are watched: watched MODE [COUNT [THREADS]]. What it does must come out
- * as if nobody looked on: it says "right" at the end, or what was wrong.
+ * A program whose variables are watched: watched MODE [COUNT [THREADS]]. It must behave as without
+ * a watch: it says "right" at the end, or what was wrong.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -192,7 +192,7 @@ static void mode_masks(void)
 	}
 }
 
-/* Past libc: what is hit meanwhile can't be told one by one. */
+/* Past libc: what is hit meanwhile can't be reported one by one. */
 static void mode_raw_masks(void)
 {
 	uint64_t trap = 1u << (SIGTRAP - 1);

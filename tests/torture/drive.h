@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What drivers of tortured programs have in common: a victim of their own, started and ended, and a
- * watch that ends all when nothing goes on. One of each in a driver.
+ * What the drivers of tortured programs share: a victim of their own, which they start and end, and
+ * a watchdog that ends everything when nothing progresses. A driver has one of each.
  */
 #ifndef TESTS_TORTURE_DRIVE_H
 #define TESTS_TORTURE_DRIVE_H
@@ -11,25 +11,25 @@
 #include <sys/types.h>
 
 extern pid_t drive_victim;	/* 0: it has ended */
-extern int drive_failed;	/* set by whoever finds something wrong; the driver's exit status */
+extern int drive_failed;	/* set where something is wrong; the driver's exit status */
 extern const char *drive_way;	/* how it is tortured now, for messages */
-extern const char *drive_phase; /* what goes on, likewise */
+extern const char *drive_phase; /* the current phase, likewise */
 
 double drive_now_s(void);
 
 /*
- * Something goes on: this. If nothing else does for a minute, the victim is killed by SIGABRT and
- * the driver ends.
+ * Names the phase that begins. If none begins for a minute, the watchdog kills the victim by
+ * SIGABRT and ends the driver.
  */
 void drive_enter(const char *phase);
 
 /*
  * Start argv[0] with the path of a new file of so many bytes and argv[1], and wait until it has set
- * *ready, which lies `ready_at` into the file. Returns the file, mapped; NULL where that fails.
+ * *ready, which is `ready_at` bytes into the file. Returns the file, mapped; NULL where that fails.
  */
 void *drive_start(char **argv, size_t bytes, size_t ready_at);
 
-/* Whether it lives; that it doesn't is a failure, and told. */
+/* Whether it lives. If it does not, that is a failure, and reported. */
 int drive_victim_is_alive(void);
 
 /*

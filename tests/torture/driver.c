@@ -2,7 +2,7 @@
 /*
  * Tortures victim.c for so many seconds: attaches to it, arms and disarms its thousand markers at
  * once as fast as that goes, in both ways of patching, reads what was recorded, detaches, and
- * attaches again. Holds the books to the event; shared.h tells how.
+ * attaches again. Holds the books to the event; shared.h says how.
  *
  *	driver SECONDS VICTIM PLUGIN
  */
@@ -156,7 +156,8 @@ static void books_close(const struct books *books, struct wm_session *session,
 		total->voids++;
 		return;
 	}
-	if (way->follow) /* the children's events are in the session's figures, but not in `emitted` */
+	/* the children's events are in the session's figures, but not in `emitted` */
+	if (way->follow)
 		return;
 	total->emitted += emitted;
 	total->recorded += status.recorded;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tortured programs have in common: threads that a driver can park, timers whose signals come
- * to all of them, children of fork. The words by which driver and program speak lie in memory that
- * both map.
+ * What tortured programs share: threads that a driver can park, timers whose signals come to all of
+ * them, children of fork. Driver and program talk by words in memory that both map.
  */
 #ifndef TESTS_TORTURE_PARTY_H
 #define TESTS_TORTURE_PARTY_H

@@ -4,7 +4,7 @@
 
 void plugin_run(int times);
 
-/* Before main, so before whoever loaded it knows: a rule must have armed it already. */
+/* Before main, so before the program knows of it: a rule must have armed it already. */
 __attribute__((constructor)) static void plugin_loaded(void)
 {
 	MARK(plugin_loaded, 1);

@@ -4,13 +4,13 @@
  *
  * Each marker of the victim has a field made by count_hit(), which is evaluated only while the
  * marker is armed: so `emitted` counts exactly the hits that went into the agent. What the agent
- * says, recorded and discarded, must add up to that, but for two kinds of hits:
+ * says, recorded and discarded, must add up to that, except for two kinds of hits:
  *
- *   stray     a site was disarmed while a thread was on its way from the site to the agent: it
+ *   stray     a site was disarmed while a thread was between the site and the agent: it
  *             finds nothing to do there. At most one for each thread and signal handler on it for
  *             each disarming; none where all threads were parked before the disarming.
- *   doubtful  a signal handler left by siglongjmp while the hit below it was under way: it may have
- *             been recorded or not. The victim counts them.
+ *   doubtful  a signal handler left by siglongjmp in the middle of the hit below it: the hit may
+ *             have been recorded or not. The victim counts them.
  */
 #ifndef TESTS_TORTURE_SHARED_H
 #define TESTS_TORTURE_SHARED_H

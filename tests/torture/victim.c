@@ -2,8 +2,8 @@
 /*
  * The tortured program: four threads run through a thousand markers, timers send them signals whose
  * handlers hit markers too and may leave by siglongjmp; others fork, load and unload a library of
- * markers, start and end threads. It knows nothing of Waymark but the markers, and ends well when
- * told to.
+ * markers, start and end threads. It knows nothing of Waymark but the markers, and ends well on
+ * request.
  *
  *	victim SHARED PLUGIN
  */
@@ -83,9 +83,7 @@ static void *work(void *data)
 			may_jump = 1;
 			groups[(pass + (unsigned int)number * 3) % 10]();
 		} else {
-			/*
-			 * the agent learns from the next hit that the one below was left for good
-			 */
+			/* the agent learns from the next hit that the one below was abandoned */
 			hit_pending = 0;
 			pending_below = 0;
 			MARK(landed, number);

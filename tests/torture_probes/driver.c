@@ -2,8 +2,8 @@
 /*
  * Tortures victim.c for so many seconds: attaches to it, arms and disarms probes on every function
  * of libc, of libz and of its own, with returns and without, reads what was recorded, compares the
- * code with its files, detaches, is killed in the middle of it, and attaches again. shared.h tells
- * of the books.
+ * code with its files, detaches, is killed in the middle of it, and attaches again. shared.h
+ * describes the books.
  *
  *	driver SECONDS VICTIM PLUGIN
  */

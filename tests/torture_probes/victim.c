@@ -3,7 +3,7 @@
  * The tortured program: four threads do what work.c has, timers send them signals whose handlers
  * call probed functions too and may leave by siglongjmp; others fork, spawn programs, load and
  * unload a library, start, cancel and end threads. It knows nothing of Waymark, checks all that it
- * does, and ends well when told to.
+ * does, and ends well on request.
  *
  *	victim SHARED PLUGIN
  */

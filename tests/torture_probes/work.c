@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the victim does: calls of the functions that are probed, libc's, libz's and its own, in all
- * the ways in which functions are entered and left. Every result is known beforehand and checked.
+ * What the victim does: calls of the probed functions, libc's, libz's and its own, that enter and
+ * leave them in all possible ways. It knows every result in advance and checks it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -172,7 +172,7 @@ PROBED void leave_far(jmp_buf *to, int depth)
 	__asm__ volatile("" : : : "memory"); /* no tail call */
 }
 
-/* Functions that are left for good, again and again on the same stack. */
+/* Functions that never return, again and again on the same stack. */
 void work_leaving(uint32_t number)
 {
 	jmp_buf back;
@@ -210,8 +210,8 @@ PROBED int backtrace_at(int depth)
 }
 
 /*
- * A backtrace goes through frames whose return addresses were replaced: between two of ours it may
- * see one of the agent's, but all of ours, and on to those below.
+ * A backtrace passes frames whose return addresses were replaced: between two of ours it may see
+ * one of the agent's, but it sees all of ours, and those below.
  */
 void work_backtrace(uint32_t number)
 {

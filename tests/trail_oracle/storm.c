@@ -3,9 +3,9 @@
  * A program in a storm, stepped for a moment again and again: trail-storm FOLDER CYCLES [--kill]
  * PROGRAM MODE.
  *
- * Each time it is let go it must go on as if nothing had been, and the trail must be whole. With
- * --kill it is killed while it is stepped, and begun anew. The program is one of tests/targets: it
- * checks itself, and ends with standard input.
+ * After each time it must continue as if nothing had happened, and the trail must be whole. With
+ * --kill it is killed while it is stepped, and started again. The program is one of tests/targets:
+ * it checks itself, and ends with standard input.
  */
 #include "branch/step.h"
 #include "branch/trace_sink.h"
@@ -151,7 +151,7 @@ static int cycle(struct storm *storm, int kills)
 	return err;
 }
 
-/* It is told to end, and ends well. */
+/* It is asked to end, and ends well. */
 static int ends_well(struct storm *storm)
 {
 	int status = -1;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The other stepper: trail-walk PROGRAM [ARGUMENTS] runs it by single steps and prints where each
- * thread stood.
+ * The other stepper: trail-walk PROGRAM [ARGUMENTS] runs it by single steps and prints the place of
+ * each thread.
  *
- * It shares no code with the origin `step`, decodes nothing and hides nothing: it is what the
- * oracle believes about where a program went. What a program reads in its flags is not what it
- * would read without us, so programs that look there are not walked.
+ * It shares no code with the origin `step`, decodes nothing and hides nothing: the oracle takes its
+ * output for the path of the program. A program reads other flags here than without single steps,
+ * so programs that look at them are not walked.
  *
- *	I TID RIP RAX RDI CS BYTES   it stands there; the bytes of code from there on
- *	A TID RIP RAX RDI CS BYTES   a signal comes there: it may be past the last I, where a trap was
- *  dropped
+ *	I TID RIP RAX RDI CS BYTES   the thread is there; the bytes of code from there on
+ *	A TID RIP RAX RDI CS BYTES   a signal comes there, perhaps past the last I, where a trap was
+ *				     dropped
  *	S TID SIGNAL                 a signal comes before that instruction
  *	H TID                        a handler was entered: the next I is at its first instruction
  *	E TID                        it became another program
@@ -37,7 +37,7 @@ static void print_place(pid_t tid, char what)
 
 	if (ptrace(PTRACE_GETREGS, tid, 0, &regs))
 		return;
-	/* word by word, none of which lies in two pages: what is there may end with one */
+	/* by words, and no word crosses a page: the next page may be unmapped */
 	while (got < CODE_BYTES) {
 		size_t skip = (regs.rip + got) % sizeof(long);
 		long word;
@@ -55,7 +55,7 @@ static void print_place(pid_t tid, char what)
 	printf("\n");
 }
 
-/* Returns the signal that it goes on with. */
+/* Returns the signal with which it continues. */
 static int on_stop(pid_t tid, int status)
 {
 	int signal = WSTOPSIG(status), event = status >> 16;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """lines.py WAYMARK PROGRAM TRACE: --lines against objdump -dl, at any optimization.
 
-objdump says of each instruction of which line it is; --instructions says how often each ran. So it is known how many instructions
+objdump says which line each instruction belongs to; --instructions says how often each ran. So it is known how many instructions
 of each line ran, and that it did.
 """
 import collections
@@ -41,13 +41,13 @@ def main():
     wanted = collections.Counter()
     for address, count in ran.items():
         wanted[lines.get(address)] += count
-    told = {}
+    reported = {}
     for text in output(WAYMARK, "trail", "--json", "--lines", TRACE).splitlines():
         item = json.loads(text)
-        told[os.path.basename(item["source"]), item["line"]] = item
+        reported[os.path.basename(item["source"]), item["line"]] = item
     wrong = []
-    for line in (set(wanted) - {None}) | {line for line in told if told[line]["instructions"]}:
-        item = told.get(line, {"instructions": None, "ran": 0})
+    for line in (set(wanted) - {None}) | {line for line in reported if reported[line]["instructions"]}:
+        item = reported.get(line, {"instructions": None, "ran": 0})
         if item["instructions"] != wanted[line]:
             wrong.append(f"{line}: {wanted[line]} instructions ran, --lines has {item['instructions']}")
         elif not item["ran"]:

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Three threads beside the first one, which turn and make a system call now and then; the first sleeps until they have ended. */
+/*
+ * Three threads beside the first one, which turn and make a system call now and then; the first
+ * sleeps until they have ended.
+ */
 #include "tests/targets/make_thread.S"
 
 #define SYS_nanosleep 35

@@ -80,8 +80,8 @@ static ssize_t receive(struct peer *peer, void *buffer, int *passed)
 	if (poll(&ready, 1, PATIENCE_MS) <= 0)
 		return -1;
 	/*
-	 * a reset, by an agent that ended with something of ours unread, is told ahead of what it
-	 * sent
+	 * an agent that ends with data of ours unread resets the connection, and the kernel reports
+	 * the reset ahead of what the agent sent
 	 */
 	do {
 		got = recvmsg(peer->fd, &head, MSG_CMSG_CLOEXEC);
@@ -141,7 +141,7 @@ static void take_hello(struct peer *peer, const struct wm_message *message)
 		memcpy(&peer->inherited, body + before, sizeof peer->inherited);
 }
 
-/* Take note of all messages of a bundle; where it lies in a file, `passed` is that. */
+/* Take note of all messages of a bundle. For a bundle in a file, `passed` is that file. */
 static void take_bundle(struct peer *peer, const struct wm_message *message, int passed)
 {
 	const char *content = (const char *)(message + 1) + sizeof(struct control_bundle);
@@ -201,7 +201,7 @@ struct peer tool_meet(void)
 	struct pollfd ready = { .fd = tool.listening, .events = POLLIN };
 	struct peer peer = { .memfd = -1 };
 
-	cr_assert_eq(poll(&ready, 1, PATIENCE_MS), 1, "nobody came");
+	cr_assert_eq(poll(&ready, 1, PATIENCE_MS), 1, "no agent connected");
 	peer.fd = accept4(tool.listening, NULL, NULL, SOCK_CLOEXEC);
 	cr_assert_geq(peer.fd, 0);
 	cr_assert_eq(peer_read_until(&peer, 0, NULL), CONTROL_HELLO);

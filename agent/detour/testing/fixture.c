@@ -103,7 +103,7 @@ void trial_begin(void)
 
 /* ---- composing ---- */
 
-/* What stands at a function when it is first asked for. */
+/* The bytes at a function when they are first asked for. */
 static const uint8_t *original_of(void (*function)(void))
 {
 	static struct {

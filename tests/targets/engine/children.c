@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes in all the ways that they are made and end (tests/engine_children.sh). What is printed
- * does not depend on who is first.
+ * Processes that start and end in every way (tests/engine_children.sh). The output does not depend
+ * on their order.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -294,7 +294,7 @@ static int borrows(void *at)
 	return 6;
 }
 
-/* Its maker goes on meanwhile, in the same memory. */
+/* Its maker continues meanwhile, in the same memory. */
 static void sharing(long unused)
 {
 	static char stack[65536] __attribute__((aligned(16)));
@@ -486,7 +486,7 @@ static void *deepens(void *unused)
 	return unused;
 }
 
-/* A stack that grows into addresses that nobody has. */
+/* A stack that grows into free addresses. */
 static void grown(long count)
 {
 	const size_t page = 4096, room = 256 + 16;

@@ -410,7 +410,7 @@ static void faults(void)
 	signal(SIGSEGV, SIG_DFL);
 }
 
-/* ---- what leads on by memory that nobody writes, until somebody does ---- */
+/* ---- jumps through memory that no code writes, until some code does ---- */
 
 function *slots[PAGE / sizeof(function *)]
 	__attribute__((aligned(4096), used, visibility("hidden"))) = { abs };

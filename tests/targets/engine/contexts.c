@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handlers that change where the program goes on and with what, that never return, and that mend
+ * Handlers that change where the program continues and with what, that never return, and that mend
  * faults: contexts SCENE.
  */
 #include "seen.h"

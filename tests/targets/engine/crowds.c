@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads in numbers, and their ends: crowds SCENE [COUNT]. What is printed does not depend on who
- * is first.
+ * Threads in numbers, and their ends: crowds SCENE [COUNT]. The output does not depend on their
+ * order.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -51,7 +51,7 @@ static void signals(const char *how)
 	if (is(how, "segv-sent"))
 		sigqueue(getpid(), SIGSEGV, (union sigval){ .sival_int = 5 });
 	if (is(how,
-	       /* no room for the next frame: SIGSEGV, for which there is none, too */
+	       /* no room for the next frame: SIGSEGV, and no room for that one's frame either */
 	       "full-stack")) {
 		sigaltstack(&there, NULL);
 		seen_ask(SIGUSR1, SA_ONSTACK | SA_NODEFER, fill, 0);

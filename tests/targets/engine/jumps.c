@@ -27,7 +27,7 @@ static void refused(int number, siginfo_t *info, void *data)
 	siglongjmp(back, 1);
 }
 
-/* What follows a jump's target is no chain of pointers: who loads twice goes astray. */
+/* The bytes after a jump's target are no chain of pointers: code that loads twice goes astray. */
 static void chase(void)
 {
 	uint64_t last[2] = { 0 }, first[2] = { 0, (uint64_t)last };

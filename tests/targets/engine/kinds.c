@@ -43,7 +43,7 @@ static int work(void *data)
 	return (int)(sum & 0x3f);
 }
 
-/* What a child finds, told by its exit status: handlers, mask, stack for signals, gs. */
+/* What a child finds, reported by its exit status: handlers, mask, stack for signals, gs. */
 static int look(void)
 {
 	struct sigaction action;
@@ -263,7 +263,7 @@ int main(void)
 	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 
-	borrowed_code(); /* before one borrows our memory for good */
+	borrowed_code(); /* before one borrows our memory until the end */
 	cloned("copy", SIGCHLD, look_and_signal);
 	cloned("copy, no signal at its end", 0, look_and_signal);
 	cloned("shares memory", CLONE_VM | SIGCHLD, look_and_signal);

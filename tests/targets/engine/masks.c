@@ -169,7 +169,7 @@ static void naps(void)
 	errno = 0;
 	printf("nap %d", nanosleep(&nap, &left));
 	printf(" %d, some left %d\n", errno, left.tv_sec == 0 && left.tv_nsec < 260000000);
-	/* Stopped and continued, a call goes on by restart_syscall(2). */
+	/* Stopped and continued, a call resumes by restart_syscall(2). */
 	if (!fork()) {
 		usleep(50000);
 		kill(getppid(), SIGSTOP);

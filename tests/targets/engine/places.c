@@ -65,7 +65,7 @@ static void fixed(void)
 	printf("other %ld\n", (long)result);
 }
 
-/* Who asks for what is free is told that it is not, as by the kernel. */
+/* A request for what is free is refused where it is not free, as the kernel refuses it. */
 static void fixed_free(void)
 {
 	char *at = map_at(LOW + 64 * MIB, MIB, MAP_FIXED_NOREPLACE);

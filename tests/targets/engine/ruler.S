@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptor 3 is a file of a page. For i = 1, 2, 3 ...: i is stored there, and a loop runs so often as i has 0 bits at its end. So each
- * part of what ran says where it is, and the file says how far it came, whenever it is killed.
+ * Descriptor 3 is a file of a page. For i = 1, 2, 3 ...: i is stored there, and a loop runs so
+ * often as i has 0 bits at its end. So each part of what ran says where it is, and the file says
+ * how far it came, whenever it is killed.
  */
 	.text
 	.globl	_start

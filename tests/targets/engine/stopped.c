@@ -40,7 +40,7 @@ static void *waits(void *pipe)
 	return read(((int *)pipe)[0], &byte, 1) < 0 ? pipe : NULL;
 }
 
-/* It stops itself, and its end tells whether it went on as it should. */
+/* It stops itself, and its end shows whether it continued correctly. */
 static void child(int has_thread)
 {
 	volatile int sum = 0;
@@ -143,7 +143,7 @@ static void on_to_the_end(pid_t pid)
 	printf("  end 0x%x\n", status);
 }
 
-/* A signal came while it was stopped: it is there still when it goes on. */
+/* A signal came while it was stopped: the signal is still pending when it continues. */
 static void attach(const char *name, long request, int has_thread)
 {
 	pid_t pid = make(has_thread);
@@ -180,13 +180,13 @@ static void detach(const char *name, int is_known, int of_thread)
 	report("stopped", pid, WUNTRACED | WNOHANG);
 	report("again", pid, WUNTRACED | WNOHANG);
 	kill(pid, SIGCONT);
-	report("goes on", pid, WCONTINUED);
+	report("continues", pid, WCONTINUED);
 	tids[2] = 1;
 	report("end", pid, 0);
 	chld();
 }
 
-/* It is let go on at the same time: whichever is first, attaching works, and it ends. */
+/* It is continued at the same time: in either order, attaching works, and it ends. */
 static void race(long count)
 {
 	int bad = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What instructions raise: where, why, and what is there then; also what programs do to find out
- * who looks.
+ * What instructions raise: where, why, and with which state; also what programs do to detect a
+ * tracer.
  */
 #include "seen.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What waits for signals that are blocked finds them, those of faults too: waits SCENE. */
+/* Waits for blocked signals, also those of faults: waits SCENE. */
 #include "seen.h"
 
 #include <fcntl.h>
@@ -311,7 +311,7 @@ static void counted(int number)
 	(void)number;
 }
 
-/* What a wait has taken is told, though another signal is handled right behind it. */
+/* A wait returns the signal that it has taken, though another signal is handled right after it. */
 static void interrupted(void)
 {
 	pthread_t thread;
@@ -331,7 +331,8 @@ static void interrupted(void)
 			sched_yield();
 	}
 	pthread_join(thread, &wrong);
-	printf("of %d that were waited for, %ld told something else\n", INTERRUPTED, (long)wrong);
+	printf("of %d that were waited for, %ld returned something else\n", INTERRUPTED,
+	       (long)wrong);
 }
 
 int main(int count, char **words)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls: direct, indirect, to the next instruction, of oneself and each other, and those that end in jumps. */
+/*
+ * Calls: direct, indirect, to the next instruction, of oneself and each other, and those that end
+ * in jumps.
+ */
 #include "program.inc"
 
 	expect	callee after_direct callee after_register callee after_memory callee after_rip

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* fork, vfork and wait4: children are left alone, and come to the end that they would have come to. */
+/*
+ * fork, vfork and wait4: children are left alone, and come to the end that they would have come to.
+ */
 #include "program.inc"
 
 	oracle	unwalked

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes made by clone(2) that send no SIGCHLD, one with our memory: they are children, and left alone. */
+/*
+ * Processes made by clone(2) that send no SIGCHLD, one with our memory: they are children, and left
+ * alone.
+ */
 #include "program.inc"
 
 #define CLONE_VM 0x100

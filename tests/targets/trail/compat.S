@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 32-bit code in a 64-bit program, twice, whose bytes mean something else in 64 bits, and a system call from
- * there. A trail has a gap for it.
+ * 32-bit code in a 64-bit program, twice, whose bytes mean something else in 64 bits, and a system
+ * call from there. A trail has a gap for it.
  */
 #include "program.inc"
 

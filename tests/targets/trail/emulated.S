@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions that a hypervisor may emulate, and that may then have no trap, before instructions of each kind but
- * system calls. No instruction here depends on what cpuid returns.
+ * Instructions that a hypervisor may emulate, and that may then have no trap, before instructions
+ * of each kind but system calls. No instruction here depends on what cpuid returns.
  */
 #include "program.inc"
 
@@ -172,7 +172,8 @@ long:					/* longer than a block */
 	.endr
 long_end:
 	nop
-others:					/* one whose traps come, on a machine that drops those of cpuid */
+/* one whose traps come, on a machine that drops those of cpuid */
+others:
 	lea	callee(%rip), %rsi
 	rdtsc
 	call	*%rsi

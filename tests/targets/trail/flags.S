@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The trap flag is not seen where flags are: pushed, of every size, after a system call, in a signal's frame. */
+/*
+ * The trap flag is not seen where flags are: pushed, of every size, after a system call, in a
+ * signal's frame.
+ */
 #include "program.inc"
 
 	expect	done

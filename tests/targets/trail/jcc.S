@@ -19,7 +19,7 @@ near_not_\cc\()_\flags:
 near_taken_\cc\()_\flags:
 	.endm
 
-	/* which of them is passed over tells what was taken */
+	/* the jump that is passed over shows what was taken */
 	expect	short_not_no_2261 near_not_no_2261 short_not_ae_2261 near_not_ae_2261
 	expect	short_not_ne_2261 near_not_ne_2261 short_not_a_2261 near_not_a_2261
 	expect	short_not_ns_2261 near_not_ns_2261 short_not_np_2261 near_not_np_2261

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Code copied to memory of its own; other code at the same place; that memory unmapped, and mapped anew. */
+/*
+ * Code copied to memory of its own; other code at the same place; that memory unmapped, and mapped
+ * again.
+ */
 #include "program.inc"
 
 	.macro	copy from

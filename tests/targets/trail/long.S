@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Code without a branch that is as long as a block may be, one shorter, one longer, and of instructions of 15 bytes. */
+/*
+ * Code without a branch that is as long as a block may be, one shorter, one longer, and of
+ * instructions of 15 bytes.
+ */
 #include "program.inc"
 
 	.macro	wide

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Jumps out of deep calls, and out of a handler that never returns; and stacks that are switched. */
+/*
+ * Jumps out of deep calls, and out of a handler that never returns; and stacks that are switched.
+ */
 #include "program.inc"
 
 	expect	set deep*5 set set_again handler out turn_a turn_b turn_a turn_b turn_a turn_b finished

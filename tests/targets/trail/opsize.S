@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Branches with an operand size of 16 bits: processors of AMD obey it, with shorter displacements and
- * addresses; those of Intel don't. The handler goes on where those without it would have gone.
+ * Branches with an operand size of 16 bits: processors of AMD obey it, with shorter displacements
+ * and addresses; those of Intel don't. The handler continues where those without it would have
+ * gone.
  */
 #include "program.inc"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Page faults at a block's first, middle and last instruction, which is run again: a load, a store, a call, a return, a popf that faults,
- * and a jump to where nothing is, from where the handler comes back elsewhere.
+ * Page faults at a block's first, middle and last instruction, which is run again: a load, a store,
+ * a call, a return, a popf that faults, and a jump to where nothing is, from where the handler
+ * comes back elsewhere.
  */
 #include "program.inc"
 
@@ -40,7 +41,8 @@ callee:
 	lea	2048(%rbx), %rsp
 flags:
 	nop
-	popf				/* the kernel takes the flag that steps it for its own here */
+	/* the kernel takes the flag that steps it for its own here */
+	popf
 after_flags:
 	mov	%rbp, %rsp
 	testl	$0x100, seen(%rip)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Instructions and blocks that lie across pages, one that ends where memory does, and one that lacks its end. */
+/*
+ * Instructions and blocks that lie across pages, one that ends where memory does, and one that
+ * lacks its end.
+ */
 #include "program.inc"
 
 	expect	crossing branch_crossing crossed at_end handler restorer cut handler restorer done

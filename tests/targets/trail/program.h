@@ -18,7 +18,7 @@
 #define PASS(label) __asm__ volatile(".globl " #label "\n" #label ":" ::: "memory")
 #define ONCE __attribute__((noinline))
 
-/* Who records comes while it waits here. */
+/* The recorder comes while it waits here. */
 static inline void begin(void)
 {
 	char byte;

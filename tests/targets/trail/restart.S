@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls that signals of a timer break off: made again (SA_RESTART), not made again, for the rest of their time
- * where no handler is, and broken off more than once.
+ * System calls that signals of a timer break off: made again (SA_RESTART), not made again, for the
+ * rest of their time where no handler is, and broken off more than once.
  */
 #include "program.inc"
 

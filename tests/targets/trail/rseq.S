@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A critical section of rseq(2), out of which every stop puts the thread: a gap, and the way goes on where it went on. */
+/*
+ * A critical section of rseq(2), out of which every stop puts the thread: a gap, and the trail
+ * resumes at the abort handler.
+ */
 #include "program.inc"
 
 #define SIGNATURE 0x53053053

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Code that changes: an operand, a jump, what comes next in the same block, and code that is changed back. */
+/*
+ * Code that changes: an operand, a jump, what comes next in the same block, and code that is
+ * changed back.
+ */
 #include "program.inc"
 
 	oracle	changes

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Moves to ss, behind which no trap comes before one more instruction has run: none, a branch, a system call, a fault. */
+/*
+ * Moves to ss, behind which no trap comes before one more instruction has run: none, a branch, a
+ * system call, a fault.
+ */
 #include "program.inc"
 
 	oracle	unwalked

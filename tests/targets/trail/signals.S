@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals to itself: handled at once, nested, blocked and later, two at a time, on a stack of their own, once
- * only, ignored, and one whose handler changes where it goes on.
+ * Signals to itself: handled at once, nested, blocked and later, two at a time, on a stack of their
+ * own, once only, ignored, and one whose handler changes where it continues.
  */
 #include "program.inc"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Instructions that stop or fault, each with a handler that goes on behind it: int3, ud2, hlt, privileged ones, ... */
+/*
+ * Instructions that stop or fault, each with a handler that continues behind it: int3, ud2, hlt,
+ * privileged ones, ...
+ */
 #include "program.inc"
 
 	.macro	stop bytes:vararg

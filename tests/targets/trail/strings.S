@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* String instructions: no, one, many rounds; ended by count or flag; and rep before what is none. */
+/*
+ * String instructions: no, one, many rounds; ended by count or flag; and rep before other
+ * instructions.
+ */
 #include "program.inc"
 
 	expect	none one many scanned compared backwards wide branched crossing done

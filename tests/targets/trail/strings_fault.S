@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* String instructions that fault in their middle, whose handler lets them go on. */
+/* String instructions that fault in their middle, whose handler lets them continue. */
 #include "program.inc"
 
 	expect	before handler restorer after handler restorer skipped done

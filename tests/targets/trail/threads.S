@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Three threads that add up a number under a lock, and a first one that waits for their ends; all made by clone(2). */
+/*
+ * Three threads that add up a number under a lock, and a first one that waits for their ends; all
+ * made by clone(2).
+ */
 #include "program.inc"
 
 #define FUTEX_WAIT 0

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Exceptions through frames with and without something to clean up, caught, thrown on, and out of a noexcept(false) destructor's way.
+// Exceptions through frames with and without something to clean up: caught, thrown again, and
+// out of a noexcept(false) destructor.
 #include "program.h"
 
 #include <stdexcept>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SIGTRAP blocked, with a handler: the handler is still there afterwards, the mask is what it was set to, and one
- * that is sent meanwhile comes when it is unblocked; also where a handler's own mask, or its frame, blocks it.
+ * SIGTRAP blocked, with a handler: the handler is still there afterwards, the mask is what it was
+ * set to, and one that is sent meanwhile comes when it is unblocked; also where a handler's own
+ * mask, or its frame, blocks it.
  */
 #include "program.inc"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions that the kernel emulates where the processor has UMIP. Linux raises no trap behind them, so a step
- * of such an instruction ends one instruction later, on any machine.
+ * Instructions that the kernel emulates where the processor has UMIP. Linux raises no trap behind
+ * them, so a step of such an instruction ends one instruction later, on any machine.
  */
 #include "program.inc"
 

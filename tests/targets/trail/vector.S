@@ -50,7 +50,7 @@ floating:
 	prefetcht0 memory(%rip)
 	clflush	memory(%rip)
 	.byte	0x0f, 0x1f, 0xc0
-	.byte	0xf3, 0x0f, 0x1e, 0xc8	/* rdsspd, of which nothing comes without shadow stacks */
+	.byte	0xf3, 0x0f, 0x1e, 0xc8	/* rdsspd, which does nothing without shadow stacks */
 	lea	memory(%rip), %rbx
 	xor	%eax, %eax
 	xlat

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of Criterion that our tests use, done plainly: each test in a forked child. It stands in
- * for Criterion under ThreadSanitizer, whose memory layout leaves no room for Criterion's arena.
+ * The part of Criterion that our tests use, done plainly: each test in a forked child. It replaces
+ * Criterion under ThreadSanitizer, whose memory layout leaves no room for Criterion's arena.
  */
 #ifndef PLAIN_CRITERION_H
 #define PLAIN_CRITERION_H
