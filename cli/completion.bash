@@ -54,11 +54,17 @@ _waymark_target()
 	done
 }
 
+# what this machine can count
+_waymark_events()
+{
+	waymark list --events 2>/dev/null | sed -n '/not here/d; s/^  \([^ ]*\).*/\1/p'
+}
+
 _waymark()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local command=${COMP_WORDS[1]} target
-	local commands="record list report dump trail watch export diff compress coverage claims doctor help version"
+	local commands="record list report dump trail watch stat export diff compress coverage claims doctor help version"
 
 	# A marker's name holds a colon, which readline takes for the end of a word.
 	if declare -F _get_comp_words_by_ref >/dev/null; then
@@ -114,6 +120,8 @@ _waymark()
 		# shellcheck disable=SC2086 # "-p PID" is two words
 		mapfile -t COMPREPLY < <(compgen -W "$(_waymark_variables "$word" $target)" -- "$word")
 		declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word" ;;
+	stat:-e | stat:--event)
+		mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*[,\{]}"}" -W "$(_waymark_events)" -- "${word##*[,\{]}") ;;
 	export:--format)
 		mapfile -t COMPREPLY < <(compgen -W "folded perf-script speedscope" -- "$word") ;;
 	export:--weight)

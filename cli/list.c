@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/list.h"
 #include "cli/cli.h"
+#include "cli/list_events.h"
 #include "cli/list_probes.h"
 #include "cli/list_watches.h"
 #include "cli/quantity.h"
@@ -25,21 +26,25 @@ struct options {
 	struct spec_list probes; /* --func, --usdt, --event */
 	const char **watches;	 /* --watch, and --event of that kind */
 	size_t watch_count;
-	int json, sites;
+	int json, sites, events;
 	const char *name; /* an argument that is no file's */
 };
+
+enum { OPT_EVENTS = 256 };
 
 static void usage(void)
 {
 	fputs("Usage: waymark list [OPTION]... FILE... [SUBSYSTEM:EVENT]...\n"
 	      "       waymark list [OPTION]... -p PID [SUBSYSTEM:EVENT]...\n"
 	      "       waymark list {--func GLOB | --usdt[=GLOB] | --watch EXPR | --event SPEC}...\n"
-	      "                    {FILE... | -p PID}\n\n"
+	      "                    {FILE... | -p PID}\n"
+	      "       waymark list --events [GLOB]\n\n"
 	      "Show the markers in programs and libraries, or in running processes, which are not\n"
 	      "touched: their names, fields, sites, whether they are armed, where they are in the\n"
 	      "source; how often they were hit, if an agent is in the process. Names may be globs.\n\n"
 	      "With --func, --usdt or --event: what could be probed, and how, or why not. With\n"
-	      "--watch: where a variable is, and how many debug registers it takes.\n\n"
+	      "--watch: where a variable is, and how many debug registers it takes. With --events:\n"
+	      "what the kernel can count here (waymark stat), or why not.\n\n"
 	      "  -p, --pid=PID  the markers of all modules of a process; may be given again\n"
 	      "  -s, --sites    each site by itself: its address, its state, its place\n"
 	      "  -f, --func=GLOB    functions of that name\n"
@@ -47,6 +52,7 @@ static void usage(void)
 	      "  -w, --watch=EXPR   what a watch of it takes: counter, list->head->count, 'table[3].name';\n"
 	      "                     globs name variables and members: 'g_*', 'conn.*', 'table.c::*'\n"
 	      "  -e, --event=SPEC   what this spec would record, as func:malloc/ret,arg1/\n"
+	      "      --events       events to count; those whose names the GLOB matches\n"
 	      "  -j, --json     as one JSON array\n"
 	      "  -h, --help     this help\n",
 	      stdout);
@@ -123,6 +129,7 @@ static int options_read(struct options *options, int argc, char **argv)
 		{ "usdt", optional_argument, NULL, 'u' },
 		{ "watch", required_argument, NULL, 'w' },
 		{ "event", required_argument, NULL, 'e' },
+		{ "events", no_argument, NULL, OPT_EVENTS },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -150,6 +157,9 @@ static int options_read(struct options *options, int argc, char **argv)
 		case 'e':
 			status = probe_add(options, "", optarg);
 			break;
+		case OPT_EVENTS:
+			options->events = 1;
+			break;
 		case 'j':
 			options->json = 1;
 			break;
@@ -160,6 +170,8 @@ static int options_read(struct options *options, int argc, char **argv)
 			return complain_usage("list", "see above");
 		}
 	}
+	if (options->events)
+		return status;
 	for (; !status && optind < argc; optind++)
 		status = argument_add(options, argv[optind]);
 	if ((options->probes.count || options->watch_count) && options->name)
@@ -266,14 +278,21 @@ int cmd_list(int argc, char **argv)
 	if (!options.pids || !options.files || !options.watches)
 		return complain(-ENOMEM, NULL);
 	status = options_read(&options, argc, argv);
-	if (!status && options.watch_count)
+	if (!status && options.events) {
+		if (options.probes.count || options.watch_count || options.pid_count ||
+		    optind + 1 < argc)
+			status = complain_usage("list",
+						"--events takes one GLOB, and nothing else");
+		else
+			status = list_events(argv[optind], options.json);
+	} else if (!status && options.watch_count)
 		status = list_watches(options.watches, options.watch_count, options.files,
 				      options.file_count, options.pids, options.pid_count,
 				      options.json);
 	if (!status && options.probes.count) {
 		status = list_probes(&options.probes, options.files, options.file_count,
 				     options.pids, options.pid_count, options.json);
-	} else if (!status && !options.watch_count) {
+	} else if (!status && !options.watch_count && !options.events) {
 		status = fill(&catalog, &options);
 		take = malloc(catalog.count + 1);
 		chosen = take ? choose(&catalog, &options, take) : complain(-ENOMEM, NULL);

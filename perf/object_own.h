@@ -116,6 +116,12 @@ void object_source_set(struct event_object *object, unsigned int source,
 int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned int first,
 		      uint8_t round, int *is_ended, struct detail detail);
 
+/*
+ * Whether perf_event_paranoid forbids an event of a thread, or of a CPU; with the kernel's part of
+ * it. 0, or -WM_E_PERF_PARANOID with words.
+ */
+int object_forbidden(int is_thread, int has_kernel, struct detail detail);
+
 /* Close all that is open; the counts are lost. */
 void object_close(struct event_object *object);
 

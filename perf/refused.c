@@ -64,19 +64,24 @@ static int taken(struct event_object *object, const struct instance *instance, s
 			  wanted);
 }
 
-/* 0: the level of perf_event_paranoid allows it, or a capability does. */
-static int forbidden(const struct event_object *object, const struct instance *instance,
-		     struct detail detail)
+int object_forbidden(int is_thread, int has_kernel, struct detail detail)
 {
 	int level = paranoid();
 
-	if (has_capability() || (level <= 2 && (instance->tid > 0 || level <= 0) &&
-				 (!(object->request.flags & EVENT_KERNEL) || level <= 1)))
+	if (has_capability() ||
+	    (level <= 2 && (is_thread || level <= 0) && (!has_kernel || level <= 1)))
 		return 0;
 	return detail_set(detail, -WM_E_PERF_PARANOID, "it is %d%s", level,
-			  instance->tid <= 0 ? "; to watch CPUs it must be 0"
-			  : level > 2	     ? "; it must be 2"
-					     : "; for the kernel's accesses it must be 1");
+			  !is_thread  ? "; for CPUs it must be 0"
+			  : level > 2 ? "; it must be 2"
+				      : "; for the kernel's accesses it must be 1");
+}
+
+/* The level of perf_event_paranoid for this event. 0: it allows it, or a capability does. */
+static int forbidden(const struct event_object *object, const struct instance *instance,
+		     struct detail detail)
+{
+	return object_forbidden(instance->tid > 0, object->request.flags & EVENT_KERNEL, detail);
 }
 
 static int denied(const struct event_object *object, const struct instance *instance, int error,

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/stat_show.h"
+
+#include "base/array.h"
+#include "cli/child.h"
+#include "cli/held_child.h"
+#include "cli/cli.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
+#include "cli/quantity.h"
+#include "perf/object_own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define EVENTS_MAX 1024
+#define TICK_MS 100 /* CPUs that came are looked for as often */
+#define INTERVAL_NS_MIN 1000000
+#define RUNS_MAX 1000000
+
+static const char usage[] =
+	"Usage: waymark stat [OPTION]... [--] CMD [ARG]...\n"
+	"       waymark stat [OPTION]... {-p PID | -t TID}...\n"
+	"       waymark stat [OPTION]... {-a | -C LIST} [--] [CMD [ARG]...]\n"
+	"\n"
+	"Count events of a program, of threads, or of CPUs: time on CPU, switches, page faults; cycles,\n"
+	"instructions and the like where the processor's counters are there. Threads and processes that\n"
+	"they start are included. The table is on stderr; the program's own output stays as it is.\n"
+	"\n"
+	"  -e, --event LIST    what to count: names with commas between; {A,B} are counted at the same\n"
+	"                      times; A:u in user space alone, A:k in the kernel. May be given again.\n"
+	"                      See them: waymark list --events\n"
+	"  -p, --pid PID       a running process; several may be given\n"
+	"  -t, --tid TID       a running thread; several may be given\n"
+	"  -a, --all           all CPUs, also those that come later\n"
+	"  -C, --cpu LIST      these CPUs: 0-3,6\n"
+	"  -G, --cgroup PATH   with -a or -C: what this cgroup runs there\n"
+	"  --no-children       leave out threads and processes that the counted ones start\n"
+	"  -I, --interval TIME print what came in each interval, as 1s, 100ms\n"
+	"  -r, --repeat N      run the program N times; print means, and their standard errors\n"
+	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
+	"  -o, --output FILE   print there\n"
+	"  -j, --json          as JSON, on stdout: an object; with -I one on each line\n"
+	"  -h, --help          this text\n";
+
+enum { OPT_FOR = 256, OPT_NO_CHILDREN };
+
+static const struct option table[] = {
+	{ "event", required_argument, NULL, 'e' },
+	{ "pid", required_argument, NULL, 'p' },
+	{ "tid", required_argument, NULL, 't' },
+	{ "all", no_argument, NULL, 'a' },
+	{ "cpu", required_argument, NULL, 'C' },
+	{ "cgroup", required_argument, NULL, 'G' },
+	{ "no-children", no_argument, NULL, OPT_NO_CHILDREN },
+	{ "interval", required_argument, NULL, 'I' },
+	{ "repeat", required_argument, NULL, 'r' },
+	{ "for", required_argument, NULL, OPT_FOR },
+	{ "output", required_argument, NULL, 'o' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+struct counting {
+	struct stat_result result;
+	struct count_event *events;
+	unsigned int *groups;
+	size_t event_count, event_room, group_room;
+	unsigned int group; /* the next event's */
+	pid_t *ids;
+	size_t id_count, id_room;
+	unsigned int *cpus;
+	size_t cpu_count;
+	const char *cgroup, *output_path;
+	char **command;
+	int has_pids, has_tids, all, json, no_children;
+	uint64_t interval_ns, for_ns, runs;
+	FILE *to;
+};
+
+/* ---- events ---- */
+
+struct names {
+	char **all;
+	size_t count, room;
+};
+
+static int name_take(void *data, const struct count_listed *listed)
+{
+	struct names *names = data;
+
+	if (array_grow(&names->all, &names->room, names->count + 1, sizeof(*names->all)))
+		return -ENOMEM;
+	names->all[names->count] = strdup(listed->name);
+	return names->all[names->count] ? (names->count++, 0) : -ENOMEM;
+}
+
+static int complain_event(int err, const char *name, const char *words)
+{
+	struct names names = { 0 };
+
+	if (err != -WM_E_COUNT_EVENT || strcmp(name, words) != 0)
+		return complain(err, "%s", words);
+	count_events_list(NULL, 1, name_take, &names);
+	err = complain_near(err, name, (const char *const *)names.all, names.count);
+	for (size_t i = 0; i < names.count; i++)
+		free(names.all[i]);
+	free(names.all);
+	return err;
+}
+
+static int event_add(struct counting *counting, const char *name)
+{
+	char words[256] = "";
+	struct count_event event;
+	int err = count_event_read(&event, name, (struct detail){ words, sizeof(words) });
+
+	if (err) {
+		complain_event(err, name, words);
+		return CLI_USAGE;
+	}
+	if (counting->event_count >= EVENTS_MAX)
+		return complain_usage("stat", "at most %d events can be counted", EVENTS_MAX);
+	if (array_grow(&counting->events, &counting->event_room, counting->event_count + 1,
+		       sizeof(*counting->events)) ||
+	    array_grow(&counting->groups, &counting->group_room, counting->event_count + 1,
+		       sizeof(*counting->groups)))
+		return complain(-ENOMEM, NULL);
+	counting->events[counting->event_count] = event;
+	counting->groups[counting->event_count++] = counting->group;
+	return CLI_FINE;
+}
+
+/* "a,{b,c},unit/x=1,y=2/": commas between slashes are not ours. */
+static int events_add(struct counting *counting, const char *text)
+{
+	int is_group = 0, is_terms = 0, status = CLI_FINE;
+	char name[COUNT_NAME_BYTES];
+	size_t bytes = 0;
+
+	for (const char *at = text; !status; at++) {
+		if (!is_terms && *at == '{' && !bytes && !is_group) {
+			is_group = 1;
+			continue;
+		}
+		if (*at && (is_terms || (*at != ',' && !(*at == '}' && is_group)))) {
+			is_terms ^= *at == '/';
+			if (bytes + 1 >= sizeof(name))
+				return complain_usage("stat", "%s: a name is too long", text);
+			name[bytes++] = *at;
+			continue;
+		}
+		name[bytes] = '\0';
+		if (bytes)
+			status = event_add(counting, name);
+		else if (at == text || (at[-1] != '}' || *at == '}'))
+			status = complain_usage("stat", "%s: an event's name is missing", text);
+		bytes = 0;
+		is_group &= *at != '}';
+		counting->group += !is_group;
+		if (!*at)
+			break;
+	}
+	if (!status && is_group)
+		status = complain_usage("stat", "%s: a } is missing", text);
+	return status;
+}
+
+/* Without --event; those of hardware where it is there. */
+static int events_default(struct counting *counting)
+{
+	static const char *const hardware[] = { "cycles", "instructions", "branches",
+						"branch-misses" };
+	const char *software = counting->all || counting->cpu_count
+				       ? "cpu-clock,context-switches,cpu-migrations,page-faults"
+				       : "task-clock,context-switches,cpu-migrations,page-faults";
+	int status = events_add(counting, software);
+
+	for (size_t i = 0; i < sizeof(hardware) / sizeof(hardware[0]) && !status; i++) {
+		char words[256];
+		struct detail detail = { words, sizeof(words) };
+		struct count_event event;
+
+		if (!count_event_read(&event, hardware[i], detail) &&
+		    !count_event_probe(&event, detail))
+			status = events_add(counting, hardware[i]);
+		else
+			counting->result.lacks_hardware |= !i;
+	}
+	return status;
+}
+
+/* ---- options ---- */
+
+static int id_add(struct counting *counting, const char *text)
+{
+	char *copy = strdup(text), *save = NULL;
+	int status = copy ? CLI_FINE : complain(-ENOMEM, NULL);
+
+	for (char *one = copy ? strtok_r(copy, ",", &save) : NULL; one && !status;
+	     one = strtok_r(NULL, ",", &save)) {
+		uint32_t id;
+
+		if (quantity_id(one, &id))
+			status = complain_usage("stat", "%s is no process or thread number", one);
+		else if (array_grow(&counting->ids, &counting->id_room, counting->id_count + 1,
+				    sizeof(*counting->ids)))
+			status = complain(-ENOMEM, NULL);
+		else
+			counting->ids[counting->id_count++] = (pid_t)id;
+	}
+	free(copy);
+	return status;
+}
+
+static int take(void *data, int id, const char *text)
+{
+	struct counting *counting = data;
+
+	switch (id) {
+	case 'e':
+		return events_add(counting, text);
+	case 'p':
+		counting->has_pids = 1;
+		return id_add(counting, text);
+	case 't':
+		counting->has_tids = 1;
+		return id_add(counting, text);
+	case 'a':
+		counting->all = 1;
+		return CLI_FINE;
+	case 'C':
+		if (counting->cpus || cpus_parse(text, &counting->cpus, &counting->cpu_count))
+			return complain_usage("stat", "%s is no list of CPUs, such as 0-3,6", text);
+		return CLI_FINE;
+	case 'G':
+		counting->cgroup = text;
+		return CLI_FINE;
+	case OPT_NO_CHILDREN:
+		counting->no_children = 1;
+		return CLI_FINE;
+	case 'I':
+		if (quantity_time_ns(text, &counting->interval_ns) ||
+		    counting->interval_ns < INTERVAL_NS_MIN)
+			return complain_usage("stat", "%s is no interval, such as 100ms", text);
+		return CLI_FINE;
+	case 'r':
+		if (quantity_number(text, RUNS_MAX, &counting->runs) || !counting->runs)
+			return complain_usage("stat", "%s is no number of runs", text);
+		return CLI_FINE;
+	case OPT_FOR:
+		if (quantity_time_ns(text, &counting->for_ns))
+			return complain_usage("stat", "%s is no time, such as 10s", text);
+		return CLI_FINE;
+	case 'o':
+		counting->output_path = text;
+		return CLI_FINE;
+	default:
+		counting->json = 1;
+		return CLI_FINE;
+	}
+}
+
+static int is_of_cpus(const struct counting *counting)
+{
+	return counting->all || counting->cpus;
+}
+
+/* Options that contradict each other. */
+static int check(const struct counting *counting)
+{
+	if (counting->has_pids && counting->has_tids)
+		return complain_usage("stat", "take --pid or --tid, not both");
+	if (is_of_cpus(counting) && counting->id_count)
+		return complain_usage("stat", "CPUs are counted whole: leave out --pid and --tid");
+	if (counting->all && counting->cpus)
+		return complain_usage("stat", "take --all or --cpu, not both");
+	if (counting->cgroup && !is_of_cpus(counting))
+		return complain_usage("stat", "--cgroup needs --all or --cpu");
+	if (counting->id_count && counting->command)
+		return complain_usage("stat", "%s: a program is not started with --pid or --tid",
+				      counting->command[0]);
+	if (!counting->id_count && !is_of_cpus(counting) && !counting->command)
+		return complain_usage("stat", "name a program to run, or a process with -p");
+	if (counting->runs > 1 && (!counting->command || counting->interval_ns))
+		return complain_usage("stat", "--repeat needs a program, and no --interval");
+	return CLI_FINE;
+}
+
+/* ---- one run ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static int has_ended(const struct counting *counting)
+{
+	for (size_t i = 0; i < counting->id_count; i++) {
+		struct target target;
+
+		if (counting->has_pids
+			    ? !target_read(&target, counting->ids[i]) && !target_has_ended(&target)
+			    : target_thread_state(counting->ids[i], counting->ids[i]) != 0)
+			return 0;
+	}
+	return counting->id_count != 0;
+}
+
+static int read_counts(struct counting *counting, struct counts *counts)
+{
+	struct count_value *values = calloc(counting->event_count, sizeof(*values));
+	int err = values ? counts_read(counts, values) : -ENOMEM;
+
+	for (size_t i = 0; i < counting->event_count && !err; i++)
+		counting->result.rows[i].value = values[i];
+	free(values);
+	counts_covered(counts, &counting->result.coverage);
+	return err;
+}
+
+/* Print what came since `before`, which becomes what is there now. */
+static int show_interval(struct counting *counting, struct counts *counts,
+			 struct count_value *before, double at_s)
+{
+	int err = read_counts(counting, counts);
+
+	for (size_t i = 0; i < counting->event_count && !err; i++) {
+		struct count_value *value = &counting->result.rows[i].value, now = *value;
+
+		value->count -= before[i].count;
+		value->enabled_ns -= before[i].enabled_ns;
+		value->running_ns -= before[i].running_ns;
+		before[i] = now;
+	}
+	if (err)
+		return err;
+	if (counting->json)
+		return stat_show_json(&counting->result, at_s, fileno(counting->to));
+	stat_show_interval(&counting->result, at_s, counting->to);
+	return 0;
+}
+
+/* Wait for the end of what is counted, of the time, or for a signal. Prints at intervals. */
+static int wait_and_show(struct counting *counting, struct counts *counts,
+			 struct held_child *command, uint64_t begin_ns)
+{
+	struct count_value *before = calloc(counting->event_count, sizeof(*before));
+	uint64_t next_ns = counting->interval_ns ? begin_ns + counting->interval_ns : UINT64_MAX;
+	uint64_t end_ns = counting->for_ns ? begin_ns + counting->for_ns : UINT64_MAX;
+	uint64_t follow_ns = 0, at_ns = begin_ns;
+	int is_over = 0, err = before ? 0 : -ENOMEM;
+
+	while (!err && !is_over) {
+		uint64_t until_ns = at_ns + TICK_MS * 1000000ull;
+		struct pollfd ended = { .fd = command ? command->pidfd : -1, .events = POLLIN };
+		struct timespec left;
+
+		until_ns = next_ns < until_ns ? next_ns : until_ns;
+		until_ns = end_ns < until_ns ? end_ns : until_ns;
+		until_ns = until_ns > at_ns ? until_ns - at_ns : 0;
+		left = (struct timespec){ (time_t)(until_ns / 1000000000),
+					  (long)(until_ns % 1000000000) };
+		ppoll(&ended, 1, &left, NULL);
+		at_ns = now_ns();
+		if (command)
+			child_pass_signal_on(&command->child);
+		is_over = child_interrupts() || at_ns >= end_ns ||
+			  (command ? child_reap(&command->child, WNOHANG) : has_ended(counting));
+		if (at_ns >= follow_ns) {
+			err = counts_follow(counts);
+			follow_ns = at_ns + TICK_MS * 1000000ull;
+		}
+		if (!err && (at_ns >= next_ns || (is_over && counting->interval_ns))) {
+			err = show_interval(counting, counts, before,
+					    (double)(at_ns - begin_ns) / 1e9);
+			next_ns += counting->interval_ns;
+		}
+	}
+	free(before);
+	return err;
+}
+
+static double seconds_of(struct timeval time)
+{
+	return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+static struct counts_request request_of(const struct counting *counting, const pid_t *child,
+					int cgroup_fd)
+{
+	struct counts_request request = {
+		.events = counting->events,
+		.groups = counting->groups,
+		.event_count = counting->event_count,
+		.ids = counting->ids,
+		.id_count = counting->id_count,
+		.cpus = counting->cpus,
+		.cpu_count = counting->cpu_count,
+		.cgroup_fd = cgroup_fd,
+		.no_children = counting->no_children,
+	};
+
+	if (is_of_cpus(counting)) {
+		request.scope = COUNTS_CPUS;
+	} else if (counting->command) {
+		request.scope = COUNTS_COMMAND;
+		request.ids = child;
+		request.id_count = 1;
+	} else {
+		request.scope = counting->has_pids ? COUNTS_PROCESSES : COUNTS_THREADS;
+	}
+	return request;
+}
+
+/* Returns an exit status; the program's is in *status. */
+static int run(struct counting *counting, int cgroup_fd, int *status)
+{
+	char words[512] = "";
+	struct held_child command = HELD_CHILD_NONE;
+	struct counts_request request;
+	struct rusage before, after;
+	struct counts *counts = NULL;
+	uint64_t begin_ns;
+	int err = counting->command ? held_child_start(&command, counting->command) : 0;
+
+	if (err)
+		return complain(err, "%s", counting->command[0]);
+	getrusage(RUSAGE_CHILDREN, &before);
+	request = request_of(counting, &command.child.pid, cgroup_fd);
+	err = counts_open(&counts, &request, (struct detail){ words, sizeof(words) });
+	if (!err && request.scope != COUNTS_COMMAND)
+		counts_enable(counts);
+	begin_ns = now_ns();
+	if (!err && counting->command) {
+		err = held_child_go(&command);
+		if (err)
+			snprintf(words, sizeof(words), "%s", counting->command[0]);
+	}
+	if (!err)
+		err = wait_and_show(counting, counts, counting->command ? &command : NULL,
+				    begin_ns);
+	if (!err)
+		err = read_counts(counting, counts);
+	if (!err)
+		stat_run_add(&counting->result, (double)(now_ns() - begin_ns) / 1e9);
+	counts_close(counts);
+	if (counting->command) {
+		held_child_end(&command);
+		getrusage(RUSAGE_CHILDREN, &after);
+		counting->result.user_s = seconds_of(after.ru_utime) - seconds_of(before.ru_utime);
+		counting->result.system_s = seconds_of(after.ru_stime) -
+					    seconds_of(before.ru_stime);
+		counting->result.status = *status = command.child.status;
+	}
+	return err ? complain(err, "%s", words) : CLI_FINE;
+}
+
+static void name_scope(const struct counting *counting, char *text, size_t bytes)
+{
+	const char *kind = counting->has_pids ? "process" : "thread";
+	size_t at;
+
+	if (counting->id_count) {
+		at = (size_t)snprintf(text, bytes, "%s%s", kind,
+				      counting->id_count > 1 ? (counting->has_pids ? "es" : "s")
+							     : "");
+		for (size_t i = 0; i < counting->id_count && at < bytes; i++)
+			at += (size_t)snprintf(text + at, bytes - at, "%s %d", i ? "," : "",
+					       (int)counting->ids[i]);
+	} else if (is_of_cpus(counting)) {
+		snprintf(text, bytes, "%s%s%s", counting->all ? "all CPUs" : "some CPUs",
+			 counting->cgroup ? ", cgroup " : "",
+			 counting->cgroup ? counting->cgroup : "");
+	} else {
+		at = (size_t)snprintf(text, bytes, "'%s", counting->command[0]);
+		for (char **word = counting->command + 1; *word && at < bytes; word++)
+			at += (size_t)snprintf(text + at, bytes - at, " %s", *word);
+		if (at < bytes)
+			snprintf(text + at, bytes - at, "'");
+	}
+}
+
+static int count(struct counting *counting, int cgroup_fd)
+{
+	int status = CLI_FINE, failed = CLI_FINE;
+	uint64_t runs = counting->runs ? counting->runs : 1;
+	int err = 0;
+
+	child_catch_signals();
+	for (uint64_t i = 0; i < runs && !failed && !(i && child_interrupts()); i++)
+		failed = run(counting, cgroup_fd, &status);
+	if (failed)
+		return failed;
+	if (counting->json && !counting->interval_ns)
+		err = stat_show_json(&counting->result, -1, fileno(counting->to));
+	else if (!counting->interval_ns)
+		stat_show(&counting->result, counting->to);
+	if (!err && (fflush(counting->to) || ferror(counting->to)))
+		err = -errno;
+	if (err)
+		return complain(err, "%s",
+				counting->output_path ? counting->output_path : "the output");
+	return counting->command ? status : CLI_FINE;
+}
+
+static int count_to_output(struct counting *counting, int cgroup_fd)
+{
+	struct output output;
+	int status, err;
+
+	if (!counting->output_path) {
+		counting->to = counting->json ? stdout : stderr;
+		return count(counting, cgroup_fd);
+	}
+	err = output_open(&output, counting->output_path);
+	if (err)
+		return complain(err, "%s", counting->output_path);
+	counting->to = fdopen(dup(output.fd), "w");
+	status = counting->to ? count(counting, cgroup_fd)
+			      : complain(-errno, "%s", counting->output_path);
+	if (counting->to)
+		fclose(counting->to);
+	err = output_close(&output, !counting->result.runs);
+	return err ? complain(err, "%s", counting->output_path) : status;
+}
+
+static int count_in_cgroup(struct counting *counting)
+{
+	int fd = -1, status;
+
+	if (counting->cgroup) {
+		fd = open(counting->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return complain(-errno, "%s", counting->cgroup);
+	}
+	status = count_to_output(counting, fd);
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+int cmd_stat(int argc, char **argv)
+{
+	static const struct command_line line = { .name = "stat",
+						  .usage = usage,
+						  .letters = "+e:p:t:aC:G:I:r:o:jh",
+						  .table = table,
+						  .take = take };
+	struct counting counting = { 0 };
+	char what[256];
+	int status = command_line_read(&line, argc, argv, &counting);
+
+	if (status < 0) {
+		counting.command = optind < argc ? argv + optind : NULL;
+		status = check(&counting);
+		if (!status && !counting.event_count)
+			status = events_default(&counting);
+		if (!status) {
+			name_scope(&counting, what, sizeof(what));
+			counting.result.what = what;
+			counting.result.has_command = counting.command != NULL;
+			counting.result.row_count = counting.event_count;
+			counting.result.rows = calloc(counting.event_count,
+						      sizeof(*counting.result.rows));
+			if (!counting.result.rows)
+				status = complain(-ENOMEM, NULL);
+		}
+		for (size_t i = 0; i < counting.result.row_count && !status; i++)
+			counting.result.rows[i].event = counting.events[i];
+		if (!status)
+			status = count_in_cgroup(&counting);
+	}
+	free(counting.result.rows);
+	free(counting.events);
+	free(counting.groups);
+	free(counting.ids);
+	free(counting.cpus);
+	return status;
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf/counts.h"
+
+#include "base/array.h"
+#include "perf/object_own.h"
+#include "process/stop_threads.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+struct opened {
+	int fd;
+	unsigned int event;
+	int cpu; /* -1: a thread's */
+};
+
+struct place {
+	int cpu;
+	int is_online;
+};
+
+struct counts {
+	const struct counts_request *request;
+	struct opened *opened;
+	size_t count, room;
+	struct place *places; /* COUNTS_CPUS: those that were ever online */
+	size_t place_count, place_room;
+	struct counts_coverage coverage;
+	int is_enabled;
+};
+
+/* ---- one event ---- */
+
+static int open_event(const struct counts *counts, const struct count_event *event, pid_t tid,
+		      int cpu, int group_fd)
+{
+	const struct counts_request *request = counts->request;
+	int is_thread = request->scope != COUNTS_CPUS;
+	unsigned long flags = PERF_FLAG_FD_CLOEXEC;
+	struct perf_event_attr attr = {
+		.type = event->type,
+		.size = sizeof(attr),
+		.config = event->config,
+		.config1 = event->config1,
+		.config2 = event->config2,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		.disabled = group_fd < 0,
+		.inherit = is_thread && !request->no_children,
+		.exclude_user = event->excludes_user,
+		.exclude_kernel = event->excludes_kernel || counts->coverage.excludes_kernel,
+		.exclude_hv = event->excludes_hypervisor,
+		.enable_on_exec = request->scope == COUNTS_COMMAND && group_fd < 0,
+	};
+	long fd;
+
+	if (!is_thread && request->cgroup_fd >= 0) {
+		flags |= PERF_FLAG_PID_CGROUP;
+		tid = request->cgroup_fd;
+	}
+	fd = syscall(SYS_perf_event_open, &attr, tid, cpu, group_fd, flags);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Why the kernel refused it, in words. */
+static int refused(const struct counts *counts, unsigned int which, pid_t tid, int cpu, int error,
+		   struct detail detail)
+{
+	const struct counts_request *request = counts->request;
+	const struct count_event *event = &request->events[which];
+	int is_member = which && request->groups[which] == request->groups[which - 1], err;
+	struct target target;
+	char whose[64];
+
+	if (cpu >= 0)
+		snprintf(whose, sizeof(whose), "CPU %d", cpu);
+	else
+		snprintf(whose, sizeof(whose), "thread %d", (int)tid);
+	switch (-error) {
+	case EMFILE:
+		return detail_set(detail, -WM_E_EVENT_DESCRIPTORS,
+				  "%zu are open; RLIMIT_NOFILE is reached", counts->count);
+	case ENOSYS:
+		return -WM_E_PERF_MISSING;
+	case EACCES:
+	case EPERM:
+		err = object_forbidden(cpu < 0,
+				       !event->excludes_kernel && !counts->coverage.excludes_kernel,
+				       detail);
+		if (err)
+			return err;
+		if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
+			return detail_set(detail, -WM_E_PERF_FILTERED, "we run under a filter");
+		if (cpu < 0 && !target_read(&target, tid))
+			return target_denied(&target, detail);
+		return detail_set(detail, -EPERM, "%s of %s", event->name, whose);
+	case ENOENT:
+	case ENODEV:
+	case EOPNOTSUPP:
+	case EINVAL:
+		if (error == -EINVAL && event->is_of_cpus && cpu < 0)
+			return detail_set(detail, -WM_E_COUNT_UNIT,
+					  "%s counts for CPUs, not for threads: use --all",
+					  event->name);
+		return detail_set(detail, -WM_E_COUNT_UNIT, "%s%s", event->name,
+				  is_member ? ", or its group is too large" : "");
+	default:
+		return detail_set(detail, error, "%s of %s", event->name, whose);
+	}
+}
+
+/* All events on a thread or a CPU. 0, also where the thread has ended: *has_ended then. */
+static int open_all(struct counts *counts, pid_t tid, int cpu, int *has_ended, struct detail detail)
+{
+	const struct counts_request *request = counts->request;
+	size_t first = counts->count;
+	int leader = -1;
+
+	*has_ended = 0;
+	if (array_grow(&counts->opened, &counts->room, first + request->event_count,
+		       sizeof(*counts->opened)))
+		return -ENOMEM;
+	for (unsigned int i = 0; i < request->event_count; i++) {
+		int is_leader = !i || request->groups[i] != request->groups[i - 1];
+		int fd = open_event(counts, &request->events[i], tid, cpu, is_leader ? -1 : leader);
+
+		/* as perf does: without rights to the kernel's part, all count in user space */
+		if ((fd == -EACCES || fd == -EPERM) && !counts->count && cpu < 0 &&
+		    !request->events[i].has_modifiers && !counts->coverage.excludes_kernel) {
+			counts->coverage.excludes_kernel = 1;
+			fd = open_event(counts, &request->events[i], tid, cpu, -1);
+		}
+		if (fd == -ESRCH) {
+			while (counts->count > first)
+				close(counts->opened[--counts->count].fd);
+			*has_ended = 1;
+			return 0;
+		}
+		if (fd < 0)
+			return refused(counts, i, tid, cpu, fd, detail);
+		if (is_leader)
+			leader = fd;
+		counts->opened[counts->count++] = (struct opened){ fd, i, cpu };
+	}
+	return 0;
+}
+
+static int is_leader(const struct counts *counts, size_t at)
+{
+	const unsigned int *groups = counts->request->groups;
+	unsigned int event = counts->opened[at].event;
+
+	return !event || groups[event] != groups[event - 1];
+}
+
+static void enable_from(const struct counts *counts, size_t first, int cpu)
+{
+	for (size_t i = first; i < counts->count; i++)
+		if (is_leader(counts, i) && (cpu < 0 || counts->opened[i].cpu == cpu))
+			ioctl(counts->opened[i].fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+/* ---- threads ---- */
+
+static int open_thread(struct counts *counts, pid_t tid, struct detail detail)
+{
+	int has_ended, err = open_all(counts, tid, -1, &has_ended, detail);
+
+	counts->coverage.threads += !err && !has_ended;
+	return err;
+}
+
+static int threads_read(pid_t pid, pid_t **threads, size_t *count)
+{
+	char path[32];
+	struct dirent *entry;
+	size_t room = 0;
+	DIR *dir;
+	int err = 0;
+
+	*threads = NULL;
+	*count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -WM_E_GONE : -errno;
+	while (!err && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		err = array_grow(threads, &room, *count + 1, sizeof(**threads)) ? -ENOMEM : 0;
+		if (!err)
+			(*threads)[(*count)++] = (pid_t)strtol(entry->d_name, NULL, 10);
+	}
+	closedir(dir);
+	return err;
+}
+
+static int open_process(struct counts *counts, pid_t pid, struct detail detail)
+{
+	pid_t *threads;
+	size_t count;
+	int err = threads_read(pid, &threads, &count);
+
+	if (!err)
+		err = descriptors_need(counts->count + count * counts->request->event_count,
+				       detail);
+	for (size_t i = 0; i < count && !err; i++)
+		err = open_thread(counts, threads[i], detail);
+	free(threads);
+	return err;
+}
+
+/* Processes are stopped while their threads are opened. */
+static int open_processes(struct counts *counts, struct detail detail)
+{
+	const struct counts_request *request = counts->request;
+	struct stop **stops = calloc(request->id_count, sizeof(struct stop *));
+	int err = stops ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < request->id_count && !err; i++) {
+		err = stop_threads(request->ids[i], 0, &stops[i]);
+		/* a stopped process starts no threads */
+		counts->coverage.is_doubtful |= err && err != -WM_E_STOPPED;
+		err = err == -ESRCH ? -WM_E_GONE : open_process(counts, request->ids[i], detail);
+		if (err == -WM_E_GONE)
+			detail_set(detail, err, "process %d", (int)request->ids[i]);
+	}
+	if (!err && !counts->coverage.threads)
+		err = detail_set(detail, -WM_E_GONE, "process %d", (int)request->ids[0]);
+	for (size_t i = 0; stops && i < request->id_count; i++)
+		stop_resume(stops[i]);
+	free(stops);
+	return err;
+}
+
+static int open_threads(struct counts *counts, struct detail detail)
+{
+	const struct counts_request *request = counts->request;
+	int err = descriptors_need(request->id_count * request->event_count, detail);
+
+	for (size_t i = 0; i < request->id_count && !err; i++) {
+		unsigned int before = counts->coverage.threads;
+
+		err = open_thread(counts, request->ids[i], detail);
+		if (!err && counts->coverage.threads == before)
+			err = detail_set(detail, -WM_E_GONE, "thread %d", (int)request->ids[i]);
+	}
+	return err;
+}
+
+/* ---- CPUs ---- */
+
+static int open_cpu(struct counts *counts, unsigned int cpu, struct detail detail)
+{
+	size_t first = counts->count;
+	int has_ended, err;
+
+	if (array_grow(&counts->places, &counts->place_room, counts->place_count + 1,
+		       sizeof(*counts->places)))
+		return -ENOMEM;
+	err = open_all(counts, -1, (int)cpu, &has_ended, detail);
+	if (err) { /* what is open of it stays out of the sums */
+		while (counts->count > first)
+			close(counts->opened[--counts->count].fd);
+		return err;
+	}
+	counts->places[counts->place_count++] = (struct place){ (int)cpu, 1 };
+	counts->coverage.cpus++;
+	return 0;
+}
+
+static int open_cpus(struct counts *counts, struct detail detail)
+{
+	const struct counts_request *request = counts->request;
+	unsigned int *online = NULL;
+	const unsigned int *cpus = request->cpus;
+	size_t count = request->cpu_count;
+	int err = 0;
+
+	if (!cpus) {
+		err = cpus_online(&online, &count);
+		cpus = online;
+	}
+	if (!err)
+		err = descriptors_need(count * request->event_count, detail);
+	for (size_t i = 0; i < count && !err; i++)
+		err = open_cpu(counts, cpus[i], detail);
+	free(online);
+	return err;
+}
+
+static struct place *place_of(struct counts *counts, int cpu)
+{
+	for (size_t i = 0; i < counts->place_count; i++)
+		if (counts->places[i].cpu == cpu)
+			return &counts->places[i];
+	return NULL;
+}
+
+static int is_among(const unsigned int *cpus, size_t count, int cpu)
+{
+	for (size_t i = 0; i < count; i++)
+		if (cpus[i] == (unsigned int)cpu)
+			return 1;
+	return 0;
+}
+
+int counts_follow(struct counts *counts)
+{
+	const struct counts_request *request = counts->request;
+	char words[64];
+	struct detail detail = { words, sizeof(words) };
+	unsigned int *online;
+	size_t count;
+	int err;
+
+	if (request->scope != COUNTS_CPUS)
+		return 0;
+	err = cpus_online(&online, &count);
+	for (size_t i = 0; i < counts->place_count && !err; i++)
+		counts->places[i].is_online &= is_among(online, count, counts->places[i].cpu);
+	for (size_t i = 0; i < count && !err; i++) {
+		struct place *place = place_of(counts, (int)online[i]);
+		size_t first = counts->count;
+
+		if (place && place->is_online)
+			continue;
+		if (place) { /* the kernel turned its events off when it went */
+			place->is_online = 1;
+			first = 0;
+		} else if (request->cpus || open_cpu(counts, online[i], detail)) {
+			continue;
+		}
+		if (counts->is_enabled)
+			enable_from(counts, first, (int)online[i]);
+		counts->coverage.cpus_back++;
+	}
+	free(online);
+	return err;
+}
+
+/* ---- */
+
+static int open_scope(struct counts *counts, struct detail detail)
+{
+	switch (counts->request->scope) {
+	case COUNTS_PROCESSES:
+		return open_processes(counts, detail);
+	case COUNTS_CPUS:
+		return open_cpus(counts, detail);
+	default:
+		return open_threads(counts, detail);
+	}
+}
+
+int counts_open(struct counts **out, const struct counts_request *request, struct detail detail)
+{
+	struct counts *counts;
+	int err;
+
+	*out = NULL;
+	if (!request->event_count)
+		return -EINVAL;
+	for (size_t i = 0; i < request->event_count; i++)
+		if (request->events[i].is_of_cpus && request->scope != COUNTS_CPUS)
+			return detail_set(detail, -WM_E_COUNT_UNIT,
+					  "%s counts for CPUs, not for threads: use --all",
+					  request->events[i].name);
+	counts = calloc(1, sizeof(*counts));
+	if (!counts)
+		return -ENOMEM;
+	counts->request = request;
+	err = open_scope(counts, detail);
+	if (err) {
+		counts_close(counts);
+		return err;
+	}
+	*out = counts;
+	return 0;
+}
+
+void counts_enable(struct counts *counts)
+{
+	counts->is_enabled = 1;
+	enable_from(counts, 0, -1);
+}
+
+int counts_read(struct counts *counts, struct count_value *values)
+{
+	memset(values, 0, counts->request->event_count * sizeof(*values));
+	for (size_t i = 0; i < counts->count; i++) {
+		struct count_value *sum = &values[counts->opened[i].event], one;
+		ssize_t bytes = read(counts->opened[i].fd, &one, sizeof(one));
+
+		if (bytes == 0) /* an event of a group that was torn; it counted nothing */
+			continue;
+		if (bytes != sizeof(one))
+			return bytes < 0 ? -errno : -EIO;
+		sum->count += one.count;
+		sum->enabled_ns += one.enabled_ns;
+		sum->running_ns += one.running_ns;
+	}
+	return 0;
+}
+
+void counts_covered(const struct counts *counts, struct counts_coverage *coverage)
+{
+	*coverage = counts->coverage;
+}
+
+void counts_close(struct counts *counts)
+{
+	if (!counts)
+		return;
+	for (size_t i = 0; i < counts->count; i++)
+		close(counts->opened[i].fd);
+	free(counts->opened);
+	free(counts->places);
+	free(counts);
+}
+
+int count_event_probe(const struct count_event *event, struct detail detail)
+{
+	const unsigned int group = 0;
+	const pid_t self = gettid();
+	const struct counts_request request = {
+		.scope = event->is_of_cpus ? COUNTS_CPUS : COUNTS_THREADS,
+		.events = event,
+		.groups = &group,
+		.event_count = 1,
+		.ids = &self,
+		.id_count = 1,
+		.cgroup_fd = -1,
+	};
+	struct counts *counts;
+	int err = counts_open(&counts, &request, detail);
+
+	counts_close(counts);
+	return err;
+}

@@ -1,0 +1,206 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# waymark stat: counts of programs, processes, threads and CPUs whose page faults are known; what it
+# refuses, and how; list --events.
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
+
+cp "$WAYMARK_BUILD/cli/waymark" "$WAYMARK_BUILD/tests/targets/counted" . || skip "not built"
+waymark=$folder/waymark
+started=()
+
+cleanup()
+{
+	exec 3>&- 4>&-
+	[ ${#started[@]} -eq 0 ] || { disown -a && kill -9 "${started[@]}" 2>/dev/null; }
+	rm -rf "$folder"
+}
+trap cleanup EXIT
+chmod 755 .
+"$waymark" stat -e page-faults -o probe true || skip "the kernel counts nothing here: $(cat probe)"
+
+# stat STATUS ARGUMENT...: what it prints is in ./out and ./err
+stat()
+{
+	local wanted=$1 got
+	shift
+	timeout -k 5 60 "$waymark" stat "$@" >out 2>err </dev/null 3>&-
+	got=$?
+	[ $got -eq "$wanted" ] || fail "stat $*: status $got, expected $wanted: $(cat out err)"
+}
+
+# says TEXT: a line of ./err has it
+says() { grep -qF -e "$1" err || fail "no '$1' in: $(cat err)"; }
+
+# json EXPRESSION: of the object in ./json, as Python's `o`, with its events by name in `e`
+json()
+{
+	python3 -c 'import json, sys
+o = json.loads(open("json").read())
+e = {row["event"]: row for row in o["events"]}
+print(eval(sys.argv[1]))' "$1" || fail "$1: $(cat json)" >&2
+}
+
+# near WHAT GOT WANTED: to 2 in 100; a thread or child that is missing is more
+near()
+{
+	[ "$2" -ge $(($3 - $3 / 50)) ] && [ "$2" -le $(($3 + $3 / 50)) ] ||
+		fail "$1: $2 page faults, expected some $3"
+}
+
+# wait_for_it THREADS PAGES: starts `counted`, which goes on when 3 is closed; its pid in $pid
+wait_for_it()
+{
+	rm -f ready go && mkfifo go
+	./counted "$1" "$2" <go >ready &
+	pid=$!
+	started+=($pid)
+	exec 3>go # what we start from here on must not keep it open
+	await_text ready '^ready$'
+}
+
+# ---- a program ----
+
+stat 0 -j -o json -e page-faults,task-clock,context-switches -- ./counted 4 1000
+near "a program" "$(json 'e["page-faults"]["count"]')" 9000
+expect "its status" "$(json 'o["status"]')" 0
+expect "whole time" "$(json 'e["task-clock"]["scaled"], e["task-clock"]["unit"]')" "(False, 'ns')"
+expect "its clock" "$(json '0.5 < e["task-clock"]["count"] / 1e9 / (o["user_s"] + o["system_s"] + 0.001) < 2')" True
+stat 0 -j -o json --no-children -e page-faults -- ./counted 4 1000
+[ "$(json 'e["page-faults"]["count"]')" -lt 900 ] || fail "children: $(cat json)"
+stat 0 -j -o json -e '{page-faults,minor-faults},major-faults' -- ./counted 2 500
+expect "a group" "$(json 'e["page-faults"]["count"] - e["minor-faults"]["count"] - e["major-faults"]["count"]')" 0
+stat 0 -j -o json -e page-faults:u,page-faults:k,page-faults -- ./counted 2 500
+expect "modifiers" "$(json 'e["page-faults:u"]["count"] + e["page-faults:k"]["count"] - e["page-faults"]["count"]')" 0
+stat 0 -j -o json -r 3 -e page-faults -- ./counted 1 4000
+near "the mean" "$(json 'round(e["page-faults"]["mean"])')" 12000
+expect "runs" "$(json 'o["runs"]')" 3
+stat 7 -e cs sh -c 'exit 7'
+stat $((128 + 15)) -e cs sh -c 'kill $$'
+says "Counts of 'sh -c kill"
+stat 0 true
+says task-clock
+says "seconds elapsed"
+stat 0 -o table -e cs sh -c 'echo out; echo err >&2'
+expect "its own output" "$(cat out err)" $'out\nerr'
+grep -q "Counts of 'sh -c" table || fail "-o: $(cat table)"
+stat 0 -j -o json -I 50ms -e task-clock -- sh -c 'sleep 0.3'
+expect "intervals" "$(python3 -c 'import json
+rows = [json.loads(line) for line in open("json").read().replace("[\n", "[").replace(",\n", ",").splitlines()]
+print(len(rows) >= 5, all(a["at_s"] < b["at_s"] for a, b in zip(rows, rows[1:])))')" "True True"
+
+# ---- processes and threads ----
+
+wait_for_it 8 1000
+stat_process()
+{
+	"$waymark" stat -j -e page-faults -o json -p "$pid" 2>err 3>&- &
+	counting=$!
+	started+=($counting)
+	# it has its events: one for each thread
+	await eval '[ "$(find /proc/$counting/fd -lname "*perf_event*" 2>/dev/null | wc -l)" -ge 9 ]' ||
+		fail "no events on its threads"
+	await grep -q 'State:.[SR]' "/proc/$pid/status"
+}
+stat_process
+exec 3>&-
+wait $counting || fail "a process: $(cat err)"
+near "a process" "$(json 'e["page-faults"]["count"]')" 17000
+expect "its threads" "$(json 'o["threads"], o["doubtful"]')" "(9, False)"
+wait "$pid"
+expect "the process" $? 0
+
+sleep 300 &
+started+=($!)
+sleeper=$!
+stat 0 -p $sleeper --for 50ms
+says "Counts of process $sleeper"
+stat 0 -t $sleeper --for 50ms -e cs
+says "Counts of thread $sleeper"
+stat 1 -p 4194304
+says "the process has ended"
+stat 1 -t 4194304
+
+# ---- CPUs ----
+
+if "$waymark" stat -a -e page-faults --for 10ms 2>/dev/null; then
+	stat 0 -j -o json -a -e page-faults -- ./counted 2 2000
+	[ "$(json 'e["page-faults"]["count"]')" -ge 9800 ] || fail "all CPUs: $(cat json)"
+	expect "all CPUs" "$(json 'o["cpus"]')" "$(getconf _NPROCESSORS_ONLN)"
+	stat 0 -j -o json -C 0 -e cpu-clock --for 200ms
+	expect "one CPU" "$(json 'o["cpus"], 0.9 < e["cpu-clock"]["count"] / 1e9 / o["elapsed_s"] < 1.1')" "(1, True)"
+	stat 1 -C 4000 -e cs --for 10ms
+fi
+
+# ---- what it refuses ----
+
+for bad in nosuch taskclock '' ',' 'cs,' '{cs' 'cs}' '{}' nosuch/x/ msr/ msr/nosuch=1/ ../etc/x/ \
+	sched:nosuch r cs:x "$(printf 'a%.0s' {1..200})"; do
+	stat 2 -e "$bad" true
+	[ -s err ] || fail "-e '$bad': no words"
+done
+stat 2 -e taskclock true
+says "did you mean task-clock?"
+stat 2
+stat 2 -p 0
+stat 2 -p x
+stat 2 -p 1 -t 1
+stat 2 -p 1 true
+stat 2 -a -p 1
+stat 2 -a -C 0
+stat 2 -C 0-
+stat 2 -I 0 true
+stat 2 -r 0 true
+stat 2 -r 2 -I 1s true
+stat 2 --for never true
+stat 2 -G /nowhere true
+stat 1 -a -G /nowhere
+stat 1 ./nosuch
+says "No such file or directory: ./nosuch"
+stat 1 -o /nowhere/table true
+if ! "$waymark" stat -e cycles -o probe true 2>err; then
+	says "this machine has no unit that counts it: cycles"
+	expect "the program was not run" "$("$waymark" stat -e cycles echo ran 2>/dev/null)" ""
+fi
+wait_for_it 40 10
+(ulimit -n 30 && "$waymark" stat -e cs,task-clock -p "$pid" --for 10ms) 2>err && fail "30 descriptors suffice"
+says "RLIMIT_NOFILE"
+exec 3>&-
+wait "$pid"
+
+# Signals end the counting, and the table is there; the program gets them once.
+"$waymark" stat -e cs sleep 300 2>err 3>&- &
+started+=($!)
+await eval '[ "$(find /proc/$!/fd -lname "*perf_event*" 2>/dev/null | wc -l)" -ge 1 ] && pgrep -P $! -x sleep >/dev/null'
+kill -TERM $!
+wait $!
+expect "ended: status" $? 143
+says "Counts of 'sleep 300'"
+
+# ---- another user ----
+
+if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" = 2 ]; then
+	user=(setpriv --reuid nobody --clear-groups)
+	"${user[@]}" "$waymark" stat -e page-faults -- ./counted 2 1000 >out 2>err || fail "another user: $(cat err)"
+	says "User space alone"
+	"${user[@]}" "$waymark" stat -a --for 10ms 2>err && fail "another user may count on CPUs"
+	says "for CPUs it must be 0"
+	"${user[@]}" "$waymark" stat -e cs:k true 2>err && fail "another user may count in the kernel"
+	says "for the kernel's accesses it must be 1"
+	"${user[@]}" "$waymark" stat -p $sleeper --for 10ms 2>err && fail "another user may count root's process"
+	says "runs as user 0"
+fi
+
+# ---- the list ----
+
+"$waymark" list --events >out || fail "list --events"
+grep -q '^  page-faults  *page faults' out || fail "list --events: $(cat out)"
+"$waymark" list --events 'page-faul*' --json >out || fail "list --events GLOB"
+expect "a glob" "$(python3 -c 'import json
+print([(row["event"], row["available"]) for row in json.load(open("out"))])')" "[('page-faults', True)]"
+"$waymark" list --events 'nosuch*' 2>err && fail "a glob of nothing"
+says "there is no such event to count"
+"$waymark" list --events a b 2>err
+expect "two globs" $? 2
+
+exit $failed
