@@ -2,12 +2,12 @@
 /* Ends blocks: jumps and calls whose targets are in registers or in memory. */
 #include "agent/trail/assembler.h"
 #include "agent/trail/constant.h"
+#include "agent/trail/edges.h"
 #include "agent/trail/end.h"
 #include "agent/trail/engine_memory.h"
 #include "agent/trail/engine_thread.h"
 #include "agent/trail/liveness.h"
 #include "agent/trail/map.h"
-#include "agent/trail/profile.h"
 #include "agent/trail/ranges.h"
 
 /*
@@ -178,7 +178,7 @@ static void indirect_constant(struct making *m, const struct insn *insn, uint64_
 
 void end_indirect(struct making *m, const struct insn *insn, const uint8_t *code)
 {
-	uint64_t to = m->is_hot ? profile_sure(m->start) : 0;
+	uint64_t to = m->is_hot ? edges_sure(m->start) : 0;
 	uint64_t next = m->pc + insn->bytes, constant;
 
 	making_swap_in(m);

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/dispatch.h"
+#include "agent/trail/edges.h"
 #include "agent/trail/engine_lock.h"
-#include "agent/trail/engine_memory.h"
 #include "agent/trail/profile.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/trace.h"
 #include "agent/trail/translate.h"
 
-#include <sys/mman.h>
-
-#define EDGES (1u << 16) /* a block's place is taken by the next that has it */
-#define WINDOWS 4u	 /* of a segment that are looked at, so many words each */
+#define WINDOWS 4u /* of a segment that are looked at, so many words each */
 #define WINDOW_WORDS 1024u
 #define WINDOW_STEP 32u
 #define WORDS_MIN (UINT64_C(256) << 10) /* between looks */
@@ -20,65 +17,14 @@
 #define LOOK_SHARE 16u
 #define BATCH_MAX 64u
 
-/* Of a block: which block followed most of the times, by a vote that each other one takes back. */
-struct edge {
-	uint64_t from, to;
-	uint32_t lead, total;
-};
-
 /* The traces that are to be laid out again. */
 struct batch {
 	struct trace *traces[BATCH_MAX];
 	uint32_t count;
 };
 
-static struct edge *edges;
 static uint64_t words_since, words_between = WORDS_MIN;
 static uint64_t not_before; /* ticks: looks take no more than one in LOOK_SHARE */
-
-static struct edge *edge_of(uint64_t from)
-{
-	return &edges[from * UINT64_C(0x9e3779b97f4a7c15) >> 48];
-}
-
-static void vote(uint64_t from, uint64_t to)
-{
-	struct edge *edge = edge_of(from);
-
-	if (edge->from != from) {
-		if (edge->total > 4) {
-			edge->total /= 2;
-			edge->lead /= 2;
-			return;
-		}
-		*edge = (struct edge){ from, to, 0, 0 };
-	}
-	edge->total++;
-	if (edge->to == to) {
-		edge->lead++;
-	} else if (edge->lead) {
-		edge->lead--;
-	} else {
-		edge->to = to;
-		edge->lead = 1;
-	}
-}
-
-uint64_t profile_next(uint64_t start)
-{
-	const struct edge *edge = edges ? edge_of(start) : NULL;
-
-	return edge && edge->from == start ? edge->to : 0;
-}
-
-uint64_t profile_sure(uint64_t start)
-{
-	const struct edge *edge = edges ? edge_of(start) : NULL;
-
-	return edge && edge->from == start && edge->total >= 4 && edge->lead * 4 > edge->total * 3
-		       ? edge->to
-		       : 0;
-}
 
 /* The hottest first, each once. */
 static void batch_add(struct batch *batch, struct trace *trace)
@@ -126,7 +72,7 @@ static void paths_find(struct path *paths, const uint32_t *words, uint32_t count
 			__builtin_prefetch(paths[i].trace->starts);
 	for (uint32_t i = 0; i < count; i++)
 		for (uint32_t k = 0; paths[i].trace && k < paths[i].exit->blocks; k++)
-			__builtin_prefetch(edge_of(paths[i].trace->starts[k]));
+			edges_prefetch(paths[i].trace->starts[k]);
 }
 
 /* What the reader makes of a word, too. */
@@ -139,9 +85,9 @@ static void path_look(struct batch *batch, const struct path *path, const struct
 		return;
 	blocks = path->exit->blocks;
 	for (uint32_t block = 1; block < blocks; block++)
-		vote(trace->starts[block - 1], trace->starts[block]);
+		edges_vote(trace->starts[block - 1], trace->starts[block]);
 	if (next->trace)
-		vote(trace->starts[blocks - 1], next->trace->pc);
+		edges_vote(trace->starts[blocks - 1], next->trace->pc);
 	trace->heat += trace->heat < UINT16_MAX;
 	if (trace->layouts < LAYOUTS_MAX && !trace->is_dead && !trace->is_checked &&
 	    trace->heat >= HOT_HITS << 3 * trace->layouts)
@@ -191,9 +137,7 @@ static void look(const struct thread *thread)
 	uint32_t words = (uint32_t)((const uint32_t *)thread->pointer - thread->words);
 	struct batch batch = { .count = 0 };
 
-	if (!edges)
-		edges = memory_map(0, EDGES * sizeof(*edges), PROT_READ | PROT_WRITE);
-	if (!edges || words < WINDOWS * WINDOW_WORDS)
+	if (edges_open() || words < WINDOWS * WINDOW_WORDS)
 		return;
 	for (uint32_t i = 0; i < WINDOWS; i++)
 		words_look(&batch, thread->words + (uint64_t)words * i / WINDOWS);

@@ -14,13 +14,4 @@
  */
 void profile_look(const struct thread *thread);
 
-/*
- * Where the block that begins at `start` mostly led; 0: it was not seen. Under the engine's lock,
- * as the next.
- */
-uint64_t profile_next(uint64_t start);
-
-/* The same, if it seldom led elsewhere. */
-uint64_t profile_sure(uint64_t start);
-
 #endif

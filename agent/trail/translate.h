@@ -21,7 +21,7 @@
 struct trace *translate(uint64_t pc, int *error);
 
 /*
- * Lay a trace out again, along the path that profile.h knows. Returns the new one; or NULL: there
+ * Lay a trace out again, along the path that edges.h knows. Returns the new one; or NULL: there
  * is no memory, and the old one stays.
  */
 struct trace *translate_hot(struct trace *old);
