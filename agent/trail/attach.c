@@ -5,10 +5,8 @@
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/engine_threads.h"
-#include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/pending_signals.h"
-#include "agent/trail/places.h"
 #include "agent/trail/processor.h"
 #include "agent/trail/rseq.h"
 #include "agent/trail/signal.h"
@@ -27,45 +25,19 @@
 #define RESTART_BLOCK 516 /* ERESTART_RESTARTBLOCK of the kernel's linux/errno.h */
 
 void attach_native(void) __attribute__((noreturn));
-void attach_called(void);
 void attach_vector_save(uint8_t value[64], enum vector_width width);
 void attach_vector_load(const uint8_t value[64], enum vector_width width);
 void attach_call_over(struct thread *thread, long result);
 
 void attach_way_first(struct engine_taken *taken, uint64_t stack) __attribute__((noreturn));
-void attach_way_take(void);
-void attach_way_commit(void);
-void attach_way_undo(void);
-void attach_way_leave(void);
 void attach_take(struct engine_taken *taken);
 void attach_commit(struct thread *thread);
 void attach_undo(struct thread *thread);
 void attach_leave(struct thread *thread, long code);
 
-extern const char __ehdr_start[], _end[];
-extern uint8_t start_stack_end[];
-
 /* Whether those that were taken are the engine's: set once. */
 enum { UNDECIDED, TAKEN, GIVEN_BACK };
 static uint32_t decision;
-
-void attach_places(struct engine_channel *head)
-{
-	head->places = (struct engine_places){
-		.take = (uint64_t)attach_way_take,
-		.commit = (uint64_t)attach_way_commit,
-		.undo = (uint64_t)attach_way_undo,
-		.leave = (uint64_t)attach_way_leave,
-		.stack = (uint64_t)start_stack_end,
-		.call_done = (uint64_t)gate_call_done,
-		.call_back = (uint64_t)attach_called,
-		.start = (uint64_t)__ehdr_start,
-		.bytes = ((uint64_t)(_end - __ehdr_start) + 4095) & ~UINT64_C(4095),
-		.own_signals = action_own,
-		.mappings = (uint64_t)places_all(),
-		.mapping_count = PLACES_MAX,
-	};
-}
 
 /*
  * The tool finds the thread here. The kernel's state for a restarted system call must not change.

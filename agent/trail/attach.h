@@ -11,9 +11,6 @@
 
 #include "agent/trail/engine_thread.h"
 
-/* For the tool: where all that is. */
-void attach_places(struct engine_channel *head);
-
 /*
  * In a thread of the program's that the tool has borrowed: a struct thread for each that is to be
  * taken, and it is the first of them. Where that can't be, back by the tool's own code.

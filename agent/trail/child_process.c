@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/attach.h"
+#include "agent/trail/attach_places.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/child_process.h"
 #include "agent/trail/engine_lock.h"

@@ -4,6 +4,7 @@
  * ready.
  */
 #include "agent/trail/attach.h"
+#include "agent/trail/attach_places.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/engine_lock.h"
