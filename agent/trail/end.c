@@ -150,7 +150,7 @@ static void return_here(struct making *m, const struct insn *insn, uint64_t to)
 		m->hot = emit_32(m->hot, (uint32_t)to);
 		making_piece_end(m, insn->bytes, 0);
 		m->hot = emit_relative(emit_bytes(m->hot, "\x0f\x85", 2), other); /* jne */
-		making_beside(m, PIECE_FLAGS_LOST);
+		making_beside(m, 0);
 	} else {
 		m->hot = emit_save(m->hot, RCX, THREAD_SCRATCH);
 		making_beside(m, 0);
@@ -166,7 +166,7 @@ static void return_here(struct making *m, const struct insn *insn, uint64_t to)
 		making_beside(m, PIECE_SPILLED);
 	}
 	m->hot = emit_drop(m->hot, 8 + insn->pops);
-	making_beside(m, PIECE_FLAGS_LOST);
+	making_beside(m, 0);
 	m->blocks++;
 	if (m->calls)
 		m->calls--;

@@ -53,7 +53,6 @@ struct piece {
  * run
  */
 #define PIECE_RECORDED 4u
-#define PIECE_FLAGS_LOST 8u
 
 struct trace {
 	uint64_t pc;
