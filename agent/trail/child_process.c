@@ -216,14 +216,19 @@ static struct engine_channel *page_with(uint32_t tid)
 	return NULL;
 }
 
+/* The tool enters a program that the process has executed. A tool that has died never will. */
+static int is_entered(const struct engine_channel *page)
+{
+	return __atomic_load_n(&page->entering, __ATOMIC_SEQ_CST) && channel_has_tool();
+}
+
 /* It runs in the engine, or soon will. A child that borrows its parent's memory never does. */
 static int is_inside(const struct engine_channel *page)
 {
 	uint32_t state = __atomic_load_n(&page->state, __ATOMIC_ACQUIRE);
 
 	return state == ENGINE_RUNS ||
-	       (state == ENGINE_WAITING &&
-		(page->parent_first_id || __atomic_load_n(&page->entering, __ATOMIC_ACQUIRE)));
+	       (state == ENGINE_WAITING && (page->parent_first_id || is_entered(page)));
 }
 
 /*
@@ -299,7 +304,7 @@ static int may_be_told(const struct engine_channel *page)
 
 	return is_inside(page) && asked != ENGINE_ASK_EXEC && asked != ENGINE_ASK_TRACED &&
 	       (__atomic_load_n(&page->state, __ATOMIC_SEQ_CST) == ENGINE_RUNS ||
-		!__atomic_load_n(&page->entering, __ATOMIC_SEQ_CST));
+		!is_entered(page));
 }
 
 /*
