@@ -45,7 +45,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 8
+#define ENGINE_VERSION 9
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -337,8 +337,9 @@ struct engine_channel {
 	uint32_t lead;	       /* enum engine_lead */
 	uint32_t seize;	       /* ENGINE_SEIZE_* */
 	uint32_t tellers;      /* by others' engines: so many are about to signal it to leave */
-	uint32_t entering;     /* by the tool: it enters a program that the process has executed */
-	uint32_t leaving;      /* so many of its threads have left, but do not run natively yet */
+	/* by the tool: it enters a program that the process has executed; void once the tool is dead */
+	uint32_t entering;
+	uint32_t leaving; /* so many of its threads have left, but do not run natively yet */
 };
 
 #define ENGINE_ASKED_STOP 1u /* give all threads back to native code */
