@@ -7,16 +7,24 @@
 #define F32_INFINITY UINT64_C(0x7f800000)
 #define NOT_COMPARABLE 2
 
+/* A bit-field of the value, or all of it. */
+static int is_part(const struct watch_condition *condition, unsigned int bytes)
+{
+	if (!condition->bits)
+		return !condition->bit;
+	return condition->bit + (unsigned int)condition->bits <= 8 * bytes;
+}
+
 int condition_is_sound(const struct watch_condition *condition, unsigned int bytes)
 {
 	if (condition->of < WATCH_OF_CHANGE || condition->of > WATCH_OF_TID)
 		return 0;
 	if (condition->of == WATCH_OF_CHANGE)
-		return condition->bit + (unsigned int)condition->bits <= 8 * bytes;
+		return is_part(condition, bytes);
 	if (condition->of == WATCH_OF_TID)
 		return condition->by == WATCH_BY_EQUAL || condition->by == WATCH_BY_UNEQUAL;
 	if (condition->by < WATCH_BY_EQUAL || condition->by > WATCH_BY_BITS ||
-	    condition->bit + (unsigned int)condition->bits > 8 * bytes)
+	    !is_part(condition, bytes))
 		return 0;
 	switch (condition->as) {
 	case WATCH_AS_UNSIGNED:

@@ -47,8 +47,7 @@ static int make_condition(struct watch_condition *to, const struct watch_bound_t
 	if (from->subject == WATCH_IF_TID)
 		return 0;
 	to->as = numbers[from->number];
-	to->bit = (uint8_t)type->nodes[0].bit;
-	to->bits = (uint8_t)type->nodes[0].bits;
+	bits_of(type, 0, &to->bit, &to->bits);
 	return 1;
 }
 
