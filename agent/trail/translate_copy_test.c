@@ -102,7 +102,7 @@ static const struct listing_case copies[] = {
 
 Test(translate_copy, other_instructions_are_copied)
 {
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_LOW, copies);
 }
 
@@ -155,14 +155,14 @@ static const struct listing_case avx512[] = {
 Test(translate_copy, avx_keeps_upper_half_of_vector15)
 {
 	fixture_width = VECTOR_AVX;
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_LOW, avx);
 }
 
 Test(translate_copy, avx512_keeps_all_of_vector15)
 {
 	fixture_width = VECTOR_AVX512;
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_LOW, avx512);
 }
 
@@ -205,7 +205,7 @@ static void check_map(void)
 
 Test(translate_copy, near_map_leads_to_the_landing)
 {
-	fixture_open();
+	fixture_open_near();
 	check_map();
 }
 

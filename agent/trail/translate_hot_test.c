@@ -18,7 +18,7 @@
 
 static uint64_t put(const void *bytes, size_t count)
 {
-	fixture_open();
+	fixture_open_near();
 	cr_assert_eq(edges_open(), 0);
 	return fixture_put(FIXTURE_LOW, RANGE_FILE, bytes, count);
 }

@@ -57,7 +57,7 @@ static const struct listing_case direct[] = {
 
 Test(translate, direct_jumps_and_calls_continue_at_their_target)
 {
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_LOW, direct);
 }
 
@@ -94,7 +94,7 @@ static const struct listing_case high_calls[] = {
 
 Test(translate, high_call_pushes_constant_from_cold)
 {
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_HIGH, high_calls);
 }
 
@@ -126,7 +126,7 @@ static const struct listing_case returns[] = {
 
 Test(translate, returns_go_by_the_map)
 {
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_LOW, returns);
 }
 
@@ -187,7 +187,7 @@ static const struct listing_case branches[] = {
 
 Test(translate, conditional_jumps_leave_by_a_cold_exit)
 {
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_LOW, branches);
 }
 
@@ -298,7 +298,7 @@ static const struct listing_case indirect[] = {
 
 Test(translate, indirect_branches_go_by_the_map)
 {
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_LOW, indirect);
 }
 
@@ -334,7 +334,7 @@ static const struct listing_case calls[] = {
 
 Test(translate, system_calls_go_by_their_gate_and_traps_are_copied)
 {
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_LOW, calls);
 }
 
@@ -415,7 +415,7 @@ static const struct listing_case refused[] = {
 
 Test(translate, refused_instruction_ends_the_block_before_it)
 {
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_LOW, refused);
 }
 
@@ -461,12 +461,12 @@ static const struct listing_case intel_branches[] = {
 Test(translate, amd_branch_with_66_has_16_bits)
 {
 	fixture_is_amd = 1;
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_LOW, amd_branches);
 }
 
 Test(translate, intel_branch_with_66_has_32_bits)
 {
-	fixture_open();
+	fixture_open_near();
 	LISTING_CHECK(FIXTURE_LOW, intel_branches);
 }

@@ -104,6 +104,16 @@ void fixture_open(void)
 	open_as(0);
 }
 
+void fixture_open_near(void)
+{
+	uint8_t code[64];
+
+	open_as(0);
+	map_emit_jump(code);
+	if (code[0] != 0xff) /* jmp *map(,%rcx,8) */
+		cr_skip_test("no room for a near map: a sanitizer has its memory there");
+}
+
 void fixture_open_far(void)
 {
 	open_as(1);

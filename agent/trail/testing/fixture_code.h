@@ -23,7 +23,8 @@ extern int fixture_is_amd;
 
 /* Once in a test's process, which has the engine's memory from then on. */
 void fixture_open(void);
-void fixture_open_far(void); /* the map needs a base */
+void fixture_open_near(void); /* the map needs no base; skips the test where it does */
+void fixture_open_far(void);  /* it does */
 
 /* [start, start + bytes) is the program's, full of 06, which is no instruction. RANGE_*. */
 void fixture_map(uint64_t start, size_t bytes, uint32_t flags);
