@@ -25,7 +25,7 @@
 #define IDLE_NS_MAX 10000000u
 #define REQUEST_WAIT_MS 5000
 #define HALTED_WAIT_NS 250000000u
-/* four times as long as an agent sleeps at once (agent/control/lock.c) */
+/* four times as long as an agent sleeps at once (agent/runtime/lock.c) */
 #define SILENT_WAIT_NS 1000000000u
 /* longer than the agent waits for a child that stops all threads (agent/detour/janitor.c) */
 #define SILENT_PARENT_WAIT_NS 5000000000u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/filter.h"
 
-#include "agent/control/tasks.h"
+#include "agent/runtime/tasks.h"
 #include "base/kernel.h"
 
 #include <sys/prctl.h>

@@ -4,7 +4,7 @@
 
 #include "agent/control/agent_session.h"
 #include "agent/control/hello.h"
-#include "agent/control/lock.h"
+#include "agent/runtime/lock.h"
 #include "base/kernel.h"
 #include "base/socketdir.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/looking.h"
 
-#include "agent/control/lock.h"
 #include "agent/detour/look.h"
 #include "agent/marker/marker.h"
 #include "agent/marker/restored.h"
+#include "agent/runtime/lock.h"
 #include "base/kernel.h"
 
 #include <time.h>

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/control/message.h"
 
-#include "agent/control/lock.h"
+#include "agent/runtime/lock.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/patching.h"
 
-#include "agent/control/lock.h"
 #include "agent/marker/marker.h"
+#include "agent/runtime/lock.h"
 #include "base/kernel.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/control/permit.h"
 
-#include "agent/control/tasks.h"
+#include "agent/runtime/tasks.h"
 #include "agent/store/arena.h"
 #include "agent/store/event_store.h"
 #include "base/kernel.h"

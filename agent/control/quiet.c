@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/quiet.h"
 
-#include "agent/control/lock.h"
 #include "agent/detour/janitor.h"
+#include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 
 #include <errno.h>

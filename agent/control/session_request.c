@@ -5,7 +5,6 @@
 
 #include "agent/control/detours.h"
 #include "agent/control/inherit.h"
-#include "agent/control/lock.h"
 #include "agent/control/message.h"
 #include "agent/control/owed.h"
 #include "agent/control/patching.h"
@@ -13,6 +12,7 @@
 #include "agent/control/wait.h"
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
+#include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/take.h"
 #include "agent/watch/watch.h"

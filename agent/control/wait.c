@@ -2,7 +2,7 @@
 #include "agent/control/wait.h"
 
 #include "abi/control.h"
-#include "agent/control/lock.h"
+#include "agent/runtime/lock.h"
 #include "base/kernel.h"
 
 #include <stdio.h>

@@ -2,10 +2,10 @@
 #include "agent/control/yield.h"
 
 #include "agent/control/control_thread.h"
-#include "agent/control/lock.h"
 #include "agent/detour/janitor.h"
 #include "agent/marker/careful.h"
-#include "agent/marker/reentrancy_guard.h"
+#include "agent/runtime/lock.h"
+#include "agent/runtime/reentrancy_guard.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
 

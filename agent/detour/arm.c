@@ -11,13 +11,13 @@
  */
 #include "agent/detour/detour.h"
 
-#include "agent/control/heap.h"
-#include "agent/control/lock.h"
 #include "agent/detour/janitor.h"
 #include "agent/detour/look.h"
 #include "agent/detour/return.h"
 #include "agent/detour/site.h"
 #include "agent/marker/planning.h"
+#include "agent/runtime/heap.h"
+#include "agent/runtime/lock.h"
 #include "agent/watch/sigtrap.h"
 #include "base/kernel.h"
 

@@ -6,13 +6,13 @@
  */
 #include "agent/detour/detour.h"
 
-#include "agent/control/heap.h"
-#include "agent/detour/return.h"
 #include "agent/detour/memory.h"
 #include "agent/detour/record.h"
+#include "agent/detour/return.h"
 #include "agent/detour/segments.h"
 #include "agent/marker/hit.h"
 #include "agent/marker/hook.h"
+#include "agent/runtime/heap.h"
 #include "agent/watch/guard.h"
 
 #include <waymark/error.h>

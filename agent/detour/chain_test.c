@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/detour/testing/fixture.h"
 
-#include "agent/control/lock.h"
 #include "agent/marker/testing/fixture.h"
+#include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 
 #include <waymark/error.h>

@@ -2,8 +2,8 @@
 #include "agent/detour/memory.h"
 #include "agent/detour/testing/fixture.h"
 
-#include "agent/marker/reentrancy_guard.h"
 #include "agent/marker/testing/fixture.h"
+#include "agent/runtime/reentrancy_guard.h"
 
 #include "agent/store/event_store.h"
 

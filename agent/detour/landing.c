@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 #include "agent/detour/landing.h"
 
-#include "agent/control/heap.h"
 #include "agent/detour/room.h"
 #include "agent/patch/sort.h"
+#include "agent/runtime/heap.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>

@@ -12,10 +12,10 @@
  */
 #include "agent/detour/look.h"
 
-#include "agent/control/lock.h"
 #include "agent/detour/site.h"
 #include "agent/patch/compare.h"
 #include "agent/patch/tracer.h"
+#include "agent/runtime/lock.h"
 
 #include <errno.h>
 #include <string.h>

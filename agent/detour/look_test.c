@@ -2,8 +2,8 @@
 /* Breakpoints of other tools on armed jumps and in the bytes behind them. */
 #include "agent/detour/look.h"
 
-#include "agent/control/lock.h"
 #include "agent/detour/testing/fixture.h"
+#include "agent/runtime/lock.h"
 #include "base/testing/await.h"
 
 #include <criterion/criterion.h>

@@ -10,7 +10,7 @@
 #include "agent/detour/janitor_process.h"
 #include "agent/marker/field.h"
 #include "agent/marker/hit.h"
-#include "agent/marker/reentrancy_guard.h"
+#include "agent/runtime/reentrancy_guard.h"
 #include "agent/store/thread_writer.h"
 #include "base/syscall.h"
 

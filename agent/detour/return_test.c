@@ -3,9 +3,9 @@
 #include "agent/detour/return.h"
 #include "agent/detour/testing/fixture.h"
 
-#include "agent/control/lock.h"
 #include "agent/detour/return_throw.h"
 #include "agent/marker/testing/fixture.h"
+#include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 #include "base/testing/await.h"
 

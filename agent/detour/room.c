@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/detour/room.h"
 
-#include "agent/control/heap.h"
-#include "agent/control/lock.h"
 #include "agent/detour/gaps.h"
+#include "agent/runtime/heap.h"
+#include "agent/runtime/lock.h"
 #include "base/kernel.h"
 
 #include <errno.h>

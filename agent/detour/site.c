@@ -5,9 +5,9 @@
  */
 #include "agent/detour/site.h"
 
-#include "agent/control/lock.h"
 #include "agent/patch/batch.h"
 #include "agent/patch/tracer.h"
+#include "agent/runtime/lock.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>

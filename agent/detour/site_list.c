@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/detour/site_list.h"
 
-#include "agent/control/heap.h"
+#include "agent/runtime/heap.h"
 
 #include <errno.h>
 

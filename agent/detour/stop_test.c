@@ -2,7 +2,7 @@
 /* Threads of all kinds while detours come and go. */
 #include "agent/detour/testing/fixture.h"
 
-#include "agent/control/lock.h"
+#include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 #include "agent/store/thread_writer.h"
 #include "base/testing/await.h"

@@ -4,11 +4,11 @@
 
 #include "abi/stopper.h"
 #include "agent/control/agent_session.h"
-#include "agent/control/lock.h"
 #include "agent/control/message.h"
-#include "agent/control/tasks.h"
 #include "agent/control/tell.h"
 #include "agent/detour/site.h"
+#include "agent/runtime/lock.h"
+#include "agent/runtime/tasks.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>

@@ -14,11 +14,11 @@
 #include "agent/marker/marker.h"
 
 #include "abi/site.h"
-#include "agent/control/heap.h"
-#include "agent/control/lock.h"
 #include "agent/marker/planning.h"
 #include "agent/marker/restored.h"
 #include "agent/patch/sort.h"
+#include "agent/runtime/heap.h"
+#include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 
 #include <waymark/error.h>

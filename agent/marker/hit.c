@@ -12,8 +12,8 @@
 #include "agent/marker/copy.h"
 #include "agent/marker/field.h"
 #include "agent/marker/plan.h"
-#include "agent/marker/reentrancy_guard.h"
 #include "agent/probe/handler_call.h"
+#include "agent/runtime/reentrancy_guard.h"
 #include "agent/store/thread_writer.h"
 #include "arch/vectors.h"
 

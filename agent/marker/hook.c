@@ -8,8 +8,8 @@
 
 #include "agent/detour/memory.h"
 #include "agent/marker/linkmap.h"
-#include "agent/marker/reentrancy_guard.h"
 #include "agent/patch/batch.h"
+#include "agent/runtime/reentrancy_guard.h"
 #include "arch/hook.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "agent/marker/module.h"
 
 #include "abi/site.h"
-#include "agent/control/heap.h"
 #include "agent/marker/module_sites.h"
+#include "agent/runtime/heap.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/marker/module_sites.h"
 
-#include "agent/control/heap.h"
 #include "agent/marker/rule.h"
 #include "agent/patch/sort.h"
+#include "agent/runtime/heap.h"
 #include "base/site_table.h"
 
 #include <waymark/error.h>

@@ -3,7 +3,7 @@
 #include "agent/marker/module.h"
 
 #include "abi/site.h"
-#include "agent/control/heap.h"
+#include "agent/runtime/heap.h"
 
 #include <waymark/error.h>
 

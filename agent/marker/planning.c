@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/marker/planning.h"
 
-#include "agent/control/heap.h"
-#include "agent/control/lock.h"
 #include "agent/marker/field.h"
+#include "agent/runtime/heap.h"
+#include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 
 #include <waymark/marker.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The program's own probes: on a variant, and those that wait for their marker to come. */
-#include "agent/control/heap.h"
 #include "agent/marker/marker.h"
+#include "agent/runtime/heap.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Variants, and the modules that contain them. */
-#include "agent/marker/restored.h"
 #include "agent/marker/marker.h"
+#include "agent/marker/restored.h"
 
 #include "abi/site.h"
-#include "agent/control/heap.h"
 #include "agent/detour/detour.h"
 #include "agent/marker/hit.h"
 #include "agent/marker/linkmap.h"
 #include "agent/marker/planning.h"
 #include "agent/marker/rule.h"
+#include "agent/runtime/heap.h"
 #include "agent/watch/watch.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* Rules of sessions, probes of the program, modules that come: all end in a change. */
 #include "agent/marker/marker.h"
 
-#include "agent/control/heap.h"
 #include "agent/marker/rule.h"
+#include "agent/runtime/heap.h"
 
 #include <waymark/error.h>
 

@@ -2,10 +2,10 @@
 #include "agent/marker/restored.h"
 
 #include "abi/site.h"
-#include "agent/control/lock.h"
 #include "agent/marker/marker.h"
 #include "agent/patch/batch.h"
 #include "agent/patch/compare.h"
+#include "agent/runtime/lock.h"
 
 #include <errno.h>
 

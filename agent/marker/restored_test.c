@@ -3,9 +3,9 @@
 #include "agent/marker/restored.h"
 
 #include "abi/site.h"
-#include "agent/control/lock.h"
 #include "agent/marker/marker.h"
 #include "agent/marker/testing/fixture.h"
+#include "agent/runtime/lock.h"
 
 #include <waymark/error.h>
 #include <waymark/marker.h>

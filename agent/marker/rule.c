@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/marker/rule.h"
 
-#include "agent/control/heap.h"
+#include "agent/runtime/heap.h"
 
 #include <waymark/error.h>
 

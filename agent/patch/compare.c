@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "agent/patch/compare.h"
 
-#include "agent/control/heap.h"
+#include "agent/runtime/heap.h"
 #include "base/kernel.h"
 
 #include <errno.h>

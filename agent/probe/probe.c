@@ -6,9 +6,9 @@
 
 #include "agent/control/agent.h"
 #include "agent/marker/marker.h"
-#include "agent/marker/reentrancy_guard.h"
 #include "agent/patch/text.h"
 #include "agent/probe/handler_call.h"
+#include "agent/runtime/reentrancy_guard.h"
 #include "agent/store/event_store.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "agent/store/arena.h"
 
 #include "agent/detour/return.h"
-#include "agent/marker/reentrancy_guard.h"
+#include "agent/runtime/reentrancy_guard.h"
 #include "base/syscall.h"
 
 #include <errno.h>

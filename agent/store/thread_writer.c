@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/store/thread_writer.h"
 
-#include "agent/marker/reentrancy_guard.h"
+#include "agent/runtime/reentrancy_guard.h"
 #include "agent/store/arena.h"
 #include "arch/vectors.h"
 #include "base/syscall.h"

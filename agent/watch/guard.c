@@ -4,7 +4,7 @@
 
 #include "abi/detour.h"
 #include "agent/control/yield.h"
-#include "agent/marker/reentrancy_guard.h"
+#include "agent/runtime/reentrancy_guard.h"
 #include "arch/guard.h"
 #include "base/syscall.h"
 

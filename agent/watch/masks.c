@@ -3,7 +3,7 @@
 #include "agent/watch/masks.h"
 
 #include "agent/control/control_thread.h"
-#include "agent/control/tasks.h"
+#include "agent/runtime/tasks.h"
 #include "agent/watch/trap.h"
 #include "base/kernel.h"
 

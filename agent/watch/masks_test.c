@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "agent/watch/masks.h"
 
-#include "agent/control/tasks.h"
 #include "agent/detour/testing/fixture.h"
+#include "agent/runtime/tasks.h"
 #include "base/syscall.h"
 
 #include <criterion/criterion.h>

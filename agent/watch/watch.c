@@ -2,11 +2,11 @@
 #define _GNU_SOURCE
 #include "agent/watch/watch.h"
 
-#include "agent/control/heap.h"
-#include "agent/control/idle.h"
 #include "agent/detour/return.h"
 #include "agent/marker/careful.h"
 #include "agent/marker/planning.h"
+#include "agent/runtime/heap.h"
+#include "agent/runtime/idle.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/boundary.h"
 #include "agent/watch/follow.h"

@@ -4,8 +4,8 @@
  * what a signal handler of the program's does in between is the program's own. And such a handler
  * may leave by a jump (siglongjmp(3)): then the stretch is over without a call that ends it.
  */
-#ifndef AGENT_MARKER_REENTRANCY_GUARD_H
-#define AGENT_MARKER_REENTRANCY_GUARD_H
+#ifndef AGENT_RUNTIME_REENTRANCY_GUARD_H
+#define AGENT_RUNTIME_REENTRANCY_GUARD_H
 
 #include <stddef.h>
 #include <stdint.h>

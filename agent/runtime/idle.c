@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/control/idle.h"
+#include "agent/runtime/idle.h"
 
-#include "agent/control/lock.h"
+#include "agent/runtime/lock.h"
 #include "base/kernel.h"
 
 #include <errno.h>

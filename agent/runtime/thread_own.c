@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "agent/control/thread_own.h"
+#include "agent/runtime/thread_own.h"
 
 #include "base/kernel.h"
 

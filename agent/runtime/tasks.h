@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What /proc reports about each thread of this process. Control thread only. */
-#ifndef AGENT_CONTROL_TASKS_H
-#define AGENT_CONTROL_TASKS_H
+#ifndef AGENT_RUNTIME_TASKS_H
+#define AGENT_RUNTIME_TASKS_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/marker/reentrancy_guard.h"
+#include "agent/runtime/reentrancy_guard.h"
 
 #include "arch/halt.h"
 

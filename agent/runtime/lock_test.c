@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "agent/control/lock.h"
+#include "agent/runtime/lock.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "agent/control/tasks.h"
+#include "agent/runtime/tasks.h"
 
 #include "base/kernel.h"
 

@@ -3,8 +3,8 @@
  * Memory for the control side, from mmap(2) and never from the program's malloc, whose locks a
  * program thread may hold when it is stopped or forks. All calls are made under the agent's lock.
  */
-#ifndef AGENT_CONTROL_HEAP_H
-#define AGENT_CONTROL_HEAP_H
+#ifndef AGENT_RUNTIME_HEAP_H
+#define AGENT_RUNTIME_HEAP_H
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
  * of two and, from 48 on, the values halfway between two. Larger pieces are mappings of their own.
  * Blocks are never given back: what a program's markers need, they need again.
  */
-#include "agent/control/heap.h"
+#include "agent/runtime/heap.h"
 
 #include "base/kernel.h"
 

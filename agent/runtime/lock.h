@@ -4,8 +4,8 @@
  * threads in the in-process functions and in the loader's hook; never on the hit path. No libc lock
  * is taken while it is held, so none that the program holds can keep it from being released.
  */
-#ifndef AGENT_CONTROL_LOCK_H
-#define AGENT_CONTROL_LOCK_H
+#ifndef AGENT_RUNTIME_LOCK_H
+#define AGENT_RUNTIME_LOCK_H
 
 #include <stdint.h>
 

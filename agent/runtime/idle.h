@@ -9,8 +9,8 @@
  * second; as soon as there is something at one it sleeps on them again for a while, so that what is
  * said there is not slow.
  */
-#ifndef AGENT_CONTROL_IDLE_H
-#define AGENT_CONTROL_IDLE_H
+#ifndef AGENT_RUNTIME_IDLE_H
+#define AGENT_RUNTIME_IDLE_H
 
 #include <poll.h>
 

@@ -2,8 +2,8 @@
 /*
  * The control thread among the program's own: descriptors, signals, and whether it is left alone.
  */
-#ifndef AGENT_CONTROL_THREAD_OWN_H
-#define AGENT_CONTROL_THREAD_OWN_H
+#ifndef AGENT_RUNTIME_THREAD_OWN_H
+#define AGENT_RUNTIME_THREAD_OWN_H
 
 /*
  * The control thread waits in poll(2) on descriptors that only it has, so what wakes it is a
