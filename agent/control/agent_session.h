@@ -7,8 +7,8 @@
 #ifndef AGENT_CONTROL_AGENT_SESSION_H
 #define AGENT_CONTROL_AGENT_SESSION_H
 
-#include "agent/marker/plan.h"
 #include "agent/patch/text.h"
+#include "agent/runtime/sessions.h"
 
 #include <poll.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 #include "agent/control/filter.h"
 #include "agent/control/listen.h"
 #include "agent/control/wait.h"
-#include "agent/marker/hook.h"
+#include "agent/detour/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/patch/batch.h"
 #include "agent/runtime/lock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/owed.h"
 
-#include "agent/marker/plan.h"
+#include "agent/runtime/sessions.h"
 
 #define OWED_MAX 256 /* a thread that loads more at once doesn't wait for the rest */
 

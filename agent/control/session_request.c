@@ -10,7 +10,7 @@
 #include "agent/control/patching.h"
 #include "agent/control/tell.h"
 #include "agent/control/wait.h"
-#include "agent/marker/hook.h"
+#include "agent/detour/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"

@@ -6,13 +6,14 @@
  */
 #include "agent/detour/detour.h"
 
+#include "agent/detour/hook.h"
 #include "agent/detour/memory.h"
 #include "agent/detour/record.h"
 #include "agent/detour/return.h"
 #include "agent/detour/segments.h"
 #include "agent/marker/hit.h"
-#include "agent/marker/hook.h"
 #include "agent/runtime/heap.h"
+#include "agent/store/thread_writer.h"
 #include "agent/watch/guard.h"
 
 #include <waymark/error.h>

@@ -7,10 +7,9 @@
 #ifndef AGENT_MARKER_PLAN_H
 #define AGENT_MARKER_PLAN_H
 
-#include <stdint.h>
+#include "agent/runtime/sessions.h"
 
-#define SESSIONS_MAX 8
-#define COUNTERS_MAX 127 /* markers whose hits are counted: the first ones armed */
+#include <stdint.h>
 
 /*
  * Which sessions recorded the begin of a call: a bit for each lane, and store_openings() when the

@@ -2,6 +2,7 @@
 #include "agent/marker/rule.h"
 
 #include "agent/runtime/heap.h"
+#include "agent/runtime/sessions.h"
 
 #include <waymark/error.h>
 

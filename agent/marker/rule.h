@@ -6,8 +6,6 @@
 #ifndef AGENT_MARKER_RULE_H
 #define AGENT_MARKER_RULE_H
 
-#include "agent/marker/plan.h"
-
 #include <stdbool.h>
 
 #define RULE_BYTES_MAX 512 /* of one glob, with its NUL */

@@ -5,9 +5,9 @@
 #include <waymark/probe.h>
 
 #include "agent/control/agent.h"
+#include "agent/marker/handler_call.h"
 #include "agent/marker/marker.h"
 #include "agent/patch/text.h"
-#include "agent/probe/handler_call.h"
 #include "agent/runtime/reentrancy_guard.h"
 #include "agent/store/event_store.h"
 

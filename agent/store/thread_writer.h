@@ -25,7 +25,7 @@
 #define AGENT_STORE_THREAD_WRITER_H
 
 #include "abi/page.h"
-#include "agent/marker/plan.h"
+#include "agent/runtime/sessions.h"
 
 #include <stdint.h>
 
@@ -35,6 +35,7 @@
  */
 #define ON_HIT_PATH __attribute__((target("general-regs-only")))
 
+#define COUNTERS_MAX 127 /* markers whose hits are counted: the first ones armed */
 #define WRITERS_MAX 32768
 #define DEPTH_MAX 4
 #define RETURN_PLACES 64
@@ -60,6 +61,8 @@ struct writer_stack {
 	uintptr_t low;
 	uintptr_t bytes;
 };
+
+struct marker;
 
 enum writer_state { WRITER_FREE = 0, WRITER_CLAIMED = 1, WRITER_LIVE = 2 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calling a program's own handlers from a hit. */
-#ifndef AGENT_PROBE_HANDLER_CALL_H
-#define AGENT_PROBE_HANDLER_CALL_H
+#ifndef AGENT_MARKER_HANDLER_CALL_H
+#define AGENT_MARKER_HANDLER_CALL_H
 
 struct writer;
 struct plan;

@@ -8,8 +8,8 @@
  * mapped by then, but none of its own code has run: what is armed there catches even its
  * constructors.
  */
-#ifndef AGENT_MARKER_HOOK_H
-#define AGENT_MARKER_HOOK_H
+#ifndef AGENT_DETOUR_HOOK_H
+#define AGENT_DETOUR_HOOK_H
 
 #include "agent/patch/text.h"
 

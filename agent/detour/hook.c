@@ -4,7 +4,7 @@
  * unloaded, or to memory that is never given back. So a thread on its way may arrive late.
  */
 #define _GNU_SOURCE
-#include "agent/marker/hook.h"
+#include "agent/detour/hook.h"
 
 #include "agent/detour/memory.h"
 #include "agent/marker/linkmap.h"

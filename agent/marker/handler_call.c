@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/probe/handler_call.h"
+#include "agent/marker/handler_call.h"
 
 #include "agent/marker/plan.h"
 #include "agent/store/thread_writer.h"
