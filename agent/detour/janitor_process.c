@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "agent/detour/janitor_process.h"
 
-#include "agent/detour/return.h"
 #include "base/syscall.h"
 
 #include <linux/futex.h>
@@ -41,7 +40,7 @@ static int run(struct stop_job *job)
 		spans_clear(job);
 		spans_store(job);
 		if (job->sweep)
-			return_free_left(job);
+			return_free_left(job->self, &job->near);
 		/* a running thread passes a serializing instruction before it sees the new code */
 		syscall_raw(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0, 0);
 		halt_serialize();

@@ -7,13 +7,13 @@
 #define AGENT_DETOUR_JANITOR_PROCESS_H
 
 #include "agent/detour/janitor.h"
+#include "agent/detour/return.h"
 #include "agent/detour/stranded.h"
 #include "arch/halt.h"
 
 #define STOP_STACK_WORDS 4096u
 #define STOP_LIST_BYTES 32768u
 #define STOP_GROUP 64u
-#define STOP_NEAR_MAX 1024u
 
 /* A thread that was seized. */
 struct stopped {
@@ -56,8 +56,7 @@ struct stop_job {
 	int has_pending;      /* a thread is about to be given a SIGTRAP, or has one in hand */
 	int has_leader_ended; /* by itself: a zombie that is listed while there are other threads */
 	int32_t self;
-	uint32_t near_count;
-	uintptr_t near[STOP_NEAR_MAX]; /* stack pointers of those in code that handles units */
+	struct return_near near;
 	uint64_t words[STOP_STACK_WORDS];
 	char list[STOP_LIST_BYTES];
 	uint8_t bytes[STOP_GROUP][DETOUR_INSN_MAX + DETOUR_KEPT_MAX];

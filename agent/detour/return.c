@@ -7,7 +7,6 @@
 #include "agent/detour/return.h"
 
 #include "agent/detour/detour.h"
-#include "agent/detour/janitor_process.h"
 #include "agent/marker/field.h"
 #include "agent/marker/hit.h"
 #include "agent/runtime/reentrancy_guard.h"
@@ -170,7 +169,8 @@ IN_PLACE static void give(struct writer *writer, uint32_t unit)
 	writer->return_count++;
 }
 
-void return_writer_end(struct writer *writer)
+/* The thread is ending: its free units go to the pool. */
+static void end_writer(struct writer *writer)
 {
 	uint32_t unit;
 
@@ -232,24 +232,23 @@ uint32_t return_look_for_left(int32_t pid)
  * A thread in our own code may be about to put a stub on its stack, or may have just taken it off.
  * The place is near its stack pointer.
  */
-static int is_near(const struct stop_job *job, uintptr_t address)
+static int is_near(const struct return_near *near, uintptr_t address)
 {
-	for (uint32_t i = 0; i < job->near_count; i++) {
-		if (address - job->near[i] + NEAR_BYTES < 2 * NEAR_BYTES)
+	for (uint32_t i = 0; i < near->count; i++) {
+		if (address - near->of[i] + NEAR_BYTES < 2 * NEAR_BYTES)
 			return 1;
 	}
 	return 0;
 }
 
-void return_free_left(const struct stop_job *job)
+void return_free_left(int32_t pid, const struct return_near *near)
 {
-	/* near: there may be more than are known */
-	if (job->near_count == STOP_NEAR_MAX || __atomic_load_n(&stacks_move, __ATOMIC_RELAXED))
+	if (near->count == RETURN_NEAR_MAX || __atomic_load_n(&stacks_move, __ATOMIC_RELAXED))
 		return;
 	for (uint32_t i = 1; i < unit_limit; i++) {
 		uint32_t unit = i;
 
-		if (!units[i].is_left || is_near(job, units[i].address) || !is_gone(job->self, i))
+		if (!units[i].is_left || is_near(near, units[i].address) || !is_gone(pid, i))
 			continue;
 		while (unit) {
 			uint32_t next = units[unit].chain;
@@ -576,5 +575,6 @@ int return_check(void)
 	if (!syscall_raw(SYS_arch_prctl, ARCH_SHADOW_STACK_STATUS, (long)&features, 0, 0) &&
 	    features & 1)
 		return -ENOTSUP;
+	__atomic_store_n(&writer_ends, end_writer, __ATOMIC_RELEASE);
 	return 0;
 }

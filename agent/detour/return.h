@@ -44,7 +44,11 @@ uintptr_t return_original(uintptr_t address);
  */
 uint64_t return_entry(void);
 
-/* Whether returns can be had at all here: not with shadow stacks. 0 or -errno. Control side. */
+/*
+ * Whether returns can be had at all here: not with shadow stacks. 0 or -errno. To be called before
+ * the first is asked for: from then on the free units of a thread that ends go to the pool. Control
+ * side.
+ */
 int return_check(void);
 
 /*
@@ -57,9 +61,6 @@ enum return_stacks { RETURN_STACKS_STAY, RETURN_STACKS_ONCE, RETURN_STACKS_MANY 
 
 void return_stacks_move(enum return_stacks how);
 
-/* The thread is ending: its free units go to the pool. */
-void return_writer_end(struct writer *writer);
-
 /* The child of a fork, and which thread of the parent made it; 0: it never had a hit. */
 void return_forked(int32_t parent_tid, int32_t tid);
 
@@ -71,13 +72,16 @@ void return_forked(int32_t parent_tid, int32_t tid);
  */
 uint32_t return_look_for_left(int32_t pid);
 
-struct stop_job;
+#define RETURN_NEAR_MAX 1024u
 
-/*
- * With every thread stopped, their stack pointers near to our own code known: free those that are
- * marked.
- */
-void return_free_left(const struct stop_job *job);
+/* The stack pointers of stopped threads that are in code that handles units. */
+struct return_near {
+	uint32_t count; /* RETURN_NEAR_MAX: there may be more */
+	uintptr_t of[RETURN_NEAR_MAX];
+};
+
+/* With every thread stopped: free those that are marked. `pid` as above. */
+void return_free_left(int32_t pid, const struct return_near *near);
 
 /* Whether a PC is in code that handles units. */
 int return_is_code(uintptr_t pc);

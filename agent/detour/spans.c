@@ -88,8 +88,8 @@ static uintptr_t stack_end(const struct stop_job *job, uintptr_t from, uintptr_t
 
 static void note_near(struct stop_job *job, uintptr_t pc, uintptr_t stack)
 {
-	if (job->sweep && return_is_code(pc) && job->near_count < STOP_NEAR_MAX)
-		job->near[job->near_count++] = stack;
+	if (job->sweep && return_is_code(pc) && job->near.count < RETURN_NEAR_MAX)
+		job->near.of[job->near.count++] = stack;
 }
 
 /* Returns how far it came. */

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "agent/store/arena.h"
 
-#include "agent/detour/return.h"
 #include "agent/runtime/reentrancy_guard.h"
 #include "base/syscall.h"
 
@@ -244,6 +243,8 @@ void writer_ending_drop(struct writer *writer)
 /* LIVE -> FREE, with `ending` held. */
 static void end_writer(struct writer *writer)
 {
+	void (*ends)(struct writer *) = __atomic_load_n(&writer_ends, __ATOMIC_ACQUIRE);
+
 	for (unsigned int session = 0; session < SESSIONS_MAX; session++) {
 		lane_end(&writer->lanes.of[session], session);
 		/*
@@ -259,7 +260,8 @@ static void end_writer(struct writer *writer)
 			__atomic_fetch_add(&ended_hits[i], writer->hits[i], __ATOMIC_RELAXED);
 		writer->hits[i] = 0;
 	}
-	return_writer_end(writer);
+	if (ends)
+		ends(writer);
 	if (writer->is_foreign)
 		__atomic_fetch_sub(&arena->foreign, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < DEPTH_MAX; i++)

@@ -25,6 +25,7 @@ __thread struct writer *writer_self;
 static __thread const struct hit_guard *registering;
 struct writer writer_strangers[STRANGERS_MAX];
 uint32_t writer_strangers_more;
+void (*writer_ends)(struct writer *writer);
 
 static uintptr_t own_stack_end(void)
 {

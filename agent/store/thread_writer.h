@@ -91,7 +91,7 @@ struct writer {
 	 */
 	const struct marker *begun_at;
 	uint64_t begun;
-	/* agent/detour/return.c */
+	/* agent/detour/return.c; until writer_ends() */
 	uint64_t returns;		       /* list of free units, with a tag */
 	uint32_t return_count;		       /* about how many */
 	uint16_t return_places[RETURN_PLACES]; /* units by the place of the return address */
@@ -105,6 +105,12 @@ struct writer {
 /* The calling thread's writer, or NULL before its first hit. */
 extern __thread struct writer *writer_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/*
+ * Called with each writer that ends, for what others keep in it. NULL: nothing is kept. Control side
+ * sets it, before anything is kept.
+ */
+extern void (*writer_ends)(struct writer *writer) __attribute__((visibility("hidden")));
 
 /*
  * A hit of a thread that has no writer holds one of these; only inside[0], tid and state are used.
