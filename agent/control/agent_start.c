@@ -10,6 +10,7 @@
 #include "agent/detour/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/patch/batch.h"
+#include "agent/runtime/control_life.h"
 #include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/watch.h"

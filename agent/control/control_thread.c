@@ -13,6 +13,7 @@
 #include "agent/detour/hook.h"
 #include "agent/detour/stopper_client.h"
 #include "agent/marker/marker.h"
+#include "agent/runtime/control_life.h"
 #include "agent/runtime/idle.h"
 #include "agent/runtime/lock.h"
 #include "agent/runtime/reentrancy_guard.h"
@@ -48,12 +49,8 @@
 /* The launched program ran without GO: NO -> ASKED by its thread, ASKED -> TOLD: tools know. */
 enum control_late_state { LATE_NO = 0, LATE_ASKED, LATE_TOLD };
 
-enum control_state { CONTROL_NONE = 0, CONTROL_STARTING, CONTROL_RUNNING };
-
+/* Under the lock of control_life, where threads share it. */
 static struct {
-	struct lock life; /* guards what follows, and that tid is alive while it is held */
-	enum control_state state;
-	int32_t tid;
 	uint32_t wants;
 	unsigned int flags;
 	sigset_t creator_mask;
@@ -62,17 +59,10 @@ static struct {
 	uint32_t go; /* 1: the launched program may run */
 	uint32_t late;
 	uint32_t scans_asked, scans_done;
-	int seccomp;	 /* the mode in which the thread was started */
 	int32_t listens; /* 1, or the error why it does not; 0: not tried */
 } control;
 
-int32_t control_keeper;
 static struct text control_text = { .fd = -1 };
-
-int control_runs(void)
-{
-	return __atomic_load_n(&control.state, __ATOMIC_ACQUIRE) != CONTROL_NONE;
-}
 
 int control_listens(void)
 {
@@ -93,37 +83,16 @@ void control_go(void)
 	lock_wake_word(&control.go);
 }
 
-/* Under the life lock, so that the thread can't have ended and its number be another's. */
-static void wake(void)
-{
-	if (!control.tid)
-		return;
-	syscall_raw(SYS_tgkill, kernel_getpid(), control.tid, THREAD_WAKE_SIGNAL, 0);
-	rest_wake();
-}
-
-int control_wake(void)
-{
-	int is_there;
-
-	if (lock_take(&control.life, LATE_MS))
-		return control_runs();
-	is_there = control.tid != 0;
-	wake();
-	lock_release(&control.life);
-	return is_there;
-}
-
 /* The program may end at once: its tools are to know before. */
 static void tell_late(void)
 {
 	uint64_t end_ns = lock_now_ns() + (uint64_t)LATE_MS * 1000000, now_ns;
 
-	if (lock_take(&control.life, LATE_MS))
+	if (lock_take(&control_life.lock, LATE_MS))
 		return;
 	__atomic_store_n(&control.late, LATE_ASKED, __ATOMIC_RELEASE);
-	wake();
-	lock_release(&control.life);
+	control_wake_locked();
+	lock_release(&control_life.lock);
 	while (__atomic_load_n(&control.late, __ATOMIC_ACQUIRE) == LATE_ASKED && control_runs() &&
 	       (now_ns = lock_now_ns()) < end_ns)
 		lock_wait_word(&control.late, LATE_ASKED,
@@ -144,12 +113,6 @@ int control_wait_go(unsigned int usual_ms, unsigned int most_ms)
 		lock_wait_word(&control.go, 0, (unsigned int)((end_ns - now_ns) / 1000000 + 1));
 	}
 	return 0;
-}
-
-int control_is_filtered_since(void)
-{
-	/* mode 2 at the start already: a container's filter, which lets threads be */
-	return control.seccomp == 0 && kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0) > 0;
 }
 
 /* ---- the thread's own ---- */
@@ -361,7 +324,7 @@ static int may_end(void)
 {
 	int ends;
 
-	while (lock_take(&control.life, LIFE_LOCK_MS))
+	while (lock_take(&control_life.lock, LIFE_LOCK_MS))
 		;
 	/*
 	 * LISTEN that came when it was ending already; one that can't be had is no reason to stay
@@ -370,12 +333,12 @@ static int may_end(void)
 	       !(control.wants & CONTROL_WANT_LISTEN && control.listens >= 0);
 	ends |= has_left;
 	if (ends) {
-		control.tid = 0;
+		control_life.tid = 0;
 		control.wants = 0;
 		__atomic_store_n(&control.listens, 0, __ATOMIC_RELEASE);
-		__atomic_store_n(&control.state, CONTROL_NONE, __ATOMIC_RELEASE);
+		__atomic_store_n(&control_life.state, CONTROL_NONE, __ATOMIC_RELEASE);
 	}
-	lock_release(&control.life);
+	lock_release(&control_life.lock);
 	return ends;
 }
 
@@ -409,13 +372,13 @@ static void *control_main(void *unused)
 		return NULL;
 	}
 	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark", 0, 0);
-	control.seccomp = (int)kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0);
+	control_life.seccomp = (int)kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0);
 	wake_fd = thread_wake_fd();
-	while (lock_take(&control.life, LIFE_LOCK_MS))
+	while (lock_take(&control_life.lock, LIFE_LOCK_MS))
 		;
-	control.tid = kernel_gettid();
-	__atomic_store_n(&control.state, CONTROL_RUNNING, __ATOMIC_RELEASE);
-	lock_release(&control.life);
+	control_life.tid = kernel_gettid();
+	__atomic_store_n(&control_life.state, CONTROL_RUNNING, __ATOMIC_RELEASE);
+	lock_release(&control_life.lock);
 	do {
 		error = prepare(control.flags & CONTROL_PREARM);
 		if (error)
@@ -477,8 +440,8 @@ static void *keeper_main(void *unused)
 }
 
 /*
- * Under the life lock, whose holder's signals are held off: the creator's own mask is that of
- * before.
+ * Under the lock of control_life, whose holder's signals are held off: the creator's own mask is
+ * that of before.
  */
 static int make_keeper(void)
 {
@@ -489,8 +452,8 @@ static int make_keeper(void)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	control.creator_mask = before;
-	memcpy(&control.creator_mask, &control.life.holder.signals_before,
-	       sizeof control.life.holder.signals_before);
+	memcpy(&control.creator_mask, &control_life.lock.holder.signals_before,
+	       sizeof control_life.lock.holder.signals_before);
 	error = make_thread(keeper_main, &keeper);
 	if (!error)
 		pthread_detach(keeper);
@@ -500,25 +463,25 @@ static int make_keeper(void)
 
 int control_start(uint32_t wants, unsigned int flags)
 {
-	int error = lock_take(&control.life, LIFE_LOCK_MS);
+	int error = lock_take(&control_life.lock, LIFE_LOCK_MS);
 
 	if (error)
 		return error;
 	__atomic_or_fetch(&control.wants, wants, __ATOMIC_ACQ_REL);
 	control.flags |= flags;
-	if (control.state != CONTROL_NONE) {
-		wake();
+	if (control_life.state != CONTROL_NONE) {
+		control_wake_locked();
 	} else {
 		__atomic_store_n(&control.go, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&control.late, LATE_NO, __ATOMIC_RELEASE);
-		__atomic_store_n(&control.state, CONTROL_STARTING, __ATOMIC_RELEASE);
+		__atomic_store_n(&control_life.state, CONTROL_STARTING, __ATOMIC_RELEASE);
 		error = make_keeper();
 		if (error) {
 			control.wants = 0;
-			__atomic_store_n(&control.state, CONTROL_NONE, __ATOMIC_RELEASE);
+			__atomic_store_n(&control_life.state, CONTROL_NONE, __ATOMIC_RELEASE);
 		}
 	}
-	lock_release(&control.life);
+	lock_release(&control_life.lock);
 	return error;
 }
 
@@ -543,18 +506,18 @@ static int follow_there(void)
 	uint64_t begin_ns = lock_now_ns();
 	uint32_t mine, done;
 
-	if (lock_take(&control.life, LIFE_LOCK_MS))
+	if (lock_take(&control_life.lock, LIFE_LOCK_MS))
 		return 1;
-	if (!control.tid) {
+	if (!control_life.tid) {
 		/* it will scan when it has started */
-		int starting = control.state == CONTROL_STARTING;
+		int starting = control_life.state == CONTROL_STARTING;
 
-		lock_release(&control.life);
+		lock_release(&control_life.lock);
 		return starting;
 	}
 	mine = __atomic_add_fetch(&control.scans_asked, 1, __ATOMIC_ACQ_REL);
-	wake();
-	lock_release(&control.life);
+	control_wake_locked();
+	lock_release(&control_life.lock);
 	for (;;) {
 		uint64_t now_ns = lock_now_ns();
 		uint64_t end_ns = wait_load_end_ns(begin_ns) + (uint64_t)SCAN_MORE_MS * 1000000;
@@ -581,9 +544,9 @@ void control_loader_changed(int state)
 
 void control_forked(void)
 {
-	control.life = (struct lock){ 0 };
-	control.state = CONTROL_NONE;
-	control.tid = 0;
+	control_life.lock = (struct lock){ 0 };
+	control_life.state = CONTROL_NONE;
+	control_life.tid = 0;
 	control.wants = 0;
 	control.flags = 0;
 	control.tool_count = 0;

@@ -46,20 +46,10 @@ int control_wait_go(unsigned int usual_ms, unsigned int most_ms);
 /* What the loader's hook calls; hands over to the control thread where there is one, and waits. */
 void control_loader_changed(int state);
 
-/* Whether there is one. Whether it listens: 1, or the negative error why not. */
-int control_runs(void);
-
-/* The tid of its keeper, the agent's other thread; 0: none yet. Control thread. */
-extern int32_t control_keeper;
+/* Whether it listens: 1, or the negative error why not. */
 int control_listens(void);
 
 /* The child of a fork: there is no control thread. */
 void control_forked(void);
-
-/* Have it look at what was asked. Returns whether there is one. Any thread. */
-int control_wake(void);
-
-/* Whether a seccomp filter was put in place since the last control thread started. */
-int control_is_filtered_since(void);
 
 #endif

@@ -20,6 +20,7 @@
 #include "agent/detour/detour.h"
 #include "agent/detour/return.h"
 #include "agent/marker/marker.h"
+#include "agent/runtime/control_life.h"
 #include "agent/runtime/lock.h"
 #include "agent/runtime/reentrancy_guard.h"
 #include "agent/store/event_store.h"

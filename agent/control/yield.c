@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/yield.h"
 
-#include "agent/control/control_thread.h"
 #include "agent/detour/janitor.h"
 #include "agent/marker/careful.h"
+#include "agent/runtime/control_life.h"
 #include "agent/runtime/lock.h"
 #include "agent/runtime/reentrancy_guard.h"
 #include "agent/watch/watch.h"

@@ -2,12 +2,12 @@
 #define _GNU_SOURCE
 #include "agent/detour/janitor.h"
 
-#include "agent/control/control_thread.h"
 #include "agent/detour/gaps.h"
 #include "agent/detour/janitor_process.h"
 #include "agent/detour/segments.h"
 #include "agent/detour/stopper_client.h"
 #include "agent/patch/batch.h"
+#include "agent/runtime/control_life.h"
 #include "agent/runtime/lock.h"
 #include "agent/runtime/tasks.h"
 #include "agent/store/arena.h"

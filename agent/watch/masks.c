@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/watch/masks.h"
 
-#include "agent/control/control_thread.h"
+#include "agent/runtime/control_life.h"
 #include "agent/runtime/tasks.h"
 #include "agent/watch/trap.h"
 #include "base/kernel.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/detour/testing/fixture.h"
 
-#include "agent/control/control_thread.h"
 #include "agent/detour/return.h"
 #include "agent/detour/room.h"
 #include "agent/marker/careful.h"
 #include "agent/marker/testing/fixture.h"
 #include "agent/patch/batch.h"
+#include "agent/runtime/control_life.h"
 #include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 #include "base/testing/await.h"
