@@ -7,11 +7,11 @@
 #include "agent/control/listen.h"
 #include "agent/control/looking.h"
 #include "agent/control/permit.h"
+#include "agent/control/stopper_client.h"
 #include "agent/control/wait.h"
 #include "agent/control/yield.h"
 #include "agent/detour/detour.h"
 #include "agent/detour/hook.h"
-#include "agent/detour/stopper_client.h"
 #include "agent/marker/marker.h"
 #include "agent/runtime/control_life.h"
 #include "agent/runtime/idle.h"
@@ -133,6 +133,7 @@ static int prepare(int prearm)
 		return error;
 	error = text_open(&control_text);
 	if (!error) {
+		stopper_begin();
 		session_init(&control_text);
 		is_hook_due = !(__atomic_load_n(&control.wants, __ATOMIC_ACQUIRE) & lasting);
 		if (!is_hook_due)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/detours.h"
 
+#include "agent/control/stopper_client.h"
 #include "agent/control/yield.h"
 #include "agent/detour/look.h"
-#include "agent/detour/stopper_client.h"
 #include "agent/marker/careful.h"
 #include "agent/runtime/tasks.h"
 #include "agent/store/event_store.h"

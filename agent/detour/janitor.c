@@ -5,7 +5,6 @@
 #include "agent/detour/gaps.h"
 #include "agent/detour/janitor_process.h"
 #include "agent/detour/segments.h"
-#include "agent/detour/stopper_client.h"
 #include "agent/patch/batch.h"
 #include "agent/runtime/control_life.h"
 #include "agent/runtime/lock.h"
@@ -31,6 +30,9 @@
 #define ROOM_MAX (1u << 20)
 
 enum task { TASK_DISARM, TASK_ARM, TASK_SWEEP, TASK_LOOK, TASK_FORGET, TASK_UNBLOCK };
+
+int (*janitor_stopper)(const struct text *text, struct janitor_site *sites, size_t count, int arm,
+		       unsigned int patience_ms, struct janitor_outcome *outcome);
 
 /* Its memory, kept: a stop should not wait for pages. */
 static struct {
@@ -197,8 +199,9 @@ int janitor_run(const struct text *text, struct janitor_site *sites, size_t coun
 {
 	int error = run(text, sites, count, arm ? TASK_ARM : TASK_DISARM, patience_ms, outcome);
 
-	return error == -WM_E_NO_PTRACE ? stopper_run(text, sites, count, arm, patience_ms, outcome)
-					: error;
+	if (error == -WM_E_NO_PTRACE && janitor_stopper)
+		error = janitor_stopper(text, sites, count, arm, patience_ms, outcome);
+	return error;
 }
 
 int janitor_sweep(const struct text *text)

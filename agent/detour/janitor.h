@@ -24,14 +24,21 @@ struct janitor_outcome {
 };
 
 /*
- * Arm or disarm what is not done yet. Where the kernel refuses us the stop, a stopper does it
- * (stopper_client.h). Returns 0 (then see each site), or nothing was changed: -WM_E_TRACED,
+ * Arm or disarm what is not done yet. Where the kernel refuses us the stop, a stopper does it, if
+ * there is one. Returns 0 (then see each site), or nothing was changed: -WM_E_TRACED,
  * -WM_E_NO_PTRACE, -WM_E_SECCOMP, -WM_E_STRICT when threads could not be stopped: one slept
  * uninterruptibly for longer than patience_ms, -EAGAIN, -ENOMEM, -errno. Control thread, under the
  * agent's lock.
  */
 int janitor_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
 		unsigned int patience_ms, struct janitor_outcome *outcome);
+
+/*
+ * A stopper's janitor_run(), which agent/control/stopper_client.h sets: -WM_E_NO_PTRACE if no tool
+ * gives one. NULL: there is none.
+ */
+extern int (*janitor_stopper)(const struct text *text, struct janitor_site *sites, size_t count,
+			      int arm, unsigned int patience_ms, struct janitor_outcome *outcome);
 
 /* Stop all to free return units that were left (return.h). 0 or an error as above. */
 int janitor_sweep(const struct text *text);

@@ -3,18 +3,17 @@
  * The agent's end of a stopper (abi/stopper.h): a process of a tool's that stops the threads and
  * stores jumps, where the kernel does not let our janitor do so. Control thread only.
  */
-#ifndef AGENT_DETOUR_STOPPER_CLIENT_H
-#define AGENT_DETOUR_STOPPER_CLIENT_H
+#ifndef AGENT_CONTROL_STOPPER_CLIENT_H
+#define AGENT_CONTROL_STOPPER_CLIENT_H
 
-#include "agent/detour/janitor.h"
+#include "agent/patch/text.h"
 
 /*
- * As janitor_run(), by a stopper; asks the tools of all sessions for one if needed. Guards
- * stay undone. -WM_E_NO_PTRACE: no tool gives one. -EAGAIN: the stopper was killed, or no tool
- * answered in time.
+ * From here on janitor_run() turns to a stopper where the kernel refuses it the stop; this asks the
+ * tools of all sessions for one if needed. Guards stay undone. -WM_E_NO_PTRACE: no tool gives one.
+ * -EAGAIN: the stopper was killed, or no tool answered in time.
  */
-int stopper_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
-		unsigned int patience_ms, struct janitor_outcome *outcome);
+void stopper_begin(void);
 
 /*
  * Now and then: ask for a stopper while a tool is there, if jumps are armed that only a stopper

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "agent/detour/stopper_client.h"
+#include "agent/control/stopper_client.h"
 
 #include "abi/stopper.h"
 #include "agent/control/agent_session.h"
 #include "agent/control/message.h"
 #include "agent/control/tell.h"
+#include "agent/detour/janitor.h"
 #include "agent/detour/site.h"
 #include "agent/runtime/lock.h"
 #include "agent/runtime/tasks.h"
@@ -190,8 +191,8 @@ static int run_some(const struct text *text, struct janitor_site *sites, size_t 
 	return 0;
 }
 
-int stopper_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
-		unsigned int patience_ms, struct janitor_outcome *outcome)
+static int run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
+	       unsigned int patience_ms, struct janitor_outcome *outcome)
 {
 	size_t at = 0;
 	int error = 0;
@@ -201,6 +202,11 @@ int stopper_run(const struct text *text, struct janitor_site *sites, size_t coun
 	while (!error && at < count)
 		error = run_some(text, sites, count, &at, arm, outcome);
 	return error;
+}
+
+void stopper_begin(void)
+{
+	janitor_stopper = run;
 }
 
 /* ---- while a tool is there ---- */
