@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "agent/control/session_own.h"
 
-#include "agent/control/control_thread.h"
 #include "agent/control/detours.h"
 #include "agent/control/hello.h"
 #include "agent/control/inherit.h"
@@ -308,7 +307,7 @@ static void begin_closing(struct session *session)
 	owed_clear(session_lane(session)); /* its loading threads wait no longer */
 	/* nor does the program; where there is no other session, once all is disarmed (clean_up) */
 	if (session->owes_go && session_count() > 1)
-		control_go();
+		wait_go_over();
 	session->owes_go = 0;
 	if (session->state == SESSION_GREETED) {
 		session->state = SESSION_FREE; /* no rules and no store: no thread can be in it */
@@ -379,7 +378,7 @@ static void serve_session(struct session *session)
 	    message->type == CONTROL_LEAVE)
 		begin_closing(session);
 	if (message->type == CONTROL_GO) {
-		control_go();
+		wait_go_over();
 		leave_parent(session);
 	}
 	registry_reap(0, 0); /* what can be freed now; the rest at a later tick */

@@ -56,7 +56,6 @@ static struct {
 	sigset_t creator_mask;
 	char tools[SESSIONS_MAX][SESSION_PATH_BYTES];
 	unsigned int tool_count;
-	uint32_t go; /* 1: the launched program may run */
 	uint32_t late;
 	uint32_t scans_asked, scans_done;
 	int32_t listens; /* 1, or the error why it does not; 0: not tried */
@@ -77,12 +76,6 @@ int control_add_tool(const char *path)
 	return 0;
 }
 
-void control_go(void)
-{
-	__atomic_store_n(&control.go, 1, __ATOMIC_RELEASE);
-	lock_wake_word(&control.go);
-}
-
 /* The program may end at once: its tools are to know before. */
 static void tell_late(void)
 {
@@ -101,18 +94,11 @@ static void tell_late(void)
 
 int control_wait_go(unsigned int usual_ms, unsigned int most_ms)
 {
-	uint64_t begin_ns = lock_now_ns();
+	int error = wait_go(usual_ms, most_ms);
 
-	while (!__atomic_load_n(&control.go, __ATOMIC_ACQUIRE)) {
-		uint64_t end_ns = wait_end_ns(begin_ns, usual_ms, most_ms), now_ns = lock_now_ns();
-
-		if (now_ns >= end_ns) {
-			tell_late();
-			return -ETIMEDOUT;
-		}
-		lock_wait_word(&control.go, 0, (unsigned int)((end_ns - now_ns) / 1000000 + 1));
-	}
-	return 0;
+	if (error)
+		tell_late();
+	return error;
 }
 
 /* ---- the thread's own ---- */
@@ -263,7 +249,7 @@ static uint32_t take_wants(uint64_t *greet_until_ns)
 				session_unreached(control.tools[i], error);
 		}
 		if (!session_any_owes_go())
-			control_go(); /* no tool is to let the program go */
+			wait_go_over(); /* no tool is to let the program go */
 	}
 	if (wants & CONTROL_WANT_GREET) {
 		__atomic_and_fetch(&control.wants, ~CONTROL_WANT_GREET, __ATOMIC_ACQ_REL);
@@ -369,7 +355,7 @@ static void *control_main(void *unused)
 		do
 			give_up(error);
 		while (!may_end());
-		control_go();
+		wait_go_over();
 		return NULL;
 	}
 	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark", 0, 0);
@@ -390,7 +376,7 @@ static void *control_main(void *unused)
 	} while (!may_end());
 	kernel_call(SYS_close_range, 0, ~0u, 0, 0);
 	/* threads that wait for us can stop waiting */
-	control_go();
+	wait_go_over();
 	__atomic_store_n(&control.scans_done,
 			 __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
 	lock_wake_word(&control.scans_done);
@@ -430,7 +416,7 @@ static void *keeper_main(void *unused)
 		do
 			give_up(error);
 		while (!may_end());
-		control_go();
+		wait_go_over();
 		return NULL;
 	}
 	pthread_join(thread, NULL);
@@ -473,7 +459,7 @@ int control_start(uint32_t wants, unsigned int flags)
 	if (control_life.state != CONTROL_NONE) {
 		control_wake_locked();
 	} else {
-		__atomic_store_n(&control.go, 0, __ATOMIC_RELEASE);
+		wait_go_begin();
 		__atomic_store_n(&control.late, LATE_NO, __ATOMIC_RELEASE);
 		__atomic_store_n(&control_life.state, CONTROL_STARTING, __ATOMIC_RELEASE);
 		error = make_keeper();

@@ -34,12 +34,9 @@ int control_start(uint32_t wants, unsigned int flags);
 /* Where to connect to; before control_start(). */
 int control_add_tool(const char *path);
 
-/* Release a launched program: it may run. */
-void control_go(void);
-
 /*
- * Wait for that, or for the control thread's end: for usual_ms, and for up to most_ms while the
- * tool is at work. 0, or -ETIMEDOUT: the program continues without, and its tools are notified.
+ * Wait for GO, or for the control thread's end: for usual_ms, and for up to most_ms while the tool
+ * is at work. 0, or -ETIMEDOUT: the program continues without, and its tools are notified.
  */
 int control_wait_go(unsigned int usual_ms, unsigned int most_ms);
 

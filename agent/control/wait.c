@@ -5,6 +5,7 @@
 #include "agent/runtime/lock.h"
 #include "base/kernel.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ static uint64_t load_over_ns;  /* when the last such wait ended */
 
 static int32_t tool; /* 0: not known */
 static uint32_t is_serving;
+static uint32_t may_go; /* 1: the launched program may run */
 
 static uint64_t read_ns(const uint64_t *ns)
 {
@@ -100,7 +102,8 @@ static int tool_is_at_work(void)
 	return 0;
 }
 
-uint64_t wait_end_ns(uint64_t begin_ns, unsigned int usual_ms, unsigned int most_ms)
+/* The current deadline of a wait for GO that began at begin_ns. */
+static uint64_t go_end_ns(uint64_t begin_ns, unsigned int usual_ms, unsigned int most_ms)
 {
 	uint64_t most_ns = most_ms * MS_NS;
 	uint64_t until_ns = end_ns(begin_ns, usual_ms, read_ns(&renewed_until_ns), most_ns);
@@ -108,6 +111,32 @@ uint64_t wait_end_ns(uint64_t begin_ns, unsigned int usual_ms, unsigned int most
 	if (lock_now_ns() < until_ns || until_ns == begin_ns + most_ns || !tool_is_at_work())
 		return until_ns;
 	return end_ns(begin_ns, usual_ms, lock_now_ns() + CONTROL_WAIT_MS * MS_NS, most_ns);
+}
+
+void wait_go_begin(void)
+{
+	__atomic_store_n(&may_go, 0, __ATOMIC_RELEASE);
+}
+
+void wait_go_over(void)
+{
+	__atomic_store_n(&may_go, 1, __ATOMIC_RELEASE);
+	lock_wake_word(&may_go);
+}
+
+int wait_go(unsigned int usual_ms, unsigned int most_ms)
+{
+	uint64_t begin_ns = lock_now_ns();
+
+	while (!__atomic_load_n(&may_go, __ATOMIC_ACQUIRE)) {
+		uint64_t until_ns = go_end_ns(begin_ns, usual_ms, most_ms);
+		uint64_t now_ns = lock_now_ns();
+
+		if (now_ns >= until_ns)
+			return -ETIMEDOUT;
+		lock_wait_word(&may_go, 0, (unsigned int)((until_ns - now_ns) / 1000000 + 1));
+	}
+	return 0;
 }
 
 void wait_load_begin(uint64_t begin_ns)

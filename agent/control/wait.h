@@ -24,10 +24,13 @@ void wait_tool(const char *path);
 void wait_serving(int whether);
 
 /*
- * The current deadline of a wait for GO that began at begin_ns: usual_ms later unless renewed, at
- * most most_ms later. Any thread.
+ * A launched program is to wait for GO; it waits no more, whether it came or never will. Any thread.
  */
-uint64_t wait_end_ns(uint64_t begin_ns, unsigned int usual_ms, unsigned int most_ms);
+void wait_go_begin(void);
+void wait_go_over(void);
+
+/* Wait for that: usual_ms unless renewed, at most most_ms. 0 or -ETIMEDOUT. Any thread. */
+int wait_go(unsigned int usual_ms, unsigned int most_ms);
 
 /*
  * A thread in the loader waits; it is to wait for `ms` more from now on, as something got on; it
