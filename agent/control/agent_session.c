@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "agent/control/session_own.h"
+#include "agent/control/agent_session.h"
 
-#include "agent/control/detours.h"
 #include "agent/control/hello.h"
 #include "agent/control/inherit.h"
 #include "agent/control/message.h"
 #include "agent/control/owed.h"
 #include "agent/control/patching.h"
 #include "agent/control/quiet.h"
+#include "agent/control/session_request.h"
+#include "agent/control/session_table.h"
 #include "agent/control/tell.h"
 #include "agent/control/wait.h"
-#include "agent/detour/look.h"
 #include "agent/marker/marker.h"
 #include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
@@ -31,15 +31,8 @@
 #define LATE_PATIENCE_NS 100000000u
 #define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
 
-static struct session sessions[SESSIONS_MAX];
 static int is_ready;	  /* session_init() was called in this process */
 static int is_incomplete; /* session_forked() */
-const struct text *session_text;
-
-unsigned int session_lane(const struct session *session)
-{
-	return (unsigned int)(session - sessions);
-}
 
 void session_init(const struct text *means)
 {
@@ -77,80 +70,9 @@ void session_forked(uint32_t lanes, int incomplete)
 	}
 }
 
-/* By the children that the process forks. */
-static int is_followed(const struct session *session)
-{
-	return (session->state == SESSION_OPEN || session->state == SESSION_INHERITED) &&
-	       session->tool[0] && !session->is_quiet;
-}
-
-/*
- * Whether a lane before it has the same tool: its parent's session, which the child's own replaces.
- */
-static int is_twin(unsigned int lane)
-{
-	for (unsigned int i = 0; i < lane; i++) {
-		if (is_followed(&sessions[i]) && !strcmp(sessions[i].tool, sessions[lane].tool))
-			return 1;
-	}
-	return 0;
-}
-
-unsigned int session_tool_paths(char paths[SESSIONS_MAX][SESSION_PATH_BYTES])
-{
-	unsigned int count = 0;
-
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (is_followed(&sessions[i]) && !is_twin(i))
-			memcpy(paths[count++], sessions[i].tool, SESSION_PATH_BYTES);
-	}
-	return count;
-}
-
-uint32_t session_followed(void)
-{
-	uint32_t lanes = 0;
-
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (is_followed(&sessions[i]))
-			lanes |= 1u << i;
-	}
-	return lanes;
-}
-
-unsigned int session_count(void)
-{
-	unsigned int count = 0;
-
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
-		count += sessions[i].state != SESSION_FREE && sessions[i].state != SESSION_LEFT;
-	return count;
-}
-
-int session_any_owes_go(void)
-{
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (sessions[i].owes_go && session_fd(i) >= 0)
-			return 1;
-	}
-	return 0;
-}
-
-/* What the child has of its parent's sessions with this tool, a bit for each lane. */
-static uint32_t inherited_of(const char *tool)
-{
-	uint32_t lanes = 0;
-
-	for (unsigned int i = 0; tool && i < SESSIONS_MAX; i++) {
-		if (sessions[i].state == SESSION_INHERITED && !strcmp(sessions[i].tool, tool))
-			lanes |= 1u << i;
-	}
-	return lanes;
-}
-
 void session_unreached(const char *tool, int error)
 {
-	uint32_t lanes = inherited_of(tool);
+	uint32_t lanes = session_inherited(tool);
 
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		if (lanes & 1u << i && (is_incomplete || !store_is_shared(i)))
@@ -158,44 +80,11 @@ void session_unreached(const char *tool, int error)
 	}
 }
 
-int session_any_opened(void)
-{
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (sessions[i].state == SESSION_OPEN || sessions[i].state == SESSION_CLOSING)
-			return 1;
-	}
-	return 0;
-}
-
-int session_make_quiet(struct session *session, struct change *change, unsigned int timeout_ms)
-{
-	int error = patching_lock(session_text, 0), quiet;
-
-	if (error)
-		return error;
-	session->is_quiet = 1;
-	session->follows_modules = 0; /* until it commits again */
-	owed_clear(session_lane(session));
-	session->set = 0;
-	/* report what another tool did since the last look while the tool is still connected */
-	if (session->fd >= 0 && !registry_is_frozen(session_text))
-		look(session_text);
-	error = registry_rule(session_text, session_lane(session), NULL, 0, 0, change);
-	watch_release(session_lane(session), session->fd < 0);
-	detours_let_go(session_lane(session), session_text, change);
-	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
-			? quiet_wait(session_lane(session), session_text, timeout_ms)
-			: 0;
-	tell_flush();
-	lock_release(&agent_lock);
-	return error ? error : quiet;
-}
-
 /* CLOSING -> FREE or LEFT, or later. */
 static void finish_closing(struct session *session, unsigned int timeout_ms)
 {
 	struct change change = { .lane = -1 };
-	int error = session_make_quiet(session, &change, timeout_ms);
+	int error = quiet_session(session, &change, timeout_ms);
 
 	if ((error && error != -ETIMEDOUT) || lock_take(&agent_lock, SESSION_LOCK_MS))
 		return; /* session_tick() tries again */
@@ -255,7 +144,7 @@ int session_add(int fd, unsigned int flags, const char *tool)
 			session = &sessions[i];
 	}
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (inherited_of(tool) & 1u << i && store_is_shared(i))
+		if (session_inherited(tool) & 1u << i && store_is_shared(i))
 			flags |= SESSION_SHARES;
 	}
 	if (!error)
@@ -275,7 +164,7 @@ int session_add(int fd, unsigned int flags, const char *tool)
 				     .owes_go = (flags & SESSION_LAUNCHED) != 0 };
 	if (tool && strlen(tool) < sizeof session->came)
 		strcpy(session->came, tool);
-	registry_replace(session_lane(session), inherited_of(tool));
+	registry_replace(session_lane(session), session_inherited(tool));
 	if (flags & SESSION_ACCEPTED)
 		session->open_until_ns = lock_now_ns() + (uint64_t)OPEN_MS * 1000000;
 	return 0;
@@ -320,7 +209,7 @@ static void begin_closing(struct session *session)
 /* All that the tool wants of this process is armed for its own session. */
 static void leave_parent(const struct session *session)
 {
-	uint32_t lanes = inherited_of(session->came);
+	uint32_t lanes = session_inherited(session->came);
 
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		if (lanes & 1u << i)
@@ -398,18 +287,6 @@ void session_serve(const struct pollfd fds[SESSIONS_MAX])
 	}
 }
 
-int session_fd(unsigned int lane)
-{
-	return sessions[lane].state == SESSION_GREETED || sessions[lane].state == SESSION_OPEN
-		       ? sessions[lane].fd
-		       : -1;
-}
-
-int session_follows_modules(unsigned int lane)
-{
-	return sessions[lane].state == SESSION_OPEN && sessions[lane].follows_modules;
-}
-
 int session_any_owes(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
@@ -444,38 +321,6 @@ void session_forgive_go(void)
 			tell_late(i, 0);
 		sessions[i].owes_go = 0;
 	}
-}
-
-const char *session_tool(unsigned int lane)
-{
-	return is_followed(&sessions[lane]) ? sessions[lane].tool : NULL;
-}
-
-uint64_t session_set(unsigned int lane)
-{
-	return sessions[lane].state == SESSION_OPEN || sessions[lane].state == SESSION_INHERITED
-		       ? sessions[lane].set
-		       : 0;
-}
-
-/* Whether the child has a session of its own with the tool of one that it inherits. */
-static int has_own(unsigned int lane)
-{
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (session_fd(i) >= 0 && !strcmp(sessions[i].came, sessions[lane].tool))
-			return 1;
-	}
-	return 0;
-}
-
-int session_is_replaced(unsigned int lane)
-{
-	return sessions[lane].state == SESSION_INHERITED && has_own(lane);
-}
-
-int session_is_open(unsigned int lane)
-{
-	return sessions[lane].state == SESSION_OPEN;
 }
 
 void session_tick(void)

@@ -2,10 +2,10 @@
 #define _GNU_SOURCE
 #include "agent/control/agent.h"
 
-#include "agent/control/agent_session.h"
 #include "agent/control/control_thread.h"
 #include "agent/control/filter.h"
 #include "agent/control/listen.h"
+#include "agent/control/session_table.h"
 #include "agent/control/wait.h"
 #include "agent/detour/hook.h"
 #include "agent/marker/marker.h"

@@ -7,6 +7,7 @@
 #include "agent/control/listen.h"
 #include "agent/control/looking.h"
 #include "agent/control/permit.h"
+#include "agent/control/session_table.h"
 #include "agent/control/stopper_client.h"
 #include "agent/control/wait.h"
 #include "agent/control/yield.h"

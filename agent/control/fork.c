@@ -17,6 +17,7 @@
 #include "agent/control/agent_session.h"
 #include "agent/control/control_thread.h"
 #include "agent/control/inherit.h"
+#include "agent/control/session_table.h"
 #include "agent/detour/detour.h"
 #include "agent/detour/return.h"
 #include "agent/marker/marker.h"

@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "agent/control/hello.h"
 
-#include "agent/control/agent_session.h"
 #include "agent/control/message.h"
+#include "agent/control/session_table.h"
 #include "agent/marker/marker.h"
 #include "base/kernel.h"
 

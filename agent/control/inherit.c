@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/inherit.h"
 
-#include "agent/control/agent_session.h"
+#include "agent/control/session_table.h"
 #include "agent/detour/detour.h"
 #include "agent/marker/marker.h"
 

@@ -4,6 +4,7 @@
 
 #include "agent/control/agent_session.h"
 #include "agent/control/hello.h"
+#include "agent/control/session_table.h"
 #include "agent/runtime/lock.h"
 #include "base/kernel.h"
 #include "base/socketdir.h"

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/quiet.h"
 
+#include "agent/control/detours.h"
+#include "agent/control/owed.h"
+#include "agent/control/patching.h"
+#include "agent/control/tell.h"
 #include "agent/detour/janitor.h"
+#include "agent/detour/look.h"
 #include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
+#include "agent/watch/watch.h"
 
 #include <errno.h>
 
-#define LOOK_MS 100 /* in a hit for so long: see whether that is so */
+#define STRANDED_MS 100 /* in a hit for so long: see whether that is so */
 #define TICK_LOOK_NS UINT64_C(500000000)
 
 /*
@@ -17,7 +23,7 @@
 int quiet_wait(unsigned int lane, const struct text *text, unsigned int timeout_ms)
 {
 	static uint64_t looked_ns;
-	unsigned int wait_ms = LOOK_MS, left_ms = timeout_ms;
+	unsigned int wait_ms = STRANDED_MS, left_ms = timeout_ms;
 	int error = store_quiet(lane, left_ms < wait_ms ? left_ms : wait_ms);
 
 	while (error == -ETIMEDOUT && left_ms > wait_ms) {
@@ -30,4 +36,28 @@ int quiet_wait(unsigned int lane, const struct text *text, unsigned int timeout_
 		looked_ns = lock_now_ns();
 	}
 	return error;
+}
+
+int quiet_session(struct session *session, struct change *change, unsigned int timeout_ms)
+{
+	int error = patching_lock(session_text, 0), quiet;
+
+	if (error)
+		return error;
+	session->is_quiet = 1;
+	session->follows_modules = 0; /* until it commits again */
+	owed_clear(session_lane(session));
+	session->set = 0;
+	/* report what another tool did since the last look while the tool is still connected */
+	if (session->fd >= 0 && !registry_is_frozen(session_text))
+		look(session_text);
+	error = registry_rule(session_text, session_lane(session), NULL, 0, 0, change);
+	watch_release(session_lane(session), session->fd < 0);
+	detours_let_go(session_lane(session), session_text, change);
+	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
+			? quiet_wait(session_lane(session), session_text, timeout_ms)
+			: 0;
+	tell_flush();
+	lock_release(&agent_lock);
+	return error ? error : quiet;
 }

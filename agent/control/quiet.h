@@ -2,6 +2,8 @@
 #ifndef AGENT_CONTROL_QUIET_H
 #define AGENT_CONTROL_QUIET_H
 
+#include "agent/control/session_table.h"
+#include "agent/marker/marker.h"
 #include "agent/patch/text.h"
 
 /*
@@ -10,5 +12,11 @@
  * the agent's lock.
  */
 int quiet_wait(unsigned int lane, const struct text *text, unsigned int timeout_ms);
+
+/*
+ * Disarm all that the session has; its store is quiet then. -ETIMEDOUT: but for threads that don't
+ * leave a hit of theirs; or another error. Control thread.
+ */
+int quiet_session(struct session *session, struct change *change, unsigned int timeout_ms);
 
 #endif

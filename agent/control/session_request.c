@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What a session asks for. */
 #define _GNU_SOURCE
-#include "agent/control/session_own.h"
+#include "agent/control/session_request.h"
 
 #include "agent/control/detours.h"
 #include "agent/control/inherit.h"
 #include "agent/control/message.h"
 #include "agent/control/owed.h"
 #include "agent/control/patching.h"
+#include "agent/control/quiet.h"
 #include "agent/control/tell.h"
 #include "agent/control/wait.h"
 #include "agent/detour/hook.h"
@@ -299,7 +300,7 @@ int request_serve(struct session *session, const struct wm_message *message, str
 		return 0; /* once the answer is sent: the program may end right then */
 	case CONTROL_QUIET:
 	case CONTROL_LEAVE:
-		error = session_make_quiet(session, change, SESSION_QUIET_MS);
+		error = quiet_session(session, change, SESSION_QUIET_MS);
 		/*
 		 * who is in a hit still has not passed the marker: all that were passed are
 		 * recorded

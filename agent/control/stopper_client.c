@@ -3,8 +3,8 @@
 #include "agent/control/stopper_client.h"
 
 #include "abi/stopper.h"
-#include "agent/control/agent_session.h"
 #include "agent/control/message.h"
+#include "agent/control/session_table.h"
 #include "agent/control/tell.h"
 #include "agent/detour/janitor.h"
 #include "agent/detour/site.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/tell.h"
 
-#include "agent/control/agent_session.h"
 #include "agent/control/message.h"
 #include "agent/control/owed.h"
 #include "agent/control/queue.h"
+#include "agent/control/session_table.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/watch.h"
 
