@@ -6,7 +6,7 @@
 #ifndef AGENT_WATCH_FOLLOW_H
 #define AGENT_WATCH_FOLLOW_H
 
-#include "agent/watch/take.h"
+#include "agent/watch/watch_entry.h"
 #include "arch/access_decode.h"
 
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #ifndef AGENT_WATCH_FRAME_H
 #define AGENT_WATCH_FRAME_H
 
-#include "agent/watch/take.h"
+#include "agent/watch/watch_entry.h"
 
 #include <stdint.h>
 #include <ucontext.h>

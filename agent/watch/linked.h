@@ -11,7 +11,7 @@
 #ifndef AGENT_WATCH_LINKED_H
 #define AGENT_WATCH_LINKED_H
 
-#include "agent/watch/take.h"
+#include "agent/watch/watch_entry.h"
 #include "arch/access_decode.h"
 
 /* What one watch makes of a hit. */

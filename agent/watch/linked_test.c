@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Values that several threads change at once, and conditions on values that are not exact. */
 #define _GNU_SOURCE
-#include "agent/watch/take.h"
 #include "agent/watch/testing/fixture.h"
+#include "agent/watch/watch_entry.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -14,17 +14,12 @@
 #include "agent/watch/spare.h"
 #include "agent/watch/trap.h"
 #include "agent/watch/unwind.h"
+#include "agent/watch/watch_entry.h"
 #include "arch/access_decode.h"
 #include "arch/trap.h"
 #include "base/syscall.h"
 
 #define PAYLOAD_WORDS 16u
-
-struct watch_entry watch_entries[WATCH_ROWS_MAX];
-uint64_t watch_live;
-uint32_t watch_inside;
-uint32_t watch_past[TAKE_PAST_MAX];
-uintptr_t watch_own_start, watch_own_end;
 
 /* One signal. */
 struct hit {
@@ -58,7 +53,7 @@ static struct watch_entry *find(uint32_t magic, uint32_t number)
 static int is_past(uint32_t magic)
 {
 	/* a program's own events may say nothing there, as a row that is free does */
-	for (unsigned int i = 0; magic && i < TAKE_PAST_MAX; i++) {
+	for (unsigned int i = 0; magic && i < WATCH_PAST_MAX; i++) {
 		if (__atomic_load_n(&watch_past[i], __ATOMIC_RELAXED) == magic)
 			return 1;
 	}

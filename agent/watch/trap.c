@@ -11,6 +11,7 @@
 
 #include "agent/watch/spare.h"
 #include "agent/watch/take.h"
+#include "agent/watch/watch_entry.h"
 #include "base/syscall.h"
 
 #define SPINS_MAX (1u << 24)

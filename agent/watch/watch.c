@@ -14,7 +14,7 @@
 #include "agent/watch/sigtrap.h"
 #include "agent/watch/sound.h"
 #include "agent/watch/spare.h"
-#include "agent/watch/take.h"
+#include "agent/watch/watch_entry.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -46,7 +46,7 @@ static struct tool {
 static struct owner feared[FEARED_MAX];
 static unsigned int feared_count;
 
-_Static_assert(SESSIONS_MAX + FEARED_MAX < TAKE_PAST_MAX, "each one's magic is kept");
+_Static_assert(SESSIONS_MAX + FEARED_MAX < WATCH_PAST_MAX, "each one's magic is kept");
 
 static unsigned int magic_hand;
 
@@ -113,13 +113,13 @@ static int is_held(uint32_t magic)
 
 static void learn_magic(uint32_t magic)
 {
-	for (unsigned int i = 0; i < TAKE_PAST_MAX; i++) {
+	for (unsigned int i = 0; i < WATCH_PAST_MAX; i++) {
 		if (watch_past[i] == magic)
 			return;
 	}
-	while (is_held(watch_past[magic_hand % TAKE_PAST_MAX]))
+	while (is_held(watch_past[magic_hand % WATCH_PAST_MAX]))
 		magic_hand++;
-	__atomic_store_n(&watch_past[magic_hand++ % TAKE_PAST_MAX], magic, __ATOMIC_RELEASE);
+	__atomic_store_n(&watch_past[magic_hand++ % WATCH_PAST_MAX], magic, __ATOMIC_RELEASE);
 }
 
 /* ---- the table ---- */

@@ -5,6 +5,7 @@
 
 #include "agent/watch/take.h"
 #include "agent/watch/trap.h"
+#include "agent/watch/watch_entry.h"
 #include "base/syscall.h"
 #include "base/testing/await.h"
 
@@ -346,7 +347,7 @@ Test(watch, the_one_that_is_feared_is_not_forgotten, .timeout = 30)
 	sample_begin();
 	sample_arm(&about);
 	watch_release(TRIAL_LANE, 1);
-	for (uint32_t i = 1; i < 2 * TAKE_PAST_MAX; i++) {
+	for (uint32_t i = 1; i < 2 * WATCH_PAST_MAX; i++) {
 		next.magic = SAMPLE_MAGIC + i;
 		cr_assert_eq(sample_add(&next), 0);
 		watch_release(TRIAL_LANE, 0);
