@@ -10,7 +10,7 @@
 #include "agent/control/session_table.h"
 #include "agent/control/stopper_client.h"
 #include "agent/control/wait.h"
-#include "agent/control/yield.h"
+#include "agent/control/yielding.h"
 #include "agent/detour/detour.h"
 #include "agent/detour/hook.h"
 #include "agent/marker/marker.h"
@@ -19,6 +19,7 @@
 #include "agent/runtime/lock.h"
 #include "agent/runtime/reentrancy_guard.h"
 #include "agent/runtime/thread_own.h"
+#include "agent/runtime/yield.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
@@ -213,7 +214,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	if (permits_ms >= 0 && permits_ms < wait_ms)
 		wait_ms = permits_ms;
 	tell_if_late(); /* asked before there was a thread to wake */
-	yield_serve(&control_text);
+	yielding_serve(&control_text);
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_poll_fd(), .events = POLLIN };
@@ -541,7 +542,7 @@ void control_forked(void)
 	control.listens = 0;
 	control.late = LATE_NO;
 	wait_forked();
-	yield_forked();
+	yielding_forked();
 	has_left = scan_is_due = 0;
 	control_text.fd = -1; /* was never in this table */
 	stopper_forked();

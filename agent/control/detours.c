@@ -2,10 +2,10 @@
 #include "agent/control/detours.h"
 
 #include "agent/control/stopper_client.h"
-#include "agent/control/yield.h"
 #include "agent/detour/look.h"
 #include "agent/marker/careful.h"
 #include "agent/runtime/tasks.h"
+#include "agent/runtime/yield.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"

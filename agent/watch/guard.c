@@ -3,8 +3,8 @@
 #include "agent/watch/guard.h"
 
 #include "abi/detour.h"
-#include "agent/control/yield.h"
 #include "agent/runtime/reentrancy_guard.h"
+#include "agent/runtime/yield.h"
 #include "arch/guard.h"
 #include "base/syscall.h"
 

@@ -23,7 +23,7 @@ int guard_inner_sigaction(int number, const struct sigaction *action, struct sig
 
 /*
  * What prctl(3) and syscall(3) come to (arch/guard.h) where the call may install a seccomp filter:
- * what a filter might kill the program for is taken away before (agent/control/yield.h).
+ * what a filter might kill the program for is taken away before (agent/runtime/yield.h).
  */
 long guard_filter(long number, long a, long b, long c, long d, long e);
 

@@ -2,10 +2,10 @@
 #define _GNU_SOURCE
 #include "agent/watch/sigtrap.h"
 
-#include "agent/control/yield.h"
 #include "agent/detour/janitor.h"
 #include "agent/patch/tracer.h"
 #include "agent/runtime/heap.h"
+#include "agent/runtime/yield.h"
 #include "agent/watch/masks.h"
 #include "agent/watch/spare.h"
 #include "agent/watch/trap.h"

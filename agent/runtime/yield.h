@@ -6,16 +6,17 @@
  *
  *   - Watches end, and their sessions are notified. No thread enters the agent's signal handler any
  *     more.
- *   - The agent no longer has the kernel read strings (agent/marker/careful.h).
+ *   - The agent no longer has the kernel read strings.
  *   - If the filter is for all threads, the agent's own threads end, and its sessions with them.
  *
- * The thread waits for that: some ms, at most two seconds. Then it continues in any case. The agent
- * sees filters that do not come through libc at its next tick.
+ * The control thread does that (agent/control/yielding.h). The program's thread waits for it: some
+ * ms, at most two seconds. Then it continues in any case. The agent sees filters that do not come
+ * through libc at its next tick.
  */
-#ifndef AGENT_CONTROL_YIELD_H
-#define AGENT_CONTROL_YIELD_H
+#ifndef AGENT_RUNTIME_YIELD_H
+#define AGENT_RUNTIME_YIELD_H
 
-#include "agent/patch/text.h"
+#include <stdint.h>
 
 /* Before the call, and behind it, whatever came of it. Any thread. */
 void yield_begin(int is_for_all);
@@ -24,8 +25,14 @@ void yield_end(void);
 /* Whether any thread is between the two. */
 int yield_is_asked(void);
 
-/* Do what was asked; to be called in each round. Control thread. */
-void yield_serve(const struct text *text);
+/* Whether something is asked and not done; *number: which. Control thread. */
+int yield_is_pending(uint32_t *number);
+
+/* Whether it is asked for all threads. */
+int yield_is_for_all(void);
+
+/* All that was asked up to that number is done: the threads that wait for it continue. */
+void yield_done(uint32_t number);
 
 /* All of it is done, and the control thread is to end. */
 int yield_takes_all(void);

@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/control/yield.h"
+#include "agent/runtime/yield.h"
 
-#include "agent/detour/janitor.h"
-#include "agent/marker/careful.h"
 #include "agent/runtime/control_life.h"
 #include "agent/runtime/lock.h"
 #include "agent/runtime/reentrancy_guard.h"
-#include "agent/watch/watch.h"
 #include "base/kernel.h"
-
-#include <waymark/error.h>
 
 #include <signal.h>
 
 #define YIELD_NS UINT64_C(2000000000)
 #define LOOK_MS 5 /* at threads that end */
-#define LOCK_MS 200
-#define HANDLED_TRIES 20
-#define HANDLED_PAUSE_NS 500000
 
 static uint32_t coming, for_all; /* threads between yield_begin() and yield_end() */
 static uint32_t asked, done;	 /* grow */
-static uint32_t begun;		 /* the control thread's: what it has notified its tools of */
 
 int yield_is_asked(void)
 {
@@ -85,40 +76,25 @@ void yield_end(void)
 	__atomic_store_n(&for_all, 0, __ATOMIC_SEQ_CST);
 }
 
-/* What came before may be in hand still, by threads that are to have the filter, too. */
-static int nobody_handles(const struct text *text)
+int yield_is_pending(uint32_t *number)
 {
-	for (int tries = 0; janitor_look(text) == -EAGAIN; tries++) {
-		if (tries == HANDLED_TRIES)
-			return 0;
-		kernel_sleep_ns(HANDLED_PAUSE_NS);
-	}
-	return 1;
+	*number = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
+	return *number != done;
 }
 
-void yield_serve(const struct text *text)
+int yield_is_for_all(void)
 {
-	uint32_t now = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
-	int is_over;
+	return __atomic_load_n(&for_all, __ATOMIC_ACQUIRE) != 0;
+}
 
-	if (now == done || lock_take(&agent_lock, LOCK_MS))
-		return;
-	if (begun != now) {
-		begun = now;
-		careful_allow(0);
-		watch_yield(-WM_E_TRAP_FILTER);
-	}
-	is_over = !watch_any_live() &&
-		  (!__atomic_load_n(&for_all, __ATOMIC_ACQUIRE) || nobody_handles(text));
-	lock_release(&agent_lock);
-	if (!is_over)
-		return;
-	__atomic_store_n(&done, now, __ATOMIC_RELEASE);
+void yield_done(uint32_t number)
+{
+	__atomic_store_n(&done, number, __ATOMIC_RELEASE);
 	lock_wake_word(&done);
 }
 
 void yield_forked(void)
 {
 	coming = for_all = 0;
-	asked = done = begun = 0;
+	asked = done = 0;
 }
