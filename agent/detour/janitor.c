@@ -5,12 +5,12 @@
 #include "agent/detour/gaps.h"
 #include "agent/detour/janitor_process.h"
 #include "agent/detour/segments.h"
+#include "agent/detour/trap_book.h"
 #include "agent/patch/batch.h"
 #include "agent/runtime/control_life.h"
 #include "agent/runtime/lock.h"
 #include "agent/runtime/tasks.h"
 #include "agent/store/arena.h"
-#include "agent/watch/trap.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>

@@ -12,7 +12,7 @@
 #define _GNU_SOURCE
 #include "agent/detour/janitor_process.h"
 
-#include "agent/watch/trap.h"
+#include "agent/detour/trap_book.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>

@@ -7,7 +7,7 @@
 #include "agent/detour/janitor_process.h"
 
 #include "agent/detour/return.h"
-#include "agent/watch/unblock.h"
+#include "agent/detour/unblock.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>

@@ -21,7 +21,6 @@
 #define ALL (~UINT64_C(0))
 
 struct trap_program trap_program;
-__thread struct trap_thread trap_thread __attribute__((tls_model("initial-exec")));
 
 /* ---- the program's own ---- */
 

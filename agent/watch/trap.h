@@ -11,11 +11,10 @@
 #ifndef AGENT_WATCH_TRAP_H
 #define AGENT_WATCH_TRAP_H
 
+#include "agent/detour/trap_book.h"
 #include "arch/trap.h"
 
 #include <stdint.h>
-
-#define TRAP_SIGNAL_BIT (UINT64_C(1) << (SIGTRAP - 1))
 
 /* The kernel's struct sigaction. */
 struct trap_action {
@@ -36,16 +35,6 @@ struct trap_program {
 };
 
 extern struct trap_program trap_program;
-
-/* What a thread would have. */
-struct trap_thread {
-	uint8_t is_blocked; /* SIGTRAP */
-	uint8_t is_pending; /* one came meanwhile: */
-	siginfo_t info;
-	uintptr_t open_sp; /* of our handler while it lets SIGTRAP in; 0: it does not */
-};
-
-extern __thread struct trap_thread trap_thread __attribute__((tls_model("initial-exec")));
 
 /*
  * The caller blocks all signals while it holds the lock, and does not wait: a thread that finds it

@@ -5,8 +5,8 @@
  * from their masks, and the guards' record (struct trap_thread) says that it is blocked, as if they
  * had asked for it since; when the guards go, it is restored.
  */
-#ifndef AGENT_WATCH_UNBLOCK_H
-#define AGENT_WATCH_UNBLOCK_H
+#ifndef AGENT_DETOUR_UNBLOCK_H
+#define AGENT_DETOUR_UNBLOCK_H
 
 #include "agent/detour/janitor_process.h"
 

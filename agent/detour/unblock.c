@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled as the hit path is: it runs in the janitor (stop.h). */
+/* Compiled as the hit path is: it runs in the janitor (janitor_process.h). */
 #define _GNU_SOURCE
-#include "agent/watch/unblock.h"
+#include "agent/detour/unblock.h"
 
-#include "agent/watch/trap.h"
+#include "agent/detour/trap_book.h"
 #include "base/syscall.h"
 
 #include <sys/uio.h>
