@@ -7,6 +7,7 @@
 #include "agent/control/listen.h"
 #include "agent/control/session_table.h"
 #include "agent/control/wait.h"
+#include "agent/detour/detour.h"
 #include "agent/detour/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/patch/batch.h"
@@ -55,6 +56,8 @@ static int start(void)
 	text_release(&text);
 	if (error)
 		return error;
+	detour_init();
+	watch_init();
 	watch_own_code((uintptr_t)__ehdr_start, (uintptr_t)etext);
 	fork_register();
 	started = 1;

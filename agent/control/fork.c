@@ -26,6 +26,7 @@
 #include "agent/runtime/reentrancy_guard.h"
 #include "agent/store/event_store.h"
 #include "agent/store/thread_writer.h"
+#include "agent/watch/sigtrap.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
 
@@ -119,6 +120,7 @@ static void child(void)
 	followed = is_inside ? 0 : session_followed();
 	inherit_forked(has_lock);
 	detour_forked(has_lock, followed);
+	sigtrap_forked();
 	is_whole = registry_forked(has_lock, followed);
 	watch_forked();
 	/* also where nothing is armed in it: the fork is over, and the tool waits for that */

@@ -18,7 +18,6 @@
 #include "agent/marker/planning.h"
 #include "agent/runtime/heap.h"
 #include "agent/runtime/lock.h"
-#include "agent/watch/sigtrap.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -33,6 +32,7 @@
 static int may_be_inert; /* some jump is set that no session wants */
 static int waits;	 /* for a tracer, or a thread that stood in the way, to be gone */
 static uint64_t idle_until_ns, retry_at_ns;
+const struct detour_guards *detour_guards;
 
 /* ---- arming ---- */
 
@@ -184,7 +184,7 @@ int detour_commit(const struct text *text, unsigned int lane, struct detour_resu
 	struct list list;
 
 	if (!error && take_prepared(lane))
-		sigtrap_guard();
+		detour_guards->begin();
 	if (!error)
 		error = list_make(&list, is_to_arm);
 	if (error) {
@@ -284,9 +284,10 @@ uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
 	result = result ? result : &unused;
 	left = disarm(text, is_inert_jump, timeout_ms, result);
 	/* guards stay while anything needs them */
-	if (sigtrap_end(text) == 0) {
+	if (!detour_guards || detour_guards->may_end(text) == 0) {
 		left += disarm(text, is_inert_guard, timeout_ms, result);
-		sigtrap_unguard();
+		if (detour_guards)
+			detour_guards->end();
 	} else {
 		left += is_any_inert(is_inert_guard);
 	}
@@ -332,7 +333,7 @@ static int is_in(const struct module *module, uintptr_t address)
 	return 0;
 }
 
-void detour_module_came(const struct module *module)
+static void module_came(const struct module *module)
 {
 	/* greenlets and what they are made of, coroutines; Ruby's callcc, Scheme's call/cc */
 	static const char *const once[] = { "greenlet", "pypy",	   "stacklet",
@@ -349,7 +350,8 @@ void detour_module_came(const struct module *module)
 	}
 }
 
-void detour_module_gone(const struct module *module)
+/* Its detours are forgotten. */
+static void module_gone(const struct module *module)
 {
 	for (struct detour *d = detour_first(); d; d = d->next) {
 		if (!is_in(module, d->record->address))
@@ -362,6 +364,13 @@ void detour_module_gone(const struct module *module)
 		plan_drop(&d->events[0]);
 		plan_drop(&d->events[1]);
 	}
+}
+
+void detour_init(void)
+{
+	static struct registry_observer observer = { .came = module_came, .gone = module_gone };
+
+	registry_observe(&observer);
 }
 
 void detour_forked(int whole, uint32_t lanes)
@@ -388,7 +397,6 @@ void detour_forked(int whole, uint32_t lanes)
 		d->held_ns = lock_now_ns();
 		may_be_inert |= d->is_armed;
 	}
-	sigtrap_forked();
 	idle_until_ns = lock_now_ns() + IDLE_NS;
 }
 

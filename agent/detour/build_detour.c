@@ -14,7 +14,6 @@
 #include "agent/marker/hit.h"
 #include "agent/runtime/heap.h"
 #include "agent/store/thread_writer.h"
-#include "agent/watch/guard.h"
 
 #include <waymark/error.h>
 #include <waymark/marker.h>
@@ -203,7 +202,7 @@ static int fill_code(const struct detour *detour, uint8_t *code)
 			put64(to, (uintptr_t)&detour->events[0].hit);
 			break;
 		case FIXUP_ENTER:
-			put64(to, detour_is_guard(detour) ? guard_entry(record->flags)
+			put64(to, detour_is_guard(detour) ? detour_guards->entry(record->flags)
 							  : hit_entry_detour());
 			break;
 		case FIXUP_RETURN_WORD:
@@ -442,6 +441,8 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 
 		choice->record = record;
 		error = record_check(record, record->bytes, &choice->layout);
+		if (!error && record->flags & DETOUR_GUARDS && !detour_guards)
+			error = -WM_E_PROTOCOL;
 		if (error)
 			break;
 		if (record->flags & (DETOUR_RETURN | DETOUR_CALL))

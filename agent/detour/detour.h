@@ -221,6 +221,19 @@ int detour_any_strings(void);
 
 /* ---- arm.c ---- */
 
+/* Once, before the first registry_scan(): from here on the registry reports modules. */
+void detour_init(void);
+
+/* Who needs guards: watches. Without it no guard is taken. */
+struct detour_guards {
+	uint64_t (*entry)(uint8_t flags);	 /* what a guard runs, by DETOUR_GUARD_* */
+	void (*begin)(void);			 /* they are about to be stored */
+	int (*may_end)(const struct text *text); /* 0: nothing needs them now; else why they stay */
+	void (*end)(void); /* those that no session wants are taken away, as far as can be */
+};
+
+extern const struct detour_guards *detour_guards;
+
 /* Arm all that a session prepared; report refusals to the registry's listener. 0 or an error. */
 int detour_commit(const struct text *text, unsigned int lane, struct detour_result *result);
 
@@ -242,12 +255,6 @@ int detour_waits(void);
 
 /* A new session in this lane: its event ids start over. */
 void detour_lane_open(unsigned int lane);
-
-/* A module that is new. */
-void detour_module_came(const struct module *module);
-
-/* The module's memory is gone: its detours are forgotten, and nothing there is touched. */
-void detour_module_gone(const struct module *module);
 
 /*
  * The child of a fork: only the parent's sessions `lanes` keep their events. `whole`: the agent's

@@ -83,9 +83,19 @@ struct registry_listener {
 	void (*held)(unsigned int lane, uint32_t id, uint64_t begin_ns, uint64_t end_ns);
 };
 
+/* Who must know of modules whether a tool is there or not: what lies in them, or follows them. */
+struct registry_observer {
+	void (*came)(const struct module *module); /* new: nothing is armed in it yet */
+	void (*gone)(const struct module *module); /* its memory is gone: nothing there is touched */
+	struct registry_observer *next;		   /* the registry's */
+};
+
 /* Once; finds the loader's list. 0 or -errno. `listener` may be NULL. */
 int registry_init(const struct text *text);
 void registry_listen(const struct registry_listener *listener);
+
+/* One more, for ever; it is called after those before it. Before the first registry_scan(). */
+void registry_observe(struct registry_observer *observer);
 
 /* ---- modules ---- */
 

@@ -4,13 +4,11 @@
 #include "agent/marker/restored.h"
 
 #include "abi/site.h"
-#include "agent/detour/detour.h"
 #include "agent/marker/hit.h"
 #include "agent/marker/linkmap.h"
 #include "agent/marker/planning.h"
 #include "agent/marker/rule.h"
 #include "agent/runtime/heap.h"
-#include "agent/watch/watch.h"
 
 #include <errno.h>
 #include <link.h>
@@ -31,10 +29,20 @@ static int abandoned; /* a child forked while another thread was in the middle o
 static struct marker nothing;
 
 const struct registry_listener *registry_listener;
+static struct registry_observer *observers;
 
 void registry_listen(const struct registry_listener *listener)
 {
 	registry_listener = listener;
+}
+
+void registry_observe(struct registry_observer *observer)
+{
+	struct registry_observer **link = &observers;
+
+	while (*link)
+		link = &(*link)->next;
+	*link = observer;
 }
 
 int registry_init(const struct text *text)
@@ -210,8 +218,8 @@ static void add_module(struct module *module, const struct text *text)
 		module->error = error;
 	else
 		link_sites(module);
-	detour_module_came(module);
-	watch_module_came(module);
+	for (const struct registry_observer *o = observers; o; o = o->next)
+		o->came(module);
 	module->seen = 1;
 	module->fresh = 1;
 	module->next = modules;
@@ -244,8 +252,8 @@ static void leave_variant(struct variant *variant, const struct module *module)
 /* Its memory is gone, or somebody else's: nothing there is touched. */
 static void forget_module(struct module *module)
 {
-	detour_module_gone(module);
-	watch_module_gone(module);
+	for (const struct registry_observer *o = observers; o; o = o->next)
+		o->gone(module);
 	for (uint32_t i = 0; !module->error && i < module->site_count; i++)
 		leave_variant(module->sites[i].variant, module);
 	for (uint32_t i = 0; !module->error && i < module->site_count; i++)

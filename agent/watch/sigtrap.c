@@ -6,6 +6,7 @@
 #include "agent/patch/tracer.h"
 #include "agent/runtime/heap.h"
 #include "agent/runtime/yield.h"
+#include "agent/watch/guard.h"
 #include "agent/watch/masks.h"
 #include "agent/watch/spare.h"
 #include "agent/watch/trap.h"
@@ -43,7 +44,7 @@ static void leave(uint64_t before)
 	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before);
 }
 
-void sigtrap_guard(void)
+static void guards_begin(void)
 {
 	trap_program.pid = kernel_getpid();
 	__atomic_store_n(&trap_program.is_guarded, 1, __ATOMIC_SEQ_CST);
@@ -192,7 +193,7 @@ static void restore(void)
 	trap_program.masked = 0;
 }
 
-int sigtrap_end(const struct text *text)
+static int guards_may_end(const struct text *text)
 {
 	uint64_t before;
 	int error;
@@ -219,11 +220,23 @@ int sigtrap_end(const struct text *text)
 	return 0;
 }
 
-void sigtrap_unguard(void)
+static void guards_end(void)
 {
 	/* what was prepared may be about to be stored, or another session's */
 	if (!trap_program.is_installed && !guards_found())
 		__atomic_store_n(&trap_program.is_guarded, 0, __ATOMIC_SEQ_CST);
+}
+
+void sigtrap_init(void)
+{
+	static const struct detour_guards guards = {
+		.entry = guard_entry,
+		.begin = guards_begin,
+		.may_end = guards_may_end,
+		.end = guards_end,
+	};
+
+	detour_guards = &guards;
 }
 
 void sigtrap_forked(void)

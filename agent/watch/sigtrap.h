@@ -5,17 +5,19 @@
  *
  *	off        no watch
  *	guarded    before the guards (guard.h) are stored, so that no thread runs a guard that
- *		   guards nothing
+ *		   guards nothing; until they are gone
  *	on         the handler is in; the kernel's events may be enabled
  *	leaving    no watch any more, but a thread may still be about to receive the signal of a hit
  */
 #ifndef AGENT_WATCH_SIGTRAP_H
 #define AGENT_WATCH_SIGTRAP_H
 
-#include "agent/patch/text.h"
-
-/* Guards are about to be stored. off -> guarded. */
-void sigtrap_guard(void);
+/*
+ * Once: from here on guards can be placed (struct detour_guards). begin() is off -> guarded, end()
+ * is guarded -> off, may_end() is leaving -> guarded: it puts the target's own handler and masks
+ * back; -EAGAIN where a watch needs the handler, or a thread is about to receive a hit's signal.
+ */
+void sigtrap_init(void);
 
 /*
  * A watch needs the handler. guarded, on, leaving -> on. A thread or handler that blocks SIGTRAP
@@ -29,15 +31,6 @@ void sigtrap_give_back(void);
 
 /* Whether watches may stay: 0, -WM_E_TRACED, -WM_E_TRAP_REPLACED, -WM_E_TRAP_FILTER. */
 int sigtrap_look(void);
-
-/*
- * Put the target's own handler and masks back. leaving -> guarded; 0. -EAGAIN where a watch needs
- * the handler, or a thread is about to receive a hit's signal; or another error.
- */
-int sigtrap_end(const struct text *text);
-
-/* The guards are gone. guarded -> off. */
-void sigtrap_unguard(void);
 
 /* The child of a fork. */
 void sigtrap_forked(void);

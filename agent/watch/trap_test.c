@@ -69,6 +69,7 @@ static void on_signal(int number)
 Test(trap, both_guards_are_needed)
 {
 	trial_take_runner_for_keeper();
+	watch_init();
 	trial_begin();
 	sample_guard(DETOUR_GUARD_MASK);
 	cr_assert_eq(add(0), -WM_E_TRAP_GUARDS);

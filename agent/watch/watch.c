@@ -554,6 +554,15 @@ void watch_module_gone(const struct module *module)
 	}
 }
 
+void watch_init(void)
+{
+	static struct registry_observer observer = { .came = watch_module_came,
+						     .gone = watch_module_gone };
+
+	registry_observe(&observer);
+	sigtrap_init();
+}
+
 void watch_forked(void)
 {
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {

@@ -58,7 +58,11 @@ int watch_any_live(void);
 int watch_any(void);
 int watch_waits(void);
 
-/* A module that is new, or gone. */
+/*
+ * Once, before the first registry_scan(): from here on guards can be placed, and the registry
+ * reports modules that are new, or gone, as below.
+ */
+void watch_init(void);
 void watch_module_came(const struct module *module);
 void watch_module_gone(const struct module *module);
 

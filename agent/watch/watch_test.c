@@ -521,6 +521,7 @@ Test(watch, without_guards_there_is_none, .timeout = 30)
 	struct control_watch about = sample_about(0, word, 8);
 
 	trial_take_runner_for_keeper();
+	watch_init();
 	trial_begin();
 	cr_assert_eq(sample_add(&about), -WM_E_TRAP_GUARDS);
 }

@@ -94,6 +94,7 @@ void trial_begin(void)
 	batch_register();
 	cr_assert_eq(text_open(&trial_text), 0);
 	cr_assert_eq(registry_init(&trial_text), 0);
+	detour_init();
 	cr_assert_eq(registry_scan(&trial_text), 0);
 	registry_listen(&listener);
 	registry_lane_open(TRIAL_LANE);

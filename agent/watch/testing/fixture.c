@@ -41,6 +41,7 @@ void sample_guard(uint8_t flags)
 void sample_begin(void)
 {
 	trial_take_runner_for_keeper();
+	watch_init();
 	trial_begin();
 	sample_guard(DETOUR_GUARD_MASK);
 	sample_guard(DETOUR_GUARD_ACTION);
