@@ -24,7 +24,8 @@ void wait_tool(const char *path);
 void wait_serving(int whether);
 
 /*
- * A launched program is to wait for GO; it waits no more, whether it came or never will. Any thread.
+ * A launched program is to wait for GO; it waits no more, whether GO came or never will. Any
+ * thread.
  */
 void wait_go_begin(void);
 void wait_go_over(void);

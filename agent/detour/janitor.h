@@ -35,7 +35,7 @@ int janitor_run(const struct text *text, struct janitor_site *sites, size_t coun
 
 /*
  * A stopper's janitor_run(), which agent/control/stopper_client.h sets: -WM_E_NO_PTRACE if no tool
- * gives one. NULL: there is none.
+ * gives a stopper. NULL: no one could ask for it.
  */
 extern int (*janitor_stopper)(const struct text *text, struct janitor_site *sites, size_t count,
 			      int arm, unsigned int patience_ms, struct janitor_outcome *outcome);

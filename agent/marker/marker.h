@@ -83,10 +83,12 @@ struct registry_listener {
 	void (*held)(unsigned int lane, uint32_t id, uint64_t begin_ns, uint64_t end_ns);
 };
 
-/* Who must know of modules whether a tool is there or not: what lies in them, or follows them. */
+/*
+ * Detours and watches follow the modules in which their places are, whether a tool is there or not.
+ */
 struct registry_observer {
 	void (*came)(const struct module *module); /* new: nothing is armed in it yet */
-	void (*gone)(const struct module *module); /* its memory is gone: nothing there is touched */
+	void (*gone)(const struct module *module); /* its memory is gone: touch nothing there */
 	struct registry_observer *next;		   /* the registry's */
 };
 

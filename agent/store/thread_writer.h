@@ -107,8 +107,8 @@ extern __thread struct writer *writer_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /*
- * Called with each writer that ends, for what others keep in it. NULL: nothing is kept. Control side
- * sets it, before anything is kept.
+ * Called with each writer that ends, for what others keep in it. NULL: they keep nothing. The
+ * control side sets it before anything is kept.
  */
 extern void (*writer_ends)(struct writer *writer) __attribute__((visibility("hidden")));
 
