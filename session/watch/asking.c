@@ -2,6 +2,7 @@
 /* Sends the watch requests, and assigns each watch to one of the process's event objects. */
 #include "session/watch/watching_own.h"
 
+#include "session/watch/locals.h"
 #include "session/watch/outside.h"
 
 #include <errno.h>

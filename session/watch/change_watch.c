@@ -16,6 +16,7 @@
 
 #include "process/target.h"
 #include "session/watch/underway.h"
+#include "session/watch/watching.h"
 #include "session/watch/watching_own.h"
 
 #include <errno.h>

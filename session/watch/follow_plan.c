@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/watch/follow_serve.h"
+#include "session/watch/follow_plan.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * for each pointer of the chain and for each piece of the value. A thread of the tool moves the
  * registers when a pointer changes.
  *
- *	follow_plan_make()  from the place: which pointers, and the requests for the agent
+ *	follow_plan_make()  from the place: which pointers, and the requests (follow_plan.h)
  *	follow_begin()	    the agent's table is mapped
  *	follow_settle()	    the object's settle()
  *	follow_serve()	    the object is armed: start the thread
@@ -13,34 +13,12 @@
 #ifndef SESSION_WATCH_FOLLOW_SERVE_H
 #define SESSION_WATCH_FOLLOW_SERVE_H
 
-#include "session/watch/ask.h"
-#include "session/watch/watches.h"
-
 #include <stdint.h>
 
-struct event_source;
 struct follow;
-struct process;
+struct watch_counts;
+struct watched_spec;
 struct watching;
-
-/* Where the pointers are, and the value behind them. A forked child has the plan of its parent. */
-struct follow_plan {
-	unsigned int pointers; /* 0: nothing is followed */
-	unsigned int pieces;   /* that the value takes */
-	unsigned int index;    /* of this chain in the table */
-	uint64_t start;
-	uint64_t bytes; /* the value's */
-	int64_t offsets[FOLLOW_POINTERS_MAX];
-	char texts[FOLLOW_POINTERS_MAX][WATCHES_POINTER_MAX];
-};
-
-/*
- * Make the plan of a place whose expression has the option `follow`. *asked gets the value's pieces
- * and, behind them, the pointers. Returns 0 or an error with words.
- */
-int follow_plan_make(struct follow_plan *plan, struct asked_watch *asked,
-		     const struct watch_expr *expr, const struct watch_place *place,
-		     struct watch_trouble *trouble);
 
 /*
  * Write the chain to the table, follow the pointers, set the address of each piece. 0 or -ENOMEM.

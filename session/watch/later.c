@@ -2,6 +2,8 @@
 #include "session/watch/later.h"
 
 #include "base/array.h"
+#include "session/watch/locals.h"
+#include "session/watch/watching.h"
 #include "session/watch/watching_own.h"
 
 #include <errno.h>

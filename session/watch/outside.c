@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/watch/outside.h"
 
-#include "session/watch/outside_own.h"
-#include "session/process.h"
-#include "process/target.h"
-#include "session/watch/watching_own.h"
-#include "session/watermark.h"
-
 #include "base/array.h"
 #include "base/elf.h"
+#include "process/target.h"
+#include "session/process.h"
+#include "session/watch/outside_own.h"
+#include "session/watch/watching.h"
+#include "session/watch/watching_own.h"
+#include "session/watermark.h"
 
 #include <errno.h>
 #include <signal.h>

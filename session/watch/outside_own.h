@@ -6,11 +6,11 @@
 #ifndef SESSION_WATCH_OUTSIDE_OWN_H
 #define SESSION_WATCH_OUTSIDE_OWN_H
 
+#include "abi/watch.h"
 #include "code/watch/option.h"
-#include "process/entry.h"
 #include "perf/object.h"
+#include "process/entry.h"
 #include "session/own_store.h"
-#include "session/watch/outside.h"
 #include "session/watch/outside_code.h"
 
 #define OUTSIDE_EVENT_FIRST 1u /* event ids; each watch with an event has one */

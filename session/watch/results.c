@@ -3,6 +3,7 @@
 #include "session/watch/watching_own.h"
 
 #include "base/array.h"
+#include "session/watch/follow_serve.h"
 
 #include <errno.h>
 #include <stdlib.h>

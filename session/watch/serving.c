@@ -4,6 +4,8 @@
  */
 #include "session/watch/watching_own.h"
 
+#include "session/watch/watching.h"
+
 static struct watching *find_piece(const struct process *process, uint32_t number,
 				   unsigned int *piece)
 {

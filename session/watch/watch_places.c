@@ -6,6 +6,7 @@
 #include "base/similar_names.h"
 #include "code/watch/variable.h"
 #include "process/target.h"
+#include "session/watch/locals.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,8 +7,11 @@
 #include "process/sealed.h"
 #include "process/target.h"
 #include "session/watch/change_watch.h"
+#include "session/watch/follow_serve.h"
+#include "session/watch/locals.h"
 #include "session/watch/outside.h"
 #include "session/watch/underway.h"
+#include "session/watch/watching.h"
 
 #include <errno.h>
 #include <stdio.h>

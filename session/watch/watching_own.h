@@ -7,13 +7,14 @@
 #include "process/loaded.h"
 #include "session/process.h"
 #include "session/watch/ask.h"
-#include "session/watch/follow_serve.h"
-#include "session/watch/locals.h"
+#include "session/watch/follow_plan.h"
 #include "session/watch/sharing.h"
 #include "session/watch/thread_variable.h"
-#include "session/watch/watching.h"
+#include "session/watch/watches.h"
 
 struct changing;
+struct follow;
+struct locals;
 
 /* One debug register's worth. */
 struct watched {
