@@ -8,6 +8,7 @@
 #include "session/life.h"
 #include "session/poll.h"
 #include "session/process.h"
+#include "session/watch/later.h"
 #include "session/watch/outside.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"

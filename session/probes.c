@@ -5,6 +5,7 @@
 #include "process/loaded.h"
 #include "session/patience.h"
 #include "session/process.h"
+#include "session/watch/later.h"
 #include "trace/schema.h"
 
 #include <errno.h>
@@ -235,46 +236,6 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 
 /* ---- the modules of a process ---- */
 
-static struct probed_module *find_seen(const struct probed *probed, const struct loaded *loaded)
-{
-	for (size_t i = 0; i < probed->count; i++)
-		if (probed->modules[i].start == loaded->start &&
-		    probed->modules[i].device == loaded->device &&
-		    probed->modules[i].inode == loaded->inode)
-			return &probed->modules[i];
-	return NULL;
-}
-
-/*
- * The loader maps a library before it adds it to its list. A spec may match the name in that list.
- * So look again at a library that was not listed yet.
- */
-static int is_seen(const struct probed *probed, const struct loaded *loaded)
-{
-	const struct probed_module *module = find_seen(probed, loaded);
-
-	return module && (module->is_done || !loaded->is_listed);
-}
-
-/* Note a module. `is_done`: its places are sent, or no spec applies to any of its names. */
-static int set_seen(struct probed *probed, const struct loaded *loaded, int is_done)
-{
-	struct probed_module *module = find_seen(probed, loaded);
-
-	if (module) {
-		module->is_done = is_done;
-		module->set = probed->set + 1;
-		return 0;
-	}
-	if (array_grow(&probed->modules, &probed->room, probed->count + 1,
-		       sizeof(*probed->modules)))
-		return -ENOMEM;
-	probed->modules[probed->count++] = (struct probed_module){ loaded->start,   loaded->base,
-								   loaded->device,  loaded->inode,
-								   probed->set + 1, is_done };
-	return 0;
-}
-
 static int send_plan(struct process *process, const struct plan *plan, uint64_t base)
 {
 	unsigned char *buffer = malloc(CONTROL_BYTES_MAX);
@@ -303,12 +264,12 @@ static int see_to_modules(struct pass *pass)
 		struct plan *plan = NULL;
 		int is_wanted;
 
-		if (is_seen(probed, loaded))
+		if (probed_has(probed, loaded))
 			continue;
 		fresh++;
 		is_wanted = !is_agent(loaded->path) &&
 			    plan_concerns(&pass->session->specs, loaded->path, &loaded->aliases);
-		err = set_seen(probed, loaded, is_wanted || loaded->is_listed);
+		err = probed_note(probed, loaded, is_wanted || loaded->is_listed);
 		if (err || !is_wanted)
 			continue;
 		err = plan_of(pass, loaded, &plan);
@@ -403,23 +364,10 @@ int probe_committed(struct wm_session *session, struct process *process)
 	return look_again_error(process, look(session, process, 0));
 }
 
-static int loading_add(struct probed *probed, uint64_t base, int is_wanted)
-{
-	if (array_grow(&probed->loading, &probed->loading_room, probed->loading_count + 1,
-		       sizeof(*probed->loading)))
-		return -ENOMEM;
-	probed->loading[probed->loading_count++] = (struct probed_loading){ base, is_wanted };
-	return 0;
-}
-
 void probe_seen(struct process *process)
 {
-	struct probed *probed = &process->probed;
-
 	/* the agent answers in the order in which it reported them */
-	if (probed->loading_count)
-		memmove(probed->loading, probed->loading + 1,
-			--probed->loading_count * sizeof(*probed->loading));
+	probed_loading_end(&process->probed);
 }
 
 /*
@@ -448,14 +396,6 @@ void probe_late(struct wm_session *session, struct process *process,
 	}
 }
 
-static int is_placed(const struct probed *probed, uint64_t base)
-{
-	for (size_t i = 0; i < probed->count; i++)
-		if (probed->modules[i].base == base)
-			return 1;
-	return 0;
-}
-
 int probe_module(struct wm_session *session, struct process *process,
 		 const struct control_module *module, const char *path)
 {
@@ -467,16 +407,15 @@ int probe_module(struct wm_session *session, struct process *process,
 	if (!probed->is_on)
 		return 0;
 	/* forget an unloaded module: even the same file at that base will be another module */
-	for (size_t i = 0; i < probed->count; i++)
-		if (module->gone && probed->modules[i].base == module->base)
-			probed->modules[i--] = probed->modules[--probed->count];
-	if (module->gone)
+	if (module->gone) {
+		probed_forget(probed, module->base);
 		return later_module_gone(session, process, module->base);
-	err = loading_add(probed, module->base, is_wanted);
+	}
+	err = probed_loading_begin(probed, module->base, is_wanted);
 	if (!err)
 		err = look(session, process, 0);
 	if (is_denied(err) && has_parents(process)) {
-		session->probes.late += is_wanted && !is_placed(probed, module->base);
+		session->probes.late += is_wanted && !probed_has_base(probed, module->base);
 		err = 0;
 	}
 	if (!err)
@@ -505,11 +444,4 @@ void probe_ended(struct wm_session *session, struct process *process)
 		return;
 	if (ticks_monotonic_ns() - process->hello_ns > GO_WAIT_NS)
 		probe_late(session, process, &(struct control_late){ 0 });
-}
-
-void probed_release(struct probed *probed)
-{
-	free(probed->modules);
-	free(probed->loading);
-	*probed = (struct probed){ 0 };
 }

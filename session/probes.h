@@ -73,43 +73,12 @@ struct probes {
 	uint64_t late_starts; /* processes that ran before anything was armed */
 };
 
-/* The modules of a process that were handled; zeroed is empty. */
-struct probed {
-	struct probed_module {
-		uint64_t start, base;
-		uint64_t device, inode;
-		uint64_t set; /* the set in which its places were sent */
-		int is_done;
-	} * modules;
-	size_t count, room;
-	/* reported by MODULE, without an answer to SEEN; a thread may wait for it */
-	struct probed_loading {
-		uint64_t base;
-		int is_wanted; /* a spec wants places there */
-	} * loading;
-	size_t loading_count, loading_room;
-	uint64_t pending;     /* places sent, neither armed nor refused yet */
-	uint64_t answered;    /* of these, those that the agent has prepared or refused */
-	unsigned int commits; /* without an answer yet */
-	uint64_t planning;    /* base of the module that is being planned; 0: none */
-	uint64_t steps;	      /* counts progress: places planned, requests answered */
-	uint64_t set;	      /* the last number sent with COMMIT (abi/control.h) */
-	int adopts;	      /* it was asked to adopt its parent's places, and has not answered */
-	int has_inherited;    /* adopt_declare() has declared its parent's events */
-	int is_on;	      /* COMMIT was sent, and no QUIET since */
-	int refusal;	      /* why COMMIT armed nothing: no thread could be stopped; 0 */
-	int look_again;	      /* when COMMIT is answered */
-};
-
 /*
  * Ask a process to place what the specs want in those of its modules that were not handled yet.
  * Does nothing if no spec wants places. Returns 0; -WM_E_GONE; an error of process_request();
  * -EACCES or -EPERM, with the session's detail, if the process's memory may not be read.
  */
 int probe_arm(struct wm_session *session, struct process *process);
-
-/* The number of the process whose places are in a set; unique in the session. */
-#define PROBE_SET_NUMBER(set) ((uint32_t)((set) >> 32))
 
 /* Take the next number for a set of places. */
 uint64_t probe_next_set(struct process *process);
@@ -163,7 +132,6 @@ void probe_quiet(struct process *process);
 /* The process or the recording has ended: places that are not armed will never be. */
 void probe_ended(struct wm_session *session, struct process *process);
 
-void probed_release(struct probed *probed);
 void probes_release(struct probes *probes);
 
 #endif

@@ -12,9 +12,9 @@
 #define SESSION_PROCESS_H
 
 #include "session/events.h"
-#include "session/probes.h"
+#include "session/probed.h"
 #include "session/session.h"
-#include "session/watch/later.h"
+#include "session/watch/watch_state.h"
 
 #include <sys/types.h>
 

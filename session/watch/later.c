@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/watch/later.h"
 
-#include "base/array.h"
 #include "session/watch/locals.h"
 #include "session/watch/watching.h"
 #include "session/watch/watching_own.h"
@@ -9,24 +8,10 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <waymark/error.h>
 
 #define OWNERS_LOOK_NS 50000000u
-
-void later_release(struct watch_state *state)
-{
-	if (state->table)
-		munmap(state->table, sizeof(*state->table));
-	for (size_t i = 0; i < state->earlier_count; i++)
-		munmap(state->earlier[i], sizeof(*state->earlier[i]));
-	free(state->earlier);
-	free(state->modules);
-	free(state->gone);
-	*state = (struct watch_state){ .next = state->next };
-}
 
 /* ---- which specs are wanted ---- */
 
@@ -99,15 +84,9 @@ int later_welcome(struct wm_session *session, struct process *process)
 
 int later_module_came(struct wm_session *session, struct process *process, uint64_t base)
 {
-	struct watch_state *state = &process->watch;
-
 	if (!session->running || !spec_count_watches(&session->specs))
 		return 0;
-	if (array_grow(&state->modules, &state->module_room, state->module_count + 1,
-		       sizeof(*state->modules)))
-		return -ENOMEM;
-	state->modules[state->module_count++] = base;
-	return 1;
+	return watch_state_note_module(&process->watch, base) ? -ENOMEM : 1;
 }
 
 static void end_in(struct wm_session *session, struct process *process, uint64_t base)
@@ -126,17 +105,9 @@ static void end_in(struct wm_session *session, struct process *process, uint64_t
 
 int later_module_gone(struct wm_session *session, struct process *process, uint64_t base)
 {
-	struct watch_state *state = &process->watch;
-
 	end_in(session, process, base);
 	/* the objects of a running pass are not in the process's list yet */
-	if (!state->is_arming)
-		return 0;
-	if (array_grow(&state->gone, &state->gone_room, state->gone_count + 1,
-		       sizeof(*state->gone)))
-		return -ENOMEM;
-	state->gone[state->gone_count++] = base;
-	return 0;
+	return process->watch.is_arming ? watch_state_note_gone(&process->watch, base) : 0;
 }
 
 void later_settle_gone(struct wm_session *session, struct process *process)

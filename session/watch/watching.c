@@ -2,12 +2,11 @@
 #define _GNU_SOURCE
 #include "session/watch/watching_own.h"
 
-#include "base/array.h"
 #include "branch/step.h"
-#include "process/sealed.h"
 #include "process/target.h"
 #include "session/watch/change_watch.h"
 #include "session/watch/follow_serve.h"
+#include "session/watch/later.h"
 #include "session/watch/locals.h"
 #include "session/watch/outside.h"
 #include "session/watch/underway.h"
@@ -16,7 +15,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -51,27 +49,11 @@ static int kernel_is_new_enough(void)
 int watching_table(struct process *process, int fd, uint64_t bytes)
 {
 	struct watch_state *state = &process->watch;
-	uint64_t file_bytes;
-	void *map;
 
 	/* a new table comes after all watches of the old one were dropped, and during a pass */
 	if (!state->is_arming || process->watching || state->locals)
 		return 0;
-	if (bytes != sizeof(*state->table) || sealed_bytes(fd, &file_bytes) || file_bytes != bytes)
-		return -WM_E_PROTOCOL;
-	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	/* a stepper may still read the old table */
-	if (state->table && array_grow(&state->earlier, &state->earlier_room,
-				       state->earlier_count + 1, sizeof(*state->earlier))) {
-		munmap(map, bytes);
-		return -ENOMEM;
-	}
-	if (state->table)
-		state->earlier[state->earlier_count++] = state->table;
-	state->table = map;
-	return 0;
+	return watch_state_map(state, fd, bytes);
 }
 
 /* ---- the kernel ---- */
@@ -287,7 +269,7 @@ void watching_drop(struct process *process)
 		process->watching = next;
 	}
 	locals_release(process->watch.locals);
-	later_release(&process->watch);
+	watch_state_release(&process->watch);
 }
 
 static int find_and_arm(struct finding *finding)
