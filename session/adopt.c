@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/adopt.h"
 
+#include "session/messages.h"
 #include "session/process.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static struct process *find_parent(struct wm_session *session, const struct proc
 	if (!parent || child->inherited.set > parent->probed.set)
 		return NULL;
 	/* all that it sent before the fork has been read or is in its socket */
-	process_pump(session, parent);
+	messages_pump(session, parent);
 	return event_list_ids(parent->events) >= child->inherited.ids ? parent : NULL;
 }
 

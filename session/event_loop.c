@@ -6,8 +6,10 @@
 #include "session/adopt.h"
 #include "session/freezer.h"
 #include "session/life.h"
+#include "session/messages.h"
 #include "session/poll.h"
 #include "session/process.h"
+#include "session/process_trace.h"
 #include "session/watch/later.h"
 #include "session/watch/outside.h"
 #include "session/watch/watching.h"
@@ -92,7 +94,7 @@ static int session_drain(struct wm_session *session, struct process *process,
 	 * pages
 	 */
 	if (drain_scan(process->drain, reach) || reach != DRAIN_READY)
-		process_pump(session, process);
+		messages_pump(session, process);
 	err = drain_take(process->drain, &sink);
 	process->is_drained = 0;
 	return session->writer ? err : 0;
@@ -228,7 +230,7 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 	       (process->state == PROCESS_NEW || process_pending(process))) {
 		/* a step may have drained for so long that the answer has come, unread */
 		if (is_late(process, since_ns, timeout_ms) &&
-		    (!process_pump(session, process) || is_late(process, since_ns, timeout_ms)))
+		    (!messages_pump(session, process) || is_late(process, since_ns, timeout_ms)))
 			break;
 		session_step(session, 10);
 		patience_arming(session);
@@ -236,7 +238,7 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 			    (is_halted_long(process, &halt) || process->silence.is_frozen);
 		/* the same: read messages before giving up */
 		process->is_silent = !is_halted && is_silent_long(process) &&
-				     !process_pump(session, process) &&
+				     !messages_pump(session, process) &&
 				     (process->state == PROCESS_NEW || process_pending(process));
 		if (process->is_silent)
 			break;
@@ -469,14 +471,14 @@ static int attend(struct wm_session *session, struct process *process)
 	if (!process->is_alive)
 		process->dead = process->pidfd >= 0 && process_is_dead(process);
 	if (!process->is_still)
-		count = process_pump(session, process);
+		count = messages_pump(session, process);
 	watching_step(session, process);
 	if (process->state == PROCESS_READY && !process->welcomed && !session->stops)
 		err = session_welcome(session, process);
 	if (!err)
 		err = later_attend(session, process);
 	if (err == -WM_E_GONE)
-		count += process_pump(session, process); /* it may have sent a reason */
+		count += messages_pump(session, process); /* it may have sent a reason */
 	if (process->state == PROCESS_NEW && age > HELLO_WAIT_NS)
 		err = -WM_E_AGENT_SILENT;
 	if (process->state < PROCESS_HUNG_UP && (err || process->dead))
@@ -546,6 +548,15 @@ static int drain_all(struct wm_session *session)
 	return took;
 }
 
+void session_free_process(struct process *process)
+{
+	/* as after a hang-up: first the connection, then the watches */
+	link_release(&process->link);
+	watching_drop(process);
+	outside_free(process);
+	process_free(process);
+}
+
 /* Free ended processes, except those that we launched or attached to. */
 static void sweep(struct wm_session *session)
 {
@@ -558,7 +569,7 @@ static void sweep(struct wm_session *session)
 			p->state = PROCESS_OVER;
 		if (p->state == PROCESS_OVER && !p->invited && !process_executes(p)) {
 			*at = p->next;
-			process_free(p);
+			session_free_process(p);
 		} else {
 			at = &p->next;
 		}

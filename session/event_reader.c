@@ -2,6 +2,7 @@
 #include "session/event_reader.h"
 
 #include "session/adopt.h"
+#include "session/messages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -270,7 +271,7 @@ int reader_pass(struct wm_session *session, struct process *process,
 	reader.last = &reader.first;
 	reader.limit_ns = reach == DRAIN_ALL ? UINT64_MAX : limit_now(&reader, clock);
 	drain_scan(process->drain, reach);
-	process_pump(session, process);
+	messages_pump(session, process);
 	err = drain_take(process->drain, &sink);
 	let_out(&reader);
 	free(reader.copy);

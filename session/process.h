@@ -76,7 +76,7 @@ struct process {
 	int named;		   /* LIST was sent */
 	int let_go;		   /* GO was sent */
 	int runs;		   /* launched: GO was answered, or it continued without */
-	int is_pumped, is_drained; /* process_pump() or session_drain() is on the call stack */
+	int is_pumped, is_drained; /* messages_pump() or session_drain() is on the call stack */
 	int dead;		   /* its pidfd says so */
 	/* found by the step's wait: it is alive, it has sent nothing; 0: unknown */
 	int is_alive, is_still;
@@ -117,6 +117,8 @@ static inline int process_is_usable(const struct process *process)
  * Make a process of a connection, as the first in the session's list. Takes *link over in any case.
  */
 int process_new(struct process **process, struct wm_session *session, struct link *link, pid_t pid);
+
+/* Free a process that has no watches, or none any more: session_free_process() ends these. */
 void process_free(struct process *process);
 
 /*
@@ -139,17 +141,8 @@ uint16_t process_answered(struct process *process, uint32_t serial);
 void process_drop_places(struct process *process);
 void process_forget_requests(struct process *process);
 
-/*
- * Read and handle the agent's messages. Returns how many there were. If the agent hangs up, the
- * state changes, without an error. An invalid message ends the connection.
- */
-int process_pump(struct wm_session *session, struct process *process);
-
 /* Close the connection; `err`, unless it is -WM_E_GONE, becomes the process's error. */
 void process_hang_up(struct process *process, int err);
-
-/* Add the process, and the events it has declared so far, to the trace. */
-int process_trace(struct wm_session *session, struct process *process);
 
 int process_is_dead(const struct process *process);
 

@@ -9,6 +9,7 @@
 #include "session/life.h"
 #include "session/poll.h"
 #include "session/process.h"
+#include "session/process_trace.h"
 #include "session/use.h"
 #include "session/watch/change_watch.h"
 #include "session/watch/figures.h"
@@ -566,7 +567,7 @@ void wm_session_close(struct wm_session *session)
 		while (*at != p) /* a new child may be before it in the list */
 			at = &(*at)->next;
 		*at = p->next;
-		process_free(p);
+		session_free_process(p);
 	}
 	live_release(session);
 	watermark_free(session->watermark);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The internals of a session, for its parts: session.c is the public API, event_loop.c does the
- * periodic work, process.c handles one process and its agent's messages.
+ * periodic work, messages.c handles the messages of one process's agent.
  */
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
@@ -145,6 +145,9 @@ void session_drain_aside(struct wm_session *session, struct process *process);
 
 /* Drain a process's store for the last time, and free the drain. */
 int session_finish(struct wm_session *session, struct process *process);
+
+/* Free a process, which is no more in the session's list, with its watches. */
+void session_free_process(struct process *process);
 
 /* How many processes may still send events, or have last events that are not in the folder yet. */
 int session_alive(const struct wm_session *session);

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "process/agentpath.h"
 #include "process/descendants.h"
+#include "session/messages.h"
 #include "session/process.h"
 #include "process/program.h"
 #include "session/session.h"
@@ -391,7 +392,7 @@ static void take_reports(struct wm_session *session)
 		;
 	for (struct process *p = session->processes; p; p = p->next)
 		if (p->state == PROCESS_NEW)
-			process_pump(session, p);
+			messages_pump(session, p);
 }
 
 void unrecorded_look(struct wm_session *session, int now)

@@ -30,7 +30,7 @@ int later_module_gone(struct wm_session *session, struct process *process, uint6
 void later_settle_gone(struct wm_session *session, struct process *process);
 
 /*
- * Do what was noted, unless a pass, this function, or process_pump() of the process is running.
+ * Do what was noted, unless a pass, this function, or messages_pump() of the process is running.
  * Returns 0, or an error that ends the connection.
  */
 int later_attend(struct wm_session *session, struct process *process);

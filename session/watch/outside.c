@@ -5,6 +5,7 @@
 #include "base/elf.h"
 #include "process/target.h"
 #include "session/process.h"
+#include "session/process_trace.h"
 #include "session/watch/outside_own.h"
 #include "session/watch/watching.h"
 #include "session/watch/watching_own.h"
@@ -179,6 +180,7 @@ static int join(struct wm_session *session, pid_t pid, int why, struct process *
 		return 0;
 	}
 	session->processes = process->next;
+	outside_free(process);
 	process_free(process);
 	return session_fail(session, err, "pid %d", (int)pid);
 }

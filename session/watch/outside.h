@@ -100,7 +100,7 @@ int outside_armed(struct process *process, struct event_object *object, struct w
 /* The events are quiet: take the last hits. The event object is not used afterwards. */
 void outside_ended(struct wm_session *session, struct process *process);
 
-/* ---- for process.c ---- */
+/* ---- for messages.c ---- */
 
 /*
  * Take the hits that have come; if the process is dead, end its watches. Returns whether there was

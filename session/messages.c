@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/messages.h"
+
+#include "process/program.h"
+#include "session/adopt.h"
+#include "session/process.h"
+#include "session/process_trace.h"
+#include "session/stopper.h"
+#include "session/unrecorded.h"
+#include "session/watch/outside.h"
+#include "session/watch/watching.h"
+#include "session/watermark.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define TEXTS_BYTES_MAX (64u << 20) /* of all events and modules of a process */
+#define MESSAGES_MAX (1 << 17)	    /* in one pass: an agent that floods us must not block others */
+#define NAME_BYTES 512
+
+/* Copy what is inherited, which follows the path of the executable with its NUL. */
+static void take_inherited(struct process *process, const struct link_message *message)
+{
+	size_t before = sizeof(process->hello) + strlen(process->exe) + 1;
+
+	if (process->hello.inherits && message->bytes == before + sizeof(process->inherited))
+		memcpy(&process->inherited, message->body + before, sizeof(process->inherited));
+}
+
+static int take_hello(struct process *process, const struct link_message *message)
+{
+	struct program program = { 0 };
+	char path[64];
+
+	if (process->state != PROCESS_NEW || message->bytes < sizeof(process->hello))
+		return -WM_E_PROTOCOL;
+	memcpy(&process->hello, message->body, sizeof(process->hello));
+	/* the kernel reports the peer's pid, except from another PID namespace */
+	if (process->pid <= 0)
+		process->pid = (pid_t)process->hello.pid;
+	process->exe = strdup((const char *)message->body + sizeof(process->hello));
+	if (!process->exe)
+		return -ENOMEM;
+	take_inherited(process, message);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
+	program_read(&program, path);
+	if (process_has_number(process)) {
+		memcpy(process->build_id, program.build_id, sizeof(process->build_id));
+		process->build_id_bytes = program.build_id_bytes;
+	}
+	process->state = PROCESS_READY;
+	process->hello_ns = ticks_monotonic_ns();
+	return 0;
+}
+
+/*
+ * A program reports why it can have no agent. Returns that error, which ends the connection. Before
+ * the session runs, wm_session_launch() returns it.
+ */
+static int take_unrecorded(struct wm_session *session, struct process *process,
+			   const struct link_message *message)
+{
+	struct control_unrecorded head;
+
+	if (process->state != PROCESS_NEW || message->bytes < sizeof(head))
+		return -WM_E_PROTOCOL;
+	memcpy(&head, message->body, sizeof(head));
+	if (head.error >= 0)
+		return -WM_E_PROTOCOL;
+	if (session->running)
+		unrecorded_add(session, process->pid, (const char *)message->body + sizeof(head),
+			       head.error, "");
+	return head.error;
+}
+
+static int take_store(struct wm_session *session, struct process *process,
+		      const struct link_message *message)
+{
+	struct stat file;
+	int err;
+
+	if (process->state != PROCESS_READY || message->fd < 0)
+		return -WM_E_PROTOCOL;
+	process->store_inode = fstat(message->fd, &file) ? 0 : file.st_ino;
+	err = drain_new(&process->drain, message->fd, (uint32_t)process->pid);
+	if (err)
+		return err;
+	process->state = PROCESS_OPENED;
+	/* a child that writes to its parent's store is counted with that store */
+	session->processes_ever += process->hello.forked != HELLO_SHARES;
+	if (session->watermark)
+		watermark_add(session->watermark, process->drain);
+	return process_trace(session, process);
+}
+
+static int take_event(struct wm_session *session, struct process *process,
+		      const struct link_message *message)
+{
+	const char *text = (const char *)message->body + sizeof(struct control_event);
+	struct control_event head;
+	char name[NAME_BYTES];
+	int err;
+
+	process->text_bytes += message->bytes;
+	if (message->bytes <= sizeof(head) || process->text_bytes > TEXTS_BYTES_MAX)
+		return -WM_E_PROTOCOL;
+	memcpy(&head, message->body, sizeof(head));
+	err = event_list_add(process->events, head.id, head.types, text);
+	if (err)
+		return err == -E2BIG ? -WM_E_PROTOCOL : err;
+	if (text[0] && text[1] != 'd' && !spec_name_of(text, name, sizeof(name)))
+		spec_count_match(&session->specs, name, 1);
+	session->markers++;
+	err = trace_schema_add(process->schema, head.id, head.types, text);
+	return err ? err : process_trace_event(session, process, &head, text);
+}
+
+/* Copy "FILE:LINE" of a site's text (abi/site.h) to place[]; "" if it has none. */
+static void place_of(const char *text, char *place, size_t bytes)
+{
+	const char *file = text, *line, *end;
+
+	place[0] = 0;
+	for (int i = 0; file && i < 3; i++) {
+		file = strchr(file, '\n');
+		file = file ? file + 1 : NULL;
+	}
+	line = file ? strchr(file, '\n') : NULL;
+	end = line ? strchr(line + 1, '\n') : NULL;
+	if (end)
+		snprintf(place, bytes, "%.*s:%.*s", (int)(line - file), file, (int)(end - line - 1),
+			 line + 1);
+}
+
+static int take_refused(struct wm_session *session, struct process *process,
+			const struct link_message *message)
+{
+	struct control_refused head;
+	char name[NAME_BYTES], place[NAME_BYTES], other[NAME_BYTES];
+	char detail[2 * NAME_BYTES + 16];
+	const char *text, *second;
+
+	if (message->bytes <= sizeof(head))
+		return -WM_E_PROTOCOL;
+	memcpy(&head, message->body, sizeof(head));
+	text = (const char *)message->body + sizeof(head);
+	if (text[0] && text[1] == 'd')
+		return probe_refused(session, process, &head,
+				     spec_name_of(text, name, sizeof(name)) ? "" : name);
+	if (spec_name_of(text, name, sizeof(name)))
+		return 0;
+	/* a refused marker matches its spec all the same; the session's detail has the reason */
+	/* it counts as armed under another tool's breakpoint: that is no error of the spec */
+	spec_count_match(&session->specs, name, head.error == -WM_E_SITE_CHANGED);
+	place_of(text, place, sizeof(place));
+	second = text + strlen(text) + 1;
+	other[0] = 0;
+	if (head.error == -WM_E_FIELD_TYPES &&
+	    second < (const char *)message->body + message->bytes)
+		place_of(second, other, sizeof(other));
+	snprintf(detail, sizeof(detail), "%s%s%s", place, other[0] ? " and " : "", other);
+	if (head.address)
+		session_fail(session, head.error, "%s at %s (0x%llx): %s", name, detail,
+			     (unsigned long long)head.address, wm_error_text(head.error));
+	else
+		session_fail(session, head.error, "%s at %s: %s", name, detail,
+			     wm_error_text(head.error));
+	return probe_refused_marker(session, process, &head, name, detail);
+}
+
+static int take_marker(struct wm_session *session, const struct link_message *message)
+{
+	char name[NAME_BYTES];
+
+	if (message->bytes <= sizeof(struct control_marker))
+		return -WM_E_PROTOCOL;
+	if (spec_name_of((const char *)message->body + sizeof(struct control_marker), name,
+			 sizeof(name)))
+		return 0;
+	return name_list_add(&session->names, name);
+}
+
+static int take_module(struct wm_session *session, struct process *process,
+		       const struct link_message *message)
+{
+	struct control_module module;
+	int err;
+
+	if (message->bytes <= sizeof(module))
+		return -WM_E_PROTOCOL;
+	memcpy(&module, message->body, sizeof(module));
+	process->text_bytes += message->bytes;
+	if (module.build_id_bytes > sizeof(module.build_id) ||
+	    process->text_bytes > TEXTS_BYTES_MAX)
+		return -WM_E_PROTOCOL;
+	err = process_module(session, process, &module,
+			     (const char *)message->body + sizeof(module));
+	return err ? err
+		   : probe_module(session, process, &module,
+				  (const char *)message->body + sizeof(module));
+}
+
+/*
+ * Whether the error says that the threads could not be stopped, as jumps of several bytes require.
+ */
+static int is_threads_error(int error)
+{
+	return error == -WM_E_NO_PTRACE || error == -WM_E_TRACED || error == -WM_E_SECCOMP ||
+	       error == -WM_E_STRICT || error == -WM_E_NO_PROC;
+}
+
+static int take_done(struct wm_session *session, struct process *process,
+		     const struct link_message *message)
+{
+	uint16_t type;
+
+	if (message->bytes != sizeof(process->done))
+		return -WM_E_PROTOCOL;
+	type = process_answered(process, message->serial);
+	if (!type && message->serial)
+		return 0; /* of a request that was given up */
+	process->answered_ns = ticks_monotonic_ns();
+	memcpy(&process->done, message->body, sizeof(process->done));
+	if (!type) /* unasked: the agent says why it takes no session */
+		return process->done.error < 0 ? process->done.error : -WM_E_PROTOCOL;
+	if (process->done.error > 0)
+		return -WM_E_PROTOCOL;
+	/* the agent refused each place separately; markers and other processes may work */
+	if (type == CONTROL_COMMIT && is_threads_error(process->done.error))
+		process->probed.refusal = process->done.error;
+	/* if it can't adopt, adopt_answered() places everything */
+	else if (process->done.error && !process->error && type != CONTROL_ADOPT)
+		process->error = process->done.error;
+	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
+		session->sites += process->done.sites;
+	session->probes.unsafe += process->done.unsafe;
+	if ((type == CONTROL_QUIET || type == CONTROL_LEAVE) && !process->done.error)
+		process->was_quiet = 1;
+	/* its resource limits allow no store */
+	if (type == CONTROL_OPEN && process->done.error && session->running)
+		unrecorded_add(session, process->pid, process->exe, process->done.error, "");
+	if (type == CONTROL_ADOPT)
+		return adopt_answered(session, process);
+	if (type == CONTROL_GO)
+		process->runs = 1;
+	else if (type == CONTROL_PLACE)
+		probe_placed(session, process);
+	else if (type == CONTROL_SEEN)
+		probe_seen(process);
+	return type == CONTROL_COMMIT ? probe_committed(session, process) : 0;
+}
+
+static int take_late(struct wm_session *session, struct process *process,
+		     const struct link_message *message)
+{
+	struct control_late late;
+
+	if (message->bytes < sizeof(late))
+		return -WM_E_PROTOCOL;
+	memcpy(&late, message->body, sizeof(late));
+	probe_late(session, process, &late);
+	return 0;
+}
+
+static int take_held(struct wm_session *session, const struct process *process,
+		     const struct link_message *message)
+{
+	struct control_held held;
+
+	if (message->bytes < sizeof(held))
+		return -WM_E_PROTOCOL;
+	memcpy(&held, message->body, sizeof(held));
+	return probe_held(session, process, &held);
+}
+
+static int take_watch_table(struct wm_session *session, struct process *process,
+			    const struct link_message *message)
+{
+	struct control_watch_table table;
+
+	if (message->bytes < sizeof(table))
+		return -WM_E_PROTOCOL;
+	memcpy(&table, message->body, sizeof(table));
+	process->kept_at = table.kept_at;
+	live_keep_at(session, process);
+	return watching_table(process, message->fd, table.bytes);
+}
+
+static int take_watch_lost(struct wm_session *session, struct process *process,
+			   const struct link_message *message)
+{
+	struct control_watch_lost lost;
+
+	if (message->bytes < sizeof(lost))
+		return -WM_E_PROTOCOL;
+	memcpy(&lost, message->body, sizeof(lost));
+	watching_lost(session, process, lost.error);
+	return 0;
+}
+
+static int take_watch_alone(struct process *process, const struct link_message *message)
+{
+	struct control_watch_alone alone;
+
+	if (message->bytes < sizeof(alone))
+		return -WM_E_PROTOCOL;
+	memcpy(&alone, message->body, sizeof(alone));
+	watching_alone(process, alone.number, alone.since_ns);
+	return 0;
+}
+
+static int obey(struct wm_session *session, struct process *process,
+		const struct link_message *message)
+{
+	switch (message->type) {
+	case CONTROL_HELLO:
+		return take_hello(process, message);
+	case CONTROL_DONE:
+		return take_done(session, process, message);
+	case CONTROL_UNRECORDED:
+		return take_unrecorded(session, process, message);
+	case CONTROL_STORE:
+		return take_store(session, process, message);
+	case CONTROL_EVENT:
+		return take_event(session, process, message);
+	case CONTROL_REFUSED:
+		return take_refused(session, process, message);
+	case CONTROL_MARKER:
+		return take_marker(session, message);
+	case CONTROL_MODULE:
+		return take_module(session, process, message);
+	case CONTROL_HELD:
+		return take_held(session, process, message);
+	case CONTROL_LATE:
+		return take_late(session, process, message);
+	case CONTROL_STOPPER:
+		stopper_take(process, message->fd);
+		return 0;
+	case CONTROL_WATCH_TABLE:
+		return take_watch_table(session, process, message);
+	case CONTROL_WATCH_ALONE:
+		return take_watch_alone(process, message);
+	case CONTROL_WATCH_LOST:
+		return take_watch_lost(session, process, message);
+	default:
+		return 0;
+	}
+}
+
+int messages_pump(struct wm_session *session, struct process *process)
+{
+	struct link_message message;
+	int count = 0, err = 0;
+
+	/* handling a message may step the session: meanwhile the next messages wait */
+	if (process->state >= PROCESS_HUNG_UP || process->is_pumped)
+		return 0;
+	if (process->outside)
+		return outside_pump(session, process);
+	process->is_pumped = 1;
+	while (count < MESSAGES_MAX && (err = link_receive(&process->link, &message)) > 0) {
+		count++;
+		err = obey(session, process, &message);
+		if (message.fd >= 0)
+			close(message.fd);
+		if (err == -WM_E_TRACE_FULL || err == -ENOSPC) {
+			/* an error of the folder, not of the process */
+			if (!session->trace_error)
+				session->trace_error = err;
+			continue;
+		}
+		if (err)
+			break;
+	}
+	process->unread = count == MESSAGES_MAX;
+	process->is_pumped = 0;
+	if (err < 0)
+		process_hang_up(process, err);
+	/* the excepted messages carry the cause, which is reported elsewhere */
+	if (err < 0 && err != -WM_E_GONE && message.type != CONTROL_UNRECORDED &&
+	    (message.type != CONTROL_DONE || err == -WM_E_PROTOCOL))
+		unrecorded_add_dropped(session, process, err);
+	return count;
+}
