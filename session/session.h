@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The internals of a session, for its parts: session.c is the public API, event_loop.c does the
- * periodic work, messages.c handles the messages of one process's agent.
+ * The internals of a session, for its parts. The public API is in session_open.c, session_start.c,
+ * session_read.c, session_stop.c, join.c and others. event_loop.c does the periodic work,
+ * messages.c handles the messages of one process's agent.
  */
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H

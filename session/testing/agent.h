@@ -42,7 +42,7 @@ enum sample_way {
  */
 #define SAMPLE_DEAF_MS 4000
 #define SAMPLE_PARENT_MS 2000
-/* shorter than the tool waits for a fork to return in the child (session/session.c) */
+/* shorter than the tool waits for a fork to return in the child (session/session_stop.c) */
 #define SAMPLE_FORK_MS 100
 #define SAMPLE_FORK_MAX_MS 500
 #define SAMPLE_FLOOD 30000u
