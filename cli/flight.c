@@ -5,6 +5,9 @@
 #include "cli/quantity.h"
 #include "cli/trail.h"
 #include "branch/request.h"
+#include "session/live.h"
+#include "session/session.h"
+#include "session/spec.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -104,7 +107,7 @@ static int watch_open(struct flight *flight)
 					      .allow_unmatched = 1 };
 	int err = flight->watch ? 0 : wm_session_open(&flight->watch, &options);
 
-	if (err || flight->watch->specs.count)
+	if (err || flight->watch->specs->count)
 		return err;
 	return wm_session_add(flight->watch, flight->text);
 }
@@ -122,14 +125,14 @@ int flight_launch(struct flight *flight, char *const argv[])
 
 	if (err)
 		return err;
-	flight->watch->live.is_elsewhere = 1;
+	flight->watch->live->is_elsewhere = 1;
 	return wm_session_launch(flight->watch, argv);
 }
 
 void flight_set(const struct flight *flight, struct wm_session *session)
 {
-	session->live.trigger = flight->trigger;
-	session->live.signal = flight->signal;
+	session->live->trigger = flight->trigger;
+	session->live->signal = flight->signal;
 }
 
 int flight_start(struct flight *flight)
@@ -253,7 +256,7 @@ static void tell_way(const struct flight *flight, const char *dir)
 
 int flight_end(struct flight *flight, const struct wm_session *session)
 {
-	flight->live = session->live;
+	flight->live = *session->live;
 	flight->live.processes = NULL;
 	return !flight->trigger || flight->live.fired.has;
 }

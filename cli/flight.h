@@ -7,7 +7,9 @@
 #define CLI_FLIGHT_H
 
 #include "cli/json.h"
-#include "session/session.h"
+#include "session/live.h"
+
+#include <waymark/session.h>
 
 struct flight {
 	enum live_trigger trigger; /* TRIGGER_NONE: --on was not given */

@@ -2,6 +2,8 @@
 #include "cli/origins.h"
 
 #include "cli/cli.h"
+#include "session/live.h"
+#include "session/spec.h"
 
 #include <stdio.h>
 #include <waymark/error.h>
@@ -14,8 +16,8 @@ static void tell_why(const struct origin_state *state)
 
 void origins_tell(const struct wm_session *session, int verbose)
 {
-	const struct trail_request *request = spec_trail(&session->specs);
-	const struct live *live = &session->live;
+	const struct trail_request *request = spec_trail(session->specs);
+	const struct live *live = session->live;
 
 	if (!request || !request->is_auto || !live->has_origin)
 		return;

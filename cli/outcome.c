@@ -4,6 +4,10 @@
 #include "cli/cli.h"
 #include "cli/quantity.h"
 #include "claim/ledger.h"
+#include "session/patience.h"
+#include "session/probes.h"
+#include "session/spec.h"
+#include "session/unrecorded.h"
 #include "trial/trial.h"
 
 #include <stdio.h>
@@ -58,8 +62,8 @@ size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *
 
 void outcome_ambiguous(const struct wm_session *session)
 {
-	for (size_t i = 0; i < session->specs.count; i++) {
-		const struct spec *spec = &session->specs.all[i];
+	for (size_t i = 0; i < session->specs->count; i++) {
+		const struct spec *spec = &session->specs->all[i];
 
 		if (spec->names.count < 2)
 			continue;
@@ -135,24 +139,24 @@ static void print_refusal(const struct probe_refusal *refusal)
 
 void outcome_refusals(const struct wm_session *session, int verbose)
 {
-	const struct probe_refusals *list = &session->probes.refusals;
+	const struct probe_refusals *list = &session->probes->refusals;
 	const struct probe_refusal **all = sorted(list);
 	char refused[32], wanted[32];
 
 	if (patience_is_over(session))
 		fputs("waymark: interrupted before all places were planned and armed\n", stderr);
-	if (session->probes.unarmed)
+	if (session->probes->unarmed)
 		fprintf(stderr,
 			"waymark: %s places were not armed: their process or the recording ended first\n",
-			quantity_show_count(session->probes.unarmed, wanted, sizeof(wanted)));
-	if (session->probes.late_starts)
+			quantity_show_count(session->probes->unarmed, wanted, sizeof(wanted)));
+	if (session->probes->late_starts)
 		fprintf(stderr,
 			"waymark: %s processes were kept waiting for too long, and ran unrecorded at first\n",
-			quantity_show_count(session->probes.late_starts, wanted, sizeof(wanted)));
-	if (session->probes.late)
+			quantity_show_count(session->probes->late_starts, wanted, sizeof(wanted)));
+	if (session->probes->late)
 		fprintf(stderr,
 			"waymark: %s modules took so long that their code ran unrecorded at first\n",
-			quantity_show_count(session->probes.late, wanted, sizeof(wanted)));
+			quantity_show_count(session->probes->late, wanted, sizeof(wanted)));
 	if (list->left_out)
 		fprintf(stderr,
 			"waymark: %s refusals are not listed: waymark keeps 1 MB of names for a process\n",
@@ -162,7 +166,7 @@ void outcome_refusals(const struct wm_session *session, int verbose)
 	fprintf(stderr, "waymark: %s", quantity_show_count(list->count, refused, sizeof(refused)));
 	if (!list->has_markers)
 		fprintf(stderr, " of %s",
-			quantity_show_count(session->probes.wanted, wanted, sizeof(wanted)));
+			quantity_show_count(session->probes->wanted, wanted, sizeof(wanted)));
 	fprintf(stderr, " places were refused%s\n", verbose ? ":" : " (-v names them):");
 	for (size_t i = 0, next; i < list->count; i = next) {
 		for (next = i; next < list->count && all[next]->error == all[i]->error;)

@@ -3,6 +3,10 @@
 
 #include "cli/watch_counts.h"
 #include "claim/ledger.h"
+#include "session/patience.h"
+#include "session/probes.h"
+#include "session/unrecorded.h"
+#include "session/watch/watches.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
@@ -53,7 +57,9 @@ Test(outcome, programs_are_told_of_each_place_that_is_not_recorded)
 
 Test(outcome, people_are_told_of_each_place_that_is_not_recorded, .init = cr_redirect_stderr)
 {
-	struct wm_session session = { .probes = probes };
+	struct probes all = probes;
+	struct wm_session session = { .probes = &all,
+				      .patience = &(struct patience){ .has_given_up = 0 } };
 
 	outcome_refusals(&session, 1);
 	cr_assert_stderr_eq_str(
@@ -81,8 +87,13 @@ Test(outcome, what_can_be_done_is_told_on_request_and_where_nothing_was_armed,
 {
 	struct probes bare = { .wanted = 7, .refusals = probes.refusals };
 
-	outcome_refusals(&(struct wm_session){ .probes = bare, .sites = 5 }, 0);
-	outcome_refusals(&(struct wm_session){ .probes = bare }, 0);
+	struct wm_session session = { .probes = &bare,
+				      .patience = &(struct patience){ .has_given_up = 0 },
+				      .sites = 5 };
+
+	outcome_refusals(&session, 0);
+	session.sites = 0;
+	outcome_refusals(&session, 0);
 	cr_assert_stderr_eq_str(
 		"waymark: 2 of 7 places were refused (-v names them):\n"
 		"  2: there is no such function\n"

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/quantity.h"
 #include "cli/watch_counts.h"
+#include "session/spec.h"
 #include "session/watch/watches.h"
 
 #include <stdio.h>
@@ -43,8 +44,8 @@ static void tell_unwatched(const struct watched_list *list)
 
 void outcome_ways(const struct wm_session *session)
 {
-	for (size_t i = 0; i < session->watched.count; i++) {
-		const struct watched_spec *watched = watches_of(&session->watched, i);
+	for (size_t i = 0; i < session->watched->count; i++) {
+		const struct watched_spec *watched = watches_of(session->watched, i);
 
 		if (watched && watched->waits) {
 			complain_words("waymark: %s: waiting for %s", watched->text,
@@ -79,10 +80,10 @@ void outcome_watches(const struct watched_list *list)
 
 void outcome_waiting(const struct wm_session *session)
 {
-	for (size_t i = 0; i < session->specs.count; i++) {
-		const struct spec *spec = &session->specs.all[i];
+	for (size_t i = 0; i < session->specs->count; i++) {
+		const struct spec *spec = &session->specs->all[i];
 
-		if (!spec->watch || watches_of(&session->watched, i))
+		if (!spec->watch || watches_of(session->watched, i))
 			continue;
 		complain_words("waymark: %s waits: no module that is called so is loaded yet",
 			       spec->text);
@@ -93,7 +94,7 @@ void outcome_waiting(const struct wm_session *session)
 /* Whether it was armed in some process. */
 static int was_armed(const struct wm_session *session, size_t spec)
 {
-	const struct watched_spec *watched = watches_of(&session->watched, spec);
+	const struct watched_spec *watched = watches_of(session->watched, spec);
 
 	return watched && watched->processes;
 }
@@ -102,13 +103,13 @@ size_t outcome_unwatched(const struct wm_session *session)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < session->specs.count; i++) {
-		const struct spec *spec = &session->specs.all[i];
+	for (size_t i = 0; i < session->specs->count; i++) {
+		const struct spec *spec = &session->specs->all[i];
 		int error;
 
 		if (!spec->watch || was_armed(session, i))
 			continue;
-		error = i < session->watched.count ? session->watched.all[i].error : 0;
+		error = i < session->watched->count ? session->watched->all[i].error : 0;
 		complain_words("waymark: %s was armed nowhere: %s", spec->text,
 			       error ? wm_error_text(error)
 				     : "the program ended before, or went on without");

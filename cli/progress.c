@@ -8,6 +8,7 @@
 #include "cli/outcome.h"
 #include "cli/outcome_watch.h"
 #include "cli/quantity.h"
+#include "session/live.h"
 
 #include <stdio.h>
 #include <string.h>

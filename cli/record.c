@@ -10,7 +10,13 @@
 #include "cli/record_options.h"
 #include "cli/tree.h"
 #include "cli/watch_stop.h"
+#include "session/live.h"
+#include "session/patience.h"
+#include "session/probes.h"
 #include "session/session.h"
+#include "session/spec.h"
+#include "session/unrecorded.h"
+#include "session/watch/watches.h"
 #include "trace/folder.h"
 #include "trace/index.h"
 #include "trace/perf_map.h"
@@ -73,8 +79,8 @@ static int is_all_refused(struct wm_session *session)
 	struct wm_session_status status = { .size = sizeof(status) };
 
 	return !wm_session_status_get(session, &status) && !status.sites && !status.markers &&
-	       (session->probes.refusals.count || status.refused) &&
-	       !spec_count_watches(&session->specs) && !live_is_wanted(session);
+	       (session->probes->refusals.count || status.refused) &&
+	       !spec_count_watches(session->specs) && !live_is_wanted(session);
 }
 
 /* Returns how many specs came to nothing. */
@@ -84,10 +90,10 @@ static size_t complain_unmatched(struct recording *recording)
 	if (patience_is_over(recording->session))
 		return 0; /* its outcome is unknown */
 	if (recording->flight.watch)
-		return outcome_unmatched(&recording->flight.watch->specs,
-					 &recording->flight.watch->names, 1, recording->why,
+		return outcome_unmatched(recording->flight.watch->specs,
+					 recording->flight.watch->names, 1, recording->why,
 					 sizeof(recording->why));
-	return outcome_unmatched(&recording->session->specs, &recording->session->names, 1,
+	return outcome_unmatched(recording->session->specs, recording->session->names, 1,
 				 recording->why, sizeof(recording->why));
 }
 
@@ -95,7 +101,7 @@ static size_t complain_unmatched(struct recording *recording)
 static int complain_unarmed(struct recording *recording, const struct wm_session_status *status)
 {
 	if (status->sites || status->recorded ||
-	    (!recording->session->probes.refusals.count && !status->refused))
+	    (!recording->session->probes->refusals.count && !status->refused))
 		return 0;
 	snprintf(recording->why, sizeof(recording->why), "%s", wm_error_text(-WM_E_ALL_REFUSED));
 	complain(-WM_E_ALL_REFUSED, NULL);
@@ -179,7 +185,7 @@ static int set_up(struct recording *recording)
 			 (unsigned long long)options->session.buffer_bytes);
 		return err;
 	}
-	recording->session->watcher = (struct session_watcher){ on_progress, recording };
+	recording->session->patience->watcher = (struct session_watcher){ on_progress, recording };
 	for (size_t i = 0; i < options->spec_count; i++) {
 		err = wm_session_add(recording->session, options->specs[i]);
 		if (err)
@@ -206,7 +212,7 @@ static int set_up(struct recording *recording)
 	watch_stops_complain(recording->session);
 	/* of a running process all is there to be seen; a program may load what matches later */
 	if (!options->command && complain_unmatched(recording)) {
-		if (options->verbose || recording->session->probes.refusals.count > 1)
+		if (options->verbose || recording->session->probes->refusals.count > 1)
 			outcome_refusals(recording->session, options->verbose);
 		return recording->error = -WM_E_NO_MARKER;
 	}
@@ -276,7 +282,7 @@ static void record(struct recording *recording)
 			fail(recording, err);
 			return;
 		}
-		if (recording->session->live.fired.has)
+		if (recording->session->live->fired.has)
 			return;
 		if (options->command ? is_over(recording, alive, now) : alive == 0) {
 			if (!options->wait_all)
@@ -331,12 +337,12 @@ static void remove_trace(const char *dir, int had_dir)
 static void close_session(struct recording *recording)
 {
 	if (recording->session) {
-		recording->probes = recording->session->probes;
-		recording->session->probes = (struct probes){ 0 };
-		recording->unrecorded = recording->session->unrecorded;
-		recording->session->unrecorded = (struct unrecorded_list){ 0 };
-		recording->watched = recording->session->watched;
-		recording->session->watched = (struct watched_list){ 0 };
+		recording->probes = *recording->session->probes;
+		*recording->session->probes = (struct probes){ 0 };
+		recording->unrecorded = *recording->session->unrecorded;
+		*recording->session->unrecorded = (struct unrecorded_list){ 0 };
+		recording->watched = *recording->session->watched;
+		*recording->session->watched = (struct watched_list){ 0 };
 	}
 	wm_session_close(recording->session);
 	flight_release(&recording->flight);
@@ -397,25 +403,25 @@ static int finish(struct recording *recording, int had_dir)
 	if (err && err != recording->error)
 		fail(recording, err);
 	wm_session_status_get(recording->session, &status);
-	recording->progress.trail_way = origins_way(&recording->session->live);
-	recording->progress.live = &recording->session->live;
+	recording->progress.trail_way = origins_way(recording->session->live);
+	recording->progress.live = recording->session->live;
 	if (has_trace)
 		progress_sum_up(&recording->progress, &status, options->dir,
 				options->session.policy,
 				recording->error ? 0 : session_crowded_out(recording->session));
 	if (has_trace && status.trail_blocks && recording->error == -WM_E_TRACE_FULL)
 		complain_blocks(options->dir);
-	origins_tell_natives(&recording->session->live);
-	origins_tell_losses(&recording->session->live);
+	origins_tell_natives(recording->session->live);
+	origins_tell_losses(recording->session->live);
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
-	outcome_unstoppable(&recording->session->probes, options->verbose);
-	outcome_held(&recording->session->probes, options->verbose);
-	outcome_unrecorded(&recording->session->unrecorded);
-	outcome_watches(&recording->session->watched);
+	outcome_unstoppable(recording->session->probes, options->verbose);
+	outcome_held(recording->session->probes, options->verbose);
+	outcome_unrecorded(recording->session->unrecorded);
+	outcome_watches(recording->session->watched);
 	unwatched = recording->error ? 0 : outcome_unwatched(recording->session);
 	complain_trails(recording);
-	if (recording->session->probes.refusals.has_markers && !options->verbose &&
+	if (recording->session->probes->refusals.has_markers && !options->verbose &&
 	    wm_session_detail(recording->session)[0]) {
 		complain_words("waymark: refused last: %s", wm_session_detail(recording->session));
 		fputc('\n', stderr);

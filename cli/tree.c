@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "process/descendants.h"
 #include "session/session.h"
+#include "session/unrecorded.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -454,7 +454,7 @@ static int sum_up_json(const struct watching *watching, const struct wm_session_
 
 	out_init(&out, STDOUT_FILENO);
 	json_open(&json, NULL, '{');
-	if (watching->session && watching->session->watched.unproven &&
+	if (watching->session && watching->session->watched->unproven &&
 	    !writers_hits(watching->table))
 		json_null(&json, "hits");
 	else
@@ -465,7 +465,7 @@ static int sum_up_json(const struct watching *watching, const struct wm_session_
 		writers_history_json(watching->table, watching->began_ns, &json);
 	}
 	if (watching->session)
-		outcome_watches_json(&json, &watching->session->watched);
+		outcome_watches_json(&json, watching->session->watched);
 	json_number(&json, "status", (uint64_t)result);
 	json_words(&json, "error", watching->why);
 	json_close(&json, '}');
@@ -486,7 +486,7 @@ static void sum_up(struct watching *watching, const struct wm_session_status *st
 		writers_history(watching->table, watching->began_ns, stdout);
 	}
 	push_out(watching);
-	outcome_watches(&watching->session->watched);
+	outcome_watches(watching->session->watched);
 	if (status->discarded)
 		fprintf(stderr, "waymark: %s hits found no room in the buffer, and are lost\n",
 			quantity_show_count(status->discarded, lost, sizeof(lost)));

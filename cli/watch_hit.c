@@ -81,8 +81,8 @@ static const struct watched_spec *spec_of(const struct wm_session *session, cons
 					  const struct watch_type **type)
 {
 	*type = NULL;
-	for (size_t i = 0; i < session->watched.count; i++) {
-		const struct watched_spec *watched = watches_of(&session->watched, i);
+	for (size_t i = 0; i < session->watched->count; i++) {
+		const struct watched_spec *watched = watches_of(session->watched, i);
 
 		for (; watched; watched = watched->earlier) {
 			if (!watched->words || strcmp(watched->words, words) != 0)

@@ -2,6 +2,7 @@
 #include "cli/watch_stop.h"
 
 #include "cli/cli.h"
+#include "session/spec.h"
 #include "session/watch/watches.h"
 
 #include <signal.h>
@@ -9,7 +10,7 @@
 
 static int has_stop(const struct wm_session *session, size_t spec)
 {
-	const struct spec *about = &session->specs.all[spec];
+	const struct spec *about = &session->specs->all[spec];
 
 	return about->watch && about->watch->options.signal == SIGSTOP;
 }
@@ -18,8 +19,8 @@ int watch_stops(const struct wm_session *session, const struct wm_event *event)
 {
 	const char *words = !strncmp(event->name, "watch:", 6) ? event->name + 6 : event->name;
 
-	for (size_t i = 0; i < session->specs.count; i++)
-		if (has_stop(session, i) && !strcmp(session->specs.all[i].watch->words, words))
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (has_stop(session, i) && !strcmp(session->specs->all[i].watch->words, words))
 			return 1;
 	return 0;
 }
@@ -52,11 +53,11 @@ void watch_stop_complain(const struct wm_event *event, const struct where *where
 
 void watch_stops_complain(const struct wm_session *session)
 {
-	for (size_t i = 0; i < session->specs.count; i++) {
+	for (size_t i = 0; i < session->specs->count; i++) {
 		if (!has_stop(session, i))
 			continue;
 		complain_words("waymark: %s stops the program at each hit",
-			       session->specs.all[i].text);
+			       session->specs->all[i].text);
 		fputs("\n  variables and registers there: gdb -p PID, in the frame behind "
 		      "<signal handler called>\n  continue it: kill -CONT PID\n",
 		      stderr);

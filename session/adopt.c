@@ -2,7 +2,9 @@
 #include "session/adopt.h"
 
 #include "session/messages.h"
+#include "session/probes.h"
 #include "session/process.h"
+#include "trace/writer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -134,6 +136,6 @@ int adopt_answered(struct wm_session *session, struct process *process)
 	process->probed.count = 0;
 	if (!process->probed.is_on) /* the session made it quiet meanwhile */
 		return 0;
-	session->probes.late_starts += process->let_go && process->hello.forked != HELLO_SHARES;
+	session->probes->late_starts += process->let_go && process->hello.forked != HELLO_SHARES;
 	return probe_arm(session, process);
 }

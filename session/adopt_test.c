@@ -2,19 +2,24 @@
 #include "session/adopt.h"
 
 #include "process/testing/folder.h"
+#include "session/probes.h"
 #include "session/process.h"
+#include "session/spec.h"
 #include "trace/schema.h"
 #include "trace/writer.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <waymark/marker.h>
 
 /*
  * How many children count as started late after the agent of this one answered ADOPT with an error.
  */
 static uint64_t late_starts(int let_go, uint8_t forked, int is_on)
 {
-	struct wm_session session = { .running = 1 };
+	struct probes probes = { 0 };
+	struct spec_list specs = { 0 };
+	struct wm_session session = { .running = 1, .probes = &probes, .specs = &specs };
 	struct process child = { .let_go = let_go,
 				 .hello.forked = forked,
 				 .events = event_list_new(NULL, 0),
@@ -24,7 +29,7 @@ static uint64_t late_starts(int let_go, uint8_t forked, int is_on)
 	cr_assert_eq(adopt_answered(&session, &child), 0);
 	cr_assert_eq(child.probed.adopts, 0);
 	event_list_drop(child.events);
-	return session.probes.late_starts;
+	return probes.late_starts;
 }
 
 Test(adopt, adopt_refused_counts_running_child_as_late)

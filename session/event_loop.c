@@ -6,14 +6,20 @@
 #include "session/adopt.h"
 #include "session/freezer.h"
 #include "session/life.h"
+#include "session/live.h"
 #include "session/messages.h"
+#include "session/patience.h"
 #include "session/poll.h"
+#include "session/probes.h"
 #include "session/process.h"
 #include "session/process_trace.h"
+#include "session/spec.h"
+#include "session/unrecorded.h"
 #include "session/watch/later.h"
 #include "session/watch/outside.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
+#include "trace/writer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -274,9 +280,9 @@ static int send_rules(struct wm_session *session, struct process *process, uint1
 
 	if (type == CONTROL_DISARM)
 		return process_request(process, type, parts, 1);
-	for (size_t i = 0; i < session->specs.count; i++)
-		if (session->specs.all[i].glob)
-			bytes += strlen(session->specs.all[i].glob) + 1;
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (session->specs->all[i].glob)
+			bytes += strlen(session->specs->all[i].glob) + 1;
 	if (bytes > RULES_BYTES_MAX)
 		return -E2BIG;
 	globs = malloc(bytes + 1);
@@ -284,12 +290,12 @@ static int send_rules(struct wm_session *session, struct process *process, uint1
 		return -ENOMEM;
 	parts[1] = (struct iovec){ globs, bytes };
 	bytes = 0;
-	for (size_t i = 0; i < session->specs.count; i++) {
-		if (!session->specs.all[i].glob)
+	for (size_t i = 0; i < session->specs->count; i++) {
+		if (!session->specs->all[i].glob)
 			continue;
 		rules.count++;
-		strcpy(globs + bytes, session->specs.all[i].glob);
-		bytes += strlen(session->specs.all[i].glob) + 1;
+		strcpy(globs + bytes, session->specs->all[i].glob);
+		bytes += strlen(session->specs->all[i].glob) + 1;
 	}
 	err = process_request(process, type, parts, 2);
 	free(globs);
@@ -348,7 +354,7 @@ int session_arm(struct wm_session *session, struct process *process)
 		return 0;
 	if (process->drain)
 		drain_share(process->drain); /* an earlier stop of the session has forbidden it */
-	if (spec_count_markers(&session->specs))
+	if (spec_count_markers(session->specs))
 		err = session->options.strict ? change_stopped(session, process, CONTROL_ARM)
 					      : send_rules(session, process, CONTROL_ARM, 0);
 	if (!err || err == -WM_E_NO_MARKER) {
@@ -367,7 +373,7 @@ int session_disarm(struct wm_session *session, struct process *process)
 	if (process->outside)
 		return 0;
 	probe_quiet(process);
-	if (session->options.strict && process->armed && spec_count_markers(&session->specs))
+	if (session->options.strict && process->armed && spec_count_markers(session->specs))
 		err = change_stopped(session, process, CONTROL_DISARM);
 	process->armed = 0;
 	process->silence.since_ns = 0;

@@ -3,6 +3,7 @@
 
 #include "session/adopt.h"
 #include "session/messages.h"
+#include "trace/decode.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "process/agentpath.h"
 #include "process/call.h"
 #include "process/launch.h"
+#include "session/live.h"
 #include "session/process.h"
 #include "process/program.h"
 #include "process/target.h"
@@ -277,7 +278,7 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 		.agent = agent,
 		.tool = listener->path,
 		.prearm = session->options.prearm,
-		.is_traced = live_is_wanted(session) || session->live.is_elsewhere,
+		.is_traced = live_is_wanted(session) || session->live->is_elsewhere,
 	};
 	err = start(session, &pid, program.path, argv, &options);
 	if (err)

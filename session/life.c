@@ -4,6 +4,7 @@
 #include "process/target.h"
 #include "session/process.h"
 #include "trace/process_records.h"
+#include "trace/writer.h"
 
 #include <time.h>
 #include <unistd.h>

@@ -10,6 +10,7 @@
 #include "process/program.h"
 #include "process/target.h"
 #include "session/process.h"
+#include "session/spec.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -25,12 +26,12 @@
 
 int live_is_wanted(const struct wm_session *session)
 {
-	return spec_trail(&session->specs) != NULL;
+	return spec_trail(session->specs) != NULL;
 }
 
 int live_is_all(const struct wm_session *session)
 {
-	return live_is_wanted(session) && session->specs.count == 1;
+	return live_is_wanted(session) && session->specs->count == 1;
 }
 
 /* How many blocks a flight recorder has lost, or will have lost once it is dropped. */
@@ -44,7 +45,7 @@ static uint64_t lost_blocks(const struct trail_store *store, int is_gone)
 
 int live_add(struct wm_session *session, pid_t pid, struct live_process **out)
 {
-	struct trail_store_options options = { .bytes = spec_trail(&session->specs)->last_bytes,
+	struct trail_store_options options = { .bytes = spec_trail(session->specs)->last_bytes,
 					       .policy = WM_POLICY_CYCLIC };
 	struct live_process *added = calloc(1, sizeof(*added));
 	int err = added ? 0 : -ENOMEM;
@@ -58,8 +59,8 @@ int live_add(struct wm_session *session, pid_t pid, struct live_process **out)
 	added->session = session;
 	added->stepper.fd = -1;
 	added->pid = pid;
-	added->next = session->live.processes;
-	session->live.processes = added;
+	added->next = session->live->processes;
+	session->live->processes = added;
 	trail_files_init(&added->files, session->writer);
 	*out = added;
 	return 0;
@@ -80,16 +81,16 @@ static void release(struct live_process *process)
 /* Drop the newest process, which could not be started. */
 static void drop(struct wm_session *session)
 {
-	struct live_process *dropped = session->live.processes;
+	struct live_process *dropped = session->live->processes;
 
-	session->live.processes = dropped->next;
+	session->live->processes = dropped->next;
 	release(dropped);
 }
 
 struct tracing_how live_how_of(const struct wm_session *session)
 {
-	const struct trail_request *request = spec_trail(&session->specs);
-	const struct live *live = &session->live;
+	const struct trail_request *request = spec_trail(session->specs);
+	const struct live *live = session->live;
 	/*
 	 * an outside trigger may fire at any time: then all earlier blocks must have been sent to
 	 * us
@@ -127,7 +128,7 @@ struct live_process *live_process_of(void *stepper)
 static void on_event(void *data, pid_t pid, pid_t tid, const struct trail_between *between)
 {
 	struct live_process *process = live_process_of(data);
-	const struct live *live = &process->session->live;
+	const struct live *live = process->session->live;
 	int signal = (int)between->values[0];
 
 	if (live->trigger == TRIGGER_SIGNAL && between->event == TRAIL_SIGNAL &&
@@ -150,7 +151,7 @@ static int dumps_core(int signal)
 /* A process has ended: fire if that is the trigger. */
 static void look_at_end(struct live_process *process, const struct live_fired *how)
 {
-	const struct live *live = &process->session->live;
+	const struct live *live = process->session->live;
 	int signal = how->signal, fires = 0;
 
 	if (live->trigger == TRIGGER_EXIT)
@@ -168,7 +169,7 @@ static void look_at_end(struct live_process *process, const struct live_fired *h
 /* Add the process to the counts and free it. */
 static void forget(struct live_process *process)
 {
-	struct live *live = &process->session->live;
+	struct live *live = process->session->live;
 	struct live_process **at = &live->processes;
 
 	while (*at != process)
@@ -213,7 +214,7 @@ static int on_child(void *data, const struct sink_process *process, struct trail
 
 static void on_end(void *data, struct trail_sink *sink, const struct sink_ending *ending)
 {
-	struct live_process *root = live_process_of(data), *child = root->session->live.processes;
+	struct live_process *root = live_process_of(data), *child = root->session->live->processes;
 
 	while (child && (child->root != root || live_sink_of(child) != sink))
 		child = child->next;
@@ -229,7 +230,7 @@ static void on_end(void *data, struct trail_sink *sink, const struct sink_ending
 						  .signal = ending->killed_by });
 	child->flushed_ns = ticks_monotonic_ns();
 	if (child->store)
-		make_way(&root->session->live);
+		make_way(root->session->live);
 	else
 		forget(child);
 }
@@ -301,7 +302,7 @@ int live_launch_with(struct wm_session *session, const char *path, char *const a
 	int pid = launch(session, path, argv, environment);
 
 	if (pid > 0)
-		live_go(session->live.processes);
+		live_go(session->live->processes);
 	return pid;
 }
 
@@ -332,7 +333,7 @@ int live_attach(struct wm_session *session, pid_t pid)
 
 	if (err)
 		return err;
-	for (struct live_process *p = session->live.processes; p; p = p->next)
+	for (struct live_process *p = session->live->processes; p; p = p->next)
 		if (p->pid == pid)
 			return session_fail(session, -EEXIST, "pid %d is in this session already",
 					    (int)pid);
@@ -347,11 +348,11 @@ int live_attach(struct wm_session *session, pid_t pid)
 
 void live_fire(struct wm_session *session, const struct live_fired *fired, uint64_t at_ns)
 {
-	if (session->live.fired.has)
+	if (session->live->fired.has)
 		return;
-	session->live.fired = *fired;
-	session->live.fired.has = 1;
-	for (struct live_process *p = session->live.processes; p; p = p->next) {
+	session->live->fired = *fired;
+	session->live->fired.has = 1;
+	for (struct live_process *p = session->live->processes; p; p = p->next) {
 		if (p->root)
 			continue;
 		if (at_ns && p->is_taken && !p->is_over) {
@@ -386,7 +387,7 @@ static int flush(struct live_process *live)
 
 static int pump(struct live_process *live)
 {
-	const struct live *all = &live->session->live;
+	const struct live *all = live->session->live;
 	int got, err;
 
 	if (live->root) {
@@ -408,7 +409,7 @@ int live_pump(struct wm_session *session)
 {
 	int err = 0, count = 0;
 
-	for (struct live_process *p = session->live.processes; p; p = p->next) {
+	for (struct live_process *p = session->live->processes; p; p = p->next) {
 		int got;
 
 		if (!p->is_taken || p->is_over)
@@ -427,7 +428,7 @@ int live_pump(struct wm_session *session)
 /* Write a flight recorder to the folder, unless its trigger has not fired. */
 static int write_down(struct live_process *live)
 {
-	const struct live *all = &live->session->live;
+	const struct live *all = live->session->live;
 
 	if (!live->store || (all->trigger != TRIGGER_NONE && !all->fired.has))
 		return 0;
@@ -438,7 +439,7 @@ static int write_down(struct live_process *live)
 
 static void note_losses(struct live_process *process)
 {
-	struct live *live = &process->session->live;
+	struct live *live = process->session->live;
 
 	if (!live->losses[0])
 		snprintf(live->losses, sizeof(live->losses), "%s", process->stepper.detail);
@@ -469,13 +470,13 @@ int live_stop(struct wm_session *session)
 	int err = 0;
 
 	live_ask_all(session);
-	for (struct live_process *p = session->live.processes; p; p = p->next) {
+	for (struct live_process *p = session->live->processes; p; p = p->next) {
 		int got = stop(p);
 
 		if (got < 0 && !err)
 			err = session_fail(session, got, "pid %d", (int)p->pid);
 	}
-	for (struct live_process *p = session->live.processes; p; p = p->next) {
+	for (struct live_process *p = session->live->processes; p; p = p->next) {
 		int got = p->is_taken && !err ? write_down(p) : 0;
 
 		p->is_over = 1;
@@ -490,7 +491,7 @@ int live_count(const struct wm_session *session)
 {
 	int count = 0;
 
-	for (const struct live_process *p = session->live.processes; p; p = p->next)
+	for (const struct live_process *p = session->live->processes; p; p = p->next)
 		count += !p->is_over;
 	return count;
 }
@@ -499,14 +500,14 @@ int live_running(const struct wm_session *session)
 {
 	int count = 0;
 
-	for (const struct live_process *p = session->live.processes; p; p = p->next)
+	for (const struct live_process *p = session->live->processes; p; p = p->next)
 		count += !p->is_over && target_state_lives(target_thread_state(p->pid, p->pid));
 	return count;
 }
 
 int live_has(const struct wm_session *session, pid_t pid)
 {
-	for (const struct live_process *p = session->live.processes; p; p = p->next)
+	for (const struct live_process *p = session->live->processes; p; p = p->next)
 		if (!p->is_over && p->pid == pid)
 			return 1;
 	return 0;
@@ -514,14 +515,14 @@ int live_has(const struct wm_session *session, pid_t pid)
 
 void live_counts(const struct wm_session *session, struct live_counts *counts)
 {
-	*counts = (struct live_counts){ .processes = session->live.ended,
-					.foreign = session->live.foreign,
-					.unfollowed = session->live.unfollowed,
-					.followed_max = session->live.origin == ORIGIN_SOFT
+	*counts = (struct live_counts){ .processes = session->live->ended,
+					.foreign = session->live->foreign,
+					.unfollowed = session->live->unfollowed,
+					.followed_max = session->live->origin == ORIGIN_SOFT
 								? SOFT_PROCESSES_MAX
 								: STEP_PROCESSES_MAX,
-					.lost = session->live.forgotten };
-	for (const struct live_process *p = session->live.processes; p; p = p->next) {
+					.lost = session->live->forgotten };
+	for (const struct live_process *p = session->live->processes; p; p = p->next) {
 		counts->instructions += p->stepper.wire.instructions;
 		counts->blocks += p->stepper.wire.blocks;
 		counts->threads += p->stepper.wire.threads_ever;
@@ -541,6 +542,6 @@ void live_counts(const struct wm_session *session, struct live_counts *counts)
 void live_release(struct wm_session *session)
 {
 	live_stop(session);
-	while (session->live.processes)
+	while (session->live->processes)
 		drop(session);
 }

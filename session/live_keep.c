@@ -5,8 +5,10 @@
  * the place of the hit among the blocks is exact. How far back the trail reaches depends on the
  * recorder's size.
  */
+#include "session/live.h"
 #include "session/process.h"
 #include "session/live_own.h"
+#include "session/spec.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,21 +19,21 @@
 
 static const struct spec *keeper_of(const struct wm_session *session)
 {
-	for (size_t i = 0; i < session->specs.count; i++)
-		if (session->specs.all[i].watch && session->specs.all[i].watch->options.trail)
-			return &session->specs.all[i];
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (session->specs->all[i].watch && session->specs->all[i].watch->options.trail)
+			return &session->specs->all[i];
 	return NULL;
 }
 
 int live_keep_ready(struct wm_session *session)
 {
-	const struct trail_request *request = spec_trail(&session->specs);
+	const struct trail_request *request = spec_trail(session->specs);
 	const struct spec *keeper = keeper_of(session);
-	struct only_names *only = &session->live.keeps_only;
+	struct only_names *only = &session->live->keeps_only;
 
-	if (!keeper || session->live.keeps)
+	if (!keeper || session->live->keeps)
 		return 0;
-	if (session->live.processes)
+	if (session->live->processes)
 		return session_fail(session, -EBUSY, "%s: a program is recorded already",
 				    keeper->text);
 	if (!request || !request->last_bytes)
@@ -39,7 +41,7 @@ int live_keep_ready(struct wm_session *session)
 	if (request->only.count == ONLY_NAMES_MAX)
 		return session_fail(session, -WM_E_TRAIL_ONLY,
 				    "%s: one must be left for " AGENT_NAME, keeper->text);
-	session->live.keeps = 1;
+	session->live->keeps = 1;
 	*only = request->only;
 	if (only->count)
 		snprintf(only->names[only->count++], ONLY_NAME_BYTES, "%s", AGENT_NAME);
@@ -50,7 +52,7 @@ int live_keep_ready(struct wm_session *session)
 static void keep(void *data, pid_t pid, pid_t tid)
 {
 	struct live_process *process = live_process_of(data);
-	struct live *live = &process->session->live;
+	struct live *live = process->session->live;
 	int err;
 
 	(void)pid;
@@ -69,7 +71,7 @@ static void keep(void *data, pid_t pid, pid_t tid)
 
 void live_keep_begin(struct live_process *process)
 {
-	if (!process->session->live.keeps || !process->store)
+	if (!process->session->live->keeps || !process->store)
 		return;
 	kept_init(&process->kept, &process->files.sink);
 	process->stepper.wire.on_sought = keep;
@@ -80,14 +82,14 @@ int live_keep_end(struct live_process *process)
 	struct trail_store_status status;
 
 	trail_store_status(process->store, &status);
-	process->session->live.forgotten += status.blocks;
+	process->session->live->forgotten += status.blocks;
 	trail_store_clear(process->store);
 	return kept_end(&process->kept);
 }
 
 void live_keep_at(struct wm_session *session, const struct process *process)
 {
-	for (struct live_process *live = session->live.processes; live; live = live->next)
+	for (struct live_process *live = session->live->processes; live; live = live->next)
 		if (live->pid == process->pid && live->stepper.wire.on_sought)
 			wire_out_seek(&live->stepper.wire, process->kept_at);
 }

@@ -3,6 +3,7 @@
 #include "session/session.h"
 #include "session/live.h"
 #include "branch/stepper.h"
+#include "session/spec.h"
 
 #include <stdio.h>
 #include <waymark/error.h>
@@ -50,16 +51,16 @@ static int choose_of(const struct live *live, const struct trail_request *reques
 
 static int choose(struct wm_session *session)
 {
-	struct live *live = &session->live;
+	struct live *live = session->live;
 	int best;
 
 	if (live->has_origin)
 		return 0;
 	origins_look(live->origins, &live->machine);
-	leave_out(live, &session->specs);
-	if (spec_trail(&session->specs)->has_kernel)
+	leave_out(live, session->specs);
+	if (spec_trail(session->specs)->has_kernel)
 		origins_need_kernel(live->origins, &live->machine);
-	best = choose_of(live, spec_trail(&session->specs));
+	best = choose_of(live, spec_trail(session->specs));
 	if (best < 0) /* report why the origin with the fewest needs can't work */
 		best = ORIGIN_STEP;
 	live->origin = (enum origin)best;
@@ -87,14 +88,14 @@ int live_ready(struct wm_session *session)
 
 int live_launches(const struct wm_session *session)
 {
-	return live_is_wanted(session) && session->live.origin == ORIGIN_SOFT;
+	return live_is_wanted(session) && session->live->origin == ORIGIN_SOFT;
 }
 
 int live_falls_back(struct wm_session *session, int error)
 {
-	struct live *live = &session->live;
+	struct live *live = session->live;
 
-	if (!spec_trail(&session->specs)->is_auto || live->origin != ORIGIN_SOFT ||
+	if (!spec_trail(session->specs)->is_auto || live->origin != ORIGIN_SOFT ||
 	    live->origins[ORIGIN_STEP].error)
 		return 0;
 	live->origins[ORIGIN_SOFT] = (struct origin_state){ .error = error };
@@ -122,7 +123,7 @@ int live_joins(struct wm_session *session)
 int live_broke_off(struct wm_session *session, const struct stepper *stepper, pid_t pid, int error)
 {
 	if (stepper->detail[0])
-		session->live.error = error;
+		session->live->error = error;
 	return session_fail(session, error, "pid %d%s%s", (int)pid, stepper->detail[0] ? ": " : "",
 			    stepper->detail);
 }

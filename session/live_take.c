@@ -59,10 +59,10 @@ static int has_come(struct wm_session *session, const struct process *process)
 {
 	if (!live_launches(session))
 		return 0;
-	for (const struct live_process *p = session->live.processes; p; p = p->next)
+	for (const struct live_process *p = session->live->processes; p; p = p->next)
 		if (p->pid == process->pid)
 			return 1;
-	session->live.unfollowed += !process->invited;
+	session->live->unfollowed += !process->invited;
 	return !process->invited;
 }
 
@@ -74,11 +74,11 @@ int live_join(struct wm_session *session, const struct process *process)
 
 	if (err || !live_is_wanted(session) || has_come(session, process))
 		return err;
-	if (session->live.origin == ORIGIN_STEP && process->watch.locals)
+	if (session->live->origin == ORIGIN_STEP && process->watch.locals)
 		return session_fail(
 			session, -WM_E_TRAIL_ASKED,
 			"step: who is stepped through sees no frames of local variables");
-	if (session->live.origin == ORIGIN_STEP && !watching_tell(session, process, &watches))
+	if (session->live->origin == ORIGIN_STEP && !watching_tell(session, process, &watches))
 		return session_fail(session, -WM_E_EVENT_TAKEN,
 				    "step: who is stepped through needs two for each watch");
 	err = live_add(session, process->pid, &live);
@@ -110,7 +110,7 @@ static int take_look(struct live_process *live)
 	live->is_begun = 0;
 	if (!got)
 		got = live_taken(live);
-	else if (live_falls_back(session, got) || live->origin != session->live.origin)
+	else if (live_falls_back(session, got) || live->origin != session->live->origin)
 		return take_begin(live);
 	else
 		return not_taken(session, live, got);
@@ -123,7 +123,7 @@ size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t 
 {
 	size_t count = 0;
 
-	for (const struct live_process *p = session->live.processes; p; p = p->next) {
+	for (const struct live_process *p = session->live->processes; p; p = p->next) {
 		/* data that is held back stays unread */
 		if (!(p->is_taken || p->is_begun) || (p->is_over && !p->is_asked) || p->is_silent ||
 		    p->stepper.fd < 0 || p->stepper.wire.until)
@@ -153,12 +153,13 @@ static int take_all(struct wm_session *session)
 {
 	int err = 0, left = 1;
 
-	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
+	for (struct live_process *p = session->live->processes; p && !err; p = p->next)
 		if (!p->is_taken && !p->is_over)
 			err = take_begin(p);
 	while (left && !err) {
 		left = 0;
-		for (struct live_process *p = session->live.processes; p && err >= 0; p = p->next) {
+		for (struct live_process *p = session->live->processes; p && err >= 0;
+		     p = p->next) {
 			err = p->is_begun ? take_look(p) : 0;
 			left |= p->is_begun;
 		}
@@ -175,7 +176,7 @@ int live_start(struct wm_session *session)
 {
 	int err = take_all(session);
 
-	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
+	for (struct live_process *p = session->live->processes; p && !err; p = p->next)
 		if (p->is_taken && !p->root)
 			live_go(p);
 	return err;
@@ -186,7 +187,7 @@ void live_ask_all(struct wm_session *session)
 	uint64_t end_ns = ticks_monotonic_ns() + ASK_MS * UINT64_C(1000000);
 	int left = 1;
 
-	for (struct live_process *p = session->live.processes; p; p = p->next) {
+	for (struct live_process *p = session->live->processes; p; p = p->next) {
 		p->stepper.wire.until = 0;
 		p->is_asked = !p->root && (p->is_taken || p->is_begun);
 		if (p->is_asked)
@@ -194,7 +195,7 @@ void live_ask_all(struct wm_session *session)
 	}
 	while (left && ticks_monotonic_ns() < end_ns) {
 		left = 0;
-		for (struct live_process *p = session->live.processes; p; p = p->next)
+		for (struct live_process *p = session->live->processes; p; p = p->next)
 			if (p->is_asked) {
 				p->is_silent = !stepper_take_rest(&p->stepper);
 				left |= !p->is_silent;

@@ -3,10 +3,15 @@
 
 #include "process/program.h"
 #include "session/adopt.h"
+#include "session/live.h"
+#include "session/names.h"
+#include "session/probes.h"
 #include "session/process.h"
 #include "session/process_trace.h"
+#include "session/spec.h"
 #include "session/stopper.h"
 #include "session/unrecorded.h"
+#include "session/watch/later.h"
 #include "session/watch/outside.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
@@ -114,7 +119,7 @@ static int take_event(struct wm_session *session, struct process *process,
 	if (err)
 		return err == -E2BIG ? -WM_E_PROTOCOL : err;
 	if (text[0] && text[1] != 'd' && !spec_name_of(text, name, sizeof(name)))
-		spec_count_match(&session->specs, name, 1);
+		spec_count_match(session->specs, name, 1);
 	session->markers++;
 	err = trace_schema_add(process->schema, head.id, head.types, text);
 	return err ? err : process_trace_event(session, process, &head, text);
@@ -156,7 +161,7 @@ static int take_refused(struct wm_session *session, struct process *process,
 		return 0;
 	/* a refused marker matches its spec all the same; the session's detail has the reason */
 	/* it counts as armed under another tool's breakpoint: that is no error of the spec */
-	spec_count_match(&session->specs, name, head.error == -WM_E_SITE_CHANGED);
+	spec_count_match(session->specs, name, head.error == -WM_E_SITE_CHANGED);
 	place_of(text, place, sizeof(place));
 	second = text + strlen(text) + 1;
 	other[0] = 0;
@@ -182,12 +187,40 @@ static int take_marker(struct wm_session *session, const struct link_message *me
 	if (spec_name_of((const char *)message->body + sizeof(struct control_marker), name,
 			 sizeof(name)))
 		return 0;
-	return name_list_add(&session->names, name);
+	return name_list_add(session->names, name);
+}
+
+/*
+ * A thread may be in the loader until SEEN. If there are watches, later_attend() sends that.
+ * Returns 0 or an error that ends the connection.
+ */
+static int module_came(struct wm_session *session, struct process *process, uint64_t base,
+		       const char *path)
+{
+	struct control_seen seen = { .base = base };
+	struct iovec part = { &seen, sizeof(seen) };
+	int err = probe_module(session, process, base, path);
+
+	if (!err)
+		err = later_module_came(session, process, base);
+	if (err > 0)
+		return 0;
+	if (!err)
+		err = process_request(process, CONTROL_SEEN, &part, 1);
+	return err == -WM_E_GONE ? 0 : err;
+}
+
+/* Even the same file at that base will be another module. */
+static int module_gone(struct wm_session *session, struct process *process, uint64_t base)
+{
+	probed_forget(&process->probed, base);
+	return later_module_gone(session, process, base);
 }
 
 static int take_module(struct wm_session *session, struct process *process,
 		       const struct link_message *message)
 {
+	const char *path = (const char *)message->body + sizeof(struct control_module);
 	struct control_module module;
 	int err;
 
@@ -198,11 +231,11 @@ static int take_module(struct wm_session *session, struct process *process,
 	if (module.build_id_bytes > sizeof(module.build_id) ||
 	    process->text_bytes > TEXTS_BYTES_MAX)
 		return -WM_E_PROTOCOL;
-	err = process_module(session, process, &module,
-			     (const char *)message->body + sizeof(module));
-	return err ? err
-		   : probe_module(session, process, &module,
-				  (const char *)message->body + sizeof(module));
+	err = process_module(session, process, &module, path);
+	if (err || !process->probed.is_on)
+		return err;
+	return module.gone ? module_gone(session, process, module.base)
+			   : module_came(session, process, module.base, path);
 }
 
 /*
@@ -238,7 +271,7 @@ static int take_done(struct wm_session *session, struct process *process,
 		process->error = process->done.error;
 	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
 		session->sites += process->done.sites;
-	session->probes.unsafe += process->done.unsafe;
+	session->probes->unsafe += process->done.unsafe;
 	if ((type == CONTROL_QUIET || type == CONTROL_LEAVE) && !process->done.error)
 		process->was_quiet = 1;
 	/* its resource limits allow no store */

@@ -6,6 +6,7 @@
 #include "branch/bts.h"
 #include "branch/testing/perf.h"
 #include "branch/trail.h"
+#include "session/live.h"
 #include "session/session.h"
 #include "trace/testing/packets.h"
 
@@ -82,7 +83,7 @@ static int launch(const char *spec)
 	int err;
 
 	cr_assert_eq(wm_session_open(&session, NULL), 0);
-	session->live.machine = machine;
+	session->live->machine = machine;
 	err = wm_session_add(session, spec);
 	cr_assert_eq(err, 0, "%s: %s", spec, wm_error_text(err));
 	cr_assert_eq(wm_session_output(session, folder), 0);
@@ -115,11 +116,11 @@ static void record(const char *spec, enum origin origin)
 
 	cr_assert_gt(pid, 0, "%s: %s: %s", spec, wm_error_text(pid), wm_session_detail(session));
 	cr_assert_eq(wm_session_start(session), 0);
-	cr_expect_eq(session->live.origin, origin);
+	cr_expect_eq(session->live->origin, origin);
 	while (wm_session_wait(session, 20) > 0)
 		;
 	cr_expect_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
-	snprintf(losses, sizeof(losses), "%s", session->live.losses);
+	snprintf(losses, sizeof(losses), "%s", session->live->losses);
 	wm_session_close(session);
 }
 
@@ -157,13 +158,13 @@ Test(origin_calls, session_with_invalid_packets_reports_loss)
 Test(origin_calls, session_with_signal_trigger_takes_step)
 {
 	cr_assert_eq(wm_session_open(&session, NULL), 0);
-	session->live.machine = machine;
-	session->live.trigger = TRIGGER_SIGNAL;
+	session->live->machine = machine;
+	session->live->trigger = TRIGGER_SIGNAL;
 	cr_assert_eq(wm_session_add(session, "trail/last=64K/"), 0);
 	cr_assert_eq(wm_session_output(session, folder), 0);
 	cr_assert_gt(wm_session_launch(session, argv), 0);
-	cr_expect_eq(session->live.origin, ORIGIN_STEP);
-	cr_expect_eq(session->live.origins[ORIGIN_BTS].error, -WM_E_TRAIL_ASKED);
+	cr_expect_eq(session->live->origin, ORIGIN_STEP);
+	cr_expect_eq(session->live->origins[ORIGIN_BTS].error, -WM_E_TRAIL_ASKED);
 	wm_session_close(session);
 }
 

@@ -3,6 +3,7 @@
 
 #include "session/process.h"
 #include "session/session.h"
+#include "session/spec.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -44,9 +45,9 @@ static int is_due(struct wm_session *session)
 {
 	uint64_t now_ns = ticks_monotonic_ns();
 
-	if (now_ns < session->beat_due_ns)
+	if (now_ns < session->patience->due_ns)
 		return 0;
-	session->beat_due_ns = now_ns + BEAT_NS;
+	session->patience->due_ns = now_ns + BEAT_NS;
 	return 1;
 }
 
@@ -61,13 +62,14 @@ static void say_wait_to_all(struct wm_session *session)
 static void beat(struct wm_session *session, const struct session_progress *progress)
 {
 	say_wait_to_all(session);
-	if (session->watcher.reported && session->watcher.reported(progress, session->watcher.data))
-		session->has_given_up = 1;
+	if (session->patience->watcher.reported &&
+	    session->patience->watcher.reported(progress, session->patience->watcher.data))
+		session->patience->has_given_up = 1;
 }
 
 int patience_is_over(const struct wm_session *session)
 {
-	return session->has_given_up;
+	return session->patience->has_given_up;
 }
 
 int patience_beat(struct wm_session *session, const struct session_progress *progress)
@@ -78,7 +80,7 @@ int patience_beat(struct wm_session *session, const struct session_progress *pro
 			if (p->drain)
 				session_drain_aside(session, p);
 	}
-	return session->has_given_up ? -ECANCELED : 0;
+	return session->patience->has_given_up ? -ECANCELED : 0;
 }
 
 void patience_arming(struct wm_session *session)
@@ -92,9 +94,9 @@ void patience_arming(struct wm_session *session)
 	if (progress.total && is_due(session))
 		beat(session, &progress);
 	/* forked children adopt quickly, but then wait for their watches, one after another */
-	else if (spec_count_watches(&session->specs) && is_due(session))
+	else if (spec_count_watches(session->specs) && is_due(session))
 		say_wait_to_all(session);
-	if (!session->has_given_up)
+	if (!session->patience->has_given_up)
 		return;
 	for (struct process *p = session->processes; p; p = p->next)
 		process_drop_places(p);

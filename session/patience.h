@@ -27,6 +27,13 @@ struct session_watcher {
 	void *data;
 };
 
+/* Of a session. Zeroed: without a watcher. */
+struct patience {
+	struct session_watcher watcher;
+	int has_given_up; /* the watcher gave up */
+	uint64_t due_ns;  /* the next time to do something */
+};
+
 /*
  * Call this often during long work; a few times a second it does something: it has waiting programs
  * extend their timeouts, calls the watcher, and drains the stores. Returns 0, or -ECANCELED once

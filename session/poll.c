@@ -8,6 +8,7 @@
 #include "session/poll.h"
 
 #include "process/pollable.h"
+#include "session/live.h"
 #include "session/process.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
 /* The results of a step's wait, for processes that are socket pairs, and for children. */
 #include "session/poll.h"
 
+#include "session/live.h"
 #include "session/process.h"
 
 #include <criterion/criterion.h>
@@ -19,6 +20,7 @@
 
 struct scene {
 	struct wm_session session;
+	struct live live;
 	struct process processes[2];
 	struct listener listener;
 	int far[3]; /* the other ends of the two links and of the listener */
@@ -44,6 +46,7 @@ static void scene_begin(struct scene *scene)
 	}
 	scene->processes[0].next = &scene->processes[1];
 	scene->listener.gathered = -1;
+	scene->session.live = &scene->live;
 	scene->session.processes = scene->processes;
 	scene->session.listeners = &scene->listener;
 }

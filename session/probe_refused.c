@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "process/target.h"
+#include "session/live.h"
 #include "session/process.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ static int refusal_order(const void *a, const void *b)
 
 int probe_refusal_add(struct wm_session *session, const struct probe_refusal *refusal)
 {
-	struct probe_refusals *list = &session->probes.refusals;
+	struct probe_refusals *list = &session->probes->refusals;
 	struct probe_refusal *more;
 
 	session->refused++;
@@ -74,13 +75,13 @@ static int refuse_once(struct wm_session *session, struct process *process,
 		return -ENOMEM;
 	*key = (struct probe_refusal){ .name = (char *)text, .error = refusal->error };
 	if (process->refused_bytes >= REFUSED_BYTES_MAX &&
-	    !tfind(key, &session->probes.refusals.index, refusal_order)) {
-		session->probes.refusals.left_out++;
+	    !tfind(key, &session->probes->refusals.index, refusal_order)) {
+		session->probes->refusals.left_out++;
 		free(key);
 		return 0;
 	}
 	key->name = strdup(text);
-	there = key->name ? tsearch(key, &session->probes.refusals.index, refusal_order) : NULL;
+	there = key->name ? tsearch(key, &session->probes->refusals.index, refusal_order) : NULL;
 	if (there && *there == key) {
 		process->refused_bytes += strlen(text) + 1;
 		return probe_refusal_add(session, refusal);
@@ -118,7 +119,7 @@ int probe_refused(struct wm_session *session, struct process *process,
 		  const struct control_refused *refused, const char *name)
 {
 	uint64_t base = 0;
-	const struct plan *plan = plan_around(&session->probes, &process->probed, refused->address,
+	const struct plan *plan = plan_around(session->probes, &process->probed, refused->address,
 					      &base);
 	struct probe_refusal refusal = { .name = (char *)name,
 					 .module = plan ? plan->path : "",
@@ -127,7 +128,7 @@ int probe_refused(struct wm_session *session, struct process *process,
 					 .error = refused->error,
 					 .pid = process->pid };
 
-	if (refusal.error == -WM_E_NO_PTRACE && unstoppable_add(&session->probes, process->pid))
+	if (refusal.error == -WM_E_NO_PTRACE && unstoppable_add(session->probes, process->pid))
 		return -ENOMEM;
 	if (refusal.error == -WM_E_TRACED && live_is_wanted(session))
 		refusal.error = -WM_E_TRAIL_STEPS; /* by our own stepper */
@@ -147,7 +148,7 @@ int probe_refused_marker(struct wm_session *session, struct process *process,
 	char text[REFUSED_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "%s %s", name, detail);
-	session->probes.refusals.has_markers = 1;
+	session->probes->refusals.has_markers = 1;
 	return refuse_once(session, process, &refusal, text);
 }
 

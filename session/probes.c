@@ -5,8 +5,8 @@
 #include "process/loaded.h"
 #include "session/patience.h"
 #include "session/process.h"
-#include "session/watch/later.h"
 #include "trace/schema.h"
+#include "trace/writer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,10 +39,10 @@ static struct plan *plan_find(const struct wm_session *session, const struct loa
 	char name[256];
 
 	loaded_name(loaded, name, sizeof(name));
-	for (struct plan *plan = session->probes.plans; plan; plan = plan->next)
+	for (struct plan *plan = session->probes->plans; plan; plan = plan->next)
 		if (plan->inode == loaded->inode && plan->device == loaded->device &&
 		    !strcmp(plan->path, loaded->path) &&
-		    plan_fits(plan, &session->specs, name, &loaded->aliases))
+		    plan_fits(plan, session->specs, name, &loaded->aliases))
 			return plan;
 	return NULL;
 }
@@ -92,7 +92,7 @@ static int held_trace(struct wm_session *session, const struct process *process,
 static int held_add(struct wm_session *session, const struct process *process,
 		    const struct control_held *held)
 {
-	struct probes *probes = &session->probes;
+	struct probes *probes = session->probes;
 	struct probe_held *added;
 
 	if (array_grow(&probes->held, &probes->held_room, probes->held_count + 1,
@@ -112,7 +112,7 @@ static int held_add(struct wm_session *session, const struct process *process,
 int probe_held(struct wm_session *session, const struct process *process,
 	       const struct control_held *held)
 {
-	struct probes *probes = &session->probes;
+	struct probes *probes = session->probes;
 
 	if (!held->end_ns)
 		return probes->held_count < HELD_MAX ? held_add(session, process, held) : 0;
@@ -148,8 +148,8 @@ void probes_release(struct probes *probes)
 /* A file that a request applies to can't be read: keep the reason. */
 static void keep_open_error(struct wm_session *session, const struct loaded *loaded)
 {
-	for (size_t i = 0; i < session->specs.count; i++) {
-		struct spec *spec = &session->specs.all[i];
+	for (size_t i = 0; i < session->specs->count; i++) {
+		struct spec *spec = &session->specs->all[i];
 
 		if (spec->request &&
 		    code_request_takes(spec->request, loaded->path, &loaded->aliases)) {
@@ -171,7 +171,7 @@ static int take_refusals(struct wm_session *session, pid_t pid, const struct pla
 							  .address = plan->refused[i].address,
 							  .error = plan->refused[i].error,
 							  .pid = pid });
-	session->probes.wanted += plan->place_count - plan->guard_count + plan->refused_count;
+	session->probes->wanted += plan->place_count - plan->guard_count + plan->refused_count;
 	return err;
 }
 
@@ -194,7 +194,7 @@ static int on_beat(size_t done, size_t total, void *data)
 /* Find or make the plan of a module. *plan NULL: its file can't be read. */
 static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan **plan)
 {
-	struct probes *probes = &pass->session->probes;
+	struct probes *probes = pass->session->probes;
 	struct planning planning = { pass, loaded->path, 0 };
 	struct code_process process;
 	int err;
@@ -212,14 +212,14 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 	process = loaded_process(&pass->list);
 	loaded->module->file->pulse = (struct code_pulse){ on_beat, &planning };
 	pass->process->probed.planning = loaded->base;
-	err = plan_make(plan, &pass->session->specs, loaded->module, &process, NULL);
+	err = plan_make(plan, pass->session->specs, loaded->module, &process, NULL);
 	loaded->module->file->pulse = (struct code_pulse){ 0 };
 	pass->process->probed.planning = 0;
 	/* given up: of the places, at most the number is known */
 	if (err == -ECANCELED)
 		probes->unarmed += planning.total;
 	if (!err)
-		err = plan_names(&pass->session->names, &pass->session->specs, loaded->module);
+		err = plan_names(pass->session->names, pass->session->specs, loaded->module);
 	if (!err)
 		err = take_refusals(pass->session, pass->process->pid, *plan);
 	if (err) {
@@ -268,7 +268,7 @@ static int see_to_modules(struct pass *pass)
 			continue;
 		fresh++;
 		is_wanted = !is_agent(loaded->path) &&
-			    plan_concerns(&pass->session->specs, loaded->path, &loaded->aliases);
+			    plan_concerns(pass->session->specs, loaded->path, &loaded->aliases);
 		err = probed_note(probed, loaded, is_wanted || loaded->is_listed);
 		if (err || !is_wanted)
 			continue;
@@ -336,7 +336,7 @@ static int look(struct wm_session *session, struct process *process, int always)
 
 int probe_arm(struct wm_session *session, struct process *process)
 {
-	if (!spec_count_requests(&session->specs) && !spec_count_watches(&session->specs))
+	if (!spec_count_requests(session->specs) && !spec_count_watches(session->specs))
 		return 0;
 	process->probed.is_on = 1;
 	return process->probed.adopts ? 0 : look(session, process, 1);
@@ -376,7 +376,7 @@ void probe_seen(struct process *process)
  */
 static int is_missing_events(const struct wm_session *session, const struct process *process)
 {
-	return process->hello.forked != HELLO_SHARES || spec_count_watches(&session->specs);
+	return process->hello.forked != HELLO_SHARES || spec_count_watches(session->specs);
 }
 
 void probe_late(struct wm_session *session, struct process *process,
@@ -386,45 +386,30 @@ void probe_late(struct wm_session *session, struct process *process,
 
 	if (!late->base && !process->runs) {
 		process->runs = 1;
-		session->probes.late_starts += is_missing_events(session, process);
+		session->probes->late_starts += is_missing_events(session, process);
 	}
 	for (size_t i = 0; late->base && i < probed->loading_count; i++) {
 		if (probed->loading[i].base != late->base || !probed->loading[i].is_wanted)
 			continue;
 		probed->loading[i].is_wanted = 0;
-		session->probes.late++;
+		session->probes->late++;
 	}
 }
 
-int probe_module(struct wm_session *session, struct process *process,
-		 const struct control_module *module, const char *path)
+int probe_module(struct wm_session *session, struct process *process, uint64_t base,
+		 const char *path)
 {
-	struct control_seen seen = { .base = module->base };
-	struct iovec part = { &seen, sizeof(seen) };
 	struct probed *probed = &process->probed;
-	int err, later = 0, is_wanted = plan_concerns(&session->specs, path, NULL);
+	int err, is_wanted = plan_concerns(session->specs, path, NULL);
 
-	if (!probed->is_on)
-		return 0;
-	/* forget an unloaded module: even the same file at that base will be another module */
-	if (module->gone) {
-		probed_forget(probed, module->base);
-		return later_module_gone(session, process, module->base);
-	}
-	err = probed_loading_begin(probed, module->base, is_wanted);
+	err = probed_loading_begin(probed, base, is_wanted);
 	if (!err)
 		err = look(session, process, 0);
 	if (is_denied(err) && has_parents(process)) {
-		session->probes.late += is_wanted && !probed_has_base(probed, module->base);
+		session->probes->late += is_wanted && !probed_has_base(probed, base);
 		err = 0;
 	}
-	if (!err)
-		err = later = later_module_came(session, process, module->base);
-	if (!err)
-		err = process_request(process, CONTROL_SEEN, &part, 1);
-	if (later > 0)
-		return 0;
-	return err == -WM_E_GONE ? 0 : err;
+	return err;
 }
 
 void probe_quiet(struct process *process)
@@ -437,7 +422,7 @@ void probe_quiet(struct process *process)
 
 void probe_ended(struct wm_session *session, struct process *process)
 {
-	session->probes.unarmed += process->probed.pending;
+	session->probes->unarmed += process->probed.pending;
 	process->probed.pending = 0;
 	/* it ended before GO: its agent could not report whether it ran */
 	if (!process->hello.launched || process->runs)

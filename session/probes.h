@@ -95,9 +95,12 @@ void probe_placed(struct wm_session *session, struct process *process);
 /* The agent answered COMMIT. Returns 0 or an error that ends the connection. */
 int probe_committed(struct wm_session *session, struct process *process);
 
-/* The agent reports that a module was loaded or unloaded. Returns as probe_committed(). */
-int probe_module(struct wm_session *session, struct process *process,
-		 const struct control_module *module, const char *path);
+/*
+ * The agent reports that a module was loaded: place what the specs want there. The caller sends
+ * SEEN. Returns 0 or an error, also -WM_E_GONE.
+ */
+int probe_module(struct wm_session *session, struct process *process, uint64_t base,
+		 const char *path);
 
 /* The agent answered SEEN: the thread that loaded the module reported first continues. */
 void probe_seen(struct process *process);

@@ -2,6 +2,8 @@
 #include "session/process.h"
 
 #include "process/target.h"
+#include "trace/schema.h"
+#include "trace/writer.h"
 
 #include <errno.h>
 #include <poll.h>

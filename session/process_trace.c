@@ -3,7 +3,9 @@
 
 #include "process/target.h"
 #include "session/life.h"
+#include "session/probes.h"
 #include "session/process.h"
+#include "trace/writer.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +17,7 @@ int process_trace_event(struct wm_session *session, const struct process *proces
 
 	if (process->trace < 0 || !session->writer)
 		return 0;
-	enumerated_find(session->probes.plans, text, names);
+	enumerated_find(session->probes->plans, text, names);
 	return trace_event_add_named(session->writer, process->trace, event->id, event->types, text,
 				     names);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Specs without a match, and refused places. */
 #include "process/testing/folder.h"
+#include "session/names.h"
 #include "session/process.h"
+#include "session/spec.h"
 #include "session/testing/agent.h"
 
 #include <criterion/criterion.h>
@@ -126,9 +128,9 @@ Test(refusals, start_requests_marker_names)
 	struct wm_session *session = attach(1, &agent, specs);
 
 	cr_assert_eq(wm_session_start(session), 0);
-	cr_assert_eq(session->specs.all[0].matches, 0);
-	cr_assert_eq(session->names.count, 1);
-	cr_assert_str_eq(session->names.all[0], SAMPLE_EVENT);
+	cr_assert_eq(session->specs->all[0].matches, 0);
+	cr_assert_eq(session->names->count, 1);
+	cr_assert_str_eq(session->names->all[0], SAMPLE_EVENT);
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }

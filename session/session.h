@@ -10,16 +10,7 @@
 #include "process/ticks.h"
 #include "process/tool_socket.h"
 #include "session/drain.h"
-#include "session/live.h"
-#include "session/names.h"
-#include "session/patience.h"
-#include "session/probes.h"
-#include "session/spec.h"
-#include "session/unrecorded.h"
-#include "session/watch/watches.h"
-#include "trace/decode.h"
 #include "trace/number.h"
-#include "trace/writer.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -27,9 +18,17 @@
 
 struct held;
 struct ledger;
+struct live;
+struct name_list;
+struct patience;
 struct pollable;
 struct pollfd;
+struct probes;
 struct process;
+struct spec_list;
+struct trace_writer;
+struct unrecorded_list;
+struct watched_list;
 struct watermark;
 
 #define DETAIL_BYTES 1024
@@ -38,11 +37,16 @@ struct wm_session {
 	pid_t owner; /* the process that opened it */
 	struct wm_session_options options;
 	char detail[DETAIL_BYTES];
-	struct spec_list specs;
-	struct probes probes;
-	struct live live;	     /* of branch trails */
-	struct watched_list watched; /* filled when a watch was found in a process */
-	struct listener *listeners;  /* one for each user whose processes are recorded */
+	/* the state of its parts, in the same allocation: see session_open.c */
+	struct spec_list *specs;
+	struct probes *probes;
+	struct live *live;	      /* of branch trails */
+	struct watched_list *watched; /* filled when a watch was found in a process */
+	struct unrecorded_list *unrecorded;
+	struct name_list *names; /* existing markers, once a spec matched none */
+	struct patience *patience;
+
+	struct listener *listeners; /* one for each user whose processes are recorded */
 	/* a symbolic link to the agent, for LD_PRELOAD; "" */
 	char agent_link[SOCKET_PATH_BYTES];
 	struct process *processes;
@@ -56,10 +60,6 @@ struct wm_session {
 	unsigned int stops;
 	int reading;	      /* wm_session_read() is calling back */
 	unsigned int in_step; /* nested calls of session_step(), and of waits */
-	struct session_watcher watcher;
-	struct unrecorded_list unrecorded;
-	int has_given_up; /* the watcher gave up */
-	uint64_t beat_due_ns;
 
 	struct trace_writer *writer; /* NULL: events go to wm_session_read() */
 	char *dir;
@@ -92,7 +92,6 @@ struct wm_session {
 	int pollable_epoll;	   /* the value of `epoll` that is in it; -1: none */
 	int is_end_told;	   /* a wait has reported that no process is left */
 	int is_woken;		   /* the next wait, or the present one, has to return */
-	struct name_list names;	   /* existing markers, once a spec matched none */
 	struct ledger *ledger;	   /* of session_ledger(); NULL: none yet */
 	uint64_t mended_ns;	   /* when it was last checked */
 };

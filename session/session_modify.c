@@ -2,6 +2,7 @@
 /* Replace a watch of a session while it runs. */
 #include "process/call.h"
 #include "session/session.h"
+#include "session/spec.h"
 #include "session/watch/change_watch.h"
 
 #include <errno.h>
@@ -9,9 +10,9 @@
 
 static int find_watch(const struct wm_session *session, const char *spec, size_t *index)
 {
-	for (*index = 0; *index < session->specs.count; ++*index)
-		if (session->specs.all[*index].watch &&
-		    !strcmp(session->specs.all[*index].text, spec))
+	for (*index = 0; *index < session->specs->count; ++*index)
+		if (session->specs->all[*index].watch &&
+		    !strcmp(session->specs->all[*index].text, spec))
 			return 0;
 	return -ENOENT;
 }

@@ -5,10 +5,18 @@
 #include "process/call.h"
 #include "process/pollable.h"
 #include "session/event_reader.h"
+#include "session/live.h"
+#include "session/names.h"
+#include "session/patience.h"
+#include "session/probes.h"
 #include "session/process.h"
 #include "session/process_trace.h"
+#include "session/spec.h"
+#include "session/unrecorded.h"
 #include "session/use.h"
+#include "session/watch/watches.h"
 #include "session/watermark.h"
+#include "trace/writer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -79,6 +87,36 @@ static int options_keep(struct wm_session_options *options)
 	return -ENOMEM;
 }
 
+/* A session and the state of its parts. Zeroed, each of them is empty. */
+struct whole {
+	struct wm_session session; /* first: free(3) of the session frees all */
+	struct spec_list specs;
+	struct probes probes;
+	struct live live;
+	struct watched_list watched;
+	struct unrecorded_list unrecorded;
+	struct name_list names;
+	struct patience patience;
+};
+
+static struct wm_session *session_new(void)
+{
+	struct whole *whole = calloc(1, sizeof(*whole));
+
+	if (!whole)
+		return NULL;
+	whole->session = (struct wm_session){
+		.specs = &whole->specs,
+		.probes = &whole->probes,
+		.live = &whole->live,
+		.watched = &whole->watched,
+		.unrecorded = &whole->unrecorded,
+		.names = &whole->names,
+		.patience = &whole->patience,
+	};
+	return &whole->session;
+}
+
 int wm_session_open(struct wm_session **session, const struct wm_session_options *options)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
@@ -88,7 +126,7 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	if (!session)
 		return -EINVAL;
 	*session = NULL;
-	new = calloc(1, sizeof(*new));
+	new = session_new();
 	if (!new)
 		return -ENOMEM;
 	new->owner = getpid();
@@ -118,7 +156,7 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	}
 	new->tsc_hz = ticks_hz(STORE_CLOCK_TSC);
 	ticks_now(STORE_CLOCK_TSC, &new->began);
-	new->live.machine.engine = new->options.engine_path;
+	new->live->machine.engine = new->options.engine_path;
 	*session = new;
 	return 0;
 }
@@ -133,17 +171,17 @@ int wm_session_add(struct wm_session *session, const char *spec)
 		return err;
 	if (session->running)
 		return session_fail(session, -EBUSY, "%s: the session runs", spec);
-	probes_release(&session->probes); /* they hold plans for fewer specs */
-	err = spec_add(&session->specs, spec);
-	words = session->specs.words;
+	probes_release(session->probes); /* they hold plans for fewer specs */
+	err = spec_add(session->specs, spec);
+	words = session->specs->words;
 	if (!err) {
 		char why[256] = "";
 
-		err = use_spec(&session->specs.all[session->specs.count - 1],
+		err = use_spec(&session->specs->all[session->specs->count - 1],
 			       (struct detail){ why, sizeof(why) });
 		if (!err)
 			return 0;
-		spec_drop(&session->specs);
+		spec_drop(session->specs);
 		return session_fail(session, err, "%s: %s", spec, why);
 	}
 	/* some begin with the spec itself */
@@ -229,11 +267,11 @@ void wm_session_close(struct wm_session *session)
 		listener_free(session->listeners);
 		session->listeners = next;
 	}
-	probes_release(&session->probes);
-	watched_list_release(&session->watched);
-	unrecorded_release(&session->unrecorded);
-	spec_list_release(&session->specs);
-	name_list_release(&session->names);
+	probes_release(session->probes);
+	watched_list_release(session->watched);
+	unrecorded_release(session->unrecorded);
+	spec_list_release(session->specs);
+	name_list_release(session->names);
 	number_list_release(&session->numbers);
 	free(session->launched);
 	free(session->polls);

@@ -3,6 +3,7 @@
 #include "process/call.h"
 #include "session/event_reader.h"
 #include "session/life.h"
+#include "session/live.h"
 #include "session/process.h"
 #include "session/watermark.h"
 
@@ -38,7 +39,7 @@ int wm_session_wait(struct wm_session *session, int timeout_ms)
 	alive = session_awaited(session);
 	session->is_end_told = got < 0 || !alive;
 	session_pollable_update(session);
-	if (got < 0 && got != session->live.error)
+	if (got < 0 && got != session->live->error)
 		return session_fail(session, got, "%s", session->dir ? session->dir : "");
 	return got < 0 ? got : alive;
 }

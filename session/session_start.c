@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Start a session, and report what could not be armed. */
 #include "process/call.h"
+#include "session/live.h"
+#include "session/probes.h"
 #include "session/process.h"
 #include "process/target.h"
+#include "session/spec.h"
 #include "session/watch/watching.h"
 
 #include <errno.h>
@@ -12,8 +15,8 @@
 /* If a spec has matched nothing, ask which markers exist, for "did you mean" hints. */
 static int ask_names(struct wm_session *session, struct process *process)
 {
-	for (size_t i = 0; i < session->specs.count; i++) {
-		if (!session->specs.all[i].glob || session->specs.all[i].matches)
+	for (size_t i = 0; i < session->specs->count; i++) {
+		if (!session->specs->all[i].glob || session->specs->all[i].matches)
 			continue;
 		if (process->named || process_request(process, CONTROL_LIST, NULL, 0))
 			return 0;
@@ -87,8 +90,8 @@ static int fail_unmatched(struct wm_session *session)
 		any |= process_is_usable(p);
 	if (!any || session->options.allow_unmatched)
 		return 0;
-	for (size_t i = 0; i < session->specs.count; i++) {
-		const struct spec *spec = &session->specs.all[i];
+	for (size_t i = 0; i < session->specs->count; i++) {
+		const struct spec *spec = &session->specs->all[i];
 		int err = spec_is_glob(spec) ? 0 : spec_missing(spec);
 
 		if (err)
@@ -110,7 +113,7 @@ int wm_session_start(struct wm_session *session)
 		return session_fail(session, -EALREADY, "the session runs");
 	if (session->dir && !session->writer)
 		return session_fail(session, -EINVAL, "%s: the recording has ended", session->dir);
-	if (!session->specs.count)
+	if (!session->specs->count)
 		return session_fail(session, -WM_E_SPEC, "no event was added");
 	err = live_keep_ready(session);
 	if (err)
@@ -162,8 +165,8 @@ int wm_session_refusals(struct wm_session *session,
 
 	if (result)
 		return result;
-	for (size_t i = 0; i < session->specs.count && !result; i++) {
-		const struct spec *spec = &session->specs.all[i];
+	for (size_t i = 0; i < session->specs->count && !result; i++) {
+		const struct spec *spec = &session->specs->all[i];
 		struct wm_session_refusal one = { .size = sizeof(one),
 						  .spec = spec->text,
 						  .name = "",
@@ -173,7 +176,7 @@ int wm_session_refusals(struct wm_session *session,
 
 		result = one.error ? refusal(&one, data) : 0;
 	}
-	list = &session->probes.refusals;
+	list = &session->probes->refusals;
 	for (size_t i = 0; i < list->count && !result; i++)
 		result = refusal(
 			&(struct wm_session_refusal){ .size = sizeof(struct wm_session_refusal),

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Stop a session: make its processes quiet, and complete its trace. */
 #include "process/call.h"
+#include "session/live.h"
 #include "session/process.h"
+#include "session/unrecorded.h"
 #include "session/use.h"
 #include "session/watch/figures.h"
+#include "trace/writer.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -37,10 +40,10 @@ static void note_length(struct wm_session *session)
 
 static int close_trace(struct wm_session *session)
 {
-	int err = figures_write(&session->watched, session->writer), copied, closed;
+	int err = figures_write(session->watched, session->writer), copied, closed;
 
-	for (size_t i = 0; i < session->unrecorded.count; i++) {
-		const struct unrecorded *one = &session->unrecorded.all[i];
+	for (size_t i = 0; i < session->unrecorded->count; i++) {
+		const struct unrecorded *one = &session->unrecorded->all[i];
 		char reason[PATH_MAX + 256];
 
 		snprintf(reason, sizeof(reason), "%s%s%s", wm_error_text(one->error),

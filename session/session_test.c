@@ -2,6 +2,7 @@
 #include "base/testing/await.h"
 #include "process/target.h"
 #include "process/testing/folder.h"
+#include "session/probes.h"
 #include "session/process.h"
 #include "session/testing/agent.h"
 
@@ -357,7 +358,7 @@ Test(session, flooding_agent_uses_bounded_memory)
 {
 	struct sample_agent agent = { .way = SAMPLE_FLOODS };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
-	const struct probe_refusals *refusals = &session->probes.refusals;
+	const struct probe_refusals *refusals = &session->probes->refusals;
 	struct stat about;
 
 	start_recording(session, &agent);
@@ -376,8 +377,8 @@ Test(session, many_held_events_are_handled_fast, .timeout = 60)
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
 
 	arm(session, &agent);
-	cr_expect_eq(session->probes.held_count, SAMPLE_HOLDS_EACH);
-	cr_expect_str_eq(session->probes.held[0].name, "");
+	cr_expect_eq(session->probes->held_count, SAMPLE_HOLDS_EACH);
+	cr_expect_str_eq(session->probes->held[0].name, "");
 	cr_assert_eq(wm_session_stop(session), 0);
 	wm_session_close(session);
 	sample_agent_release(&agent);

@@ -4,6 +4,7 @@
 #include "process/testing/folder.h"
 #include "session/process.h"
 #include "session/testing/agent.h"
+#include "session/watch/watches.h"
 #include "trial/testing/needs.h"
 
 #include <criterion/criterion.h>
@@ -71,7 +72,7 @@ Test(session_watch, watch_is_lost_with_cause_of_agents_end)
 
 	cr_assert_eq(start_watching(SAMPLE_BREAKS, &session), 0);
 	cr_assert_eq(kill(agent.pid, SIGUSR1), 0);
-	cr_expect(AWAIT(wm_session_wait(session, 10) >= 0 && session->watched.count &&
-			session->watched.all[0].lost == -WM_E_PROTOCOL));
+	cr_expect(AWAIT(wm_session_wait(session, 10) >= 0 && session->watched->count &&
+			session->watched->all[0].lost == -WM_E_PROTOCOL));
 	wm_session_close(session);
 }

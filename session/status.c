@@ -3,6 +3,8 @@
 #include "process/call.h"
 #include "session/event_reader.h"
 #include "session/life.h"
+#include "session/live.h"
+#include "session/probes.h"
 #include "session/process.h"
 #include "session/session.h"
 
@@ -107,7 +109,7 @@ int wm_session_status_get(struct wm_session *session, struct wm_session_status *
 	now.markers = session->markers;
 	now.sites = session->sites;
 	now.refused = session->refused;
-	now.held = session->probes.held_count;
+	now.held = session->probes->held_count;
 	now.recorded = session->past.recorded;
 	now.discarded = session->past.discarded;
 	now.bytes = session->past.bytes;

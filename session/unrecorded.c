@@ -259,7 +259,7 @@ static void count(struct unrecorded_list *list, const struct target *target, con
 void unrecorded_add(struct wm_session *session, pid_t pid, const char *program, int error,
 		    const char *detail)
 {
-	struct unrecorded_list *list = &session->unrecorded;
+	struct unrecorded_list *list = session->unrecorded;
 	struct target target;
 
 	if (target_read(&target, pid)) {
@@ -278,7 +278,7 @@ void unrecorded_add_unreached(struct wm_session *session, const struct process *
 	int error;
 	uint32_t count = drain_unreached(parent->drain, &error);
 	struct unrecorded *entry = count && error < 0
-					   ? entry_of(&session->unrecorded, parent->exe, error)
+					   ? entry_of(session->unrecorded, parent->exe, error)
 					   : NULL;
 
 	if (!entry)
@@ -307,7 +307,7 @@ void unrecorded_add_dropped(struct wm_session *session, struct process *process,
 
 static void look_at(struct wm_session *session, pid_t pid)
 {
-	struct unrecorded_list *list = &session->unrecorded;
+	struct unrecorded_list *list = session->unrecorded;
 	char words[PATH_MAX + 128] = "";
 	struct target target;
 	const char *program;
@@ -397,7 +397,7 @@ static void take_reports(struct wm_session *session)
 
 void unrecorded_look(struct wm_session *session, int now)
 {
-	struct unrecorded_list *list = &session->unrecorded;
+	struct unrecorded_list *list = session->unrecorded;
 	uint64_t began_ns = ticks_monotonic_ns(), before_ns, took_ns;
 
 	if (session->options.follow == WM_FOLLOW_NONE)

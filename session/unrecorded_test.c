@@ -64,11 +64,11 @@ Test(unrecorded, missing_agent_is_that_of_session_options)
 	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
 	cr_assert_eq(unlink(agent), 0);
 	cr_assert_eq(write(fd, "\n", 1), 1);
-	cr_expect(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded.count));
-	if (session->unrecorded.count) {
-		cr_expect_eq(session->unrecorded.all[0].error, -WM_E_NO_AGENT);
-		cr_expect(strstr(session->unrecorded.all[0].detail, agent), "%s",
-			  session->unrecorded.all[0].detail);
+	cr_expect(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded->count));
+	if (session->unrecorded->count) {
+		cr_expect_eq(session->unrecorded->all[0].error, -WM_E_NO_AGENT);
+		cr_expect(strstr(session->unrecorded->all[0].detail, agent), "%s",
+			  session->unrecorded->all[0].detail);
 	}
 	kill(pid, SIGKILL);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
@@ -117,8 +117,8 @@ Test(unrecorded, process_whose_agent_sends_garbage_is_unrecorded_with_cause)
 	char words[64];
 
 	cr_assert_eq(kill(agent.pid, SIGUSR1), 0);
-	cr_assert(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded.count));
-	one = &session->unrecorded.all[0];
+	cr_assert(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded->count));
+	one = &session->unrecorded->all[0];
 	snprintf(words, sizeof(words), "process %d is not recorded to its end", agent.pid);
 	cr_expect_eq(one->error, -WM_E_PROTOCOL);
 	cr_expect_str_eq(one->program, "/bin/sample");
@@ -148,9 +148,9 @@ Test(unrecorded, process_that_sent_garbage_and_ended_is_counted)
 		      write(fd, "?", 1) != 1);
 	}
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
-	cr_expect(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded.count));
-	if (session->unrecorded.count)
-		cr_expect_str_eq(session->unrecorded.all[0].program, "a process that has ended");
+	cr_expect(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded->count));
+	if (session->unrecorded->count)
+		cr_expect_str_eq(session->unrecorded->all[0].program, "a process that has ended");
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }

@@ -2,6 +2,8 @@
 #include "session/use.h"
 
 #include "session/session.h"
+#include "session/spec.h"
+#include "session/watch/watches.h"
 #include "trial/trial.h"
 
 #include <waymark/error.h>
@@ -26,20 +28,21 @@ int use_zero(struct wm_session *session, struct detail detail)
 	struct trial_answer answer;
 	char text[512];
 
-	for (size_t i = 0; i < session->specs.count; i++) {
-		const struct watched_spec *watched = watches_of(&session->watched, i);
+	for (size_t i = 0; i < session->specs->count; i++) {
+		const struct watched_spec *watched = watches_of(session->watched, i);
 		enum trial trial;
 
 		if (!watched || !watched->processes || watched->counts.hits)
 			continue;
-		trial = of_watch[session->specs.all[i].watch->kind];
+		trial = of_watch[session->specs->all[i].watch->kind];
 		trial_ask_again(trial, &answer);
 		if (answer.state == TRIAL_WORKS)
 			continue;
-		session->watched.unproven = answer.state == TRIAL_FAILS ? -WM_E_BREAKPOINT_DEAD
-									: -WM_E_BREAKPOINT_UNTRIED;
+		session->watched->unproven = answer.state == TRIAL_FAILS ? -WM_E_BREAKPOINT_DEAD
+									 : -WM_E_BREAKPOINT_UNTRIED;
 		trial_reason(trial, &answer, text, sizeof(text));
-		return detail_set(detail, session->watched.unproven, "%s: %s", watched->text, text);
+		return detail_set(detail, session->watched->unproven, "%s: %s", watched->text,
+				  text);
 	}
 	return 0;
 }

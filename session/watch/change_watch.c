@@ -15,9 +15,13 @@
 #include "session/watch/change_watch.h"
 
 #include "process/target.h"
+#include "session/live.h"
+#include "session/spec.h"
 #include "session/watch/underway.h"
+#include "session/watch/watches.h"
 #include "session/watch/watching.h"
 #include "session/watch/watching_own.h"
+#include "trace/writer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -125,7 +129,7 @@ static struct changing *changing_new(struct change *change, struct process *proc
 				     struct watching *watching)
 {
 	const struct spec *is = &change->specs.all[0],
-			  *was = &change->session->specs.all[change->index];
+			  *was = &change->session->specs->all[change->index];
 	struct changing *new = calloc(1, sizeof(*new));
 
 	if (new)
@@ -352,8 +356,8 @@ static void keep_gap(struct event_gap *all, const struct event_gap *one, int is_
 static void keep(struct change *change, struct event_gap *gap)
 {
 	struct wm_session *session = change->session;
-	struct watched_spec *now = &session->watched.all[change->index], old = *now;
-	struct spec *spec = &session->specs.all[change->index], *to = &change->specs.all[0];
+	struct watched_spec *now = &session->watched->all[change->index], old = *now;
+	struct spec *spec = &session->specs->all[change->index], *to = &change->specs.all[0];
 	char *text = spec->text;
 	struct watch_expr *watch = spec->watch;
 	unsigned int processes = 0;
@@ -493,15 +497,16 @@ static int read_spec(struct change *change, const char *to)
 	if (change->specs.all[0].watch->options.is_outside)
 		return session_fail(session, -WM_E_WATCH_OPTION,
 				    "%s: from outside nothing is changed in place", to);
-	if (session->live.processes && session->live.origin == ORIGIN_STEP)
+	if (session->live->processes && session->live->origin == ORIGIN_STEP)
 		return session_fail(
 			session, -WM_E_TRAIL_ASKED,
 			"%s: step: who is stepped through knows the watches that it began with",
 			to);
-	if (change->index < session->watched.count && session->watched.all[change->index].is_local)
+	if (change->index < session->watched->count &&
+	    session->watched->all[change->index].is_local)
 		return session_fail(session, -WM_E_WATCH_LOCAL_CHANGE, "%s", to);
-	for (size_t i = 0; i < session->specs.count; i++)
-		if (!strcmp(session->specs.all[i].text, to))
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (!strcmp(session->specs->all[i].text, to))
 			return session_fail(session, -WM_E_SPEC_TWICE, "%s", to);
 	change->fresh = calloc(1, sizeof(*change->fresh));
 	if (change->fresh) {
@@ -522,7 +527,7 @@ int change_watch(struct wm_session *session, size_t index, const char *to,
 	int err = read_spec(&change, to);
 
 	session->in_step++; /* keeps session_step() from freeing processes */
-	session->watched.is_arming = 1;
+	session->watched->is_arming = 1;
 	if (!err)
 		err = find_all(&change);
 	if (!err) {
@@ -533,7 +538,7 @@ int change_watch(struct wm_session *session, size_t index, const char *to,
 			keep(&change, &inner);
 	}
 	leave(&change, err);
-	session->watched.is_arming = 0;
+	session->watched->is_arming = 0;
 	session->in_step--;
 	spec_list_release(&change.specs);
 	if (err && change.fresh) {

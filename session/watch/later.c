@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/watch/later.h"
 
+#include "session/live.h"
+#include "session/spec.h"
 #include "session/watch/locals.h"
+#include "session/watch/watches.h"
 #include "session/watch/watching.h"
 #include "session/watch/watching_own.h"
 
@@ -18,7 +21,7 @@
 /* In a newly executed program, an address from the one before is meaningless. */
 static int wants_executed(const struct finding *finding, size_t spec)
 {
-	const struct watch_expr *expr = finding->session->specs.all[spec].watch;
+	const struct watch_expr *expr = finding->session->specs->all[spec].watch;
 
 	return expr->name || expr->module;
 }
@@ -28,14 +31,14 @@ static int wants_executed(const struct finding *finding, size_t spec)
  */
 static int wants_forked(const struct finding *finding, size_t spec)
 {
-	return finding->session->specs.all[spec].watch->options.thread == WATCH_THREAD_MAIN;
+	return finding->session->specs->all[spec].watch->options.thread == WATCH_THREAD_MAIN;
 }
 
 /* Specs that name the new library, or were found in it before. */
 static int wants_loaded(const struct finding *finding, size_t spec)
 {
-	const struct watch_expr *expr = finding->session->specs.all[spec].watch;
-	const struct watched_list *list = &finding->session->watched;
+	const struct watch_expr *expr = finding->session->specs->all[spec].watch;
+	const struct watched_list *list = finding->session->watched;
 	const char *library = spec < list->count ? list->all[spec].library : NULL;
 
 	if (library && !strcmp(library, finding->came))
@@ -78,13 +81,13 @@ static const struct process *parent_of(const struct wm_session *session,
 
 int later_welcome(struct wm_session *session, struct process *process)
 {
-	process->watch.is_new = session->running && spec_count_watches(&session->specs);
+	process->watch.is_new = session->running && spec_count_watches(session->specs);
 	return process->watch.is_new;
 }
 
 int later_module_came(struct wm_session *session, struct process *process, uint64_t base)
 {
-	if (!session->running || !spec_count_watches(&session->specs))
+	if (!session->running || !spec_count_watches(session->specs))
 		return 0;
 	return watch_state_note_module(&process->watch, base) ? -ENOMEM : 1;
 }
@@ -122,7 +125,7 @@ void later_settle_gone(struct wm_session *session, struct process *process)
 /* Count a process that continues with some watches missing; keep the first one's error. */
 static void note_unwatched(struct wm_session *session, struct process *process, int err)
 {
-	struct watched_list *list = &session->watched;
+	struct watched_list *list = session->watched;
 
 	if (process->watch.is_noted)
 		return;
@@ -141,10 +144,10 @@ static void note_unwatched(struct wm_session *session, struct process *process, 
 static void note_locals(struct wm_session *session, struct process *process,
 			const struct locals *parents)
 {
-	for (size_t i = 0; i < session->specs.count; i++)
+	for (size_t i = 0; i < session->specs->count; i++)
 		if (locals_has(parents, i)) {
 			snprintf(session->detail, sizeof(session->detail), "%s",
-				 session->specs.all[i].text);
+				 session->specs->all[i].text);
 			note_unwatched(session, process, -WM_E_WATCH_LOCAL_FORK);
 		}
 }
@@ -223,8 +226,8 @@ static void note_stepped(const struct finding *finding)
 {
 	struct wm_session *session = finding->session;
 
-	for (size_t i = 0; i < session->specs.count; i++) {
-		struct watched_spec *result = session->specs.all[i].watch &&
+	for (size_t i = 0; i < session->specs->count; i++) {
+		struct watched_spec *result = session->specs->all[i].watch &&
 							      wants_loaded(finding, i)
 						      ? watched_result(session, i)
 						      : NULL;
@@ -253,10 +256,10 @@ static int attend_module(struct wm_session *session, struct process *process, ui
 	process->watch.is_barred |= is_go;
 	finding.came = path;
 	finding.came_aliases.link = link;
-	for (size_t i = 0; i < session->specs.count && *path && !process->watch.is_barred; i++)
-		wants |= session->specs.all[i].watch && wants_loaded(&finding, i) &&
+	for (size_t i = 0; i < session->specs->count && *path && !process->watch.is_barred; i++)
+		wants |= session->specs->all[i].watch && wants_loaded(&finding, i) &&
 			 !watching_has(process, i);
-	if (wants && session->live.processes && session->live.origin == ORIGIN_STEP) {
+	if (wants && session->live->processes && session->live->origin == ORIGIN_STEP) {
 		note_stepped(&finding);
 		wants = 0;
 	}
@@ -302,16 +305,16 @@ int later_attend(struct wm_session *session, struct process *process)
 {
 	int err = 0;
 
-	if (session->watched.is_arming || session->watched.is_attending ||
+	if (session->watched->is_arming || session->watched->is_attending ||
 	    process->state >= PROCESS_HUNG_UP || process->is_pumped)
 		return 0;
-	session->watched.is_attending = 1;
+	session->watched->is_attending = 1;
 	if (process->watching)
 		look_for_owners(session, process);
 	if (process->watch.is_new)
 		err = attend_new(session, process);
 	if (!err && process->watch.module_count)
 		err = attend_modules(session, process);
-	session->watched.is_attending = 0;
+	session->watched->is_attending = 0;
 	return err;
 }

@@ -6,10 +6,13 @@
 #include "process/target.h"
 #include "session/process.h"
 #include "session/process_trace.h"
+#include "session/spec.h"
 #include "session/watch/outside_own.h"
+#include "session/watch/watches.h"
 #include "session/watch/watching.h"
 #include "session/watch/watching_own.h"
 #include "session/watermark.h"
+#include "trace/writer.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -27,11 +30,11 @@
 
 int outside_is_all(const struct wm_session *session)
 {
-	for (size_t i = 0; i < session->specs.count; i++)
-		if (!session->specs.all[i].watch ||
-		    !session->specs.all[i].watch->options.is_outside)
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (!session->specs->all[i].watch ||
+		    !session->specs->all[i].watch->options.is_outside)
 			return 0;
-	return session->specs.count != 0;
+	return session->specs->count != 0;
 }
 
 int outside_serves(const struct wm_session *session, int error)
@@ -39,12 +42,12 @@ int outside_serves(const struct wm_session *session, int error)
 	static const int causes[] = { WM_E_STATIC_PROGRAM, WM_E_FOREIGN_LIBC, WM_E_SECCOMP,
 				      WM_E_TRACED, WM_E_STOPPED };
 
-	for (size_t i = 0; i < session->specs.count; i++)
-		if (!session->specs.all[i].watch)
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (!session->specs->all[i].watch)
 			return 0;
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
 		if (error == -causes[i])
-			return session->specs.count != 0;
+			return session->specs->count != 0;
 	return 0;
 }
 
@@ -97,8 +100,8 @@ unsigned int outside_flags(const struct wm_session *session, const struct proces
 {
 	unsigned int flags = 0;
 
-	for (size_t i = 0; i < session->specs.count; i++) {
-		const struct watch_expr *watch = session->specs.all[i].watch;
+	for (size_t i = 0; i < session->specs->count; i++) {
+		const struct watch_expr *watch = session->specs->all[i].watch;
 
 		if (watch && outside_wants(process, watch))
 			flags |= needs(watch);
@@ -223,8 +226,9 @@ int outside_launch(struct wm_session *session, const char *path, char *const arg
 
 static int is_any_outside(const struct wm_session *session)
 {
-	for (size_t i = 0; i < session->specs.count; i++)
-		if (session->specs.all[i].watch && session->specs.all[i].watch->options.is_outside)
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (session->specs->all[i].watch &&
+		    session->specs->all[i].watch->options.is_outside)
 			return 1;
 	return 0;
 }
@@ -321,16 +325,16 @@ int outside_ask(struct wm_session *session, struct process *process,
 		const struct control_watch *about, size_t spec, const char *text)
 {
 	struct outside *outside = process->outside;
-	const struct watch_expr *watch = session->specs.all[spec].watch;
+	const struct watch_expr *watch = session->specs->all[spec].watch;
 	struct outside_watch *one = &outside->all[outside->count];
 	struct watch_trouble trouble = { 0 };
-	int err = check(session, &session->specs.all[spec], about, outside->why);
+	int err = check(session, &session->specs->all[spec], about, outside->why);
 
 	if (err)
 		return err;
 	*one = (struct outside_watch){ .about = *about,
 				       .spec = spec,
-				       .type = watched_type(&session->watched.all[spec],
+				       .type = watched_type(&session->watched->all[spec],
 							    process->number),
 				       .test_count = watch->options.test_count };
 	for (unsigned int i = 0; i < one->test_count && !err; i++)

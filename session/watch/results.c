@@ -3,7 +3,9 @@
 #include "session/watch/watching_own.h"
 
 #include "base/array.h"
+#include "session/spec.h"
 #include "session/watch/follow_serve.h"
+#include "session/watch/watches.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,20 +13,21 @@
 
 struct watched_spec *watched_result(struct wm_session *session, size_t spec)
 {
-	struct watched_list *list = &session->watched;
-	const struct spec *about = &session->specs.all[spec];
+	struct watched_list *list = session->watched;
+	const struct spec *about = &session->specs->all[spec];
 	struct watched_spec *one;
 
 	/* specs may have been added since an earlier run of the session */
-	if (list->count < session->specs.count) {
-		struct watched_spec *more = reallocarray(list->all, session->specs.count,
+	if (list->count < session->specs->count) {
+		struct watched_spec *more = reallocarray(list->all, session->specs->count,
 							 sizeof(*more));
 
 		if (!more)
 			return NULL;
-		memset(more + list->count, 0, (session->specs.count - list->count) * sizeof(*more));
+		memset(more + list->count, 0,
+		       (session->specs->count - list->count) * sizeof(*more));
 		list->all = more;
-		list->count = session->specs.count;
+		list->count = session->specs->count;
 	}
 	one = &list->all[spec];
 	if (!one->text)

@@ -6,7 +6,11 @@
 #include "base/similar_names.h"
 #include "code/watch/variable.h"
 #include "process/target.h"
+#include "session/live.h"
+#include "session/patience.h"
+#include "session/spec.h"
 #include "session/watch/locals.h"
+#include "session/watch/watches.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,9 +73,9 @@ static unsigned int count_outside(const struct finding *finding)
 {
 	unsigned int count = 0;
 
-	for (size_t i = 0; i < finding->session->specs.count; i++)
-		count += finding->session->specs.all[i].watch &&
-			 finding->session->specs.all[i].watch->options.is_outside;
+	for (size_t i = 0; i < finding->session->specs->count; i++)
+		count += finding->session->specs->all[i].watch &&
+			 finding->session->specs->all[i].watch->options.is_outside;
 	return finding->process->invited && !finding->process->hello.forked ? count : 0;
 }
 
@@ -102,7 +106,7 @@ static int want_local(struct finding *finding, const struct spec *spec, struct w
 			&trouble, -WM_E_WATCH_OPTION, 0, 0,
 			"any thread may have its frames; to select the writer, use if=tid==TID");
 	if (!err)
-		err = locals_want(&finding->locals, (size_t)(spec - finding->session->specs.all),
+		err = locals_want(&finding->locals, (size_t)(spec - finding->session->specs->all),
 				  spec->text, spec->watch, place, &trouble);
 	if (err)
 		return fail(finding->session, spec, err, trouble.detail);
@@ -312,7 +316,7 @@ static int refuse_go(const struct finding *finding)
 static int find_spec(struct finding *finding, size_t spec)
 {
 	struct wm_session *session = finding->session;
-	const struct spec *about = &session->specs.all[spec];
+	const struct spec *about = &session->specs->all[spec];
 	struct watch_trouble trouble = { 0 };
 	struct watched_spec *result;
 	int err;
@@ -391,7 +395,7 @@ int finding_all(struct finding *finding)
 	struct wm_session *session = finding->session;
 	int err = finding_open(finding);
 
-	for (size_t i = 0; i < session->specs.count && !err; i++)
+	for (size_t i = 0; i < session->specs->count && !err; i++)
 		err = find_spec(finding, i);
 	if (!err && finding->locals)
 		err = locals_ask(finding, count_pieces(finding) + count_outside(finding));

@@ -4,12 +4,14 @@
 
 #include "branch/step.h"
 #include "process/target.h"
+#include "session/spec.h"
 #include "session/watch/change_watch.h"
 #include "session/watch/follow_serve.h"
 #include "session/watch/later.h"
 #include "session/watch/locals.h"
 #include "session/watch/outside.h"
 #include "session/watch/underway.h"
+#include "session/watch/watches.h"
 #include "session/watch/watching.h"
 
 #include <errno.h>
@@ -31,8 +33,8 @@ static size_t count_wanted(const struct wm_session *session, const struct proces
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < session->specs.count; i++)
-		count += outside_wants(process, session->specs.all[i].watch) != 0;
+	for (size_t i = 0; i < session->specs->count; i++)
+		count += outside_wants(process, session->specs->all[i].watch) != 0;
 	return count;
 }
 
@@ -147,7 +149,7 @@ static int arm(struct finding *finding, struct watching *watching)
 	if (err)
 		return err;
 	for (unsigned int i = 0; i < watching->count; i++) {
-		const struct spec *spec = &session->specs.all[watching->all[i].spec];
+		const struct spec *spec = &session->specs->all[watching->all[i].spec];
 
 		sources[i] = watched_source(watching, &watching->all[i], spec->watch->kind,
 					    spec->text);
@@ -165,7 +167,7 @@ static int arm(struct finding *finding, struct watching *watching)
 	if (err && err != -WM_E_GONE)
 		return session_fail(session, err, "%s",
 				    words[0] ? words
-					     : session->specs.all[watching->all[0].spec].text);
+					     : session->specs->all[watching->all[0].spec].text);
 	return err;
 }
 
@@ -182,10 +184,10 @@ static int arm_locals(struct finding *finding)
 
 static void note_locals(struct wm_session *session, const struct locals *locals)
 {
-	for (size_t i = 0; i < session->specs.count; i++)
+	for (size_t i = 0; i < session->specs->count; i++)
 		if (locals_has(locals, i)) {
 			locals_describe(locals, i, watched_result(session, i));
-			session->specs.all[i].matches++;
+			session->specs->all[i].matches++;
 		}
 }
 
@@ -211,7 +213,7 @@ static void note_armed(struct wm_session *session, const struct process *process
 		outside_note(session, process, result);
 		if (watching->follow)
 			follow_describe(watching->follow, result);
-		session->specs.all[watching->all[i].spec].matches++;
+		session->specs->all[watching->all[i].spec].matches++;
 	}
 }
 
@@ -229,7 +231,7 @@ int watching_tell(const struct wm_session *session, const struct process *proces
 	for (const struct watching *w = process->watching; w; w = w->next)
 		for (unsigned int i = 0; i < w->count; i++) {
 			const struct watched *one = &w->all[i];
-			uint8_t on = kinds[session->specs.all[one->spec].watch->kind];
+			uint8_t on = kinds[session->specs->all[one->spec].watch->kind];
 
 			if (to->count == STEP_WATCHES_MAX || w->plan.pointers)
 				return 0;
@@ -344,10 +346,10 @@ int watching_pass(struct finding *finding)
 	while (!state->magic)
 		if (getrandom(&state->magic, sizeof(state->magic), GRND_NONBLOCK) < 0)
 			state->magic = (uint32_t)ticks_monotonic_ns();
-	state->is_arming = session->watched.is_arming = 1;
+	state->is_arming = session->watched->is_arming = 1;
 	state->gone_count = 0;
 	err = settle_pass(finding, find_and_arm(finding));
-	state->is_arming = session->watched.is_arming = 0;
+	state->is_arming = session->watched->is_arming = 0;
 	/* do what was put off during the pass */
 	later_settle_gone(session, finding->process);
 	if (state->lost)
