@@ -348,8 +348,7 @@ int session_arm(struct wm_session *session, struct process *process)
 {
 	int err = 0;
 
-	process->armed = 1;
-	process->was_quiet = 0;
+	process->arming = PROCESS_ARMED; /* any -> ARMED */
 	if (process->outside)
 		return 0;
 	if (process->drain)
@@ -373,9 +372,10 @@ int session_disarm(struct wm_session *session, struct process *process)
 	if (process->outside)
 		return 0;
 	probe_quiet(process);
-	if (session->options.strict && process->armed && spec_count_markers(session->specs))
+	if (session->options.strict && process->arming == PROCESS_ARMED &&
+	    spec_count_markers(session->specs))
 		err = change_stopped(session, process, CONTROL_DISARM);
-	process->armed = 0;
+	process->arming = PROCESS_DISARMED; /* ARMED -> DISARMED */
 	process->silence.since_ns = 0;
 	is_silent_long(process); /* all processes begin process->silence at the same time */
 	return err ? err : process_request(process, CONTROL_QUIET, NULL, 0);
@@ -410,7 +410,7 @@ static int session_welcome(struct wm_session *session, struct process *process)
 	int records = session->running || (session->is_ending && process->hello.forked);
 	int err, adopts;
 
-	process->welcomed = 1;
+	process->state = PROCESS_OPENING; /* READY -> OPENING */
 	if (!process->invited && (options->follow == WM_FOLLOW_NONE || !records))
 		return -ECANCELED; /* it runs unrecorded */
 	err = process_request(process, CONTROL_OPEN, parts, 2);
@@ -479,7 +479,7 @@ static int attend(struct wm_session *session, struct process *process)
 	if (!process->is_still)
 		count = messages_pump(session, process);
 	watching_step(session, process);
-	if (process->state == PROCESS_READY && !process->welcomed && !session->stops)
+	if (process->state == PROCESS_READY && !session->stops)
 		err = session_welcome(session, process);
 	if (!err)
 		err = later_attend(session, process);
@@ -532,14 +532,14 @@ static int drain_all(struct wm_session *session)
 		/* without a folder, wm_session_read() takes what a dead process left */
 		if (session_is_final(session, p) && session->writer) {
 			session_finish(session, p);
-			p->state = PROCESS_OVER;
+			p->state = PROCESS_OVER; /* HUNG_UP -> OVER */
 			took = 1;
 			continue;
 		}
 		if (!drains)
 			continue;
 		drain_count(p->drain, &before);
-		session_drain(session, p, p->was_quiet ? DRAIN_ALL : DRAIN_READY);
+		session_drain(session, p, p->arming == PROCESS_QUIET ? DRAIN_ALL : DRAIN_READY);
 		drain_count(p->drain, &after);
 		if (after.bytes == before.bytes)
 			continue;
@@ -572,7 +572,7 @@ static void sweep(struct wm_session *session)
 		struct process *p = *at;
 
 		if (p->state == PROCESS_HUNG_UP && !p->drain)
-			p->state = PROCESS_OVER;
+			p->state = PROCESS_OVER; /* HUNG_UP -> OVER */
 		if (p->state == PROCESS_OVER && !p->invited && !process_executes(p)) {
 			*at = p->next;
 			session_free_process(p);

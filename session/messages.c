@@ -58,7 +58,7 @@ static int take_hello(struct process *process, const struct link_message *messag
 		memcpy(process->build_id, program.build_id, sizeof(process->build_id));
 		process->build_id_bytes = program.build_id_bytes;
 	}
-	process->state = PROCESS_READY;
+	process->state = PROCESS_READY; /* NEW -> READY */
 	process->hello_ns = ticks_monotonic_ns();
 	return 0;
 }
@@ -89,13 +89,14 @@ static int take_store(struct wm_session *session, struct process *process,
 	struct stat file;
 	int err;
 
-	if (process->state != PROCESS_READY || message->fd < 0)
+	if ((process->state != PROCESS_READY && process->state != PROCESS_OPENING) ||
+	    message->fd < 0)
 		return -WM_E_PROTOCOL;
 	process->store_inode = fstat(message->fd, &file) ? 0 : file.st_ino;
 	err = drain_new(&process->drain, message->fd, (uint32_t)process->pid);
 	if (err)
 		return err;
-	process->state = PROCESS_OPENED;
+	process->state = PROCESS_OPENED; /* READY, OPENING -> OPENED */
 	/* a child that writes to its parent's store is counted with that store */
 	session->processes_ever += process->hello.forked != HELLO_SHARES;
 	if (session->watermark)
@@ -272,8 +273,11 @@ static int take_done(struct wm_session *session, struct process *process,
 	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
 		session->sites += process->done.sites;
 	session->probes->unsafe += process->done.unsafe;
-	if ((type == CONTROL_QUIET || type == CONTROL_LEAVE) && !process->done.error)
-		process->was_quiet = 1;
+	if (type == CONTROL_LEAVE && !process->done.error)
+		process->arming = PROCESS_QUIET; /* any -> QUIET */
+	/* if it was armed again meanwhile, the answer says nothing of that */
+	if (type == CONTROL_QUIET && !process->done.error && process->arming != PROCESS_ARMED)
+		process->arming = PROCESS_QUIET; /* DISARMED -> QUIET */
 	/* its resource limits allow no store */
 	if (type == CONTROL_OPEN && process->done.error && session->running)
 		unrecorded_add(session, process->pid, process->exe, process->done.error, "");

@@ -28,7 +28,12 @@ int process_new(struct process **process, struct wm_session *session, struct lin
 		return -ENOMEM;
 	}
 	*new = (struct process){
-		.link = *link, .pid = pid, .pidfd = -1, .trace = -1, .gathered = { -1, -1 }
+		.state = PROCESS_NEW, /* -> NEW */
+		.link = *link,
+		.pid = pid,
+		.pidfd = -1,
+		.trace = -1,
+		.gathered = { -1, -1 },
 	};
 	*link = (struct link){ .fd = -1 };
 	new->since_ns = ticks_monotonic_ns();
@@ -150,7 +155,7 @@ void process_hang_up(struct process *process, int err)
 	link_release(&process->link);
 	if (process->state >= PROCESS_HUNG_UP)
 		return;
-	process->state = PROCESS_HUNG_UP;
+	process->state = PROCESS_HUNG_UP; /* NEW ... OPENED -> HUNG_UP */
 	process->hung_up_ns = process->since_ns = ticks_monotonic_ns();
 	if (!process->error && err != -WM_E_GONE)
 		process->error = err;

@@ -3,10 +3,24 @@
  * One recorded process: its connection, its store, the events it has declared. If it executes
  * another program, that is a new process here, with another agent and store under the same pid.
  *
- *	NEW -> READY	HELLO came
- *	READY -> OPENED	its store came
- *	any -> HUNG_UP	its connection closed: it died, executed another program, or left us
- *	any -> OVER	its store was drained for the last time
+ * enum process_state says how far its agent's connection is:
+ *
+ *	-> NEW			it connected, or we connected to it
+ *	NEW -> READY		HELLO came
+ *	READY -> OPENING	OPEN was sent
+ *	READY, OPENING -> OPENED
+ *				its store came
+ *	NEW -> OPENED		it is watched from outside: it has no agent, and the store is ours
+ *	NEW ... OPENED -> HUNG_UP
+ *				its connection closed: it died, executed another program, or left us
+ *	HUNG_UP -> OVER		its store, if it had one, was drained for the last time
+ *
+ * enum process_arming says what its agent was asked to record. It also counts after a hang-up:
+ *
+ *	any -> ARMED		the session starts, or welcomes it: ARM or COMMIT is sent
+ *	ARMED -> DISARMED	QUIET is sent
+ *	DISARMED -> QUIET	QUIET was answered: no thread writes to the store any more
+ *	any -> QUIET		LEAVE was answered, or its watches from outside have ended
  */
 #ifndef SESSION_PROCESS_H
 #define SESSION_PROCESS_H
@@ -18,7 +32,17 @@
 
 #include <sys/types.h>
 
-enum process_state { PROCESS_NEW, PROCESS_READY, PROCESS_OPENED, PROCESS_HUNG_UP, PROCESS_OVER };
+/* In this order: before PROCESS_HUNG_UP, its connection has not ended. */
+enum process_state {
+	PROCESS_NEW,
+	PROCESS_READY,
+	PROCESS_OPENING,
+	PROCESS_OPENED,
+	PROCESS_HUNG_UP,
+	PROCESS_OVER,
+};
+
+enum process_arming { PROCESS_UNARMED, PROCESS_ARMED, PROCESS_DISARMED, PROCESS_QUIET };
 
 #define REQUESTS_MAX 8
 
@@ -34,13 +58,13 @@ struct process_module {
 struct process {
 	struct process *next;
 	enum process_state state;
+	enum process_arming arming;
 	struct link link;
 	const struct listener *listener; /* where its children can connect; NULL: nowhere */
 	pid_t pid;
-	int pidfd; /* -1: the kernel gave none; -ESRCH: it was reaped before */
-	/* when its state began, or in HUNG_UP was checked last; CLOCK_MONOTONIC */
-	uint64_t since_ns;
-	uint32_t number; /* unique in the session */
+	int pidfd;	   /* -1: the kernel gave none; -ESRCH: it was reaped before */
+	uint64_t since_ns; /* when it connected; in HUNG_UP: was checked last; CLOCK_MONOTONIC */
+	uint32_t number;   /* unique in the session */
 	struct control_hello hello;
 	struct control_inherited inherited; /* zeroed: nothing */
 	uint64_t hello_ns;		    /* when HELLO came, CLOCK_MONOTONIC */
@@ -65,27 +89,27 @@ struct process {
 		uint64_t ran_ns;   /* of that thread, at that time */
 		int is_frozen;	   /* at the last look, the freezer held it */
 	} silence;
-	int is_silent;		   /* the session gave it up, as its agent's thread slept */
-	uint64_t answered_ns;	   /* when the last answer came, CLOCK_MONOTONIC */
-	int error;		   /* the first error that was answered, until a caller resets it */
-	int was_quiet;		   /* QUIET or LEAVE was answered, and nothing armed since */
-	int was_seen_off;	   /* after HUNG_UP: its present program was looked at */
-	unsigned int ended_in;	   /* the round of the session's end that made it quiet */
-	int leaving;		   /* LEAVE was sent */
-	int armed;		   /* ARM was sent and no QUIET since */
-	int named;		   /* LIST was sent */
-	int let_go;		   /* GO was sent */
-	int runs;		   /* launched: GO was answered, or it continued without */
+	int is_silent;		  /* the session gave it up, as its agent's thread slept */
+	uint64_t answered_ns;	  /* when the last answer came, CLOCK_MONOTONIC */
+	struct control_done done; /* the last answer */
+	int error;		  /* the first error that was answered, until a caller resets it */
+
+	/* how it came, and of one that waits to run: */
+	int invited; /* attached to or launched by us; it did not connect unasked */
+	int let_go;  /* GO was sent */
+	int runs;    /* launched: GO was answered, or it continued without */
+	int named;   /* LIST was sent */
+	/* of its end: */
+	unsigned int ended_in; /* the round of the session's end that made it quiet */
+	int dead;	       /* its pidfd says so */
+	int unmapped;	       /* in HUNG_UP: it does not map its store any more */
+	int was_seen_off;      /* in HUNG_UP: its present program was looked at */
+	/* of the step that is running: */
 	int is_pumped, is_drained; /* messages_pump() or session_drain() is on the call stack */
-	int dead;		   /* its pidfd says so */
+	int unread;		   /* the last pump left messages unread */
 	/* found by the step's wait: it is alive, it has sent nothing; 0: unknown */
 	int is_alive, is_still;
 	int gathered[2]; /* the link and the pidfd that are in the epoll descriptor; -1: none */
-	int unread;	 /* the last pump left messages unread */
-	int unmapped;	 /* it hung up, and does not map its store any more */
-	int welcomed;	 /* it was asked to open its store */
-	int invited;	 /* attached to or launched by us; it did not connect unasked */
-	struct control_done done; /* the last answer */
 
 	struct drain *drain;
 	uint64_t unreadable;	/* that the last wm_session_read() could not hand out yet */
@@ -110,7 +134,7 @@ struct process {
 /* Whether its agent accepts requests. */
 static inline int process_is_usable(const struct process *process)
 {
-	return process->state == PROCESS_READY || process->state == PROCESS_OPENED;
+	return process->state >= PROCESS_READY && process->state <= PROCESS_OPENED;
 }
 
 /*

@@ -74,7 +74,7 @@ static int read_process(struct wm_session *session, struct process *process,
 	result = reader_pass(session, process, event, data);
 	if (!result && is_last) {
 		session_finish(session, process);
-		process->state = PROCESS_OVER;
+		process->state = PROCESS_OVER; /* HUNG_UP -> OVER */
 		result = life_read(session, process, event, data);
 	}
 	return result;

@@ -131,12 +131,12 @@ int wm_session_start(struct wm_session *session)
 			first = session_fail(session, err, "pid %d", (int)p->pid);
 	}
 	for (struct process *p = session->processes; p && !first; p = p->next)
-		if (process_is_usable(p) && p->armed)
+		if (process_is_usable(p) && p->arming == PROCESS_ARMED)
 			first = wait_armed(session, p);
 	if (!first)
 		first = fail_unmatched(session);
 	for (struct process *p = session->processes; p && !first; p = p->next)
-		if (process_is_usable(p) && p->armed)
+		if (process_is_usable(p) && p->arming == PROCESS_ARMED)
 			first = start_process(session, p);
 	if (!first)
 		first = fail_unarmed(session);

@@ -82,7 +82,7 @@ static int end_round(struct wm_session *session, unsigned int round, int *first)
 	int count = 0, err;
 
 	for (struct process *p = session->processes; p; p = p->next) {
-		if (!process_is_usable(p) || !p->armed)
+		if (!process_is_usable(p) || p->arming != PROCESS_ARMED)
 			continue;
 		p->error = 0;
 		p->ended_in = round;

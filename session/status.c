@@ -25,14 +25,15 @@ int session_is_final(const struct wm_session *session, struct process *process)
 {
 	if (process->state != PROCESS_HUNG_UP)
 		return 0;
-	return (process_is_dead(process) || was_replaced(session, process) || process->was_quiet ||
-		process->unmapped) &&
+	return (process_is_dead(process) || was_replaced(session, process) ||
+		process->arming == PROCESS_QUIET || process->unmapped) &&
 	       !process_is_shared(process);
 }
 
 enum drain_reach session_reach(const struct wm_session *session, struct process *process)
 {
-	return process->was_quiet || session_is_final(session, process) ? DRAIN_ALL : DRAIN_PEEK;
+	return process->arming == PROCESS_QUIET || session_is_final(session, process) ? DRAIN_ALL
+										      : DRAIN_PEEK;
 }
 
 int session_alive(const struct wm_session *session)

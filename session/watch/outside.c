@@ -158,8 +158,8 @@ static int fill_in(struct wm_session *session, struct process *process)
 				(uint32_t)process->pid);
 	if (err)
 		return err;
-	process->invited = process->welcomed = 1;
-	process->state = PROCESS_OPENED;
+	process->invited = 1;
+	process->state = PROCESS_OPENED; /* NEW -> OPENED */
 	session->processes_ever++;
 	err = process_trace(session, process);
 	/* last: an entry that failed is freed together with its drain */
@@ -244,7 +244,7 @@ int outside_beside(struct wm_session *session, const struct process *process, in
 	err = join(session, process->pid, error, &beside);
 	if (err)
 		return err;
-	beside->armed = 1;
+	beside->arming = PROCESS_ARMED; /* UNARMED -> ARMED */
 	err = watching_arm(session, beside);
 	if (!err) {
 		session->detail[0] = 0;
@@ -252,7 +252,7 @@ int outside_beside(struct wm_session *session, const struct process *process, in
 	}
 	/* let session_step() forget it */
 	beside->invited = 0;
-	beside->was_quiet = 1;
+	beside->arming = PROCESS_QUIET; /* any -> QUIET */
 	process_hang_up(beside, -WM_E_GONE);
 	return err;
 }
@@ -531,7 +531,7 @@ void outside_ended(struct wm_session *session, struct process *process)
 	}
 	outside_unask(process);
 	own_store_quiet(outside->store);
-	process->was_quiet = 1;
+	process->arming = PROCESS_QUIET; /* any -> QUIET */
 }
 
 int outside_pump(struct wm_session *session, struct process *process)
