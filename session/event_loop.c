@@ -1,37 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "claim/ledger.h"
-#include "process/pollable.h"
 #include "process/stop_threads.h"
 #include "process/target.h"
 #include "session/adopt.h"
 #include "session/freezer.h"
-#include "session/life.h"
 #include "session/live.h"
 #include "session/messages.h"
 #include "session/patience.h"
 #include "session/poll.h"
 #include "session/probes.h"
 #include "session/process.h"
-#include "session/process_trace.h"
 #include "session/spec.h"
 #include "session/unrecorded.h"
 #include "session/watch/later.h"
 #include "session/watch/outside.h"
 #include "session/watch/watching.h"
-#include "session/watermark.h"
-#include "trace/writer.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define ACCEPTS_MAX 64 /* in one step, so that a flood of connections does not block the rest */
-#define IDLE_NS_MIN 1000000u
-#define IDLE_NS_MAX 10000000u
 #define REQUEST_WAIT_MS 5000
 #define HALTED_WAIT_NS 250000000u
 /* four times as long as an agent sleeps at once (agent/runtime/lock.c) */
@@ -47,120 +38,8 @@
  * die, or lost its agent's thread. Check at this interval whether it still maps its store.
  */
 #define HUNG_UP_WAIT_NS 300000000u
-/* between two reads of pages that are not full: after a kill at most 100 ms are missing */
-#define PARTS_NS 90000000u
 /* A connection without a HELLO is given up after this. */
 #define HELLO_WAIT_NS 10000000000u
-
-struct receiver {
-	struct wm_session *session;
-	struct process *process;
-};
-
-static int packet_write(struct drain_packet *packet, void *data)
-{
-	struct receiver *to = data;
-	struct wm_session *session = to->session;
-	int err = session->trace_error;
-
-	if (!session->writer)
-		return -ECANCELED;
-	if (!err)
-		err = process_trace(session, to->process);
-	if (!err)
-		err = adopt_declare(session, to->process);
-	if (!err)
-		err = trace_packet_write(session->writer, to->process->trace, packet->head,
-					 packet->content, packet->bytes, packet->events);
-	if (err < 0 && !session->trace_error)
-		session->trace_error = err;
-	return err < 0 ? err : 0;
-}
-
-static int session_drains(const struct wm_session *session)
-{
-	if (!session->writer || session->options.policy == WM_POLICY_CYCLIC)
-		return 0;
-	return session->options.policy != WM_POLICY_NOTIFY || watermark_told(session->watermark);
-}
-
-/* Drain a process's store; `reach` as for drain_scan(). */
-static int session_drain(struct wm_session *session, struct process *process,
-			 enum drain_reach reach)
-{
-	struct receiver receiver = { session, process };
-	struct drain_sink sink = { packet_write, &receiver };
-	int err;
-
-	if (reach == DRAIN_READY && session->parts_due)
-		reach = DRAIN_PARTS;
-	process->is_drained = 1;
-	/*
-	 * an agent declares event ids before it writes them: read these messages before taking the
-	 * pages
-	 */
-	if (drain_scan(process->drain, reach) || reach != DRAIN_READY)
-		messages_pump(session, process);
-	err = drain_take(process->drain, &sink);
-	process->is_drained = 0;
-	return session->writer ? err : 0;
-}
-
-static void counts_add(struct drain_counts *to, const struct drain_counts *from)
-{
-	to->recorded += from->recorded;
-	to->discarded += from->discarded;
-	to->bytes += from->bytes;
-	to->damaged += from->damaged;
-	to->crowded_out += from->crowded_out;
-	to->children += from->children;
-}
-
-int session_finish(struct wm_session *session, struct process *process)
-{
-	struct receiver receiver = { session, process };
-	struct drain_sink sink = { packet_write, &receiver };
-	struct drain_counts counts;
-	int err = 0, more;
-
-	watching_end(session, process);
-	life_end(session, process);
-	if (process->drain) {
-		unrecorded_add_unreached(session, process);
-		err = session_drain(session, process, DRAIN_ALL);
-		probe_ended(session, process);
-		more = drain_finish(process->drain, &sink);
-		if (err >= 0)
-			err = session->writer ? more : 0;
-		drain_count(process->drain, &counts);
-		counts_add(&session->past, &counts);
-		if (session->watermark)
-			watermark_remove(session->watermark, process->drain);
-		drain_free(process->drain);
-		process->drain = NULL;
-	}
-	return err < 0 ? err : 0;
-}
-
-/* Whether there may be unread messages, which might declare ids that are in the process's pages. */
-static int has_said_more(const struct process *process)
-{
-	struct pollfd ready = { .fd = process->link.fd, .events = POLLIN };
-
-	return process->is_pumped || (process->link.fd >= 0 && poll(&ready, 1, 0) != 0);
-}
-
-void session_drain_aside(struct wm_session *session, struct process *process)
-{
-	struct receiver receiver = { session, process };
-	struct drain_sink sink = { packet_write, &receiver };
-
-	if (!session_drains(session) || process->is_drained)
-		return;
-	drain_scan(process->drain, DRAIN_READY);
-	if (!has_said_more(process))
-		drain_take(process->drain, &sink);
-}
 
 /*
  * Whether timeout_ms have passed since the wait began or the last answer came, whichever is later.
@@ -460,7 +339,7 @@ int session_accept(struct wm_session *session)
 
 static void wait_for_something(struct wm_session *session, int timeout_ms)
 {
-	uint64_t wait_ns = timeout_ms < 0 ? IDLE_NS_MAX : (uint64_t)timeout_ms * 1000000u;
+	uint64_t wait_ns = timeout_ms < 0 ? SESSION_IDLE_NS_MAX : (uint64_t)timeout_ms * 1000000u;
 
 	session_poll(session, wait_ns < session->idle_ns ? wait_ns : session->idle_ns);
 }
@@ -494,64 +373,6 @@ static int attend(struct wm_session *session, struct process *process)
 		process->since_ns = ticks_monotonic_ns();
 	}
 	return count;
-}
-
-/*
- * For how long to leave a store alone that gave `taken` bytes in the last `elapsed_ns`: at that
- * rate, an eighth of it fills meanwhile.
- */
-static uint64_t rest_ns(const struct drain *drain, uint64_t taken, uint64_t elapsed_ns)
-{
-	uint64_t eighth = drain_buffer_bytes(drain) / 8;
-	double rest;
-
-	if (taken > eighth)
-		return 0;
-	rest = (double)elapsed_ns * (double)eighth / (double)taken;
-	return rest < IDLE_NS_MIN ? IDLE_NS_MIN : rest < IDLE_NS_MAX ? (uint64_t)rest : IDLE_NS_MAX;
-}
-
-/* Drain all stores once, and set how long to wait before the next time. */
-static int drain_all(struct wm_session *session)
-{
-	uint64_t now_ns = ticks_monotonic_ns(), elapsed_ns = now_ns - session->drained_ns;
-	uint64_t idle_ns = session->idle_ns * 2 < IDLE_NS_MAX
-				   ? session->idle_ns * 2 + IDLE_NS_MIN / 4
-				   : IDLE_NS_MAX;
-	int drains = session_drains(session), took = 0;
-
-	session->parts_due = now_ns - session->parts_ns >= PARTS_NS;
-	if (session->parts_due)
-		session->parts_ns = now_ns;
-	for (struct process *p = session->processes; p; p = p->next) {
-		struct drain_counts before, after;
-		uint64_t rest;
-
-		if (!p->drain)
-			continue;
-		/* without a folder, wm_session_read() takes what a dead process left */
-		if (session_is_final(session, p) && session->writer) {
-			session_finish(session, p);
-			p->state = PROCESS_OVER; /* HUNG_UP -> OVER */
-			took = 1;
-			continue;
-		}
-		if (!drains)
-			continue;
-		drain_count(p->drain, &before);
-		session_drain(session, p, p->arming == PROCESS_QUIET ? DRAIN_ALL : DRAIN_READY);
-		drain_count(p->drain, &after);
-		if (after.bytes == before.bytes)
-			continue;
-		took = 1;
-		rest = rest_ns(p->drain, after.bytes - before.bytes, elapsed_ns);
-		idle_ns = rest < idle_ns ? rest : idle_ns;
-	}
-	if (drains && session->watermark)
-		watermark_wind(session->watermark);
-	session->idle_ns = idle_ns;
-	session->drained_ns = now_ns;
-	return took;
 }
 
 void session_free_process(struct process *process)
@@ -603,7 +424,7 @@ int session_step(struct wm_session *session, int timeout_ms)
 	count = session_accept(session);
 	for (struct process *p = session->processes; p; p = p->next)
 		count += attend(session, p);
-	count += drain_all(session);
+	count += session_drain_all(session);
 	trails = live_pump(session);
 	if (trails < 0 && !session->trace_error)
 		session->trace_error = trails;

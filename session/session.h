@@ -138,6 +138,13 @@ void session_pollable_update(struct wm_session *session);
 int session_accept(struct wm_session *session);
 
 /*
+ * Drain all stores once, and set how long the next step may wait: session->idle_ns, of
+ * SESSION_IDLE_NS_MAX at most. Returns whether there was something.
+ */
+#define SESSION_IDLE_NS_MAX 10000000u
+int session_drain_all(struct wm_session *session);
+
+/*
  * Called during long work: drain a process's full pages, if that is possible without reading its
  * messages.
  */
