@@ -8,6 +8,7 @@
 #include "cli/command_line.h"
 #include "cli/output.h"
 #include "cli/quantity.h"
+#include "perf/cpus.h"
 #include "perf/object_own.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
  */
 #include "claim/holder.h"
 #include "claim/ledger.h"
+#include "perf/cpus.h"
 #include "perf/object_own.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
 /* What an object writes into the ledger, and whom it names when it is refused. */
 #include "claim/holder.h"
 #include "claim/ledger.h"
+#include "perf/cpus.h"
 #include "perf/object_own.h"
 #include "perf/testing/fixture.h"
 #include "process/testing/folder.h"

@@ -2,6 +2,7 @@
 #include "perf/counts.h"
 
 #include "base/array.h"
+#include "perf/cpus.h"
 #include "perf/object_own.h"
 #include "process/stop_threads.h"
 

@@ -8,6 +8,7 @@
 #include "perf/object_own.h"
 
 #include "base/array.h"
+#include "perf/cpus.h"
 
 #include <errno.h>
 #include <stdio.h>

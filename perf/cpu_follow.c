@@ -22,6 +22,7 @@
 #include "process/stop_threads.h"
 
 #include "base/array.h"
+#include "perf/cpus.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which CPUs there are: "0-3,8,10-11". */
-#include "perf/object_own.h"
+#include "perf/cpus.h"
 
 #include "base/array.h"
 

@@ -11,7 +11,8 @@
 #ifndef PERF_INSTANCE_H
 #define PERF_INSTANCE_H
 
-#include "perf/object.h"
+#include "perf/kernel_event.h"
+#include "process/target.h"
 
 struct instance {
 	int fd;

@@ -201,14 +201,6 @@ void claims_name_holder(const struct event_object *object, int err, struct detai
 uint64_t program_id(pid_t pid);
 
 /*
- * CPUs as "0-3,8"; those that are online; those that are, or may be at any time; free() *cpus. 0,
- * -errno.
- */
-int cpus_parse(const char *text, unsigned int **cpus, size_t *count);
-int cpus_online(unsigned int **cpus, size_t *count);
-int cpus_present(unsigned int **cpus, size_t *count);
-
-/*
  * Room for `count` descriptors more: the soft limit raised, and the kernel's table made large
  * enough in one step. 0, or -WM_E_EVENT_DESCRIPTORS with words.
  */

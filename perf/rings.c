@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/rings.h"
-#include "perf/object_own.h"
 
 #include "base/array.h"
+#include "perf/cpus.h"
+#include "process/ticks.h"
 
 #include <asm/perf_regs.h>
 #include <errno.h>
@@ -364,7 +365,7 @@ static int ring_read(struct rings *rings, struct cpu_ring *from, const struct ri
 		from->last_ns = record->time_ns;
 	}
 	if (was_full) {
-		from->full_ns = object_now_ns();
+		from->full_ns = ticks_monotonic_ns();
 		gap_add(from, from->last_ns, from->full_ns);
 	}
 	return got == -EBADMSG ? 0 : got;
@@ -372,7 +373,7 @@ static int ring_read(struct rings *rings, struct cpu_ring *from, const struct ri
 
 int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled)
 {
-	uint64_t until = object_now_ns() - SETTLE_NS;
+	uint64_t until = ticks_monotonic_ns() - SETTLE_NS;
 	int err = 0;
 
 	if (rings->id_count)

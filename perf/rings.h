@@ -8,7 +8,7 @@
 #ifndef PERF_RINGS_H
 #define PERF_RINGS_H
 
-#include "perf/object.h"
+#include "perf/kernel_event.h"
 #include "perf/ring.h"
 
 struct rings {
