@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "code/dwarf.h"
+#include "code/watch/variable.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #ifndef CLI_LIST_WATCH_GLOBS_H
 #define CLI_LIST_WATCH_GLOBS_H
 
-#include "code/watch/watch_place.h"
+#include "code/watch/find.h"
 
 #include <stddef.h>
 

@@ -4,7 +4,8 @@
 #include "cli/cli.h"
 #include "cli/list.h"
 #include "cli/list_watch_globs.h"
-#include "code/watch/watch_place.h"
+#include "code/watch/find.h"
+#include "code/watch/variable.h"
 #include "process/loaded.h"
 #include "session/names.h"
 

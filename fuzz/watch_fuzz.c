@@ -7,7 +7,8 @@
  *					   random
  *	watch_fuzz FILE...                 these inputs
  */
-#include "code/watch/watch_place.h"
+#include "code/watch/find.h"
+#include "code/watch/variable.h"
 #include "fuzz/run.h"
 
 #include <stdio.h>

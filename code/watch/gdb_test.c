@@ -6,7 +6,7 @@
  */
 #include "code/dwarf.h"
 #include "code/testing/folder.h"
-#include "code/watch/watch_place.h"
+#include "code/watch/find.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
  * its own.
  */
 #include "code/watch/testing/find.h"
+#include "code/watch/variable.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Where variables lie in a program that runs, by its own word. */
 #include "code/testing/folder.h"
 #include "code/watch/tls_block.h"
-#include "code/watch/watch_place.h"
+#include "code/watch/find.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -52,4 +52,23 @@ int variable_locate_thread(const struct code_file *file, uint64_t offset, enum w
 /* Is it a program, and no library? */
 int variable_is_program(const struct code_file *file);
 
+/*
+ * Call take() with the whole name of each variable in a module's debug information, and of each of
+ * its data symbols, until it returns something else than 0, which is returned: for "did you mean"
+ * (complain_near()). The texts last as long as the call.
+ */
+int watch_names(struct code_module *module, int (*take)(const char *name, void *data), void *data);
+
+/* A variable of a module's debug information. Several may share a name, or a place. */
+struct watch_named {
+	const char *name; /* "shop::next_id::last" */
+	const char *unit; /* the source file that was compiled; NULL: unknown */
+	enum watch_base base;
+	uint64_t start; /* as linked, or from the base */
+};
+
+/* As watch_names(), of the variables that debug information describes. */
+int watch_variables(struct code_module *module,
+		    int (*take)(const struct watch_named *named, void *data), void *data);
+
 #endif

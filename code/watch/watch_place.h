@@ -1,19 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Find what to watch: from an expression (expr.h), through a module's debug information, to a few
- * steps that are done in the process when the tool arms the watch.
- *
- *         watch_expr_parse()      the text        watch_place_find()      the modules: which
- * variable, which type, which steps. No memory of the program is read.
- * watch_place_address()   the process: the steps are done, once; pointers are read
- * watch_pieces()          the debug registers that it takes       watch_test_bind()
- * (option.h) each filter, for this type   watch_type_text()       (type.h) each value
- *
- * Debug information may be hostile: all depths, counts and loops are bounded.
- *
- * A thread-local variable is refused without `thread=TID`: each thread has its own. A local
- * variable has an address only while its frame lives: its place is relative to the frame's CFA.
- */
+/* The place that an expression names, and the steps to its address in a process. */
 #ifndef CODE_WATCH_WATCH_PLACE_H
 #define CODE_WATCH_WATCH_PLACE_H
 
@@ -73,26 +59,6 @@ struct watch_place {
 	const char *text; /* the expression's; it must live longer */
 };
 
-/*
- * Find it. `modules` are a process's (process/loaded.h), or a file's one. Where several have it and
- * the spec names none: the program itself goes first, as it does in linking; then a library's;
- * several libraries are -WM_E_WATCH_SEVERAL. A variable of a library that the program has a copy of
- * (a copy relocation) is the program's.
- *
- * 0; -ENOMEM; or why not, with its detail: -WM_E_WATCH_VARIABLE (no such; see watch_names()),
- * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_UNSEEN (of kind x), -WM_E_WATCH_NO_MODULE (none is as @MODULE
- * says), -WM_E_WATCH_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN, -WM_E_WATCH_OPTIMISED,
- * -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT, -WM_E_WATCH_SPLIT, -WM_E_WATCH_THREAD,
- * -WM_E_WATCH_LOCAL, -WM_E_WATCH_MEMBER, -WM_E_WATCH_AMBIGUOUS, -WM_E_WATCH_NO_STRUCT,
- * -WM_E_WATCH_NO_ARRAY, -WM_E_WATCH_BOUNDS, -WM_E_WATCH_NO_POINTER, -WM_E_WATCH_VOID,
- * -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_FUNCTION, -WM_E_WATCH_DATA, -WM_E_WATCH_LENGTH,
- * -WM_E_WATCH_LARGE (no place could be had for it, whatever its address), -WM_E_WATCH_DAMAGED. With
- * -WM_E_WATCH_LARGE alone the place is filled, for who wants to show it. Release also after an
- * error.
- */
-int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
-		     struct code_module *const *modules, size_t module_count,
-		     struct watch_trouble *trouble);
 void watch_place_release(struct watch_place *place);
 
 /*
@@ -130,33 +96,5 @@ size_t watch_pieces(uint64_t address, uint64_t bytes, struct watch_piece pieces[
 
 /* -WM_E_WATCH_LARGE, in words, for who got more than WATCH_REGISTERS; else 0. */
 int watch_pieces_check(uint64_t address, uint64_t bytes, struct watch_trouble *trouble);
-
-/*
- * Call take() with the whole name of each variable in a module's debug information, and of each of
- * its data symbols, until it returns something else than 0, which is returned: for "did you mean"
- * (complain_near()). The texts last as long as the call.
- */
-int watch_names(struct code_module *module, int (*take)(const char *name, void *data), void *data);
-
-/* A variable of a module's debug information. Several may share a name, or a place. */
-struct watch_named {
-	const char *name; /* "shop::next_id::last" */
-	const char *unit; /* the source file that was compiled; NULL: unknown */
-	enum watch_base base;
-	uint64_t start; /* as linked, or from the base */
-};
-
-/* As watch_names(), of the variables that debug information describes. */
-int watch_variables(struct code_module *module,
-		    int (*take)(const struct watch_named *named, void *data), void *data);
-
-/*
- * As watch_names(), of the members of what an expression names: those of anonymous members and of
- * base classes too, but no static ones. 0, what take() returned, or an error of watch_place_find();
- * -WM_E_WATCH_NO_STRUCT: it has no members.
- */
-int watch_members(const struct watch_expr *expr, struct code_module *const *modules,
-		  size_t module_count, int (*take)(const char *name, void *data), void *data,
-		  struct watch_trouble *trouble);
 
 #endif

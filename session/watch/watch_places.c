@@ -4,6 +4,7 @@
 #include "session/watch/watching_own.h"
 
 #include "base/similar_names.h"
+#include "code/watch/find.h"
 #include "code/watch/variable.h"
 #include "process/target.h"
 #include "session/live.h"

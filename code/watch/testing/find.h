@@ -7,7 +7,7 @@
 #define CODE_WATCH_TESTING_FIND_H
 
 #include "code/testing/folder.h"
-#include "code/watch/watch_place.h"
+#include "code/watch/find.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What can't be watched is refused by its own name; what can takes its registers. */
-#include "code/watch/watch_place.h"
+#include "code/watch/find.h"
 
 #include "code/watch/testing/find.h"
+#include "code/watch/variable.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -16,9 +17,9 @@ static void build(const char *flags)
 	module_open("whole");
 }
 
-TestSuite(watch_place, .fini = find_end, .timeout = 60);
+TestSuite(watch_find, .fini = find_end, .timeout = 60);
 
-Test(watch_place, what_cant_be_is_refused_by_name)
+Test(watch_find, what_cant_be_is_refused_by_name)
 {
 	build("-g -O0");
 	refused("cuonter", -WM_E_WATCH_VARIABLE, "cuonter");
@@ -62,7 +63,7 @@ Test(watch_place, what_cant_be_is_refused_by_name)
 	refused("0x10/8@whole", -WM_E_WATCH_UNMAPPED, "0x10/8");
 }
 
-Test(watch_place, follow_takes_a_register_for_each_pointer)
+Test(watch_find, follow_takes_a_register_for_each_pointer)
 {
 	build("-g -O0");
 	cr_assert_eq(find("list->next->number/follow/"), 0, "%s", trouble.detail);
@@ -73,7 +74,7 @@ Test(watch_place, follow_takes_a_register_for_each_pointer)
 	refused("counter/follow/", -WM_E_WATCH_OPTION, "no pointer is on the way");
 }
 
-Test(watch_place, what_is_too_large_has_its_place_all_the_same)
+Test(watch_find, what_is_too_large_has_its_place_all_the_same)
 {
 	build("-g -O0");
 	refused("same", -WM_E_WATCH_LARGE, "48 bytes take 6 registers of 4");
@@ -97,7 +98,7 @@ static void bits_lie(const char *text, uint64_t offset, uint64_t bytes, const ch
 	cr_assert_eq(start - place.start, offset, "%s lies at %lu", text, start - place.start);
 }
 
-Test(watch_place, bits_are_watched_by_the_least_that_holds_them)
+Test(watch_find, bits_are_watched_by_the_least_that_holds_them)
 {
 	build("-g -O0");
 	bits_lie("bits.low", 0, 1, "bits");
@@ -111,7 +112,7 @@ Test(watch_place, bits_are_watched_by_the_least_that_holds_them)
 	bits_lie("tight.value", 1, 2, "tight");
 }
 
-Test(watch_place, who_runs_code_is_watched_too)
+Test(watch_find, who_runs_code_is_watched_too)
 {
 	build("-g -O0");
 	cr_assert_eq(find("add:x"), 0);
@@ -123,7 +124,7 @@ Test(watch_place, who_runs_code_is_watched_too)
 	cr_assert_eq(place.follow_count, 1);
 }
 
-Test(watch_place, what_optimising_leaves_is_told)
+Test(watch_find, what_optimising_leaves_is_told)
 {
 	folder_make("gcc");
 	shell("printf 'static const int fixed = 5; static int gone; static int split[2]; int (*p)(void);\\n"
@@ -145,7 +146,7 @@ Test(watch_place, what_optimising_leaves_is_told)
 	refused("n::S::few", -WM_E_WATCH_CONSTANT, "n::S::few, at ");
 }
 
-Test(watch_place, without_debug_information_symbols_and_lengths_do)
+Test(watch_find, without_debug_information_symbols_and_lengths_do)
 {
 	build("-g0");
 	refused("counter", -WM_E_WATCH_NO_DEBUG, "counter; its symbol has 4 bytes");
@@ -163,7 +164,7 @@ Test(watch_place, without_debug_information_symbols_and_lengths_do)
 	refused("list->value", -WM_E_WATCH_NO_DEBUG, "list; its symbol has 8 bytes");
 }
 
-Test(watch_place, a_symbol_of_cxx_is_known_by_its_written_name)
+Test(watch_find, a_symbol_of_cxx_is_known_by_its_written_name)
 {
 	uint64_t start;
 
@@ -179,7 +180,7 @@ Test(watch_place, a_symbol_of_cxx_is_known_by_its_written_name)
 	cr_assert_eq(place.start, start);
 }
 
-Test(watch_place, names_of_cxx_may_leave_out_what_has_no_name)
+Test(watch_find, names_of_cxx_may_leave_out_what_has_no_name)
 {
 	uint64_t start;
 
@@ -221,7 +222,7 @@ static void build_two(const char *program, const char *one, const char *other)
 	module_open("libb.so");
 }
 
-Test(watch_place, of_several_modules_the_program_goes_first)
+Test(watch_find, of_several_modules_the_program_goes_first)
 {
 	build_two("int x = 1; int main(void) { return x; }",
 		  "int x = 2; int y = 3; static int z = 4;"
@@ -242,7 +243,7 @@ Test(watch_place, of_several_modules_the_program_goes_first)
 	cr_assert_eq(find("0x10/4@lib?.so"), -WM_E_WATCH_SEVERAL);
 }
 
-Test(watch_place, what_is_declared_alone_is_sought_where_it_is_defined)
+Test(watch_find, what_is_declared_alone_is_sought_where_it_is_defined)
 {
 	build_two("extern int x; extern int v; int main(void) { return x + v; }", "int x = 2;",
 		  "int u = 6;");
@@ -268,7 +269,7 @@ static size_t pieces_of(uint64_t address, uint64_t bytes, const char *widths)
 	return count;
 }
 
-Test(watch_place, an_object_is_split_into_aligned_pieces)
+Test(watch_find, an_object_is_split_into_aligned_pieces)
 {
 	cr_assert_eq(pieces_of(0x1000, 0, ""), 0);
 	cr_assert_eq(pieces_of(0x1000, 1, "1"), 1);
@@ -293,7 +294,7 @@ static int name_count(const char *name, void *data)
 	return strcmp(name, "list") == 0 && *(int *)data < 0;
 }
 
-Test(watch_place, names_are_told_for_who_mistyped_one)
+Test(watch_find, names_are_told_for_who_mistyped_one)
 {
 	int count = 0;
 
@@ -304,7 +305,7 @@ Test(watch_place, names_are_told_for_who_mistyped_one)
 	cr_assert_eq(watch_names(modules[0], name_count, &count), 1);
 }
 
-Test(watch_place, split_debug_information_that_is_not_read_is_named)
+Test(watch_find, split_debug_information_that_is_not_read_is_named)
 {
 	build("-g -O0 -gsplit-dwarf");
 	shell("rm *.dwo");
@@ -313,7 +314,7 @@ Test(watch_place, split_debug_information_that_is_not_read_is_named)
 }
 
 /* Whoever can write to the file could name a FIFO in it. */
-Test(watch_place, split_debug_information_of_a_file_that_all_can_write_is_not_read)
+Test(watch_find, split_debug_information_of_a_file_that_all_can_write_is_not_read)
 {
 	folder_make("gcc");
 	shell("gcc -g -gsplit-dwarf -I%s/../../.. -o whole %s/sample_watch.c %s/sample_watch_twin.c && "
