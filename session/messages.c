@@ -215,7 +215,7 @@ static int module_came(struct wm_session *session, struct process *process, uint
 static int module_gone(struct wm_session *session, struct process *process, uint64_t base)
 {
 	probed_forget(&process->probed, base);
-	return later_module_gone(session, process, base);
+	return watching_module_gone(session, process, base);
 }
 
 static int take_module(struct wm_session *session, struct process *process,
@@ -389,6 +389,21 @@ static int obey(struct wm_session *session, struct process *process,
 	}
 }
 
+/* Without an agent, hits come instead of messages. */
+static int pump_outside(struct wm_session *session, struct process *process)
+{
+	int count = 0, err = outside_pump(session, process, &count);
+
+	if (err == -WM_E_GONE) {
+		/* take its last hits before the store is drained for the last time */
+		watching_end(session, process);
+	} else if (err) {
+		watching_lost(session, process, err);
+		process_hang_up(process, -WM_E_GONE);
+	}
+	return count;
+}
+
 int messages_pump(struct wm_session *session, struct process *process)
 {
 	struct link_message message;
@@ -398,7 +413,7 @@ int messages_pump(struct wm_session *session, struct process *process)
 	if (process->state >= PROCESS_HUNG_UP || process->is_pumped)
 		return 0;
 	if (process->outside)
-		return outside_pump(session, process);
+		return pump_outside(session, process);
 	process->is_pumped = 1;
 	while (count < MESSAGES_MAX && (err = link_receive(&process->link, &message)) > 0) {
 		count++;

@@ -154,3 +154,20 @@ int watching_ask(struct finding *finding, size_t spec)
 	}
 	return 0;
 }
+
+int finding_ask_parents(struct finding *finding)
+{
+	int err = 0;
+
+	for (const struct watching *w = finding->parent->watching; w; w = w->next)
+		for (unsigned int i = 0; i < w->count && !err && !w->bond.owner.tid; i++) {
+			/* later_attend() may have armed it for a module already */
+			if (!w->asked[i] || finding_has(finding, w->all[i].spec))
+				continue;
+			finding->asked = *w->asked[i];
+			finding->bond = w->bond;
+			finding->plan = w->plan;
+			err = watching_ask(finding, w->all[i].spec);
+		}
+	return err;
+}

@@ -46,23 +46,6 @@ static int wants_loaded(const struct finding *finding, size_t spec)
 	return expr->module && watch_expr_takes(expr, finding->came, &finding->came_aliases);
 }
 
-int later_take_parents(struct finding *finding)
-{
-	int err = 0;
-
-	for (const struct watching *w = finding->parent->watching; w; w = w->next)
-		for (unsigned int i = 0; i < w->count && !err && !w->bond.owner.tid; i++) {
-			/* later_attend() may have armed it for a module already */
-			if (!w->asked[i] || finding_has(finding, w->all[i].spec))
-				continue;
-			finding->asked = *w->asked[i];
-			finding->bond = w->bond;
-			finding->plan = w->plan;
-			err = watching_ask(finding, w->all[i].spec);
-		}
-	return err;
-}
-
 /* The parent that a forked child is a copy of; NULL: unknown by now, or without watches. */
 static const struct process *parent_of(const struct wm_session *session,
 				       const struct process *process)
@@ -90,36 +73,6 @@ int later_module_came(struct wm_session *session, struct process *process, uint6
 	if (!session->running || !spec_count_watches(session->specs))
 		return 0;
 	return watch_state_note_module(&process->watch, base) ? -ENOMEM : 1;
-}
-
-static void end_in(struct wm_session *session, struct process *process, uint64_t base)
-{
-	struct watching *next;
-
-	locals_module_gone(process->watch.locals, session, base);
-	for (struct watching *w = process->watching; w; w = next) {
-		next = w->next;
-		if (w->bond.module == base && w->changing)
-			w->is_gone = 1;
-		else if (w->bond.module == base)
-			watching_end_one(session, process, w, 0);
-	}
-}
-
-int later_module_gone(struct wm_session *session, struct process *process, uint64_t base)
-{
-	end_in(session, process, base);
-	/* the objects of a running pass are not in the process's list yet */
-	return process->watch.is_arming ? watch_state_note_gone(&process->watch, base) : 0;
-}
-
-void later_settle_gone(struct wm_session *session, struct process *process)
-{
-	struct watch_state *state = &process->watch;
-
-	for (size_t i = 0; i < state->gone_count; i++)
-		end_in(session, process, state->gone[i]);
-	state->gone_count = 0;
 }
 
 /* Count a process that continues with some watches missing; keep the first one's error. */

@@ -23,21 +23,9 @@ int later_welcome(struct wm_session *session, struct process *process);
 int later_module_came(struct wm_session *session, struct process *process, uint64_t base);
 
 /*
- * A module was unloaded: end the watches in it. Those that a pass is arming there are ended by
- * later_settle_gone(), once they are the process's. Returns 0 or -ENOMEM.
- */
-int later_module_gone(struct wm_session *session, struct process *process, uint64_t base);
-void later_settle_gone(struct wm_session *session, struct process *process);
-
-/*
  * Do what was noted, unless a pass, this function, or messages_pump() of the process is running.
  * Returns 0, or an error that ends the connection.
  */
 int later_attend(struct wm_session *session, struct process *process);
-
-struct finding;
-
-/* Request the parent's watches for a forked child, at the same addresses. */
-int later_take_parents(struct finding *finding);
 
 #endif

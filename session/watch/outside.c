@@ -9,7 +9,6 @@
 #include "session/spec.h"
 #include "session/watch/outside_own.h"
 #include "session/watch/watches.h"
-#include "session/watch/watching.h"
 #include "session/watch/watching_own.h"
 #include "session/watermark.h"
 #include "trace/writer.h"
@@ -233,28 +232,13 @@ static int is_any_outside(const struct wm_session *session)
 	return 0;
 }
 
-int outside_beside(struct wm_session *session, const struct process *process, int error)
+int outside_beside(struct wm_session *session, const struct process *process, int error,
+		   struct process **beside)
 {
-	struct process *beside;
-	int err;
-
 	if ((error && error != -WM_E_WATCH_GO && error != -WM_E_NO_PTRACE) || process->outside ||
 	    !process->invited || process->hello.forked || (!error && !is_any_outside(session)))
 		return error;
-	err = join(session, process->pid, error, &beside);
-	if (err)
-		return err;
-	beside->arming = PROCESS_ARMED; /* UNARMED -> ARMED */
-	err = watching_arm(session, beside);
-	if (!err) {
-		session->detail[0] = 0;
-		return 0;
-	}
-	/* let session_step() forget it */
-	beside->invited = 0;
-	beside->arming = PROCESS_QUIET; /* any -> QUIET */
-	process_hang_up(beside, -WM_E_GONE);
-	return err;
+	return join(session, process->pid, error, beside);
 }
 
 void outside_go(struct process *process)
@@ -534,25 +518,22 @@ void outside_ended(struct wm_session *session, struct process *process)
 	process->arming = PROCESS_QUIET; /* any -> QUIET */
 }
 
-int outside_pump(struct wm_session *session, struct process *process)
+int outside_pump(struct wm_session *session, struct process *process, int *count)
 {
 	struct outside *outside = process->outside;
 	uint64_t before;
 
 	if (!outside->object || !outside->code)
 		return 0;
-	/* take its last hits before the store is drained for the last time */
 	if (process->dead) {
-		watching_end(session, process);
-		return 1;
+		*count = 1;
+		return -WM_E_GONE;
 	}
 	follow(outside);
 	before = taken(outside);
 	take(session, process, 0);
-	before = taken(outside) - before;
-	if (outside_code_is_gone(outside->code) && target_has_memory(process->pid)) {
-		watching_lost(session, process, -WM_E_EVENT_EXEC);
-		process_hang_up(process, -WM_E_GONE);
-	}
-	return before != 0;
+	*count = taken(outside) != before;
+	if (outside_code_is_gone(outside->code) && target_has_memory(process->pid))
+		return -WM_E_EVENT_EXEC;
+	return 0;
 }

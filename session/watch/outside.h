@@ -51,11 +51,12 @@ int outside_launch(struct wm_session *session, const char *path, char *const arg
 
 /*
  * The process has an agent, and arming its watches inside ended with `error`. Where watches from
- * outside work despite that error, arm all of the session's watches from outside; with error 0 only
- * those that the user wants outside. Returns 0, also if there are none; `error` itself; or another
- * error, with the session's detail.
+ * outside work despite that error, add an entry beside it, *beside, for all of the session's
+ * watches; with error 0 only for those that the user wants outside. Returns 0; `error` itself, and
+ * no entry; or another error, with the session's detail. The caller arms the entry.
  */
-int outside_beside(struct wm_session *session, const struct process *process, int error);
+int outside_beside(struct wm_session *session, const struct process *process, int error,
+		   struct process **beside);
 
 /* Let the program run, if it was held at its entry. */
 void outside_go(struct process *process);
@@ -103,9 +104,10 @@ void outside_ended(struct wm_session *session, struct process *process);
 /* ---- for messages.c ---- */
 
 /*
- * Take the hits that have come; if the process is dead, end its watches. Returns whether there was
- * something.
+ * Take the hits that have come; *count says whether there was something. Returns 0; -WM_E_GONE: the
+ * process is dead, its watches have to end; -WM_E_EVENT_EXEC: it executed another program, they are
+ * lost.
  */
-int outside_pump(struct wm_session *session, struct process *process);
+int outside_pump(struct wm_session *session, struct process *process, int *count);
 
 #endif

@@ -7,7 +7,6 @@
 #include "session/spec.h"
 #include "session/watch/change_watch.h"
 #include "session/watch/follow_serve.h"
-#include "session/watch/later.h"
 #include "session/watch/locals.h"
 #include "session/watch/outside.h"
 #include "session/watch/underway.h"
@@ -279,7 +278,7 @@ static int find_and_arm(struct finding *finding)
 	int err = 0;
 
 	if (finding->parent)
-		err = later_take_parents(finding);
+		err = finding_ask_parents(finding);
 	if (!err)
 		err = finding_all(finding);
 	if (!err && !finding->process->outside && !finding->process->watch.has_modules) {
@@ -334,6 +333,30 @@ static int settle_pass(struct finding *finding, int err)
 	return err;
 }
 
+static void end_in(struct wm_session *session, struct process *process, uint64_t base)
+{
+	struct watching *next;
+
+	locals_module_gone(process->watch.locals, session, base);
+	for (struct watching *w = process->watching; w; w = next) {
+		next = w->next;
+		if (w->bond.module == base && w->changing)
+			w->is_gone = 1;
+		else if (w->bond.module == base)
+			watching_end_one(session, process, w, 0);
+	}
+}
+
+/* End the watches in modules that were unloaded during the pass. */
+static void settle_gone(struct wm_session *session, struct process *process)
+{
+	struct watch_state *state = &process->watch;
+
+	for (size_t i = 0; i < state->gone_count; i++)
+		end_in(session, process, state->gone[i]);
+	state->gone_count = 0;
+}
+
 int watching_pass(struct finding *finding)
 {
 	struct watch_state *state = &finding->process->watch;
@@ -351,7 +374,7 @@ int watching_pass(struct finding *finding)
 	err = settle_pass(finding, find_and_arm(finding));
 	state->is_arming = session->watched->is_arming = 0;
 	/* do what was put off during the pass */
-	later_settle_gone(session, finding->process);
+	settle_gone(session, finding->process);
 	if (state->lost)
 		watching_lost(session, finding->process, state->lost);
 	else if (state->has_ended)
@@ -360,12 +383,31 @@ int watching_pass(struct finding *finding)
 	return err;
 }
 
-int watching_arm(struct wm_session *session, struct process *process)
+static int arm_wanted(struct wm_session *session, struct process *process)
 {
 	struct finding finding = { .session = session, .process = process };
-	int err = count_wanted(session, process) ? watching_pass(&finding) : 0;
 
-	return outside_beside(session, process, err);
+	return count_wanted(session, process) ? watching_pass(&finding) : 0;
+}
+
+int watching_arm(struct wm_session *session, struct process *process)
+{
+	struct process *beside = NULL;
+	int err = outside_beside(session, process, arm_wanted(session, process), &beside);
+
+	if (!beside)
+		return err;
+	beside->arming = PROCESS_ARMED; /* UNARMED -> ARMED */
+	err = arm_wanted(session, beside);
+	if (!err) {
+		session->detail[0] = 0;
+		return 0;
+	}
+	/* let session_step() forget it */
+	beside->invited = 0;
+	beside->arming = PROCESS_QUIET; /* any -> QUIET */
+	process_hang_up(beside, -WM_E_GONE);
+	return err;
 }
 
 /* ---- ending ---- */
@@ -429,4 +471,11 @@ void watching_end(struct wm_session *session, struct process *process)
 void watching_lost(struct wm_session *session, struct process *process, int why)
 {
 	end_all(session, process, why < 0 ? why : -WM_E_PROTOCOL);
+}
+
+int watching_module_gone(struct wm_session *session, struct process *process, uint64_t base)
+{
+	end_in(session, process, base);
+	/* the objects of a running pass are not in the process's list yet */
+	return process->watch.is_arming ? watch_state_note_gone(&process->watch, base) : 0;
 }

@@ -57,6 +57,12 @@ void watching_alone(struct process *process, uint32_t number, uint64_t since_ns)
 void watching_step(struct wm_session *session, struct process *process);
 
 /*
+ * A module was unloaded: end the watches in it. Those that a pass is arming there are ended at the
+ * end of the pass. Returns 0 or -ENOMEM.
+ */
+int watching_module_gone(struct wm_session *session, struct process *process, uint64_t base);
+
+/*
  * End all watches of a process, also if it is gone, and add their counts to the session's results.
  */
 void watching_end(struct wm_session *session, struct process *process);

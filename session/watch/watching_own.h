@@ -120,6 +120,9 @@ int finding_ask(struct finding *finding, size_t spec, unsigned int piece, uint8_
 		uint32_t number, uint32_t event);
 int finding_wait(struct finding *finding);
 
+/* Request the parent's watches for a forked child, at the same addresses. 0 or an error. */
+int finding_ask_parents(struct finding *finding);
+
 /* An unused row's number; clears the row. */
 uint32_t finding_number(const struct finding *finding);
 
