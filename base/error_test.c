@@ -35,8 +35,10 @@ Test(error, a_cause_has_name_text_and_hint)
 {
 	cr_assert_str_eq(wm_error_name(-WM_E_SITE_CHANGED), "WM_E_SITE_CHANGED");
 	cr_assert_str_eq(wm_error_text(-WM_E_NO_MARKER), "no marker matches");
-	cr_assert_str_eq(wm_error_hint(-WM_E_NO_MARKER),
-			 "see what there is: waymark list, or wm_list_process()");
+	cr_assert_str_eq(
+		wm_error_hint(-WM_E_NO_MARKER),
+		"see what there is: waymark list, or wm_list_process(); a program has markers if "
+		"it is built with waymark/marker.h, without -DWAYMARK_DISABLE");
 }
 
 Test(error, the_first_and_the_last_cause_are_in_the_table)

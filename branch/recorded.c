@@ -42,7 +42,7 @@ int trail_recorded_open(struct wm_trail *trail, const char *dir)
 	if (!err)
 		err = read_all(recorded);
 	if (!err && !recorded->count)
-		err = -WM_E_NO_TRAIL;
+		err = -WM_E_NOT_RECORDED;
 	if (err)
 		return trail_fail(trail, err, "%s", dir);
 	trail->pid = (pid_t)recorded->trails.paths[0].stream->pid;

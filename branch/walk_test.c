@@ -327,7 +327,7 @@ Test(walk, refuses_folders_without_a_trail)
 	sample_folder(folder);
 	cr_assert_eq(trace_writer_open(&writer, folder), 0);
 	cr_assert_eq(trace_writer_close(writer), 0);
-	cr_expect_eq(wm_trail_open_dir(&trail, folder), -WM_E_NO_TRAIL);
+	cr_expect_eq(wm_trail_open_dir(&trail, folder), -WM_E_NOT_RECORDED);
 	cr_expect_null(trail);
 }
 

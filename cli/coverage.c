@@ -206,7 +206,8 @@ static int gather(struct lines *lines, struct coverage_options *options)
 		status = status == CLI_FINE ? one : status;
 	}
 	if (status == CLI_FINE && !threads)
-		return complain(-WM_E_NO_THREAD, options->tid ? "--tid %u" : "--pid %u",
+		return complain(-WM_E_NOT_RECORDED,
+				options->tid ? "a trail of --tid %u" : "a trail of --pid %u",
 				options->tid ? options->tid : options->pid);
 	return status;
 }
@@ -334,9 +335,9 @@ static int cover(const struct coverage_options *options, const struct lines *lin
 	if (err)
 		status = complain(err, "coverage");
 	else if (!coverage.count)
-		status = complain(-WM_E_NO_SOURCE,
-				  "%zu others have code in what ran; --all takes "
-				  "those that are not here too",
+		status = complain(-WM_E_NOT_RECORDED,
+				  LINES_LACKING "; %zu others have code in what ran; --all "
+						"takes those that are not here too",
 				  sources);
 	else
 		status = print(options, &coverage);
@@ -362,7 +363,8 @@ int cmd_coverage(int argc, char **argv)
 		else if (read == CLI_USAGE)
 			status = read;
 		else if (!lines_complain(lines))
-			status = read != CLI_FINE ? read : complain(-WM_E_NO_SOURCE, NULL);
+			status = read != CLI_FINE ? read
+						  : complain(-WM_E_NOT_RECORDED, LINES_LACKING);
 		else
 			status = cover(&options, lines);
 		status = status == CLI_FINE ? read : status;

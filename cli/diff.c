@@ -158,7 +158,8 @@ static const struct trail_path *path_of(struct diff *diff, int side)
 	for (size_t i = 0; i < trails->path_count; i++)
 		if (trails->paths[i].stream->tid == diff->options.tids[side])
 			return &trails->paths[i];
-	complain(-WM_E_NO_THREAD, "%u in %s", diff->options.tids[side], diff->options.dirs[side]);
+	complain(-WM_E_NOT_RECORDED, "a trail of thread %u: %s", diff->options.tids[side],
+		 diff->options.dirs[side]);
 	return NULL;
 }
 
@@ -180,7 +181,7 @@ static int paths_of(struct diff *diff, int side, struct trails *of)
 	return paths ? 0 : -ENOMEM;
 }
 
-/* The pairs of all that is asked for. 0, -ENOMEM, -WM_E_NO_THREAD. */
+/* The pairs of all that is asked for. 0, -ENOMEM, -WM_E_NOT_RECORDED. */
 static int threads_pair(struct diff *diff, struct trail_pair **pairs, size_t *count)
 {
 	struct trails of[2];
@@ -191,7 +192,7 @@ static int threads_pair(struct diff *diff, struct trail_pair **pairs, size_t *co
 		if (err)
 			return err;
 		if (!of[i].path_count)
-			return -WM_E_NO_THREAD;
+			return -WM_E_NOT_RECORDED;
 	}
 	return trails_pair(pairs, count, &of[0], &of[1]);
 }
@@ -217,7 +218,9 @@ static int threads_choose(struct diff *diff)
 		err = -ENOMEM;
 	if (err) {
 		free(pairs);
-		complain(err, "%s or %s", diff->options.dirs[0], diff->options.dirs[1]);
+		complain(err, "%s%s or %s",
+			 err == -WM_E_NOT_RECORDED ? "a trail of that process: " : "",
+			 diff->options.dirs[0], diff->options.dirs[1]);
 		return DIFF_TROUBLE;
 	}
 	for (size_t i = 0; i < count; i++)

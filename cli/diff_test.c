@@ -146,7 +146,7 @@ Test(diff, says_what_can_not_be_compared)
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --tid 5 %s %s", a, a), 2);
 	expect("A:B, not 5");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --tid 5:6 %s %s", a, a), 2);
-	expect("the trace has no trail of such a thread: 5 in ");
+	expect("the trace has no such thing: a trail of thread 5: ");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --last x %s %s", a, a), 2);
 	expect("no number of blocks: x");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --no-such %s %s", a, a), 2);
@@ -196,7 +196,7 @@ Test(diff, compares_processes_that_are_named)
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --pid 100:100 %s %s", a, b), 0, "%s", printed);
 	expect("the same for 5 blocks");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --pid 100:7 %s %s", a, b), 2);
-	expect("no trail of such a thread");
+	expect("no such thing: a trail of that process");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --pid 100 %s %s", a, b), 2);
 	expect("--pid is a process of A and one of B: A:B, not 100");
 }

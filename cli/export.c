@@ -183,7 +183,7 @@ static int check(const struct export_options *options, const struct trail_view *
 	for (size_t i = 0; i < view->trails.path_count; i++)
 		if (is_wanted(options, &view->trails.paths[i]))
 			return CLI_FINE;
-	return complain(-WM_E_NO_THREAD, "%s", options->dir);
+	return complain(-WM_E_NOT_RECORDED, "a trail of that process or thread: %s", options->dir);
 }
 
 /* The threads that are wanted. 0 or -ENOMEM. */

@@ -10,6 +10,10 @@
 #include "cli/trail_view.h"
 #include "history/lines.h"
 
+/* What the trace lacks where nothing is shown, for complain(). */
+#define LINES_LACKING                                                                              \
+	"code of a source that was asked for (a glob without a slash is of a path's last part)"
+
 struct lines_wanted {
 	uint32_t tid, pid; /* 0: all */
 	const struct trail_bounds *bounds;

@@ -200,8 +200,8 @@ static int fill(struct catalog *catalog, const struct options *options)
 			status = complain(catalog->faults[j].error, "%s of process %d",
 					  catalog->faults[j].module, options->pids[i]);
 		if (!err && catalog->count == before && catalog->fault_count == faults) {
-			snprintf(words, sizeof(words), "process %d", options->pids[i]);
-			err = -WM_E_NO_SITES;
+			snprintf(words, sizeof(words), "process %d has none", options->pids[i]);
+			err = -WM_E_NO_MARKER;
 		}
 		if (err)
 			status = complain(err, "%s", words);
@@ -213,8 +213,8 @@ static int fill(struct catalog *catalog, const struct options *options)
 		int err = catalog_add_file(catalog, options->files[i]);
 
 		if (!err && catalog->count == before)
-			err = -WM_E_NO_SITES;
-		if (err)
+			status = complain(-WM_E_NO_MARKER, "%s has none", options->files[i]);
+		else if (err)
 			status = complain(err, "%s", options->files[i]);
 	}
 	catalog_sort(catalog);

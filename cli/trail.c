@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/command_line.h"
+#include "cli/lines_gather.h"
 #include "cli/quantity.h"
 #include "cli/source_text.h"
 #include "cli/trail_lost.h"
@@ -245,10 +246,11 @@ static int complain_threads(const struct trail_show *show)
 	int status;
 
 	if (show->options.tid && show->options.pid)
-		status = complain(-WM_E_NO_THREAD, "--tid %u --pid %u", show->options.tid,
-				  show->options.pid);
+		status = complain(-WM_E_NOT_RECORDED, "a trail of --tid %u --pid %u",
+				  show->options.tid, show->options.pid);
 	else
-		status = complain(-WM_E_NO_THREAD, show->options.tid ? "--tid %u" : "--pid %u",
+		status = complain(-WM_E_NOT_RECORDED,
+				  show->options.tid ? "a trail of --tid %u" : "a trail of --pid %u",
 				  show->options.tid ? show->options.tid : show->options.pid);
 	for (size_t i = 0; i < shown; i++) {
 		const struct trace_stream *stream = trails->paths[i].stream;
@@ -312,7 +314,8 @@ int cmd_trail(int argc, char **argv)
 		out_flush(&out);
 		err = err ? err : out.error;
 		if (err && err != -EPIPE) /* the reader has closed the pipe */
-			status = complain(err, "%s",
+			status = complain(err,
+					  err == -WM_E_NOT_RECORDED ? LINES_LACKING ": %s" : "%s",
 					  out.error ? "standard output" : show.options.dir);
 		if (!err)
 			complain_missing(&show);

@@ -70,7 +70,7 @@ static int complain_event(const struct trail_view *view, const char *name)
 		for (uint32_t j = 0; schema && j < schema->count && count < NAMES_MAX; j++)
 			all[count++] = schema->classes[j]->name;
 	}
-	status = complain_near(-WM_E_NO_EVENT, name, all, count);
+	status = complain_near(-WM_E_NOT_RECORDED, name, all, count);
 	free(all);
 	return status;
 }
@@ -94,7 +94,7 @@ static int find(struct trail_bound *bound, struct trail_moment *hit, const char 
 	if (err == -ENOENT)
 		return complain_event(view, name);
 	if (err == -ERANGE)
-		return complain(-WM_E_NO_EVENT, "%s; it has %llu of %s", text,
+		return complain(-WM_E_NOT_RECORDED, "%s; it has %llu of %s", text,
 				(unsigned long long)count, name);
 	if (err)
 		return complain(err, "%s", view->dir);
@@ -118,7 +118,13 @@ static int look_for_hit(const struct trail_moment *hit, const char *text,
 		    (!reports || trail_trapped(view->reader, path, hit, &block)))
 			return CLI_FINE;
 	}
-	return hit->tid ? complain(-WM_E_TRAIL_HIT, "%s, in thread %u", text, hit->tid) : CLI_FINE;
+	if (!hit->tid)
+		return CLI_FINE;
+	return complain(
+		-WM_E_NOT_RECORDED,
+		"a trail that leads up to this hit: %s, in thread %u; only so many are kept: have "
+		"a condition that fewer meet: watch:counter/if=value==0,trail/",
+		text, hit->tid);
 }
 
 /* Whether all threads' trails are empty between the bounds. */

@@ -228,7 +228,7 @@ Test(calling, says_what_is_wrong_with_the_command_line)
 	cr_expect_eq(run("export --format=folded --tid x %s"), 2);
 	expect("this is no number: x");
 	cr_expect_eq(run("export --format=folded --tid 1 %s"), 1);
-	expect("no trail of such a thread");
+	expect("no such thing: a trail of");
 	cr_expect_eq(run("export --format=folded /nonexistent"), 1);
 	cr_expect_eq(run("trail --calls --depth x %s"), 2);
 	expect("this is no number: x");

@@ -234,7 +234,7 @@ static int show_sources(struct lines_show *to)
 		fputs(to->missing > 1 ? ", ...\n" : "\n", stderr);
 		fputs("  name the folder that has them: --source-dir DIR\n", stderr);
 	}
-	return err || to->shown ? err : -WM_E_NO_SOURCE;
+	return err || to->shown ? err : -WM_E_NOT_RECORDED;
 }
 
 int trail_lines(struct trail_show *show)
@@ -253,7 +253,7 @@ int trail_lines(struct trail_show *show)
 		err = lines_settle(lines);
 	if (!err) {
 		to.lines = lines;
-		err = lines_complain(lines) ? show_sources(&to) : -WM_E_NO_DEBUG_LINES;
+		err = lines_complain(lines) ? show_sources(&to) : -WM_E_NO_DEBUG;
 	}
 	lines_close(lines);
 	return err;

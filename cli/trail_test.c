@@ -226,7 +226,7 @@ Test(trail_command, refuses_what_is_no_stretch, .fini = end)
 		cr_expect_eq(run(words), 2, "%s: %s", bad[i], printed);
 	}
 	cr_expect_eq(run("--from marker:db:qeury"), 1);
-	expect("the trace has no such event: db:qeury\n  did you mean db:query?");
+	expect("the trace has no such thing: db:qeury\n  did you mean db:query?");
 	cr_expect_eq(run("--from marker:db:query#3"), 1);
 	expect("marker:db:query#3; it has 2 of db:query");
 	cr_expect_eq(run("--from event:trail:signal#99"), 1);
@@ -271,7 +271,7 @@ Test(trail_command, knows_which_threads_there_are, .fini = end)
 	cr_assert_eq(run("--pid 100"), 0);
 	expect("loops-101");
 	cr_expect_eq(run("--tid 7"), 1);
-	expect("no trail of such a thread: --tid 7");
+	expect("no such thing: a trail of --tid 7");
 	expect("loops (--tid 101, --pid 100), other (--tid 102, --pid 100)\n");
 	cr_expect_eq(run("--pid 7 --blocks"), 1);
 	cr_expect_eq(run("--pid 100 --tid 7 --instructions"), 1);
@@ -416,7 +416,7 @@ Test(trail_command, says_that_a_trace_has_no_trail, .fini = end)
 	sample_trail_marker(&sample, (uint64_t[]){ 1004 }, 1);
 	sample_trail_close(&sample);
 	cr_expect_eq(run(""), 1);
-	expect("the trace has no trail");
+	expect("the trace has no such thing: a trail: ");
 	expect("-e trail/step/");
 }
 

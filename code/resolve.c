@@ -186,7 +186,7 @@ static int resolve_line(const struct code_request *request, struct code_module *
 		count++;
 	}
 	if (!ret && !lines.has_source) {
-		ret = -WM_E_NO_LINES;
+		ret = -WM_E_NO_DEBUG;
 	} else if (!ret && !count) {
 		if (lines.after)
 			snprintf(detail, sizeof(detail), "the next that has code is %u",

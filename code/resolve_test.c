@@ -130,7 +130,7 @@ Test(resolve, what_is_not_there, .init = open_sample, .fini = close_sample)
 {
 	cr_assert_eq(resolve("func:nothing_like_it"), -WM_E_NO_FUNCTION);
 	cr_assert_eq(resolve("usdt:shop:nothing"), -WM_E_NO_USDT);
-	cr_assert_eq(resolve("addr:nothing.c:1"), -WM_E_NO_LINES);
+	cr_assert_eq(resolve("addr:nothing.c:1"), -WM_E_NO_DEBUG);
 	cr_assert_eq(resolve("addr:sample_module.c:1"), 1);
 	cr_assert_eq(found[0].err, -WM_E_NO_LINE);
 	cr_assert_neq(strstr(found[0].detail, "the next that has code is "), NULL);

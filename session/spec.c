@@ -246,7 +246,7 @@ size_t spec_count_watches(const struct spec_list *list)
 }
 
 /* The error if nothing was found, by enum code_request_kind. */
-static const int nothing[] = { -WM_E_NO_USDT, -WM_E_NO_FUNCTION, -WM_E_NOT_CODE, -WM_E_NO_LINES };
+static const int nothing[] = { -WM_E_NO_USDT, -WM_E_NO_FUNCTION, -WM_E_NOT_CODE, -WM_E_NO_DEBUG };
 
 static int is_nothing(int error)
 {

@@ -146,8 +146,8 @@ said 0 "" coverage --exclude '*/shapes.c' plain
 expect "--exclude" "$(grep ^SF: out)" "SF:$folder/start.c"
 said 0 "" coverage --module program plain
 expect "--module" "$(grep -c ^SF: out)" 2
-said 1 "no source that was asked for ran" coverage --module 'libnone*' plain
-said 1 "no source that was asked for ran" coverage --include 'none.c' plain
+said 1 "the trace has no such thing: code of a source that was asked for" coverage --module 'libnone*' plain
+said 1 "the trace has no such thing: code of a source that was asked for" coverage --include 'none.c' plain
 said 0 "" coverage --summary -o summed.info plain
 cmp -s summed.info all.info || fail "--summary -o has another tracefile"
 grep -q '10/11 *90.9%.*/shapes.c$' out || fail "--summary: $(cat out)"
@@ -159,8 +159,8 @@ fi
 said 0 "" trail --lines --function square plain
 grep -q 'return x \* x' out || fail "--function lacks the function: $(cat out)"
 grep -q 'fib' out && fail "--function has another function's lines"
-said 1 "no source that was asked for ran" trail --lines --function nothing plain
-said 1 "no source that was asked for ran" trail --lines --source 'none.c' plain
+said 1 "the trace has no such thing: code of a source that was asked for" trail --lines --function nothing plain
+said 1 "the trace has no such thing: code of a source that was asked for" trail --lines --source 'none.c' plain
 
 # Optimization hides lines: each such source is marked.
 said 0 "" coverage --summary plain

@@ -62,7 +62,7 @@ refuses 2 "name a file" -w counter
 strip -g whole -o bare
 refuses 1 "counter; its symbol has 4 bytes" -w counter bare
 shows "a length in place of a type" "4 bytes" -w counter/4 bare
-refuses 1 "no debug information describes its type: c*" -w 'c*' bare
+refuses 1 "no debug information describes it: c*" -w 'c*' bare
 if command -v g++ >/dev/null; then
 	cat >bases.cc <<'END'
 struct Far { int far; };

@@ -98,7 +98,7 @@ static int module_ask(struct finding *finding, struct code_module *module, int *
 			finding->variable = *variable;
 			finding->described = module;
 		}
-	} else if (err != -ENOENT && err != -WM_E_WATCH_NO_DEBUG &&
+	} else if (err != -ENOENT && err != -WM_E_NO_DEBUG &&
 		   (!finding->err || finding->err == -WM_E_WATCH_EXTERN)) {
 		finding->err = err;
 		finding->why = trouble;
@@ -265,7 +265,7 @@ static int symbol_seek(struct finding *finding)
 	missing_words(holder, missing, sizeof(missing));
 	snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes%s", first_bytes,
 		 missing);
-	return refuse_base(finding, -WM_E_WATCH_NO_DEBUG, expr->name,
+	return refuse_base(finding, -WM_E_NO_DEBUG, expr->name,
 			   first_bytes ? length : missing);
 }
 
@@ -295,7 +295,7 @@ static int thread_symbol_seek(struct finding *finding)
 		finding->place->module = module;
 		snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes", bytes);
 		if (!expr->length)
-			return refuse_base(finding, -WM_E_WATCH_NO_DEBUG, expr->name,
+			return refuse_base(finding, -WM_E_NO_DEBUG, expr->name,
 					   bytes ? length : "");
 		return set(&finding->place->variable, expr->name) ||
 				       set(&finding->place->source, "")
@@ -502,7 +502,7 @@ static int steps_take(struct finding *finding)
 		err = declared_of(&finding->variable.die, &steps.type);
 		steps.has_type = !err;
 		if (err)
-			return refuse_base(finding, err == -ENOENT ? -WM_E_WATCH_NO_DEBUG : err,
+			return refuse_base(finding, err == -ENOENT ? -WM_E_NO_DEBUG : err,
 					   finding->variable.path, " has no type");
 	}
 	err = steps_go(&steps);

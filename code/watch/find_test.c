@@ -149,7 +149,7 @@ Test(watch_find, what_optimising_leaves_is_told)
 Test(watch_find, without_debug_information_symbols_and_lengths_do)
 {
 	build("-g0");
-	refused("counter", -WM_E_WATCH_NO_DEBUG, "counter; its symbol has 4 bytes");
+	refused("counter", -WM_E_NO_DEBUG, "counter; its symbol has 4 bytes");
 	refused("cuonter", -WM_E_WATCH_VARIABLE, "cuonter; the file has no debug information");
 	refused("cuonter/4", -WM_E_WATCH_VARIABLE, "cuonter");
 	refused("add", -WM_E_WATCH_FUNCTION, "add");
@@ -161,7 +161,7 @@ Test(watch_find, without_debug_information_symbols_and_lengths_do)
 	cr_assert_eq(find("text+3/1"), 0);
 	cr_assert_eq(find("*list/8"), 0, "%s", trouble.detail);
 	cr_assert_eq(find("add:x"), 0);
-	refused("list->value", -WM_E_WATCH_NO_DEBUG, "list; its symbol has 8 bytes");
+	refused("list->value", -WM_E_NO_DEBUG, "list; its symbol has 8 bytes");
 }
 
 Test(watch_find, a_symbol_of_cxx_is_known_by_its_written_name)
@@ -309,7 +309,7 @@ Test(watch_find, split_debug_information_that_is_not_read_is_named)
 {
 	build("-g -O0 -gsplit-dwarf");
 	shell("rm *.dwo");
-	refused("point", -WM_E_WATCH_NO_DEBUG, "sample_watch.dwo, with debug information of it");
+	refused("point", -WM_E_NO_DEBUG, "sample_watch.dwo, with debug information of it");
 	refused("next_id::last", -WM_E_WATCH_VARIABLE, ".dwo, with debug information of it");
 }
 

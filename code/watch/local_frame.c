@@ -381,7 +381,7 @@ int frame_locate(const struct scope *scope, struct code_file *file, struct frame
 	int err;
 
 	*frame = (struct frame_place){ 0 };
-	err = locating.dwarf ? locate(&locating, scope) : -WM_E_WATCH_NO_DEBUG;
+	err = locating.dwarf ? locate(&locating, scope) : -WM_E_NO_DEBUG;
 	*why = locating.why;
 	return err;
 }

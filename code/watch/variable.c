@@ -226,7 +226,7 @@ int variable_find(struct variable *variable, struct code_file *file, const struc
 	int err;
 
 	if (!dwarf)
-		return -WM_E_WATCH_NO_DEBUG;
+		return -WM_E_NO_DEBUG;
 	search = calloc(1, sizeof(*search));
 	if (!search)
 		return -ENOMEM;

@@ -24,7 +24,7 @@ struct variable {
 
 /*
  * Find the variable that the expression's base names. 0; -ENOENT: the module describes no such
- * variable; -WM_E_WATCH_NO_DEBUG: it describes no variables; -WM_E_WATCH_SEVERAL and the like, as
+ * variable; -WM_E_NO_DEBUG: it describes no variables; -WM_E_WATCH_SEVERAL and the like, as
  * watch_place_find(). With -WM_E_WATCH_EXTERN the variable is filled, except for its location.
  */
 int variable_find(struct variable *variable, struct code_file *file, const struct watch_expr *expr,
