@@ -2,6 +2,7 @@
 #include "branch/request.h"
 
 #include "base/similar_names.h"
+#include "code/probe_spec.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +23,9 @@ int trail_request_is(const char *text)
 	return bytes == strlen(kind) && !memcmp(text, kind, bytes);
 }
 
-/* A number with nothing, K, M or G behind it. */
+#define SIZE_FORM "no size for a flight recorder; give one from 64K to 64G: last=64M"
+
+/* A number with nothing, K, M or G behind it. 1: it is one. */
 static int size_parse(const char *text, uint64_t *size)
 {
 	static const char units[] = "KMG";
@@ -30,11 +33,11 @@ static int size_parse(const char *text, uint64_t *size)
 	char *end;
 
 	if (*text < '0' || *text > '9')
-		return -WM_E_TRAIL_LAST;
+		return 0;
 	errno = 0;
 	*size = strtoull(text, &end, 10);
 	if (errno || *size > TRAIL_LAST_MAX)
-		return -WM_E_TRAIL_LAST;
+		return 0;
 	unit = *end ? strchr(units, *end) : NULL;
 	if (unit) {
 		int shift = 10 * (int)(unit - units + 1);
@@ -42,55 +45,30 @@ static int size_parse(const char *text, uint64_t *size)
 		*size = *size > TRAIL_LAST_MAX >> shift ? UINT64_MAX : *size << shift;
 		end++;
 	}
-	return *end || *size < TRAIL_LAST_MIN || *size > TRAIL_LAST_MAX ? -WM_E_TRAIL_LAST : 0;
+	return !*end && *size >= TRAIL_LAST_MIN && *size <= TRAIL_LAST_MAX;
 }
 
-static int name_take(struct only_names *names, const char *name)
+static int name_take(struct only_names *names, const char *name, struct detail words)
 {
-	if (!name[0] || strlen(name) >= ONLY_NAME_BYTES || names->count == ONLY_NAMES_MAX)
-		return -WM_E_TRAIL_ONLY;
+	int is_fine = name[0] && strlen(name) < ONLY_NAME_BYTES && names->count < ONLY_NAMES_MAX;
+
 	for (uint32_t i = 0; i < names->count; i++)
-		if (!strcmp(names->names[i], name))
-			return -WM_E_TRAIL_ONLY;
+		is_fine = is_fine && strcmp(names->names[i], name) != 0;
+	if (!is_fine)
+		return detail_set(words, -WM_E_SPEC,
+				  "only=%.64s: name each module once, as its file is called, up to "
+				  "%d of them; main is the program itself",
+				  name, ONLY_NAMES_MAX);
 	snprintf(names->names[names->count++], ONLY_NAME_BYTES, "%s", name);
 	return 0;
 }
 
-/* Behind only= come names of modules: but nothing that looks like a setting. */
-static int is_module(const struct trail_request *request, const char *option)
+static int twice(const char *option, struct detail words)
 {
-	return request->only.count && !strchr(option, '=');
+	return detail_set(words, -WM_E_SPEC, "%s: one origin, and each option once", option);
 }
 
-static int option_take(struct trail_request *request, const char *option, int *has_origin)
-{
-	int origin = origin_of_name(option), is_auto = !strcmp(option, automatic);
-
-	if (!strncmp(option, only, strlen(only)))
-		return name_take(&request->only, option + strlen(only));
-	if (!strncmp(option, last, strlen(last)))
-		return request->last_bytes
-			       ? -WM_E_SPEC
-			       : size_parse(option + strlen(last), &request->last_bytes);
-	if (!strcmp(option, kernel)) {
-		if (request->has_kernel)
-			return -WM_E_SPEC;
-		request->has_kernel = 1;
-		return 0;
-	}
-	if (origin < 0 && !is_auto)
-		return is_module(request, option) ? name_take(&request->only, option)
-						  : -WM_E_TRAIL_OPTION;
-	if (*has_origin)
-		return -WM_E_SPEC;
-	*has_origin = 1;
-	request->is_auto = is_auto;
-	if (!is_auto)
-		request->origin = (enum origin)origin;
-	return 0;
-}
-
-static void say(const char *option, int error, char *words, size_t bytes)
+static int unknown(const char *option, struct detail words)
 {
 	const char *names[ORIGINS + 4], *meant;
 
@@ -100,48 +78,82 @@ static void say(const char *option, int error, char *words, size_t bytes)
 	names[ORIGINS + 1] = "last=64M";
 	names[ORIGINS + 2] = kernel;
 	names[ORIGINS + 3] = "only=main";
-	if (error == -WM_E_TRAIL_OPTION && similar_list(option, names, ORIGINS + 4, &meant, 1))
-		snprintf(words, bytes, "%s; did you mean %s?", option, meant);
-	else if (error == -WM_E_SPEC)
-		snprintf(words, bytes, "%s: one origin, and each option once", option);
-	else
-		snprintf(words, bytes, "%s", option);
+	if (similar_list(option, names, ORIGINS + 4, &meant, 1))
+		return detail_set(words, -WM_E_SPEC, "%s; did you mean %s?", option, meant);
+	return detail_set(words, -WM_E_SPEC,
+			  "a trail has no option %s; its options are auto, step, soft, pt, bts, "
+			  "kernel, only=NAME and last=SIZE",
+			  option);
 }
 
-static int no_form(char *words, size_t bytes)
+/* Behind only= come names of modules: but nothing that looks like a setting. */
+static int is_module(const struct trail_request *request, const char *option)
 {
-	snprintf(words, bytes, "write trail/OPTION,OPTION/");
-	return -WM_E_SPEC;
+	return request->only.count && !strchr(option, '=');
 }
 
-int trail_request_parse(struct trail_request *request, const char *text, char *words, size_t bytes)
+static int option_take(struct trail_request *request, const char *option, int *has_origin,
+		       struct detail words)
+{
+	int origin = origin_of_name(option), is_auto = !strcmp(option, automatic);
+
+	if (!strncmp(option, only, strlen(only)))
+		return name_take(&request->only, option + strlen(only), words);
+	if (!strncmp(option, last, strlen(last))) {
+		if (request->last_bytes)
+			return twice(option, words);
+		return size_parse(option + strlen(last), &request->last_bytes)
+			       ? 0
+			       : detail_set(words, -WM_E_SPEC, "%s: " SIZE_FORM, option);
+	}
+	if (!strcmp(option, kernel)) {
+		if (request->has_kernel)
+			return twice(option, words);
+		request->has_kernel = 1;
+		return 0;
+	}
+	if (origin < 0 && !is_auto)
+		return is_module(request, option) ? name_take(&request->only, option, words)
+						  : unknown(option, words);
+	if (*has_origin)
+		return twice(option, words);
+	*has_origin = 1;
+	request->is_auto = is_auto;
+	if (!is_auto)
+		request->origin = (enum origin)origin;
+	return 0;
+}
+
+static int no_form(struct detail words)
+{
+	return detail_set(words, -WM_E_SPEC, "write trail/OPTION,OPTION/");
+}
+
+int trail_request_parse(struct trail_request *request, const char *text, struct detail words)
 {
 	const char *at = text + strlen(kind);
 	int has_origin = 0, err = 0;
 
 	*request = (struct trail_request){ .is_auto = 1 };
-	if (bytes)
-		words[0] = '\0';
+	detail_set(words, 0, "%s", "");
 	if (!trail_request_is(text) || *at == ':')
-		return no_form(words, bytes);
+		return no_form(words);
 	if (!*at)
 		return 0;
 	if (at[1] && at[strlen(at) - 1] != '/')
-		return -WM_E_SPEC_SLASH;
+		return detail_set(words, -WM_E_SPEC, SPEC_LACKS_SLASH "trail/soft/");
 	while (!err && at[1]) {
 		char option[OPTION_BYTES_MAX];
 		size_t length = strcspn(at + 1, ",/");
 
 		if (!length || length >= sizeof(option) ||
 		    (at[1 + length] == '/' && at[2 + length]))
-			return no_form(words, bytes);
+			return no_form(words);
 		snprintf(option, sizeof(option), "%.*s", (int)length, at + 1);
-		err = option_take(request, option, &has_origin);
-		if (err && bytes)
-			say(option, err, words, bytes);
+		err = option_take(request, option, &has_origin, words);
 		at += 1 + length;
 		if (*at == '/')
 			return err;
 	}
-	return err ? err : no_form(words, bytes);
+	return err ? err : no_form(words);
 }

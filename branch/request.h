@@ -18,6 +18,7 @@
 
 #include "branch/only.h"
 #include "branch/origin.h"
+#include "process/target.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,10 +41,9 @@ struct trail_request {
 int trail_request_is(const char *text);
 
 /*
- * Read a spec. 0; -WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_TRAIL_OPTION, -WM_E_TRAIL_LAST,
- * -WM_E_TRAIL_ONLY...; words[bytes] then has the option that it was about, and one that may have
- * been meant; or "".
+ * Read a spec. 0; or -WM_E_SPEC: the words then name the option that is wrong, and what was meant
+ * or what there is.
  */
-int trail_request_parse(struct trail_request *request, const char *text, char *words, size_t bytes);
+int trail_request_parse(struct trail_request *request, const char *text, struct detail words);
 
 #endif

@@ -7,11 +7,11 @@
 #include <waymark/error.h>
 
 static struct trail_request request;
-static char words[128];
+static char words[256];
 
 static int parse(const char *text)
 {
-	return trail_request_parse(&request, text, words, sizeof(words));
+	return trail_request_parse(&request, text, (struct detail){ words, sizeof(words) });
 }
 
 Test(trail_request, is_told_from_other_kinds)
@@ -89,18 +89,18 @@ Test(trail_request, refuses_what_is_no_list_of_modules)
 {
 	char many[32 + 4 * (ONLY_NAMES_MAX + 1)] = "trail/soft";
 
-	cr_assert_eq(parse("trail/only=/"), -WM_E_TRAIL_ONLY);
-	cr_assert_eq(parse("trail/only=main,main/"), -WM_E_TRAIL_ONLY);
-	cr_expect_str_eq(words, "main");
-	cr_assert_eq(parse("trail/only=main,last=64X/"), -WM_E_TRAIL_LAST);
-	cr_assert_eq(parse("trail/only=main,lost=64M/"), -WM_E_TRAIL_OPTION);
-	cr_assert_eq(parse("trail/libfoo.so,only=main/"), -WM_E_TRAIL_OPTION);
+	cr_assert_eq(parse("trail/only=/"), -WM_E_SPEC);
+	cr_assert_eq(parse("trail/only=main,main/"), -WM_E_SPEC);
+	cr_expect(strstr(words, "only=main: name each module once"), "%s", words);
+	cr_assert_eq(parse("trail/only=main,last=64X/"), -WM_E_SPEC);
+	cr_assert_eq(parse("trail/only=main,lost=64M/"), -WM_E_SPEC);
+	cr_assert_eq(parse("trail/libfoo.so,only=main/"), -WM_E_SPEC);
 	for (int i = 0; i <= ONLY_NAMES_MAX; i++)
 		snprintf(many + strlen(many), sizeof(many) - strlen(many), "%s%c",
 			 i ? "," : ",only=", 'a' + i);
 	strcat(many, "/");
-	cr_assert_eq(parse(many), -WM_E_TRAIL_ONLY);
-	cr_expect_str_eq(words, "q");
+	cr_assert_eq(parse(many), -WM_E_SPEC);
+	cr_expect(strstr(words, "only=q: "), "%s", words);
 }
 
 Test(trail_request, refuses_what_is_no_size)
@@ -117,20 +117,23 @@ Test(trail_request, refuses_what_is_no_size)
 					     "trail/last=18014398509481985K/",
 					     "trail/last=17179869185G/" };
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		cr_assert_eq(parse(sizes[i]), -WM_E_TRAIL_LAST, "%s", sizes[i]);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		cr_assert_eq(parse(sizes[i]), -WM_E_SPEC, "%s", sizes[i]);
+		cr_assert(strstr(words, "no size for a flight recorder"), "%s", words);
+	}
 }
 
 Test(trail_request, says_which_option_and_what_was_meant)
 {
-	cr_assert_eq(parse("trail/stepp/"), -WM_E_TRAIL_OPTION);
+	cr_assert_eq(parse("trail/stepp/"), -WM_E_SPEC);
 	cr_assert_str_eq(words, "stepp; did you mean step?");
-	cr_assert_eq(parse("trail/step,lats=64M/"), -WM_E_TRAIL_OPTION);
+	cr_assert_eq(parse("trail/step,lats=64M/"), -WM_E_SPEC);
 	cr_assert(strstr(words, "did you mean last=64M?"), "%s", words);
-	cr_assert_eq(parse("trail/nonsense/"), -WM_E_TRAIL_OPTION);
-	cr_assert_str_eq(words, "nonsense");
-	cr_assert_eq(parse("trail/lbr/"), -WM_E_TRAIL_OPTION);
-	cr_assert_eq(parse("trail/branches/"), -WM_E_TRAIL_OPTION);
+	cr_assert_eq(parse("trail/nonsense/"), -WM_E_SPEC);
+	cr_assert(strstr(words, "a trail has no option nonsense; its options are auto, step,"),
+		  "%s", words);
+	cr_assert_eq(parse("trail/lbr/"), -WM_E_SPEC);
+	cr_assert_eq(parse("trail/branches/"), -WM_E_SPEC);
 }
 
 Test(trail_request, refuses_what_can_not_be_read)
@@ -151,7 +154,8 @@ Test(trail_request, refuses_what_can_not_be_read)
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
 		cr_assert_eq(parse(specs[i]), -WM_E_SPEC, "%s", specs[i]);
-	cr_assert_eq(parse("trail/step"), -WM_E_SPEC_SLASH);
+	cr_assert_eq(parse("trail/step"), -WM_E_SPEC);
+	cr_assert(strstr(words, "no slash behind"), "%s", words);
 	memset(longest, 'x', sizeof(longest));
 	memcpy(longest, "trail/", 6);
 	strcpy(longest + sizeof(longest) - 2, "/");

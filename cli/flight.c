@@ -84,7 +84,7 @@ int flight_check(const struct flight *flight, const char *const *specs, size_t c
 
 		if (!trail_request_is(specs[i]))
 			other = specs[i];
-		else if (trail_request_parse(&request, specs[i], NULL, 0))
+		else if (trail_request_parse(&request, specs[i], (struct detail){ 0 }))
 			return 0; /* it is complained of where it is added */
 		else
 			has_last |= request.last_bytes != 0;

@@ -115,7 +115,7 @@ static int probe_add(struct options *options, const char *kind, const char *text
 	snprintf(whole, sizeof(whole), "%s%s", kind, text);
 	err = spec_add(&options->probes, whole);
 	if (!err && !options->probes.all[options->probes.count - 1].request)
-		return complain(-WM_E_SPEC_KIND, "%s", whole);
+		return complain(-WM_E_SPEC, "%s: this is no place in code", whole);
 	return complain_spec(err, whole, options->probes.words);
 }
 

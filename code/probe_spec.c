@@ -65,7 +65,9 @@ static int word_take(struct code_request *request, const struct code_wish *wish,
 		return 0;
 	*err = 0;
 	if (is_ret && request->kind != REQUEST_FUNCTION)
-		*err = refuse(request, -WM_E_RETURN_KIND, "ret");
+		*err = refuse(
+			request, -WM_E_SPEC,
+			"only a function has a return: leave out ret, or write func:NAME/ret/");
 	else if (*flag)
 		*err = refuse(request, -WM_E_SPEC, "%s is there twice", wish->name);
 	else if (wish->type && !is_ret)
@@ -148,7 +150,10 @@ static int fields_take(struct code_request *request, char *text)
 	int err = 0;
 
 	if (bytes < 2 || text[bytes - 1] != '/')
-		return lacks_slash(request, text) ? -WM_E_SPEC_SLASH : 0;
+		return lacks_slash(request, text)
+			       ? refuse(request, -WM_E_SPEC,
+					SPEC_LACKS_SLASH "func:NAME/arg1:str,ret/")
+			       : 0;
 	slash = memrchr(text, '/', bytes - 1);
 	if (!slash) {
 		/* no FIELDS behind it; C++ has an operator/ */

@@ -30,6 +30,9 @@
 
 #include <stdint.h>
 
+/* Behind it comes an example. */
+#define SPEC_LACKS_SLASH "its fields or options have no slash behind them: "
+
 #define REQUEST_BYTES_MAX 1024
 
 enum code_request_kind { REQUEST_USDT, REQUEST_FUNCTION, REQUEST_OFFSET, REQUEST_LINE };
@@ -51,12 +54,12 @@ struct code_request {
 	int is_safe;   /* only where no uprobe of other tools can leave wrong code behind */
 	int wants_return;
 	uint8_t return_type; /* as a wish's */
-	char wrong[160];     /* after an error: which part of the text, and what it can be; or "" */
+	char wrong[192];     /* after an error: which part of the text, and what it can be; or "" */
 };
 
 /*
- * Read a spec of one of these kinds. 0, -ENOMEM, -WM_E_SPEC, -WM_E_FIELD_TYPE for an unknown type,
- * -WM_E_RETURN_KIND for `ret` where nothing returns. Release also after an error.
+ * Read a spec of one of these kinds. 0, -ENOMEM, -WM_E_SPEC, -WM_E_FIELD_TYPE for an unknown type.
+ * Release also after an error.
  */
 int code_request_parse(struct code_request *request, const char *text);
 void code_request_release(struct code_request *request);

@@ -81,8 +81,10 @@ Test(request, fields_without_their_last_slash_are_no_name)
 		"addr:/usr/bin/cat+0x10",
 	};
 
-	for (size_t i = 0; i < sizeof(lacking) / sizeof(lacking[0]); i++)
-		cr_expect_eq(parse(lacking[i]), -WM_E_SPEC_SLASH, "%s", lacking[i]);
+	for (size_t i = 0; i < sizeof(lacking) / sizeof(lacking[0]); i++) {
+		cr_expect_eq(parse(lacking[i]), -WM_E_SPEC, "%s", lacking[i]);
+		cr_expect(strstr(request.wrong, "no slash behind"), "%s", request.wrong);
+	}
 	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
 		cr_expect_eq(parse(fine[i]), 0, "%s", fine[i]);
 }
@@ -172,9 +174,10 @@ Test(request, nonsense_is_refused)
 		cr_assert_eq(parse(texts[i]), -WM_E_SPEC, "%s", texts[i]);
 	cr_assert_eq(parse("func:a/arg1:int/"), -WM_E_FIELD_TYPE);
 	cr_assert_eq(parse("func:a/arg1:/"), -WM_E_FIELD_TYPE);
-	cr_assert_eq(parse("usdt:a:b/ret/"), -WM_E_RETURN_KIND);
-	cr_assert_eq(parse("addr:x+1/ret/"), -WM_E_RETURN_KIND);
-	cr_assert_eq(parse("addr:x.c:1/arg1,ret:u8/"), -WM_E_RETURN_KIND);
+	cr_assert_eq(parse("usdt:a:b/ret/"), -WM_E_SPEC);
+	cr_assert(strstr(request.wrong, "only a function has a return"), "%s", request.wrong);
+	cr_assert_eq(parse("addr:x+1/ret/"), -WM_E_SPEC);
+	cr_assert_eq(parse("addr:x.c:1/arg1,ret:u8/"), -WM_E_SPEC);
 	memset(longest, 'a', sizeof(longest) - 1);
 	memcpy(longest, "func:", 5);
 	longest[sizeof(longest) - 1] = 0;

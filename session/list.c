@@ -175,7 +175,7 @@ static int list_all(struct list *list, pid_t pid, const char *path, const char *
 		return err;
 	spec = &list->specs.all[0];
 	if (!spec->glob && !spec->request)
-		return -WM_E_SPEC_KIND;
+		return -WM_E_SPEC;
 	err = spec->glob ? list_markers(list, pid, path) : list_code(list, pid, path);
 	if (list->result || err)
 		return list->result ? list->result : err;

@@ -192,9 +192,8 @@ Test(list, list_of_bad_arguments_returns_errors)
 	cr_expect_eq(wm_list_file("/etc/passwd", "usdt:*:*", keep, &found), -WM_E_NOT_ELF);
 	cr_expect_eq(wm_list_file("/etc/passwd", "a:*", keep, &found), -WM_E_NOT_ELF);
 	cr_expect_eq(wm_list_file("/proc/self/exe", "nonsense", keep, &found), -WM_E_SPEC);
-	cr_expect_eq(wm_list_file("/proc/self/exe", "watch:counter", keep, &found),
-		     -WM_E_SPEC_KIND);
-	cr_expect_eq(wm_list_file("/proc/self/exe", "trail/step/", keep, &found), -WM_E_SPEC_KIND);
+	cr_expect_eq(wm_list_file("/proc/self/exe", "watch:counter", keep, &found), -WM_E_SPEC);
+	cr_expect_eq(wm_list_file("/proc/self/exe", "trail/step/", keep, &found), -WM_E_SPEC);
 	cr_expect_eq(found.count, 0);
 }
 

@@ -39,8 +39,11 @@ int live_keep_ready(struct wm_session *session)
 	if (!request || !request->last_bytes)
 		return session_fail(session, -WM_E_WATCH_TRAIL, "%s", keeper->text);
 	if (request->only.count == ONLY_NAMES_MAX)
-		return session_fail(session, -WM_E_TRAIL_ONLY,
-				    "%s: one must be left for " AGENT_NAME, keeper->text);
+		return session_fail(
+			session, -WM_E_SPEC,
+			"%s: only= names as many modules as it can, and one must be left "
+			"for " AGENT_NAME,
+			keeper->text);
 	session->live->keeps = 1;
 	*only = request->only;
 	if (only->count)

@@ -80,7 +80,8 @@ static int glob_find(struct spec_list *list, const char *text, const char **glob
 	if (strlen(text) > SPEC_BYTES_MAX)
 		return refuse(list, -WM_E_SPEC, "longer than %d bytes", SPEC_BYTES_MAX);
 	if (is_other_kind(text))
-		return -WM_E_SPEC_KIND;
+		return refuse(list, -WM_E_SPEC,
+			      "events of this kind can't be recorded by this version");
 	if (!strncmp(text, "marker:", 7)) {
 		if (!second)
 			return refuse(list, -WM_E_SPEC, "there is no second colon");
@@ -134,8 +135,11 @@ static int trail_make(struct spec *spec, struct spec_list *list, const char *tex
 	spec->trail = calloc(1, sizeof(*spec->trail));
 	if (!spec->trail)
 		return -ENOMEM;
-	err = trail_request_parse(spec->trail, text, list->words, sizeof(list->words));
-	return err ? err : spec_trail(list) ? -WM_E_TRAIL_TWICE : 0;
+	err = trail_request_parse(spec->trail, text,
+				  (struct detail){ list->words, sizeof(list->words) });
+	if (!err && spec_trail(list))
+		return refuse(list, -WM_E_SPEC_TWICE, "a recording has one trail spec at most");
+	return err;
 }
 
 static int watch_make(struct spec *spec, struct spec_list *list, const char *text)

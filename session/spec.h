@@ -34,15 +34,14 @@ struct spec {
 struct spec_list {
 	struct spec *all;
 	size_t count;
-	char words[192]; /* about the last spec that could not be added */
+	char words[256]; /* about the last spec that could not be added */
 };
 
 /*
  * Parse a spec and add it: "marker:SUBSYS:EVENT" or just SUBSYS:EVENT, where either name may be a
  * glob (*, ?, [...]); or what code_request_parse(), trail_request_parse() or watch_expr_parse()
- * accept. Returns 0, -ENOMEM, -WM_E_SPEC, -WM_E_SPEC_KIND, -WM_E_FIELD_TYPE, -WM_E_SPEC_TWICE,
- * -WM_E_TRAIL_TWICE, or an error of these parsers. list->words then says what part is wrong, or is
- * "".
+ * accept. Returns 0, -ENOMEM, -WM_E_SPEC, -WM_E_SPEC_TWICE, or an error of these parsers.
+ * list->words then says what part is wrong, or is "".
  */
 int spec_add(struct spec_list *list, const char *text);
 

@@ -18,12 +18,12 @@ Test(spec, add_marker_with_or_without_kind)
 	spec_list_release(&list);
 }
 
-Test(spec, add_unimplemented_kind_returns_spec_kind)
+Test(spec, add_unimplemented_kind_returns_spec)
 {
 	static const char *const kinds[] = { "count:cycles", "sample:cycles/freq=4000/", "switch" };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		cr_assert_eq(spec_add(&list, kinds[i]), -WM_E_SPEC_KIND, "%s", kinds[i]);
+		cr_assert_eq(spec_add(&list, kinds[i]), -WM_E_SPEC, "%s", kinds[i]);
 }
 
 Test(spec, add_watch_is_no_marker)
@@ -83,14 +83,14 @@ Test(spec, keep_error_keeps_most_useful_one)
 	spec_list_release(&list);
 }
 
-Test(spec, add_second_trail_returns_trail_twice)
+Test(spec, add_second_trail_returns_spec_twice)
 {
 	cr_assert_null(spec_trail(&list));
 	cr_assert_eq(spec_add(&list, "net:rx"), 0);
 	cr_assert_eq(spec_add(&list, "trail/step/"), 0);
 	cr_assert_eq(spec_trail(&list)->origin, ORIGIN_STEP);
-	cr_assert_eq(spec_add(&list, "trail/last=64M/"), -WM_E_TRAIL_TWICE);
-	cr_assert_eq(spec_add(&list, "trail/stpe/"), -WM_E_TRAIL_OPTION);
+	cr_assert_eq(spec_add(&list, "trail/last=64M/"), -WM_E_SPEC_TWICE);
+	cr_assert_eq(spec_add(&list, "trail/stpe/"), -WM_E_SPEC);
 	cr_assert_str_eq(list.words, "stpe; did you mean step?");
 	cr_assert_eq(spec_count_markers(&list), 1);
 	cr_assert_eq(spec_count_requests(&list), 0);

@@ -236,7 +236,7 @@ bad 2 "leave out marker:a:b" -e trail/last=64K/ -e marker:a:b --on crash -- ./tr
 bad 1 "did you mean step?" -e trail/stpe/ -- ./trailed l
 WAYMARK_ENGINE=/nowhere bad 1 "libwaymark-trail.so, was not found" -e trail/soft/ -- ./trailed l
 bad 1 "no size for a flight recorder" -e trail/last=12/ -- ./trailed l
-bad 1 "one trail spec" -e trail/step/ -e trail/last=1M/ -- ./trailed l
+bad 1 "has one trail spec" -e trail/step/ -e trail/last=1M/ -- ./trailed l
 bad 1 "no slash behind" -e trail/step -- ./trailed l
 bad 1 "can't be read" -e trail:step -- ./trailed l
 run 7 -v -e trail/auto/ -o auto -- ./trailed l 5

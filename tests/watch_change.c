@@ -107,7 +107,7 @@ static void refused(void)
 		{ "watch:alpha", -WM_E_SPEC_TWICE },
 		{ "watch:alpha/nonsense/", -WM_E_WATCH_OPTION },
 		{ "watch:", -WM_E_WATCH_SYNTAX },
-		{ "marker:a:b", -WM_E_SPEC_KIND },
+		{ "marker:a:b", -WM_E_SPEC },
 		{ "nonsense", -WM_E_SPEC },
 		{ "watch:0x10/8", -WM_E_WATCH_UNMAPPED },
 		{ "watch:alpha/if=value==red/", -WM_E_WATCH_TEST },

@@ -390,7 +390,9 @@ static int length_read(struct reader *reader)
 	if (!isdigit((unsigned char)peek(reader)))
 		return watch_option_parse(&trial, reader->text + at, word, at, NULL)
 			       ? syntax(reader, "a length in bytes")
-			       : -WM_E_SPEC_SLASH;
+			       : watch_trouble_set(reader->trouble, -WM_E_SPEC, at, word,
+						   "%s: " SPEC_LACKS_SLASH "watch:counter/bt/",
+						   reader->text);
 	err = number_read(reader, &expr->length);
 	if (err)
 		return err;

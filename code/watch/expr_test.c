@@ -299,8 +299,8 @@ Test(watch_expr, and_what_else_is_wrong_by_its_own_name)
 	refused("watch:a/33", -WM_E_WATCH_LENGTH, "33");
 	refused("watch:0x4010", -WM_E_WATCH_LENGTH, "");
 	refused("watch:f/4:x", -WM_E_WATCH_LENGTH, "");
-	cr_assert_eq(parse("watch:a/bt"), -WM_E_SPEC_SLASH);
-	cr_assert_eq(parse("watch:a/if=value==0,bt"), -WM_E_SPEC_SLASH);
+	cr_assert_eq(parse("watch:a/bt"), -WM_E_SPEC);
+	cr_assert_eq(parse("watch:a/if=value==0,bt"), -WM_E_SPEC);
 }
 
 Test(watch_expr, nothing_is_too_deep_or_too_long)

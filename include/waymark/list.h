@@ -81,8 +81,7 @@ struct wm_list_place {
  * Returns 0; or:
  *
  *	-EINVAL			a pointer is NULL, or the pid is not positive
- *	-WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_FIELD_TYPE	the spec can't be read
- *	-WM_E_SPEC_KIND		the spec is a watch or a trail
+ *	-WM_E_SPEC, -WM_E_FIELD_TYPE	the spec can't be read, or is a watch or a trail
  *	-WM_E_NO_MARKER, -WM_E_NO_USDT, -WM_E_NO_FUNCTION, -WM_E_NO_MODULE, -WM_E_...
  *				the spec has no glob and matches nothing
  *	-ENOENT, -EACCES, ...	the file can't be opened

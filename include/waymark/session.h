@@ -197,10 +197,9 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
  * wm_session_start(). A session with only a trail loads no agent. 0;
  *
  *	-EBUSY			the session runs
- *	-WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_FIELD_TYPE, -WM_E_WATCH_..., -WM_E_TRAIL_...
+ *	-WM_E_SPEC, -WM_E_FIELD_TYPE, -WM_E_WATCH_...
  *				it is invalid: the detail names the part that is wrong
- *	-WM_E_SPEC_KIND		there are no such events
- *	-WM_E_SPEC_TWICE, -WM_E_TRAIL_TWICE	there is one already
+ *	-WM_E_SPEC_TWICE	there is one already, or another trail
  *	-WM_E_BREAKPOINT_DEAD	a watch, on a machine whose debug registers do not fire
  *	-WM_E_CODE_CHANGE	markers or probes, and changed code does not run reliably here
  *	-ENOMEM
@@ -299,7 +298,7 @@ int wm_session_output(struct wm_session *session, const char *dir);
  *	-EINVAL			no running session, or an invalid size
  *	-EDEADLK		called in a callback
  *	-ENOENT			no watch of the session is written so
- *	-WM_E_SPEC, -WM_E_SPEC_KIND, -WM_E_SPEC_TWICE	`to` is no spec, no watch, or there already
+ *	-WM_E_SPEC, -WM_E_SPEC_TWICE	`to` is no spec, no watch, or there already
  *	-WM_E_TRAIL_ASKED	a trail by step runs: its stepper knows only the first watches
  *	-WM_E_WATCH_PIECES	it takes more or fewer debug registers
  *	-WM_E_WATCH_TOGETHER	it is in another library or thread-local, and shares an event object

@@ -493,7 +493,7 @@ static int read_spec(struct change *change, const char *to)
 		return session_fail(session, err, "%s%s%s", to, change->specs.words[0] ? ": " : "",
 				    change->specs.words);
 	if (!change->specs.all[0].watch)
-		return session_fail(session, -WM_E_SPEC_KIND, "%s: a watch becomes a watch", to);
+		return session_fail(session, -WM_E_SPEC, "%s: a watch becomes a watch", to);
 	if (change->specs.all[0].watch->options.is_outside)
 		return session_fail(session, -WM_E_WATCH_OPTION,
 				    "%s: from outside nothing is changed in place", to);
