@@ -281,14 +281,14 @@ static int variables_take(struct matching *matching, struct code_module *const *
 			  size_t module_count)
 {
 	const struct list_watch_glob *glob = matching->glob;
-	int err = glob->of.module ? -WM_E_WATCH_NO_MODULE : -WM_E_NO_DEBUG, ret;
+	int err = glob->of.module ? -WM_E_NO_MODULE : -WM_E_NO_DEBUG, ret;
 
 	for (size_t i = 0; i < module_count; i++) {
 		const struct code_file *file = modules[i]->file;
 
 		if (file->is_vdso || !watch_expr_takes(&glob->of, file->path, &file->aliases))
 			continue;
-		err = err == -WM_E_WATCH_NO_MODULE ? -WM_E_NO_DEBUG : err;
+		err = err == -WM_E_NO_MODULE ? -WM_E_NO_DEBUG : err;
 		ret = watch_variables(modules[i], variable_take, matching);
 		if (ret)
 			return ret;
@@ -311,7 +311,7 @@ int list_watch_glob_each(const struct list_watch_glob *glob, struct code_module 
 				  glob->text + strlen(PREFIX), FOUND_MAX);
 	if (!ret && !matching.count)
 		ret = -WM_E_WATCH_VARIABLE;
-	if (ret == -WM_E_WATCH_NO_MODULE)
+	if (ret == -WM_E_NO_MODULE)
 		watch_trouble_set(trouble, ret, 0, 0, "%s", glob->of.module);
 	if (ret < 0 && trouble && trouble->error != ret)
 		watch_trouble_set(trouble, ret, 0, 0, "%s", glob->text + strlen(PREFIX));

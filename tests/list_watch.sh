@@ -91,9 +91,9 @@ listed "an element's" "line[2].x line[2].y" --watch 'line[2].*@whole' whole
 shows "one that is too large, beside others" "48 bytes, 6 registers of 4" -w 'sam*' whole
 "$waymark" list -w 'sam*' whole >/dev/null 2>&1 || fail "a glob with one that is too large: status $?"
 refuses 1 "there is no such variable: nosuch*" -w 'nosuch*' whole
-refuses 1 "only a pointer can be followed: counter is of type int" -w '*counter' whole
-refuses 1 "have members: counter is of type int" -w 'counter.*' whole
-refuses 1 "no module of the program is called so: libno" -w 'c*@libno' whole
+refuses 1 "counter is of type int: only a pointer can be followed" -w '*counter' whole
+refuses 1 "counter is of type int: only structures" -w 'counter.*' whole
+refuses 1 "the process has no module of this name: libno" -w 'c*@libno' whole
 
 json=$("$waymark" list --json -w counter -w 'list->value' whole)
 expect "JSON" "$(python3 -c '

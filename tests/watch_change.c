@@ -110,7 +110,7 @@ static void refused(void)
 		{ "marker:a:b", -WM_E_SPEC },
 		{ "nonsense", -WM_E_SPEC },
 		{ "watch:0x10/8", -WM_E_WATCH_UNMAPPED },
-		{ "watch:alpha/if=value==red/", -WM_E_WATCH_TEST },
+		{ "watch:alpha/if=value==red/", -WM_E_WATCH_OPTION },
 	};
 	struct wm_kevent_gap gap = { .size = 4 };
 	struct wm_session *session;

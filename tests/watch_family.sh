@@ -89,7 +89,7 @@ watches waits 0 -e watch:word@runs -- sh -c './plain; ./runs; ./runs'
 says "waits: no module that is called so is loaded yet"
 expect "two programs of a shell's" "$(json hits)" 6
 watches nowhere 1 -e watch:word@runs -- ./plain
-says "watch:word@runs was armed nowhere: no module of the program is called so"
+says "watch:word@runs was armed nowhere: the process has no module of this name"
 # A program that can't be watched continues, with a report.
 watches ignores 1 -e watch:word@family -- sh -c "trap '' TRAP; exec ./family many 3"
 grep -q right out || fail "ignores: $(cat out)"

@@ -91,7 +91,7 @@ grep -q right said || fail "there: $(cat said)"
 
 # What does not come, or has no such variable.
 watches nowhere 1 -e watch:in_library@nolibrary.so -- ./loads ./library.so 2
-says "watch:in_library@nolibrary.so was armed nowhere: no module of the program is called so"
+says "watch:in_library@nolibrary.so was armed nowhere: the process has no module of this name"
 watches without 1 -e watch:nothing@library.so -e watch:own -- ./loads ./library.so 2
 says "watch:nothing@library.so was armed nowhere: there is no such variable"
 expect "without: the other's" "$(json recorded)" 2

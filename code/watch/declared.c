@@ -161,7 +161,7 @@ static int constant_of(Dwarf_Die *die, unsigned int name, int64_t *value)
 		*value = number;
 		return 0;
 	default: /* computed when the program runs */
-		return -WM_E_WATCH_INCOMPLETE;
+		return -WM_E_NO_DEBUG;
 	}
 }
 
@@ -234,7 +234,7 @@ static int element_of(const struct declared *array, unsigned int depth, struct d
 	int err;
 
 	if (dwarf_hasattr(&die, DW_AT_byte_stride) || dwarf_hasattr(&die, DW_AT_bit_stride))
-		return -WM_E_WATCH_INCOMPLETE;
+		return -WM_E_NO_DEBUG;
 	err = dimension_find(array, array->dimension, &subrange);
 	if (err)
 		return -WM_E_WATCH_DAMAGED;
@@ -261,7 +261,7 @@ static int array_bytes(const struct declared *type, unsigned int depth, uint64_t
 	if (err)
 		return err;
 	if (count == UINT64_MAX)
-		return -WM_E_WATCH_INCOMPLETE;
+		return -WM_E_NO_DEBUG;
 	return __builtin_mul_overflow(one, count, bytes) ? -WM_E_WATCH_DAMAGED : 0;
 }
 
@@ -297,9 +297,9 @@ static int bytes_of(const struct declared *type, unsigned int depth, uint64_t *b
 		return err;
 	case DW_TAG_enumeration_type:
 		err = declared_of(&peeled.die, &peeled);
-		return err ? -WM_E_WATCH_INCOMPLETE : bytes_of(&peeled, depth + 1, bytes);
+		return err ? -WM_E_NO_DEBUG : bytes_of(&peeled, depth + 1, bytes);
 	default:
-		return err == -ENOENT ? -WM_E_WATCH_INCOMPLETE : err;
+		return err == -ENOENT ? -WM_E_NO_DEBUG : err;
 	}
 }
 

@@ -52,14 +52,14 @@ int declared_tag(const struct declared *type);
 int declared_is_record(const struct declared *type); /* structure, class, union */
 
 /*
- * Of any type. 0; -ENOENT: it has none (void, a function); -WM_E_WATCH_INCOMPLETE,
+ * Of any type. 0; -ENOENT: it has none (void, a function); -WM_E_NO_DEBUG: it is not defined;
  * -WM_E_WATCH_DAMAGED.
  */
 int declared_bytes(const struct declared *type, uint64_t *bytes);
 
 /*
  * Of a peeled array: its elements' type and size, the first index and the count; UINT64_MAX:
- * unknown. 0, -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_DAMAGED.
+ * unknown. 0, -WM_E_NO_DEBUG, -WM_E_WATCH_DAMAGED.
  */
 int declared_element(const struct declared *array, struct declared *element, uint64_t *bytes,
 		     int64_t *lowest, uint64_t *count);

@@ -390,16 +390,14 @@ static int length_read(struct reader *reader)
 	if (!isdigit((unsigned char)peek(reader)))
 		return watch_option_parse(&trial, reader->text + at, word, at, NULL)
 			       ? syntax(reader, "a length in bytes")
-			       : watch_trouble_set(reader->trouble, -WM_E_SPEC, at, word,
-						   "%s: " SPEC_LACKS_SLASH "watch:counter/bt/",
-						   reader->text);
+			       : watch_trouble_set(reader->trouble, -WM_E_SPEC, at, word, "%s",
+						   SPEC_LACKS_SLASH "watch:counter/bt/");
 	err = number_read(reader, &expr->length);
-	if (err)
-		return err;
-	if (!expr->length || expr->length > LENGTH_MAX)
-		return watch_trouble_set(reader->trouble, -WM_E_WATCH_LENGTH, at, reader->at - at,
-					 "%.*s", (int)(reader->at - at), reader->text + at);
-	return 0;
+	if (!err && (!expr->length || expr->length > LENGTH_MAX)) {
+		reader->at = at;
+		err = syntax(reader, "a length from 1 to 32 bytes");
+	}
+	return err;
 }
 
 static int offset_read(struct reader *reader)
@@ -506,8 +504,8 @@ static int kind_read(struct reader *reader)
 		    memcmp(reader->text + at, kinds[i].word, bytes) || reader->text[at - 1] == ':')
 			continue;
 		if (kinds[i].kind < 0)
-			return watch_trouble_set(reader->trouble, -WM_E_WATCH_READ, at, bytes, "%s",
-						 reader->text);
+			return watch_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, at, bytes,
+						 "no processor watches reads alone; take rw");
 		reader->expr->kind = (enum watch_kind)kinds[i].kind;
 		reader->end = at;
 		return 0;
@@ -519,12 +517,12 @@ static int kind_read(struct reader *reader)
 static int length_check(const struct watch_expr *expr, struct watch_trouble *trouble)
 {
 	if (expr->kind == WATCH_EXECUTE && expr->length)
-		return watch_trouble_set(trouble, -WM_E_WATCH_LENGTH, 0, 0,
+		return watch_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0,
 					 "code is watched where it begins, without a length: %s",
 					 expr->text);
 	if (expr->kind != WATCH_EXECUTE && !expr->name && !expr->length && !expr->has_cast)
-		return watch_trouble_set(trouble, -WM_E_WATCH_LENGTH, 0, 0,
-					 "an address has none of its own: %s/8", expr->words);
+		return watch_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0,
+					 "an address has no length of its own: %s/8", expr->words);
 	return 0;
 }
 

@@ -89,9 +89,8 @@ struct watch_expr {
 };
 
 /*
- * Read a spec; all of it is copied. 0, -ENOMEM, -WM_E_WATCH_SYNTAX, -WM_E_WATCH_OPTION,
- * -WM_E_WATCH_READ (KIND r, which the processor hasn't), -WM_E_WATCH_LENGTH; -WM_E_SPEC where
- * what looks like options has no slash behind it. Release also after an error. Any thread.
+ * Read a spec; all of it is copied. 0, -ENOMEM, -WM_E_WATCH_SYNTAX, -WM_E_WATCH_OPTION; -WM_E_SPEC
+ * where what looks like options has no slash behind it. Release also after an error. Any thread.
  */
 int watch_expr_parse(struct watch_expr *expr, const char *text, struct watch_trouble *trouble);
 void watch_expr_release(struct watch_expr *expr);

@@ -96,7 +96,7 @@ Test(watch_expr, cast_is_a_type_in_brackets_before_an_operand)
 	cr_assert_str_eq(understood("watch:(p)[3]"), "p [3]");
 	cr_assert_str_eq(understood("watch:(p)/8:rw"), "p");
 	cr_assert_str_eq(understood("watch:(ns::p)@libfoo.so"), "ns::p");
-	cr_assert_eq(parse("watch:0x4c6010"), -WM_E_WATCH_LENGTH);
+	cr_assert_eq(parse("watch:0x4c6010"), -WM_E_WATCH_SYNTAX);
 }
 
 Test(watch_expr, a_step_knows_what_it_is_done_to)
@@ -292,13 +292,15 @@ Test(watch_expr, what_cant_be_read_is_told_with_its_place)
 	refused("watch:a\nb", -WM_E_WATCH_SYNTAX, "\nb");
 }
 
-Test(watch_expr, and_what_else_is_wrong_by_its_own_name)
+Test(watch_expr, kind_r_and_bad_length_are_named)
 {
-	refused("watch:a:r", -WM_E_WATCH_READ, ":r");
-	refused("watch:a/0", -WM_E_WATCH_LENGTH, "0");
-	refused("watch:a/33", -WM_E_WATCH_LENGTH, "33");
-	refused("watch:0x4010", -WM_E_WATCH_LENGTH, "");
-	refused("watch:f/4:x", -WM_E_WATCH_LENGTH, "");
+	refused("watch:a:r", -WM_E_WATCH_SYNTAX, ":r");
+	cr_assert(strstr(trouble.detail, "no processor watches reads alone"));
+	refused("watch:a/0", -WM_E_WATCH_SYNTAX, "0");
+	refused("watch:a/33", -WM_E_WATCH_SYNTAX, "33");
+	cr_assert(strstr(trouble.detail, "a length from 1 to 32 bytes should stand where \"33\""));
+	refused("watch:0x4010", -WM_E_WATCH_SYNTAX, "");
+	refused("watch:f/4:x", -WM_E_WATCH_SYNTAX, "");
 	cr_assert_eq(parse("watch:a/bt"), -WM_E_SPEC);
 	cr_assert_eq(parse("watch:a/if=value==0,bt"), -WM_E_SPEC);
 }

@@ -261,7 +261,7 @@ static int symbol_seek(struct finding *finding)
 	if (expr->length)
 		return 0;
 	if (first_function)
-		return refuse_base(finding, -WM_E_WATCH_FUNCTION, expr->name, "");
+		return refuse_base(finding, -WM_E_WATCH_TYPE, expr->name, MISFIT_FUNCTION);
 	missing_words(holder, missing, sizeof(missing));
 	snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes%s", first_bytes,
 		 missing);
@@ -389,7 +389,7 @@ static int refuse_name(struct finding *finding)
 	if (err)
 		return err;
 	if (list.count && expr->kind != WATCH_EXECUTE)
-		return refuse_base(finding, -WM_E_WATCH_FUNCTION, expr->name, "");
+		return refuse_base(finding, -WM_E_WATCH_TYPE, expr->name, MISFIT_FUNCTION);
 	if (finding->err) {
 		if (finding->trouble)
 			*finding->trouble = finding->why;
@@ -541,8 +541,7 @@ static int expr_find(struct watch_place *place, const struct watch_expr *expr,
 	if (!chosen)
 		err = -ENOMEM;
 	else if (!finding->count && (expr->module || expr->name))
-		err = refuse_base(finding, -WM_E_WATCH_NO_MODULE, expr->module ? expr->module : "",
-				  "");
+		err = refuse_base(finding, -WM_E_NO_MODULE, expr->module ? expr->module : "", "");
 	else
 		err = expr->name ? name_seek(finding) : number_seek(finding);
 	if (!err)
@@ -564,7 +563,7 @@ int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
 	watch_place_release(place);
 	other = expr_find(place, expr->instead, modules, module_count, NULL, &why);
 	/* A misspelt variable of a source file remains one. */
-	if (other == -WM_E_WATCH_VARIABLE || other == -WM_E_WATCH_NO_STRUCT)
+	if (other == -WM_E_WATCH_VARIABLE || other == -WM_E_WATCH_TYPE)
 		return err;
 	if (trouble)
 		*trouble = why;

@@ -30,12 +30,10 @@
  * (a copy relocation) is the program's.
  *
  * 0; -ENOMEM; or why not, with its detail: -WM_E_WATCH_VARIABLE (no such; see watch_names()),
- * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_UNSEEN (of kind x), -WM_E_WATCH_NO_MODULE (none is as @MODULE
- * says), -WM_E_WATCH_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN, -WM_E_WATCH_OPTIMISED,
+ * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_UNSEEN (of kind x), -WM_E_NO_MODULE (none is as @MODULE
+ * says), -WM_E_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN, -WM_E_WATCH_OPTIMISED,
  * -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT, -WM_E_WATCH_SPLIT, -WM_E_WATCH_THREAD,
- * -WM_E_WATCH_LOCAL, -WM_E_WATCH_MEMBER, -WM_E_WATCH_AMBIGUOUS, -WM_E_WATCH_NO_STRUCT,
- * -WM_E_WATCH_NO_ARRAY, -WM_E_WATCH_BOUNDS, -WM_E_WATCH_NO_POINTER, -WM_E_WATCH_VOID,
- * -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_FUNCTION, -WM_E_WATCH_DATA, -WM_E_WATCH_LENGTH,
+ * -WM_E_WATCH_LOCAL, -WM_E_WATCH_MEMBER, -WM_E_WATCH_TYPE, -WM_E_WATCH_SYNTAX (no bytes),
  * -WM_E_WATCH_LARGE (no place could be had for it, whatever its address), -WM_E_WATCH_DAMAGED. With
  * -WM_E_WATCH_LARGE alone the place is filled, for who wants to show it. Release also after an
  * error.
@@ -47,7 +45,7 @@ int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
 /*
  * As watch_names() (variable.h), of the members of what an expression names: those of anonymous
  * members and of base classes too, but no static ones. 0, what take() returned, or an error of
- * watch_place_find(); -WM_E_WATCH_NO_STRUCT: it has no members.
+ * watch_place_find(); -WM_E_WATCH_TYPE: it has no members.
  */
 int watch_members(const struct watch_expr *expr, struct code_module *const *modules,
 		  size_t module_count, int (*take)(const char *name, void *data), void *data,

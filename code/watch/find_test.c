@@ -25,38 +25,40 @@ Test(watch_find, what_cant_be_is_refused_by_name)
 	refused("cuonter", -WM_E_WATCH_VARIABLE, "cuonter");
 	refused("other.c::counter", -WM_E_WATCH_VARIABLE, "other.c::counter");
 	refused("nested", -WM_E_WATCH_VARIABLE, "nested");
-	refused("counter@libc.so.6", -WM_E_WATCH_NO_MODULE, "libc.so.6");
+	refused("counter@libc.so.6", -WM_E_NO_MODULE, "libc.so.6");
 	refused("shared", -WM_E_WATCH_SEVERAL, "sample_watch_twin.c:14 (0x");
 	refused("pinned", -WM_E_WATCH_REGISTER, "pinned, at ");
 	refused("per_thread", -WM_E_WATCH_THREAD, "per_thread");
 	refused("first_node.nxet", -WM_E_WATCH_MEMBER,
 		"struct node has no nxet; did you mean next?");
 	refused("list->zzz", -WM_E_WATCH_MEMBER, "struct node has no zzz");
-	refused("list.value", -WM_E_WATCH_NO_STRUCT, "list is of type struct node *");
-	refused("counter.x", -WM_E_WATCH_NO_STRUCT, "counter is of type int");
-	refused("bits.low.x", -WM_E_WATCH_NO_STRUCT, "bits.low is of type unsigned int");
-	refused("counter->x", -WM_E_WATCH_NO_POINTER, "counter is of type int");
-	refused("point->x", -WM_E_WATCH_NO_POINTER, "point is of type struct point");
-	refused("*counter", -WM_E_WATCH_NO_POINTER, "counter is of type int");
-	refused("**counter_at", -WM_E_WATCH_NO_POINTER, "*counter_at is of type int");
-	refused("point[0]", -WM_E_WATCH_NO_ARRAY, "point is of type struct point");
-	refused("matrix[0][0][0]", -WM_E_WATCH_NO_ARRAY, "matrix[0][0] is of type int");
-	refused("matrix[3]", -WM_E_WATCH_BOUNDS, "matrix is of type int [3][4]");
-	refused("matrix[2][4]", -WM_E_WATCH_BOUNDS, "matrix[2] is of type int [4]");
-	refused("text[-1]", -WM_E_WATCH_BOUNDS, "text is of type char [8]");
-	refused("counter_at[9223372036854775807]", -WM_E_WATCH_BOUNDS, "");
-	refused("*anything", -WM_E_WATCH_VOID, "*anything has no type");
-	refused("anything[1]", -WM_E_WATCH_VOID, "");
-	refused("empty", -WM_E_WATCH_LENGTH, "empty is of type struct {...}, which has no bytes");
-	refused("*secret", -WM_E_WATCH_INCOMPLETE, "*secret is of type struct hidden");
-	refused("secret->x", -WM_E_WATCH_INCOMPLETE, "secret is of type struct hidden");
-	refused("secret[1]", -WM_E_WATCH_INCOMPLETE, "");
-	refused("flexible->items", -WM_E_WATCH_INCOMPLETE, "of type int []");
-	refused("add", -WM_E_WATCH_FUNCTION, "add");
-	refused("*apply", -WM_E_WATCH_FUNCTION, "*apply is of type int (int, const char *)");
-	refused("counter:x", -WM_E_WATCH_DATA, "counter is of type int");
-	refused("apply:x", -WM_E_WATCH_DATA, "apply is of type operation");
-	refused("bits.low:x", -WM_E_WATCH_DATA, "bits.low");
+	refused("list.value", -WM_E_WATCH_TYPE, "list is of type struct node *: only structures");
+	refused("counter.x", -WM_E_WATCH_TYPE, "counter is of type int");
+	refused("bits.low.x", -WM_E_WATCH_TYPE, "bits.low is of type unsigned int");
+	refused("counter->x", -WM_E_WATCH_TYPE, "counter is of type int: only a pointer can be");
+	refused("point->x", -WM_E_WATCH_TYPE, "point is of type struct point");
+	refused("*counter", -WM_E_WATCH_TYPE, "counter is of type int");
+	refused("**counter_at", -WM_E_WATCH_TYPE, "*counter_at is of type int");
+	refused("point[0]", -WM_E_WATCH_TYPE, "point is of type struct point: only arrays");
+	refused("matrix[0][0][0]", -WM_E_WATCH_TYPE, "matrix[0][0] is of type int");
+	refused("matrix[3]", -WM_E_WATCH_MEMBER, "matrix is of type int [3][4]");
+	refused("matrix[2][4]", -WM_E_WATCH_MEMBER, "matrix[2] is of type int [4]");
+	refused("text[-1]", -WM_E_WATCH_MEMBER, "text is of type char [8]");
+	refused("counter_at[9223372036854775807]", -WM_E_WATCH_MEMBER, "");
+	refused("*anything", -WM_E_WATCH_TYPE, "*anything has no type: give the length");
+	refused("anything[1]", -WM_E_WATCH_TYPE, "");
+	refused("empty", -WM_E_WATCH_SYNTAX, "empty is of type struct {...}, which has no bytes");
+	refused("*secret", -WM_E_NO_DEBUG,
+		"*secret is of type struct hidden, which is declared, but");
+	refused("secret->x", -WM_E_NO_DEBUG, "secret is of type struct hidden");
+	refused("secret[1]", -WM_E_NO_DEBUG, "");
+	refused("flexible->items", -WM_E_NO_DEBUG, "of type int []");
+	refused("add", -WM_E_WATCH_TYPE, "add: this is a function");
+	refused("*apply", -WM_E_WATCH_TYPE,
+		"*apply is of type int (int, const char *): this is a function");
+	refused("counter:x", -WM_E_WATCH_TYPE, "counter is of type int: this is data");
+	refused("apply:x", -WM_E_WATCH_TYPE, "apply is of type operation");
+	refused("bits.low:x", -WM_E_WATCH_TYPE, "bits.low");
 	refused("&&counter", -WM_E_WATCH_SYNTAX, "&counter is of type int *");
 	refused("&bits.low", -WM_E_WATCH_SYNTAX, "bits.low");
 	refused("nothing:x", -WM_E_NO_FUNCTION, "nothing");
@@ -152,7 +154,7 @@ Test(watch_find, without_debug_information_symbols_and_lengths_do)
 	refused("counter", -WM_E_NO_DEBUG, "counter; its symbol has 4 bytes");
 	refused("cuonter", -WM_E_WATCH_VARIABLE, "cuonter; the file has no debug information");
 	refused("cuonter/4", -WM_E_WATCH_VARIABLE, "cuonter");
-	refused("add", -WM_E_WATCH_FUNCTION, "add");
+	refused("add", -WM_E_WATCH_TYPE, "add: this is a function");
 	refused("shared/4", -WM_E_WATCH_SEVERAL, "shared, as the linker knows it");
 	cr_assert_eq(find("counter/4"), 0, "%s", trouble.detail);
 	cr_assert_eq(place.bytes, 4);
@@ -207,7 +209,7 @@ Test(watch_find, names_of_cxx_may_leave_out_what_has_no_name)
 	cr_assert_eq(find("f( double )::kept"), 0, "%s", trouble.detail);
 	cr_assert_eq(place.bytes, 8);
 	refused("f(long)::kept", -WM_E_WATCH_VARIABLE, "f(long)::kept");
-	refused("shop::nothing", -WM_E_WATCH_VOID, "decltype(nullptr)");
+	refused("shop::nothing", -WM_E_WATCH_TYPE, "decltype(nullptr)");
 	refused("orders", -WM_E_WATCH_VARIABLE, "orders");
 }
 

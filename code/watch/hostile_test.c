@@ -66,7 +66,7 @@ Test(watch_hostile, sizes_that_no_number_holds_are_damaged)
 {
 	cr_assert_eq(find("huge"), -WM_E_WATCH_DAMAGED);
 	cr_assert_eq(find("product"), -WM_E_WATCH_DAMAGED);
-	cr_assert_eq(find("huge[4611686018427387904]"), -WM_E_WATCH_BOUNDS);
+	cr_assert_eq(find("huge[4611686018427387904]"), -WM_E_WATCH_MEMBER);
 	cr_assert_eq(find("huge[2]"), 0);
 	cr_assert_eq(place.bytes, 4);
 }

@@ -321,7 +321,7 @@ static int ambiguous(const struct seeking *seeking, const char *name, char *deta
 						 j + 1 == route->depth ? ")" : "");
 		}
 	}
-	return -WM_E_WATCH_AMBIGUOUS;
+	return -WM_E_WATCH_SEVERAL;
 }
 
 static int settle(const struct seeking *seeking, const char *name, char *detail)
@@ -329,7 +329,7 @@ static int settle(const struct seeking *seeking, const char *name, char *detail)
 	if (!seeking->count && seeking->is_too_deep)
 		return -WM_E_WATCH_SPLIT;
 	if (!seeking->count)
-		return seeking->is_incomplete ? -WM_E_WATCH_INCOMPLETE : -ENOENT;
+		return seeking->is_incomplete ? -WM_E_NO_DEBUG : -ENOENT;
 	return seeking->count > 1 ? ambiguous(seeking, name, detail) : 0;
 }
 

@@ -28,8 +28,8 @@ struct member_found {
 
 /*
  * Find it in a peeled record, in its anonymous members and base classes too. 0; -ENOENT;
- * -WM_E_WATCH_INCOMPLETE: not found, and debug information lacks one of the classes;
- * -WM_E_WATCH_AMBIGUOUS: detail[WATCH_DETAIL_MAX] lists the candidates; -WM_E_WATCH_SPLIT: the
+ * -WM_E_NO_DEBUG: not found, and debug information lacks one of the classes;
+ * -WM_E_WATCH_SEVERAL: detail[WATCH_DETAIL_MAX] lists the candidates; -WM_E_WATCH_SPLIT: the
  * description of a virtual base class is unknown, or the classes nest too deep;
  * -WM_E_WATCH_DAMAGED.
  */

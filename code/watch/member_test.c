@@ -48,13 +48,13 @@ static void look_all(void)
 	found("diamond.high", "diamond", 28, 4);
 	found("diamond.Diamond::whole", "diamond", 24, 8);
 	found("still.Hidden::x", "still", 0, 4);
-	refused("pair.both", -WM_E_WATCH_AMBIGUOUS,
+	refused("pair.both", -WM_E_WATCH_SEVERAL,
 		"pair is of type Pair, which has deep::First::both (Pair -> deep::First), "
 		"deep::Second<long");
-	refused("diamond.both", -WM_E_WATCH_AMBIGUOUS,
+	refused("diamond.both", -WM_E_WATCH_SEVERAL,
 		"deep::First::both (Diamond -> Left -> deep::First), "
 		"deep::First::both (Diamond -> Right -> deep::First)");
-	refused("diamond.First::both", -WM_E_WATCH_AMBIGUOUS,
+	refused("diamond.First::both", -WM_E_WATCH_SEVERAL,
 		"deep::First (Diamond -> Left -> deep::First)");
 	refused("still.x", -WM_E_WATCH_MEMBER, "x is static in Static: watch Static::x");
 	refused("diamond.only", -WM_E_WATCH_MEMBER, "watch deep::First::only");
@@ -64,7 +64,7 @@ static void look_all(void)
 	refused("hiding.Hidden::y", -WM_E_WATCH_MEMBER, "Hiding has no Hidden::y");
 	refused("hiding.cc::x", -WM_E_WATCH_MEMBER, "");
 	refused("nothing.Hidden::x", -WM_E_WATCH_VARIABLE, "nothing.Hidden::x");
-	refused("virtuals.pad", -WM_E_WATCH_AMBIGUOUS,
+	refused("virtuals.pad", -WM_E_WATCH_SEVERAL,
 		"Virtual::pad (Virtuals -> One -> Virtual), Three::pad (Virtuals -> Three)");
 }
 

@@ -275,10 +275,10 @@ static int pointer_enter(struct declared *type, const struct code_file *file,
 	int err = declared_peel(type, file, dwarf);
 
 	if (err == -ENOENT || (!err && declared_tag(type) != DW_TAG_pointer_type))
-		return -WM_E_WATCH_NO_POINTER;
+		return -WM_E_WATCH_TYPE;
 	if (!err)
 		err = declared_of(&type->die, type);
-	return err == -ENOENT ? -WM_E_WATCH_NO_POINTER : err;
+	return err == -ENOENT ? -WM_E_WATCH_TYPE : err;
 }
 
 int named_find(const char *name, unsigned int pointers, const Dwarf_Die *near,

@@ -22,7 +22,7 @@ size_t named_cast_read(const char *text, size_t at, size_t end, struct named_cas
 /*
  * Find what a pointer of that type points to. `pointers` is 0 for a type that is itself a pointer,
  * by a typedef. If types of that name differ in size, that of the unit of `near` is meant (NULL:
- * none is). 0; -ENOENT; -WM_E_WATCH_NO_POINTER; -WM_E_WATCH_SEVERAL; -WM_E_WATCH_DAMAGED.
+ * none is). 0; -ENOENT; -WM_E_WATCH_TYPE; -WM_E_WATCH_SEVERAL; -WM_E_WATCH_DAMAGED.
  */
 int named_find(const char *name, unsigned int pointers, const Dwarf_Die *near,
 	       const struct code_file *file, const struct code_dwarf *dwarf,

@@ -95,7 +95,7 @@ struct watch_bound_test {
 struct watch_type;
 
 /*
- * Bind a test to the type of what is watched. 0; -WM_E_WATCH_TEST where the number is invalid or
+ * Bind a test to the type of what is watched. 0; -WM_E_WATCH_OPTION where the number is invalid or
  * does not fit the type, or the value is no number that could be compared (a structure: only
  * `changed` is for that).
  */

@@ -17,19 +17,26 @@
 #define NAMES_MAX 256 /* of members that near ones are looked for among */
 
 /* Report the expression so far, as the user wrote it, and its type. */
+int steps_misfit(const struct steps *steps, int error, const char *why,
+		 const struct watch_step *step)
+{
+	char name[DECLARED_NAME_MAX] = "";
+
+	if (error == -ENOENT)
+		error = -WM_E_WATCH_TYPE;
+	else
+		why = error == -WM_E_NO_DEBUG ? ", which is declared, but not defined" : "";
+	if (steps->has_type)
+		declared_name(&steps->type, name, sizeof(name));
+	return watch_trouble_set(steps->trouble, error, step->at, step->bytes, "%.*s %s%s%s%s",
+				 (int)step->length, steps->expr->text + step->from,
+				 steps->has_type ? "is of type " : "has no type", name,
+				 steps->has_type && steps->is_address ? " *" : "", why);
+}
+
 int steps_refuse(const struct steps *steps, int error, const struct watch_step *step)
 {
-	char name[DECLARED_NAME_MAX];
-
-	if (!steps->has_type)
-		return watch_trouble_set(steps->trouble, error, step->at, step->bytes,
-					 "%.*s has no type", (int)step->length,
-					 steps->expr->text + step->from);
-	declared_name(&steps->type, name, sizeof(name));
-	return watch_trouble_set(steps->trouble, error, step->at, step->bytes,
-				 "%.*s is of type %s%s", (int)step->length,
-				 steps->expr->text + step->from, name,
-				 steps->is_address ? " *" : "");
+	return steps_misfit(steps, error, "", step);
 }
 
 int steps_advance(const struct steps *steps, int64_t bytes)
@@ -91,7 +98,7 @@ static int library_go(struct steps *steps, unsigned int use, struct library_foun
 }
 
 /* From a pointer, or an array, to what it points to. */
-static int target_go(struct steps *steps, const struct watch_step *step, int error)
+static int target_go(struct steps *steps, const struct watch_step *step, const char *why)
 {
 	uint64_t bytes, count;
 	struct library_found library;
@@ -108,13 +115,13 @@ static int target_go(struct steps *steps, const struct watch_step *step, int err
 		return 0;
 	}
 	if (!steps->has_type)
-		return steps_refuse(steps, error, step);
+		return steps_misfit(steps, -ENOENT, why, step);
 	err = steps_peel(steps, step->from, step->length);
 	if (err)
-		return steps_refuse(steps, err == -ENOENT ? error : err, step);
+		return steps_misfit(steps, err, why, step);
 	err = library_go(steps, LIBRARY_POINTER, &library);
 	if (err && err != -ENOENT)
-		return steps_refuse(steps, err == -EOPNOTSUPP ? error : err, step);
+		return steps_misfit(steps, err == -EOPNOTSUPP ? -ENOENT : err, why, step);
 	switch (declared_tag(&steps->type)) {
 	case DW_TAG_pointer_type:
 		follow(steps, step->from, step->length);
@@ -127,7 +134,7 @@ static int target_go(struct steps *steps, const struct watch_step *step, int err
 	case DW_TAG_subroutine_type:
 		return 0; /* *f is f */
 	default:
-		return steps_refuse(steps, error, step);
+		return steps_misfit(steps, -ENOENT, why, step);
 	}
 }
 
@@ -190,13 +197,13 @@ static int member_refuse(const struct steps *steps, const struct watch_step *ste
 	uint64_t bytes;
 
 	declared_name(&steps->type, type, sizeof(type));
-	if (err == -WM_E_WATCH_AMBIGUOUS)
+	if (err == -WM_E_WATCH_SEVERAL)
 		return watch_trouble_set(steps->trouble, err, step->at, step->bytes,
 					 "%.*s is of type %s, which has %s", (int)step->length,
 					 steps->expr->text + step->from, type, candidates);
 	if (err == -ENOENT)
 		return declared_bytes(&steps->type, &bytes)
-			       ? steps_refuse(steps, -WM_E_WATCH_INCOMPLETE, step)
+			       ? steps_refuse(steps, -WM_E_NO_DEBUG, step)
 			       : no_member(steps, step);
 	return steps_refuse(steps, err, step);
 }
@@ -220,12 +227,12 @@ static int member_go(struct steps *steps, const struct watch_step *step)
 	int err;
 
 	if (!steps->has_type || steps->is_address)
-		return steps_refuse(steps, -WM_E_WATCH_NO_STRUCT, step);
+		return steps_misfit(steps, -ENOENT, MISFIT_MEMBER, step);
 	err = steps_peel(steps, step->from, step->length);
 	if (err)
-		return steps_refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
+		return steps_misfit(steps, err, MISFIT_VOID, step);
 	if (!declared_is_record(&steps->type))
-		return steps_refuse(steps, -WM_E_WATCH_NO_STRUCT, step);
+		return steps_misfit(steps, -ENOENT, MISFIT_MEMBER, step);
 	err = member_find(&steps->type, step->name, steps->file, steps->dwarf, &found, candidates);
 	if (err)
 		return member_refuse(steps, step, err, candidates);
@@ -252,11 +259,11 @@ static int elements_go(struct steps *steps, const struct watch_step *step,
 	int err = library_go(steps, LIBRARY_ELEMENTS, library);
 
 	if (!err && step->index < 0)
-		err = -WM_E_WATCH_BOUNDS;
+		err = -WM_E_WATCH_MEMBER;
 	if (!err || err == -ENOENT)
 		return 0;
 	steps->type = type;
-	return steps_refuse(steps, err == -EOPNOTSUPP ? -WM_E_WATCH_NO_ARRAY : err, step);
+	return steps_misfit(steps, err == -EOPNOTSUPP ? -ENOENT : err, MISFIT_ELEMENT, step);
 }
 
 /* The place is an element of a container. How many it has is known when the pointer is read. */
@@ -283,10 +290,10 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 	int err;
 
 	if (!steps->has_type)
-		return steps_refuse(steps, -WM_E_WATCH_NO_ARRAY, step);
+		return steps_misfit(steps, -ENOENT, MISFIT_ELEMENT, step);
 	err = steps->is_address ? 0 : steps_peel(steps, step->from, step->length);
 	if (err)
-		return steps_refuse(steps, err == -ENOENT ? -WM_E_WATCH_NO_ARRAY : err, step);
+		return steps_misfit(steps, err, MISFIT_ELEMENT, step);
 	err = elements_go(steps, step, &library);
 	if (err)
 		return err;
@@ -299,12 +306,12 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 		/* An array of none at a structure's end has as many as there is room for. */
 		if (count && count != UINT64_MAX &&
 		    (step->index < lowest || (uint64_t)(step->index - lowest) >= count))
-			return steps_refuse(steps, -WM_E_WATCH_BOUNDS, step);
+			return steps_refuse(steps, -WM_E_WATCH_MEMBER, step);
 		steps->type = element;
 	} else {
 		if (!steps->is_address && declared_tag(&steps->type) != DW_TAG_pointer_type)
-			return steps_refuse(steps, -WM_E_WATCH_NO_ARRAY, step);
-		err = target_go(steps, step, -WM_E_WATCH_NO_ARRAY);
+			return steps_misfit(steps, -ENOENT, MISFIT_ELEMENT, step);
+		err = target_go(steps, step, MISFIT_ELEMENT);
 		if (err)
 			return err;
 		target = steps->type; /* called as it is declared */
@@ -312,13 +319,13 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 		if (!err)
 			err = declared_bytes(&target, &bytes);
 		if (err)
-			return steps_refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
+			return steps_misfit(steps, err, MISFIT_VOID, step);
 		limit_set(steps, step, &library, bytes);
 	}
 	if (__builtin_sub_overflow(step->index, lowest, &distance) || bytes > INT64_MAX ||
 	    __builtin_mul_overflow(distance, (int64_t)bytes, &distance) ||
 	    steps_advance(steps, distance))
-		return steps_refuse(steps, -WM_E_WATCH_BOUNDS, step);
+		return steps_refuse(steps, -WM_E_WATCH_MEMBER, step);
 	return 0;
 }
 
@@ -359,17 +366,17 @@ static int operand_go(struct steps *steps, const struct watch_step *step)
 	if (steps->is_address)
 		return 0;
 	if (!steps->has_type || steps->bits)
-		return steps_refuse(steps, -WM_E_WATCH_NO_POINTER, step);
+		return steps_misfit(steps, -ENOENT, MISFIT_POINTER, step);
 	err = steps_peel(steps, step->from, step->length);
 	if (err)
-		return steps_refuse(steps, err == -ENOENT ? -WM_E_WATCH_NO_POINTER : err, step);
+		return steps_misfit(steps, err, MISFIT_POINTER, step);
 	if (is_wide_integer(&steps->type)) {
 		follow(steps, step->from, step->length);
 		steps->has_type = 0;
 	} else if (declared_is_record(&steps->type)) {
-		return steps_refuse(steps, -WM_E_WATCH_NO_POINTER, step);
+		return steps_misfit(steps, -ENOENT, MISFIT_POINTER, step);
 	} else {
-		err = target_go(steps, step, -WM_E_WATCH_NO_POINTER);
+		err = target_go(steps, step, MISFIT_POINTER);
 	}
 	steps->is_address = 1;
 	return err;
@@ -397,14 +404,16 @@ static int type_find(const struct steps *steps, const struct watch_step *step, s
 	if (!err || err == -WM_E_WATCH_DAMAGED || err == -ENOMEM)
 		return err;
 	return watch_trouble_set(steps->trouble,
-				 err == -ENOENT			 ? -WM_E_WATCH_TYPE
-				 : err == -WM_E_WATCH_NO_POINTER ? -WM_E_WATCH_SYNTAX
-								 : err,
+				 err == -ENOENT		   ? -WM_E_NO_DEBUG
+				 : err == -WM_E_WATCH_TYPE ? -WM_E_WATCH_SYNTAX
+							   : err,
 				 step->at, step->bytes, "%.*s%s", (int)step->bytes,
 				 steps->expr->text + step->at,
-				 err == -WM_E_WATCH_NO_POINTER ? " is no cast to a pointer"
-				 : err == -WM_E_WATCH_SEVERAL  ? ": types of that name differ"
-							       : "");
+				 err == -ENOENT ? ": there is no such type; write its whole name: "
+						  "(struct node *), (shop::Offer *)"
+				 : err == -WM_E_WATCH_TYPE    ? " is no cast to a pointer"
+				 : err == -WM_E_WATCH_SEVERAL ? ": types of that name differ"
+							      : "");
 }
 
 /* A class and one of its base classes: the object stays the same one. */
@@ -433,7 +442,7 @@ static int object_go(struct steps *steps, const struct watch_step *step, struct 
 					 (int)step->bytes, steps->expr->text + step->at);
 	if (!err)
 		err = steps_advance(steps, -(int64_t)found.member.offset) ? -WM_E_WATCH_DAMAGED : 0;
-	else if (err == -WM_E_WATCH_AMBIGUOUS)
+	else if (err == -WM_E_WATCH_SEVERAL)
 		return member_refuse(steps, step, err, candidates);
 	return err == -ENOENT ? 0 : err ? steps_refuse(steps, err, step) : 0;
 }
@@ -467,7 +476,7 @@ int steps_go(struct steps *steps)
 			steps->bits = 0; /* an integer has nothing in it: the type refuses it */
 		switch (step->kind) {
 		case WATCH_ARROW:
-			err = target_go(steps, step, -WM_E_WATCH_NO_POINTER);
+			err = target_go(steps, step, MISFIT_POINTER);
 			if (!err)
 				err = member_go(steps, step);
 			break;
@@ -478,7 +487,7 @@ int steps_go(struct steps *steps)
 			err = index_go(steps, step);
 			break;
 		case WATCH_DEREF:
-			err = target_go(steps, step, -WM_E_WATCH_NO_POINTER);
+			err = target_go(steps, step, MISFIT_POINTER);
 			break;
 		case WATCH_CAST:
 			err = cast_go(steps, step);

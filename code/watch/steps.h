@@ -28,6 +28,19 @@ struct steps {
 /* Refuse a step by what was done so far, as the user wrote it, and the type of that. `error`. */
 int steps_refuse(const struct steps *steps, int error, const struct watch_step *step);
 
+/* Why a type does not allow a step. */
+#define MISFIT_MEMBER                                                                              \
+	": only structures, unions and classes have members; of a pointer to one by ->, else by ."
+#define MISFIT_ELEMENT ": only arrays and pointers have elements"
+#define MISFIT_POINTER ": only a pointer can be followed"
+#define MISFIT_VOID ": give the length: EXPRESSION/8"
+#define MISFIT_FUNCTION ": this is a function; to watch its execution: watch:NAME:x"
+#define MISFIT_DATA ": this is data, not code; leave out :x to watch writes"
+
+/* Likewise; -ENOENT becomes -WM_E_WATCH_TYPE, and `why` is one of these. */
+int steps_misfit(const struct steps *steps, int error, const char *why,
+		 const struct watch_step *step);
+
 /* Move the place by so many bytes. 0, or nonzero if they are too many. */
 int steps_advance(const struct steps *steps, int64_t bytes);
 

@@ -14,7 +14,7 @@
 #define NESTED_MAX 16 /* base classes and anonymous members in each other */
 
 /* The whole expression, for what is wrong with what it came to. */
-static int refuse_all(const struct steps *steps, int error)
+static int refuse_all(const struct steps *steps, int error, const char *why)
 {
 	const struct watch_expr *expr = steps->expr;
 	struct watch_step all = { .at = expr->at, .bytes = expr->bytes };
@@ -22,7 +22,7 @@ static int refuse_all(const struct steps *steps, int error)
 
 	all.from = words ? (size_t)(words - expr->text) : expr->at;
 	all.length = words ? strlen(expr->words) : expr->bytes;
-	return steps_refuse(steps, error, &all);
+	return steps_misfit(steps, error, why, &all);
 }
 
 static int refuse_empty(const struct steps *steps, const struct declared *type)
@@ -31,7 +31,7 @@ static int refuse_empty(const struct steps *steps, const struct declared *type)
 	char name[DECLARED_NAME_MAX];
 
 	declared_name(type, name, sizeof(name));
-	return watch_trouble_set(steps->trouble, -WM_E_WATCH_LENGTH, expr->at, expr->bytes,
+	return watch_trouble_set(steps->trouble, -WM_E_WATCH_SYNTAX, expr->at, expr->bytes,
 				 "%s is of type %s, which has no bytes", expr->words, name);
 }
 
@@ -68,12 +68,12 @@ int steps_members(struct steps *steps, const struct member_taker *taker)
 	const struct watch_expr *expr = steps->expr;
 	struct member_names names = { .steps = steps, .taker = taker };
 	int err = steps->has_type && !steps->is_address ? steps_peel(steps, expr->at, expr->bytes)
-							: -WM_E_WATCH_NO_STRUCT;
+							: -ENOENT;
 
 	if (!err && !declared_is_record(&steps->type))
-		err = -WM_E_WATCH_NO_STRUCT;
+		err = -ENOENT;
 	if (err)
-		return refuse_all(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err);
+		return refuse_all(steps, err, MISFIT_MEMBER);
 	return declared_members(&steps->type, member_name_visit, &names);
 }
 
@@ -89,10 +89,10 @@ static int end_code(struct steps *steps)
 		err = steps->is_address ? 0
 					: steps_peel(steps, steps->expr->at, steps->expr->bytes);
 		if (err)
-			return refuse_all(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err);
+			return refuse_all(steps, err, MISFIT_VOID);
 		if (declared_tag(&steps->type) != DW_TAG_subroutine_type) {
 			steps->type = declared;
-			return refuse_all(steps, -WM_E_WATCH_DATA);
+			return refuse_all(steps, -ENOENT, MISFIT_DATA);
 		}
 		declared_name(&steps->type, name, sizeof(name));
 	} else {
@@ -116,7 +116,7 @@ static int end_bits(struct steps *steps)
 		if (into + bytes > unit || steps->record_offset - into + unit > steps->record_bytes)
 			continue;
 		if (steps_advance(steps, -(int64_t)into))
-			return refuse_all(steps, -WM_E_WATCH_DAMAGED);
+			return refuse_all(steps, -WM_E_WATCH_DAMAGED, MISFIT_VOID);
 		steps->bit += (unsigned int)into * 8;
 		bytes = unit;
 		break;
@@ -141,29 +141,29 @@ int steps_end(struct steps *steps)
 		if (steps->has_type && !steps->is_address)
 			err = steps_peel(steps, expr->at, expr->bytes);
 		if (err && err != -ENOENT)
-			return refuse_all(steps, err);
+			return refuse_all(steps, err, MISFIT_VOID);
 		place->bytes = expr->length;
 		return watch_type_plain(&place->type, expr->length);
 	}
 	if (!steps->has_type)
-		return refuse_all(steps, -WM_E_WATCH_VOID);
+		return refuse_all(steps, -ENOENT, MISFIT_VOID);
 	steps->is_address = 0;
 	type = steps->type; /* called as it is declared: the typedef's name */
 	err = steps_peel(steps, expr->at, expr->bytes);
 	if (err)
-		return refuse_all(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err);
+		return refuse_all(steps, err, MISFIT_VOID);
 	if (declared_tag(&steps->type) == DW_TAG_subroutine_type)
-		return refuse_all(steps, -WM_E_WATCH_FUNCTION);
+		return refuse_all(steps, -ENOENT, MISFIT_FUNCTION);
 	if (steps->bits)
 		return end_bits(steps);
 	err = declared_bytes(&steps->type, &bytes);
 	if (err)
-		return refuse_all(steps, err);
+		return refuse_all(steps, err, MISFIT_VOID);
 	if (!bytes)
 		return refuse_empty(steps, &type);
 	if (place->follow_count > follows) /* it was a reference */
 		type = steps->type;
 	place->bytes = bytes;
 	err = type_make(&place->type, &type, 0, 0, 0, steps->file, steps->dwarf);
-	return err == -WM_E_WATCH_DAMAGED ? refuse_all(steps, err) : err;
+	return err == -WM_E_WATCH_DAMAGED ? refuse_all(steps, err, MISFIT_VOID) : err;
 }

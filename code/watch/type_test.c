@@ -221,24 +221,24 @@ Test(watch_condition, numbers_are_the_types_own)
 	cr_assert(holds("-1", WATCH_AT_LEAST, &minus));
 	cr_assert(holds("1", WATCH_IS_NOT, &minus));
 	cr_assert(holds("0x80000000", WATCH_HAS_BITS, &minus));
-	cr_assert_eq(bind("4294967295", WATCH_IS), -WM_E_WATCH_TEST);
+	cr_assert_eq(bind("4294967295", WATCH_IS), -WM_E_WATCH_OPTION);
 	cr_assert_str_eq(trouble.detail, "4294967295 is no value of this type: int");
 	cr_assert_eq(bind("-2147483648", WATCH_IS), 0);
-	cr_assert_eq(bind("-2147483649", WATCH_IS), -WM_E_WATCH_TEST);
-	cr_assert_eq(bind("0x100000000", WATCH_IS), -WM_E_WATCH_TEST);
-	cr_assert_eq(bind("RED", WATCH_IS), -WM_E_WATCH_TEST);
+	cr_assert_eq(bind("-2147483649", WATCH_IS), -WM_E_WATCH_OPTION);
+	cr_assert_eq(bind("0x100000000", WATCH_IS), -WM_E_WATCH_OPTION);
+	cr_assert_eq(bind("RED", WATCH_IS), -WM_E_WATCH_OPTION);
 	cr_assert_str_eq(trouble.detail, "RED is no number as this type has them: int");
-	cr_assert_eq(bind("1.5", WATCH_IS), -WM_E_WATCH_TEST);
+	cr_assert_eq(bind("1.5", WATCH_IS), -WM_E_WATCH_OPTION);
 	make(WATCH_UNSIGNED, 4);
 	cr_assert_not(holds("0", WATCH_BELOW, &minus));
 	cr_assert(holds("4294967295", WATCH_IS, &minus));
-	cr_assert_eq(bind("-1", WATCH_IS), -WM_E_WATCH_TEST);
+	cr_assert_eq(bind("-1", WATCH_IS), -WM_E_WATCH_OPTION);
 	make(WATCH_CHAR, 1);
 	cr_assert(holds("'a'", WATCH_IS, &letter));
 	cr_assert(holds("'\\x61'", WATCH_IS, &letter));
 	cr_assert(holds("'\\n'", WATCH_ABOVE, &letter));
 	cr_assert(holds("'\\0'", WATCH_IS_NOT, &letter));
-	cr_assert_eq(bind("'ab'", WATCH_IS), -WM_E_WATCH_TEST);
+	cr_assert_eq(bind("'ab'", WATCH_IS), -WM_E_WATCH_OPTION);
 	make(WATCH_POINTER, 8);
 	cr_assert(holds("NULL", WATCH_IS, &(void *){ NULL }));
 	make(WATCH_BOOL, 1);
@@ -255,7 +255,7 @@ Test(watch_condition, enumerators_are_numbers)
 	cr_assert(holds("colour::BLUE", WATCH_IS, &blue));
 	cr_assert(holds("RED", WATCH_ABOVE, &blue));
 	cr_assert(holds("7", WATCH_IS, &blue));
-	cr_assert_eq(bind("GREEN", WATCH_IS), -WM_E_WATCH_TEST);
+	cr_assert_eq(bind("GREEN", WATCH_IS), -WM_E_WATCH_OPTION);
 }
 
 Test(watch_condition, floats_compare_as_floats)
@@ -272,8 +272,8 @@ Test(watch_condition, floats_compare_as_floats)
 	make(WATCH_FLOAT, 8);
 	cr_assert(holds("0.1", WATCH_IS, &tenth));
 	cr_assert(holds("-1.5", WATCH_BELOW, &minus));
-	cr_assert_eq(bind("abc", WATCH_IS), -WM_E_WATCH_TEST);
-	cr_assert_eq(bind("1", WATCH_HAS_BITS), -WM_E_WATCH_TEST);
+	cr_assert_eq(bind("abc", WATCH_IS), -WM_E_WATCH_OPTION);
+	cr_assert_eq(bind("1", WATCH_HAS_BITS), -WM_E_WATCH_OPTION);
 }
 
 Test(watch_condition, structures_only_change)
@@ -283,7 +283,7 @@ Test(watch_condition, structures_only_change)
 	const struct watch_test old = { .subject = WATCH_IF_OLD, .number = "5" };
 
 	make_struct();
-	cr_assert_eq(bind("0", WATCH_IS), -WM_E_WATCH_TEST);
+	cr_assert_eq(bind("0", WATCH_IS), -WM_E_WATCH_OPTION);
 	cr_assert_eq(watch_test_bind(&changed, &type, &bound, &trouble), 0);
 	cr_assert(watch_test_holds(&bound, 0, 0, 1, 1));
 	cr_assert_not(watch_test_holds(&bound, 0, 1, 0, 1));

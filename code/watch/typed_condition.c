@@ -13,8 +13,9 @@
 static int refuse(const struct watch_test *test, const struct watch_type *type, const char *why,
 		  struct watch_trouble *trouble)
 {
-	return watch_trouble_set(trouble, -WM_E_WATCH_TEST, test->at, test->bytes, "%s %s: %s",
-				 test->number, why, watch_type_name(type));
+	return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, test->at, test->bytes,
+				 "the condition can't be tested: %s %s: %s", test->number, why,
+				 watch_type_name(type));
 }
 
 /* 'a', '\n', '\0', '\x1f'. Returns 1 when it is one. */

@@ -57,7 +57,7 @@ static int limit_check(const struct watch_place *place, const struct watch_follo
 	room = count + (follow->limit == LIBRARY_COUNT);
 	if (follow->index < room)
 		return 0;
-	return watch_trouble_set(trouble, -WM_E_WATCH_BOUNDS, follow->at, follow->bytes,
+	return watch_trouble_set(trouble, -WM_E_WATCH_MEMBER, follow->at, follow->bytes,
 				 "%.*s has %" PRIu64, (int)follow->bytes, place->text + follow->at,
 				 count);
 }

@@ -65,8 +65,8 @@ static int make_conditions(struct control_watch *about, const struct watch_expr 
 		if (make_condition(&about->conditions[i], &bound, &place->type, is_split) &&
 		    is_split)
 			return watch_trouble_set(
-				trouble, -WM_E_WATCH_TEST, test->at, test->bytes,
-				"the value is spread over more than one debug register, and each sees its own bytes only");
+				trouble, -WM_E_WATCH_OPTION, test->at, test->bytes,
+				"the condition can't be tested: the value is spread over more than one debug register, and each sees its own bytes only");
 	}
 	return 0;
 }
@@ -115,7 +115,7 @@ int ask_make(struct asked_watch *asked, const struct watch_expr *expr,
 	if (err)
 		return err;
 	if (!count)
-		return watch_trouble_set(trouble, -WM_E_WATCH_LENGTH, 0, 0, "it has no bytes");
+		return watch_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0, "it has no bytes");
 	if (expr->options.signal == 5) /* SIGTRAP */
 		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
 					 "SIGTRAP is what watches themselves come by");

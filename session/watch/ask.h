@@ -23,7 +23,7 @@ struct asked_watch {
 
 /*
  * `address` is that of the value in the process. Returns 0, or with words in *trouble
- * -WM_E_WATCH_LARGE, -WM_E_WATCH_TEST, -WM_E_WATCH_OPTION or -WM_E_WATCH_LENGTH.
+ * -WM_E_WATCH_LARGE, -WM_E_WATCH_OPTION or -WM_E_WATCH_SYNTAX.
  */
 int ask_make(struct asked_watch *asked, const struct watch_expr *expr,
 	     const struct watch_place *place, uint64_t address, struct watch_trouble *trouble);

@@ -88,7 +88,7 @@ static int ask(struct change *change, struct changing *changing, struct finding 
 	finding->given_back = changing->count;
 	err = finding_place(finding, spec, change->fresh);
 	if (err > 0)
-		return session_fail(change->session, -WM_E_WATCH_NO_MODULE, "%s", spec->text);
+		return session_fail(change->session, -WM_E_NO_MODULE, "%s", spec->text);
 	if (!err && finding->asked.count != changing->count)
 		return session_fail(change->session, -WM_E_WATCH_PIECES,
 				    "%s: it takes %u, and the one before %u", spec->text,

@@ -236,7 +236,7 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 	/*
 	 * the named module may still be loaded; in a pass for newcomers a missing place is no error
 	 */
-	if (err == -WM_E_WATCH_NO_MODULE || (err && err != -ENOMEM && finding->wants)) {
+	if (err == -WM_E_NO_MODULE || (err && err != -ENOMEM && finding->wants)) {
 		result->error = err;
 		watch_place_release(&place);
 		return 1;
