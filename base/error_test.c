@@ -11,7 +11,7 @@ Test(error, hint_names_option_of_command_and_library)
 		int error;
 		const char *command, *library;
 	} both[] = {
-		{ WM_E_BUFFER_LIMIT, "--buffer", "buffer_bytes" },
+		{ WM_E_MEMORY_LIMIT, "--buffer", "buffer_bytes" },
 		{ WM_E_STRICT, "--strict", "option strict" },
 		{ WM_E_NO_TEXT_WRITE, "--prearm", "option prearm" },
 		{ WM_E_NO_AGENT, "WAYMARK_AGENT", "agent_path" },

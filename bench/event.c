@@ -8,6 +8,7 @@
  *	watch.trap_us                a store that is counted, above one that is not: the least that
  *				     a hit costs
  */
+#include <errno.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
@@ -72,7 +73,7 @@ static void end(pid_t pid)
 
 static void fail(const char *what, int err, const char *detail)
 {
-	if (err == -WM_E_PERF_PARANOID || err == -WM_E_PERF_FILTERED || err == -WM_E_PERF_MISSING) {
+	if (err == -WM_E_PERF_DENIED || err == -ENOSYS) {
 		printf("%s: %s\n", wm_error_text(err), detail);
 		exit(SKIPPED);
 	}

@@ -95,7 +95,7 @@ static int buffers_map_what_fits(struct hardware *hardware, struct hardware_thre
 			first == -EPERM ? "raise kernel.perf_event_mlock_kb or ulimit -l, or give "
 					  "waymark CAP_IPC_LOCK, for all of it"
 					: "the kernel has no more memory in one piece");
-	return err == -EPERM ? -WM_E_PERF_MEMORY : err;
+	return err == -EPERM ? -WM_E_MEMORY_LIMIT : err;
 }
 
 /*

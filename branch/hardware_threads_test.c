@@ -118,7 +118,7 @@ Test(hardware_threads, says_why_it_can_not_be_had)
 
 	cr_expect_eq(launch(ORIGIN_STEP, argv), -EINVAL);
 	perf.refuses_map = -EPERM;
-	cr_expect_eq(launch(ORIGIN_PT, argv), -WM_E_PERF_MEMORY);
+	cr_expect_eq(launch(ORIGIN_PT, argv), -WM_E_MEMORY_LIMIT);
 	perf.refuses_map = 0;
 	options.buffer_bytes = 5000;
 	cr_expect_eq(launch(ORIGIN_PT, argv), -EINVAL);
@@ -126,8 +126,8 @@ Test(hardware_threads, says_why_it_can_not_be_had)
 	argv[0] = (char *)"/nonexistent/program";
 	cr_expect_eq(launch(ORIGIN_PT, argv), -ENOENT);
 	put("/proc/sys/kernel/perf_event_paranoid", "3\n");
-	cr_expect_eq(launch(ORIGIN_PT, argv), -WM_E_PERF_PARANOID);
-	cr_expect_str_eq(detail, "it is 3, and at most 2 is needed");
+	cr_expect_eq(launch(ORIGIN_PT, argv), -WM_E_PERF_DENIED);
+	cr_expect_str_eq(detail, "kernel.perf_event_paranoid is 3, and at most 2 is needed");
 	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "no thread is left");
 }
 
@@ -177,7 +177,7 @@ Test(hardware_threads, takes_no_buffer_that_is_of_no_use)
 	char *argv[] = { PROGRAM, (char *)"c", NULL };
 
 	perf.most_bytes = HARDWARE_BUFFER_MIN - 1;
-	cr_expect_eq(launch(ORIGIN_PT, argv), -WM_E_PERF_MEMORY);
+	cr_expect_eq(launch(ORIGIN_PT, argv), -WM_E_MEMORY_LIMIT);
 	cr_expect_eq(perf.mapped, perf.unmapped);
 }
 

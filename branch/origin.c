@@ -2,6 +2,7 @@
 #include "branch/origin.h"
 
 #include "branch/soft_image.h"
+#include "perf/refused.h"
 #include "trial/trial.h"
 
 #include <ctype.h>
@@ -245,8 +246,12 @@ static int is_foreign(const struct surroundings *around)
 static int no_unit(struct origin_state *state, const struct surroundings *around, const char *what)
 {
 	if (is_foreign(around))
-		return refused(state, WM_E_TRAIL_VENDOR, "this one is %s", around->vendor);
-	return refused(state, around->is_virtual ? WM_E_TRAIL_VIRTUAL : WM_E_TRAIL_NO_UNIT, "%s",
+		return refused(state, WM_E_TRAIL_NO_UNIT,
+			       "only Intel's processors have the unit, and this one is %s",
+			       around->vendor);
+	return refused(state, WM_E_TRAIL_NO_UNIT, "%s%s",
+		       around->is_virtual ? "the virtual machine's host does not lend it the unit: "
+					  : "",
 		       what);
 }
 
@@ -330,14 +335,17 @@ static void on_refusal(struct origin_state *state, const struct surroundings *ar
 
 	switch (-err) {
 	case ENOSYS:
-		refused(state, is_filtered ? WM_E_PERF_FILTERED : WM_E_PERF_MISSING, "%s", "");
+		if (is_filtered)
+			refused(state, WM_E_PERF_DENIED, "%s", PERF_IS_FILTERED);
+		else
+			refused(state, WM_E_TRAIL_NO_UNIT, "%s", PERF_IS_MISSING);
 		break;
 	case EPERM:
 	case EACCES:
 		if (is_filtered && err == -EPERM)
-			refused(state, WM_E_PERF_FILTERED, "%s", "");
+			refused(state, WM_E_PERF_DENIED, "%s", PERF_IS_FILTERED);
 		else
-			refused(state, WM_E_PERF_PARANOID, "it is %ld", around->paranoid);
+			refused(state, WM_E_PERF_DENIED, PERF_PARANOID " is %ld", around->paranoid);
 		break;
 	case ENOENT:
 	case ENODEV:
@@ -365,11 +373,12 @@ static void look_at(struct origin_state *state, enum origin origin,
 	if (attr_of(&attr, origin, around, state))
 		return;
 	if (origin == ORIGIN_BTS && has_erratum(around)) {
-		refused(state, WM_E_TRAIL_ERRATUM, "%s", "");
+		refused(state, WM_E_TRAIL_NO_UNIT, "%s",
+			"this processor's branch records can be wrong (Intel's erratum AAJ122)");
 		return;
 	}
 	if (around->paranoid > text->paranoid_max && !around->has_capability) {
-		refused(state, WM_E_PERF_PARANOID, "it is %ld, and at most %d is needed",
+		refused(state, WM_E_PERF_DENIED, PERF_PARANOID " is %ld, and at most %d is needed",
 			around->paranoid, text->paranoid_max);
 		return;
 	}
@@ -436,8 +445,9 @@ void origins_need_kernel(struct origin_state states[ORIGINS], const struct origi
 		if (never[i])
 			refused(&states[i], WM_E_TRAIL_ASKED, "%s", never[i]);
 		else if (around.paranoid > PARANOID_KERNEL_MAX && !around.has_capability)
-			refused(&states[i], WM_E_PERF_PARANOID,
-				"it is %ld, and at most %d is needed for the kernel's branches",
+			refused(&states[i], WM_E_PERF_DENIED,
+				PERF_PARANOID
+				" is %ld, and at most %d is needed for the kernel's branches",
 				around.paranoid, PARANOID_KERNEL_MAX);
 	}
 }

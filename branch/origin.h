@@ -22,7 +22,7 @@ enum origin {
 
 struct origin_state {
 	int error;	  /* 0: it can be had; else why not */
-	char detail[160]; /* what is to be said beside the error's text; "": nothing */
+	char detail[200]; /* what is to be said beside the error's text; "": nothing */
 };
 
 /* The machine to look at. Zeroed: this machine. */

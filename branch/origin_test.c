@@ -5,6 +5,7 @@
  */
 #include "branch/origin.h"
 #include "branch/testing/perf.h"
+#include "perf/refused.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
@@ -16,6 +17,8 @@
 #include <waymark/error.h>
 
 #define UNITS "/sys/bus/event_source/devices/"
+#define VENDOR "only Intel's processors have the unit, and this one is "
+#define HOST "the virtual machine's host does not lend it the unit: "
 
 static char root[64];
 static struct origin_state states[ORIGINS];
@@ -130,8 +133,8 @@ Test(origin, names_what_a_virtual_machine_is_not_lent)
 	self("000001ffffffffff", 0);
 	put("/proc/sys/kernel/perf_event_paranoid", "2\n");
 	cr_expect_eq(look(), ORIGIN_SOFT);
-	expect(ORIGIN_PT, WM_E_TRAIL_VIRTUAL, "there is no " UNITS "intel_pt");
-	expect(ORIGIN_BTS, WM_E_TRAIL_VIRTUAL, "there is no " UNITS "intel_bts");
+	expect(ORIGIN_PT, WM_E_TRAIL_NO_UNIT, HOST "there is no " UNITS "intel_pt");
+	expect(ORIGIN_BTS, WM_E_TRAIL_NO_UNIT, HOST "there is no " UNITS "intel_bts");
 	cr_expect_eq(asked, 0);
 	cpu("GenuineIntel", 0x8f, "nothypervisor");
 	look();
@@ -142,25 +145,26 @@ Test(origin, of_hardware_are_intels_alone)
 {
 	cpu("AuthenticAMD", 17, "svm");
 	cr_expect_eq(look(), ORIGIN_SOFT);
-	expect(ORIGIN_PT, WM_E_TRAIL_VENDOR, "this one is AuthenticAMD");
-	expect(ORIGIN_BTS, WM_E_TRAIL_VENDOR, "this one is AuthenticAMD");
+	expect(ORIGIN_PT, WM_E_TRAIL_NO_UNIT, VENDOR "AuthenticAMD");
+	expect(ORIGIN_BTS, WM_E_TRAIL_NO_UNIT, VENDOR "AuthenticAMD");
 }
 
 Test(origin, knows_the_erratum)
 {
 	cpu("GenuineIntel", 0x3a, "vmx");
 	cr_expect_eq(look(), ORIGIN_PT);
-	expect(ORIGIN_BTS, WM_E_TRAIL_ERRATUM, "");
+	expect(ORIGIN_BTS, WM_E_TRAIL_NO_UNIT,
+	       "this processor's branch records can be wrong (Intel's erratum AAJ122)");
 }
 
 Test(origin, names_the_setting_and_the_capability)
 {
 	put("/proc/sys/kernel/perf_event_paranoid", "2\n");
 	cr_expect_eq(look(), ORIGIN_PT);
-	expect(ORIGIN_BTS, WM_E_PERF_PARANOID, "it is 2, and at most 1 is needed");
+	expect(ORIGIN_BTS, WM_E_PERF_DENIED, PERF_PARANOID " is 2, and at most 1 is needed");
 	put("/proc/sys/kernel/perf_event_paranoid", "3\n");
 	cr_expect_eq(look(), ORIGIN_SOFT);
-	expect(ORIGIN_PT, WM_E_PERF_PARANOID, "it is 3, and at most 2 is needed");
+	expect(ORIGIN_PT, WM_E_PERF_DENIED, PERF_PARANOID " is 3, and at most 2 is needed");
 	self("0000004000000000", 0); /* CAP_PERFMON */
 	cr_expect_eq(look(), ORIGIN_PT);
 	expect(ORIGIN_BTS, 0, "");
@@ -172,20 +176,20 @@ Test(origin, says_what_the_call_said)
 {
 	answer = -ENOSYS;
 	cr_expect_eq(look(), ORIGIN_SOFT);
-	expect(ORIGIN_PT, WM_E_PERF_MISSING, "");
+	expect(ORIGIN_PT, WM_E_TRAIL_NO_UNIT, PERF_IS_MISSING);
 	answer = -EACCES;
 	look();
-	expect(ORIGIN_PT, WM_E_PERF_PARANOID, "it is 1");
+	expect(ORIGIN_PT, WM_E_PERF_DENIED, PERF_PARANOID " is 1");
 	answer = -EPERM;
 	look();
-	expect(ORIGIN_PT, WM_E_PERF_PARANOID, "it is 1");
+	expect(ORIGIN_PT, WM_E_PERF_DENIED, PERF_PARANOID " is 1");
 	answer = -ENOENT;
 	look();
 	expect(ORIGIN_PT, WM_E_TRAIL_NO_UNIT, "perf_event_open(2): ENOENT");
 	answer = -EOPNOTSUPP;
 	cpu("GenuineIntel", 0x8f, "hypervisor");
 	look();
-	expect(ORIGIN_PT, WM_E_TRAIL_VIRTUAL, "perf_event_open(2): EOPNOTSUPP");
+	expect(ORIGIN_PT, WM_E_TRAIL_NO_UNIT, HOST "perf_event_open(2): EOPNOTSUPP");
 	answer = -EMFILE;
 	look();
 	expect(ORIGIN_PT, EMFILE, "perf_event_open(2)");
@@ -196,13 +200,13 @@ Test(origin, tells_a_filter_from_a_lack)
 	self("0000000000000000", 2);
 	answer = -EPERM;
 	cr_expect_eq(look(), ORIGIN_SOFT);
-	expect(ORIGIN_PT, WM_E_PERF_FILTERED, "");
+	expect(ORIGIN_PT, WM_E_PERF_DENIED, PERF_IS_FILTERED);
 	answer = -ENOSYS;
 	look();
-	expect(ORIGIN_PT, WM_E_PERF_FILTERED, "");
+	expect(ORIGIN_PT, WM_E_PERF_DENIED, PERF_IS_FILTERED);
 	answer = -EACCES;
 	look();
-	expect(ORIGIN_PT, WM_E_PERF_PARANOID, "it is 1");
+	expect(ORIGIN_PT, WM_E_PERF_DENIED, PERF_PARANOID " is 1");
 }
 
 Test(origin, names_who_may_have_it)
@@ -260,9 +264,9 @@ Test(origin, of_the_kernel_are_fewer)
 	cr_expect_eq(kept[ORIGIN_SOFT].error, -ENODEV, "as it was");
 	put("/proc/sys/kernel/perf_event_paranoid", "2\n");
 	origins_need_kernel(kept, &(struct origin_machine){ .root = root });
-	cr_expect_eq(kept[ORIGIN_PT].error, -WM_E_PERF_PARANOID);
+	cr_expect_eq(kept[ORIGIN_PT].error, -WM_E_PERF_DENIED);
 	cr_expect_str_eq(kept[ORIGIN_PT].detail,
-			 "it is 2, and at most 1 is needed for the kernel's branches");
+			 PERF_PARANOID " is 2, and at most 1 is needed for the kernel's branches");
 	put("/proc/self/status", "CapEff:\t0000004000000000\nSeccomp:\t0\n");
 	memset(kept, 0, sizeof(kept));
 	origins_need_kernel(kept, &(struct origin_machine){ .root = root });

@@ -82,7 +82,10 @@ static void name_holder(int err, char *detail)
 	char holders[HOLDER_BYTES];
 	size_t used = strnlen(detail, TRACING_DETAIL_BYTES);
 
-	if (err != -WM_E_PERF_MEMORY || used + 2 >= TRACING_DETAIL_BYTES ||
+	if (err == -WM_E_MEMORY_LIMIT && !used)
+		used = (size_t)snprintf(detail, TRACING_DETAIL_BYTES,
+					"the kernel lets this user lock no more");
+	if (err != -WM_E_MEMORY_LIMIT || used + 2 >= TRACING_DETAIL_BYTES ||
 	    !claim_holder_text(&wanted, holders, sizeof(holders)))
 		return;
 	snprintf(detail + used, TRACING_DETAIL_BYTES - used, "%s%s", used ? "; " : "", holders);

@@ -31,7 +31,7 @@ static int cap_take(struct wm_trail *trail)
 	pthread_mutex_unlock(&cap_lock);
 	if (trail->capped_bytes)
 		return 0;
-	return trail_fail(trail, -WM_E_TRAIL_LIMIT,
+	return trail_fail(trail, -WM_E_MEMORY_LIMIT,
 			  "%" PRIu64 " bytes asked for, cap_bytes allows %" PRIu64
 			  "; other trails have %" PRIu64,
 			  bytes, cap, used);
@@ -55,7 +55,7 @@ static int refused(struct wm_trail *trail, int err)
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (err != -EPERM && (limit.rlim_cur == RLIM_INFINITY || locked + bytes <= limit.rlim_cur))
 		return trail_fail(trail, -ENOMEM, "%" PRIu64 " bytes of memory", bytes);
-	return trail_fail(trail, -WM_E_TRAIL_LIMIT,
+	return trail_fail(trail, -WM_E_MEMORY_LIMIT,
 			  "%" PRIu64 " bytes asked for, RLIMIT_MEMLOCK allows %" PRIu64 "; %" PRIu64
 			  " are in use",
 			  bytes, (uint64_t)limit.rlim_cur, locked);

@@ -165,7 +165,7 @@ static int asks_for_too_much(void)
 	wm_trail_close(trail);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	if (err != -WM_E_TRAIL_LIMIT)
+	if (err != -WM_E_MEMORY_LIMIT)
 		return 1;
 	return strstr(words, "1048576") && strstr(words, "65536") && strstr(words, "RLIMIT_MEMLOCK")
 		       ? 0
@@ -216,7 +216,7 @@ Test(trail_refused, refuses_more_memory_than_the_cap_with_the_figures)
 	struct wm_trail *second;
 
 	subject_launch("e", &options);
-	cr_expect_eq(wm_trail_open(&second, child, &options), -WM_E_TRAIL_LIMIT);
+	cr_expect_eq(wm_trail_open(&second, child, &options), -WM_E_MEMORY_LIMIT);
 	cr_expect_not_null(strstr(wm_trail_detail(NULL), "cap_bytes allows 1572864"));
 	wm_trail_close(trail);
 	trail = NULL;

@@ -234,9 +234,9 @@ void claims_name_holder(const struct event_object *object, int err, struct detai
 
 	uint64_t taken = err == -WM_E_EVENT_TAKEN ? object->refused_taken : 0;
 
-	if (err == -WM_E_EVENT_DESCRIPTORS)
+	if (err == -WM_E_NO_DESCRIPTORS)
 		wanted = (struct claim_wanted){ CLAIM_DESCRIPTORS, getpid(), -1 };
-	else if (err == -WM_E_PERF_MEMORY)
+	else if (err == -WM_E_MEMORY_LIMIT)
 		wanted = (struct claim_wanted){ CLAIM_LOCKED_MEMORY, 0, -1 };
 	else if (err != -WM_E_EVENT_TAKEN)
 		return;

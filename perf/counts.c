@@ -86,10 +86,10 @@ static int refused(const struct counts *counts, unsigned int which, pid_t tid, i
 		snprintf(whose, sizeof(whose), "thread %d", (int)tid);
 	switch (-error) {
 	case EMFILE:
-		return detail_set(detail, -WM_E_EVENT_DESCRIPTORS,
+		return detail_set(detail, -WM_E_NO_DESCRIPTORS,
 				  "%zu are open; RLIMIT_NOFILE is reached", counts->count);
 	case ENOSYS:
-		return -WM_E_PERF_MISSING;
+		return detail_set(detail, -ENOSYS, "perf_event_open(2)");
 	case EACCES:
 	case EPERM:
 		err = object_forbidden(cpu < 0,
@@ -98,7 +98,7 @@ static int refused(const struct counts *counts, unsigned int which, pid_t tid, i
 		if (err)
 			return err;
 		if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
-			return detail_set(detail, -WM_E_PERF_FILTERED, "we run under a filter");
+			return detail_set(detail, -WM_E_PERF_DENIED, "we run under a seccomp filter");
 		if (cpu < 0 && !target_read(&target, tid))
 			return target_denied(&target, detail);
 		return detail_set(detail, -EPERM, "%s of %s", event->name, whose);

@@ -55,8 +55,8 @@ struct counts;
  * moment, so that each thread has each event once.
  *
  * 0; -WM_E_COUNT_UNIT: the machine has no unit for an event, or the group is too large for it;
- * -WM_E_GONE: no such thread or process; -WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED,
- * -WM_E_PERF_MISSING, -WM_E_EVENT_DESCRIPTORS, -EPERM, -EINVAL, -ENOMEM, or the kernel's -errno, with
+ * -WM_E_GONE: no such thread or process; -WM_E_PERF_DENIED, -WM_E_NO_DESCRIPTORS,
+ * -ENOSYS, -EPERM, -EINVAL, -ENOMEM, or the kernel's -errno, with
  * words.
  */
 int counts_open(struct counts **counts, const struct counts_request *request, struct detail detail);

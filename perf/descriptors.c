@@ -61,7 +61,7 @@ int descriptors_need(size_t count, struct detail detail)
 		return -errno;
 	if (want > limit.rlim_max)
 		return detail_set(
-			detail, -WM_E_EVENT_DESCRIPTORS,
+			detail, -WM_E_NO_DESCRIPTORS,
 			"%zu descriptors are needed, and some %d for the rest; RLIMIT_NOFILE allows %llu at most",
 			count, (int)(want - count), (unsigned long long)limit.rlim_max);
 	if (want > limit.rlim_cur && !descriptors_raise())

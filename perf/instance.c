@@ -187,16 +187,16 @@ int source_check(const struct event_source *source, unsigned int flags, struct d
 		return -EINVAL;
 	if (source->kind == EVENT_EXECUTE ? source->bytes != 0
 					  : bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
-		return detail_set(detail, -WM_E_EVENT_SOURCE, "of %" PRIu32 " bytes",
+		return detail_set(detail, -EINVAL, "no breakpoint is of %" PRIu32 " bytes",
 				  source->bytes);
 	if (!source->address)
-		return detail_set(detail, -WM_E_EVENT_SOURCE, "the address is 0");
+		return detail_set(detail, -EINVAL, "the address is 0");
 	if (source->address % bytes)
-		return detail_set(detail, -WM_E_EVENT_SOURCE,
+		return detail_set(detail, -EINVAL,
 				  "0x%" PRIx64 " is no multiple of its %" PRIu64 " bytes",
 				  source->address, bytes);
 	if (source->address >= ADDRESS_END)
-		return detail_set(detail, -WM_E_EVENT_SOURCE, "0x%" PRIx64 " is the kernel's",
+		return detail_set(detail, -EINVAL, "0x%" PRIx64 " is the kernel's",
 				  source->address);
 	if (flags & EVENT_SIGNAL && source->sig_data & EVENT_OBJECT_BITS)
 		return -EINVAL;

@@ -485,9 +485,9 @@ Test(event_life, an_ordinary_user_is_told_what_it_takes)
 	if (paranoid() != 2)
 		cr_skip_test("kernel.perf_event_paranoid is not 2");
 	fixture_become_ordinary();
-	ordinary_is_refused(EVENT_PROCESS, EVENT_KERNEL, -WM_E_PERF_PARANOID,
+	ordinary_is_refused(EVENT_PROCESS, EVENT_KERNEL, -WM_E_PERF_DENIED,
 			    "for the kernel's accesses it must be 1");
-	ordinary_is_refused(EVENT_SYSTEM, 0, -WM_E_PERF_PARANOID, "for CPUs it must be 0");
+	ordinary_is_refused(EVENT_SYSTEM, 0, -WM_E_PERF_DENIED, "for CPUs it must be 0");
 }
 
 Test(event_life, anothers_process_is_refused)

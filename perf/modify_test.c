@@ -155,7 +155,7 @@ Test(event_modify, what_cannot_be_leaves_all_as_it_was)
 		text[0] = '\0';
 		cr_assert_eq(event_object_modify(modified.object, &bad[i], EVENT_MODIFY_RUNNING,
 						 NULL, detail),
-			     -WM_E_EVENT_SOURCE, "%zu", i);
+			     -EINVAL, "%zu", i);
 		cr_assert(text[0]);
 	}
 	modified_step(&modified, 1);

@@ -84,9 +84,9 @@ enum event_state {
 /*
  * Prepare an object: what the request says is checked and copied, nothing is opened.
  *
- * Returns 0 and the object, for event_object_release(); -WM_E_EVENT_SOURCE with words in detail
- * where the kernel would take no such breakpoint (length, alignment, an address of the kernel's),
- * -EINVAL for a request that contradicts itself, -ENOMEM.
+ * Returns 0 and the object, for event_object_release(); -EINVAL for a request that contradicts
+ * itself, or, with words in detail, where the kernel would take no such breakpoint (length,
+ * alignment, an address of the kernel's); -ENOMEM.
  */
 int event_object_new(struct event_object **object, const struct event_request *request,
 		     struct detail detail);
@@ -102,8 +102,8 @@ int event_object_new(struct event_object **object, const struct event_request *r
  *   -WM_E_BREAKPOINT_DEAD    a trial showed that this machine's debug registers do not fire
  *   -WM_E_EVENT_TAKEN        a thread or a CPU has not enough free debug registers; detail says who
  *                            has them
- *   -WM_E_EVENT_DESCRIPTORS  RLIMIT_NOFILE; detail has the figures
- *   -WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_MEMORY (rings)
+ *   -WM_E_NO_DESCRIPTORS     RLIMIT_NOFILE; detail has the figures
+ *   -WM_E_PERF_DENIED, -ENOSYS, -WM_E_MEMORY_LIMIT (rings)
  *   -EPERM                   another user's; detail says more
  *   -WM_E_GONE               the process or thread has ended
  *   -ENOMEM, other -errno    detail has which thread or CPU, and which source

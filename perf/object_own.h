@@ -118,7 +118,7 @@ int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned 
 
 /*
  * Whether perf_event_paranoid forbids an event of a thread, or of a CPU; with the kernel's part of
- * it. 0, or -WM_E_PERF_PARANOID with words.
+ * it. 0, or -WM_E_PERF_DENIED with words.
  */
 int object_forbidden(int is_thread, int has_kernel, struct detail detail);
 
@@ -189,7 +189,7 @@ void claims_disarmed(struct event_object *object);
 void claims_remove(struct event_object *object);
 
 /*
- * Add the holder of what -WM_E_EVENT_TAKEN, -WM_E_EVENT_DESCRIPTORS or -WM_E_PERF_MEMORY refused to
+ * Add the holder of what -WM_E_EVENT_TAKEN, -WM_E_NO_DESCRIPTORS or -WM_E_MEMORY_LIMIT refused to
  * the words. Searches all processes: do not call it while a process is stopped.
  */
 void claims_name_holder(const struct event_object *object, int err, struct detail detail);
@@ -202,7 +202,7 @@ uint64_t program_id(pid_t pid);
 
 /*
  * Room for `count` descriptors more: the soft limit raised, and the kernel's table made large
- * enough in one step. 0, or -WM_E_EVENT_DESCRIPTORS with words.
+ * enough in one step. 0, or -WM_E_NO_DESCRIPTORS with words.
  */
 int descriptors_need(size_t count, struct detail detail);
 

@@ -401,7 +401,7 @@ Test(event_object, too_few_descriptors_are_told_with_the_figures)
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 4);
 	cr_assert_eq(event_object_new(&object, &request, detail), 0);
-	cr_assert_eq(event_object_arm(object, detail), -WM_E_EVENT_DESCRIPTORS);
+	cr_assert_eq(event_object_arm(object, detail), -WM_E_NO_DESCRIPTORS);
 	cr_assert(strstr(text, "RLIMIT_NOFILE allows 90 at most"), "%s", text);
 	event_object_release(object);
 	fixture_end(&fixture);

@@ -5,6 +5,7 @@
  */
 #include "claim/resource.h"
 #include "perf/object_own.h"
+#include "perf/refused.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -71,7 +72,7 @@ int object_forbidden(int is_thread, int has_kernel, struct detail detail)
 	if (has_capability() ||
 	    (level <= 2 && (is_thread || level <= 0) && (!has_kernel || level <= 1)))
 		return 0;
-	return detail_set(detail, -WM_E_PERF_PARANOID, "it is %d%s", level,
+	return detail_set(detail, -WM_E_PERF_DENIED, PERF_PARANOID " is %d%s", level,
 			  !is_thread  ? "; for CPUs it must be 0"
 			  : level > 2 ? "; it must be 2"
 				      : "; for the kernel's accesses it must be 1");
@@ -91,7 +92,7 @@ static int denied(const struct event_object *object, const struct instance *inst
 	int err;
 
 	if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
-		return detail_set(detail, -WM_E_PERF_FILTERED, "we run under a filter");
+		return detail_set(detail, -WM_E_PERF_DENIED, "%s", PERF_IS_FILTERED);
 	err = forbidden(object, instance, detail);
 	if (err)
 		return err;
@@ -114,14 +115,14 @@ int object_refused(struct event_object *object, const struct instance *instance,
 		err = forbidden(object, instance, detail);
 		return err ? err : taken(object, instance, detail);
 	case EMFILE:
-		return detail_set(detail, -WM_E_EVENT_DESCRIPTORS,
+		return detail_set(detail, -WM_E_NO_DESCRIPTORS,
 				  "%zu are open and do not suffice; RLIMIT_NOFILE is reached",
 				  object->count);
 	case EACCES:
 	case EPERM:
 		return denied(object, instance, error, detail);
 	case ENOSYS:
-		return -WM_E_PERF_MISSING;
+		return detail_set(detail, -ENOSYS, "%s", PERF_IS_MISSING);
 	case ENODEV:
 		return detail_set(detail, -ENODEV, "CPU %d is not online", instance->cpu);
 	case EINVAL:

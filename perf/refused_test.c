@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where perf_event_open(2) is not let through, as in containers. */
+#include "perf/refused.h"
 #include "perf/testing/fixture.h"
 #include "process/target.h"
 
@@ -8,6 +9,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,12 +35,13 @@ static void filter_perf(unsigned int error)
 	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-static void refused(unsigned int error, int wanted)
+static void refused(unsigned int error, int wanted, const char *reason)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
 	struct event_object *object;
 	struct fixture fixture;
+	char text[256] = "";
 	int err;
 
 	fixture_start(&fixture, waits);
@@ -46,8 +49,9 @@ static void refused(unsigned int error, int wanted)
 	filter_perf(error);
 	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
 	cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
-	err = event_object_arm(object, (struct detail){ 0 });
+	err = event_object_arm(object, (struct detail){ text, sizeof(text) });
 	cr_assert_eq(err, wanted, "%s", wm_error_text(err));
+	cr_assert(strstr(text, reason), "%s", text);
 	cr_assert_eq(event_object_state(object), EVENT_PREPARING);
 	event_object_release(object);
 	fixture_end(&fixture);
@@ -57,12 +61,12 @@ TestSuite(event_refused, .init = fixture_need_breakpoints, .timeout = 30);
 
 Test(event_refused, by_a_filter)
 {
-	refused(EPERM, -WM_E_PERF_FILTERED);
+	refused(EPERM, -WM_E_PERF_DENIED, PERF_IS_FILTERED);
 }
 
 Test(event_refused, by_a_filter_that_knows_no_such_call)
 {
-	refused(ENOSYS, -WM_E_PERF_MISSING);
+	refused(ENOSYS, -ENOSYS, PERF_IS_MISSING);
 }
 
 Test(event_refused, kernel_thread_returns_einval)

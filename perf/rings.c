@@ -70,7 +70,7 @@ static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
 	ring->memory = mmap(NULL, PAGE + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
 	if (ring->memory == MAP_FAILED) {
 		ring->memory = NULL;
-		return errno == EPERM ? -WM_E_PERF_MEMORY : -errno;
+		return errno == EPERM ? -WM_E_MEMORY_LIMIT : -errno;
 	}
 	return ring_init(&ring->ring, ring->memory, (const uint8_t *)ring->memory + PAGE, bytes);
 }
@@ -111,7 +111,7 @@ int rings_open(struct rings *rings, uint32_t bytes)
 	int err = open_all(rings, bytes ? bytes : LARGE_BYTES);
 
 	for (uint32_t less = LARGE_BYTES / 2; !bytes && less >= SMALL_BYTES; less /= 2) {
-		if (err != -WM_E_PERF_MEMORY)
+		if (err != -WM_E_MEMORY_LIMIT)
 			break;
 		rings_release(rings);
 		err = open_all(rings, less);
@@ -152,7 +152,7 @@ int rings_open_cpu(struct rings *rings, unsigned int cpu)
 		if (err)
 			ring_close(&ring);
 		bytes /= 2;
-	} while (err == -WM_E_PERF_MEMORY && rings->is_any_size && bytes >= SMALL_BYTES);
+	} while (err == -WM_E_MEMORY_LIMIT && rings->is_any_size && bytes >= SMALL_BYTES);
 	if (!err)
 		rings->all[rings->count++] = ring;
 	return err;

@@ -42,7 +42,7 @@ struct rings {
 };
 
 /*
- * Of all CPUs that are present: online, or offline and may come. 0, -WM_E_PERF_MEMORY, -errno;
+ * Of all CPUs that are present: online, or offline and may come. 0, -WM_E_MEMORY_LIMIT, -errno;
  * release also then.
  */
 int rings_open(struct rings *rings, uint32_t bytes);

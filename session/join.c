@@ -38,11 +38,11 @@ static int tell_limit(struct wm_session *session, pid_t pid)
 		if (prlimit(pid, limits[i].resource, NULL, &limit) < 0 ||
 		    limit.rlim_cur > asked * 2)
 			continue;
-		return session_fail(session, -WM_E_BUFFER_LIMIT,
+		return session_fail(session, -WM_E_MEMORY_LIMIT,
 				    "%llu bytes asked, %s of pid %d is %llu", asked, limits[i].name,
 				    (int)pid, (unsigned long long)limit.rlim_cur);
 	}
-	return session_fail(session, -WM_E_BUFFER_LIMIT, "%llu bytes asked, for pid %d", asked,
+	return session_fail(session, -WM_E_MEMORY_LIMIT, "%llu bytes asked, for pid %d", asked,
 			    (int)pid);
 }
 
@@ -65,7 +65,7 @@ static int wait_opened(struct wm_session *session, struct process *process)
 		err = session_wait(session, process, ANSWER_WAIT_MS);
 	if (!err && process->state != PROCESS_OPENED)
 		err = -WM_E_PROTOCOL;
-	if (err == -WM_E_BUFFER_LIMIT)
+	if (err == -WM_E_MEMORY_LIMIT)
 		return tell_limit(session, process->pid);
 	if (is_short(process->pid, err))
 		err = -WM_E_NO_DESCRIPTORS;

@@ -184,11 +184,12 @@ Test(origin_calls, session_without_hardware_returns_error_with_detail)
 {
 	refused("trail/pt/", -WM_E_TRAIL_NO_UNIT, "intel_pt");
 	sample_perf.refuses_map = -EPERM; /* seen only when recording begins */
-	refused("trail/bts/", -WM_E_PERF_MEMORY, "steps");
+	refused("trail/bts/", -WM_E_MEMORY_LIMIT, "steps");
 	sample_perf.refuses_map = 0;
 	sample_machine_put(root, "/proc/sys/kernel/perf_event_paranoid", "3\n");
 	sample_machine_put(root, "/proc/self/status", "CapEff:\t0\n");
-	refused("trail/bts/", -WM_E_PERF_PARANOID, "it is 3, and at most 1 is needed");
+	refused("trail/bts/", -WM_E_PERF_DENIED,
+		"kernel.perf_event_paranoid is 3, and at most 1 is needed");
 }
 
 /* ---- waymark/trail.h ---- */
@@ -309,5 +310,6 @@ Test(origin_calls, trail_of_kernel_without_privileges_is_refused)
 
 	sample_machine_put(root, "/sys/bus/event_source/devices/intel_pt/type", "8\n");
 	sample_machine_put(root, "/proc/sys/kernel/perf_event_paranoid", "2\n");
-	trail_refused(&options, -WM_E_PERF_PARANOID, "it is 2, and at most 1 is needed");
+	trail_refused(&options, -WM_E_PERF_DENIED,
+		      "kernel.perf_event_paranoid is 2, and at most 1 is needed");
 }

@@ -64,7 +64,7 @@ static int options_take(struct wm_session_options *to, const struct wm_session_o
 	if (err)
 		return err;
 	if (to->buffer_bytes > BUFFER_BYTES_MAX)
-		return -WM_E_BUFFER_LIMIT;
+		return -WM_E_MEMORY_LIMIT;
 	to->size = sizeof(*to);
 	to->policy = to->policy ? to->policy : WM_POLICY_DISCARD;
 	to->follow = to->follow ? to->follow : WM_FOLLOW_CHILDREN;

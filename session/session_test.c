@@ -308,7 +308,7 @@ Test(session, attach_to_agent_of_other_version_returns_protocol)
 
 Test(session, attach_with_refused_buffer_returns_buffer_limit)
 {
-	attach_fails(SAMPLE_NO_STORE, -WM_E_BUFFER_LIMIT);
+	attach_fails(SAMPLE_NO_STORE, -WM_E_MEMORY_LIMIT);
 }
 
 Test(session, attach_to_store_without_seals_returns_protocol)
@@ -561,7 +561,7 @@ Test(session, open_checks_options)
 	cr_assert_eq(wm_session_open(&session, &options), -EINVAL);
 	options = (struct wm_session_options){ .size = sizeof(options),
 					       .buffer_bytes = UINT64_MAX };
-	cr_assert_eq(wm_session_open(&session, &options), -WM_E_BUFFER_LIMIT);
+	cr_assert_eq(wm_session_open(&session, &options), -WM_E_MEMORY_LIMIT);
 	options = (struct wm_session_options){ .size = sizeof(options),
 					       .policy = WM_POLICY_NOTIFY,
 					       .notify_signal = SIGKILL };

@@ -310,9 +310,9 @@ done
 # A buffer past a limit: the figure and the limit's name.
 (
 	ulimit -f 1000
-	bad 1 "larger than a limit allows: 1073741824 bytes asked, RLIMIT_FSIZE" --buffer 1G ./ticker
+	bad 1 "less memory than was asked for: 1073741824 bytes asked, RLIMIT_FSIZE" --buffer 1G ./ticker
 	exit "$failed"
 ) || failed=1
-bad 1 "larger than a limit allows" --buffer 9000G ./ticker
+bad 1 "less memory than was asked for" --buffer 9000G ./ticker
 
 exit "$failed"

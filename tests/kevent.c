@@ -142,8 +142,7 @@ static struct wm_kevent *arm(pid_t pid, const struct wm_kevent_source *sources, 
 	if (err)
 		exit(1);
 	err = wm_kevent_arm(object);
-	if (err == -WM_E_PERF_PARANOID || err == -WM_E_PERF_FILTERED || err == -WM_E_PERF_MISSING ||
-	    err == -WM_E_EVENT_TAKEN) {
+	if (err == -WM_E_PERF_DENIED || err == -ENOSYS || err == -WM_E_EVENT_TAKEN) {
 		printf("%s: %s\n", wm_error_text(err), wm_kevent_detail(object));
 		wm_kevent_close(object);
 		exit(77);
@@ -371,7 +370,7 @@ static void modified(uint32_t flags)
 	equal("hits once modified", count(object, 0), (THREADS + LATER) * STORES);
 	bad = source(WM_KEVENT_KIND_WRITE, 2, 4);
 	bad.address += 2;
-	answers("askew", modify(object, pid, &bad, 1, flags, &gap), -WM_E_EVENT_SOURCE,
+	answers("askew", modify(object, pid, &bad, 1, flags, &gap), -EINVAL,
 		wm_kevent_detail(object));
 	detail = wm_kevent_detail(object);
 	if (!strstr(detail, "no multiple of its 4 bytes"))

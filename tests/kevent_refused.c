@@ -78,14 +78,13 @@ static void bad_inputs(void)
 	BAD("two sizes", -EINVAL, "sources[1].size", asked.source_count = 2, given[1].size = 8);
 	BAD("no kind", -EINVAL, "sources[0].kind: 0", given[0].kind = (enum wm_kevent_kind)0);
 	BAD("no such kind", -EINVAL, "sources[0].kind: 4", given[0].kind = (enum wm_kevent_kind)4);
-	BAD("three bytes", -WM_E_EVENT_SOURCE, "of 3 bytes", given[0].bytes = 3);
-	BAD("code of eight bytes", -WM_E_EVENT_SOURCE, "of 8 bytes",
+	BAD("three bytes", -EINVAL, "of 3 bytes", given[0].bytes = 3);
+	BAD("code of eight bytes", -EINVAL, "of 8 bytes", given[0].kind = WM_KEVENT_KIND_EXECUTE);
+	BAD("address 0", -EINVAL, "the address is 0", given[0].address = 0);
+	BAD("code at 0", -EINVAL, "the address is 0", given[0].address = 0, given[0].bytes = 0,
 	    given[0].kind = WM_KEVENT_KIND_EXECUTE);
-	BAD("address 0", -WM_E_EVENT_SOURCE, "the address is 0", given[0].address = 0);
-	BAD("code at 0", -WM_E_EVENT_SOURCE, "the address is 0", given[0].address = 0,
-	    given[0].bytes = 0, given[0].kind = WM_KEVENT_KIND_EXECUTE);
-	BAD("askew", -WM_E_EVENT_SOURCE, "no multiple of its 8 bytes", given[0].address += 4);
-	BAD("the kernel's", -WM_E_EVENT_SOURCE, "is the kernel's",
+	BAD("askew", -EINVAL, "no multiple of its 8 bytes", given[0].address += 4);
+	BAD("the kernel's", -EINVAL, "is the kernel's",
 	    given[0].address = UINT64_C(0xffffffff81000000));
 	BAD("data that is ours", -EINVAL, "low 16 bits", asked.flags = WM_KEVENT_FLAG_SIGNAL,
 	    given[0].data = 1);

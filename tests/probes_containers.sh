@@ -109,7 +109,7 @@ if command -v prlimit >/dev/null; then
 	for few in 3 4; do
 		prlimit --pid "$pid" --nofile=$few:
 		run 1 --for 100ms -e func:add -o few -p "$pid"
-		says "can't open as many files as the agent needs"
+		says "can't open as many files as are needed"
 		rm -rf few
 	done
 	prlimit --pid "$pid" --nofile=64:
@@ -119,7 +119,7 @@ if command -v prlimit >/dev/null; then
 	agent=$(grep -lx waymark /proc/"$pid"/task/*/comm)
 	prlimit --pid "$pid" --nofile=3:
 	run 1 --for 100ms -e func:add -o second -p "$pid"
-	says "can't open as many files as the agent needs"
+	says "can't open as many files as are needed"
 	before=$(awk '{ print $14 + $15 }' "${agent%comm}stat")
 	timeout -k 5 60 "$waymark" record --for 100ms -e func:add -o third -p "$pid" >/dev/null 2>&1 &
 	third=$!

@@ -239,10 +239,7 @@ struct wm_session *open_on(const char *spec, const char *beside, const struct pr
 		err = wm_session_start(session);
 	if (err) {
 		printf("%s: %s\n", wm_error_text(err), wm_session_detail(session));
-		exit(err == -WM_E_PERF_PARANOID || err == -WM_E_PERF_FILTERED ||
-				     err == -WM_E_EVENT_TAKEN
-			     ? 77
-			     : 1);
+		exit(err == -WM_E_PERF_DENIED || err == -WM_E_EVENT_TAKEN ? 77 : 1);
 	}
 	return session;
 }

@@ -113,7 +113,7 @@ static int check_limits(uint64_t bytes)
 
 	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
 	    bytes > limit.rlim_cur)
-		return -WM_E_BUFFER_LIMIT;
+		return -WM_E_MEMORY_LIMIT;
 	return 0;
 }
 
@@ -160,7 +160,7 @@ int store_open(unsigned int lane, const struct store_options *options, int *fd)
 		return *fd;
 	map = mmap(NULL, head.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, *fd, 0);
 	if (map == MAP_FAILED) {
-		error = errno == ENOMEM ? -WM_E_BUFFER_LIMIT : -errno;
+		error = errno == ENOMEM ? -WM_E_MEMORY_LIMIT : -errno;
 		kernel_close(*fd);
 		*fd = -1;
 		return error;

@@ -20,7 +20,7 @@ struct store_options {
 /*
  * Make the store of session `lane` and map it; *fd gets the sealed memfd, which the caller sends
  * away and closes. The store takes its own mapping only: no descriptor stays behind.
- * Returns 0, -errno or -WM_E_BUFFER_LIMIT. Control side only, under the agent's lock.
+ * Returns 0, -errno or -WM_E_MEMORY_LIMIT. Control side only, under the agent's lock.
  */
 int store_open(unsigned int lane, const struct store_options *options, int *fd);
 

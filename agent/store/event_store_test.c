@@ -486,7 +486,7 @@ Test(store, a_buffer_past_a_limit_is_refused)
 
 	cr_assert_eq(store_init(), 0);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	cr_assert_eq(store_open(0, &options, &fd), -WM_E_BUFFER_LIMIT);
+	cr_assert_eq(store_open(0, &options, &fd), -WM_E_MEMORY_LIMIT);
 	options.buffer_bytes = 0;
 	cr_assert_eq(store_open(0, &options, &fd), -EINVAL);
 }

@@ -265,9 +265,9 @@ struct wm_kevent_hit {
 
 /*
  * Prepare: the request is checked and copied, nothing is opened. *object is released with
- * wm_kevent_close(); NULL after an error. 0; -EINVAL for a request that contradicts itself,
- * -E2BIG for one that has fields we don't know, -WM_E_EVENT_SOURCE for a breakpoint that can't be
- * (length, alignment, address 0 or one of the kernel's), -ENOMEM; wm_kevent_detail(NULL) names the
+ * wm_kevent_close(); NULL after an error. 0; -EINVAL for a request that contradicts itself
+ * or a breakpoint that can't be (length, alignment, address 0 or one of the kernel's), -E2BIG for
+ * one that has fields we don't know, -ENOMEM; wm_kevent_detail(NULL) names the
  * field.
  */
 int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *request);
@@ -277,8 +277,8 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
  *
  *	-WM_E_BREAKPOINT_DEAD	this machine's debug registers do not fire; detail names the trial
  *	-WM_E_EVENT_TAKEN	too few debug registers are free; detail names their holders
- *	-WM_E_EVENT_DESCRIPTORS	RLIMIT_NOFILE; detail has the figures
- *	-WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_MEMORY (rings)
+ *	-WM_E_NO_DESCRIPTORS	RLIMIT_NOFILE; detail has the figures
+ *	-WM_E_PERF_DENIED, -ENOSYS, -WM_E_MEMORY_LIMIT (rings)	perf_event_open(2): see the detail
  *	-EPERM			another user's; detail says more
  *	-WM_E_GONE		there is no such process or thread, or it has ended
  *	-EINVAL			not in WM_KEVENT_STATE_PREPARING, or pid is a kernel thread
@@ -298,8 +298,8 @@ int wm_kevent_arm(struct wm_kevent *object);
  * `gap` may be NULL. The call fills it in also after an error. Returns 0; or with the old sources
  * whole everywhere:
  *
- *	-EINVAL			not armed, another count of sources, or another request
- *	-EINVAL, -E2BIG, -WM_E_EVENT_SOURCE	as wm_kevent_open()
+ *	-EINVAL			not armed, another count of sources, or another request; else as
+ *	-E2BIG			wm_kevent_open()
  *	-errno			the kernel's refusal; detail has which source
  *
  * -WM_E_EVENT_TORN: the old sources could not be restored; the object is disarmed. Nothing known

@@ -185,7 +185,7 @@ struct wm_session_refusal {
  * notify_fd that is no eventfd, among them), -EBADF for a notify_fd that is not open or can't be
  * written, -E2BIG for one we don't know,
  * -EMFILE and -ENFILE where no descriptor is free,
- * -WM_E_BUFFER_LIMIT for more than 64 GiB, -ENOMEM, or with WM_POLICY_NOTIFY the error from
+ * -WM_E_MEMORY_LIMIT for more than 64 GiB, -ENOMEM, or with WM_POLICY_NOTIFY the error from
  * creating its thread.
  */
 int wm_session_open(struct wm_session **session, const struct wm_session_options *options);
@@ -226,7 +226,7 @@ int wm_session_add(struct wm_session *session, const char *spec);
  *	-WM_E_FOREIGN_ARCH, -WM_E_FOREIGN_LIBC, -WM_E_STATIC_PROGRAM	never
  *	-WM_E_NO_AGENT, -WM_E_INJECT, -WM_E_AGENT_SILENT, -WM_E_PROTOCOL
  *				the agent does not listen
- *	-WM_E_BUFFER_LIMIT, -WM_E_NO_DESCRIPTORS, -WM_E_SESSIONS	a limit; see the detail
+ *	-WM_E_MEMORY_LIMIT, -WM_E_NO_DESCRIPTORS, -WM_E_SESSIONS	a limit; see the detail
  *	-WM_E_..., -errno	otherwise, as of wm_session_start()
  */
 int wm_session_attach(struct wm_session *session, pid_t pid);
@@ -303,7 +303,7 @@ int wm_session_output(struct wm_session *session, const char *dir);
  *	-WM_E_WATCH_PIECES	it takes more or fewer debug registers
  *	-WM_E_WATCH_TOGETHER	it is in another library or thread-local, and shares an event object
  *	-WM_E_WATCH_...		in some process it is no place
- *	-WM_E_EVENT_SOURCE, -errno	the kernel's refusal
+ *	-errno			the kernel's refusal
  *	-WM_E_EVENT_TORN	but some process lost the old one: its summary says so
  *	-ENOMEM
  */

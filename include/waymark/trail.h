@@ -206,11 +206,9 @@ struct wm_trail_status {
  * calls are recorded. *trail is NULL after an error, else released with wm_trail_close().
  *
  * -EINVAL for an option that can't be, -E2BIG for one we don't know, -WM_E_TRAIL_ASKED for what the
- * origin does not do, -WM_E_TRAIL_LIMIT for more memory than may be had, -ESRCH, -EPERM,
+ * origin does not do, -WM_E_MEMORY_LIMIT for more memory than may be had, -ESRCH, -EPERM,
  * -WM_E_TRACED for the process; of an origin that was asked for by name why it can't be had:
- * -WM_E_TRAIL_NO_UNIT, -WM_E_TRAIL_VIRTUAL, -WM_E_TRAIL_VENDOR, -WM_E_TRAIL_ERRATUM,
- * -WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_TAKEN,
- * -WM_E_PERF_MEMORY; -ENOMEM, -EMFILE, -ENFILE, -EAGAIN where the system has no more, -ETIMEDOUT
+ * -WM_E_TRAIL_NO_UNIT, -WM_E_PERF_DENIED, -WM_E_PERF_TAKEN, -WM_E_MEMORY_LIMIT; -ENOMEM, -EMFILE, -ENFILE, -EAGAIN where the system has no more, -ETIMEDOUT
  * where the process could not be stopped in 30 s. The detail names each, with figures.
  */
 int wm_trail_open(struct wm_trail **trail, pid_t pid, const struct wm_trail_options *options);

@@ -89,7 +89,7 @@ static void open_store(struct agent *agent, uint32_t serial, const struct contro
 	struct control_store about;
 
 	if (agent->as->way == SAMPLE_NO_STORE) {
-		done(agent, serial, -WM_E_BUFFER_LIMIT);
+		done(agent, serial, -WM_E_MEMORY_LIMIT);
 		return;
 	}
 	sample_store_make(&agent->store, 8, 8, open->policy);

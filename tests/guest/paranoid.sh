@@ -35,7 +35,7 @@ has()
 refused()
 {
 	by "$1" watch -n 0 in_turn ./watched turn 3 1 && fail "$level: $1 is let watch"
-	grep -qx "waymark: kernel.perf_event_paranoid forbids it: it is $level; it must be 2" words ||
+	grep -qx "waymark: perf_event_open(2) is not allowed: kernel.perf_event_paranoid is $level; it must be 2" words ||
 		fail "$level: $1: not said: $(cat words)"
 	[ ! -s out ] || fail "$level: $1: the program ran: $(cat out)"
 }
@@ -119,7 +119,7 @@ start runuser -u nobody -- ./watched forever 0 1 >/dev/null
 sleep 1
 watched=$(pgrep -u nobody -x watched)
 by nobody watch --for 1s -n 0 in_turn -p "$watched" && fail "3: a running one may be watched"
-grep -q "it is 3; it must be 2" words || fail "3, running: $(cat words)"
+grep -q "kernel.perf_event_paranoid is 3; it must be 2" words || fail "3, running: $(cat words)"
 kill -0 "$watched" || fail "3: the program has ended"
 kill -9 "$watched"
 exit $failed

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* Why perf_event_open(2) is not to be had: the words of details. */
+#ifndef PERF_REFUSED_H
+#define PERF_REFUSED_H
+
+#define PERF_PARANOID "kernel.perf_event_paranoid"
+#define PERF_IS_FILTERED "a seccomp filter, such as containers have, refuses it"
+#define PERF_IS_MISSING "this kernel has no perf_event_open(2)"
+
+#endif
