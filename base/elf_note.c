@@ -164,7 +164,7 @@ static int site_give(const struct elf *elf, struct sites *sites, uint64_t entry,
 	err = elf_read_text(elf, relative(entry + offsetof(struct wm_site, text), raw->text),
 			    sites->text, ELF_TEXT_BYTES);
 	if (err < 0)
-		return err == -E2BIG || err == -WM_E_NOT_ELF ? -WM_E_SITE_TABLE : err;
+		return err == -E2BIG || err == -WM_E_NOT_ELF ? -WM_E_MODULE_DAMAGED : err;
 	return sites->fn(&site, sites->data);
 }
 
@@ -176,24 +176,24 @@ static int table_check(const struct elf *elf, const struct sites *sites, uint64_
 	char text[3] = "";
 
 	if (sites->table.bytes % sizeof(raw[0]))
-		return -WM_E_SITE_TABLE;
+		return -WM_E_MODULE_DAMAGED;
 	for (uint64_t done = 0, some; done < count; done += some) {
 		uint64_t at = done * sizeof(raw[0]);
 
 		some = count - done < SITES_AT_ONCE ? count - done : SITES_AT_ONCE;
 		if (elf_read(elf, start + at, raw, some * sizeof(raw[0])))
-			return -WM_E_SITE_TABLE;
+			return -WM_E_MODULE_DAMAGED;
 		for (uint64_t i = 0; i < some; i++)
 			if (!site_table_leads(&sites->table, &raw[i], at + i * sizeof(raw[0])))
-				return -WM_E_SITE_TABLE;
+				return -WM_E_MODULE_DAMAGED;
 		if (!done &&
 		    elf_read(elf, relative(start + offsetof(struct wm_site, text), raw[0].text),
 			     text, sizeof(text)))
-			return -WM_E_SITE_TABLE;
+			return -WM_E_MODULE_DAMAGED;
 	}
 	return memchr("mibe", text[0], 4) && memchr("jp", text[1], 2) && text[2] == '\n'
 		       ? 0
-		       : -WM_E_SITE_TABLE;
+		       : -WM_E_MODULE_DAMAGED;
 }
 
 /* In one segment; `chunk` has room for SEEK_BYTES and one entry. */
@@ -204,13 +204,13 @@ static int segment_seek(const struct elf *elf, struct sites *sites, const Elf64_
 	uint64_t bytes = load->p_filesz - (start - load->p_vaddr);
 
 	if (load->p_filesz < start - load->p_vaddr)
-		return -WM_E_SITE_TABLE;
+		return -WM_E_MODULE_DAMAGED;
 	for (uint64_t done = 0; done < bytes && bytes - done >= entry; done += SEEK_BYTES) {
 		uint64_t some = bytes - done < SEEK_BYTES + entry ? bytes - done
 								  : SEEK_BYTES + entry;
 
 		if (elf_read(elf, start + done, chunk, some))
-			return -WM_E_SITE_TABLE;
+			return -WM_E_MODULE_DAMAGED;
 		for (uint64_t at = 0; at + entry <= some; at += 8) {
 			struct wm_site first;
 
@@ -222,20 +222,20 @@ static int segment_seek(const struct elf *elf, struct sites *sites, const Elf64_
 				return 0;
 			}
 			if (++sites->tries == SITE_TABLE_TRIES)
-				return -WM_E_SITE_TABLE;
+				return -WM_E_MODULE_DAMAGED;
 		}
 	}
-	return -WM_E_SITE_TABLE;
+	return -WM_E_MODULE_DAMAGED;
 }
 
 /* The note was moved: where is the table that it speaks of? */
 static int table_seek(const struct elf *elf, struct sites *sites)
 {
 	uint8_t *chunk = malloc(SEEK_BYTES + sizeof(struct wm_site));
-	int err = chunk ? -WM_E_SITE_TABLE : -ENOMEM;
+	int err = chunk ? -WM_E_MODULE_DAMAGED : -ENOMEM;
 
-	for (size_t i = 0;
-	     i < elf->segment_count && err == -WM_E_SITE_TABLE && sites->tries < SITE_TABLE_TRIES;
+	for (size_t i = 0; i < elf->segment_count && err == -WM_E_MODULE_DAMAGED &&
+			   sites->tries < SITE_TABLE_TRIES;
 	     i++) {
 		const Elf64_Phdr *load = &elf->segments[i];
 
@@ -280,7 +280,7 @@ static int sites_take(const struct note *note, void *data)
 	if (sites->has_note)
 		return start == sites->start && table.bytes == sites->table.bytes
 			       ? 0
-			       : -WM_E_SITE_TABLE;
+			       : -WM_E_MODULE_DAMAGED;
 	sites->start = start;
 	sites->table = table;
 	sites->has_note = true;
@@ -296,7 +296,7 @@ int elf_sites(const struct elf *elf, int (*site)(const struct elf_site *site, vo
 	if (err || !sites.table.bytes)
 		return err;
 	err = table_check(elf, &sites, sites.start);
-	if (err == -WM_E_SITE_TABLE)
+	if (err == -WM_E_MODULE_DAMAGED)
 		err = table_seek(elf, &sites);
 	if (err)
 		return err;

@@ -174,7 +174,7 @@ Test(elf, sites_whose_note_was_moved_are_found)
 	words[3] += 8;
 	memcpy(note, words, sizeof(words));
 	cr_assert_eq(open_bytes(&elf, bytes, count), 0);
-	cr_assert_eq(elf_sites(&elf, site_see, &(struct seen){ 0 }), -WM_E_SITE_TABLE);
+	cr_assert_eq(elf_sites(&elf, site_see, &(struct seen){ 0 }), -WM_E_MODULE_DAMAGED);
 	elf_release(&elf);
 }
 

@@ -243,14 +243,14 @@ static int chosen_places(struct query *query, struct matches *matches, struct ma
 	int ret = 0, count;
 
 	if (!query->process)
-		return report(query, place, -WM_E_CHOSEN_LATER, "");
+		return report(query, place, -WM_E_CHOSEN_AT_START, "");
 	count = code_chosen_find(query->process, query->module, match->function, addresses);
 	if (count == -ENOMEM)
 		return count;
 	if (count < 0)
 		return report(query, place, count, "");
 	if (!count)
-		return report(query, place, -WM_E_CHOSEN_UNSEEN, "");
+		return report(query, place, -WM_E_CHOSEN_AT_START, "");
 	for (int i = 0; !ret && i < count; i++) {
 		const char *other = other_name(matches, match, addresses[i]);
 		const struct code_function *function = code_function_at(

@@ -86,13 +86,11 @@ static int usdt_place(const struct code_request *request, struct code_module *mo
 	if (!code_file_is_text(module->file, usdt->address, 1))
 		return found(&place, -WM_E_NOT_CODE, detail, data);
 	if (!semaphore_is_good(module->file, usdt->semaphore))
-		return found(&place, -WM_E_NOTE_DAMAGED, "its semaphore is outside of its data",
+		return found(&place, -WM_E_MODULE_DAMAGED, "its semaphore is outside of its data",
 			     data);
 	count = code_usdt_fields(usdt, module->file, values.all, CODE_VALUES_MAX);
 	values.count = count < CODE_VALUES_MAX ? (unsigned int)count : CODE_VALUES_MAX;
 	err = code_fields_choose(request, &values, &place, name);
-	if (err == -WM_E_NO_PARAMETER)
-		err = -WM_E_NO_ARGUMENT;
 	if (err == -WM_E_OPERAND) {
 		code_usdt_argument(usdt, atoi(name + 3), argument, sizeof(argument));
 		snprintf(detail, sizeof(detail), "%s is %s", name, argument);

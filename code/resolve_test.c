@@ -155,7 +155,7 @@ Test(resolve, usdt_probes, .init = open_sample, .fini = close_sample)
 	cr_assert_eq(resolve("usdt:store:strange/arg1:str/"), 1);
 	cr_assert_eq(found[0].err, 0);
 	cr_assert_eq(resolve("usdt:shop:bare/arg1/"), 1);
-	cr_assert_eq(found[0].err, -WM_E_NO_ARGUMENT);
+	cr_assert_eq(found[0].err, -WM_E_NO_PARAMETER);
 }
 
 Test(resolve, an_address, .init = open_sample, .fini = close_sample)
@@ -196,7 +196,7 @@ Test(resolve, a_function_that_is_chosen_at_the_start, .init = open_sample, .fini
 					      .module_count = 1 };
 
 	cr_assert_eq(resolve("func:sample_chosen"), 1);
-	cr_assert_eq(found[0].err, -WM_E_CHOSEN_LATER);
+	cr_assert_eq(found[0].err, -WM_E_CHOSEN_AT_START);
 	cr_assert_eq(sample_calls_chosen(2), 26);
 	dl_iterate_phdr(find_base, &module.base);
 	cr_assert_eq(resolve_in("func:sample_chosen/ret/", &process), 1);

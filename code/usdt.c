@@ -24,7 +24,7 @@ struct stapsdt {
 static int add(struct code_usdt_list *list, const struct code_usdt *usdt)
 {
 	if (list->count >= CODE_USDT_MAX)
-		return -WM_E_NOTE_DAMAGED;
+		return -WM_E_MODULE_DAMAGED;
 	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
 		return -ENOMEM;
 	list->all[list->count++] = *usdt;
@@ -61,7 +61,7 @@ static int note_take(struct code_usdt_list *list, const struct code_section *bas
 	uint64_t moved;
 
 	if (bytes < sizeof(fixed))
-		return -WM_E_NOTE_DAMAGED;
+		return -WM_E_MODULE_DAMAGED;
 	memcpy(&fixed, description, sizeof(fixed));
 	moved = base && fixed.base ? base->address - fixed.base : 0;
 	usdt.address = fixed.address + moved;
@@ -70,7 +70,7 @@ static int note_take(struct code_usdt_list *list, const struct code_section *bas
 	usdt.name = text_take(&at, end);
 	usdt.arguments = text_take(&at, end);
 	if (!is_name(usdt.provider) || !is_name(usdt.name) || !usdt.arguments)
-		return -WM_E_NOTE_DAMAGED;
+		return -WM_E_MODULE_DAMAGED;
 	return add(list, &usdt);
 }
 
@@ -89,18 +89,18 @@ static int section_read(struct code_usdt_list *list, const struct code_section *
 	int err = code_file_content(holder, section, &content, &bytes);
 
 	if (err)
-		return err == -ENOMEM ? err : err == -ENOENT ? 0 : -WM_E_NOTE_DAMAGED;
+		return err == -ENOMEM ? err : err == -ENOENT ? 0 : -WM_E_MODULE_DAMAGED;
 	notes = content;
 	for (uint64_t at = 0; !err && at < bytes;) {
 		Elf64_Nhdr note;
 		uint64_t name = at + sizeof(note), description;
 
 		if (bytes - at < sizeof(note))
-			return -WM_E_NOTE_DAMAGED;
+			return -WM_E_MODULE_DAMAGED;
 		memcpy(&note, notes + at, sizeof(note));
 		description = name + (((uint64_t)note.n_namesz + 3) & ~3ull);
 		if (description > bytes || note.n_descsz > bytes - description)
-			return -WM_E_NOTE_DAMAGED;
+			return -WM_E_MODULE_DAMAGED;
 		if (note.n_type == NOTE_TYPE && note.n_namesz == sizeof(NOTE_OWNER) &&
 		    !memcmp(notes + name, NOTE_OWNER, sizeof(NOTE_OWNER)))
 			err = note_take(list, base, notes + description, note.n_descsz);

@@ -29,7 +29,7 @@ struct code_usdt_list {
 };
 
 /*
- * Read all. 0, also for a file without probes; -WM_E_NOTE_DAMAGED with those before the damage in
+ * Read all. 0, also for a file without probes; -WM_E_MODULE_DAMAGED with those before the damage in
  * the list; -ENOMEM. Release also after an error. The file must live longer.
  */
 int code_usdt_read(struct code_usdt_list *list, struct code_file *file);

@@ -157,7 +157,7 @@ Test(usdt, damaged_notes_are_an_error, .init = open_sample, .fini = close_sample
 
 		image[at + damages[i].at] = damages[i].byte;
 		cr_assert_eq(code_file_open_image(&other, "damaged", image, bytes), 0);
-		cr_assert_eq(code_usdt_read(&damaged, other), -WM_E_NOTE_DAMAGED, "%zu", i);
+		cr_assert_eq(code_usdt_read(&damaged, other), -WM_E_MODULE_DAMAGED, "%zu", i);
 		code_usdt_release(&damaged);
 		code_file_close(other);
 		image[at + damages[i].at] = kept;

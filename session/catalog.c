@@ -70,14 +70,14 @@ static int text_split(char *text, char *parts[TEXT_PARTS])
 		char *end = i < TEXT_PARTS - 1 ? strchr(text, '\n') : NULL;
 
 		if (!end && i < TEXT_PARTS - 1)
-			return -WM_E_SITE_TABLE;
+			return -WM_E_MODULE_DAMAGED;
 		parts[i] = text;
 		if (end) {
 			*end = '\0';
 			text = end + 1;
 		}
 	}
-	return strlen(parts[0]) == 2 ? 0 : -WM_E_SITE_TABLE;
+	return strlen(parts[0]) == 2 ? 0 : -WM_E_MODULE_DAMAGED;
 }
 
 /* The index has numbers of markers, not pointers, since catalog->markers moves when it grows. */
@@ -159,7 +159,7 @@ static int site_take(const struct elf_site *site, void *data)
 	if (!text)
 		return -ENOMEM;
 	if (text_split(text, parts))
-		return -WM_E_SITE_TABLE;
+		return -WM_E_MODULE_DAMAGED;
 	marker.kind = parts[0][0];
 	marker.way = parts[0][1];
 	/* SUBSYSTEM and EVENT follow each other: replace the newline between them. */

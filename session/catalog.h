@@ -64,7 +64,7 @@ struct catalog {
 
 /*
  * Add the markers of a file. Returns 0, also if it has none; or -errno, -WM_E_NOT_ELF,
- * -WM_E_FOREIGN_ARCH, -WM_E_SITE_TABLE, -ENOMEM. Markers added before an error stay.
+ * -WM_E_FOREIGN_ARCH, -WM_E_MODULE_DAMAGED, -ENOMEM. Markers added before an error stay.
  */
 int catalog_add_file(struct catalog *catalog, const char *path);
 

@@ -80,8 +80,9 @@ int live_ready(struct wm_session *session)
 	if (!live_is_wanted(session))
 		return 0;
 	if (!session->writer)
-		return session_fail(session, -WM_E_TRAIL_FOLDER, "%s",
-				    session->dir ? session->dir : "");
+		return session_fail(
+			session, -WM_E_TRAIL_ASKED,
+			"it is written into a folder: open one with wm_session_output()");
 	err = live_keep_ready(session);
 	return err ? err : choose(session);
 }

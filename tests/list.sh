@@ -107,12 +107,12 @@ END
 		expect "damaged: status" $? 1
 		grep -q 'holds:round' out ||
 			fail "damaged: the whole module is not listed: $(cat out)"
-		grep -q "site table of this module is damaged: $folder/broken/whole.so of process $pid" words ||
+		grep -q "the module's table of markers or USDT probes is damaged: $folder/broken/whole.so of process $pid" words ||
 			fail "damaged: it is not named: $(cat words)"
 	done
 	"$waymark" list damaged.so >out 2>words
 	expect "damaged file: status" $? 1
-	grep -q "site table of this module is damaged: damaged.so" words ||
+	grep -q "the module's table of markers or USDT probes is damaged: damaged.so" words ||
 		fail "damaged file: $(cat words)"
 else
 	echo "without objcopy no damaged module is tried"
@@ -231,5 +231,5 @@ records moved_trace -p "$pid"
 cp ticker damaged
 printf '\x7f' | dd of=damaged bs=1 seek=$((note + 10)) conv=notrunc status=none
 "$waymark" list ./damaged >/dev/null 2>words
-grep -q "the site table of this module is damaged: ./damaged" words || fail "a damaged table: $(cat words)"
+grep -q "the module's table of markers or USDT probes is damaged: ./damaged" words || fail "a damaged table: $(cat words)"
 exit "$failed"

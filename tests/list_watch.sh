@@ -117,7 +117,7 @@ shows "a value" "  = 2" -p "$pid" -w thing-\>second
 shows "a structure's" "= {x = 5, y = 6}" -p "$pid" -w 'thing->inner[1]'
 listed "a process's" "thing->second" -p "$pid" -w 'thing->sec*'
 shows "the thread's" "thread-" -p "$pid" -w 'first_of_thread/thread=1/'
-refuses 1 "nothing is mapped at the address: broken->next would lie at 0x1000" -p "$pid" -w 'broken->next->value'
+refuses 1 "nothing of the program is mapped at the address: broken->next would lie at 0x1000" -p "$pid" -w 'broken->next->value'
 refuses 1 "each thread has a variable of its own" -p "$pid" -w first_of_thread
 exec 9>&-
 wait "$pid"

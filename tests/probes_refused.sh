@@ -15,8 +15,8 @@ bad 1 "no module of this name" -e func:add@nolibrary.so -p "$pid"
 bad 1 "no such probe" -e usdt:shop:nothing -p "$pid"
 [ -z "$has_sdt" ] || {
 	bad 1 "did you mean shop:order" -e usdt:shop:odrer -p "$pid"
-	bad 1 "the probe has no such argument" -e usdt:shop:order/arg99/ -p "$pid"
-	bad 1 "the probe has no such argument" -e usdt:shop:order/rdi/ -p "$pid"
+	bad 1 "there is no such parameter or argument" -e usdt:shop:order/arg99/ -p "$pid"
+	bad 1 "there is no such parameter or argument" -e usdt:shop:order/rdi/ -p "$pid"
 }
 # The vdso has it where there is one.
 bad 1 "nothing in the process shows it" -e func:gettimeofday@libc.so.6 -p "$pid"

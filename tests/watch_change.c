@@ -101,8 +101,8 @@ static void refused(void)
 		int error;
 	} bad[] = {
 		{ "watch:no_such", -WM_E_WATCH_VARIABLE },
-		{ "watch:both", -WM_E_WATCH_PIECES },
-		{ "watch:stderr/8@libc.so.6", -WM_E_WATCH_TOGETHER },
+		{ "watch:both", -WM_E_WATCH_CHANGE },
+		{ "watch:stderr/8@libc.so.6", -WM_E_WATCH_CHANGE },
 		{ "watch:alpha/thread=1/", -WM_E_WATCH_NO_TID },
 		{ "watch:alpha", -WM_E_SPEC_TWICE },
 		{ "watch:alpha/nonsense/", -WM_E_WATCH_OPTION },

@@ -70,7 +70,7 @@ static int grow_texts(struct reading *reading)
 
 /*
  * Append a site's text to the module's texts. Returns its length with NUL, -ENOMEM, or
- * -WM_E_SITE_TABLE if it leaves its segment or is too long.
+ * -WM_E_MODULE_DAMAGED if it leaves its segment or is too long.
  */
 static long add_text(struct reading *reading, uintptr_t at)
 {
@@ -82,7 +82,7 @@ static long add_text(struct reading *reading, uintptr_t at)
 	do {
 		if (!segment || at + bytes >= segment->end || bytes >= SITE_TEXT_MAX ||
 		    read_byte(reading, at + bytes, &byte))
-			return -WM_E_SITE_TABLE;
+			return -WM_E_MODULE_DAMAGED;
 		if (module->texts_bytes + bytes >= reading->texts_room && grow_texts(reading))
 			return -ENOMEM;
 		module->texts[module->texts_bytes + bytes++] = byte;
@@ -98,19 +98,19 @@ static int check_text(struct site *site)
 
 	if (site->text_bytes < 8 || !memchr("mibe", site->text[0], 4) || site->text[2] != '\n' ||
 	    (site->text[1] != 'j' && site->text[1] != 'p'))
-		return -WM_E_SITE_TABLE;
+		return -WM_E_MODULE_DAMAGED;
 	colon = strchr(subsystem, '\n');
 	end = colon ? strchr(colon + 1, '\n') : NULL;
 	if (!end || colon == subsystem || end == colon + 1 || end - subsystem >= RULE_BYTES_MAX)
-		return -WM_E_SITE_TABLE;
+		return -WM_E_MODULE_DAMAGED;
 	for (at = subsystem; at < end; at++) {
 		if (*at == ':' || (at != colon && (unsigned char)*at <= ' '))
-			return -WM_E_SITE_TABLE;
+			return -WM_E_MODULE_DAMAGED;
 	}
 	at = strchr(end + 1, '\n');
 	at = at ? strchr(at + 1, '\n') : NULL;
 	if (!at)
-		return -WM_E_SITE_TABLE;
+		return -WM_E_MODULE_DAMAGED;
 	site->fields_at = (uint32_t)(at + 1 - site->text);
 	site->kind = site->text[0];
 	site->portable = site->text[1] == 'p';
@@ -124,7 +124,7 @@ static int check_types(const uint8_t *types)
 
 	for (unsigned int i = 0; i < WM_FIELDS_MAX; i++) {
 		if (types[i] > WM_TYPE_CHAR || (ended && types[i]))
-			return -WM_E_SITE_TABLE;
+			return -WM_E_MODULE_DAMAGED;
 		ended |= !types[i];
 	}
 	return 0;
@@ -138,14 +138,14 @@ static int check_code(struct site *site, uintptr_t at, const struct wm_site *ent
 	intptr_t displacement;
 
 	if (!entry->site)
-		return site->kind == 'e' && !entry->cold ? 0 : -WM_E_SITE_TABLE;
+		return site->kind == 'e' && !entry->cold ? 0 : -WM_E_MODULE_DAMAGED;
 	site->address = at + (uintptr_t)(intptr_t)entry->site;
 	segment = find_segment(site->module, site->address, SITE_BYTES, PROT_EXEC);
 	if (!segment || !find_segment(site->module, cold, 1, PROT_EXEC))
-		return -WM_E_SITE_TABLE;
+		return -WM_E_MODULE_DAMAGED;
 	displacement = (intptr_t)(cold - site->address - SITE_BYTES);
 	if (displacement != (int32_t)displacement)
-		return -WM_E_SITE_TABLE;
+		return -WM_E_MODULE_DAMAGED;
 	site->displacement = (int32_t)displacement;
 	site->prot = (uint8_t)segment->prot;
 	return 0;
@@ -164,7 +164,7 @@ static int check_entry(struct reading *reading, struct site *site, uintptr_t at,
 	if (site->record < module->records ||
 	    (site->record - module->records) % sizeof(struct wm_record) ||
 	    (site->record - module->records) / sizeof(struct wm_record) >= module->record_count)
-		return -WM_E_SITE_TABLE;
+		return -WM_E_MODULE_DAMAGED;
 	bytes = add_text(reading,
 			 at + offsetof(struct wm_site, text) + (uintptr_t)(intptr_t)entry->text);
 	if (bytes < 0)
@@ -214,11 +214,11 @@ static int check_together(struct module *module)
 		size_t record = (site->record - module->records) / sizeof(struct wm_record);
 
 		if (i && site[-1].address && site->address - site[-1].address < SITE_BYTES)
-			error = -WM_E_SITE_TABLE;
+			error = -WM_E_MODULE_DAMAGED;
 		if (!first[record])
 			first[record] = site;
 		else if (!is_same_marker(site, first[record]))
-			error = -WM_E_SITE_TABLE;
+			error = -WM_E_MODULE_DAMAGED;
 		else if (memcmp(site->types, first[record]->types, sizeof site->types))
 			site->conflict = first[record]->conflict = 1;
 		else if (strcmp(fields_of(site), fields_of(first[record])))
@@ -300,11 +300,11 @@ static int check_bounds(struct module *module, const struct table_place *place, 
 		return 0;
 	if (bytes % sizeof(struct wm_site) || bytes / sizeof(struct wm_site) > MODULE_SITES_MAX ||
 	    !find_segment(module, *start, bytes, PROT_READ))
-		return -WM_E_SITE_TABLE;
+		return -WM_E_MODULE_DAMAGED;
 	if (!records_bytes || module->records % 8 || records_bytes % sizeof(struct wm_record) ||
 	    !find_segment(module, module->records, records_bytes, PROT_READ | PROT_WRITE) ||
 	    (module->records < module->relro.end && records_stop > module->relro.start))
-		return -WM_E_SITE_TABLE;
+		return -WM_E_MODULE_DAMAGED;
 	module->record_count = (uint32_t)(records_bytes / sizeof(struct wm_record));
 	module->site_count = (uint32_t)(bytes / sizeof(struct wm_site));
 	return 0;
@@ -337,7 +337,7 @@ static int read_at(struct module *module, const struct text *text, const struct 
 	module->texts = NULL;
 	module->texts_bytes = 0;
 	module->site_count = module->record_count = 0;
-	return error == -ENOMEM ? error : -WM_E_SITE_TABLE;
+	return error == -ENOMEM ? error : -WM_E_MODULE_DAMAGED;
 }
 
 /* Try each place in a segment where a table may be: 0 once one is right. */
@@ -348,14 +348,14 @@ static int seek_in(struct module *module, const struct text *text, const struct 
 	uintptr_t start = place->note + (uintptr_t)(intptr_t)place->bounds.sites_start;
 	size_t bytes = PAGE_BYTES + sizeof(struct wm_site), some;
 	unsigned char *page = heap_alloc(bytes);
-	int error = page ? -WM_E_SITE_TABLE : -ENOMEM;
+	int error = page ? -WM_E_MODULE_DAMAGED : -ENOMEM;
 
 	for (uintptr_t at = (segment->start + 7) & ~(uintptr_t)7;
-	     error == -WM_E_SITE_TABLE && at < segment->end; at += PAGE_BYTES) {
+	     error == -WM_E_MODULE_DAMAGED && at < segment->end; at += PAGE_BYTES) {
 		some = segment->end - at < bytes ? segment->end - at : bytes;
 		if (text_read(text, at, page, some))
 			break;
-		for (size_t i = 0; error == -WM_E_SITE_TABLE && *tries < SITE_TABLE_TRIES &&
+		for (size_t i = 0; error == -WM_E_MODULE_DAMAGED && *tries < SITE_TABLE_TRIES &&
 				   i + sizeof(struct wm_site) <= some;
 		     i += 8) {
 			struct table_place moved = *place;
@@ -379,9 +379,9 @@ int table_read(struct module *module, const struct text *text, const struct tabl
 	int error = read_at(module, text, place);
 
 	/* the note may have been moved, and the table not: base/site_table.h */
-	for (unsigned int i = 0; error == -WM_E_SITE_TABLE && i < module->segment_count; i++)
+	for (unsigned int i = 0; error == -WM_E_MODULE_DAMAGED && i < module->segment_count; i++)
 		if ((module->segments[i].prot & (PROT_READ | PROT_WRITE)) == PROT_READ)
 			error = seek_in(module, text, place, &module->segments[i], &tries);
-	module->error = error == -WM_E_SITE_TABLE ? error : 0;
+	module->error = error == -WM_E_MODULE_DAMAGED ? error : 0;
 	return error == -ENOMEM ? error : 0;
 }

@@ -16,7 +16,7 @@ struct table_place {
 /*
  * Fill in module->sites and what belongs to them. Returns 0 or -ENOMEM. Where the note was moved,
  * the table is found by its entries (base/site_table.h). A table that can't be right leaves no site
- * and -WM_E_SITE_TABLE in module->error.
+ * and -WM_E_MODULE_DAMAGED in module->error.
  */
 int table_read(struct module *module, const struct text *text, const struct table_place *place);
 

@@ -109,7 +109,7 @@ static void expect_refused(const char *why)
 {
 	struct module *module = read_image();
 
-	cr_expect_eq(module->error, -WM_E_SITE_TABLE, "%s: not refused", why);
+	cr_expect_eq(module->error, -WM_E_MODULE_DAMAGED, "%s: not refused", why);
 	cr_expect_eq(module->site_count, 0, "%s", why);
 	module_free(module);
 }

@@ -369,7 +369,7 @@ static int function_seek(struct finding *finding)
 		return refuse_base(finding, -WM_E_WATCH_SEVERAL, expr->name,
 				   ": functions that differ only in their addresses");
 	if (list.is_ifunc)
-		return refuse_base(finding, -WM_E_CHOSEN_UNSEEN, expr->name, "");
+		return refuse_base(finding, -WM_E_CHOSEN_AT_START, expr->name, "");
 	place_at(finding, list.modules[0], list.address);
 	return set(&finding->place->variable, expr->name) || set(&finding->place->source, "")
 		       ? -ENOMEM

@@ -30,7 +30,7 @@
  * (a copy relocation) is the program's.
  *
  * 0; -ENOMEM; or why not, with its detail: -WM_E_WATCH_VARIABLE (no such; see watch_names()),
- * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_UNSEEN (of kind x), -WM_E_NO_MODULE (none is as @MODULE
+ * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_AT_START (of kind x), -WM_E_NO_MODULE (none is as @MODULE
  * says), -WM_E_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN, -WM_E_WATCH_OPTIMISED,
  * -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT, -WM_E_WATCH_SPLIT, -WM_E_WATCH_THREAD,
  * -WM_E_WATCH_LOCAL, -WM_E_WATCH_MEMBER, -WM_E_WATCH_TYPE, -WM_E_WATCH_SYNTAX (no bytes),

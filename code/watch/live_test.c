@@ -222,6 +222,6 @@ Test(watch_live, pointers_that_lead_nowhere_are_told)
 	refused("head->next->next->next->next->next", 0, "");
 	refused("*(head->bytes)/8", 0, "");
 	refused("**&head->next->value", -WM_E_WATCH_TYPE, "*&head->next->value is of type int");
-	refused("*0x7fffffffffff/1", -WM_E_WATCH_KERNEL, "0x7fffffffffff");
+	refused("*0x7fffffffffff/1", -WM_E_WATCH_UNMAPPED, "0x7fffffffffff");
 	refused("exported@nothing.so", -WM_E_NO_MODULE, "nothing.so");
 }

@@ -151,7 +151,6 @@ Test(watch_member, virtual_base_is_found_by_the_objects_table)
 	/* before the constructor the object has no table */
 	table = 0;
 	cr_assert_eq(find("one.pad"), 0);
-	cr_assert_eq(watch_place_address(&place, &memory, 0, &address, &trouble),
-		     -WM_E_WATCH_UNBUILT);
+	cr_assert_eq(watch_place_address(&place, &memory, 0, &address, &trouble), -WM_E_WATCH_NULL);
 	cr_assert_not_null(strstr(trouble.detail, "one, at 0x"), "%s", trouble.detail);
 }

@@ -25,8 +25,11 @@ static int base_go(const struct watch_place *place, const struct watch_follow *f
 	int err = word_read(memory, *address, &table);
 
 	if (!err && !table)
-		return watch_trouble_set(trouble, -WM_E_WATCH_UNBUILT, follow->at, follow->bytes,
-					 "%.*s, at 0x%" PRIx64, (int)follow->bytes, text, *address);
+		return watch_trouble_set(trouble, -WM_E_WATCH_NULL, follow->at, follow->bytes,
+					 "%.*s, at 0x%" PRIx64
+					 ", is not constructed yet, so the place of its "
+					 "virtual base class is unknown",
+					 (int)follow->bytes, text, *address);
 	if (!err)
 		err = word_read(memory, table - follow->below, &offset);
 	if (err == -EFAULT || err == -EIO)
@@ -103,7 +106,8 @@ int watch_place_address(const struct watch_place *place, const struct code_memor
 		err = (place->follows[i].below ? base_go : pointer_go)(place, &place->follows[i],
 								       memory, address, trouble);
 	if (!err && (*address >= USER_END || place->bytes > USER_END - *address))
-		return watch_trouble_set(trouble, -WM_E_WATCH_KERNEL, 0, 0, "0x%" PRIx64, *address);
+		return watch_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, 0, 0,
+					 "0x%" PRIx64 " is the kernel's", *address);
 	return err;
 }
 

@@ -64,10 +64,10 @@ void watch_place_release(struct watch_place *place);
 /*
  * Do the steps. `memory` may be NULL if no step follows a pointer. Only WATCH_IN_THREAD needs
  * `thread_pointer`; for WATCH_IN_BLOCK it is the block. Returns 0, or:
- * - -WM_E_WATCH_NULL;
- * - -WM_E_WATCH_UNMAPPED: the pointer that was followed is no address that can be read;
+ * - -WM_E_WATCH_NULL: a pointer, or the virtual table of an object that is not constructed;
+ * - -WM_E_WATCH_UNMAPPED: the pointer that was followed is no address that can be read, or the
+ *   address is not the program's;
  * - -WM_E_WATCH_LOCAL: WATCH_IN_FRAME has no address of its own;
- * - -WM_E_WATCH_KERNEL: an address that is not the program's;
  * - what memory->read() returned.
  *
  * The caller checks whether the watched address itself is mapped: a watch needs no memory there.

@@ -85,7 +85,7 @@ struct wm_list_place {
  *	-WM_E_NO_MARKER, -WM_E_NO_USDT, -WM_E_NO_FUNCTION, -WM_E_NO_MODULE, -WM_E_...
  *				the spec has no glob and matches nothing
  *	-ENOENT, -EACCES, ...	the file can't be opened
- *	-WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH, -WM_E_SITE_TABLE	the file can't be read
+ *	-WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH, -WM_E_MODULE_DAMAGED	the file can't be read
  *	-ESRCH, -WM_E_GONE	there is no such process, or it has ended
  *	-EPERM, -EACCES		the caller may not read the process
  *	-ENOMEM

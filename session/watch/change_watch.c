@@ -72,7 +72,10 @@ static int bond_check(struct change *change, const struct changing *changing,
 	if (changing->count == changing->watching->count ||
 	    (was->module == bond->module && was->owner.tid == bond->owner.tid))
 		return 0;
-	return session_fail(change->session, -WM_E_WATCH_TOGETHER, "%s", changing->text);
+	return session_fail(change->session, -WM_E_WATCH_CHANGE,
+			    "%s: it shares an event with other watches; the new one could not: "
+			    "watch a variable of the same library and the same thread",
+			    changing->text);
 }
 
 static int ask(struct change *change, struct changing *changing, struct finding *finding)
@@ -90,9 +93,9 @@ static int ask(struct change *change, struct changing *changing, struct finding 
 	if (err > 0)
 		return session_fail(change->session, -WM_E_NO_MODULE, "%s", spec->text);
 	if (!err && finding->asked.count != changing->count)
-		return session_fail(change->session, -WM_E_WATCH_PIECES,
-				    "%s: it takes %u, and the one before %u", spec->text,
-				    finding->asked.count, changing->count);
+		return session_fail(change->session, -WM_E_WATCH_CHANGE,
+				    "%s: it takes %u debug registers, and the one before %u",
+				    spec->text, finding->asked.count, changing->count);
 	if (!err)
 		err = bond_check(change, changing, &finding->bond);
 	if (err)
@@ -504,7 +507,8 @@ static int read_spec(struct change *change, const char *to)
 			to);
 	if (change->index < session->watched->count &&
 	    session->watched->all[change->index].is_local)
-		return session_fail(session, -WM_E_WATCH_LOCAL_CHANGE, "%s", to);
+		return session_fail(session, -WM_E_WATCH_CHANGE,
+				    "%s: the watch is of a local variable", to);
 	for (size_t i = 0; i < session->specs->count; i++)
 		if (!strcmp(session->specs->all[i].text, to))
 			return session_fail(session, -WM_E_SPEC_TWICE, "%s", to);

@@ -88,7 +88,8 @@ static int want_local(struct finding *finding, const struct spec *spec, struct w
 	int err = 0;
 
 	if (finding->given_back)
-		return fail(finding->session, spec, -WM_E_WATCH_LOCAL_CHANGE, "");
+		return fail(finding->session, spec, -WM_E_WATCH_CHANGE,
+			    "a watch of a local variable");
 	/* it is in a library that came later, and the registers are already shared out */
 	if (finding->process->watch.locals) {
 		result->error = -WM_E_WATCH_LOCAL_LATER;
