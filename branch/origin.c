@@ -412,7 +412,7 @@ static void look_at_step(struct origin_state *state, const struct origin_machine
 	*state = (struct origin_state){ 0 };
 	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed) && !state->error; i++)
 		if (!machine || !machine->root)
-			state->error = trial_need(needed[i], -WM_E_STEP_TRAP, detail);
+			state->error = trial_need(needed[i], -WM_E_TRAIL_NO_UNIT, detail);
 }
 
 void origins_look(struct origin_state states[ORIGINS], const struct origin_machine *machine)

@@ -102,7 +102,7 @@ static int point_check(const struct sweep *sweep, bool is_entry, struct span *sp
 		return refuse(span, -WM_E_CODE_UNREADABLE, "%s", "");
 	}
 	if (frame && frame->is_signal)
-		return refuse(span, -WM_E_SIGNAL_FRAME, "%s", "");
+		return refuse(span, -WM_E_RESTARTABLE, "%s", "");
 	if (frame && !is_entry && sweep_runs_backward(sweep, frame->start, frame->end))
 		return refuse(span, -WM_E_STRINGS_BACKWARD, "%s", "");
 	return 0;

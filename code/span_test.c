@@ -272,7 +272,7 @@ Test(span, what_cannot_be_replaced_is_refused)
 	refused("with_syscall", 2, WM_E_SPAN_INSTRUCTION, "syscall at +0");
 	refused("past_prefix", 4, WM_E_SPAN_TARGET, "at +1");
 	refused("prologue_prefix", 0, WM_E_SPAN_TARGET, "at +1");
-	refused("signal_return", 0, WM_E_SIGNAL_FRAME, "");
+	refused("signal_return", 0, WM_E_RESTARTABLE, "");
 	refused("with_marker", 2, WM_E_SPAN_MARKER, "");
 	refused("with_restartable", 2, WM_E_RESTARTABLE, "");
 	refused("with_restartable", 6, WM_E_RESTARTABLE, "");
@@ -384,5 +384,5 @@ Test(span, code_of_go_and_returns_of_a_runtime_that_walks_stacks_are_refused)
 	refused("goroutine", 0, WM_E_GO_CODE, "");
 	chooses("c_function", 0, 0, 0, 5, 0);
 	cr_assert_eq(composed("c_function", rdi, 0), 0);
-	cr_assert_eq(composed("c_function", rdi, 1), -WM_E_RETURN_WALKED);
+	cr_assert_eq(composed("c_function", rdi, 1), -WM_E_RETURN_LOOKED_AT);
 }

@@ -241,7 +241,7 @@ static void name_take(struct gather *gather, const struct code_function *functio
 					 return_names[i].refusal);
 	for (size_t i = 0; i < sizeof(walker_names) / sizeof(*walker_names); i++)
 		if (!strcmp(name, walker_names[i]))
-			return_taboo_add(gather, 0, UINT64_MAX, -WM_E_RETURN_WALKED);
+			return_taboo_add(gather, 0, UINT64_MAX, -WM_E_RETURN_LOOKED_AT);
 }
 
 static void names_take(struct gather *gather, const struct code_symbols *symbols)

@@ -132,7 +132,7 @@ static int check(int64_t landing)
 		return own->state < 0 ? own->state : is_crowded(at) ? -WM_E_PUN_TAKEN : 0;
 	if (!room_is_free(page))
 		return -WM_E_PUN_TAKEN;
-	return used_count < room_limit() ? 0 : -WM_E_PUN_MAPS;
+	return used_count < room_limit() ? 0 : -WM_E_DETOUR_MEMORY;
 }
 
 static int check_all(const struct pun_window *window, int64_t x)
@@ -415,7 +415,7 @@ static int map_page(int fd, uintptr_t page, size_t sheet)
 		return -WM_E_PUN_TAKEN;
 	}
 	return got == -EEXIST			 ? -WM_E_PUN_TAKEN
-	       : got == -ENOMEM			 ? -WM_E_PUN_MAPS
+	       : got == -ENOMEM			 ? -WM_E_DETOUR_MEMORY
 	       : got == -EACCES || got == -EPERM ? -WM_E_NO_TEXT_WRITE
 						 : (int)got;
 }

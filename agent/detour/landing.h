@@ -27,7 +27,7 @@ struct jump {
 /*
  * Choose where a jump leads that is written in this way, and reserve its landings; the bytes of a
  * whole jump come with landing_aim(). Returns 0; -WM_E_PUN_TAKEN: something is there, or may grow
- * there; -WM_E_PUN_MAPS; -ENOMEM, -errno.
+ * there; -WM_E_DETOUR_MEMORY; -ENOMEM, -errno.
  */
 int landing_take(const struct control_detour *record, const struct pun_window *window,
 		 struct jump *jump);

@@ -467,7 +467,7 @@ Test(landing, page_beyond_limit_is_refused)
 	use_mappings();
 	while (count < LEFT && !(error = take_there(HERE + count * 2 * PAGE, &ones[count])))
 		count++;
-	cr_assert_eq(error, -WM_E_PUN_MAPS);
+	cr_assert_eq(error, -WM_E_DETOUR_MEMORY);
 	cr_assert_eq(count, room_limit());
 	cr_assert_leq(count, LEFT / 4 + 1);
 	cr_assert_geq(count, LEFT / 4 - 8);
