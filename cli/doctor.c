@@ -22,7 +22,7 @@
 
 struct options {
 	pid_t pid;
-	int json, verbose;
+	int json;
 };
 
 static const char usage[] =
@@ -33,7 +33,6 @@ static const char usage[] =
 	"ways a running process can be recorded; or whether each TRIAL works, as breakpoint-write:\n"
 	"then the exit status is 0 if all of them do, else 1.\n\n"
 	"  -p, --pid=PID  look at this process, without touching it\n"
-	"  -v, --verbose  show for all lines what to do if they fail\n"
 	"  -j, --json     print one JSON object\n"
 	"  -h, --help     print this help\n";
 
@@ -42,19 +41,13 @@ static int option_take(void *data, int id, const char *text)
 	struct options *options = data;
 	uint64_t pid;
 
-	switch (id) {
-	case 'p':
-		if (quantity_number(text, INT32_MAX, &pid) || !pid)
-			return complain_usage("doctor", "%s is no process number", text);
-		options->pid = (pid_t)pid;
-		return 0;
-	case 'v':
-		options->verbose = 1;
-		return 0;
-	default:
+	if (id == 'j')
 		options->json = 1;
-		return 0;
-	}
+	else if (quantity_number(text, INT32_MAX, &pid) || !pid)
+		return complain_usage("doctor", "%s is no process number", text);
+	else
+		options->pid = (pid_t)pid;
+	return 0;
 }
 
 /* How wide a line may be; 0: as long as it is. */
@@ -105,25 +98,16 @@ static void put_padded(struct out *out, const char *text, size_t columns)
 	put_spaces(out, bytes < columns ? columns - bytes : 1);
 }
 
-/* What would change it; with -v also what to do where a trial that works here fails. */
-static void show_change(struct out *out, const struct finding *finding, size_t indent, size_t width,
-			int verbose)
+static void show_change(struct out *out, const struct finding *finding, size_t indent, size_t width)
 {
-	int trial = trial_find(finding->name);
-	const char *words = finding->change;
-
-	if (finding->state == FINDING_FINE && !verbose)
-		return;
-	if (!words[0] && verbose && trial >= 0)
-		words = trial_row((enum trial)trial)->instead;
-	if (!words[0])
+	if (finding->state == FINDING_FINE || !finding->change[0])
 		return;
 	put_spaces(out, indent - 3);
 	out_literal(out, "-> ");
-	put_words(out, words, indent, width);
+	put_words(out, finding->change, indent, width);
 }
 
-static void show(struct out *out, const struct finding_list *list, int verbose)
+static void show(struct out *out, const struct finding_list *list)
 {
 	size_t width = width_of_output();
 	const char *group = "";
@@ -142,7 +126,7 @@ static void show(struct out *out, const struct finding_list *list, int verbose)
 		put_padded(out, finding_state_name(finding->state), STATE_COLUMNS);
 		put_padded(out, finding->name, NAME_COLUMNS);
 		put_words(out, finding->found, INDENT, width);
-		show_change(out, finding, INDENT, width, verbose);
+		show_change(out, finding, INDENT, width);
 	}
 }
 
@@ -177,8 +161,7 @@ static void show_json(struct out *out, const struct finding_list *list, pid_t pi
 	json_string(&json, "version", WAYMARK_VERSION);
 	if (pid)
 		json_number(&json, "pid", (uint64_t)pid);
-	else
-		json_decimal(&json, "trials_ms", (double)trials_us / 1000, 3);
+	json_decimal(&json, "trials_ms", (double)trials_us / 1000, 3);
 	json_number(&json, "uid", geteuid());
 	json_bool(&json, "simulated", simulated_any());
 	json_bool(&json, "works", !finding_lacks(list));
@@ -217,67 +200,36 @@ static void show_head(struct out *out)
 	out_text(out, text, strlen(text));
 }
 
-/* A line for one trial, and what would change it. */
-static void show_trial(struct out *out, enum trial trial, const struct machine *machine,
-		       const char *state, int verbose)
-{
-	struct finding finding = { .name = trial_row(trial)->name };
-	char text[FINDING_BYTES];
-
-	look_trial(&finding, trial, machine);
-	trial_reason(trial, &machine->trials[trial], text, sizeof(text));
-	put_padded(out, state, STATE_COLUMNS);
-	out_text(out, text, strlen(text));
-	out_char(out, '\n');
-	show_change(out, &finding, STATE_COLUMNS, 0, verbose);
-}
-
-static void show_trial_json(struct json *json, enum trial trial, const struct trial_answer *answer,
-			    const char *state)
-{
-	char text[FINDING_BYTES];
-
-	trial_reason(trial, answer, text, sizeof(text));
-	json_line(json);
-	json_open(json, NULL, '{');
-	json_string(json, "name", trial_row(trial)->name);
-	json_string(json, "state", state);
-	json_string(json, "words", answer->words);
-	json_string(json, "reason", text);
-	json_close(json, '}');
-}
-
-/* CLI_FAILED unless all work. */
-static int show_trials(struct out *out, char **names, const struct options *options)
+/* A line for each trial that was named. CLI_FAILED unless all work. */
+static int show_trials(struct out *out, char **names, int is_json)
 {
 	static const char *const states[] = {
 		[TRIAL_UNKNOWN] = "unknown", [TRIAL_FAILS] = "fails", [TRIAL_WORKS] = "works"
 	};
 	struct machine machine = { .is_filtered = machine_is_filtered() };
-	struct json json = { .out = out };
+	struct finding_list list = { 0 };
 	int status = CLI_FINE;
 
-	if (options->json) {
-		json_open(&json, NULL, '{');
-		json_open(&json, "trials", '[');
-	}
 	for (; *names; names++) {
 		enum trial trial = (enum trial)trial_find(*names);
 		struct trial_answer *answer = &machine.trials[trial];
+		const struct trial_row *row = trial_row(trial);
+		struct finding *finding = finding_add(&list, row->area, row->name);
+		char text[FINDING_BYTES];
 
 		trial_ask(trial, answer);
-		if (answer->state != TRIAL_WORKS)
-			status = CLI_FAILED;
-		if (options->json)
-			show_trial_json(&json, trial, answer, states[answer->state]);
-		else
-			show_trial(out, trial, &machine, states[answer->state], options->verbose);
+		look_trial(finding, trial, &machine);
+		trial_reason(trial, answer, text, sizeof(text));
+		status = answer->state == TRIAL_WORKS ? status : CLI_FAILED;
+		if (is_json)
+			continue;
+		put_padded(out, states[answer->state], STATE_COLUMNS);
+		put_words(out, text, STATE_COLUMNS, 0);
+		show_change(out, finding, STATE_COLUMNS, 0);
 	}
-	if (options->json) {
-		json_close(&json, ']');
-		json_close(&json, '}');
-		out_char(out, '\n');
-	}
+	if (is_json)
+		show_json(out, &list, 0, 0);
+	finding_list_release(&list);
 	return status;
 }
 
@@ -306,12 +258,9 @@ static uint64_t look(struct finding_list *list)
 	char self[PATH_MAX], word[] = "version";
 	char *program[] = { self, word, NULL };
 	ssize_t got = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	struct machine machine = { .program = got > 0 ? program : NULL };
 
 	self[got > 0 ? got : 0] = '\0';
-	machine_try(&machine);
-	doctor_look(list, &machine);
-	return machine.trials_us;
+	return doctor_look(list, got > 0 ? program : NULL);
 }
 
 /* CLI_FAILED where something basic is missing. */
@@ -333,7 +282,7 @@ static int show_all(struct out *out, const struct options *options)
 		show_json(out, &list, options->pid, trials_us);
 	} else {
 		show_head(out);
-		show(out, &list, options->verbose);
+		show(out, &list);
 		if (!options->pid)
 			show_sum(out, &list);
 	}
@@ -346,12 +295,11 @@ int cmd_doctor(int argc, char **argv)
 {
 	static const struct option table[] = {
 		{ "pid", required_argument, NULL, 'p' },
-		{ "verbose", no_argument, NULL, 'v' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	static const struct command_line line = { "doctor", usage, "p:vjh", table, option_take };
+	static const struct command_line line = { "doctor", usage, "p:jh", table, option_take };
 	static struct out out;
 	struct options options = { 0 };
 	int status = command_line_read(&line, argc, argv, &options), err;
@@ -362,7 +310,7 @@ int cmd_doctor(int argc, char **argv)
 	if (err)
 		return err;
 	out_init(&out, STDOUT_FILENO);
-	status = optind < argc ? show_trials(&out, argv + optind, &options)
+	status = optind < argc ? show_trials(&out, argv + optind, options.json)
 			       : show_all(&out, &options);
 	err = out_flush(&out);
 	trial_settle();

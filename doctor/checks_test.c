@@ -150,35 +150,13 @@ Test(look, words_are_joined_and_cut)
 
 	finding = (struct finding){ 0 };
 	finding_say(&finding, FINDING_FINE, "one");
-	finding_more(&finding, "%s", "");
-	finding_more(&finding, "two");
-	finding_change(&finding, "%s", "");
+	finding_say(&finding, FINDING_FINE, "%s", "");
+	finding_say(&finding, FINDING_FINE, "two");
+	finding_change(&finding, "");
 	expect(FINDING_FINE, "one; two", "");
 	memset(long_words, 'x', sizeof(long_words));
 	long_words[sizeof(long_words) - 1] = '\0';
-	finding_more(&finding, "%s", long_words);
-	finding_more(&finding, "%s", long_words);
+	finding_say(&finding, FINDING_FINE, "%s", long_words);
+	finding_say(&finding, FINDING_FINE, "%s", long_words);
 	cr_expect_eq(strlen(finding.found), FINDING_BYTES - 1);
-}
-
-/* ---- readers ---- */
-
-Test(look, status_is_read_by_whole_names)
-{
-	uint64_t pid = 0, none = 7;
-
-	cr_expect_eq(machine_status("Pid", 10, &pid), 0);
-	cr_expect_eq(pid, (uint64_t)getpid());
-	cr_expect_eq(machine_status("Pi", 10, &none), -ENOENT);
-	cr_expect_eq(none, 7u);
-}
-
-Test(look, file_without_number_is_refused)
-{
-	long number = 7;
-
-	cr_expect_eq(machine_number("/proc/self/comm", &number), -EINVAL);
-	cr_expect_eq(machine_number("/nowhere", &number), -ENOENT);
-	cr_expect_eq(machine_number("/dev/null", &number), -EINVAL);
-	cr_expect_eq(number, 7);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "doctor/finding.h"
+#include "doctor/doctor.h"
 
 #include "base/array.h"
 
@@ -26,52 +26,36 @@ void finding_list_release(struct finding_list *list)
 	*list = (struct finding_list){ 0 };
 }
 
-static void append(char text[FINDING_BYTES], const char *format, va_list arguments)
-	__attribute__((format(printf, 2, 0)));
-
-static void append(char text[FINDING_BYTES], const char *format, va_list arguments)
+static void append(char text[FINDING_BYTES], const char *words)
 {
 	size_t used = strlen(text);
-	char words[FINDING_BYTES];
 
-	vsnprintf(words, sizeof(words), format, arguments);
 	if (words[0])
 		snprintf(text + used, FINDING_BYTES - used, "%s%s", used ? "; " : "", words);
 }
 
 void finding_say(struct finding *finding, enum finding_state state, const char *format, ...)
 {
+	char words[FINDING_BYTES];
 	va_list arguments;
 
 	finding->state = state;
 	va_start(arguments, format);
-	append(finding->found, format, arguments);
+	vsnprintf(words, sizeof(words), format, arguments);
 	va_end(arguments);
+	append(finding->found, words);
 }
 
-void finding_more(struct finding *finding, const char *format, ...)
+void finding_change(struct finding *finding, const char *words)
 {
-	va_list arguments;
-
-	va_start(arguments, format);
-	append(finding->found, format, arguments);
-	va_end(arguments);
-}
-
-void finding_change(struct finding *finding, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	append(finding->change, format, arguments);
-	va_end(arguments);
+	append(finding->change, words);
 }
 
 void finding_error(struct finding *finding, int error, const char *words)
 {
 	finding_say(finding, FINDING_ABSENT, "%s", wm_error_text(error));
-	finding_more(finding, "%s", words);
-	finding_change(finding, "%s", wm_error_hint(error));
+	append(finding->found, words);
+	append(finding->change, wm_error_hint(error));
 }
 
 int finding_is_lack(const struct finding *finding)

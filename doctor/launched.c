@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "doctor/launched.h"
-
+/*
+ * A program started with the agent, or under the engine, to see whether that works. In a process of
+ * its own: the program's output is discarded, and a session's changes end with it.
+ */
+#include "doctor/doctor.h"
 #include "session/process.h"
 #include "session/session.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -17,12 +22,17 @@
 #define TRAIL_BYTES (1u << 20)
 #define TRAIL_WAIT_MS 20000
 
-static void streams_to_nowhere(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+struct launched {
+	int error;		   /* 0, -errno or -WM_E_* */
+	uint32_t way;		   /* with the agent: enum control_way, which it reported */
+	uint64_t branches;	   /* under the engine: how many were recorded */
+	char words[FINDING_BYTES]; /* about the error, or "" */
+};
 
-	for (int fd = 0; fd < 3 && null >= 0; fd++)
-		dup2(null, fd);
+static void say(struct launched *launched, int error, const char *words)
+{
+	launched->error = error;
+	snprintf(launched->words, sizeof(launched->words), "%s", words);
 }
 
 static void end(pid_t pid)
@@ -39,22 +49,20 @@ static void launch(struct launched *launched, char *const argv[])
 	int pid = wm_session_open(&session, NULL);
 
 	if (pid < 0) {
-		launched->error = pid;
+		say(launched, pid, "");
 		return;
 	}
 	pid = wm_session_launch(session, argv);
-	if (pid < 0) {
-		launched->error = pid;
-		snprintf(launched->words, sizeof(launched->words), "%s",
-			 wm_session_detail(session));
-	} else if (session->processes) {
+	if (pid < 0)
+		say(launched, pid, wm_session_detail(session));
+	else if (session->processes)
 		launched->way = session->processes->hello.way;
-	}
 	wm_session_close(session);
 	if (pid > 0)
 		end(pid);
 }
 
+/* Under trail/soft/, to its end. */
 static void record(struct launched *launched, char *const argv[])
 {
 	const struct wm_trail_options options = { .size = sizeof(options),
@@ -66,57 +74,87 @@ static void record(struct launched *launched, char *const argv[])
 	int pid = wm_trail_launch(&trail, argv, &options);
 
 	if (pid < 0) {
-		launched->error = pid;
-		snprintf(launched->words, sizeof(launched->words), "%s", wm_trail_detail(NULL));
+		say(launched, pid, wm_trail_detail(NULL));
 		return;
 	}
 	if (!wm_trail_wait(trail, TRAIL_WAIT_MS))
-		launched->error = -ETIMEDOUT;
+		say(launched, -ETIMEDOUT, wm_trail_detail(trail));
 	wm_trail_status_get(trail, &status);
 	launched->branches = status.branches + status.lost;
 	if (!launched->error && status.state == WM_TRAIL_STATE_FAILED)
-		launched->error = status.error;
-	if (launched->error)
-		snprintf(launched->words, sizeof(launched->words), "%s", wm_trail_detail(trail));
+		say(launched, status.error, wm_trail_detail(trail));
 	wm_trail_close(trail);
 	end(pid);
 }
 
-/* In a process of its own: its streams are discarded, and a session's changes end with it. */
-static void apart(struct launched *launched, char *const argv[],
-		  void (*how)(struct launched *launched, char *const argv[]))
+static struct launched apart(char *const argv[],
+			     void (*how)(struct launched *launched, char *const argv[]))
 {
-	int ends[2];
+	struct launched result = { .error = -ENOMEM }, *shared;
 	pid_t pid;
 
-	*launched = (struct launched){ .error = -WM_E_AGENT_SILENT };
-	if (pipe2(ends, O_CLOEXEC) < 0) {
-		launched->error = -errno;
-		return;
-	}
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		return result;
+	shared->error = -ECANCELED; /* unless it gets to its end */
 	pid = fork();
 	if (!pid) {
-		launched->error = 0;
-		streams_to_nowhere();
-		how(launched, argv);
-		_exit(write(ends[1], launched, sizeof(*launched)) < 0);
+		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+		for (int fd = 0; fd < 3 && null >= 0; fd++)
+			dup2(null, fd);
+		result.error = 0;
+		how(&result, argv);
+		*shared = result;
+		_exit(0);
 	}
-	close(ends[1]);
 	if (pid < 0)
-		launched->error = -errno;
-	else if (read(ends[0], launched, sizeof(*launched)) != (ssize_t)sizeof(*launched))
-		launched->error = -ECANCELED;
-	close(ends[0]);
+		shared->error = -errno;
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
+	result = *shared;
+	munmap(shared, sizeof(*shared));
+	return result;
 }
 
-void launched_try(struct launched *launched, char *const argv[])
+void look_launch(struct finding_list *list, char *const program[])
 {
-	apart(launched, argv, launch);
+	struct finding *finding = finding_add(list, "waymark", "preload");
+	struct launched launched = { 0 };
+
+	finding->is_basic = 1;
+	if (!program) {
+		finding_say(finding, FINDING_UNKNOWN, "not tried: /proc/self/exe names no program");
+		return;
+	}
+	launched = apart(program, launch);
+	if (launched.error)
+		finding_error(finding, launched.error, launched.words);
+	else if (launched.way == WAY_PROC_MEM || launched.way == WAY_MPROTECT)
+		finding_say(finding, FINDING_FINE,
+			    "a program was started with the agent, which writes code by %s",
+			    launched.way == WAY_PROC_MEM ? "/proc/self/mem" : "mprotect(2)");
+	else
+		finding_say(finding, FINDING_LIMITED,
+			    "a program was started with the agent, which cannot write code");
+	if (finding->state == FINDING_LIMITED)
+		finding_change(finding, wm_error_hint(WM_E_NO_TEXT_WRITE));
 }
 
-void launched_record(struct launched *launched, char *const argv[])
+void look_soft(struct finding *finding, char *const program[])
 {
-	apart(launched, argv, record);
+	struct launched launched = apart(program, record);
+
+	if (!launched.error && launched.branches) {
+		finding_say(finding, FINDING_FINE, "a program was recorded: %" PRIu64 " branches",
+			    launched.branches);
+		return;
+	}
+	finding->found[0] = '\0';
+	finding_say(finding, FINDING_ABSENT, "a program could not be recorded");
+	if (launched.error)
+		finding_error(finding, launched.error, launched.words);
+	if (!finding->change[0])
+		finding_change(finding, "take trail/step/");
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PERF(level)                                                                                \
 	"sysctl kernel.perf_event_paranoid=" level ", or setcap cap_perfmon+ep waymark, or root"
@@ -21,6 +22,16 @@ static const char *const permits[TRIAL_COUNT] = {
 	[TRIAL_TSC_RATE] = "start waymark from a program that may read it: prctl(2), PR_SET_TSC",
 };
 
+/* Whether this process's capabilities count for a user namespace alone, which perf ignores. */
+static int has_user_namespace(void)
+{
+	char text[64] = "";
+
+	/* include/linux/proc_ns.h of Linux */
+	return readlink("/proc/self/ns/user", text, sizeof(text) - 1) > 0 &&
+	       strcmp(text, "user:[4026531837]") != 0;
+}
+
 static int is_refusal(int err)
 {
 	return err == -EPERM || err == -EACCES || err == -ENOSYS || err == -ECANCELED;
@@ -34,13 +45,15 @@ void look_remedy(struct finding *finding, enum trial trial, const struct trial_a
 	int err = answer->error;
 
 	if (is_filtered && is_refusal(err) && err != -EACCES) {
-		finding_more(finding, "this process is under a seccomp filter");
+		finding_say(finding, finding->state, "this process is under a seccomp filter");
 		finding_change(finding, "allow the call in the filter; with Docker: --cap-add "
 					"PERFMON --cap-add SYS_PTRACE");
 	} else if (permit && (err == -EPERM || err == -EACCES)) {
-		finding_change(finding, "%s", permit);
+		finding_change(finding, permit);
+		if (has_user_namespace())
+			finding_change(finding, "outside of this user namespace");
 	} else if (answer->state == TRIAL_FAILS) {
-		finding_change(finding, "%s", row->instead);
+		finding_change(finding, row->instead);
 	} else if (err == -ENOSPC) {
 		finding_change(finding, "end the programs that hold the debug registers");
 	} else if (err == -EAGAIN || err == -ETIMEDOUT) {

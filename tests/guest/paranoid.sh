@@ -77,7 +77,6 @@ for level in 4 3 2 1 0 -1; do
 	set_to="sysctl kernel.perf_event_paranoid"
 	doctor nobody
 	if [ $level -gt 2 ]; then
-		finding perf_event_paranoid absent "$set_to=2"
 		finding perf-user absent "$set_to=2"
 		finding breakpoints absent "$set_to=2"
 		finding breakpoint-write unknown "$set_to=2"
@@ -104,7 +103,7 @@ for level in 4 3 2 1 0 -1; do
 		refused nobody
 		has root
 		doctor root
-		finding perf_event_paranoid fine
+		finding perf-cpu fine
 		finding breakpoints fine
 		finding breakpoint-cpu fine
 		;;
