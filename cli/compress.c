@@ -46,50 +46,15 @@ static int take_option(void *data, int id, const char *text)
 
 static const struct command_line line = { "compress", usage, "dh", table, take_option };
 
-/* -1 to continue, else the exit status. */
-static int read_options(struct compress_options *options, int argc, char **argv)
+static int change(const char *dir, int decompress, struct trace_packing *packing)
 {
-	int status;
-
-	*options = (struct compress_options){ 0 };
-	status = command_line_read(&line, argc, argv, options);
-	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
-}
-
-/* A line on the terminal, renewed at each percent. */
-static void show_progress(void *context, uint64_t done, uint64_t all)
-{
-	int *shown = context, percent = all ? (int)((double)done * 100 / (double)all) : 0;
-
-	if (percent == *shown)
-		return;
-	*shown = percent;
-	fprintf(stderr, "\r%d %%", percent);
-}
-
-static int change(const char *dir, int decompress, struct trace_packing *done)
-{
-	struct trace_packing packing = { 0 };
-	int shown = -1, count;
-
-	if (isatty(STDERR_FILENO)) {
-		packing.progress = show_progress;
-		packing.context = &shown;
-	}
 	signal(SIGXFSZ, SIG_IGN); /* too large a file is an error like any other */
-	count = decompress ? trace_decompress(dir, &packing) : trace_compress(dir, &packing);
-	if (shown >= 0)
-		fputs("\r\033[K", stderr);
-	packing.context = NULL;
-	*done = packing;
-	return count;
+	return decompress ? trace_decompress(dir, packing) : trace_compress(dir, packing);
 }
 
 static void say(const struct compress_options *options, const struct trace_packing *packing)
 {
-	uint64_t before = options->decompress ? packing->packed_bytes : packing->plain_bytes;
-	uint64_t after = options->decompress ? packing->plain_bytes : packing->packed_bytes;
-	char texts[2][32];
+	char before[32], after[32];
 
 	if (options->json) {
 		static struct out out;
@@ -99,8 +64,8 @@ static void say(const struct compress_options *options, const struct trace_packi
 		json_open(&json, NULL, '{');
 		json_string(&json, "trace", options->dir);
 		json_number(&json, "streams", packing->files);
-		json_number(&json, "bytes_before", before);
-		json_number(&json, "bytes_after", after);
+		json_number(&json, "bytes_before", packing->before);
+		json_number(&json, "bytes_after", packing->after);
 		json_number(&json, "damaged", packing->damaged);
 		json_close(&json, '}');
 		out_char(&out, '\n');
@@ -108,17 +73,19 @@ static void say(const struct compress_options *options, const struct trace_packi
 	} else if (!packing->files) {
 		puts("nothing to do");
 	} else {
-		printf("%s made %s\n", quantity_show_bytes(before, texts[0], sizeof(texts[0])),
-		       quantity_show_bytes(after, texts[1], sizeof(texts[1])));
+		printf("%s made %s\n", quantity_show_bytes(packing->before, before, sizeof(before)),
+		       quantity_show_bytes(packing->after, after, sizeof(after)));
 	}
 }
 
 int cmd_compress(int argc, char **argv)
 {
 	struct trace_packing packing = { 0 };
-	struct compress_options options;
-	int count, status = read_options(&options, argc, argv);
+	struct compress_options options = { 0 };
+	int count, status = command_line_read(&line, argc, argv, &options);
 
+	if (status < 0)
+		status = command_line_folder(&line, argc, argv, &options.dir);
 	if (status >= 0)
 		return status;
 	count = change(options.dir, options.decompress, &packing);
@@ -136,8 +103,7 @@ int cmd_compress(int argc, char **argv)
 
 int compress_recorded(const char *dir)
 {
-	struct trace_packing packing = { 0 };
-	int count = change(dir, 0, &packing);
+	int count = change(dir, 0, NULL);
 
 	if (count >= 0)
 		return CLI_FINE;

@@ -13,14 +13,10 @@
 #include <stdint.h>
 
 struct trace_packing {
-	/* what was done */
-	uint64_t files;
-	uint64_t plain_bytes, packed_bytes;
+	uint64_t files;		/* streams that were changed */
+	uint64_t before, after; /* their bytes */
 	/* streams unpacked up to a damage; the rest of each is kept in .cut-STREAM.zst */
 	uint64_t damaged;
-	/* called now and then, if set, with how much of `all` bytes is done */
-	void (*progress)(void *context, uint64_t done, uint64_t all);
-	void *context;
 };
 
 /*

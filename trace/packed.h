@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A file of a trace that was made smaller, read: STREAM.zst has what STREAM had, as zstd frames of
- * at most PACKED_FRAME_MAX, each with its size and a checksum, and behind them where each begins,
- * as zstd's seekable format has it. That index is for others; we go from frame to frame, so that a
+ * at most PACKED_FRAME_MAX, each with its size and a checksum. We go from frame to frame, so that a
  * file that was cut is read up to there.
  *
  * Nothing in the file is believed. One thread at a time uses one.
@@ -17,10 +16,6 @@
 #define PACKED_FRAME_BYTES (1u << 20) /* as we write them */
 #define PACKED_FRAME_MAX (1u << 24)   /* as we read them */
 #define PACKED_SUFFIX ".zst"
-
-/* The index behind the frames (zstd's contrib/seekable_format). */
-#define PACKED_INDEX_MAGIC 0x184D2A5Eu
-#define PACKED_INDEX_END 0x8F92EAB1u
 
 struct packed {
 	int fd;		    /* -1: none */
