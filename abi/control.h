@@ -81,8 +81,7 @@ enum control_type {
 	 * one)
 	 */
 	CONTROL_WATCH_TABLE = 10,
-	CONTROL_WATCH_ALONE = 12, /* struct control_watch_alone */
-	CONTROL_WATCH_LOST = 11,  /* struct control_watch_lost: the session's watches can't stay */
+	CONTROL_WATCH_LOST = 11, /* struct control_watch_lost: the session's watches can't stay */
 	/* instead of HELLO: struct control_unrecorded, then the path of the executable */
 	CONTROL_UNRECORDED = 14,
 	/* carries a socket (SCM_RIGHTS) for a stopper (abi/stopper.h); not answered but there */
@@ -104,8 +103,7 @@ enum control_type {
 	CONTROL_ADOPT = 43, /* struct control_adopt: arm what the parent had at the fork */
 	/* struct control_watch, then its text: take that watch's hits (abi/watch.h) */
 	CONTROL_WATCH = 44,
-	CONTROL_UNWATCH = 45,	  /* struct control_unwatch */
-	CONTROL_WATCH_SHARE = 46, /* struct control_watch_share */
+	CONTROL_UNWATCH = 45, /* struct control_unwatch */
 };
 
 struct wm_message {

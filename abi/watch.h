@@ -33,12 +33,6 @@
  *	WATCH_LOST      from the agent: watches can't stay in the process any more (why: an error of
  *	                error.def); the outside closes its events at once, and sends UNWATCH
  *
- *	WATCH_SHARE     no register is free for this watch, but another session watches the same
- *	                word (address, length, kind): its hits are this one's, too. The outside
- *	                opens no event for it, but opens the gate. -ENOENT: no such session
- *	WATCH_ALONE     from the agent: the other session has ended that watch, or is gone; the
- *	                outside opens an event now
- *
  * Two sessions with events of their own on one word get one signal for both, too; so each session
  * that watches the word takes that signal, whichever session's it is.
  *
@@ -269,21 +263,6 @@ struct control_unwatch {
 	uint32_t from, to; /* both included; 0 and UINT32_MAX: all */
 };
 
-struct control_watch_share {
-	uint32_t number;
-	uint32_t reserved;
-};
-
-struct control_watch_alone {
-	uint32_t number;
-	uint32_t reserved;
-	/*
-	 * the other's event was there until then at the earliest, CLOCK_MONOTONIC; 0: it did not
-	 * say
-	 */
-	uint64_t since_ns;
-};
-
 struct control_watch_table {
 	uint64_t bytes;
 	/*
@@ -353,17 +332,12 @@ struct watch_row {
 	uint64_t dropped;
 	uint64_t inexact; /* of what was taken, those whose new value was read, or is not known */
 	uint64_t signalled;
-	/*
-	 * written outside, before its events are disabled: when, CLOCK_MONOTONIC. For those who
-	 * share them.
-	 */
-	uint64_t quiet_ns;
 	/* of those inexact: the new value is unknown; counted only from outside */
 	uint64_t unknown;
 	uint64_t masked; /* written inside, of those taken: no event, a mask excluded the bytes */
 	/* hits whose condition compared a value that is not exact; how many of them it left out */
 	uint64_t uncertain, uncertain_filtered;
-	uint64_t reserved2[6];
+	uint64_t reserved2[7];
 };
 
 struct watch_table {
@@ -376,8 +350,6 @@ struct watch_table {
 _Static_assert(sizeof(struct control_watch) == 112, "fixed");
 _Static_assert(sizeof(struct watch_condition) == 16, "fixed");
 _Static_assert(sizeof(struct control_unwatch) == 8, "fixed");
-_Static_assert(sizeof(struct control_watch_share) == 8, "fixed");
-_Static_assert(sizeof(struct control_watch_alone) == 16, "fixed");
 _Static_assert(sizeof(struct watch_row) == 192, "three cache lines");
 _Static_assert(sizeof(struct watch_table) == 16384, "four pages");
 

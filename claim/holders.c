@@ -224,7 +224,7 @@ int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, 
 {
 	const struct claim *claim = &row->claim;
 
-	if (claim->resource != resource || row->is_foreign || !claim->count)
+	if (claim->resource != resource || row->is_foreign)
 		return 0;
 	switch (resource) {
 	case CLAIM_DEBUG_REGISTER:
@@ -238,14 +238,4 @@ int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, 
 	default:
 		return 1;
 	}
-}
-
-int claim_row_is_same(const struct claim_row *row, const struct claim *claim)
-{
-	const struct claim *held = &row->claim;
-
-	return held->resource == claim->resource && held->scope == claim->scope &&
-	       held->target == claim->target && held->address == claim->address &&
-	       held->bytes == claim->bytes && held->flags == claim->flags && held->count &&
-	       !row->is_foreign && !row->is_left && row->state == CLAIM_HELD && is_same_task(row);
 }

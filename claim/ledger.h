@@ -40,12 +40,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/*
- * In claim.flags: another session's event serves this one too, so it takes no unit of its own; its
- * count is 0.
- */
-#define CLAIM_SHARES 0x80000000u
-
 #define CLAIM_WHAT_BYTES 128 /* with its NUL; what is longer is cut, and ends in "..." */
 
 enum claim_state { CLAIM_WANTED = 1, CLAIM_HELD };
@@ -159,31 +153,6 @@ int claim_list_read_all(struct claim_list *list);
  */
 int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, pid_t pid,
 		     pid_t tid, int cpu);
-
-/*
- * Whether a row is of the very word that `claim` is of: the same process, address, length and kind.
- * What the kernel makes of that (measured, Linux 6.18; claim/share_test.c):
- *
- * - It joins no two events: each takes a register of its own, though both are of one word.
- * - One store that two events with sigtrap see brings ONE signal, with the cookie of one of them:
- *   SIGTRAP doesn't queue. Both counts rise. So with an event each, one of two sessions would see
- *   none of its hits. And so a store over two watched words brings one signal too. The handler must
- *   treat the cookie only as the event that woke it, and look at every watch, of all sessions, that
- *   the store may have met.
- * - An event lives as long as some process has a descriptor of it (pidfd_getfd(2), SCM_RIGHTS): it
- *   continues when its opener is killed, with one register in all. Any process that has one may
- *   also disable it, for all.
- * - One reader per ring: both would move data_tail.
- *
- * So each session takes a register of its own while there are free ones: only who has the event can
- * read its count, which says what was missed. The handler, which is one for all sessions, gives
- * each hit to both, whosesoever signal it was. When none is free, who comes second opens none and
- * has the first's hits all the same; its row says so by the flag CLAIM_SHARES and counts nothing.
- * When the first goes, it opens its own, and the gap is said (session/watch/sharing.h). From
- * outside, by rings, there is no sharing: a second register is taken, or refused with the first
- * holder's name.
- */
-int claim_row_is_same(const struct claim_row *row, const struct claim *claim);
 
 /* NULL is allowed. */
 void claim_list_release(struct claim_list *list);

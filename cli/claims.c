@@ -131,9 +131,7 @@ static void count_text(const struct claim_row *row, char *text, size_t bytes)
 	char number[32];
 	uint64_t all;
 
-	if (claim->flags & CLAIM_SHARES)
-		snprintf(text, bytes, "shares");
-	else if (claim->resource == CLAIM_LOCKED_MEMORY)
+	if (claim->resource == CLAIM_LOCKED_MEMORY)
 		snprintf(text, bytes, "%s",
 			 quantity_show_bytes(claim->count, number, sizeof(number)));
 	else if ((claim->resource == CLAIM_DEBUG_REGISTER || claim->resource == CLAIM_COUNTER) &&
@@ -331,7 +329,6 @@ static void json_row(struct json *json, const struct claim_row *row)
 		json_null(json, "of");
 	else
 		json_number(json, "of", all);
-	json_bool(json, "shares", (claim->flags & CLAIM_SHARES) != 0);
 	json_string(json, "state", row->state == CLAIM_HELD ? "held" : "wanted");
 	json_string(json, "for", claim->what);
 	json_words(json, "address", claim->bytes ? address : NULL);

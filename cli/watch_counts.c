@@ -144,15 +144,6 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 		fprintf(to, "%s  watched from outside: %s\n", margin, wm_error_text(watched->why));
 	else if (watched->outside)
 		fprintf(to, "%s  watched from outside, as asked\n", margin);
-	if (watched->shared)
-		fprintf(to,
-			"%s  no debug register was free: %u that %s holds served it, and its missed hits are reported there\n",
-			margin, watched->shared,
-			watched->holder[0] ? watched->holder : "another recording");
-	if (watched->alone_ns)
-		fprintf(to, "%s  the other ended before%s: what was hit in %s is not known\n",
-			margin, watched->taken_over ? ", and its place was taken" : "",
-			gap_text(watched->alone_ns, text, sizeof(text)));
 	if (watched->uncovered_ns)
 		fprintf(to,
 			"%s  a CPU came into the machine meanwhile: what was hit there in %s is not known\n",
@@ -226,10 +217,6 @@ void watch_counts_json(const struct watched_spec *watched, int unproven, struct 
 	json_number(json, "uncertain", counts->uncertain);
 	json_number(json, "uncertain_filtered", counts->uncertain_filtered);
 	json_number(json, "shared", counts->shared);
-	json_number(json, "shared_registers", watched->shared);
-	json_words(json, "holder", watched->holder[0] ? watched->holder : NULL);
-	json_number(json, "taken_over", watched->taken_over);
-	json_number(json, "alone_ns", watched->alone_ns);
 	json_number(json, "uncovered_ns", watched->uncovered_ns);
 	json_number(json, "children", watched->children);
 	json_number(json, "unknown", counts->unknown);

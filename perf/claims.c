@@ -29,8 +29,8 @@ static void say_what(struct claim *claim, const struct event_source *from)
 			 (unsigned long long)from->address, from->bytes);
 }
 
-void claims_fill(struct claim *claim, const struct event_object *object,
-		 const struct event_source *from)
+static void source_fill(struct claim *claim, const struct event_object *object,
+			const struct event_source *from)
 {
 	static const uint32_t types[] = {
 		[EVENT_WRITE] = HW_BREAKPOINT_W,
@@ -56,7 +56,7 @@ static void register_fill(struct claim *claim, const struct event_object *object
 {
 	unsigned int sources = object->request.source_count;
 
-	claims_fill(claim, object, &object->sources[row % sources]);
+	source_fill(claim, object, &object->sources[row % sources]);
 	if (!object->claim_cpus)
 		return;
 	claim->scope = CLAIM_OF_CPU;

@@ -84,9 +84,6 @@ int event_object_modify(struct event_object *object, const struct event_source *
 	struct stop *stop = NULL;
 	int err = object->state == EVENT_ARMED && !object->disarmed_ns ? 0 : -EINVAL;
 
-	if (!err && object->shared)
-		err = detail_set(detail, -WM_E_EVENT_TAKEN,
-				 "it shares a register that another recording holds");
 	for (unsigned int i = 0; i < object->request.source_count && !err; i++)
 		err = source_check(&sources[i], object->request.flags, detail);
 	if (!err)

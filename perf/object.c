@@ -208,14 +208,12 @@ void event_object_quiet(struct event_object *object)
 		return;
 	object_follow_end(object);
 	object->disarmed_ns = object_now_ns();
-	shared_quiet(object);
 	for (size_t i = 0; i < object->count; i++)
 		if (object->instances[i].is_leader)
 			instance_disable(&object->instances[i]);
 }
 
-/* Of one that the object itself opens, by its number there. */
-static int count_own(struct event_object *object, unsigned int source, uint64_t *hits)
+int event_object_count(struct event_object *object, unsigned int source, uint64_t *hits)
 {
 	*hits = 0;
 	if (source >= object->request.source_count)
@@ -242,12 +240,11 @@ void event_object_disarm(struct event_object *object)
 		for (unsigned int i = 0; i < object->request.source_count; i++) {
 			uint64_t hits;
 
-			count_own(object, i, &hits);
+			event_object_count(object, i, &hits);
 			object->hits[i] = hits;
 		}
 	}
 	object_close(object);
-	shared_disarm(object);
 	claims_disarmed(object);
 	object->state = EVENT_DISARMED;
 }
@@ -261,7 +258,6 @@ static void object_free(struct event_object *object)
 	free(object->uncovered);
 	rings_release(&object->rings);
 	claims_remove(object);
-	shared_release(object);
 	free(object);
 }
 
@@ -304,17 +300,5 @@ uint8_t event_object_generation(const struct event_object *object)
 
 const struct event_source *event_object_sources(const struct event_object *object)
 {
-	return object->shared ? object->shared->all : object->sources;
-}
-
-int event_object_count(struct event_object *object, unsigned int source, uint64_t *hits)
-{
-	const struct shared_sources *shared = object->shared;
-
-	*hits = 0;
-	if (!shared)
-		return count_own(object, source, hits);
-	if (source < shared->count && shared->own[source] >= 0)
-		return count_own(object, (unsigned int)shared->own[source], hits);
-	return shared_count(object, source, hits);
+	return object->sources;
 }

@@ -40,7 +40,6 @@
 #include <sys/types.h>
 
 struct event_object;
-struct claim_owner;
 struct ledger;
 
 /* A thread or a CPU of the scope that has none of the events, and why. */
@@ -109,26 +108,6 @@ int event_object_new(struct event_object **object, const struct event_request *r
  *   -ENOMEM, other -errno    detail has which thread or CPU, and which source
  */
 int event_object_arm(struct event_object *object, struct detail detail);
-
-/*
- * preparing: a source is served by another's event, whose signals come to us too (abi/watch.h,
- * WATCH_SHARE): none is opened for it, and the others keep their numbers. Its count is not ours to
- * read. 0, -EINVAL, -ENOMEM.
- */
-int event_object_share(struct event_object *object, unsigned int source);
-
-/* The owner that the ledger lists for that very source, live and held. 0 and *owner, or -ENOENT. */
-int event_object_holder(const struct event_object *object, unsigned int source,
-			struct claim_owner *owner);
-
-/*
- * armed: the other has gone; open an event for it now, on all threads or none. settle as in the
- * request, for this source alone, whose generation is 0. As event_object_arm(): what it returns,
- * and that it may be tried again. 0 also where it has been done.
- */
-int event_object_take_over(struct event_object *object, unsigned int source,
-			   int (*settle)(void *data, uint8_t generation), void *data,
-			   struct detail detail);
 
 /* What a modify did. Times are of CLOCK_MONOTONIC. */
 struct event_gap {
@@ -236,7 +215,7 @@ const struct event_source *event_object_sources(const struct event_object *objec
 /*
  * How often a source was hit since it was armed, as the kernel counted: over all threads, including
  * ended and inheriting ones, over all generations. Running threads keep counting meanwhile. 0 or
- * -errno; -ENODATA: another's event serves it. Some 1 us a thread.
+ * -errno. Some 1 us a thread.
  */
 int event_object_count(struct event_object *object, unsigned int source, uint64_t *hits);
 

@@ -55,30 +55,9 @@ struct event_object {
 	struct event_uncovered *uncovered;
 	size_t uncovered_count, uncovered_room;
 
-	struct instance refused;       /* that there was no register for */
-	uint64_t refused_taken;	       /* registers taken there in all; 0: not known */
-	struct shared_sources *shared; /* shared.c's; NULL: all sources are our own */
+	struct instance refused; /* that there was no register for */
+	uint64_t refused_taken;	 /* registers taken there in all; 0: not known */
 };
-
-/*
- * Of an object that shares: all its sources as they were asked for. Its own `sources` are those
- * that it opens, and the rest has objects of one source once they were taken over.
- */
-struct shared_sources {
-	struct event_source all[EVENT_SOURCES_MAX];
-	char what[EVENT_SOURCES_MAX][WHAT_BYTES];
-	unsigned int count;
-	/* its number among the object's own; -1: another's event serves it */
-	int own[EVENT_SOURCES_MAX];
-	struct event_object *taken[EVENT_SOURCES_MAX]; /* NULL: not, or not yet */
-	uint64_t claims[EVENT_SOURCES_MAX];
-};
-
-/* Do it to what was taken over, too. */
-void shared_quiet(struct event_object *object);
-void shared_disarm(struct event_object *object);
-void shared_release(struct event_object *object);
-int shared_count(struct event_object *object, unsigned int source, uint64_t *hits);
 
 struct stop;
 
@@ -178,9 +157,6 @@ struct event_needs {
  * for other sources; disarmed, all but the rings closed; gone. Without a ledger these do nothing. 0
  * or -ENOMEM.
  */
-struct claim;
-void claims_fill(struct claim *claim, const struct event_object *object,
-		 const struct event_source *from); /* the register for one source */
 int claims_write(struct event_object *object, const struct event_needs *needs);
 int claims_add(struct event_object *object, int cpu);
 void claims_confirm(struct event_object *object);

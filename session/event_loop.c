@@ -357,7 +357,6 @@ static int attend(struct wm_session *session, struct process *process)
 		process->dead = process->pidfd >= 0 && process_is_dead(process);
 	if (!process->is_still)
 		count = messages_pump(session, process);
-	watching_step(session, process);
 	if (process->state == PROCESS_READY && !session->stops)
 		err = session_welcome(session, process);
 	if (!err)

@@ -340,17 +340,6 @@ static int take_watch_lost(struct wm_session *session, struct process *process,
 	return 0;
 }
 
-static int take_watch_alone(struct process *process, const struct link_message *message)
-{
-	struct control_watch_alone alone;
-
-	if (message->bytes < sizeof(alone))
-		return -WM_E_PROTOCOL;
-	memcpy(&alone, message->body, sizeof(alone));
-	watching_alone(process, alone.number, alone.since_ns);
-	return 0;
-}
-
 static int obey(struct wm_session *session, struct process *process,
 		const struct link_message *message)
 {
@@ -380,8 +369,6 @@ static int obey(struct wm_session *session, struct process *process,
 		return 0;
 	case CONTROL_WATCH_TABLE:
 		return take_watch_table(session, process, message);
-	case CONTROL_WATCH_ALONE:
-		return take_watch_alone(process, message);
 	case CONTROL_WATCH_LOST:
 		return take_watch_lost(session, process, message);
 	default:

@@ -216,10 +216,8 @@ static int watch(struct session *session, const struct wm_message *message, cons
 static int serve_watch(struct session *session, const struct wm_message *message, const char *body)
 {
 	struct control_unwatch unwatch;
-	struct control_watch_share share;
 	int error = 0;
 
-	_Static_assert(sizeof unwatch == sizeof share, "one check for both");
 	if (message->bytes <
 	    (message->type == CONTROL_WATCH ? sizeof(struct control_watch) : sizeof unwatch))
 		return -WM_E_PROTOCOL;
@@ -231,9 +229,6 @@ static int serve_watch(struct session *session, const struct wm_message *message
 	if (message->type == CONTROL_WATCH) {
 		session->is_quiet = 0;
 		error = watch(session, message, body);
-	} else if (message->type == CONTROL_WATCH_SHARE) {
-		memcpy(&share, body, sizeof share);
-		error = watch_share(session_lane(session), share.number);
 	} else {
 		memcpy(&unwatch, body, sizeof unwatch);
 		watch_remove(session_lane(session), unwatch.from, unwatch.to);
@@ -287,7 +282,6 @@ int request_serve(struct session *session, const struct wm_message *message, str
 		return serve_adopt(session, message, body, change);
 	case CONTROL_WATCH:
 	case CONTROL_UNWATCH:
-	case CONTROL_WATCH_SHARE:
 		return serve_watch(session, message, body);
 	case CONTROL_SEEN:
 		return serve_seen(session, message, body);

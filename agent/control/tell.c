@@ -183,17 +183,8 @@ static void tell_watch_lost(unsigned int lane, int error)
 	tell_flush();
 }
 
-static void tell_watch_alone(unsigned int lane, uint32_t number, uint64_t since_ns)
-{
-	struct control_watch_alone body = { .number = number, .since_ns = since_ns };
-
-	report(lane, CONTROL_WATCH_ALONE, &body, sizeof body, NULL, 0);
-	tell_flush();
-}
-
 void tell_watches(void)
 {
-	watch_alone = tell_watch_alone;
 	watch_lost = tell_watch_lost;
 }
 

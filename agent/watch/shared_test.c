@@ -8,7 +8,6 @@
 #include <waymark/marker.h>
 
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -21,14 +20,6 @@
 
 static uint64_t word[4] __attribute__((aligned(64)));
 static struct watch_table *other_table;
-static unsigned int alone_count;
-static uint64_t alone_since;
-
-static void on_alone(unsigned int lane, uint32_t number, uint64_t since_ns)
-{
-	alone_count += lane == OTHER_LANE && number == 3;
-	alone_since = since_ns;
-}
 
 /*
  * What another session asks for, of the very word, by that number: counted, and its gate is open.
@@ -47,63 +38,6 @@ static void add_other(struct control_watch about, uint32_t number)
 	cr_assert_neq(other_table, MAP_FAILED);
 	close(fd);
 	other_table->rows[number].gate = WATCH_GATE(0, WATCH_ON);
-}
-
-/* A hit on its way when its event's owner had gone, or shut its gate, is still the other's. */
-static void hit_late(const struct control_watch *about, uint64_t *word_at, int is_removed)
-{
-	volatile uint64_t *to = word_at;
-	sigset_t trap, before;
-
-	/* past libc: its guard would let SIGTRAP through */
-	sigemptyset(&trap);
-	sigaddset(&trap, SIGTRAP);
-	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &trap, &before, 8);
-	*to = 7;
-	if (is_removed) {
-		sample_table->rows[about->number].quiet_ns = 1234;
-		sample_end(about->number);
-	} else {
-		sample_table->rows[about->number].gate = WATCH_OFF;
-	}
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
-}
-
-Test(watch_shared, a_watch_without_an_event_is_fed_by_the_other_sessions, .timeout = 30)
-{
-	struct control_watch about = sample_about(0, word, 8), narrow_one = about;
-	volatile uint64_t *to = word;
-
-	watch_alone = on_alone;
-	sample_begin();
-	cr_assert_eq(watch_share(OTHER_LANE, 3), -ENOENT, "it is not there");
-	add_other(about, 3);
-	cr_assert_eq(watch_share(OTHER_LANE, 3), -ENOENT, "no other session is there");
-	sample_arm(&about);
-	narrow_one.bytes = 4;
-	narrow_one.type = WM_TYPE_U32;
-	add_other(narrow_one, 4);
-	cr_assert_eq(watch_share(OTHER_LANE, 4), -ENOENT, "it is another word");
-	watch_remove(OTHER_LANE, 4, 4);
-	sample_table->rows[0].gate = WATCH_OFF;
-	cr_assert_eq(watch_share(OTHER_LANE, 3), -ENOENT, "it is not armed");
-	sample_table->rows[0].gate = WATCH_GATE(0, WATCH_ON);
-	cr_assert_eq(watch_share(OTHER_LANE, 3), 0);
-	for (uint64_t i = 0; i < 10; i++)
-		*to = i;
-	cr_assert_eq(sample_table->rows[0].taken, 10);
-	cr_assert_eq(other_table->rows[3].taken, 10);
-	hit_late(&about, word, 0);
-	cr_assert_eq(sample_table->rows[0].dropped, 1);
-	cr_assert_eq(other_table->rows[3].taken, 11);
-	sample_table->rows[0].gate = WATCH_GATE(0, WATCH_ON);
-	cr_assert_eq(alone_count, 0);
-	hit_late(&about, word, 1);
-	cr_assert_eq(alone_count, 1);
-	cr_assert_eq(alone_since, 1234);
-	cr_assert_eq(other_table->rows[3].taken, 12);
-	cr_assert_eq(sample_table->rows[0].taken, 10);
-	watch_release(OTHER_LANE, 0);
 }
 
 static __attribute__((noinline)) void passed(void)

@@ -429,19 +429,12 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 	}
 }
 
-/* Whether it shares the event whose signal it is, though that one's own entry is shut, or gone. */
-static int is_fed(const struct watch_entry *entry, uint64_t cookie)
-{
-	return __atomic_load_n(&entry->fed_magic, __ATOMIC_ACQUIRE) == WATCH_COOKIE_MAGIC(cookie) &&
-	       __atomic_load_n(&entry->fed_number, __ATOMIC_RELAXED) == WATCH_COOKIE_NUMBER(cookie);
-}
-
 /*
  * The watch whose signal it is has ended: `ended`, or NULL if its entry is free by now. The
  * instruction may have hit other watches, of this session or another. Their signals found this one
  * pending, so the kernel dropped them.
  */
-static void take_past(struct hit *hit, const struct watch_entry *ended, uint64_t cookie)
+static void take_past(struct hit *hit, const struct watch_entry *ended)
 {
 	/* the kernel says only where the event is */
 	const struct control_watch about = { .address = hit->met,
@@ -458,7 +451,7 @@ static void take_past(struct hit *hit, const struct watch_entry *ended, uint64_t
 			take_followed(hit, ended, entry);
 		else if (entry == ended || !(ended ? was_armed(hit, ended, entry) : is_open(entry)))
 			continue;
-		else if (is_fed(entry, cookie) || is_hit_too(hit, ended, entry))
+		else if (is_hit_too(hit, ended, entry))
 			take_other(hit, ended, entry);
 	}
 }
@@ -498,14 +491,13 @@ static int is_own(const struct hit *hit, uint32_t flags)
 }
 
 /* Each session with an event there counted it. `first`: whose signal it is; NULL: it has ended. */
-static void take_own(const struct hit *hit, const struct watch_entry *first, uint64_t cookie)
+static void take_own(const struct hit *hit, const struct watch_entry *first)
 {
 	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
 	     live &= live - 1) {
 		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
-		int is_there_too = is_fed(entry, cookie) ||
-				   (!(entry->about.flags & WATCH_OF_FRAME) && hit->met &&
-				    entry->about.address == hit->met);
+		int is_there_too = !(entry->about.flags & WATCH_OF_FRAME) && hit->met &&
+				   entry->about.address == hit->met;
 
 		if (entry != first && !(is_there_too && is_open(entry)))
 			continue;
@@ -514,7 +506,7 @@ static void take_own(const struct hit *hit, const struct watch_entry *first, uin
 	}
 }
 
-static void take_live(struct hit *hit, struct watch_entry *entry, uint64_t cookie)
+static void take_live(struct hit *hit, struct watch_entry *entry)
 {
 	struct watch_entry *whose = find_met(entry, hit->met);
 
@@ -523,7 +515,7 @@ static void take_live(struct hit *hit, struct watch_entry *entry, uint64_t cooki
 			judge_followed(hit, entry, FOLLOW_MOVING, 0);
 		else
 			count(&entry->row->dropped);
-		take_past(hit, whose, cookie);
+		take_past(hit, whose);
 		return;
 	}
 	entry = whose;
@@ -551,11 +543,11 @@ static void take_hit(struct hit *hit, uint64_t cookie, uint32_t flags)
 	if (is_shut)
 		count(&entry->row->dropped);
 	if (is_own(hit, flags))
-		take_own(hit, is_shut ? NULL : entry, cookie);
+		take_own(hit, is_shut ? NULL : entry);
 	else if (entry && !is_shut)
-		take_live(hit, entry, cookie);
+		take_live(hit, entry);
 	else
-		take_past(hit, entry, cookie);
+		take_past(hit, entry);
 }
 
 int take_signal(const siginfo_t *info, ucontext_t *context, uintptr_t sp)

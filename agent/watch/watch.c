@@ -51,7 +51,6 @@ _Static_assert(SESSIONS_MAX + FEARED_MAX < WATCH_PAST_MAX, "each one's magic is 
 static unsigned int magic_hand;
 
 void (*watch_lost)(unsigned int lane, int error);
-void (*watch_alone)(unsigned int lane, uint32_t number, uint64_t since_ns);
 
 /* ---- entries ---- */
 
@@ -296,7 +295,6 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	entry->adding = 0;
 	entry->lane = lane;
 	entry->clock = store_clock(lane);
-	entry->fed_magic = entry->fed_number = entry->is_fed = 0;
 	entry->about = *about;
 	entry->from_cfa = (int64_t)about->address;
 	entry->row = &tools[lane].table->rows[about->number];
@@ -310,63 +308,6 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	__atomic_fetch_or(&watch_live, bit_of(entry), __ATOMIC_RELEASE);
 	rest_expect_signals(1);
 	return 0;
-}
-
-/* ---- one event for several sessions ---- */
-
-/* Another session's watch of the very word, armed and with an event of its own. */
-static const struct watch_entry *find_server(const struct watch_entry *entry)
-{
-	const struct control_watch *about = &entry->about;
-
-	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
-		const struct watch_entry *other = &watch_entries[i];
-
-		if (is_live(other) && other->lane != entry->lane && !other->is_fed &&
-		    !(other->about.flags & (WATCH_FRAMES | WATCH_FOLLOWS)) &&
-		    other->about.address == about->address && other->about.bytes == about->bytes &&
-		    other->about.on == about->on &&
-		    (__atomic_load_n(&other->row->gate, __ATOMIC_ACQUIRE) & 0xffu) == WATCH_ON)
-			return other;
-	}
-	return NULL;
-}
-
-static int find_and_share(struct watch_entry *entry)
-{
-	const struct watch_entry *server = find_server(entry);
-
-	entry->is_fed = server != NULL;
-	if (!server)
-		return -ENOENT;
-	__atomic_store_n(&entry->fed_number, server->about.number, __ATOMIC_RELAXED);
-	__atomic_store_n(&entry->fed_magic, server->about.magic, __ATOMIC_RELEASE);
-	return 0;
-}
-
-int watch_share(unsigned int lane, uint32_t number)
-{
-	struct watch_entry *entry = find(lane, number);
-
-	return entry && !(entry->about.flags & (WATCH_FRAMES | WATCH_FOLLOWS))
-		       ? find_and_share(entry)
-		       : -ENOENT;
-}
-
-/*
- * A watch has gone: those that shared its event get another, or a notice. Its hits on their way
- * still belong to them.
- */
-static void leave_fed(const struct watch_entry *gone)
-{
-	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
-		struct watch_entry *entry = &watch_entries[i];
-
-		if (is_live(entry) && entry->is_fed && entry->fed_magic == gone->about.magic &&
-		    entry->fed_number == gone->about.number && find_and_share(entry) && watch_alone)
-			watch_alone(entry->lane, entry->about.number,
-				    __atomic_load_n(&gone->row->quiet_ns, __ATOMIC_RELAXED));
-	}
 }
 
 /* ---- leaving ---- */
@@ -426,7 +367,6 @@ void watch_remove(unsigned int lane, uint32_t from, uint32_t to)
 		    entry->about.number > to)
 			continue;
 		__atomic_fetch_and(&watch_live, ~bit_of(entry), __ATOMIC_SEQ_CST);
-		leave_fed(entry);
 		if (entry->about.flags & WATCH_FOLLOWS)
 			follow_end(entry);
 		flags |= entry->about.flags;

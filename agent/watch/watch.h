@@ -27,12 +27,6 @@
 int watch_add(unsigned int lane, const struct control_watch *about, const char *text, size_t bytes,
 	      pid_t tool, int *fd);
 
-/*
- * There will be no event for a watch of this session: another session's of the very word is to
- * serve it. 0; -ENOENT: it is not there, or there is no other that has an event and is armed.
- */
-int watch_share(unsigned int lane, uint32_t number);
-
 /* No hit of those is taken any more; the tool has closed their events. */
 void watch_remove(unsigned int lane, uint32_t from, uint32_t to);
 
@@ -74,8 +68,5 @@ void watch_forked(void);
 
 /* How to notify a session that its watches can't stay. */
 extern void (*watch_lost)(unsigned int lane, int error);
-
-/* How to report that no event serves a watch any more; since_ns: of struct control_watch_alone. */
-extern void (*watch_alone)(unsigned int lane, uint32_t number, uint64_t since_ns);
 
 #endif

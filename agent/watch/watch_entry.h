@@ -23,15 +23,9 @@ struct watch_entry {
 	int64_t from_cfa;
 	struct watch_row *row;
 	const struct marker *event;
-	/*
-	 * the entry whose signals are this one's too, also when that one has gone; 0: none
-	 * (watch.c)
-	 */
-	uint32_t fed_magic, fed_number;
 	uint32_t is_gone; /* the library that it lay in was unloaded */
 	uint64_t adding;  /* the sum that threads in the handler have added and not yet linked in */
 	/* watch.c's */
-	uint32_t is_fed; /* it has no event of its own */
 	uint32_t is_used;
 	struct variant own; /* its event, if it has one itself */
 	struct site site;

@@ -269,9 +269,6 @@ static int change_one(struct wm_session *session, struct changing *changing)
 			changing->is_going_back ? changing->kind_before : changing->kind,
 			changing->is_going_back ? changing->text_before : changing->text);
 	open_others(changing);
-	/* a session that shares this register sees no more hits from here on */
-	for (unsigned int i = 0; i < changing->count; i++)
-		watching->table->rows[changing->was[i].number].quiet_ns = ticks_monotonic_ns();
 	err = event_object_modify(watching->object, sources, EVENT_MODIFY_STOPPED, &changing->gap,
 				  (struct detail){ words, sizeof(words) });
 	if (err && err != -WM_E_GONE)

@@ -154,14 +154,13 @@ void watched_count(const struct watching *watching, unsigned int source, struct 
 	const struct watched *one = &watching->all[source];
 	const struct watch_row *row = &watching->table->rows[one->number];
 	uint64_t hits = 0, reported = row->taken + row->dropped;
-	int err;
 
 	follow_lock(watching->follow);
-	err = event_object_count(watching->object, source, &hits);
+	event_object_count(watching->object, source, &hits);
 	follow_unlock(watching->follow);
-	hits += watching->sharing.parts[source].before - one->before;
-	/* another session's event serves it, or did after ours had stopped counting */
-	if (err == -ENODATA || (hits < reported && !one->since))
+	hits -= one->before;
+	/* another session's event woke the handler after ours had stopped counting */
+	if (hits < reported && !one->since)
 		hits = reported;
 	watched_add(watching, one, hits, to);
 	if (!source)

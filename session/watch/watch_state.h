@@ -27,8 +27,6 @@ struct watch_state {
 	int has_modules; /* the session has the modules from before watching began */
 	/* it is counted among the processes that continue with something unwatched */
 	int is_noted;
-	/* rows that no session serves any more, one bit each, reported during a pass (sharing.h) */
-	uint64_t alone;
 	/* to be done by later_attend(), or at the end of a pass */
 	int is_new;	   /* the process is new and waits for GO */
 	uint64_t *modules; /* bases of reported modules that were not answered by SEEN */

@@ -76,15 +76,6 @@ struct watched_spec {
 	uint64_t address;	/* in the last process */
 	uint64_t bytes;
 	unsigned int skew; /* the address modulo 8 */
-	/*
-	 * of the pieces, those that another recording's registers serve or served: what those
-	 * missed is unknown here
-	 */
-	unsigned int shared;
-	char holder[64]; /* the last holder, "waymark 812"; "": unknown */
-	/* of the shared, those with our own registers since the holder ended */
-	unsigned int taken_over;
-	uint64_t alone_ns; /* in all, without any register: hits then are unknown */
 	/* summed over CPUs that were added later, their time without an event; only from outside */
 	uint64_t uncovered_ns;
 	uint64_t children;    /* that those processes started while watched from outside */

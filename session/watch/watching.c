@@ -91,24 +91,6 @@ static int settle(void *data, uint8_t generation)
 	return 0;
 }
 
-/* No register is free: use those of another session that watches the same words. */
-static int arm_sharing(struct finding *finding, struct watching *watching, struct detail detail)
-{
-	const struct watch_state *state = &finding->process->watch;
-	uint32_t numbers[EVENT_SOURCES_MAX];
-	int count;
-
-	for (unsigned int i = 0; i < watching->count; i++)
-		numbers[i] = watching->all[i].number;
-	count = sharing_begin(&watching->sharing, finding->session, finding->process,
-			      watching->object, numbers, watching->count);
-	if (count < 0)
-		return count;
-	return count && !state->has_ended && !state->lost
-		       ? event_object_arm(watching->object, detail)
-		       : -WM_E_EVENT_TAKEN;
-}
-
 struct event_source watched_source(const struct watching *watching, const struct watched *one,
 				   enum watch_kind kind, const char *text)
 {
@@ -158,8 +140,6 @@ static int arm(struct finding *finding, struct watching *watching)
 		err = event_object_arm(watching->object, detail);
 	if (!err && watching->follow)
 		err = follow_serve(watching);
-	if (err == -WM_E_EVENT_TAKEN && !finding->process->outside && !watching->follow)
-		err = arm_sharing(finding, watching, detail);
 	if (!err && finding->process->outside)
 		err = outside_armed(finding->process, watching->object, watching->table,
 				    request.flags);
@@ -255,7 +235,6 @@ static void free_one(struct watching *watching)
 {
 	follow_release(watching->follow);
 	event_object_release(watching->object);
-	sharing_release(&watching->sharing);
 	for (unsigned int i = 0; i < EVENT_SOURCES_MAX; i++)
 		free(watching->asked[i]);
 	free(watching);
@@ -423,8 +402,6 @@ void watching_end_one(struct wm_session *session, struct process *process,
 	struct watching **at = &process->watching;
 
 	follow_stop(watching->follow);
-	for (unsigned int i = 0; i < watching->count; i++)
-		watching->table->rows[watching->all[i].number].quiet_ns = ticks_monotonic_ns();
 	event_object_quiet(watching->object);
 	if (process->outside)
 		outside_ended(session, process);
@@ -433,8 +410,6 @@ void watching_end_one(struct wm_session *session, struct process *process,
 	for (unsigned int i = 0; i < watching->count; i++) {
 		struct watched_spec *result = watched_result(session, watching->all[i].spec);
 
-		if (watching->sharing.shared & 1u << i)
-			sharing_note(&watching->sharing, i, result);
 		watching->table->rows[watching->all[i].number].gate = WATCH_OFF;
 		watched_count(watching, i, &result->counts);
 		if (!i && watching->follow)

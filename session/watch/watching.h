@@ -49,14 +49,6 @@ int watching_tell(const struct wm_session *session, const struct process *proces
 void watching_lost(struct wm_session *session, struct process *process, int why);
 
 /*
- * The agent reports that no session serves this watch any more, which has no register of its own.
- */
-void watching_alone(struct process *process, uint32_t number, uint64_t since_ns);
-
-/* In each step: take over watches that no session serves. */
-void watching_step(struct wm_session *session, struct process *process);
-
-/*
  * A module was unloaded: end the watches in it. Those that a pass is arming there are ended at the
  * end of the pass. Returns 0 or -ENOMEM.
  */

@@ -8,7 +8,6 @@
 #include "session/process.h"
 #include "session/watch/ask.h"
 #include "session/watch/follow_plan.h"
-#include "session/watch/sharing.h"
 #include "session/watch/thread_variable.h"
 #include "session/watch/watches.h"
 
@@ -52,7 +51,6 @@ struct watching {
 	struct asked_watch *asked[EVENT_SOURCES_MAX];
 	struct changing *changing; /* while it is changed */
 	int is_gone;		   /* its library was unloaded during a change */
-	struct sharing sharing;
 	struct follow_plan plan;
 	struct follow *follow; /* with a plan, once the table is mapped; else NULL */
 };
