@@ -24,11 +24,6 @@ struct tracing {
 	struct claim claimed[CLAIMS];
 };
 
-static const uint32_t units[ORIGINS] = {
-	[ORIGIN_PT] = CLAIM_UNIT_PT,
-	[ORIGIN_BTS] = CLAIM_UNIT_BTS,
-};
-
 /*
  * Before the unit is asked for. In the process that will have it, which others could not name
  * otherwise.
@@ -40,7 +35,6 @@ static void claim_all(struct tracing *tracing, enum origin origin)
 	claims[CLAIM_UNIT] = (struct claim){ .resource = CLAIM_BRANCH_UNIT,
 					     .scope = CLAIM_OF_PROCESS,
 					     .target = tracing->pid,
-					     .flags = units[origin],
 					     .count = 1 };
 	/* the amount is unknown before the threads are found */
 	claims[CLAIM_MEMORY] = (struct claim){ .resource = CLAIM_LOCKED_MEMORY,

@@ -82,7 +82,6 @@ Test(tracing_hardware, claims_the_unit_for_as_long_as_it_has_it)
 	cr_expect_eq(row.claim.resource, CLAIM_BRANCH_UNIT);
 	cr_expect_eq(row.claim.scope, CLAIM_OF_PROCESS);
 	cr_expect_eq(row.claim.target, subject.pid);
-	cr_expect_eq(row.claim.flags, CLAIM_UNIT_BTS);
 	cr_expect_str_eq(row.claim.what, "trail/bts");
 	tracing_hardware.let_go(tracing, 100);
 	cr_expect_eq(claims(&row), 0);

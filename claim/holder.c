@@ -113,8 +113,6 @@ static int look_at(struct claim_holders *holders, const char *name)
 
 	if (count < 0)
 		holders->unreadable += !is_kernel_thread(name);
-	if (pid == getpid() && count > 0)
-		holders->own_descriptors = (uint64_t)count;
 	if (count <= 0 || pid == getpid() || is_named(&holders->ours, pid))
 		return 0;
 	if (array_grow(&holders->perf, &holders->perf_room, holders->perf_count + 1,
@@ -142,8 +140,8 @@ static int find_perf(struct claim_holders *holders)
 
 static int is_by_perf(enum claim_resource resource)
 {
-	return resource == CLAIM_DEBUG_REGISTER || resource == CLAIM_COUNTER ||
-	       resource == CLAIM_BRANCH_UNIT || resource == CLAIM_LOCKED_MEMORY;
+	return resource == CLAIM_DEBUG_REGISTER || resource == CLAIM_BRANCH_UNIT ||
+	       resource == CLAIM_LOCKED_MEMORY;
 }
 
 int claim_holders_find(struct claim_holders *holders, const struct claim_wanted *wanted)

@@ -40,7 +40,6 @@ struct claim_holders {
 	 * (seen on Linux 6.18): it is switched off, and taken until the thread ends or executes.
 	 */
 	uint64_t left;
-	uint64_t own_descriptors; /* perf events of our own process, in all */
 };
 
 /*

@@ -76,9 +76,7 @@ static int row_add(struct claim_list *list, const struct ledger_row *row,
 				     .scope = row->scope,
 				     .target = row->target,
 				     .pid = row->pid,
-				     .flags = row->flags,
 				     .count = row->count,
-				     .cookie = row->cookie,
 				     .address = row->address,
 				     .bytes = row->bytes };
 	memcpy(new->claim.what, row->what, sizeof(new->claim.what));
@@ -228,7 +226,6 @@ int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, 
 		return 0;
 	switch (resource) {
 	case CLAIM_DEBUG_REGISTER:
-	case CLAIM_COUNTER:
 		return weighs_beside(row, pid, tid, cpu);
 	case CLAIM_DESCRIPTORS:
 	case CLAIM_SIGTRAP:

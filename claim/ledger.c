@@ -125,11 +125,7 @@ static int open_place(struct hand *hand, pid_t pid)
 	int err = hand->uid == geteuid() ? place_own(dir) : place_of(pid, hand->uid, dir);
 
 	snprintf(hand->file.path, sizeof(hand->file.path), "%s", dir);
-	if (!err)
-		err = ledger_file_open(&hand->file, dir, hand->uid, 1);
-	if (!err)
-		ledger_file_sweep(&hand->file, is_own, hand);
-	return err;
+	return err ? err : ledger_file_open(&hand->file, dir, hand->uid, 1);
 }
 
 static int block_take(struct ledger *ledger, struct hand *hand, struct own_block **block)
@@ -284,11 +280,9 @@ static void fill(struct ledger_row *row, const struct claim *claim)
 
 	row->resource = claim->resource;
 	row->scope = claim->scope;
-	row->flags = claim->flags;
 	row->target = claim->target;
 	row->pid = claim->pid;
 	row->count = claim->count;
-	row->cookie = claim->cookie;
 	row->address = claim->address;
 	row->bytes = claim->bytes;
 	memset(row->what, 0, sizeof(row->what));

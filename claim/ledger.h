@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ledger of claims: who holds debug registers, counters, the branch unit, locked memory,
+ * The ledger of claims: who holds debug registers, the branch unit, locked memory,
  * descriptors, a process's SIGTRAP. The kernel lends them and refuses when all are lent, but never
  * says to whom. So each session of Waymark writes down what it takes, and a refused session can
  * name the holder (holder.h).
@@ -48,12 +48,9 @@ enum claim_state { CLAIM_WANTED = 1, CLAIM_HELD };
 struct claim {
 	enum claim_resource resource;
 	enum claim_scope scope;
-	int32_t target; /* the scope's tid, pid, CPU, uid */
-	pid_t pid;	/* of a thread: its process; 0: unknown */
-	/* of a branch unit: enum claim_unit; of a watch: HW_BREAKPOINT_W and so on */
-	uint32_t flags;
-	uint64_t count;	 /* registers, counters, bytes, descriptors; for each thread of a process */
-	uint64_t cookie; /* the owner's own: of a watch, sig_data */
+	int32_t target;	  /* the scope's tid, pid, CPU, uid */
+	pid_t pid;	  /* of a thread: its process; 0: unknown */
+	uint64_t count;	  /* registers, bytes, descriptors; for each thread of a process */
 	uint64_t address; /* a watched word and its bytes; 0: no address */
 	uint64_t bytes;
 	char what[CLAIM_WHAT_BYTES]; /* what for, as its spec says it: "watch:counter" */

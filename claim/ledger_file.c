@@ -19,7 +19,6 @@
 
 #define READ_TRIES 50 /* of a block that is being written each time */
 #define READ_PAUSE_NS 20000
-#define SWEEP_BLOCKS 16
 
 void (*ledger_at)(enum ledger_step step);
 
@@ -273,35 +272,6 @@ static int fetch(int fd, uint32_t number, struct ledger_block *block)
 		got = pread(fd, block, sizeof(*block), place_of_block(number));
 	while (got < 0 && errno == EINTR);
 	return got < 0 ? -errno : 0;
-}
-
-static void sweep_one(const struct ledger_file *file, uint32_t number)
-{
-	if (lock(file->fd, F_WRLCK, number, TAKEN, 1))
-		return;
-	wipe(file, number);
-	unlock(file->fd, number);
-}
-
-void ledger_file_sweep(const struct ledger_file *file,
-		       int (*is_own)(const void *data, uint32_t number), const void *data)
-{
-	static const struct ledger_block nothing;
-	struct ledger_block blocks[SWEEP_BLOCKS];
-	uint32_t count = ledger_file_blocks(file);
-
-	/* many at a time: of a file that was long once, nearly all is empty */
-	for (uint32_t first = 0; first < count; first += SWEEP_BLOCKS) {
-		ssize_t got = pread(file->fd, blocks, sizeof(blocks), place_of_block(first));
-		size_t here = got > 0 ? ((size_t)got + sizeof(nothing) - 1) / sizeof(nothing) : 0;
-
-		memset((char *)blocks + (got > 0 ? got : 0), 0,
-		       sizeof(blocks) - (size_t)(got > 0 ? got : 0));
-		for (uint32_t i = 0; i < here; i++)
-			if (memcmp(&blocks[i], &nothing, sizeof(nothing)) &&
-			    !is_own(data, first + i))
-				sweep_one(file, first + i);
-	}
 }
 
 int ledger_file_restore(const struct ledger_file *file, uint32_t number,

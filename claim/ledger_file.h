@@ -16,8 +16,8 @@
  *	give:	unlock LIVE -> wipe -> unlock TAKEN
  *
  * A block whose LIVE is not locked does not count. It is the rest of an owner who ended, of another
- * version, or of a file that was cut off or filled with noise. Taking or sweeping a block wipes it.
- * So no state of the file needs repair.
+ * version, or of a file that was cut off or filled with noise. Taking a block wipes it. So no state
+ * of the file needs repair.
  *
  * Readers take no lock: LIVE? -> read the block -> LIVE still? Each row has a sum over itself and
  * its block's tenancy, a number drawn at each take. A row that was read while it was written, or
@@ -40,7 +40,7 @@
 
 #define LEDGER_FILE "claims"
 #define LEDGER_MAGIC 0x656761646c6d6157u /* "Wamldage" */
-#define LEDGER_VERSION 1
+#define LEDGER_VERSION 2
 #define LEDGER_BLOCK_BYTES 4096
 #define LEDGER_ROW_BYTES 256
 #define LEDGER_ROWS 15	       /* of a block */
@@ -62,11 +62,11 @@ _Static_assert(sizeof(struct ledger_head) == LEDGER_ROW_BYTES, "the file's forma
 
 struct ledger_row {
 	uint64_t sum; /* all 0: no row here */
-	uint32_t resource, scope, state, flags;
+	uint32_t resource, scope, state, reserved;
 	int32_t target, pid;
-	uint64_t count, cookie, address, bytes;
+	uint64_t count, address, bytes;
 	uint64_t since_ns; /* CLOCK_BOOTTIME, as for start times */
-	uint8_t spare[56];
+	uint8_t spare[64];
 	char what[128];
 };
 _Static_assert(sizeof(struct ledger_row) == LEDGER_ROW_BYTES, "the file's format");
@@ -111,10 +111,6 @@ int ledger_file_write(const struct ledger_file *file, uint32_t number, unsigned 
 
 /* Wipe our own block and release it. */
 void ledger_file_give(const struct ledger_file *file, uint32_t number);
-
-/* Wipe what owners left who ended. */
-void ledger_file_sweep(const struct ledger_file *file,
-		       int (*is_own)(const void *data, uint32_t number), const void *data);
 
 /* How many blocks may be in use. */
 uint32_t ledger_file_blocks(const struct ledger_file *file);

@@ -4,6 +4,7 @@
 #include "cli/json.h"
 #include "cli/quantity.h"
 #include "claim/holder.h"
+#include "perf/object.h"
 #include "process/target.h"
 
 #include <errno.h>
@@ -29,14 +30,14 @@ struct shown {
 	int error; /* of reading some ledger */
 };
 
-static const char usage
-	[] = "Usage: waymark claims [OPTION]...\n\n"
-	     "Show the ledger of claims: who holds debug registers, counters, the branch unit, locked\n"
-	     "memory, descriptors and processes' SIGTRAP, for what, since when; and which other\n"
-	     "processes have perf events; the kernel reports nothing more about them.\n\n"
-	     "  -p, --pid=PID  what weighs on this process, and who traces it\n"
-	     "  -j, --json     as a JSON object\n"
-	     "  -h, --help     this help\n";
+static const char
+	usage[] = "Usage: waymark claims [OPTION]...\n\n"
+		  "Show the ledger of claims: who holds debug registers, the branch unit, locked\n"
+		  "memory, descriptors and processes' SIGTRAP, for what, since when; and which other\n"
+		  "processes have perf events; the kernel reports nothing more about them.\n\n"
+		  "  -p, --pid=PID  what weighs on this process, and who traces it\n"
+		  "  -j, --json     as a JSON object\n"
+		  "  -h, --help     this help\n";
 
 static int take(void *data, int id, const char *text)
 {
@@ -88,6 +89,27 @@ static int compare(const void *a, const void *b)
 	return (one->since_ns > two->since_ns) - (one->since_ns < two->since_ns);
 }
 
+/* Whether one of the rows is that process's. */
+static int is_owner(const struct claim_list *list, pid_t pid)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->rows[i].owner.pid == pid)
+			return 1;
+	return 0;
+}
+
+/* The list has its owners, and what they hold. */
+static void leave_owners_out(struct claim_holders *others, const struct claim_list *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < others->perf_count; i++)
+		if (!is_owner(list, others->perf[i].pid))
+			others->perf[kept++] = others->perf[i];
+	others->perf_count = kept;
+	claim_list_release(&others->ours);
+}
+
 static int find(struct shown *shown, pid_t pid)
 {
 	struct claim_wanted wanted = { CLAIM_DEBUG_REGISTER, pid, -1 };
@@ -113,30 +135,21 @@ static int find(struct shown *shown, pid_t pid)
 	list->count = kept;
 	if (kept)
 		qsort(list->rows, kept, sizeof(*list->rows), compare);
-	return claim_holders_find(&shown->others, &wanted);
-}
-
-/* Whether one of the rows is that process's. */
-static int is_owner(const struct claim_list *list, pid_t pid)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (list->rows[i].owner.pid == pid)
-			return 1;
-	return 0;
+	err = claim_holders_find(&shown->others, &wanted);
+	leave_owners_out(&shown->others, list);
+	return err;
 }
 
 static void count_text(const struct claim_row *row, char *text, size_t bytes)
 {
 	const struct claim *claim = &row->claim;
 	char number[32];
-	uint64_t all;
 
 	if (claim->resource == CLAIM_LOCKED_MEMORY)
 		snprintf(text, bytes, "%s",
 			 quantity_show_bytes(claim->count, number, sizeof(number)));
-	else if ((claim->resource == CLAIM_DEBUG_REGISTER || claim->resource == CLAIM_COUNTER) &&
-		 !claim_resource_count(claim->resource, 0, &all))
-		snprintf(text, bytes, "%" PRIu64 " of %" PRIu64, claim->count, all);
+	else if (claim->resource == CLAIM_DEBUG_REGISTER)
+		snprintf(text, bytes, "%" PRIu64 " of %d", claim->count, EVENT_SOURCES_MAX);
 	else
 		snprintf(text, bytes, "%" PRIu64, claim->count);
 }
@@ -156,9 +169,7 @@ static void of_text(const struct claim_row *row, char *text, size_t bytes)
 	char comm[16];
 
 	target_name(row, comm);
-	if (claim->scope == CLAIM_OF_MACHINE)
-		snprintf(text, bytes, "the machine");
-	else if (comm[0])
+	if (comm[0])
 		snprintf(text, bytes, "%s %d (%s)", claim_scope_name(claim->scope), claim->target,
 			 comm);
 	else
@@ -264,36 +275,12 @@ static void put_rows(struct out *out, const struct claim_list *list)
 	}
 }
 
-static void put_others(struct out *out, const struct shown *shown)
+static void put_others(struct out *out, const struct claim_holders *others)
 {
-	const struct claim_holders *others = &shown->others;
-	char text[128];
+	char text[4096];
 
-	if (others->tracer_pid) {
-		snprintf(text, sizeof(text), "%s %d traces it, and may have debug registers of it",
-			 others->tracer_comm, others->tracer_pid);
-		put(out, text);
-		out_char(out, '\n');
-	}
-	for (size_t i = 0; i < others->perf_count; i++) {
-		const struct claim_perf *perf = &others->perf[i];
-
-		if (is_owner(&shown->list, perf->pid))
-			continue;
-		snprintf(text, sizeof(text),
-			 "%s %d has %u perf event%s open; the kernel does not report which",
-			 perf->comm, perf->pid, perf->descriptors,
-			 perf->descriptors == 1 ? "" : "s");
-		put(out, text);
-		out_char(out, '\n');
-	}
-	if (claim_watchdog_counters())
-		out_literal(out, "the kernel's NMI watchdog holds a counter of each CPU; "
-				 "sysctl kernel.nmi_watchdog=0 gives it back\n");
-	if (others->unreadable) {
-		snprintf(text, sizeof(text),
-			 "%zu process%s of others can't be looked into for perf events",
-			 others->unreadable, others->unreadable == 1 ? "" : "es");
+	claim_holders_words(others, text, sizeof(text));
+	if (text[0]) {
 		put(out, text);
 		out_char(out, '\n');
 	}
@@ -307,14 +294,13 @@ static void put_text(struct out *out, const struct shown *shown)
 		put(out, "no claims");
 	if (!shown->list.count)
 		out_char(out, '\n');
-	put_others(out, shown);
+	put_others(out, &shown->others);
 }
 
 static void json_row(struct json *json, const struct claim_row *row)
 {
 	const struct claim *claim = &row->claim;
 	char address[32], comm[16];
-	uint64_t all;
 
 	target_name(row, comm);
 	snprintf(address, sizeof(address), "0x%" PRIx64, claim->address);
@@ -325,10 +311,10 @@ static void json_row(struct json *json, const struct claim_row *row)
 	json_number(json, "target", (uint32_t)claim->target);
 	json_words(json, "target_name", comm[0] ? comm : NULL);
 	json_number(json, "count", claim->count);
-	if (claim_resource_count(claim->resource, 0, &all) || all == UINT64_MAX)
-		json_null(json, "of");
+	if (claim->resource == CLAIM_DEBUG_REGISTER)
+		json_number(json, "of", EVENT_SOURCES_MAX);
 	else
-		json_number(json, "of", all);
+		json_null(json, "of");
 	json_string(json, "state", row->state == CLAIM_HELD ? "held" : "wanted");
 	json_string(json, "for", claim->what);
 	json_words(json, "address", claim->bytes ? address : NULL);
@@ -364,11 +350,8 @@ static void put_json(struct out *out, const struct shown *shown)
 	} else {
 		json_null(&json, "tracer");
 	}
-	json_number(&json, "watchdog_counters", claim_watchdog_counters());
 	json_open(&json, "perf", '[');
 	for (size_t i = 0; i < others->perf_count; i++) {
-		if (is_owner(&shown->list, others->perf[i].pid))
-			continue;
 		json_open(&json, NULL, '{');
 		json_number(&json, "pid", (uint32_t)others->perf[i].pid);
 		json_string(&json, "name", others->perf[i].comm);

@@ -10,7 +10,6 @@
 #include "perf/object_own.h"
 
 #include <errno.h>
-#include <linux/hw_breakpoint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,19 +31,11 @@ static void say_what(struct claim *claim, const struct event_source *from)
 static void source_fill(struct claim *claim, const struct event_object *object,
 			const struct event_source *from)
 {
-	static const uint32_t types[] = {
-		[EVENT_WRITE] = HW_BREAKPOINT_W,
-		[EVENT_READ_WRITE] = HW_BREAKPOINT_RW,
-		[EVENT_EXECUTE] = HW_BREAKPOINT_X,
-	};
-
 	*claim = (struct claim){
 		.resource = CLAIM_DEBUG_REGISTER,
 		.scope = object->request.scope == EVENT_THREAD ? CLAIM_OF_THREAD : CLAIM_OF_PROCESS,
 		.target = object->request.pid,
-		.flags = types[from->kind],
 		.count = 1,
-		.cookie = from->sig_data,
 		.address = from->address,
 		.bytes = from->bytes,
 	};

@@ -3,7 +3,6 @@
  * Why the kernel refused an event, in words. It says little more than EACCES, so the rest is looked
  * up.
  */
-#include "claim/resource.h"
 #include "perf/object_own.h"
 #include "perf/refused.h"
 
@@ -50,7 +49,6 @@ static int taken(struct event_object *object, const struct instance *instance, s
 {
 	unsigned int wanted = object->request.source_count;
 	char whose[64];
-	uint64_t all;
 	int found = instance->tid > 0 ? instance_free_registers(instance->tid, -1) : -1;
 
 	object->refused = *instance;
@@ -59,8 +57,8 @@ static int taken(struct event_object *object, const struct instance *instance, s
 		return detail_set(detail, -WM_E_EVENT_TAKEN, "%s: %u wanted", whose, wanted);
 	/* what is ours of it is still open */
 	found += instance->source;
-	if (!claim_resource_count(CLAIM_DEBUG_REGISTER, 0, &all) && all > (uint64_t)found)
-		object->refused_taken = all - (uint64_t)found;
+	if (found < EVENT_SOURCES_MAX)
+		object->refused_taken = (uint64_t)(EVENT_SOURCES_MAX - found);
 	return detail_set(detail, -WM_E_EVENT_TAKEN, "%s has %d free, %u are wanted", whose, found,
 			  wanted);
 }

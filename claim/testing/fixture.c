@@ -29,13 +29,13 @@ void fixture_teardown(void)
 	cr_expect_eq(rmdir(fixture_runtime), 0, "something else was left there");
 }
 
-struct claim fixture_claim(pid_t pid, uint64_t count, uint64_t cookie, const char *what)
+struct claim fixture_claim(pid_t pid, uint64_t count, uint64_t address, const char *what)
 {
 	struct claim claim = { .resource = CLAIM_DEBUG_REGISTER,
 			       .scope = CLAIM_OF_PROCESS,
 			       .target = pid,
 			       .count = count,
-			       .cookie = cookie };
+			       .address = address };
 
 	snprintf(claim.what, sizeof(claim.what), "%s", what);
 	return claim;

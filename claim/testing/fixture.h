@@ -20,8 +20,8 @@ void fixture_teardown(void);
 		cr_skip_test(why);                                                                 \
 	} while (0)
 
-/* A claim on debug registers of that process, by this cookie. */
-struct claim fixture_claim(pid_t pid, uint64_t count, uint64_t cookie, const char *what);
+/* A claim on debug registers of that process, by this address. */
+struct claim fixture_claim(pid_t pid, uint64_t count, uint64_t address, const char *what);
 
 /*
  * The rows that an owner wrote, read again; 0: all in the fixture's file. The caller releases them.
