@@ -313,6 +313,5 @@ int cmd_doctor(int argc, char **argv)
 	status = optind < argc ? show_trials(&out, argv + optind, options.json)
 			       : show_all(&out, &options);
 	err = out_flush(&out);
-	trial_settle();
 	return err ? complain(err, "standard output") : status;
 }

@@ -17,7 +17,6 @@ static const char *const permits[TRIAL_COUNT] = {
 	[TRIAL_PTRACE_CHILD] = "sysctl kernel.yama.ptrace_scope=1, or root",
 	[TRIAL_PTRACE_USER] = "sysctl kernel.yama.ptrace_scope=0, or setcap cap_sys_ptrace+ep "
 			      "waymark, or root",
-	[TRIAL_UPROBE] = "setcap cap_perfmon+ep waymark, or root; only Waymark's benchmarks use uprobes",
 	[TRIAL_MEMFD] = "sysctl vm.memfd_noexec=1",
 	[TRIAL_TSC_RATE] = "start waymark from a program that may read it: prctl(2), PR_SET_TSC",
 };

@@ -147,8 +147,6 @@ void trial_group_permission_perf(struct trial_answer answers[TRIAL_COUNT])
 	answer_call(&answers[TRIAL_PERF_KERNEL], event_open(soft, dummy, 1, 0, -1));
 	trial_cpus(&cpu, 1);
 	answer_call(&answers[TRIAL_PERF_CPU], event_open(soft, dummy, 0, -1, cpu));
-	answer_call(&answers[TRIAL_PERF_COUNTER],
-		    event_open(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 0, 0, -1));
 	try_ring(&answers[TRIAL_PERF_RING], user);
 }
 

@@ -39,12 +39,6 @@ struct child {
 	pid_t pid; /* 0: none */
 };
 
-/*
- * The child of a uprobe: the kernel takes 60 to 100 ms to remove one, long after the answer. 0:
- * none, or reaped.
- */
-static pid_t leaving;
-
 void trial_says(struct trial_answer *answer, int works, const char *format, ...)
 {
 	va_list arguments;
@@ -150,23 +144,13 @@ static void reap(pid_t pid)
 		;
 }
 
-void trial_leave(void)
-{
-	if (leaving)
-		reap(leaving);
-	leaving = 0;
-}
-
 static void child_end(const struct child *child, int is_late)
 {
 	if (!child->pid)
 		return;
 	if (is_late)
 		kill(child->pid, SIGKILL);
-	if (child->group == trial_group_uprobe)
-		leaving = child->pid;
-	else
-		reap(child->pid);
+	reap(child->pid);
 }
 
 /* The groups of the rows that are wanted, each once. How many. */
@@ -194,7 +178,6 @@ static int children_run(struct child *children, size_t count, struct trial_answe
 
 	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
-	trial_leave();
 	for (size_t k = 0; k < count; k++)
 		child_start(&children[k], shared, ends);
 	close(ends[1]);

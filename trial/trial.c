@@ -112,13 +112,6 @@ uint64_t trial_ask_all(struct trial_answer answers[TRIAL_COUNT])
 	return now_us() - began_us;
 }
 
-void trial_settle(void)
-{
-	pthread_mutex_lock(&lock);
-	trial_leave();
-	pthread_mutex_unlock(&lock);
-}
-
 void trial_reason(enum trial trial, const struct trial_answer *answer, char *text, size_t bytes)
 {
 	const struct trial_row *row = &rows[trial];

@@ -8,8 +8,7 @@
  * (result_cache.h), so later commands try nothing. A missing permission or a simulated failure
  * (simulate.h) is never kept.
  *
- * Any thread may call these functions; a signal handler may not. They fork. A child that tried a
- * uprobe outlives its answer by some 60 ms; the next call reaps it, or trial_settle().
+ * Any thread may call these functions; a signal handler may not. They fork, and leave no child.
  */
 #ifndef TRIAL_TRIAL_H
 #define TRIAL_TRIAL_H
@@ -70,9 +69,6 @@ void trial_ask_again(enum trial trial, struct trial_answer *answer);
  * cache.
  */
 uint64_t trial_ask_all(struct trial_answer answers[TRIAL_COUNT]);
-
-/* Wait until no child of a trial is left. */
-void trial_settle(void);
 
 /*
  * 0 unless the trial fails; then `error`, and the detail is "NAME: WORDS", or "NAME, simulated:

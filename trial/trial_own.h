@@ -16,9 +16,7 @@ trial_group_fn trial_group_step;
 trial_group_fn trial_group_int80;
 trial_group_fn trial_group_tsc;
 trial_group_fn trial_group_tsc_trust;
-trial_group_fn trial_group_sample;
 trial_group_fn trial_group_code;
-trial_group_fn trial_group_uprobe;
 trial_group_fn trial_group_permission_memory;
 trial_group_fn trial_group_permission_perf;
 trial_group_fn trial_group_permission_trace;
@@ -39,9 +37,6 @@ uint64_t trial_run(uint64_t wanted, struct trial_answer answers[TRIAL_COUNT]);
 
 /* How often trial_run() was called in this process. */
 extern unsigned int trial_rounds;
-
-/* Reap a child that answered, and that the kernel still clears away. */
-void trial_leave(void);
 
 /* At most `room` of the CPUs that this thread may use, from first to last. How many. */
 size_t trial_cpus(int *cpus, size_t room);

@@ -39,7 +39,6 @@ static void end(void)
 {
 	char command[128];
 
-	trial_settle();
 	snprintf(command, sizeof(command), "rm -rf %s", home);
 	cr_assert_eq(system(command), 0);
 }
@@ -139,7 +138,6 @@ Test(trial, hanging_trial_is_bounded_and_reported)
 		cr_assert_eq(answers[i].error, -ETIMEDOUT);
 	}
 	cr_assert(strstr(reason_of(TRIAL_INT80, &answers[TRIAL_INT80]), "timed out after"));
-	trial_settle();
 	cr_assert_eq(waitpid(-1, NULL, __WALL), -1, "a child is left");
 	cr_assert_eq(errno, ECHILD);
 }
@@ -149,7 +147,6 @@ Test(trial, every_trial_answers_and_no_child_is_left)
 	struct trial_answer answers[TRIAL_COUNT];
 
 	trial_ask_all(answers);
-	trial_settle();
 	cr_assert_eq(waitpid(-1, NULL, __WALL), -1);
 	cr_assert_eq(errno, ECHILD);
 	for (int i = 0; i < TRIAL_COUNT; i++) {
@@ -236,7 +233,6 @@ Test(trial, refused_ptrace_fails)
 	forbid(SYS_ptrace, SECCOMP_RET_ERRNO | ENOSYS);
 	expect_refused(TRIAL_PTRACE_CHILD, -ENOSYS, "ENOSYS");
 	expect_refused(TRIAL_PTRACE_USER, -ENOSYS, "ENOSYS");
-	trial_settle();
 	cr_assert_eq(waitpid(-1, NULL, __WALL), -1, "a child is left");
 }
 
