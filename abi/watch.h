@@ -65,7 +65,7 @@
  *
  *	masked	    of those taken: a store whose mask excluded the watched bytes, so it wrote none
  *		    of them. Some processors' debug registers fire all the same
- *		    (arch/x86_64/masked.h)
+ *		    (arch/x86_64/stored.h)
  *
  * and the rest is missed: signals that were merged while a thread blocked SIGTRAP, or that no
  * handler got since the thread was on its way out.

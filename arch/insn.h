@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An instruction, as far as the translator asks: its length, where it may lead, what depends on its
- * address, and which registers it needs and kills.
+ * address, and which registers it needs and kills. As far as watches ask: what it stores.
  *
  * Read through tables that are made of libzydis when we are built (x86_64/insn_tables_make.c):
  * inside of a program there is no room for a library, nor for a microsecond an instruction. Calls
@@ -37,10 +37,28 @@
 #define INSN_POPS_FLAGS 0x1000u /* popf, iret */
 #define INSN_DIRECTION 0x2000u	/* std, cld */
 
-/* In `memory`. Not set for EVEX, XOP and 3DNow. */
+/* In `memory`. Not set for gathers, XOP, 3DNow, and those of EVEX that write none. */
 #define INSN_MEMORY_BYTES                                                                          \
-	0x3fu /* all of them, each time it runs; 0: see the other fields for their number */
-#define INSN_MEMORY_READS 0x80u /* and writes none */
+	0x7fu /* all of them, each time it runs, unless a mask excludes some; 0: unknown */
+#define INSN_MEMORY_READS 0x80u	     /* and writes none */
+#define INSN_MEMORY_STORE_SHIFT 8    /* 4 bits: enum insn_store */
+#define INSN_MEMORY_ELEMENT_SHIFT 12 /* 2 bits: log2 of the bytes that one bit of a mask selects */
+#define INSN_MEMORY_SCALES                                                                         \
+	0x4000u /* EVEX: the bytes with 128 bits of vector; twice as many with 256, then four times */
+
+/* Where a store takes its bytes from. */
+enum insn_store {
+	INSN_STORE_OTHER,    /* no store, or one that written.c reads by its opcode */
+	INSN_STORE_GENERAL,  /* the general register in modrm.reg */
+	INSN_STORE_COPY,     /* movdir64b: ModRM's operand; it stores where modrm.reg points */
+	INSN_STORE_SCATTER,  /* an element for each index; the number of bytes is that of one */
+	INSN_STORE_VECTOR,   /* from here on, the vector register in modrm.reg: its first bytes */
+	INSN_STORE_HIGH,     /* its bytes 8 to 15 */
+	INSN_STORE_EXTRACT,  /* the part that the immediate numbers */
+	INSN_STORE_COMPRESS, /* the elements that the mask selects, side by side */
+	INSN_STORE_CONVERT,  /* its elements, converted */
+	INSN_STORE_SIGNS,    /* the elements whose counterpart in another register is negative */
+};
 
 struct insn {
 	uint64_t target; /* where TRAIL_JUMP, TRAIL_BRANCH, TRAIL_CALL lead; else 0 */
@@ -62,8 +80,11 @@ struct insn {
 	uint8_t segment;	  /* 0x64, 0x65: the override that counts; 0: none that matters */
 	uint8_t is_short_address; /* a 67 prefix: addresses of 32 bits */
 	uint16_t pops;		  /* of `ret n`: n */
-	/* access to the memory operand of ModRM: INSN_MEMORY_*; 0: none, or unknown */
-	uint8_t memory;
+	/*
+	 * access to the memory operand of ModRM, and to maskmovdqu's: INSN_MEMORY_*; 0: none, or
+	 * unknown
+	 */
+	uint16_t memory;
 };
 
 /*

@@ -308,17 +308,12 @@ static int segment_of(const struct truth *truth)
 	return 0;
 }
 
-/*
- * Whether it reads what ModRM names and leaves it as it is: of what neither EVEX, XOP nor 3DNow
- * bears.
- */
-static int reads_memory(const struct truth *truth)
+/* The memory that ModRM names, without a vector of indices. NULL: none, or the tables ignore it. */
+static const ZydisDecodedOperand *memory_of(const struct truth *truth)
 {
 	const ZydisDecodedOperand *found = NULL;
+	int is_evex = truth->insn.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX;
 
-	if (truth->insn.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
-	    truth->insn.encoding != ZYDIS_INSTRUCTION_ENCODING_VEX)
-		return 0;
 	for (int i = 0; i < truth->insn.operand_count; i++) {
 		const ZydisDecodedOperand *operand = &truth->operands[i];
 
@@ -327,7 +322,33 @@ static int reads_memory(const struct truth *truth)
 		    operand->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM)
 			found = operand;
 	}
-	return found && !(found->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
+	return found && (truth->insn.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY ||
+			 truth->insn.encoding == ZYDIS_INSTRUCTION_ENCODING_VEX ||
+			 (is_evex && found->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+		       ? found
+		       : NULL;
+}
+
+static const char *memory_differs(const struct insn *insn, const struct truth *truth)
+{
+	const ZydisDecodedOperand *memory = memory_of(truth);
+	unsigned int bytes = insn->memory & INSN_MEMORY_BYTES;
+	unsigned int element = 1u << (insn->memory >> INSN_MEMORY_ELEMENT_SHIFT & 3);
+	int reads = memory && !(memory->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
+
+	if (insn->memory & INSN_MEMORY_SCALES)
+		bytes *= truth->insn.avx.vector_length / 128u;
+	if (!!(insn->memory & INSN_MEMORY_READS) != reads)
+		return "whether it only reads";
+	if (!memory)
+		return NULL;
+	if (bytes && bytes != memory->size / 8u)
+		return "how many bytes of memory";
+	if (truth->insn.encoding != ZYDIS_INSTRUCTION_ENCODING_EVEX)
+		return NULL;
+	return !bytes				     ? "how many bytes it stores"
+	       : element * 8 != memory->element_size ? "its elements"
+						     : NULL;
 }
 
 static unsigned int whole_state(const ZydisDecodedInstruction *insn)
@@ -398,8 +419,6 @@ static const char *shape_differs(const struct insn *insn, const struct truth *tr
 		return "its segment";
 	if (insn->is_short_address != (wanted->address_width == 32))
 		return "the width of addresses";
-	if (!!(insn->memory & INSN_MEMORY_READS) != reads_memory(truth))
-		return "whether it only reads";
 	if (insn->pops != (wanted->mnemonic == ZYDIS_MNEMONIC_RET && insn->kind == TRAIL_RETURN
 				   ? wanted->raw.imm[0].value.u
 				   : 0))
@@ -429,6 +448,8 @@ const char *insn_differs(const uint8_t *code, size_t left, int amd, unsigned int
 	if (insn.target != target_of(&truth, kind, amd))
 		return "its target";
 	what = shape_differs(&insn, &truth, code);
+	if (!what)
+		what = memory_differs(&insn, &truth);
 	if (!what)
 		what = registers_differ(&insn, &truth, kind);
 	return what ? what : traits_differ(&insn, &truth, kind);

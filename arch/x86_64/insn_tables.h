@@ -93,13 +93,13 @@ struct insn_leaf {
 	uint32_t rules;	       /* 0: no instruction */
 	uint16_t traits;       /* INSN_* of insn.h */
 	uint16_t needs, kills; /* whatever its fields say */
+	uint16_t memory;       /* INSN_MEMORY_* of insn.h */
 	uint8_t kind;
 	uint8_t immediate; /* bytes behind ModRM, SIB and displacement */
 	uint8_t roles;	   /* of INSN_REG to INSN_LOW */
 	uint8_t narrow;	   /* bits of insn_field: a register of 8 bits */
 	uint8_t vectors;   /* bits of insn_field: a vector register */
 	uint8_t valid;	   /* EVEX: which of insn_valid[] */
-	uint8_t memory;	   /* INSN_MEMORY_* of insn.h */
 };
 
 extern const uint16_t

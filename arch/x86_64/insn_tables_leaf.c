@@ -242,21 +242,86 @@ static void add_register(struct insn_leaf *leaf, const ZydisDecodedOperand *oper
 	}
 }
 
-/*
- * Are fewer bytes met than the operand has, or others? By a mask, by a bit's number, or as half of
- * them may do.
- */
-static int may_meet_others(const ZydisDecodedInstruction *insn)
+static int is_masked_by_signs(const ZydisDecodedInstruction *insn)
 {
 	switch (insn->mnemonic) {
 	case ZYDIS_MNEMONIC_VMASKMOVPS:
 	case ZYDIS_MNEMONIC_VMASKMOVPD:
 	case ZYDIS_MNEMONIC_VPMASKMOVD:
 	case ZYDIS_MNEMONIC_VPMASKMOVQ:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* What modrm.reg names. NULL: no register. */
+static const ZydisDecodedOperand *register_of(const struct answer *answer)
+{
+	for (int i = 0; i < answer->insn.operand_count; i++)
+		if (answer->operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    answer->operands[i].encoding == ZYDIS_OPERAND_ENCODING_MODRM_REG)
+			return &answer->operands[i];
+	return NULL;
+}
+
+static enum insn_store store_of(const ZydisDecodedOperand *memory, const struct answer *answer)
+{
+	const ZydisDecodedInstruction *insn = &answer->insn;
+	const ZydisDecodedOperand *reg = register_of(answer);
+	ZydisRegisterClass class = reg ? ZydisRegisterGetClass(reg->reg.value) : 0;
+
+	if (insn->mnemonic == ZYDIS_MNEMONIC_MOVDIR64B)
+		return INSN_STORE_COPY;
+	if (!(memory->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) || !reg)
+		return INSN_STORE_OTHER;
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+		return class == ZYDIS_REGCLASS_SEGMENT ? INSN_STORE_OTHER : INSN_STORE_GENERAL;
+	case ZYDIS_MNEMONIC_MOVNTI:
+	case ZYDIS_MNEMONIC_MOVDIRI:
+		return INSN_STORE_GENERAL;
+	case ZYDIS_MNEMONIC_MOVHPS:
+	case ZYDIS_MNEMONIC_MOVHPD:
+	case ZYDIS_MNEMONIC_VMOVHPS:
+	case ZYDIS_MNEMONIC_VMOVHPD:
+		return INSN_STORE_HIGH;
+	case ZYDIS_MNEMONIC_VCVTPS2PH:
+	case ZYDIS_MNEMONIC_TILESTORED:
+		return INSN_STORE_CONVERT;
+	default:
+		break;
+	}
+	if (class < ZYDIS_REGCLASS_XMM || class > ZYDIS_REGCLASS_ZMM)
+		return INSN_STORE_OTHER;
+	if (is_masked_by_signs(insn))
+		return INSN_STORE_SIGNS;
+	if (memory->mem.type == ZYDIS_MEMOP_TYPE_VSIB)
+		return INSN_STORE_SCATTER;
+	if (insn->meta.category == ZYDIS_CATEGORY_COMPRESS)
+		return INSN_STORE_COMPRESS;
+	if (insn->raw.imm[0].size)
+		return INSN_STORE_EXTRACT;
+	return memory->element_size < reg->element_size &&
+			       memory->element_count == reg->element_count
+		       ? INSN_STORE_CONVERT
+		       : INSN_STORE_VECTOR;
+}
+
+/*
+ * Are fewer bytes met than the operand has, or others? By a mask, by a bit's number, as those of a
+ * cache line, or as half of them may do.
+ */
+static int may_meet_others(const ZydisDecodedInstruction *insn)
+{
+	switch (insn->mnemonic) {
 	case ZYDIS_MNEMONIC_BT:
 	case ZYDIS_MNEMONIC_BTS:
 	case ZYDIS_MNEMONIC_BTR:
 	case ZYDIS_MNEMONIC_BTC:
+	case ZYDIS_MNEMONIC_CLFLUSH:
+	case ZYDIS_MNEMONIC_CLFLUSHOPT:
+	case ZYDIS_MNEMONIC_CLWB:
 		return 1;
 	default:
 		break;
@@ -265,28 +330,54 @@ static int may_meet_others(const ZydisDecodedInstruction *insn)
 	 * unpcklps to unpckhpd, punpcklbw to punpckhqdq: "an implementation may fetch only the
 	 * appropriate 64 bits"
 	 */
-	return insn->opcode_map == ZYDIS_OPCODE_MAP_0F &&
-	       (insn->opcode == 0x14 || insn->opcode == 0x15 ||
-		(insn->opcode >= 0x60 && insn->opcode <= 0x62) ||
-		(insn->opcode >= 0x68 && insn->opcode <= 0x6a) || insn->opcode == 0x6c ||
-		insn->opcode == 0x6d);
+	return is_masked_by_signs(insn) || (insn->opcode_map == ZYDIS_OPCODE_MAP_0F &&
+					    (insn->opcode == 0x14 || insn->opcode == 0x15 ||
+					     (insn->opcode >= 0x60 && insn->opcode <= 0x62) ||
+					     (insn->opcode >= 0x68 && insn->opcode <= 0x6a) ||
+					     insn->opcode == 0x6c || insn->opcode == 0x6d));
 }
 
-static uint8_t memory_of(const ZydisDecodedOperand *operand, const ZydisDecodedInstruction *insn)
+/* Has the operand another size with vectors of another length? */
+static int is_scaled(const ZydisDecodedOperand *operand, const struct form *form,
+		     const struct answer *answer)
 {
-	unsigned int bytes = operand->size / 8u;
-	uint8_t reads = operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? 0 : INSN_MEMORY_READS;
+	struct form other = *form;
+	struct answer its;
 
-	if ((insn->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
-	     insn->encoding != ZYDIS_INSTRUCTION_ENCODING_VEX) ||
-	    operand->mem.type != ZYDIS_MEMOP_TYPE_MEM)
+	other.l = form->l ? form->l - 1 : 1;
+	return form->space >= INSN_EVEX && !form_ask(&its, &other) &&
+	       its.operands[operand - answer->operands].size != operand->size;
+}
+
+static uint16_t memory_of(const ZydisDecodedOperand *operand, const struct form *form,
+			  const struct answer *answer)
+{
+	const ZydisDecodedInstruction *insn = &answer->insn;
+	unsigned int store = store_of(operand, answer), bytes = operand->size / 8u, word;
+
+	if (!store && ((insn->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
+			insn->encoding != ZYDIS_INSTRUCTION_ENCODING_VEX) ||
+		       operand->mem.type != ZYDIS_MEMOP_TYPE_MEM))
 		return 0;
-	return bytes > 32 || may_meet_others(insn) ? reads : (uint8_t)(reads | bytes);
+	word = store << INSN_MEMORY_STORE_SHIFT;
+	if (!(operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+		word |= INSN_MEMORY_READS;
+	if (store >= INSN_STORE_SCATTER && operand->element_size <= 64)
+		word |= (unsigned int)__builtin_ctz(operand->element_size / 8u)
+			<< INSN_MEMORY_ELEMENT_SHIFT;
+	if (is_scaled(operand, form, answer)) {
+		word |= INSN_MEMORY_SCALES;
+		bytes >>= form->l;
+	}
+	if (bytes <= INSN_MEMORY_BYTES && (store == INSN_STORE_SIGNS || !may_meet_others(insn)))
+		word |= bytes;
+	return (uint16_t)word;
 }
 
 static void add_memory(struct insn_leaf *leaf, const ZydisDecodedOperand *operand,
-		       const ZydisDecodedInstruction *insn)
+		       const struct form *form, const struct answer *answer)
 {
+	const ZydisDecodedInstruction *insn = &answer->insn;
 	/* In these modrm.reg is an address. libzydis lists it as a register, too. */
 	int is_by_reg = insn->mnemonic == ZYDIS_MNEMONIC_MOVDIR64B ||
 			insn->mnemonic == ZYDIS_MNEMONIC_ENQCMD ||
@@ -296,10 +387,13 @@ static void add_memory(struct insn_leaf *leaf, const ZydisDecodedOperand *operan
 		return;
 	if (operand->encoding != ZYDIS_OPERAND_ENCODING_MODRM_RM) {
 		leaf->needs |= bit_of(operand->mem.base) | bit_of(operand->mem.index);
+		if (insn->mnemonic == ZYDIS_MNEMONIC_MASKMOVDQU ||
+		    insn->mnemonic == ZYDIS_MNEMONIC_VMASKMOVDQU)
+			leaf->memory = INSN_STORE_SIGNS << INSN_MEMORY_STORE_SHIFT | 16;
 		return;
 	}
 	leaf->rules |= INSN_RULE_ADDRESS;
-	leaf->memory = memory_of(operand, insn);
+	leaf->memory = memory_of(operand, form, answer);
 	if (operand->mem.type == ZYDIS_MEMOP_TYPE_VSIB)
 		leaf->vectors |= 1u << INSN_VSIB;
 }
@@ -356,7 +450,7 @@ struct insn_leaf leaf_describe(const struct form *form, const struct answer *ans
 		if (operand->type == ZYDIS_OPERAND_TYPE_REGISTER)
 			add_register(&leaf, operand, insn);
 		if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY)
-			add_memory(&leaf, operand, insn);
+			add_memory(&leaf, operand, form, answer);
 	}
 	if ((insn->mnemonic == ZYDIS_MNEMONIC_XOR || insn->mnemonic == ZYDIS_MNEMONIC_SUB) &&
 	    form->mod == 3 && form->has_modrm && form->opcode < 0x40 && insn->operand_width >= 32)

@@ -401,10 +401,10 @@ static void print_leaves(void)
 {
 	printf("\n};\n\nconst struct insn_leaf insn_leaves[] = {");
 	for (size_t i = 0; i < leaf_count; i++)
-		printf("\n\t{ 0x%x, 0x%x, 0x%x, 0x%x, %u, %u, 0x%x, 0x%x, 0x%x, %u, 0x%x },",
+		printf("\n\t{ 0x%x, 0x%x, 0x%x, 0x%x, 0x%x, %u, %u, 0x%x, 0x%x, 0x%x, %u },",
 		       leaves[i].rules, leaves[i].traits, leaves[i].needs, leaves[i].kills,
-		       leaves[i].kind, leaves[i].immediate, leaves[i].roles, leaves[i].narrow,
-		       leaves[i].vectors, leaves[i].valid, leaves[i].memory);
+		       leaves[i].memory, leaves[i].kind, leaves[i].immediate, leaves[i].roles,
+		       leaves[i].narrow, leaves[i].vectors, leaves[i].valid);
 }
 
 int main(void)

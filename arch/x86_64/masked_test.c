@@ -79,6 +79,7 @@ static void frame_make(uint32_t masks_at)
 	X(x87_save, "fnsave (%rax)", 0, 108, 0)                                                    \
 	X(x87_save_narrow, "data16 fnsave (%rax)", 0, 94, 0)                                       \
 	X(x87_environment, "fnstenv (%rax)", 0, 28, 0)                                             \
+	X(x87_environment_w, ".byte 0x66, 0x48, 0xd9, 0x30", 0, 28, 0)                             \
 	X(maskmov_ps, "vmaskmovps %ymm2, %ymm1, (%rax)", 0, 32, UINT64_C(0x0fff0f00))              \
 	X(maskmov_pd, "vmaskmovpd %xmm2, %xmm1, (%rax)", 0, 16, 0)                                 \
 	X(maskmov_d, "vpmaskmovd %ymm2, %ymm1, (%rax)", 0, 32, UINT64_C(0x0fff0f00))               \
@@ -91,6 +92,11 @@ FORMS(FORM_CODE)
 CODE(mask_move, "maskmovdqu %xmm1, %xmm2")
 CODE(mask_move_vex, "vmaskmovdqu %xmm1, %xmm2")
 CODE(mask_move_fs, ".byte 0x64\n\tmaskmovdqu %xmm1, %xmm2")
+CODE(part_of_ymm, "vextracti32x4 $3, %ymm3, (%rax)")
+CODE(part_byte, "vpextrb $0x13, %xmm17, (%rax)")
+CODE(part_byte_sse, "pextrb $2, %xmm3, (%rax)")
+CODE(part_byte_vex, "vpextrb $2, %xmm3, (%rax)")
+CODE(gather, "vpgatherdd %ymm2, (%rax,%ymm1,4), %ymm3")
 CODE(move_64, "movdir64b 8(%rax), %rdi")
 CODE(move_64_short, "movdir64b 8(%eax), %edi")
 CODE(move_direct, "movdiri %rdi, 8(%rax)")
@@ -240,6 +246,16 @@ Test(masked, stores_have_the_values_of_all_registers)
 	cr_assert_eq(written.value[15], 47);
 	cr_assert_eq(decode(&written, extract_byte, extract_byte_end), 0);
 	cr_assert_eq(written.value[0], 103);
+	cr_assert_eq(decode(&written, part_byte, part_byte_end), 0);
+	cr_assert_eq(written.value[0], 103, "a byte of 16");
+	cr_assert_eq(decode(&written, part_of_ymm, part_of_ymm_end), 0);
+	cr_assert_eq(written.value[15], 31, "a part of two");
+	cr_assert_eq(decode(&written, part_byte_sse, part_byte_sse_end), 0);
+	cr_assert_eq(written.way, WRITTEN_NEW);
+	cr_assert_eq(written.value[0], 2);
+	cr_assert_eq(decode(&written, part_byte_vex, part_byte_vex_end), 0);
+	cr_assert_eq(written.way, WRITTEN_NEW);
+	cr_assert_eq(written.value[0], 2);
 	cr_assert_eq(decode(&written, compress_q, compress_q_end), 0);
 	cr_assert_eq(written.way, WRITTEN_NEW);
 	cr_assert_eq(written.value[8], 32, "k1 has the bits 0 and 4 to 7");
@@ -248,6 +264,14 @@ Test(masked, stores_have_the_values_of_all_registers)
 	frame_zmm_high_at = 0;
 	cr_assert_eq(decode(&written, extract_half, extract_half_end), 0);
 	cr_assert_eq(written.way, WRITTEN_SOMEHOW);
+}
+
+Test(masked, gathers_write_no_memory)
+{
+	struct written written;
+
+	frame_make(MASKS_AT_AMD);
+	cr_assert_eq(decode(&written, gather, gather_end), -1);
 }
 
 static uint64_t kept_of(const uint8_t *code, const uint8_t *end)

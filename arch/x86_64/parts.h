@@ -6,35 +6,29 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-/* SPACE_STRANGE: XOP, and EVEX encodings that store nothing or that extent_evex() does not know. */
-enum space {
-	SPACE_PLAIN,
-	SPACE_0F,
-	SPACE_VEX,
-	SPACE_EVEX,
-	SPACE_SCATTER,
-	SPACE_OTHER,
-	SPACE_STRANGE,
-};
+/* The opcode maps that written.c reads by opcode. */
+enum space { SPACE_PLAIN, SPACE_0F, SPACE_OTHER };
 
 /* An instruction taken apart. */
 struct parts {
 	const uint8_t *code;
-	const uint8_t *head; /* of SPACE_EVEX and SPACE_SCATTER */
-	unsigned int bytes;
 	enum space space;
 	uint8_t opcode, modrm;
 	uint8_t w, r, x, b; /* as REX has them, each 0 or 1; with EVEX, r has two bits */
 	uint8_t is_locked;
-	uint8_t is_narrow; /* 66 */
-	uint8_t repeat;	   /* f2, f3; 0 */
-	uint8_t is_long;   /* VEX.L */
-	uint8_t is_vex_0f38, is_vex_0f3a;
-	uint8_t vector; /* the register that VEX.vvvv names */
-	uint8_t extent; /* of SPACE_EVEX */
-	uint8_t unit;	/* of SPACE_EVEX: displacements of one byte count in those */
+	uint8_t is_narrow; /* a 66 prefix */
+	uint8_t repeat;	   /* an f2 or f3 prefix, or 0 */
+	uint8_t store;	   /* enum insn_store */
+	uint8_t extent;	   /* bytes in memory; 0: unknown */
+	uint8_t element;   /* what one bit of a mask selects */
+	uint8_t all;	   /* bytes of the vector register */
+	uint8_t reg;	   /* the register in modrm.reg */
+	uint8_t vector;	   /* the register in vvvv */
+	uint8_t mask;	   /* EVEX's mask register; 0: none */
+	uint8_t unit;	   /* displacements of one byte count in those */
 	unsigned int imm_at;
 	uint8_t base, index; /* registers of the address; 0xff: none */
+	uint8_t scale;	     /* log2 of the index's factor */
 };
 
 struct insn;

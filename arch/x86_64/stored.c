@@ -2,148 +2,86 @@
 #define _GNU_SOURCE
 #include "arch/x86_64/stored.h"
 
+#include "arch/insn.h"
 #include "arch/x86_64/frame_state.h"
-#include "arch/x86_64/masked.h"
 
 #define SCATTER_STRETCH_MAX (1u << 20)
 
-static unsigned int register_of(const struct parts *parts)
+static uint64_t low_bits(unsigned int count)
 {
-	return (parts->modrm >> 3 & 7) | (unsigned int)parts->r << 3;
+	return count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0);
 }
 
-static void put_vector(struct written *written, const struct parts *parts,
-		       const ucontext_t *context, unsigned int from, unsigned int bytes)
+/* A bit for each element that is stored. 0; -1: the frame does not have it. */
+static int mask_of(const struct parts *parts, const ucontext_t *context, uint64_t *mask)
 {
-	written->bytes = bytes;
-	if (!frame_vector(context, register_of(parts), from, bytes, written->value))
-		written->way = WRITTEN_NEW;
-}
+	unsigned int element = parts->element;
+	uint8_t signs[32];
 
-int stored_vector(struct written *written, const struct parts *parts, const ucontext_t *context)
-{
-	unsigned int all = parts->is_long ? 32 : 16;
-	int is_vex = parts->space == SPACE_VEX;
-
-	switch (parts->opcode) {
-	case 0x11: /* movups, movss, movupd, movsd */
-	case 0x29: /* movaps */
-	case 0x2b: /* movntps; of SSE4a movntss, movntsd */
-		all = parts->repeat == 0xf3 ? 4 : parts->repeat == 0xf2 ? 8 : all;
-		put_vector(written, parts, context, 0, all);
-		return 1;
-	case 0x13: /* movlps, movhps */
-	case 0x17:
-		put_vector(written, parts, context, parts->opcode == 0x17 ? 8 : 0, 8);
-		return 1;
-	case 0x7e: /* movd, movq */
-		if (!parts->is_narrow)
-			return 0;
-		put_vector(written, parts, context, 0, parts->w ? 8 : 4);
-		return 1;
-	case 0x7f: /* movdqa, movdqu */
-	case 0xe7: /* movntdq */
-		if (!parts->is_narrow && !(parts->repeat == 0xf3 && parts->opcode == 0x7f))
-			return 0;
-		put_vector(written, parts, context, 0, all);
-		return 1;
-	case 0xd6: /* movq */
-		if (!parts->is_narrow)
-			return 0;
-		put_vector(written, parts, context, 0, 8);
-		return 1;
-	default:
-		return is_vex; /* somehow */
+	*mask = ~UINT64_C(0);
+	if (parts->store != INSN_STORE_SIGNS)
+		return parts->mask ? frame_mask(context, parts->mask, mask) : 0;
+	if (frame_vector(context, parts->vector, 0, parts->extent, signs))
+		return -1;
+	for (unsigned int i = 0; i < parts->extent / element; i++) {
+		if (!(signs[(i + 1) * element - 1] & 0x80))
+			*mask &= ~(UINT64_C(1) << i);
 	}
-}
-
-void stored_by_signs(struct written *written, const struct parts *parts, unsigned int mask,
-		     unsigned int element, unsigned int bytes, const ucontext_t *context)
-{
-	written->bytes = bytes;
-	if (!masked_by_signs(mask, element, bytes, context, &written->kept))
-		put_vector(written, parts, context, 0, bytes);
+	return 0;
 }
 
 /* vpcompressd and the like: the selected elements, next to each other. */
-static void put_compressed(struct written *written, const struct parts *parts,
+static void put_compressed(struct written *written, const struct parts *parts, uint64_t mask,
 			   const ucontext_t *context)
 {
-	unsigned int element = masked_element(parts->head, parts->opcode), to = 0;
-	uint64_t mask = masked_bits(parts->head, context);
+	unsigned int element = parts->element, to = 0;
+	int is_lost = 0;
 
 	for (unsigned int i = 0; i < written->bytes / element; i++) {
 		if (!(mask >> i & 1))
 			continue;
-		if (frame_vector(context, register_of(parts), i * element, element,
-				 written->value + to))
-			return;
+		is_lost |= frame_vector(context, parts->reg, i * element, element,
+					written->value + to);
 		to += element;
 	}
-	written->way = WRITTEN_NEW;
+	written->kept = low_bits(written->bytes) & ~low_bits(to);
+	written->way = is_lost ? WRITTEN_SOMEHOW : WRITTEN_NEW;
 }
 
-static void tell_evex(struct written *written, const struct parts *parts, const ucontext_t *context)
+void stored_vector(struct written *written, const struct parts *parts, const ucontext_t *context)
 {
-	unsigned int map = parts->head[1] & 7u, from = 0;
+	unsigned int bytes = written->bytes, from = 0;
+	uint64_t mask;
 
-	if (masked_evex(parts->head, parts->opcode, parts->extent, context, &written->kept))
+	if (mask_of(parts, context, &mask))
 		return;
-	if (map == 2 && masked_is_compress(parts->head)) {
-		put_compressed(written, parts, context);
+	if (parts->store == INSN_STORE_COMPRESS) {
+		put_compressed(written, parts, mask, context);
 		return;
 	}
-	if (map == 2 || (map == 3 && parts->opcode == 0x1d))
-		return; /* converted */
-	if (map == 3)
-		from = parts->code[parts->imm_at] % (64u / parts->extent) * parts->extent;
-	else if (map == 1 && parts->opcode == 0x17)
+	for (unsigned int i = 0; i < bytes / parts->element; i++) {
+		if (!(mask >> i & 1))
+			written->kept |= low_bits(parts->element) << i * parts->element;
+	}
+	if (parts->store == INSN_STORE_CONVERT)
+		return;
+	if (parts->store == INSN_STORE_HIGH)
 		from = 8;
-	put_vector(written, parts, context, from, parts->extent);
+	else if (parts->store == INSN_STORE_EXTRACT)
+		from = parts->code[parts->imm_at] * bytes % parts->all;
+	if (!frame_vector(context, parts->reg, from, bytes, written->value))
+		written->way = WRITTEN_NEW;
 }
 
-void stored_other(struct written *written, const struct parts *parts, const ucontext_t *context)
+int stored_scatter(struct written *written, const struct parts *parts, const ucontext_t *context)
 {
-	unsigned int element = masked_vex_element(parts->opcode, parts->w);
-
-	if (parts->space == SPACE_EVEX)
-		tell_evex(written, parts, context);
-	else if (parts->is_vex_0f38 && parts->is_narrow && element)
-		stored_by_signs(written, parts, parts->vector, element, parts->is_long ? 32 : 16,
-				context);
-	else if (parts->is_vex_0f3a && parts->is_narrow && (parts->opcode | 0x20) == 0x39)
-		/* vextractf128, vextracti128 */
-		put_vector(written, parts, context, 16u * (parts->code[parts->imm_at] & 1), 16);
-}
-
-/* ---- scatters ---- */
-
-int stored_is_scatter(const struct parts *parts)
-{
-	return (parts->head[1] & 7) == 2 && (parts->head[2] & 3) == 1 && parts->opcode >= 0xa0 &&
-	       parts->opcode <= 0xa3 && (parts->head[3] >> 5 & 3) < 3;
-}
-
-int stored_scatter(struct written *written, const struct parts *parts, unsigned int modrm_at,
-		   const ucontext_t *context)
-{
-	unsigned int element = parts->w ? 8 : 4, width = parts->opcode & 1 ? 8 : 4;
-	unsigned int all = 16u << (parts->head[3] >> 5 & 3), mod = parts->modrm >> 6;
-	uint8_t sib = parts->code[modrm_at + 1], index[64];
-	unsigned int number = (sib >> 3 & 7u) | (unsigned int)parts->x << 3 |
-			      (parts->head[3] & 8 ? 0u : 16u);
-	unsigned int count = all / (width > element ? width : element);
-	int has_base = mod || (sib & 7) != 5;
-	uint64_t base = has_base ? reg_of(context, (sib & 7u) | (unsigned int)parts->b << 3) : 0;
+	unsigned int element = parts->element, width = parts->opcode & 1 ? 8 : 4;
+	unsigned int count = parts->all / (width > element ? width : element);
 	uint64_t low = UINT64_MAX, high = 0;
+	uint8_t index[64];
 
-	if (mod == 3 || (parts->modrm & 7) != 4 ||
-	    frame_vector(context, number, 0, count * width, index))
+	if (frame_vector(context, parts->index | (parts->vector & 16u), 0, count * width, index))
 		return -1;
-	if (mod == 1)
-		base += (uint64_t)signed_at(parts->code + modrm_at + 2, 1) * element;
-	else if (mod == 2 || !has_base)
-		base += (uint64_t)signed_at(parts->code + modrm_at + 2, 4);
 	for (unsigned int i = 0; i < count; i++) {
 		int32_t narrow;
 		int64_t wide;
@@ -154,7 +92,7 @@ int stored_scatter(struct written *written, const struct parts *parts, unsigned 
 			__builtin_memcpy(&wide, index + (size_t)i * width, sizeof wide);
 		else
 			wide = narrow;
-		at = base + ((uint64_t)wide << (sib >> 6));
+		at = written->address + ((uint64_t)wide << parts->scale);
 		low = at < low ? at : low;
 		high = at > high ? at : high;
 	}

@@ -4,13 +4,10 @@
 #include "arch/written.h"
 
 #include "arch/insn.h"
-#include "arch/x86_64/extent.h"
-#include "arch/x86_64/masked.h"
 #include "arch/x86_64/parts.h"
 #include "arch/x86_64/stored.h"
 
 #define FXSAVE_BYTES 416u /* it does not write the rest of its 512 */
-#define DIRECT_BYTES 64u  /* of movdir64b */
 #define RAX 0u
 #define RSP 4u
 #define RSI 6u
@@ -38,11 +35,9 @@ static void put(struct written *written, uint64_t value, unsigned int bytes)
 static uint64_t operand_of(const struct parts *parts, const struct insn *insn,
 			   const ucontext_t *context, unsigned int bytes)
 {
-	unsigned int number = (parts->modrm >> 3 & 7) | (unsigned int)parts->r << 3;
-
-	if (bytes == 1 && !insn->rex && number >= 4)
-		return reg_of(context, number - 4) >> 8;
-	return reg_of(context, number);
+	if (bytes == 1 && !insn->rex && parts->reg >= 4)
+		return reg_of(context, parts->reg - 4u) >> 8;
+	return reg_of(context, parts->reg);
 }
 
 static unsigned int size_of(const struct parts *parts)
@@ -61,27 +56,23 @@ static void take_vex(struct parts *parts, const uint8_t *at)
 	parts->b = at[0] == 0xc4 && !(at[1] & 0x20);
 	parts->w = at[0] == 0xc4 && at[2] & 0x80;
 	parts->vector = ~last >> 3 & 15;
-	parts->is_long = (last & 4) != 0;
-	parts->is_narrow = (last & 3) == 1;
-	parts->repeat = (last & 3) == 2 ? 0xf3 : (last & 3) == 3 ? 0xf2 : 0;
-	parts->is_vex_0f38 = at[0] == 0xc4 && (at[1] & 0x1f) == 2;
-	parts->is_vex_0f3a = at[0] == 0xc4 && (at[1] & 0x1f) == 3;
-	parts->space = at[0] == 0xc4 && (at[1] & 0x1f) != 1 ? SPACE_OTHER : SPACE_VEX;
+	parts->all = last & 4 ? 32 : 16;
 }
 
-static void take_evex(struct parts *parts, const uint8_t *at)
+static void take_evex(struct parts *parts, const uint8_t *at, unsigned int memory)
 {
+	unsigned int length = at[3] >> 5 & 3;
+
 	parts->r = (uint8_t)((at[1] & 0x80 ? 0 : 1) | (at[1] & 0x10 ? 0 : 2));
 	parts->x = !(at[1] & 0x40);
 	parts->b = !(at[1] & 0x20);
 	parts->w = at[2] >> 7;
-	parts->head = at;
-	parts->extent = (uint8_t)extent_evex(at, parts->opcode);
-	parts->unit = masked_is_compress(at) ? (uint8_t)masked_element(at, parts->opcode)
-					     : parts->extent;
-	parts->space = parts->extent		  ? SPACE_EVEX
-		       : stored_is_scatter(parts) ? SPACE_SCATTER
-						  : SPACE_STRANGE;
+	parts->vector = (uint8_t)((~at[2] >> 3 & 15) | (at[3] & 8 ? 0 : 16));
+	parts->mask = at[3] & 7;
+	parts->all = (uint8_t)(16u << length);
+	if (memory & INSN_MEMORY_SCALES)
+		parts->extent = (uint8_t)(parts->extent << length);
+	parts->unit = parts->store == INSN_STORE_COMPRESS ? parts->element : parts->extent;
 }
 
 static int is_prefix(uint8_t byte)
@@ -95,7 +86,17 @@ void parts_take(struct parts *parts, const struct insn *insn, const uint8_t *cod
 {
 	unsigned int at = 0;
 
-	*parts = (struct parts){ .code = code, .bytes = insn->bytes, .base = 0xff, .index = 0xff };
+	*parts = (struct parts){
+		.code = code,
+		.store = insn->memory >> INSN_MEMORY_STORE_SHIFT & 15,
+		.extent = insn->memory & INSN_MEMORY_BYTES,
+		.element = (uint8_t)(1u << (insn->memory >> INSN_MEMORY_ELEMENT_SHIFT & 3)),
+		.all = 16,
+		.unit = 1,
+		.space = SPACE_OTHER,
+		.base = 0xff,
+		.index = 0xff,
+	};
 	for (; at < insn->opcode_at && is_prefix(code[at]); at++) {
 		parts->is_narrow |= code[at] == 0x66;
 		parts->is_locked |= code[at] == 0xf0;
@@ -116,12 +117,10 @@ void parts_take(struct parts *parts, const struct insn *insn, const uint8_t *cod
 	else if (code[at] == 0xc5 || code[at] == 0xc4)
 		take_vex(parts, code + at);
 	else if (code[at] == 0x62)
-		take_evex(parts, code + at);
-	else if (code[at] == 0x8f)
-		parts->space = SPACE_STRANGE;
-	else
-		parts->space = code[at] == 0x0f && at + 1 == insn->opcode_at ? SPACE_0F
-									     : SPACE_OTHER;
+		take_evex(parts, code + at, insn->memory);
+	else if (code[at] == 0x0f && at + 1 == insn->opcode_at)
+		parts->space = SPACE_0F;
+	parts->reg = (uint8_t)((parts->modrm >> 3 & 7) | parts->r << 3);
 }
 
 /* 0, -1: there is no address, or it is lost. */
@@ -129,8 +128,8 @@ static int find_address(struct parts *parts, const struct insn *insn, const ucon
 			written_thread *thread, uintptr_t *address)
 {
 	unsigned int at = insn->modrm_at + 1u, mod = parts->modrm >> 6, rm = parts->modrm & 7;
-	uint64_t scale = mod == 1 && parts->unit ? parts->unit : 1;
-	uint64_t sum = 0;
+	uint64_t unit = mod == 1 ? parts->unit : 1, sum = 0;
+	int is_vector = parts->store == INSN_STORE_SCATTER; /* its index */
 
 	if (!insn->modrm_at || mod == 3 || insn->segment == 0x65 ||
 	    (insn->segment == 0x64 && !thread))
@@ -141,10 +140,11 @@ static int find_address(struct parts *parts, const struct insn *insn, const ucon
 
 		parts->base = (uint8_t)((sib & 7u) | (unsigned int)parts->b << 3);
 		parts->index = (uint8_t)((sib >> 3 & 7u) | (unsigned int)parts->x << 3);
-		if (parts->index == 4)
+		parts->scale = sib >> 6;
+		if (parts->index == 4 && !is_vector)
 			parts->index = 0xff;
-		else
-			sum = reg_of(context, parts->index) << (sib >> 6);
+		else if (!is_vector)
+			sum = reg_of(context, parts->index) << parts->scale;
 	}
 	if (!mod && (parts->base & 7) == 5) {
 		/* behind a SIB there is no base; else it counts from the instruction's end */
@@ -154,7 +154,7 @@ static int find_address(struct parts *parts, const struct insn *insn, const ucon
 		at += 4;
 	} else {
 		sum += reg_of(context, parts->base);
-		sum += mod ? (uint64_t)signed_at(parts->code + at, mod == 1 ? 1 : 4) * scale : 0;
+		sum += mod ? (uint64_t)signed_at(parts->code + at, mod == 1 ? 1 : 4) * unit : 0;
 		at += mod == 1 ? 1 : mod == 2 ? 4 : 0;
 	}
 	parts->imm_at = at;
@@ -210,14 +210,12 @@ static int tell_exchange(struct written *written, const struct parts *parts,
 			 const struct insn *insn, const ucontext_t *context, unsigned int bytes,
 			 enum written_exchange exchange)
 {
-	unsigned int number = (parts->modrm >> 3 & 7) | (unsigned int)parts->r << 3;
-
-	if (is_in_address(parts, number))
+	if (is_in_address(parts, parts->reg))
 		return -1;
 	/* operands are never looked up for ah to bh */
-	if (bytes > 1 || insn->rex || number < 4)
+	if (bytes > 1 || insn->rex || parts->reg < 4)
 		written->exchange = (uint8_t)exchange;
-	written->operand = (uint8_t)number;
+	written->operand = parts->reg;
 	written->bytes = bytes;
 	written->old = operand_of(parts, insn, context, bytes);
 	written->has_old = 1;
@@ -239,14 +237,10 @@ static int tell_plain(struct written *written, const struct parts *parts, const 
 		tell_arithmetic(written, which, bytes, (uint64_t)immediate(parts, 1));
 	} else if (opcode == 0x86 || opcode == 0x87) {
 		return tell_exchange(written, parts, insn, context, bytes, EXCHANGE_SWAP);
-	} else if (opcode == 0x88 || opcode == 0x89) {
-		put(written, operand_of(parts, insn, context, bytes), bytes);
 	} else if ((opcode == 0xc6 || opcode == 0xc7) && !which) {
 		put(written, (uint64_t)immediate(parts, bytes), bytes);
 	} else if (opcode == 0xf6 || opcode == 0xf7 || opcode == 0xfe || opcode == 0xff) {
 		tell_group(written, parts, bytes);
-	} else if (opcode >= 0xd8 && opcode <= 0xdf) {
-		extent_x87(written, opcode, which, parts->is_narrow);
 	}
 	return 0;
 }
@@ -329,8 +323,6 @@ static int tell_0f(struct written *written, const struct parts *parts, const str
 	uint8_t opcode = parts->opcode;
 	unsigned int bytes = opcode & 1 ? size_of(parts) : 1;
 
-	if (stored_vector(written, parts, context))
-		return 0;
 	if (opcode == 0xae && !(parts->modrm >> 3 & 7) && !parts->repeat) { /* fxsave */
 		written->bytes = FXSAVE_BYTES;
 	} else if ((opcode & 0xf0) == 0x90) {
@@ -339,8 +331,6 @@ static int tell_0f(struct written *written, const struct parts *parts, const str
 		return tell_compared(written, parts, insn, context, bytes);
 	} else if (opcode == 0xc0 || opcode == 0xc1) {
 		return tell_exchange(written, parts, insn, context, bytes, EXCHANGE_ADD);
-	} else if (opcode == 0xc3) {
-		put(written, operand_of(parts, insn, context, size_of(parts)), size_of(parts));
 	} else if (opcode == 0xc7) {
 		return tell_compared_pair(written, parts, context);
 	}
@@ -433,60 +423,41 @@ static int decode(struct insn *insn, struct parts *parts, const uint8_t *code, s
 	return 0;
 }
 
-/* Or it is lea, a prefetch or a long nop: these have an operand in memory, and leave it alone. */
-static int is_no_access(const struct parts *parts)
+/*
+ * Or it is lea, a prefetch or a long nop: these have an operand in memory, and leave it alone. Of
+ * the other maps, what the tables do not describe.
+ */
+static int is_no_access(const struct parts *parts, const struct insn *insn)
 {
-	return parts->space == SPACE_STRANGE ||
+	return (parts->space == SPACE_OTHER && !insn->memory) ||
 	       (parts->space == SPACE_PLAIN && parts->opcode == 0x8d) ||
 	       (parts->space == SPACE_0F &&
 		(parts->opcode == 0x0d || (parts->opcode >= 0x18 && parts->opcode <= 0x1f)));
 }
 
-/* maskmovdqu, vmaskmovdqu */
-static int is_mask_move(const struct parts *parts)
+/* maskmovdqu, vmaskmovdqu: they store to where rdi points, by the signs of modrm.rm. */
+static int tell_mask_move(struct written *written, struct parts *parts, const struct insn *insn,
+			  const ucontext_t *context)
 {
-	return parts->opcode == 0xf7 && parts->is_narrow && parts->modrm >> 6 == 3 &&
-	       (parts->space == SPACE_0F || parts->space == SPACE_VEX);
-}
-
-/* It stores to where rdi points. */
-static int tell_mask_move(struct written *written, const struct parts *parts,
-			  const struct insn *insn, const ucontext_t *context)
-{
-	unsigned int mask = (parts->modrm & 7u) | (unsigned int)parts->b << 3;
-
 	if (insn->segment || insn->is_short_address)
 		return -1;
 	written->address = reg_of(context, RDI);
-	stored_by_signs(written, parts, mask, 1, 16, context);
+	written->bytes = parts->extent;
+	parts->vector = (uint8_t)((parts->modrm & 7) | parts->b << 3);
+	stored_vector(written, parts, context);
 	return 0;
-}
-
-/* movdiri, movdir64b: of the legacy map 0F 38. */
-static int is_direct(const struct parts *parts, const struct insn *insn)
-{
-	const uint8_t *at = parts->code + insn->opcode_at;
-
-	return parts->space == SPACE_OTHER && !parts->is_vex_0f38 && !parts->is_vex_0f3a &&
-	       insn->opcode_at >= 2 && at[-2] == 0x0f && at[-1] == 0x38 && !parts->repeat &&
-	       parts->opcode == (parts->is_narrow ? 0xf8 : 0xf9);
 }
 
 /* movdir64b copies 64 bytes from its operand in memory to where its register points. */
-static int tell_direct(struct written *written, const struct parts *parts, const struct insn *insn,
-		       const ucontext_t *context)
+static void tell_copy(struct written *written, const struct parts *parts, const struct insn *insn,
+		      const ucontext_t *context)
 {
-	if (!parts->is_narrow) {
-		put(written, operand_of(parts, insn, context, size_of(parts)), size_of(parts));
-		return 0;
-	}
 	written->source = written->address;
-	written->source_bytes = DIRECT_BYTES;
-	written->address = operand_of(parts, insn, context, 8);
+	written->source_bytes = parts->extent;
+	written->address = reg_of(context, parts->reg);
 	if (insn->is_short_address)
 		written->address = (uint32_t)written->address;
-	written->bytes = DIRECT_BYTES;
-	return 0;
+	written->bytes = parts->extent;
 }
 
 int written_tell(struct written *written, const uint8_t *code, size_t bytes,
@@ -497,33 +468,29 @@ int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 
 	if (decode(&insn, &parts, code, bytes, written) || insn.bytes != bytes)
 		return -1;
-	if (is_no_access(&parts))
+	if (is_no_access(&parts, &insn))
 		return -1;
 	if (!insn.modrm_at)
 		return tell_bare(written, &parts, &insn, context);
-	if (is_mask_move(&parts))
+	if (parts.store == INSN_STORE_SIGNS && parts.modrm >> 6 == 3)
 		return tell_mask_move(written, &parts, &insn, context);
-	if (parts.space == SPACE_SCATTER)
-		return insn.segment || insn.is_short_address
-			       ? -1
-			       : stored_scatter(written, &parts, insn.modrm_at, context);
 	if (find_address(&parts, &insn, context, thread, &written->address))
 		return -1;
-	if (is_direct(&parts, &insn))
-		return tell_direct(written, &parts, &insn, context);
-	written->bytes = parts.extent ? parts.extent : insn.memory & INSN_MEMORY_BYTES;
-	if (insn.memory & INSN_MEMORY_READS) {
+	if (parts.store == INSN_STORE_SCATTER)
+		return insn.is_short_address ? -1 : stored_scatter(written, &parts, context);
+	written->bytes = parts.extent;
+	if (parts.store == INSN_STORE_COPY)
+		tell_copy(written, &parts, &insn, context);
+	else if (insn.memory & INSN_MEMORY_READS)
 		written->way = WRITTEN_NOT;
-		return 0;
-	}
-	if (parts.space == SPACE_PLAIN)
-		return tell_plain(written, &parts, &insn, context);
-	if (parts.space == SPACE_0F)
-		return tell_0f(written, &parts, &insn, context);
-	if (parts.space == SPACE_VEX)
+	else if (parts.store == INSN_STORE_GENERAL)
+		put(written, operand_of(&parts, &insn, context, written->bytes), written->bytes);
+	else if (parts.store >= INSN_STORE_VECTOR)
 		stored_vector(written, &parts, context);
-	else
-		stored_other(written, &parts, context);
+	else if (parts.space == SPACE_PLAIN)
+		return tell_plain(written, &parts, &insn, context);
+	else if (parts.space == SPACE_0F)
+		return tell_0f(written, &parts, &insn, context);
 	return 0; /* somehow, unless these knew more */
 }
 
