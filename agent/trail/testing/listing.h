@@ -11,7 +11,7 @@
  *
  * A piece's letters: s, xmm15 is the program's; k, rcx is kept in memory; r, the id is already put.
  *
- * Each instruction is decoded from the cache. These stand for several, or for an address:
+ * Each instruction is decoded from the cache. These mean several of them, or an address:
  *
  *	save rcx, load rcx	mov to or from the thread's `scratch`
  *	vload ymm15 vector15	the same of another of its fields; v: by AVX
