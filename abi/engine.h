@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory that the engine, a translator inside a traced process (agent/trail/), shares with the
+ * The memory that the engine, a translator inside a traced process (engine/), shares with the
  * tool outside: the channel, one memfd a process. The tool makes it, fills in its request and the
  * process's state (struct engine_boot), maps the engine into the process, and starts it at the
  * engine's entry with the channel's address in rdi. From then on the program runs as translated

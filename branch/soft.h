@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The origin `soft`: an engine inside of the process runs its program as translated code, which
- * logs its blocks (agent/trail/, abi/engine.h); this part reads the log.
+ * logs its blocks (engine/, abi/engine.h); this part reads the log.
  *
  * ptrace(2) is used only while the engine enters the process. When the tool ends, the process
  * continues. All calls come from one thread. The functions are those of step.h, with the same

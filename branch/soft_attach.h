@@ -15,7 +15,7 @@
  *                with the kernel to decide whether it restarts
  *
  * If a step fails, or the tool dies at any time, each thread continues natively from where it was
- * stopped; 5 is one step for all (agent/trail/attach.h). Unused memory is left behind then, which
+ * stopped; 5 is one step for all (engine/attach.h). Unused memory is left behind then, which
  * the next attach unmaps.
  *
  * All calls come from one thread.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine's file (agent/trail/): a shared object that needs no loader, only its segments mapped.
+ * The engine's file (engine/): a shared object that needs no loader, only its segments mapped.
  */
 #ifndef BRANCH_SOFT_IMAGE_H
 #define BRANCH_SOFT_IMAGE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A recorded process is stopped, for example by SIGSTOP, and another recorded process is about to
- * trace it (agent/trail/child_process.h). It has to leave the engine first, but none of its threads
+ * trace it (engine/child_process.h). It has to leave the engine first, but none of its threads
  * runs. The tool traces all its threads for a moment, lets each run out of the engine, and detaches
  * before the thread's first native instruction. There the kernel stops the thread again. The
  * process's group stop lasts throughout, so its parent gets no further report.

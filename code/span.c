@@ -141,7 +141,7 @@ static unsigned int bytes_with_filler(const struct sweep *sweep, const struct mo
 			break;
 		end = at + next.decoded.length;
 		if (end - insn->address > DETOUR_INSN_MAX ||
-		    sweep_next_target(sweep, at, end) < end || sweep_taboo(sweep, at, end))
+		    sweep_next_target(sweep, at, end) < end || sweep_unpatchable(sweep, at, end))
 			break;
 	}
 	return (unsigned int)(at - insn->address);
@@ -167,7 +167,7 @@ static int kept_find(const struct sweep *sweep, const struct move_insn *insn, st
 
 		err = span->kept == left		? -WM_E_SPAN_END
 		      : is_known && is_wide_nop(&found) ? -WM_E_SPAN_NOP
-							: sweep_taboo(sweep, at, at + 1);
+							: sweep_unpatchable(sweep, at, at + 1);
 		if (err)
 			break;
 		if (at != next)
@@ -197,7 +197,7 @@ static int insn_check(const struct sweep *sweep, const struct move_insn *insn, s
 	target = sweep_next_target(sweep, insn->address + 1, end);
 	if (target < end)
 		return refuse(span, -WM_E_SPAN_TARGET, "at %+ld", offset_of(span, target));
-	err = sweep_taboo(sweep, insn->address, end);
+	err = sweep_unpatchable(sweep, insn->address, end);
 	return err ? refuse(span, err, "%s", "") : 0;
 }
 
@@ -219,7 +219,7 @@ static bool skip(const struct sweep *sweep, bool is_entry, const struct move_ins
 		return false;
 	if (is_nothing)
 		return true;
-	return is_entry && !sweep_taboo(sweep, insn->address, next) &&
+	return is_entry && !sweep_unpatchable(sweep, insn->address, next) &&
 	       prologue_pass(prologue, insn) &&
 	       !(prologue->sets_flags && flags_are_wanted(sweep, next));
 }

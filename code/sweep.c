@@ -240,7 +240,8 @@ bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address)
 	return range && address < range->end;
 }
 
-static int unpatchable_in(const struct sweep_taboo *all, size_t count, uint64_t start, uint64_t end)
+static int unpatchable_in(const struct sweep_unpatchable *all, size_t count, uint64_t start,
+			  uint64_t end)
 {
 	for (size_t i = 0; i < count && all[i].start < end; i++)
 		if (all[i].end > start)
@@ -248,7 +249,7 @@ static int unpatchable_in(const struct sweep_taboo *all, size_t count, uint64_t 
 	return 0;
 }
 
-int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end)
+int sweep_unpatchable(const struct sweep *sweep, uint64_t start, uint64_t end)
 {
 	return unpatchable_in(sweep->taboos, sweep->unpatchable_count, start, end);
 }

@@ -40,7 +40,7 @@ struct sweep_part {
 };
 
 /* Code that may not be replaced, and why: -WM_E_*. */
-struct sweep_taboo {
+struct sweep_unpatchable {
 	uint64_t start, end;
 	int refusal;
 };
@@ -52,11 +52,11 @@ struct sweep {
 	size_t part_count;
 	struct image_range *doubts; /* functions with jumps that aren't understood; in order */
 	size_t doubt_count;
-	struct sweep_taboo *taboos; /* in order */
+	struct sweep_unpatchable *taboos; /* in order */
 	size_t unpatchable_count;
 	uint64_t *backwards; /* where the direction flag is set; in order */
 	size_t backward_count;
-	struct sweep_taboo
+	struct sweep_unpatchable
 		*return_taboos; /* functions whose return must be left as it is; in order */
 	size_t return_taboo_count;
 };
@@ -84,7 +84,7 @@ uint64_t sweep_previous(const struct sweep *sweep, uint64_t address);
 bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address);
 
 /* The refusal of what may not be replaced in [start, end); 0: all of it may. */
-int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end);
+int sweep_unpatchable(const struct sweep *sweep, uint64_t start, uint64_t end);
 
 /* Whether string instructions may run backwards at places in [start, end). */
 bool sweep_runs_backward(const struct sweep *sweep, uint64_t start, uint64_t end);

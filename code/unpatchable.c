@@ -100,11 +100,11 @@ static const char *const go_sections[] = {
  */
 static const char whole_name[] = "syscall_cancel_arch";
 
-static void unpatchable_add(struct gather *gather, struct sweep_taboo **list, size_t *count,
-			    struct sweep_taboo taboo)
+static void unpatchable_add(struct gather *gather, struct sweep_unpatchable **list, size_t *count,
+			    struct sweep_unpatchable unpatchable)
 {
 	if (!(*count & 255)) {
-		struct sweep_taboo *more = realloc(*list, (*count + 256) * sizeof(*more));
+		struct sweep_unpatchable *more = realloc(*list, (*count + 256) * sizeof(*more));
 
 		if (!more) {
 			gather->err = -ENOMEM;
@@ -112,13 +112,13 @@ static void unpatchable_add(struct gather *gather, struct sweep_taboo **list, si
 		}
 		*list = more;
 	}
-	(*list)[(*count)++] = taboo;
+	(*list)[(*count)++] = unpatchable;
 }
 
 static void code_taboo_add(struct gather *gather, uint64_t start, uint64_t bytes, int refusal)
 {
 	unpatchable_add(gather, &gather->sweep->taboos, &gather->sweep->unpatchable_count,
-			(struct sweep_taboo){ start, start + bytes, refusal });
+			(struct sweep_unpatchable){ start, start + bytes, refusal });
 }
 
 /* The value of a field that is relative to itself. */
@@ -191,7 +191,7 @@ static void return_taboo_add(struct gather *gather, uint64_t start, uint64_t end
 	struct sweep *sweep = gather->sweep;
 
 	unpatchable_add(gather, &sweep->return_taboos, &sweep->return_taboo_count,
-			(struct sweep_taboo){ start, end, refusal });
+			(struct sweep_unpatchable){ start, end, refusal });
 }
 
 int code_file_is_go(const struct code_file *file)
@@ -259,7 +259,7 @@ static void names_take(struct gather *gather, const struct code_symbols *symbols
 
 static int unpatchable_order(const void *a, const void *b)
 {
-	const struct sweep_taboo *x = a, *y = b;
+	const struct sweep_unpatchable *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }

@@ -23,7 +23,7 @@ static const struct ours agent = { "libwaymark-agent.so",
 				   { "/../agent/", "/agent/" } };
 static const struct ours engine = { "libwaymark-trail.so",
 				    "WAYMARK_ENGINE",
-				    { "/../agent/trail/", "/agent/trail/" } };
+				    { "/../engine/", "/engine/" } };
 
 static const char *const beside[] = { "/", "/../lib/", "/../lib64/" };
 

@@ -21,7 +21,7 @@ int agentpath_find(char path[PATH_MAX]);
 int agentpath_find_as(char path[PATH_MAX], const char *named);
 
 /*
- * The same for libwaymark-trail.so, which a build tree has in agent/trail, and WAYMARK_ENGINE
+ * The same for libwaymark-trail.so, which a build tree has in engine, and WAYMARK_ENGINE
  * names.
  */
 int agentpath_find_engine(char path[PATH_MAX]);

@@ -2,7 +2,7 @@
 #ifndef PROCESS_STARTUP_H
 #define PROCESS_STARTUP_H
 
-#include "arch/startup.h"
+#include "arch/start_stage.h"
 #include "process/glibc.h"
 
 #include <sys/types.h>

@@ -7,7 +7,7 @@
  * one finds no such thread. Then every thread except keep_tid is stopped, so no other can start
  * one.
  */
-#include "arch/borrow.h"
+#include "arch/remote_syscall.h"
 #include "base/array.h"
 #include "process/stop_threads.h"
 #include "process/target.h"

@@ -5,8 +5,8 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
-cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
+[ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ] || skip "the engine is not built"
+cp "$WAYMARK_BUILD/engine/libwaymark-trail.so" . || exit 1
 export WAYMARK_ENGINE=$folder/libwaymark-trail.so
 targets=$WAYMARK_BUILD/tests/targets
 

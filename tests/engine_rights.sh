@@ -4,7 +4,7 @@
 # the engine's is, limits and descriptors. They print and end as natively.
 set -uo pipefail
 
-engine=$WAYMARK_BUILD/agent/trail/libwaymark-trail.so
+engine=$WAYMARK_BUILD/engine/libwaymark-trail.so
 load=$WAYMARK_BUILD/tests/engine-load
 targets=$WAYMARK_BUILD/tests/targets/engine
 folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-rights-XXXXXX")

@@ -68,8 +68,8 @@ export WAYMARK_AGENT=$folder/libwaymark-agent.so
 # needs_engine: programs get a copy of the engine, too; without one the test is skipped
 needs_engine()
 {
-	[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
-	cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
+	[ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ] || skip "the engine is not built"
+	cp "$WAYMARK_BUILD/engine/libwaymark-trail.so" . || exit 1
 	export WAYMARK_ENGINE=$folder/libwaymark-trail.so
 }
 

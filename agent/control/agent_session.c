@@ -8,9 +8,9 @@
 #include "agent/control/owed.h"
 #include "agent/control/patching.h"
 #include "agent/control/quiet.h"
+#include "agent/control/report.h"
 #include "agent/control/session_request.h"
 #include "agent/control/session_table.h"
-#include "agent/control/tell.h"
 #include "agent/control/wait.h"
 #include "agent/marker/marker.h"
 #include "agent/runtime/lock.h"
@@ -46,15 +46,15 @@ void session_init(const struct text *means)
 			sessions[i].state = SESSION_FREE;
 		sessions[i].tool[0] = 0;
 	}
-	registry_listen(&tell_listener);
-	tell_watches();
+	registry_listen(&report_listener);
+	report_watches();
 	watch_begin();
 }
 
 void session_forked(uint32_t lanes, int incomplete)
 {
 	is_incomplete = incomplete;
-	tell_forked();
+	report_forked();
 	is_ready = 0;
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		struct session *session = &sessions[i];
@@ -157,7 +157,7 @@ int session_add(int fd, unsigned int flags, const char *tool)
 		kernel_close(fd);
 		return error;
 	}
-	tell_lane_new(session_lane(session));
+	report_lane_new(session_lane(session));
 	owed_clear(session_lane(session));
 	*session = (struct session){ .fd = fd,
 				     .state = SESSION_GREETED,
@@ -176,18 +176,18 @@ int session_rescan(void)
 
 	if (error)
 		return error;
-	tell_renew();
+	report_renew();
 	error = registry_scan(session_text);
 	if (!error)
 		error = registry_follow(session_text);
-	tell_flush();
+	report_flush();
 	lock_release(&agent_lock);
 	return error;
 }
 
 static void begin_closing(struct session *session)
 {
-	tell_flush(); /* nothing may wait for a descriptor that is another's soon */
+	report_flush(); /* nothing may wait for a descriptor that is another's soon */
 	if (session->fd >= 0)
 		kernel_close(session->fd);
 	session->fd = -1;
@@ -256,10 +256,10 @@ static void serve_session(struct session *session)
 		wait_renew(CONTROL_WAIT_MS);
 	wait_serving(1);
 	begin_ns = lock_now_ns();
-	tell_begin(session_lane(session), message->serial);
+	report_begin(session_lane(session), message->serial);
 	error = request_serve(session, message, &change);
 	wait_serving(0);
-	if (tell_end())
+	if (report_end())
 		error = -EPIPE; /* the tool has not read its messages */
 	if (error == 1)
 		return;
@@ -296,7 +296,7 @@ int session_any_owes(void)
 	return 0;
 }
 
-static void tell_late(unsigned int lane, uint64_t base)
+static void report_late(unsigned int lane, uint64_t base)
 {
 	struct control_late late = { .base = base };
 	uint64_t patience_ns = LATE_PATIENCE_NS;
@@ -310,7 +310,7 @@ void session_forgive_seen(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		if (session_follows_modules(i))
-			owed_forgive(i, tell_late);
+			owed_forgive(i, report_late);
 	}
 }
 
@@ -318,7 +318,7 @@ void session_forgive_go(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		if (sessions[i].owes_go && session_fd(i) >= 0)
-			tell_late(i, 0);
+			report_late(i, 0);
 		sessions[i].owes_go = 0;
 	}
 }
@@ -327,12 +327,12 @@ void session_tick(void)
 {
 	uint64_t now_ns = lock_now_ns();
 
-	tell_renew();
+	report_renew();
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		int late = sessions[i].state == SESSION_GREETED && sessions[i].open_until_ns &&
 			   now_ns >= sessions[i].open_until_ns;
 
-		if (late || (tell_is_deaf(i) && session_fd(i) >= 0))
+		if (late || (report_is_deaf(i) && session_fd(i) >= 0))
 			begin_closing(&sessions[i]);
 		else if (sessions[i].state == SESSION_CLOSING)
 			finish_closing(&sessions[i], QUIET_AGAIN_MS);

@@ -3,8 +3,8 @@
 #include "agent/control/agent.h"
 
 #include "agent/control/control_thread.h"
-#include "agent/control/filter.h"
 #include "agent/control/listen.h"
+#include "agent/control/seccomp_inherited.h"
 #include "agent/control/session_table.h"
 #include "agent/control/wait.h"
 #include "agent/detour/detour.h"

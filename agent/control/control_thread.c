@@ -7,10 +7,10 @@
 #include "agent/control/listen.h"
 #include "agent/control/looking.h"
 #include "agent/control/permit.h"
+#include "agent/control/seccomp_yielding.h"
 #include "agent/control/session_table.h"
 #include "agent/control/stopper_client.h"
 #include "agent/control/wait.h"
-#include "agent/control/yielding.h"
 #include "agent/detour/detour.h"
 #include "agent/detour/hook.h"
 #include "agent/marker/marker.h"
@@ -18,8 +18,8 @@
 #include "agent/runtime/idle.h"
 #include "agent/runtime/lock.h"
 #include "agent/runtime/reentrancy_guard.h"
+#include "agent/runtime/seccomp_yield.h"
 #include "agent/runtime/thread_own.h"
-#include "agent/runtime/yield.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
@@ -79,7 +79,7 @@ int control_add_tool(const char *path)
 }
 
 /* The program may end at once: its tools are to know before. */
-static void tell_late(void)
+static void report_late(void)
 {
 	uint64_t end_ns = lock_now_ns() + (uint64_t)LATE_MS * 1000000, now_ns;
 
@@ -99,7 +99,7 @@ int control_wait_go(unsigned int usual_ms, unsigned int most_ms)
 	int error = wait_go(usual_ms, most_ms);
 
 	if (error)
-		tell_late();
+		report_late();
 	return error;
 }
 
@@ -171,7 +171,7 @@ static void place_due_hook(void)
 	scan_is_due = session_rescan() != 0;
 }
 
-static void tell_if_late(void)
+static void report_if_late(void)
 {
 	if (__atomic_load_n(&control.late, __ATOMIC_ACQUIRE) != LATE_ASKED)
 		return;
@@ -213,7 +213,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	_Static_assert(SESSIONS_MAX + 2 <= REST_FDS_MAX, "all that is rested on");
 	if (permits_ms >= 0 && permits_ms < wait_ms)
 		wait_ms = permits_ms;
-	tell_if_late(); /* asked before there was a thread to wake */
+	report_if_late(); /* asked before there was a thread to wake */
 	yielding_serve(&control_text);
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
@@ -225,7 +225,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 		scan_if_asked();
 		session_serve(fds);
 		scan_if_asked();
-		tell_if_late();
+		report_if_late();
 		if (fds[SESSIONS_MAX + 1].revents)
 			listen_accept();
 	}

@@ -2,10 +2,10 @@
 #include "agent/control/detours.h"
 
 #include "agent/control/stopper_client.h"
-#include "agent/detour/look.h"
+#include "agent/detour/foreign_bytes.h"
 #include "agent/marker/careful.h"
+#include "agent/runtime/seccomp_yield.h"
 #include "agent/runtime/tasks.h"
-#include "agent/runtime/yield.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
@@ -17,7 +17,7 @@
 
 #define LET_GO_MS 300
 
-static void tell_refused(unsigned int lane, const struct detour_refusal *refusal)
+static void report_refused(unsigned int lane, const struct detour_refusal *refusal)
 {
 	struct site site = {
 		.address = refusal->point,
@@ -97,7 +97,7 @@ int detours_place(unsigned int lane, const struct text *text, const char *body, 
 		i += count;
 		if (detour_place(text, lane, records, count, &refusal)) {
 			change->refused++;
-			tell_refused(lane, &refusal);
+			report_refused(lane, &refusal);
 		} else {
 			change->markers++;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/looking.h"
 
-#include "agent/detour/look.h"
+#include "agent/detour/foreign_bytes.h"
 #include "agent/marker/marker.h"
 #include "agent/marker/restored.h"
 #include "agent/runtime/lock.h"

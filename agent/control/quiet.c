@@ -4,9 +4,9 @@
 #include "agent/control/detours.h"
 #include "agent/control/owed.h"
 #include "agent/control/patching.h"
-#include "agent/control/tell.h"
+#include "agent/control/report.h"
+#include "agent/detour/foreign_bytes.h"
 #include "agent/detour/janitor.h"
-#include "agent/detour/look.h"
 #include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/watch.h"
@@ -57,7 +57,7 @@ int quiet_session(struct session *session, struct change *change, unsigned int t
 	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
 			? quiet_wait(session_lane(session), session_text, timeout_ms)
 			: 0;
-	tell_flush();
+	report_flush();
 	lock_release(&agent_lock);
 	return error ? error : quiet;
 }

@@ -9,7 +9,7 @@
 #include "agent/control/owed.h"
 #include "agent/control/patching.h"
 #include "agent/control/quiet.h"
-#include "agent/control/tell.h"
+#include "agent/control/report.h"
 #include "agent/control/wait.h"
 #include "agent/detour/hook.h"
 #include "agent/marker/marker.h"
@@ -64,7 +64,7 @@ static int serve_open(struct session *session, const struct wm_message *message,
 		error = message_send(session->fd, CONTROL_STORE, message->serial, &store,
 				     sizeof store, NULL, 0, fd, NULL);
 		kernel_close(fd);
-		tell_modules_to(session_lane(session));
+		report_modules_to(session_lane(session));
 	}
 	lock_release(&agent_lock);
 	return error;
@@ -259,7 +259,7 @@ static int serve_list(struct session *session)
 		return error;
 	if (!hook_is_placed() && !registry_scan(session_text))
 		registry_follow(session_text);
-	error = tell_list(session_lane(session));
+	error = report_list(session_lane(session));
 	lock_release(&agent_lock);
 	return error;
 }

@@ -4,8 +4,8 @@
 
 #include "abi/stopper.h"
 #include "agent/control/message.h"
+#include "agent/control/report.h"
 #include "agent/control/session_table.h"
-#include "agent/control/tell.h"
 #include "agent/detour/janitor.h"
 #include "agent/detour/site.h"
 #include "agent/runtime/lock.h"
@@ -96,7 +96,7 @@ static int open_any(void)
 	if (socket_fd >= 0)
 		return 0;
 	for (unsigned int lane = 0; lane < SESSIONS_MAX && socket_fd < 0; lane++) {
-		int fd = session_fd(lane), waits = tell_is_serving(lane);
+		int fd = session_fd(lane), waits = report_is_serving(lane);
 
 		if (fd < 0)
 			continue;

@@ -7,12 +7,12 @@
  *   disarm   take the plans away (no event from here on), then the jumps
  *
  * What can't be armed is refused by name. A place with another tool's breakpoint is armed once that
- * has gone (look.c). What can't be disarmed stays inert, until a later try.
+ * has gone (foreign_bytes.c). What can't be disarmed stays inert, until a later try.
  */
 #include "agent/detour/detour.h"
 
+#include "agent/detour/foreign_bytes.h"
 #include "agent/detour/janitor.h"
-#include "agent/detour/look.h"
 #include "agent/detour/return.h"
 #include "agent/detour/site.h"
 #include "agent/marker/planning.h"
@@ -36,7 +36,7 @@ const struct detour_guards *detour_guards;
 
 /* ---- arming ---- */
 
-static void tell_refused(const struct detour *detour, unsigned int lane)
+static void report_refused(const struct detour *detour, unsigned int lane)
 {
 	struct refusal refusal = { .error = detour->error, .site = &detour->sites[0] };
 
@@ -47,7 +47,7 @@ static void tell_refused(const struct detour *detour, unsigned int lane)
 }
 
 /* Ids must be known before the first hit. -EPIPE: the session missed one. */
-static int tell_events(unsigned int lane)
+static int report_events(unsigned int lane)
 {
 	for (struct detour *d = detour_first(); d; d = d->next) {
 		for (int i = 0; i < 2 && d->prepared & 1u << lane; i++) {
@@ -149,7 +149,7 @@ static void settle_chain(const struct text *text, struct detour *head, unsigned 
 		memcpy(d->found, head->found, sizeof d->found);
 		result->refused += (uint32_t)is_event;
 		if (is_event)
-			tell_refused(d, lane);
+			report_refused(d, lane);
 		withdraw(d, 1u << lane);
 	}
 	if (!head->error || waits_for_tool)
@@ -180,7 +180,7 @@ static void make_ready(const struct text *text, struct list *list)
 
 int detour_commit(const struct text *text, unsigned int lane, struct detour_result *result)
 {
-	int error = tell_events(lane);
+	int error = report_events(lane);
 	struct list list;
 
 	if (!error && take_prepared(lane))

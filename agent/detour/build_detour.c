@@ -122,7 +122,7 @@ static int check_place(const struct text *text, const struct control_detour *rec
 	if (text_read(text, record->address, found, bytes))
 		return -EFAULT;
 	/* a debugger may have restored an old jump of Waymark's */
-	if (is_as_built(record, found) || (head && detour_stand(head, found) == STAND_JUMP))
+	if (is_as_built(record, found) || (head && detour_jump_state(head, found) == JUMP_STORED))
 		return 0;
 	memcpy(refusal->expected, record->original, sizeof refusal->expected);
 	memcpy(refusal->found, found, sizeof refusal->found);

@@ -43,8 +43,8 @@ struct detour {
 	uint8_t prot;	  /* of the text that it is in */
 	/* a head: the jump is in place, or will be again when another tool has gone */
 	uint8_t is_armed;
-	uint8_t is_held;       /* an armed head: the last look did not find its jump (look.h) */
-	uint8_t is_lost;       /* likewise: the file's bytes are there */
+	uint8_t is_held; /* an armed head: the last look did not find its jump (foreign_bytes.h) */
+	uint8_t is_lost; /* likewise: the file's bytes are there */
 	uint8_t is_astray;     /* a head that is armed: its jump leads to memory of the program's */
 	uint8_t is_counted_up; /* its semaphore */
 	uint8_t in_batch;
@@ -86,16 +86,16 @@ static inline size_t detour_owned(const struct control_detour *record)
 }
 
 /* The bytes at the place of a jump. */
-enum stand {
-	STAND_FILE,   /* the file's bytes */
-	STAND_JUMP,   /* ours */
-	STAND_ASTRAY, /* likewise, but what its distance ends in has changed */
-	STAND_HELD,   /* another tool's byte is the first, the others are one or the other */
-	STAND_OTHER,  /* something else */
+enum jump_state {
+	JUMP_FILE_BYTES, /* the file's bytes */
+	JUMP_STORED,	 /* ours */
+	JUMP_ASTRAY,	 /* likewise, but what its distance ends in has changed */
+	JUMP_HELD,	 /* another tool's byte is the first, the others are one or the other */
+	JUMP_OTHER,	 /* something else */
 };
 
 /* `found`: the bytes that it owns. Hit path: no libc. */
-static inline enum stand detour_stand(const struct detour *head, const uint8_t *found)
+static inline enum jump_state detour_jump_state(const struct detour *head, const uint8_t *found)
 {
 	const struct control_detour *record = head->record;
 	const struct jump *jump = &head->jump;
@@ -118,10 +118,10 @@ static inline enum stand detour_stand(const struct detour *head, const uint8_t *
 			   (record->starts >> i & 1 && byte == DETOUR_BREAKPOINT);
 	}
 	if (is_jump && found[0] == first)
-		return is_kept ? STAND_JUMP : STAND_ASTRAY;
+		return is_kept ? JUMP_STORED : JUMP_ASTRAY;
 	if (is_file && found[0] == record->original[0])
-		return is_kept ? STAND_FILE : STAND_OTHER;
-	return (is_jump || is_file) && is_kept ? STAND_HELD : STAND_OTHER;
+		return is_kept ? JUMP_FILE_BYTES : JUMP_OTHER;
+	return (is_jump || is_file) && is_kept ? JUMP_HELD : JUMP_OTHER;
 }
 
 /* Bytes to store from the instruction's address + `at` on; count 0: none. */
@@ -136,20 +136,20 @@ static inline int detour_choose(const struct detour *head, int arm, const uint8_
 {
 	const uint8_t *original = head->record->original;
 	const struct pun_bytes *jump = &head->jump.bytes;
-	enum stand stand = detour_stand(head, found);
+	enum jump_state state = detour_jump_state(head, found);
 	unsigned int first = jump->at ? jump->at : 1;
 
 	*store = (struct detour_store){ 0 };
-	if (stand == STAND_ASTRAY && !arm)
-		stand = STAND_JUMP;
-	if (stand == STAND_HELD && arm)
+	if (state == JUMP_ASTRAY && !arm)
+		state = JUMP_STORED;
+	if (state == JUMP_HELD && arm)
 		return -WM_E_SITE_HELD;
-	if (stand == STAND_HELD) /* the first byte is the other tool's */
+	if (state == JUMP_HELD) /* the first byte is the other tool's */
 		*store = (struct detour_store){ original + first, first,
 						jump->at + jump->count - first };
-	else if (stand != STAND_FILE && stand != STAND_JUMP)
+	else if (state != JUMP_FILE_BYTES && state != JUMP_STORED)
 		return -WM_E_SITE_CHANGED;
-	else if (stand == (arm ? STAND_FILE : STAND_JUMP))
+	else if (state == (arm ? JUMP_FILE_BYTES : JUMP_STORED))
 		*store = (struct detour_store){ arm ? jump->bytes : original + jump->at, jump->at,
 						jump->count };
 	return 0;

@@ -93,7 +93,7 @@ struct gaps {
 	int count;
 };
 
-static void tell_before(const struct line *line, void *data)
+static void report_before(const struct line *line, void *data)
 {
 	struct gaps *gaps = data;
 
@@ -106,7 +106,7 @@ int gaps_find(void (*found)(const struct gap *, void *), void *data)
 {
 	struct gaps gaps = { .found = found, .data = data };
 	struct line last = { .start = PUN_HIGHEST - 4096 };
-	int error = each_line(tell_before, &gaps);
+	int error = each_line(report_before, &gaps);
 
 	if (!error && gaps.before.end < PUN_HIGHEST)
 		report(&gaps.before, &last, found, data);

@@ -10,7 +10,7 @@
 #include "agent/marker/linkmap.h"
 #include "agent/patch/batch.h"
 #include "agent/runtime/reentrancy_guard.h"
-#include "arch/hook.h"
+#include "arch/divert.h"
 
 #include <errno.h>
 #include <string.h>

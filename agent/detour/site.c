@@ -25,29 +25,30 @@
 
 /*
  * If the distance of a jump has changed, the program changed its code, and the jump leads anywhere
- * (STAND_ASTRAY). But if the jump leads to mapped memory that is not the agent's, another tool
+ * (JUMP_ASTRAY). But if the jump leads to mapped memory that is not the agent's, another tool
  * wrote a whole jump there.
  */
-enum stand site_stand(const struct text *text, const struct detour *head, const uint8_t *found)
+enum jump_state site_jump_state(const struct text *text, const struct detour *head,
+				const uint8_t *found)
 {
-	enum stand stand = detour_stand(head, found);
+	enum jump_state state = detour_jump_state(head, found);
 	uintptr_t next = head->record->address + head->jump.bytes.at + DETOUR_JUMP_BYTES;
 	int32_t distance;
 	uint8_t byte;
 
-	if (stand != STAND_ASTRAY || head->jump.form != FORM_BYTE)
-		return stand;
+	if (state != JUMP_ASTRAY || head->jump.form != FORM_BYTE)
+		return state;
 	memcpy(&distance, found + head->jump.bytes.at + 1, sizeof distance);
 	next += (uintptr_t)(intptr_t)distance;
-	return landing_is_in(next, next + 1) || text_read(text, next, &byte, 1) ? STAND_ASTRAY
-										: STAND_OTHER;
+	return landing_is_in(next, next + 1) || text_read(text, next, &byte, 1) ? JUMP_ASTRAY
+										: JUMP_OTHER;
 }
 
 int site_look(const struct text *text, const struct detour *head, uint8_t *found)
 {
 	if (text_read(text, head->record->address, found, detour_owned(head->record)))
 		return -EFAULT;
-	return (int)site_stand(text, head, found);
+	return (int)site_jump_state(text, head, found);
 }
 
 int site_needs_stop(const struct detour *head)
@@ -74,25 +75,25 @@ int site_store(const struct text *text, struct detour *head, int arm)
 	const struct control_detour *record = head->record;
 	const struct pun_bytes *jump = &head->jump.bytes;
 	uint8_t found[DETOUR_INSN_MAX + DETOUR_KEPT_MAX] = { 0 };
-	int stand = site_look(text, head, found);
+	int state = site_look(text, head, found);
 
 	memcpy(head->found, found, sizeof head->found);
-	switch (stand) {
-	case STAND_FILE:
+	switch (state) {
+	case JUMP_FILE_BYTES:
 		return !arm ? 0
 			    : text_write_code(text, record->address + jump->at, jump->bytes,
 					      jump->count, head->prot);
-	case STAND_ASTRAY:
-	case STAND_JUMP:
-		return arm ? (stand == STAND_JUMP ? 0 : -WM_E_SITE_CHANGED)
+	case JUMP_ASTRAY:
+	case JUMP_STORED:
+		return arm ? (state == JUMP_STORED ? 0 : -WM_E_SITE_CHANGED)
 			   : text_write_code(text, record->address + jump->at,
 					     record->original + jump->at, jump->count, head->prot);
-	case STAND_HELD:
+	case JUMP_HELD:
 		return arm ? -WM_E_SITE_HELD : take_rest(text, head);
-	case STAND_OTHER:
+	case JUMP_OTHER:
 		return -WM_E_SITE_CHANGED;
 	}
-	return stand;
+	return state;
 }
 
 static int count_semaphore(const struct text *text, struct detour *detour, int arm)
@@ -160,7 +161,7 @@ static void store_running(const struct text *text, struct list *list, int arm)
 	for (size_t i = 0; i < list->count; i++) {
 		struct janitor_site *site = &list->sites[i];
 		struct detour *head = site->detour;
-		int stand;
+		int state;
 
 		if (!site_needs_stop(head)) {
 			site->error = site_store(text, head, arm);
@@ -168,8 +169,8 @@ static void store_running(const struct text *text, struct list *list, int arm)
 			memcpy(site->found, head->found, sizeof site->found);
 			continue;
 		}
-		stand = site_look(text, head, found);
-		site->is_done = stand == (arm ? STAND_JUMP : STAND_FILE);
+		state = site_look(text, head, found);
+		site->is_done = state == (arm ? JUMP_STORED : JUMP_FILE_BYTES);
 	}
 	batch_sync_cores();
 }
@@ -182,10 +183,10 @@ static void settle(const struct text *text, struct list *list, int arm, int erro
 	for (size_t i = 0; i < list->count; i++) {
 		struct janitor_site *site = &list->sites[i];
 		struct detour *head = site->detour;
-		int stand = site->is_done ? STAND_FILE : site_look(text, head, found);
+		int state = site->is_done ? JUMP_FILE_BYTES : site_look(text, head, found);
 
 		/* a janitor that was killed may have stored it: then the jump is there, inert */
-		if (stand == STAND_JUMP || stand == STAND_ASTRAY)
+		if (state == JUMP_STORED || state == JUMP_ASTRAY)
 			head->is_armed = 1;
 		if (site->is_done) {
 			result->sites += head->is_armed != arm && !detour_is_guard(head);

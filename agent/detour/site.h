@@ -9,10 +9,11 @@
 #include "agent/detour/site_list.h"
 
 /* Classify `found`, the bytes that the head owns. */
-enum stand site_stand(const struct text *text, const struct detour *head, const uint8_t *found);
+enum jump_state site_jump_state(const struct text *text, const struct detour *head,
+				const uint8_t *found);
 
 /*
- * Read the bytes there. Returns enum stand, or -EFAULT; `found` has room for the bytes that the
+ * Read the bytes there. Returns enum jump_state, or -EFAULT; `found` has room for the bytes that the
  * jump owns.
  */
 int site_look(const struct text *text, const struct detour *head, uint8_t *found);

@@ -64,7 +64,7 @@ static int variant_wants_text(const struct variant *variant)
 }
 
 /* Whom a refusal concerns: the sessions that would be new, else those that have the marker. */
-static void tell_refused(const struct variant *variant, struct refusal *refusal)
+static void report_refused(const struct variant *variant, struct refusal *refusal)
 {
 	uint32_t lanes = variant->lanes_next & ~variant->lanes;
 
@@ -89,10 +89,10 @@ static void check_rivals(struct change *change)
 			continue;
 		variant->error = -WM_E_FIELD_TYPES;
 		change->refused += variant->site_count;
-		tell_refused(variant, &(struct refusal){ .error = variant->error,
-							 .site = variant->sites,
-							 .other = rival->sites,
-							 .whole = 1 });
+		report_refused(variant, &(struct refusal){ .error = variant->error,
+							   .site = variant->sites,
+							   .other = rival->sites,
+							   .whole = 1 });
 	}
 }
 
@@ -173,7 +173,7 @@ static void refuse_site(struct change *change, const struct batch_site *bad, int
 		registry_expect_stuck();
 	batch_bytes(bad, !arm, refusal.expected);
 	memcpy(refusal.found, bad->found, sizeof refusal.found);
-	tell_refused(site->variant, &refusal);
+	report_refused(site->variant, &refusal);
 }
 
 /* Whether another tool made an armed site dormant. Then the trace lacks hits: report it. */
@@ -216,7 +216,7 @@ static void list_weed(struct list *list, int arm)
 }
 
 /* Give the ids that new sessions need, and report them, before the first hit can be recorded. */
-static void tell_events(struct change *change)
+static void report_events(struct change *change)
 {
 	uint32_t deaf;
 
@@ -370,7 +370,7 @@ static int arm(struct change *change, const struct text *text)
 		batch_check(text, list.sites, list.count, 1); /* 1 */
 		leave_out_reopened(&list, text);
 		judge(change, &list, 1);
-		tell_events(change); /* 2 */
+		report_events(change); /* 2 */
 		publish(change);
 		list_weed(&list, 1);
 		error = set_armed(change, &list, text, 1); /* 3 - 5 */

@@ -9,7 +9,7 @@
 #include "agent/store/clock.h"
 #include "agent/store/pool.h"
 #include "agent/store/thread_writer.h"
-#include "arch/trap.h"
+#include "arch/trap_frame.h"
 #include "base/syscall.h"
 
 #include <stddef.h>

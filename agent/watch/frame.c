@@ -5,7 +5,7 @@
 #include "agent/detour/return.h"
 #include "agent/marker/careful.h"
 #include "agent/watch/unwind.h"
-#include "arch/trap.h"
+#include "arch/trap_frame.h"
 #include "base/syscall.h"
 
 #include <errno.h>

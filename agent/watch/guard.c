@@ -4,8 +4,8 @@
 
 #include "abi/detour.h"
 #include "agent/runtime/reentrancy_guard.h"
-#include "agent/runtime/yield.h"
-#include "arch/guard.h"
+#include "agent/runtime/seccomp_yield.h"
+#include "arch/guard_entry.h"
 #include "base/syscall.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "agent/detour/janitor.h"
 #include "agent/patch/tracer.h"
 #include "agent/runtime/heap.h"
-#include "agent/runtime/yield.h"
+#include "agent/runtime/seccomp_yield.h"
 #include "agent/watch/guard.h"
 #include "agent/watch/masks.h"
 #include "agent/watch/spare.h"

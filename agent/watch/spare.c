@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/watch/spare.h"
 
-#include "arch/trap.h"
+#include "arch/trap_frame.h"
 
 #define STACK_BYTES 32768u
 #define STACKS (SPARE_BYTES / STACK_BYTES)

@@ -16,7 +16,7 @@
 #include "agent/watch/unwind.h"
 #include "agent/watch/watch_entry.h"
 #include "arch/access_decode.h"
-#include "arch/trap.h"
+#include "arch/trap_frame.h"
 #include "base/syscall.h"
 
 #define PAYLOAD_WORDS 16u

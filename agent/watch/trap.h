@@ -12,7 +12,7 @@
 #define AGENT_WATCH_TRAP_H
 
 #include "agent/detour/trap_book.h"
-#include "arch/trap.h"
+#include "arch/trap_frame.h"
 
 #include <stdint.h>
 

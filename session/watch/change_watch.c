@@ -17,7 +17,7 @@
 #include "process/target.h"
 #include "session/live.h"
 #include "session/spec.h"
-#include "session/watch/underway.h"
+#include "session/watch/pending_hits.h"
 #include "session/watch/watches.h"
 #include "session/watch/watching.h"
 #include "session/watch/watching_own.h"

@@ -4,7 +4,7 @@
 #include "session/process.h"
 #include "session/session.h"
 #include "session/watch/locals_own.h"
-#include "session/watch/underway.h"
+#include "session/watch/pending_hits.h"
 #include "session/watch/watching_own.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "session/watch/follow_serve.h"
 #include "session/watch/locals.h"
 #include "session/watch/outside.h"
-#include "session/watch/underway.h"
+#include "session/watch/pending_hits.h"
 #include "session/watch/watches.h"
 #include "session/watch/watching.h"
 

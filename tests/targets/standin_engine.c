@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stands in for the trail's engine (agent/trail/): it says in the channel that it runs, writes that
+ * Stands in for the trail's engine (engine/): it says in the channel that it runs, writes that
  * one block ran, of the program's first two bytes, which it calls a path of 1, and lets the program
  * run natively. Nothing of the program's may be touched: it has its own stack.
  */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/control/seccomp_yielding.h"
+
+#include "agent/detour/janitor.h"
+#include "agent/marker/careful.h"
+#include "agent/runtime/lock.h"
+#include "agent/runtime/seccomp_yield.h"
+#include "agent/watch/watch.h"
+#include "base/kernel.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+
+#define LOCK_MS 200
+#define HANDLED_TRIES 20
+#define HANDLED_PAUSE_NS 500000
+
+static uint32_t begun; /* what the tools were notified for */
+
+/* What came before may be in hand still, by threads that are to have the filter, too. */
+static int nobody_handles(const struct text *text)
+{
+	for (int tries = 0; janitor_look(text) == -EAGAIN; tries++) {
+		if (tries == HANDLED_TRIES)
+			return 0;
+		kernel_sleep_ns(HANDLED_PAUSE_NS);
+	}
+	return 1;
+}
+
+void yielding_serve(const struct text *text)
+{
+	uint32_t now;
+	int is_over;
+
+	if (!yield_is_pending(&now) || lock_take(&agent_lock, LOCK_MS))
+		return;
+	if (begun != now) {
+		begun = now;
+		careful_allow(0);
+		watch_yield(-WM_E_TRAP_FILTER);
+	}
+	is_over = !watch_any_live() && (!yield_is_for_all() || nobody_handles(text));
+	lock_release(&agent_lock);
+	if (is_over)
+		yield_done(now);
+}
+
+void yielding_forked(void)
+{
+	begun = 0;
+	yield_forked();
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Doing what a thread waits for that is about to put a filter in place (agent/runtime/seccomp_yield.h). */
+#ifndef AGENT_CONTROL_SECCOMP_YIELDING_H
+#define AGENT_CONTROL_SECCOMP_YIELDING_H
+
+#include "agent/patch/text.h"
+
+/* Do what was asked; to be called in each round. Control thread. */
+void yielding_serve(const struct text *text);
+
+/* The child of a fork: nothing is asked. */
+void yielding_forked(void);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/runtime/seccomp_yield.h"
+
+#include "agent/runtime/control_life.h"
+#include "agent/runtime/lock.h"
+#include "agent/runtime/reentrancy_guard.h"
+#include "base/kernel.h"
+
+#include <signal.h>
+
+#define YIELD_NS UINT64_C(2000000000)
+#define LOOK_MS 5 /* at threads that end */
+
+static uint32_t coming, for_all; /* threads between yield_begin() and yield_end() */
+static uint32_t asked, done;	 /* grow */
+
+int yield_is_asked(void)
+{
+	return __atomic_load_n(&coming, __ATOMIC_SEQ_CST) != 0;
+}
+
+int yield_takes_all(void)
+{
+	return __atomic_load_n(&for_all, __ATOMIC_ACQUIRE) && asked == done;
+}
+
+static int is_done(uint32_t mine)
+{
+	return (int32_t)(__atomic_load_n(&done, __ATOMIC_ACQUIRE) - mine) >= 0;
+}
+
+/* The keeper waits for the other, and ends last. */
+static int any_thread_is_ours(void)
+{
+	int32_t keeper = __atomic_load_n(&control_keeper, __ATOMIC_RELAXED);
+
+	return control_runs() ||
+	       (keeper && !syscall_raw(SYS_tgkill, kernel_getpid(), keeper, 0, 0));
+}
+
+static void wait_for(uint32_t mine, int is_for_all)
+{
+	uint64_t end_ns = lock_now_ns() + YIELD_NS;
+
+	while (!is_done(mine) && control_runs() && lock_now_ns() < end_ns)
+		lock_wait_word(&done, __atomic_load_n(&done, __ATOMIC_ACQUIRE), LOOK_MS);
+	while (is_for_all && any_thread_is_ours() && lock_now_ns() < end_ns)
+		kernel_sleep_ns(LOOK_MS * UINT64_C(1000000));
+}
+
+void yield_begin(int is_for_all)
+{
+	struct hit_guard shut;
+	int was = errno;
+	uint64_t all = ~UINT64_C(0), before = 0;
+	uint32_t mine;
+
+	/* a handler of the program's may leave by a jump */
+	syscall_raw(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof all);
+	hit_guard(&shut);
+	__atomic_add_fetch(&coming, 1, __ATOMIC_SEQ_CST);
+	if (is_for_all)
+		__atomic_add_fetch(&for_all, 1, __ATOMIC_SEQ_CST);
+	mine = __atomic_add_fetch(&asked, 1, __ATOMIC_SEQ_CST);
+	if (control_wake())
+		wait_for(mine, is_for_all);
+	errno = was;
+	hit_open(&shut);
+	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before);
+}
+
+void yield_end(void)
+{
+	__atomic_sub_fetch(&coming, 1, __ATOMIC_SEQ_CST);
+	/* a thread that came in between wants the same, or the control thread has ended */
+	__atomic_store_n(&for_all, 0, __ATOMIC_SEQ_CST);
+}
+
+int yield_is_pending(uint32_t *number)
+{
+	*number = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
+	return *number != done;
+}
+
+int yield_is_for_all(void)
+{
+	return __atomic_load_n(&for_all, __ATOMIC_ACQUIRE) != 0;
+}
+
+void yield_done(uint32_t number)
+{
+	__atomic_store_n(&done, number, __ATOMIC_RELEASE);
+	lock_wake_word(&done);
+}
+
+void yield_forked(void)
+{
+	coming = for_all = 0;
+	asked = done = 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread of the program is about to put itself, or all threads, under a seccomp filter. Such a
+ * filter may kill the process for the return from a signal, and for system calls of the agent's own
+ * threads. So before the filter is there:
+ *
+ *   - Watches end, and their sessions are notified. No thread enters the agent's signal handler any
+ *     more.
+ *   - The agent no longer has the kernel read strings.
+ *   - If the filter is for all threads, the agent's own threads end, and its sessions with them.
+ *
+ * The control thread does that (agent/control/seccomp_yielding.h). The program's thread waits for it: some
+ * ms, at most two seconds. Then it continues in any case. The agent sees filters that do not come
+ * through libc at its next tick.
+ */
+#ifndef AGENT_RUNTIME_SECCOMP_YIELD_H
+#define AGENT_RUNTIME_SECCOMP_YIELD_H
+
+#include <stdint.h>
+
+/* Before the call, and behind it, whatever came of it. Any thread. */
+void yield_begin(int is_for_all);
+void yield_end(void);
+
+/* Whether any thread is between the two. */
+int yield_is_asked(void);
+
+/* Whether something is asked and not done; *number: which. Control thread. */
+int yield_is_pending(uint32_t *number);
+
+/* Whether it is asked for all threads. */
+int yield_is_for_all(void);
+
+/* All that was asked up to that number is done: the threads that wait for it continue. */
+void yield_done(uint32_t number);
+
+/* All of it is done, and the control thread is to end. */
+int yield_takes_all(void);
+
+/* The child of a fork. */
+void yield_forked(void);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "arch/loader.h"
+#include "arch/remote_syscall.h"
+#include "arch/restart.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+/*
+ * What a system call that a stop interrupted returns inside the kernel: its include/linux/errno.h.
+ */
+#define ERESTARTSYS 512
+#define ERESTARTNOINTR 513
+#define ERESTARTNOHAND 514
+#define ERESTART_RESTARTBLOCK 516
+
+#define SYSCALL_BYTES 2
+
+extern const char borrow_code[], borrow_code_restore[], borrow_code_data[], borrow_code_end[];
+
+/* As remote_syscall_code.S has it. */
+struct restored {
+	uint64_t mask, flags, rsp;
+	uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp;
+	uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
+	uint64_t rip;
+};
+
+int borrow_regs_get(pid_t tid, struct borrow_regs *regs)
+{
+	struct iovec iov = { &regs->regs, sizeof(regs->regs) };
+
+	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov))
+		return -errno;
+	/* A 32-bit thread has a smaller set. */
+	return iov.iov_len == sizeof(regs->regs) ? 0 : -ENOTSUP;
+}
+
+int borrow_regs_set(pid_t tid, const struct borrow_regs *regs)
+{
+	struct user_regs_struct copy = regs->regs;
+	struct iovec iov = { &copy, sizeof(copy) };
+
+	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) ? -errno : 0;
+}
+
+uint64_t borrow_regs_pc(const struct borrow_regs *regs)
+{
+	return regs->regs.rip;
+}
+
+uint64_t borrow_regs_stack(const struct borrow_regs *regs)
+{
+	return regs->regs.rsp;
+}
+
+void borrow_regs_stack_set(struct borrow_regs *regs, uint64_t stack)
+{
+	regs->regs.rsp = stack;
+}
+
+uint64_t borrow_regs_thread_pointer(const struct borrow_regs *regs)
+{
+	return regs->regs.fs_base;
+}
+
+long borrow_regs_call_number(const struct borrow_regs *regs)
+{
+	return (long)regs->regs.orig_rax;
+}
+
+int borrow_is_signal_frame(const uint64_t *words, size_t count, uint64_t *pc, uint64_t *stack)
+{
+	/*
+	 * struct rt_sigframe of arch/x86/include/asm/sigframe.h: where to return to, then the
+	 * ucontext
+	 */
+	enum { UCONTEXT = 1, MCONTEXT = UCONTEXT + 5, RSP = MCONTEXT + 15, RIP, FLAGS, SEGMENTS };
+
+	if (count <= SEGMENTS || (words[SEGMENTS] & 0xffff) != 0x33 ||
+	    words[SEGMENTS] >> 48 != 0x2b || !(words[FLAGS] & 2))
+		return 0;
+	*pc = words[RIP];
+	*stack = words[RSP];
+	return 1;
+}
+
+long borrow_regs_result(const struct borrow_regs *regs)
+{
+	return (long)regs->regs.rax;
+}
+
+int borrow_regs_restart(struct borrow_regs *regs)
+{
+	if ((long)regs->regs.rax != -EINTR || !restart_is_wanted(regs->regs.orig_rax))
+		return 0;
+	regs->regs.rax = (unsigned long long)-ERESTARTNOHAND;
+	return 1;
+}
+
+size_t borrow_code_bytes(void)
+{
+	return (size_t)(borrow_code_end - borrow_code);
+}
+
+const void *borrow_code_head(void)
+{
+	return borrow_code;
+}
+
+size_t borrow_restore_offset(void)
+{
+	return (size_t)(borrow_code_restore - borrow_code);
+}
+
+/* arch/x86/kernel/signal.c, arch_do_signal_or_restart(), where there is no signal to deliver. */
+static void syscall_restart(struct user_regs_struct *regs)
+{
+	if ((long)regs->orig_rax == -1)
+		return;
+	switch (-(long)regs->rax) {
+	case ERESTARTNOHAND:
+	case ERESTARTSYS:
+	case ERESTARTNOINTR:
+		regs->rax = regs->orig_rax;
+		regs->rip -= SYSCALL_BYTES;
+		break;
+	case ERESTART_RESTARTBLOCK:
+		regs->rax = SYS_restart_syscall;
+		regs->rip -= SYSCALL_BYTES;
+		break;
+	default:
+		break;
+	}
+}
+
+int borrow_regs_in_call(const struct borrow_regs *regs)
+{
+	struct user_regs_struct restarted = regs->regs;
+
+	syscall_restart(&restarted);
+	return restarted.rip != regs->regs.rip;
+}
+
+void borrow_regs_anew(struct borrow_regs *regs)
+{
+	syscall_restart(&regs->regs);
+}
+
+void borrow_code_fill(void *code, const struct borrow_regs *saved, uint64_t mask)
+{
+	struct user_regs_struct regs = saved->regs;
+	struct restored restored;
+
+	syscall_restart(&regs);
+	restored = (struct restored){
+		.mask = mask,
+		.flags = regs.eflags,
+		.rsp = regs.rsp,
+		.rax = regs.rax,
+		.rbx = regs.rbx,
+		.rcx = regs.rcx,
+		.rdx = regs.rdx,
+		.rsi = regs.rsi,
+		.rdi = regs.rdi,
+		.rbp = regs.rbp,
+		.r8 = regs.r8,
+		.r9 = regs.r9,
+		.r10 = regs.r10,
+		.r11 = regs.r11,
+		.r12 = regs.r12,
+		.r13 = regs.r13,
+		.r14 = regs.r14,
+		.r15 = regs.r15,
+		.rip = regs.rip,
+	};
+	memcpy(code, borrow_code, borrow_code_bytes());
+	memcpy((char *)code + (borrow_code_data - borrow_code), &restored, sizeof(restored));
+}
+
+void borrow_regs_call(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at,
+		      long number, const uint64_t arguments[6])
+{
+	*regs = *saved;
+	/* No system call is being left, so nothing is restarted on the way out. */
+	regs->regs.orig_rax = (unsigned long long)-1;
+	regs->regs.rip = at;
+	regs->regs.rax = (unsigned long long)number;
+	regs->regs.rdi = arguments[0];
+	regs->regs.rsi = arguments[1];
+	regs->regs.rdx = arguments[2];
+	regs->regs.r10 = arguments[3];
+	regs->regs.r8 = arguments[4];
+	regs->regs.r9 = arguments[5];
+	/* Neither a step nor an alignment check of the program's may hit our code. */
+	regs->regs.eflags &= ~(0x100ull | 0x400ull | 0x40000ull);
+}
+
+void borrow_regs_clone(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at,
+		       uint64_t flags, uint64_t stack, uint64_t tid_at, uint64_t thread_pointer,
+		       uint64_t data)
+{
+	const uint64_t arguments[6] = { flags, stack, tid_at, tid_at, thread_pointer, 0 };
+
+	borrow_regs_call(regs, saved, at, SYS_clone, arguments);
+	regs->regs.rbx = data;
+}

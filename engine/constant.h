@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that no code writes: the program has made it PROT_READ alone. A loader does so with the
+ * addresses of other modules' functions (RELRO). A value that code reads there is known at
+ * translation, until the program changes the mapping.
+ *
+ * Under the engine's lock.
+ */
+#ifndef ENGINE_CONSTANT_H
+#define ENGINE_CONSTANT_H
+
+#include <stdint.h>
+
+/* [start, start + bytes) can only be read from now on. */
+void constant_add(uint64_t start, uint64_t bytes);
+
+/* Nothing is known of it any more. */
+void constant_drop(uint64_t start, uint64_t bytes);
+
+/* The eight bytes at `address`, a multiple of eight. 0: they are not constant, or 0. */
+uint64_t constant_at(uint64_t address);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/channel.h"
+#include "engine/dispatch.h"
+#include "engine/engine_lock.h"
+#include "engine/gate.h"
+#include "engine/leave.h"
+#include "engine/state.h"
+#include "engine/sys.h"
+#include "engine/translate.h"
+
+#include <errno.h>
+#include <time.h>
+
+/* How long the others may take to come out of what was given up. */
+#define NAP_NS 1000000
+#define NAPS_MAX 200u
+
+uint32_t dispatch_lock;
+
+static int is_room(int error)
+{
+	return error == -ENOMEM || error == -ERANGE;
+}
+
+/* Drop all translations. Once no thread is in them, their addresses are free again. */
+static struct trace *make_room(struct thread *thread, uint64_t pc, int *error)
+{
+	static const struct timespec nap = { .tv_nsec = NAP_NS };
+	struct trace *trace = NULL;
+
+	trace_out(thread);
+	traces_ask();
+	traces_turn();
+	for (unsigned int i = 0; i < NAPS_MAX && !trace && is_room(*error); i++) {
+		if (i) {
+			lock_give(&dispatch_lock);
+			sys_call3(SYS_nanosleep, (long)&nap, 0, 0);
+			lock_take(&dispatch_lock);
+		}
+		traces_drop();
+		trace = translate(pc, error);
+	}
+	return trace;
+}
+
+static enum engine_native cause(int error)
+{
+	if (error == -ERANGE)
+		return ENGINE_NATIVE_REACH;
+	if (error == -ENOEXEC)
+		return ENGINE_NATIVE_CODE;
+	return traces_are_stuck() ? ENGINE_NATIVE_STUCK : ENGINE_NATIVE_ROOM;
+}
+
+struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *from, int *error)
+{
+	struct trace *trace = translate(pc, error);
+
+	if (!trace && is_room(*error))
+		trace = make_room(thread, pc, error);
+	else if (trace && from)
+		translate_link(from, trace);
+	trace_in(thread);
+	if (!trace && *error != -EFAULT) {
+		channel.head->error = *error;
+		channel_native(cause(*error));
+	}
+	return trace;
+}
+
+void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
+{
+	struct trace *trace;
+	uint64_t began;
+	int error;
+
+	thread->regs.rip = pc;
+	if (thread->is_deferred)
+		gate_signal();
+	lock_take(&dispatch_lock);
+	began = sys_ticks();
+	trace = dispatch_find(thread, pc, from, &error);
+	channel.head->translated_ticks += sys_ticks() - began;
+	channel.head->faults++;
+	lock_give(&dispatch_lock);
+	if (!trace && error != -EFAULT)
+		leave(thread, pc);
+	if (!trace)
+		gate_signal();
+	if (trace->is_x87_shown)
+		state_x87_now();
+	thread->next = (uint64_t)trace->head;
+}

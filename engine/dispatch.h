@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* On to a program address, in translated code. */
+#ifndef ENGINE_DISPATCH_H
+#define ENGINE_DISPATCH_H
+
+#include "engine/engine_thread.h"
+#include "engine/trace.h"
+
+/* engine_lock.h: held to translate, to link, to write the log, and to change what code there is. */
+extern uint32_t dispatch_lock;
+
+/*
+ * Set thread->next, so that the thread continues at pc with thread->regs. `from`: the exit that
+ * leads there from now on, or NULL. Does not return if no code can run there: leave.h.
+ */
+void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from);
+
+/*
+ * Under the lock, which may be given meanwhile: the trace at pc, in whose generation the thread is
+ * then. `from`: as above. NULL: *error is -EFAULT: no code is there. Any other error of translate()
+ * is written into the channel, and the process must leave.
+ */
+struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *from, int *error);
+
+#endif

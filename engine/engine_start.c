@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine's beginning in a process: gate.S comes here, on a stack of its own, before anything is
+ * ready.
+ */
+#include "engine/attach.h"
+#include "engine/attach_places.h"
+#include "engine/channel.h"
+#include "engine/dispatch.h"
+#include "engine/engine_lock.h"
+#include "engine/engine_memory.h"
+#include "engine/engine_threads.h"
+#include "engine/gate.h"
+#include "engine/leave.h"
+#include "engine/map.h"
+#include "engine/places.h"
+#include "engine/processor.h"
+#include "engine/ranges.h"
+#include "engine/signal.h"
+#include "engine/signal_frame.h"
+#include "engine/sys.h"
+#include "engine/thread_words.h"
+#include "engine/trace.h"
+
+#include <asm/prctl.h>
+#include <elf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#define CONTEXT_FLAGS                                                                              \
+	6u /* UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS: the selectors are what they say */
+#define SELECTORS (INT64_C(0x2b) << 48 | 0x33)
+
+/* R_X86_64_RELATIVE is all there is; the build sees to it. */
+static void relocate(uint64_t base, const Elf64_Dyn *dynamic)
+{
+	const Elf64_Rela *rela = NULL;
+	uint64_t bytes = 0;
+
+	for (; dynamic->d_tag; dynamic++) {
+		if (dynamic->d_tag == DT_RELA)
+			rela = (const Elf64_Rela *)(base + dynamic->d_un.d_ptr);
+		if (dynamic->d_tag == DT_RELASZ)
+			bytes = dynamic->d_un.d_val;
+	}
+	for (; bytes; bytes -= sizeof(*rela), rela++)
+		*(uint64_t *)(base + rela->r_offset) = base + (uint64_t)rela->r_addend;
+}
+
+extern const char __ehdr_start[], _end[];
+
+/*
+ * The tool has copied us into memory with all permissions. It used the memory behind us for itself.
+ */
+static int protect_own(const struct engine_channel *head)
+{
+	uint64_t base = (uint64_t)__ehdr_start,
+		 behind = base + ((uint64_t)(_end - __ehdr_start) + 4095) / 4096 * 4096;
+	const Elf64_Ehdr *file = (const Elf64_Ehdr *)base;
+	const Elf64_Phdr *part = (const Elf64_Phdr *)(base + file->e_phoff);
+	uint64_t table = head->taken_at + head->taken_count * sizeof(struct engine_taken);
+	long err = sys_call3(SYS_mprotect, (long)behind, (long)((table - behind + 4095) & ~4095ul),
+			     PROT_READ | PROT_WRITE);
+
+	for (unsigned int i = 0; i < file->e_phnum && !err; i++, part++) {
+		uint64_t first = part->p_vaddr & ~UINT64_C(4095);
+		long prot = (part->p_flags & PF_R ? PROT_READ : 0) |
+			    (part->p_flags & PF_W ? PROT_WRITE : 0) |
+			    (part->p_flags & PF_X ? PROT_EXEC : 0);
+
+		if (part->p_type == PT_LOAD)
+			err = sys_call3(SYS_mprotect, (long)(base + first),
+					(long)((part->p_vaddr + part->p_memsz - first + 4095) &
+					       ~UINT64_C(4095)),
+					prot);
+	}
+	return (int)err;
+}
+
+/* What it takes before anything of the program's is touched. */
+static int open_memory(void)
+{
+	int is_far = !!(channel.flags & ENGINE_BOOT_FAR), err;
+
+	memory_open(is_far);
+	err = map_open(is_far);
+	if (!err)
+		err = traces_open();
+	if (err)
+		return err;
+	processor_look();
+	/* copies of the process run on in it */
+	sys_call3(SYS_madvise, (long)__ehdr_start, (_end - __ehdr_start + 4095) & ~4095l,
+		  MADV_DONTDUMP);
+	places_given((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
+	ranges_hide((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
+	return ranges_read();
+}
+
+static int open_thread(struct thread *thread)
+{
+	int err = signal_open(thread);
+
+	return err ? err : ring_open(thread);
+}
+
+/* Run natively, as a program begins: the engine is nowhere but in memory. */
+static void refuse(const struct engine_regs *regs) __attribute__((noreturn));
+
+static void refuse(const struct engine_regs *regs)
+{
+	struct frame_context context = { .uc_flags = CONTEXT_FLAGS };
+
+	for (unsigned int i = 0; i < 16; i++)
+		*frame_gpr(&context, i) = regs->gpr[i];
+	*frame_rip(&context) = regs->rip;
+	*frame_flags(&context) = regs->rflags;
+	context.uc_mcontext.gregs[REG_CSGSFS] = SELECTORS;
+	context.uc_stack.ss_flags = SS_DISABLE;
+	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)frame_mask(&context), 8, 0, 0);
+	gate_return(&context);
+}
+
+void engine_start(struct engine_channel *head, uint64_t base, const void *dynamic)
+{
+	struct engine_regs regs;
+	struct thread *thread;
+	int err;
+
+	relocate(base, dynamic);
+	regs = head->boot.regs;
+	err = channel_open(head);
+	for (int i = 0; i < 2; i++)
+		if (head->boot.fd_close[i] >= 0)
+			sys_call3(SYS_close, head->boot.fd_close[i], 0, 0);
+	if (!err && head->boot.flags & ENGINE_BOOT_TAKEN)
+		err = protect_own(head);
+	if (!err)
+		err = open_memory();
+	attach_places(head);
+	if (head->boot.flags & ENGINE_BOOT_TAKEN)
+		attach_open(head, err);
+	thread = err ? NULL : thread_make();
+	if (!err)
+		err = thread ? thread_enter(thread) : -ENOMEM;
+	/* leave() would need what thread_enter() does */
+	if (err) {
+		head->error = err;
+		__atomic_store_n(&head->state, ENGINE_REFUSED, __ATOMIC_RELEASE);
+		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
+		refuse(&regs);
+	}
+	thread->regs = regs;
+	thread_first(1);
+	leave_enlist(thread);
+	err = open_thread(thread);
+	head->error = err;
+	__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS, __ATOMIC_RELEASE);
+	if (err)
+		leave(thread, thread->regs.rip);
+	dispatch_to(thread, thread->regs.rip, NULL);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/called.h"
+#include "engine/channel.h"
+#include "engine/child_process.h"
+#include "engine/code_changes.h"
+#include "engine/engine_syscall.h"
+#include "engine/engine_threads.h"
+#include "engine/gate.h"
+#include "engine/leave.h"
+#include "engine/limit.h"
+#include "engine/locked.h"
+#include "engine/places.h"
+#include "engine/rseq.h"
+#include "engine/signal_call.h"
+#include "engine/signal_thread.h"
+#include "engine/sys.h"
+#include "engine/thread_words.h"
+#include "engine/withdraw.h"
+
+#include <asm/prctl.h>
+#include <errno.h>
+#include <linux/prctl.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#define VECTORS_MAX 1024u /* UIO_MAXIOV */
+
+/* As the program asked for it, whatever signals come. */
+static long whole(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	return sys_call((long)gpr[0], (long)gpr[7], (long)gpr[6], (long)gpr[2], (long)gpr[10],
+			(long)gpr[8], (long)gpr[9]);
+}
+
+/* The same, and signals may break it off, or put it off. */
+static long plain(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	return gate_call((long)gpr[0], (long)gpr[7], (long)gpr[6], (long)gpr[2], (long)gpr[10],
+			 (long)gpr[8], (long)gpr[9]);
+}
+
+/* The program's own gs would be ours. */
+static long prctl_arch(struct thread *thread, uint64_t next)
+{
+	static const uint64_t none;
+
+	switch (thread->regs.gpr[7]) {
+	case ARCH_SET_GS:
+		withdraw(thread, next - 2, ENGINE_NATIVE_GS);
+	case ARCH_GET_GS:
+		return gate_copy((void *)thread->regs.gpr[6], &none, sizeof(none)) ? -EFAULT : 0;
+	default:
+		return plain(thread);
+	}
+}
+
+/* If it succeeds, the code behind the call belongs to another program. */
+static long execute(struct thread *thread)
+{
+	long result;
+
+	ring_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
+	thread->is_executing = 1;
+	process_executes(thread);
+	limit_exec(0);
+	result = signal_exec_call(thread, plain);
+	called_broken_off(thread);
+	return result;
+}
+
+/*
+ * A filter may refuse, or end the thread for, what the engine needs: it is set natively, and may be
+ * for all threads.
+ */
+static enum engine_native filters(const uint64_t *gpr)
+{
+	uint32_t what = (uint32_t)gpr[7];
+
+	if (gpr[0] == SYS_seccomp)
+		return what == SECCOMP_SET_MODE_STRICT || what == SECCOMP_SET_MODE_FILTER
+			       ? ENGINE_NATIVE_FILTER
+			       : ENGINE_NATIVE_NOT;
+	if (what == PR_SET_SECCOMP)
+		return ENGINE_NATIVE_FILTER;
+	if (what == PR_SET_SYSCALL_USER_DISPATCH && gpr[6] != PR_SYS_DISPATCH_OFF)
+		return ENGINE_NATIVE_DISPATCH;
+	/* Ours would fault where it reads the clock. */
+	return what == PR_SET_TSC && (uint32_t)gpr[6] == PR_TSC_SIGSEGV ? ENGINE_NATIVE_CLOCK
+									: ENGINE_NATIVE_NOT;
+}
+
+static long filter(struct thread *thread, uint64_t next)
+{
+	enum engine_native why = filters(thread->regs.gpr);
+
+	if (why)
+		withdraw(thread, next - 2, why);
+	return plain(thread);
+}
+
+/*
+ * Threads of the tool's agent (agent/control/control_thread.c) run beside the program, and are no
+ * part of it.
+ */
+static int is_agents(const struct thread *thread)
+{
+	static const char *const names[] = { "waymark", "waymark-keeper" };
+	char name[16] = { 0 };
+
+	if (thread->tid == (uint32_t)sys_call3(SYS_getpid, 0, 0, 0) ||
+	    sys_call3(SYS_prctl, PR_GET_NAME, (long)name, 0))
+		return 0;
+	for (unsigned int i = 0; i < 2; i++) {
+		unsigned int at = 0;
+
+		while (at < sizeof(name) && name[at] && name[at] == names[i][at])
+			at++;
+		if (at < sizeof(name) && !name[at] && !names[i][at])
+			return 1;
+	}
+	return 0;
+}
+
+static long name_thread(struct thread *thread, uint64_t next)
+{
+	long result = plain(thread);
+
+	if (!is_agents(thread))
+		return result;
+	called_tell(thread, next, result);
+	ring_forget(thread);
+	return result;
+}
+
+/*
+ * A tracer would see the engine's faults, and might suppress them: the tracee leaves the engine
+ * first.
+ */
+static long trace(struct thread *thread, uint64_t next)
+{
+	uint32_t tid = (uint32_t)thread->regs.gpr[6], *seize = NULL;
+	long result = 0;
+
+	switch (thread->regs.gpr[7]) {
+	case PTRACE_TRACEME:
+		withdraw(thread, next - 2, ENGINE_NATIVE_TRACED);
+	case PTRACE_ATTACH:
+		result = process_is_traced(tid, NULL);
+		break;
+	case PTRACE_SEIZE:
+		result = process_is_traced(tid, &seize);
+	}
+	if (!result)
+		result = plain(thread);
+	if (seize)
+		process_seized(tid, seize);
+	return result;
+}
+
+/* The kernel may be to write where code is guarded. */
+static long outward(struct thread *thread)
+{
+	long result = signal_other_call(thread, plain);
+
+	return result == -EFAULT && code_refused() ? signal_other_call(thread, plain) : result;
+}
+
+/* Children may be of another namespace of pids from now on. */
+static long apart(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+	uint64_t kinds = gpr[0] == SYS_setns ? gpr[6] : gpr[7];
+
+	if (kinds & CLONE_NEWPID || (gpr[0] == SYS_setns && !(uint32_t)kinds))
+		process_is_apart();
+	return plain(thread);
+}
+
+/* Remove guards from all buffers: a guard in one of them would make the kernel's write short. */
+static void open_vectors(uint64_t at, uint64_t count)
+{
+	struct iovec vector;
+
+	for (uint64_t i = 0; i < count && i < VECTORS_MAX; i++) {
+		if (gate_copy(&vector, (const void *)(at + i * sizeof(vector)), sizeof(vector)))
+			return;
+		code_open((uint64_t)vector.iov_base, vector.iov_len);
+	}
+}
+
+static void open_message(uint64_t at)
+{
+	struct msghdr message;
+
+	if (!gate_copy(&message, (const void *)at, sizeof(message)))
+		open_vectors((uint64_t)message.msg_iov, message.msg_iovlen);
+}
+
+/* The kernel is about to write to what the call names. */
+static long inward(struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	switch (gpr[0]) {
+	case SYS_readv:
+	case SYS_preadv:
+	case SYS_preadv2:
+		open_vectors(gpr[6], gpr[2]);
+		break;
+	case SYS_process_vm_writev:
+		open_vectors(gpr[10], gpr[8]);
+		break;
+	case SYS_recvmsg:
+		open_message(gpr[6]);
+		break;
+	default:
+		code_open(gpr[6], gpr[2]);
+	}
+	return outward(thread);
+}
+
+static long written(struct thread *thread)
+{
+	return code_written(thread, outward);
+}
+
+/* Most calls: some of them may write code. */
+static long ordinary(struct thread *thread)
+{
+	switch (thread->regs.gpr[0]) {
+	case SYS_read:
+	case SYS_pread64:
+		return code_memory(thread, inward);
+	case SYS_recvfrom:
+	case SYS_readv:
+	case SYS_preadv:
+	case SYS_preadv2:
+	case SYS_recvmsg:
+	case SYS_process_vm_writev:
+		return inward(thread);
+	case SYS_open:
+	case SYS_openat:
+	case SYS_openat2:
+		return code_opened(thread, plain);
+	case SYS_write:
+	case SYS_pwrite64:
+		return code_memory(thread, written);
+	case SYS_writev:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+		return code_written(thread, outward);
+	default:
+		return outward(thread);
+	}
+}
+
+/*
+ * Where the engine is, nothing is mapped to the program: as the kernel takes it, which passes holes
+ * over or stops at the first.
+ */
+static long around(struct thread *thread)
+{
+	uint64_t *gpr = thread->regs.gpr, start = gpr[7], bytes = gpr[6], at = start;
+	uint64_t end = at + ((bytes + 4095) & ~UINT64_C(4095));
+	struct engine_mapping ours = { 0 };
+	long result = 0;
+
+	if (at & 4095 || end <= at || !places_first(at, end - at, &ours))
+		return code_call(thread, whole);
+	if (gpr[0] == SYS_mremap)
+		return -EFAULT;
+	while (at < end && (!result || (result == -ENOMEM && gpr[0] == SYS_madvise))) {
+		int is_more = places_first(at, end - at, &ours);
+		uint64_t up_to = is_more ? ours.start : end;
+
+		gpr[7] = at;
+		gpr[6] = up_to - at;
+		if (up_to > at)
+			result = code_call(thread, whole);
+		if (gpr[0] == SYS_mprotect || gpr[0] == SYS_pkey_mprotect)
+			break;
+		at = is_more ? (ours.start + ours.bytes + 4095) & ~UINT64_C(4095) : end;
+	}
+	gpr[7] = start;
+	gpr[6] = bytes;
+	return result || gpr[0] == SYS_munmap ? result : -ENOMEM;
+}
+
+static long call(struct thread *thread, uint64_t next)
+{
+	long err;
+
+	thread->call_next = next;
+	switch (thread->regs.gpr[0]) {
+	case SYS_clone:
+	case SYS_clone3:
+	case SYS_fork:
+	case SYS_vfork:
+		return thread_clone_call(thread, next);
+	case SYS_exit:
+	case SYS_exit_group:
+		if (!signal_end(thread))
+			return GATE_CALL_LATER;
+		thread_exit_call(thread);
+	case SYS_rt_sigaction:
+		return signal_action_call(thread);
+	case SYS_rt_sigprocmask:
+		return signal_mask_call(thread);
+	case SYS_sigaltstack:
+		return signal_stack_call(thread);
+	case SYS_rt_sigpending:
+		return signal_pending_call(thread, plain);
+	case SYS_rt_sigtimedwait:
+		return signal_wait_call(thread);
+	case SYS_signalfd:
+	case SYS_signalfd4:
+		return signal_descriptor_call(thread, plain);
+	case SYS_execve:
+	case SYS_execveat:
+		return execute(thread);
+	case SYS_setrlimit:
+	case SYS_getrlimit:
+	case SYS_prlimit64:
+		return limit_call(thread, plain);
+	case SYS_mlockall:
+		return locked_call(thread);
+	case SYS_prctl:
+		if ((uint32_t)thread->regs.gpr[7] == PR_SET_NAME)
+			return name_thread(thread, next);
+		/* fall through */
+	case SYS_seccomp:
+		return filter(thread, next);
+	case SYS_arch_prctl:
+		return prctl_arch(thread, next);
+	case SYS_ptrace:
+		return trace(thread, next);
+	case SYS_unshare:
+	case SYS_setns:
+		return apart(thread);
+	case SYS_rseq:
+		return rseq_call(thread);
+	case SYS_brk:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? sys_call3(SYS_brk, 0, 0, 0) : code_call(thread, whole);
+	case SYS_mmap:
+	case SYS_shmat:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : code_call(thread, whole);
+	case SYS_mremap:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : around(thread);
+	case SYS_munmap:
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+	case SYS_madvise:
+		return around(thread);
+	case SYS_shmdt:
+		return code_call(thread, whole);
+	case SYS_wait4:
+	case SYS_waitid:
+		process_meet();
+		return ordinary(thread);
+	default:
+		return ordinary(thread);
+	}
+}
+
+void call_make(struct thread *thread, uint64_t next)
+{
+	struct engine_regs *regs = &thread->regs;
+	long result;
+
+	if (channel_is_over())
+		leave_ask();
+	if (regs->gpr[0] == SYS_rt_sigreturn) {
+		signal_return_call(thread, next);
+		return;
+	}
+	regs->rip = next;
+	result = call(thread, next);
+	if (result == GATE_CALL_LATER) {
+		regs->rip = next - 2;
+		return;
+	}
+	/*
+	 * leave_ask() does not signal a thread that is in a call. The thread checks after the call.
+	 */
+	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
+	called_tell(thread, next, result);
+	regs->gpr[0] = (uint64_t)result;
+	regs->gpr[1] = next;
+	regs->gpr[11] = regs->rflags;
+}

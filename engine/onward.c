@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/action.h"
+#include "engine/deliver.h"
+#include "engine/dispatch.h"
+#include "engine/engine_lock.h"
+#include "engine/gate.h"
+#include "engine/leave.h"
+#include "engine/onward.h"
+#include "engine/pending_signals.h"
+#include "engine/thread_words.h"
+#include "engine/trace.h"
+
+#include <errno.h>
+
+void onward_regs(struct thread *thread, struct frame_context *context)
+{
+	for (unsigned int i = 0; i < 16; i++)
+		*frame_gpr(context, i) = thread->regs.gpr[i];
+	*frame_rip(context) = thread->regs.rip;
+	*frame_flags(context) = thread->regs.rflags;
+	frame_vector15_set(context->uc_mcontext.fpregs, thread->vector15);
+}
+
+/* The path up to where the program is, in the trail. */
+static void tell_path(struct thread *thread, const struct state *state)
+{
+	uint32_t blocks = state->block + (state->ran ? 1 : 0);
+	uint32_t id;
+
+	if (!blocks)
+		return;
+	lock_take(&dispatch_lock);
+	id = trace_prefix(state->trace, blocks);
+	lock_give(&dispatch_lock);
+	if (!id)
+		return;
+	if ((uint32_t *)thread->pointer == thread->words_end)
+		ring_turn(thread);
+	*(uint32_t *)thread->pointer = id;
+	thread->pointer += 4;
+	thread->blocks += blocks;
+}
+
+void onward_state(struct thread *thread, const struct state *state, struct frame_context *context)
+{
+	state_to_program(state, thread, context);
+	tell_path(thread, state);
+}
+
+/*
+ * On in leave(), with what *context says of the program: there is no other stack for signals while
+ * we are on ours.
+ */
+static void quit(struct thread *thread, struct frame_context *context)
+{
+	for (unsigned int i = 0; i < 16; i++)
+		thread->regs.gpr[i] = *frame_gpr(context, i);
+	thread->regs.rip = *frame_rip(context);
+	thread->regs.rflags = *frame_flags(context);
+	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
+	*frame_rip(context) = (uint64_t)gate_quit;
+	*frame_gpr(context, 4) = thread->stack;
+	*frame_flags(context) = 2;
+	*frame_mask(context) = ~action_own;
+}
+
+void onward_cache(struct thread *thread, struct frame_context *context)
+{
+	static const uint8_t none[64];
+	struct trace *trace;
+	int error;
+
+	lock_take(&dispatch_lock);
+	trace = dispatch_find(thread, *frame_rip(context), NULL, &error);
+	lock_give(&dispatch_lock);
+	if (!trace && error != -EFAULT) {
+		quit(thread, context);
+		return;
+	}
+	if (!trace) { /* it faults where the program wanted to be */
+		thread->is_trying = 1;
+		return;
+	}
+	if (trace->is_x87_shown)
+		state_x87(context->uc_mcontext.fpregs);
+	*frame_rip(context) = (uint64_t)trace->head;
+	thread->traced = (uint64_t)trace->head;
+	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
+	frame_vector15_set(context->uc_mcontext.fpregs, none);
+	frame_pointer_set(context, thread);
+}
+
+void onward_go(struct thread *thread, struct frame_context *context)
+{
+	siginfo_t info;
+
+	while (held_take(thread, &info))
+		if (deliver(thread, &info, context, 0, NULL))
+			return;
+	thread->is_deferred = 0;
+	if (leave_is_wanted() && !leave_is_asked())
+		leave_together();
+	if (leave_is_asked()) {
+		quit(thread, context);
+		return;
+	}
+	*frame_mask(context) = action_mask(thread->blocked);
+	onward_cache(thread, context);
+}
+
+void onward_deliver(struct thread *thread, const siginfo_t *info, struct frame_context *context,
+		    uint32_t left, const uint64_t *back_to)
+{
+	if (!action_is_fault(info) && action_own & thread->blocked & ACTION_BIT(info->si_signo))
+		held_add(thread, info);
+	else if (deliver(thread, info, context, left, back_to))
+		return;
+	onward_go(thread, context);
+}
+
+void onward_defer(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
+	held_add(thread, info);
+	thread->is_deferred = 1;
+	*frame_mask(context) = ~action_own;
+}

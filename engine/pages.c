@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/engine_memory.h"
+#include "engine/pages.h"
+#include "engine/ranges.h"
+#include "engine/sys.h"
+
+#include <sys/mman.h>
+
+#define PAGES_MAX (1u << 20) /* 4 GiB of code that ran */
+#define CALM_MAX 4096u	     /* until a page is guarded again */
+#define WRITES_MAX 12u	     /* until a page is no longer guarded */
+
+struct page {
+	uint64_t number; /* 0: free */
+	uint32_t first;	 /* of its links, as long as `turn` is that of all */
+	uint32_t turn;
+	uint8_t is_guarded, state, writes;
+	uint16_t calm; /* how often it was looked at and had not changed */
+};
+
+struct link {
+	uint32_t trace, next;
+};
+
+static struct page *pages;
+static struct link *links;
+static int sharers, is_full;
+static uint32_t turn, link_count = 1, free_links, guarded, page_count;
+
+static struct page *page_of(uint64_t number)
+{
+	uint64_t at = number + ((number >> 8) * UINT64_C(0x9e3779b97f4a7c15) >> 32 << 8);
+
+	while (pages[at % PAGES_MAX].number && pages[at % PAGES_MAX].number != number)
+		at++;
+	return &pages[at % PAGES_MAX];
+}
+
+static struct page *page_make(uint64_t number)
+{
+	struct page *page;
+
+	if (!pages) {
+		pages = memory_map(0, PAGES_MAX * sizeof(*pages), PROT_READ | PROT_WRITE);
+		links = memory_map(0, PAGES_MAX * 8ul * sizeof(*links), PROT_READ | PROT_WRITE);
+	}
+	if (!pages || !links)
+		return NULL;
+	page = page_of(number);
+	if (!page->number) {
+		if (page_count >= PAGES_MAX / 2)
+			return NULL;
+		page_count++;
+		page->number = number;
+	}
+	if (page->turn != turn)
+		page->first = 0;
+	page->turn = turn;
+	return page;
+}
+
+enum page_state pages_guard(uint64_t address)
+{
+	uint32_t flags = ranges_flags(address);
+	struct page *page = page_make(address >> 12);
+
+	if (!(flags & (RANGE_WRITABLE | RANGE_SHARED)))
+		return PAGE_GUARDED;
+	if (!page || flags & RANGE_SHARED) /* who else writes it is not seen */
+		return PAGE_CHECKED;
+	if (page->state != PAGE_GUARDED || page->is_guarded)
+		return page->state;
+	if (sharers)
+		return PAGE_CHECKED;
+	if (sys_call3(SYS_mprotect, (long)(address & ~UINT64_C(4095)), 4096, PROT_READ | PROT_EXEC))
+		page->state = PAGE_CHECKED;
+	else {
+		page->is_guarded = 1;
+		guarded++;
+	}
+	return page->state;
+}
+
+void pages_add(uint64_t address, const struct trace *trace)
+{
+	struct page *page = page_make(address >> 12);
+	uint32_t number = trace_number(trace), at;
+
+	if (page && page->first && links[page->first].trace == number)
+		return;
+	at = free_links;
+	if (page && at)
+		free_links = links[at].next;
+	else if (page && link_count < PAGES_MAX * 8u)
+		at = link_count++;
+	else {
+		is_full = 1;
+		return;
+	}
+	links[at] = (struct link){ number, page->first };
+	page->first = at;
+}
+
+/* All that was translated of it is given up. */
+static void page_kill(struct page *page)
+{
+	if (page->turn != turn)
+		return;
+	for (uint32_t at = page->first, next; at; at = next) {
+		struct trace *trace = trace_numbered(links[at].trace);
+
+		next = links[at].next;
+		if (!trace->is_dead)
+			trace_kill(trace);
+		links[at].next = free_links;
+		free_links = at;
+	}
+	page->first = 0;
+}
+
+static void page_release(struct page *page)
+{
+	page_kill(page);
+	if (!page->is_guarded)
+		return;
+	sys_call3(SYS_mprotect, (long)(page->number << 12), 4096,
+		  PROT_READ | PROT_WRITE | PROT_EXEC);
+	page->is_guarded = 0;
+	guarded--;
+}
+
+int pages_written(uint64_t address, uint64_t pc)
+{
+	struct page *page = pages ? page_of(address >> 12) : NULL;
+
+	if (!page || !page->number)
+		return 0;
+	if (!page->is_guarded) /* another thread was here first, or it is the program's own fault */
+		return page->writes && !ranges_read() && ranges_flags(address) & RANGE_WRITABLE;
+	page->writes++;
+	if (pc >> 12 == address >> 12)
+		page->state = PAGE_WRITES_ITSELF;
+	else if (page->writes >= WRITES_MAX)
+		page->state = PAGE_CHECKED;
+	page_release(page);
+	return 1;
+}
+
+/* For each page that has been ours in [start, start + bytes). */
+static void each_page(uint64_t start, uint64_t bytes, void (*act)(struct page *page))
+{
+	uint64_t first = start >> 12, last = (start + bytes - 1) >> 12;
+
+	if (!pages || !bytes)
+		return;
+	if (last - first > PAGES_MAX / 4) {
+		for (uint32_t i = 0; i < PAGES_MAX; i++)
+			if (pages[i].number >= first && pages[i].number <= last)
+				act(&pages[i]);
+		return;
+	}
+	for (uint64_t number = first; number <= last; number++) {
+		struct page *page = page_of(number);
+
+		if (page->number)
+			act(page);
+	}
+}
+
+static void page_open(struct page *page)
+{
+	if (page->is_guarded)
+		page_release(page);
+}
+
+/* Another mapping: what was learned of the old one is no more. */
+static void page_forget(struct page *page)
+{
+	page_release(page);
+	page->state = PAGE_GUARDED;
+	page->writes = 0;
+}
+
+void pages_open(uint64_t start, uint64_t bytes)
+{
+	if (guarded)
+		each_page(start, bytes, page_open);
+}
+
+void pages_kill(uint64_t start, uint64_t bytes)
+{
+	each_page(start, bytes, page_kill);
+}
+
+void pages_forget(uint64_t start, uint64_t bytes)
+{
+	each_page(start, bytes, page_forget);
+}
+
+int pages_are_calm(uint64_t start, uint64_t end)
+{
+	for (uint64_t address = start & ~UINT64_C(4095); address < end; address += 4096) {
+		struct page *page = page_make(address >> 12);
+
+		if (page && page->state != PAGE_GUARDED && ++page->calm == CALM_MAX) {
+			page->calm = 0;
+			page->writes = WRITES_MAX / 2;
+			page->state = PAGE_GUARDED;
+		}
+		if (pages_guard(address) != PAGE_GUARDED)
+			return 0;
+	}
+	return 1;
+}
+
+int pages_is_guarded(uint64_t address)
+{
+	return pages && page_of(address >> 12)->is_guarded;
+}
+
+void pages_clear(void)
+{
+	turn++;
+	link_count = 1;
+	free_links = 0;
+	is_full = 0;
+	if (page_count <= PAGES_MAX / 4)
+		return;
+	pages_release();
+	memory_clear(pages, PAGES_MAX * sizeof(*pages));
+	page_count = 0;
+}
+
+int pages_are_many(void)
+{
+	return is_full;
+}
+
+uint32_t pages_guarded(void)
+{
+	return guarded;
+}
+
+void pages_release(void)
+{
+	for (uint32_t i = 0; i < PAGES_MAX && guarded; i++)
+		if (pages[i].is_guarded)
+			page_release(&pages[i]);
+}
+
+void pages_share(int change)
+{
+	sharers += change;
+	pages_release();
+}
+
+void pages_unguard(void)
+{
+	for (uint32_t i = 0; i < PAGES_MAX && guarded; i++)
+		if (pages[i].is_guarded) {
+			sys_call3(SYS_mprotect, (long)(pages[i].number << 12), 4096,
+				  PROT_READ | PROT_WRITE | PROT_EXEC);
+			guarded--;
+		}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ground for tests of the translator: code at known addresses, and the engine's own parts that
+ * translate it. No code runs: the gates are addresses alone. The program's mappings are those that
+ * the test adds, and the processor is the one that it names.
+ */
+#ifndef ENGINE_TESTING_FIXTURE_CODE_H
+#define ENGINE_TESTING_FIXTURE_CODE_H
+
+#include "engine/trace.h"
+#include "engine/vector.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where a test's code is: an address there is an immediate of push, or is not. */
+#define FIXTURE_LOW UINT64_C(0x10000000)
+#define FIXTURE_HIGH UINT64_C(0x200030000000)
+
+/* Of the processor: a test may change them before it translates. */
+extern enum vector_width fixture_width;
+extern int fixture_is_amd;
+
+/* Once in a test's process, which has the engine's memory from then on. */
+void fixture_open(void);
+void fixture_open_near(void); /* the map needs no base; skips the test where it does */
+void fixture_open_far(void);  /* it does */
+
+/* [start, start + bytes) is the program's, full of 06, which is no instruction. RANGE_*. */
+void fixture_map(uint64_t start, size_t bytes, uint32_t flags);
+
+/* Store bytes there, whatever protection the page has. */
+void fixture_store(uint64_t at, const void *bytes, size_t count);
+
+/* Whether the program can write there now. */
+int fixture_is_writable(uint64_t at);
+
+/*
+ * A page of the program's, whose last bytes are these, and no code behind them. Returns where they
+ * begin. Each call has a page of its own, `near` FIXTURE_LOW or FIXTURE_HIGH.
+ */
+uint64_t fixture_put(uint64_t near, uint32_t flags, const void *bytes, size_t count);
+
+/* The translation of the code at pc, which has one. */
+struct trace *fixture_translate(uint64_t pc);
+
+#endif

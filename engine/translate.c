@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine/assembler.h"
+#include "engine/cache.h"
+#include "engine/channel.h"
+#include "engine/end.h"
+#include "engine/engine_memory.h"
+#include "engine/engine_thread.h"
+#include "engine/gate.h"
+#include "engine/liveness.h"
+#include "engine/log.h"
+#include "engine/making.h"
+#include "engine/map.h"
+#include "engine/pages.h"
+#include "engine/processor.h"
+#include "engine/ranges.h"
+#include "engine/translate.h"
+#include "engine/vector.h"
+#include "arch/insn.h"
+
+#include <errno.h>
+
+#define READY_AHEAD 2048u /* most traces are smaller */
+
+/* Opcodes. */
+#define SYSCALL 0x05 /* behind 0f */
+#define POP 0x58
+#define XCHG 0x87
+#define XCHG_RAX 0x94 /* rsp */
+#define LEA 0x8d
+
+/* For a trace that is not known to be hot yet. */
+#define COLD_BLOCKS_MAX 16u
+
+static struct making making; /* the engine's lock covers it */
+
+/* ---- instructions that end no block ---- */
+
+/*
+ * Whether the function that runs may return elsewhere than to its call in this trace. Comparing at
+ * the return destroys the flags, which code may need then. This is a guess from what such functions
+ * mostly do. It misses `add $n, 8(%rsp)` deeper in a function.
+ */
+static int is_astray(const struct making *m, const struct insn *insn, const uint8_t *code)
+{
+	uint8_t opcode = code[insn->opcode_at];
+	int is_plain = insn->opcode_at == !!insn->rex;
+
+	if (insn->traits & INSN_POPS_FLAGS)
+		return 1;
+	if (insn->kills & 1u << RSP)
+		return insn->needs != 1u << RBP; /* leave, mov %rbp, %rsp */
+	if (!(insn->needs & 1u << RSP))
+		return 0;
+	if (is_plain && (opcode == XCHG || opcode == XCHG_RAX))
+		return 1;
+	if (!m->is_called)
+		return 0;
+	if (is_plain && (opcode & 0xf8) == POP)
+		return 1;
+	return opcode != LEA && insn->modrm_at && (code[insn->modrm_at] & 0xc7) == 0x04 &&
+	       code[insn->modrm_at + 1] == 0x24; /* (%rsp) */
+}
+
+static void copy(struct making *m, const struct insn *insn, const uint8_t *code)
+{
+	uint8_t *at;
+
+	if (insn->traits & (INSN_VECTOR15 | INSN_VECTORS))
+		making_swap_out(m);
+	if (insn->traits & INSN_ZEROUPPER) {
+		if (!m->is_swapped)
+			m->hot = vector_zero_upper(m->hot, m->width);
+		making_beside(m, 0);
+	}
+	at = m->hot;
+	m->hot = emit_bytes(m->hot, code, insn->bytes);
+	if (insn->disp_at) {
+		int32_t disp;
+
+		memory_copy(&disp, code + insn->disp_at, 4);
+		disp += (int32_t)(m->pc - (uint64_t)at);
+		memory_copy(at + insn->disp_at, &disp, 4);
+	}
+	if (m->calls && is_astray(m, insn, code))
+		m->calls = 0;
+	if ((insn->needs | insn->kills) & 1u << RSP)
+		m->is_called = 0;
+	making_piece_end(m, insn->bytes, 0);
+	making_block_add(m, insn);
+	if (m->in_block < TRAIL_BLOCK_INSTRUCTIONS_MAX)
+		return;
+	making_swap_in(m);
+	making_block_end(m, TRAIL_FALL, 0);
+	making_go_on(m, m->pc);
+}
+
+/* The engine makes the address that it stores one of the program's: a trace of its own. */
+static void show_x87(struct making *m, const struct insn *insn, const uint8_t *code)
+{
+	if (m->instructions) {
+		end_here(m);
+		return;
+	}
+	m->is_x87_shown = 1;
+	copy(m, insn, code);
+}
+
+static int is_in_reach(const uint8_t *from, uint64_t to)
+{
+	int64_t distance = (int64_t)(to - (uint64_t)from);
+
+	return distance > -INT64_C(0x7fff0000) && distance < INT64_C(0x7fff0000);
+}
+
+static int can_copy(const struct making *m, const struct insn *insn, const uint8_t *code)
+{
+	int32_t disp;
+
+	if (insn->traits & INSN_GS)
+		return 0;
+	if (!insn->disp_at)
+		return 1;
+	memory_copy(&disp, code + insn->disp_at, 4);
+	return !insn->is_short_address &&
+	       is_in_reach(m->hot, m->pc + insn->bytes + (uint64_t)(int64_t)disp);
+}
+
+/*
+ * Guard writable code from now on, so that what was read stays true; or note that it changes too
+ * often for that. 1: a trace that has begun does not continue there.
+ */
+static int guard(struct making *m, uint64_t left)
+{
+	uint64_t last = m->pc + (left < INSN_BYTES_MAX ? left : INSN_BYTES_MAX) - 1;
+
+	for (uint64_t page = m->pc & ~UINT64_C(4095); page <= last; page += 4096) {
+		enum page_state state;
+
+		if (page == m->guarded)
+			continue;
+		state = pages_guard(page);
+		if (state != PAGE_GUARDED) {
+			if (m->instructions)
+				return 1;
+			m->is_checked = 1;
+			m->most_blocks = 1;
+			m->most_instructions = state == PAGE_WRITES_ITSELF
+						       ? 1
+						       : MAKING_CHECKED_INSTRUCTIONS_MAX;
+		}
+		m->guarded = page;
+	}
+	return 0;
+}
+
+/* The program's code; what may change meanwhile as it was when it was read first. */
+static const uint8_t *code_at(struct making *m, uint64_t pc, uint64_t *left)
+{
+	uint64_t at = pc - m->copied_from;
+
+	if (!m->is_checked)
+		return (const uint8_t *)pc;
+	if (!m->copied) {
+		m->copied_from = pc;
+		m->copied = *left < MAKING_COPIED_MAX ? (uint32_t)*left : MAKING_COPIED_MAX;
+		if (gate_copy(m->copy, (const void *)pc, m->copied))
+			m->copied = 0;
+		m->unreached = 0;
+		at = 0;
+	}
+	if (at >= m->copied)
+		*left = 0;
+	else if (*left > m->copied - at)
+		*left = m->copied - at;
+	return m->copy + at;
+}
+
+static void one(struct making *m)
+{
+	uint64_t left = ranges_left(m->pc);
+	const uint8_t *code;
+	struct insn insn;
+
+	if (left && guard(m, left)) {
+		end_here(m);
+		return;
+	}
+	code = code_at(m, m->pc, &left);
+	if (!left || insn_decode(&insn, code, left, m->pc, processor_is_amd())) {
+		if (m->in_block)
+			end_here(m);
+		else
+			end_refused(m);
+		return;
+	}
+	switch (insn.kind) {
+	case TRAIL_FALL:
+		if (!can_copy(m, &insn, code))
+			end_unreached(m, &insn, code);
+		else if (m->instructions >= m->most_instructions)
+			end_here(m);
+		else if (insn.traits & INSN_TELLS_IP)
+			show_x87(m, &insn, code);
+		else
+			copy(m, &insn, code);
+		return;
+	case TRAIL_JUMP:
+		end_jump(m, &insn);
+		return;
+	case TRAIL_BRANCH:
+		if (insn.traits & INSN_TRANSACTION)
+			end_refused(m);
+		else
+			end_branch(m, &insn, code);
+		return;
+	case TRAIL_CALL:
+		end_call(m, &insn);
+		return;
+	case TRAIL_RETURN:
+		end_return(m, &insn);
+		return;
+	case TRAIL_JUMP_INDIRECT:
+	case TRAIL_CALL_INDIRECT:
+		if (can_copy(m, &insn, code))
+			end_indirect(m, &insn, code);
+		else
+			end_unreached(m, &insn, code);
+		return;
+	case TRAIL_SYSCALL:
+		/* int $0x80 has other numbers, and other registers. */
+		if (code[insn.opcode_at] == SYSCALL)
+			end_syscall(m, &insn);
+		else
+			end_unreached(m, &insn, code);
+		return;
+	case TRAIL_STOP:
+		end_stop(m, &insn, code);
+		return;
+	default:
+		end_refused(m);
+	}
+}
+
+/* ---- all of it ---- */
+
+/* In the log, before any id of it can be in a segment. */
+static void report(const struct making *m)
+{
+	struct engine_trace *trace;
+	uint32_t bytes = (uint32_t)sizeof(*trace);
+	uint8_t *at;
+
+	for (uint32_t i = 0; i < m->blocks; i++)
+		bytes += (uint32_t)sizeof(m->entries[i]) + ((m->entries[i].bytes + 7u) & ~7u);
+	bytes += m->out_count * 2;
+	trace = log_begin(ENGINE_ENTRY_TRACE, bytes);
+	if (!trace)
+		return;
+	trace->first_id = m->first_id;
+	trace->exits = (uint16_t)m->out_count;
+	trace->blocks = (uint16_t)m->blocks;
+	at = (uint8_t *)(trace + 1);
+	for (uint32_t i = 0; i < m->blocks; i++) {
+		at = emit_bytes(at, &m->entries[i], sizeof(m->entries[i]));
+		memory_copy(at, m->is_checked ? m->copy : (const uint8_t *)m->starts[i],
+			    m->entries[i].bytes);
+		at += (m->entries[i].bytes + 7u) & ~7u;
+	}
+	for (uint32_t i = 0; i < m->out_count; i++)
+		at = emit_bytes(at, &m->outs[i].blocks, 2);
+	log_end();
+}
+
+/*
+ * Ids in the code are relative to those of no trace until this one has its own: made twice would
+ * cost more.
+ */
+static struct trace *keep(struct making *m, struct trace *trace)
+{
+	uint64_t *starts = memory_get(m->blocks * sizeof(*starts) + 8);
+	struct piece *pieces = memory_get(m->piece_count * sizeof(*pieces) + 8);
+
+	if (!starts || !pieces)
+		return NULL;
+	memory_copy(starts, m->starts, m->blocks * sizeof(*starts));
+	memory_copy(pieces, m->pieces, m->piece_count * sizeof(*pieces));
+	trace->starts = starts;
+	trace->pieces = pieces;
+	trace->piece_count = m->piece_count;
+	trace->blocks = (uint16_t)m->blocks;
+	trace->exits = (uint16_t)m->out_count;
+	if (m->is_checked) {
+		uint8_t *code = memory_get(m->copied + 8u);
+
+		if (!code)
+			return NULL;
+		trace->is_checked = 1;
+		trace->code_bytes = m->blocks ? m->entries[0].bytes : 0;
+		memory_copy(code, m->copy, trace->code_bytes);
+		trace->code = code;
+	}
+	for (uint32_t i = 0; i < m->out_count; i++) {
+		struct exit *exit = exit_of(m->first_id + i);
+
+		*exit = (struct exit){
+			.target = m->outs[i].target,
+			.jump = m->outs[i].jump,
+			.trace = trace_number(trace),
+			.pops = m->outs[i].pops,
+			.blocks = m->outs[i].blocks,
+			.kind = m->outs[i].kind,
+			.reg = m->outs[i].reg,
+		};
+	}
+	return trace;
+}
+
+static void begin(struct making *m, struct cache_area *area, const struct trace *trace)
+{
+	uint64_t pc = trace->pc;
+
+	m->area = area;
+	m->width = processor_width();
+	m->hot = m->piece_from = area->hot;
+	m->cold = area->cold;
+	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
+	m->is_called = 0;
+	m->is_swapped = m->is_over = m->is_checked = m->is_x87_shown = 0;
+	m->copied = m->constant_count = 0;
+	m->guarded = 1;
+	m->is_hot = trace->layouts != 0;
+	m->most_blocks = m->is_hot ? TRACE_BLOCKS_MAX : COLD_BLOCKS_MAX;
+	m->most_instructions = TRACE_INSTRUCTIONS_MAX;
+	m->first_id = trace->first_exit;
+	making_block_begin(m, pc);
+	if (!m->is_hot || !(liveness_dead(pc) & 1u << RCX))
+		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
+	m->head = m->piece_from = m->hot;
+}
+
+/* Whether the code is still what was translated. */
+static int is_true(const struct trace *trace)
+{
+	uint8_t code[MAKING_COPIED_MAX];
+
+	if (!trace->is_checked)
+		return 1;
+	if (ranges_left(trace->pc) < trace->code_bytes ||
+	    gate_copy(code, (const void *)trace->pc, trace->code_bytes))
+		return 0;
+	for (uint32_t i = 0; i < trace->code_bytes; i++)
+		if (code[i] != trace->code[i])
+			return 0;
+	return !pages_are_calm(trace->pc, trace->pc + trace->code_bytes);
+}
+
+/* So that a change of its code is its end. */
+static void watch(const struct making *m, const struct trace *trace)
+{
+	for (uint32_t i = 0; i < m->blocks; i++) {
+		uint64_t last = m->starts[i] + m->entries[i].bytes - 1;
+
+		for (uint64_t page = m->starts[i] & ~UINT64_C(4095); page <= last; page += 4096)
+			pages_add(page, trace);
+	}
+	for (uint32_t i = 0; i < m->constant_count; i++)
+		pages_add(m->constants[i], trace);
+	/* a guess that leads out at once is by the low half all the same */
+	if (m->out_count > 1 && m->outs[m->out_count - 1].kind == EXIT_DIRECT &&
+	    m->outs[m->out_count - 2].kind != EXIT_DIRECT)
+		pages_add(m->outs[m->out_count - 1].target, trace);
+}
+
+static void fill(struct making *m, struct cache_area *area, const struct trace *trace)
+{
+	memory_ready(&area->hot_ready, area->hot + READY_AHEAD);
+	memory_ready(&area->cold_ready, area->cold + READY_AHEAD);
+	begin(m, area, trace);
+	while (!m->is_over)
+		one(m);
+}
+
+/*
+ * NULL and -ENOMEM: no memory; -ERANGE: no free addresses in reach of the code; -ENOEXEC: its first
+ * instruction can't be translated.
+ */
+static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
+{
+	struct making *m = &making;
+	struct cache_area *area = cache_area_for(pc);
+	struct trace *trace = area ? trace_add(pc, TRACE_EXITS_MAX) : NULL;
+
+	*error = area ? -ENOMEM : -ERANGE;
+	if (!trace)
+		return NULL;
+	trace->layouts = (uint8_t)layouts;
+	m->is_moved = 0;
+	fill(m, area, trace);
+	if (m->unreached) {
+		struct cache_area *other = cache_area_between(pc, m->unreached);
+
+		*error = -ERANGE;
+		if (!other)
+			return NULL;
+		area = other;
+		m->is_moved = 1;
+		fill(m, area, trace);
+	}
+	if (!m->blocks) { /* the reader takes no id without blocks */
+		*error = -ENOEXEC;
+		return NULL;
+	}
+	*error = -ENOMEM;
+	if (!keep(m, trace))
+		return NULL;
+	trace->landing = area->hot;
+	trace->head = m->head;
+	trace->end = m->hot;
+	trace->is_x87_shown = m->is_x87_shown != 0;
+	trace->cold = area->cold;
+	trace->cold_end = m->cold;
+	area->hot = m->hot;
+	area->cold = m->cold;
+	trace_publish(trace);
+	report(m);
+	watch(m, trace);
+	if (!trace->is_checked && !trace->is_x87_shown)
+		map_set(pc, (uint64_t)trace->landing);
+	for (uint32_t i = 0; i < m->out_count; i++) {
+		struct exit *exit = exit_of(m->first_id + i);
+		struct trace *to = exit->jump ? trace_at(exit->target) : NULL;
+
+		if (to)
+			translate_link(exit, to);
+	}
+	channel.head->traces++;
+	channel.head->translated_blocks += m->blocks;
+	return trace;
+}
+
+struct trace *translate(uint64_t pc, int *error)
+{
+	struct trace *trace;
+
+	traces_turn();
+	trace = trace_at(pc);
+	if (trace && is_true(trace))
+		return trace;
+	if (trace)
+		trace_kill(trace);
+	*error = -EFAULT;
+	if (!ranges_left(pc))
+		return NULL;
+	return make(pc, 0, error);
+}
+
+struct trace *translate_hot(struct trace *old)
+{
+	uint32_t id = old->incoming, next;
+	struct trace *trace;
+	int error;
+
+	if (!ranges_left(old->pc))
+		return NULL;
+	trace = make(old->pc, old->layouts + 1u, &error);
+	if (!trace)
+		return NULL;
+	/* Link to the new one the exits that led to the old one. */
+	old->is_dead = 1;
+	old->incoming = 0;
+	for (; id; id = next) {
+		struct exit *exit = exit_of(id);
+
+		next = exit->next;
+		exit->next = 0;
+		cache_jump_set(exit->jump, cache_exit_jump(exit->jump));
+		translate_link(exit, trace);
+	}
+	return trace;
+}
+
+void translate_link(struct exit *exit, struct trace *to)
+{
+	if (exit->jump && exit_number(exit) && !exit->next && !to->is_checked &&
+	    !to->is_x87_shown &&
+	    *(int32_t *)exit->jump == (int32_t)(cache_exit_jump(exit->jump) - exit->jump - 4) &&
+	    !cache_jump_set(exit->jump, to->head))
+		trace_incoming(to, exit_number(exit));
+}
