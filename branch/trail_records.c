@@ -213,7 +213,7 @@ int wm_trail_get(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_br
 static int is_read(struct wm_trail *trail, const char *what)
 {
 	return trail->recorded
-		       ? trail_fail(trail, -WM_E_TRAIL_ASKED,
+		       ? trail_fail(trail, -EINVAL,
 				    "%s: it was read from a trace; walk it with a cursor", what)
 		       : 0;
 }

@@ -62,7 +62,7 @@ size_t lines_complain(const struct lines *lines)
 		 */
 		if (module->row_count || module->error || module->path[0] != '/')
 			continue;
-		complain(-WM_E_NO_DEBUG, "%s", module->path);
+		complain(-WM_E_NO_DEBUG, "the lines of %s", module->path);
 	}
 	return reported;
 }

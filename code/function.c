@@ -250,7 +250,8 @@ static int chosen_places(struct query *query, struct matches *matches, struct ma
 	if (count < 0)
 		return report(query, place, count, "");
 	if (!count)
-		return report(query, place, -WM_E_CHOSEN_AT_START, "");
+		return report(query, place, -WM_E_CHOSEN_AT_START,
+			      "nothing in the process shows it");
 	for (int i = 0; !ret && i < count; i++) {
 		const char *other = other_name(matches, match, addresses[i]);
 		const struct code_function *function = code_function_at(

@@ -37,10 +37,10 @@ int live_keep_ready(struct wm_session *session)
 		return session_fail(session, -EBUSY, "%s: a program is recorded already",
 				    keeper->text);
 	if (!request || !request->last_bytes)
-		return session_fail(
-			session, -WM_E_TRAIL_ASKED,
-			"%s: the option trail needs a flight recorder: -e trail/last=64M/",
-			keeper->text);
+		return session_fail(session, -WM_E_WATCH_OPTION,
+				    "%s: trail needs a flight recorder: -e trail/last=64M/; "
+				    "without last= all of a trail is kept",
+				    keeper->text);
 	if (request->only.count == ONLY_NAMES_MAX)
 		return session_fail(
 			session, -WM_E_SPEC,

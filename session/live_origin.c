@@ -5,6 +5,7 @@
 #include "branch/stepper.h"
 #include "session/spec.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <waymark/error.h>
 
@@ -81,8 +82,8 @@ int live_ready(struct wm_session *session)
 		return 0;
 	if (!session->writer)
 		return session_fail(
-			session, -WM_E_TRAIL_ASKED,
-			"it is written into a folder: open one with wm_session_output()");
+			session, -EINVAL,
+			"a trail is written into a folder: open one with wm_session_output()");
 	err = live_keep_ready(session);
 	return err ? err : choose(session);
 }

@@ -199,8 +199,8 @@ grep -q '^ *[0-9]*  static volatile int sink;$' out || fail "a line without code
 
 build naked -O0
 run 0 -e trail/step/ -o naked_trace -- ./naked
-said 1 "there is no debug information" trail --lines naked_trace
-said 1 "its lines are not known: $folder/naked" coverage naked_trace
+said 1 "no debug information describes it: the lines of $folder/naked" trail --lines naked_trace
+said 1 "no debug information describes it: the lines of $folder/naked" coverage naked_trace
 said 0 "" coverage -o some.info naked_trace plain
 cmp -s some.info all.info || fail "a trace without lines changes another's"
 

@@ -170,7 +170,7 @@ goes_on "$program" "step, -p, again"
 ends_well "$program" forever_out "step, -p"
 
 # What can't be.
-bad 1 "$clears: the option trail needs a flight recorder: -e trail/last=64M/" -e "$clears" -- ./written
+bad 1 "$clears: trail needs a flight recorder: -e trail/last=64M/" -e "$clears" -- ./written
 bad 1 "without last= all of a trail is kept" -e trail/soft/ -e "$clears" -- ./written
 bad 1 "soft: the code of a watch for calls (:x) runs as a translation" -e trail/soft/ -e watch:change:x -- ./written
 bad 1 "step: who is stepped through needs two for each watch" -e trail/step/ -e watch:state -e watch:noise -e watch:rounds -- ./written

@@ -265,8 +265,7 @@ static int symbol_seek(struct finding *finding)
 	missing_words(holder, missing, sizeof(missing));
 	snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes%s", first_bytes,
 		 missing);
-	return refuse_base(finding, -WM_E_NO_DEBUG, expr->name,
-			   first_bytes ? length : missing);
+	return refuse_base(finding, -WM_E_NO_DEBUG, expr->name, first_bytes ? length : missing);
 }
 
 /* Likewise of what each thread has one of. */
@@ -369,7 +368,8 @@ static int function_seek(struct finding *finding)
 		return refuse_base(finding, -WM_E_WATCH_SEVERAL, expr->name,
 				   ": functions that differ only in their addresses");
 	if (list.is_ifunc)
-		return refuse_base(finding, -WM_E_CHOSEN_AT_START, expr->name, "");
+		return refuse_base(finding, -WM_E_CHOSEN_AT_START, expr->name,
+				   ": nothing in the process shows it");
 	place_at(finding, list.modules[0], list.address);
 	return set(&finding->place->variable, expr->name) || set(&finding->place->source, "")
 		       ? -ENOMEM

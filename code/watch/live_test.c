@@ -221,7 +221,9 @@ Test(watch_live, pointers_that_lead_nowhere_are_told)
 	refused("(*&nothing)->next->value", -WM_E_WATCH_NULL, "(*&nothing)");
 	refused("head->next->next->next->next->next", 0, "");
 	refused("*(head->bytes)/8", 0, "");
-	refused("**&head->next->value", -WM_E_WATCH_TYPE, "*&head->next->value is of type int");
-	refused("*0x7fffffffffff/1", -WM_E_WATCH_UNMAPPED, "0x7fffffffffff");
+	refused("**&head->next->value", -WM_E_WATCH_TYPE,
+		"*&head->next->value is of type int: only a pointer can be followed");
+	refused("*0x7fffffffffff/1", -WM_E_WATCH_UNMAPPED,
+		"0x7fffffffffff is not one of the program's");
 	refused("exported@nothing.so", -WM_E_NO_MODULE, "nothing.so");
 }

@@ -107,7 +107,7 @@ int watch_place_address(const struct watch_place *place, const struct code_memor
 								       memory, address, trouble);
 	if (!err && (*address >= USER_END || place->bytes > USER_END - *address))
 		return watch_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, 0, 0,
-					 "0x%" PRIx64 " is the kernel's", *address);
+					 "0x%" PRIx64 " is not one of the program's", *address);
 	return err;
 }
 

@@ -283,7 +283,7 @@ int wm_trail_get(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_br
 
 /*
  * Forget all records. Recording continues, and so do threads that wait for room. 0,
- * -WM_E_TRAIL_ASKED for one that was read.
+ * -EINVAL for one that was read from a folder.
  */
 int wm_trail_clear(struct wm_trail *trail);
 
@@ -292,7 +292,7 @@ int wm_trail_clear(struct wm_trail *trail);
  * callback returns other than 0, and returns that; the record was taken. 0: all were given. The
  * callback runs in the caller's thread, and *branch is there until it returns. The program is held
  * meanwhile where it must be. In the callback, calls for the same trail say -EDEADLK; it must not
- * longjmp() or throw out. -WM_E_TRAIL_ASKED for a trail that was read, -EINVAL for no callback.
+ * longjmp() or throw out. -EINVAL for a trail that was read from a folder, or no callback.
  */
 int wm_trail_read(struct wm_trail *trail, int (*branch)(const struct wm_branch *branch, void *data),
 		  void *data);
