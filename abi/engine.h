@@ -337,7 +337,10 @@ struct engine_channel {
 	uint32_t lead;	       /* enum engine_lead */
 	uint32_t seize;	       /* ENGINE_SEIZE_* */
 	uint32_t tellers;      /* by others' engines: so many are about to signal it to leave */
-	/* by the tool: it enters a program that the process has executed; void once the tool is dead */
+	/*
+	 * by the tool: it enters a program that the process has executed; void once the tool is
+	 * dead
+	 */
 	uint32_t entering;
 	uint32_t leaving; /* so many of its threads have left, but do not run natively yet */
 };

@@ -43,8 +43,8 @@
 #define INSN_MEMORY_READS 0x80u	     /* and writes none */
 #define INSN_MEMORY_STORE_SHIFT 8    /* 4 bits: enum insn_store */
 #define INSN_MEMORY_ELEMENT_SHIFT 12 /* 2 bits: log2 of the bytes that one bit of a mask selects */
-#define INSN_MEMORY_SCALES                                                                         \
-	0x4000u /* EVEX: the bytes with 128 bits of vector; twice as many with 256, then four times */
+/* EVEX: the bytes with 128 bits of vector; twice as many with 256, then four times */
+#define INSN_MEMORY_SCALES 0x4000u
 
 /* Where a store takes its bytes from. */
 enum insn_store {

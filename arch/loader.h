@@ -3,7 +3,7 @@
  * The code that brings the agent into a process; process/inject.c puts it there and describes the
  * protocol.
  *
- *	loader_code     start: code for a borrowed thread (arch/remote_syscall.h) is put in front of it
+ *	loader_code     start: the borrowed thread's code (arch/remote_syscall.h) goes before it
  *	loader_clone    the borrowed thread's clone(2); the parent continues at `restore` of that
  *	                code (found by its distance), the child to loader_code's raw thread
  *	raw thread      makes a proper thread by pthread_create() and exits

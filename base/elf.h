@@ -86,8 +86,8 @@ int elf_symbol(const struct elf *elf, const char *name, uint64_t *value);
 
 /*
  * Call site() for each marker site, in order of the table. A return other than 0 ends it and is
- * returned. Returns 0 for a module without sites; -WM_E_MODULE_DAMAGED if the table is damaged. A table
- * whose note was moved is found by its entries (base/site_table.h).
+ * returned. Returns 0 for a module without sites; -WM_E_MODULE_DAMAGED if the table is damaged. A
+ * table whose note was moved is found by its entries (base/site_table.h).
  */
 int elf_sites(const struct elf *elf, int (*site)(const struct elf_site *site, void *data),
 	      void *data);

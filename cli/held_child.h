@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that is started and waits before it executes, so that what is to follow it can begin. */
+/*
+ * A program that is started and waits before it executes, so that what is to follow it can begin.
+ */
 #ifndef CLI_HELD_CHILD_H
 #define CLI_HELD_CHILD_H
 

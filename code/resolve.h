@@ -50,8 +50,8 @@ const struct code_usdt_list *code_module_usdt(struct code_module *module);
  * the request's (code_request_takes()). `process` may be NULL: a file that doesn't run.
  *
  * Returns how many calls there were; what found() returned, if not 0; -ENOMEM; or why there is
- * nothing: -WM_E_NO_FUNCTION, -WM_E_NO_SYMBOLS, -WM_E_NO_USDT, -WM_E_MODULE_DAMAGED, -WM_E_NO_DEBUG,
- * -WM_E_KERNEL_CODE.
+ * nothing: -WM_E_NO_FUNCTION, -WM_E_NO_SYMBOLS, -WM_E_NO_USDT, -WM_E_MODULE_DAMAGED,
+ * -WM_E_NO_DEBUG, -WM_E_KERNEL_CODE.
  */
 int code_resolve(const struct code_request *request, struct code_module *module,
 		 const struct code_process *process, code_found *found, void *data);

@@ -249,7 +249,8 @@ Test(event_claims, registers_that_a_debugger_left_are_told)
 	cr_assert_eq(event_object_new(&object, &request, detail), 0);
 	cr_assert_eq(event_object_arm(object, detail), -WM_E_EVENT_TAKEN);
 	cr_expect(strstr(text, "has 3 free, 4 are wanted"), "%s", text);
-	cr_expect(strstr(text, "1 of them, if nobody named here has them, were set by a debugger"),
+	cr_expect(strstr(text,
+			 "1 of them, unless a holder named here has them, were set by a debugger"),
 		  "%s", text);
 	event_object_release(object);
 	fixture_end(&fixture);

@@ -98,7 +98,8 @@ static int refused(const struct counts *counts, unsigned int which, pid_t tid, i
 		if (err)
 			return err;
 		if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
-			return detail_set(detail, -WM_E_PERF_DENIED, "we run under a seccomp filter");
+			return detail_set(detail, -WM_E_PERF_DENIED,
+					  "we run under a seccomp filter");
 		if (cpu < 0 && !target_read(&target, tid))
 			return target_denied(&target, detail);
 		return detail_set(detail, -EPERM, "%s of %s", event->name, whose);

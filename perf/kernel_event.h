@@ -68,8 +68,11 @@ enum event_flag {
 	 * EVENT_SIGNAL.
 	 */
 	EVENT_CHILDREN = 4,
-	/* The kernel's own loads and stores too, such as of read(2) into a buffer. Needs rights:
-	 * kernel.perf_event_paranoid at most 1, or CAP_PERFMON. Without it they are not seen, nor counted. */
+	/*
+	 * The kernel's own loads and stores too, such as of read(2) into a buffer. Needs rights:
+	 * kernel.perf_event_paranoid at most 1, or CAP_PERFMON. Without it they are not seen, nor
+	 * counted.
+	 */
 	EVENT_KERNEL = 8,
 	/* Never stop the process to arm; see above for what that costs. */
 	EVENT_NO_STOP = 16,

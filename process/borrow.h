@@ -5,8 +5,8 @@
  *
  *   1. stop     PTRACE_SEIZE, PTRACE_INTERRUPT: the thread is on its way back to user mode, an
  *               interrupted system call not yet decided to restart or to fail
- *   2. place    the code of arch/remote_syscall.h goes behind the end of some module's text, into the free
- *               rest of its last page
+ *   2. place    the code of arch/remote_syscall.h goes behind the end of some module's text, into
+ *               the free rest of its last page
  *   3. enter    registers set to the first call; then all signals blocked
  *   4. call     run to the system call's entry and to its exit; set registers for the next
  *   5. return   PTRACE_INTERRUPT brings the thread to a stop as in 1; mask, then registers as saved

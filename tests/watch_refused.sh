@@ -11,7 +11,7 @@ bad 1 "the condition can't be tested: many" -e 'watch:small/if=value==many/' "${
 bad 1 "a watch has no such option" -e 'watch:small/if=worth/' "${program[@]}"
 bad 1 "SIGTRAP is what watches themselves come by" -e 'watch:small/signal=SIGTRAP/' "${program[@]}"
 bad 1 "it takes more debug registers than there are" -e watch:in_turn+1/30 "${program[@]}"
-bad 1 'a length from 1 to 32 bytes should stand where "64" does' -e watch:in_turn/64 "${program[@]}"
+bad 1 'a length from 1 to 32 bytes is expected in place of "64"' -e watch:in_turn/64 "${program[@]}"
 bad 1 "nothing of the program is mapped at the address" -e watch:0x10/8 "${program[@]}"
 bad 1 "only a pointer can be followed" -e 'watch:*order' "${program[@]}"
 bad 1 "with the watches before it, it would be the 5th register" -e watch:order -e watch:in_turn -e watch:raced "${program[@]}"

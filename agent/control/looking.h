@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When the control thread looks at what other tools do to armed sites (agent/detour/foreign_bytes.h,
- * agent/marker/restored.h).
+ * When the control thread looks at what other tools do to armed sites
+ * (agent/detour/foreign_bytes.h, agent/marker/restored.h).
  */
 #ifndef AGENT_CONTROL_LOOKING_H
 #define AGENT_CONTROL_LOOKING_H

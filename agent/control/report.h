@@ -15,7 +15,8 @@ void report_begin(unsigned int lane, uint32_t serial);
 
 /*
  * Call it before any other work that may send to sessions. From here on each session may keep us
- * waiting for MESSAGE_PATIENCE_NS in all; one that takes longer is deaf. report_begin() does it too.
+ * waiting for MESSAGE_PATIENCE_NS in all; one that takes longer is deaf. report_begin() does it
+ * too.
  */
 void report_renew(void);
 

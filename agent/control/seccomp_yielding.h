@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Doing what a thread waits for that is about to put a filter in place (agent/runtime/seccomp_yield.h). */
+/*
+ * Doing what a thread waits for that is about to put a filter in place
+ * (agent/runtime/seccomp_yield.h).
+ */
 #ifndef AGENT_CONTROL_SECCOMP_YIELDING_H
 #define AGENT_CONTROL_SECCOMP_YIELDING_H
 

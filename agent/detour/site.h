@@ -13,8 +13,8 @@ enum jump_state site_jump_state(const struct text *text, const struct detour *he
 				const uint8_t *found);
 
 /*
- * Read the bytes there. Returns enum jump_state, or -EFAULT; `found` has room for the bytes that the
- * jump owns.
+ * Read the bytes there. Returns enum jump_state, or -EFAULT; `found` has room for the bytes that
+ * the jump owns.
  */
 int site_look(const struct text *text, const struct detour *head, uint8_t *found);
 

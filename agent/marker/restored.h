@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What other tools do to armed sites: a uprobe or a debugger's breakpoint takes the place of the
- * first byte, and when a uprobe goes, the file's byte is there. As agent/detour/foreign_bytes.h has it for
- * detours. Under the agent's lock.
+ * first byte, and when a uprobe goes, the file's byte is there. As agent/detour/foreign_bytes.h has
+ * it for detours. Under the agent's lock.
  */
 #ifndef AGENT_MARKER_RESTORED_H
 #define AGENT_MARKER_RESTORED_H

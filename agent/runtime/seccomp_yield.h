@@ -9,9 +9,9 @@
  *   - The agent no longer has the kernel read strings.
  *   - If the filter is for all threads, the agent's own threads end, and its sessions with them.
  *
- * The control thread does that (agent/control/seccomp_yielding.h). The program's thread waits for it: some
- * ms, at most two seconds. Then it continues in any case. The agent sees filters that do not come
- * through libc at its next tick.
+ * The control thread does that (agent/control/seccomp_yielding.h). The program's thread waits for
+ * it: some ms, at most two seconds. Then it continues in any case. The agent sees filters that do
+ * not come through libc at its next tick.
  */
 #ifndef AGENT_RUNTIME_SECCOMP_YIELD_H
 #define AGENT_RUNTIME_SECCOMP_YIELD_H

@@ -22,8 +22,9 @@ int guard_sigaction(int number, const struct sigaction *action, struct sigaction
 int guard_inner_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
 /*
- * What prctl(3) and syscall(3) come to (arch/guard_entry.h) where the call may install a seccomp filter:
- * what a filter might kill the program for is taken away before (agent/runtime/seccomp_yield.h).
+ * What prctl(3) and syscall(3) come to (arch/guard_entry.h) where the call may install a seccomp
+ * filter: what a filter might kill the program for is taken away before
+ * (agent/runtime/seccomp_yield.h).
  */
 long guard_filter(long number, long a, long b, long c, long d, long e);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The code that a borrowed thread executes; arch/remote_syscall.h. Its data are behind it and are read
- * only.
+ * The code that a borrowed thread executes; arch/remote_syscall.h. Its data are behind it and are
+ * read only.
  *
  * Flags are loaded by popping them from the data, at a time when all signals are blocked: no
  * handler can run on that stack. `mov` keeps flags, and so does `syscall` on its return.

@@ -298,7 +298,8 @@ Test(watch_expr, kind_r_and_bad_length_are_named)
 	cr_assert(strstr(trouble.detail, "no processor watches reads alone"));
 	refused("watch:a/0", -WM_E_WATCH_SYNTAX, "0");
 	refused("watch:a/33", -WM_E_WATCH_SYNTAX, "33");
-	cr_assert(strstr(trouble.detail, "a length from 1 to 32 bytes should stand where \"33\""));
+	cr_assert(strstr(trouble.detail,
+			 "a length from 1 to 32 bytes is expected in place of \"33\""));
 	refused("watch:0x4010", -WM_E_WATCH_SYNTAX, "");
 	refused("watch:f/4:x", -WM_E_WATCH_SYNTAX, "");
 	cr_assert_eq(parse("watch:a/bt"), -WM_E_SPEC);

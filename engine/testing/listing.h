@@ -15,7 +15,7 @@
  *
  *	save rcx, load rcx	mov to or from the thread's `scratch`
  *	vload ymm15 vector15	the same of another of its fields; v: by AVX
- *	put 0/1 by rcx		the id of exit 0, whose path has 1 block, by way of rcx; vput: by AVX
+ *	put 0/1 by rcx		the id of exit 0, whose path has 1 block, through rcx; vput: by AVX
  *	leave 0/1 to code+0x5	the same for a direct exit, by way of r11, which is kept, and its
  *				jump; linked: that leads to a trace
  *	push code+0x5 from cold	a constant, beside the trace

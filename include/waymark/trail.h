@@ -208,8 +208,9 @@ struct wm_trail_status {
  * -EINVAL for an option that can't be, -E2BIG for one we don't know, -WM_E_TRAIL_ASKED for what the
  * origin does not do, -WM_E_MEMORY_LIMIT for more memory than may be had, -ESRCH, -EPERM,
  * -WM_E_TRACED for the process; of an origin that was asked for by name why it can't be had:
- * -WM_E_TRAIL_NO_UNIT, -WM_E_PERF_DENIED, -WM_E_PERF_TAKEN, -WM_E_MEMORY_LIMIT; -ENOMEM, -EMFILE, -ENFILE, -EAGAIN where the system has no more, -ETIMEDOUT
- * where the process could not be stopped in 30 s. The detail names each, with figures.
+ * -WM_E_TRAIL_NO_UNIT, -WM_E_PERF_DENIED, -WM_E_PERF_TAKEN, -WM_E_MEMORY_LIMIT; -ENOMEM, -EMFILE,
+ * -ENFILE, -EAGAIN where the system has no more, -ETIMEDOUT where the process could not be stopped
+ * in 30 s. The detail names each, with figures.
  */
 int wm_trail_open(struct wm_trail **trail, pid_t pid, const struct wm_trail_options *options);
 
