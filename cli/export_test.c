@@ -36,7 +36,7 @@ Test(export_command, leaves_a_file_alone_where_there_is_nothing_to_write)
 	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=folded --tid 7 -o %s %s", path,
 			   sample.folder),
 		     1);
-	expect("leave out --tid and --pid");
+	expect("a trail of that process or thread");
 	cr_expect_eq(shell("cat %s", path), 0);
 	cr_expect_str_eq(printed, "kept\n");
 }

@@ -35,6 +35,7 @@ struct counts {
 	struct place *places; /* COUNTS_CPUS: those that were ever online */
 	size_t place_count, place_room;
 	struct counts_coverage coverage;
+	struct stop **stops; /* COUNTS_PROCESSES: one for each, until they are enabled */
 	int is_enabled;
 };
 
@@ -219,15 +220,16 @@ static int open_process(struct counts *counts, pid_t pid, struct detail detail)
 	return err;
 }
 
-/* Processes are stopped while their threads are opened. */
+/* Processes stay stopped until all of them are enabled. */
 static int open_processes(struct counts *counts, struct detail detail)
 {
 	const struct counts_request *request = counts->request;
-	struct stop **stops = calloc(request->id_count, sizeof(struct stop *));
-	int err = stops ? 0 : -ENOMEM;
+	int err;
 
+	counts->stops = calloc(request->id_count, sizeof(struct stop *));
+	err = counts->stops ? 0 : -ENOMEM;
 	for (size_t i = 0; i < request->id_count && !err; i++) {
-		err = stop_threads(request->ids[i], 0, &stops[i]);
+		err = stop_threads(request->ids[i], 0, &counts->stops[i]);
 		/* a stopped process starts no threads */
 		counts->coverage.is_doubtful |= err && err != -WM_E_STOPPED;
 		err = err == -ESRCH ? -WM_E_GONE : open_process(counts, request->ids[i], detail);
@@ -236,10 +238,15 @@ static int open_processes(struct counts *counts, struct detail detail)
 	}
 	if (!err && !counts->coverage.threads)
 		err = detail_set(detail, -WM_E_GONE, "process %d", (int)request->ids[0]);
-	for (size_t i = 0; stops && i < request->id_count; i++)
-		stop_resume(stops[i]);
-	free(stops);
 	return err;
+}
+
+static void resume(struct counts *counts)
+{
+	for (size_t i = 0; counts->stops && i < counts->request->id_count; i++)
+		stop_resume(counts->stops[i]);
+	free(counts->stops);
+	counts->stops = NULL;
 }
 
 static int open_threads(struct counts *counts, struct detail detail)
@@ -392,6 +399,7 @@ void counts_enable(struct counts *counts)
 {
 	counts->is_enabled = 1;
 	enable_from(counts, 0, -1);
+	resume(counts);
 }
 
 int counts_read(struct counts *counts, struct count_value *values)
@@ -421,6 +429,7 @@ void counts_close(struct counts *counts)
 {
 	if (!counts)
 		return;
+	resume(counts);
 	for (size_t i = 0; i < counts->count; i++)
 		close(counts->opened[i].fd);
 	free(counts->opened);

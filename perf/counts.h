@@ -51,13 +51,12 @@ struct counts_coverage {
 struct counts;
 
 /*
- * Open, disabled. The request's arrays must live as long as the object. Processes are stopped for a
- * moment, so that each thread has each event once.
+ * Open, disabled. The request's arrays must live as long as the object. Processes stay stopped
+ * until counts_enable() or counts_close(): each thread has each event once, from one time on.
  *
  * 0; -WM_E_COUNT_UNIT: the machine has no unit for an event, or the group is too large for it;
- * -WM_E_GONE: no such thread or process; -WM_E_PERF_DENIED, -WM_E_NO_DESCRIPTORS,
- * -ENOSYS, -EPERM, -EINVAL, -ENOMEM, or the kernel's -errno, with
- * words.
+ * -WM_E_GONE: no such thread or process; -WM_E_PERF_DENIED, -WM_E_NO_DESCRIPTORS, -ENOSYS, -EPERM,
+ * -EINVAL, -ENOMEM, or the kernel's -errno, with words.
  */
 int counts_open(struct counts **counts, const struct counts_request *request, struct detail detail);
 

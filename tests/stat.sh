@@ -97,7 +97,7 @@ stat_process()
 	"$waymark" stat -j -e page-faults -o json -p "$pid" 2>err 3>&- &
 	counting=$!
 	started+=($counting)
-	# it has its events: one for each thread
+	# each thread has its event, while the process is stopped; when it runs, they count
 	await eval '[ "$(find /proc/$counting/fd -lname "*perf_event*" 2>/dev/null | wc -l)" -ge 9 ]' ||
 		fail "no events on its threads"
 	await grep -q 'State:.[SR]' "/proc/$pid/status"

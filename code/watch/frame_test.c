@@ -110,7 +110,7 @@ Test(watch_frame, what_has_no_place_in_a_frame_is_refused_by_name)
 {
 	build("gcc", "-O0");
 	refused("in::gone", -WM_E_WATCH_LOCAL, "inlined");
-	refused("f::more", -WM_E_WATCH_LOCAL, "a pointer of the frame points to");
+	refused("f::more", -WM_E_WATCH_LOCAL, "to which a pointer in the frame leads");
 	refused("*main::argv", -WM_E_WATCH_LOCAL, "watch the pointer itself");
 	cr_assert_eq(watch_place_address(&place, NULL, 0, &(uint64_t){ 0 }, &trouble),
 		     find("f::one") ? 0 : -WM_E_WATCH_LOCAL);
