@@ -185,7 +185,7 @@ run 0 --json -e trail -e marker:both:turn --for 300ms -o attached -p "$pid"
 says "the trail's origin is step, single steps, which are slow; not soft: "
 
 # What can't be, before anything runs.
-bad 1 "only=main,main/: main" -e trail/soft,only=main,main/ -- ./both 1
+bad 1 "only=main,main/: only=main: name each module once" -e trail/soft,only=main,main/ -- ./both 1
 bad 1 "only=/: only=" -e trail/only=/ -- ./both 1
 bad 1 "can't say when a signal or a marker came" -e trail/soft,last=1M/ --on marker:both:turn -- ./both 1
 [ ! -s out ] || fail "it ran: $(cat out)"
