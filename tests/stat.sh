@@ -54,7 +54,7 @@ wait_for_it()
 	rm -f ready go && mkfifo go
 	./counted "$1" "$2" <go >ready &
 	pid=$!
-	started+=($pid)
+	started+=("$pid")
 	exec 3>go # what we start from here on must not keep it open
 	await_text ready '^ready$'
 }
@@ -96,7 +96,7 @@ stat_process()
 {
 	"$waymark" stat -j -e page-faults -o json -p "$pid" 2>err 3>&- &
 	counting=$!
-	started+=($counting)
+	started+=("$counting")
 	# each thread has its event, while the process is stopped; when it runs, they count
 	await eval '[ "$(find /proc/$counting/fd -lname "*perf_event*" 2>/dev/null | wc -l)" -ge 9 ]' ||
 		fail "no events on its threads"
