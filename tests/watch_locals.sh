@@ -187,7 +187,7 @@ expect "watched alone" "$(field_values late late::mine new | tr '\n' ' ') $(json
 
 # Refused, in words.
 watches refused 1 -e watch:plain::mine/thread=main/ -- ./framed plain 1
-says "its frames are any thread's"
+says "any thread may have its frames"
 watches refused 1 -e 'watch:*plain::more' -- ./framed plain 1
 says "watch the pointer itself"
 watches refused 1 -e watch:plain::nothing -- ./framed plain 1
