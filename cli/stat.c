@@ -23,7 +23,7 @@
 #include <waymark/error.h>
 
 #define EVENTS_MAX 1024
-#define TICK_MS 100 /* CPUs that came are looked for as often */
+#define TICK_MS 50 /* CPUs that came are looked for as often */
 #define INTERVAL_NS_MIN 1000000
 #define RUNS_MAX 1000000
 

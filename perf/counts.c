@@ -23,17 +23,20 @@ struct opened {
 	int cpu; /* -1: a thread's */
 };
 
+/* A CPU that was ever online. */
 struct place {
 	int cpu;
 	int is_online;
+	uint64_t enabled_ns; /* of its first event, at the last look */
 };
 
 struct counts {
 	const struct counts_request *request;
 	struct opened *opened;
 	size_t count, room;
-	struct place *places; /* COUNTS_CPUS: those that were ever online */
+	struct place *places; /* COUNTS_CPUS */
 	size_t place_count, place_room;
+	struct count_value *kept; /* of events that are closed */
 	struct counts_coverage coverage;
 	struct stop **stops; /* COUNTS_PROCESSES: one for each, until they are enabled */
 	int is_enabled;
@@ -163,10 +166,10 @@ static int is_leader(const struct counts *counts, size_t at)
 	return !event || groups[event] != groups[event - 1];
 }
 
-static void enable_from(const struct counts *counts, size_t first, int cpu)
+static void enable_from(const struct counts *counts, size_t first)
 {
 	for (size_t i = first; i < counts->count; i++)
-		if (is_leader(counts, i) && (cpu < 0 || counts->opened[i].cpu == cpu))
+		if (is_leader(counts, i))
 			ioctl(counts->opened[i].fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
@@ -266,22 +269,35 @@ static int open_threads(struct counts *counts, struct detail detail)
 
 /* ---- CPUs ---- */
 
+static struct place *place_of(struct counts *counts, int cpu)
+{
+	for (size_t i = 0; i < counts->place_count; i++)
+		if (counts->places[i].cpu == cpu)
+			return &counts->places[i];
+	return NULL;
+}
+
+/* Its events, at first or again. */
 static int open_cpu(struct counts *counts, unsigned int cpu, struct detail detail)
 {
+	struct place *place = place_of(counts, (int)cpu);
 	size_t first = counts->count;
 	int has_ended, err;
 
-	if (array_grow(&counts->places, &counts->place_room, counts->place_count + 1,
-		       sizeof(*counts->places)))
+	if (!place && array_grow(&counts->places, &counts->place_room, counts->place_count + 1,
+				 sizeof(*counts->places)))
 		return -ENOMEM;
 	err = open_all(counts, -1, (int)cpu, &has_ended, detail);
-	if (err) { /* what is open of it stays out of the sums */
+	if (err) {
 		while (counts->count > first)
 			close(counts->opened[--counts->count].fd);
 		return err;
 	}
-	counts->places[counts->place_count++] = (struct place){ (int)cpu, 1 };
-	counts->coverage.cpus++;
+	if (!place) {
+		place = &counts->places[counts->place_count++];
+		counts->coverage.cpus++;
+	}
+	*place = (struct place){ .cpu = (int)cpu, .is_online = 1 };
 	return 0;
 }
 
@@ -305,20 +321,77 @@ static int open_cpus(struct counts *counts, struct detail detail)
 	return err;
 }
 
-static struct place *place_of(struct counts *counts, int cpu)
-{
-	for (size_t i = 0; i < counts->place_count; i++)
-		if (counts->places[i].cpu == cpu)
-			return &counts->places[i];
-	return NULL;
-}
-
 static int is_among(const unsigned int *cpus, size_t count, int cpu)
 {
 	for (size_t i = 0; i < count; i++)
 		if (cpus[i] == (unsigned int)cpu)
 			return 1;
 	return 0;
+}
+
+static int read_event(int fd, struct count_value *value)
+{
+	ssize_t bytes = read(fd, value, sizeof(*value));
+
+	if (bytes == sizeof(*value))
+		return 0;
+	*value = (struct count_value){ 0 };
+	return bytes < 0 ? -errno
+			 : 0; /* nothing to read: its group was torn, and it counted nothing */
+}
+
+static void add(struct count_value *sum, const struct count_value *value)
+{
+	sum->count += value->count;
+	sum->enabled_ns += value->enabled_ns;
+	sum->running_ns += value->running_ns;
+}
+
+/* Keep what they counted, and close them. */
+static void close_cpu(struct counts *counts, int cpu)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < counts->count; i++) {
+		const struct opened opened = counts->opened[i];
+		struct count_value value;
+
+		if (opened.cpu != cpu) {
+			counts->opened[kept++] = opened;
+			continue;
+		}
+		read_event(opened.fd, &value);
+		add(&counts->kept[opened.event], &value);
+		close(opened.fd);
+	}
+	counts->count = kept;
+}
+
+/*
+ * Whether its events do not count any more. When a CPU goes offline, also for a moment as the
+ * machine is suspended, the kernel takes its events out of their context permanently, and
+ * PERF_EVENT_IOC_ENABLE changes nothing (cpu_follow.c). Their time then stops. A cgroup's time
+ * also stops whenever nothing of it runs.
+ */
+static int is_dead(const struct counts *counts, struct place *place)
+{
+	struct count_value value;
+	int is_same;
+
+	if (!place->is_online)
+		return 1;
+	if (counts->request->cgroup_fd >= 0 || !counts->is_enabled)
+		return 0;
+	for (size_t i = 0; i < counts->count; i++) {
+		if (counts->opened[i].cpu != place->cpu)
+			continue;
+		if (read_event(counts->opened[i].fd, &value))
+			return 0;
+		is_same = value.enabled_ns == place->enabled_ns;
+		place->enabled_ns = value.enabled_ns;
+		return is_same;
+	}
+	return 1;
 }
 
 int counts_follow(struct counts *counts)
@@ -337,18 +410,19 @@ int counts_follow(struct counts *counts)
 		counts->places[i].is_online &= is_among(online, count, counts->places[i].cpu);
 	for (size_t i = 0; i < count && !err; i++) {
 		struct place *place = place_of(counts, (int)online[i]);
-		size_t first = counts->count;
+		size_t first;
 
-		if (place && place->is_online)
+		if (place ? !is_dead(counts, place) : request->cpus != NULL)
 			continue;
-		if (place) { /* the kernel turned its events off when it went */
-			place->is_online = 1;
-			first = 0;
-		} else if (request->cpus || open_cpu(counts, online[i], detail)) {
+		close_cpu(counts, (int)online[i]);
+		first = counts->count;
+		if (open_cpu(counts, online[i], detail)) {
+			if (place)
+				place->is_online = 0; /* the next look tries again */
 			continue;
 		}
 		if (counts->is_enabled)
-			enable_from(counts, first, (int)online[i]);
+			enable_from(counts, first);
 		counts->coverage.cpus_back++;
 	}
 	free(online);
@@ -386,7 +460,8 @@ int counts_open(struct counts **out, const struct counts_request *request, struc
 	if (!counts)
 		return -ENOMEM;
 	counts->request = request;
-	err = open_scope(counts, detail);
+	counts->kept = calloc(request->event_count, sizeof(*counts->kept));
+	err = counts->kept ? open_scope(counts, detail) : -ENOMEM;
 	if (err) {
 		counts_close(counts);
 		return err;
@@ -398,24 +473,20 @@ int counts_open(struct counts **out, const struct counts_request *request, struc
 void counts_enable(struct counts *counts)
 {
 	counts->is_enabled = 1;
-	enable_from(counts, 0, -1);
+	enable_from(counts, 0);
 	resume(counts);
 }
 
 int counts_read(struct counts *counts, struct count_value *values)
 {
-	memset(values, 0, counts->request->event_count * sizeof(*values));
+	memcpy(values, counts->kept, counts->request->event_count * sizeof(*values));
 	for (size_t i = 0; i < counts->count; i++) {
-		struct count_value *sum = &values[counts->opened[i].event], one;
-		ssize_t bytes = read(counts->opened[i].fd, &one, sizeof(one));
+		struct count_value value;
+		int err = read_event(counts->opened[i].fd, &value);
 
-		if (bytes == 0) /* an event of a group that was torn; it counted nothing */
-			continue;
-		if (bytes != sizeof(one))
-			return bytes < 0 ? -errno : -EIO;
-		sum->count += one.count;
-		sum->enabled_ns += one.enabled_ns;
-		sum->running_ns += one.running_ns;
+		if (err)
+			return err;
+		add(&values[counts->opened[i].event], &value);
 	}
 	return 0;
 }
@@ -434,6 +505,7 @@ void counts_close(struct counts *counts)
 		close(counts->opened[i].fd);
 	free(counts->opened);
 	free(counts->places);
+	free(counts->kept);
 	free(counts);
 }
 

@@ -64,8 +64,9 @@ int counts_open(struct counts **counts, const struct counts_request *request, st
 void counts_enable(struct counts *counts);
 
 /*
- * CPUs come and go: open and enable the events on those that came. To be called every 100 ms. 0, or
- * -errno where the list of CPUs can't be read.
+ * CPUs come and go: open and enable the events on those that came. Call it every 20 ms at most,
+ * since an event that the kernel dropped is recognised by its time, which stops. 0, or -errno where
+ * the list of CPUs can't be read.
  */
 int counts_follow(struct counts *counts);
 
