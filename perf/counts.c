@@ -38,7 +38,7 @@ struct counts {
 	size_t place_count, place_room;
 	struct count_value *kept; /* of events that are closed */
 	struct counts_coverage coverage;
-	struct stop **stops; /* COUNTS_PROCESSES: one for each, until they are enabled */
+	struct stop **stops; /* one for each process until they are enabled; NULL: none */
 	int is_enabled;
 };
 
@@ -208,10 +208,15 @@ static int threads_read(pid_t pid, pid_t **threads, size_t *count)
 	return err;
 }
 
-static int open_process(struct counts *counts, pid_t pid, struct detail detail)
+/*
+ * Open all threads of a process. *has_changed is set if another listing has other threads: then one
+ * may have started from a thread without events, and been missed; or it inherited them, and was
+ * opened as well.
+ */
+static int open_process(struct counts *counts, pid_t pid, int *has_changed, struct detail detail)
 {
-	pid_t *threads;
-	size_t count;
+	pid_t *threads, *again = NULL;
+	size_t count, count_again = 0;
 	int err = threads_read(pid, &threads, &count);
 
 	if (!err)
@@ -219,25 +224,54 @@ static int open_process(struct counts *counts, pid_t pid, struct detail detail)
 				       detail);
 	for (size_t i = 0; i < count && !err; i++)
 		err = open_thread(counts, threads[i], detail);
+	if (!err)
+		err = threads_read(pid, &again, &count_again);
+	*has_changed |= count != count_again ||
+			(count && memcmp(threads, again, count * sizeof(*threads)) != 0);
 	free(threads);
+	free(again);
+	if (err == -WM_E_GONE)
+		return detail_set(detail, err, "process %d", (int)pid);
 	return err;
 }
 
-/* Processes stay stopped until all of them are enabled. */
+static void close_all(struct counts *counts)
+{
+	while (counts->count)
+		close(counts->opened[--counts->count].fd);
+	counts->coverage.threads = 0;
+}
+
+/* They stay stopped until all of them are enabled. */
+static int stop_all(struct counts *counts)
+{
+	const struct counts_request *request = counts->request;
+
+	counts->stops = calloc(request->id_count, sizeof(struct stop *));
+	if (!counts->stops)
+		return -ENOMEM;
+	for (size_t i = 0; i < request->id_count; i++) {
+		int err = stop_threads(request->ids[i], 0, &counts->stops[i]);
+
+		/* a stopped process starts no threads */
+		counts->coverage.is_doubtful |= err && err != -WM_E_STOPPED && err != -ESRCH;
+	}
+	return 0;
+}
+
+/* A process is stopped only if it starts and ends threads meanwhile. */
 static int open_processes(struct counts *counts, struct detail detail)
 {
 	const struct counts_request *request = counts->request;
-	int err;
+	int has_changed = 0, err = 0;
 
-	counts->stops = calloc(request->id_count, sizeof(struct stop *));
-	err = counts->stops ? 0 : -ENOMEM;
-	for (size_t i = 0; i < request->id_count && !err; i++) {
-		err = stop_threads(request->ids[i], 0, &counts->stops[i]);
-		/* a stopped process starts no threads */
-		counts->coverage.is_doubtful |= err && err != -WM_E_STOPPED;
-		err = err == -ESRCH ? -WM_E_GONE : open_process(counts, request->ids[i], detail);
-		if (err == -WM_E_GONE)
-			detail_set(detail, err, "process %d", (int)request->ids[i]);
+	for (size_t i = 0; i < request->id_count && !err; i++)
+		err = open_process(counts, request->ids[i], &has_changed, detail);
+	if (!err && has_changed) {
+		close_all(counts);
+		err = stop_all(counts);
+		for (size_t i = 0; i < request->id_count && !err; i++)
+			err = open_process(counts, request->ids[i], &has_changed, detail);
 	}
 	if (!err && !counts->coverage.threads)
 		err = detail_set(detail, -WM_E_GONE, "process %d", (int)request->ids[0]);
@@ -501,8 +535,7 @@ void counts_close(struct counts *counts)
 	if (!counts)
 		return;
 	resume(counts);
-	for (size_t i = 0; i < counts->count; i++)
-		close(counts->opened[i].fd);
+	close_all(counts);
 	free(counts->opened);
 	free(counts->places);
 	free(counts->kept);

@@ -44,15 +44,16 @@ struct count_value {
 struct counts_coverage {
 	unsigned int threads, cpus; /* on which it is open */
 	unsigned int cpus_back;	    /* how often a CPU came, or came back */
-	int is_doubtful; /* a process could not be stopped: threads that started may be missing */
+	int is_doubtful; /* a process that had to be stopped could not be: threads may be missing */
 	int excludes_kernel; /* perf_event_paranoid forbids to count in the kernel */
 };
 
 struct counts;
 
 /*
- * Open, disabled. The request's arrays must live as long as the object. Processes stay stopped
- * until counts_enable() or counts_close(): each thread has each event once, from one time on.
+ * Open, disabled. The request's arrays must live as long as the object. Processes that start or end
+ * threads meanwhile are stopped until counts_enable() or counts_close(), so that each thread has
+ * each event once. Each of their threads then counts one switch more, from the stop.
  *
  * 0; -WM_E_COUNT_UNIT: the machine has no unit for an event, or the group is too large for it;
  * -WM_E_GONE: no such thread or process; -WM_E_PERF_DENIED, -WM_E_NO_DESCRIPTORS, -ENOSYS, -EPERM,

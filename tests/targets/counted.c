@@ -3,6 +3,8 @@
  * A program whose page faults are known: counted THREADS PAGES. THREADS threads wait. When standard
  * input ends, each touches PAGES new pages, and so does a thread that each of them starts, and a
  * child that is forked. So that is (2 * THREADS + 1) * PAGES faults, and a few of its own.
+ *
+ * counted 0 PAGES: until standard input ends, threads touch PAGES pages, start another, and end.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -14,9 +16,11 @@
 
 #define PAGE 4096
 #define THREADS_MAX 64
+#define RELAYS 4
 
 static size_t pages;
 static pthread_barrier_t begin;
+static int is_over, relay_count;
 
 static void touch(void)
 {
@@ -27,6 +31,7 @@ static void touch(void)
 		_exit(3);
 	for (size_t i = 0; i < pages; i++)
 		at[i * PAGE] = 1;
+	munmap((void *)(uintptr_t)at, pages * PAGE);
 }
 
 static void *later(void *unused)
@@ -47,6 +52,41 @@ static void *waits(void *unused)
 	return unused;
 }
 
+/* Starts the next, and ends. */
+static void *relays(void *unused)
+{
+	pthread_attr_t detached;
+	pthread_t next;
+
+	touch();
+	if (__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) {
+		__atomic_sub_fetch(&relay_count, 1, __ATOMIC_RELEASE);
+		return unused;
+	}
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	if (pthread_create(&next, &detached, relays, NULL))
+		_exit(3);
+	return unused;
+}
+
+static int relay(void)
+{
+	char byte;
+
+	relay_count = RELAYS;
+	for (int i = 0; i < RELAYS; i++)
+		relays(NULL);
+	puts("ready");
+	fflush(stdout);
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		;
+	__atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&relay_count, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS_MAX];
@@ -54,9 +94,11 @@ int main(int argc, char **argv)
 	char byte;
 	pid_t child;
 
-	if (!count || count > THREADS_MAX)
+	if (argc <= 2 || count > THREADS_MAX)
 		return 2;
 	pages = (size_t)atoi(argv[2]);
+	if (!count)
+		return relay();
 	pthread_barrier_init(&begin, NULL, count + 1);
 	for (unsigned int i = 0; i < count; i++)
 		if (pthread_create(&threads[i], NULL, waits, NULL))
