@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "branch/origin.h"
 
-#include "branch/soft_image.h"
+#include "branch/soft/soft_image.h"
 #include "perf/refused.h"
 #include "trial/trial.h"
 

@@ -9,7 +9,7 @@
 #define BRANCH_ORIGIN_H
 
 #include "abi/trail.h"
-#include "branch/perf.h"
+#include "branch/hardware/perf.h"
 
 /* The best first. */
 enum origin {

@@ -4,7 +4,7 @@
  * caller's meets their stops.
  */
 #include "branch/origin_calls.h"
-#include "branch/stepper.h"
+#include "branch/step/stepper.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -9,7 +9,7 @@
 #include "branch/only.h"
 #include "branch/origin.h"
 #include "branch/sink.h"
-#include "branch/step.h"
+#include "branch/step/step.h"
 
 #include <sys/wait.h>
 

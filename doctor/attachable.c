@@ -8,7 +8,7 @@
 
 #include "base/maps.h"
 #include "branch/origin.h"
-#include "branch/soft_sanitized.h"
+#include "branch/soft/soft_sanitized.h"
 #include "perf/instance.h"
 #include "process/glibc.h"
 #include "process/mount_ns.h"

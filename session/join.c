@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* How processes enter a session: by attach or by launch. */
+#include "branch/soft/soft_leave.h"
 #include "process/agentpath.h"
 #include "process/call.h"
 #include "process/launch.h"
-#include "session/live.h"
-#include "session/process.h"
 #include "process/program.h"
 #include "process/target.h"
-#include "branch/soft_leave.h"
+#include "session/live.h"
+#include "session/process.h"
 #include "session/watch/outside.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 #include "session/live_own.h"
 
 #include "base/elf.h"
-#include "branch/soft_channel.h"
-#include "branch/step.h"
-#include "branch/stepper.h"
+#include "branch/soft/soft_channel.h"
+#include "branch/step/step.h"
+#include "branch/step/stepper.h"
 #include "branch/store.h"
 #include "branch/trace_sink.h"
 #include "process/program.h"

@@ -12,9 +12,9 @@
 #ifndef SESSION_LIVE_H
 #define SESSION_LIVE_H
 
-#include "branch/native.h"
 #include "branch/only.h"
 #include "branch/origin.h"
+#include "branch/soft/native.h"
 
 #include <poll.h>
 #include <stddef.h>

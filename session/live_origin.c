@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Chooses the origin of a session's trails. */
-#include "session/session.h"
+#include "branch/step/stepper.h"
 #include "session/live.h"
-#include "branch/stepper.h"
+#include "session/session.h"
 #include "session/spec.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #define SESSION_LIVE_OWN_H
 
 #include "branch/kept.h"
-#include "branch/stepper.h"
+#include "branch/step/stepper.h"
 #include "branch/store.h"
 #include "branch/trace_sink.h"
 #include "session/live.h"

@@ -3,7 +3,7 @@
  * The hardware origins as users call them: by a session that writes a folder, as `waymark record`
  * does, and by waymark/trail.h. The hardware is simulated (sample_perf.h).
  */
-#include "branch/bts.h"
+#include "branch/hardware/bts.h"
 #include "branch/testing/perf.h"
 #include "branch/trail.h"
 #include "session/live.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "branch/testing/hardware_fixture.h"
 
-#include "branch/bts.h"
+#include "branch/hardware/bts.h"
 #include "trace/testing/packets.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #ifndef BRANCH_TESTING_HARDWARE_FIXTURE_H
 #define BRANCH_TESTING_HARDWARE_FIXTURE_H
 
-#include "branch/hardware.h"
+#include "branch/hardware/hardware.h"
 #include "branch/testing/perf.h"
 #include "branch/testing/pt_encode.h"
 #include "branch/testing/sink.h"

@@ -6,7 +6,7 @@
 #ifndef BRANCH_TESTING_PERF_H
 #define BRANCH_TESTING_PERF_H
 
-#include "branch/perf.h"
+#include "branch/hardware/perf.h"
 #include "branch/testing/pt_encode.h"
 
 #define SAMPLE_AREA_BYTES (64u * 4096u)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "branch/pt.h"
-#include "branch/step.h"
+#include "branch/hardware/pt.h"
+#include "branch/step/step.h"
 #include "branch/testing/pt_back.h"
 #include "branch/testing/pt_encode.h"
 #include "branch/testing/sink.h"

@@ -6,7 +6,7 @@
 #ifndef BRANCH_TESTING_PT_BACK_H
 #define BRANCH_TESTING_PT_BACK_H
 
-#include "branch/pt.h"
+#include "branch/hardware/pt.h"
 #include "branch/testing/pt_encode.h"
 #include "branch/testing/sink.h"
 

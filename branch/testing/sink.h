@@ -5,7 +5,7 @@
 #ifndef BRANCH_TESTING_SINK_H
 #define BRANCH_TESTING_SINK_H
 
-#include "branch/codes.h"
+#include "branch/hardware/codes.h"
 #include "branch/sink.h"
 #include "trace/trail/check.h"
 

@@ -6,7 +6,7 @@
 #ifndef BRANCH_TESTING_SOFT_FIXTURE_H
 #define BRANCH_TESTING_SOFT_FIXTURE_H
 
-#include "branch/soft_reader.h"
+#include "branch/soft/soft_reader.h"
 #include "branch/testing/sink.h"
 
 #define SLOTS 4

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "session/watch/follow_serve.h"
 
-#include "branch/step_own.h"
+#include "branch/step/step_own.h"
 #include "process/target.h"
 #include "process/ticks.h"
 #include "session/watch/watching_own.h"

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "session/watch/watching_own.h"
 
-#include "branch/step.h"
+#include "branch/step/step.h"
 #include "process/target.h"
 #include "session/spec.h"
 #include "session/watch/change_watch.h"

@@ -12,7 +12,7 @@
  *
  * All numbers but those of the first column's lines T and X are hexadecimal.
  */
-#include "branch/step.h"
+#include "branch/step/step.h"
 #include "branch/trace_sink.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
  * --kill it is killed while it is stepped, and started again. The program is one of tests/targets:
  * it checks itself, and ends with standard input.
  */
-#include "branch/step.h"
+#include "branch/step/step.h"
 #include "branch/trace_sink.h"
 #include "tests/targets/target.h"
 

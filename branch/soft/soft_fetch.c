@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* Fetch what the threads of an engine have written by now, while they run. */
+#include "branch/soft/soft_reader_own.h"
+#include "branch/soft/soft_segment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A segment that was copied. */
+struct copied {
+	uint64_t number;
+	uint64_t ended; /* of the time stamp counter; 0: it is being filled */
+	uint64_t began_blocks;
+	uint32_t words;
+};
+
+static uint64_t newest_of(const struct soft_reader *reader, uint32_t slot)
+{
+	struct soft_segment taken;
+	uint64_t newest = 0;
+
+	for (uint32_t i = 0; i < reader->channel->sizes.segments; i++)
+		if (segment_look(reader, slot, i, &taken) && taken.number > newest)
+			newest = taken.number;
+	return newest;
+}
+
+static int copy_one(const struct soft_reader *reader, uint32_t slot, uint64_t number,
+		    struct copied *copied, uint32_t *to)
+{
+	struct soft_segment taken;
+	int words = -EAGAIN;
+
+	if (segment_find(reader, slot, number, &taken))
+		words = segment_copy_now(reader, slot, &taken, to);
+	if (words < 0)
+		return 0;
+	*copied = (struct copied){ number, taken.ended, taken.began_blocks, (uint32_t)words };
+	return 1;
+}
+
+/* Put the part of a copied segment that was not put before. */
+static void put(struct soft_reader *reader, struct soft_thread *thread, const struct copied *copied,
+		const uint32_t *words)
+{
+	uint64_t ticks = copied->ended ? copied->ended : soft_clock_latest(&reader->clock);
+	uint32_t from = thread->part < copied->words ? thread->part : copied->words;
+
+	if (!reader_words(reader, thread, words + from, copied->words - from, ticks))
+		reader_lost(reader, thread);
+	thread->next = copied->ended ? copied->number + 1 : copied->number;
+	thread->part = copied->ended ? 0 : copied->words;
+}
+
+/* Skip segments that are older than the wanted ones. */
+static void skip_older(const struct soft_reader *reader, struct soft_thread *thread,
+		       const struct copied *copied, uint32_t count, const uint32_t *words)
+{
+	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
+	uint64_t blocks = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		blocks += segment_blocks_of(thread, words + i * room,
+					    copied[i].number == thread->next ? thread->part : 0,
+					    copied[i].words);
+	if (reader->newest_blocks && blocks > reader->newest_blocks)
+		thread->skip = blocks - reader->newest_blocks;
+}
+
+/*
+ * A thread overwrites its oldest segment, perhaps faster than this function puts it. So copy all
+ * first, the newest before older ones: the copies then have no gap.
+ */
+static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
+{
+	const struct soft_sizes *sizes = &reader->channel->sizes;
+	struct soft_thread *thread = &reader->threads[slot];
+	size_t room = sizes->segment_bytes / sizeof(uint32_t);
+	uint64_t newest = newest_of(reader, slot);
+	struct copied copied[ENGINE_SEGMENTS_MAX];
+	uint32_t count = 0;
+	int is_gap;
+	uint32_t *words = malloc(sizes->segments * sizes->segment_bytes);
+
+	if (!words) {
+		reader_failed(reader, -ENOMEM);
+		return;
+	}
+	/* the thread may leave the newest during the copy */
+	for (uint64_t number = newest; number && number >= thread->next && count < sizes->segments;
+	     number--) {
+		if (copy_one(reader, slot, number, &copied[count], words + count * room))
+			count++;
+		else if (number != newest)
+			break;
+	}
+	soft_clock_look(&reader->clock);
+	if (count && reader_paths(reader, thread->source) >= 0) {
+		is_gap = reader_reach(thread, copied[count - 1].number,
+				      copied[count - 1].began_blocks);
+		skip_older(reader, thread, copied, count, words);
+		if (is_gap && !thread->skip)
+			reader_lost(reader, thread);
+		while (count-- && !reader->error)
+			put(reader, thread, &copied[count], words + count * room);
+		if (thread->skip)
+			reader_lost(reader, thread);
+		thread->skip = 0;
+	}
+	free(words);
+}
+
+/* Put what is there at the start alone: a thread that waits for room continues meanwhile. */
+static void fetch_drained(struct soft_reader *reader, uint32_t slot)
+{
+	struct soft_thread *thread = &reader->threads[slot];
+	uint64_t newest = newest_of(reader, slot);
+	struct copied copied;
+
+	while (thread->next <= newest && reader_drain(reader, slot) > 0)
+		;
+	if (reader->error || !copy_one(reader, slot, thread->next, &copied, reader->words))
+		return;
+	soft_clock_look(&reader->clock);
+	/* a full one stays for the next soft_reader_take(), which gives it back */
+	if (!copied.ended && reader_paths(reader, thread->source) >= 0)
+		put(reader, thread, &copied, reader->words);
+}
+
+int soft_reader_fetch(struct soft_reader *reader)
+{
+	soft_clock_look(&reader->clock);
+	for (uint32_t n = 0; n < reader->channel->pages && !reader->error; n++)
+		if (reader->sources[n].sink)
+			reader_paths(reader, &reader->sources[n]);
+	for (uint32_t i = 0; i < soft_reader_used(reader) && !reader->error; i++) {
+		uint32_t state = __atomic_load_n(&soft_channel_slot(reader->channel, i)->state,
+						 __ATOMIC_ACQUIRE);
+
+		if (state == ENGINE_SLOT_ENDED)
+			reader_take_slot(reader, i);
+		else if (state == ENGINE_SLOT_LIVE && !reader_begin(reader, i))
+			(reader_is_drained(reader) ? fetch_drained : fetch_cyclic)(reader, i);
+	}
+	return reader->error;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The processes that are recorded by engines: the first, and where they are followed, those that it
+ * makes, and what they execute. Their engines say of each (abi/engine.h, enum engine_use); a thread
+ * that is about to execute a program is traced for that time.
+ *
+ * One thread at a time uses it, the one that traces.
+ */
+#ifndef BRANCH_SOFT_SOFT_FOLLOW_H
+#define BRANCH_SOFT_SOFT_FOLLOW_H
+
+#include "branch/soft/native.h"
+#include "branch/soft/soft_image.h"
+#include "branch/soft/soft_modules.h"
+#include "branch/soft/soft_reader.h"
+
+enum soft_use {
+	SOFT_NONE = 0,
+	SOFT_EXPECTED, /* its number is not known yet */
+	SOFT_LIVE,
+};
+
+struct soft_process {
+	enum soft_use use;
+	pid_t pid, ppid;
+	int end_fd;   /* signals its end; -1: nothing does */
+	int is_ended; /* it did, when it was looked at last */
+	struct trail_sink *sink;
+	struct soft_modules modules;
+	uint64_t since_ns; /* when it was expected first */
+	pid_t traced;	   /* a thread of it; 0: none */
+	int is_let_go;	   /* traced no more from the next stop on */
+	/* traced at each system call, for one may be a program that gains rights */
+	int is_looked_at;
+	uint32_t answer; /* at the next stop; 0: none */
+	int is_native;	 /* it is not recorded, until it executes a program or to its end */
+	int is_foreign;	 /* it has executed a program that is not x86-64 */
+	int has_status, status;
+};
+
+struct soft_follow {
+	struct soft_channel *channel;
+	struct soft_reader *reader;
+	const struct soft_image *image;
+	struct soft_process *processes; /* by page */
+	struct pollfd *ready;		/* for look_at_ends() */
+	uid_t uid;			/* of the first process, when it began */
+	unsigned int traced;
+	/*
+	 * the recorder wants it, also where no page is left: a child that is not followed is
+	 * reported
+	 */
+	int is_wanted;
+	int is_ending; /* nothing new is followed */
+	uint64_t unfollowed, privileged;
+	uint64_t late_ns; /* soft_stopped.h */
+	struct natives natives;
+	uint64_t began_ns;
+	uint32_t lost_threads;
+	int error; /* the first */
+};
+
+/*
+ * All but `follow` is the caller's, and outlives it. 0 or -ENOMEM. Release it also after an error.
+ */
+int soft_follow_init(struct soft_follow *follow, struct soft_channel *channel,
+		     struct soft_reader *reader, const struct soft_image *image);
+
+/* The first process. Its sink has begun. */
+int soft_follow_first(struct soft_follow *follow, pid_t pid, struct trail_sink *sink);
+
+/* Look at what has come of all. 1: something, 0: nothing, or the first error. */
+int soft_follow_look(struct soft_follow *follow);
+
+/* Whether one lives, beside the first, or is about to. */
+int soft_follow_has(const struct soft_follow *follow);
+
+/* Whether one runs as translated code. */
+int soft_follow_is_inside(const struct soft_follow *follow);
+
+/* Whether one is about to: it has the engine, and has nothing to be recorded yet. */
+int soft_follow_is_entering(const struct soft_follow *follow);
+
+/* A process is over, or is let go (end_with): all of it is taken. An error as above. */
+int soft_follow_end(struct soft_follow *follow, uint32_t number,
+		    const struct trail_between *end_with);
+int soft_follow_end_all(struct soft_follow *follow, const struct trail_between *end_with);
+
+void soft_follow_release(struct soft_follow *follow);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* Channels filled as no engine would. */
+#include "branch/testing/soft_fixture.h"
+
+#include "base/testing/await.h"
+#include "branch/soft/soft_stopped.h"
+#include "process/target.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(soft_refused, .init = blocking, .fini = end, .timeout = 60);
+
+static void expect_refused(const char *what)
+{
+	cr_expect_eq(soft_reader_take(&reader), -EPROTO, "%s", what);
+}
+
+Test(soft_refused, a_log_of_more_than_there_is)
+{
+	head->log_put = LOG_BYTES + 8;
+	expect_refused("more than the log holds");
+}
+
+Test(soft_refused, an_entry_of_no_size)
+{
+	struct engine_entry *entry = entry_begin(ENGINE_ENTRY_TRACE, 64);
+
+	entry->bytes = 0;
+	entry_end();
+	expect_refused("0 bytes");
+}
+
+Test(soft_refused, an_entry_over_the_end)
+{
+	struct engine_entry *entry = entry_begin(ENGINE_ENTRY_TRACE, 64);
+
+	entry->bytes = 72;
+	entry_end();
+	expect_refused("longer than what was put");
+}
+
+Test(soft_refused, an_entry_of_unknown_kind)
+{
+	entry_begin(77, 64);
+	entry_end();
+	expect_refused("kind 77");
+}
+
+Test(soft_refused, an_id_that_was_given_before)
+{
+	trace(0, 2);
+	next_id = 2;
+	trace(9, 1);
+	expect_refused("id 2 again");
+}
+
+Test(soft_refused, an_id_far_beyond)
+{
+	next_id = 1u << 30;
+	trace(0, 1);
+	expect_refused("id 2^30");
+}
+
+Test(soft_refused, more_blocks_than_bytes)
+{
+	struct engine_trace *made = entry_begin(ENGINE_ENTRY_TRACE, 64);
+
+	made->first_id = 1;
+	made->blocks = 65535;
+	made->exits = 1;
+	entry_end();
+	expect_refused("65535 blocks in 64 bytes");
+}
+
+Test(soft_refused, an_exit_behind_the_last_block)
+{
+	uint32_t bytes = (uint32_t)sizeof(struct engine_trace) + 34;
+	uint8_t *at;
+
+	trace(0, 1);
+	at = channel.base + channel.log_at + bytes - 2;
+	*at = 2;
+	expect_refused("the path of 2 of 1 blocks");
+}
+
+Test(soft_refused, a_block_that_cannot_be)
+{
+	trace(0, 1);
+	channel.base[channel.log_at + sizeof(struct engine_trace) +
+		     offsetof(struct trail_entry, instructions)] = 0;
+	expect_refused("no instruction");
+}
+
+Test(soft_refused, a_prefix_of_nothing)
+{
+	prefix(77, 1);
+	expect_refused("of id 77");
+}
+
+Test(soft_refused, a_prefix_longer_than_its_trace)
+{
+	prefix(trace(0, 2), 3);
+	expect_refused("3 of 2 blocks");
+}
+
+Test(soft_refused, a_module_whose_path_does_not_end)
+{
+	struct engine_module *made = entry_begin(ENGINE_ENTRY_MODULE, sizeof(*made) + 8);
+
+	memset(made + 1, 'x', 8);
+	entry_end();
+	expect_refused("no end");
+}
+
+/* ---- hostile ---- */
+
+static uint64_t random_state;
+
+static uint32_t random_to(uint32_t end)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(random_state >> 33) % end;
+}
+
+/* Something of what is not content: heads, the log, slots; or words. */
+static void bend(void)
+{
+	static const uint32_t values[] = { 0,	       1,	   2,	       0x7fffffff,
+					   0x80000000, 0xffffffff, 0x80080009, 0x800800ff,
+					   4096,       1024 };
+	uint64_t at = random_to(3)
+			      ? random_to((uint32_t)channel.rings_at)
+			      : channel.rings_at +
+					random_to((uint32_t)(channel.bytes - channel.rings_at));
+	uint32_t value = random_to(2) ? values[random_to(10)] : random_to(UINT32_MAX);
+
+	at &= ~UINT64_C(3);
+	if (at == offsetof(struct engine_channel, tool))
+		return;
+	memcpy(channel.base + at, &value, sizeof(value));
+}
+
+static void bend_somewhere(void)
+{
+	static const size_t fields[] = { offsetof(struct engine_segment, number),
+					 offsetof(struct engine_segment, words),
+					 offsetof(struct engine_segment, ended_ticks),
+					 offsetof(struct engine_segment, began_blocks) };
+	struct engine_slot *slot = soft_channel_slot(&channel, random_to(SLOTS));
+
+	bend();
+	if (!random_to(4))
+		slot->state = random_to(5);
+	if (!random_to(4)) {
+		uint32_t value = random_to(2) ? random_to(9) : random_to(UINT32_MAX);
+
+		memcpy((char *)&slot->segments[random_to(SEGMENTS)] + fields[random_to(4)], &value,
+		       sizeof(value));
+	}
+	if (!random_to(8))
+		head->log_put += random_to(3) * 8;
+}
+
+static void torture(enum engine_policy policy, uint64_t seed)
+{
+	uint32_t id;
+
+	random_state = seed;
+	open_with(policy);
+	id = trace(0, 5);
+	prefix(id, 4);
+	thread_begin(0);
+	for (uint32_t i = 0; i < 3 * SEGMENT_WORDS; i++) {
+		write_id(id + i % 6);
+		if (!(i % 100))
+			write_event(TRAIL_SYSCALLED, 0, 1);
+	}
+	for (int i = 0; i < 20; i++) {
+		for (uint32_t n = random_to(30); n; n--)
+			bend_somewhere();
+		soft_reader_take(&reader);
+	}
+	soft_reader_finish(&reader, random_to(2) ? &killed : NULL);
+	end();
+}
+
+Test(soft_hostile, no_channel_does_us_harm, .timeout = 120)
+{
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		torture(ENGINE_BLOCK, seed);
+		torture(ENGINE_CYCLIC, seed);
+		torture(ENGINE_DISCARD, seed);
+	}
+}
+
+/* Ask for a stopped process to leave the engine, which it never does. Whether it ran meanwhile. */
+static int lead(pid_t pid, uint64_t *late_ns)
+{
+	uint64_t before = head->log_put;
+
+	head->lead = ENGINE_LEAD_ASKED;
+	cr_assert_eq(soft_stopped_look(&channel, head, pid, late_ns), 1);
+	cr_assert_eq(head->lead, ENGINE_LEAD_OVER);
+	cr_assert(AWAIT(target_thread_state(pid, pid) == 'T'));
+	return head->log_put != before;
+}
+
+Test(soft_hostile, stopped_processes_that_stay_hold_the_tool_a_bounded_time)
+{
+	uint64_t late_ns = 0;
+	unsigned int count = 0;
+	pid_t pid;
+
+	blocking();
+	head->places.bytes = UINT64_MAX; /* no code of its is the program's */
+	head->places.own_signals = 1;
+	pid = fork();
+	if (!pid) {
+		for (raise(SIGSTOP);; getppid())
+			__atomic_add_fetch(&head->log_put, 1, __ATOMIC_RELAXED);
+	}
+	cr_assert(AWAIT(target_thread_state(pid, pid) == 'T'));
+	while (lead(pid, &late_ns) && count < 10)
+		count++;
+	cr_expect(count > 0 && count < 10, "%u", count);
+	cr_expect_not(lead(pid, &late_ns));
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	end();
+}

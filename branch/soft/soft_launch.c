@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+#include "branch/soft/soft_launch.h"
+
+#include "branch/launch_gate.h"
+#include "branch/soft/soft_pass.h"
+#include "branch/soft/soft_sanitized.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define PAGE 4096u
+#define OPTIONS (SOFT_LOAN_OPTIONS | PTRACE_O_EXITKILL) /* until it has executed the program */
+#define MMAP_ERRORS 4095
+
+/* What the child says once it has the descriptors. */
+struct answer {
+	int error;
+	int fds[2];
+};
+
+union rights {
+	struct cmsghdr head;
+	char bytes[CMSG_SPACE(2 * sizeof(int))];
+};
+
+/* ---- the gate ---- */
+
+static int gate_send(int gate, const int fds[2])
+{
+	pid_t self = getpid();
+	struct iovec body = { &self, sizeof(self) };
+	union rights rights = { .head = { .cmsg_len = CMSG_LEN(2 * sizeof(int)),
+					  .cmsg_level = SOL_SOCKET,
+					  .cmsg_type = SCM_RIGHTS } };
+	struct msghdr message = { .msg_iov = &body,
+				  .msg_iovlen = 1,
+				  .msg_control = rights.bytes,
+				  .msg_controllen = sizeof(rights.bytes) };
+
+	memcpy(CMSG_DATA(&rights.head), fds, 2 * sizeof(int));
+	return sendmsg(gate, &message, MSG_NOSIGNAL) == sizeof(self) ? 0 : -errno;
+}
+
+/* They stay open over execve(2). */
+static int gate_receive(int gate, pid_t *tracer, int fds[2])
+{
+	struct iovec body = { tracer, sizeof(*tracer) };
+	union rights rights = { 0 };
+	struct msghdr message = { .msg_iov = &body,
+				  .msg_iovlen = 1,
+				  .msg_control = rights.bytes,
+				  .msg_controllen = sizeof(rights.bytes) };
+
+	if (recvmsg(gate, &message, 0) != sizeof(*tracer))
+		_exit(127); /* the tracer has gone */
+	if (message.msg_flags & MSG_CTRUNC || rights.head.cmsg_len != CMSG_LEN(2 * sizeof(int)))
+		return EMFILE;
+	memcpy(fds, CMSG_DATA(&rights.head), 2 * sizeof(int));
+	return 0;
+}
+
+void soft_become(int gate, const char *path, char *const argv[])
+{
+	struct answer answer = { 0 };
+	pid_t tracer;
+	char byte;
+	int err;
+
+	answer.error = gate_receive(gate, &tracer, answer.fds);
+	if (!answer.error)
+		prctl(PR_SET_PTRACER, tracer, 0, 0, 0);
+	if (write(gate, &answer, sizeof(answer)) == sizeof(answer) && !answer.error &&
+	    read(gate, &byte, 1) == 1)
+		execv(path, argv);
+	err = errno;
+	(void)!send(gate, &err, sizeof(err), MSG_NOSIGNAL);
+	_exit(127);
+}
+
+int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
+		      const struct soft_channel *channel, const struct soft_image *image)
+{
+	const int fds[2] = { channel->fd, image->fd };
+	struct answer answer;
+	int err;
+
+	*launch = (struct soft_launch){ .pid = pid };
+	err = gate_send(gate, fds);
+	if (err)
+		return err;
+	if (recv(gate, &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer))
+		return -ECHILD;
+	if (answer.error)
+		return -answer.error;
+	memcpy(launch->fds, answer.fds, sizeof(launch->fds));
+	return gate_pass(gate, pid, OPTIONS);
+}
+
+/* ---- mapped ---- */
+
+struct entering {
+	struct soft_launch *launch;
+	char *detail;
+	size_t bytes;
+};
+
+static int fail(const struct entering *entering, int error, const char *form, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(const struct entering *entering, int error, const char *form, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, form);
+	vsnprintf(entering->detail, entering->bytes, form, arguments);
+	va_end(arguments);
+	return error;
+}
+
+/* Why there was no room for so many bytes. */
+static int no_room(const struct entering *entering, int error, uint64_t bytes)
+{
+	if (error == -EPERM || error == -EACCES)
+		return fail(
+			entering, error,
+			"the program may not map the engine's code: see whether its file system "
+			"is mounted with noexec");
+	return fail(entering, error, "the program could not map %" PRIu64 " bytes for its trail",
+		    bytes);
+}
+
+/* The engine would find out too late for another way to record it. */
+static int check_room(const struct entering *entering, const struct soft_channel *channel)
+{
+	const struct {
+		int resource;
+		const char *what;
+		uint64_t needed;
+	} limits[] = {
+		{ RLIMIT_AS, "addresses (RLIMIT_AS, ulimit -v)",
+		  channel->bytes + ENGINE_ADDRESS_BYTES },
+		{ RLIMIT_DATA, "data (RLIMIT_DATA, ulimit -d)", ENGINE_ADDRESS_BYTES },
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
+
+		prlimit(entering->launch->pid, limits[i].resource, NULL, &limit);
+		if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < limits[i].needed)
+			return fail(entering, -ENOMEM,
+				    "the program may have %" PRIu64 " bytes of %s, and %" PRIu64
+				    " are needed for its trail",
+				    (uint64_t)limit.rlim_cur, limits[i].what, limits[i].needed);
+	}
+	return 0;
+}
+
+/* mmap(2); *at is where; before, where it is to be, or with MAP_FIXED must be. */
+static int map(const struct entering *entering, uint64_t *at, uint64_t bytes, int prot, int flags,
+	       int fd, uint64_t offset)
+{
+	const uint64_t arguments[6] = {
+		*at, bytes, (uint64_t)prot, (uint64_t)flags, (uint64_t)(int64_t)fd, offset
+	};
+	int64_t result;
+	int err = soft_loan_call(&entering->launch->loan, SYS_mmap, arguments, &result);
+
+	*at = 0;
+	if (err)
+		return fail(entering, err, "the program ended");
+	if (result < 0 && result >= -MMAP_ERRORS)
+		return no_room(entering, (int)result, bytes);
+	*at = (uint64_t)result;
+	return 0;
+}
+
+static int map_segment(const struct entering *entering, const struct soft_segment *segment)
+{
+	static const char zeros[PAGE];
+	uint64_t at = entering->launch->engine + segment->at;
+	uint64_t inside = segment->filled % PAGE;
+	uint64_t of_file = segment->filled - inside + (inside ? PAGE : 0), end = at + of_file;
+	int err = 0;
+
+	if (of_file)
+		err = map(entering, &at, of_file, segment->prot, MAP_PRIVATE | MAP_FIXED,
+			  entering->launch->fds[1], segment->offset);
+	if (!err && of_file < segment->bytes)
+		err = map(entering, &end, segment->bytes - of_file, segment->prot,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (err || !inside || !(segment->prot & PROT_WRITE))
+		return err;
+	err = soft_loan_write(&entering->launch->loan, at + segment->filled, zeros, PAGE - inside);
+	return err ? fail(entering, err, "the engine could not be written") : 0;
+}
+
+static int map_engine(const struct entering *entering, const struct soft_image *image)
+{
+	struct soft_launch *launch = entering->launch;
+	int err = map(entering, &launch->engine, image->bytes, PROT_NONE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	for (size_t i = 0; i < image->count && !err; i++)
+		err = map_segment(entering, &image->segments[i]);
+	return err;
+}
+
+/* The program never sees them. */
+static int close_fds(const struct entering *entering)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < 2 && !err; i++) {
+		const uint64_t arguments[6] = { (uint64_t)entering->launch->fds[i] };
+		int64_t result;
+
+		err = soft_loan_call(&entering->launch->loan, SYS_close, arguments, &result);
+	}
+	return err ? fail(entering, err, "the program ended") : 0;
+}
+
+static void report(const struct soft_launch *launch, const struct soft_channel *channel, int is_far)
+{
+	const struct user_regs_struct *regs = &launch->loan.regs;
+	struct engine_boot *boot = &soft_channel_page(channel, launch->process)->boot;
+
+	boot->regs = (struct engine_regs){
+		.gpr = { regs->rax, regs->rcx, regs->rdx, regs->rbx, regs->rsp, regs->rbp,
+			 regs->rsi, regs->rdi, regs->r8, regs->r9, regs->r10, regs->r11, regs->r12,
+			 regs->r13, regs->r14, regs->r15 },
+		.rip = regs->rip,
+		.rflags = regs->eflags,
+	};
+	boot->fs_base = regs->fs_base;
+	boot->gs_base = regs->gs_base;
+	boot->fd_close[0] = boot->fd_close[1] = -1;
+	boot->flags = ENGINE_BOOT_EVENTS | (is_far ? ENGINE_BOOT_FAR : 0);
+}
+
+static int map_all(const struct entering *entering, const struct soft_channel *channel,
+		   const struct soft_image *image)
+{
+	struct soft_launch *launch = entering->launch;
+	int is_far = soft_is_sanitized(launch->pid);
+	int err = check_room(entering, channel);
+
+	if (!err) {
+		launch->engine = soft_channel_place(is_far);
+		err = map_engine(entering, image);
+	}
+	if (!err) {
+		launch->channel = launch->engine + image->bytes;
+		err = map(entering, &launch->channel, channel->bytes, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, launch->fds[0], 0);
+	}
+	if (!err)
+		err = close_fds(entering);
+	if (err)
+		return err;
+	report(launch, channel, is_far);
+	err = soft_loan_end(&launch->loan, launch->engine + image->entry,
+			    launch->channel + launch->process * (uint64_t)PAGE, launch->engine);
+	return err ? fail(entering, err, "the program can't be entered") : 0;
+}
+
+int soft_launch_enter(struct soft_launch *launch, const struct soft_channel *channel,
+		      const struct soft_image *image, char *detail, size_t bytes)
+{
+	const struct entering entering = { launch, detail, bytes };
+	int err;
+
+	detail[0] = '\0';
+	err = soft_loan_begin(&launch->loan, launch->pid);
+	if (err == -WM_E_FOREIGN_ARCH)
+		return err;
+	if (err)
+		return fail(&entering, err, "the program can't be entered");
+	return map_all(&entering, channel, image);
+}
+
+int soft_launch_go(struct soft_launch *launch)
+{
+	return soft_loan_let_go(&launch->loan);
+}
+
+/* The process has nothing of the engine, and the program continues natively. */
+static void undo(struct soft_launch *launch, const struct soft_channel *channel,
+		 const struct soft_image *image)
+{
+	const uint64_t engine[6] = { launch->engine, image->bytes };
+	const uint64_t shared[6] = { launch->channel, channel->bytes };
+	int64_t result;
+
+	if (launch->engine)
+		soft_loan_call(&launch->loan, SYS_munmap, engine, &result);
+	if (launch->channel)
+		soft_loan_call(&launch->loan, SYS_munmap, shared, &result);
+	for (int i = 0; i < 2; i++)
+		if (launch->fds[i] >= 0)
+			soft_loan_call(&launch->loan, SYS_close,
+				       (const uint64_t[6]){ (uint64_t)launch->fds[i] }, &result);
+	soft_loan_end(&launch->loan, launch->loan.regs.rip, launch->loan.regs.rdi,
+		      launch->loan.regs.rsi);
+}
+
+int soft_launch_again(pid_t pid, const struct soft_channel *channel, uint32_t process,
+		      const struct soft_image *image)
+{
+	const int fds[2] = { channel->fd, image->fd };
+	struct soft_launch launch = { .pid = pid, .process = process, .fds = { -1, -1 } };
+	char detail[400];
+	const struct entering entering = { &launch, detail, sizeof(detail) };
+	int err;
+
+	err = soft_loan_begin(&launch.loan, pid);
+	if (!err) {
+		err = soft_pass(&launch.loan, fds, launch.fds);
+		if (!err)
+			err = map_all(&entering, channel, image);
+		if (err)
+			undo(&launch, channel, image);
+	}
+	soft_loan_let_go(&launch.loan);
+	return err;
+}

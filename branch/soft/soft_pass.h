@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Passes our descriptors to a process on loan, whatever it can see of the file system or the
+ * network.
+ */
+#ifndef BRANCH_SOFT_SOFT_PASS_H
+#define BRANCH_SOFT_SOFT_PASS_H
+
+#include "branch/soft/soft_loan.h"
+
+/*
+ * fds[] become got[] there; on execve(2) they would be closed. 0; -errno, also of what the process
+ * may not do; -ESRCH: it has ended.
+ */
+int soft_pass(struct soft_loan *loan, const int fds[2], int got[2]);
+
+#endif
