@@ -78,6 +78,7 @@ void child_wait(struct child *child)
 {
 	int patience = interrupts + 2;
 
-	while (!child_reap(child, 0) && interrupts < patience)
+	do
 		child_pass_signal_on(child);
+	while (!child_reap(child, 0) && interrupts < patience);
 }

@@ -6,6 +6,7 @@
 #include "cli/held_child.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
+#include "cli/count_list.h"
 #include "cli/output.h"
 #include "cli/quantity.h"
 #include "perf/cpus.h"
@@ -22,7 +23,6 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define EVENTS_MAX 1024
 #define TICK_MS 50 /* CPUs that came are looked for as often */
 #define INTERVAL_NS_MIN 1000000
 #define RUNS_MAX 1000000
@@ -73,108 +73,17 @@ static const struct option table[] = {
 
 struct counting {
 	struct stat_result result;
-	struct count_event *events;
-	unsigned int *groups;
-	size_t event_count, event_room, group_room;
-	unsigned int group; /* the next event's */
+	struct count_list list;
 	pid_t *ids;
 	size_t id_count, id_room;
 	unsigned int *cpus;
 	size_t cpu_count;
 	const char *cgroup, *output_path;
 	char **command;
-	int has_pids, has_tids, all, json, no_children;
+	int has_pids, has_tids, all, json, no_children, has_failed;
 	uint64_t interval_ns, for_ns, runs;
 	FILE *to;
 };
-
-/* ---- events ---- */
-
-struct names {
-	char **all;
-	size_t count, room;
-};
-
-static int name_take(void *data, const struct count_listed *listed)
-{
-	struct names *names = data;
-
-	if (array_grow(&names->all, &names->room, names->count + 1, sizeof(*names->all)))
-		return -ENOMEM;
-	names->all[names->count] = strdup(listed->name);
-	return names->all[names->count] ? (names->count++, 0) : -ENOMEM;
-}
-
-static int complain_event(int err, const char *name, const char *words)
-{
-	struct names names = { 0 };
-
-	if (err != -WM_E_COUNT_EVENT || strcmp(name, words) != 0)
-		return complain(err, "%s", words);
-	count_events_list(NULL, 1, name_take, &names);
-	err = complain_near(err, name, (const char *const *)names.all, names.count);
-	for (size_t i = 0; i < names.count; i++)
-		free(names.all[i]);
-	free(names.all);
-	return err;
-}
-
-static int event_add(struct counting *counting, const char *name)
-{
-	char words[256] = "";
-	struct count_event event;
-	int err = count_event_read(&event, name, (struct detail){ words, sizeof(words) });
-
-	if (err) {
-		complain_event(err, name, words);
-		return CLI_USAGE;
-	}
-	if (counting->event_count >= EVENTS_MAX)
-		return complain_usage("stat", "at most %d events can be counted", EVENTS_MAX);
-	if (array_grow(&counting->events, &counting->event_room, counting->event_count + 1,
-		       sizeof(*counting->events)) ||
-	    array_grow(&counting->groups, &counting->group_room, counting->event_count + 1,
-		       sizeof(*counting->groups)))
-		return complain(-ENOMEM, NULL);
-	counting->events[counting->event_count] = event;
-	counting->groups[counting->event_count++] = counting->group;
-	return CLI_FINE;
-}
-
-/* "a,{b,c},unit/x=1,y=2/": commas between slashes are not ours. */
-static int events_add(struct counting *counting, const char *text)
-{
-	int is_group = 0, is_terms = 0, status = CLI_FINE;
-	char name[COUNT_NAME_BYTES];
-	size_t bytes = 0;
-
-	for (const char *at = text; !status; at++) {
-		if (!is_terms && *at == '{' && !bytes && !is_group) {
-			is_group = 1;
-			continue;
-		}
-		if (*at && (is_terms || (*at != ',' && !(*at == '}' && is_group)))) {
-			is_terms ^= *at == '/';
-			if (bytes + 1 >= sizeof(name))
-				return complain_usage("stat", "%s: a name is too long", text);
-			name[bytes++] = *at;
-			continue;
-		}
-		name[bytes] = '\0';
-		if (bytes)
-			status = event_add(counting, name);
-		else if (at == text || (at[-1] != '}' || *at == '}'))
-			status = complain_usage("stat", "%s: an event's name is missing", text);
-		bytes = 0;
-		is_group &= *at != '}';
-		counting->group += !is_group;
-		if (!*at)
-			break;
-	}
-	if (!status && is_group)
-		status = complain_usage("stat", "%s: a } is missing", text);
-	return status;
-}
 
 /* Without --event; those of hardware where it is there. */
 static int events_default(struct counting *counting)
@@ -184,7 +93,7 @@ static int events_default(struct counting *counting)
 	const char *software = counting->all || counting->cpu_count
 				       ? "cpu-clock,context-switches,cpu-migrations,page-faults"
 				       : "task-clock,context-switches,cpu-migrations,page-faults";
-	int status = events_add(counting, software);
+	int status = count_list_add(&counting->list, software);
 
 	for (size_t i = 0; i < sizeof(hardware) / sizeof(hardware[0]) && !status; i++) {
 		char words[256];
@@ -193,7 +102,7 @@ static int events_default(struct counting *counting)
 
 		if (!count_event_read(&event, hardware[i], detail) &&
 		    !count_event_probe(&event, detail))
-			status = events_add(counting, hardware[i]);
+			status = count_list_add(&counting->list, hardware[i]);
 		else
 			counting->result.lacks_hardware |= !i;
 	}
@@ -202,6 +111,14 @@ static int events_default(struct counting *counting)
 
 /* ---- options ---- */
 
+static int is_among(const struct counting *counting, pid_t id)
+{
+	for (size_t i = 0; i < counting->id_count; i++)
+		if (counting->ids[i] == id)
+			return 1;
+	return 0;
+}
+
 static int id_add(struct counting *counting, const char *text)
 {
 	char *copy = strdup(text), *save = NULL;
@@ -209,12 +126,20 @@ static int id_add(struct counting *counting, const char *text)
 
 	for (char *one = copy ? strtok_r(copy, ",", &save) : NULL; one && !status;
 	     one = strtok_r(NULL, ",", &save)) {
-		uint32_t id;
+		struct target target;
+		uint64_t id;
 
-		if (quantity_id(one, &id))
+		if (quantity_number(one, INT32_MAX, &id) || !id) {
 			status = complain_usage("stat", "%s is no process or thread number", one);
-		else if (array_grow(&counting->ids, &counting->id_room, counting->id_count + 1,
-				    sizeof(*counting->ids)))
+			continue;
+		}
+		/* of a thread's number, -p takes the process */
+		if (counting->has_pids && !target_read(&target, (pid_t)id))
+			id = (uint64_t)target.pid;
+		if (is_among(counting, (pid_t)id))
+			continue;
+		if (array_grow(&counting->ids, &counting->id_room, counting->id_count + 1,
+			       sizeof(*counting->ids)))
 			status = complain(-ENOMEM, NULL);
 		else
 			counting->ids[counting->id_count++] = (pid_t)id;
@@ -229,7 +154,7 @@ static int take(void *data, int id, const char *text)
 
 	switch (id) {
 	case 'e':
-		return events_add(counting, text);
+		return count_list_add(&counting->list, text);
 	case 'p':
 		counting->has_pids = 1;
 		return id_add(counting, text);
@@ -240,7 +165,9 @@ static int take(void *data, int id, const char *text)
 		counting->all = 1;
 		return CLI_FINE;
 	case 'C':
-		if (counting->cpus || cpus_parse(text, &counting->cpus, &counting->cpu_count))
+		if (counting->cpus)
+			return complain_usage("stat", "give --cpu once: --cpu %s", text);
+		if (cpus_parse(text, &counting->cpus, &counting->cpu_count))
 			return complain_usage("stat", "%s is no list of CPUs, such as 0-3,6", text);
 		return CLI_FINE;
 	case 'G':
@@ -279,6 +206,8 @@ static int is_of_cpus(const struct counting *counting)
 /* Options that contradict each other. */
 static int check(const struct counting *counting)
 {
+	if ((counting->has_pids || counting->has_tids) && !counting->id_count)
+		return complain_usage("stat", "--pid and --tid need a number");
 	if (counting->has_pids && counting->has_tids)
 		return complain_usage("stat", "take --pid or --tid, not both");
 	if (is_of_cpus(counting) && counting->id_count)
@@ -310,11 +239,17 @@ static uint64_t now_ns(void)
 static int has_ended(const struct counting *counting)
 {
 	for (size_t i = 0; i < counting->id_count; i++) {
+		pid_t id = counting->ids[i];
 		struct target target;
+		char state;
 
-		if (counting->has_pids
-			    ? !target_read(&target, counting->ids[i]) && !target_has_ended(&target)
-			    : target_thread_state(counting->ids[i], counting->ids[i]) != 0)
+		if (counting->has_pids) {
+			if (!target_read(&target, id) && !target_has_ended(&target))
+				return 0;
+			continue;
+		}
+		state = target_thread_state(id, id);
+		if (state && state != 'Z')
 			return 0;
 	}
 	return counting->id_count != 0;
@@ -322,10 +257,10 @@ static int has_ended(const struct counting *counting)
 
 static int read_counts(struct counting *counting, struct counts *counts)
 {
-	struct count_value *values = calloc(counting->event_count, sizeof(*values));
+	struct count_value *values = calloc(counting->list.count, sizeof(*values));
 	int err = values ? counts_read(counts, values) : -ENOMEM;
 
-	for (size_t i = 0; i < counting->event_count && !err; i++)
+	for (size_t i = 0; i < counting->list.count && !err; i++)
 		counting->result.rows[i].value = values[i];
 	free(values);
 	counts_covered(counts, &counting->result.coverage);
@@ -338,7 +273,7 @@ static int show_interval(struct counting *counting, struct counts *counts,
 {
 	int err = read_counts(counting, counts);
 
-	for (size_t i = 0; i < counting->event_count && !err; i++) {
+	for (size_t i = 0; i < counting->list.count && !err; i++) {
 		struct count_value *value = &counting->result.rows[i].value, now = *value;
 
 		value->count -= before[i].count;
@@ -351,14 +286,14 @@ static int show_interval(struct counting *counting, struct counts *counts,
 	if (counting->json)
 		return stat_show_json(&counting->result, at_s, fileno(counting->to));
 	stat_show_interval(&counting->result, at_s, counting->to);
-	return 0;
+	return ferror(counting->to) ? -EIO : 0;
 }
 
 /* Wait for the end of what is counted, of the time, or for a signal. Prints at intervals. */
 static int wait_and_show(struct counting *counting, struct counts *counts,
 			 struct held_child *command, uint64_t begin_ns)
 {
-	struct count_value *before = calloc(counting->event_count, sizeof(*before));
+	struct count_value *before = calloc(counting->list.count, sizeof(*before));
 	uint64_t next_ns = counting->interval_ns ? begin_ns + counting->interval_ns : UINT64_MAX;
 	uint64_t end_ns = counting->for_ns ? begin_ns + counting->for_ns : UINT64_MAX;
 	uint64_t follow_ns = 0, at_ns = begin_ns;
@@ -387,7 +322,8 @@ static int wait_and_show(struct counting *counting, struct counts *counts,
 		if (!err && (at_ns >= next_ns || (is_over && counting->interval_ns))) {
 			err = show_interval(counting, counts, before,
 					    (double)(at_ns - begin_ns) / 1e9);
-			next_ns += counting->interval_ns;
+			while (next_ns <= at_ns) /* those that we slept through are in this one */
+				next_ns += counting->interval_ns;
 		}
 	}
 	free(before);
@@ -403,9 +339,9 @@ static struct counts_request request_of(const struct counting *counting, const p
 					int cgroup_fd)
 {
 	struct counts_request request = {
-		.events = counting->events,
-		.groups = counting->groups,
-		.event_count = counting->event_count,
+		.events = counting->list.events,
+		.groups = counting->list.groups,
+		.event_count = counting->list.count,
 		.ids = counting->ids,
 		.id_count = counting->id_count,
 		.cpus = counting->cpus,
@@ -464,9 +400,14 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 		counting->result.user_s = seconds_of(after.ru_utime) - seconds_of(before.ru_utime);
 		counting->result.system_s = seconds_of(after.ru_stime) -
 					    seconds_of(before.ru_stime);
-		counting->result.status = *status = command.child.status;
+		/* one that outlives our patience was interrupted */
+		*status = command.child.pid ? 128 + SIGINT : command.child.status;
+		counting->result.status = *status;
 	}
-	return err ? complain(err, "%s", words) : CLI_FINE;
+	if (!err)
+		return CLI_FINE;
+	counting->has_failed = 1;
+	return complain(err, "%s", words[0] ? words : "the output");
 }
 
 static void name_scope(const struct counting *counting, char *text, size_t bytes)
@@ -501,6 +442,7 @@ static int count(struct counting *counting, int cgroup_fd)
 	int err = 0;
 
 	child_catch_signals();
+	signal(SIGCHLD, SIG_DFL); /* or the program's status is lost */
 	for (uint64_t i = 0; i < runs && !failed && !(i && child_interrupts()); i++)
 		failed = run(counting, cgroup_fd, &status);
 	if (failed)
@@ -510,7 +452,8 @@ static int count(struct counting *counting, int cgroup_fd)
 	else if (!counting->interval_ns)
 		stat_show(&counting->result, counting->to);
 	if (!err && (fflush(counting->to) || ferror(counting->to)))
-		err = -errno;
+		err = errno ? -errno : -EIO;
+	counting->has_failed = err != 0;
 	if (err)
 		return complain(err, "%s",
 				counting->output_path ? counting->output_path : "the output");
@@ -529,12 +472,12 @@ static int count_to_output(struct counting *counting, int cgroup_fd)
 	err = output_open(&output, counting->output_path);
 	if (err)
 		return complain(err, "%s", counting->output_path);
-	counting->to = fdopen(dup(output.fd), "w");
+	counting->to = fdopen(fcntl(output.fd, F_DUPFD_CLOEXEC, 0), "w");
 	status = counting->to ? count(counting, cgroup_fd)
 			      : complain(-errno, "%s", counting->output_path);
 	if (counting->to)
 		fclose(counting->to);
-	err = output_close(&output, !counting->result.runs);
+	err = output_close(&output, counting->has_failed || !counting->to);
 	return err ? complain(err, "%s", counting->output_path) : status;
 }
 
@@ -561,32 +504,31 @@ int cmd_stat(int argc, char **argv)
 						  .table = table,
 						  .take = take };
 	struct counting counting = { 0 };
-	char what[256];
+	char what[4096];
 	int status = command_line_read(&line, argc, argv, &counting);
 
 	if (status < 0) {
 		counting.command = optind < argc ? argv + optind : NULL;
 		status = check(&counting);
-		if (!status && !counting.event_count)
+		if (!status && !counting.list.count)
 			status = events_default(&counting);
 		if (!status) {
 			name_scope(&counting, what, sizeof(what));
 			counting.result.what = what;
 			counting.result.has_command = counting.command != NULL;
-			counting.result.row_count = counting.event_count;
-			counting.result.rows = calloc(counting.event_count,
+			counting.result.row_count = counting.list.count;
+			counting.result.rows = calloc(counting.list.count,
 						      sizeof(*counting.result.rows));
 			if (!counting.result.rows)
 				status = complain(-ENOMEM, NULL);
 		}
 		for (size_t i = 0; i < counting.result.row_count && !status; i++)
-			counting.result.rows[i].event = counting.events[i];
+			counting.result.rows[i].event = counting.list.events[i];
 		if (!status)
 			status = count_in_cgroup(&counting);
 	}
 	free(counting.result.rows);
-	free(counting.events);
-	free(counting.groups);
+	count_list_release(&counting.list);
 	free(counting.ids);
 	free(counting.cpus);
 	return status;

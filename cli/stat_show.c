@@ -110,7 +110,7 @@ static void count_text(const struct stat_row *row, double count, char *text, siz
 		snprintf(text, bytes, "<not counted>");
 	else if (!strcmp(row->event.unit, "ns"))
 		snprintf(text, bytes, "%.2f ms", count / 1e6);
-	else if (row->event.unit[0])
+	else if (row->event.unit[0] || row->event.scale < 1 || row->event.scale > 1)
 		snprintf(text, bytes, "%.2f %s", count * row->event.scale, row->event.unit);
 	else
 		quantity_show_count((uint64_t)(count + 0.5), text, bytes);
@@ -124,6 +124,7 @@ static int is_scaled(const struct stat_row *row)
 static void show_row(const struct stat_result *result, const struct stat_row *row, FILE *to)
 {
 	char count[48], beside[64] = "";
+	int length = (int)strlen(row->event.name);
 
 	count_text(row, row->mean, count, sizeof(count));
 	fprintf(to, "%*s  ", COUNT_COLUMNS, count);
@@ -131,7 +132,8 @@ static void show_row(const struct stat_result *result, const struct stat_row *ro
 	if (row->mean >= 0)
 		relation(result, row, beside, sizeof(beside));
 	if (beside[0])
-		fprintf(to, "%*s  # %s", NAME_COLUMNS - (int)strlen(row->event.name), "", beside);
+		fprintf(to, "%*s  # %s", length < NAME_COLUMNS ? NAME_COLUMNS - length : 0, "",
+			beside);
 	if (row->mean >= 0 && result->runs > 1)
 		fprintf(to, "  ( +- %.2f %% )", spread(row->mean, row->squares, result->runs));
 	if (row->mean >= 0 && is_scaled(row))
@@ -193,11 +195,12 @@ void stat_show_interval(const struct stat_result *result, double at_s, FILE *to)
 }
 
 static void json_row(struct json *json, const struct stat_result *result,
-		     const struct stat_row *row)
+		     const struct stat_row *row, double at_s)
 {
 	double count = stat_scaled(&row->value);
 
-	json_line(json);
+	if (at_s < 0) /* an interval is one line */
+		json_line(json);
 	json_open(json, NULL, '{');
 	json_string(json, "event", row->event.name);
 	if (count < 0)
@@ -248,7 +251,7 @@ int stat_show_json(const struct stat_result *result, double at_s, int fd)
 	json_bool(&json, "doubtful", result->coverage.is_doubtful);
 	json_open(&json, "events", '[');
 	for (size_t i = 0; i < result->row_count; i++)
-		json_row(&json, result, &result->rows[i]);
+		json_row(&json, result, &result->rows[i], at_s);
 	json_close(&json, ']');
 	json_close(&json, '}');
 	out_char(out, '\n');

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/count_event.h"
 
+#include "perf/cpus.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -177,6 +179,8 @@ static int unit_read(struct count_event *event, char *text, struct detail detail
 {
 	char *terms = strchr(text, '/'), *behind = strchr(terms + 1, '/');
 	char path[PATH_MAX], line[TEXT_BYTES];
+	unsigned int *cpus;
+	size_t count;
 
 	if (!behind)
 		return detail_set(detail, -WM_E_COUNT_EVENT, "%s: it needs a slash at its end",
@@ -192,7 +196,13 @@ static int unit_read(struct count_event *event, char *text, struct detail detail
 				  event->name, text);
 	event->type = (uint32_t)strtoul(line, NULL, 10);
 	snprintf(path, sizeof(path), UNITS "/%s/cpumask", text);
-	event->is_of_cpus = !access(path, F_OK);
+	event->is_of_cpus = !line_read(path, line, sizeof(line));
+	if (event->is_of_cpus && !cpus_parse(line, &cpus, &count)) {
+		for (size_t i = 0; i < count; i++)
+			if (cpus[i] < COUNT_CPUS_MAX)
+				event->cpus[cpus[i] / 64] |= UINT64_C(1) << cpus[i] % 64;
+		free(cpus);
+	}
 	if (*behind)
 		modify(event, behind);
 	if (terms_read(event, text, terms, 0))
@@ -247,6 +257,15 @@ static int pfm_read(struct count_event *event, const char *text)
 	event->config = attr.config;
 	event->config1 = attr.config1;
 	event->config2 = attr.config2;
+	/* libpfm4 has modifiers of its own: u=1, k=0; those that concern guests are not for us */
+	if (attr.exclude_host ||
+	    ((attr.exclude_user || attr.exclude_kernel) && event->has_modifiers))
+		return -1;
+	if (attr.exclude_user || attr.exclude_kernel) {
+		event->has_modifiers = 1;
+		event->excludes_user = attr.exclude_user;
+		event->excludes_kernel = attr.exclude_kernel;
+	}
 	if (attr.type == PERF_TYPE_SOFTWARE &&
 	    (attr.config == PERF_COUNT_SW_CPU_CLOCK || attr.config == PERF_COUNT_SW_TASK_CLOCK))
 		strcpy(event->unit, "ns");

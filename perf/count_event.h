@@ -19,14 +19,16 @@
 
 #define COUNT_NAME_BYTES 128
 #define COUNT_UNIT_BYTES 16
+#define COUNT_CPUS_MAX 8192
 
 struct count_event {
 	char name[COUNT_NAME_BYTES]; /* as given */
 	uint32_t type;		     /* as in struct perf_event_attr */
 	uint64_t config, config1, config2;
 	uint8_t excludes_user, excludes_kernel, excludes_hypervisor;
-	uint8_t has_modifiers;	     /* the user says what is excluded */
-	uint8_t is_of_cpus;	     /* its unit belongs to CPUs, and can't count for a thread */
+	uint8_t has_modifiers; /* the user says what is excluded */
+	uint8_t is_of_cpus;    /* its unit belongs to CPUs, and can't count for a thread */
+	uint64_t cpus[COUNT_CPUS_MAX / 64]; /* is_of_cpus: those through which it is read */
 	double scale;		     /* a count is this many of its unit; 1 where nothing is said */
 	char unit[COUNT_UNIT_BYTES]; /* "ns", "Joules"; "" for plain counts */
 };

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "perf/cpus.h"
 #include "perf/object_own.h"
+#include "perf/refused.h"
 #include "process/stop_threads.h"
 
 #include <dirent.h>
@@ -93,7 +94,7 @@ static int refused(const struct counts *counts, unsigned int which, pid_t tid, i
 		return detail_set(detail, -WM_E_NO_DESCRIPTORS,
 				  "%zu are open; RLIMIT_NOFILE is reached", counts->count);
 	case ENOSYS:
-		return detail_set(detail, -ENOSYS, "perf_event_open(2)");
+		return detail_set(detail, -ENOSYS, PERF_IS_MISSING);
 	case EACCES:
 	case EPERM:
 		err = object_forbidden(cpu < 0,
@@ -102,13 +103,19 @@ static int refused(const struct counts *counts, unsigned int which, pid_t tid, i
 		if (err)
 			return err;
 		if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
-			return detail_set(detail, -WM_E_PERF_DENIED,
-					  "we run under a seccomp filter");
+			return detail_set(detail, -WM_E_PERF_DENIED, PERF_IS_FILTERED);
 		if (cpu < 0 && !target_read(&target, tid))
 			return target_denied(&target, detail);
 		return detail_set(detail, -EPERM, "%s of %s", event->name, whose);
-	case ENOENT:
+	case EBADF:
+		return detail_set(
+			detail, -EINVAL,
+			"the folder is no cgroup of version 2, or of version 1's perf_event");
 	case ENODEV:
+		if (cpu >= 0)
+			return detail_set(detail, error, "CPU %d is not online", cpu);
+		/* falls through */
+	case ENOENT:
 	case EOPNOTSUPP:
 	case EINVAL:
 		if (error == -EINVAL && event->is_of_cpus && cpu < 0)
@@ -120,6 +127,11 @@ static int refused(const struct counts *counts, unsigned int which, pid_t tid, i
 	default:
 		return detail_set(detail, error, "%s of %s", event->name, whose);
 	}
+}
+
+static int is_its_cpu(const struct count_event *event, int cpu)
+{
+	return cpu >= 0 && cpu < COUNT_CPUS_MAX && event->cpus[cpu / 64] >> cpu % 64 & 1;
 }
 
 /* All events on a thread or a CPU. 0, also where the thread has ended: *has_ended then. */
@@ -134,14 +146,19 @@ static int open_all(struct counts *counts, pid_t tid, int cpu, int *has_ended, s
 		       sizeof(*counts->opened)))
 		return -ENOMEM;
 	for (unsigned int i = 0; i < request->event_count; i++) {
+		const struct count_event *event = &request->events[i];
 		int is_leader = !i || request->groups[i] != request->groups[i - 1];
-		int fd = open_event(counts, &request->events[i], tid, cpu, is_leader ? -1 : leader);
+		int fd;
+
+		if (event->is_of_cpus && !is_its_cpu(event, cpu))
+			continue;
+		fd = open_event(counts, event, tid, cpu, is_leader ? -1 : leader);
 
 		/* as perf does: without rights to the kernel's part, all count in user space */
-		if ((fd == -EACCES || fd == -EPERM) && !counts->count && cpu < 0 &&
-		    !request->events[i].has_modifiers && !counts->coverage.excludes_kernel) {
+		if ((fd == -EACCES || fd == -EPERM) && cpu < 0 && !event->has_modifiers &&
+		    !counts->coverage.excludes_kernel) {
 			counts->coverage.excludes_kernel = 1;
-			fd = open_event(counts, &request->events[i], tid, cpu, -1);
+			fd = open_event(counts, event, tid, cpu, is_leader ? -1 : leader);
 		}
 		if (fd == -ESRCH) {
 			while (counts->count > first)
@@ -350,7 +367,8 @@ static int open_cpus(struct counts *counts, struct detail detail)
 	if (!err)
 		err = descriptors_need(count * request->event_count, detail);
 	for (size_t i = 0; i < count && !err; i++)
-		err = open_cpu(counts, cpus[i], detail);
+		if (!place_of(counts, (int)cpus[i]))
+			err = open_cpu(counts, cpus[i], detail);
 	free(online);
 	return err;
 }

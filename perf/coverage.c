@@ -243,10 +243,6 @@ int event_object_coverage(struct event_object *object, struct event_coverage *co
 	};
 	if (err)
 		return err;
-	if (!object->request.source_count) { /* others serve all of it */
-		free(groups.all);
-		return 0;
-	}
 	if (object_is_threads(object))
 		err = threads_cover(coverage, object, &groups);
 	if (!err && object_is_threads(object))

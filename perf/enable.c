@@ -96,7 +96,7 @@ static int try_one(struct event_object *object, struct detail detail)
 	struct instance one = { .tid = object->request.pid, .cpu = -1, .is_leader = 1 };
 	int err;
 
-	if (!object_is_threads(object) || !object->request.source_count)
+	if (!object_is_threads(object))
 		return 0;
 	object->is_exchanged = !instance_keeps_place();
 	/* what a thread starts meanwhile is to have none of it */
@@ -142,8 +142,6 @@ static int open_cpus(struct event_object *object, struct detail detail)
 
 static int open_all(struct event_object *object, const struct stop *stop, struct detail detail)
 {
-	if (!object->request.source_count) /* all are served by others */
-		return 0;
 	object->is_grouped = (stop || !object_is_threads(object)) && !object->rings.count;
 	switch (object->request.scope) {
 	case EVENT_THREAD:
@@ -205,7 +203,7 @@ static int arm_stopped(struct event_object *object, struct detail detail)
 	if (!err) {
 		object_enable(object);
 		object->program = program_id(object->request.pid);
-		if (!stop && object->request.scope == EVENT_PROCESS && object->request.source_count)
+		if (!stop && object->request.scope == EVENT_PROCESS)
 			err = arm_late(object, detail);
 		if (!err)
 			err = object_follow_begin(object, looked_ns);

@@ -8,8 +8,8 @@
 #define PROCESS_POLLABLE_H
 
 /*
- * Between two ticks. It is also the longest time that the internal wait sleeps (IDLE_NS_MAX of
- * step.c).
+ * Between two ticks. It is also the longest time that the internal wait sleeps (SESSION_IDLE_NS_MAX
+ * of session/session.h).
  */
 #define POLLABLE_TICK_NS 10000000
 

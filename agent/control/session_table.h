@@ -34,9 +34,8 @@
  *
  * In the child of a fork:
  *
- * OPEN -> INHERITED     the session is its parent's: the child writes to that store, or counts
- * there INHERITED -> CLOSING  a session of the child's own records it, or that of its parent is
- * over
+ * OPEN -> INHERITED     the session is its parent's: the child writes to that store or counts there
+ * INHERITED -> CLOSING  a session of the child's own records it, or that of its parent is over
  */
 enum session_state {
 	SESSION_FREE = 0,

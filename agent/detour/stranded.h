@@ -2,8 +2,8 @@
 /*
  * Hits that are never finished: a signal's handler interrupted one and left by a jump
  * (siglongjmp(3)). The writer's inside[] is then wrong until the thread's next hit corrects it
- * (writer.h). If no further hit comes, since all is disarmed, this file corrects it, with the
- * thread stopped.
+ * (thread_writer.h). If no further hit comes, since all is disarmed, this file corrects it, with
+ * the thread stopped.
  *
  * A thread has more than one place: the present one, and one for each signal frame on its stacks,
  * where it will continue. A hit is unfinished only if one of these is below it on the stack, in

@@ -20,8 +20,8 @@ struct writer;
 void hit_now(const struct marker *marker, const uint64_t *payload, uintptr_t sp);
 
 /*
- * The end of a call, for the sessions that recorded its begin (writer.h: `begun`). It counts as
- * lost with those that lost the begin. `writer`: writer_find()'s, or NULL.
+ * The end of a call, for the sessions that recorded its begin (thread_writer.h: `begun`). It counts
+ * as lost with those that lost the begin. `writer`: writer_find()'s, or NULL.
  */
 void hit_ended(struct writer *writer, const struct marker *marker, const uint64_t *payload,
 	       uintptr_t sp, uint64_t begun);
