@@ -236,8 +236,8 @@ try_killed()
 	local dir=$work/$1 i tool
 	load "$dir"
 	for ((i = 0; i < $2; i++)); do
-		rm -rf "$dir/trace"
-		"$waymark" record -o "$dir/trace" -p $load >"$dir/record" 2>&1 5>&- &
+		# a folder each: after the kill, the recording's guardian still finishes it
+		"$waymark" record -o "$dir/trace$i" -p $load >"$dir/record" 2>&1 5>&- &
 		tool=$!
 		sleep "0.$(printf '%03d' $((RANDOM % 60)))" # any moment, up to where it records
 		kill -KILL $tool
@@ -246,7 +246,6 @@ try_killed()
 	done
 	nothing_left "$dir"
 	# and it can be recorded again, as if nothing had been
-	rm -rf "$dir/trace"
 	"$waymark" record -o "$dir/trace" --for 100ms -p $load >"$dir/record" 2>&1 ||
 		echo "not to be recorded any more: $(cat "$dir/record")"
 	"$waymark" report "$dir/trace" | grep -q in:fixed || echo "nothing was recorded at last"
