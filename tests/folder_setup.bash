@@ -28,6 +28,8 @@ lacks()
 needs()
 {
 	local why
+	"$WAYMARK_BUILD/cli/waymark" doctor "$@" >/dev/null 2>&1
+	[ $? -ne 2 ] || { echo "FAILED: there is no such trial: $*" && exit 1; }
 	! why=$(lacks "$@") || skip "$why"
 }
 
