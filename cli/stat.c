@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define TICK_MS 50 /* CPUs that came are looked for as often */
+#define TICK_MS 50 /* as often, CPUs that came are looked for, and whether processes have ended */
 #define INTERVAL_NS_MIN 1000000
 #define RUNS_MAX 1000000
 
@@ -314,8 +314,9 @@ static int wait_and_show(struct counting *counting, struct counts *counts,
 		if (command)
 			child_pass_signal_on(&command->child);
 		is_over = child_interrupts() || at_ns >= end_ns ||
-			  (command ? child_reap(&command->child, WNOHANG) : has_ended(counting));
+			  (command && child_reap(&command->child, WNOHANG));
 		if (at_ns >= follow_ns) {
+			is_over = is_over || (!command && has_ended(counting));
 			err = counts_follow(counts);
 			follow_ns = at_ns + TICK_MS * 1000000ull;
 		}

@@ -22,6 +22,7 @@ struct opened {
 	int fd;
 	unsigned int event;
 	int cpu; /* -1: a thread's */
+	int is_leader;
 };
 
 /* A CPU that was ever online. */
@@ -147,18 +148,18 @@ static int open_all(struct counts *counts, pid_t tid, int cpu, int *has_ended, s
 		return -ENOMEM;
 	for (unsigned int i = 0; i < request->event_count; i++) {
 		const struct count_event *event = &request->events[i];
-		int is_leader = !i || request->groups[i] != request->groups[i - 1];
 		int fd;
 
+		if (!i || request->groups[i] != request->groups[i - 1])
+			leader = -1;
 		if (event->is_of_cpus && !is_its_cpu(event, cpu))
 			continue;
-		fd = open_event(counts, event, tid, cpu, is_leader ? -1 : leader);
-
+		fd = open_event(counts, event, tid, cpu, leader);
 		/* as perf does: without rights to the kernel's part, all count in user space */
 		if ((fd == -EACCES || fd == -EPERM) && cpu < 0 && !event->has_modifiers &&
 		    !counts->coverage.excludes_kernel) {
 			counts->coverage.excludes_kernel = 1;
-			fd = open_event(counts, event, tid, cpu, is_leader ? -1 : leader);
+			fd = open_event(counts, event, tid, cpu, leader);
 		}
 		if (fd == -ESRCH) {
 			while (counts->count > first)
@@ -168,25 +169,16 @@ static int open_all(struct counts *counts, pid_t tid, int cpu, int *has_ended, s
 		}
 		if (fd < 0)
 			return refused(counts, i, tid, cpu, fd, detail);
-		if (is_leader)
-			leader = fd;
-		counts->opened[counts->count++] = (struct opened){ fd, i, cpu };
+		counts->opened[counts->count++] = (struct opened){ fd, i, cpu, leader < 0 };
+		leader = leader < 0 ? fd : leader;
 	}
 	return 0;
-}
-
-static int is_leader(const struct counts *counts, size_t at)
-{
-	const unsigned int *groups = counts->request->groups;
-	unsigned int event = counts->opened[at].event;
-
-	return !event || groups[event] != groups[event - 1];
 }
 
 static void enable_from(const struct counts *counts, size_t first)
 {
 	for (size_t i = first; i < counts->count; i++)
-		if (is_leader(counts, i))
+		if (counts->opened[i].is_leader)
 			ioctl(counts->opened[i].fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
@@ -352,33 +344,38 @@ static int open_cpu(struct counts *counts, unsigned int cpu, struct detail detai
 	return 0;
 }
 
-static int open_cpus(struct counts *counts, struct detail detail)
-{
-	const struct counts_request *request = counts->request;
-	unsigned int *online = NULL;
-	const unsigned int *cpus = request->cpus;
-	size_t count = request->cpu_count;
-	int err = 0;
-
-	if (!cpus) {
-		err = cpus_online(&online, &count);
-		cpus = online;
-	}
-	if (!err)
-		err = descriptors_need(count * request->event_count, detail);
-	for (size_t i = 0; i < count && !err; i++)
-		if (!place_of(counts, (int)cpus[i]))
-			err = open_cpu(counts, cpus[i], detail);
-	free(online);
-	return err;
-}
-
 static int is_among(const unsigned int *cpus, size_t count, int cpu)
 {
 	for (size_t i = 0; i < count; i++)
 		if (cpus[i] == (unsigned int)cpu)
 			return 1;
 	return 0;
+}
+
+static int open_cpus(struct counts *counts, struct detail detail)
+{
+	const struct counts_request *request = counts->request;
+	unsigned int *online;
+	size_t online_count, count = request->cpu_count;
+	int err = cpus_online(&online, &online_count);
+	const unsigned int *cpus = request->cpus;
+
+	if (err)
+		return err;
+	if (!cpus) {
+		cpus = online;
+		count = online_count;
+	}
+	err = descriptors_need(count * request->event_count, detail);
+	for (size_t i = 0; i < count && !err; i++) {
+		if (place_of(counts, (int)cpus[i]))
+			continue;
+		err = is_among(online, online_count, (int)cpus[i])
+			      ? open_cpu(counts, cpus[i], detail)
+			      : detail_set(detail, -ENODEV, "CPU %u is not online", cpus[i]);
+	}
+	free(online);
+	return err;
 }
 
 static int read_event(int fd, struct count_value *value)
