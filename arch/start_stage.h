@@ -23,7 +23,7 @@ enum startup {
  * first instructions of the program and the dynamic loader. LOADING is certain in a process whose
  * loader has begun. A program with a start of its own may seem to be CONSTRUCTING for ever.
  */
-enum startup startup_phase(const uint64_t words[STARTUP_WORDS], uint64_t entry,
-			   uint64_t loader_entry);
+enum startup start_stage_find(const uint64_t words[STARTUP_WORDS], uint64_t entry,
+			      uint64_t loader_entry);
 
 #endif

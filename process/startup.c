@@ -15,7 +15,7 @@ enum startup startup_read(pid_t tid, int mem_fd, const struct glibc *glibc)
 	stack -= STARTUP_WORDS_BELOW * sizeof(words[0]);
 	if (pread(mem_fd, words, sizeof(words), (off_t)stack) != sizeof(words))
 		return STARTUP_OVER; /* only the program itself gives that stack away */
-	return startup_phase(words, glibc->entry, glibc->loader_entry);
+	return start_stage_find(words, glibc->entry, glibc->loader_entry);
 }
 
 int startup_in_parent(pid_t pid, pid_t parent)

@@ -99,7 +99,8 @@ static __attribute__((constructor)) void preloaded(int argc, char **argv, char *
 	if (!environ)
 		environ = envp;
 	tool = secure_getenv(CONTROL_TOOL_ENV);
-	if (tool && tool[0] == '/' && !filter_is_added(secure_getenv(CONTROL_FILTERS_ENV)) &&
+	if (tool && tool[0] == '/' &&
+	    !seccomp_inherited_is_more(secure_getenv(CONTROL_FILTERS_ENV)) &&
 	    kernel_gettid() == kernel_getpid()) {
 		if (secure_getenv(CONTROL_PREARM_ENV))
 			flags |= CONTROL_PREARM;

@@ -214,7 +214,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	if (permits_ms >= 0 && permits_ms < wait_ms)
 		wait_ms = permits_ms;
 	report_if_late(); /* asked before there was a thread to wake */
-	yielding_serve(&control_text);
+	seccomp_yielding_serve(&control_text);
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_poll_fd(), .events = POLLIN };
@@ -282,9 +282,9 @@ static void run(int wake_fd)
 		if (!session_count() && !(wants & CONTROL_WANT_LISTEN && listen_fd() >= 0) &&
 		    lock_now_ns() >= greet_until_ns && !detour_waits() && !watch_waits())
 			return;
-		if (yield_takes_all())
+		if (seccomp_yield_takes_all())
 			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
-		if (has_left || yield_takes_all())
+		if (has_left || seccomp_yield_takes_all())
 			return;
 		wait_and_serve(wake_fd, &next_tick_ns);
 		place_due_hook();
@@ -542,7 +542,7 @@ void control_forked(void)
 	control.listens = 0;
 	control.late = LATE_NO;
 	wait_forked();
-	yielding_forked();
+	seccomp_yielding_forked();
 	has_left = scan_is_due = 0;
 	control_text.fd = -1; /* was never in this table */
 	stopper_forked();

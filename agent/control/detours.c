@@ -44,7 +44,7 @@ static int is_filtered(const char *status)
 
 void detours_allow(void)
 {
-	careful_allow(yield_is_asked() || tasks_any(is_filtered) ? 0 : kernel_getpid());
+	careful_allow(seccomp_yield_is_asked() || tasks_any(is_filtered) ? 0 : kernel_getpid());
 }
 
 void detours_tick(const struct text *text)

@@ -19,7 +19,7 @@ static uint64_t next_look_ns, next_landings_ns;
 
 static int is_any_armed(void)
 {
-	return look_any() || restored_any();
+	return foreign_bytes_any() || restored_any();
 }
 
 static uint64_t cpu_ns(clockid_t clock)
@@ -59,7 +59,7 @@ void looking_do(const struct text *text)
 	/*
 	 * the form "first" is dangerous as soon as a uprobe has gone, however little runs meanwhile
 	 */
-	if (!is_frozen && (have_others_run() || look_is_urgent())) {
+	if (!is_frozen && (have_others_run() || foreign_bytes_is_urgent())) {
 		look(text);
 		restored_look(text);
 	}
@@ -67,7 +67,7 @@ void looking_do(const struct text *text)
 	 * whether others have run or not: who maps memory and sleeps then has run for a moment only
 	 */
 	if (!is_frozen && lock_now_ns() >= next_landings_ns) {
-		look_landings(text);
+		foreign_bytes_landings(text);
 		next_landings_ns = lock_now_ns() + LANDINGS_NS;
 	}
 	lock_release(&agent_lock);

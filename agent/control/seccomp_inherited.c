@@ -6,7 +6,7 @@
 
 #include <sys/prctl.h>
 
-int filter_is_added(const char *reported)
+int seccomp_inherited_is_more(const char *reported)
 {
 	static char status[TASKS_STATUS_BYTES];
 	const char *line;

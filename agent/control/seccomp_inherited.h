@@ -8,6 +8,6 @@
  * decimal. NULL: the tool reported none, and the result is 0. Makes only system calls that the
  * dynamic loader has just made, since any other may be fatal. A program's first thread.
  */
-int filter_is_added(const char *reported);
+int seccomp_inherited_is_more(const char *reported);
 
 #endif

@@ -29,26 +29,26 @@ static int nobody_handles(const struct text *text)
 	return 1;
 }
 
-void yielding_serve(const struct text *text)
+void seccomp_yielding_serve(const struct text *text)
 {
 	uint32_t now;
 	int is_over;
 
-	if (!yield_is_pending(&now) || lock_take(&agent_lock, LOCK_MS))
+	if (!seccomp_yield_is_pending(&now) || lock_take(&agent_lock, LOCK_MS))
 		return;
 	if (begun != now) {
 		begun = now;
 		careful_allow(0);
 		watch_yield(-WM_E_TRAP_FILTER);
 	}
-	is_over = !watch_any_live() && (!yield_is_for_all() || nobody_handles(text));
+	is_over = !watch_any_live() && (!seccomp_yield_is_for_all() || nobody_handles(text));
 	lock_release(&agent_lock);
 	if (is_over)
-		yield_done(now);
+		seccomp_yield_done(now);
 }
 
-void yielding_forked(void)
+void seccomp_yielding_forked(void)
 {
 	begun = 0;
-	yield_forked();
+	seccomp_yield_forked();
 }

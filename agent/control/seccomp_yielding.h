@@ -9,9 +9,9 @@
 #include "agent/patch/text.h"
 
 /* Do what was asked; to be called in each round. Control thread. */
-void yielding_serve(const struct text *text);
+void seccomp_yielding_serve(const struct text *text);
 
 /* The child of a fork: nothing is asked. */
-void yielding_forked(void);
+void seccomp_yielding_forked(void);
 
 #endif

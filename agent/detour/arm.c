@@ -82,7 +82,7 @@ static int publish(struct detour *detour)
 static void withdraw(struct detour *detour, uint32_t lane_bit)
 {
 	detour->lanes &= ~lane_bit;
-	look_changed();
+	foreign_bytes_changed();
 	/* the return first: a call that begins in between would be recorded without its begin */
 	if (publish_event(detour, 1) || publish_event(detour, 0)) {
 		/* no memory for a smaller plan: rather none */
@@ -94,7 +94,7 @@ static void withdraw(struct detour *detour, uint32_t lane_bit)
 	may_be_inert |= detour->head->is_armed;
 	/* its landing was lost meanwhile */
 	if (!detour->head->is_armed)
-		look_end(detour->head);
+		foreign_bytes_end(detour->head);
 }
 
 static int is_to_arm(const struct detour *detour)
@@ -153,7 +153,7 @@ static void settle_chain(const struct text *text, struct detour *head, unsigned 
 		withdraw(d, 1u << lane);
 	}
 	if (!head->error || waits_for_tool)
-		look_armed(head, waits_for_tool, lane);
+		foreign_bytes_armed(head, waits_for_tool, lane);
 	else if (!head->is_armed && !chain_is_wanted(head))
 		site_count_semaphores(text, head, 0);
 }
@@ -260,7 +260,7 @@ static uint32_t disarm(const struct text *text, int (*which)(const struct detour
 		if (!site->is_done && site->error == -EFAULT)
 			site->detour->is_armed = 0;
 		if (!site->detour->is_armed) {
-			look_end(site->detour);
+			foreign_bytes_end(site->detour);
 			site_count_semaphores(text, site->detour, 0);
 		}
 		left += site->detour->is_armed;
@@ -357,7 +357,7 @@ static void module_gone(const struct module *module)
 		if (!is_in(module, d->record->address))
 			continue;
 		d->is_armed = 0;
-		look_end(d);
+		foreign_bytes_end(d);
 		d->is_counted_up = 0;
 		d->prepared = 0;
 		d->lanes = 0;
@@ -392,7 +392,7 @@ void detour_forked(int whole, uint32_t lanes)
 		d->inherited = whole ? d->lanes : 0;
 		d->lanes &= lanes;
 		d->prepared = 0;
-		look_forget(d);
+		foreign_bytes_forget(d);
 		/* what it misses begins here */
 		d->held_ns = lock_now_ns();
 		may_be_inert |= d->is_armed;
@@ -412,7 +412,7 @@ uint32_t detour_adopt(unsigned int from, unsigned int to)
 		for (int i = 0; i < 2; i++)
 			d->events[i].ids[to] = d->events[i].ids[from];
 		d->lanes = (d->lanes & ~bit) | 1u << to;
-		look_armed(d->head, d->head->is_held, to);
+		foreign_bytes_armed(d->head, d->head->is_held, to);
 		if (publish(d))
 			withdraw(d, 1u << to);
 		else

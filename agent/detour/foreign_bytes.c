@@ -30,22 +30,22 @@ static int any_armed, any_first, held_changed;
 static int is_stale; /* some are armed, disarmed or wanted that were not when they were collected */
 static size_t held_count;
 
-void look_changed(void)
+void foreign_bytes_changed(void)
 {
 	is_stale = 1;
 }
 
-int look_any(void)
+int foreign_bytes_any(void)
 {
 	return any_armed;
 }
 
-int look_is_urgent(void)
+int foreign_bytes_is_urgent(void)
 {
 	return any_armed && (is_stale || any_first);
 }
 
-void look_forget(struct detour *head)
+void foreign_bytes_forget(struct detour *head)
 {
 	is_stale = 1;
 	held_count -= head->is_held;
@@ -78,11 +78,11 @@ static void release(struct detour *head)
 	head->held_ns = now_ns;
 }
 
-void look_end(struct detour *head)
+void foreign_bytes_end(struct detour *head)
 {
 	if (head->is_held)
 		release(head);
-	look_forget(head);
+	foreign_bytes_forget(head);
 }
 
 static void begin_hold(struct detour *head)
@@ -93,7 +93,7 @@ static void begin_hold(struct detour *head)
 	report(head, UINT32_MAX, 0);
 }
 
-void look_armed(struct detour *head, int is_held, unsigned int lane)
+void foreign_bytes_armed(struct detour *head, int is_held, unsigned int lane)
 {
 	is_stale = any_armed = 1;
 	head->is_armed = 1;
@@ -305,7 +305,7 @@ void look(const struct text *text)
 	flush();
 }
 
-void look_landings(const struct text *text)
+void foreign_bytes_landings(const struct text *text)
 {
 	struct round round = { text, 0, 0 };
 

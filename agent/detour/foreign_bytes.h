@@ -13,29 +13,29 @@
 	90 /* between looks while anything is armed: within 100 is promised for some 15,000 sites */
 
 /* The head is armed now for the events of a lane; is_held: as soon as another tool has gone. */
-void look_armed(struct detour *head, int is_held, unsigned int lane);
+void foreign_bytes_armed(struct detour *head, int is_held, unsigned int lane);
 
 /*
- * The head is no longer armed: a missed interval ends here. look_forget(), for a forked child,
- * reports nothing.
+ * The head is no longer armed: a missed interval ends here. foreign_bytes_forget(), for a forked
+ * child, reports nothing.
  */
-void look_end(struct detour *head);
-void look_forget(struct detour *head);
+void foreign_bytes_end(struct detour *head);
+void foreign_bytes_forget(struct detour *head);
 
 /* The wishes of sessions have changed. */
-void look_changed(void);
+void foreign_bytes_changed(void);
 
 /* Compare all that are armed; store again what went. */
 void look(const struct text *text);
 
 /* Compare where they lead: who maps other memory there has its jumps taken away. */
-void look_landings(const struct text *text);
+void foreign_bytes_landings(const struct text *text);
 
 /*
  * Whether any jump is armed; whether the next look is urgent: some jump has the form "first", or
  * may have it.
  */
-int look_any(void);
-int look_is_urgent(void);
+int foreign_bytes_any(void);
+int foreign_bytes_is_urgent(void);
 
 #endif

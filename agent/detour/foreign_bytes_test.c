@@ -339,7 +339,7 @@ static void *landing_page(void)
 static void look_at_landings(void)
 {
 	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
-	look_landings(&trial_text);
+	foreign_bytes_landings(&trial_text);
 	lock_release(&agent_lock);
 }
 

@@ -21,7 +21,7 @@
 
 static struct {
 	uintptr_t at; /* of the jump; 0: not placed */
-	uint8_t before[HOOK_BYTES], after[HOOK_BYTES];
+	uint8_t before[DIVERT_BYTES], after[DIVERT_BYTES];
 	uintptr_t far_jump; /* 0: none yet */
 	void (*changed)(int state);
 } hook;
@@ -51,13 +51,13 @@ static int write_code(const struct text *text, uintptr_t at, const uint8_t *byte
  */
 static int make_far_jump(const struct text *text, uintptr_t near)
 {
-	uint8_t jump[HOOK_FAR_BYTES];
+	uint8_t jump[DIVERT_FAR_BYTES];
 	uintptr_t low = near > HOOK_REACH ? near - HOOK_REACH : 0, start;
 	int error = memory_take(low, near + HOOK_REACH, near, sizeof jump, &start);
 
 	if (error)
 		return error;
-	hook_far_jump((uintptr_t)hook_entry_code, jump);
+	divert_far_jump((uintptr_t)divert_entry_code, jump);
 	error = write_code(text, start, jump, sizeof jump);
 	if (error)
 		memory_untake(start, sizeof jump);
@@ -70,17 +70,17 @@ static int encode(const struct text *text, uintptr_t at)
 {
 	int error = 0;
 
-	if (!hook_jump(at, (uintptr_t)hook_entry_code, hook.after))
+	if (!divert_jump(at, (uintptr_t)divert_entry_code, hook.after))
 		return 0;
 	if (!hook.far_jump)
 		error = make_far_jump(text, at);
-	return error ? error : hook_jump(at, hook.far_jump, hook.after);
+	return error ? error : divert_jump(at, hook.far_jump, hook.after);
 }
 
 int hook_place(const struct text *text, void (*changed)(int state))
 {
 	uintptr_t start = linkmap_hook_address();
-	uint8_t code[HOOK_LOOK_BYTES];
+	uint8_t code[DIVERT_LOOK_BYTES];
 	int offset;
 
 	if (hook.at) {
@@ -89,7 +89,7 @@ int hook_place(const struct text *text, void (*changed)(int state))
 	}
 	if (!start || text_read(text, start, code, sizeof code))
 		return -ENOSYS;
-	offset = hook_find(code);
+	offset = divert_find(code);
 	if (offset < 0 || encode(text, start + (uintptr_t)offset))
 		return -ENOSYS;
 	memcpy(hook.before, code + offset, sizeof hook.before);
@@ -99,9 +99,9 @@ int hook_place(const struct text *text, void (*changed)(int state))
 
 	/* first the displacement, in padding that no thread runs; then the one byte that counts */
 	batch_sync_cores();
-	if (write_code(text, start + 1, hook.after + 1, HOOK_BYTES - 1) ||
+	if (write_code(text, start + 1, hook.after + 1, DIVERT_BYTES - 1) ||
 	    write_code(text, start, hook.after, 1)) {
-		write_code(text, start, hook.before, HOOK_BYTES);
+		write_code(text, start, hook.before, DIVERT_BYTES);
 		return -ENOSYS;
 	}
 	batch_sync_cores();
@@ -111,7 +111,7 @@ int hook_place(const struct text *text, void (*changed)(int state))
 
 void hook_remove(const struct text *text)
 {
-	uint8_t found[HOOK_BYTES];
+	uint8_t found[DIVERT_BYTES];
 
 	if (!hook.at)
 		return;
@@ -122,7 +122,7 @@ void hook_remove(const struct text *text)
 		return;
 	write_code(text, hook.at, hook.before, 1);
 	batch_sync_cores();
-	write_code(text, hook.at + 1, hook.before + 1, HOOK_BYTES - 1);
+	write_code(text, hook.at + 1, hook.before + 1, DIVERT_BYTES - 1);
 	hook.at = 0;
 }
 
@@ -135,5 +135,5 @@ int hook_stands_in(uintptr_t start, uintptr_t end)
 {
 	uintptr_t at = linkmap_hook_address();
 
-	return at && start < at + HOOK_LOOK_BYTES && end > at;
+	return at && start < at + DIVERT_LOOK_BYTES && end > at;
 }

@@ -11,15 +11,15 @@
 #define YIELD_NS UINT64_C(2000000000)
 #define LOOK_MS 5 /* at threads that end */
 
-static uint32_t coming, for_all; /* threads between yield_begin() and yield_end() */
+static uint32_t coming, for_all; /* threads between seccomp_yield_begin() and seccomp_yield_end() */
 static uint32_t asked, done;	 /* grow */
 
-int yield_is_asked(void)
+int seccomp_yield_is_asked(void)
 {
 	return __atomic_load_n(&coming, __ATOMIC_SEQ_CST) != 0;
 }
 
-int yield_takes_all(void)
+int seccomp_yield_takes_all(void)
 {
 	return __atomic_load_n(&for_all, __ATOMIC_ACQUIRE) && asked == done;
 }
@@ -48,7 +48,7 @@ static void wait_for(uint32_t mine, int is_for_all)
 		kernel_sleep_ns(LOOK_MS * UINT64_C(1000000));
 }
 
-void yield_begin(int is_for_all)
+void seccomp_yield_begin(int is_for_all)
 {
 	struct hit_guard shut;
 	int was = errno;
@@ -69,31 +69,31 @@ void yield_begin(int is_for_all)
 	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before);
 }
 
-void yield_end(void)
+void seccomp_yield_end(void)
 {
 	__atomic_sub_fetch(&coming, 1, __ATOMIC_SEQ_CST);
 	/* a thread that came in between wants the same, or the control thread has ended */
 	__atomic_store_n(&for_all, 0, __ATOMIC_SEQ_CST);
 }
 
-int yield_is_pending(uint32_t *number)
+int seccomp_yield_is_pending(uint32_t *number)
 {
 	*number = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
 	return *number != done;
 }
 
-int yield_is_for_all(void)
+int seccomp_yield_is_for_all(void)
 {
 	return __atomic_load_n(&for_all, __ATOMIC_ACQUIRE) != 0;
 }
 
-void yield_done(uint32_t number)
+void seccomp_yield_done(uint32_t number)
 {
 	__atomic_store_n(&done, number, __ATOMIC_RELEASE);
 	lock_wake_word(&done);
 }
 
-void yield_forked(void)
+void seccomp_yield_forked(void)
 {
 	coming = for_all = 0;
 	asked = done = 0;

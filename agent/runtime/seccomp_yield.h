@@ -19,25 +19,25 @@
 #include <stdint.h>
 
 /* Before the call, and behind it, whatever came of it. Any thread. */
-void yield_begin(int is_for_all);
-void yield_end(void);
+void seccomp_yield_begin(int is_for_all);
+void seccomp_yield_end(void);
 
 /* Whether any thread is between the two. */
-int yield_is_asked(void);
+int seccomp_yield_is_asked(void);
 
 /* Whether something is asked and not done; *number: which. Control thread. */
-int yield_is_pending(uint32_t *number);
+int seccomp_yield_is_pending(uint32_t *number);
 
 /* Whether it is asked for all threads. */
-int yield_is_for_all(void);
+int seccomp_yield_is_for_all(void);
 
 /* All that was asked up to that number is done: the threads that wait for it continue. */
-void yield_done(uint32_t number);
+void seccomp_yield_done(uint32_t number);
 
 /* All of it is done, and the control thread is to end. */
-int yield_takes_all(void);
+int seccomp_yield_takes_all(void);
 
 /* The child of a fork. */
-void yield_forked(void);
+void seccomp_yield_forked(void);
 
 #endif

@@ -183,10 +183,10 @@ long guard_filter(long number, long a, long b, long c, long d, long e)
 	long result;
 
 	if (yields)
-		yield_begin((int)number == SYS_seccomp && b & SECCOMP_FILTER_FLAG_TSYNC);
+		seccomp_yield_begin((int)number == SYS_seccomp && b & SECCOMP_FILTER_FLAG_TSYNC);
 	result = syscall_raw6(number, a, b, c, d, e, 0);
 	if (yields)
-		yield_end();
+		seccomp_yield_end();
 	return result < 0 && result >= -ERRNO_MAX ? guard_failed(result) : result;
 }
 

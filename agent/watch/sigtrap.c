@@ -88,7 +88,7 @@ static int may_take(void)
 
 	if (!(guards & DETOUR_GUARD_MASK) || !(guards & (DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER)))
 		return -WM_E_TRAP_GUARDS;
-	return yield_is_asked() || masks_any_filtered() ? -WM_E_TRAP_FILTER : 0;
+	return seccomp_yield_is_asked() || masks_any_filtered() ? -WM_E_TRAP_FILTER : 0;
 }
 
 /* As the guard does with those that are set from now on. */

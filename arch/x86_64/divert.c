@@ -7,10 +7,10 @@
 void (*hook_handler)(void) __attribute__((visibility("hidden")));
 
 __asm__(".text\n"
-	".globl hook_entry_code\n"
-	".hidden hook_entry_code\n"
-	".type hook_entry_code, @function\n"
-	"hook_entry_code:\n\t"
+	".globl divert_entry_code\n"
+	".hidden divert_entry_code\n"
+	".type divert_entry_code, @function\n"
+	"divert_entry_code:\n\t"
 	".cfi_startproc\n\t"
 	"endbr64\n\t" /* the far jump is an indirect one */
 	"push %rax\n\t"
@@ -53,7 +53,7 @@ __asm__(".text\n"
 	".cfi_adjust_cfa_offset -8\n\t"
 	"ret\n\t"
 	".cfi_endproc\n\t"
-	".size hook_entry_code, . - hook_entry_code\n");
+	".size divert_entry_code, . - divert_entry_code\n");
 
 /*
  * The padding that assemblers write (Intel SDM volume 2, NOP, table 4-12; int3). Its length, or 0.
@@ -92,7 +92,7 @@ static size_t padding_length(const uint8_t *code, size_t bytes)
 	return prefixes + length;
 }
 
-int hook_find(const uint8_t code[HOOK_LOOK_BYTES])
+int divert_find(const uint8_t code[DIVERT_LOOK_BYTES])
 {
 	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	size_t at = memcmp(code, endbr64, sizeof endbr64) ? 0 : sizeof endbr64;
@@ -100,8 +100,8 @@ int hook_find(const uint8_t code[HOOK_LOOK_BYTES])
 
 	if (code[at] != 0xc3)
 		return -1;
-	while (end < at + HOOK_BYTES) {
-		size_t length = padding_length(code + end, HOOK_LOOK_BYTES - end);
+	while (end < at + DIVERT_BYTES) {
+		size_t length = padding_length(code + end, DIVERT_LOOK_BYTES - end);
 
 		if (!length)
 			return -1;
@@ -110,9 +110,9 @@ int hook_find(const uint8_t code[HOOK_LOOK_BYTES])
 	return (int)at;
 }
 
-int hook_jump(uintptr_t from, uintptr_t to, uint8_t jump[HOOK_BYTES])
+int divert_jump(uintptr_t from, uintptr_t to, uint8_t jump[DIVERT_BYTES])
 {
-	intptr_t distance = (intptr_t)(to - from - HOOK_BYTES);
+	intptr_t distance = (intptr_t)(to - from - DIVERT_BYTES);
 	int32_t displacement = (int32_t)distance;
 
 	if (displacement != distance)
@@ -122,11 +122,11 @@ int hook_jump(uintptr_t from, uintptr_t to, uint8_t jump[HOOK_BYTES])
 	return 0;
 }
 
-void hook_far_jump(uintptr_t to, uint8_t jump[HOOK_FAR_BYTES])
+void divert_far_jump(uintptr_t to, uint8_t jump[DIVERT_FAR_BYTES])
 {
 	static const uint8_t code[] = { 0xff, 0x25, 0, 0, 0, 0 }; /* jmp *0(%rip) */
 
-	memset(jump, 0xcc, HOOK_FAR_BYTES);
+	memset(jump, 0xcc, DIVERT_FAR_BYTES);
 	memcpy(jump, code, sizeof code);
 	memcpy(jump + sizeof code, &to, sizeof to);
 }

@@ -16,8 +16,8 @@
 #define DL_START_BYTES 16      /* of the loader's: up to the first return address */
 #define LOADER_START_BYTES 256 /* and up to the second */
 
-enum startup startup_phase(const uint64_t words[STARTUP_WORDS], uint64_t entry,
-			   uint64_t loader_entry)
+enum startup start_stage_find(const uint64_t words[STARTUP_WORDS], uint64_t entry,
+			      uint64_t loader_entry)
 {
 	uint64_t into_loader = words[STARTUP_WORDS_BELOW - 1] - loader_entry;
 

@@ -421,7 +421,7 @@ static int is_all_told(void *data)
  */
 static void add_up(struct changing *changing, struct watch_counts *counts)
 {
-	underway_wait(changing->process, is_all_told, changing);
+	pending_hits_wait(changing->process, is_all_told, changing);
 	for (unsigned int i = 0; i < changing->count; i++) {
 		uint64_t hits = changing->hits[i];
 

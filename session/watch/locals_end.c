@@ -201,7 +201,7 @@ void locals_end(struct locals *locals, struct wm_session *session, struct proces
 	if (!locals)
 		return;
 	locals_quiet(locals);
-	underway_wait(process, is_told, locals);
+	pending_hits_wait(process, is_told, locals);
 	for (uint32_t number = 0; number < WATCH_ROWS_MAX; number++)
 		if (locals->numbers & UINT64_C(1) << number)
 			locals->table->rows[number].gate = WATCH_OFF;

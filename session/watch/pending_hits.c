@@ -66,7 +66,7 @@ static int runners_left(struct runners *runners, pid_t pid)
 	return left > 0;
 }
 
-void underway_wait(const struct process *process, int (*is_told)(void *data), void *data)
+void pending_hits_wait(const struct process *process, int (*is_told)(void *data), void *data)
 {
 	uint64_t began_ns = ticks_monotonic_ns(), waited_ns = 0;
 	struct runners runners = { 0 };

@@ -13,6 +13,6 @@
  * flight: each thread sleeps, is stopped, or has run since. At least 20 ms if is_told() says no,
  * and at most two seconds. Ends early if the process is dead.
  */
-void underway_wait(const struct process *process, int (*is_told)(void *data), void *data);
+void pending_hits_wait(const struct process *process, int (*is_told)(void *data), void *data);
 
 #endif

@@ -80,7 +80,7 @@ static int wait_for(pid_t pid, uint64_t told_after_ns)
 	struct process process = { .pid = pid, .pidfd = (int)syscall(SYS_pidfd_open, pid, 0) };
 	struct answers answers = { ticks_monotonic_ns(), told_after_ns, 0 };
 
-	underway_wait(&process, is_told, &answers);
+	pending_hits_wait(&process, is_told, &answers);
 	if (process.pidfd >= 0)
 		close(process.pidfd);
 	return answers.was_told;

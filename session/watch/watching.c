@@ -406,7 +406,7 @@ void watching_end_one(struct wm_session *session, struct process *process,
 	if (process->outside)
 		outside_ended(session, process);
 	else
-		underway_wait(process, is_told, watching);
+		pending_hits_wait(process, is_told, watching);
 	for (unsigned int i = 0; i < watching->count; i++) {
 		struct watched_spec *result = watched_result(session, watching->all[i].spec);
 
