@@ -11,8 +11,8 @@
 #include "claim/ledger.h"
 
 /*
- * What was refused. Our own process's claims that are only wanted are left out: they belong to this
- * request, which must be written first (ledger.h).
+ * The refused request. Our own process's claims that are only wanted are left out: they belong to
+ * this request, which must be written first (ledger.h).
  */
 struct claim_wanted {
 	enum claim_resource resource;

@@ -32,7 +32,7 @@ struct finding_list {
 	size_t count, room;
 };
 
-/* What trials say, and what they leave open. */
+/* The trials' results, and what they leave open. */
 struct machine {
 	struct trial_answer trials[TRIAL_COUNT];
 	int registers;	 /* debug registers that this thread has left, or -errno */

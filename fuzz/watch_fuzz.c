@@ -81,7 +81,7 @@ static void look_at_parts(const struct watch_type *type, const uint8_t *value,
 	}
 }
 
-/* What is found must be usable, in any input. */
+/* A result must be usable, in any input. */
 static void look(const struct watch_expr *expr, const struct watch_place *place,
 		 struct code_file *file)
 {

@@ -49,7 +49,7 @@ int count_event_probe(const struct count_event *event, struct detail detail);
 struct count_listed {
 	char name[COUNT_NAME_BYTES];
 	const char *group;	 /* "software", "hardware", "cache", or the unit's name */
-	const char *description; /* "" where nobody says */
+	const char *description; /* "" if unknown */
 };
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ends the wait of a session that is read live? */
+/* The ends of the wait of a session that is read live. */
 #include "base/testing/await.h"
 #include "process/target.h"
 #include "process/testing/folder.h"

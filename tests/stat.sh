@@ -48,7 +48,7 @@ near()
 		fail "$1: $2 page faults, expected some $3"
 }
 
-# wait_for_it THREADS PAGES: starts `counted`, which goes on when 3 is closed; its pid in $pid
+# wait_for_it THREADS PAGES: starts `counted`, which continues when 3 is closed; its pid in $pid
 wait_for_it()
 {
 	rm -f ready go && mkfifo go

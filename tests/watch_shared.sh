@@ -53,7 +53,7 @@ expect "the first's hits, one after the other" "$(gaps first)" 0
 values first >first.values
 expect "what the second recorded and not the first" "$(values second | grep -vxFc -f first.values)" 0
 
-# None is free: the second is refused, also for the word that the first watches, and told who has them.
+# None is free: the second is refused, also for the word that the first watches, by the holder's name.
 holder first 4 --for 60s
 for what in in_turn narrow; do
 	bad 1 "not enough debug registers are free" -e "watch:$what" -p "$program"

@@ -224,7 +224,7 @@ int detour_any_strings(void);
 /* Once, before the first registry_scan(): from here on the registry reports modules. */
 void detour_init(void);
 
-/* What watches say of the guards that they need (watch/sigtrap.h). NULL: no guard is taken. */
+/* The guards that watches need (watch/sigtrap.h). NULL: no guard is taken. */
 struct detour_guards {
 	uint64_t (*entry)(uint8_t flags);	 /* what a guard runs, by DETOUR_GUARD_* */
 	void (*begin)(void);			 /* they are about to be stored */

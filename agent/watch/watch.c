@@ -271,7 +271,7 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	if (feared_count + SESSIONS_MAX > FEARED_MAX)
 		return -EBUSY;
 	/*
-	 * without return addresses of ours the end of a frame is not seen, and without a read of
+	 * without our return addresses the end of a frame is not seen, and without a read of
 	 * the stack it is unknown whether the frame lives
 	 */
 	error = about->flags & WATCH_FRAME_ENTRY ? return_check() : 0;

@@ -47,7 +47,7 @@ static int start_all(struct wm_session *session)
 	return err ? err : status.sites ? 0 : -WM_E_NO_MARKER;
 }
 
-/* A few hits, each of which must arrive unchanged. */
+/* A few hits, which must arrive unchanged. */
 static int check_hits(struct wm_session *session, struct child *child, struct row *row,
 		      enum target_way way)
 {

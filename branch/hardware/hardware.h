@@ -70,7 +70,7 @@ int hardware_take(struct hardware **hardware, struct trail_sink *sink, enum orig
 		  const struct hardware_options *options, pid_t pid, int gate, char *detail,
 		  size_t bytes);
 
-/* What its threads' buffers take at present: locked bytes, and descriptors. */
+/* The present size of its threads' buffers: locked bytes, and descriptors. */
 void hardware_holds(const struct hardware *hardware, uint64_t *bytes, uint64_t *descriptors);
 
 /*

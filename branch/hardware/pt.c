@@ -97,7 +97,7 @@ static void find_tsc(struct decoding *decoding, uint64_t offset)
 
 /*
  * The clock that says when code was mapped is CLOCK_MONOTONIC. adjtimex(2) may change its rate by
- * 500 parts in a million. What was mapped within that time of a packet may have come before it or
+ * 500 parts in a million. A mapping within that time of a packet may have come before it or
  * after.
  */
 static uint64_t blur(const struct decoding *decoding, uint64_t ticks)

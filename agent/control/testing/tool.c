@@ -80,7 +80,7 @@ static ssize_t receive(struct peer *peer, void *buffer, int *passed)
 	if (poll(&ready, 1, PATIENCE_MS) <= 0)
 		return -1;
 	/*
-	 * an agent that ends with data of ours unread resets the connection, and the kernel reports
+	 * an agent that ends with our data unread resets the connection, and the kernel reports
 	 * the reset ahead of what the agent sent
 	 */
 	do {
