@@ -26,6 +26,9 @@ static const char help[] =
 	"  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n"
 	"  -p, --pid PID       a running process to attach to; several may be given\n"
 	"  --tree              with -p: the processes that descend from it too\n"
+	"  -a, --all           record kernel events of all CPUs, also those that come later\n"
+	"  -C, --cpu LIST      of these CPUs: 0-3,6\n"
+	"  -G, --cgroup PATH   with -a or -C: only what this cgroup runs there\n"
 	"  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
 	"  --buffer SIZE       the buffer for each process, as 64M (default 16M)\n"
 	"  --on TRIGGER        with -e trail/last=SIZE/: write down what led to it, and end, when it\n"
@@ -72,6 +75,9 @@ static const struct option long_options[] = {
 	{ "ordered", no_argument, NULL, OPT_ORDERED },
 	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
 	{ "wait-all", no_argument, NULL, OPT_WAIT_ALL },
+	{ "all", no_argument, NULL, 'a' },
+	{ "cpu", required_argument, NULL, 'C' },
+	{ "cgroup", required_argument, NULL, 'G' },
 	{ "tree", no_argument, NULL, OPT_TREE },
 	{ "compress", no_argument, NULL, OPT_COMPRESS },
 	{ "verbose", no_argument, NULL, 'v' },
@@ -148,6 +154,15 @@ static int take_option(struct record_options *options, int letter)
 	case OPT_NO_FOLLOW:
 		options->session.follow = WM_FOLLOW_NONE;
 		return 0;
+	case 'a':
+		options->session.cpus = "all";
+		return 0;
+	case 'C':
+		options->session.cpus = optarg;
+		return 0;
+	case 'G':
+		options->session.cgroup = optarg;
+		return 0;
 	case OPT_TREE:
 		options->tree = 1;
 		return 0;
@@ -194,8 +209,10 @@ static int check(struct record_options *options, int argc, char **argv)
 {
 	if (optind < argc && options->pid_count)
 		return complain_usage("record", "give either -p or a program, not both");
-	if (optind >= argc && !options->pid_count)
+	if (optind >= argc && !options->pid_count && !options->session.cpus)
 		return complain_usage("record", "name a process with -p, or a program to start");
+	if (options->session.cgroup && !options->session.cpus)
+		return complain_usage("record", "-G is for -a or -C");
 	if (optind < argc)
 		options->command = argv + optind;
 	if (!options->command && options->session.prearm)
@@ -229,7 +246,7 @@ int record_options_parse(struct record_options *options, int argc, char **argv)
 		return complain(-ENOMEM, NULL);
 	optind = 1;
 	opterr = 0;
-	while ((letter = getopt_long(argc, argv, "+:e:o:p:vh", long_options, NULL)) != -1) {
+	while ((letter = getopt_long(argc, argv, "+:e:o:p:aC:G:vh", long_options, NULL)) != -1) {
 		if (letter == OPT_HELP || letter == 'h') {
 			fputs(help, stdout);
 			return CLI_FINE;

@@ -38,7 +38,7 @@ enum sampler_want {
 
 struct sampler_event {
 	struct count_event what; /* type, config, config1, config2, what is excluded */
-	uint64_t bp_address;	 /* of type PERF_TYPE_BREAKPOINT: address, HW_BREAKPOINT_*, length */
+	uint64_t bp_address; /* of type PERF_TYPE_BREAKPOINT: address, HW_BREAKPOINT_*, length */
 	uint32_t bp_type, bp_bytes;
 	uint64_t period;    /* a record each so many; 0: by frequency */
 	uint64_t freq_hz;   /* records a second of each CPU, by the kernel's estimate */
@@ -51,26 +51,26 @@ struct sampler_request {
 	enum sampler_scope scope;
 	const struct sampler_event *events;
 	size_t event_count;
-	int switches;		   /* also a record at each switch, SAMPLER_ARRIVE and _DEPART */
-	int tasks;		   /* also SAMPLER_MMAP, _COMM, _FORK, _EXIT */
-	const pid_t *pids;	   /* SAMPLER_PROCESSES */
+	int switches;	   /* also a record at each switch, SAMPLER_ARRIVE and _DEPART */
+	int tasks;	   /* also SAMPLER_MMAP, _COMM, _FORK, _EXIT */
+	const pid_t *pids; /* SAMPLER_PROCESSES */
 	size_t pid_count;
-	const unsigned int *cpus;  /* SAMPLER_CPUS: these; NULL: all that are online */
+	const unsigned int *cpus; /* SAMPLER_CPUS: these; NULL: all that are online */
 	size_t cpu_count;
-	int cgroup_fd;		   /* SAMPLER_CPUS: what this cgroup runs there; -1: everything */
-	uint64_t ring_bytes;	   /* of each ring; 0: as much as the user may lock, 4 MiB at most */
+	int cgroup_fd;	     /* SAMPLER_CPUS: what this cgroup runs there; -1: everything */
+	uint64_t ring_bytes; /* of each ring; 0: as much as the user may lock, 4 MiB at most */
 };
 
 enum sampler_kind {
 	SAMPLER_SAMPLE = 1, /* of events[event] */
 	SAMPLER_ARRIVE,
-	SAMPLER_DEPART,	    /* is_preempted says whether it would have run on */
-	SAMPLER_LOST,	    /* count: records for which the ring had no room; exact time unknown */
-	SAMPLER_THROTTLED,  /* the kernel stopped events[event] for a while; so did it go on: */
+	SAMPLER_DEPART,	   /* is_preempted says whether it would have run on */
+	SAMPLER_LOST,	   /* count: records for which the ring had no room; exact time unknown */
+	SAMPLER_THROTTLED, /* the kernel stopped events[event] for a while; so did it go on: */
 	SAMPLER_UNTHROTTLED,
-	SAMPLER_MMAP,	    /* a mapping of a file with code: start, bytes, offset, text */
-	SAMPLER_COMM,	    /* text; is_exec: by execve(2) */
-	SAMPLER_FORK,	    /* pid, tid: the new one; ppid, ptid: who started it */
+	SAMPLER_MMAP, /* a mapping of a file with code: start, bytes, offset, text */
+	SAMPLER_COMM, /* text; is_exec: by execve(2) */
+	SAMPLER_FORK, /* pid, tid: the new one; ppid, ptid: who started it */
 	SAMPLER_EXIT,
 };
 
@@ -79,8 +79,8 @@ struct sampler_record {
 	enum sampler_kind kind;
 	unsigned int event;
 	unsigned int cpu;
-	uint64_t time_ns;     /* CLOCK_MONOTONIC */
-	pid_t pid, tid;	      /* in our pid namespace; of samples the thread that runs there */
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	pid_t pid, tid;	  /* in our pid namespace; of samples the thread that runs there */
 	pid_t ppid, ptid;
 	int is_preempted, is_exec;
 	int is_kernel;	      /* ip is the kernel's */
@@ -92,7 +92,7 @@ struct sampler_record {
 	size_t caller_count;
 	const void *raw;
 	size_t raw_bytes;
-	uint64_t regs_abi; /* PERF_SAMPLE_REGS_ABI_*; 0: none */
+	uint64_t regs_abi;		 /* PERF_SAMPLE_REGS_ABI_*; 0: none */
 	uint64_t regs[SAMPLER_REGS_MAX]; /* as perf_regs.h numbers them */
 	const void *stack;
 	size_t stack_bytes;

@@ -4,6 +4,7 @@
 #include "process/target.h"
 #include "session/adopt.h"
 #include "session/freezer.h"
+#include "session/kernel.h"
 #include "session/live.h"
 #include "session/messages.h"
 #include "session/patience.h"
@@ -350,7 +351,7 @@ static int attend(struct wm_session *session, struct process *process)
 	uint64_t age = ticks_monotonic_ns() - process->since_ns;
 	int count = 0, err = 0;
 
-	if (process->state == PROCESS_OVER)
+	if (process->state == PROCESS_OVER || process->is_kernel)
 		return 0;
 	/* in this order: once a process is seen dead, all that it sent has arrived */
 	if (!process->is_alive)
@@ -415,7 +416,7 @@ static void mend_claims(struct wm_session *session)
 
 int session_step(struct wm_session *session, int timeout_ms)
 {
-	int count, trails;
+	int count, trails, kernel;
 
 	/* steps may be nested, as strict arming waits; the outer ones still use their processes */
 	session->in_step++;
@@ -423,6 +424,10 @@ int session_step(struct wm_session *session, int timeout_ms)
 	count = session_accept(session);
 	for (struct process *p = session->processes; p; p = p->next)
 		count += attend(session, p);
+	kernel = kernel_pump(session);
+	if (kernel < 0 && !session->trace_error)
+		session->trace_error = kernel;
+	count += kernel > 0;
 	count += session_drain_all(session);
 	trails = live_pump(session);
 	if (trails < 0 && !session->trace_error)

@@ -68,7 +68,7 @@ void life_begin(const struct wm_session *session, struct process *process)
 {
 	uint64_t told_ns = process->hello_ns ? process->hello_ns : process->since_ns, fork_ns;
 
-	if (process->life.begin_ns || !process->drain)
+	if (process->life.begin_ns || !process->drain || process->is_kernel)
 		return;
 	process->life.start_time = target_start_time(process->pid);
 	if (!process_has_number(process))

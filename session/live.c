@@ -31,7 +31,11 @@ int live_is_wanted(const struct wm_session *session)
 
 int live_is_all(const struct wm_session *session)
 {
-	return live_is_wanted(session) && session->specs->count == 1;
+	size_t others = 0;
+
+	for (size_t i = 0; i < session->specs->count; i++)
+		others += !session->specs->all[i].kernel;
+	return live_is_wanted(session) && others == 1;
 }
 
 /* How many blocks a flight recorder has lost, or will have lost once it is dropped. */

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -206,6 +207,24 @@ static int page_open(struct own_store *store, struct lane *lane, uint64_t time_n
 
 /* ---- threads ---- */
 
+/* The thread's name, or the process's; or the CPU's. */
+static void name_slot(const struct own_store *store, const struct lane *lane, struct wm_slot *slot)
+{
+	if (store->pid) {
+		target_comm(store->pid, lane->tid, slot->comm);
+		if (!slot->comm[0])
+			memcpy(slot->comm, store->comm, sizeof(slot->comm));
+		return;
+	}
+	if (lane->tid == OWN_STORE_NO_CPU) {
+		slot->tid = UINT32_MAX;
+		snprintf(slot->comm, sizeof(slot->comm), "cpus");
+		return;
+	}
+	slot->tid = (uint32_t)lane->tid - 1;
+	snprintf(slot->comm, sizeof(slot->comm), "cpu%u", slot->tid);
+}
+
 /* FREE -> LIVE. Returns 0; -1: none is free. */
 static int slot_take(struct own_store *store, struct lane *lane)
 {
@@ -217,9 +236,7 @@ static int slot_take(struct own_store *store, struct lane *lane)
 			continue;
 		*slot = (struct wm_slot){ .tid = (uint32_t)lane->tid };
 		slot->instance = store->map.store->next_instance++;
-		target_comm(store->pid, lane->tid, slot->comm);
-		if (!slot->comm[0])
-			memcpy(slot->comm, store->comm, sizeof(slot->comm));
+		name_slot(store, lane, slot);
 		slot->state = SLOT_LIVE;
 		lane->slot = at;
 		store->next_slot = (at + 1) % SLOTS;

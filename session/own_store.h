@@ -18,12 +18,19 @@
 
 struct own_store;
 
-/* Make one with room for `bytes` of events; times are of CLOCK_MONOTONIC. 0, -ENOMEM, -errno. */
+/*
+ * Make one with room for `bytes` of events; times are of CLOCK_MONOTONIC. pid 0: of the kernel's
+ * events, whose lanes are CPUs. 0, -ENOMEM, -errno.
+ */
 int own_store_new(struct own_store **store, pid_t pid, uint64_t bytes, enum store_policy policy);
 void own_store_free(struct own_store *store); /* NULL is allowed */
 
 /* The descriptor for drain_new(), owned by the store. */
 int own_store_fd(const struct own_store *store);
+
+/* In a store of the kernel's events, what stands for the tid; a count over all CPUs has none. */
+#define OWN_STORE_CPU(cpu) ((pid_t)(cpu) + 1)
+#define OWN_STORE_NO_CPU ((pid_t)INT32_MAX)
 
 /*
  * Write an event of a thread. Its fields have no gaps and at most OWN_STORE_FIELDS_MAX bytes. If
@@ -33,7 +40,7 @@ int own_store_fd(const struct own_store *store);
 void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint32_t id,
 		     const void *fields, size_t bytes);
 
-#define OWN_STORE_FIELDS_MAX 1024
+#define OWN_STORE_FIELDS_MAX 3072
 
 /* Close all pages, so that a drain may take them. */
 void own_store_quiet(struct own_store *store);

@@ -40,7 +40,7 @@ int process_trace(struct wm_session *session, struct process *process)
 {
 	struct trace_process about = {
 		.pid = (uint32_t)process->pid,
-		.uid = (uid_t)target_status_number(process->pid, "Uid"),
+		.uid = process->is_kernel ? 0 : (uid_t)target_status_number(process->pid, "Uid"),
 		.ppid = process->hello.ppid,
 		.start_time = process->hello.start_time,
 		.exe = process->exe,

@@ -17,6 +17,7 @@
 #include <waymark/session.h>
 
 struct held;
+struct kernel;
 struct ledger;
 struct live;
 struct name_list;
@@ -45,6 +46,7 @@ struct wm_session {
 	struct unrecorded_list *unrecorded;
 	struct name_list *names; /* existing markers, once a spec matched none */
 	struct patience *patience;
+	struct kernel *kernel; /* of its kernel events; NULL: none */
 
 	struct listener *listeners; /* one for each user whose processes are recorded */
 	/* a symbolic link to the agent, for LD_PRELOAD; "" */

@@ -5,6 +5,7 @@
 #include "process/call.h"
 #include "process/pollable.h"
 #include "session/event_reader.h"
+#include "session/kernel.h"
 #include "session/live.h"
 #include "session/names.h"
 #include "session/patience.h"
@@ -37,6 +38,8 @@ static void options_release(struct wm_session_options *options)
 {
 	free((char *)options->agent_path);
 	free((char *)options->engine_path);
+	free((char *)options->cpus);
+	free((char *)options->cgroup);
 }
 
 /* Options may be shorter, of older callers; or longer, with 0 in what we don't know. */
@@ -77,14 +80,18 @@ static int options_take(struct wm_session_options *to, const struct wm_session_o
 /* Copy the caller's strings. 0 or -ENOMEM. */
 static int options_keep(struct wm_session_options *options)
 {
-	const char *agent = options->agent_path, *engine = options->engine_path;
+	const char **strings[] = { &options->agent_path, &options->engine_path, &options->cpus,
+				   &options->cgroup };
+	int err = 0;
 
-	options->agent_path = agent ? strdup(agent) : NULL;
-	options->engine_path = engine ? strdup(engine) : NULL;
-	if ((!agent || options->agent_path) && (!engine || options->engine_path))
-		return 0;
-	options_release(options);
-	return -ENOMEM;
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+		if (*strings[i]) {
+			*strings[i] = strdup(*strings[i]);
+			err = *strings[i] ? err : -ENOMEM;
+		}
+	if (err)
+		options_release(options);
+	return err;
 }
 
 /* A session and the state of its parts. Zeroed, each of them is empty. */
@@ -257,6 +264,7 @@ void wm_session_close(struct wm_session *session)
 		session_free_process(p);
 	}
 	live_release(session);
+	kernel_release(session);
 	watermark_free(session->watermark);
 	reader_drop(session);
 	if (session->agent_link[0])

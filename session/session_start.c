@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Start a session, and report what could not be armed. */
 #include "process/call.h"
+#include "session/kernel.h"
 #include "session/live.h"
 #include "session/probes.h"
 #include "session/process.h"
@@ -135,6 +136,10 @@ int wm_session_start(struct wm_session *session)
 			first = wait_armed(session, p);
 	if (!first)
 		first = fail_unmatched(session);
+	if (!first)
+		first = kernel_open(session);
+	if (!first)
+		kernel_begin(session);
 	for (struct process *p = session->processes; p && !first; p = p->next)
 		if (process_is_usable(p) && p->arming == PROCESS_ARMED)
 			first = start_process(session, p);

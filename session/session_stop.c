@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stop a session: make its processes quiet, and complete its trace. */
 #include "process/call.h"
+#include "session/kernel.h"
 #include "session/live.h"
 #include "session/process.h"
 #include "session/unrecorded.h"
@@ -158,6 +159,7 @@ int wm_session_stop(struct wm_session *session)
 		return err;
 	if (session->running)
 		unrecorded_look(session, 1);
+	kernel_end(session);
 	first = end_all(session, live_stop(session));
 	/*
 	 * an agent that did not answer is stopped or hangs in a hit: its committed events are whole

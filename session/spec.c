@@ -14,12 +14,8 @@
 
 #define SPEC_BYTES_MAX 1024
 
-/* The kinds of events that have a name in the grammar, except markers: places in code first. */
-static const char *const other_kinds[] = {
-	"usdt", "func", "addr", "count", "sample", "switch",
-};
-
-#define REQUEST_KINDS 3
+/* Kinds of events that are places in code. */
+static const char *const place_kinds[] = { "usdt", "func", "addr" };
 
 /* Whether it is a name or glob: characters of identifiers and of fnmatch(3), brackets closed. */
 static int name_check(const char *name, size_t bytes)
@@ -41,19 +37,14 @@ static int name_check(const char *name, size_t bytes)
 	return !in_brackets;
 }
 
-static int is_kind(const char *text, size_t count)
+static int is_of_place(const char *text)
 {
 	size_t bytes = strcspn(text, ":/");
 
-	for (size_t i = 0; i < count; i++)
-		if (strlen(other_kinds[i]) == bytes && !memcmp(text, other_kinds[i], bytes))
+	for (size_t i = 0; i < sizeof(place_kinds) / sizeof(place_kinds[0]); i++)
+		if (strlen(place_kinds[i]) == bytes && !memcmp(text, place_kinds[i], bytes))
 			return 1;
 	return 0;
-}
-
-static int is_other_kind(const char *text)
-{
-	return is_kind(text, sizeof(other_kinds) / sizeof(other_kinds[0]));
 }
 
 static int refuse(struct spec_list *list, int error, const char *format, ...)
@@ -79,9 +70,6 @@ static int glob_find(struct spec_list *list, const char *text, const char **glob
 	*glob = text;
 	if (strlen(text) > SPEC_BYTES_MAX)
 		return refuse(list, -WM_E_SPEC, "longer than %d bytes", SPEC_BYTES_MAX);
-	if (is_other_kind(text))
-		return refuse(list, -WM_E_SPEC,
-			      "events of this kind can't be recorded by this version");
 	if (!strncmp(text, "marker:", 7)) {
 		if (!second)
 			return refuse(list, -WM_E_SPEC, "there is no second colon");
@@ -89,7 +77,8 @@ static int glob_find(struct spec_list *list, const char *text, const char **glob
 		first = second;
 	} else if (!first || second) {
 		return refuse(list, -WM_E_SPEC,
-			      "%.*s is not marker, usdt, func, addr, watch or trail",
+			      "%.*s is not marker, usdt, func, addr, watch, trail, count, "
+			      "sample, switch, fault, tracepoint or kprobe",
 			      kind > 40 ? 40 : kind, text);
 	}
 	if (!name_check(*glob, (size_t)(first - *glob)))
@@ -109,6 +98,7 @@ static void spec_release(struct spec *spec)
 	if (spec->watch)
 		watch_expr_release(spec->watch);
 	free(spec->watch);
+	free(spec->kernel);
 	free(spec->text);
 	free(spec->glob);
 	free(spec->detail);
@@ -157,6 +147,15 @@ static int watch_make(struct spec *spec, struct spec_list *list, const char *tex
 	return err;
 }
 
+static int kernel_make(struct spec *spec, struct spec_list *list, const char *text)
+{
+	spec->kernel = calloc(1, sizeof(*spec->kernel));
+	if (!spec->kernel)
+		return -ENOMEM;
+	return kernel_spec_parse(spec->kernel, text,
+				 (struct detail){ list->words, sizeof(list->words) });
+}
+
 static int marker_make(struct spec *spec, struct spec_list *list, const char *text)
 {
 	const char *glob;
@@ -185,11 +184,13 @@ int spec_add(struct spec_list *list, const char *text)
 	list->words[0] = '\0';
 	if (trail_request_is(text))
 		err = trail_make(&spec, list, text);
+	else if (kernel_spec_is(text))
+		err = kernel_make(&spec, list, text);
 	else if (watch_expr_is(text))
 		err = watch_make(&spec, list, text);
 	else
-		err = is_kind(text, REQUEST_KINDS) ? request_make(&spec, list, text)
-						   : marker_make(&spec, list, text);
+		err = is_of_place(text) ? request_make(&spec, list, text)
+					: marker_make(&spec, list, text);
 	if (!err) {
 		spec.text = strdup(text);
 		err = spec.text ? 0 : -ENOMEM;
@@ -308,7 +309,7 @@ int spec_is_glob(const struct spec *spec)
 
 int spec_missing(const struct spec *spec)
 {
-	if (spec->trail || spec->watch || spec->placed)
+	if (spec->trail || spec->watch || spec->kernel || spec->placed)
 		return 0;
 	if (!spec->request)
 		return spec->matches ? -WM_E_ALL_REFUSED : -WM_E_NO_MARKER;

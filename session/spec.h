@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Event specs say what to record, in one grammar for all commands: markers, places in unprepared
- * code (code/probe_spec.h), watches, a trail (branch/request.h). Kinds that are not implemented are
- * known by name, for a precise error.
+ * code (code/probe_spec.h), watches, a trail (branch/request.h), the kernel's events
+ * (kernel_spec.h).
  */
 #ifndef SESSION_SPEC_H
 #define SESSION_SPEC_H
@@ -10,6 +10,7 @@
 #include "branch/request.h"
 #include "code/probe_spec.h"
 #include "code/watch/expr.h"
+#include "session/kernel_spec.h"
 #include "session/names.h"
 
 #include <stddef.h>
@@ -21,6 +22,7 @@ struct spec {
 	struct code_request *request; /* of places in code; else NULL */
 	struct trail_request *trail;  /* of a trail; else NULL */
 	struct watch_expr *watch;     /* of a watch; else NULL */
+	struct kernel_request *kernel; /* of the kernel's events; else NULL */
 	uint64_t matches;	      /* markers or places that ever matched */
 	/* results of places in code: */
 	uint64_t modules;	/* in which it was searched */

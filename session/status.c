@@ -2,6 +2,7 @@
 /* Which processes of a session are alive, and its counts. */
 #include "process/call.h"
 #include "session/event_reader.h"
+#include "session/kernel.h"
 #include "session/life.h"
 #include "session/live.h"
 #include "session/probes.h"
@@ -25,6 +26,8 @@ int session_is_final(const struct wm_session *session, struct process *process)
 {
 	if (process->state != PROCESS_HUNG_UP)
 		return 0;
+	if (process->is_kernel)
+		return process->arming == PROCESS_QUIET;
 	return (process_is_dead(process) || was_replaced(session, process) ||
 		process->arming == PROCESS_QUIET || process->unmapped) &&
 	       !process_is_shared(process);
@@ -43,9 +46,9 @@ int session_alive(const struct wm_session *session)
 	/* a dead process counts until its last events are in the folder */
 	for (struct process *p = session->processes; p; p = p->next)
 		count += p->state < PROCESS_HUNG_UP ||
-			 (p->state == PROCESS_HUNG_UP && p->drain &&
+			 (p->state == PROCESS_HUNG_UP && p->drain && !p->is_kernel &&
 			  (session->writer || !session_is_final(session, p)));
-	return count + live_count(session);
+	return count + live_count(session) + kernel_is_of_cpus(session);
 }
 
 int session_awaited(const struct wm_session *session)

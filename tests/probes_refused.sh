@@ -93,7 +93,6 @@ bad 1 "only a function has a return" -e "addr:probed+$(at sum6 0)/ret/" -p "$pid
 bad 1 "can't be read" -e usdt:shop -p "$pid"
 bad 1 "can't be read" -e addr:probed -p "$pid"
 bad 1 "given twice" -e func:add -e func:add -p "$pid"
-bad 1 "can't be recorded by this version" -e count:x -p "$pid"
 bad 2 "--tree" --tree ./probed
 
 # Nothing of all that has changed the program; one bad function among good ones is reported, the rest recorded.

@@ -74,6 +74,13 @@ struct wm_session_options {
 	 * events may come before its fork.
 	 */
 	int process_events;
+	/*
+	 * Kernel events (count:, sample:, switch, ...) are recorded on these CPUs, whatever runs
+	 * there, rather than of the session's processes: "0-3,6", or "all", also those that come
+	 * later. Copied. NULL: of the processes.
+	 */
+	const char *cpus;
+	const char *cgroup; /* with `cpus`: only what this cgroup's folder has; copied. NULL: all */
 };
 
 #define WM_SESSION_OPTIONS_INIT WM__INIT_NOTIFY(wm_session_options)

@@ -30,8 +30,9 @@
 int outside_is_all(const struct wm_session *session)
 {
 	for (size_t i = 0; i < session->specs->count; i++)
-		if (!session->specs->all[i].watch ||
-		    !session->specs->all[i].watch->options.is_outside)
+		if (!session->specs->all[i].kernel &&
+		    (!session->specs->all[i].watch ||
+		     !session->specs->all[i].watch->options.is_outside))
 			return 0;
 	return session->specs->count != 0;
 }
@@ -42,7 +43,7 @@ int outside_serves(const struct wm_session *session, int error)
 				      WM_E_TRACED, WM_E_STOPPED };
 
 	for (size_t i = 0; i < session->specs->count; i++)
-		if (!session->specs->all[i].watch)
+		if (!session->specs->all[i].watch && !session->specs->all[i].kernel)
 			return 0;
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
 		if (error == -causes[i])

@@ -32,7 +32,7 @@ struct process;
 struct watched_spec;
 struct wm_session;
 
-/* Whether all specs are watches from outside, so that no agent is needed. */
+/* Whether all specs are watches from outside or kernel events, so that no agent is needed. */
 int outside_is_all(const struct wm_session *session);
 
 /*

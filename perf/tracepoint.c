@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf/tracepoint.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+#include <waymark/marker/field.h>
+
+#define FILE_BYTES_MAX 65536
+
+static const char *const tracefs[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+
+static uint8_t number_type(const char *type, unsigned int bytes, int is_signed)
+{
+	if (strchr(type, '*'))
+		return bytes == 8 ? WM_TYPE_PTR : WM_TYPE_U32;
+	if (!strcmp(type, "bool") && bytes == 1)
+		return WM_TYPE_BOOL;
+	switch (bytes) {
+	case 1:
+		return is_signed ? WM_TYPE_I8 : WM_TYPE_U8;
+	case 2:
+		return is_signed ? WM_TYPE_I16 : WM_TYPE_U16;
+	case 4:
+		return is_signed ? WM_TYPE_I32 : WM_TYPE_U32;
+	case 8:
+		return is_signed ? WM_TYPE_I64 : WM_TYPE_U64;
+	default:
+		return WM_TYPE_BYTES;
+	}
+}
+
+/* One line: "field:char comm[16];	offset:8;	size:16;	signed:0;" */
+static int field_parse(struct tracepoint_field *field, const char *line)
+{
+	char text[256], *name, *array;
+	unsigned int offset, bytes;
+	int is_signed = 0;
+	const char *end = strchr(line, ';');
+	size_t length = end ? (size_t)(end - line) : 0;
+
+	if (!end || length >= sizeof(text) ||
+	    sscanf(end, "; offset:%u; size:%u; signed:%d;", &offset, &bytes, &is_signed) < 2 ||
+	    offset > UINT16_MAX || bytes > UINT16_MAX)
+		return -EBADMSG;
+	memcpy(text, line, length);
+	text[length] = '\0';
+	name = strrchr(text, ' ');
+	if (!name || !name[1])
+		return -EBADMSG;
+	*name++ = '\0';
+	array = strchr(name, '[');
+	if (array)
+		*array = '\0';
+	*field = (struct tracepoint_field){ .offset = offset,
+					    .bytes = bytes,
+					    .is_dynamic = !strncmp(text, "__data_loc", 10) };
+	snprintf(field->name, sizeof(field->name), "%.*s", TRACEPOINT_NAME_BYTES - 1, name);
+	if (field->is_dynamic && bytes != 4)
+		return -EBADMSG;
+	if (field->is_dynamic || array)
+		field->type = strstr(text, "char") && !strstr(text, "unsigned") ? WM_TYPE_STR
+									       : WM_TYPE_BYTES;
+	else
+		field->type = number_type(text, bytes, is_signed);
+	return 0;
+}
+
+int tracepoint_parse(struct tracepoint *tracepoint, const char *text)
+{
+	const char *end = strstr(text, "\nprint fmt");
+
+	*tracepoint = (struct tracepoint){ 0 };
+	for (const char *at = text; (at = strstr(at, "\tfield:")) && (!end || at < end); at++) {
+		struct tracepoint_field field;
+		int err = field_parse(&field, at + strlen("\tfield:"));
+
+		if (err)
+			return err;
+		if (!strncmp(field.name, "common_", 7))
+			continue;
+		if (tracepoint->count == TRACEPOINT_FIELDS_MAX)
+			tracepoint->left_out++;
+		else
+			tracepoint->fields[tracepoint->count++] = field;
+	}
+	return 0;
+}
+
+static int read_at(struct tracepoint *tracepoint, const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *text;
+	size_t bytes;
+	int err = -ENOMEM;
+
+	if (!file)
+		return -errno;
+	text = calloc(1, FILE_BYTES_MAX + 1);
+	if (text) {
+		bytes = fread(text, 1, FILE_BYTES_MAX, file);
+		err = bytes ? tracepoint_parse(tracepoint, text) : -EBADMSG;
+	}
+	free(text);
+	fclose(file);
+	return err;
+}
+
+int tracepoint_read(struct tracepoint *tracepoint, const char *name, struct detail detail)
+{
+	const char *colon = strchr(name, ':');
+	int err = colon ? -ENOENT : -EINVAL;
+
+	for (size_t i = 0; colon && i < sizeof(tracefs) / sizeof(tracefs[0]); i++) {
+		char path[PATH_MAX];
+		int got;
+
+		snprintf(path, sizeof(path), "%s/events/%.*s/%s/format", tracefs[i],
+			 (int)(colon - name), name, colon + 1);
+		got = read_at(tracepoint, path);
+		if (!got)
+			return 0;
+		err = got == -ENOENT ? err : got;
+	}
+	if (err == -EACCES || access(tracefs[0], R_OK))
+		return detail_set(detail, -WM_E_PERF_DENIED, "%s can't be read", tracefs[0]);
+	return err == -ENOENT ? detail_set(detail, -WM_E_COUNT_EVENT, "%s", name)
+			      : detail_set(detail, err, "the format of %s", name);
+}
+
+const struct tracepoint_field *tracepoint_find(const struct tracepoint *tracepoint,
+					       const char *name)
+{
+	for (unsigned int i = 0; i < tracepoint->count; i++)
+		if (!strcmp(tracepoint->fields[i].name, name))
+			return &tracepoint->fields[i];
+	return NULL;
+}
+
+const void *tracepoint_bytes(const struct tracepoint_field *field, const void *raw,
+			     size_t raw_bytes, size_t *bytes)
+{
+	size_t offset = field->offset;
+	uint32_t where;
+
+	*bytes = field->bytes;
+	if (field->is_dynamic) {
+		if (offset + sizeof(where) > raw_bytes)
+			return NULL;
+		memcpy(&where, (const char *)raw + offset, sizeof(where));
+		offset = where & 0xffff;
+		*bytes = where >> 16;
+	}
+	if (offset > raw_bytes || *bytes > raw_bytes - offset)
+		return NULL;
+	return (const char *)raw + offset;
+}
+
+int64_t tracepoint_number(const struct tracepoint_field *field, const void *raw, size_t raw_bytes)
+{
+	size_t bytes;
+	const void *at = field ? tracepoint_bytes(field, raw, raw_bytes, &bytes) : NULL;
+	uint64_t value = 0;
+	unsigned int shift;
+
+	if (!at || bytes > sizeof(value) || !bytes)
+		return 0;
+	memcpy(&value, at, bytes);
+	shift = (unsigned int)(8 * (sizeof(value) - bytes));
+	return (int64_t)(value << shift) >> shift;
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/kernel.h"
+
+#include "perf/cpus.h"
+#include "process/ticks.h"
+#include "session/kernel_own.h"
+#include "session/live_own.h"
+#include "session/process.h"
+#include "session/process_trace.h"
+#include "session/spec.h"
+#include "session/watermark.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define COUNT_NS 100000000u /* between two writes of counts */
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
+
+int kernel_is_wanted(const struct wm_session *session)
+{
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (session->specs->all[i].kernel)
+			return 1;
+	return 0;
+}
+
+int kernel_is_all(const struct wm_session *session)
+{
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (!session->specs->all[i].kernel)
+			return 0;
+	return session->specs->count != 0;
+}
+
+int kernel_is_of_cpus(const struct wm_session *session)
+{
+	return session->running && session->kernel && session->kernel->is_of_cpus;
+}
+
+/* ---- which events ---- */
+
+static int has_kind(const struct wm_session *session, enum kernel_kind kind)
+{
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (session->specs->all[i].kernel && session->specs->all[i].kernel->kind == kind)
+			return 1;
+	return 0;
+}
+
+/* Tracepoints name threads as the first PID namespace does. */
+static int has_first_pids(void)
+{
+	struct stat file;
+
+	return !stat("/proc/self/ns/pid", &file) && file.st_ino == FIRST_PID_NAMESPACE;
+}
+
+static struct kernel_source *source_add(struct kernel *kernel, const struct sampler_event *event)
+{
+	struct kernel_source *source = &kernel->sources[kernel->event_count];
+
+	*source = (struct kernel_source){ .role = KERNEL_RECORDS };
+	kernel->events[kernel->event_count++] = *event;
+	return source;
+}
+
+/* A tracepoint of the scheduler, which needs a privilege. Returns whether it is there. */
+static int switch_tracepoint(struct kernel *kernel, const char *name, enum kernel_role role,
+			     unsigned int wants)
+{
+	struct sampler_event event = { .period = 1, .wants = wants | SAMPLER_RAW };
+	struct tracepoint format;
+	struct kernel_source *source;
+	struct detail none = { NULL, 0 };
+
+	if (tracepoint_read(&format, name, none) || count_event_read(&event.what, name, none))
+		return 0;
+	source = source_add(kernel, &event);
+	source->role = role;
+	source->format = format;
+	return 1;
+}
+
+/*
+ * What `switch` takes beside the kernel's records of switches. By `way`: 0, tracepoints tell the
+ * state and the wakes; 1, a count of switches tells the place; 2, nothing does.
+ */
+static int switches_ask(struct kernel *kernel, int way)
+{
+	struct sampler_event place = { .what = { .type = PERF_TYPE_SOFTWARE,
+						 .config = PERF_COUNT_SW_CONTEXT_SWITCHES },
+				       .period = 1,
+				       .wants = SAMPLER_USER_IP };
+
+	kernel->has_switches = 1;
+	kernel->has_wakes = 0;
+	if (way == 0) {
+		kernel->has_wakes = has_first_pids() &&
+				    switch_tracepoint(kernel, "sched:sched_switch", KERNEL_STATES,
+						      SAMPLER_USER_IP) &&
+				    switch_tracepoint(kernel, "sched:sched_waking", KERNEL_WAKES, 0);
+		return kernel->has_wakes;
+	}
+	if (way == 1)
+		source_add(kernel, &place)->role = KERNEL_PLACES;
+	return 1;
+}
+
+static int requests_ask(struct wm_session *session, struct kernel *kernel)
+{
+	for (size_t i = 0; i < session->specs->count; i++) {
+		const struct kernel_request *request = session->specs->all[i].kernel;
+		uint32_t id = KERNEL_SPECS + (uint32_t)i;
+		struct kernel_source *source;
+		char words[256] = "";
+		int err = 0;
+
+		if (!request || request->kind == KERNEL_SWITCH)
+			continue;
+		if (request->kind == KERNEL_COUNT) {
+			kernel->count_events[kernel->count_count] = request->event.what;
+			kernel->count_groups[kernel->count_count] =
+				(unsigned int)kernel->count_count;
+			kernel->counters[kernel->count_count++] =
+				(struct kernel_counter){ request->event.what, id };
+			continue;
+		}
+		source = source_add(kernel, &request->event);
+		source->request = request;
+		source->id = id;
+		if (request->kind == KERNEL_TRACEPOINT)
+			err = tracepoint_read(&source->format, request->name,
+					      (struct detail){ words, sizeof(words) });
+		if (err)
+			return session_fail(session, err, "%s: %s", session->specs->all[i].text,
+					    words);
+	}
+	return 0;
+}
+
+/* ---- over what ---- */
+
+/* A process may have two entries: one with an agent, and one from outside or for its trail. */
+static void pid_add(struct kernel *kernel, pid_t pid)
+{
+	for (size_t i = 0; i < kernel->pid_count; i++)
+		if (kernel->pids[i] == pid)
+			return;
+	kernel->pids[kernel->pid_count++] = pid;
+}
+
+static int scope_find(struct wm_session *session, struct kernel *kernel)
+{
+	const struct wm_session_options *options = &session->options;
+	size_t count = 0;
+
+	kernel->cgroup_fd = -1;
+	kernel->is_of_cpus = options->cpus != NULL;
+	if (kernel->is_of_cpus) {
+		int err = strcmp(options->cpus, "all") ? cpus_parse(options->cpus, &kernel->cpus,
+								    &kernel->cpu_count)
+						       : 0;
+
+		if (err)
+			return session_fail(session, err, "CPUs %s", options->cpus);
+		if (options->cgroup)
+			kernel->cgroup_fd = open(options->cgroup,
+						 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (options->cgroup && kernel->cgroup_fd < 0)
+			return session_fail(session, -errno, "cgroup %s", options->cgroup);
+		return 0;
+	}
+	for (const struct process *p = session->processes; p; p = p->next)
+		count++;
+	for (const struct live_process *p = session->live->processes; p; p = p->next)
+		count++;
+	kernel->pids = calloc(count + 1, sizeof(*kernel->pids));
+	if (!kernel->pids)
+		return -ENOMEM;
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (process_is_usable(p))
+			pid_add(kernel, p->pid);
+	for (const struct live_process *p = session->live->processes; p; p = p->next)
+		pid_add(kernel, p->pid);
+	return kernel->pid_count ? 0
+				 : session_fail(session, -WM_E_GONE,
+						"no process is left to record");
+}
+
+/* ---- the process that stands for the kernel ---- */
+
+static int event_declare(struct wm_session *session, struct kernel *kernel, uint32_t id,
+			 const struct kernel_request *request, const struct tracepoint *format)
+{
+	struct process *process = kernel->process;
+	struct control_event head = { .id = id };
+	char text[2048];
+	int err = kernel_event_text(id, request, format, text, sizeof(text), head.types);
+
+	if (!err)
+		err = event_list_add(process->events, id, head.types, text);
+	if (!err)
+		err = trace_schema_add(process->schema, id, head.types, text);
+	if (!err)
+		err = process_trace_event(session, process, &head, text);
+	session->markers += !err;
+	return err;
+}
+
+static int events_declare(struct wm_session *session, struct kernel *kernel)
+{
+	int err = event_declare(session, kernel, KERNEL_LOST, NULL, NULL);
+
+	if (!err)
+		err = event_declare(session, kernel, KERNEL_THROTTLED, NULL, NULL);
+	for (uint32_t id = KERNEL_DEPART; id <= KERNEL_RUNNABLE && kernel->has_switches && !err; id++)
+		err = event_declare(session, kernel, id, NULL, NULL);
+	for (size_t i = 0; i < kernel->event_count && !err; i++)
+		if (kernel->sources[i].role == KERNEL_RECORDS)
+			err = event_declare(session, kernel, kernel->sources[i].id,
+					    kernel->sources[i].request, &kernel->sources[i].format);
+	for (size_t i = 0; i < kernel->count_count && !err; i++)
+		err = event_declare(session, kernel, kernel->counters[i].id,
+				    session->specs->all[kernel->counters[i].id - KERNEL_SPECS].kernel,
+				    NULL);
+	return err;
+}
+
+static int process_make(struct wm_session *session, struct kernel *kernel)
+{
+	struct link none = { .fd = -1 };
+	struct process *process;
+	int err = process_new(&process, session, &none, 0);
+
+	if (err)
+		return err;
+	process->is_kernel = 1;
+	process->invited = 1;
+	process->arming = PROCESS_ARMED; /* -> ARMED */
+	process->exe = strdup("kernel");
+	if (!process->exe)
+		err = -ENOMEM;
+	if (!err)
+		err = own_store_new(&kernel->store, 0, session->options.buffer_bytes,
+				    session_store_policy(session));
+	if (!err)
+		err = drain_new(&process->drain, own_store_fd(kernel->store), 0);
+	process->state = PROCESS_HUNG_UP; /* NEW -> HUNG_UP */
+	kernel->process = process;
+	if (!err)
+		err = process_trace(session, process);
+	if (!err && session->watermark)
+		err = watermark_add(session->watermark, process->drain);
+	return err;
+}
+
+/* ---- its life ---- */
+
+static void arrays_free(struct kernel *kernel)
+{
+	free(kernel->events);
+	free(kernel->sources);
+	free(kernel->counters);
+	free(kernel->count_events);
+	free(kernel->count_groups);
+	free(kernel->count_values);
+	free(kernel->departing);
+	free(kernel->threads);
+	free(kernel->pids);
+	free(kernel->cpus);
+	if (kernel->cgroup_fd >= 0)
+		close(kernel->cgroup_fd);
+}
+
+static struct kernel *kernel_new(size_t specs)
+{
+	struct kernel *kernel = calloc(1, sizeof(*kernel));
+
+	if (!kernel)
+		return NULL;
+	kernel->cgroup_fd = -1;
+	kernel->events = calloc(specs + 2, sizeof(*kernel->events));
+	kernel->sources = calloc(specs + 2, sizeof(*kernel->sources));
+	kernel->counters = calloc(specs, sizeof(*kernel->counters));
+	kernel->count_events = calloc(specs, sizeof(*kernel->count_events));
+	kernel->count_groups = calloc(specs, sizeof(*kernel->count_groups));
+	kernel->count_values = calloc(specs, sizeof(*kernel->count_values));
+	kernel->departing = calloc(COUNT_CPUS_MAX, sizeof(*kernel->departing));
+	kernel->threads = calloc(KERNEL_THREADS, sizeof(*kernel->threads));
+	if (kernel->events && kernel->sources && kernel->counters && kernel->count_events &&
+	    kernel->count_groups && kernel->count_values && kernel->departing && kernel->threads)
+		return kernel;
+	arrays_free(kernel);
+	free(kernel);
+	return NULL;
+}
+
+static int counts_start(struct wm_session *session, struct kernel *kernel)
+{
+	char words[512] = "";
+	int err;
+
+	if (!kernel->count_count)
+		return 0;
+	kernel->counts_request = (struct counts_request){
+		.scope = kernel->is_of_cpus ? COUNTS_CPUS : COUNTS_PROCESSES,
+		.events = kernel->count_events,
+		.groups = kernel->count_groups,
+		.event_count = kernel->count_count,
+		.ids = kernel->pids,
+		.id_count = kernel->pid_count,
+		.cpus = kernel->cpus,
+		.cpu_count = kernel->cpu_count,
+		.cgroup_fd = kernel->cgroup_fd,
+		.no_children = session->options.follow == WM_FOLLOW_NONE,
+	};
+	err = counts_open(&kernel->counts, &kernel->counts_request,
+			  (struct detail){ words, sizeof(words) });
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
+/* One way to have switches: see switches_ask(). */
+static int sampler_start(struct wm_session *session, struct kernel *kernel, int way)
+{
+	int wants_switches = has_kind(session, KERNEL_SWITCH), err;
+	char words[512] = "";
+
+	kernel->event_count = kernel->count_count = 0;
+	if (wants_switches && !switches_ask(kernel, way))
+		return -WM_E_PERF_DENIED;
+	err = requests_ask(session, kernel);
+	if (err || (!kernel->event_count && !wants_switches))
+		return err;
+	kernel->request = (struct sampler_request){
+		.scope = kernel->is_of_cpus ? SAMPLER_CPUS : SAMPLER_PROCESSES,
+		.events = kernel->events,
+		.event_count = kernel->event_count,
+		.switches = wants_switches,
+		.pids = kernel->pids,
+		.pid_count = kernel->pid_count,
+		.cpus = kernel->cpus,
+		.cpu_count = kernel->cpu_count,
+		.cgroup_fd = kernel->cgroup_fd,
+	};
+	err = sampler_open(&kernel->sampler, &kernel->request,
+			   (struct detail){ words, sizeof(words) });
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
+/* With as much of switches as is permitted. */
+static int sampler_start_best(struct wm_session *session, struct kernel *kernel)
+{
+	int last = has_kind(session, KERNEL_SWITCH) ? 2 : 0, err = 0;
+
+	for (int way = 0; way <= last; way++) {
+		err = sampler_start(session, kernel, way);
+		if (err != -WM_E_PERF_DENIED && err != -EACCES && err != -EPERM)
+			return err;
+	}
+	return err;
+}
+
+int kernel_open(struct wm_session *session)
+{
+	struct kernel *kernel;
+	int err;
+
+	if (!kernel_is_wanted(session))
+		return 0;
+	kernel_release(session);
+	kernel = session->kernel = kernel_new(session->specs->count);
+	if (!kernel)
+		return -ENOMEM;
+	err = scope_find(session, kernel);
+	if (!err)
+		err = sampler_start_best(session, kernel);
+	if (!err)
+		err = counts_start(session, kernel);
+	if (!err)
+		err = process_make(session, kernel);
+	if (!err)
+		err = events_declare(session, kernel);
+	if (err)
+		kernel_end(session);
+	return err;
+}
+
+void kernel_begin(struct wm_session *session)
+{
+	struct kernel *kernel = session->kernel;
+
+	if (!kernel || !kernel->process)
+		return;
+	if (kernel->sampler)
+		sampler_enable(kernel->sampler);
+	if (kernel->counts)
+		counts_enable(kernel->counts);
+	kernel_write_counts(kernel);
+	if (kernel->has_switches && !kernel->has_wakes)
+		kernel_write_runnable(kernel);
+	kernel->counted_ns = ticks_monotonic_ns();
+}
+
+int kernel_pump(struct wm_session *session)
+{
+	struct kernel *kernel = session->kernel;
+	uint64_t now_ns, before;
+	int err = 0;
+
+	if (!kernel || !kernel->process || !session->started_ns)
+		return 0;
+	now_ns = ticks_monotonic_ns();
+	before = kernel->taken;
+	if (kernel->sampler)
+		err = sampler_follow(kernel->sampler);
+	if (!err && kernel->sampler)
+		err = sampler_read(kernel->sampler, 0, kernel_take, kernel);
+	if (!err && kernel->counts)
+		err = counts_follow(kernel->counts);
+	if (!err && now_ns - kernel->counted_ns >= COUNT_NS) {
+		kernel->counted_ns = now_ns;
+		kernel_write_counts(kernel);
+	}
+	return err ? err : (int)(kernel->taken - before);
+}
+
+void kernel_end(struct wm_session *session)
+{
+	struct kernel *kernel = session->kernel;
+
+	if (!kernel)
+		return;
+	if (kernel->sampler && kernel->process && session->started_ns) {
+		sampler_disable(kernel->sampler);
+		sampler_read(kernel->sampler, 1, kernel_take, kernel);
+		kernel_write_counts(kernel);
+		if (kernel->has_switches && !kernel->has_wakes)
+			kernel_write_runnable(kernel);
+	} else if (kernel->process && session->started_ns) {
+		kernel_write_counts(kernel);
+	}
+	sampler_close(kernel->sampler);
+	counts_close(kernel->counts);
+	kernel->sampler = NULL;
+	kernel->counts = NULL;
+	if (!kernel->process)
+		return;
+	if (kernel->store)
+		own_store_quiet(kernel->store);
+	kernel->process->arming = PROCESS_QUIET; /* ARMED -> QUIET */
+	kernel->process->invited = 0;		 /* it may be forgotten once it is drained */
+	kernel->process = NULL;
+}
+
+void kernel_release(struct wm_session *session)
+{
+	struct kernel *kernel = session->kernel;
+
+	if (!kernel)
+		return;
+	kernel_end(session);
+	own_store_free(kernel->store);
+	arrays_free(kernel);
+	free(kernel);
+	session->kernel = NULL;
+}

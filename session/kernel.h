@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel events of a session: samples, switches, faults, tracepoints, counts (kernel_spec.h).
+ *
+ * To the session's other parts the kernel is one more process, with pid 0 and a store of the tool's
+ * own (own_store.h) that has a lane for each CPU instead of each thread. So what drains, writes and
+ * reads stores serves for it too. Its state is HUNG_UP from the first, since nothing is asked of
+ * it; it is ended when its arming is QUIET.
+ */
+#ifndef SESSION_KERNEL_H
+#define SESSION_KERNEL_H
+
+#include <stdint.h>
+
+struct kernel;
+struct kernel_coverage;
+struct wm_session;
+
+/* Whether any spec is of the kernel's; whether all are, so that no agent is needed. */
+int kernel_is_wanted(const struct wm_session *session);
+int kernel_is_all(const struct wm_session *session);
+
+/*
+ * Open the events over the session's processes, or its CPUs where its options name some; begin.
+ * All or nothing; with the session's detail.
+ */
+int kernel_open(struct wm_session *session);
+void kernel_begin(struct wm_session *session);
+
+/* Whether it records CPUs now, which keeps a session alive without a process. */
+int kernel_is_of_cpus(const struct wm_session *session);
+
+/* Take what has come. Returns how many records that were, or a negative error. */
+int kernel_pump(struct wm_session *session);
+
+/* Record no more, and take the last. The store is then drained as that of a dead process. */
+void kernel_end(struct wm_session *session);
+
+void kernel_release(struct wm_session *session);
+
+#endif

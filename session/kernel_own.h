@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* What kernel.c, which has the life of a session's kernel events, and kernel_write.c share. */
+#ifndef SESSION_KERNEL_OWN_H
+#define SESSION_KERNEL_OWN_H
+
+#include "perf/counts.h"
+#include "perf/sampler.h"
+#include "perf/tracepoint.h"
+#include "session/kernel_spec.h"
+#include "session/own_store.h"
+
+/* Ids of events. Those of the specs follow, in the order of session->specs. */
+enum kernel_event {
+	KERNEL_DEPART = 1,
+	KERNEL_ARRIVE,
+	KERNEL_WAKE,
+	KERNEL_RUNNABLE,
+	KERNEL_LOST,
+	KERNEL_THROTTLED,
+	KERNEL_SPECS,
+};
+
+/* What the records of a sampler's event are for. */
+enum kernel_role {
+	KERNEL_RECORDS, /* each becomes an event */
+	KERNEL_PLACES,	/* context-switches: where the thread that departs next stands */
+	KERNEL_STATES,	/* sched:sched_switch: the same, and what it waits for */
+	KERNEL_WAKES,	/* sched:sched_waking */
+};
+
+struct kernel_source {
+	enum kernel_role role;
+	uint32_t id;
+	const struct kernel_request *request; /* NULL: of switches */
+	struct tracepoint format;
+};
+
+/* A count of the session. */
+struct kernel_counter {
+	struct count_event event;
+	uint32_t id;
+};
+
+/* What a CPU's records have said of the thread that is about to depart. */
+struct departing {
+	pid_t tid;
+	uint64_t place;
+	char state;
+};
+
+/* What is known of a thread, by the low bits of its tid. */
+#define KERNEL_THREADS 4096u
+struct known_thread {
+	pid_t tid, pid;
+	uint64_t woken_ns; /* it was woken then, and has not run since; 0 */
+};
+
+struct kernel {
+	struct process *process; /* NULL: none, or it was handed over to be drained */
+	struct own_store *store;
+	struct sampler *sampler;
+	struct sampler_event *events;
+	struct kernel_source *sources; /* of each of these */
+	size_t event_count;
+	int has_switches, has_wakes;
+	struct kernel_counter *counters;
+	struct count_event *count_events;
+	unsigned int *count_groups;
+	struct count_value *count_values;
+	size_t count_count;
+	struct counts *counts;
+	struct counts_request counts_request;
+	struct sampler_request request;
+	uint64_t counted_ns; /* when counts were last written */
+	pid_t *pids;
+	size_t pid_count;
+	unsigned int *cpus;
+	size_t cpu_count;
+	int cgroup_fd;
+	int is_of_cpus;
+	struct departing *departing; /* by CPU, COUNT_CPUS_MAX */
+	struct known_thread *threads;
+	uint64_t taken;
+};
+
+/* A callback of sampler_read(): write the event. `data` is the struct kernel. Returns 0. */
+int kernel_take(const struct sampler_record *record, void *data);
+
+/* Write the present values of the counts; of each thread how long it has waited for a CPU. */
+void kernel_write_counts(struct kernel *kernel);
+void kernel_write_runnable(struct kernel *kernel);
+
+/*
+ * The text (abi/site.h) and types of an event. `source` is NULL for those before KERNEL_SPECS and
+ * for counts. Returns 0 or -E2BIG.
+ */
+int kernel_event_text(uint32_t id, const struct kernel_request *request,
+		      const struct tracepoint *format, char *text, size_t bytes,
+		      uint8_t types[16]);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Specs of events that the kernel records:
+ *
+ *	count:NAME			how often NAME came; written ten times a second
+ *	sample:NAME[/OPTIONS/]		where the program is, each time that NAME has come so often
+ *	switch				a thread leaves a CPU, comes to one, is woken
+ *	fault				a page fault, and its address
+ *	tracepoint:SUBSYSTEM:NAME	a tracepoint of the kernel, with its fields
+ *	kprobe:SYMBOL[/OPTIONS/]	a function of the kernel, or with /ret/ its end
+ *	watch:SYMBOL@kernel[:KIND]	a variable or function of the kernel
+ *
+ * NAME is as in perf/count_event.h. OPTIONS are divided by commas:
+ *
+ *	freq=N, period=N	of sample: so many a second of each CPU, which is the default, with
+ *				N 1000; or one each N times
+ *	callchain		who called
+ *	callchain=dwarf		the same from the stack's bytes and debug information
+ *	addr			of sample: the address that was accessed
+ *	precise			of sample: the instruction itself, where the processor can tell
+ *	branches		of sample: the last branches, where the processor can tell
+ *	regs			registers
+ *	args, ret		of kprobe: the first six arguments; the end, with the result
+ */
+#ifndef SESSION_KERNEL_SPEC_H
+#define SESSION_KERNEL_SPEC_H
+
+#include "perf/sampler.h"
+#include "process/target.h"
+
+enum kernel_kind {
+	KERNEL_COUNT,
+	KERNEL_SAMPLE,
+	KERNEL_SWITCH,
+	KERNEL_FAULT,
+	KERNEL_TRACEPOINT,
+	KERNEL_KPROBE,
+	KERNEL_WATCH,
+};
+
+struct kernel_request {
+	enum kernel_kind kind;
+	char name[COUNT_NAME_BYTES]; /* NAME, SUBSYSTEM:NAME or SYMBOL; "" for switch and fault */
+	struct sampler_event event;  /* KERNEL_COUNT: event.what alone. Not of switch */
+	int has_args, is_return;     /* of kprobe */
+	int has_callers;
+};
+
+/* Whether a spec is one of these, right or wrong. */
+int kernel_spec_is(const char *text);
+
+/*
+ * Read a spec, and find what it names. 0; -WM_E_SPEC, -WM_E_COUNT_EVENT, -WM_E_PERF_DENIED where the
+ * name can't be found without a privilege; -ENOMEM; with words.
+ */
+int kernel_spec_parse(struct kernel_request *request, const char *text, struct detail words);
+
+#endif

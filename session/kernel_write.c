@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: MIT */
+/* Records of the kernel, written as events. */
+#include "session/kernel_own.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <asm/perf_regs.h>
+#include <time.h>
+#include <waymark/marker/field.h>
+
+#define WAKE_TWICE_NS 50000u /* between two records of one wake, as two of our events see it */
+#define CALLERS_MAX 256u
+
+/* Fields of an event, one behind the other. */
+struct fields {
+	uint8_t bytes[OWN_STORE_FIELDS_MAX];
+	size_t count;
+};
+
+static void put(struct fields *fields, const void *value, size_t bytes)
+{
+	if (bytes > sizeof(fields->bytes) - fields->count)
+		return; /* kernel_event_text() and CALLERS_MAX leave room for all */
+	memcpy(fields->bytes + fields->count, value, bytes);
+	fields->count += bytes;
+}
+
+static void put_u8(struct fields *fields, uint8_t value)
+{
+	put(fields, &value, sizeof(value));
+}
+
+static void put_u32(struct fields *fields, uint32_t value)
+{
+	put(fields, &value, sizeof(value));
+}
+
+static void put_u64(struct fields *fields, uint64_t value)
+{
+	put(fields, &value, sizeof(value));
+}
+
+static void put_thread(struct fields *fields, pid_t pid, pid_t tid)
+{
+	put_u32(fields, (uint32_t)pid);
+	put_u32(fields, (uint32_t)tid);
+}
+
+/* A string of at most `bytes`, which need have no NUL. */
+static void put_string(struct fields *fields, const char *text, size_t bytes)
+{
+	size_t length = text ? strnlen(text, bytes) : 0;
+	size_t room = sizeof(fields->bytes) / 2;
+
+	put_u8(fields, !text ? FIELD_UNREADABLE : length > room ? FIELD_CUT : FIELD_WHOLE);
+	put(fields, text ? text : "", length > room ? room : length);
+	put_u8(fields, 0);
+}
+
+static void put_run(struct fields *fields, const void *at, size_t bytes)
+{
+	size_t room = sizeof(fields->bytes) / 2;
+
+	put_u8(fields, !at ? FIELD_UNREADABLE : bytes > room ? FIELD_CUT : FIELD_WHOLE);
+	bytes = !at ? 0 : bytes > room ? room : bytes;
+	put_u32(fields, (uint32_t)bytes);
+	put(fields, at, bytes);
+}
+
+static void put_callers(struct fields *fields, const struct sampler_record *record)
+{
+	size_t count = record->caller_count < CALLERS_MAX ? record->caller_count : CALLERS_MAX;
+	uint32_t kept = 0;
+	size_t at;
+
+	put_u8(fields, record->caller_count > CALLERS_MAX ? FIELD_CUT : FIELD_WHOLE);
+	at = fields->count;
+	put_u32(fields, 0);
+	for (size_t i = 0; i < count; i++) {
+		if (record->callers[i] >= PERF_CONTEXT_MAX)
+			continue; /* a mark between kernel and user */
+		put_u64(fields, record->callers[i]);
+		kept++;
+	}
+	memcpy(fields->bytes + at, &kept, sizeof(kept));
+}
+
+static void write_event(struct kernel *kernel, unsigned int cpu, uint64_t time_ns, uint32_t id,
+			const struct fields *fields)
+{
+	own_store_write(kernel->store, OWN_STORE_CPU(cpu), time_ns, id, fields->bytes,
+			fields->count);
+	kernel->taken++;
+}
+
+/* ---- switches ---- */
+
+static struct known_thread *known(struct kernel *kernel, pid_t tid)
+{
+	return &kernel->threads[(uint32_t)tid % KERNEL_THREADS];
+}
+
+/* It runs now, or did. */
+static void know(struct kernel *kernel, const struct sampler_record *record)
+{
+	*known(kernel, record->tid) = (struct known_thread){ .tid = record->tid,
+							     .pid = record->pid };
+}
+
+static struct departing *departing_of(struct kernel *kernel, unsigned int cpu)
+{
+	return &kernel->departing[cpu % COUNT_CPUS_MAX];
+}
+
+/* As the kernel's TASK_* bits, include/linux/sched.h, fs/proc/array.c. */
+static char state_letter(uint64_t bits)
+{
+	static const char letters[] = "SDTtXZPI";
+
+	for (unsigned int i = 0; i < sizeof(letters) - 1; i++)
+		if (bits >> i & 1)
+			return letters[i];
+	return 'R';
+}
+
+static void note_departing(struct kernel *kernel, const struct kernel_source *source,
+			   const struct sampler_record *record)
+{
+	struct departing *departing = departing_of(kernel, record->cpu);
+	const struct tracepoint_field *state = tracepoint_find(&source->format, "prev_state");
+
+	*departing = (struct departing){ record->tid, record->user_ip, '?' };
+	if (source->role == KERNEL_STATES && state)
+		departing->state = state_letter(
+			(uint64_t)tracepoint_number(state, record->raw, record->raw_bytes));
+}
+
+static void depart(struct kernel *kernel, const struct sampler_record *record)
+{
+	struct departing *departing = departing_of(kernel, record->cpu);
+	int is_known = departing->tid == record->tid;
+	struct fields fields = { .count = 0 };
+
+	put_thread(&fields, record->pid, record->tid);
+	put_u8(&fields, record->is_preempted != 0);
+	put_u8(&fields, (uint8_t)(record->is_preempted ? 'R' : is_known ? departing->state : '?'));
+	put_u64(&fields, is_known ? departing->place : 0);
+	write_event(kernel, record->cpu, record->time_ns, KERNEL_DEPART, &fields);
+	departing->tid = 0;
+	know(kernel, record);
+}
+
+static void arrive(struct kernel *kernel, const struct sampler_record *record)
+{
+	struct fields fields = { .count = 0 };
+
+	put_thread(&fields, record->pid, record->tid);
+	write_event(kernel, record->cpu, record->time_ns, KERNEL_ARRIVE, &fields);
+	know(kernel, record);
+}
+
+/*
+ * Where the waker and the woken are both recorded, the kernel gives the record to the events of
+ * each (perf_tp_event(), kernel/events/core.c). A thread that was woken is not woken again before
+ * it ran.
+ */
+static void wake(struct kernel *kernel, const struct kernel_source *source,
+		 const struct sampler_record *record)
+{
+	pid_t tid = (pid_t)tracepoint_number(tracepoint_find(&source->format, "pid"), record->raw,
+					     record->raw_bytes);
+	struct known_thread *thread = known(kernel, tid);
+	struct fields fields = { .count = 0 };
+
+	if (thread->tid == tid && thread->woken_ns &&
+	    record->time_ns - thread->woken_ns < WAKE_TWICE_NS)
+		return;
+	if (thread->tid != tid)
+		*thread = (struct known_thread){ .tid = tid };
+	thread->woken_ns = record->time_ns;
+	put_thread(&fields, thread->pid, tid);
+	put_thread(&fields, record->pid, record->tid);
+	write_event(kernel, record->cpu, record->time_ns, KERNEL_WAKE, &fields);
+}
+
+/* ---- samples ---- */
+
+static void put_tracepoint(struct fields *fields, const struct tracepoint *format,
+			   const struct sampler_record *record)
+{
+	for (unsigned int i = 0; i < format->count; i++) {
+		const struct tracepoint_field *field = &format->fields[i];
+		uint64_t zero = 0;
+		size_t bytes;
+		const void *at = tracepoint_bytes(field, record->raw, record->raw_bytes, &bytes);
+
+		if (field->type == WM_TYPE_STR)
+			put_string(fields, at, bytes);
+		else if (field->type == WM_TYPE_BYTES)
+			put_run(fields, at, bytes);
+		else
+			put(fields, at ? at : &zero, field->bytes);
+	}
+}
+
+static void put_registers(struct fields *fields, const struct kernel_request *request,
+			  const struct sampler_record *record)
+{
+	static const unsigned int arguments[] = { PERF_REG_X86_DI, PERF_REG_X86_SI, PERF_REG_X86_DX,
+						  PERF_REG_X86_CX, PERF_REG_X86_R8, PERF_REG_X86_R9 };
+
+	for (unsigned int i = 0; request->has_args && i < 6; i++)
+		put_u64(fields, record->regs[arguments[i]]);
+	if (request->is_return)
+		put_u64(fields, record->regs[PERF_REG_X86_AX]);
+}
+
+static void sample(struct kernel *kernel, const struct kernel_source *source,
+		   const struct sampler_record *record)
+{
+	const struct kernel_request *request = source->request;
+	struct fields fields = { .count = 0 };
+
+	put_thread(&fields, record->pid, record->tid);
+	if (request->kind == KERNEL_TRACEPOINT)
+		put_tracepoint(&fields, &source->format, record);
+	else
+		put_u64(&fields, record->ip);
+	if (request->kind == KERNEL_SAMPLE)
+		put_u64(&fields, record->period);
+	if (request->kind == KERNEL_KPROBE)
+		put_registers(&fields, request, record);
+	if (request->event.wants & SAMPLER_ADDRESS)
+		put_u64(&fields, record->address);
+	else if (request->kind == KERNEL_WATCH)
+		put_u64(&fields, request->event.bp_address);
+	if (request->has_callers)
+		put_callers(&fields, record);
+	write_event(kernel, record->cpu, record->time_ns, source->id, &fields);
+}
+
+static void take_sample(struct kernel *kernel, const struct sampler_record *record)
+{
+	const struct kernel_source *source = &kernel->sources[record->event];
+
+	switch (source->role) {
+	case KERNEL_PLACES:
+	case KERNEL_STATES:
+		note_departing(kernel, source, record);
+		break;
+	case KERNEL_WAKES:
+		wake(kernel, source, record);
+		break;
+	case KERNEL_RECORDS:
+		sample(kernel, source, record);
+		break;
+	}
+}
+
+static void lose(struct kernel *kernel, const struct sampler_record *record)
+{
+	struct fields fields = { .count = 0 };
+
+	own_store_lose(kernel->store, record->count);
+	put_thread(&fields, 0, 0);
+	put_u64(&fields, record->count);
+	write_event(kernel, record->cpu, record->time_ns, KERNEL_LOST, &fields);
+}
+
+static void throttled(struct kernel *kernel, const struct sampler_record *record)
+{
+	const struct kernel_source *source = &kernel->sources[record->event];
+	struct fields fields = { .count = 0 };
+
+	put_thread(&fields, record->pid, record->tid);
+	put_string(&fields, source->request ? source->request->name : "switch", COUNT_NAME_BYTES);
+	write_event(kernel, record->cpu, record->time_ns, KERNEL_THROTTLED, &fields);
+}
+
+int kernel_take(const struct sampler_record *record, void *data)
+{
+	struct kernel *kernel = data;
+
+	switch (record->kind) {
+	case SAMPLER_SAMPLE:
+		take_sample(kernel, record);
+		break;
+	case SAMPLER_DEPART:
+		depart(kernel, record);
+		break;
+	case SAMPLER_ARRIVE:
+		arrive(kernel, record);
+		break;
+	case SAMPLER_LOST:
+		lose(kernel, record);
+		break;
+	case SAMPLER_THROTTLED:
+		throttled(kernel, record);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+/* ---- counts ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void kernel_write_counts(struct kernel *kernel)
+{
+	uint64_t time_ns = now_ns();
+
+	if (!kernel->counts || counts_read(kernel->counts, kernel->count_values))
+		return;
+	for (size_t i = 0; i < kernel->count_count; i++) {
+		const struct count_value *value = &kernel->count_values[i];
+		struct fields fields = { .count = 0 };
+
+		put_thread(&fields, kernel->pid_count == 1 ? kernel->pids[0] : 0, 0);
+		put_u64(&fields, value->count);
+		put_u64(&fields, value->enabled_ns);
+		put_u64(&fields, value->running_ns);
+		own_store_write(kernel->store, OWN_STORE_NO_CPU, time_ns, kernel->counters[i].id,
+				fields.bytes, fields.count);
+		kernel->taken++;
+	}
+}
+
+static void write_runnable(struct kernel *kernel, pid_t pid, pid_t tid)
+{
+	struct fields fields = { .count = 0 };
+	unsigned long long ran_ns, waited_ns;
+	char path[64];
+	FILE *file;
+	int count;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+	file = fopen(path, "re");
+	if (!file)
+		return; /* it has ended */
+	count = fscanf(file, "%llu %llu", &ran_ns, &waited_ns);
+	fclose(file);
+	if (count != 2)
+		return;
+	put_thread(&fields, pid, tid);
+	put_u64(&fields, waited_ns);
+	own_store_write(kernel->store, OWN_STORE_NO_CPU, now_ns(), KERNEL_RUNNABLE, fields.bytes,
+			fields.count);
+	kernel->taken++;
+}
+
+void kernel_write_runnable(struct kernel *kernel)
+{
+	for (size_t i = 0; i < kernel->pid_count; i++) {
+		char path[64];
+		struct dirent *entry;
+		DIR *tasks;
+
+		snprintf(path, sizeof(path), "/proc/%d/task", (int)kernel->pids[i]);
+		tasks = opendir(path);
+		while (tasks && (entry = readdir(tasks)))
+			if (entry->d_name[0] != '.')
+				write_runnable(kernel, kernel->pids[i],
+					       (pid_t)atoi(entry->d_name));
+		if (tasks)
+			closedir(tasks);
+	}
+}
+
+/* ---- what events are called ---- */
+
+struct declaring {
+	char *text;
+	size_t room, used;
+	uint8_t *types;
+	unsigned int count;
+};
+
+static void declare(struct declaring *to, const char *name, uint8_t type)
+{
+	int took;
+
+	if (to->count == WM_FIELDS_MAX) {
+		to->used = to->room; /* too many */
+		return;
+	}
+	took = snprintf(to->text + to->used, to->room - to->used, "%s%s", to->count ? "," : "",
+			name);
+	to->used += took > 0 && (size_t)took < to->room - to->used ? (size_t)took
+								    : to->room - to->used;
+	to->types[to->count++] = type;
+}
+
+static void declare_request(struct declaring *to, const struct kernel_request *request,
+			    const struct tracepoint *format)
+{
+	if (request->kind == KERNEL_COUNT) {
+		declare(to, "count", WM_TYPE_U64);
+		declare(to, "enabled_ns", WM_TYPE_U64);
+		declare(to, "running_ns", WM_TYPE_U64);
+		return;
+	}
+	if (request->kind == KERNEL_TRACEPOINT)
+		for (unsigned int i = 0; i < format->count; i++)
+			declare(to, format->fields[i].name, format->fields[i].type);
+	else
+		declare(to, "ip", WM_TYPE_PTR);
+	if (request->kind == KERNEL_SAMPLE)
+		declare(to, "period", WM_TYPE_U64);
+	for (int i = 1; request->has_args && i <= 6; i++)
+		declare(to, (char[]){ 'a', 'r', 'g', (char)('0' + i), 0 }, WM_TYPE_U64);
+	if (request->is_return)
+		declare(to, "ret", WM_TYPE_U64);
+	if (request->event.wants & SAMPLER_ADDRESS || request->kind == KERNEL_WATCH)
+		declare(to, "address", WM_TYPE_PTR);
+	if (request->has_callers)
+		declare(to, "callchain", WM_TYPE_ADDRESSES);
+}
+
+static void declare_own(struct declaring *to, uint32_t id)
+{
+	switch (id) {
+	case KERNEL_DEPART:
+		declare(to, "is_preempted", WM_TYPE_BOOL);
+		declare(to, "state", WM_TYPE_CHAR);
+		declare(to, "place", WM_TYPE_PTR);
+		break;
+	case KERNEL_WAKE:
+		declare(to, "waker_pid", WM_TYPE_I32);
+		declare(to, "waker_tid", WM_TYPE_I32);
+		break;
+	case KERNEL_RUNNABLE:
+		declare(to, "wait_ns", WM_TYPE_U64);
+		break;
+	case KERNEL_LOST:
+		declare(to, "count", WM_TYPE_U64);
+		break;
+	case KERNEL_THROTTLED:
+		declare(to, "event", WM_TYPE_STR);
+		break;
+	default:
+		break;
+	}
+}
+
+/* "SUBSYSTEM\nEVENT" */
+static void name_of(uint32_t id, const struct kernel_request *request, char *name, size_t bytes)
+{
+	static const char *const own[] = {
+		[KERNEL_DEPART] = "switch\ndepart", [KERNEL_ARRIVE] = "switch\narrive",
+		[KERNEL_WAKE] = "switch\nwake",	    [KERNEL_RUNNABLE] = "switch\nrunnable",
+		[KERNEL_LOST] = "kernel\nlost",	    [KERNEL_THROTTLED] = "kernel\nthrottled",
+	};
+	static const char *const subsystems[] = {
+		[KERNEL_COUNT] = "count",     [KERNEL_SAMPLE] = "sample", [KERNEL_FAULT] = "fault",
+		[KERNEL_TRACEPOINT] = "",     [KERNEL_KPROBE] = "kprobe", [KERNEL_WATCH] = "watch",
+	};
+	char *colon;
+
+	if (!request) {
+		snprintf(name, bytes, "%s", own[id]);
+	} else if (request->kind == KERNEL_TRACEPOINT) {
+		snprintf(name, bytes, "%s", request->name);
+		colon = strchr(name, ':');
+		if (colon)
+			*colon = '\n';
+	} else {
+		snprintf(name, bytes, "%s\n%s", subsystems[request->kind],
+			 request->kind == KERNEL_FAULT ? "page" : request->name);
+	}
+}
+
+int kernel_event_text(uint32_t id, const struct kernel_request *request,
+		      const struct tracepoint *format, char *text, size_t bytes, uint8_t types[16])
+{
+	char name[2 * COUNT_NAME_BYTES];
+	struct declaring to = { .text = text, .room = bytes, .types = types };
+
+	name_of(id, request, name, sizeof(name));
+	memset(types, 0, 16);
+	to.used = (size_t)snprintf(text, bytes, "mk\n%s\nkernel\n0\n", name);
+	declare(&to, "pid", WM_TYPE_I32);
+	declare(&to, "tid", WM_TYPE_I32);
+	if (request)
+		declare_request(&to, request, format);
+	else
+		declare_own(&to, id);
+	return to.used < to.room ? 0 : -E2BIG;
+}
