@@ -176,7 +176,15 @@ struct wm_page {
 
 #define PAGE_WORD(commit, events) ((uint64_t)(commit) | (uint64_t)(events) << 32)
 
-/* A packet's header and context as CTF has them; trace/ declares the same in TSDL. */
+/*
+ * A packet's header and context as CTF has them; trace/ declares the same in TSDL.
+ *
+ * The kernel's events have packets of CPUs instead of threads: pid is 0, tid is the number of the
+ * CPU, or PACKET_NO_CPU for what is counted over several, and depth is 0. Each of their events
+ * begins with two fields of type WM_TYPE_I32, pid and tid: the thread that it is about.
+ */
+#define PACKET_NO_CPU UINT32_MAX
+
 struct wm_packet {
 	uint32_t magic; /* PACKET_MAGIC */
 	uint8_t uuid[16];
@@ -202,7 +210,8 @@ struct wm_packet {
  *	extended  uint8 31, uint32 id, uint64 ticks
  *
  * A string is a uint8 state and the bytes with their NUL; a run is a uint8 state, a uint32 length
- * and the bytes.
+ * and the bytes. Addresses (WM_TYPE_ADDRESSES) are a uint8 state, a uint32 count, and a uint64 for
+ * each, without alignment. The length of a CTF sequence counts elements, and so does this count.
  */
 #define EVENT_EXTENDED 31u
 #define EVENT_COMPACT_BYTES 4u

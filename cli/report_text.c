@@ -238,8 +238,10 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 
 		if (!stream->discarded && !stream->missing_packets)
 			continue;
-		printf("             %s-%u of %u: %llu events, %llu packets\n", shown(stream->comm),
-		       stream->tid, stream->pid, (unsigned long long)stream->discarded,
+		printf("             %s", shown(stream->comm));
+		if (!stream->is_of_cpu)
+			printf("-%u of %u", stream->tid, stream->pid);
+		printf(": %llu events, %llu packets\n", (unsigned long long)stream->discarded,
 		       (unsigned long long)stream->missing_packets);
 		printed++;
 	}

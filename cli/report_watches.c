@@ -39,8 +39,8 @@ static uint64_t how_of(const struct merge_event *event)
 static int hit_add(struct report_watches *watches, const struct merge_event *event)
 {
 	struct watch_hit hit = { .time_ns = event->ns,
-				 .pid = event->stream->pid,
-				 .tid = event->stream->tid,
+				 .pid = event->pid,
+				 .tid = event->tid,
 				 .is_read = (how_of(event) & WATCH_READ) != 0 };
 	int watch = writers_watch(watches->writers, event->class->name + strlen("watch:"));
 	int err = watch < 0 ? watch : watch_backtrace_read(watches->wheres, event, &hit.backtrace);

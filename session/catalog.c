@@ -371,6 +371,7 @@ const char *catalog_type(uint8_t type)
 		[WM_TYPE_I64] = "int64",  [WM_TYPE_U64] = "uint64",  [WM_TYPE_BOOL] = "bool",
 		[WM_TYPE_F32] = "float",  [WM_TYPE_F64] = "double",  [WM_TYPE_PTR] = "pointer",
 		[WM_TYPE_STR] = "string", [WM_TYPE_BYTES] = "bytes", [WM_TYPE_CHAR] = "char",
+		[WM_TYPE_ADDRESSES] = "addresses",
 	};
 
 	return type < sizeof(names) / sizeof(names[0]) ? names[type] : NULL;

@@ -43,7 +43,7 @@ struct reader {
 static size_t run_bytes(const struct wm_event_field *field)
 {
 	int has_run = (field->type == WM_TYPE_STR && field->state != FIELD_NULL) ||
-		      field->type == WM_TYPE_BYTES;
+		      field->type == WM_TYPE_BYTES || field->type == WM_TYPE_ADDRESSES;
 
 	return has_run ? field->value.run.bytes + 1 : 0;
 }

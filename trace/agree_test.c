@@ -61,7 +61,7 @@ static void make_class(struct made *made, int process, unsigned int number)
 	text_format(&text, "%cj\nsys%d\n%s%u\n/src/%s.c\n%u\n", "mibe"[below(made, 4)], process,
 		    odd[below(made, 8)], number, odd[below(made, 8)], number);
 	for (uint64_t i = 0; i < count; i++) {
-		types[i] = (uint8_t)(1 + below(made, 15));
+		types[i] = (uint8_t)(1 + below(made, WM_TYPE_ADDRESSES));
 		text_format(&text, "%s%s", i ? ", " : "",
 			    i % 4 == 0	 ? "stream"
 			    : i % 4 == 1 ? "p->len"
@@ -100,6 +100,10 @@ static void make_field(struct made *made, struct sample *sample, uint8_t type)
 		sample_u8(sample, state);
 		sample_u32(sample, (uint32_t)count);
 		sample_put(sample, bytes, count);
+	} else if (type == WM_TYPE_ADDRESSES) {
+		sample_u8(sample, state);
+		sample_u32(sample, (uint32_t)count / 8);
+		sample_put(sample, bytes, count / 8 * 8);
 	} else if (type == WM_TYPE_F64) {
 		sample_put(sample, &real, sizeof(real));
 	} else if (type == WM_TYPE_F32) {

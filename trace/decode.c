@@ -17,7 +17,7 @@ int walk_varying(struct walk *walk, const struct trace_class *class)
 		else if (class->types[i] == WM_TYPE_STR)
 			at = walk_string(at, end);
 		else
-			at = walk_run(at, end);
+			at = walk_run(at, end, schema_element_bytes(class->types[i]));
 		if (!at)
 			return -1;
 	}
@@ -86,9 +86,10 @@ void trace_fields(struct wm_event_field *fields, const struct trace_class *class
 			at += field->value.run.bytes + 1;
 			if (field->state == FIELD_NULL || field->state == FIELD_UNREADABLE)
 				field->value.run.start = NULL;
-		} else if (type == WM_TYPE_BYTES) {
+		} else if (schema_element_bytes(type)) {
 			field->state = *at;
-			field->value.run.bytes = load_u32(at + 1);
+			field->value.run.bytes = (size_t)load_u32(at + 1) *
+						 schema_element_bytes(type);
 			field->value.run.start = (const char *)at + 5;
 			at += 5 + field->value.run.bytes;
 		} else {
@@ -116,7 +117,10 @@ int trace_decode(const struct trace_schema *schema, const struct wm_packet *head
 {
 	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
 	struct walk walk = { .at = content, .end = (const uint8_t *)content + bytes };
-	struct wm_event handed = { .size = sizeof(handed), .pid = head->pid, .tid = head->tid };
+	struct wm_event handed = { .size = sizeof(handed),
+				   .pid = head->pid,
+				   .tid = head->tid,
+				   .cpu = head->pid ? -1 : packet_cpu(head->tid) };
 
 	walk.ticks = head->begin_ticks;
 	while (walk.at < walk.end) {
@@ -139,6 +143,8 @@ int trace_decode(const struct trace_schema *schema, const struct wm_packet *head
 						 base_ticks, base_realtime_ns);
 		handed.field_count = class->count;
 		handed.fields = fields;
+		if (!head->pid)
+			event_thread(class, start, &handed.pid, &handed.tid);
 		err = event(&handed, data);
 		if (err)
 			return err;

@@ -8,17 +8,54 @@
 
 #define NS_PER_S 1000000000u
 
+static int thread_order(const void *left, const void *right)
+{
+	const struct format_thread *a = left, *b = right;
+
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	return (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+/* The name of the thread that an event is about, which another stream may know. NULL: none does. */
+static const char *comm_of(const struct format *format, const struct merge_event *event)
+{
+	const struct format_thread key = { .pid = event->pid, .tid = event->tid };
+	const struct format_thread *found;
+
+	if (!event->stream->is_of_cpu || (!event->pid && !event->tid))
+		return event->stream->comm;
+	found = bsearch(&key, format->threads, format->thread_count, sizeof(key), thread_order);
+	return found ? found->comm : NULL;
+}
+
 int format_init(struct format *format, const struct trace_reader *reader)
 {
 	*format = (struct format){ .reader = reader, .first = 1, .second = UINT64_MAX };
 	format->streams = calloc(reader->stream_count + 1u, sizeof(*format->streams));
-	return format->streams ? 0 : -ENOMEM;
+	format->threads = calloc(reader->stream_count + 1u, sizeof(*format->threads));
+	if (!format->streams || !format->threads) {
+		format_release(format);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < reader->stream_count; i++) {
+		const struct trace_stream *stream = &reader->streams[i];
+
+		if (stream->packets && !stream->is_of_cpu)
+			format->threads[format->thread_count++] = (struct format_thread){
+				stream->pid, stream->tid, stream->comm
+			};
+	}
+	qsort(format->threads, format->thread_count, sizeof(*format->threads), thread_order);
+	return 0;
 }
 
 void format_release(struct format *format)
 {
 	free(format->streams);
+	free(format->threads);
 	format->streams = NULL;
+	format->threads = NULL;
 }
 
 static void make_prefix(struct format_stream *prefix, const struct trace_stream *stream)
@@ -45,6 +82,28 @@ static void make_clock(struct format *format, uint64_t second)
 	format->second = second;
 }
 
+/* "comm-TID PID [CPU] " */
+static void put_thread_on_cpu(struct format *format, struct out *out,
+			      const struct merge_event *event)
+{
+	const char *known = comm_of(format, event);
+	char comm[17] = "?";
+
+	if (known)
+		out_tame(comm, sizeof(comm), known);
+	out_text(out, comm, strlen(comm));
+	out_char(out, '-');
+	out_u64(out, event->tid);
+	out_char(out, ' ');
+	out_u64(out, event->pid);
+	out_char(out, ' ');
+	if (event->stream->cpu < 0)
+		return;
+	out_char(out, '[');
+	out_u64(out, (uint32_t)event->stream->cpu);
+	out_literal(out, "] ");
+}
+
 /* "[HH:MM:SS.nnnnnnnnn] (+S.nnnnnnnnn) comm-TID PID " */
 static void line_start(struct format *format, struct out *out, const struct merge_event *event)
 {
@@ -69,7 +128,10 @@ static void line_start(struct format *format, struct out *out, const struct merg
 		out_nine(out, (uint32_t)(delta % NS_PER_S));
 		out_literal(out, ") ");
 	}
-	out_short(out, prefix->text, prefix->bytes);
+	if (event->stream->is_of_cpu)
+		put_thread_on_cpu(format, out, event);
+	else
+		out_short(out, prefix->text, prefix->bytes);
 	format->first = 0;
 	format->last_ns = event->ns;
 }
@@ -143,6 +205,25 @@ static const char *name_of(const struct trace_class *class, unsigned int field, 
 						 : load_unsigned(names->type, at));
 }
 
+/* Addresses, each within `quote`, with `between` between them. Returns where the next field is. */
+static const uint8_t *put_addresses(struct out *out, const uint8_t *at, const char *between,
+				    const char *quote)
+{
+	uint32_t count = load_u32(at + 1);
+
+	at += 5;
+	for (uint32_t i = 0; i < count; i++, at += 8) {
+		if (i)
+			out_char(out, *between);
+		if (*quote)
+			out_char(out, *quote);
+		out_hex(out, load_u64(at));
+		if (*quote)
+			out_char(out, *quote);
+	}
+	return at;
+}
+
 /* A field's value; returns where the next field is. */
 static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *at)
 {
@@ -170,6 +251,12 @@ static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *a
 		out_bytes(out, at + 5, bytes);
 		out_short(out, "]...", state == FIELD_CUT ? 4 : 1);
 		return at + 5 + bytes;
+	case WM_TYPE_ADDRESSES:
+		state = *at;
+		out_char(out, '[');
+		at = put_addresses(out, at, " ", "");
+		out_short(out, "]...", state == FIELD_CUT ? 4 : 1);
+		return at;
 	case WM_TYPE_BOOL:
 		out_short(out, *at ? "true" : "false", *at ? 4 : 5);
 		break;
@@ -191,11 +278,24 @@ static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *a
 	return at + schema_type_bytes(type);
 }
 
+/* Whose losses they are: not those of the thread that the CPU's next event is about. */
+static struct merge_event loss_of(const struct merge_event *event)
+{
+	struct merge_event loss = *event;
+
+	if (loss.stream->is_of_cpu)
+		loss.pid = loss.tid = 0;
+	return loss;
+}
+
 static void losses_text(struct format *format, struct out *out, const struct merge_event *event)
 {
+	struct merge_event loss;
+
 	if (!event->lost && !event->missing_packets)
 		return;
-	line_start(format, out, event);
+	loss = loss_of(event);
+	line_start(format, out, &loss);
 	out_char(out, '(');
 	out_u64(out, event->lost);
 	out_literal(out, " events lost");
@@ -258,6 +358,11 @@ static const uint8_t *value_json(struct out *out, uint8_t type, const uint8_t *a
 		out_bytes(out, at + 5, bytes);
 		out_char(out, '"');
 		return at + 5 + bytes;
+	case WM_TYPE_ADDRESSES:
+		out_char(out, '[');
+		at = put_addresses(out, at, ",", "\"");
+		out_char(out, ']');
+		return at;
 	case WM_TYPE_BOOL:
 		out_short(out, *at ? "true" : "false", *at ? 4 : 5);
 		break;
@@ -292,30 +397,39 @@ static const uint8_t *value_json(struct out *out, uint8_t type, const uint8_t *a
 	return at + schema_type_bytes(type);
 }
 
-static void json_start(struct out *out, const struct merge_event *event)
+static void json_start(struct format *format, struct out *out, const struct merge_event *event)
 {
 	const struct trace_stream *stream = event->stream;
+	const char *comm = comm_of(format, event);
 
 	out_literal(out, "{\"time_ns\":");
 	out_u64(out, event->ns);
 	out_literal(out, ",\"pid\":");
-	out_u64(out, stream->pid);
+	out_u64(out, event->pid);
 	out_literal(out, ",\"tid\":");
-	out_u64(out, stream->tid);
+	out_u64(out, event->tid);
 	out_literal(out, ",\"comm\":\"");
-	out_json(out, stream->comm, strlen(stream->comm));
+	if (comm)
+		out_json(out, comm, strlen(comm));
 	out_char(out, '"');
+	if (stream->cpu >= 0) {
+		out_literal(out, ",\"cpu\":");
+		out_u64(out, (uint32_t)stream->cpu);
+	}
 	if (stream->depth) {
 		out_literal(out, ",\"depth\":");
 		out_u64(out, stream->depth);
 	}
 }
 
-static void json_losses(struct out *out, const struct merge_event *event)
+static void json_losses(struct format *format, struct out *out, const struct merge_event *event)
 {
+	struct merge_event loss;
+
 	if (!event->lost && !event->missing_packets)
 		return;
-	json_start(out, event);
+	loss = loss_of(event);
+	json_start(format, out, &loss);
 	out_literal(out, ",\"lost\":");
 	out_u64(out, event->lost);
 	out_literal(out, ",\"missing_packets\":");
@@ -327,8 +441,8 @@ static const uint8_t *field_end(uint8_t type, const uint8_t *at)
 {
 	if (type == WM_TYPE_STR)
 		return at + 2 + strlen((const char *)at + 1);
-	if (type == WM_TYPE_BYTES)
-		return at + 5 + load_u32(at + 1);
+	if (schema_element_bytes(type))
+		return at + 5 + (size_t)load_u32(at + 1) * schema_element_bytes(type);
 	return at + schema_type_bytes(type);
 }
 
@@ -342,9 +456,8 @@ static void json_state(struct out *out, const struct trace_class *class, const u
 		return;
 	for (unsigned int i = 0; i < class->count; i++) {
 		uint8_t type = class->types[i];
-		int varies = type == WM_TYPE_STR || type == WM_TYPE_BYTES;
 
-		if (varies && *at == state) {
+		if (schema_type_bytes(type) < 0 && *at == state) {
 			out_literal(out, ",\"");
 			if (!found) {
 				out_text(out, word, strlen(word));
@@ -391,10 +504,10 @@ void format_json(struct format *format, struct out *out, const struct merge_even
 	const struct trace_class *class = event->class;
 	const uint8_t *at = event->fields;
 
-	json_losses(out, event);
+	json_losses(format, out, event);
 	if (!class)
 		return;
-	json_start(out, event);
+	json_start(format, out, event);
 	out_literal(out, ",\"name\":\"");
 	out_json(out, class->name, class->name_bytes);
 	out_literal(out, "\",\"fields\":{");

@@ -8,7 +8,10 @@
  *
  *	{"time_ns":N,"pid":N,"tid":N,"comm":"...","name":"...","fields":{"field":value,...}}
  *
- * with "depth" when it is not 0, "names":{"field":"NAME",...} for values that an enumeration names,
+ * Of an event that the kernel recorded, comm, TID and PID are of the thread that it is about, and
+ * "[CPU] " comes before the name; comm is '?', or "", where no other event has the thread's name.
+ *
+ * with "depth" when it is not 0, "cpu" when the kernel recorded it, "names":{"field":"NAME",...} for values that an enumeration names,
  * "cut":["field",...] for what was cut at 4 KiB, and for losses "lost" and "missing_packets"
  * instead of a name and fields. A NULL string is NULL, or null. Text has the name instead of the
  * value.
@@ -21,6 +24,12 @@
 
 #include <stdint.h>
 
+/* The name that a thread's own events have. */
+struct format_thread {
+	uint32_t pid, tid;
+	const char *comm;
+};
+
 struct format_stream {
 	uint8_t bytes; /* 0: not made yet */
 	char text[63]; /* "comm-TID PID " */
@@ -29,6 +38,8 @@ struct format_stream {
 struct format {
 	const struct trace_reader *reader;
 	struct format_stream *streams; /* beside the reader's */
+	struct format_thread *threads; /* sorted */
+	uint32_t thread_count;
 	uint64_t second;	       /* that `clock` is for */
 	char clock[12];		       /* "[HH:MM:SS." */
 	int first;		       /* no line was made yet */

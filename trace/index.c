@@ -76,8 +76,13 @@ void index_file(const struct index_packet *packet, char name[INDEX_FILE_BYTES])
 
 	if (packet->depth)
 		snprintf(depth, sizeof(depth), "-%u", packet->depth);
-	snprintf(name, INDEX_FILE_BYTES, "%u-%u%s-%u", packet->pid, packet->tid, depth,
-		 packet->number);
+	if (!packet->pid && packet->tid == PACKET_NO_CPU)
+		snprintf(name, INDEX_FILE_BYTES, "cpus%s-%u", depth, packet->number);
+	else if (!packet->pid)
+		snprintf(name, INDEX_FILE_BYTES, "cpu%u%s-%u", packet->tid, depth, packet->number);
+	else
+		snprintf(name, INDEX_FILE_BYTES, "%u-%u%s-%u", packet->pid, packet->tid, depth,
+			 packet->number);
 }
 
 /* ---- checking ---- */

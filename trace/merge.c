@@ -134,11 +134,16 @@ static int step(struct merge *merge, struct cursor *cursor)
 			continue;
 		cursor->event.ticks = walk->ticks;
 		cursor->event.end = walk->at;
+		if (cursor->stream->is_of_cpu)
+			event_thread(cursor->event.class, cursor->event.fields, &cursor->event.pid,
+				     &cursor->event.tid);
 		cursor->event.ns = cursor->ns;
 		return 1;
 	}
 	cursor->ended = 1;
 	cursor->event.class = NULL;
+	if (cursor->stream->is_of_cpu)
+		cursor->event.pid = cursor->event.tid = 0;
 	cursor->event.ticks = cursor->packet.head.end_ticks;
 	cursor->ns = reader_ns(merge->reader, cursor->clock, cursor->event.ticks);
 	cursor->event.ns = cursor->ns;
@@ -187,6 +192,8 @@ int merge_open(struct merge **merge, struct trace_reader *reader, uint64_t from_
 		cursor->clock = stream_clock(reader, stream);
 		cursor->ns = reader_ns(reader, cursor->clock, stream->begin_ticks);
 		cursor->event.stream = stream;
+		cursor->event.pid = stream->is_of_cpu ? 0 : stream->pid;
+		cursor->event.tid = stream->is_of_cpu ? 0 : stream->tid;
 		made->heap[made->count++] = cursor;
 	}
 	for (uint32_t i = made->count / 2; i-- > 0;)

@@ -11,7 +11,6 @@
 
 #include <stdint.h>
 #include <string.h>
-#include <waymark/marker.h>
 
 struct walk {
 	const uint8_t *at, *end;
@@ -70,15 +69,32 @@ static inline const uint8_t *walk_string(const uint8_t *at, const uint8_t *end)
 	return nul ? nul + 1 : NULL;
 }
 
-static inline const uint8_t *walk_run(const uint8_t *at, const uint8_t *end)
+static inline const uint8_t *walk_run(const uint8_t *at, const uint8_t *end,
+				      unsigned int element_bytes)
 {
-	uint32_t bytes;
+	uint64_t bytes;
 
 	if (end - at < 5 || *at > FIELD_CUT)
 		return NULL;
-	bytes = load_u32(at + 1);
+	bytes = (uint64_t)load_u32(at + 1) * element_bytes;
 	at += 5;
-	return (size_t)(end - at) < bytes ? NULL : at + bytes;
+	return (uint64_t)(end - at) < bytes ? NULL : at + bytes;
+}
+
+/* The CPU of a packet of the kernel's, -1: of several. */
+static inline int32_t packet_cpu(uint32_t number)
+{
+	return number > INT32_MAX ? -1 : (int32_t)number;
+}
+
+/* The thread that an event of the kernel's is about; 0 where that is unknown. */
+static inline void event_thread(const struct trace_class *class, const uint8_t *fields,
+				uint32_t *pid, uint32_t *tid)
+{
+	*pid = class->has_thread ? load_u32(fields) : 0;
+	*tid = class->has_thread ? load_u32(fields + 4) : 0;
+	*pid = *pid > INT32_MAX ? 0 : *pid;
+	*tid = *tid > INT32_MAX ? 0 : *tid;
 }
 
 /*

@@ -30,6 +30,7 @@ void life_event(struct wm_event *event, struct wm_event_field fields[LIFE_FIELDS
 		.name = life_name(kind),
 		.kind = (char)kind,
 		.pid = process->pid,
+		.cpu = -1,
 		.realtime_ns = realtime_ns,
 		.field_count = kind == LIFE_END ? 0 : LIFE_FIELDS,
 		.fields = fields,
@@ -95,6 +96,8 @@ int life_list_make(struct life_list *list, const struct trace_reader *reader, ui
 			begin = begins[i];
 		if (end && end < ends[i])
 			end = ends[i];
+		if (process->is_kernel)
+			continue;
 		if (process->way)
 			list_add(list, i, (enum life_kind)process->way, begin, from_ns);
 		if (end)

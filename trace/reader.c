@@ -60,13 +60,15 @@ static const char *packet_fault(const struct wm_packet *head, const uint8_t *uui
 }
 
 /* Take a whole packet into account. */
-static void stream_count(struct trace_stream *stream, const struct wm_packet *head,
-			 uint64_t *next_seq)
+static void stream_count(const struct trace_reader *reader, struct trace_stream *stream,
+			 const struct wm_packet *head, uint64_t *next_seq)
 {
 	if (!stream->packets) {
 		stream->process = head->stream_id;
 		stream->pid = head->pid;
 		stream->tid = head->tid;
+		stream->is_of_cpu = reader->meta.processes[head->stream_id].is_kernel;
+		stream->cpu = stream->is_of_cpu ? packet_cpu(head->tid) : -1;
 		stream->depth = head->depth;
 		stream->instance = head->instance;
 		stream->begin_ticks = head->begin_ticks;
@@ -131,7 +133,7 @@ static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
 			reader_damage(reader, stream->file, stream->bytes + head.content_bits / 8,
 				      (head.packet_bits - head.content_bits) / 8,
 				      "left out of its packet, as a repair does");
-		stream_count(stream, &head, &next_seq);
+		stream_count(reader, stream, &head, &next_seq);
 	}
 	tail_fault = err || reader->live ? NULL : source_fault(&source, stream->file_bytes);
 	if (tail_fault)

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <waymark/marker.h>
 
 #define DENSE_MAX 65536u /* agents number events from 0 up; a table may be this long */
 
@@ -17,6 +16,7 @@ int schema_type_bytes(uint8_t type)
 		[WM_TYPE_I32] = 4,  [WM_TYPE_U32] = 4,	  [WM_TYPE_I64] = 8,  [WM_TYPE_U64] = 8,
 		[WM_TYPE_BOOL] = 1, [WM_TYPE_F32] = 4,	  [WM_TYPE_F64] = 8,  [WM_TYPE_PTR] = 8,
 		[WM_TYPE_STR] = -1, [WM_TYPE_BYTES] = -1, [WM_TYPE_CHAR] = 1,
+		[WM_TYPE_ADDRESSES] = -1,
 	};
 
 	return type < sizeof(bytes) ? bytes[type] : 0;
@@ -134,6 +134,9 @@ static int class_check(struct trace_class *class)
 			class->field_bytes[i] = (uint8_t)strlen(class->fields[i]);
 	}
 	class->name_bytes = (uint32_t)strlen(class->name);
+	class->has_thread = class->count >= 2 && class->types[0] == WM_TYPE_I32 &&
+			    class->types[1] == WM_TYPE_I32 && !strcmp(class->fields[0], "pid") &&
+			    !strcmp(class->fields[1], "tid");
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "trace/number.h"
 
 #include <stdint.h>
+#include <waymark/marker.h>
 
 #define SCHEMA_FIELDS_MAX 16
 #define SCHEMA_NAME_BYTES 64 /* of a field, NUL included */
@@ -18,6 +19,7 @@ struct trace_class {
 	uint32_t id;
 	char kind; /* 'm', 'i', 'b' or 'e' */
 	uint8_t count;
+	uint8_t has_thread; /* begins with a pid and a tid, as the kernel's events do */
 	uint8_t types[SCHEMA_FIELDS_MAX]; /* WM_TYPE_* */
 	int32_t fixed_bytes;		  /* of all fields together; -1 when it varies */
 	uint32_t line;
@@ -87,5 +89,11 @@ static inline struct trace_class *schema_find(const struct trace_schema *schema,
 
 /* Bytes of a type in an event: 0 for no type, -1 for strings and runs. */
 int schema_type_bytes(uint8_t type);
+
+/* Bytes of an element of a run, which has its state and count before them. 0: no run. */
+static inline unsigned int schema_element_bytes(uint8_t type)
+{
+	return type == WM_TYPE_BYTES ? 1 : type == WM_TYPE_ADDRESSES ? 8 : 0;
+}
 
 #endif

@@ -25,6 +25,13 @@ struct seen {
 	uint64_t process; /* its number, from 1, above its pid: forked children share the number */
 };
 
+/* A row and a thread's or a process's number. */
+struct pair {
+	uint32_t number; /* 0: the place is free */
+	uint32_t row;
+	int is_process;
+};
+
 struct open_span {
 	uint32_t span;
 	uint64_t begin_ticks;
@@ -38,6 +45,10 @@ struct pass {
 	struct seen *seen;	/* for each of the summary's events[] */
 	uint32_t *slots;	/* of spans by name: number + 1, 0 for none; open addressing */
 	uint32_t slot_count;
+	/* Of the kernel's events: which threads and processes each row had. Open addressing. */
+	struct pair *pairs;
+	uint32_t pair_count, pair_room;
+	int error;
 
 	/* Of the stream being read. */
 	struct tally *first_ids[EVENT_EXTENDED]; /* by compact id; NULL for none */
@@ -287,12 +298,75 @@ static void thread_count(struct pass *pass, uint32_t row, const struct trace_str
 	*seen = (struct seen){ pass->thread, process };
 }
 
+/* Where a pair is, or the free place for it. */
+static struct pair *pair_place(struct pair *pairs, uint32_t room, const struct pair *pair)
+{
+	uint64_t key = (uint64_t)pair->row << 32 | pair->number;
+	uint32_t place = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & (room - 1);
+
+	while (pairs[place].number &&
+	       (pairs[place].number != pair->number || pairs[place].row != pair->row ||
+		pairs[place].is_process != pair->is_process))
+		place = (place + 1) & (room - 1);
+	return &pairs[place];
+}
+
+static int pairs_grow(struct pass *pass)
+{
+	uint32_t room = pass->pair_room ? pass->pair_room * 2 : 256;
+	struct pair *larger;
+
+	if (pass->pair_count < pass->pair_room / 2)
+		return 0;
+	larger = calloc(room, sizeof(*larger));
+	if (!larger)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < pass->pair_room; i++)
+		if (pass->pairs[i].number)
+			*pair_place(larger, room, &pass->pairs[i]) = pass->pairs[i];
+	free(pass->pairs);
+	pass->pairs = larger;
+	pass->pair_room = room;
+	return 0;
+}
+
+/* Whether the row has this for the first time. */
+static int pair_add(struct pass *pass, const struct pair *pair)
+{
+	struct pair *place;
+
+	if (!pair->number)
+		return 0;
+	if (pairs_grow(pass)) {
+		pass->error = -ENOMEM;
+		return 0;
+	}
+	place = pair_place(pass->pairs, pass->pair_room, pair);
+	if (place->number)
+		return 0;
+	*place = *pair;
+	pass->pair_count++;
+	return 1;
+}
+
+/* A CPU's events are about many threads. */
+static void kernel_count(struct pass *pass, const struct tally *tally, const uint8_t *fields)
+{
+	struct summary_event *event = &pass->summary->events[tally->row];
+	uint32_t pid, tid;
+
+	event_thread(tally->class, fields, &pid, &tid);
+	event->threads += (uint32_t)pair_add(pass, &(struct pair){ tid, tally->row, 0 });
+	event->processes += (uint32_t)pair_add(pass, &(struct pair){ pid, tally->row, 1 });
+}
+
 /* Count a packet's events. NULL, or why it can't be read on from *start. */
 static const char *read_packet(struct pass *pass, const struct trace_stream *stream,
 			       struct trace_packet *packet, const uint8_t **start)
 {
 	struct walk walk = packet->walk;
 	uint64_t end_ticks = packet->head.end_ticks, ticks = walk.ticks;
+	const uint8_t *fields;
 	struct tally *tally;
 	uint32_t id;
 
@@ -305,13 +379,16 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 			return "an event that the metadata lacks";
 		if (walk.ticks < ticks || walk.ticks > end_ticks)
 			return "an event outside its packet's time";
+		fields = walk.at;
 		if (tally->fixed_bytes >= 0 ? walk.end - walk.at < tally->fixed_bytes
 					    : walk_varying(&walk, tally->class))
 			return "cut in an event";
 		if (tally->fixed_bytes > 0)
 			walk.at += tally->fixed_bytes;
 		tally->count++;
-		if (tally->last_thread != pass->thread) {
+		if (stream->is_of_cpu) {
+			kernel_count(pass, tally, fields);
+		} else if (tally->last_thread != pass->thread) {
 			tally->last_thread = pass->thread;
 			thread_count(pass, tally->row, stream);
 		}
@@ -352,7 +429,7 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 	}
 	spans_forget(pass);
 	stream_unmap(stream);
-	return 0;
+	return pass->error;
 }
 
 static void first_ids_find(struct pass *pass, const struct trace_stream *stream)
@@ -394,8 +471,9 @@ static int read_streams(struct pass *pass)
 			continue;
 		if (!last || last->process != stream->process)
 			first_ids_find(pass, stream);
-		if (!last || last->process != stream->process || last->pid != stream->pid ||
-		    last->tid != stream->tid)
+		if (!stream->is_of_cpu &&
+		    (!last || last->process != stream->process || last->pid != stream->pid ||
+		     last->tid != stream->tid))
 			pass->thread = ++pass->summary->threads;
 		last = stream;
 		count_stream(pass, stream);
@@ -467,6 +545,7 @@ int summary_make(struct summary **summary, struct trace_reader *reader)
 		free(pass.tallies[i]);
 	free(pass.tallies);
 	free(pass.seen);
+	free(pass.pairs);
 	free(pass.open);
 	free(pass.slots);
 	if (err) {

@@ -128,6 +128,7 @@ static void record(struct wm_trace *trace, const char *name, char kind, uint32_t
 		.size = sizeof(trace->event),
 		.name = name,
 		.kind = kind,
+		.cpu = -1,
 		.realtime_ns = trace->last_ns,
 		.field_count = field_count,
 		.fields = trace->fields,
@@ -245,9 +246,10 @@ static void next_pending(struct wm_trace *trace)
 	struct merge_event *pending = &trace->pending;
 	const struct trace_stream *stream = pending->stream;
 	const struct trace_class *class = pending->class;
+	int is_loss = pending->lost || pending->missing_packets;
 
 	trace->last_ns = pending->ns;
-	if (pending->lost || pending->missing_packets) {
+	if (is_loss) {
 		record_lost(trace, pending->lost, pending->missing_packets);
 		pending->lost = pending->missing_packets = 0;
 		trace->is_pending = class != NULL;
@@ -264,8 +266,9 @@ static void next_pending(struct wm_trace *trace)
 		};
 		trace->is_pending = 0;
 	}
-	trace->event.pid = stream->pid;
-	trace->event.tid = stream->tid;
+	trace->event.pid = is_loss && stream->is_of_cpu ? 0 : pending->pid;
+	trace->event.tid = is_loss && stream->is_of_cpu ? 0 : pending->tid;
+	trace->event.cpu = stream->cpu;
 }
 
 int wm_trace_next(struct wm_trace *trace, const struct wm_event **event)

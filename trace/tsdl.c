@@ -21,6 +21,7 @@ const char *tsdl_type_name(uint8_t type)
 		[WM_TYPE_I64] = "wm_i64", [WM_TYPE_U64] = "wm_u64",    [WM_TYPE_BOOL] = "wm_bool",
 		[WM_TYPE_F32] = "wm_f32", [WM_TYPE_F64] = "wm_f64",    [WM_TYPE_PTR] = "wm_ptr",
 		[WM_TYPE_STR] = "string", [WM_TYPE_BYTES] = "wm_byte", [WM_TYPE_CHAR] = "wm_char",
+		[WM_TYPE_ADDRESSES] = "wm_address",
 	};
 
 	return type < sizeof(names) / sizeof(*names) && names[type] ? names[type] : "";
@@ -72,6 +73,7 @@ static void typealiases(struct text *text)
 	typealias(text, "wm_char", 8, 8, "signed = true; ");
 	typealias(text, "wm_text", 8, 8, "signed = false; encoding = UTF8; ");
 	typealias(text, "wm_ptr", 64, 8, "signed = false; base = 16; ");
+	typealias(text, "wm_address", 64, 8, "signed = false; base = 16; ");
 	add(text,
 	    "typealias floating_point { exp_dig = 8; mant_dig = 24; align = 8; } := wm_f32;\n"
 	    "typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; } := wm_f64;\n"
@@ -115,8 +117,9 @@ void tsdl_clock(struct text *text, uint32_t kind, const struct tsdl_clock *clock
 
 /*
  * The packet's context is struct wm_packet from begin_ticks on; the event's header as abi/page.h.
+ * What a CPU's is called is known to other CTF readers.
  */
-void tsdl_stream(struct text *text, uint32_t stream_id, uint32_t clock)
+void tsdl_stream(struct text *text, uint32_t stream_id, uint32_t clock, int is_kernel)
 {
 	const char *name = tsdl_clock_name(clock);
 
@@ -140,14 +143,14 @@ void tsdl_stream(struct text *text, uint32_t stream_id, uint32_t clock)
 		    "\t\twm_u64 packet_seq_num;\n"
 		    "\t\twm_u64 events_discarded;\n"
 		    "\t\twm_u32 pid;\n"
-		    "\t\twm_u32 tid;\n"
+		    "\t\twm_u32 %s;\n"
 		    "\t\twm_u32 depth;\n"
 		    "\t\twm_u64 monotonic_ns;\n"
 		    "\t\twm_u64 monotonic_raw_ns;\n"
 		    "\t\twm_u64 realtime_ns;\n"
 		    "\t\twm_text comm[16];\n"
 		    "\t};\n};\n\n",
-		    name, name);
+		    name, name, is_kernel ? TSDL_CPU : "tid");
 }
 
 static int name_taken(const struct trace_class *class, const char *name)
@@ -180,7 +183,7 @@ static void tsdl_field(struct text *text, const struct trace_class *class, unsig
 	char alias[TSDL_ENUM_NAME_BYTES];
 	char state[SCHEMA_NAME_BYTES + 32], length[SCHEMA_NAME_BYTES + 32];
 
-	if (class->types[field] != WM_TYPE_STR && class->types[field] != WM_TYPE_BYTES) {
+	if (schema_type_bytes(class->types[field]) >= 0) {
 		if (class->names && class->names[field])
 			type = tsdl_enum_name(class->names[field], alias);
 		text_format(text, "\t\t%s _%s;\n", type, name);

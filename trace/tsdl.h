@@ -16,6 +16,9 @@
 
 #include <stdint.h>
 
+/* What the packets of the kernel's stream class have instead of a tid. */
+#define TSDL_CPU "cpu_id"
+
 /* The trace's two possible clocks, by enum store_clock. */
 #define TSDL_CLOCKS 2
 
@@ -36,7 +39,7 @@ void tsdl_clock_offset(struct tsdl_clock *clock, uint64_t ticks, uint64_t realti
 /* Everything before the env block: the trace and its types. */
 void tsdl_head(struct text *text, const uint8_t uuid[16]);
 void tsdl_clock(struct text *text, uint32_t kind, const struct tsdl_clock *clock);
-void tsdl_stream(struct text *text, uint32_t stream_id, uint32_t clock);
+void tsdl_stream(struct text *text, uint32_t stream_id, uint32_t clock, int is_kernel);
 void tsdl_event(struct text *text, uint32_t stream_id, const struct trace_class *class);
 
 /* A module of a process: that it has it, or, with `gone`, has it no more. */
@@ -64,7 +67,8 @@ struct tsdl_held {
 
 /* What metadata says of a process, which is a stream class; its place in the list is its number. */
 struct tsdl_process {
-	int declared; /* its stream class was */
+	int declared;  /* its stream class was */
+	int is_kernel; /* its streams are of CPUs (struct wm_packet) */
 	uint32_t pid, ppid;
 	uint64_t start_time;
 	uint32_t clock;		     /* enum store_clock */

@@ -45,7 +45,7 @@ static uint8_t alias_split(const char *alias, uint64_t *number)
 	char *end = NULL;
 
 	*number = UINT64_MAX;
-	for (uint8_t type = 1; type <= WM_TYPE_CHAR; type++) {
+	for (uint8_t type = 1; type <= WM_TYPE_ADDRESSES; type++) {
 		const char *name = tsdl_type_name(type);
 
 		if (strlen(name) != bytes || strncmp(name, alias, bytes) != 0)

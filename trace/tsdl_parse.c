@@ -30,7 +30,7 @@ struct parse {
 	int64_t offset_s;
 	uint32_t stream_id;
 	uint32_t clock;
-	int clock_seen;
+	int clock_seen, cpu_seen;
 	struct trace_class event;
 	/* one more: a length before its run */
 	char fields[SCHEMA_FIELDS_MAX + 1][SCHEMA_NAME_BYTES];
@@ -338,7 +338,7 @@ static int value(struct parse *parse, enum block block, const char *key)
 	}
 }
 
-/* Jump over a type, to its ';'; a stream's names its clock on the way. */
+/* Jump over a type, to its ';'; a stream's names its clock, and its CPU, on the way. */
 static int skip_type(struct parse *parse)
 {
 	struct lex *lex = &parse->lex;
@@ -351,6 +351,7 @@ static int skip_type(struct parse *parse)
 			return BROKEN;
 		if (!depth && lex_is(lex, ';'))
 			return 0;
+		parse->cpu_seen |= lex_is_word(lex, TSDL_CPU);
 		for (uint32_t i = 0; lex->token == TOKEN_WORD && i < TSDL_CLOCKS; i++) {
 			snprintf(full, sizeof(full), "%s_full", tsdl_clock_name(i));
 			if (!strcmp(lex->text, full)) {
@@ -368,7 +369,7 @@ static int put_field(struct parse *parse, uint8_t type, const struct enumeration
 {
 	unsigned int place = parse->event.count;
 
-	if (type == WM_TYPE_BYTES) {
+	if (schema_element_bytes(type)) {
 		if (!place || parse->types[place - 1] != WM_TYPE_U32)
 			return BROKEN;
 		place--;
@@ -403,7 +404,7 @@ static int fields(struct parse *parse)
 		if (!state && put_field(parse, type, names, name))
 			return BROKEN;
 		lex_next(lex);
-		if (!state && type == WM_TYPE_BYTES) {
+		if (!state && schema_element_bytes(type)) {
 			if (!lex_is(lex, '[') || lex_next(lex) != TOKEN_WORD ||
 			    (lex_next(lex), !lex_is(lex, ']')))
 				return BROKEN;
@@ -452,6 +453,7 @@ static int end_stream(struct parse *parse)
 		return BROKEN;
 	process->declared = 1;
 	process->clock = parse->clock;
+	process->is_kernel = parse->cpu_seen;
 	return trace_schema_new(&process->schema);
 }
 
@@ -516,7 +518,7 @@ static void parse_clear(struct parse *parse)
 	free(parse->event.names);
 	parse->event = (struct trace_class){ .kind = 'm' };
 	parse->stream_id = 0;
-	parse->clock_seen = 0;
+	parse->clock_seen = parse->cpu_seen = 0;
 	parse->freq = parse->offset = 0;
 	parse->offset_s = 0;
 	parse->name[0] = '\0';

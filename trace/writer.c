@@ -35,6 +35,7 @@ struct writer_process {
 	struct trace_schema *schema;
 	struct perf_map_owner owner;
 	uint32_t clock;
+	int is_kernel;
 	uint32_t modules, changes, held;
 	size_t told_bytes; /* of the metadata, for these three */
 	int from;	   /* -1; else some of whose events it has, */
@@ -256,6 +257,7 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 	*added = (struct writer_process){ .owner = { process->pid, process->uid,
 						     process->start_time },
 					  .clock = clock_of(process->ticks_hz),
+					  .is_kernel = !process->pid,
 					  .from = -1 };
 	err = trace_schema_new(&added->schema);
 	if (err)
@@ -266,7 +268,7 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 	if (!clock->ticks_hz)
 		clock->ticks_hz = process->ticks_hz;
 	env_process(writer, number, process);
-	tsdl_stream(&writer->body, (uint32_t)number, added->clock);
+	tsdl_stream(&writer->body, (uint32_t)number, added->clock, added->is_kernel);
 	writer->process_count++;
 	writer->changed = 1;
 	return number;
@@ -278,7 +280,9 @@ int trace_perf_maps_copy(struct trace_writer *writer)
 	int first = 0;
 
 	for (int i = 0; i < writer->process_count; i++) {
-		int err = perf_map_copy(writer->dir, &writer->processes[i].owner, &room);
+		int err = writer->processes[i].is_kernel
+				  ? 0
+				  : perf_map_copy(writer->dir, &writer->processes[i].owner, &room);
 
 		first = first ? first : metadata_room_error(err);
 	}
@@ -325,6 +329,8 @@ int trace_event_add_named(struct trace_writer *writer, int process, uint32_t id,
 	err = schema_put_text(of->schema, id, types, text, kept);
 	if (err <= 0)
 		return err;
+	if (of->is_kernel && !schema_find(of->schema, id)->has_thread)
+		return -EINVAL;
 	tsdl_event(&writer->body, (uint32_t)process, schema_find(of->schema, id));
 	writer->changed = 1;
 	return 0;

@@ -4,6 +4,8 @@
  *
  *	DIR/metadata		TSDL; whole on disk before any packet that needs it
  *	DIR/PID-TID[-DEPTH]-N	a stream: the packets of one thread, at one depth of nesting
+ *	DIR/cpuCPU-N		a stream of the kernel's events: the packets of one CPU
+ *	DIR/cpus-N		likewise: what is counted over several CPUs
  *	DIR/.perf-PID.map	names of code that the process made (trace/perf_map.h)
  *	DIR/.index		all packets; how the recording ended (trace/index.h)
  *
@@ -25,7 +27,7 @@
 struct trace_writer;
 
 struct trace_process {
-	uint32_t pid, ppid;
+	uint32_t pid, ppid;  /* pid 0: the kernel; its packets are of CPUs (struct wm_packet) */
 	uint64_t start_time; /* field 22 of /proc/PID/stat */
 	uint32_t uid;	     /* whose perf map is trusted (trace/perf_map.h), beside root's */
 	const char *exe;
@@ -72,7 +74,8 @@ int trace_process_end(struct trace_writer *writer, int process, uint64_t end_ns)
 /*
  * Declare an event of a process before its first packet that may hold it. `text` is a site's text
  * (abi/site.h), `types` its WM_TYPE_*. The same event given again is ignored; another event under
- * the same id is -EEXIST, a type that doesn't exist -EINVAL.
+ * the same id is -EEXIST, a type that doesn't exist -EINVAL, as is an event of the kernel's that
+ * does not begin with a pid and a tid.
  */
 int trace_event_add(struct trace_writer *writer, int process, uint32_t id, const uint8_t types[16],
 		    const char *text);

@@ -127,6 +127,12 @@ struct wm_event {
 	 * their fields. 0: there are more than 1,048,576 names, or 64 MiB of them.
 	 */
 	uint32_t id;
+	/*
+	 * Of the kernel's events: the CPU that recorded it, or -1 for what is counted over several.
+	 * Their pid and tid are those of the thread that the event is about; 0: unknown, or the
+	 * kernel's own idle thread. -1 for all others.
+	 */
+	int32_t cpu;
 };
 
 struct wm_event_field {
@@ -140,7 +146,8 @@ struct wm_event_field {
 		struct {
 			const char *start;
 			size_t bytes;
-		} run; /* strings (NUL-terminated, not counted) and byte runs */
+		} run; /* strings (NUL-terminated, not counted), byte runs; addresses: uint64_t,
+			  not aligned */
 	} value;
 };
 

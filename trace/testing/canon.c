@@ -20,6 +20,12 @@ static const uint8_t *put_varying(struct text *line, const char *name, uint8_t t
 		return at + 2 + bytes;
 	}
 	bytes = load_u32(at + 1);
+	if (type == WM_TYPE_ADDRESSES) {
+		text_format(line, " _%s_length=%zu %s=", name, bytes, name);
+		for (at += 5; bytes; bytes--, at += 8)
+			text_format(line, "%llx,", (unsigned long long)load_u64(at));
+		return at;
+	}
 	text_format(line, " _%s_length=%zu %s=", name, bytes, name);
 	text_hex(line, at + 5, bytes);
 	return at + 5 + bytes;

@@ -5,7 +5,7 @@
  *	NS NAME FIELD=VALUE ...
  *
  * with a string's and a run's state, and a run's length, as fields of their own before them; bytes
- * in hex.
+ * in hex, and addresses, each with a comma behind.
  */
 #ifndef TRACE_TESTING_CANON_H
 #define TRACE_TESTING_CANON_H
