@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Events of the kernel in a trace: switches, wakes, faults, samples, counts, tracepoints, kprobes and watches of the
+# kernel; of processes and of CPUs; beside markers; and what is refused, and how.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+cp "$WAYMARK_BUILD/tests/targets/switching" . || skip "not built"
+"$waymark" stat -e page-faults -o probe true || skip "the kernel counts nothing here: $(cat probe)"
+
+# record STATUS ARGUMENT...: into ./trace; what it prints is in ./out and ./err
+record()
+{
+	local wanted=$1 got
+	shift
+	rm -rf trace
+	timeout -k 5 60 "$waymark" record -o trace "$@" >out 2>err </dev/null
+	got=$?
+	[ $got -eq "$wanted" ] || fail "record $*: status $got, expected $wanted: $(cat out err)"
+}
+
+# says TEXT: a line of ./err has it
+says() { grep -qF -e "$1" err || fail "no '$1' in: $(cat err)"; }
+
+# events EXPRESSION: of the events of ./trace, as Python's list `e` of objects; sleeper and waiter are tids
+events()
+{
+	"$waymark" dump --json trace >events || fail "dump: $?"
+	python3 - "$1" <<'END' || fail "$1: $(head -c 600 events)" >&2
+import json, sys
+e = [json.loads(line) for line in open("events")]
+said = [line.split() for line in open("out") if line.startswith(("tids", "pages"))]
+sleeper, waiter, pages = 0, 0, 0
+for words in said:
+    if words[0] == "tids":
+        sleeper, waiter = int(words[1]), int(words[2])
+    else:
+        pages = int(words[1], 16)
+of = lambda name: [x for x in e if x["event"] == name]
+print(eval(sys.argv[1]))
+END
+}
+
+# holds WHAT EXPRESSION
+holds() { expect "$1" "$(events "$2")" True; }
+
+is_root() { [ "$(id -u)" -eq 0 ]; }
+
+# ---- switches and faults of a program, with nothing loaded into it ----
+
+record 0 -e switch -e fault ./switching 20 300
+holds "each sleep departs, waiting" 'sum(x["tid"] == sleeper and not x["fields"]["is_preempted"] for x in of("switch:depart")) >= 20'
+holds "a thread that departs comes back or ends" \
+	'len([x for x in of("switch:depart") if x["tid"] == sleeper]) - len([x for x in of("switch:arrive") if x["tid"] == sleeper]) in (0, 1)'
+holds "each event of a CPU names it" 'all(x["cpu"] >= 0 for x in e if x["event"].startswith(("switch:d", "fault")))'
+holds "each page faults once, at its address" \
+	'all(sum(x["fields"]["address"] // 4096 == pages // 4096 + i for x in of("fault:page")) == 1 for i in range(300))'
+holds "times never go back" 'all(a["realtime_ns"] <= b["realtime_ns"] for a, b in zip(e, e[1:]))'
+if is_root && [ -r /sys/kernel/tracing/events ]; then
+	holds "the waiter is woken by the main thread" \
+		'len([x for x in of("switch:wake") if x["tid"] == waiter and x["fields"]["waker_tid"] == x["fields"]["waker_pid"]]) >= 20'
+	holds "each wake is recorded once" \
+		'len([x for x in of("switch:wake") if x["tid"] == sleeper]) <= len([x for x in of("switch:depart") if x["tid"] == sleeper]) + 1'
+	holds "states are known" '{x["fields"]["state"] for x in of("switch:depart") if x["tid"] == sleeper} <= set("SRDZX")'
+	holds "the place of a sleep is in the program's memory" \
+		'all(0 < x["fields"]["place"] < 1 << 47 for x in of("switch:depart") if x["tid"] == waiter and x["fields"]["state"] == "S")'
+fi
+
+# ---- beside markers, in one trace ----
+
+record 0 -e 'ticker:*' -e switch -e count:page-faults ./ticker 100 2 20
+holds "markers and switches are in one trace" 'len(of("ticker:tick")) > 0 and len(of("switch:depart")) > 0'
+holds "a marker has no CPU" 'all(x.get("cpu", -1) == -1 for x in of("ticker:tick"))'
+holds "counts grow" 'len(of("count:page-faults")) >= 2 and of("count:page-faults")[-1]["fields"]["count"] >= of("count:page-faults")[0]["fields"]["count"]'
+
+# ---- samples, tracepoints, kprobes, watches of the kernel ----
+
+record 0 -e sample:cpu-clock/freq=1000/ ./switching 3 20000
+holds "samples have a place" 'len(of("sample:cpu-clock")) > 0 and all(x["fields"]["ip"] for x in of("sample:cpu-clock"))'
+if is_root; then
+	record 0 -e tracepoint:sched:sched_process_exit ./switching 1 1
+	holds "a tracepoint has its fields" '"sleeper" in {x["fields"]["comm"] for x in of("sched:sched_process_exit")}'
+	record 0 -e kprobe:do_exit/args/ ./switching 1 1
+	holds "a kprobe has arguments" 'len(of("kprobe:do_exit")) >= 2 and all("arg1" in x["fields"] for x in of("kprobe:do_exit"))'
+	record 0 -a -e switch -e fault ./switching 20 300
+	holds "all CPUs: the program is in it" 'sum(x["tid"] == sleeper for x in of("switch:depart")) >= 20'
+	holds "all CPUs: others are in it" 'len({x["pid"] for x in of("switch:depart")}) > 1'
+	record 0 --for 300ms -C 0 -e sample:cpu-clock/freq=100/
+	holds "one CPU" '{x["cpu"] for x in of("sample:cpu-clock")} <= {0}'
+fi
+
+# ---- what is refused ----
+
+record 1 -e sample:cpu-clok/freq=99/ true
+says "cpu-clok"
+record 1 -e tracepoint:sched:no_such true
+says "no_such"
+record 1 -e kprobe:no_such_function_here true
+says "kprobe"
+record 2 -e switch
+says "name a process with -p"
+record 1 -a -G /sys/fs/cgroup/no/such -e switch true
+says "/sys/fs/cgroup/no/such"
+record 1 -C 4095 -e switch true
+says "4095"
+
+exit $failed
