@@ -36,10 +36,12 @@ static void skip(struct rest *rest, size_t bytes)
 	rest->left -= bytes;
 }
 
-/* struct sample_id, at the end of every record. Waymark's events take no samples. */
+/* struct sample_id, at the end of every record. */
 static void take_id(struct perf_record *record, struct rest *rest, uint64_t sample)
 {
-	size_t bytes = (sample & PERF_SAMPLE_TID ? 8u : 0) + (sample & PERF_SAMPLE_TIME ? 8u : 0);
+	static const uint64_t parts = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
+				      PERF_SAMPLE_IDENTIFIER;
+	size_t bytes = 8 * (size_t)__builtin_popcountll(sample & parts);
 	struct rest id;
 
 	if (rest->left < bytes) {
@@ -54,6 +56,10 @@ static void take_id(struct perf_record *record, struct rest *rest, uint64_t samp
 	}
 	if (sample & PERF_SAMPLE_TIME)
 		record->time = take(&id, 8);
+	if (sample & PERF_SAMPLE_CPU)
+		record->cpu = (uint32_t)take(&id, 8);
+	if (sample & PERF_SAMPLE_IDENTIFIER)
+		record->id = take(&id, 8);
 }
 
 static void take_text(struct perf_record *record, struct rest *rest)
@@ -102,6 +108,11 @@ static void take_fields(struct perf_record *record, struct rest *rest)
 		break;
 	case PERF_RECORD_LOST_SAMPLES:
 		record->lost = take(rest, 8);
+		break;
+	case PERF_RECORD_THROTTLE:
+	case PERF_RECORD_UNTHROTTLE:
+		record->time = take(rest, 8);
+		record->id = take(rest, 8);
 		break;
 	case PERF_RECORD_AUX:
 		record->aux_offset = take(rest, 8);

@@ -15,6 +15,8 @@ struct perf_record {
 	uint16_t misc;
 	uint32_t pid, tid; /* whose it is; of FORK: the new one's */
 	uint64_t time;
+	uint64_t id; /* of the event, where the sample has it; of THROTTLE and UNTHROTTLE */
+	uint32_t cpu;
 	uint64_t aux_offset, aux_bytes; /* of AUX */
 	uint64_t aux_flags;
 	uint64_t lost;		       /* of LOST and LOST_SAMPLES */
@@ -26,7 +28,8 @@ struct perf_record {
 };
 
 /*
- * Take apart. `sample` is the event's sample_type: PERF_SAMPLE_TID and PERF_SAMPLE_TIME, no others.
+ * Take apart. `sample` is the event's sample_type; of it only PERF_SAMPLE_TID, _TIME, _CPU and
+ * _IDENTIFIER may be among what records other than samples have.
  * Fields that a type does not have are 0. Of unknown types this fills in only `type`, `misc`, and
  * the sample's id. 0, or -EBADMSG: too short for its type.
  */

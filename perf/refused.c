@@ -15,8 +15,7 @@
 #define CAPABILITY_SYS_ADMIN 21
 #define CAPABILITY_PERFMON 38
 
-/* kernel.perf_event_paranoid; -1 is also its own lowest, which refuses nothing. */
-static int paranoid(void)
+int perf_paranoid(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
 	char text[16] = "-1";
@@ -28,7 +27,7 @@ static int paranoid(void)
 	return atoi(text);
 }
 
-static int has_capability(void)
+int perf_is_privileged(void)
 {
 	uint64_t mask = target_status_mask(getpid(), "CapEff");
 
@@ -65,9 +64,9 @@ static int taken(struct event_object *object, const struct instance *instance, s
 
 int object_forbidden(int is_thread, int has_kernel, struct detail detail)
 {
-	int level = paranoid();
+	int level = perf_paranoid();
 
-	if (has_capability() ||
+	if (perf_is_privileged() ||
 	    (level <= 2 && (is_thread || level <= 0) && (!has_kernel || level <= 1)))
 		return 0;
 	return detail_set(detail, -WM_E_PERF_DENIED, PERF_PARANOID " is %d%s", level,

@@ -7,4 +7,10 @@
 #define PERF_IS_FILTERED "a seccomp filter, such as containers have, refuses it"
 #define PERF_IS_MISSING "this kernel has no perf_event_open(2)"
 
+/* kernel.perf_event_paranoid; -1 is also its own lowest, which refuses nothing. */
+int perf_paranoid(void);
+
+/* Whether we have CAP_PERFMON or CAP_SYS_ADMIN, for which that level does not hold. */
+int perf_is_privileged(void);
+
 #endif

@@ -28,11 +28,6 @@
  */
 #define REGISTER_MASK UINT64_C(0xff02ff)
 #define IP_BIT (UINT64_C(1) << PERF_REG_X86_IP)
-/*
- * A trap reads the time, then writes its record; a virtual CPU may be put off between, on a busy
- * host for long.
- */
-#define SETTLE_NS 100000000
 #define SAMPLE_BYTES_MAX 512u /* with less room than that a ring counts as full */
 
 uint64_t rings_sample_type(unsigned int flags)
@@ -84,16 +79,13 @@ static void ring_close(struct cpu_ring *ring)
 		close(ring->fd);
 }
 
-static int open_all(struct rings *rings, uint32_t bytes)
+static int open_all(struct rings *rings, const unsigned int *cpus, size_t count, uint32_t bytes)
 {
-	unsigned int *cpus;
-	size_t count;
-	int err = cpus_present(&cpus, &count);
+	int err = 0;
 
 	rings->bytes = bytes;
 	for (size_t i = 0; i < count && !err; i++)
 		err = rings_open_cpu(rings, cpus[i]);
-	free(cpus);
 	return err;
 }
 
@@ -106,17 +98,30 @@ uint64_t rings_locked_bytes(size_t count, uint32_t bytes)
  * Users have so much memory for them together (kernel.perf_event_mlock_kb for each CPU, and
  * RLIMIT_MEMLOCK), and may have others.
  */
-int rings_open(struct rings *rings, uint32_t bytes)
+int rings_open_on(struct rings *rings, const unsigned int *cpus, size_t count, uint32_t bytes,
+		  uint32_t least)
 {
-	int err = open_all(rings, bytes ? bytes : LARGE_BYTES);
+	int err = open_all(rings, cpus, count, bytes ? bytes : LARGE_BYTES);
 
-	for (uint32_t less = LARGE_BYTES / 2; !bytes && less >= SMALL_BYTES; less /= 2) {
+	for (uint32_t less = LARGE_BYTES / 2; !bytes && less >= least; less /= 2) {
 		if (err != -WM_E_MEMORY_LIMIT)
 			break;
 		rings_release(rings);
-		err = open_all(rings, less);
+		err = open_all(rings, cpus, count, less);
 	}
-	rings->is_any_size = !bytes;
+	rings->least = bytes ? 0 : least;
+	return err;
+}
+
+int rings_open(struct rings *rings, uint32_t bytes)
+{
+	unsigned int *cpus;
+	size_t count;
+	int err = cpus_present(&cpus, &count);
+
+	if (!err)
+		err = rings_open_on(rings, cpus, count, bytes, SMALL_BYTES);
+	free(cpus);
 	return err;
 }
 
@@ -152,7 +157,7 @@ int rings_open_cpu(struct rings *rings, unsigned int cpu)
 		if (err)
 			ring_close(&ring);
 		bytes /= 2;
-	} while (err == -WM_E_MEMORY_LIMIT && rings->is_any_size && bytes >= SMALL_BYTES);
+	} while (err == -WM_E_MEMORY_LIMIT && rings->least && bytes >= rings->least);
 	if (!err)
 		rings->all[rings->count++] = ring;
 	return err;
@@ -183,6 +188,7 @@ int rings_add(struct rings *rings, int fd, unsigned int source)
 	if (array_grow(&rings->ids, &rings->id_room, rings->id_count + 1, sizeof(*rings->ids)))
 		return -ENOMEM;
 	rings->ids[rings->id_count++] = (struct ring_id){ id, source };
+	rings->has_new_ids = 1;
 	return 0;
 }
 
@@ -191,6 +197,20 @@ static int by_id(const void *a, const void *b)
 	const struct ring_id *left = a, *right = b;
 
 	return (left->id > right->id) - (left->id < right->id);
+}
+
+int rings_source(struct rings *rings, uint64_t id, unsigned int *source)
+{
+	struct ring_id key = { .id = id }, *found;
+
+	if (rings->has_new_ids)
+		qsort(rings->ids, rings->id_count, sizeof(*rings->ids), by_id);
+	rings->has_new_ids = 0;
+	found = rings->id_count ? bsearch(&key, rings->ids, rings->id_count, sizeof(key), by_id)
+				: NULL;
+	if (found)
+		*source = found->source;
+	return found != NULL;
 }
 
 static int by_time(const void *a, const void *b)
@@ -251,21 +271,17 @@ static const uint8_t *callers_read(struct event_record *record, const uint8_t *a
  * Fields in the order that the kernel gives them (enum perf_event_type). 0: too short, or not one
  * of our events.
  */
-static int sample_read(const struct rings *rings, struct event_record *record,
+static int sample_read(struct rings *rings, struct event_record *record,
 		       const struct perf_event_header *header, const struct rings_form *form)
 {
 	const uint8_t *at = (const uint8_t *)(header + 1),
 		      *end = at + header->size - sizeof(*header);
-	struct ring_id key = { 0 }, *found;
 	uint64_t both;
 
 	if ((size_t)(end - at) < (form->has_read ? 7u : 4u) * 8)
 		return 0;
-	key.id = word(&at);
-	found = bsearch(&key, rings->ids, rings->id_count, sizeof(key), by_id);
-	if (!found)
+	if (!rings_source(rings, word(&at), &record->source))
 		return 0;
-	record->source = found->source;
 	record->ip = word(&at);
 	both = word(&at);
 	record->pid = (pid_t)(uint32_t)both;
@@ -373,11 +389,9 @@ static int ring_read(struct rings *rings, struct cpu_ring *from, const struct ri
 
 int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled)
 {
-	uint64_t until = ticks_monotonic_ns() - SETTLE_NS;
+	uint64_t until = ticks_monotonic_ns() - RINGS_SETTLE_NS;
 	int err = 0;
 
-	if (rings->id_count)
-		qsort(rings->ids, rings->id_count, sizeof(*rings->ids), by_id);
 	for (unsigned int i = 0; i < rings->count && !err; i++)
 		err = ring_read(rings, &rings->all[i], &form);
 	if (rings->pending_count)

@@ -11,6 +11,12 @@
 #include "perf/kernel_event.h"
 #include "perf/ring.h"
 
+/*
+ * The kernel reads the time, then writes the record; a virtual CPU may be put off between, on a
+ * busy host for long. Older records than this can be relied on to be there.
+ */
+#define RINGS_SETTLE_NS 100000000
+
 struct rings {
 	struct cpu_ring {
 		unsigned int cpu;
@@ -27,12 +33,14 @@ struct rings {
 	unsigned int count;
 	size_t room;
 	uint32_t bytes;	 /* of records, of those that were opened together */
-	int is_any_size; /* one more may have less, where there is no memory for as many */
+	/* one more may have as little, where there is no memory for as many; 0: all are alike */
+	uint32_t least;
 	struct ring_id {
 		uint64_t id;
 		unsigned int source;
-	} * ids; /* sorted once armed */
+	} * ids; /* sorted, unless there are new ones */
 	size_t id_count, id_room;
+	int has_new_ids;
 	struct event_record *pending;
 	size_t pending_count, pending_room;
 	uint64_t taken, lost, stray;
@@ -46,6 +54,9 @@ struct rings {
  * release also then.
  */
 int rings_open(struct rings *rings, uint32_t bytes);
+/* Of these CPUs. bytes 0: of one size, as large as can be had, not below `least`. */
+int rings_open_on(struct rings *rings, const unsigned int *cpus, size_t count, uint32_t bytes,
+		  uint32_t least);
 void rings_release(struct rings *rings);
 
 /*
@@ -71,6 +82,8 @@ void rings_missed(struct rings *rings, unsigned int cpu, uint64_t from_ns, uint6
 
 /* Which source an event is of, before any of its records is read. 0, -ENOMEM, -errno. */
 int rings_add(struct rings *rings, int fd, unsigned int source);
+/* Whether a record's id is of such an event. */
+int rings_source(struct rings *rings, uint64_t id, unsigned int *source);
 
 /*
  * What a sample has, by enum event_flag: PERF_SAMPLE_*, and of registers those of struct

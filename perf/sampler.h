@@ -30,7 +30,7 @@ enum sampler_want {
 	SAMPLER_USER_IP = 4,   /* where the thread is in user space: user_ip */
 	SAMPLER_RAW = 8,       /* a tracepoint's own data */
 	SAMPLER_REGS = 16,     /* registers at the event: regs[] */
-	SAMPLER_STACK = 32,    /* user registers, and stack_bytes of the user stack from rsp on */
+	SAMPLER_STACK = 32,    /* user_regs[], and stack_bytes of the user stack from rsp on */
 	SAMPLER_BRANCHES = 64, /* the processor's last branches */
 };
 
@@ -40,11 +40,11 @@ struct sampler_event {
 	struct count_event what; /* type, config, config1, config2, what is excluded */
 	uint64_t bp_address; /* of type PERF_TYPE_BREAKPOINT: address, HW_BREAKPOINT_*, length */
 	uint32_t bp_type, bp_bytes;
-	uint64_t period;    /* a record each so many; 0: by frequency */
-	uint64_t freq_hz;   /* records a second of each CPU, by the kernel's estimate */
-	unsigned int wants; /* of enum sampler_want */
-	uint8_t precise;    /* precise_ip */
-	uint32_t stack_bytes;
+	uint64_t period;      /* a record each so many; 0: by frequency */
+	uint64_t freq_hz;     /* records a second of each CPU, by the kernel's estimate */
+	unsigned int wants;   /* of enum sampler_want */
+	uint8_t precise;      /* precise_ip */
+	uint32_t stack_bytes; /* a multiple of 8, below 64 KiB */
 };
 
 struct sampler_request {
@@ -80,7 +80,11 @@ struct sampler_record {
 	unsigned int event;
 	unsigned int cpu;
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
-	pid_t pid, tid;	  /* in our pid namespace; of samples the thread that runs there */
+	/*
+	 * In our pid namespace; of samples the thread that runs there. tid 0: the CPU's idle
+	 * thread, or one outside of our namespace; -1: one that has just ended.
+	 */
+	pid_t pid, tid;
 	pid_t ppid, ptid;
 	int is_preempted, is_exec;
 	int is_kernel;	      /* ip is the kernel's */
@@ -90,10 +94,11 @@ struct sampler_record {
 	const char *text;
 	const uint64_t *callers; /* ip first; PERF_CONTEXT_* divide kernel and user */
 	size_t caller_count;
-	const void *raw;
+	const void *raw; /* not aligned */
 	size_t raw_bytes;
-	uint64_t regs_abi;		 /* PERF_SAMPLE_REGS_ABI_*; 0: none */
-	uint64_t regs[SAMPLER_REGS_MAX]; /* as perf_regs.h numbers them */
+	/* PERF_SAMPLE_REGS_ABI_*, 0: none; registers as perf_regs.h numbers them */
+	uint64_t regs_abi, user_regs_abi;
+	uint64_t regs[SAMPLER_REGS_MAX], user_regs[SAMPLER_REGS_MAX];
 	const void *stack;
 	size_t stack_bytes;
 	const void *branches; /* struct perf_branch_entry[] */
@@ -106,7 +111,11 @@ struct sampler_coverage {
 	uint64_t lost, throttled;   /* records; how often an event was stopped */
 	uint64_t ring_bytes;	    /* of one ring */
 	int excludes_kernel;	    /* perf_event_paranoid forbids to look into the kernel */
-	int is_doubtful; /* a process that had to be stopped could not be: threads may be missing */
+	/*
+	 * Threads may be missing, as a process that had to be stopped could not be; or CPUs that
+	 * were brought into the machine after SAMPLER_PROCESSES was opened.
+	 */
+	int is_doubtful;
 };
 
 struct sampler;
@@ -116,6 +125,7 @@ struct sampler;
  * the call are covered, each once, as of counts_open(). *sampler is NULL after an error:
  *
  *	-WM_E_COUNT_UNIT	the machine has no unit for an event
+ *	-WM_E_EVENT_TAKEN	no debug register is free for a breakpoint
  *	-WM_E_GONE		no such process
  *	-WM_E_PERF_DENIED	the words name the privilege that is missing
  *	-WM_E_NO_DESCRIPTORS	the scope takes more than RLIMIT_NOFILE allows; none was opened
@@ -138,9 +148,11 @@ void sampler_disable(struct sampler *sampler);
 int sampler_follow(struct sampler *sampler);
 
 /*
- * Hand over what has come, sorted by time over all CPUs as far as no earlier record can follow;
- * `is_last`: all of it, after sampler_disable(). A callback that returns non-zero ends the read
- * with that value. Returns 0, -ENOMEM.
+ * Hand over what has come, sorted by time over all CPUs as far as no earlier record can follow: a
+ * record waits for 100 ms, in which a CPU that was put off may still write an earlier one. Of
+ * records that came still later, those of one CPU may be out of order. `is_last`: all of it, after
+ * sampler_disable(). A callback that returns non-zero ends the read with that value; the record
+ * counts as handed over. Returns 0, -ENOMEM.
  */
 int sampler_read(struct sampler *sampler, int is_last,
 		 int (*take)(const struct sampler_record *record, void *data), void *data);
