@@ -41,7 +41,7 @@ size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *
 		int error;
 
 		/* a watch that is no place says so when it is armed */
-		if (spec->trail || spec->watch)
+		if (spec->trail || spec->watch || spec->kernel)
 			continue;
 		if (placed ? spec->placed : spec->matches)
 			continue;

@@ -215,14 +215,29 @@ static int event_declare(struct wm_session *session, struct kernel *kernel, uint
 	return err;
 }
 
+int kernel_declare(struct kernel *kernel, uint32_t id)
+{
+	int err;
+
+	if (kernel->declared >> id & 1)
+		return 0;
+	err = event_declare(kernel->session, kernel, id, NULL, NULL);
+	kernel->declared |= (uint32_t)!err << id;
+	return err;
+}
+
 static int events_declare(struct wm_session *session, struct kernel *kernel)
 {
-	int err = event_declare(session, kernel, KERNEL_LOST, NULL, NULL);
+	int err = 0;
 
-	if (!err)
-		err = event_declare(session, kernel, KERNEL_THROTTLED, NULL, NULL);
-	for (uint32_t id = KERNEL_DEPART; id <= KERNEL_RUNNABLE && kernel->has_switches && !err; id++)
-		err = event_declare(session, kernel, id, NULL, NULL);
+	if (kernel->has_switches) {
+		err = kernel_declare(kernel, KERNEL_DEPART);
+		if (!err)
+			err = kernel_declare(kernel, KERNEL_ARRIVE);
+		if (!err)
+			err = kernel_declare(kernel, kernel->has_wakes ? KERNEL_WAKE
+								       : KERNEL_RUNNABLE);
+	}
 	for (size_t i = 0; i < kernel->event_count && !err; i++)
 		if (kernel->sources[i].role == KERNEL_RECORDS)
 			err = event_declare(session, kernel, kernel->sources[i].id,
@@ -379,6 +394,7 @@ int kernel_open(struct wm_session *session)
 	kernel = session->kernel = kernel_new(session->specs->count);
 	if (!kernel)
 		return -ENOMEM;
+	kernel->session = session;
 	err = scope_find(session, kernel);
 	if (!err)
 		err = sampler_start_best(session, kernel);

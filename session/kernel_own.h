@@ -56,12 +56,14 @@ struct known_thread {
 };
 
 struct kernel {
+	struct wm_session *session;
 	struct process *process; /* NULL: none, or it was handed over to be drained */
 	struct own_store *store;
 	struct sampler *sampler;
 	struct sampler_event *events;
 	struct kernel_source *sources; /* of each of these */
 	size_t event_count;
+	uint32_t declared; /* which of enum kernel_event, by bit */
 	int has_switches, has_wakes;
 	struct kernel_counter *counters;
 	struct count_event *count_events;
@@ -82,6 +84,9 @@ struct kernel {
 	struct known_thread *threads;
 	uint64_t taken;
 };
+
+/* Declare an event before KERNEL_SPECS, once. Returns 0 or a negative error. */
+int kernel_declare(struct kernel *kernel, uint32_t id);
 
 /* A callback of sampler_read(): write the event. `data` is the struct kernel. Returns 0. */
 int kernel_take(const struct sampler_record *record, void *data);

@@ -181,7 +181,10 @@ static int symbol_find(const char *name, uint64_t *address, struct detail words)
 			!strcmp(symbol, name);
 	fclose(file);
 	if (!found)
-		return detail_set(words, -WM_E_COUNT_EVENT, "the kernel has no symbol %s", name);
+		return detail_set(words, -WM_E_COUNT_EVENT,
+				  "/proc/kallsyms has no %s; it has no variables in a kernel "
+				  "without CONFIG_KALLSYMS_ALL",
+				  name);
 	*address = value;
 	if (!value)
 		return detail_set(words, -WM_E_PERF_DENIED,

@@ -90,15 +90,19 @@ Test(kernel_spec, kprobe_names_a_function)
 
 Test(kernel_spec, watch_of_the_kernel)
 {
-	int err = reads("watch:jiffies@kernel:rw");
+	int err = reads("watch:do_exit@kernel:x");
 
 	if (err == -WM_E_PERF_DENIED)
 		cr_skip("%s", words);
 	cr_assert_eq(err, 0, "%s", words);
-	cr_assert_eq(request.event.bp_type, HW_BREAKPOINT_RW);
+	cr_assert_eq(request.event.bp_type, HW_BREAKPOINT_X);
+	cr_assert_eq(request.event.bp_bytes, sizeof(long));
 	cr_assert_neq(request.event.bp_address, 0);
-	cr_assert_eq(reads("watch:jiffies/8@kernel"), 0);
+	cr_assert_eq(reads("watch:do_exit/8@kernel"), 0);
+	cr_assert_eq(request.event.bp_type, HW_BREAKPOINT_W);
 	cr_assert_eq(request.event.bp_bytes, 8);
+	cr_assert_eq(reads("watch:do_exit@kernel:rw"), 0);
+	cr_assert_eq(request.event.bp_type, HW_BREAKPOINT_RW);
 	cr_assert_eq(reads("watch:no_such_symbol_here@kernel:w"), -WM_E_COUNT_EVENT);
 	cr_assert(strstr(words, "no_such_symbol_here"));
 }

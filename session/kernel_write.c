@@ -266,6 +266,8 @@ static void lose(struct kernel *kernel, const struct sampler_record *record)
 	struct fields fields = { .count = 0 };
 
 	own_store_lose(kernel->store, record->count);
+	if (kernel_declare(kernel, KERNEL_LOST))
+		return;
 	put_thread(&fields, 0, 0);
 	put_u64(&fields, record->count);
 	write_event(kernel, record->cpu, record->time_ns, KERNEL_LOST, &fields);
@@ -276,6 +278,8 @@ static void throttled(struct kernel *kernel, const struct sampler_record *record
 	const struct kernel_source *source = &kernel->sources[record->event];
 	struct fields fields = { .count = 0 };
 
+	if (kernel_declare(kernel, KERNEL_THROTTLED))
+		return;
 	put_thread(&fields, record->pid, record->tid);
 	put_string(&fields, source->request ? source->request->name : "switch", COUNT_NAME_BYTES);
 	write_event(kernel, record->cpu, record->time_ns, KERNEL_THROTTLED, &fields);

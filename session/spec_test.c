@@ -136,7 +136,7 @@ Test(spec, add_invalid_text_names_wrong_part)
 		const char *text, *words;
 	} wrong[] = {
 		{ "marker:net", "no second colon" },
-		{ "zork:a:b", "zork is not marker, usdt, func, addr, watch or trail" },
+		{ "zork:a:b", "zork is not marker, usdt, func, addr, watch, trail, count" },
 		{ "net", "net is not marker" },
 		{ "marker:n t:rx", "\"n t\" is no SUBSYSTEM" },
 		{ "marker::rx", "\"\" is no SUBSYSTEM" },
