@@ -64,7 +64,7 @@ static int field_parse(struct tracepoint_field *field, const char *line)
 		return -EBADMSG;
 	if (field->is_dynamic || array)
 		field->type = strstr(text, "char") && !strstr(text, "unsigned") ? WM_TYPE_STR
-									       : WM_TYPE_BYTES;
+										: WM_TYPE_BYTES;
 	else
 		field->type = number_type(text, bytes, is_signed);
 	return 0;

@@ -10,19 +10,18 @@
 #include <waymark/error.h>
 #include <waymark/marker/field.h>
 
-static const char text[] =
-	"name: sched_switch\nID: 314\nformat:\n"
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
-	"\n"
-	"\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n"
-	"\tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n"
-	"\tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n"
-	"\tfield:const void * caller;\toffset:40;\tsize:8;\tsigned:0;\n"
-	"\tfield:__data_loc char[] name;\toffset:48;\tsize:4;\tsigned:0;\n"
-	"\tfield:unsigned char raw[3];\toffset:52;\tsize:3;\tsigned:0;\n"
-	"\tfield:bool is_done;\toffset:55;\tsize:1;\tsigned:0;\n"
-	"\nprint fmt: \"\tfield:ignored\"\n";
+static const char text[] = "name: sched_switch\nID: 314\nformat:\n"
+			   "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+			   "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
+			   "\n"
+			   "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n"
+			   "\tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n"
+			   "\tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n"
+			   "\tfield:const void * caller;\toffset:40;\tsize:8;\tsigned:0;\n"
+			   "\tfield:__data_loc char[] name;\toffset:48;\tsize:4;\tsigned:0;\n"
+			   "\tfield:unsigned char raw[3];\toffset:52;\tsize:3;\tsigned:0;\n"
+			   "\tfield:bool is_done;\toffset:55;\tsize:1;\tsigned:0;\n"
+			   "\nprint fmt: \"\tfield:ignored\"\n";
 
 static struct tracepoint tracepoint;
 
@@ -33,7 +32,7 @@ Test(tracepoint, fields_have_types_and_places)
 		uint8_t type;
 		uint32_t offset;
 	} rows[] = {
-		{ "prev_comm", WM_TYPE_STR, 8 }, { "prev_pid", WM_TYPE_I32, 24 },
+		{ "prev_comm", WM_TYPE_STR, 8 },   { "prev_pid", WM_TYPE_I32, 24 },
 		{ "prev_state", WM_TYPE_I64, 32 }, { "caller", WM_TYPE_PTR, 40 },
 		{ "name", WM_TYPE_STR, 48 },	   { "raw", WM_TYPE_BYTES, 52 },
 		{ "is_done", WM_TYPE_BOOL, 55 },
@@ -62,7 +61,9 @@ Test(tracepoint, the_print_line_is_no_field)
 
 Test(tracepoint, values_are_within_the_record)
 {
-	uint8_t raw[64] = { [24] = 0xfe, 0xff, 0xff, 0xff, [48] = 56, 0, 4, 0, [56] = 'a', 'b', 'c' };
+	uint8_t raw[64] = {
+		[24] = 0xfe, 0xff, 0xff, 0xff, [48] = 56, 0, 4, 0, [56] = 'a', 'b', 'c'
+	};
 	struct tracepoint_field number = { .type = WM_TYPE_I32, .offset = 24, .bytes = 4 };
 	struct tracepoint_field loc = { .offset = 48, .bytes = 4, .is_dynamic = 1 };
 	size_t bytes;
@@ -98,8 +99,8 @@ Test(tracepoint, more_fields_than_fit_are_counted)
 	char many[4096] = "";
 
 	for (int i = 0; i < TRACEPOINT_FIELDS_MAX + 3; i++)
-		sprintf(many + strlen(many), "\tfield:int f%d;\toffset:%d;\tsize:4;\tsigned:1;\n", i,
-			8 + 4 * i);
+		sprintf(many + strlen(many), "\tfield:int f%d;\toffset:%d;\tsize:4;\tsigned:1;\n",
+			i, 8 + 4 * i);
 	cr_assert_eq(tracepoint_parse(&tracepoint, many), 0);
 	cr_assert_eq(tracepoint.count, TRACEPOINT_FIELDS_MAX);
 	cr_assert_eq(tracepoint.left_out, 3);

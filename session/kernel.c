@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define COUNT_NS 100000000u /* between two writes of counts */
+#define COUNT_NS 100000000u		/* between two writes of counts */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 
 int kernel_is_wanted(const struct wm_session *session)
@@ -106,7 +106,8 @@ static int switches_ask(struct kernel *kernel, int way)
 		kernel->has_wakes = has_first_pids() &&
 				    switch_tracepoint(kernel, "sched:sched_switch", KERNEL_STATES,
 						      SAMPLER_USER_IP) &&
-				    switch_tracepoint(kernel, "sched:sched_waking", KERNEL_WAKES, 0);
+				    switch_tracepoint(kernel, "sched:sched_waking", KERNEL_WAKES,
+						      0);
 		return kernel->has_wakes;
 	}
 	if (way == 1)
@@ -127,10 +128,11 @@ static int requests_ask(struct wm_session *session, struct kernel *kernel)
 			continue;
 		if (request->kind == KERNEL_COUNT) {
 			kernel->count_events[kernel->count_count] = request->event.what;
-			kernel->count_groups[kernel->count_count] =
-				(unsigned int)kernel->count_count;
-			kernel->counters[kernel->count_count++] =
-				(struct kernel_counter){ request->event.what, id };
+			kernel->count_groups[kernel->count_count] = (unsigned int)
+									    kernel->count_count;
+			kernel->counters[kernel->count_count++] = (struct kernel_counter){
+				request->event.what, id
+			};
 			continue;
 		}
 		source = source_add(kernel, &request->event);
@@ -165,9 +167,9 @@ static int scope_find(struct wm_session *session, struct kernel *kernel)
 	kernel->cgroup_fd = -1;
 	kernel->is_of_cpus = options->cpus != NULL;
 	if (kernel->is_of_cpus) {
-		int err = strcmp(options->cpus, "all") ? cpus_parse(options->cpus, &kernel->cpus,
-								    &kernel->cpu_count)
-						       : 0;
+		int err = strcmp(options->cpus, "all")
+				  ? cpus_parse(options->cpus, &kernel->cpus, &kernel->cpu_count)
+				  : 0;
 
 		if (err)
 			return session_fail(session, err, "CPUs %s", options->cpus);
@@ -190,9 +192,9 @@ static int scope_find(struct wm_session *session, struct kernel *kernel)
 			pid_add(kernel, p->pid);
 	for (const struct live_process *p = session->live->processes; p; p = p->next)
 		pid_add(kernel, p->pid);
-	return kernel->pid_count ? 0
-				 : session_fail(session, -WM_E_GONE,
-						"no process is left to record");
+	return kernel->pid_count
+		       ? 0
+		       : session_fail(session, -WM_E_GONE, "no process is left to record");
 }
 
 /* ---- the process that stands for the kernel ---- */
@@ -230,22 +232,14 @@ static int events_declare(struct wm_session *session, struct kernel *kernel)
 {
 	int err = 0;
 
-	if (kernel->has_switches) {
-		err = kernel_declare(kernel, KERNEL_DEPART);
-		if (!err)
-			err = kernel_declare(kernel, KERNEL_ARRIVE);
-		if (!err)
-			err = kernel_declare(kernel, kernel->has_wakes ? KERNEL_WAKE
-								       : KERNEL_RUNNABLE);
-	}
 	for (size_t i = 0; i < kernel->event_count && !err; i++)
 		if (kernel->sources[i].role == KERNEL_RECORDS)
 			err = event_declare(session, kernel, kernel->sources[i].id,
 					    kernel->sources[i].request, &kernel->sources[i].format);
 	for (size_t i = 0; i < kernel->count_count && !err; i++)
-		err = event_declare(session, kernel, kernel->counters[i].id,
-				    session->specs->all[kernel->counters[i].id - KERNEL_SPECS].kernel,
-				    NULL);
+		err = event_declare(
+			session, kernel, kernel->counters[i].id,
+			session->specs->all[kernel->counters[i].id - KERNEL_SPECS].kernel, NULL);
 	return err;
 }
 
@@ -359,6 +353,7 @@ static int sampler_start(struct wm_session *session, struct kernel *kernel, int 
 		.events = kernel->events,
 		.event_count = kernel->event_count,
 		.switches = wants_switches,
+		.tasks = 1,
 		.pids = kernel->pids,
 		.pid_count = kernel->pid_count,
 		.cpus = kernel->cpus,
@@ -419,6 +414,7 @@ void kernel_begin(struct wm_session *session)
 		sampler_enable(kernel->sampler);
 	if (kernel->counts)
 		counts_enable(kernel->counts);
+	kernel_write_names(kernel);
 	kernel_write_counts(kernel);
 	if (kernel->has_switches && !kernel->has_wakes)
 		kernel_write_runnable(kernel);

@@ -15,6 +15,9 @@ enum kernel_event {
 	KERNEL_ARRIVE,
 	KERNEL_WAKE,
 	KERNEL_RUNNABLE,
+	KERNEL_NAME,
+	KERNEL_FORK,
+	KERNEL_EXIT,
 	KERNEL_LOST,
 	KERNEL_THROTTLED,
 	KERNEL_SPECS,
@@ -85,6 +88,22 @@ struct kernel {
 	uint64_t taken;
 };
 
+/* Fields of an event, one behind the other. */
+struct kernel_fields {
+	uint8_t bytes[OWN_STORE_FIELDS_MAX];
+	size_t count;
+};
+
+void kernel_put_thread(struct kernel_fields *fields, pid_t pid, pid_t tid);
+void kernel_put_u64(struct kernel_fields *fields, uint64_t value);
+
+/* A string of at most `bytes`, which need have no NUL. */
+void kernel_put_string(struct kernel_fields *fields, const char *text, size_t bytes);
+
+/* Write an event, on a CPU or with cpu -1 on none. */
+void kernel_write(struct kernel *kernel, int cpu, uint64_t time_ns, uint32_t id,
+		  const struct kernel_fields *fields);
+
 /* Declare an event before KERNEL_SPECS, once. Returns 0 or a negative error. */
 int kernel_declare(struct kernel *kernel, uint32_t id);
 
@@ -95,12 +114,15 @@ int kernel_take(const struct sampler_record *record, void *data);
 void kernel_write_counts(struct kernel *kernel);
 void kernel_write_runnable(struct kernel *kernel);
 
+/* A thread was started, named, or has ended; what all threads are called at the begin. */
+void kernel_task(struct kernel *kernel, const struct sampler_record *record);
+void kernel_write_names(struct kernel *kernel);
+
 /*
  * The text (abi/site.h) and types of an event. `source` is NULL for those before KERNEL_SPECS and
  * for counts. Returns 0 or -E2BIG.
  */
 int kernel_event_text(uint32_t id, const struct kernel_request *request,
-		      const struct tracepoint *format, char *text, size_t bytes,
-		      uint8_t types[16]);
+		      const struct tracepoint *format, char *text, size_t bytes, uint8_t types[16]);
 
 #endif

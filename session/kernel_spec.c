@@ -23,9 +23,9 @@ static const struct {
 	const char *word;
 	enum kernel_kind kind;
 } kinds[] = {
-	{ "count:", KERNEL_COUNT },	{ "sample:", KERNEL_SAMPLE },
-	{ "switch", KERNEL_SWITCH },	{ "fault", KERNEL_FAULT },
-	{ "kprobe:", KERNEL_KPROBE },	{ "tracepoint:", KERNEL_TRACEPOINT },
+	{ "count:", KERNEL_COUNT },   { "sample:", KERNEL_SAMPLE },
+	{ "switch", KERNEL_SWITCH },  { "fault", KERNEL_FAULT },
+	{ "kprobe:", KERNEL_KPROBE }, { "tracepoint:", KERNEL_TRACEPOINT },
 };
 
 static int is_named(enum kernel_kind kind)
@@ -220,6 +220,7 @@ static int watch_read(struct kernel_request *request, char *text, struct detail 
 			  : bytes			    ? (uint32_t)bytes
 							    : 4;
 	event->what.type = PERF_TYPE_BREAKPOINT;
+	snprintf(event->what.name, sizeof(event->what.name), "%s", request->name);
 	event->what.excludes_user = 1;
 	event->period = 1;
 	return symbol_find(text, &event->bp_address, words);
@@ -238,6 +239,7 @@ static int kprobe_find(struct kernel_request *request, struct detail words)
 	if (count != 1)
 		return detail_set(words, -WM_E_COUNT_UNIT, "the kernel has no unit kprobe");
 	request->event.what.type = (uint32_t)type;
+	strcpy(request->event.what.name, request->name);
 	request->event.what.config = (uint64_t)request->is_return;
 	request->event.what.config1 = (uint64_t)(uintptr_t)request->name;
 	return 0;
@@ -259,7 +261,8 @@ static int named_read(struct kernel_request *request, char *name, struct detail 
 	err = count_event_read(&request->event.what, name, words);
 	if (!err && request->kind == KERNEL_TRACEPOINT &&
 	    request->event.what.type != PERF_TYPE_TRACEPOINT)
-		return detail_set(words, -WM_E_SPEC, "%s is no tracepoint: try count:%s", name, name);
+		return detail_set(words, -WM_E_SPEC, "%s is no tracepoint: try count:%s", name,
+				  name);
 	if (err == -WM_E_COUNT_EVENT && request->kind == KERNEL_TRACEPOINT &&
 	    access("/sys/kernel/tracing/events", R_OK))
 		return detail_set(words, -WM_E_PERF_DENIED,

@@ -20,13 +20,19 @@ static int reads(const char *text)
 
 Test(kernel_spec, knows_its_kinds)
 {
-	static const char *const its[] = { "count:cycles", "sample:cycles", "switch", "switch/",
-					   "fault",	   "fault:x",	    "tracepoint:a:b",
-					   "kprobe:f",	   "watch:jiffies@kernel",
+	static const char *const its[] = { "count:cycles",
+					   "sample:cycles",
+					   "switch",
+					   "switch/",
+					   "fault",
+					   "fault:x",
+					   "tracepoint:a:b",
+					   "kprobe:f",
+					   "watch:jiffies@kernel",
 					   "watch:jiffies@kernel:w" };
-	static const char *const others[] = { "switches:x", "faults:a", "sample", "count",
-					      "marker:count:x", "watch:x@kernel.so",
-					      "watch:kernel", "func:x@kernel", "trail" };
+	static const char *const others[] = { "switches:x",   "faults:a",	"sample",
+					      "count",	      "marker:count:x", "watch:x@kernel.so",
+					      "watch:kernel", "func:x@kernel",	"trail" };
 
 	for (size_t i = 0; i < sizeof(its) / sizeof(its[0]); i++)
 		cr_assert(kernel_spec_is(its[i]), "%s", its[i]);

@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of the kernel, written as events. */
+#include "process/ticks.h"
 #include "session/kernel_own.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <asm/perf_regs.h>
-#include <time.h>
 #include <waymark/marker/field.h>
 
 #define WAKE_TWICE_NS 50000u /* between two records of one wake, as two of our events see it */
 #define CALLERS_MAX 256u
 
-/* Fields of an event, one behind the other. */
-struct fields {
-	uint8_t bytes[OWN_STORE_FIELDS_MAX];
-	size_t count;
-};
-
-static void put(struct fields *fields, const void *value, size_t bytes)
+static void put(struct kernel_fields *fields, const void *value, size_t bytes)
 {
 	if (bytes > sizeof(fields->bytes) - fields->count)
 		return; /* kernel_event_text() and CALLERS_MAX leave room for all */
@@ -29,29 +21,29 @@ static void put(struct fields *fields, const void *value, size_t bytes)
 	fields->count += bytes;
 }
 
-static void put_u8(struct fields *fields, uint8_t value)
+static void put_u8(struct kernel_fields *fields, uint8_t value)
 {
 	put(fields, &value, sizeof(value));
 }
 
-static void put_u32(struct fields *fields, uint32_t value)
+static void put_u32(struct kernel_fields *fields, uint32_t value)
 {
 	put(fields, &value, sizeof(value));
 }
 
-static void put_u64(struct fields *fields, uint64_t value)
+void kernel_put_u64(struct kernel_fields *fields, uint64_t value)
 {
 	put(fields, &value, sizeof(value));
 }
 
-static void put_thread(struct fields *fields, pid_t pid, pid_t tid)
+void kernel_put_thread(struct kernel_fields *fields, pid_t pid, pid_t tid)
 {
 	put_u32(fields, (uint32_t)pid);
 	put_u32(fields, (uint32_t)tid);
 }
 
 /* A string of at most `bytes`, which need have no NUL. */
-static void put_string(struct fields *fields, const char *text, size_t bytes)
+void kernel_put_string(struct kernel_fields *fields, const char *text, size_t bytes)
 {
 	size_t length = text ? strnlen(text, bytes) : 0;
 	size_t room = sizeof(fields->bytes) / 2;
@@ -61,7 +53,7 @@ static void put_string(struct fields *fields, const char *text, size_t bytes)
 	put_u8(fields, 0);
 }
 
-static void put_run(struct fields *fields, const void *at, size_t bytes)
+static void put_run(struct kernel_fields *fields, const void *at, size_t bytes)
 {
 	size_t room = sizeof(fields->bytes) / 2;
 
@@ -71,7 +63,7 @@ static void put_run(struct fields *fields, const void *at, size_t bytes)
 	put(fields, at, bytes);
 }
 
-static void put_callers(struct fields *fields, const struct sampler_record *record)
+static void put_callers(struct kernel_fields *fields, const struct sampler_record *record)
 {
 	size_t count = record->caller_count < CALLERS_MAX ? record->caller_count : CALLERS_MAX;
 	uint32_t kept = 0;
@@ -83,17 +75,19 @@ static void put_callers(struct fields *fields, const struct sampler_record *reco
 	for (size_t i = 0; i < count; i++) {
 		if (record->callers[i] >= PERF_CONTEXT_MAX)
 			continue; /* a mark between kernel and user */
-		put_u64(fields, record->callers[i]);
+		kernel_put_u64(fields, record->callers[i]);
 		kept++;
 	}
 	memcpy(fields->bytes + at, &kept, sizeof(kept));
 }
 
-static void write_event(struct kernel *kernel, unsigned int cpu, uint64_t time_ns, uint32_t id,
-			const struct fields *fields)
+void kernel_write(struct kernel *kernel, int cpu, uint64_t time_ns, uint32_t id,
+		  const struct kernel_fields *fields)
 {
-	own_store_write(kernel->store, OWN_STORE_CPU(cpu), time_ns, id, fields->bytes,
-			fields->count);
+	if (id < KERNEL_SPECS && kernel_declare(kernel, id))
+		return;
+	own_store_write(kernel->store, cpu < 0 ? OWN_STORE_NO_CPU : OWN_STORE_CPU(cpu), time_ns, id,
+			fields->bytes, fields->count);
 	kernel->taken++;
 }
 
@@ -143,23 +137,23 @@ static void depart(struct kernel *kernel, const struct sampler_record *record)
 {
 	struct departing *departing = departing_of(kernel, record->cpu);
 	int is_known = departing->tid == record->tid;
-	struct fields fields = { .count = 0 };
+	struct kernel_fields fields = { .count = 0 };
 
-	put_thread(&fields, record->pid, record->tid);
+	kernel_put_thread(&fields, record->pid, record->tid);
 	put_u8(&fields, record->is_preempted != 0);
 	put_u8(&fields, (uint8_t)(record->is_preempted ? 'R' : is_known ? departing->state : '?'));
-	put_u64(&fields, is_known ? departing->place : 0);
-	write_event(kernel, record->cpu, record->time_ns, KERNEL_DEPART, &fields);
+	kernel_put_u64(&fields, is_known ? departing->place : 0);
+	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_DEPART, &fields);
 	departing->tid = 0;
 	know(kernel, record);
 }
 
 static void arrive(struct kernel *kernel, const struct sampler_record *record)
 {
-	struct fields fields = { .count = 0 };
+	struct kernel_fields fields = { .count = 0 };
 
-	put_thread(&fields, record->pid, record->tid);
-	write_event(kernel, record->cpu, record->time_ns, KERNEL_ARRIVE, &fields);
+	kernel_put_thread(&fields, record->pid, record->tid);
+	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_ARRIVE, &fields);
 	know(kernel, record);
 }
 
@@ -174,7 +168,7 @@ static void wake(struct kernel *kernel, const struct kernel_source *source,
 	pid_t tid = (pid_t)tracepoint_number(tracepoint_find(&source->format, "pid"), record->raw,
 					     record->raw_bytes);
 	struct known_thread *thread = known(kernel, tid);
-	struct fields fields = { .count = 0 };
+	struct kernel_fields fields = { .count = 0 };
 
 	if (thread->tid == tid && thread->woken_ns &&
 	    record->time_ns - thread->woken_ns < WAKE_TWICE_NS)
@@ -182,14 +176,14 @@ static void wake(struct kernel *kernel, const struct kernel_source *source,
 	if (thread->tid != tid)
 		*thread = (struct known_thread){ .tid = tid };
 	thread->woken_ns = record->time_ns;
-	put_thread(&fields, thread->pid, tid);
-	put_thread(&fields, record->pid, record->tid);
-	write_event(kernel, record->cpu, record->time_ns, KERNEL_WAKE, &fields);
+	kernel_put_thread(&fields, thread->pid, tid);
+	kernel_put_thread(&fields, record->pid, record->tid);
+	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_WAKE, &fields);
 }
 
 /* ---- samples ---- */
 
-static void put_tracepoint(struct fields *fields, const struct tracepoint *format,
+static void put_tracepoint(struct kernel_fields *fields, const struct tracepoint *format,
 			   const struct sampler_record *record)
 {
 	for (unsigned int i = 0; i < format->count; i++) {
@@ -199,7 +193,7 @@ static void put_tracepoint(struct fields *fields, const struct tracepoint *forma
 		const void *at = tracepoint_bytes(field, record->raw, record->raw_bytes, &bytes);
 
 		if (field->type == WM_TYPE_STR)
-			put_string(fields, at, bytes);
+			kernel_put_string(fields, at, bytes);
 		else if (field->type == WM_TYPE_BYTES)
 			put_run(fields, at, bytes);
 		else
@@ -207,40 +201,42 @@ static void put_tracepoint(struct fields *fields, const struct tracepoint *forma
 	}
 }
 
-static void put_registers(struct fields *fields, const struct kernel_request *request,
+static void put_registers(struct kernel_fields *fields, const struct kernel_request *request,
 			  const struct sampler_record *record)
 {
-	static const unsigned int arguments[] = { PERF_REG_X86_DI, PERF_REG_X86_SI, PERF_REG_X86_DX,
-						  PERF_REG_X86_CX, PERF_REG_X86_R8, PERF_REG_X86_R9 };
+	static const unsigned int arguments[] = {
+		PERF_REG_X86_DI, PERF_REG_X86_SI, PERF_REG_X86_DX,
+		PERF_REG_X86_CX, PERF_REG_X86_R8, PERF_REG_X86_R9
+	};
 
 	for (unsigned int i = 0; request->has_args && i < 6; i++)
-		put_u64(fields, record->regs[arguments[i]]);
+		kernel_put_u64(fields, record->regs[arguments[i]]);
 	if (request->is_return)
-		put_u64(fields, record->regs[PERF_REG_X86_AX]);
+		kernel_put_u64(fields, record->regs[PERF_REG_X86_AX]);
 }
 
 static void sample(struct kernel *kernel, const struct kernel_source *source,
 		   const struct sampler_record *record)
 {
 	const struct kernel_request *request = source->request;
-	struct fields fields = { .count = 0 };
+	struct kernel_fields fields = { .count = 0 };
 
-	put_thread(&fields, record->pid, record->tid);
+	kernel_put_thread(&fields, record->pid, record->tid);
 	if (request->kind == KERNEL_TRACEPOINT)
 		put_tracepoint(&fields, &source->format, record);
 	else
-		put_u64(&fields, record->ip);
+		kernel_put_u64(&fields, record->ip);
 	if (request->kind == KERNEL_SAMPLE)
-		put_u64(&fields, record->period);
+		kernel_put_u64(&fields, record->period);
 	if (request->kind == KERNEL_KPROBE)
 		put_registers(&fields, request, record);
 	if (request->event.wants & SAMPLER_ADDRESS)
-		put_u64(&fields, record->address);
+		kernel_put_u64(&fields, record->address);
 	else if (request->kind == KERNEL_WATCH)
-		put_u64(&fields, request->event.bp_address);
+		kernel_put_u64(&fields, request->event.bp_address);
 	if (request->has_callers)
 		put_callers(&fields, record);
-	write_event(kernel, record->cpu, record->time_ns, source->id, &fields);
+	kernel_write(kernel, (int)record->cpu, record->time_ns, source->id, &fields);
 }
 
 static void take_sample(struct kernel *kernel, const struct sampler_record *record)
@@ -263,26 +259,23 @@ static void take_sample(struct kernel *kernel, const struct sampler_record *reco
 
 static void lose(struct kernel *kernel, const struct sampler_record *record)
 {
-	struct fields fields = { .count = 0 };
+	struct kernel_fields fields = { .count = 0 };
 
 	own_store_lose(kernel->store, record->count);
-	if (kernel_declare(kernel, KERNEL_LOST))
-		return;
-	put_thread(&fields, 0, 0);
-	put_u64(&fields, record->count);
-	write_event(kernel, record->cpu, record->time_ns, KERNEL_LOST, &fields);
+	kernel_put_thread(&fields, 0, 0);
+	kernel_put_u64(&fields, record->count);
+	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_LOST, &fields);
 }
 
 static void throttled(struct kernel *kernel, const struct sampler_record *record)
 {
 	const struct kernel_source *source = &kernel->sources[record->event];
-	struct fields fields = { .count = 0 };
+	struct kernel_fields fields = { .count = 0 };
 
-	if (kernel_declare(kernel, KERNEL_THROTTLED))
-		return;
-	put_thread(&fields, record->pid, record->tid);
-	put_string(&fields, source->request ? source->request->name : "switch", COUNT_NAME_BYTES);
-	write_event(kernel, record->cpu, record->time_ns, KERNEL_THROTTLED, &fields);
+	kernel_put_thread(&fields, record->pid, record->tid);
+	kernel_put_string(&fields, source->request ? source->request->name : "switch",
+			  COUNT_NAME_BYTES);
+	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_THROTTLED, &fields);
 }
 
 int kernel_take(const struct sampler_record *record, void *data)
@@ -306,6 +299,7 @@ int kernel_take(const struct sampler_record *record, void *data)
 		throttled(kernel, record);
 		break;
 	default:
+		kernel_task(kernel, record);
 		break;
 	}
 	return 0;
@@ -313,72 +307,21 @@ int kernel_take(const struct sampler_record *record, void *data)
 
 /* ---- counts ---- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void kernel_write_counts(struct kernel *kernel)
 {
-	uint64_t time_ns = now_ns();
+	uint64_t time_ns = ticks_monotonic_ns();
 
 	if (!kernel->counts || counts_read(kernel->counts, kernel->count_values))
 		return;
 	for (size_t i = 0; i < kernel->count_count; i++) {
 		const struct count_value *value = &kernel->count_values[i];
-		struct fields fields = { .count = 0 };
+		struct kernel_fields fields = { .count = 0 };
 
-		put_thread(&fields, kernel->pid_count == 1 ? kernel->pids[0] : 0, 0);
-		put_u64(&fields, value->count);
-		put_u64(&fields, value->enabled_ns);
-		put_u64(&fields, value->running_ns);
-		own_store_write(kernel->store, OWN_STORE_NO_CPU, time_ns, kernel->counters[i].id,
-				fields.bytes, fields.count);
-		kernel->taken++;
-	}
-}
-
-static void write_runnable(struct kernel *kernel, pid_t pid, pid_t tid)
-{
-	struct fields fields = { .count = 0 };
-	unsigned long long ran_ns, waited_ns;
-	char path[64];
-	FILE *file;
-	int count;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
-	file = fopen(path, "re");
-	if (!file)
-		return; /* it has ended */
-	count = fscanf(file, "%llu %llu", &ran_ns, &waited_ns);
-	fclose(file);
-	if (count != 2)
-		return;
-	put_thread(&fields, pid, tid);
-	put_u64(&fields, waited_ns);
-	own_store_write(kernel->store, OWN_STORE_NO_CPU, now_ns(), KERNEL_RUNNABLE, fields.bytes,
-			fields.count);
-	kernel->taken++;
-}
-
-void kernel_write_runnable(struct kernel *kernel)
-{
-	for (size_t i = 0; i < kernel->pid_count; i++) {
-		char path[64];
-		struct dirent *entry;
-		DIR *tasks;
-
-		snprintf(path, sizeof(path), "/proc/%d/task", (int)kernel->pids[i]);
-		tasks = opendir(path);
-		while (tasks && (entry = readdir(tasks)))
-			if (entry->d_name[0] != '.')
-				write_runnable(kernel, kernel->pids[i],
-					       (pid_t)atoi(entry->d_name));
-		if (tasks)
-			closedir(tasks);
+		kernel_put_thread(&fields, kernel->pid_count == 1 ? kernel->pids[0] : 0, 0);
+		kernel_put_u64(&fields, value->count);
+		kernel_put_u64(&fields, value->enabled_ns);
+		kernel_put_u64(&fields, value->running_ns);
+		kernel_write(kernel, -1, time_ns, kernel->counters[i].id, &fields);
 	}
 }
 
@@ -402,7 +345,7 @@ static void declare(struct declaring *to, const char *name, uint8_t type)
 	took = snprintf(to->text + to->used, to->room - to->used, "%s%s", to->count ? "," : "",
 			name);
 	to->used += took > 0 && (size_t)took < to->room - to->used ? (size_t)took
-								    : to->room - to->used;
+								   : to->room - to->used;
 	to->types[to->count++] = type;
 }
 
@@ -447,6 +390,13 @@ static void declare_own(struct declaring *to, uint32_t id)
 	case KERNEL_RUNNABLE:
 		declare(to, "wait_ns", WM_TYPE_U64);
 		break;
+	case KERNEL_NAME:
+		declare(to, "name", WM_TYPE_STR);
+		break;
+	case KERNEL_FORK:
+		declare(to, "parent_pid", WM_TYPE_I32);
+		declare(to, "parent_tid", WM_TYPE_I32);
+		break;
 	case KERNEL_LOST:
 		declare(to, "count", WM_TYPE_U64);
 		break;
@@ -462,13 +412,19 @@ static void declare_own(struct declaring *to, uint32_t id)
 static void name_of(uint32_t id, const struct kernel_request *request, char *name, size_t bytes)
 {
 	static const char *const own[] = {
-		[KERNEL_DEPART] = "switch\ndepart", [KERNEL_ARRIVE] = "switch\narrive",
-		[KERNEL_WAKE] = "switch\nwake",	    [KERNEL_RUNNABLE] = "switch\nrunnable",
-		[KERNEL_LOST] = "kernel\nlost",	    [KERNEL_THROTTLED] = "kernel\nthrottled",
+		[KERNEL_DEPART] = "switch\ndepart",
+		[KERNEL_ARRIVE] = "switch\narrive",
+		[KERNEL_WAKE] = "switch\nwake",
+		[KERNEL_RUNNABLE] = "switch\nrunnable",
+		[KERNEL_NAME] = "task\nname",
+		[KERNEL_FORK] = "task\nfork",
+		[KERNEL_EXIT] = "task\nexit",
+		[KERNEL_LOST] = "kernel\nlost",
+		[KERNEL_THROTTLED] = "kernel\nthrottled",
 	};
 	static const char *const subsystems[] = {
-		[KERNEL_COUNT] = "count",     [KERNEL_SAMPLE] = "sample", [KERNEL_FAULT] = "fault",
-		[KERNEL_TRACEPOINT] = "",     [KERNEL_KPROBE] = "kprobe", [KERNEL_WATCH] = "watch",
+		[KERNEL_COUNT] = "count", [KERNEL_SAMPLE] = "sample", [KERNEL_FAULT] = "fault",
+		[KERNEL_TRACEPOINT] = "", [KERNEL_KPROBE] = "kprobe", [KERNEL_WATCH] = "watch",
 	};
 	char *colon;
 

@@ -17,13 +17,13 @@
 #include <stdint.h>
 
 struct spec {
-	char *text;		      /* as given */
-	char *glob;		      /* of markers: SUBSYS:EVENT; else NULL */
-	struct code_request *request; /* of places in code; else NULL */
-	struct trail_request *trail;  /* of a trail; else NULL */
-	struct watch_expr *watch;     /* of a watch; else NULL */
+	char *text;		       /* as given */
+	char *glob;		       /* of markers: SUBSYS:EVENT; else NULL */
+	struct code_request *request;  /* of places in code; else NULL */
+	struct trail_request *trail;   /* of a trail; else NULL */
+	struct watch_expr *watch;      /* of a watch; else NULL */
 	struct kernel_request *kernel; /* of the kernel's events; else NULL */
-	uint64_t matches;	      /* markers or places that ever matched */
+	uint64_t matches;	       /* markers or places that ever matched */
 	/* results of places in code: */
 	uint64_t modules;	/* in which it was searched */
 	uint64_t placed;	/* places that can be placed; also armed markers */
