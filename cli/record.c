@@ -5,6 +5,7 @@
 #include "cli/guardian.h"
 #include "cli/origins.h"
 #include "cli/outcome.h"
+#include "cli/outcome_kernel.h"
 #include "cli/outcome_watch.h"
 #include "cli/progress.h"
 #include "cli/record_options.h"
@@ -209,6 +210,7 @@ static int set_up(struct recording *recording)
 	outcome_unclaimed(recording->session);
 	outcome_clock();
 	outcome_waiting(recording->session);
+	outcome_kernel(recording->session);
 	watch_stops_complain(recording->session);
 	/* of a running process all is there to be seen; a program may load what matches later */
 	if (!options->command && complain_unmatched(recording)) {
@@ -419,6 +421,7 @@ static int finish(struct recording *recording, int had_dir)
 	outcome_held(recording->session->probes, options->verbose);
 	outcome_unrecorded(recording->session->unrecorded);
 	outcome_watches(recording->session->watched);
+	outcome_kernel_end(recording->session);
 	unwatched = recording->error ? 0 : outcome_unwatched(recording->session);
 	complain_trails(recording);
 	if (recording->session->probes->refusals.has_markers && !options->verbose &&

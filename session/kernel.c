@@ -102,6 +102,7 @@ static int switches_ask(struct kernel *kernel, int way)
 
 	kernel->has_switches = 1;
 	kernel->has_wakes = 0;
+	kernel->has_places = way < 2;
 	if (way == 0) {
 		kernel->has_wakes = has_first_pids() &&
 				    switch_tracepoint(kernel, "sched:sched_switch", KERNEL_STATES,
@@ -421,6 +422,30 @@ void kernel_begin(struct wm_session *session)
 	kernel->counted_ns = ticks_monotonic_ns();
 }
 
+void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage)
+{
+	const struct kernel *kernel = session->kernel;
+	struct sampler_coverage sampled = { 0 };
+	struct counts_coverage counted = { 0 };
+
+	*coverage = kernel ? kernel->coverage : (struct kernel_coverage){ 0 };
+	if (!kernel || !kernel->process)
+		return;
+	if (kernel->sampler)
+		sampler_covered(kernel->sampler, &sampled);
+	if (kernel->counts)
+		counts_covered(kernel->counts, &counted);
+	*coverage = (struct kernel_coverage){
+		.has_switches = kernel->has_switches,
+		.has_places = kernel->has_places,
+		.has_wakes = kernel->has_wakes,
+		.excludes_kernel = sampled.excludes_kernel || counted.excludes_kernel,
+		.is_doubtful = sampled.is_doubtful || counted.is_doubtful,
+		.cpus_back = sampled.cpus_back,
+		.throttled = sampled.throttled,
+	};
+}
+
 int kernel_pump(struct wm_session *session)
 {
 	struct kernel *kernel = session->kernel;
@@ -459,6 +484,7 @@ void kernel_end(struct wm_session *session)
 	} else if (kernel->process && session->started_ns) {
 		kernel_write_counts(kernel);
 	}
+	kernel_covered(session, &kernel->coverage);
 	sampler_close(kernel->sampler);
 	counts_close(kernel->counts);
 	kernel->sampler = NULL;

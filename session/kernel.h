@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 struct kernel;
-struct kernel_coverage;
 struct wm_session;
 
 /* Whether any spec is of the kernel's; whether all are, so that no agent is needed. */
@@ -29,6 +28,17 @@ void kernel_begin(struct wm_session *session);
 
 /* Whether it records CPUs now, which keeps a session alive without a process. */
 int kernel_is_of_cpus(const struct wm_session *session);
+
+/* What its events cover. Zeroed where there are none. */
+struct kernel_coverage {
+	int has_switches, has_places, has_wakes; /* wakes and what a thread waits for */
+	int excludes_kernel; /* kernel.perf_event_paranoid allows to look at user space alone */
+	int is_doubtful;     /* threads may be missing: their process could not be stopped */
+	unsigned int cpus_back; /* how often a CPU came, or came back */
+	uint64_t throttled;	/* how often the kernel stopped an event for a while */
+};
+
+void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage);
 
 /* Take what has come. Returns how many records that were, or a negative error. */
 int kernel_pump(struct wm_session *session);

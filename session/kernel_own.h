@@ -6,6 +6,7 @@
 #include "perf/counts.h"
 #include "perf/sampler.h"
 #include "perf/tracepoint.h"
+#include "session/kernel.h"
 #include "session/kernel_spec.h"
 #include "session/own_store.h"
 
@@ -67,7 +68,8 @@ struct kernel {
 	struct kernel_source *sources; /* of each of these */
 	size_t event_count;
 	uint32_t declared; /* which of enum kernel_event, by bit */
-	int has_switches, has_wakes;
+	int has_switches, has_places, has_wakes;
+	struct kernel_coverage coverage; /* when it ended */
 	struct kernel_counter *counters;
 	struct count_event *count_events;
 	unsigned int *count_groups;
