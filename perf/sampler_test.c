@@ -73,8 +73,8 @@ static int take(const struct sampler_record *record, void *data)
 
 static void area_make(void)
 {
-	area = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	area = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
 	cr_assert(area != MAP_FAILED);
 	madvise(area, (size_t)PAGES * PAGE, MADV_NOHUGEPAGE);
 }
@@ -178,6 +178,174 @@ Test(sampler, each_sleep_is_a_departure_that_waits)
 	cr_expect_eq(seen.waits, SLEEPS + 1, "%u departures", seen.waits);
 	cr_expect_eq(seen.kinds[SAMPLER_ARRIVE], seen.waits + seen.preempted);
 	cr_expect_eq(seen.lost, 0);
+	sampler_close(sampler);
+	fixture_end(&fixture);
+}
+
+/* ---- CPUs ---- */
+
+/* The number of a field of struct trace_entry, read from the kernel's own description. */
+static int tracepoint(const char *name, const char *field, int *offset)
+{
+	char path[128], line[512];
+	FILE *file;
+	int id = -1, found;
+
+	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/%s/format", name);
+	file = fopen(path, "re");
+	if (!file)
+		cr_skip_test("%s is not to be read", path);
+	while (fgets(line, sizeof(line), file)) {
+		const char *at = strstr(line, field);
+
+		if (sscanf(line, "ID: %d", &found) == 1)
+			id = found;
+		if (at && at[strlen(field)] == ';' &&
+		    sscanf(at + strlen(field), "; offset:%d;", &found) == 1)
+			*offset = found;
+	}
+	fclose(file);
+	return id;
+}
+
+static struct {
+	pid_t pid;
+	int prev_pid, prev_state; /* their places in the record */
+	unsigned int raw_departs, departs, strange;
+	unsigned int samples, of_pid;
+	unsigned int in_user, in_kernel;
+	uint64_t ip_low, ip_high;
+} wanted;
+
+static int take_switch(const struct sampler_record *record, void *data)
+{
+	int32_t pid;
+	int64_t state;
+
+	take(record, data);
+	if (record->kind == SAMPLER_DEPART && record->tid == wanted.pid)
+		wanted.departs += !record->is_preempted;
+	if (record->kind != SAMPLER_SAMPLE)
+		return 0;
+	if (record->raw_bytes < (size_t)wanted.prev_state + sizeof(state)) {
+		wanted.strange++;
+		return 0;
+	}
+	memcpy(&pid, (const char *)record->raw + wanted.prev_pid, sizeof(pid));
+	memcpy(&state, (const char *)record->raw + wanted.prev_state, sizeof(state));
+	wanted.strange += record->tid > 0 && pid != record->tid;
+	if (pid != wanted.pid)
+		return 0;
+	wanted.raw_departs += (state & 0xff) != 0;
+	/* where it slept, in the C library's call */
+	wanted.in_user += record->is_kernel && record->user_ip && !(record->user_ip >> 63);
+	return 0;
+}
+
+static int is_first_namespace(void)
+{
+	char target[64] = "";
+
+	return readlink("/proc/self/ns/pid", target, sizeof(target) - 1) > 0 &&
+	       !strcmp(target, "pid:[4026531836]");
+}
+
+Test(sampler, a_tracepoint_of_all_cpus_says_what_its_switch_records_say)
+{
+	struct sampler_event event = {
+		.what = { .name = "sched:sched_switch", .type = PERF_TYPE_TRACEPOINT },
+		.period = 1,
+		.wants = SAMPLER_RAW | SAMPLER_USER_IP,
+	};
+	struct sampler_request request = request_of(NULL, &event, 1);
+	struct sampler_coverage coverage;
+	struct sampler *sampler;
+	struct fixture fixture;
+	int id = tracepoint("sched/sched_switch", "prev_pid", &wanted.prev_pid);
+
+	tracepoint("sched/sched_switch", "prev_state", &wanted.prev_state);
+	if (!is_first_namespace())
+		cr_skip_test("a tracepoint has pids of another namespace");
+	event.what.config = (uint64_t)id;
+	fixture_start(&fixture, sleeps);
+	fixture_wait(&fixture, 1);
+	wanted.pid = fixture.pid;
+	request.switches = 1;
+	sampler = opened(&request);
+	sampler_enable(sampler);
+	fixture_step(&fixture, 1, 1);
+	cr_assert(AWAIT(target_thread_state(fixture.pid, fixture.pid) == 'S'));
+	sampler_disable(sampler);
+	cr_assert_eq(sampler_read(sampler, 1, take_switch, NULL), 0);
+	cr_expect_eq(wanted.departs, SLEEPS + 1, "%u departures", wanted.departs);
+	cr_expect_eq(wanted.raw_departs, SLEEPS + 1, "%u in raw data", wanted.raw_departs);
+	cr_expect_geq(wanted.in_user, SLEEPS + 1, "%u user ips", wanted.in_user);
+	cr_expect_eq(wanted.strange, 0);
+	cr_expect_eq(seen.lost, 0);
+	cr_expect(!seen.is_disordered);
+	sampler_covered(sampler, &coverage);
+	cr_expect_eq(coverage.cpus, (unsigned int)sysconf(_SC_NPROCESSORS_ONLN));
+	sampler_close(sampler);
+	fixture_end(&fixture);
+}
+
+/* ---- what does not fit ---- */
+
+static void touches_again(struct fixture_shared *shared)
+{
+	fixture_meet(shared, 1);
+	for (unsigned int round = 0; round < 20; round++) {
+		for (unsigned int i = 0; i < PAGES; i++)
+			touch(area + (size_t)i * PAGE);
+		madvise(area, (size_t)PAGES * PAGE, MADV_DONTNEED);
+	}
+	fixture_meet(shared, 2);
+}
+
+/* The kernel's own count, of an event that we open beside them. */
+static int counter_open(pid_t pid)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_PAGE_FAULTS,
+		.size = sizeof(attr),
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+Test(sampler, what_a_small_ring_loses_is_counted)
+{
+	struct sampler_request request;
+	struct sampler_coverage coverage;
+	struct sampler *sampler;
+	struct fixture fixture;
+	uint64_t count;
+	int counter;
+
+	area_make();
+	fixture_start(&fixture, touches_again);
+	fixture_wait(&fixture, 1);
+	request = request_of(&fixture.pid, &faults, 1);
+	request.ring_bytes = PAGE;
+	sampler = opened(&request);
+	counter = counter_open(fixture.pid);
+	cr_assert_geq(counter, 0);
+	sampler_enable(sampler);
+	fixture_step(&fixture, 1, 1);
+	cr_assert(AWAIT(target_thread_state(fixture.pid, fixture.pid) == 'S'));
+	/* in the midst, so that the kernel reports a loss in the ring, and another is left */
+	cr_assert_eq(sampler_read(sampler, 0, take, NULL), 0);
+	read_all(sampler);
+	cr_assert_eq(read(counter, &count, sizeof(count)), sizeof(count));
+	cr_expect_gt(seen.lost, 0);
+	cr_expect_eq(seen.kinds[SAMPLER_SAMPLE] + seen.lost, count,
+		     "%u recorded and %lu lost of %lu", seen.kinds[SAMPLER_SAMPLE],
+		     (unsigned long)seen.lost, (unsigned long)count);
+	sampler_covered(sampler, &coverage);
+	cr_expect_eq(coverage.lost, seen.lost);
+	cr_expect_eq(coverage.ring_bytes, PAGE);
+	close(counter);
 	sampler_close(sampler);
 	fixture_end(&fixture);
 }
