@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/counts.h"
 
-#include "perf/scope.h"
+#include "perf/extent.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -13,14 +13,14 @@
 
 struct counts {
 	const struct counts_request *request;
-	struct scope scope;
+	struct extent extent;
 	struct count_value *kept; /* of events that are closed */
 	int excludes_kernel;
 };
 
-static struct counts *counts_of(struct scope *scope)
+static struct counts *counts_of(struct extent *extent)
 {
-	return (struct counts *)(void *)((char *)scope - offsetof(struct counts, scope));
+	return (struct counts *)(void *)((char *)extent - offsetof(struct counts, extent));
 }
 
 static int open_event(const struct counts *counts, const struct count_event *event, pid_t tid,
@@ -60,9 +60,9 @@ static int refused(const struct counts *counts, unsigned int which, pid_t tid, i
 	const struct counts_request *request = counts->request;
 	const struct count_event *event = &request->events[which];
 	int is_member = which && request->groups[which] == request->groups[which - 1];
-	int err = scope_refused(&counts->scope, event,
-				!event->excludes_kernel && !counts->excludes_kernel, tid, cpu,
-				error, detail);
+	int err = extent_refused(&counts->extent, event,
+				 !event->excludes_kernel && !counts->excludes_kernel, tid, cpu,
+				 error, detail);
 
 	if (err == -WM_E_COUNT_UNIT && is_member)
 		return detail_set(detail, err, "%s, or its group is too large", event->name);
@@ -74,13 +74,13 @@ static int is_its_cpu(const struct count_event *event, int cpu)
 	return cpu >= 0 && cpu < COUNT_CPUS_MAX && event->cpus[cpu / 64] >> cpu % 64 & 1;
 }
 
-static int open_all(struct scope *scope, pid_t tid, int cpu, struct detail detail)
+static int open_all(struct extent *extent, pid_t tid, int cpu, struct detail detail)
 {
-	struct counts *counts = counts_of(scope);
+	struct counts *counts = counts_of(extent);
 	const struct counts_request *request = counts->request;
 	int leader = -1;
 
-	if (scope_reserve(scope, request->event_count))
+	if (extent_reserve(extent, request->event_count))
 		return -ENOMEM;
 	for (unsigned int i = 0; i < request->event_count; i++) {
 		const struct count_event *event = &request->events[i];
@@ -101,7 +101,7 @@ static int open_all(struct scope *scope, pid_t tid, int cpu, struct detail detai
 			return fd;
 		if (fd < 0)
 			return refused(counts, i, tid, cpu, fd, detail);
-		scope_add(scope, fd, i, cpu, leader < 0);
+		extent_add(extent, fd, i, cpu, leader < 0);
 		leader = leader < 0 ? fd : leader;
 	}
 	return 0;
@@ -109,8 +109,8 @@ static int open_all(struct scope *scope, pid_t tid, int cpu, struct detail detai
 
 static int read_event(const struct opened *opened, struct count_value *value)
 {
-	struct scope_value own;
-	int err = scope_read(opened, &own);
+	struct extent_value own;
+	int err = extent_read(opened, &own);
 
 	*value = (struct count_value){ own.count, own.enabled_ns, own.third };
 	return err;
@@ -124,19 +124,19 @@ static void add(struct count_value *sum, const struct count_value *value)
 }
 
 /* Keep what it counted. */
-static void leave(struct scope *scope, const struct opened *opened)
+static void leave(struct extent *extent, const struct opened *opened)
 {
 	struct count_value value;
 
 	read_event(opened, &value);
-	add(&counts_of(scope)->kept[opened->event], &value);
+	add(&counts_of(extent)->kept[opened->event], &value);
 }
 
-static const struct scope_way way = { open_all, leave };
+static const struct extent_way way = { open_all, leave };
 
 int counts_follow(struct counts *counts)
 {
-	return scope_follow(&counts->scope);
+	return extent_follow(&counts->extent);
 }
 
 int counts_open(struct counts **out, const struct counts_request *request, struct detail detail)
@@ -156,7 +156,7 @@ int counts_open(struct counts **out, const struct counts_request *request, struc
 	if (!counts)
 		return -ENOMEM;
 	counts->request = request;
-	counts->scope = (struct scope){
+	counts->extent = (struct extent){
 		.way = &way,
 		.ids = request->scope == COUNTS_CPUS ? NULL : request->ids,
 		.id_count = request->id_count,
@@ -167,7 +167,7 @@ int counts_open(struct counts **out, const struct counts_request *request, struc
 		.needs = request->event_count,
 	};
 	counts->kept = calloc(request->event_count, sizeof(*counts->kept));
-	err = counts->kept ? scope_open(&counts->scope, detail) : -ENOMEM;
+	err = counts->kept ? extent_open(&counts->extent, detail) : -ENOMEM;
 	if (err) {
 		counts_close(counts);
 		return err;
@@ -178,34 +178,34 @@ int counts_open(struct counts **out, const struct counts_request *request, struc
 
 void counts_enable(struct counts *counts)
 {
-	scope_enable(&counts->scope);
+	extent_enable(&counts->extent);
 }
 
 int counts_read(struct counts *counts, struct count_value *values)
 {
-	const struct scope *scope = &counts->scope;
+	const struct extent *extent = &counts->extent;
 
 	memcpy(values, counts->kept, counts->request->event_count * sizeof(*values));
-	for (size_t i = 0; i < scope->count; i++) {
+	for (size_t i = 0; i < extent->count; i++) {
 		struct count_value value;
-		int err = read_event(&scope->opened[i], &value);
+		int err = read_event(&extent->opened[i], &value);
 
 		if (err)
 			return err;
-		add(&values[scope->opened[i].event], &value);
+		add(&values[extent->opened[i].event], &value);
 	}
 	return 0;
 }
 
 void counts_covered(const struct counts *counts, struct counts_coverage *coverage)
 {
-	const struct scope *scope = &counts->scope;
+	const struct extent *extent = &counts->extent;
 
 	*coverage = (struct counts_coverage){
-		.threads = scope->thread_count,
-		.cpus = (unsigned int)scope->place_count,
-		.cpus_back = scope->cpus_back,
-		.is_doubtful = scope->is_doubtful,
+		.threads = extent->thread_count,
+		.cpus = (unsigned int)extent->place_count,
+		.cpus_back = extent->cpus_back,
+		.is_doubtful = extent->is_doubtful,
 		.excludes_kernel = counts->excludes_kernel,
 	};
 }
@@ -214,7 +214,7 @@ void counts_close(struct counts *counts)
 {
 	if (!counts)
 		return;
-	scope_close(&counts->scope);
+	extent_close(&counts->extent);
 	free(counts->kept);
 	free(counts);
 }

@@ -18,12 +18,12 @@
 
 void sampler_enable(struct sampler *sampler)
 {
-	scope_enable(&sampler->scope);
+	extent_enable(&sampler->extent);
 }
 
 void sampler_disable(struct sampler *sampler)
 {
-	scope_disable(&sampler->scope);
+	extent_disable(&sampler->extent);
 }
 
 /* A thread's events are on the CPUs that were present; those that came later are none of them. */
@@ -34,16 +34,16 @@ static int look_for_cpus(struct sampler *sampler)
 	int err = cpus_present(&cpus, &count);
 
 	for (size_t i = 0; i < count && !err; i++)
-		sampler->scope.is_doubtful |= !rings_has(&sampler->rings, cpus[i]);
+		sampler->extent.is_doubtful |= !rings_has(&sampler->rings, cpus[i]);
 	free(cpus);
 	return err;
 }
 
 int sampler_follow(struct sampler *sampler)
 {
-	if (!sampler->scope.is_enabled)
+	if (!sampler->extent.is_enabled)
 		return 0;
-	return sampler->scope.ids ? look_for_cpus(sampler) : scope_follow(&sampler->scope);
+	return sampler->extent.ids ? look_for_cpus(sampler) : extent_follow(&sampler->extent);
 }
 
 /* ---- lanes ---- */
@@ -152,13 +152,13 @@ static int add_last_lost(struct sampler *sampler, unsigned int which, int was_fu
 	unsigned int cpu = sampler->rings.all[which].cpu;
 	struct sampler_lane *lane = &sampler->lanes[which];
 	uint64_t lost = lane->lost_counted;
-	struct scope_value value;
+	struct extent_value value;
 
 	if (!sampler->counts_lost)
 		return was_full ? lane_add_lost(lane, cpu, 1) : 0;
-	for (size_t i = 0; i < sampler->scope.count; i++)
-		if (sampler->scope.opened[i].cpu == (int)cpu &&
-		    !scope_read(&sampler->scope.opened[i], &value))
+	for (size_t i = 0; i < sampler->extent.count; i++)
+		if (sampler->extent.opened[i].cpu == (int)cpu &&
+		    !extent_read(&sampler->extent.opened[i], &value))
 			lost += value.third;
 	return lost > lane->lost_reported ? lane_add_lost(lane, cpu, lost - lane->lost_reported)
 					  : 0;
@@ -263,16 +263,16 @@ int sampler_read(struct sampler *sampler, int is_last,
 
 void sampler_covered(const struct sampler *sampler, struct sampler_coverage *coverage)
 {
-	const struct scope *scope = &sampler->scope;
+	const struct extent *extent = &sampler->extent;
 
 	*coverage = (struct sampler_coverage){
-		.threads = scope->thread_count,
-		.cpus = scope->ids ? sampler->rings.count : (unsigned int)scope->place_count,
-		.cpus_back = scope->cpus_back,
+		.threads = extent->thread_count,
+		.cpus = extent->ids ? sampler->rings.count : (unsigned int)extent->place_count,
+		.cpus_back = extent->cpus_back,
 		.lost = sampler->lost,
 		.throttled = sampler->throttled,
 		.ring_bytes = sampler->rings.bytes,
-		.is_doubtful = scope->is_doubtful,
+		.is_doubtful = extent->is_doubtful,
 	};
 	for (size_t i = 0; i < sampler->request->event_count; i++)
 		coverage->excludes_kernel |= sampler->forms[i].excludes_kernel;
@@ -282,7 +282,7 @@ void sampler_close(struct sampler *sampler)
 {
 	if (!sampler)
 		return;
-	scope_close(&sampler->scope);
+	extent_close(&sampler->extent);
 	rings_release(&sampler->rings);
 	for (size_t i = 0; i < sampler->lane_count; i++) {
 		free(sampler->lanes[i].held);

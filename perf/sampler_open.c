@@ -29,9 +29,9 @@
 #define ALL_REGS (UINT64_C(0xff02ff) | IP_BIT)
 #define KERNEL_BIT 63 /* of an address */
 
-static struct sampler *sampler_of(struct scope *scope)
+static struct sampler *sampler_of(struct extent *extent)
 {
-	return (struct sampler *)(void *)((char *)scope - offsetof(struct sampler, scope));
+	return (struct sampler *)(void *)((char *)extent - offsetof(struct sampler, extent));
 }
 
 /* ---- attributes ---- */
@@ -210,7 +210,7 @@ static int refused(const struct sampler *sampler, unsigned int which, pid_t tid,
 	}
 	if (error == -ENOSPC && event->what.type == PERF_TYPE_BREAKPOINT)
 		return detail_set(detail, -WM_E_EVENT_TAKEN, "%s", event->what.name);
-	return scope_refused(&sampler->scope, &event->what, has_kernel, tid, cpu, error, detail);
+	return extent_refused(&sampler->extent, &event->what, has_kernel, tid, cpu, error, detail);
 }
 
 /* ---- one thread, one CPU ---- */
@@ -226,7 +226,7 @@ static int add(struct sampler *sampler, int fd, unsigned int which, int cpu,
 	if (err)
 		close(fd);
 	else
-		scope_add(&sampler->scope, fd, which, cpu, 1);
+		extent_add(&sampler->extent, fd, which, cpu, 1);
 	return err;
 }
 
@@ -265,7 +265,7 @@ static int open_on(struct sampler *sampler, pid_t tid, const struct cpu_ring *ri
 {
 	int cpu = (int)ring->cpu;
 
-	if (scope_reserve(&sampler->scope, event_count(sampler->request)))
+	if (extent_reserve(&sampler->extent, event_count(sampler->request)))
 		return -ENOMEM;
 	for (unsigned int i = 0; i < event_count(sampler->request); i++) {
 		int fd = open_event(sampler, i, tid, cpu), err;
@@ -281,9 +281,9 @@ static int open_on(struct sampler *sampler, pid_t tid, const struct cpu_ring *ri
 	return 0;
 }
 
-static int open_all(struct scope *scope, pid_t tid, int cpu, struct detail detail)
+static int open_all(struct extent *extent, pid_t tid, int cpu, struct detail detail)
 {
-	struct sampler *sampler = sampler_of(scope);
+	struct sampler *sampler = sampler_of(extent);
 	struct rings *rings = &sampler->rings;
 	int err = 0;
 
@@ -296,19 +296,19 @@ static int open_all(struct scope *scope, pid_t tid, int cpu, struct detail detai
 }
 
 /* What it lost is still to be reported. */
-static void leave(struct scope *scope, const struct opened *opened)
+static void leave(struct extent *extent, const struct opened *opened)
 {
-	struct sampler *sampler = sampler_of(scope);
-	struct scope_value value;
+	struct sampler *sampler = sampler_of(extent);
+	struct extent_value value;
 
-	if (!sampler->counts_lost || scope_read(opened, &value))
+	if (!sampler->counts_lost || extent_read(opened, &value))
 		return;
 	for (unsigned int i = 0; i < sampler->lane_count; i++)
 		if (sampler->rings.all[i].cpu == (unsigned int)opened->cpu)
 			sampler->lanes[i].lost_counted += value.third;
 }
 
-static const struct scope_way way = { open_all, leave };
+static const struct extent_way way = { open_all, leave };
 
 /* ---- all ---- */
 
@@ -387,26 +387,26 @@ static int check(const struct sampler_request *request, struct detail detail)
 	return 0;
 }
 
-static int open_scope(struct sampler *sampler, struct detail detail)
+static int open_extent(struct sampler *sampler, struct detail detail)
 {
-	struct scope *scope = &sampler->scope;
-	const unsigned int *cpus = scope->cpus;
-	size_t count = scope->cpu_count;
+	struct extent *extent = &sampler->extent;
+	const unsigned int *cpus = extent->cpus;
+	size_t count = extent->cpu_count;
 	unsigned int *own = NULL;
 	int err = 0;
 
-	if (scope->ids)
+	if (extent->ids)
 		err = cpus_present(&own, &count);
 	else if (!cpus)
 		err = cpus_online(&own, &count);
 	if (err)
 		return err;
-	scope->needs *= scope->ids ? count : 1;
-	err = scope_need(scope, count, detail);
+	extent->needs *= extent->ids ? count : 1;
+	err = extent_need(extent, count, detail);
 	if (!err)
 		err = open_rings(sampler, own ? own : cpus, count, detail);
 	if (!err)
-		err = scope_open(scope, detail);
+		err = extent_open(extent, detail);
 	free(own);
 	return err;
 }
@@ -424,7 +424,7 @@ int sampler_open(struct sampler **out, const struct sampler_request *request, st
 		return -ENOMEM;
 	sampler->request = request;
 	sampler->counts_lost = counts_lost();
-	sampler->scope = (struct scope){
+	sampler->extent = (struct extent){
 		.way = &way,
 		.ids = request->scope == SAMPLER_CPUS ? NULL : request->pids,
 		.id_count = request->pid_count,
@@ -436,7 +436,7 @@ int sampler_open(struct sampler **out, const struct sampler_request *request, st
 	sampler->forms = calloc(request->event_count + 1, sizeof(*sampler->forms));
 	for (size_t i = 0; i < request->event_count && sampler->forms; i++)
 		sampler->forms[i] = form_of(&request->events[i]);
-	err = sampler->forms ? open_scope(sampler, detail) : -ENOMEM;
+	err = sampler->forms ? open_extent(sampler, detail) : -ENOMEM;
 	if (err) {
 		sampler_close(sampler);
 		return err;

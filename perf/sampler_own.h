@@ -5,7 +5,7 @@
 
 #include "perf/rings.h"
 #include "perf/sampler.h"
-#include "perf/scope.h"
+#include "perf/extent.h"
 
 /* What every record has, so that each can be put in order before its event is known. */
 #define SAMPLER_COMMON                                                                             \
@@ -38,7 +38,7 @@ struct sampler_lane {
 
 struct sampler {
 	const struct sampler_request *request;
-	struct scope scope;
+	struct extent extent;
 	struct rings rings;
 	struct sampler_form *forms;
 	struct sampler_lane *lanes; /* of rings.all[] */

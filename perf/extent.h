@@ -4,8 +4,8 @@
  * also of processes that start others meanwhile; CPUs that come and go. Which events these are is
  * the user's: counts.c and sampler_open.c.
  */
-#ifndef PERF_SCOPE_H
-#define PERF_SCOPE_H
+#ifndef PERF_EXTENT_H
+#define PERF_EXTENT_H
 
 #include "perf/count_event.h"
 #include "process/target.h"
@@ -29,20 +29,20 @@ struct place {
 	uint64_t enabled_ns; /* of its first event, at the last look */
 };
 
-struct scope;
+struct extent;
 
-struct scope_way {
+struct extent_way {
 	/*
-	 * Open all events, disabled, on a thread (cpu -1) or a CPU (tid -1), and scope_add() them.
+	 * Open all events, disabled, on a thread (cpu -1) or a CPU (tid -1), and extent_add() them.
 	 * 0; -ESRCH: the thread has ended; an error with words. What was added is closed then.
 	 */
-	int (*open)(struct scope *scope, pid_t tid, int cpu, struct detail detail);
+	int (*open)(struct extent *extent, pid_t tid, int cpu, struct detail detail);
 	/* Its CPU went, or the kernel dropped it: it is about to be closed. */
-	void (*leave)(struct scope *scope, const struct opened *opened);
+	void (*leave)(struct extent *extent, const struct opened *opened);
 };
 
-struct scope {
-	const struct scope_way *way;
+struct extent {
+	const struct extent_way *way;
 	const pid_t *ids; /* of processes, or threads; NULL: CPUs */
 	size_t id_count;
 	int are_threads;
@@ -61,44 +61,44 @@ struct scope {
 };
 
 /* An event's read_format must be so that read(2) gives this. */
-struct scope_value {
+struct extent_value {
 	uint64_t count, enabled_ns;
 	uint64_t third; /* the user's */
 };
 
-/* Room first, so that scope_add() can't fail. 0, -ENOMEM. */
-int scope_reserve(struct scope *scope, size_t more);
-void scope_add(struct scope *scope, int fd, unsigned int event, int cpu, int is_leader);
+/* Room first, so that extent_add() can't fail. 0, -ENOMEM. */
+int extent_reserve(struct extent *extent, size_t more);
+void extent_add(struct extent *extent, int fd, unsigned int event, int cpu, int is_leader);
 
 /* Whether it can have its descriptors, and so many more. 0, or an error with words. */
-int scope_need(const struct scope *scope, size_t more, struct detail detail);
+int extent_need(const struct extent *extent, size_t more, struct detail detail);
 
 /*
  * Open all, disabled. Processes that start or end threads meanwhile are stopped until
- * scope_enable() or scope_close(). 0, or an error with words. scope_close() also after an error.
+ * extent_enable() or extent_close(). 0, or an error with words. extent_close() also after an error.
  */
-int scope_open(struct scope *scope, struct detail detail);
+int extent_open(struct extent *extent, struct detail detail);
 
-void scope_enable(struct scope *scope);
-void scope_disable(struct scope *scope);
+void extent_enable(struct extent *extent);
+void extent_disable(struct extent *extent);
 
 /*
  * Of CPUs: open and enable the events on those that came. 0, or -errno where the list of CPUs can't
  * be read.
  */
-int scope_follow(struct scope *scope);
+int extent_follow(struct extent *extent);
 
 /* 0, -errno. */
-int scope_read(const struct opened *opened, struct scope_value *value);
+int extent_read(const struct opened *opened, struct extent_value *value);
 
 /* Close all events, let stopped processes run. The struct may not be used afterwards. */
-void scope_close(struct scope *scope);
+void extent_close(struct extent *extent);
 
 /*
  * Why the kernel refused an event, in words; has_kernel: it was to see the kernel's part. Returns
  * the error.
  */
-int scope_refused(const struct scope *scope, const struct count_event *event, int has_kernel,
-		  pid_t tid, int cpu, int error, struct detail detail);
+int extent_refused(const struct extent *extent, const struct count_event *event, int has_kernel,
+		   pid_t tid, int cpu, int error, struct detail detail);
 
 #endif

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf/extent.h"
+
+#include "base/array.h"
+#include "perf/cpus.h"
+#include "perf/object_own.h"
+#include "perf/refused.h"
+#include "process/stop_threads.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+/* ---- events ---- */
+
+int extent_reserve(struct extent *extent, size_t more)
+{
+	return array_grow(&extent->opened, &extent->room, extent->count + more,
+			  sizeof(*extent->opened));
+}
+
+void extent_add(struct extent *extent, int fd, unsigned int event, int cpu, int is_leader)
+{
+	extent->opened[extent->count++] = (struct opened){ fd, event, cpu, is_leader };
+}
+
+static void close_from(struct extent *extent, size_t first)
+{
+	while (extent->count > first)
+		close(extent->opened[--extent->count].fd);
+}
+
+/* All events of a thread or a CPU, or none. */
+static int open_all(struct extent *extent, pid_t tid, int cpu, struct detail detail)
+{
+	size_t first = extent->count;
+	int err = extent->way->open(extent, tid, cpu, detail);
+
+	if (err)
+		close_from(extent, first);
+	return err;
+}
+
+static void order_from(const struct extent *extent, size_t first, unsigned long order)
+{
+	for (size_t i = first; i < extent->count; i++)
+		if (extent->opened[i].is_leader)
+			ioctl(extent->opened[i].fd, order, 0);
+}
+
+int extent_read(const struct opened *opened, struct extent_value *value)
+{
+	ssize_t bytes = read(opened->fd, value, sizeof(*value));
+
+	if (bytes == sizeof(*value))
+		return 0;
+	*value = (struct extent_value){ 0 };
+	return bytes < 0 ? -errno
+			 : 0; /* nothing to read: its group was torn, and it counted nothing */
+}
+
+int extent_refused(const struct extent *extent, const struct count_event *event, int has_kernel,
+		   pid_t tid, int cpu, int error, struct detail detail)
+{
+	struct target target;
+	char whose[64];
+	int err;
+
+	if (tid < 0)
+		snprintf(whose, sizeof(whose), "CPU %d", cpu);
+	else
+		snprintf(whose, sizeof(whose), "thread %d", (int)tid);
+	switch (-error) {
+	case EMFILE:
+		return detail_set(detail, -WM_E_NO_DESCRIPTORS,
+				  "%zu are open; RLIMIT_NOFILE is reached", extent->count);
+	case ENOSYS:
+		return detail_set(detail, -ENOSYS, PERF_IS_MISSING);
+	case EACCES:
+	case EPERM:
+		err = object_forbidden(tid >= 0, has_kernel, detail);
+		if (err)
+			return err;
+		if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
+			return detail_set(detail, -WM_E_PERF_DENIED, PERF_IS_FILTERED);
+		if (tid >= 0 && !target_read(&target, tid))
+			return target_denied(&target, detail);
+		return detail_set(detail, -EPERM, "%s of %s", event->name, whose);
+	case EBADF:
+		return detail_set(
+			detail, -EINVAL,
+			"the folder is no cgroup of version 2, or of version 1's perf_event");
+	case ENODEV:
+		if (tid < 0)
+			return detail_set(detail, error, "CPU %d is not online", cpu);
+		/* falls through */
+	case ENOENT:
+	case EOPNOTSUPP:
+	case EINVAL:
+		return detail_set(detail, -WM_E_COUNT_UNIT, "%s", event->name);
+	default:
+		return detail_set(detail, error, "%s of %s", event->name, whose);
+	}
+}
+
+/* ---- threads ---- */
+
+static int open_thread(struct extent *extent, pid_t tid, struct detail detail)
+{
+	int err = open_all(extent, tid, -1, detail);
+
+	extent->thread_count += !err;
+	return err == -ESRCH ? 0 : err;
+}
+
+static int threads_read(pid_t pid, pid_t **threads, size_t *count)
+{
+	char path[32];
+	struct dirent *entry;
+	size_t room = 0;
+	DIR *dir;
+	int err = 0;
+
+	*threads = NULL;
+	*count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -WM_E_GONE : -errno;
+	while (!err && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		err = array_grow(threads, &room, *count + 1, sizeof(**threads)) ? -ENOMEM : 0;
+		if (!err)
+			(*threads)[(*count)++] = (pid_t)strtol(entry->d_name, NULL, 10);
+	}
+	closedir(dir);
+	return err;
+}
+
+/*
+ * Open all threads of a process. *has_changed is set if another listing has other threads: then one
+ * may have started from a thread without events, and been missed; or it inherited them, and was
+ * opened as well.
+ */
+static int open_process(struct extent *extent, pid_t pid, int *has_changed, struct detail detail)
+{
+	pid_t *threads, *again = NULL;
+	size_t count, count_again = 0;
+	int err = threads_read(pid, &threads, &count);
+
+	for (size_t i = 0; i < count && !err; i++)
+		err = open_thread(extent, threads[i], detail);
+	if (!err)
+		err = threads_read(pid, &again, &count_again);
+	*has_changed |= count != count_again ||
+			(count && memcmp(threads, again, count * sizeof(*threads)) != 0);
+	free(threads);
+	free(again);
+	if (err == -WM_E_GONE)
+		return detail_set(detail, err, "process %d", (int)pid);
+	return err;
+}
+
+/* They stay stopped until all of them are enabled. */
+static int stop_all(struct extent *extent)
+{
+	extent->stops = calloc(extent->id_count, sizeof(struct stop *));
+	if (!extent->stops)
+		return -ENOMEM;
+	for (size_t i = 0; i < extent->id_count; i++) {
+		int err = stop_threads(extent->ids[i], 0, &extent->stops[i]);
+
+		/* a stopped process starts no threads */
+		extent->is_doubtful |= err && err != -WM_E_STOPPED && err != -ESRCH;
+	}
+	return 0;
+}
+
+static int open_each(struct extent *extent, int *has_changed, struct detail detail)
+{
+	int err = extent_need(extent, 0, detail);
+
+	for (size_t i = 0; i < extent->id_count && !err; i++)
+		err = open_process(extent, extent->ids[i], has_changed, detail);
+	return err;
+}
+
+static int open_processes(struct extent *extent, struct detail detail)
+{
+	int has_changed = 0, err = open_each(extent, &has_changed, detail);
+
+	/* a process is stopped only if it starts and ends threads meanwhile */
+	if (!err && has_changed) {
+		close_from(extent, 0);
+		extent->thread_count = 0;
+		err = stop_all(extent);
+		if (!err)
+			err = open_each(extent, &has_changed, detail);
+	}
+	if (!err && !extent->thread_count)
+		err = detail_set(detail, -WM_E_GONE, "process %d", (int)extent->ids[0]);
+	return err;
+}
+
+static void resume(struct extent *extent)
+{
+	for (size_t i = 0; extent->stops && i < extent->id_count; i++)
+		stop_resume(extent->stops[i]);
+	free(extent->stops);
+	extent->stops = NULL;
+}
+
+static int open_threads(struct extent *extent, struct detail detail)
+{
+	int err = extent_need(extent, 0, detail);
+
+	for (size_t i = 0; i < extent->id_count && !err; i++) {
+		unsigned int before = extent->thread_count;
+
+		err = open_thread(extent, extent->ids[i], detail);
+		if (!err && extent->thread_count == before)
+			err = detail_set(detail, -WM_E_GONE, "thread %d", (int)extent->ids[i]);
+	}
+	return err;
+}
+
+/* ---- CPUs ---- */
+
+static struct place *place_of(struct extent *extent, int cpu)
+{
+	for (size_t i = 0; i < extent->place_count; i++)
+		if (extent->places[i].cpu == cpu)
+			return &extent->places[i];
+	return NULL;
+}
+
+/* Its events, at first or again. */
+static int open_cpu(struct extent *extent, unsigned int cpu, struct detail detail)
+{
+	struct place *place = place_of(extent, (int)cpu);
+	int err;
+
+	if (!place && array_grow(&extent->places, &extent->place_room, extent->place_count + 1,
+				 sizeof(*extent->places)))
+		return -ENOMEM;
+	err = open_all(extent, -1, (int)cpu, detail);
+	if (err)
+		return err;
+	if (!place)
+		place = &extent->places[extent->place_count++];
+	*place = (struct place){ .cpu = (int)cpu, .is_online = 1 };
+	return 0;
+}
+
+static int is_among(const unsigned int *cpus, size_t count, int cpu)
+{
+	for (size_t i = 0; i < count; i++)
+		if (cpus[i] == (unsigned int)cpu)
+			return 1;
+	return 0;
+}
+
+static int open_cpus(struct extent *extent, struct detail detail)
+{
+	unsigned int *online;
+	size_t online_count, count = extent->cpu_count;
+	int err = cpus_online(&online, &online_count);
+	const unsigned int *cpus = extent->cpus;
+
+	if (err)
+		return err;
+	if (!cpus) {
+		cpus = online;
+		count = online_count;
+	}
+	err = extent_need(extent, 0, detail);
+	for (size_t i = 0; i < count && !err; i++) {
+		if (place_of(extent, (int)cpus[i]))
+			continue;
+		err = is_among(online, online_count, (int)cpus[i])
+			      ? open_cpu(extent, cpus[i], detail)
+			      : detail_set(detail, -ENODEV, "CPU %u is not online", cpus[i]);
+	}
+	free(online);
+	return err;
+}
+
+static void close_cpu(struct extent *extent, int cpu)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < extent->count; i++) {
+		const struct opened opened = extent->opened[i];
+
+		if (opened.cpu != cpu) {
+			extent->opened[kept++] = opened;
+			continue;
+		}
+		extent->way->leave(extent, &opened);
+		close(opened.fd);
+	}
+	extent->count = kept;
+}
+
+/*
+ * Whether its events do not count any more. When a CPU goes offline, also for a moment as the
+ * machine is suspended, the kernel takes its events out of their context permanently, and
+ * PERF_EVENT_IOC_ENABLE changes nothing (cpu_follow.c). Their time then stops. A cgroup's time
+ * also stops whenever nothing of it runs.
+ */
+static int is_dead(const struct extent *extent, struct place *place)
+{
+	struct extent_value value;
+	int is_same;
+
+	if (!place->is_online)
+		return 1;
+	if (extent->cgroup_fd >= 0 || !extent->is_enabled)
+		return 0;
+	for (size_t i = 0; i < extent->count; i++) {
+		if (extent->opened[i].cpu != place->cpu)
+			continue;
+		if (extent_read(&extent->opened[i], &value))
+			return 0;
+		is_same = value.enabled_ns == place->enabled_ns;
+		place->enabled_ns = value.enabled_ns;
+		return is_same;
+	}
+	return 1;
+}
+
+int extent_follow(struct extent *extent)
+{
+	char words[64];
+	struct detail detail = { words, sizeof(words) };
+	unsigned int *online;
+	size_t count;
+	int err;
+
+	if (extent->ids)
+		return 0;
+	err = cpus_online(&online, &count);
+	for (size_t i = 0; i < extent->place_count && !err; i++)
+		extent->places[i].is_online &= is_among(online, count, extent->places[i].cpu);
+	for (size_t i = 0; i < count && !err; i++) {
+		struct place *place = place_of(extent, (int)online[i]);
+		size_t first;
+
+		if (place ? !is_dead(extent, place) : extent->cpus != NULL)
+			continue;
+		close_cpu(extent, (int)online[i]);
+		first = extent->count;
+		if (open_cpu(extent, online[i], detail)) {
+			if (place)
+				place->is_online = 0; /* the next look tries again */
+			continue;
+		}
+		if (extent->is_enabled)
+			order_from(extent, first, PERF_EVENT_IOC_ENABLE);
+		extent->cpus_back++;
+	}
+	free(online);
+	return err;
+}
+
+/* ---- all ---- */
+
+/* All that there are, before any is opened. */
+int extent_need(const struct extent *extent, size_t more, struct detail detail)
+{
+	size_t all = 0, count;
+	unsigned int *cpus;
+	pid_t *threads;
+
+	if (extent->are_threads) {
+		all = extent->id_count;
+	} else if (extent->cpus) {
+		all = extent->cpu_count;
+	} else if (!extent->ids) {
+		if (!cpus_online(&cpus, &all))
+			free(cpus);
+	}
+	for (size_t i = 0; !extent->are_threads && extent->ids && i < extent->id_count; i++) {
+		if (!threads_read(extent->ids[i], &threads, &count))
+			all += count;
+		free(threads);
+	}
+	return descriptors_need(more + all * extent->needs, detail);
+}
+
+int extent_open(struct extent *extent, struct detail detail)
+{
+	if (!extent->ids)
+		return open_cpus(extent, detail);
+	return extent->are_threads ? open_threads(extent, detail) : open_processes(extent, detail);
+}
+
+void extent_enable(struct extent *extent)
+{
+	extent->is_enabled = 1;
+	order_from(extent, 0, PERF_EVENT_IOC_ENABLE);
+	resume(extent);
+}
+
+void extent_disable(struct extent *extent)
+{
+	extent->is_enabled = 0;
+	order_from(extent, 0, PERF_EVENT_IOC_DISABLE);
+}
+
+void extent_close(struct extent *extent)
+{
+	resume(extent);
+	close_from(extent, 0);
+	free(extent->opened);
+	free(extent->places);
+}
