@@ -88,13 +88,13 @@ static int lane_add(struct sampler_lane *lane, const struct perf_event_header *h
 	lane->held[place] = (struct sampler_held){ time_ns, lane->used };
 	lane->count++;
 	lane->used += bytes;
-	lane->last_ns = time_ns > lane->last_ns ? time_ns : lane->last_ns;
 	return 0;
 }
 
-/* As the kernel reports it. */
+/* As the kernel reports it. They are older than now, and how old is unknown. */
 static int lane_add_lost(struct sampler_lane *lane, unsigned int cpu, uint64_t count)
 {
+	uint64_t now_ns = ticks_monotonic_ns();
 	const struct {
 		struct perf_event_header header;
 		uint64_t id, lost;
@@ -105,11 +105,11 @@ static int lane_add_lost(struct sampler_lane *lane, unsigned int cpu, uint64_t c
 	} record = {
 		.header = { .type = PERF_RECORD_LOST, .size = sizeof(record) },
 		.lost = count,
-		.time = lane->last_ns,
+		.time = now_ns,
 		.cpu = cpu,
 	};
 
-	return lane_add(lane, &record.header, lane->last_ns);
+	return lane_add(lane, &record.header, now_ns);
 }
 
 static uint64_t lost_of(const struct perf_event_header *header)
@@ -121,8 +121,11 @@ static uint64_t lost_of(const struct perf_event_header *header)
 	return words[1];
 }
 
-/* What there is in the ring. What is no record, or lacks its time, is lost. */
-static int lane_fill(struct sampler *sampler, unsigned int which)
+/*
+ * What the ring has, but not what comes meanwhile: that might be without end, as when reading is
+ * recorded. What is no record, or lacks its time, is lost.
+ */
+static int lane_fill(struct sampler *sampler, unsigned int which, uint64_t head)
 {
 	struct cpu_ring *from = &sampler->rings.all[which];
 	struct sampler_lane *lane = &sampler->lanes[which];
@@ -130,9 +133,11 @@ static int lane_fill(struct sampler *sampler, unsigned int which)
 	uint64_t time_ns;
 	int got, err;
 
-	while ((got = ring_next(&from->ring, &header)) != 0) {
+	while (from->ring.tail != head && (got = ring_next(&from->ring, &header)) != 0) {
 		if (got < 0 || sampler_record_time(header, &time_ns)) {
 			err = lane_add_lost(lane, from->cpu, 1);
+			if (got < 0) /* all that was there is dropped */
+				return err;
 		} else {
 			lane->lost_reported += lost_of(header);
 			err = lane_add(lane, header, time_ns);
@@ -178,7 +183,7 @@ static int fill_all(struct sampler *sampler, int is_last)
 		uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_RELAXED);
 		int was_full = head - ring->tail + RECORD_BYTES_MAX > ring->bytes;
 
-		err = lane_fill(sampler, i);
+		err = lane_fill(sampler, i, head);
 		if (!err && is_counting)
 			err = add_last_lost(sampler, i, was_full);
 	}

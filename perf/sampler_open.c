@@ -36,7 +36,7 @@ static struct sampler *sampler_of(struct extent *extent)
 
 /* ---- attributes ---- */
 
-static struct sampler_form form_of(const struct sampler_event *event)
+struct sampler_form sampler_form_of(const struct sampler_event *event)
 {
 	struct sampler_form form = { .sample_type = SAMPLER_COMMON };
 	static const struct {
@@ -152,6 +152,17 @@ static int is_kernel_breakpoint(const struct sampler_event *event)
 	return event->what.type == PERF_TYPE_BREAKPOINT && event->bp_address >> KERNEL_BIT;
 }
 
+static int is_kprobe(const struct sampler_event *event)
+{
+	FILE *file = fopen("/sys/bus/event_source/devices/kprobe/type", "re");
+	unsigned int type;
+	int is = file && fscanf(file, "%u", &type) == 1 && type == event->what.type;
+
+	if (file)
+		fclose(file);
+	return is;
+}
+
 /*
  * Whether it also counts what programs do, so that without privileges its user part is left. The
  * others happen in the kernel alone, and would record nothing.
@@ -189,7 +200,7 @@ static int denied(const struct sampler_event *event, pid_t tid, int has_kernel,
 		return detail_set(detail, -WM_E_PERF_DENIED,
 				  "%s needs CAP_PERFMON, or " PERF_PARANOID " at %d; it is %d",
 				  name, most, level);
-	if (event->what.type >= PERF_TYPE_MAX && has_kernel)
+	if (is_kprobe(event))
 		return detail_set(detail, -WM_E_PERF_DENIED, "%s needs CAP_PERFMON", name);
 	return 0;
 }
@@ -202,6 +213,10 @@ static int refused(const struct sampler *sampler, unsigned int which, pid_t tid,
 	const struct sampler_event *event = which < request->event_count ? &request->events[which]
 									 : &none;
 	int has_kernel = event != &none && !event->what.excludes_kernel, err;
+
+	/* its user part alone was refused as well */
+	if (tid >= 0 && has_user_part(event) && !event->what.has_modifiers)
+		has_kernel = 0;
 
 	if (error == -EACCES || error == -EPERM) {
 		err = denied(event, tid, has_kernel, detail);
@@ -435,7 +450,7 @@ int sampler_open(struct sampler **out, const struct sampler_request *request, st
 	};
 	sampler->forms = calloc(request->event_count + 1, sizeof(*sampler->forms));
 	for (size_t i = 0; i < request->event_count && sampler->forms; i++)
-		sampler->forms[i] = form_of(&request->events[i]);
+		sampler->forms[i] = sampler_form_of(&request->events[i]);
 	err = sampler->forms ? open_extent(sampler, detail) : -ENOMEM;
 	if (err) {
 		sampler_close(sampler);

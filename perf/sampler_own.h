@@ -31,7 +31,6 @@ struct sampler_lane {
 	size_t first, count, room; /* those before `first` were handed over */
 	uint8_t *bytes;
 	size_t used, bytes_room;
-	uint64_t last_ns;
 	uint64_t lost_reported; /* by PERF_RECORD_LOST */
 	uint64_t lost_counted;	/* by events that are closed */
 };
@@ -47,6 +46,9 @@ struct sampler {
 	int counts_lost; /* PERF_FORMAT_LOST: Linux 6.0 */
 	int is_last_counted;
 };
+
+/* Its attributes, whatever the kernel allows. */
+struct sampler_form sampler_form_of(const struct sampler_event *event);
 
 /*
  * Take a record apart: 1; 0: of no interest; -EBADMSG: too short, or of an unknown event. Its time

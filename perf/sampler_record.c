@@ -145,6 +145,7 @@ static int take_other(struct sampler *sampler, const struct perf_record *from,
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
 		record->kind = SAMPLER_LOST;
+		record->pid = record->tid = 0; /* who wrote the report */
 		record->count = from->lost;
 		return 1;
 	case PERF_RECORD_THROTTLE:
