@@ -20,50 +20,9 @@ set -u
 waymark=$(realpath "$1")
 rounds=${WAYMARK_BENCH_RUNS:-5}
 seconds=${WAYMARK_PGBENCH_SECONDS:-3}
-# shellcheck source=tests/postgres.bash
-. "$(dirname "$0")/../tests/postgres.bash"
-
-skip() { echo "$*"; exit 77; }
-
-pg_find >/tmp/waymark-pg-why.$$ || { why=$(cat /tmp/waymark-pg-why.$$); rm -f /tmp/waymark-pg-why.$$; skip "$why"; }
-rm -f /tmp/waymark-pg-why.$$
-work=$(mktemp -d "${TMPDIR:-/tmp}/waymark-pgbench.XXXXXX")
-tracer=
-finish() {
-	[ -z "$tracer" ] || { kill -TERM "$tracer" && wait "$tracer"; } 2>/dev/null
-	pg_stop
-	rm -rf "$work"
-}
-trap finish EXIT
-chmod 755 "$work"
-# the server's user may not be let into the build folder
-cp "${WAYMARK_AGENT:-$(dirname "$waymark")/../agent/libwaymark-agent.so}" "$work/libwaymark-agent.so" || exit 1
-export WAYMARK_AGENT=$work/libwaymark-agent.so
-
-pg_sync=${WAYMARK_PGBENCH_SYNC:+on}
-pg_start 20 >"$work/why" || skip "no server: $(cat "$work/why")"
-parent=$(head -n 1 "$pg_folder/data/postmaster.pid")
+# shellcheck source=bench/pgbench_server.bash
+. "$(dirname "$0")/pgbench_server.bash"
 probes=(transaction__\* query__\* lwlock__\*)
-
-# Clock ticks of all the server's processes that have ended.
-server_ticks() { sed 's/.*) //' "/proc/$parent/stat" | awk '{ print $14 + $15 }'; }
-
-# turn WAY: a line "TPS TICKS_PER_TRANSACTION" in $work/WAY, while that is as it is
-turn()
-{
-	local before after tps done_now
-	before=$(server_ticks)
-	pg_run pgbench -n -c 20 -j 2 -T "$seconds" >"$work/pgbench" 2>&1 || { tail -n 3 "$work/pgbench" >&2; return 1; }
-	for _ in $(seq 100); do
-		[ "$(pgrep -cP "$parent")" -gt 4 ] || break
-		sleep 0.1
-	done
-	after=$(server_ticks)
-	grep -q '^tps' "$work/pgbench" || { tail -n 3 "$work/pgbench" >&2; return 1; }
-	tps=$(awk '/^tps/ { print $3 }' "$work/pgbench")
-	done_now=$(awk '/actually processed/ { print $6 }' "$work/pgbench")
-	awk "BEGIN { print $tps, ($after - $before) / $done_now }" >>"$work/$1"
-}
 
 by_waymark()
 {
@@ -136,8 +95,6 @@ by_nobody()
 	semaphores 0 || status=1
 	return $status
 }
-
-median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
 # compare WAY SUFFIX: its figures, round by round beside those without
 compare()

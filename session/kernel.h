@@ -32,8 +32,8 @@ int kernel_is_of_cpus(const struct wm_session *session);
 /* What its events cover. Zeroed where there are none. */
 struct kernel_coverage {
 	int has_switches, has_places, has_wakes; /* wakes and what a thread waits for */
-	int excludes_kernel; /* kernel.perf_event_paranoid allows to look at user space alone */
-	int is_doubtful;     /* threads may be missing: their process could not be stopped */
+	int excludes_kernel;	/* kernel.perf_event_paranoid allows to look at user space alone */
+	int is_doubtful;	/* threads may be missing: their process could not be stopped */
 	unsigned int cpus_back; /* how often a CPU came, or came back */
 	uint64_t throttled;	/* how often the kernel stopped an event for a while */
 };

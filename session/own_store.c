@@ -270,13 +270,28 @@ void own_store_lose(struct own_store *store, uint64_t count)
 	store->map.store->discarded += count;
 }
 
+/* The header of an event, `since_ns` after the one before. Returns its bytes. */
+static size_t head_put(unsigned char *to, uint32_t id, uint64_t time_ns, uint64_t since_ns)
+{
+	uint32_t word = id | (uint32_t)time_ns << 5;
+
+	if (id < EVENT_EXTENDED && since_ns < UINT64_C(1) << EVENT_TICK_BITS) {
+		memcpy(to, &word, sizeof(word));
+		return EVENT_COMPACT_BYTES;
+	}
+	*to = EVENT_EXTENDED;
+	memcpy(to + 1, &id, sizeof(id));
+	memcpy(to + 5, &time_ns, sizeof(time_ns));
+	return EVENT_EXTENDED_BYTES;
+}
+
 void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint32_t id,
 		     const void *fields, size_t bytes)
 {
 	struct lane *lane = lane_of(store, tid);
 	size_t all = EVENT_EXTENDED_BYTES + bytes;
 	struct wm_page *page;
-	unsigned char *to;
+	unsigned char *begin, *to;
 
 	if (!lane || bytes > OWN_STORE_FIELDS_MAX) {
 		own_store_lose(store, 1);
@@ -294,11 +309,11 @@ void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint3
 		return;
 	}
 	page = &store->map.pages[lane->unit];
-	to = store->map.data + (size_t)lane->unit * UNIT_BYTES + page->commit;
-	*to++ = EVENT_EXTENDED;
-	memcpy(to, &id, sizeof(id));
-	memcpy(to + 4, &time_ns, sizeof(time_ns));
-	memcpy(to + 12, fields, bytes);
+	begin = store->map.data + (size_t)lane->unit * UNIT_BYTES;
+	to = begin + page->commit;
+	to += head_put(to, id, time_ns, time_ns - page->end_ticks);
+	memcpy(to, fields, bytes);
+	to += bytes;
 	page->end_ticks = lane->last_ns = time_ns;
-	page->word = PAGE_WORD(page->commit + (uint32_t)all, page->events + 1);
+	page->word = PAGE_WORD((uint32_t)(to - begin), page->events + 1);
 }

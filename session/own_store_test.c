@@ -72,7 +72,7 @@ static struct drain_counts finish(void)
 
 static void write_one(pid_t tid, uint64_t time_ns, uint64_t value)
 {
-	own_store_write(store, tid, time_ns, 1, &value, sizeof(value));
+	own_store_write(store, tid, time_ns, EVENT_EXTENDED, &value, sizeof(value));
 }
 
 Test(own_store, write_then_drain_keeps_order)
@@ -93,6 +93,76 @@ Test(own_store, write_then_drain_keeps_order)
 	cr_assert_eq(counts.recorded, 55000);
 	cr_assert_eq(counts.discarded, 0);
 	cr_assert_eq(counts.damaged, 0);
+}
+
+static struct {
+	uint32_t bytes[8], count;
+	uint32_t tid;
+	char comm[16];
+} seen;
+
+/* The sizes of three events' headers, by what is in front of each. */
+static int see_heads(struct drain_packet *packet, void *data)
+{
+	const unsigned char *at = packet->content, *end = at + packet->bytes;
+
+	(void)data;
+	seen.tid = packet->head->tid;
+	memcpy(seen.comm, packet->head->comm, sizeof(seen.comm));
+	while (at < end && seen.count < 8) {
+		seen.bytes[seen.count] = (*at & 31) == EVENT_EXTENDED ? EVENT_EXTENDED_BYTES
+								      : EVENT_COMPACT_BYTES;
+		at += seen.bytes[seen.count++] + FIELD_BYTES;
+	}
+	cr_assert_eq(at, end);
+	return 0;
+}
+
+static void take_heads(void)
+{
+	static const struct drain_sink heads = { see_heads, NULL };
+
+	memset(&seen, 0, sizeof(seen));
+	drain_scan(drain, DRAIN_ALL);
+	cr_assert_geq(drain_take(drain, &heads), 0);
+	drain_free(drain);
+	own_store_free(store);
+}
+
+Test(own_store, headers_are_compact_where_the_time_allows)
+{
+	uint64_t value = 1;
+
+	make(1 << 20, STORE_DISCARD);
+	own_store_write(store, 100, 1000, 30, &value, sizeof(value));
+	own_store_write(store, 100, 1000 + (1u << EVENT_TICK_BITS) - 1, 1, &value, sizeof(value));
+	own_store_write(store, 100, 999 + (2u << EVENT_TICK_BITS), 1, &value, sizeof(value));
+	own_store_write(store, 100, 1000 + (2u << EVENT_TICK_BITS), 31, &value, sizeof(value));
+	take_heads();
+	cr_assert_eq(seen.count, 4);
+	cr_assert_eq(seen.bytes[0], EVENT_COMPACT_BYTES);
+	cr_assert_eq(seen.bytes[1], EVENT_COMPACT_BYTES);
+	cr_assert_eq(seen.bytes[2], EVENT_EXTENDED_BYTES);
+	cr_assert_eq(seen.bytes[3], EVENT_EXTENDED_BYTES);
+}
+
+Test(own_store, of_the_kernel_has_lanes_of_cpus)
+{
+	uint64_t value = 1;
+
+	memset(&out, 0, sizeof(out));
+	cr_assert_eq(own_store_new(&store, 0, 1 << 20, STORE_DISCARD), 0);
+	cr_assert_eq(drain_new(&drain, own_store_fd(store), 0), 0);
+	own_store_write(store, OWN_STORE_CPU(0), 1000, 1, &value, sizeof(value));
+	take_heads();
+	cr_assert_eq(seen.tid, 0);
+	cr_assert_str_eq(seen.comm, "cpu0");
+	cr_assert_eq(own_store_new(&store, 0, 1 << 20, STORE_DISCARD), 0);
+	cr_assert_eq(drain_new(&drain, own_store_fd(store), 0), 0);
+	own_store_write(store, OWN_STORE_NO_CPU, 1000, 1, &value, sizeof(value));
+	take_heads();
+	cr_assert_eq(seen.tid, UINT32_MAX);
+	cr_assert_str_eq(seen.comm, "cpus");
 }
 
 Test(own_store, write_with_earlier_time_takes_last_time)
