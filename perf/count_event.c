@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/count_event.h"
 
+#include "base/array.h"
+#include "base/similar_names.h"
 #include "perf/cpus.h"
 
 #include <ctype.h>
@@ -272,6 +274,47 @@ static int pfm_read(struct count_event *event, const char *text)
 	return 0;
 }
 
+/* ---- names that are near to one that is none ---- */
+
+#define NEAR_MAX 3
+
+struct names {
+	char **all;
+	size_t count, room;
+};
+
+static int name_keep(void *data, const struct count_listed *listed)
+{
+	struct names *names = data;
+
+	if (array_grow(&names->all, &names->room, names->count + 1, sizeof(*names->all)))
+		return -ENOMEM;
+	names->all[names->count] = strdup(listed->name);
+	return names->all[names->count++] ? 0 : -ENOMEM;
+}
+
+static int unknown_near(const char *name, struct detail detail)
+{
+	char words[NEAR_MAX * COUNT_NAME_BYTES + 64] = "";
+	const char *near[NEAR_MAX];
+	struct names names = { 0 };
+	int count = 0;
+
+	if (!count_events_list(NULL, strchr(name, ':') != NULL, name_keep, &names))
+		count = similar_list(name, (const char *const *)names.all, names.count, near,
+				     NEAR_MAX);
+	for (int i = 0; i < count; i++)
+		snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s%s",
+			 i == 0		  ? ": did you mean "
+			 : i == count - 1 ? " or "
+					  : ", ",
+			 near[i]);
+	for (size_t i = 0; i < names.count; i++)
+		free(names.all[i]);
+	free(names.all);
+	return detail_set(detail, -WM_E_COUNT_EVENT, "%s%s%s", name, words, count ? "?" : "");
+}
+
 int count_event_read(struct count_event *event, const char *text, struct detail detail)
 {
 	char name[COUNT_NAME_BYTES], *colon;
@@ -290,7 +333,7 @@ int count_event_read(struct count_event *event, const char *text, struct detail 
 	}
 	if (!raw_read(event, name) || !pfm_read(event, name) || !tracepoint_read(event, name))
 		return 0;
-	return unknown(text, detail);
+	return unknown_near(text, detail);
 }
 
 /* ---- the list ---- */

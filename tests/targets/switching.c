@@ -2,7 +2,7 @@
 /*
  * A program whose switches and faults are known: switching SLEEPS PAGES. A thread named "sleeper"
  * sleeps SLEEPS times. A thread named "waiter" waits on a condition as often, and the main thread
- * wakes it. The main thread then touches PAGES new pages at the address that it prints, and prints
+ * wakes it. When standard input ends, the main thread touches PAGES new pages at the address that it prints, and prints
  * "tids SLEEPER WAITER".
  */
 #include <pthread.h>
@@ -70,6 +70,7 @@ int main(int argc, char **argv)
 	pthread_t threads[2];
 	size_t pages = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
 	volatile char *at;
+	char byte;
 
 	rounds = argc > 1 ? atoi(argv[1]) : 1;
 	if (pthread_create(&threads[0], NULL, sleeper, NULL) ||
@@ -79,6 +80,8 @@ int main(int argc, char **argv)
 		wake();
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		;
 	at = mmap(NULL, (pages + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		  0);
 	if (at == MAP_FAILED || madvise((void *)(size_t)at, (pages + 1) * PAGE, MADV_NOHUGEPAGE))

@@ -1,0 +1,131 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Kernel events where something is in the way: names that are nearly right, no tracefs, no perf_event_open(2), too few
+# descriptors, a recorder that is held, a cgroup that goes, threads that come and go, another user.
+# shellcheck source=tests/record_setup.bash
+no_ticker=1
+. "$(dirname "$0")/record_setup.bash"
+
+for name in switching relays filtered; do
+	cp "$WAYMARK_BUILD/tests/targets/$name" . || skip "not built"
+done
+"$waymark" stat -e page-faults -o probe true || skip "the kernel counts nothing here: $(cat probe)"
+chmod 755 .
+
+# refused WORDS ARGUMENT...: record fails, with WORDS, and leaves no folder
+refused()
+{
+	local words=$1 got
+	shift
+	timeout -k 5 60 "${as[@]}" "$waymark" record -o refused "$@" >out 2>err </dev/null
+	got=$?
+	[ $got -eq 1 ] || fail "record $*: status $got, expected 1: $(cat err)"
+	grep -qF -e "$words" err || fail "record $*: no '$words' in: $(cat err)"
+	[ ! -e refused ] || fail "record $*: a folder is left"
+}
+as=()
+
+# json WHAT: of the summary of a recording in ./out
+json() { python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
+
+# counts EVENT DIR: how many of them the trace has
+counts() { "$waymark" dump --event "$1" "$2" | wc -l; }
+
+# has_descriptors PID: it has opened events of the kernel
+has_descriptors() { ls -l "/proc/$1/fd" 2>/dev/null | grep -q 'anon_inode:.*perf_event'; }
+
+# ---- names ----
+
+refused "did you mean page-faults?" -e count:page-fauls true
+refused "did you mean cpu-clock?" -e sample:cpu-clok/freq=99/ true
+refused "no such event" -e count:r1c0x true
+refused "no such event" -e count: true
+refused "\"fast\" is none of its options" -e sample:cpu-clock/fast/ true
+
+# ---- a recorder that does not come to read: what the kernel's ring has no room for is counted ----
+
+mkfifo go
+./switching 1 150000 <go >said &
+pid=$!
+started+=("$pid")
+exec 7>go
+"$waymark" record --json -o held -e fault -e count:page-faults -p "$pid" >out 2>words 7>&- &
+recorder=$!
+await_recording held
+kill -STOP "$recorder"
+exec 7>&-
+await grep -q ^tids said || fail "the program does not end"
+kill -CONT "$recorder"
+wait "$recorder" || fail "record: $(cat words)"
+faults=$("$waymark" dump --json --event count:page-faults held | tail -n 1 | sed 's/.*"count":\([0-9]*\).*/\1/')
+written=$(counts fault:page held)
+lost=$(json discarded)
+[ "$lost" -gt 0 ] || fail "the ring had room for all: $written"
+expect "faults that were counted: recorded and lost" $((written + lost)) "$faults"
+
+# ---- threads that come and go ----
+
+./relays 3 200 >said &
+pid=$!
+started+=("$pid")
+await grep -q ready said
+"$waymark" record --json -o threads -e switch --for 2s -p "$pid" >out 2>words || fail "record: $(cat words)"
+expect "lost" "$(json discarded)" 0
+"$waymark" dump --json threads | python3 -c '
+import json, sys
+begun, ended, ran = set(), set(), set()
+for line in sys.stdin:
+    x = json.loads(line)
+    {"task:fork": begun, "task:exit": ended, "switch:arrive": ran}.get(x["name"], set()).add(x["tid"])
+short = begun & ended
+print("%d threads began and ended" % len(short))
+sys.exit(not (len(short) > 100 and short <= ran))' || fail "a thread that came and went never ran"
+
+# ---- too few descriptors ----
+
+(ulimit -n 12 && refused "descriptors" -e switch -e fault ./switching 1 1; exit $failed) || failed=1
+
+# ---- no perf_event_open(2) ----
+
+as=(./filtered)
+refused "perf_event_open" -e switch ./switching 1 1
+as=()
+
+# ---- a cgroup that goes, no tracefs; as another user ----
+
+[ "$(id -u)" -eq 0 ] || { echo "not root: the rest is left out"; exit $failed; }
+
+group=/sys/fs/cgroup/waymark-test-$$
+if mkdir "$group" 2>/dev/null; then
+	"$waymark" record --json -o group -a -G "$group" --for 1s -e switch -e fault >out 2>words &
+	recorder=$!
+	await [ -d group ]
+	await has_descriptors "$recorder"
+	sh -c 'echo $$ >"$1/cgroup.procs" && exec ./switching 2 50' sh "$group" >said
+	rmdir "$group" || fail "the cgroup stays"
+	wait "$recorder" || fail "record of a cgroup that went: $(cat words)"
+	[ "$(counts fault:page group)" -ge 50 ] || fail "the cgroup has $(counts fault:page group) faults"
+	refused "$group" -a -G "$group" -e switch --for 1s
+fi
+
+unshare -m sh -c 'mount -t tmpfs none /sys/kernel/tracing && exec "$@"' sh \
+	"$waymark" record -o untraced -e switch ./switching 3 1 >out 2>words || fail "without tracefs: $(cat words)"
+grep -q "switches have no wakes" words || fail "nothing says that wakes are missing: $(cat words)"
+expect "wakes" "$(counts switch:wake untraced)" 0
+[ "$(counts switch:runnable untraced)" -gt 0 ] || fail "nothing tells how long threads waited for a CPU"
+[ "$(counts switch:depart untraced)" -gt 3 ] || fail "no switches without tracefs"
+
+user=$(getent passwd nobody | cut -d: -f1)
+level=$(cat /proc/sys/kernel/perf_event_paranoid)
+if [ -n "$user" ] && [ "$level" -eq 2 ]; then
+	mkdir theirs && chmod 777 theirs
+	as=(setpriv --reuid "$user" --clear-groups)
+	refused "kernel.perf_event_paranoid" -a -e switch --for 1s
+	refused "can't be read" -e tracepoint:sched:sched_switch ./switching 1 1
+	refused "kptr_restrict" -e watch:do_exit@kernel:w ./switching 1 1
+	"${as[@]}" "$waymark" record -o theirs/trace -e switch -e fault ./switching 3 50 >out 2>words ||
+		fail "an ordinary user: $(cat words)"
+	grep -q "user space alone" words || fail "nothing says what is left out: $(cat words)"
+	[ "$("${as[@]}" "$waymark" dump --event fault:page theirs/trace | wc -l)" -ge 50 ] || fail "faults are missing"
+fi
+exit $failed

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that come and go: relays SECONDS PER_SECOND. It prints "ready", and starts as many threads
+ * a second, each of which sleeps a moment and ends.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static void pause_ns(long ns)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
+}
+
+static void *run(void *unused)
+{
+	pause_ns(1000000);
+	return unused;
+}
+
+int main(int argc, char **argv)
+{
+	long seconds = argc > 1 ? atol(argv[1]) : 1, rate = argc > 2 ? atol(argv[2]) : 100;
+	pthread_t thread;
+
+	puts("ready");
+	fflush(stdout);
+	for (long i = 0; i < seconds * rate; i++) {
+		if (pthread_create(&thread, NULL, run, NULL))
+			return 3;
+		pthread_detach(thread);
+		pause_ns(1000000000 / rate);
+	}
+	return 0;
+}
