@@ -267,28 +267,37 @@ static int is_among(const unsigned int *cpus, size_t count, int cpu)
 	return 0;
 }
 
+int extent_cpus(const struct extent *extent, unsigned int **cpus, size_t *count,
+		struct detail detail)
+{
+	int err = cpus_online(cpus, count);
+	size_t kept = 0;
+
+	for (size_t i = 0; i < extent->cpu_count && extent->cpus && !err; i++)
+		if (!is_among(*cpus, *count, (int)extent->cpus[i]))
+			err = detail_set(detail, -ENODEV, "CPU %u is not online", extent->cpus[i]);
+	for (size_t i = 0; i < *count && extent->cpus && !err; i++)
+		if (is_among(extent->cpus, extent->cpu_count, (int)(*cpus)[i]))
+			(*cpus)[kept++] = (*cpus)[i];
+	*count = extent->cpus && !err ? kept : *count;
+	if (err == -ENODEV)
+		free(*cpus);
+	return err;
+}
+
 static int open_cpus(struct extent *extent, struct detail detail)
 {
-	unsigned int *online;
-	size_t online_count, count = extent->cpu_count;
-	int err = cpus_online(&online, &online_count);
-	const unsigned int *cpus = extent->cpus;
+	unsigned int *cpus;
+	size_t count;
+	int err = extent_cpus(extent, &cpus, &count, detail);
 
 	if (err)
 		return err;
-	if (!cpus) {
-		cpus = online;
-		count = online_count;
-	}
 	err = extent_need(extent, 0, detail);
-	for (size_t i = 0; i < count && !err; i++) {
-		if (place_of(extent, (int)cpus[i]))
-			continue;
-		err = is_among(online, online_count, (int)cpus[i])
-			      ? open_cpu(extent, cpus[i], detail)
-			      : detail_set(detail, -ENODEV, "CPU %u is not online", cpus[i]);
-	}
-	free(online);
+	for (size_t i = 0; i < count && !err; i++)
+		if (!place_of(extent, (int)cpus[i]))
+			err = open_cpu(extent, cpus[i], detail);
+	free(cpus);
 	return err;
 }
 

@@ -70,6 +70,10 @@ struct extent_value {
 int extent_reserve(struct extent *extent, size_t more);
 void extent_add(struct extent *extent, int fd, unsigned int event, int cpu, int is_leader);
 
+/* Its CPUs that are online; free() *cpus. 0; -ENODEV: one that was asked for is not; -errno. */
+int extent_cpus(const struct extent *extent, unsigned int **cpus, size_t *count,
+		struct detail detail);
+
 /* Whether it can have its descriptors, and so many more. 0, or an error with words. */
 int extent_need(const struct extent *extent, size_t more, struct detail detail);
 

@@ -205,10 +205,11 @@ static int denied(const struct sampler_event *event, pid_t tid, int has_kernel,
 	return 0;
 }
 
+static const struct sampler_event none = { .what = { .name = "switches" } };
+
 static int refused(const struct sampler *sampler, unsigned int which, pid_t tid, int cpu, int error,
 		   struct detail detail)
 {
-	static const struct sampler_event none = { .what = { .name = "switches" } };
 	const struct sampler_request *request = sampler->request;
 	const struct sampler_event *event = which < request->event_count ? &request->events[which]
 									 : &none;
@@ -379,6 +380,9 @@ static int open_rings(struct sampler *sampler, const unsigned int *cpus, size_t 
 	err = rings_open_on(&sampler->rings, cpus, count, bytes, PAGE);
 	if (err == -WM_E_MEMORY_LIMIT)
 		return too_large(count, bytes, detail);
+	/* a ring needs no more than an event of our own */
+	if (err == -EPERM || err == -EACCES || err == -ENOSYS)
+		return extent_refused(&sampler->extent, &none.what, 0, 0, -1, err, detail);
 	return err ? detail_set(detail, err, "the rings of %zu CPUs", count) : 0;
 }
 
@@ -405,24 +409,20 @@ static int check(const struct sampler_request *request, struct detail detail)
 static int open_extent(struct sampler *sampler, struct detail detail)
 {
 	struct extent *extent = &sampler->extent;
-	const unsigned int *cpus = extent->cpus;
-	size_t count = extent->cpu_count;
-	unsigned int *own = NULL;
-	int err = 0;
+	unsigned int *cpus;
+	size_t count;
+	int err = extent->ids ? cpus_present(&cpus, &count)
+			      : extent_cpus(extent, &cpus, &count, detail);
 
-	if (extent->ids)
-		err = cpus_present(&own, &count);
-	else if (!cpus)
-		err = cpus_online(&own, &count);
 	if (err)
 		return err;
 	extent->needs *= extent->ids ? count : 1;
 	err = extent_need(extent, count, detail);
 	if (!err)
-		err = open_rings(sampler, own ? own : cpus, count, detail);
+		err = open_rings(sampler, cpus, count, detail);
 	if (!err)
 		err = extent_open(extent, detail);
-	free(own);
+	free(cpus);
 	return err;
 }
 

@@ -160,24 +160,6 @@ static void pid_add(struct kernel *kernel, pid_t pid)
 	kernel->pids[kernel->pid_count++] = pid;
 }
 
-/* All of these CPUs are online, or the first that is not is named. */
-static int cpus_check(struct wm_session *session, const struct kernel *kernel)
-{
-	unsigned int *online = NULL;
-	size_t count, at;
-	int err = cpus_online(&online, &count);
-
-	for (size_t i = 0; i < kernel->cpu_count && !err; i++) {
-		for (at = 0; at < count && online[at] != kernel->cpus[i]; at++)
-			;
-		if (at == count)
-			err = session_fail(session, -ENODEV, "CPU %u is not online",
-					   kernel->cpus[i]);
-	}
-	free(online);
-	return err;
-}
-
 static int scope_find(struct wm_session *session, struct kernel *kernel)
 {
 	const struct wm_session_options *options = &session->options;
@@ -192,9 +174,6 @@ static int scope_find(struct wm_session *session, struct kernel *kernel)
 
 		if (err)
 			return session_fail(session, err, "CPUs %s", options->cpus);
-		err = cpus_check(session, kernel);
-		if (err)
-			return err;
 		if (options->cgroup)
 			kernel->cgroup_fd = open(options->cgroup,
 						 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -384,6 +363,8 @@ static int sampler_start(struct wm_session *session, struct kernel *kernel, int 
 	};
 	err = sampler_open(&kernel->sampler, &kernel->request,
 			   (struct detail){ words, sizeof(words) });
+	if (err == -EINVAL && kernel->cgroup_fd >= 0)
+		return session_fail(session, err, "%s: %s", session->options.cgroup, words);
 	return err ? session_fail(session, err, "%s", words) : 0;
 }
 

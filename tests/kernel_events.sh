@@ -28,7 +28,7 @@ events()
 	"$waymark" dump --json trace >events || fail "dump: $?"
 	python3 - "$1" <<'END' || fail "$1: $(head -c 600 events)" >&2
 import json, sys
-e = [json.loads(line) for line in open("events")]
+e = [x for x in map(json.loads, open("events")) if "fields" in x]  # others tell of losses
 for x in e:
     for field, value in x["fields"].items():
         if isinstance(value, str) and value.startswith("0x"):
