@@ -6,13 +6,16 @@
 #include "cli/command_line.h"
 #include "cli/damage.h"
 #include "cli/quantity.h"
+#include "cli/sorted_events.h"
 #include "cli/watch_where.h"
+#include "perf/cpus.h"
 #include "trace/format.h"
 
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct dump_options {
@@ -22,6 +25,9 @@ struct dump_options {
 	uint64_t limit;		 /* UINT64_MAX for none */
 	uint32_t tid, pid;	 /* 0 for all */
 	uint64_t from_ns, to_ns; /* since the trace's begin */
+	enum event_order order;
+	unsigned int *cpus; /* only of these; NULL for all */
+	size_t cpu_count;
 };
 
 static const char usage[] =
@@ -34,15 +40,48 @@ static const char usage[] =
 	"  --limit N       stop after N events\n"
 	"  --tid T         only this thread\n"
 	"  --pid P         only this process\n"
+	"  --cpu LIST      only what the kernel recorded on these CPUs, as 0-3,8\n"
+	"  --order WHAT    by time (default); by cpu or thread, and each one's by time\n"
 	"  --from SECONDS  from this time on, counted from the trace's begin\n"
 	"  --to SECONDS    up to this time\n"
 	"  -h, --help      this\n"
 	"\n"
 	"Under a hit of a watch are its functions and lines, the innermost first; with --json in\n"
 	"\"frames\". A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\".\n"
-	"Events that were lost have a line where they are missing.\n";
+	"Events that were lost have a line where they are missing. Events that the kernel recorded have\n"
+	"their CPU before the name, as [3]; the thread is the one that they are about.\n";
 
-enum option_id { OPT_JSON = 256, OPT_EVENT, OPT_LIMIT, OPT_TID, OPT_PID, OPT_FROM, OPT_TO };
+enum option_id {
+	OPT_JSON = 256,
+	OPT_EVENT,
+	OPT_LIMIT,
+	OPT_TID,
+	OPT_PID,
+	OPT_CPU,
+	OPT_ORDER,
+	OPT_FROM,
+	OPT_TO
+};
+
+static int take_order(struct dump_options *options, const char *text)
+{
+	static const char *const words[] = { "time", "cpu", "thread" };
+
+	for (enum event_order order = ORDER_TIME; order <= ORDER_THREAD; order++)
+		if (!strcmp(text, words[order])) {
+			options->order = order;
+			return 0;
+		}
+	return complain_usage("dump", "--order is time, cpu or thread, and not: %s", text);
+}
+
+static int take_cpus(struct dump_options *options, const char *text)
+{
+	free(options->cpus);
+	if (!cpus_parse(text, &options->cpus, &options->cpu_count))
+		return 0;
+	return complain_usage("dump", "--cpu takes numbers, as 0-3,8, and not: %s", text);
+}
 
 static int take_option(void *data, int id, const char *text)
 {
@@ -65,6 +104,10 @@ static int take_option(void *data, int id, const char *text)
 		fine = !quantity_number(text, UINT32_MAX, &number) && number;
 		*(id == OPT_TID ? &options->tid : &options->pid) = (uint32_t)number;
 		break;
+	case OPT_CPU:
+		return take_cpus(options, text);
+	case OPT_ORDER:
+		return take_order(options, text);
 	case OPT_FROM:
 		fine = !quantity_seconds_ns(text, &options->from_ns);
 		break;
@@ -80,6 +123,8 @@ static const struct option table[] = {
 	{ "limit", required_argument, NULL, OPT_LIMIT },
 	{ "tid", required_argument, NULL, OPT_TID },
 	{ "pid", required_argument, NULL, OPT_PID },
+	{ "cpu", required_argument, NULL, OPT_CPU },
+	{ "order", required_argument, NULL, OPT_ORDER },
 	{ "from", required_argument, NULL, OPT_FROM },
 	{ "to", required_argument, NULL, OPT_TO },
 	{ "help", no_argument, NULL, 'h' },
@@ -98,12 +143,26 @@ static int read_options(struct dump_options *options, int argc, char **argv)
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
+static int cpu_wanted(const struct dump_options *options, int32_t cpu)
+{
+	for (size_t i = 0; i < options->cpu_count; i++)
+		if (cpu >= 0 && (unsigned int)cpu == options->cpus[i])
+			return 1;
+	return !options->cpus;
+}
+
+static int thread_wanted(const struct dump_options *options, uint32_t pid, uint32_t tid)
+{
+	return (!options->tid || tid == options->tid) && (!options->pid || pid == options->pid);
+}
+
+/* Events of a CPU are about many threads. */
 static int stream_wanted(const struct trace_stream *stream, void *data)
 {
 	const struct dump_options *options = data;
 
-	return (!options->tid || stream->tid == options->tid) &&
-	       (!options->pid || stream->pid == options->pid);
+	return cpu_wanted(options, stream->cpu) &&
+	       (stream->is_of_cpu || thread_wanted(options, stream->pid, stream->tid));
 }
 
 #define WANTED 1
@@ -168,44 +227,110 @@ static void put_frames_json(struct out *out, const struct merge_event *event, vo
 
 /* ---- all ---- */
 
-static int dump_events(const struct dump_options *options, struct merge *merge,
-		       const struct trace_reader *reader, uint64_t to_ns,
-		       struct watch_wheres *wheres)
+/* Where the events come from, and which of them are wanted. */
+struct events {
+	const struct dump_options *options;
+	struct merge *merge;
+	uint64_t to_ns;
+	uint8_t **wanted; /* of match_classes() */
+	struct sorted_events sorted;
+};
+
+static int flags_of(const struct events *events, const struct merge_event *event)
 {
-	uint8_t **wanted = match_classes(reader, options->event);
+	if (!event->class)
+		return WANTED;
+	if (!thread_wanted(events->options, event->pid, event->tid))
+		return 0;
+	return events->wanted[event->stream->process][event->class->index];
+}
+
+/* The next event that is wanted, in order of time. 1, 0 after the last, or a negative error. */
+static int next_by_time(struct events *events, struct merge_event *event)
+{
+	int got;
+
+	while ((got = merge_next(events->merge, event)) > 0) {
+		if (event->ns > events->to_ns)
+			return 0;
+		if (flags_of(events, event))
+			return 1;
+		if (event->lost || event->missing_packets) {
+			event->class = NULL; /* what was lost may have been wanted */
+			return 1;
+		}
+	}
+	return got;
+}
+
+static int sort_events(struct events *events)
+{
+	struct merge_event event;
+	int err;
+
+	while ((err = next_by_time(events, &event)) > 0) {
+		err = sorted_events_add(&events->sorted, &event, events->options->order);
+		if (err)
+			return err;
+	}
+	sorted_events_sort(&events->sorted);
+	return err;
+}
+
+static int next_event(struct events *events, struct merge_event *event)
+{
+	return events->options->order == ORDER_TIME ? next_by_time(events, event)
+						    : sorted_events_next(&events->sorted, event);
+}
+
+static int print_events(struct events *events, struct format *format, struct watch_wheres *wheres)
+{
+	const struct dump_options *options = events->options;
 	static struct out out;
-	struct format format;
 	struct merge_event event;
 	uint64_t left = options->limit;
-	int err = wanted ? format_init(&format, reader) : -ENOMEM;
+	int err = 0;
 
-	if (err)
-		return err;
 	out_init(&out, STDOUT_FILENO);
-	format.data = wheres;
-	while (left && !out.error && (err = merge_next(merge, &event)) > 0 && event.ns <= to_ns) {
-		int is = event.class ? wanted[event.stream->process][event.class->index] : WANTED;
+	format->data = wheres;
+	while (left && !out.error && (err = next_event(events, &event)) > 0) {
+		int is = flags_of(events, &event);
 
-		if (!is) {
-			if (!event.lost && !event.missing_packets)
-				continue;
-			event.class = NULL; /* what was lost may have been wanted */
-		}
-		format.put_members = is & WITH_FRAMES ? put_frames_json : NULL;
+		format->put_members = is & WITH_FRAMES ? put_frames_json : NULL;
 		if (options->json)
-			format_json(&format, &out, &event);
+			format_json(format, &out, &event);
 		else
-			format_text(&format, &out, &event);
+			format_text(format, &out, &event);
 		if (!options->json && is & WITH_FRAMES)
 			put_frames(&out, &event, wheres);
 		left -= event.class != NULL;
 	}
-	format_release(&format);
-	for (uint32_t i = 0; i < reader->meta.process_count; i++)
-		free(wanted[i]);
-	free(wanted);
 	out_flush(&out);
 	return err < 0 ? err : out.error;
+}
+
+static int dump_events(const struct dump_options *options, struct merge *merge,
+		       const struct trace_reader *reader, uint64_t to_ns,
+		       struct watch_wheres *wheres)
+{
+	struct events events = { .options = options, .merge = merge, .to_ns = to_ns };
+	struct format format;
+	int err;
+
+	events.wanted = match_classes(reader, options->event);
+	err = events.wanted ? format_init(&format, reader) : -ENOMEM;
+	if (err)
+		return err;
+	if (options->order != ORDER_TIME)
+		err = sort_events(&events);
+	if (!err)
+		err = print_events(&events, &format, wheres);
+	format_release(&format);
+	sorted_events_release(&events.sorted);
+	for (uint32_t i = 0; i < reader->meta.process_count; i++)
+		free(events.wanted[i]);
+	free(events.wanted);
+	return err;
 }
 
 int cmd_dump(int argc, char **argv)
@@ -234,5 +359,6 @@ int cmd_dump(int argc, char **argv)
 	merge_close(merge);
 	status = err ? complain(err, "%s", options.dir) : complain_damage(reader, options.dir);
 	trace_reader_close(reader);
+	free(options.cpus);
 	return status;
 }

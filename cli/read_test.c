@@ -229,6 +229,103 @@ Test(dump, shows_only_what_was_asked_for)
 	sample_folder_remove(dir);
 }
 
+/* Threads 20 and 30 on CPUs 0 and 3, an event each second, and one event of a program. */
+static void make_kernel_trace(void)
+{
+	struct trace_process about = { .exe = "kernel",
+				       .hostname = "here",
+				       .ticks_hz = 1000000000 };
+	struct sample sample = { 0 };
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32),
+			"mj\nswitch\narrive\nkernel\n0\npid, tid");
+	about.pid = 20;
+	cr_assert_eq(trace_process_add(writer, &about), 1);
+	trace_event_add(writer, 1, 0, SAMPLE_TYPES(0), "mj\ndb\nbusy\na.c\n3\n");
+	trace_clock_set(writer, 1000000000, 0, 1700000000000000000);
+	for (uint32_t cpu = 0; cpu < 4; cpu += 3) {
+		sample.head = (struct wm_packet){ .tid = cpu, .instance = cpu };
+		snprintf(sample.head.comm, sizeof(sample.head.comm), "cpu%u", cpu);
+		sample_begin(&sample, 0);
+		for (uint32_t second = cpu == 0; second < 8; second += 2) {
+			sample_event(&sample, 0, second * 1000000000ull, 0);
+			sample_u32(&sample, 20 + second / 4 * 10);
+			sample_u32(&sample, 20 + second / 4 * 10);
+		}
+		sample.head.discarded = cpu;
+		cr_assert_eq(sample_write(&sample, writer, 0), 0);
+	}
+	sample.head = (struct wm_packet){ .pid = 20, .tid = 20, .comm = "shop" };
+	sample_begin(&sample, 1);
+	sample_event(&sample, 0, 1, 0);
+	cr_assert_eq(sample_write(&sample, writer, 1), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	sample_release(&sample);
+}
+
+Test(dump, orders_events_of_the_kernel)
+{
+	make_kernel_trace();
+	cr_assert_eq(run("dump %s | cut -d' ' -f3-6"), 0);
+	cr_assert_str_eq(printed,
+			 "cpu3-0 0 [3] (3\n"
+			 "shop-20 20 [3] switch:arrive:\n"
+			 "shop-20 20 db:busy\n"
+			 "shop-20 20 [0] switch:arrive:\n"
+			 "shop-20 20 [3] switch:arrive:\n"
+			 "shop-20 20 [0] switch:arrive:\n"
+			 "?-30 30 [3] switch:arrive:\n"
+			 "?-30 30 [0] switch:arrive:\n"
+			 "?-30 30 [3] switch:arrive:\n"
+			 "?-30 30 [0] switch:arrive:\n",
+			 "%s", printed);
+	cr_assert_eq(run("dump --json --order cpu %s | jq -c '[.cpu, (.time_ns / 1e9 | floor) - "
+			 "1700000000]'"),
+		     0);
+	cr_assert_str_eq(printed,
+			 "[0,1]\n[0,3]\n[0,5]\n[0,7]\n[3,0]\n[3,0]\n[3,2]\n[3,4]\n[3,6]\n"
+			 "[null,0]\n",
+			 "%s", printed);
+	cr_assert_eq(run("dump --json --order thread %s | jq -c 'select(.name) | [.tid, .cpu]'"),
+		     0);
+	cr_assert_str_eq(printed,
+			 "[20,3]\n[20,null]\n[20,0]\n[20,3]\n[20,0]\n"
+			 "[30,3]\n[30,0]\n[30,3]\n[30,0]\n",
+			 "%s", printed);
+	cr_assert_eq(run("dump --order thread --limit 2 %s"), 0);
+	cr_assert_eq(lines(), 3);
+	cr_assert_eq(run("dump --order time %s"), 0);
+	cr_assert_eq(lines(), 10);
+	sample_folder_remove(dir);
+}
+
+Test(dump, takes_cpus_and_threads_of_the_kernel)
+{
+	make_kernel_trace();
+	cr_assert_eq(run("dump --cpu 0,2 %s"), 0);
+	cr_assert_eq(lines(), 4);
+	cr_assert_eq(run("dump --cpu 1-3 --tid 30 %s"), 0);
+	cr_assert_eq(lines(), 3, "%s", printed); /* with what CPU 3 lost */
+	cr_assert_eq(run("dump --pid 20 %s"), 0);
+	cr_assert_eq(lines(), 6, "%s", printed);
+	cr_assert_eq(run("dump --cpu 7 %s"), 0);
+	cr_assert_eq(lines(), 0);
+	cr_assert_eq(run("report %s"), 0);
+	expect("Processes    0 kernel\n");
+	expect("Threads      1\n");
+	expect("switch:arrive             8           1.1   88.9%        2\n");
+	expect("             cpu3: 3 events, 0 packets\n");
+	cr_assert_eq(run("report --json %s | jq -c '.events[] | select(.name == \"switch:arrive\")"
+			 " | [.count, .threads, .processes]'"),
+		     0);
+	cr_assert_str_eq(printed, "[8,2,2]\n", "%s", printed);
+	sample_folder_remove(dir);
+}
+
 Test(dump, prints_what_stands_before_the_damage)
 {
 	make_trace(0);
@@ -245,6 +342,10 @@ Test(dump, refuses_what_it_cannot_use)
 	cr_assert_eq(run("dump --tid no x"), 2);
 	cr_assert_eq(run("dump --from -1 x"), 2);
 	cr_assert_eq(run("dump --limit"), 2);
+	cr_assert_eq(run("dump --order size x"), 2);
+	expect("--order is time, cpu or thread, and not: size");
+	cr_assert_eq(run("dump --cpu 3-1 x"), 2);
+	expect("--cpu takes numbers, as 0-3,8, and not: 3-1");
 	cr_assert_eq(run("dump /dev"), 1);
 	cr_assert_eq(run("dump --help"), 0);
 	make_trace(0);
