@@ -123,7 +123,7 @@ _waymark()
 	stat:-e | stat:--event)
 		mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*[,\{]}"}" -W "$(_waymark_events)" -- "${word##*[,\{]}") ;;
 	export:--format)
-		mapfile -t COMPREPLY < <(compgen -W "folded perf-script speedscope" -- "$word") ;;
+		mapfile -t COMPREPLY < <(compgen -W "folded perf-script perfetto speedscope" -- "$word") ;;
 	export:--weight)
 		mapfile -t COMPREPLY < <(compgen -W "instructions blocks" -- "$word") ;;
 	export:-o | export:--output)

@@ -6,6 +6,8 @@
 
 #include "cli/cli.h"
 #include "cli/command_line.h"
+#include "cli/damage.h"
+#include "cli/export_perfetto.h"
 #include "cli/output.h"
 #include "cli/quantity.h"
 #include "cli/trail_bounds.h"
@@ -21,11 +23,13 @@
 
 static const char usage
 	[] = "Usage: waymark export --format=FORMAT [OPTION]... DIR\n"
-	     "Write which way the threads of the trace in DIR took, for other tools to read.\n"
+	     "Write which way the threads of the trace in DIR took, or its events, for other tools.\n"
 	     "\n"
 	     "  --format FORMAT  folded       stacks and what ran in them, for flamegraph.pl\n"
 	     "                   perf-script  branch stacks, for llvm-profgen\n"
 	     "                   speedscope   calls as they came and went, for speedscope.app\n"
+	     "                   perfetto     events, and what ran on each CPU, for ui.perfetto.dev\n"
+	     "                                (takes -o, --tid and --pid)\n"
 	     "  -o, --output FILE  not to stdout (-)\n"
 	     "  --weight WHAT  count instructions (default) or blocks\n"
 	     "  --tid T        only this thread\n"
@@ -34,22 +38,24 @@ static const char usage
 	     "  --root DIR     find the program's files below DIR, as they were on another machine\n"
 	     "  -h, --help     this\n";
 
-static const struct format {
+static const struct export_format {
 	const char *name;
-	int (*write)(struct export *export);
+	int (*write)(struct export *export); /* NULL: it is made of all events, not of trails */
 } formats[] = {
 	{ "folded", export_folded },
 	{ "perf-script", export_perf_script },
 	{ "speedscope", export_speedscope },
+	{ "perfetto", NULL },
 };
 
 #define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
 
 struct export_options {
 	const char *dir, *output; /* the latter NULL: stdout */
-	const struct format *format;
+	const struct export_format *format;
 	enum export_weight weight;
-	uint32_t tid, pid; /* 0: all */
+	uint32_t tid, pid;	    /* 0: all */
+	int is_of_trail;	    /* an option was given that only trails have */
 	struct trail_bounds bounds;
 	struct image_options image;
 };
@@ -117,6 +123,8 @@ static int take_id(const char *text, uint32_t *id)
 static int take_option(void *data, int id, const char *text)
 {
 	struct export_options *options = data;
+
+	options->is_of_trail |= id != 'o' && id != OPT_FORMAT && id != OPT_TID && id != OPT_PID;
 	switch (id) {
 	case OPT_FORMAT:
 		return take_format(options, text);
@@ -153,7 +161,9 @@ static int read_options(struct export_options *options, int argc, char **argv)
 		return status;
 	if (!options->format)
 		return complain_usage("export",
-				      "say which form: --format=folded, perf-script or speedscope");
+				      "say which form: --format=folded, perf-script, speedscope or perfetto");
+	if (!options->format->write && options->is_of_trail)
+		return complain_usage("export", "--format=perfetto takes only -o, --tid and --pid");
 	return command_line_folder(&line, argc, argv, &options->dir);
 }
 
@@ -253,17 +263,59 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 		   : CLI_FINE;
 }
 
-static int export_file(const struct export_options *options, struct trail_view *view)
+/* Write all events to a descriptor. CLI_FINE, or what was said. */
+static int export_events_to(int fd, const struct export_options *options,
+			    struct trace_reader *reader)
+{
+	static struct out out;
+	int err;
+
+	out_init(&out, fd);
+	err = export_perfetto(&out, reader, options->tid, options->pid);
+	out_flush(&out);
+	err = err ? err : out.error;
+	if (err && err != -EPIPE)
+		return complain(err, "%s",
+				!out.error	  ? options->dir
+				: options->output ? options->output
+						  : "standard output");
+	return complain_damage(reader, options->dir);
+}
+
+/* Of a trail, or of the reader where there is none. */
+static int export_one(int fd, const struct export_options *options, struct trail_view *view,
+		      struct trace_reader *reader)
+{
+	return view ? export_to(fd, options, view) : export_events_to(fd, options, reader);
+}
+
+static int export_file(const struct export_options *options, struct trail_view *view,
+		       struct trace_reader *reader)
 {
 	struct output output;
-	int err = output_open(&output, options->output), status;
+	int err, status;
 
+	if (!options->output)
+		return export_one(STDOUT_FILENO, options, view, reader);
+	err = output_open(&output, options->output);
 	if (err)
 		return complain(err, "%s", options->output);
-	status = export_to(output.fd, options, view);
+	status = export_one(output.fd, options, view, reader);
 	err = output_close(&output, status != CLI_FINE);
 	if (err && status == CLI_FINE)
 		status = complain(err, "%s", options->output);
+	return status;
+}
+
+static int export_events(const struct export_options *options)
+{
+	struct trace_reader *reader;
+	int err = trace_reader_open(&reader, options->dir), status;
+
+	if (err)
+		return complain(err, "%s", options->dir);
+	status = export_file(options, NULL, reader);
+	trace_reader_close(reader);
 	return status;
 }
 
@@ -275,13 +327,14 @@ int cmd_export(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	if (!options.format->write)
+		return export_events(&options);
 	status = trail_view_open(&view, options.dir, &options.image);
 	if (status == CLI_FINE)
 		status = trail_bounds_find(&options.bounds, "export", &view);
 	if (status == CLI_FINE)
 		status = check(&options, &view);
 	if (status == CLI_FINE)
-		status = options.output ? export_file(&options, &view)
-					: export_to(STDOUT_FILENO, &options, &view);
+		status = export_file(&options, &view, NULL);
 	return trail_view_close(&view, status);
 }

@@ -17,8 +17,7 @@ static int thread_order(const void *left, const void *right)
 	return (a->tid > b->tid) - (a->tid < b->tid);
 }
 
-/* The name of the thread that an event is about, which another stream may know. NULL: none does. */
-static const char *comm_of(const struct format *format, const struct merge_event *event)
+const char *format_comm(const struct format *format, const struct merge_event *event)
 {
 	const struct format_thread key = { .pid = event->pid, .tid = event->tid };
 	const struct format_thread *found;
@@ -86,7 +85,7 @@ static void make_clock(struct format *format, uint64_t second)
 static void put_thread_on_cpu(struct format *format, struct out *out,
 			      const struct merge_event *event)
 {
-	const char *known = comm_of(format, event);
+	const char *known = format_comm(format, event);
 	char comm[17] = "?";
 
 	if (known)
@@ -400,7 +399,7 @@ static const uint8_t *value_json(struct out *out, uint8_t type, const uint8_t *a
 static void json_start(struct format *format, struct out *out, const struct merge_event *event)
 {
 	const struct trace_stream *stream = event->stream;
-	const char *comm = comm_of(format, event);
+	const char *comm = format_comm(format, event);
 
 	out_literal(out, "{\"time_ns\":");
 	out_u64(out, event->ns);
@@ -499,18 +498,11 @@ static void json_names(struct out *out, const struct trace_class *class, const u
 		out_char(out, '}');
 }
 
-void format_json(struct format *format, struct out *out, const struct merge_event *event)
+void format_json_fields(struct out *out, const struct merge_event *event)
 {
 	const struct trace_class *class = event->class;
 	const uint8_t *at = event->fields;
 
-	json_losses(format, out, event);
-	if (!class)
-		return;
-	json_start(format, out, event);
-	out_literal(out, ",\"name\":\"");
-	out_json(out, class->name, class->name_bytes);
-	out_literal(out, "\",\"fields\":{");
 	for (unsigned int i = 0; i < class->count; i++) {
 		out_short(out, ",\"", i ? 2 : 0);
 		if (!i)
@@ -519,6 +511,20 @@ void format_json(struct format *format, struct out *out, const struct merge_even
 		out_literal(out, "\":");
 		at = value_json(out, class->types[i], at);
 	}
+}
+
+void format_json(struct format *format, struct out *out, const struct merge_event *event)
+{
+	const struct trace_class *class = event->class;
+
+	json_losses(format, out, event);
+	if (!class)
+		return;
+	json_start(format, out, event);
+	out_literal(out, ",\"name\":\"");
+	out_json(out, class->name, class->name_bytes);
+	out_literal(out, "\",\"fields\":{");
+	format_json_fields(out, event);
 	out_char(out, '}');
 	json_names(out, class, event->fields);
 	json_state(out, class, event->fields, FIELD_CUT, "cut");

@@ -57,4 +57,10 @@ void format_release(struct format *format);
 void format_text(struct format *format, struct out *out, const struct merge_event *event);
 void format_json(struct format *format, struct out *out, const struct merge_event *event);
 
+/* Put its fields alone, as the members of an object: "field":value,... */
+void format_json_fields(struct out *out, const struct merge_event *event);
+
+/* The name of the thread that an event is about. NULL: unknown, as it has no events of its own. */
+const char *format_comm(const struct format *format, const struct merge_event *event);
+
 #endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/export_perfetto.h"
+
+#include "cli/json.h"
+#include "trace/format.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* CPUs are the threads of a process that no process can be: ids end below 2^22. */
+#define CPUS_ID (1u << 22)
+
+/* A CPU's track. */
+struct track {
+	int is_running; /* a thread, since `begin_ns` */
+	uint64_t begin_ns;
+	uint32_t pid, tid;
+};
+
+struct perfetto {
+	struct json json;
+	const struct trace_reader *reader;
+	struct format format;
+	struct track *tracks; /* beside the reader's streams */
+	uint64_t base_ns, last_ns;
+	uint32_t tid, pid; /* 0: all */
+};
+
+static int is_wanted(const struct perfetto *perfetto, uint32_t pid, uint32_t tid)
+{
+	return (!perfetto->tid || tid == perfetto->tid) && (!perfetto->pid || pid == perfetto->pid);
+}
+
+/* Microseconds since the trace's begin, exactly. */
+static void put_us(struct perfetto *perfetto, const char *key, uint64_t ns)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), ",\"%s\":%llu.%03u", key, (unsigned long long)(ns / 1000),
+		 (unsigned int)(ns % 1000));
+	out_text(perfetto->json.out, text, strlen(text));
+}
+
+/* Begin an event: its phase, its track, its name. */
+static void begin(struct perfetto *perfetto, const char *phase, uint32_t pid, uint32_t tid)
+{
+	json_line(&perfetto->json);
+	json_open(&perfetto->json, NULL, '{');
+	json_string(&perfetto->json, "ph", phase);
+	json_number(&perfetto->json, "pid", pid);
+	json_number(&perfetto->json, "tid", tid);
+}
+
+/* ---- names of tracks ---- */
+
+static void put_name(struct perfetto *perfetto, const char *what, uint32_t pid, uint32_t tid,
+		     const char *name)
+{
+	begin(perfetto, "M", pid, tid);
+	json_string(&perfetto->json, "name", what);
+	json_open(&perfetto->json, "args", '{');
+	json_string(&perfetto->json, "name", name);
+	json_close(&perfetto->json, '}');
+	json_close(&perfetto->json, '}');
+}
+
+static void put_names(struct perfetto *perfetto)
+{
+	const struct trace_reader *reader = perfetto->reader;
+
+	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
+		const struct tsdl_process *process = &reader->meta.processes[i];
+
+		if (process->is_kernel)
+			put_name(perfetto, "process_name", CPUS_ID, CPUS_ID, "CPUs");
+		else if (is_wanted(perfetto, process->pid, perfetto->tid))
+			put_name(perfetto, "process_name", process->pid, process->pid,
+				 process->exe ? process->exe : "?");
+	}
+	for (uint32_t i = 0; i < reader->stream_count; i++) {
+		const struct trace_stream *stream = &reader->streams[i];
+
+		if (!stream->packets)
+			continue;
+		if (stream->cpu >= 0)
+			put_name(perfetto, "thread_name", CPUS_ID, CPUS_ID + (uint32_t)stream->cpu,
+				 stream->comm);
+		else if (!stream->is_of_cpu && is_wanted(perfetto, stream->pid, stream->tid))
+			put_name(perfetto, "thread_name", stream->pid, stream->tid, stream->comm);
+	}
+}
+
+/* ---- which thread ran ---- */
+
+static void put_slice(struct perfetto *perfetto, const struct merge_event *at,
+		      const struct track *track)
+{
+	struct merge_event about = *at;
+	const char *comm;
+	char name[64];
+
+	about.pid = track->pid;
+	about.tid = track->tid;
+	comm = format_comm(&perfetto->format, &about);
+	snprintf(name, sizeof(name), "%s%s%u", comm ? comm : "", comm ? "-" : "", track->tid);
+	begin(perfetto, "X", CPUS_ID, CPUS_ID + (uint32_t)at->stream->cpu);
+	json_string(&perfetto->json, "cat", "sched");
+	json_string(&perfetto->json, "name", name);
+	put_us(perfetto, "ts", track->begin_ns - perfetto->base_ns);
+	put_us(perfetto, "dur", at->ns - track->begin_ns);
+	json_open(&perfetto->json, "args", '{');
+	json_number(&perfetto->json, "pid", track->pid);
+	json_number(&perfetto->json, "tid", track->tid);
+	json_close(&perfetto->json, '}');
+	json_close(&perfetto->json, '}');
+}
+
+/* 1 if the event is shown as an end or begin of a slice. */
+static int take_switch(struct perfetto *perfetto, const struct merge_event *event)
+{
+	struct track *track = &perfetto->tracks[event->stream - perfetto->reader->streams];
+	int is_arrival = !strcmp(event->class->name, "switch:arrive");
+
+	if (event->stream->cpu < 0 || (!is_arrival && strcmp(event->class->name, "switch:depart")))
+		return 0;
+	if (track->is_running && !is_arrival && track->pid == event->pid &&
+	    track->tid == event->tid && is_wanted(perfetto, event->pid, event->tid))
+		put_slice(perfetto, event, track);
+	*track = (struct track){ .is_running = is_arrival,
+				 .begin_ns = event->ns,
+				 .pid = event->pid,
+				 .tid = event->tid };
+	return 1;
+}
+
+/* The threads that ran up to the end. */
+static void end_tracks(struct perfetto *perfetto)
+{
+	for (uint32_t i = 0; i < perfetto->reader->stream_count; i++) {
+		const struct track *track = &perfetto->tracks[i];
+		struct merge_event end = { .stream = &perfetto->reader->streams[i],
+					   .ns = perfetto->last_ns };
+
+		if (track->is_running && is_wanted(perfetto, track->pid, track->tid))
+			put_slice(perfetto, &end, track);
+	}
+}
+
+/* ---- events ---- */
+
+static void put_losses(struct perfetto *perfetto, const struct merge_event *event)
+{
+	const struct trace_stream *stream = event->stream;
+	uint32_t number = stream->cpu < 0 ? 0 : (uint32_t)stream->cpu;
+
+	if (stream->is_of_cpu)
+		perfetto->tracks[stream - perfetto->reader->streams].is_running = 0;
+	begin(perfetto, "i", stream->is_of_cpu ? CPUS_ID : stream->pid,
+	      stream->is_of_cpu ? CPUS_ID + number : stream->tid);
+	json_string(&perfetto->json, "s", "t");
+	json_string(&perfetto->json, "name", "events lost");
+	put_us(perfetto, "ts", event->ns - perfetto->base_ns);
+	json_open(&perfetto->json, "args", '{');
+	json_number(&perfetto->json, "events", event->lost);
+	json_number(&perfetto->json, "packets", event->missing_packets);
+	json_close(&perfetto->json, '}');
+	json_close(&perfetto->json, '}');
+}
+
+/* The name of a span's begin and end has that behind it, which the phase says. */
+static size_t name_bytes(const struct trace_class *class)
+{
+	const char *suffix = class->kind == 'b' ? ":begin" : class->kind == 'e' ? ":end" : "";
+	size_t cut = strlen(suffix);
+
+	if (class->name_bytes > cut && !strcmp(class->name + class->name_bytes - cut, suffix))
+		return class->name_bytes - cut;
+	return class->name_bytes;
+}
+
+static void put_event(struct perfetto *perfetto, const struct merge_event *event)
+{
+	const struct trace_class *class = event->class;
+	struct out *out = perfetto->json.out;
+
+	if (class->kind == 'b' || class->kind == 'e') {
+		begin(perfetto, class->kind == 'b' ? "B" : "E", event->pid, event->tid);
+	} else {
+		begin(perfetto, "i", event->pid, event->tid);
+		json_string(&perfetto->json, "s", "t");
+	}
+	put_us(perfetto, "ts", event->ns - perfetto->base_ns);
+	out_literal(out, ",\"name\":\"");
+	out_json(out, class->name, name_bytes(class));
+	out_char(out, '"');
+	json_open(&perfetto->json, "args", '{');
+	if (event->stream->cpu >= 0) {
+		json_number(&perfetto->json, "on_cpu", (uint32_t)event->stream->cpu);
+		out_short(out, ",", class->count != 0);
+	}
+	format_json_fields(out, event);
+	json_close(&perfetto->json, '}');
+	json_close(&perfetto->json, '}');
+}
+
+/* A stream of a thread that is not wanted. CPUs have all threads. */
+static int stream_wanted(const struct trace_stream *stream, void *data)
+{
+	return stream->is_of_cpu || is_wanted(data, stream->pid, stream->tid);
+}
+
+static int put_events(struct perfetto *perfetto, struct trace_reader *reader)
+{
+	struct merge_event event;
+	struct merge *merge;
+	int err = merge_open(&merge, reader, 0, stream_wanted, perfetto);
+
+	while (!err && !perfetto->json.out->error && (err = merge_next(merge, &event)) > 0) {
+		err = 0;
+		if (event.ns > perfetto->last_ns)
+			perfetto->last_ns = event.ns;
+		if (event.lost || event.missing_packets)
+			put_losses(perfetto, &event);
+		if (event.class && !take_switch(perfetto, &event) &&
+		    is_wanted(perfetto, event.pid, event.tid) &&
+		    strncmp(event.class->name, "trail:", strlen("trail:")) != 0)
+			put_event(perfetto, &event);
+	}
+	merge_close(merge);
+	return err;
+}
+
+int export_perfetto(struct out *out, struct trace_reader *reader, uint32_t tid, uint32_t pid)
+{
+	struct perfetto perfetto = { .json.out = out, .reader = reader, .tid = tid, .pid = pid };
+	int err = format_init(&perfetto.format, reader);
+
+	perfetto.tracks = calloc(reader->stream_count + 1u, sizeof(*perfetto.tracks));
+	if (!err && !perfetto.tracks)
+		err = -ENOMEM;
+	perfetto.base_ns = reader_begin_ns(reader);
+	if (!err) {
+		json_open(&perfetto.json, NULL, '{');
+		json_string(&perfetto.json, "displayTimeUnit", "ns");
+		json_open(&perfetto.json, "traceEvents", '[');
+		put_names(&perfetto);
+		err = put_events(&perfetto, reader);
+		end_tracks(&perfetto);
+		json_close(&perfetto.json, ']');
+		json_close(&perfetto.json, '}');
+		out_char(out, '\n');
+	}
+	format_release(&perfetto.format);
+	free(perfetto.tracks);
+	return err;
+}
