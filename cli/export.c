@@ -54,8 +54,8 @@ struct export_options {
 	const char *dir, *output; /* the latter NULL: stdout */
 	const struct export_format *format;
 	enum export_weight weight;
-	uint32_t tid, pid;	    /* 0: all */
-	int is_of_trail;	    /* an option was given that only trails have */
+	uint32_t tid, pid; /* 0: all */
+	int is_of_trail;   /* an option was given that only trails have */
 	struct trail_bounds bounds;
 	struct image_options image;
 };
@@ -160,8 +160,9 @@ static int read_options(struct export_options *options, int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (!options->format)
-		return complain_usage("export",
-				      "say which form: --format=folded, perf-script, speedscope or perfetto");
+		return complain_usage(
+			"export",
+			"say which form: --format=folded, perf-script, speedscope or perfetto");
 	if (!options->format->write && options->is_of_trail)
 		return complain_usage("export", "--format=perfetto takes only -o, --tid and --pid");
 	return command_line_folder(&line, argc, argv, &options->dir);
@@ -282,7 +283,7 @@ static int export_events_to(int fd, const struct export_options *options,
 	return complain_damage(reader, options->dir);
 }
 
-/* Of a trail, or of the reader where there is none. */
+/* Of the trails, or with no view of the events. */
 static int export_one(int fd, const struct export_options *options, struct trail_view *view,
 		      struct trace_reader *reader)
 {

@@ -113,16 +113,21 @@ Test(export_perfetto, threads_have_spans_and_instants)
 {
 	make_trace();
 	cr_expect_str_eq(phase("", "B", EVENT),
-			 "20 20 db:query 3.5 {\x27sql\x27: \x27" "a \"b\"\\n\x27}\n", "%s", printed);
+			 "20 20 db:query 3.5 {\x27sql\x27: \x27"
+			 "a \"b\"\\n\x27}\n",
+			 "%s", printed);
 	cr_expect_str_eq(phase("", "E", EVENT), "20 20 db:query 10.001 {}\n", "%s", printed);
-	cr_expect_str_eq(phase("", "i", EVENT),
-			 "20 21 switch:wake 4.0 {\x27on_cpu\x27: 3, \x27pid\x27: 20, \x27tid\x27: 21}\n"
-			 "4194304 4194304 events lost 8.0 {\x27" "events\x27: 4, \x27packets\x27: 0}\n",
-			 "%s", printed);
-	cr_expect_str_eq(phase("", "M", "e[\"tid\"], e[\"name\"], a[\"name\"]"),
-			 "4194304 process_name CPUs\n20 process_name /bin/\"shop\"\n"
-			 "4194304 thread_name cpu0\n4194307 thread_name cpu3\n20 thread_name shop\n",
-			 "%s", printed);
+	cr_expect_str_eq(
+		phase("", "i", EVENT),
+		"20 21 switch:wake 4.0 {\x27on_cpu\x27: 3, \x27pid\x27: 20, \x27tid\x27: 21}\n"
+		"4194304 4194304 events lost 8.0 {\x27"
+		"events\x27: 4, \x27packets\x27: 0}\n",
+		"%s", printed);
+	cr_expect_str_eq(
+		phase("", "M", "e[\"tid\"], e[\"name\"], a[\"name\"]"),
+		"4194304 process_name CPUs\n20 process_name /bin/\"shop\"\n"
+		"4194304 thread_name cpu0\n4194307 thread_name cpu3\n20 thread_name shop\n",
+		"%s", printed);
 	sample_folder_remove(dir);
 }
 

@@ -3,8 +3,9 @@
  * The trace reader against any bytes.
  *
  * An input is a trace: three uint32 with the lengths of the metadata, of the index and of a stream,
- * these three, and the rest is a second stream, compressed. With -DLIBFUZZER this is a libFuzzer
- * target. Else it runs by itself:
+ * these three, and the rest is a stream of the kernel's, compressed.
+ *
+ * With -DLIBFUZZER this is a libFuzzer target. Else it runs by itself:
  *
  *	trace_fuzz [SECONDS [SEED]]	a good trace, changed at random (default 3 s, seed 1)
  *	trace_fuzz FILE...		these inputs
@@ -74,7 +75,7 @@ static void read_back(void)
 
 enum { METADATA, INDEX, STREAM, PACKED, PARTS };
 
-static const char *const names[PARTS] = { "metadata", INDEX_NAME, "1-1-0", "1-2-1.zst" };
+static const char *const names[PARTS] = { "metadata", INDEX_NAME, "1-1-0", "cpu2-1.zst" };
 
 /* Where an input's parts begin, and where the last one ends. */
 static void parts_find(const uint8_t *input, size_t bytes, size_t starts[PARTS + 1])
@@ -148,6 +149,24 @@ static void put_packet(struct sample *sample, struct trace_writer *writer, uint6
 		abort();
 }
 
+static void put_kernel_packet(struct sample *sample, struct trace_writer *writer, uint64_t ticks)
+{
+	sample_begin(sample, ticks);
+	for (uint32_t i = 0; i < 20; i++) {
+		sample_event(sample, i % 2, ticks + i, i % 5 == 0);
+		sample_u32(sample, 1);
+		sample_u32(sample, i);
+		if (i % 2)
+			continue;
+		sample_u8(sample, FIELD_WHOLE);
+		sample_u32(sample, i % 3);
+		for (uint32_t j = 0; j < i % 3; j++)
+			sample_u64(sample, 0x401000 + j);
+	}
+	if (sample_write(sample, writer, 1))
+		abort();
+}
+
 /* A good trace as an input. */
 static size_t make_seed(uint8_t *to)
 {
@@ -156,6 +175,9 @@ static size_t make_seed(uint8_t *to)
 	const struct trace_process about = {
 		.pid = 1, .exe = "/bin/x", .hostname = "here", .ticks_hz = 2000000000
 	};
+	const struct trace_process kernel = { .exe = "kernel",
+					      .hostname = "here",
+					      .ticks_hz = 1000000000 };
 	struct sample sample = { .head = { .pid = 1, .tid = 1, .comm = "x" } };
 	static uint8_t stream[RUN_INPUT_MAX / PARTS];
 	struct enumeration_draft draft = { .type = WM_TYPE_U32 };
@@ -175,12 +197,17 @@ static size_t make_seed(uint8_t *to)
 	    trace_event_add(writer, 0, 1, SAMPLE_TYPES(WM_TYPE_BYTES, WM_TYPE_F64),
 			    "mj\ndb\nrow\na.c\n2\nrow, f") ||
 	    trace_event_add(writer, 0, 2, SAMPLE_TYPES(0), "ej\ndb\nquery\na.c\n3\n") ||
-	    trace_event_add(writer, 0, 3, SAMPLE_TYPES(0), "ij\ndb\nbusy\na.c\n4\n"))
+	    trace_event_add(writer, 0, 3, SAMPLE_TYPES(0), "ij\ndb\nbusy\na.c\n4\n") ||
+	    trace_process_add(writer, &kernel) != 1 ||
+	    trace_event_add(writer, 1, 0, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_ADDRESSES),
+			    "mj\nsample\ncycles:u\nkernel\n0\npid, tid, callchain") ||
+	    trace_event_add(writer, 1, 1, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32),
+			    "mj\nswitch\narrive\nkernel\n0\npid, tid"))
 		abort();
 	put_packet(&sample, writer, 1000);
 	put_packet(&sample, writer, 2000);
-	sample.head = (struct wm_packet){ .pid = 1, .tid = 2, .instance = 1, .comm = "y" };
-	put_packet(&sample, writer, 1500);
+	sample.head = (struct wm_packet){ .tid = 2, .instance = 1, .comm = "cpu2" };
+	put_kernel_packet(&sample, writer, 1500);
 	trace_end_set(writer, 1000000, 3);
 	trace_writer_close(writer);
 	enumeration_pool_release(&pool);

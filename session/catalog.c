@@ -366,12 +366,14 @@ const char *catalog_kind(char kind)
 const char *catalog_type(uint8_t type)
 {
 	static const char *const names[] = {
-		[WM_TYPE_I8] = "int8",	  [WM_TYPE_U8] = "uint8",    [WM_TYPE_I16] = "int16",
-		[WM_TYPE_U16] = "uint16", [WM_TYPE_I32] = "int32",   [WM_TYPE_U32] = "uint32",
-		[WM_TYPE_I64] = "int64",  [WM_TYPE_U64] = "uint64",  [WM_TYPE_BOOL] = "bool",
-		[WM_TYPE_F32] = "float",  [WM_TYPE_F64] = "double",  [WM_TYPE_PTR] = "pointer",
-		[WM_TYPE_STR] = "string", [WM_TYPE_BYTES] = "bytes", [WM_TYPE_CHAR] = "char",
-		[WM_TYPE_ADDRESSES] = "addresses",
+		[WM_TYPE_I8] = "int8",	  [WM_TYPE_U8] = "uint8",
+		[WM_TYPE_I16] = "int16",  [WM_TYPE_U16] = "uint16",
+		[WM_TYPE_I32] = "int32",  [WM_TYPE_U32] = "uint32",
+		[WM_TYPE_I64] = "int64",  [WM_TYPE_U64] = "uint64",
+		[WM_TYPE_BOOL] = "bool",  [WM_TYPE_F32] = "float",
+		[WM_TYPE_F64] = "double", [WM_TYPE_PTR] = "pointer",
+		[WM_TYPE_STR] = "string", [WM_TYPE_BYTES] = "bytes",
+		[WM_TYPE_CHAR] = "char",  [WM_TYPE_ADDRESSES] = "addresses",
 	};
 
 	return type < sizeof(names) / sizeof(names[0]) ? names[type] : NULL;

@@ -27,8 +27,8 @@ static void put_real(struct text *line, const bt_field *field, bt_field_class_ty
 
 static int is_byte(const bt_field *field)
 {
-	return bt_field_class_integer_get_field_value_range(
-		       bt_field_borrow_class_const(field)) == 8;
+	return bt_field_class_integer_get_field_value_range(bt_field_borrow_class_const(field)) ==
+	       8;
 }
 
 static void put_array(struct text *line, const bt_field *field)

@@ -40,9 +40,9 @@ struct format {
 	struct format_stream *streams; /* beside the reader's */
 	struct format_thread *threads; /* sorted */
 	uint32_t thread_count;
-	uint64_t second;	       /* that `clock` is for */
-	char clock[12];		       /* "[HH:MM:SS." */
-	int first;		       /* no line was made yet */
+	uint64_t second; /* that `clock` is for */
+	char clock[12];	 /* "[HH:MM:SS." */
+	int first;	 /* no line was made yet */
 	uint64_t last_ns;
 	/* The owner's: put more members into an event's object, each behind a comma. NULL: none. */
 	void (*put_members)(struct out *out, const struct merge_event *event, void *data);

@@ -16,7 +16,7 @@ struct merge_event {
 	struct trace_stream *stream;
 	const struct trace_class *class;
 	uint64_t ticks, ns;
-	uint32_t pid, tid; /* the stream's; of a CPU's, of the thread that the event is about, or 0 */
+	uint32_t pid, tid;	     /* of the thread that the event is about; 0: unknown */
 	const uint8_t *fields, *end; /* the event's fields, as in abi/page.h */
 	uint64_t lost; /* events of its stream that were discarded since the one before */
 	uint64_t missing_packets; /* and packets that are not there */

@@ -31,7 +31,7 @@ struct trace_damage {
 
 struct trace_stream {
 	char *file;
-	uint32_t process; /* which of metadata's */
+	uint32_t process;	  /* which of metadata's */
 	uint32_t pid, tid, depth; /* in the kernel's process, 0, the packet's number, 0 */
 	int is_of_cpu;		  /* not of a thread: of the kernel's process */
 	int32_t cpu;		  /* of such a stream; -1: of several, or no such stream */

@@ -12,10 +12,11 @@
 int schema_type_bytes(uint8_t type)
 {
 	static const int8_t bytes[] = {
-		[WM_TYPE_I8] = 1,   [WM_TYPE_U8] = 1,	  [WM_TYPE_I16] = 2,  [WM_TYPE_U16] = 2,
-		[WM_TYPE_I32] = 4,  [WM_TYPE_U32] = 4,	  [WM_TYPE_I64] = 8,  [WM_TYPE_U64] = 8,
-		[WM_TYPE_BOOL] = 1, [WM_TYPE_F32] = 4,	  [WM_TYPE_F64] = 8,  [WM_TYPE_PTR] = 8,
-		[WM_TYPE_STR] = -1, [WM_TYPE_BYTES] = -1, [WM_TYPE_CHAR] = 1,
+		[WM_TYPE_I8] = 1,	  [WM_TYPE_U8] = 1,	[WM_TYPE_I16] = 2,
+		[WM_TYPE_U16] = 2,	  [WM_TYPE_I32] = 4,	[WM_TYPE_U32] = 4,
+		[WM_TYPE_I64] = 8,	  [WM_TYPE_U64] = 8,	[WM_TYPE_BOOL] = 1,
+		[WM_TYPE_F32] = 4,	  [WM_TYPE_F64] = 8,	[WM_TYPE_PTR] = 8,
+		[WM_TYPE_STR] = -1,	  [WM_TYPE_BYTES] = -1, [WM_TYPE_CHAR] = 1,
 		[WM_TYPE_ADDRESSES] = -1,
 	};
 

@@ -471,9 +471,8 @@ static int read_streams(struct pass *pass)
 			continue;
 		if (!last || last->process != stream->process)
 			first_ids_find(pass, stream);
-		if (!stream->is_of_cpu &&
-		    (!last || last->process != stream->process || last->pid != stream->pid ||
-		     last->tid != stream->tid))
+		if (!stream->is_of_cpu && (!last || last->process != stream->process ||
+					   last->pid != stream->pid || last->tid != stream->tid))
 			pass->thread = ++pass->summary->threads;
 		last = stream;
 		count_stream(pass, stream);

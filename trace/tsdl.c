@@ -16,12 +16,14 @@ const char *tsdl_clock_name(uint32_t clock)
 const char *tsdl_type_name(uint8_t type)
 {
 	static const char *const names[] = {
-		[WM_TYPE_I8] = "wm_i8",	  [WM_TYPE_U8] = "wm_u8",      [WM_TYPE_I16] = "wm_i16",
-		[WM_TYPE_U16] = "wm_u16", [WM_TYPE_I32] = "wm_i32",    [WM_TYPE_U32] = "wm_u32",
-		[WM_TYPE_I64] = "wm_i64", [WM_TYPE_U64] = "wm_u64",    [WM_TYPE_BOOL] = "wm_bool",
-		[WM_TYPE_F32] = "wm_f32", [WM_TYPE_F64] = "wm_f64",    [WM_TYPE_PTR] = "wm_ptr",
-		[WM_TYPE_STR] = "string", [WM_TYPE_BYTES] = "wm_byte", [WM_TYPE_CHAR] = "wm_char",
-		[WM_TYPE_ADDRESSES] = "wm_address",
+		[WM_TYPE_I8] = "wm_i8",	    [WM_TYPE_U8] = "wm_u8",
+		[WM_TYPE_I16] = "wm_i16",   [WM_TYPE_U16] = "wm_u16",
+		[WM_TYPE_I32] = "wm_i32",   [WM_TYPE_U32] = "wm_u32",
+		[WM_TYPE_I64] = "wm_i64",   [WM_TYPE_U64] = "wm_u64",
+		[WM_TYPE_BOOL] = "wm_bool", [WM_TYPE_F32] = "wm_f32",
+		[WM_TYPE_F64] = "wm_f64",   [WM_TYPE_PTR] = "wm_ptr",
+		[WM_TYPE_STR] = "string",   [WM_TYPE_BYTES] = "wm_byte",
+		[WM_TYPE_CHAR] = "wm_char", [WM_TYPE_ADDRESSES] = "wm_address",
 	};
 
 	return type < sizeof(names) / sizeof(*names) && names[type] ? names[type] : "";

@@ -140,7 +140,8 @@ Test(writer, an_event_is_declared_once)
 	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_STR),
 				     "mj\na\nc\nc.c\n1\ns"),
 		     -EEXIST);
-	cr_assert_eq(trace_event_add(writer, 0, 1, SAMPLE_TYPES(WM_TYPE_ADDRESSES + 1), text), -EINVAL);
+	cr_assert_eq(trace_event_add(writer, 0, 1, SAMPLE_TYPES(WM_TYPE_ADDRESSES + 1), text),
+		     -EINVAL);
 	cr_assert_eq(trace_event_add(writer, 0, 1, gap, text), -EINVAL);
 	cr_assert_eq(trace_event_add(writer, 1, 1, SAMPLE_TYPES(0), text), -EINVAL);
 	cr_assert_eq(trace_event_add(writer, -1, 1, SAMPLE_TYPES(0), text), -EINVAL);

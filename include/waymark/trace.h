@@ -84,7 +84,7 @@ int wm_trace_open(struct wm_trace **trace, const char *dir, const struct wm_trac
  *	     ended first, or if the process had executed a program that can't be recorded.
  *	'l'  "waymark:lost": before this time the thread lost so many `events`, and so many
  *	     `packets` of unknown events are missing (both uint64). With pid and tid 0: at the end,
- *	     losses whose thread is unknown.
+ *	     losses whose thread is unknown. With a cpu: losses of all threads on that CPU.
  *	'd'  "waymark:damage": `bytes` at `offset` of `file` could not be read; `what` says why
  *	     (string, uint64, uint64, string). The offset in `metadata` is a line. The pid and tid
  *	     are 0. The first 1000 places have a record each; a last one counts the others.

@@ -32,7 +32,7 @@
 #define WM_TYPE_BYTES 14
 #define WM_TYPE_CHAR 15
 #define WM_TYPE_ADDRESSES 16 /* no marker can have it: the kernel's events do */
-#define WM_TYPE_REFUSED 31 /* compile error: this type can't be a field */
+#define WM_TYPE_REFUSED 31   /* compile error: this type can't be a field */
 
 #define WM_FIELDS_MAX 16
 

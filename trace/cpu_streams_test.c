@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel's events: streams of CPUs, whose events say which thread they are about. */
 #include "trace/babeltrace.h"
+#include "trace/compress.h"
 #include "trace/decode.h"
 #include "trace/format.h"
 #include "trace/merge.h"
@@ -101,8 +102,8 @@ static void put_packet(int process)
 static void begin_cpu(uint32_t cpu, uint64_t instance, uint64_t ticks)
 {
 	sample.head = (struct wm_packet){ .tid = cpu, .instance = instance };
-	snprintf(sample.head.comm, sizeof(sample.head.comm), cpu == PACKET_NO_CPU ? "cpus" : "cpu%u",
-		 cpu);
+	snprintf(sample.head.comm, sizeof(sample.head.comm),
+		 cpu == PACKET_NO_CPU ? "cpus" : "cpu%u", cpu);
 	sample_begin(&sample, ticks);
 }
 
@@ -166,16 +167,16 @@ static const struct expected {
 	uint32_t pid, tid;
 	int32_t cpu;
 } expected[] = {
-	{ "switch:depart", 10, 11, 3 },	     { "sample:cycles:u:end", 10, 11, 0 },
+	{ "switch:depart", 10, 11, 3 },	      { "sample:cycles:u:end", 10, 11, 0 },
 	{ "sample:cycles:u:end", 10, 12, 3 }, { "db:row", 10, 11, -1 },
-	{ "switch:depart", 0, 0, 0 },	     { "waymark:lost", 0, 0, 3 },
-	{ "switch:depart", 20, 20, 3 },	     { "sched:all", 10, 11, 3 },
+	{ "switch:depart", 0, 0, 0 },	      { "waymark:lost", 0, 0, 3 },
+	{ "switch:depart", 20, 20, 3 },	      { "sched:all", 10, 11, 3 },
 	{ "count:cycles", 0, 0, -1 },
 };
 
 #define EXPECTED (sizeof(expected) / sizeof(*expected))
 
-Test(kernel, events_come_in_order_of_time_with_thread_and_cpu)
+Test(cpu_streams, events_come_in_order_of_time_with_thread_and_cpu)
 {
 	const struct wm_event *event;
 	struct wm_trace *trace;
@@ -198,7 +199,7 @@ Test(kernel, events_come_in_order_of_time_with_thread_and_cpu)
 	sample_folder_remove(dir);
 }
 
-Test(kernel, addresses_are_whole_from_none_to_127)
+Test(cpu_streams, addresses_are_whole_from_none_to_127)
 {
 	const struct wm_event_field *field;
 	const struct wm_event *event;
@@ -230,7 +231,7 @@ Test(kernel, addresses_are_whole_from_none_to_127)
 	sample_folder_remove(dir);
 }
 
-Test(kernel, babeltrace_reads_the_same)
+Test(cpu_streams, babeltrace_reads_the_same)
 {
 	struct babeltrace theirs;
 	struct canon ours;
@@ -260,7 +261,7 @@ static struct trace_reader *reader_of(uint64_t damages)
 	return reader;
 }
 
-Test(kernel, streams_are_files_of_cpus)
+Test(cpu_streams, streams_are_files_of_cpus)
 {
 	static const char *const names[] = { "10-11-0", "cpu0-2", "cpu3-1", "cpus-3" };
 	struct trace_reader *reader;
@@ -283,7 +284,41 @@ Test(kernel, streams_are_files_of_cpus)
 	sample_folder_remove(dir);
 }
 
-Test(kernel, summary_counts_threads_and_not_cpus)
+static void expect_lines(const struct canon *first, uint64_t damages, uint32_t left_out)
+{
+	struct canon now;
+
+	cr_assert_eq(canon_read(&now, dir), 0);
+	cr_expect_eq(now.damages, damages, "%lu", now.damages);
+	cr_assert_eq(now.count, first->count - left_out);
+	for (uint32_t i = 0; !left_out && i < now.count; i++)
+		cr_expect_str_eq(now.lines[i], first->lines[i]);
+	canon_release(&now);
+}
+
+Test(cpu_streams, streams_are_compressed_and_repaired)
+{
+	struct canon first;
+	char path[128];
+
+	make_trace();
+	cr_assert_eq(canon_read(&first, dir), 0);
+	cr_assert_eq(trace_compress(dir, NULL), 4);
+	snprintf(path, sizeof(path), "%s/cpu3-1.zst", dir);
+	cr_expect_eq(access(path, F_OK), 0);
+	expect_lines(&first, 0, 0);
+	cr_assert_eq(trace_decompress(dir, NULL), 4);
+	expect_lines(&first, 0, 0);
+	path[strlen(path) - 4] = '\0';
+	cr_assert_eq(truncate(path, PAGE_HEAD_BYTES + 10), 0); /* in the first of its packets */
+	expect_lines(&first, 1, 4);
+	cr_assert_eq(trace_repair(dir), 1);
+	expect_lines(&first, 0, 4);
+	canon_release(&first);
+	sample_folder_remove(dir);
+}
+
+Test(cpu_streams, summary_counts_threads_and_not_cpus)
 {
 	struct trace_reader *reader;
 	struct summary *summary;
@@ -345,7 +380,7 @@ static void expect_line(const char *all, const char *line)
 	cr_expect(strstr(all, line) != NULL, "no %s in\n%s", line, all);
 }
 
-Test(kernel, lines_have_thread_and_cpu)
+Test(cpu_streams, lines_have_thread_and_cpu)
 {
 	const char *text;
 
@@ -386,12 +421,13 @@ static int decode(const struct trace_schema *schema, size_t bytes, int *events)
 
 	memcpy(copy, sample.content, bytes);
 	*events = 0;
-	err = trace_decode(schema, &sample.head, copy, bytes, 1000000000, 0, 0, count_event, events);
+	err = trace_decode(schema, &sample.head, copy, bytes, 1000000000, 0, 0, count_event,
+			   events);
 	free(copy);
 	return err;
 }
 
-Test(kernel, cut_addresses_are_damage)
+Test(cpu_streams, cut_addresses_are_damage)
 {
 	struct trace_schema *schema;
 	uint32_t huge[] = { 4, 0x20000001, UINT32_MAX };
@@ -416,11 +452,12 @@ Test(kernel, cut_addresses_are_damage)
 	sample_release(&sample);
 }
 
-Test(kernel, an_event_without_a_thread_is_refused)
+Test(cpu_streams, an_event_without_a_thread_is_refused)
 {
 	begin_trace(0);
 	cr_expect_eq(trace_event_add(writer, 1, 90, SAMPLE_TYPES(0), "mj\na\nb\nk\n0\n"), -EINVAL);
-	cr_expect_eq(trace_event_add(writer, 1, 91, SAMPLE_TYPES(WM_TYPE_I32), "mj\na\nb\nk\n0\npid"),
+	cr_expect_eq(trace_event_add(writer, 1, 91, SAMPLE_TYPES(WM_TYPE_I32),
+				     "mj\na\nb\nk\n0\npid"),
 		     -EINVAL);
 	cr_expect_eq(trace_event_add(writer, 1, 92, SAMPLE_TYPES(WM_TYPE_U32, WM_TYPE_I32),
 				     "mj\na\nb\nk\n0\npid, tid"),
@@ -454,7 +491,7 @@ static void forge_cpus(void)
 	free(text);
 }
 
-Test(kernel, a_forged_stream_has_unknown_threads_and_cpu)
+Test(cpu_streams, a_forged_stream_has_unknown_threads_and_cpu)
 {
 	static const uint32_t cpus[CPUS] = { UINT32_MAX, 0x80000000, INT32_MAX };
 	const struct wm_event *event;
