@@ -507,8 +507,8 @@ Test(cpu_streams, a_forged_stream_has_unknown_threads_and_cpu)
 		sample.head = (struct wm_packet){ .pid = 7, .tid = cpus[i], .instance = i };
 		sample_begin(&sample, i + 1);
 		sample_event(&sample, 9, i + 1, 0);
-		sample_string(&sample, "");
-		sample_u32(&sample, UINT32_MAX);
+		sample_string(&sample, "ab"); /* as numbers these bytes would be a pid and a tid */
+		sample_u32(&sample, 7);
 		put_packet(1);
 		sample_begin(&sample, i + 1);
 		put_sample(i + 1, INT32_MIN, -1, 1);
