@@ -310,8 +310,7 @@ static int print_events(struct events *events, struct format *format, struct wat
 }
 
 static int dump_events(const struct dump_options *options, struct merge *merge,
-		       const struct trace_reader *reader, uint64_t to_ns,
-		       struct watch_wheres *wheres)
+		       struct trace_reader *reader, uint64_t to_ns, struct watch_wheres *wheres)
 {
 	struct events events = { .options = options, .merge = merge, .to_ns = to_ns };
 	struct format format;

@@ -69,6 +69,7 @@ static void put_name(struct perfetto *perfetto, const char *what, uint32_t pid, 
 static void put_names(struct perfetto *perfetto)
 {
 	const struct trace_reader *reader = perfetto->reader;
+	const struct thread_names *names = &perfetto->format.names;
 
 	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
 		const struct tsdl_process *process = &reader->meta.processes[i];
@@ -87,8 +88,14 @@ static void put_names(struct perfetto *perfetto)
 		if (stream->cpu >= 0)
 			put_name(perfetto, "thread_name", CPUS_ID, CPUS_ID + (uint32_t)stream->cpu,
 				 stream->comm);
-		else if (!stream->is_of_cpu && is_wanted(perfetto, stream->pid, stream->tid))
-			put_name(perfetto, "thread_name", stream->pid, stream->tid, stream->comm);
+	}
+	for (size_t i = 0; i < names->count; i++) {
+		const struct thread_name *name = &names->all[i];
+
+		if (i + 1 < names->count && name[1].pid == name->pid && name[1].tid == name->tid)
+			continue; /* the last one is shown */
+		if (is_wanted(perfetto, name->pid, name->tid))
+			put_name(perfetto, "thread_name", name->pid, name->tid, name->comm);
 	}
 }
 

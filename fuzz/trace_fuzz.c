@@ -156,8 +156,10 @@ static void put_kernel_packet(struct sample *sample, struct trace_writer *writer
 		sample_event(sample, i % 2, ticks + i, i % 5 == 0);
 		sample_u32(sample, 1);
 		sample_u32(sample, i);
-		if (i % 2)
+		if (i % 2) {
+			sample_string(sample, "name");
 			continue;
+		}
 		sample_u8(sample, FIELD_WHOLE);
 		sample_u32(sample, i % 3);
 		for (uint32_t j = 0; j < i % 3; j++)
@@ -201,8 +203,8 @@ static size_t make_seed(uint8_t *to)
 	    trace_process_add(writer, &kernel) != 1 ||
 	    trace_event_add(writer, 1, 0, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_ADDRESSES),
 			    "mj\nsample\ncycles:u\nkernel\n0\npid, tid, callchain") ||
-	    trace_event_add(writer, 1, 1, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32),
-			    "mj\nswitch\narrive\nkernel\n0\npid, tid"))
+	    trace_event_add(writer, 1, 1, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_STR),
+			    "mj\ntask\nname\nkernel\n0\npid, tid, name"))
 		abort();
 	put_packet(&sample, writer, 1000);
 	put_packet(&sample, writer, 2000);

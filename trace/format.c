@@ -8,53 +8,30 @@
 
 #define NS_PER_S 1000000000u
 
-static int thread_order(const void *left, const void *right)
-{
-	const struct format_thread *a = left, *b = right;
-
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	return (a->tid > b->tid) - (a->tid < b->tid);
-}
-
 const char *format_comm(const struct format *format, const struct merge_event *event)
 {
-	const struct format_thread key = { .pid = event->pid, .tid = event->tid };
-	const struct format_thread *found;
-
 	if (!event->stream->is_of_cpu || (!event->pid && !event->tid))
 		return event->stream->comm;
-	found = bsearch(&key, format->threads, format->thread_count, sizeof(key), thread_order);
-	return found ? found->comm : NULL;
+	return thread_names_find(&format->names, event->pid, event->tid, event->ns);
 }
 
-int format_init(struct format *format, const struct trace_reader *reader)
+int format_init(struct format *format, struct trace_reader *reader)
 {
+	int err;
+
 	*format = (struct format){ .reader = reader, .first = 1, .second = UINT64_MAX };
 	format->streams = calloc(reader->stream_count + 1u, sizeof(*format->streams));
-	format->threads = calloc(reader->stream_count + 1u, sizeof(*format->threads));
-	if (!format->streams || !format->threads) {
+	err = format->streams ? thread_names_read(&format->names, reader) : -ENOMEM;
+	if (err)
 		format_release(format);
-		return -ENOMEM;
-	}
-	for (uint32_t i = 0; i < reader->stream_count; i++) {
-		const struct trace_stream *stream = &reader->streams[i];
-
-		if (stream->packets && !stream->is_of_cpu)
-			format->threads[format->thread_count++] = (struct format_thread){
-				stream->pid, stream->tid, stream->comm
-			};
-	}
-	qsort(format->threads, format->thread_count, sizeof(*format->threads), thread_order);
-	return 0;
+	return err;
 }
 
 void format_release(struct format *format)
 {
 	free(format->streams);
-	free(format->threads);
+	thread_names_release(&format->names);
 	format->streams = NULL;
-	format->threads = NULL;
 }
 
 static void make_prefix(struct format_stream *prefix, const struct trace_stream *stream)

@@ -8,27 +8,22 @@
  *
  *	{"time_ns":N,"pid":N,"tid":N,"comm":"...","name":"...","fields":{"field":value,...}}
  *
- * Of an event that the kernel recorded, comm, TID and PID are of the thread that it is about, and
- * "[CPU] " comes before the name; comm is '?', or "", where no other event has the thread's name.
+ * with "depth" when it is not 0, "cpu" when the kernel recorded it, "names":{"field":"NAME",...}
+ * for values that an enumeration names, "cut":["field",...] for what was cut at 4 KiB, and for losses
+ * "lost" and "missing_packets" instead of a name and fields. A NULL string is NULL, or null. Text
+ * has the name instead of the value.
  *
- * with "depth" when it is not 0, "cpu" when the kernel recorded it, "names":{"field":"NAME",...} for values that an enumeration names,
- * "cut":["field",...] for what was cut at 4 KiB, and for losses "lost" and "missing_packets"
- * instead of a name and fields. A NULL string is NULL, or null. Text has the name instead of the
- * value.
+ * Of an event that the kernel recorded, comm, TID and PID are of the thread that it is about, and
+ * "[CPU] " comes before the name; comm is '?', or "", where the trace lacks the thread's name.
  */
 #ifndef TRACE_FORMAT_H
 #define TRACE_FORMAT_H
 
 #include "trace/merge.h"
 #include "trace/out.h"
+#include "trace/thread_names.h"
 
 #include <stdint.h>
-
-/* The name that a thread's own events have. */
-struct format_thread {
-	uint32_t pid, tid;
-	const char *comm;
-};
 
 struct format_stream {
 	uint8_t bytes; /* 0: not made yet */
@@ -38,8 +33,7 @@ struct format_stream {
 struct format {
 	const struct trace_reader *reader;
 	struct format_stream *streams; /* beside the reader's */
-	struct format_thread *threads; /* sorted */
-	uint32_t thread_count;
+	struct thread_names names;
 	uint64_t second; /* that `clock` is for */
 	char clock[12];	 /* "[HH:MM:SS." */
 	int first;	 /* no line was made yet */
@@ -49,8 +43,8 @@ struct format {
 	void *data;
 };
 
-/* 0 or -ENOMEM. Released with format_release(). */
-int format_init(struct format *format, const struct trace_reader *reader);
+/* Before the first event is read. 0 or -ENOMEM. Released with format_release(). */
+int format_init(struct format *format, struct trace_reader *reader);
 void format_release(struct format *format);
 
 /* Put an event's line. What it lost before is a line of its own, put first. */
@@ -60,7 +54,7 @@ void format_json(struct format *format, struct out *out, const struct merge_even
 /* Put its fields alone, as the members of an object: "field":value,... */
 void format_json_fields(struct out *out, const struct merge_event *event);
 
-/* The name of the thread that an event is about. NULL: unknown, as it has no events of its own. */
+/* The name of the thread that an event is about. NULL: unknown. */
 const char *format_comm(const struct format *format, const struct merge_event *event);
 
 #endif
