@@ -52,7 +52,7 @@ static const char *name_at(const struct thread_names *names, uint32_t tid, uint6
 	return name ? name : "(unknown)";
 }
 
-/* Thread 12 is a child of 11, and 13 of 12; the CPUs' streams have that in another order. */
+/* Thread 12 is a child of 11, 13 and 9 are of 12; the CPUs' streams have that in another order. */
 Test(thread_names, forks_have_the_name_of_the_parent_at_that_time)
 {
 	struct trace_reader *reader;
@@ -72,6 +72,7 @@ Test(thread_names, forks_have_the_name_of_the_parent_at_that_time)
 	put_fork(30, 13, 12);
 	put_fork(31, 14, 14); /* nonsense */
 	put_fork(32, 15, 99);
+	put_fork(35, 9, 12);
 	put_name(50, 12, "a name of more than 16");
 	cr_assert_eq(sample_write(&sample, writer, 0), 0);
 	begin_cpu(1);
@@ -95,6 +96,7 @@ Test(thread_names, forks_have_the_name_of_the_parent_at_that_time)
 	cr_expect_str_eq(name_at(&names, 12, 50), "a name of more t");
 	cr_expect_str_eq(name_at(&names, 13, 39), "sh");
 	cr_expect_str_eq(name_at(&names, 13, 40), "(unknown)");
+	cr_expect_str_eq(name_at(&names, 9, 60), "sh");
 	cr_expect_str_eq(name_at(&names, 14, 99), "(unknown)");
 	cr_expect_str_eq(name_at(&names, 15, 99), "(unknown)");
 	cr_expect_str_eq(name_at(&names, 16, 0), "sixteen letters");
