@@ -32,7 +32,7 @@ struct rings {
 	} * all;
 	unsigned int count;
 	size_t room;
-	uint32_t bytes;	 /* of records, of those that were opened together */
+	uint32_t bytes; /* of records, of those that were opened together */
 	/* one more may have as little, where there is no memory for as many; 0: all are alike */
 	uint32_t least;
 	struct ring_id {

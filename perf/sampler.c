@@ -26,7 +26,7 @@ void sampler_disable(struct sampler *sampler)
 	extent_disable(&sampler->extent);
 }
 
-/* A thread's events are on the CPUs that were present; those that came later are none of them. */
+/* A thread has its events on the CPUs that were present then; CPUs that came later lack them. */
 static int look_for_cpus(struct sampler *sampler)
 {
 	unsigned int *cpus;
@@ -149,7 +149,7 @@ static int lane_fill(struct sampler *sampler, unsigned int which, uint64_t head)
 }
 
 /*
- * The kernel reports what it lost with the next record that has room, and at the end there is none.
+ * The kernel reports what it lost with the next record that has room, and the last may have none.
  * Before Linux 6.0 it does not say how many these are: one, where a ring was found full.
  */
 static int add_last_lost(struct sampler *sampler, unsigned int which, int was_full)

@@ -64,9 +64,9 @@ struct sampler_request {
 enum sampler_kind {
 	SAMPLER_SAMPLE = 1, /* of events[event] */
 	SAMPLER_ARRIVE,
-	SAMPLER_DEPART,	   /* is_preempted says whether it would have run on */
-	SAMPLER_LOST,	   /* count: records for which the ring had no room; exact time unknown */
-	SAMPLER_THROTTLED, /* the kernel stopped events[event] for a while; so did it go on: */
+	SAMPLER_DEPART, /* is_preempted says whether it would have run on */
+	SAMPLER_LOST,	/* count: records for which the ring had no room; exact time unknown */
+	SAMPLER_THROTTLED, /* the kernel stopped events[event], as it came too often; and resumed it: */
 	SAMPLER_UNTHROTTLED,
 	SAMPLER_MMAP, /* a mapping of a file with code: start, bytes, offset, text */
 	SAMPLER_COMM, /* text; is_exec: by execve(2) */

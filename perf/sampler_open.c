@@ -183,7 +183,7 @@ static int has_user_part(const struct sampler_event *event)
 	}
 }
 
-/* Which privilege the event needs that we lack; 0: it is none, so something else is wrong. */
+/* Names the privilege that we lack for the event. 0: we lack none, so the cause is another. */
 static int denied(const struct sampler_event *event, pid_t tid, int has_kernel,
 		  struct detail detail)
 {

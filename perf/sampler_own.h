@@ -12,7 +12,7 @@
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |            \
 	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD)
 
-/* An event's attributes that tell how its samples are. */
+/* The layout of an event's samples. */
 struct sampler_form {
 	uint64_t sample_type;
 	uint64_t user_regs, event_regs; /* as sample_regs_user and _intr */
@@ -25,7 +25,7 @@ struct sampler_held {
 	size_t at; /* in its lane's bytes */
 };
 
-/* What was read from one ring, in order of time. */
+/* Records of one ring, in order of time. */
 struct sampler_lane {
 	struct sampler_held *held;
 	size_t first, count, room; /* those before `first` were handed over */

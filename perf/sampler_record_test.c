@@ -479,7 +479,7 @@ Test(sampler_record, what_is_young_waits)
 	}
 	got_count = 0;
 	cr_assert_eq(sampler_read(&sampler, 0, stop_at, &stop_ns), -EIO);
-	cr_expect_eq(got_count, 2, "it goes on behind where it was stopped");
+	cr_expect_eq(got_count, 2, "the read did not end");
 	cr_assert_eq(sampler_read(&sampler, 0, take, NULL), 0);
 	cr_expect_eq(got_count, 4);
 	cr_assert_eq(sampler_read(&sampler, 0, take, NULL), 0);

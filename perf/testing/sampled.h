@@ -23,7 +23,7 @@ void sampled_area_make(void);
 /* Ends behind its one store, so that ips are within a few bytes of it. */
 void sampled_touch(volatile uint8_t *at);
 
-/* What was read. */
+/* Records that were read. */
 struct sampled {
 	unsigned int kinds[SAMPLER_EXIT + 1];
 	unsigned int waits, preempted; /* of DEPART */
