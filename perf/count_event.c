@@ -199,6 +199,15 @@ static int unit_read(struct count_event *event, char *text, struct detail detail
 	event->type = (uint32_t)strtoul(line, NULL, 10);
 	snprintf(path, sizeof(path), UNITS "/%s/cpumask", text);
 	event->is_of_cpus = !line_read(path, line, sizeof(line));
+	/*
+	 * A thread that the target starts would inherit it, and be checked for the privilege:
+	 * perf_kprobe_event_init(). Then clone(2) fails.
+	 */
+	if (!strcmp(text, "kprobe") || !strcmp(text, "uprobe")) {
+		event->is_of_cpus = 1;
+		memset(event->cpus, 0xff, sizeof(event->cpus));
+		line[0] = '\0';
+	}
 	if (event->is_of_cpus && !cpus_parse(line, &cpus, &count)) {
 		for (size_t i = 0; i < count; i++)
 			if (cpus[i] < COUNT_CPUS_MAX)

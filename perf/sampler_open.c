@@ -399,6 +399,9 @@ static int check(const struct sampler_request *request, struct detail detail)
 
 		if (!event->period && !event->freq_hz)
 			return detail_set(detail, -EINVAL, "%s has no period", event->what.name);
+		/* inherited, it would fail the target's clone(2): hw_breakpoint_parse() */
+		if (request->scope == SAMPLER_PROCESSES && event->bp_address >> 63)
+			return detail_set(detail, -EINVAL, "%s is of CPUs", event->what.name);
 		if (event->what.is_of_cpus)
 			return detail_set(detail, -WM_E_COUNT_UNIT, "%s counts alone",
 					  event->what.name);

@@ -116,6 +116,16 @@ static int switches_ask(struct kernel *kernel, int way)
 	return 1;
 }
 
+/*
+ * A thread that the target starts would inherit the event, and the kernel checks such an event
+ * again as if the target had opened it: without the privilege, or the symbol's name in its memory,
+ * clone(2) fails there (perf_kprobe_event_init(), hw_breakpoint_parse()).
+ */
+static int needs_cpus(const struct kernel_request *request)
+{
+	return request->kind == KERNEL_KPROBE || request->kind == KERNEL_WATCH;
+}
+
 static int requests_ask(struct wm_session *session, struct kernel *kernel)
 {
 	for (size_t i = 0; i < session->specs->count; i++) {
@@ -127,6 +137,11 @@ static int requests_ask(struct wm_session *session, struct kernel *kernel)
 
 		if (!request || request->kind == KERNEL_SWITCH)
 			continue;
+		if (needs_cpus(request) && !kernel->is_of_cpus)
+			return session_fail(
+				session, -WM_E_SPEC,
+				"%s: the kernel's code is watched on CPUs: add -a or -C (the option cpus)",
+				session->specs->all[i].text);
 		if (request->kind == KERNEL_COUNT) {
 			kernel->count_events[kernel->count_count] = request->event.what;
 			kernel->count_groups[kernel->count_count] = (unsigned int)

@@ -282,6 +282,9 @@ int kernel_take(const struct sampler_record *record, void *data)
 {
 	struct kernel *kernel = data;
 
+	/* a CPU's idle thread; or one that has ended, as KERNEL_EXIT has told */
+	if (record->tid <= 0 && (record->kind == SAMPLER_DEPART || record->kind == SAMPLER_ARRIVE))
+		return 0;
 	switch (record->kind) {
 	case SAMPLER_SAMPLE:
 		take_sample(kernel, record);

@@ -33,11 +33,13 @@ for x in e:
     for field, value in x["fields"].items():
         if isinstance(value, str) and value.startswith("0x"):
             x["fields"][field] = int(value, 16)
-said = [line.split() for line in open("out") if line.startswith(("tids", "pages"))]
-sleeper, waiter, pages = 0, 0, 0
+said = [line.split() for line in open("out") if line.startswith(("tids", "pages", "switches"))]
+sleeper, waiter, pages, switches = 0, 0, 0, []
 for words in said:
     if words[0] == "tids":
         sleeper, waiter = int(words[1]), int(words[2])
+    elif words[0] == "switches":
+        switches = [int(words[1]), int(words[2])]
     else:
         pages = int(words[1], 16)
 of = lambda name: [x for x in e if x["name"] == name]
@@ -53,7 +55,8 @@ is_root() { [ "$(id -u)" -eq 0 ]; }
 # ---- switches and faults of a program, with nothing loaded into it ----
 
 record 0 -e switch -e fault ./switching 20 300
-holds "each sleep departs, waiting" 'sum(x["tid"] == sleeper and not x["fields"]["is_preempted"] for x in of("switch:depart")) >= 20'
+holds "each switch of the sleeper is recorded, as the kernel counts them" \
+	'[sum(x["tid"] == sleeper and x["fields"]["is_preempted"] == how for x in of("switch:depart")) for how in (False, True)] == switches'
 holds "a thread arrives and departs in turn, until it ends" \
 	'"".join({"switch:arrive": "a", "switch:depart": "d", "task:exit": "x"}.get(x["name"], "") for x in e if x["tid"] == sleeper).replace("ad", "") == "ax"'
 holds "threads have names" '{(x["tid"], x["fields"]["name"]) for x in of("task:name")} >= {(sleeper, "sleeper"), (waiter, "waiter")}'
@@ -86,23 +89,33 @@ if is_root; then
 	record 0 -e tracepoint:sched:sched_process_exit ./switching 1 1
 	holds "a tracepoint has its fields" '"sleeper" in {x["fields"]["comm"] for x in of("sched:sched_process_exit")}'
 	if [ -e /sys/bus/event_source/devices/kprobe ]; then
-		record 0 -e kprobe:do_exit/args/ ./switching 1 1
-		holds "a kprobe has arguments" 'len(of("kprobe:do_exit")) >= 2 and all("arg1" in x["fields"] for x in of("kprobe:do_exit"))'
+		record 0 -a -e kprobe:do_exit/args/ -e kprobe:do_exit/ret/ ./switching 1 1
+		holds "a kprobe has arguments" 'len(of("kprobe:do_exit")) >= 3 and all("arg1" in x["fields"] for x in of("kprobe:do_exit"))'
+		record 1 -a -e kprobe:no_such_function_here true
+		says "no_such_function_here"
+		record 1 -e kprobe:do_exit ./switching 1 1
+		says "add -a or -C"
 	else
-		record 1 -e kprobe:do_exit/args/ ./switching 1 1
+		record 1 -a -e kprobe:do_exit/args/ ./switching 1 1
 		says "the kernel has no unit kprobe"
 	fi
 	if [ -e /sys/bus/event_source/devices/kprobe ] && ! lacks breakpoint-execute >/dev/null; then
-		record 0 -e watch:do_exit@kernel:x ./switching 1 1
-		holds "a function of the kernel is watched" 'len(of("watch:do_exit")) == 3'
+		record 0 -a -e watch:do_exit@kernel:x ./switching 1 1
+		holds "a function of the kernel is watched" 'len(of("watch:do_exit")) >= 3'
 	else
-		record 1 -e watch:do_exit@kernel:x ./switching 1 1
+		record 1 -a -e watch:do_exit@kernel:x ./switching 1 1
 		says "do_exit"
 	fi
-	record 0 -e watch:do_exit/8@kernel:w ./switching 1 1
+	if grep -qw total_forks /proc/kallsyms; then
+		record 0 -a -e watch:total_forks@kernel:w ./switching 1 1
+		holds "a variable of the kernel is watched" 'len(of("watch:total_forks")) >= 3'
+	fi
+	record 0 -a -e watch:do_exit/8@kernel:w ./switching 1 1
 	holds "what nobody writes has no hit" 'len(of("watch:do_exit")) == 0'
+	record 1 -e watch:do_exit@kernel:w ./switching 1 1
+	says "add -a or -C"
 	record 0 -a -e switch -e fault ./switching 20 300
-	holds "all CPUs: the program is in it" 'sum(x["tid"] == sleeper for x in of("switch:depart")) >= 20'
+	holds "all CPUs: the program is in it" 'sum(x["tid"] == sleeper for x in of("switch:depart")) == sum(switches)'
 	holds "all CPUs: others are in it" 'len({x["pid"] for x in of("switch:depart")}) > 1'
 	record 0 --for 300ms -C 0 -e sample:cpu-clock/freq=100/
 	holds "one CPU" '{x["cpu"] for x in of("sample:cpu-clock")} <= {0}'
@@ -114,8 +127,6 @@ record 1 -e sample:cpu-clok/freq=99/ true
 says "cpu-clok"
 record 1 -e tracepoint:sched:no_such true
 says "no_such"
-record 1 -e kprobe:no_such_function_here true
-says "kprobe"
 record 2 -e switch
 says "name a process with -p"
 record 1 -a -G /sys/fs/cgroup/no/such -e switch true

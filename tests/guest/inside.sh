@@ -14,6 +14,7 @@ for folder in /tmp /run /var/tmp /dev/shm; do
 	mount -t tmpfs -o mode=1777 tmpfs $folder
 done
 mount -t devpts devpts /dev/pts
+mount -t tracefs tracefs /sys/kernel/tracing
 ln -s /proc/self/fd /dev/fd
 # what is to be tested may lie below one of these
 for folder in "$source_dir" "$build"; do

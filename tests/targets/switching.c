@@ -3,12 +3,13 @@
  * A program whose switches and faults are known: switching SLEEPS PAGES. A thread named "sleeper"
  * sleeps SLEEPS times. A thread named "waiter" waits on a condition as often, and the main thread
  * wakes it. When standard input ends, the main thread touches PAGES new pages at the address that it prints, and prints
- * "tids SLEEPER WAITER".
+ * "tids SLEEPER WAITER", and "switches WAITED PREEMPTED" of the sleeper.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 
 static int rounds;
 static long sleeper_tid, waiter_tid;
+static struct rusage usage; /* the sleeper's */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
 static int turn, is_waiting;
@@ -32,6 +34,7 @@ static void *sleeper(void *unused)
 	pthread_setname_np(pthread_self(), "sleeper");
 	for (int i = 0; i < rounds; i++)
 		pause_ms(2);
+	getrusage(RUSAGE_THREAD, &usage);
 	return unused;
 }
 
@@ -90,5 +93,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < pages; i++)
 		at[i * PAGE] = 1;
 	printf("tids %ld %ld\n", sleeper_tid, waiter_tid);
+	printf("switches %ld %ld\n", usage.ru_nvcsw, usage.ru_nivcsw);
 	return 0;
 }
