@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/outcome_kernel.h"
 
-#include "session/kernel.h"
+#include "session/kernel_events.h"
 
 #include <stdio.h>
 

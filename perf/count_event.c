@@ -283,7 +283,7 @@ static int pfm_read(struct count_event *event, const char *text)
 	return 0;
 }
 
-/* ---- names that are near to one that is none ---- */
+/* ---- names that are similar to an unknown one ---- */
 
 #define NEAR_MAX 3
 

@@ -66,7 +66,8 @@ enum sampler_kind {
 	SAMPLER_ARRIVE,
 	SAMPLER_DEPART, /* is_preempted says whether it would have run on */
 	SAMPLER_LOST,	/* count: records for which the ring had no room; exact time unknown */
-	SAMPLER_THROTTLED, /* the kernel stopped events[event], as it came too often; and resumed it: */
+	/* the kernel stopped events[event], which came too often; and resumed it: */
+	SAMPLER_THROTTLED,
 	SAMPLER_UNTHROTTLED,
 	SAMPLER_MMAP, /* a mapping of a file with code: start, bytes, offset, text */
 	SAMPLER_COMM, /* text; is_exec: by execve(2) */

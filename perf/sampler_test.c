@@ -232,7 +232,7 @@ Test(sampler, what_a_small_ring_loses_is_counted)
 	sampler_enable(sampler);
 	fixture_step(&fixture, 1, 1);
 	cr_assert(AWAIT(target_thread_state(fixture.pid, fixture.pid) == 'S'));
-	/* the kernel reports a loss in the ring with its next record; one more is left for the end */
+	/* the kernel reports a loss with the next record in the ring; one is left for the end */
 	cr_assert_eq(sampler_read(sampler, 0, sampled_take, NULL), 0);
 	sampled_end(sampler);
 	cr_assert_eq(read(counter, &count, sizeof(count)), sizeof(count));

@@ -4,7 +4,7 @@
 #include "process/target.h"
 #include "session/adopt.h"
 #include "session/freezer.h"
-#include "session/kernel.h"
+#include "session/kernel_events.h"
 #include "session/live.h"
 #include "session/messages.h"
 #include "session/patience.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What kernel.c, which has the life of a session's kernel events, and kernel_write.c share. */
+/* What kernel_events.c, which has the life of a session's kernel events, and kernel_write.c share. */
 #ifndef SESSION_KERNEL_OWN_H
 #define SESSION_KERNEL_OWN_H
 
 #include "perf/counts.h"
 #include "perf/sampler.h"
 #include "perf/tracepoint.h"
-#include "session/kernel.h"
+#include "session/kernel_events.h"
 #include "session/kernel_spec.h"
 #include "session/own_store.h"
 
@@ -27,7 +27,7 @@ enum kernel_event {
 /* What the records of a sampler's event are for. */
 enum kernel_role {
 	KERNEL_RECORDS, /* each becomes an event */
-	KERNEL_PLACES,	/* context-switches: where the thread that departs next stands */
+	KERNEL_PLACES,	/* context-switches: the place of the thread that departs next */
 	KERNEL_STATES,	/* sched:sched_switch: the same, and what it waits for */
 	KERNEL_WAKES,	/* sched:sched_waking */
 };
@@ -52,7 +52,7 @@ struct departing {
 	char state;
 };
 
-/* What is known of a thread, by the low bits of its tid. */
+/* The last threads, by the low bits of their tids. */
 #define KERNEL_THREADS 4096u
 struct known_thread {
 	pid_t tid, pid;

@@ -192,7 +192,7 @@ static int symbol_find(const char *name, uint64_t *address, struct detail words)
 	return 0;
 }
 
-/* "SYMBOL@kernel[:KIND]", where a length may stand behind the symbol: "jiffies/8@kernel:w". */
+/* "SYMBOL[/LENGTH]@kernel[:KIND]": "jiffies/8@kernel:w". */
 static int watch_read(struct kernel_request *request, char *text, struct detail words)
 {
 	struct sampler_event *event = &request->event;

@@ -17,8 +17,8 @@
  *	callchain		who called
  *	callchain=dwarf		the same from the stack's bytes and debug information
  *	addr			of sample: the address that was accessed
- *	precise			of sample: the instruction itself, where the processor can tell
- *	branches		of sample: the last branches, where the processor can tell
+ *	precise			of sample: the exact instruction, if the processor has that
+ *	branches		of sample: the last branches, if the processor has that
  *	regs			registers
  *	args, ret		of kprobe: the first six arguments; the end, with the result
  */
@@ -50,8 +50,8 @@ struct kernel_request {
 int kernel_spec_is(const char *text);
 
 /*
- * Read a spec, and find what it names. 0; -WM_E_SPEC, -WM_E_COUNT_EVENT, -WM_E_PERF_DENIED where the
- * name can't be found without a privilege; -ENOMEM; with words.
+ * Read a spec, and find what it names. 0; -WM_E_SPEC, -WM_E_COUNT_EVENT, -ENOMEM, or
+ * -WM_E_PERF_DENIED if the name can't be found without a privilege; with words.
  */
 int kernel_spec_parse(struct kernel_request *request, const char *text, struct detail words);
 

@@ -282,7 +282,7 @@ int kernel_take(const struct sampler_record *record, void *data)
 {
 	struct kernel *kernel = data;
 
-	/* a CPU's idle thread; or one that has ended, as KERNEL_EXIT has told */
+	/* a CPU's idle thread; or one that has ended: KERNEL_EXIT was written for it */
 	if (record->tid <= 0 && (record->kind == SAMPLER_DEPART || record->kind == SAMPLER_ARRIVE))
 		return 0;
 	switch (record->kind) {

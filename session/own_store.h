@@ -28,7 +28,7 @@ void own_store_free(struct own_store *store); /* NULL is allowed */
 /* The descriptor for drain_new(), owned by the store. */
 int own_store_fd(const struct own_store *store);
 
-/* In a store of the kernel's events, what stands for the tid; a count over all CPUs has none. */
+/* In a store of the kernel's events these replace the tid. A sum over all CPUs has no CPU. */
 #define OWN_STORE_CPU(cpu) ((pid_t)(cpu) + 1)
 #define OWN_STORE_NO_CPU ((pid_t)INT32_MAX)
 

@@ -128,7 +128,7 @@ struct process {
 	struct outside *outside; /* see watch/outside.h; NULL: it has an agent */
 	uint64_t kept_at;	 /* see abi/watch.h */
 	unsigned int stoppers;	 /* how many were started for it: stopper.h */
-	int is_kernel;		 /* it stands for the kernel: kernel.h */
+	int is_kernel;		 /* it is the kernel: kernel_events.h */
 	int trace;		 /* its number in the trace; -1: not in it yet */
 };
 

@@ -5,7 +5,7 @@
 #include "process/call.h"
 #include "process/pollable.h"
 #include "session/event_reader.h"
-#include "session/kernel.h"
+#include "session/kernel_events.h"
 #include "session/live.h"
 #include "session/names.h"
 #include "session/patience.h"

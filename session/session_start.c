@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Start a session, and report what could not be armed. */
 #include "process/call.h"
-#include "session/kernel.h"
+#include "session/kernel_events.h"
 #include "session/live.h"
 #include "session/probes.h"
 #include "session/process.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stop a session: make its processes quiet, and complete its trace. */
 #include "process/call.h"
-#include "session/kernel.h"
+#include "session/kernel_events.h"
 #include "session/live.h"
 #include "session/process.h"
 #include "session/unrecorded.h"

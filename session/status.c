@@ -2,7 +2,7 @@
 /* Which processes of a session are alive, and its counts. */
 #include "process/call.h"
 #include "session/event_reader.h"
-#include "session/kernel.h"
+#include "session/kernel_events.h"
 #include "session/life.h"
 #include "session/live.h"
 #include "session/probes.h"

@@ -2,8 +2,8 @@
 /*
  * A program whose switches and faults are known: switching SLEEPS PAGES. A thread named "sleeper"
  * sleeps SLEEPS times. A thread named "waiter" waits on a condition as often, and the main thread
- * wakes it. When standard input ends, the main thread touches PAGES new pages at the address that it prints, and prints
- * "tids SLEEPER WAITER", and "switches WAITED PREEMPTED" of the sleeper.
+ * wakes it. When standard input ends, the main thread touches PAGES new pages at the address that
+ * it prints, and prints "tids SLEEPER WAITER", and "switches WAITED PREEMPTED" of the sleeper.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
  * reads stores serves for it too. Its state is HUNG_UP from the first, since nothing is asked of
  * it; it is ended when its arming is QUIET.
  */
-#ifndef SESSION_KERNEL_H
-#define SESSION_KERNEL_H
+#ifndef SESSION_KERNEL_EVENTS_H
+#define SESSION_KERNEL_EVENTS_H
 
 #include <stdint.h>
 
@@ -29,7 +29,7 @@ void kernel_begin(struct wm_session *session);
 /* Whether it records CPUs now, which keeps a session alive without a process. */
 int kernel_is_of_cpus(const struct wm_session *session);
 
-/* What its events cover. Zeroed where there are none. */
+/* What the events cover; zeroed without any. */
 struct kernel_coverage {
 	int has_switches, has_places, has_wakes; /* wakes and what a thread waits for */
 	int excludes_kernel;	/* kernel.perf_event_paranoid allows to look at user space alone */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/kernel.h"
+#include "session/kernel_events.h"
 
 #include "perf/cpus.h"
 #include "process/ticks.h"
@@ -90,8 +90,8 @@ static int switch_tracepoint(struct kernel *kernel, const char *name, enum kerne
 }
 
 /*
- * What `switch` takes beside the kernel's records of switches. By `way`: 0, tracepoints tell the
- * state and the wakes; 1, a count of switches tells the place; 2, nothing does.
+ * What `switch` takes beside the kernel's records of switches. By `way`: 0, tracepoints give state,
+ * place and wakes; 1, a count of switches gives the place; 2, nothing more.
  */
 static int switches_ask(struct kernel *kernel, int way)
 {
@@ -213,7 +213,7 @@ static int scope_find(struct wm_session *session, struct kernel *kernel)
 		       : session_fail(session, -WM_E_GONE, "no process is left to record");
 }
 
-/* ---- the process that stands for the kernel ---- */
+/* ---- the kernel, as one more process ---- */
 
 static int event_declare(struct wm_session *session, struct kernel *kernel, uint32_t id,
 			 const struct kernel_request *request, const struct tracepoint *format)
