@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What kernel_events.c, which has the life of a session's kernel events, and kernel_write.c share. */
+/* Shared by kernel_events.c, which has the life of the kernel's events, and kernel_write.c. */
 #ifndef SESSION_KERNEL_OWN_H
 #define SESSION_KERNEL_OWN_H
 
