@@ -121,21 +121,10 @@ if why=$(lacks breakpoint-write breakpoint-signal); then
 elif command -v cc >/dev/null && [ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so" ]; then
 	cp "$WAYMARK_BUILD/agent/libwaymark-agent.so" .
 	export WAYMARK_AGENT=$folder/libwaymark-agent.so
-	cat >watched.c <<'END'
-#include <unistd.h>
-long counter, total, a, b, c;
-int main(void)
-{
-	for (;;) {
-		counter++;
-		usleep(20000);
-	}
-}
-END
-	cc -g -O1 watched.c -o watched || fail "cc"
-	start watching ./watched
+	build_target watch/ticks.c
+	start watching ./ticks
 	watched=$pid
-	start recording "$waymark" record -e watch:counter -e watch:total -o watched.trace -p "$watched"
+	start recording "$waymark" record -e watch:one -e watch:total -o watched.trace -p "$watched"
 	recorder=$pid
 	# has_claims PID NUMBER: ./out shows that it has so many, or it has ended
 	has_claims()
@@ -147,16 +136,16 @@ END
 	if has_ended "$recorder" && grep -qE "WM_E|forbids|permit" recording; then
 		echo "no watch may be had here: $(head -1 recording)"
 	else
-		grep -qE "^debug register  process $watched \(watched\) +1 of 4 +waymark $recorder +[0-9:]{8}  watch:counter, 8 bytes" out ||
+		grep -qE "^debug register  process $watched \(ticks\) +1 of 4 +waymark $recorder +[0-9:]{8}  watch:one, 8 bytes" out ||
 			fail "a recording's claims: $(cat out recording)"
 		timeout -k 5 60 "$waymark" record -e watch:a -e watch:b -e watch:c -o refused.trace -p "$watched" >out 2>err
 		expect "one register too many" $? 1
-		grep -q "waymark $recorder holds 2 (watch:counter, watch:total)" err || fail "the holder's name: $(cat err)"
+		grep -q "waymark $recorder holds 2 (watch:one, watch:total)" err || fail "the holder's name: $(cat err)"
 		claims 0 -p "$watched"
 		expect "claims of who was refused" "$(grep -c "^debug register.* waymark " out)" 2
-		grep -qE "^SIGTRAP +process $watched \(watched\) +1 +waymark $recorder " out || fail "whose SIGTRAP: $(cat out)"
+		grep -qE "^SIGTRAP +process $watched \(ticks\) +1 +waymark $recorder " out || fail "whose SIGTRAP: $(cat out)"
 		claims 0
-		grep -qE "^descriptors +process $recorder \(waymark\) +[0-9]+ +waymark $recorder .*watch:counter" out ||
+		grep -qE "^descriptors +process $recorder \(waymark\) +[0-9]+ +waymark $recorder .*watch:one" out ||
 			fail "what descriptors it takes: $(cat out)"
 		# removing the files does not release the claim
 		rm "$XDG_RUNTIME_DIR/waymark/claims"

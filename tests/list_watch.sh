@@ -64,17 +64,7 @@ refuses 1 "counter; its symbol has 4 bytes" -w counter bare
 shows "a length in place of a type" "4 bytes" -w counter/4 bare
 refuses 1 "no debug information describes it: c*" -w 'c*' bare
 if command -v g++ >/dev/null; then
-	cat >bases.cc <<'END'
-struct Far { int far; };
-struct Base { int hidden, kept; static int shared; };
-struct Derived : Base, virtual Far {
-	int hidden;
-	union { int number; float real; };
-} derived;
-int Base::shared;
-int main() { return derived.hidden + Base::shared; }
-END
-	g++ -g -O0 bases.cc -o bases || exit 1
+	build_target watch/bases.cc -O0
 	listed "of base classes" "derived.hidden derived.kept derived.far derived.number derived.real" -w 'derived.*' bases
 fi
 
@@ -124,22 +114,8 @@ wait "$pid"
 
 # A container's split debug information is where the container has it, and not where we have that path.
 mkdir -p box/bin box/made
-cat >box/made/box.c <<'END'
-#include <unistd.h>
-static struct { long weight; short parts[2]; } chest = { 7, { 1, 2 } };
-int main(int words, char **word)
-{
-	while (words == 1) {
-		chest.weight++;
-		chest.parts[0]++;
-		write(1, ".", 1);
-		usleep(10000);
-	}
-	return !word[1];
-}
-END
 if [ "$(id -u)" -eq 0 ] && (cd box/made &&
-	gcc -g -gsplit-dwarf "-fdebug-prefix-map=$PWD=/made" -c box.c && gcc -static -o ../bin/box box.o) &&
+	gcc -g -gsplit-dwarf "-fdebug-prefix-map=$PWD=/made" -c "$source_dir/tests/targets/watch/box.c" && gcc -static -o ../bin/box box.o) &&
 	[ -e box/made/box.dwo ] && chroot box /bin/box once; then
 	for way in "chroot" "unshare --mount chroot"; do
 		# shellcheck disable=SC2086 # words

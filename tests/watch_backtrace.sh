@@ -7,124 +7,12 @@
 needs breakpoint-execute
 command -v gdb >/dev/null || skip "no gdb"
 
-cat >through.c <<'END'
-int through(int (*call)(int), int n);
-int through(int (*call)(int), int n)
-{
-	return call(n) + 1;
-}
-END
-cat >calls.c <<'END'
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-
-volatile long value;
-extern int through(int (*call)(int), int n);
-
-__attribute__((noinline)) static int store(int n)
-{
-	value += n;
-	return n;
-}
-
-static inline __attribute__((always_inline)) int inner(int n)
-{
-	return store(n) * 3;
-}
-
-static inline __attribute__((always_inline)) int outer(int n)
-{
-	return inner(n + 1) + 2;
-}
-
-__attribute__((noinline)) static int with_inline(int n)
-{
-	return outer(n) * 7;
-}
-
-__attribute__((noinline)) static int recurse(int n)
-{
-	volatile int kept = n;
-	int got = n ? recurse(n - 1) : with_inline(n);
-
-	return got * 3 + kept;
-}
-
-__attribute__((noinline)) static int aligned(int n)
-{
-	char room[128] __attribute__((aligned(64)));
-
-	room[n] = 1;
-	__asm__ volatile("" : : "r"(room) : "memory");
-	return store(n) + room[n];
-}
-
-__attribute__((noinline)) static int many(int n)
-{
-	volatile char *room = __builtin_alloca((size_t)n + 100);
-
-	room[n] = 1;
-	return aligned(n) + room[n];
-}
-
-static volatile int handled;
-
-static void handle(int signal)
-{
-	handled = many(signal);
-}
-
-static int by_library(const void *one, const void *other)
-{
-	return recurse(1) + *(const char *)one - *(const char *)other;
-}
-
-static void *run(void *data)
-{
-	recurse(2);
-	return data;
-}
-
-__attribute__((noinline)) static int overwritten(int n)
-{
-	/* a store while the return address is garbage */
-	__asm__ volatile("leaq 1f(%%rip), %%rax\n\tpushq $0x1234\n\tincq %0\n\taddq $8, %%rsp\n1:"
-			 : "+m"(value)
-			 :
-			 : "rax", "cc", "memory");
-	return n;
-}
-
-int main(int words, char **word)
-{
-	static char stack[1 << 16];
-	stack_t other = { .ss_sp = stack, .ss_size = sizeof(stack) };
-	struct sigaction action = { .sa_handler = handle, .sa_flags = SA_ONSTACK };
-	char letters[] = "ba";
-	pthread_t thread;
-
-	(void)words;
-	(void)word;
-	recurse(3);
-	through(recurse, 2);
-	many(5);
-	qsort(letters, 2, 1, by_library);
-	pthread_create(&thread, NULL, run, NULL);
-	pthread_join(thread, NULL);
-	sigaltstack(&other, NULL);
-	sigaction(SIGUSR1, &action, NULL);
-	raise(SIGUSR1);
-	overwritten(3);
-	return 0;
-}
-END
 
 # build OPTION...: ./calls and its library; -g is theirs
 build()
 {
-	cc -g "$@" -shared -fPIC through.c -o libthrough.so &&
-		cc -g "$@" calls.c -o calls -pthread -L. -lthrough -Wl,-rpath,"$PWD" || exit 1
+	build_target watch/calls.c "$@" -DLIBRARY -shared -fPIC -o libthrough.so
+	build_target watch/calls.c "$@" -L. -lthrough -Wl,-rpath,"$PWD"
 }
 
 # Frames as "FUNCTION FILE:LINE", of our own sources, and handlers', with a line "hit" before each
@@ -148,7 +36,7 @@ frames()
 {
 	sed -n -e 's/.*watch:value: .*/hit/' -e 's/^hit$/hit/p' \
 		-e 's/^ *#[1-9][0-9]* *<signal handler called>.*/<signal handler called>/p' \
-		-e 's/^ *#[1-9][0-9]* *\(0x[0-9a-f]* in \)\{0,1\}\([a-z_]*\)\(\.[a-z0-9.]*\)\{0,1\} (.*\<\(\(calls\|through\)\.c:[0-9]*\))\{0,1\}$/\2 \4/p' |
+		-e 's/^ *#[1-9][0-9]* *\(0x[0-9a-f]* in \)\{0,1\}\([a-z_]*\)\(\.[a-z0-9.]*\)\{0,1\} (.*\<\(calls\.c:[0-9]*\))\{0,1\}$/\2 \4/p' |
 		awk '/hit/ { n++ }
 			{ line[NR] = $0; of[NR] = n }
 			END { for (i = 1; i <= NR; i++) if (of[i] < n) print line[i] }'
@@ -212,17 +100,9 @@ mv away calls
 	fail "the file is back, and has no names"
 
 # Functions in line of headers: the user's own line is there.
-cat >header.cc <<'END'
-#include <atomic>
-std::atomic<long> total;
-int main()
-{
-	total += 3; /* LINE add */
-}
-END
-c++ -O2 -g header.cc -o header || exit 1
+build_target watch/header.cc -O2
 "$waymark" watch total ./header >table 2>words || fail "watch total: $(cat words)"
-line=$(grep -n LINE header.cc | cut -d: -f1)
+line=$(grep -n LINE "$source_dir/tests/targets/watch/header.cc" | cut -d: -f1)
 grep -q "operator+= (atomic_base.h:[0-9]*) in main (header.cc:$line)" table ||
 	fail "functions in line: $(cat table)"
 
@@ -231,9 +111,8 @@ grep -q "operator+= (atomic_base.h:[0-9]*) in main (header.cc:$line)" table ||
 # continues.
 without()
 {
-	cc -g -O2 "$1" -fno-asynchronous-unwind-tables -fno-exceptions -fcf-protection=none \
-		-c calls.c -o calls.o &&
-		cc calls.o -o calls -pthread -L. -lthrough -Wl,-rpath,"$PWD" || exit 1
+	build_target watch/calls.c -O2 "$1" -fno-asynchronous-unwind-tables -fno-exceptions -fcf-protection=none \
+		-L. -lthrough -Wl,-rpath,"$PWD"
 	watches bare 0 -e watch:value/bt/ -- ./calls
 	expect "$1, and no frame information: hits" \
 		"$("$waymark" dump bare | grep -c 'watch:value')" 7

@@ -48,30 +48,19 @@ PY
 expect "babeltrace2" "$(events_in traced)" 40
 
 # From the command line: lines of standard input.
-cat >looping.c <<'C'
-#include <stdio.h>
-#include <unistd.h>
-volatile long one, two;
-int main(void)
-{
-	for (puts("ready"), fflush(stdout);; usleep(1000)) {
-		one++;
-		two--;
-	}
-}
-C
-cc -O1 -g looping.c -o looping && start ./looping >ready
+build_target watch/ticks.c
+start ./ticks >ready
 mkfifo lines
 "$waymark" watch -f -i one -p "$pid" <lines >out 2>words &
 watcher=$!
 exec 8>lines
-await_text out 'looping.c:7'
+await_text out 'ticks.c:[0-9]'
 printf 'no_such\n\n# nothing\n%s\n' "$(printf '%3000s' x)" >&8
 await_text words "there is no such variable"
 await_text words "a line of standard input"
 printf '  two/if=changed/ \n' >&8
 await_text words "watch:one became watch:two/if=changed/; the program stood still for [0-9]* us"
-await_text out 'two.*looping.c:8'
+await_text out 'two.*ticks.c:[0-9]'
 printf 'watch:one' >&8 # the last line may have no end
 exec 8>&-
 await_text words "watch:two/if=changed/ became watch:one;"
@@ -83,46 +72,17 @@ grep -q "^waymark: watch:one: .* hits; then changed, while the program stood sti
 grep -q "missed" words && fail "$(cat words)"
 
 # The changed watch ends with its library, and the program continues.
-cat >plugin.c <<'C'
-volatile long inside;
-void step(void)
-{
-	inside++;
-}
-C
-cat >loads.c <<'C'
-#include <dlfcn.h>
-#include <stdio.h>
-#include <unistd.h>
-volatile long outside;
-int main(void)
-{
-	void *plugin = dlopen("./plugin.so", RTLD_NOW);
-	void (*step)(void) = (void (*)(void))dlsym(plugin, "step");
-
-	for (puts("ready"), fflush(stdout);; usleep(1000)) {
-		outside++;
-		if (plugin && !access("unload", F_OK)) {
-			dlclose(plugin);
-			plugin = NULL;
-			puts("unloaded");
-			fflush(stdout);
-		}
-		if (plugin)
-			step();
-	}
-}
-C
-cc -O1 -g -shared -fPIC plugin.c -o plugin.so && cc -O1 -g loads.c -o loads -ldl && start ./loads >loaded
-"$waymark" watch -f -i outside -p "$pid" <lines >out 2>words &
+build_target watch/library.c -shared -fPIC -o library.so
+start ./watched closes ./library.so >closed
+"$waymark" watch -f -i counted -p "$pid" <lines >out 2>words &
 watcher=$!
 exec 8>lines
-await_text out 'loads.c:'
-echo 'inside@plugin.so' >&8
-await_text out '  inside  '
-touch unload
-await_text loaded unloaded
-has_inside() { [ "$("$waymark" claims -p "$pid" | grep -c "watch:inside")" -gt 0 ]; }
+await_text out 'watched.c:'
+echo 'in_library@library.so' >&8
+await_text out '  in_library  '
+kill -USR1 "$pid"
+await_text closed closed
+has_inside() { [ "$("$waymark" claims -p "$pid" | grep -c "watch:in_library")" -gt 0 ]; }
 await ! has_inside || fail "the library's watch is held: $("$waymark" claims -p "$pid")"
 exec 8>&-
 kill -TERM $watcher
@@ -131,8 +91,8 @@ expect "watch -i into a library" $? 0
 grep -q "missed" words && fail "$(cat words)"
 kill -0 "$pid" || fail "the program has ended with its library's watch"
 
-timeout 20 "$waymark" watch -i one ./looping 2>words
+timeout 20 "$waymark" watch -i one ./ticks 2>words
 expect "-i with a command" "$? $(grep -c 'goes with -p' words)" "2 1"
-timeout 20 "$waymark" watch -i -e one -e two -p "$pid" 2>words
+timeout 20 "$waymark" watch -i -e in_turn -e raced -p "$pid" 2>words
 expect "-i with two" "$? $(grep -c 'Name one EXPR' words)" "2 1"
 exit $failed

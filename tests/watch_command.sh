@@ -19,80 +19,8 @@ watch()
 # shows TEXT: a line of the table or the history that looks so
 shows() { grep -q -- "$1" out || fail "not shown: $1: $(cat out words)"; }
 
-cat >steps.c <<'END'
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-enum color { RED, GREEN, BLUE };
-static volatile struct spot { short x; short y; } spot;
-static volatile enum color color;
-static volatile int seen, count;
-static int unread;
-int given, *pointer = &given;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-__attribute__((noinline)) static void paint(enum color with)
-{
-	color = with; /* LINE paint */
-}
-
-__attribute__((noinline)) static void look(void)
-{
-	seen = count; /* LINE look */
-}
-
-__attribute__((noinline)) static void add(void)
-{
-	pthread_mutex_lock(&lock);
-	count++; /* LINE add */
-	pthread_mutex_unlock(&lock);
-}
-
-static void *run(void *data)
-{
-	for (int i = 0; i < 100; i++)
-		add();
-	return data;
-}
-
-/* The compiler is not asked: an own function, entered by a jump. */
-void (*leads_to)(void);
-__asm__(".text\n.p2align 4\n.type led, @function\nled:\n.cfi_startproc\nret\n.cfi_endproc\n"
-	".p2align 4\n.type leads, @function\nleads:\n.cfi_startproc\n"
-	"jmp *leads_to(%rip)\n.cfi_endproc\n");
-extern void led(void), leads(void);
-
-int main(int words, char **word)
-{
-	pthread_t threads[4];
-
-	if (words > 1) /* until it is killed */
-		for (int i = 0; i < 3000; i++) {
-			add();
-			usleep(10000);
-		}
-	for (int i = 0; i < 3; i++)
-		paint((enum color)i);
-	unread = 1;
-	spot.x = 1;
-	spot.y = -2;
-	*pointer = 7;
-	look();
-	leads_to = led;
-	leads();
-	for (int i = 0; i < 4; i++)
-		pthread_create(&threads[i], NULL, run, NULL);
-	for (int i = 0; i < 4; i++)
-		pthread_join(threads[i], NULL);
-	printf("%d\n", count);
-	return word[0] && count == 400 ? 5 : 1;
-}
-END
-cc -g -O1 -pthread steps.c -o steps || exit 1
-line() { grep -n "LINE $1" steps.c | cut -d: -f1; }
+build_target watch/steps.c
+line() { grep -n "LINE $1" "$source_dir/tests/targets/watch/steps.c" | cut -d: -f1; }
 
 # Who, how often, and the program's own end and output. By line, four threads are one row.
 watch 5 -n 3 count ./steps
@@ -153,21 +81,11 @@ assert [(w["spec"], w["hits"], w["missed"]) for w in said["watches"]] == [("watc
 END
 
 # A value in several registers is printed by its members, each with its own type.
-cat >parts.c <<'END'
-struct { struct { int x, y; } at[2]; double size; char name[8]; } volatile whole;
-int main(void)
-{
-	whole.size = 1.5;
-	whole.at[1].y = 7;
-	whole.name[0] = 'n';
-	return 0;
-}
-END
-cc -g -O0 parts.c -o parts || exit 1
+build_target watch/parts.c -O0
 "$waymark" watch whole -- ./parts >parts_out 2>/dev/null || fail "parts: $(cat parts_out)"
 # tests/guest/list.txt has the reason
-[ -n "${WAYMARK_GUEST:-}" ] || for line in 'whole.size  main (parts.c:4)  0 -> 1.5' 'whole.at\[1\]  main (parts.c:5)  {x = 0, y = 0} -> {x = 0, y = 7}' \
-	'whole.name  main (parts.c:6)  "\(\\000\)*" -> "n\(\\000\)*"'; do
+[ -n "${WAYMARK_GUEST:-}" ] || for line in 'whole.size  main (parts.c:[0-9]*)  0 -> 1.5' 'whole.at\[1\]  main (parts.c:[0-9]*)  {x = 0, y = 0} -> {x = 0, y = 7}' \
+	'whole.name  main (parts.c:[0-9]*)  "\(\\000\)*" -> "n\(\\000\)*"'; do
 	grep -q "$line" parts_out || fail "parts: no $line in $(cat parts_out)"
 done
 
@@ -198,53 +116,16 @@ watch 1 'accounts[2].cents' ./corrupt
 shows "^ *1  *[0-9]*  write_name (corrupt.c:$(grep -n "= '.0'" "$source_dir/examples/corrupt.c" | cut -d: -f1))"
 
 # Who executes another program is not taken for that one: the same address is another function there.
-for name in first second; do
-	other=$([ $name = first ] && echo 'execl("./second", "second", (char *)0);')
-	cat >$name.c <<END
-#include <unistd.h>
-long w;
-$([ $name = second ] && echo 'void unused(void) { w = -1; w = w * 7 + w; w = w * 3 - w * w; }')
-__attribute__((noinline)) void write_$name(void) { w++; }
-int main(void)
-{
-	for (int i = 0; i < 500; i++)
-		write_$name();
-	$other
-	return 0;
-}
-END
-	cc -O1 -g -no-pie $name.c -o $name || exit 1
-done
+build_target watch/executes.c -no-pie -o first
+build_target watch/executes.c -no-pie -DSECOND -o second
 watch 0 -n 0 w ./first
-shows "^ *500  *[0-9]*  write_first (first.c:"
-shows "^ *500  *[0-9]*  write_second (second.c:"
+shows "^ *500  *[0-9]*  write_first (executes.c:"
+shows "^ *500  *[0-9]*  write_second (executes.c:"
 
 # Two programs have a variable of one name: each one's values are of the type that it has there.
-cat >outer.c <<'END'
-#include <sys/wait.h>
-#include <unistd.h>
-volatile enum { RED, GREEN } state;
-int main(void)
-{
-	if (!fork())
-		execl("./inner", "inner", (char *)0);
-	wait(NULL);
-	state = GREEN;
-	return 0;
-}
-END
-cat >inner.c <<'END'
-volatile enum { UP, DOWN } state;
-int main(void)
-{
-	state = DOWN;
-	return 0;
-}
-END
-cc -O1 -g outer.c -o outer && cc -O1 -g inner.c -o inner || exit 1
-watch 0 -n 0 state ./outer
-shows "main (outer.c:[0-9]*)  *GREEN$"
-shows "main (inner.c:[0-9]*)  *DOWN$"
+watch 0 -n 0 state ./first in-a-child
+shows "write_first (executes.c:[0-9]*)  *GREEN$"
+shows "write_second (executes.c:[0-9]*)  *DOWN$"
 
 # A process and its children, those that are there and those to come.
 sh -c './steps on & ./steps on & sleep 30; true' >/dev/null &
@@ -284,41 +165,21 @@ kill -0 "$steps" || fail "the program has ended with its reader"
 kill -9 "$steps"
 
 # An exchange overwrites its operand: the instructions before it show that.
-cat >exchange.c <<'END'
-long word, *volatile to = &word;
-int main(void)
-{
-	for (long i = 1; i < 4; i++)
-		__atomic_exchange_n(to, i, __ATOMIC_SEQ_CST);
-	return __atomic_fetch_add(to, 5, __ATOMIC_SEQ_CST) != 3;
-}
-END
 for level in -O0 -O1 -O2; do
-	cc $level -g exchange.c -o exchange || exit 1
+	build_target watch/exchange.c $level
 	watch 0 word ./exchange
 	shows ' 1 -> 2$'
 	shows ' 3 -> 8$'
 done
 
 # Nothing shows the new value of a shift: it is read, and marked.
-cat >shift.c <<'END'
-long word = 1, *volatile to = &word;
-int main(void)
-{
-	for (long i = 1; i < 4; i++)
-		__asm__ volatile("shlq $1, %0" : "+m"(word));
-	*to = 9;
-	return 0;
-}
-END
-cc -O1 -g shift.c -o shift || exit 1
-watch 0 word ./shift
+watch 0 shifted ./exchange
 shows ' 1 -> ~2$'
 shows ' ~8 -> 9$'
-watch 0 --json 'word/if=value==2/' ./shift
+watch 0 --json 'shifted/if=value==2/' ./exchange
 shows '"before_exact":true,"after_exact":false'
 shows '"uncertain":3,"uncertain_filtered":2'
-watch 0 'word/if=value==2/' ./shift
+watch 0 'shifted/if=value==2/' ./exchange
 grep -q "1 met the condition by a value that is uncertain" words ||
 	fail "a condition on an uncertain value: $(cat words)"
 
@@ -347,9 +208,6 @@ bad_watch "No such process" 1 -p 4194303 count
 bad_watch "No such file or directory: ./nonexistent" 1 count ./nonexistent
 bad_watch "no processor watches reads alone" 1 count:r ./steps
 # A part of a value is called as it can be typed.
-printf '%s\n' 'struct n { long v; struct n *next; } a, *head = &a;' \
-	'int main(void) { head->v = 1; head->next = &a; return 0; }' >labels.c
-cc -g -O0 labels.c -o labels || exit 1
-watch 0 '*head' -- ./labels
+watch 0 '*head' -- ./parts
 shows '(\*head)\.next'
 exit $failed

@@ -10,26 +10,7 @@
 why=$(cpus_trouble) && skip "$why"
 
 # Goes on for as long as ./goes_on is there: one more each time, on CPU 1 alone.
-cat >beats.c <<'END'
-#define _GNU_SOURCE
-#include <sched.h>
-#include <unistd.h>
-volatile long beat;
-int main(void)
-{
-	cpu_set_t one;
-	CPU_ZERO(&one);
-	CPU_SET(1, &one);
-	if (sched_setaffinity(0, sizeof(one), &one))
-		return 1;
-	for (long i = 1; !access("goes_on", F_OK); i++) {
-		beat = i;
-		usleep(2000);
-	}
-	return 0;
-}
-END
-cc -g -O1 beats.c -o beats || exit 1
+build_target watch/beats.c
 
 claims_beat()
 {

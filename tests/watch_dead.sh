@@ -6,15 +6,7 @@
 . "$(dirname "$0")/record_setup.bash"
 
 export XDG_CACHE_HOME=$folder/cache
-cat >quiet.c <<'END'
-volatile int never, once;
-int main(void)
-{
-	once = 1;
-	return 0;
-}
-END
-cc -g -O1 quiet.c -o quiet || exit 1
+build_target watch/parts.c -o quiet
 dead="this machine accepts debug registers but they do not fire"
 
 # simulating FAILURE STATUS COMMAND [ARGUMENT]...: waymark, its output in ./out, its words in ./words

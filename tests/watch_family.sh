@@ -58,37 +58,20 @@ watches four 0 -e watch:word -e watch:other -e watch:third -e watch:fourth -- ./
 expect "four words" "$(json recorded) $(json missed)" "9 0"
 
 # An executed program without the variable is no failure; nor is an address of another program.
-cat >plain.c <<'END2'
-int main(void) { return 0; }
-END2
-cc plain.c -o plain || exit 1
-cat >runs.c <<'END2'
-#include <sys/wait.h>
-#include <unistd.h>
-volatile int word;
-int main(void)
-{
-	word = 1;
-	if (!fork()) { word = 2; execl("./plain", "plain", (char *)0); _exit(1); }
-	wait(0);
-	word = 3;
-	return 0;
-}
-END2
-cc -g -no-pie -fno-pie runs.c -o runs || exit 1
+build_target family.c -no-pie -fno-pie -o runs
 address=$("$waymark" list -e watch:word runs 2>/dev/null | grep -o '0x[0-9a-f]*' | head -1)
 spec_number=1
 for spec in word "${address:-0}/4"; do
-	watches by_$spec_number 0 -e "watch:$spec" -- ./runs
+	watches by_$spec_number 0 -e "watch:$spec" -- ./runs runs
 	spec_number=$((spec_number + 1))
 	expect "$spec: hits" "$(json hits)" 3
 	expect "$spec: unwatched" "$(json unwatched)" 0
 done
 # The tool waits for a named program, whichever process executes it.
-watches waits 0 -e watch:word@runs -- sh -c './plain; ./runs; ./runs'
+watches waits 0 -e watch:word@runs -- sh -c '/bin/true; ./runs runs; ./runs runs'
 says "waits: no module that is called so is loaded yet"
 expect "two programs of a shell's" "$(json hits)" 6
-watches nowhere 1 -e watch:word@runs -- ./plain
+watches nowhere 1 -e watch:word@runs -- /bin/true
 says "watch:word@runs was armed nowhere: the process has no module of this name"
 # A program that can't be watched continues, with a report.
 watches ignores 1 -e watch:word@family -- sh -c "trap '' TRAP; exec ./family many 3"
@@ -113,33 +96,9 @@ expect "both: missed" "$(json missed)" 0
 # Children that can't reach the tool, for their parent gave up its rights: Waymark reports that
 # they were unwatched. (What markers record there comes to their parent's buffer.)
 if [ "$(id -u)" = 0 ]; then
-	cat >dropped.c <<'END'
-#include <sys/wait.h>
-#include <unistd.h>
-
-volatile long word;
-
-int main(void)
-{
-	word = 1;
-	if (setgid(65534) || setuid(65534))
-		return 1;
-	for (int i = 0; i < 3; i++) {
-		pid_t child = fork();
-
-		if (!child) {
-			word = 2;
-			_exit(0);
-		}
-		waitpid(child, NULL, 0);
-	}
-	return 0;
-}
-END
-	cc -g -O1 dropped.c -o dropped || exit 1
-	watches unreached 0 -e watch:word -- ./dropped
+	watches unreached 0 -e watch:word -- ./family dropped 3
 	expect "children that can't reach the tool: hits, unrecorded" \
-		"$(json hits) $(grep -oE '/dropped","processes":[0-9]+' out | grep -oE '[0-9]+$')" "1 3"
+		"$(json hits) $(grep -oE '/family","processes":[0-9]+' out | grep -oE '[0-9]+$')" "1 3"
 	says "3 processes ran unrecorded"
 fi
 

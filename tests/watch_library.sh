@@ -5,64 +5,9 @@
 . "$(dirname "$0")/watch_setup.bash"
 needs_engine
 
-cat >library.c <<'END2'
-volatile unsigned long in_library;
-#ifdef GO
-__attribute__((section(".gopclntab"), used)) static const char go[64];
-#endif
-void library_write(void) { in_library = in_library + 1; }
-__attribute__((constructor)) static void begin(void) { in_library = 100; }
-END2
-cat >loads.c <<'END2'
-/* loads LIBRARY TIMES [OTHER]: loads it, has it write six times, unloads it; and after the first time, the other. */
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-volatile unsigned long own;
-
-static void closed(void *handle, volatile unsigned long *was)
-{
-	char *page = (char *)((unsigned long)was & ~4095ul);
-
-	dlclose(handle);
-	/* another's memory is there from now on */
-	if (mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != page)
-		return;
-	*was = 5;
-	munmap(page, 4096);
-}
-
-int main(int argc, char **argv)
-{
-	int times = atoi(argv[2]);
-	char byte;
-
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (int i = 0; i < times; i++) {
-		void *handle = dlopen(argv[1], RTLD_NOW);
-		void (*write)(void) = (void (*)(void))dlsym(handle, "library_write");
-
-		if (i == 0 && !isatty(0) && argc > 4 && (puts("ready"), read(0, &byte, 1)) < 0)
-			return 1;
-		own++;
-		for (int k = 0; k < 3; k++)
-			write();
-		if (argc > 3 && i == 0 && strcmp(argv[3], "-") && !dlopen(argv[3], RTLD_NOW))
-			puts(dlerror());
-		for (int k = 0; k < 3; k++)
-			write();
-		closed(handle, dlsym(handle, "in_library"));
-	}
-	puts("right");
-	return 0;
-}
-END2
-cc -g -O1 -shared -fPIC library.c -o library.so && cc -g -O1 -shared -fPIC -DGO library.c -o gone.so &&
-	cc -g -O1 loads.c -o loads -ldl || exit 1
+build_target watch/library.c -shared -fPIC -o library.so
+build_target watch/library.c -shared -fPIC -DGO -o gone.so
+build_target watch/loads.c
 
 for times in 1 20; do
 	watches named_$times 0 -e watch:in_library@library.so -- ./loads ./library.so $times
@@ -98,7 +43,7 @@ expect "without: the other's" "$(json recorded)" 2
 bad 1 "one of a library to come: NAME@LIBRARY" -e watch:in_library -- ./loads ./library.so 1
 
 # Five registers, and the library's would be the fifth: the four continue.
-cc -g -O1 -shared -fPIC -Din_library=more library.c -o more.so || exit 1
+build_target watch/library.c -shared -fPIC -Din_library=more -o more.so
 watches fifth 1 -e watch:own -e watch:in_library/8@library.so -e watch:more/8@more.so -e watch:more+8/16@more.so \
 	-- ./loads ./library.so 3 ./more.so
 says "with the watches before it, it would be the 5th register"

@@ -123,67 +123,25 @@ expect "a pair's frames, and what is missed" "$(frames watched) $(frames busy) $
 reports pair
 
 # A forked child's copy of the local is not watched, with a report; other watches continue in it.
-cat >forks.c <<'END'
-#include <sys/wait.h>
-#include <unistd.h>
-volatile int word;
-static __attribute__((noinline)) void store(volatile int *to, int value) { *to = value; }
-static __attribute__((noinline)) int inner(int value)
-{
-	volatile int mine = value;
-	store(&mine, value + 1);
-	word = value;
-	return mine;
-}
-int main(void)
-{
-	int status = inner(1) != 2;
-	if (!fork())
-		_exit(inner(5) != 6);
-	wait(&status);
-	return status || inner(2) != 3;
-}
-END
-cc -O0 -g forks.c -o forks || exit 1
-watches forked 0 -e watch:inner::mine -e watch:word -- ./forks
-expect "the parent's frames alone" "$(field_values forked inner::mine new | tr '\n' ' ')" "1 2 2 3 "
-expect "a word of both" "$(field_values forked word new | sort | tr '\n' ' ')" "1 2 5 "
+build_target family.c -O0
+watches forked 0 -e watch:inner::local -e watch:word -- ./family locals
+expect "the parent's frames alone" "$(field_values forked inner::local new | tr '\n' ' ')" "1 2 2 3 "
+expect "a word of both" "$(field_values forked word new | sort | tr '\n' ' ')" "1 1 2 5 "
 expect "forked: unwatched" "$(json unwatched)" 1
-says "watch:inner::mine: local variables are not watched in children that are forked"
+says "watch:inner::local: local variables are not watched in children that are forked"
 
 # A library's that comes later finds all registers shared out: it is not watched, with a report; earlier watches continue.
-cat >late.c <<'END'
-int late(int value)
-{
-	volatile int mine = value;
-	return mine + 1;
-}
-END
-cat >loads.c <<'END'
-#include <dlfcn.h>
-static __attribute__((noinline)) int early(int value)
-{
-	volatile int mine = value;
-	return mine;
-}
-int main(void)
-{
-	int status = early(1) != 1;
-	void *library = dlopen("./late.so", RTLD_NOW);
-	int (*late)(int) = library ? (int (*)(int))dlsym(library, "late") : 0;
-	return status || !late || late(2) != 3 || early(4) != 4;
-}
-END
-cc -O0 -g -shared -fPIC late.c -o late.so && cc -O0 -g loads.c -o loads -ldl || exit 1
-watches late 1 -e watch:early::mine -e watch:late::mine@late.so -- ./loads
+build_target late.c -O0 -shared -fPIC -DLIBRARY -o late.so
+build_target late.c -O0
+watches of_late 1 -e watch:early::mine -e watch:late::mine@late.so -- ./late
 says "1 process went on with something unwatched that came later"
 says ": watch:late::mine@late.so: no debug registers are left for a local variable of a late-loaded library"
 says "watch:late::mine@late.so was armed nowhere: no debug registers are left for a local variable of a late-loaded library"
 expect "a late local variable: unwatched" "$(json unwatched)" 1
-expect "what was watched before" "$(field_values late early::mine new | tr '\n' ' ')" "1 4 "
-expect "nothing of it" "$("$waymark" dump late | grep -c late::mine)" 0
-watches late 0 -e watch:late::mine@late.so -- ./loads
-expect "watched alone" "$(field_values late late::mine new | tr '\n' ' ') $(json unwatched)" "2  0"
+expect "what was watched before" "$(field_values of_late early::mine new | tr '\n' ' ')" "1 4 "
+expect "nothing of it" "$("$waymark" dump of_late | grep -c late::mine)" 0
+watches of_late 0 -e watch:late::mine@late.so -- ./late
+expect "watched alone" "$(field_values of_late late::mine new | tr '\n' ' ') $(json unwatched)" "2  0"
 
 # Refused, in words.
 watches refused 1 -e watch:plain::mine/thread=main/ -- ./framed plain 1

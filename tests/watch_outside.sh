@@ -44,21 +44,10 @@ seq 1 800 | cmp -s - new || fail "the additions: $(head -3 new)"
 says "with a value that follows from the one before"
 
 # Where only a part of a word is known, the value is unknown: it is reported as 0, not as that part.
-cat >part.c <<'END'
-#include <stdint.h>
-volatile union { uint8_t bytes[8]; uint64_t all; } word;
-int main(void)
-{
-	__atomic_exchange_n(&word.all, 0x1111111111111111, __ATOMIC_SEQ_CST);
-	word.bytes[2] = 5;
-	word.bytes[1] = 6;
-	return 0;
-}
-END
-cc -O1 -g part.c -o parts || exit 1
-watches part 0 -e watch:word.all/outside/ -- ./parts
-expect "part: how" "$(field_values part word.all how | tr '\n' ' ')" "6 12 12 "
-expect "part: what is not known" "$(field_values part word.all new | tr '\n' ' ')" "0 0 0 "
+build_target watch/parts.c
+watches part 0 -e watch:part.all/outside/ -- ./parts
+expect "part: how" "$(field_values part part.all how | tr '\n' ' ')" "6 12 12 "
+expect "part: what is not known" "$(field_values part part.all new | tr '\n' ' ')" "0 0 0 "
 
 # Children are not watched, and the report counts them; threads are not children.
 watches fork 0 -e watch:in_turn/outside/ -- ./watched fork 10
@@ -71,15 +60,9 @@ watches threads 0 -e watch:in_turn/outside/ -- ./watched turn 10 4
 expect "threads: children" "$(json children)" 0
 
 # A program that is started with SIGTRAP ignored still ignores it.
-cat >ignored.c <<'END'
-#include <signal.h>
-volatile int word;
-int main(void) { struct sigaction is; sigaction(SIGTRAP, 0, &is); word = 1; return is.sa_handler != SIG_IGN; }
-END
-cc -g ignored.c -o ignored || exit 1
 (
 	trap '' TRAP
-	watches ignoring 0 -e watch:word/outside/ -- ./ignored
+	watches ignoring 0 -e watch:in_turn/outside/ -- ./watched ignored
 	expect "ignoring SIGTRAP: recorded" "$(json recorded)" 1
 	exit $failed
 ) || failed=1
@@ -158,41 +141,7 @@ wait "$tool" || fail "the program was killed: $(cat words)"
 expect "a program that was killed: missed" "$(json missed)" 0
 
 # Nobody reads for a while: what finds no room is counted, and no value is made up.
-cat >burst.c <<'END'
-#include <pthread.h>
-#include <signal.h>
-#include <stdint.h>
-#include <unistd.h>
-volatile uint64_t word;
-static volatile sig_atomic_t begun, again;
-static void on_begin(int number) { begun = number; }
-static void on_again(int number) { again = number; }
-static void *body(void *number)
-{
-	while (!begun)
-		usleep(1000);
-	for (uint64_t i = 1; i <= 60000; i++)
-		word = (uint64_t)(uintptr_t)number << 32 | i;
-	return NULL;
-}
-int main(void)
-{
-	pthread_t other;
-	signal(SIGUSR1, on_begin);
-	signal(SIGUSR2, on_again);
-	pthread_create(&other, NULL, body, (void *)1);
-	body(NULL);
-	pthread_join(other, NULL);
-	close(1);
-	while (!again)
-		usleep(1000);
-	for (int i = 0; i < 5; i++)
-		__atomic_fetch_add(&word, 1, __ATOMIC_SEQ_CST);
-	word = 5;
-	__atomic_fetch_add(&word, 1, __ATOMIC_SEQ_CST);
-}
-END
-cc -g -O1 burst.c -o burst -lpthread || exit 1
+build_target watch/burst.c
 start ./burst >burst_out
 program=$pid
 await_running "$program"
@@ -224,22 +173,14 @@ expect "behind the losses: how" "$(field_values full word how | tail -7 | tr '\n
 expect "behind the losses: values" "$(field_values full word new | tail -7 | tr '\n' ' ')" "0 0 0 0 0 5 6 "
 
 # A program in its place.
-cat >replaced.c <<'END'
-#include <unistd.h>
-volatile int word;
-int main(void) { word = 1; usleep(100000); execl("/bin/sleep", "sleep", "1", (char *)0); return 1; }
-END
-cc -g -O1 replaced.c -o replaced || exit 1
-watches exec 0 -e watch:word/outside/ -- ./replaced
+watches exec 0 -e watch:in_turn/outside/ -- ./watched exec stays
 says "the program was replaced by another"
-expect "before it executed" "$(field_values exec word new)" 1
+expect "before it executed" "$(field_values exec in_turn new)" 1
 
 # No agent can be there: it is watched from outside, and said why.
 # Pointers of a static PIE are relocated by the program itself, after its start.
-printf '%s\n' 'struct n { int v; } b;' 'struct n *head = &b;' \
-	'int main(void) { head->v = 1; return 0; }' >pie.c
-if cc -g -static-pie pie.c -o pie 2>/dev/null; then
-	bad 1 "a static PIE relocates its pointers after its start" -e 'watch:head->v' -- ./pie
+if cc -g -static-pie "$source_dir/tests/targets/watch/parts.c" -o pie 2>/dev/null; then
+	bad 1 "a static PIE relocates its pointers after its start" -e 'watch:head->value' -- ./pie
 fi
 
 if cc -O1 -g -static "$source_dir/tests/targets/watched.c" -o fixed -lpthread 2>/dev/null; then
@@ -261,25 +202,9 @@ objcopy --add-section .gopclntab=/dev/null ./watched of_go 2>/dev/null && {
 	expect "Go" "$(field_values go in_turn new | tail -1)" 20
 }
 
-cat >strict.c <<'END'
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-volatile long word;
-int main(void)
-{
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-	for (long i = 0; i < 1500000000; i++)
-		if (i % 1000000 == 0)
-			word = i;
-	syscall(SYS_exit, 0);
-}
-END
-cc -g -O1 strict.c -o strict || exit 1
-start ./strict
+start ./watched strict
 await grep -q '^Seccomp:.1' "/proc/$pid/status" || fail "under a filter: it does not come under it"
-watches filtered 0 --for 300ms -e watch:word -p "$pid"
+watches filtered 0 --for 300ms -e watch:in_turn -p "$pid"
 says "watched from outside: the process runs under a seccomp filter"
 [ "$(json recorded)" -gt 0 ] || fail "under a filter: $(cat words)"
 kill -0 "$pid" 2>/dev/null || fail "the program under a filter is dead"
@@ -307,35 +232,16 @@ fi
 
 # A process that has dropped root may not stop its own threads, as a watch from inside needs: it is watched from outside,
 # and its parent as ever.
-cat >drops.c <<'END'
-#define _GNU_SOURCE
-#include <grp.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-volatile int steps;
-int main(void)
-{
-	if (!fork()) {
-		if (setgroups(0, NULL) || setgid(65534) || setuid(65534) || prctl(PR_SET_PDEATHSIG, 9))
-			_exit(1);
-	}
-	for (;;) {
-		steps++;
-		usleep(1000);
-	}
-}
-END
 if [ "$(id -u)" = 0 ]; then
 	chmod 755 "$folder"
-	cc -O1 -g drops.c -o drops || exit 1
-	start env -u XDG_RUNTIME_DIR ./drops
-	child_of "$pid" drops
+	build_target family.c
+	start env -u XDG_RUNTIME_DIR ./family drops
+	child_of "$pid" family
 	await grep -q '^Uid:.*65534' "/proc/$child/status" || fail "the child keeps its user"
-	watches drops 0 --tree --for 1s -e watch:steps -p "$pid"
-	says "watch:steps is watched from outside: the process may not stop its own threads"
+	watches drops 0 --tree --for 1s -e watch:word -p "$pid"
+	says "watch:word is watched from outside: the process may not stop its own threads"
 	expect "drops: who is watched" \
-		"$("$waymark" dump drops | awk '/watch:steps/ { print $4 }' | sort -u | wc -l)" 2
+		"$("$waymark" dump drops | awk '/watch:word/ { print $4 }' | sort -u | wc -l)" 2
 	expect "drops: missed" "$(json missed)" 0
 	kill -9 "$pid"
 fi

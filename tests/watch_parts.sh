@@ -6,42 +6,7 @@ no_ticker=1
 . "$(dirname "$0")/record_setup.bash"
 needs breakpoint-write breakpoint-signal
 
-cat >parts.c <<'END'
-#include <complex.h>
-volatile int ext[4];
-volatile struct __attribute__((packed)) { char c; long l; int i; } pk __attribute__((aligned(8)));
-volatile struct { short a, b; int c; long rest; } members;
-volatile struct { unsigned low : 3, high : 13; int c; long rest; } bits;
-volatile long double extended;
-volatile double complex number;
-volatile __int128 wide;
-struct { char text[16]; } text;
-volatile char *bytes = (volatile char *)text.text;
-int main(void)
-{
-	ext[1] = 4;
-	ext[2] = 5;
-	ext[1] = 4;
-	__asm__("movq %1, %0" : "=m"(ext[2]) : "r"(0x300000002) : "memory");
-	for (long i = -1; i < 2; i++)
-		pk.l = i;
-	pk.i = 7;
-	pk.c = 'x';
-	members.b = 3;
-	__asm__("movq %1, %0" : "=m"(members.a) : "r"(0x900070006) : "memory");
-	bits.high = 9;
-	bits.low = 2;
-	extended = 1.25L;
-	extended = -3;
-	number = 1.5 + 2.5 * I;
-	wide = -1;
-	__asm__("movq %1, %0" : "=m"(text) : "r"(0x6f77206f6c6c6568) : "memory");
-	bytes[9] = 'l';
-	bytes[0] = 'c';
-	return 0;
-}
-END
-cc -g -O1 parts.c -o parts || exit 1
+build_target watch/parts.c
 
 # parts HITS WORDS [OPTION]... <LINES: of the hits of WORDS their part, its name and the values; as many in the JSON output
 parts()

@@ -22,50 +22,21 @@ watches constant 0 -e watch:constant "${program[@]}"
 expect "hits of a constant" "$(json hits)" 0
 
 # A program that ignores SIGTRAP, as it and what it executes would not any more.
-cat >ignores.c <<'END'
-#include <signal.h>
-#include <unistd.h>
-volatile int word;
-int main(void) { signal(SIGTRAP, SIG_IGN); for (int i = 0; i < 100; i++) { word = i; usleep(100000); } }
-END
-cc -g ignores.c -o ignores || exit 1
-start ./ignores
+build_target watch/ticks.c
+start ./ticks ignore
 await_running "$pid"
-bad 1 "which delivers watches, is not available: the program ignores SIGTRAP" -e watch:word -p "$pid"
+bad 1 "which delivers watches, is not available: the program ignores SIGTRAP" -e watch:one -p "$pid"
 # as the hint says
 says "watch:EXPRESSION/outside/"
-watches ignored 0 --for 500ms -e watch:word/outside/ -p "$pid"
+watches ignored 0 --for 500ms -e watch:one/outside/ -p "$pid"
 [ "$(json recorded)" -gt 2 ] || fail "SIGTRAP ignored, from outside: $(cat words)"
 kill -9 "$pid"
 
 # Go's stacks have no room for a hit's signal: if the program's own code is Go's it is watched from outside, and what it loads ends what is watched inside.
-cat >go.c <<'END'
-#include <dlfcn.h>
-#include <stdio.h>
-volatile int word;
-#ifdef IS_GO
-__attribute__((section(".go.buildinfo"), used)) static const char build[32] = "\xff Go buildinf:";
-#endif
-#ifdef LIBRARY
-__attribute__((constructor)) static void begin(void)
-#else
-int main(int words, char **text)
-#endif
-{
-#ifdef LIBRARY
-	word = 2; /* on a goroutine's stack, were it real */
-#else
-	word = 1;
-	if (words > 1 && !dlopen(text[1], RTLD_NOW))
-		return 2;
-	word = 3;
-	puts("right");
-	return 0;
-#endif
-}
-END
-cc -g -DIS_GO go.c -o goes -ldl && cc -g -rdynamic go.c -o loads -ldl &&
-	cc -g -shared -fPIC -DIS_GO -DLIBRARY go.c -o libgoes.so && cc -g -shared -fPIC -DLIBRARY go.c -o libplain.so || exit 1
+build_target watch/go.c -O0 -DIS_GO -o goes
+build_target watch/go.c -O0 -rdynamic -o loads
+build_target watch/go.c -O0 -shared -fPIC -DIS_GO -DLIBRARY -o libgoes.so
+build_target watch/go.c -O0 -shared -fPIC -DLIBRARY -o libplain.so
 watches of_go 0 -e watch:word -- ./goes
 expect "who is Go's, from outside" "$(json hits) $(grep -c right out)" "2 1"
 says "watched from outside: there is code of Go, on whose stacks a hit's signal has no room"
@@ -76,10 +47,10 @@ expect "a library of Go loaded" "$(json hits) $(grep -c right out)" "1 1"
 says "taken away before the end: there is code of Go"
 
 # A static program has no agent, and so no markers and probes.
-if cc -g -static ignores.c -o still 2>/dev/null; then
+if cc -g -static "$source_dir/tests/targets/watch/ticks.c" -o still 2>/dev/null; then
 	start ./still
 	await_running "$pid"
-	bad 1 "static" -e watch:word -e func:main -p "$pid"
+	bad 1 "static" -e watch:one -e func:main -p "$pid"
 	kill -9 "$pid"
 fi
 

@@ -5,7 +5,7 @@
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 
-cc -O1 -g "$source_dir/tests/targets/stacks.c" -o stacks -lpthread || exit 1
+build_target stacks.c
 
 for mode in "coroutines 100" "small 1000" "red 2000" "jumps 2000" "faults 100" "memory 300" "traps 200"; do
 	read -r mode hits <<<"$mode"
@@ -19,47 +19,8 @@ grep -q right out || fail "forks: $(cat out words)"
 
 # A handler on an alternate stack of SIGSTKSZ, where two signals' frames leave little room: all hits
 # are recorded, and the memory below the stack stays unchanged.
-cat >alternate.c <<'END'
-#define _GNU_SOURCE
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
-#define BELOW 65536
-static volatile long word;
-
-static void on_signal(int number)
-{
-	(void)number;
-	word = word + 1;
-}
-
-int main(int words, char **argument)
-{
-	size_t bytes = words > 1 ? (size_t)atoi(argument[1]) : 8192;
-	unsigned char *area = mmap(NULL, BELOW + bytes, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	stack_t stack = { .ss_sp = area + BELOW, .ss_size = bytes };
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
-
-	memset(area, 0x5a, BELOW);
-	if (sigaltstack(&stack, NULL))
-		return 1;
-	sigaction(SIGUSR1, &action, NULL);
-	for (int i = 0; i < 5; i++)
-		raise(SIGUSR1);
-	for (int i = 0; i < BELOW; i++)
-		if (area[i] != 0x5a)
-			return 2;
-	puts("right");
-	return 0;
-}
-END
-cc -O1 -g alternate.c -o onalternate || exit 1
 for bytes in 8192 12000 14000; do
-	watches alternate 0 -e watch:word -- ./onalternate $bytes
+	watches alternate 0 -e watch:word -- ./stacks alternate $bytes
 	grep -q right out || fail "alternate stack of $bytes bytes: $(cat out words)"
 	expect "alternate stack of $bytes bytes: hits, recorded, missed, no room" \
 		"$(json hits) $(json recorded) $(json missed) $(json discarded)" "5 5 0 0"
@@ -67,31 +28,9 @@ done
 
 # Memory that is free, below the stack, where the signal's own frames are: the program's
 # writes alone are recorded.
-cat >below.c <<'END'
-#include <stdio.h>
-#include <stdlib.h>
-
-static volatile long *below;
-
-int main(int words, char **argument)
-{
-	char line[8];
-
-	below = (volatile long *)((char *)__builtin_frame_address(0) - atoi(argument[words - 1]));
-	puts("ready");
-	fflush(stdout);
-	if (!fgets(line, sizeof line, stdin))
-		return 1;
-	for (int i = 0; i < 10; i++)
-		*below = i;
-	puts("right");
-	return 0;
-}
-END
-cc -O1 -g below.c -o below || exit 1
 own=0
 for bytes in $(seq 1024 512 4608); do
-	start_ready ./below "$bytes"
+	start_ready ./stacks below "$bytes"
 	(
 		await_armed "$pid"
 		echo >&7

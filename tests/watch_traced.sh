@@ -4,59 +4,13 @@
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 
-cat >stops.c <<'END'
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* Seizes all threads, is given no processor for a while, stops them, lets them go; again and again. */
-int main(int argc, char **argv)
-{
-	for (int round = 0; argc > 1 && round < 30; round++) {
-		struct dirent *entry;
-		pid_t tids[64];
-		char path[64];
-		int count = 0;
-		DIR *dir;
-
-		snprintf(path, sizeof(path), "/proc/%s/task", argv[1]);
-		dir = opendir(path);
-		while (dir && (entry = readdir(dir))) {
-			pid_t tid = atoi(entry->d_name);
-
-			if (tid && count < 64 && !ptrace(PTRACE_SEIZE, tid, 0, 0))
-				tids[count++] = tid;
-		}
-		if (dir)
-			closedir(dir);
-		usleep(12000);
-		for (int i = 0; i < count; i++)
-			if (!ptrace(PTRACE_INTERRUPT, tids[i], 0, 0) && waitpid(tids[i], NULL, __WALL) == tids[i])
-				ptrace(PTRACE_DETACH, tids[i], 0, 0);
-		usleep(60000);
-	}
-	return 0;
-}
-END
-cat >looping.c <<'END'
-#include <stdio.h>
-#include <unistd.h>
-volatile long one;
-int main(void)
-{
-	for (puts("ready"), fflush(stdout);; usleep(1000))
-		one++;
-}
-END
-cc -O1 -g -Wall -Wextra -Werror stops.c -o stops && cc -O1 -g looping.c -o looping || exit 1
-start ./looping >ready
+build_target watch/seizes.c
+build_target watch/ticks.c
+start ./ticks >ready
 timeout 60 "$waymark" record --json -o t -e watch:one --for 4s -p "$pid" >out 2>words &
 recorder=$!
 await_armed "$pid"
-timeout 30 ./stops "$pid" || fail "the tracer failed"
+timeout 30 ./seizes "$pid" || fail "the tracer failed"
 wait $recorder || fail "record: $(cat words)"
 expect "taken away" "$(grep -o '"lost":"[^"]*"' out)" '"lost":""'
 exit $failed

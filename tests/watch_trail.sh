@@ -94,28 +94,8 @@ grep -q right out || fail "exec: $(cat out)"
 expect "exec: kept, as what is executed has no trail" "$(json hits) $(json kept)" "11 1"
 
 # What the engine writes in the kernel's place is no event: here signals' frames.
-cat >frames.c <<'END'
-#include <signal.h>
-#include <stdlib.h>
-static char stack[65536];
-static volatile sig_atomic_t seen;
-static void on_signal(int number)
-{
-	seen += number == SIGUSR1;
-}
-int main(void)
-{
-	stack_t on = { .ss_sp = stack, .ss_size = sizeof(stack) };
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
-	sigaltstack(&on, NULL);
-	sigaction(SIGUSR1, &action, NULL);
-	for (int i = 0; i < 20; i++)
-		raise(SIGUSR1);
-	return seen == 20 ? 7 : 1;
-}
-END
-cc -O1 -g frames.c -o frames || exit 1
-watches own 7 -e trail/soft,last=1M/ -e 'watch:stack[64512]' -- ./frames
+build_target stacks.c
+watches own 0 -e trail/soft,last=1M/ -e "watch:area[$((65536 + 16384 - 1024))]" -- ./stacks alternate 16384
 expect "frames: events, missed" "$(json recorded) $(json missed)" "0 0"
 expect "frames: own" "$(json own)" "$(json hits)"
 
@@ -175,17 +155,6 @@ bad 1 "without last= all of a trail is kept" -e trail/soft/ -e "$clears" -- ./wr
 bad 1 "soft: the code of a watch for calls (:x) runs as a translation" -e trail/soft/ -e watch:change:x -- ./written
 bad 1 "step: who is stepped through needs two for each watch" -e trail/step/ -e watch:state -e watch:noise -e watch:rounds -- ./written
 bad 1 "from outside a hit is seen too late for its trail to be kept" -e trail/step,last=1M/ -e watch:state/outside,trail/ -- ./written
-cat >local.c <<'END'
-static __attribute__((noinline)) int count(int to)
-{
-	volatile int at = 0;
-	while (at < to)
-		at++;
-	return at;
-}
-int main(void) { return count(3) - 3; }
-END
-cc -O1 -g local.c -o local || exit 1
-bad 1 "soft: a local variable's function runs as a translation, elsewhere" -e trail/soft/ -e watch:count::at -- ./local
-bad 1 "step: who is stepped through sees no frames of local variables" -e trail/step/ -e watch:count::at -- ./local
+bad 1 "soft: a local variable's function runs as a translation, elsewhere" -e trail/soft/ -e watch:mode_read::value -- ./watched
+bad 1 "step: who is stepped through sees no frames of local variables" -e trail/step/ -e watch:mode_read::value -- ./watched
 exit $failed

@@ -60,64 +60,20 @@ watches signal 138 -e 'watch:in_turn/if=value==5,signal=SIGUSR1/' -- ./watched t
 expect "signal" "$(field_values signal in_turn new)" 5
 
 # Bit-fields: only their bits are reported, and a store beside them is no change.
-cat >bits.c <<'END'
-#include <stdbool.h>
-volatile struct { signed a : 3; unsigned b : 5; bool c : 1; long d : 33; } fields;
-int main(void)
-{
-	for (int i = -2; i <= 2; i++) {
-		fields.a = i;
-		fields.b = (unsigned)i;
-		fields.c = i & 1;
-		fields.d = i * 1000000000L;
-	}
-	return 0;
-}
-END
-cc -O1 -g bits.c -o bitfields || exit 1
+build_target watch/parts.c
 for way in "" ,outside; do
-	watches bits 0 -e "watch:fields.a/if=changed$way/" -- ./bitfields
+	watches bits 0 -e "watch:fields.a/if=changed$way/" -- ./parts
 	expect "bits: signed$way" "$(field_values bits fields.a new | tr '\n' ' ')" "-2 -1 0 1 2 "
-	watches bits 0 -e "watch:fields.b/if=changed$way/" -- ./bitfields
+	watches bits 0 -e "watch:fields.b/if=changed$way/" -- ./parts
 	expect "bits: unsigned$way" "$(field_values bits fields.b new | tr '\n' ' ')" "30 31 0 1 2 "
-	watches bits 0 -e "watch:fields.c/if=changed$way/" -- ./bitfields
+	watches bits 0 -e "watch:fields.c/if=changed$way/" -- ./parts
 	expect "bits: bool$way" "$(field_values bits fields.c new | tr '\n' ' ')" "true false true false "
-	watches bits 0 -e "watch:fields.d/if=changed$way/" -- ./bitfields
+	watches bits 0 -e "watch:fields.d/if=changed$way/" -- ./parts
 	expect "bits: wide$way" "$(field_values bits fields.d old | tr '\n' ' ')" "0 -2000000000 -1000000000 0 1000000000 "
 done
 
 # A masked store does not hit bytes that its mask excludes, though some debug registers fire.
-cat >masked.c <<'END'
-#include <immintrin.h>
-#include <stdint.h>
-static struct { uint8_t before[64]; volatile uint64_t words[2]; } s __attribute__((aligned(64)));
-static void sse2(void)
-{
-	_mm_maskmoveu_si128(_mm_set1_epi8(1), _mm_set_epi32(0, 0, -1, -1), (char *)s.before + 56);
-}
-__attribute__((target("avx2"))) static void avx2(void)
-{
-	_mm256_maskstore_epi32((int *)(s.before + 48), _mm256_set_epi32(0, 0, 0, 0, 1, 1, -1, -1), _mm256_set1_epi8(1));
-}
-__attribute__((target("avx512bw"))) static void avx512(void)
-{
-	_mm512_mask_storeu_epi8(s.before + 16, 0xffff, _mm512_set1_epi8(1));
-}
-int main(void)
-{
-	for (int i = 0; i < 100; i++) {
-		sse2();
-		if (__builtin_cpu_supports("avx2"))
-			avx2();
-		if (__builtin_cpu_supports("avx512bw"))
-			avx512();
-	}
-	s.words[0] = 1;
-	s.words[1] = 2;
-	return 0;
-}
-END
-cc -O1 -g masked.c -o masking || exit 1
+build_target watch/masked.c -o masking
 watches masked 0 -e watch:s.words -- ./masking
 expect "masked stores: hits, missed" "$(json hits) $(json missed)" "2 0"
 expect "masked stores: values" "$(field_values masked s.words new | tr '\n' ' ')" "1 2 "

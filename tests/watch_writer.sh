@@ -4,36 +4,12 @@
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 
-cat >helper.c <<'END'
-void helper_write(volatile int *to, int value) { *to = value; }
-END
-cat >uses.c <<'END'
-#include <sys/wait.h>
-#include <unistd.h>
-volatile int target;
-extern void helper_write(volatile int *, int);
-int main(int words, char **text)
-{
-	(void)text;
-	do {
-		helper_write(&target, 7);
-		if (words > 1)
-			usleep(10000);
-	} while (words > 1);
-	if (!fork()) {
-		helper_write(&target, 8);
-		_exit(0);
-	}
-	wait(0);
-	return 0;
-}
-END
-cc -g -O1 -shared -fPIC helper.c -o libhelper.so || exit 1
-cc -g -O1 uses.c -o uses -L. -lhelper -Wl,-rpath,"$folder" || exit 1
+build_target watch/uses.c -DLIBRARY -shared -fPIC -o libhelper.so
+build_target watch/uses.c -L. -lhelper -Wl,-rpath,"$folder"
 chmod 755 .
 
 # named WHAT TIMES: the table in ./out has so many lines of that writer
-named() { expect "$1" "$(grep -c '  helper_write (helper.c:1)  *[78]$' out)" "$2"; }
+named() { expect "$1" "$(grep -c '  helper_write (uses.c:[0-9]*)  *[78]$' out)" "$2"; }
 
 # once FOLDER: the trace has each module once, the library among them
 once()

@@ -43,36 +43,13 @@ for mode in "masks 10" "fork 30" "exec 11"; do
 done
 
 # a local variable, a thread's, a library's
-cat >library.c <<'END'
-volatile long of_library;
-void store(void) { of_library = 7; }
-END
-cat >places.c <<'END'
-#include <dlfcn.h>
-static __thread volatile long own;
-__attribute__((noinline)) static long frame(void)
-{
-	volatile long local = 1;
-	local = 2;
-	return local;
-}
-int main(void)
-{
-	void *library = dlopen("./library.so", RTLD_NOW);
-	void (*store)(void) = library ? (void (*)(void))dlsym(library, "store") : 0;
-	if (!store)
-		return 1;
-	store();
-	own = 3;
-	return (int)frame() - 2;
-}
-END
-cc -g -O1 -shared -fPIC library.c -o library.so && cc -g -O1 places.c -o places -ldl || exit 1
-watches where 0 -e watch:frame::local -e watch:own/thread=main/ -- ./places
-expect "a local variable" "$(values where frame::local)" "1 2 "
+build_target late.c -O0 -shared -fPIC -DLIBRARY -o late.so
+build_target late.c -O0
+watches where 0 -e watch:early::mine -e watch:own/thread=main/ -- ./late
+expect "a local variable" "$(values where early::mine)" "1 4 "
 expect "a thread's" "$(values where own)" "3 "
-watches later 0 -e watch:of_library@library.so -- ./places
-expect "a library's" "$(values later of_library)" "7 "
+watches later 0 -e watch:in_library@late.so -- ./late
+expect "a library's" "$(values later in_library)" "7 "
 
 # a program that runs: all registers, a second recorder that is refused, a change in place, a recorder that is killed
 start ./watched forever 0 2 >forever_out

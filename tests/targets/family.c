@@ -6,18 +6,21 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <grp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define CHILDREN_MAX 1000
 
 volatile unsigned long word, other, third, fourth;
+static __thread volatile int mine;
 static int count;
 extern char **environ;
 
@@ -225,16 +228,90 @@ static void *mode_four(void *data)
 	return data;
 }
 
+/* Each of both has a variable of its thread's; the child executes a program without these. */
+static void *mode_runs(void *data)
+{
+	pid_t pid;
+
+	mine = 1;
+	pid = fork();
+	if (!pid) {
+		write_one();
+		mine = 2;
+		execl("/bin/true", "true", NULL);
+		_exit(9);
+	}
+	await(pid);
+	write_one();
+	mine = 3;
+	return data;
+}
+
+static __attribute__((noinline)) void store(volatile int *to, int value)
+{
+	*to = value;
+}
+
+static __attribute__((noinline)) int inner(int value)
+{
+	volatile int local = value;
+
+	store(&local, value + 1);
+	word = (unsigned long)value;
+	return local;
+}
+
+static void *mode_locals(void *data)
+{
+	int wrong = inner(1) != 2;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(inner(5) != 6);
+	await(pid);
+	if (wrong || inner(2) != 3)
+		exit(3);
+	return data;
+}
+
+static void drop(void)
+{
+	if (setgroups(0, NULL) || setgid(65534) || setuid(65534))
+		_exit(1);
+}
+
+/* As another user, as its children are. */
+static void *mode_dropped(void *data)
+{
+	drop();
+	return mode_crowd(data);
+}
+
+/* The child is another user's; until it is killed. */
+static void *mode_drops(void *data)
+{
+	if (!fork()) {
+		drop();
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	}
+	for (;;) {
+		write_one();
+		usleep(1000);
+	}
+	return data;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void *(*run)(void *);
 	} modes[] = {
-		{ "many", mode_many },	   { "crowd", mode_crowd },	{ "chain", mode_chain },
-		{ "thread", mode_thread }, { "execs", mode_execs },	{ "spawns", mode_spawns },
-		{ "daemon", mode_daemon }, { "forever", mode_forever }, { "four", mode_four },
-		{ "killed", mode_killed },
+		{ "many", mode_many },	     { "crowd", mode_crowd },	  { "chain", mode_chain },
+		{ "thread", mode_thread },   { "execs", mode_execs },	  { "spawns", mode_spawns },
+		{ "daemon", mode_daemon },   { "forever", mode_forever }, { "four", mode_four },
+		{ "killed", mode_killed },   { "runs", mode_runs },	  { "locals", mode_locals },
+		{ "dropped", mode_dropped }, { "drops", mode_drops },
 	};
 	const char *mode = argc > 1 ? argv[1] : "";
 

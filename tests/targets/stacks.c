@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that stores to its variable where a signal is least welcome: stacks MODE. It says
- * "right" at the end, or what was wrong; or how deep a hit's signal goes.
+ * A program that stores to its variable where a signal is least welcome: stacks MODE [BYTES]. It
+ * says "right" at the end, or what was wrong; or how deep a hit's signal goes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,11 +22,14 @@
 
 #define PAGE 4096
 #define AREA (1u << 20)
+#define BELOW 65536
 
 /* Alone on its page. */
 __attribute__((aligned(PAGE))) volatile uint64_t word;
 __attribute__((aligned(PAGE))) volatile uint64_t own;
 static volatile int seen, others;
+static volatile long *below;
+static size_t bytes;
 static ucontext_t here, there;
 static uintptr_t body_stack;
 static sigjmp_buf back;
@@ -263,6 +266,43 @@ static void by_forks(void)
 		pthread_join(threads[i], NULL);
 }
 
+static unsigned char area[BELOW + 16384]; /* an alternate stack, behind memory that must remain */
+
+static void on_alternate(int number)
+{
+	(void)number;
+	write_one();
+}
+
+static void on_small_alternate(void)
+{
+	stack_t stack = { .ss_sp = area + BELOW, .ss_size = bytes };
+	struct sigaction action = { .sa_handler = on_alternate, .sa_flags = SA_ONSTACK };
+
+	memset(area, 0x5a, BELOW);
+	if (sigaltstack(&stack, NULL))
+		wrong("sigaltstack");
+	sigaction(SIGUSR1, &action, NULL);
+	for (int i = 0; i < 5; i++)
+		raise(SIGUSR1);
+	for (int i = 0; i < BELOW; i++)
+		if (area[i] != 0x5a)
+			wrong("the memory below the stack");
+}
+
+static void below_stack(void)
+{
+	char line[8];
+
+	below = (volatile long *)((char *)__builtin_frame_address(0) - bytes);
+	puts("ready");
+	fflush(stdout);
+	if (!fgets(line, sizeof(line), stdin))
+		wrong("no line");
+	for (int i = 0; i < 10; i++)
+		*below = i;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -278,8 +318,11 @@ int main(int argc, char **argv)
 		{ "memory", in_new_memory },
 		{ "traps", by_own_traps },
 		{ "forks", by_forks },
+		{ "alternate", on_small_alternate },
+		{ "below", below_stack },
 	};
 
+	bytes = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
 	for (size_t i = 0; argc > 1 && i < sizeof modes / sizeof modes[0]; i++)
 		if (!strcmp(modes[i].name, argv[1]))
 			modes[i].run();

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -310,6 +312,27 @@ static void mode_replaces(void)
 		wrong("a signal of a watch that can't stay");
 }
 
+/* Started with SIGTRAP ignored. */
+static void mode_ignored(void)
+{
+	struct sigaction now;
+
+	write_one();
+	sigaction(SIGTRAP, NULL, &now);
+	if (now.sa_handler != SIG_IGN)
+		wrong("SIGTRAP is not ignored");
+}
+
+/* Under a seccomp filter that allows next to nothing. */
+static void mode_strict(void)
+{
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	for (long i = 0; i < 1500000000; i++)
+		if (i % 1000000 == 0)
+			write_one();
+	syscall(SYS_exit, 0);
+}
+
 static void mode_raise(void)
 {
 	write_one();
@@ -358,10 +381,15 @@ static void mode_spawn(const char *self)
 		wrong("not as many as were written");
 }
 
-static void mode_exec(const char *self)
+/* Itself, or with an argument a program that stays. */
+static void mode_exec(const char *self, int stays)
 {
 	write_one();
 	fflush(stdout);
+	if (stays) {
+		usleep(100000);
+		execl("/bin/sleep", "sleep", "1", (char *)NULL);
+	}
 	execl(self, self, "turn", "10", "1", (char *)NULL);
 	wrong("exec");
 }
@@ -383,7 +411,10 @@ static void mode_read(void)
 		wrong("value");
 }
 
-/* A library with the variable goes, and other memory comes to its place. */
+/*
+ * A library with the variable goes at SIGUSR1, and other memory comes to its place; to the next
+ * SIGUSR1.
+ */
 static void mode_closes(const char *library)
 {
 	void *handle = dlopen(library, RTLD_NOW);
@@ -397,7 +428,7 @@ static void mode_closes(const char *library)
 	puts("opened");
 	fflush(stdout);
 	while (!seen)
-		*variable = *variable + 1, usleep(1000);
+		*variable = *variable + 1, counted++, usleep(1000);
 	dlclose(handle);
 	mapped = mmap(page, 4096, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -405,7 +436,10 @@ static void mode_closes(const char *library)
 		*(volatile uint64_t *)(uintptr_t)variable = (uint64_t)i;
 	if (mapped != MAP_FAILED)
 		munmap(mapped, 4096);
-	usleep(300000);
+	puts("closed");
+	fflush(stdout);
+	while (seen < 2)
+		usleep(1000);
 }
 
 int main(int argc, char **argv)
@@ -422,6 +456,7 @@ int main(int argc, char **argv)
 		{ "read", mode_read },	       { "moved", mode_moved },
 		{ "replaces", mode_replaces }, { "raw_masks", mode_raw_masks },
 		{ "storm", mode_storm },       { "hot", mode_hot },
+		{ "ignored", mode_ignored },   { "strict", mode_strict },
 	};
 	const char *mode = argc > 1 ? argv[1] : "turn";
 	size_t i = 0;
@@ -435,7 +470,7 @@ int main(int argc, char **argv)
 	if (i < sizeof modes / sizeof modes[0])
 		modes[i].run();
 	else if (!strcmp(mode, "exec"))
-		mode_exec(argv[0]);
+		mode_exec(argv[0], argc > 2);
 	else if (!strcmp(mode, "spawn"))
 		mode_spawn(argv[0]);
 	else if (!strcmp(mode, "closes"))
