@@ -68,24 +68,6 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 
 # A listening program with more privileges than its caller: only root may record it.
-cat >listens.c <<'END'
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-#include <waymark/agent.h>
-#include <waymark/marker.h>
-int main(int argc, char **argv)
-{
-	if (argc > 1)
-		prctl(PR_SET_DUMPABLE, 0);
-	if (wm_agent_listen())
-		return 1;
-	for (;;) {
-		WAYMARK(listens, tick, argc);
-		usleep(1000);
-	}
-}
-END
 as_nobody=(env -C /tmp -u XDG_RUNTIME_DIR setpriv --reuid 65534 --regid 65534 --clear-groups)
 if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
 	echo "without root and setpriv no setgid program is tried"
@@ -93,7 +75,7 @@ elif findmnt -nT "$folder" -o OPTIONS | grep -q nosuid; then
 	echo "on a file system without set-user-ID no setgid program is tried"
 else
 	chmod 755 "$folder"
-	cc -I"$source_dir/include" listens.c -o listens "$WAYMARK_AGENT" -Wl,-rpath,"$folder" || exit 1
+	build_target record/listens.c "$WAYMARK_AGENT" -Wl,-rpath,"$folder"
 	cp listens setgid
 	chgrp 4242 setgid
 	chmod 2755 setgid
@@ -119,26 +101,8 @@ else
 fi
 
 # Its user records it from before it gives up being dumpable: that includes the children that it forks then.
-cat >undumpable.c <<'END'
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <waymark/marker.h>
-int main(void)
-{
-	prctl(PR_SET_DUMPABLE, 0);
-	for (int i = 0; i < 5; i++) {
-		if (!fork()) {
-			WAYMARK(undumpable, child, i);
-			_exit(0);
-		}
-		wait(NULL);
-	}
-	return 0;
-}
-END
 if [ -x listens ]; then
-	cc -I"$source_dir/include" undumpable.c -o undumpable || exit 1
+	build_target record/undumpable.c
 	"${as_nobody[@]}" timeout 30 "$waymark" record --json -o "/tmp/waymark-badinput-$$" -- "$folder/undumpable" >out 2>words
 	expect "children of a process that is not dumpable: events" "$(json recorded)" 5
 	rm -rf "/tmp/waymark-badinput-$$"
@@ -224,26 +188,7 @@ says 'x1b[31mevil\x0aname\xc2\x9b'
 ! grep -q $'\e\|\xc2\x9b' words || fail "a name reached the terminal as it is: $(cat -v words)"
 
 # A process that changes its own counts.
-cat >boasts.c <<'END'
-#include "abi/page.h"
-#include <stdio.h>
-#include <string.h>
-#include <waymark/marker.h>
-int main(void)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[4096];
-	unsigned long at;
-	WAYMARK(boasts, once);
-	while (maps && fgets(line, sizeof(line), maps))
-		if (strstr(line, "memfd:waymark-store") && sscanf(line, "%lx", &at) == 1) {
-			((struct wm_store *)at)->discarded = 1ul << 60;
-			return 0;
-		}
-	return 1;
-}
-END
-cc -I"$source_dir" -I"$source_dir/include" boasts.c -o boasts || exit 1
+build_target record/boasts.c
 run 0 -o boasts_trace -- ./boasts
 says "this machine cannot produce so many events: a process has changed its counts"
 

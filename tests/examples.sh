@@ -36,36 +36,6 @@ for name in $programs; do
 done
 
 # Each structure whose size a caller sets has a first value.
-cat >init.c <<'C'
-#include <waymark/session.h>
-#include <waymark/trace.h>
-#include <waymark/trail.h>
-#define HAS(type, init) \
-	do { \
-		struct type made = init; \
-		if (made.size != sizeof(made)) \
-			return 1; \
-	} while (0)
-int main(void)
-{
-	struct wm_session_options session = WM_SESSION_OPTIONS_INIT;
-	struct wm_trail_options trail = WM_TRAIL_OPTIONS_INIT;
-
-	HAS(wm_session_options, WM_SESSION_OPTIONS_INIT);
-	HAS(wm_session_status, WM_SESSION_STATUS_INIT);
-	HAS(wm_trace_options, WM_TRACE_OPTIONS_INIT);
-	HAS(wm_trail_options, WM_TRAIL_OPTIONS_INIT);
-	HAS(wm_trail_status, WM_TRAIL_STATUS_INIT);
-	HAS(wm_trail_step, WM_TRAIL_STEP_INIT);
-	HAS(wm_branch, WM_BRANCH_INIT);
-	HAS(wm_kevent_source, WM_KEVENT_SOURCE_INIT);
-	HAS(wm_kevent_request, WM_KEVENT_REQUEST_INIT);
-	HAS(wm_kevent_status, WM_KEVENT_STATUS_INIT);
-	HAS(wm_kevent_gap, WM_KEVENT_GAP_INIT);
-	HAS(wm_kevent_coverage, WM_KEVENT_COVERAGE_INIT);
-	return session.notify_fd != -1 || trail.notify_fd != -1;
-}
-C
 
 # ---- programs ----
 
@@ -82,21 +52,7 @@ compile()
 		fail "${compiler[0]}: $2: $(cat words)"
 }
 
-cat >stored.c <<'C'
-#include <stdio.h>
-#include <unistd.h>
-static volatile long word;
-int main(void)
-{
-	printf("%d %p\n", (int)getpid(), (void *)&word);
-	fflush(stdout);
-	getchar();
-	for (long i = 0; i < 100; i++)
-		word = i;
-	return 0;
-}
-C
-gcc -O1 stored.c -o stored
+build_target library/stored.c
 gcc -g -O1 "$source_dir/examples/crash.c" -o crash
 
 # shellcheck disable=SC2317 # await runs it: one line for the agent; whether live has printed an event
@@ -159,7 +115,7 @@ for language in c c++; do
 	for name in $programs; do
 		compile "$name" "$source_dir/examples/$name.c"
 	done
-	compile init init.c
+	compile init "$source_dir/tests/targets/library/init.c"
 	[ $failed -eq 0 ] || exit 1
 
 	./init || fail "$language: a first value is not right"

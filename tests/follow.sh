@@ -7,8 +7,7 @@
 # A program without a sanitizer can't link a library with one.
 if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
 	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -eq 0 ]; then
-	cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/follower.c" -o follower \
-		-L"$WAYMARK_BUILD" -lwaymark -Wl,-rpath,"$WAYMARK_BUILD" || exit 1
+	build_target follower.c -L"$WAYMARK_BUILD" -lwaymark -Wl,-rpath,"$WAYMARK_BUILD"
 	start ./ticker 50 3 1000000
 	await_running "$pid"
 	timeout 60 ./follower "$pid" || fail "reading live"
@@ -16,25 +15,7 @@ if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
 fi
 
 # What an attached process forks is recorded as well, also what is executed then.
-cat >server.c <<'END'
-#include <sys/wait.h>
-#include <unistd.h>
-#include <waymark/marker.h>
-int main(void)
-{
-	for (int i = 0; i < 1000000; i++) {
-		pid_t pid = fork();
-		if (!pid) {
-			WAYMARK(server, child, i);
-			_exit(0);
-		}
-		waitpid(pid, NULL, 0);
-		WAYMARK(server, parent, i);
-		usleep(2000);
-	}
-}
-END
-cc -O2 -I"$source_dir/include" server.c -o server || exit 1
+build_target record/server.c
 
 # record_forks NAME: of the server $pid
 record_forks()
@@ -71,56 +52,7 @@ unrecorded()
 
 # Children write to their parent's buffer until they have their own. They are recorded from their first instruction, also
 # where the tool comes to them late, or never: then their parent gave up its rights, or its root, before it forked.
-cat >many.c <<'END'
-#define _GNU_SOURCE
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <waymark/marker.h>
-__attribute__((noinline)) int probed(int i)
-{
-	__asm__ volatile("" ::: "memory");
-	return i * 3;
-}
-static int give_up(const char *what)
-{
-	if (!strcmp(what, "apart") && unshare(CLONE_NEWPID))
-		return 77;
-	if (!strcmp(what, "user") || !strcmp(what, "apart"))
-		return setuid(65534);
-	return !strcmp(what, "root") ? chroot(".") || chdir("/") : 0;
-}
-/* many WHAT CHILDREN HITS [ENDS] */
-int main(int count, char **arguments)
-{
-	int children = atoi(arguments[2]), hits = atoi(arguments[3]);
-	int error = give_up(arguments[1]);
-	if (error)
-		return error;
-	for (int i = 0; i < children; i++) {
-		pid_t pid = fork();
-		if (pid < 0)
-			return 1;
-		if (pid)
-			continue;
-		for (int j = 0; j < hits; j++)
-			WAYMARK(many, child, j);
-		probed(i);
-		if (count > 4) /* until the recorder has gone */
-			while (access(arguments[4], F_OK)) {
-				WAYMARK(many, more);
-				usleep(1000);
-			}
-		_exit(0);
-	}
-	while (count <= 4 && wait(NULL) > 0)
-		;
-	return 0;
-}
-END
-cc -O2 -I"$source_dir/include" many.c -o many || exit 1
+build_target record/many.c -O2
 mkdir empty
 start sh -c 'while :; do :; done'
 busy=$pid
@@ -216,8 +148,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 fi
 
 # Programs that the agent can't enter are reported once each, however they are executed.
-printf '#include <unistd.h>\nint main(void) { return sleep(2); }\n' >sleeper.c
-cc -static sleeper.c -o still || exit 1
+build_target record/sleeps.c -static -o still
 run 0 --json -o refused_all -- sh -c './still & ./still & ./ticker 10 & exec ./still'
 expect "static programs" "$(unrecorded still)" 3
 expect "programs" "$(grep -o '"program":' out | wc -l)" 1
@@ -225,71 +156,27 @@ expect "recorded beside them" "$(json recorded)" 12
 expect "reported in words" "$(grep -c "^  3: .*/still: the program is statically linked" words)" 1
 run 0 --json -o vforked -- python3 -c 'import subprocess; subprocess.run("./still"); subprocess.run(["./ticker", "10"])'
 expect "executed by vfork(2)" "$(unrecorded still)" 1
-cat >leaderless.c <<'END'
-#include <pthread.h>
-#include <stdlib.h>
-#include <unistd.h>
-static void *sleep_on(void *unused)
-{
-	sleep(2);
-	exit(0);
-	return unused;
-}
-int main(void)
-{
-	pthread_t thread;
-	if (pthread_create(&thread, NULL, sleep_on, NULL))
-		return 1;
-	pthread_exit(NULL);
-}
-END
-cc -static leaderless.c -o leaderless -lpthread || exit 1
-run 0 --json -o leaderless_trace -- sh -c './leaderless; ./ticker 10'
-expect "static programs whose first thread has ended" "$(unrecorded leaderless)" 1
-if cc -m32 sleeper.c -o narrow 2>/dev/null; then
+run 0 --json -o leaderless_trace -- sh -c './still alone; ./ticker 10'
+expect "static programs whose first thread has ended" "$(unrecorded still)" 1
+if cc -m32 "$source_dir/tests/targets/record/sleeps.c" -o narrow 2>/dev/null; then
 	run 0 --json -o narrow_trace -- sh -c './narrow; ./ticker 10'
 	expect "32-bit programs" "$(unrecorded narrow)" 1
 fi
-if musl-gcc sleeper.c -o foreign 2>/dev/null && ./foreign; then
+if musl-gcc "$source_dir/tests/targets/record/sleeps.c" -o foreign 2>/dev/null && ./foreign; then
 	run 0 --json -o foreign_trace -- sh -c './foreign; ./ticker 10'
 	expect "programs of another C library" "$(unrecorded foreign)" 1
 fi
 if [ "$(id -u)" -eq 0 ]; then
-	cc sleeper.c -o privileged && chown nobody privileged && chmod 4755 privileged
+	build_target record/sleeps.c -o privileged
+	chown nobody privileged && chmod 4755 privileged
 	run 0 --json -o privileged_trace -- sh -c './privileged; ./ticker 10'
 	expect "setuid programs" "$(unrecorded privileged)" 1
 fi
 # Executed under a filter that kills for what the agent does: it stays out, and the program runs.
-cat >shut.c <<'END'
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-int main(int count, char **arguments)
-{
-	static const unsigned int shut[] = { SYS_memfd_create, SYS_membarrier, SYS_socket, SYS_connect, SYS_prctl };
-	struct sock_filter code[16] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	};
-	struct sock_fprog program = { .len = 1, .filter = code };
-
-	for (unsigned int i = 0; i < sizeof(shut) / sizeof(shut[0]); i++) {
-		code[program.len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, shut[i], 0, 1);
-		code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-	}
-	code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	if (count < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, 2, &program))
-		return 77;
-	execv(arguments[1], arguments + 1);
-	return 78;
-}
-END
-cc shut.c -o shut || exit 1
-if ./shut /bin/true; then
+build_target record/forbids.c
+if ./forbids /bin/true; then
 	cp /bin/sleep filtered
-	run 0 --json -o shut_trace -- sh -c './ticker 10; exec ./shut ./filtered 0.5'
+	run 0 --json -o shut_trace -- sh -c './ticker 10; exec ./forbids ./filtered 0.5'
 	expect "executed under a filter" "$(unrecorded filtered)" 1
 	grep -q "executed under a seccomp filter" words || fail "the filter is not named: $(cat words)"
 fi
@@ -304,33 +191,7 @@ run 1 --json -o executed -- sh -c 'ulimit -v 40000; ./ticker 10 & wait; exec ./t
 expect "limited memory in the launched process" "$(unrecorded ticker)" 2
 # The tool starts a program under that limit, and gives the reason. The tool is stopped before the
 # agent looks for it, and continues when the program has ended.
-cat >brief.c <<'END'
-#include <signal.h>
-#include <sys/syscall.h>
-static long call(long number, long first, long second)
-{
-	__asm__ volatile("syscall"
-			 : "+a"(number)
-			 : "D"(first), "S"(second)
-			 : "rcx", "r11", "memory");
-	return number;
-}
-static void nothing(void)
-{
-}
-static void (*choose(void))(void) /* called before any constructor */
-{
-	call(SYS_kill, call(SYS_getppid, 0, 0), SIGSTOP);
-	return nothing;
-}
-static void ends(void) __attribute__((ifunc("choose")));
-int main(void)
-{
-	ends();
-	return 0;
-}
-END
-cc brief.c -o brief || exit 1
+build_target record/slow.c -DSTOPS -o brief
 brief_has_ended()
 {
 	has_child "$recorder" brief && [ "$(ps -o state= -p "$child")" = Z ]
@@ -351,23 +212,7 @@ run 0 --json -o bare -- sh -c 'env -i ./lasting 4; ./lasting 3; ./ticker 10'
 expect "without our environment" "$(unrecorded lasting)" 1
 
 # A program that daemonises: the recording ends with it and says which children still run, or waits.
-cat >daemon.c <<'END'
-#include <unistd.h>
-#include <waymark/marker.h>
-int main(void)
-{
-	for (int i = 0; i < 5; i++)
-		WAYMARK(work, tick, i);
-	if (daemon(1, 1))
-		return 1;
-	for (int i = 0; i < 120; i++) {
-		WAYMARK(work, tick, i);
-		usleep(25000); /* 3 s in all: a recording waits 1 s for children that end */
-	}
-	return 0;
-}
-END
-cc -O2 -I"$source_dir/include" daemon.c -o daemon || exit 1
+build_target record/daemon.c
 run 0 --json --wait-all -o daemon_all -- ./daemon
 expect "daemon, --wait-all" "$(json recorded)" 125
 run 0 --json -o daemon_first -- ./daemon

@@ -70,29 +70,8 @@ expect "a file has no hits" "$("$waymark" list ./ticker | grep -c ' hits')" 0
 
 # A module with a damaged site table is named, the others are listed.
 if command -v objcopy >/dev/null; then
-	cat >marked.c <<'END'
-#include <waymark/marker.h>
-void marked(int count)
-{
-	WAYMARK(marked, here, count);
-}
-END
-	cat >holds.c <<'END'
-#include <unistd.h>
-#include <waymark/marker.h>
-void marked(int count);
-int main(void)
-{
-	for (int i = 0;; i++) {
-		WAYMARK(holds, round, i);
-		marked(i);
-		usleep(1000);
-	}
-}
-END
-	cc -O2 -I"$source_dir/include" -shared -fPIC marked.c -o whole.so || exit 1
-	cc -O2 -I"$source_dir/include" holds.c ./whole.so -Wl,-soname,whole.so -Wl,-rpath,. \
-		-o holds || exit 1
+	build_target record/steps.c -DLIBRARY -shared -fPIC -o whole.so
+	build_target record/holds.c ./whole.so
 	objcopy -O binary --only-section=waymark_sites --set-section-flags waymark_sites=alloc \
 		whole.so sites || exit 1
 	truncate -s "$(stat -c %s sites)" zeros
@@ -119,44 +98,8 @@ else
 fi
 
 # A program whose agent stays: exact numbers, of a marker that two modules have.
-cat >steps.h <<'END'
-#include <waymark/marker.h>
-static inline void step(int count)
-{
-	for (int i = 0; i < count; i++)
-		WAYMARK(steps, step, i);
-}
-END
-cat >library.c <<'END'
-#include "steps.h"
-void library_step(int count)
-{
-	step(count);
-}
-END
-cat >steps.c <<'END'
-#include "steps.h"
-#include <unistd.h>
-#include <waymark/agent.h>
-void library_step(int count);
-int main(void)
-{
-	char order;
-
-	if (wm_agent_listen())
-		return 1;
-	while (read(3, &order, 1) == 1) {
-		step(100);
-		library_step(11);
-		if (write(4, "\n", 1) != 1)
-			return 1;
-	}
-	return 0;
-}
-END
-cc -O2 -fPIC -shared -I"$source_dir/include" library.c -o libsteps.so &&
-	cc -O2 -I"$source_dir/include" steps.c -o steps ./libsteps.so "$WAYMARK_AGENT" \
-		-Wl,-rpath,"$folder:$(dirname "$WAYMARK_AGENT")" || exit 1
+build_target record/steps.c -DLIBRARY -shared -fPIC -o libsteps.so
+build_target record/steps.c ./libsteps.so "$WAYMARK_AGENT" -Wl,-rpath,"$folder:$(dirname "$WAYMARK_AGENT")"
 mkfifo orders answers
 exec 3<>orders 4<>answers # neither open waits for the other end
 start ./steps
@@ -193,20 +136,9 @@ expect "recorded with others asking" "$(events_in third)" 111
 expect "hits of two recordings" "$(hits $marker)" $'333\n333'
 
 # One marker name with two field names: two kinds of event, in one line of source too.
-cat >names.c <<'END'
-#include <waymark/marker.h>
-int main(void)
-{
-	for (int i = 0; i < 3; i++) {
-		int rows = i, bytes = i + 1000;
-		WAYMARK(db, op, rows); WAYMARK(db, op, bytes);
-	}
-	return 0;
-}
-END
 for options in -O0 -O2 "-O2 -DWAYMARK_PORTABLE"; do
 	# shellcheck disable=SC2086 # several words
-	cc $options -I"$source_dir/include" names.c -o names || exit 1
+	build_target record/names.c $options
 	expect "names $options: list" "$("$waymark" list ./names | grep -c 'bytes int32\|rows int32')" 2
 	rm -rf names_trace
 	"$waymark" record -o names_trace -- ./names 2>words || fail "names: $(cat words)"

@@ -4,19 +4,7 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-cat >beat.c <<'END'
-#include <unistd.h>
-#include <waymark/marker.h>
-int main(void)
-{
-	for (long i = 0; i < 2000; i++) {
-		WAYMARK(beat, at, i);
-		usleep(20000);
-	}
-	return 0;
-}
-END
-cc -O2 -I"$source_dir/include" beat.c -o beat || exit 1
+build_target record/beat.c
 
 # reported TRACE KEY: what report says of it
 reported()
@@ -25,7 +13,7 @@ reported()
 }
 
 # The recorder is killed long before a page is full: what came until then is there, and the trace has no proper end.
-start ./beat
+start ./beat 2000 20000
 begin_record -o killed -p "$pid"
 await_event killed beat:at 10
 pkill -9 -P "$recorder" -x waymark

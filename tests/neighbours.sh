@@ -7,8 +7,7 @@
 
 # A program with markers makes the system calls of one without, and no others.
 if command -v strace >/dev/null; then
-	cc -O2 -DWAYMARK_DISABLE -I"$source_dir/include" "$source_dir/tests/targets/ticker.c" \
-		-o bare -lpthread || exit 1
+	build_target ticker.c -O2 -g0 -DWAYMARK_DISABLE -o bare
 	for program in bare ticker; do
 		# names alone: addresses and sizes differ between any two programs
 		strace -f -qq -e trace='!futex,set_robust_list,rseq,madvise,exit' -o log ./$program 100 2 2 ||
@@ -20,23 +19,7 @@ if command -v strace >/dev/null; then
 
 	# Started under a tracer, a program may not stop its own threads: a jump of several bytes is refused by name, and all else
 	# is recorded. With nothing else there is no recording.
-	cat >traced.c <<'END'
-#include <waymark/marker.h>
-int pass(int n);
-int beyond(int n);
-int beyond(int n)
-{
-	return n;
-}
-__asm__(".globl pass\n.type pass, @function\n"
-	"pass:\n.cfi_startproc\n.byte 0xe9\n.long beyond - . - 4\n.cfi_endproc\n.size pass, . - pass\n");
-int main(void)
-{
-	for (int i = 0; i < 5; i++)
-		WAYMARK(traced, round, pass(i));
-}
-END
-	cc -O1 -I"$source_dir/include" traced.c -o traced || exit 1
+	build_target record/traced.c
 	"$waymark" list --func pass ./traced | grep -q '^traced:pass .* first ' || fail "the form of pass: $("$waymark" list --func pass ./traced)"
 	timeout 60 strace -f -qq -o log "$waymark" record --json -e marker:traced:round -e func:pass@traced -o traced_trace \
 		-- ./traced >out 2>words

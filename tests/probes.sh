@@ -155,21 +155,7 @@ done
 await_same_bytes "$pid" '/\(probed\|libc.so.6\)$' "twelve kills"
 # Kill the tool while it attaches, in a program without an agent. Within 3 s all text is as it was,
 # the loader's too: the agent waits 10 s for a tool, and diverts the loader once one has come.
-cat >alone.c <<'EOF'
-#include <unistd.h>
-__attribute__((noinline)) int called(int value) { return value * 3 + 1; }
-int main(void)
-{
-	volatile int value = 0;
-
-	for (int i = 0; i < 60000; i++) {
-		value = called(value);
-		usleep(1000);
-	}
-	return 0;
-}
-EOF
-cc -g -O1 alone.c -o alone || exit 1
+build_target record/alone.c
 for ms in 5 8 11 14 17 20 24 28 32 40; do
 	./alone &
 	alone=$!
@@ -186,50 +172,15 @@ for ms in 5 8 11 14 17 20 24 28 32 40; do
 	rm -rf killed
 done
 # A function of libc's that others have put themselves in the way of is not for a thread's first hit.
-cat >between.c <<'EOF'
-#include <pthread.h>
-#include <stdlib.h>
-int pthread_mutex_trylock(pthread_mutex_t *mutex)
-{
-	(void)mutex;
-	abort();
-}
-EOF
-cc -shared -fPIC -o between.so between.c || exit 1
+build_target record/between.c -shared -fPIC -o between.so
 run 0 -e 'func:*@libc.so.6' -o between -- env LD_PRELOAD="./between.so:$WAYMARK_AGENT" ./probed 100 4
 
 # A program whose first thread has ended while others run.
-cat >headless.c <<'EOF'
-#include <pthread.h>
-#include <unistd.h>
-__attribute__((noinline)) int work(int n)
-{
-	__asm__ volatile("" : "+r"(n));
-	return n * 3 + 1;
-}
-static void *run(void *data)
-{
-	for (int i = 0; i < 60000; i++) {
-		if (work(i) != i * 3 + 1)
-			_exit(1);
-		usleep(1000);
-	}
-	return data;
-}
-int main(void)
-{
-	pthread_t thread;
-
-	pthread_create(&thread, NULL, run, NULL);
-	pthread_exit(NULL);
-}
-EOF
-cc -O1 -o headless headless.c -lpthread || exit 1
 headless=$pid
-start ./headless
+start ./alone headless
 await has_state "$pid" Z || fail "its first thread does not end"
-run 0 --json --for 500ms -e func:work@headless/ret,arg1/ -o headless.trace -p "$pid"
-[ "$(count headless.trace headless:work:end)" -gt 10 ] || fail "few events where the first thread has ended"
+run 0 --json --for 500ms -e func:called@alone/ret,arg1/ -o headless.trace -p "$pid"
+[ "$(count headless.trace alone:called:end)" -gt 10 ] || fail "few events where the first thread has ended"
 kill -0 "$pid" || fail "a program without its first thread did not outlive us"
 kill -9 "$pid"
 pid=$headless
@@ -261,17 +212,7 @@ run 0 --json --for 300ms -e 'func:malloc/ret,arg1/' -e 'func:free/arg1:ptr/' -o 
 kill "$pid"
 
 # Returns that are not recorded, since too many calls are under way, are no matter of the buffer.
-cat >deep.c <<'END'
-__attribute__((noipa)) int descend(int left)
-{
-	return left ? descend(left - 1) + 1 : 0;
-}
-int main(void)
-{
-	return descend(50000) != 50000;
-}
-END
-cc -O1 deep.c -o deep || exit 1
+build_target record/deep.c -g0
 run 0 --json -o deep_trace -e 'func:descend@deep/ret/' -- ./deep
 [ "$(json discarded)" -gt 0 ] || fail "50,000 calls under way: every return was recorded"
 grep -q -- "--buffer" words && fail "a larger buffer is advised: $(cat words)"

@@ -20,36 +20,8 @@ bad 1 "no such probe" -e usdt:shop:nothing -p "$pid"
 }
 # The vdso has it where there is one.
 bad 1 "nothing in the process shows it" -e func:gettimeofday@libc.so.6 -p "$pid"
-cat >twice.c <<'END'
-#include <unistd.h>
-int other(int a);
-static __attribute__((noinline, noclone)) int same(int a)
-{
-	__asm__ volatile("" : "+r"(a));
-	return a + 1;
-}
-int main(void)
-{
-	for (;;) {
-		if (same(1) + other(1) == 0)
-			return 1;
-		usleep(1000);
-	}
-}
-END
-cat >other.c <<'END'
-int other(int a);
-static __attribute__((noinline, noclone)) int same(int a)
-{
-	__asm__ volatile("" : "+r"(a));
-	return a + 2;
-}
-int other(int a)
-{
-	return same(a) + 1;
-}
-END
-cc -O2 -g twice.c other.c -o twice || exit 1
+build_target record/same.c -O2 -DOTHER -c -o other.o
+build_target record/same.c -O2 other.o -o twice
 probed=$pid
 start ./twice
 await_running "$pid"

@@ -59,13 +59,7 @@ run 1 -o none -e func:types@forms/pair.c/ -- ./forms
 says "pair.c"
 
 # Without debug information the result may be in another register: the field has the name of the one recorded.
-cat >bare.c <<'END_OF_C'
-#define KEEP __attribute__((noinline, noclone))
-KEEP double half(int a) { return a / 2.0; }
-KEEP int twice(int a) { __asm__ volatile("" : "+r"(a)); return 2 * a; }
-int main(void) { return half(5) != 2.5 || twice(21) != 42; }
-END_OF_C
-cc -O2 bare.c -o bare || exit 1
+build_target record/bare.c -O2 -g0
 launched unknown 'func:*@bare/ret/' ./bare
 expect "no debug information: int" "$(fields unknown bare:twice:end)" "rax = 0x2a"
 expect "no debug information: double" "$(fields unknown bare:half:end | sed 's/0x[0-9a-f]*$/0x/')" "rax = 0x"
@@ -104,22 +98,9 @@ NAMES
 fi
 
 # Filler that the compiler left: at the entry, part of it before, behind endbr64.
-cat >filler.c <<'END_OF_C'
-#define KEEP __attribute__((noinline, noclone))
-KEEP __attribute__((patchable_function_entry(5, 0))) int at_entry(int a) { __asm__ volatile("" : "+r"(a)); return a; }
-KEEP __attribute__((patchable_function_entry(8, 3))) int before(int a) { __asm__ volatile("" : "+r"(a)); return a; }
-int main(void)
-{
-	int sum = 0;
-
-	for (int i = 1; i <= 10; i++)
-		sum += at_entry(i) - before(i);
-	return sum;
-}
-END_OF_C
 for way in -fcf-protection=none -fcf-protection=full "-fcf-protection=full -no-pie"; do
 	# shellcheck disable=SC2086 # words
-	cc -O2 $way filler.c -o filler || exit 1
+	build_target record/filler.c -O2 -g0 $way
 	timeout 60 "$waymark" list --func at_entry --func before ./filler >out 2>words
 	expect "$way: places" "$(grep -cE ' (byte|behind|first) ' out)" 2
 	rm -rf filled

@@ -22,53 +22,12 @@ build_example()
 
 build_example events
 build_example places
-cat >stream.c <<'C'
-#include <stdio.h>
-#include <waymark/trace.h>
-int main(int argc, char **argv)
-{
-	const struct wm_event *event;
-	struct wm_trace *trace;
-	int got = wm_trace_open(&trace, argv[argc - 1], NULL);
-
-	while (got >= 0 && (got = wm_trace_next(trace, &event)) > 0)
-		printf("%llu %u %u %s %u\n", (unsigned long long)event->realtime_ns, event->pid, event->tid,
-		       event->name, event->field_count);
-	wm_trace_close(trace);
-	return got < 0;
-}
-C
-gcc -Wall -Wextra -Werror stream.c -o stream "${flags[@]}" || fail "stream.c does not compile"
+gcc -Wall -Wextra -Werror "$source_dir/tests/targets/library/stream.c" -o stream "${flags[@]}" || fail "stream.c does not compile"
 [ $failed -eq 0 ] || exit 1
 
 # ---- a trace of several threads and processes ----
 
-cat >work.c <<'C'
-#include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <waymark/marker.h>
-static void *work(void *data)
-{
-	for (int i = 0; i < 2000; i++) {
-		WAYMARK_SCOPE(work, item, i);
-		if (i % 100 == 0)
-			WAYMARK(work, mark, i, WM_FIELD(text, "abc"));
-	}
-	return data;
-}
-int main(void)
-{
-	pthread_t thread;
-	int child = fork();
-
-	pthread_create(&thread, 0, work, 0);
-	work(0);
-	pthread_join(thread, 0);
-	return child ? waitpid(child, 0, 0) != child : 0;
-}
-C
-gcc -O2 "-I$source_dir/include" work.c -o work -lpthread || exit 1
+build_target record/work.c -O2
 "$waymark" record -o trace --wait-all -- ./work >words 2>&1 || { cat words; exit 1; }
 
 # The processes' records are the library's alone.
@@ -99,75 +58,8 @@ child=$(sed -n 's/^[0-9]* \([0-9]*\) 0 waymark:fork 2$/\1/p' records)
 [ "$(tail -n +3 records | cut -d ' ' -f 2,4 | sort)" = "$(printf '%s\n' "$child waymark:end" "$parent waymark:end" | sort)" ] ||
 	fail "records: $(cat records)"
 
-cat >forks.c <<'C'
-#include <sys/wait.h>
-#include <unistd.h>
-#include <waymark/marker.h>
-int main(int argc, char **argv)
-{
-	int child;
-
-	WAYMARK(forks, run, argc);
-	if (argc > 1 && *argv[1] == 'a')
-		return 0;
-	if (argc > 1 && *argv[1] == 'e')
-		return execl("./slow", "./slow", (char *)0);
-	child = fork();
-	if (!child) {
-		WAYMARK(forks, child, argc);
-		execl(argv[0], argv[0], "again", (char *)0);
-		return 1;
-	}
-	while (argc > 1)
-		pause();
-	return waitpid(child, 0, 0) != child;
-}
-C
-gcc -O2 "-I$source_dir/include" forks.c -o forks || exit 1
-cat >live.c <<'C'
-#include <inttypes.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <waymark/session.h>
-static int pid, alive = 1;
-static int print(const struct wm_event *event, void *data)
-{
-	const char *program = "";
-	uint64_t ppid = 0;
-
-	if (data && event->kind == 'q') /* the child has ended, and the parent sleeps */
-		alive = kill(pid, SIGKILL);
-	wm_event_field_u64(wm_event_field_find(event, "ppid"), &ppid);
-	wm_event_field_string(wm_event_field_find(event, "program"), &program);
-	printf("%c %s %u %" PRIu64 " %s\n", event->kind, event->name, event->pid, ppid,
-	       strrchr(program, '/') ? strrchr(program, '/') : "");
-	return 0;
-}
-int main(int argc, char **argv)
-{
-	struct wm_session_options options = { .size = sizeof(options), .process_events = argc < 3 };
-	struct wm_session *session;
-	int err = wm_session_open(&session, &options);
-
-	if (!err)
-		err = wm_session_add(session, "marker:forks:*");
-	if (!err)
-		err = pid = wm_session_launch(session, (char *[]){ "./forks", argc % 2 ? NULL : argv[1], NULL });
-	if (err > 0)
-		err = wm_session_start(session);
-	while (!err && alive > 0) {
-		alive = wm_session_wait(session, -1);
-		err = alive < 0 ? alive : wm_session_read(session, print, argc == 2 ? &pid : NULL);
-	}
-	if (err)
-		fprintf(stderr, "%d: %s\n", err, wm_session_detail(session));
-	wm_session_close(session);
-	return err || waitpid(pid, NULL, 0) != pid;
-}
-C
-gcc -Wall -Wextra -Werror live.c -o live "${flags[@]}" || fail "live.c does not compile"
+build_target record/forks.c
+gcc -Wall -Wextra -Werror "$source_dir/tests/targets/library/live.c" -o live "${flags[@]}" || fail "live.c does not compile"
 timeout 60 ./live >said 2>words || fail "live: $(cat words)"
 parent=$(awk '/waymark:start/ { print $3 }' said)
 child=$(awk '/waymark:fork/ { print $3 }' said)
@@ -185,32 +77,7 @@ timeout 60 ./live without records >said 2>words || fail "live: $(cat words)"
 [ "$(cut -d ' ' -f 1 said | sort -u)" = m ] || fail "unrequested records: $(cat said)"
 
 # A program that is executed takes time until its agent comes: no reader takes that for the end.
-cat >slow.c <<'C'
-#include <waymark/marker.h>
-static void nothing(void)
-{
-}
-/* The loader calls it, before any constructor. */
-static void (*resolve(void))(void)
-{
-	const long wait[2] = { 0, 500000000 };
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "0"(35L /* nanosleep */), "D"(wait), "S"(0L)
-			 : "rcx", "r11", "memory");
-	return nothing;
-}
-void slowly(void) __attribute__((ifunc("resolve")));
-int main(void)
-{
-	slowly();
-	WAYMARK(forks, slow, 1);
-	return 0;
-}
-C
-gcc -O2 "-I$source_dir/include" -Wl,-z,now slow.c -o slow || exit 1
+build_target record/slow.c
 timeout 60 ./live executes without records >said 2>words || fail "live, execve: $(cat said words)"
 [ "$(cut -d ' ' -f 2 said | tr '\n' ' ')" = "forks:run forks:slow " ] ||
 	fail "what a launched program executes, live: $(cat said)"
@@ -226,18 +93,7 @@ sort -s -n -k 1,1 streamed | cmp - streamed || fail "the records are out of orde
 
 # ---- what can be recorded, by the library and by the command ----
 
-cat >queue.c <<'C'
-#include <unistd.h>
-#include <waymark/marker.h>
-int main(void)
-{
-	for (int job = 0;; job++) {
-		WAYMARK_SDT(queue, push, job, WM_FIELD(priority, job % 3), "mail");
-		pause();
-	}
-}
-C
-gcc -O2 -g "-I$source_dir/include" queue.c -o queue || exit 1
+build_target record/queue.c
 ./queue &
 pid=$!
 trap 'kill $pid; rm -rf "$folder"' EXIT

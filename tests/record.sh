@@ -64,28 +64,17 @@ kill -CONT "$pid"
 records continued -p "$pid" # after the program was stopped
 
 # A program that ThreadSanitizer is in can only be launched.
-cat >sanitized.c <<'EOF'
-#include <unistd.h>
-#include <waymark/marker.h>
-int main(void)
-{
-	for (int i = 0; i < 1000; i++) {
-		WAYMARK(sanitized, round, i);
-		usleep(1000);
-	}
-	return 0;
-}
-EOF
-if cc -g -fsanitize=thread -I"$source_dir/include" -o sanitized sanitized.c 2>words && setarch -R ./sanitized 2>words; then
+if cc -g -fsanitize=thread -I"$source_dir/include" "$source_dir/tests/targets/record/beat.c" -o sanitized 2>words &&
+	setarch -R ./sanitized 1 1 2>words; then
 	probed=$pid
-	start setarch -R ./sanitized
+	start setarch -R ./sanitized 1000 1000
 	await_running "$pid"
 	run 1 -o sanitized_attached --for 100ms -p "$pid"
 	says "ThreadSanitizer"
 	kill -0 "$pid" || fail "a program with ThreadSanitizer does not survive"
 	kill "$pid"
 	pid=$probed
-	run 0 --json -o sanitized_launched -- setarch -R ./sanitized
+	run 0 --json -o sanitized_launched -- setarch -R ./sanitized 1000 1000
 	expect "events of a program with ThreadSanitizer" "$(json recorded)" 1000
 else
 	echo "skipped: no ThreadSanitizer here: $(head -1 words)"
@@ -118,32 +107,20 @@ fi
 
 # A marker whose two sites have different types is refused, with the place, and the status is 1.
 if command -v c++ >/dev/null; then
-	cat >twice.cc <<'END'
-#include <waymark/marker.h>
-template <class T> __attribute__((noinline)) void twice(T v) { WAYMARK(shop, twice, v); }
-int main() { twice(1); twice(2.0); }
-END
-	c++ -std=c++17 -O2 -I"$source_dir/include" twice.cc -o twice || exit 1
+	map=-ffile-prefix-map=$source_dir/tests/targets/record/=
+	build_target record/twice.cc -std=c++17 -O2 "$map"
+	at=twice.cc:$(grep -n LINE "$source_dir/tests/targets/record/twice.cc" | cut -d: -f1)
 	run 1 --json -o twice_trace -- ./twice
-	says "shop:twice at twice.cc:2"
+	says "shop:twice at $at"
 	says "different field types"
 	expect "twice: recorded" "$(json recorded)" 0
 	expect "twice: refusals" "$(json refused) $(grep -o '"refusals":\[{[^]]*' out | grep -o '"name":"[^"]*"\|"detail":"[^"]*"' | sort -u | xargs)" \
-		"1 detail:twice.cc:2 and twice.cc:2 name:shop:twice"
+		"1 detail:$at and $at name:shop:twice"
 	# beside a marker that is armed, too: a spec of its own was asked for
-	cat >thrice.c <<'END'
-#include <waymark/marker.h>
-int main(void)
-{
-	double rate = 1;
-	WAYMARK(shop, sold, 1); WAYMARK(shop, rated, 1);
-	WAYMARK(shop, rated, rate);
-	return 0;
-}
-END
-	cc -O2 -I"$source_dir/include" thrice.c -o thrice || exit 1
+	build_target record/thrice.c "$map"
 	run 1 -v -o thrice_trace -e marker:shop:sold -e marker:shop:rated -- ./thrice
-	says "    shop:rated: thrice.c:5 and thrice.c:6"
+	at=$(grep -n LINE "$source_dir/tests/targets/record/thrice.c" | cut -d: -f1)
+	says "    shop:rated: thrice.c:$at and thrice.c:$((at + 1))"
 	says "none of the places could be probed: marker:shop:rated"
 	expect "sold: recorded" "$(events_in thrice_trace)" 1
 	run 0 --json -o all_trace -e 'marker:shop:*' -- ./thrice
@@ -151,23 +128,7 @@ END
 fi
 
 # Rates are over the whole recording: two hits within a millisecond, in a recording of a second, are 2/s at most.
-cat >seldom.c <<'END'
-#include <unistd.h>
-#include <waymark/marker.h>
-int main(int argc, char **argv)
-{
-	(void)argv;
-	if (argc > 1) {
-		WAYMARK(seldom, never, 1);
-		WAYMARK_SCOPE(seldom, idle);
-	}
-	WAYMARK(seldom, hit, 1);
-	WAYMARK(seldom, hit, 2);
-	sleep(1); /* the length is the subject */
-	return 0;
-}
-END
-cc -O2 -I"$source_dir/include" seldom.c -o seldom || exit 1
+build_target record/seldom.c
 run 0 -o seldom_trace -- ./seldom
 rate=$("$waymark" report seldom_trace | sed -n 's/^seldom:hit *2 *\([0-9]*\)\..*/\1/p')
 [ "${rate:-9}" -le 2 ] || fail "seldom: ${rate:-no} hits per second, expected 2 at most"
@@ -183,7 +144,7 @@ says "a larger --buffer"
 
 # A hit that doesn't end keeps its session's place, not the program from being recorded; once it has ended
 # all eight places are there again. A ninth session is refused by name.
-cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/held.c" -o held -lpthread || exit 1
+build_target held.c
 start ./held >held.out
 await_running "$pid"
 for events in 'held:*' held:tick; do
@@ -212,77 +173,19 @@ done
 kill "$pid"
 
 # With --ordered, a marker's time is read when all earlier instructions are complete: here, a chain of divisions.
-cat >late.c <<'END'
-#include <waymark/marker.h>
-static volatile unsigned long divisor = 3;
-int main(void)
-{
-	unsigned long by = divisor, value = 1;
-
-	for (int i = 0; i < 1001; i++) {
-		__asm__ volatile("lfence" : : : "memory");
-		WAYMARK(late, before, i);
-		for (int j = 0; j < 32; j++) {
-			value = value / by + 1000000007;
-			__asm__ volatile("" : "+r"(value));
-		}
-		WAYMARK(late, during, i);
-		__asm__ volatile("lfence" : : "r"(value) : "memory");
-		WAYMARK(late, after, i);
-	}
-	return 0;
-}
-END
-cc -O2 -I"$source_dir/include" late.c -o late || exit 1
+build_target record/divisions.c -O2
 
 # median EVENT: nanoseconds since the event before
 median()
 {
 	"$waymark" dump late_trace | sed -n "s/^[^(]*(+0\.\([0-9]*\)) .* late:$1: .*/\1/p" | sort -n | sed -n 501p | sed 's/^0*//'
 }
-run 0 --ordered -o late_trace -- ./late
+run 0 --ordered -o late_trace -- ./divisions
 [ "$(median during)" -gt "$(median after)" ] || fail "ordered: the divisions took $(median during) ns, and nothing $(median after) ns"
 grep -aq "name = tsc;" late_trace/metadata || fail "ordered: another clock"
 
 # So a thread that sees a value has a later time than the thread that wrote it. Without --ordered some pairs can be reversed.
-cat >handed.c <<'END'
-#include <pthread.h>
-#include <stdatomic.h>
-#include <waymark/marker.h>
-
-enum { WRITES = 200000 };
-
-static atomic_uint word;
-static volatile unsigned long divisor = 3;
-
-static void *write_word(void *unused)
-{
-	for (unsigned int i = 1; i <= WRITES; i++) {
-		WAYMARK(hand, wrote, i);
-		atomic_store_explicit(&word, i, memory_order_release);
-		__builtin_ia32_pause();
-		__builtin_ia32_pause();
-	}
-	return unused;
-}
-
-int main(void)
-{
-	unsigned int value = 0;
-	pthread_t writer;
-
-	pthread_create(&writer, NULL, write_word, NULL);
-	while (value < WRITES) {
-		/* the load waits for a division, and the clock need not */
-		unsigned long late = value / divisor + 1;
-
-		value = atomic_load_explicit(&word + (late == 0), memory_order_acquire);
-		WAYMARK(hand, saw, value);
-	}
-	return pthread_join(writer, NULL);
-}
-END
-cc -O2 -I"$source_dir/include" handed.c -o handed -lpthread || exit 1
+build_target record/handed.c -O2
 reversed()
 {
 	"$waymark" dump "$1" | awk '/hand:wrote/ { wrote = $(NF - 1) } /hand:saw/ && $(NF - 1) > wrote { n++ } END { print n + 0 }'
