@@ -82,8 +82,7 @@ same sh -c 'i=0; while [ $i -lt 50 ]; do echo $i; i=$((i + 1)); done | (while re
 trails 4
 same bash -c 'for i in 1 2 3; do (echo $i | cat); done; x=$(echo $(echo y)); echo $x; /bin/false || echo no; nonexistent-program; exec echo done'
 trails 8
-echo 'int main(void) { return 0; }' >one.c
-same cc -c -o one.o one.c
+same cc -c -o one.o "$source_dir/tests/targets/watch/exchange.c"
 trails 3
 if command -v python3 >/dev/null; then
 	cat >several.py <<-'EOF'

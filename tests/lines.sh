@@ -6,9 +6,7 @@
 . "$(dirname "$0")/record_setup.bash"
 
 shapes=$source_dir/tests/lines/shapes.c
-cp "$shapes" shapes.c
-printf '%s\n' 'int main(void);' 'void _start(void);' 'void _start(void)' '{' '	main();' \
-	'	__asm__ volatile("mov $60, %eax; xor %edi, %edi; syscall");' '}' >start.c
+cp "${shapes%/*}"/*.c .
 bare="-ffreestanding -nostdlib -static -fno-stack-protector -fno-pie -no-pie"
 
 # said STATUS TEXT ARGUMENT...: waymark with these, ending so, and TEXT in its words; what it prints is in ./out
@@ -178,7 +176,6 @@ said 0 "" coverage --json plain
 expect "sources that --json does not mark" "$(grep -c '"optimized":false' out)" 2
 
 # The compiler's own headers count only if someone asks for them.
-printf '%s\n' '#include <x86intrin.h>' 'volatile int seed;' 'int main(void)' '{' '	return __bswapd(seed);' '}' >swap.c
 # shellcheck disable=SC2086 # several words
 cc -O0 -g $bare swap.c start.c -o swap || exit 1
 run 0 -e trail/step/ -o swap_trace -- ./swap

@@ -99,8 +99,8 @@ await grep -q 'orphan 1' out || fail "the orphan did not live on"
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	mkdir -m 0777 for_all
 	chmod 755 .
-	printf '#include <unistd.h>\nint main(void) { return geteuid() ? 90 : 91; }\n' >rights.c
-	{ cc rights.c -o rights && chmod 4755 rights; } || exit 1
+	build_target trail/rights.c
+	chmod 4755 rights || exit 1
 	(unset XDG_RUNTIME_DIR && exec timeout 60 setpriv --reuid 65534 --clear-groups \
 		"$waymark" record -e trail/step/ -o for_all/rights -- ./offspring q) >out 2>words
 	expect "rights: status" $? 4

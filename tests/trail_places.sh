@@ -28,42 +28,12 @@ shown()
 }
 
 command -v cc >/dev/null || skip "no C compiler"
-flags=(-O1 -g -ffreestanding -fno-stack-protector -nostdlib '-Wl,--build-id')
+targets=$source_dir/tests/targets/trail
+flags=("-I$source_dir" -O1 -g -ffreestanding -fno-stack-protector -nostdlib '-Wl,--build-id')
 
-cat >work.h <<'END'
-static long call(long n, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
-	long r;
-
-	__asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return r;
-}
-END
 # Not PIE: both lie at one address.
-cat >program.c <<'END'
-#include "work.h"
-__attribute__((noinline, noclone)) void WORK(int n)
-{
-	for (volatile int i = 0; i < n; i++)
-		;
-}
-
-void _start(void)
-{
-	WORK(TURNS);
-#ifdef NEXT
-	static char *args[] = { NEXT, 0 };
-	call(59, (long)NEXT, (long)args, 0, 0, 0, 0);
-#endif
-	call(231, 7, 0, 0, 0, 0, 0);
-	for (;;)
-		;
-}
-END
-cp program.c late.c
-if ! cc "${flags[@]}" -static -no-pie -DWORK=works_early -DTURNS=5 "-DNEXT=\"$folder/late\"" program.c -o early ||
+cp "$targets/program.c" late.c
+if ! cc "${flags[@]}" -static -no-pie -DWORK=works_early -DTURNS=5 "-DNEXT=\"$folder/late\"" "$targets/program.c" -o early ||
 	! cc "${flags[@]}" -static -no-pie -DWORK=works_late -DTURNS=9 late.c -o late; then
 	skip "no static program can be built"
 fi
@@ -79,9 +49,10 @@ has out 'works_early \[early\] from .*program\.c:' 'works_late \[late\] from .*l
 shown 0 coverage went
 has out 'FNDA:1,works_early' 'FNDA:1,works_late'
 # the loop's line: 5 turns here, 9 there
+line=$(grep -n LINE "$targets/program.c" | cut -d: -f1)
 for turns in program.c=5 late.c=9; do
-	sed -n "/SF:.*\/${turns%=*}/,/^end_of_record/p" out | grep -qE "^DA:4,${turns#*=}\$" ||
-		fail "turns of the loops: $(grep -E '^(SF|DA:4,)' out)"
+	sed -n "/SF:.*\/${turns%=*}/,/^end_of_record/p" out | grep -qE "^DA:$line,${turns#*=}\$" ||
+		fail "turns of the loops: $(grep -E '^(SF|DA:$line,)' out)"
 done
 shown 0 export --format perf-script went
 has out 'r-xp .*/early$' 'r-xp .*/late$'
@@ -95,48 +66,13 @@ shown 0 trail --functions went
 has out 'works_early \[early\]' 'works_late \[late\]'
 
 # A library in another one's place, both by one descriptor after the other.
-cat >plugin.c <<'END'
-__attribute__((visibility("default"))) int WORK(int n)
-{
-	int sum = n;
-
-	for (volatile int i = 0; i < n; i++)
-		sum += i;
-	return sum;
-}
-END
-cat >loads.c <<'END'
-#include "work.h"
-#define AT 0x700000000000
-static int run(const char *path)
-{
-	long fd = call(2, (long)path, 0, 0, 0, 0, 0);
-	int sum;
-
-	call(9, AT, 0x2000, 5, 0x12, fd, 0); /* PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED */
-	call(3, fd, 0, 0, 0, 0, 0);
-	sum = ((int (*)(int))(AT + ENTRY))(4);
-	call(11, AT, 0x2000, 0, 0, 0, 0);
-	return sum;
-}
-
-void _start(void)
-{
-	static const char *const paths[] = { FOLDER "/one.so", FOLDER "/two.so" };
-	for (int i = 0; i < TIMES; i++)
-		run(paths[i % 2]);
-	call(231, 7, 0, 0, 0, 0, 0);
-	for (;;)
-		;
-}
-END
 for name in one two; do
-	cc "${flags[@]}" -shared -fPIC -Wl,-z,noseparate-code -DWORK="$name" plugin.c -o "$name.so" ||
+	cc "${flags[@]}" -shared -fPIC -Wl,-z,noseparate-code -DWORK="$name" "$targets/loads.c" -o "$name.so" ||
 		skip "no library can be built"
 done
 entry=$(nm one.so | awk '$3 == "one" { print "0x" $1 }')
 [ "$entry" = "$(nm two.so | awk '$3 == "two" { print "0x" $1 }')" ] || skip "the libraries differ"
-cc "${flags[@]}" -static -no-pie -DTIMES=4 -DENTRY="$entry" "-DFOLDER=\"$folder\"" loads.c -o loads ||
+cc "${flags[@]}" -static -no-pie -DTIMES=4 -DENTRY="$entry" "-DFOLDER=\"$folder\"" "$targets/loads.c" -o loads ||
 	skip "no static program can be built"
 timeout -k 5 60 "$waymark" record -e trail/step/ -o loaded -- ./loads >record.out 2>record.words
 shown 0 trail --functions --json loaded
@@ -149,34 +85,7 @@ has out 'FNDA:2,one' 'FNDA:2,two'
 # ---- what is gone ----
 
 # A program that makes code, and names it for perf.
-cat >made.c <<'END'
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-int counted;
-/* mov $5, %ecx; 1: dec %ecx; jnz 1b; incl (%rdi); ret */
-static const unsigned char code[] = { 0xb9, 5, 0, 0, 0, 0xff, 0xc9, 0x75, 0xfc, 0xff, 0x07, 0xc3 };
-int main(void)
-{
-	int all = PROT_READ | PROT_WRITE | PROT_EXEC;
-	char *memory = mmap(NULL, 4096, all, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), path[64];
-	FILE *map;
-	if (memory == MAP_FAILED)
-		return 77;
-	memcpy(memory, code, sizeof(code));
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
-	map = fopen(path, "wx");
-	if (!map)
-		return 2;
-	fprintf(map, "%lx %zx JS:~counting made.js:7;x\n", (unsigned long)memory, sizeof(code));
-	fclose(map);
-	for (int i = 0; i < 3; i++)
-		((void (*)(int *))memory)(&counted);
-	return counted != 3;
-}
-END
-cc -O1 -g made.c -o made || exit 1
+build_target trail/made.c
 
 # made FOLDER: its process's perf map is in the trace alone
 made()
@@ -198,7 +107,7 @@ got=$?
 	shown 0 trail --module 'perf-*' -n 0 jit
 	has out 'JS:~counting made.js:7;x\+0x7 +jne +-> JS:~counting made.js:7;x\+0x5$'
 	shown 0 trail --calls -n 0 jit
-	has out 'JS:~counting made.js:7;x \[perf-[0-9]+.map\] from .*made.c:23 '
+	has out 'JS:~counting made.js:7;x \[perf-[0-9]+.map\] from .*made.c:'"$(grep -n LINE "$targets/made.c" | cut -d: -f1) "
 	shown 0 export --format=folded jit
 	has out 'main;JS:~counting made.js:7:x [0-9]+$'
 }
@@ -211,18 +120,7 @@ if [ $got -eq 0 ] && "$waymark" doctor breakpoint-write >/dev/null 2>&1; then
 	has out 'JS:~counting made.js:7;x'
 fi
 # Of a recording that does not come about, no map is left, and no folder.
-cat >idle.c <<'END'
-#include <unistd.h>
-int idle(void)
-{
-	return pause();
-}
-int main(void)
-{
-	return idle();
-}
-END
-cc -O0 -g idle.c -o idle || exit 1
+build_target trail/idle.c -O0
 ./idle &
 idle=$!
 await has_state "$idle" S

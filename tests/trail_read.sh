@@ -35,43 +35,14 @@ ends()
 }
 
 # Without a library: few instructions, and each is known.
-cat >crash.c <<'END'
-__attribute__((noinline, noclone)) static int deref(volatile int *p)
-{
-	return *p + 1; /* here */
-}
-
-__attribute__((noinline, noclone)) static int sum_of(int n)
-{
-	int sum = 0;
-
-	for (int i = 0; i < n; i++)
-		sum += i;
-	return sum;
-}
-
-int main(void)
-{
-	return deref((int *)(long)(sum_of(4) - 6)); /* there */
-}
-END
-cat >start.S <<'END'
-	.globl	_start
-	.type	_start, @function
-_start:	and	$-16, %rsp
-	call	main
-	mov	$60, %eax
-	syscall
-	.size	_start, . - _start
-	.section .note.GNU-stack, "", @progbits
-END
 build()
 {
 	cc -g -O1 -static -nostdlib -no-pie -fno-pic -fno-stack-protector -Wl,--build-id "$@" \
-		crash.c start.S -o crash || skip "no static program can be built"
+		"$crash" "${crash%/*}/start.S" -o crash || skip "no static program can be built"
 }
-here=$(grep -n 'here \*' crash.c | head -1 | cut -d: -f1)
-there=$(grep -n 'there \*' crash.c | cut -d: -f1)
+crash=$source_dir/tests/targets/trail/crash.c
+here=$(grep -n 'here \*' "$crash" | head -1 | cut -d: -f1)
+there=$(grep -n 'there \*' "$crash" | cut -d: -f1)
 
 build
 timeout -k 5 60 "$waymark" record -e trail/step/ -o crashed -- ./crash >record.out 2>record.words
@@ -137,10 +108,9 @@ build -Wl,--build-id=none
 timeout -k 5 60 "$waymark" record -e trail/step/ -o nameless -- ./crash >record.out 2>record.words
 trail 0 nameless
 [ ! -s words ] || fail "words: $(cat words)"
-sed 's/return \*p + 1/return *p + *p/; s/sum += i/sum += 3 * i/' crash.c >changed.c
-mv crash.c kept.c && mv changed.c crash.c
+sed 's/return \*p + 1/return *p + *p/; s/sum += i/sum += 3 * i/' "$crash" >crash.c
+cp "${crash%/*}/start.S" . && crash=$folder/crash.c
 build -Wl,--build-id=none
-mv kept.c crash.c
 for way in "" --calls --functions --instructions --lines; do
 	# shellcheck disable=SC2086 # may be empty
 	trail 0 $way nameless

@@ -166,24 +166,14 @@ run 0 --json -e marker:ticker:tick --for 1s -o mixed_after -p "$pid"
 [ "$(json recorded)" -gt 0 ] || fail "no marker is hit after a recorder of trails was killed"
 
 # Functions too; but not those of libraries that come while it is stepped through.
-cat >late.c <<-'END'
-	#include <dlfcn.h>
-	__attribute__((noinline)) int early(int n) { __asm__(""); return n * 3 + 1; }
-	int main(void)
-	{
-		void *library = dlopen("./liblate.so", RTLD_NOW);
-		int (*late)(int) = library ? (int (*)(int))dlsym(library, "late") : 0;
-		return late ? early(late(3)) : 1;
-	}
-END
-echo 'int late(int n) { volatile int x = n; x *= 2; x += n; return x / 3; }' >liblate.c
-cc -O2 -fPIC -shared liblate.c -o liblate.so && cc -O2 late.c -o late -ldl || exit 1
-run 10 --json "${step[@]}" -e func:early/ret/ -e func:late/ret/ -o functions -- ./late
+build_target late.c -O2 -DLIBRARY -fPIC -shared -o late.so
+build_target late.c -O2
+run 0 --json "${step[@]}" -e func:early/ret/ -e func:late/ret/ -o functions -- ./late
 # a jump of one byte needs no stop, so the agent can store the later one; it can't store others in a process that is stepped
 if [ "$(json refused)" = 0 ]; then
-	expect "calls of a function" "$(json recorded)" 4
+	expect "calls of a function" "$(json recorded)" 6
 else
-	expect "calls of a function" "$(json recorded)" 2
+	expect "calls of a function" "$(json recorded)" 4
 	says "steps through the process itself"
 fi
 trail functions
@@ -252,14 +242,8 @@ bad 1 "no ELF program" "${step[@]}" -- ./text
 printf '\177ELF\1\1\1%057d' 0 >small
 chmod +x small
 bad 1 "not x86-64" "${step[@]}" -- ./small
-cat >old.S <<-'END'
-	.globl _start
-	_start: mov $1, %eax
-	mov $9, %ebx
-	int $0x80
-END
 why=$(lacks int80)
-if [ -z "$why" ] && as --32 old.S -o old.o && ld -m elf_i386 old.o -o old && ./old; [ $? -eq 9 ]; then
+if [ -z "$why" ] && as --32 "$source_dir/tests/targets/trail/old.S" -o old.o && ld -m elf_i386 old.o -o old && ./old; [ $? -eq 9 ]; then
 	bad 1 "not x86-64" "${step[@]}" -- ./old
 	run 9 "${step[@]}" -o older -- ./trailed x ./old
 	says "executed a program that is not x86-64; the trail ends there"

@@ -7,7 +7,7 @@
 
 needs_engine
 soft=(-e "trail/soft,last=1M/")
-cc -O1 -g "$source_dir/tests/targets/attached_odd.c" -o attached_odd -lpthread -lm || exit 1
+build_target attached_odd.c -lm
 
 # ---- natively in the middle ----
 
@@ -44,33 +44,9 @@ grep -q '"natives":\[\]' out || fail "--json: $(cat out)"
 
 # At an instruction that the engine does not translate: all up to there, a gap, and the program's own end; whether the
 # instruction begins its block or not, and in a forked child.
-cat >untranslated.c <<'C'
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-__attribute__((noinline)) static void run(void)
-{
-	long rax = 20;
-	__asm__ volatile(INSTRUCTION : "+a"(rax) : : "rcx", "memory");
-}
-int main(int argc, char **argv)
-{
-	int status = 0;
-	setvbuf(stdout, NULL, _IONBF, 0);
-	puts("a");
-	if (argc < 2)
-		run();
-	else if (!fork())
-		run(), _exit(4);
-	else
-		wait(&status);
-	puts("b");
-	return 7 + (WIFSIGNALED(status) ? 9 : WEXITSTATUS(status));
-}
-C
 for instruction in 'int $0x80' 'rdgsbase %%rax' 'mov %%gs, %%eax' 'push %%gs; pop %%rax' sysenter '.byte 6' '.byte 0x0f, 0x0a' \
 	'jmp 1f; 1: iretq' 'nop; iretq' 'jmp 1f; 1: int $0x80'; do
-	cc -O1 -g -DINSTRUCTION="\"$instruction\"" untranslated.c -o untranslated || exit 1
+	build_target trail/untranslated.c -DINSTRUCTION="\"$instruction\""
 	for mode in "" fork; do
 		# shellcheck disable=SC2086 # none, or one word
 		bash -c './untranslated "$@"' untranslated $mode >native 2>/dev/null
@@ -172,33 +148,7 @@ else
 fi
 
 # The recorder is behind: children that have ended do not still run.
-cat >brood.c <<'END'
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-int main(void)
-{
-	int ends[2];
-	char byte;
-
-	if (pipe(ends))
-		return 1;
-	for (int i = 0; i < 3; i++)
-		if (!fork()) {
-			close(ends[1]);
-			_exit(read(ends[0], &byte, 1) != 0);
-		}
-	puts("ready");
-	fflush(stdout);
-	getchar();
-	close(ends[1]);
-	while (wait(NULL) > 0)
-		;
-	puts("over");
-	return 0;
-}
-END
-cc -O1 brood.c -o brood || exit 1
+build_target trail/brood.c
 mkfifo go
 exec 8<>go
 "$waymark" record "${soft[@]}" -o behind -- ./brood <go >out 2>words &

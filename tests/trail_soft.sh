@@ -39,18 +39,7 @@ done
 
 # What the engine maps is not beside the program's libraries: their translations need the addresses there. A compiler has the names of
 # sanitizers' functions in its data.
-cat >beside.c <<'C'
-#include <stdio.h>
-const char *volatile name = "__asan_init";
-int main(void)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	for (int c; maps && (c = getc(maps)) != EOF;)
-		putchar(c);
-	return name[0] != '_';
-}
-C
-cc -o beside beside.c || exit 1
+build_target trail/beside.c -O0
 rm -rf ran
 run 0 "${soft[@]}" -o ran -- ./beside
 at=$(sed -n 's/^\([0-9a-f]*\)-.*waymark-trail.*/\1/p' out | head -1)
@@ -107,36 +96,9 @@ done
 run 139 --json -e trail/soft,last=64K/ --on crash -o crash -- ./trailed k 11
 says "by signal SIGSEGV; the last instructions:"
 # Another thread than the main one crashes: that one is named, and its way is shown.
-cat >crashes.c <<'C'
-#include <pthread.h>
-#include <stdio.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-static int *volatile nowhere;
-static inline __attribute__((always_inline)) int reads(const volatile int *from)
-{
-	int sum = from[0];
-	sum ^= from[1];
-	return sum;
-}
-__attribute__((noinline)) static int crashes(void) { return reads(nowhere); }
-static void *waits(void *unused) { pause(); return unused; }
-static void *runs(void *unused)
-{
-	printf("thread %ld\n", syscall(SYS_gettid));
-	fflush(stdout);
-	crashes();
-	return unused;
-}
-int main(void)
-{
-	pthread_t threads[2];
-	pthread_create(&threads[0], NULL, waits, NULL);
-	pthread_create(&threads[1], NULL, runs, NULL);
-	return pthread_join(threads[1], NULL);
-}
-C
-cc -O1 -g -pthread crashes.c -o crashes || exit 1
+build_target trail/crashes.c
+# line FILE MARK: its number
+line() { grep -n "LINE $2" "$source_dir/tests/targets/trail/$1" | cut -d: -f1; }
 for shell in "" "sh -c"; do
 	rm -rf crashed
 	# shellcheck disable=SC2086 # none, or several words
@@ -144,12 +106,12 @@ for shell in "" "sh -c"; do
 	tid=$(sed -n 's/^thread //p' out)
 	grep -q "\"fired\":true,\"pid\":[0-9]*,\"tid\":$tid,\"signal\":11" out || fail "$shell: thread $tid is not named: $(grep -o '"on":.*' out)"
 	grep -q "killed by SIGSEGV at crashes+" words || fail "$shell: its way is not shown: $(tail -3 words)"
-	grep -A1 '^  #0   reads (crashes.c:8) in crashes (crashes.c:12)$' words |
-		grep -q '^  #1   runs (crashes.c:18)  unused=0x0$' ||
+	grep -A1 "^  #0   reads (crashes.c:$(line crashes.c reads)) in crashes (crashes.c:$(line crashes.c crashes))\$" words |
+		grep -q "^  #1   runs (crashes.c:$(line crashes.c runs))  unused=0x0\$" ||
 		fail "$shell: no backtrace: $(grep '^  #' words)"
 done
 # The other threads ended with the process. Single steps are slow: a static program has fewer.
-cc -O1 -g -pthread -static crashes.c -o crashes_static || exit 1
+build_target trail/crashes.c -static -o crashes_static
 for how in "soft ./crashes" "step ./crashes_static"; do
 	rm -rf crashed
 	run 139 -e "trail/${how% *}/" -o crashed -- "${how#* }"
@@ -161,63 +123,20 @@ for how in "soft ./crashes" "step ./crashes_static"; do
 done
 
 # The backtrace after abort() leads out of libc to the program's functions, and through a handler to what that interrupted.
-cat >aborts.c <<'C'
-#include <assert.h>
-#include <signal.h>
-#include <stddef.h>
-static void handles(int signal) { assert(signal == 0); }
-__attribute__((noinline)) static int checks(const char *text) { assert(text); return text[0]; }
-__attribute__((noinline)) static int deep(int n) { return n ? deep(n - 1) + 1 : checks(NULL); }
-int main(int argc, char **argv)
-{
-	(void)argv;
-	if (argc > 1) {
-		signal(SIGUSR1, handles);
-		return raise(SIGUSR1);
-	}
-	return deep(100) + 1;
-}
-C
-cc -O1 -g -fno-optimize-sibling-calls aborts.c -o aborts || exit 1
+build_target trail/aborts.c -fno-optimize-sibling-calls
 run 134 -e trail/soft,last=1M/ --on crash -o aborted -- ./aborts
 grep '^  #' words | sed 's/^  #[0-9]* *//' | tail -4 >frames
-printf '%s\n' 'checks (aborts.c:5)  text=0x0' 'deep (aborts.c:6)' 'deep (aborts.c:6)  x 100' \
-	'main (aborts.c:14)' | cmp -s - frames ||
+deep="deep (aborts.c:$(line aborts.c deep))"
+printf '%s\n' "checks (aborts.c:$(line aborts.c checks))  text=0x0" "$deep" "$deep  x 100" "main (aborts.c:$(line aborts.c main))" | cmp -s - frames ||
 	fail "aborts: its backtrace: $(grep '^  #' words)"
 run 134 -e trail/soft,last=1M/ --on crash -o aborted_handling -- ./aborts handling
-grep -A1 '#[0-9]* *handles (aborts.c:4)$' words | grep -q '^  the handler of SIGUSR1, which interrupted$' ||
+grep -A1 "#[0-9]* *handles (aborts.c:$(line aborts.c handles))\$" words | grep -q '^  the handler of SIGUSR1, which interrupted$' ||
 	fail "aborts in a handler: its backtrace: $(grep '^  [#t]' words)"
-grep '^  #' words | tail -1 | grep -q 'main (aborts.c:12)$' || fail "aborts in a handler: its backtrace: $(grep '^  [#t]' words)"
+grep '^  #' words | tail -1 | grep -q "main (aborts.c:$(line aborts.c raises))\$" || fail "aborts in a handler: its backtrace: $(grep '^  [#t]' words)"
 
 # The state at the signal: the fault, the registers, and the values of parameters, in outer frames
 # too.
-cat >values.c <<'C'
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-enum how { READS = 1, WRITES, DIVIDES, UNMAPPED };
-struct pair { int first; short second; };
-static volatile int zero;
-__attribute__((noinline)) static int faults(enum how how, volatile char *text, struct pair pair,
-					    double ratio)
-{
-	switch (how) {
-	case READS: return *text + pair.first;
-	case WRITES: *text = (char)pair.second; break;
-	case DIVIDES: return pair.first / zero + (int)ratio;
-	case UNMAPPED: return *(volatile int *)0x8000000000000000; /* not canonical */
-	}
-	return 0;
-}
-__attribute__((noinline)) static int outer(long number, const char *name)
-{
-	int result = faults((enum how)atoi(name), (char *)number, (struct pair){ 7, -3 }, 0.5);
-	printf("%s %d\n", name, result);
-	return result + 1;
-}
-int main(int argc, char **argv) { return outer(0x1230 + argc, argv[1]) + 1; }
-C
-cc -O0 -g values.c -o values || exit 1
+build_target trail/values.c -O0
 while read -r how status fault; do
 	rm -rf found
 	run "$status" --json -e trail/soft,last=64K/ --on crash -o found -- ./values "$how"
@@ -245,30 +164,15 @@ registers='"registers":{"rax":"0x8000000000000000"'
 grep -q "\"crash\":{\"code\":128,\"cause\":\"[^\"]*\",$unknown,$registers" shown ||
 	fail "no registers in --json: $(tail -1 shown)"
 # Optimised: values that the call passes, and constants of the compiler's; ? for a lost value.
-cc -O2 -g aborts.c -o aborts_fast || exit 1
+build_target trail/aborts.c -O2 -o aborts_fast
 run 134 -e trail/soft,last=1M/ --on crash -o aborted_fast -- ./aborts_fast
-grep -q 'checks.*(aborts.c:5)  text=0x0$' words ||
+grep -q "checks.*(aborts.c:$(line aborts.c checks))  text=0x0\$" words ||
 	fail "aborts, optimised: no parameter: $(grep '^  #' words)"
 grep -q '^ *the program sent it to itself$' words ||
 	fail "aborts: who sent the signal: $(cat words)"
 
 # A call through a null pointer has a place as any other has.
-cat >leaps.c <<'C'
-#include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
-static void (*volatile to)(void);
-static void ends(int signal) { _exit(signal - 8); }
-int main(int argc, char **argv)
-{
-	if (argc > 2)
-		signal(SIGSEGV, ends);
-	to = (void (*)(void))strtoul(argv[1], NULL, 0);
-	to();
-	return 0;
-}
-C
-cc -O1 -g leaps.c -o leaps || exit 1
+build_target trail/leaps.c
 for at in 0x0 0x1 0x10; do
 	rm -rf leapt
 	run 139 -e trail/soft,last=64K/ --on crash -o leapt -- ./leaps $at
@@ -288,24 +192,7 @@ grep -q trail:lost shown || fail "a small flight recorder held all"
 
 # The engine counts what its own rings overwrote: of rounds that are all alike, and of rounds of two
 # kinds, in random order.
-cat >rounds.c <<'C'
-#include <stdlib.h>
-static volatile int odd;
-__attribute__((noinline)) static void more(void) { odd++; }
-int main(int argc, char **argv)
-{
-	unsigned int state = 1;
-	for (long i = atol(argv[1]); i; i--) {
-		state = state * 1664525u + 1013904223u;
-		if (argc > 2 && state >> 30 == 0)
-			more();
-		else
-			odd = 0;
-	}
-	return 0;
-}
-C
-cc -O1 rounds.c -o rounds || exit 1
+build_target trail/rounds.c
 for mode in 4000000 "4000000 mixed"; do
 	rm -rf rounds.all rounds.last
 	# shellcheck disable=SC2086 # several words

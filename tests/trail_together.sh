@@ -9,54 +9,7 @@ cp "$WAYMARK_BUILD/engine/libwaymark-trail.so" . || exit 1
 export WAYMARK_ENGINE=$folder/libwaymark-trail.so
 soft=(-e trail/soft/)
 
-cat >both.c <<'EOF'
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <waymark/marker.h>
-
-__attribute__((noinline)) int leaf(int n)
-{
-	return n * 3 + (n >> 2);
-}
-
-__attribute__((noinline)) int order(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
-
-static int turns;
-
-static void *work(void *data)
-{
-	for (int i = 0; i < turns; i++) {
-		int some[4] = { leaf(i), 3, i % 7, 1 };
-
-		WAYMARK(both, turn, i);
-		qsort(some, 4, sizeof(*some), order);
-	}
-	return data;
-}
-
-int main(int count, char **words)
-{
-	pthread_t thread;
-
-	turns = atoi(words[1]);
-	if (count > 2 && !fork())
-		execlp("true", "true", NULL);
-	pthread_create(&thread, NULL, work, NULL);
-	work(NULL);
-	pthread_join(thread, NULL);
-	while (wait(NULL) > 0)
-		;
-	puts("done");
-	return 7;
-}
-EOF
-cc -O1 -g -I"$source_dir/include" both.c -o both -lpthread || exit 1
+build_target trail/both.c
 
 # counted NAME EVENT COUNT: so many in the trace
 counted()
@@ -84,9 +37,9 @@ counted ran both:leaf:begin 10000
 counted ran both:leaf:end 10000
 whole ran
 expect "threads whose way was recorded" "$(grep -c 'by soft: [0-9]*,[0-9,]* blocks' shown)" 2
-for spec in func:leaf addr:both.c:10; do
+for spec in func:leaf "addr:both.c:$(grep -n LINE "$source_dir/tests/targets/trail/both.c" | cut -d: -f1)"; do
 	rm -rf ran
-	run 7 --json "${soft[@]}" -e $spec -o ran -- ./both 500
+	run 7 --json "${soft[@]}" -e "$spec" -o ran -- ./both 500
 	expect "$spec" "$(json recorded)" 1000
 	whole ran
 done

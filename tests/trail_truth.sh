@@ -14,9 +14,7 @@ if [ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ]; then
 	origins=(soft step) # the last is what all else is done with
 fi
 truth=$source_dir/tests/trail_truth
-cp "$truth/turns.c" "$source_dir/tests/lines/shapes.c" .
-printf '%s\n' '.globl _start' '.type _start, @function' '_start: and $-16, %rsp' 'call main' 'mov $60, %eax' 'xor %edi, %edi' \
-	'syscall' '.size _start, . - _start' '.section .note.GNU-stack, "", @progbits' >start.S
+cp "$truth"/{turns,same}.c "$source_dir/tests/lines/shapes.c" "$source_dir"/tests/targets/trail/{start.S,shop.cc} .
 
 # holds WHAT SCRIPT ARGUMENT...: what the script says of these
 holds()
@@ -40,48 +38,16 @@ done
 
 # Two functions of one name are two.
 for number in 1 2; do
-	printf '%s\n' '__attribute__((noinline, noclone)) static int same(int n)' \
-		"{ int s = $number; for (volatile int i = 0; i < n; i++) s += i; return s; }" \
-		"int call$number(int n) { return same(n * $number); }" >same$number.c
+	cp same.c same$number.c && cc -O1 -g -fno-pic -fno-stack-protector -DNUMBER=$number -c same$number.c || exit 1
 done
-echo 'int call1(int); int call2(int); int main(void) { return call1(9) + call2(9) > 9; }' >same.c
-cc -O1 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector same1.c same2.c same.c start.S -o same || exit 1
+cc -O1 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector same1.o same2.o same.c start.S -o same || exit 1
+line=$(grep -n LINE same.c | cut -d: -f1)
 run 0 -e trail/step/ -o same.trace -- ./same
 expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -o ' same \[same\].*' | sort | tr '\n' ',')" \
-	" same [same] same1.c:2, same [same] same2.c:2,"
-expect "their lines" "$("$waymark" trail --functions --json -n 0 same.trace | grep -oE '"source":"[^"]*/same[12]\.c","line":2,' | sort -u | wc -l)" 2
+	" same [same] same1.c:$line, same [same] same2.c:$line,"
+expect "their lines" "$("$waymark" trail --functions --json -n 0 same.trace | grep -oE '"source":"[^"]*/same[12]\.c","line":'"$line," | sort -u | wc -l)" 2
 
 # Names are those of c++filt. GCC puts a part of add(int) elsewhere; the jump to it is no call.
-cat >shop.cc <<'END'
-struct shop {
-	static __attribute__((noinline)) void add(volatile int *at, int n);
-	static __attribute__((noinline)) void add(volatile int *at, long n);
-	static __attribute__((noinline)) void add(volatile int *at, char n);
-};
-__attribute__((noinline, cold)) static void rare(volatile int *at) { *at = 1; }
-void shop::add(volatile int *at, int n)
-{
-	if (__builtin_expect(n > 2, 0)) {
-		rare(at);
-		*at += 5;
-	}
-	*at += n;
-}
-void shop::add(volatile int *at, long n) { *at += n; }
-void shop::add(volatile int *at, char n) { *at -= n; }
-
-extern "C" int main()
-{
-	volatile int sum = 0;
-
-	for (int i = 0; i < 5; i++) {
-		shop::add(&sum, i);
-		shop::add(&sum, (long)i);
-		shop::add(&sum, (char)i);
-	}
-	return 0;
-}
-END
 if c++ -O2 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector -fno-exceptions shop.cc start.S -o shop; then
 	run 0 -e trail/step/ -o shop.trace -- ./shop
 	for way in --functions "--branches -n 0"; do
