@@ -83,7 +83,7 @@ if [ "$(id -u)" -eq 0 ] && rootfs "$folder/apart" &&
 	child_of "$pid" prefork
 	await_running "$child"
 	run 0 --json --for 1s -e func:serve -o forked_inside -p "$child"
-	[ "$("$waymark" dump forked_inside | awk '{ print $4 }' | sort | uniq -c | awk '$1 == 200' | wc -l)" -gt 4 ] ||
+	[ "$(of_events forked_inside '*' pid | sort | uniq -c | awk '$1 == 200' | wc -l)" -gt 4 ] ||
 		fail "in a container: children are not recorded from their first call to their last"
 	kill -9 "$child"
 	expect "what is left in a container" "$(ls "$folder/apart/tmp/waymark-$(id -u)")" libwaymark-agent.so

@@ -41,7 +41,7 @@ is_forgotten()
 # are_unbroken TRACE: each of 4 threads has called pass() with one number after the other
 are_unbroken()
 {
-	"$waymark" dump --event 'dropped:pass' "$1" | sed -n 's/.* rdi = \([0-9]*\).*/\1/p' | awk '
+	of_events "$1" dropped:pass rdi | awk '
 		{ thread = int($1 / 16777216) }
 		thread in last && $1 != last[thread] + 1 { bad = 1 }
 		{ last[thread] = $1 }
@@ -56,7 +56,7 @@ shows_limit()
 # callers TRACE EVENT: how many processes have passed that event
 callers()
 {
-	"$waymark" dump --event "$2" "$1" | awk '{ print $4 }' | sort -u | wc -l
+	of_events "$1" "$2" pid | sort -u | wc -l
 }
 
 # ---- a prefork server: all but the first of its children have dropped root ----

@@ -14,9 +14,9 @@ has_children()
 start ./prefork 6 0
 await has_children "$pid" 6 || fail "the server has not forked 6 children"
 run 0 --json --for 500ms --tree -e func:serve -o tree -p "$pid"
-expect "--tree: processes" "$("$waymark" dump tree | awk '{ print $4 }' | sort -u | wc -l)" 6
+expect "--tree: processes" "$(of_events tree '*' pid | sort -u | wc -l)" 6
 for child in 0 1 2 3 4 5; do
-	"$waymark" dump tree | sed -n "s/.* child = $child, round = \([0-9]*\).*/\1/p" |
+	of_events tree prefork:serve child round | sed -n "s/^$child //p" |
 		awk 'NR > 1 && $1 != last + 1 { bad = 1 } { last = $1 } END { exit bad || !NR }' ||
 		fail "--tree: a hole in what child $child did"
 done
@@ -30,16 +30,16 @@ start ./prefork 3 200
 await_running "$pid"
 run 0 --json --for 1s -e func:serve -o forked -p "$pid"
 expect "forked: discarded" "$(json discarded)" 0
-"$waymark" dump forked | awk '{ print $4 }' | sort | uniq -c | awk '$1 != 200 { n++ } $1 == 200 { whole++ }
+of_events forked '*' pid | sort | uniq -c | awk '$1 != 200 { n++ } $1 == 200 { whole++ }
 	END { if (whole < 5 || n > 8) exit 1 }' ||
 	fail "forked: children are not recorded from their first call to their last:
-$("$waymark" dump forked | awk '{ print $4 }' | sort | uniq -c | sort -n | head -20)"
+$(of_events forked '*' pid | sort | uniq -c | sort -n | head -20)"
 
 # Thousands of places, one with two events: a child takes over what its parent had, and declares what it
 # really passes.
 run 0 --json --for 1s -e func:serve -e func:serve/rdi:ptr/ -e 'func:*@libc.so.6' -o brood -p "$pid"
 children() {
-	"$waymark" dump brood | grep 'prefork:serve' | awk '{ print $4 }' | sort | uniq -c
+	of_events brood prefork:serve pid | sort | uniq -c
 }
 children | awk '$1 == 400 { whole++ } END { exit whole < 5 }' ||
 	fail "brood: children are not recorded from their first call to their last:

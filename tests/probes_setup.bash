@@ -36,7 +36,7 @@ count()
 # values TRACE NAME FIELD: the field's value in each event of that name, in order of time
 values()
 {
-	"$waymark" dump --event "$2" "$1" | sed -n "s/.*[{,] $3 = \(\"[^\"]*\"[.]*\|'[^']*'\|[^ ,]*\).*/\1/p"
+	of_events "$@"
 }
 
 # whole TRACE NAME FIELD: the field of those events is one unbroken run of integers; says how many

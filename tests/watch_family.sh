@@ -18,7 +18,7 @@ family()
 }
 
 # told_processes DIR: how many of them wrote
-told_processes() { "$waymark" dump "$1" | sed -n 's/.* \([0-9]*\) watch:word:.*/\1/p' | sort -u | wc -l; }
+told_processes() { of_events "$1" watch:word pid | sort -u | wc -l; }
 
 # chains DIR: in each process, each old value is the new one before; an executed program begins again
 chains()

@@ -16,7 +16,7 @@ sequence()
 {
 	watches one 0 -e "watch:$1" -- ./framed "$2" "$3"
 	grep -q right out || fail "$build: $1: the program: $(cat out)"
-	expect "$build: $1 of $2" "$(field_values one "$(sed 's/[][]/\\&/g' <<<"$1")" new | tr '\n' ' ')" "$4"
+	expect "$build: $1 of $2" "$(field_values one "$1" new | tr '\n' ' ')" "$4"
 	expect "$build: $1 of $2: discarded" "$(json discarded)" 0
 	expect "$build: $1 of $2: unsure" "$(frames unsure)" 0
 	expect "$build: $1 of $2: late" "$(frames late)" 0
@@ -46,7 +46,7 @@ try_all()
 # told_by DIR NAME: the thread of each event
 told_by()
 {
-	"$waymark" dump "$1" | sed -n "s/^[^)]*) \([^ ]*\).* watch:$2: .*/\1/p"
+	of_events "$1" "watch:$2" tid
 }
 
 for build in "g++ -O0" "g++ -O2" "g++ -O2 -fno-omit-frame-pointer" "clang++ -O0" "clang++ -O2"; do
@@ -63,8 +63,8 @@ expect "all entries" "$(frames entered)" 80
 expect "each watched or not" "$(($(frames watched) + $(frames busy) + $(frames late)))" 80
 expect "stores of those watched" "$(field_values many plain::mine new | wc -l)" $((4 * $(frames watched)))
 for thread in $(told_by many plain::mine | sort -u); do
-	expect "the sequence of $thread" "$("$waymark" dump many | grep " $thread " |
-		sed -n 's/.* new = \([^,}]*\).*/\1/p' | paste -sd ' ' | sed 's/0 1 2 99 *//g')" ""
+	expect "the sequence of $thread" "$(of_events many watch:plain::mine tid new |
+		sed -n "s/^$thread //p" | paste -sd ' ' | sed 's/0 1 2 99 *//g')" ""
 done
 
 # Frames that come and go faster than watches can follow: a hit of one frame is not counted for the next.
@@ -72,8 +72,7 @@ watches contend 0 -e watch:pairs::mine -- ./framed contend 2
 grep -q right out || fail "contend: $(cat out)"
 expect "two stores in each frame" "$(field_values contend pairs::mine new | wc -l)" $((2 * $(frames watched)))
 expect "values that no instruction determines" "$(json inexact)" 0
-expect "frames whose stores are not theirs" "$("$waymark" dump contend |
-	sed -n 's/^[^)]*) \([^ ]*\) .* new = \([^,}]*\).*/\1 \2/p' |
+expect "frames whose stores are not theirs" "$(of_events contend watch:pairs::mine tid new |
 	awk '{ if (n[$1]++ % 2 && $2 != last[$1] + 1) bad++; last[$1] = $2 } END { print bad + 0 }')" 0
 
 # Frames that live when the command comes, on two threads, and those that come later.
@@ -84,7 +83,7 @@ watches stays 0 -e watch:stays::handled -p $program
 wait $program || fail "frames that lived: the program's status $?"
 expect "frames that lived, and others" "$(frames watched) $(frames entered) $(frames busy)" "4 2 0"
 for thread in $(told_by stays stays::handled | sort -u); do
-	"$waymark" dump stays | grep " $thread " | sed -n 's/.* new = \([^,}]*\).*/\1/p' >of_one
+	of_events stays watch:stays::handled tid new | sed -n "s/^$thread //p" >of_one
 	expect "what $thread stores, up to the end and again" "$(paste -sd ' ' of_one)" "$(seq -s ' ' "$(head -1 of_one)" 300) 0 1 2 3 4 5"
 done
 

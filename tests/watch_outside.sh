@@ -24,7 +24,7 @@ seq 1 800 | cmp -s - new || fail "the sequence: $(head -3 new) ... $(wc -l <new)
 field_values turn in_turn old >old
 seq 0 799 | cmp -s - old || fail "what was there before: $(head -3 old)"
 expect "how exact" "$(field_values turn in_turn how | sort -u)" 1
-expect "threads" "$("$waymark" dump turn | grep -o 'watched-[0-9]*' | sort -u | wc -l)" 8
+expect "threads" "$(of_events turn watch:in_turn tid | sort -u | wc -l)" 8
 expect "one instruction" "$(field_values turn in_turn ip | sort -u | wc -l)" 1
 "$waymark" report turn | grep -q "watch:in_turn *800 " || fail "report: $("$waymark" report turn)"
 expect "babeltrace2" "$(events_in turn)" 800
@@ -241,7 +241,7 @@ if [ "$(id -u)" = 0 ]; then
 	watches drops 0 --tree --for 1s -e watch:word -p "$pid"
 	says "watch:word is watched from outside: the process may not stop its own threads"
 	expect "drops: who is watched" \
-		"$("$waymark" dump drops | awk '/watch:word/ { print $4 }' | sort -u | wc -l)" 2
+		"$(of_events drops watch:word pid | sort -u | wc -l)" 2
 	expect "drops: missed" "$(json missed)" 0
 	kill -9 "$pid"
 fi

@@ -32,14 +32,14 @@ END
 # field_values DIR NAME FIELD: one line for each event, in order of time
 field_values()
 {
-	"$waymark" dump "$1" | sed -n "s/.* watch:$2: .* $3 = \([^,}]*\).*/\1/p" | tr -d ' '
+	of_events "$1" "watch:$2" "$3"
 }
 
 # chain DIR NAME: fails unless each old value is the new one before
 chain()
 {
 	local broken
-	broken=$("$waymark" dump "$1" | sed -n "s/.* watch:$2: .* old = \([^,]*\), new = \([^,}]*\).*/\1 \2/p" |
+	broken=$(of_events "$1" "watch:$2" old new |
 		awk 'NR > 1 && $1 != last { n++ } { last = $2 } END { print n + 0 }')
 	expect "$1: broken links of the chain" "$broken" 0
 }

@@ -43,7 +43,7 @@ build_target watch/early.c ./library.so
 watches early_out 0 -e watch:in_library/thread=main/ -- ./early
 expect "of an early library" "$(field_values early_out in_library new | tr '\n' ' ')" "1 2 3 4 5 "
 watches errno_out 0 -e 'watch:errno/4@libc.so.6/thread=main/' -- ./early
-expect "errno" "$(field_values errno_out errno.4 new | tr '\n' ' ')" "2 9 2 9 2 9 2 9 2 9 "
+expect "errno" "$(field_values errno_out errno/4 new | tr '\n' ' ')" "2 9 2 9 2 9 2 9 2 9 "
 # Each process's first, of a child's too.
 build_target family.c
 watches forks_out 0 -e watch:mine/thread=main/ -- ./family runs

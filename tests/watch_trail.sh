@@ -13,20 +13,14 @@ clears='watch:state/if=value==0,trail/'
 # hit DIR N FIELD: of the Nth event of state
 hit()
 {
-	"$waymark" dump "$1" | grep ' watch:state: ' | sed -n "$2p" | sed -n "s/.*[ {]$3 = \([^,}]*\).*/\1/p" | tr -d ' '
-}
-
-# The thread of that event.
-thread_of()
-{
-	"$waymark" dump "$1" | sed -n 's/^[^)]*) \(.*\) watch:state: .*/\1/p' | sed -n "$2p" | sed 's/ [0-9]*$//; s/.*-//'
+	of_events "$1" watch:state "$3" | sed -n "$2p"
 }
 
 # leads DIR N WAY: the trail of the Nth event's thread ends in the store of the event, in clear(), and it came WAY there
 leads()
 {
 	local dir=$1 number=$2 way=$3 tid at
-	tid=$(thread_of "$dir" "$number")
+	tid=$(hit "$dir" "$number" tid)
 	"$waymark" trail --instructions --json --tid "$tid" -n 40 --to "event:watch:state#$number" "$dir" >way 2>way_words ||
 		fail "$dir, hit $number: $(cat way_words)"
 	at=$(grep '"type":"instruction"' way | tail -1)
@@ -39,7 +33,7 @@ leads()
 # planted DIR N: the way of the thread of the Nth event, as the program said it
 planted()
 {
-	sed -n "s/^$(thread_of "$1" "$2") //p" out
+	sed -n "s/^$(hit "$1" "$2" tid) //p" out
 }
 
 # Each thread's own store, with the path to it; what led to the others is overwritten.

@@ -17,7 +17,7 @@ seq 1 800 | cmp -s - new || fail "the sequence: $(head -3 new) ... $(wc -l <new)
 field_values turn in_turn old >old
 seq 0 799 | cmp -s - old || fail "what was there before: $(head -3 old)"
 expect "how exact" "$(field_values turn in_turn how | sort -u)" 1
-expect "threads" "$("$waymark" dump turn | grep -o 'watched-[0-9]*' | sort -u | wc -l)" 8
+expect "threads" "$(of_events turn watch:in_turn tid | sort -u | wc -l)" 8
 expect "the function beside it" "$("$waymark" dump turn | grep -c "watched:write_one")" 800
 expect "one instruction" "$(field_values turn in_turn ip | sort -u | wc -l)" 1
 "$waymark" report turn | grep -q "watch:in_turn *800 " || fail "report: $("$waymark" report turn)"

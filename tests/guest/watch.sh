@@ -14,7 +14,7 @@ grep -q right out || fail "turn: the program: $(cat out)"
 expect "turn: hits, missed" "$(json hits) $(json missed)" "80 0"
 expect "turn: values" "$(values turn in_turn)" "$(seq 1 80 | tr '\n' ' ')"
 chain turn in_turn
-expect "turn: threads" "$("$waymark" dump turn | grep -o 'watched-[0-9]*' | sort -u | wc -l)" 4
+expect "turn: threads" "$(of_events turn watch:in_turn tid | sort -u | wc -l)" 4
 watches outside 0 -e watch:in_turn/outside/ -- ./watched turn 20 4
 expect "outside: values" "$(values outside in_turn)" "$(seq 1 80 | tr '\n' ' ')"
 watches kernel 0 -e watch:in_turn/kernel/ -- ./watched read 5
