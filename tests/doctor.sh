@@ -12,13 +12,14 @@ if [ "$(nm -D "$WAYMARK_BUILD/agent/libwaymark-agent.so" |
 	skip "an agent built for a sanitizer can't be loaded into programs that are not"
 fi
 chmod 755 .
-cp "$source_dir/tests/doctor/place.py" place.py && chmod 644 place.py
+cp "$source_dir"/tests/{doctor/place,filter}.py . && chmod 644 ./*.py
 unset WAYMARK_SIMULATE # the cases choose what they simulate
 export XDG_CACHE_HOME=$folder/cache
 cache=$folder/cache/waymark/trials
 # one that other users can run, too
 python=/usr/bin/python3
 [ -x $python ] || python=$(command -v python3)
+filter=("$python" filter.py 298 324 --) # perf_event_open(2) and membarrier(2) are refused
 
 # [of=PID] doctor NAME [COMMAND...]: its output in NAME.json, run by COMMAND; $status is its exit status, which the output confirms
 doctor()
@@ -135,8 +136,8 @@ grep -q "^boot $(cat /proc/sys/kernel/random/boot_id)" "$cache" || fail "the cac
 
 # ---- without permissions, and in small places ----
 
-env XDG_CACHE_HOME="$folder/nowhere" "$python" place.py filter true || skip "no seccomp filters here"
-XDG_CACHE_HOME=$folder/nowhere doctor filtered "$python" place.py filter
+env XDG_CACHE_HOME="$folder/nowhere" "${filter[@]}" true || skip "no seccomp filters here"
+XDG_CACHE_HOME=$folder/nowhere doctor filtered "${filter[@]}"
 expect "under a filter: status" $status 1
 expect_finding filtered breakpoint-write unknown "EPERM; this process is under a seccomp filter" "in the filter"
 expect_finding filtered breakpoints absent "EPERM" "in the filter"
@@ -144,7 +145,7 @@ expect_finding filtered perf-user absent "EPERM" "in the filter"
 expect_finding filtered membarrier limited "EPERM" "in the filter"
 expect_finding filtered code-change unknown "EPERM" "in the filter"
 "$python" place.py mark "$cache" "" "" "${kept[@]}"
-doctor filtered-later "$python" place.py filter
+doctor filtered-later "${filter[@]}"
 expect_finding filtered-later breakpoint-write unknown "not in this process: perf-user" "in the filter"
 rm "$cache"
 
@@ -256,10 +257,12 @@ start()
 	"$@" &
 	pid=$!
 	children+=("$pid")
-	for _ in $(seq 400); do
-		grep -qxE 'sleep|static|gained' "/proc/$pid/comm" && grep -q '^State:.S' "/proc/$pid/status" && break
-		sleep 0.05
-	done
+	await sleeps "$pid" || fail "$*: it does not begin to sleep"
+}
+
+sleeps()
+{
+	grep -qsxE 'sleep|static|gained' "/proc/$1/comm" && has_state "$1" S
 }
 
 # what would differ if waymark had stopped it or written to it
@@ -290,10 +293,7 @@ if has breakpoint-write; then
 	expect_finding dead summary limited "it can be recorded in "
 fi
 kill -STOP $pid
-for _ in $(seq 100); do
-	grep -q '^State:.T' "/proc/$pid/status" && break
-	sleep 0.05
-done
+await has_state $pid T || fail "a stopped process: it is not stopped"
 of=$pid doctor stopped
 expect_finding stopped "markers and probes" absent "the process is stopped" SIGCONT
 kill -CONT $pid
@@ -318,7 +318,7 @@ int main(void) { return pause(); }' | cc -static -x c - -o static 2>/dev/null; t
 	expect_finding static trail/soft/ fine "-e trail/soft/"
 	expect_finding static summary limited "it can be recorded in "
 fi
-start "$python" place.py filter sleep 600
+start "${filter[@]}" sleep 600
 of=$pid doctor sealed
 expect_finding sealed "markers and probes" absent "seccomp filter" "waymark record"
 expect_finding sealed trail/soft/ absent "seccomp filter"

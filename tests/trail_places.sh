@@ -120,12 +120,12 @@ if [ $got -eq 0 ] && "$waymark" doctor breakpoint-write >/dev/null 2>&1; then
 	has out 'JS:~counting made.js:7;x'
 fi
 # Of a recording that does not come about, no map is left, and no folder.
-build_target trail/idle.c -O0
-./idle &
+build_target record/alone.c
+./alone &
 idle=$!
 await has_state "$idle" S
 if (set -C && echo '1000 10 f' >"/tmp/perf-$idle.map") 2>/dev/null; then
-	timeout 60 "$waymark" record -e func:idle -e watch:nosuch -o none -p "$idle" >out 2>words
+	timeout 60 "$waymark" record -e func:called -e watch:nosuch -o none -p "$idle" >out 2>words
 	expect "watch:nosuch" $? 1
 	[ ! -e none ] || fail "watch:nosuch: left: $(ls -A none)"
 	rm -f "/tmp/perf-$idle.map"

@@ -113,23 +113,11 @@ for limit in v:RLIMIT_AS d:RLIMIT_DATA; do
 done
 
 # Later, by the engine itself: with its reason, and the program runs natively.
-cat >under.py <<'PY'
-import ctypes, os, struct, sys
 # arch_prctl(ARCH_SET_GS) is an error from now on, for what is executed, too
-code = b"".join(struct.pack("HBBI", *each) for each in (
-    (0x20, 0, 0, 0), (0x15, 0, 3, 158), (0x20, 0, 0, 16), (0x15, 0, 1, 0x1001),
-    (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)))
-buffer = ctypes.create_string_buffer(code, len(code))
-program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 6, ctypes.addressof(buffer)))
-libc = ctypes.CDLL(None)
-libc.prctl(38, 1, 0, 0, 0)
-if libc.prctl(22, 2, program, 0, 0):
-    sys.exit(77)
-os.execv(sys.argv[1], sys.argv[1:])
-PY
-if command -v python3 >/dev/null && python3 under.py /bin/true; then
+under=(python3 "$source_dir/tests/filter.py" 158:0x1001 --)
+if "${under[@]}" /bin/true; then
 	rm -rf ran
-	timeout 60 python3 under.py "$waymark" record "${soft[@]}" -o ran -- sh -c 'echo "it ran"' >out 2>words
+	timeout 60 "${under[@]}" "$waymark" record "${soft[@]}" -o ran -- sh -c 'echo "it ran"' >out 2>words
 	expect "refused by the engine" $? 1
 	says "can't be run under the trail's engine: pid"
 	says "the engine says: Operation not permitted"

@@ -3,7 +3,6 @@
 """Places in which tests/doctor.sh runs `waymark doctor`.
 
     place.py hold N CMD...      with N breakpoints on this thread, which its children inherit
-    place.py filter CMD...      under a seccomp filter that refuses perf_event_open(2) and membarrier(2)
     place.py trace PID          trace that process until stdin ends
     place.py mark CACHE BOOT USER TRIAL...
                                 write a valid cache for that boot and user ("": as it says), in which each TRIAL
@@ -11,13 +10,11 @@
 """
 
 import ctypes
-import errno
-import os
 import struct
 import subprocess
 import sys
 
-PERF_EVENT_OPEN, MEMBARRIER = 298, 324
+PERF_EVENT_OPEN = 298
 BREAKPOINT, DISABLED, INHERIT, EXCLUDE_KERNEL = 5, 1 << 0, 1 << 1, 1 << 5
 PTRACE_SEIZE = 0x4206
 
@@ -39,18 +36,6 @@ def hold(count):
             sys.exit("too few")
 
 
-def run_under_filter(command):
-    refuse = 0x00050000 | errno.EPERM
-    code = [(0x20, 0, 0, 0), (0x15, 2, 0, PERF_EVENT_OPEN), (0x15, 1, 0, MEMBARRIER),
-            (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, refuse)]
-    program = b"".join(struct.pack("HBBI", *step) for step in code)
-    buffer = ctypes.create_string_buffer(program)
-    head = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(code), ctypes.addressof(buffer)))
-    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, head):
-        sys.exit("no filter")
-    os.execvp(command[0], command)
-
-
 def mark(cache, boot, user, *trials):
     with open(cache, encoding="ascii") as file:
         lines = file.read().split("\n")[:4]
@@ -70,8 +55,6 @@ def main(mode, *rest):
     if mode == "hold":
         hold(int(rest[0]))
         sys.exit(subprocess.run(rest[1:], check=False).returncode)
-    elif mode == "filter":
-        run_under_filter(rest)
     elif mode == "trace":
         print(libc.ptrace(PTRACE_SEIZE, int(rest[0]), None, None), flush=True)
         sys.stdin.read()

@@ -10,7 +10,7 @@ no_ticker=1
 [ -n "${WAYMARK_GUEST:-}" ] || skip "it changes the level of the whole machine, so in the guest alone: make guest"
 level_file=/proc/sys/kernel/perf_event_paranoid
 chmod 755 .
-cc -O1 -g "$source_dir/tests/targets/watched.c" -o watched -lpthread -ldl || exit 1
+build_target watched.c
 
 # by USER ARGUMENT...: waymark as that user; bounded
 by()
@@ -115,8 +115,8 @@ done
 echo 3 >$level_file
 level=3
 start runuser -u nobody -- ./watched forever 0 1 >/dev/null
-sleep 1
-watched=$(pgrep -u nobody -x watched)
+runs_watched() { watched=$(pgrep -u nobody -x watched) && is_running "$watched"; }
+await runs_watched || fail "3: the program does not run"
 by nobody watch --for 1s -n 0 in_turn -p "$watched" && fail "3: a running one may be watched"
 grep -q "kernel.perf_event_paranoid is 3; it must be 2" words || fail "3, running: $(cat words)"
 kill -0 "$watched" || fail "3: the program has ended"

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: MIT */
+/* server [COUNT]: forks a child each 2 ms; or so many, and is not dumpable any more. */
+#include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/marker.h>
-int main(void)
+
+int main(int count, char **arguments)
 {
-	for (int i = 0; i < 1000000; i++) {
+	int children = count > 1 ? atoi(arguments[1]) : 1000000;
+
+	if (count > 1)
+		prctl(PR_SET_DUMPABLE, 0);
+	for (int i = 0; i < children; i++) {
 		pid_t pid = fork();
+
 		if (!pid) {
 			WAYMARK(server, child, i);
 			_exit(0);
@@ -14,4 +23,5 @@ int main(void)
 		WAYMARK(server, parent, i);
 		usleep(2000);
 	}
+	return 0;
 }
