@@ -7,10 +7,7 @@
 
 waymark=$WAYMARK_BUILD/cli/waymark
 table=$source_dir/trial/trial.def
-if [ "$(nm -D "$WAYMARK_BUILD/agent/libwaymark-agent.so" |
-	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
-	skip "an agent built for a sanitizer can't be loaded into programs that are not"
-fi
+! is_sanitized agent/libwaymark-agent.so || skip "an agent built for a sanitizer can't be loaded into programs that are not"
 chmod 755 .
 cp "$source_dir"/tests/{doctor/place,filter}.py . && chmod 644 ./*.py
 unset WAYMARK_SIMULATE # the cases choose what they simulate

@@ -4,8 +4,7 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-[ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ] || skip "the engine is not built"
-export WAYMARK_ENGINE=$WAYMARK_BUILD/engine/libwaymark-trail.so
+needs_engine
 children=$WAYMARK_BUILD/tests/targets/engine/engine-children
 
 # same COMMAND...: natively and recorded (into ./ran) it prints the same lines, whichever first, and ends so

@@ -6,8 +6,7 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-[ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ] || skip "the engine is not built"
-export WAYMARK_ENGINE=$WAYMARK_BUILD/engine/libwaymark-trail.so
+needs_engine
 forged=$WAYMARK_BUILD/tests/targets/engine/engine-forged
 
 sleep 1000 &

@@ -5,9 +5,7 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-[ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ] || skip "the engine is not built"
-cp "$WAYMARK_BUILD/engine/libwaymark-trail.so" . || exit 1
-export WAYMARK_ENGINE=$folder/libwaymark-trail.so
+needs_engine
 targets=$WAYMARK_BUILD/tests/targets
 
 for spec in trail/soft/ trail/soft,last=64K/; do

@@ -2,27 +2,11 @@
 # SPDX-License-Identifier: MIT
 # What programs ask the kernel for that touches the engine itself: filters for all threads, other users, a gs of their own, memory where
 # the engine's is, limits and descriptors. They print and end as natively.
-set -uo pipefail
+# shellcheck source=tests/engine_setup.bash
+. "$(dirname "$0")/engine_setup.bash"
 
-engine=$WAYMARK_BUILD/engine/libwaymark-trail.so
-load=$WAYMARK_BUILD/tests/engine-load
 targets=$WAYMARK_BUILD/tests/targets/engine
-folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-rights-XXXXXX")
-failed=0
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
 chmod 755 .
-
-if [ ! -e "$engine" ]; then
-	echo "the engine is not built"
-	exit 77
-fi
-
-fail()
-{
-	echo "FAILED: $*"
-	failed=1
-}
 
 # same PROGRAM SCENE: natively and not
 same()

@@ -5,8 +5,7 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-[ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ] || skip "the engine is not built"
-export WAYMARK_ENGINE=$WAYMARK_BUILD/engine/libwaymark-trail.so
+needs_engine
 stopped=$WAYMARK_BUILD/tests/targets/engine/engine-stopped
 
 timeout 60 "$stopped" >native || fail "natively: $?"

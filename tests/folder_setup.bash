@@ -33,6 +33,12 @@ needs()
 	! why=$(lacks "$@") || skip "$why"
 }
 
+# is_sanitized FILE: that file of the build folder was built for a sanitizer
+is_sanitized()
+{
+	[ "$(nm -D "$WAYMARK_BUILD/$1" | grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]
+}
+
 # fail WHAT: the test continues; it ends with `exit $failed`
 fail()
 {

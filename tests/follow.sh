@@ -5,8 +5,7 @@
 . "$(dirname "$0")/record_setup.bash"
 
 # A program without a sanitizer can't link a library with one.
-if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
-	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -eq 0 ]; then
+if ! is_sanitized libwaymark.so; then
 	build_target follower.c -L"$WAYMARK_BUILD" -lwaymark -Wl,-rpath,"$WAYMARK_BUILD"
 	start ./ticker 50 3 1000000
 	await_running "$pid"

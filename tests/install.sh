@@ -1,30 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # What is installed can be used: headers, libraries by pkg-config, manual pages, completion.
-set -euo pipefail
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
+# shellcheck source=tests/install_setup.bash
+. "$source_dir/tests/install_setup.bash"
+set -e
 
-if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" |
-	grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
-	echo "a library built for a sanitizer can't be linked by programs that are not"
-	exit 77
-fi
 # expect TEXT OUTPUT
 expect()
 {
 	[[ $2 == *"$1"* ]] || { printf 'expected "%s" in:\n%s\n' "$1" "$2"; exit 1; }
 }
 
-pages=$(cd "$(dirname "$0")/../docs/man" && pwd)
-targets=$(cd "$(dirname "$0")/targets/library" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-
-DESTDIR=$work/root meson install -C "$WAYMARK_BUILD" --no-rebuild --quiet >install.log 2>&1 ||
-	{ cat install.log; exit 1; }
+targets=$source_dir/tests/targets/library
+pages=$source_dir/docs/man
 prefix=$(dirname "$(dirname "$(find root -path '*/bin/waymark')")")
-libdir=$(dirname "$(dirname "$(find root -name waymark.pc)")")
-export PKG_CONFIG_PATH=$work/$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
 
 for page in "$pages"/*.md; do
 	page=$(basename "$page" .md)
@@ -49,9 +40,9 @@ mkdir alone elsewhere
 cp "$libdir/libwaymark.so.0" alone
 cp "$libdir/libwaymark-agent.so" elsewhere/agent.so
 expect "not found" "$(env -u WAYMARK_AGENT LD_LIBRARY_PATH=alone ./launch)"
-expect launched "$(env -u WAYMARK_AGENT LD_LIBRARY_PATH=alone ./launch "$work/elsewhere/agent.so")"
+expect launched "$(env -u WAYMARK_AGENT LD_LIBRARY_PATH=alone ./launch "$folder/elsewhere/agent.so")"
 expect launched \
-	"$(WAYMARK_AGENT=/nowhere LD_LIBRARY_PATH=alone ./launch "$work/elsewhere/agent.so")"
+	"$(WAYMARK_AGENT=/nowhere LD_LIBRARY_PATH=alone ./launch "$folder/elsewhere/agent.so")"
 
 # The static library: the agent is beside the program, or in ../lib.
 # shellcheck disable=SC2046 # words

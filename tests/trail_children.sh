@@ -6,8 +6,7 @@
 . "$(dirname "$0")/record_setup.bash"
 
 for program in offspring trailed; do
-	cc -D_GNU_SOURCE -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
-		"$source_dir/tests/targets/$program.c" -o $program || exit 1
+	build_target $program.c -D_GNU_SOURCE -ffreestanding -fno-stack-protector -nostdlib -static -no-pie
 done
 
 # record NAME MODE...: its trails are whole, and the program ended as it does alone, saying the same

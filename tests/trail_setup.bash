@@ -4,8 +4,7 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "${BASH_SOURCE[0]}")/record_setup.bash"
 
-cc -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
-	"$source_dir/tests/targets/trailed.c" -o trailed || exit 1
+build_target trailed.c -ffreestanding -fno-stack-protector -nostdlib -static -no-pie
 
 # trail NAME: the trails in that folder must be whole; their events are in ./shown
 trail()

@@ -4,9 +4,7 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-[ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ] || skip "the engine is not built"
-cp "$WAYMARK_BUILD/engine/libwaymark-trail.so" . || exit 1
-export WAYMARK_ENGINE=$folder/libwaymark-trail.so
+needs_engine
 soft=(-e trail/soft/)
 
 build_target trail/both.c
@@ -120,8 +118,7 @@ says "never had a module of the name libnone.so, libnot"
 [ "$(json blocks)" -gt 0 ] || fail "nothing in libc"
 
 # By any origin.
-cc -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
-	"$source_dir/tests/targets/trailed.c" -o trailed || exit 1
+build_target trailed.c -ffreestanding -fno-stack-protector -nostdlib -static -no-pie
 for origin in soft step; do
 	rm -rf ran
 	run 7 --json -e trail/$origin,only=main/ -o ran -- ./trailed l 20

@@ -381,7 +381,7 @@ static void mode_spawn(const char *self)
 		wrong("not as many as were written");
 }
 
-/* Itself, or with an argument a program that stays. */
+/* Itself, or with "stays" a program that sleeps. */
 static void mode_exec(const char *self, int stays)
 {
 	write_one();
@@ -470,7 +470,7 @@ int main(int argc, char **argv)
 	if (i < sizeof modes / sizeof modes[0])
 		modes[i].run();
 	else if (!strcmp(mode, "exec"))
-		mode_exec(argv[0], argc > 2);
+		mode_exec(argv[0], argc > 2 && !strcmp(argv[2], "stays"));
 	else if (!strcmp(mode, "spawn"))
 		mode_spawn(argv[0]);
 	else if (!strcmp(mode, "closes"))
