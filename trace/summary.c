@@ -60,8 +60,7 @@ struct pass {
 /* Of every span that has not been measured yet. */
 static struct histogram unmeasured;
 
-/* The name of a span, without what its ends have behind it. */
-static size_t span_bytes(const struct trace_class *class)
+size_t summary_span_bytes(const struct trace_class *class)
 {
 	const char *suffix = class->kind == 'b' ? ":begin" : ":end";
 	size_t cut = strlen(suffix);
@@ -96,7 +95,7 @@ static int span_find(struct pass *pass, const struct trace_class *class, uint64_
 		     uint32_t *found)
 {
 	struct summary *summary = pass->summary;
-	size_t bytes = span_bytes(class);
+	size_t bytes = summary_span_bytes(class);
 	uint32_t slot = span_slot(pass, class->name, bytes, ticks_hz);
 	struct summary_span *span;
 

@@ -67,4 +67,7 @@ struct summary {
 int summary_make(struct summary **summary, struct trace_reader *reader);
 void summary_free(struct summary *summary); /* NULL is allowed */
 
+/* How much of the name of a begin or an end is its span's. */
+size_t summary_span_bytes(const struct trace_class *class);
+
 #endif

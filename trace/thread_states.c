@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/thread_states.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CPUS_MAX 8192 /* of others, it isn't known who runs there */
+#define SLOTS_FIRST 256
+/* A zombie may wait once more while it exits. Its number is in use again much later. */
+#define RESUMED_NS 1000000
+
+void thread_states_init(struct thread_states *states, uint64_t begin_ns)
+{
+	*states = (struct thread_states){ .begin_ns = begin_ns };
+}
+
+void thread_states_release(struct thread_states *states)
+{
+	for (size_t i = 0; i < states->count; i++) {
+		frequent_release(&states->threads[i].wakers);
+		frequent_release(&states->threads[i].places);
+	}
+	free(states->threads);
+	free(states->slots);
+	free(states->cpus);
+	*states = (struct thread_states){ 0 };
+}
+
+/* ---- threads by number ---- */
+
+static uint32_t *slot_of(const struct thread_states *states, uint32_t tid)
+{
+	size_t slot = (size_t)(tid * 0x9e3779b97f4a7c15u >> 32) & (states->slot_count - 1);
+
+	while (states->slots[slot] && states->threads[states->slots[slot] - 1].tid != tid)
+		slot = (slot + 1) & (states->slot_count - 1);
+	return &states->slots[slot];
+}
+
+static int slots_grow(struct thread_states *states)
+{
+	size_t want = states->slot_count ? states->slot_count * 2 : SLOTS_FIRST;
+	uint32_t *old = states->slots;
+
+	if (states->count < states->slot_count / 2)
+		return 0;
+	states->slots = calloc(want, sizeof(*states->slots));
+	if (!states->slots) {
+		states->slots = old;
+		return -ENOMEM;
+	}
+	states->slot_count = want;
+	/* of several with one number, the latest */
+	for (size_t i = 0; i < states->count; i++)
+		*slot_of(states, states->threads[i].tid) = (uint32_t)i + 1;
+	free(old);
+	return 0;
+}
+
+/* A thread that is here for the first time; `is_later`: another had its number. */
+static struct thread_record *thread_new(struct thread_states *states, uint32_t pid, uint32_t tid,
+					uint64_t ns, int is_later)
+{
+	struct thread_record *thread;
+
+	if (states->count == UINT32_MAX - 1 || slots_grow(states) ||
+	    array_grow(&states->threads, &states->room, states->count + 1, sizeof(*thread)))
+		return NULL;
+	thread = &states->threads[states->count++];
+	*thread = (struct thread_record){
+		.pid = pid,
+		.tid = tid,
+		.state = is_later || states->lost_events ? THREAD_UNKNOWN : THREAD_UNSEEN,
+		.begin_ns = ns,
+		.since_ns = ns,
+		.cpu = -1,
+		.crossed_cpu = -1,
+		.lost_events = states->lost_events,
+		.lost_ns = states->lost_ns,
+	};
+	*slot_of(states, tid) = (uint32_t)states->count;
+	return thread;
+}
+
+static int is_over(const struct thread_record *thread, const struct thread_event *event)
+{
+	if (event->pid && thread->pid && event->pid != thread->pid)
+		return 1;
+	return thread->state == THREAD_ENDED && event->kind != THREAD_WOKEN &&
+	       event->ns > thread->since_ns + RESUMED_NS;
+}
+
+/* The thread that an event is about. NULL: no memory. */
+static struct thread_record *thread_of(struct thread_states *states,
+				       const struct thread_event *event)
+{
+	uint32_t found = states->slot_count ? *slot_of(states, event->tid) : 0;
+	struct thread_record *thread = found ? &states->threads[found - 1] : NULL;
+
+	if (!thread)
+		return thread_new(states, event->pid, event->tid, event->ns, 0);
+	if (!is_over(thread, event)) {
+		thread->pid = thread->pid ? thread->pid : event->pid;
+		return thread;
+	}
+	return thread_new(states, event->pid, event->tid, event->ns, 1);
+}
+
+/* ---- time ---- */
+
+static void spend(struct thread_record *thread, enum thread_time time, uint64_t ns)
+{
+	if (ns > thread->since_ns)
+		thread->ns[time] += ns - thread->since_ns;
+}
+
+/* No wake comes any more for the wait that ended last. */
+static void settle(struct thread_record *thread)
+{
+	thread->ns[THREAD_TIME_WAITING] += thread->pending_ns;
+	thread->pending_ns = 0;
+}
+
+static void enter(struct thread_record *thread, enum thread_state state, uint64_t ns)
+{
+	thread->state = state;
+	thread->since_ns = ns;
+}
+
+/* Its first event shows what it did until then. */
+static void seen(const struct thread_states *states, struct thread_record *thread,
+		 enum thread_time time, uint64_t ns)
+{
+	if (!thread->is_sighted && time == THREAD_TIME_WAITING)
+		return;
+	if (!thread->is_sighted)
+		thread->begin_ns = thread->since_ns = states->begin_ns < ns ? states->begin_ns : ns;
+	spend(thread, states->lost_events > thread->lost_events ? THREAD_TIME_UNKNOWN : time, ns);
+}
+
+/* The time in a state that a switch contradicts: one before it is missing. */
+static void contradicted(struct thread_record *thread, uint64_t ns)
+{
+	thread->missing++;
+	spend(thread, THREAD_TIME_UNKNOWN, ns);
+}
+
+/* Time that it was off its CPU, for the place where it departed. */
+static void place_spend(struct thread_record *thread, uint64_t ns)
+{
+	struct frequent_entry *entry = frequent_find(&thread->places, thread->place, thread->image);
+
+	if (entry && thread->off_ns && ns > thread->off_ns)
+		entry->ns += ns - thread->off_ns;
+	thread->off_ns = 0;
+}
+
+/* ---- events ---- */
+
+static void wait_spend(struct thread_record *thread, uint64_t ns)
+{
+	if (ns > thread->since_ns)
+		thread->waits[thread->letter].ns += ns - thread->since_ns;
+}
+
+/* It waited until it arrived. */
+static void wait_end(struct thread_record *thread, uint64_t ns)
+{
+	if (thread->is_woken_early) {
+		spend(thread, THREAD_TIME_RUNNABLE, ns);
+		return;
+	}
+	wait_spend(thread, ns);
+	thread->pending_ns = ns > thread->since_ns ? ns - thread->since_ns : 0;
+}
+
+static void arrive(struct thread_states *states, struct thread_record *thread,
+		   const struct thread_event *event)
+{
+	int32_t from = thread->cpu;
+
+	settle(thread);
+	thread->crossed_cpu = -1;
+	switch (thread->state) {
+	case THREAD_UNSEEN:
+		seen(states, thread, THREAD_TIME_WAITING, event->ns);
+		break;
+	case THREAD_UNKNOWN:
+		spend(thread, THREAD_TIME_UNKNOWN, event->ns);
+		break;
+	case THREAD_RUNNING:
+		if (from < 0 || event->cpu < 0 || from == event->cpu) {
+			contradicted(thread, event->ns);
+			break;
+		}
+		thread->missing++;
+		spend(thread, THREAD_TIME_RUNNING, event->ns);
+		thread->crossed_cpu = from;
+		break;
+	case THREAD_RUNNABLE:
+		spend(thread, THREAD_TIME_RUNNABLE, event->ns);
+		break;
+	case THREAD_ASLEEP:
+	case THREAD_ENDED:
+		wait_end(thread, event->ns);
+		break;
+	}
+	place_spend(thread, event->ns);
+	thread->migrations += from >= 0 && event->cpu >= 0 && from != event->cpu;
+	thread->cpu = event->cpu;
+	thread->is_woken_early = 0;
+	enter(thread, THREAD_RUNNING, event->ns);
+}
+
+static uint8_t letter_of(char letter)
+{
+	const char *found = letter ? strchr(THREAD_LETTERS, letter) : NULL;
+
+	return (uint8_t)(found ? (size_t)(found - THREAD_LETTERS) : THREAD_LETTER_COUNT - 1);
+}
+
+/* Count a departure and its place. 0 or -ENOMEM. */
+static int departure_count(struct thread_record *thread, const struct thread_event *event)
+{
+	struct frequent_entry *entry;
+
+	thread->switches++;
+	thread->preempted += (uint64_t)(event->is_preempted != 0);
+	if (!event->is_preempted && event->letter != 'R')
+		thread->waits[letter_of(event->letter)].count++;
+	if (!event->place)
+		return 0;
+	entry = frequent_add(&thread->places, event->place, event->image);
+	if (entry)
+		entry->preempted += (uint64_t)(event->is_preempted != 0);
+	return entry ? 0 : -ENOMEM;
+}
+
+/* The departure that seemed to be missing: what came after it was recorded before. */
+static int is_reversed(const struct thread_record *thread, const struct thread_event *event)
+{
+	return thread->crossed_cpu >= 0 && thread->crossed_cpu == event->cpu &&
+	       event->ns - thread->since_ns <= THREAD_REVERSED_NS;
+}
+
+static int depart(struct thread_states *states, struct thread_record *thread,
+		  const struct thread_event *event)
+{
+	int err = departure_count(thread, event);
+
+	if (thread->state == THREAD_RUNNING && is_reversed(thread, event)) {
+		thread->missing--;
+		thread->crossed_cpu = -1;
+		return err;
+	}
+	settle(thread);
+	switch (thread->state) {
+	case THREAD_UNSEEN:
+		seen(states, thread, THREAD_TIME_RUNNING, event->ns);
+		break;
+	case THREAD_UNKNOWN:
+		thread->missing -= is_reversed(thread, event);
+		spend(thread, THREAD_TIME_UNKNOWN, event->ns);
+		break;
+	case THREAD_RUNNING:
+		if (thread->cpu >= 0 && event->cpu >= 0 && thread->cpu != event->cpu)
+			contradicted(thread, event->ns);
+		else
+			spend(thread, THREAD_TIME_RUNNING, event->ns);
+		break;
+	case THREAD_RUNNABLE:
+	case THREAD_ASLEEP:
+	case THREAD_ENDED:
+		contradicted(thread, event->ns);
+		break;
+	}
+	thread->cpu = event->cpu;
+	thread->crossed_cpu = -1;
+	thread->off_ns = event->ns;
+	thread->place = event->place;
+	thread->image = event->image;
+	thread->letter = letter_of(event->letter);
+	if (event->is_preempted || event->letter == 'R') {
+		thread->is_woken_early = 0;
+		enter(thread, THREAD_RUNNABLE, event->ns);
+	} else {
+		enter(thread,
+		      event->letter == 'X' || event->letter == 'Z' ? THREAD_ENDED : THREAD_ASLEEP,
+		      event->ns);
+	}
+	return err;
+}
+
+static int wake(struct thread_states *states, struct thread_record *thread,
+		const struct thread_event *event)
+{
+	states->wakes++;
+	thread->wakes++;
+	switch (thread->state) {
+	case THREAD_UNSEEN:
+		seen(states, thread, THREAD_TIME_ASLEEP, event->ns);
+		enter(thread, THREAD_RUNNABLE, event->ns);
+		break;
+	case THREAD_UNKNOWN:
+		spend(thread, THREAD_TIME_UNKNOWN, event->ns);
+		enter(thread, THREAD_RUNNABLE, event->ns);
+		break;
+	case THREAD_ASLEEP:
+		spend(thread, THREAD_TIME_ASLEEP, event->ns);
+		wait_spend(thread, event->ns);
+		thread->is_woken_early = 0;
+		enter(thread, THREAD_RUNNABLE, event->ns);
+		break;
+	case THREAD_RUNNING:
+		if (thread->pending_ns && event->ns - thread->since_ns <= THREAD_REVERSED_NS) {
+			thread->ns[THREAD_TIME_ASLEEP] += thread->pending_ns;
+			thread->pending_ns = 0;
+		} else {
+			thread->is_woken_early = 1;
+		}
+		break;
+	case THREAD_RUNNABLE:
+	case THREAD_ENDED:
+		break;
+	}
+	return frequent_add(&thread->wakers, event->waker_tid, event->waker_pid) ? 0 : -ENOMEM;
+}
+
+static void sight(struct thread_record *thread, uint64_t ns)
+{
+	if (thread->state != THREAD_UNSEEN || thread->is_sighted)
+		return;
+	thread->is_sighted = 1;
+	thread->begin_ns = thread->since_ns = ns;
+}
+
+/* The kernel adds to its sum when the thread arrives, and so do we. */
+static void delay(struct thread_record *thread, const struct thread_event *event)
+{
+	settle(thread);
+	thread->delay_last = (struct thread_delay){
+		.is_known = 1,
+		.at_ns = event->ns,
+		.ns = event->delay_ns,
+		.runnable_ns = thread->ns[THREAD_TIME_RUNNABLE],
+		.waiting_ns = thread->ns[THREAD_TIME_WAITING],
+	};
+	if (!thread->delay_first.is_known)
+		thread->delay_first = thread->delay_last;
+	sight(thread, event->ns);
+}
+
+static void be_here(const struct thread_states *states, struct thread_record *thread, uint64_t ns)
+{
+	if (thread->state == THREAD_UNSEEN)
+		seen(states, thread, THREAD_TIME_RUNNING, ns);
+	else if (thread->state == THREAD_UNKNOWN)
+		spend(thread, THREAD_TIME_UNKNOWN, ns);
+	else
+		return;
+	thread->cpu = -1;
+	enter(thread, THREAD_RUNNING, ns);
+}
+
+static int thread_add(struct thread_states *states, const struct thread_event *event)
+{
+	struct thread_record *thread = thread_of(states, event);
+
+	if (!thread)
+		return -ENOMEM;
+	switch (event->kind) {
+	case THREAD_DEPARTS:
+		return depart(states, thread, event);
+	case THREAD_ARRIVES:
+		arrive(states, thread, event);
+		break;
+	case THREAD_WOKEN:
+		return wake(states, thread, event);
+	case THREAD_RUN_DELAY:
+		delay(thread, event);
+		break;
+	case THREAD_IS_HERE:
+		be_here(states, thread, event->ns);
+		break;
+	}
+	return 0;
+}
+
+/* ---- CPUs ---- */
+
+/* NULL: a CPU without a number, or with one that none has; *err: no memory. */
+static struct thread_cpu *cpu_of(struct thread_states *states, int32_t cpu, int *err)
+{
+	size_t had = states->cpu_count;
+
+	*err = 0;
+	if (cpu < 0 || cpu >= CPUS_MAX)
+		return NULL;
+	if ((size_t)cpu >= had) {
+		*err = array_grow(&states->cpus, &states->cpu_room, (size_t)cpu + 1,
+				  sizeof(*states->cpus));
+		if (*err)
+			return NULL;
+		states->cpu_count = (size_t)cpu + 1;
+		for (size_t i = had; i < states->cpu_count; i++)
+			states->cpus[i] = (struct thread_cpu){ .last_ns = states->begin_ns };
+	}
+	return &states->cpus[cpu];
+}
+
+int thread_states_cpu(struct thread_states *states, int32_t number, uint64_t ns)
+{
+	int err;
+	struct thread_cpu *cpu = cpu_of(states, number, &err);
+
+	if (cpu && ns > cpu->last_ns)
+		cpu->last_ns = ns;
+	return err;
+}
+
+/* The thread that runs on a CPU, by its events. */
+static struct thread_record *runner_of(const struct thread_states *states,
+				       const struct thread_cpu *cpu, int32_t number)
+{
+	struct thread_record *thread = cpu->thread ? &states->threads[cpu->thread - 1] : NULL;
+
+	return thread && thread->state == THREAD_RUNNING && thread->cpu == number ? thread : NULL;
+}
+
+int thread_states_lost(struct thread_states *states, int32_t number, uint64_t ns, uint64_t events)
+{
+	int err;
+	struct thread_cpu *cpu = cpu_of(states, number, &err);
+	struct thread_record *runner = cpu ? runner_of(states, cpu, number) : NULL;
+
+	states->lost_events += events;
+	if (!cpu)
+		return err;
+	if (ns > cpu->last_ns)
+		states->lost_ns += ns - cpu->last_ns;
+	if (runner) {
+		uint64_t until_ns = cpu->last_ns > runner->since_ns ? cpu->last_ns
+								    : runner->since_ns;
+
+		settle(runner);
+		spend(runner, THREAD_TIME_RUNNING, until_ns);
+		enter(runner, THREAD_UNKNOWN, until_ns);
+	}
+	cpu->thread = 0;
+	return thread_states_cpu(states, number, ns);
+}
+
+/* A thread arrives where another has not departed. */
+static void runner_replace(const struct thread_states *states, const struct thread_cpu *cpu,
+			   const struct thread_event *event)
+{
+	struct thread_record *runner = runner_of(states, cpu, event->cpu);
+
+	if (!runner || runner->tid == event->tid)
+		return;
+	settle(runner);
+	spend(runner, THREAD_TIME_RUNNING, event->ns);
+	runner->missing++;
+	runner->crossed_cpu = event->cpu;
+	enter(runner, THREAD_UNKNOWN, event->ns);
+}
+
+int thread_states_add(struct thread_states *states, const struct thread_event *event)
+{
+	int err = 0, is_switch = event->kind == THREAD_ARRIVES || event->kind == THREAD_DEPARTS;
+	struct thread_cpu *cpu = cpu_of(states, event->cpu, &err);
+
+	if (cpu && event->kind == THREAD_ARRIVES)
+		runner_replace(states, cpu, event);
+	if (!err && event->tid)
+		err = thread_add(states, event);
+	if (cpu && is_switch && !err)
+		cpu->thread = event->kind == THREAD_ARRIVES && event->tid
+				      ? *slot_of(states, event->tid)
+				      : 0;
+	return err ? err : thread_states_cpu(states, event->cpu, event->ns);
+}
+
+/* ---- sums ---- */
+
+int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid, uint64_t ns,
+			uint64_t times[THREAD_TIMES])
+{
+	static const enum thread_time open[] = {
+		[THREAD_UNSEEN] = THREAD_TIME_UNKNOWN,	 [THREAD_UNKNOWN] = THREAD_TIME_UNKNOWN,
+		[THREAD_RUNNING] = THREAD_TIME_RUNNING,	 [THREAD_RUNNABLE] = THREAD_TIME_RUNNABLE,
+		[THREAD_ASLEEP] = THREAD_TIME_ASLEEP,	 [THREAD_ENDED] = THREAD_TIME_UNKNOWN,
+	};
+	const struct thread_event event = {
+		.kind = THREAD_IS_HERE, .ns = ns, .pid = pid, .tid = tid, .cpu = -1
+	};
+	struct thread_record *thread = tid ? thread_of(states, &event) : NULL;
+
+	memset(times, 0, THREAD_TIMES * sizeof(*times));
+	if (!thread)
+		return tid ? -ENOMEM : 0;
+	be_here(states, thread, ns);
+	settle(thread);
+	memcpy(times, thread->ns, sizeof(thread->ns));
+	if (ns > thread->since_ns)
+		times[open[thread->state]] += ns - thread->since_ns;
+	return 0;
+}
+
+/* Divide the waits between the first and the last of the kernel's sums. */
+static void delay_divide(struct thread_record *thread)
+{
+	const struct thread_delay *first = &thread->delay_first, *last = &thread->delay_last;
+	uint64_t waiting_ns = last->waiting_ns - first->waiting_ns;
+	uint64_t preempted_ns = last->runnable_ns - first->runnable_ns;
+	uint64_t runnable_ns = last->ns > first->ns ? last->ns - first->ns : 0;
+
+	/* the kernel counts the time after a wake and that after a preemption together */
+	runnable_ns = runnable_ns > preempted_ns ? runnable_ns - preempted_ns : 0;
+	runnable_ns = runnable_ns < waiting_ns ? runnable_ns : waiting_ns;
+	thread->ns[THREAD_TIME_WAITING] -= waiting_ns;
+	thread->ns[THREAD_TIME_RUNNABLE] += runnable_ns;
+	thread->ns[THREAD_TIME_ASLEEP] += waiting_ns - runnable_ns;
+}
+
+/*
+ * A wait that has no end. Where neither wakes nor states are recorded, it may have been the
+ * thread's end: only a later sum of the kernel's shows that it lived.
+ */
+static void wait_close(const struct thread_states *states, struct thread_record *thread,
+		       uint64_t end_ns)
+{
+	int is_known = THREAD_LETTERS[thread->letter] != '?' || states->wakes ||
+		       thread->delay_last.at_ns > thread->since_ns;
+
+	if (thread->is_woken_early) {
+		spend(thread, THREAD_TIME_RUNNABLE, end_ns);
+		return;
+	}
+	if (!is_known) {
+		thread->end_ns = thread->since_ns;
+		return;
+	}
+	wait_spend(thread, end_ns);
+	spend(thread, states->wakes ? THREAD_TIME_ASLEEP : THREAD_TIME_WAITING, end_ns);
+}
+
+static void thread_finish(const struct thread_states *states, struct thread_record *thread,
+			  uint64_t end_ns)
+{
+	settle(thread);
+	thread->end_ns = end_ns;
+	switch (thread->state) {
+	case THREAD_UNSEEN:
+	case THREAD_UNKNOWN:
+		spend(thread, THREAD_TIME_UNKNOWN, end_ns);
+		break;
+	case THREAD_RUNNING:
+		spend(thread, THREAD_TIME_RUNNING, end_ns);
+		break;
+	case THREAD_RUNNABLE:
+		spend(thread, THREAD_TIME_RUNNABLE, end_ns);
+		break;
+	case THREAD_ASLEEP:
+		wait_close(states, thread, end_ns);
+		break;
+	case THREAD_ENDED:
+		thread->end_ns = thread->since_ns;
+		break;
+	}
+}
+
+void thread_states_finish(struct thread_states *states, uint64_t end_ns)
+{
+	for (size_t i = 0; i < states->count; i++) {
+		struct thread_record *thread = &states->threads[i];
+		uint64_t lived_ns;
+
+		thread_finish(states, thread, end_ns);
+		if (thread->delay_first.is_known)
+			delay_divide(thread);
+		thread->lost_events = states->lost_events - thread->lost_events;
+		thread->lost_ns = states->lost_ns - thread->lost_ns;
+		lived_ns = thread->end_ns > thread->begin_ns ? thread->end_ns - thread->begin_ns : 0;
+		thread->lost_ns = thread->lost_ns < lived_ns ? thread->lost_ns : lived_ns;
+		frequent_sort(&thread->wakers);
+		frequent_sort(&thread->places);
+	}
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What threads did with their time, from the kernel's records of switches:
+ *
+ *	unknown -> running	it arrived on a CPU
+ *	running -> runnable	it departed, preempted
+ *	running -> asleep	it departed, waiting
+ *	running -> ended	it departed in the state X or Z
+ *	asleep -> runnable	it was woken
+ *	runnable, asleep -> running
+ *
+ * Events come in the order of their times, over all CPUs. Clocks of CPUs differ by nanoseconds, so
+ * an event may come after the one that it caused: the wake after the arrival, the departure after
+ * the arrival on the next CPU. Such pairs are put right up to THREAD_REVERSED_NS. A wake may also
+ * come before the departure: the kernel wakes a thread that has decided to wait and is still on its
+ * CPU. Then the thread was runnable all the time.
+ *
+ * Without a wake, a wait is "waiting": asleep, then perhaps runnable. Where the kernel's sums of
+ * runnable time are known (THREAD_RUN_DELAY), that time is divided at the end.
+ *
+ * Before its first event a thread did what that event ended, from the begin of the trace or from
+ * when it was sighted. That does not hold after losses, for a thread that arrives first (it may be
+ * new), and for one that has the number of another that ended.
+ *
+ * What was lost: the time of the thread that ran on the CPU is unknown from the last event there to
+ * the thread's next. All threads that live then count the loss, for any may have been there. So do
+ * they count switches that must be missing, since the next event contradicts the state.
+ *
+ * One thread at a time uses it.
+ */
+#ifndef TRACE_THREAD_STATES_H
+#define TRACE_THREAD_STATES_H
+
+#include "trace/frequent.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define THREAD_REVERSED_NS 10000
+
+enum thread_state {
+	THREAD_UNSEEN, /* no event yet but, if is_sighted, a sign that it is there */
+	THREAD_UNKNOWN,
+	THREAD_RUNNING,
+	THREAD_RUNNABLE,
+	THREAD_ASLEEP,
+	THREAD_ENDED,
+};
+
+enum thread_time {
+	THREAD_TIME_RUNNING,
+	THREAD_TIME_RUNNABLE,
+	THREAD_TIME_ASLEEP,
+	THREAD_TIME_WAITING, /* asleep or runnable */
+	THREAD_TIME_UNKNOWN,
+	THREAD_TIMES
+};
+
+/* The states of those who wait, as the kernel shows them; all others are '?'. */
+#define THREAD_LETTERS "SDTtIPXZ?"
+#define THREAD_LETTER_COUNT (sizeof(THREAD_LETTERS) - 1)
+
+enum thread_event_kind {
+	THREAD_DEPARTS,
+	THREAD_ARRIVES,
+	THREAD_WOKEN,
+	THREAD_RUN_DELAY, /* the kernel's sum of the time that it was runnable */
+	THREAD_IS_HERE,	  /* an event that the thread itself recorded: it was running */
+};
+
+struct thread_event {
+	enum thread_event_kind kind;
+	uint64_t ns;
+	uint32_t pid, tid; /* pid 0: unknown; tid 0: none that counts, as the idle ones */
+	int32_t cpu;	   /* -1: unknown */
+	/* departs */
+	int is_preempted;
+	char letter;	/* 'R' or of THREAD_LETTERS */
+	uint64_t place; /* user address; 0: unknown */
+	uint32_t image; /* whose address */
+	/* woken */
+	uint32_t waker_pid, waker_tid; /* tid 0: an idle CPU, for an interrupt */
+	/* run delay */
+	uint64_t delay_ns;
+};
+
+struct thread_wait {
+	uint64_t count, ns;
+};
+
+struct thread_record {
+	uint32_t pid, tid;
+	uint64_t begin_ns, end_ns; /* of what is known; end_ns by thread_states_finish() */
+	uint64_t ns[THREAD_TIMES];
+	uint64_t switches, preempted; /* departures, and those */
+	uint64_t migrations;	      /* arrivals on another CPU than the one before */
+	uint64_t wakes;
+	uint64_t missing;	       /* switches that are not there but must have been */
+	uint64_t lost_events, lost_ns; /* while it lived, and for how long, at most */
+	struct thread_wait waits[THREAD_LETTER_COUNT];
+	struct frequent wakers; /* value tid, of pid */
+	struct frequent places; /* value address, of image; ns off the CPU */
+
+	/* the rest is of the state machine */
+	enum thread_state state;
+	uint64_t since_ns;
+	int32_t cpu;		/* where it runs or ran last */
+	int32_t crossed_cpu;	/* where its departure is missing so far; -1: nowhere */
+	uint8_t letter;		/* of THREAD_LETTERS; asleep */
+	uint8_t is_sighted;	/* unseen, but there since since_ns */
+	uint8_t is_woken_early; /* while it ran, for the wait to come */
+	uint64_t pending_ns;	/* a wait that ended without a wake so far */
+	uint64_t off_ns;	/* when it departed */
+	uint64_t place;
+	uint32_t image;
+	struct thread_delay {
+		int is_known;
+		uint64_t at_ns;
+		uint64_t ns, runnable_ns, waiting_ns; /* the kernel's, and ours at that time */
+	} delay_first, delay_last;
+};
+
+struct thread_states {
+	struct thread_record *threads; /* in the order of their first event */
+	size_t count;
+	uint64_t wakes; /* of all */
+
+	size_t room;
+	uint32_t *slots; /* threads by tid: index + 1, of the latest with that number */
+	size_t slot_count;
+	uint64_t begin_ns;
+	uint64_t lost_events, lost_ns;
+	struct thread_cpu {
+		uint64_t last_ns;
+		uint32_t thread; /* which runs there: index + 1 */
+	} *cpus;
+	size_t cpu_count, cpu_room;
+};
+
+/* Begin at `begin_ns`, when the recording of switches began. Release also after an error. */
+void thread_states_init(struct thread_states *states, uint64_t begin_ns);
+void thread_states_release(struct thread_states *states);
+
+/* 0 or -ENOMEM. */
+int thread_states_add(struct thread_states *states, const struct thread_event *event);
+
+/* A CPU recorded something else; what is lost later was lost since. 0 or -ENOMEM. */
+int thread_states_cpu(struct thread_states *states, int32_t cpu, uint64_t ns);
+
+/* So many events of a CPU were lost before its event at `ns`. 0 or -ENOMEM. */
+int thread_states_lost(struct thread_states *states, int32_t cpu, uint64_t ns, uint64_t events);
+
+/* The sums of a thread's times at `ns`; its event THREAD_IS_HERE is implied. 0 or -ENOMEM. */
+int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid, uint64_t ns,
+			uint64_t times[THREAD_TIMES]);
+
+/* The recording ended: close what is open. Nothing may be added after that. */
+void thread_states_finish(struct thread_states *states, uint64_t end_ns);
+
+#endif
