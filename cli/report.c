@@ -56,17 +56,53 @@ static int read_options(struct report_options *options, int argc, char **argv)
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
+static int report_read(struct report *report)
+{
+	int err = summary_make(&report->summary, report->reader);
+
+	if (!err)
+		err = report_trails(&report->trails, report->reader);
+	if (!err)
+		err = report_watches(&report->watches, report->reader, report->dir);
+	if (!err)
+		err = report_threads(&report->threads, report->reader, report->summary,
+				     report->dir);
+	return err;
+}
+
+static void report_release(struct report *report)
+{
+	report_threads_release(&report->threads);
+	report_watches_release(&report->watches);
+	summary_free(report->summary);
+	trace_reader_close(report->reader);
+}
+
+/* Returns the exit status. */
+static int report_print(const struct report *report, int is_json)
+{
+	int err = 0, status;
+
+	errno = 0;
+	if (is_json)
+		err = report_json(report);
+	else
+		report_text(report);
+	status = complain_damage(report->reader, report->dir);
+	if (fflush(stdout) || ferror(stdout))
+		err = errno ? -errno : -EIO;
+	return err ? complain(err, "standard output") : status;
+}
+
 int cmd_report(int argc, char **argv)
 {
 	struct report_options options;
-	struct trace_reader *reader;
-	struct report_watches watches = { 0 };
-	struct report_trails trails;
-	struct summary *summary;
+	struct report report = { 0 };
 	int err, status = read_options(&options, argc, argv);
 
 	if (status >= 0)
 		return status;
+	report.dir = options.dir;
 	if (options.repair) {
 		err = trace_repair(options.dir);
 		if (err < 0)
@@ -74,29 +110,10 @@ int cmd_report(int argc, char **argv)
 		if (!options.json)
 			printf("Repaired     %d streams\n", err);
 	}
-	err = trace_reader_open(&reader, options.dir);
-	if (err)
-		return complain(err, "%s", options.dir);
-	err = summary_make(&summary, reader);
-	if (err) {
-		trace_reader_close(reader);
-		return complain(err, "%s", options.dir);
-	}
-	err = report_trails(&trails, reader);
+	err = trace_reader_open(&report.reader, options.dir);
 	if (!err)
-		err = report_watches(&watches, reader, options.dir);
-	errno = 0;
-	if (!err && options.json)
-		err = report_json(options.dir, reader, summary, &trails, &watches);
-	else if (!err)
-		report_text(options.dir, reader, summary, &trails, &watches);
-	status = complain_damage(reader, options.dir);
-	if (fflush(stdout) || ferror(stdout))
-		err = errno ? -errno : -EIO;
-	if (err)
-		status = complain(err, "standard output");
-	report_watches_release(&watches);
-	summary_free(summary);
-	trace_reader_close(reader);
+		err = report_read(&report);
+	status = err ? complain(err, "%s", options.dir) : report_print(&report, options.json);
+	report_release(&report);
 	return status;
 }

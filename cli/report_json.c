@@ -45,7 +45,8 @@ static void put_ns(struct json *json, const struct summary_span *span, const cha
 	json_number(json, key, (uint64_t)(report_ns(span, ticks) + 0.5));
 }
 
-static void put_span(struct json *json, const struct summary_span *span)
+static void put_span(struct json *json, const struct summary_span *span,
+		     const struct switch_span *switched)
 {
 	struct report_row rows[REPORT_ROWS_MAX];
 	int count = report_rows(span, rows);
@@ -61,6 +62,10 @@ static void put_span(struct json *json, const struct summary_span *span)
 	}
 	json_number(json, "unfinished", span->unfinished);
 	json_number(json, "unbegun", span->unbegun);
+	if (switched) {
+		json_number(json, "switched", switched->count);
+		report_times_json(switched->ns, json);
+	}
 	json_open(json, "histogram", '[');
 	for (int i = 0; i < count; i++) {
 		json_open(json, NULL, '{');
@@ -73,11 +78,12 @@ static void put_span(struct json *json, const struct summary_span *span)
 	json_close(json, '}');
 }
 
-static void put_spans(struct json *json, const struct summary *summary)
+static void put_spans(struct json *json, const struct report *report)
 {
 	json_open(json, "spans", '[');
-	for (uint32_t i = 0; i < summary->span_count; i++)
-		put_span(json, &summary->spans[i]);
+	for (uint32_t i = 0; i < report->summary->span_count; i++)
+		put_span(json, &report->summary->spans[i],
+			 report_threads_span(&report->threads, i));
 	json_close(json, ']');
 }
 
@@ -172,15 +178,16 @@ static void put_damage(struct json *json, const struct trace_reader *reader)
 	json_close(json, ']');
 }
 
-int report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary,
-		const struct report_trails *trails, const struct report_watches *watches)
+int report_json(const struct report *report)
 {
+	const struct trace_reader *reader = report->reader;
+	const struct summary *summary = report->summary;
 	static struct out out;
 	struct json json = { &out, 0 };
 
 	out_init(&out, STDOUT_FILENO);
 	json_open(&json, NULL, '{');
-	json_string(&json, "trace", dir);
+	json_string(&json, "trace", report->dir);
 	json_string(&json, "host", reader->meta.hostname);
 	json_bool(&json, "live", reader->live);
 	json_number(&json, "begin_ns", summary->begin_ns);
@@ -201,12 +208,13 @@ int report_json(const char *dir, const struct trace_reader *reader, const struct
 	else
 		json_null(&json, "ended");
 	put_events(&json, summary);
-	put_spans(&json, summary);
-	if (trails->threads)
-		put_trails(&json, trails);
-	put_watches(&json, watches);
-	if (watches->writers)
-		writers_json(watches->writers, &json);
+	put_spans(&json, report);
+	report_threads_json(&report->threads, &json);
+	if (report->trails.threads)
+		put_trails(&json, &report->trails);
+	put_watches(&json, &report->watches);
+	if (report->watches.writers)
+		writers_json(report->watches.writers, &json);
 	put_changes(&json, &reader->meta);
 	put_held(&json, &reader->meta);
 	put_unrecorded(&json, &reader->meta);

@@ -67,8 +67,7 @@ int report_rows(const struct summary_span *span, struct report_row rows[REPORT_R
 	return count ? count : fill_rows(span, rows, REPORT_ROWS_MAX, 1);
 }
 
-/* A time with its unit, in eight columns at most. */
-static const char *time_text(double ns, char text[24])
+const char *report_time(double ns, char text[24])
 {
 	static const char *const units[] = { "ns", "us", "ms", "s" };
 	unsigned int unit = 0;
@@ -139,9 +138,9 @@ static void print_header(const char *dir, const struct trace_reader *reader,
 		printf("Processes    none\n");
 	if (summary->end_ns)
 		print_begin(summary->begin_ns);
-	printf("Duration     %s\n", time_text((double)(summary->end_ns - summary->begin_ns), text));
+	printf("Duration     %s\n", report_time((double)(summary->end_ns - summary->begin_ns), text));
 	if (reader->length_ns)
-		printf("Recorded for %s\n", time_text((double)reader->length_ns, text));
+		printf("Recorded for %s\n", report_time((double)reader->length_ns, text));
 	printf("Threads      %llu\n", (unsigned long long)summary->threads);
 	printf("Size         %s in %u streams\n\n", size_text(reader->bytes, text),
 	       reader->stream_count);
@@ -260,10 +259,10 @@ static void print_change(const struct tsdl_process *process, const struct tsdl_c
 	printf("%-12s %.6f s: %s became", head, since_s, shown(change->from));
 	printf(" %s in %u", shown(change->to), process->pid);
 	if (change->was_stopped)
-		printf(", which stood still for %s\n", time_text((double)change->gap_ns, text));
+		printf(", which stood still for %s\n", report_time((double)change->gap_ns, text));
 	else
 		printf("; within %s hits may be missing\n",
-		       time_text((double)change->gap_ns, text));
+		       report_time((double)change->gap_ns, text));
 }
 
 static void print_changes(const struct tsdl *meta, uint64_t begin_ns)
@@ -361,25 +360,28 @@ static void print_histogram(const struct summary_span *span)
 			filled = 1;
 		memset(bar, '#', sizeof(bar));
 		bar[filled] = '\0';
-		printf("  %8s - %-8s |%-*s| %llu\n", time_text((double)rows[i].low_ns, low),
-		       time_text((double)rows[i].high_ns, high), BAR_WIDTH, bar,
+		printf("  %8s - %-8s |%-*s| %llu\n", report_time((double)rows[i].low_ns, low),
+		       report_time((double)rows[i].high_ns, high), BAR_WIDTH, bar,
 		       (unsigned long long)rows[i].count);
 	}
 }
 
-static void print_span(const struct summary_span *span, int width)
+static void print_span(const struct summary_span *span, const struct switch_span *switched,
+		       int width)
 {
 	const struct histogram *times = span->times;
 	char min[24] = "-", median[24] = "-", p99[24] = "-", max[24] = "-";
 
 	if (times->count) {
-		time_text(report_ns(span, times->min), min);
-		time_text(report_ns(span, histogram_quantile(times, 0.5)), median);
-		time_text(report_ns(span, histogram_quantile(times, 0.99)), p99);
-		time_text(report_ns(span, times->max), max);
+		report_time(report_ns(span, times->min), min);
+		report_time(report_ns(span, histogram_quantile(times, 0.5)), median);
+		report_time(report_ns(span, histogram_quantile(times, 0.99)), p99);
+		report_time(report_ns(span, times->max), max);
 	}
-	printf("%-*s %13llu %9s %9s %9s %9s\n", width, shown(span->name),
+	printf("%-*s %13llu %9s %9s %9s %9s", width, shown(span->name),
 	       (unsigned long long)times->count, min, median, p99, max);
+	report_span_text(switched);
+	putchar('\n');
 	print_histogram(span);
 	if (span->unfinished)
 		printf("  %llu begun, with no end recorded\n",
@@ -393,21 +395,41 @@ static int has_hit(const struct summary_span *span)
 	return span->times->count || span->unfinished || span->unbegun;
 }
 
-void report_text(const char *dir, const struct trace_reader *reader, const struct summary *summary,
-		 const struct report_trails *trails, const struct report_watches *watches)
+static void print_spans(const struct report *report, int width)
 {
-	int width = name_width(summary);
+	const struct summary *summary = report->summary;
 	uint32_t spans = 0;
 
-	print_header(dir, reader, summary);
+	for (uint32_t i = 0; i < summary->span_count; i++)
+		spans += has_hit(&summary->spans[i]);
+	if (!spans)
+		return;
+	printf("\n%-*s %13s %9s %9s %9s %9s", width, "SPAN", "COUNT", "MIN", "MEDIAN", "P99",
+	       "MAX");
+	report_span_head(&report->threads);
+	putchar('\n');
+	for (uint32_t i = 0; i < summary->span_count; i++)
+		if (has_hit(&summary->spans[i]))
+			print_span(&summary->spans[i], report_threads_span(&report->threads, i),
+				   width);
+}
+
+void report_text(const struct report *report)
+{
+	const struct trace_reader *reader = report->reader;
+	const struct summary *summary = report->summary;
+	const struct report_watches *watches = &report->watches;
+	int width = name_width(summary);
+
+	print_header(report->dir, reader, summary);
 	if (summary->event_count)
 		print_events(summary, reader->length_ns, width);
 	print_losses(reader, summary);
 	print_changes(&reader->meta, summary->begin_ns);
 	print_held(&reader->meta, summary->begin_ns);
 	print_unrecorded(&reader->meta);
-	if (trails->threads)
-		print_trails(trails);
+	if (report->trails.threads)
+		print_trails(&report->trails);
 	for (size_t i = 0; i < watches->count; i++) {
 		printf("%-12s ", i ? "" : "Watches");
 		watch_counts_text(&watches->all[i].watched, watches->all[i].unproven,
@@ -418,12 +440,6 @@ void report_text(const char *dir, const struct trace_reader *reader, const struc
 		writers_show(watches->writers, &(struct writers_view){ .rows = WRITERS_SHOWN_MAX },
 			     stdout);
 	}
-	for (uint32_t i = 0; i < summary->span_count; i++)
-		spans += has_hit(&summary->spans[i]);
-	if (spans)
-		printf("\n%-*s %13s %9s %9s %9s %9s\n", width, "SPAN", "COUNT", "MIN", "MEDIAN",
-		       "P99", "MAX");
-	for (uint32_t i = 0; i < summary->span_count; i++)
-		if (has_hit(&summary->spans[i]))
-			print_span(&summary->spans[i], width);
+	report_threads_text(&report->threads);
+	print_spans(report, width);
 }

@@ -238,6 +238,11 @@ static const struct where *where_of(struct watch_wheres *wheres, uint32_t proces
 	return &known->where;
 }
 
+const struct where *watch_where_at(struct watch_wheres *wheres, uint32_t process, uint64_t address)
+{
+	return where_of(wheres, process, address, 0);
+}
+
 /* A hit's addresses, by the names of its event's fields (abi/watch.h). */
 struct addresses {
 	uint64_t ip, callers[WATCH_CALLERS_SHOWN];
