@@ -4,13 +4,14 @@
 #include "base/array.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CPUS_MAX 8192 /* of others, it isn't known who runs there */
 #define SLOTS_FIRST 256
-/* A zombie may wait once more while it exits. Its number is in use again much later. */
-#define RESUMED_NS 1000000
+/* A zombie may wait once more while it exits. Its number is in use again later. */
+#define RESUMED_NS 100000000
 
 void thread_states_init(struct thread_states *states, uint64_t begin_ns)
 {
@@ -85,11 +86,28 @@ static struct thread_record *thread_new(struct thread_states *states, uint32_t p
 	return thread;
 }
 
+static int is_gone(const struct thread_record *thread)
+{
+	return thread->state == THREAD_ENDED ||
+	       (thread->state == THREAD_RUNNING && thread->is_exiting);
+}
+
+/* The fork may be recorded twice, or a little after the child's arrival on another CPU. */
+static int is_birth_known(const struct thread_record *thread, const struct thread_event *event)
+{
+	return thread->is_born ||
+	       (thread->state == THREAD_RUNNING && !thread->is_exiting && !thread->switches &&
+		!thread->is_sighted && event->ns <= thread->begin_ns + THREAD_REVERSED_NS);
+}
+
+/* Whether an event is about another thread, of the same number. */
 static int is_over(const struct thread_record *thread, const struct thread_event *event)
 {
 	if (event->pid && thread->pid && event->pid != thread->pid)
 		return 1;
-	return thread->state == THREAD_ENDED && event->kind != THREAD_WOKEN &&
+	if (event->kind == THREAD_IS_BORN)
+		return !is_birth_known(thread, event);
+	return is_gone(thread) && event->kind != THREAD_WOKEN &&
 	       event->ns > thread->since_ns + RESUMED_NS;
 }
 
@@ -106,6 +124,8 @@ static struct thread_record *thread_of(struct thread_states *states,
 		thread->pid = thread->pid ? thread->pid : event->pid;
 		return thread;
 	}
+	/* how long its last state lasted is not known */
+	thread->state = THREAD_ENDED;
 	return thread_new(states, event->pid, event->tid, event->ns, 1);
 }
 
@@ -209,6 +229,7 @@ static void arrive(struct thread_states *states, struct thread_record *thread,
 		break;
 	}
 	place_spend(thread, event->ns);
+	thread->is_born = 0;
 	thread->migrations += from >= 0 && event->cpu >= 0 && from != event->cpu;
 	thread->cpu = event->cpu;
 	thread->is_woken_early = 0;
@@ -326,7 +347,7 @@ static int wake(struct thread_states *states, struct thread_record *thread,
 	case THREAD_ENDED:
 		break;
 	}
-	return frequent_add(&thread->wakers, event->waker_tid, event->waker_pid) ? 0 : -ENOMEM;
+	return frequent_add(&thread->wakers, event->other_tid, event->other_pid) ? 0 : -ENOMEM;
 }
 
 static void sight(struct thread_record *thread, uint64_t ns)
@@ -365,12 +386,66 @@ static void be_here(const struct thread_states *states, struct thread_record *th
 	enter(thread, THREAD_RUNNING, ns);
 }
 
+/* A new thread. One that is known already is not. */
+static void be_born(struct thread_states *states, struct thread_record *thread,
+		    const struct thread_event *event)
+{
+	const struct thread_record *parent = thread_states_find(states, event->other_tid);
+
+	states->has_tasks = 1;
+	if (parent && !thread->name[0])
+		memcpy(thread->name, parent->name, sizeof(thread->name));
+	if (thread->begin_ns != event->ns || thread->is_born || thread->switches ||
+	    (thread->state != THREAD_UNSEEN && thread->state != THREAD_UNKNOWN))
+		return;
+	thread->is_born = 1;
+	enter(thread, THREAD_RUNNABLE, event->ns);
+}
+
+/* It still runs for a little while, and where CPUs are recorded, it departs. */
+static void leave(struct thread_states *states, struct thread_record *thread, uint64_t ns)
+{
+	states->has_tasks = 1;
+	settle(thread);
+	thread->is_exiting = 1;
+	switch (thread->state) {
+	case THREAD_UNSEEN:
+		seen(states, thread, THREAD_TIME_RUNNING, ns);
+		break;
+	case THREAD_UNKNOWN:
+		spend(thread, THREAD_TIME_UNKNOWN, ns);
+		break;
+	case THREAD_RUNNING:
+		spend(thread, THREAD_TIME_RUNNING, ns);
+		break;
+	case THREAD_RUNNABLE:
+	case THREAD_ASLEEP:
+		contradicted(thread, ns);
+		break;
+	case THREAD_ENDED:
+		return;
+	}
+	enter(thread, THREAD_RUNNING, ns);
+}
+
+static void be_named(struct thread_states *states, struct thread_record *thread,
+		     const struct thread_event *event)
+{
+	states->has_tasks = 1;
+	snprintf(thread->name, sizeof(thread->name), "%s", event->name);
+	if (event->cpu < 0)
+		sight(thread, event->ns);
+	else
+		be_here(states, thread, event->ns);
+}
+
 static int thread_add(struct thread_states *states, const struct thread_event *event)
 {
 	struct thread_record *thread = thread_of(states, event);
 
 	if (!thread)
 		return -ENOMEM;
+	thread->is_recorded |= event->kind != THREAD_WOKEN;
 	switch (event->kind) {
 	case THREAD_DEPARTS:
 		return depart(states, thread, event);
@@ -384,6 +459,15 @@ static int thread_add(struct thread_states *states, const struct thread_event *e
 		break;
 	case THREAD_IS_HERE:
 		be_here(states, thread, event->ns);
+		break;
+	case THREAD_IS_BORN:
+		be_born(states, thread, event);
+		break;
+	case THREAD_EXITS:
+		leave(states, thread, event->ns);
+		break;
+	case THREAD_IS_NAMED:
+		be_named(states, thread, event);
 		break;
 	}
 	return 0;
@@ -461,6 +545,10 @@ static void runner_replace(const struct thread_states *states, const struct thre
 
 	if (!runner || runner->tid == event->tid)
 		return;
+	if (runner->is_exiting) {
+		enter(runner, THREAD_ENDED, runner->since_ns);
+		return;
+	}
 	settle(runner);
 	spend(runner, THREAD_TIME_RUNNING, event->ns);
 	runner->missing++;
@@ -486,6 +574,13 @@ int thread_states_add(struct thread_states *states, const struct thread_event *e
 
 /* ---- sums ---- */
 
+const struct thread_record *thread_states_find(const struct thread_states *states, uint32_t tid)
+{
+	uint32_t found = states->slot_count ? *slot_of(states, tid) : 0;
+
+	return found ? &states->threads[found - 1] : NULL;
+}
+
 int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid, uint64_t ns,
 			uint64_t times[THREAD_TIMES])
 {
@@ -502,6 +597,7 @@ int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid
 	memset(times, 0, THREAD_TIMES * sizeof(*times));
 	if (!thread)
 		return tid ? -ENOMEM : 0;
+	thread->is_recorded = 1;
 	be_here(states, thread, ns);
 	settle(thread);
 	memcpy(times, thread->ns, sizeof(thread->ns));
@@ -527,14 +623,14 @@ static void delay_divide(struct thread_record *thread)
 }
 
 /*
- * A wait that has no end. Where neither wakes nor states are recorded, it may have been the
+ * A wait that has no end. Where neither wakes, states nor exits are recorded, it may have been the
  * thread's end: only a later sum of the kernel's shows that it lived.
  */
 static void wait_close(const struct thread_states *states, struct thread_record *thread,
 		       uint64_t end_ns)
 {
 	int is_known = THREAD_LETTERS[thread->letter] != '?' || states->wakes ||
-		       thread->delay_last.at_ns > thread->since_ns;
+		       states->has_tasks || thread->delay_last.at_ns > thread->since_ns;
 
 	if (thread->is_woken_early) {
 		spend(thread, THREAD_TIME_RUNNABLE, end_ns);
@@ -559,7 +655,10 @@ static void thread_finish(const struct thread_states *states, struct thread_reco
 		spend(thread, THREAD_TIME_UNKNOWN, end_ns);
 		break;
 	case THREAD_RUNNING:
-		spend(thread, THREAD_TIME_RUNNING, end_ns);
+		if (thread->is_exiting)
+			thread->end_ns = thread->since_ns;
+		else
+			spend(thread, THREAD_TIME_RUNNING, end_ns);
 		break;
 	case THREAD_RUNNABLE:
 		spend(thread, THREAD_TIME_RUNNABLE, end_ns);

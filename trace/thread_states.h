@@ -2,10 +2,12 @@
 /*
  * What threads did with their time, from the kernel's records of switches:
  *
+ *	(new) -> runnable	it was started
  *	unknown -> running	it arrived on a CPU
  *	running -> runnable	it departed, preempted
  *	running -> asleep	it departed, waiting
- *	running -> ended	it departed in the state X or Z
+ *	running -> ended	it departed in the state X or Z, or exits: where threads are
+ *				recorded, and not CPUs, no departure follows
  *	asleep -> runnable	it was woken
  *	runnable, asleep -> running
  *
@@ -20,7 +22,8 @@
  *
  * Before its first event a thread did what that event ended, from the begin of the trace or from
  * when it was sighted. That does not hold after losses, for a thread that arrives first (it may be
- * new), and for one that has the number of another that ended.
+ * new), and for one that has the number of another that ended. A thread may be known by wakes alone:
+ * those that are recorded woke it, and it is not (is_recorded).
  *
  * What was lost: the time of the thread that ran on the CPU is unknown from the last event there to
  * the thread's next. All threads that live then count the loss, for any may have been there. So do
@@ -60,12 +63,17 @@ enum thread_time {
 #define THREAD_LETTERS "SDTtIPXZ?"
 #define THREAD_LETTER_COUNT (sizeof(THREAD_LETTERS) - 1)
 
+#define THREAD_NAME_BYTES 16 /* with its NUL, as the kernel's */
+
 enum thread_event_kind {
 	THREAD_DEPARTS,
 	THREAD_ARRIVES,
 	THREAD_WOKEN,
 	THREAD_RUN_DELAY, /* the kernel's sum of the time that it was runnable */
 	THREAD_IS_HERE,	  /* an event that the thread itself recorded: it was running */
+	THREAD_IS_BORN,
+	THREAD_EXITS,
+	THREAD_IS_NAMED, /* on no CPU: by the recorder, which saw that it is there */
 };
 
 struct thread_event {
@@ -78,10 +86,12 @@ struct thread_event {
 	char letter;	/* 'R' or of THREAD_LETTERS */
 	uint64_t place; /* user address; 0: unknown */
 	uint32_t image; /* whose address */
-	/* woken */
-	uint32_t waker_pid, waker_tid; /* tid 0: an idle CPU, for an interrupt */
+	/* woken: by whom, tid 0: an idle CPU, for an interrupt; is born: whose child it is */
+	uint32_t other_pid, other_tid;
 	/* run delay */
 	uint64_t delay_ns;
+	/* is named */
+	const char *name;
 };
 
 struct thread_wait {
@@ -90,6 +100,7 @@ struct thread_wait {
 
 struct thread_record {
 	uint32_t pid, tid;
+	char name[THREAD_NAME_BYTES]; /* the last one; "": not known */
 	uint64_t begin_ns, end_ns; /* of what is known; end_ns by thread_states_finish() */
 	uint64_t ns[THREAD_TIMES];
 	uint64_t switches, preempted; /* departures, and those */
@@ -107,7 +118,10 @@ struct thread_record {
 	int32_t cpu;		/* where it runs or ran last */
 	int32_t crossed_cpu;	/* where its departure is missing so far; -1: nowhere */
 	uint8_t letter;		/* of THREAD_LETTERS; asleep */
+	uint8_t is_recorded;	/* not only its wakes are */
 	uint8_t is_sighted;	/* unseen, but there since since_ns */
+	uint8_t is_born;	/* and has not run */
+	uint8_t is_exiting;	/* it runs, or has ended then */
 	uint8_t is_woken_early; /* while it ran, for the wait to come */
 	uint64_t pending_ns;	/* a wait that ended without a wake so far */
 	uint64_t off_ns;	/* when it departed */
@@ -124,6 +138,7 @@ struct thread_states {
 	struct thread_record *threads; /* in the order of their first event */
 	size_t count;
 	uint64_t wakes; /* of all */
+	int has_tasks;	/* begins and ends of threads are recorded */
 
 	size_t room;
 	uint32_t *slots; /* threads by tid: index + 1, of the latest with that number */
@@ -149,6 +164,9 @@ int thread_states_cpu(struct thread_states *states, int32_t cpu, uint64_t ns);
 
 /* So many events of a CPU were lost before its event at `ns`. 0 or -ENOMEM. */
 int thread_states_lost(struct thread_states *states, int32_t cpu, uint64_t ns, uint64_t events);
+
+/* The last thread with that number; NULL: none. */
+const struct thread_record *thread_states_find(const struct thread_states *states, uint32_t tid);
 
 /* The sums of a thread's times at `ns`; its event THREAD_IS_HERE is implied. 0 or -ENOMEM. */
 int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid, uint64_t ns,

@@ -58,8 +58,8 @@ static void wake(uint32_t tid, int32_t cpu, uint64_t ns)
 				    .pid = PID,
 				    .tid = tid,
 				    .cpu = cpu,
-				    .waker_pid = PID,
-				    .waker_tid = WAKER });
+				    .other_pid = PID,
+				    .other_tid = WAKER });
 }
 
 static void delay(uint32_t tid, uint64_t ns, uint64_t delay_ns)
@@ -70,6 +70,33 @@ static void delay(uint32_t tid, uint64_t ns, uint64_t delay_ns)
 				    .tid = tid,
 				    .cpu = -1,
 				    .delay_ns = delay_ns });
+}
+
+static void fork_of(uint32_t parent, uint32_t tid, uint64_t ns)
+{
+	add(&(struct thread_event){ .kind = THREAD_IS_BORN,
+				    .ns = ns,
+				    .pid = PID,
+				    .tid = tid,
+				    .cpu = 3,
+				    .other_pid = PID,
+				    .other_tid = parent });
+}
+
+static void leave(uint32_t tid, int32_t cpu, uint64_t ns)
+{
+	add(&(struct thread_event){
+		.kind = THREAD_EXITS, .ns = ns, .pid = PID, .tid = tid, .cpu = cpu });
+}
+
+static void name(uint32_t tid, int32_t cpu, uint64_t ns, const char *text)
+{
+	add(&(struct thread_event){ .kind = THREAD_IS_NAMED,
+				    .ns = ns,
+				    .pid = PID,
+				    .tid = tid,
+				    .cpu = cpu,
+				    .name = text });
 }
 
 static void lose(int32_t cpu, uint64_t ns, uint64_t events)
@@ -469,6 +496,103 @@ Test(thread_states, a_wake_that_was_lost_leaves_the_wait_undecided)
 	end();
 }
 
+Test(thread_states, a_new_thread_is_runnable_until_it_arrives)
+{
+	begin(0);
+	name(1, -1, 5, "parent");
+	fork_of(1, 2, 100);
+	fork_of(1, 2, 100); /* recorded twice */
+	arrive(2, 1, 130);
+	fork_of(1, 3, 200);
+	arrive(4, 2, 300);
+	fork_of(1, 4, 301); /* a little after its arrival */
+	name(4, 2, 310, "renamed for the rest of it");
+	thread_states_finish(&states, 400);
+	expect_times(1, 0, 0, 0, 0, 395);
+	expect_times(2, 170, 30, 0, 0, 0);
+	expect_times(3, 0, 200, 0, 0, 0);
+	expect_times(4, 100, 0, 0, 0, 0);
+	cr_assert_eq(states.count, 4);
+	cr_expect_eq(thread(2)->begin_ns, 100);
+	cr_expect_str_eq(thread(2)->name, "parent");
+	cr_expect_str_eq(thread(4)->name, "renamed for the");
+	cr_expect_eq(thread_states_find(&states, 4), thread(4));
+	cr_expect_null(thread_states_find(&states, 5));
+	end();
+}
+
+Test(thread_states, a_thread_that_exits_ran_until_then)
+{
+	begin(0);
+	arrive(1, 0, 100);
+	leave(1, 0, 150);
+	arrive(2, 0, 5000);
+	leave(2, 0, 6000); /* a CPU's events: it departs */
+	wait_in('D', 2, 0, 6010);
+	wake(2, 1, 6020);
+	arrive(2, 0, 6030);
+	wait_in('X', 2, 0, 6040);
+	leave(3, 1, 200); /* it ran from the begin on */
+	arrive(4, 2, 10);
+	wait_in('S', 4, 2, 20);
+	leave(4, 2, 50); /* an arrival is missing */
+	thread_states_finish(&states, 9000);
+	expect_times(1, 50, 0, 0, 0, 0);
+	cr_expect_eq(thread(1)->end_ns, 150);
+	expect_whole(1);
+	expect_times(2, 1000 + 10 + 10, 10, 10, 0, 0);
+	cr_expect_eq(thread(2)->end_ns, 6040);
+	expect_whole(2);
+	expect_times(3, 200, 0, 0, 0, 0);
+	expect_times(4, 10, 0, 0, 0, 30);
+	cr_expect_eq(thread(4)->missing, 1);
+	end();
+}
+
+Test(thread_states, a_new_thread_may_have_the_number_of_one_that_exited)
+{
+	begin(0);
+	arrive(1, 0, 100);
+	leave(1, 0, 150);
+	fork_of(7, 1, 160);
+	arrive(1, 0, 170);
+	wait_in('S', 1, 0, 180);
+	fork_of(7, 1, 300); /* its exit was lost */
+	thread_states_finish(&states, 310);
+	cr_assert_eq(states.count, 3);
+	cr_expect_eq(states.threads[0].ns[THREAD_TIME_RUNNING], 50);
+	cr_expect_eq(states.threads[0].end_ns, 150);
+	cr_expect_eq(states.threads[1].ns[THREAD_TIME_RUNNABLE], 10);
+	cr_expect_eq(states.threads[1].ns[THREAD_TIME_RUNNING], 10);
+	cr_expect_eq(states.threads[1].ns[THREAD_TIME_ASLEEP], 0);
+	cr_expect_eq(states.threads[1].end_ns, 180, "when it ended is not known");
+	expect_times(1, 0, 10, 0, 0, 0);
+	end();
+}
+
+Test(thread_states, where_exits_are_recorded_a_wait_without_an_end_is_one)
+{
+	begin(0);
+	name(2, -1, 5, "other");
+	arrive(1, 0, 100);
+	wait_in('?', 1, 0, 200);
+	thread_states_finish(&states, 300);
+	expect_times(1, 100, 0, 0, 100, 0);
+	end();
+}
+
+Test(thread_states, a_thread_of_which_only_wakes_are_recorded_is_none)
+{
+	begin(0);
+	wake(1, 0, 100);
+	wake(2, 0, 100);
+	name(2, -1, 200, "there");
+	thread_states_finish(&states, 300);
+	cr_expect_not(thread(1)->is_recorded);
+	cr_expect(thread(2)->is_recorded);
+	end();
+}
+
 Test(thread_states, a_number_in_use_again_is_another_thread)
 {
 	begin(0);
@@ -507,7 +631,7 @@ Test(thread_states, an_unknown_pid_is_filled_in)
 {
 	begin(0);
 	add(&(struct thread_event){
-		.kind = THREAD_WOKEN, .ns = 10, .tid = 1, .cpu = 0, .waker_tid = 0 });
+		.kind = THREAD_WOKEN, .ns = 10, .tid = 1, .cpu = 0, .other_tid = 0 });
 	arrive(1, 0, 20);
 	thread_states_finish(&states, 30);
 	cr_assert_eq(states.count, 1);
@@ -565,7 +689,7 @@ Test(thread_states, times_add_up_whatever_comes)
 			int32_t cpu = rand() % 4 - 1;
 
 			ns += (uint64_t)(rand() % 4 ? rand() % 50 : rand() % 2000000);
-			switch (rand() % 7) {
+			switch (rand() % 10) {
 			case 0:
 			case 1:
 				arrive(tid, cpu, ns);
@@ -581,6 +705,16 @@ Test(thread_states, times_add_up_whatever_comes)
 				break;
 			case 5:
 				delay(tid, ns, (uint64_t)rand());
+				break;
+			case 6:
+				fork_of(1, tid, ns);
+				break;
+			case 7:
+				if (rand() % 4 == 0)
+					leave(tid, cpu, ns);
+				break;
+			case 8:
+				name(tid, cpu, ns, "name");
 				break;
 			default:
 				if (rand() % 4)

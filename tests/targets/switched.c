@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads whose states are known: `napper` sleeps, `spinner` and `rival` run on one CPU against each
+ * other, `waiter` waits for what `poster` posts. Each prints a line for its span:
+ *
+ *	NAME TID CPU_NS WALL_NS
+ *
+ * of its own CPU time from its first instruction to its last, and how long its span was.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/marker.h>
+
+#define ROUNDS 20
+#define NAP_NS 10000000
+#define SPIN_NS 300000000u
+
+static sem_t posted, taken;
+static pthread_barrier_t both;
+static int cpu;
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void nap(void)
+{
+	const struct timespec length = { .tv_nsec = NAP_NS };
+
+	nanosleep(&length, NULL);
+}
+
+static uint64_t begin(const char *name)
+{
+	prctl(PR_SET_NAME, name);
+	return now_ns(CLOCK_MONOTONIC);
+}
+
+static void end(const char *name, uint64_t begin_ns)
+{
+	uint64_t wall_ns = now_ns(CLOCK_MONOTONIC) - begin_ns;
+
+	printf("%s %ld %llu %llu\n", name, syscall(SYS_gettid),
+	       (unsigned long long)now_ns(CLOCK_THREAD_CPUTIME_ID), (unsigned long long)wall_ns);
+}
+
+static void *napper(void *name)
+{
+	uint64_t begin_ns = begin(name);
+
+	WAYMARK_BEGIN(switched, napper);
+	for (int i = 0; i < ROUNDS; i++) {
+		WAYMARK_BEGIN(switched, one_nap);
+		nap();
+		WAYMARK_END(switched, one_nap);
+	}
+	WAYMARK_END(switched, napper);
+	end(name, begin_ns);
+	return NULL;
+}
+
+/* Both spin until each has had its time, so that each is there as long as the other needs. */
+static void *spinner(void *name)
+{
+	uint64_t begin_ns = begin(name), until_ns;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	pthread_barrier_wait(&both);
+	WAYMARK_BEGIN(switched, spinner);
+	until_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + SPIN_NS;
+	while (now_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns)
+		continue;
+	WAYMARK_END(switched, spinner);
+	end(name, begin_ns);
+	return NULL;
+}
+
+static void *waiter(void *name)
+{
+	uint64_t begin_ns = begin(name);
+
+	WAYMARK_BEGIN(switched, waiter);
+	for (int i = 0; i < ROUNDS; i++) {
+		sem_wait(&posted);
+		sem_post(&taken);
+	}
+	WAYMARK_END(switched, waiter);
+	end(name, begin_ns);
+	return NULL;
+}
+
+static void *poster(void *name)
+{
+	uint64_t begin_ns = begin(name);
+
+	for (int i = 0; i < ROUNDS; i++) {
+		nap();
+		sem_post(&posted);
+		sem_wait(&taken);
+	}
+	end(name, begin_ns);
+	return NULL;
+}
+
+int main(void)
+{
+	static const struct {
+		void *(*run)(void *name);
+		const char *name;
+	} all[] = { { napper, "napper" },
+		    { spinner, "spinner" },
+		    { spinner, "rival" },
+		    { waiter, "waiter" },
+		    { poster, "poster" } };
+	pthread_t threads[5];
+
+	cpu = sched_getcpu();
+	sem_init(&posted, 0, 0);
+	sem_init(&taken, 0, 0);
+	pthread_barrier_init(&both, NULL, 2);
+	for (int i = 0; i < 5; i++)
+		if (pthread_create(&threads[i], NULL, all[i].run, (void *)(uintptr_t)all[i].name))
+			return 1;
+	for (int i = 0; i < 5; i++)
+		pthread_join(threads[i], NULL);
+	end("main", 0);
+	return 0;
+}
