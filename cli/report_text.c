@@ -138,7 +138,8 @@ static void print_header(const char *dir, const struct trace_reader *reader,
 		printf("Processes    none\n");
 	if (summary->end_ns)
 		print_begin(summary->begin_ns);
-	printf("Duration     %s\n", report_time((double)(summary->end_ns - summary->begin_ns), text));
+	printf("Duration     %s\n",
+	       report_time((double)(summary->end_ns - summary->begin_ns), text));
 	if (reader->length_ns)
 		printf("Recorded for %s\n", report_time((double)reader->length_ns, text));
 	printf("Threads      %llu\n", (unsigned long long)summary->threads);

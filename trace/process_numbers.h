@@ -18,7 +18,7 @@ struct process_numbers {
 	struct process_number {
 		uint32_t pid, process;
 		uint64_t begin_ns;
-	} *all; /* by pid, then begin */
+	} * all; /* by pid, then begin */
 	size_t count;
 };
 

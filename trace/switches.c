@@ -83,8 +83,8 @@ int switches_has(const struct trace_reader *reader)
 		const struct tsdl_process *process = &reader->meta.processes[i];
 
 		for (uint32_t j = 0; process->is_kernel && j < process->schema->count; j++) {
-			const struct kernel_event *event =
-				kernel_event_of(process->schema->classes[j]);
+			const struct kernel_event *event = kernel_event_of(
+				process->schema->classes[j]);
 
 			if (event && event->kind == ROLE_KERNEL && event->event <= THREAD_ARRIVES)
 				return 1;
@@ -101,8 +101,8 @@ static void kernel_roles_make(struct pass *pass, uint32_t process)
 		const struct kernel_event *event = kernel_event_of(schema->classes[i]);
 
 		if (event)
-			pass->roles[process][i] =
-				(struct role){ .kind = event->kind, .event = event->event };
+			pass->roles[process][i] = (struct role){ .kind = event->kind,
+								 .event = event->event };
 	}
 }
 

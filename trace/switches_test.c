@@ -71,11 +71,9 @@ static void begin_trace(void)
 	trace_clock_set(writer, 1000000000, 0, BASE_NS);
 	trace_clock_set(writer, 2000000000, 1000, BASE_NS);
 	begin_stream(&cpus[0], &(struct wm_packet){ .instance = 1, .comm = "cpu0" }, 100);
-	begin_stream(&cpus[1], &(struct wm_packet){ .tid = 1, .instance = 2, .comm = "cpu1" },
-		     100);
+	begin_stream(&cpus[1], &(struct wm_packet){ .tid = 1, .instance = 2, .comm = "cpu1" }, 100);
 	begin_stream(&own,
-		     &(struct wm_packet){
-			     .pid = PID, .tid = TID, .instance = 3, .comm = "worker" },
+		     &(struct wm_packet){ .pid = PID, .tid = TID, .instance = 3, .comm = "worker" },
 		     ticks(110));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "trace/thread_states.h"
+#include "trace/thread_states_own.h"
 
 #include "base/array.h"
 
@@ -9,9 +9,6 @@
 #include <string.h>
 
 #define CPUS_MAX 8192 /* of others, it isn't known who runs there */
-#define SLOTS_FIRST 256
-/* A zombie may wait once more while it exits. Its number is in use again later. */
-#define RESUMED_NS 100000000
 
 void thread_states_init(struct thread_states *states, uint64_t begin_ns)
 {
@@ -30,125 +27,7 @@ void thread_states_release(struct thread_states *states)
 	*states = (struct thread_states){ 0 };
 }
 
-/* ---- threads by number ---- */
-
-static uint32_t *slot_of(const struct thread_states *states, uint32_t tid)
-{
-	size_t slot = (size_t)(tid * 0x9e3779b97f4a7c15u >> 32) & (states->slot_count - 1);
-
-	while (states->slots[slot] && states->threads[states->slots[slot] - 1].tid != tid)
-		slot = (slot + 1) & (states->slot_count - 1);
-	return &states->slots[slot];
-}
-
-static int slots_grow(struct thread_states *states)
-{
-	size_t want = states->slot_count ? states->slot_count * 2 : SLOTS_FIRST;
-	uint32_t *old = states->slots;
-
-	if (states->count < states->slot_count / 2)
-		return 0;
-	states->slots = calloc(want, sizeof(*states->slots));
-	if (!states->slots) {
-		states->slots = old;
-		return -ENOMEM;
-	}
-	states->slot_count = want;
-	/* of several with one number, the latest */
-	for (size_t i = 0; i < states->count; i++)
-		*slot_of(states, states->threads[i].tid) = (uint32_t)i + 1;
-	free(old);
-	return 0;
-}
-
-/* A thread that is here for the first time; `is_later`: another had its number. */
-static struct thread_record *thread_new(struct thread_states *states, uint32_t pid, uint32_t tid,
-					uint64_t ns, int is_later)
-{
-	struct thread_record *thread;
-
-	if (states->count == UINT32_MAX - 1 || slots_grow(states) ||
-	    array_grow(&states->threads, &states->room, states->count + 1, sizeof(*thread)))
-		return NULL;
-	thread = &states->threads[states->count++];
-	*thread = (struct thread_record){
-		.pid = pid,
-		.tid = tid,
-		.state = is_later || states->lost_events ? THREAD_UNKNOWN : THREAD_UNSEEN,
-		.begin_ns = ns,
-		.since_ns = ns,
-		.cpu = -1,
-		.crossed_cpu = -1,
-		.lost_events = states->lost_events,
-		.lost_ns = states->lost_ns,
-	};
-	*slot_of(states, tid) = (uint32_t)states->count;
-	return thread;
-}
-
-static int is_gone(const struct thread_record *thread)
-{
-	return thread->state == THREAD_ENDED ||
-	       (thread->state == THREAD_RUNNING && thread->is_exiting);
-}
-
-/* The fork may be recorded twice, or a little after the child's arrival on another CPU. */
-static int is_birth_known(const struct thread_record *thread, const struct thread_event *event)
-{
-	return thread->is_born ||
-	       (thread->state == THREAD_RUNNING && !thread->is_exiting && !thread->switches &&
-		!thread->is_sighted && event->ns <= thread->begin_ns + THREAD_REVERSED_NS);
-}
-
-/* Whether an event is about another thread, of the same number. */
-static int is_over(const struct thread_record *thread, const struct thread_event *event)
-{
-	if (event->pid && thread->pid && event->pid != thread->pid)
-		return 1;
-	if (event->kind == THREAD_IS_BORN)
-		return !is_birth_known(thread, event);
-	return is_gone(thread) && event->kind != THREAD_WOKEN &&
-	       event->ns > thread->since_ns + RESUMED_NS;
-}
-
-/* The thread that an event is about. NULL: no memory. */
-static struct thread_record *thread_of(struct thread_states *states,
-				       const struct thread_event *event)
-{
-	uint32_t found = states->slot_count ? *slot_of(states, event->tid) : 0;
-	struct thread_record *thread = found ? &states->threads[found - 1] : NULL;
-
-	if (!thread)
-		return thread_new(states, event->pid, event->tid, event->ns, 0);
-	if (!is_over(thread, event)) {
-		thread->pid = thread->pid ? thread->pid : event->pid;
-		return thread;
-	}
-	/* how long its last state lasted is not known */
-	thread->state = THREAD_ENDED;
-	return thread_new(states, event->pid, event->tid, event->ns, 1);
-}
-
-/* ---- time ---- */
-
-static void spend(struct thread_record *thread, enum thread_time time, uint64_t ns)
-{
-	if (ns > thread->since_ns)
-		thread->ns[time] += ns - thread->since_ns;
-}
-
-/* No wake comes any more for the wait that ended last. */
-static void settle(struct thread_record *thread)
-{
-	thread->ns[THREAD_TIME_WAITING] += thread->pending_ns;
-	thread->pending_ns = 0;
-}
-
-static void enter(struct thread_record *thread, enum thread_state state, uint64_t ns)
-{
-	thread->state = state;
-	thread->since_ns = ns;
-}
+/* ---- events ---- */
 
 /* Its first event shows what it did until then. */
 static void seen(const struct thread_states *states, struct thread_record *thread,
@@ -158,14 +37,15 @@ static void seen(const struct thread_states *states, struct thread_record *threa
 		return;
 	if (!thread->is_sighted)
 		thread->begin_ns = thread->since_ns = states->begin_ns < ns ? states->begin_ns : ns;
-	spend(thread, states->lost_events > thread->lost_events ? THREAD_TIME_UNKNOWN : time, ns);
+	thread_spend(thread, states->lost_events > thread->lost_events ? THREAD_TIME_UNKNOWN : time,
+		     ns);
 }
 
 /* The time in a state that a switch contradicts: one before it is missing. */
 static void contradicted(struct thread_record *thread, uint64_t ns)
 {
 	thread->missing++;
-	spend(thread, THREAD_TIME_UNKNOWN, ns);
+	thread_spend(thread, THREAD_TIME_UNKNOWN, ns);
 }
 
 /* Time that it was off its CPU, for the place where it departed. */
@@ -178,22 +58,14 @@ static void place_spend(struct thread_record *thread, uint64_t ns)
 	thread->off_ns = 0;
 }
 
-/* ---- events ---- */
-
-static void wait_spend(struct thread_record *thread, uint64_t ns)
-{
-	if (ns > thread->since_ns)
-		thread->waits[thread->letter].ns += ns - thread->since_ns;
-}
-
 /* It waited until it arrived. */
 static void wait_end(struct thread_record *thread, uint64_t ns)
 {
 	if (thread->is_woken_early) {
-		spend(thread, THREAD_TIME_RUNNABLE, ns);
+		thread_spend(thread, THREAD_TIME_RUNNABLE, ns);
 		return;
 	}
-	wait_spend(thread, ns);
+	thread_wait_spend(thread, ns);
 	thread->pending_ns = ns > thread->since_ns ? ns - thread->since_ns : 0;
 }
 
@@ -202,14 +74,14 @@ static void arrive(struct thread_states *states, struct thread_record *thread,
 {
 	int32_t from = thread->cpu;
 
-	settle(thread);
+	thread_settle(thread);
 	thread->crossed_cpu = -1;
 	switch (thread->state) {
 	case THREAD_UNSEEN:
 		seen(states, thread, THREAD_TIME_WAITING, event->ns);
 		break;
 	case THREAD_UNKNOWN:
-		spend(thread, THREAD_TIME_UNKNOWN, event->ns);
+		thread_spend(thread, THREAD_TIME_UNKNOWN, event->ns);
 		break;
 	case THREAD_RUNNING:
 		if (from < 0 || event->cpu < 0 || from == event->cpu) {
@@ -217,11 +89,11 @@ static void arrive(struct thread_states *states, struct thread_record *thread,
 			break;
 		}
 		thread->missing++;
-		spend(thread, THREAD_TIME_RUNNING, event->ns);
+		thread_spend(thread, THREAD_TIME_RUNNING, event->ns);
 		thread->crossed_cpu = from;
 		break;
 	case THREAD_RUNNABLE:
-		spend(thread, THREAD_TIME_RUNNABLE, event->ns);
+		thread_spend(thread, THREAD_TIME_RUNNABLE, event->ns);
 		break;
 	case THREAD_ASLEEP:
 	case THREAD_ENDED:
@@ -233,7 +105,7 @@ static void arrive(struct thread_states *states, struct thread_record *thread,
 	thread->migrations += from >= 0 && event->cpu >= 0 && from != event->cpu;
 	thread->cpu = event->cpu;
 	thread->is_woken_early = 0;
-	enter(thread, THREAD_RUNNING, event->ns);
+	thread_enter(thread, THREAD_RUNNING, event->ns);
 }
 
 static uint8_t letter_of(char letter)
@@ -277,20 +149,20 @@ static int depart(struct thread_states *states, struct thread_record *thread,
 		thread->crossed_cpu = -1;
 		return err;
 	}
-	settle(thread);
+	thread_settle(thread);
 	switch (thread->state) {
 	case THREAD_UNSEEN:
 		seen(states, thread, THREAD_TIME_RUNNING, event->ns);
 		break;
 	case THREAD_UNKNOWN:
 		thread->missing -= is_reversed(thread, event);
-		spend(thread, THREAD_TIME_UNKNOWN, event->ns);
+		thread_spend(thread, THREAD_TIME_UNKNOWN, event->ns);
 		break;
 	case THREAD_RUNNING:
 		if (thread->cpu >= 0 && event->cpu >= 0 && thread->cpu != event->cpu)
 			contradicted(thread, event->ns);
 		else
-			spend(thread, THREAD_TIME_RUNNING, event->ns);
+			thread_spend(thread, THREAD_TIME_RUNNING, event->ns);
 		break;
 	case THREAD_RUNNABLE:
 	case THREAD_ASLEEP:
@@ -306,11 +178,12 @@ static int depart(struct thread_states *states, struct thread_record *thread,
 	thread->letter = letter_of(event->letter);
 	if (event->is_preempted || event->letter == 'R') {
 		thread->is_woken_early = 0;
-		enter(thread, THREAD_RUNNABLE, event->ns);
+		thread_enter(thread, THREAD_RUNNABLE, event->ns);
 	} else {
-		enter(thread,
-		      event->letter == 'X' || event->letter == 'Z' ? THREAD_ENDED : THREAD_ASLEEP,
-		      event->ns);
+		thread_enter(thread,
+			     event->letter == 'X' || event->letter == 'Z' ? THREAD_ENDED
+									  : THREAD_ASLEEP,
+			     event->ns);
 	}
 	return err;
 }
@@ -323,17 +196,17 @@ static int wake(struct thread_states *states, struct thread_record *thread,
 	switch (thread->state) {
 	case THREAD_UNSEEN:
 		seen(states, thread, THREAD_TIME_ASLEEP, event->ns);
-		enter(thread, THREAD_RUNNABLE, event->ns);
+		thread_enter(thread, THREAD_RUNNABLE, event->ns);
 		break;
 	case THREAD_UNKNOWN:
-		spend(thread, THREAD_TIME_UNKNOWN, event->ns);
-		enter(thread, THREAD_RUNNABLE, event->ns);
+		thread_spend(thread, THREAD_TIME_UNKNOWN, event->ns);
+		thread_enter(thread, THREAD_RUNNABLE, event->ns);
 		break;
 	case THREAD_ASLEEP:
-		spend(thread, THREAD_TIME_ASLEEP, event->ns);
-		wait_spend(thread, event->ns);
+		thread_spend(thread, THREAD_TIME_ASLEEP, event->ns);
+		thread_wait_spend(thread, event->ns);
 		thread->is_woken_early = 0;
-		enter(thread, THREAD_RUNNABLE, event->ns);
+		thread_enter(thread, THREAD_RUNNABLE, event->ns);
 		break;
 	case THREAD_RUNNING:
 		if (thread->pending_ns && event->ns - thread->since_ns <= THREAD_REVERSED_NS) {
@@ -361,7 +234,7 @@ static void sight(struct thread_record *thread, uint64_t ns)
 /* The kernel adds to its sum when the thread arrives, and so do we. */
 static void delay(struct thread_record *thread, const struct thread_event *event)
 {
-	settle(thread);
+	thread_settle(thread);
 	thread->delay_last = (struct thread_delay){
 		.is_known = 1,
 		.at_ns = event->ns,
@@ -374,16 +247,16 @@ static void delay(struct thread_record *thread, const struct thread_event *event
 	sight(thread, event->ns);
 }
 
-static void be_here(const struct thread_states *states, struct thread_record *thread, uint64_t ns)
+void thread_be_here(const struct thread_states *states, struct thread_record *thread, uint64_t ns)
 {
 	if (thread->state == THREAD_UNSEEN)
 		seen(states, thread, THREAD_TIME_RUNNING, ns);
 	else if (thread->state == THREAD_UNKNOWN)
-		spend(thread, THREAD_TIME_UNKNOWN, ns);
+		thread_spend(thread, THREAD_TIME_UNKNOWN, ns);
 	else
 		return;
 	thread->cpu = -1;
-	enter(thread, THREAD_RUNNING, ns);
+	thread_enter(thread, THREAD_RUNNING, ns);
 }
 
 /* A new thread. One that is known already is not. */
@@ -399,24 +272,24 @@ static void be_born(struct thread_states *states, struct thread_record *thread,
 	    (thread->state != THREAD_UNSEEN && thread->state != THREAD_UNKNOWN))
 		return;
 	thread->is_born = 1;
-	enter(thread, THREAD_RUNNABLE, event->ns);
+	thread_enter(thread, THREAD_RUNNABLE, event->ns);
 }
 
 /* It still runs for a little while, and where CPUs are recorded, it departs. */
 static void leave(struct thread_states *states, struct thread_record *thread, uint64_t ns)
 {
 	states->has_tasks = 1;
-	settle(thread);
+	thread_settle(thread);
 	thread->is_exiting = 1;
 	switch (thread->state) {
 	case THREAD_UNSEEN:
 		seen(states, thread, THREAD_TIME_RUNNING, ns);
 		break;
 	case THREAD_UNKNOWN:
-		spend(thread, THREAD_TIME_UNKNOWN, ns);
+		thread_spend(thread, THREAD_TIME_UNKNOWN, ns);
 		break;
 	case THREAD_RUNNING:
-		spend(thread, THREAD_TIME_RUNNING, ns);
+		thread_spend(thread, THREAD_TIME_RUNNING, ns);
 		break;
 	case THREAD_RUNNABLE:
 	case THREAD_ASLEEP:
@@ -425,7 +298,7 @@ static void leave(struct thread_states *states, struct thread_record *thread, ui
 	case THREAD_ENDED:
 		return;
 	}
-	enter(thread, THREAD_RUNNING, ns);
+	thread_enter(thread, THREAD_RUNNING, ns);
 }
 
 static void be_named(struct thread_states *states, struct thread_record *thread,
@@ -436,7 +309,7 @@ static void be_named(struct thread_states *states, struct thread_record *thread,
 	if (event->cpu < 0)
 		sight(thread, event->ns);
 	else
-		be_here(states, thread, event->ns);
+		thread_be_here(states, thread, event->ns);
 }
 
 static int thread_add(struct thread_states *states, const struct thread_event *event)
@@ -458,7 +331,7 @@ static int thread_add(struct thread_states *states, const struct thread_event *e
 		delay(thread, event);
 		break;
 	case THREAD_IS_HERE:
-		be_here(states, thread, event->ns);
+		thread_be_here(states, thread, event->ns);
 		break;
 	case THREAD_IS_BORN:
 		be_born(states, thread, event);
@@ -529,9 +402,9 @@ int thread_states_lost(struct thread_states *states, int32_t number, uint64_t ns
 		uint64_t until_ns = cpu->last_ns > runner->since_ns ? cpu->last_ns
 								    : runner->since_ns;
 
-		settle(runner);
-		spend(runner, THREAD_TIME_RUNNING, until_ns);
-		enter(runner, THREAD_UNKNOWN, until_ns);
+		thread_settle(runner);
+		thread_spend(runner, THREAD_TIME_RUNNING, until_ns);
+		thread_enter(runner, THREAD_UNKNOWN, until_ns);
 	}
 	cpu->thread = 0;
 	return thread_states_cpu(states, number, ns);
@@ -546,14 +419,14 @@ static void runner_replace(const struct thread_states *states, const struct thre
 	if (!runner || runner->tid == event->tid)
 		return;
 	if (runner->is_exiting) {
-		enter(runner, THREAD_ENDED, runner->since_ns);
+		thread_enter(runner, THREAD_ENDED, runner->since_ns);
 		return;
 	}
-	settle(runner);
-	spend(runner, THREAD_TIME_RUNNING, event->ns);
+	thread_settle(runner);
+	thread_spend(runner, THREAD_TIME_RUNNING, event->ns);
 	runner->missing++;
 	runner->crossed_cpu = event->cpu;
-	enter(runner, THREAD_UNKNOWN, event->ns);
+	thread_enter(runner, THREAD_UNKNOWN, event->ns);
 }
 
 int thread_states_add(struct thread_states *states, const struct thread_event *event)
@@ -567,125 +440,7 @@ int thread_states_add(struct thread_states *states, const struct thread_event *e
 		err = thread_add(states, event);
 	if (cpu && is_switch && !err)
 		cpu->thread = event->kind == THREAD_ARRIVES && event->tid
-				      ? *slot_of(states, event->tid)
+				      ? thread_index(states, event->tid)
 				      : 0;
 	return err ? err : thread_states_cpu(states, event->cpu, event->ns);
-}
-
-/* ---- sums ---- */
-
-const struct thread_record *thread_states_find(const struct thread_states *states, uint32_t tid)
-{
-	uint32_t found = states->slot_count ? *slot_of(states, tid) : 0;
-
-	return found ? &states->threads[found - 1] : NULL;
-}
-
-int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid, uint64_t ns,
-			uint64_t times[THREAD_TIMES])
-{
-	static const enum thread_time open[] = {
-		[THREAD_UNSEEN] = THREAD_TIME_UNKNOWN,	 [THREAD_UNKNOWN] = THREAD_TIME_UNKNOWN,
-		[THREAD_RUNNING] = THREAD_TIME_RUNNING,	 [THREAD_RUNNABLE] = THREAD_TIME_RUNNABLE,
-		[THREAD_ASLEEP] = THREAD_TIME_ASLEEP,	 [THREAD_ENDED] = THREAD_TIME_UNKNOWN,
-	};
-	const struct thread_event event = {
-		.kind = THREAD_IS_HERE, .ns = ns, .pid = pid, .tid = tid, .cpu = -1
-	};
-	struct thread_record *thread = tid ? thread_of(states, &event) : NULL;
-
-	memset(times, 0, THREAD_TIMES * sizeof(*times));
-	if (!thread)
-		return tid ? -ENOMEM : 0;
-	thread->is_recorded = 1;
-	be_here(states, thread, ns);
-	settle(thread);
-	memcpy(times, thread->ns, sizeof(thread->ns));
-	if (ns > thread->since_ns)
-		times[open[thread->state]] += ns - thread->since_ns;
-	return 0;
-}
-
-/* Divide the waits between the first and the last of the kernel's sums. */
-static void delay_divide(struct thread_record *thread)
-{
-	const struct thread_delay *first = &thread->delay_first, *last = &thread->delay_last;
-	uint64_t waiting_ns = last->waiting_ns - first->waiting_ns;
-	uint64_t preempted_ns = last->runnable_ns - first->runnable_ns;
-	uint64_t runnable_ns = last->ns > first->ns ? last->ns - first->ns : 0;
-
-	/* the kernel counts the time after a wake and that after a preemption together */
-	runnable_ns = runnable_ns > preempted_ns ? runnable_ns - preempted_ns : 0;
-	runnable_ns = runnable_ns < waiting_ns ? runnable_ns : waiting_ns;
-	thread->ns[THREAD_TIME_WAITING] -= waiting_ns;
-	thread->ns[THREAD_TIME_RUNNABLE] += runnable_ns;
-	thread->ns[THREAD_TIME_ASLEEP] += waiting_ns - runnable_ns;
-}
-
-/*
- * A wait that has no end. Where neither wakes, states nor exits are recorded, it may have been the
- * thread's end: only a later sum of the kernel's shows that it lived.
- */
-static void wait_close(const struct thread_states *states, struct thread_record *thread,
-		       uint64_t end_ns)
-{
-	int is_known = THREAD_LETTERS[thread->letter] != '?' || states->wakes ||
-		       states->has_tasks || thread->delay_last.at_ns > thread->since_ns;
-
-	if (thread->is_woken_early) {
-		spend(thread, THREAD_TIME_RUNNABLE, end_ns);
-		return;
-	}
-	if (!is_known) {
-		thread->end_ns = thread->since_ns;
-		return;
-	}
-	wait_spend(thread, end_ns);
-	spend(thread, states->wakes ? THREAD_TIME_ASLEEP : THREAD_TIME_WAITING, end_ns);
-}
-
-static void thread_finish(const struct thread_states *states, struct thread_record *thread,
-			  uint64_t end_ns)
-{
-	settle(thread);
-	thread->end_ns = end_ns;
-	switch (thread->state) {
-	case THREAD_UNSEEN:
-	case THREAD_UNKNOWN:
-		spend(thread, THREAD_TIME_UNKNOWN, end_ns);
-		break;
-	case THREAD_RUNNING:
-		if (thread->is_exiting)
-			thread->end_ns = thread->since_ns;
-		else
-			spend(thread, THREAD_TIME_RUNNING, end_ns);
-		break;
-	case THREAD_RUNNABLE:
-		spend(thread, THREAD_TIME_RUNNABLE, end_ns);
-		break;
-	case THREAD_ASLEEP:
-		wait_close(states, thread, end_ns);
-		break;
-	case THREAD_ENDED:
-		thread->end_ns = thread->since_ns;
-		break;
-	}
-}
-
-void thread_states_finish(struct thread_states *states, uint64_t end_ns)
-{
-	for (size_t i = 0; i < states->count; i++) {
-		struct thread_record *thread = &states->threads[i];
-		uint64_t lived_ns;
-
-		thread_finish(states, thread, end_ns);
-		if (thread->delay_first.is_known)
-			delay_divide(thread);
-		thread->lost_events = states->lost_events - thread->lost_events;
-		thread->lost_ns = states->lost_ns - thread->lost_ns;
-		lived_ns = thread->end_ns > thread->begin_ns ? thread->end_ns - thread->begin_ns : 0;
-		thread->lost_ns = thread->lost_ns < lived_ns ? thread->lost_ns : lived_ns;
-		frequent_sort(&thread->wakers);
-		frequent_sort(&thread->places);
-	}
 }

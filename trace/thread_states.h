@@ -101,7 +101,7 @@ struct thread_wait {
 struct thread_record {
 	uint32_t pid, tid;
 	char name[THREAD_NAME_BYTES]; /* the last one; "": not known */
-	uint64_t begin_ns, end_ns; /* of what is known; end_ns by thread_states_finish() */
+	uint64_t begin_ns, end_ns;    /* of what is known; end_ns by thread_states_finish() */
 	uint64_t ns[THREAD_TIMES];
 	uint64_t switches, preempted; /* departures, and those */
 	uint64_t migrations;	      /* arrivals on another CPU than the one before */
@@ -148,7 +148,7 @@ struct thread_states {
 	struct thread_cpu {
 		uint64_t last_ns;
 		uint32_t thread; /* which runs there: index + 1 */
-	} *cpus;
+	} * cpus;
 	size_t cpu_count, cpu_room;
 };
 
