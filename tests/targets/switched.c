@@ -7,7 +7,6 @@
  *
  * of its own CPU time from its first instruction to its last, and how long its span was.
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>

@@ -1,0 +1,133 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What `waymark report` makes of switches: the time of threads and spans running, runnable and asleep, against what the
+# program measured; who woke whom; as root, as another user, and over all CPUs. No bound depends on how busy the machine
+# is, but for what a hypervisor took.
+no_ticker=1
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+cp "$WAYMARK_BUILD/tests/targets/switched" . || skip "not built"
+chmod 777 . # another user records too
+"$waymark" stat -e context-switches -o probe true || skip "the kernel counts nothing here: $(cat probe)"
+
+# stolen: CPU time that the hypervisor took, of all CPUs, in ns
+stolen() { echo $(($(awk '$1 == "cpu" { print $9 }' /proc/stat) * 10000000)); }
+
+# record STATUS ARGUMENT...: the program into ./trace, its report in ./report and ./text; $steal is the time stolen meanwhile.
+# It runs as ${as[@]}, or as this user.
+as=()
+record()
+{
+	local wanted=$1 got before
+	shift
+	rm -rf trace
+	before=$(stolen)
+	timeout -k 5 60 "${as[@]}" "$waymark" record -o trace "$@" ./switched >out 2>err </dev/null
+	got=$?
+	steal=$(($(stolen) - before))
+	[ $got -eq "$wanted" ] || fail "record $*: status $got, expected $wanted: $(cat out err)"
+	"$waymark" report --json trace >report || fail "report --json: $?"
+	"$waymark" report trace >text || fail "report: $?"
+}
+
+# of EXPRESSION: of t and s, threads and spans by name, and m, what the program measured of its threads, by name
+of()
+{
+	python3 - "$1" "$steal" "$(nproc)" <<'END' || fail "$1: $(head -c 800 report)" >&2
+import json, sys
+report = json.load(open("report"))
+m = {w[0]: {"tid": int(w[1]), "cpu": int(w[2]), "wall": int(w[3])} for w in map(str.split, open("out")) if len(w) == 4}
+by_tid = {x["tid"]: x for x in report.get("switched", [])}
+t = {name: by_tid.get(x["tid"]) for name, x in m.items()}
+s = {x["name"].split(":")[1]: x for x in report["spans"]}
+MS = 1000000
+times = ["running_ns", "runnable_ns", "asleep_ns", "waiting_ns", "unknown_ns"]
+total = lambda x: sum(x[k] for k in times)
+off = lambda x: x["asleep_ns"] + x["waiting_ns"]
+own = [name for name in m if name != "main"]
+# the kernel counts a switch for the next thread; a hypervisor's share is no CPU time
+switches = lambda x: 20000 * x["switches"]
+least = lambda name: 0.99 * m[name]["cpu"] - MS - switches(t[name])
+most = lambda name: 1.01 * m[name]["cpu"] + MS + switches(t[name]) + int(sys.argv[2]) + 10 * MS * int(sys.argv[3])
+print(eval(sys.argv[1]))
+END
+}
+
+# holds WHAT EXPRESSION
+holds() { expect "$1" "$(of "$2")" True; }
+
+# What holds however it was recorded.
+check()
+{
+	holds "$1: threads have the program's names" 'all(t[n]["name"] == n for n in own)'
+	holds "$1: nothing was lost" 'all(t[n]["lost_events"] == 0 and t[n]["missing"] == 0 for n in own)'
+	holds "$1: running is CPU time" '[n for n in own if not least(n) <= t[n]["running_ns"] <= most(n)] == []'
+	holds "$1: two threads do not run on one CPU at once" \
+		's["spinner"]["running_ns"] <= 1.01 * max(m["spinner"]["wall"], m["rival"]["wall"])'
+	holds "$1: times add up to a thread's life" 'all(total(t[n]) == t[n]["end_ns"] - t[n]["begin_ns"] for n in own)'
+	holds "$1: times add up to a span's length" \
+		'all(abs(total(s[n]) - s[n]["max_ns"]) < 10000 for n in ("napper", "waiter"))'
+	holds "$1: all spans are in it" 'all(x["switched"] == x["count"] > 0 for x in s.values())'
+	holds "$1: spans within others count in both" \
+		's["one_nap"]["count"] == 20 and all(s["one_nap"][k] <= s["napper"][k] for k in times)'
+	holds "$1: a thread that naps is off its CPU" 'off(s["napper"]) > 100 * MS > s["napper"]["running_ns"]'
+	holds "$1: threads that spin on one CPU are runnable" \
+		's["spinner"]["runnable_ns"] > 200 * MS and off(s["spinner"]) < 0.1 * total(s["spinner"])'
+	holds "$1: they are preempted" 't["spinner"]["preempted"] > 0 and t["rival"]["preempted"] > 0'
+	holds "$1: a thread that waits is off its CPU" 'off(t["waiter"]) > 100 * MS and t["waiter"]["switches"] >= 10'
+	grep -q '^THREAD .*RUNNING *RUNNABLE *ASLEEP' text || fail "$1: no table of threads: $(cat text)"
+	grep -q '^SPAN .*RUNNING *RUNNABLE *ASLEEP' text || fail "$1: no times of spans: $(cat text)"
+}
+
+# ---- the program's threads ----
+
+record 0 -e switch -e 'switched:*'
+check "threads"
+for name in napper spinner rival waiter poster; do
+	grep -q "^$name  " text || fail "no thread $name: $(cat text)"
+done
+places='[p for n in own for p in t[n]["places"]]'
+if [ "$(id -u)" -eq 0 ] && [ -r /sys/kernel/tracing/events ]; then
+	holds "the poster wakes the waiter" \
+		't["waiter"]["wakers"][0]["name"] == "poster" and t["waiter"]["wakers"][0]["count"] >= 10'
+	holds "naps are of state S" 'max(t["napper"]["waits"], key=lambda w: w["ns"])["state"] == "S"'
+	holds "places are in the program's memory" "len($places) > 4 and all(0 < p['address'] < 1 << 47 for p in $places)"
+	grep -q '^waiter .*poster-[0-9]* (' text || fail "no waker in the table: $(cat text)"
+
+	# ---- all CPUs: each wake is recorded, also those by interrupts ----
+
+	record 0 -a -e switch -e 'switched:*'
+	check "CPUs"
+	holds "CPUs: naps are asleep, and not runnable or asleep" \
+		't["napper"]["asleep_ns"] > 100 * MS > t["napper"]["waiting_ns"]'
+	holds "CPUs: other threads are in it" 'len(by_tid) > len(m)'
+fi
+
+# ---- another user: neither wakes nor states ----
+
+user=$(getent passwd nobody | cut -d: -f1)
+if [ "$(id -u)" -eq 0 ] && [ -n "$user" ] && command -v setpriv >/dev/null; then
+	as=(setpriv --reuid "$user" --clear-groups env "XDG_RUNTIME_DIR=$folder/other")
+	mkdir -m 0777 other
+	chown "$user" other
+	if "${as[@]}" "$waymark" record -o probed -e switch ./switched >out 2>err; then
+		record 0 -e switch -e 'switched:*'
+		check "another user"
+		holds "another user: no waker is known" 'all(t[n]["wakers"] == [] for n in own)'
+		holds "another user: waits are asleep or runnable" 't["napper"]["waiting_ns"] > 100 * MS > t["napper"]["asleep_ns"]'
+		grep -q '^napper .* <' text || fail "another user: no '<' in the table: $(cat text)"
+		grep -q '^<: ' text || fail "another user: '<' is not explained: $(cat text)"
+	else
+		echo "not as another user: $(cat err)"
+	fi
+	as=()
+fi
+
+# ---- without switches ----
+
+record 0 -e 'switched:*'
+holds "without switches: no threads" '"switched" not in report and "running_ns" not in s["napper"]'
+if grep -q RUNNABLE text; then fail "without switches: $(cat text)"; fi
+
+exit $failed
