@@ -57,6 +57,8 @@ int report_threads(struct report_threads *threads, const struct trace_reader *re
 	if (!err)
 		err = switches_read(&threads->switches, threads->reader, summary);
 	if (!err)
+		err = thread_names_read(&threads->names, threads->reader);
+	if (!err)
 		err = process_numbers_make(&threads->numbers, threads->reader);
 	if (!err)
 		err = watch_wheres_read(&threads->wheres, threads->reader);
@@ -68,6 +70,7 @@ void report_threads_release(struct report_threads *threads)
 	free(threads->all);
 	watch_wheres_free(threads->wheres);
 	process_numbers_release(&threads->numbers);
+	thread_names_release(&threads->names);
 	switches_release(&threads->switches);
 	if (threads->reader)
 		trace_reader_close(threads->reader);
@@ -79,26 +82,18 @@ const struct switch_span *report_threads_span(const struct report_threads *threa
 }
 
 /* The last name of a thread, or its program's; NULL: not known. Valid as long as `threads`. */
-static const char *name_of(const struct report_threads *threads, const struct thread_record *thread)
+static const char *name_of(const struct report_threads *threads, uint32_t pid, uint32_t tid,
+			   uint64_t ns)
 {
-	uint32_t number;
-	const char *name, *slash;
+	const char *name = thread_names_find(&threads->names, pid, tid, ns), *slash;
+	uint32_t number = name ? PROCESS_NUMBER_NONE
+			       : process_number_at(&threads->numbers, pid, ns);
 
-	if (thread->name[0])
-		return thread->name;
-	number = process_number_at(&threads->numbers, thread->pid, thread->end_ns);
 	if (number == PROCESS_NUMBER_NONE)
-		return NULL;
+		return name;
 	name = threads->reader->meta.processes[number].exe;
 	slash = name ? strrchr(name, '/') : NULL;
 	return slash ? slash + 1 : name;
-}
-
-static const char *waker_name(const struct report_threads *threads, uint32_t pid, uint32_t tid)
-{
-	const struct thread_record *known = thread_states_find(&threads->switches.states, tid);
-
-	return known && known->pid == pid ? name_of(threads, known) : NULL;
 }
 
 /* ---- text ---- */
@@ -123,7 +118,7 @@ static void print_waker(const struct report_threads *threads, const struct threa
 {
 	const struct frequent_entry *waker = thread->wakers.all;
 	uint32_t tid = waker ? (uint32_t)waker->value : 0;
-	const char *name = waker ? waker_name(threads, waker->of, tid) : NULL;
+	const char *name = waker ? name_of(threads, waker->of, tid, thread->end_ns) : NULL;
 	char text[64];
 
 	if (!waker)
@@ -197,7 +192,7 @@ void report_threads_text(const struct report_threads *threads)
 	       "ASLEEP", "SWITCHES", "PREEMPTED", "MOST WOKEN BY");
 	for (size_t i = 0; i < threads->count && i < THREADS_SHOWN_MAX; i++) {
 		const struct thread_record *thread = threads->all[i];
-		const char *known = name_of(threads, thread);
+		const char *known = name_of(threads, thread->pid, thread->tid, thread->end_ns);
 
 		out_tame(name, sizeof(name), known ? known : "?");
 		printf("%-16s %10u", name, thread->tid);
@@ -269,7 +264,7 @@ static void put_wakers(const struct report_threads *threads, const struct thread
 			json_null(json, "pid");
 			json_null(json, "tid");
 		}
-		json_words(json, "name", waker_name(threads, waker->of, tid));
+		json_words(json, "name", name_of(threads, waker->of, tid, thread->end_ns));
 		json_number(json, "count", frequent_least(waker));
 		json_close(json, '}');
 	}
@@ -304,7 +299,7 @@ static void put_thread(const struct report_threads *threads, const struct thread
 	json_open(json, NULL, '{');
 	json_number(json, "pid", thread->pid);
 	json_number(json, "tid", thread->tid);
-	json_words(json, "name", name_of(threads, thread));
+	json_words(json, "name", name_of(threads, thread->pid, thread->tid, thread->end_ns));
 	json_number(json, "begin_ns", thread->begin_ns);
 	json_number(json, "end_ns", thread->end_ns);
 	report_times_json(thread->ns, json);

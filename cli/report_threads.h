@@ -7,12 +7,14 @@
 #include "cli/watch_where.h"
 #include "trace/process_numbers.h"
 #include "trace/switches.h"
+#include "trace/thread_names.h"
 
 struct report_threads {
 	const struct thread_record **all; /* those recorded, what ran longest first */
 	size_t count;			  /* 0: no switches were recorded */
 	struct switches switches;
 	struct trace_reader *reader; /* another than the summary's, as in report_watches */
+	struct thread_names names;
 	struct process_numbers numbers;
 	struct watch_wheres *wheres;
 };

@@ -58,9 +58,9 @@ static const struct kernel_event {
 	{ "switch:arrive", ROLE_KERNEL, THREAD_ARRIVES, { 0 } },
 	{ "switch:wake", ROLE_KERNEL, THREAD_WOKEN, { WM_TYPE_I32, WM_TYPE_I32 } },
 	{ "switch:runnable", ROLE_KERNEL, THREAD_RUN_DELAY, { WM_TYPE_U64 } },
-	{ "task:fork", ROLE_KERNEL, THREAD_IS_BORN, { WM_TYPE_I32, WM_TYPE_I32 } },
+	{ "task:fork", ROLE_KERNEL, THREAD_IS_BORN, { 0 } },
 	{ "task:exit", ROLE_KERNEL, THREAD_EXITS, { 0 } },
-	{ "task:name", ROLE_KERNEL, THREAD_IS_NAMED, { WM_TYPE_STR } },
+	{ "task:name", ROLE_KERNEL, THREAD_IS_NAMED, { 0 } },
 	{ "kernel:lost", ROLE_LOST, 0, { WM_TYPE_U64 } },
 };
 
@@ -273,17 +273,15 @@ static struct thread_event thread_event_of(const struct pass *pass, const struct
 			made.image = process_number_at(&pass->numbers, event->pid, event->ns);
 		break;
 	case THREAD_WOKEN:
-	case THREAD_IS_BORN:
-		made.other_pid = load_u32(at);
-		made.other_tid = load_u32(at + 4);
+		made.waker_pid = load_u32(at);
+		made.waker_tid = load_u32(at + 4);
 		break;
 	case THREAD_RUN_DELAY:
 		made.delay_ns = load_u64(at);
 		break;
-	case THREAD_IS_NAMED:
-		made.name = (const char *)at + 1; /* behind its state */
-		break;
 	case THREAD_ARRIVES:
+	case THREAD_IS_BORN:
+	case THREAD_IS_NAMED:
 	case THREAD_EXITS:
 	case THREAD_IS_HERE:
 		break;

@@ -135,10 +135,10 @@ Test(thread_losses, a_new_thread_may_have_the_number_of_one_that_exited)
 	states_begin(0);
 	states_arrive(1, 0, 100);
 	states_leave(1, 0, 150);
-	states_fork(7, 1, 160);
+	states_fork(1, 160);
 	states_arrive(1, 0, 170);
 	states_wait('S', 1, 0, 180);
-	states_fork(7, 1, 300); /* its exit was lost */
+	states_fork(1, 300); /* its exit was lost */
 	thread_states_finish(&states, 310);
 	cr_assert_eq(states.count, 3);
 	cr_expect_eq(states.threads[0].ns[THREAD_TIME_RUNNING], 50);
@@ -189,7 +189,7 @@ Test(thread_losses, an_unknown_pid_is_filled_in)
 {
 	states_begin(0);
 	states_put(&(struct thread_event){
-		.kind = THREAD_WOKEN, .ns = 10, .tid = 1, .cpu = 0, .other_tid = 0 });
+		.kind = THREAD_WOKEN, .ns = 10, .tid = 1, .cpu = 0, .waker_tid = 0 });
 	states_arrive(1, 0, 20);
 	thread_states_finish(&states, 30);
 	cr_assert_eq(states.count, 1);
@@ -243,14 +243,14 @@ Test(thread_losses, times_add_up_whatever_comes)
 				states_delay(tid, ns, (uint64_t)rand());
 				break;
 			case 6:
-				states_fork(1, tid, ns);
+				states_fork(tid, ns);
 				break;
 			case 7:
 				if (rand() % 4 == 0)
 					states_leave(tid, cpu, ns);
 				break;
 			case 8:
-				states_name(tid, cpu, ns, "name");
+				states_name(tid, cpu, ns);
 				break;
 			default:
 				if (rand() % 4)

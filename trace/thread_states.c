@@ -4,7 +4,6 @@
 #include "base/array.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,7 +219,7 @@ static int wake(struct thread_states *states, struct thread_record *thread,
 	case THREAD_ENDED:
 		break;
 	}
-	return frequent_add(&thread->wakers, event->other_tid, event->other_pid) ? 0 : -ENOMEM;
+	return frequent_add(&thread->wakers, event->waker_tid, event->waker_pid) ? 0 : -ENOMEM;
 }
 
 static void sight(struct thread_record *thread, uint64_t ns)
@@ -260,19 +259,14 @@ void thread_be_here(const struct thread_states *states, struct thread_record *th
 }
 
 /* A new thread. One that is known already is not. */
-static void be_born(struct thread_states *states, struct thread_record *thread,
-		    const struct thread_event *event)
+static void be_born(struct thread_states *states, struct thread_record *thread, uint64_t ns)
 {
-	const struct thread_record *parent = thread_states_find(states, event->other_tid);
-
 	states->has_tasks = 1;
-	if (parent && !thread->name[0])
-		memcpy(thread->name, parent->name, sizeof(thread->name));
-	if (thread->begin_ns != event->ns || thread->is_born || thread->switches ||
+	if (thread->begin_ns != ns || thread->is_born || thread->switches ||
 	    (thread->state != THREAD_UNSEEN && thread->state != THREAD_UNKNOWN))
 		return;
 	thread->is_born = 1;
-	thread_enter(thread, THREAD_RUNNABLE, event->ns);
+	thread_enter(thread, THREAD_RUNNABLE, ns);
 }
 
 /* It still runs for a little while, and where CPUs are recorded, it departs. */
@@ -305,7 +299,6 @@ static void be_named(struct thread_states *states, struct thread_record *thread,
 		     const struct thread_event *event)
 {
 	states->has_tasks = 1;
-	snprintf(thread->name, sizeof(thread->name), "%s", event->name);
 	if (event->cpu < 0)
 		sight(thread, event->ns);
 	else
@@ -334,7 +327,7 @@ static int thread_add(struct thread_states *states, const struct thread_event *e
 		thread_be_here(states, thread, event->ns);
 		break;
 	case THREAD_IS_BORN:
-		be_born(states, thread, event);
+		be_born(states, thread, event->ns);
 		break;
 	case THREAD_EXITS:
 		leave(states, thread, event->ns);

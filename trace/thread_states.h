@@ -63,8 +63,6 @@ enum thread_time {
 #define THREAD_LETTERS "SDTtIPXZ?"
 #define THREAD_LETTER_COUNT (sizeof(THREAD_LETTERS) - 1)
 
-#define THREAD_NAME_BYTES 16 /* with its NUL, as the kernel's */
-
 enum thread_event_kind {
 	THREAD_DEPARTS,
 	THREAD_ARRIVES,
@@ -73,7 +71,7 @@ enum thread_event_kind {
 	THREAD_IS_HERE,	  /* an event that the thread itself recorded: it was running */
 	THREAD_IS_BORN,
 	THREAD_EXITS,
-	THREAD_IS_NAMED, /* on no CPU: by the recorder, which saw that it is there */
+	THREAD_IS_NAMED, /* on a CPU: there; on none: by the recorder, which saw that it is there */
 };
 
 struct thread_event {
@@ -86,12 +84,10 @@ struct thread_event {
 	char letter;	/* 'R' or of THREAD_LETTERS */
 	uint64_t place; /* user address; 0: unknown */
 	uint32_t image; /* whose address */
-	/* woken: by whom, tid 0: an idle CPU, for an interrupt; is born: whose child it is */
-	uint32_t other_pid, other_tid;
+	/* woken */
+	uint32_t waker_pid, waker_tid; /* tid 0: an idle CPU, for an interrupt */
 	/* run delay */
 	uint64_t delay_ns;
-	/* is named */
-	const char *name;
 };
 
 struct thread_wait {
@@ -100,8 +96,7 @@ struct thread_wait {
 
 struct thread_record {
 	uint32_t pid, tid;
-	char name[THREAD_NAME_BYTES]; /* the last one; "": not known */
-	uint64_t begin_ns, end_ns;    /* of what is known; end_ns by thread_states_finish() */
+	uint64_t begin_ns, end_ns; /* of what is known; end_ns by thread_states_finish() */
 	uint64_t ns[THREAD_TIMES];
 	uint64_t switches, preempted; /* departures, and those */
 	uint64_t migrations;	      /* arrivals on another CPU than the one before */
@@ -164,9 +159,6 @@ int thread_states_cpu(struct thread_states *states, int32_t cpu, uint64_t ns);
 
 /* So many events of a CPU were lost before its event at `ns`. 0 or -ENOMEM. */
 int thread_states_lost(struct thread_states *states, int32_t cpu, uint64_t ns, uint64_t events);
-
-/* The last thread with that number; NULL: none. */
-const struct thread_record *thread_states_find(const struct thread_states *states, uint32_t tid);
 
 /* The sums of a thread's times at `ns`; its event THREAD_IS_HERE is implied. 0 or -ENOMEM. */
 int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid, uint64_t ns,

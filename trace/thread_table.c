@@ -94,13 +94,6 @@ uint32_t thread_index(const struct thread_states *states, uint32_t tid)
 	return states->slot_count ? *slot_of(states, tid) : 0;
 }
 
-const struct thread_record *thread_states_find(const struct thread_states *states, uint32_t tid)
-{
-	uint32_t found = thread_index(states, tid);
-
-	return found ? &states->threads[found - 1] : NULL;
-}
-
 struct thread_record *thread_of(struct thread_states *states, const struct thread_event *event)
 {
 	uint32_t found = thread_index(states, event->tid);

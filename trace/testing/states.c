@@ -51,8 +51,8 @@ void states_wake(uint32_t tid, int32_t cpu, uint64_t ns)
 					   .pid = STATES_PID,
 					   .tid = tid,
 					   .cpu = cpu,
-					   .other_pid = STATES_PID,
-					   .other_tid = STATES_WAKER });
+					   .waker_pid = STATES_PID,
+					   .waker_tid = STATES_WAKER });
 }
 
 void states_delay(uint32_t tid, uint64_t ns, uint64_t delay_ns)
@@ -65,15 +65,10 @@ void states_delay(uint32_t tid, uint64_t ns, uint64_t delay_ns)
 					   .delay_ns = delay_ns });
 }
 
-void states_fork(uint32_t parent, uint32_t tid, uint64_t ns)
+void states_fork(uint32_t tid, uint64_t ns)
 {
-	states_put(&(struct thread_event){ .kind = THREAD_IS_BORN,
-					   .ns = ns,
-					   .pid = STATES_PID,
-					   .tid = tid,
-					   .cpu = 3,
-					   .other_pid = STATES_PID,
-					   .other_tid = parent });
+	states_put(&(struct thread_event){
+		.kind = THREAD_IS_BORN, .ns = ns, .pid = STATES_PID, .tid = tid, .cpu = 3 });
 }
 
 void states_leave(uint32_t tid, int32_t cpu, uint64_t ns)
@@ -82,14 +77,10 @@ void states_leave(uint32_t tid, int32_t cpu, uint64_t ns)
 		.kind = THREAD_EXITS, .ns = ns, .pid = STATES_PID, .tid = tid, .cpu = cpu });
 }
 
-void states_name(uint32_t tid, int32_t cpu, uint64_t ns, const char *text)
+void states_name(uint32_t tid, int32_t cpu, uint64_t ns)
 {
-	states_put(&(struct thread_event){ .kind = THREAD_IS_NAMED,
-					   .ns = ns,
-					   .pid = STATES_PID,
-					   .tid = tid,
-					   .cpu = cpu,
-					   .name = text });
+	states_put(&(struct thread_event){
+		.kind = THREAD_IS_NAMED, .ns = ns, .pid = STATES_PID, .tid = tid, .cpu = cpu });
 }
 
 void states_lose(int32_t cpu, uint64_t ns, uint64_t events)

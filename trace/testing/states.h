@@ -23,9 +23,9 @@ void states_wait(char letter, uint32_t tid, int32_t cpu, uint64_t ns);
 void states_preempt(uint32_t tid, int32_t cpu, uint64_t ns);
 void states_wake(uint32_t tid, int32_t cpu, uint64_t ns);
 void states_delay(uint32_t tid, uint64_t ns, uint64_t delay_ns);
-void states_fork(uint32_t parent, uint32_t tid, uint64_t ns);
+void states_fork(uint32_t tid, uint64_t ns);
 void states_leave(uint32_t tid, int32_t cpu, uint64_t ns);
-void states_name(uint32_t tid, int32_t cpu, uint64_t ns, const char *text);
+void states_name(uint32_t tid, int32_t cpu, uint64_t ns);
 /* Events of a CPU are lost. */
 void states_lose(int32_t cpu, uint64_t ns, uint64_t events);
 /* The thread itself records something. */
