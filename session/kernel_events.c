@@ -422,6 +422,15 @@ int kernel_open(struct wm_session *session)
 	return err;
 }
 
+/*
+ * Wakes tell how long threads were runnable. The kernel gives one to the events of the waker's thread
+ * (perf_tp_event(), kernel/events/core.c), so of threads, those by others are missing.
+ */
+static int wants_runnable(const struct kernel *kernel)
+{
+	return kernel->has_switches && !(kernel->has_wakes && kernel->is_of_cpus);
+}
+
 void kernel_begin(struct wm_session *session)
 {
 	struct kernel *kernel = session->kernel;
@@ -434,7 +443,7 @@ void kernel_begin(struct wm_session *session)
 		counts_enable(kernel->counts);
 	kernel_write_names(kernel);
 	kernel_write_counts(kernel);
-	if (kernel->has_switches && !kernel->has_wakes)
+	if (wants_runnable(kernel))
 		kernel_write_runnable(kernel);
 	kernel->counted_ns = ticks_monotonic_ns();
 }
@@ -496,7 +505,7 @@ void kernel_end(struct wm_session *session)
 		sampler_disable(kernel->sampler);
 		sampler_read(kernel->sampler, 1, kernel_take, kernel);
 		kernel_write_counts(kernel);
-		if (kernel->has_switches && !kernel->has_wakes)
+		if (wants_runnable(kernel))
 			kernel_write_runnable(kernel);
 	} else if (kernel->process && session->started_ns) {
 		kernel_write_counts(kernel);

@@ -124,6 +124,20 @@ if [ "$(id -u)" -eq 0 ] && [ -n "$user" ] && command -v setpriv >/dev/null; then
 	as=()
 fi
 
+# ---- a running program: wakes that are not recorded, by interrupts, but the kernel's sums ----
+
+start ./switched 100000
+napping() { grep -qsx napper "/proc/$pid/task"/*/comm; }
+await napping || fail "no thread naps"
+run 0 --for 1s -e switch -p "$pid" -o running
+"$waymark" report --json running >report || fail "report --json: $?"
+"$waymark" report running >text || fail "report: $?"
+napper=$(python3 -c 'import json
+t = {x["name"]: x for x in json.load(open("report"))["switched"]}["napper"]
+print(t["asleep_ns"] > 0.5 * (t["end_ns"] - t["begin_ns"]), t["waiting_ns"] < 0.1 * t["asleep_ns"], t["switches"] > 10)')
+expect "running: naps are asleep by the kernel's sums" "$napper" "True True True"
+kill -9 "$pid"
+
 # ---- without switches ----
 
 record 0 -e 'switched:*'

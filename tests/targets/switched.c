@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads whose states are known: `napper` sleeps, `spinner` and `rival` run on one CPU against each
+ * switched [ROUNDS]: threads whose states are known: `napper` sleeps, `spinner` and `rival` run on one CPU against each
  * other, `waiter` waits for what `poster` posts. Each prints a line for its span:
  *
  *	NAME TID CPU_NS WALL_NS
@@ -19,13 +19,12 @@
 #include <unistd.h>
 #include <waymark/marker.h>
 
-#define ROUNDS 20
 #define NAP_NS 10000000
 #define SPIN_NS 300000000u
 
 static sem_t posted, taken;
 static pthread_barrier_t both;
-static int cpu;
+static int cpu, rounds = 20;
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -61,7 +60,7 @@ static void *napper(void *name)
 	uint64_t begin_ns = begin(name);
 
 	WAYMARK_BEGIN(switched, napper);
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < rounds; i++) {
 		WAYMARK_BEGIN(switched, one_nap);
 		nap();
 		WAYMARK_END(switched, one_nap);
@@ -95,7 +94,7 @@ static void *waiter(void *name)
 	uint64_t begin_ns = begin(name);
 
 	WAYMARK_BEGIN(switched, waiter);
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < rounds; i++) {
 		sem_wait(&posted);
 		sem_post(&taken);
 	}
@@ -108,7 +107,7 @@ static void *poster(void *name)
 {
 	uint64_t begin_ns = begin(name);
 
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < rounds; i++) {
 		nap();
 		sem_post(&posted);
 		sem_wait(&taken);
@@ -117,7 +116,7 @@ static void *poster(void *name)
 	return NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const struct {
 		void *(*run)(void *name);
@@ -129,6 +128,8 @@ int main(void)
 		    { poster, "poster" } };
 	pthread_t threads[5];
 
+	if (argc > 1)
+		rounds = atoi(argv[1]);
 	cpu = sched_getcpu();
 	sem_init(&posted, 0, 0);
 	sem_init(&taken, 0, 0);
