@@ -16,6 +16,7 @@
 #include "trace/format.h"
 #include "trace/index.h"
 #include "trace/summary.h"
+#include "trace/switches.h"
 #include "trace/testing/packets.h"
 
 #include <fcntl.h>
@@ -95,6 +96,7 @@ static void parts_find(const uint8_t *input, size_t bytes, size_t starts[PARTS +
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
 	struct trace_reader *reader;
+	struct switches switches;
 	struct summary *summary;
 	size_t starts[PARTS + 1];
 	int err;
@@ -111,8 +113,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 	read_back();
 	dump(reader, 0);
 	dump(reader, 1);
-	if (!summary_make(&summary, reader))
+	if (!summary_make(&summary, reader)) {
+		switches_read(&switches, reader, summary);
+		switches_release(&switches);
 		summary_free(summary);
+	}
 	trace_reader_close(reader);
 	(void)trace_decompress(folder_path(), NULL);
 	err = trace_repair(folder_path());
@@ -149,24 +154,66 @@ static void put_packet(struct sample *sample, struct trace_writer *writer, uint6
 		abort();
 }
 
+enum { KERNEL_SAMPLE, KERNEL_NAME, KERNEL_DEPART, KERNEL_WAKE, KERNEL_ARRIVE, KERNEL_LOST };
+
+#define KERNEL_EVENTS 6
+
 static void put_kernel_packet(struct sample *sample, struct trace_writer *writer, uint64_t ticks)
 {
 	sample_begin(sample, ticks);
 	for (uint32_t i = 0; i < 20; i++) {
-		sample_event(sample, i % 2, ticks + i, i % 5 == 0);
+		sample_event(sample, i % KERNEL_EVENTS, ticks + i, i % 5 == 0);
 		sample_u32(sample, 1);
-		sample_u32(sample, i);
-		if (i % 2) {
-			sample_string(sample, "name");
-			continue;
-		}
-		sample_u8(sample, FIELD_WHOLE);
 		sample_u32(sample, i % 3);
-		for (uint32_t j = 0; j < i % 3; j++)
-			sample_u64(sample, 0x401000 + j);
+		switch (i % KERNEL_EVENTS) {
+		case KERNEL_SAMPLE:
+			sample_u8(sample, FIELD_WHOLE);
+			sample_u32(sample, i % 3);
+			for (uint32_t j = 0; j < i % 3; j++)
+				sample_u64(sample, 0x401000 + j);
+			break;
+		case KERNEL_NAME:
+			sample_string(sample, "name");
+			break;
+		case KERNEL_DEPART:
+			sample_put(sample, i % 4 ? "\0S" : "\1R", 2);
+			sample_u64(sample, 0x401000);
+			break;
+		case KERNEL_WAKE:
+		case KERNEL_LOST: /* as many bytes */
+			sample_u64(sample, 1);
+			break;
+		}
 	}
 	if (sample_write(sample, writer, 1))
 		abort();
+}
+
+static int kernel_events_add(struct trace_writer *writer)
+{
+	static const struct {
+		uint8_t types[16];
+		const char *text;
+	} events[KERNEL_EVENTS] = {
+		[KERNEL_SAMPLE] = { { WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_ADDRESSES },
+				    "mj\nsample\ncycles:u\nkernel\n0\npid, tid, callchain" },
+		[KERNEL_NAME] = { { WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_STR },
+				  "mj\ntask\nname\nkernel\n0\npid, tid, name" },
+		[KERNEL_DEPART] = { { WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_BOOL, WM_TYPE_CHAR,
+				      WM_TYPE_PTR },
+				    "mj\nswitch\ndepart\nkernel\n0\npid, tid, p, s, place" },
+		[KERNEL_WAKE] = { { WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_I32 },
+				  "mj\nswitch\nwake\nkernel\n0\npid, tid, wp, wt" },
+		[KERNEL_ARRIVE] = { { WM_TYPE_I32, WM_TYPE_I32 },
+				    "mj\nswitch\narrive\nkernel\n0\npid, tid" },
+		[KERNEL_LOST] = { { WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_U64 },
+				  "mj\nkernel\nlost\nkernel\n0\npid, tid, count" },
+	};
+
+	for (uint32_t i = 0; i < KERNEL_EVENTS; i++)
+		if (trace_event_add(writer, 1, i, events[i].types, events[i].text))
+			return -1;
+	return 0;
 }
 
 /* A good trace as an input. */
@@ -200,11 +247,7 @@ static size_t make_seed(uint8_t *to)
 			    "mj\ndb\nrow\na.c\n2\nrow, f") ||
 	    trace_event_add(writer, 0, 2, SAMPLE_TYPES(0), "ej\ndb\nquery\na.c\n3\n") ||
 	    trace_event_add(writer, 0, 3, SAMPLE_TYPES(0), "ij\ndb\nbusy\na.c\n4\n") ||
-	    trace_process_add(writer, &kernel) != 1 ||
-	    trace_event_add(writer, 1, 0, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_ADDRESSES),
-			    "mj\nsample\ncycles:u\nkernel\n0\npid, tid, callchain") ||
-	    trace_event_add(writer, 1, 1, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_STR),
-			    "mj\ntask\nname\nkernel\n0\npid, tid, name"))
+	    trace_process_add(writer, &kernel) != 1 || kernel_events_add(writer))
 		abort();
 	put_packet(&sample, writer, 1000);
 	put_packet(&sample, writer, 2000);

@@ -191,12 +191,12 @@ Test(switches, threads_and_spans_have_their_times)
 	mark(STEP_BEGIN, 170);
 	mark(QUERY_BEGIN, 180); /* within the first one */
 	mark(QUERY_END, 325);
-	mark(STEP_END, 440);
-	mark(QUERY_END, 450);
+	mark(QUERY_END, 440); /* they cross */
+	mark(STEP_END, 450);
 	read_trace();
 	expect_times(thread(TID)->ns, 100 + 80 + 20, 20 + 30, 100, 0);
-	expect_times(span("db:query")->ns, 20 + 5 + 50 + 80 + 20, 20 + 20 + 30, 200, 0);
-	expect_times(span("db:query2")->ns, 30 + 80 + 10, 20 + 30, 100, 0);
+	expect_times(span("db:query")->ns, 20 + 5 + 50 + 80 + 10, 20 + 20 + 30, 200, 0);
+	expect_times(span("db:query2")->ns, 30 + 80 + 20, 20 + 30, 100, 0);
 	cr_expect_eq(span("db:query")->count, 2);
 	cr_expect_eq(thread(TID)->wakers.all[0].value, CHILD);
 	cr_expect_eq(thread(TID)->wakers.all[0].of, PID);
@@ -258,5 +258,17 @@ Test(switches, other_events_and_other_fields_are_no_switches)
 	read_trace();
 	expect_times(thread(TID)->ns, 205, 50, 100, 5);
 	cr_expect_eq(thread(TID)->switches, 2);
+	end_trace();
+}
+
+Test(switches, what_departs_first_ran_since_the_first_cpus_begin)
+{
+	begin_trace();
+	put_switches();
+	depart(1, 550, PID, TID + 1, "R");
+	read_trace();
+	expect_times(thread(TID + 1)->ns, 450, 0, 0, 0);
+	cr_expect_eq(thread(TID + 1)->begin_ns, BASE_NS + 100);
+	cr_expect_eq(thread(TID + 1)->end_ns, BASE_NS + 550);
 	end_trace();
 }

@@ -176,7 +176,6 @@ static int depart(struct thread_states *states, struct thread_record *thread,
 	thread->image = event->image;
 	thread->letter = letter_of(event->letter);
 	if (event->is_preempted || event->letter == 'R') {
-		thread->is_woken_early = 0;
 		thread_enter(thread, THREAD_RUNNABLE, event->ns);
 	} else {
 		thread_enter(thread,
@@ -204,7 +203,6 @@ static int wake(struct thread_states *states, struct thread_record *thread,
 	case THREAD_ASLEEP:
 		thread_spend(thread, THREAD_TIME_ASLEEP, event->ns);
 		thread_wait_spend(thread, event->ns);
-		thread->is_woken_early = 0;
 		thread_enter(thread, THREAD_RUNNABLE, event->ns);
 		break;
 	case THREAD_RUNNING:
