@@ -191,6 +191,8 @@ static int roles_make(struct pass *pass, const struct summary *summary)
 
 static void spans_forget(struct pass *pass, struct open_spans *spans, size_t oldest)
 {
+	if (!oldest)
+		return;
 	spans->count -= oldest;
 	pass->open_count -= oldest;
 	memmove(spans->all, spans->all + oldest, spans->count * sizeof(*spans->all));
@@ -350,12 +352,12 @@ static void times_find(const struct trace_reader *reader, uint64_t *begin_ns, ui
 	*end_ns = 0;
 	for (uint32_t i = 0; i < reader->stream_count; i++) {
 		const struct trace_stream *stream = &reader->streams[i];
-		uint32_t clock = stream_clock(reader, stream);
-		uint64_t begin = reader_ns(reader, clock, stream->begin_ticks);
-		uint64_t end = reader_ns(reader, clock, stream->end_ticks);
+		uint64_t begin, end;
 
 		if (!stream->packets)
-			continue;
+			continue; /* nor has it a process */
+		begin = reader_ns(reader, stream_clock(reader, stream), stream->begin_ticks);
+		end = reader_ns(reader, stream_clock(reader, stream), stream->end_ticks);
 		if (stream->is_of_cpu && begin < *begin_ns)
 			*begin_ns = begin;
 		*end_ns = end > *end_ns ? end : *end_ns;
