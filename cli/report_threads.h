@@ -19,7 +19,10 @@ struct report_threads {
 	struct watch_wheres *wheres;
 };
 
-/* Read the trace's events again, by its open `reader`. 0 or an error. Release also after an error. */
+/*
+ * Read the trace's events again. `reader` is its open one, of which `summary` was made. 0 or an
+ * error. Release also after an error.
+ */
 int report_threads(struct report_threads *threads, const struct trace_reader *reader,
 		   const struct summary *summary, const char *dir);
 void report_threads_release(struct report_threads *threads);
@@ -33,7 +36,7 @@ void report_threads_json(const struct report_threads *threads, struct json *json
 /* The time in the spans of a place in the summary's spans[]; NULL: no switches were recorded. */
 const struct switch_span *report_threads_span(const struct report_threads *threads, uint32_t span);
 
-/* More columns of a span's row, and of its head; and more members of its object. */
+/* Further columns of a span's row, of the rows' head, and members of its object. */
 void report_span_head(const struct report_threads *threads);
 void report_span_text(const struct switch_span *span);
 void report_times_json(const uint64_t ns[THREAD_TIMES], struct json *json);

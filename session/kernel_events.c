@@ -423,8 +423,9 @@ int kernel_open(struct wm_session *session)
 }
 
 /*
- * Wakes tell how long threads were runnable. The kernel gives one to the events of the waker's thread
- * (perf_tp_event(), kernel/events/core.c), so of threads, those by others are missing.
+ * Wakes show how long threads were runnable. The kernel gives a wake to the events of the waker's
+ * thread (perf_tp_event(), kernel/events/core.c): in a recording of threads, those by others are
+ * missing.
  */
 static int wants_runnable(const struct kernel *kernel)
 {

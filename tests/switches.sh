@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What `waymark report` makes of switches: the time of threads and spans running, runnable and asleep, against what the
 # program measured; who woke whom; as root, as another user, and over all CPUs. No bound depends on how busy the machine
-# is, but for what a hypervisor took.
+# is: the time that a hypervisor took is measured too.
 no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"

@@ -66,7 +66,7 @@ static const struct kernel_event {
 
 #define KERNEL_EVENTS (sizeof(kernel_events) / sizeof(*kernel_events))
 
-/* NULL: it is none of them, or has other fields. */
+/* NULL: another event, or one with other fields. */
 static const struct kernel_event *kernel_event_of(const struct trace_class *class)
 {
 	for (size_t i = 0; class->has_thread && i < KERNEL_EVENTS; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace's switches in one pass, in order of time: the states of its threads, and of its spans, each
- * by the thread that was in it. A span that is in another counts in both.
+ * A trace's switches in one pass, in order of time: the states of its threads, and the time of each
+ * span by the states of the thread that was in it. A span that is in another counts in both.
  */
 #ifndef TRACE_SWITCHES_H
 #define TRACE_SWITCHES_H
@@ -24,8 +24,8 @@ struct switches {
 int switches_has(const struct trace_reader *reader);
 
 /*
- * Read them. `summary` is the trace's, by another reader: what is damaged is counted for each. 0
- * or an error. Release also after an error.
+ * Read them. `summary` is the trace's, made with another reader: each counts damage for itself. 0 or
+ * an error. Release also after an error.
  */
 int switches_read(struct switches *switches, struct trace_reader *reader,
 		  const struct summary *summary);

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What threads did with their time, from the kernel's records of switches:
+ * The time of threads by state, from the kernel's records of switches:
  *
  *	(new) -> runnable	it was started
  *	unknown -> running	it arrived on a CPU
  *	running -> runnable	it departed, preempted
  *	running -> asleep	it departed, waiting
- *	running -> ended	it departed in the state X or Z, or exits: where threads are
- *				recorded, and not CPUs, no departure follows
+ *	running -> ended	it departed in the state X or Z; or it exits: in recordings of
+ *				threads, and not of CPUs, no departure follows
  *	asleep -> runnable	it was woken
  *	runnable, asleep -> running
  *
  * Events come in the order of their times, over all CPUs. Clocks of CPUs differ by nanoseconds, so
  * an event may come after the one that it caused: the wake after the arrival, the departure after
- * the arrival on the next CPU. Such pairs are put right up to THREAD_REVERSED_NS. A wake may also
- * come before the departure: the kernel wakes a thread that has decided to wait and is still on its
- * CPU. Then the thread was runnable all the time.
+ * the arrival on the next CPU, the fork after the child's arrival. Such pairs are recognised up to
+ * THREAD_REVERSED_NS. A wake may also come before the departure: the kernel wakes a thread that has
+ * decided to wait and is still on its CPU. Then the thread was runnable all the time.
  *
- * Without a wake, a wait is "waiting": asleep, then perhaps runnable. Where the kernel's sums of
- * runnable time are known (THREAD_RUN_DELAY), that time is divided at the end.
+ * A wait that ends without a wake is "waiting": asleep, then perhaps runnable. The kernel's sums of
+ * runnable time (THREAD_RUN_DELAY) divide these waits at the end.
  *
- * Before its first event a thread did what that event ended, from the begin of the trace or from
- * when it was sighted. That does not hold after losses, for a thread that arrives first (it may be
- * new), and for one that has the number of another that ended. A thread may be known by wakes alone:
- * those that are recorded woke it, and it is not (is_recorded).
+ * Before its first event a thread was in the state that this event ends, from the begin of the trace
+ * or from when it was sighted. Exceptions: after losses; a thread that arrives first, which may be
+ * new; and a thread that has the number of another that ended. A thread whose wakes alone are
+ * recorded was woken by one that is recorded, and is not itself (is_recorded).
  *
- * What was lost: the time of the thread that ran on the CPU is unknown from the last event there to
- * the thread's next. All threads that live then count the loss, for any may have been there. So do
- * they count switches that must be missing, since the next event contradicts the state.
+ * Losses of a CPU: the time of the thread that ran there is unknown from the CPU's last event to the
+ * thread's next one. All threads that live then count the loss, since each may have been there. They
+ * also count switches that must be missing, where an event contradicts the state.
  *
  * One thread at a time uses it.
  */
@@ -42,7 +42,7 @@
 #define THREAD_REVERSED_NS 10000
 
 enum thread_state {
-	THREAD_UNSEEN, /* no event yet but, if is_sighted, a sign that it is there */
+	THREAD_UNSEEN, /* no event yet; if is_sighted, it is known to be there */
 	THREAD_UNKNOWN,
 	THREAD_RUNNING,
 	THREAD_RUNNABLE,
@@ -71,13 +71,13 @@ enum thread_event_kind {
 	THREAD_IS_HERE,	  /* an event that the thread itself recorded: it was running */
 	THREAD_IS_BORN,
 	THREAD_EXITS,
-	THREAD_IS_NAMED, /* on a CPU: there; on none: by the recorder, which saw that it is there */
+	THREAD_IS_NAMED, /* on a CPU, by itself; on none, by the recorder, which found it */
 };
 
 struct thread_event {
 	enum thread_event_kind kind;
 	uint64_t ns;
-	uint32_t pid, tid; /* pid 0: unknown; tid 0: none that counts, as the idle ones */
+	uint32_t pid, tid; /* pid 0: unknown; tid 0: an idle or unknown thread, not counted */
 	int32_t cpu;	   /* -1: unknown */
 	/* departs */
 	int is_preempted;
@@ -96,12 +96,12 @@ struct thread_wait {
 
 struct thread_record {
 	uint32_t pid, tid;
-	uint64_t begin_ns, end_ns; /* of what is known; end_ns by thread_states_finish() */
+	uint64_t begin_ns, end_ns; /* of the times below; end_ns by thread_states_finish() */
 	uint64_t ns[THREAD_TIMES];
-	uint64_t switches, preempted; /* departures, and those */
+	uint64_t switches, preempted; /* departures; those by preemption */
 	uint64_t migrations;	      /* arrivals on another CPU than the one before */
 	uint64_t wakes;
-	uint64_t missing;	       /* switches that are not there but must have been */
+	uint64_t missing;	       /* switches that no event shows */
 	uint64_t lost_events, lost_ns; /* while it lived, and for how long, at most */
 	struct thread_wait waits[THREAD_LETTER_COUNT];
 	struct frequent wakers; /* value tid, of pid */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads by their numbers, of which some come again for other threads. */
+/* Threads by number. The kernel gives the number of a thread that ended to another. */
 #include "base/array.h"
 #include "trace/thread_states_own.h"
 

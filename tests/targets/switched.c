@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * switched [ROUNDS]: threads whose states are known: `napper` sleeps, `spinner` and `rival` run on one CPU against each
- * other, `waiter` waits for what `poster` posts. Each prints a line for its span:
+ * switched [ROUNDS]: threads whose states are known. `napper` sleeps, `spinner` and `rival` run on
+ * one CPU against each other, `waiter` waits for what `poster` posts. Each prints a line:
  *
  *	NAME TID CPU_NS WALL_NS
  *
- * of its own CPU time from its first instruction to its last, and how long its span was.
+ * with its CPU time so far, and the time since it began.
  */
 #include <pthread.h>
 #include <sched.h>
