@@ -73,18 +73,27 @@ static struct kernel_source *source_add(struct kernel *kernel, const struct samp
 }
 
 /* A tracepoint of the scheduler, which needs a privilege. Returns whether it is there. */
-static int switch_tracepoint(struct kernel *kernel, const char *name, enum kernel_role role,
-			     unsigned int wants)
+static int switch_tracepoint(const char *name, struct sampler_event *event,
+			     struct tracepoint *format)
 {
-	struct sampler_event event = { .period = 1, .wants = wants | SAMPLER_RAW };
-	struct tracepoint format;
-	struct kernel_source *source;
 	struct detail none = { NULL, 0 };
 
-	if (tracepoint_read(&format, name, none) || count_event_read(&event.what, name, none))
+	*event = (struct sampler_event){ .period = 1, .wants = SAMPLER_RAW };
+	return !tracepoint_read(format, name, none) && !count_event_read(&event->what, name, none);
+}
+
+static int tracepoints_ask(struct kernel *kernel)
+{
+	struct sampler_event event;
+	struct tracepoint format;
+	struct kernel_source *source;
+
+	if (!has_first_pids() || !switch_tracepoint("sched:sched_switch", &event, &format) ||
+	    !switch_tracepoint("sched:sched_waking", &kernel->wakes_event, &kernel->wakes_format))
 		return 0;
+	event.wants |= SAMPLER_USER_IP;
 	source = source_add(kernel, &event);
-	source->role = role;
+	source->role = KERNEL_STATES;
 	source->format = format;
 	return 1;
 }
@@ -104,11 +113,7 @@ static int switches_ask(struct kernel *kernel, int way)
 	kernel->has_wakes = 0;
 	kernel->has_places = way < 2;
 	if (way == 0) {
-		kernel->has_wakes = has_first_pids() &&
-				    switch_tracepoint(kernel, "sched:sched_switch", KERNEL_STATES,
-						      SAMPLER_USER_IP) &&
-				    switch_tracepoint(kernel, "sched:sched_waking", KERNEL_WAKES,
-						      0);
+		kernel->has_wakes = tracepoints_ask(kernel);
 		return kernel->has_wakes;
 	}
 	if (way == 1)
@@ -298,7 +303,8 @@ static void arrays_free(struct kernel *kernel)
 	free(kernel->count_groups);
 	free(kernel->count_values);
 	free(kernel->departing);
-	free(kernel->threads);
+	known_release(&kernel->known);
+	known_release(&kernel->named);
 	free(kernel->pids);
 	free(kernel->cpus);
 	if (kernel->cgroup_fd >= 0)
@@ -319,9 +325,8 @@ static struct kernel *kernel_new(size_t specs)
 	kernel->count_groups = calloc(specs, sizeof(*kernel->count_groups));
 	kernel->count_values = calloc(specs, sizeof(*kernel->count_values));
 	kernel->departing = calloc(COUNT_CPUS_MAX, sizeof(*kernel->departing));
-	kernel->threads = calloc(KERNEL_THREADS, sizeof(*kernel->threads));
 	if (kernel->events && kernel->sources && kernel->counters && kernel->count_events &&
-	    kernel->count_groups && kernel->count_values && kernel->departing && kernel->threads)
+	    kernel->count_groups && kernel->count_values && kernel->departing)
 		return kernel;
 	arrays_free(kernel);
 	free(kernel);
@@ -383,6 +388,27 @@ static int sampler_start(struct wm_session *session, struct kernel *kernel, int 
 	return err ? session_fail(session, err, "%s", words) : 0;
 }
 
+/* Wakes, on all CPUs. The CPUs of a cgroup's recording have those of its threads. */
+static int waker_start(struct wm_session *session, struct kernel *kernel)
+{
+	char words[512] = "";
+	int err;
+
+	if (!kernel->has_wakes)
+		return 0;
+	kernel->wakes_request = (struct sampler_request){
+		.scope = SAMPLER_CPUS,
+		.events = &kernel->wakes_event,
+		.event_count = 1,
+		.cpus = kernel->cpus,
+		.cpu_count = kernel->cpu_count,
+		.cgroup_fd = -1,
+	};
+	err = sampler_open(&kernel->waker, &kernel->wakes_request,
+			   (struct detail){ words, sizeof(words) });
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
 /* With as much of switches as is permitted. */
 static int sampler_start_best(struct wm_session *session, struct kernel *kernel)
 {
@@ -390,6 +416,8 @@ static int sampler_start_best(struct wm_session *session, struct kernel *kernel)
 
 	for (int way = 0; way <= last; way++) {
 		err = sampler_start(session, kernel, way);
+		if (!err)
+			return waker_start(session, kernel);
 		if (err != -WM_E_PERF_DENIED && err != -EACCES && err != -EPERM)
 			return err;
 	}
@@ -422,16 +450,6 @@ int kernel_open(struct wm_session *session)
 	return err;
 }
 
-/*
- * Wakes show how long threads were runnable. The kernel gives a wake to the events of the waker's
- * thread (perf_tp_event(), kernel/events/core.c): in a recording of threads, those by others are
- * missing.
- */
-static int wants_runnable(const struct kernel *kernel)
-{
-	return kernel->has_switches && !(kernel->has_wakes && kernel->is_of_cpus);
-}
-
 void kernel_begin(struct wm_session *session)
 {
 	struct kernel *kernel = session->kernel;
@@ -440,11 +458,13 @@ void kernel_begin(struct wm_session *session)
 		return;
 	if (kernel->sampler)
 		sampler_enable(kernel->sampler);
+	if (kernel->waker)
+		sampler_enable(kernel->waker);
 	if (kernel->counts)
 		counts_enable(kernel->counts);
 	kernel_write_names(kernel);
 	kernel_write_counts(kernel);
-	if (wants_runnable(kernel))
+	if (kernel->has_switches && !kernel->has_wakes)
 		kernel_write_runnable(kernel);
 	kernel->counted_ns = ticks_monotonic_ns();
 }
@@ -487,6 +507,11 @@ int kernel_pump(struct wm_session *session)
 		err = sampler_follow(kernel->sampler);
 	if (!err && kernel->sampler)
 		err = sampler_read(kernel->sampler, 0, kernel_take, kernel);
+	if (!err && kernel->waker)
+		err = sampler_follow(kernel->waker);
+	if (!err && kernel->waker)
+		err = sampler_read(kernel->waker, 0, kernel_take_wake, kernel);
+	known_sweep(&kernel->known);
 	if (!err && kernel->counts)
 		err = counts_follow(kernel->counts);
 	if (!err && now_ns - kernel->counted_ns >= COUNT_NS) {
@@ -503,18 +528,24 @@ void kernel_end(struct wm_session *session)
 	if (!kernel)
 		return;
 	if (kernel->sampler && kernel->process && session->started_ns) {
+		kernel->end_ns = ticks_monotonic_ns();
 		sampler_disable(kernel->sampler);
 		sampler_read(kernel->sampler, 1, kernel_take, kernel);
+		if (kernel->waker) {
+			sampler_disable(kernel->waker);
+			sampler_read(kernel->waker, 1, kernel_take_wake, kernel);
+		}
 		kernel_write_counts(kernel);
-		if (wants_runnable(kernel))
+		if (kernel->has_switches && !kernel->has_wakes)
 			kernel_write_runnable(kernel);
 	} else if (kernel->process && session->started_ns) {
 		kernel_write_counts(kernel);
 	}
 	kernel_covered(session, &kernel->coverage);
 	sampler_close(kernel->sampler);
+	sampler_close(kernel->waker);
 	counts_close(kernel->counts);
-	kernel->sampler = NULL;
+	kernel->sampler = kernel->waker = NULL;
 	kernel->counts = NULL;
 	if (!kernel->process)
 		return;

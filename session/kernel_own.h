@@ -7,6 +7,7 @@
 #include "perf/sampler.h"
 #include "perf/tracepoint.h"
 #include "session/kernel_events.h"
+#include "session/kernel_known.h"
 #include "session/kernel_spec.h"
 #include "session/own_store.h"
 
@@ -29,7 +30,6 @@ enum kernel_role {
 	KERNEL_RECORDS, /* each becomes an event */
 	KERNEL_PLACES,	/* context-switches: the place of the thread that departs next */
 	KERNEL_STATES,	/* sched:sched_switch: the same, and what it waits for */
-	KERNEL_WAKES,	/* sched:sched_waking */
 };
 
 struct kernel_source {
@@ -52,13 +52,6 @@ struct departing {
 	char state;
 };
 
-/* The last threads, by the low bits of their tids. */
-#define KERNEL_THREADS 4096u
-struct known_thread {
-	pid_t tid, pid;
-	uint64_t woken_ns; /* it was woken then, and has not run since; 0 */
-};
-
 struct kernel {
 	struct wm_session *session;
 	struct process *process; /* NULL: none, or it was handed over to be drained */
@@ -66,6 +59,15 @@ struct kernel {
 	struct sampler *sampler;
 	struct sampler_event *events;
 	struct kernel_source *sources; /* of each of these */
+	/*
+	 * Of processes: the kernel gives a wake to events of the waker alone, so that wakes by others
+	 * and by interrupts would be missing. Hence they are taken on all CPUs, and those of other
+	 * threads are left out.
+	 */
+	struct sampler *waker;
+	struct sampler_request wakes_request;
+	struct sampler_event wakes_event;
+	struct tracepoint wakes_format;
 	size_t event_count;
 	uint32_t declared; /* which of enum kernel_event, by bit */
 	int has_switches, has_places, has_wakes;
@@ -86,7 +88,13 @@ struct kernel {
 	int cgroup_fd;
 	int is_of_cpus;
 	struct departing *departing; /* by CPU, COUNT_CPUS_MAX */
-	struct known_thread *threads;
+	struct known_threads known;
+	/*
+	 * When it ended; 0: not yet. The kernel disables one event after another, so what comes
+	 * later is not of all threads.
+	 */
+	uint64_t end_ns;
+	struct known_threads named; /* wakers that the trace names, and that are not in `known` */
 	uint64_t taken;
 };
 
@@ -112,9 +120,15 @@ int kernel_declare(struct kernel *kernel, uint32_t id);
 /* A callback of sampler_read(): write the event. `data` is the struct kernel. Returns 0. */
 int kernel_take(const struct sampler_record *record, void *data);
 
+/* The same for kernel->waker. */
+int kernel_take_wake(const struct sampler_record *record, void *data);
+
 /* Write the present values of the counts; of each thread how long it has waited for a CPU. */
 void kernel_write_counts(struct kernel *kernel);
 void kernel_write_runnable(struct kernel *kernel);
+
+/* Write the name of a thread that woke one of ours. */
+void kernel_name_waker(struct kernel *kernel, pid_t pid, pid_t tid);
 
 /* A thread was started, named, or has ended; what all threads are called at the begin. */
 void kernel_task(struct kernel *kernel, const struct sampler_record *record);

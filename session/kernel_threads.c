@@ -31,9 +31,11 @@ void kernel_task(struct kernel *kernel, const struct sampler_record *record)
 	case SAMPLER_FORK:
 		kernel_put_thread(&fields, record->pid, record->tid);
 		kernel_put_thread(&fields, record->ppid, record->ptid);
+		known_add(&kernel->known, record->tid, record->pid);
 		kernel_write(kernel, cpu, record->time_ns, KERNEL_FORK, &fields);
 		break;
 	case SAMPLER_EXIT:
+		known_end(&kernel->known, record->tid);
 		kernel_put_thread(&fields, record->pid, record->tid);
 		kernel_write(kernel, cpu, record->time_ns, KERNEL_EXIT, &fields);
 		break;
@@ -60,6 +62,7 @@ static void write_name(struct kernel *kernel, pid_t pid, pid_t tid)
 {
 	char comm[16] = "";
 
+	known_add(&kernel->known, tid, pid);
 	target_comm(pid, tid, comm);
 	if (comm[0])
 		name(kernel, -1, ticks_monotonic_ns(), pid, tid, comm);
@@ -72,6 +75,18 @@ static void write_names(struct kernel *kernel, pid_t unused, pid_t pid)
 	(void)unused;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	each_number(path, write_name, kernel, pid);
+}
+
+void kernel_name_waker(struct kernel *kernel, pid_t pid, pid_t tid)
+{
+	char comm[16] = "";
+
+	if (tid <= 0 || known_pid(&kernel->known, tid) || known_pid(&kernel->named, tid))
+		return;
+	known_add(&kernel->named, tid, pid);
+	target_comm(pid, tid, comm);
+	if (comm[0])
+		name(kernel, -1, ticks_monotonic_ns(), pid, tid, comm);
 }
 
 void kernel_write_names(struct kernel *kernel)

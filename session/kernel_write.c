@@ -10,7 +10,6 @@
 #include <asm/perf_regs.h>
 #include <waymark/marker/field.h>
 
-#define WAKE_TWICE_NS 50000u /* between two records of one wake, as two of our events see it */
 #define CALLERS_MAX 256u
 
 static void put(struct kernel_fields *fields, const void *value, size_t bytes)
@@ -81,6 +80,20 @@ static void put_callers(struct kernel_fields *fields, const struct sampler_recor
 	memcpy(fields->bytes + at, &kept, sizeof(kept));
 }
 
+/*
+ * Wakes are read apart, so that they would be out of order among a CPU's other events: they have a
+ * lane of their own.
+ */
+static void kernel_write_wake(struct kernel *kernel, unsigned int cpu, uint64_t time_ns,
+			      const struct kernel_fields *fields)
+{
+	if (kernel_declare(kernel, KERNEL_WAKE))
+		return;
+	own_store_write(kernel->store, OWN_STORE_CPU_APART(cpu), time_ns, KERNEL_WAKE,
+			fields->bytes, fields->count);
+	kernel->taken++;
+}
+
 void kernel_write(struct kernel *kernel, int cpu, uint64_t time_ns, uint32_t id,
 		  const struct kernel_fields *fields)
 {
@@ -91,19 +104,17 @@ void kernel_write(struct kernel *kernel, int cpu, uint64_t time_ns, uint32_t id,
 	kernel->taken++;
 }
 
+static void lose(struct kernel *kernel, const struct sampler_record *record)
+{
+	struct kernel_fields fields = { .count = 0 };
+
+	own_store_lose(kernel->store, record->count);
+	kernel_put_thread(&fields, 0, 0);
+	kernel_put_u64(&fields, record->count);
+	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_LOST, &fields);
+}
+
 /* ---- switches ---- */
-
-static struct known_thread *known(struct kernel *kernel, pid_t tid)
-{
-	return &kernel->threads[(uint32_t)tid % KERNEL_THREADS];
-}
-
-/* It runs now, or did. */
-static void know(struct kernel *kernel, const struct sampler_record *record)
-{
-	*known(kernel, record->tid) = (struct known_thread){ .tid = record->tid,
-							     .pid = record->pid };
-}
 
 static struct departing *departing_of(struct kernel *kernel, unsigned int cpu)
 {
@@ -145,7 +156,6 @@ static void depart(struct kernel *kernel, const struct sampler_record *record)
 	kernel_put_u64(&fields, is_known ? departing->place : 0);
 	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_DEPART, &fields);
 	departing->tid = 0;
-	know(kernel, record);
 }
 
 static void arrive(struct kernel *kernel, const struct sampler_record *record)
@@ -154,31 +164,28 @@ static void arrive(struct kernel *kernel, const struct sampler_record *record)
 
 	kernel_put_thread(&fields, record->pid, record->tid);
 	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_ARRIVE, &fields);
-	know(kernel, record);
+	known_add(&kernel->known, record->tid, record->pid);
 }
 
-/*
- * Where the waker and the woken are both recorded, the kernel gives the record to the events of
- * each (perf_tp_event(), kernel/events/core.c). A thread that was woken is not woken again before
- * it ran.
- */
-static void wake(struct kernel *kernel, const struct kernel_source *source,
-		 const struct sampler_record *record)
+int kernel_take_wake(const struct sampler_record *record, void *data)
 {
-	pid_t tid = (pid_t)tracepoint_number(tracepoint_find(&source->format, "pid"), record->raw,
-					     record->raw_bytes);
-	struct known_thread *thread = known(kernel, tid);
+	struct kernel *kernel = data;
+	const struct tracepoint_field *field = tracepoint_find(&kernel->wakes_format, "pid");
+	pid_t tid = (pid_t)tracepoint_number(field, record->raw, record->raw_bytes);
+	pid_t pid = known_pid(&kernel->known, tid);
 	struct kernel_fields fields = { .count = 0 };
 
-	if (thread->tid == tid && thread->woken_ns &&
-	    record->time_ns - thread->woken_ns < WAKE_TWICE_NS)
-		return;
-	if (thread->tid != tid)
-		*thread = (struct known_thread){ .tid = tid };
-	thread->woken_ns = record->time_ns;
-	kernel_put_thread(&fields, thread->pid, tid);
+	if (record->kind == SAMPLER_LOST)
+		lose(kernel, record);
+	if (record->kind != SAMPLER_SAMPLE ||
+	    (kernel->end_ns && record->time_ns > kernel->end_ns) ||
+	    (!pid && (!kernel->is_of_cpus || kernel->cgroup_fd >= 0)))
+		return 0;
+	kernel_put_thread(&fields, pid, tid);
 	kernel_put_thread(&fields, record->pid, record->tid);
-	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_WAKE, &fields);
+	kernel_write_wake(kernel, record->cpu, record->time_ns, &fields);
+	kernel_name_waker(kernel, record->pid, record->tid);
+	return 0;
 }
 
 /* ---- samples ---- */
@@ -248,23 +255,10 @@ static void take_sample(struct kernel *kernel, const struct sampler_record *reco
 	case KERNEL_STATES:
 		note_departing(kernel, source, record);
 		break;
-	case KERNEL_WAKES:
-		wake(kernel, source, record);
-		break;
 	case KERNEL_RECORDS:
 		sample(kernel, source, record);
 		break;
 	}
-}
-
-static void lose(struct kernel *kernel, const struct sampler_record *record)
-{
-	struct kernel_fields fields = { .count = 0 };
-
-	own_store_lose(kernel->store, record->count);
-	kernel_put_thread(&fields, 0, 0);
-	kernel_put_u64(&fields, record->count);
-	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_LOST, &fields);
 }
 
 static void throttled(struct kernel *kernel, const struct sampler_record *record)
@@ -282,6 +276,8 @@ int kernel_take(const struct sampler_record *record, void *data)
 {
 	struct kernel *kernel = data;
 
+	if (kernel->end_ns && record->time_ns > kernel->end_ns && record->kind != SAMPLER_LOST)
+		return 0;
 	/* a CPU's idle thread; or one that has ended: KERNEL_EXIT was written for it */
 	if (record->tid <= 0 && (record->kind == SAMPLER_DEPART || record->kind == SAMPLER_ARRIVE))
 		return 0;

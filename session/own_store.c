@@ -221,7 +221,7 @@ static void name_slot(const struct own_store *store, const struct lane *lane, st
 		snprintf(slot->comm, sizeof(slot->comm), "cpus");
 		return;
 	}
-	slot->tid = (uint32_t)lane->tid - 1;
+	slot->tid = (uint32_t)(lane->tid - 1) % OWN_STORE_APART;
 	snprintf(slot->comm, sizeof(slot->comm), "cpu%u", slot->tid);
 }
 

@@ -30,6 +30,8 @@ int own_store_fd(const struct own_store *store);
 
 /* In a store of the kernel's events these replace the tid. A sum over all CPUs has no CPU. */
 #define OWN_STORE_CPU(cpu) ((pid_t)(cpu) + 1)
+#define OWN_STORE_CPU_APART(cpu) ((pid_t)(cpu) + 1 + OWN_STORE_APART) /* a second lane */
+#define OWN_STORE_APART ((1 << 20) + 2048)
 #define OWN_STORE_NO_CPU ((pid_t)INT32_MAX)
 
 /*

@@ -159,8 +159,8 @@ int wm_session_stop(struct wm_session *session)
 		return err;
 	if (session->running)
 		unrecorded_look(session, 1);
-	kernel_end(session);
 	first = end_all(session, live_stop(session));
+	kernel_end(session); /* last, so that there are switches for all that threads recorded */
 	/*
 	 * an agent that did not answer is stopped or hangs in a hit: its committed events are whole
 	 */

@@ -1,5 +1,4 @@
 #!/bin/bash
-set -x
 # SPDX-License-Identifier: MIT
 # A recording of all CPUs while one goes and comes, under load, and while the wall clock jumps: the CPU has its events again
 # within 100 ms, in the same trace. WAYMARK_ROUNDS: how often; 20.
