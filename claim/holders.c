@@ -10,8 +10,10 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -30,15 +32,19 @@ void claim_list_release(struct claim_list *list)
 	*list = (struct claim_list){ 0 };
 }
 
-/* 1: read already; 0: not up to now; -ENOMEM */
-static int was_seen(struct claim_list *list, const struct ledger_file *file)
+/* 1: read already; 0: not up to now; -errno */
+static int was_seen(struct claim_list *list, int fd)
 {
+	struct stat found;
+
+	if (fstat(fd, &found))
+		return -errno;
 	for (size_t i = 0; i < list->seen_count; i++)
-		if (list->seen[i].device == file->device && list->seen[i].inode == file->inode)
+		if (list->seen[i].device == found.st_dev && list->seen[i].inode == found.st_ino)
 			return 1;
 	if (array_grow(&list->seen, &list->seen_room, list->seen_count + 1, sizeof(*list->seen)))
 		return -ENOMEM;
-	list->seen[list->seen_count++] = (struct claim_seen){ file->device, file->inode };
+	list->seen[list->seen_count++] = (struct claim_seen){ found.st_dev, found.st_ino };
 	return 0;
 }
 
@@ -59,19 +65,46 @@ static int makes_sense(const struct ledger_row *row)
 	       memchr(row->what, 0, sizeof(row->what));
 }
 
-static int row_add(struct claim_list *list, const struct ledger_row *row,
-		   const struct claim_row *of)
+#define ROWS_MAX 65536 /* of a list: what a hostile user has root read */
+
+/* A folder's rows, added to a list; the owner of the last one, which has most likely the next. */
+struct adding {
+	struct claim_list *list;
+	struct ledger_head head;
+	struct claim_row of;
+};
+
+static void owner_take(struct adding *adding, const struct ledger_head *head)
 {
+	struct claim_row *of = &adding->of;
+
+	if (adding->head.sum == head->sum)
+		return;
+	adding->head = *head;
+	*of = (struct claim_row){ .owner = { .pid = head->pid,
+					     .start_time = head->start_time,
+					     .pid_namespace = head->pid_namespace,
+					     .uid = head->uid } };
+	memcpy(of->owner.comm, head->comm, sizeof(of->owner.comm) - 1);
+	of->is_foreign = head->pid_namespace != claimant_namespace();
+	of->is_left = !of->is_foreign && (head->pid <= 0 || !claimant_lives(&of->owner));
+}
+
+static int row_add(void *data, const struct ledger_head *head, const struct ledger_row *row)
+{
+	struct adding *adding = data;
+	struct claim_list *list = adding->list;
 	struct claim_row *new;
 
-	if (!makes_sense(row)) {
+	if (!makes_sense(row) || list->count >= ROWS_MAX) {
 		list->damaged++;
 		return 0;
 	}
 	if (array_grow(&list->rows, &list->room, list->count + 1, sizeof(*list->rows)))
 		return -ENOMEM;
+	owner_take(adding, head);
 	new = &list->rows[list->count++];
-	*new = *of;
+	*new = adding->of;
 	new->claim = (struct claim){ .resource = row->resource,
 				     .scope = row->scope,
 				     .target = row->target,
@@ -86,54 +119,32 @@ static int row_add(struct claim_list *list, const struct ledger_row *row,
 	return 0;
 }
 
-static int block_add(struct claim_list *list, const struct ledger_block *block)
+static int folder_add(struct claim_list *list, const char *path, uid_t uid)
 {
-	const struct ledger_head *head = &block->head;
-	struct claim_row of = { .owner = { .pid = head->pid,
-					   .start_time = head->start_time,
-					   .pid_namespace = head->pid_namespace,
-					   .uid = head->uid } };
-	int err = 0;
-
-	memcpy(of.owner.comm, head->comm, sizeof(of.owner.comm) - 1);
-	of.is_foreign = head->pid_namespace != claimant_namespace();
-	of.is_left = !of.is_foreign && (head->pid <= 0 || !claimant_lives(&of.owner));
-	for (unsigned int i = 0; i < LEDGER_ROWS && !err; i++)
-		if (block->rows[i].sum)
-			err = row_add(list, &block->rows[i], &of);
-	return err;
-}
-
-static int file_add(struct claim_list *list, const struct ledger_file *file)
-{
-	uint32_t count = ledger_file_blocks(file);
-	int err = was_seen(list, file);
-
-	if (err)
-		return err < 0 ? err : 0;
-	for (uint32_t i = 0; i < count && err >= 0; i++) {
-		struct ledger_block block;
-
-		err = ledger_file_read(file, i, &block, &list->damaged);
-		if (err > 0)
-			err = block_add(list, &block);
-	}
-	return err < 0 ? err : 0;
-}
-
-static int folder_add(struct claim_list *list, const char *dir, uid_t uid)
-{
-	struct ledger_file file;
-	int err;
+	struct adding adding = { .list = list };
+	int fd = place_open(path, uid), err;
+	DIR *dir = NULL;
 
 	/* another user has made the folder: this user's is elsewhere (base/socketdir.h) */
-	if (socketdir_check(dir, uid) == -WM_E_SOCKET_DIR)
+	if (fd == -WM_E_SOCKET_DIR || fd == -ENOENT)
 		return 0;
-	err = ledger_file_open(&file, dir, uid, 0);
-	if (!err)
-		err = file_add(list, &file);
-	ledger_file_release(&file);
-	return err == -ENOENT ? 0 : err;
+	if (fd < 0)
+		return fd;
+	err = was_seen(list, fd);
+	if (!err) {
+		int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		dir = again < 0 ? NULL : fdopendir(again);
+		err = dir ? 0 : -errno;
+		if (!dir && again >= 0)
+			close(again);
+	}
+	if (dir) {
+		err = ledger_folder_read(dir, uid, &list->damaged, row_add, &adding);
+		closedir(dir);
+	}
+	close(fd);
+	return err < 0 ? err : 0;
 }
 
 int claim_list_read(struct claim_list *list, uid_t uid, pid_t pid)

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define OWNERS 6
-#define UNITS 24 /* of an owner: two blocks' worth */
+#define UNITS 24 /* of an owner */
 #define ROUNDS 150
 
 /* What each owner says of itself, in memory that all share. */

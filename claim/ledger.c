@@ -15,55 +15,48 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-/* A block that we have in a user's ledger. */
-struct own_block {
-	uint32_t number;
-	uint32_t used; /* a bit for each row */
-	struct ledger_head head;
+/* A claim; its index is its row's in the file. */
+struct entry {
+	uint64_t id; /* 0: the row is free */
+	int is_written;
+	struct ledger_row row;
 };
 
-/* Our hand on one user's ledger. */
-struct hand {
+/* Our part of one user's ledger. */
+struct part {
 	uid_t uid;
 	struct ledger_file file; /* fd -1: not to be had up to now */
-	uint64_t looked_ns;
-	struct own_block *blocks;
+	struct entry *entries;
 	size_t count, room;
-};
-
-#define LOOK_NS UINT64_C(100000000) /* between two checks that our blocks are intact */
-
-struct entry {
-	uint64_t id;
-	uid_t uid; /* whose ledger */
-	int is_written;
-	uint32_t number, slot; /* where, if so */
-	struct ledger_row row; /* state 0: removed */
 };
 
 struct ledger {
 	pthread_mutex_t mutex;
 	pid_t pid; /* a forked child has no part in it */
-	struct claim_owner self;
+	struct ledger_head self;
 	uint64_t last_id;
-	struct hand *hands;
-	size_t hand_count, hand_room;
-	struct entry *entries;
-	size_t count, room, gone; /* of count, those removed */
+	struct part *parts;
+	size_t count, room;
 	int trouble, was_told;
-	char where[SOCKETDIR_BYTES + sizeof(LEDGER_FILE)];
+	char where[sizeof(((struct ledger_file *)0)->path)];
 };
 
 int ledger_new(struct ledger **ledger)
 {
 	struct ledger *new = calloc(1, sizeof(*new));
+	struct claim_owner self;
 
 	*ledger = new;
 	if (!new)
 		return -ENOMEM;
 	pthread_mutex_init(&new->mutex, NULL);
 	new->pid = getpid();
-	claim_owner_self(&new->self);
+	claim_owner_self(&self);
+	new->self = (struct ledger_head){ .pid = self.pid,
+					  .start_time = self.start_time,
+					  .pid_namespace = self.pid_namespace,
+					  .uid = self.uid };
+	memcpy(new->self.comm, self.comm, sizeof(new->self.comm));
 	return 0;
 }
 
@@ -81,11 +74,11 @@ static uint64_t boottime_ns(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-static int trouble(struct ledger *ledger, const struct hand *hand, int err)
+static int trouble(struct ledger *ledger, const struct part *part, int err)
 {
 	if (err && !ledger->trouble) {
 		ledger->trouble = err;
-		snprintf(ledger->where, sizeof(ledger->where), "%s", hand->file.path);
+		snprintf(ledger->where, sizeof(ledger->where), "%s", part->file.path);
 	}
 	return err;
 }
@@ -106,159 +99,55 @@ int ledger_trouble(struct ledger *ledger, char *path, size_t bytes)
 	return err;
 }
 
-static struct own_block *block_find(const struct hand *hand, uint32_t number)
-{
-	for (size_t i = 0; i < hand->count; i++)
-		if (hand->blocks[i].number == number)
-			return &hand->blocks[i];
-	return NULL;
-}
-
-static int is_own(const void *data, uint32_t number)
-{
-	return block_find(data, number) != NULL;
-}
-
-static int open_place(struct hand *hand, pid_t pid)
+static int file_make(struct ledger *ledger, struct part *part, pid_t pid)
 {
 	char dir[SOCKETDIR_BYTES] = "";
-	int err = hand->uid == geteuid() ? place_own(dir) : place_of(pid, hand->uid, dir);
+	int err = part->uid == geteuid() ? place_own(dir) : place_of(pid, part->uid, dir);
 
-	snprintf(hand->file.path, sizeof(hand->file.path), "%s", dir);
-	return err ? err : ledger_file_open(&hand->file, dir, hand->uid, 1);
+	snprintf(part->file.path, sizeof(part->file.path), "%s", dir);
+	return err ? err : ledger_file_make(&part->file, dir, part->uid, &ledger->self);
 }
 
-static int block_take(struct ledger *ledger, struct hand *hand, struct own_block **block)
+/* The file is gone, with all that was in it. */
+static void abandon(struct part *part)
 {
-	struct own_block new = { .head = { .pid = ledger->self.pid,
-					   .start_time = ledger->self.start_time,
-					   .pid_namespace = ledger->self.pid_namespace,
-					   .uid = ledger->self.uid } };
-	int err;
-
-	memcpy(new.head.comm, ledger->self.comm, sizeof(new.head.comm));
-	err = array_grow(&hand->blocks, &hand->room, hand->count + 1, sizeof(*hand->blocks));
-	if (!err)
-		err = ledger_file_take(&hand->file, &new.head, is_own, hand, &new.number);
-	if (err)
-		return err;
-	*block = &hand->blocks[hand->count++];
-	**block = new;
-	return 0;
+	for (size_t i = 0; i < part->count; i++)
+		part->entries[i].is_written = 0;
+	ledger_file_end(&part->file, part->uid);
 }
 
-/* Let go of a block in which nothing is left. */
-static void block_give(struct hand *hand, struct own_block *block)
+/*
+ * Have our part of a user's ledger in a file, if that can be: as many claims as there is room for.
+ * `pid` is a process of that user's.
+ */
+static void mend(struct ledger *ledger, struct part *part, pid_t pid)
 {
-	ledger_file_give(&hand->file, block->number);
-	*block = hand->blocks[--hand->count];
-}
-
-/* Find a place for an entry, and write it there. */
-static int put(struct ledger *ledger, struct hand *hand, struct entry *entry)
-{
-	struct own_block *block = NULL;
-	unsigned int slot = 0;
 	int err = 0;
 
-	for (size_t i = hand->count; i-- && !block;)
-		if (hand->blocks[i].used != (1u << LEDGER_ROWS) - 1)
-			block = &hand->blocks[i];
-	if (!block)
-		err = block_take(ledger, hand, &block);
-	if (err)
-		return err;
-	while (block->used & 1u << slot)
-		slot++;
-	err = ledger_file_write(&hand->file, block->number, slot, &entry->row, block->head.tenancy);
-	if (!err) {
-		block->used |= 1u << slot;
-		entry->is_written = 1;
-		entry->number = block->number;
-		entry->slot = slot;
-	} else if (!block->used) {
-		block_give(hand, block);
+	if (part->file.fd >= 0 && ledger_file_is_lost(&part->file))
+		abandon(part);
+	if (part->file.fd < 0)
+		err = file_make(ledger, part, pid);
+	for (size_t i = 0; i < part->count && !err; i++) {
+		struct entry *entry = &part->entries[i];
+
+		if (!entry->id || entry->is_written)
+			continue;
+		err = ledger_file_write(&part->file, i, &entry->row);
+		entry->is_written = !err;
 	}
-	return err;
+	trouble(ledger, part, err);
 }
 
-/* Those of a user's that are in no file; as many as can be had. */
-static void put_missing(struct ledger *ledger, struct hand *hand)
-{
-	for (size_t i = 0; i < ledger->count; i++) {
-		struct entry *entry = &ledger->entries[i];
-
-		if (entry->uid == hand->uid && !entry->is_written && entry->row.state &&
-		    trouble(ledger, hand, put(ledger, hand, entry)))
-			return;
-	}
-}
-
-/* The blocks that others have cut off or overwritten. */
-static void restore(struct ledger *ledger, struct hand *hand)
-{
-	for (size_t b = 0; b < hand->count; b++) {
-		struct own_block *own = &hand->blocks[b];
-		struct ledger_block block = { .head = own->head };
-
-		for (size_t i = 0; i < ledger->count; i++) {
-			const struct entry *entry = &ledger->entries[i];
-
-			if (entry->is_written && entry->uid == hand->uid &&
-			    entry->number == own->number)
-				block.rows[entry->slot] = entry->row;
-		}
-		trouble(ledger, hand, ledger_file_restore(&hand->file, own->number, &block));
-	}
-}
-
-/*
- * The file is gone, with all that we had in it. The locks on what has no name any more go with its
- * descriptor.
- */
-static void abandon(struct ledger *ledger, struct hand *hand)
+static struct part *part_of(struct ledger *ledger, uid_t uid)
 {
 	for (size_t i = 0; i < ledger->count; i++)
-		if (ledger->entries[i].uid == hand->uid)
-			ledger->entries[i].is_written = 0;
-	hand->count = 0;
-	ledger_file_release(&hand->file);
-}
-
-/*
- * Have a user's ledger open and as we left it, if that can be. `pid` is a process of that user's.
- */
-static void mend(struct ledger *ledger, struct hand *hand, pid_t pid)
-{
-	uint64_t now_ns = boottime_ns();
-
-	if (hand->file.fd >= 0 && ledger_file_is_lost(&hand->file))
-		abandon(ledger, hand);
-	if (hand->file.fd < 0) {
-		if (trouble(ledger, hand, open_place(hand, pid)))
-			return;
-	} else if (now_ns - hand->looked_ns > LOOK_NS) {
-		restore(ledger, hand);
-		hand->looked_ns = now_ns;
-	}
-	put_missing(ledger, hand);
-}
-
-static struct hand *hand_of(struct ledger *ledger, uid_t uid)
-{
-	for (size_t i = 0; i < ledger->hand_count; i++)
-		if (ledger->hands[i].uid == uid)
-			return &ledger->hands[i];
-	return NULL;
-}
-
-static int hand_add(struct ledger *ledger, uid_t uid)
-{
-	if (array_grow(&ledger->hands, &ledger->hand_room, ledger->hand_count + 1,
-		       sizeof(*ledger->hands)))
-		return -ENOMEM;
-	ledger->hands[ledger->hand_count++] = (struct hand){ .uid = uid, .file = { .fd = -1 } };
-	return 0;
+		if (ledger->parts[i].uid == uid)
+			return &ledger->parts[i];
+	if (array_grow(&ledger->parts, &ledger->room, ledger->count + 1, sizeof(*ledger->parts)))
+		return NULL;
+	ledger->parts[ledger->count] = (struct part){ .uid = uid, .file = { .fd = -1 } };
+	return &ledger->parts[ledger->count++];
 }
 
 /* Whose ledger a claim belongs into; ours where we could not write another's. */
@@ -293,45 +182,59 @@ static void fill(struct ledger_row *row, const struct claim *claim)
 	memcpy(row->what, claim->what, length);
 }
 
+static struct entry *entry_find(struct ledger *ledger, uint64_t id, struct part **part)
+{
+	for (size_t p = 0; p < ledger->count && id; p++) {
+		*part = &ledger->parts[p];
+		for (size_t i = 0; i < (*part)->count; i++)
+			if ((*part)->entries[i].id == id)
+				return &(*part)->entries[i];
+	}
+	return NULL;
+}
+
 static int add(struct ledger *ledger, const struct claim *claim, uid_t uid, uint64_t id)
 {
+	struct part *part = part_of(ledger, uid);
 	struct entry *entry;
-	int err = array_grow(&ledger->entries, &ledger->room, ledger->count + 1,
-			     sizeof(*ledger->entries));
+	size_t slot = 0;
 
-	if (!err && !hand_of(ledger, uid))
-		err = hand_add(ledger, uid);
-	if (err)
-		return err;
-	entry = &ledger->entries[ledger->count++];
-	*entry = (struct entry){ .id = id, .uid = uid };
+	while (part && slot < part->count && part->entries[slot].id)
+		slot++;
+	if (!part || array_grow(&part->entries, &part->room, slot + 1, sizeof(*part->entries)))
+		return -ENOMEM;
+	part->count = slot < part->count ? part->count : slot + 1;
+	entry = &part->entries[slot];
+	*entry = (struct entry){ .id = id };
 	entry->row.state = CLAIM_WANTED;
 	entry->row.since_ns = boottime_ns();
 	fill(&entry->row, claim);
 	return 0;
 }
 
-/* Write those from `first` on. */
-static void put_new(struct ledger *ledger, size_t first)
+static void take_out(struct ledger *ledger, uint64_t id)
 {
-	for (size_t h = 0; h < ledger->hand_count; h++) {
-		struct hand *hand = &ledger->hands[h];
+	struct part *part;
+	struct entry *entry = entry_find(ledger, id, &part);
+	int err;
 
-		for (size_t i = first; i < ledger->count; i++) {
-			const struct ledger_row *row = &ledger->entries[i].row;
-
-			if (ledger->entries[i].uid != hand->uid)
-				continue;
-			mend(ledger, hand, row->pid ? row->pid : row->target);
-			break;
-		}
-	}
+	if (!entry)
+		return;
+	entry->id = 0;
+	if (!entry->is_written)
+		return;
+	entry->is_written = 0;
+	err = ledger_file_write(&part->file, (size_t)(entry - part->entries), NULL);
+	if (!trouble(ledger, part, err))
+		return;
+	/* without room even to clear a row: a new file gets the others, now or later */
+	abandon(part);
+	mend(ledger, part, getpid());
 }
 
 static int add_all(struct ledger *ledger, const struct claim *claims, size_t count,
 		   const uint64_t *ids)
 {
-	size_t before = ledger->count;
 	uid_t uid = geteuid();
 	int err = 0;
 
@@ -343,11 +246,26 @@ static int add_all(struct ledger *ledger, const struct claim *claims, size_t cou
 			uid = uid_of(claim);
 		err = add(ledger, claim, uid, ids[i]);
 	}
-	if (err)
-		ledger->count = before;
-	else
-		put_new(ledger, before);
+	for (size_t i = 0; i < count && err; i++)
+		take_out(ledger, ids[i]);
 	return err;
+}
+
+/* All parts that have claims. */
+static void mend_all(struct ledger *ledger)
+{
+	for (size_t i = 0; i < ledger->count; i++) {
+		struct part *part = &ledger->parts[i];
+		size_t first = 0;
+
+		while (first < part->count && !part->entries[first].id)
+			first++;
+		if (first < part->count) {
+			const struct ledger_row *row = &part->entries[first].row;
+
+			mend(ledger, part, row->pid ? row->pid : row->target);
+		}
+	}
 }
 
 int ledger_claim(struct ledger *ledger, const struct claim *claims, size_t count, uint64_t *ids)
@@ -363,54 +281,19 @@ int ledger_claim(struct ledger *ledger, const struct claim *claims, size_t count
 	for (size_t i = 0; i < count; i++)
 		ids[i] = ++ledger->last_id;
 	err = add_all(ledger, claims, count, ids);
+	if (!err)
+		mend_all(ledger);
 	pthread_mutex_unlock(&ledger->mutex);
 	return err;
 }
 
-static struct entry *entry_find(struct ledger *ledger, uint64_t id)
-{
-	/* ids rise, and entries are in their order */
-	size_t low = 0, high = ledger->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ledger->entries[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == ledger->count || ledger->entries[low].id != id)
-		return NULL;
-	return ledger->entries[low].row.state ? &ledger->entries[low] : NULL;
-}
-
 /* An entry's row has changed. */
-static void write_again(struct ledger *ledger, struct entry *entry)
+static void write_again(struct ledger *ledger, struct part *part, struct entry *entry)
 {
-	struct hand *hand = hand_of(ledger, entry->uid);
-	const struct own_block *block;
-
-	if (!entry->is_written)
-		return;
-	block = block_find(hand, entry->number);
-	trouble(ledger, hand,
-		ledger_file_write(&hand->file, entry->number, entry->slot, &entry->row,
-				  block->head.tenancy));
-}
-
-static void mend_all(struct ledger *ledger)
-{
-	for (size_t i = 0; i < ledger->hand_count; i++) {
-		struct hand *hand = &ledger->hands[i];
-		pid_t pid = 0;
-
-		for (size_t e = 0; e < ledger->count && !pid; e++)
-			if (ledger->entries[e].uid == hand->uid && ledger->entries[e].row.state)
-				pid = ledger->entries[e].row.target;
-		if (pid)
-			mend(ledger, hand, pid);
-	}
+	if (entry->is_written)
+		trouble(ledger, part,
+			ledger_file_write(&part->file, (size_t)(entry - part->entries),
+					  &entry->row));
 }
 
 void ledger_confirm(struct ledger *ledger, const uint64_t *ids, size_t count)
@@ -419,31 +302,47 @@ void ledger_confirm(struct ledger *ledger, const uint64_t *ids, size_t count)
 		return;
 	pthread_mutex_lock(&ledger->mutex);
 	for (size_t i = 0; i < count; i++) {
-		struct entry *entry = entry_find(ledger, ids[i]);
+		struct part *part;
+		struct entry *entry = entry_find(ledger, ids[i], &part);
 
 		if (!entry)
 			continue;
 		entry->row.state = CLAIM_HELD;
-		write_again(ledger, entry);
+		write_again(ledger, part, entry);
 	}
 	pthread_mutex_unlock(&ledger->mutex);
 }
 
 int ledger_change(struct ledger *ledger, uint64_t id, const struct claim *claim)
 {
+	struct part *part;
 	struct entry *entry;
 
 	if (is_child(ledger))
 		return -ENOENT;
 	pthread_mutex_lock(&ledger->mutex);
-	entry = entry_find(ledger, id);
+	entry = entry_find(ledger, id, &part);
 	if (entry) {
-		mend_all(ledger);
 		fill(&entry->row, claim);
-		write_again(ledger, entry);
+		write_again(ledger, part, entry);
 	}
 	pthread_mutex_unlock(&ledger->mutex);
 	return entry ? 0 : -ENOENT;
+}
+
+int ledger_has(struct ledger *ledger, uint64_t id)
+{
+	struct part *part;
+	struct entry *entry;
+	int has;
+
+	if (is_child(ledger))
+		return 0;
+	pthread_mutex_lock(&ledger->mutex);
+	entry = entry_find(ledger, id, &part);
+	has = entry && entry->is_written;
+	pthread_mutex_unlock(&ledger->mutex);
+	return has;
 }
 
 void ledger_mend(struct ledger *ledger)
@@ -451,60 +350,8 @@ void ledger_mend(struct ledger *ledger)
 	if (is_child(ledger))
 		return;
 	pthread_mutex_lock(&ledger->mutex);
-	for (size_t i = 0; i < ledger->hand_count; i++)
-		ledger->hands[i].looked_ns = 0; /* at once */
 	mend_all(ledger);
 	pthread_mutex_unlock(&ledger->mutex);
-}
-
-/*
- * A row could not be removed: release its block, as that needs no disk space, and rewrite the other
- * rows.
- */
-static void leave_block(struct ledger *ledger, struct hand *hand, struct own_block *block)
-{
-	for (size_t i = 0; i < ledger->count; i++)
-		if (ledger->entries[i].uid == hand->uid &&
-		    ledger->entries[i].number == block->number)
-			ledger->entries[i].is_written = 0;
-	block_give(hand, block);
-	put_missing(ledger, hand);
-}
-
-static void take_out(struct ledger *ledger, struct entry *entry)
-{
-	struct hand *hand = hand_of(ledger, entry->uid);
-	struct own_block *block;
-	int err = 0;
-
-	entry->row.state = 0;
-	if (!entry->is_written)
-		return;
-	entry->is_written = 0;
-	block = block_find(hand, entry->number);
-	block->used &= ~(1u << entry->slot);
-	if (!block->used)
-		block_give(hand, block);
-	else
-		err = ledger_file_write(&hand->file, entry->number, entry->slot, NULL, 0);
-	if (err) {
-		trouble(ledger, hand, err);
-		leave_block(ledger, hand, block);
-	}
-}
-
-/* Once most are gone, so that it costs little for each. */
-static void compact(struct ledger *ledger)
-{
-	size_t kept = 0;
-
-	if (ledger->gone * 2 <= ledger->count)
-		return;
-	for (size_t i = 0; i < ledger->count; i++)
-		if (ledger->entries[i].row.state)
-			ledger->entries[kept++] = ledger->entries[i];
-	ledger->count = kept;
-	ledger->gone = 0;
 }
 
 void ledger_remove(struct ledger *ledger, const uint64_t *ids, size_t count)
@@ -512,15 +359,8 @@ void ledger_remove(struct ledger *ledger, const uint64_t *ids, size_t count)
 	if (is_child(ledger))
 		return;
 	pthread_mutex_lock(&ledger->mutex);
-	for (size_t i = 0; i < count; i++) {
-		struct entry *entry = entry_find(ledger, ids[i]);
-
-		if (!entry)
-			continue;
-		take_out(ledger, entry);
-		ledger->gone++;
-	}
-	compact(ledger);
+	for (size_t i = 0; i < count; i++)
+		take_out(ledger, ids[i]);
 	pthread_mutex_unlock(&ledger->mutex);
 }
 
@@ -528,17 +368,14 @@ void ledger_free(struct ledger *ledger)
 {
 	if (!ledger)
 		return;
-	for (size_t i = 0; i < ledger->count && !is_child(ledger); i++)
-		if (ledger->entries[i].row.state)
-			take_out(ledger, &ledger->entries[i]);
-	for (size_t i = 0; i < ledger->hand_count; i++) {
-		if (ledger_at)
-			ledger_at(LEDGER_CLOSING);
-		ledger_file_release(&ledger->hands[i].file);
-		free(ledger->hands[i].blocks);
+	for (size_t i = 0; i < ledger->count; i++) {
+		if (is_child(ledger))
+			ledger_file_leave(&ledger->parts[i].file);
+		else
+			ledger_file_end(&ledger->parts[i].file, ledger->parts[i].uid);
+		free(ledger->parts[i].entries);
 	}
-	free(ledger->hands);
-	free(ledger->entries);
+	free(ledger->parts);
 	pthread_mutex_destroy(&ledger->mutex);
 	free(ledger);
 }

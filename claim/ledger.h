@@ -29,7 +29,8 @@
  * a query about a process needs one ledger only. And a user who is refused because root took
  * something on the user's process sees that: the user could not read root's own ledger. Root writes
  * there as that user (process/owner.h), maps nothing, waits for no lock and believes nothing: a
- * user can only spoil what the user's own processes see.
+ * user can only spoil what the user's own processes see. A ledger is a folder with one file for
+ * each struct ledger that has claims (ledger_file.h).
  */
 #ifndef CLAIM_LEDGER_H
 #define CLAIM_LEDGER_H
@@ -96,6 +97,9 @@ int ledger_change(struct ledger *ledger, uint64_t id, const struct claim *claim)
 /* Their units are closed. Ids that are 0, or gone already, are passed over. */
 void ledger_remove(struct ledger *ledger, const uint64_t *ids, size_t count);
 
+/* Whether a claim is in its file. */
+int ledger_has(struct ledger *ledger, uint64_t id);
+
 /*
  * Why claims could not be written, with where in path[bytes] ("" if that is not it): -errno,
  * -WM_E_SOCKET_DIR or -WM_E_LEDGER_FULL. Once for all that went wrong up to now; then, and where
@@ -104,7 +108,7 @@ void ledger_remove(struct ledger *ledger, const uint64_t *ids, size_t count);
 int ledger_trouble(struct ledger *ledger, char *path, size_t bytes);
 
 /*
- * Write again what others have removed or overwritten since. Each of the calls above does so too;
+ * Write again what others have removed since, as who cleans /tmp does. ledger_claim() does so too;
  * this is for who has not called for long, now and then.
  */
 void ledger_mend(struct ledger *ledger);
@@ -126,9 +130,9 @@ struct claim_row {
 struct claim_list {
 	struct claim_row *rows;
 	size_t count, room;
-	struct claim_seen *seen; /* the files that were read, each once */
+	struct claim_seen *seen; /* the folders that were read, each once */
 	size_t seen_count, seen_room;
-	/* places in use that make no sense: another version's, or a file that someone spoilt */
+	/* rows and files that make no sense: another version's, or spoilt by someone */
 	size_t damaged;
 };
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -14,11 +15,10 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define TAKEN 0
-#define LIVE 1
-
-#define READ_TRIES 50 /* of a block that is being written each time */
+#define MAKE_TRIES 64 /* each time a sweep removed the new file */
+#define READ_TRIES 50 /* of a row that is being written each time */
 #define READ_PAUSE_NS 20000
+#define FLAGS (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY) /* a FIFO would have us wait */
 
 void (*ledger_at)(enum ledger_step step);
 
@@ -28,74 +28,33 @@ static void at(enum ledger_step step)
 		ledger_at(step);
 }
 
-/* FNV-1a */
-static uint64_t sum_of(const void *all, size_t bytes, uint64_t tenancy)
+/* FNV-1a, over all but the sum, which is the first member of heads and rows. */
+static uint64_t sum_of(const void *row)
 {
-	const uint8_t *byte = all;
-	uint64_t sum = UINT64_C(14695981039346656037) ^ tenancy;
+	const uint8_t *byte = row;
+	uint64_t sum = UINT64_C(14695981039346656037);
 
-	for (size_t i = 0; i < bytes; i++)
+	for (size_t i = sizeof(sum); i < LEDGER_ROW_BYTES; i++)
 		sum = (sum ^ byte[i]) * UINT64_C(1099511628211);
 	return sum ? sum : 1;
 }
 
-static uint64_t head_sum(const struct ledger_head *head)
+/* 0, -EAGAIN: another has it; -errno. Does not wait. */
+static int lock(int fd)
 {
-	struct ledger_head copy = *head;
-
-	copy.sum = 0;
-	return sum_of(&copy, sizeof(copy), 0);
-}
-
-static uint64_t row_sum(const struct ledger_row *row, uint64_t tenancy)
-{
-	struct ledger_row copy = *row;
-
-	copy.sum = 0;
-	return sum_of(&copy, sizeof(copy), tenancy);
-}
-
-static int is_nothing(const struct ledger_row *row)
-{
-	static const struct ledger_row nothing;
-
-	return !memcmp(row, &nothing, sizeof(nothing));
-}
-
-static off_t place_of_block(uint32_t number)
-{
-	return (off_t)number * LEDGER_BLOCK_BYTES;
-}
-
-/* Does not wait. 0, -EAGAIN: another has it; -errno. */
-static int lock(int fd, short type, uint32_t number, int byte, int bytes)
-{
-	struct flock lock = { .l_type = type,
-			      .l_whence = SEEK_SET,
-			      .l_start = place_of_block(number) + byte,
-			      .l_len = bytes };
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
 
 	if (!fcntl(fd, F_OFD_SETLK, &lock))
 		return 0;
 	return errno == EACCES ? -EAGAIN : -errno;
 }
 
-static void unlock(int fd, uint32_t number)
+/* Only a writer's lock counts: any reader of the file could lock it for reading. */
+static int is_live(int fd)
 {
-	lock(fd, F_UNLCK, number, TAKEN, 2);
-}
+	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1 };
 
-/* 1, 0, -errno. Only a writer's locks count: any reader of the file could lock it for reading. */
-static int is_live(int fd, uint32_t number)
-{
-	struct flock lock = { .l_type = F_RDLCK,
-			      .l_whence = SEEK_SET,
-			      .l_start = place_of_block(number) + LIVE,
-			      .l_len = 1 };
-
-	if (fcntl(fd, F_OFD_GETLK, &lock))
-		return -errno;
-	return lock.l_type != F_UNLCK;
+	return !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
 
 /* Past a limit the kernel would send SIGXFSZ, which is deadly to who does not expect it. */
@@ -106,230 +65,251 @@ static int is_beyond_limit(off_t end)
 	return !getrlimit(RLIMIT_FSIZE, &limit) && (rlim_t)end > limit.rlim_cur;
 }
 
-static int write_whole(int fd, const void *data, size_t bytes, off_t offset)
+static int write_row(int fd, const void *row, size_t place)
 {
+	off_t offset = (off_t)place * LEDGER_ROW_BYTES;
 	ssize_t done;
 
-	if (is_beyond_limit(offset + (off_t)bytes))
+	if (is_beyond_limit(offset + LEDGER_ROW_BYTES))
 		return -EFBIG;
 	do
-		done = pwrite(fd, data, bytes, offset);
+		done = pwrite(fd, row, LEDGER_ROW_BYTES, offset);
 	while (done < 0 && errno == EINTR);
 	if (done < 0)
 		return -errno;
-	return (size_t)done == bytes ? 0 : -ENOSPC;
+	return done == LEDGER_ROW_BYTES ? 0 : -ENOSPC;
 }
 
-static int check(struct ledger_file *file, uid_t uid, int is_writer)
+static int is_ledger(const char *name)
 {
+	size_t length = strlen(name), suffix = strlen(LEDGER_SUFFIX);
+
+	return length > suffix && !strcmp(name + length - suffix, LEDGER_SUFFIX);
+}
+
+/* A claimant's file in a folder; -WM_E_SOCKET_DIR: something else has its name. */
+static int open_file(int dir, const char *name, uid_t uid, int flags)
+{
+	int fd = openat(dir, name, flags | FLAGS);
 	struct stat found;
 
-	if (fstat(file->fd, &found))
-		return -errno;
-	if (!S_ISREG(found.st_mode) || found.st_uid != uid)
-		return -WM_E_SOCKET_DIR;
-	/* an odd umask, or someone who opened it to others */
-	if (is_writer && (found.st_mode & 07777) != 0600 && fchmod(file->fd, 0600))
-		return -errno;
-	file->device = found.st_dev;
-	file->inode = found.st_ino;
-	return 0;
+	if (fd < 0)
+		return errno == ENOENT ? -ENOENT : -WM_E_SOCKET_DIR;
+	if (!fstat(fd, &found) && S_ISREG(found.st_mode) && found.st_uid == uid)
+		return fd;
+	close(fd);
+	return -WM_E_SOCKET_DIR;
 }
 
-int ledger_file_open(struct ledger_file *file, const char *dir, uid_t uid, int is_writer)
+/* Remove the files of claimants that have ended. */
+static void sweep(const char *path, uid_t uid)
 {
-	int other = uid != geteuid(), err;
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		int fd = is_ledger(entry->d_name)
+				 ? open_file(dirfd(dir), entry->d_name, uid, O_RDWR)
+				 : -1;
+
+		if (fd < 0)
+			continue;
+		if (!lock(fd))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+		close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* Create, lock. -EAGAIN: a sweep came between. */
+static int make_one(struct ledger_file *file, const char *dir)
+{
+	uint64_t number;
+	int err;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -EIO;
+	snprintf(file->path, sizeof(file->path), "%s/%016" PRIx64 LEDGER_SUFFIX, dir, number);
+	at(LEDGER_OPENING);
+	file->fd = open(file->path, O_RDWR | O_CREAT | O_EXCL | FLAGS, 0600);
+	if (file->fd < 0)
+		return errno == EEXIST ? -EAGAIN : -errno;
+	at(LEDGER_LOCKING);
+	err = fchmod(file->fd, 0600) ? -errno : lock(file->fd); /* an odd umask */
+	if (!err && ledger_file_is_lost(file))
+		err = -EAGAIN;
+	if (err && err != -EAGAIN)
+		unlink(file->path);
+	if (err)
+		ledger_file_leave(file);
+	return err;
+}
+
+static int make(struct ledger_file *file, const char *dir, uid_t uid, struct ledger_head *head)
+{
+	int err = socketdir_make(dir, uid), tries = 0;
+
+	if (err)
+		return err;
+	sweep(dir, uid);
+	do
+		err = make_one(file, dir);
+	while (err == -EAGAIN && ++tries < MAKE_TRIES);
+	if (err)
+		return err;
+	at(LEDGER_HEADING);
+	head->magic = LEDGER_MAGIC;
+	head->version = LEDGER_VERSION;
+	head->sum = sum_of(head);
+	err = write_row(file->fd, head, 0);
+	if (err) {
+		unlink(file->path);
+		ledger_file_leave(file);
+	}
+	return err;
+}
+
+int ledger_file_make(struct ledger_file *file, const char *dir, uid_t uid, struct ledger_head *head)
+{
+	int other = uid != geteuid(), err = other ? owner_become(uid) : 0;
 
 	*file = (struct ledger_file){ .fd = -1 };
-	snprintf(file->path, sizeof(file->path), "%s/" LEDGER_FILE, dir);
-	if (other) {
-		err = owner_become(uid);
-		if (err)
-			return err;
-	}
-	at(LEDGER_OPENING);
-	err = is_writer ? socketdir_make(dir, uid) : socketdir_check(dir, uid);
-	if (!err) {
-		/* a FIFO there would have us wait */
-		file->fd = open(file->path,
-				O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
-					(is_writer ? O_RDWR | O_CREAT : O_RDONLY),
-				0600);
-		err = file->fd < 0 ? -errno : check(file, uid, is_writer);
-	}
+	snprintf(file->path, sizeof(file->path), "%s", dir);
+	if (err)
+		return err;
+	err = make(file, dir, uid, head);
 	if (other)
 		owner_leave();
 	if (err)
-		ledger_file_release(file);
-	return err == -ELOOP ? -WM_E_SOCKET_DIR : err;
-}
-
-void ledger_file_release(struct ledger_file *file)
-{
-	if (file->fd >= 0)
-		close(file->fd);
-	file->fd = -1;
+		snprintf(file->path, sizeof(file->path), "%s", dir);
+	return err;
 }
 
 int ledger_file_is_lost(const struct ledger_file *file)
 {
 	struct stat found;
 
-	return stat(file->path, &found) || found.st_dev != file->device ||
-	       found.st_ino != file->inode;
+	return fstat(file->fd, &found) || !found.st_nlink;
 }
 
-/* TAKEN is ours -> LIVE is. Wipes the previous owner's rows first. */
-static int begin(const struct ledger_file *file, struct ledger_head *head, uint32_t number)
-{
-	struct ledger_block block = { 0 };
-	int err;
-
-	head->magic = LEDGER_MAGIC;
-	head->version = LEDGER_VERSION;
-	if (getrandom(&head->tenancy, sizeof(head->tenancy), 0) != sizeof(head->tenancy))
-		return -EIO;
-	head->sum = head_sum(head);
-	block.head = *head;
-	at(LEDGER_WIPING);
-	err = write_whole(file->fd, &block, sizeof(block), place_of_block(number));
-	at(LEDGER_STANDING_FOR);
-	return err ? err : lock(file->fd, F_WRLCK, number, LIVE, 1);
-}
-
-int ledger_file_take(const struct ledger_file *file, struct ledger_head *head,
-		     int (*is_own)(const void *data, uint32_t number), const void *data,
-		     uint32_t *number)
-{
-	for (uint32_t i = 0; i < LEDGER_BLOCKS_MAX; i++) {
-		int err;
-
-		if (is_own(data, i))
-			continue;
-		at(LEDGER_TAKING);
-		err = lock(file->fd, F_WRLCK, i, TAKEN, 1);
-		if (!err) {
-			err = begin(file, head, i);
-			if (err)
-				unlock(file->fd, i);
-		}
-		if (!err)
-			*number = i;
-		if (err != -EAGAIN)
-			return err;
-	}
-	return -WM_E_LEDGER_FULL;
-}
-
-int ledger_file_write(const struct ledger_file *file, uint32_t number, unsigned int slot,
-		      struct ledger_row *row, uint64_t tenancy)
+int ledger_file_write(const struct ledger_file *file, size_t slot, struct ledger_row *row)
 {
 	static const struct ledger_row nothing;
-	off_t offset = place_of_block(number) + (off_t)(1 + slot) * LEDGER_ROW_BYTES;
 
+	if (slot >= LEDGER_ROWS_MAX)
+		return -WM_E_LEDGER_FULL;
 	if (row)
-		row->sum = row_sum(row, tenancy);
+		row->sum = sum_of(row);
 	at(row ? LEDGER_WRITING : LEDGER_CLEARING);
-	return write_whole(file->fd, row ? row : &nothing, LEDGER_ROW_BYTES, offset);
+	return write_row(file->fd, row ? row : &nothing, 1 + slot);
 }
 
-static void wipe(const struct ledger_file *file, uint32_t number)
+void ledger_file_end(struct ledger_file *file, uid_t uid)
 {
-	static const struct ledger_block nothing;
+	int other = uid != geteuid();
 
-	/* if even that fails, the remains do not count, as no owner has LIVE locked */
-	(void)!write_whole(file->fd, &nothing, sizeof(nothing), place_of_block(number));
+	if (file->fd < 0)
+		return;
+	at(LEDGER_REMOVING);
+	if (!other || !owner_become(uid)) {
+		if (!ledger_file_is_lost(file))
+			unlink(file->path);
+		if (other)
+			owner_leave();
+	}
+	at(LEDGER_CLOSING);
+	ledger_file_leave(file);
 }
 
-void ledger_file_give(const struct ledger_file *file, uint32_t number)
+void ledger_file_leave(struct ledger_file *file)
 {
-	/* not the other way round: a block that counts has a head */
-	at(LEDGER_GIVING);
-	lock(file->fd, F_UNLCK, number, LIVE, 1);
-	wipe(file, number);
-	at(LEDGER_UNLOCKING);
-	unlock(file->fd, number);
+	if (file->fd >= 0)
+		close(file->fd);
+	file->fd = -1;
 }
 
-uint32_t ledger_file_blocks(const struct ledger_file *file)
+/* 1: whole; 0: nothing there; -EAGAIN: neither, though it was read again and again. */
+static int read_row(int fd, void *row, size_t place)
+{
+	static const struct ledger_row nothing;
+
+	for (int tries = 0; tries < READ_TRIES; tries++) {
+		ssize_t got = pread(fd, row, LEDGER_ROW_BYTES, (off_t)place * LEDGER_ROW_BYTES);
+		uint64_t sum;
+
+		if (!got || (got == LEDGER_ROW_BYTES && !memcmp(row, &nothing, sizeof(nothing))))
+			return 0;
+		memcpy(&sum, row, sizeof(sum));
+		if (got == LEDGER_ROW_BYTES && sum == sum_of(row))
+			return 1;
+		nanosleep(&(struct timespec){ .tv_nsec = READ_PAUSE_NS }, NULL);
+	}
+	return -EAGAIN;
+}
+
+static size_t rows_of(int fd)
 {
 	struct stat found;
 	uint64_t count;
 
-	if (fstat(file->fd, &found) || found.st_size <= 0)
+	if (fstat(fd, &found) || found.st_size <= 0)
 		return 0;
-	count = ((uint64_t)found.st_size + LEDGER_BLOCK_BYTES - 1) / LEDGER_BLOCK_BYTES;
-	return count < LEDGER_BLOCKS_MAX ? (uint32_t)count : LEDGER_BLOCKS_MAX;
+	count = (uint64_t)found.st_size / LEDGER_ROW_BYTES;
+	return count > LEDGER_ROWS_MAX ? LEDGER_ROWS_MAX : (size_t)count;
 }
 
-/* Read the block; the part beyond the file's end is 0. */
-static int fetch(int fd, uint32_t number, struct ledger_block *block)
+/* A head or row that makes no sense is of no account where its owner has ended meanwhile. */
+static int spoilt(int fd, size_t *damaged)
 {
-	ssize_t got;
-
-	memset(block, 0, sizeof(*block));
-	do
-		got = pread(fd, block, sizeof(*block), place_of_block(number));
-	while (got < 0 && errno == EINTR);
-	return got < 0 ? -errno : 0;
+	*damaged += (size_t)is_live(fd);
+	return 0;
 }
 
-int ledger_file_restore(const struct ledger_file *file, uint32_t number,
-			const struct ledger_block *block)
+static int read_file(int fd, size_t *damaged,
+		     int (*take)(void *data, const struct ledger_head *head,
+				 const struct ledger_row *row),
+		     void *data)
 {
-	struct ledger_block found;
+	struct ledger_head head;
+	struct ledger_row row;
+	size_t count = rows_of(fd);
+	int got = is_live(fd) ? read_row(fd, &head, 0) : 0, err = 0;
 
-	if (!fetch(file->fd, number, &found) && !memcmp(&found, block, sizeof(found)))
-		return 0;
-	return write_whole(file->fd, block, sizeof(*block), place_of_block(number));
+	if (got < 0 || (got && (head.magic != LEDGER_MAGIC || head.version != LEDGER_VERSION)))
+		return spoilt(fd, damaged);
+	for (size_t i = 1; got && i <= count && !err; i++) {
+		int is_row = read_row(fd, &row, i);
+
+		if (is_row < 0)
+			err = spoilt(fd, damaged);
+		else if (is_row)
+			err = take(data, &head, &row);
+	}
+	return err;
 }
 
-static int is_head(const struct ledger_head *head)
+int ledger_folder_read(DIR *dir, uid_t uid, size_t *damaged,
+		       int (*take)(void *data, const struct ledger_head *head,
+				   const struct ledger_row *row),
+		       void *data)
 {
-	return head->magic == LEDGER_MAGIC && head->version == LEDGER_VERSION &&
-	       head->sum == head_sum(head);
-}
+	struct dirent *entry;
+	int files = 0, err = 0;
 
-/* Rows that are half written, or not of the head's tenancy: how many, and gone. */
-static size_t drop_broken(struct ledger_block *block)
-{
-	size_t count = 0;
+	while (!err && files < LEDGER_FILES_MAX && (entry = readdir(dir))) {
+		int fd;
 
-	for (unsigned int i = 0; i < LEDGER_ROWS; i++) {
-		struct ledger_row *row = &block->rows[i];
-
-		if (is_nothing(row) || row->sum == row_sum(row, block->head.tenancy))
+		if (!is_ledger(entry->d_name))
 			continue;
-		memset(row, 0, sizeof(*row));
-		count++;
+		files++;
+		fd = open_file(dirfd(dir), entry->d_name, uid, O_RDONLY);
+		if (fd == -WM_E_SOCKET_DIR)
+			++*damaged;
+		if (fd < 0)
+			continue;
+		err = read_file(fd, damaged, take, data);
+		close(fd);
 	}
-	return count;
-}
-
-int ledger_file_read(const struct ledger_file *file, uint32_t number, struct ledger_block *block,
-		     size_t *damaged)
-{
-	size_t broken = 0;
-	int made_sense = 0;
-
-	for (int tries = 0; tries < READ_TRIES; tries++) {
-		int live = is_live(file->fd, number), err;
-
-		if (live <= 0)
-			return live;
-		err = fetch(file->fd, number, block);
-		if (err)
-			return err;
-		/* asked again: who was there may have ended, and what we have be the rest of him */
-		live = is_live(file->fd, number);
-		if (live <= 0)
-			return live;
-		made_sense = is_head(&block->head);
-		broken = made_sense ? drop_broken(block) : 1;
-		if (!broken)
-			return 1;
-		nanosleep(&(struct timespec){ .tv_nsec = READ_PAUSE_NS }, NULL);
-	}
-	*damaged += broken;
-	return made_sense;
+	return err;
 }

@@ -1,62 +1,51 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A user's ledger as a file: "claims" in the folder of his sockets, mode 0600.
+ * A claimant's part of a user's ledger: one file, NAME.claims with a random NAME, in the folder of
+ * the user's sockets, mode 0600. It has a head, which names the claimant, and rows.
  *
- * It is made of blocks of LEDGER_BLOCK_BYTES: a head, which names the owner, and rows. Each owner
- * has blocks of its own, so no process ever waits for another; there is no lock on the whole, and
- * nothing is mapped. The owner locks two bytes of each block, by open file description
- * (F_OFD_SETLK). So the kernel releases them when the owner's descriptors close, in whatever way it
- * ends:
+ * The claimant locks the file by open file description (F_OFD_SETLK). The kernel releases the lock
+ * when the claimant's descriptors close, in whatever way it ends. A file that no one has locked
+ * does not count, and the next claimant removes it. So no file needs repair, and no process waits
+ * for another.
  *
- *	TAKEN, its byte 0	the block is his to write
- *	LIVE, its byte 1	what is in it counts
+ *	make:	sweep -> create -> lock -> is it still there? -> write the head
+ *	row:	one write of LEDGER_ROW_BYTES, also to clear it
+ *	end:	remove the file -> close it
+ *	sweep:	of each file that can be locked: remove it
  *
- *	take:	lock TAKEN -> wipe it and write the head, at one go -> lock LIVE
- *	row:	one write of LEDGER_ROW_BYTES
- *	give:	unlock LIVE -> wipe -> unlock TAKEN
+ * A claimant that a sweep overtakes between its create and its lock finds the file gone or locked,
+ * and makes another.
  *
- * A block whose LIVE is not locked does not count. It is the rest of an owner who ended, of another
- * version, or of a file that was cut off or filled with noise. Taking a block wipes it. So no state
- * of the file needs repair.
- *
- * Readers take no lock: LIVE? -> read the block -> LIVE still? Each row has a sum over itself and
- * its block's tenancy, a number drawn at each take. A row that was read while it was written, or
- * that is of the block's last owner, does not have the right sum, and is read again. Nor can a
- * reader see half a row of a writer that was killed: the sum is wrong, and the writer's lock is
- * gone.
- *
- * TAKEN and LIVE are two locks: with one, the new owner's lock would cover another's rows until
- * they are wiped.
- *
- * Geometry and lock bytes are the same in all versions, whatever is in the blocks.
+ * Readers take no lock. Each row has a sum: a row that is read while it is written has the wrong
+ * one, and is read again. A writer that is killed in the middle has lost its lock.
  */
 #ifndef CLAIM_LEDGER_FILE_H
 #define CLAIM_LEDGER_FILE_H
 
 #include "base/socketdir.h"
 
+#include <dirent.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define LEDGER_FILE "claims"
+#define LEDGER_SUFFIX ".claims"
+#define LEDGER_NAME_BYTES 32
 #define LEDGER_MAGIC 0x656761646c6d6157u /* "Wamldage" */
-#define LEDGER_VERSION 2
-#define LEDGER_BLOCK_BYTES 4096
+#define LEDGER_VERSION 3
 #define LEDGER_ROW_BYTES 256
-#define LEDGER_ROWS 15	       /* of a block */
-#define LEDGER_BLOCKS_MAX 4096 /* of a file, however long it is */
+#define LEDGER_ROWS_MAX 16384 /* of a file, however long it is */
+#define LEDGER_FILES_MAX 4096 /* of a folder, however many there are */
 
 struct ledger_head {
+	uint64_t sum; /* as a row's */
 	uint64_t magic;
 	uint32_t version;
-	int32_t pid; /* the owner's, as he sees himself */
-	uint64_t sum;
-	uint64_t tenancy;
+	int32_t pid; /* the claimant's, as it sees itself */
 	uint64_t start_time;
 	uint64_t pid_namespace;
 	uint32_t uid;
 	char comm[16];
-	uint8_t spare[188];
+	uint8_t spare[196];
 };
 _Static_assert(sizeof(struct ledger_head) == LEDGER_ROW_BYTES, "the file's format");
 
@@ -71,76 +60,49 @@ struct ledger_row {
 };
 _Static_assert(sizeof(struct ledger_row) == LEDGER_ROW_BYTES, "the file's format");
 
-struct ledger_block {
-	struct ledger_head head;
-	struct ledger_row rows[LEDGER_ROWS];
-};
-_Static_assert(sizeof(struct ledger_block) == LEDGER_BLOCK_BYTES, "the file's format");
-
 struct ledger_file {
 	int fd; /* -1: none */
-	dev_t device;
-	ino_t inode;
-	char path[SOCKETDIR_BYTES + sizeof(LEDGER_FILE)];
+	char path[SOCKETDIR_BYTES + LEDGER_NAME_BYTES];
 };
 
 /*
- * Open the ledger in a folder of that user's, as that user where we may; made if it is not there
- * and `is_writer`. No link and nothing but a file of his is opened. 0, -ENOENT, -WM_E_SOCKET_DIR
- * (also where the file is not his), -errno. file->path says where in any case.
+ * Make a claimant's file in a folder of that user's, as that user where we may; the folder is made
+ * if it is not there. 0, or with the folder in file->path -WM_E_SOCKET_DIR, -errno.
  */
-int ledger_file_open(struct ledger_file *file, const char *dir, uid_t uid, int is_writer);
+int ledger_file_make(struct ledger_file *file, const char *dir, uid_t uid,
+		     struct ledger_head *head);
 
-void ledger_file_release(struct ledger_file *file);
-
-/* Whether the file's name leads elsewhere by now: it was removed or replaced. */
+/* Whether it was removed. */
 int ledger_file_is_lost(const struct ledger_file *file);
 
-/*
- * Take the first block that has no owner. *head has the new owner; its tenancy is drawn. 0 and
- * *number; -WM_E_LEDGER_FULL, -errno. A descriptor's own blocks look free to it, so is_own()
- * identifies the caller's.
- */
-int ledger_file_take(const struct ledger_file *file, struct ledger_head *head,
-		     int (*is_own)(const void *data, uint32_t number), const void *data,
-		     uint32_t *number);
+/* Write a row, and fill in its sum. NULL: clear it. 0, -WM_E_LEDGER_FULL or -errno. */
+int ledger_file_write(const struct ledger_file *file, size_t slot, struct ledger_row *row);
 
-/* Write one row of our own block, and fill in its sum. NULL: clear the row. 0 or -errno. */
-int ledger_file_write(const struct ledger_file *file, uint32_t number, unsigned int slot,
-		      struct ledger_row *row, uint64_t tenancy);
+/* Remove it, as that user, and close it. */
+void ledger_file_end(struct ledger_file *file, uid_t uid);
 
-/* Wipe our own block and release it. */
-void ledger_file_give(const struct ledger_file *file, uint32_t number);
-
-/* How many blocks may be in use. */
-uint32_t ledger_file_blocks(const struct ledger_file *file);
+/* In a forked child: close it alone. */
+void ledger_file_leave(struct ledger_file *file);
 
 /*
- * Read a block, by another descriptor than its owner's. 1: each row is whole or all 0; 0: it has no
- * owner, or makes no sense; -errno. Adds the number of bad rows to *damaged; 1 for a bad head.
+ * Hand over each row of each file in a folder that has a live claimant. *damaged gets the number of
+ * rows and files that make no sense added. take() ends it with a negative error. 0, -errno.
  */
-int ledger_file_read(const struct ledger_file *file, uint32_t number, struct ledger_block *block,
-		     size_t *damaged);
-
-/*
- * Check that our own block is as we wrote it: others may truncate the file or overwrite it. 0 or
- * -errno.
- */
-int ledger_file_restore(const struct ledger_file *file, uint32_t number,
-			const struct ledger_block *block);
+int ledger_folder_read(DIR *dir, uid_t uid, size_t *damaged,
+		       int (*take)(void *data, const struct ledger_head *head,
+				   const struct ledger_row *row),
+		       void *data);
 
 /*
  * The writer's position, reported before each step; tests end the writer there. NULL: no listener.
  */
 enum ledger_step {
 	LEDGER_OPENING,
-	LEDGER_TAKING,
-	LEDGER_WIPING,
-	LEDGER_STANDING_FOR,
+	LEDGER_LOCKING,
+	LEDGER_HEADING,
 	LEDGER_WRITING,
 	LEDGER_CLEARING,
-	LEDGER_GIVING,
-	LEDGER_UNLOCKING,
+	LEDGER_REMOVING,
 	LEDGER_CLOSING,
 	LEDGER_STEPS
 };

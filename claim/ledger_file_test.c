@@ -46,19 +46,6 @@ static int claim_one(void)
 	return err;
 }
 
-static void write_file(const char *text, size_t bytes, int times)
-{
-	FILE *file;
-
-	mkdir(fixture_folder, 0700);
-	file = fopen(fixture_file, "w");
-	cr_assert(file);
-	for (int i = 0; i < times; i++)
-		fwrite(text, bytes, 1, file);
-	fclose(file);
-	chmod(fixture_file, 0600);
-}
-
 Test(ledger_file, the_folder_and_the_file_are_the_users_alone)
 {
 	struct stat found;
@@ -67,51 +54,66 @@ Test(ledger_file, the_folder_and_the_file_are_the_users_alone)
 	cr_expect_eq(claim_one(), 0);
 	cr_assert_eq(stat(fixture_folder, &found), 0);
 	cr_expect_eq(found.st_mode & 07777, 0700);
+	cr_assert_eq(fixture_files(), 1);
 	cr_assert_eq(lstat(fixture_file, &found), 0);
 	cr_expect_eq(found.st_mode & 07777, 0600);
 	ledger_free(ledger);
+	cr_expect_eq(fixture_files(), 0, "freed, and its file stays");
 }
 
-Test(ledger_file, a_file_of_noise_is_room_like_any_other)
+static void *hold_lock(const char *path)
 {
-	char noise[1000];
+	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd = open(path, O_RDWR);
 
-	for (size_t i = 0; i < sizeof(noise); i++)
-		noise[i] = (char)(i * 7 + 3);
-	write_file(noise, sizeof(noise), 37);
-	cr_expect_eq(fixture_count_of(getpid()), 0);
-	cr_expect_eq(claim_one(), 0);
-	cr_expect_eq(fixture_count_of(getpid()), 1);
-	ledger_free(ledger);
+	cr_assert_eq(fcntl(fd, F_OFD_SETLK, &all), 0);
+	return NULL; /* fd stays open, and the file counts */
 }
 
-Test(ledger_file, an_enormous_file_is_read_up_to_a_bound)
+/* What a user can put into the folder that root reads, or an owner's remains. */
+Test(ledger_file, whatever_else_has_such_a_name_is_no_ledger)
 {
-	write_file("", 0, 0);
-	cr_assert_eq(truncate(fixture_file, (off_t)1 << 40), 0);
+	static const char *const names[] = { "noise", "empty",	"huge", "link",
+					     "pipe",  "folder", "other" };
+	char path[7][160], noise[1000], outside[128];
+	struct claim_list list;
+	struct stat found;
+	int fd;
+
+	cr_assert_eq(mkdir(fixture_folder, 0700), 0);
+	for (size_t i = 0; i < 7; i++)
+		snprintf(path[i], sizeof(path[i]), "%s/%s.claims", fixture_folder, names[i]);
+	snprintf(outside, sizeof(outside), "%s/outside", fixture_runtime);
+	memset(noise, 0x5a, sizeof(noise));
+	for (size_t i = 0; i < 3; i++) {
+		fd = open(path[i], O_RDWR | O_CREAT, 0600);
+		cr_assert_eq(i ? 0 : write(fd, noise, sizeof(noise)), i ? 0 : sizeof(noise));
+		close(fd);
+	}
+	cr_assert_eq(truncate(path[2], (off_t)1 << 40), 0);
+	for (size_t i = 0; i < 3; i++)
+		hold_lock(path[i]);
+	fd = open(outside, O_RDWR | O_CREAT, 0600);
+	close(fd);
+	cr_assert_eq(symlink(outside, path[3]), 0);
+	cr_assert_eq(mkfifo(path[4], 0600), 0);
+	cr_assert_eq(mkdir(path[5], 0700), 0);
 	cr_expect_eq(claim_one(), 0);
-	cr_expect_eq(fixture_count_of(getpid()), 1);
+	list = fixture_rows_of(getpid());
+	cr_expect_eq(list.count, 1);
+	cr_expect_eq(list.damaged, 4, "%zu: noise, a link, a pipe, a folder", list.damaged);
+	claim_list_release(&list);
+	cr_expect_eq(stat(outside, &found), 0, "a link was followed, and its target removed");
 	ledger_free(ledger);
+	unlink(outside);
 }
 
-Test(ledger_file, what_was_cut_off_is_written_again)
-{
-	cr_expect_eq(claim_one(), 0);
-	cr_assert_eq(truncate(fixture_file, 0), 0);
-	cr_expect_eq(fixture_count_of(getpid()), 0);
-	ledger_mend(ledger);
-	cr_expect_eq(fixture_count_of(getpid()), 1);
-	cr_assert_eq(truncate(fixture_file, 300), 0);
-	ledger_mend(ledger);
-	cr_expect_eq(fixture_count_of(getpid()), 1);
-	ledger_free(ledger);
-}
-
-Test(ledger_file, what_was_removed_is_written_again)
+Test(ledger_file, a_file_that_was_removed_is_made_again)
 {
 	struct claim_list list;
 
 	cr_expect_eq(claim_one(), 0);
+	fixture_files();
 	unlink(fixture_file);
 	cr_expect_eq(fixture_count_of(getpid()), 0);
 	cr_expect_eq(claim_one(), 0);
@@ -120,6 +122,7 @@ Test(ledger_file, what_was_removed_is_written_again)
 	cr_expect_eq(list.rows[0].state, CLAIM_HELD, "the first is as it was");
 	claim_list_release(&list);
 	/* with its folder */
+	fixture_files();
 	unlink(fixture_file);
 	rmdir(fixture_folder);
 	ledger_mend(ledger);
@@ -127,34 +130,28 @@ Test(ledger_file, what_was_removed_is_written_again)
 	ledger_free(ledger);
 }
 
-Test(ledger_file, a_link_in_its_place_leads_nowhere)
+/* Between its create and its lock. */
+static void sweep_it(enum ledger_step step)
 {
-	char elsewhere[128];
-	struct stat found;
+	struct ledger *other;
+	uint64_t ids;
+	struct claim claim = fixture_claim(getpid(), 1, 8, "watch:other");
 
-	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", fixture_runtime);
-	cr_expect_eq(claim_one(), 0);
-	unlink(fixture_file);
-	cr_assert_eq(symlink(elsewhere, fixture_file), 0);
-	cr_expect_eq(claim_one(), -WM_E_SOCKET_DIR);
-	cr_expect_neq(lstat(elsewhere, &found), 0, "it was followed");
-	unlink(fixture_file);
-	ledger_mend(ledger);
-	cr_expect_eq(fixture_count_of(getpid()), 2, "it can be had again");
-	ledger_free(ledger);
+	if (step != LEDGER_LOCKING)
+		return;
+	ledger_at = NULL;
+	cr_assert_eq(ledger_new(&other), 0);
+	cr_assert_eq(ledger_claim(other, &claim, 1, &ids), 0);
+	cr_assert_eq(fixture_files(), 1, "it was not swept");
+	ledger_free(other);
 }
 
-Test(ledger_file, a_pipe_or_a_folder_in_its_place_is_none)
+Test(ledger_file, one_that_a_sweep_overtakes_makes_another)
 {
-	cr_assert_eq(mkdir(fixture_folder, 0700), 0);
-	cr_assert_eq(mkfifo(fixture_file, 0600), 0);
-	cr_expect_eq(claim_one(), -WM_E_SOCKET_DIR);
-	unlink(fixture_file);
-	ledger_free(ledger);
-	ledger = NULL;
-	cr_assert_eq(mkdir(fixture_file, 0700), 0);
-	cr_expect_eq(claim_one(), -EISDIR);
-	rmdir(fixture_file);
+	ledger_at = sweep_it;
+	cr_expect_eq(claim_one(), 0);
+	cr_expect_null(ledger_at);
+	cr_expect_eq(fixture_count_of(getpid()), 1);
 	ledger_free(ledger);
 }
 
@@ -163,14 +160,14 @@ Test(ledger_file, a_folder_that_is_open_to_others_is_not_used)
 	cr_assert_eq(mkdir(fixture_folder, 0700), 0);
 	cr_assert_eq(chmod(fixture_folder, 0755), 0);
 	claim_one(); /* in another folder, if this user has one */
-	cr_expect_neq(access(fixture_file, F_OK), 0);
+	cr_expect_eq(fixture_files(), 0);
 	ledger_free(ledger);
 }
 
 /* A limit on files' sizes, which the kernel would answer by a signal that kills. */
 Test(ledger_file, a_limit_on_files_kills_nobody)
 {
-	struct rlimit limit = { 4000, RLIM_INFINITY };
+	struct rlimit limit = { 200, RLIM_INFINITY };
 
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	cr_expect_eq(claim_one(), -EFBIG);
@@ -207,6 +204,8 @@ Test(ledger_file, what_can_not_be_wiped_does_not_count)
 	ledger_free(ledger);
 }
 
+#define ROWS_OF_A_PAGE 15 /* the first, beside the head */
+
 Test(ledger_file, a_full_disk_is_told_once)
 {
 	struct claim claims[40];
@@ -218,6 +217,7 @@ Test(ledger_file, a_full_disk_is_told_once)
 	    mount("waymark", fixture_runtime, "tmpfs", 0, "size=64k,mode=0700"))
 		fixture_skip("no file system can be mounted here");
 	cr_expect_eq(claim_one(), 0);
+	fixture_files();
 	snprintf(filler, sizeof(filler), "%s/filler", fixture_runtime);
 	fd = open(filler, O_WRONLY | O_CREAT, 0600);
 	while (write(fd, path, sizeof(path)) > 0)
@@ -227,9 +227,9 @@ Test(ledger_file, a_full_disk_is_told_once)
 	cr_expect_eq(ledger_claim(ledger, claims, 40, ids), 0);
 	cr_expect_eq(ledger_trouble(ledger, path, sizeof(path)), -ENOSPC);
 	cr_expect_str_eq(path, fixture_file);
-	cr_expect_eq(fixture_count_of(getpid()), LEDGER_ROWS, "its block has room for these");
+	cr_expect_eq(fixture_count_of(getpid()), ROWS_OF_A_PAGE, "its page has room for these");
 	ledger_remove(ledger, ids, 10);
-	cr_expect_eq(fixture_count_of(getpid()), LEDGER_ROWS - 10, "removing needs no room");
+	cr_expect_eq(fixture_count_of(getpid()), ROWS_OF_A_PAGE - 10, "removing needs no room");
 	close(fd);
 	unlink(filler);
 	ledger_mend(ledger);
@@ -237,6 +237,18 @@ Test(ledger_file, a_full_disk_is_told_once)
 	ledger_free(ledger);
 	cr_expect_eq(fixture_count_of(getpid()), 0);
 	umount2(fixture_runtime, MNT_DETACH);
+}
+
+Test(ledger_file, a_file_system_without_writing_is_told_once)
+{
+	if (unshare(CLONE_NEWNS) || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mkdir(fixture_folder, 0700) ||
+	    mount("waymark", fixture_folder, "tmpfs", MS_RDONLY, "size=64k,mode=0700"))
+		fixture_skip("no file system can be mounted here");
+	cr_expect_eq(claim_one(), -EROFS);
+	cr_expect_eq(fixture_count_of(getpid()), 0);
+	ledger_free(ledger);
+	umount2(fixture_folder, MNT_DETACH);
 }
 
 static void claim_two(struct ledger *of)
@@ -248,10 +260,10 @@ static void claim_two(struct ledger *of)
 	ledger_claim(of, claims, 2, ids);
 }
 
-/* Bytes of a live owner's block that someone else overwrote. */
+/* Bytes of a live owner's file that someone else overwrote. */
 static void spoil(off_t offset, size_t bytes)
 {
-	char noise[LEDGER_BLOCK_BYTES];
+	char noise[LEDGER_ROW_BYTES];
 	int fd = open(fixture_file, O_WRONLY);
 
 	memset(noise, 0x5a, sizeof(noise));
@@ -264,13 +276,14 @@ Test(ledger_file, a_spoilt_row_hides_no_other)
 	pid_t owner = fixture_owner(claim_two);
 	struct claim_list list;
 
+	cr_assert_eq(fixture_files(), 1);
 	spoil(LEDGER_ROW_BYTES + 40, 1);
 	list = fixture_rows_of(owner);
 	cr_assert_eq(list.count, 1);
 	cr_expect_str_eq(list.rows[0].claim.what, "watch:b");
 	cr_expect_eq(list.damaged, 1);
 	claim_list_release(&list);
-	spoil(8, 4); /* the version */
+	spoil(16, 4); /* the version */
 	list = fixture_rows_of(owner);
 	cr_expect_eq(list.count, 0);
 	cr_expect_eq(list.damaged, 1);
@@ -279,13 +292,6 @@ Test(ledger_file, a_spoilt_row_hides_no_other)
 	list = fixture_rows_of(owner);
 	cr_expect_eq(list.damaged, 0, "what a dead owner left is nothing");
 	claim_list_release(&list);
-}
-
-static int is_none(const void *data, uint32_t number)
-{
-	(void)data;
-	(void)number;
-	return 0;
 }
 
 /* Rows that a user made himself, with right sums and impossible contents. */
@@ -297,53 +303,27 @@ Test(ledger_file, forged_rows_are_no_claims)
 	struct ledger_row row = { .resource = 77, .scope = 1, .state = 1 };
 	struct ledger_file file;
 	struct claim_list list;
-	uint32_t number;
 
 	memset(head.comm, 'c', sizeof(head.comm));
-	cr_assert_eq(ledger_file_open(&file, fixture_folder, geteuid(), 1), 0);
-	cr_assert_eq(ledger_file_take(&file, &head, is_none, NULL, &number), 0);
-	ledger_file_write(&file, number, 0, &row, head.tenancy);
+	cr_assert_eq(ledger_file_make(&file, fixture_folder, geteuid(), &head), 0);
+	ledger_file_write(&file, 0, &row);
 	row = (struct ledger_row){ .resource = 1, .scope = 99, .state = 1 };
-	ledger_file_write(&file, number, 1, &row, head.tenancy);
+	ledger_file_write(&file, 1, &row);
 	row = (struct ledger_row){ .resource = 1, .scope = 1, .state = 3 };
-	ledger_file_write(&file, number, 2, &row, head.tenancy);
+	ledger_file_write(&file, 2, &row);
 	row = (struct ledger_row){ .resource = 1, .scope = 1, .state = 1 };
 	memset(row.what, 'w', sizeof(row.what));
-	ledger_file_write(&file, number, 3, &row, head.tenancy);
+	ledger_file_write(&file, 3, &row);
 	row = (struct ledger_row){ .resource = 1, .scope = 1, .state = 1, .count = 1 };
-	ledger_file_write(&file, number, 4, &row, head.tenancy);
+	ledger_file_write(&file, 4, &row);
+	cr_expect_eq(ledger_file_write(&file, LEDGER_ROWS_MAX, &row), -WM_E_LEDGER_FULL);
 	list = fixture_rows_of(getpid());
 	cr_expect_eq(list.damaged, 4);
 	cr_assert_eq(list.count, 1);
 	cr_expect(list.rows[0].is_left, "its start is another process's");
 	cr_expect_eq(strlen(list.rows[0].owner.comm), 15);
 	claim_list_release(&list);
-	ledger_file_release(&file);
-}
-
-/* What a reader may find who reads while a block changes hands. */
-Test(ledger_file, a_row_of_the_last_owner_is_not_the_nexts)
-{
-	struct ledger_head head = { .pid = getpid(), .pid_namespace = claimant_namespace() };
-	struct ledger_row row = { .resource = 1, .scope = 1, .state = 1, .count = 1 };
-	struct ledger_file file;
-	struct claim_list list;
-	uint32_t number;
-
-	cr_assert_eq(ledger_file_open(&file, fixture_folder, geteuid(), 1), 0);
-	cr_assert_eq(ledger_file_take(&file, &head, is_none, NULL, &number), 0);
-	ledger_file_write(&file, number, 0, &row, head.tenancy);
-	cr_expect_eq(fixture_count_of(getpid()), 1);
-	ledger_file_give(&file, number);
-	cr_assert_eq(ledger_file_take(&file, &head, is_none, NULL, &number), 0);
-	cr_assert_eq(pwrite(file.fd, &row, sizeof(row),
-			    number * LEDGER_BLOCK_BYTES + LEDGER_ROW_BYTES),
-		     (ssize_t)sizeof(row));
-	list = fixture_rows_of(getpid());
-	cr_expect_eq(list.count, 0);
-	cr_expect_eq(list.damaged, 1);
-	claim_list_release(&list);
-	ledger_file_release(&file);
+	ledger_file_end(&file, geteuid());
 }
 
 Test(ledger_file, an_owner_of_another_namespace_weighs_nothing)
@@ -352,36 +332,18 @@ Test(ledger_file, an_owner_of_another_namespace_weighs_nothing)
 	struct ledger_row row = { .resource = 1, .scope = 2, .state = 2, .count = 1 };
 	struct ledger_file file;
 	struct claim_list list;
-	uint32_t number;
 
 	row.target = getpid();
 	row.since_ns = UINT64_MAX;
-	cr_assert_eq(ledger_file_open(&file, fixture_folder, geteuid(), 1), 0);
-	cr_assert_eq(ledger_file_take(&file, &head, is_none, NULL, &number), 0);
-	ledger_file_write(&file, number, 0, &row, head.tenancy);
+	cr_assert_eq(ledger_file_make(&file, fixture_folder, geteuid(), &head), 0);
+	ledger_file_write(&file, 0, &row);
 	list = fixture_rows_of(getpid());
 	cr_assert_eq(list.count, 1);
 	cr_expect(list.rows[0].is_foreign && !list.rows[0].is_left);
 	cr_expect_eq(claim_row_weighs(&list.rows[0], 1, getpid(), getpid(), -1), 0,
 		     "its numbers are of other processes");
 	claim_list_release(&list);
-	ledger_file_release(&file);
-}
-
-/* A process that holds all the room keeps no other waiting. */
-Test(ledger_file, a_full_ledger_is_told)
-{
-	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	int fd;
-
-	write_file("", 0, 0);
-	fd = open(fixture_file, O_RDWR);
-	cr_assert_eq(fcntl(fd, F_OFD_SETLK, &all), 0);
-	cr_expect_eq(claim_one(), -WM_E_LEDGER_FULL);
-	close(fd);
-	ledger_mend(ledger);
-	cr_expect_eq(fixture_count_of(getpid()), 1);
-	ledger_free(ledger);
+	ledger_file_end(&file, geteuid());
 }
 
 /* A process of the user nobody that waits, with our XDG_RUNTIME_DIR. */
@@ -410,11 +372,11 @@ static pid_t start_nobodys(void)
 
 Test(ledger_file, root_writes_into_the_ledger_of_the_processs_user)
 {
-	char roots[] = "/tmp/waymark-claims-roots-XXXXXX", target[sizeof(roots) + 8];
-	struct claim claim;
+	char roots[] = "/tmp/waymark-claims-roots-XXXXXX", kept[sizeof(roots) + 40];
 	struct claim_list list = { 0 };
+	struct claim claim;
 	struct stat found;
-	char elsewhere[128];
+	char where[128];
 	pid_t pid;
 
 	if (geteuid())
@@ -425,7 +387,8 @@ Test(ledger_file, root_writes_into_the_ledger_of_the_processs_user)
 	claim = fixture_claim(pid, 2, 9, "watch:theirs");
 	cr_assert_eq(ledger_new(&ledger), 0);
 	cr_expect_eq(ledger_claim(ledger, &claim, 1, &id), 0);
-	cr_expect_eq(ledger_trouble(ledger, elsewhere, sizeof(elsewhere)), 0);
+	cr_expect_eq(ledger_trouble(ledger, where, sizeof(where)), 0);
+	cr_assert_eq(fixture_files(), 1);
 	cr_assert_eq(lstat(fixture_file, &found), 0);
 	cr_expect_eq(found.st_uid, BED_NOBODY);
 	cr_expect_eq(found.st_mode & 07777, 0600);
@@ -436,18 +399,21 @@ Test(ledger_file, root_writes_into_the_ledger_of_the_processs_user)
 	claim_list_release(&list);
 
 	/*
-	 * a link of the user's leads root nowhere: to a folder where root alone could make a file
+	 * a link in place of the folder leads root nowhere: a file of root's with the same name
+	 * stays
 	 */
 	cr_assert_not_null(mkdtemp(roots));
-	snprintf(target, sizeof(target), "%s/claims", roots);
-	unlink(fixture_file);
-	cr_assert_eq(symlink(target, fixture_file), 0);
-	ledger_mend(ledger);
-	cr_expect_eq(ledger_trouble(ledger, elsewhere, sizeof(elsewhere)), -WM_E_SOCKET_DIR);
-	cr_expect_neq(access(target, F_OK), 0);
-	unlink(target);
+	snprintf(kept, sizeof(kept), "%s%s", roots, strrchr(fixture_file, '/'));
+	cr_assert_eq(close(open(kept, O_CREAT | O_RDWR, 0600)), 0);
+	snprintf(where, sizeof(where), "%s/moved", fixture_runtime);
+	cr_assert_eq(rename(fixture_folder, where), 0);
+	cr_assert_eq(symlink(roots, fixture_folder), 0);
+	ledger_free(ledger);
+	cr_expect_eq(access(kept, F_OK), 0, "root removed a file of its own");
+	unlink(kept);
 	rmdir(roots);
+	unlink(fixture_folder);
+	cr_assert_eq(rename(where, fixture_folder), 0);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	ledger_free(ledger);
 }

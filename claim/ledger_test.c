@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,6 +70,23 @@ Test(ledger, a_claim_is_told_as_it_was_made)
 
 	ledger_remove(ledger, &id, 1);
 	cr_expect_eq(fixture_count_of(getpid()), 0);
+	ledger_free(ledger);
+}
+
+/* Its target is 0 for root. */
+Test(ledger, a_claim_of_a_user_is_written)
+{
+	struct claim claim = { .resource = CLAIM_LOCKED_MEMORY,
+			       .scope = CLAIM_OF_USER,
+			       .target = (int32_t)geteuid(),
+			       .count = 4096 };
+	struct ledger *ledger;
+	uint64_t id;
+
+	cr_assert_eq(ledger_new(&ledger), 0);
+	ledger_claim(ledger, &claim, 1, &id);
+	cr_expect(ledger_has(ledger, id));
+	cr_expect_eq(fixture_count_of(getpid()), 1);
 	ledger_free(ledger);
 }
 
@@ -207,22 +224,59 @@ static void claim_three(struct ledger *ledger)
 Test(ledger, an_owner_that_is_killed_has_no_claims)
 {
 	pid_t owner = fixture_owner(claim_three), other = fixture_owner(claim_three);
-	struct stat before, after;
 
 	cr_expect_eq(fixture_count_of(owner), 3);
 	cr_expect_eq(fixture_count_of(other), 3);
-	stat(fixture_file, &before);
 	fixture_kill(owner);
 	cr_expect_eq(fixture_count_of(owner), 0);
 	cr_expect_eq(fixture_count_of(other), 3, "another's are gone too");
+	cr_expect_eq(fixture_files(), 2, "the dead one's file is there still");
 
-	/* and its room is taken by who comes next */
+	/* the next one removes it */
 	owner = fixture_owner(claim_three);
-	stat(fixture_file, &after);
 	cr_expect_eq(fixture_count_of(owner), 3);
-	cr_expect_eq(after.st_size, before.st_size);
+	cr_expect_eq(fixture_files(), 2);
 	fixture_kill(owner);
 	fixture_kill(other);
+}
+
+#define CROWD 200
+
+/* Each makes its file while others sweep. */
+Test(ledger, two_hundred_at_once_lose_no_claim)
+{
+	static pid_t owners[CROWD];
+	int ends[2];
+	char byte;
+
+	cr_assert_eq(pipe(ends), 0);
+	for (int i = 0; i < CROWD; i++) {
+		owners[i] = fork();
+		if (!owners[i]) {
+			struct ledger *ledger;
+			char path[256];
+
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (ledger_new(&ledger))
+				_exit(1);
+			claim_three(ledger);
+			if (ledger_trouble(ledger, path, sizeof(path)))
+				_exit(1);
+			if (write(ends[1], "", 1) != 1)
+				_exit(1);
+			for (;;)
+				pause();
+		}
+	}
+	close(ends[1]);
+	for (int i = 0; i < CROWD; i++)
+		cr_assert_eq(read(ends[0], &byte, 1), 1, "an owner failed");
+	for (int i = 0; i < CROWD; i++)
+		cr_assert_eq(fixture_count_of(owners[i]), 3);
+	cr_expect_eq(fixture_files(), CROWD);
+	for (int i = 0; i < CROWD; i++)
+		fixture_kill(owners[i]);
+	close(ends[0]);
 }
 
 Test(ledger, a_forked_child_has_no_part_in_it)

@@ -12,7 +12,7 @@
 #include <criterion/redirect.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -168,26 +168,25 @@ Test(outcome, a_ledger_that_can_t_be_had_is_told_once, .init = cr_redirect_stder
 
 	char folder[] = "/tmp/waymark-outcome-XXXXXX", path[64], reported[256];
 
-	/* a link where the file should be */
+	struct rlimit limit = { 1, RLIM_INFINITY };
+
+	/* no file may be so large */
 	cr_assert(mkdtemp(folder));
 	setenv("XDG_RUNTIME_DIR", folder, 1);
 	snprintf(path, sizeof(path), "%s/waymark", folder);
-	cr_assert(!mkdir(path, 0700));
-	strcat(path, "/claims");
-	cr_assert(!symlink("/nowhere", path));
 	outcome_unclaimed(&session);
+	cr_assert(!setrlimit(RLIMIT_FSIZE, &limit));
 	cr_assert_eq(ledger_claim(session_ledger(&session), &claim, 1, &id), 0);
+	limit.rlim_cur = RLIM_INFINITY;
+	setrlimit(RLIMIT_FSIZE, &limit);
 	outcome_unclaimed(&session);
 	outcome_unclaimed(&session);
 	ledger_free(session.ledger);
-	snprintf(
-		reported, sizeof(reported),
-		"waymark: what this takes is not in the ledger of claims: the folder for sockets is not ours alone, or can't be written to: %s\n"
-		"  it is recorded all the same; others do not see who has it\n",
-		path);
+	snprintf(reported, sizeof(reported),
+		 "waymark: what this takes is not in the ledger of claims: File too large: %s\n"
+		 "  it is recorded all the same; others do not see who has it\n",
+		 path);
 	cr_assert_stderr_eq_str(reported);
-	unlink(path);
-	*strrchr(path, '/') = '\0';
 	rmdir(path);
 	rmdir(folder);
 }

@@ -109,7 +109,8 @@ expect "claims of a dead owner" "$(grep -c "claimant $first " out)" 0
 expect "claims of the living" "$(grep -c "claimant $second " out)" 1
 
 # A file that someone spoilt: said, and the rest is shown.
-printf 'xxxx' | dd of="$XDG_RUNTIME_DIR/waymark/claims" bs=1 seek=$((4096 + 260)) conv=notrunc 2>dd.err
+file=$(grep -lF watch:other "$XDG_RUNTIME_DIR"/waymark/*.claims)
+printf 'xxxx' | dd of="$file" bs=1 seek=260 conv=notrunc 2>dd.err
 claims 0
 expect "a spoilt claim" "$(grep -c "claimant $second " out)" 0
 grep -q "1 claim can't be read" err || fail "spoilt: $(cat err)"
@@ -148,7 +149,7 @@ elif command -v cc >/dev/null && [ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so"
 		grep -qE "^descriptors +process $recorder \(waymark\) +[0-9]+ +waymark $recorder .*watch:one" out ||
 			fail "what descriptors it takes: $(cat out)"
 		# removing the files does not release the claim
-		rm "$XDG_RUNTIME_DIR/waymark/claims"
+		rm "$XDG_RUNTIME_DIR"/waymark/*.claims
 		claims 0 -p "$watched"
 		expect "claims in a ledger that is gone" "$(grep -c " waymark $recorder " out)" 0
 		await has_claims "$recorder" 3
@@ -166,15 +167,14 @@ if [ "$(id -u)" -eq 0 ] && mkdir -m 777 /tmp/waymark-64006 2>/dev/null; then
 	rmdir /tmp/waymark-64006
 fi
 
-# Without a ledger the owner continues, with a warning.
-rm "$XDG_RUNTIME_DIR/waymark/claims"
-ln -s "$folder/elsewhere" "$XDG_RUNTIME_DIR/waymark/claims"
-start without ./claimant "$subject" watch:counter
-expect "without a ledger" "$(said without)" WM_E_SOCKET_DIR
+# Without a ledger the owner continues, with a warning. A link is no claim.
+ln -s "$folder/elsewhere" "$XDG_RUNTIME_DIR/waymark/link.claims"
+start without prlimit --fsize=200 ./claimant "$subject" watch:counter
+expect "without a ledger" "$(said without)" EFBIG
 kill -0 "$pid" || fail "without a ledger it ended"
+claims 0
 [ ! -e elsewhere ] || fail "the link was followed"
-claims 1
-grep -q "reading a ledger" err || fail "an unreadable ledger: $(cat err)"
+grep -q "1 claim can't be read" err || fail "a link for a ledger: $(cat err)"
 
 claims 1 -p 999999999
 claims 2 -p nonsense

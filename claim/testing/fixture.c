@@ -2,6 +2,7 @@
 #include "claim/testing/fixture.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,13 +19,31 @@ void fixture_setup(void)
 	snprintf(fixture_runtime, sizeof(fixture_runtime), "/tmp/waymark-claims-XXXXXX");
 	cr_assert(mkdtemp(fixture_runtime));
 	snprintf(fixture_folder, sizeof(fixture_folder), "%s/waymark", fixture_runtime);
-	snprintf(fixture_file, sizeof(fixture_file), "%s/claims", fixture_folder);
 	setenv("XDG_RUNTIME_DIR", fixture_runtime, 1);
+}
+
+size_t fixture_files(void)
+{
+	DIR *dir = opendir(fixture_folder);
+	struct dirent *entry;
+	size_t count = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(fixture_file, sizeof(fixture_file), "%s/%.24s", fixture_folder,
+			 entry->d_name);
+		count++;
+	}
+	if (dir)
+		closedir(dir);
+	return count;
 }
 
 void fixture_teardown(void)
 {
-	unlink(fixture_file);
+	while (fixture_files())
+		cr_assert_eq(remove(fixture_file), 0);
 	rmdir(fixture_folder);
 	cr_expect_eq(rmdir(fixture_runtime), 0, "something else was left there");
 }

@@ -13,6 +13,9 @@ extern char fixture_runtime[64], fixture_folder[96], fixture_file[128];
 void fixture_setup(void);
 void fixture_teardown(void);
 
+/* How many files the ledger has; fixture_file names one of them. */
+size_t fixture_files(void);
+
 /* The test can't run here. Criterion calls no .fini then. */
 #define fixture_skip(why)                                                                          \
 	do {                                                                                       \
