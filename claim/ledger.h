@@ -49,10 +49,11 @@ enum claim_state { CLAIM_WANTED = 1, CLAIM_HELD };
 struct claim {
 	enum claim_resource resource;
 	enum claim_scope scope;
-	int32_t target;	  /* the scope's tid, pid, CPU, uid */
-	pid_t pid;	  /* of a thread: its process; 0: unknown */
-	uint64_t count;	  /* registers, bytes, descriptors; for each thread of a process */
-	uint64_t address; /* a watched word and its bytes; 0: no address */
+	int32_t target; /* the scope's tid, pid, CPU, uid */
+	pid_t pid;	/* of a thread: its process; 0: unknown */
+	uint64_t count; /* registers, bytes, descriptors; for each thread of a process */
+	/* a watched word and its bytes; of a counter bytes 0, and the type of struct perf_event_attr */
+	uint64_t address;
 	uint64_t bytes;
 	char what[CLAIM_WHAT_BYTES]; /* what for, as its spec says it: "watch:counter" */
 };

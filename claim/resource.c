@@ -10,6 +10,7 @@ static const struct {
 	[CLAIM_LOCKED_MEMORY] = { "locked memory", "locked-memory" },
 	[CLAIM_DESCRIPTORS] = { "descriptors", "descriptors" },
 	[CLAIM_SIGTRAP] = { "SIGTRAP", "sigtrap" },
+	[CLAIM_COUNTER] = { "counter", "counter" },
 };
 
 static const char *const scopes[CLAIM_SCOPE_END] = {
@@ -18,6 +19,7 @@ static const char *const scopes[CLAIM_SCOPE_END] = {
 	[CLAIM_OF_PROCESS] = "process",
 	[CLAIM_OF_CPU] = "cpu",
 	[CLAIM_OF_USER] = "user",
+	[CLAIM_OF_SYSTEM] = "system",
 };
 
 const char *claim_resource_words(enum claim_resource resource)

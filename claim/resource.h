@@ -13,6 +13,7 @@ enum claim_resource {
 	CLAIM_LOCKED_MEMORY,	  /* bytes, of a user */
 	CLAIM_DESCRIPTORS,	  /* of a process, under RLIMIT_NOFILE */
 	CLAIM_SIGTRAP,		  /* who handles a process's SIGTRAP */
+	CLAIM_COUNTER,		  /* one for each event counted, of a thread, process or CPU */
 	CLAIM_RESOURCE_END
 };
 
@@ -22,6 +23,7 @@ enum claim_scope {
 	CLAIM_OF_PROCESS,    /* pid: each of its threads, now and later, has that many */
 	CLAIM_OF_CPU,	     /* number */
 	CLAIM_OF_USER,	     /* uid */
+	CLAIM_OF_SYSTEM,     /* 0: whatever runs */
 	CLAIM_SCOPE_END
 };
 
@@ -29,7 +31,7 @@ enum claim_scope {
 const char *claim_resource_words(enum claim_resource resource);
 const char *claim_resource_name(enum claim_resource resource);
 
-/* "thread", "process", "cpu", "user"; "?" for an invalid one. */
+/* "thread", "process", "cpu", "user", "system"; "?" for an invalid one. */
 const char *claim_scope_name(enum claim_scope scope);
 
 #endif
