@@ -223,6 +223,8 @@ static int weighs_beside(const struct claim_row *row, pid_t pid, pid_t tid, int 
 {
 	const struct claim *claim = &row->claim;
 
+	if (claim->scope == CLAIM_OF_SYSTEM)
+		return 1;
 	if (claim->scope == CLAIM_OF_CPU)
 		return tid || cpu < 0 || claim->target == cpu;
 	return tid ? is_of_task(row, pid, tid) : 1;
@@ -237,6 +239,7 @@ int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, 
 		return 0;
 	switch (resource) {
 	case CLAIM_DEBUG_REGISTER:
+	case CLAIM_COUNTER:
 		return weighs_beside(row, pid, tid, cpu);
 	case CLAIM_DESCRIPTORS:
 	case CLAIM_SIGTRAP:

@@ -52,7 +52,7 @@ struct claim {
 	int32_t target; /* the scope's tid, pid, CPU, uid */
 	pid_t pid;	/* of a thread: its process; 0: unknown */
 	uint64_t count; /* registers, bytes, descriptors; for each thread of a process */
-	/* a watched word and its bytes; of a counter bytes 0, and the type of struct perf_event_attr */
+	/* a watched word and its bytes; of a counter: bytes 0, and type of perf_event_attr */
 	uint64_t address;
 	uint64_t bytes;
 	char what[CLAIM_WHAT_BYTES]; /* what for, as its spec says it: "watch:counter" */
@@ -150,8 +150,8 @@ int claim_list_read_all(struct claim_list *list);
 
 /*
  * Whether a row takes something from who wants `resource` of thread `tid` (of process `pid`) or,
- * where tid is 0, of `cpu`. That of a debug register: a thread's own, its process's, and any CPU's,
- * since the kernel weighs threads and CPUs together.
+ * where tid is 0, of `cpu`. That of a debug register or counter: a thread's own, its process's, and
+ * any CPU's, since the kernel weighs threads and CPUs together.
  */
 int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, pid_t pid,
 		     pid_t tid, int cpu);

@@ -2,6 +2,7 @@
 #include "claim/limits.h"
 
 #include "claim/holder.h"
+#include "claim/units.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,16 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define FILE_BYTES_MAX 65536
 #define HOLDERS_BYTES 512
-#define TRIES 24
-#define PAUSE_NS 4000000 /* on average */
 
 const char *limits_path = LIMITS_FILE;
 uid_t limits_owner;
@@ -59,7 +56,7 @@ static int is_unmapped_root(uid_t uid)
 	       !(inside == 0 && outside == 0 && count == UINT32_MAX);
 }
 
-/* The whole file, with a NUL behind it, to be freed; *text NULL: there is none. */
+/* The whole file, with a NUL behind it; the caller frees it. *text NULL: the file is missing. */
 static int file_read(const char *path, uid_t owner, char **text, size_t *bytes,
 		     struct detail detail)
 {
@@ -286,15 +283,6 @@ static int is_limited(const struct limits *limits, const struct claim *claims, s
 	return 0;
 }
 
-/* For a random time, so that those who met do not meet again. */
-static void back_off(void)
-{
-	uint32_t number = 0;
-
-	(void)!getrandom(&number, sizeof(number), 0);
-	nanosleep(&(struct timespec){ .tv_nsec = number % (2 * PAUSE_NS) }, NULL);
-}
-
 int limits_claim(struct ledger *ledger, const struct claim *claims, size_t count, uint64_t *ids,
 		 uint64_t credit, struct detail detail)
 {
@@ -303,7 +291,7 @@ int limits_claim(struct ledger *ledger, const struct claim *claims, size_t count
 
 	if (err || !is_limited(&limits, claims, count))
 		return err ? err : ledger_claim(ledger, claims, count, ids);
-	for (int tries = 0; tries < TRIES; tries++) {
+	for (unsigned int tries = 0; tries < UNITS_TRIES; tries++) {
 		err = ledger_claim(ledger, claims, count, ids);
 		if (err)
 			return err;
@@ -320,7 +308,7 @@ int limits_claim(struct ledger *ledger, const struct claim *claims, size_t count
 		ledger_remove(ledger, ids, count);
 		if (err != -EAGAIN)
 			return err;
-		back_off();
+		units_back_off(tries);
 	}
 	return -WM_E_LIMIT;
 }

@@ -5,7 +5,7 @@
  * variable or option names another. A missing file limits nothing. A file that is not as it should
  * be allows nothing.
  *
- * What users hold is in the ledger (ledger.h). So a ledger that can't be written makes a limit
+ * The ledger (ledger.h) has what users hold. So a ledger that can't be written makes a limit
  * unverifiable, and then nothing is allowed that it limits. Users who remove their own ledger's
  * files deceive only this check; the kernel knows no such limits.
  */
@@ -42,12 +42,12 @@ extern uid_t limits_owner;
 
 /*
  * ledger_claim() as far as the limits allow: what is claimed is written, then what this user holds
- * is counted, so that of several at once none exceeds a limit. Where the others only want theirs, it
- * withdraws, and tries again for some 100 ms.
+ * is counted, so that of several at once none exceeds a limit. Where the others only want theirs,
+ * it withdraws, and tries again for some 0.5 s.
  *
- * `credit` is how many of the resource of claims[0] are in the ledger twice during the call, as they
- * are about to be handed over. Returns what ledger_claim() returns, or -WM_E_LIMIT with the figures,
- * the limit, its place in the file and the holders in detail, and nothing written.
+ * `credit` is how many of the resource of claims[0] are in the ledger twice during the call, as
+ * they are about to be handed over. Returns what ledger_claim() returns, or -WM_E_LIMIT with the
+ * figures, the limit, its place in the file and the holders in detail, and nothing written.
  */
 int limits_claim(struct ledger *ledger, const struct claim *claims, size_t count, uint64_t *ids,
 		 uint64_t credit, struct detail detail);

@@ -6,6 +6,7 @@
  */
 #include "claim/holder.h"
 #include "claim/ledger.h"
+#include "claim/limits.h"
 #include "perf/cpus.h"
 #include "perf/object_own.h"
 
@@ -101,11 +102,11 @@ static size_t beside_fill(struct claim *claims, const struct event_object *objec
 	}
 	if (needs->rings)
 		memory_fill(&claims[count++], object,
-			    rings_locked_bytes(needs->rings, object->request.ring_bytes));
+			    rings_locked_bytes(needs->rings, needs->ring_bytes));
 	return count;
 }
 
-int claims_write(struct event_object *object, const struct event_needs *needs)
+int claims_write(struct event_object *object, const struct event_needs *needs, struct detail detail)
 {
 	size_t places = 1;
 	struct claim *all;
@@ -124,8 +125,8 @@ int claims_write(struct event_object *object, const struct event_needs *needs)
 		register_fill(&all[i], object, i);
 	if (all)
 		object->claim_count += beside_fill(all + object->claim_sources, object, needs);
-	err = all && object->claims ? ledger_claim(object->request.ledger, all, object->claim_count,
-						   object->claims)
+	err = all && object->claims ? limits_claim(object->request.ledger, all, object->claim_count,
+						   object->claims, object_reserved(object), detail)
 				    : -ENOMEM;
 	free(all);
 	if (err)
@@ -155,7 +156,7 @@ int claims_add(struct event_object *object, int cpu)
 	cpus[rows / sources] = (unsigned int)cpu;
 	for (unsigned int i = 0; i < sources; i++)
 		register_fill(&all[i], object, rows + i);
-	err = ledger_claim(object->request.ledger, all, sources, ids);
+	err = limits_claim(object->request.ledger, all, sources, ids, 0, (struct detail){ 0 });
 	if (err)
 		return err;
 	ledger_confirm(object->request.ledger, ids, sources);

@@ -209,7 +209,7 @@ Test(event_claims, what_is_changed_on_cpus_is_claimed_on_the_same)
 	own.request.cpus = cpus;
 	own.request.cpu_count = 2;
 	cr_assert_eq(event_object_new(&object, &own.request, own.detail), 0);
-	cr_assert_eq(claims_write(object, &needs), 0);
+	cr_assert_eq(claims_write(object, &needs, own.detail), 0);
 	cr_assert_eq(claims_add(object, 7), 0);
 	cr_assert_eq(claimed_on(own.sources, 2, 3), 3);
 	cr_assert_eq(claimed_on(own.sources, 2, 7), 3);

@@ -9,6 +9,7 @@
 #include "perf/instance.h"
 #include "perf/object_own.h"
 #include "perf/testing/fixture.h"
+#include "process/testing/folder.h"
 #include "trial/trial.h"
 
 #include <criterion/criterion.h>
@@ -371,6 +372,34 @@ Test(event_follow, a_cpu_that_comes_later_is_claimed_once)
 	snprintf(path, sizeof(path), "%s/waymark", dir);
 	rmdir(path);
 	cr_assert_eq(rmdir(dir), 0, "nothing stays");
+}
+
+/* A claim on the system, and an object that takes its places. No real register is touched. */
+Test(event_follow, what_is_reserved_on_cpus_is_taken_over)
+{
+	struct event_object *reserved, *object;
+	char text[256] = "";
+	struct detail detail = { text, sizeof(text) };
+
+	folder_make();
+	kernel = (struct kernel){ .is_fake = 1, .online = { 1, 1 } };
+	fixture_request(&request, sources, EVENT_SYSTEM, 0, 2);
+	cr_assert_eq(ledger_new(&request.ledger), 0);
+	cr_assert_eq(event_object_new(&reserved, &request, detail), 0);
+	cr_assert_eq(event_object_reserve(reserved, detail), 0, "%s", text);
+	cr_expect_eq(claimed_on(0), 2);
+	cr_expect_eq(claimed_on(1), 2);
+	cr_expect_eq(kernel.enabled, 0, "what is reserved fires");
+	request.reserved = reserved;
+	cr_assert_eq(event_object_new(&object, &request, detail), 0);
+	cr_assert_eq(event_object_arm(object, detail), 0, "%s", text);
+	cr_expect_eq(event_object_state(reserved), EVENT_DISARMED);
+	cr_expect_eq(claimed_on(1), 2);
+	event_object_release(object);
+	event_object_release(reserved);
+	cr_expect_eq(claimed_on(1), 0);
+	ledger_free(request.ledger);
+	folder_remove();
 }
 
 /* ---- threads, with the real kernel's events ---- */

@@ -5,7 +5,9 @@
 #include "process/stop_threads.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -78,10 +80,20 @@ static int prepare(struct event_object *object, struct detail detail)
 		err = needs_reckon(object, &needs);
 	if (!err)
 		err = descriptors_need(needs.descriptors, detail);
+	needs.ring_bytes = object->request.ring_bytes;
 	if (!err)
-		err = claims_write(object, &needs);
+		err = claims_write(object, &needs, detail);
+	if (needs.rings && !needs.ring_bytes)
+		needs.ring_bytes = RINGS_LARGE_BYTES;
+	while (err == -WM_E_LIMIT && needs.rings && !object->request.ring_bytes &&
+	       needs.ring_bytes > RINGS_SMALL_BYTES) {
+		needs.ring_bytes /= 2;
+		err = claims_write(object, &needs, detail);
+	}
 	if (!err && needs.rings)
-		err = rings_open(&object->rings, object->request.ring_bytes);
+		err = rings_open(&object->rings, needs.ring_bytes < RINGS_LARGE_BYTES
+							 ? needs.ring_bytes
+							 : object->request.ring_bytes);
 	return err;
 }
 
@@ -102,8 +114,9 @@ static int try_one(struct event_object *object, struct detail detail)
 	/* what a thread starts meanwhile is to have none of it */
 	form.flags &= ~(unsigned int)EVENT_CHILDREN;
 	form.scope = EVENT_THREAD;
-	err = instance_open(&one, &object->sources[0], &form, -1);
-	if (!err)
+	/* what is reserved is known to be had */
+	err = object->request.reserved ? 0 : instance_open(&one, &object->sources[0], &form, -1);
+	if (!err && !object->request.reserved)
 		close(one.fd);
 	else if (err != -ESRCH) /* its first thread may have ended */
 		return object_refused(object, &one, err, detail);
@@ -194,6 +207,9 @@ static int arm_stopped(struct event_object *object, struct detail detail)
 	struct stop *stop;
 	int err = object_stop(object, &stop);
 
+	/* the kernel passes no place on: it is free until it is opened again */
+	if (!err && object->request.reserved)
+		object_close(object->request.reserved);
 	if (!err)
 		err = open_all(object, stop, detail);
 	if (!err)
@@ -214,7 +230,43 @@ static int arm_stopped(struct event_object *object, struct detail detail)
 	return err;
 }
 
-int event_object_arm(struct event_object *object, struct detail detail)
+/* From the stop on to the end of it; threads that run are looked for as arm_late() does. */
+static int reserve_stopped(struct event_object *object, struct detail detail)
+{
+	struct stop *stop;
+	int err = object_stop(object, &stop), passes = 0;
+
+	if (!err)
+		err = open_all(object, stop, detail);
+	while (!err && !stop && object->request.scope == EVENT_PROCESS && passes++ < LATE_PASSES) {
+		nanosleep(&(struct timespec){ .tv_nsec = LATE_NS }, NULL);
+		err = object_open_rounds(object, detail);
+	}
+	stop_resume(stop);
+	return err;
+}
+
+/* Arming failed: the claim takes its places again. */
+static void reserve_again(struct event_object *reserved, struct detail detail)
+{
+	char words[256] = "";
+	int err;
+
+	if (!reserved || reserved->state != EVENT_RESERVED || reserved->count)
+		return;
+	err = reserve_stopped(reserved, (struct detail){ words, sizeof(words) });
+	if (err) {
+		size_t used = strnlen(detail.text, detail.bytes);
+
+		event_object_disarm(reserved);
+		if (used < detail.bytes)
+			snprintf(detail.text + used, detail.bytes - used,
+				 "; what was reserved is lost: %s", words);
+	}
+}
+
+static int take_all(struct event_object *object, int (*take)(struct event_object *, struct detail),
+		    struct detail detail)
 {
 	int err;
 
@@ -224,15 +276,57 @@ int event_object_arm(struct event_object *object, struct detail detail)
 	if (!err)
 		err = try_one(object, detail);
 	if (!err)
-		err = arm_stopped(object, detail);
-	if (err) {
-		object_close(object);
-		rings_release(&object->rings);
-		claims_remove(object);
-		claims_name_holder(object, err, detail);
+		err = take(object, detail);
+	if (!err)
+		return 0;
+	object_close(object);
+	rings_release(&object->rings);
+	claims_remove(object);
+	claims_name_holder(object, err, detail);
+	reserve_again(object->request.reserved, detail);
+	return err;
+}
+
+int event_object_arm(struct event_object *object, struct detail detail)
+{
+	int err = take_all(object, arm_stopped, detail);
+
+	if (err)
 		return err;
-	}
 	object->state = EVENT_ARMED; /* preparing -> armed */
 	claims_confirm(object);
+	if (object->request.reserved)
+		event_object_disarm(object->request.reserved);
+	object->request.reserved = NULL;
+	return 0;
+}
+
+int event_object_reserve(struct event_object *object, struct detail detail)
+{
+	int err = take_all(object, reserve_stopped, detail);
+
+	if (err)
+		return err;
+	object->state = EVENT_RESERVED; /* preparing -> reserved */
+	claims_confirm(object);
+	return 0;
+}
+
+int event_object_reserves(const struct event_object *reserved, const struct event_request *request,
+			  struct detail detail)
+{
+	const struct event_request *has = &reserved->request;
+
+	if (reserved->state != EVENT_RESERVED)
+		return detail_set(detail, -EINVAL, "the claim has nothing reserved");
+	if (has->scope != request->scope ||
+	    (object_is_threads(reserved) && has->pid != request->pid) ||
+	    (has->scope == EVENT_CPUS &&
+	     (has->cpu_count != request->cpu_count ||
+	      memcmp(has->cpus, request->cpus, has->cpu_count * sizeof(*has->cpus)))))
+		return detail_set(detail, -EINVAL, "the claim is on another scope");
+	if (has->source_count < request->source_count)
+		return detail_set(detail, -EINVAL, "the claim has %u debug registers, not %u",
+				  has->source_count, request->source_count);
 	return 0;
 }

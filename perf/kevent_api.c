@@ -2,7 +2,9 @@
 /* The public API of event objects. waymark/kevent.h documents its promises. */
 #include "process/call.h"
 #include "claim/ledger.h"
+#include "perf/claim_places.h"
 #include "perf/object.h"
+#include "perf/sized_copy.h"
 #include "process/pollable.h"
 
 #include <errno.h>
@@ -17,7 +19,6 @@
 #include <waymark/kevent.h>
 
 #define DETAIL_BYTES 1024
-#define SIZE_MAX_SANE 4096u /* of a structure: what is larger was never set */
 /* as of the release that had them first */
 #define SOURCE_BYTES (offsetof(struct wm_kevent_source, what) + sizeof(const char *))
 #define REQUEST_BYTES (offsetof(struct wm_kevent_request, follow) + sizeof(enum wm_follow))
@@ -50,7 +51,8 @@ struct wm_kevent {
 	struct event_object *inner;
 	struct wm_kevent_request request; /* as it was opened; its pointers are not valid */
 	struct ledger *ledger;
-	pid_t owner; /* the process that opened it */
+	struct wm_claim *claim; /* whose places it takes; NULL: none */
+	pid_t owner;		/* the process that opened it */
 	int is_reading;
 	int pidfd;		   /* of the process or thread, once armed; -1: none */
 	struct pollable *pollable; /* wm_kevent_fd(); NULL: the caller did not ask for it */
@@ -91,26 +93,6 @@ static int enter(struct wm_kevent *object)
 }
 
 /* ---- what comes in ---- */
-
-/*
- * A structure of another size than ours: a shorter one is older, of at least `least`; a longer one
- * may ask for nothing new.
- */
-static int sized_copy(void *to, size_t bytes, const void *from, size_t size, size_t least)
-{
-	const unsigned char *all = from;
-
-	if (size < least)
-		return -EINVAL;
-	if (size > SIZE_MAX_SANE)
-		return -E2BIG;
-	for (size_t i = bytes; i < size; i++)
-		if (all[i])
-			return -E2BIG;
-	memset(to, 0, bytes);
-	memcpy(to, from, size < bytes ? size : bytes);
-	return 0;
-}
 
 static int source_take(struct event_source *to, const struct wm_kevent_source *from, unsigned int i,
 		       uint32_t flags, char detail[DETAIL_BYTES])
@@ -215,12 +197,18 @@ static int inner_new(struct wm_kevent *object, const struct wm_kevent_request *f
 	int err = sources_take(sources, from->sources, from->source_count, from->flags,
 			       object->detail);
 
+	struct detail detail = { object->detail, sizeof(object->detail) };
+
 	if (!err)
 		err = ledger_new(&object->ledger);
+	if (!err && from->claim)
+		err = claim_places(from->claim, &request, detail);
 	request.ledger = object->ledger;
-	return err ? err
-		   : event_object_new(&object->inner, &request,
-				      (struct detail){ object->detail, sizeof(object->detail) });
+	if (!err)
+		err = event_object_new(&object->inner, &request, detail);
+	if (!err)
+		object->claim = from->claim;
+	return err;
 }
 
 int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *request)
@@ -434,6 +422,7 @@ void wm_kevent_close(struct wm_kevent *object)
 		event_object_release(object->inner);
 	else
 		event_object_leave(object->inner);
+	wm_claim_release(object->claim);
 	ledger_free(object->ledger);
 	pollable_free(object->pollable);
 	if (object->pidfd >= 0)

@@ -64,6 +64,12 @@ struct event_request {
 	/* claim/ledger.h: what is taken is claimed there. NULL: nowhere */
 	struct ledger *ledger;
 	/*
+	 * Reserved by event_object_reserve() on the same scope: arming takes its places, and
+	 * disarms it; until then it must live. If arming fails, it has its places again where they
+	 * can be had. NULL: none
+	 */
+	struct event_object *reserved;
+	/*
 	 * NULL; or called when all instances are as they should be, with the program still stopped
 	 * if it could be: when it is armed, before any is enabled; when it is modified, after all
 	 * were changed. It says what sig_data's generation is from here on. An error of it undoes
@@ -78,6 +84,7 @@ enum event_state {
 	EVENT_ARMED,
 	EVENT_MODIFYING,
 	EVENT_DISARMED,
+	EVENT_RESERVED,
 };
 
 /*
@@ -108,6 +115,20 @@ int event_object_new(struct event_object **object, const struct event_request *r
  *   -ENOMEM, other -errno    detail has which thread or CPU, and which source
  */
 int event_object_arm(struct event_object *object, struct detail detail);
+
+/*
+ * preparing -> reserved. Open all as event_object_arm() does, and enable none: they keep their
+ * places in the kernel, and never fire. Such an object can be handed to another, or disarmed.
+ * Returns as event_object_arm().
+ */
+int event_object_reserve(struct event_object *object, struct detail detail);
+
+/*
+ * Whether a reserved object has the places that a request needs: 0, or -EINVAL with words. All
+ * places are one scope's.
+ */
+int event_object_reserves(const struct event_object *reserved, const struct event_request *request,
+			  struct detail detail);
 
 /* What a modify did. Times are of CLOCK_MONOTONIC. */
 struct event_gap {

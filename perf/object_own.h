@@ -72,6 +72,12 @@ static inline int object_inherits(const struct event_object *object)
 	return object->request.scope == EVENT_PROCESS || object->request.flags & EVENT_CHILDREN;
 }
 
+/* Registers that a claim has for this object in the ledger, until it is armed. */
+static inline uint64_t object_reserved(const struct event_object *object)
+{
+	return object->request.reserved ? object->request.reserved->claim_sources : 0;
+}
+
 uint64_t object_now_ns(void);
 struct instance_form object_form(const struct event_object *object);
 
@@ -150,14 +156,17 @@ int object_refused(struct event_object *object, const struct instance *instance,
 /* What arming needs beside registers, as far as it is known before. */
 struct event_needs {
 	size_t descriptors, rings;
+	uint32_t ring_bytes; /* of each; 0: as large as may be */
 };
 
 /*
  * The ledger's rows for what is about to be opened; those of one CPU more, held at once; as opened;
- * for other sources; disarmed, all but the rings closed; gone. Without a ledger these do nothing. 0
- * or -ENOMEM.
+ * for other sources; disarmed, all but the rings closed; gone. Without a ledger these do nothing.
+ * 0,
+ * -ENOMEM; claims_write() also -WM_E_LIMIT with words (claim/limits.h).
  */
-int claims_write(struct event_object *object, const struct event_needs *needs);
+int claims_write(struct event_object *object, const struct event_needs *needs,
+		 struct detail detail);
 int claims_add(struct event_object *object, int cpu);
 void claims_confirm(struct event_object *object);
 void claims_change(struct event_object *object);

@@ -18,8 +18,6 @@
 #include <waymark/error.h>
 
 #define PAGE 4096u
-#define LARGE_BYTES (4u << 20)
-#define SMALL_BYTES (32u << 10)
 #define REGISTERS 24u
 /*
  * Of asm/perf_regs.h, the general ones and flags. Each costs the program some 60 ns at each hit,
@@ -91,7 +89,7 @@ static int open_all(struct rings *rings, const unsigned int *cpus, size_t count,
 
 uint64_t rings_locked_bytes(size_t count, uint32_t bytes)
 {
-	return (uint64_t)count * (PAGE + (bytes ? bytes : LARGE_BYTES));
+	return (uint64_t)count * (PAGE + (bytes ? bytes : RINGS_LARGE_BYTES));
 }
 
 /*
@@ -101,9 +99,9 @@ uint64_t rings_locked_bytes(size_t count, uint32_t bytes)
 int rings_open_on(struct rings *rings, const unsigned int *cpus, size_t count, uint32_t bytes,
 		  uint32_t least)
 {
-	int err = open_all(rings, cpus, count, bytes ? bytes : LARGE_BYTES);
+	int err = open_all(rings, cpus, count, bytes ? bytes : RINGS_LARGE_BYTES);
 
-	for (uint32_t less = LARGE_BYTES / 2; !bytes && less >= least; less /= 2) {
+	for (uint32_t less = RINGS_LARGE_BYTES / 2; !bytes && less >= least; less /= 2) {
 		if (err != -WM_E_MEMORY_LIMIT)
 			break;
 		rings_release(rings);
@@ -120,7 +118,7 @@ int rings_open(struct rings *rings, uint32_t bytes)
 	int err = cpus_present(&cpus, &count);
 
 	if (!err)
-		err = rings_open_on(rings, cpus, count, bytes, SMALL_BYTES);
+		err = rings_open_on(rings, cpus, count, bytes, RINGS_SMALL_BYTES);
 	free(cpus);
 	return err;
 }

@@ -17,6 +17,10 @@
  */
 #define RINGS_SETTLE_NS 100000000
 
+/* Without a size rings have the first, or half of it and so on down to the second. */
+#define RINGS_LARGE_BYTES (4u << 20)
+#define RINGS_SMALL_BYTES (32u << 10)
+
 struct rings {
 	struct cpu_ring {
 		unsigned int cpu;

@@ -74,6 +74,16 @@ compiles()
 } | compiles event -c
 {
 	echo '#include <stdio.h>
+	#include <waymark/claim.h>
+	#include <waymark/error.h>
+	#include <waymark/kevent.h>
+	int example(pid_t, struct wm_kevent_request *); void wait_for_user(void);
+	int example(pid_t pid, struct wm_kevent_request *watch) {'
+	man_example waymark-claim.3
+	echo 'return err; }'
+} | compiles claim -c
+{
+	echo '#include <stdio.h>
 	#include <waymark/error.h>
 	#include <waymark/trail.h>
 	void example(char **argv); int count(pid_t pid); void example(char **argv) {'

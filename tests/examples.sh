@@ -6,8 +6,8 @@
 . "$(dirname "$0")/folder_setup.bash"
 
 include=$source_dir/include/waymark
-# for marker, probe, agent, session, trail, kevent, trace, list
-programs="spans probe agent live trail stores events places"
+# for marker, probe, agent, session, trail, kevent, claim, trace, list
+programs="spans probe agent live trail stores reserve events places"
 
 # ---- rules ----
 
@@ -18,7 +18,7 @@ contract()
 }
 contract session.h >paragraph
 expect "lines of the paragraph in session.h" "$(wc -l <paragraph)" 6
-for header in trail.h kevent.h trace.h list.h probe.h agent.h; do
+for header in trail.h kevent.h claim.h trace.h list.h probe.h agent.h; do
 	contract $header | cmp -s - paragraph || fail "$header has another paragraph on threads"
 done
 
@@ -107,6 +107,35 @@ store()
 	expect "$language: stores seen" "$(grep -c "^$pid 0x" stores.out)" 100
 }
 
+# Registers that are reserved: listed, and refused to a second one by the holder's name.
+reserve()
+{
+	local pid holder
+
+	rm -f to from
+	mkfifo to from
+	./stored <to >from &
+	exec 3>to 4<from
+	read -r pid _ <&4
+	mkfifo go
+	./reserve "$pid" 3 <go >reserve.out 2>&1 3>&- 4<&- &
+	holder=$!
+	exec 5>go
+	rm go
+	await -s 20 grep -qs . reserve.out || fail "$language: reserve does not begin"
+	expect "$language: reserved" "$(grep -c "^reserve $holder holds 1 of $pid$" reserve.out)" 3
+	./reserve "$pid" 2 >second.out 2>&1 </dev/null
+	expect "$language: a second reserve" $? 1
+	grep -q "reserve $holder holds 3 (the example" second.out ||
+		fail "$language: the holder: $(cat second.out)"
+	exec 5>&-
+	wait "$holder"
+	expect "$language: reserve" $? 0
+	./reserve "$pid" 4 </dev/null >second.out || fail "$language: released: $(cat second.out)"
+	exec 3>&- 4<&-
+	wait "$pid"
+}
+
 for language in c c++; do
 	case $language in
 	c) compiler=(gcc -std=gnu11 -xc) ;;
@@ -135,6 +164,7 @@ for language in c c++; do
 		echo "without stores: $why"
 	else
 		store
+		reserve
 	fi
 done
 exit $failed

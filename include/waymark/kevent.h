@@ -65,6 +65,7 @@ extern "C" {
 #endif
 
 struct wm_kevent;
+struct wm_claim;
 
 enum wm_kevent_kind {
 	WM_KEVENT_KIND_WRITE = 1,      /* a store to any of the bytes */
@@ -151,6 +152,15 @@ struct wm_kevent_request {
 	 * with its threads. Not for CPUs.
 	 */
 	enum wm_follow follow;
+	/*
+	 * NULL, or a claim on debug registers of this scope, at least one for each source
+	 * (waymark/claim.h). wm_kevent_open() takes it over if it succeeds: do not use it from then
+	 * on. wm_kevent_arm() opens the sources in its places and releases those that are left. The
+	 * kernel has no way to pass a place on, so it is free meanwhile, for some 30 us a thread:
+	 * if another tool takes it, arming fails and names that tool, and the claim has its places
+	 * again as far as they can be had. wm_kevent_modify() disregards it.
+	 */
+	struct wm_claim *claim;
 };
 
 #define WM_KEVENT_REQUEST_INIT WM__INIT(wm_kevent_request)
@@ -266,7 +276,8 @@ struct wm_kevent_hit {
 /*
  * Prepare: the request is checked and copied, nothing is opened. *object is released with
  * wm_kevent_close(); NULL after an error. 0; -EINVAL for a request that contradicts itself
- * or a breakpoint that can't be (length, alignment, address 0 or one of the kernel's), -E2BIG for
+ * or a breakpoint that can't be (length, alignment, address 0 or one of the kernel's), or for a
+ * claim of another scope or with too few registers, -E2BIG for
  * one that has fields we don't know, -ENOMEM; wm_kevent_detail(NULL) names the
  * field.
  */
@@ -278,6 +289,7 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
  *	-WM_E_BREAKPOINT_DEAD	this machine's debug registers do not fire; detail names the trial
  *	-WM_E_EVENT_TAKEN	too few debug registers are free; detail names their holders
  *	-WM_E_NO_DESCRIPTORS	RLIMIT_NOFILE; detail has the figures
+ *	-WM_E_LIMIT		the administrator's limits forbid it; detail has figures and file
  *	-WM_E_PERF_DENIED, -ENOSYS, -WM_E_MEMORY_LIMIT (rings)	perf_event_open(2): see the detail
  *	-EPERM			another user's; detail says more
  *	-WM_E_GONE		there is no such process or thread, or it has ended

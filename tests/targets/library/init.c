@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <waymark/claim.h>
 #include <waymark/session.h>
 #include <waymark/trace.h>
 #include <waymark/trail.h>
@@ -20,6 +21,7 @@ int main(void)
 	HAS(wm_trail_status, WM_TRAIL_STATUS_INIT);
 	HAS(wm_trail_step, WM_TRAIL_STEP_INIT);
 	HAS(wm_branch, WM_BRANCH_INIT);
+	HAS(wm_claim_request, WM_CLAIM_REQUEST_INIT);
 	HAS(wm_kevent_source, WM_KEVENT_SOURCE_INIT);
 	HAS(wm_kevent_request, WM_KEVENT_REQUEST_INIT);
 	HAS(wm_kevent_status, WM_KEVENT_STATUS_INIT);
