@@ -106,14 +106,16 @@ static void sweep(const char *path, uid_t uid)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
+	int files = 0;
 
-	while (dir && (entry = readdir(dir))) {
+	while (dir && files < LEDGER_FILES_MAX && (entry = readdir(dir))) {
 		int fd = is_ledger(entry->d_name)
 				 ? open_file(dirfd(dir), entry->d_name, uid, O_RDWR)
 				 : -1;
 
 		if (fd < 0)
 			continue;
+		files++;
 		if (!lock(fd))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 		close(fd);
@@ -266,21 +268,23 @@ static int spoilt(int fd, size_t *damaged)
 	return 0;
 }
 
-static int read_file(int fd, size_t *damaged,
+/* `left`: how many rows may be read. */
+static int read_file(int fd, size_t *left, size_t *damaged,
 		     int (*take)(void *data, const struct ledger_head *head,
 				 const struct ledger_row *row),
 		     void *data)
 {
 	struct ledger_head head;
 	struct ledger_row row;
-	size_t count = rows_of(fd);
+	size_t count = rows_of(fd), most = *damaged + LEDGER_DAMAGED_MAX;
 	int got = is_live(fd) ? read_row(fd, &head, 0) : 0, err = 0;
 
 	if (got < 0 || (got && (head.magic != LEDGER_MAGIC || head.version != LEDGER_VERSION)))
 		return spoilt(fd, damaged);
-	for (size_t i = 1; got && i <= count && !err; i++) {
+	for (size_t i = 1; got && i <= count && !err && *left && *damaged < most; i++) {
 		int is_row = read_row(fd, &row, i);
 
+		--*left;
 		if (is_row < 0)
 			err = spoilt(fd, damaged);
 		else if (is_row)
@@ -294,10 +298,11 @@ int ledger_folder_read(DIR *dir, uid_t uid, size_t *damaged,
 				   const struct ledger_row *row),
 		       void *data)
 {
+	size_t left = LEDGER_READ_MAX, most = *damaged + LEDGER_DAMAGED_MAX;
 	struct dirent *entry;
 	int files = 0, err = 0;
 
-	while (!err && files < LEDGER_FILES_MAX && (entry = readdir(dir))) {
+	while (!err && files < LEDGER_FILES_MAX && *damaged < most && (entry = readdir(dir))) {
 		int fd;
 
 		if (!is_ledger(entry->d_name))
@@ -308,7 +313,7 @@ int ledger_folder_read(DIR *dir, uid_t uid, size_t *damaged,
 			++*damaged;
 		if (fd < 0)
 			continue;
-		err = read_file(fd, damaged, take, data);
+		err = read_file(fd, &left, damaged, take, data);
 		close(fd);
 	}
 	return err;

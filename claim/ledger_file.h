@@ -33,8 +33,10 @@
 #define LEDGER_MAGIC 0x656761646c6d6157u /* "Wamldage" */
 #define LEDGER_VERSION 3
 #define LEDGER_ROW_BYTES 256
-#define LEDGER_ROWS_MAX 16384 /* of a file, however long it is */
-#define LEDGER_FILES_MAX 4096 /* of a folder, however many there are */
+#define LEDGER_ROWS_MAX 16384  /* of a file, however long it is */
+#define LEDGER_FILES_MAX 4096  /* of a folder, however many there are */
+#define LEDGER_READ_MAX 262144 /* rows of a folder, with those that are clear */
+#define LEDGER_DAMAGED_MAX 64  /* of a folder, since each of these takes a millisecond */
 
 struct ledger_head {
 	uint64_t sum; /* as a row's */
@@ -85,8 +87,9 @@ void ledger_file_end(struct ledger_file *file, uid_t uid);
 void ledger_file_leave(struct ledger_file *file);
 
 /*
- * Hand over each row of each file in a folder that has a live claimant. *damaged gets the number of
- * rows and files that make no sense added. take() ends it with a negative error. 0, -errno.
+ * Hand over each row of each file in a folder that has a live claimant, within the bounds above:
+ * the folder's user may be hostile. *damaged gets the number of rows and files that make no sense
+ * added. take() ends it with a negative error. 0, -errno.
  */
 int ledger_folder_read(DIR *dir, uid_t uid, size_t *damaged,
 		       int (*take)(void *data, const struct ledger_head *head,

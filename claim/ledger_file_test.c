@@ -108,6 +108,34 @@ Test(ledger_file, whatever_else_has_such_a_name_is_no_ledger)
 	unlink(outside);
 }
 
+/* Root reads what any user writes. */
+Test(ledger_file, a_folder_of_noise_is_read_within_bounds)
+{
+	char path[160], noise[LEDGER_ROW_BYTES];
+	struct ledger_head head = { .pid = 1 };
+	struct ledger_file file[4];
+	struct claim_list list = { 0 };
+
+	memset(noise, 0x5a, sizeof(noise));
+	for (size_t i = 0; i < 4; i++) {
+		cr_assert_eq(ledger_file_make(&file[i], fixture_folder, geteuid(), &head), 0);
+		for (size_t row = 1; row < 100; row++)
+			cr_assert_eq(pwrite(file[i].fd, noise, sizeof(noise),
+					    (off_t)row * LEDGER_ROW_BYTES),
+				     LEDGER_ROW_BYTES);
+	}
+	for (size_t i = 0; i < 200; i++) {
+		snprintf(path, sizeof(path), "%s/%zu.claims", fixture_folder, i);
+		cr_assert_eq(symlink("/dev/zero", path), 0);
+	}
+	cr_assert_eq(claim_list_read(&list, geteuid(), 0), 0);
+	cr_expect_leq(list.damaged, 2 * LEDGER_DAMAGED_MAX, "%zu", list.damaged);
+	cr_expect_geq(list.damaged, LEDGER_DAMAGED_MAX);
+	claim_list_release(&list);
+	for (size_t i = 0; i < 4; i++)
+		ledger_file_end(&file[i], geteuid());
+}
+
 Test(ledger_file, a_file_that_was_removed_is_made_again)
 {
 	struct claim_list list;

@@ -32,7 +32,7 @@ static void teardown(void)
 	fixture_teardown();
 }
 
-TestSuite(limits, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(limits, .init = setup, .fini = teardown, .timeout = 110);
 
 static void write_bytes(const char *text, size_t bytes)
 {
