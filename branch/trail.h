@@ -14,6 +14,8 @@
 #define TRAIL_DETAIL_BYTES 512
 #define READ_MS 1000 /* that a call which reads waits for what is fetched */
 
+struct ledger;
+
 /*
  * A process whose trails come: what locks, leaves out what is not asked for, and passes on to the
  * store.
@@ -32,6 +34,7 @@ struct wm_trail {
 	char detail[TRAIL_DETAIL_BYTES];
 	struct wm_trail_options options;
 	uint64_t capped_bytes;
+	struct ledger *ledger; /* has its locked memory; NULL: none is locked */
 
 	pthread_mutex_t lock; /* guards the members down to `recorded`; lock: any thread */
 	pthread_cond_t changed;

@@ -6,6 +6,8 @@
 #include "branch/trail.h"
 
 #include "base/notify.h"
+#include "claim/holder.h"
+#include "claim/limits.h"
 #include "process/target.h"
 
 #include <errno.h>
@@ -45,6 +47,27 @@ static void cap_give(struct wm_trail *trail)
 	pthread_mutex_unlock(&cap_lock);
 }
 
+/* Locked memory, in the ledger; and whether the administrator's limits allow it. */
+static int claim_take(struct wm_trail *trail)
+{
+	char words[TRAIL_DETAIL_BYTES] = "";
+	uint64_t id;
+	int err = ledger_new(&trail->ledger);
+
+	if (!err)
+		err = claim_locked_bytes(trail->ledger, trail->options.bytes, "trail", &id,
+					 (struct detail){ words, sizeof(words) });
+	if (!err)
+		ledger_confirm(trail->ledger, &id, 1);
+	return err ? trail_fail(trail, err, "%s", words) : 0;
+}
+
+static void claim_give(struct wm_trail *trail)
+{
+	ledger_free(trail->ledger);
+	trail->ledger = NULL;
+}
+
 /* Why mlock(2) said no: its limit, or that there is no memory. */
 static int refused(struct wm_trail *trail, int err)
 {
@@ -79,13 +102,16 @@ int trail_memory_take(struct wm_trail *trail)
 		.data = trail,
 		.is_locked = !trail->options.cap_bytes,
 	};
-	int err = trail->options.cap_bytes ? cap_take(trail) : 0;
+	int err = trail->options.cap_bytes ? cap_take(trail) : claim_take(trail);
 
-	if (err)
+	if (err) {
+		claim_give(trail);
 		return err;
+	}
 	err = trail_store_open(&trail->store, &options);
 	if (!err)
 		return 0;
+	claim_give(trail);
 	if (options.is_locked)
 		return refused(trail, err);
 	cap_give(trail);
@@ -97,4 +123,5 @@ void trail_memory_give(struct wm_trail *trail)
 	trail_store_close(trail->store);
 	trail->store = NULL;
 	cap_give(trail);
+	claim_give(trail);
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +33,10 @@ struct shown {
 
 static const char
 	usage[] = "Usage: waymark claims [OPTION]...\n\n"
-		  "Show the ledger of claims: who holds debug registers, the branch unit, locked\n"
-		  "memory, descriptors and processes' SIGTRAP, for what, since when; and which other\n"
-		  "processes have perf events; the kernel reports nothing more about them.\n\n"
+		  "Show the ledger of claims: who holds debug registers, counters, the branch unit,\n"
+		  "locked memory, descriptors and processes' SIGTRAP, for what, since when; and\n"
+		  "which other processes have perf events; the kernel reports nothing more about\n"
+		  "them.\n\n"
 		  "  -p, --pid=PID  what weighs on this process, and who traces it\n"
 		  "  -j, --json     as a JSON object\n"
 		  "  -h, --help     this help\n";
@@ -172,6 +174,8 @@ static void of_text(const struct claim_row *row, char *text, size_t bytes)
 	if (comm[0])
 		snprintf(text, bytes, "%s %d (%s)", claim_scope_name(claim->scope), claim->target,
 			 comm);
+	else if (claim->scope == CLAIM_OF_SYSTEM)
+		snprintf(text, bytes, "system");
 	else
 		snprintf(text, bytes, "%s %d",
 			 claim->scope == CLAIM_OF_CPU ? "CPU" : claim_scope_name(claim->scope),
@@ -205,8 +209,19 @@ static void put_column(struct out *out, const char *text, int columns)
 /* The columns of one row; `for` is the last, and not padded. */
 struct columns {
 	char resource[COLUMNS_MAX], of[COLUMNS_MAX], count[COLUMNS_MAX], owner[COLUMNS_MAX],
-		since[COLUMNS_MAX];
+		user[COLUMNS_MAX], since[COLUMNS_MAX];
 };
+
+/* "builder", or its number. */
+static void user_text(uid_t uid, char *text, size_t bytes)
+{
+	const struct passwd *user = getpwuid(uid);
+
+	if (user && user->pw_name[0])
+		snprintf(text, bytes, "%s", user->pw_name);
+	else
+		snprintf(text, bytes, "%u", (unsigned int)uid);
+}
 
 static void fill(struct columns *columns, const struct claim_row *row)
 {
@@ -214,6 +229,7 @@ static void fill(struct columns *columns, const struct claim_row *row)
 	of_text(row, columns->of, COLUMNS_MAX);
 	count_text(row, columns->count, COLUMNS_MAX);
 	snprintf(columns->owner, COLUMNS_MAX, "%s %d", row->owner.comm, row->owner.pid);
+	user_text(row->owner.uid, columns->user, COLUMNS_MAX);
 	since_text(row, columns->since, COLUMNS_MAX);
 }
 
@@ -246,8 +262,8 @@ static void put_what(struct out *out, const struct claim_row *row)
 
 static void put_rows(struct out *out, const struct claim_list *list)
 {
-	struct columns head = { "RESOURCE", "OF", "COUNT", "HOLDER", "SINCE" }, columns;
-	int widths[5] = { 0 };
+	struct columns head = { "RESOURCE", "OF", "COUNT", "HOLDER", "USER", "SINCE" }, columns;
+	int widths[6] = { 0 };
 
 	for (size_t i = 0; i <= list->count; i++) {
 		columns = head;
@@ -257,7 +273,8 @@ static void put_rows(struct out *out, const struct claim_list *list)
 		widen(&widths[1], columns.of);
 		widen(&widths[2], columns.count);
 		widen(&widths[3], columns.owner);
-		widen(&widths[4], columns.since);
+		widen(&widths[4], columns.user);
+		widen(&widths[5], columns.since);
 	}
 	for (size_t i = 0; i <= list->count; i++) {
 		columns = head;
@@ -267,7 +284,8 @@ static void put_rows(struct out *out, const struct claim_list *list)
 		put_column(out, columns.of, widths[1]);
 		put_column(out, columns.count, widths[2]);
 		put_column(out, columns.owner, widths[3]);
-		put_column(out, columns.since, widths[4]);
+		put_column(out, columns.user, widths[4]);
+		put_column(out, columns.since, widths[5]);
 		if (i)
 			put_what(out, &list->rows[i - 1]);
 		else
@@ -300,7 +318,7 @@ static void put_text(struct out *out, const struct shown *shown)
 static void json_row(struct json *json, const struct claim_row *row)
 {
 	const struct claim *claim = &row->claim;
-	char address[32], comm[16];
+	char address[32], comm[16], user[COLUMNS_MAX];
 
 	target_name(row, comm);
 	snprintf(address, sizeof(address), "0x%" PRIx64, claim->address);
@@ -324,6 +342,8 @@ static void json_row(struct json *json, const struct claim_row *row)
 	json_number(json, "pid", (uint32_t)row->owner.pid);
 	json_string(json, "name", row->owner.comm);
 	json_number(json, "uid", row->owner.uid);
+	user_text(row->owner.uid, user, sizeof(user));
+	json_string(json, "user", user);
 	json_number(json, "start_time", row->owner.start_time);
 	json_bool(json, "ended", row->is_left);
 	json_bool(json, "other_pid_namespace", row->is_foreign);

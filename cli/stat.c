@@ -9,6 +9,7 @@
 #include "cli/count_list.h"
 #include "cli/output.h"
 #include "cli/quantity.h"
+#include "perf/counter_claims.h"
 #include "perf/cpus.h"
 #include "perf/object_own.h"
 
@@ -370,6 +371,7 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 	struct held_child command = HELD_CHILD_NONE;
 	struct counts_request request;
 	struct rusage before, after;
+	struct counter_claims claims;
 	struct counts *counts = NULL;
 	uint64_t begin_ns;
 	int err = counting->command ? held_child_start(&command, counting->command) : 0;
@@ -378,7 +380,10 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 		return complain(err, "%s", counting->command[0]);
 	getrusage(RUSAGE_CHILDREN, &before);
 	request = request_of(counting, &command.child.pid, cgroup_fd);
-	err = counts_open(&counts, &request, (struct detail){ words, sizeof(words) });
+	err = counter_claims_take(&claims, &request, NULL, 0,
+				  (struct detail){ words, sizeof(words) });
+	if (!err)
+		err = counts_open(&counts, &request, (struct detail){ words, sizeof(words) });
 	if (!err && request.scope != COUNTS_COMMAND)
 		counts_enable(counts);
 	begin_ns = now_ns();
@@ -395,6 +400,7 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 	if (!err)
 		stat_run_add(&counting->result, (double)(now_ns() - begin_ns) / 1e9);
 	counts_close(counts);
+	counter_claims_give(&claims);
 	if (counting->command) {
 		held_child_end(&command);
 		getrusage(RUSAGE_CHILDREN, &after);

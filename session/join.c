@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How processes enter a session: by attach or by launch. */
 #include "branch/soft/soft_leave.h"
+#include "claim/limits.h"
 #include "process/agentpath.h"
 #include "process/call.h"
 #include "process/launch.h"
@@ -115,6 +116,16 @@ static int attach_once(struct wm_session *session, pid_t pid)
  * while it leaves, though its process lives; so does an agent whose program is executing another.
  * Then retry.
  */
+/* Whether the administrator's limits allow the session's buffer. */
+static int check_limits(struct wm_session *session)
+{
+	char words[256] = "";
+	int err = limits_check_buffer(session->options.buffer_bytes,
+				      (struct detail){ words, sizeof(words) });
+
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
 int wm_session_attach(struct wm_session *session, pid_t pid)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
@@ -122,6 +133,8 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 	char words[256] = "";
 	int err = pid > 0 ? session_call_refused(session) : -EINVAL;
 
+	if (!err)
+		err = check_limits(session);
 	if (err)
 		return err;
 	if (pid == getpid())
@@ -248,6 +261,8 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	pid_t pid, *more;
 	int err = argv && argv[0] ? session_call_refused(session) : -EINVAL;
 
+	if (!err)
+		err = check_limits(session);
 	if (err)
 		return err;
 	if (live_is_all(session))

@@ -3,6 +3,7 @@
 #include "branch/tracing.h"
 #include "claim/holder.h"
 #include "claim/ledger.h"
+#include "claim/limits.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -112,6 +113,14 @@ static int begun(struct tracing **out, struct tracing *tracing, int err, char *d
 	if (tracing->ledger)
 		ledger_confirm(tracing->ledger, tracing->claims, CLAIMS);
 	claim_buffers(tracing);
+	err = limits_check(CLAIM_LOCKED_MEMORY, (struct detail){ detail, TRACING_DETAIL_BYTES });
+	if (err) {
+		hardware_close(tracing->hardware);
+		ledger_free(tracing->ledger);
+		free(tracing);
+		*out = NULL;
+		return err;
+	}
 	hardware_result(tracing->hardware, &result);
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", result.detail);
 	return err;
