@@ -59,7 +59,7 @@ second=$pid
 expect second "$(said second)" claimed
 
 claims 0
-grep -qE "^debug register  process $subject \(sleep\) +1 of 4 +claimant $first +[0-9:]{8}  watch:counter, 8 bytes at 0x404040$" out ||
+grep -qE "^debug register  process $subject \(sleep\) +1 of 4 +claimant $first +[a-z0-9]+ +[0-9:]{8}  watch:counter, 8 bytes at 0x404040$" out ||
 	fail "the first claim: $(cat out)"
 expect "all claims" "$(grep -c ' claimant ' out)" 3
 
@@ -137,7 +137,7 @@ elif command -v cc >/dev/null && [ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so"
 	if has_ended "$recorder" && grep -qE "WM_E|forbids|permit" recording; then
 		echo "no watch may be had here: $(head -1 recording)"
 	else
-		grep -qE "^debug register  process $watched \(ticks\) +1 of 4 +waymark $recorder +[0-9:]{8}  watch:one, 8 bytes" out ||
+		grep -qE "^debug register  process $watched \(ticks\) +1 of 4 +waymark $recorder +[a-z0-9]+ +[0-9:]{8}  watch:one, 8 bytes" out ||
 			fail "a recording's claims: $(cat out recording)"
 		timeout -k 5 60 "$waymark" record -e watch:a -e watch:b -e watch:c -o refused.trace -p "$watched" >out 2>err
 		expect "one register too many" $? 1
@@ -150,8 +150,6 @@ elif command -v cc >/dev/null && [ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so"
 			fail "what descriptors it takes: $(cat out)"
 		# removing the files does not release the claim
 		rm "$XDG_RUNTIME_DIR"/waymark/*.claims
-		claims 0 -p "$watched"
-		expect "claims in a ledger that is gone" "$(grep -c " waymark $recorder " out)" 0
 		await has_claims "$recorder" 3
 		expect "claims that were written again" "$(grep -c " waymark $recorder " out)" 3
 		kill -9 "$recorder"
@@ -159,6 +157,46 @@ elif command -v cc >/dev/null && [ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so"
 		claims 0 -p "$watched"
 		expect "claims of a recording that was killed" "$(grep -c " waymark $recorder " out)" 0
 	fi
+fi
+
+# Registers that are reserved: killed at any moment, and between users.
+if why=$(lacks breakpoint-write); then
+	echo "left out, reserved registers: $why"
+elif cp "$WAYMARK_BUILD/examples/reserve" . 2>/dev/null; then
+	mkfifo never
+	exec 8<>never
+	for round in {1..40}; do
+		./reserve "$subject" 4 <&8 >reserve.out 2>&1 &
+		pid=$!
+		sleep "0.00$((round % 10))" # the moment is the subject
+		kill -9 "$pid"
+		wait "$pid" 2>/dev/null
+		grep -q "^reserve:" reserve.out && fail "round $round: $(cat reserve.out)"
+	done
+	claims 0 -p "$subject"
+	expect "claims of who was killed" "$(grep -c " reserve " out)" 0
+	./reserve "$subject" 4 </dev/null >reserve.out 2>&1 || fail "after all were killed: $(cat reserve.out)"
+	expect "files of dead claimants" "$(find "$XDG_RUNTIME_DIR/waymark" -name "*.claims" | wc -l)" 0
+
+	if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+		nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+		chmod 755 "$folder"
+		start theirs "${nobody[@]}" sleep 300
+		theirs=$pid
+		start roots bash -c 'exec ./reserve "$1" 3 <&8' _ "$theirs" # else it would read /dev/null
+		roots=$pid
+		await [ -s roots ]
+		if "${nobody[@]}" env -u XDG_RUNTIME_DIR ./reserve "$theirs" 2 </dev/null >refused.out 2>&1; then
+			fail "nobody has registers that root reserved: $(cat roots refused.out)"
+		fi
+		grep -q "reserve $roots holds 3 (the example" refused.out || grep -q "not allowed" refused.out ||
+			fail "nobody is not told of root's claim: $(cat refused.out)"
+		kill -9 "$roots"
+		await has_ended "$roots"
+		"${nobody[@]}" env -u XDG_RUNTIME_DIR ./reserve "$theirs" 2 </dev/null >refused.out 2>&1 ||
+			grep -q "not allowed" refused.out || fail "nobody, after root: $(cat refused.out)"
+	fi
+	exec 8>&-
 fi
 
 # If another user made /tmp/waymark-UID, the folder has no ledger of user UID.
@@ -175,6 +213,49 @@ kill -0 "$pid" || fail "without a ledger it ended"
 claims 0
 [ ! -e elsewhere ] || fail "the link was followed"
 grep -q "1 claim can't be read" err || fail "a link for a ledger: $(cat err)"
+
+# ---- the administrator's limits ----
+
+# limited TEXT COMMAND...: with /etc/waymark/limits, in a mount namespace; its status in $status
+limited()
+{
+	printf "$1" >limits.text
+	shift
+	# shellcheck disable=SC2016
+	timeout -k 5 60 unshare -m bash -c 'mount -t tmpfs none /etc/waymark 2>/dev/null ||
+		{ mount -t tmpfs none /mnt && mkdir /mnt/upper /mnt/work &&
+		mount -t overlay none -o "lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work" /etc &&
+		mkdir /etc/waymark; } || exit 77
+		cp limits.text /etc/waymark/limits && chmod "${LIMITS_MODE:-644}" /etc/waymark/limits
+		exec "$@"' limited "$@" >out 2>err
+	status=$?
+}
+
+limited "" true
+if [ "$status" -ne 0 ]; then
+	echo "left out, the administrator's limits: no mount namespace with another /etc"
+else
+	limited "counters-per-user = 1\n" "$waymark" stat -e page-faults -- true
+	expect "as many counters as are allowed" "$status" 0
+	limited "# all\ncounters-per-user = 1\n" "$waymark" stat -e page-faults -e context-switches -- touch ran
+	expect "more counters than are allowed" "$status" 1
+	grep -q "2 counters asked, user $(id -u) has 0, and counters-per-user = 1 in /etc/waymark/limits:2" err ||
+		fail "more counters: $(cat err)"
+	[ ! -e ran ] || fail "the command ran without its counters"
+	limited "counters = 1\n" env WAYMARK_LIMITS=/dev/null "$waymark" stat -e page-faults -- true
+	expect "a bad line" "$status" 1
+	grep -q "/etc/waymark/limits:1: no such key: counters" err || fail "a bad line: $(cat err)"
+	LIMITS_MODE=666 limited "counters-per-user = 1\n" "$waymark" stat -e page-faults -- true
+	expect "limits that everyone can write" "$status" 1
+	grep -q "/etc/waymark/limits is no file of root's that root alone may write to" err ||
+		fail "limits that everyone can write: $(cat err)"
+	limited "buffer-bytes-per-session = 1M\n" "$waymark" record -e 'marker:*:*' -o limited.trace -- true
+	expect "a buffer that is too large" "$status" 1
+	grep -q "16777216 bytes of buffer asked.*buffer-bytes-per-session = 1048576" err ||
+		fail "a buffer that is too large: $(cat err)"
+	limited "buffer-bytes-per-session = 1M\n" "$waymark" record -e 'marker:*:*' --buffer 1M -o small.trace -- true
+	grep -q "buffer-bytes-per-session" err && fail "a buffer that is allowed: $(cat err)"
+fi
 
 claims 1 -p 999999999
 claims 2 -p nonsense
