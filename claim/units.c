@@ -62,7 +62,7 @@ static int refuse(const struct units *units, uint64_t asked, uint64_t taken,
 }
 
 int units_claim(struct ledger *ledger, const struct claim *claims, size_t count, uint64_t *ids,
-	       const struct units *units, struct detail detail)
+		const struct units *units, struct detail detail)
 {
 	uint64_t asked = 0;
 

@@ -21,7 +21,7 @@ struct units {
  * Otherwise units->error with figures and holders, and nothing is written.
  */
 int units_claim(struct ledger *ledger, const struct claim *claims, size_t count, uint64_t *ids,
-	       const struct units *units, struct detail detail);
+		const struct units *units, struct detail detail);
 
 /* Sleep for a random time, longer after each try, so that those who met do not meet again. */
 void units_back_off(unsigned int tries);

@@ -80,9 +80,9 @@ static int take(struct counter_claims *claims, const struct claim *all, int is_r
 		struct detail detail)
 {
 	struct units units = { .most = counters_of_processor(),
-			     .cpu = -1,
-			     .words = "counters of the processor",
-			     .error = -WM_E_PERF_TAKEN };
+			       .cpu = -1,
+			       .words = "counters of the processor",
+			       .error = -WM_E_PERF_TAKEN };
 
 	/* the kernel has as many software events as are wanted */
 	if (!is_reserving || all[0].address != ANY_HARDWARE)

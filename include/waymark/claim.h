@@ -78,10 +78,7 @@ struct wm_claim_request {
 	 * Debug registers of each thread or CPU, 1 to 4; bytes; else 1. 0: 1, but not for bytes.
 	 */
 	uint64_t count;
-	/*
-	 * WM_CLAIM_UNIT_COUNTER: the event. The kernel's generic names, such as "cycles",
-	 * "cache-misses" or "page-faults", or "rHEX", a code of the processor
-	 */
+	/* WM_CLAIM_UNIT_COUNTER: the event, as waymark list --events has it: "cycles", "page-faults" */
 	const char *event;
 	/* its purpose, for the ledger and in errors; up to 127 bytes. NULL: "reserved" */
 	const char *what;
