@@ -46,7 +46,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x6b6d6157u /* "Wamk" */
-#define CONTROL_VERSION 10
+#define CONTROL_VERSION 11
 #define CONTROL_BYTES_MAX 65536
 #define CONTROL_BUNDLE_BYTES_MAX (64u << 20)
 #define CONTROL_BUNDLE_ALIGN 8u
@@ -104,6 +104,8 @@ enum control_type {
 	/* struct control_watch, then its text: take that watch's hits (abi/watch.h) */
 	CONTROL_WATCH = 44,
 	CONTROL_UNWATCH = 45, /* struct control_unwatch */
+	/* struct control_cost, then as ARM: what the markers armed from here on record besides */
+	CONTROL_COST = 46,
 };
 
 struct wm_message {
@@ -282,6 +284,15 @@ struct control_rules {
 	uint32_t strict; /* the tool has stopped the program: wait for no lock, fail with -EBUSY */
 };
 
+/*
+ * One mask for several globs. Where several match a marker, it records what any of them names. DONE
+ * has -EACCES where a thread may be under a seccomp filter: the values are COST_UNAVAILABLE then.
+ */
+struct control_cost {
+	uint32_t count; /* globs */
+	uint32_t kinds; /* a bit for each enum cost_kind (abi/cost.h) */
+};
+
 _Static_assert(sizeof(struct wm_message) == 16, "fixed");
 _Static_assert(sizeof(struct control_hello) == 32, "fixed");
 _Static_assert(sizeof(struct control_unrecorded) == 8, "fixed");
@@ -299,5 +310,6 @@ _Static_assert(sizeof(struct control_wait) == 24, "fixed");
 _Static_assert(sizeof(struct control_late) == 8, "fixed");
 _Static_assert(sizeof(struct control_held) == 24, "fixed");
 _Static_assert(sizeof(struct control_open) == 32, "fixed");
+_Static_assert(sizeof(struct control_cost) == 8, "fixed");
 
 #endif

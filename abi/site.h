@@ -69,7 +69,8 @@ struct wm_site {
  *
  *	KIND WAY     'm' event, 'i' inline block, 'b' 'e' begin and end of a span;
  *	             'j' one-byte jump, 'p' portable flag; 'd' a detour (abi/detour.h),
- *	             which is in no site table
+ *	             which is in no site table. Of an event that was given an id, a digit may
+ *	             follow: so many of its last fields are counts (abi/cost.h)
  *	SUBSYSTEM
  *	EVENT
  *	FILE         as given to the compiler

@@ -45,6 +45,18 @@ static void put_ns(struct json *json, const struct summary_span *span, const cha
 	json_number(json, key, (uint64_t)(report_ns(span, ticks) + 0.5));
 }
 
+static void put_cost(struct json *json, const struct summary_cost *cost)
+{
+	json_open(json, NULL, '{');
+	json_string(json, "name", cost->name);
+	json_string(json, "unit", cost->unit);
+	json_number(json, "spans", cost->spans);
+	json_number(json, "sum", cost->sum);
+	json_number(json, "max", cost->max);
+	json_number(json, "unavailable", cost->unavailable);
+	json_close(json, '}');
+}
+
 static void put_span(struct json *json, const struct summary_span *span,
 		     const struct switch_span *switched)
 {
@@ -66,6 +78,10 @@ static void put_span(struct json *json, const struct summary_span *span,
 		json_number(json, "switched", switched->count);
 		report_times_json(switched->ns, json);
 	}
+	json_open(json, "counts", '[');
+	for (uint32_t i = 0; i < span->cost_count; i++)
+		put_cost(json, &span->costs[i]);
+	json_close(json, ']');
 	json_open(json, "histogram", '[');
 	for (int i = 0; i < count; i++) {
 		json_open(json, NULL, '{');

@@ -367,6 +367,29 @@ static void print_histogram(const struct summary_span *span)
 	}
 }
 
+/* A count, with its unit where it has one. */
+static const char *cost_text(const struct summary_cost *cost, double value, char text[24])
+{
+	if (*cost->unit)
+		return report_time(value, text);
+	snprintf(text, 24, value >= 100 || value == (double)(uint64_t)value ? "%.0f" : "%.2f", value);
+	return text;
+}
+
+static void print_cost(const struct summary_cost *cost)
+{
+	char sum[24], mean[24], max[24];
+
+	if (cost->spans)
+		printf("  %s: %s in all, %s a span, %s at most\n", shown(cost->name),
+		       cost_text(cost, (double)cost->sum, sum),
+		       cost_text(cost, (double)cost->sum / (double)cost->spans, mean),
+		       cost_text(cost, (double)cost->max, max));
+	if (cost->unavailable)
+		printf("  %s: not available for %llu spans\n", shown(cost->name),
+		       (unsigned long long)cost->unavailable);
+}
+
 static void print_span(const struct summary_span *span, const struct switch_span *switched,
 		       int width)
 {
@@ -384,6 +407,8 @@ static void print_span(const struct summary_span *span, const struct switch_span
 	report_span_text(switched);
 	putchar('\n');
 	print_histogram(span);
+	for (uint32_t i = 0; i < span->cost_count; i++)
+		print_cost(&span->costs[i]);
 	if (span->unfinished)
 		printf("  %llu begun, with no end recorded\n",
 		       (unsigned long long)span->unfinished);

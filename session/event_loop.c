@@ -182,6 +182,23 @@ static int send_rules(struct wm_session *session, struct process *process, uint1
 	return err;
 }
 
+/* Before the markers are armed: each spec's glob with its mask. */
+static int send_costs(struct wm_session *session, struct process *process)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < session->specs->count && !err; i++) {
+		const struct spec *spec = &session->specs->all[i];
+		struct control_cost cost = { .count = 1, .kinds = spec->costs };
+		struct iovec parts[] = { { &cost, sizeof(cost) },
+					 { spec->glob, spec->costs ? strlen(spec->glob) + 1 : 0 } };
+
+		if (spec->costs)
+			err = process_request(process, CONTROL_COST, parts, 2);
+	}
+	return err;
+}
+
 /* Arm or disarm with all other threads stopped, so that none runs code while it changes. */
 static int change_stopped_once(struct wm_session *session, struct process *process, uint16_t type)
 {
@@ -233,7 +250,8 @@ int session_arm(struct wm_session *session, struct process *process)
 		return 0;
 	if (process->drain)
 		drain_share(process->drain); /* an earlier stop of the session has forbidden it */
-	if (spec_count_markers(session->specs))
+	err = send_costs(session, process);
+	if (!err && spec_count_markers(session->specs))
 		err = session->options.strict ? change_stopped(session, process, CONTROL_ARM)
 					      : send_rules(session, process, CONTROL_ARM, 0);
 	if (!err || err == -WM_E_NO_MARKER) {

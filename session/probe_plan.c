@@ -278,17 +278,14 @@ static int fill(struct making *making)
 	return err;
 }
 
-/* Whether the module is libc and a watch needs SIGTRAP. */
+/* Whether the module is libc, and a watch needs SIGTRAP or markers have counts. */
 static int is_guarded(const struct spec_list *specs, const char *path)
 {
 	const char *name = strrchr(path, '/');
 
 	if (strcmp(name ? name + 1 : path, LIBC_NAME))
 		return 0;
-	for (size_t i = 0; i < specs->count; i++)
-		if (specs->all[i].watch)
-			return 1;
-	return 0;
+	return spec_count_watches(specs) || spec_costs(specs);
 }
 
 int plan_concerns(const struct spec_list *specs, const char *path,
@@ -399,7 +396,7 @@ static int guard(struct making *making, const char *name, uint8_t kind, uint32_t
 	return 0;
 }
 
-static int guard_all(struct making *making)
+static int guard_all(struct making *making, int has_watches)
 {
 	/*
 	 * other functions call the first directly, as sigaction() does; not every glibc has its
@@ -409,9 +406,9 @@ static int guard_all(struct making *making)
 	static const uint8_t kinds[] = { DETOUR_GUARD_INNER, DETOUR_GUARD_ACTION };
 	int err = sweep_once(making);
 
-	if (!err)
+	if (!err && has_watches)
 		err = guard(making, "pthread_sigmask", DETOUR_GUARD_MASK, 0);
-	for (size_t i = 0; i < 2 && (!err || err == -ENOENT); i++) {
+	for (size_t i = 0; i < 2 && has_watches && (!err || err == -ENOENT); i++) {
 		err = guard(making, actions[i], kinds[i], 0);
 		if (!err)
 			break;
@@ -453,7 +450,7 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 		err = -ENOMEM;
 	/* first: places that the user wants in the same functions are refused */
 	if (!err && is_guarded(specs, (*plan)->path))
-		err = guard_all(making);
+		err = guard_all(making, spec_count_watches(specs) != 0);
 	if (!err)
 		err = resolve_all(making, specs, process);
 	if (!err)

@@ -336,7 +336,8 @@ static int look(struct wm_session *session, struct process *process, int always)
 
 int probe_arm(struct wm_session *session, struct process *process)
 {
-	if (!spec_count_requests(session->specs) && !spec_count_watches(session->specs))
+	if (!spec_count_requests(session->specs) && !spec_count_watches(session->specs) &&
+	    !spec_costs(session->specs))
 		return 0;
 	process->probed.is_on = 1;
 	return process->probed.adopts ? 0 : look(session, process, 1);

@@ -2,6 +2,7 @@
 #include "session/spec.h"
 
 #include "code/symbol.h"
+#include "session/cost_spec.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -109,6 +110,9 @@ static int request_make(struct spec *spec, struct spec_list *list, const char *t
 {
 	int err;
 
+	if (cost_is_misplaced(text))
+		return refuse(list, -WM_E_SPEC,
+			      "only markers have counts: marker:SUBSYSTEM:EVENT/count=NAME/");
 	spec->request = calloc(1, sizeof(*spec->request));
 	if (!spec->request)
 		return -ENOMEM;
@@ -158,13 +162,19 @@ static int kernel_make(struct spec *spec, struct spec_list *list, const char *te
 
 static int marker_make(struct spec *spec, struct spec_list *list, const char *text)
 {
-	const char *glob;
-	int err = glob_find(list, text, &glob);
+	const char *options = cost_options_find(text), *glob;
+	char *name = strndup(text, options ? (size_t)(options - text) : strlen(text));
+	int err = name ? glob_find(list, name, &glob) : -ENOMEM;
 
-	if (err)
-		return err;
-	spec->glob = strdup(glob);
-	return spec->glob ? 0 : -ENOMEM;
+	if (!err && options)
+		err = cost_options_read(options, &spec->costs,
+					(struct detail){ list->words, sizeof(list->words) });
+	if (!err) {
+		spec->glob = strdup(glob);
+		err = spec->glob ? 0 : -ENOMEM;
+	}
+	free(name);
+	return err;
 }
 
 static int is_same(const struct spec *a, const struct spec *b)
@@ -248,6 +258,15 @@ size_t spec_count_watches(const struct spec_list *list)
 	for (size_t i = 0; i < list->count; i++)
 		count += list->all[i].watch != NULL;
 	return count;
+}
+
+uint32_t spec_costs(const struct spec_list *list)
+{
+	uint32_t costs = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		costs |= list->all[i].costs;
+	return costs;
 }
 
 /* The error if nothing was found, by enum code_request_kind. */

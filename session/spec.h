@@ -19,6 +19,7 @@
 struct spec {
 	char *text;		       /* as given */
 	char *glob;		       /* of markers: SUBSYS:EVENT; else NULL */
+	uint32_t costs;		       /* of markers: what they count, by enum cost_kind */
 	struct code_request *request;  /* of places in code; else NULL */
 	struct trail_request *trail;   /* of a trail; else NULL */
 	struct watch_expr *watch;      /* of a watch; else NULL */
@@ -41,7 +42,7 @@ struct spec_list {
 
 /*
  * Parse a spec and add it: "marker:SUBSYS:EVENT" or just SUBSYS:EVENT, where either name may be a
- * glob (*, ?, [...]); or what code_request_parse(), trail_request_parse() or watch_expr_parse()
+ * glob (*, ?, [...]), and "/count=NAME+NAME/" may follow (cost_spec.h); or what code_request_parse(), trail_request_parse() or watch_expr_parse()
  * accept. Returns 0, -ENOMEM, -WM_E_SPEC, -WM_E_SPEC_TWICE, or an error of these parsers.
  * list->words then says what part is wrong, or is "".
  */
@@ -57,6 +58,9 @@ const struct trail_request *spec_trail(const struct spec_list *list);
 size_t spec_count_markers(const struct spec_list *list);
 size_t spec_count_requests(const struct spec_list *list);
 size_t spec_count_watches(const struct spec_list *list);
+
+/* What markers count in any spec, by enum cost_kind. */
+uint32_t spec_costs(const struct spec_list *list);
 
 /*
  * Keep the reason why a module has nothing for a request or, with is_place, why a place that was

@@ -112,7 +112,7 @@ static int grow_dense(struct trace_schema *schema, uint32_t id)
 
 static int class_equal(const struct trace_class *a, const struct trace_class *b)
 {
-	return a->kind == b->kind && a->count == b->count && !strcmp(a->name, b->name) &&
+	return a->kind == b->kind && a->count == b->count && a->costs == b->costs && !strcmp(a->name, b->name) &&
 	       !memcmp(a->types, b->types, sizeof(a->types));
 }
 
@@ -134,6 +134,9 @@ static int class_check(struct trace_class *class)
 		if (bytes)
 			class->field_bytes[i] = (uint8_t)strlen(class->fields[i]);
 	}
+	for (unsigned int i = 0; i < class->costs; i++)
+		if (class->costs > class->count || class->types[class->count - 1 - i] != WM_TYPE_U64)
+			return -EINVAL;
 	class->name_bytes = (uint32_t)strlen(class->name);
 	class->has_thread = class->count >= 2 && class->types[0] == WM_TYPE_I32 &&
 			    class->types[1] == WM_TYPE_I32 && !strcmp(class->fields[0], "pid") &&
@@ -237,6 +240,7 @@ static int class_of(struct trace_class *class, uint32_t id, const uint8_t types[
 	*class = (struct trace_class){ .id = id };
 	kind = part(&text, 0, &bytes);
 	class->kind = bytes && strchr("ibe", *kind) ? *kind : 'm';
+	class->costs = bytes > 2 && kind[2] > '0' && kind[2] <= '9' ? (uint8_t)(kind[2] - '0') : 0;
 	subsystem = part(&text, 0, &subsystem_bytes);
 	event = part(&text, 0, &event_bytes);
 	file = part(&text, 0, &file_bytes);
@@ -296,6 +300,7 @@ int schema_put_copy(struct trace_schema *schema, const struct trace_class *class
 		.id = class->id,
 		.kind = class->kind,
 		.count = class->count,
+		.costs = class->costs,
 		.line = class->line,
 		.name = strdup(class->name),
 		.file = strdup(class->file),

@@ -20,6 +20,7 @@ struct trace_class {
 	char kind; /* 'm', 'i', 'b' or 'e' */
 	uint8_t count;
 	uint8_t has_thread; /* begins with a pid and a tid, as the kernel's events do */
+	uint8_t costs;	    /* so many of its last fields are counts (abi/cost.h) */
 	uint8_t types[SCHEMA_FIELDS_MAX]; /* WM_TYPE_* */
 	int32_t fixed_bytes;		  /* of all fields together; -1 when it varies */
 	uint32_t line;
@@ -58,7 +59,7 @@ static inline uint32_t schema_number(const struct trace_schema *schema,
 
 /*
  * Put a class in. Its strings are taken over (also on failure, which frees them); count, types,
- * kind, id and line are read from *class. Returns 1 when it is new, 0 when the same is there
+ * costs, kind, id and line are read from *class. Returns 1 when it is new, 0 when the same is there
  * already, or -EEXIST, -EINVAL, -ENOMEM.
  */
 int schema_put(struct trace_schema *schema, const struct trace_class *class);

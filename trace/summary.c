@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/summary.h"
 
+#include "trace/span_cost.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@ struct tally {
 	uint64_t last_thread; /* the one that was counted last */
 	uint32_t row;	      /* its place in the summary's events[] */
 	uint32_t span;	      /* its place in spans[] */
+	struct span_costs costs;
 };
 
 /* What a row counted last: classes of one name may have different fields. */
@@ -35,6 +38,8 @@ struct pair {
 struct open_span {
 	uint32_t span;
 	uint64_t begin_ticks;
+	const struct tally *tally;
+	uint64_t costs[SUMMARY_COSTS_MAX];
 };
 
 /* The reading of one trace. */
@@ -173,6 +178,7 @@ static int tallies_make(struct pass *pass)
 				continue;
 			if (span_find(pass, class, hz, &tally->span))
 				return -ENOMEM;
+			span_costs_find(&tally->costs, &pass->summary->spans[tally->span], class);
 		}
 	}
 	return 0;
@@ -238,8 +244,13 @@ static void spans_forget_oldest(struct pass *pass)
 	memmove(pass->open, pass->open + gone, pass->open_count * sizeof(*pass->open));
 }
 
-static void span_begin(struct pass *pass, uint32_t span, uint64_t ticks)
+/* `end`: of its fields. */
+static void span_begin(struct pass *pass, const struct tally *tally, uint64_t ticks,
+		       const uint8_t *end)
 {
+	uint32_t span = tally->span;
+	struct open_span *open;
+
 	if (pass->open_count == OPEN_SPANS_MAX)
 		spans_forget_oldest(pass);
 	if (pass->open_count == pass->open_room) {
@@ -253,13 +264,18 @@ static void span_begin(struct pass *pass, uint32_t span, uint64_t ticks)
 		pass->open = larger;
 		pass->open_room = want;
 	}
-	pass->open[pass->open_count++] = (struct open_span){ span, ticks };
+	open = &pass->open[pass->open_count++];
+	open->span = span;
+	open->begin_ticks = ticks;
+	open->tally = tally;
+	span_costs_take(&tally->costs, end, open->costs);
 }
 
-static void span_end(struct pass *pass, uint32_t span, uint64_t ticks)
+static void span_end(struct pass *pass, const struct tally *tally, uint64_t ticks,
+		     const uint8_t *end)
 {
 	struct summary_span *spans = pass->summary->spans;
-	uint32_t place = pass->open_count;
+	uint32_t place = pass->open_count, span = tally->span;
 
 	while (place && pass->open[place - 1].span != span)
 		place--;
@@ -268,6 +284,9 @@ static void span_end(struct pass *pass, uint32_t span, uint64_t ticks)
 		return;
 	}
 	ticks -= pass->open[place - 1].begin_ticks;
+	if (spans[span].cost_count)
+		span_costs_add(&spans[span], &pass->open[place - 1].tally->costs,
+			       pass->open[place - 1].costs, &tally->costs, end);
 	/* Those within it may end later: spans may cross. */
 	memmove(&pass->open[place - 1], &pass->open[place],
 		(pass->open_count - place) * sizeof(*pass->open));
@@ -392,9 +411,9 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 			thread_count(pass, tally->row, stream);
 		}
 		if (tally->kind == 'b')
-			span_begin(pass, tally->span, walk.ticks);
+			span_begin(pass, tally, walk.ticks, walk.at);
 		else if (tally->kind == 'e')
-			span_end(pass, tally->span, walk.ticks);
+			span_end(pass, tally, walk.ticks, walk.at);
 	}
 	return NULL;
 }

@@ -43,6 +43,19 @@ struct summary_event {
 	uint64_t processes;
 };
 
+/*
+ * What a span's threads used between begin and end, by one of its counts (abi/cost.h). What is
+ * nested is in it.
+ */
+#define SUMMARY_COSTS_MAX 8
+struct summary_cost {
+	const char *name;  /* as in specs, where the field is one of abi/cost.h's; else the field's own */
+	const char *unit;  /* "ns" or "" */
+	uint64_t spans;	   /* that both ends have a value of */
+	uint64_t sum, max;
+	uint64_t unavailable; /* one of the ends has none, or it ran back */
+};
+
 /* A span, in whichever processes with the same clock. */
 struct summary_span {
 	char *name; /* without ":begin" */
@@ -50,6 +63,8 @@ struct summary_span {
 	struct histogram *times; /* never NULL */
 	uint64_t unfinished;	 /* begun, and no end seen */
 	uint64_t unbegun;	 /* ended, and no begin seen */
+	uint32_t cost_count;
+	struct summary_cost costs[SUMMARY_COSTS_MAX];
 };
 
 struct summary {

@@ -201,12 +201,17 @@ static void tsdl_field(struct text *text, const struct trace_class *class, unsig
 	text_format(text, "\t\twm_u32 _%s;\n\t\t%s _%s[_%s];\n", length, type, name, length);
 }
 
-/* The uri is FILE:LINE#KIND: the marker's place, and its kind ('m', 'i', 'b', 'e'). */
+/*
+ * The uri is FILE:LINE#KIND: the marker's place, and its kind ('m', 'i', 'b', 'e'). A digit may
+ * follow: how many of the last fields are counts.
+ */
 void tsdl_event(struct text *text, uint32_t stream_id, const struct trace_class *class)
 {
 	struct text uri = { 0 };
 
 	text_format(&uri, "%s:%u#%c", class->file, class->line, class->kind);
+	if (class->costs)
+		text_format(&uri, "%u", class->costs);
 	add(text, "event {\n\tname = ");
 	text_quoted(text, class->name);
 	text_format(text, ";\n\tid = %u;\n\tstream_id = %u;\n\tmodel.emf.uri = ", class->id,

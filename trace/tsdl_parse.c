@@ -285,7 +285,7 @@ static void clock_value(struct parse *parse, const char *key)
 		parse->offset_s = lex->number;
 }
 
-/* FILE:LINE#KIND */
+/* FILE:LINE#KIND, and the number of counts behind it */
 static int uri_value(struct parse *parse)
 {
 	char *text = parse->lex.text;
@@ -295,6 +295,7 @@ static int uri_value(struct parse *parse)
 		return BROKEN;
 	*kind = '\0';
 	parse->event.kind = kind[1];
+	parse->event.costs = kind[2] > '0' && kind[2] <= '9' ? (uint8_t)(kind[2] - '0') : 0;
 	line = strrchr(text, ':');
 	if (!line)
 		return BROKEN;

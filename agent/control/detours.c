@@ -4,6 +4,7 @@
 #include "agent/control/stopper_client.h"
 #include "agent/detour/foreign_bytes.h"
 #include "agent/marker/careful.h"
+#include "agent/marker/cost.h"
 #include "agent/runtime/seccomp_yield.h"
 #include "agent/runtime/tasks.h"
 #include "agent/store/event_store.h"
@@ -32,7 +33,7 @@ static void report_refused(unsigned int lane, const struct detour_refusal *refus
 		registry_listener->refused(lane, &reported);
 }
 
-/* ---- whether strings may be read ---- */
+/* ---- whether strings and counts may be read ---- */
 
 /* Threads may have filters of their own. One that gets one is noticed at the next tick. */
 static int is_filtered(const char *status)
@@ -44,12 +45,13 @@ static int is_filtered(const char *status)
 
 void detours_allow(void)
 {
+	seccomp_yield_forget();
 	careful_allow(seccomp_yield_is_asked() || tasks_any(is_filtered) ? 0 : kernel_getpid());
 }
 
 void detours_tick(const struct text *text)
 {
-	if (detour_any_strings() || watch_any())
+	if (detour_any_strings() || watch_any() || cost_any())
 		detours_allow();
 	watch_tick();
 	detour_tick(text);

@@ -5,6 +5,7 @@
 #include "agent/control/owed.h"
 #include "agent/control/queue.h"
 #include "agent/control/session_table.h"
+#include "agent/marker/cost.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/watch.h"
 
@@ -109,11 +110,14 @@ static int report(unsigned int lane, uint16_t type, const void *body, size_t byt
 
 static void report_event(unsigned int lane, uint32_t id, const struct variant *variant)
 {
+	static char text[SITE_TEXT_MAX + COST_TEXT_BYTES];
 	struct control_event event = { .id = id };
+	size_t bytes = variant->sites->text_bytes;
 
 	memcpy(event.types, variant->types, sizeof event.types);
-	report(lane, CONTROL_EVENT, &event, sizeof event, variant->sites->text,
-	       variant->sites->text_bytes);
+	memcpy(text, variant->sites->text, bytes);
+	bytes = cost_declare(variant->costs[lane], event.types, text, bytes);
+	report(lane, CONTROL_EVENT, &event, sizeof event, text, bytes);
 }
 
 static void report_refused(unsigned int lane, const struct refusal *refusal)

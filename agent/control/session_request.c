@@ -12,7 +12,10 @@
 #include "agent/control/report.h"
 #include "agent/control/wait.h"
 #include "agent/detour/hook.h"
+#include "agent/marker/careful.h"
+#include "agent/marker/cost.h"
 #include "agent/marker/marker.h"
+#include "agent/marker/rule.h"
 #include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/take.h"
@@ -94,6 +97,36 @@ static int serve_rules(struct session *session, const struct wm_message *message
 		registry_follow(session_text);
 	error = registry_rule(session_text, session_lane(session), body, rules.count,
 			      message->type == CONTROL_ARM, change);
+	lock_release(&agent_lock);
+	return error;
+}
+
+/* Kept also where they can't be read now: then their values say so. */
+static int serve_cost(struct session *session, const struct wm_message *message, const char *body)
+{
+	struct control_cost cost;
+	int error;
+
+	if (message->bytes < sizeof cost)
+		return -WM_E_PROTOCOL;
+	memcpy(&cost, body, sizeof cost);
+	body += sizeof cost;
+	if (message_check_strings(body, message->bytes - sizeof cost, cost.count) ||
+	    !cost.kinds || cost.kinds & ~COST_ALL)
+		return -WM_E_PROTOCOL;
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	error = lock_take(&agent_lock, SESSION_LOCK_MS);
+	if (error)
+		return error;
+	for (uint32_t i = 0; !error && i < cost.count; i++, body += strlen(body) + 1) {
+		error = rule_check(body);
+		if (!error)
+			error = cost_add(session_lane(session), body, cost.kinds);
+	}
+	detours_allow();
+	if (!error && !careful_is_allowed())
+		error = -EACCES;
 	lock_release(&agent_lock);
 	return error;
 }
@@ -275,6 +308,8 @@ int request_serve(struct session *session, const struct wm_message *message, str
 	case CONTROL_ARM:
 	case CONTROL_DISARM:
 		return serve_rules(session, message, body, change);
+	case CONTROL_COST:
+		return serve_cost(session, message, body);
 	case CONTROL_PLACE:
 	case CONTROL_COMMIT:
 		return serve_detours(session, message, body, change);

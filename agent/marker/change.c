@@ -14,6 +14,7 @@
 #include "agent/marker/marker.h"
 
 #include "abi/site.h"
+#include "agent/marker/cost.h"
 #include "agent/marker/planning.h"
 #include "agent/marker/restored.h"
 #include "agent/patch/sort.h"
@@ -215,6 +216,30 @@ static void list_weed(struct list *list, int arm)
 	list->count = kept;
 }
 
+/* A session whose counts find no room among the event's fields does not get the marker. */
+static void check_costs(struct change *change)
+{
+	for (struct variant *variant = change->variants; variant;
+	     variant = variant->next_in_change) {
+		uint32_t added = variant->lanes_next & ~variant->lanes;
+
+		for (unsigned int lane = 0; !variant->error && lane < SESSIONS_MAX; lane++) {
+			if (!(added & 1u << lane) ||
+			    cost_fits(cost_wanted(lane, variant->name), variant->types))
+				continue;
+			variant->lanes_next &= ~(1u << lane);
+			if (!variant->was_live && !wants_to_live(variant))
+				variant->error = -E2BIG;
+			change->refused += variant->site_count;
+			if (registry_listener)
+				registry_listener->refused(lane,
+							   &(struct refusal){ .error = -E2BIG,
+									      .site = variant->sites,
+									      .whole = 1 });
+		}
+	}
+}
+
 /* Give the ids that new sessions need, and report them, before the first hit can be recorded. */
 static void report_events(struct change *change)
 {
@@ -225,8 +250,15 @@ static void report_events(struct change *change)
 		uint32_t added = variant->lanes_next & ~variant->lanes;
 
 		for (unsigned int lane = 0; !variant->error && lane < SESSIONS_MAX; lane++) {
-			if (!(added & 1u << lane) || variant->ids[lane] != EVENT_ID_NONE)
+			unsigned int costs;
+
+			if (!(added & 1u << lane))
 				continue;
+			/* an event with other counts is another event */
+			costs = cost_wanted(lane, variant->name);
+			if (variant->ids[lane] != EVENT_ID_NONE && variant->costs[lane] == costs)
+				continue;
+			variant->costs[lane] = (uint8_t)costs;
 			variant->ids[lane] = registry_next_id(lane);
 			if (registry_listener)
 				registry_listener->event(lane, variant->ids[lane], variant);
@@ -406,6 +438,7 @@ int change_commit(struct change *change, const struct text *text)
 	int error;
 
 	check_rivals(change);
+	check_costs(change);
 	error = arm(change, text);
 	if (!error)
 		error = disarm(change, text);

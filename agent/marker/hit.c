@@ -10,6 +10,7 @@
 
 #include "agent/marker/careful.h"
 #include "agent/marker/copy.h"
+#include "agent/marker/cost.h"
 #include "agent/marker/field.h"
 #include "agent/marker/handler_call.h"
 #include "agent/marker/plan.h"
@@ -146,15 +147,44 @@ static uint64_t measure_fields(const struct plan *plan, const unsigned char *fro
 
 #define ROOM_MAX (CHUNK_BYTES - PAGE_HEAD_BYTES - LANE_SLACK - EVENT_EXTENDED_BYTES - 64)
 
+/* What an event has behind its fields, for one consumer. */
+struct costs {
+	unsigned int kinds; /* 0: nothing */
+	int is_last;	    /* read when the rest is written: `values` are of no use */
+	uint64_t values[COST_KINDS_COUNT];
+};
+
+static inline uint32_t costs_bytes(const struct costs *costs)
+{
+	return (uint32_t)__builtin_popcount(costs->kinds) * 8u;
+}
+
+/* There is room. */
+static unsigned char *put_costs(unsigned char *to, struct costs *costs)
+{
+	uint32_t bytes = costs_bytes(costs);
+
+	if (costs->is_last) {
+		/* a fault on this memory is not the span's */
+		for (uint32_t i = 0; i < bytes; i += 8)
+			*(volatile unsigned char *)(to + i + 7) = 0;
+		cost_read(costs->kinds, costs->values);
+	}
+	for (uint32_t i = 0; i < bytes; i += 8)
+		put64(to + i, costs->values[i / 8]);
+	return to + bytes;
+}
+
 static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
-		     const uint64_t *payload, uint64_t ticks, uint32_t cap)
+		     const uint64_t *payload, uint64_t ticks, uint32_t cap, struct costs *costs)
 {
 	const unsigned char *limit = lane->base + lane->limit;
 	struct wm_page *page = lane->page;
 	uint64_t word = lane->word;
 	unsigned char *start, *to;
 
-	if ((int64_t)lane->limit - (uint32_t)word <= (int64_t)(plan->payload_words * 8u))
+	if ((int64_t)lane->limit - (uint32_t)word <=
+	    (int64_t)(plan->payload_words * 8u + costs_bytes(costs)))
 		return -1; /* also when there is no page: then both are 0 */
 	start = lane->base + (uint32_t)word;
 	to = put_header(page, start, id, &ticks);
@@ -169,6 +199,11 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 			put64(to + 8 * i, payload[i]);
 		to += plan->payload_bytes;
 	}
+	if (costs->kinds) {
+		if (to + costs_bytes(costs) > limit)
+			return -1;
+		to = put_costs(to, costs);
+	}
 	commit(lane, page, PAGE_WORD((uint64_t)(to - start), 1));
 	return 0;
 }
@@ -178,7 +213,8 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
  * or -1: it is lost.
  */
 static int record_at(struct writer *writer, int depth, const struct plan *plan, uint32_t session,
-		     uint32_t id, const uint64_t *payload, uintptr_t sp, uint64_t ticks)
+		     uint32_t id, const uint64_t *payload, uintptr_t sp, uint64_t ticks,
+		     struct costs *costs)
 {
 	struct lane *lane = writer_lane(writer, session, depth);
 	uint64_t bytes;
@@ -188,16 +224,17 @@ static int record_at(struct writer *writer, int depth, const struct plan *plan, 
 		lane_discard(writer, NULL, session, depth);
 		return -1;
 	}
-	if (!put_event(lane, plan, id, payload, ticks, cap))
+	if (!put_event(lane, plan, id, payload, ticks, cap, costs))
 		return 0;
 	bytes = plan->has_refs ? measure_fields(plan, (const unsigned char *)payload)
 			       : plan->payload_bytes;
+	bytes += costs_bytes(costs);
 	if (bytes > ROOM_MAX) {
 		bytes = ROOM_MAX;
-		cap = ROOM_MAX / WM_FIELDS_MAX - 16;
+		cap = ROOM_MAX / WM_FIELDS_MAX - 16; /* a count takes the room of a field */
 	}
 	if (lane_next_page(writer, lane, session, depth, bytes + EVENT_EXTENDED_BYTES, ticks, sp) ||
-	    put_event(lane, plan, id, payload, ticks, cap)) {
+	    put_event(lane, plan, id, payload, ticks, cap, costs)) {
 		lane_crowded(writer, lane, session, depth);
 		return -1;
 	}
@@ -210,10 +247,15 @@ static int record(struct writer *writer, int depth, const struct plan *plan,
 		  int is_lost)
 {
 	uint32_t session = consumer->lane;
+	struct costs costs = { .kinds = consumer->costs };
 
-	if (depth >= 0 && !is_lost)
+	if (depth >= 0 && !is_lost) {
+		costs.is_last = plan->costs == PLAN_COSTS_LAST;
+		if (costs.kinds && !costs.is_last)
+			cost_read(costs.kinds, costs.values);
 		return record_at(writer, depth, plan, session, consumer->event_id, payload, sp,
-				 clock_ticks(stores[session].clock));
+				 clock_ticks(stores[session].clock), &costs);
+	}
 	if (depth < 0)
 		lane_discard(NULL, NULL, session, 0);
 	else
@@ -335,6 +377,7 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, u
 
 void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t sp, uint64_t ticks)
 {
+	struct costs none = { 0 };
 	int depth;
 	struct writer *writer = hit_begin(marker, sp, &depth);
 	const struct plan *plan;
@@ -349,7 +392,7 @@ void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t
 			lane_discard(NULL, NULL, consumer->lane, 0);
 		else
 			record_at(writer, depth, plan, consumer->lane, consumer->event_id, payload,
-				  sp, ticks);
+				  sp, ticks, &none);
 	}
 	hit_end(writer, depth);
 }

@@ -19,6 +19,12 @@
 #define PLAN_LOST_SHIFT 32	  /* in struct writer, from here on: lanes that lost the begin */
 #define PLAN_BEGUN_ALL UINT64_MAX /* there was no begin to record, or it is unknown */
 
+/*
+ * The begin of a span reads its counts last, so that the cost of writing it is before the span; any
+ * other event reads them first.
+ */
+enum plan_costs { PLAN_COSTS_NONE, PLAN_COSTS_FIRST, PLAN_COSTS_LAST };
+
 struct plan_probe {
 	void (*call)(void (*fn)(void), void *data, const unsigned char *payload);
 	void (*fn)(void);
@@ -36,7 +42,7 @@ struct plan {
 	uint16_t payload_words; /* what the site hands over, in 8-byte words */
 	uint16_t payload_bytes; /* the same, not rounded */
 	uint8_t has_refs;	/* some field is a string or a byte run */
-	/* for the plain case: one consumer, stamped by the TSC; no probe */
+	/* for the plain case: one consumer, stamped by the TSC; no probe, no counts */
 	uint8_t lead_bytes, tail_bytes; /* of text shape: before and after the string */
 	uint32_t room_bytes;		/* what the page must have; UINT32_MAX: not plain */
 	uint32_t lane_offset;		/* of the lane in struct writer */
@@ -56,9 +62,11 @@ struct plan {
 	uint8_t uses_tsc; /* every consumer's clock is STORE_CLOCK_TSC */
 	uint8_t consumer_count;
 	uint8_t is_careful; /* strings may lead anywhere: they are read by the kernel */
+	uint8_t costs;	    /* PLAN_COSTS_*: some consumer wants counts */
 	struct plan_consumer {
 		uint32_t event_id;
-		uint32_t lane; /* which session, 0 to SESSIONS_MAX - 1 */
+		uint16_t lane;	/* which session, 0 to SESSIONS_MAX - 1 */
+		uint16_t costs; /* a bit for each enum cost_kind (abi/cost.h) */
 	} consumers[SESSIONS_MAX];
 	struct plan_probe probes[]; /* probe_count of them */
 };

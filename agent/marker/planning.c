@@ -62,8 +62,11 @@ static struct plan *make(struct variant *variant)
 		if (variant->lanes & 1u << lane)
 			plan->consumers[plan->consumer_count++] = (struct plan_consumer){
 				.event_id = variant->ids[lane],
-				.lane = lane,
+				.lane = (uint16_t)lane,
+				.costs = variant->costs[lane],
 			};
+		if (variant->lanes & 1u << lane && variant->costs[lane])
+			plan->costs = variant->kind == 'b' ? PLAN_COSTS_LAST : PLAN_COSTS_FIRST;
 		if (variant->lanes & 1u << lane && store_clock(lane) != STORE_CLOCK_TSC)
 			plan->uses_tsc = 0;
 	}

@@ -4,6 +4,7 @@
 #include "agent/marker/restored.h"
 
 #include "abi/site.h"
+#include "agent/marker/cost.h"
 #include "agent/marker/hit.h"
 #include "agent/marker/linkmap.h"
 #include "agent/marker/planning.h"
@@ -79,6 +80,7 @@ void registry_lane_open(unsigned int lane)
 {
 	next_ids[lane] = 0;
 	rule_clear(lane);
+	cost_clear(lane);
 	for (struct variant *variant = first; variant; variant = variant->next)
 		variant->ids[lane] = EVENT_ID_NONE;
 }
@@ -379,7 +381,9 @@ int registry_forked(int whole, uint32_t lanes)
 			plan_drop(variant);
 	}
 	registry_expect_stuck();
-	for (unsigned int lane = 0; !abandoned && lane < SESSIONS_MAX; lane++)
+	for (unsigned int lane = 0; !abandoned && lane < SESSIONS_MAX; lane++) {
 		rule_clear(lane);
+		cost_clear(lane);
+	}
 	return !abandoned;
 }

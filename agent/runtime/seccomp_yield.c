@@ -13,6 +13,7 @@
 
 static uint32_t coming, for_all; /* threads between seccomp_yield_begin() and seccomp_yield_end() */
 static uint32_t asked, done;	 /* grow */
+uint32_t seccomp_yield_begun;
 
 int seccomp_yield_is_asked(void)
 {
@@ -58,6 +59,7 @@ void seccomp_yield_begin(int is_for_all)
 	/* a handler of the program's may leave by a jump */
 	syscall_raw(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof all);
 	hit_guard(&shut);
+	__atomic_store_n(&seccomp_yield_begun, 1, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&coming, 1, __ATOMIC_SEQ_CST);
 	if (is_for_all)
 		__atomic_add_fetch(&for_all, 1, __ATOMIC_SEQ_CST);
@@ -74,6 +76,11 @@ void seccomp_yield_end(void)
 	__atomic_sub_fetch(&coming, 1, __ATOMIC_SEQ_CST);
 	/* a thread that came in between wants the same, or the control thread has ended */
 	__atomic_store_n(&for_all, 0, __ATOMIC_SEQ_CST);
+}
+
+void seccomp_yield_forget(void)
+{
+	__atomic_store_n(&seccomp_yield_begun, 0, __ATOMIC_SEQ_CST);
 }
 
 int seccomp_yield_is_pending(uint32_t *number)

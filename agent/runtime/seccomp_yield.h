@@ -6,7 +6,7 @@
  *
  *   - Watches end, and their sessions are notified. No thread enters the agent's signal handler any
  *     more.
- *   - The agent no longer has the kernel read strings.
+ *   - The agent no longer has the kernel read strings, and hits read no counts.
  *   - If the filter is for all threads, the agent's own threads end, and its sessions with them.
  *
  * The control thread does that (agent/control/seccomp_yielding.h). The program's thread waits for
@@ -24,6 +24,19 @@ void seccomp_yield_end(void);
 
 /* Whether any thread is between the two. */
 int seccomp_yield_is_asked(void);
+
+/*
+ * Whether any thread has begun since seccomp_yield_forget(): also in a child of a fork that has no
+ * control thread yet. Hit path.
+ */
+extern uint32_t seccomp_yield_begun __attribute__((visibility("hidden")));
+static inline int seccomp_yield_has_begun(void)
+{
+	return __atomic_load_n(&seccomp_yield_begun, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Before the control thread looks whether there are filters. */
+void seccomp_yield_forget(void);
 
 /* Whether something is asked and not done; *number: which. Control thread. */
 int seccomp_yield_is_pending(uint32_t *number);
