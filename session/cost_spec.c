@@ -13,6 +13,7 @@
 
 #define NEAR_MAX 3
 #define OPTION "count="
+#define MARKERS_HAVE "task-clock, page-faults, minor-faults, major-faults and context-switches"
 
 #define NAME(name, field, unit) name,
 static const char *const names[] = { COST_KINDS(NAME) };
@@ -62,15 +63,14 @@ static int name_refuse(const char *name, struct detail words)
 		    count_event_probe(&event, (struct detail){ NULL, 0 }) == -WM_E_COUNT_UNIT)
 			return detail_set(words, -WM_E_COUNT_UNIT, "%.60s", name);
 		return detail_set(words, -WM_E_COUNT_EVENT,
-				  "a marker can't count %.60s, only task-clock, page-faults, "
-				  "minor-faults, major-faults and context-switches",
-				  name);
+				  "a marker can't count %.60s, only " MARKERS_HAVE, name);
 	}
 	count = similar_list(name, names, COST_KINDS_COUNT, near, NEAR_MAX);
 	for (int i = 0; i < count; i++)
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
 			 i ? ", " : ": did you mean ", near[i]);
-	return detail_set(words, -WM_E_COUNT_EVENT, "\"%.60s\"%s", name, list);
+	return detail_set(words, -WM_E_COUNT_EVENT, "\"%.60s\"%s", name,
+			  count ? list : "; a marker has " MARKERS_HAVE);
 }
 
 int cost_options_read(const char *options, uint32_t *kinds, struct detail words)

@@ -3,12 +3,22 @@
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/marker.h>
 
 /* Events of the traces below. */
-enum { QUERY_BEGIN, QUERY_END, STEP_BEGIN, STEP_END, BUSY };
+enum {
+	QUERY_BEGIN,
+	QUERY_END,
+	STEP_BEGIN,
+	STEP_END,
+	BUSY,
+	COSTED_BEGIN,
+	COSTED_END,
+	FREE_END
+};
 
 static char dir[64];
 static struct trace_writer *writer;
@@ -65,6 +75,16 @@ static void end_trace(void)
 	trace_reader_close(reader);
 	sample_release(&sample);
 	sample_folder_remove(dir);
+}
+
+static void put_costed(uint32_t id, uint64_t ticks, uint64_t clock, uint64_t faults)
+{
+	sample_event(&sample, id, ticks, 0);
+	if (id == COSTED_BEGIN)
+		sample_string(&sample, "its own field comes first");
+	sample_u64(&sample, clock);
+	if (id != FREE_END)
+		sample_u64(&sample, faults);
 }
 
 static const struct summary_span *span_of(const char *name)
@@ -329,4 +349,80 @@ Test(histogram, the_ends_of_the_range_are_held)
 	cr_assert_eq(histogram_quantile(&histogram, 0), 0);
 	cr_assert_eq(histogram_quantile(&histogram, 1), UINT64_MAX);
 	cr_assert_eq(histogram_between(&histogram, 0, 1), 1);
+}
+
+static void declare_costed(void)
+{
+	trace_event_add(writer, 0, COSTED_BEGIN,
+			SAMPLE_TYPES(WM_TYPE_STR, WM_TYPE_U64, WM_TYPE_U64),
+			"bj2\ndb\ncosted\na.c\n1\ns,count_task_clock,count_page_faults");
+	trace_event_add(writer, 0, COSTED_END, SAMPLE_TYPES(WM_TYPE_U64, WM_TYPE_U64),
+			"ej2\ndb\ncosted\na.c\n2\ncount_task_clock,count_page_faults");
+	trace_event_add(writer, 0, FREE_END, SAMPLE_TYPES(WM_TYPE_U64),
+			"ej1\ndb\ncosted\na.c\n3\ncount_task_clock");
+}
+
+static void expect_cost(uint32_t place, const char *name, uint64_t spans, uint64_t sum,
+			uint64_t max, uint64_t unavailable)
+{
+	const struct summary_span *span = span_of("db:costed");
+	const struct summary_cost *cost = &span->costs[place];
+
+	cr_assert_eq(span->cost_count, 2);
+	cr_assert_str_eq(cost->name, name);
+	cr_assert_eq(cost->spans, spans, "%s: %lu spans", name, cost->spans);
+	cr_assert_eq(cost->sum, sum, "%s: %lu in all", name, cost->sum);
+	cr_assert_eq(cost->max, max, "%s: %lu at most", name, cost->max);
+	cr_assert_eq(cost->unavailable, unavailable, "%s: %lu without", name, cost->unavailable);
+}
+
+Test(summary, costs_of_spans_are_differences_and_nested_ones_are_within)
+{
+	begin_trace();
+	declare_costed();
+	put_costed(COSTED_BEGIN, 1001, 1000, 5);
+	put_costed(COSTED_BEGIN, 1002, 1100, 6);
+	put_costed(COSTED_END, 1003, 1300, 6);
+	put_costed(COSTED_END, 1004, 2000, 15);
+	put(QUERY_BEGIN, 1005);
+	put(QUERY_END, 1006);
+	sum_up();
+	expect_cost(0, "task-clock", 2, 1200, 1000, 0);
+	expect_cost(1, "page-faults", 2, 10, 10, 0);
+	cr_assert_str_eq(span_of("db:costed")->costs[0].unit, "ns");
+	cr_assert_str_eq(span_of("db:costed")->costs[1].unit, "");
+	cr_assert_eq(span_of("db:query")->cost_count, 0);
+	end_trace();
+}
+
+/* An end without the count, a value that is not there, one that ran back: no cost, and never 0. */
+Test(summary, costs_that_are_missing_are_counted_apart)
+{
+	begin_trace();
+	declare_costed();
+	put_costed(COSTED_BEGIN, 1001, 1000, 5);
+	put_costed(FREE_END, 1002, 1010, 0);
+	put_costed(COSTED_BEGIN, 1003, 1000, UINT64_MAX);
+	put_costed(COSTED_END, 1004, UINT64_MAX, 7);
+	put_costed(COSTED_BEGIN, 1005, 1000, 7);
+	put_costed(COSTED_END, 1006, 900, 7);
+	sum_up();
+	expect_cost(0, "task-clock", 1, 10, 10, 2);
+	expect_cost(1, "page-faults", 1, 0, 0, 2);
+	expect_span("db:costed", 3, 0, 0);
+	end_trace();
+}
+
+/* More counts than there are fields, or one that is no u64, is no event class. */
+Test(summary, wrong_number_of_costs_is_refused)
+{
+	begin_trace();
+	cr_assert_eq(trace_event_add(writer, 0, COSTED_END, SAMPLE_TYPES(WM_TYPE_U64),
+				     "ej2\ndb\ncosted\na.c\n2\ncount_task_clock"),
+		     -EINVAL);
+	cr_assert_eq(trace_event_add(writer, 0, COSTED_END, SAMPLE_TYPES(WM_TYPE_U32),
+				     "ej1\ndb\ncosted\na.c\n2\ncount_task_clock"),
+		     -EINVAL);
+	sum_up();
+	end_trace();
 }

@@ -5,6 +5,7 @@
 #include "agent/marker/careful.h"
 #include "agent/runtime/lock.h"
 #include "agent/runtime/seccomp_yield.h"
+#include "agent/store/event_store.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
 
@@ -13,6 +14,7 @@
 #include <errno.h>
 
 #define LOCK_MS 200
+#define QUIESCE_MS 200
 #define HANDLED_TRIES 20
 #define HANDLED_PAUSE_NS 500000
 
@@ -43,6 +45,9 @@ void seccomp_yielding_serve(const struct text *text)
 	}
 	is_over = !watch_any_live() && (!seccomp_yield_is_for_all() || nobody_handles(text));
 	lock_release(&agent_lock);
+	/* a hit of another thread may be about to make a system call */
+	if (is_over && seccomp_yield_is_for_all())
+		is_over = !store_quiesce(QUIESCE_MS, 0);
 	if (is_over)
 		seccomp_yield_done(now);
 }

@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Counts of spans (count=NAME): of a program whose faults, switches and CPU time are known; in threads that end, forked
+# children and signal handlers; what is refused, and how; a program that filters its own system calls.
+no_ticker=1
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+needs code-change
+cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/costly.c" -o costly -lpthread || exit 1
+all=cost:*/count=task-clock+page-faults+context-switches/
+
+# costs NAME MODE [SPEC]: records the program; its own reading is in ./own, the report in ./report
+costs()
+{
+	rm -rf "$1"
+	run 0 -o "$1" -e "${3:-$all}" -- ./costly "$2"
+	cp out own
+	"$waymark" report --json "$1" >report || fail "report $1: status $?"
+}
+
+# of EXPRESSION: in Python; s: the spans by name, c(SPAN, COUNT): its counts, own: the program's own reading
+of()
+{
+	python3 -c 'import json, sys
+report = json.load(open("report"))
+own = json.loads(open("own").read() or "{}")
+s = {span["name"].removeprefix("cost:"): span for span in report["spans"]}
+def c(span, name):
+    return next(count for count in s[span]["counts"] if count["name"] == name)
+def whole(span):
+    return all(count["spans"] == s[span]["count"] and not count["unavailable"] for count in s[span]["counts"])
+print(eval(sys.argv[1]))' "$1"
+}
+
+# holds EXPRESSION
+holds()
+{
+	[ "$(of "$1")" = True ] || fail "not so: $1: $(cat own) $(of '{name: span["counts"] for name, span in s.items() if span["count"]}')"
+}
+
+# What is known, and what the program itself reads around its spans.
+costs work work
+holds 'c("faults", "page-faults")["sum"] >= 11 * 100'
+holds 'c("faults", "page-faults")["sum"] <= own["faults"]'
+holds 'c("faults", "page-faults")["max"] >= 100'
+holds 'c("outer", "page-faults")["sum"] >= 100'
+holds 'c("sleeps", "context-switches")["sum"] >= 50 and c("sleeps", "context-switches")["sum"] <= own["switches"]'
+holds 'c("burns", "task-clock")["sum"] <= own["cpu_ns"]'
+holds 'c("burns", "task-clock")["sum"] >= 10 * 9000000'
+holds 'c("burns", "task-clock")["unit"] == "ns" and c("burns", "page-faults")["unit"] == ""'
+holds 'all(whole(name) for name in ["faults", "sleeps", "burns", "outer"])'
+"$waymark" report work | grep -q '^  page-faults: .* in all, .* a span, .* at most$' || fail "report: no line of page faults"
+"$waymark" dump work | grep -q 'cost:faults:begin: { .*count_task_clock = [0-9]*, count_page_faults = [0-9]*, count_context_switches' ||
+	fail "dump: $("$waymark" dump work | head -n 3)"
+"$waymark" dump work | grep 'cost:point' | grep -q 'count_task_clock = [0-9]' || fail "a plain event has no counts"
+if command -v babeltrace2 >/dev/null; then
+	babeltrace work | grep -q 'count_page_faults = [0-9]' || fail "babeltrace2 sees no counts"
+fi
+
+# One marker alone has them, and only those named.
+rm -rf few
+run 0 -o few -e 'cost:*' -e 'marker:cost:faults/count=faults/' -- ./costly work
+"$waymark" report --json few >report
+holds '[count["name"] for count in s["faults"]["counts"]] == ["page-faults"] and s["sleeps"]["counts"] == []'
+
+# 200 threads that end, 50 at once.
+costs threads threads
+holds 's["faults"]["count"] == 200 and whole("faults") and c("faults", "page-faults")["sum"] >= 200 * 100'
+holds 'c("faults", "page-faults")["sum"] <= own["faults"] or own["faults"] < 200 * 100'
+
+# A handler's span is in the one that it interrupts.
+costs signals signals
+holds 's["faults"]["count"] == 10 and whole("faults") and whole("interrupted")'
+holds 'c("interrupted", "page-faults")["sum"] >= c("faults", "page-faults")["sum"] >= 10 * 100'
+
+# A child's counts are its own: it ends a span that it did not begin.
+costs forks forks
+holds 's["faults"]["count"] == 10 and whole("faults") and c("faults", "page-faults")["sum"] >= 10 * 100'
+holds 's["forked"]["count"] == 10 and s["forked"]["unbegun"] == 10 and whole("forked")'
+
+# A filter that knows none of the system calls: the program lives, and what could not be read is no 0.
+for mode in filters filters-all; do
+	costs $mode $mode
+	holds 's["filtered"]["count"] == 20'
+	holds 'all(count["unavailable"] >= 10 and count["spans"] + count["unavailable"] == 20 for count in s["filtered"]["counts"])'
+done
+"$waymark" report filters | grep -q 'task-clock: not available for 1[0-9] spans' || fail "report: it does not say so"
+
+# A thread has a filter already: refused by name, and without counts recorded.
+start_ready "$waymark" record -o first -e 'cost:*' -- ./costly waits-filtered
+child_of "$pid" costly
+bad 1 "seccomp filter" -e "$all" --for 100ms -p "$child"
+kill "$child"
+
+# What is no count of a marker.
+bad 1 'did you mean page-faults' -e 'cost:*/count=page-fault/' -- ./costly work
+bad 1 'task-clock, page-faults' -e 'cost:*/count=zzz/' -- ./costly work
+bad 1 'instructions' -e 'cost:*/count=instructions+cache-misses/' -- ./costly work
+bad 1 '4 counts' -e 'cost:*/count=cs+faults+minor-faults+major-faults+task-clock/' -- ./costly work
+bad 1 'only markers have counts' -e 'func:main/count=cs/' -- ./costly work
+bad 1 'only markers have counts' -e 'usdt:*:*/count=cs/' -- ./costly work
+
+# An ordinary user.
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+	chmod 755 . && mkdir -m 0700 theirs theirs/run && chown -R nobody theirs
+	if ! (cd theirs && XDG_RUNTIME_DIR=$PWD/run setpriv --reuid nobody --clear-groups timeout 60 "$waymark" record \
+		-o user -e "$all" -- ../costly work >own 2>words); then
+		fail "as nobody: $(cat theirs/words)"
+	fi
+	cp theirs/own own
+	"$waymark" report --json theirs/user >report
+	holds 'c("faults", "page-faults")["sum"] >= 11 * 100 and whole("sleeps") and c("sleeps", "context-switches")["sum"] >= 50'
+else
+	echo "without root and setpriv no ordinary user is tried"
+fi
+exit $failed
