@@ -285,12 +285,18 @@ struct control_rules {
 };
 
 /*
- * One mask for several globs. Where several match a marker, it records what any of them names. DONE
- * has -EACCES where a thread may be under a seccomp filter: the values are COST_UNAVAILABLE then.
+ * One mask for several globs. Where several match a marker, it records what any of them names.
+ *
+ * The agent reads counts by system calls, which the tool has made itself, under its own seccomp
+ * filters. A target with as many filters has the same ones: it inherited them from the tool, or
+ * both did from their container. If a thread has more, DONE has -EACCES, and the values are
+ * COST_UNAVAILABLE.
  */
 struct control_cost {
-	uint32_t count; /* globs */
-	uint32_t kinds; /* a bit for each enum cost_kind (abi/cost.h) */
+	uint32_t count;	  /* globs */
+	uint32_t kinds;	  /* a bit for each enum cost_kind (abi/cost.h) */
+	uint32_t filters; /* of the tool */
+	uint32_t reserved;
 };
 
 _Static_assert(sizeof(struct wm_message) == 16, "fixed");
@@ -310,6 +316,6 @@ _Static_assert(sizeof(struct control_wait) == 24, "fixed");
 _Static_assert(sizeof(struct control_late) == 8, "fixed");
 _Static_assert(sizeof(struct control_held) == 24, "fixed");
 _Static_assert(sizeof(struct control_open) == 32, "fixed");
-_Static_assert(sizeof(struct control_cost) == 8, "fixed");
+_Static_assert(sizeof(struct control_cost) == 16, "fixed");
 
 #endif

@@ -9,6 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 #include <waymark/error.h>
 
 #define NEAR_MAX 3
@@ -32,6 +36,17 @@ const char *cost_options_find(const char *text)
 	if (bytes < 2 || text[bytes - 1] != '/')
 		return NULL;
 	return memrchr(text, '/', bytes - 1);
+}
+
+long cost_calls_try(void)
+{
+	struct timespec now;
+	struct rusage usage;
+	long filters = target_filters(gettid());
+
+	(void)!syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
+	(void)!syscall(SYS_getrusage, RUSAGE_THREAD, &usage);
+	return filters > 0 ? filters : 0;
 }
 
 int cost_is_misplaced(const char *text)

@@ -22,6 +22,12 @@ const char *cost_options_find(const char *text);
  */
 int cost_options_read(const char *options, uint32_t *kinds, struct detail words);
 
+/*
+ * Make the system calls that the agent will make for counts. Returns how many seccomp filters let
+ * the calling thread do so: one that does not may end us, and no target.
+ */
+long cost_calls_try(void);
+
 /* Whether a spec that is no marker's asks for counts. */
 int cost_is_misplaced(const char *text);
 

@@ -3,6 +3,7 @@
 #include "process/stop_threads.h"
 #include "process/target.h"
 #include "session/adopt.h"
+#include "session/cost_spec.h"
 #include "session/freezer.h"
 #include "session/kernel_events.h"
 #include "session/live.h"
@@ -185,11 +186,14 @@ static int send_rules(struct wm_session *session, struct process *process, uint1
 /* Before the markers are armed: each spec's glob with its mask. */
 static int send_costs(struct wm_session *session, struct process *process)
 {
+	long filters = spec_costs(session->specs) ? cost_calls_try() : 0;
 	int err = 0;
 
 	for (size_t i = 0; i < session->specs->count && !err; i++) {
 		const struct spec *spec = &session->specs->all[i];
-		struct control_cost cost = { .count = 1, .kinds = spec->costs };
+		struct control_cost cost = { .count = 1,
+					     .kinds = spec->costs,
+					     .filters = (uint32_t)filters };
 		struct iovec parts[] = { { &cost, sizeof(cost) },
 					 { spec->glob, spec->costs ? strlen(spec->glob) + 1 : 0 } };
 

@@ -43,10 +43,21 @@ static int is_filtered(const char *status)
 	return *mode && *mode != '0';
 }
 
+/* Than the tool, which tried what counts need. */
+static int has_more_filters(const char *status)
+{
+	const char *number = tasks_value(status, "\nSeccomp_filters:");
+
+	if (!*number) /* before Linux 5.9 */
+		return is_filtered(status);
+	return tasks_last_number(number) > (long)cost_filters();
+}
+
 void detours_allow(void)
 {
 	seccomp_yield_forget();
 	careful_allow(seccomp_yield_is_asked() || tasks_any(is_filtered) ? 0 : kernel_getpid());
+	cost_allow(cost_any() && !seccomp_yield_is_asked() && !tasks_any(has_more_filters));
 }
 
 void detours_tick(const struct text *text)

@@ -3,6 +3,7 @@
 
 #include "agent/detour/janitor.h"
 #include "agent/marker/careful.h"
+#include "agent/marker/cost.h"
 #include "agent/runtime/lock.h"
 #include "agent/runtime/seccomp_yield.h"
 #include "agent/store/event_store.h"
@@ -41,6 +42,7 @@ void seccomp_yielding_serve(const struct text *text)
 	if (begun != now) {
 		begun = now;
 		careful_allow(0);
+		cost_allow(0);
 		watch_yield(-WM_E_TRAP_FILTER);
 	}
 	is_over = !watch_any_live() && (!seccomp_yield_is_for_all() || nobody_handles(text));

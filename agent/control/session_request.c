@@ -12,7 +12,6 @@
 #include "agent/control/report.h"
 #include "agent/control/wait.h"
 #include "agent/detour/hook.h"
-#include "agent/marker/careful.h"
 #include "agent/marker/cost.h"
 #include "agent/marker/marker.h"
 #include "agent/marker/rule.h"
@@ -124,8 +123,9 @@ static int serve_cost(struct session *session, const struct wm_message *message,
 		if (!error)
 			error = cost_add(session_lane(session), body, cost.kinds);
 	}
+	cost_filters_set(session_lane(session), cost.filters);
 	detours_allow();
-	if (!error && !careful_is_allowed())
+	if (!error && !cost_is_allowed())
 		error = -EACCES;
 	lock_release(&agent_lock);
 	return error;

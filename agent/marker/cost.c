@@ -18,7 +18,7 @@ struct cost_rule {
 };
 
 static struct cost_rule *rules[SESSIONS_MAX];
-static uint32_t counts[SESSIONS_MAX];
+static uint32_t counts[SESSIONS_MAX], filters[SESSIONS_MAX];
 
 int cost_add(unsigned int lane, const char *glob, unsigned int kinds)
 {
@@ -54,6 +54,22 @@ void cost_clear(unsigned int lane)
 		heap_free(rule, rule->bytes);
 	}
 	counts[lane] = 0;
+}
+
+void cost_filters_set(unsigned int lane, uint32_t number)
+{
+	filters[lane] = number;
+}
+
+uint32_t cost_filters(void)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		if (rules[lane] && filters[lane] < least)
+			least = filters[lane];
+	}
+	return least;
 }
 
 unsigned int cost_wanted(unsigned int lane, const char *name)

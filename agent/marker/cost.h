@@ -14,10 +14,19 @@
 /*
  * What a session wants counted at the markers that a glob matches, with what it wants already. The
  * glob was checked (rule.h). 0, -ENOMEM, or -E2BIG past COST_RULES_MAX. Under the agent's lock, as
- * all of these but cost_read() and cost_fits().
+ * all that concerns rules.
  */
 #define COST_RULES_MAX 4096
 int cost_add(unsigned int lane, const char *glob, unsigned int kinds);
+
+/* How many seccomp filters a thread may have: the least of what sessions with counts say. */
+void cost_filters_set(unsigned int lane, uint32_t filters);
+uint32_t cost_filters(void);
+
+/* Whether hits may make the system calls. Control side. */
+void cost_allow(int may);
+int cost_is_allowed(void);
+
 void cost_clear(unsigned int lane);
 
 /* A bit for each kind that the session wants at the marker of that name. */

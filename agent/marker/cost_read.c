@@ -2,17 +2,28 @@
 /*
  * Reading a thread's counts, on the hit path. System calls, since neither value is in memory that
  * the thread can read: clock_gettime(2) of a thread's clock is no vDSO call. A seccomp filter might
- * kill the program for either, so none is made where one may be (agent/marker/careful.h,
+ * kill the program for either, so none is made where one may be (cost_allow(),
  * agent/runtime/seccomp_yield.h). No descriptor is used: the program may close any, and reuse its
  * number.
  */
-#include "agent/marker/careful.h"
 #include "agent/marker/cost.h"
 #include "agent/runtime/seccomp_yield.h"
 #include "base/syscall.h"
 
 #include <linux/time.h>
 #include <linux/resource.h>
+
+static uint32_t may_call;
+
+void cost_allow(int may)
+{
+	__atomic_store_n(&may_call, (uint32_t)may, __ATOMIC_RELEASE);
+}
+
+int cost_is_allowed(void)
+{
+	return __atomic_load_n(&may_call, __ATOMIC_ACQUIRE) != 0;
+}
 
 static uint64_t task_clock_ns(void)
 {
@@ -25,7 +36,7 @@ static uint64_t task_clock_ns(void)
 
 unsigned int cost_read(unsigned int kinds, uint64_t values[COST_KINDS_COUNT])
 {
-	int may = careful_is_allowed() && !seccomp_yield_has_begun();
+	int may = cost_is_allowed() && !seccomp_yield_has_begun();
 	int has_usage = 0;
 	struct rusage usage;
 	unsigned int count = 0;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/marker/careful.h"
 #include "agent/marker/cost.h"
 #include "agent/runtime/seccomp_yield.h"
 
@@ -30,6 +29,9 @@ Test(cost, rules_of_a_session_add_up_by_name)
 	cr_assert_eq(cost_wanted(2, "net:rx"), 0);
 	cr_assert_eq(cost_wanted(3, "net:rx"), CLOCK);
 	cr_assert_eq(cost_wanted(1, "net:rx"), 0);
+	cost_filters_set(2, 3);
+	cost_filters_set(3, 1);
+	cr_assert_eq(cost_filters(), 1);
 	cost_clear(2);
 	cr_assert_eq(cost_wanted(2, "db:query"), 0);
 	cr_assert(cost_any());
@@ -105,7 +107,7 @@ Test(cost, values_are_the_calling_threads)
 {
 	pthread_t thread;
 
-	careful_allow(getpid());
+	cost_allow(1);
 	for (int i = 0; i < 20; i++)
 		touch_pages();
 	read_all(NULL);
@@ -117,10 +119,10 @@ Test(cost, no_value_where_a_filter_may_be)
 {
 	uint64_t values[COST_KINDS_COUNT];
 
-	careful_allow(0);
+	cost_allow(0);
 	cr_assert_eq(cost_read(CLOCK | FAULTS, values), 2);
 	cr_assert(values[0] == COST_UNAVAILABLE && values[1] == COST_UNAVAILABLE);
-	careful_allow(getpid());
+	cost_allow(1);
 	seccomp_yield_begin(0); /* no control thread is there to wait for */
 	cost_read(CLOCK | FAULTS, values);
 	cr_assert(values[0] == COST_UNAVAILABLE && values[1] == COST_UNAVAILABLE);
