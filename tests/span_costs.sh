@@ -50,13 +50,23 @@ holds 'c("burns", "task-clock")["sum"] <= own["cpu_ns"]'
 holds 'c("burns", "task-clock")["sum"] >= 10 * 9000000'
 holds 'c("burns", "task-clock")["unit"] == "ns" and c("burns", "page-faults")["unit"] == ""'
 holds 'all(whole(name) for name in ["faults", "sleeps", "burns", "outer"])'
-"$waymark" report work | grep -q '^  page-faults: .* in all, .* a span, .* at most$' || fail "report: no line of page faults"
-"$waymark" dump work | grep -q 'cost:faults:begin: { .*count_task_clock = [0-9]*, count_page_faults = [0-9]*, count_context_switches' ||
-	fail "dump: $("$waymark" dump work | head -n 3)"
-"$waymark" dump work | grep 'cost:point' | grep -q 'count_task_clock = [0-9]' || fail "a plain event has no counts"
+"$waymark" report work >text
+grep -q '^  page-faults: .* in all, .* a span, .* at most$' text || fail "report: no line of page faults"
+"$waymark" dump work >text
+grep -q 'cost:faults:begin: { .*count_task_clock = [0-9]*, count_page_faults = [0-9]*, count_context_switches' text ||
+	fail "dump: $(head -n 3 text)"
+grep -q 'cost:point.*count_task_clock = [0-9]' text || fail "a plain event has no counts"
 if command -v babeltrace2 >/dev/null; then
-	babeltrace work | grep -q 'count_page_faults = [0-9]' || fail "babeltrace2 sees no counts"
+	babeltrace work >text 2>&1
+	grep -q 'count_page_faults = [0-9]' text || fail "babeltrace2 sees no counts: $(head -n 3 text)"
 fi
+
+# The faults on the store's own pages are not the spans'. The kernel may add one of its own now and then.
+for _ in 1 2 3 4 5; do
+	[ "$(of 'c("faults", "page-faults")["sum"]')" != 1100 ] || break
+	costs work work
+done
+holds 'c("faults", "page-faults")["sum"] == 1100'
 
 # One marker alone has them, and only those named.
 rm -rf few
@@ -85,7 +95,8 @@ for mode in filters filters-all; do
 	holds 's["filtered"]["count"] == 20'
 	holds 'all(count["unavailable"] >= 10 and count["spans"] + count["unavailable"] == 20 for count in s["filtered"]["counts"])'
 done
-"$waymark" report filters | grep -q 'task-clock: not available for 1[0-9] spans' || fail "report: it does not say so"
+"$waymark" report filters >text
+grep -q 'task-clock: not available for 1[0-9] spans' text || fail "report: it does not say so: $(cat text)"
 
 # A filter that the tool has too is no reason.
 rm -rf under

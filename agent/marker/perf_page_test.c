@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* Pages as the kernel would write them. */
+#include "agent/marker/perf_page.h"
+
+#include <criterion/criterion.h>
+
+static struct perf_event_mmap_page page;
+static uint64_t counter, clock_now;
+static uint32_t asked;
+static int changes; /* how often the page is to change during a read */
+static struct perf_page_read got;
+
+static uint64_t pmc(uint32_t number)
+{
+	asked = number;
+	if (changes) {
+		changes--;
+		page.lock += 2;
+		page.offset += 1000;
+	}
+	return counter;
+}
+
+static uint64_t tsc(void)
+{
+	return clock_now;
+}
+
+static void begin(void)
+{
+	page = (struct perf_event_mmap_page){ .lock = 8,
+					      .index = 3,
+					      .offset = 5000,
+					      .time_enabled = 700,
+					      .time_running = 700,
+					      .pmc_width = 48 };
+	page.cap_user_rdpmc = 1;
+	counter = 42;
+	changes = 0;
+}
+
+static int reads(void)
+{
+	return perf_page_read(&page, pmc, tsc, &got);
+}
+
+Test(perf_page, offset_and_counter_add_up, .init = begin)
+{
+	cr_assert_eq(reads(), 0);
+	cr_assert_eq(got.count, 5042);
+	cr_assert_eq(asked, 2, "index is one more than the counter's number");
+	cr_assert_eq(perf_page_scaled(&got), 5042);
+}
+
+Test(perf_page, counter_is_signed_at_its_width, .init = begin)
+{
+	counter = (UINT64_C(1) << 48) - 10;
+	cr_assert_eq(reads(), 0);
+	cr_assert_eq(got.count, 4990);
+	counter = (UINT64_C(1) << 47) - 1;
+	cr_assert_eq(reads(), 0);
+	cr_assert_eq(got.count, 5000 + (UINT64_C(1) << 47) - 1);
+	counter = UINT64_C(0xffff000000000000) | 42; /* past the width: nothing */
+	cr_assert_eq(reads(), 0);
+	cr_assert_eq(got.count, 5042);
+	page.pmc_width = 64;
+	counter = (uint64_t)-1;
+	cr_assert_eq(reads(), 0);
+	cr_assert_eq(got.count, 4999);
+}
+
+Test(perf_page, page_that_changes_is_read_again, .init = begin)
+{
+	changes = 3;
+	cr_assert_eq(reads(), 0);
+	cr_assert_eq(got.count, 8042);
+	cr_assert_eq(changes, 0);
+}
+
+Test(perf_page, page_that_changes_each_time_is_given_up, .init = begin)
+{
+	changes = PERF_PAGE_TRIES;
+	cr_assert_eq(reads(), -1);
+}
+
+Test(perf_page, event_that_is_not_on_a_counter_has_no_value, .init = begin)
+{
+	page.index = 0;
+	cr_assert_eq(reads(), -1);
+}
+
+Test(perf_page, kernel_that_permits_no_rdpmc_has_no_value, .init = begin)
+{
+	page.cap_user_rdpmc = 0;
+	cr_assert_eq(reads(), -1);
+}
+
+Test(perf_page, width_that_makes_no_sense_has_no_value, .init = begin)
+{
+	page.pmc_width = 0;
+	cr_assert_eq(reads(), -1);
+	page.pmc_width = 65;
+	cr_assert_eq(reads(), -1);
+}
+
+/* It was on a counter a third of the time, and that time goes on by the TSC. */
+Test(perf_page, multiplexed_count_is_scaled, .init = begin)
+{
+	page.cap_user_time = 1;
+	page.time_enabled = 3000;
+	page.time_running = 1000;
+	page.time_mult = 1 << 9;
+	page.time_shift = 10;
+	page.time_offset = 100;
+	clock_now = 2048 + 3; /* 1025 ns and a half */
+	cr_assert_eq(reads(), 0);
+	cr_assert_eq(got.enabled_ns, 3000 + 100 + 1025);
+	cr_assert_eq(got.running_ns, 1000 + 100 + 1025);
+	cr_assert_eq(perf_page_scaled(&got), UINT64_C(5042) * 4125 / 2125);
+}
+
+Test(perf_page, scale_neither_divides_by_zero_nor_overflows)
+{
+	cr_assert_eq(perf_page_scaled(&(struct perf_page_read){ 7, 100, 0 }), COST_UNAVAILABLE);
+	cr_assert_eq(perf_page_scaled(&(struct perf_page_read){ UINT64_MAX / 2, 1000, 1 }),
+		     COST_UNAVAILABLE);
+	cr_assert_eq(perf_page_scaled(&(struct perf_page_read){ UINT64_MAX / 2, 2000, 2000 }),
+		     UINT64_MAX / 2);
+	cr_assert_eq(perf_page_scaled(&(struct perf_page_read){ 10, 9, 3 }), 30);
+}
