@@ -372,7 +372,8 @@ static const char *cost_text(const struct summary_cost *cost, double value, char
 {
 	if (*cost->unit)
 		return report_time(value, text);
-	snprintf(text, 24, value >= 100 || value == (double)(uint64_t)value ? "%.0f" : "%.2f", value);
+	snprintf(text, 24, value >= 100 || value == (double)(uint64_t)value ? "%.0f" : "%.2f",
+		 value);
 	return text;
 }
 

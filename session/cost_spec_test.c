@@ -26,8 +26,8 @@ Test(cost_spec, marker_takes_counts_by_name)
 	cr_assert_str_eq(list.all[1].glob, "db:*");
 	cr_assert_eq(list.all[1].costs, 1u << COST_CONTEXT_SWITCHES);
 	cr_assert_eq(list.all[2].costs, 0);
-	cr_assert_eq(spec_costs(&list), 1u << COST_TASK_CLOCK | 1u << COST_PAGE_FAULTS |
-						1u << COST_CONTEXT_SWITCHES);
+	cr_assert_eq(spec_costs(&list),
+		     1u << COST_TASK_CLOCK | 1u << COST_PAGE_FAULTS | 1u << COST_CONTEXT_SWITCHES);
 	cr_assert_eq(adds("marker:db:query/count=faults/"), -WM_E_SPEC_TWICE);
 	spec_list_release(&list);
 }

@@ -8,22 +8,22 @@ no_ticker=1
 
 needs code-change
 cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/costly.c" -o costly -lpthread || exit 1
-all=cost:*/count=task-clock+page-faults+context-switches/
+all="cost:*/count=task-clock+page-faults+context-switches/"
 
-# costs NAME MODE [SPEC]: records the program; its own reading is in ./own, the report in ./report
+# costs NAME MODE [SPEC]: records the program; its own reading is in ./own, the report in ./summary.json
 costs()
 {
 	rm -rf "$1"
 	run 0 -o "$1" -e "${3:-$all}" -- ./costly "$2"
 	cp out own
-	"$waymark" report --json "$1" >report || fail "report $1: status $?"
+	"$waymark" report --json "$1" >summary.json || fail "report $1: status $?"
 }
 
 # of EXPRESSION: in Python; s: the spans by name, c(SPAN, COUNT): its counts, own: the program's own reading
 of()
 {
 	python3 -c 'import json, sys
-report = json.load(open("report"))
+report = json.load(open("summary.json"))
 own = json.loads(open("own").read() or "{}")
 s = {span["name"].removeprefix("cost:"): span for span in report["spans"]}
 def c(span, name):
@@ -71,7 +71,7 @@ holds 'c("faults", "page-faults")["sum"] == 1100'
 # One marker alone has them, and only those named.
 rm -rf few
 run 0 -o few -e 'cost:*' -e 'marker:cost:faults/count=faults/' -- ./costly work
-"$waymark" report --json few >report
+"$waymark" report --json few >summary.json
 holds '[count["name"] for count in s["faults"]["counts"]] == ["page-faults"] and s["sleeps"]["counts"] == []'
 
 # 200 threads that end, 50 at once.
@@ -101,7 +101,7 @@ grep -q 'task-clock: not available for 1[0-9] spans' text || fail "report: it do
 # A filter that the tool has too is no reason.
 rm -rf under
 ./costly under timeout -k 5 60 "$waymark" record -o under -e "$all" -- ./costly work >own 2>words || fail "under a filter: $(cat words)"
-"$waymark" report --json under >report
+"$waymark" report --json under >summary.json
 holds 'whole("faults") and c("faults", "page-faults")["sum"] >= 11 * 100'
 
 # What is no count of a marker.
@@ -120,7 +120,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 		fail "as nobody: $(cat theirs/words)"
 	fi
 	cp theirs/own own
-	"$waymark" report --json theirs/user >report
+	"$waymark" report --json theirs/user >summary.json
 	holds 'c("faults", "page-faults")["sum"] >= 11 * 100 and whole("sleeps") and c("sleeps", "context-switches")["sum"] >= 50'
 else
 	echo "without root and setpriv no ordinary user is tried"

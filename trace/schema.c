@@ -112,8 +112,8 @@ static int grow_dense(struct trace_schema *schema, uint32_t id)
 
 static int class_equal(const struct trace_class *a, const struct trace_class *b)
 {
-	return a->kind == b->kind && a->count == b->count && a->costs == b->costs && !strcmp(a->name, b->name) &&
-	       !memcmp(a->types, b->types, sizeof(a->types));
+	return a->kind == b->kind && a->count == b->count && a->costs == b->costs &&
+	       !strcmp(a->name, b->name) && !memcmp(a->types, b->types, sizeof(a->types));
 }
 
 /* A class's types as they must be: known, none after the last. Fills in what follows from them. */
@@ -135,7 +135,8 @@ static int class_check(struct trace_class *class)
 			class->field_bytes[i] = (uint8_t)strlen(class->fields[i]);
 	}
 	for (unsigned int i = 0; i < class->costs; i++)
-		if (class->costs > class->count || class->types[class->count - 1 - i] != WM_TYPE_U64)
+		if (class->costs > class->count ||
+		    class->types[class->count - 1 - i] != WM_TYPE_U64)
 			return -EINVAL;
 	class->name_bytes = (uint32_t)strlen(class->name);
 	class->has_thread = class->count >= 2 && class->types[0] == WM_TYPE_I32 &&

@@ -49,9 +49,9 @@ struct summary_event {
  */
 #define SUMMARY_COSTS_MAX 8
 struct summary_cost {
-	const char *name;  /* as in specs, where the field is one of abi/cost.h's; else the field's own */
-	const char *unit;  /* "ns" or "" */
-	uint64_t spans;	   /* that both ends have a value of */
+	const char *name; /* as in specs; the field's own, where abi/cost.h lacks it */
+	const char *unit; /* "ns" or "" */
+	uint64_t spans;	  /* that both ends have a value of */
 	uint64_t sum, max;
 	uint64_t unavailable; /* one of the ends has none, or it ran back */
 };

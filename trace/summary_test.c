@@ -9,16 +9,7 @@
 #include <waymark/marker.h>
 
 /* Events of the traces below. */
-enum {
-	QUERY_BEGIN,
-	QUERY_END,
-	STEP_BEGIN,
-	STEP_END,
-	BUSY,
-	COSTED_BEGIN,
-	COSTED_END,
-	FREE_END
-};
+enum { QUERY_BEGIN, QUERY_END, STEP_BEGIN, STEP_END, BUSY, COSTED_BEGIN, COSTED_END, FREE_END };
 
 static char dir[64];
 static struct trace_writer *writer;

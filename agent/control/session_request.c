@@ -110,8 +110,8 @@ static int serve_cost(struct session *session, const struct wm_message *message,
 		return -WM_E_PROTOCOL;
 	memcpy(&cost, body, sizeof cost);
 	body += sizeof cost;
-	if (message_check_strings(body, message->bytes - sizeof cost, cost.count) ||
-	    !cost.kinds || cost.kinds & ~COST_ALL)
+	if (message_check_strings(body, message->bytes - sizeof cost, cost.count) || !cost.kinds ||
+	    cost.kinds & ~COST_ALL)
 		return -WM_E_PROTOCOL;
 	if (session->state != SESSION_OPEN)
 		return -EINVAL;

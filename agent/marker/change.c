@@ -232,10 +232,10 @@ static void check_costs(struct change *change)
 				variant->error = -E2BIG;
 			change->refused += variant->site_count;
 			if (registry_listener)
-				registry_listener->refused(lane,
-							   &(struct refusal){ .error = -E2BIG,
-									      .site = variant->sites,
-									      .whole = 1 });
+				registry_listener->refused(
+					lane, &(struct refusal){ .error = -E2BIG,
+								 .site = variant->sites,
+								 .whole = 1 });
 		}
 	}
 }

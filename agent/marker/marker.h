@@ -33,7 +33,7 @@ struct variant {
 	uint32_t lanes;	     /* sessions in the plan, a bit each */
 	uint32_t lanes_next; /* what they are to be, in a change */
 	uint32_t number;     /* of its hit counter + 1 (plan.h); 0 before its first plan */
-	uint32_t ids[SESSIONS_MAX]; /* EVENT_ID_NONE before the session's first arming */
+	uint32_t ids[SESSIONS_MAX];  /* EVENT_ID_NONE before the session's first arming */
 	uint8_t costs[SESSIONS_MAX]; /* what the events of that id count (cost.h) */
 	struct plan_probe *probes, *probes_next;
 	uint32_t probe_count, probe_count_next;

@@ -255,8 +255,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} modes[] = {
-		{ "work", work },	{ "threads", threads },		{ "signals", signals },
-		{ "forks", forks },	{ "filters", filters },		{ "filters-all", filters_all },
+		{ "work", work },   { "threads", threads }, { "signals", signals },
+		{ "forks", forks }, { "filters", filters }, { "filters-all", filters_all },
 	};
 
 	if (argc > 2 && !strcmp(argv[1], "under"))
