@@ -103,7 +103,7 @@ static unsigned int field_count(const uint8_t types[16])
 
 int cost_fits(unsigned int kinds, const uint8_t types[16])
 {
-	return field_count(types) + (unsigned int)__builtin_popcount(kinds) <= WM_FIELDS_MAX;
+	return field_count(types) + cost_count(kinds) <= WM_FIELDS_MAX;
 }
 
 size_t cost_declare(unsigned int kinds, uint8_t types[16], char *text, size_t text_bytes)
@@ -118,7 +118,7 @@ size_t cost_declare(unsigned int kinds, uint8_t types[16], char *text, size_t te
 		return text_bytes;
 	/* behind KIND and WAY */
 	memmove(text + 3, text + 2, text_bytes - 2);
-	text[2] = (char)('0' + __builtin_popcount(kinds));
+	text[2] = (char)('0' + cost_count(kinds));
 	for (unsigned int kind = 0; kind < COST_KINDS_COUNT; kind++) {
 		if (!(kinds & 1u << kind))
 			continue;

@@ -35,6 +35,16 @@ unsigned int cost_wanted(unsigned int lane, const char *name);
 /* Whether any session wants any. */
 int cost_any(void);
 
+/* How many kinds are in a mask. No popcount: that may be a call of libgcc's. */
+static inline unsigned int cost_count(unsigned int kinds)
+{
+	unsigned int count = 0;
+
+	for (unsigned int kind = 0; kind < COST_KINDS_COUNT; kind++)
+		count += kinds >> kind & 1;
+	return count;
+}
+
 /* Whether an event has room for so many more fields. */
 int cost_fits(unsigned int kinds, const uint8_t types[16]);
 

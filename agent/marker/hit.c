@@ -156,7 +156,7 @@ struct costs {
 
 static inline uint32_t costs_bytes(const struct costs *costs)
 {
-	return (uint32_t)__builtin_popcount(costs->kinds) * 8u;
+	return cost_count(costs->kinds) * 8u;
 }
 
 /* There is room. */
