@@ -149,7 +149,7 @@ static int take_refused(struct wm_session *session, struct process *process,
 	struct control_refused head;
 	char name[NAME_BYTES], place[NAME_BYTES], other[NAME_BYTES];
 	char detail[2 * NAME_BYTES + 16];
-	const char *text, *second;
+	const char *text, *second, *cause;
 
 	if (message->bytes <= sizeof(head))
 		return -WM_E_PROTOCOL;
@@ -170,12 +170,13 @@ static int take_refused(struct wm_session *session, struct process *process,
 	    second < (const char *)message->body + message->bytes)
 		place_of(second, other, sizeof(other));
 	snprintf(detail, sizeof(detail), "%s%s%s", place, other[0] ? " and " : "", other);
+	cause = head.error == -E2BIG ? "its fields and counts are more than 16"
+				     : wm_error_text(head.error);
 	if (head.address)
 		session_fail(session, head.error, "%s at %s (0x%llx): %s", name, detail,
-			     (unsigned long long)head.address, wm_error_text(head.error));
+			     (unsigned long long)head.address, cause);
 	else
-		session_fail(session, head.error, "%s at %s: %s", name, detail,
-			     wm_error_text(head.error));
+		session_fail(session, head.error, "%s at %s: %s", name, detail, cause);
 	return probe_refused_marker(session, process, &head, name, detail);
 }
 

@@ -112,6 +112,15 @@ bad 1 '4 counts' -e 'cost:*/count=cs+faults+minor-faults+major-faults+task-clock
 bad 1 'only markers have counts' -e 'func:main/count=cs/' -- ./costly work
 bad 1 'only markers have counts' -e 'usdt:*:*/count=cs/' -- ./costly work
 
+# No more than 16 fields.
+run 1 -o full -e 'wide:full/count=cs/' -- ./costly work
+says 'wide:full at'
+says 'more than 16'
+run 0 -o most -e 'wide:*/count=cs/' -- ./costly work
+"$waymark" dump most >text
+grep -q 'wide:most: .*count_context_switches = [0-9]' text || fail "15 fields leave no room for a count: $(cat text words)"
+! grep -q 'wide:full' text || fail "17 fields"
+
 # An ordinary user.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	chmod 755 . && mkdir -m 0700 theirs theirs/run && chown -R nobody theirs

@@ -118,6 +118,9 @@ static void work(void)
 	fault();
 	WAYMARK(cost, point, "between");
 	WAYMARK_END(cost, outer);
+	/* no room for a count, and for one */
+	WAYMARK(wide, full, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
+	WAYMARK(wide, most, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
 static void *thread_main(void *data)
