@@ -334,13 +334,21 @@ static int look(struct wm_session *session, struct process *process, int always)
 	return process_request(process, CONTROL_COMMIT, &part, 1);
 }
 
+static int is_for_guards_alone(const struct spec_list *specs)
+{
+	return !spec_count_requests(specs) && !spec_count_watches(specs);
+}
+
 int probe_arm(struct wm_session *session, struct process *process)
 {
-	if (!spec_count_requests(session->specs) && !spec_count_watches(session->specs) &&
-	    !spec_costs(session->specs))
+	int err;
+
+	if (is_for_guards_alone(session->specs) && !spec_costs(session->specs))
 		return 0;
 	process->probed.is_on = 1;
-	return process->probed.adopts ? 0 : look(session, process, 1);
+	err = process->probed.adopts ? 0 : look(session, process, 1);
+	/* without guards the agent sees a filter late, but markers and counts work */
+	return is_denied(err) && is_for_guards_alone(session->specs) ? 0 : err;
 }
 
 int probe_look(struct wm_session *session, struct process *process)

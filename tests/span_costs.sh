@@ -104,6 +104,20 @@ rm -rf under
 "$waymark" report --json under >summary.json
 holds 'whole("faults") and c("faults", "page-faults")["sum"] >= 11 * 100'
 
+# Two recordings of one marker, attached to a running program: one with counts and one without.
+start ./costly forever
+begin_record -o without -e cost:sleeps -p "$pid"
+await is_recording without || fail "nothing is recorded: $(cat words)"
+timeout -k 5 60 "$waymark" record -o with -e cost:sleeps/count=cs/ --for 500ms -p "$pid" 2>with_words || fail "with counts: $(cat with_words)"
+end_record 0 INT
+kill -9 "$pid"
+"$waymark" dump with >text
+grep -q 'sleeps:end: { count_context_switches = [0-9]* }' text || fail "with: $(head -n 3 text)"
+"$waymark" dump without >text
+! grep -q count_ text || fail "without: $(grep -m 1 count_ text)"
+"$waymark" report --json with >summary.json
+holds 's["sleeps"]["count"] and whole("sleeps") and c("sleeps", "context-switches")["sum"] >= 5 * s["sleeps"]["count"]'
+
 # What is no count of a marker.
 bad 1 'did you mean page-faults' -e 'cost:*/count=page-fault/' -- ./costly work
 bad 1 'task-clock, page-faults' -e 'cost:*/count=zzz/' -- ./costly work

@@ -239,6 +239,13 @@ static void filters_all(void)
 	leave("{}\n");
 }
 
+/* Until it is killed. */
+static void forever(void)
+{
+	for (;;)
+		doze();
+}
+
 /* As in a container: a filter that everything has, and that allows everything. */
 static int under(char **argv)
 {
@@ -258,8 +265,9 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} modes[] = {
-		{ "work", work },   { "threads", threads }, { "signals", signals },
-		{ "forks", forks }, { "filters", filters }, { "filters-all", filters_all },
+		{ "work", work },	{ "threads", threads }, { "signals", signals },
+		{ "forks", forks },	{ "filters", filters }, { "filters-all", filters_all },
+		{ "forever", forever },
 	};
 
 	if (argc > 2 && !strcmp(argv[1], "under"))
