@@ -60,9 +60,9 @@ struct kernel {
 	struct sampler_event *events;
 	struct kernel_source *sources; /* of each of these */
 	/*
-	 * Of processes: the kernel gives a wake to events of the waker alone, so that wakes by others
-	 * and by interrupts would be missing. Hence they are taken on all CPUs, and those of other
-	 * threads are left out.
+	 * Wakes. On threads the kernel would give a wake to the waker's events alone, and those by
+	 * others and by interrupts would be missing. Hence they are taken on all CPUs, and those of
+	 * other threads are left out.
 	 */
 	struct sampler *waker;
 	struct sampler_request wakes_request;

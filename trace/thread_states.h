@@ -20,14 +20,14 @@
  * A wait that ends without a wake is "waiting": asleep, then perhaps runnable. The kernel's sums of
  * runnable time (THREAD_RUN_DELAY) divide these waits at the end.
  *
- * Before its first event a thread was in the state that this event ends, from the begin of the trace
+ * Before its first event a thread was in the state that this event ends, from the trace's begin
  * or from when it was sighted. Exceptions: after losses; a thread that arrives first, which may be
  * new; and a thread that has the number of another that ended. A thread whose wakes alone are
  * recorded was woken by one that is recorded, and is not itself (is_recorded).
  *
- * Losses of a CPU: the time of the thread that ran there is unknown from the CPU's last event to the
- * thread's next one. All threads that live then count the loss, since each may have been there. They
- * also count switches that must be missing, where an event contradicts the state.
+ * Losses of a CPU: the time of the thread that ran there is unknown from the CPU's last event to
+ * the thread's next one. All threads that live then count the loss, since each may have been there.
+ * They also count switches that must be missing, where an event contradicts the state.
  *
  * One thread at a time uses it.
  */

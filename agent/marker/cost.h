@@ -56,7 +56,7 @@ int cost_fits(unsigned int kinds, const uint8_t types[16]);
 size_t cost_declare(unsigned int kinds, uint8_t types[16], char *text, size_t text_bytes);
 
 /*
- * The calling thread's values, in order of their kinds; COST_UNAVAILABLE where no system call may be
+ * The calling thread's values, in order of their kinds; COST_UNAVAILABLE if no system call may be
  * made. Returns how many. Hit path: async-signal-safe, keeps errno.
  */
 unsigned int cost_read(unsigned int kinds, uint64_t values[COST_KINDS_COUNT]);

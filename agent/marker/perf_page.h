@@ -20,7 +20,7 @@ struct perf_page_read {
 	uint64_t enabled_ns, running_ns;
 };
 
-/* Scaled by the time that it counted; COST_UNAVAILABLE: it never did, or the product is too large. */
+/* Scaled by the time that it counted; COST_UNAVAILABLE: it never did, or the product is too big. */
 static inline uint64_t perf_page_scaled(const struct perf_page_read *read)
 {
 	__uint128_t scaled = read->count;
@@ -44,7 +44,7 @@ static inline uint64_t perf_page_since_ns(const volatile struct perf_event_mmap_
 }
 
 /*
- * Read the event of a page that is mapped for the calling thread. `pmc` is rdpmc, `tsc` rdtsc. 0; -1
+ * Read the event of a page mapped for the calling thread. `pmc` is rdpmc, `tsc` rdtsc. 0; -1
  * if the kernel does not permit it, if the event is not on a counter now (index 0), or if the page
  * changed each time. The kernel writes the page on this thread's CPU alone, in between its
  * instructions, so no fence of the processor is needed.
