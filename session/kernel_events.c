@@ -456,10 +456,11 @@ void kernel_begin(struct wm_session *session)
 
 	if (!kernel || !kernel->process)
 		return;
-	if (kernel->sampler)
-		sampler_enable(kernel->sampler);
+	/* first the wakes, else the first arrivals would be without */
 	if (kernel->waker)
 		sampler_enable(kernel->waker);
+	if (kernel->sampler)
+		sampler_enable(kernel->sampler);
 	if (kernel->counts)
 		counts_enable(kernel->counts);
 	kernel_write_names(kernel);

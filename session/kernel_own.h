@@ -18,6 +18,7 @@ enum kernel_event {
 	KERNEL_WAKE,
 	KERNEL_RUNNABLE,
 	KERNEL_NAME,
+	KERNEL_WAKER, /* the name of a thread that is not recorded and woke one */
 	KERNEL_FORK,
 	KERNEL_EXIT,
 	KERNEL_LOST,

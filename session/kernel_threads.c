@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void name(struct kernel *kernel, int cpu, uint64_t time_ns, pid_t pid, pid_t tid,
-		 const char *comm)
+static void name(struct kernel *kernel, uint32_t id, int cpu, uint64_t time_ns, pid_t pid,
+		 pid_t tid, const char *comm)
 {
 	struct kernel_fields fields = { .count = 0 };
 
 	kernel_put_thread(&fields, pid, tid);
 	kernel_put_string(&fields, comm, strlen(comm));
-	kernel_write(kernel, cpu, time_ns, KERNEL_NAME, &fields);
+	kernel_write(kernel, cpu, time_ns, id, &fields);
 }
 
 void kernel_task(struct kernel *kernel, const struct sampler_record *record)
@@ -26,7 +26,8 @@ void kernel_task(struct kernel *kernel, const struct sampler_record *record)
 
 	switch (record->kind) {
 	case SAMPLER_COMM:
-		name(kernel, cpu, record->time_ns, record->pid, record->tid, record->text);
+		name(kernel, KERNEL_NAME, cpu, record->time_ns, record->pid, record->tid,
+		     record->text);
 		break;
 	case SAMPLER_FORK:
 		kernel_put_thread(&fields, record->pid, record->tid);
@@ -65,7 +66,7 @@ static void write_name(struct kernel *kernel, pid_t pid, pid_t tid)
 	known_add(&kernel->known, tid, pid);
 	target_comm(pid, tid, comm);
 	if (comm[0])
-		name(kernel, -1, ticks_monotonic_ns(), pid, tid, comm);
+		name(kernel, KERNEL_NAME, -1, ticks_monotonic_ns(), pid, tid, comm);
 }
 
 static void write_names(struct kernel *kernel, pid_t unused, pid_t pid)
@@ -86,7 +87,7 @@ void kernel_name_waker(struct kernel *kernel, pid_t pid, pid_t tid)
 	known_add(&kernel->named, tid, pid);
 	target_comm(pid, tid, comm);
 	if (comm[0])
-		name(kernel, -1, ticks_monotonic_ns(), pid, tid, comm);
+		name(kernel, KERNEL_WAKER, -1, ticks_monotonic_ns(), pid, tid, comm);
 }
 
 void kernel_write_names(struct kernel *kernel)

@@ -390,6 +390,7 @@ static void declare_own(struct declaring *to, uint32_t id)
 		declare(to, "wait_ns", WM_TYPE_U64);
 		break;
 	case KERNEL_NAME:
+	case KERNEL_WAKER:
 		declare(to, "name", WM_TYPE_STR);
 		break;
 	case KERNEL_FORK:
@@ -411,15 +412,11 @@ static void declare_own(struct declaring *to, uint32_t id)
 static void name_of(uint32_t id, const struct kernel_request *request, char *name, size_t bytes)
 {
 	static const char *const own[] = {
-		[KERNEL_DEPART] = "switch\ndepart",
-		[KERNEL_ARRIVE] = "switch\narrive",
-		[KERNEL_WAKE] = "switch\nwake",
-		[KERNEL_RUNNABLE] = "switch\nrunnable",
-		[KERNEL_NAME] = "task\nname",
-		[KERNEL_FORK] = "task\nfork",
-		[KERNEL_EXIT] = "task\nexit",
-		[KERNEL_LOST] = "kernel\nlost",
-		[KERNEL_THROTTLED] = "kernel\nthrottled",
+		[KERNEL_DEPART] = "switch\ndepart", [KERNEL_ARRIVE] = "switch\narrive",
+		[KERNEL_WAKE] = "switch\nwake",	    [KERNEL_RUNNABLE] = "switch\nrunnable",
+		[KERNEL_NAME] = "task\nname",	    [KERNEL_WAKER] = "task\nwaker",
+		[KERNEL_FORK] = "task\nfork",	    [KERNEL_EXIT] = "task\nexit",
+		[KERNEL_LOST] = "kernel\nlost",	    [KERNEL_THROTTLED] = "kernel\nthrottled",
 	};
 	static const char *const subsystems[] = {
 		[KERNEL_COUNT] = "count", [KERNEL_SAMPLE] = "sample", [KERNEL_FAULT] = "fault",

@@ -19,7 +19,7 @@ static int add(struct thread_names *names, const struct thread_name *name)
 static int is_name(const struct trace_class *class)
 {
 	return class->has_thread && class->count > 2 && class->types[2] == WM_TYPE_STR &&
-	       !strcmp(class->name, "task:name");
+	       (!strcmp(class->name, "task:name") || !strcmp(class->name, "task:waker"));
 }
 
 static int is_fork(const struct trace_class *class)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of threads at each time: from the kernel's events task:name and task:fork, and from the
- * streams of threads.
+ * The names of threads at each time: from the kernel's events task:name, task:waker and task:fork,
+ * and from the streams of threads.
  */
 #ifndef TRACE_THREAD_NAMES_H
 #define TRACE_THREAD_NAMES_H
