@@ -24,8 +24,8 @@ struct switches {
 int switches_has(const struct trace_reader *reader);
 
 /*
- * Read them. `summary` is the trace's, made with another reader: each counts damage for itself. 0
- * or an error. Release also after an error.
+ * Read them. `summary` is the trace's, made with another reader: each counts damage for itself.
+ * Returns 0 or an error. Release also after an error.
  */
 int switches_read(struct switches *switches, struct trace_reader *reader,
 		  const struct summary *summary);

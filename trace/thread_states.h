@@ -20,10 +20,10 @@
  * A wait that ends without a wake is "waiting": asleep, then perhaps runnable. The kernel's sums of
  * runnable time (THREAD_RUN_DELAY) divide these waits at the end.
  *
- * Before its first event a thread was in the state that this event ends, from the trace's begin
- * or from when it was sighted. Exceptions: after losses; a thread that arrives first, which may be
- * new; and a thread that has the number of another that ended. A thread whose wakes alone are
- * recorded was woken by one that is recorded, and is not itself (is_recorded).
+ * Before its first event a thread was in the state that this event ends, from the begin of the
+ * trace or from when it was sighted. Exceptions: after losses; a thread that arrives first, which
+ * may be new; and a thread that has the number of another that ended. A thread of which only wakes
+ * are recorded is not itself recorded (is_recorded): its waker is.
  *
  * Losses of a CPU: the time of the thread that ran there is unknown from the CPU's last event to
  * the thread's next one. All threads that live then count the loss, since each may have been there.
