@@ -14,7 +14,7 @@ chmod 777 . # another user records too
 # stolen: CPU time that the hypervisor took, of all CPUs, in ns
 stolen() { echo $(($(awk '$1 == "cpu" { print $9 }' /proc/stat) * 10000000)); }
 
-# record STATUS ARGUMENT...: the program into ./trace, its report in ./report and ./text; $steal is the time stolen meanwhile.
+# record STATUS ARGUMENT...: the program into ./trace, its report in ./sums and ./text; $steal is the time stolen meanwhile.
 # It runs as ${as[@]}, or as this user.
 as=()
 record()
@@ -27,16 +27,16 @@ record()
 	got=$?
 	steal=$(($(stolen) - before))
 	[ $got -eq "$wanted" ] || fail "record $*: status $got, expected $wanted: $(cat out err)"
-	"$waymark" report --json trace >report || fail "report --json: $?"
+	"$waymark" report --json trace >sums || fail "report --json: $?"
 	"$waymark" report trace >text || fail "report: $?"
 }
 
 # of EXPRESSION: of t and s, threads and spans by name, and m, what the program measured of its threads, by name
 of()
 {
-	python3 - "$1" "$steal" "$(nproc)" <<'END' || fail "$1: $(head -c 800 report)" >&2
+	python3 - "$1" "$steal" "$(nproc)" <<'END' || fail "$1: $(head -c 800 sums)" >&2
 import json, sys
-report = json.load(open("report"))
+report = json.load(open("sums"))
 m = {w[0]: {"tid": int(w[1]), "cpu": int(w[2]), "wall": int(w[3])} for w in map(str.split, open("out")) if len(w) == 4}
 by_tid = {x["tid"]: x for x in report.get("switched", [])}
 t = {name: by_tid.get(x["tid"]) for name, x in m.items()}
@@ -93,6 +93,7 @@ if [ "$(id -u)" -eq 0 ] && [ -r /sys/kernel/tracing/events ]; then
 		't["waiter"]["wakers"][0]["name"] == "poster" and t["waiter"]["wakers"][0]["count"] >= 10'
 	holds "naps are of state S" 'max(t["napper"]["waits"], key=lambda w: w["ns"])["state"] == "S"'
 	holds "places are in the program's memory" "len($places) > 4 and all(0 < p['address'] < 1 << 47 for p in $places)"
+	[ "$(uname -m)" != x86_64 ] || holds "places have the names of functions" 't["napper"]["places"][0]["function"] == "nap"'
 	grep -q '^waiter .*poster-[0-9]* (' text || fail "no waker in the table: $(cat text)"
 
 	# ---- all CPUs: each wake is recorded, also those by interrupts ----
@@ -130,10 +131,10 @@ start ./switched 100000
 napping() { grep -qsx napper "/proc/$pid/task"/*/comm; }
 await napping || fail "no thread naps"
 run 0 --for 1s -e switch -p "$pid" -o running
-"$waymark" report --json running >report || fail "report --json: $?"
+"$waymark" report --json running >sums || fail "report --json: $?"
 "$waymark" report running >text || fail "report: $?"
 napper=$(python3 -c 'import json
-t = {x["name"]: x for x in json.load(open("report"))["switched"]}["napper"]
+t = {x["name"]: x for x in json.load(open("sums"))["switched"]}["napper"]
 print(t["asleep_ns"] > 0.5 * (t["end_ns"] - t["begin_ns"]), t["waiting_ns"] < 0.1 * t["asleep_ns"], t["switches"] > 10)')
 expect "running: naps are asleep by the kernel's sums" "$napper" "True True True"
 kill -9 "$pid"
