@@ -182,15 +182,27 @@ static int has_waiting(const struct report_threads *threads)
 	return 0;
 }
 
+/* Those of which something is known; the others are the last. */
+static size_t shown_count(const struct report_threads *threads)
+{
+	size_t count = threads->count;
+
+	while (count && !threads->all[count - 1]->switches &&
+	       !threads->all[count - 1]->ns[THREAD_TIME_RUNNING])
+		count--;
+	return count;
+}
+
 void report_threads_text(const struct report_threads *threads)
 {
+	size_t count = shown_count(threads);
 	char name[17];
 
-	if (!threads->count)
+	if (!count)
 		return;
 	printf("\n%-16s %10s %9s %9s %9s %9s %9s  %s\n", "THREAD", "TID", "RUNNING", "RUNNABLE",
 	       "ASLEEP", "SWITCHES", "PREEMPTED", "MOST WOKEN BY");
-	for (size_t i = 0; i < threads->count && i < THREADS_SHOWN_MAX; i++) {
+	for (size_t i = 0; i < count && i < THREADS_SHOWN_MAX; i++) {
 		const struct thread_record *thread = threads->all[i];
 		const char *known = name_of(threads, thread->pid, thread->tid, thread->end_ns);
 
@@ -204,11 +216,10 @@ void report_threads_text(const struct report_threads *threads)
 		print_waits(threads, thread);
 		print_doubts(thread);
 	}
-	if (threads->count > THREADS_SHOWN_MAX)
-		printf("and %zu more threads; --json lists all\n",
-		       threads->count - THREADS_SHOWN_MAX);
+	if (count > THREADS_SHOWN_MAX)
+		printf("and %zu more threads; --json lists all\n", count - THREADS_SHOWN_MAX);
 	if (has_waiting(threads))
-		printf("<: a part of it may be runnable; the wakes are not recorded\n");
+		printf("<: a part of it may be runnable: not all wakes are recorded\n");
 }
 
 void report_span_head(const struct report_threads *threads)

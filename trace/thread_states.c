@@ -309,7 +309,9 @@ static int thread_add(struct thread_states *states, const struct thread_event *e
 
 	if (!thread)
 		return -ENOMEM;
-	thread->is_recorded |= event->kind != THREAD_WOKEN;
+	/* the recorder names wakers too */
+	thread->is_recorded |= event->kind != THREAD_WOKEN &&
+			       (event->kind != THREAD_IS_NAMED || event->cpu >= 0);
 	switch (event->kind) {
 	case THREAD_DEPARTS:
 		return depart(states, thread, event);

@@ -22,8 +22,8 @@
  *
  * Before its first event a thread was in the state that this event ends, from the begin of the
  * trace or from when it was sighted. Exceptions: after losses; a thread that arrives first, which
- * may be new; and a thread that has the number of another that ended. A thread of which only wakes
- * are recorded is not itself recorded (is_recorded): its waker is.
+ * may be new; and a thread that has the number of another that ended. Of a thread that is not
+ * recorded there may be wakes by one that is, and its name, for it woke one (is_recorded).
  *
  * Losses of a CPU: the time of the thread that ran there is unknown from the CPU's last event to
  * the thread's next one. All threads that live then count the loss, since each may have been there.
@@ -113,7 +113,7 @@ struct thread_record {
 	int32_t cpu;		/* where it runs or ran last */
 	int32_t crossed_cpu;	/* where its departure is missing so far; -1: nowhere */
 	uint8_t letter;		/* of THREAD_LETTERS; asleep */
-	uint8_t is_recorded;	/* not only its wakes are */
+	uint8_t is_recorded;	/* not only its wakes and its name are */
 	uint8_t is_sighted;	/* unseen, but there since since_ns */
 	uint8_t is_born;	/* and has not run */
 	uint8_t is_exiting;	/* it runs, or has ended then */

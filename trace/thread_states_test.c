@@ -291,15 +291,20 @@ Test(thread_states, where_exits_are_recorded_a_wait_without_an_end_is_one)
 	states_end();
 }
 
-Test(thread_states, a_thread_of_which_only_wakes_are_recorded_is_none)
+Test(thread_states, a_thread_that_woke_or_was_woken_is_not_recorded)
 {
 	states_begin(0);
 	states_wake(1, 0, 100);
-	states_wake(2, 0, 100);
-	states_name(2, -1, 200);
+	states_name(2, -1, 100);
+	states_name(3, -1, 100);
+	states_arrive(3, 0, 200);
+	states_wake(4, 0, 100);
+	states_name(4, 0, 200);
 	thread_states_finish(&states, 300);
 	cr_expect_not(states_thread(1)->is_recorded);
-	cr_expect(states_thread(2)->is_recorded);
+	cr_expect_not(states_thread(2)->is_recorded);
+	cr_expect(states_thread(3)->is_recorded);
+	cr_expect(states_thread(4)->is_recorded);
 	states_end();
 }
 
