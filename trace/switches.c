@@ -37,6 +37,7 @@ struct pass {
 	struct trace_reader *reader;
 	struct role **roles;	    /* for each process, by class index */
 	struct open_spans *streams; /* by the place in the reader's streams[] */
+	uint64_t *last_ns;	    /* likewise: of a CPU's event before; 0: none */
 	uint64_t open_count;
 	struct process_numbers numbers;
 };
@@ -294,21 +295,25 @@ static struct thread_event thread_event_of(const struct pass *pass, const struct
 static int kernel_add(struct pass *pass, const struct role *role, const struct merge_event *event)
 {
 	struct thread_states *states = &pass->switches->states;
+	/* what is lost was lost since the stream's event before: a CPU may have other streams */
+	uint64_t *last_ns = &pass->last_ns[event->stream - pass->reader->streams];
+	uint64_t from_ns = *last_ns ? *last_ns : states->begin_ns;
 	int32_t cpu = event->stream->cpu;
 	struct thread_event made;
 	int err = 0;
 
+	*last_ns = event->ns;
 	/* packets have an unknown number of events, but one at least */
 	if (event->lost || event->missing_packets)
-		err = thread_states_lost(states, cpu, event->ns,
+		err = thread_states_lost(states, cpu, from_ns, event->ns,
 					 event->lost + event->missing_packets);
 	if (err || !role)
 		return err;
 	if (role->kind == ROLE_LOST)
-		return thread_states_lost(states, cpu, event->ns,
+		return thread_states_lost(states, cpu, from_ns, event->ns,
 					  load_u64(event->fields + THREAD_BYTES));
 	if (role->kind != ROLE_KERNEL)
-		return thread_states_cpu(states, cpu, event->ns);
+		return 0;
 	made = thread_event_of(pass, role, event);
 	return thread_states_add(states, &made);
 }
@@ -372,6 +377,7 @@ static void pass_release(struct pass *pass)
 		free(pass->streams[i].all);
 	free(pass->roles);
 	free(pass->streams);
+	free(pass->last_ns);
 	process_numbers_release(&pass->numbers);
 }
 
@@ -387,8 +393,10 @@ int switches_read(struct switches *switches, struct trace_reader *reader,
 	thread_states_init(&switches->states, begin_ns);
 	switches->spans = calloc((size_t)summary->span_count + 1, sizeof(*switches->spans));
 	pass.streams = calloc((size_t)reader->stream_count + 1, sizeof(*pass.streams));
-	err = switches->spans && pass.streams ? process_numbers_make(&pass.numbers, reader)
-					      : -ENOMEM;
+	pass.last_ns = calloc((size_t)reader->stream_count + 1, sizeof(*pass.last_ns));
+	err = switches->spans && pass.streams && pass.last_ns
+		      ? process_numbers_make(&pass.numbers, reader)
+		      : -ENOMEM;
 	if (!err)
 		err = roles_make(&pass, summary);
 	if (!err)

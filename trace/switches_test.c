@@ -224,8 +224,17 @@ Test(switches, spans_across_losses_of_markers_are_left_out)
 
 Test(switches, lost_records_make_times_unknown_and_uncertain)
 {
+	struct sample apart = { 0 };
+
 	begin_trace();
 	put_switches();
+	/* another stream of CPU 1, of which nothing is lost */
+	begin_stream(&apart, &(struct wm_packet){ .tid = 1, .instance = 4, .comm = "cpu1" }, 100);
+	sample_event(&apart, WAKE, 490, 0);
+	for (uint32_t i = 0; i < 4; i++)
+		sample_u32(&apart, i % 2 ? CHILD : PID);
+	end_packet(&apart, 1);
+	sample_release(&apart);
 	put(1, LOST, 500, 0, 0);
 	sample_u64(&cpus[1], 5);
 	end_packet(&cpus[1], 1);

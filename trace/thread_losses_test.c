@@ -67,8 +67,7 @@ Test(thread_losses, after_losses_the_running_threads_time_is_unknown)
 	states_begin(0);
 	states_arrive(1, 0, 100);
 	states_arrive(2, 1, 100);
-	cr_assert_eq(thread_states_cpu(&states, 0, 150), 0); /* another event of that CPU */
-	states_lose(0, 300, 7);
+	states_lose(0, 150, 300, 7);
 	states_wait('S', 1, 0, 320);
 	states_wake(1, 1, 330);
 	states_arrive(1, 0, 340);
@@ -88,7 +87,7 @@ Test(thread_losses, after_losses_a_first_event_shows_nothing)
 {
 	states_begin(0);
 	states_delay(4, 5, 0);
-	states_lose(0, 100, 1);
+	states_lose(0, 0, 100, 1);
 	states_preempt(1, 0, 200);
 	states_wake(2, 0, 200);
 	states_mark(3, 200);
@@ -106,8 +105,8 @@ Test(thread_losses, losses_of_no_cpu_are_counted)
 {
 	states_begin(0);
 	states_arrive(1, 0, 100);
-	states_lose(-1, 200, 3);
-	states_lose(INT32_MAX, 200, 3);
+	states_lose(-1, 150, 200, 3);
+	states_lose(INT32_MAX, 150, 200, 3);
 	thread_states_finish(&states, 300);
 	states_expect(1, 200, 0, 0, 0, 0);
 	cr_expect_eq(states_thread(1)->lost_events, 6);
@@ -122,7 +121,7 @@ Test(thread_losses, a_wake_that_was_lost_leaves_the_wait_undecided)
 	states_wake(1, 1, 210);
 	states_arrive(1, 0, 220);
 	states_wait('S', 1, 0, 300);
-	states_lose(1, 350, 1);
+	states_lose(1, 340, 350, 1);
 	states_arrive(1, 0, 400);
 	thread_states_finish(&states, 400);
 	states_expect(1, 100 + 80, 10, 10, 100, 0);
@@ -256,7 +255,7 @@ Test(thread_losses, times_add_up_whatever_comes)
 				if (rand() % 4)
 					states_mark(tid, ns);
 				else
-					states_lose(cpu, ns, 1);
+					states_lose(cpu, ns - 20, ns, 1);
 			}
 		}
 		thread_states_finish(&states, ns);

@@ -355,20 +355,9 @@ static struct thread_cpu *cpu_of(struct thread_states *states, int32_t cpu, int 
 		if (*err)
 			return NULL;
 		states->cpu_count = (size_t)cpu + 1;
-		for (size_t i = had; i < states->cpu_count; i++)
-			states->cpus[i] = (struct thread_cpu){ .last_ns = states->begin_ns };
+		memset(states->cpus + had, 0, (states->cpu_count - had) * sizeof(*states->cpus));
 	}
 	return &states->cpus[cpu];
-}
-
-int thread_states_cpu(struct thread_states *states, int32_t number, uint64_t ns)
-{
-	int err;
-	struct thread_cpu *cpu = cpu_of(states, number, &err);
-
-	if (cpu && ns > cpu->last_ns)
-		cpu->last_ns = ns;
-	return err;
 }
 
 /* The thread that runs on a CPU, by its events. */
@@ -380,27 +369,26 @@ static struct thread_record *runner_of(const struct thread_states *states,
 	return thread && thread->state == THREAD_RUNNING && thread->cpu == number ? thread : NULL;
 }
 
-int thread_states_lost(struct thread_states *states, int32_t number, uint64_t ns, uint64_t events)
+int thread_states_lost(struct thread_states *states, int32_t number, uint64_t from_ns,
+		       uint64_t to_ns, uint64_t events)
 {
 	int err;
 	struct thread_cpu *cpu = cpu_of(states, number, &err);
 	struct thread_record *runner = cpu ? runner_of(states, cpu, number) : NULL;
 
 	states->lost_events += events;
-	if (!cpu)
-		return err;
-	if (ns > cpu->last_ns)
-		states->lost_ns += ns - cpu->last_ns;
+	if (to_ns > from_ns)
+		states->lost_ns += to_ns - from_ns;
 	if (runner) {
-		uint64_t until_ns = cpu->last_ns > runner->since_ns ? cpu->last_ns
-								    : runner->since_ns;
+		uint64_t until_ns = from_ns > runner->since_ns ? from_ns : runner->since_ns;
 
 		thread_settle(runner);
 		thread_spend(runner, THREAD_TIME_RUNNING, until_ns);
 		thread_enter(runner, THREAD_UNKNOWN, until_ns);
 	}
-	cpu->thread = 0;
-	return thread_states_cpu(states, number, ns);
+	if (cpu)
+		cpu->thread = 0;
+	return err;
 }
 
 /* A thread arrives where another has not departed. */
@@ -435,5 +423,5 @@ int thread_states_add(struct thread_states *states, const struct thread_event *e
 		cpu->thread = event->kind == THREAD_ARRIVES && event->tid
 				      ? thread_index(states, event->tid)
 				      : 0;
-	return err ? err : thread_states_cpu(states, event->cpu, event->ns);
+	return err;
 }

@@ -25,7 +25,7 @@
  * may be new; and a thread that has the number of another that ended. Of a thread that is not
  * recorded there may be wakes by one that is, and its name, for it woke one (is_recorded).
  *
- * Losses of a CPU: the time of the thread that ran there is unknown from the CPU's last event to
+ * Losses of a CPU: the time of the thread that ran there is unknown from the event before to
  * the thread's next one. All threads that live then count the loss, since each may have been there.
  * They also count switches that must be missing, where an event contradicts the state.
  *
@@ -141,7 +141,6 @@ struct thread_states {
 	uint64_t begin_ns;
 	uint64_t lost_events, lost_ns;
 	struct thread_cpu {
-		uint64_t last_ns;
 		uint32_t thread; /* which runs there: index + 1 */
 	} * cpus;
 	size_t cpu_count, cpu_room;
@@ -154,11 +153,9 @@ void thread_states_release(struct thread_states *states);
 /* 0 or -ENOMEM. */
 int thread_states_add(struct thread_states *states, const struct thread_event *event);
 
-/* A CPU recorded something else; what is lost later was lost since. 0 or -ENOMEM. */
-int thread_states_cpu(struct thread_states *states, int32_t cpu, uint64_t ns);
-
-/* So many events of a CPU were lost before its event at `ns`. 0 or -ENOMEM. */
-int thread_states_lost(struct thread_states *states, int32_t cpu, uint64_t ns, uint64_t events);
+/* So many events of a CPU were lost between these times. 0 or -ENOMEM. */
+int thread_states_lost(struct thread_states *states, int32_t cpu, uint64_t from_ns, uint64_t to_ns,
+		       uint64_t events);
 
 /* The sums of a thread's times at `ns`; its event THREAD_IS_HERE is implied. 0 or -ENOMEM. */
 int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid, uint64_t ns,

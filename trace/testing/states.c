@@ -83,9 +83,9 @@ void states_name(uint32_t tid, int32_t cpu, uint64_t ns)
 		.kind = THREAD_IS_NAMED, .ns = ns, .pid = STATES_PID, .tid = tid, .cpu = cpu });
 }
 
-void states_lose(int32_t cpu, uint64_t ns, uint64_t events)
+void states_lose(int32_t cpu, uint64_t from_ns, uint64_t to_ns, uint64_t events)
 {
-	cr_assert_eq(thread_states_lost(&states, cpu, ns, events), 0);
+	cr_assert_eq(thread_states_lost(&states, cpu, from_ns, to_ns, events), 0);
 }
 
 void states_mark(uint32_t tid, uint64_t ns)

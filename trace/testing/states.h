@@ -27,7 +27,7 @@ void states_fork(uint32_t tid, uint64_t ns);
 void states_leave(uint32_t tid, int32_t cpu, uint64_t ns);
 void states_name(uint32_t tid, int32_t cpu, uint64_t ns);
 /* Events of a CPU are lost. */
-void states_lose(int32_t cpu, uint64_t ns, uint64_t events);
+void states_lose(int32_t cpu, uint64_t from_ns, uint64_t to_ns, uint64_t events);
 /* The thread itself records something. */
 void states_mark(uint32_t tid, uint64_t ns);
 /* The latest thread of that number. */
