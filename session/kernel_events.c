@@ -468,6 +468,7 @@ void kernel_begin(struct wm_session *session)
 	if (kernel->has_switches && !kernel->has_wakes)
 		kernel_write_runnable(kernel);
 	kernel->counted_ns = ticks_monotonic_ns();
+	kernel->is_begun = 1;
 }
 
 void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage)
@@ -500,7 +501,7 @@ int kernel_pump(struct wm_session *session)
 	uint64_t now_ns, before;
 	int err = 0;
 
-	if (!kernel || !kernel->process || !session->started_ns)
+	if (!kernel || !kernel->process || !kernel->is_begun)
 		return 0;
 	now_ns = ticks_monotonic_ns();
 	before = kernel->taken;
@@ -528,7 +529,7 @@ void kernel_end(struct wm_session *session)
 
 	if (!kernel)
 		return;
-	if (kernel->sampler && kernel->process && session->started_ns) {
+	if (kernel->sampler && kernel->process && kernel->is_begun) {
 		kernel->end_ns = ticks_monotonic_ns();
 		sampler_disable(kernel->sampler);
 		sampler_read(kernel->sampler, 1, kernel_take, kernel);
@@ -539,7 +540,7 @@ void kernel_end(struct wm_session *session)
 		kernel_write_counts(kernel);
 		if (kernel->has_switches && !kernel->has_wakes)
 			kernel_write_runnable(kernel);
-	} else if (kernel->process && session->started_ns) {
+	} else if (kernel->process && kernel->is_begun) {
 		kernel_write_counts(kernel);
 	}
 	kernel_covered(session, &kernel->coverage);
@@ -555,6 +556,20 @@ void kernel_end(struct wm_session *session)
 	kernel->process->arming = PROCESS_QUIET; /* ARMED -> QUIET */
 	kernel->process->invited = 0;		 /* it may be forgotten once it is drained */
 	kernel->process = NULL;
+}
+
+void kernel_drop(struct wm_session *session)
+{
+	struct process *process = session->kernel ? session->kernel->process : NULL;
+
+	if (!process)
+		return;
+	session->kernel->is_begun = 0;
+	kernel_end(session);
+	if (session->watermark && process->drain)
+		watermark_remove(session->watermark, process->drain);
+	drain_free(process->drain);
+	process->drain = NULL;
 }
 
 void kernel_release(struct wm_session *session)

@@ -46,6 +46,9 @@ int kernel_pump(struct wm_session *session);
 /* Record no more, and take the last. The store is then drained as that of a dead process. */
 void kernel_end(struct wm_session *session);
 
+/* The session could not start: nothing of it is kept. */
+void kernel_drop(struct wm_session *session);
+
 void kernel_release(struct wm_session *session);
 
 #endif

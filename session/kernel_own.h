@@ -84,6 +84,7 @@ struct kernel {
 	uint64_t counted_ns; /* when counts were last written */
 	pid_t *pids;
 	size_t pid_count;
+	int is_begun;
 	unsigned int *cpus;
 	size_t cpu_count;
 	int cgroup_fd;

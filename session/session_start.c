@@ -122,8 +122,12 @@ int wm_session_start(struct wm_session *session)
 	session->detail[0] = 0;
 	session->running = 1;
 	session->is_end_told = 0;
+	/* before the rest, so that there are switches for all that threads record */
+	first = kernel_open(session);
+	if (!first)
+		kernel_begin(session);
 	/* request all first, so that the processes arm at the same time */
-	for (struct process *p = session->processes; p; p = p->next) {
+	for (struct process *p = session->processes; p && !first; p = p->next) {
 		if (!process_is_usable(p))
 			continue;
 		p->error = 0;
@@ -136,10 +140,6 @@ int wm_session_start(struct wm_session *session)
 			first = wait_armed(session, p);
 	if (!first)
 		first = fail_unmatched(session);
-	if (!first)
-		first = kernel_open(session);
-	if (!first)
-		kernel_begin(session);
 	for (struct process *p = session->processes; p && !first; p = p->next)
 		if (process_is_usable(p) && p->arming == PROCESS_ARMED)
 			first = start_process(session, p);
@@ -151,6 +151,7 @@ int wm_session_start(struct wm_session *session)
 		char detail[DETAIL_BYTES];
 
 		memcpy(detail, session->detail, sizeof(detail));
+		kernel_drop(session);
 		wm_session_stop(session);
 		memcpy(session->detail, detail, sizeof(detail));
 	} else if (!session->started_ns) {
