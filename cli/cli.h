@@ -25,6 +25,7 @@ int cmd_export(int argc, char **argv);
 int cmd_coverage(int argc, char **argv);
 int cmd_watch(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_claims(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 

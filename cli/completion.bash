@@ -64,7 +64,7 @@ _waymark()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local command=${COMP_WORDS[1]} target
-	local commands="record list report dump trail watch stat export diff compress coverage claims doctor help version"
+	local commands="record list report dump trail watch stat top export diff compress coverage claims doctor help version"
 
 	# A marker's name holds a colon, which readline takes for the end of a word.
 	if declare -F _get_comp_words_by_ref >/dev/null; then
@@ -88,7 +88,7 @@ _waymark()
 		declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word" ;;
 	record:--policy)
 		mapfile -t COMPREPLY < <(compgen -W "discard cyclic block notify" -- "$word") ;;
-	record:-e | record:--event)
+	record:-e | record:--event | top:-e | top:--event)
 		target=$(_waymark_target)
 		if [[ $word =~ ^(func|usdt|addr):.*/([^/]*,)?[a-z0-9]*$ ]]; then
 			mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*[/,]}"}" \
@@ -127,6 +127,8 @@ _waymark()
 	export:--weight)
 		mapfile -t COMPREPLY < <(compgen -W "instructions blocks" -- "$word") ;;
 	export:-o | export:--output)
+		mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+	top:-o | top:--output)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
 	record:-o | report:* | dump:* | trail:* | export:* | diff:* | compress:* | coverage:*)
 		mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;

@@ -20,6 +20,7 @@ static const struct command {
 	{ "trail", "show which way threads took, and where they spent it", cmd_trail },
 	{ "watch", "show who writes a variable, as it happens", cmd_watch },
 	{ "stat", "count what a program, threads or CPUs do: time, faults, cycles", cmd_stat },
+	{ "top", "show live what programs do: markers, spans, functions, threads", cmd_top },
 	{ "export", "write a trace's trails in a form that other tools read", cmd_export },
 	{ "diff", "show the first place where the trails of two runs part", cmd_diff },
 	{ "compress", "make a trace smaller, or as it was", cmd_compress },

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/top_session.h"
+
+#include "cli/cli.h"
+#include "cli/outcome.h"
+#include "cli/outcome_watch.h"
+#include "cli/top_screen.h"
+#include "cli/tree.h"
+#include "perf/count_event.h"
+#include "session/spec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+/* By default. The first needs an agent in the program; the others are the kernel's. */
+static const struct {
+	const char *spec;
+	const char *counts; /* an event that the kernel has to permit; NULL: none */
+} defaults[] = {
+	{ "marker:*:*", NULL },
+	{ "sample:cpu-clock/freq=100/", "cpu-clock" },
+	{ "switch", "context-switches" },
+};
+
+#define DEFAULTS (sizeof(defaults) / sizeof(defaults[0]))
+#define OF_MARKERS 1u
+
+/* ---- which events ---- */
+
+static void leave_out(struct top_session *recorded, const char *spec, const char *why)
+{
+	size_t used = strlen(recorded->left_out);
+
+	snprintf(recorded->left_out + used, sizeof(recorded->left_out) - used, "%s%s: %s",
+		 used ? "; " : "", spec, why);
+}
+
+/* Leave the `wanted` ones out, for an error of the session. */
+static void leave_out_all(struct top_session *recorded, unsigned int wanted, int error)
+{
+	const char *detail = wm_session_detail(recorded->session);
+	char specs[128] = "", why[384];
+
+	for (size_t i = 0; i < DEFAULTS; i++)
+		if (wanted >> i & 1)
+			snprintf(specs + strlen(specs), sizeof(specs) - strlen(specs), "%s%s",
+				 specs[0] ? " " : "", defaults[i].spec);
+	snprintf(why, sizeof(why), "%s%s%.250s", wm_error_text(error), detail[0] ? ": " : "",
+		 detail);
+	leave_out(recorded, specs, why);
+}
+
+/* Those that the kernel lets us have of ourselves. */
+static unsigned int defaults_permitted(struct top_session *recorded,
+				       const struct top_options *options)
+{
+	unsigned int wanted = 0;
+
+	for (size_t i = 0; i < DEFAULTS; i++) {
+		char words[256] = "";
+		struct detail detail = { words, sizeof(words) };
+		struct count_event event;
+		int err = 0;
+
+		if (!defaults[i].counts && !options->command && !options->pid_count)
+			continue; /* CPUs have no markers */
+		if (defaults[i].counts)
+			err = count_event_read(&event, defaults[i].counts, detail);
+		if (!err && defaults[i].counts)
+			err = count_event_probe(&event, detail);
+		if (err)
+			leave_out(recorded, defaults[i].spec,
+				  words[0] ? words : wm_error_text(err));
+		else
+			wanted |= 1u << i;
+	}
+	return wanted;
+}
+
+static int specs_add(struct top_session *recorded, const struct top_options *options,
+		     unsigned int wanted)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < options->spec_count && !err; i++)
+		err = wm_session_add(recorded->session, options->specs[i]);
+	for (size_t i = 0; i < DEFAULTS && !err; i++)
+		if (wanted >> i & 1)
+			err = wm_session_add(recorded->session, defaults[i].spec);
+	recorded->has_switches = recorded->has_kernel = 0;
+	for (size_t i = 0; i < recorded->session->specs->count; i++) {
+		const char *text = recorded->session->specs->all[i].text;
+
+		recorded->has_switches |= !strcmp(text, "switch");
+		recorded->has_kernel |= recorded->session->specs->all[i].kernel != NULL;
+	}
+	return err;
+}
+
+/* ---- the program ---- */
+
+static int put_in_place(int fd, int place)
+{
+	int kept = fcntl(place, F_DUPFD_CLOEXEC, 3);
+
+	if (kept >= 0 && dup2(fd, place) < 0) {
+		close(kept);
+		return -1;
+	}
+	return kept;
+}
+
+static void put_back(int kept, int place)
+{
+	if (kept < 0)
+		return;
+	dup2(kept, place);
+	close(kept);
+}
+
+/*
+ * Start it. Its output is kept out of the tables: what it writes to standard output goes to a file,
+ * and so does standard error where that is the terminal. It does not read the keys.
+ */
+static int launch(struct top_session *recorded, const struct top_options *options)
+{
+	int draws = !options->json && top_screen_is_fit();
+	int kept[3] = { -1, -1, -1 }, out, in, pid;
+
+	recorded->output = options->output ? options->output : "/dev/null";
+	recorded->says_output = 1;
+	out = open(recorded->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (out < 0)
+		return session_fail(recorded->session, -errno, "%s", recorded->output);
+	in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	kept[1] = put_in_place(out, STDOUT_FILENO);
+	if (draws && isatty(STDERR_FILENO))
+		kept[2] = put_in_place(out, STDERR_FILENO);
+	if (draws && in >= 0 && isatty(STDIN_FILENO))
+		kept[0] = put_in_place(in, STDIN_FILENO);
+	pid = wm_session_launch(recorded->session, options->command);
+	for (int i = 0; i < 3; i++)
+		put_back(kept[i], i);
+	close(out);
+	if (in >= 0)
+		close(in);
+	if (pid < 0)
+		return pid;
+	recorded->child.pid = pid;
+	return 0;
+}
+
+static int take_in(struct top_session *recorded, const struct top_options *options)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < options->pid_count && !err; i++)
+		err = wm_session_attach(recorded->session, options->pids[i]);
+	for (size_t i = 0; i < options->pid_count && !err && options->tree; i++)
+		err = tree_take_in(recorded->session, options->pids[i]);
+	return err < 0 || !options->command ? err : launch(recorded, options);
+}
+
+/* ---- the session ---- */
+
+/* Two descriptors for each process, and those of the kernel's events: as many as may be. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* *starts: the error came when all processes were in it. */
+static int make(struct top_session *recorded, const struct top_options *options,
+		unsigned int wanted, int *starts)
+{
+	struct wm_session_options session = WM_SESSION_OPTIONS_INIT;
+	int err;
+
+	*starts = 0;
+	session.allow_unmatched = 1;
+	session.buffer_bytes = options->buffer_bytes ? options->buffer_bytes : session.buffer_bytes;
+	session.cpus = options->cpus;
+	session.cgroup = options->cgroup;
+	if (options->no_follow)
+		session.follow = WM_FOLLOW_NONE;
+	err = wm_session_open(&recorded->session, &session);
+	if (!err)
+		err = specs_add(recorded, options, wanted);
+	if (!err)
+		err = take_in(recorded, options);
+	if (err)
+		return err;
+	raise_limit(); /* after the program was started, which is to have the limit as it was */
+	*starts = 1;
+	return wm_session_start(recorded->session);
+}
+
+/* It did not come to a session: no program is left behind. */
+static int give_up(struct top_session *recorded, int err)
+{
+	complain(err, "%s", wm_session_detail(recorded->session));
+	if (recorded->child.pid) {
+		kill(recorded->child.pid, SIGKILL);
+		while (!child_reap(&recorded->child, 0))
+			;
+	}
+	wm_session_close(recorded->session);
+	return CLI_FAILED;
+}
+
+static void name_what(struct top_session *recorded, const struct top_options *options)
+{
+	char *text = recorded->what;
+	size_t bytes = sizeof(recorded->what), at;
+
+	if (options->command) {
+		at = (size_t)snprintf(text, bytes, "%s", options->command[0]);
+		for (char **word = options->command + 1; *word && at < bytes; word++)
+			at += (size_t)snprintf(text + at, bytes - at, " %s", *word);
+		return;
+	}
+	if (!options->pid_count) {
+		snprintf(text, bytes, "%s%s%s%s",
+			 strcmp(options->cpus, "all") ? "CPUs " : "all CPUs",
+			 strcmp(options->cpus, "all") ? options->cpus : "",
+			 options->cgroup ? ", cgroup " : "",
+			 options->cgroup ? options->cgroup : "");
+		return;
+	}
+	at = (size_t)snprintf(text, bytes, "process%s", options->pid_count > 1 ? "es" : "");
+	for (size_t i = 0; i < options->pid_count && at < bytes; i++)
+		at += (size_t)snprintf(text + at, bytes - at, "%s %d", i ? "," : "",
+				       (int)options->pids[i]);
+}
+
+int top_session_begin(struct top_session *recorded, const struct top_options *options)
+{
+	unsigned int wanted = options->spec_count ? 0 : defaults_permitted(recorded, options);
+	char why[256] = "";
+	int starts, err;
+
+	name_what(recorded, options);
+	if (!options->spec_count && !wanted) {
+		complain_words("waymark: nothing is permitted that top records by default: %s\n",
+			       recorded->left_out);
+		return CLI_FAILED;
+	}
+	err = make(recorded, options, wanted, &starts);
+	while (err && wanted && !recorded->child.pid) {
+		/* an agent that can't come in, or events that the kernel refuses */
+		unsigned int without = starts ? wanted & ~OF_MARKERS : wanted & OF_MARKERS;
+
+		if (!without || without == wanted)
+			break;
+		leave_out_all(recorded, without, err);
+		wm_session_close(recorded->session);
+		recorded->session = NULL;
+		wanted &= ~without;
+		err = make(recorded, options, wanted, &starts);
+	}
+	if (err)
+		return give_up(recorded, err);
+	if (recorded->left_out[0]) {
+		complain_words("waymark: without %s", recorded->left_out);
+		fputc('\n', stderr);
+	}
+	if (options->command && !options->output) {
+		complain_words("waymark: the output of %s goes to /dev/null; --output keeps it",
+			       options->command[0]);
+		fputc('\n', stderr);
+	}
+	outcome_waiting(recorded->session);
+	if (options->spec_count && !options->command &&
+	    outcome_unmatched(recorded->session->specs, recorded->session->names, 1, why,
+			      sizeof(why))) {
+		wm_session_close(recorded->session);
+		return CLI_FAILED;
+	}
+	return CLI_FINE;
+}
+
+int top_session_end(struct top_session *recorded, int result)
+{
+	struct child *child = &recorded->child;
+
+	wm_session_close(recorded->session);
+	if (!child_reap(child, WNOHANG) && !child_interrupts())
+		fprintf(stderr, "waymark: the program (process %d) runs on; Ctrl-C ends it\n",
+			(int)child->pid);
+	child_wait(child);
+	if (child->status && result == CLI_FINE)
+		result = child->status;
+	/* one that outlives our patience was interrupted */
+	if (child->pid && result == CLI_FINE && child_interrupts())
+		result = 128 + SIGINT;
+	return result;
+}

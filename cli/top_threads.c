@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/top_threads.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACES 32768u /* a power of two, over three times TOP_THREADS_MAX */
+
+int top_threads_init(struct top_threads *threads)
+{
+	threads->places = calloc(PLACES, sizeof(*threads->places));
+	return threads->places ? 0 : -ENOMEM;
+}
+
+void top_threads_release(struct top_threads *threads)
+{
+	free(threads->all);
+	free(threads->places);
+	free(threads->switches);
+	*threads = (struct top_threads){ 0 };
+}
+
+static uint32_t *place_of(struct top_threads *threads, uint32_t tid)
+{
+	uint32_t at = (tid * 2654435761u) >> 17;
+
+	while (threads->places[at] && threads->all[threads->places[at] - 1].tid != tid)
+		at = (at + 1) & (PLACES - 1);
+	return &threads->places[at];
+}
+
+struct top_thread *top_threads_get(struct top_threads *threads, uint32_t tid, int is_new)
+{
+	uint32_t *place = place_of(threads, tid);
+
+	if (*place)
+		return &threads->all[*place - 1];
+	if (!is_new || threads->count == TOP_THREADS_MAX ||
+	    array_grow(&threads->all, &threads->room, threads->count + 1, sizeof(*threads->all)))
+		return NULL;
+	threads->all[threads->count++] = (struct top_thread){ .tid = tid };
+	*place = (uint32_t)threads->count;
+	return &threads->all[threads->count - 1];
+}
+
+int top_threads_take(struct top_threads *threads, struct top_switch *one)
+{
+	if (threads->switch_count == TOP_SWITCHES_MAX) {
+		threads->other_switches++;
+		return 0;
+	}
+	if (array_grow(&threads->switches, &threads->switch_room, threads->switch_count + 1,
+		       sizeof(*threads->switches)))
+		return -ENOMEM;
+	one->number = (uint32_t)threads->switch_count;
+	threads->switches[threads->switch_count++] = *one;
+	return 0;
+}
+
+static int by_time(const void *one, const void *other)
+{
+	const struct top_switch *a = one, *b = other;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* The state that it was in until then is accounted for. */
+static void turn(struct top_thread *thread, enum top_state state, uint64_t time_ns)
+{
+	if (thread->state != TOP_ENDED)
+		thread->ns[thread->state] += (int64_t)(time_ns - thread->since_ns);
+	thread->state = state;
+	thread->since_ns = time_ns;
+}
+
+static void step(struct top_threads *threads, const struct top_switch *one)
+{
+	/* threads that ours wake need not be recorded */
+	struct top_thread *thread = top_threads_get(
+		threads, one->tid, one->step != TOP_STEP_WAKE && one->step != TOP_STEP_EXIT);
+	int runs = one->step == TOP_STEP_DEPART || one->step == TOP_STEP_SAMPLE;
+
+	if (!thread) {
+		threads->other_switches += one->step == TOP_STEP_DEPART;
+		return;
+	}
+	thread->pid = one->pid ? one->pid : thread->pid;
+	if (!thread->since_ns) {
+		thread->since_ns = runs ? threads->begin_ns : one->time_ns;
+		thread->state = runs ? TOP_RUNNING : TOP_UNKNOWN;
+	}
+	thread->is_seen = 1;
+	thread->switches += one->step == TOP_STEP_DEPART;
+	if (one->step == TOP_STEP_DEPART)
+		turn(thread, (enum top_state)one->state, one->time_ns);
+	else if (one->step == TOP_STEP_EXIT)
+		turn(thread, TOP_ENDED, one->time_ns);
+	else if (one->step != TOP_STEP_WAKE)
+		turn(thread, TOP_RUNNING, one->time_ns);
+	else if (thread->state == TOP_ASLEEP || thread->state == TOP_UNKNOWN)
+		turn(thread, TOP_READY, one->time_ns);
+}
+
+void top_threads_settle(struct top_threads *threads, uint64_t until_ns)
+{
+	size_t count = threads->switch_count, done = 0;
+
+	if (until_ns < threads->end_ns)
+		until_ns = threads->end_ns;
+	if (count)
+		qsort(threads->switches, count, sizeof(*threads->switches), by_time);
+	while (done < count && threads->switches[done].time_ns <= until_ns)
+		step(threads, &threads->switches[done++]);
+	for (size_t i = done; i < count; i++) {
+		threads->switches[i - done] = threads->switches[i];
+		threads->switches[i - done].number = (uint32_t)(i - done);
+	}
+	threads->switch_count = count - done;
+	for (size_t i = 0; i < threads->count; i++)
+		if (threads->all[i].state != TOP_ENDED)
+			turn(&threads->all[i], threads->all[i].state, until_ns);
+	threads->end_ns = until_ns;
+}
+
+void top_thread_waited(struct top_thread *thread, uint64_t waited_ns)
+{
+	int64_t fresh = thread->has_times ? (int64_t)(waited_ns - thread->waited_ns)
+					  : thread->ns[TOP_READY];
+	int64_t more = fresh - thread->ns[TOP_READY];
+
+	thread->has_times = 1;
+	if (more > thread->ns[TOP_ASLEEP])
+		more = thread->ns[TOP_ASLEEP];
+	if (more > 0) {
+		thread->ns[TOP_READY] += more;
+		thread->ns[TOP_ASLEEP] -= more;
+	}
+	/* a wait that lasts is accounted for, and is added there later */
+	thread->waited_ns = waited_ns;
+	if (thread->ns[TOP_READY] > fresh)
+		thread->waited_ns += (uint64_t)(thread->ns[TOP_READY] - fresh);
+}
+
+void top_threads_next(struct top_threads *threads)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < threads->count; i++) {
+		struct top_thread *thread = &threads->all[i];
+
+		if (thread->state == TOP_ENDED)
+			continue;
+		memset(thread->ns, 0, sizeof(thread->ns));
+		thread->switches = 0;
+		thread->is_seen = 0;
+		threads->all[kept++] = *thread;
+	}
+	if (kept != threads->count) {
+		threads->count = kept;
+		memset(threads->places, 0, PLACES * sizeof(*threads->places));
+		for (size_t i = 0; i < kept; i++)
+			*place_of(threads, threads->all[i].tid) = (uint32_t)i + 1;
+	}
+	threads->named = threads->count;
+	threads->begin_ns = threads->end_ns;
+	threads->other_switches = 0;
+}
