@@ -35,7 +35,7 @@ expect 2 err "did you mean record or report?" re
 expect 2 err "there is no command xyzzy" xyzzy
 expect 2 err 'there is no command \x1b[2J' $'\e[2J'
 expect 2 err "did you mean dump?" help dmup
-for command in record list report dump trail export diff compress coverage claims doctor; do
+for command in record list report dump trail export diff compress coverage claims top doctor; do
 	expect 0 out "Usage: waymark $command" $command --help
 	expect 0 out "Usage: waymark $command" help $command
 	expect 2 err "waymark $command --help" $command --no-such-option
@@ -46,7 +46,7 @@ options()
 {
 	grep -oE -- '--[a-z][a-z-]+' | sort -u
 }
-for command in record list report dump trail export diff compress coverage claims doctor; do
+for command in record list report dump trail export diff compress coverage claims top doctor; do
 	page=$(dirname "$0")/../docs/man/waymark-$command.1.md
 	if ! diff <("$waymark" $command --help | options) <(grep '^\*\*-' "$page" | options); then
 		echo "waymark $command: the help (<) and the manual page (>) differ"
