@@ -20,6 +20,7 @@
 #include "session/watch/watches.h"
 #include "trace/folder.h"
 #include "trace/index.h"
+#include "trace/kernel_names.h"
 #include "trace/perf_map.h"
 
 #include <dirent.h>
@@ -329,6 +330,7 @@ static void remove_trace(const char *dir, int had_dir)
 		return;
 	unlinkat(folder, "metadata", 0);
 	unlinkat(folder, INDEX_NAME, 0);
+	unlinkat(folder, KERNEL_NAMES_FILE, 0);
 	remove_processes(list, !had_dir);
 	if (!had_dir)
 		rmdir(dir);

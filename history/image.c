@@ -70,7 +70,8 @@ int image_open(struct image **out, const struct tsdl_process *process,
 		return -ENOMEM;
 	image->with_parameters = options && options->with_parameters;
 	if (image_modules_open(&image->modules, process, options) ||
-	    jit_open(&image->jit, options ? options->trace : NULL, process->pid)) {
+	    jit_open(&image->jit, options ? options->trace : NULL, process->pid,
+		     process->is_kernel)) {
 		image_close(image);
 		*out = NULL;
 		return -ENOMEM;

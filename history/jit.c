@@ -2,6 +2,8 @@
 #include "history/jit.h"
 
 #include "base/array.h"
+#include "base/kernel_image.h"
+#include "trace/kernel_names.h"
 #include "trace/perf_map.h"
 #include "trace/reader.h"
 
@@ -122,21 +124,25 @@ static int make_functions(struct code_symbols *symbols)
 	return 0;
 }
 
-int jit_open(struct jit *jit, const struct trace_reader *trace, uint32_t pid)
+int jit_open(struct jit *jit, const struct trace_reader *trace, uint32_t pid, int is_kernel)
 {
 	char name[PERF_MAP_NAME_BYTES];
 	int err;
 
 	*jit = (struct jit){ 0 };
 	perf_map_name(pid, name);
-	snprintf(jit->path, sizeof(jit->path), "/tmp/%s", name + 1);
+	if (is_kernel)
+		snprintf(jit->path, sizeof(jit->path), "%s", KERNEL_PATH);
+	else
+		snprintf(jit->path, sizeof(jit->path), "/tmp/%s", name + 1);
 	jit->mapped.seen = (struct image_module){ .path = jit->path,
-						  .name = jit->path + strlen("/tmp/"),
+						  .name = is_kernel ? jit->path
+								    : jit->path + strlen("/tmp/"),
 						  .error = -ENOENT,
 						  .symbols = &jit->symbols };
 	if (!trace)
 		return 0;
-	jit->text = load(trace->dir, name, &err);
+	jit->text = load(trace->dir, is_kernel ? KERNEL_NAMES_FILE : name, &err);
 	if (!jit->text)
 		return err;
 	err = take_lines(jit);

@@ -9,6 +9,7 @@
 #include "trace/writer.h"
 
 #include "trace/folder.h"
+#include "trace/kernel_names.h"
 #include "trace/metadata.h"
 #include "trace/packet_walk.h"
 #include "trace/perf_map.h"
@@ -287,6 +288,11 @@ int trace_perf_maps_copy(struct trace_writer *writer)
 		first = first ? first : metadata_room_error(err);
 	}
 	return first;
+}
+
+int trace_kernel_names_add(struct trace_writer *writer, uint64_t *addresses, size_t count)
+{
+	return metadata_room_error(kernel_names_write(writer->dir, "", addresses, count));
 }
 
 static struct writer_process *process_of(struct trace_writer *writer, int process)

@@ -7,6 +7,7 @@
  *	DIR/cpuCPU-N		a stream of the kernel's events: the packets of one CPU
  *	DIR/cpus-N		likewise: what is counted over several CPUs
  *	DIR/.perf-PID.map	names of code that the process made (trace/perf_map.h)
+ *	DIR/.kernel-symbols	names of the kernel's functions (trace/kernel_names.h)
  *	DIR/.index		all packets; how the recording ended (trace/index.h)
  *
  * A packet is written whole or not at all. While the writer is open it holds a lock (flock) on the
@@ -94,6 +95,12 @@ int trace_events_inherit(struct trace_writer *writer, int process, int from, uin
 
 /* Copy the perf maps of all processes, before the end. 0 or the first error. */
 int trace_perf_maps_copy(struct trace_writer *writer);
+
+/*
+ * Keep the names of the kernel's functions at these addresses, which the call sorts. Once, before
+ * the end. 0 also where the kernel shows no names.
+ */
+int trace_kernel_names_add(struct trace_writer *writer, uint64_t *addresses, size_t count);
 
 /* Note a module of a process in the metadata. */
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,

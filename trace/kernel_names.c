@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/kernel_names.h"
+
+#include "base/kernel_image.h"
+#include "trace/folder.h"
+#include "trace/perf_map.h"
+#include "trace/text_buffer.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LAST_BYTES 4096u /* of a function that no symbol follows */
+
+/*
+ * The symbol before an address. Symbols come in no order: each is put down at the first address
+ * behind it, and lines_make() passes it on to those that follow.
+ */
+struct below {
+	uint64_t start; /* 0: none */
+	uint64_t next;	/* the first symbol behind the address; UINT64_MAX: none */
+	char *name;	/* NULL: it is not code; owned by the first that has it */
+	int is_global;
+};
+
+static int by_value(const void *one, const void *other)
+{
+	uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+
+	return a < b ? -1 : a > b;
+}
+
+static size_t unique(uint64_t *addresses, size_t count)
+{
+	size_t kept = 0;
+
+	if (count)
+		qsort(addresses, count, sizeof(*addresses), by_value);
+	for (size_t i = 0; i < count; i++)
+		if (!kept || addresses[kept - 1] != addresses[i])
+			addresses[kept++] = addresses[i];
+	return kept;
+}
+
+/* The first address that is `start` or behind it. */
+static size_t first_from(const uint64_t *addresses, size_t count, uint64_t start)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (addresses[middle] < start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Of several symbols at one place a function is taken before data, and a global one before others. */
+static int take_symbol(struct below *below, uint64_t start, char kind, const char *name,
+		       const char *module)
+{
+	int is_code = strchr("tTwW", kind) != NULL, is_global = isupper((unsigned char)kind) != 0;
+	size_t bytes = strlen(name) + strlen(module) + sizeof(" []");
+	char *text;
+
+	if (start < below->start ||
+	    (start == below->start && (!is_code || (below->name && below->is_global >= is_global))))
+		return 0;
+	text = is_code ? malloc(bytes) : NULL;
+	if (is_code && !text)
+		return -ENOMEM;
+	if (text)
+		snprintf(text, bytes, *module ? "%s [%s]" : "%s", name, module);
+	free(below->name);
+	below->name = text;
+	below->start = start;
+	below->is_global = is_global;
+	return 0;
+}
+
+/* ADDRESS KIND NAME, and a tab and [MODULE] where it is a module's. */
+static int take_line(struct below *below, const uint64_t *addresses, size_t count, char *line)
+{
+	char *end, *name, *module;
+	uint64_t start = strtoull(line, &end, 16);
+	size_t at;
+
+	if (end == line || !start || end[0] != ' ' || !end[1] || end[2] != ' ')
+		return 0;
+	name = end + 3;
+	name[strcspn(name, "\n")] = '\0';
+	module = name + strcspn(name, "\t");
+	if (*module)
+		*module++ = '\0';
+	module += *module == '[';
+	module[strcspn(module, "]")] = '\0';
+	/* marks of the text's begin, at the address of its first function */
+	if (!strcmp(name, "_text") || !strcmp(name, "_stext"))
+		return 0;
+	at = first_from(addresses, count, start);
+	if (at && start < below[at - 1].next)
+		below[at - 1].next = start;
+	return at == count ? 0 : take_symbol(&below[at], start, end[1], name, module);
+}
+
+static int list_read(struct below *below, const uint64_t *addresses, size_t count, const char *root)
+{
+	FILE *file = kernel_image_file(root, "/proc/kallsyms");
+	char *line = NULL;
+	size_t room = 0;
+	int err = 0;
+
+	while (file && !err && getline(&line, &room, file) > 0)
+		err = take_line(below, addresses, count, line);
+	free(line);
+	if (file)
+		fclose(file);
+	return err;
+}
+
+/* The lines of all addresses; one for those of the same function. */
+static void lines_make(struct text *lines, struct below *below, const uint64_t *addresses,
+		       size_t count)
+{
+	const struct below *last = NULL;
+	uint64_t written = 0;
+
+	for (size_t i = count; i-- > 1;)
+		if (below[i - 1].next == UINT64_MAX)
+			below[i - 1].next = below[i].next;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t next = below[i].next;
+
+		if (below[i].start)
+			last = &below[i];
+		if (!last || !last->name || last->start == written)
+			continue;
+		if (next == UINT64_MAX)
+			next = last->start + LAST_BYTES;
+		if (addresses[i] >= next)
+			continue;
+		written = last->start;
+		text_format(lines, "%llx %llx %s\n", (unsigned long long)last->start,
+			    (unsigned long long)(next - last->start), last->name);
+	}
+}
+
+static int file_write(int folder, const struct text *lines)
+{
+	int fd = folder_create(folder, KERNEL_NAMES_FILE, 0600), err = 0;
+	size_t done = 0;
+
+	if (fd < 0)
+		return fd;
+	while (done < lines->bytes && !err) {
+		ssize_t put = write(fd, lines->at + done, lines->bytes - done);
+
+		err = put < 0 ? -errno : put ? 0 : -ENOSPC;
+		done += put > 0 ? (size_t)put : 0;
+	}
+	if (close(fd) && !err)
+		err = -errno;
+	if (err)
+		unlinkat(folder, KERNEL_NAMES_FILE, 0);
+	return err;
+}
+
+int kernel_names_write(int folder, const char *root, uint64_t *addresses, size_t count)
+{
+	struct text lines = { 0 };
+	struct below *below;
+	int err;
+
+	count = unique(addresses, count);
+	if (!count)
+		return 0;
+	below = calloc(count, sizeof(*below));
+	if (!below)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		below[i].next = UINT64_MAX;
+	err = list_read(below, addresses, count, root);
+	if (!err)
+		lines_make(&lines, below, addresses, count);
+	if (!err)
+		err = lines.error;
+	if (!err && lines.bytes > PERF_MAP_BYTES_MAX)
+		err = -EFBIG;
+	if (!err && lines.bytes)
+		err = file_write(folder, &lines);
+	for (size_t i = 0; i < count; i++)
+		free(below[i].name);
+	free(below);
+	text_release(&lines);
+	return err;
+}
