@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/samples.h"
+
+#include "abi/trail.h"
+#include "base/array.h"
+#include "base/kernel_image.h"
+#include "history/samples_own.h"
+#include "trace/merge.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the fields of a class are that a sample is made of. */
+struct layout {
+	int ip, period, callchain; /* numbers of fields; -1: none */
+};
+
+static int field_of(const struct trace_class *class, const char *name, uint8_t type)
+{
+	for (unsigned int i = 0; i < class->count; i++)
+		if (class->types[i] == type && !strcmp(class->fields[i], name))
+			return (int)i;
+	return -1;
+}
+
+static struct layout layout_of(const struct trace_class *class)
+{
+	return (struct layout){ .ip = field_of(class, "ip", WM_TYPE_PTR),
+				.period = field_of(class, "period", WM_TYPE_U64),
+				.callchain = field_of(class, "callchain", WM_TYPE_ADDRESSES) };
+}
+
+static int is_sample(const struct trace_class *class)
+{
+	return class->has_thread && field_of(class, "ip", WM_TYPE_PTR) >= 0;
+}
+
+int samples_are_in(const struct trace_reader *reader)
+{
+	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
+		const struct tsdl_process *process = &reader->meta.processes[i];
+
+		for (uint32_t j = 0; process->is_kernel && process->schema &&
+				     j < process->schema->count; j++)
+			if (is_sample(process->schema->classes[j]))
+				return 1;
+	}
+	return 0;
+}
+
+int samples_open(struct samples *samples, struct trace_reader *reader,
+		 const struct samples_options *options)
+{
+	uint32_t count = reader->meta.process_count;
+	int err;
+
+	*samples = (struct samples){ .reader = reader, .options = *options, .kernel = count };
+	for (uint32_t i = 0; i < count; i++)
+		if (reader->meta.processes[i].is_kernel)
+			samples->kernel = i;
+	samples->processes = calloc((size_t)count + 1, sizeof(*samples->processes));
+	samples->tids = calloc(SAMPLES_TID_SLOTS, sizeof(*samples->tids));
+	err = image_files_open(&samples->files, options->image.root ? options->image.root : "");
+	if (!err)
+		err = stacks_init(&samples->stacks);
+	return samples->processes && samples->tids ? err : -ENOMEM;
+}
+
+void samples_close(struct samples *samples)
+{
+	for (uint32_t i = 0; samples->processes && i <= samples->reader->meta.process_count; i++) {
+		functions_close(&samples->processes[i].functions);
+		image_close(samples->processes[i].image);
+	}
+	image_files_close(samples->files);
+	stacks_release(&samples->stacks);
+	free(samples->processes);
+	free(samples->events);
+	free(samples->threads);
+	free(samples->sums);
+	free(samples->frames);
+	free(samples->slots);
+	free(samples->tids);
+	*samples = (struct samples){ 0 };
+}
+
+const char *samples_text(const struct function *function, char *text, size_t bytes)
+{
+	return !function->name && function->start == TRAIL_KERNEL
+		       ? KERNEL_PATH
+		       : function_text(function, text, bytes);
+}
+
+int samples_is_kernel(const struct function *function)
+{
+	return function->start >= TRAIL_KERNEL ||
+	       (function->module && !strcmp(function->module->path, KERNEL_PATH));
+}
+
+/* ---- events ---- */
+
+/* Its number; -1: it is not wanted, or -ENOMEM. */
+static int event_find(struct samples *samples, const struct trace_class *class, uint32_t *number)
+{
+	static const char clocks[][20] = { "sample:cpu-clock", "sample:task-clock" };
+	struct samples_event *event;
+	struct layout layout;
+
+	for (*number = 0; *number < samples->event_count; ++*number)
+		if (!strcmp(samples->events[*number].name, class->name))
+			return 0;
+	if (array_grow(&samples->events, &samples->event_room, samples->event_count + 1,
+		       sizeof(*samples->events)))
+		return -ENOMEM;
+	layout = layout_of(class);
+	event = &samples->events[samples->event_count++];
+	*event = (struct samples_event){ .name = class->name,
+					 .has_period = layout.period >= 0,
+					 .has_stacks = layout.callchain >= 0 };
+	for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
+		size_t bytes = strlen(clocks[i]);
+
+		event->is_time |= event->has_period && !strncmp(class->name, clocks[i], bytes) &&
+				  (!class->name[bytes] || class->name[bytes] == ':');
+	}
+	return 0;
+}
+
+static int is_wanted(const struct samples *samples, const struct merge_event *event)
+{
+	const struct samples_options *options = &samples->options;
+
+	if (!event->class || !is_sample(event->class))
+		return 0;
+	if ((options->pid && event->pid != options->pid) ||
+	    (options->tid && event->tid != options->tid))
+		return 0;
+	return !options->event || !fnmatch(options->event, event->class->name, 0) ||
+	       (!strncmp(event->class->name, "sample:", 7) &&
+		!fnmatch(options->event, event->class->name + 7, 0));
+}
+
+/* ---- one sample ---- */
+
+struct reading {
+	struct samples *samples;
+	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
+	int (*take)(const struct samples_one *one, void *data);
+	void *data;
+};
+
+static uint64_t address_at(const struct wm_event_field *chain, size_t index)
+{
+	uint64_t address;
+
+	memcpy(&address, (const uint8_t *)chain->value.run.start + 8 * index, sizeof(address));
+	return address;
+}
+
+/*
+ * The address by which a frame's function is found. A caller's is where its call returns to, so
+ * the byte before is the call's; but the first frame of user space, behind the kernel's, was
+ * interrupted.
+ */
+static uint64_t place_of(const struct wm_event_field *chain, size_t index)
+{
+	uint64_t address = address_at(chain, index);
+	int is_entry = address < TRAIL_KERNEL && address_at(chain, index - 1) >= TRAIL_KERNEL;
+
+	return address - (address && !is_entry);
+}
+
+/* The stack of a thread's functions, from the outermost to the one at `ip`. 0 or -ENOMEM. */
+static int stack_find(struct samples *samples, const struct samples_thread *thread, uint64_t ip,
+		      const struct wm_event_field *chain, struct samples_sum *like)
+{
+	size_t count = chain ? chain->value.run.bytes / 8 : 0;
+	const struct function *function;
+	uint32_t stack = thread->stack, whose = 0;
+	int err = 0;
+
+	count = count < SAMPLES_DEPTH_MAX ? count : SAMPLES_DEPTH_MAX;
+	for (size_t i = count; i-- > 1 && !err;) {
+		function = samples_function(samples, thread->process, place_of(chain, i), &whose);
+		err = function ? stacks_of(&samples->stacks, stack, function, whose, NULL, &stack)
+			       : -ENOMEM;
+	}
+	if (err)
+		return err;
+	function = samples_function(samples, thread->process, ip, &whose);
+	like->process = whose;
+	return function ? stacks_of(&samples->stacks, stack, function, whose, NULL, &like->stack)
+			: -ENOMEM;
+}
+
+static int take_event(struct reading *reading, const struct merge_event *from)
+{
+	struct samples *samples = reading->samples;
+	struct layout layout = layout_of(from->class);
+	struct samples_sum like = { 0 };
+	const struct wm_event_field *chain = NULL;
+	struct samples_event *event;
+	uint64_t weight = 1;
+	uint32_t sum;
+	int err;
+
+	trace_fields(reading->fields, from->class, from->fields);
+	err = event_find(samples, from->class, &like.event);
+	if (!err)
+		err = samples_thread_find(samples, from->pid, from->tid, from->ns, &like.thread);
+	if (err)
+		return err;
+	event = &samples->events[like.event];
+	if (layout.period >= 0)
+		weight = reading->fields[layout.period].value.u;
+	if (layout.callchain >= 0)
+		chain = &reading->fields[layout.callchain];
+	like.address = reading->fields[layout.ip].value.u;
+	err = stack_find(samples, &samples->threads[like.thread], like.address, chain, &like);
+	if (!err)
+		err = samples_sum_find(samples, &like, &sum);
+	if (err)
+		return err;
+	event->count++;
+	event->weight += weight;
+	event->cut += chain && chain->state == FIELD_CUT;
+	samples->threads[like.thread].count++;
+	samples->sums[sum].count++;
+	samples->sums[sum].weight += weight;
+	return reading->take ? reading->take(&(struct samples_one){ sum, weight, from->ns },
+					     reading->data)
+			     : 0;
+}
+
+static int is_of_cpu(const struct trace_stream *stream, void *data)
+{
+	(void)data;
+	return stream->is_of_cpu;
+}
+
+int samples_read(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
+		 void *data)
+{
+	struct reading reading = { .samples = samples, .take = take, .data = data };
+	struct merge_event event;
+	struct merge *merge;
+	int err = merge_open(&merge, samples->reader, 0, is_of_cpu, NULL);
+
+	if (err)
+		return err;
+	while ((err = merge_next(merge, &event)) > 0) {
+		err = is_wanted(samples, &event) ? take_event(&reading, &event) : 0;
+		if (err)
+			break;
+	}
+	merge_close(merge);
+	return err;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where threads were when the kernel took samples of them: each event of a trace's kernel that has
+ * a field `ip`, with its stack if it has a `callchain`. Samples of one place, stack and thread are
+ * summed up as they are read, so that memory grows with what differs.
+ *
+ * Functions are those of the image of the process (image.h), as it was over all the time; the
+ * kernel's are those of KERNEL_NAMES_FILE. One thread at a time uses them.
+ */
+#ifndef HISTORY_SAMPLES_H
+#define HISTORY_SAMPLES_H
+
+#include "history/stacks.h"
+#include "trace/reader.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SAMPLES_DEPTH_MAX 1000u /* of a stack's functions; only the innermost are kept */
+
+struct samples_options {
+	const char *event; /* glob of names; NULL: all */
+	uint32_t pid, tid; /* 0: all */
+	struct image_options image;
+};
+
+struct samples_event {
+	const char *name;
+	uint64_t count;
+	uint64_t weight; /* the sum of the periods; of an event without one, the count */
+	uint64_t cut;	 /* stacks of which the outer part is missing */
+	int has_period, has_stacks;
+	int is_time; /* periods are nanoseconds of a clock */
+};
+
+struct samples_thread {
+	uint32_t pid, tid;
+	uint32_t process;     /* of the trace's metadata; SAMPLES_UNKNOWN */
+	const char *program;  /* its process's: the last part of the path; "?" */
+	const char *comm;     /* the thread's, where the trace has it; else the program */
+	uint32_t stack;	      /* the names of both, in stacks */
+	uint64_t until_ns;    /* then another process has this number */
+	uint64_t count;
+	size_t older;	      /* the one before of the same tid, + 1; 0: none */
+};
+
+#define SAMPLES_UNKNOWN UINT32_MAX
+
+/* Samples that are alike. */
+struct samples_sum {
+	uint32_t stack, event, thread;
+	uint32_t process; /* whose image has the address */
+	uint64_t address;
+	uint64_t count, weight;
+};
+
+struct samples {
+	struct trace_reader *reader;
+	struct samples_options options;
+	struct samples_event *events;
+	size_t event_count, event_room;
+	struct samples_thread *threads;
+	size_t thread_count, thread_room;
+	struct samples_sum *sums;
+	size_t sum_count, sum_room;
+	struct stacks stacks;
+	struct image_files *files;
+	struct samples_process *processes; /* by number; one more, for those that are unknown */
+	uint32_t kernel;		   /* the process that stands for it */
+	struct samples_frame *frames;	   /* functions by address; open addressing */
+	size_t frame_count, frame_slots;
+	uint32_t *slots; /* sums; open addressing; 0: free, else one more than its number */
+	size_t slot_count;
+	size_t *tids; /* threads by tid, the low bits; one more than the number; 0: none */
+};
+
+/* Whether a trace has an event that a sample can be made of. */
+int samples_are_in(const struct trace_reader *reader);
+
+/* The reader must live longer. 0 or -ENOMEM. Close in any case. */
+int samples_open(struct samples *samples, struct trace_reader *reader,
+		 const struct samples_options *options);
+void samples_close(struct samples *samples);
+
+/* A sample as it was read: one of its sum. */
+struct samples_one {
+	uint32_t sum;
+	uint64_t weight, ns; /* ns: the wall clock */
+};
+
+/*
+ * Read all, in order of time. `take` is called for each, unless it is NULL; what it returns, if it
+ * is not 0, ends the reading and is returned. 0 or a negative error.
+ */
+int samples_read(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
+		 void *data);
+
+/* The image of a sum's process. NULL: no memory. */
+struct image *samples_image(struct samples *samples, uint32_t process);
+
+/* A function's name as people read it, in text[] or elsewhere. */
+const char *samples_text(const struct function *function, char *text, size_t bytes);
+
+/* Whether a function is the kernel's. */
+int samples_is_kernel(const struct function *function);
+
+#endif

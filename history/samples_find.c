@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads, functions and sums of samples, found again. */
+#include "abi/trail.h"
+#include "base/array.h"
+#include "history/samples_own.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS_MIN 4096u
+
+/* ---- threads ---- */
+
+/* The last process of that number that had begun; and when another begins. */
+static uint32_t process_at(const struct tsdl *meta, uint32_t pid, uint64_t ns, uint64_t *until_ns)
+{
+	uint32_t found = SAMPLES_UNKNOWN;
+
+	*until_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < meta->process_count; i++) {
+		const struct tsdl_process *process = &meta->processes[i];
+
+		if (process->is_kernel || process->pid != pid)
+			continue;
+		/* the first is taken also before: the kernel's events may be older than the agent */
+		if (found == SAMPLES_UNKNOWN || process->begin_ns <= ns)
+			found = i;
+		else if (process->begin_ns < *until_ns)
+			*until_ns = process->begin_ns;
+	}
+	return found;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static const char *comm_of(const struct trace_reader *reader, uint32_t pid, uint32_t tid)
+{
+	for (uint32_t i = 0; i < reader->stream_count; i++) {
+		const struct trace_stream *stream = &reader->streams[i];
+
+		if (!stream->is_of_cpu && stream->pid == pid && stream->tid == tid &&
+		    *stream->comm)
+			return stream->comm;
+	}
+	return NULL;
+}
+
+static int thread_fill(struct samples *samples, struct samples_thread *thread, uint64_t ns)
+{
+	const struct tsdl *meta = &samples->reader->meta;
+	const char *program = NULL, *comm;
+
+	thread->process = process_at(meta, thread->pid, ns, &thread->until_ns);
+	if (thread->process != SAMPLES_UNKNOWN)
+		program = meta->processes[thread->process].exe;
+	if (!thread->pid && !thread->tid)
+		program = "[idle]";
+	comm = comm_of(samples->reader, thread->pid, thread->tid);
+	program = program && *program ? last_part(program) : comm ? comm : "?";
+	thread->program = stacks_name(&samples->stacks, program);
+	thread->comm = stacks_name(&samples->stacks, comm ? comm : program);
+	if (!thread->program || !thread->comm ||
+	    stacks_of(&samples->stacks, STACKS_ROOT, NULL, 0, thread->program, &thread->stack) ||
+	    stacks_of(&samples->stacks, thread->stack, NULL, 0, thread->comm, &thread->stack))
+		return -ENOMEM;
+	return 0;
+}
+
+int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uint64_t ns,
+			uint32_t *number)
+{
+	size_t *slot = &samples->tids[tid % SAMPLES_TID_SLOTS], at = *slot;
+	struct samples_thread *thread;
+
+	for (; at; at = samples->threads[at - 1].older) {
+		thread = &samples->threads[at - 1];
+		if (thread->pid == pid && thread->tid == tid && ns < thread->until_ns)
+			break;
+	}
+	if (!at) {
+		if (array_grow(&samples->threads, &samples->thread_room, samples->thread_count + 1,
+			       sizeof(*samples->threads)))
+			return -ENOMEM;
+		thread = &samples->threads[samples->thread_count];
+		*thread = (struct samples_thread){ .pid = pid, .tid = tid, .older = *slot };
+		if (thread_fill(samples, thread, ns))
+			return -ENOMEM;
+		at = *slot = ++samples->thread_count;
+	}
+	*number = (uint32_t)(at - 1);
+	return 0;
+}
+
+/* ---- functions ---- */
+
+struct image *samples_image(struct samples *samples, uint32_t process)
+{
+	static const struct tsdl_process unknown;
+	struct image_options options = samples->options.image;
+	const struct tsdl *meta = &samples->reader->meta;
+	uint32_t at = process < meta->process_count ? process : meta->process_count;
+	struct samples_process *of = &samples->processes[at];
+
+	options.files = samples->files;
+	options.trace = at < meta->process_count ? samples->reader : NULL;
+	if (!of->image && image_open(&of->image,
+				     at < meta->process_count ? &meta->processes[at] : &unknown,
+				     &options))
+		return NULL;
+	return of->image;
+}
+
+static size_t frame_slot(const struct samples_frame *frames, size_t count, uint32_t process,
+			 uint64_t address)
+{
+	size_t at = (size_t)((address + process) * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
+
+	while (frames[at].function &&
+	       (frames[at].address != address || frames[at].process != process))
+		at = (at + 1) & (count - 1);
+	return at;
+}
+
+static int frames_grow(struct samples *samples)
+{
+	size_t count = samples->frame_slots ? samples->frame_slots * 2 : SLOTS_MIN;
+	struct samples_frame *frames;
+
+	if (samples->frame_count * 2 < samples->frame_slots)
+		return 0;
+	frames = calloc(count, sizeof(*frames));
+	if (!frames)
+		return -ENOMEM;
+	for (size_t i = 0; i < samples->frame_slots; i++) {
+		const struct samples_frame *frame = &samples->frames[i];
+
+		if (frame->function)
+			frames[frame_slot(frames, count, frame->process, frame->address)] = *frame;
+	}
+	free(samples->frames);
+	samples->frames = frames;
+	samples->frame_slots = count;
+	return 0;
+}
+
+/*
+ * Code in no module is of a function for each address, and not of one for all; but the kernel's
+ * without names is one.
+ */
+static const struct function *function_find(struct samples *samples, uint32_t process,
+					    uint64_t address)
+{
+	struct image *image = samples_image(samples, process);
+	struct samples_process *of = &samples->processes[process];
+	const struct function *function;
+
+	if (!image || (!of->functions.image && functions_open(&of->functions, image)))
+		return NULL;
+	function = functions_at(&of->functions, NULL, address);
+	return !function || function->module
+		       ? function
+		       : functions_entered(&of->functions, function,
+					   address < TRAIL_KERNEL ? address : TRAIL_KERNEL);
+}
+
+const struct function *samples_function(struct samples *samples, uint32_t process, uint64_t address,
+					uint32_t *whose)
+{
+	struct samples_frame *frame;
+
+	if (address >= TRAIL_KERNEL)
+		process = samples->kernel;
+	if (process > samples->reader->meta.process_count)
+		process = samples->reader->meta.process_count;
+	*whose = process;
+	if (frames_grow(samples))
+		return NULL;
+	frame = &samples->frames[frame_slot(samples->frames, samples->frame_slots, process,
+					    address)];
+	if (!frame->function) {
+		*frame = (struct samples_frame){ address, process,
+						 function_find(samples, process, address) };
+		samples->frame_count += frame->function != NULL;
+	}
+	return frame->function;
+}
+
+/* ---- sums ---- */
+
+static size_t sum_slot(const struct samples *samples, const struct samples_sum *like)
+{
+	uint64_t key = like->address * 0x9e3779b97f4a7c15ull +
+		       (((uint64_t)like->stack << 32 | like->thread) ^ like->event);
+	size_t at = (size_t)(key * 0xff51afd7ed558ccdull >> 20) & (samples->slot_count - 1);
+
+	for (; samples->slots[at]; at = (at + 1) & (samples->slot_count - 1)) {
+		const struct samples_sum *sum = &samples->sums[samples->slots[at] - 1];
+
+		if (sum->stack == like->stack && sum->thread == like->thread &&
+		    sum->event == like->event && sum->address == like->address)
+			break;
+	}
+	return at;
+}
+
+static int slots_grow(struct samples *samples)
+{
+	size_t count = samples->slot_count ? samples->slot_count * 2 : SLOTS_MIN;
+	uint32_t *slots;
+
+	if (samples->sum_count * 2 < samples->slot_count)
+		return 0;
+	slots = calloc(count, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(samples->slots);
+	samples->slots = slots;
+	samples->slot_count = count;
+	for (size_t i = 0; i < samples->sum_count; i++)
+		slots[sum_slot(samples, &samples->sums[i])] = (uint32_t)i + 1;
+	return 0;
+}
+
+int samples_sum_find(struct samples *samples, const struct samples_sum *like, uint32_t *number)
+{
+	size_t slot;
+
+	if (slots_grow(samples) || samples->sum_count == UINT32_MAX - 1 ||
+	    array_grow(&samples->sums, &samples->sum_room, samples->sum_count + 1,
+		       sizeof(*samples->sums)))
+		return -ENOMEM;
+	slot = sum_slot(samples, like);
+	if (!samples->slots[slot]) {
+		samples->sums[samples->sum_count] = *like;
+		samples->slots[slot] = (uint32_t)++samples->sum_count;
+	}
+	*number = samples->slots[slot] - 1;
+	return 0;
+}
