@@ -2,6 +2,7 @@
 /*
  * waymark export: the trails of a trace in a form that another tool reads.
  */
+#include "cli/export_samples.h"
 #include "history/export.h"
 
 #include "cli/cli.h"
@@ -23,7 +24,8 @@
 
 static const char usage
 	[] = "Usage: waymark export --format=FORMAT [OPTION]... DIR\n"
-	     "Write which way the threads of the trace in DIR took, or its events, for other tools.\n"
+	     "Write which way the threads of the trace in DIR took, where they were when samples\n"
+	     "were taken, or its events, for other tools.\n"
 	     "\n"
 	     "  --format FORMAT  folded       stacks and what ran in them, for flamegraph.pl\n"
 	     "                   perf-script  branch stacks, for llvm-profgen\n"
@@ -31,7 +33,10 @@ static const char usage
 	     "                   perfetto     events, and what ran on each CPU, for ui.perfetto.dev\n"
 	     "                                (takes -o, --tid and --pid)\n"
 	     "  -o, --output FILE  not to stdout (-)\n"
-	     "  --weight WHAT  count instructions (default) or blocks\n"
+	     "  --event NAME   folded, speedscope: the samples of this event, also of a trace with\n"
+	     "                 trails; without trails they are the default\n"
+	     "  --weight WHAT  count instructions (default) or blocks; of samples, period (default)\n"
+	     "                 or samples\n"
 	     "  --tid T        only this thread\n"
 	     "  --pid P        only this process\n" TRAIL_BOUNDS_HELP
 	     "  --no-parameters  name functions without parameters: f, and not f(int)\n"
@@ -41,11 +46,12 @@ static const char usage
 static const struct export_format {
 	const char *name;
 	int (*write)(struct export *export); /* NULL: it is made of all events, not of trails */
+	int (*write_samples)(struct export_samples *export); /* NULL: not of samples */
 } formats[] = {
-	{ "folded", export_folded },
-	{ "perf-script", export_perf_script },
-	{ "speedscope", export_speedscope },
-	{ "perfetto", NULL },
+	{ "folded", export_folded, export_samples_folded },
+	{ "perf-script", export_perf_script, NULL },
+	{ "speedscope", export_speedscope, export_samples_speedscope },
+	{ "perfetto", NULL, NULL },
 };
 
 #define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
@@ -53,7 +59,7 @@ static const struct export_format {
 struct export_options {
 	const char *dir, *output; /* the latter NULL: stdout */
 	const struct export_format *format;
-	enum export_weight weight;
+	const char *weight, *event; /* NULL: not given */
 	uint32_t tid, pid; /* 0: all */
 	int is_of_trail;   /* an option was given that only trails have */
 	struct trail_bounds bounds;
@@ -63,6 +69,7 @@ struct export_options {
 enum option_id {
 	OPT_FORMAT = 256,
 	OPT_WEIGHT,
+	OPT_EVENT,
 	OPT_TID,
 	OPT_PID,
 	OPT_FROM,
@@ -75,6 +82,7 @@ static const struct option table[] = {
 	{ "format", required_argument, NULL, OPT_FORMAT },
 	{ "output", required_argument, NULL, 'o' },
 	{ "weight", required_argument, NULL, OPT_WEIGHT },
+	{ "event", required_argument, NULL, OPT_EVENT },
 	{ "tid", required_argument, NULL, OPT_TID },
 	{ "pid", required_argument, NULL, OPT_PID },
 	{ "from", required_argument, NULL, OPT_FROM },
@@ -107,11 +115,17 @@ static int take_format(struct export_options *options, const char *text)
 
 static int take_weight(struct export_options *options, const char *text)
 {
-	if (strcmp(text, "instructions") && strcmp(text, "blocks"))
-		return complain_usage("export", "--weight is instructions or blocks, and not: %s",
-				      text);
-	options->weight = *text == 'b' ? EXPORT_BLOCKS : EXPORT_INSTRUCTIONS;
-	return CLI_FINE;
+	static const char *const weights[] = { "instructions", "blocks", "period", "samples" };
+
+	for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++)
+		if (!strcmp(text, weights[i]))
+			options->weight = weights[i];
+	return options->weight
+		       ? CLI_FINE
+		       : complain_usage("export",
+					"--weight is instructions or blocks, of samples period or "
+					"samples, and not: %s",
+					text);
 }
 
 static int take_id(const char *text, uint32_t *id)
@@ -133,6 +147,9 @@ static int take_option(void *data, int id, const char *text)
 		return CLI_FINE;
 	case OPT_WEIGHT:
 		return take_weight(options, text);
+	case OPT_EVENT:
+		options->event = text;
+		return CLI_FINE;
 	case OPT_TID:
 		return take_id(text, &options->tid);
 	case OPT_PID:
@@ -238,7 +255,11 @@ static void release(struct export *export)
 static int export_to(int fd, const struct export_options *options, struct trail_view *view)
 {
 	static struct out out;
-	struct export export = { .out = &out, .name = options->dir, .weight = options->weight };
+	struct export export = { .out = &out,
+				 .name = options->dir,
+				 .weight = options->weight && *options->weight == 'b'
+						   ? EXPORT_BLOCKS
+						   : EXPORT_INSTRUCTIONS };
 	int err, is_shown = isatty(STDERR_FILENO);
 
 	out_init(&out, fd);
@@ -320,22 +341,60 @@ static int export_events(const struct export_options *options)
 	return status;
 }
 
+/* What only trails have, or only samples. CLI_FINE, or what was said. */
+static int check_kind(const struct export_options *options, int are_samples)
+{
+	int is_of_samples = options->weight &&
+			    (*options->weight == 'p' || *options->weight == 's');
+
+	if (options->weight && is_of_samples != are_samples)
+		return complain_usage("export", "--weight %s is not for %s", options->weight,
+				      are_samples ? "samples" : "trails");
+	if (are_samples && (options->bounds.from_text || options->bounds.to_text))
+		return complain_usage("export", "--from and --to are for trails, not for samples");
+	if (are_samples && !options->format->write_samples)
+		return complain_usage("export", "--format=%s is for trails, not for samples",
+				      options->format->name);
+	return CLI_FINE;
+}
+
+static int export_trails(struct export_options *options)
+{
+	struct trail_view view;
+	int status = trail_view_open(&view, options->dir, &options->image);
+
+	if (status == CLI_FINE)
+		status = trail_bounds_find(&options->bounds, "export", &view);
+	if (status == CLI_FINE)
+		status = check(options, &view);
+	if (status == CLI_FINE)
+		status = export_file(options, &view, NULL);
+	return trail_view_close(&view, status);
+}
+
 int cmd_export(int argc, char **argv)
 {
 	struct export_options options;
-	struct trail_view view;
-	int status = read_options(&options, argc, argv);
+	struct export_samples_options samples;
+	int are_samples, status = read_options(&options, argc, argv);
 
 	if (status >= 0)
 		return status;
 	if (!options.format->write)
 		return export_events(&options);
-	status = trail_view_open(&view, options.dir, &options.image);
-	if (status == CLI_FINE)
-		status = trail_bounds_find(&options.bounds, "export", &view);
-	if (status == CLI_FINE)
-		status = check(&options, &view);
-	if (status == CLI_FINE)
-		status = export_file(&options, &view, NULL);
-	return trail_view_close(&view, status);
+	samples = (struct export_samples_options){
+		.dir = options.dir,
+		.output = options.output,
+		.write = options.format->write_samples,
+		.is_counted = options.weight && *options.weight == 's',
+		.samples = { .event = options.event,
+			     .pid = options.pid,
+			     .tid = options.tid,
+			     .image = options.image },
+	};
+	are_samples = export_samples_are_meant(&samples);
+	status = check_kind(&options, are_samples);
+	if (status != CLI_FINE)
+		return status;
+	return are_samples ? export_samples_command(&samples) : export_trails(&options);
 }

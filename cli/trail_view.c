@@ -87,7 +87,7 @@ static void check_code(const struct trail_view *view, uint32_t process)
 }
 
 /* One line for each file that names were wanted of and not had, or of other code. */
-static void complain_files(struct image *image)
+void complain_files(struct image *image)
 {
 	struct image_module *module;
 

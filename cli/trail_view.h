@@ -28,6 +28,9 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
  */
 int trail_view_close(struct trail_view *view, int status);
 
+/* Say of which files of a process names were wanted and not had. */
+void complain_files(struct image *image);
+
 /*
  * The memory of a path's process over time: image_in() for what was mapped when a block ran. NULL:
  * no memory.

@@ -37,17 +37,48 @@ static int is_sample(const struct trace_class *class)
 	return class->has_thread && field_of(class, "ip", WM_TYPE_PTR) >= 0;
 }
 
+static int matches(const char *glob, const char *name)
+{
+	return !glob || !fnmatch(glob, name, 0) ||
+	       (!strncmp(name, "sample:", 7) && !fnmatch(glob, name + 7, 0));
+}
+
 int samples_are_in(const struct trace_reader *reader)
 {
+	return samples_events(reader, NULL, NULL, 0) != 0;
+}
+
+/* Whether it is among the first `count` of names[], of which only `most` are there. */
+static int is_among(const char *name, const char **names, size_t count, size_t most)
+{
+	for (size_t i = 0; i < count && i < most; i++)
+		if (!strcmp(names[i], name))
+			return 1;
+	return 0;
+}
+
+size_t samples_events(const struct trace_reader *reader, const char *glob, const char **names,
+		      size_t most)
+{
+	size_t count = 0;
+
 	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
 		const struct tsdl_process *process = &reader->meta.processes[i];
+		uint32_t classes = process->is_kernel && process->schema ? process->schema->count
+									 : 0;
 
-		for (uint32_t j = 0; process->is_kernel && process->schema &&
-				     j < process->schema->count; j++)
-			if (is_sample(process->schema->classes[j]))
-				return 1;
+		for (uint32_t j = 0; j < classes; j++) {
+			const struct trace_class *class = process->schema->classes[j];
+
+			if (!is_sample(class) || !matches(glob, class->name) ||
+			    is_among(class->name, names, count, most))
+				continue;
+			if (count < most)
+				names[count] = class->name;
+			count++;
+		}
 	}
-	return 0;
+	return count;
 }
 
 int samples_open(struct samples *samples, struct trace_reader *reader,
@@ -137,9 +168,7 @@ static int is_wanted(const struct samples *samples, const struct merge_event *ev
 	if ((options->pid && event->pid != options->pid) ||
 	    (options->tid && event->tid != options->tid))
 		return 0;
-	return !options->event || !fnmatch(options->event, event->class->name, 0) ||
-	       (!strncmp(event->class->name, "sample:", 7) &&
-		!fnmatch(options->event, event->class->name + 7, 0));
+	return matches(options->event, event->class->name);
 }
 
 /* ---- one sample ---- */

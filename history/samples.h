@@ -77,6 +77,13 @@ struct samples {
 /* Whether a trace has an event that a sample can be made of. */
 int samples_are_in(const struct trace_reader *reader);
 
+/*
+ * The names of such events that a glob matches, `most` of them, as long as the reader is open; NULL:
+ * all. A glob also matches a sample:NAME by its NAME. Returns how many there are.
+ */
+size_t samples_events(const struct trace_reader *reader, const char *glob, const char **names,
+		      size_t most);
+
 /* The reader must live longer. 0 or -ENOMEM. Close in any case. */
 int samples_open(struct samples *samples, struct trace_reader *reader,
 		 const struct samples_options *options);
@@ -97,6 +104,12 @@ int samples_read(struct samples *samples, int (*take)(const struct samples_one *
 
 /* The image of a sum's process. NULL: no memory. */
 struct image *samples_image(struct samples *samples, uint32_t process);
+
+/* The same if an address in it was asked for; NULL: none was. */
+struct image *samples_image_known(const struct samples *samples, uint32_t process);
+
+/* How many functions of a process there are, numbered from 0 on. */
+size_t samples_function_count(const struct samples *samples, uint32_t process);
 
 /* A function's name as people read it, in text[] or elsewhere. */
 const char *samples_text(const struct function *function, char *text, size_t bytes);

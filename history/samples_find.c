@@ -116,6 +116,16 @@ struct image *samples_image(struct samples *samples, uint32_t process)
 	return of->image;
 }
 
+size_t samples_function_count(const struct samples *samples, uint32_t process)
+{
+	return samples->processes[process].functions.count;
+}
+
+struct image *samples_image_known(const struct samples *samples, uint32_t process)
+{
+	return samples->processes[process].image;
+}
+
 static size_t frame_slot(const struct samples_frame *frames, size_t count, uint32_t process,
 			 uint64_t address)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "history/samples.h"
+#include "history/export_samples.h"
 #include "history/testing/sampled.h"
 
 #include <criterion/criterion.h>
@@ -144,4 +144,60 @@ Test(samples, callback_sees_each_in_order_and_may_end_it)
 	cr_expect_eq(samples_are_in(reader), 1);
 	cr_assert_eq(samples_open(&samples, reader, &(struct samples_options){ 0 }), 0);
 	cr_expect_eq(samples_read(&samples, count_up, &last_ns), 7);
+}
+
+static char exported[8192];
+
+static void export_by(int (*write)(struct export_samples *export), int is_counted)
+{
+	static struct out out;
+	struct export_samples export = { .out = &out,
+					 .name = "trace",
+					 .samples = &samples,
+					 .is_counted = is_counted };
+	FILE *file = tmpfile();
+	size_t got;
+
+	cr_assert_eq(trace_reader_open(&reader, sampled_dir), 0);
+	cr_assert_eq(samples_open(&samples, reader,
+				  &(struct samples_options){ .event = "sample:cpu-clock" }),
+		     0);
+	out_init(&out, fileno(file));
+	cr_assert_eq(write(&export), 0);
+	cr_assert_eq(out_flush(&out), 0);
+	rewind(file);
+	got = fread(exported, 1, sizeof(exported) - 1, file);
+	exported[got] = '\0';
+	fclose(file);
+}
+
+Test(samples, folded_has_a_line_for_each_stack)
+{
+	export_by(export_samples_folded, 0);
+	cr_expect_str_eq(exported, "prog;worker;main;middle;leaf 3000\n"
+				   "prog;worker;main;leaf 1000\n"
+				   "prog;worker;main;leaf;asm_exc_[k];do_fault_[k] 1000\n"
+				   "prog;worker;0x7000 1000\n"
+				   "prog;worker;[kernel]_[k] 2000\n"
+				   "?;?;0x4000 1000\n"
+				   "later;worker;in_later 1000\n",
+			 "%s", exported);
+}
+
+Test(samples, folded_counts_samples_where_asked_to)
+{
+	export_by(export_samples_folded, 1);
+	cr_expect(strstr(exported, "prog;worker;main;middle;leaf 3\n"), "%s", exported);
+}
+
+Test(samples, speedscope_has_a_profile_for_each_thread)
+{
+	export_by(export_samples_speedscope, 0);
+	cr_expect(strstr(exported, "\"frames\":[\n{\"name\":\"main\""), "%s", exported);
+	cr_expect(strstr(exported, "{\"type\":\"sampled\",\"name\":\"worker 10/11, sample:cpu-clock\","
+				   "\"unit\":\"nanoseconds\",\"startValue\":0,\"samples\":"
+				   "[[0,1,2],[0,2],[0,2,3,4],[5],[6]],"
+				   "\"weights\":[3000,1000,1000,1000,2000],\"endValue\":8000}"),
+		  "%s", exported);
+	cr_expect(strstr(exported, "\"name\":\"? 99/99, sample:cpu-clock\""), "%s", exported);
 }
