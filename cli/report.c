@@ -7,15 +7,32 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/damage.h"
+#include "cli/quantity.h"
+#include "cli/samples_view.h"
 #include "trace/writer.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
+#include <waymark/error.h>
 
 static const char usage[] =
 	"Usage: waymark report [OPTION] DIR\n"
-	"Sum up the trace in DIR: what was recorded, how often, what was lost, and how long spans took.\n"
+	"Sum up the trace in DIR: what was recorded, how often, what was lost, how long spans took, and\n"
+	"where threads were when samples were taken.\n"
 	"\n"
+	"Only the samples (record -e sample:cpu-clock/callchain/):\n"
+	"  --functions which functions they are in, and which called these\n"
+	"  --lines     which lines of source\n"
+	"  --callers FUNCTION  what called it; may be a glob\n"
+	"  --threads   which threads\n"
+	"\n"
+	"  -n, --last N  N rows of each table of samples (default 20; 0: all)\n"
+	"  --event NAME  only samples of this event; may be a glob\n"
+	"  --tid T     only samples of this thread\n"
+	"  --pid P     only samples of this process\n"
+	"  --root DIR  find the program's files below DIR, as they were on another machine\n"
+	"  --no-parameters  name functions without parameters: f, and not f(int)\n"
 	"  --json      as one JSON object\n"
 	"  --repair    first cut torn packets off, so that every CTF reader can read the trace; what is\n"
 	"              cut off is kept in hidden files beside the streams\n"
@@ -26,37 +43,158 @@ static const char usage[] =
 struct report_options {
 	const char *dir;
 	int json, repair;
+	int is_of_samples; /* nothing else is wanted */
+	struct report_samples_options samples;
+};
+
+enum option_id {
+	OPT_FUNCTIONS = 256,
+	OPT_LINES,
+	OPT_CALLERS,
+	OPT_THREADS,
+	OPT_EVENT,
+	OPT_TID,
+	OPT_PID,
+	OPT_ROOT,
+	OPT_NO_PARAMETERS
 };
 
 static const struct option table[] = {
+	{ "functions", no_argument, NULL, OPT_FUNCTIONS },
+	{ "lines", no_argument, NULL, OPT_LINES },
+	{ "callers", required_argument, NULL, OPT_CALLERS },
+	{ "threads", no_argument, NULL, OPT_THREADS },
+	{ "last", required_argument, NULL, 'n' },
+	{ "event", required_argument, NULL, OPT_EVENT },
+	{ "tid", required_argument, NULL, OPT_TID },
+	{ "pid", required_argument, NULL, OPT_PID },
+	{ "root", required_argument, NULL, OPT_ROOT },
+	{ "no-parameters", no_argument, NULL, OPT_NO_PARAMETERS },
 	{ "json", no_argument, NULL, 'j' },
 	{ "repair", no_argument, NULL, 'r' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
 
+static int take_view(struct report_options *options, enum samples_by by, const char *callee)
+{
+	options->samples.by = by;
+	options->samples.callee = callee;
+	options->is_of_samples = 1;
+	return CLI_FINE;
+}
+
+static int take_id(const char *text, uint32_t *id)
+{
+	return quantity_id(text, id) ? complain_usage("report", "this is no number: %s", text)
+				     : CLI_FINE;
+}
+
+static int take_last(struct report_options *options, const char *text)
+{
+	uint64_t number;
+
+	if (quantity_number(text, UINT64_MAX - 1, &number))
+		return complain_usage("report", "this is no number: %s", text);
+	options->samples.last = number ? number : UINT64_MAX;
+	return CLI_FINE;
+}
+
 static int take_option(void *data, int id, const char *text)
 {
 	struct report_options *options = data;
-	(void)text;
-	options->json |= id == 'j';
-	options->repair |= id == 'r';
-	return 0;
+	struct samples_options *samples = &options->samples.samples;
+
+	switch (id) {
+	case OPT_FUNCTIONS:
+		return take_view(options, SAMPLES_BY_FUNCTION, NULL);
+	case OPT_LINES:
+		return take_view(options, SAMPLES_BY_LINE, NULL);
+	case OPT_THREADS:
+		return take_view(options, SAMPLES_BY_THREAD, NULL);
+	case OPT_CALLERS:
+		return take_view(options, SAMPLES_BY_CALLER, text);
+	case OPT_EVENT:
+		samples->event = text;
+		return CLI_FINE;
+	case OPT_TID:
+		return take_id(text, &samples->tid);
+	case OPT_PID:
+		return take_id(text, &samples->pid);
+	case OPT_ROOT:
+		samples->image.root = text;
+		return CLI_FINE;
+	case OPT_NO_PARAMETERS:
+		samples->image.with_parameters = 0;
+		return CLI_FINE;
+	case 'n':
+		return take_last(options, text);
+	default:
+		options->json |= id == 'j';
+		options->repair |= id == 'r';
+		return CLI_FINE;
+	}
 }
 
-static const struct command_line line = { "report", usage, "h", table, take_option };
+static const struct command_line line = { "report", usage, "n:h", table, take_option };
 
 /* -1 to continue, else the exit status. */
 static int read_options(struct report_options *options, int argc, char **argv)
 {
 	int status;
 
-	*options = (struct report_options){ 0 };
+	*options = (struct report_options){ .samples = { .last = SAMPLES_ROWS_DEFAULT } };
+	options->samples.samples.image.with_parameters = 1;
 	status = command_line_read(&line, argc, argv, options);
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
-static int report_read(struct report *report)
+static int show_samples(const struct report_options *options, const struct report_samples *samples)
+{
+	static struct out out;
+	struct json json = { &out, 0 };
+
+	if (!samples->samples.sum_count)
+		return complain(-WM_E_NOT_RECORDED, "samples%s: %s",
+				options->samples.samples.event || options->samples.samples.pid ||
+						options->samples.samples.tid
+					? " of that event, process or thread"
+					: "",
+				options->dir);
+	if (!options->json) {
+		report_samples_text(samples);
+		return CLI_FINE;
+	}
+	out_init(&out, STDOUT_FILENO);
+	json_open(&json, NULL, '{');
+	json_string(&json, "trace", options->dir);
+	report_samples_json(samples, &json);
+	json_close(&json, '}');
+	out_char(&out, '\n');
+	out_flush(&out);
+	return out.error ? complain(out.error, "standard output") : CLI_FINE;
+}
+
+/* Nothing but the samples. Returns an exit status. */
+static int report_only_samples(const struct report_options *options)
+{
+	struct report_samples samples;
+	int err = report_samples(&samples, options->dir, &options->samples), status;
+
+	status = err ? complain(err, "%s", options->dir) : show_samples(options, &samples);
+	errno = 0;
+	if ((fflush(stdout) || ferror(stdout)) && status == CLI_FINE)
+		status = complain(errno ? -errno : -EIO, "standard output");
+	if (samples.tables)
+		complain_samples(&samples.samples);
+	if (samples.reader && complain_damage(samples.reader, options->dir) != CLI_FINE &&
+	    status == CLI_FINE)
+		status = CLI_FAILED;
+	report_samples_release(&samples);
+	return status;
+}
+
+static int report_read(struct report *report, const struct report_samples_options *samples)
 {
 	int err = summary_make(&report->summary, report->reader);
 
@@ -67,11 +205,14 @@ static int report_read(struct report *report)
 	if (!err)
 		err = report_threads(&report->threads, report->reader, report->summary,
 				     report->dir);
+	if (!err)
+		err = report_samples(&report->samples, report->dir, samples);
 	return err;
 }
 
 static void report_release(struct report *report)
 {
+	report_samples_release(&report->samples);
 	report_threads_release(&report->threads);
 	report_watches_release(&report->watches);
 	summary_free(report->summary);
@@ -79,7 +220,7 @@ static void report_release(struct report *report)
 }
 
 /* Returns the exit status. */
-static int report_print(const struct report *report, int is_json)
+static int report_print(struct report *report, int is_json)
 {
 	int err = 0, status;
 
@@ -91,6 +232,8 @@ static int report_print(const struct report *report, int is_json)
 	status = complain_damage(report->reader, report->dir);
 	if (fflush(stdout) || ferror(stdout))
 		err = errno ? -errno : -EIO;
+	if (report->samples.tables)
+		complain_samples(&report->samples.samples);
 	return err ? complain(err, "standard output") : status;
 }
 
@@ -110,9 +253,11 @@ int cmd_report(int argc, char **argv)
 		if (!options.json)
 			printf("Repaired     %d streams\n", err);
 	}
+	if (options.is_of_samples)
+		return report_only_samples(&options);
 	err = trace_reader_open(&report.reader, options.dir);
 	if (!err)
-		err = report_read(&report);
+		err = report_read(&report, &options.samples);
 	status = err ? complain(err, "%s", options.dir) : report_print(&report, options.json);
 	report_release(&report);
 	return status;

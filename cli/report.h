@@ -5,6 +5,7 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
+#include "cli/report_samples.h"
 #include "cli/report_threads.h"
 #include "cli/report_trails.h"
 #include "cli/report_watches.h"
@@ -18,6 +19,7 @@ struct report {
 	struct report_trails trails;
 	struct report_watches watches;
 	struct report_threads threads;
+	struct report_samples samples;
 };
 
 void report_text(const struct report *report);

@@ -231,6 +231,8 @@ int report_json(const struct report *report)
 	put_watches(&json, &report->watches);
 	if (report->watches.writers)
 		writers_json(report->watches.writers, &json);
+	if (report->samples.tables)
+		report_samples_json(&report->samples, &json);
 	put_changes(&json, &reader->meta);
 	put_held(&json, &reader->meta);
 	put_unrecorded(&json, &reader->meta);

@@ -469,4 +469,5 @@ void report_text(const struct report *report)
 	}
 	report_threads_text(&report->threads);
 	print_spans(report, width);
+	report_samples_text(&report->samples);
 }

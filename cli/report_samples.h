@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waymark report: samples of the kernel summed up by function, line, caller or thread, a table for
+ * each event.
+ */
+#ifndef CLI_REPORT_SAMPLES_H
+#define CLI_REPORT_SAMPLES_H
+
+#include "cli/json.h"
+#include "history/samples.h"
+
+#define SAMPLES_ROWS_DEFAULT 20
+
+enum samples_by { SAMPLES_BY_FUNCTION, SAMPLES_BY_LINE, SAMPLES_BY_THREAD, SAMPLES_BY_CALLER };
+
+struct report_samples_options {
+	enum samples_by by;
+	const char *callee; /* whose callers are wanted: its name, or a glob */
+	uint64_t last;	    /* rows of each table; UINT64_MAX: all */
+	struct samples_options samples;
+};
+
+struct samples_row {
+	const struct function *function; /* NULL: of a thread or line, or there is no caller */
+	const char *source;		 /* NULL: the line is not known */
+	unsigned int line;
+	const struct samples_thread *thread;
+	uint64_t count;		      /* samples in it, or that it called */
+	uint64_t self, total;	      /* weights: in itself; with what it called */
+};
+
+struct samples_table {
+	struct samples_row *rows; /* the heaviest first */
+	size_t count, room;
+	uint64_t weight, samples; /* of all; of callers, of the callee */
+};
+
+struct report_samples {
+	struct trace_reader *reader; /* another than the summary's */
+	struct samples samples;
+	struct samples_table *tables; /* by event; NULL: the trace has no samples */
+	const struct report_samples_options *options;
+};
+
+/* Read the samples of the trace in `dir`. 0 or a negative error. Release also after an error. */
+int report_samples(struct report_samples *report, const char *dir,
+		   const struct report_samples_options *options);
+void report_samples_release(struct report_samples *report);
+
+/* The rows of an event, as the options want them. 0 or -ENOMEM. */
+int samples_table_make(struct samples_table *table, struct samples *samples, uint32_t event,
+		       const struct report_samples_options *options);
+
+/* On stdout; and as a member `samples` of an object. */
+void report_samples_text(const struct report_samples *report);
+void report_samples_json(const struct report_samples *report, struct json *json);
+
+#endif
