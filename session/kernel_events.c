@@ -307,6 +307,7 @@ static void arrays_free(struct kernel *kernel)
 	known_release(&kernel->named);
 	free(kernel->pids);
 	free(kernel->cpus);
+	kernel_tasks_free(kernel->tasks);
 	if (kernel->cgroup_fd >= 0)
 		close(kernel->cgroup_fd);
 }
@@ -436,7 +437,9 @@ int kernel_open(struct wm_session *session)
 	if (!kernel)
 		return -ENOMEM;
 	kernel->session = session;
-	err = scope_find(session, kernel);
+	err = kernel_tasks_new(&kernel->tasks, session);
+	if (!err)
+		err = scope_find(session, kernel);
 	if (!err)
 		err = sampler_start_best(session, kernel);
 	if (!err)
@@ -492,6 +495,7 @@ void kernel_covered(const struct wm_session *session, struct kernel_coverage *co
 		.is_doubtful = sampled.is_doubtful || counted.is_doubtful,
 		.cpus_back = sampled.cpus_back,
 		.throttled = sampled.throttled,
+		.unnamed = kernel_tasks_refused(kernel->tasks),
 	};
 }
 
@@ -514,6 +518,7 @@ int kernel_pump(struct wm_session *session)
 	if (!err && kernel->waker)
 		err = sampler_read(kernel->waker, 0, kernel_take_wake, kernel);
 	known_sweep(&kernel->known);
+	kernel_tasks_attend(kernel->tasks);
 	if (!err && kernel->counts)
 		err = counts_follow(kernel->counts);
 	if (!err && now_ns - kernel->counted_ns >= COUNT_NS) {
@@ -537,6 +542,7 @@ void kernel_end(struct wm_session *session)
 			sampler_disable(kernel->waker);
 			sampler_read(kernel->waker, 1, kernel_take_wake, kernel);
 		}
+		kernel_tasks_end(kernel->tasks);
 		kernel_write_counts(kernel);
 		if (kernel->has_switches && !kernel->has_wakes)
 			kernel_write_runnable(kernel);

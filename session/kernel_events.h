@@ -36,6 +36,7 @@ struct kernel_coverage {
 	int is_doubtful;	/* threads may be missing: their process could not be stopped */
 	unsigned int cpus_back; /* how often a CPU came, or came back */
 	uint64_t throttled;	/* how often the kernel stopped an event for a while */
+	uint64_t unnamed;	/* processes whose functions the trace can't name: too many */
 };
 
 void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage);

@@ -9,6 +9,7 @@
 #include "session/kernel_events.h"
 #include "session/kernel_known.h"
 #include "session/kernel_spec.h"
+#include "session/kernel_tasks.h"
 #include "session/own_store.h"
 
 /* Ids of events. Those of the specs follow, in the order of session->specs. */
@@ -55,6 +56,7 @@ struct departing {
 
 struct kernel {
 	struct wm_session *session;
+	struct kernel_tasks *tasks; /* NULL: there is no trace */
 	struct process *process; /* NULL: none, or it was handed over to be drained */
 	struct own_store *store;
 	struct sampler *sampler;

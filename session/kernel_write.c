@@ -62,7 +62,15 @@ static void put_run(struct kernel_fields *fields, const void *at, size_t bytes)
 	put(fields, at, bytes);
 }
 
-static void put_callers(struct kernel_fields *fields, const struct sampler_record *record)
+/* An address of the thread, of whose process the trace then knows the files. */
+static uint64_t met(struct kernel *kernel, const struct sampler_record *record, uint64_t address)
+{
+	kernel_tasks_meet(kernel->tasks, record->pid, record->time_ns, address);
+	return address;
+}
+
+static void put_callers(struct kernel *kernel, struct kernel_fields *fields,
+			const struct sampler_record *record)
 {
 	size_t count = record->caller_count < CALLERS_MAX ? record->caller_count : CALLERS_MAX;
 	uint32_t kept = 0;
@@ -74,7 +82,7 @@ static void put_callers(struct kernel_fields *fields, const struct sampler_recor
 	for (size_t i = 0; i < count; i++) {
 		if (record->callers[i] >= PERF_CONTEXT_MAX)
 			continue; /* a mark between kernel and user */
-		kernel_put_u64(fields, record->callers[i]);
+		kernel_put_u64(fields, met(kernel, record, record->callers[i]));
 		kept++;
 	}
 	memcpy(fields->bytes + at, &kept, sizeof(kept));
@@ -153,7 +161,7 @@ static void depart(struct kernel *kernel, const struct sampler_record *record)
 	kernel_put_thread(&fields, record->pid, record->tid);
 	put_u8(&fields, record->is_preempted != 0);
 	put_u8(&fields, (uint8_t)(record->is_preempted ? 'R' : is_known ? departing->state : '?'));
-	kernel_put_u64(&fields, is_known ? departing->place : 0);
+	kernel_put_u64(&fields, is_known ? met(kernel, record, departing->place) : 0);
 	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_DEPART, &fields);
 	departing->tid = 0;
 }
@@ -232,7 +240,7 @@ static void sample(struct kernel *kernel, const struct kernel_source *source,
 	if (request->kind == KERNEL_TRACEPOINT)
 		put_tracepoint(&fields, &source->format, record);
 	else
-		kernel_put_u64(&fields, record->ip);
+		kernel_put_u64(&fields, met(kernel, record, record->ip));
 	if (request->kind == KERNEL_SAMPLE)
 		kernel_put_u64(&fields, record->period);
 	if (request->kind == KERNEL_KPROBE)
@@ -242,7 +250,7 @@ static void sample(struct kernel *kernel, const struct kernel_source *source,
 	else if (request->kind == KERNEL_WATCH)
 		kernel_put_u64(&fields, request->event.bp_address);
 	if (request->has_callers)
-		put_callers(&fields, record);
+		put_callers(kernel, &fields, record);
 	kernel_write(kernel, (int)record->cpu, record->time_ns, source->id, &fields);
 }
 
@@ -298,6 +306,7 @@ int kernel_take(const struct sampler_record *record, void *data)
 		throttled(kernel, record);
 		break;
 	default:
+		kernel_tasks_take(kernel->tasks, record);
 		kernel_task(kernel, record);
 		break;
 	}

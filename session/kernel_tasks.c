@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/kernel_tasks.h"
+
+#include "base/array.h"
+#include "base/maps.h"
+#include "perf/sampler.h"
+#include "process/target.h"
+#include "session/process.h"
+#include "session/task_addresses.h"
+#include "session/task_files.h"
+#include "trace/process_records.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define CHAINS 1024u	  /* of processes, by pid */
+#define ALIVE_MAX 65536u  /* processes that are known of at one time */
+#define MAPS_MAX 16384u	  /* of a process */
+#define PATHS_MAX 262144u /* different ones */
+
+/* A path, kept once. */
+struct task_path {
+	struct task_path *next;
+	char text[];
+};
+
+struct task_map {
+	uint64_t start, offset;
+	const char *path;
+};
+
+struct task {
+	struct task *next;
+	pid_t pid;
+	int is_followed; /* from its start or its exec on: all its mappings were seen */
+	int is_met;	 /* an address of it was recorded */
+	int is_refused;
+	int number; /* in the trace; -1: not in it */
+	int is_own; /* we put it there */
+	char way;   /* enum life_kind */
+	uint64_t begin_ns;
+	const char *exe; /* NULL: not known */
+	struct task_map *maps;
+	size_t count, room;
+	size_t added; /* of maps, to the trace */
+};
+
+struct kernel_tasks {
+	struct wm_session *session;
+	struct task *chains[CHAINS];
+	size_t alive, in_trace;
+	uint64_t refused;
+	struct task_path *paths[CHAINS];
+	size_t path_count;
+	struct task_files *files;
+	struct task_addresses addresses;
+	int attended; /* numbers in the trace that were looked at */
+};
+
+int kernel_tasks_new(struct kernel_tasks **out, struct wm_session *session)
+{
+	struct kernel_tasks *tasks;
+
+	*out = NULL;
+	if (!session->writer)
+		return 0;
+	tasks = calloc(1, sizeof(*tasks));
+	if (!tasks)
+		return -ENOMEM;
+	tasks->session = session;
+	tasks->files = task_files_new();
+	*out = tasks;
+	return tasks->files ? 0 : -ENOMEM;
+}
+
+static void task_free(struct task *task)
+{
+	free(task->maps);
+	free(task);
+}
+
+void kernel_tasks_free(struct kernel_tasks *tasks)
+{
+	if (!tasks)
+		return;
+	for (size_t i = 0; i < CHAINS; i++) {
+		for (struct task *task = tasks->chains[i], *next; task; task = next) {
+			next = task->next;
+			task_free(task);
+		}
+		for (struct task_path *path = tasks->paths[i], *next; path; path = next) {
+			next = path->next;
+			free(path);
+		}
+	}
+	task_addresses_release(&tasks->addresses);
+	task_files_free(tasks->files);
+	free(tasks);
+}
+
+uint64_t kernel_tasks_refused(const struct kernel_tasks *tasks)
+{
+	return tasks ? tasks->refused : 0;
+}
+
+static void trouble(struct kernel_tasks *tasks, int err)
+{
+	if (err < 0 && !tasks->session->trace_error)
+		tasks->session->trace_error = err;
+}
+
+/* NULL: no memory, or too many. */
+static const char *path_keep(struct kernel_tasks *tasks, const char *text)
+{
+	size_t bytes = strnlen(text, PATH_MAX), hash = 5381;
+	struct task_path **chain, *path;
+
+	for (size_t i = 0; i < bytes; i++)
+		hash = hash * 33 + (unsigned char)text[i];
+	chain = &tasks->paths[hash % CHAINS];
+	for (path = *chain; path; path = path->next)
+		if (!strncmp(path->text, text, bytes) && !path->text[bytes])
+			return path->text;
+	if (tasks->path_count == PATHS_MAX)
+		return NULL;
+	path = malloc(sizeof(*path) + bytes + 1);
+	if (!path)
+		return NULL;
+	memcpy(path->text, text, bytes);
+	path->text[bytes] = '\0';
+	path->next = *chain;
+	*chain = path;
+	tasks->path_count++;
+	return path->text;
+}
+
+/* ---- processes ---- */
+
+static struct task *task_find(const struct kernel_tasks *tasks, pid_t pid)
+{
+	struct task *task = tasks->chains[(unsigned int)pid % CHAINS];
+
+	while (task && task->pid != pid)
+		task = task->next;
+	return task;
+}
+
+/* NULL: no memory, or too many. */
+static struct task *task_get(struct kernel_tasks *tasks, pid_t pid)
+{
+	struct task *task = task_find(tasks, pid);
+
+	if (task || tasks->alive == ALIVE_MAX)
+		return task;
+	task = calloc(1, sizeof(*task));
+	if (!task)
+		return NULL;
+	task->pid = pid;
+	task->number = -1;
+	task->way = LIFE_START;
+	task->next = tasks->chains[(unsigned int)pid % CHAINS];
+	tasks->chains[(unsigned int)pid % CHAINS] = task;
+	tasks->alive++;
+	return task;
+}
+
+static void map_add(struct task *task, const struct task_map *map)
+{
+	for (size_t i = task->count; i--;)
+		if (task->maps[i].start == map->start && task->maps[i].path == map->path)
+			return;
+	if (task->count == MAPS_MAX || !map->path ||
+	    (map->path[0] != '/' && strcmp(map->path, "[vdso]") != 0) ||
+	    array_grow(&task->maps, &task->room, task->count + 1, sizeof(*task->maps)))
+		return;
+	task->maps[task->count++] = *map;
+}
+
+/* What the kernel shows of it now. */
+static void maps_take(struct kernel_tasks *tasks, struct task *task)
+{
+	struct target target;
+	struct maps maps;
+	char comm[20];
+
+	if (!target_read(&target, task->pid)) {
+		snprintf(comm, sizeof(comm), "[%.16s]", target.comm);
+		task->exe = path_keep(tasks, target.exe[0] ? target.exe : comm);
+	}
+	if (!maps_read(&maps, task->pid))
+		for (size_t i = 0; i < maps.count; i++) {
+			const struct map *map = &maps.list[i];
+
+			if (map->prot & PROT_EXEC)
+				map_add(task, &(struct task_map){ map->start, map->offset,
+								  path_keep(tasks, map->path) });
+		}
+	maps_release(&maps);
+	task->is_followed = 1;
+}
+
+/* ---- the trace ---- */
+
+static uint64_t wall_ns(const struct kernel_tasks *tasks, uint64_t time_ns)
+{
+	const struct ticks_point *began = &tasks->session->began;
+
+	return began->realtime_ns + (time_ns - began->monotonic_ns);
+}
+
+/* Its last entry in the session that is in the trace; NULL: none. */
+static const struct process *process_of(const struct kernel_tasks *tasks, pid_t pid)
+{
+	const struct process *found = NULL;
+
+	for (const struct process *p = tasks->session->processes; p; p = p->next)
+		if (p->pid == pid && !p->is_kernel && p->trace >= 0 &&
+		    (!found || p->trace > found->trace))
+			found = p;
+	return found;
+}
+
+static void modules_add(struct kernel_tasks *tasks, struct task *task)
+{
+	const struct process *process = task->is_own ? NULL : process_of(tasks, task->pid);
+
+	/* an agent that reports modules reports all of them */
+	if (process && process->module_count)
+		task->added = task->count;
+	for (; task->added < task->count; task->added++) {
+		const struct task_map *map = &task->maps[task->added];
+		struct control_module module;
+
+		if (!task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
+				       &module))
+			trouble(tasks, trace_module_add(tasks->session->writer, task->number,
+							&module, map->path));
+	}
+}
+
+static int number_new(struct kernel_tasks *tasks, const struct task *task)
+{
+	long uid = target_status_number(task->pid, "Uid");
+	char host[256] = "";
+	struct trace_process about = {
+		.pid = (uint32_t)task->pid,
+		.ppid = (uint32_t)target_parent(task->pid),
+		.start_time = target_start_time(task->pid),
+		.uid = uid < 0 ? UINT32_MAX : (uint32_t)uid,
+		.exe = task->exe ? task->exe : "",
+		.hostname = host,
+		.clock = STORE_CLOCK_MONOTONIC,
+		.ticks_hz = 1000000000,
+		.way = task->way,
+		.begin_ns = task->begin_ns,
+	};
+
+	gethostname(host, sizeof(host) - 1);
+	return trace_process_add(tasks->session->writer, &about);
+}
+
+static void task_enter(struct kernel_tasks *tasks, struct task *task)
+{
+	const struct process *process = process_of(tasks, task->pid);
+
+	if (process) {
+		task->number = process->trace;
+	} else if (tasks->in_trace == KERNEL_TASKS_MAX) {
+		tasks->refused++;
+		task->is_refused = 1;
+		return;
+	} else {
+		task->number = number_new(tasks, task);
+		trouble(tasks, task->number);
+		task->is_own = task->number >= 0;
+		task->is_refused = !task->is_own;
+		tasks->in_trace += (size_t)task->is_own;
+	}
+	if (task->number >= 0)
+		modules_add(tasks, task);
+}
+
+void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, uint64_t address)
+{
+	struct task *task;
+
+	if (!tasks)
+		return;
+	if (address >> 63) {
+		task_addresses_add(&tasks->addresses, address);
+		return;
+	}
+	task = pid > 0 ? task_get(tasks, pid) : NULL;
+	if (!task || task->is_met)
+		return;
+	task->is_met = 1;
+	if (!task->begin_ns)
+		task->begin_ns = wall_ns(tasks, time_ns);
+	if (!task->is_followed)
+		maps_take(tasks, task);
+	task_enter(tasks, task);
+}
+
+/* ---- what the kernel tells ---- */
+
+/* It executes another program: its entry in the trace, if it has one, is of the old one. */
+static void executes(struct kernel_tasks *tasks, const struct sampler_record *record)
+{
+	struct task *task = task_get(tasks, record->pid);
+
+	if (!task)
+		return;
+	task->count = task->added = 0;
+	task->exe = NULL;
+	task->is_met = task->is_own = task->is_refused = 0;
+	task->number = -1;
+	task->is_followed = 1;
+	task->way = LIFE_EXEC;
+	task->begin_ns = wall_ns(tasks, record->time_ns);
+}
+
+static void maps_file(struct kernel_tasks *tasks, const struct sampler_record *record)
+{
+	struct task *task = task_get(tasks, record->pid);
+	struct task_map map = { record->start, record->offset, NULL };
+
+	if (!task || !record->text || !strncmp(record->text, "//anon", 6))
+		return;
+	map.path = path_keep(tasks, record->text);
+	/* a program's own file is the first that execve(2) maps */
+	if (task->is_followed && task->way == LIFE_EXEC && !task->exe)
+		task->exe = map.path;
+	map_add(task, &map);
+	if (task->number >= 0)
+		modules_add(tasks, task);
+}
+
+/* A new process has its parent's mappings. */
+static void forks(struct kernel_tasks *tasks, const struct sampler_record *record)
+{
+	struct task *parent, *task;
+
+	if (record->pid == record->ppid || record->ppid <= 0)
+		return; /* a thread */
+	parent = task_get(tasks, record->ppid);
+	if (parent && !parent->is_followed)
+		maps_take(tasks, parent);
+	task = parent ? task_get(tasks, record->pid) : NULL;
+	if (!task)
+		return;
+	task->count = task->added = 0;
+	for (size_t i = 0; i < parent->count; i++)
+		map_add(task, &parent->maps[i]);
+	task->exe = parent->exe;
+	task->is_met = task->is_own = task->is_refused = 0;
+	task->number = -1;
+	task->is_followed = 1;
+	task->way = LIFE_FORK;
+	task->begin_ns = wall_ns(tasks, record->time_ns);
+}
+
+static void exits(struct kernel_tasks *tasks, const struct sampler_record *record)
+{
+	struct task **at = &tasks->chains[(unsigned int)record->pid % CHAINS], *task;
+	struct target target;
+
+	while (*at && (*at)->pid != record->pid)
+		at = &(*at)->next;
+	task = *at;
+	/* other threads may go on when the first has ended */
+	if (!task || record->pid != record->tid ||
+	    (!target_read(&target, record->pid) && !target_has_ended(&target)))
+		return;
+	if (task->is_own)
+		trouble(tasks, trace_process_end(tasks->session->writer, task->number,
+						 wall_ns(tasks, record->time_ns)));
+	*at = task->next;
+	task_free(task);
+	tasks->alive--;
+}
+
+void kernel_tasks_take(struct kernel_tasks *tasks, const struct sampler_record *record)
+{
+	if (!tasks)
+		return;
+	if (record->kind == SAMPLER_COMM && record->is_exec)
+		executes(tasks, record);
+	else if (record->kind == SAMPLER_MMAP)
+		maps_file(tasks, record);
+	else if (record->kind == SAMPLER_FORK)
+		forks(tasks, record);
+	else if (record->kind == SAMPLER_EXIT)
+		exits(tasks, record);
+}
+
+void kernel_tasks_attend(struct kernel_tasks *tasks)
+{
+	int last = tasks ? tasks->attended : 0;
+
+	if (!tasks)
+		return;
+	for (const struct process *p = tasks->session->processes; p; p = p->next) {
+		struct task *task;
+
+		if (p->is_kernel || p->trace < tasks->attended)
+			continue;
+		last = p->trace >= last ? p->trace + 1 : last;
+		task = task_find(tasks, p->pid);
+		if (!task || !task->is_met || task->number == p->trace)
+			continue;
+		task->number = p->trace;
+		task->is_own = 0;
+		task->added = 0;
+		modules_add(tasks, task);
+	}
+	tasks->attended = last;
+}
+
+void kernel_tasks_end(struct kernel_tasks *tasks)
+{
+	int err;
+
+	if (!tasks || !tasks->session->writer)
+		return;
+	kernel_tasks_attend(tasks);
+	err = trace_kernel_names_add(tasks->session->writer, tasks->addresses.all,
+				     task_addresses_pack(&tasks->addresses));
+	if (err != -EEXIST) /* a session that was started twice */
+		trouble(tasks, err);
+}
