@@ -201,17 +201,30 @@ static uint64_t place_of(const struct wm_event_field *chain, size_t index)
 	return address - (address && !is_entry);
 }
 
+/*
+ * How many frames a stack has: what comes behind the program's frames and is of the kernel was no
+ * frame.
+ */
+static size_t frames_of(const struct wm_event_field *chain)
+{
+	size_t count = chain ? chain->value.run.bytes / 8 : 0, at = 1;
+
+	count = count < SAMPLES_DEPTH_MAX ? count : SAMPLES_DEPTH_MAX;
+	while (at < count &&
+	       (address_at(chain, at) < TRAIL_KERNEL || address_at(chain, at - 1) >= TRAIL_KERNEL))
+		at++;
+	return at < count ? at : count;
+}
+
 /* The stack of a thread's functions, from the outermost to the one at `ip`. 0 or -ENOMEM. */
 static int stack_find(struct samples *samples, const struct samples_thread *thread, uint64_t ip,
 		      const struct wm_event_field *chain, struct samples_sum *like)
 {
-	size_t count = chain ? chain->value.run.bytes / 8 : 0;
 	const struct function *function;
 	uint32_t stack = thread->stack, whose = 0;
 	int err = 0;
 
-	count = count < SAMPLES_DEPTH_MAX ? count : SAMPLES_DEPTH_MAX;
-	for (size_t i = count; i-- > 1 && !err;) {
+	for (size_t i = frames_of(chain); i-- > 1 && !err;) {
 		function = samples_function(samples, thread->process, place_of(chain, i), &whose);
 		err = function ? stacks_of(&samples->stacks, stack, function, whose, NULL, &stack)
 			       : -ENOMEM;

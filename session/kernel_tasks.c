@@ -214,13 +214,17 @@ static uint64_t wall_ns(const struct kernel_tasks *tasks, uint64_t time_ns)
 	return began->realtime_ns + (time_ns - began->monotonic_ns);
 }
 
-/* Its last entry in the session that is in the trace; NULL: none. */
-static const struct process *process_of(const struct kernel_tasks *tasks, pid_t pid)
+/*
+ * Its last entry in the session that is in the trace; NULL: none. One that began before we saw the
+ * process begin is of another program.
+ */
+static const struct process *process_of(const struct kernel_tasks *tasks, const struct task *task)
 {
 	const struct process *found = NULL;
 
 	for (const struct process *p = tasks->session->processes; p; p = p->next)
-		if (p->pid == pid && !p->is_kernel && p->trace >= 0 &&
+		if (p->pid == task->pid && !p->is_kernel && p->trace >= 0 &&
+		    (task->way == LIFE_START || p->life.begin_ns >= task->begin_ns) &&
 		    (!found || p->trace > found->trace))
 			found = p;
 	return found;
@@ -228,7 +232,7 @@ static const struct process *process_of(const struct kernel_tasks *tasks, pid_t 
 
 static void modules_add(struct kernel_tasks *tasks, struct task *task)
 {
-	const struct process *process = task->is_own ? NULL : process_of(tasks, task->pid);
+	const struct process *process = task->is_own ? NULL : process_of(tasks, task);
 
 	/* an agent that reports modules reports all of them */
 	if (process && process->module_count)
@@ -267,7 +271,7 @@ static int number_new(struct kernel_tasks *tasks, const struct task *task)
 
 static void task_enter(struct kernel_tasks *tasks, struct task *task)
 {
-	const struct process *process = process_of(tasks, task->pid);
+	const struct process *process = process_of(tasks, task);
 
 	if (process) {
 		task->number = process->trace;
