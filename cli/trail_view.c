@@ -86,8 +86,21 @@ static void check_code(const struct trail_view *view, uint32_t process)
 	}
 }
 
+int complain_module_names(const struct image_module *module)
+{
+	if (!module->is_asked || !module->error || module->path[0] != '/')
+		return 0;
+	complain_words("waymark: no names in %s: %s; give the folder where it is with --root, or "
+		       "install its debug file%s%s",
+		       module->path, wm_error_text(module->error),
+		       module->build_id ? ", of build id " : "",
+		       module->build_id ? module->build_id : "");
+	fputc('\n', stderr);
+	return 1;
+}
+
 /* One line for each file that names were wanted of and not had, or of other code. */
-void complain_files(struct image *image)
+static void complain_files(struct image *image)
 {
 	struct image_module *module;
 
@@ -99,15 +112,7 @@ void complain_files(struct image *image)
 				module->path, module->others, module->others == 1 ? "" : "s");
 			fputc('\n', stderr);
 		}
-		if (!module->is_asked || !module->error || module->path[0] != '/')
-			continue;
-		complain_words(
-			"waymark: no names in %s: %s; give the folder where it is with --root, or "
-			"install its debug file%s%s",
-			module->path, wm_error_text(module->error),
-			module->build_id ? ", of build id " : "",
-			module->build_id ? module->build_id : "");
-		fputc('\n', stderr);
+		complain_module_names(module);
 	}
 }
 

@@ -37,7 +37,7 @@ struct samples_thread {
 	uint32_t pid, tid;
 	uint32_t process;     /* of the trace's metadata; SAMPLES_UNKNOWN */
 	const char *program;  /* its process's: the last part of the path; "?" */
-	const char *comm;     /* the thread's, where the trace has it; else the program */
+	const char *comm;     /* the thread's first, where the trace has it; else the program */
 	uint32_t stack;	      /* the names of both, in stacks */
 	uint64_t until_ns;    /* then another process has this number */
 	uint64_t count;
@@ -71,6 +71,8 @@ struct samples {
 	size_t frame_count, frame_slots;
 	uint32_t *slots; /* sums; open addressing; 0: free, else one more than its number */
 	size_t slot_count;
+	/* what events call threads, by tid, the low bits: the last that had these */
+	struct samples_name *names;
 	size_t *tids; /* threads by tid, the low bits; one more than the number; 0: none */
 };
 
