@@ -101,6 +101,13 @@ static inline uint64_t engine_place(uint64_t random, int is_far)
 	       random % (ENGINE_REGION_STEP / 2 - ENGINE_REGION_MARGIN);
 }
 
+/* Whether an engine may have an address: no program has any there by itself. */
+static inline int engine_may_be_at(uint64_t address)
+{
+	return address - ENGINE_REGION_AT < ENGINE_REGION_STEPS * ENGINE_REGION_STEP ||
+	       address - ENGINE_FAR_AT < ENGINE_FAR_BYTES;
+}
+
 #define ENGINE_EVENT 0x80000000u
 
 /* The policy for a full segment while the tool has yet to take the next one. */

@@ -121,9 +121,11 @@ void samples_close(struct samples *samples)
 
 const char *samples_text(const struct function *function, char *text, size_t bytes)
 {
-	return !function->name && function->start == TRAIL_KERNEL
-		       ? KERNEL_PATH
-		       : function_text(function, text, bytes);
+	if (!function->name && function->start == TRAIL_KERNEL)
+		return KERNEL_PATH;
+	if (!function->name && function->start == SAMPLES_OWN)
+		return "[engine]";
+	return function_text(function, text, bytes);
 }
 
 int samples_is_kernel(const struct function *function)

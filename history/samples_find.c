@@ -188,6 +188,8 @@ static const struct function *function_find(struct samples *samples, uint32_t pr
 	if (!image || (!of->functions.image && functions_open(&of->functions, image)))
 		return NULL;
 	function = functions_at(&of->functions, NULL, address);
+	if (function && !address)
+		return functions_entered(&of->functions, function, SAMPLES_OWN);
 	return !function || function->module
 		       ? function
 		       : functions_entered(&of->functions, function,

@@ -17,6 +17,7 @@ struct samples_frame {
 };
 
 #define SAMPLES_TID_SLOTS 65536u
+#define SAMPLES_OWN 1u /* stands for the engine, whose addresses are recorded as 0 */
 
 struct samples_name {
 	uint32_t tid;

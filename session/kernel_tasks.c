@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/kernel_tasks.h"
 
+#include "abi/engine.h"
 #include "base/array.h"
 #include "base/maps.h"
 #include "perf/sampler.h"
 #include "process/target.h"
+#include "session/live_own.h"
 #include "session/process.h"
 #include "session/task_addresses.h"
 #include "session/task_files.h"
@@ -31,7 +33,7 @@ struct task_path {
 };
 
 struct task_map {
-	uint64_t start, offset;
+	uint64_t start, end, offset;
 	const char *path;
 };
 
@@ -198,7 +200,7 @@ static void maps_take(struct kernel_tasks *tasks, struct task *task)
 			const struct map *map = &maps.list[i];
 
 			if (map->prot & PROT_EXEC)
-				map_add(task, &(struct task_map){ map->start, map->offset,
+				map_add(task, &(struct task_map){ map->start, map->end, map->offset,
 								  path_keep(tasks, map->path) });
 		}
 	maps_release(&maps);
@@ -311,6 +313,44 @@ void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, 
 	task_enter(tasks, task);
 }
 
+/* ---- the engine ---- */
+
+static int is_translated(const struct kernel_tasks *tasks, pid_t pid)
+{
+	const struct live *live = tasks->session->live;
+	const struct live_process *process = live->processes;
+
+	if (!live->has_origin || live->origin != ORIGIN_SOFT)
+		return 0;
+	while (process && process->pid != pid)
+		process = process->next;
+	return process != NULL;
+}
+
+static int is_of_file(const struct task *task, uint64_t address)
+{
+	for (size_t i = task->count; i--;)
+		if (address >= task->maps[i].start && address < task->maps[i].end)
+			return 1;
+	return 0;
+}
+
+/*
+ * The engine's translations are beside the program's files, in memory of no file. A translated
+ * program runs none of its own code there.
+ */
+int kernel_tasks_is_engine(const struct kernel_tasks *tasks, pid_t pid, uint64_t ip)
+{
+	const struct task *task;
+
+	if (engine_may_be_at(ip))
+		return 1;
+	if (!tasks || ip >> 63 || !is_translated(tasks, pid))
+		return 0;
+	task = task_find(tasks, pid);
+	return task && task->is_met && !is_of_file(task, ip);
+}
+
 /* ---- what the kernel tells ---- */
 
 /* It executes another program: its entry in the trace, if it has one, is of the old one. */
@@ -332,7 +372,8 @@ static void executes(struct kernel_tasks *tasks, const struct sampler_record *re
 static void maps_file(struct kernel_tasks *tasks, const struct sampler_record *record)
 {
 	struct task *task = task_get(tasks, record->pid);
-	struct task_map map = { record->start, record->offset, NULL };
+	struct task_map map = { record->start, record->start + record->bytes,
+				record->offset, NULL };
 
 	if (!task || !record->text || !strncmp(record->text, "//anon", 6))
 		return;

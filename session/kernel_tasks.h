@@ -29,6 +29,12 @@ void kernel_tasks_free(struct kernel_tasks *tasks);
 /* An address of this process, or of the kernel, is about to be recorded. 0: none. */
 void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, uint64_t address);
 
+/*
+ * Whether a thread of the process that stood there was in the engine (engine/), which translates
+ * the program: then it is no place of the program's. Of an address that was met.
+ */
+int kernel_tasks_is_engine(const struct kernel_tasks *tasks, pid_t pid, uint64_t ip);
+
 /* A record of SAMPLER_MMAP, _COMM, _FORK or _EXIT. */
 void kernel_tasks_take(struct kernel_tasks *tasks, const struct sampler_record *record);
 

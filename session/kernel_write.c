@@ -62,11 +62,14 @@ static void put_run(struct kernel_fields *fields, const void *at, size_t bytes)
 	put(fields, at, bytes);
 }
 
-/* An address of the thread, of whose process the trace then knows the files. */
+/*
+ * An address of the thread, of whose process the trace then knows the files. 0: of the engine's own
+ * code, which is no place of the program's.
+ */
 static uint64_t met(struct kernel *kernel, const struct sampler_record *record, uint64_t address)
 {
 	kernel_tasks_meet(kernel->tasks, record->pid, record->time_ns, address);
-	return address;
+	return kernel_tasks_is_engine(kernel->tasks, record->pid, address) ? 0 : address;
 }
 
 static void put_callers(struct kernel *kernel, struct kernel_fields *fields,
@@ -74,15 +77,22 @@ static void put_callers(struct kernel *kernel, struct kernel_fields *fields,
 {
 	size_t count = record->caller_count < CALLERS_MAX ? record->caller_count : CALLERS_MAX;
 	uint32_t kept = 0;
+	int is_program = 0;
 	size_t at;
 
 	put_u8(fields, record->caller_count > CALLERS_MAX ? FIELD_CUT : FIELD_WHOLE);
 	at = fields->count;
 	put_u32(fields, 0);
 	for (size_t i = 0; i < count; i++) {
-		if (record->callers[i] >= PERF_CONTEXT_MAX)
+		uint64_t address = record->callers[i];
+
+		if (address >= PERF_CONTEXT_MAX)
 			continue; /* a mark between kernel and user */
-		kernel_put_u64(fields, met(kernel, record, record->callers[i]));
+		address = met(kernel, record, address);
+		if (!address && kept && is_program)
+			continue; /* the engine's own callers */
+		is_program |= address < UINT64_C(1) << 63;
+		kernel_put_u64(fields, address);
 		kept++;
 	}
 	memcpy(fields->bytes + at, &kept, sizeof(kept));

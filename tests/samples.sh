@@ -164,6 +164,19 @@ else
 	echo "perf is not here, or may not record"
 fi
 
+# ---- under the engine, which runs a translation of the program ----
+
+if [ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ]; then
+	needs_engine
+	record -e trail/soft/ ./burning 100
+	report --functions
+	holds "no address of the engine's is taken for the program's" 'share("[engine]") > 50 and not rows("0x0") and
+		all(int(r["address"], 16) >= 1 << 63 or r["module"] or r["function"] == "[engine]" for r in s["functions"] if r["self"])'
+	holds "its callers are the program's" 'near(share("heavy", "total_percent") / share("rounds_burn", "total_percent") * 100, 75)'
+	"$waymark" export --format=folded --event cpu-clock trace >folded || fail "folded of a trace with trails: $?"
+	grep -q '^burning;burning;.*main;rounds_burn;heavy;\[engine\] ' folded || fail "folded: $(head -n 5 folded)"
+fi
+
 # ---- the whole machine ----
 
 if [ "$(id -u)" -eq 0 ]; then
