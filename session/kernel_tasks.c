@@ -4,6 +4,7 @@
 #include "abi/engine.h"
 #include "base/array.h"
 #include "base/maps.h"
+#include "code/unwind.h"
 #include "perf/sampler.h"
 #include "process/target.h"
 #include "session/live_own.h"
@@ -24,6 +25,7 @@
 #define CHAINS 1024u	  /* of processes, by pid */
 #define ALIVE_MAX 65536u  /* processes that are known of at one time */
 #define MAPS_MAX 16384u	  /* of a process */
+#define UNWINDS_MAX 32u	  /* processes whose files are open at one time */
 #define PATHS_MAX 262144u /* different ones */
 
 /* A path, kept once. */
@@ -51,6 +53,8 @@ struct task {
 	struct task_map *maps;
 	size_t count, room;
 	size_t added; /* of maps, to the trace */
+	struct unwind *unwind; /* NULL: not asked for */
+	size_t unwound;	       /* of maps, that it has */
 };
 
 struct kernel_tasks {
@@ -63,6 +67,7 @@ struct kernel_tasks {
 	struct task_files *files;
 	struct task_addresses addresses;
 	int attended; /* numbers in the trace that were looked at */
+	size_t unwinds; /* that there are */
 };
 
 int kernel_tasks_new(struct kernel_tasks **out, struct wm_session *session)
@@ -81,8 +86,17 @@ int kernel_tasks_new(struct kernel_tasks **out, struct wm_session *session)
 	return tasks->files ? 0 : -ENOMEM;
 }
 
-static void task_free(struct task *task)
+static void unwind_forget(struct kernel_tasks *tasks, struct task *task)
 {
+	tasks->unwinds -= task->unwind != NULL;
+	unwind_free(task->unwind);
+	task->unwind = NULL;
+	task->unwound = 0;
+}
+
+static void task_free(struct kernel_tasks *tasks, struct task *task)
+{
+	unwind_forget(tasks, task);
 	free(task->maps);
 	free(task);
 }
@@ -94,7 +108,7 @@ void kernel_tasks_free(struct kernel_tasks *tasks)
 	for (size_t i = 0; i < CHAINS; i++) {
 		for (struct task *task = tasks->chains[i], *next; task; task = next) {
 			next = task->next;
-			task_free(task);
+			task_free(tasks, task);
 		}
 		for (struct task_path *path = tasks->paths[i], *next; path; path = next) {
 			next = path->next;
@@ -313,6 +327,53 @@ void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, 
 	task_enter(tasks, task);
 }
 
+/* ---- stacks ---- */
+
+/* Descriptors are few: forget those of all others. */
+static void unwinds_forget(struct kernel_tasks *tasks)
+{
+	for (size_t i = 0; i < CHAINS; i++)
+		for (struct task *task = tasks->chains[i]; task; task = task->next)
+			unwind_forget(tasks, task);
+}
+
+static void unwind_update(struct kernel_tasks *tasks, struct task *task)
+{
+	for (; task->unwound < task->count; task->unwound++) {
+		const struct task_map *map = &task->maps[task->unwound];
+		struct control_module module;
+		char path[PATH_MAX + 64];
+
+		if (map->path[0] != '/' ||
+		    task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
+				      &module))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/root%s", (int)task->pid, map->path);
+		if (unwind_module_add(task->unwind, path, module.base))
+			unwind_module_add(task->unwind, map->path, module.base);
+	}
+}
+
+size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid,
+			   const struct unwind_thread *thread, uint64_t *frames, size_t most,
+			   int *is_cut)
+{
+	struct task *task = tasks ? task_find(tasks, pid) : NULL;
+
+	if (!task || !task->is_met)
+		return 0;
+	if (!task->unwind) {
+		if (tasks->unwinds == UNWINDS_MAX)
+			unwinds_forget(tasks);
+		task->unwind = unwind_new();
+		if (!task->unwind)
+			return 0;
+		tasks->unwinds++;
+	}
+	unwind_update(tasks, task);
+	return unwind_frames(task->unwind, thread, frames, most, is_cut);
+}
+
 /* ---- the engine ---- */
 
 static int is_translated(const struct kernel_tasks *tasks, pid_t pid)
@@ -360,6 +421,7 @@ static void executes(struct kernel_tasks *tasks, const struct sampler_record *re
 
 	if (!task)
 		return;
+	unwind_forget(tasks, task);
 	task->count = task->added = 0;
 	task->exe = NULL;
 	task->is_met = task->is_own = task->is_refused = 0;
@@ -399,6 +461,7 @@ static void forks(struct kernel_tasks *tasks, const struct sampler_record *recor
 	task = parent ? task_get(tasks, record->pid) : NULL;
 	if (!task)
 		return;
+	unwind_forget(tasks, task);
 	task->count = task->added = 0;
 	for (size_t i = 0; i < parent->count; i++)
 		map_add(task, &parent->maps[i]);
@@ -426,7 +489,7 @@ static void exits(struct kernel_tasks *tasks, const struct sampler_record *recor
 		trouble(tasks, trace_process_end(tasks->session->writer, task->number,
 						 wall_ns(tasks, record->time_ns)));
 	*at = task->next;
-	task_free(task);
+	task_free(tasks, task);
 	tasks->alive--;
 }
 

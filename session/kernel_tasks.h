@@ -11,11 +11,13 @@
 #ifndef SESSION_KERNEL_TASKS_H
 #define SESSION_KERNEL_TASKS_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct kernel_tasks;
 struct sampler_record;
+struct unwind_thread;
 struct wm_session;
 
 #define KERNEL_TASKS_MAX 4096u /* processes that the trace gets this way */
@@ -34,6 +36,13 @@ void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, 
  * the program: then it is no place of the program's. Of an address that was met.
  */
 int kernel_tasks_is_engine(const struct kernel_tasks *tasks, pid_t pid, uint64_t ip);
+
+/*
+ * The frames of a thread of a process that was met, as unwind_frames(). 0: they can't be had.
+ */
+size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid,
+			   const struct unwind_thread *thread, uint64_t *frames, size_t most,
+			   int *is_cut);
 
 /* A record of SAMPLER_MMAP, _COMM, _FORK or _EXIT. */
 void kernel_tasks_take(struct kernel_tasks *tasks, const struct sampler_record *record);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of the kernel, written as events. */
+#include "code/unwind.h"
 #include "process/ticks.h"
 #include "session/kernel_own.h"
 
@@ -72,19 +73,57 @@ static uint64_t met(struct kernel *kernel, const struct sampler_record *record, 
 	return kernel_tasks_is_engine(kernel->tasks, record->pid, address) ? 0 : address;
 }
 
+/* Registers as perf_regs.h numbers them, as DWARF does: unwind.h. */
+static const unsigned int dwarf_registers[UNWIND_REGISTERS] = {
+	PERF_REG_X86_AX,  PERF_REG_X86_DX,  PERF_REG_X86_CX,  PERF_REG_X86_BX,	PERF_REG_X86_SI,
+	PERF_REG_X86_DI,  PERF_REG_X86_BP,  PERF_REG_X86_SP,  PERF_REG_X86_R8,	PERF_REG_X86_R9,
+	PERF_REG_X86_R10, PERF_REG_X86_R11, PERF_REG_X86_R12, PERF_REG_X86_R13, PERF_REG_X86_R14,
+	PERF_REG_X86_R15, PERF_REG_X86_IP,
+};
+
+/*
+ * The kernel's callers, then the program's by its stack, in chain[]. Returns how many; 0: the stack
+ * was not recorded.
+ */
+static size_t unwind_callers(struct kernel *kernel, const struct sampler_record *record,
+			     uint64_t chain[CALLERS_MAX], int *is_cut)
+{
+	struct unwind_thread thread = { .stack = record->stack,
+					.stack_bytes = record->stack_bytes };
+	size_t count = 0, got;
+
+	if (record->user_regs_abi != PERF_SAMPLE_REGS_ABI_64 || !record->stack_bytes)
+		return 0;
+	for (unsigned int i = 0; i < UNWIND_REGISTERS; i++)
+		thread.registers[i] = record->user_regs[dwarf_registers[i]];
+	for (size_t i = 0; i < record->caller_count && count < CALLERS_MAX / 2; i++) {
+		if (record->callers[i] >> 63)
+			chain[count++] = record->callers[i];
+		else
+			break;
+	}
+	met(kernel, record, thread.registers[UNWIND_RIP]);
+	got = kernel_tasks_unwind(kernel->tasks, record->pid, &thread, chain + count,
+				  CALLERS_MAX - count, is_cut);
+	return got ? count + got : 0;
+}
+
 static void put_callers(struct kernel *kernel, struct kernel_fields *fields,
 			const struct sampler_record *record)
 {
-	size_t count = record->caller_count < CALLERS_MAX ? record->caller_count : CALLERS_MAX;
+	uint64_t unwound[CALLERS_MAX];
+	int is_program = 0, is_cut = record->caller_count > CALLERS_MAX;
+	size_t at, count = unwind_callers(kernel, record, unwound, &is_cut);
+	const uint64_t *callers = count ? unwound : record->callers;
 	uint32_t kept = 0;
-	int is_program = 0;
-	size_t at;
 
-	put_u8(fields, record->caller_count > CALLERS_MAX ? FIELD_CUT : FIELD_WHOLE);
+	if (!count)
+		count = record->caller_count < CALLERS_MAX ? record->caller_count : CALLERS_MAX;
+	put_u8(fields, is_cut ? FIELD_CUT : FIELD_WHOLE);
 	at = fields->count;
 	put_u32(fields, 0);
 	for (size_t i = 0; i < count; i++) {
-		uint64_t address = record->callers[i];
+		uint64_t address = callers[i];
 
 		if (address >= PERF_CONTEXT_MAX)
 			continue; /* a mark between kernel and user */
