@@ -93,11 +93,12 @@ int samples_open(struct samples *samples, struct trace_reader *reader,
 			samples->kernel = i;
 	samples->processes = calloc((size_t)count + 1, sizeof(*samples->processes));
 	samples->tids = calloc(SAMPLES_TID_SLOTS, sizeof(*samples->tids));
-	samples->names = calloc(SAMPLES_TID_SLOTS, sizeof(*samples->names));
 	err = image_files_open(&samples->files, options->image.root ? options->image.root : "");
 	if (!err)
 		err = stacks_init(&samples->stacks);
-	return samples->processes && samples->tids && samples->names ? err : -ENOMEM;
+	if (!err)
+		err = thread_names_read(&samples->names, reader);
+	return samples->processes && samples->tids ? err : -ENOMEM;
 }
 
 void samples_close(struct samples *samples)
@@ -115,7 +116,7 @@ void samples_close(struct samples *samples)
 	free(samples->frames);
 	free(samples->slots);
 	free(samples->tids);
-	free(samples->names);
+	thread_names_release(&samples->names);
 	*samples = (struct samples){ 0 };
 }
 
@@ -280,21 +281,6 @@ static int take_event(struct reading *reading, const struct merge_event *from)
 			     : 0;
 }
 
-/* What a thread is called, if the event says that. */
-static int take_name(struct reading *reading, const struct merge_event *from)
-{
-	const struct trace_class *class = from->class;
-	int name = class && class->has_thread && !strcmp(class->name, "task:name")
-			   ? field_of(class, "name", WM_TYPE_STR)
-			   : -1;
-
-	if (name < 0)
-		return 0;
-	trace_fields(reading->fields, class, from->fields);
-	return samples_name_learn(reading->samples, from->tid,
-				  reading->fields[name].value.run.start);
-}
-
 static int is_of_cpu(const struct trace_stream *stream, void *data)
 {
 	(void)data;
@@ -312,8 +298,7 @@ int samples_read(struct samples *samples, int (*take)(const struct samples_one *
 	if (err)
 		return err;
 	while ((err = merge_next(merge, &event)) > 0) {
-		err = is_wanted(samples, &event) ? take_event(&reading, &event)
-						 : take_name(&reading, &event);
+		err = is_wanted(samples, &event) ? take_event(&reading, &event) : 0;
 		if (err)
 			break;
 	}

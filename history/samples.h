@@ -12,6 +12,7 @@
 
 #include "history/stacks.h"
 #include "trace/reader.h"
+#include "trace/thread_names.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -71,8 +72,7 @@ struct samples {
 	size_t frame_count, frame_slots;
 	uint32_t *slots; /* sums; open addressing; 0: free, else one more than its number */
 	size_t slot_count;
-	/* what events call threads, by tid, the low bits: the last that had these */
-	struct samples_name *names;
+	struct thread_names names;
 	size_t *tids; /* threads by tid, the low bits; one more than the number; 0: none */
 };
 

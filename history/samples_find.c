@@ -39,33 +39,6 @@ static const char *last_part(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static const char *comm_of(const struct trace_reader *reader, uint32_t pid, uint32_t tid)
-{
-	for (uint32_t i = 0; i < reader->stream_count; i++) {
-		const struct trace_stream *stream = &reader->streams[i];
-
-		if (!stream->is_of_cpu && stream->pid == pid && stream->tid == tid &&
-		    *stream->comm)
-			return stream->comm;
-	}
-	return NULL;
-}
-
-int samples_name_learn(struct samples *samples, uint32_t tid, const char *name)
-{
-	struct samples_name *slot = &samples->names[tid % SAMPLES_TID_SLOTS];
-
-	*slot = (struct samples_name){ tid, stacks_name(&samples->stacks, name) };
-	return slot->name ? 0 : -ENOMEM;
-}
-
-static const char *name_of(const struct samples *samples, uint32_t pid, uint32_t tid)
-{
-	const struct samples_name *slot = &samples->names[tid % SAMPLES_TID_SLOTS];
-
-	return slot->name && slot->tid == tid ? slot->name : comm_of(samples->reader, pid, tid);
-}
-
 static int thread_fill(struct samples *samples, struct samples_thread *thread, uint64_t ns)
 {
 	const struct tsdl *meta = &samples->reader->meta;
@@ -76,7 +49,9 @@ static int thread_fill(struct samples *samples, struct samples_thread *thread, u
 		program = meta->processes[thread->process].exe;
 	if (!thread->pid && !thread->tid)
 		program = "[idle]";
-	comm = name_of(samples, thread->pid, thread->tid);
+	comm = thread_names_find(&samples->names, thread->pid, thread->tid, ns);
+	if (comm && !*comm)
+		comm = NULL;
 	program = program && *program ? last_part(program) : comm ? comm : "?";
 	thread->program = stacks_name(&samples->stacks, program);
 	thread->comm = stacks_name(&samples->stacks, comm ? comm : program);

@@ -19,14 +19,6 @@ struct samples_frame {
 #define SAMPLES_TID_SLOTS 65536u
 #define SAMPLES_OWN 1u /* stands for the engine, whose addresses are recorded as 0 */
 
-struct samples_name {
-	uint32_t tid;
-	const char *name; /* NULL: none */
-};
-
-/* An event said what a thread is called. 0 or -ENOMEM. */
-int samples_name_learn(struct samples *samples, uint32_t tid, const char *name);
-
 /* The thread of an event at that time. 0 or -ENOMEM. */
 int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uint64_t ns,
 			uint32_t *number);
