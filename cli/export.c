@@ -22,26 +22,26 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-static const char usage
-	[] = "Usage: waymark export --format=FORMAT [OPTION]... DIR\n"
-	     "Write which way the threads of the trace in DIR took, where they were when samples\n"
-	     "were taken, or its events, for other tools.\n"
-	     "\n"
-	     "  --format FORMAT  folded       stacks and what ran in them, for flamegraph.pl\n"
-	     "                   perf-script  branch stacks, for llvm-profgen\n"
-	     "                   speedscope   calls as they came and went, for speedscope.app\n"
-	     "                   perfetto     events, and what ran on each CPU, for ui.perfetto.dev\n"
-	     "                                (takes -o, --tid and --pid)\n"
-	     "  -o, --output FILE  not to stdout (-)\n"
-	     "  --event NAME   folded, speedscope: the samples of this event, also of a trace with\n"
-	     "                 trails; without trails they are the default\n"
-	     "  --weight WHAT  count instructions (default) or blocks; of samples, period (default)\n"
-	     "                 or samples\n"
-	     "  --tid T        only this thread\n"
-	     "  --pid P        only this process\n" TRAIL_BOUNDS_HELP
-	     "  --no-parameters  name functions without parameters: f, and not f(int)\n"
-	     "  --root DIR     find the program's files below DIR, as they were on another machine\n"
-	     "  -h, --help     this\n";
+static const char usage[] =
+	"Usage: waymark export --format=FORMAT [OPTION]... DIR\n"
+	"Write which way the threads of the trace in DIR took, where they were when samples\n"
+	"were taken, or its events, for other tools.\n"
+	"\n"
+	"  --format FORMAT  folded       stacks and what ran in them, for flamegraph.pl\n"
+	"                   perf-script  branch stacks, for llvm-profgen\n"
+	"                   speedscope   calls as they came and went, for speedscope.app\n"
+	"                   perfetto     events, and what ran on each CPU, for ui.perfetto.dev\n"
+	"                                (takes -o, --tid and --pid)\n"
+	"  -o, --output FILE  not to stdout (-)\n"
+	"  --event NAME   folded, speedscope: the samples of this event, also of a trace with\n"
+	"                 trails; without trails they are the default\n"
+	"  --weight WHAT  count instructions (default) or blocks; of samples, period (default)\n"
+	"                 or samples\n"
+	"  --tid T        only this thread\n"
+	"  --pid P        only this process\n" TRAIL_BOUNDS_HELP
+	"  --no-parameters  name functions without parameters: f, and not f(int)\n"
+	"  --root DIR     find the program's files below DIR, as they were on another machine\n"
+	"  -h, --help     this\n";
 
 static const struct export_format {
 	const char *name;
@@ -60,8 +60,8 @@ struct export_options {
 	const char *dir, *output; /* the latter NULL: stdout */
 	const struct export_format *format;
 	const char *weight, *event; /* NULL: not given */
-	uint32_t tid, pid; /* 0: all */
-	int is_of_trail;   /* an option was given that only trails have */
+	uint32_t tid, pid;	    /* 0: all */
+	int is_of_trail;	    /* an option was given that only trails have */
 	struct trail_bounds bounds;
 	struct image_options image;
 };
@@ -344,8 +344,7 @@ static int export_events(const struct export_options *options)
 /* What only trails have, or only samples. CLI_FINE, or what was said. */
 static int check_kind(const struct export_options *options, int are_samples)
 {
-	int is_of_samples = options->weight &&
-			    (*options->weight == 'p' || *options->weight == 's');
+	int is_of_samples = options->weight && (*options->weight == 'p' || *options->weight == 's');
 
 	if (options->weight && is_of_samples != are_samples)
 		return complain_usage("export", "--weight %s is not for %s", options->weight,

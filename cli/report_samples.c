@@ -14,7 +14,7 @@ struct making {
 	struct samples_table *table;
 	struct samples *samples;
 	const struct report_samples_options *options;
-	size_t **of; /* by process and number of the function: its row, + 1 */
+	size_t **of;	 /* by process and number of the function: its row, + 1 */
 	size_t *seen_in; /* of each row: the sum that was added to its total last, + 1 */
 	size_t seen_room;
 };
@@ -126,9 +126,7 @@ static int add_caller(struct making *making, const struct samples_sum *sum)
 {
 	const struct stacks_one *all = making->samples->stacks.all;
 	const char *glob = making->options->callee;
-	struct samples_row row = { .count = sum->count,
-				   .self = sum->weight,
-				   .total = sum->weight };
+	struct samples_row row = { .count = sum->count, .self = sum->weight, .total = sum->weight };
 	uint32_t at = sum->stack;
 
 	while (all[at].function && !is_callee(glob, all[at].function))

@@ -25,8 +25,8 @@ struct samples_row {
 	const char *source;		 /* NULL: the line is not known */
 	unsigned int line;
 	const struct samples_thread *thread;
-	uint64_t count;		      /* samples in it, or that it called */
-	uint64_t self, total;	      /* weights: in itself; with what it called */
+	uint64_t count;	      /* samples in it, or that it called */
+	uint64_t self, total; /* weights: in itself; with what it called */
 };
 
 struct samples_table {

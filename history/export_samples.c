@@ -201,9 +201,9 @@ static void put_frames(struct export_samples *export, uint32_t *frames, uint32_t
 	out_literal(export->out, "\"shared\":{\"frames\":[");
 	for (uint32_t i = 1; i < stacks->count; i++) {
 		const struct stacks_one *one = &stacks->all[i];
-		uint32_t *place = one->function ? &of_number[firsts[one->process] +
-							     one->function->number]
-						: NULL;
+		uint32_t *place = one->function
+					  ? &of_number[firsts[one->process] + one->function->number]
+					  : NULL;
 
 		if (!place)
 			continue;

@@ -20,8 +20,7 @@ struct jit {
  * Of the process `pid` of a trace, or of the kernel; `trace` NULL: of none. 0 also where there is no map, or a damaged
  * one, whose lines that can't be read are left out; or -ENOMEM. Release also after an error.
  */
-int jit_open(struct jit *jit, const struct trace_reader *trace, uint32_t pid,
-	     int is_kernel);
+int jit_open(struct jit *jit, const struct trace_reader *trace, uint32_t pid, int is_kernel);
 void jit_release(struct jit *jit);
 
 #endif

@@ -36,13 +36,13 @@ struct samples_event {
 
 struct samples_thread {
 	uint32_t pid, tid;
-	uint32_t process;     /* of the trace's metadata; SAMPLES_UNKNOWN */
-	const char *program;  /* its process's: the last part of the path; "?" */
-	const char *comm;     /* the thread's first, where the trace has it; else the program */
-	uint32_t stack;	      /* the names of both, in stacks */
-	uint64_t until_ns;    /* then another process has this number */
+	uint32_t process;    /* of the trace's metadata; SAMPLES_UNKNOWN */
+	const char *program; /* its process's: the last part of the path; "?" */
+	const char *comm;    /* the thread's first, where the trace has it; else the program */
+	uint32_t stack;	     /* the names of both, in stacks */
+	uint64_t until_ns;   /* then another process has this number */
 	uint64_t count;
-	size_t older;	      /* the one before of the same tid, + 1; 0: none */
+	size_t older; /* the one before of the same tid, + 1; 0: none */
 };
 
 #define SAMPLES_UNKNOWN UINT32_MAX

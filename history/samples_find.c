@@ -99,9 +99,9 @@ struct image *samples_image(struct samples *samples, uint32_t process)
 
 	options.files = samples->files;
 	options.trace = at < meta->process_count ? samples->reader : NULL;
-	if (!of->image && image_open(&of->image,
-				     at < meta->process_count ? &meta->processes[at] : &unknown,
-				     &options))
+	if (!of->image &&
+	    image_open(&of->image, at < meta->process_count ? &meta->processes[at] : &unknown,
+		       &options))
 		return NULL;
 	return of->image;
 }

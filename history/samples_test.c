@@ -40,9 +40,8 @@ static const char *stack_text(uint32_t number)
 
 	for (; number; number = samples.stacks.all[number].outer) {
 		const struct stacks_one *one = &samples.stacks.all[number];
-		const char *name = one->function
-					   ? samples_text(one->function, text, sizeof(text))
-					   : one->name;
+		const char *name = one->function ? samples_text(one->function, text, sizeof(text))
+						 : one->name;
 		size_t bytes = strlen(name);
 
 		if (*at)
@@ -151,10 +150,9 @@ static char exported[8192];
 static void export_by(int (*write)(struct export_samples *export), int is_counted)
 {
 	static struct out out;
-	struct export_samples export = { .out = &out,
-					 .name = "trace",
-					 .samples = &samples,
-					 .is_counted = is_counted };
+	struct export_samples export = {
+		.out = &out, .name = "trace", .samples = &samples, .is_counted = is_counted
+	};
 	FILE *file = tmpfile();
 	size_t got;
 
@@ -174,13 +172,14 @@ static void export_by(int (*write)(struct export_samples *export), int is_counte
 Test(samples, folded_has_a_line_for_each_stack)
 {
 	export_by(export_samples_folded, 0);
-	cr_expect_str_eq(exported, "prog;worker;main;middle;leaf 3000\n"
-				   "prog;worker;main;leaf 1000\n"
-				   "prog;worker;main;leaf;asm_exc_[k];do_fault_[k] 1000\n"
-				   "prog;worker;0x7000 1000\n"
-				   "prog;worker;[kernel]_[k] 2000\n"
-				   "?;?;0x4000 1000\n"
-				   "later;worker;in_later 1000\n",
+	cr_expect_str_eq(exported,
+			 "prog;worker;main;middle;leaf 3000\n"
+			 "prog;worker;main;leaf 1000\n"
+			 "prog;worker;main;leaf;asm_exc_[k];do_fault_[k] 1000\n"
+			 "prog;worker;0x7000 1000\n"
+			 "prog;worker;[kernel]_[k] 2000\n"
+			 "?;?;0x4000 1000\n"
+			 "later;worker;in_later 1000\n",
 			 "%s", exported);
 }
 
@@ -194,10 +193,11 @@ Test(samples, speedscope_has_a_profile_for_each_thread)
 {
 	export_by(export_samples_speedscope, 0);
 	cr_expect(strstr(exported, "\"frames\":[\n{\"name\":\"main\""), "%s", exported);
-	cr_expect(strstr(exported, "{\"type\":\"sampled\",\"name\":\"worker 10/11, sample:cpu-clock\","
-				   "\"unit\":\"nanoseconds\",\"startValue\":0,\"samples\":"
-				   "[[0,1,2],[0,2],[0,2,3,4],[5],[6]],"
-				   "\"weights\":[3000,1000,1000,1000,2000],\"endValue\":8000}"),
+	cr_expect(strstr(exported,
+			 "{\"type\":\"sampled\",\"name\":\"worker 10/11, sample:cpu-clock\","
+			 "\"unit\":\"nanoseconds\",\"startValue\":0,\"samples\":"
+			 "[[0,1,2],[0,2],[0,2,3,4],[5],[6]],"
+			 "\"weights\":[3000,1000,1000,1000,2000],\"endValue\":8000}"),
 		  "%s", exported);
 	cr_expect(strstr(exported, "\"name\":\"? 99/99, sample:cpu-clock\""), "%s", exported);
 }

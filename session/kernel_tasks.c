@@ -4,7 +4,7 @@
 #include "abi/engine.h"
 #include "base/array.h"
 #include "base/maps.h"
-#include "code/unwind.h"
+#include "code/callstack.h"
 #include "perf/sampler.h"
 #include "process/target.h"
 #include "session/live_own.h"
@@ -52,9 +52,9 @@ struct task {
 	const char *exe; /* NULL: not known */
 	struct task_map *maps;
 	size_t count, room;
-	size_t added; /* of maps, to the trace */
-	struct unwind *unwind; /* NULL: not asked for */
-	size_t unwound;	       /* of maps, that it has */
+	size_t added;		  /* of maps, to the trace */
+	struct callstack *unwind; /* NULL: not asked for */
+	size_t unwound;		  /* of maps, that it has */
 };
 
 struct kernel_tasks {
@@ -66,7 +66,7 @@ struct kernel_tasks {
 	size_t path_count;
 	struct task_files *files;
 	struct task_addresses addresses;
-	int attended; /* numbers in the trace that were looked at */
+	int attended;	/* numbers in the trace that were looked at */
 	size_t unwinds; /* that there are */
 };
 
@@ -89,7 +89,7 @@ int kernel_tasks_new(struct kernel_tasks **out, struct wm_session *session)
 static void unwind_forget(struct kernel_tasks *tasks, struct task *task)
 {
 	tasks->unwinds -= task->unwind != NULL;
-	unwind_free(task->unwind);
+	callstack_free(task->unwind);
 	task->unwind = NULL;
 	task->unwound = 0;
 }
@@ -344,18 +344,17 @@ static void unwind_update(struct kernel_tasks *tasks, struct task *task)
 		struct control_module module;
 		char path[PATH_MAX + 64];
 
-		if (map->path[0] != '/' ||
-		    task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
-				      &module))
+		if (map->path[0] != '/' || task_files_module(tasks->files, task->pid, map->path,
+							     map->start, map->offset, &module))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/root%s", (int)task->pid, map->path);
-		if (unwind_module_add(task->unwind, path, module.base))
-			unwind_module_add(task->unwind, map->path, module.base);
+		if (callstack_module_add(task->unwind, path, module.base))
+			callstack_module_add(task->unwind, map->path, module.base);
 	}
 }
 
 size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid,
-			   const struct unwind_thread *thread, uint64_t *frames, size_t most,
+			   const struct callstack_thread *thread, uint64_t *frames, size_t most,
 			   int *is_cut)
 {
 	struct task *task = tasks ? task_find(tasks, pid) : NULL;
@@ -365,13 +364,13 @@ size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid,
 	if (!task->unwind) {
 		if (tasks->unwinds == UNWINDS_MAX)
 			unwinds_forget(tasks);
-		task->unwind = unwind_new();
+		task->unwind = callstack_new();
 		if (!task->unwind)
 			return 0;
 		tasks->unwinds++;
 	}
 	unwind_update(tasks, task);
-	return unwind_frames(task->unwind, thread, frames, most, is_cut);
+	return callstack_frames(task->unwind, thread, frames, most, is_cut);
 }
 
 /* ---- the engine ---- */
@@ -434,8 +433,8 @@ static void executes(struct kernel_tasks *tasks, const struct sampler_record *re
 static void maps_file(struct kernel_tasks *tasks, const struct sampler_record *record)
 {
 	struct task *task = task_get(tasks, record->pid);
-	struct task_map map = { record->start, record->start + record->bytes,
-				record->offset, NULL };
+	struct task_map map = { record->start, record->start + record->bytes, record->offset,
+				NULL };
 
 	if (!task || !record->text || !strncmp(record->text, "//anon", 6))
 		return;

@@ -17,7 +17,7 @@
 
 struct kernel_tasks;
 struct sampler_record;
-struct unwind_thread;
+struct callstack_thread;
 struct wm_session;
 
 #define KERNEL_TASKS_MAX 4096u /* processes that the trace gets this way */
@@ -38,10 +38,10 @@ void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, 
 int kernel_tasks_is_engine(const struct kernel_tasks *tasks, pid_t pid, uint64_t ip);
 
 /*
- * The frames of a thread of a process that was met, as unwind_frames(). 0: they can't be had.
+ * The frames of a thread of a process that was met, as callstack_frames(). 0: they can't be had.
  */
 size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid,
-			   const struct unwind_thread *thread, uint64_t *frames, size_t most,
+			   const struct callstack_thread *thread, uint64_t *frames, size_t most,
 			   int *is_cut);
 
 /* A record of SAMPLER_MMAP, _COMM, _FORK or _EXIT. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of the kernel, written as events. */
-#include "code/unwind.h"
+#include "code/callstack.h"
 #include "process/ticks.h"
 #include "session/kernel_own.h"
 
@@ -73,8 +73,8 @@ static uint64_t met(struct kernel *kernel, const struct sampler_record *record, 
 	return kernel_tasks_is_engine(kernel->tasks, record->pid, address) ? 0 : address;
 }
 
-/* Registers as perf_regs.h numbers them, as DWARF does: unwind.h. */
-static const unsigned int dwarf_registers[UNWIND_REGISTERS] = {
+/* Registers as perf_regs.h numbers them, as DWARF does: callstack.h. */
+static const unsigned int dwarf_registers[CALLSTACK_REGISTERS] = {
 	PERF_REG_X86_AX,  PERF_REG_X86_DX,  PERF_REG_X86_CX,  PERF_REG_X86_BX,	PERF_REG_X86_SI,
 	PERF_REG_X86_DI,  PERF_REG_X86_BP,  PERF_REG_X86_SP,  PERF_REG_X86_R8,	PERF_REG_X86_R9,
 	PERF_REG_X86_R10, PERF_REG_X86_R11, PERF_REG_X86_R12, PERF_REG_X86_R13, PERF_REG_X86_R14,
@@ -88,13 +88,13 @@ static const unsigned int dwarf_registers[UNWIND_REGISTERS] = {
 static size_t unwind_callers(struct kernel *kernel, const struct sampler_record *record,
 			     uint64_t chain[CALLERS_MAX], int *is_cut)
 {
-	struct unwind_thread thread = { .stack = record->stack,
-					.stack_bytes = record->stack_bytes };
+	struct callstack_thread thread = { .stack = record->stack,
+					   .stack_bytes = record->stack_bytes };
 	size_t count = 0, got;
 
 	if (record->user_regs_abi != PERF_SAMPLE_REGS_ABI_64 || !record->stack_bytes)
 		return 0;
-	for (unsigned int i = 0; i < UNWIND_REGISTERS; i++)
+	for (unsigned int i = 0; i < CALLSTACK_REGISTERS; i++)
 		thread.registers[i] = record->user_regs[dwarf_registers[i]];
 	for (size_t i = 0; i < record->caller_count && count < CALLERS_MAX / 2; i++) {
 		if (record->callers[i] >> 63)
@@ -102,7 +102,7 @@ static size_t unwind_callers(struct kernel *kernel, const struct sampler_record 
 		else
 			break;
 	}
-	met(kernel, record, thread.registers[UNWIND_RIP]);
+	met(kernel, record, thread.registers[CALLSTACK_RIP]);
 	got = kernel_tasks_unwind(kernel->tasks, record->pid, &thread, chain + count,
 				  CALLERS_MAX - count, is_cut);
 	return got ? count + got : 0;

@@ -97,9 +97,9 @@ static void file_read(struct task_file *file, const char *path)
 		const Elf64_Phdr *segment = &elf.segments[i];
 
 		if (segment->p_type == PT_LOAD)
-			file->loads[file->load_count++] = (struct load){
-				segment->p_offset, segment->p_filesz, segment->p_vaddr
-			};
+			file->loads[file->load_count++] = (struct load){ segment->p_offset,
+									 segment->p_filesz,
+									 segment->p_vaddr };
 	}
 	if (!err)
 		file->build_id_bytes = elf_build_id(&elf, file->build_id);

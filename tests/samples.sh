@@ -6,7 +6,8 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-cp "$WAYMARK_BUILD/tests/targets/burning" "$WAYMARK_BUILD/tests/targets/burning-static" . || skip "not built"
+cp "$WAYMARK_BUILD/tests/targets/burning" "$WAYMARK_BUILD/tests/targets/burning-static" \
+	"$WAYMARK_BUILD/tests/targets/burning-frameless" . || skip "not built"
 "$waymark" stat -e cpu-clock -o probe true || skip "the kernel counts nothing here: $(cat probe)"
 EVENT=sample:cpu-clock/freq=1000,callchain/
 
@@ -140,6 +141,14 @@ exec 7>&-
 wait $recorder || fail "record -p: $?: $(cat err)"
 report --functions
 holds "a static program that runs already" 'near(share("work", "total_percent"), 100) and near(share("heavy", "total_percent"), 75)'
+
+# ---- without frame pointers ----
+
+EVENT=sample:cpu-clock/freq=1000,callchain=dwarf/ record ./burning-frameless 250
+report --functions
+holds "stacks by the unwind tables" 'near(share("work", "total_percent"), 100) and near(share("heavy", "total_percent"), 75)'
+"$waymark" export --format=folded trace >folded || fail "folded: $?"
+grep -q ';_start;.*main;rounds_burn;heavy;work ' folded || fail "folded: $(head -n 5 folded)"
 
 # ---- beside perf, in the same run ----
 

@@ -86,10 +86,11 @@ Test(kernel_names, addresses_in_any_order_name_each_function_once)
 				 0xffffffff81000900, 0xffffffffc0001050, 0xffffffffc0003000 };
 
 	cr_assert_eq(kernel_names_write(folder, root, addresses, 9), 0);
-	cr_assert_str_eq(written(), "ffffffff81000000 200 also_first\n"
-				    "ffffffff81000400 400 third\n"
-				    "ffffffffc0001000 40 of_module [nf_core]\n"
-				    "ffffffffc0001040 1000 last [nf_core]\n",
+	cr_assert_str_eq(written(),
+			 "ffffffff81000000 200 also_first\n"
+			 "ffffffff81000400 400 third\n"
+			 "ffffffffc0001000 40 of_module [nf_core]\n"
+			 "ffffffffc0001040 1000 last [nf_core]\n",
 			 "%s", written());
 }
 

@@ -59,7 +59,8 @@ static void put_all(void)
 	for (uint64_t i = 0; i < 3; i++)
 		put_clock(10 + i, 10, 11, FIELD_WHOLE, 4, deep);
 	put_clock(20, 10, 11, FIELD_CUT, 2, (uint64_t[]){ LEAF + 4, MIDDLE });
-	put_clock(21, 10, 11, FIELD_WHOLE, 4, (uint64_t[]){ DO_FAULT + 1, ASM_EXC + 9, LEAF, MAIN + 3 });
+	put_clock(21, 10, 11, FIELD_WHOLE, 4,
+		  (uint64_t[]){ DO_FAULT + 1, ASM_EXC + 9, LEAF, MAIN + 3 });
 	put_clock(22, 10, 11, FIELD_WHOLE, 0, (uint64_t[]){ 0x7000 });
 	put_clock(23, 10, 11, FIELD_WHOLE, 0, (uint64_t[]){ NAMELESS });
 	put_clock(24, 10, 11, FIELD_WHOLE, 0, (uint64_t[]){ NAMELESS });

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "code/unwind.h"
+#include "code/callstack.h"
 
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -10,12 +10,12 @@
 
 #define ANY_PID 1 /* libdwfl wants one, and does nothing with it */
 
-struct unwind {
+struct callstack {
 	Dwfl *dwfl;
 	int is_attached;
 	size_t modules;
-	/* while unwind_frames() runs: */
-	const struct unwind_thread *thread;
+	/* while callstack_frames() runs: */
+	const struct callstack_thread *thread;
 	uint64_t *frames;
 	size_t count, most;
 	int is_cut;
@@ -63,15 +63,15 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *data, void **thread)
 
 static bool memory_read(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void *data)
 {
-	struct unwind *unwind = data;
-	const struct unwind_thread *thread = unwind->thread;
-	uint64_t at = address - thread->registers[UNWIND_RSP];
+	struct callstack *callstack = data;
+	const struct callstack_thread *thread = callstack->thread;
+	uint64_t at = address - thread->registers[CALLSTACK_RSP];
 
 	(void)dwfl;
-	if (address < thread->registers[UNWIND_RSP])
+	if (address < thread->registers[CALLSTACK_RSP])
 		return false;
 	if (at > thread->stack_bytes || thread->stack_bytes - at < sizeof(*result)) {
-		unwind->is_cut = 1;
+		callstack->is_cut = 1;
 		return false;
 	}
 	memcpy(result, (const uint8_t *)thread->stack + at, sizeof(*result));
@@ -80,12 +80,12 @@ static bool memory_read(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void
 
 static bool set_registers(Dwfl_Thread *thread, void *data)
 {
-	const struct unwind *unwind = data;
-	Dwarf_Word registers[UNWIND_REGISTERS];
+	const struct callstack *callstack = data;
+	Dwarf_Word registers[CALLSTACK_REGISTERS];
 
-	for (unsigned int i = 0; i < UNWIND_REGISTERS; i++)
-		registers[i] = unwind->thread->registers[i];
-	return dwfl_thread_state_registers(thread, 0, UNWIND_REGISTERS, registers);
+	for (unsigned int i = 0; i < CALLSTACK_REGISTERS; i++)
+		registers[i] = callstack->thread->registers[i];
+	return dwfl_thread_state_registers(thread, 0, CALLSTACK_REGISTERS, registers);
 }
 
 static const Dwfl_Thread_Callbacks threads = {
@@ -97,77 +97,77 @@ static const Dwfl_Thread_Callbacks threads = {
 
 static int frame_take(Dwfl_Frame *frame, void *data)
 {
-	struct unwind *unwind = data;
+	struct callstack *callstack = data;
 	Dwarf_Addr pc;
 
 	if (!dwfl_frame_pc(frame, &pc, NULL))
 		return DWARF_CB_ABORT;
-	if (unwind->count == unwind->most) {
-		unwind->is_cut = 1;
+	if (callstack->count == callstack->most) {
+		callstack->is_cut = 1;
 		return DWARF_CB_ABORT;
 	}
-	unwind->frames[unwind->count++] = pc;
+	callstack->frames[callstack->count++] = pc;
 	return DWARF_CB_OK;
 }
 
 /* ---- an object ---- */
 
-struct unwind *unwind_new(void)
+struct callstack *callstack_new(void)
 {
-	struct unwind *unwind = calloc(1, sizeof(*unwind));
+	struct callstack *callstack = calloc(1, sizeof(*callstack));
 
-	if (!unwind)
+	if (!callstack)
 		return NULL;
-	unwind->dwfl = dwfl_begin(&callbacks);
-	if (unwind->dwfl)
-		return unwind;
-	free(unwind);
+	callstack->dwfl = dwfl_begin(&callbacks);
+	if (callstack->dwfl)
+		return callstack;
+	free(callstack);
 	return NULL;
 }
 
-void unwind_free(struct unwind *unwind)
+void callstack_free(struct callstack *callstack)
 {
-	if (!unwind)
+	if (!callstack)
 		return;
-	dwfl_end(unwind->dwfl);
-	free(unwind);
+	dwfl_end(callstack->dwfl);
+	free(callstack);
 }
 
-int unwind_module_add(struct unwind *unwind, const char *path, uint64_t base)
+int callstack_module_add(struct callstack *callstack, const char *path, uint64_t base)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	const Dwfl_Module *module;
 
 	if (fd < 0)
 		return -ENOENT;
-	dwfl_report_begin_add(unwind->dwfl);
-	module = dwfl_report_elf(unwind->dwfl, path, path, fd, base, true);
-	dwfl_report_end(unwind->dwfl, NULL, NULL);
+	dwfl_report_begin_add(callstack->dwfl);
+	module = dwfl_report_elf(callstack->dwfl, path, path, fd, base, true);
+	dwfl_report_end(callstack->dwfl, NULL, NULL);
 	if (!module) {
 		close(fd); /* else it is libdwfl's */
 		return -ENOENT;
 	}
-	unwind->modules++;
+	callstack->modules++;
 	return 0;
 }
 
-size_t unwind_frames(struct unwind *unwind, const struct unwind_thread *thread, uint64_t *frames,
-		     size_t most, int *is_cut)
+size_t callstack_frames(struct callstack *callstack, const struct callstack_thread *thread,
+			uint64_t *frames, size_t most, int *is_cut)
 {
-	unwind->thread = thread;
-	unwind->frames = frames;
-	unwind->most = most;
-	unwind->count = 0;
-	unwind->is_cut = 0;
+	callstack->thread = thread;
+	callstack->frames = frames;
+	callstack->most = most;
+	callstack->count = 0;
+	callstack->is_cut = 0;
 	/* the processor is that of the modules, so there must be one */
-	if (!unwind->is_attached && unwind->modules)
-		unwind->is_attached = dwfl_attach_state(unwind->dwfl, NULL, ANY_PID, &threads,
-							unwind);
+	if (!callstack->is_attached && callstack->modules)
+		callstack->is_attached = dwfl_attach_state(callstack->dwfl, NULL, ANY_PID, &threads,
+							   callstack);
 	/* its result is an error also at the outermost frame of some programs */
-	if (unwind->is_attached)
-		dwfl_getthread_frames(unwind->dwfl, ANY_PID, frame_take, unwind);
-	if (!unwind->count)
-		frames[unwind->count++] = thread->registers[UNWIND_RIP];
-	*is_cut = unwind->is_cut;
-	return unwind->count;
+	if (callstack->is_attached)
+		dwfl_getthread_frames(callstack->dwfl, ANY_PID, frame_take, callstack);
+	if (!callstack->count)
+		frames[callstack->count++] = thread->registers[CALLSTACK_RIP];
+	*is_cut = callstack->is_cut;
+	return callstack->count;
 }

@@ -3,32 +3,32 @@
  * Who called, by a thread's registers, a copy of its stack, and the unwind tables (.eh_frame) of
  * its process's files. One thread at a time uses an object; it holds descriptors of the files.
  */
-#ifndef CODE_UNWIND_H
-#define CODE_UNWIND_H
+#ifndef CODE_CALLSTACK_H
+#define CODE_CALLSTACK_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-struct unwind;
+struct callstack;
 
 /* As DWARF numbers those of x86-64: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, rip. */
-#define UNWIND_REGISTERS 17
-#define UNWIND_RSP 7
-#define UNWIND_RIP 16
+#define CALLSTACK_REGISTERS 17
+#define CALLSTACK_RSP 7
+#define CALLSTACK_RIP 16
 
 /* NULL: no memory. Free allows NULL. */
-struct unwind *unwind_new(void);
-void unwind_free(struct unwind *unwind);
+struct callstack *callstack_new(void);
+void callstack_free(struct callstack *stack);
 
 /*
  * A file of the process, and what is added to its addresses as linked. 0; -ENOENT: it can't be
  * read, and frames end there.
  */
-int unwind_module_add(struct unwind *unwind, const char *path, uint64_t base);
+int callstack_module_add(struct callstack *stack, const char *path, uint64_t base);
 
 /* What is known of a thread. */
-struct unwind_thread {
-	uint64_t registers[UNWIND_REGISTERS];
+struct callstack_thread {
+	uint64_t registers[CALLSTACK_REGISTERS];
 	const void *stack; /* what is at rsp */
 	size_t stack_bytes;
 };
@@ -38,7 +38,7 @@ struct unwind_thread {
  * them. *is_cut: the copy of the stack ended, or frames[] did, before the outermost. Returns how
  * many, at least one.
  */
-size_t unwind_frames(struct unwind *unwind, const struct unwind_thread *thread, uint64_t *frames,
-		     size_t most, int *is_cut);
+size_t callstack_frames(struct callstack *stack, const struct callstack_thread *thread,
+			uint64_t *frames, size_t most, int *is_cut);
 
 #endif

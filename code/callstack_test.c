@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "code/callstack.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define MOST 64
+
+static struct callstack *callstack;
+static struct callstack_thread thread;
+static uint8_t stack[16384];
+static uint64_t returns[3]; /* where the functions return to, the innermost first */
+
+static int add(struct dl_phdr_info *module, size_t bytes, void *data)
+{
+	(void)bytes, (void)data;
+	callstack_module_add(callstack, *module->dlpi_name ? module->dlpi_name : "/proc/self/exe",
+			     module->dlpi_addr);
+	return 0;
+}
+
+/* What the kernel would have recorded of this thread, here. */
+static __attribute__((noinline)) void record(void)
+{
+	static const int from[CALLSTACK_REGISTERS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI,
+						       REG_RDI, REG_RBP, REG_RSP, REG_R8,  REG_R9,
+						       REG_R10, REG_R11, REG_R12, REG_R13, REG_R14,
+						       REG_R15, REG_RIP };
+	ucontext_t context;
+
+	getcontext(&context);
+	for (unsigned int i = 0; i < CALLSTACK_REGISTERS; i++)
+		thread.registers[i] = (uint64_t)context.uc_mcontext.gregs[from[i]];
+	thread.stack = memcpy(stack, (const void *)thread.registers[CALLSTACK_RSP], 8192);
+	thread.stack_bytes = 8192;
+	returns[0] = (uint64_t)__builtin_return_address(0);
+}
+
+static __attribute__((noinline)) void inner(void)
+{
+	record();
+	returns[1] = (uint64_t)__builtin_return_address(0);
+}
+
+static __attribute__((noinline)) void outer(void)
+{
+	inner();
+	returns[2] = (uint64_t)__builtin_return_address(0);
+}
+
+static void begin(void)
+{
+	volatile uint8_t above[sizeof(stack)] = {
+		0
+	}; /* else the copy goes past the stack's begin */
+
+	callstack = callstack_new();
+	outer();
+	above[0]++;
+}
+
+static void end(void)
+{
+	callstack_free(callstack);
+}
+
+TestSuite(callstack, .init = begin, .fini = end);
+
+Test(callstack, frames_are_the_calls)
+{
+	uint64_t frames[MOST];
+	size_t count;
+	int is_cut;
+
+	dl_iterate_phdr(add, NULL);
+	/* twice, as its state is kept */
+	for (int i = 0; i < 2; i++) {
+		count = callstack_frames(callstack, &thread, frames, MOST, &is_cut);
+		cr_assert_geq(count, 4);
+		cr_expect_eq(frames[0], thread.registers[CALLSTACK_RIP]);
+		cr_expect_arr_eq(frames + 1, returns, sizeof(returns));
+	}
+}
+
+Test(callstack, stack_that_ends_early_is_cut)
+{
+	uint64_t frames[MOST];
+	int is_cut;
+
+	dl_iterate_phdr(add, NULL);
+	thread.stack_bytes = 16;
+	cr_expect_eq(callstack_frames(callstack, &thread, frames, MOST, &is_cut), 1);
+	cr_expect_eq(is_cut, 1);
+}
+
+Test(callstack, room_that_ends_early_is_cut)
+{
+	uint64_t frames[2];
+	int is_cut;
+
+	dl_iterate_phdr(add, NULL);
+	cr_expect_eq(callstack_frames(callstack, &thread, frames, 2, &is_cut), 2);
+	cr_expect_eq(frames[1], returns[0]);
+	cr_expect_eq(is_cut, 1);
+}
+
+Test(callstack, nothing_known_gives_the_place_alone)
+{
+	uint64_t frames[MOST];
+	int is_cut;
+
+	cr_expect_eq(callstack_module_add(callstack, "/absent", 0), -ENOENT);
+	cr_expect_eq(callstack_module_add(callstack, "/etc/passwd", 0), -ENOENT);
+	cr_expect_eq(callstack_frames(callstack, &thread, frames, MOST, &is_cut), 1);
+	cr_expect_eq(frames[0], thread.registers[CALLSTACK_RIP]);
+	cr_expect_eq(is_cut, 0);
+}
+
+Test(callstack, hostile_registers_end_it)
+{
+	uint64_t frames[MOST];
+	int is_cut;
+
+	dl_iterate_phdr(add, NULL);
+	thread.registers[CALLSTACK_RSP] = UINT64_MAX - 3;
+	cr_expect_eq(callstack_frames(callstack, &thread, frames, MOST, &is_cut), 1);
+	thread.registers[CALLSTACK_RIP] = 0;
+	cr_expect_leq(callstack_frames(callstack, &thread, frames, MOST, &is_cut), MOST);
+}
