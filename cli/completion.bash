@@ -125,7 +125,7 @@ _waymark()
 	export:--format)
 		mapfile -t COMPREPLY < <(compgen -W "folded perf-script perfetto speedscope" -- "$word") ;;
 	export:--weight)
-		mapfile -t COMPREPLY < <(compgen -W "instructions blocks" -- "$word") ;;
+		mapfile -t COMPREPLY < <(compgen -W "instructions blocks period samples" -- "$word") ;;
 	export:-o | export:--output)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
 	top:-o | top:--output)
