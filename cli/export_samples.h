@@ -14,7 +14,7 @@ struct export_samples_options {
 
 /*
  * Whether samples are meant and not trails: --event says so, or the trace has no trail. An error
- * is left to whoever reads next.
+ * is left for the next reader.
  */
 int export_samples_are_meant(const struct export_samples_options *options);
 

@@ -32,6 +32,10 @@ void outcome_kernel_end(const struct wm_session *session)
 	if (coverage.is_doubtful)
 		fputs("waymark: a process could not be stopped: kernel events of threads that it started just then may be missing\n",
 		      stderr);
+	if (coverage.unnamed)
+		fprintf(stderr,
+			"waymark: functions of %llu process%s have no names: the trace has room for 4,096 that no agent reports\n",
+			(unsigned long long)coverage.unnamed, coverage.unnamed == 1 ? "" : "es");
 	if (coverage.cpus_back)
 		fprintf(stderr, "waymark: %u CPU%s came online meanwhile\n", coverage.cpus_back,
 			coverage.cpus_back == 1 ? "" : "s");

@@ -5,7 +5,7 @@
 
 #include "history/samples.h"
 
-/* Say of which files names were wanted and not had. */
+/* Print a line for each file whose names are missing. */
 void complain_samples(struct samples *samples);
 
 #endif

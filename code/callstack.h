@@ -26,7 +26,7 @@ void callstack_free(struct callstack *stack);
  */
 int callstack_module_add(struct callstack *stack, const char *path, uint64_t base);
 
-/* What is known of a thread. */
+/* A thread, as it was recorded. */
 struct callstack_thread {
 	uint64_t registers[CALLSTACK_REGISTERS];
 	const void *stack; /* what is at rsp */

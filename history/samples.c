@@ -48,7 +48,7 @@ int samples_are_in(const struct trace_reader *reader)
 	return samples_events(reader, NULL, NULL, 0) != 0;
 }
 
-/* Whether it is among the first `count` of names[], of which only `most` are there. */
+/* Whether names[] has it already; count may be more than the `most` that it holds. */
 static int is_among(const char *name, const char **names, size_t count, size_t most)
 {
 	for (size_t i = 0; i < count && i < most; i++)

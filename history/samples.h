@@ -29,7 +29,7 @@ struct samples_event {
 	const char *name;
 	uint64_t count;
 	uint64_t weight; /* the sum of the periods; of an event without one, the count */
-	uint64_t cut;	 /* stacks of which the outer part is missing */
+	uint64_t cut;	 /* stacks without their outer part */
 	int has_period, has_stacks;
 	int is_time; /* periods are nanoseconds of a clock */
 };
@@ -67,7 +67,7 @@ struct samples {
 	struct stacks stacks;
 	struct image_files *files;
 	struct samples_process *processes; /* by number; one more, for those that are unknown */
-	uint32_t kernel;		   /* the process that stands for it */
+	uint32_t kernel;		   /* its process number */
 	struct samples_frame *frames;	   /* functions by address; open addressing */
 	size_t frame_count, frame_slots;
 	uint32_t *slots; /* sums; open addressing; 0: free, else one more than its number */
@@ -80,8 +80,8 @@ struct samples {
 int samples_are_in(const struct trace_reader *reader);
 
 /*
- * The names of such events that a glob matches, `most` of them, as long as the reader is open; NULL:
- * all. A glob also matches a sample:NAME by its NAME. Returns how many there are.
+ * The names of such events that a glob matches, `most` of them, as long as the reader is open. A
+ * NULL glob matches all. A glob also matches a sample:NAME by its NAME. Returns how many there are.
  */
 size_t samples_events(const struct trace_reader *reader, const char *glob, const char **names,
 		      size_t most);

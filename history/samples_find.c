@@ -23,7 +23,7 @@ static uint32_t process_at(const struct tsdl *meta, uint32_t pid, uint64_t ns, u
 
 		if (process->is_kernel || process->pid != pid)
 			continue;
-		/* the first is taken also before: the kernel's events may be older than the agent */
+		/* the first also before it: the kernel's events may be older than the agent */
 		if (found == SAMPLES_UNKNOWN || process->begin_ns <= ns)
 			found = i;
 		else if (process->begin_ns < *until_ns)

@@ -411,7 +411,7 @@ int kernel_tasks_is_engine(const struct kernel_tasks *tasks, pid_t pid, uint64_t
 	return task && task->is_met && !is_of_file(task, ip);
 }
 
-/* ---- what the kernel tells ---- */
+/* ---- records of the kernel ---- */
 
 /* It executes another program: its entry in the trace, if it has one, is of the old one. */
 static void executes(struct kernel_tasks *tasks, const struct sampler_record *record)
@@ -480,7 +480,7 @@ static void exits(struct kernel_tasks *tasks, const struct sampler_record *recor
 	while (*at && (*at)->pid != record->pid)
 		at = &(*at)->next;
 	task = *at;
-	/* other threads may go on when the first has ended */
+	/* other threads may run when the first has ended */
 	if (!task || record->pid != record->tid ||
 	    (!target_read(&target, record->pid) && !target_has_ended(&target)))
 		return;

@@ -156,7 +156,7 @@ static const struct task_file *file_of(struct task_files *files, pid_t pid, cons
 	return file ? file : file_at(files, path);
 }
 
-/* The segment that holds a place in the file, of which the kernel maps whole pages. */
+/* The segment with this offset in the file; the kernel maps whole pages. */
 static const struct load *load_at(const struct task_file *file, uint64_t offset)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

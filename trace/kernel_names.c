@@ -61,7 +61,7 @@ static size_t first_from(const uint64_t *addresses, size_t count, uint64_t start
 	return low;
 }
 
-/* Of several symbols at one place a function is taken before data, and a global one before others. */
+/* Of several symbols at one place a function precedes data, and a global one the others. */
 static int take_symbol(struct below *below, uint64_t start, char kind, const char *name,
 		       const char *module)
 {

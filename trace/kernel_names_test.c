@@ -66,7 +66,7 @@ static void end(void)
 
 TestSuite(kernel_names, .init = begin, .fini = end);
 
-/* What was written; NULL: there is no file. */
+/* The file's text; NULL: no file. */
 static const char *written(void)
 {
 	static char text[4096];
