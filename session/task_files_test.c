@@ -97,3 +97,37 @@ Test(task_files, file_that_was_replaced_is_read_again)
 	cr_expect_gt(got.build_id_bytes, 0);
 	unlink(path);
 }
+
+/* A program at a fixed address, whose code is linked elsewhere than it is in the file. */
+Test(task_files, fixed_program_has_base_0)
+{
+	char path[] = "/tmp/task-files-XXXXXX";
+	struct {
+		Elf64_Ehdr head;
+		Elf64_Phdr segment;
+		char rest[0x3000];
+	} file = { .head = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+					  ELFDATA2LSB, EV_CURRENT },
+			     .e_type = ET_EXEC,
+			     .e_machine = EM_X86_64,
+			     .e_version = EV_CURRENT,
+			     .e_phoff = sizeof(Elf64_Ehdr),
+			     .e_ehsize = sizeof(Elf64_Ehdr),
+			     .e_phentsize = sizeof(Elf64_Phdr),
+			     .e_phnum = 1 },
+		   .segment = { .p_type = PT_LOAD,
+				.p_flags = PF_R | PF_X,
+				.p_offset = 0x1040,
+				.p_vaddr = 0x402040,
+				.p_filesz = 0x1000,
+				.p_memsz = 0x1000 } };
+	int fd = mkstemp(path);
+	struct control_module got;
+
+	cr_assert_eq(write(fd, &file, sizeof(file)), (ssize_t)sizeof(file));
+	cr_expect_eq(task_files_module(files, getpid(), path, 0x402000, 0x1000, &got), 0);
+	cr_expect_eq(got.base, 0);
+	cr_expect_eq(task_files_module(files, getpid(), path, 0x402000, 0x3000, &got), -ENOENT);
+	unlink(path);
+	close(fd);
+}
