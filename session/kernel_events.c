@@ -468,7 +468,7 @@ void kernel_begin(struct wm_session *session)
 		counts_enable(kernel->counts);
 	kernel_write_names(kernel);
 	kernel_write_counts(kernel);
-	if (kernel->has_switches && !kernel->has_wakes)
+	if (kernel->has_switches)
 		kernel_write_runnable(kernel);
 	kernel->counted_ns = ticks_monotonic_ns();
 	kernel->is_begun = 1;
@@ -544,7 +544,7 @@ void kernel_end(struct wm_session *session)
 		}
 		kernel_tasks_end(kernel->tasks);
 		kernel_write_counts(kernel);
-		if (kernel->has_switches && !kernel->has_wakes)
+		if (kernel->has_switches)
 			kernel_write_runnable(kernel);
 	} else if (kernel->process && kernel->is_begun) {
 		kernel_write_counts(kernel);

@@ -127,7 +127,10 @@ int kernel_take(const struct sampler_record *record, void *data);
 /* The same for kernel->waker. */
 int kernel_take_wake(const struct sampler_record *record, void *data);
 
-/* Write the present values of the counts; of each thread how long it has waited for a CPU. */
+/*
+ * Write the present values of the counts; of each thread how long it has waited for a CPU, since a
+ * wake may be missing: from an idle CPU the kernel reports none now and then.
+ */
 void kernel_write_counts(struct kernel *kernel);
 void kernel_write_runnable(struct kernel *kernel);
 
