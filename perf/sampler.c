@@ -277,6 +277,7 @@ void sampler_covered(const struct sampler *sampler, struct sampler_coverage *cov
 		.lost = sampler->lost,
 		.throttled = sampler->throttled,
 		.ring_bytes = sampler->rings.bytes,
+		.locked_bytes = rings_memory(&sampler->rings),
 		.is_doubtful = extent->is_doubtful,
 	};
 	for (size_t i = 0; i < sampler->request->event_count; i++)

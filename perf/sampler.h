@@ -111,6 +111,7 @@ struct sampler_coverage {
 	unsigned int cpus_back;	    /* how often a CPU came, or came back */
 	uint64_t lost, throttled;   /* records; how often an event was stopped */
 	uint64_t ring_bytes;	    /* of one ring */
+	uint64_t locked_bytes;	    /* of all rings, with their heads */
 	int excludes_kernel;	    /* perf_event_paranoid forbids to look into the kernel */
 	/*
 	 * Threads may be missing, as a process that had to be stopped could not be; or CPUs that

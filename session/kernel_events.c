@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/kernel_events.h"
 
+#include "claim/limits.h"
 #include "perf/cpus.h"
 #include "process/ticks.h"
 #include "session/kernel_own.h"
@@ -24,7 +25,7 @@
 #define COUNT_NS 100000000u		/* between two writes of counts */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 
-int kernel_is_wanted(const struct wm_session *session)
+static int is_wanted(const struct wm_session *session)
 {
 	for (size_t i = 0; i < session->specs->count; i++)
 		if (session->specs->all[i].kernel)
@@ -425,12 +426,35 @@ static int sampler_start_best(struct wm_session *session, struct kernel *kernel)
 	return err;
 }
 
+/* Claim the rings' memory, where it is locked, before anything is recorded. */
+static int memory_claim(struct wm_session *session, struct kernel *kernel)
+{
+	struct sampler_coverage all = { 0 }, wakes = { 0 };
+	struct ledger *ledger = session_ledger(session);
+	char words[512] = "";
+	int err;
+
+	if (kernel->sampler)
+		sampler_covered(kernel->sampler, &all);
+	if (kernel->waker)
+		sampler_covered(kernel->waker, &wakes);
+	if (!all.locked_bytes)
+		return 0;
+	err = ledger ? claim_locked_bytes(ledger, all.locked_bytes + wakes.locked_bytes,
+					  "kernel events", &kernel->claim,
+					  (struct detail){ words, sizeof(words) })
+		     : -ENOMEM;
+	if (!err)
+		ledger_confirm(ledger, &kernel->claim, 1);
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
 int kernel_open(struct wm_session *session)
 {
 	struct kernel *kernel;
 	int err;
 
-	if (!kernel_is_wanted(session))
+	if (!is_wanted(session))
 		return 0;
 	kernel_release(session);
 	kernel = session->kernel = kernel_new(session->specs->count);
@@ -442,6 +466,8 @@ int kernel_open(struct wm_session *session)
 		err = scope_find(session, kernel);
 	if (!err)
 		err = sampler_start_best(session, kernel);
+	if (!err)
+		err = memory_claim(session, kernel);
 	if (!err)
 		err = counts_start(session, kernel);
 	if (!err)
@@ -552,6 +578,9 @@ void kernel_end(struct wm_session *session)
 	kernel_covered(session, &kernel->coverage);
 	sampler_close(kernel->sampler);
 	sampler_close(kernel->waker);
+	if (kernel->claim)
+		ledger_remove(session_ledger(session), &kernel->claim, 1);
+	kernel->claim = 0;
 	counts_close(kernel->counts);
 	kernel->sampler = kernel->waker = NULL;
 	kernel->counts = NULL;

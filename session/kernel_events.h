@@ -15,8 +15,7 @@
 struct kernel;
 struct wm_session;
 
-/* Whether any spec is of the kernel's; whether all are, so that no agent is needed. */
-int kernel_is_wanted(const struct wm_session *session);
+/* Whether all specs are of the kernel's. */
 int kernel_is_all(const struct wm_session *session);
 
 /*

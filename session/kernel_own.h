@@ -87,6 +87,7 @@ struct kernel {
 	pid_t *pids;
 	size_t pid_count;
 	int is_begun;
+	uint64_t claim; /* of the rings' locked memory, in the session's ledger; 0: none */
 	unsigned int *cpus;
 	size_t cpu_count;
 	int cgroup_fd;

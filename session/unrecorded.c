@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "process/agentpath.h"
 #include "process/descendants.h"
+#include "session/kernel_events.h"
 #include "session/messages.h"
 #include "session/process.h"
 #include "process/program.h"
@@ -400,7 +401,8 @@ void unrecorded_look(struct wm_session *session, int now)
 	struct unrecorded_list *list = session->unrecorded;
 	uint64_t began_ns = ticks_monotonic_ns(), before_ns, took_ns;
 
-	if (session->options.follow == WM_FOLLOW_NONE)
+	/* without an agent there is nothing that children could lack */
+	if (session->options.follow == WM_FOLLOW_NONE || kernel_is_all(session))
 		return;
 	if (now)
 		take_reports(session);
