@@ -66,7 +66,7 @@ holds "each page faults once, at its address" \
 holds "times never go back" 'all(a["time_ns"] <= b["time_ns"] for a, b in zip(e, e[1:]))'
 if is_root && [ -r /sys/kernel/tracing/events ]; then
 	holds "the waiter is woken by the main thread" \
-		'len([x for x in of("switch:wake") if x["tid"] == waiter and x["fields"]["waker_tid"] == x["fields"]["waker_pid"]]) >= 20'
+		'len([x for x in of("switch:wake") if x["tid"] == waiter and x["fields"]["waker_tid"] == x["fields"]["waker_pid"]]) >= 10'
 	holds "each wake is recorded once" \
 		'len([x for x in of("switch:wake") if x["tid"] == sleeper]) <= len([x for x in of("switch:depart") if x["tid"] == sleeper]) + 1'
 	holds "states are known" '{x["fields"]["state"] for x in of("switch:depart") if x["tid"] == sleeper} <= set("SRDZX")'
