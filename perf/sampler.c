@@ -123,7 +123,7 @@ static uint64_t lost_of(const struct perf_event_header *header)
 
 /*
  * What the ring has, but not what comes meanwhile: that might be without end, as when reading is
- * recorded. What is no record, or lacks its time, is lost.
+ * recorded. Damaged records, and those without a time, are lost.
  */
 static int lane_fill(struct sampler *sampler, unsigned int which, uint64_t head)
 {

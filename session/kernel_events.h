@@ -40,7 +40,7 @@ struct kernel_coverage {
 
 void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage);
 
-/* Take what has come. Returns how many records that were, or a negative error. */
+/* Take the records that have come. Returns their number, or a negative error. */
 int kernel_pump(struct wm_session *session);
 
 /* Record no more, and take the last. The store is then drained as that of a dead process. */

@@ -55,7 +55,7 @@ pid_t known_pid(const struct known_threads *threads, pid_t tid)
 	return threads->all[place_of(threads, tid)].pid;
 }
 
-/* What follows it in its run may have been put off by it: put it in again. */
+/* It may have displaced the entries behind it in its run: insert these again. */
 static void remove_one(struct known_threads *threads, pid_t tid)
 {
 	size_t at;

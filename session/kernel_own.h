@@ -135,7 +135,7 @@ int kernel_take_wake(const struct sampler_record *record, void *data);
 void kernel_write_counts(struct kernel *kernel);
 void kernel_write_runnable(struct kernel *kernel);
 
-/* Write the name of a thread that woke one of ours. */
+/* Write the name of a thread that woke a recorded one. */
 void kernel_name_waker(struct kernel *kernel, pid_t pid, pid_t tid);
 
 /* A thread was started, named, or has ended; what all threads are called at the begin. */

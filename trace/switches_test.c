@@ -228,7 +228,7 @@ Test(switches, lost_records_make_times_unknown_and_uncertain)
 
 	begin_trace();
 	put_switches();
-	/* another stream of CPU 1, of which nothing is lost */
+	/* another stream of CPU 1, which lost nothing */
 	begin_stream(&apart, &(struct wm_packet){ .tid = 1, .instance = 4, .comm = "cpu1" }, 100);
 	sample_event(&apart, WAKE, 490, 0);
 	for (uint32_t i = 0; i < 4; i++)
