@@ -24,15 +24,15 @@
 
 static const char usage[] =
 	"Usage: waymark export --format=FORMAT [OPTION]... DIR\n"
-	"Write which way the threads of the trace in DIR took, where they were when samples\n"
-	"were taken, or its events, for other tools.\n"
+	"Convert the trace in DIR for other tools: the branches of its threads, its samples or\n"
+	"its events.\n"
 	"\n"
 	"  --format FORMAT  folded       stacks and what ran in them, for flamegraph.pl\n"
 	"                   perf-script  branch stacks, for llvm-profgen\n"
 	"                   speedscope   calls as they came and went, for speedscope.app\n"
 	"                   perfetto     events, and what ran on each CPU, for ui.perfetto.dev\n"
 	"                                (takes -o, --tid and --pid)\n"
-	"  -o, --output FILE  not to stdout (-)\n"
+	"  -o, --output FILE  write there (default: stdout, -)\n"
 	"  --event NAME   folded, speedscope: the samples of this event, also of a trace with\n"
 	"                 trails; without trails they are the default\n"
 	"  --weight WHAT  count instructions (default) or blocks; of samples, period (default)\n"
