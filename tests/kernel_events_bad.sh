@@ -32,7 +32,7 @@ json() { python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]]
 counts() { "$waymark" dump --event "$1" "$2" | grep -c " $1: "; }
 
 # has_descriptors PID: it has opened events of the kernel
-has_descriptors() { ls -l "/proc/$1/fd" 2>/dev/null | grep -q 'anon_inode:.*perf_event'; }
+has_descriptors() { find "/proc/$1/fd" -lname 'anon_inode:*perf_event*' 2>/dev/null | grep -q .; }
 
 # ---- names ----
 

@@ -336,9 +336,9 @@ Test(cpu_streams, summary_counts_threads_and_not_cpus)
 
 		if (!is_sample && strcmp(event->name, "count:cycles") != 0)
 			continue;
-		cr_expect_eq(event->count, is_sample ? 2 : 1);
-		cr_expect_eq(event->threads, is_sample ? 2 : 0);
-		cr_expect_eq(event->processes, is_sample);
+		cr_expect_eq(event->count, is_sample ? 2u : 1u);
+		cr_expect_eq(event->threads, is_sample ? 2u : 0u);
+		cr_expect_eq(event->processes, is_sample ? 1u : 0u);
 		found++;
 	}
 	cr_expect_eq(found, 2);

@@ -25,7 +25,7 @@ for ((round = 1; round <= rounds; round++)); do
 	sleep 0.3
 done
 clock_before=$(date +%s%N)
-date -s "+3600 seconds" >date
+date -s "+3600 seconds" >jumped
 clock_after=$(date +%s%N)
 sleep 0.3
 kill -TERM $recorder # the shell has its jobs ignore SIGINT
