@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/patience.h"
 
+#include "session/kernel_events.h"
 #include "session/process.h"
 #include "session/session.h"
 #include "session/spec.h"
@@ -74,8 +75,13 @@ int patience_is_over(const struct wm_session *session)
 
 int patience_beat(struct wm_session *session, const struct session_progress *progress)
 {
+	int err;
+
 	if (is_due(session)) {
 		beat(session, progress);
+		err = kernel_pump(session);
+		if (err < 0 && !session->trace_error)
+			session->trace_error = err;
 		for (struct process *p = session->processes; p; p = p->next)
 			if (p->drain)
 				session_drain_aside(session, p);
