@@ -268,7 +268,7 @@ static int take_done(struct wm_session *session, struct process *process,
 	/* the agent refused each place separately; markers and other processes may work */
 	if (type == CONTROL_COMMIT && is_threads_error(process->done.error))
 		process->probed.refusal = process->done.error;
-	if (type == CONTROL_COST && process->done.error == -EACCES && !process->error)
+	else if (type == CONTROL_COST && process->done.error == -EACCES && !process->error)
 		session_fail(session, -EACCES,
 			     "a thread runs under a seccomp filter, which might kill the program "
 			     "for the system calls that read counts: leave out /count=.../");

@@ -101,8 +101,9 @@ places='[p for n in own for p in t[n]["places"]]'
 if [ "$(id -u)" -eq 0 ] && [ -r /sys/kernel/tracing/events ]; then
 	holds "the poster wakes the waiter" \
 		't["waiter"]["wakers"][0]["name"] == "poster" and t["waiter"]["wakers"][0]["count"] >= 10'
-	holds "naps are asleep, and not runnable or asleep" \
-		't["napper"]["asleep_ns"] > 100 * MS > 10 * t["napper"]["waiting_ns"]'
+	# the kernel may leave out wakes from an idle CPU: by its own sums the naps were no waits for a CPU
+	holds "naps are asleep, and not runnable" \
+		'off(t["napper"]) > 100 * MS > t["napper"]["runnable_ns"]'
 	holds "naps are of state S" 'max(t["napper"]["waits"], key=lambda w: w["ns"])["state"] == "S"'
 	holds "places are in the program's memory" "len($places) > 4 and all(0 < p['address'] < 1 << 47 for p in $places)"
 	[ "$(uname -m)" != x86_64 ] || holds "places have the names of functions" 't["napper"]["places"][0]["function"] == "nap"'
@@ -112,8 +113,8 @@ if [ "$(id -u)" -eq 0 ] && [ -r /sys/kernel/tracing/events ]; then
 
 	record 0 -a -e switch -e 'switched:*'
 	check "CPUs"
-	holds "CPUs: naps are asleep, and not runnable or asleep" \
-		't["napper"]["asleep_ns"] > 100 * MS > t["napper"]["waiting_ns"]'
+	holds "CPUs: naps are asleep, and not runnable" \
+		'off(t["napper"]) > 100 * MS > t["napper"]["runnable_ns"]'
 	holds "CPUs: other threads are in it" 'len(by_tid) > len(m)'
 fi
 
