@@ -20,6 +20,7 @@ trial_group_fn trial_group_code;
 trial_group_fn trial_group_permission_memory;
 trial_group_fn trial_group_permission_perf;
 trial_group_fn trial_group_permission_trace;
+trial_group_fn trial_group_counter;
 
 /* Say what came of a trial. */
 void trial_says(struct trial_answer *answer, int works, const char *format, ...)
