@@ -78,6 +78,9 @@ static void on_exit_of(struct hardware *hardware, struct hardware_thread *thread
 	is_killed = WIFSIGNALED((int)status);
 	hardware_renew(hardware);
 	hardware_thread_settle(hardware, thread);
+	/* the last records may tell of mappings that something has replaced since */
+	if (hardware->maps_changed)
+		hardware_renew(hardware);
 	if (thread->fd >= 0)
 		last_steps(hardware, thread, regs);
 	hardware_thread_event(
