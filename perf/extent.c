@@ -6,16 +6,19 @@
 #include "perf/object_own.h"
 #include "perf/refused.h"
 #include "process/stop_threads.h"
+#include "process/target.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
+
+#define CLONE_NS 5000000 /* longer than a thread is in clone(2), its wait for a CPU included */
 
 /* ---- events ---- */
 
@@ -119,52 +122,50 @@ static int open_thread(struct extent *extent, pid_t tid, struct detail detail)
 	return err == -ESRCH ? 0 : err;
 }
 
-static int threads_read(pid_t pid, pid_t **threads, size_t *count)
+static int are_threads_still(pid_t pid, const pid_t *tids, int count)
 {
-	char path[32];
-	struct dirent *entry;
-	size_t room = 0;
-	DIR *dir;
-	int err = 0;
+	pid_t *now;
+	int still = target_threads(pid, &now) == count &&
+		    !memcmp(tids, now, (size_t)count * sizeof(*tids)) &&
+		    target_threads_are(pid, tids, count);
 
-	*threads = NULL;
-	*count = 0;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	if (!dir)
-		return errno == ENOENT ? -WM_E_GONE : -errno;
-	while (!err && (entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		err = array_grow(threads, &room, *count + 1, sizeof(**threads)) ? -ENOMEM : 0;
-		if (!err)
-			(*threads)[(*count)++] = (pid_t)strtol(entry->d_name, NULL, 10);
+	free(now);
+	return still;
+}
+
+/* Whether one may be inside clone(2): then the new thread is not listed yet. */
+static int may_clone(pid_t pid, const pid_t *tids, int count)
+{
+	for (int i = 0; i < count; i++) {
+		char state = target_thread_state(pid, tids[i]);
+
+		if (state == 'R' || state == 'D')
+			return 1;
 	}
-	closedir(dir);
-	return err;
+	return 0;
 }
 
 /*
- * Open all threads of a process. *has_changed is set if another listing has other threads: then one
- * may have started from a thread without events, and been missed; or it inherited them, and was
- * opened as well.
+ * Open all threads of a process. *has_changed is set if there are others then: one may have started
+ * from a thread without events, and been missed; or it inherited them, and was opened as well.
  */
 static int open_process(struct extent *extent, pid_t pid, int *has_changed, struct detail detail)
 {
-	pid_t *threads, *again = NULL;
-	size_t count, count_again = 0;
-	int err = threads_read(pid, &threads, &count);
+	const struct timespec nap = { .tv_nsec = CLONE_NS };
+	pid_t *tids;
+	int count = target_threads(pid, &tids), err = count < 0 ? count : 0;
 
-	for (size_t i = 0; i < count && !err; i++)
-		err = open_thread(extent, threads[i], detail);
-	if (!err)
-		err = threads_read(pid, &again, &count_again);
-	*has_changed |= count != count_again ||
-			(count && memcmp(threads, again, count * sizeof(*threads)) != 0);
-	free(threads);
-	free(again);
-	if (err == -WM_E_GONE)
-		return detail_set(detail, err, "process %d", (int)pid);
+	for (int i = 0; i < count && !err; i++)
+		err = open_thread(extent, tids[i], detail);
+	if (!err && !are_threads_still(pid, tids, count))
+		*has_changed = 1;
+	if (!err && !*has_changed && may_clone(pid, tids, count)) {
+		nanosleep(&nap, NULL);
+		*has_changed = !are_threads_still(pid, tids, count);
+	}
+	free(tids);
+	if (err == -ESRCH)
+		return detail_set(detail, -WM_E_GONE, "process %d", (int)pid);
 	return err;
 }
 
@@ -384,9 +385,10 @@ int extent_follow(struct extent *extent)
 /* All that there are, before any is opened. */
 int extent_need(const struct extent *extent, size_t more, struct detail detail)
 {
-	size_t all = 0, count;
+	size_t all = 0;
 	unsigned int *cpus;
 	pid_t *threads;
+	int count;
 
 	if (extent->are_threads) {
 		all = extent->id_count;
@@ -397,8 +399,8 @@ int extent_need(const struct extent *extent, size_t more, struct detail detail)
 			free(cpus);
 	}
 	for (size_t i = 0; !extent->are_threads && extent->ids && i < extent->id_count; i++) {
-		if (!threads_read(extent->ids[i], &threads, &count))
-			all += count;
+		count = target_threads(extent->ids[i], &threads);
+		all += count > 0 ? (size_t)count : 0;
 		free(threads);
 	}
 	return descriptors_need(more + all * extent->needs, detail);

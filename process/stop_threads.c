@@ -4,8 +4,8 @@
  * that from one thread. When it ends, the kernel detaches the rest.
  *
  * A pass goes over all threads and seizes those that are not seized yet; passes are repeated until
- * one finds no such thread. Then every thread except keep_tid is stopped, so no other can start
- * one.
+ * one has seen all threads, and found no such one. Then every thread except keep_tid is stopped, so
+ * no other can start one.
  */
 #include "arch/remote_syscall.h"
 #include "base/array.h"
@@ -122,8 +122,11 @@ static int settle(struct stop *stop, size_t from)
 	return err;
 }
 
-/* Seize all that are not yet, then wait for them: so they come to a stop side by side. */
-static int pass(struct stop *stop, size_t *found)
+/*
+ * Seize all that are not yet, then wait for them: so they come to a stop side by side.
+ * *has_more: others may be running.
+ */
+static int pass(struct stop *stop, int *has_more)
 {
 	size_t sorted = stop->count;
 	pid_t *tids;
@@ -141,10 +144,10 @@ static int pass(struct stop *stop, size_t *found)
 		else if (target_status_number(tids[i], "TracerPid") > 0)
 			err = -WM_E_TRACED;
 	}
-	free(tids);
 	if (!err)
 		err = settle(stop, sorted);
-	*found = stop->count - sorted;
+	*has_more = stop->count > sorted || !target_threads_are(stop->pid, tids, count);
+	free(tids);
 	if (stop->count)
 		qsort(stop->all, stop->count, sizeof(*stop->all), by_tid);
 	return err;
@@ -153,13 +156,12 @@ static int pass(struct stop *stop, size_t *found)
 static void *stop_thread(void *arg)
 {
 	struct stop *stop = arg;
-	size_t found = 1;
-	int err = 0;
+	int has_more = 1, err = 0;
 
 	stop->deadline_ns = tracee_deadline(STOP_WAIT_MS);
-	while (!err && found) {
-		err = pass(stop, &found);
-		if (!err && found && tracee_late(stop->deadline_ns))
+	while (!err && has_more) {
+		err = pass(stop, &has_more);
+		if (!err && has_more && tracee_late(stop->deadline_ns))
 			err = -WM_E_STRICT;
 	}
 	stop->result = err;

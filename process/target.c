@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -281,6 +282,17 @@ int target_threads(pid_t pid, pid_t **tids)
 	}
 	closedir(dir);
 	return count ? count : -ESRCH;
+}
+
+int target_threads_are(pid_t pid, const pid_t *tids, int count)
+{
+	if (target_status_number(pid, "Threads") != count)
+		return 0;
+	/* so many there were, and these lived before and after */
+	for (int i = 0; i < count; i++)
+		if (syscall(SYS_tgkill, pid, tids[i], 0) && errno == ESRCH)
+			return 0;
+	return 1;
 }
 
 int target_has_child(pid_t pid, pid_t tid)

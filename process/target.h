@@ -170,6 +170,12 @@ uint64_t target_first_stack(pid_t tid);
 int target_threads(pid_t pid, pid_t **tids);
 
 /*
+ * Whether these were all of its threads, at a moment during the call. A listing may lack some: the
+ * kernel ends it early at a thread that ends meanwhile (fs/proc/base.c, next_tid()).
+ */
+int target_threads_are(pid_t pid, const pid_t *tids, int count);
+
+/*
  * Read memory of a process, also if its main thread has ended. 0; -ESRCH: the process has ended;
  * -EFAULT: not all of these bytes are there; or another -errno.
  */

@@ -3,9 +3,9 @@
 #include "branch/hardware/hardware_own.h"
 #include "branch/launch_gate.h"
 #include "branch/step/step_own.h"
+#include "process/target.h"
 #include "process/ticks.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -255,36 +255,33 @@ int hardware_launch(struct hardware **hardware, struct trail_sink *sink, enum or
 /* ---- attach ---- */
 
 /*
- * Seize the threads that are there and were not seized yet. How many, or the error that ended it.
+ * Seize the threads that are there and were not seized yet. Returns whether others may be there, or
+ * the error that ended it.
  */
 static int seize_all(struct hardware *hardware, pid_t only)
 {
 	int options = only ? OPTIONS & ~PTRACE_O_TRACECLONE : OPTIONS;
-	int count = 0, err = 0;
-	struct dirent *entry;
-	char path[64];
-	DIR *list;
+	pid_t *tids;
+	int count = target_threads(hardware->pid, &tids), has_more = 0, err = count < 0 ? count : 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", hardware->pid);
-	list = opendir(path);
-	if (!list)
-		return -errno;
-	while (!err && (entry = readdir(list))) {
-		pid_t tid = (pid_t)atoi(entry->d_name);
+	for (int i = 0; i < count && !err; i++) {
+		pid_t tid = tids[i];
 
-		if (tid <= 0 || (only && tid != only) || step_is_agents(hardware->pid, tid))
+		if ((only && tid != only) || step_is_agents(hardware->pid, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0) {
 			/* EPERM: of one that is ours already too */
 			err = errno == ESRCH || (errno == EPERM && hardware->threads) ? 0 : -errno;
 			continue;
 		}
-		count++;
+		has_more = 1;
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 		hardware_thread_add(hardware, tid);
 	}
-	closedir(list);
-	return err ? err : count;
+	if (!err && !only && !target_threads_are(hardware->pid, tids, count))
+		has_more = 1;
+	free(tids);
+	return err ? err : has_more;
 }
 
 int hardware_attach(struct hardware **out, struct trail_sink *sink, enum origin origin,

@@ -92,7 +92,7 @@ static int stop_one(struct soft_held *held, pid_t tid, uint64_t deadline_ns, str
 	return 1;
 }
 
-/* How many were found that were not there before. */
+/* Returns whether others may be running. */
 static int stop_more(struct soft_held *held, uint64_t deadline_ns, struct detail detail)
 {
 	pid_t *tids;
@@ -107,6 +107,8 @@ static int stop_more(struct soft_held *held, uint64_t deadline_ns, struct detail
 
 		found = got < 0 ? got : found + got;
 	}
+	if (!found && !target_threads_are(held->pid, tids, count))
+		found = 1;
 	free(tids);
 	return found;
 }

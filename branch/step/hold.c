@@ -6,7 +6,6 @@
 #include "process/ticks.h"
 #include "trial/simulate.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -110,25 +109,20 @@ static enum seizing seizing_of(pid_t pid, pid_t tid)
 }
 
 /*
- * Seize the threads that are there and were not seized yet. How many, or the error that ended it.
+ * Seize the threads that are there and were not seized yet. Returns whether others may be there, or
+ * the error that ended it.
  */
 static int seize_all(struct step *step, pid_t only)
 {
 	int options = only ? STEP_OPTIONS & ~PTRACE_O_TRACECLONE : options_of(step);
-	char path[64];
-	struct dirent *entry;
-	int count = 0, err = 0;
-	DIR *list;
+	pid_t *tids;
+	int count = target_threads(step->pid, &tids), has_more = 0, err = count < 0 ? count : 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", step->pid);
-	list = opendir(path);
-	if (!list)
-		return -errno;
-	while (!err && (entry = readdir(list))) {
+	for (int i = 0; i < count && !err; i++) {
 		enum seizing seizing = SEIZE_OURS;
-		pid_t tid = (pid_t)atoi(entry->d_name);
+		pid_t tid = tids[i];
 
-		if (tid <= 0 || (only && tid != only) || step_thread_find(step, tid) ||
+		if ((only && tid != only) || step_thread_find(step, tid) ||
 		    step_is_agents(step->pid, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0) {
@@ -139,12 +133,14 @@ static int seize_all(struct step *step, pid_t only)
 			if (seizing != SEIZE_OURS)
 				continue;
 		}
-		count++;
+		has_more = 1;
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 		step_thread_add(step, tid);
 	}
-	closedir(list);
-	return err ? err : count;
+	if (!err && !only && !target_threads_are(step->pid, tids, count))
+		has_more = 1;
+	free(tids);
+	return err ? err : has_more;
 }
 
 int step_attach(struct step **out, struct trail_sink *sink, pid_t pid, pid_t only)
