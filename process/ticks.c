@@ -122,3 +122,49 @@ uint64_t ticks_hz_between(const struct ticks_point *from, const struct ticks_poi
 		return 0;
 	return (uint64_t)((unsigned __int128)(to->ticks - from->ticks) * NS_PER_S / ns);
 }
+
+/* ---- a track ---- */
+
+static double rate_between(const struct ticks_point *from, const struct ticks_point *to)
+{
+	return (double)(to->ticks - from->ticks) / (double)(to->monotonic_ns - from->monotonic_ns);
+}
+
+/*
+ * A stretch is long enough for its rate to be good: a point is some 50 ns off. Until then the last
+ * point is replaced.
+ */
+void ticks_track_add(struct ticks_track *track, const struct ticks_point *point)
+{
+	if (!track->last.ticks) {
+		track->before = *point;
+	} else if (track->last.monotonic_ns - track->before.monotonic_ns >= BETWEEN_NS_MIN) {
+		track->rate = rate_between(&track->before, &track->last);
+		track->before = track->last;
+	}
+	track->last = *point;
+}
+
+uint64_t ticks_track_ticks(const struct ticks_track *track, uint64_t monotonic_ns)
+{
+	const struct ticks_point *before = &track->before, *last = &track->last;
+	double since_ns = (double)(int64_t)(monotonic_ns - before->monotonic_ns);
+	double rate = track->rate;
+
+	if (!rate || (monotonic_ns >= before->monotonic_ns && monotonic_ns <= last->monotonic_ns))
+		rate = last->monotonic_ns > before->monotonic_ns
+			       ? rate_between(before, last)
+			       : (double)ticks_hz(STORE_CLOCK_TSC) / NS_PER_S;
+	return before->ticks + (uint64_t)(int64_t)(since_ns * rate);
+}
+
+uint64_t ticks_track_at(struct ticks_track *track, uint64_t monotonic_ns)
+{
+	struct ticks_point now;
+
+	if (monotonic_ns > track->last.monotonic_ns || !track->last.ticks) {
+		ticks_now(STORE_CLOCK_TSC, &now);
+		ticks_track_add(track, &now);
+	}
+	return ticks_track_ticks(track, monotonic_ns);
+}

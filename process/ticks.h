@@ -25,4 +25,23 @@ uint64_t ticks_hz(uint32_t clock);
 /* The rate between two points, for a better figure after a long time; 0 when they are too near. */
 uint64_t ticks_hz_between(const struct ticks_point *from, const struct ticks_point *to);
 
+/*
+ * CLOCK_MONOTONIC as ticks of the TSC. adjtimex(2) changes the rate of the first alone, so a
+ * straight line between the two is off by milliseconds after an hour. This one has a corner at each
+ * point that is added. All zero: without a point. One thread.
+ */
+struct ticks_track {
+	struct ticks_point before, last;
+	double rate; /* ticks per ns, of the stretch before these; 0: unknown */
+};
+
+/* A point of the TSC, later than the last. */
+void ticks_track_add(struct ticks_track *track, const struct ticks_point *point);
+
+/* The ticks at a time, which is best not after the last point. There is a point. */
+uint64_t ticks_track_ticks(const struct ticks_track *track, uint64_t monotonic_ns);
+
+/* The same for times up to now: adds a point of its own where needed. */
+uint64_t ticks_track_at(struct ticks_track *track, uint64_t monotonic_ns);
+
 #endif

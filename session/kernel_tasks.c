@@ -275,8 +275,8 @@ static int number_new(struct kernel_tasks *tasks, const struct task *task)
 		.uid = uid < 0 ? UINT32_MAX : (uint32_t)uid,
 		.exe = task->exe ? task->exe : "",
 		.hostname = host,
-		.clock = STORE_CLOCK_MONOTONIC,
-		.ticks_hz = 1000000000,
+		.clock = STORE_CLOCK_TSC,
+		.ticks_hz = tasks->session->tsc_hz,
 		.way = task->way,
 		.begin_ns = task->begin_ns,
 	};

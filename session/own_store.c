@@ -29,7 +29,7 @@ struct lane {
 	uint32_t slot;
 	uint32_t unit; /* of its open page, or NO_PAGE */
 	uint32_t pages;
-	uint64_t last_ns;
+	uint64_t last_ticks;
 };
 
 struct own_store {
@@ -37,6 +37,7 @@ struct own_store {
 	pid_t pid;
 	char comm[16]; /* the process's name, for threads that have ended */
 	struct mapping map;
+	struct ticks_track track;
 	uint32_t next_slot, next_chunk, small_chunk;
 	struct lane lanes[LANES];
 };
@@ -55,7 +56,7 @@ int own_store_new(struct own_store **out, pid_t pid, uint64_t bytes, enum store_
 				 .version = STORE_VERSION,
 				 .pid = (uint32_t)pid,
 				 .policy = policy,
-				 .clock = STORE_CLOCK_MONOTONIC,
+				 .clock = STORE_CLOCK_TSC,
 				 .slot_count = SLOTS,
 				 .chunk_count = chunks,
 				 .slots_offset = sizeof(head) };
@@ -173,7 +174,7 @@ void own_store_quiet(struct own_store *store)
 }
 
 /* Returns 0; -1: no room. */
-static int page_open(struct own_store *store, struct lane *lane, uint64_t time_ns)
+static int page_open(struct own_store *store, struct lane *lane, uint64_t ticks, uint64_t time_ns)
 {
 	int is_whole = lane->pages >= SMALL_PAGES;
 	uint32_t unit = take_units(store, is_whole);
@@ -184,18 +185,18 @@ static int page_open(struct own_store *store, struct lane *lane, uint64_t time_n
 		unit = take_units(store, is_whole);
 	if (unit == NO_PAGE)
 		return -1;
-	ticks_now(STORE_CLOCK_MONOTONIC, &now);
+	ticks_now(STORE_CLOCK_TSC, &now);
 	store->map.pages[unit] = (struct wm_page){
 		.slot = lane->slot,
 		.bytes = is_whole ? CHUNK_BYTES : UNIT_BYTES,
 		.commit = PAGE_HEAD_BYTES,
-		.end_ticks = time_ns,
-		.begin_ticks = time_ns,
+		.end_ticks = ticks,
+		.begin_ticks = ticks,
 		.seq = slot->next_seq++,
 		.discarded = slot->discarded,
 		.monotonic_ns = time_ns,
-		.monotonic_raw_ns = now.monotonic_raw_ns - (now.ticks - time_ns),
-		.realtime_ns = now.realtime_ns - (now.ticks - time_ns),
+		.monotonic_raw_ns = now.monotonic_raw_ns - (now.monotonic_ns - time_ns),
+		.realtime_ns = now.realtime_ns - (now.monotonic_ns - time_ns),
 		.before = slot->written,
 	};
 	slot->pages++;
@@ -270,18 +271,18 @@ void own_store_lose(struct own_store *store, uint64_t count)
 	store->map.store->discarded += count;
 }
 
-/* The header of an event, `since_ns` after the one before. Returns its bytes. */
-static size_t head_put(unsigned char *to, uint32_t id, uint64_t time_ns, uint64_t since_ns)
+/* The header of an event, `since` ticks after the one before. Returns its bytes. */
+static size_t head_put(unsigned char *to, uint32_t id, uint64_t ticks, uint64_t since)
 {
-	uint32_t word = id | (uint32_t)time_ns << 5;
+	uint32_t word = id | (uint32_t)ticks << 5;
 
-	if (id < EVENT_EXTENDED && since_ns < UINT64_C(1) << EVENT_TICK_BITS) {
+	if (id < EVENT_EXTENDED && since < UINT64_C(1) << EVENT_TICK_BITS) {
 		memcpy(to, &word, sizeof(word));
 		return EVENT_COMPACT_BYTES;
 	}
 	*to = EVENT_EXTENDED;
 	memcpy(to + 1, &id, sizeof(id));
-	memcpy(to + 5, &time_ns, sizeof(time_ns));
+	memcpy(to + 5, &ticks, sizeof(ticks));
 	return EVENT_EXTENDED_BYTES;
 }
 
@@ -290,6 +291,7 @@ void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint3
 {
 	struct lane *lane = lane_of(store, tid);
 	size_t all = EVENT_EXTENDED_BYTES + bytes;
+	uint64_t ticks = ticks_track_at(&store->track, time_ns);
 	struct wm_page *page;
 	unsigned char *begin, *to;
 
@@ -297,13 +299,13 @@ void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint3
 		own_store_lose(store, 1);
 		return;
 	}
-	time_ns = time_ns > lane->last_ns ? time_ns : lane->last_ns;
+	ticks = ticks > lane->last_ticks ? ticks : lane->last_ticks;
 	page = lane->unit == NO_PAGE ? NULL : &store->map.pages[lane->unit];
 	if (page && page->commit + all > page->bytes) {
 		page_close(store, lane);
 		page = NULL;
 	}
-	if (!page && page_open(store, lane, time_ns)) {
+	if (!page && page_open(store, lane, ticks, time_ns)) {
 		store->map.slots[lane->slot].discarded++;
 		store->map.store->crowded_out++;
 		return;
@@ -311,9 +313,9 @@ void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint3
 	page = &store->map.pages[lane->unit];
 	begin = store->map.data + (size_t)lane->unit * UNIT_BYTES;
 	to = begin + page->commit;
-	to += head_put(to, id, time_ns, time_ns - page->end_ticks);
+	to += head_put(to, id, ticks, ticks - page->end_ticks);
 	memcpy(to, fields, bytes);
 	to += bytes;
-	page->end_ticks = lane->last_ns = time_ns;
+	page->end_ticks = lane->last_ticks = ticks;
 	page->word = PAGE_WORD((uint32_t)(to - begin), page->events + 1);
 }

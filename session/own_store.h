@@ -19,8 +19,8 @@
 struct own_store;
 
 /*
- * Make one with room for `bytes` of events; times are of CLOCK_MONOTONIC. pid 0: of the kernel's
- * events, whose lanes are CPUs. 0, -ENOMEM, -errno.
+ * Make one with room for `bytes` of events; in it they have ticks of the TSC, as an agent's
+ * events have. pid 0: of the kernel's events, whose lanes are CPUs. 0, -ENOMEM, -errno.
  */
 int own_store_new(struct own_store **store, pid_t pid, uint64_t bytes, enum store_policy policy);
 void own_store_free(struct own_store *store); /* NULL is allowed */
@@ -35,7 +35,7 @@ int own_store_fd(const struct own_store *store);
 #define OWN_STORE_NO_CPU ((pid_t)INT32_MAX)
 
 /*
- * Write an event of a thread. Its fields have no gaps and at most OWN_STORE_FIELDS_MAX bytes. If
+ * Write an event of a thread, of a time of CLOCK_MONOTONIC. Its fields have no gaps and at most OWN_STORE_FIELDS_MAX bytes. If
  * the time is before that of the thread's last event, it is changed to that. Without room, the
  * event counts as lost.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/own_store.h"
-
+#include "process/ticks.h"
 #include "session/drain.h"
+#include "session/own_store.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 /* What the sink received. Values and times of each thread must increase. */
 static struct {
 	uint64_t count, wrong, bytes;
-	uint64_t last[65536], last_ns[65536];
+	uint64_t last[65536], last_ticks[65536];
 	struct wm_packet head;
 } out;
 
@@ -25,15 +25,15 @@ static int see(struct drain_packet *packet, void *data)
 	(void)data;
 	out.head = *packet->head;
 	for (size_t i = 0; i < packet->bytes / EVENT_BYTES; i++, at += EVENT_BYTES) {
-		uint64_t value, time_ns;
+		uint64_t value, ticks;
 
-		memcpy(&time_ns, at + 5, 8);
+		memcpy(&ticks, at + 5, 8);
 		memcpy(&value, at + EVENT_EXTENDED_BYTES, 8);
 		out.wrong += at[0] != EVENT_EXTENDED || value <= out.last[tid] ||
-			     time_ns < out.last_ns[tid] || time_ns < packet->head->begin_ticks ||
-			     time_ns > packet->head->end_ticks;
+			     ticks < out.last_ticks[tid] || ticks < packet->head->begin_ticks ||
+			     ticks > packet->head->end_ticks;
 		out.last[tid] = value;
-		out.last_ns[tid] = time_ns;
+		out.last_ticks[tid] = ticks;
 		out.count++;
 	}
 	out.wrong += packet->bytes % EVENT_BYTES != 0;
@@ -131,13 +131,15 @@ static void take_heads(void)
 
 Test(own_store, headers_are_compact_where_the_time_allows)
 {
-	uint64_t value = 1;
+	const uint64_t fits_ns = (UINT64_C(1000000000) << EVENT_TICK_BITS) /
+				 ticks_hz(STORE_CLOCK_TSC);
+	uint64_t value = 1, time_ns = ticks_monotonic_ns() - 10 * fits_ns;
 
 	make(1 << 20, STORE_DISCARD);
-	own_store_write(store, 100, 1000, 30, &value, sizeof(value));
-	own_store_write(store, 100, 1000 + (1u << EVENT_TICK_BITS) - 1, 1, &value, sizeof(value));
-	own_store_write(store, 100, 999 + (2u << EVENT_TICK_BITS), 1, &value, sizeof(value));
-	own_store_write(store, 100, 1000 + (2u << EVENT_TICK_BITS), 31, &value, sizeof(value));
+	own_store_write(store, 100, time_ns, 30, &value, sizeof(value));
+	own_store_write(store, 100, time_ns += fits_ns * 9 / 10, 1, &value, sizeof(value));
+	own_store_write(store, 100, time_ns += fits_ns * 11 / 10, 1, &value, sizeof(value));
+	own_store_write(store, 100, time_ns + 1, 31, &value, sizeof(value));
 	take_heads();
 	cr_assert_eq(seen.count, 4);
 	cr_assert_eq(seen.bytes[0], EVENT_COMPACT_BYTES);
@@ -173,7 +175,7 @@ Test(own_store, write_with_earlier_time_takes_last_time)
 	finish();
 	cr_assert_eq(out.count, 2);
 	cr_assert_eq(out.wrong, 0);
-	cr_assert_eq(out.last_ns[100], 2000);
+	cr_assert_eq(out.last_ticks[100], out.head.begin_ticks);
 }
 
 Test(own_store, write_without_room_counts_as_lost)
