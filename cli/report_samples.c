@@ -84,13 +84,10 @@ static int add_line(struct making *making, const struct samples_sum *sum)
 				   .count = sum->count,
 				   .self = sum->weight,
 				   .total = sum->weight };
-	struct image_line line;
 
 	if (!image)
 		return -ENOMEM;
-	image_line(image, sum->address, &line);
-	row.source = line.source;
-	row.line = line.line;
+	image_line(image, sum->address, &row.line);
 	return row_add(making, &row) ? 0 : -ENOMEM;
 }
 
@@ -111,7 +108,7 @@ static int is_callee(const char *glob, const struct function *function)
 {
 	char name[FUNCTION_TEXT_BYTES], text[FUNCTION_TEXT_BYTES];
 
-	snprintf(name, sizeof(name), "%s", samples_text(function, text, sizeof(text)));
+	snprintf(name, sizeof(name), "%s", function_text(function, text, sizeof(text)));
 	if (!fnmatch(glob, name, 0) || (function->linkage && !fnmatch(glob, function->linkage, 0)))
 		return 1;
 	name[strcspn(name, "(")] = '\0';
@@ -143,30 +140,9 @@ static int add_caller(struct making *making, const struct samples_sum *sum)
 
 /* ---- rows, the same ones made one ---- */
 
-static const char *path_of(const struct function *function)
-{
-	return function->module ? function->module->path : "";
-}
-
-static uint64_t start_of(const struct function *function)
-{
-	return function->start && function->module ? function->start - function->module->base
-						   : function->start;
-}
-
-/* The same function of several processes is one; two of one name in a file are not. */
 static int by_function(const struct function *a, const struct function *b)
 {
-	char first[FUNCTION_TEXT_BYTES], second[FUNCTION_TEXT_BYTES];
-	int order;
-
-	if (a == b || !a || !b)
-		return (a != NULL) - (b != NULL);
-	order = strcmp(path_of(a), path_of(b));
-	if (!order)
-		order = strcmp(samples_text(a, first, sizeof(first)),
-			       samples_text(b, second, sizeof(second)));
-	return order ? order : (start_of(a) > start_of(b)) - (start_of(a) < start_of(b));
+	return a && b ? function_compare(a, b) : (a != NULL) - (b != NULL);
 }
 
 static int by_key(const void *one, const void *other)
@@ -177,11 +153,11 @@ static int by_key(const void *one, const void *other)
 	if (a->thread || b->thread)
 		return (a->thread > b->thread) - (a->thread < b->thread);
 	order = by_function(a->function, b->function);
-	if (order || a->source == b->source)
-		return order ? order : (a->line > b->line) - (a->line < b->line);
-	order = !a->source || !b->source ? (a->source != NULL) - (b->source != NULL)
-					 : strcmp(a->source, b->source);
-	return order ? order : (a->line > b->line) - (a->line < b->line);
+	if (!order && a->line.source != b->line.source)
+		order = !a->line.source || !b->line.source
+				? (a->line.source != NULL) - (b->line.source != NULL)
+				: strcmp(a->line.source, b->line.source);
+	return order ? order : (a->line.line > b->line.line) - (a->line.line < b->line.line);
 }
 
 static int by_weight(const void *one, const void *other)

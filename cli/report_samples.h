@@ -22,8 +22,7 @@ struct report_samples_options {
 
 struct samples_row {
 	const struct function *function; /* NULL: of a thread or line, or there is no caller */
-	const char *source;		 /* NULL: the line is not known */
-	unsigned int line;
+	struct image_line line;
 	const struct samples_thread *thread;
 	uint64_t count;	      /* samples in it, or that it called */
 	uint64_t self, total; /* weights: in itself; with what it called */

@@ -31,21 +31,21 @@ static void print_function(const struct function *function)
 	const struct image_module *module = function->module;
 	char text[FUNCTION_TEXT_BYTES];
 
-	printf("%s", shown(samples_text(function, text, sizeof(text))));
+	printf("%s", shown(function_text(function, text, sizeof(text))));
 	if (!function->name || !module)
 		return;
 	printf(module->name[0] == '[' ? " %s" : " [%s]", shown(module->name));
 }
 
-static void print_line(const char *source, unsigned int line)
+/* The line itself, or that on which the function begins. */
+static struct image_line line_of(const struct samples_row *row, enum samples_by by)
 {
-	if (source)
-		printf(" %s:%u", shown(words_last_part(source)), line);
+	return by == SAMPLES_BY_LINE ? row->line : function_line(row->function);
 }
 
 static void print_what(const struct samples_row *row, enum samples_by by)
 {
-	struct image_line line = { 0 };
+	struct image_line line;
 
 	if (row->thread) {
 		printf("%s-%u", shown(row->thread->comm), row->thread->tid);
@@ -57,12 +57,9 @@ static void print_what(const struct samples_row *row, enum samples_by by)
 		return;
 	}
 	print_function(row->function);
-	if (by == SAMPLES_BY_LINE) {
-		print_line(row->source, row->line);
-	} else if (row->function->start && row->function->module) {
-		image_module_line(row->function->module, row->function->start, &line);
-		print_line(line.source, line.line);
-	}
+	line = line_of(row, by);
+	if (line.source)
+		printf(" %s:%u", shown(words_last_part(line.source)), line.line);
 }
 
 static void print_amount(const struct samples_event *event, const struct samples_table *table)
@@ -117,17 +114,17 @@ static void json_function(struct json *json, const struct function *function)
 {
 	char text[FUNCTION_TEXT_BYTES];
 
-	json_string(json, "function", samples_text(function, text, sizeof(text)));
+	json_string(json, "function", function_text(function, text, sizeof(text)));
 	json_words(json, "linkage", function->linkage);
 	json_words(json, "module", function->module ? function->module->path : NULL);
-	json_bool(json, "kernel", samples_is_kernel(function));
+	json_bool(json, "kernel", function_is_kernel(function));
 }
 
 static void json_row(struct json *json, const struct report_samples *report,
 		     const struct samples_table *table, const struct samples_row *row)
 {
 	enum samples_by by = report->options->by;
-	struct image_line line = { row->source, row->line };
+	struct image_line line;
 
 	json_open(json, NULL, '{');
 	if (row->thread) {
@@ -137,8 +134,7 @@ static void json_row(struct json *json, const struct report_samples *report,
 		json_string(json, "program", row->thread->program);
 	} else if (row->function) {
 		json_function(json, row->function);
-		if (by != SAMPLES_BY_LINE && row->function->start && row->function->module)
-			image_module_line(row->function->module, row->function->start, &line);
+		line = line_of(row, by);
 		if (by == SAMPLES_BY_FUNCTION)
 			words_json_address(json, "address", row->function->start);
 		words_json_line(json, &line);

@@ -129,30 +129,10 @@ static int walk_all(struct functions_show *of)
 
 /* ---- rows ---- */
 
-static const char *path_of(const struct function *function)
-{
-	return function->module ? function->module->path : "";
-}
-
-/* As linked; of code without a name 0. */
-static uint64_t start_of(const struct function *function)
-{
-	return function->start && function->module ? function->start - function->module->base
-						   : function->start;
-}
-
-/* Sort the same function of several processes together; not two of one name in a file. */
 static int by_name(const void *one, const void *other)
 {
-	const struct function *a = ((const struct sum *)one)->function;
-	const struct function *b = ((const struct sum *)other)->function;
-	char first[FUNCTION_TEXT_BYTES], second[FUNCTION_TEXT_BYTES];
-	int order = strcmp(path_of(a), path_of(b));
-
-	if (!order)
-		order = strcmp(function_text(a, first, sizeof(first)),
-			       function_text(b, second, sizeof(second)));
-	return order ? order : (start_of(a) > start_of(b)) - (start_of(a) < start_of(b));
+	return function_compare(((const struct sum *)one)->function,
+				((const struct sum *)other)->function);
 }
 
 static int by_share(const void *one, const void *other)
@@ -212,22 +192,12 @@ static void put_share(struct functions_show *of, uint64_t part)
 	out_short(of->show->out, text, (size_t)bytes);
 }
 
-/* The source's line that a function begins on. */
-static struct image_line line_of(const struct function *function)
-{
-	struct image_line line = { 0 };
-
-	if (function->start && function->module)
-		image_module_line(function->module, function->start, &line);
-	return line;
-}
-
 static void put_row(struct functions_show *of, const struct sum *row)
 {
 	const struct function *function = row->function;
 	struct out *out = of->show->out;
 	char text[FUNCTION_TEXT_BYTES];
-	struct image_line line = line_of(function);
+	struct image_line line = function_line(function);
 	const char *name;
 
 	put_share(of, row->instructions);
@@ -257,7 +227,7 @@ static void json_row(struct functions_show *of, const struct sum *row)
 {
 	const struct function *function = row->function;
 	struct json json = { .out = of->show->out };
-	struct image_line line = line_of(function);
+	struct image_line line = function_line(function);
 	char text[FUNCTION_TEXT_BYTES];
 
 	json_open(&json, NULL, '{');

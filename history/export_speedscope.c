@@ -2,36 +2,52 @@
 #include "history/export.h"
 
 #include "base/array.h"
+#include "history/export_own.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The functions in the file, by their place in its list. */
+struct export_numbers {
+	uint32_t *of; /* by the function's number: its place + 1 */
+	size_t count, room;
+};
+
 struct scope {
 	struct export *export;
 	struct out *out;
-	const struct function **frames;
-	size_t count, room;
-	struct scope_numbers {
-		uint32_t *of; /* by the function's number: its place + 1 */
-		size_t count, room;
-	} * numbers; /* by process */
+	struct export_frames frames;
 };
 
-static void put_json(struct out *out, const char *text)
+void export_put_json(struct out *out, const char *text)
 {
 	out_char(out, '"');
 	out_json(out, text, strlen(text));
 	out_char(out, '"');
 }
 
-/* 0 or -ENOMEM. */
-static int frame_of(struct scope *scope, size_t process, const struct function *function,
-		    uint32_t *place)
+/* ---- the list of functions ---- */
+
+int export_frames_init(struct export_frames *frames, size_t process_count)
 {
-	struct scope_numbers *numbers = &scope->numbers[process];
+	*frames = (struct export_frames){ .process_count = process_count };
+	frames->by_process = calloc(process_count + 1, sizeof(*frames->by_process));
+	return frames->by_process ? 0 : -ENOMEM;
+}
+
+void export_frames_release(struct export_frames *frames)
+{
+	for (size_t i = 0; frames->by_process && i < frames->process_count; i++)
+		free(frames->by_process[i].of);
+	free(frames->by_process);
+	free(frames->all);
+}
+
+int export_frames_place(struct export_frames *frames, size_t process,
+			const struct function *function, uint32_t *place)
+{
+	struct export_numbers *numbers = &frames->by_process[process];
 
 	if (array_grow(&numbers->of, &numbers->room, (size_t)function->number + 1,
 		       sizeof(*numbers->of)))
@@ -39,15 +55,54 @@ static int frame_of(struct scope *scope, size_t process, const struct function *
 	for (; numbers->count <= function->number; numbers->count++)
 		numbers->of[numbers->count] = 0;
 	if (!numbers->of[function->number]) {
-		if (array_grow(&scope->frames, &scope->room, scope->count + 1,
-			       sizeof(*scope->frames)))
+		if (array_grow(&frames->all, &frames->room, frames->count + 1,
+			       sizeof(*frames->all)))
 			return -ENOMEM;
-		scope->frames[scope->count++] = function;
-		numbers->of[function->number] = (uint32_t)scope->count;
+		frames->all[frames->count++] = function;
+		numbers->of[function->number] = (uint32_t)frames->count;
 	}
 	*place = numbers->of[function->number] - 1;
 	return 0;
 }
+
+void export_speedscope_begin(struct out *out, const char *name)
+{
+	out_literal(
+		out,
+		"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":"
+		"\"waymark@" WAYMARK_VERSION "\",\"name\":");
+	export_put_json(out, name);
+	out_literal(out, ",\"activeProfileIndex\":0,\n\"profiles\":[");
+}
+
+/* The list comes last, when it is complete: the order of a JSON object's members is free. */
+void export_speedscope_end(struct out *out, const struct export_frames *frames)
+{
+	char text[FUNCTION_TEXT_BYTES];
+
+	out_literal(out, "],\n\"shared\":{\"frames\":[");
+	for (size_t i = 0; i < frames->count; i++) {
+		const struct function *function = frames->all[i];
+		struct image_line line = function_line(function);
+
+		if (i)
+			out_char(out, ',');
+		out_literal(out, "\n{\"name\":");
+		export_put_json(out, function_text(function, text, sizeof(text)));
+		if (line.source || function->module) {
+			out_literal(out, ",\"file\":");
+			export_put_json(out, line.source ? line.source : function->module->path);
+		}
+		if (line.source) {
+			out_literal(out, ",\"line\":");
+			out_u64(out, line.line);
+		}
+		out_char(out, '}');
+	}
+	out_literal(out, "]}}\n");
+}
+
+/* ---- a trail's threads ---- */
 
 static int put_event(struct scope *scope, size_t process, char type, const struct call_frame *frame,
 		     uint64_t at, int *follows)
@@ -55,7 +110,7 @@ static int put_event(struct scope *scope, size_t process, char type, const struc
 	struct out *out = scope->out;
 	uint32_t place;
 
-	if (frame_of(scope, process, frame->function, &place))
+	if (export_frames_place(&scope->frames, process, frame->function, &place))
 		return -ENOMEM;
 	if (*follows)
 		out_char(out, ',');
@@ -107,7 +162,7 @@ static int put_thread(struct scope *scope, const struct export_thread *thread)
 	snprintf(name, sizeof(name), "%s %u/%u, %s", stream->comm, stream->pid, stream->tid,
 		 export->weight == EXPORT_BLOCKS ? "blocks" : "instructions");
 	out_literal(out, "{\"type\":\"evented\",\"name\":");
-	put_json(out, name);
+	export_put_json(out, name);
 	out_literal(out, ",\"unit\":\"none\",\"startValue\":0,\"events\":[");
 	calls_init(&calls, thread->path, &export->processes[thread->process].functions, 0);
 	err = put_events(scope, thread, &calls, &last);
@@ -119,63 +174,18 @@ static int put_thread(struct scope *scope, const struct export_thread *thread)
 	return err;
 }
 
-static void put_frames(struct scope *scope)
-{
-	struct out *out = scope->out;
-	char text[FUNCTION_TEXT_BYTES];
-
-	out_literal(out, ",\n\"shared\":{\"frames\":[");
-	for (size_t i = 0; i < scope->count; i++) {
-		const struct function *function = scope->frames[i];
-		struct image_line line = { 0 };
-
-		if (function->start && function->module)
-			image_module_line(function->module, function->start, &line);
-		if (i)
-			out_char(out, ',');
-		out_literal(out, "\n{\"name\":");
-		put_json(out, function_text(function, text, sizeof(text)));
-		if (line.source || function->module) {
-			out_literal(out, ",\"file\":");
-			put_json(out, line.source ? line.source : function->module->path);
-		}
-		if (line.source) {
-			out_literal(out, ",\"line\":");
-			out_u64(out, line.line);
-		}
-		out_char(out, '}');
-	}
-	out_literal(out, "]}");
-}
-
-/*
- * The list of frames comes last, when it is complete: the order of a JSON object's members is free.
- */
 int export_speedscope(struct export *export)
 {
 	struct scope scope = { .export = export, .out = export->out };
-	int err = 0;
+	int err = export_frames_init(&scope.frames, export->process_count);
 
-	scope.numbers = calloc(export->process_count + 1, sizeof(*scope.numbers));
-	if (!scope.numbers)
-		return -ENOMEM;
-	out_literal(
-		scope.out,
-		"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":"
-		"\"waymark@" WAYMARK_VERSION "\",\"name\":");
-	put_json(scope.out, export->name);
-	out_literal(scope.out, ",\"activeProfileIndex\":0,\n\"profiles\":[");
+	export_speedscope_begin(scope.out, export->name);
 	for (size_t i = 0; i < export->thread_count && !err; i++) {
 		if (i)
 			out_literal(scope.out, ",\n");
 		err = put_thread(&scope, &export->threads[i]);
 	}
-	out_char(scope.out, ']');
-	put_frames(&scope);
-	out_literal(scope.out, "}\n");
-	for (size_t i = 0; i < export->process_count; i++)
-		free(scope.numbers[i].of);
-	free(scope.numbers);
-	free(scope.frames);
+	export_speedscope_end(scope.out, &scope.frames);
+	export_frames_release(&scope.frames);
 	return err;
 }

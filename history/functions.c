@@ -2,7 +2,9 @@
 #include "history/functions.h"
 
 #include "abi/site.h"
+#include "abi/trail.h"
 #include "base/array.h"
+#include "base/kernel_image.h"
 #include "code/file.h"
 
 #include <errno.h>
@@ -179,6 +181,19 @@ const struct function *functions_entered(struct functions *functions, const stru
 	return function_of(functions, KEY_ENTERED, address, &like);
 }
 
+const struct function *functions_named(struct functions *functions, const char *name,
+				       uint64_t start)
+{
+	return function_of(functions, KEY_NAMED, start,
+			   &(struct function){ .name = name, .start = start });
+}
+
+int function_is_kernel(const struct function *function)
+{
+	return function->start >= TRAIL_KERNEL ||
+	       (function->module && !strcmp(function->module->path, KERNEL_PATH));
+}
+
 int function_holds_part(const struct function *function, const struct function *other)
 {
 	size_t bytes = function->linkage ? strlen(function->linkage) : 0;
@@ -204,6 +219,38 @@ const char *function_text(const struct function *function, char *text, size_t by
 	else
 		snprintf(text, bytes, "%#" PRIx64, function->start);
 	return text;
+}
+
+static const char *path_of(const struct function *function)
+{
+	return function->module ? function->module->path : "";
+}
+
+/* As linked; of code without a name 0. */
+static uint64_t start_of(const struct function *function)
+{
+	return function->start && function->module ? function->start - function->module->base
+						   : function->start;
+}
+
+int function_compare(const struct function *a, const struct function *b)
+{
+	char first[FUNCTION_TEXT_BYTES], second[FUNCTION_TEXT_BYTES];
+	int order = a == b ? 0 : strcmp(path_of(a), path_of(b));
+
+	if (a != b && !order)
+		order = strcmp(function_text(a, first, sizeof(first)),
+			       function_text(b, second, sizeof(second)));
+	return order ? order : (start_of(a) > start_of(b)) - (start_of(a) < start_of(b));
+}
+
+struct image_line function_line(const struct function *function)
+{
+	struct image_line line = { 0 };
+
+	if (function->start && function->module)
+		image_module_line(function->module, function->start, &line);
+	return line;
 }
 
 /* ---- by id ---- */

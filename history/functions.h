@@ -71,6 +71,10 @@ const struct function *functions_at(struct functions *functions, const struct tr
 const struct function *functions_entered(struct functions *functions, const struct function *at,
 					 uint64_t address);
 
+/* A function of a given name that is in no module. NULL: no memory. */
+const struct function *functions_named(struct functions *functions, const char *name,
+				       uint64_t start);
+
 /*
  * Whether code of `other` is the function's own: it is that, or a part of it that the compiler or
  * a marker put elsewhere.
@@ -83,6 +87,17 @@ static inline int function_holds(const struct function *function, const struct f
 	       (other->flags & FUNCTION_IS_ENTRY && function->module == other->module) ||
 	       (other->flags & FUNCTION_IS_PART && function_holds_part(function, other));
 }
+
+int function_is_kernel(const struct function *function);
+
+/*
+ * Order of file, name and start as linked: 0 for the same function of several processes, not for
+ * two of one name in a file.
+ */
+int function_compare(const struct function *a, const struct function *b);
+
+/* The source's line that it begins on; zeroes: not known. */
+struct image_line function_line(const struct function *function);
 
 #define FUNCTION_TEXT_BYTES 512
 

@@ -3,7 +3,6 @@
 
 #include "abi/trail.h"
 #include "base/array.h"
-#include "base/kernel_image.h"
 #include "history/samples_own.h"
 #include "trace/merge.h"
 
@@ -118,21 +117,6 @@ void samples_close(struct samples *samples)
 	free(samples->tids);
 	thread_names_release(&samples->names);
 	*samples = (struct samples){ 0 };
-}
-
-const char *samples_text(const struct function *function, char *text, size_t bytes)
-{
-	if (!function->name && function->start == TRAIL_KERNEL)
-		return KERNEL_PATH;
-	if (!function->name && function->start == SAMPLES_OWN)
-		return "[engine]";
-	return function_text(function, text, bytes);
-}
-
-int samples_is_kernel(const struct function *function)
-{
-	return function->start >= TRAIL_KERNEL ||
-	       (function->module && !strcmp(function->module->path, KERNEL_PATH));
 }
 
 /* ---- events ---- */

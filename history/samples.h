@@ -113,10 +113,4 @@ struct image *samples_image_known(const struct samples *samples, uint32_t proces
 /* How many functions of a process there are, numbered from 0 on. */
 size_t samples_function_count(const struct samples *samples, uint32_t process);
 
-/* A function's name as people read it, in text[] or elsewhere. */
-const char *samples_text(const struct function *function, char *text, size_t bytes);
-
-/* Whether a function is the kernel's. */
-int samples_is_kernel(const struct function *function);
-
 #endif

@@ -2,6 +2,7 @@
 /* Threads, functions and sums of samples, found again. */
 #include "abi/trail.h"
 #include "base/array.h"
+#include "base/kernel_image.h"
 #include "history/samples_own.h"
 
 #include <errno.h>
@@ -162,13 +163,13 @@ static const struct function *function_find(struct samples *samples, uint32_t pr
 
 	if (!image || (!of->functions.image && functions_open(&of->functions, image)))
 		return NULL;
+	if (!address) /* session/ records the engine's own so */
+		return functions_named(&of->functions, "[engine]", 1);
 	function = functions_at(&of->functions, NULL, address);
-	if (function && !address)
-		return functions_entered(&of->functions, function, SAMPLES_OWN);
-	return !function || function->module
-		       ? function
-		       : functions_entered(&of->functions, function,
-					   address < TRAIL_KERNEL ? address : TRAIL_KERNEL);
+	if (!function || function->module)
+		return function;
+	return address < TRAIL_KERNEL ? functions_entered(&of->functions, function, address)
+				      : functions_named(&of->functions, KERNEL_PATH, TRAIL_KERNEL);
 }
 
 const struct function *samples_function(struct samples *samples, uint32_t process, uint64_t address,

@@ -17,7 +17,6 @@ struct samples_frame {
 };
 
 #define SAMPLES_TID_SLOTS 65536u
-#define SAMPLES_OWN 1u /* the engine's start here: its addresses are recorded as 0 */
 
 /* The thread of an event at that time. 0 or -ENOMEM. */
 int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uint64_t ns,

@@ -40,7 +40,7 @@ static const char *stack_text(uint32_t number)
 
 	for (; number; number = samples.stacks.all[number].outer) {
 		const struct stacks_one *one = &samples.stacks.all[number];
-		const char *name = one->function ? samples_text(one->function, text, sizeof(text))
+		const char *name = one->function ? function_text(one->function, text, sizeof(text))
 						 : one->name;
 		size_t bytes = strlen(name);
 
@@ -79,7 +79,7 @@ Test(samples, stacks_have_functions_of_program_and_kernel)
 	sum = sum_of("prog;worker;main;leaf;asm_exc;do_fault");
 	cr_expect_eq(sum->count, 1);
 	cr_expect_eq(sum->process, samples.kernel);
-	cr_expect(samples_is_kernel(samples.stacks.all[sum->stack].function));
+	cr_expect(function_is_kernel(samples.stacks.all[sum->stack].function));
 }
 
 Test(samples, addresses_without_a_name_are_numbers)

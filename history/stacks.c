@@ -104,8 +104,10 @@ int stacks_of(struct stacks *stacks, uint32_t outer, const struct function *func
 			.name = function ? NULL : name,
 			.outer = outer,
 			.process = process,
-			.depth = stacks->all[outer].depth + (function != NULL),
+			.depth = stacks->all[outer].depth + 1,
 		};
+		if (stacks->depth < stacks->all[stacks->count].depth)
+			stacks->depth = stacks->all[stacks->count].depth;
 		stacks->slots[slot] = (uint32_t)stacks->count++;
 	}
 	*number = stacks->slots[slot];

@@ -18,12 +18,14 @@ struct stacks_one {
 	const char *name;		 /* then; kept by stacks_name() */
 	uint32_t outer;
 	uint32_t process; /* the function's, as the caller numbers them */
-	uint32_t depth;	  /* functions; names are not counted */
+	uint32_t depth;	  /* functions and names */
+	uint64_t weight;  /* the caller's; 0 in a new one */
 };
 
 struct stacks {
 	struct stacks_one *all;
 	size_t count, room;
+	uint32_t depth;	 /* of the deepest */
 	uint32_t *slots; /* by outer and function, open addressing; 0: free */
 	size_t slot_count;
 	struct stacks_name *names;
