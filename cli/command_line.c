@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command_line.h"
 
+#include "base/array.h"
 #include "cli/cli.h"
+#include "cli/quantity.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,6 +40,22 @@ int command_line_folder(const struct command_line *line, int argc, char **argv, 
 								 : "only one folder at a time");
 	*dir = argv[optind];
 	return -1;
+}
+
+int command_line_pids(const char *name, const char *text, pid_t **pids, size_t *count, size_t *room)
+{
+	for (const char *at = text;; at++) {
+		uint64_t pid;
+
+		at = quantity_number_at(at, INT32_MAX, &pid);
+		if (!at || !pid || (*at && *at != ','))
+			return complain_usage(name, "%s is no pid", text);
+		if (array_grow(pids, room, *count + 1, sizeof(**pids)))
+			return complain(-ENOMEM, NULL);
+		(*pids)[(*count)++] = (pid_t)pid;
+		if (!*at)
+			return CLI_FINE;
+	}
 }
 
 int command_line_complain(const char *name, const struct option *table, int letter,

@@ -4,6 +4,8 @@
 #define CLI_COMMAND_LINE_H
 
 #include <getopt.h>
+#include <stddef.h>
+#include <sys/types.h>
 
 struct command_line {
 	const char *name, *usage;
@@ -24,6 +26,13 @@ int command_line_read(const struct command_line *line, int argc, char **argv, vo
  * is left.
  */
 int command_line_folder(const struct command_line *line, int argc, char **argv, const char **dir);
+
+/*
+ * One pid, or several with commas between, behind those that there are; the caller frees them.
+ * CLI_FINE, or what was said.
+ */
+int command_line_pids(const char *name, const char *text, pid_t **pids, size_t *count,
+		      size_t *room);
 
 /*
  * What getopt_long(3) said no to: '?', or ':' where its letters begin with that, and the word that

@@ -105,21 +105,6 @@ static int take_policy(struct record_options *options, const char *name)
 	return CLI_USAGE;
 }
 
-/* One pid, or several with commas between. */
-static int take_pids(struct record_options *options, const char *text)
-{
-	for (const char *at = text;; at++) {
-		uint64_t pid;
-
-		at = quantity_number_at(at, INT32_MAX, &pid);
-		if (!at || !pid || (*at && *at != ','))
-			return complain_usage("record", "%s is no pid", text);
-		options->pids[options->pid_count++] = (pid_t)pid;
-		if (!*at)
-			return 0;
-	}
-}
-
 static int take_option(struct record_options *options, int letter)
 {
 	switch (letter) {
@@ -132,7 +117,8 @@ static int take_option(struct record_options *options, int letter)
 		strcpy(options->dir, optarg);
 		return 0;
 	case 'p':
-		return take_pids(options, optarg);
+		return command_line_pids("record", optarg, &options->pids, &options->pid_count,
+					 &options->pid_room);
 	case OPT_POLICY:
 		return take_policy(options, optarg);
 	case OPT_BUFFER:
@@ -234,18 +220,13 @@ static int check(struct record_options *options, int argc, char **argv)
 
 int record_options_parse(struct record_options *options, int argc, char **argv)
 {
-	size_t commas = 0;
 	int letter, status;
 
 	*options = (struct record_options){ .session = WM_SESSION_OPTIONS_INIT };
 	options->session.allow_unmatched = 1;
-	for (int i = 0; i < argc; i++)
-		for (const char *at = argv[i]; *at; at++)
-			commas += *at == ',';
-	/* no more specs than words, no more pids than words and commas */
+	/* no more specs than words */
 	options->specs = calloc((size_t)argc + 1, sizeof(*options->specs));
-	options->pids = calloc((size_t)argc + commas + 1, sizeof(*options->pids));
-	if (!options->specs || !options->pids)
+	if (!options->specs)
 		return complain(-ENOMEM, NULL);
 	optind = 1;
 	opterr = 0;

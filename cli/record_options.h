@@ -14,7 +14,7 @@
 struct record_options {
 	const char **specs;
 	pid_t *pids;
-	size_t spec_count, pid_count;
+	size_t spec_count, pid_count, pid_room;
 	char dir[PATH_MAX];
 	char **command;	 /* NULL with -p */
 	uint64_t for_ns; /* 0: no end */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top_options.h"
 
-#include "base/array.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/quantity.h"
@@ -60,24 +59,6 @@ static const struct option table[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* One pid, or several with commas between. */
-static int take_pids(struct top_options *options, const char *text)
-{
-	for (const char *at = text;; at++) {
-		uint64_t pid;
-
-		at = quantity_number_at(at, INT32_MAX, &pid);
-		if (!at || !pid || (*at && *at != ','))
-			return complain_usage("top", "%s is no pid", text);
-		if (array_grow(&options->pids, &options->pid_room, options->pid_count + 1,
-			       sizeof(*options->pids)))
-			return complain(-ENOMEM, NULL);
-		options->pids[options->pid_count++] = (pid_t)pid;
-		if (!*at)
-			return CLI_FINE;
-	}
-}
-
 static int take(void *data, int id, const char *text)
 {
 	struct top_options *options = data;
@@ -87,7 +68,8 @@ static int take(void *data, int id, const char *text)
 		options->specs[options->spec_count++] = text;
 		return CLI_FINE;
 	case 'p':
-		return take_pids(options, text);
+		return command_line_pids("top", text, &options->pids, &options->pid_count,
+					 &options->pid_room);
 	case 'a':
 		options->cpus = "all";
 		return CLI_FINE;
