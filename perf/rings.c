@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/rings.h"
 
+#include "arch/perf_registers.h"
 #include "base/array.h"
 #include "perf/cpus.h"
 #include "process/ticks.h"
 
-#include <asm/perf_regs.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
@@ -19,13 +19,6 @@
 
 #define PAGE 4096u
 #define REGISTERS 24u
-/*
- * Of asm/perf_regs.h, the general ones and flags. Each costs the program some 60 ns at each hit,
- * more than anything else in a record: so not the program counter, which is the record's anyhow,
- * nor segments.
- */
-#define REGISTER_MASK UINT64_C(0xff02ff)
-#define IP_BIT (UINT64_C(1) << PERF_REG_X86_IP)
 #define SAMPLE_BYTES_MAX 512u /* with less room than that a ring counts as full */
 
 uint64_t rings_sample_type(unsigned int flags)
@@ -35,12 +28,17 @@ uint64_t rings_sample_type(unsigned int flags)
 	       (flags & EVENT_CALLERS ? PERF_SAMPLE_CALLCHAIN : 0);
 }
 
-/* In the kernel the record's program counter is the kernel's: the thread's is a register then. */
+/*
+ * Each register costs the program some 60 ns at each hit, more than anything else in a record: so
+ * no segments, nor the program counter, which is the record's anyhow. But in the kernel that is the
+ * kernel's: the thread's is a register then.
+ */
 uint64_t rings_registers(unsigned int flags)
 {
 	if (flags & EVENT_NO_REGS)
 		return 0;
-	return flags & EVENT_KERNEL ? REGISTER_MASK | IP_BIT : REGISTER_MASK;
+	return flags & EVENT_KERNEL ? perf_registers_general | PERF_REGISTER_IP_BIT
+				    : perf_registers_general;
 }
 
 static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
@@ -235,8 +233,8 @@ static void registers_read(struct event_record *record, const uint8_t *at, size_
 	record->has_regs = registers && bytes >= need && word(&at) == PERF_SAMPLE_REGS_ABI_64;
 	for (unsigned int i = 0; i < REGISTERS; i++)
 		record->regs[i] = record->has_regs && registers >> i & 1 ? word(&at) : 0;
-	if (record->has_regs && !(registers & IP_BIT))
-		record->regs[PERF_REG_X86_IP] = record->ip;
+	if (record->has_regs && !(registers & PERF_REGISTER_IP_BIT))
+		record->regs[perf_register_ip] = record->ip;
 }
 
 /*

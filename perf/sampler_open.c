@@ -4,11 +4,11 @@
  * not of one CPU; so a thread has each event on each CPU that is present, and all events of a CPU
  * write into the one ring of that CPU (rings.h).
  */
+#include "arch/perf_registers.h"
 #include "perf/cpus.h"
 #include "perf/refused.h"
 #include "perf/sampler_own.h"
 
-#include <asm/perf_regs.h>
 #include <errno.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
@@ -24,9 +24,8 @@
 
 #define PAGE 4096u
 #define RING_MAX (UINT64_C(1) << 30)
-#define IP_BIT (UINT64_C(1) << PERF_REG_X86_IP)
 /* The general registers, flags and ip. */
-#define ALL_REGS (UINT64_C(0xff02ff) | IP_BIT)
+#define ALL_REGS (perf_registers_general | PERF_REGISTER_IP_BIT)
 #define KERNEL_BIT 63 /* of an address */
 
 static struct sampler *sampler_of(struct extent *extent)
@@ -56,7 +55,7 @@ struct sampler_form sampler_form_of(const struct sampler_event *event)
 		if (event->wants & rows[i].want)
 			form.sample_type |= rows[i].sample_type;
 	if (event->wants & SAMPLER_USER_IP)
-		form.user_regs = IP_BIT;
+		form.user_regs = PERF_REGISTER_IP_BIT;
 	if (event->wants & SAMPLER_STACK)
 		form.user_regs = ALL_REGS;
 	if (event->wants & SAMPLER_REGS)

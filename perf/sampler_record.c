@@ -3,14 +3,12 @@
  * Records of a sampler's events, taken apart. The layouts are those of
  * include/uapi/linux/perf_event.h, enum perf_event_type.
  */
+#include "arch/perf_registers.h"
 #include "perf/perf_record.h"
 #include "perf/sampler_own.h"
 
-#include <asm/perf_regs.h>
 #include <errno.h>
 #include <string.h>
-
-#define IP_BIT (UINT64_C(1) << PERF_REG_X86_IP)
 
 /* The rest of a sample, which goes in words of 8 bytes. */
 struct words {
@@ -127,8 +125,8 @@ static int take_sample(struct sampler *sampler, const struct perf_event_header *
 		take_stack(&words, record);
 	if (form->sample_type & PERF_SAMPLE_REGS_INTR)
 		take_regs(&words, form->event_regs, &record->regs_abi, record->regs);
-	if (form->user_regs & IP_BIT)
-		record->user_ip = record->user_regs[PERF_REG_X86_IP];
+	if (form->user_regs & PERF_REGISTER_IP_BIT)
+		record->user_ip = record->user_regs[perf_register_ip];
 	return words.is_short ? -EBADMSG : 1;
 }
 

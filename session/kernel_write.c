@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of the kernel, written as events. */
+#include "arch/perf_registers.h"
 #include "code/callstack.h"
 #include "process/ticks.h"
 #include "session/kernel_own.h"
@@ -8,10 +9,11 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
-#include <asm/perf_regs.h>
 #include <waymark/marker/field.h>
 
 #define CALLERS_MAX 256u
+
+_Static_assert(CALLSTACK_REGISTERS == PERF_REGISTERS_DWARF, "both are DWARF's");
 
 static void put(struct kernel_fields *fields, const void *value, size_t bytes)
 {
@@ -73,14 +75,6 @@ static uint64_t met(struct kernel *kernel, const struct sampler_record *record, 
 	return kernel_tasks_is_engine(kernel->tasks, record->pid, address) ? 0 : address;
 }
 
-/* Registers as perf_regs.h numbers them, as DWARF does: callstack.h. */
-static const unsigned int dwarf_registers[CALLSTACK_REGISTERS] = {
-	PERF_REG_X86_AX,  PERF_REG_X86_DX,  PERF_REG_X86_CX,  PERF_REG_X86_BX,	PERF_REG_X86_SI,
-	PERF_REG_X86_DI,  PERF_REG_X86_BP,  PERF_REG_X86_SP,  PERF_REG_X86_R8,	PERF_REG_X86_R9,
-	PERF_REG_X86_R10, PERF_REG_X86_R11, PERF_REG_X86_R12, PERF_REG_X86_R13, PERF_REG_X86_R14,
-	PERF_REG_X86_R15, PERF_REG_X86_IP,
-};
-
 /*
  * The kernel's callers, then the program's by its stack, in chain[]. Returns how many; 0: the stack
  * was not recorded.
@@ -95,7 +89,7 @@ static size_t unwind_callers(struct kernel *kernel, const struct sampler_record 
 	if (record->user_regs_abi != PERF_SAMPLE_REGS_ABI_64 || !record->stack_bytes)
 		return 0;
 	for (unsigned int i = 0; i < CALLSTACK_REGISTERS; i++)
-		thread.registers[i] = record->user_regs[dwarf_registers[i]];
+		thread.registers[i] = record->user_regs[perf_registers_dwarf[i]];
 	for (size_t i = 0; i < record->caller_count && count < CALLERS_MAX / 2; i++) {
 		if (record->callers[i] >> 63)
 			chain[count++] = record->callers[i];
@@ -268,15 +262,10 @@ static void put_tracepoint(struct kernel_fields *fields, const struct tracepoint
 static void put_registers(struct kernel_fields *fields, const struct kernel_request *request,
 			  const struct sampler_record *record)
 {
-	static const unsigned int arguments[] = {
-		PERF_REG_X86_DI, PERF_REG_X86_SI, PERF_REG_X86_DX,
-		PERF_REG_X86_CX, PERF_REG_X86_R8, PERF_REG_X86_R9
-	};
-
-	for (unsigned int i = 0; request->has_args && i < 6; i++)
-		kernel_put_u64(fields, record->regs[arguments[i]]);
+	for (unsigned int i = 0; request->has_args && i < PERF_REGISTERS_ARGUMENTS; i++)
+		kernel_put_u64(fields, record->regs[perf_registers_arguments[i]]);
 	if (request->is_return)
-		kernel_put_u64(fields, record->regs[PERF_REG_X86_AX]);
+		kernel_put_u64(fields, record->regs[perf_register_result]);
 }
 
 static void sample(struct kernel *kernel, const struct kernel_source *source,
@@ -422,7 +411,7 @@ static void declare_request(struct declaring *to, const struct kernel_request *r
 		declare(to, "ip", WM_TYPE_PTR);
 	if (request->kind == KERNEL_SAMPLE)
 		declare(to, "period", WM_TYPE_U64);
-	for (int i = 1; request->has_args && i <= 6; i++)
+	for (int i = 1; request->has_args && i <= PERF_REGISTERS_ARGUMENTS; i++)
 		declare(to, (char[]){ 'a', 'r', 'g', (char)('0' + i), 0 }, WM_TYPE_U64);
 	if (request->is_return)
 		declare(to, "ret", WM_TYPE_U64);

@@ -4,35 +4,12 @@
 #include "session/watch/outside_own.h"
 
 #include "arch/access_decode.h"
+#include "arch/perf_registers.h"
 #include "code/watch/type.h"
 
-#include <asm/perf_regs.h>
 #include <string.h>
 
 #define SYSCALL_BYTES 2u
-
-static void context_make(ucontext_t *context, const struct event_record *record)
-{
-	static const struct {
-		uint8_t to, from;
-	} registers[] = {
-		{ REG_RAX, PERF_REG_X86_AX },  { REG_RBX, PERF_REG_X86_BX },
-		{ REG_RCX, PERF_REG_X86_CX },  { REG_RDX, PERF_REG_X86_DX },
-		{ REG_RSI, PERF_REG_X86_SI },  { REG_RDI, PERF_REG_X86_DI },
-		{ REG_RBP, PERF_REG_X86_BP },  { REG_RSP, PERF_REG_X86_SP },
-		{ REG_RIP, PERF_REG_X86_IP },  { REG_EFL, PERF_REG_X86_FLAGS },
-		{ REG_R8, PERF_REG_X86_R8 },   { REG_R9, PERF_REG_X86_R9 },
-		{ REG_R10, PERF_REG_X86_R10 }, { REG_R11, PERF_REG_X86_R11 },
-		{ REG_R12, PERF_REG_X86_R12 }, { REG_R13, PERF_REG_X86_R13 },
-		{ REG_R14, PERF_REG_X86_R14 }, { REG_R15, PERF_REG_X86_R15 },
-	};
-
-	/* perf records no vector registers, so the context has none */
-	memset(context, 0, sizeof(*context));
-	for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++)
-		context->uc_mcontext.gregs[registers[i].to] = (greg_t)record
-								      ->regs[registers[i].from];
-}
 
 /*
  * The kernel accessed the memory: in a system call, whose instruction is before the thread's
@@ -67,9 +44,9 @@ static void look_at_code(struct outside *outside, const struct outside_watch *wa
 						 : WATCH_IP_BEHIND;
 		return;
 	}
-	context_make(&context, record);
+	perf_registers_context(record->regs, &context);
 	if (record->is_kernel)
-		find_call(outside, decode, record->regs[PERF_REG_X86_IP]);
+		find_call(outside, decode, record->regs[perf_register_ip]);
 	else
 		access_decode_find(decode, &watch->about, &context, &reads);
 }
