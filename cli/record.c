@@ -11,6 +11,7 @@
 #include "cli/record_options.h"
 #include "cli/tree.h"
 #include "cli/watch_stop.h"
+#include "perf/object_own.h"
 #include "session/live.h"
 #include "session/patience.h"
 #include "session/probes.h"
@@ -30,7 +31,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -470,20 +470,6 @@ static int give_up(struct recording *recording, int had_dir)
 	return sum_up_json(recording, &status, CLI_FAILED);
 }
 
-/*
- * Two descriptors for each process, one for each thread: as many as may be. After the program was
- * started, which is to have the limit as it was.
- */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 static int run(const struct record_options *options)
 {
 	struct recording recording = { .options = options,
@@ -496,7 +482,8 @@ static int run(const struct record_options *options)
 	guardian_start(&recording.guardian, options->dir);
 	if (set_up(&recording))
 		return give_up(&recording, had_dir);
-	raise_limit();
+	/* after the program was started, which is to have the limit as it was */
+	descriptors_raise();
 	progress_begin(&recording.progress);
 	record(&recording);
 	return finish(&recording, had_dir);

@@ -7,6 +7,7 @@
 #include "cli/top_screen.h"
 #include "cli/tree.h"
 #include "perf/count_event.h"
+#include "perf/object_own.h"
 #include "session/spec.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -170,17 +170,6 @@ static int take_in(struct top_session *recorded, const struct top_options *optio
 
 /* ---- the session ---- */
 
-/* Two descriptors for each process, and those of the kernel's events: as many as may be. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 /* *starts: the error came when all processes were in it. */
 static int make(struct top_session *recorded, const struct top_options *options,
 		unsigned int wanted, int *starts)
@@ -202,7 +191,7 @@ static int make(struct top_session *recorded, const struct top_options *options,
 		err = take_in(recorded, options);
 	if (err)
 		return err;
-	raise_limit(); /* after the program was started, which is to have the limit as it was */
+	descriptors_raise(); /* after the program was started, which is to have the limit as it was */
 	*starts = 1;
 	return wm_session_start(recorded->session);
 }

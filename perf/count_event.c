@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/similar_names.h"
 #include "perf/cpus.h"
+#include "perf/tracepoint.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -27,8 +28,6 @@
 #define UNITS "/sys/bus/event_source/devices"
 #define TEXT_BYTES 256
 #define TERMS_DEPTH_MAX 4 /* a term that names terms that name terms ends here */
-
-static const char *const tracefs[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
 
 static pthread_once_t pfm_once = PTHREAD_ONCE_INIT;
 static int pfm_error;
@@ -236,23 +235,20 @@ static int raw_read(struct count_event *event, const char *text)
 	return errno || *end ? -1 : 0;
 }
 
-static int tracepoint_read(struct count_event *event, const char *text)
+static int id_read(struct count_event *event, const char *text)
 {
-	const char *colon = strchr(text, ':');
+	const char *colon = strchr(text, ':'), *folder = tracepoint_folder();
 	char path[PATH_MAX], line[TEXT_BYTES];
 
-	if (!colon || strchr(text, '/') || text[0] == '.' || colon[1] == '.' || !colon[1])
+	if (!folder || !colon || strchr(text, '/') || text[0] == '.' || colon[1] == '.' ||
+	    !colon[1])
 		return -1;
-	for (size_t i = 0; i < sizeof(tracefs) / sizeof(tracefs[0]); i++) {
-		snprintf(path, sizeof(path), "%s/events/%.*s/%s/id", tracefs[i],
-			 (int)(colon - text), text, colon + 1);
-		if (!line_read(path, line, sizeof(line))) {
-			event->type = PERF_TYPE_TRACEPOINT;
-			event->config = strtoull(line, NULL, 10);
-			return 0;
-		}
-	}
-	return -1;
+	snprintf(path, sizeof(path), "%s/%.*s/%s/id", folder, (int)(colon - text), text, colon + 1);
+	if (line_read(path, line, sizeof(line)))
+		return -1;
+	event->type = PERF_TYPE_TRACEPOINT;
+	event->config = strtoull(line, NULL, 10);
+	return 0;
 }
 
 static int pfm_read(struct count_event *event, const char *text)
@@ -336,11 +332,11 @@ int count_event_read(struct count_event *event, const char *text, struct detail 
 	if (strchr(name, '/'))
 		return unit_read(event, name, detail);
 	colon = strrchr(name, ':');
-	if (colon && are_modifiers(colon + 1) && tracepoint_read(event, name)) {
+	if (colon && are_modifiers(colon + 1) && id_read(event, name)) {
 		*colon = '\0';
 		modify(event, colon + 1);
 	}
-	if (!raw_read(event, name) || !pfm_read(event, name) || !tracepoint_read(event, name))
+	if (!raw_read(event, name) || !pfm_read(event, name) || !id_read(event, name))
 		return 0;
 	return unknown_near(text, detail);
 }
@@ -487,14 +483,7 @@ int count_events_list(const char *glob, int tracepoints,
 	}
 	if (!err)
 		err = list_folders(&listing, UNITS, 1);
-	for (size_t i = 0; tracepoints && i < sizeof(tracefs) / sizeof(tracefs[0]) && !err; i++) {
-		char path[64];
-
-		snprintf(path, sizeof(path), "%s/events", tracefs[i]);
-		if (!access(path, R_OK)) {
-			err = list_folders(&listing, path, 0);
-			break;
-		}
-	}
+	if (tracepoints && tracepoint_folder() && !err)
+		err = list_folders(&listing, tracepoint_folder(), 0);
 	return err;
 }

@@ -12,7 +12,16 @@
 
 #define FILE_BYTES_MAX 65536
 
-static const char *const tracefs[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+const char *tracepoint_folder(void)
+{
+	static const char *const folders[] = { "/sys/kernel/tracing/events",
+					       "/sys/kernel/debug/tracing/events" };
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (!access(folders[i], R_OK))
+			return folders[i];
+	return NULL;
+}
 
 static uint8_t number_type(const char *type, unsigned int bytes, int is_signed)
 {
@@ -112,22 +121,19 @@ static int read_at(struct tracepoint *tracepoint, const char *path)
 
 int tracepoint_read(struct tracepoint *tracepoint, const char *name, struct detail detail)
 {
-	const char *colon = strchr(name, ':');
-	int err = colon ? -ENOENT : -EINVAL;
+	const char *colon = strchr(name, ':'), *folder = tracepoint_folder();
+	char path[PATH_MAX];
+	int err;
 
-	for (size_t i = 0; colon && i < sizeof(tracefs) / sizeof(tracefs[0]); i++) {
-		char path[PATH_MAX];
-		int got;
-
-		snprintf(path, sizeof(path), "%s/events/%.*s/%s/format", tracefs[i],
-			 (int)(colon - name), name, colon + 1);
-		got = read_at(tracepoint, path);
-		if (!got)
-			return 0;
-		err = got == -ENOENT ? err : got;
-	}
-	if (err == -EACCES || access(tracefs[0], R_OK))
-		return detail_set(detail, -WM_E_PERF_DENIED, "%s can't be read", tracefs[0]);
+	if (!colon)
+		return detail_set(detail, -EINVAL, "the format of %s", name);
+	snprintf(path, sizeof(path), "%s/%.*s/%s/format", folder ? folder : "", (int)(colon - name),
+		 name, colon + 1);
+	err = folder ? read_at(tracepoint, path) : -EACCES;
+	if (!err)
+		return 0;
+	if (err == -EACCES)
+		return detail_set(detail, -WM_E_PERF_DENIED, "/sys/kernel/tracing can't be read");
 	return err == -ENOENT ? detail_set(detail, -WM_E_COUNT_EVENT, "%s", name)
 			      : detail_set(detail, err, "the format of %s", name);
 }

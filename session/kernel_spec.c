@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/kernel_spec.h"
 
-#include "base/array.h"
+#include "perf/tracepoint.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -263,8 +263,7 @@ static int named_read(struct kernel_request *request, char *name, struct detail 
 	    request->event.what.type != PERF_TYPE_TRACEPOINT)
 		return detail_set(words, -WM_E_SPEC, "%s is no tracepoint: try count:%s", name,
 				  name);
-	if (err == -WM_E_COUNT_EVENT && request->kind == KERNEL_TRACEPOINT &&
-	    access("/sys/kernel/tracing/events", R_OK))
+	if (err == -WM_E_COUNT_EVENT && request->kind == KERNEL_TRACEPOINT && !tracepoint_folder())
 		return detail_set(words, -WM_E_PERF_DENIED,
 				  "/sys/kernel/tracing, which names tracepoints, can't be read");
 	return err;

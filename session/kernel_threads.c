@@ -5,7 +5,6 @@
 #include "session/kernel_own.h"
 
 #include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,18 +44,31 @@ void kernel_task(struct kernel *kernel, const struct sampler_record *record)
 	}
 }
 
-/* Of all numbers that name an entry in a folder of /proc. */
-static void each_number(const char *path, void (*take)(struct kernel *kernel, pid_t of, pid_t id),
-			struct kernel *kernel, pid_t of)
+static void each_of_process(struct kernel *kernel, pid_t pid,
+			    void (*take)(struct kernel *kernel, pid_t pid, pid_t tid))
 {
-	DIR *folder = opendir(path);
+	pid_t *tids = NULL;
+	int count = target_threads(pid, &tids);
+
+	for (int i = 0; i < count; i++)
+		take(kernel, pid, tids[i]);
+	free(tids);
+}
+
+/* Of the threads that are recorded. */
+static void each_thread(struct kernel *kernel,
+			void (*take)(struct kernel *kernel, pid_t pid, pid_t tid))
+{
+	DIR *folder = kernel->is_of_cpus ? opendir("/proc") : NULL;
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder)))
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			take(kernel, of, (pid_t)atoi(entry->d_name));
+			each_of_process(kernel, (pid_t)atoi(entry->d_name), take);
 	if (folder)
 		closedir(folder);
+	for (size_t i = 0; i < kernel->pid_count; i++)
+		each_of_process(kernel, kernel->pids[i], take);
 }
 
 static void write_name(struct kernel *kernel, pid_t pid, pid_t tid)
@@ -67,15 +79,6 @@ static void write_name(struct kernel *kernel, pid_t pid, pid_t tid)
 	target_comm(pid, tid, comm);
 	if (comm[0])
 		name(kernel, KERNEL_NAME, -1, ticks_monotonic_ns(), pid, tid, comm);
-}
-
-static void write_names(struct kernel *kernel, pid_t unused, pid_t pid)
-{
-	char path[64];
-
-	(void)unused;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	each_number(path, write_name, kernel, pid);
 }
 
 void kernel_name_waker(struct kernel *kernel, pid_t pid, pid_t tid)
@@ -92,46 +95,22 @@ void kernel_name_waker(struct kernel *kernel, pid_t pid, pid_t tid)
 
 void kernel_write_names(struct kernel *kernel)
 {
-	if (kernel->is_of_cpus)
-		each_number("/proc", write_names, kernel, 0);
-	for (size_t i = 0; i < kernel->pid_count; i++)
-		write_names(kernel, 0, kernel->pids[i]);
+	each_thread(kernel, write_name);
 }
 
 static void write_wait(struct kernel *kernel, pid_t pid, pid_t tid)
 {
 	struct kernel_fields fields = { .count = 0 };
-	unsigned long long ran_ns, waited_ns;
-	char path[64];
-	FILE *file;
-	int count;
+	struct target_times times;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
-	file = fopen(path, "re");
-	if (!file)
+	if (target_thread_times(pid, tid, &times))
 		return; /* it has ended */
-	count = fscanf(file, "%llu %llu", &ran_ns, &waited_ns);
-	fclose(file);
-	if (count != 2)
-		return;
 	kernel_put_thread(&fields, pid, tid);
-	kernel_put_u64(&fields, waited_ns);
+	kernel_put_u64(&fields, times.waited_ns);
 	kernel_write(kernel, -1, ticks_monotonic_ns(), KERNEL_RUNNABLE, &fields);
-}
-
-static void write_waits(struct kernel *kernel, pid_t unused, pid_t pid)
-{
-	char path[64];
-
-	(void)unused;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	each_number(path, write_wait, kernel, pid);
 }
 
 void kernel_write_runnable(struct kernel *kernel)
 {
-	if (kernel->is_of_cpus)
-		each_number("/proc", write_waits, kernel, 0);
-	for (size_t i = 0; i < kernel->pid_count; i++)
-		write_waits(kernel, 0, kernel->pids[i]);
+	each_thread(kernel, write_wait);
 }
