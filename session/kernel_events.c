@@ -131,10 +131,13 @@ static int events_declare(struct wm_session *session, struct kernel *kernel)
 		if (kernel->sources[i].role == KERNEL_RECORDS)
 			err = event_declare(session, kernel, kernel->sources[i].id,
 					    kernel->sources[i].request, &kernel->sources[i].format);
-	for (size_t i = 0; i < kernel->count_count && !err; i++)
-		err = event_declare(
-			session, kernel, kernel->counters[i].id,
-			session->specs->all[kernel->counters[i].id - KERNEL_SPECS].kernel, NULL);
+	for (size_t i = 0; i < session->specs->count && !err; i++) {
+		const struct kernel_request *request = session->specs->all[i].kernel;
+
+		if (request && request->kind == KERNEL_COUNT)
+			err = event_declare(session, kernel, KERNEL_SPECS + (uint32_t)i, request,
+					    NULL);
+	}
 	return err;
 }
 
@@ -172,7 +175,6 @@ static void arrays_free(struct kernel *kernel)
 {
 	free(kernel->events);
 	free(kernel->sources);
-	free(kernel->counters);
 	free(kernel->count_events);
 	free(kernel->count_groups);
 	free(kernel->count_values);
@@ -189,19 +191,19 @@ static void arrays_free(struct kernel *kernel)
 static struct kernel *kernel_new(size_t specs)
 {
 	struct kernel *kernel = calloc(1, sizeof(*kernel));
+	size_t counts = specs * KERNEL_GROUP_MAX;
 
 	if (!kernel)
 		return NULL;
 	kernel->cgroup_fd = -1;
 	kernel->events = calloc(specs + 2, sizeof(*kernel->events));
 	kernel->sources = calloc(specs + 2, sizeof(*kernel->sources));
-	kernel->counters = calloc(specs, sizeof(*kernel->counters));
-	kernel->count_events = calloc(specs, sizeof(*kernel->count_events));
-	kernel->count_groups = calloc(specs, sizeof(*kernel->count_groups));
-	kernel->count_values = calloc(specs, sizeof(*kernel->count_values));
+	kernel->count_events = calloc(counts, sizeof(*kernel->count_events));
+	kernel->count_groups = calloc(counts, sizeof(*kernel->count_groups));
+	kernel->count_values = calloc(counts, sizeof(*kernel->count_values));
 	kernel->departing = calloc(COUNT_CPUS_MAX, sizeof(*kernel->departing));
-	if (kernel->events && kernel->sources && kernel->counters && kernel->count_events &&
-	    kernel->count_groups && kernel->count_values && kernel->departing)
+	if (kernel->events && kernel->sources && kernel->count_events && kernel->count_groups &&
+	    kernel->count_values && kernel->departing)
 		return kernel;
 	arrays_free(kernel);
 	free(kernel);

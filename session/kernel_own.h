@@ -41,12 +41,6 @@ struct kernel_source {
 	struct tracepoint format;
 };
 
-/* A count of the session. */
-struct kernel_counter {
-	struct count_event event;
-	uint32_t id;
-};
-
 /* What a CPU's records have said of the thread that is about to depart. */
 struct departing {
 	pid_t tid;
@@ -75,9 +69,8 @@ struct kernel {
 	uint32_t declared; /* which of enum kernel_event, by bit */
 	int has_switches, has_places, has_wakes;
 	struct kernel_coverage coverage; /* when it ended */
-	struct kernel_counter *counters;
 	struct count_event *count_events;
-	unsigned int *count_groups;
+	unsigned int *count_groups; /* of each, the id of its spec's event */
 	struct count_value *count_values;
 	size_t count_count;
 	struct counts *counts;

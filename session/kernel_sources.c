@@ -94,6 +94,14 @@ static int needs_cpus(const struct kernel_request *request)
 	return request->kind == KERNEL_KPROBE || request->kind == KERNEL_WATCH;
 }
 
+static void group_add(struct kernel *kernel, const struct kernel_request *request, uint32_t id)
+{
+	for (unsigned int i = 0; i < request->group_count; i++) {
+		kernel->count_events[kernel->count_count] = request->group[i];
+		kernel->count_groups[kernel->count_count++] = id;
+	}
+}
+
 int kernel_ask_requests(struct wm_session *session, struct kernel *kernel)
 {
 	for (size_t i = 0; i < session->specs->count; i++) {
@@ -111,12 +119,7 @@ int kernel_ask_requests(struct wm_session *session, struct kernel *kernel)
 				"%s: the kernel's code is watched on CPUs: add -a or -C (the option cpus)",
 				session->specs->all[i].text);
 		if (request->kind == KERNEL_COUNT) {
-			kernel->count_events[kernel->count_count] = request->event.what;
-			kernel->count_groups[kernel->count_count] = (unsigned int)
-									    kernel->count_count;
-			kernel->counters[kernel->count_count++] = (struct kernel_counter){
-				request->event.what, id
-			};
+			group_add(kernel, request, id);
 			continue;
 		}
 		source = source_add(kernel, &request->event);

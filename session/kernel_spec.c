@@ -100,6 +100,7 @@ static int option_read(struct kernel_request *request, const char *option, struc
 	} else if (is_sample && !strcmp(option, "branches")) {
 		event->wants |= SAMPLER_BRANCHES;
 	} else if (is_sample && !strcmp(option, "regs")) {
+		request->has_regs = 1;
 		event->wants |= SAMPLER_REGS;
 	} else if (is_kprobe && !strcmp(option, "args")) {
 		request->has_args = 1;
@@ -245,6 +246,27 @@ static int kprobe_find(struct kernel_request *request, struct detail words)
 	return 0;
 }
 
+/* "NAME+NAME". */
+static int group_read(struct kernel_request *request, char *names, struct detail words)
+{
+	char *save = NULL;
+	int err = 0;
+
+	for (char *name = strtok_r(names, "+", &save); name && !err;
+	     name = strtok_r(NULL, "+", &save)) {
+		for (unsigned int i = 0; i < request->group_count; i++)
+			if (!strcmp(request->group[i].name, name))
+				return detail_set(words, -WM_E_SPEC, "%s is named twice", name);
+		if (request->group_count == KERNEL_GROUP_MAX)
+			return detail_set(words, -WM_E_SPEC, "a group has %u events at most",
+					  KERNEL_GROUP_MAX);
+		err = count_event_read(&request->group[request->group_count++], name, words);
+	}
+	if (!err && !request->group_count)
+		return detail_set(words, -WM_E_SPEC, "it names nothing to count");
+	return err;
+}
+
 static int named_read(struct kernel_request *request, char *name, struct detail words)
 {
 	char *options = request->kind == KERNEL_COUNT ? NULL : options_cut(name);
@@ -256,12 +278,20 @@ static int named_read(struct kernel_request *request, char *name, struct detail 
 		return detail_set(words, -WM_E_SPEC, "the name is longer than %d bytes",
 				  COUNT_NAME_BYTES - 1);
 	strcpy(request->name, name);
+	if (request->kind == KERNEL_COUNT)
+		return group_read(request, name, words);
 	if (request->kind == KERNEL_KPROBE)
 		return kprobe_find(request, words);
 	err = count_event_read(&request->event.what, name, words);
 	if (!err && request->kind == KERNEL_TRACEPOINT &&
 	    request->event.what.type != PERF_TYPE_TRACEPOINT)
 		return detail_set(words, -WM_E_SPEC, "%s is no tracepoint: try count:%s", name,
+				  name);
+	if (!err && request->event.what.type == PERF_TYPE_SOFTWARE &&
+	    (request->event.precise || request->event.wants & SAMPLER_BRANCHES))
+		return detail_set(words, -WM_E_SPEC,
+				  "precise and branches are of what the processor counts, such as "
+				  "cycles; the kernel counts %s",
 				  name);
 	if (err == -WM_E_COUNT_EVENT && request->kind == KERNEL_TRACEPOINT && !tracepoint_folder())
 		return detail_set(words, -WM_E_PERF_DENIED,

@@ -2,7 +2,8 @@
 /*
  * Specs of events that the kernel records:
  *
- *	count:NAME			how often NAME came; written ten times a second
+ *	count:NAME[+NAME]...		how often NAME came; written ten times a second. Several
+ *					count together, KERNEL_GROUP_MAX at most
  *	sample:NAME[/OPTIONS/]		where the program is, each time that NAME has come so often
  *	switch				a thread leaves a CPU, comes to one, is woken
  *	fault				a page fault, and its address
@@ -19,7 +20,7 @@
  *	addr			of sample: the address that was accessed
  *	precise			of sample: the exact instruction, if the processor has that
  *	branches		of sample: the last branches, if the processor has that
- *	regs			registers
+ *	regs			of sample: the registers
  *	args, ret		of kprobe: the first six arguments; the end, with the result
  */
 #ifndef SESSION_KERNEL_SPEC_H
@@ -38,11 +39,16 @@ enum kernel_kind {
 	KERNEL_WATCH,
 };
 
+#define KERNEL_GROUP_MAX 8u
+
 struct kernel_request {
 	enum kernel_kind kind;
 	char name[COUNT_NAME_BYTES]; /* NAME, SUBSYSTEM:NAME or SYMBOL; "" for switch and fault */
-	struct sampler_event event;  /* KERNEL_COUNT: event.what alone. Not of switch */
-	int has_args, is_return;     /* of kprobe */
+	struct sampler_event event;  /* not of switch and count */
+	struct count_event group[KERNEL_GROUP_MAX]; /* of count */
+	unsigned int group_count;
+	int has_args, is_return; /* of kprobe */
+	int has_regs;		 /* of sample */
 	int has_callers;
 };
 

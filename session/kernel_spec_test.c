@@ -81,6 +81,15 @@ Test(kernel_spec, units_of_sysfs_have_slashes_of_their_own)
 	cr_assert_eq(request.event.period, 7);
 }
 
+Test(kernel_spec, counts_may_be_a_group)
+{
+	cr_assert_eq(reads("count:page-faults+r1a:u+task-clock"), 0, "%s", words);
+	cr_assert_eq(request.group_count, 3);
+	cr_assert_str_eq(request.group[1].name, "r1a:u");
+	cr_assert_eq(request.group[1].config, 0x1a);
+	cr_assert_str_eq(request.name, "page-faults+r1a:u+task-clock");
+}
+
 Test(kernel_spec, kprobe_names_a_function)
 {
 	if (access("/sys/bus/event_source/devices/kprobe/type", F_OK))
@@ -120,7 +129,14 @@ Test(kernel_spec, wrong_ones_are_named)
 		int error;
 		const char *word;
 	} rows[] = {
-		{ "count:", -WM_E_COUNT_EVENT, "" },
+		{ "count:", -WM_E_SPEC, "nothing" },
+		{ "count:+", -WM_E_SPEC, "nothing" },
+		{ "count:page-faults+no-such", -WM_E_COUNT_EVENT, "no-such" },
+		{ "count:page-faults+task-clock+page-faults", -WM_E_SPEC,
+		  "page-faults is named twice" },
+		{ "count:r1+r2+r3+r4+r5+r6+r7+r8+r9", -WM_E_SPEC, "8 events at most" },
+		{ "sample:cpu-clock/precise/", -WM_E_SPEC, "cycles" },
+		{ "sample:cpu-clock/branches/", -WM_E_SPEC, "cycles" },
 		{ "count:no-such", -WM_E_COUNT_EVENT, "no-such" },
 		{ "sample:no-such/freq=9/", -WM_E_COUNT_EVENT, "no-such" },
 		{ "sample:cpu-clock/freq=0/", -WM_E_SPEC, "freq" },

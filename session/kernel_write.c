@@ -5,6 +5,7 @@
 #include "process/ticks.h"
 #include "session/kernel_own.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -12,13 +13,14 @@
 #include <waymark/marker/field.h>
 
 #define CALLERS_MAX 256u
+#define BRANCHES_MAX 32u /* a processor has no more */
 
 _Static_assert(CALLSTACK_REGISTERS == PERF_REGISTERS_DWARF, "both are DWARF's");
 
 static void put(struct kernel_fields *fields, const void *value, size_t bytes)
 {
 	if (bytes > sizeof(fields->bytes) - fields->count)
-		return; /* kernel_event_text() and CALLERS_MAX leave room for all */
+		return; /* kernel_event_text() and the limits above leave room for all */
 	memcpy(fields->bytes + fields->count, value, bytes);
 	fields->count += bytes;
 }
@@ -268,6 +270,35 @@ static void put_registers(struct kernel_fields *fields, const struct kernel_requ
 		kernel_put_u64(fields, record->regs[perf_register_result]);
 }
 
+/* In the order of their numbers. */
+static void put_all_registers(struct kernel_fields *fields, const struct sampler_record *record)
+{
+	uint64_t mask = perf_registers_general | PERF_REGISTER_IP_BIT, left;
+	int has = record->regs_abi != PERF_SAMPLE_REGS_ABI_NONE;
+
+	put_u8(fields, has ? FIELD_WHOLE : FIELD_UNREADABLE);
+	put_u32(fields, has ? (uint32_t)__builtin_popcountll(mask) : 0);
+	for (left = has ? mask : 0; left; left &= left - 1)
+		kernel_put_u64(fields, record->regs[__builtin_ctzll(left)]);
+}
+
+/* Of each, from where and to where; the newest first. */
+static void put_branches(struct kernel_fields *fields, const struct sampler_record *record)
+{
+	size_t count = record->branch_count < BRANCHES_MAX ? record->branch_count : BRANCHES_MAX;
+
+	put_u8(fields, count < record->branch_count ? FIELD_CUT : FIELD_WHOLE);
+	put_u32(fields, (uint32_t)(2 * count));
+	for (size_t i = 0; i < count; i++) {
+		struct perf_branch_entry branch;
+
+		memcpy(&branch, (const char *)record->branches + i * sizeof(branch),
+		       sizeof(branch));
+		kernel_put_u64(fields, branch.from);
+		kernel_put_u64(fields, branch.to);
+	}
+}
+
 static void sample(struct kernel *kernel, const struct kernel_source *source,
 		   const struct sampler_record *record)
 {
@@ -289,6 +320,10 @@ static void sample(struct kernel *kernel, const struct kernel_source *source,
 		kernel_put_u64(&fields, request->event.bp_address);
 	if (request->has_callers)
 		put_callers(kernel, &fields, record);
+	if (request->has_regs)
+		put_all_registers(&fields, record);
+	if (request->event.wants & SAMPLER_BRANCHES)
+		put_branches(&fields, record);
 	kernel_write(kernel, (int)record->cpu, record->time_ns, source->id, &fields);
 }
 
@@ -359,15 +394,19 @@ void kernel_write_counts(struct kernel *kernel)
 
 	if (!kernel->counts || counts_read(kernel->counts, kernel->count_values))
 		return;
-	for (size_t i = 0; i < kernel->count_count; i++) {
-		const struct count_value *value = &kernel->count_values[i];
+	for (size_t i = 0; i < kernel->count_count;) {
+		const uint32_t id = kernel->count_groups[i];
+		const struct count_value *value = NULL;
 		struct kernel_fields fields = { .count = 0 };
 
 		kernel_put_thread(&fields, kernel->pid_count == 1 ? kernel->pids[0] : 0, 0);
-		kernel_put_u64(&fields, value->count);
+		for (; i < kernel->count_count && kernel->count_groups[i] == id; i++) {
+			value = &kernel->count_values[i];
+			kernel_put_u64(&fields, value->count);
+		}
 		kernel_put_u64(&fields, value->enabled_ns);
 		kernel_put_u64(&fields, value->running_ns);
-		kernel_write(kernel, -1, time_ns, kernel->counters[i].id, &fields);
+		kernel_write(kernel, -1, time_ns, id, &fields);
 	}
 }
 
@@ -395,11 +434,25 @@ static void declare(struct declaring *to, const char *name, uint8_t type)
 	to->types[to->count++] = type;
 }
 
+/* A field for each event of the group: "page_faults". "count": it is alone. */
+static void declare_count(struct declaring *to, const struct kernel_request *request,
+			  unsigned int which)
+{
+	char name[COUNT_NAME_BYTES];
+	size_t i = 0;
+
+	for (const char *at = request->group[which].name; *at; at++, i++)
+		name[i] = (char)(isalnum((unsigned char)*at) ? *at : '_');
+	name[i] = '\0';
+	declare(to, request->group_count == 1 ? "count" : name, WM_TYPE_U64);
+}
+
 static void declare_request(struct declaring *to, const struct kernel_request *request,
 			    const struct tracepoint *format)
 {
 	if (request->kind == KERNEL_COUNT) {
-		declare(to, "count", WM_TYPE_U64);
+		for (unsigned int i = 0; i < request->group_count; i++)
+			declare_count(to, request, i);
 		declare(to, "enabled_ns", WM_TYPE_U64);
 		declare(to, "running_ns", WM_TYPE_U64);
 		return;
@@ -419,6 +472,10 @@ static void declare_request(struct declaring *to, const struct kernel_request *r
 		declare(to, "address", WM_TYPE_PTR);
 	if (request->has_callers)
 		declare(to, "callchain", WM_TYPE_ADDRESSES);
+	if (request->has_regs)
+		declare(to, "regs", WM_TYPE_ADDRESSES);
+	if (request->event.wants & SAMPLER_BRANCHES)
+		declare(to, "branches", WM_TYPE_ADDRESSES);
 }
 
 static void declare_own(struct declaring *to, uint32_t id)

@@ -35,9 +35,9 @@ int own_store_fd(const struct own_store *store);
 #define OWN_STORE_NO_CPU ((pid_t)INT32_MAX)
 
 /*
- * Write an event of a thread, of a time of CLOCK_MONOTONIC. Its fields have no gaps and at most OWN_STORE_FIELDS_MAX bytes. If
- * the time is before that of the thread's last event, it is changed to that. Without room, the
- * event counts as lost.
+ * Write an event of a thread, of a time of CLOCK_MONOTONIC. Its fields have no gaps and at most
+ * OWN_STORE_FIELDS_MAX bytes. If the time is before that of the thread's last event, it is changed
+ * to that. Without room, the event counts as lost.
  */
 void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint32_t id,
 		     const void *fields, size_t bytes);
