@@ -191,7 +191,8 @@ static int make(struct top_session *recorded, const struct top_options *options,
 		err = take_in(recorded, options);
 	if (err)
 		return err;
-	descriptors_raise(); /* after the program was started, which is to have the limit as it was */
+	/* after the program was started, which is to have the limit as it was */
+	descriptors_raise();
 	*starts = 1;
 	return wm_session_start(recorded->session);
 }
