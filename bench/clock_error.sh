@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# How far the time of a page fault is outside the two markers around it: clock_error.sh WAYMARK PAIRS. Markers have the
-# time stamp counter's time, faults the kernel's. WAYMARK_CLOCK_SECONDS: of a recording, 60.
+# How far the time of a page fault is outside the two markers around it: clock_error.sh WAYMARK
+# PAIRS. Markers have the time stamp counter's time, faults the kernel's. WAYMARK_CLOCK_SECONDS: of
+# a recording, 60.
 #
 #	perf.clock_error_ns_p99, .max    0 for a fault between its markers
 set -u
@@ -13,7 +14,8 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/waymark-clock.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
-"$waymark" record -o trace -e 'clock:*' -e fault "$pairs" "$seconds" >/dev/null 2>words || { cat words >&2; exit 1; }
+"$waymark" record -o trace -e 'clock:*' -e fault "$pairs" "$seconds" >/dev/null 2>words ||
+	{ cat words >&2; exit 1; }
 "$waymark" dump --json trace >events || exit 1
 python3 - <<'END'
 import json

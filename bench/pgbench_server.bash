@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: MIT
-# Shared by benches that measure a PostgreSQL server: a server of our own, and turns of pgbench. $waymark, $rounds and
-# $seconds are set. Exit status 77, with the reason, where it can't run.
-# shellcheck shell=bash disable=SC2034,SC2154 # what is set here is used there, and the other way round
+# Shared by benches that measure a PostgreSQL server: a server of our own, and turns of pgbench.
+# $waymark, $rounds and $seconds are set. Exit status 77, with the reason, where it can't run.
+# shellcheck shell=bash disable=SC2034,SC2154 # what is set here is used there, and vice versa
 # shellcheck source=tests/postgres.bash
 . "$(dirname "${BASH_SOURCE[0]}")/../tests/postgres.bash"
 
 skip() { echo "$*"; exit 77; }
 
-pg_find >/tmp/waymark-pg-why.$$ || { why=$(cat /tmp/waymark-pg-why.$$); rm -f /tmp/waymark-pg-why.$$; skip "$why"; }
-rm -f /tmp/waymark-pg-why.$$
 work=$(mktemp -d "${TMPDIR:-/tmp}/waymark-pgbench.XXXXXX")
 tracer=
 finish() {
@@ -17,9 +15,11 @@ finish() {
 	rm -rf "$work"
 }
 trap finish EXIT
+pg_find >"$work/why" || skip "$(cat "$work/why")"
 chmod 755 "$work"
 # the server's user may not be let into the build folder
-cp "${WAYMARK_AGENT:-$(dirname "$waymark")/../agent/libwaymark-agent.so}" "$work/libwaymark-agent.so" || exit 1
+agent=${WAYMARK_AGENT:-$(dirname "$waymark")/../agent/libwaymark-agent.so}
+cp "$agent" "$work/libwaymark-agent.so" || exit 1
 export WAYMARK_AGENT=$work/libwaymark-agent.so
 
 pg_sync=${WAYMARK_PGBENCH_SYNC:+on}
@@ -34,7 +34,8 @@ turn()
 {
 	local before after tps done_now
 	before=$(server_ticks)
-	pg_run pgbench -n -c 20 -j 2 -T "$seconds" >"$work/pgbench" 2>&1 || { tail -n 3 "$work/pgbench" >&2; return 1; }
+	pg_run pgbench -n -c 20 -j 2 -T "$seconds" >"$work/pgbench" 2>&1 ||
+		{ tail -n 3 "$work/pgbench" >&2; return 1; }
 	for _ in $(seq 100); do
 		[ "$(pgrep -cP "$parent")" -gt 4 ] || break
 		sleep 0.1
@@ -46,4 +47,7 @@ turn()
 	awk "BEGIN { print $tps, ($after - $before) / $done_now }" >>"$work/$1"
 }
 
-median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+median()
+{
+	sort -g | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
+}

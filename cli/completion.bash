@@ -64,7 +64,8 @@ _waymark()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local command=${COMP_WORDS[1]} target
-	local commands="record list report dump trail watch stat top export diff compress coverage claims doctor help version"
+	local commands="record list report dump trail watch stat top export diff compress coverage"
+	commands+=" claims doctor help version"
 
 	# A marker's name holds a colon, which readline takes for the end of a word.
 	if declare -F _get_comp_words_by_ref >/dev/null; then

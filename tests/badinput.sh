@@ -103,7 +103,8 @@ fi
 # Its user records it from before it gives up being dumpable: that includes the children that it forks then.
 if [ -x listens ]; then
 	build_target record/server.c
-	"${as_nobody[@]}" timeout 30 "$waymark" record --json -o "/tmp/waymark-badinput-$$" -e server:child -- "$folder/server" 5 >out 2>words
+	"${as_nobody[@]}" timeout 30 "$waymark" record --json -o "/tmp/waymark-badinput-$$" \
+		-e server:child -- "$folder/server" 5 >out 2>words
 	expect "children of a process that is not dumpable: events" "$(json recorded)" 5
 	rm -rf "/tmp/waymark-badinput-$$"
 fi

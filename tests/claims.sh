@@ -58,8 +58,10 @@ start second ./claimant "$other" watch:other
 second=$pid
 expect second "$(said second)" claimed
 
+user_and_time='[a-z0-9]+ +[0-9:]{8}'
 claims 0
-grep -qE "^debug register  process $subject \(sleep\) +1 of 4 +claimant $first +[a-z0-9]+ +[0-9:]{8}  watch:counter, 8 bytes at 0x404040$" out ||
+its="process $subject \(sleep\) +1 of 4 +claimant $first +$user_and_time"
+grep -qE "^debug register  $its  watch:counter, 8 bytes at 0x404040$" out ||
 	fail "the first claim: $(cat out)"
 expect "all claims" "$(grep -c ' claimant ' out)" 3
 
@@ -137,16 +139,20 @@ elif command -v cc >/dev/null && [ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so"
 	if has_ended "$recorder" && grep -qE "WM_E|forbids|permit" recording; then
 		echo "no watch may be had here: $(head -1 recording)"
 	else
-		grep -qE "^debug register  process $watched \(ticks\) +1 of 4 +waymark $recorder +[a-z0-9]+ +[0-9:]{8}  watch:one, 8 bytes" out ||
+		its="process $watched \(ticks\) +1 of 4 +waymark $recorder +$user_and_time"
+		grep -qE "^debug register  $its  watch:one, 8 bytes" out ||
 			fail "a recording's claims: $(cat out recording)"
 		timeout -k 5 60 "$waymark" record -e watch:a -e watch:b -e watch:c -o refused.trace -p "$watched" >out 2>err
 		expect "one register too many" $? 1
-		grep -q "waymark $recorder holds 2 (watch:one, watch:total)" err || fail "the holder's name: $(cat err)"
+		grep -q "waymark $recorder holds 2 (watch:one, watch:total)" err ||
+			fail "the holder's name: $(cat err)"
 		claims 0 -p "$watched"
 		expect "claims of who was refused" "$(grep -c "^debug register.* waymark " out)" 2
-		grep -qE "^SIGTRAP +process $watched \(ticks\) +1 +waymark $recorder " out || fail "whose SIGTRAP: $(cat out)"
+		grep -qE "^SIGTRAP +process $watched \(ticks\) +1 +waymark $recorder " out ||
+			fail "whose SIGTRAP: $(cat out)"
 		claims 0
-		grep -qE "^descriptors +process $recorder \(waymark\) +[0-9]+ +waymark $recorder .*watch:one" out ||
+		its="process $recorder \(waymark\) +[0-9]+ +waymark $recorder "
+		grep -qE "^descriptors +$its.*watch:one" out ||
 			fail "what descriptors it takes: $(cat out)"
 		# removing the files does not release the claim
 		rm "$XDG_RUNTIME_DIR"/waymark/*.claims
@@ -175,7 +181,8 @@ elif cp "$WAYMARK_BUILD/examples/reserve" . 2>/dev/null; then
 	done
 	claims 0 -p "$subject"
 	expect "claims of who was killed" "$(grep -c " reserve " out)" 0
-	./reserve "$subject" 4 </dev/null >reserve.out 2>&1 || fail "after all were killed: $(cat reserve.out)"
+	./reserve "$subject" 4 </dev/null >reserve.out 2>&1 ||
+		fail "after all were killed: $(cat reserve.out)"
 	expect "files of dead claimants" "$(find "$XDG_RUNTIME_DIR/waymark" -name "*.claims" | wc -l)" 0
 
 	if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
@@ -237,9 +244,11 @@ if [ "$status" -ne 0 ]; then
 else
 	limited "counters-per-user = 1\n" "$waymark" stat -e page-faults -- true
 	expect "as many counters as are allowed" "$status" 0
-	limited "# all\ncounters-per-user = 1\n" "$waymark" stat -e page-faults -e context-switches -- touch ran
+	limited "# all\ncounters-per-user = 1\n" \
+		"$waymark" stat -e page-faults -e context-switches -- touch ran
 	expect "more counters than are allowed" "$status" 1
-	grep -q "2 counters asked, user $(id -u) has 0, and counters-per-user = 1 in /etc/waymark/limits:2" err ||
+	has="2 counters asked, user $(id -u) has 0"
+	grep -q "$has, and counters-per-user = 1 in /etc/waymark/limits:2" err ||
 		fail "more counters: $(cat err)"
 	[ ! -e ran ] || fail "the command ran without its counters"
 	limited "counters = 1\n" env WAYMARK_LIMITS=/dev/null "$waymark" stat -e page-faults -- true
@@ -249,11 +258,13 @@ else
 	expect "limits that everyone can write" "$status" 1
 	grep -q "/etc/waymark/limits is no file of root's that root alone may write to" err ||
 		fail "limits that everyone can write: $(cat err)"
-	limited "buffer-bytes-per-session = 1M\n" "$waymark" record -e 'marker:*:*' -o limited.trace -- true
+	limited "buffer-bytes-per-session = 1M\n" \
+		"$waymark" record -e 'marker:*:*' -o limited.trace -- true
 	expect "a buffer that is too large" "$status" 1
 	grep -q "16777216 bytes of buffer asked.*buffer-bytes-per-session = 1048576" err ||
 		fail "a buffer that is too large: $(cat err)"
-	limited "buffer-bytes-per-session = 1M\n" "$waymark" record -e 'marker:*:*' --buffer 1M -o small.trace -- true
+	limited "buffer-bytes-per-session = 1M\n" \
+		"$waymark" record -e 'marker:*:*' --buffer 1M -o small.trace -- true
 	grep -q "buffer-bytes-per-session" err && fail "a buffer that is allowed: $(cat err)"
 fi
 

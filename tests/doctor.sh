@@ -7,7 +7,8 @@
 
 waymark=$WAYMARK_BUILD/cli/waymark
 table=$source_dir/trial/trial.def
-! is_sanitized agent/libwaymark-agent.so || skip "an agent built for a sanitizer can't be loaded into programs that are not"
+! is_sanitized agent/libwaymark-agent.so ||
+	skip "an agent built for a sanitizer can't be loaded into programs that are not"
 chmod 755 .
 cp "$source_dir"/tests/{doctor/place,filter}.py . && chmod 644 ./*.py
 unset WAYMARK_SIMULATE # the cases choose what they simulate

@@ -53,7 +53,8 @@ command -v javac >/dev/null && javac -d . Made.java 2>words && same java java -c
 
 export ENGINE_LOAD_FAR=1
 same "code, the map far" "$WAYMARK_BUILD/tests/targets/engine/engine-code"
-cc -fsanitize=address -o shadow "$source_dir/tests/targets/watch/exchange.c" 2>words && same "a sanitizer's program" ./shadow
+cc -fsanitize=address -o shadow "$source_dir/tests/targets/watch/exchange.c" 2>words &&
+	same "a sanitizer's program" ./shadow
 unset ENGINE_LOAD_FAR
 
 export ENGINE_LOAD_CACHE=4000000

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""filter.py RULE... -- COMMAND...: the command under a seccomp filter. A rule is the number of a system call, which fails with
-EPERM; NUMBER:ARGUMENT is one whose first argument is this; kill:NUMBER is killed for it."""
+"""filter.py RULE... -- COMMAND...: the command under a seccomp filter. A rule is the number of a
+system call, which fails with EPERM; NUMBER:ARGUMENT is one whose first argument is this;
+kill:NUMBER is killed for it."""
 
 import ctypes
 import os

@@ -52,14 +52,14 @@ expect()
 	[ "$2" = "$3" ] || fail "$1: $2, expected $3"
 }
 
-# build_target FILE [OPTION]...: compile tests/targets/FILE to ./NAME, without its ending, or to what -o says; or the
-# test ends
+# build_target FILE [OPTION]...: compile tests/targets/FILE to ./NAME, without its ending, or to
+# what -o says; or the test ends
 build_target()
 {
 	local name=${1##*/} compiler=cc
 	[ "${name##*.}" != cc ] || compiler=c++
-	$compiler -O1 -g -I"$source_dir" -I"$source_dir/include" -o "${name%.*}" "$source_dir/tests/targets/$1" "${@:2}" \
-		-lpthread -ldl || exit 1
+	$compiler -O1 -g -I"$source_dir" -I"$source_dir/include" -o "${name%.*}" \
+		"$source_dir/tests/targets/$1" "${@:2}" -lpthread -ldl || exit 1
 }
 
 # await [-s SECONDS] [!] COMMAND...: until COMMAND succeeds, or with "!" until it fails. Runs it every 20 ms, for some

@@ -40,7 +40,8 @@ mkdir alone elsewhere
 cp "$libdir/libwaymark.so.0" alone
 cp "$libdir/libwaymark-agent.so" elsewhere/agent.so
 expect "not found" "$(env -u WAYMARK_AGENT LD_LIBRARY_PATH=alone ./launch)"
-expect launched "$(env -u WAYMARK_AGENT LD_LIBRARY_PATH=alone ./launch "$folder/elsewhere/agent.so")"
+expect launched \
+	"$(env -u WAYMARK_AGENT LD_LIBRARY_PATH=alone ./launch "$folder/elsewhere/agent.so")"
 expect launched \
 	"$(WAYMARK_AGENT=/nowhere LD_LIBRARY_PATH=alone ./launch "$folder/elsewhere/agent.so")"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Events of the kernel in a trace: switches, wakes, faults, samples, counts, tracepoints, kprobes and watches of the
-# kernel; of processes and of CPUs; beside markers; and what is refused, and how.
+# Events of the kernel in a trace: switches, wakes, faults, samples, counts, tracepoints, kprobes
+# and watches of the kernel; of processes and of CPUs; beside markers; and what is refused, and how.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
@@ -22,29 +22,11 @@ record()
 # says TEXT: a line of ./err has it
 says() { grep -qF -e "$1" err || fail "no '$1' in: $(cat err)"; }
 
-# events EXPRESSION: of the events of ./trace, as Python's list `e` of objects; sleeper and waiter are tids
+# events EXPRESSION: of tests/kernel_events.py, of ./trace
 events()
 {
 	"$waymark" dump --json trace >events || fail "dump: $?"
-	python3 - "$1" <<'END' || fail "$1: $(head -c 600 events)" >&2
-import json, sys
-e = [x for x in map(json.loads, open("events")) if "fields" in x]  # others tell of losses
-for x in e:
-    for field, value in x["fields"].items():
-        if isinstance(value, str) and value.startswith("0x"):
-            x["fields"][field] = int(value, 16)
-said = [line.split() for line in open("out") if line.startswith(("tids", "pages", "switches"))]
-sleeper, waiter, pages, switches = 0, 0, 0, []
-for words in said:
-    if words[0] == "tids":
-        sleeper, waiter = int(words[1]), int(words[2])
-    elif words[0] == "switches":
-        switches = [int(words[1]), int(words[2])]
-    else:
-        pages = int(words[1], 16)
-of = lambda name: [x for x in e if x["name"] == name]
-print(eval(sys.argv[1]))
-END
+	python3 "$source_dir/tests/kernel_events.py" "$1" || fail "$1: $(head -c 600 events)" >&2
 }
 
 # holds WHAT EXPRESSION
@@ -56,30 +38,33 @@ is_root() { [ "$(id -u)" -eq 0 ]; }
 
 record 0 -e switch -e fault ./switching 20 300
 holds "each switch of the sleeper is recorded, as the kernel counts them" \
-	'[sum(x["tid"] == sleeper and x["fields"]["is_preempted"] == how for x in of("switch:depart")) for how in (False, True)] == switches'
+	'departures(sleeper) == switches'
 holds "a thread arrives and departs in turn, until it ends" \
-	'"".join({"switch:arrive": "a", "switch:depart": "d", "task:exit": "x"}.get(x["name"], "") for x in e if x["tid"] == sleeper).replace("ad", "") == "ax"'
-holds "threads have names" '{(x["tid"], x["fields"]["name"]) for x in of("task:name")} >= {(sleeper, "sleeper"), (waiter, "waiter")}'
-holds "each event of a CPU names it" 'all(x["cpu"] >= 0 for x in e if x["name"].startswith(("switch:d", "fault")))'
+	'turns(sleeper).replace("ad", "") == "ax"'
+holds "threads have names" '"sleeper" in values("task:name", "name", sleeper) and
+	"waiter" in values("task:name", "name", waiter)'
+holds "each event of a CPU names it" \
+	'all(x["cpu"] >= 0 for x in of("switch:depart") + of("fault:page"))'
 holds "each page faults once, at its address" \
-	'all(sum(x["fields"]["address"] // 4096 == pages // 4096 + i for x in of("fault:page")) == 1 for i in range(300))'
+	'all(faults_at(pages // 4096 + i) == 1 for i in range(300))'
 holds "times never go back" 'all(a["time_ns"] <= b["time_ns"] for a, b in zip(e, e[1:]))'
 if is_root && [ -r /sys/kernel/tracing/events ]; then
-	holds "the waiter is woken by the main thread" \
-		'len([x for x in of("switch:wake") if x["tid"] == waiter and x["fields"]["waker_tid"] == x["fields"]["waker_pid"]]) >= 10'
+	holds "the waiter is woken by the main thread" 'sum(x["fields"]["waker_tid"] ==
+		x["fields"]["waker_pid"] for x in of("switch:wake", waiter)) >= 10'
 	holds "each wake is recorded once" \
-		'len([x for x in of("switch:wake") if x["tid"] == sleeper]) <= len([x for x in of("switch:depart") if x["tid"] == sleeper]) + 1'
-	holds "states are known" '{x["fields"]["state"] for x in of("switch:depart") if x["tid"] == sleeper} <= set("SRDZX")'
+		'len(of("switch:wake", sleeper)) <= len(of("switch:depart", sleeper)) + 1'
+	holds "states are known" 'set(values("switch:depart", "state", sleeper)) <= set("SRDZX")'
 	holds "the place of a sleep is in the program's memory" \
-		'all(0 < x["fields"]["place"] < 1 << 47 for x in of("switch:depart") if x["tid"] == waiter and x["fields"]["state"] == "S")'
+		'all(0 < x["fields"]["place"] < 1 << 47 for x in of("switch:depart", waiter)
+			if x["fields"]["state"] == "S")'
 fi
 
 # ---- beside markers, in one trace ----
 
 record 0 -e 'ticker:*' -e switch -e count:page-faults ./ticker 100 2 20
-holds "markers and switches are in one trace" 'len(of("ticker:tick")) > 0 and len(of("switch:depart")) > 0'
+holds "markers and switches are in one trace" 'of("ticker:tick") != [] != of("switch:depart")'
 holds "a marker has no CPU" 'all(x.get("cpu", -1) == -1 for x in of("ticker:tick"))'
-holds "counts grow" 'len(of("count:page-faults")) >= 2 and of("count:page-faults")[-1]["fields"]["count"] >= of("count:page-faults")[0]["fields"]["count"]'
+holds "counts grow" 'grows("count:page-faults")'
 
 record 0 -e count:page-faults+task-clock+context-switches ./switching 20 300
 holds "a group has a value for each event, and one time" \
@@ -92,13 +77,15 @@ holds "a sample has the registers of its instruction: rsp is the eighth of 18, r
 	'(lambda s: len(s) == 300 and all(len(x["regs"]) == 18 and int(x["regs"][8], 16) == x["ip"] and hex(x["address"]) in x["regs"] and int(x["regs"][7], 16) % 16 < 9 for x in s))([x["fields"] for x in of("sample:page-faults") if 0 <= x["fields"]["address"] // 4096 - pages // 4096 < 300])'
 
 record 0 -e sample:cpu-clock/freq=1000/ ./switching 3 20000
-holds "samples have a place" 'len(of("sample:cpu-clock")) > 0 and all(x["fields"]["ip"] for x in of("sample:cpu-clock"))'
+holds "there are samples" 'of("sample:cpu-clock") != []'
+holds "samples have a place" 'all(values("sample:cpu-clock", "ip"))'
 if is_root; then
 	record 0 -e tracepoint:sched:sched_process_exit ./switching 1 1
-	holds "a tracepoint has its fields" '"sleeper" in {x["fields"]["comm"] for x in of("sched:sched_process_exit")}'
+	holds "a tracepoint has its fields" '"sleeper" in values("sched:sched_process_exit", "comm")'
 	if [ -e /sys/bus/event_source/devices/kprobe ]; then
 		record 0 -a -e kprobe:do_exit/args/ -e kprobe:do_exit/ret/ ./switching 1 1
-		holds "a kprobe has arguments" 'len(of("kprobe:do_exit")) >= 3 and all("arg1" in x["fields"] for x in of("kprobe:do_exit"))'
+		holds "a function of the kernel is probed" 'len(of("kprobe:do_exit")) >= 3'
+		holds "a kprobe has arguments" 'all("arg1" in x["fields"] for x in of("kprobe:do_exit"))'
 		record 1 -a -e kprobe:no_such_function_here true
 		says "no_such_function_here"
 		record 1 -e kprobe:do_exit ./switching 1 1
@@ -119,11 +106,11 @@ if is_root; then
 		holds "a variable of the kernel is watched" 'len(of("watch:total_forks")) >= 3'
 	fi
 	record 0 -a -e watch:do_exit/8@kernel:w ./switching 1 1
-	holds "what nobody writes has no hit" 'len(of("watch:do_exit")) == 0'
+	holds "a variable that no one writes has no hit" 'len(of("watch:do_exit")) == 0'
 	record 1 -e watch:do_exit@kernel:w ./switching 1 1
 	says "add -a or -C"
 	record 0 -a -e switch -e fault ./switching 20 300
-	holds "all CPUs: the program is in it" 'sum(x["tid"] == sleeper for x in of("switch:depart")) == sum(switches)'
+	holds "all CPUs: the program is in it" 'sum(departures(sleeper)) == sum(switches)'
 	holds "all CPUs: others are in it" 'len({x["pid"] for x in of("switch:depart")}) > 1'
 	record 0 --for 300ms -C 0 -e sample:cpu-clock/freq=100/
 	holds "one CPU" '{x["cpu"] for x in of("sample:cpu-clock")} <= {0}'

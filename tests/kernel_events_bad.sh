@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Kernel events where something is in the way: names that are nearly right, no tracefs, no perf_event_open(2), too few
-# descriptors, a recorder that is held, a cgroup that goes, threads that come and go, another user.
+# Kernel events where something is in the way: names that are nearly right, no tracefs, no
+# perf_event_open(2), too few descriptors, a recorder that is held, a cgroup that goes, threads that
+# come and go, another user.
 # shellcheck source=tests/record_setup.bash
 no_ticker=1
 . "$(dirname "$0")/record_setup.bash"
@@ -57,12 +58,13 @@ exec 7>&-
 await grep -q ^tids said || fail "the program does not end"
 kill -CONT "$recorder"
 wait "$recorder" || fail "record: $(cat words)"
-faults=$("$waymark" dump --json --event count:page-faults held | grep '"name"' | tail -n 1 | sed 's/.*"count":\([0-9]*\).*/\1/')
+faults=$(of_events held count:page-faults count | tail -n 1)
 written=$(counts fault:page held)
 lost=$(json discarded)
 [ "$lost" -gt 0 ] || fail "the ring had room for all: $written"
 # beside them the kernel records that each thread ends, of those that were there at the begin
-expect "faults that were counted: recorded and lost" $((written + $(counts task:exit held) + lost)) \
+expect "faults that were counted: recorded and lost" \
+	$((written + $(counts task:exit held) + lost)) \
 	$((faults + $(counts task:name held)))
 
 # ---- threads that come and go ----
@@ -71,17 +73,18 @@ expect "faults that were counted: recorded and lost" $((written + $(counts task:
 pid=$!
 started+=("$pid")
 await grep -q ready said
-"$waymark" record --json -o threads -e switch --for 2s -p "$pid" >out 2>words || fail "record: $(cat words)"
+"$waymark" record --json -o threads -e switch --for 2s -p "$pid" >out 2>words ||
+	fail "record: $(cat words)"
 expect "lost" "$(json discarded)" 0
 "$waymark" dump --json threads | python3 -c '
 import json, sys
-begun, ended, ran = set(), set(), set()
-for line in sys.stdin:
-    x = json.loads(line)
-    {"task:fork": begun, "task:exit": ended, "switch:arrive": ran}.get(x["name"], set()).add(x["tid"])
-short = begun & ended
+events = list(map(json.loads, sys.stdin))
+def of(name):
+    return {event["tid"] for event in events if event["name"] == name}
+short = of("task:fork") & of("task:exit")
 print("%d threads began and ended" % len(short))
-sys.exit(not (len(short) > 100 and short <= ran))' || fail "a thread that came and went never ran"
+sys.exit(not (len(short) > 100 and short <= of("switch:arrive")))' ||
+	fail "a thread that came and went never ran"
 
 # ---- too few descriptors ----
 
@@ -113,10 +116,12 @@ if [ -n "$groups" ] && mkdir "$group" 2>/dev/null; then
 fi
 
 unshare -m sh -c 'mount -t tmpfs none /sys/kernel/tracing && exec "$@"' sh \
-	"$waymark" record -o untraced -e switch ./switching 3 1 >out 2>words || fail "without tracefs: $(cat words)"
+	"$waymark" record -o untraced -e switch ./switching 3 1 >out 2>words ||
+		fail "without tracefs: $(cat words)"
 grep -q "switches have no wakes" words || fail "nothing says that wakes are missing: $(cat words)"
 expect "wakes" "$(counts switch:wake untraced)" 0
-[ "$(counts switch:runnable untraced)" -gt 0 ] || fail "nothing tells how long threads waited for a CPU"
+[ "$(counts switch:runnable untraced)" -gt 0 ] ||
+	fail "nothing reports how long threads waited for a CPU"
 [ "$(counts switch:depart untraced)" -gt 3 ] || fail "no switches without tracefs"
 
 user=$(getent passwd nobody | cut -d: -f1)
@@ -131,6 +136,7 @@ if [ -n "$user" ] && [ "$level" -eq 2 ]; then
 	"${as[@]}" "$waymark" record -o trace -e switch -e fault ../switching 3 50 >out 2>words ||
 		fail "an ordinary user: $(cat words)"
 	grep -q "user space alone" words || fail "nothing says what is left out: $(cat words)"
-	[ "$("${as[@]}" "$waymark" dump --event fault:page trace | wc -l)" -ge 50 ] || fail "faults are missing"
+	[ "$("${as[@]}" "$waymark" dump --event fault:page trace | wc -l)" -ge 50 ] ||
+		fail "faults are missing"
 fi
 exit $failed

@@ -26,7 +26,8 @@ gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir"/tests/{kevent,failures}.c -o 
 	fail "it does not compile as C"
 gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir"/tests/{kevent_refused,failures}.c -o refused "${flags[@]}" ||
 	fail "the test of bad arguments does not compile"
-g++ -std=c++17 -pedantic-errors -Wall -Wextra -Werror "$source_dir/tests/targets/library/plus.cc" -o plus "${flags[@]}" || fail "it does not compile as C++17"
+g++ -std=c++17 -pedantic-errors -Wall -Wextra -Werror "$source_dir/tests/targets/library/plus.cc" \
+	-o plus "${flags[@]}" || fail "it does not compile as C++17"
 gcc -O2 -Wall -Wextra -Werror "$source_dir/examples/stores.c" -o stores "${flags[@]}" || fail "the example does not compile"
 [ $failed -ne 0 ] || needs breakpoint-write breakpoint-access breakpoint-signal
 

@@ -99,7 +99,8 @@ fi
 
 # A program whose agent stays: exact numbers, of a marker that two modules have.
 build_target record/steps.c -DLIBRARY -shared -fPIC -o libsteps.so
-build_target record/steps.c ./libsteps.so "$WAYMARK_AGENT" -Wl,-rpath,"$folder:$(dirname "$WAYMARK_AGENT")"
+build_target record/steps.c ./libsteps.so "$WAYMARK_AGENT" \
+	-Wl,-rpath,"$folder:$(dirname "$WAYMARK_AGENT")"
 mkfifo orders answers
 exec 3<>orders 4<>answers # neither open waits for the other end
 start ./steps

@@ -115,7 +115,8 @@ wait "$pid"
 # A container's split debug information is where the container has it, and not where we have that path.
 mkdir -p box/bin box/made
 if [ "$(id -u)" -eq 0 ] && (cd box/made &&
-	gcc -g -gsplit-dwarf "-fdebug-prefix-map=$PWD=/made" -c "$source_dir/tests/targets/watch/box.c" && gcc -static -o ../bin/box box.o) &&
+	gcc -g -gsplit-dwarf "-fdebug-prefix-map=$PWD=/made" -c \
+		"$source_dir/tests/targets/watch/box.c" && gcc -static -o ../bin/box box.o) &&
 	[ -e box/made/box.dwo ] && chroot box /bin/box once; then
 	for way in "chroot" "unshare --mount chroot"; do
 		# shellcheck disable=SC2086 # words

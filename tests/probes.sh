@@ -42,7 +42,8 @@ expect "tail call: value" "$(values tails probed:tail:end ret | tail -1)" 101
 # Strings: whole, NULL, behind a pointer that leads nowhere.
 launched strings 'func:greet/arg1:str,arg2:str,arg3:str/' ./probed 20
 expect "a string" "$(values strings probed:greet arg1 | tail -1)" 'customer 20'
-expect "a NULL string and an unreadable one" "$("$waymark" dump --event probed:greet strings | grep -o 'arg2 = .*' | sort -u)" \
+expect "a NULL string and an unreadable one" \
+	"$("$waymark" dump --event probed:greet strings | grep -o 'arg2 = .*' | sort -u)" \
 	"arg2 = NULL, arg3 = (unreadable) }"
 
 # A jump of one byte; one that is written within the first instruction; one behind a push. Returns too.
@@ -164,7 +165,9 @@ for ms in 5 8 11 14 17 20 24 28 32 40; do
 	disown $recorder $alone
 	sleep "0.$(printf %03d $ms)"
 	kill -9 $recorder
-	await -s 4 has_same_bytes $alone '\(/alone\|\.so[.0-9]*\)$' || same_bytes $alone '\(/alone\|\.so[.0-9]*\)$' "killed ${ms} ms after its start"
+	files='\(/alone\|\.so[.0-9]*\)$'
+	await -s 4 has_same_bytes $alone "$files" ||
+		same_bytes $alone "$files" "killed ${ms} ms after its start"
 	kill $alone
 	rm -rf killed
 done
@@ -177,7 +180,8 @@ headless=$pid
 start ./alone headless
 await has_state "$pid" Z || fail "its first thread does not end"
 run 0 --json --for 500ms -e func:called@alone/ret,arg1/ -o headless.trace -p "$pid"
-[ "$(count headless.trace alone:called:end)" -gt 10 ] || fail "few events where the first thread has ended"
+[ "$(count headless.trace alone:called:end)" -gt 10 ] ||
+	fail "few events where the first thread has ended"
 kill -0 "$pid" || fail "a program without its first thread did not outlive us"
 kill -9 "$pid"
 pid=$headless

@@ -48,7 +48,9 @@ head -13 got | cmp -s - wanted || fail "strings: $(diff got wanted)"
 launched types func:types@forms/ret/ ./forms
 expect "types" "$(fields types forms:types:begin | sed 's/, at = 0x.*//')" \
 	"c = NOTHING, b = true, pair_a = 1, pair_b = 2, y = 200, s = -5, f = 1.5, d = 2.5, ch = 'q'"
-expect "types: result" "$("$waymark" dump --event forms:types:end types | grep -o 'ret = [A-Z]*' | xargs)" "ret = NOTHING ret = GREEN"
+expect "types: result" \
+	"$("$waymark" dump --event forms:types:end types | grep -o 'ret = [A-Z]*' | xargs)" \
+	"ret = NOTHING ret = GREEN"
 launched members func:types@forms/pair.b,y,arg3/ ./forms
 expect "a member" "$(fields members forms:types)" "pair_b = 2, y = 200, arg3_a = 1, arg3_b = 2"
 run 1 -o none -e func:types@forms/pair:u64/ -- ./forms

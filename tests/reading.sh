@@ -22,7 +22,8 @@ build_example()
 
 build_example events
 build_example places
-gcc -Wall -Wextra -Werror "$source_dir/tests/targets/library/stream.c" -o stream "${flags[@]}" || fail "stream.c does not compile"
+gcc -Wall -Wextra -Werror "$source_dir/tests/targets/library/stream.c" -o stream "${flags[@]}" ||
+	fail "stream.c does not compile"
 [ $failed -eq 0 ] || exit 1
 
 # ---- a trace of several threads and processes ----
@@ -59,7 +60,8 @@ child=$(sed -n 's/^[0-9]* \([0-9]*\) 0 waymark:fork 2$/\1/p' records)
 	fail "records: $(cat records)"
 
 build_target record/forks.c
-gcc -Wall -Wextra -Werror "$source_dir/tests/targets/library/live.c" -o live "${flags[@]}" || fail "live.c does not compile"
+gcc -Wall -Wextra -Werror "$source_dir/tests/targets/library/live.c" -o live "${flags[@]}" ||
+	fail "live.c does not compile"
 timeout 60 ./live >said 2>words || fail "live: $(cat words)"
 parent=$(awk '/waymark:start/ { print $3 }' said)
 child=$(awk '/waymark:fork/ { print $3 }' said)

@@ -64,7 +64,8 @@ kill -CONT "$pid"
 records continued -p "$pid" # after the program was stopped
 
 # A program that ThreadSanitizer is in can only be launched.
-if cc -g -fsanitize=thread -I"$source_dir/include" "$source_dir/tests/targets/record/beat.c" -o sanitized 2>words &&
+if cc -g -fsanitize=thread -I"$source_dir/include" "$source_dir/tests/targets/record/beat.c" \
+	-o sanitized 2>words &&
 	setarch -R ./sanitized 1 1 2>words; then
 	probed=$pid
 	start setarch -R ./sanitized 1000 1000

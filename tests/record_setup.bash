@@ -174,8 +174,8 @@ json()
 	sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" out
 }
 
-# of_events DIR EVENT FIELD...: of each event of that name, or of all where that is "*", in order of time, these fields of its
-# own, or its pid, tid or name: a line of words, where it has all of them
+# of_events DIR EVENT FIELD...: of each event of that name, or of all where that is "*", in order of
+# time, these fields of its own, or its pid, tid or name: a line of words, where it has all of them
 of_events()
 {
 	"$waymark" dump --json "$1" | python3 -c '
@@ -183,7 +183,8 @@ import json, sys
 for event in map(json.loads, sys.stdin):
     has = {**event, **event.get("fields", {})}
     if sys.argv[1] in (event.get("name"), "*") and has.keys() >= set(sys.argv[2:]):
-        print(*(has[key] if isinstance(has[key], str) else json.dumps(has[key]) for key in sys.argv[2:]))' "${@:2}"
+        values = (has[key] for key in sys.argv[2:])
+        print(*(v if isinstance(v, str) else json.dumps(v) for v in values))' "${@:2}"
 }
 
 # It holds every stream's file open: one for each thread that there was.

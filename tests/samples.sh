@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Samples of the kernel: which functions, lines, callers and threads they are in; of programs with and without an
-# agent, of children, of programs that were executed, of code made at run time; beside what perf says of the same run;
-# and exported.
+# Samples of the kernel: which functions, lines, callers and threads they are in; of programs with
+# and without an agent, of children, of programs that were executed, of code made at run time;
+# beside what perf says of the same run; and exported.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
@@ -22,43 +22,36 @@ record()
 # report ARGUMENT...: of ./trace, into ./report
 report()
 {
-	"$waymark" report --json -n 0 "$@" trace >report 2>err || fail "report $*: status $?: $(cat err)"
+	"$waymark" report --json -n 0 "$@" trace >report 2>err ||
+		fail "report $*: status $?: $(cat err)"
 }
 
-# holds WHAT EXPRESSION: of the report's first event `s`; share(KEY, NAME) is the part of a function's row
+# holds WHAT EXPRESSION: of tests/samples.py
 holds()
 {
-	python3 - "$2" >held 2>&1 <<'END' || fail "$1: $(cat held) of $(head -c 300 report)"
-import json, sys
-s = json.load(open("report"))["samples"][0]
-def rows(name, key="function", of="functions"):
-    return [r for r in s[of] if r[key] == name]
-def share(name, key="self_percent", of="functions"):
-    return sum(r[key] for r in rows(name, of=of))
-def near(part, of):
-    # five deviations of a count that is random, and 3 % for what is not burned
-    return abs(part - of) < 5 * (of * (100 - of) / s["samples"]) ** 0.5 + 3
-if not eval("(" + sys.argv[1] + ")"):
-    print({r["function"]: (r["self_percent"], r["total_percent"]) for r in s.get("functions", [])})
-    sys.exit(1)
-END
+	python3 "$source_dir/tests/samples.py" "$2" >held 2>&1 ||
+		fail "$1: $(cat held) of $(head -c 300 report)"
 }
 
 # ---- one program ----
 
 record ./burning 250
 report --functions
-holds "there are samples" 's["samples"] >= 50 and s["unit"] == "ns" and s["event"] == "sample:cpu-clock"'
-holds "all is in work" 'near(share("work", "total_percent"), 100)'
-holds "its callers have their shares" 'near(share("heavy", "total_percent"), 75) and near(share("light", "total_percent"), 25)'
-holds "main called all" 'near(share("main", "total_percent"), 100)'
-holds "functions have modules and lines" 'rows("work")[0]["module"].endswith("/burning") and rows("work")[0]["source"].endswith("burning.c")'
+holds "there are samples" 's["samples"] >= 50'
+holds "they are of time" 's["unit"] == "ns" and s["event"] == "sample:cpu-clock"'
+holds "all is in work" 'totals(work=100)'
+holds "its callers have their shares" 'totals(heavy=75, light=25)'
+holds "main called all" 'totals(main=100)'
+holds "functions have modules" 'rows("work")[0]["module"].endswith("/burning")'
+holds "functions have lines" 'rows("work")[0]["source"].endswith("burning.c")'
 report --callers work
-holds "callers of work" 'near(share("heavy", of="callers"), 75) and near(share("light", of="callers"), 25)'
+holds "callers of work" 'callers(heavy=75, light=25)'
 report --lines
-holds "lines" 'near(sum(r["self_percent"] for r in s["lines"] if r["source"] and r["line"] in (25, 26, 27)), 100)'
+holds "lines" 'near(sum(r["self_percent"] for r in s["lines"]
+	if r["source"] and r["line"] in (25, 26, 27)), 100)'
 report --threads
-holds "threads" 's["threads"][0]["comm"] == "burning" and near(s["threads"][0]["self_percent"], 100)'
+holds "its thread" 's["threads"][0]["comm"] == "burning"'
+holds "has all" 'near(s["threads"][0]["self_percent"], 100)'
 "$waymark" report trace >text || fail "report: $?"
 grep -q '^Samples      sample:cpu-clock: ' text || fail "no samples in: $(cat text)"
 grep -q '%  *[0-9]*  work \[burning\] burning.c:' text || fail "no work in: $(cat text)"
@@ -73,14 +66,16 @@ stacks = {}
 for line in open("folded"):
     stack, weight = line.rstrip("\n").rsplit(" ", 1)
     stacks[stack] = int(weight)
-chains = {way: sum(w for s, w in stacks.items() if f"main;rounds_burn;{way};work" in s) for way in ("heavy", "light")}
+chains = {way: sum(w for s, w in stacks.items() if f"main;rounds_burn;{way};work" in s)
+          for way in ("heavy", "light")}
 assert all(s.startswith("burning;burning;") for s in stacks), list(stacks)[:3]
 assert sum(chains.values()) > 0.9 * sum(stacks.values()), chains
 assert 2 < chains["heavy"] / chains["light"] < 4.5, chains
 END
 "$waymark" export --format=folded --weight samples trace >counted || fail "folded by samples: $?"
-expect "as many samples as the report has" "$(awk '{ n += $NF } END { print n }' counted)" \
-	"$("$waymark" report --functions --json trace | python3 -c 'import json, sys; print(json.load(sys.stdin)["samples"][0]["samples"])')"
+report --functions
+holds "as many samples as in the stacks" \
+	"s['samples'] == $(awk '{ n += $NF } END { print n }' counted)"
 "$waymark" export --format=speedscope -o scope.json trace || fail "speedscope: $?"
 python3 - <<'END' || fail "speedscope: $(head -c 500 scope.json)"
 import json
@@ -90,7 +85,8 @@ profile = scope["profiles"][0]
 assert profile["type"] == "sampled" and profile["unit"] == "nanoseconds", profile["unit"]
 assert len(profile["samples"]) == len(profile["weights"])
 assert sum(profile["weights"]) == profile["endValue"]
-assert any("main rounds_burn heavy work" in " ".join(names[f] for f in stack) for stack in profile["samples"])
+stacks = [" ".join(names[frame] for frame in stack) for stack in profile["samples"]]
+assert any("main rounds_burn heavy work" in stack for stack in stacks)
 END
 "$waymark" export --format=perf-script trace >out 2>err
 expect "perf-script is for trails" $? 2
@@ -99,10 +95,12 @@ expect "perf-script is for trails" $? 2
 
 if [ -s trace/.kernel-symbols ]; then
 	report --functions
-	holds "the kernel's functions have names" 'all(not r["function"].startswith("0x") for r in s["functions"] if r["kernel"])'
+	holds "the kernel's functions have names" \
+		'all(not r["function"].startswith("0x") for r in s["functions"] if r["kernel"])'
 	mv trace/.kernel-symbols names
 	report --functions
-	holds "and come from the trace alone" 'all(r["function"] == "[kernel]" for r in s["functions"] if r["kernel"])'
+	holds "and come from the trace alone" \
+		'all(r["function"] == "[kernel]" for r in s["functions"] if r["kernel"])'
 	mv names trace/.kernel-symbols
 fi
 
@@ -110,21 +108,23 @@ fi
 
 record ./burning-static 250
 report --functions
-holds "a static program" 'near(share("work", "total_percent"), 100) and near(share("heavy", "total_percent"), 75)'
+holds "a static program" 'totals(work=100, heavy=75)'
 record ./burning 100 child
 report --threads
 holds "a child" 'len({r["pid"] for r in s["threads"] if r["samples"] > 5}) == 2'
 report --functions
 # 100 steps of the child beside 400 of the parent
-holds "its functions" 'near(share("of_child", "total_percent"), 20) and near(share("work", "total_percent"), 100)'
+holds "its functions" 'totals(of_child=20, work=100)'
 record ./burning 100 exec
 report --functions
-holds "a program that executes another" 'near(share("work", "total_percent"), 100) and near(share("heavy", "total_percent"), 75)'
+holds "a program that executes another" 'totals(work=100, heavy=75)'
 record sh -c './burning 5 >/dev/null; ./burning-static 5 >/dev/null; exec ./burning 100'
 report --threads
-holds "programs by their names" 'max(s["threads"], key=lambda r: r["samples"])["program"] == "burning"'
+holds "programs by their names" \
+	'max(s["threads"], key=lambda r: r["samples"])["program"] == "burning"'
 report --functions
-holds "whose addresses are theirs" 'share("work") > 80 and near(share("heavy", "total_percent") / share("work") * 100, 75)'
+holds "whose addresses are theirs" 'share("work") > 80 and
+	near(share("heavy", "total_percent") / share("work") * 100, 75)'
 record ./burning 100 jit
 report --functions
 holds "code made at run time" 'share("made_loop") > 5'
@@ -140,13 +140,13 @@ await is_recording trace || fail "it does not record: $(cat err)"
 exec 7>&-
 wait $recorder || fail "record -p: $?: $(cat err)"
 report --functions
-holds "a static program that runs already" 'near(share("work", "total_percent"), 100) and near(share("heavy", "total_percent"), 75)'
+holds "a static program that runs already" 'totals(work=100, heavy=75)'
 
 # ---- without frame pointers ----
 
 EVENT=sample:cpu-clock/freq=1000,callchain=dwarf/ record ./burning-frameless 250
 report --functions
-holds "stacks by the unwind tables" 'near(share("work", "total_percent"), 100) and near(share("heavy", "total_percent"), 75)'
+holds "stacks by the unwind tables" 'totals(work=100, heavy=75)'
 "$waymark" export --format=folded trace >folded || fail "folded: $?"
 grep -q ';_start;.*main;rounds_burn;heavy;work ' folded || fail "folded: $(head -n 5 folded)"
 
@@ -154,18 +154,21 @@ grep -q ';_start;.*main;rounds_burn;heavy;work ' folded || fail "folded: $(head 
 
 if command -v perf >perf.is && perf record -o probe.data -e cpu-clock true >out 2>err; then
 	rm -rf trace
-	timeout -k 5 100 perf record -q -F 1000 -g -e cpu-clock -o perf.data -- "$waymark" record -o trace -e "$EVENT" \
-		./burning 250 >out 2>err </dev/null || fail "under perf: $(cat out err)"
+	timeout -k 5 100 perf record -q -F 1000 -g -e cpu-clock -o perf.data -- \
+		"$waymark" record -o trace -e "$EVENT" ./burning 250 >out 2>err </dev/null ||
+		fail "under perf: $(cat out err)"
 	report --functions
-	perf script -i perf.data --comm burning -F comm,ip,sym >script 2>err || fail "perf script: $(cat err)"
+	perf script -i perf.data --comm burning -F comm,ip,sym >script 2>err ||
+		fail "perf script: $(cat err)"
 	python3 - <<'END' || fail "not as perf has it: $(head -c 800 report)"
 import json
 s = json.load(open("report"))["samples"][0]
 chains = [part.split("\n")[1:] for part in open("script").read().strip().split("\n\n")]
-heavy = sum(any(" heavy" in frame for frame in chain) for chain in chains) / len(chains) * 100
+heavy = 100 * sum(any(" heavy" in frame for frame in chain) for chain in chains) / len(chains)
 ours = sum(r["total_percent"] for r in s["functions"] if r["function"] == "heavy")
 noise = 5 * (2 * 75 * 25 / s["samples"]) ** 0.5 + 1
-print(f"samples: {s['samples']}, perf {len(chains)}; heavy: {ours:.1f} %, perf {heavy:.1f} %, noise {noise:.1f}")
+print(f"samples: {s['samples']}, perf {len(chains)}")
+print(f"heavy: {ours:.1f} %, perf {heavy:.1f} %, noise {noise:.1f}")
 assert abs(s["samples"] - len(chains)) < 0.1 * len(chains) + 20
 assert abs(ours - heavy) < noise
 END
@@ -179,19 +182,21 @@ if [ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ]; then
 	needs_engine
 	record -e trail/soft/ ./burning 100
 	report --functions
-	holds "no address of the engine's is taken for the program's" 'share("[engine]") > 50 and not rows("0x0") and
-		all(int(r["address"], 16) >= 1 << 63 or r["module"] or r["function"] == "[engine]" for r in s["functions"] if r["self"])'
-	holds "its callers are the program's" 'near(share("heavy", "total_percent") / share("rounds_burn", "total_percent") * 100, 75)'
-	"$waymark" export --format=folded --event cpu-clock trace >folded || fail "folded of a trace with trails: $?"
-	grep -q '^burning;burning;.*main;rounds_burn;heavy;\[engine\] ' folded || fail "folded: $(head -n 5 folded)"
+	holds "no address of the engine's is taken for the program's" 'engine_is_apart()'
+	holds "its callers are the program's" \
+		'near(100 * share("heavy", "total_percent") / share("rounds_burn", "total_percent"), 75)'
+	"$waymark" export --format=folded --event cpu-clock trace >folded ||
+		fail "folded of a trace with trails: $?"
+	grep -q '^burning;burning;.*main;rounds_burn;heavy;\[engine\] ' folded ||
+		fail "folded: $(head -n 5 folded)"
 fi
 
 # ---- the whole machine ----
 
 if [ "$(id -u)" -eq 0 ]; then
 	record -a ./burning 100
-	"$waymark" report --json -n 0 --functions --pid "$(sed -n 's/^pid //p' out)" trace >report 2>err || fail "report: $(cat err)"
-	holds "all CPUs" 'near(share("work", "total_percent"), 100) and near(share("heavy", "total_percent"), 75)'
+	report --functions --pid "$(sed -n 's/^pid //p' out)"
+	holds "all CPUs" 'totals(work=100, heavy=75)'
 fi
 
 exit $failed

@@ -1,21 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What `waymark report` makes of switches: the time of threads and spans running, runnable and asleep, against what the
-# program measured; who woke whom; as root, as another user, and over all CPUs. No bound depends on how busy the machine
-# is: the time that a hypervisor took is measured too.
+# What `waymark report` makes of switches: the time of threads and spans running, runnable and
+# asleep, against what the program measured; who woke whom; as root, as another user, and over all
+# CPUs. No bound depends on how busy the machine is: the time that a hypervisor took is measured.
 no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
 cp "$WAYMARK_BUILD/tests/targets/switched" . || skip "not built"
 chmod 777 . # another user records too
-"$waymark" stat -e context-switches -o probe true || skip "the kernel counts nothing here: $(cat probe)"
+"$waymark" stat -e context-switches -o probe true ||
+	skip "the kernel counts nothing here: $(cat probe)"
 
 # stolen: CPU time that the hypervisor took, of all CPUs, in ns
 stolen() { echo $(($(awk '$1 == "cpu" { print $9 }' /proc/stat) * 10000000)); }
 
-# record STATUS ARGUMENT...: the program into ./trace, its report in ./sums and ./text; $steal is the time stolen meanwhile.
-# It runs as ${as[@]}, or as this user.
+# record STATUS ARGUMENT...: the program into ./trace, its report in ./sums and ./text; $steal is
+# the time stolen meanwhile. It runs as ${as[@]}, or as this user.
 as=()
 record()
 {
@@ -31,38 +32,14 @@ record()
 	"$waymark" report trace >text || fail "report: $?"
 }
 
-# of EXPRESSION: of t and s, threads and spans by name, and m, what the program measured of its threads, by name
+# of EXPRESSION: of tests/switches.py
 of()
 {
-	python3 - "$1" "$steal" "$(nproc)" <<'END' || fail "$1: $(head -c 800 sums)" >&2
-import json, sys
-report = json.load(open("sums"))
-m = {w[0]: {"tid": int(w[1]), "cpu": int(w[2]), "wall": int(w[3])} for w in map(str.split, open("out")) if len(w) == 4}
-by_tid = {x["tid"]: x for x in report.get("switched", [])}
-t = {name: by_tid.get(x["tid"]) for name, x in m.items()}
-s = {x["name"].split(":")[1]: x for x in report["spans"]}
-MS = 1000000
-times = ["running_ns", "runnable_ns", "asleep_ns", "waiting_ns", "unknown_ns"]
-total = lambda x: sum(x[k] for k in times)
-off = lambda x: x["asleep_ns"] + x["waiting_ns"]
-own = [name for name in m if name != "main"]
-# the kernel counts a switch for the next thread; a hypervisor's share is no CPU time
-switches = lambda x: 20000 * x["switches"]
-least = lambda name: 0.99 * m[name]["cpu"] - MS - switches(t[name])
-most = lambda name: 1.01 * m[name]["cpu"] + MS + switches(t[name]) + int(sys.argv[2]) + 10 * MS * int(sys.argv[3])
-print(eval(sys.argv[1]))
-END
+	python3 "$source_dir/tests/switches.py" "$1" "$steal" "$(nproc)" ||
+		fail "$1: $(head -c 800 sums)" >&2
 }
 
 is_napping() { grep -qsx napper "/proc/$pid/task"/*/comm; }
-
-# naps_known: that the napper slept, that little of it may have been runnable, and that it switched
-naps_known()
-{
-	python3 -c 'import json
-t = {x["name"]: x for x in json.load(open("sums"))["switched"]}["napper"]
-print(t["asleep_ns"] > 0.5 * (t["end_ns"] - t["begin_ns"]), t["waiting_ns"] < 0.1 * t["asleep_ns"], t["switches"] > 10)'
-}
 
 # holds WHAT EXPRESSION
 holds() { expect "$1" "$(of "$2")" True; }
@@ -72,20 +49,22 @@ check()
 {
 	holds "$1: threads have the program's names" 'all(t[n]["name"] == n for n in own)'
 	holds "$1: nothing was lost" 'all(t[n]["lost_events"] == 0 and t[n]["missing"] == 0 for n in own)'
-	holds "$1: running is CPU time" '[n for n in own if not least(n) <= t[n]["running_ns"] <= most(n)] == []'
+	expect "$1: running is CPU time" "$(of '[n for n in own if not runs_as_measured(n)]')" "[]"
 	holds "$1: two threads do not run on one CPU at once" \
 		's["spinner"]["running_ns"] <= 1.01 * max(m["spinner"]["wall"], m["rival"]["wall"])'
-	holds "$1: times add up to a thread's life" 'all(total(t[n]) == t[n]["end_ns"] - t[n]["begin_ns"] for n in own)'
+	holds "$1: times add up to a thread's life" 'all(total(t[n]) == lived(t[n]) for n in own)'
 	holds "$1: times add up to a span's length" \
 		'all(abs(total(s[n]) - s[n]["max_ns"]) < 10000 for n in ("napper", "waiter"))'
 	holds "$1: all spans are in it" 'all(x["switched"] == x["count"] > 0 for x in s.values())'
 	holds "$1: spans within others count in both" \
-		's["one_nap"]["count"] == 20 and all(s["one_nap"][k] <= s["napper"][k] for k in times)'
-	holds "$1: a thread that naps is off its CPU" 'off(s["napper"]) > 100 * MS > s["napper"]["running_ns"]'
+		's["one_nap"]["count"] == 20 and all(s["one_nap"][k] <= s["napper"][k] for k in TIMES)'
+	holds "$1: a thread that naps is off its CPU" \
+		'off(s["napper"]) > 100 * MS > s["napper"]["running_ns"]'
 	holds "$1: threads that spin on one CPU are runnable" \
 		's["spinner"]["runnable_ns"] > 200 * MS and off(s["spinner"]) < 0.1 * total(s["spinner"])'
 	holds "$1: they are preempted" 't["spinner"]["preempted"] > 0 and t["rival"]["preempted"] > 0'
-	holds "$1: a thread that waits is off its CPU" 'off(t["waiter"]) > 100 * MS and t["waiter"]["switches"] >= 10'
+	holds "$1: a thread that waits is off its CPU" \
+		'off(t["waiter"]) > 100 * MS and t["waiter"]["switches"] >= 10'
 	grep -q '^THREAD .*RUNNING *RUNNABLE *ASLEEP' text || fail "$1: no table of threads: $(cat text)"
 	grep -q '^SPAN .*RUNNING *RUNNABLE *ASLEEP' text || fail "$1: no times of spans: $(cat text)"
 }
@@ -97,7 +76,6 @@ check "threads"
 for name in napper spinner rival waiter poster; do
 	grep -q "^$name  " text || fail "no thread $name: $(cat text)"
 done
-places='[p for n in own for p in t[n]["places"]]'
 if [ "$(id -u)" -eq 0 ] && [ -r /sys/kernel/tracing/events ]; then
 	holds "the poster wakes the waiter" \
 		't["waiter"]["wakers"][0]["name"] == "poster" and t["waiter"]["wakers"][0]["count"] >= 10'
@@ -105,8 +83,11 @@ if [ "$(id -u)" -eq 0 ] && [ -r /sys/kernel/tracing/events ]; then
 	holds "naps are asleep, and not runnable" \
 		'off(t["napper"]) > 100 * MS > t["napper"]["runnable_ns"]'
 	holds "naps are of state S" 'max(t["napper"]["waits"], key=lambda w: w["ns"])["state"] == "S"'
-	holds "places are in the program's memory" "len($places) > 4 and all(0 < p['address'] < 1 << 47 for p in $places)"
-	[ "$(uname -m)" != x86_64 ] || holds "places have the names of functions" 't["napper"]["places"][0]["function"] == "nap"'
+	holds "there are places" 'sum(len(t[n]["places"]) for n in own) > 4'
+	holds "places are in the program's memory" \
+		'all(0 < p["address"] < 1 << 47 for n in own for p in t[n]["places"])'
+	[ "$(uname -m)" != x86_64 ] || holds "places have the names of functions" \
+		't["napper"]["places"][0]["function"] == "nap"'
 	grep -q '^waiter .*poster-[0-9]* (' text || fail "no waker in the table: $(cat text)"
 
 	# ---- all CPUs ----
@@ -129,7 +110,8 @@ if [ "$(id -u)" -eq 0 ] && [ -n "$user" ] && command -v setpriv >/dev/null; then
 		record 0 -e switch -e 'switched:*'
 		check "another user"
 		holds "another user: no waker is known" 'all(t[n]["wakers"] == [] for n in own)'
-		holds "another user: waits are asleep or runnable" 't["napper"]["waiting_ns"] > 100 * MS > t["napper"]["asleep_ns"]'
+		holds "another user: waits are asleep or runnable" \
+			't["napper"]["waiting_ns"] > 100 * MS > t["napper"]["asleep_ns"]'
 		grep -q '^napper .* <' text || fail "another user: no '<' in the table: $(cat text)"
 		grep -q '^<: ' text || fail "another user: '<' is not explained: $(cat text)"
 
@@ -141,7 +123,9 @@ if [ "$(id -u)" -eq 0 ] && [ -n "$user" ] && command -v setpriv >/dev/null; then
 			fail "another user attaches: $(cat err)"
 		kill -9 "$pid"
 		"$waymark" report --json trace >sums || fail "report --json: $?"
-		expect "another user attaches: naps are asleep, by the kernel's sums" "$(naps_known)" "True True True"
+		holds "another user attaches: naps are asleep" \
+			'napper["asleep_ns"] > 0.5 * lived(napper) and napper["switches"] > 10'
+		holds "by the kernel's sums" 'napper["waiting_ns"] < 0.1 * napper["asleep_ns"]'
 	else
 		echo "not as another user: $(cat err)"
 	fi

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# waymark top: markers, spans, functions and threads of a program that are known; where kernel events are not permitted;
-# what it refuses; the terminal.
+# waymark top: markers, spans, functions and threads of a program that are known; where kernel
+# events are not permitted; what it refuses; the terminal.
 no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-cp "$WAYMARK_BUILD/tests/targets/topped" "$WAYMARK_BUILD/tests/targets/unpermitted" . || skip "not built"
+cp "$WAYMARK_BUILD/tests/targets"/{topped,unpermitted} . || skip "not built"
 
 # top STATUS ARGUMENT...: what it prints is in ./out and ./words
 top()
@@ -15,30 +15,14 @@ top()
 	shift
 	timeout -k 5 100 "$waymark" top "$@" >out 2>words </dev/null
 	got=$?
-	[ $got -eq "$wanted" ] || fail "top $*: status $got, expected $wanted: $(head -c 600 out; cat words)"
+	[ $got -eq "$wanted" ] ||
+		fail "top $*: status $got, expected $wanted: $(head -c 600 out; cat words)"
 }
 
-# rows EXPRESSION: of the objects in ./out, as Python's `rows`; total(TABLE, NAME, FIELD) is a sum over all
+# rows EXPRESSION: of tests/top_rows.py
 rows()
 {
-	python3 - "$1" <<'END' || fail "$1: $(head -c 600 out)" >&2
-import json, sys
-rows = [json.loads(line) for line in open("out") if line.endswith("}\n")]
-said = dict(zip(*[iter(open("its").read().split())] * 2))
-
-def total(table, name, field):
-    return sum(row[field] or 0 for o in rows for row in o[table] if row["name"] == name)
-
-# all its threads have begun when the first marker comes
-begun = [bool(o["events"]) for o in rows].index(True) if any(o["events"] for o in rows) else 0
-
-def part(name, field):
-    """of the time of a thread"""
-    threads = [t for o in rows[begun + 1:] for t in o["threads"] if t["name"] == name]
-    return sum(t[field] for t in threads) / max(1, sum(t["running_ns"] + t["runnable_ns"] + t["asleep_ns"] for t in threads))
-
-print(eval(sys.argv[1]))
-END
+	python3 "$source_dir/tests/top_rows.py" "$1" || fail "$1: $(head -c 600 out)" >&2
 }
 
 # holds WHAT EXPRESSION
@@ -51,17 +35,22 @@ counted()
 	holds "$1: all events are ticks" 'sum(o["event_total"] for o in rows) >= 100000'
 	holds "$1: spans" 'total("spans", "topped:work", "count") == int(said["spans"]) == 5000'
 	holds "$1: one was open until it ended" \
-		'[s["open"] for o in rows for s in o["spans"] if s["name"] == "topped:open"][-2:] == [1, 0] and total("spans", "topped:open", "count") == 1'
-	holds "$1: times of spans" 'all(s["mean_ns"] <= s["max_ns"] and s["p99_ns"] <= s["max_ns"] and s["total_ns"] >= s["max_ns"]
-		for o in rows for s in o["spans"] if s["count"])'
-	holds "$1: the open span lasted longest" 'max((s.get("max_ns", 0), s["name"]) for o in rows for s in o["spans"])[1] == "topped:open"'
-	holds "$1: intervals" '[o["is_last"] for o in rows] == [False] * (len(rows) - 1) + [True] and len(rows) > 1'
+		'[span["open"] for span in of("spans", "topped:open")][-2:] == [1, 0]'
+	holds "$1: it ended once" 'total("spans", "topped:open", "count") == 1'
+	holds "$1: times of spans" 'all(max(span["mean_ns"], span["p99_ns"]) <= span["max_ns"] <=
+		span["total_ns"] for span in of("spans") if span["count"])'
+	holds "$1: the open span lasted longest" \
+		'max((span.get("max_ns", 0), span["name"]) for span in of("spans"))[1] == "topped:open"'
+	holds "$1: intervals" 'len(rows) > 1'
+	holds "$1: one is the last" '[o["is_last"] for o in rows] == [False] * (len(rows) - 1) + [True]'
 	holds "$1: nothing lost" 'sum(o["lost"] for o in rows) == 0'
 	# however busy the machine is, one never sleeps, and the other never runs
-	holds "$1: the spinner does not sleep" 'part("spinner", "asleep_ns") < 0.1 < part("spinner", "running_ns") + part("spinner", "runnable_ns")'
-	holds "$1: the sleeper does not run" 'part("sleeper", "running_ns") < 0.1 < part("sleeper", "asleep_ns")'
-	holds "$1: no thread has more time than there was" 'all(t["running_ns"] + t["runnable_ns"] + t["asleep_ns"] <= 1.1 * o["thread_interval_ns"] + 1e8
-		for o in rows for t in o["threads"])'
+	holds "$1: the spinner does not sleep" \
+		'part("spinner", "asleep_ns") < 0.1 < part("spinner", "running_ns", "runnable_ns")'
+	holds "$1: the sleeper does not run" \
+		'part("sleeper", "running_ns") < 0.1 < part("sleeper", "asleep_ns")'
+	holds "$1: no thread has more time than there was" \
+		'all(time(t) <= 1.1 * o["thread_interval_ns"] + 1e8 for o in rows for t in o["threads"])'
 }
 
 # has_lines COUNT: ./out has so many
@@ -95,12 +84,14 @@ if [ $? -eq 77 ]; then
 else
 	shows ./unpermitted "$waymark" top
 	counted "unpermitted"
-	expect "it is said, in one line" "$(grep -c '^waymark: without sample:cpu-clock/freq=100/.*; switch: ' words)" 1
+	expect "it is said, in one line" \
+		"$(grep -c '^waymark: without sample:cpu-clock/freq=100/.*; switch: ' words)" 1
 	holds "and in each object" 'all("switch" in o["left_out"] for o in rows)'
 	holds "switches are not known" 'all(t["switches"] is None for o in rows for t in o["threads"])'
 	timeout -k 5 100 ./unpermitted "$waymark" top -a >out 2>words && fail "all CPUs, unpermitted"
 	says "nothing is permitted"
-	timeout -k 5 100 ./unpermitted "$waymark" top -e switch -- true >out 2>words && fail "switches, unpermitted"
+	timeout -k 5 100 ./unpermitted "$waymark" top -e switch -- true >out 2>words &&
+		fail "switches, unpermitted"
 fi
 
 # The program's status, and its output.
@@ -113,7 +104,8 @@ expect "its output" "$(cat its)" out
 says err
 grep -q $'\033' out && fail "sequences where there is no terminal"
 top 0 -n 1 -I 100ms -o its -- ./topped 20000 100
-expect "one line of a table" "$(awk '/^THREAD/ { getline; getline; print "[" $0 "]"; exit }' out)" "[]"
+expect "one line of a table" \
+	"$(awk '/^THREAD/ { getline; getline; print "[" $0 "]"; exit }' out)" "[]"
 
 # ---- a running process; its functions ----
 
@@ -129,16 +121,19 @@ if "$waymark" stat -e page-faults -o probe true 2>/dev/null; then
 	wait $looking
 	expect "a process, until SIGTERM" $? 0
 	echo "ticks 0" >its
-	holds "no other function takes as long" 'max((total("functions", f["name"], "samples"), f["name"]) for o in rows for f in o["functions"])[1] == "spin"'
-	holds "samples are of functions" 'all(sum(f["samples"] for f in o["functions"]) == o["sample_total"] for o in rows)'
+	holds "no other function takes as long" 'largest("functions", "samples") == "spin"'
+	holds "samples are of functions" \
+		'all(sum(f["samples"] for f in o["functions"]) == o["sample_total"] for o in rows)'
 	holds "it ran" 'part("spinner", "asleep_ns") < 0.1'
 	"$waymark" top --json -I 100ms -a --for 500ms >out 2>words || fail "all CPUs: $(cat words)"
-	[ "$(id -u)" -ne 0 ] || holds "all CPUs: the spinner" 'total("threads", "spinner", "running_ns") > 0'
+	[ "$(id -u)" -ne 0 ] ||
+		holds "all CPUs: the spinner" 'total("threads", "spinner", "running_ns") > 0'
 fi
 
 # ---- the terminal ----
 
-python3 "$source_dir/tests/top_terminal.py" "$waymark" "$process" "$folder/topped" >terminal 7>&- || fail "the terminal: $(head -c 6000 terminal)"
+python3 "$source_dir/tests/top_terminal.py" "$waymark" "$process" "$folder/topped" >terminal 7>&- ||
+	fail "the terminal: $(head -c 6000 terminal)"
 top 0 --json -e 'marker:topped:*' -p "$process" --for 100ms
 exec 7>&-
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""top_terminal.py WAYMARK PID PROGRAM: waymark top on a terminal of 24 by 80: it draws there, takes keys and sizes, and gives the
-terminal back as it was, however it ends. PID is a process that has the thread "spinner"; PROGRAM writes "ticks" and ends.
+"""top_terminal.py WAYMARK PID PROGRAM: waymark top on a terminal of 24 by 80: it draws there, takes
+keys and sizes, and gives the terminal back as it was, however it ends. PID is a process that has
+the thread "spinner"; PROGRAM writes "ticks" and ends.
 Prints what is wrong; status 1 then."""
 
 import fcntl
@@ -21,7 +22,8 @@ failed = []
 
 
 def lead(follower, statuses, environment, command):
-    """The leader of the terminal's session, as a shell is: without one, nothing stops at Ctrl-Z. Tells how its job goes."""
+    """The leader of the terminal's session, as a shell is: without one, nothing stops at Ctrl-Z.
+    Reports how its job goes."""
     os.setsid()
     fcntl.ioctl(follower, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -56,7 +58,8 @@ class Terminal:
         self.leader = os.fork()
         if not self.leader:
             try:
-                lead(follower, statuses, {**os.environ, "TERM": "xterm", **environment}, [WAYMARK, "top", "-I", "100ms", *arguments])
+                lead(follower, statuses, {**os.environ, "TERM": "xterm", **environment},
+                     [WAYMARK, "top", "-I", "100ms", *arguments])
             finally:
                 os._exit(1)
         os.close(statuses)
@@ -88,7 +91,9 @@ class Terminal:
     def frame(self):
         """The lines of the last table that is whole, with the footer behind; none yet: []"""
         frames = [f for f in self.text.split("\033[H")[1:] if "q quit" in f]
-        return re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", re.sub(r"\033\[\d+;1H", "\n", frames[-1])).replace("\r", "").split("\n") if frames else []
+        lines = re.sub(r"\033\[\d+;1H", "\n", frames[-1]) if frames else ""
+        lines = re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", lines).replace("\r", "")
+        return lines.split("\n") if frames else []
 
     def await_frame(self, what, holds):
         self.text = ""
@@ -102,10 +107,13 @@ class Terminal:
             failed.append(f"{self.name}: {what}: {self.said!r} {self.text[-1500:]!r}")
 
     def check_restored(self, when):
-        self.check(f"{when}: the modes of the terminal are others", termios.tcgetattr(self.follower) == self.before)
-        self.check(f"{when}: the screen is not given back", self.text.rfind(LEAVE) > self.text.rfind(ENTER))
+        self.check(f"{when}: the modes of the terminal are others",
+                   termios.tcgetattr(self.follower) == self.before)
+        self.check(f"{when}: the screen is not given back",
+                   self.text.rfind(LEAVE) > self.text.rfind(ENTER))
         after = self.text[self.text.rfind(LEAVE) :]
-        self.check(f"{when}: the cursor or wrapping is off", "\033[?25l" not in after and "\033[?7l" not in after)
+        self.check(f"{when}: the cursor or wrapping is off",
+                   "\033[?25l" not in after and "\033[?7l" not in after)
 
     def end(self, status, is_screen=True):
         self.await_status("ended ")
@@ -143,7 +151,8 @@ for table in ("EVENT", "SPAN", "FUNCTION"):
     one.key("s")
     one.await_frame(f"s: more than {table}", lambda text: not re.search("^THREAD", text, re.M))
 one.key("s")
-one.await_frame("s: not the threads alone", lambda text: "THREAD" in text and "FUNCTION" not in text)
+one.await_frame("s: not the threads alone",
+                lambda text: "THREAD" in text and "FUNCTION" not in text)
 one.key("s")
 one.key("p")
 one.await_frame("p: not paused", lambda text: "p resume" in text)

@@ -33,10 +33,10 @@ flags=("-I$source_dir" -O1 -g -ffreestanding -fno-stack-protector -nostdlib '-Wl
 
 # Not PIE: both lie at one address.
 cp "$targets/program.c" late.c
-if ! cc "${flags[@]}" -static -no-pie -DWORK=works_early -DTURNS=5 "-DNEXT=\"$folder/late\"" "$targets/program.c" -o early ||
-	! cc "${flags[@]}" -static -no-pie -DWORK=works_late -DTURNS=9 late.c -o late; then
+static=("${flags[@]}" -static -no-pie)
+cc "${static[@]}" -DWORK=works_early -DTURNS=5 "-DNEXT=\"$folder/late\"" "$targets/program.c" \
+	-o early && cc "${static[@]}" -DWORK=works_late -DTURNS=9 late.c -o late ||
 	skip "no static program can be built"
-fi
 
 timeout -k 5 60 "$waymark" record -e trail/step/ -o went -- ./early >record.out 2>record.words
 [ -e went/metadata ] || { cat record.words; skip "it can't be recorded here"; }
@@ -67,12 +67,14 @@ has out 'works_early \[early\]' 'works_late \[late\]'
 
 # A library in another one's place, both by one descriptor after the other.
 for name in one two; do
-	cc "${flags[@]}" -shared -fPIC -Wl,-z,noseparate-code -DWORK="$name" "$targets/loads.c" -o "$name.so" ||
+	cc "${flags[@]}" -shared -fPIC -Wl,-z,noseparate-code -DWORK="$name" "$targets/loads.c" \
+		-o "$name.so" ||
 		skip "no library can be built"
 done
 entry=$(nm one.so | awk '$3 == "one" { print "0x" $1 }')
 [ "$entry" = "$(nm two.so | awk '$3 == "two" { print "0x" $1 }')" ] || skip "the libraries differ"
-cc "${flags[@]}" -static -no-pie -DTIMES=4 -DENTRY="$entry" "-DFOLDER=\"$folder\"" "$targets/loads.c" -o loads ||
+cc "${flags[@]}" -static -no-pie -DTIMES=4 -DENTRY="$entry" "-DFOLDER=\"$folder\"" \
+	"$targets/loads.c" -o loads ||
 	skip "no static program can be built"
 timeout -k 5 60 "$waymark" record -e trail/step/ -o loaded -- ./loads >record.out 2>record.words
 shown 0 trail --functions --json loaded
@@ -107,7 +109,8 @@ got=$?
 	shown 0 trail --module 'perf-*' -n 0 jit
 	has out 'JS:~counting made.js:7;x\+0x7 +jne +-> JS:~counting made.js:7;x\+0x5$'
 	shown 0 trail --calls -n 0 jit
-	has out 'JS:~counting made.js:7;x \[perf-[0-9]+.map\] from .*made.c:'"$(grep -n LINE "$targets/made.c" | cut -d: -f1) "
+	line=$(grep -n LINE "$targets/made.c" | cut -d: -f1)
+	has out "JS:~counting made.js:7;x \[perf-[0-9]+.map\] from .*made.c:$line "
 	shown 0 export --format=folded jit
 	has out 'main;JS:~counting made.js:7:x [0-9]+$'
 }

@@ -243,7 +243,8 @@ printf '\177ELF\1\1\1%057d' 0 >small
 chmod +x small
 bad 1 "not x86-64" "${step[@]}" -- ./small
 why=$(lacks int80)
-if [ -z "$why" ] && as --32 "$source_dir/tests/targets/trail/old.S" -o old.o && ld -m elf_i386 old.o -o old && ./old; [ $? -eq 9 ]; then
+if [ -z "$why" ] && as --32 "$source_dir/tests/targets/trail/old.S" -o old.o &&
+	ld -m elf_i386 old.o -o old && ./old; [ $? -eq 9 ]; then
 	bad 1 "not x86-64" "${step[@]}" -- ./old
 	run 9 "${step[@]}" -o older -- ./trailed x ./old
 	says "executed a program that is not x86-64; the trail ends there"

@@ -117,7 +117,8 @@ done
 under=(python3 "$source_dir/tests/filter.py" 158:0x1001 --)
 if "${under[@]}" /bin/true; then
 	rm -rf ran
-	timeout 60 "${under[@]}" "$waymark" record "${soft[@]}" -o ran -- sh -c 'echo "it ran"' >out 2>words
+	timeout 60 "${under[@]}" "$waymark" record "${soft[@]}" -o ran -- \
+		sh -c 'echo "it ran"' >out 2>words
 	expect "refused by the engine" $? 1
 	says "can't be run under the trail's engine: pid"
 	says "the engine says: Operation not permitted"

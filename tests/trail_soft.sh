@@ -106,7 +106,8 @@ for shell in "" "sh -c"; do
 	tid=$(sed -n 's/^thread //p' out)
 	grep -q "\"fired\":true,\"pid\":[0-9]*,\"tid\":$tid,\"signal\":11" out || fail "$shell: thread $tid is not named: $(grep -o '"on":.*' out)"
 	grep -q "killed by SIGSEGV at crashes+" words || fail "$shell: its way is not shown: $(tail -3 words)"
-	grep -A1 "^  #0   reads (crashes.c:$(line crashes.c reads)) in crashes (crashes.c:$(line crashes.c crashes))\$" words |
+	inlined="reads (crashes.c:$(line crashes.c reads)) in crashes"
+	grep -A1 "^  #0   $inlined (crashes.c:$(line crashes.c crashes))\$" words |
 		grep -q "^  #1   runs (crashes.c:$(line crashes.c runs))  unused=0x0\$" ||
 		fail "$shell: no backtrace: $(grep '^  #' words)"
 done
@@ -127,12 +128,15 @@ build_target trail/aborts.c -fno-optimize-sibling-calls
 run 134 -e trail/soft,last=1M/ --on crash -o aborted -- ./aborts
 grep '^  #' words | sed 's/^  #[0-9]* *//' | tail -4 >frames
 deep="deep (aborts.c:$(line aborts.c deep))"
-printf '%s\n' "checks (aborts.c:$(line aborts.c checks))  text=0x0" "$deep" "$deep  x 100" "main (aborts.c:$(line aborts.c main))" | cmp -s - frames ||
+printf '%s\n' "checks (aborts.c:$(line aborts.c checks))  text=0x0" "$deep" "$deep  x 100" \
+	"main (aborts.c:$(line aborts.c main))" | cmp -s - frames ||
 	fail "aborts: its backtrace: $(grep '^  #' words)"
 run 134 -e trail/soft,last=1M/ --on crash -o aborted_handling -- ./aborts handling
-grep -A1 "#[0-9]* *handles (aborts.c:$(line aborts.c handles))\$" words | grep -q '^  the handler of SIGUSR1, which interrupted$' ||
+grep -A1 "#[0-9]* *handles (aborts.c:$(line aborts.c handles))\$" words |
+	grep -q '^  the handler of SIGUSR1, which interrupted$' ||
 	fail "aborts in a handler: its backtrace: $(grep '^  [#t]' words)"
-grep '^  #' words | tail -1 | grep -q "main (aborts.c:$(line aborts.c raises))\$" || fail "aborts in a handler: its backtrace: $(grep '^  [#t]' words)"
+grep '^  #' words | tail -1 | grep -q "main (aborts.c:$(line aborts.c raises))\$" ||
+	fail "aborts in a handler: its backtrace: $(grep '^  [#t]' words)"
 
 # The state at the signal: the fault, the registers, and the values of parameters, in outer frames
 # too.

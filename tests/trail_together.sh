@@ -35,7 +35,8 @@ counted ran both:leaf:begin 10000
 counted ran both:leaf:end 10000
 whole ran
 expect "threads whose way was recorded" "$(grep -c 'by soft: [0-9]*,[0-9,]* blocks' shown)" 2
-for spec in func:leaf "addr:both.c:$(grep -n LINE "$source_dir/tests/targets/trail/both.c" | cut -d: -f1)"; do
+line=$(grep -n LINE "$source_dir/tests/targets/trail/both.c" | cut -d: -f1)
+for spec in func:leaf "addr:both.c:$line"; do
 	rm -rf ran
 	run 7 --json "${soft[@]}" -e "$spec" -o ran -- ./both 500
 	expect "$spec" "$(json recorded)" 1000

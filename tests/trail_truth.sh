@@ -14,7 +14,8 @@ if [ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ]; then
 	origins=(soft step) # the last is what all else is done with
 fi
 truth=$source_dir/tests/trail_truth
-cp "$truth"/{turns,same}.c "$source_dir/tests/lines/shapes.c" "$source_dir"/tests/targets/trail/{start.S,shop.cc} .
+cp "$truth"/{turns,same}.c "$source_dir/tests/lines/shapes.c" \
+	"$source_dir"/tests/targets/trail/{start.S,shop.cc} .
 
 # holds WHAT SCRIPT ARGUMENT...: what the script says of these
 holds()
@@ -25,9 +26,9 @@ holds()
 	echo "$what: $(tail -1 out)"
 }
 
+static=(-g -static -nostdlib -no-pie -fno-pic -fno-stack-protector)
 for program in turns-O0 turns-O2 shapes-O2; do
-	cc "${program/*-/-}" -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector "${program%-*}.c" start.S -o "$program" ||
-		exit 1
+	cc "${static[@]}" "${program/*-/-}" "${program%-*}.c" start.S -o "$program" || exit 1
 	for origin in "${origins[@]}"; do
 		rm -rf "$program.trace"
 		run 0 -e "trail/$origin/" -o "$program.trace" -- "./$program"
@@ -38,14 +39,16 @@ done
 
 # Two functions of one name are two.
 for number in 1 2; do
-	cp same.c same$number.c && cc -O1 -g -fno-pic -fno-stack-protector -DNUMBER=$number -c same$number.c || exit 1
+	cp same.c same$number.c || exit 1
+	cc -O1 -g -fno-pic -fno-stack-protector -DNUMBER=$number -c same$number.c || exit 1
 done
-cc -O1 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector same1.o same2.o same.c start.S -o same || exit 1
+cc "${static[@]}" -O1 same1.o same2.o same.c start.S -o same || exit 1
 line=$(grep -n LINE same.c | cut -d: -f1)
 run 0 -e trail/step/ -o same.trace -- ./same
 expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -o ' same \[same\].*' | sort | tr '\n' ',')" \
 	" same [same] same1.c:$line, same [same] same2.c:$line,"
-expect "their lines" "$("$waymark" trail --functions --json -n 0 same.trace | grep -oE '"source":"[^"]*/same[12]\.c","line":'"$line," | sort -u | wc -l)" 2
+expect "their lines" "$("$waymark" trail --functions --json -n 0 same.trace |
+	grep -oE "\"source\":\"[^\"]*/same[12]\.c\",\"line\":$line," | sort -u | wc -l)" 2
 
 # Names are those of c++filt. GCC puts a part of add(int) elsewhere; the jump to it is no call.
 if c++ -O2 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector -fno-exceptions shop.cc start.S -o shop; then

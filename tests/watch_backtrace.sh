@@ -34,9 +34,10 @@ run
 END
 frames()
 {
+	local at='^ *#[1-9][0-9]* *\(0x[0-9a-f]* in \)\{0,1\}'
 	sed -n -e 's/.*watch:value: .*/hit/' -e 's/^hit$/hit/p' \
 		-e 's/^ *#[1-9][0-9]* *<signal handler called>.*/<signal handler called>/p' \
-		-e 's/^ *#[1-9][0-9]* *\(0x[0-9a-f]* in \)\{0,1\}\([a-z_]*\)\(\.[a-z0-9.]*\)\{0,1\} (.*\<\(calls\.c:[0-9]*\))\{0,1\}$/\2 \4/p' |
+		-e "s/$at"'\([a-z_]*\)\(\.[a-z0-9.]*\)\{0,1\} (.*\<\(calls\.c:[0-9]*\))\{0,1\}$/\2 \4/p' |
 		awk '/hit/ { n++ }
 			{ line[NR] = $0; of[NR] = n }
 			END { for (i = 1; i <= NR; i++) if (of[i] < n) print line[i] }'
@@ -111,8 +112,8 @@ grep -q "operator+= (atomic_base.h:[0-9]*) in main (header.cc:$line)" table ||
 # continues.
 without()
 {
-	build_target watch/calls.c -O2 "$1" -fno-asynchronous-unwind-tables -fno-exceptions -fcf-protection=none \
-		-L. -lthrough -Wl,-rpath,"$PWD"
+	build_target watch/calls.c -O2 "$1" -fno-asynchronous-unwind-tables -fno-exceptions \
+		-fcf-protection=none -L. -lthrough -Wl,-rpath,"$PWD"
 	watches bare 0 -e watch:value/bt/ -- ./calls
 	expect "$1, and no frame information: hits" \
 		"$("$waymark" dump bare | grep -c 'watch:value')" 7

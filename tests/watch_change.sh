@@ -5,7 +5,8 @@
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
 
-! is_sanitized libwaymark.so || skip "a library built for a sanitizer can't be linked by programs that are not"
+! is_sanitized libwaymark.so ||
+	skip "a library built for a sanitizer can't be linked by programs that are not"
 cp -L "$WAYMARK_BUILD/libwaymark.so" libwaymark.so.0 || exit 1
 cc -O1 -g -Wall -Wextra -Werror -I"$source_dir/include" "$source_dir"/tests/{watch_change,watch_change_bed,failures}.c -o changes \
 	./libwaymark.so.0 -lpthread -Wl,-rpath,"$folder" || exit 1

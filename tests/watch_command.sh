@@ -84,7 +84,8 @@ END
 build_target watch/parts.c -O0
 "$waymark" watch whole -- ./parts >parts_out 2>/dev/null || fail "parts: $(cat parts_out)"
 # tests/guest/list.txt has the reason
-[ -n "${WAYMARK_GUEST:-}" ] || for line in 'whole.size  main (parts.c:[0-9]*)  0 -> 1.5' 'whole.at\[1\]  main (parts.c:[0-9]*)  {x = 0, y = 0} -> {x = 0, y = 7}' \
+[ -n "${WAYMARK_GUEST:-}" ] || for line in 'whole.size  main (parts.c:[0-9]*)  0 -> 1.5' \
+	'whole.at\[1\]  main (parts.c:[0-9]*)  {x = 0, y = 0} -> {x = 0, y = 7}' \
 	'whole.name  main (parts.c:[0-9]*)  "\(\\000\)*" -> "n\(\\000\)*"'; do
 	grep -q "$line" parts_out || fail "parts: no $line in $(cat parts_out)"
 done

@@ -124,7 +124,8 @@ reports pair
 # A forked child's copy of the local is not watched, with a report; other watches continue in it.
 build_target family.c -O0
 watches forked 0 -e watch:inner::local -e watch:word -- ./family locals
-expect "the parent's frames alone" "$(field_values forked inner::local new | tr '\n' ' ')" "1 2 2 3 "
+expect "the parent's frames alone" \
+	"$(field_values forked inner::local new | tr '\n' ' ')" "1 2 2 3 "
 expect "a word of both" "$(field_values forked word new | sort | tr '\n' ' ')" "1 1 2 5 "
 expect "forked: unwatched" "$(json unwatched)" 1
 says "watch:inner::local: local variables are not watched in children that are forked"
@@ -140,7 +141,8 @@ expect "a late local variable: unwatched" "$(json unwatched)" 1
 expect "what was watched before" "$(field_values of_late early::mine new | tr '\n' ' ')" "1 4 "
 expect "nothing of it" "$("$waymark" dump of_late | grep -c late::mine)" 0
 watches of_late 0 -e watch:late::mine@late.so -- ./late
-expect "watched alone" "$(field_values of_late late::mine new | tr '\n' ' ') $(json unwatched)" "2  0"
+expect "watched alone" \
+	"$(field_values of_late late::mine new | tr '\n' ' ') $(json unwatched)" "2  0"
 
 # Refused, in words.
 watches refused 1 -e watch:plain::mine/thread=main/ -- ./framed plain 1

@@ -36,7 +36,8 @@ thread main "" 'watch:own/thread=main/'
 expect "main" "$(field_values main own new | tr '\n' ' ')" "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 "
 # Of a library that came late, where the thread has it since it used it.
 thread late ./library.so 'watch:in_library/thread=TID/'
-expect "of a library" "$(field_values late in_library new | head -20 | tr '\n' ' ')" "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 "
+expect "of a library" "$(field_values late in_library new | head -20 | tr '\n' ' ')" \
+	"2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 "
 expect "of a library: no more" "$(json recorded)" 20
 # Of one that was there from the beginning, and of libc.
 build_target watch/early.c ./library.so
@@ -50,7 +51,8 @@ watches forks_out 0 -e watch:mine/thread=main/ -- ./family runs
 expect "forks" "$(field_values forks_out mine new | tr '\n' ' ')" "1 2 3 "
 
 # The number that a library had goes to the next one: what a thread has under it is no variable of that one's, until it has used it.
-build_target watch/library.c -DOF=__thread -DBY=100 -Din_library=of_another -shared -fPIC -o another.so
+build_target watch/library.c -DOF=__thread -DBY=100 -Din_library=of_another -shared -fPIC \
+	-o another.so
 build_target watch/reuse.c
 start_ready ./reuse
 tid=$(sed -n 's/^tid //p' said)
@@ -80,9 +82,11 @@ exec 7>&-
 
 # As an ordinary user.
 if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
-	chmod 755 "$folder" && mkdir -m 0700 users && chown 65534:65534 users && cp family users/ && chmod 755 users/*
-	(cd users && XDG_RUNTIME_DIR=$folder/users setpriv --reuid=65534 --regid=65534 --clear-groups timeout 60 "$waymark" record --json -o users_out \
-		-e watch:mine/thread=main/ -- ./family runs) >out 2>words || fail "as a user: $(cat words)"
+	chmod 755 "$folder" && mkdir -m 0700 users && chown 65534:65534 users &&
+		cp family users/ && chmod 755 users/*
+	(cd users && XDG_RUNTIME_DIR=$folder/users setpriv --reuid=65534 --regid=65534 --clear-groups \
+		timeout 60 "$waymark" record --json -o users_out -e watch:mine/thread=main/ -- \
+		./family runs) >out 2>words || fail "as a user: $(cat words)"
 	expect "as a user" "$(json hits) $(json missed) $(json unwatched)" "3 0 0"
 fi
 exit $failed

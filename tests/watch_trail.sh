@@ -89,7 +89,8 @@ expect "exec: kept, as what is executed has no trail" "$(json hits) $(json kept)
 
 # What the engine writes in the kernel's place is no event: here signals' frames.
 build_target stacks.c
-watches own 0 -e trail/soft,last=1M/ -e "watch:area[$((65536 + 16384 - 1024))]" -- ./stacks alternate 16384
+watches own 0 -e trail/soft,last=1M/ -e "watch:area[$((65536 + 16384 - 1024))]" -- \
+	./stacks alternate 16384
 expect "frames: events, missed" "$(json recorded) $(json missed)" "0 0"
 expect "frames: own" "$(json own)" "$(json hits)"
 
@@ -149,6 +150,8 @@ bad 1 "without last= all of a trail is kept" -e trail/soft/ -e "$clears" -- ./wr
 bad 1 "soft: the code of a watch for calls (:x) runs as a translation" -e trail/soft/ -e watch:change:x -- ./written
 bad 1 "step: who is stepped through needs two for each watch" -e trail/step/ -e watch:state -e watch:noise -e watch:rounds -- ./written
 bad 1 "from outside a hit is seen too late for its trail to be kept" -e trail/step,last=1M/ -e watch:state/outside,trail/ -- ./written
-bad 1 "soft: a local variable's function runs as a translation, elsewhere" -e trail/soft/ -e watch:mode_read::value -- ./watched
-bad 1 "step: who is stepped through sees no frames of local variables" -e trail/step/ -e watch:mode_read::value -- ./watched
+bad 1 "soft: a local variable's function runs as a translation, elsewhere" \
+	-e trail/soft/ -e watch:mode_read::value -- ./watched
+bad 1 "step: who is stepped through sees no frames of local variables" \
+	-e trail/step/ -e watch:mode_read::value -- ./watched
 exit $failed

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """The longest query of a recording in which its thread was switched: demo_query.py EVENTS.
 
-EVENTS is what waymark dump --json prints. Prints its thread, and seconds since the trace's begin: from, to."""
+EVENTS is what waymark dump --json prints. Prints its thread, and seconds since the trace's begin:
+from, to."""
 
 import json
 import sys

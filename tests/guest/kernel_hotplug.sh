@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A recording of all CPUs while one goes and comes, under load, and while the wall clock jumps: the CPU has its events again
-# within 100 ms, in the same trace. WAYMARK_ROUNDS: how often; 10.
+# A recording of all CPUs while one goes and comes, under load, and while the wall clock jumps: the
+# CPU has its events again within 100 ms, in the same trace. WAYMARK_ROUNDS: how often; 10.
 no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/../record_setup.bash"
@@ -13,7 +13,8 @@ echo 1 >$online
 
 # load, and something that is moved to the CPU that comes
 start sh -c 'while :; do :; done'
-"$waymark" record --json -o trace -a -e sample:cpu-clock/freq=50/ -e switch --for 200s >out 2>words &
+"$waymark" record --json -o trace -a -e sample:cpu-clock/freq=50/ -e switch --for 200s \
+	>out 2>words &
 recorder=$!
 await_recording trace
 : >came
@@ -33,7 +34,8 @@ wait $recorder || fail "record: $(cat words)"
 grep -q "came online" words || fail "nothing says that a CPU came: $(cat words)"
 
 "$waymark" dump --json --event '[!t]*' trace >events || fail "dump"
-python3 - "$clock_before" "$clock_after" <<'END' || fail "a CPU that came back has no events, or late ones"
+python3 - "$clock_before" "$clock_after" <<'END' ||
+	fail "a CPU that came back has no events, or late ones"
 import bisect, json, statistics, sys
 times, all_times = [], []
 for line in open("events"):

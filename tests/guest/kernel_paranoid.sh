@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Which kernel events root and an ordinary user may record at each level of kernel.perf_event_paranoid: the table of
-# waymark-kernel-events(7). In the guest, whose kernel is Debian's: other kernels know no 3 and take it for 2; 4 is as 3.
+# Which kernel events root and an ordinary user may record at each level of
+# kernel.perf_event_paranoid: the table of waymark-kernel-events(7). In the guest, whose kernel is
+# Debian's: other kernels know no 3 and take it for 2; 4 is as 3.
 no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/../record_setup.bash"
 
-[ -n "${WAYMARK_GUEST:-}" ] || skip "it changes the level of the whole machine, so in the guest alone: make guest"
+[ -n "${WAYMARK_GUEST:-}" ] ||
+	skip "it changes the level of the whole machine, so in the guest alone: make guest"
 cp "$WAYMARK_BUILD/tests/targets/switching" . || skip "not built"
 chmod 755 .
 for user in root nobody; do

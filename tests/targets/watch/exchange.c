@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stores of which the instructions before them have the new value, or the old one, or neither. */
+/* Stores: the instructions before them have the new value, the old one, or neither. */
 long word, *volatile to = &word;
 long shifted = 1, *volatile to_shifted = &shifted;
 

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""kernel_events.py EXPRESSION: print it, of `e`, the events in ./events, and of what the program has
+printed into ./out: `sleeper` and `waiter` are tids, `pages` an address, `switches` the sleeper's, not
+preempted and preempted."""
+
+import json
+import sys
+
+with open("events") as file:
+    e = [x for x in map(json.loads, file) if "fields" in x]  # others report losses
+for x in e:
+    for field, value in x["fields"].items():
+        if isinstance(value, str) and value.startswith("0x"):
+            x["fields"][field] = int(value, 16)
+with open("out") as file:
+    said = {words[0]: words[1:] for words in map(str.split, file) if words}
+sleeper, waiter = map(int, said.get("tids", (0, 0)))
+pages = int(said.get("pages", ["0"])[0], 16)
+switches = [int(count) for count in said.get("switches", [])]
+
+
+def of(name, tid=None):
+    return [x for x in e if x["name"] == name and tid in (None, x["tid"])]
+
+
+def values(name, field, tid=None):
+    return [x["fields"][field] for x in of(name, tid)]
+
+
+def departures(tid):
+    """how often it departed, not preempted and preempted"""
+    preempted = values("switch:depart", "is_preempted", tid)
+    return [preempted.count(False), preempted.count(True)]
+
+
+def turns(tid):
+    """its arrivals, departures and end, a letter for each"""
+    letters = {"switch:arrive": "a", "switch:depart": "d", "task:exit": "x"}
+    return "".join(letters.get(x["name"], "") for x in e if x["tid"] == tid)
+
+
+def faults_at(page):
+    return sum(address // 4096 == page for address in values("fault:page", "address"))
+
+
+def grows(name):
+    counts = values(name, "count")
+    return len(counts) >= 2 and counts[-1] >= counts[0]
+
+
+print(eval(f"({sys.argv[1]})"))

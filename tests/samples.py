@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""samples.py EXPRESSION: fail unless it holds of `s`, the first event of samples in ./report."""
+
+import json
+import sys
+
+with open("report") as file:
+    s = json.load(file)["samples"][0]
+
+
+def rows(name, of="functions"):
+    return [row for row in s[of] if row["function"] == name]
+
+
+def share(name, key="self_percent", of="functions"):
+    return sum(row[key] for row in rows(name, of))
+
+
+def near(part, of):
+    # five deviations of a count that is random, and 3 % for what is not burned
+    return abs(part - of) < 5 * (of * (100 - of) / s["samples"]) ** 0.5 + 3
+
+
+def totals(**wanted):
+    """whether functions, with what they call, have about these shares"""
+    return all(near(share(name, "total_percent"), of) for name, of in wanted.items())
+
+
+def callers(**wanted):
+    return all(near(share(name, of="callers"), of) for name, of in wanted.items())
+
+
+def engine_is_apart():
+    """whether no address of the engine's is taken for the program's"""
+    return share("[engine]") > 50 and not rows("0x0") and all(
+        int(row["address"], 16) >= 1 << 63 or row["module"] or row["function"] == "[engine]"
+        for row in s["functions"] if row["self"])
+
+
+if not eval(f"({sys.argv[1]})"):
+    print({row["function"]: (row["self_percent"], row["total_percent"])
+           for row in s.get("functions", [])})
+    sys.exit(1)

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""switches.py EXPRESSION STOLEN_NS CPUS: print it, of the report in ./sums: `t` and `s`, threads
+and spans by name, and `m`, what the program measured of its threads, by name (./out)."""
+
+import json
+import sys
+
+MS = 1000000
+TIMES = ["running_ns", "runnable_ns", "asleep_ns", "waiting_ns", "unknown_ns"]
+
+with open("sums") as file:
+    report = json.load(file)
+with open("out") as file:
+    m = {w[0]: {"tid": int(w[1]), "cpu": int(w[2]), "wall": int(w[3])}
+         for w in map(str.split, file) if len(w) == 4 and all(map(str.isdigit, w[1:]))}
+by_tid = {thread["tid"]: thread for thread in report.get("switched", [])}
+t = {name: by_tid.get(measured["tid"]) for name, measured in m.items()}
+s = {span["name"].split(":")[1]: span for span in report["spans"]}
+# by its name in the trace, where the program could not say its number
+napper = {thread["name"]: thread for thread in by_tid.values()}.get("napper")
+own = [name for name in m if name != "main"]
+
+
+def total(sums):
+    return sum(sums[time] for time in TIMES)
+
+
+def off(sums):
+    return sums["asleep_ns"] + sums["waiting_ns"]
+
+
+def lived(thread):
+    return thread["end_ns"] - thread["begin_ns"]
+
+
+def runs_as_measured(name):
+    # the kernel counts a switch for the next thread; a hypervisor's share is no CPU time
+    switches = 20000 * t[name]["switches"]
+    slack = MS + switches + int(sys.argv[2]) + 10 * MS * int(sys.argv[3])
+    cpu = m[name]["cpu"]
+    return 0.99 * cpu - MS - switches <= t[name]["running_ns"] <= 1.01 * cpu + slack
+
+
+print(eval(sys.argv[1]))
