@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "claim/limits.h"
 
+#include "base/number_file.h"
 #include "claim/holder.h"
 #include "claim/units.h"
 
@@ -40,19 +41,15 @@ static const struct {
 static int is_unmapped_root(uid_t uid)
 {
 	char text[64] = "";
-	unsigned int overflow = 65534, inside, outside, count;
-	FILE *file = fopen("/proc/sys/kernel/overflowuid", "re");
+	unsigned int inside, outside, count;
+	FILE *file = fopen("/proc/self/uid_map", "re");
 
-	if (file && fscanf(file, "%u", &overflow) != 1)
-		overflow = 65534;
-	if (file)
-		fclose(file);
-	file = fopen("/proc/self/uid_map", "re");
 	if (file && !fgets(text, sizeof(text), file))
 		text[0] = '\0';
 	if (file)
 		fclose(file);
-	return uid == overflow && sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
+	return uid == number_file_read("/proc/sys/kernel/overflowuid", 65534) &&
+	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
 	       !(inside == 0 && outside == 0 && count == UINT32_MAX);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public API of claims. waymark/claim.h documents its promises. */
+#include "base/number_file.h"
 #include "claim/holder.h"
 #include "claim/units.h"
 #include "perf/claim_places.h"
@@ -21,6 +22,7 @@
 #include <waymark/error.h>
 
 #define DETAIL_BYTES 1024
+#define UNITS "/sys/bus/event_source/devices/"
 /* as of the release that had it first */
 #define REQUEST_BYTES (offsetof(struct wm_claim_request, what) + sizeof(const char *))
 
@@ -157,22 +159,6 @@ static int counters_reserve(struct wm_claim *claim, const struct wm_claim_reques
 	return err;
 }
 
-/* Of the kernel's number of a processor's tracing unit; -1: it has none. */
-static long unit_type(const char *name)
-{
-	char path[96];
-	long type = -1;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
-	file = fopen(path, "re");
-	if (file && fscanf(file, "%ld", &type) != 1)
-		type = -1;
-	if (file)
-		fclose(file);
-	return type;
-}
-
 static int unit_open(long type)
 {
 	struct perf_event_attr attr = { .type = (uint32_t)type,
@@ -208,14 +194,14 @@ static int branch_reserve(struct wm_claim *claim, const struct wm_claim_request 
 			     .target = asked->scope <= WM_CLAIM_SCOPE_PROCESS ? asked->pid : 0,
 			     .count = 1 };
 	const struct units units = { 1, 0, -1, "branch units", -WM_E_PERF_TAKEN };
-	long type = unit_type("intel_pt");
+	long type = number_file_read(UNITS "intel_pt/type", -1);
 	uint64_t id;
 	int err;
 
 	if (asked->scope == WM_CLAIM_SCOPE_CPUS)
 		row.target = (int32_t)asked->cpus[0];
 	snprintf(row.what, sizeof(row.what), "%s", asked->what ? asked->what : "reserved");
-	type = type < 0 ? unit_type("intel_bts") : type;
+	type = type < 0 ? number_file_read(UNITS "intel_bts/type", -1) : type;
 	if (type < 0)
 		return detail_set(words(), -WM_E_TRAIL_NO_UNIT, "neither intel_pt nor intel_bts");
 	err = units_claim(claim->ledger, &row, 1, &id, &units, words());
@@ -231,26 +217,18 @@ static int branch_reserve(struct wm_claim *claim, const struct wm_claim_request 
 /* CAP_IPC_LOCK in effect: the limits of locked memory do not hold. */
 static int may_lock_all(void)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2];
-
-	return !syscall(SYS_capget, &head, data) && data[0].effective & 1u << CAP_IPC_LOCK;
+	return target_status_mask(getpid(), "CapEff") >> CAP_IPC_LOCK & 1;
 }
 
 /* What the kernel lets a user lock for rings (kernel/events/core.c, perf_mmap()). */
 static uint64_t lockable_bytes(void)
 {
-	FILE *file = fopen("/proc/sys/kernel/perf_event_mlock_kb", "re");
+	long kib = number_file_read("/proc/sys/kernel/perf_event_mlock_kb", 0);
 	struct rlimit limit;
-	unsigned long kib = 0, cpus = (unsigned long)sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (file && fscanf(file, "%lu", &kib) != 1)
-		kib = 0;
-	if (file)
-		fclose(file);
 	if (may_lock_all() || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return UINT64_MAX;
-	return (uint64_t)kib * 1024 * cpus + limit.rlim_cur;
+	return (uint64_t)kib * 1024 * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) + limit.rlim_cur;
 }
 
 static int bytes_reserve(struct wm_claim *claim, const struct wm_claim_request *asked)

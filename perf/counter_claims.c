@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/counter_claims.h"
 
+#include "arch/counters.h"
+#include "base/number_file.h"
 #include "claim/units.h"
 
-#include <cpuid.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -13,33 +14,13 @@
 
 #define ANY_HARDWARE PERF_TYPE_HARDWARE /* in a claim: also of caches, and raw codes */
 
-static int has_watchdog(void)
+/* That a CPU can count at a time, without a watchdog's; 0: unknown. */
+static unsigned int counters_free(void)
 {
-	FILE *file = fopen("/proc/sys/kernel/nmi_watchdog", "re");
-	int is_on = file && fgetc(file) == '1';
+	unsigned int count = processor_counters();
 
-	if (file)
-		fclose(file);
-	return is_on;
-}
-
-/*
- * Intel's manual, volume 2, CPUID leaf 0AH: EAX bits 15 to 8. AMD's, volume 3, leaf 80000022H: EBX
- * bits 3 to 0; before that, 80000001H: ECX bit 23 says six, else there are four.
- */
-unsigned int counters_of_processor(void)
-{
-	unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0, count = 0;
-
-	if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) && ebx == signature_INTEL_ebx) {
-		if (__get_cpuid(0xa, &eax, &ebx, &ecx, &edx))
-			count = eax >> 8 & 0xff;
-	} else if (__get_cpuid(0x80000022, &eax, &ebx, &ecx, &edx) && ebx & 0xf) {
-		count = ebx & 0xf;
-	} else if (__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx)) {
-		count = ecx & 1u << 23 ? 6 : 4;
-	}
-	return count && has_watchdog() ? count - 1 : count;
+	return count && number_file_read("/proc/sys/kernel/nmi_watchdog", 0) == 1 ? count - 1
+										  : count;
 }
 
 static int is_hardware(const struct count_event *event)
@@ -79,7 +60,7 @@ static void claim_fill(struct claim *claim, const struct counts_request *request
 static int take(struct counter_claims *claims, const struct claim *all, int is_reserving,
 		struct detail detail)
 {
-	struct units units = { .most = counters_of_processor(),
+	struct units units = { .most = counters_free(),
 			       .cpu = -1,
 			       .words = "counters of the processor",
 			       .error = -WM_E_PERF_TAKEN };

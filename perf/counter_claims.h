@@ -28,7 +28,4 @@ int counter_claims_take(struct counter_claims *claims, const struct counts_reque
 /* Nothing claimed is allowed. */
 void counter_claims_give(struct counter_claims *claims);
 
-/* How many events a CPU of this machine can count at a time, without a watchdog's; 0: unknown. */
-unsigned int counters_of_processor(void);
-
 #endif

@@ -34,7 +34,8 @@ struct extent;
 struct extent_way {
 	/*
 	 * Open all events, disabled, on a thread (cpu -1) or a CPU (tid -1), and extent_add() them.
-	 * 0; -ESRCH: the thread has ended; an error with words. What was added is closed then.
+	 * 0; -ESRCH: the thread has ended; an error with words. After an error the extent closes
+	 * what was added.
 	 */
 	int (*open)(struct extent *extent, pid_t tid, int cpu, struct detail detail);
 	/* Its CPU went, or the kernel dropped it: it is about to be closed. */

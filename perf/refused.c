@@ -3,12 +3,12 @@
  * Why the kernel refused an event, in words. It says little more than EACCES, so the rest is looked
  * up.
  */
+#include "base/number_file.h"
 #include "perf/object_own.h"
 #include "perf/refused.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -17,14 +17,7 @@
 
 int perf_paranoid(void)
 {
-	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-	char text[16] = "-1";
-
-	if (file && !fgets(text, sizeof(text), file))
-		text[0] = '\0';
-	if (file)
-		fclose(file);
-	return atoi(text);
+	return (int)number_file_read("/proc/sys/kernel/perf_event_paranoid", -1);
 }
 
 int perf_is_privileged(void)

@@ -5,6 +5,7 @@
  * write into the one ring of that CPU (rings.h).
  */
 #include "arch/perf_registers.h"
+#include "base/number_file.h"
 #include "perf/cpus.h"
 #include "perf/refused.h"
 #include "perf/sampler_own.h"
@@ -153,13 +154,8 @@ static int is_kernel_breakpoint(const struct sampler_event *event)
 
 static int is_kprobe(const struct sampler_event *event)
 {
-	FILE *file = fopen("/sys/bus/event_source/devices/kprobe/type", "re");
-	unsigned int type;
-	int is = file && fscanf(file, "%u", &type) == 1 && type == event->what.type;
-
-	if (file)
-		fclose(file);
-	return is;
+	return number_file_read("/sys/bus/event_source/devices/kprobe/type", -1) ==
+	       event->what.type;
 }
 
 /*
@@ -348,18 +344,12 @@ static int counts_lost(void)
 static int too_large(size_t count, uint32_t bytes, struct detail detail)
 {
 	struct rlimit limit = { 0 };
-	FILE *file = fopen("/proc/sys/kernel/perf_event_mlock_kb", "re");
-	int kb = -1;
+	long kb = number_file_read("/proc/sys/kernel/perf_event_mlock_kb", -1);
 
-	if (file) {
-		if (fscanf(file, "%d", &kb) != 1)
-			kb = -1;
-		fclose(file);
-	}
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	return detail_set(
 		detail, -WM_E_MEMORY_LIMIT,
-		"%zu rings take %llu KiB of locked memory; kernel.perf_event_mlock_kb allows %d for each CPU, and ulimit -l %llu KiB more",
+		"%zu rings take %llu KiB of locked memory; kernel.perf_event_mlock_kb allows %ld for each CPU, and ulimit -l %llu KiB more",
 		count,
 		(unsigned long long)rings_locked_bytes(count, bytes ? bytes : (uint32_t)PAGE) >> 10,
 		kb, (unsigned long long)limit.rlim_cur >> 10);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/kernel_spec.h"
 
+#include "base/number_file.h"
 #include "perf/tracepoint.h"
 
 #include <ctype.h>
@@ -229,15 +230,12 @@ static int watch_read(struct kernel_request *request, char *text, struct detail 
 
 static int kprobe_find(struct kernel_request *request, struct detail words)
 {
-	FILE *file = fopen(UNITS "kprobe/type", "re");
-	int type = 0, count = file ? fscanf(file, "%d", &type) : 0;
+	long type = number_file_read(UNITS "kprobe/type", -1);
 
-	if (file)
-		fclose(file);
 	if (!is_symbol(request->name))
 		return detail_set(words, -WM_E_SPEC, "\"%.40s\" is no name of a function",
 				  request->name);
-	if (count != 1)
+	if (type < 0)
 		return detail_set(words, -WM_E_COUNT_UNIT, "the kernel has no unit kprobe");
 	request->event.what.type = (uint32_t)type;
 	strcpy(request->event.what.name, request->name);
