@@ -11,7 +11,7 @@
 #include "cli/report_watches.h"
 #include "trace/summary.h"
 
-/* What is printed. */
+/* All that a report prints. */
 struct report {
 	const char *dir;
 	struct trace_reader *reader;

@@ -209,8 +209,9 @@ static int add(struct making *making, size_t number)
 	}
 }
 
-int samples_table_make(struct samples_table *table, struct samples *samples, uint32_t event,
-		       const struct report_samples_options *options)
+/* The rows of an event, as the options want them. 0 or -ENOMEM. */
+static int table_make(struct samples_table *table, struct samples *samples, uint32_t event,
+		      const struct report_samples_options *options)
 {
 	uint32_t processes = samples->reader->meta.process_count;
 	struct making making = { .table = table, .samples = samples, .options = options };
@@ -255,7 +256,7 @@ int report_samples(struct report_samples *report, const char *dir,
 	if (!err && !report->tables)
 		err = -ENOMEM;
 	for (uint32_t i = 0; i < report->samples.event_count && !err; i++)
-		err = samples_table_make(&report->tables[i], &report->samples, i, options);
+		err = table_make(&report->tables[i], &report->samples, i, options);
 	return err;
 }
 

@@ -46,10 +46,6 @@ int report_samples(struct report_samples *report, const char *dir,
 		   const struct report_samples_options *options);
 void report_samples_release(struct report_samples *report);
 
-/* The rows of an event, as the options want them. 0 or -ENOMEM. */
-int samples_table_make(struct samples_table *table, struct samples *samples, uint32_t event,
-		       const struct report_samples_options *options);
-
 /* On stdout; and as a member `samples` of an object. */
 void report_samples_text(const struct report_samples *report);
 void report_samples_json(const struct report_samples *report, struct json *json);

@@ -182,7 +182,7 @@ static int has_waiting(const struct report_threads *threads)
 	return 0;
 }
 
-/* Those of which something is known; the others are the last. */
+/* Those with a switch or a time: they are in front of the others. */
 static size_t shown_count(const struct report_threads *threads)
 {
 	size_t count = threads->count;

@@ -102,7 +102,7 @@ int kernel_has_kind(const struct wm_session *session, enum kernel_kind kind);
 /* Fill in kernel->events and sources: of switches, in one way. Whether that is permitted. */
 int kernel_ask_switches(struct kernel *kernel, int way);
 
-/* The same of the specs, and kernel->counters. 0, or an error with the session's detail. */
+/* The same of the specs, and the counts. 0, or an error with the session's detail. */
 int kernel_ask_requests(struct wm_session *session, struct kernel *kernel);
 
 /* Fields of an event, one behind the other. */

@@ -59,7 +59,7 @@ size_t spec_count_markers(const struct spec_list *list);
 size_t spec_count_requests(const struct spec_list *list);
 size_t spec_count_watches(const struct spec_list *list);
 
-/* What markers count in any spec, by enum cost_kind. */
+/* The counts that any spec asks of markers, by enum cost_kind. */
 uint32_t spec_costs(const struct spec_list *list);
 
 /*

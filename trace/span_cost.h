@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What spans cost: the differences of the counts that their begins and ends have (abi/cost.h). */
+/* The cost of spans: the differences of the counts of their begins and ends (abi/cost.h). */
 #ifndef TRACE_SPAN_COST_H
 #define TRACE_SPAN_COST_H
 

@@ -103,7 +103,7 @@ Test(perf_page, width_that_makes_no_sense_has_no_value, .init = begin)
 	cr_assert_eq(reads(), -1);
 }
 
-/* It was on a counter a third of the time, and that time goes on by the TSC. */
+/* It was on a counter a third of the time, and the TSC continues that time. */
 Test(perf_page, multiplexed_count_is_scaled, .init = begin)
 {
 	page.cap_user_time = 1;
