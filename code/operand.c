@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/operand.h"
 
+#include "base/integer_type.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -88,20 +90,6 @@ int operand_register(const char *name, struct code_operand *operand)
 		return 0;
 	}
 	return numbered_register(name, operand);
-}
-
-uint8_t operand_integer_type(unsigned int bytes, int is_signed)
-{
-	switch (bytes) {
-	case 1:
-		return is_signed ? WM_TYPE_I8 : WM_TYPE_U8;
-	case 2:
-		return is_signed ? WM_TYPE_I16 : WM_TYPE_U16;
-	case 4:
-		return is_signed ? WM_TYPE_I32 : WM_TYPE_U32;
-	default:
-		return is_signed ? WM_TYPE_I64 : WM_TYPE_U64;
-	}
 }
 
 struct size {
@@ -347,7 +335,7 @@ static int set_type(const struct size *size, struct code_operand *operand, uint8
 	} else {
 		if (bytes > own)
 			bytes = own;
-		*type = operand_integer_type(bytes, size->is_signed);
+		*type = integer_type(bytes, size->is_signed);
 	}
 	operand->bytes = (uint8_t)bytes;
 	if (operand->kind == OPERAND_VECTOR && bytes < 4)

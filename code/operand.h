@@ -39,7 +39,4 @@ int operand_next(const char **text, char *argument, size_t bytes);
 /* The register of a name without its %, "rdi", "r9d", "ah", "xmm3". 0, or -WM_E_OPERAND. */
 int operand_register(const char *name, struct code_operand *operand);
 
-/* The integer type of a width. */
-uint8_t operand_integer_type(unsigned int bytes, int is_signed);
-
 #endif

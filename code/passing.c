@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/passing.h"
 
+#include "base/integer_type.h"
 #include "code/operand.h"
 
 #include <dwarf.h>
@@ -426,18 +427,18 @@ static uint8_t base_type(Dwarf_Die *type, uint64_t bytes)
 		return 0;
 	switch (encoding) {
 	case DW_ATE_boolean:
-		return bytes == 1 ? WM_TYPE_BOOL : operand_integer_type((unsigned int)bytes, 0);
+		return bytes == 1 ? WM_TYPE_BOOL : integer_type(bytes, 0);
 	case DW_ATE_signed_char:
 	case DW_ATE_unsigned_char:
 		if (name && !strcmp(name, "char"))
 			return WM_TYPE_CHAR;
 		return encoding == DW_ATE_signed_char ? WM_TYPE_I8 : WM_TYPE_U8;
 	case DW_ATE_signed:
-		return operand_integer_type((unsigned int)bytes, 1);
+		return integer_type(bytes, 1);
 	case DW_ATE_unsigned:
 	case DW_ATE_UTF:
 	case DW_ATE_address:
-		return operand_integer_type((unsigned int)bytes, 0);
+		return integer_type(bytes, 0);
 	default:
 		return 0;
 	}
@@ -454,7 +455,7 @@ static uint8_t field_type(Dwarf_Die *type, uint64_t bytes)
 		return base_type(&peeled, bytes);
 	case DW_TAG_enumeration_type:
 		return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8
-			       ? operand_integer_type((unsigned int)bytes, is_signed_enum(&peeled))
+			       ? integer_type(bytes, is_signed_enum(&peeled))
 			       : 0;
 	case DW_TAG_pointer_type:
 	case DW_TAG_reference_type:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/probe_fields.h"
 
+#include "base/integer_type.h"
 #include "code/operand.h"
 
 #include <ctype.h>
@@ -66,7 +67,7 @@ int code_field_retype(struct code_field *field, uint8_t type)
 		/* "x" of what is narrower than an address: the number. */
 		if (type != WM_TYPE_PTR)
 			return -WM_E_FIELD_TYPE;
-		type = operand_integer_type(from->bytes, 0);
+		type = integer_type(from->bytes, 0);
 		bytes = from->bytes;
 	}
 	from->bytes = (uint8_t)bytes;
@@ -129,9 +130,8 @@ static int take_register(const struct code_values *values, const char *name,
 	*field = (struct code_field){ 0 };
 	if (!values->with_registers || operand_register(name, &field->from))
 		return -WM_E_NO_PARAMETER;
-	field->type = field->from.kind == OPERAND_VECTOR
-			      ? WM_TYPE_F64
-			      : operand_integer_type(field->from.bytes, 0);
+	field->type = field->from.kind == OPERAND_VECTOR ? WM_TYPE_F64
+							 : integer_type(field->from.bytes, 0);
 	return 0;
 }
 

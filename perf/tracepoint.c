@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/tracepoint.h"
 
+#include "base/integer_type.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -8,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <waymark/error.h>
-#include <waymark/marker/field.h>
 
 #define FILE_BYTES_MAX 65536
 
@@ -29,18 +30,7 @@ static uint8_t number_type(const char *type, unsigned int bytes, int is_signed)
 		return bytes == 8 ? WM_TYPE_PTR : WM_TYPE_U32;
 	if (!strcmp(type, "bool") && bytes == 1)
 		return WM_TYPE_BOOL;
-	switch (bytes) {
-	case 1:
-		return is_signed ? WM_TYPE_I8 : WM_TYPE_U8;
-	case 2:
-		return is_signed ? WM_TYPE_I16 : WM_TYPE_U16;
-	case 4:
-		return is_signed ? WM_TYPE_I32 : WM_TYPE_U32;
-	case 8:
-		return is_signed ? WM_TYPE_I64 : WM_TYPE_U64;
-	default:
-		return WM_TYPE_BYTES;
-	}
+	return integer_type(bytes, is_signed);
 }
 
 /* One line: "field:char comm[16];	offset:8;	size:16;	signed:0;" */

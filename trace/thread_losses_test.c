@@ -7,6 +7,8 @@
 
 #define SECOND 1000000000u
 
+TestSuite(thread_losses, .fini = states_end);
+
 Test(thread_losses, a_departure_a_little_after_the_arrival_elsewhere_is_no_gap)
 {
 	states_begin(0);
@@ -20,7 +22,6 @@ Test(thread_losses, a_departure_a_little_after_the_arrival_elsewhere_is_no_gap)
 	states_expect_whole(1);
 	cr_expect_eq(states_thread(1)->switches, 2);
 	cr_expect_eq(states_thread(1)->preempted, 1);
-	states_end();
 }
 
 Test(thread_losses, a_departure_a_little_after_the_next_threads_arrival_is_no_gap)
@@ -35,7 +36,6 @@ Test(thread_losses, a_departure_a_little_after_the_next_threads_arrival_is_no_ga
 	states_expect(1, 150, 50, 0, 0, 0);
 	states_expect_whole(1);
 	states_expect_whole(2);
-	states_end();
 }
 
 Test(thread_losses, contradictions_are_missing_switches_and_unknown_time)
@@ -59,7 +59,6 @@ Test(thread_losses, contradictions_are_missing_switches_and_unknown_time)
 	states_expect(2, 100 + 50000, 0, 0, 0, 49800);
 	cr_expect_eq(states_thread(2)->missing, 1);
 	cr_expect_eq(states_thread(3)->missing, 1);
-	states_end();
 }
 
 Test(thread_losses, after_losses_the_running_threads_time_is_unknown)
@@ -80,7 +79,6 @@ Test(thread_losses, after_losses_the_running_threads_time_is_unknown)
 	cr_expect_eq(states_thread(1)->lost_ns, 150);
 	cr_expect_eq(states_thread(2)->lost_events, 7, "it may have been there");
 	states_expect_whole(3);
-	states_end();
 }
 
 Test(thread_losses, after_losses_a_first_event_shows_nothing)
@@ -98,7 +96,6 @@ Test(thread_losses, after_losses_a_first_event_shows_nothing)
 	states_expect(3, 100, 0, 0, 0, 0);
 	states_expect(4, 0, 0, 0, 0, 295);
 	cr_expect_eq(states_thread(1)->begin_ns, 200);
-	states_end();
 }
 
 Test(thread_losses, losses_of_no_cpu_are_counted)
@@ -110,7 +107,6 @@ Test(thread_losses, losses_of_no_cpu_are_counted)
 	thread_states_finish(&states, 300);
 	states_expect(1, 200, 0, 0, 0, 0);
 	cr_expect_eq(states_thread(1)->lost_events, 6);
-	states_end();
 }
 
 Test(thread_losses, a_wake_that_was_lost_leaves_the_wait_undecided)
@@ -126,7 +122,6 @@ Test(thread_losses, a_wake_that_was_lost_leaves_the_wait_undecided)
 	thread_states_finish(&states, 400);
 	states_expect(1, 100 + 80, 10, 10, 100, 0);
 	cr_expect_eq(states_thread(1)->lost_events, 1);
-	states_end();
 }
 
 Test(thread_losses, a_new_thread_may_have_the_number_of_one_that_exited)
@@ -147,7 +142,6 @@ Test(thread_losses, a_new_thread_may_have_the_number_of_one_that_exited)
 	cr_expect_eq(states.threads[1].ns[THREAD_TIME_ASLEEP], 0);
 	cr_expect_eq(states.threads[1].end_ns, 180, "when it ended is not known");
 	states_expect(1, 0, 10, 0, 0, 0);
-	states_end();
 }
 
 Test(thread_losses, a_number_in_use_again_is_another_thread)
@@ -167,7 +161,6 @@ Test(thread_losses, a_number_in_use_again_is_another_thread)
 	cr_expect_eq(states.threads[1].ns[THREAD_TIME_RUNNING], 5);
 	cr_expect_eq(states.threads[2].pid, 77);
 	cr_expect_eq(states.threads[2].ns[THREAD_TIME_RUNNING], 0, "it was not there before");
-	states_end();
 }
 
 Test(thread_losses, a_zombie_that_waits_while_it_exits_is_the_same_thread)
@@ -181,7 +174,6 @@ Test(thread_losses, a_zombie_that_waits_while_it_exits_is_the_same_thread)
 	cr_assert_eq(states.count, 1);
 	states_expect(1, 110, 0, 0, 50, 0);
 	cr_expect_eq(states_thread(1)->end_ns, 260);
-	states_end();
 }
 
 Test(thread_losses, an_unknown_pid_is_filled_in)
@@ -194,7 +186,6 @@ Test(thread_losses, an_unknown_pid_is_filled_in)
 	cr_assert_eq(states.count, 1);
 	cr_expect_eq(states_thread(1)->pid, STATES_PID);
 	states_expect(1, 10, 10, 10, 0, 0);
-	states_end();
 }
 
 Test(thread_losses, idle_threads_are_left_out)
@@ -207,7 +198,6 @@ Test(thread_losses, idle_threads_are_left_out)
 	cr_assert_eq(states.count, 1);
 	states_expect(1, 10, 0, 0, 0, 20);
 	cr_expect_eq(states_thread(1)->missing, 1);
-	states_end();
 }
 
 /* Any events: the times of a thread add up to its life. */
@@ -291,5 +281,4 @@ Test(thread_losses, ten_thousand_threads_are_found)
 		cr_assert_eq(states.threads[i].ns[THREAD_TIME_RUNNING], 150);
 		cr_assert_eq(states.threads[i].ns[THREAD_TIME_ASLEEP], SECOND - 100);
 	}
-	states_end();
 }

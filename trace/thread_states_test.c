@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 
+TestSuite(thread_states, .fini = states_end);
+
 Test(thread_states, a_thread_runs_is_preempted_waits_and_is_woken)
 {
 	states_begin(1000);
@@ -26,7 +28,6 @@ Test(thread_states, a_thread_runs_is_preempted_waits_and_is_woken)
 	cr_expect_eq(states_thread(1)->wakes, 2);
 	cr_expect_eq(states_thread(1)->waits[0].ns, 100, "S");
 	cr_expect_eq(states_thread(1)->waits[1].ns, 5, "D");
-	states_end();
 }
 
 Test(thread_states, wakers_and_places_are_counted)
@@ -52,7 +53,6 @@ Test(thread_states, wakers_and_places_are_counted)
 	cr_expect_eq(states_thread(1)->places.all[0].ns, 60);
 	cr_expect_eq(states_thread(1)->places.all[1].preempted, 1);
 	cr_expect_eq(states_thread(1)->places.all[1].ns, 5);
-	states_end();
 }
 
 Test(thread_states, a_wake_a_little_after_the_arrival_ends_the_wait)
@@ -68,7 +68,6 @@ Test(thread_states, a_wake_a_little_after_the_arrival_ends_the_wait)
 	thread_states_finish(&states, 20150);
 	states_expect(1, 100 + 19700, 50, 100 + 100, 0, 0);
 	states_expect_whole(1);
-	states_end();
 }
 
 Test(thread_states, a_wake_long_after_the_arrival_is_for_the_next_wait)
@@ -82,7 +81,6 @@ Test(thread_states, a_wake_long_after_the_arrival_is_for_the_next_wait)
 	states_arrive(1, 0, 20150);
 	thread_states_finish(&states, 20150);
 	states_expect(1, 100 + 19700, 150, 0, 100, 0);
-	states_end();
 }
 
 /* The kernel wakes a thread that has decided to wait, and is on its CPU still. */
@@ -95,7 +93,6 @@ Test(thread_states, a_wake_before_the_departure_makes_it_runnable)
 	states_arrive(1, 0, 300);
 	thread_states_finish(&states, 400);
 	states_expect(1, 200, 100, 0, 0, 0);
-	states_end();
 }
 
 Test(thread_states, a_wake_that_kept_it_running_is_not_for_a_wait_that_has_its_own)
@@ -113,7 +110,6 @@ Test(thread_states, a_wake_that_kept_it_running_is_not_for_a_wait_that_has_its_o
 	states_arrive(1, 0, 20013);
 	thread_states_finish(&states, 20013);
 	states_expect(1, 100 + 19701 + 1, 20 + 1, 80, 10, 0);
-	states_end();
 }
 
 Test(thread_states, without_wakes_a_wait_is_asleep_or_runnable)
@@ -128,7 +124,6 @@ Test(thread_states, without_wakes_a_wait_is_asleep_or_runnable)
 	thread_states_finish(&states, 400);
 	states_expect(1, 100 + 10 + 10, 20, 0, 100 + 60, 0);
 	cr_expect_eq(states_thread(1)->waits[0].ns, 160);
-	states_end();
 }
 
 Test(thread_states, run_delay_divides_the_waits_between_its_readings)
@@ -147,7 +142,6 @@ Test(thread_states, run_delay_divides_the_waits_between_its_readings)
 	thread_states_finish(&states, 500);
 	states_expect(1, 100 + 10 + 10 + 20, 20 + 30, 70, 100, 0);
 	cr_expect_eq(states_thread(1)->end_ns, 460, "nothing shows that it lived");
-	states_end();
 }
 
 Test(thread_states, run_delay_that_makes_no_sense_divides_no_more_than_there_is)
@@ -179,7 +173,6 @@ Test(thread_states, run_delay_shows_that_a_thread_lived)
 	thread_states_finish(&states, 300);
 	states_expect(1, 100, 0, 0, 100, 0);
 	cr_expect_eq(states_thread(1)->end_ns, 300);
-	states_end();
 }
 
 Test(thread_states, the_first_event_shows_what_was_before)
@@ -207,7 +200,6 @@ Test(thread_states, the_first_event_shows_what_was_before)
 	cr_expect_eq(states_thread(3)->begin_ns, 1230);
 	cr_expect_eq(states_thread(4)->begin_ns, 1050);
 	cr_expect_eq(states_thread(6)->begin_ns, 1000);
-	states_end();
 }
 
 Test(thread_states, what_is_open_at_the_end_is_closed)
@@ -228,7 +220,6 @@ Test(thread_states, what_is_open_at_the_end_is_closed)
 	states_expect(4, 10, 0, 0, 0, 0);
 	cr_expect_eq(states_thread(4)->end_ns, 40);
 	states_expect(5, 0, 55, 45, 0, 0);
-	states_end();
 }
 
 Test(thread_states, a_new_thread_is_runnable_until_it_arrives)
@@ -249,7 +240,6 @@ Test(thread_states, a_new_thread_is_runnable_until_it_arrives)
 	states_expect(4, 100, 0, 0, 0, 0);
 	cr_assert_eq(states.count, 4);
 	cr_expect_eq(states_thread(2)->begin_ns, 100);
-	states_end();
 }
 
 Test(thread_states, a_thread_that_exits_ran_until_then)
@@ -277,7 +267,6 @@ Test(thread_states, a_thread_that_exits_ran_until_then)
 	states_expect(3, 200, 0, 0, 0, 0);
 	states_expect(4, 10, 0, 0, 0, 30);
 	cr_expect_eq(states_thread(4)->missing, 1);
-	states_end();
 }
 
 Test(thread_states, where_exits_are_recorded_a_wait_without_an_end_is_one)
@@ -288,7 +277,6 @@ Test(thread_states, where_exits_are_recorded_a_wait_without_an_end_is_one)
 	states_wait('?', 1, 0, 200);
 	thread_states_finish(&states, 300);
 	states_expect(1, 100, 0, 0, 100, 0);
-	states_end();
 }
 
 Test(thread_states, a_thread_that_woke_or_was_woken_is_not_recorded)
@@ -305,7 +293,6 @@ Test(thread_states, a_thread_that_woke_or_was_woken_is_not_recorded)
 	cr_expect_not(states_thread(2)->is_recorded);
 	cr_expect(states_thread(3)->is_recorded);
 	cr_expect(states_thread(4)->is_recorded);
-	states_end();
 }
 
 Test(thread_states, sums_at_a_time_include_the_state_then)
@@ -327,5 +314,4 @@ Test(thread_states, sums_at_a_time_include_the_state_then)
 	cr_expect_eq(times[THREAD_TIME_WAITING], 50);
 	cr_assert_eq(thread_states_times(&states, 0, 0, 201, times), 0);
 	cr_expect_eq(times[THREAD_TIME_RUNNING], 0);
-	states_end();
 }

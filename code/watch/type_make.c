@@ -2,6 +2,7 @@
 #include "code/watch/type_make.h"
 
 #include "base/array.h"
+#include "base/integer_type.h"
 #include "code/watch/scope.h"
 
 #include <dwarf.h>
@@ -55,22 +56,6 @@ static int node_add(struct making *making, const struct watch_node *node,
 	type->nodes[count - 1] = *node;
 	type->node_count = (uint32_t)count;
 	return 0;
-}
-
-static uint8_t integer_type(uint64_t bytes, int is_signed)
-{
-	switch (bytes) {
-	case 1:
-		return is_signed ? WM_TYPE_I8 : WM_TYPE_U8;
-	case 2:
-		return is_signed ? WM_TYPE_I16 : WM_TYPE_U16;
-	case 4:
-		return is_signed ? WM_TYPE_I32 : WM_TYPE_U32;
-	case 8:
-		return is_signed ? WM_TYPE_I64 : WM_TYPE_U64;
-	default:
-		return WM_TYPE_BYTES;
-	}
 }
 
 static uint8_t float_type(uint64_t bytes)
