@@ -4,6 +4,7 @@
 #include "abi/trail.h"
 #include "base/array.h"
 #include "base/kernel_image.h"
+#include "base/texts.h"
 #include "history/image.h"
 #include "process/loaded.h"
 #include "process/target.h"
@@ -31,11 +32,6 @@ struct viewed {
 	struct image *image; /* NULL: there is no map to be had */
 };
 
-struct text_of {
-	struct text_of *next;
-	char text[];
-};
-
 struct top_symbols {
 	struct image_files *files; /* of our own mount namespace */
 	struct viewed **all;
@@ -44,7 +40,7 @@ struct top_symbols {
 	unsigned int interval;
 	struct top_function *functions;
 	size_t function_room;
-	struct text_of *texts;
+	struct texts texts; /* of functions[] */
 };
 
 int top_symbols_open(struct top_symbols **symbols)
@@ -78,23 +74,13 @@ static void viewed_free_all(struct top_symbols *symbols)
 	symbols->last = NULL;
 }
 
-static void texts_free(struct top_symbols *symbols)
-{
-	while (symbols->texts) {
-		struct text_of *next = symbols->texts->next;
-
-		free(symbols->texts);
-		symbols->texts = next;
-	}
-}
-
 void top_symbols_close(struct top_symbols *symbols)
 {
 	if (!symbols)
 		return;
 	viewed_free_all(symbols);
 	image_files_close(symbols->files);
-	texts_free(symbols);
+	texts_release(&symbols->texts);
 	free(symbols->functions);
 	free(symbols->all);
 	free(symbols);
@@ -260,18 +246,7 @@ static const struct image_place *place_find(struct top_symbols *symbols, pid_t p
 
 static const char *text_keep(struct top_symbols *symbols, const char *text)
 {
-	size_t bytes = strlen(text) + 1;
-	struct text_of *kept;
-
-	if (symbols->texts && !strcmp(symbols->texts->text, text))
-		return symbols->texts->text;
-	kept = malloc(sizeof(*kept) + bytes);
-	if (!kept)
-		return NULL;
-	memcpy(kept->text, text, bytes);
-	kept->next = symbols->texts;
-	symbols->texts = kept;
-	return kept->text;
+	return texts_keep(&symbols->texts, text, strlen(text));
 }
 
 static int by_name(const void *one, const void *other)
@@ -310,7 +285,7 @@ int top_symbols_functions(struct top_symbols *symbols, const struct top_count *c
 	size_t all = 0, kept = 0;
 	int err = 0;
 
-	texts_free(symbols);
+	texts_release(&symbols->texts);
 	if (array_grow(&symbols->functions, &symbols->function_room, count->address_count + 1,
 		       sizeof(*symbols->functions)))
 		return -ENOMEM;

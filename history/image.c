@@ -2,6 +2,7 @@
 #include "history/image.h"
 
 #include "base/array.h"
+#include "base/texts.h"
 #include "code/demangle.h"
 #include "history/image_modules.h"
 #include "history/jit.h"
@@ -11,12 +12,6 @@
 #include <string.h>
 
 #define SLOTS_MIN 256u
-
-/* A function's name, shared by all places in it. */
-struct name {
-	struct name *next;
-	char text[];
-};
 
 #define PLACES_TOGETHER 512
 
@@ -42,7 +37,7 @@ struct image {
 	struct slot *slots; /* open addressing */
 	size_t slot_count, slots_used;
 	struct places *places;
-	struct name *names;
+	struct texts names; /* of functions, shared by all places in them */
 };
 
 static struct image *image_new(struct image *whole, const struct trail_era *era)
@@ -112,10 +107,7 @@ void image_close(struct image *image)
 		next = places->next;
 		free(places);
 	}
-	for (struct name *name = image->names, *next; name; name = next) {
-		next = name->next;
-		free(name);
-	}
+	texts_release(&image->names);
 	free(image->eras);
 	free(image->slots);
 	free(image);
@@ -159,18 +151,9 @@ static int slots_grow(struct image *image)
 static const char *name_add(struct image *image, const char *linkage)
 {
 	char text[IMAGE_NAME_MAX + 1];
-	struct name *name;
-	size_t bytes;
 
 	code_name_text(linkage, image->whole->with_parameters, text, sizeof(text));
-	bytes = strlen(text) + 1;
-	name = malloc(sizeof(*name) + bytes);
-	if (!name)
-		return NULL;
-	memcpy(name->text, text, bytes);
-	name->next = image->names;
-	image->names = name;
-	return name->text;
+	return texts_keep(&image->names, text, strlen(text));
 }
 
 static struct image_place *place_new(struct image *image)

@@ -9,11 +9,6 @@
 
 #define SLOTS_MIN 4096u
 
-struct stacks_name {
-	struct stacks_name *next;
-	char text[];
-};
-
 static const void *key_of(const struct stacks_one *stack)
 {
 	return stack->function ? (const void *)stack->function : stack->name;
@@ -62,31 +57,15 @@ int stacks_init(struct stacks *stacks)
 
 void stacks_release(struct stacks *stacks)
 {
-	for (struct stacks_name *name = stacks->names, *next; name; name = next) {
-		next = name->next;
-		free(name);
-	}
+	texts_release(&stacks->names);
 	free(stacks->all);
 	free(stacks->slots);
 	*stacks = (struct stacks){ 0 };
 }
 
-const char *stacks_name(struct stacks *stacks, const char *text)
+const char *stacks_name(struct stacks *stacks, const char *name)
 {
-	size_t bytes = strlen(text) + 1;
-	struct stacks_name *name = stacks->names;
-
-	while (name && strcmp(name->text, text) != 0)
-		name = name->next;
-	if (name)
-		return name->text;
-	name = malloc(sizeof(*name) + bytes);
-	if (!name)
-		return NULL;
-	memcpy(name->text, text, bytes);
-	name->next = stacks->names;
-	stacks->names = name;
-	return name->text;
+	return texts_keep(&stacks->names, name, strlen(name));
 }
 
 int stacks_of(struct stacks *stacks, uint32_t outer, const struct function *function,

@@ -6,6 +6,7 @@
 #ifndef HISTORY_STACKS_H
 #define HISTORY_STACKS_H
 
+#include "base/texts.h"
 #include "history/functions.h"
 
 #include <stddef.h>
@@ -28,7 +29,7 @@ struct stacks {
 	uint32_t depth;	 /* of the deepest */
 	uint32_t *slots; /* by outer and function, open addressing; 0: free */
 	size_t slot_count;
-	struct stacks_name *names;
+	struct texts names;
 };
 
 /* 0 or -ENOMEM. Release also after an error. */

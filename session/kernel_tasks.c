@@ -4,6 +4,7 @@
 #include "abi/engine.h"
 #include "base/array.h"
 #include "base/maps.h"
+#include "base/texts.h"
 #include "code/callstack.h"
 #include "perf/sampler.h"
 #include "process/target.h"
@@ -27,12 +28,6 @@
 #define MAPS_MAX 16384u	  /* of a process */
 #define UNWINDS_MAX 32u	  /* processes whose files are open at one time */
 #define PATHS_MAX 262144u /* different ones */
-
-/* A path, kept once. */
-struct task_path {
-	struct task_path *next;
-	char text[];
-};
 
 struct task_map {
 	uint64_t start, end, offset;
@@ -62,8 +57,7 @@ struct kernel_tasks {
 	struct task *chains[CHAINS];
 	size_t alive, in_trace;
 	uint64_t refused;
-	struct task_path *paths[CHAINS];
-	size_t path_count;
+	struct texts paths;
 	struct task_files *files;
 	struct task_addresses addresses;
 	int attended;	/* numbers in the trace that were looked at */
@@ -81,6 +75,7 @@ int kernel_tasks_new(struct kernel_tasks **out, struct wm_session *session)
 	if (!tasks)
 		return -ENOMEM;
 	tasks->session = session;
+	tasks->paths.most = PATHS_MAX;
 	tasks->files = task_files_new();
 	*out = tasks;
 	return tasks->files ? 0 : -ENOMEM;
@@ -105,16 +100,12 @@ void kernel_tasks_free(struct kernel_tasks *tasks)
 {
 	if (!tasks)
 		return;
-	for (size_t i = 0; i < CHAINS; i++) {
+	for (size_t i = 0; i < CHAINS; i++)
 		for (struct task *task = tasks->chains[i], *next; task; task = next) {
 			next = task->next;
 			task_free(tasks, task);
 		}
-		for (struct task_path *path = tasks->paths[i], *next; path; path = next) {
-			next = path->next;
-			free(path);
-		}
-	}
+	texts_release(&tasks->paths);
 	task_addresses_release(&tasks->addresses);
 	task_files_free(tasks->files);
 	free(tasks);
@@ -134,26 +125,7 @@ static void trouble(struct kernel_tasks *tasks, int err)
 /* NULL: no memory, or too many. */
 static const char *path_keep(struct kernel_tasks *tasks, const char *text)
 {
-	size_t bytes = strnlen(text, PATH_MAX), hash = 5381;
-	struct task_path **chain, *path;
-
-	for (size_t i = 0; i < bytes; i++)
-		hash = hash * 33 + (unsigned char)text[i];
-	chain = &tasks->paths[hash % CHAINS];
-	for (path = *chain; path; path = path->next)
-		if (!strncmp(path->text, text, bytes) && !path->text[bytes])
-			return path->text;
-	if (tasks->path_count == PATHS_MAX)
-		return NULL;
-	path = malloc(sizeof(*path) + bytes + 1);
-	if (!path)
-		return NULL;
-	memcpy(path->text, text, bytes);
-	path->text[bytes] = '\0';
-	path->next = *chain;
-	*chain = path;
-	tasks->path_count++;
-	return path->text;
+	return texts_keep(&tasks->paths, text, strnlen(text, PATH_MAX));
 }
 
 /* ---- processes ---- */
@@ -413,21 +385,26 @@ int kernel_tasks_is_engine(const struct kernel_tasks *tasks, pid_t pid, uint64_t
 
 /* ---- records of the kernel ---- */
 
-/* It executes another program: its entry in the trace, if it has one, is of the old one. */
+/* Another program begins there: its entry in the trace, if it has one, is of the old one. */
+static void task_renew(struct kernel_tasks *tasks, struct task *task, char way, uint64_t time_ns)
+{
+	unwind_forget(tasks, task);
+	task->count = task->added = 0;
+	task->is_met = task->is_own = task->is_refused = 0;
+	task->number = -1;
+	task->is_followed = 1;
+	task->way = way;
+	task->begin_ns = wall_ns(tasks, time_ns);
+}
+
 static void executes(struct kernel_tasks *tasks, const struct sampler_record *record)
 {
 	struct task *task = task_get(tasks, record->pid);
 
 	if (!task)
 		return;
-	unwind_forget(tasks, task);
-	task->count = task->added = 0;
+	task_renew(tasks, task, LIFE_EXEC, record->time_ns);
 	task->exe = NULL;
-	task->is_met = task->is_own = task->is_refused = 0;
-	task->number = -1;
-	task->is_followed = 1;
-	task->way = LIFE_EXEC;
-	task->begin_ns = wall_ns(tasks, record->time_ns);
 }
 
 static void maps_file(struct kernel_tasks *tasks, const struct sampler_record *record)
@@ -460,16 +437,10 @@ static void forks(struct kernel_tasks *tasks, const struct sampler_record *recor
 	task = parent ? task_get(tasks, record->pid) : NULL;
 	if (!task)
 		return;
-	unwind_forget(tasks, task);
-	task->count = task->added = 0;
+	task_renew(tasks, task, LIFE_FORK, record->time_ns);
 	for (size_t i = 0; i < parent->count; i++)
 		map_add(task, &parent->maps[i]);
 	task->exe = parent->exe;
-	task->is_met = task->is_own = task->is_refused = 0;
-	task->number = -1;
-	task->is_followed = 1;
-	task->way = LIFE_FORK;
-	task->begin_ns = wall_ns(tasks, record->time_ns);
 }
 
 static void exits(struct kernel_tasks *tasks, const struct sampler_record *record)
