@@ -181,6 +181,16 @@ void counts_enable(struct counts *counts)
 	extent_enable(&counts->extent);
 }
 
+int counts_join(struct counts *counts, const pid_t *pid, struct detail detail)
+{
+	return extent_join(&counts->extent, pid, detail);
+}
+
+void counts_part(struct counts *counts)
+{
+	extent_part(&counts->extent);
+}
+
 int counts_read(struct counts *counts, struct count_value *values)
 {
 	const struct extent *extent = &counts->extent;

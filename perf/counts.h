@@ -65,6 +65,13 @@ int counts_open(struct counts **counts, const struct counts_request *request, st
 void counts_enable(struct counts *counts);
 
 /*
+ * One more process, disabled until counts_enable(), or refused as of counts_open(). The object
+ * keeps `pid`. counts_part() takes it back, with what it counted. Of COUNTS_PROCESSES.
+ */
+int counts_join(struct counts *counts, const pid_t *pid, struct detail detail);
+void counts_part(struct counts *counts);
+
+/*
  * CPUs come and go: open and enable the events on those that came. Call it every 20 ms at most,
  * since an event that the kernel dropped is recognised by its time, which stops. 0, or -errno where
  * the list of CPUs can't be read.

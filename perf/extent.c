@@ -195,17 +195,19 @@ static int open_each(struct extent *extent, int *has_changed, struct detail deta
 
 static int open_processes(struct extent *extent, struct detail detail)
 {
+	unsigned int before = extent->thread_count;
+	size_t first = extent->count;
 	int has_changed = 0, err = open_each(extent, &has_changed, detail);
 
 	/* a process is stopped only if it starts and ends threads meanwhile */
 	if (!err && has_changed) {
-		close_from(extent, 0);
-		extent->thread_count = 0;
+		close_from(extent, first);
+		extent->thread_count = before;
 		err = stop_all(extent);
 		if (!err)
 			err = open_each(extent, &has_changed, detail);
 	}
-	if (!err && !extent->thread_count)
+	if (!err && extent->thread_count == before)
 		err = detail_set(detail, -WM_E_GONE, "process %d", (int)extent->ids[0]);
 	return err;
 }
@@ -416,8 +418,30 @@ int extent_open(struct extent *extent, struct detail detail)
 void extent_enable(struct extent *extent)
 {
 	extent->is_enabled = 1;
-	order_from(extent, 0, PERF_EVENT_IOC_ENABLE);
+	order_from(extent, extent->joined_from, PERF_EVENT_IOC_ENABLE);
 	resume(extent);
+}
+
+void extent_part(struct extent *extent)
+{
+	close_from(extent, extent->joined_from);
+	resume(extent);
+}
+
+int extent_join(struct extent *extent, const pid_t *pid, struct detail detail)
+{
+	unsigned int before = extent->thread_count;
+	int err;
+
+	extent->ids = pid;
+	extent->id_count = 1;
+	extent->joined_from = extent->count;
+	err = open_processes(extent, detail);
+	if (err) {
+		extent_part(extent);
+		extent->thread_count = before;
+	}
+	return err;
 }
 
 void extent_disable(struct extent *extent)

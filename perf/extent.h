@@ -44,7 +44,7 @@ struct extent_way {
 
 struct extent {
 	const struct extent_way *way;
-	const pid_t *ids; /* of processes, or threads; NULL: CPUs */
+	const pid_t *ids; /* of processes, or threads; NULL: CPUs. Those opened last */
 	size_t id_count;
 	int are_threads;
 	const unsigned int *cpus; /* NULL: all that are online */
@@ -54,6 +54,7 @@ struct extent {
 
 	struct opened *opened;
 	size_t count, room;
+	size_t joined_from; /* those that extent_join() opened last */
 	struct place *places;
 	size_t place_count, place_room;
 	struct stop **stops; /* one for each process until they are enabled; NULL: none */
@@ -85,6 +86,14 @@ int extent_need(const struct extent *extent, size_t more, struct detail detail);
 int extent_open(struct extent *extent, struct detail detail);
 
 void extent_enable(struct extent *extent);
+
+/*
+ * One more process, to which `ids` refers from here on; extent_enable() follows. 0, or an error
+ * with words, and nothing is open on it. extent_part() closes what was opened on the last one.
+ */
+int extent_join(struct extent *extent, const pid_t *pid, struct detail detail);
+void extent_part(struct extent *extent);
+
 void extent_disable(struct extent *extent);
 
 /*

@@ -21,6 +21,16 @@ void sampler_enable(struct sampler *sampler)
 	extent_enable(&sampler->extent);
 }
 
+int sampler_join(struct sampler *sampler, const pid_t *pid, struct detail detail)
+{
+	return extent_join(&sampler->extent, pid, detail);
+}
+
+void sampler_part(struct sampler *sampler)
+{
+	extent_part(&sampler->extent);
+}
+
 void sampler_disable(struct sampler *sampler)
 {
 	extent_disable(&sampler->extent);

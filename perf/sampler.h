@@ -140,6 +140,13 @@ int sampler_open(struct sampler **sampler, const struct sampler_request *request
 /* Begin to record. Threads that sampler_open() had stopped run on. */
 void sampler_enable(struct sampler *sampler);
 
+/*
+ * One more process, disabled until sampler_enable(), or refused as of sampler_open(). The object
+ * keeps `pid`. sampler_part() takes it back. Of SAMPLER_PROCESSES.
+ */
+int sampler_join(struct sampler *sampler, const pid_t *pid, struct detail detail);
+void sampler_part(struct sampler *sampler);
+
 /* Record no more; what is in the rings stays to be read. Can't be enabled again. */
 void sampler_disable(struct sampler *sampler);
 

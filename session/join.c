@@ -7,6 +7,7 @@
 #include "process/launch.h"
 #include "process/program.h"
 #include "process/target.h"
+#include "session/kernel_events.h"
 #include "session/live.h"
 #include "session/process.h"
 #include "session/watch/outside.h"
@@ -103,19 +104,18 @@ static int attach_once(struct wm_session *session, pid_t pid)
 		return session_fail(session, err, "pid %d", (int)pid);
 	process->invited = 1;
 	process->listener = listener;
-	err = wait_opened(session, process);
+	/* first, as in wm_session_start() */
+	err = kernel_join(session, pid);
+	if (!err)
+		err = wait_opened(session, process);
 	if (err) {
+		kernel_part(session);
 		process_hang_up(process, -WM_E_GONE);
 		process->invited = 0; /* let session_step() forget it */
 	}
 	return err;
 }
 
-/*
- * Attach to a process. An agent whose last session has just ended may close the new connection
- * while it leaves, though its process lives; so does an agent whose program is executing another.
- * Then retry.
- */
 /* Whether the administrator's limits allow the session's buffer. */
 static int check_limits(struct wm_session *session)
 {
@@ -126,6 +126,11 @@ static int check_limits(struct wm_session *session)
 	return err ? session_fail(session, err, "%s", words) : 0;
 }
 
+/*
+ * Attach to a process. An agent whose last session has just ended may close the new connection
+ * while it leaves, though its process lives; so does an agent whose program is executing another.
+ * Then retry.
+ */
 int wm_session_attach(struct wm_session *session, pid_t pid)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
@@ -299,9 +304,12 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	if (err)
 		return err;
 	session->launched[session->launched_count++] = pid;
-	err = wait_launched(session, pid, program.path);
+	err = kernel_join(session, pid);
+	if (!err)
+		err = wait_launched(session, pid, program.path);
 	if (!err)
 		return pid;
+	kernel_part(session);
 	/* the launch fails, so leave no program behind; it has hardly run, if at all */
 	session->launched_count--;
 	kill(pid, SIGKILL);

@@ -360,6 +360,7 @@ void kernel_begin(struct wm_session *session)
 
 	if (!kernel || !kernel->process)
 		return;
+	kernel->begun_ticks = kernel_start_ticks();
 	/* first the wakes, else the first arrivals would be without */
 	if (kernel->waker)
 		sampler_enable(kernel->waker);

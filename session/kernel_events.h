@@ -11,6 +11,7 @@
 #define SESSION_KERNEL_EVENTS_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 struct kernel;
 struct wm_session;
@@ -24,6 +25,14 @@ int kernel_is_all(const struct wm_session *session);
  */
 int kernel_open(struct wm_session *session);
 void kernel_begin(struct wm_session *session);
+
+/*
+ * A process that enters while the session runs: open the same events on it, or none, and begin. It
+ * may have inherited them. 0, also where there is nothing to do; an error with the session's
+ * detail. kernel_part(): the last one did not enter after all.
+ */
+int kernel_join(struct wm_session *session, pid_t pid);
+void kernel_part(struct wm_session *session);
 
 /* Whether it records CPUs now, which keeps a session alive without a process. */
 int kernel_is_of_cpus(const struct wm_session *session);

@@ -80,6 +80,8 @@ struct kernel {
 	pid_t *pids;
 	size_t pid_count;
 	int is_begun;
+	uint64_t begun_ticks;				       /* as target_start_time() */
+	int has_joined, has_joined_sampler, has_joined_counts; /* by the last kernel_join() */
 	uint64_t claim; /* of the rings' locked memory, in the session's ledger; 0: none */
 	unsigned int *cpus;
 	size_t cpu_count;
@@ -95,6 +97,9 @@ struct kernel {
 	struct known_threads named; /* wakers that the trace names, and that are not in `known` */
 	uint64_t taken;
 };
+
+/* Now, as target_start_time() has it. */
+uint64_t kernel_start_ticks(void);
 
 /* Whether a spec of that kind is there. */
 int kernel_has_kind(const struct wm_session *session, enum kernel_kind kind);
@@ -143,6 +148,9 @@ void kernel_name_waker(struct kernel *kernel, pid_t pid, pid_t tid);
 /* A thread was started, named, or has ended; what all threads are called at the begin. */
 void kernel_task(struct kernel *kernel, const struct sampler_record *record);
 void kernel_write_names(struct kernel *kernel);
+
+/* Write what the begin of a recording has, of one process that entered later. */
+void kernel_write_joined(struct kernel *kernel, pid_t pid);
 
 /*
  * The text (abi/site.h) and types of an event. `source` is NULL for those before KERNEL_SPECS and

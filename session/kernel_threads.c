@@ -110,6 +110,13 @@ static void write_wait(struct kernel *kernel, pid_t pid, pid_t tid)
 	kernel_write(kernel, -1, ticks_monotonic_ns(), KERNEL_RUNNABLE, &fields);
 }
 
+void kernel_write_joined(struct kernel *kernel, pid_t pid)
+{
+	each_of_process(kernel, pid, write_name);
+	if (kernel->has_switches)
+		each_of_process(kernel, pid, write_wait);
+}
+
 void kernel_write_runnable(struct kernel *kernel)
 {
 	each_thread(kernel, write_wait);

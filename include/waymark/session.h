@@ -229,7 +229,8 @@ int wm_session_add(struct wm_session *session, const char *spec);
  * Take a running process in: loads the agent into it when it is not there yet. A child of the
  * caller that ends in that moment may find its status taken: waitpid(2) then says ECHILD. A process
  * that executes another program later is recorded up to there.
- * 0; if the session runs already, wm_session_wait() arms it. After an error nothing is armed in it:
+ * 0; if the session runs already, wm_session_wait() arms it, and the session's kernel events have
+ * begun there. After an error nothing is armed in it:
  *
  *	-EINVAL			it is the caller itself
  *	-EDEADLK		called in a callback

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/elf.h"
 #include "process/target.h"
+#include "session/kernel_events.h"
 #include "session/process.h"
 #include "session/process_trace.h"
 #include "session/spec.h"
@@ -201,7 +202,13 @@ int outside_attach(struct wm_session *session, pid_t pid, int why)
 	if (err)
 		return session_fail(session, err, "pid %d%s%s", (int)pid, words[0] ? ": " : "",
 				    words);
-	return join(session, target.pid, why, &process);
+	err = kernel_join(session, target.pid);
+	if (err)
+		return err;
+	err = join(session, target.pid, why, &process);
+	if (err)
+		kernel_part(session);
+	return err;
 }
 
 int outside_launch(struct wm_session *session, const char *path, char *const argv[], int why)
@@ -213,11 +220,14 @@ int outside_launch(struct wm_session *session, const char *path, char *const arg
 
 	if (err)
 		return session_fail(session, err, "%s", path);
-	err = join(session, pid, why, &process);
+	err = kernel_join(session, pid);
+	if (!err)
+		err = join(session, pid, why, &process);
 	if (!err) {
 		process->outside->entry = entry;
 		return pid;
 	}
+	kernel_part(session);
 	entry_kill(&entry);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
