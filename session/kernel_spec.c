@@ -261,7 +261,7 @@ static int group_read(struct kernel_request *request, char *names, struct detail
 		err = count_event_read(&request->group[request->group_count++], name, words);
 	}
 	if (!err && !request->group_count)
-		return detail_set(words, -WM_E_SPEC, "it names nothing to count");
+		return count_event_read(&request->group[0], "", words);
 	return err;
 }
 

@@ -129,8 +129,8 @@ Test(kernel_spec, wrong_ones_are_named)
 		int error;
 		const char *word;
 	} rows[] = {
-		{ "count:", -WM_E_SPEC, "nothing" },
-		{ "count:+", -WM_E_SPEC, "nothing" },
+		{ "count:", -WM_E_COUNT_EVENT, "" },
+		{ "count:+", -WM_E_COUNT_EVENT, "" },
 		{ "count:page-faults+no-such", -WM_E_COUNT_EVENT, "no-such" },
 		{ "count:page-faults+task-clock+page-faults", -WM_E_SPEC,
 		  "page-faults is named twice" },
