@@ -218,6 +218,8 @@ while read -r line; do
 	[[ $line != *" watch "*corrupt ]] || due=1 # the program's, whose books don't add up
 	(timeout -k 5 90 bash -o pipefail -c "$line" >out 2>words)
 	status=$?
+	# once in 256 runs the byte that corrupt.c writes over was 0 before
+	[ $due -ne 1 ] || ! grep -q '^400000 cents' out || due=0
 	[ $status -eq $due ] || fail "README.md: $line: status $status: $(cat words)"
 	case $line in
 	*"report hello.trace") grep -q 'shop:bake' out || fail "README.md: $line: $(cat out)" ;;
