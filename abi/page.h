@@ -181,9 +181,11 @@ struct wm_page {
  *
  * The kernel's events have packets of CPUs instead of threads: pid is 0, tid is the number of the
  * CPU, or PACKET_NO_CPU for what is counted over several, and depth is 0. Each of their events
- * begins with two fields of type WM_TYPE_I32, pid and tid: the thread that it is about.
+ * begins with two fields of type WM_TYPE_I32, pid and tid: the thread that it is about. A CPU's
+ * wakes have packets of their own; their comm is "cpu3 wakes".
  */
 #define PACKET_NO_CPU UINT32_MAX
+#define PACKET_WAKES " wakes"
 
 struct wm_packet {
 	uint32_t magic; /* PACKET_MAGIC */

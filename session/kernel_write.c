@@ -157,14 +157,17 @@ void kernel_write(struct kernel *kernel, int cpu, uint64_t time_ns, uint32_t id,
 	kernel->taken++;
 }
 
-static void lose(struct kernel *kernel, const struct sampler_record *record)
+/* `lane` is the ring's. */
+static void lose(struct kernel *kernel, pid_t lane, const struct sampler_record *record)
 {
 	struct kernel_fields fields = { .count = 0 };
 
-	own_store_lose(kernel->store, record->count);
 	kernel_put_thread(&fields, 0, 0);
 	kernel_put_u64(&fields, record->count);
-	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_LOST, &fields);
+	if (!kernel_declare(kernel, KERNEL_LOST))
+		own_store_write(kernel->store, lane, record->time_ns, KERNEL_LOST, fields.bytes,
+				fields.count);
+	own_store_lose(kernel->store, lane, record->count);
 }
 
 /* ---- switches ---- */
@@ -229,7 +232,7 @@ int kernel_take_wake(const struct sampler_record *record, void *data)
 	struct kernel_fields fields = { .count = 0 };
 
 	if (record->kind == SAMPLER_LOST)
-		lose(kernel, record);
+		lose(kernel, OWN_STORE_CPU_APART(record->cpu), record);
 	if (record->kind != SAMPLER_SAMPLE ||
 	    (kernel->end_ns && record->time_ns > kernel->end_ns) ||
 	    (!pid && (!kernel->is_of_cpus || kernel->cgroup_fd >= 0)))
@@ -373,7 +376,7 @@ int kernel_take(const struct sampler_record *record, void *data)
 		arrive(kernel, record);
 		break;
 	case SAMPLER_LOST:
-		lose(kernel, record);
+		lose(kernel, OWN_STORE_CPU(record->cpu), record);
 		break;
 	case SAMPLER_THROTTLED:
 		throttled(kernel, record);

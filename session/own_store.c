@@ -223,7 +223,8 @@ static void name_slot(const struct own_store *store, const struct lane *lane, st
 		return;
 	}
 	slot->tid = (uint32_t)(lane->tid - 1) % OWN_STORE_APART;
-	snprintf(slot->comm, sizeof(slot->comm), "cpu%u", slot->tid);
+	snprintf(slot->comm, sizeof(slot->comm), "cpu%u%s", (uint16_t)slot->tid,
+		 lane->tid > OWN_STORE_APART ? PACKET_WAKES : "");
 }
 
 /* FREE -> LIVE. Returns 0; -1: none is free. */
@@ -266,9 +267,14 @@ static struct lane *lane_of(struct own_store *store, pid_t tid)
 
 /* ---- events ---- */
 
-void own_store_lose(struct own_store *store, uint64_t count)
+void own_store_lose(struct own_store *store, pid_t tid, uint64_t count)
 {
-	store->map.store->discarded += count;
+	const struct lane *lane = tid ? lane_of(store, tid) : NULL;
+
+	if (lane)
+		store->map.slots[lane->slot].discarded += count;
+	else
+		store->map.store->discarded += count;
 }
 
 /* The header of an event, `since` ticks after the one before. Returns its bytes. */
@@ -296,7 +302,7 @@ void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint3
 	unsigned char *begin, *to;
 
 	if (!lane || bytes > OWN_STORE_FIELDS_MAX) {
-		own_store_lose(store, 1);
+		own_store_lose(store, 0, 1);
 		return;
 	}
 	ticks = ticks > lane->last_ticks ? ticks : lane->last_ticks;

@@ -30,7 +30,7 @@ int own_store_fd(const struct own_store *store);
 
 /* In a store of the kernel's events these replace the tid. A sum over all CPUs has no CPU. */
 #define OWN_STORE_CPU(cpu) ((pid_t)(cpu) + 1)
-#define OWN_STORE_CPU_APART(cpu) ((pid_t)(cpu) + 1 + OWN_STORE_APART) /* a second lane */
+#define OWN_STORE_CPU_APART(cpu) ((pid_t)(cpu) + 1 + OWN_STORE_APART) /* its wakes */
 #define OWN_STORE_APART ((1 << 20) + 2048)
 #define OWN_STORE_NO_CPU ((pid_t)INT32_MAX)
 
@@ -47,7 +47,7 @@ void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint3
 /* Close all pages, so that a drain may take them. */
 void own_store_quiet(struct own_store *store);
 
-/* Count events that were lost before they could be written, of unknown threads. */
-void own_store_lose(struct own_store *store, uint64_t count);
+/* Count events that were lost before they could be written: of a thread, or with 0 of unknown ones. */
+void own_store_lose(struct own_store *store, pid_t tid, uint64_t count);
 
 #endif

@@ -167,6 +167,23 @@ Test(own_store, of_the_kernel_has_lanes_of_cpus)
 	cr_assert_str_eq(seen.comm, "cpus");
 }
 
+Test(own_store, losses_of_a_cpu_are_in_its_packets)
+{
+	struct drain_counts counts;
+	uint64_t value = 1;
+
+	memset(&out, 0, sizeof(out));
+	cr_assert_eq(own_store_new(&store, 0, 1 << 20, STORE_DISCARD), 0);
+	cr_assert_eq(drain_new(&drain, own_store_fd(store), 0), 0);
+	own_store_write(store, OWN_STORE_CPU_APART(3), 1000, 1, &value, sizeof(value));
+	own_store_lose(store, OWN_STORE_CPU_APART(3), 7);
+	counts = finish();
+	cr_assert_eq(counts.discarded, 7);
+	cr_assert_eq(out.head.tid, 3);
+	cr_assert_str_eq(out.head.comm, "cpu3 wakes");
+	cr_assert_eq(out.head.discarded, 7);
+}
+
 Test(own_store, write_with_earlier_time_takes_last_time)
 {
 	make(1 << 20, STORE_DISCARD);
@@ -185,7 +202,7 @@ Test(own_store, write_without_room_counts_as_lost)
 	make(1, STORE_BLOCK);
 	for (uint64_t i = 1; i <= 100000; i++)
 		write_one(100, i, i);
-	own_store_lose(store, 7);
+	own_store_lose(store, 0, 7);
 	counts = finish();
 	cr_assert_lt(out.count, 100000);
 	cr_assert_gt(out.count, 1000);

@@ -25,6 +25,12 @@ struct open_span {
 	uint64_t ns[THREAD_TIMES];
 };
 
+/* What is known of a CPU's stream. */
+struct cpu_stream {
+	uint64_t last_ns; /* of its event before; 0: none */
+	uint64_t lost;	  /* by kernel:lost, and not yet by a packet, which counts these too */
+};
+
 /* The spans of a stream that are open. */
 struct open_spans {
 	struct open_span *all;
@@ -37,7 +43,7 @@ struct pass {
 	struct trace_reader *reader;
 	struct role **roles;	    /* for each process, by class index */
 	struct open_spans *streams; /* by the place in the reader's streams[] */
-	uint64_t *last_ns;	    /* likewise: of a CPU's event before; 0: none */
+	struct cpu_stream *cpus;    /* likewise */
 	uint64_t open_count;
 	struct process_numbers numbers;
 };
@@ -292,30 +298,40 @@ static struct thread_event thread_event_of(const struct pass *pass, const struct
 	return made;
 }
 
-static int kernel_add(struct pass *pass, const struct role *role, const struct merge_event *event)
+/*
+ * What is lost was lost since the stream's event before: a CPU may have other streams. Returns 0 or
+ * -ENOMEM.
+ */
+static int losses_add(struct pass *pass, const struct role *role, const struct merge_event *event)
 {
 	struct thread_states *states = &pass->switches->states;
-	/* what is lost was lost since the stream's event before: a CPU may have other streams */
-	uint64_t *last_ns = &pass->last_ns[event->stream - pass->reader->streams];
-	uint64_t from_ns = *last_ns ? *last_ns : states->begin_ns;
-	int32_t cpu = event->stream->cpu;
-	struct thread_event made;
-	int err = 0;
+	struct cpu_stream *cpu = &pass->cpus[event->stream - pass->reader->streams];
+	uint64_t from_ns = cpu->last_ns ? cpu->last_ns : states->begin_ns, known, lost;
 
-	*last_ns = event->ns;
+	lost = role && role->kind == ROLE_LOST ? load_u64(event->fields + THREAD_BYTES) : 0;
+	cpu->last_ns = event->ns;
+	cpu->lost += lost;
+	known = event->lost < cpu->lost ? event->lost : cpu->lost;
+	cpu->lost -= known;
 	/* packets have an unknown number of events, but one at least */
-	if (event->lost || event->missing_packets)
-		err = thread_states_lost(states, cpu, from_ns, event->ns,
-					 event->lost + event->missing_packets);
-	if (err || !role)
-		return err;
-	if (role->kind == ROLE_LOST)
-		return thread_states_lost(states, cpu, from_ns, event->ns,
-					  load_u64(event->fields + THREAD_BYTES));
-	if (role->kind != ROLE_KERNEL)
+	lost += event->lost - known + event->missing_packets;
+	if (!lost)
 		return 0;
+	if (!strstr(event->stream->comm, PACKET_WAKES))
+		return thread_states_lost(states, event->stream->cpu, from_ns, event->ns, lost);
+	thread_states_lost_wakes(states, from_ns, event->ns, lost);
+	return 0;
+}
+
+static int kernel_add(struct pass *pass, const struct role *role, const struct merge_event *event)
+{
+	int err = losses_add(pass, role, event);
+	struct thread_event made;
+
+	if (err || !role || role->kind != ROLE_KERNEL)
+		return err;
 	made = thread_event_of(pass, role, event);
-	return thread_states_add(states, &made);
+	return thread_states_add(&pass->switches->states, &made);
 }
 
 /* ---- the trace ---- */
@@ -377,7 +393,7 @@ static void pass_release(struct pass *pass)
 		free(pass->streams[i].all);
 	free(pass->roles);
 	free(pass->streams);
-	free(pass->last_ns);
+	free(pass->cpus);
 	process_numbers_release(&pass->numbers);
 }
 
@@ -393,8 +409,8 @@ int switches_read(struct switches *switches, struct trace_reader *reader,
 	thread_states_init(&switches->states, begin_ns);
 	switches->spans = calloc((size_t)summary->span_count + 1, sizeof(*switches->spans));
 	pass.streams = calloc((size_t)reader->stream_count + 1, sizeof(*pass.streams));
-	pass.last_ns = calloc((size_t)reader->stream_count + 1, sizeof(*pass.last_ns));
-	err = switches->spans && pass.streams && pass.last_ns
+	pass.cpus = calloc((size_t)reader->stream_count + 1, sizeof(*pass.cpus));
+	err = switches->spans && pass.streams && pass.cpus
 		      ? process_numbers_make(&pass.numbers, reader)
 		      : -ENOMEM;
 	if (!err)

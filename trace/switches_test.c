@@ -238,8 +238,8 @@ Test(switches, lost_records_make_times_unknown_and_uncertain)
 	put(1, LOST, 500, 0, 0);
 	sample_u64(&cpus[1], 5);
 	end_packet(&cpus[1], 1);
-	cpus[1].head.discarded = 3;
-	cpus[1].head.seq++; /* one is missing */
+	cpus[1].head.discarded = 5 + 3; /* those 5 once more */
+	cpus[1].head.seq++;		/* one is missing */
 	depart(1, 600, PID, TID, "S");
 	mark(STEP_BEGIN, 420);
 	mark(STEP_END, 470);
@@ -247,6 +247,30 @@ Test(switches, lost_records_make_times_unknown_and_uncertain)
 	expect_times(thread(TID)->ns, 180, 50, 100, 170);
 	cr_expect_eq(thread(TID)->lost_events, 5 + 3 + 1);
 	cr_expect_eq(thread(CHILD)->lost_events, 9);
+	end_trace();
+}
+
+Test(switches, where_wakes_alone_are_lost_states_are_known)
+{
+	struct sample wakes = { 0 };
+
+	begin_trace();
+	put_switches();
+	begin_stream(&wakes, &(struct wm_packet){ .tid = 1, .instance = 4, .comm = "cpu1 wakes" },
+		     100);
+	sample_event(&wakes, LOST, 410, 0);
+	sample_u32(&wakes, 0);
+	sample_u32(&wakes, 0);
+	sample_u64(&wakes, 5);
+	end_packet(&wakes, 1);
+	wakes.head.discarded = 5 + 2;
+	end_packet(&wakes, 1);
+	sample_release(&wakes);
+	depart(1, 550, PID, TID + 1, "R");
+	read_trace();
+	expect_times(thread(TID)->ns, 100 + 80 + 120, 20 + 30, 100, 0);
+	expect_times(thread(TID + 1)->ns, 450, 0, 0, 0);
+	cr_expect_eq(thread(TID)->lost_events, 5 + 2);
 	end_trace();
 }
 

@@ -36,7 +36,8 @@ static void seen(const struct thread_states *states, struct thread_record *threa
 		return;
 	if (!thread->is_sighted)
 		thread->begin_ns = thread->since_ns = states->begin_ns < ns ? states->begin_ns : ns;
-	thread_spend(thread, states->lost_events > thread->lost_events ? THREAD_TIME_UNKNOWN : time,
+	thread_spend(thread,
+		     states->lost_switches > thread->lost_switches ? THREAD_TIME_UNKNOWN : time,
 		     ns);
 }
 
@@ -369,6 +370,14 @@ static struct thread_record *runner_of(const struct thread_states *states,
 	return thread && thread->state == THREAD_RUNNING && thread->cpu == number ? thread : NULL;
 }
 
+void thread_states_lost_wakes(struct thread_states *states, uint64_t from_ns, uint64_t to_ns,
+			      uint64_t wakes)
+{
+	states->lost_events += wakes;
+	if (to_ns > from_ns)
+		states->lost_ns += to_ns - from_ns;
+}
+
 int thread_states_lost(struct thread_states *states, int32_t number, uint64_t from_ns,
 		       uint64_t to_ns, uint64_t events)
 {
@@ -376,9 +385,8 @@ int thread_states_lost(struct thread_states *states, int32_t number, uint64_t fr
 	struct thread_cpu *cpu = cpu_of(states, number, &err);
 	struct thread_record *runner = cpu ? runner_of(states, cpu, number) : NULL;
 
-	states->lost_events += events;
-	if (to_ns > from_ns)
-		states->lost_ns += to_ns - from_ns;
+	thread_states_lost_wakes(states, from_ns, to_ns, events);
+	states->lost_switches += events;
 	if (runner) {
 		uint64_t until_ns = from_ns > runner->since_ns ? from_ns : runner->since_ns;
 

@@ -27,7 +27,8 @@
  *
  * Losses of a CPU: the time of the thread that ran there is unknown from the event before to
  * the thread's next one. All threads that live then count the loss, since each may have been there.
- * They also count switches that must be missing, where an event contradicts the state.
+ * They also count switches that must be missing, where an event contradicts the state. Where wakes
+ * alone were lost, threads count them too, and a wait is as if none had been recorded.
  *
  * One thread at a time uses it.
  */
@@ -103,6 +104,7 @@ struct thread_record {
 	uint64_t wakes;
 	uint64_t missing;	       /* switches that no event shows */
 	uint64_t lost_events, lost_ns; /* while it lived, and for how long, at most */
+	uint64_t lost_switches;	       /* of lost_events, before it */
 	struct thread_wait waits[THREAD_LETTER_COUNT];
 	struct frequent wakers; /* value tid, of pid */
 	struct frequent places; /* value address, of image; ns off the CPU */
@@ -140,6 +142,7 @@ struct thread_states {
 	size_t slot_count;
 	uint64_t begin_ns;
 	uint64_t lost_events, lost_ns;
+	uint64_t lost_switches; /* of lost_events, those that are perhaps not wakes */
 	struct thread_cpu {
 		uint32_t thread; /* which runs there: index + 1 */
 	} * cpus;
@@ -156,6 +159,10 @@ int thread_states_add(struct thread_states *states, const struct thread_event *e
 /* So many events of a CPU were lost between these times. 0 or -ENOMEM. */
 int thread_states_lost(struct thread_states *states, int32_t cpu, uint64_t from_ns, uint64_t to_ns,
 		       uint64_t events);
+
+/* The same of wakes. */
+void thread_states_lost_wakes(struct thread_states *states, uint64_t from_ns, uint64_t to_ns,
+			      uint64_t wakes);
 
 /* The sums of a thread's times at `ns`; its event THREAD_IS_HERE is implied. 0 or -ENOMEM. */
 int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid, uint64_t ns,

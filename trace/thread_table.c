@@ -52,12 +52,13 @@ static struct thread_record *thread_new(struct thread_states *states, uint32_t p
 	*thread = (struct thread_record){
 		.pid = pid,
 		.tid = tid,
-		.state = is_later || states->lost_events ? THREAD_UNKNOWN : THREAD_UNSEEN,
+		.state = is_later || states->lost_switches ? THREAD_UNKNOWN : THREAD_UNSEEN,
 		.begin_ns = ns,
 		.since_ns = ns,
 		.cpu = -1,
 		.crossed_cpu = -1,
 		.lost_events = states->lost_events,
+		.lost_switches = states->lost_switches,
 		.lost_ns = states->lost_ns,
 	};
 	*slot_of(states, tid) = (uint32_t)states->count;

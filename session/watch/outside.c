@@ -459,7 +459,7 @@ static void take(struct wm_session *session, struct process *process, int is_las
 		return;
 	lost = is_last ? lost_of(outside) : event_object_lost(outside->object);
 	if (lost > outside->lost) {
-		own_store_lose(outside->store, lost - outside->lost);
+		own_store_lose(outside->store, 0, lost - outside->lost);
 		outside->lost = lost;
 	}
 }
