@@ -87,7 +87,7 @@ static const char *name_of(const struct report_threads *threads, uint32_t pid, u
 {
 	const char *name = thread_names_find(&threads->names, pid, tid, ns), *slash;
 	uint32_t number = name ? PROCESS_NUMBER_NONE
-			       : process_number_at(&threads->numbers, pid, ns);
+			       : process_number_at(&threads->numbers, pid, ns, NULL);
 
 	if (number == PROCESS_NUMBER_NONE)
 		return name;

@@ -97,6 +97,8 @@ int samples_open(struct samples *samples, struct trace_reader *reader,
 		err = stacks_init(&samples->stacks);
 	if (!err)
 		err = thread_names_read(&samples->names, reader);
+	if (!err)
+		err = process_numbers_make(&samples->numbers, reader);
 	return samples->processes && samples->tids ? err : -ENOMEM;
 }
 
@@ -116,12 +118,13 @@ void samples_close(struct samples *samples)
 	free(samples->slots);
 	free(samples->tids);
 	thread_names_release(&samples->names);
+	process_numbers_release(&samples->numbers);
 	*samples = (struct samples){ 0 };
 }
 
 /* ---- events ---- */
 
-/* Its number; -1: it is not wanted, or -ENOMEM. */
+/* Its number, that of a new one for a new class. 0 or -ENOMEM. */
 static int event_find(struct samples *samples, const struct trace_class *class, uint32_t *number)
 {
 	static const char clocks[][20] = { "sample:cpu-clock", "sample:task-clock" };

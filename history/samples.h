@@ -11,6 +11,7 @@
 #define HISTORY_SAMPLES_H
 
 #include "history/stacks.h"
+#include "trace/process_numbers.h"
 #include "trace/reader.h"
 #include "trace/thread_names.h"
 
@@ -36,7 +37,7 @@ struct samples_event {
 
 struct samples_thread {
 	uint32_t pid, tid;
-	uint32_t process;    /* of the trace's metadata; SAMPLES_UNKNOWN */
+	uint32_t process;    /* of the trace's metadata; PROCESS_NUMBER_NONE */
 	const char *program; /* its process's: the last part of the path; "?" */
 	const char *comm;    /* the thread's first, where the trace has it; else the program */
 	uint32_t stack;	     /* the names of both, in stacks */
@@ -44,8 +45,6 @@ struct samples_thread {
 	uint64_t count;
 	size_t older; /* the one before of the same tid, + 1; 0: none */
 };
-
-#define SAMPLES_UNKNOWN UINT32_MAX
 
 /* Samples that are alike. */
 struct samples_sum {
@@ -73,6 +72,7 @@ struct samples {
 	uint32_t *slots; /* sums; open addressing; 0: free, else one more than its number */
 	size_t slot_count;
 	struct thread_names names;
+	struct process_numbers numbers;
 	size_t *tids; /* threads by tid, the low bits; one more than the number; 0: none */
 };
 

@@ -13,26 +13,6 @@
 
 /* ---- threads ---- */
 
-/* The last process of that number that had begun; and when another begins. */
-static uint32_t process_at(const struct tsdl *meta, uint32_t pid, uint64_t ns, uint64_t *until_ns)
-{
-	uint32_t found = SAMPLES_UNKNOWN;
-
-	*until_ns = UINT64_MAX;
-	for (uint32_t i = 0; i < meta->process_count; i++) {
-		const struct tsdl_process *process = &meta->processes[i];
-
-		if (process->is_kernel || process->pid != pid)
-			continue;
-		/* the first also before it: the kernel's events may be older than the agent */
-		if (found == SAMPLES_UNKNOWN || process->begin_ns <= ns)
-			found = i;
-		else if (process->begin_ns < *until_ns)
-			*until_ns = process->begin_ns;
-	}
-	return found;
-}
-
 static const char *last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -45,8 +25,8 @@ static int thread_fill(struct samples *samples, struct samples_thread *thread, u
 	const struct tsdl *meta = &samples->reader->meta;
 	const char *program = NULL, *comm;
 
-	thread->process = process_at(meta, thread->pid, ns, &thread->until_ns);
-	if (thread->process != SAMPLES_UNKNOWN)
+	thread->process = process_number_at(&samples->numbers, thread->pid, ns, &thread->until_ns);
+	if (thread->process != PROCESS_NUMBER_NONE)
 		program = meta->processes[thread->process].exe;
 	if (!thread->pid && !thread->tid)
 		program = "[idle]";

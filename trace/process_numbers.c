@@ -55,7 +55,8 @@ void process_numbers_release(struct process_numbers *numbers)
 	*numbers = (struct process_numbers){ 0 };
 }
 
-uint32_t process_number_at(const struct process_numbers *numbers, uint32_t pid, uint64_t ns)
+uint32_t process_number_at(const struct process_numbers *numbers, uint32_t pid, uint64_t ns,
+			   uint64_t *until_ns)
 {
 	size_t low = 0, high = numbers->count;
 
@@ -69,8 +70,14 @@ uint32_t process_number_at(const struct process_numbers *numbers, uint32_t pid, 
 		else
 			high = middle;
 	}
-	if (low && numbers->all[low - 1].pid == pid)
-		return numbers->all[low - 1].process;
-	return low < numbers->count && numbers->all[low].pid == pid ? numbers->all[low].process
-								    : PROCESS_NUMBER_NONE;
+	/* the first of all also before it began */
+	if (low < numbers->count && numbers->all[low].pid == pid &&
+	    (!low || numbers->all[low - 1].pid != pid))
+		low++;
+	if (until_ns)
+		*until_ns = low < numbers->count && numbers->all[low].pid == pid
+				    ? numbers->all[low].begin_ns
+				    : UINT64_MAX;
+	return low && numbers->all[low - 1].pid == pid ? numbers->all[low - 1].process
+						       : PROCESS_NUMBER_NONE;
 }

@@ -46,8 +46,9 @@ Test(process_numbers, a_pid_is_the_process_that_it_was_then)
 
 	cr_assert_eq(process_numbers_make(&numbers, &reader), 0);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		cr_expect_eq(process_number_at(&numbers, rows[i].pid, rows[i].ns), rows[i].process,
-			     "%zu: %u", i, process_number_at(&numbers, rows[i].pid, rows[i].ns));
+		cr_expect_eq(process_number_at(&numbers, rows[i].pid, rows[i].ns, NULL),
+			     rows[i].process, "%zu: %u", i,
+			     process_number_at(&numbers, rows[i].pid, rows[i].ns, NULL));
 	process_numbers_release(&numbers);
-	cr_expect_eq(process_number_at(&numbers, 10, 100), PROCESS_NUMBER_NONE);
+	cr_expect_eq(process_number_at(&numbers, 10, 100, NULL), PROCESS_NUMBER_NONE);
 }

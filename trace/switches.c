@@ -279,7 +279,7 @@ static struct thread_event thread_event_of(const struct pass *pass, const struct
 		made.letter = (char)at[1];
 		made.place = load_u64(at + 2);
 		if (made.place)
-			made.image = process_number_at(&pass->numbers, event->pid, event->ns);
+			made.image = process_number_at(&pass->numbers, event->pid, event->ns, NULL);
 		break;
 	case THREAD_WOKEN:
 		made.waker_pid = load_u32(at);
