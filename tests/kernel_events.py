@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""kernel_events.py EXPRESSION: print it, of `e`, the events in ./events, and of what the program has
-printed into ./out: `sleeper` and `waiter` are tids, `pages` an address, `switches` the sleeper's, not
-preempted and preempted."""
+"""kernel_events.py EXPRESSION: print it, of `e`, the events in ./events, and of what the program
+has printed into ./out: `sleeper` and `waiter` are tids, `pages` an address, `switches` the
+sleeper's, not preempted and preempted."""
 
 import json
 import sys
@@ -47,6 +47,18 @@ def faults_at(page):
 def grows(name):
     counts = values(name, "count")
     return len(counts) >= 2 and counts[-1] >= counts[0]
+
+
+def is_grouped(fields):
+    return fields["page_faults"] >= 300 and fields["context_switches"] >= 20 and \
+        fields["task_clock"] > 0 and fields["running_ns"] == fields["enabled_ns"]
+
+
+def has_registers(fields):
+    """whether those of a page fault are plausible, in the order of perf_regs.h"""
+    registers = fields["regs"]
+    return len(registers) == 18 and int(registers[8], 16) == fields["ip"] and \
+        hex(fields["address"]) in registers and int(registers[7], 16) % 16 < 9
 
 
 print(eval(f"({sys.argv[1]})"))

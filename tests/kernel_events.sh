@@ -68,13 +68,14 @@ holds "counts grow" 'grows("count:page-faults")'
 
 record 0 -e count:page-faults+task-clock+context-switches ./switching 20 300
 holds "a group has a value for each event, and one time" \
-	'(lambda f: f["page_faults"] >= 300 and f["context_switches"] >= 20 and 0 < f["task_clock"] and f["running_ns"] == f["enabled_ns"])(of("count:page-faults+task-clock+context-switches")[-1]["fields"])'
+	'is_grouped(of("count:page-faults+task-clock+context-switches")[-1]["fields"])'
 
 # ---- samples, tracepoints, kprobes, watches of the kernel ----
 
 record 0 -e sample:page-faults/period=1,addr,regs/ ./switching 1 300
 holds "a sample has the registers of its instruction: rsp is the eighth of 18, rip the ninth" \
-	'(lambda s: len(s) == 300 and all(len(x["regs"]) == 18 and int(x["regs"][8], 16) == x["ip"] and hex(x["address"]) in x["regs"] and int(x["regs"][7], 16) % 16 < 9 for x in s))([x["fields"] for x in of("sample:page-faults") if 0 <= x["fields"]["address"] // 4096 - pages // 4096 < 300])'
+	'[has_registers(x["fields"]) for x in of("sample:page-faults")
+		if 0 <= x["fields"]["address"] // 4096 - pages // 4096 < 300] == [True] * 300'
 
 record 0 -e sample:cpu-clock/freq=1000/ ./switching 3 20000
 holds "there are samples" 'of("sample:cpu-clock") != []'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A process that is attached to while a session runs has the session's kernel events, with what it starts; or it is
-# refused, and the others continue.
+# A process that is attached to while a session runs has the session's kernel events, with what it
+# starts; or it is refused, and the others continue.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
@@ -18,24 +18,16 @@ begin() { start bash -c 'while :; do (sleep 0.002); done'; }
 joins()
 {
 	local word=$1
-	timeout -k 5 60 "${under[@]}" ./joiner "$first" "$later" "${@:2}" >events 2>err || fail "joiner ${*:2}: $(cat err)"
+	timeout -k 5 60 "${under[@]}" ./joiner "$first" "$later" "${@:2}" >events 2>err ||
+		fail "joiner ${*:2}: $(cat err)"
 	grep -q "^$word" err || fail "no '$word': $(cat err)"
 }
 
-# holds WHAT EXPRESSION: of the events as Python's list `e`, the pids `first` and `later`
+# holds WHAT EXPRESSION: of tests/kernel_join.py
 holds()
 {
-	expect "$1" "$(python3 - "$first" "$later" "$2" <<'END'
-import json, sys
-e = sorted(map(json.loads, open("events")), key=lambda x: x["time_ns"])
-first, later = int(sys.argv[1]), int(sys.argv[2])
-of = lambda name, pid: [x for x in e if x["name"] == name and x["pid"] == pid]
-print(eval(sys.argv[3]))
-END
-)" True
+	expect "$1" "$(python3 "$source_dir/tests/kernel_join.py" "$first" "$later" "$2")" True
 }
-
-once='"aa" not in "".join(x["name"][7] for x in e if x["tid"] == later and x["name"] in ("switch:arrive", "switch:depart"))'
 
 # With nothing loaded into it.
 begin
@@ -46,11 +38,10 @@ joins joined switch fault count:context-switches
 for name in switch:arrive switch:depart switch:runnable fault:page task:name; do
 	holds "the later process has $name" "len(of('$name', later)) > 0"
 done
-holds "no switch of it comes twice" "$once"
+holds "no switch of it comes twice" 'switches_once(later)'
 holds "what it starts is recorded" \
-	'any(x["name"] == "switch:depart" and x["pid"] in {y["pid"] for y in e if y["name"] == "task:fork" and y["fields"]["parent_pid"] == later} for x in e)'
-holds "counts are of both" \
-	'max(x["fields"]["count"] for x in e if x["name"] == "count:context-switches") > len(of("switch:depart", later))'
+	'any(of("switch:depart", child) for child in children(later))'
+holds "counts are of both" 'counted("context-switches") > len(of("switch:depart", later))'
 
 # Refused as a whole, with the figures: the first is recorded as before.
 kill -9 "$later"
@@ -63,15 +54,19 @@ under=(bash -c 'ulimit -n $((100 + 32 * $(nproc))); exec "$@"' limited)
 joins "refused: " switch fault
 under=()
 grep -q RLIMIT_NOFILE err || fail "no figures: $(cat err)"
-holds "the refused process has no event" 'len(of("switch:depart", first)) > 0 and not [x for x in e if x["pid"] == later and x["name"] != "task:waker"]'
+holds "the others continue" 'of("switch:depart", first) != []'
+holds "the refused process has no event" \
+	'{x["name"] for x in e if x["pid"] == later} <= {"task:waker"}'
 kill -9 "$first" "$later"
 
-# A child of the first that was started since has inherited the events, and does not get them again: no switch comes or
-# counts twice.
+# A child of the first that was started since has inherited the events, and does not get them again:
+# no switch comes or counts twice.
 mkfifo pipe
 for specs in "switch fault" "count:context-switches"; do
 	rm -f go child
-	start bash -c 'until [ -e go ]; do sleep 0.002; done; exec 9<>pipe; (while :; do read -rt 0.002 -u 9; done) & echo $! >child; wait'
+	start bash -c 'until [ -e go ]; do sleep 0.002; done
+		exec 9<>pipe
+		(while :; do read -rt 0.002 -u 9; done) & echo $! >child; wait'
 	first=$pid
 	later=-
 	# shellcheck disable=SC2086 # several specs
@@ -80,9 +75,11 @@ for specs in "switch fault" "count:context-switches"; do
 	switches=$(awk '/ctxt_switches/ { sum += $2 } END { print sum }' "/proc/$later/status")
 	kill -9 "$first" "$later"
 	if [ "$specs" = "switch fault" ]; then
-		holds "the child's switches come once" "len(of('switch:depart', later)) > 50 and $once"
+		holds "the child's switches come" 'len(of("switch:depart", later)) > 50'
+		holds "and once" 'switches_once(later)'
 	else
-		holds "the child's switches count once" "0 < max(x['fields']['count'] for x in e if x['name'] == 'count:context-switches') < 1.5 * $switches"
+		holds "the child's switches count once" \
+			"0 < counted('context-switches') < 1.5 * $switches"
 	fi
 done
 
@@ -93,11 +90,12 @@ if ! lacks code-change >why; then
 	start ./ticker 50 3 1000000
 	later=$pid
 	joins joined marker:ticker:tick switch
-	holds "its markers and its switches are there" "len(of('ticker:tick', later)) > 0 and len(of('switch:depart', later)) > 0"
+	holds "its markers and its switches are there" \
+		'of("ticker:tick", later) != [] != of("switch:depart", later)'
 	later=launch
 	joins joined marker:ticker:tick switch
 	later=$(sed -n 's/^joined //p' err)
 	holds "a launched program has both from its first event on" \
-		"min(x['time_ns'] for x in of('switch:arrive', later)) < min(x['time_ns'] for x in of('ticker:tick', later))"
+		'begins("switch:arrive", later) < begins("ticker:tick", later)'
 fi
 exit $failed
