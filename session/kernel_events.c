@@ -436,20 +436,22 @@ void kernel_end(struct wm_session *session)
 
 	if (!kernel)
 		return;
-	if (kernel->sampler && kernel->process && kernel->is_begun) {
+	if (kernel->process && kernel->is_begun) {
 		kernel->end_ns = ticks_monotonic_ns();
-		sampler_disable(kernel->sampler);
-		sampler_read(kernel->sampler, 1, kernel_take, kernel);
-		if (kernel->waker) {
+		if (kernel->sampler)
+			sampler_disable(kernel->sampler);
+		if (kernel->waker)
 			sampler_disable(kernel->waker);
-			sampler_read(kernel->waker, 1, kernel_take_wake, kernel);
-		}
-		kernel_tasks_end(kernel->tasks);
+		/* before the rings are read, which may take long: they would be of a later time */
 		kernel_write_counts(kernel);
 		if (kernel->has_switches)
 			kernel_write_runnable(kernel);
-	} else if (kernel->process && kernel->is_begun) {
-		kernel_write_counts(kernel);
+		if (kernel->sampler)
+			sampler_read(kernel->sampler, 1, kernel_take, kernel);
+		if (kernel->waker)
+			sampler_read(kernel->waker, 1, kernel_take_wake, kernel);
+		if (kernel->sampler)
+			kernel_tasks_end(kernel->tasks);
 	}
 	kernel_covered(session, &kernel->coverage);
 	sampler_close(kernel->sampler);

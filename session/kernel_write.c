@@ -152,6 +152,8 @@ void kernel_write(struct kernel *kernel, int cpu, uint64_t time_ns, uint32_t id,
 {
 	if (id < KERNEL_SPECS && kernel_declare(kernel, id))
 		return;
+	if (kernel->end_ns && time_ns > kernel->end_ns)
+		time_ns = kernel->end_ns;
 	own_store_write(kernel->store, cpu < 0 ? OWN_STORE_NO_CPU : OWN_STORE_CPU(cpu), time_ns, id,
 			fields->bytes, fields->count);
 	kernel->taken++;

@@ -113,8 +113,10 @@ if is_root; then
 	record 0 -a -e switch -e fault ./switching 20 300
 	holds "all CPUs: the program is in it" 'sum(departures(sleeper)) == sum(switches)'
 	holds "all CPUs: others are in it" 'len({x["pid"] for x in of("switch:depart")}) > 1'
-	record 0 --for 300ms -C 0 -e sample:cpu-clock/freq=100/
+	record 0 --for 300ms -C 0 -e sample:cpu-clock/freq=100/ -e switch -e count:page-faults
 	holds "one CPU" '{x["cpu"] for x in of("sample:cpu-clock")} <= {0}'
+	holds "sums are of the moment at which the events end" \
+		'{of(name)[-1]["time_ns"] for name in ("count:page-faults", "switch:runnable")} == {e[-1]["time_ns"]}'
 fi
 
 # ---- what is refused ----
