@@ -36,6 +36,12 @@ void outcome_kernel_end(const struct wm_session *session)
 		fprintf(stderr,
 			"waymark: functions of %llu process%s have no names: the trace has room for 4,096 that no agent reports\n",
 			(unsigned long long)coverage.unnamed, coverage.unnamed == 1 ? "" : "es");
+	if (coverage.privileged)
+		fprintf(stderr,
+			"waymark: %llu process%s executed a program with more privileges (setuid): the kernel ended %s events there; -a records them\n",
+			(unsigned long long)coverage.privileged,
+			coverage.privileged == 1 ? "" : "es",
+			coverage.privileged == 1 ? "its" : "their");
 	if (coverage.cpus_back)
 		fprintf(stderr, "waymark: %u CPU%s came online meanwhile\n", coverage.cpus_back,
 			coverage.cpus_back == 1 ? "" : "s");

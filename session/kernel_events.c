@@ -398,6 +398,7 @@ void kernel_covered(const struct wm_session *session, struct kernel_coverage *co
 		.cpus_back = sampled.cpus_back,
 		.throttled = sampled.throttled,
 		.unnamed = kernel_tasks_refused(kernel->tasks),
+		.privileged = kernel->privileged,
 	};
 }
 

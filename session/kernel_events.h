@@ -45,6 +45,7 @@ struct kernel_coverage {
 	unsigned int cpus_back; /* how often a CPU came, or came back */
 	uint64_t throttled;	/* how often the kernel stopped an event for a while */
 	uint64_t unnamed;	/* processes whose functions the trace can't name: too many */
+	uint64_t privileged;	/* processes that executed a program with more privileges */
 };
 
 void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage);

@@ -96,6 +96,7 @@ struct kernel {
 	uint64_t end_ns;
 	struct known_threads named; /* wakers that the trace names, and that are not in `known` */
 	uint64_t taken;
+	uint64_t privileged; /* as in struct kernel_coverage */
 };
 
 /* Now, as target_start_time() has it. */

@@ -38,6 +38,7 @@ struct task {
 	struct task *next;
 	pid_t pid;
 	int is_followed; /* from its start or its exec on: all its mappings were seen */
+	int is_bare;	 /* it has executed a program, and mapped nothing so far */
 	int is_met;	 /* an address of it was recorded */
 	int is_refused;
 	int number; /* in the trace; -1: not in it */
@@ -390,7 +391,7 @@ static void task_renew(struct kernel_tasks *tasks, struct task *task, char way, 
 {
 	unwind_forget(tasks, task);
 	task->count = task->added = 0;
-	task->is_met = task->is_own = task->is_refused = 0;
+	task->is_met = task->is_own = task->is_refused = task->is_bare = 0;
 	task->number = -1;
 	task->is_followed = 1;
 	task->way = way;
@@ -404,6 +405,7 @@ static void executes(struct kernel_tasks *tasks, const struct sampler_record *re
 	if (!task)
 		return;
 	task_renew(tasks, task, LIFE_EXEC, record->time_ns);
+	task->is_bare = 1;
 	task->exe = NULL;
 }
 
@@ -413,6 +415,8 @@ static void maps_file(struct kernel_tasks *tasks, const struct sampler_record *r
 	struct task_map map = { record->start, record->start + record->bytes, record->offset,
 				NULL };
 
+	if (task)
+		task->is_bare = 0;
 	if (!task || !record->text || !strncmp(record->text, "//anon", 6))
 		return;
 	map.path = path_keep(tasks, record->text);
@@ -441,6 +445,18 @@ static void forks(struct kernel_tasks *tasks, const struct sampler_record *recor
 	for (size_t i = 0; i < parent->count; i++)
 		map_add(task, &parent->maps[i]);
 	task->exe = parent->exe;
+}
+
+/*
+ * When execve(2) gives more privileges than the caller had, or its file may not be read, the kernel
+ * ends the thread's events and reports an exit (begin_new_exec()). No mapping is there by then.
+ */
+int kernel_tasks_is_privileged(const struct kernel_tasks *tasks,
+			       const struct sampler_record *record)
+{
+	const struct task *task = tasks ? task_find(tasks, record->pid) : NULL;
+
+	return task && record->pid == record->tid && task->is_bare;
 }
 
 static void exits(struct kernel_tasks *tasks, const struct sampler_record *record)

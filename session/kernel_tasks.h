@@ -44,6 +44,13 @@ size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid,
 			   const struct callstack_thread *thread, uint64_t *frames, size_t most,
 			   int *is_cut);
 
+/*
+ * Of a record of SAMPLER_EXIT: the thread has not ended; it executes a program with more
+ * privileges.
+ */
+int kernel_tasks_is_privileged(const struct kernel_tasks *tasks,
+			       const struct sampler_record *record);
+
 /* A record of SAMPLER_MMAP, _COMM, _FORK or _EXIT. */
 void kernel_tasks_take(struct kernel_tasks *tasks, const struct sampler_record *record);
 

@@ -383,6 +383,14 @@ int kernel_take(const struct sampler_record *record, void *data)
 	case SAMPLER_THROTTLED:
 		throttled(kernel, record);
 		break;
+	case SAMPLER_EXIT:
+		if (kernel_tasks_is_privileged(kernel->tasks, record)) {
+			/* it runs on; its own events have ended, and those of CPUs have not */
+			kernel->privileged += !kernel->is_of_cpus;
+			if (kernel->is_of_cpus)
+				break;
+		}
+		/* falls through */
 	default:
 		kernel_tasks_take(kernel->tasks, record);
 		kernel_task(kernel, record);

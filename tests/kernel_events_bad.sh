@@ -125,6 +125,27 @@ expect "wakes" "$(counts switch:wake untraced)" 0
 [ "$(counts switch:depart untraced)" -gt 3 ] || fail "no switches without tracefs"
 
 user=$(getent passwd nobody | cut -d: -f1)
+
+# a program with more privileges: the kernel ends the events of its thread as if it had ended
+cp switching privileged && chmod 4755 privileged
+as=(setpriv --reuid "$user" --clear-groups ./privileged)
+if [ -n "$user" ] && ! findmnt -no OPTIONS -T . | grep -q nosuid; then
+	"$waymark" record -o ended -e switch "${as[@]}" 3 1 </dev/null >out 2>words || fail "a setuid program: $(cat words)"
+	grep -q "1 process executed a program with more privileges" words || fail "nothing says so: $(cat words)"
+	"$waymark" record -o cpus -a -e switch --for 2s >out 2>words &
+	recorder=$!
+	await has_descriptors "$recorder" && await_recording cpus
+	"${as[@]}" 3 1 </dev/null >said
+	wait "$recorder" || fail "record -a: $(cat words)"
+	! grep -q "more privileges" words || fail "the events of CPUs do not end: $(cat words)"
+	"$waymark" dump --json cpus | python3 -c '
+import json, sys
+e = [x for x in map(json.loads, sys.stdin) if x["name"] in ("task:exit", "task:name")]
+pids = {x["pid"] for x in e if x["name"] == "task:name" and x["fields"]["name"] == "privileged"}
+print(len(pids), sum(x["name"] == "task:exit" and x["tid"] in pids for x in e))' >exits
+	expect "setuid programs, and their ends" "$(cat exits)" "1 1"
+fi
+
 level=$(cat /proc/sys/kernel/perf_event_paranoid)
 if [ -n "$user" ] && [ "$level" -eq 2 ]; then
 	mkdir theirs && chmod 777 theirs
