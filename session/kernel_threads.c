@@ -5,8 +5,11 @@
 #include "session/kernel_own.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void name(struct kernel *kernel, uint32_t id, int cpu, uint64_t time_ns, pid_t pid,
 		 pid_t tid, const char *comm)
@@ -55,13 +58,51 @@ static void each_of_process(struct kernel *kernel, pid_t pid,
 	free(tids);
 }
 
+/* Of a cgroup and of those below it. */
+static void each_of_group(struct kernel *kernel, int group,
+			  void (*take)(struct kernel *kernel, pid_t pid, pid_t tid))
+{
+	int list = openat(group, "cgroup.threads", O_RDONLY | O_CLOEXEC), below, tid;
+	struct dirent *entry;
+	FILE *threads;
+	DIR *folder;
+
+	if (list < 0)
+		list = openat(group, "tasks", O_RDONLY | O_CLOEXEC); /* of version 1 */
+	threads = list < 0 ? NULL : fdopen(list, "r");
+	while (threads && fscanf(threads, "%d", &tid) == 1)
+		take(kernel, (pid_t)target_status_number(tid, "Tgid"), tid);
+	if (threads)
+		fclose(threads);
+	else if (list >= 0)
+		close(list);
+	below = openat(group, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	folder = below < 0 ? NULL : fdopendir(below);
+	while (folder && (entry = readdir(folder))) {
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+			continue;
+		below = openat(group, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (below < 0)
+			continue; /* removed meanwhile */
+		each_of_group(kernel, below, take);
+		close(below);
+	}
+	if (folder)
+		closedir(folder);
+	else if (below >= 0)
+		close(below);
+}
+
 /* Of the threads that are recorded. */
 static void each_thread(struct kernel *kernel,
 			void (*take)(struct kernel *kernel, pid_t pid, pid_t tid))
 {
-	DIR *folder = kernel->is_of_cpus ? opendir("/proc") : NULL;
+	int is_of_all = kernel->is_of_cpus && kernel->cgroup_fd < 0;
+	DIR *folder = is_of_all ? opendir("/proc") : NULL;
 	struct dirent *entry;
 
+	if (kernel->cgroup_fd >= 0)
+		each_of_group(kernel, kernel->cgroup_fd, take);
 	while (folder && (entry = readdir(folder)))
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
 			each_of_process(kernel, (pid_t)atoi(entry->d_name), take);

@@ -111,6 +111,14 @@ if [ -n "$groups" ] && mkdir "$group" 2>/dev/null; then
 	sh -c 'echo $$ >"$1/cgroup.procs" && exec ./switching 2 50' sh "$group" >said
 	rmdir "$group" || fail "the cgroup stays"
 	wait "$recorder" || fail "record of a cgroup that went: $(cat words)"
+	"$waymark" dump --json group | python3 -c '
+import json, sys
+ran, told = set(), set()
+for x in map(json.loads, sys.stdin):
+    if x["name"] != "task:waker":
+        (ran if x["name"] in ("switch:arrive", "task:fork") else told).add(x["tid"])
+print(sorted(told - ran))' >others
+	expect "threads outside of the cgroup" "$(cat others)" "[]"
 	[ "$(counts fault:page group)" -ge 50 ] || fail "the cgroup has $(counts fault:page group) faults"
 	refused "$group" -a -G "$group" -e switch --for 1s
 fi
