@@ -76,6 +76,11 @@
  * and trampolines and may adopt them all at once (CONTROL_ADOPT). QUIET and LEAVE release a
  * session's detours, and so do the tool's hangup and death.
  *
+ * In front of each trampoline, in regions of DETOUR_REGION_BYTES of anonymous memory, is a struct
+ * detour_head, from the region's first byte on without gaps but those of DETOUR_ALIGN. So a tool
+ * that reads the process's memory finds which of the program's instructions a thread is at that
+ * runs there, whoever asked for the detour.
+ *
  * Trampolines and landings are never freed, for no one can prove that no thread will come back to
  * one, and gdb may put a jump back that it has found. There are DETOUR_MEMORY_MAX_BYTES of
  * trampolines at most.
@@ -101,6 +106,21 @@
 #define DETOUR_CHAIN_MAX 16  /* events in one */
 #define DETOUR_CHOICES_MAX 8 /* for one event */
 #define DETOUR_MEMORY_MAX_BYTES (64u << 20)
+
+#define DETOUR_NAME "waymark-detours" /* of the memory, and of the landings' file */
+#define DETOUR_REGION_BYTES 0x40000u
+#define DETOUR_ALIGN 16u
+#define DETOUR_HEAD_MAGIC 0x44646d57u /* "WmdD" */
+
+struct detour_head {
+	uint64_t address; /* of the program's instruction that the jump replaces */
+	uint64_t landing; /* that leads here; 0: none */
+	uint32_t magic;
+	uint16_t code_bytes; /* that follow */
+	uint16_t moved_at;   /* offset of the moved instruction; 0: none is */
+	uint8_t insn_bytes;  /* of the program's instruction */
+	uint8_t reserved[7];
+};
 
 enum detour_form { FORM_BYTE = 1, FORM_BEHIND, FORM_FIRST };
 
@@ -172,6 +192,7 @@ struct control_place {
 	uint32_t reserved;
 };
 
+_Static_assert(sizeof(struct detour_head) == 32, "a multiple of DETOUR_ALIGN");
 _Static_assert(sizeof(struct detour_fixup) == 16, "fixed");
 _Static_assert(sizeof(struct control_detour) == 120, "fixed");
 

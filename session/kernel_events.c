@@ -431,6 +431,12 @@ int kernel_pump(struct wm_session *session)
 	return err ? err : (int)(kernel->taken - before);
 }
 
+void kernel_moved(struct wm_session *session, pid_t pid)
+{
+	if (session->kernel && session->kernel->process)
+		kernel_tasks_moved(session->kernel->tasks, pid);
+}
+
 void kernel_end(struct wm_session *session)
 {
 	struct kernel *kernel = session->kernel;

@@ -53,6 +53,9 @@ void kernel_covered(const struct wm_session *session, struct kernel_coverage *co
 /* Take the records that have come. Returns their number, or a negative error. */
 int kernel_pump(struct wm_session *session);
 
+/* Detours of the process are about to be run. */
+void kernel_moved(struct wm_session *session, pid_t pid);
+
 /* Record no more, and take the last. The store is then drained as that of a dead process. */
 void kernel_end(struct wm_session *session);
 

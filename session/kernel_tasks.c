@@ -12,6 +12,7 @@
 #include "session/process.h"
 #include "session/task_addresses.h"
 #include "session/task_files.h"
+#include "session/task_moved.h"
 #include "trace/process_records.h"
 #include "trace/writer.h"
 
@@ -51,6 +52,8 @@ struct task {
 	size_t added;		  /* of maps, to the trace */
 	struct callstack *unwind; /* NULL: not asked for */
 	size_t unwound;		  /* of maps, that it has */
+	int has_agent;
+	struct task_moved moved;
 };
 
 struct kernel_tasks {
@@ -70,8 +73,6 @@ int kernel_tasks_new(struct kernel_tasks **out, struct wm_session *session)
 	struct kernel_tasks *tasks;
 
 	*out = NULL;
-	if (!session->writer)
-		return 0;
 	tasks = calloc(1, sizeof(*tasks));
 	if (!tasks)
 		return -ENOMEM;
@@ -93,6 +94,7 @@ static void unwind_forget(struct kernel_tasks *tasks, struct task *task)
 static void task_free(struct kernel_tasks *tasks, struct task *task)
 {
 	unwind_forget(tasks, task);
+	task_moved_release(&task->moved);
 	free(task->maps);
 	free(task);
 }
@@ -159,16 +161,23 @@ static struct task *task_get(struct kernel_tasks *tasks, pid_t pid)
 	return task;
 }
 
+/* Landings of detours are in a file of memory. */
+static int is_landings(const char *path)
+{
+	return !strncmp(path, "/memfd:" DETOUR_NAME, sizeof("/memfd:" DETOUR_NAME) - 1);
+}
+
 static void map_add(struct task *task, const struct task_map *map)
 {
 	for (size_t i = task->count; i--;)
 		if (task->maps[i].start == map->start && task->maps[i].path == map->path)
 			return;
 	if (task->count == MAPS_MAX || !map->path ||
-	    (map->path[0] != '/' && strcmp(map->path, "[vdso]") != 0) ||
+	    (map->path[0] != '/' && strcmp(map->path, "[vdso]") != 0) || is_landings(map->path) ||
 	    array_grow(&task->maps, &task->room, task->count + 1, sizeof(*task->maps)))
 		return;
 	task->maps[task->count++] = *map;
+	task->has_agent |= strstr(map->path, "/libwaymark-agent.so") != NULL;
 }
 
 /* What the kernel shows of it now. */
@@ -219,19 +228,26 @@ static const struct process *process_of(const struct kernel_tasks *tasks, const 
 	return found;
 }
 
+/* An agent reports the program, and modules that have markers. */
+static int is_reported(const struct process *process, const struct control_module *module)
+{
+	for (size_t i = 0; process && i < process->module_count; i++)
+		if (process->modules[i].about.base == module->base)
+			return 1;
+	return 0;
+}
+
 static void modules_add(struct kernel_tasks *tasks, struct task *task)
 {
 	const struct process *process = task->is_own ? NULL : process_of(tasks, task);
 
-	/* an agent that reports modules reports all of them */
-	if (process && process->module_count)
-		task->added = task->count;
 	for (; task->added < task->count; task->added++) {
 		const struct task_map *map = &task->maps[task->added];
 		struct control_module module;
 
 		if (!task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
-				       &module))
+				       &module) &&
+		    !is_reported(process, &module))
 			trouble(tasks, trace_module_add(tasks->session->writer, task->number,
 							&module, map->path));
 	}
@@ -262,6 +278,8 @@ static void task_enter(struct kernel_tasks *tasks, struct task *task)
 {
 	const struct process *process = process_of(tasks, task);
 
+	if (!tasks->session->writer)
+		return;
 	if (process) {
 		task->number = process->trace;
 	} else if (tasks->in_trace == KERNEL_TASKS_MAX) {
@@ -286,7 +304,8 @@ void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, 
 	if (!tasks)
 		return;
 	if (address >> 63) {
-		task_addresses_add(&tasks->addresses, address);
+		if (tasks->session->writer)
+			task_addresses_add(&tasks->addresses, address);
 		return;
 	}
 	task = pid > 0 ? task_get(tasks, pid) : NULL;
@@ -331,9 +350,16 @@ size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid,
 			   int *is_cut)
 {
 	struct task *task = tasks ? task_find(tasks, pid) : NULL;
+	struct callstack_thread moved = *thread;
+	const struct detour_head *head;
+	uint64_t offset;
 
 	if (!task || !task->is_met)
 		return 0;
+	/* elsewhere in a trampoline the stack is not as the program's unwind tables have it */
+	head = task_moved_find(&task->moved, thread->registers[CALLSTACK_RIP], &offset);
+	if (head && (!offset || offset == head->moved_at))
+		moved.registers[CALLSTACK_RIP] = head->address;
 	if (!task->unwind) {
 		if (tasks->unwinds == UNWINDS_MAX)
 			unwinds_forget(tasks);
@@ -343,7 +369,7 @@ size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid,
 		tasks->unwinds++;
 	}
 	unwind_update(tasks, task);
-	return callstack_frames(task->unwind, thread, frames, most, is_cut);
+	return callstack_frames(task->unwind, &moved, frames, most, is_cut);
 }
 
 /* ---- the engine ---- */
@@ -372,7 +398,7 @@ static int is_of_file(const struct task *task, uint64_t address)
  * The engine's translations are beside the program's files, in memory of no file. A translated
  * program runs none of its own code there.
  */
-int kernel_tasks_is_engine(const struct kernel_tasks *tasks, pid_t pid, uint64_t ip)
+static int is_engine(const struct kernel_tasks *tasks, pid_t pid, uint64_t ip)
 {
 	const struct task *task;
 
@@ -382,6 +408,33 @@ int kernel_tasks_is_engine(const struct kernel_tasks *tasks, pid_t pid, uint64_t
 		return 0;
 	task = task_find(tasks, pid);
 	return task && task->is_met && !is_of_file(task, ip);
+}
+
+/* ---- what was moved ---- */
+
+void kernel_tasks_moved(struct kernel_tasks *tasks, pid_t pid)
+{
+	struct task *task = tasks ? task_get(tasks, pid) : NULL;
+
+	if (!task)
+		return;
+	task->moved.looked_ns = 0;
+	task_moved_look(&task->moved, pid);
+}
+
+uint64_t kernel_tasks_place(struct kernel_tasks *tasks, pid_t pid, uint64_t address, int is_caller)
+{
+	struct task *task = tasks && !(address >> 63) ? task_find(tasks, pid) : NULL;
+	uint64_t at = address - (is_caller != 0), offset;
+	const struct detour_head *head = task ? task_moved_find(&task->moved, at, &offset) : NULL;
+
+	if (!head && is_engine(tasks, pid, address))
+		return 0;
+	if (!head && task && task->has_agent && !is_of_file(task, at)) {
+		task_moved_look(&task->moved, pid);
+		head = task_moved_find(&task->moved, at, &offset);
+	}
+	return !head ? address : head->address + (is_caller ? head->insn_bytes : 0);
 }
 
 /* ---- records of the kernel ---- */
@@ -406,6 +459,8 @@ static void executes(struct kernel_tasks *tasks, const struct sampler_record *re
 		return;
 	task_renew(tasks, task, LIFE_EXEC, record->time_ns);
 	task->is_bare = 1;
+	task_moved_forget(&task->moved, record->time_ns);
+	task->has_agent = 0;
 	task->exe = NULL;
 }
 
@@ -444,6 +499,7 @@ static void forks(struct kernel_tasks *tasks, const struct sampler_record *recor
 	task_renew(tasks, task, LIFE_FORK, record->time_ns);
 	for (size_t i = 0; i < parent->count; i++)
 		map_add(task, &parent->maps[i]);
+	task_moved_inherit(&task->moved, &parent->moved);
 	task->exe = parent->exe;
 }
 

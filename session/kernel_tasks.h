@@ -22,7 +22,7 @@ struct wm_session;
 
 #define KERNEL_TASKS_MAX 4096u /* processes that the trace gets this way */
 
-/* 0 or -ENOMEM. Without a trace there is nothing to do: *tasks is NULL. Free allows NULL. */
+/* 0 or -ENOMEM. Free allows NULL. */
 int kernel_tasks_new(struct kernel_tasks **tasks, struct wm_session *session);
 void kernel_tasks_free(struct kernel_tasks *tasks);
 
@@ -32,10 +32,14 @@ void kernel_tasks_free(struct kernel_tasks *tasks);
 void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, uint64_t address);
 
 /*
- * Whether a thread of the process that stood there was in the engine (engine/), which translates
- * the program: then it is no place of the program's. Of an address that was met.
+ * Of an address that was met: where the program is when a thread is there, or returns there, if
+ * `is_caller`. Another one for code that Waymark has moved (task_moved.h); 0: it is the engine's
+ * (engine/), which translates the program, and no place of the program's.
  */
-int kernel_tasks_is_engine(const struct kernel_tasks *tasks, pid_t pid, uint64_t ip);
+uint64_t kernel_tasks_place(struct kernel_tasks *tasks, pid_t pid, uint64_t address, int is_caller);
+
+/* Detours of the process are about to be run. */
+void kernel_tasks_moved(struct kernel_tasks *tasks, pid_t pid);
 
 /*
  * The frames of a thread of a process that was met, as callstack_frames(). 0: they can't be had.

@@ -68,13 +68,14 @@ static void put_run(struct kernel_fields *fields, const void *at, size_t bytes)
 }
 
 /*
- * An address of the thread, of whose process the trace then knows the files. 0: of the engine's own
- * code, which is no place of the program's.
+ * An address of the thread, of whose process the trace then knows the files, as the program has it.
+ * 0: of the engine's own code, which is no place of the program's.
  */
-static uint64_t met(struct kernel *kernel, const struct sampler_record *record, uint64_t address)
+static uint64_t met(struct kernel *kernel, const struct sampler_record *record, uint64_t address,
+		    int is_caller)
 {
 	kernel_tasks_meet(kernel->tasks, record->pid, record->time_ns, address);
-	return kernel_tasks_is_engine(kernel->tasks, record->pid, address) ? 0 : address;
+	return kernel_tasks_place(kernel->tasks, record->pid, address, is_caller);
 }
 
 /*
@@ -98,7 +99,7 @@ static size_t unwind_callers(struct kernel *kernel, const struct sampler_record 
 		else
 			break;
 	}
-	met(kernel, record, thread.registers[CALLSTACK_RIP]);
+	met(kernel, record, thread.registers[CALLSTACK_RIP], 0);
 	got = kernel_tasks_unwind(kernel->tasks, record->pid, &thread, chain + count,
 				  CALLERS_MAX - count, is_cut);
 	return got ? count + got : 0;
@@ -123,7 +124,7 @@ static void put_callers(struct kernel *kernel, struct kernel_fields *fields,
 
 		if (address >= PERF_CONTEXT_MAX)
 			continue; /* a mark between kernel and user */
-		address = met(kernel, record, address);
+		address = met(kernel, record, address, is_program);
 		if (!address && kept && is_program)
 			continue; /* the engine's own callers */
 		is_program |= address < UINT64_C(1) << 63;
@@ -211,7 +212,7 @@ static void depart(struct kernel *kernel, const struct sampler_record *record)
 	kernel_put_thread(&fields, record->pid, record->tid);
 	put_u8(&fields, record->is_preempted != 0);
 	put_u8(&fields, (uint8_t)(record->is_preempted ? 'R' : is_known ? departing->state : '?'));
-	kernel_put_u64(&fields, is_known ? met(kernel, record, departing->place) : 0);
+	kernel_put_u64(&fields, is_known ? met(kernel, record, departing->place, 0) : 0);
 	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_DEPART, &fields);
 	departing->tid = 0;
 }
@@ -314,7 +315,7 @@ static void sample(struct kernel *kernel, const struct kernel_source *source,
 	if (request->kind == KERNEL_TRACEPOINT)
 		put_tracepoint(&fields, &source->format, record);
 	else
-		kernel_put_u64(&fields, met(kernel, record, record->ip));
+		kernel_put_u64(&fields, met(kernel, record, record->ip, 0));
 	if (request->kind == KERNEL_SAMPLE)
 		kernel_put_u64(&fields, record->period);
 	if (request->kind == KERNEL_KPROBE)

@@ -3,6 +3,7 @@
 
 #include "process/program.h"
 #include "session/adopt.h"
+#include "session/kernel_events.h"
 #include "session/live.h"
 #include "session/names.h"
 #include "session/probes.h"
@@ -286,6 +287,8 @@ static int take_done(struct wm_session *session, struct process *process,
 	/* its resource limits allow no store */
 	if (type == CONTROL_OPEN && process->done.error && session->running)
 		unrecorded_add(session, process->pid, process->exe, process->done.error, "");
+	if (type == CONTROL_COMMIT || type == CONTROL_ADOPT)
+		kernel_moved(session, process->pid);
 	if (type == CONTROL_ADOPT)
 		return adopt_answered(session, process);
 	if (type == CONTROL_GO)

@@ -219,7 +219,10 @@ static int fill_code(const struct detour *detour, uint8_t *code)
 static int make_code(const struct text *text, struct detour *detour,
 		     const struct pun_window *window)
 {
-	static uint8_t code[DETOUR_CODE_MAX];
+	static struct {
+		struct detour_head head;
+		uint8_t code[DETOUR_CODE_MAX];
+	} made;
 	const struct control_detour *record = detour->record;
 	struct range range = reach_of(detour, window);
 	int error = memory_take(range.low, range.high, record->address, record->code_bytes,
@@ -227,9 +230,18 @@ static int make_code(const struct text *text, struct detour *detour,
 
 	if (error)
 		return error;
-	error = fill_code(detour, code);
+	made.head = (struct detour_head){
+		.address = record->address,
+		.landing = detour->jump.count ? detour->jump.landings[0] : 0,
+		.magic = DETOUR_HEAD_MAGIC,
+		.code_bytes = record->code_bytes,
+		.moved_at = record->moved_at,
+		.insn_bytes = record->insn_bytes,
+	};
+	error = fill_code(detour, made.code);
 	if (!error)
-		error = text_write_code(text, detour->code, code, record->code_bytes,
+		error = text_write_code(text, detour->code - sizeof made.head, &made,
+					sizeof made.head + record->code_bytes,
 					PROT_READ | PROT_EXEC);
 	if (!error && window)
 		error = landing_aim(text, record, window, &detour->jump, detour->code);

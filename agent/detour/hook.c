@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "agent/detour/hook.h"
 
+#include "abi/detour.h"
 #include "agent/detour/memory.h"
 #include "agent/marker/linkmap.h"
 #include "agent/patch/batch.h"
@@ -51,16 +52,22 @@ static int write_code(const struct text *text, uintptr_t at, const uint8_t *byte
  */
 static int make_far_jump(const struct text *text, uintptr_t near)
 {
-	uint8_t jump[DIVERT_FAR_BYTES];
+	struct {
+		struct detour_head head;
+		uint8_t jump[DIVERT_FAR_BYTES];
+	} made = { .head = { .address = near,
+			     .magic = DETOUR_HEAD_MAGIC,
+			     .code_bytes = DIVERT_FAR_BYTES } };
 	uintptr_t low = near > HOOK_REACH ? near - HOOK_REACH : 0, start;
-	int error = memory_take(low, near + HOOK_REACH, near, sizeof jump, &start);
+	int error = memory_take(low, near + HOOK_REACH, near, sizeof made.jump, &start);
 
 	if (error)
 		return error;
-	divert_far_jump((uintptr_t)divert_entry_code, jump);
-	error = write_code(text, start, jump, sizeof jump);
+	divert_far_jump((uintptr_t)divert_entry_code, made.jump);
+	error = write_code(text, start - sizeof made.head, (const uint8_t *)&made,
+			   sizeof made.head + sizeof made.jump);
 	if (error)
-		memory_untake(start, sizeof jump);
+		memory_untake(start, sizeof made.jump);
 	else
 		hook.far_jump = start;
 	return error;

@@ -380,7 +380,7 @@ static size_t page_end(const struct fresh *all, size_t start, size_t count)
 static int sheets_file(const struct sheets *sheets)
 {
 	size_t bytes = sheets->count * PAGE_BYTES, done = 0;
-	int fd = kernel_memfd_create("waymark-detours", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = kernel_memfd_create(DETOUR_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int error = 0;
 
 	if (fd < 0)

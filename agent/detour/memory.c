@@ -20,9 +20,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define REGION_BYTES ((size_t)256 * 1024)
+#define REGION_BYTES ((size_t)DETOUR_REGION_BYTES)
 #define REGIONS_MAX (DETOUR_MEMORY_MAX_BYTES / REGION_BYTES)
-#define ALIGN 16u
 #define AWAY_MAX_BYTES ((uintptr_t)64 << 20)
 #define PR_SET_VMA_NUMBER 0x53564d41
 
@@ -88,9 +87,12 @@ static void consider_gap(const struct gap *gap, void *data)
 		end = end > PUN_STACK_ROOM ? end - PUN_STACK_ROOM : 0;
 	if (end <= start || end - start < REGION_BYTES)
 		return;
-	/* any address in the region will do for what is wanted now, since it is empty */
+	/* the head is in front; with it, any address in the region will do, since it is empty */
 	low = search->low > start ? search->low : start;
-	high = end - REGION_BYTES < search->high ? end - REGION_BYTES : search->high;
+	high = search->high < sizeof(struct detour_head)
+		       ? 0
+		       : search->high - sizeof(struct detour_head);
+	high = end - REGION_BYTES < high ? end - REGION_BYTES : high;
 	low = (low + 4095) & ~(uintptr_t)4095;
 	high &= ~(uintptr_t)4095;
 	if (low > high)
@@ -134,8 +136,8 @@ static int add_region(struct search *search)
 		return -WM_E_DETOUR_REACH;
 	}
 	/* a name in /proc/PID/maps, where the kernel can (5.17) */
-	syscall_raw6(SYS_prctl, PR_SET_VMA_NUMBER, 0, (long)start, REGION_BYTES,
-		     (long)"waymark-detours", 0);
+	syscall_raw6(SYS_prctl, PR_SET_VMA_NUMBER, 0, (long)start, REGION_BYTES, (long)DETOUR_NAME,
+		     0);
 	room_changed();
 	regions[region_count] = (struct region){ .start = (uintptr_t)start };
 	/* release: pairs with memory_holds() */
@@ -146,7 +148,7 @@ static int add_region(struct search *search)
 static int take_from(struct region *region, uintptr_t low, uintptr_t high, size_t bytes,
 		     uintptr_t *start)
 {
-	uintptr_t at = region->start + region->used;
+	uintptr_t at = region->start + region->used + sizeof(struct detour_head);
 
 	if (at < low || at > high || REGION_BYTES - region->used < bytes)
 		return 0;
@@ -155,12 +157,19 @@ static int take_from(struct region *region, uintptr_t low, uintptr_t high, size_
 	return 1;
 }
 
+/* With the head. */
+static size_t taken_bytes(size_t bytes)
+{
+	return sizeof(struct detour_head) +
+	       ((bytes + DETOUR_ALIGN - 1) & ~(size_t)(DETOUR_ALIGN - 1));
+}
+
 int memory_take(uintptr_t low, uintptr_t high, uintptr_t wish, size_t bytes, uintptr_t *start)
 {
 	struct search search = { .low = low, .high = high, .wish = wish };
 	int error;
 
-	bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+	bytes = taken_bytes(bytes);
 	if (low > high || bytes > REGION_BYTES)
 		return -WM_E_DETOUR_REACH;
 	for (unsigned int i = region_count; i-- > 0;) {
@@ -177,7 +186,8 @@ int memory_take(uintptr_t low, uintptr_t high, uintptr_t wish, size_t bytes, uin
 
 void memory_untake(uintptr_t start, size_t bytes)
 {
-	bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+	bytes = taken_bytes(bytes);
+	start -= sizeof(struct detour_head);
 	for (unsigned int i = 0; i < region_count; i++) {
 		if (start + bytes == regions[i].start + regions[i].used)
 			regions[i].used -= bytes;

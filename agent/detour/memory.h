@@ -12,7 +12,8 @@
 
 /*
  * `bytes` bytes, aligned to 16, that start between `low` and `high`, and as near to `wish` as can
- * be. Returns 0 and *start; -WM_E_DETOUR_REACH, -WM_E_DETOUR_MEMORY (the cap), -errno.
+ * be; in front of them, room for a struct detour_head, which the caller writes. Returns 0 and
+ * *start; -WM_E_DETOUR_REACH, -WM_E_DETOUR_MEMORY (the cap), -errno.
  */
 int memory_take(uintptr_t low, uintptr_t high, uintptr_t wish, size_t bytes, uintptr_t *start);
 
