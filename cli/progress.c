@@ -172,7 +172,10 @@ static void sum_up_events(const struct progress *progress, const struct wm_sessi
 	else
 		fprintf(stderr, "; lost %s%s\n",
 			quantity_show_count(status->discarded, lost, sizeof(lost)),
-			crowded_out ? " (a larger --buffer or --policy block loses fewer)" : "");
+			!crowded_out ? ""
+			: policy == WM_POLICY_BLOCK
+				? " (a larger --buffer loses fewer)"
+				: " (a larger --buffer or --policy block loses fewer)");
 	/* no processor runs two markers in a nanosecond */
 	if ((double)status->recorded + (double)status->discarded >
 	    ((double)progress_elapsed_ns(progress) + 1e9) * (double)sysconf(_SC_NPROCESSORS_CONF))

@@ -95,7 +95,7 @@ struct kernel {
 	 */
 	uint64_t end_ns;
 	struct known_threads named; /* wakers that the trace names, and that are not in `known` */
-	uint64_t taken;
+	uint64_t taken, stored_bytes; /* so many since the store was last drained */
 	uint64_t privileged; /* as in struct kernel_coverage */
 };
 

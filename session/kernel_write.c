@@ -4,6 +4,7 @@
 #include "code/callstack.h"
 #include "process/ticks.h"
 #include "session/kernel_own.h"
+#include "session/process.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -135,6 +136,22 @@ static void put_callers(struct kernel *kernel, struct kernel_fields *fields,
 }
 
 /*
+ * The rings may have more than the store has room for, as after the recorder had to wait for a
+ * CPU. Then take what is in the store meanwhile, where the trace is a folder.
+ */
+static void store(struct kernel *kernel, int lane, uint64_t time_ns, uint32_t id,
+		  const struct kernel_fields *fields)
+{
+	own_store_write(kernel->store, lane, time_ns, id, fields->bytes, fields->count);
+	kernel->taken++;
+	kernel->stored_bytes += fields->count + EVENT_EXTENDED_BYTES;
+	if (kernel->stored_bytes < kernel->session->options.buffer_bytes / 8)
+		return;
+	kernel->stored_bytes = 0;
+	session_drain_aside(kernel->session, kernel->process);
+}
+
+/*
  * Wakes are read apart, so that they would be out of order among a CPU's other events: they have a
  * lane of their own.
  */
@@ -143,9 +160,7 @@ static void kernel_write_wake(struct kernel *kernel, unsigned int cpu, uint64_t 
 {
 	if (kernel_declare(kernel, KERNEL_WAKE))
 		return;
-	own_store_write(kernel->store, OWN_STORE_CPU_APART(cpu), time_ns, KERNEL_WAKE,
-			fields->bytes, fields->count);
-	kernel->taken++;
+	store(kernel, OWN_STORE_CPU_APART(cpu), time_ns, KERNEL_WAKE, fields);
 }
 
 void kernel_write(struct kernel *kernel, int cpu, uint64_t time_ns, uint32_t id,
@@ -155,9 +170,7 @@ void kernel_write(struct kernel *kernel, int cpu, uint64_t time_ns, uint32_t id,
 		return;
 	if (kernel->end_ns && time_ns > kernel->end_ns)
 		time_ns = kernel->end_ns;
-	own_store_write(kernel->store, cpu < 0 ? OWN_STORE_NO_CPU : OWN_STORE_CPU(cpu), time_ns, id,
-			fields->bytes, fields->count);
-	kernel->taken++;
+	store(kernel, cpu < 0 ? OWN_STORE_NO_CPU : OWN_STORE_CPU(cpu), time_ns, id, fields);
 }
 
 /* `lane` is the ring's. */

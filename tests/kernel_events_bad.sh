@@ -45,19 +45,28 @@ refused "\"fast\" is none of its options" -e sample:cpu-clock/fast/ true
 
 # ---- a recorder that does not come to read: what the kernel's ring has no room for is counted ----
 
-mkfifo go
-./switching 1 150000 <go >said &
-pid=$!
-started+=("$pid")
-exec 7>go
-"$waymark" record --json -o held -e fault -e count:page-faults -p "$pid" >out 2>words 7>&- &
-recorder=$!
-await_recording held
-kill -STOP "$recorder"
-exec 7>&-
-await grep -q ^tids said || fail "the program does not end"
-kill -CONT "$recorder"
-wait "$recorder" || fail "record: $(cat words)"
+# held DIR PAGES OPTION...: record a program that has so many faults while the recorder is stopped
+held()
+{
+	local dir=$1 pages=$2
+	shift 2
+	rm -f go && mkfifo go
+	./switching 1 "$pages" <go >said &
+	pid=$!
+	started+=("$pid")
+	exec 7>go
+	"$waymark" record --json -o "$dir" -e fault -e count:page-faults -p "$pid" "$@" \
+		>out 2>words 7>&- &
+	recorder=$!
+	await_recording "$dir"
+	kill -STOP "$recorder"
+	exec 7>&-
+	await grep -q ^tids said || fail "the program does not end"
+	kill -CONT "$recorder"
+	wait "$recorder" || fail "record: $(cat words)"
+}
+
+held held 150000
 faults=$(of_events held count:page-faults count | tail -n 1)
 written=$(counts fault:page held)
 lost=$(json discarded)
@@ -66,6 +75,11 @@ lost=$(json discarded)
 expect "faults that were counted: recorded and lost" \
 	$((written + $(counts task:exit held) + lost)) \
 	$((faults + $(counts task:name held)))
+
+# what the ring had room for is recorded, although the buffer is smaller
+held small 15000 --buffer 64K
+expect "lost with a small buffer" "$(json discarded)" \
+	"$(of_events small kernel:lost count | awk '{ sum += $1 } END { print sum + 0 }')"
 
 # ---- threads that come and go ----
 
