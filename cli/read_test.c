@@ -322,6 +322,77 @@ Test(dump, takes_cpus_and_threads_of_the_kernel)
 	sample_folder_remove(dir);
 }
 
+/* A count of all, one that took turns, one that never counted; two throttlings; a thread's name. */
+static void make_counted_trace(void)
+{
+	struct trace_process about = { .exe = "kernel",
+				       .hostname = "here",
+				       .ticks_hz = 1000000000 };
+	struct sample sample = { .head = { .tid = UINT32_MAX, .comm = "cpus" } };
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	for (uint32_t id = 0; id < 3; id++) {
+		static const char *const names[] = { "page-faults", "task-clock:u", "cycles" };
+		char text[128];
+
+		snprintf(text, sizeof(text),
+			 "mj\ncount\n%s\nkernel\n0\npid, tid, count, enabled_ns, running_ns",
+			 names[id]);
+		trace_event_add(writer, 0, id,
+				SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_U64, WM_TYPE_U64,
+					     WM_TYPE_U64),
+				text);
+	}
+	trace_event_add(writer, 0, 3, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_STR),
+			"mj\nkernel\nthrottled\nkernel\n0\npid, tid, event");
+	trace_event_add(writer, 0, 4, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_STR),
+			"mj\ntask\nname\nkernel\n0\npid, tid, name");
+	sample_begin(&sample, 0);
+	for (uint32_t second = 1; second <= 2; second++)
+		for (uint32_t id = 0; id < 5; id++) {
+			sample_event(&sample, id, second * 1000000000ull, 0);
+			sample_u32(&sample, id == 1 ? 20 : 0);
+			sample_u32(&sample, 0);
+			if (id >= 3) {
+				sample_string(&sample, id == 3 ? "cpu-clock" : "worker");
+				continue;
+			}
+			sample_u64(&sample, id == 2 ? 0 : second * 1000000);
+			sample_u64(&sample, second * 1000);
+			sample_u64(&sample, id == 0 ? second * 1000 : id == 1 ? second * 250 : 0);
+		}
+	cr_assert_eq(sample_write(&sample, writer, 0), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	sample_release(&sample);
+}
+
+Test(report, shows_counts_and_when_the_kernel_did_not_count)
+{
+	make_counted_trace();
+	cr_assert_eq(run("report %s"), 0);
+	expect("COUNTED                    VALUE    PROCESS      TIME\n"
+	       "page-faults              2000000        all    100.0%\n"
+	       "task-clock:u             8.00 ms         20     25.0%\n"
+	       "cycles               not counted        all      0.0%\n");
+	expect("Losses       0 events discarded (0.00% of all), 0 packets missing\n"
+	       "             cpu-clock: the kernel stopped it for a while, 2 times, as it came too often\n"
+	       "             task-clock:u: counters took turns; its count is scaled\n"
+	       "             cycles: counters took turns; its count is scaled\n");
+	expect("task:*                         2           1.0   20.0%  names, starts and ends of threads\n");
+	cr_assert_eq(run("report --json %s"), 0);
+	expect("\"counts\":[{\"name\":\"page-faults\",\"pid\":null,\"count\":2000000,\"unit\":null,"
+	       "\"enabled_ns\":2000,\"running_ns\":2000,\"scaled\":false},"
+	       "{\"name\":\"task-clock:u\",\"pid\":20,\"count\":8000000,\"unit\":\"ns\","
+	       "\"enabled_ns\":2000,\"running_ns\":500,\"scaled\":true},"
+	       "{\"name\":\"cycles\",\"pid\":null,\"count\":null,");
+	expect("\"throttled\":[{\"name\":\"cpu-clock\",\"times\":2}]");
+	expect("{\"name\":\"task:name\",\"count\":2,");
+	sample_folder_remove(dir);
+}
+
 Test(dump, prints_what_stands_before_the_damage)
 {
 	make_trace(0);

@@ -39,6 +39,46 @@ static void put_events(struct json *json, const struct summary *summary)
 	json_close(json, ']');
 }
 
+static void put_counts(struct json *json, const struct kernel_sums *sums)
+{
+	json_open(json, "counts", '[');
+	for (size_t i = 0; i < sums->count; i++) {
+		const struct kernel_count *count = &sums->counts[i];
+		double value = kernel_count_scaled(count);
+
+		json_open(json, NULL, '{');
+		json_string(json, "name", count->name);
+		if (count->pid)
+			json_number(json, "pid", count->pid);
+		else
+			json_null(json, "pid");
+		if (value < 0)
+			json_null(json, "count");
+		else if (kernel_count_is_scaled(count))
+			json_decimal(json, "count", value, 0);
+		else
+			json_number(json, "count", count->count);
+		json_words(json, "unit", count->is_time ? "ns" : NULL);
+		json_number(json, "enabled_ns", count->enabled_ns);
+		json_number(json, "running_ns", count->running_ns);
+		json_bool(json, "scaled", kernel_count_is_scaled(count));
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static void put_throttled(struct json *json, const struct kernel_sums *sums)
+{
+	json_open(json, "throttled", '[');
+	for (size_t i = 0; i < sums->throttle_count; i++) {
+		json_open(json, NULL, '{');
+		json_string(json, "name", sums->throttles[i].event);
+		json_number(json, "times", sums->throttles[i].times);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 static void put_ns(struct json *json, const struct summary_span *span, const char *key,
 		   uint64_t ticks)
 {
@@ -224,6 +264,8 @@ int report_json(const struct report *report)
 	else
 		json_null(&json, "ended");
 	put_events(&json, summary);
+	put_counts(&json, &summary->kernel);
+	put_throttled(&json, &summary->kernel);
 	put_spans(&json, report);
 	report_threads_json(&report->threads, &json);
 	if (report->trails.threads)

@@ -128,10 +128,12 @@ static void print_header(const char *dir, const struct trace_reader *reader,
 	printf("Trace        %s%s\n", shown(dir),
 	       reader->live ? " (still being written; this is what there is so far)" : "");
 	printf("Host         %s\n", shown(meta->hostname ? meta->hostname : "?"));
-	for (; printed < count && printed < PROCESSES_SHOWN_MAX; printed++)
+	for (; printed < count && printed < PROCESSES_SHOWN_MAX; printed++) {
+		const char *exe = meta->processes[printed].exe;
+
 		printf("%s %u %s\n", printed ? "            " : "Processes   ",
-		       meta->processes[printed].pid,
-		       shown(meta->processes[printed].exe ? meta->processes[printed].exe : "?"));
+		       meta->processes[printed].pid, shown(exe && *exe ? exe : "?"));
+	}
 	if (printed < count)
 		printf("             and %u more\n", count - printed);
 	if (!count)
@@ -159,10 +161,21 @@ static int name_width(const struct summary *summary)
 	return width > 60 ? 60 : (int)width;
 }
 
+/* The recorder's notes about threads, which the user did not ask for. */
+static int is_note(const struct summary_event *event)
+{
+	static const char *const notes[] = { "task:name", "task:waker", "task:fork", "task:exit" };
+
+	for (size_t i = 0; event->is_kernel && i < sizeof(notes) / sizeof(*notes); i++)
+		if (!strcmp(event->name, notes[i]))
+			return 1;
+	return 0;
+}
+
 /* Rates are over the whole recording, also if its events came close together. */
 static void print_events(const struct summary *summary, uint64_t length_ns, int width)
 {
-	uint64_t between_ns = summary->end_ns - summary->begin_ns;
+	uint64_t between_ns = summary->end_ns - summary->begin_ns, notes = 0;
 	double seconds = (double)(length_ns > between_ns ? length_ns : between_ns) / 1e9;
 	uint32_t quiet = 0;
 
@@ -178,11 +191,20 @@ static void print_events(const struct summary *summary, uint64_t length_ns, int 
 			quiet++;
 			continue;
 		}
+		if (is_note(event)) {
+			notes += event->count;
+			continue;
+		}
 		printf("%-*s %13llu %13.1f %6.1f%% %8llu\n", width, shown(event->name),
 		       (unsigned long long)event->count,
 		       seconds > 0 ? (double)event->count / seconds : 0, share,
 		       (unsigned long long)event->threads);
 	}
+	if (notes)
+		printf("%-*s %13llu %13.1f %6.1f%%  names, starts and ends of threads\n", width,
+		       "task:*", (unsigned long long)notes,
+		       seconds > 0 ? (double)notes / seconds : 0,
+		       100.0 * (double)notes / (double)summary->total);
 	printf("%-*s %13llu %13.1f\n", width, "all", (unsigned long long)summary->total,
 	       seconds > 0 ? (double)summary->total / seconds : 0);
 	if (quiet)
@@ -192,6 +214,31 @@ static void print_events(const struct summary *summary, uint64_t length_ns, int 
 }
 
 /* Its writer has not closed it and is gone. */
+static void print_counts(const struct kernel_sums *sums, int width)
+{
+	char text[24];
+
+	if (sums->count)
+		printf("\n%-*s %13s %10s %9s\n", width, "COUNTED", "VALUE", "PROCESS", "TIME");
+	for (size_t i = 0; i < sums->count; i++) {
+		const struct kernel_count *count = &sums->counts[i];
+		double value = kernel_count_scaled(count);
+
+		if (value < 0)
+			strcpy(text, "not counted");
+		else if (count->is_time)
+			report_time(value, text);
+		else
+			snprintf(text, sizeof(text), "%.0f", value);
+		printf("%-*s %13s", width, shown(count->name), text);
+		snprintf(text, sizeof(text), "%u", count->pid);
+		printf(" %10s %8.1f%%\n", count->pid ? text : "all",
+		       kernel_count_is_scaled(count)
+			       ? 100 * (double)count->running_ns / (double)count->enabled_ns
+			       : 100.0);
+	}
+}
+
 static int is_open(const struct trace_reader *reader)
 {
 	return reader->is_indexed && !reader->is_ended && !reader->live;
@@ -207,11 +254,33 @@ static int is_impossible(const struct trace_reader *reader, const struct summary
 	return (double)summary->discarded > (length_ns + 1e9) * (double)reader->stream_count;
 }
 
+static int has_scaled(const struct kernel_sums *sums)
+{
+	for (size_t i = 0; i < sums->count; i++)
+		if (kernel_count_is_scaled(&sums->counts[i]))
+			return 1;
+	return 0;
+}
+
+/* What the kernel did not sample or count. */
+static void print_pauses(const struct kernel_sums *sums)
+{
+	for (size_t i = 0; i < sums->throttle_count && i < LOSSY_SHOWN_MAX; i++)
+		printf("             %s: the kernel stopped it for a while, %llu times, as it came too often\n",
+		       shown(sums->throttles[i].event),
+		       (unsigned long long)sums->throttles[i].times);
+	for (size_t i = 0; i < sums->count; i++)
+		if (kernel_count_is_scaled(&sums->counts[i]))
+			printf("             %s: counters took turns; its count is scaled\n",
+			       shown(sums->counts[i].name));
+}
+
 static void print_losses(const struct trace_reader *reader, const struct summary *summary)
 {
 	uint64_t printed = 0;
 
-	int is_lossy = summary->streams_lossy || summary->discarded;
+	int is_lossy = summary->streams_lossy || summary->discarded ||
+		       summary->kernel.throttle_count || has_scaled(&summary->kernel);
 
 	if (!is_lossy && reader->damages_ever)
 		printf("Losses       none known, but %llu places could not be read\n",
@@ -248,6 +317,7 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 	if (printed < summary->streams_lossy)
 		printf("             and %llu more streams\n",
 		       (unsigned long long)(summary->streams_lossy - printed));
+	print_pauses(&summary->kernel);
 }
 
 /* Of watches, and within what time hits of them may be missing. */
@@ -467,6 +537,7 @@ void report_text(const struct report *report)
 		writers_show(watches->writers, &(struct writers_view){ .rows = WRITERS_SHOWN_MAX },
 			     stdout);
 	}
+	print_counts(&summary->kernel, width);
 	report_threads_text(&report->threads);
 	print_spans(report, width);
 	report_samples_text(&report->samples);

@@ -47,7 +47,7 @@ void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint3
 /* Close all pages, so that a drain may take them. */
 void own_store_quiet(struct own_store *store);
 
-/* Count events that were lost before they could be written: of a thread, or with 0 of unknown ones. */
+/* Count events that were lost before they were written: of a thread, or with 0 of unknown ones. */
 void own_store_lose(struct own_store *store, pid_t tid, uint64_t count);
 
 #endif

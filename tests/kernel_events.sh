@@ -70,6 +70,17 @@ record 0 -e count:page-faults+task-clock+context-switches ./switching 20 300
 holds "a group has a value for each event, and one time" \
 	'is_grouped(of("count:page-faults+task-clock+context-switches")[-1]["fields"])'
 
+# ---- counts ----
+
+# 7 times 500 pages, and a few: the end of the count is what the report prints
+cp "$WAYMARK_BUILD/tests/targets/counted" . || skip "not built"
+record 0 -e count:page-faults -e count:cpu-clock ./counted 3 500
+holds "a count has the pages of all threads and children" '3500 <= of("count:page-faults")[-1]["fields"]["count"] <= 3600'
+"$waymark" report --json trace >sums || fail "report --json: $?"
+holds "report has the last value of each count" \
+	'[(c["name"], c["count"], c["unit"], c["scaled"]) for c in json.load(open("sums"))["counts"]] == [(n, of("count:" + n)[-1]["fields"]["count"], u, False) for n, u in (("page-faults", None), ("cpu-clock", "ns"))]'
+"$waymark" report trace | grep -q '^page-faults  *3[56][0-9][0-9] ' || fail "no count in: $("$waymark" report trace)"
+
 # ---- samples, tracepoints, kprobes, watches of the kernel ----
 
 record 0 -e sample:page-faults/period=1,addr,regs/ ./switching 1 300

@@ -15,6 +15,7 @@ struct tally {
 	const struct trace_class *class;
 	int32_t fixed_bytes;
 	char kind;
+	char is_summed; /* by summary->kernel */
 	uint64_t count;
 	uint64_t last_thread; /* the one that was counted last */
 	uint32_t row;	      /* its place in the summary's events[] */
@@ -173,6 +174,7 @@ static int tallies_make(struct pass *pass)
 
 			*tally = (struct tally){ .class = class,
 						 .kind = class->kind,
+						 .is_summed = (char)kernel_sums_has(class),
 						 .fixed_bytes = class->fixed_bytes };
 			if (class->kind != 'b' && class->kind != 'e')
 				continue;
@@ -189,7 +191,8 @@ static int by_name(const void *left, const void *right)
 	const struct tally *a = *(struct tally *const *)left, *b = *(struct tally *const *)right;
 	int order = strcmp(a->class->name, b->class->name);
 
-	return order ? order : a->kind - b->kind;
+	order = order ? order : a->kind - b->kind;
+	return order ? order : a->class->has_thread - b->class->has_thread;
 }
 
 /* Make a row for each name and kind, over all processes. */
@@ -217,7 +220,9 @@ static int rows_make(struct pass *pass)
 	for (size_t i = 0; i < count; i++) {
 		if (!i || by_name(&sorted[i - 1], &sorted[i]) != 0)
 			summary->events[summary->event_count++] = (struct summary_event){
-				.name = sorted[i]->class->name, .kind = sorted[i]->kind
+				.name = sorted[i]->class->name,
+				.kind = sorted[i]->kind,
+				.is_kernel = (char)sorted[i]->class->has_thread
 			};
 		sorted[i]->row = summary->event_count - 1;
 	}
@@ -376,6 +381,8 @@ static void kernel_count(struct pass *pass, const struct tally *tally, const uin
 	event_thread(tally->class, fields, &pid, &tid);
 	event->threads += (uint32_t)pair_add(pass, &(struct pair){ tid, tally->row, 0 });
 	event->processes += (uint32_t)pair_add(pass, &(struct pair){ pid, tally->row, 1 });
+	if (tally->is_summed && kernel_sums_add(&pass->summary->kernel, tally->class, fields))
+		pass->error = -ENOMEM;
 }
 
 /* Count a packet's events. NULL, or why it can't be read on from *start. */
@@ -581,6 +588,7 @@ void summary_free(struct summary *summary)
 		if (summary->spans[i].times != &unmeasured)
 			free(summary->spans[i].times);
 	}
+	kernel_sums_release(&summary->kernel);
 	free(summary->spans);
 	free(summary->events);
 	free(summary);

@@ -10,6 +10,7 @@
 #ifndef TRACE_SUMMARY_H
 #define TRACE_SUMMARY_H
 
+#include "trace/kernel_sums.h"
 #include "trace/reader.h"
 
 #include <stdint.h>
@@ -38,6 +39,7 @@ uint64_t histogram_between(const struct histogram *histogram, uint64_t low, uint
 struct summary_event {
 	const char *name;
 	char kind;
+	char is_kernel; /* of the kernel's process */
 	uint64_t count;
 	uint64_t threads;
 	uint64_t processes;
@@ -76,9 +78,13 @@ struct summary {
 	uint64_t begin_ns, end_ns; /* of all packets; both 0 without packets */
 	uint64_t discarded, missing_packets;
 	uint64_t threads, streams_lossy;
+	struct kernel_sums kernel;
 };
 
-/* Read all. Returns 0 or -ENOMEM; damage is put down in the reader. Freed with summary_free(). */
+/*
+ * Read all. Returns 0 or -ENOMEM; damage is put down in the reader, which must outlive the summary.
+ * Freed with summary_free().
+ */
 int summary_make(struct summary **summary, struct trace_reader *reader);
 void summary_free(struct summary *summary); /* NULL is allowed */
 

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/kernel_sums.h"
+
+#include "base/array.h"
+#include "trace/packet_walk.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX "count:"
+#define PREFIX_BYTES (sizeof(PREFIX) - 1)
+#define THREAD_BYTES 8 /* a pid and a tid are the first two fields */
+
+static int has_types(const struct trace_class *class, const uint8_t *types, uint8_t count)
+{
+	return class->has_thread && class->count == count + 2 &&
+	       !memcmp(class->types + 2, types, count);
+}
+
+static int is_count(const struct trace_class *class)
+{
+	static const uint8_t types[] = { WM_TYPE_U64, WM_TYPE_U64, WM_TYPE_U64 };
+
+	return !strncmp(class->name, PREFIX, PREFIX_BYTES) &&
+	       has_types(class, types, sizeof(types));
+}
+
+static int is_throttled(const struct trace_class *class)
+{
+	static const uint8_t types[] = { WM_TYPE_STR };
+
+	return !strcmp(class->name, "kernel:throttled") && has_types(class, types, sizeof(types));
+}
+
+int kernel_sums_has(const struct trace_class *class)
+{
+	return is_count(class) || is_throttled(class);
+}
+
+static int is_clock(const char *name)
+{
+	size_t bytes = strcspn(name, ":");
+
+	return (bytes == 9 && !strncmp(name, "cpu-clock", bytes)) ||
+	       (bytes == 10 && !strncmp(name, "task-clock", bytes));
+}
+
+/* The row of a count; NULL: no room. They take turns, so the next one is likely the one after. */
+static struct kernel_count *count_of(struct kernel_sums *sums, const char *name, uint32_t pid)
+{
+	for (size_t i = 0; i < sums->count; i++) {
+		struct kernel_count *count = &sums->counts[(sums->next + i) % sums->count];
+
+		if (count->pid != pid || strcmp(count->name, name) != 0)
+			continue;
+		sums->next = (size_t)(count - sums->counts) + 1;
+		return count;
+	}
+	if (sums->count == KERNEL_SUMS_MAX)
+		return NULL;
+	sums->counts[sums->count] = (struct kernel_count){ .name = name,
+							   .pid = pid,
+							   .is_time = is_clock(name) };
+	return &sums->counts[sums->count++];
+}
+
+static void count_take(struct kernel_count *count, const uint8_t *values)
+{
+	uint64_t now[KERNEL_COUNT_VALUES];
+
+	memcpy(now, values, sizeof(now));
+	/* it began again: a session that was started twice */
+	for (int i = 0; now[1] < count->last[1] && i < KERNEL_COUNT_VALUES; i++)
+		count->before[i] += count->last[i];
+	memcpy(count->last, now, sizeof(now));
+	count->count = count->before[0] + now[0];
+	count->enabled_ns = count->before[1] + now[1];
+	count->running_ns = count->before[2] + now[2];
+}
+
+static void throttle_take(struct kernel_sums *sums, const char *event)
+{
+	struct kernel_throttle *all = sums->throttles;
+	size_t i = 0;
+
+	while (i < sums->throttle_count &&
+	       strncmp(all[i].event, event, sizeof(all[i].event) - 1) != 0)
+		i++;
+	if (i == KERNEL_SUMS_MAX)
+		return;
+	if (i == sums->throttle_count)
+		snprintf(all[sums->throttle_count++].event, sizeof(all[i].event), "%s", event);
+	all[i].times++;
+}
+
+int kernel_sums_add(struct kernel_sums *sums, const struct trace_class *class,
+		    const uint8_t *fields)
+{
+	struct kernel_count *count;
+
+	if (array_grow(&sums->counts, &sums->room, sums->count + 1, sizeof(*sums->counts)) ||
+	    array_grow(&sums->throttles, &sums->throttle_room, sums->throttle_count + 1,
+		       sizeof(*sums->throttles)))
+		return -ENOMEM;
+	if (is_throttled(class)) {
+		throttle_take(sums, (const char *)fields + THREAD_BYTES + 1);
+		return 0;
+	}
+	count = count_of(sums, class->name + PREFIX_BYTES, load_u32(fields));
+	if (count)
+		count_take(count, fields + THREAD_BYTES);
+	return 0;
+}
+
+int kernel_count_is_scaled(const struct kernel_count *count)
+{
+	return count->running_ns < count->enabled_ns;
+}
+
+double kernel_count_scaled(const struct kernel_count *count)
+{
+	if (!kernel_count_is_scaled(count))
+		return (double)count->count;
+	if (!count->running_ns)
+		return -1;
+	return (double)count->count * ((double)count->enabled_ns / (double)count->running_ns);
+}
+
+void kernel_sums_release(struct kernel_sums *sums)
+{
+	free(sums->counts);
+	free(sums->throttles);
+	*sums = (struct kernel_sums){ 0 };
+}
