@@ -19,12 +19,16 @@ static int has_types(const struct trace_class *class, const uint8_t *types, uint
 	       !memcmp(class->types + 2, types, count);
 }
 
+/* count:A+B+...: a value of each, then the two times. */
 static int is_count(const struct trace_class *class)
 {
-	static const uint8_t types[] = { WM_TYPE_U64, WM_TYPE_U64, WM_TYPE_U64 };
-
-	return !strncmp(class->name, PREFIX, PREFIX_BYTES) &&
-	       has_types(class, types, sizeof(types));
+	if (strncmp(class->name, PREFIX, PREFIX_BYTES) != 0 || !class->has_thread ||
+	    class->count < 2 + KERNEL_COUNT_VALUES)
+		return 0;
+	for (uint8_t i = 2; i < class->count; i++)
+		if (class->types[i] != WM_TYPE_U64)
+			return 0;
+	return 1;
 }
 
 static int is_throttled(const struct trace_class *class)
@@ -39,38 +43,47 @@ int kernel_sums_has(const struct trace_class *class)
 	return is_count(class) || is_throttled(class);
 }
 
-static int is_clock(const char *name)
+static int is_clock(const char *name, size_t bytes)
 {
-	size_t bytes = strcspn(name, ":");
+	const char *modifiers = memchr(name, ':', bytes);
 
+	bytes = modifiers ? (size_t)(modifiers - name) : bytes;
 	return (bytes == 9 && !strncmp(name, "cpu-clock", bytes)) ||
 	       (bytes == 10 && !strncmp(name, "task-clock", bytes));
 }
 
 /* The row of a count; NULL: no room. They take turns, so the next one is likely the one after. */
-static struct kernel_count *count_of(struct kernel_sums *sums, const char *name, uint32_t pid)
+static struct kernel_count *count_of(struct kernel_sums *sums, const char *name, size_t bytes,
+				     uint32_t pid)
 {
+	struct kernel_count *added;
+
+	if (bytes >= sizeof(added->name))
+		bytes = sizeof(added->name) - 1;
 	for (size_t i = 0; i < sums->count; i++) {
 		struct kernel_count *count = &sums->counts[(sums->next + i) % sums->count];
 
-		if (count->pid != pid || strcmp(count->name, name) != 0)
+		if (count->pid != pid || strncmp(count->name, name, bytes) != 0 ||
+		    count->name[bytes])
 			continue;
 		sums->next = (size_t)(count - sums->counts) + 1;
 		return count;
 	}
 	if (sums->count == KERNEL_SUMS_MAX)
 		return NULL;
-	sums->counts[sums->count] = (struct kernel_count){ .name = name,
-							   .pid = pid,
-							   .is_time = is_clock(name) };
-	return &sums->counts[sums->count++];
+	added = &sums->counts[sums->count++];
+	*added = (struct kernel_count){ .pid = pid, .is_time = is_clock(name, bytes) };
+	memcpy(added->name, name, bytes);
+	return added;
 }
 
-static void count_take(struct kernel_count *count, const uint8_t *values)
+/* times: enabled and running. */
+static void count_take(struct kernel_count *count, const uint8_t *value, const uint8_t *times)
 {
 	uint64_t now[KERNEL_COUNT_VALUES];
 
-	memcpy(now, values, sizeof(now));
+	memcpy(now, value, sizeof(*now));
+	memcpy(now + 1, times, sizeof(now) - sizeof(*now));
 	/* it began again: a session that was started twice */
 	for (int i = 0; now[1] < count->last[1] && i < KERNEL_COUNT_VALUES; i++)
 		count->before[i] += count->last[i];
@@ -98,19 +111,29 @@ static void throttle_take(struct kernel_sums *sums, const char *event)
 int kernel_sums_add(struct kernel_sums *sums, const struct trace_class *class,
 		    const uint8_t *fields)
 {
-	struct kernel_count *count;
+	const char *name = class->name + PREFIX_BYTES;
+	const uint8_t *value = fields + THREAD_BYTES, *times;
+	size_t values;
 
-	if (array_grow(&sums->counts, &sums->room, sums->count + 1, sizeof(*sums->counts)) ||
-	    array_grow(&sums->throttles, &sums->throttle_room, sums->throttle_count + 1,
-		       sizeof(*sums->throttles)))
-		return -ENOMEM;
 	if (is_throttled(class)) {
+		if (array_grow(&sums->throttles, &sums->throttle_room, sums->throttle_count + 1,
+			       sizeof(*sums->throttles)))
+			return -ENOMEM;
 		throttle_take(sums, (const char *)fields + THREAD_BYTES + 1);
 		return 0;
 	}
-	count = count_of(sums, class->name + PREFIX_BYTES, load_u32(fields));
-	if (count)
-		count_take(count, fields + THREAD_BYTES);
+	values = class->count - (size_t)KERNEL_COUNT_VALUES - 1;
+	times = value + values * sizeof(uint64_t);
+	if (array_grow(&sums->counts, &sums->room, sums->count + values, sizeof(*sums->counts)))
+		return -ENOMEM;
+	for (; value < times; value += sizeof(uint64_t)) {
+		size_t bytes = strcspn(name, "+");
+		struct kernel_count *count = count_of(sums, name, bytes, load_u32(fields));
+
+		if (count)
+			count_take(count, value, times);
+		name += bytes + (name[bytes] == '+');
+	}
 	return 0;
 }
 

@@ -16,9 +16,9 @@
 #define KERNEL_COUNT_VALUES 3
 
 struct kernel_count {
-	const char *name; /* without "count:" */
-	uint32_t pid;	  /* 0: of several processes, or of CPUs */
-	int is_time;	  /* in nanoseconds */
+	char name[128]; /* without "count:"; of a group, of one of its events */
+	uint32_t pid;	/* 0: of several processes, or of CPUs */
+	int is_time;	/* in nanoseconds */
 	uint64_t count, enabled_ns, running_ns;
 	uint64_t last[KERNEL_COUNT_VALUES], before[KERNEL_COUNT_VALUES]; /* these three */
 };
@@ -40,8 +40,7 @@ struct kernel_sums {
 int kernel_sums_has(const struct trace_class *class);
 
 /*
- * Take an event of such a class, whose name must outlive the sums. Those of a count come in order
- * of time. 0 or -ENOMEM.
+ * Take an event of such a class. Those of a count come in order of time. 0 or -ENOMEM.
  */
 int kernel_sums_add(struct kernel_sums *sums, const struct trace_class *class,
 		    const uint8_t *fields);
