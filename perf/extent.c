@@ -9,6 +9,7 @@
 #include "process/target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,9 @@ int extent_refused(const struct extent *extent, const struct count_event *event,
 			return detail_set(detail, error, "CPU %d is not online", cpu);
 		/* falls through */
 	case ENOENT:
+		if (extent->cgroup_fd >= 0 && faccessat(extent->cgroup_fd, "cgroup.procs", F_OK, 0))
+			return detail_set(detail, error, "the cgroup was removed");
+		/* falls through */
 	case EOPNOTSUPP:
 	case EINVAL:
 		return detail_set(detail, -WM_E_COUNT_UNIT, "%s", event->name);

@@ -258,6 +258,19 @@ static void refused(const struct sampler_request *request, int wanted, const cha
 	cr_expect_eq(fixture_descriptors(), before);
 }
 
+Test(sampler_extent, a_cgroup_that_was_removed_is_refused)
+{
+	struct sampler_request request = sampled_request(NULL, &sampled_faults, 1);
+	char path[300];
+
+	request.cgroup_fd = cgroup_make(path, sizeof(path));
+	if (request.cgroup_fd < 0)
+		cr_skip_test("no cgroup is to be made");
+	rmdir(path);
+	refused(&request, -ENOENT, "the cgroup was removed");
+	close(request.cgroup_fd);
+}
+
 Test(sampler_extent, descriptors_are_counted_before_any_is_opened)
 {
 	pid_t self = getpid();

@@ -260,7 +260,7 @@ static int sampler_start(struct wm_session *session, struct kernel *kernel, int 
 	};
 	err = sampler_open(&kernel->sampler, &kernel->request,
 			   (struct detail){ words, sizeof(words) });
-	if (err == -EINVAL && kernel->cgroup_fd >= 0)
+	if ((err == -EINVAL || err == -ENOENT) && kernel->cgroup_fd >= 0)
 		return session_fail(session, err, "%s: %s", session->options.cgroup, words);
 	return err ? session_fail(session, err, "%s", words) : 0;
 }
