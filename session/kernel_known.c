@@ -44,7 +44,8 @@ int known_add(struct known_threads *threads, pid_t tid, pid_t pid)
 		return -ENOMEM;
 	at = place_of(threads, tid);
 	threads->count += !threads->all[at].tid;
-	threads->all[at] = (struct known_thread){ tid, pid };
+	if (threads->all[at].pid != pid)
+		threads->all[at] = (struct known_thread){ tid, pid, 0 };
 	return 0;
 }
 
@@ -63,7 +64,7 @@ static void remove_one(struct known_threads *threads, pid_t tid)
 	if (!threads->room || tid <= 0)
 		return;
 	at = place_of(threads, tid);
-	if (!threads->all[at].tid)
+	if (!threads->all[at].has_ended)
 		return;
 	threads->all[at] = (struct known_thread){ 0 };
 	threads->count--;
@@ -78,6 +79,9 @@ static void remove_one(struct known_threads *threads, pid_t tid)
 
 void known_end(struct known_threads *threads, pid_t tid)
 {
+	if (!known_pid(threads, tid))
+		return;
+	threads->all[place_of(threads, tid)].has_ended = 1;
 	/* without memory it stays: another thread of that number may be taken for it */
 	if (!array_grow(&threads->ended, &threads->ended_room, threads->ended_count + 1,
 			sizeof(*threads->ended)))
@@ -89,6 +93,22 @@ void known_sweep(struct known_threads *threads)
 	for (size_t i = 0; i < threads->ended_count; i++)
 		remove_one(threads, threads->ended[i]);
 	threads->ended_count = 0;
+}
+
+pid_t known_exec(struct known_threads *threads, pid_t pid)
+{
+	for (size_t i = 0; i < threads->room; i++) {
+		const struct known_thread *thread = &threads->all[i];
+		pid_t tid = thread->tid;
+
+		if (!tid || tid == pid || thread->pid != pid || thread->has_ended)
+			continue;
+		known_end(threads, tid);
+		if (known_pid(threads, pid))
+			threads->all[place_of(threads, pid)].has_ended = 0;
+		return tid;
+	}
+	return 0;
 }
 
 void known_release(struct known_threads *threads)

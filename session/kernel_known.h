@@ -10,6 +10,7 @@
 struct known_threads {
 	struct known_thread {
 		pid_t tid, pid; /* tid 0: free */
+		int has_ended;
 	} * all;
 	size_t count, room; /* a power of two, or 0 */
 	pid_t *ended;
@@ -25,6 +26,13 @@ pid_t known_pid(const struct known_threads *threads, pid_t tid);
 /* It has ended: it is removed with the others at known_sweep(), when its last wakes were read. */
 void known_end(struct known_threads *threads, pid_t tid);
 void known_sweep(struct known_threads *threads);
+
+/*
+ * A thread of the process executes a program. If it was not the first, it has ended, and is the
+ * first from here on. Returns its tid so far, or 0: it was the first.
+ */
+pid_t known_exec(struct known_threads *threads, pid_t pid);
+
 void known_release(struct known_threads *threads);
 
 #endif

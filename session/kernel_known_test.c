@@ -40,3 +40,22 @@ Test(kernel_known, those_behind_a_removed_one_are_found)
 		cr_assert_eq(known_pid(&threads, 64 * i + 60), i == 0 || i == 3 ? 0 : i + 1);
 	known_release(&threads);
 }
+
+Test(kernel_known, one_that_executes_is_the_first_from_then_on)
+{
+	for (pid_t tid = 10; tid <= 12; tid++)
+		cr_assert_eq(known_add(&threads, tid, 10), 0);
+	cr_assert_eq(known_add(&threads, 20, 20), 0);
+	cr_assert_eq(known_exec(&threads, 20), 0, "it has no other");
+	known_end(&threads, 10);
+	known_end(&threads, 12);
+	cr_assert_eq(known_add(&threads, 12, 10), 0, "a last switch");
+	cr_assert_eq(known_exec(&threads, 10), 11);
+	cr_assert_eq(known_exec(&threads, 10), 0);
+	known_sweep(&threads);
+	cr_assert_eq(known_pid(&threads, 10), 10);
+	cr_assert_eq(known_pid(&threads, 11), 0);
+	cr_assert_eq(known_pid(&threads, 12), 0);
+	cr_assert_eq(threads.count, 2);
+	known_release(&threads);
+}

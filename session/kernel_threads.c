@@ -21,6 +21,33 @@ static void name(struct kernel *kernel, uint32_t id, int cpu, uint64_t time_ns, 
 	kernel_write(kernel, cpu, time_ns, id, &fields);
 }
 
+static void end(struct kernel *kernel, const struct sampler_record *record, pid_t tid)
+{
+	struct kernel_fields fields = { .count = 0 };
+
+	kernel_put_thread(&fields, record->pid, tid);
+	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_EXIT, &fields);
+}
+
+/*
+ * A thread that executes a program gets the tid of the process's first, and the kernel reports no
+ * end of its own. The ends of all others were reported by then.
+ */
+static void execute(struct kernel *kernel, const struct sampler_record *record)
+{
+	pid_t before = known_exec(&kernel->known, record->pid);
+	struct kernel_fields fields = { .count = 0 };
+
+	if (!before)
+		return;
+	end(kernel, record, before);
+	known_add(&kernel->known, record->tid, record->pid);
+	if (!kernel->has_switches)
+		return;
+	kernel_put_thread(&fields, record->pid, record->tid);
+	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_ARRIVE, &fields);
+}
+
 void kernel_task(struct kernel *kernel, const struct sampler_record *record)
 {
 	struct kernel_fields fields = { .count = 0 };
@@ -28,6 +55,8 @@ void kernel_task(struct kernel *kernel, const struct sampler_record *record)
 
 	switch (record->kind) {
 	case SAMPLER_COMM:
+		if (record->is_exec)
+			execute(kernel, record);
 		name(kernel, KERNEL_NAME, cpu, record->time_ns, record->pid, record->tid,
 		     record->text);
 		break;
@@ -39,8 +68,7 @@ void kernel_task(struct kernel *kernel, const struct sampler_record *record)
 		break;
 	case SAMPLER_EXIT:
 		known_end(&kernel->known, record->tid);
-		kernel_put_thread(&fields, record->pid, record->tid);
-		kernel_write(kernel, cpu, record->time_ns, KERNEL_EXIT, &fields);
+		end(kernel, record, record->tid);
 		break;
 	default:
 		break;

@@ -100,6 +100,14 @@ print("%d threads began and ended" % len(short))
 sys.exit(not (len(short) > 100 and short <= of("switch:arrive")))' ||
 	fail "a thread that came and went never ran"
 
+# a thread that executes a program gets the number of the first
+"$waymark" record --json -o executed -e switch ./relays 0 1 "$(type -P true)" >out 2>words || fail "record: $(cat words)"
+of_events executed task:fork tid >second
+of_events executed task:exit tid >ends
+expect "ends: of the first, of the second, of the first" "$(wc -l <ends) $(sed -n 2p ends)" "3 $(cat second)"
+expect "the first arrives at once" "$(of_events executed '*' name tid | grep -A1 "^task:exit $(cat second)$" | tail -n 1)" \
+	"switch:arrive $(head -n 1 ends)"
+
 # ---- too few descriptors ----
 
 (ulimit -n 12 && refused "descriptors" -e switch -e fault ./switching 1 1; exit $failed) || failed=1

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that come and go: relays SECONDS PER_SECOND. It prints "ready", and starts as many threads
- * a second, each of which sleeps a moment and ends.
+ * Threads that come and go: relays SECONDS PER_SECOND [PROGRAM]. It prints "ready", and starts as
+ * many threads a second, each of which sleeps a moment and ends. A last one executes PROGRAM.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static void pause_ns(long ns)
 {
@@ -17,6 +18,12 @@ static void *run(void *unused)
 {
 	pause_ns(1000000);
 	return unused;
+}
+
+static void *execute(void *program)
+{
+	execl(program, program, NULL);
+	exit(4);
 }
 
 int main(int argc, char **argv)
@@ -32,5 +39,7 @@ int main(int argc, char **argv)
 		pthread_detach(thread);
 		pause_ns(1000000000 / rate);
 	}
+	if (argc > 3 && !pthread_create(&thread, NULL, execute, argv[3]))
+		pause();
 	return 0;
 }
