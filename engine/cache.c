@@ -4,6 +4,7 @@
 #include "engine/engine_memory.h"
 #include "engine/gate.h"
 #include "engine/ranges.h"
+#include "engine/sys.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -95,6 +96,12 @@ static struct cache_area *area_begin(uint8_t *at, uint32_t bytes)
 		memory_unmap(at, bytes);
 		return NULL;
 	}
+	head->code = (struct engine_code_head){ .start = (uint64_t)at,
+						.firsts_at = (uint64_t)area->firsts,
+						.began_ticks = sys_ticks(),
+						.bytes = bytes };
+	traces_describe(&head->code);
+	head->code.magic = ENGINE_CODE_MAGIC;
 	__atomic_store_n(&area->head, head, __ATOMIC_RELEASE);
 	if (area == &areas[area_count])
 		area_count++;

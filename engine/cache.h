@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define CACHE_PIECE_BYTES 512u
+#define CACHE_PIECE_BYTES ENGINE_CODE_PIECE_BYTES
 
 /* No trace has more code than that. */
 #define CACHE_HOT_MAX 32768u
@@ -21,6 +21,7 @@
 
 /* An area begins with what its code needs at hand. */
 struct cache_head {
+	struct engine_code_head code;
 	/* what a word adds to xmm15, by the blocks of its path; 16-byte aligned */
 	uint64_t steps[TRACE_BLOCKS_MAX + 1][2];
 	uint64_t gate_exit, gate_miss, gate_syscall, gate_refused;

@@ -6,6 +6,8 @@
 #include "engine/making.h"
 #include "engine/ranges.h"
 
+_Static_assert(MAKING_PIECES_MAX == ENGINE_CODE_PIECES_MAX, "as abi/engine_code.h has it");
+
 #define UNROLL_MAX 8u
 #define UNROLL_INSTRUCTIONS_MAX 160u
 
@@ -166,6 +168,7 @@ const uint8_t *making_out_cold(struct making *m, struct way_out *out)
 	const uint8_t *at = m->cold;
 
 	m->cold = direct(m, m->cold, out);
+	out->cold_bytes = (uint16_t)(out->jump - at);
 	return at;
 }
 

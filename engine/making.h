@@ -31,6 +31,7 @@ struct way_out {
 	uint16_t pops;
 	uint16_t blocks; /* of the path */
 	uint8_t kind, reg;
+	uint16_t cold_bytes;
 };
 
 struct making {

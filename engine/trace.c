@@ -9,6 +9,7 @@
 #include "engine/trace.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <sys/mman.h>
 
 #define CACHE_BYTES_MAX (UINT64_C(256) << 20)
@@ -77,6 +78,41 @@ int traces_open(void)
 	slots = memory_map_alone(0, SLOTS * sizeof(*slots), PROT_READ | PROT_WRITE);
 	oldest = 1;
 	return slots ? generation_begin(1) : -ENOMEM;
+}
+
+#define SAME(type, field, told)                                                                    \
+	_Static_assert(offsetof(struct type, field) == offsetof(struct engine_code_##type, told),  \
+		       "as abi/engine_code.h has it")
+
+SAME(trace, pc, pc);
+SAME(trace, landing, landing);
+SAME(trace, head, head);
+SAME(trace, end, end);
+SAME(trace, cold, cold);
+SAME(trace, cold_end, cold_end);
+SAME(trace, first_exit, first_exit);
+SAME(trace, exits, exits);
+SAME(trace, blocks, blocks);
+SAME(trace, starts, starts_at);
+SAME(trace, pieces, pieces_at);
+SAME(trace, piece_count, piece_count);
+SAME(piece, program_bytes, program_bytes);
+SAME(piece, cache_bytes, code_bytes);
+SAME(piece, block, block);
+SAME(exit, target, target);
+SAME(exit, jump, jump);
+SAME(exit, cold_bytes, cold_bytes);
+_Static_assert(sizeof(struct trace) == sizeof(struct engine_code_trace) &&
+		       sizeof(struct piece) == sizeof(struct engine_code_piece) &&
+		       sizeof(struct exit) == sizeof(struct engine_code_exit) &&
+		       TRACE_BLOCKS_MAX == ENGINE_CODE_BLOCKS_MAX,
+	       "as abi/engine_code.h has it");
+
+void traces_describe(struct engine_code_head *head)
+{
+	head->traces_at = (uint64_t)now->traces;
+	head->exits_at = (uint64_t)now->exits;
+	head->first_id = now->first_id;
 }
 
 /* ---- generations ---- */

@@ -10,6 +10,7 @@
 #ifndef ENGINE_TRACE_H
 #define ENGINE_TRACE_H
 
+#include "abi/engine_code.h"
 #include "engine/engine_thread.h"
 
 #include <stdint.h>
@@ -36,6 +37,7 @@ struct exit {
 	uint16_t pops;
 	uint16_t blocks; /* of the path */
 	uint8_t kind, reg;
+	uint16_t cold_bytes; /* of its code before `jump`, where that is in the cold part */
 };
 
 /* A piece of translated code: an instruction of the program's, or what was put in beside it. */
@@ -80,6 +82,9 @@ struct trace {
 
 /* 0, or -ENOMEM. */
 int traces_open(void);
+
+/* Where a new area finds its traces (abi/engine_code.h). */
+void traces_describe(struct engine_code_head *head);
 
 /* The trace that begins at pc, if there is one now. */
 struct trace *trace_at(uint64_t pc);

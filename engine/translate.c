@@ -310,6 +310,7 @@ static struct trace *keep(struct making *m, struct trace *trace)
 			.blocks = m->outs[i].blocks,
 			.kind = m->outs[i].kind,
 			.reg = m->outs[i].reg,
+			.cold_bytes = m->outs[i].cold_bytes,
 		};
 	}
 	return trace;

@@ -11,6 +11,7 @@
 #include "session/live_own.h"
 #include "session/process.h"
 #include "session/task_addresses.h"
+#include "session/task_engine.h"
 #include "session/task_files.h"
 #include "session/task_moved.h"
 #include "trace/process_records.h"
@@ -41,10 +42,9 @@ struct task {
 	int is_followed; /* from its start or its exec on: all its mappings were seen */
 	int is_bare;	 /* it has executed a program, and mapped nothing so far */
 	int is_met;	 /* an address of it was recorded */
-	int is_refused;
-	int number; /* in the trace; -1: not in it */
-	int is_own; /* we put it there */
-	char way;   /* enum life_kind */
+	int number;	 /* in the trace; -1: not in it */
+	int is_own;	 /* we put it there */
+	char way;	 /* enum life_kind */
 	uint64_t begin_ns;
 	const char *exe; /* NULL: not known */
 	struct task_map *maps;
@@ -54,6 +54,7 @@ struct task {
 	size_t unwound;		  /* of maps, that it has */
 	int has_agent;
 	struct task_moved moved;
+	struct task_engine engine;
 };
 
 struct kernel_tasks {
@@ -95,6 +96,7 @@ static void task_free(struct kernel_tasks *tasks, struct task *task)
 {
 	unwind_forget(tasks, task);
 	task_moved_release(&task->moved);
+	task_engine_release(&task->engine);
 	free(task->maps);
 	free(task);
 }
@@ -284,13 +286,11 @@ static void task_enter(struct kernel_tasks *tasks, struct task *task)
 		task->number = process->trace;
 	} else if (tasks->in_trace == KERNEL_TASKS_MAX) {
 		tasks->refused++;
-		task->is_refused = 1;
 		return;
 	} else {
 		task->number = number_new(tasks, task);
 		trouble(tasks, task->number);
 		task->is_own = task->number >= 0;
-		task->is_refused = !task->is_own;
 		tasks->in_trace += (size_t)task->is_own;
 	}
 	if (task->number >= 0)
@@ -422,14 +422,15 @@ void kernel_tasks_moved(struct kernel_tasks *tasks, pid_t pid)
 	task_moved_look(&task->moved, pid);
 }
 
-uint64_t kernel_tasks_place(struct kernel_tasks *tasks, pid_t pid, uint64_t address, int is_caller)
+uint64_t kernel_tasks_place(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns,
+			    uint64_t address, int is_caller)
 {
 	struct task *task = tasks && !(address >> 63) ? task_find(tasks, pid) : NULL;
 	uint64_t at = address - (is_caller != 0), offset;
 	const struct detour_head *head = task ? task_moved_find(&task->moved, at, &offset) : NULL;
 
 	if (!head && is_engine(tasks, pid, address))
-		return 0;
+		return task ? task_engine_place(&task->engine, pid, address, time_ns) : 0;
 	if (!head && task && task->has_agent && !is_of_file(task, at)) {
 		task_moved_look(&task->moved, pid);
 		head = task_moved_find(&task->moved, at, &offset);
@@ -444,7 +445,7 @@ static void task_renew(struct kernel_tasks *tasks, struct task *task, char way, 
 {
 	unwind_forget(tasks, task);
 	task->count = task->added = 0;
-	task->is_met = task->is_own = task->is_refused = task->is_bare = 0;
+	task->is_met = task->is_own = task->has_agent = task->is_bare = 0;
 	task->number = -1;
 	task->is_followed = 1;
 	task->way = way;
@@ -460,7 +461,6 @@ static void executes(struct kernel_tasks *tasks, const struct sampler_record *re
 	task_renew(tasks, task, LIFE_EXEC, record->time_ns);
 	task->is_bare = 1;
 	task_moved_forget(&task->moved, record->time_ns);
-	task->has_agent = 0;
 	task->exe = NULL;
 }
 

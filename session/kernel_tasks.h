@@ -33,10 +33,11 @@ void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, 
 
 /*
  * Of an address that was met: where the program is when a thread is there, or returns there, if
- * `is_caller`. Another one for code that Waymark has moved (task_moved.h); 0: it is the engine's
- * (engine/), which translates the program, and no place of the program's.
+ * `is_caller`. Another one for code that Waymark has moved (task_moved.h) or translated
+ * (task_engine.h); 0: it is no place of the program's.
  */
-uint64_t kernel_tasks_place(struct kernel_tasks *tasks, pid_t pid, uint64_t address, int is_caller);
+uint64_t kernel_tasks_place(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns,
+			    uint64_t address, int is_caller);
 
 /* Detours of the process are about to be run. */
 void kernel_tasks_moved(struct kernel_tasks *tasks, pid_t pid);

@@ -76,7 +76,7 @@ static uint64_t met(struct kernel *kernel, const struct sampler_record *record, 
 		    int is_caller)
 {
 	kernel_tasks_meet(kernel->tasks, record->pid, record->time_ns, address);
-	return kernel_tasks_place(kernel->tasks, record->pid, address, is_caller);
+	return kernel_tasks_place(kernel->tasks, record->pid, record->time_ns, address, is_caller);
 }
 
 /*

@@ -33,7 +33,7 @@ def callers(**wanted):
 
 def engine_is_apart():
     """whether no address of the engine's is taken for the program's"""
-    return share("[engine]") > 50 and not rows("0x0") and all(
+    return share("[engine]") < 40 and not rows("0x0") and all(
         int(row["address"], 16) >= 1 << 63 or row["module"] or row["function"] == "[engine]"
         for row in s["functions"] if row["self"])
 

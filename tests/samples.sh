@@ -204,12 +204,13 @@ if [ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ]; then
 	needs_engine
 	record -e trail/soft/ ./burning 100
 	report --functions
+	holds "translations are of the program's instructions" 'share("work") > 50'
 	holds "no address of the engine's is taken for the program's" 'engine_is_apart()'
 	holds "its callers are the program's" \
 		'near(100 * share("heavy", "total_percent") / share("rounds_burn", "total_percent"), 75)'
 	"$waymark" export --format=folded --event cpu-clock trace >folded ||
 		fail "folded of a trace with trails: $?"
-	grep -q '^burning;burning;.*main;rounds_burn;heavy;\[engine\] ' folded ||
+	grep -q '^burning;burning;.*main;rounds_burn;heavy;work ' folded ||
 		fail "folded: $(head -n 5 folded)"
 fi
 
