@@ -94,6 +94,7 @@ static void put_cost(struct json *json, const struct summary_cost *cost)
 	json_number(json, "sum", cost->sum);
 	json_number(json, "max", cost->max);
 	json_number(json, "unavailable", cost->unavailable);
+	json_number(json, "partial", cost->partial);
 	json_close(json, '}');
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "abi/cost.h"
 #include "cli/report.h"
 #include "cli/watch_counts.h"
 #include "trace/out.h"
@@ -451,6 +452,9 @@ static void print_cost(const struct summary_cost *cost)
 {
 	char sum[24], mean[24], max[24];
 
+	/* what it says of the others is with them */
+	if (cost->kind == COST_UNCOUNTED && !cost->sum)
+		return;
 	if (cost->spans)
 		printf("  %s: %s in all, %s a span, %s at most\n", shown(cost->name),
 		       cost_text(cost, (double)cost->sum, sum),
@@ -459,6 +463,9 @@ static void print_cost(const struct summary_cost *cost)
 	if (cost->unavailable)
 		printf("  %s: not available for %llu spans\n", shown(cost->name),
 		       (unsigned long long)cost->unavailable);
+	if (cost->partial)
+		printf("  %s: left out for %llu spans, counted in part: others had the counters\n",
+		       shown(cost->name), (unsigned long long)cost->partial);
 }
 
 static void print_span(const struct summary_span *span, const struct switch_span *switched,

@@ -18,7 +18,7 @@ const char *cost_options_find(const char *text);
 /*
  * Read "/OPTIONS/" into a mask of enum cost_kind. 0; with words -WM_E_SPEC, -WM_E_COUNT_EVENT: no
  * such count, or none that a marker can have; -WM_E_COUNT_UNIT: this machine has no unit for it;
- * -ENOMEM.
+ * -WM_E_PERF_DENIED: a thread may not read its counter; -ENOMEM.
  */
 int cost_options_read(const char *options, uint32_t *kinds, struct detail words);
 

@@ -121,7 +121,15 @@ holds 'switches("sleeps") >= 5 * s["sleeps"]["count"]'
 # What is no count of a marker.
 bad 1 'did you mean page-faults' -e 'cost:*/count=page-fault/' -- ./costly work
 bad 1 'task-clock, page-faults' -e 'cost:*/count=zzz/' -- ./costly work
-bad 1 'instructions' -e 'cost:*/count=instructions+cache-misses/' -- ./costly work
+
+# Counts of the processor, read by the threads themselves; or a refusal with the name, before the program starts.
+rm -rf counted
+if "$waymark" record -o counted -e 'cost:*/count=instructions+cache-misses/' -- ./costly work >own 2>words; then
+	"$waymark" report --json counted >summary.json
+	holds 'c("burns", "instructions")["sum"] >= 1000000'
+else
+	bad 1 'instructions' -e 'cost:*/count=instructions+cache-misses/' -- ./costly work
+fi
 bad 1 '4 counts' -e 'cost:*/count=cs+faults+minor-faults+major-faults+task-clock/' -- ./costly work
 bad 1 'only markers have counts' -e 'func:main/count=cs/' -- ./costly work
 bad 1 'only markers have counts' -e 'usdt:*:*/count=cs/' -- ./costly work

@@ -14,12 +14,13 @@ static void cost_name(struct summary_cost *cost, const char *field)
 	} kinds[] = { COST_KINDS(KIND) };
 #undef KIND
 
-	*cost = (struct summary_cost){ .name = field, .unit = "" };
+	*cost = (struct summary_cost){ .name = field, .unit = "", .kind = -1 };
 	/* a marker's own field may have that name: then a suffix is behind it */
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strncmp(field, kinds[i].field, strlen(kinds[i].field))) {
 			cost->name = kinds[i].name;
 			cost->unit = kinds[i].unit;
+			cost->kind = (int)i;
 		}
 }
 
@@ -57,13 +58,26 @@ static uint64_t value_at(const struct span_costs *costs, const uint64_t values[S
 	return COST_UNAVAILABLE;
 }
 
+/* Whether another had a counter of the span's for a time within it. */
+static int is_partial(const struct summary_span *span, const struct span_costs *begin,
+		      const uint64_t values[SUMMARY_COSTS_MAX], const struct span_costs *costs,
+		      const uint64_t ended[SUMMARY_COSTS_MAX])
+{
+	for (uint8_t place = 0; place < span->cost_count; place++)
+		if (span->costs[place].kind == COST_UNCOUNTED)
+			return value_at(begin, values, place) != value_at(costs, ended, place);
+	return 0;
+}
+
 void span_costs_add(struct summary_span *span, const struct span_costs *begin,
 		    const uint64_t values[SUMMARY_COSTS_MAX], const struct span_costs *costs,
 		    const uint8_t *end)
 {
 	uint64_t ended[SUMMARY_COSTS_MAX];
+	int partial;
 
 	span_costs_take(costs, end, ended);
+	partial = is_partial(span, begin, values, costs, ended);
 	for (uint8_t place = 0; place < span->cost_count; place++) {
 		struct summary_cost *cost = &span->costs[place];
 		uint64_t from = value_at(begin, values, place);
@@ -71,6 +85,10 @@ void span_costs_add(struct summary_span *span, const struct span_costs *begin,
 
 		if (from == COST_UNAVAILABLE || to == COST_UNAVAILABLE || to < from) {
 			cost->unavailable++;
+			continue;
+		}
+		if (partial && cost->kind >= 0 && 1u << cost->kind & COST_COUNTED) {
+			cost->partial++;
 			continue;
 		}
 		cost->spans++;

@@ -53,9 +53,11 @@ struct summary_event {
 struct summary_cost {
 	const char *name; /* as in specs; the field's own, where abi/cost.h lacks it */
 	const char *unit; /* "ns" or "" */
+	int kind;	  /* enum cost_kind; -1: of a later version */
 	uint64_t spans;	  /* that both ends have a value of */
 	uint64_t sum, max;
 	uint64_t unavailable; /* one of the ends has none, or it ran back */
+	uint64_t partial; /* counted in part: others had a counter in between (COST_UNCOUNTED) */
 };
 
 /* A span, in whichever processes with the same clock. */

@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/summary.h"
+#include "abi/cost.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/marker.h>
 
 /* Events of the traces below. */
-enum { QUERY_BEGIN, QUERY_END, STEP_BEGIN, STEP_END, BUSY, COSTED_BEGIN, COSTED_END, FREE_END };
+enum {
+	QUERY_BEGIN,
+	QUERY_END,
+	STEP_BEGIN,
+	STEP_END,
+	BUSY,
+	COSTED_BEGIN,
+	COSTED_END,
+	FREE_END,
+	COUNTED_BEGIN,
+	COUNTED_END
+};
 
 static char dir[64];
 static struct trace_writer *writer;
@@ -401,6 +414,46 @@ Test(summary, costs_that_are_missing_are_counted_apart)
 	expect_cost(0, "task-clock", 1, 10, 10, 2);
 	expect_cost(1, "page-faults", 1, 0, 0, 2);
 	expect_span("db:costed", 3, 0, 0);
+	end_trace();
+}
+
+static void put_counted(uint32_t id, uint64_t ticks, uint64_t cycles, uint64_t uncounted_ns)
+{
+	sample_event(&sample, id, ticks, 0);
+	sample_u64(&sample, 10);
+	sample_u64(&sample, cycles);
+	sample_u64(&sample, uncounted_ns);
+}
+
+/* Another had the counter for a time: what was counted is too little, and no cost of the span. */
+Test(summary, costs_counted_in_part_are_left_out)
+{
+	const struct summary_cost *costs;
+	static const char fields[] = "count_task_clock,count_cycles,count_uncounted";
+	char text[128];
+
+	begin_trace();
+	for (uint32_t id = COUNTED_BEGIN; id <= COUNTED_END; id++) {
+		snprintf(text, sizeof(text), "%cj3\ndb\ncosted\na.c\n1\n%s",
+			 id == COUNTED_BEGIN ? 'b' : 'e', fields);
+		trace_event_add(writer, 0, id, SAMPLE_TYPES(WM_TYPE_U64, WM_TYPE_U64, WM_TYPE_U64),
+				text);
+	}
+	put_counted(COUNTED_BEGIN, 1001, 100, 5000);
+	put_counted(COUNTED_END, 1002, 400, 5000);
+	put_counted(COUNTED_BEGIN, 1003, 500, 5000);
+	put_counted(COUNTED_END, 1004, 510, 5001);
+	put_counted(COUNTED_BEGIN, 1005, UINT64_MAX, UINT64_MAX);
+	put_counted(COUNTED_END, 1006, 700, 5001);
+	sum_up();
+	costs = span_of("db:costed")->costs;
+	cr_assert_eq(costs[0].spans, 3, "no counter is read for it");
+	cr_assert_eq(costs[1].kind, COST_CYCLES);
+	cr_assert_eq(costs[1].spans, 1);
+	cr_assert_eq(costs[1].sum, 300);
+	cr_assert_eq(costs[1].partial, 1);
+	cr_assert_eq(costs[1].unavailable, 1);
+	cr_assert_eq(costs[2].sum, 1);
 	end_trace();
 }
 

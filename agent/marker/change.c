@@ -258,7 +258,7 @@ static void report_events(struct change *change)
 			costs = cost_wanted(lane, variant->name);
 			if (variant->ids[lane] != EVENT_ID_NONE && variant->costs[lane] == costs)
 				continue;
-			variant->costs[lane] = (uint8_t)costs;
+			variant->costs[lane] = (uint16_t)costs;
 			variant->ids[lane] = registry_next_id(lane);
 			if (registry_listener)
 				registry_listener->event(lane, variant->ids[lane], variant);

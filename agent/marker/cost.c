@@ -83,6 +83,16 @@ unsigned int cost_wanted(unsigned int lane, const char *name)
 	return kinds;
 }
 
+unsigned int cost_kinds(void)
+{
+	unsigned int kinds = 0;
+
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++)
+		for (const struct cost_rule *rule = rules[lane]; rule; rule = rule->next)
+			kinds |= rule->kinds;
+	return kinds;
+}
+
 int cost_any(void)
 {
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
@@ -103,7 +113,9 @@ static unsigned int field_count(const uint8_t types[16])
 
 int cost_fits(unsigned int kinds, const uint8_t types[16])
 {
-	return field_count(types) + cost_count(kinds) <= WM_FIELDS_MAX;
+	unsigned int count = cost_count(kinds);
+
+	return count <= COST_FIELDS_MAX && field_count(types) + count <= WM_FIELDS_MAX;
 }
 
 size_t cost_declare(unsigned int kinds, uint8_t types[16], char *text, size_t text_bytes)

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct writer;
+
 /*
  * What a session wants counted at the markers that a glob matches, with what it wants already. The
  * glob was checked (rule.h). 0, -ENOMEM, or -E2BIG past COST_RULES_MAX. Under the agent's lock, as
@@ -32,17 +34,18 @@ void cost_clear(unsigned int lane);
 /* A bit for each kind that the session wants at the marker of that name. */
 unsigned int cost_wanted(unsigned int lane, const char *name);
 
-/* Whether any session wants any. */
+/* Whether any session wants any; and what all of them want at any marker. */
 int cost_any(void);
+unsigned int cost_kinds(void);
 
 /* How many kinds are in a mask. No popcount: that may be a call of libgcc's. */
 static inline unsigned int cost_count(unsigned int kinds)
 {
-	unsigned int count = 0;
-
-	for (unsigned int kind = 0; kind < COST_KINDS_COUNT; kind++)
-		count += kinds >> kind & 1;
-	return count;
+	_Static_assert(COST_KINDS_COUNT <= 16, "as many bits as are added up");
+	kinds -= kinds >> 1 & 0x5555;
+	kinds = (kinds & 0x3333) + (kinds >> 2 & 0x3333);
+	kinds = (kinds + (kinds >> 4)) & 0x0f0f;
+	return (kinds + (kinds >> 8)) & 0x1f;
 }
 
 /* Whether an event has room for so many more fields. */
@@ -57,8 +60,15 @@ size_t cost_declare(unsigned int kinds, uint8_t types[16], char *text, size_t te
 
 /*
  * The calling thread's values, in order of their kinds; COST_UNAVAILABLE if no system call may be
- * made. Returns how many. Hit path: async-signal-safe, keeps errno.
+ * made, or it has no counter. Returns how many. Hit path: async-signal-safe, keeps errno.
  */
-unsigned int cost_read(unsigned int kinds, uint64_t values[COST_KINDS_COUNT]);
+unsigned int cost_read(const struct writer *writer, unsigned int kinds,
+		       uint64_t values[COST_KINDS_COUNT]);
+
+/* Before the first cost_read() of a thread whose kinds are of COST_COUNTED. Hit path, likewise. */
+void cost_prepare(struct writer *writer);
+
+/* rdpmc; of a test, a counter that there is. */
+extern uint64_t (*cost_counter)(uint32_t number) __attribute__((visibility("hidden")));
 
 #endif

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a thread's counts, on the hit path. System calls, since neither value is in memory that
- * the thread can read: clock_gettime(2) of a thread's clock is no vDSO call. A seccomp filter might
- * kill the program for either, so none is made where one may be (cost_allow(),
+ * Reading a thread's counts, on the hit path. Those of the processor's counters are in memory
+ * (counters.h). The others take system calls: clock_gettime(2) of a thread's clock is no vDSO call.
+ * A seccomp filter might kill the program for any, so none is made where one may be (cost_allow(),
  * agent/runtime/seccomp_yield.h). No descriptor is used: the program may close any, and reuse its
  * number.
  */
 #include "agent/marker/cost.h"
+#include "agent/marker/counters.h"
+#include "agent/marker/perf_page.h"
+#include "agent/runtime/reentrancy_guard.h"
 #include "agent/runtime/seccomp_yield.h"
+#include "arch/vectors.h"
 #include "base/syscall.h"
 
 #include <linux/time.h>
 #include <linux/resource.h>
+#include <signal.h>
 
 static uint32_t may_call;
 
@@ -34,20 +39,78 @@ static uint64_t task_clock_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-unsigned int cost_read(unsigned int kinds, uint64_t values[COST_KINDS_COUNT])
+static uint64_t rdpmc(uint32_t number)
 {
+	uint64_t low, high; /* RDPMC clears the upper halves (Intel SDM vol. 2B) */
+
+	__asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(number));
+	return high << 32 | low;
+}
+
+uint64_t (*cost_counter)(uint32_t number) = rdpmc;
+
+/* By kind, from COST_CYCLES on, with COST_UNCOUNTED: all of them, or none. */
+static void read_counters(const struct writer *writer, unsigned int kinds,
+			  uint64_t values[COST_COUNTERS + 1])
+{
+	const struct counters *counters = counters_of(writer);
+	uint64_t uncounted_ns = 0;
+	int is_whole = counters != NULL;
+
+	for (unsigned int left = kinds & COST_COUNTED; left && is_whole; left &= left - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(left) - COST_CYCLES;
+		struct perf_page_read read = { 0 };
+
+		is_whole = counters->pages[i] &&
+			   !perf_page_read(counters->pages[i], cost_counter, &read);
+		values[i] = read.count;
+		uncounted_ns += read.uncounted_ns;
+	}
+	values[COST_COUNTERS] = uncounted_ns;
+	for (unsigned int i = 0; i <= COST_COUNTERS && !is_whole; i++)
+		values[i] = COST_UNAVAILABLE;
+}
+
+/* The registers that vectors_call() keeps might not fit onto such a stack. */
+static int is_on_alternate_stack(void)
+{
+	stack_t alternate = { 0 };
+
+	return syscall_raw(SYS_sigaltstack, 0, (long)&alternate, 0, 0) ||
+	       alternate.ss_flags & SS_ONSTACK;
+}
+
+void cost_prepare(struct writer *writer)
+{
+	struct hit_guard shut;
+
+	if (__atomic_load_n(&writer->counters_asked, __ATOMIC_RELAXED) == writer->births ||
+	    !cost_is_allowed() || seccomp_yield_has_begun() || is_on_alternate_stack())
+		return;
+	/* what is called is ordinary code, in which there may be probes */
+	hit_guard(&shut);
+	vectors_call(counters_ask, writer);
+	hit_open(&shut);
+}
+
+unsigned int cost_read(const struct writer *writer, unsigned int kinds,
+		       uint64_t values[COST_KINDS_COUNT])
+{
+	uint64_t counted[COST_COUNTERS + 1];
 	int may = cost_is_allowed() && !seccomp_yield_has_begun();
 	int has_usage = 0;
 	struct rusage usage;
 	unsigned int count = 0;
 
-	if (may && kinds & ~(1u << COST_TASK_CLOCK))
+	if (kinds & COST_COUNTED)
+		read_counters(writer, kinds, counted);
+	if (may && kinds & (1u << COST_PAGE_FAULTS | 1u << COST_MINOR_FAULTS |
+			    1u << COST_MAJOR_FAULTS | 1u << COST_CONTEXT_SWITCHES))
 		has_usage = !syscall_raw(SYS_getrusage, RUSAGE_THREAD, (long)&usage, 0, 0);
-	for (unsigned int kind = 0; kind < COST_KINDS_COUNT; kind++) {
+	for (unsigned int left = kinds; left; left &= left - 1) {
+		unsigned int kind = (unsigned int)__builtin_ctz(left);
 		uint64_t value = COST_UNAVAILABLE;
 
-		if (!(kinds & 1u << kind))
-			continue;
 		if (kind == COST_TASK_CLOCK && may)
 			value = task_clock_ns();
 		else if (kind == COST_PAGE_FAULTS && has_usage)
@@ -58,6 +121,8 @@ unsigned int cost_read(unsigned int kinds, uint64_t values[COST_KINDS_COUNT])
 			value = (uint64_t)usage.ru_majflt;
 		else if (kind == COST_CONTEXT_SWITCHES && has_usage)
 			value = (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+		else if (kind >= COST_CYCLES && kinds & COST_COUNTED)
+			value = counted[kind - COST_CYCLES];
 		values[count++] = value;
 	}
 	return count;

@@ -151,6 +151,7 @@ static uint64_t measure_fields(const struct plan *plan, const unsigned char *fro
 struct costs {
 	unsigned int kinds; /* 0: nothing */
 	int is_last;	    /* read when the rest is written: `values` are of no use */
+	const struct writer *writer;
 	uint64_t values[COST_KINDS_COUNT];
 };
 
@@ -168,7 +169,7 @@ static unsigned char *put_costs(unsigned char *to, struct costs *costs)
 		/* a fault on this memory is not the span's */
 		for (uint32_t i = 0; i < bytes; i += 8)
 			*(volatile unsigned char *)(to + i + 7) = 0;
-		cost_read(costs->kinds, costs->values);
+		cost_read(costs->writer, costs->kinds, costs->values);
 	}
 	for (uint32_t i = 0; i < bytes; i += 8)
 		put64(to + i, costs->values[i / 8]);
@@ -247,12 +248,14 @@ static int record(struct writer *writer, int depth, const struct plan *plan,
 		  int is_lost)
 {
 	uint32_t session = consumer->lane;
-	struct costs costs = { .kinds = consumer->costs };
+	struct costs costs = { .kinds = consumer->costs, .writer = writer };
 
 	if (depth >= 0 && !is_lost) {
 		costs.is_last = plan->costs == PLAN_COSTS_LAST;
+		if (costs.kinds & COST_COUNTED)
+			cost_prepare(writer);
 		if (costs.kinds && !costs.is_last)
-			cost_read(costs.kinds, costs.values);
+			cost_read(writer, costs.kinds, costs.values);
 		return record_at(writer, depth, plan, session, consumer->event_id, payload, sp,
 				 clock_ticks(stores[session].clock), &costs);
 	}

@@ -33,8 +33,8 @@ struct variant {
 	uint32_t lanes;	     /* sessions in the plan, a bit each */
 	uint32_t lanes_next; /* what they are to be, in a change */
 	uint32_t number;     /* of its hit counter + 1 (plan.h); 0 before its first plan */
-	uint32_t ids[SESSIONS_MAX];  /* EVENT_ID_NONE before the session's first arming */
-	uint8_t costs[SESSIONS_MAX]; /* what the events of that id count (cost.h) */
+	uint32_t ids[SESSIONS_MAX];   /* EVENT_ID_NONE before the session's first arming */
+	uint16_t costs[SESSIONS_MAX]; /* what the events of that id count (cost.h) */
 	struct plan_probe *probes, *probes_next;
 	uint32_t probe_count, probe_count_next;
 	struct variant *next_in_change;
@@ -124,7 +124,7 @@ const struct module *registry_modules(void);
 /*
  * Add globs to a session's rules (want: arm; else disarm) and carry them out. `globs` are `count`
  * NUL-terminated strings one after another, already checked to be whole. No glob and no want: every
- * rule of the session goes. Returns 0 or an error of the request as a whole; refusals of single
+ * rule of the session goes, and what it wants counted. Returns 0 or an error of the request as a whole; refusals of single
  * markers are reported to the listener and counted in *change.
  */
 int registry_rule(const struct text *text, unsigned int lane, const char *globs, uint32_t count,

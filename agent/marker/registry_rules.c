@@ -2,6 +2,7 @@
 /* Rules of sessions, probes of the program, modules that come: all end in a change. */
 #include "agent/marker/marker.h"
 
+#include "agent/marker/cost.h"
 #include "agent/marker/rule.h"
 #include "agent/runtime/heap.h"
 
@@ -173,6 +174,7 @@ int registry_rule(const struct text *text, unsigned int lane, const char *globs,
 
 	if (!count && !want) {
 		rule_clear(lane);
+		cost_clear(lane);
 		wish = (struct wish){ .patterns = everything, .pattern_count = 1 };
 		error = 0;
 	} else {
