@@ -51,7 +51,7 @@ struct departing {
 struct kernel {
 	struct wm_session *session;
 	struct kernel_tasks *tasks;
-	struct process *process;    /* NULL: none, or it was handed over to be drained */
+	struct process *process; /* NULL: none, or it was handed over to be drained */
 	struct own_store *store;
 	struct sampler *sampler;
 	struct sampler_event *events;

@@ -2,6 +2,7 @@
 #include "session/task_files.h"
 
 #include "base/elf.h"
+#include "trace/jitdump.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -191,7 +192,7 @@ int task_files_module(struct task_files *files, pid_t pid, const char *path, uin
 		return 0;
 	load = file->error ? NULL : load_at(file, offset);
 	if (!load)
-		return -ENOENT;
+		return jitdump_is_name(path) ? 0 : -ENOENT;
 	module->base = start - (load->address + offset - load->offset);
 	module->build_id_bytes = (uint8_t)file->build_id_bytes;
 	memcpy(module->build_id, file->build_id, sizeof(file->build_id));

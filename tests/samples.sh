@@ -130,6 +130,10 @@ report --functions
 holds "code made at run time" 'share("made_loop") > 5'
 rm -f "/tmp/perf-$(sed -n 's/^pid //p' out).map"
 
+record ./burning 100 jitdump
+report --functions
+holds "code that a jitdump names" 'share("dumped_loop") > 5 and not rows("earlier")'
+
 # ---- attached to ----
 
 start_ready ./burning-static 250 wait

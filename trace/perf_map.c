@@ -2,6 +2,7 @@
 #include "trace/perf_map.h"
 
 #include "trace/folder.h"
+#include "trace/jitdump.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,23 +117,39 @@ static int copy(int from, int to, uint64_t *room)
 	return 0;
 }
 
+/* -1: there is none, or it may be forged. */
+static int open_trusted(const struct perf_map_owner *owner, const char *path)
+{
+	int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY) : -1;
+
+	if (fd >= 0 && is_trusted(fd, owner))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 int perf_map_copy(int folder, const struct perf_map_owner *owner, uint64_t *room)
 {
 	char path[64], name[PERF_MAP_NAME_BYTES];
-	int from, to, err;
+	int map, dump, to = -EEXIST, err = 0;
 
 	snprintf(path, sizeof(path), "/tmp/perf-%u.map", owner->pid);
-	from = *room ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY) : -1;
-	if (from < 0)
-		return 0;
+	map = *room ? open_trusted(owner, path) : -1;
+	dump = *room ? open_trusted(owner, owner->jitdump) : -1;
 	perf_map_name(owner->pid, name);
-	to = is_trusted(from, owner) ? folder_create(folder, name, 0600) : -EEXIST;
-	if (to < 0) {
-		close(from);
+	if (map >= 0 || dump >= 0)
+		to = folder_create(folder, name, 0600);
+	if (to >= 0 && map >= 0)
+		err = copy(map, to, room);
+	if (to >= 0 && dump >= 0 && !err)
+		err = jitdump_write(dump, to, room);
+	if (map >= 0)
+		close(map);
+	if (dump >= 0)
+		close(dump);
+	if (to < 0)
 		return to == -EEXIST ? 0 : to;
-	}
-	err = copy(from, to, room);
-	close(from);
 	if (close(to) && !err)
 		err = -errno;
 	if (err)

@@ -26,7 +26,7 @@ static void begin(void)
 
 	sample_folder(dir);
 	folder = open(dir, O_RDONLY | O_DIRECTORY);
-	owner = (struct perf_map_owner){ (uint32_t)getpid(), geteuid(), 0 };
+	owner = (struct perf_map_owner){ .pid = (uint32_t)getpid(), .uid = geteuid() };
 	perf_map_name(owner.pid, name);
 	snprintf(map, sizeof(map), "/tmp/%s", name + 1);
 	snprintf(copied, sizeof(copied), "%s/%s", dir, name);

@@ -9,6 +9,7 @@
 #include "trace/writer.h"
 
 #include "trace/folder.h"
+#include "trace/jitdump.h"
 #include "trace/kernel_names.h"
 #include "trace/metadata.h"
 #include "trace/packet_walk.h"
@@ -255,8 +256,9 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 		return -ENOMEM;
 	writer->processes = larger;
 	added = &larger[number];
-	*added = (struct writer_process){ .owner = { process->pid, process->uid,
-						     process->start_time },
+	*added = (struct writer_process){ .owner = { .pid = process->pid,
+						     .uid = process->uid,
+						     .start_time = process->start_time },
 					  .clock = clock_of(process->ticks_hz),
 					  .is_kernel = !process->pid,
 					  .from = -1 };
@@ -385,6 +387,11 @@ int trace_module_add(struct trace_writer *writer, int process, const struct cont
 
 	if (!of)
 		return -EINVAL;
+	if (jitdump_is_name(path)) {
+		free(of->owner.jitdump);
+		of->owner.jitdump = strdup(path);
+		return of->owner.jitdump ? 0 : -ENOMEM;
+	}
 	if (bytes > sizeof(module->build_id))
 		bytes = sizeof(module->build_id);
 	text_format(&value, "%s 0x%llx ", module->gone ? "gone" : "at",
@@ -577,8 +584,10 @@ int trace_writer_close(struct trace_writer *writer)
 	ended = writer->index.fd < 0 ? 0 : metadata_room_error(index_end(&writer->index));
 	if (!ended)
 		ended = metadata_room_error(index_close(&writer->index));
-	for (int i = 0; i < writer->process_count; i++)
+	for (int i = 0; i < writer->process_count; i++) {
 		trace_schema_free(writer->processes[i].schema);
+		free(writer->processes[i].owner.jitdump);
+	}
 	free(writer->processes);
 	enumeration_pool_release(&writer->enums);
 	text_release(&writer->env);

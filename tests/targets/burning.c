@@ -6,6 +6,8 @@
  *	child	a forked child burns as well, in `of_child`
  *	exec	the process executes itself again, without WAY
  *	jit	code made at run time burns, and a perf map names it made_loop
+ *	jitdump	likewise, and a jitdump in the working directory names it dumped_loop, after another
+ *		function that was there before
  *	wait	says "ready", and burns when its input ends
  */
 #include <stdint.h>
@@ -53,23 +55,65 @@ static void rounds_burn(int rounds)
 /* mov edi, ecx; l: dec ecx; jnz l; ret. */
 static const uint8_t loop[] = { 0x89, 0xf9, 0xff, 0xc9, 0x75, 0xfc, 0xc3 };
 
-static void made_burn(int rounds)
+static void map_write(const void *code)
 {
-	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	void (*made)(uint32_t steps);
 	char path[64];
 	FILE *map;
 
-	if (code == MAP_FAILED)
-		exit(1);
-	memcpy(code, loop, sizeof(loop));
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
 	map = fopen(path, "we");
 	if (!map)
 		exit(1);
 	fprintf(map, "%lx %zx made_loop\n", (unsigned long)code, sizeof(loop));
 	fclose(map);
+}
+
+/* Linux, tools/perf/Documentation/jitdump-specification.txt. */
+static void dump_record(FILE *dump, const void *code, const char *name, uint64_t number)
+{
+	uint32_t head[2] = { 0, (uint32_t)(56 + strlen(name) + 1 + sizeof(loop)) };
+	uint32_t who[2] = { (uint32_t)getpid(), (uint32_t)getpid() };
+	uint64_t where[4] = { (uint64_t)code, (uint64_t)code, sizeof(loop), number };
+
+	fwrite(head, sizeof(head), 1, dump);
+	fwrite(&number, sizeof(number), 1, dump); /* the time */
+	fwrite(who, sizeof(who), 1, dump);
+	fwrite(where, sizeof(where), 1, dump);
+	fwrite(name, strlen(name) + 1, 1, dump);
+	fwrite(loop, sizeof(loop), 1, dump);
+}
+
+static void dump_write(const void *code)
+{
+	uint32_t head[6] = { 0x4A695444, 1, 40, 62, 0, (uint32_t)getpid() };
+	uint64_t more[2] = { 0 };
+	char path[64];
+	FILE *dump;
+
+	snprintf(path, sizeof(path), "jit-%d.dump", (int)getpid());
+	dump = fopen(path, "w+e");
+	if (!dump)
+		exit(1);
+	fwrite(head, sizeof(head), 1, dump);
+	fwrite(more, sizeof(more), 1, dump);
+	dump_record(dump, code, "earlier", 1);
+	dump_record(dump, code, "dumped_loop", 2);
+	fflush(dump);
+	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0) == MAP_FAILED)
+		exit(1);
+	fclose(dump);
+}
+
+static void made_burn(int rounds, void (*name)(const void *code))
+{
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void (*made)(uint32_t steps);
+
+	if (code == MAP_FAILED)
+		exit(1);
+	memcpy(code, loop, sizeof(loop));
+	name(code);
 	memcpy(&made, &code, sizeof(made));
 	for (int i = 0; i < rounds; i++)
 		made(4 * STEPS);
@@ -100,7 +144,9 @@ int main(int argc, char **argv)
 			;
 	}
 	if (!strcmp(way, "jit"))
-		made_burn(rounds);
+		made_burn(rounds, map_write);
+	if (!strcmp(way, "jitdump"))
+		made_burn(rounds, dump_write);
 	if (!strcmp(way, "child"))
 		child_burn(rounds);
 	rounds_burn(rounds);
