@@ -13,7 +13,7 @@
 #include "agent/control/wait.h"
 #include "agent/detour/detour.h"
 #include "agent/detour/hook.h"
-#include "agent/marker/counters.h"
+#include "agent/marker/cost_counters.h"
 #include "agent/marker/marker.h"
 #include "agent/runtime/control_life.h"
 #include "agent/runtime/idle.h"
@@ -191,7 +191,7 @@ static void tick(void)
 	store_sweep();
 	session_tick();
 	registry_reap(0, 0);
-	counters_reap(0);
+	cost_counters_reap(0);
 	if (!hook_is_placed() || scan_is_due)
 		scan_is_due = session_rescan() != 0;
 	if (!lock_take(&agent_lock, AGENT_LOCK_MS)) {
@@ -232,7 +232,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 		if (fds[SESSIONS_MAX + 1].revents)
 			listen_accept();
 	}
-	counters_serve();
+	cost_counters_serve();
 	looking_do(&control_text);
 	if (lock_now_ns() >= *next_tick_ns) {
 		scan_if_asked();
@@ -300,7 +300,7 @@ static void clean_up(void)
 {
 	session_drop_all();
 	listen_close();
-	counters_reap(REAP_MS);
+	cost_counters_reap(REAP_MS);
 	if (!lock_take(&agent_lock, AGENT_LOCK_MS)) {
 		registry_listen(NULL);
 		registry_retry(&control_text);

@@ -20,7 +20,7 @@
 #include "agent/control/session_table.h"
 #include "agent/detour/detour.h"
 #include "agent/detour/return.h"
-#include "agent/marker/counters.h"
+#include "agent/marker/cost_counters.h"
 #include "agent/marker/marker.h"
 #include "agent/runtime/control_life.h"
 #include "agent/runtime/lock.h"
@@ -126,7 +126,7 @@ static void child(void)
 	watch_forked();
 	/* also where nothing is armed in it: the fork is over, and the tool waits for that */
 	store_forked(followed);
-	counters_forked();
+	cost_counters_forked();
 	registry_listen(NULL);
 	session_forked(followed, !is_whole || was_watched);
 	control_forked();

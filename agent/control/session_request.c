@@ -13,7 +13,7 @@
 #include "agent/control/wait.h"
 #include "agent/detour/hook.h"
 #include "agent/marker/cost.h"
-#include "agent/marker/counters.h"
+#include "agent/marker/cost_counters.h"
 #include "agent/marker/marker.h"
 #include "agent/marker/rule.h"
 #include "agent/runtime/lock.h"
@@ -129,7 +129,7 @@ static int serve_cost(struct session *session, const struct wm_message *message,
 	if (!error && !cost_is_allowed())
 		error = -EACCES;
 	else if (!error)
-		counters_extend();
+		cost_counters_extend();
 	lock_release(&agent_lock);
 	return error;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading a thread's counts, on the hit path. Those of the processor's counters are in memory
- * (counters.h). The others take system calls: clock_gettime(2) of a thread's clock is no vDSO call.
+ * (cost_counters.h). The others take system calls: clock_gettime(2) of a thread's clock is no vDSO call.
  * A seccomp filter might kill the program for any, so none is made where one may be (cost_allow(),
  * agent/runtime/seccomp_yield.h). No descriptor is used: the program may close any, and reuse its
  * number.
  */
 #include "agent/marker/cost.h"
-#include "agent/marker/counters.h"
+#include "agent/marker/cost_counters.h"
 #include "agent/marker/perf_page.h"
 #include "agent/runtime/reentrancy_guard.h"
 #include "agent/runtime/seccomp_yield.h"
@@ -53,7 +53,7 @@ uint64_t (*cost_counter)(uint32_t number) = rdpmc;
 static void read_counters(const struct writer *writer, unsigned int kinds,
 			  uint64_t values[COST_COUNTERS + 1])
 {
-	const struct counters *counters = counters_of(writer);
+	const struct cost_counters *counters = cost_counters_of(writer);
 	uint64_t uncounted_ns = 0;
 	int is_whole = counters != NULL;
 
@@ -89,7 +89,7 @@ void cost_prepare(struct writer *writer)
 		return;
 	/* what is called is ordinary code, in which there may be probes */
 	hit_guard(&shut);
-	vectors_call(counters_ask, writer);
+	vectors_call(cost_counters_ask, writer);
 	hit_open(&shut);
 }
 

@@ -95,8 +95,8 @@ struct writer {
 	uint64_t returns;		       /* list of free units, with a tag */
 	uint32_t return_count;		       /* about how many */
 	uint16_t return_places[RETURN_PLACES]; /* units by the place of the return address */
-	/* agent/marker/counters.h; of the thread with the same births */
-	struct counters *counters;
+	/* agent/marker/cost_counters.h; of the thread with the same births */
+	struct cost_counters *counters;
 	uint32_t counters_asked, counters_answered;
 } __attribute__((aligned(64)));
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
-#include "agent/marker/counters.h"
+#include "agent/marker/cost_counters.h"
 
 #include "agent/marker/cost.h"
 #include "agent/runtime/control_life.h"
@@ -14,10 +13,11 @@
 #define PAGE_BYTES 4096
 #define ASK_MS 20  /* the first hit of a thread waits so long at most */
 #define LOCK_MS 10 /* less: the thread is waiting */
+#define REAP_LOCK_MS 1000
 
-static struct counters *first;
-static struct counters *retired; /* no writer leads to them any more; a hit may still use one */
-static uint32_t is_asked;	 /* since the last look */
+static struct cost_counters *first;
+static struct cost_counters *retired; /* unlinked; a hit may still use one */
+static uint32_t is_asked;	      /* since the last look */
 
 static long open_event(unsigned int kind, int32_t tid)
 {
@@ -26,11 +26,11 @@ static long open_event(unsigned int kind, int32_t tid)
 	return syscall_raw6(SYS_perf_event_open, (long)&attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
 }
 
-long (*counters_open)(unsigned int kind, int32_t tid) = open_event;
+long (*cost_counters_open)(unsigned int kind, int32_t tid) = open_event;
 
 /* ---- the thread that asks ---- */
 
-long counters_ask(void *data)
+long cost_counters_ask(void *data)
 {
 	struct writer *writer = data;
 	uint64_t end_ns = lock_now_ns() + ASK_MS * UINT64_C(1000000), now_ns;
@@ -58,14 +58,14 @@ long counters_ask(void *data)
 
 /* ---- the control thread ---- */
 
-static void open_missing(struct counters *counters, unsigned int kinds)
+static void open_missing(struct cost_counters *counters, unsigned int kinds)
 {
 	for (unsigned int i = 0; i < COST_COUNTERS; i++) {
 		long fd, page;
 
 		if (!(kinds & 1u << (COST_CYCLES + i)) || counters->pages[i])
 			continue;
-		fd = counters_open(COST_CYCLES + i, counters->tid);
+		fd = cost_counters_open(COST_CYCLES + i, counters->tid);
 		if (fd < 0)
 			continue;
 		page = syscall_raw6(SYS_mmap, 0, PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
@@ -75,7 +75,7 @@ static void open_missing(struct counters *counters, unsigned int kinds)
 	}
 }
 
-static void unmap(struct counters *counters)
+static void unmap(struct cost_counters *counters)
 {
 	for (unsigned int i = 0; i < COST_COUNTERS; i++)
 		if (counters->pages[i])
@@ -87,7 +87,7 @@ static void answer(struct writer *writer, void *data)
 {
 	uint32_t births = __atomic_load_n(&writer->births, __ATOMIC_ACQUIRE);
 	const unsigned int *kinds = data;
-	struct counters *counters;
+	struct cost_counters *counters;
 
 	if (__atomic_load_n(&writer->counters_asked, __ATOMIC_SEQ_CST) != births ||
 	    __atomic_load_n(&writer->counters_answered, __ATOMIC_RELAXED) == births)
@@ -107,7 +107,7 @@ static void answer(struct writer *writer, void *data)
 	lock_wake_word(&writer->counters_answered);
 }
 
-void counters_serve(void)
+void cost_counters_serve(void)
 {
 	unsigned int kinds;
 
@@ -121,16 +121,16 @@ void counters_serve(void)
 	lock_release(&agent_lock);
 }
 
-void counters_extend(void)
+void cost_counters_extend(void)
 {
 	unsigned int kinds = cost_kinds() & COST_COUNTED;
 
-	for (struct counters *counters = first; counters && kinds; counters = counters->next)
+	for (struct cost_counters *counters = first; counters && kinds; counters = counters->next)
 		if (counters->writer->births == counters->births)
 			open_missing(counters, kinds);
 }
 
-static int is_gone(const struct counters *counters)
+static int is_gone(const struct cost_counters *counters)
 {
 	const struct writer *writer = counters->writer;
 
@@ -139,10 +139,10 @@ static int is_gone(const struct counters *counters)
 }
 
 /* Its thread may ask again. */
-static void unlink_writer(struct counters *counters)
+static void unlink_writer(struct cost_counters *counters)
 {
 	struct writer *writer = counters->writer;
-	struct counters *mine = counters;
+	struct cost_counters *mine = counters;
 
 	__atomic_compare_exchange_n(&writer->counters, &mine, NULL, 0, __ATOMIC_SEQ_CST,
 				    __ATOMIC_RELAXED);
@@ -150,14 +150,15 @@ static void unlink_writer(struct counters *counters)
 	__atomic_store_n(&writer->counters_asked, 0, __ATOMIC_SEQ_CST);
 }
 
-void counters_reap(unsigned int timeout_ms)
+void cost_counters_reap(unsigned int timeout_ms)
 {
-	struct counters **at = &first, *mine;
+	struct cost_counters **at = &first, *mine;
+	int error;
 
 	if ((!first && !retired) || lock_take(&agent_lock, LOCK_MS))
 		return;
 	while (*at) {
-		struct counters *counters = *at;
+		struct cost_counters *counters = *at;
 		int gone = is_gone(counters);
 
 		if (!gone && cost_kinds() & COST_COUNTED) {
@@ -176,28 +177,24 @@ void counters_reap(unsigned int timeout_ms)
 	if (!mine)
 		return;
 	/* without the lock, as registry_reap() */
-	if (store_quiesce(timeout_ms, 0)) {
-		while (lock_take(&agent_lock, LOCK_MS))
-			;
-		for (at = &mine; *at; at = &(*at)->next)
-			;
-		*at = retired;
-		retired = mine;
-		lock_release(&agent_lock);
-		return;
-	}
-	while (lock_take(&agent_lock, LOCK_MS))
-		;
+	error = store_quiesce(timeout_ms, 0);
+	if (lock_take(&agent_lock, REAP_LOCK_MS))
+		return; /* these few stay mapped */
 	while (mine) {
-		struct counters *next = mine->next;
+		struct cost_counters *next = mine->next;
 
-		unmap(mine);
+		if (error) {
+			mine->next = retired;
+			retired = mine;
+		} else {
+			unmap(mine);
+		}
 		mine = next;
 	}
 	lock_release(&agent_lock);
 }
 
-void counters_forked(void)
+void cost_counters_forked(void)
 {
 	first = retired = NULL;
 }

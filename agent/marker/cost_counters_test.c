@@ -3,7 +3,7 @@
  * Pages as the kernel would write them where there is a counter, and real pages of a software
  * event, which has none.
  */
-#include "agent/marker/counters.h"
+#include "agent/marker/cost_counters.h"
 
 #include "agent/marker/cost.h"
 #include "agent/marker/marker.h"
@@ -32,7 +32,7 @@
 /* ---- reading ---- */
 
 static struct perf_event_mmap_page cycles, misses;
-static struct counters hand;
+static struct cost_counters hand;
 static struct writer writer;
 
 static uint64_t counter(uint32_t number)
@@ -48,7 +48,7 @@ static void by_hand(void)
 	misses.index = 5;
 	cycles.time_enabled = 500;
 	cycles.time_running = 400;
-	hand = (struct counters){
+	hand = (struct cost_counters){
 		.births = 3, .pages = { [0] = &cycles, [COST_CACHE_MISSES - COST_CYCLES] = &misses }
 	};
 	writer = (struct writer){ .births = 3, .counters = &hand };
@@ -56,7 +56,7 @@ static void by_hand(void)
 	cost_allow(0);
 }
 
-Test(counters, counts_are_of_their_pages_and_gaps_add_up, .init = by_hand)
+Test(cost_counters, counts_are_of_their_pages_and_gaps_add_up, .init = by_hand)
 {
 	uint64_t values[COST_KINDS_COUNT];
 
@@ -79,7 +79,7 @@ static void expect_none(unsigned int kinds)
 		cr_assert_eq(values[i], COST_UNAVAILABLE);
 }
 
-Test(counters, without_one_of_them_there_is_no_value, .init = by_hand)
+Test(cost_counters, without_one_of_them_there_is_no_value, .init = by_hand)
 {
 	misses.index = 0;
 	expect_none(CYCLES | MISSES);
@@ -139,7 +139,7 @@ static void *control(void *data)
 	control_life.state = CONTROL_RUNNING;
 	__atomic_store_n(&control_life.tid, gettid(), __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&ends, __ATOMIC_ACQUIRE)) {
-		counters_serve();
+		cost_counters_serve();
 		usleep(100);
 	}
 	left = descriptors();
@@ -160,7 +160,7 @@ static void begin(void)
 		cr_skip_test("the kernel counts nothing here: %s", strerror(errno));
 	close((int)fd);
 	cr_assert_eq(store_init(), 0);
-	counters_open = open_faults;
+	cost_counters_open = open_faults;
 	cr_assert_eq(cost_add(0, "db:query", CYCLES | MISSES | UNCOUNTED), 0);
 	cost_allow(1);
 	pthread_create(&control_thread, NULL, control, NULL);
@@ -206,16 +206,16 @@ static void *asks(void *data)
 	errno = EDOM;
 	cost_prepare(mine);
 	cr_assert_eq(errno, EDOM);
-	cr_assert(counters_of(mine), "no answer within its time");
-	cr_assert_eq(counters_of(mine)->tid, gettid());
-	cr_assert(counters_of(mine)->pages[0] &&
-		  counters_of(mine)->pages[COST_CACHE_MISSES - COST_CYCLES]);
-	cr_assert_not(counters_of(mine)->pages[COST_BRANCHES - COST_CYCLES]);
+	cr_assert(cost_counters_of(mine), "no answer within its time");
+	cr_assert_eq(cost_counters_of(mine)->tid, gettid());
+	cr_assert(cost_counters_of(mine)->pages[0] &&
+		  cost_counters_of(mine)->pages[COST_CACHE_MISSES - COST_CYCLES]);
+	cr_assert_not(cost_counters_of(mine)->pages[COST_BRANCHES - COST_CYCLES]);
 	cr_assert_eq(descriptors(), before);
 	usleep(1000);
-	faults = counters_of(mine)->pages[0]->offset;
+	faults = cost_counters_of(mine)->pages[0]->offset;
 	touch_pages();
-	faults = counters_of(mine)->pages[0]->offset - faults;
+	faults = cost_counters_of(mine)->pages[0]->offset - faults;
 	cr_assert(faults >= PAGES && faults < 2 * PAGES, "%ld faults", (long)faults);
 	writer.counters = mine->counters;
 	writer.births = mine->births;
@@ -223,7 +223,7 @@ static void *asks(void *data)
 	return data;
 }
 
-Test(counters, thread_gets_its_own_at_its_first_hit, .init = begin, .fini = end)
+Test(cost_counters, thread_gets_its_own_at_its_first_hit, .init = begin, .fini = end)
 {
 	struct text text = { .fd = -1 };
 	struct change change = { 0 };
@@ -234,41 +234,41 @@ Test(counters, thread_gets_its_own_at_its_first_hit, .init = begin, .fini = end)
 	pthread_create(&thread, NULL, asks, NULL);
 	pthread_join(thread, NULL);
 	cr_assert_eq(mappings(), 4);
-	counters_reap(1000);
+	cost_counters_reap(1000);
 	cr_assert_eq(mappings(), 2, "those of a thread that has ended are unmapped");
 	pthread_create(&thread, NULL, asks, NULL); /* with the writer of the one before */
 	pthread_join(thread, NULL);
 	cr_assert_eq(registry_rule(&text, 0, NULL, 0, 0, &change), 0);
-	counters_reap(1000);
+	cost_counters_reap(1000);
 	cr_assert_eq(mappings(), 0, "no session wants any");
-	cr_assert_not(counters_of(self()));
+	cr_assert_not(cost_counters_of(self()));
 	cost_add(0, "db:query", MISSES | UNCOUNTED);
 	cost_prepare(self());
 	cr_assert_eq(mappings(), 1, "the next session has them again");
 	cost_add(1, "db:query", CYCLES | UNCOUNTED);
-	counters_extend();
+	cost_counters_extend();
 	cr_assert_eq(mappings(), 2, "another session wants more");
 	end();
 	cr_assert_eq(left, 3, "two entries of the folder, and that of its list");
 }
 
-Test(counters, hit_that_reads_them_keeps_them, .init = begin, .fini = end)
+Test(cost_counters, hit_that_reads_them_keeps_them, .init = begin, .fini = end)
 {
 	asks(NULL);
 	self()->inside[0] = (uintptr_t)__builtin_frame_address(0);
 	cost_clear(0);
-	counters_reap(1);
+	cost_counters_reap(1);
 	cr_assert_eq(mappings(), 2);
 	self()->inside[0] = 0;
-	counters_reap(1000);
+	cost_counters_reap(1000);
 	cr_assert_eq(mappings(), 0);
 }
 
-Test(counters, thread_that_can_have_none_asks_once, .init = begin, .fini = end)
+Test(cost_counters, thread_that_can_have_none_asks_once, .init = begin, .fini = end)
 {
 	fails = 1;
 	cost_prepare(self());
-	cr_assert(counters_of(self()), "it was answered");
+	cr_assert(cost_counters_of(self()), "it was answered");
 	cr_assert_eq(mappings(), 0);
 	writer = *self();
 	expect_none(CYCLES);
@@ -276,7 +276,7 @@ Test(counters, thread_that_can_have_none_asks_once, .init = begin, .fini = end)
 }
 
 /* The kernel has no such page in a child. */
-Test(counters, child_of_fork_has_none, .init = begin, .fini = end)
+Test(cost_counters, child_of_fork_has_none, .init = begin, .fini = end)
 {
 	int status;
 	void *page;
@@ -292,14 +292,14 @@ Test(counters, child_of_fork_has_none, .init = begin, .fini = end)
 		/* the program's, where the page was */
 		is_wrong |= mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 				 0) != page;
-		counters_forked();
+		cost_counters_forked();
 		control_life.tid = 0;
 		store_forked(0);
 		cost_prepare(self());
 		is_wrong |= self()->counters_asked != 0;
 		cost_read(self(), CYCLES, values);
 		cost_clear(0);
-		counters_reap(1000);
+		cost_counters_reap(1000);
 		is_wrong |= msync(page, 4096, MS_ASYNC) != 0;
 		_exit(is_wrong || values[0] != COST_UNAVAILABLE);
 	}
