@@ -150,7 +150,7 @@ static int lane_fill(struct sampler *sampler, unsigned int which, uint64_t head)
 				return err;
 		} else {
 			lane->lost_reported += lost_of(header);
-			err = lane_add(lane, header, time_ns);
+			err = lane_add(lane, header, time_ns + sampler->clock_offset_ns);
 		}
 		if (err)
 			return err;
@@ -217,6 +217,7 @@ static int hand_over(struct sampler *sampler, const struct perf_event_header *he
 			.kind = SAMPLER_LOST, .cpu = cpu, .time_ns = time_ns, .count = 1
 		};
 	record.cpu = cpu; /* the ring's is not to be mistaken */
+	record.time_ns = time_ns;
 	sampler->lost += record.kind == SAMPLER_LOST ? record.count : 0;
 	sampler->throttled += record.kind == SAMPLER_THROTTLED;
 	return take(&record, data);

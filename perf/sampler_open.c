@@ -341,6 +341,19 @@ static int counts_lost(void)
 	return fd >= 0;
 }
 
+/* What our CLOCK_MONOTONIC is ahead of the kernel's own; modulo 2^64. */
+static uint64_t clock_offset_ns(void)
+{
+	FILE *file = fopen("/proc/self/timens_offsets", "re");
+	long long seconds = 0, ns = 0;
+
+	if (file && fscanf(file, "monotonic %lld %lld", &seconds, &ns) != 2)
+		seconds = ns = 0;
+	if (file)
+		fclose(file);
+	return (uint64_t)(seconds * 1000000000 + ns);
+}
+
 static int too_large(size_t count, uint32_t bytes, struct detail detail)
 {
 	struct rlimit limit = { 0 };
@@ -431,6 +444,7 @@ int sampler_open(struct sampler **out, const struct sampler_request *request, st
 		return -ENOMEM;
 	sampler->request = request;
 	sampler->counts_lost = counts_lost();
+	sampler->clock_offset_ns = clock_offset_ns();
 	sampler->extent = (struct extent){
 		.way = &way,
 		.ids = request->scope == SAMPLER_CPUS ? NULL : request->pids,

@@ -43,7 +43,8 @@ struct sampler {
 	struct sampler_lane *lanes; /* of rings.all[] */
 	size_t lane_count, lane_room;
 	uint64_t lost, throttled;
-	int counts_lost; /* PERF_FORMAT_LOST: Linux 6.0 */
+	uint64_t clock_offset_ns; /* of our time namespace; records have the first one's time */
+	int counts_lost;	  /* PERF_FORMAT_LOST: Linux 6.0 */
 	int is_last_counted;
 };
 
