@@ -55,6 +55,9 @@ struct sampler_form sampler_form_of(const struct sampler_event *event)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (event->wants & rows[i].want)
 			form.sample_type |= rows[i].sample_type;
+	/* else the kernel would record each event, with a period of 1: perf_swevent_event() */
+	if (event->what.type == PERF_TYPE_SOFTWARE && event->period)
+		form.sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
 	if (event->wants & SAMPLER_USER_IP)
 		form.user_regs = PERF_REGISTER_IP_BIT;
 	if (event->wants & SAMPLER_STACK)

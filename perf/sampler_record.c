@@ -111,7 +111,9 @@ static int take_sample(struct sampler *sampler, const struct perf_event_header *
 	if (form->sample_type & PERF_SAMPLE_ADDR)
 		record->address = take(&words);
 	record->cpu = (uint32_t)take(&words);
-	record->period = take(&words);
+	record->period = form->sample_type & PERF_SAMPLE_PERIOD
+				 ? take(&words)
+				 : sampler->request->events[event].period;
 	if (form->sample_type & PERF_SAMPLE_CALLCHAIN)
 		record->callers = take_array(&words, &record->caller_count, 8);
 	if (form->sample_type & PERF_SAMPLE_RAW)

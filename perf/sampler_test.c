@@ -51,6 +51,32 @@ Test(sampler, each_fault_is_recorded_once)
 	fixture_end(&fixture);
 }
 
+/* A fault outside the pages may take the place of one. */
+Test(sampler, a_period_of_software_events_is_kept)
+{
+	struct sampler_event fourth = sampled_faults;
+	struct sampler_request request;
+	struct fixture fixture;
+	struct sampler *sampler;
+	unsigned int records = 0;
+
+	fourth.period = 4;
+	sampled_area_make();
+	fixture_start(&fixture, touches);
+	fixture_wait(&fixture, 1);
+	request = sampled_request(&fixture.pid, &fourth, 1);
+	sampler = sampled_open(&request);
+	sampler_enable(sampler);
+	fixture_step(&fixture, 1, 1);
+	sampled_end(sampler);
+	for (unsigned int i = 0; i < PAGES; i++)
+		records += sampled.of_page[i];
+	cr_expect_leq(records, PAGES / 4 + 1);
+	cr_expect_geq(records, PAGES / 4 - PAGES / 16);
+	sampler_close(sampler);
+	fixture_end(&fixture);
+}
+
 static void sleeps(struct fixture_shared *shared)
 {
 	fixture_meet(shared, 1);
