@@ -94,6 +94,20 @@ static int needs_cpus(const struct kernel_request *request)
 	return request->kind == KERNEL_KPROBE || request->kind == KERNEL_WATCH;
 }
 
+/*
+ * Linux (6.3 and later) gives all samples of a software event the id of the first one that records
+ * it: perf_prepare_sample() keeps what do_perf_sw_event() shares. Clocks are timers, and apart.
+ */
+static int is_taken(const struct kernel *kernel, const struct count_event *what)
+{
+	for (size_t i = 0; i < kernel->event_count && what->type == PERF_TYPE_SOFTWARE; i++)
+		if (kernel->events[i].what.type == what->type &&
+		    kernel->events[i].what.config == what->config)
+			return what->config != PERF_COUNT_SW_CPU_CLOCK &&
+			       what->config != PERF_COUNT_SW_TASK_CLOCK;
+	return 0;
+}
+
 static void group_add(struct kernel *kernel, const struct kernel_request *request, uint32_t id)
 {
 	for (unsigned int i = 0; i < request->group_count; i++) {
@@ -122,6 +136,11 @@ int kernel_ask_requests(struct wm_session *session, struct kernel *kernel)
 			group_add(kernel, request, id);
 			continue;
 		}
+		if (is_taken(kernel, &request->event.what))
+			return session_fail(
+				session, -WM_E_SPEC,
+				"%s: another spec records the same event, and the kernel would not say which sample is whose: take two recordings",
+				session->specs->all[i].text);
 		source = source_add(kernel, &request->event);
 		source->request = request;
 		source->id = id;

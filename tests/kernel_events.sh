@@ -137,6 +137,8 @@ fi
 
 record 1 -e sample:cpu-clok/freq=99/ true
 says "cpu-clok"
+record 1 -e fault -e sample:page-faults/period=1/ true
+says "another spec records the same event"
 record 1 -e tracepoint:sched:no_such true
 says "no_such"
 record 2 -e switch
