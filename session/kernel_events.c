@@ -301,6 +301,39 @@ static int sampler_start_best(struct wm_session *session, struct kernel *kernel)
 	return err;
 }
 
+/* Claim a counter for each event that the specs name; kernel breakpoints take none. */
+static int counters_claim(struct wm_session *session, struct kernel *kernel)
+{
+	struct counts_request request = {
+		.scope = kernel->is_of_cpus ? COUNTS_CPUS : COUNTS_PROCESSES,
+		.ids = kernel->pids,
+		.id_count = kernel->pid_count,
+		.cpus = kernel->cpus,
+		.cpu_count = kernel->cpu_count,
+		.cgroup_fd = kernel->cgroup_fd,
+	};
+	struct count_event *events = calloc(session->specs->count * KERNEL_GROUP_MAX,
+					    sizeof(*events));
+	char words[512] = "";
+	int err = events ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < session->specs->count && events; i++) {
+		const struct kernel_request *asked = session->specs->all[i].kernel;
+		unsigned int groups = asked && asked->kind == KERNEL_COUNT ? asked->group_count : 0;
+
+		for (unsigned int j = 0; j < groups; j++)
+			events[request.event_count++] = asked->group[j];
+		if (asked && !groups && asked->kind != KERNEL_SWITCH && asked->kind != KERNEL_WATCH)
+			events[request.event_count++] = asked->event.what;
+	}
+	request.events = events;
+	if (!err && request.event_count)
+		err = counter_claims_take(&kernel->counters, &request, "kernel events", 0,
+					  (struct detail){ words, sizeof(words) });
+	free(events);
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
 /* Claim the rings' memory, where it is locked, before anything is recorded. */
 static int memory_claim(struct wm_session *session, struct kernel *kernel)
 {
@@ -339,6 +372,8 @@ int kernel_open(struct wm_session *session)
 	err = kernel_tasks_new(&kernel->tasks, session);
 	if (!err)
 		err = scope_find(session, kernel);
+	if (!err)
+		err = counters_claim(session, kernel);
 	if (!err)
 		err = sampler_start_best(session, kernel);
 	if (!err)
@@ -467,6 +502,7 @@ void kernel_end(struct wm_session *session)
 		ledger_remove(session_ledger(session), &kernel->claim, 1);
 	kernel->claim = 0;
 	counts_close(kernel->counts);
+	counter_claims_give(&kernel->counters);
 	kernel->sampler = kernel->waker = NULL;
 	kernel->counts = NULL;
 	if (!kernel->process)

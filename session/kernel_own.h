@@ -3,6 +3,7 @@
 #ifndef SESSION_KERNEL_OWN_H
 #define SESSION_KERNEL_OWN_H
 
+#include "perf/counter_claims.h"
 #include "perf/counts.h"
 #include "perf/sampler.h"
 #include "perf/tracepoint.h"
@@ -82,6 +83,7 @@ struct kernel {
 	int is_begun;
 	uint64_t begun_ticks;				       /* as target_start_time() */
 	int has_joined, has_joined_sampler, has_joined_counts; /* by the last kernel_join() */
+	struct counter_claims counters;
 	uint64_t claim; /* of the rings' locked memory, in the session's ledger; 0: none */
 	unsigned int *cpus;
 	size_t cpu_count;
@@ -94,9 +96,9 @@ struct kernel {
 	 * later is not of all threads.
 	 */
 	uint64_t end_ns;
-	struct known_threads named; /* wakers that the trace names, and that are not in `known` */
+	struct known_threads named;   /* wakers that the trace names, and that are not in `known` */
 	uint64_t taken, stored_bytes; /* so many since the store was last drained */
-	uint64_t privileged; /* as in struct kernel_coverage */
+	uint64_t privileged;	      /* as in struct kernel_coverage */
 };
 
 /* Now, as target_start_time() has it. */

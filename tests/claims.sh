@@ -251,6 +251,13 @@ else
 	grep -q "$has, and counters-per-user = 1 in /etc/waymark/limits:2" err ||
 		fail "more counters: $(cat err)"
 	[ ! -e ran ] || fail "the command ran without its counters"
+	kinds=(-e count:page-faults -e sample:cpu-clock -e fault)
+	for allowed in 3 2; do
+		limited "counters-per-user = $allowed\n" \
+			"$waymark" record "${kinds[@]}" -o "kernel$allowed.trace" -- true
+		expect "3 kernel events, $allowed counters" "$status" $((3 - allowed))
+	done
+	grep -q "3 counters asked, user $(id -u) has 0" err || fail "kernel events: $(cat err)"
 	limited "counters = 1\n" env WAYMARK_LIMITS=/dev/null "$waymark" stat -e page-faults -- true
 	expect "a bad line" "$status" 1
 	grep -q "/etc/waymark/limits:1: no such key: counters" err || fail "a bad line: $(cat err)"
