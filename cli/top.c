@@ -175,7 +175,7 @@ static int print(struct top *top, struct top_view *view)
 	int err;
 
 	if (top->options->json)
-		return top_show_json(view, STDOUT_FILENO);
+		return top_show_json(view, top_screen_write);
 	if (top->screen.is_on && view->is_last) {
 		if (top->has_drawn)
 			return 0;
@@ -348,6 +348,7 @@ static int finish(struct top *top, int err)
 {
 	struct wm_session *session = top->recorded.session;
 	int stopped = wm_session_stop(session), result = CLI_FINE;
+	const char *detail = wm_session_detail(session);
 	char why[256] = "";
 	int reads = !err;
 
@@ -364,8 +365,7 @@ static int finish(struct top *top, int err)
 	}
 	top_screen_end(&top->screen);
 	if (err)
-		result = complain(err, "%s",
-				  err == -EPIPE ? "the output" : wm_session_detail(session));
+		result = complain(err, "%s", err == -EPIPE || !*detail ? "the output" : detail);
 	else if (top->options->spec_count &&
 		 outcome_unmatched(session->specs, session->names, 1, why, sizeof(why)))
 		result = CLI_FAILED;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top_screen.h"
 
+#include "cli/child.h"
 #include "cli/top_show.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@
 #define LEAVE "\033[0m\033[?7h\033[?25h\033[?1049l"
 #define LINE_END "\033[K"
 #define BELOW "\033[J"
+#define END_TRIES 10 /* of 100 ms each, for what the output has not taken */
 
 static volatile sig_atomic_t was_resized, was_stopped;
 static struct termios before;
@@ -32,17 +35,33 @@ static void on_stop(int signal)
 	was_stopped = 1;
 }
 
+/* Who stopped a terminal with Ctrl-S, and then ends us, shall see the end. */
+static void output_resume(void)
+{
+	if (!tcflow(STDOUT_FILENO, TCOOFF)) /* TCOON undoes this alone */
+		tcflow(STDOUT_FILENO, TCOON);
+}
+
+ssize_t top_screen_write(int fd, const void *bytes, size_t count)
+{
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
+
+	for (int tries = 0; tries < END_TRIES; tries += child_interrupts() != 0) {
+		/* what has room takes so much without a wait, in which a signal could be missed */
+		if (poll(&room, 1, 100) > 0)
+			return write(fd, bytes, count < PIPE_BUF ? count : PIPE_BUF);
+		if (child_interrupts())
+			output_resume();
+	}
+	errno = EAGAIN;
+	return -1;
+}
+
 static int write_all(const char *text, size_t bytes)
 {
 	while (bytes) {
-		ssize_t wrote = write(STDOUT_FILENO, text, bytes);
+		ssize_t wrote = top_screen_write(STDOUT_FILENO, text, bytes);
 
-		if (wrote < 0 && errno == EAGAIN) {
-			struct pollfd room = { .fd = STDOUT_FILENO, .events = POLLOUT };
-
-			poll(&room, 1, 100);
-			continue;
-		}
 		if (wrote < 0 && errno != EINTR)
 			return -errno;
 		if (wrote > 0) {
@@ -97,7 +116,7 @@ static void keys_begin(struct top_screen *screen)
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	raw.c_cc[VMIN] = 0;
 	raw.c_cc[VTIME] = 0;
-	tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 }
 
 void top_screen_begin(struct top_screen *screen)
@@ -119,7 +138,7 @@ void top_screen_end(struct top_screen *screen)
 		return;
 	screen->is_on = 0;
 	if (screen->has_keys)
-		tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
+		tcsetattr(STDIN_FILENO, TCSANOW, &before);
 	say(LEAVE);
 	signal_catch(SIGTSTP, SIG_DFL);
 	signal_catch(SIGWINCH, SIG_DFL);
@@ -198,7 +217,7 @@ int top_screen_draw(const struct top_screen *screen, const struct text *text, co
 		    screen->has_colour ? "\033[0m" : "");
 	err = out.error ? out.error : write_all(out.at, out.bytes);
 	text_release(&out);
-	return err;
+	return err == -EAGAIN ? 0 : err; /* a word about it would wait in the same terminal */
 }
 
 int top_screen_print(const struct text *text)

@@ -9,6 +9,7 @@
 #include "trace/text_buffer.h"
 
 #include <stddef.h>
+#include <sys/types.h>
 
 struct top_screen {
 	int is_on;		     /* tables are drawn there */
@@ -34,10 +35,17 @@ int top_screen_suspend(struct top_screen *screen);
 int top_screen_key(const struct top_screen *screen);
 
 /*
- * Draw lines of top_show(), the last line of the terminal being `footer`. With one write(2), from
- * the upper left: nothing is cleared before it is drawn again. 0 or -errno.
+ * Draw lines of top_show(), the last line of the terminal being `footer`, from the upper left:
+ * nothing is cleared before it is drawn again. 0 or -errno; 0 also where a signal ends the
+ * command and the terminal takes nothing.
  */
 int top_screen_draw(const struct top_screen *screen, const struct text *text, const char *footer);
+
+/*
+ * As write(2) to standard output: some of the bytes. But a signal that ends the command ends the
+ * wait, too: -1 with EAGAIN if the reader then stands still for a second.
+ */
+ssize_t top_screen_write(int fd, const void *bytes, size_t count);
 
 /* The same where there is no terminal: the lines as they are. */
 int top_screen_print(const struct text *text);

@@ -8,6 +8,7 @@
 #include "trace/text_buffer.h"
 
 #include <stddef.h>
+#include <sys/types.h>
 #include <stdint.h>
 
 enum top_section {
@@ -54,7 +55,8 @@ void top_view_release(struct top_view *view);
 void top_show(const struct top_view *view, struct text *text);
 
 /* The same as one line of JSON, on a descriptor. 0 or -errno. */
-int top_show_json(const struct top_view *view, int fd);
+int top_show_json(const struct top_view *view,
+		  ssize_t (*write)(int fd, const void *bytes, size_t count));
 
 /* A thread's part of the interval in a state, in percent. */
 double top_thread_percent(const struct top_view *view, const struct top_thread *thread,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int events_order(const void *one, const void *other)
 {
@@ -179,13 +180,14 @@ static void json_others(struct json *json, const struct top_count *count)
 	json_close(json, '}');
 }
 
-int top_show_json(const struct top_view *view, int fd)
+int top_show_json(const struct top_view *view, ssize_t (*write)(int, const void *, size_t))
 {
 	static struct out out;
 	struct json json = { &out, 0 };
 	const struct top_count *count = view->count;
 
-	out_init(&out, fd);
+	out_init(&out, STDOUT_FILENO);
+	out.write = write;
 	json_open(&json, NULL, '{');
 	json_string(&json, "what", view->what);
 	json_decimal(&json, "at_s", view->at_s, 6);

@@ -156,6 +156,6 @@ top 1 -o /nowhere/its true
 says /nowhere/its
 top 1 -p 4194304
 "$waymark" top true >/dev/full 2>words && fail "a full disk"
-says "No space left"
+says "No space left on device: the output"
 
 exit $failed

@@ -140,6 +140,15 @@ def fits(terminal):
     return len(lines) <= terminal.lines + 1 and all(len(line) <= terminal.columns for line in lines)
 
 
+def takes_nothing(output):
+    return not select.select([], [output], [], 0)[1]
+
+
+def catches_signals(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+        return int(re.search("SigCgt:\t(.*)", status.read()).group(1), 16) >> signal.SIGTERM - 1 & 1
+
+
 # Keys; and q.
 one = of_process()
 one.check("the tables do not fit into 24 by 80", fits(one))
@@ -174,6 +183,35 @@ for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
 one = of_process()
 one.key("\x03")
 one.end(0)
+
+# A signal ends it also while Ctrl-S stops the terminal.
+one = of_process()
+one.key("\x13")
+one.await_that("Ctrl-S does not stop the terminal", lambda: takes_nothing(one.follower))
+os.kill(one.pid, signal.SIGTERM)
+one.end(0)
+
+# The same where nobody reads a pipe.
+unread, output = os.pipe()
+os.set_blocking(output, False)
+try:
+    while os.write(output, b"x" * 4096):
+        pass
+except BlockingIOError:
+    os.set_blocking(output, True)
+for form in ([], ["--json"]):
+    with subprocess.Popen([WAYMARK, "top", "-p", PID, *form], stdout=output,
+                          stderr=subprocess.PIPE) as piped:
+        while not catches_signals(piped.pid):
+            time.sleep(0.02)
+        piped.terminate()
+        try:
+            words = piped.communicate(timeout=PATIENCE)[1]
+            if piped.returncode != 1 or b": the output" not in words:
+                failed.append(f"a pipe that nobody reads: {piped.returncode} {words!r}")
+        except subprocess.TimeoutExpired:
+            piped.kill()
+            failed.append("a pipe that nobody reads: a signal does not end top")
 
 # Ctrl-Z, and back.
 one = of_process()

@@ -15,6 +15,7 @@ static const char hex_digits[] = "0123456789abcdef";
 
 void out_init(struct out *out, int fd)
 {
+	out->write = write;
 	out->at = out->bytes;
 	out->end = out->bytes + sizeof(out->bytes);
 	out->fd = fd;
@@ -26,7 +27,7 @@ int out_flush(struct out *out)
 	const char *from = out->bytes;
 
 	while (!out->error && from < out->at) {
-		ssize_t count = write(out->fd, from, (size_t)(out->at - from));
+		ssize_t count = out->write(out->fd, from, (size_t)(out->at - from));
 
 		if (count >= 0)
 			from += count;

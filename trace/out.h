@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 #define OUT_BYTES (256u << 10)
 #define OUT_PIECE 512u /* out_room() may be asked for this much */
@@ -16,7 +17,8 @@
 struct out {
 	char *at, *end;
 	int fd;
-	int error; /* 0 or -errno */
+	int error;						   /* 0 or -errno */
+	ssize_t (*write)(int fd, const void *bytes, size_t count); /* write(2), or as it */
 	char bytes[OUT_BYTES];
 };
 
