@@ -26,7 +26,7 @@ struct process_numbers {
 int process_numbers_make(struct process_numbers *numbers, const struct trace_reader *reader);
 void process_numbers_release(struct process_numbers *numbers);
 
-/* The last that had begun then, or the first of all. It is that until *until_ns; NULL is allowed. */
+/* The last that had begun then, or the first of all; so until *until_ns, which may be NULL. */
 uint32_t process_number_at(const struct process_numbers *numbers, uint32_t pid, uint64_t ns,
 			   uint64_t *until_ns);
 
