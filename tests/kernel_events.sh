@@ -130,7 +130,8 @@ if is_root; then
 	record 0 --for 300ms -C 0 -e sample:cpu-clock/freq=100/ -e switch -e count:page-faults
 	holds "one CPU" '{x["cpu"] for x in of("sample:cpu-clock")} <= {0}'
 	holds "sums are of the moment at which the events end" \
-		'{of(name)[-1]["time_ns"] for name in ("count:page-faults", "switch:runnable")} == {e[-1]["time_ns"]}'
+		'{of(name)[-1]["time_ns"] for name in ("count:page-faults", "switch:runnable")} ==
+			{e[-1]["time_ns"]}'
 fi
 
 # ---- what is refused ----

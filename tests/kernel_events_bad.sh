@@ -171,8 +171,10 @@ user=$(getent passwd nobody | cut -d: -f1)
 cp switching privileged && chmod 4755 privileged
 as=(setpriv --reuid "$user" --clear-groups ./privileged)
 if [ -n "$user" ] && ! findmnt -no OPTIONS -T . | grep -q nosuid; then
-	"$waymark" record -o ended -e switch "${as[@]}" 3 1 </dev/null >out 2>words || fail "a setuid program: $(cat words)"
-	grep -q "1 process executed a program with more privileges" words || fail "nothing says so: $(cat words)"
+	"$waymark" record -o ended -e switch "${as[@]}" 3 1 </dev/null >out 2>words ||
+		fail "a setuid program: $(cat words)"
+	grep -q "1 process executed a program with more privileges" words ||
+		fail "nothing says so: $(cat words)"
 	"$waymark" record -o cpus -a -e switch --for 2s >out 2>words &
 	recorder=$!
 	await has_descriptors "$recorder" && await_recording cpus

@@ -31,6 +31,13 @@ def callers(**wanted):
     return all(near(share(name, of="callers"), of) for name, of in wanted.items())
 
 
+def all_are_in_files():
+    """whether work has samples, and none is outside the files of the program and its agent"""
+    return share("work") > 5 and all(
+        row["function"] != "0x0" and (row["kernel"] or row["module"])
+        for row in s["functions"] if row["self"])
+
+
 def engine_is_apart():
     """whether no address of the engine's is taken for the program's"""
     return share("[engine]") < 40 and not rows("0x0") and all(

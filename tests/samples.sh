@@ -182,24 +182,24 @@ fi
 
 # ---- in a function whose instructions were moved to a trampoline ----
 
-in_detours='share("work") > 5 and all(r["function"] != "0x0" and (r["kernel"] or r["module"]) for r in s["functions"] if r["self"])'
 EVENT=sample:cpu-clock/freq=4000,callchain/ record -e addr:burning.c:26 ./burning 5
 report --functions
-holds "all samples are in the program or the agent" "$in_detours"
+holds "all samples are in the program or the agent" 'all_are_in_files()'
 # the child has its parent's trampolines
 EVENT=sample:cpu-clock/freq=4000,callchain/ record -e addr:burning.c:26 ./burning 4 child
 report --functions
-holds "those of a child as well" "$in_detours"' and share("of_child", "total_percent") > 2'
+holds "those of a child as well" 'all_are_in_files() and share("of_child", "total_percent") > 2'
 start_ready ./burning 4 wait
 rm -rf trace
 EVENT=sample:cpu-clock/freq=4000,callchain/
-timeout -k 5 100 "$waymark" record -o trace -e "$EVENT" -e addr:burning.c:26 -p "$pid" >out 2>err </dev/null 7>&- &
+timeout -k 5 100 "$waymark" record -o trace -e "$EVENT" -e addr:burning.c:26 -p "$pid" \
+	>out 2>err </dev/null 7>&- &
 recorder=$!
 await is_recording trace || fail "it does not record: $(cat err)"
 exec 7>&-
 wait $recorder || fail "record -p: $?: $(cat err)"
 report --functions
-holds "those of a program that runs already" "$in_detours"
+holds "those of a program that runs already" 'all_are_in_files()'
 EVENT=sample:cpu-clock/freq=1000,callchain/
 
 # ---- under the engine, which runs a translation of the program ----
