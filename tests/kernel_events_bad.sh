@@ -167,9 +167,11 @@ done
 
 user=$(getent passwd nobody | cut -d: -f1)
 
-# a program with more privileges: the kernel ends the events of its thread as if it had ended
-cp switching privileged && chmod 4755 privileged
-as=(setpriv --reuid "$user" --clear-groups ./privileged)
+# a program with more privileges: the kernel ends the events of its thread as if it had ended. Other
+# tests may run one meanwhile: it has a name of its own.
+name=setuid$$
+cp switching $name && chmod 4755 $name
+as=(setpriv --reuid "$user" --clear-groups ./$name)
 if [ -n "$user" ] && ! findmnt -no OPTIONS -T . | grep -q nosuid; then
 	"$waymark" record -o ended -e switch "${as[@]}" 3 1 </dev/null >out 2>words ||
 		fail "a setuid program: $(cat words)"
@@ -184,8 +186,8 @@ if [ -n "$user" ] && ! findmnt -no OPTIONS -T . | grep -q nosuid; then
 	"$waymark" dump --json cpus | python3 -c '
 import json, sys
 e = [x for x in map(json.loads, sys.stdin) if x["name"] in ("task:exit", "task:name")]
-pids = {x["pid"] for x in e if x["name"] == "task:name" and x["fields"]["name"] == "privileged"}
-print(len(pids), sum(x["name"] == "task:exit" and x["tid"] in pids for x in e))' >exits
+pids = {x["pid"] for x in e if x["name"] == "task:name" and x["fields"]["name"] == sys.argv[1]}
+print(len(pids), sum(x["name"] == "task:exit" and x["tid"] in pids for x in e))' $name >exits
 	expect "setuid programs, and their ends" "$(cat exits)" "1 1"
 fi
 
