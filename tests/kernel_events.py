@@ -49,6 +49,17 @@ def grows(name):
     return len(counts) >= 2 and counts[-1] >= counts[0]
 
 
+def last(name):
+    return values("count:" + name, "count")[-1]
+
+
+def reported():
+    """the counts of the report in ./sums"""
+    with open("sums") as sums:
+        return [(count["name"], count["count"], count["unit"], count["scaled"])
+                for count in json.load(sums)["counts"]]
+
+
 def is_grouped(fields):
     return fields["page_faults"] >= 300 and fields["context_switches"] >= 20 and \
         fields["task_clock"] > 0 and fields["running_ns"] == fields["enabled_ns"]

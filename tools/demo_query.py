@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: MIT
 """The longest query of a recording in which its thread was switched: demo_query.py EVENTS REPORT.
 
-EVENTS is what waymark dump --json prints, REPORT what waymark report --json prints. Prints its thread, and seconds
-since the trace's begin: from, to; then in words what its time was spent on, and what it waited for."""
+EVENTS is what waymark dump --json prints, REPORT what waymark report --json prints. Prints its
+thread, and seconds since the trace's begin: from, to; then in words what its time was spent on, and
+what it waited for."""
 
 import json
 import sys
 
-STATES = {"D": "for a disk", "S": "for another thread, a client or a timer", "T": "stopped", "t": "stopped by a tracer"}
+STATES = {"D": "for a disk", "S": "for another thread, a client or a timer",
+          "T": "stopped", "t": "stopped by a tracer"}
 SWITCHES_MAX = 5
 
 
 class Query:
-    """A query's time by state, from the switches of its thread. It is in a call, so it runs at the begin."""
+    """A query's time by state, from the switches of its thread. At its begin it runs."""
 
     def __init__(self, tid, start):
         self.tid, self.start, self.since, self.state = tid, start, start, "running"
@@ -80,15 +82,18 @@ def main():
         sys.exit("demo_query.py: no query was switched")
     with open(sys.argv[2], encoding="utf-8") as text:
         threads = json.load(text).get("switched", [])
-    places = {place["address"]: place.get("function") for thread in threads for place in thread["places"]}
+    places = {place["address"]: place.get("function")
+              for thread in threads for place in thread["places"]}
     ms = lambda ns: f"{ns / 1e6:.3f} ms"
     print(query.tid, *(f"{(time - first) / 1e9:.9f}" for time in (query.start, query.end + 1)))
     print(f"The query took {ms(query.end - query.start)}: running {ms(query.ns['running'])}, "
-          f"runnable {ms(query.ns['runnable'])} (it waited for a CPU), asleep {ms(query.ns['asleep'])}.")
+          f"runnable {ms(query.ns['runnable'])} (it waited for a CPU), "
+          f"asleep {ms(query.ns['asleep'])}.")
     for wait_ns, state, place, waker in query.waits:
         where = f" in {places[place]}()" if places.get(place) else ""
         by = "an interrupt" if waker == 0 else f"{names.get(waker, '?')}-{waker}"
-        print(f"It slept {ms(wait_ns)} {STATES.get(state, '')}{where}" + (f"; {by} woke it." if waker is not None else "."))
+        print(f"It slept {ms(wait_ns)} {STATES.get(state, '')}{where}"
+              + (f"; {by} woke it." if waker is not None else "."))
 
 
 main()
