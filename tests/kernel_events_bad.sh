@@ -101,11 +101,14 @@ sys.exit(not (len(short) > 100 and short <= of("switch:arrive")))' ||
 	fail "a thread that came and went never ran"
 
 # a thread that executes a program gets the number of the first
-"$waymark" record --json -o executed -e switch ./relays 0 1 "$(type -P true)" >out 2>words || fail "record: $(cat words)"
+"$waymark" record --json -o executed -e switch ./relays 0 1 "$(type -P true)" >out 2>words ||
+	fail "record: $(cat words)"
 of_events executed task:fork tid >second
 of_events executed task:exit tid >ends
-expect "ends: of the first, of the second, of the first" "$(wc -l <ends) $(sed -n 2p ends)" "3 $(cat second)"
-expect "the first arrives at once" "$(of_events executed '*' name tid | grep -A1 "^task:exit $(cat second)$" | tail -n 1)" \
+expect "ends: of the first, of the second, of the first" \
+	"$(wc -l <ends) $(sed -n 2p ends)" "3 $(cat second)"
+expect "the first arrives at once" \
+	"$(of_events executed '*' name tid | grep -A1 "^task:exit $(cat second)$" | tail -n 1)" \
 	"switch:arrive $(head -n 1 ends)"
 
 # ---- too few descriptors ----
@@ -126,7 +129,8 @@ as=()
 groups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 group=$groups/waymark-test-$$
 if [ -n "$groups" ] && mkdir "$group" 2>/dev/null; then
-	"$waymark" record --json -o group -a -G "$group" --for 1s -e switch -e fault -e count:page-faults >out 2>words &
+	"$waymark" record --json -o group -a -G "$group" --for 1s -e switch -e fault \
+		-e count:page-faults >out 2>words &
 	recorder=$!
 	await_recording group
 	sh -c 'echo $$ >"$1/cgroup.procs" && exec ./switching 2 50' sh "$group" >said
@@ -171,7 +175,7 @@ user=$(getent passwd nobody | cut -d: -f1)
 # tests may run one meanwhile: it has a name of its own.
 name=setuid$$
 cp switching $name && chmod 4755 $name
-as=(setpriv --reuid "$user" --clear-groups ./$name)
+as=(setpriv --reuid "$user" --clear-groups "./$name")
 if [ -n "$user" ] && ! findmnt -no OPTIONS -T . | grep -q nosuid; then
 	"$waymark" record -o ended -e switch "${as[@]}" 3 1 </dev/null >out 2>words ||
 		fail "a setuid program: $(cat words)"
