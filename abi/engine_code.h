@@ -35,7 +35,7 @@ struct engine_code_head {
 	uint64_t reserved;
 };
 
-/* Its code is from `landing` to `end`, whose pieces begin at `head`; and from `cold` to `cold_end`. */
+/* Its code: `landing` to `end`, with pieces that begin at `head`; and `cold` to `cold_end`. */
 struct engine_code_trace {
 	uint64_t pc, landing, head, end, cold, cold_end;
 	uint32_t first_exit;
