@@ -403,6 +403,8 @@ void kernel_begin(struct wm_session *session)
 		sampler_enable(kernel->sampler);
 	if (kernel->counts)
 		counts_enable(kernel->counts);
+	for (size_t i = 0; i < kernel->pid_count; i++)
+		kernel_tasks_follow(kernel->tasks, kernel->pids[i]);
 	kernel_write_names(kernel);
 	kernel_write_counts(kernel);
 	if (kernel->has_switches)

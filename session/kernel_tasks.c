@@ -214,18 +214,25 @@ static uint64_t wall_ns(const struct kernel_tasks *tasks, uint64_t time_ns)
 	return began->realtime_ns + (time_ns - began->monotonic_ns);
 }
 
-/*
- * Its last entry in the session that is in the trace; NULL: none. One that began before we saw the
- * process begin is of another program.
- */
+/* One that began before we saw the process begin is of another program. */
+static int is_its_program(const struct process *process, const struct task *task)
+{
+	uint64_t begin_ns = process->life.begin_ns;
+
+	/* life.c rounds the time of a fork down to a clock tick */
+	if (task->way == LIFE_FORK)
+		begin_ns += UINT64_C(2000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
+	return task->way == LIFE_START || begin_ns >= task->begin_ns;
+}
+
+/* Its last entry in the session that is in the trace; NULL: none. */
 static const struct process *process_of(const struct kernel_tasks *tasks, const struct task *task)
 {
 	const struct process *found = NULL;
 
 	for (const struct process *p = tasks->session->processes; p; p = p->next)
 		if (p->pid == task->pid && !p->is_kernel && p->trace >= 0 &&
-		    (task->way == LIFE_START || p->life.begin_ns >= task->begin_ns) &&
-		    (!found || p->trace > found->trace))
+		    is_its_program(p, task) && (!found || p->trace > found->trace))
 			found = p;
 	return found;
 }
@@ -295,6 +302,14 @@ static void task_enter(struct kernel_tasks *tasks, struct task *task)
 	}
 	if (task->number >= 0)
 		modules_add(tasks, task);
+}
+
+void kernel_tasks_follow(struct kernel_tasks *tasks, pid_t pid)
+{
+	struct task *task = tasks ? task_get(tasks, pid) : NULL;
+
+	if (task && !task->is_followed)
+		maps_take(tasks, task);
 }
 
 void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, uint64_t address)

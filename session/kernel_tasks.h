@@ -28,6 +28,12 @@ void kernel_tasks_free(struct kernel_tasks *tasks);
 
 /* All below allow NULL. What can't be written is the session's trace_error. */
 
+/*
+ * Take its mappings now, while it lives; the kernel's records tell of later ones. A short program
+ * has ended by the time that its first record is read.
+ */
+void kernel_tasks_follow(struct kernel_tasks *tasks, pid_t pid);
+
 /* An address of this process, or of the kernel, is about to be recorded. 0: none. */
 void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, uint64_t address);
 
