@@ -217,12 +217,11 @@ static uint64_t wall_ns(const struct kernel_tasks *tasks, uint64_t time_ns)
 /* One that began before we saw the process begin is of another program. */
 static int is_its_program(const struct process *process, const struct task *task)
 {
-	uint64_t begin_ns = process->life.begin_ns;
-
 	/* life.c rounds the time of a fork down to a clock tick */
-	if (task->way == LIFE_FORK)
-		begin_ns += UINT64_C(2000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
-	return task->way == LIFE_START || begin_ns >= task->begin_ns;
+	uint64_t late_ns = task->way == LIFE_FORK ? 2000000000u / (uint64_t)sysconf(_SC_CLK_TCK)
+						  : 0;
+
+	return task->way == LIFE_START || process->life.begin_ns + late_ns >= task->begin_ns;
 }
 
 /* Its last entry in the session that is in the trace; NULL: none. */

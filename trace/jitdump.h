@@ -14,8 +14,8 @@ int jitdump_is_name(const char *path);
 
 /*
  * Append a line of a perf map (trace/perf_map.h) for each function that was loaded, in the order of
- * their times, up to `room` bytes, which is less then. A record that breaks a rule ends the file. 0,
- * or -errno of the write.
+ * their times, up to `room` bytes, which is less then. A record that breaks a rule ends the file.
+ * 0, or -errno of the write.
  */
 int jitdump_write(int from, int to, uint64_t *room);
 

@@ -27,11 +27,11 @@ void perf_map_name(uint32_t pid, char name[PERF_MAP_NAME_BYTES]);
 int perf_map_is_name(const char *name);
 
 /*
- * Copy the map and the jitdump of a process into the trace's folder, as far as there is `room` for bytes, which is
- * less then. 0 also where there is neither, or the folder has a copy. 0 for a file that may be
- * forged: a link, also a hard one; a file that belongs to neither root nor the process's user, now
- * or when it began; one that is older than the process. -errno when the copy can't be written; then
- * the folder has no copy.
+ * Copy the map and the jitdump of a process into the trace's folder, as far as there is `room` for
+ * bytes, which is less then. 0 also where there is neither, or the folder has a copy. 0 for a file
+ * that may be forged: a link, also a hard one; a file that belongs to neither root nor the
+ * process's user, now or when it began; one that is older than the process. -errno when the copy
+ * can't be written; then the folder has no copy.
  */
 int perf_map_copy(int folder, const struct perf_map_owner *owner, uint64_t *room);
 

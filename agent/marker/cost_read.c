@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading a thread's counts, on the hit path. Those of the processor's counters are in memory
- * (cost_counters.h). The others take system calls: clock_gettime(2) of a thread's clock is no vDSO call.
- * A seccomp filter might kill the program for any, so none is made where one may be (cost_allow(),
- * agent/runtime/seccomp_yield.h). No descriptor is used: the program may close any, and reuse its
- * number.
+ * (cost_counters.h). The others take system calls: clock_gettime(2) of a thread's clock is no vDSO
+ * call. A seccomp filter might kill the program for any, so none is made where one may be
+ * (cost_allow(), agent/runtime/seccomp_yield.h). No descriptor is used: the program may close any,
+ * and reuse its number.
  */
 #include "agent/marker/cost.h"
 #include "agent/marker/cost_counters.h"

@@ -124,8 +124,8 @@ const struct module *registry_modules(void);
 /*
  * Add globs to a session's rules (want: arm; else disarm) and carry them out. `globs` are `count`
  * NUL-terminated strings one after another, already checked to be whole. No glob and no want: every
- * rule of the session goes, and what it wants counted. Returns 0 or an error of the request as a whole; refusals of single
- * markers are reported to the listener and counted in *change.
+ * rule of the session goes, and what it wants counted. Returns 0 or an error of the request as a
+ * whole; refusals of single markers are reported to the listener and counted in *change.
  */
 int registry_rule(const struct text *text, unsigned int lane, const char *globs, uint32_t count,
 		  int want, struct change *change);
