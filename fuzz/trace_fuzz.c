@@ -154,14 +154,25 @@ static void put_packet(struct sample *sample, struct trace_writer *writer, uint6
 		abort();
 }
 
-enum { KERNEL_SAMPLE, KERNEL_NAME, KERNEL_DEPART, KERNEL_WAKE, KERNEL_ARRIVE, KERNEL_LOST };
-
-#define KERNEL_EVENTS 6
+enum {
+	KERNEL_SAMPLE,
+	KERNEL_NAME,
+	KERNEL_DEPART,
+	KERNEL_WAKE,
+	KERNEL_ARRIVE,
+	KERNEL_LOST,
+	KERNEL_FORK,
+	KERNEL_EXIT,
+	KERNEL_RUNNABLE,
+	KERNEL_COUNT,
+	KERNEL_THROTTLED,
+	KERNEL_EVENTS
+};
 
 static void put_kernel_packet(struct sample *sample, struct trace_writer *writer, uint64_t ticks)
 {
 	sample_begin(sample, ticks);
-	for (uint32_t i = 0; i < 20; i++) {
+	for (uint32_t i = 0; i < 40; i++) {
 		sample_event(sample, i % KERNEL_EVENTS, ticks + i, i % 5 == 0);
 		sample_u32(sample, 1);
 		sample_u32(sample, i % 3);
@@ -173,7 +184,13 @@ static void put_kernel_packet(struct sample *sample, struct trace_writer *writer
 				sample_u64(sample, 0x401000 + j);
 			break;
 		case KERNEL_NAME:
+		case KERNEL_THROTTLED:
 			sample_string(sample, "name");
+			break;
+		case KERNEL_COUNT:
+			sample_u64(sample, i);
+			sample_u64(sample, i);
+			sample_u64(sample, i / 2);
 			break;
 		case KERNEL_DEPART:
 			sample_put(sample, i % 4 ? "\0S" : "\1R", 2);
@@ -181,6 +198,8 @@ static void put_kernel_packet(struct sample *sample, struct trace_writer *writer
 			break;
 		case KERNEL_WAKE:
 		case KERNEL_LOST: /* as many bytes */
+		case KERNEL_FORK:
+		case KERNEL_RUNNABLE:
 			sample_u64(sample, 1);
 			break;
 		}
@@ -208,6 +227,17 @@ static int kernel_events_add(struct trace_writer *writer)
 				    "mj\nswitch\narrive\nkernel\n0\npid, tid" },
 		[KERNEL_LOST] = { { WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_U64 },
 				  "mj\nkernel\nlost\nkernel\n0\npid, tid, count" },
+		[KERNEL_FORK] = { { WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_I32 },
+				  "mj\ntask\nfork\nkernel\n0\npid, tid, pp, pt" },
+		[KERNEL_EXIT] = { { WM_TYPE_I32, WM_TYPE_I32 },
+				  "mj\ntask\nexit\nkernel\n0\npid, tid" },
+		[KERNEL_RUNNABLE] = { { WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_U64 },
+				      "mj\nswitch\nrunnable\nkernel\n0\npid, tid, ns" },
+		[KERNEL_COUNT] = { { WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_U64, WM_TYPE_U64,
+				     WM_TYPE_U64 },
+				   "mj\ncount\ncycles\nkernel\n0\npid, tid, c, e, r" },
+		[KERNEL_THROTTLED] = { { WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_STR },
+				       "mj\nkernel\nthrottled\nkernel\n0\npid, tid, event" },
 	};
 
 	for (uint32_t i = 0; i < KERNEL_EVENTS; i++)
