@@ -95,7 +95,7 @@ static int needs_cpus(const struct kernel_request *request)
 }
 
 /*
- * Linux (6.3 and later) gives all samples of a software event the id of the first one that records
+ * Linux (seen with 6.18) gives all samples of a software event the id of the first one that records
  * it: perf_prepare_sample() keeps what do_perf_sw_event() shares. Clocks are timers, and apart.
  */
 static int is_taken(const struct kernel *kernel, const struct count_event *what)
