@@ -7,6 +7,8 @@ sleeper's, not preempted and preempted."""
 import json
 import sys
 
+AFTER_ASKING_MAX = 5  # preemptions
+
 with open("events") as file:
     e = [x for x in map(json.loads, file) if "fields" in x]  # others report losses
 for x in e:
@@ -32,6 +34,12 @@ def departures(tid):
     """how often it departed, not preempted and preempted"""
     preempted = values("switch:depart", "is_preempted", tid)
     return [preempted.count(False), preempted.count(True)]
+
+
+def departs_as_it_says():
+    """whether the sleeper's departures are its own; after it has asked it may be preempted"""
+    waits, preemptions = departures(sleeper)
+    return waits == switches[0] and 0 <= preemptions - switches[1] <= AFTER_ASKING_MAX
 
 
 def turns(tid):
