@@ -152,16 +152,17 @@ int cost_options_read(const char *options, uint32_t *kinds, struct detail words)
 	for (char *name = strtok_r(copy, "+", &save); name && !err;
 	     name = strtok_r(NULL, "+", &save)) {
 		int kind = kind_find(name);
+		unsigned int bit = kind < 0 ? 0 : 1u << kind;
 
 		if (++count > COST_NAMES_MAX)
 			err = detail_set(words, -WM_E_SPEC, "a marker has %d counts at most",
 					 COST_NAMES_MAX);
-		else if (kind < 0)
+		else if (!bit)
 			err = name_refuse(name, words);
-		else if (1u << kind & COST_COUNTED)
+		else if (bit & COST_COUNTED)
 			err = counter_try((enum cost_kind)kind, words);
 		if (!err)
-			*kinds |= 1u << kind;
+			*kinds |= bit;
 	}
 	if (*kinds & COST_COUNTED)
 		*kinds |= 1u << COST_UNCOUNTED;

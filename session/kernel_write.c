@@ -422,15 +422,13 @@ void kernel_write_counts(struct kernel *kernel)
 	if (!kernel->counts || counts_read(kernel->counts, kernel->count_values))
 		return;
 	for (size_t i = 0; i < kernel->count_count;) {
+		const struct count_value *value = &kernel->count_values[i];
 		const uint32_t id = kernel->count_groups[i];
-		const struct count_value *value = NULL;
 		struct kernel_fields fields = { .count = 0 };
 
 		kernel_put_thread(&fields, kernel->pid_count == 1 ? kernel->pids[0] : 0, 0);
-		for (; i < kernel->count_count && kernel->count_groups[i] == id; i++) {
-			value = &kernel->count_values[i];
-			kernel_put_u64(&fields, value->count);
-		}
+		for (; i < kernel->count_count && kernel->count_groups[i] == id; i++)
+			kernel_put_u64(&fields, kernel->count_values[i].count);
 		kernel_put_u64(&fields, value->enabled_ns);
 		kernel_put_u64(&fields, value->running_ns);
 		kernel_write(kernel, -1, time_ns, id, &fields);
