@@ -48,7 +48,7 @@ report --callers work
 holds "callers of work" 'callers(heavy=75, light=25)'
 report --lines
 holds "lines" 'near(sum(r["self_percent"] for r in s["lines"]
-	if r["source"] and r["line"] in (25, 26, 27)), 100)'
+	if r["source"] and r["line"] in (27, 28, 29)), 100)'
 report --threads
 holds "its thread" 's["threads"][0]["comm"] == "burning"'
 holds "has all" 'near(s["threads"][0]["self_percent"], 100)'
@@ -182,17 +182,17 @@ fi
 
 # ---- in a function whose instructions were moved to a trampoline ----
 
-EVENT=sample:cpu-clock/freq=4000,callchain/ record -e addr:burning.c:26 ./burning 5
+EVENT=sample:cpu-clock/freq=4000,callchain/ record -e addr:burning.c:28 ./burning 5
 report --functions
 holds "all samples are in the program or the agent" 'all_are_in_files()'
 # the child has its parent's trampolines
-EVENT=sample:cpu-clock/freq=4000,callchain/ record -e addr:burning.c:26 ./burning 4 child
+EVENT=sample:cpu-clock/freq=4000,callchain/ record -e addr:burning.c:28 ./burning 4 child
 report --functions
 holds "those of a child as well" 'all_are_in_files() and share("of_child", "total_percent") > 2'
 start_ready ./burning 4 wait
 rm -rf trace
 EVENT=sample:cpu-clock/freq=4000,callchain/
-timeout -k 5 100 "$waymark" record -o trace -e "$EVENT" -e addr:burning.c:26 -p "$pid" \
+timeout -k 5 100 "$waymark" record -o trace -e "$EVENT" -e addr:burning.c:28 -p "$pid" \
 	>out 2>err </dev/null 7>&- &
 recorder=$!
 await is_recording trace || fail "it does not record: $(cat err)"

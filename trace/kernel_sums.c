@@ -103,8 +103,10 @@ static void throttle_take(struct kernel_sums *sums, const char *event)
 		i++;
 	if (i == KERNEL_SUMS_MAX)
 		return;
-	if (i == sums->throttle_count)
+	if (i == sums->throttle_count) {
+		all[i] = (struct kernel_throttle){ .times = 0 };
 		snprintf(all[sums->throttle_count++].event, sizeof(all[i].event), "%s", event);
+	}
 	all[i].times++;
 }
 
