@@ -13,6 +13,7 @@
 #include "agent/detour/janitor_process.h"
 
 #include "agent/detour/trap_book.h"
+#include "agent/runtime/seccomp_yield.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>
@@ -170,14 +171,19 @@ int threads_is_filtered(const struct stop_job *job, const struct stopped *thread
 
 int threads_has_trap(const struct stop_job *job, const struct stopped *thread)
 {
+	struct halt_regs regs;
+
 	/*
 	 * one that it was stopped with is not pending any more; the handler blocks all, and lets
-	 * SIGTRAP in for a hit
+	 * SIGTRAP in for a hit; so does a thread that waits for us
 	 */
-	return thread->signal == SIGTRAP ||
-	       status_set(job, thread, "SigPnd:\t") & TRAP_SIGNAL_BIT ||
-	       (status_set(job, thread, "SigBlk:\t") | TRAP_SIGNAL_BIT) ==
-		       ~(UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1));
+	if (thread->signal == SIGTRAP || status_set(job, thread, "SigPnd:\t") & TRAP_SIGNAL_BIT)
+		return 1;
+	if (!halt_regs_get(thread->tid, &regs) &&
+	    seccomp_yield_is_waiting(halt_thread_pointer(&regs)))
+		return 0;
+	return (status_set(job, thread, "SigBlk:\t") | TRAP_SIGNAL_BIT) ==
+	       ~(UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1));
 }
 
 /* ---- stopping ---- */

@@ -10,10 +10,12 @@
 
 #define YIELD_NS UINT64_C(2000000000)
 #define LOOK_MS 5 /* at threads that end */
+#define WAITING_MAX 64u
 
 static uint32_t coming, for_all; /* threads between seccomp_yield_begin() and seccomp_yield_end() */
 static uint32_t asked, done;	 /* grow */
 uint32_t seccomp_yield_begun;
+static uintptr_t waiting[WAITING_MAX]; /* thread pointers; 0: free */
 
 int seccomp_yield_is_asked(void)
 {
@@ -49,15 +51,38 @@ static void wait_for(uint32_t mine, int is_for_all)
 		kernel_sleep_ns(LOOK_MS * UINT64_C(1000000));
 }
 
+int seccomp_yield_is_waiting(uintptr_t thread_pointer)
+{
+	for (unsigned int i = 0; i < WAITING_MAX; i++)
+		if (thread_pointer &&
+		    __atomic_load_n(&waiting[i], __ATOMIC_ACQUIRE) == thread_pointer)
+			return 1;
+	return 0;
+}
+
+/* Put `to` in the place of `from`. */
+static void waiting_replace(uintptr_t from, uintptr_t to)
+{
+	for (unsigned int i = 0; i < WAITING_MAX; i++) {
+		uintptr_t was = from;
+
+		if (__atomic_compare_exchange_n(&waiting[i], &was, to, 0, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED))
+			return;
+	}
+}
+
 void seccomp_yield_begin(int is_for_all)
 {
 	struct hit_guard shut;
 	int was = errno;
 	uint64_t all = ~UINT64_C(0), before = 0;
+	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
 	uint32_t mine;
 
 	/* a handler of the program's may leave by a jump */
 	syscall_raw(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof all);
+	waiting_replace(0, self);
 	hit_guard(&shut);
 	__atomic_store_n(&seccomp_yield_begun, 1, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&coming, 1, __ATOMIC_SEQ_CST);
@@ -68,6 +93,7 @@ void seccomp_yield_begin(int is_for_all)
 		wait_for(mine, is_for_all);
 	errno = was;
 	hit_open(&shut);
+	waiting_replace(self, 0);
 	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before);
 }
 
@@ -104,4 +130,6 @@ void seccomp_yield_forked(void)
 {
 	coming = for_all = 0;
 	asked = done = 0;
+	for (unsigned int i = 0; i < WAITING_MAX; i++)
+		waiting[i] = 0;
 }

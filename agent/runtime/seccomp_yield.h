@@ -25,6 +25,9 @@ void seccomp_yield_end(void);
 /* Whether any thread is between the two. */
 int seccomp_yield_is_asked(void);
 
+/* Whether the thread of that pointer waits in seccomp_yield_begin(), with all signals blocked. */
+int seccomp_yield_is_waiting(uintptr_t thread_pointer);
+
 /*
  * Whether any thread has begun since seccomp_yield_forget(): also in a child of a fork that has no
  * control thread yet. Hit path.
