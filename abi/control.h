@@ -82,7 +82,10 @@ enum control_type {
 	 */
 	CONTROL_WATCH_TABLE = 10,
 	CONTROL_WATCH_LOST = 11, /* struct control_watch_lost: the session's watches can't stay */
-	/* instead of HELLO: struct control_unrecorded, then the path of the executable */
+	/*
+	 * Instead of HELLO, or when the agent ends before the program does: struct
+	 * control_unrecorded, then the path of the executable
+	 */
 	CONTROL_UNRECORDED = 14,
 	/* carries a socket (SCM_RIGHTS) for a stopper (abi/stopper.h); not answered but there */
 	CONTROL_STOPPER = 15,
@@ -194,7 +197,7 @@ struct control_refused {
 	/* the site's text follows; for WM_E_FIELD_TYPES the other site's text after its NUL */
 };
 
-/* A program that was launched or executed can't have its agent. */
+/* A program that was launched or executed can't have its agent, or no longer. */
 struct control_unrecorded {
 	int32_t error; /* why; -errno or -WM_E_* */
 	uint32_t reserved;

@@ -66,14 +66,15 @@ static int take_hello(struct process *process, const struct link_message *messag
 
 /*
  * A program reports why it can have no agent. Returns that error, which ends the connection. Before
- * the session runs, wm_session_launch() returns it.
+ * the session runs, wm_session_launch() returns it. One that is recorded already reports why its
+ * agent ends: what it has recorded is kept.
  */
 static int take_unrecorded(struct wm_session *session, struct process *process,
 			   const struct link_message *message)
 {
 	struct control_unrecorded head;
 
-	if (process->state != PROCESS_NEW || message->bytes < sizeof(head))
+	if (process->state >= PROCESS_HUNG_UP || message->bytes < sizeof(head))
 		return -WM_E_PROTOCOL;
 	memcpy(&head, message->body, sizeof(head));
 	if (head.error >= 0)
@@ -81,7 +82,7 @@ static int take_unrecorded(struct wm_session *session, struct process *process,
 	if (session->running)
 		unrecorded_add(session, process->pid, (const char *)message->body + sizeof(head),
 			       head.error, "");
-	return head.error;
+	return process->state == PROCESS_NEW ? head.error : 0;
 }
 
 static int take_store(struct wm_session *session, struct process *process,

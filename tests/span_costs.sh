@@ -96,6 +96,8 @@ grep -q 'task-clock: not available for 1[0-9] spans' text ||
 # first, and the recording with it.
 costs filters-all filters-all
 holds 's["filtered"]["count"] == 10 and whole("filtered")'
+"$waymark" report filters-all >text
+grep -q 'a seccomp filter might kill the process' text || fail "report: no reason in: $(cat text)"
 
 # A filter that the tool has too is no reason.
 rm -rf under

@@ -205,7 +205,7 @@ objcopy --add-section .gopclntab=/dev/null ./watched of_go 2>/dev/null && {
 start ./watched strict
 await grep -q '^Seccomp:.1' "/proc/$pid/status" || fail "under a filter: it does not come under it"
 watches filtered 0 --for 300ms -e watch:in_turn -p "$pid"
-says "watched from outside: the process runs under a seccomp filter"
+says "watched from outside: a seccomp filter might kill the process"
 [ "$(json recorded)" -gt 0 ] || fail "under a filter: $(cat words)"
 kill -0 "$pid" 2>/dev/null || fail "the program under a filter is dead"
 kill -9 "$pid" 2>/dev/null

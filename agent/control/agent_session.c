@@ -341,6 +341,13 @@ void session_tick(void)
 	}
 }
 
+void session_refuse_all(int why)
+{
+	for (unsigned int i = 0; is_ready && i < SESSIONS_MAX; i++)
+		if (sessions[i].state == SESSION_OPEN)
+			hello_refuse(sessions[i].fd, why);
+}
+
 void session_drop_all(void)
 {
 	for (unsigned int i = 0; is_ready && i < SESSIONS_MAX; i++) {

@@ -38,6 +38,9 @@ void session_serve(const struct pollfd fds[SESSIONS_MAX]);
 /* Now and then: finish what had to be put off. */
 void session_tick(void);
 
+/* Tell the tools that the agent ends before the program does, and why (CONTROL_UNRECORDED). */
+void session_refuse_all(int why);
+
 /* Disarm and close all; bounded. */
 void session_drop_all(void);
 

@@ -286,9 +286,12 @@ static void run(int wake_fd)
 		if (!session_count() && !(wants & CONTROL_WANT_LISTEN && listen_fd() >= 0) &&
 		    lock_now_ns() >= greet_until_ns && !detour_waits() && !watch_waits())
 			return;
-		if (seccomp_yield_takes_all())
+		if (seccomp_yield_takes_all()) {
 			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
-		if (has_left || seccomp_yield_takes_all())
+			session_refuse_all(-WM_E_SECCOMP);
+			return;
+		}
+		if (has_left)
 			return;
 		wait_and_serve(wake_fd, &next_tick_ns);
 		place_due_hook();
