@@ -78,8 +78,8 @@
  *
  * In front of each trampoline, in regions of DETOUR_REGION_BYTES of anonymous memory, is a struct
  * detour_head, from the region's first byte on without gaps but those of DETOUR_ALIGN. So a tool
- * that reads the process's memory finds which of the program's instructions a thread is at that
- * runs there, whoever asked for the detour.
+ * that reads the process's memory can map a thread's address there to the program's instruction,
+ * also in a detour that another tool placed.
  *
  * Trampolines and landings are never freed, for no one can prove that no thread will come back to
  * one, and gdb may put a jump back that it has found. There are DETOUR_MEMORY_MAX_BYTES of

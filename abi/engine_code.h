@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the engine's translations are in a process, and of which instructions of the program: for a
- * tool outside that reads the process's memory, to find where the program is by the address of a
- * thread that runs there.
+ * The tables of the engine's translations. A tool that reads the process's memory can map the
+ * address of a translation to the program's instruction.
  *
  * Translations are in areas, which begin at a multiple of ENGINE_CODE_STEP with a struct
  * engine_code_head. An area gives its memory out in the order of the traces, and none twice, so

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # How fast the recorder takes records from the kernel's rings: kernel_drain.sh WAYMARK FAULTS. A
-# program makes two million page faults, each of which is recorded with its address, in turns by
-# Waymark and by perf record.
+# program makes two million page faults. Waymark and perf record take turns to record each fault
+# with its address.
 #
 #	perf.drain_mb_s, .perf       MB of records for each second of the recorder's CPU time
 #	perf.drain_ns_event, .perf   its CPU time for a record

@@ -35,7 +35,7 @@ static void on_stop(int signal)
 	was_stopped = 1;
 }
 
-/* Who stopped a terminal with Ctrl-S, and then ends us, shall see the end. */
+/* Ctrl-S may have stopped the terminal. Start it again, so that the user sees the end. */
 static void output_resume(void)
 {
 	if (!tcflow(STDOUT_FILENO, TCOOFF)) /* TCOON undoes this alone */

@@ -42,8 +42,8 @@ int top_screen_key(const struct top_screen *screen);
 int top_screen_draw(const struct top_screen *screen, const struct text *text, const char *footer);
 
 /*
- * As write(2) to standard output: some of the bytes. But a signal that ends the command ends the
- * wait, too: -1 with EAGAIN if the reader then stands still for a second.
+ * As write(2): some of the bytes. After a signal that ends the command it waits for the reader for
+ * one second without progress. Then it returns -1 with EAGAIN.
  */
 ssize_t top_screen_write(int fd, const void *bytes, size_t count);
 

@@ -39,7 +39,7 @@ static int has_inherited(struct kernel *kernel, pid_t pid)
 {
 	uint64_t until_ns = ticks_monotonic_ns() + FORKS_NS;
 
-	/* a program that we launch waits for the session's next step, so there may be none here */
+	/* a launched program waits for the session's next step, so the list may be empty */
 	if (target_start_time(pid) < kernel->begun_ticks || target_parent(pid) == getpid())
 		return 0;
 	while (kernel->sampler && ticks_monotonic_ns() < until_ns) {

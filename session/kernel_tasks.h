@@ -29,8 +29,8 @@ void kernel_tasks_free(struct kernel_tasks *tasks);
 /* All below allow NULL. What can't be written is the session's trace_error. */
 
 /*
- * Take its mappings now, while it lives; the kernel's records tell of later ones. A short program
- * has ended by the time that its first record is read.
+ * Read its mappings now, while it lives. The kernel's records have the later ones. A short program
+ * ends before its first record is read.
  */
 void kernel_tasks_follow(struct kernel_tasks *tasks, pid_t pid);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An area is there from when it began to when it was seen last. Memory for code may be given up and
- * taken again, so an address outside of these times is none of the area's. All that is read may be
- * anything; it misleads about the process's own addresses alone.
+ * An area exists from its begin to the last time that it was seen. The engine may unmap code and map
+ * other code there, so outside of these times an address does not belong to the area. The process
+ * may forge all that is read. Then only its own addresses are wrong.
  */
 #include "session/task_engine.h"
 

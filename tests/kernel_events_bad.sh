@@ -160,9 +160,11 @@ expect "wakes" "$(counts switch:wake untraced)" 0
 # in a time namespace, where the kernel's records have another clock
 for ahead in 100000 -1; do
 	unshare -T -f --monotonic $ahead true 2>/dev/null || break
-	unshare -T -f --monotonic $ahead "$waymark" record -o "time$ahead" -e switch -e fault ./switching 3 50 >out 2>words </dev/null ||
+	unshare -T -f --monotonic $ahead "$waymark" record -o "time$ahead" -e switch -e fault \
+		./switching 3 50 >out 2>words </dev/null ||
 		fail "in a time namespace: $(cat words)"
-	[ "$(counts fault:page "time$ahead")" -ge 50 ] || fail "$ahead s ahead: $(counts fault:page "time$ahead") faults"
+	[ "$(counts fault:page "time$ahead")" -ge 50 ] ||
+		fail "$ahead s ahead: $(counts fault:page "time$ahead") faults"
 	"$waymark" dump --json "time$ahead" | python3 -c '
 import json, sys
 times = [json.loads(line)["time_ns"] for line in sys.stdin]

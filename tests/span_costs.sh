@@ -127,9 +127,11 @@ holds 'switches("sleeps") >= 5 * s["sleeps"]["count"]'
 bad 1 'did you mean page-faults' -e 'cost:*/count=page-fault/' -- ./costly work
 bad 1 'task-clock, page-faults' -e 'cost:*/count=zzz/' -- ./costly work
 
-# Counts of the processor, read by the threads themselves; or a refusal with the name, before the program starts.
+# Counts of the processor, read by the threads themselves; or a refusal by name, before the program
+# starts.
 rm -rf counted
-if "$waymark" record -o counted -e 'cost:*/count=instructions+cache-misses/' -- ./costly work >own 2>words; then
+if "$waymark" record -o counted -e 'cost:*/count=instructions+cache-misses/' -- ./costly work \
+	>own 2>words; then
 	"$waymark" report --json counted >summary.json
 	holds 'c("burns", "instructions")["sum"] >= 1000000'
 else

@@ -191,7 +191,7 @@ one.await_that("Ctrl-S does not stop the terminal", lambda: takes_nothing(one.fo
 os.kill(one.pid, signal.SIGTERM)
 one.end(0)
 
-# The same where nobody reads a pipe.
+# The same with a pipe that has no reader.
 unread, output = os.pipe()
 os.set_blocking(output, False)
 try:

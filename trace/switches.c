@@ -25,7 +25,7 @@ struct open_span {
 	uint64_t ns[THREAD_TIMES];
 };
 
-/* What is known of a CPU's stream. */
+/* A CPU's stream. */
 struct cpu_stream {
 	uint64_t last_ns; /* of its event before; 0: none */
 	uint64_t lost;	  /* by kernel:lost, and not yet by a packet, which counts these too */
@@ -299,7 +299,7 @@ static struct thread_event thread_event_of(const struct pass *pass, const struct
 }
 
 /*
- * What is lost was lost since the stream's event before: a CPU may have other streams. Returns 0 or
+ * The losses are later than the stream's event before: a CPU may have other streams. Returns 0 or
  * -ENOMEM.
  */
 static int losses_add(struct pass *pass, const struct role *role, const struct merge_event *event)

@@ -78,7 +78,7 @@ static void on_exit_of(struct hardware *hardware, struct hardware_thread *thread
 	is_killed = WIFSIGNALED((int)status);
 	hardware_renew(hardware);
 	hardware_thread_settle(hardware, thread);
-	/* the last records may tell of mappings that something has replaced since */
+	/* by now another mapping may lie over one of the last records' */
 	if (hardware->maps_changed)
 		hardware_renew(hardware);
 	if (thread->fd >= 0)

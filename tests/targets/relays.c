@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that come and go: relays SECONDS PER_SECOND [PROGRAM]. It prints "ready", and starts as
- * many threads a second, each of which sleeps a moment and ends. A last one executes PROGRAM.
+ * Threads that come and go: relays SECONDS PER_SECOND [PROGRAM]. It prints "ready", and starts so
+ * many threads a second. Each sleeps a moment and ends. The last one executes PROGRAM.
  */
 #include <pthread.h>
 #include <stdio.h>
