@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An area exists from its begin to the last time that it was seen. The engine may unmap code and map
- * other code there, so outside of these times an address does not belong to the area. The process
- * may forge all that is read. Then only its own addresses are wrong.
+ * An area exists from its begin to the last time that it was seen. The engine may unmap code and
+ * map other code there, so outside of these times an address does not belong to the area. The
+ * process may forge all that is read. Then only its own addresses are wrong.
  */
 #include "session/task_engine.h"
 
