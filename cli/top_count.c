@@ -76,7 +76,8 @@ static int is_of_no_cpu(const struct top_count *count, const struct wm_event *ev
 		const char *name, *field;
 	} own[] = { { "count:", "enabled_ns" },
 		    { "switch:runnable", "wait_ns" },
-		    { "task:name", "name" } };
+		    { "task:name", "name" },
+		    { "task:waker", "name" } };
 
 	for (size_t i = 0; count->has_kernel && i < sizeof(own) / sizeof(own[0]); i++)
 		if (!strncmp(event->name, own[i].name, strlen(own[i].name)) &&
@@ -91,15 +92,11 @@ static enum top_kind kind_of(const struct top_count *count, const struct wm_even
 		const char *name;
 		enum top_kind kind;
 	} own[] = {
-		{ "switch:depart", TOP_DEPART },
-		{ "switch:arrive", TOP_ARRIVE },
-		{ "switch:wake", TOP_WAKE },
-		{ "switch:runnable", TOP_RUNNABLE },
-		{ "task:name", TOP_NAME },
-		{ "task:fork", TOP_FORK },
-		{ "task:exit", TOP_EXIT },
-		{ "kernel:lost", TOP_LOST },
-		{ "kernel:throttled", TOP_THROTTLED },
+		{ "switch:depart", TOP_DEPART }, { "switch:arrive", TOP_ARRIVE },
+		{ "switch:wake", TOP_WAKE },	 { "switch:runnable", TOP_RUNNABLE },
+		{ "task:name", TOP_NAME },	 { "task:waker", TOP_NAME },
+		{ "task:fork", TOP_FORK },	 { "task:exit", TOP_EXIT },
+		{ "kernel:lost", TOP_LOST },	 { "kernel:throttled", TOP_THROTTLED },
 	};
 
 	if (event->kind == 'b')

@@ -53,7 +53,7 @@ static int take_kernel(const char *name, uint32_t id, uint32_t tid, uint64_t tim
 	return top_count_take(&counted, &event);
 }
 
-enum { DEPART = 100, ARRIVE, WAKE, EXIT, FORK, NAME, SAMPLE, LOST, COUNT };
+enum { DEPART = 100, ARRIVE, WAKE, EXIT, FORK, NAME, WAKER, SAMPLE, LOST, COUNT };
 
 static void depart(uint32_t tid, uint64_t time_ns, int cpu, char state)
 {
@@ -353,6 +353,10 @@ Test(top_threads, new_thread_has_its_parents_name_until_it_has_one, .init = begi
 	name[0].value.run.start = "child-has-a-long-name";
 	take_kernel("task:name", NAME, 6, 30, 0, name, 1);
 	cr_expect_str_eq(top_threads_get(&counted.threads, 6, 0)->comm, "child-has-a-lon");
+	/* one that is not recorded has no row, nor has its name among the events */
+	cr_expect_eq(take_kernel("task:waker", WAKER, 9, 40, -1, name, 1), TOP_NAME);
+	cr_expect_null(top_threads_get(&counted.threads, 9, 0));
+	cr_expect_eq(counted.event_total, 0);
 }
 
 Test(top_threads, waits_by_schedstat_come_out_of_sleep, .init = begin, .fini = end)

@@ -86,11 +86,19 @@ static int fold_thread(struct folded *folded, const struct export_thread *thread
 
 /* ---- lines ---- */
 
-/* A name without what divides names and lines. */
+/* A name without what divides names and lines, or changes a terminal. */
 static void put_name(struct out *out, const char *name)
 {
-	for (; *name; name++)
-		out_char(out, *name == ';' ? ':' : (unsigned char)*name < ' ' ? '_' : *name);
+	size_t left = strlen(name), bytes;
+	int is_unfit;
+
+	for (; left; name += bytes, left -= bytes) {
+		bytes = out_character(name, left, &is_unfit);
+		if (is_unfit || *name == ';')
+			out_char(out, is_unfit ? '_' : ':');
+		else
+			out_short(out, name, bytes);
+	}
 }
 
 static void put_one(struct out *out, const struct stacks_one *one, int marks_kernel)

@@ -17,7 +17,8 @@
 static struct export_thread thread;
 static struct export_process process;
 static struct export export;
-static char *text; /* what was written */
+static char *text;	    /* what was written */
+static const char *renamed; /* the thread; NULL: it is "name" */
 
 static void begin(void)
 {
@@ -42,6 +43,8 @@ static void written(int (*write)(struct export *), uint64_t from, uint64_t to)
 
 	cr_assert_geq(fd, 0);
 	thread.path = made_read();
+	if (renamed)
+		strcpy((char *)thread.path->stream->comm, renamed);
 	trail_range_init(&thread.range, made.reader, thread.path, &bounds[0], &bounds[1]);
 	process = (struct export_process){ made.image, made.functions, SAMPLE_TRAIL_PID };
 	export.out = &out;
@@ -76,6 +79,15 @@ Test(export, folds_stacks)
 	main_calls_f_which_calls_g_twice();
 	written(export_folded, 0, UINT64_MAX);
 	cr_expect_str_eq(text, "name;main 4\nname;main;f 6\nname;main;f;g 6\n");
+}
+
+/* Divides no line, and does nothing to a terminal: DEL, an escape, no UTF-8, C1; but names stay. */
+Test(export, folds_names_without_control_characters)
+{
+	renamed = "a;b\x7f\x1b[\xff\xc2\x9b\xc3\xa9";
+	main_calls_f_which_calls_g_twice();
+	written(export_folded, 0, UINT64_MAX);
+	cr_expect_eq(strncmp(text, "a:b__[__\xc3\xa9;main 4\n", 18), 0, "%s", text);
 }
 
 Test(export, folds_stacks_by_blocks_of_a_range)
