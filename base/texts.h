@@ -8,7 +8,8 @@
 /* Zeroed: empty. */
 struct texts {
 	struct texts_one **chains; /* by hash */
-	size_t count, most;	   /* most: how many it may have; 0: any number */
+	size_t chain_count;
+	size_t count, most; /* most: how many it may have; 0: any number */
 };
 
 /*
