@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/kernel_events.h"
 
+#include "base/array.h"
 #include "claim/limits.h"
 #include "perf/cpus.h"
 #include "process/ticks.h"
@@ -175,6 +176,7 @@ static void arrays_free(struct kernel *kernel)
 {
 	free(kernel->events);
 	free(kernel->sources);
+	free(kernel->claimed);
 	free(kernel->count_events);
 	free(kernel->count_groups);
 	free(kernel->count_values);
@@ -301,13 +303,13 @@ static int sampler_start_best(struct wm_session *session, struct kernel *kernel)
 	return err;
 }
 
-/* Claim a counter for each event that the specs name; kernel breakpoints take none. */
-static int counters_claim(struct wm_session *session, struct kernel *kernel)
+int kernel_claim_counters(struct wm_session *session, const pid_t *pids, size_t pid_count)
 {
+	struct kernel *kernel = session->kernel;
 	struct counts_request request = {
 		.scope = kernel->is_of_cpus ? COUNTS_CPUS : COUNTS_PROCESSES,
-		.ids = kernel->pids,
-		.id_count = kernel->pid_count,
+		.ids = pids,
+		.id_count = pid_count,
 		.cpus = kernel->cpus,
 		.cpu_count = kernel->cpu_count,
 		.cgroup_fd = kernel->cgroup_fd,
@@ -315,9 +317,12 @@ static int counters_claim(struct wm_session *session, struct kernel *kernel)
 	struct count_event *events = calloc(session->specs->count * KERNEL_GROUP_MAX,
 					    sizeof(*events));
 	char words[512] = "";
-	int err = events ? 0 : -ENOMEM;
+	int err = !events || array_grow(&kernel->claimed, &kernel->claimed_room,
+					kernel->claimed_count + 1, sizeof(*kernel->claimed))
+			  ? -ENOMEM
+			  : 0;
 
-	for (size_t i = 0; i < session->specs->count && events; i++) {
+	for (size_t i = 0; i < session->specs->count && !err; i++) {
 		const struct kernel_request *asked = session->specs->all[i].kernel;
 		unsigned int groups = asked && asked->kind == KERNEL_COUNT ? asked->group_count : 0;
 
@@ -328,8 +333,10 @@ static int counters_claim(struct wm_session *session, struct kernel *kernel)
 	}
 	request.events = events;
 	if (!err && request.event_count)
-		err = counter_claims_take(&kernel->counters, &request, "kernel events", 0,
+		err = counter_claims_take(&kernel->claimed[kernel->claimed_count], &request,
+					  "kernel events", 0,
 					  (struct detail){ words, sizeof(words) });
+	kernel->claimed_count += !err && request.event_count;
 	free(events);
 	return err ? session_fail(session, err, "%s", words) : 0;
 }
@@ -373,7 +380,7 @@ int kernel_open(struct wm_session *session)
 	if (!err)
 		err = scope_find(session, kernel);
 	if (!err)
-		err = counters_claim(session, kernel);
+		err = kernel_claim_counters(session, kernel->pids, kernel->pid_count);
 	if (!err)
 		err = sampler_start_best(session, kernel);
 	if (!err)
@@ -504,7 +511,8 @@ void kernel_end(struct wm_session *session)
 		ledger_remove(session_ledger(session), &kernel->claim, 1);
 	kernel->claim = 0;
 	counts_close(kernel->counts);
-	counter_claims_give(&kernel->counters);
+	while (kernel->claimed_count)
+		counter_claims_give(&kernel->claimed[--kernel->claimed_count]);
 	kernel->sampler = kernel->waker = NULL;
 	kernel->counts = NULL;
 	if (!kernel->process)

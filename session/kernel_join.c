@@ -89,6 +89,10 @@ int kernel_join(struct wm_session *session, pid_t pid)
 		return -ENOMEM;
 	kernel->pids = pids;
 	kernel->request.pids = kernel->counts_request.ids = pids;
+	kernel->claimed_before = kernel->claimed_count;
+	err = is_covered ? 0 : kernel_claim_counters(session, &pid, 1);
+	if (err)
+		return err;
 	kernel->pids[kernel->pid_count] = pid;
 	kernel->has_joined = 1;
 	err = open_on(kernel, &kernel->pids[kernel->pid_count++], is_covered,
@@ -116,6 +120,8 @@ void kernel_part(struct wm_session *session)
 		sampler_part(kernel->sampler);
 	if (kernel->has_joined_counts)
 		counts_part(kernel->counts);
+	while (kernel->claimed_count > kernel->claimed_before)
+		counter_claims_give(&kernel->claimed[--kernel->claimed_count]);
 	kernel->has_joined = 0;
 	kernel->pid_count--;
 }

@@ -83,7 +83,9 @@ struct kernel {
 	int is_begun;
 	uint64_t begun_ticks;				       /* as target_start_time() */
 	int has_joined, has_joined_sampler, has_joined_counts; /* by the last kernel_join() */
-	struct counter_claims counters;
+	size_t claimed_before;
+	struct counter_claims *claimed; /* at the begin, and by each process that came later */
+	size_t claimed_count, claimed_room;
 	uint64_t claim; /* of the rings' locked memory, in the session's ledger; 0: none */
 	unsigned int *cpus;
 	size_t cpu_count;
@@ -103,6 +105,12 @@ struct kernel {
 
 /* Now, as target_start_time() has it. */
 uint64_t kernel_start_ticks(void);
+
+/*
+ * Claim a counter on each process, or on each of the session's CPUs, for each event that the specs
+ * name. Kernel breakpoints take none. 0, or an error with the session's detail.
+ */
+int kernel_claim_counters(struct wm_session *session, const pid_t *pids, size_t pid_count);
 
 /* Whether a spec of that kind is there. */
 int kernel_has_kind(const struct wm_session *session, enum kernel_kind kind);

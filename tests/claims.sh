@@ -258,6 +258,23 @@ else
 		expect "3 kernel events, $allowed counters" "$status" $((3 - allowed))
 	done
 	grep -q "3 counters asked, user $(id -u) has 0" err || fail "kernel events: $(cat err)"
+	# one that a running session attaches to needs its own
+	if ! is_sanitized libwaymark.so; then
+		cc -I"$source_dir/include" "$source_dir/tests/targets/joiner.c" -o joiner \
+			-L"$WAYMARK_BUILD" -lwaymark -Wl,-rpath,"$WAYMARK_BUILD" || fail "joiner"
+		for _ in 1 2; do
+			bash -c 'while :; do (sleep 0.002); done' &
+			started+=($!)
+		done
+		for allowed in 2 1; do
+			limited "counters-per-user = $allowed\n" ./joiner "${started[@]: -2}" fault
+			words=([1]="refused: .*the administrator's limits" [2]="joined")
+			grep -q "^${words[allowed]}" err ||
+				fail "a process that joins, $allowed counters: $(cat err)"
+		done
+		kill -9 "${started[@]: -2}"
+		wait "${started[@]: -2}" 2>/dev/null
+	fi
 	limited "counters = 1\n" env WAYMARK_LIMITS=/dev/null "$waymark" stat -e page-faults -- true
 	expect "a bad line" "$status" 1
 	grep -q "/etc/waymark/limits:1: no such key: counters" err || fail "a bad line: $(cat err)"
