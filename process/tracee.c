@@ -12,6 +12,7 @@
 
 #define SPINS 40 /* before the first sleep: most stops come within 20 us */
 #define SLEEP_NS_MAX 500000
+#define END_MS 500 /* for one that was killed to end */
 
 static uint64_t now_ns(void)
 {
@@ -164,5 +165,13 @@ int tracee_stop(pid_t tid, uint64_t deadline_ns)
 
 int tracee_detach(pid_t tid)
 {
-	return ptrace(PTRACE_DETACH, tid, NULL, NULL) ? -errno : 0;
+	uint64_t deadline_ns = tracee_deadline(END_MS);
+	int stop = TRACEE_OTHER, signal = 0;
+
+	while (ptrace(PTRACE_DETACH, tid, NULL, stop == TRACEE_SIGNAL ? signal : 0)) {
+		stop = errno == ESRCH ? tracee_wait(tid, deadline_ns, &signal) : -errno;
+		if (stop < 0)
+			return stop;
+	}
+	return 0;
 }

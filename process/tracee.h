@@ -50,7 +50,10 @@ int tracee_stop(pid_t tid, uint64_t deadline_ns);
 /* Go on from a stop of this kind, with its signal, and stop as soon as may be. 0 or -ESRCH. */
 int tracee_interrupt(pid_t tid, int stop, int signal);
 
-/* Let a stopped tracee go. An error says that it is gone. */
+/*
+ * Let a stopped tracee go. Of one that was killed, fetch the end: until its tracer does that, its
+ * process never ends for its parent. -ESRCH: it has ended; -ETIMEDOUT: it neither stops nor ends.
+ */
 int tracee_detach(pid_t tid);
 
 #endif

@@ -7,6 +7,7 @@
 #include "branch/soft/soft_launch.h"
 #include "branch/soft/soft_leave.h"
 #include "branch/soft/soft_reader.h"
+#include "process/target.h"
 #include "process/ticks.h"
 
 #include <errno.h>
@@ -363,9 +364,12 @@ int soft_rid(struct soft *soft, unsigned int for_ms)
 		.channel_bytes = soft->channel.bytes,
 		.head = head,
 	};
+	struct target target;
 
 	while (soft->is_attached && soft->rid_fd >= 0 && !ended_is(soft->rid_fd)) {
-		if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_RUNS)
+		if (target_read(&target, soft->pid) || target_has_ended(&target))
+			soft->is_attached = 0; /* killed: our end lets its threads go */
+		else if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_RUNS)
 			soft_leave_move(soft->pid, head, soft->channel.is_held);
 		else
 			soft->is_attached = may_unmap_yet(soft_leave_unmap(soft->pid, &left));
