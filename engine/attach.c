@@ -21,7 +21,8 @@
 #include <linux/prctl.h>
 #include <time.h>
 
-#define PARKED_NAP_NS 100000
+#define DOZE_NS 100000
+#define DOZE_NS_MAX 10000000
 #define RESTART_BLOCK 516 /* ERESTART_RESTARTBLOCK of the kernel's linux/errno.h */
 
 void attach_native(void) __attribute__((noreturn));
@@ -40,21 +41,31 @@ enum { UNDECIDED, TAKEN, GIVEN_BACK };
 static uint32_t decision;
 
 /*
- * The tool finds the thread here. The kernel's state for a restarted system call must not change.
- * So do not call nanosleep(2), which itself restarts.
+ * Sleep for *nap_ns, and make it twice as long for the next time. Many threads that wake each
+ * 100 us keep the processors from all other sessions: with autogroups, Linux 6.18 did not run the
+ * tool for up to 70 s. The kernel's state for a restarted system call must not change. So do not
+ * call nanosleep(2), which itself restarts.
  */
+static void doze(long *nap_ns)
+{
+	struct timespec nap = { 0, *nap_ns };
+
+	sys_call(SYS_ppoll, 0, 0, (long)&nap, 0, 0, 0);
+	if (*nap_ns < DOZE_NS_MAX)
+		*nap_ns *= 2;
+}
+
+/* The tool finds the thread here. */
 static void park(void)
 {
 	struct engine_channel *head = channel.head;
 	uint32_t way = __atomic_load_n(&head->way, __ATOMIC_ACQUIRE);
+	long nap_ns = DOZE_NS;
 
 	__atomic_add_fetch(&head->parked, 1, __ATOMIC_RELEASE);
 	sys_call3(SYS_futex, (long)&head->parked, FUTEX_WAKE, 1);
-	while (__atomic_load_n(&head->way, __ATOMIC_ACQUIRE) == way && channel_has_tool()) {
-		struct timespec nap = { 0, PARKED_NAP_NS };
-
-		sys_call(SYS_ppoll, 0, 0, (long)&nap, 0, 0, 0);
-	}
+	while (__atomic_load_n(&head->way, __ATOMIC_ACQUIRE) == way && channel_has_tool())
+		doze(&nap_ns);
 }
 
 void attach_open(struct engine_channel *head, int err)
@@ -142,13 +153,14 @@ static void go_on(struct thread *thread)
 {
 	struct engine_channel *head = channel.head;
 	uint32_t decided = UNDECIDED;
+	long nap_ns = DOZE_NS;
 
 	__atomic_compare_exchange_n(&decision, &decided, GIVEN_BACK, 0, __ATOMIC_ACQ_REL,
 				    __ATOMIC_ACQUIRE);
 	if (decided != TAKEN)
 		put_back(thread);
 	while (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_WAITING)
-		sys_call3(SYS_sched_yield, 0, 0, 0);
+		doze(&nap_ns);
 	if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_REFUSED)
 		put_back(thread);
 	thread->call_next = 0; /* restarted */
