@@ -439,12 +439,20 @@ static uint64_t copy_find(pid_t tid, const struct soft_image *image, uint64_t *b
 
 static void rid_of_copies(pid_t tid, const struct soft_image *image)
 {
+	uint64_t deadline_ns = tracee_deadline(BEFORE_MS);
 	struct soft_left left = { 0 };
+	int err = 0;
 
-	for (int i = 0; i < COPIES_MAX; i++) {
+	for (int i = 0; i < COPIES_MAX && !err; i++) {
 		left.engine = copy_find(tid, image, &left.engine_bytes);
-		if (!left.engine_bytes || soft_leave_unmap(tid, &left))
+		if (!left.engine_bytes)
 			return;
+		err = soft_leave_unmap(tid, &left);
+		/* a thread that its tool has left is parked there until it wakes */
+		while (err == -EAGAIN && !tracee_late(deadline_ns)) {
+			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+			err = soft_leave_unmap(tid, &left);
+		}
 	}
 }
 
