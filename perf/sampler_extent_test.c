@@ -118,11 +118,11 @@ static void drops(int fd)
 		.size = sizeof(attr),
 		.disabled = 1,
 	};
-	long dummy = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	long idle = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
-	cr_assert_geq(dummy, 0);
-	cr_assert_eq(dup3((int)dummy, fd, O_CLOEXEC), fd);
-	close((int)dummy);
+	cr_assert_geq(idle, 0);
+	cr_assert_eq(dup3((int)idle, fd, O_CLOEXEC), fd);
+	close((int)idle);
 }
 
 static unsigned int own_cpu; /* of the child */
@@ -170,13 +170,9 @@ static void touches_as_ordinary(struct fixture_shared *shared)
 	touches(shared);
 }
 
-/* As far as the sampler sees: no CPU of the machine is taken away. */
-Test(sampler_extent, a_cpu_that_comes_is_recorded)
+/* A program that will touch the area on the last CPU. Returns how many CPUs there are. */
+static size_t start_on_last_cpu(struct fixture *fixture)
 {
-	struct sampler_request request = sampled_request(NULL, &sampled_faults, 1);
-	struct sampler_coverage coverage;
-	struct sampler *sampler;
-	struct fixture fixture;
 	unsigned int *cpus;
 	size_t count;
 
@@ -186,8 +182,20 @@ Test(sampler_extent, a_cpu_that_comes_is_recorded)
 	own_cpu = cpus[count - 1];
 	free(cpus);
 	sampled_area_make();
-	fixture_start(&fixture, touches_there);
-	fixture_wait(&fixture, 1);
+	fixture_start(fixture, touches_there);
+	fixture_wait(fixture, 1);
+	return count;
+}
+
+/* As far as the sampler sees: no CPU of the machine is taken away. */
+Test(sampler_extent, a_cpu_that_comes_is_recorded)
+{
+	struct sampler_request request = sampled_request(NULL, &sampled_faults, 1);
+	struct sampler_coverage coverage;
+	struct sampler *sampler;
+	struct fixture fixture;
+	size_t count = start_on_last_cpu(&fixture);
+
 	hides_cpus = 1;
 	sampler = sampled_open(&request);
 	sampler_enable(sampler);
@@ -216,17 +224,8 @@ Test(sampler_extent, a_cpu_that_goes_between_open_and_enable_is_recorded_when_it
 	struct sampler_request request = sampled_request(NULL, &sampled_faults, 1);
 	struct sampler *sampler;
 	struct fixture fixture;
-	unsigned int *cpus;
-	size_t count;
 
-	cr_assert_eq(cpus_online(&cpus, &count), 0);
-	if (count < 2)
-		cr_skip_test("there is one CPU only");
-	own_cpu = cpus[count - 1];
-	free(cpus);
-	sampled_area_make();
-	fixture_start(&fixture, touches_there);
-	fixture_wait(&fixture, 1);
+	start_on_last_cpu(&fixture);
 	sampler = sampled_open(&request);
 	for (size_t i = 0; i < sampler->extent.count; i++)
 		if (sampler->extent.opened[i].cpu == (int)own_cpu)
