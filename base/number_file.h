@@ -3,7 +3,7 @@
 #ifndef BASE_NUMBER_FILE_H
 #define BASE_NUMBER_FILE_H
 
-/* The number at the beginning of a file; `absent` if there is none, or the file can't be read. */
+/* Read the number at the beginning of a file. Returns `absent` without a number or a file. */
 long number_file_read(const char *path, long absent);
 
 #endif

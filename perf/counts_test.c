@@ -37,7 +37,7 @@ long __wrap_syscall(long number, ...)
 			errno = EINVAL;
 			return -1;
 		}
-		attr->type = PERF_TYPE_SOFTWARE; /* stands for it */
+		attr->type = PERF_TYPE_SOFTWARE; /* in its place */
 		attr->config = PERF_COUNT_SW_TASK_CLOCK;
 	}
 	return __real_syscall(number, values[0], values[1], values[2], values[3], values[4],

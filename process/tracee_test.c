@@ -18,7 +18,7 @@ static int has_been_waited_for(pid_t pid)
 	return waitpid(pid, NULL, WNOHANG) == pid;
 }
 
-/* The kernel tells the parent once the tracer has fetched the end of each thread. */
+/* The kernel reports the end to the parent after the tracer has fetched each thread's end. */
 Test(tracee, a_process_killed_while_it_is_held_ends_for_its_parent, .timeout = 60)
 {
 	struct subject subject;

@@ -43,8 +43,9 @@ struct spec_list {
 /*
  * Parse a spec and add it: "marker:SUBSYS:EVENT" or just SUBSYS:EVENT, where either name may be a
  * glob (*, ?, [...]), and "/count=NAME+NAME/" may follow (cost_spec.h); or what
- * code_request_parse(), trail_request_parse() or watch_expr_parse() accept. Returns 0, -ENOMEM, -WM_E_SPEC, -WM_E_SPEC_TWICE, or an error of these parsers.
- * list->words then says what part is wrong, or is "".
+ * code_request_parse(), trail_request_parse() or watch_expr_parse() accept. Returns 0, -ENOMEM,
+ * -WM_E_SPEC, -WM_E_SPEC_TWICE, or an error of these parsers. list->words then says what part is
+ * wrong, or is "".
  */
 int spec_add(struct spec_list *list, const char *text);
 

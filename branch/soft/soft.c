@@ -365,9 +365,11 @@ int soft_rid(struct soft *soft, unsigned int for_ms)
 		.head = head,
 	};
 	struct target target;
+	int err;
 
 	while (soft->is_attached && soft->rid_fd >= 0 && !ended_is(soft->rid_fd)) {
-		if (target_read(&target, soft->pid) || target_has_ended(&target))
+		err = target_read(&target, soft->pid);
+		if (err == -ESRCH || (!err && target_has_ended(&target)))
 			soft->is_attached = 0; /* killed: our end lets its threads go */
 		else if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_RUNS)
 			soft_leave_move(soft->pid, head, soft->channel.is_held);
