@@ -32,6 +32,7 @@ def lead(follower, statuses, environment, command):
         os.setpgid(0, 0)
         os.tcsetpgrp(follower, os.getpid())
         signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL) # nohup(1) may run the tests
         for place in range(3):
             os.dup2(follower, place)
         os.execve(command[0], command, environment)
