@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/damage.h"
 #include "cli/output.h"
+#include "cli/pulse.h"
 #include "cli/samples_view.h"
 #include "trace/trail/path.h"
 
@@ -73,6 +74,7 @@ static int write_to(int fd, struct export_samples_options *options, struct sampl
 
 	out_init(&out, fd);
 	err = options->write(&export);
+	pulse_end();
 	if (!err && !samples->sum_count)
 		return complain(-WM_E_NOT_RECORDED, "a sample of that process or thread: %s",
 				options->dir);
@@ -108,6 +110,8 @@ int export_samples_command(struct export_samples_options *options)
 		return complain(err, "%s", options->dir);
 	status = event_choose(options, reader);
 	if (status == CLI_FINE) {
+		options->samples.wants_trails = 1;
+		options->samples.beat = pulse_beat;
 		err = samples_open(&samples, reader, &options->samples);
 		status = err		   ? complain(err, "%s", options->dir)
 			 : options->output ? write_file(options, &samples)

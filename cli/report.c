@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/damage.h"
+#include "cli/pulse.h"
 #include "cli/quantity.h"
 #include "cli/samples_view.h"
 #include "trace/writer.h"
@@ -80,6 +81,7 @@ static int take_view(struct report_options *options, enum samples_by by, const c
 {
 	options->samples.by = by;
 	options->samples.callee = callee;
+	options->samples.samples.wants_trails = by == SAMPLES_BY_CALLER;
 	options->is_of_samples = 1;
 	return CLI_FINE;
 }
@@ -145,6 +147,7 @@ static int read_options(struct report_options *options, int argc, char **argv)
 
 	*options = (struct report_options){ .samples = { .last = SAMPLES_ROWS_DEFAULT } };
 	options->samples.samples.image.with_parameters = 1;
+	options->samples.samples.beat = pulse_beat;
 	status = command_line_read(&line, argc, argv, options);
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }

@@ -2,6 +2,7 @@
 #include "cli/report_samples.h"
 
 #include "base/array.h"
+#include "cli/pulse.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -251,6 +252,7 @@ int report_samples(struct report_samples *report, const char *dir,
 	err = samples_open(&report->samples, report->reader, &options->samples);
 	if (!err)
 		err = samples_read(&report->samples, NULL, NULL);
+	pulse_end();
 	if (!err)
 		report->tables = calloc(report->samples.event_count + 1, sizeof(*report->tables));
 	if (!err && !report->tables)

@@ -27,17 +27,22 @@ void calls_release(struct calls *calls)
 
 /* ---- items ---- */
 
+/* Whether code of `region` at `at` is simply what the innermost frame runs next. */
+static int is_straight(const struct calls *calls, uint64_t at, const struct function *region)
+{
+	return calls->state == CALLS_AFTER && calls_is_straight(calls->before) &&
+	       region == calls->frames[calls->depth - 1].region &&
+	       trail_block_leads(calls->before, at);
+}
+
 static int take_block(struct calls *calls)
 {
 	const struct trail_item *item = &calls->item;
 	const struct function *region = functions_block(calls->functions, item->table, item->id);
-	unsigned int straight = 1u << TRAIL_FALL | 1u << TRAIL_JUMP | 1u << TRAIL_BRANCH;
 
 	if (!region)
 		return -ENOMEM;
-	if (calls->state == CALLS_AFTER && straight >> calls->before->kind & 1 &&
-	    region == calls->frames[calls->depth - 1].region &&
-	    trail_block_leads(calls->before, item->block->start))
+	if (is_straight(calls, item->block->start, region))
 		return 0;
 	return calls_go(calls, item->block->start, region);
 }
@@ -236,6 +241,30 @@ int calls_next(struct calls *calls, struct call_change *change)
 			return err;
 	}
 	change->item = calls->is_over ? NULL : &calls->item;
+	return 1;
+}
+
+const struct trail_run *calls_path(struct calls *calls)
+{
+	const struct trail_cursor *cursor = &calls->cursor;
+	const struct trail_run *run;
+
+	if (calls->depth != calls->keep || calls->enters || calls->has_item ||
+	    is_at(cursor, &calls->until) || !cursor->path->parts[cursor->part].has_paths)
+		return NULL;
+	run = trail_cursor_run(&calls->cursor);
+	return cursor->id == run->first && run->sure == run->count ? run : NULL;
+}
+
+int calls_pass(struct calls *calls, const struct function *region)
+{
+	const struct trail_run *run = &calls->cursor.run;
+	const struct trail_block *blocks = run->part->table->blocks;
+
+	if (!is_straight(calls, blocks[load_u32(run->ids)].start, region))
+		return 0;
+	calls->before = &blocks[load_u32(run->ids + 4 * (size_t)(run->count - 1))];
+	calls->cursor.id += run->count;
 	return 1;
 }
 

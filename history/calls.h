@@ -147,6 +147,26 @@ int calls_range(struct calls *calls, const struct trail_range *range);
  */
 int calls_next(struct calls *calls, struct call_change *change);
 
+/*
+ * The path (abi/trail.h) that comes next, if all that came before it was reported; else NULL. For a
+ * walk that need not see each block.
+ */
+const struct trail_run *calls_path(struct calls *calls);
+
+/*
+ * Step over that path. All of its blocks are code of `region`, and no call or return is between
+ * them. Frames do not count these blocks. 1; 0: the thread does not continue in the innermost
+ * frame, so calls_next() must take the path.
+ */
+int calls_pass(struct calls *calls, const struct function *region);
+
+/* Whether a block leads on within its function, or by a jump. */
+static inline int calls_is_straight(const struct trail_block *block)
+{
+	return block->kind == TRAIL_FALL || block->kind == TRAIL_JUMP ||
+	       block->kind == TRAIL_BRANCH;
+}
+
 /* Whether the frame of that depth is a guess, since blocks were lost. */
 static inline int calls_is_unsure(const struct calls *calls, uint32_t depth)
 {

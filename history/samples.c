@@ -4,6 +4,7 @@
 #include "abi/trail.h"
 #include "base/array.h"
 #include "history/samples_own.h"
+#include "history/samples_trail.h"
 #include "trace/merge.h"
 
 #include <errno.h>
@@ -165,13 +166,6 @@ static int is_wanted(const struct samples *samples, const struct merge_event *ev
 
 /* ---- one sample ---- */
 
-struct reading {
-	struct samples *samples;
-	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
-	int (*take)(const struct samples_one *one, void *data);
-	void *data;
-};
-
 static uint64_t address_at(const struct wm_event_field *chain, size_t index)
 {
 	uint64_t address;
@@ -208,64 +202,109 @@ static size_t frames_of(const struct wm_event_field *chain)
 	return at < count ? at : count;
 }
 
-/* The stack of a thread's functions, from the outermost to the one at `ip`. 0 or -ENOMEM. */
-static int stack_find(struct samples *samples, const struct samples_thread *thread, uint64_t ip,
+/*
+ * The stack of a thread's functions, from the outermost to the one at `ip`; `stack` is what they
+ * are on. 0 or -ENOMEM.
+ */
+static int stack_find(struct samples *samples, uint32_t process, uint32_t stack, uint64_t ip,
 		      const struct wm_event_field *chain, struct samples_sum *like)
 {
 	const struct function *function;
-	uint32_t stack = thread->stack, whose = 0;
+	uint32_t whose = 0;
 	int err = 0;
 
 	for (size_t i = frames_of(chain); i-- > 1 && !err;) {
-		function = samples_function(samples, thread->process, place_of(chain, i), &whose);
+		function = samples_function(samples, process, place_of(chain, i), &whose);
 		err = function ? stacks_of(&samples->stacks, stack, function, whose, NULL, &stack)
 			       : -ENOMEM;
 	}
 	if (err)
 		return err;
-	function = samples_function(samples, thread->process, ip, &whose);
+	function = samples_function(samples, process, ip, &whose);
 	like->process = whose;
 	return function ? stacks_of(&samples->stacks, stack, function, whose, NULL, &like->stack)
 			: -ENOMEM;
 }
 
-static int take_event(struct reading *reading, const struct merge_event *from)
+/* What an event says of a sample. */
+struct taken {
+	const struct merge_event *from;
+	const struct wm_event_field *chain; /* NULL: it has none */
+	uint64_t ip, weight;
+	uint32_t thread;
+};
+
+struct reading {
+	struct samples *samples;
+	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
+	struct samples_trail *trail; /* NULL: no callers are in it */
+	size_t bare;		     /* samples without callers so far */
+	int (*take)(const struct samples_one *one, void *data);
+	void *data;
+};
+
+/* Look for its callers in the trail. */
+static int take_bare(struct reading *reading, const struct taken *taken)
+{
+	return frames_of(taken->chain) > 1 ? 0
+					   : samples_trail_add(reading->trail, taken->thread,
+							       taken->ip, taken->from->ns);
+}
+
+static int take_sample(struct reading *reading, const struct taken *taken)
 {
 	struct samples *samples = reading->samples;
-	struct layout layout = layout_of(from->class);
-	struct samples_sum like = { 0 };
-	const struct wm_event_field *chain = NULL;
+	struct samples_thread *thread = &samples->threads[taken->thread];
+	struct samples_sum like = { .thread = taken->thread, .address = taken->ip };
+	const struct samples_callers *callers = NULL;
 	struct samples_event *event;
-	uint64_t weight = 1;
 	uint32_t sum;
-	int err;
+	int err = event_find(samples, taken->from->class, &like.event);
 
-	trace_fields(reading->fields, from->class, from->fields);
-	err = event_find(samples, from->class, &like.event);
-	if (!err)
-		err = samples_thread_find(samples, from->pid, from->tid, from->ns, &like.thread);
 	if (err)
 		return err;
-	event = &samples->events[like.event];
-	if (layout.period >= 0)
-		weight = reading->fields[layout.period].value.u;
-	if (layout.callchain >= 0)
-		chain = &reading->fields[layout.callchain];
-	like.address = reading->fields[layout.ip].value.u;
-	err = stack_find(samples, &samples->threads[like.thread], like.address, chain, &like);
+	if (reading->trail && frames_of(taken->chain) <= 1)
+		callers = &reading->trail->callers[reading->bare++];
+	if (callers && callers->stack == STACKS_ROOT)
+		callers = NULL;
+	err = stack_find(samples, thread->process, callers ? callers->stack : thread->stack,
+			 taken->ip, taken->chain, &like);
 	if (!err)
 		err = samples_sum_find(samples, &like, &sum);
 	if (err)
 		return err;
+	event = &samples->events[like.event];
 	event->count++;
-	event->weight += weight;
-	event->cut += chain && chain->state == FIELD_CUT;
+	event->weight += taken->weight;
+	event->has_stacks |= callers != NULL;
+	event->cut += callers ? (uint64_t)callers->is_cut
+			      : taken->chain && taken->chain->state == FIELD_CUT;
 	samples->threads[like.thread].count++;
 	samples->sums[sum].count++;
-	samples->sums[sum].weight += weight;
-	return reading->take ? reading->take(&(struct samples_one){ sum, weight, from->ns },
-					     reading->data)
-			     : 0;
+	samples->sums[sum].weight += taken->weight;
+	return reading->take
+		       ? reading->take(&(struct samples_one){ sum, taken->weight, taken->from->ns },
+				       reading->data)
+		       : 0;
+}
+
+static int take_event(struct reading *reading, const struct merge_event *from,
+		      int (*take)(struct reading *reading, const struct taken *taken))
+{
+	struct layout layout = layout_of(from->class);
+	struct taken taken = { .from = from, .weight = 1 };
+	int err = samples_thread_find(reading->samples, from->pid, from->tid, from->ns,
+				      &taken.thread);
+
+	if (err)
+		return err;
+	trace_fields(reading->fields, from->class, from->fields);
+	taken.ip = reading->fields[layout.ip].value.u;
+	if (layout.period >= 0)
+		taken.weight = reading->fields[layout.period].value.u;
+	if (layout.callchain >= 0)
+		taken.chain = &reading->fields[layout.callchain];
+	return take(reading, &taken);
 }
 
 static int is_of_cpu(const struct trace_stream *stream, void *data)
@@ -274,21 +313,43 @@ static int is_of_cpu(const struct trace_stream *stream, void *data)
 	return stream->is_of_cpu;
 }
 
-int samples_read(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
-		 void *data)
+static int take_all(struct reading *reading,
+		    int (*take)(struct reading *reading, const struct taken *taken))
 {
-	struct reading reading = { .samples = samples, .take = take, .data = data };
 	struct merge_event event;
 	struct merge *merge;
-	int err = merge_open(&merge, samples->reader, 0, is_of_cpu, NULL);
+	int err = merge_open(&merge, reading->samples->reader, 0, is_of_cpu, NULL);
 
 	if (err)
 		return err;
 	while ((err = merge_next(merge, &event)) > 0) {
-		err = is_wanted(samples, &event) ? take_event(&reading, &event) : 0;
+		err = is_wanted(reading->samples, &event) ? take_event(reading, &event, take) : 0;
 		if (err)
 			break;
 	}
 	merge_close(merge);
+	return err;
+}
+
+int samples_read(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
+		 void *data)
+{
+	struct reading reading = { .samples = samples, .take = take, .data = data };
+	struct samples_trail trail = { 0 };
+	int err = 0;
+
+	if (samples->options.wants_trails) {
+		reading.trail = &trail;
+		err = samples_trail_open(&trail, samples);
+		if (!err && trail.trails.path_count)
+			err = take_all(&reading, take_bare);
+		if (!err)
+			err = samples_trail_walk(&trail);
+		if (!trail.trails.path_count)
+			reading.trail = NULL;
+	}
+	if (!err)
+		err = take_all(&reading, take_sample);
+	samples_trail_release(&trail);
 	return err;
 }

@@ -130,6 +130,16 @@ static int frames_grow(struct samples *samples)
 	return 0;
 }
 
+struct functions *samples_functions(struct samples *samples, uint32_t process)
+{
+	struct image *image = samples_image(samples, process);
+	struct samples_process *of = &samples->processes[process];
+
+	return image && (of->functions.image || !functions_open(&of->functions, image))
+		       ? &of->functions
+		       : NULL;
+}
+
 /*
  * Code in no module is of a function for each address, and not of one for all; but the kernel's
  * without names is one.
@@ -137,19 +147,18 @@ static int frames_grow(struct samples *samples)
 static const struct function *function_find(struct samples *samples, uint32_t process,
 					    uint64_t address)
 {
-	struct image *image = samples_image(samples, process);
-	struct samples_process *of = &samples->processes[process];
+	struct functions *functions = samples_functions(samples, process);
 	const struct function *function;
 
-	if (!image || (!of->functions.image && functions_open(&of->functions, image)))
+	if (!functions)
 		return NULL;
 	if (!address) /* session/ records the engine's own so */
-		return functions_named(&of->functions, "[engine]", 1);
-	function = functions_at(&of->functions, NULL, address);
+		return functions_named(functions, "[engine]", 1);
+	function = functions_at(functions, NULL, address);
 	if (!function || function->module)
 		return function;
-	return address < TRAIL_KERNEL ? functions_entered(&of->functions, function, address)
-				      : functions_named(&of->functions, KERNEL_PATH, TRAIL_KERNEL);
+	return address < TRAIL_KERNEL ? functions_entered(functions, function, address)
+				      : functions_named(functions, KERNEL_PATH, TRAIL_KERNEL);
 }
 
 const struct function *samples_function(struct samples *samples, uint32_t process, uint64_t address,

@@ -22,6 +22,9 @@ struct samples_frame {
 int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uint64_t ns,
 			uint32_t *number);
 
+/* The functions of a process. NULL: no memory. */
+struct functions *samples_functions(struct samples *samples, uint32_t process);
+
 /* The function at an address of a process, and whose image has it. NULL: no memory. */
 const struct function *samples_function(struct samples *samples, uint32_t process, uint64_t address,
 					uint32_t *whose);

@@ -333,6 +333,38 @@ void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, 
 	task_enter(tasks, task);
 }
 
+/* ---- the engine ---- */
+
+static int is_translated(const struct kernel_tasks *tasks, pid_t pid)
+{
+	const struct live *live = tasks->session->live;
+	const struct live_process *process = live->processes;
+
+	if (!live->has_origin || live->origin != ORIGIN_SOFT)
+		return 0;
+	while (process && process->pid != pid)
+		process = process->next;
+	return process != NULL;
+}
+
+static int is_of_file(const struct task *task, uint64_t address)
+{
+	for (size_t i = task->count; i--;)
+		if (address >= task->maps[i].start && address < task->maps[i].end)
+			return 1;
+	return 0;
+}
+
+/*
+ * The engine's translations are beside the program's files, in memory of no file. A translated
+ * program runs none of its own code there. `task` may be NULL.
+ */
+static int is_engine(const struct kernel_tasks *tasks, const struct task *task, uint64_t ip)
+{
+	return engine_may_be_at(ip) ||
+	       (task && task->is_met && is_translated(tasks, task->pid) && !is_of_file(task, ip));
+}
+
 /* ---- stacks ---- */
 
 /* Descriptors are few: forget those of all others. */
@@ -359,21 +391,27 @@ static void unwind_update(struct kernel_tasks *tasks, struct task *task)
 	}
 }
 
-size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid,
+size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns,
 			   const struct callstack_thread *thread, uint64_t *frames, size_t most,
 			   int *is_cut)
 {
 	struct task *task = tasks ? task_find(tasks, pid) : NULL;
 	struct callstack_thread moved = *thread;
+	uint64_t rip = thread->registers[CALLSTACK_RIP], offset;
 	const struct detour_head *head;
-	uint64_t offset;
 
 	if (!task || !task->is_met)
 		return 0;
 	/* elsewhere in a trampoline the stack is not as the program's unwind tables have it */
-	head = task_moved_find(&task->moved, thread->registers[CALLSTACK_RIP], &offset);
+	head = task_moved_find(&task->moved, rip, &offset);
 	if (head && (!offset || offset == head->moved_at))
 		moved.registers[CALLSTACK_RIP] = head->address;
+	/* a translation has the program's stack pointer, and every register that is alive */
+	if (!head && is_engine(tasks, task, rip))
+		moved.registers[CALLSTACK_RIP] = task_engine_place(&task->engine, pid, rip,
+								   time_ns);
+	if (!moved.registers[CALLSTACK_RIP])
+		return 0;
 	if (!task->unwind) {
 		if (tasks->unwinds == UNWINDS_MAX)
 			unwinds_forget(tasks);
@@ -384,44 +422,6 @@ size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid,
 	}
 	unwind_update(tasks, task);
 	return callstack_frames(task->unwind, &moved, frames, most, is_cut);
-}
-
-/* ---- the engine ---- */
-
-static int is_translated(const struct kernel_tasks *tasks, pid_t pid)
-{
-	const struct live *live = tasks->session->live;
-	const struct live_process *process = live->processes;
-
-	if (!live->has_origin || live->origin != ORIGIN_SOFT)
-		return 0;
-	while (process && process->pid != pid)
-		process = process->next;
-	return process != NULL;
-}
-
-static int is_of_file(const struct task *task, uint64_t address)
-{
-	for (size_t i = task->count; i--;)
-		if (address >= task->maps[i].start && address < task->maps[i].end)
-			return 1;
-	return 0;
-}
-
-/*
- * The engine's translations are beside the program's files, in memory of no file. A translated
- * program runs none of its own code there.
- */
-static int is_engine(const struct kernel_tasks *tasks, pid_t pid, uint64_t ip)
-{
-	const struct task *task;
-
-	if (engine_may_be_at(ip))
-		return 1;
-	if (!tasks || ip >> 63 || !is_translated(tasks, pid))
-		return 0;
-	task = task_find(tasks, pid);
-	return task && task->is_met && !is_of_file(task, ip);
 }
 
 /* ---- what was moved ---- */
@@ -443,7 +443,7 @@ uint64_t kernel_tasks_place(struct kernel_tasks *tasks, pid_t pid, uint64_t time
 	uint64_t at = address - (is_caller != 0), offset;
 	const struct detour_head *head = task ? task_moved_find(&task->moved, at, &offset) : NULL;
 
-	if (!head && is_engine(tasks, pid, address))
+	if (!head && is_engine(tasks, task, address))
 		return task ? task_engine_place(&task->engine, pid, address, time_ns) : 0;
 	if (!head && task && task->has_agent && !is_of_file(task, at)) {
 		task_moved_look(&task->moved, pid);

@@ -51,7 +51,7 @@ void kernel_tasks_moved(struct kernel_tasks *tasks, pid_t pid);
 /*
  * The frames of a thread of a process that was met, as callstack_frames(). 0: they can't be had.
  */
-size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid,
+size_t kernel_tasks_unwind(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns,
 			   const struct callstack_thread *thread, uint64_t *frames, size_t most,
 			   int *is_cut);
 

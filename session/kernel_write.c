@@ -101,8 +101,8 @@ static size_t unwind_callers(struct kernel *kernel, const struct sampler_record 
 			break;
 	}
 	met(kernel, record, thread.registers[CALLSTACK_RIP], 0);
-	got = kernel_tasks_unwind(kernel->tasks, record->pid, &thread, chain + count,
-				  CALLERS_MAX - count, is_cut);
+	got = kernel_tasks_unwind(kernel->tasks, record->pid, record->time_ns, &thread,
+				  chain + count, CALLERS_MAX - count, is_cut);
 	return got ? count + got : 0;
 }
 

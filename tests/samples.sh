@@ -216,6 +216,17 @@ if [ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ]; then
 		fail "folded of a trace with trails: $?"
 	grep -q '^burning;burning;.*main;rounds_burn;heavy;work ' folded ||
 		fail "folded: $(head -n 5 folded)"
+	EVENT=sample:cpu-clock/freq=1000,callchain=dwarf/ record -e trail/soft/ ./burning-frameless 100
+	report --callers work
+	holds "callers by the unwind tables" 'callers(heavy=75, light=25)'
+	EVENT=sample:cpu-clock record -e trail/soft/ ./burning-frameless 100
+	report --callers work
+	holds "callers by the trail: not all are known, and none is wrong" \
+		'callers_are(heavy=75, light=25)'
+	"$waymark" export --format=folded --event cpu-clock trace >folded ||
+		fail "folded by the trail: $?"
+	grep -q '^burning-frameless;burning-framele;.*main;rounds_burn;heavy;work ' folded ||
+		fail "folded by the trail: $(head -n 5 folded)"
 fi
 
 # ---- the whole machine ----

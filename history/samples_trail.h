@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The callers of samples that were taken without any, from the trail of their thread.
+ *
+ * A sample has a time and an instruction; the parts of a trail have times. So the sample was at one
+ * of the places between two such times where that instruction ran; a sample in the kernel was at
+ * any place between them. What the stacks of calls at all of these places begin and end with are
+ * the sample's callers. "[unknown]" is in place of what differs.
+ */
+#ifndef HISTORY_SAMPLES_TRAIL_H
+#define HISTORY_SAMPLES_TRAIL_H
+
+#include "history/samples.h"
+#include "trace/trail/path.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct samples_callers {
+	uint32_t stack; /* that the sample's function is on; STACKS_ROOT: no trail has it */
+	int is_cut;	/* a part of it is not known */
+};
+
+struct samples_trail {
+	struct samples *samples;
+	struct trails trails;
+	struct samples_place *places;
+	size_t place_count, place_room;
+	struct samples_callers *callers; /* of each sample, in the order in which they were added */
+	size_t count, room;
+};
+
+/* Read the trace's trails. 0 or a negative error. Release in any case. */
+int samples_trail_open(struct samples_trail *trail, struct samples *samples);
+void samples_trail_release(struct samples_trail *trail);
+
+/* A sample without callers, at `address`; 0: not in the program. 0 or -ENOMEM. */
+int samples_trail_add(struct samples_trail *trail, uint32_t thread, uint64_t address, uint64_t ns);
+
+/* Walk the trails: `callers` is filled in. 0 or -ENOMEM. */
+int samples_trail_walk(struct samples_trail *trail);
+
+#endif
