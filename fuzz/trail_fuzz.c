@@ -12,6 +12,8 @@
 #include "fuzz/folder.h"
 #include "fuzz/run.h"
 #include "history/instruction.h"
+#include "history/samples_own.h"
+#include "history/samples_trail.h"
 #include "trace/trail/range.h"
 #include "trace/trail/testing/trail.h"
 
@@ -27,6 +29,7 @@ struct lengths {
 };
 
 static uint64_t looked; /* at so many blocks */
+static uint64_t met;	/* so many samples have callers */
 
 /* What a reader relies on: the item is whole, and may follow the block before. */
 static void check_item(const struct trail_item *item, const struct trail_block *before)
@@ -140,6 +143,36 @@ static void read_all(struct trace_reader *reader, struct trails *trails)
 	instruction_format_close(format);
 }
 
+/* Samples of any instruction at any time: their callers are those of the trail. */
+static void find_callers(struct trace_reader *reader)
+{
+	const struct samples_options options = { .image.root = "/nonexistent" };
+	uint64_t seed = 2, ns = reader_begin_ns(reader);
+	struct samples_trail trail = { 0 };
+	struct samples samples;
+	uint32_t thread;
+	int err = samples_open(&samples, reader, &options);
+
+	if (!err)
+		err = samples_thread_find(&samples, SAMPLE_TRAIL_PID, TID, ns, &thread);
+	if (!err)
+		err = samples_trail_open(&trail, &samples);
+	for (int i = 0; i < 20 && !err; i++)
+		err = samples_trail_add(&trail, thread,
+					i % 5 ? 0x1000 + 0x1000 * (i % 2u) + run_random(&seed) % 80
+					      : 0,
+					i % 4 ? ns + run_random(&seed) % 1000 : run_random(&seed));
+	if (!err)
+		err = samples_trail_walk(&trail);
+	for (size_t i = 0; i < trail.count && !err; i++) {
+		if (trail.callers[i].stack >= samples.stacks.count)
+			abort();
+		met += trail.callers[i].stack != STACKS_ROOT;
+	}
+	samples_trail_release(&trail);
+	samples_close(&samples);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
 	struct trace_reader *reader;
@@ -165,6 +198,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 	if (!trails_read(&trails, reader))
 		read_all(reader, &trails);
 	trails_release(&trails, reader);
+	find_callers(reader);
 	trace_reader_close(reader);
 	return 0;
 }
@@ -227,7 +261,7 @@ static size_t make_seed(uint8_t *to)
 	memcpy(to, &lengths, sizeof(lengths));
 	sample_trail_remove(&sample);
 	LLVMFuzzerTestOneInput(to, bytes);
-	if (!looked)
+	if (!looked || !met)
 		abort(); /* it is none */
 	return bytes;
 }
