@@ -86,23 +86,32 @@ struct counting {
 	FILE *to;
 };
 
-/* Without --event; those of hardware where it is there. */
+/* Whether the kernel lets us have the event of ourselves: 0, or an error. */
+static int probe(const char *name)
+{
+	char words[256];
+	struct detail detail = { words, sizeof(words) };
+	struct count_event event;
+	int err = count_event_read(&event, name, detail);
+
+	return err ? err : count_event_probe(&event, detail);
+}
+
+/* Without --event; those of hardware, and of the kernel alone, where they can be had. */
 static int events_default(struct counting *counting)
 {
 	static const char *const hardware[] = { "cycles", "instructions", "branches",
 						"branch-misses" };
-	const char *software = counting->all || counting->cpu_count
-				       ? "cpu-clock,context-switches,cpu-migrations,page-faults"
-				       : "task-clock,context-switches,cpu-migrations,page-faults";
-	int status = count_list_add(&counting->list, software);
+	const char *clock = counting->all || counting->cpu_count ? "cpu-clock" : "task-clock";
+	int status = count_list_add(&counting->list, clock);
 
+	counting->result.lacks_switches = probe("context-switches") == -WM_E_PERF_DENIED;
+	if (!status && !counting->result.lacks_switches)
+		status = count_list_add(&counting->list, "context-switches,cpu-migrations");
+	if (!status)
+		status = count_list_add(&counting->list, "page-faults");
 	for (size_t i = 0; i < sizeof(hardware) / sizeof(hardware[0]) && !status; i++) {
-		char words[256];
-		struct detail detail = { words, sizeof(words) };
-		struct count_event event;
-
-		if (!count_event_read(&event, hardware[i], detail) &&
-		    !count_event_probe(&event, detail))
+		if (!probe(hardware[i]))
 			status = count_list_add(&counting->list, hardware[i]);
 		else
 			counting->result.lacks_hardware |= !i;

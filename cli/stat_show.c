@@ -170,6 +170,9 @@ void stat_show(const struct stat_result *result, FILE *to)
 	if (result->lacks_hardware)
 		fputs("\n No cycles and instructions: this machine shows no counters of its processor.\n",
 		      to);
+	if (result->lacks_switches)
+		fputs("\n No context-switches and cpu-migrations: they happen in the kernel alone.\n",
+		      to);
 	if (result->coverage.excludes_kernel)
 		fputs("\n User space alone: kernel.perf_event_paranoid forbids to count in the kernel.\n",
 		      to);

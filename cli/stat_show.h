@@ -22,7 +22,8 @@ struct stat_result {
 	double user_s, system_s;	   /* of a command's last run */
 	int has_command;
 	int status;	    /* the command's, where there is one */
-	int lacks_hardware; /* it would be among the rows by default */
+	/* they would be among the rows by default */
+	int lacks_hardware, lacks_switches;
 	struct counts_coverage coverage;
 };
 

@@ -26,7 +26,7 @@ static const struct {
 } defaults[] = {
 	{ "marker:*:*", NULL },
 	{ "sample:cpu-clock/freq=100/", "cpu-clock" },
-	{ "switch", "context-switches" },
+	{ "switch", "task-clock" },
 };
 
 #define DEFAULTS (sizeof(defaults) / sizeof(defaults[0]))

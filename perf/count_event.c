@@ -487,3 +487,12 @@ int count_events_list(const char *glob, int tracepoints,
 		err = list_folders(&listing, tracepoint_folder(), 0);
 	return err;
 }
+
+int count_event_has_user_part(const struct count_event *event)
+{
+	if (event->type == PERF_TYPE_SOFTWARE)
+		return event->config != PERF_COUNT_SW_CONTEXT_SWITCHES &&
+		       event->config != PERF_COUNT_SW_CPU_MIGRATIONS &&
+		       event->config != PERF_COUNT_SW_CGROUP_SWITCHES;
+	return event->type != PERF_TYPE_TRACEPOINT;
+}

@@ -40,6 +40,12 @@ struct count_event {
 int count_event_read(struct count_event *event, const char *text, struct detail detail);
 
 /*
+ * Whether it also counts what programs do. Others happen in the kernel alone: to who may see user
+ * space alone, the kernel would give 0 for them.
+ */
+int count_event_has_user_part(const struct count_event *event);
+
+/*
  * Try to open it, disabled, on the calling thread, or on the first CPU if it belongs to CPUs. 0, or
  * as counts_open().
  */

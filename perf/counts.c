@@ -2,6 +2,7 @@
 #include "perf/counts.h"
 
 #include "perf/extent.h"
+#include "perf/refused.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -39,7 +40,8 @@ static int open_event(const struct counts *counts, const struct count_event *eve
 		.disabled = group_fd < 0,
 		.inherit = is_thread && !request->no_children,
 		.exclude_user = event->excludes_user,
-		.exclude_kernel = event->excludes_kernel || counts->excludes_kernel,
+		.exclude_kernel = event->excludes_kernel ||
+				  (counts->excludes_kernel && count_event_has_user_part(event)),
 		.exclude_hv = event->excludes_hypervisor,
 		.enable_on_exec = request->scope == COUNTS_COMMAND && group_fd < 0,
 	};
@@ -60,10 +62,15 @@ static int refused(const struct counts *counts, unsigned int which, pid_t tid, i
 	const struct counts_request *request = counts->request;
 	const struct count_event *event = &request->events[which];
 	int is_member = which && request->groups[which] == request->groups[which - 1];
-	int err = extent_refused(&counts->extent, event,
-				 !event->excludes_kernel && !counts->excludes_kernel, tid, cpu,
-				 error, detail);
+	int has_kernel = !event->excludes_kernel && !counts->excludes_kernel, err;
 
+	if ((error == -EACCES || error == -EPERM) && tid >= 0 && perf_paranoid() > 1 &&
+	    !perf_is_privileged() && !event->has_modifiers && !count_event_has_user_part(event))
+		return detail_set(detail, -WM_E_PERF_DENIED,
+				  "%s happens in the kernel alone; " PERF_PARANOID
+				  " is %d; it must be 1",
+				  event->name, perf_paranoid());
+	err = extent_refused(&counts->extent, event, has_kernel, tid, cpu, error, detail);
 	if (err == -WM_E_COUNT_UNIT && is_member)
 		return detail_set(detail, err, "%s, or its group is too large", event->name);
 	return err;
@@ -93,7 +100,7 @@ static int open_all(struct extent *extent, pid_t tid, int cpu, struct detail det
 		fd = open_event(counts, event, tid, cpu, leader);
 		/* as perf does: without rights to the kernel's part, all count in user space */
 		if ((fd == -EACCES || fd == -EPERM) && cpu < 0 && !event->has_modifiers &&
-		    !counts->excludes_kernel) {
+		    !counts->excludes_kernel && count_event_has_user_part(event)) {
 			counts->excludes_kernel = 1;
 			fd = open_event(counts, event, tid, cpu, leader);
 		}

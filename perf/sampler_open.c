@@ -161,24 +161,9 @@ static int is_kprobe(const struct sampler_event *event)
 	       event->what.type;
 }
 
-/*
- * Whether it also counts what programs do, so that without privileges its user part is left. The
- * others happen in the kernel alone, and would record nothing.
- */
 static int has_user_part(const struct sampler_event *event)
 {
-	switch (event->what.type) {
-	case PERF_TYPE_TRACEPOINT:
-		return 0;
-	case PERF_TYPE_BREAKPOINT:
-		return !is_kernel_breakpoint(event);
-	case PERF_TYPE_SOFTWARE:
-		return event->what.config != PERF_COUNT_SW_CONTEXT_SWITCHES &&
-		       event->what.config != PERF_COUNT_SW_CPU_MIGRATIONS &&
-		       event->what.config != PERF_COUNT_SW_CGROUP_SWITCHES;
-	default:
-		return 1;
-	}
+	return count_event_has_user_part(&event->what) && !is_kernel_breakpoint(event);
 }
 
 /* Names the privilege that we lack for the event. 0: we lack none, so the cause is another. */

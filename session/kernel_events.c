@@ -295,8 +295,10 @@ static int sampler_start_best(struct wm_session *session, struct kernel *kernel)
 
 	for (int way = 0; way <= last; way++) {
 		err = sampler_start(session, kernel, way);
-		if (!err)
+		if (!err) {
+			session->detail[0] = '\0'; /* of the ways before */
 			return waker_start(session, kernel);
+		}
 		if (err != -WM_E_PERF_DENIED && err != -EACCES && err != -EPERM)
 			return err;
 	}

@@ -69,7 +69,7 @@ def reported():
 
 
 def is_grouped(fields):
-    return fields["page_faults"] >= 300 and fields["context_switches"] >= 20 and \
+    return fields["page_faults"] >= 300 and fields["minor_faults"] >= 300 and \
         fields["task_clock"] > 0 and fields["running_ns"] == fields["enabled_ns"]
 
 

@@ -66,13 +66,13 @@ holds "markers and switches are in one trace" 'of("ticker:tick") != [] != of("sw
 holds "a marker has no CPU" 'all(x.get("cpu", -1) == -1 for x in of("ticker:tick"))'
 holds "counts grow" 'grows("count:page-faults")'
 
-record 0 -e count:page-faults+task-clock+context-switches ./switching 20 300
+record 0 -e count:page-faults+task-clock+minor-faults ./switching 20 300
 holds "a group has a value for each event, and one time" \
-	'is_grouped(of("count:page-faults+task-clock+context-switches")[-1]["fields"])'
+	'is_grouped(of("count:page-faults+task-clock+minor-faults")[-1]["fields"])'
 "$waymark" report --json trace >sums || fail "report --json: $?"
 holds "report has a row for each event of a group" \
 	'[(name, unit) for name, _, unit, _ in reported()] ==
-		[("page-faults", None), ("task-clock", "ns"), ("context-switches", None)]'
+		[("page-faults", None), ("task-clock", "ns"), ("minor-faults", None)]'
 
 # ---- counts ----
 
