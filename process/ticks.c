@@ -14,6 +14,7 @@
 #define MEASURE_NS                                                                                 \
 	2000000u /* every start waits so long; what runs for BETWEEN_NS_MIN knows better */
 #define BETWEEN_NS_MIN 20000000u
+#define AWAKE_NS 10000000u
 
 static uint64_t clock_ns(clockid_t id)
 {
@@ -127,7 +128,19 @@ uint64_t ticks_hz_between(const struct ticks_point *from, const struct ticks_poi
 
 static double rate_between(const struct ticks_point *from, const struct ticks_point *to)
 {
-	return (double)(to->ticks - from->ticks) / (double)(to->monotonic_ns - from->monotonic_ns);
+	return (double)(int64_t)(to->ticks - from->ticks) /
+	       (double)(to->monotonic_ns - from->monotonic_ns);
+}
+
+/*
+ * Whether the TSC went on without CLOCK_MONOTONIC, or began again, between the last two points: the
+ * machine was suspended. adjtimex(2) changes a rate by 1 in 2,000 at most.
+ */
+static int has_jumped(const struct ticks_track *track)
+{
+	double rate = rate_between(&track->before, &track->last);
+
+	return track->rate != 0 && !(rate > track->rate * 0.998 && rate < track->rate * 1.002);
 }
 
 /*
@@ -139,7 +152,8 @@ void ticks_track_add(struct ticks_track *track, const struct ticks_point *point)
 	if (!track->last.ticks) {
 		track->before = *point;
 	} else if (track->last.monotonic_ns - track->before.monotonic_ns >= BETWEEN_NS_MIN) {
-		track->rate = rate_between(&track->before, &track->last);
+		if (!has_jumped(track))
+			track->rate = rate_between(&track->before, &track->last);
 		track->before = track->last;
 	}
 	track->last = *point;
@@ -147,15 +161,22 @@ void ticks_track_add(struct ticks_track *track, const struct ticks_point *point)
 
 uint64_t ticks_track_ticks(const struct ticks_track *track, uint64_t monotonic_ns)
 {
-	const struct ticks_point *before = &track->before, *last = &track->last;
-	double since_ns = (double)(int64_t)(monotonic_ns - before->monotonic_ns);
+	const struct ticks_point *before = &track->before, *last = &track->last, *from = before;
 	double rate = track->rate;
 
-	if (!rate || (monotonic_ns >= before->monotonic_ns && monotonic_ns <= last->monotonic_ns))
-		rate = last->monotonic_ns > before->monotonic_ns
-			       ? rate_between(before, last)
-			       : (double)ticks_hz(STORE_CLOCK_TSC) / NS_PER_S;
-	return before->ticks + (uint64_t)(int64_t)(since_ns * rate);
+	if (last->monotonic_ns <= before->monotonic_ns) {
+		if (!rate)
+			rate = (double)ticks_hz(STORE_CLOCK_TSC) / NS_PER_S;
+	} else if (has_jumped(track)) {
+		/* who takes points awakes with all others, so what is long before its point was before */
+		if (monotonic_ns + AWAKE_NS > last->monotonic_ns)
+			from = last;
+	} else if (!rate ||
+		   (monotonic_ns >= before->monotonic_ns && monotonic_ns <= last->monotonic_ns)) {
+		rate = rate_between(before, last);
+	}
+	return from->ticks +
+	       (uint64_t)(int64_t)((double)(int64_t)(monotonic_ns - from->monotonic_ns) * rate);
 }
 
 uint64_t ticks_track_at(struct ticks_track *track, uint64_t monotonic_ns)

@@ -88,16 +88,44 @@ Test(ticks, a_time_before_the_last_stretch_has_the_rate_of_the_one_before)
 	ticks_track_add(&track,
 			&(struct ticks_point){ .ticks = 61000000, .monotonic_ns = 31000000 });
 	ticks_track_add(&track,
-			&(struct ticks_point){ .ticks = 151000000, .monotonic_ns = 61000000 });
-	cr_expect_eq(ticks_track_ticks(&track, 46000000), 106000000);
+			&(struct ticks_point){ .ticks = 121030000, .monotonic_ns = 61000000 });
+	cr_expect_eq(ticks_track_ticks(&track, 46000000), 91015000);
 	cr_expect_eq(ticks_track_ticks(&track, 30000000), 59000000);
 	/* too near for a rate of its own: the last point is moved */
 	ticks_track_add(&track,
-			&(struct ticks_point){ .ticks = 154000000, .monotonic_ns = 62000000 });
+			&(struct ticks_point){ .ticks = 123031000, .monotonic_ns = 62000000 });
 	ticks_track_add(&track,
-			&(struct ticks_point){ .ticks = 160000000, .monotonic_ns = 64000000 });
-	cr_expect_eq(ticks_track_ticks(&track, 62500000), 155500000);
-	cr_expect_eq(ticks_track_ticks(&track, 60000000), 148000000);
+			&(struct ticks_point){ .ticks = 127033000, .monotonic_ns = 64000000 });
+	cr_expect_eq(ticks_track_ticks(&track, 62500000), 124031500);
+	cr_expect_eq(ticks_track_ticks(&track, 60000000), 119029000);
+}
+
+/* Asleep at 150 ms for an hour, in which the TSC runs on, or begins again. */
+static void suspended(int64_t gap)
+{
+	struct ticks_track track = { 0 };
+	const uint64_t begin = 1u << 30, awake = begin + 400000000 + (uint64_t)gap;
+
+	for (uint64_t i = 0; i < 3; i++)
+		ticks_track_add(&track, &(struct ticks_point){ .ticks = begin + i * 100000000,
+							       .monotonic_ns = 1 + i * 50000000 });
+	ticks_track_add(&track,
+			&(struct ticks_point){ .ticks = awake, .monotonic_ns = 1 + 200000000 });
+	cr_expect_eq(ticks_track_ticks(&track, 1 + 140000000), begin + 280000000);
+	cr_expect_eq(ticks_track_ticks(&track, 1 + 195000000), awake - 10000000);
+	cr_expect_eq(ticks_track_ticks(&track, 1 + 205000000), awake + 10000000);
+	cr_expect_eq(ticks_track_ticks(&track, 1 + 90000000), begin + 180000000);
+	/* the rate is what it was */
+	ticks_track_add(&track, &(struct ticks_point){ .ticks = awake + 100000000,
+						       .monotonic_ns = 1 + 250000000 });
+	cr_expect_eq(ticks_track_ticks(&track, 1 + 220000000), awake + 40000000);
+	cr_expect_eq(ticks_track_ticks(&track, 1 + 199000000), awake - 2000000);
+}
+
+Test(ticks, a_suspended_machine_moves_no_event)
+{
+	suspended(INT64_C(3600) * 2000000000);
+	suspended(-(INT64_C(1) << 30));
 }
 
 Test(ticks, a_track_takes_points_of_its_own)

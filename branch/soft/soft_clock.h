@@ -6,8 +6,8 @@
 #include "process/ticks.h"
 
 struct soft_clock {
-	struct ticks_point from;
-	uint64_t hz, now_ns; /* now_ns: nothing is later */
+	struct ticks_point from, last; /* last: where it was looked at */
+	uint64_t hz;
 };
 
 /* May take 20 ms, where the kernel does not report the rate. */
@@ -18,6 +18,12 @@ void soft_clock_init(struct soft_clock *clock);
  * time.
  */
 void soft_clock_look(struct soft_clock *clock);
+
+/*
+ * The same at a given point, later than the last one. Where CLOCK_MONOTONIC stood still since, as
+ * in a machine that was suspended, times before are counted from there on.
+ */
+void soft_clock_take(struct soft_clock *clock, const struct ticks_point *now);
 
 /* No later than the last look. */
 uint64_t soft_clock_ns(const struct soft_clock *clock, uint64_t ticks);
