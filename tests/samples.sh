@@ -19,6 +19,17 @@ record()
 		fail "record $*: status $?: $(cat out err)"
 }
 
+# attached ARGUMENT...: the same of $pid, which waits until it is recorded
+attached()
+{
+	rm -rf trace
+	timeout -k 5 100 "$waymark" record -o trace -e "$EVENT" "$@" -p "$pid" >out 2>err </dev/null 7>&- &
+	recorder=$!
+	await is_recording trace || fail "it does not record: $(cat err)"
+	exec 7>&-
+	wait $recorder || fail "record -p: $?: $(cat err)"
+}
+
 # report ARGUMENT...: of ./trace, into ./report
 report()
 {
@@ -137,12 +148,7 @@ holds "code that a jitdump names" 'share("dumped_loop") > 5 and not rows("earlie
 # ---- attached to ----
 
 start_ready ./burning-static 250 wait
-rm -rf trace
-timeout -k 5 100 "$waymark" record -o trace -e "$EVENT" -p "$pid" >out 2>err </dev/null 7>&- &
-recorder=$!
-await is_recording trace || fail "it does not record: $(cat err)"
-exec 7>&-
-wait $recorder || fail "record -p: $?: $(cat err)"
+attached
 report --functions
 holds "a static program that runs already" 'totals(work=100, heavy=75)'
 
@@ -190,17 +196,9 @@ EVENT=sample:cpu-clock/freq=4000,callchain/ record -e addr:burning.c:28 ./burnin
 report --functions
 holds "those of a child as well" 'all_are_in_files() and share("of_child", "total_percent") > 2'
 start_ready ./burning 4 wait
-rm -rf trace
-EVENT=sample:cpu-clock/freq=4000,callchain/
-timeout -k 5 100 "$waymark" record -o trace -e "$EVENT" -e addr:burning.c:28 -p "$pid" \
-	>out 2>err </dev/null 7>&- &
-recorder=$!
-await is_recording trace || fail "it does not record: $(cat err)"
-exec 7>&-
-wait $recorder || fail "record -p: $?: $(cat err)"
+EVENT=sample:cpu-clock/freq=4000,callchain/ attached -e addr:burning.c:28
 report --functions
 holds "those of a program that runs already" 'all_are_in_files()'
-EVENT=sample:cpu-clock/freq=1000,callchain/
 
 # ---- under the engine, which runs a translation of the program ----
 
