@@ -38,6 +38,7 @@ struct top {
 	struct text texts[TOP_SECTIONS]; /* of the last interval, for each choice of tables */
 	enum top_section section;
 	int is_paused, shows_help, is_over, has_drawn;
+	int has_output_failed;	     /* an error is not the session's */
 	uint64_t begin_ns, shown_ns; /* when it began, and when the last interval ended */
 	uint64_t asked_ns;	     /* when Ctrl-C was first seen */
 	uint64_t busy_ns;	     /* CPU time of the last pass */
@@ -223,6 +224,7 @@ static int show(struct top *top, int is_last)
 	err = count < 0 ? count : top_view_sort(&view);
 	if (!err)
 		err = print(top, &view);
+	top->has_output_failed |= err < 0;
 	top_view_release(&view);
 	top_count_next(&top->count);
 	top->shown_ns = now;
@@ -317,6 +319,7 @@ static int watch(struct top *top)
 				next_ns += options->interval_ns;
 		} else if (draws && top->screen.is_on) {
 			err = draw(top);
+			top->has_output_failed |= err < 0;
 		}
 	}
 	return err;
@@ -365,7 +368,9 @@ static int finish(struct top *top, int err)
 	}
 	top_screen_end(&top->screen);
 	if (err)
-		result = complain(err, "%s", err == -EPIPE || !*detail ? "the output" : detail);
+		result = top->has_output_failed && !stopped
+				 ? complain(err, "the output")
+				 : complain(err, *detail ? "%s" : NULL, detail);
 	else if (top->options->spec_count &&
 		 outcome_unmatched(session->specs, session->names, 1, why, sizeof(why)))
 		result = CLI_FAILED;

@@ -67,7 +67,8 @@ static int tracepoints_ask(struct kernel *kernel)
  */
 int kernel_ask_switches(struct kernel *kernel, int way)
 {
-	struct sampler_event place = { .what = { .type = PERF_TYPE_SOFTWARE,
+	struct sampler_event place = { .what = { .name = "context-switches",
+						 .type = PERF_TYPE_SOFTWARE,
 						 .config = PERF_COUNT_SW_CONTEXT_SWITCHES },
 				       .period = 1,
 				       .wants = SAMPLER_USER_IP };
