@@ -90,9 +90,10 @@ def main():
           f"runnable {ms(query.ns['runnable'])} (it waited for a CPU), "
           f"asleep {ms(query.ns['asleep'])}.")
     for wait_ns, state, place, waker in query.waits:
+        how = f" {STATES[state]}" if state in STATES else ""  # an ordinary user has no states
         where = f" in {places[place]}()" if places.get(place) else ""
         by = "an interrupt" if waker == 0 else f"{names.get(waker, '?')}-{waker}"
-        print(f"It slept {ms(wait_ns)} {STATES.get(state, '')}{where}"
+        print(f"It slept {ms(wait_ns)}{how}{where}"
               + (f"; {by} woke it." if waker is not None else "."))
 
 
