@@ -105,7 +105,7 @@ static int events_default(struct counting *counting)
 	const char *clock = counting->all || counting->cpu_count ? "cpu-clock" : "task-clock";
 	int status = count_list_add(&counting->list, clock);
 
-	counting->result.lacks_switches = probe("context-switches") == -WM_E_PERF_DENIED;
+	counting->result.lacks_switches = probe("context-switches") != 0;
 	if (!status && !counting->result.lacks_switches)
 		status = count_list_add(&counting->list, "context-switches,cpu-migrations");
 	if (!status)

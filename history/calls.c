@@ -249,10 +249,12 @@ const struct trail_run *calls_path(struct calls *calls)
 	const struct trail_cursor *cursor = &calls->cursor;
 	const struct trail_run *run;
 
-	if (calls->depth != calls->keep || calls->enters || calls->has_item ||
+	if (calls->depth != calls->keep || calls->enters || calls->has_item || calls->stops ||
 	    is_at(cursor, &calls->until) || !cursor->path->parts[cursor->part].has_paths)
 		return NULL;
 	run = trail_cursor_run(&calls->cursor);
+	if (cursor->part == calls->until.part && run->first + run->count > calls->until.id)
+		return NULL;
 	return cursor->id == run->first && run->sure == run->count ? run : NULL;
 }
 
@@ -265,6 +267,9 @@ int calls_pass(struct calls *calls, const struct function *region)
 		return 0;
 	calls->before = &blocks[load_u32(run->ids + 4 * (size_t)(run->count - 1))];
 	calls->cursor.id += run->count;
+	calls->credit += run->count;
+	if (calls->credit > CREDIT_MAX)
+		calls->credit = CREDIT_MAX;
 	return 1;
 }
 

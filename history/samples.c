@@ -238,17 +238,17 @@ struct reading {
 	struct samples *samples;
 	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
 	struct samples_trail *trail; /* NULL: no callers are in it */
-	size_t bare;		     /* samples without callers so far */
+	size_t without;		     /* samples that were recorded without callers, so far */
 	int (*take)(const struct samples_one *one, void *data);
 	void *data;
 };
 
-/* Look for its callers in the trail. */
-static int take_bare(struct reading *reading, const struct taken *taken)
+/* Have the trail look for the callers of a sample that was recorded without. */
+static int take_without(struct reading *reading, const struct taken *taken)
 {
-	return frames_of(taken->chain) > 1 ? 0
-					   : samples_trail_add(reading->trail, taken->thread,
-							       taken->ip, taken->from->ns);
+	return taken->chain ? 0
+			    : samples_trail_add(reading->trail, taken->thread, taken->ip,
+						taken->from->ns);
 }
 
 static int take_sample(struct reading *reading, const struct taken *taken)
@@ -263,8 +263,8 @@ static int take_sample(struct reading *reading, const struct taken *taken)
 
 	if (err)
 		return err;
-	if (reading->trail && frames_of(taken->chain) <= 1)
-		callers = &reading->trail->callers[reading->bare++];
+	if (reading->trail && !taken->chain)
+		callers = &reading->trail->callers[reading->without++];
 	if (callers && callers->stack == STACKS_ROOT)
 		callers = NULL;
 	err = stack_find(samples, thread->process, callers ? callers->stack : thread->stack,
@@ -331,6 +331,22 @@ static int take_all(struct reading *reading,
 	return err;
 }
 
+/* Whether samples that are wanted were recorded without callers. */
+static int is_any_without(const struct samples *samples)
+{
+	const struct tsdl *meta = &samples->reader->meta;
+	const struct trace_schema *schema = samples->kernel < meta->process_count
+						    ? meta->processes[samples->kernel].schema
+						    : NULL;
+
+	for (uint32_t i = 0; schema && i < schema->count; i++)
+		if (is_sample(schema->classes[i]) &&
+		    matches(samples->options.event, schema->classes[i]->name) &&
+		    layout_of(schema->classes[i]).callchain < 0)
+			return 1;
+	return 0;
+}
+
 int samples_read(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
 		 void *data)
 {
@@ -338,11 +354,11 @@ int samples_read(struct samples *samples, int (*take)(const struct samples_one *
 	struct samples_trail trail = { 0 };
 	int err = 0;
 
-	if (samples->options.wants_trails) {
+	if (samples->options.wants_trails && is_any_without(samples)) {
 		reading.trail = &trail;
 		err = samples_trail_open(&trail, samples);
 		if (!err && trail.trails.path_count)
-			err = take_all(&reading, take_bare);
+			err = take_all(&reading, take_without);
 		if (!err)
 			err = samples_trail_walk(&trail);
 		if (!trail.trails.path_count)

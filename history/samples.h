@@ -25,7 +25,7 @@ struct samples_options {
 	uint32_t pid, tid; /* 0: all */
 	/* samples without callers have them from the trail of their thread, which takes longer */
 	int wants_trails;
-	/* hears how far that is; may be NULL */
+	/* progress callback; may be NULL */
 	void (*beat)(const char *what, uint64_t done, uint64_t all);
 	struct image_options image;
 };

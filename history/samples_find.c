@@ -46,13 +46,15 @@ static int thread_fill(struct samples *samples, struct samples_thread *thread, u
 int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uint64_t ns,
 			uint32_t *number)
 {
-	size_t *slot = &samples->tids[tid % SAMPLES_TID_SLOTS], at = *slot;
+	size_t *slot = &samples->tids[tid % SAMPLES_TID_SLOTS], at = 0;
 	struct samples_thread *thread;
 
-	for (; at; at = samples->threads[at - 1].older) {
-		thread = &samples->threads[at - 1];
-		if (thread->pid == pid && thread->tid == tid && ns < thread->until_ns)
-			break;
+	/* of several programs that had this number, the one at that time ended first behind it */
+	for (size_t i = *slot; i; i = samples->threads[i - 1].older) {
+		thread = &samples->threads[i - 1];
+		if (thread->pid == pid && thread->tid == tid && ns < thread->until_ns &&
+		    (!at || thread->until_ns < samples->threads[at - 1].until_ns))
+			at = i;
 	}
 	if (!at) {
 		if (array_grow(&samples->threads, &samples->thread_room, samples->thread_count + 1,

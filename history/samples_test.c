@@ -96,6 +96,14 @@ Test(samples, process_number_used_again_is_another_program)
 	cr_expect_eq(sum_of("later;worker;in_later")->count, 1);
 }
 
+Test(samples, read_again_they_are_of_the_same_programs)
+{
+	open_and_read(&(struct samples_options){ 0 });
+	cr_assert_eq(samples_read(&samples, NULL, NULL), 0);
+	cr_expect_eq(sum_of("prog;worker;main;middle;leaf")->count, 6);
+	cr_expect_eq(sum_of("later;worker;in_later")->count, 2);
+}
+
 Test(samples, events_are_counted_apart)
 {
 	open_and_read(&(struct samples_options){ 0 });

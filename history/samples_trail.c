@@ -10,135 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * How far the times of a trail and of a sample may be apart: both are made of ticks, but the rate
- * of a trail's clock follows NTP.
- */
-#define SLACK_NS 50000u
-#define SLACK_PART 20000u /* of the time since the trace began */
-
-/* A sample, and where in a path it may have been; or all samples that have that in common. */
-struct samples_place {
-	size_t path;
-	uint64_t address;    /* 0: at any */
-	uint64_t begin, end; /* blocks of the path */
-	uint32_t thread;
-	size_t sample;
-};
-
-/* ---- which places ---- */
-
-int samples_trail_open(struct samples_trail *trail, struct samples *samples)
-{
-	*trail = (struct samples_trail){ .samples = samples };
-	return trails_read(&trail->trails, samples->reader);
-}
-
-void samples_trail_release(struct samples_trail *trail)
-{
-	if (trail->samples)
-		trails_release(&trail->trails, trail->samples->reader);
-	free(trail->places);
-	free(trail->callers);
-	*trail = (struct samples_trail){ 0 };
-}
-
-static uint64_t slack_of(const struct samples_trail *trail, uint64_t ns)
-{
-	uint64_t begin_ns = reader_begin_ns(trail->samples->reader);
-
-	return SLACK_NS + (ns > begin_ns ? (ns - begin_ns) / SLACK_PART : 0);
-}
-
-static uint64_t part_ns(const struct samples_trail *trail, const struct trail_path *path,
-			size_t part)
-{
-	return trail_ns(trail->samples->reader, path, path->parts[part].ticks);
-}
-
-/* The first part later than a time, or as late; path->count: none is. */
-static size_t part_find(const struct samples_trail *trail, const struct trail_path *path,
-			uint64_t ns)
-{
-	size_t low = 0, high = path->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (part_ns(trail, path, middle) < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* The path of a thread that has a time; the number of paths: none. */
-static size_t path_find(const struct samples_trail *trail, const struct samples_thread *thread,
-			uint64_t from_ns)
-{
-	const struct trails *trails = &trail->trails;
-	size_t found = trails->path_count;
-	uint64_t found_ns = UINT64_MAX;
-
-	for (size_t i = 0; i < trails->path_count; i++) {
-		const struct trail_path *path = &trails->paths[i];
-		uint64_t end_ns;
-
-		if (path->stream->tid != thread->tid || path->stream->pid != thread->pid ||
-		    !path->blocks)
-			continue;
-		end_ns = part_ns(trail, path, path->count - 1);
-		if (end_ns >= from_ns && end_ns < found_ns) {
-			found = i;
-			found_ns = end_ns;
-		}
-	}
-	return found;
-}
-
-/*
- * The blocks of a path that a thread may have been in at a time. Many parts may have one time. A
- * path of the part behind them may have begun already: it is written when it is left.
- */
-static void stretch_find(const struct samples_trail *trail, const struct trail_path *path,
-			 uint64_t ns, struct samples_place *place)
-{
-	uint64_t slack = slack_of(trail, ns);
-	size_t part = part_find(trail, path, ns + slack + 1);
-	struct trail_cursor cursor = { .path = path };
-
-	place->begin = path->parts[part_find(trail, path, ns - slack)].before;
-	place->end = path->blocks;
-	if (part < path->count)
-		part = part_find(trail, path, part_ns(trail, path, part) + 1);
-	if (part == path->count || path->parts[part].before == path->blocks)
-		return;
-	trail_seek(&cursor, path->parts[part].before);
-	place->end = path->parts[part].before +
-		     (path->parts[cursor.part].has_paths ? trail_cursor_run(&cursor)->count : 1);
-}
-
-int samples_trail_add(struct samples_trail *trail, uint32_t thread, uint64_t address, uint64_t ns)
-{
-	struct samples_place place = { .thread = thread,
-				       .address = address < TRAIL_KERNEL ? address : 0,
-				       .sample = trail->count };
-	uint64_t slack = slack_of(trail, ns);
-
-	if (array_grow(&trail->callers, &trail->room, trail->count + 1, sizeof(*trail->callers)) ||
-	    array_grow(&trail->places, &trail->place_room, trail->place_count + 1,
-		       sizeof(*trail->places)))
-		return -ENOMEM;
-	trail->callers[trail->count++] = (struct samples_callers){ STACKS_ROOT, 0 };
-	place.path = path_find(trail, &trail->samples->threads[thread], ns - slack);
-	if (place.path == trail->trails.path_count)
-		return 0;
-	stretch_find(trail, &trail->trails.paths[place.path], ns, &place);
-	trail->places[trail->place_count++] = place;
-	return 0;
-}
-
 /* ---- what their stacks have in common ---- */
 
 /* The samples from `first` on up to that of the next one, and the stacks at their places. */
@@ -188,20 +59,24 @@ struct id_known {
 	uint32_t first, end; /* of the addresses: those in the block */
 	/* a path's; NULL: calls and returns are in it, or code of several functions */
 	const struct function *region;
-	uint32_t stack; /* a path ran with that stack since the last place began */
-	uint32_t round; /* which was then the number of those that had begun */
+	/* a path ran so since the last place began: with that stack, of so many frames */
+	uint32_t stack, depth;
+	uint32_t round; /* which was then the number of places that had begun */
 	uint8_t is_known;
+};
+
+/* The samples of an address: some of `commons`; those before `next` are behind. */
+struct asked {
+	size_t next, end;
 };
 
 struct trail_search {
 	struct samples_trail *trail;
 	struct samples_place *places; /* of one path and thread, by address, then in order */
 	struct samples_common *commons;
-	struct address {
-		uint64_t address;
-		size_t next, end; /* of `commons`; those before `next` are behind */
-	} * addresses;
-	uint64_t *begins; /* of the places, in order */
+	uint64_t *addresses; /* in order */
+	struct asked *asked; /* of each address */
+	uint64_t *begins;    /* of the places, in order */
 	size_t common_count, address_count;
 	uint32_t begun;	       /* so many of the places have begun */
 	struct id_known **ids; /* by number of the table */
@@ -236,11 +111,22 @@ static int by_number(const void *one, const void *other)
 	return (*a > *b) - (*a < *b);
 }
 
-/* The stack of the `depth` outermost frames as they are. 0 or -ENOMEM. */
+/* The stack below the outermost frame. Who called a function that was met midway is not known. */
+static uint32_t base_of(const struct trail_search *search)
+{
+	const struct call_frame *outermost = search->calls.frames;
+
+	return outermost->how == CALL_FOUND && outermost->region->name &&
+			       outermost->address != outermost->region->start
+		       ? search->unknown
+		       : search->trail->samples->threads[search->thread].stack;
+}
+
+/* The stack of the `depth` outermost frames as they are; there is one. 0 or -ENOMEM. */
 static int stack_make(struct trail_search *search, uint32_t depth, uint32_t *stack)
 {
 	struct stacks *stacks = &search->trail->samples->stacks;
-	uint32_t base = search->trail->samples->threads[search->thread].stack;
+	uint32_t base = base_of(search);
 	int is_deep = depth > SAMPLES_DEPTH_MAX;
 
 	if (search->calls.unsure != search->unsure)
@@ -263,15 +149,15 @@ static int stack_make(struct trail_search *search, uint32_t depth, uint32_t *sta
 }
 
 /* The blocks from an index to another ran where the samples of an address may have been. */
-static int address_meet(struct trail_search *search, struct address *address, uint64_t index,
+static int address_meet(struct trail_search *search, struct asked *asked, uint64_t index,
 			uint64_t end, uint32_t depth)
 {
 	uint32_t stack;
 
-	while (address->next < address->end &&
-	       search->places[search->commons[address->next].first].end <= index)
-		address->next++;
-	for (size_t i = address->next; i < address->end; i++) {
+	while (asked->next < asked->end &&
+	       search->places[search->commons[asked->next].first].end <= index)
+		asked->next++;
+	for (size_t i = asked->next; i < asked->end; i++) {
 		if (search->places[search->commons[i].first].begin >= end)
 			break;
 		if (stack_make(search, depth, &stack))
@@ -281,19 +167,20 @@ static int address_meet(struct trail_search *search, struct address *address, ui
 	return 0;
 }
 
-static uint32_t address_find(const struct trail_search *search, uint64_t from)
+/* The first of some numbers in order that is `from` or more. */
+static size_t number_find(const uint64_t *numbers, size_t count, uint64_t from)
 {
-	size_t low = 0, high = search->address_count;
+	size_t low = 0, high = count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (search->addresses[middle].address < from)
+		if (numbers[middle] < from)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return (uint32_t)low;
+	return low;
 }
 
 /* NULL: no memory. */
@@ -333,8 +220,10 @@ static struct id_known *known_find(struct trail_search *search, const struct tra
 		return known;
 	}
 	/* 0 is no address, but those of samples that may have been anywhere */
-	known->first = address_find(search, block->start ? block->start : 1);
-	known->end = address_find(search, block->start + block->bytes);
+	known->first = (uint32_t)number_find(search->addresses, search->address_count,
+					     block->start ? block->start : 1);
+	known->end = (uint32_t)number_find(search->addresses, search->address_count,
+					   block->start + block->bytes);
 	return known;
 }
 
@@ -346,11 +235,11 @@ static int block_meet(struct trail_search *search, const struct trail_table *tab
 	uint32_t depth = search->calls.depth;
 	int err = known ? 0 : -ENOMEM;
 
-	if (!err && search->addresses[0].address == 0)
-		err = address_meet(search, &search->addresses[0], index, end, depth);
+	if (!err && !search->addresses[0])
+		err = address_meet(search, &search->asked[0], index, end, depth);
 	/* the frame that the block is in is not one of its callers */
 	for (uint32_t i = known ? known->first : 0; !err && i < known->end; i++)
-		err = address_meet(search, &search->addresses[i], index, end, depth - 1);
+		err = address_meet(search, &search->asked[i], index, end, depth - 1);
 	return err;
 }
 
@@ -382,9 +271,10 @@ static int path_pass(struct trail_search *search)
 		search->begun++;
 	if (stack_make(search, calls->depth, &stack))
 		return -ENOMEM;
-	if (known->stack == stack && known->round == search->begun)
+	if (known->stack == stack && known->depth == calls->depth && known->round == search->begun)
 		return 1;
 	known->stack = stack;
+	known->depth = calls->depth;
 	known->round = search->begun;
 	for (uint32_t i = 0; i < run->count && !err; i++)
 		err = block_meet(search, table, trail_run_id(run, run->first + i), index, end);
@@ -487,18 +377,56 @@ static uint64_t ask(struct trail_search *search, size_t count)
 
 		if (i && is_alike(place, place - 1))
 			continue;
-		if (!i || place->address != place[-1].address)
-			search->addresses[search->address_count++] = (struct address){
-				.address = place->address,
-				.next = search->common_count,
-			};
+		if (!i || place->address != place[-1].address) {
+			search->asked[search->address_count].next = search->common_count;
+			search->addresses[search->address_count++] = place->address;
+		}
 		search->begins[search->common_count] = place->begin;
 		search->commons[search->common_count++] = (struct samples_common){ .first = i };
-		search->addresses[search->address_count - 1].end = search->common_count;
+		search->asked[search->address_count - 1].end = search->common_count;
 		end = place->end > end ? place->end : end;
 	}
 	qsort(search->begins, search->common_count, sizeof(*search->begins), by_number);
 	return end;
+}
+
+/* ---- gaps ---- */
+
+/*
+ * A thread that ran unrecorded may have been anywhere. But in modules that were not chosen it was
+ * at none of the addresses that blocks have.
+ */
+static int is_gap(const struct trail_part *part, int is_anywhere)
+{
+	return !part->count && (part->between.event == TRAIL_LOST ||
+				(part->between.event == TRAIL_GAP &&
+				 (is_anywhere || part->between.values[0] != TRAIL_GAP_ELSEWHERE)));
+}
+
+/* What may have been in a gap of the path has callers that are not known. 0 or -ENOMEM. */
+static int gaps_meet(struct trail_search *search, const struct trail_path *path, int is_anywhere)
+{
+	const struct stacks_one *all = search->trail->samples->stacks.all;
+	size_t count = 0, room = 0;
+	uint64_t *gaps = NULL; /* so many blocks are before each */
+	int err = 0;
+
+	for (size_t i = 0; i < path->count && !err; i++) {
+		if (!is_gap(&path->parts[i], is_anywhere))
+			continue;
+		err = array_grow(&gaps, &room, count + 1, sizeof(*gaps));
+		if (!err)
+			gaps[count++] = path->parts[i].before;
+	}
+	for (size_t i = 0; i < search->common_count && count && !err; i++) {
+		const struct samples_place *place = &search->places[search->commons[i].first];
+		size_t at = number_find(gaps, count, place->begin);
+
+		if ((place->address == 0) == is_anywhere && at < count && gaps[at] < place->end)
+			common_meet(&search->commons[i], all, search->unknown);
+	}
+	free(gaps);
+	return err;
 }
 
 /* Samples of one thread on one path. 0 or -ENOMEM. */
@@ -521,8 +449,12 @@ static int path_walk(struct trail_search *search, struct samples_place *places, 
 		      search->unknown_function, search->process, NULL, &search->unknown))
 		return -ENOMEM;
 	end = ask(search, count);
+	err = gaps_meet(search, path, 0);
+	if (!err)
+		err = gaps_meet(search, path, 1);
 	calls_init(&search->calls, path, functions, 1);
-	err = calls_meet(search, end);
+	if (!err)
+		err = calls_meet(search, end);
 	calls_release(&search->calls);
 	for (size_t i = 0; i < trail->trails.space_count; i++) {
 		free(search->ids[i]);
@@ -548,10 +480,12 @@ int samples_trail_walk(struct samples_trail *trail)
 	qsort(trail->places, count, sizeof(*trail->places), by_place);
 	search.commons = calloc(count, sizeof(*search.commons));
 	search.addresses = calloc(count, sizeof(*search.addresses));
+	search.asked = calloc(count, sizeof(*search.asked));
 	search.begins = calloc(count, sizeof(*search.begins));
 	search.stacks = calloc(SAMPLES_DEPTH_MAX, sizeof(*search.stacks));
 	search.ids = calloc(trail->trails.space_count + 1, sizeof(struct id_known *));
-	if (search.commons && search.addresses && search.begins && search.stacks && search.ids)
+	if (search.commons && search.addresses && search.asked && search.begins && search.stacks &&
+	    search.ids)
 		err = 0;
 	for (size_t i = 0; i < count && !err; i = next) {
 		const struct samples_place *first = &trail->places[i];
@@ -563,6 +497,7 @@ int samples_trail_walk(struct samples_trail *trail)
 	}
 	free(search.commons);
 	free(search.addresses);
+	free(search.asked);
 	free(search.begins);
 	free(search.ids);
 	free(search.stacks);

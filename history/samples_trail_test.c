@@ -14,9 +14,9 @@
 #include <waymark/marker/field.h>
 
 #define MS 1000000u
-#define BARE 0u	 /* the classes of samples */
-#define OWN 1u	 /* with callers */
-#define BEHIND 2 /* of a block: the address behind it is 4 bytes on */
+#define WITHOUT 0u /* the classes of samples */
+#define OWN 1u	   /* with callers */
+#define BEHIND 2   /* of a block: the address behind it is 4 bytes on */
 #define KERNEL UINT64_C(0xffffffff81000000)
 
 static struct sample_trail made_trail;
@@ -107,6 +107,18 @@ static void put_trail(void)
 	ran(MAIN + 32, TRAIL_CALL, G);
 	ran(G, TRAIL_RETURN, 0);
 	time_is(4, MAIN + 36);
+	/* the thread may have been in the loss, though the trail has g behind it */
+	sample_trail_event(&made_trail, TRAIL_LOST, 0, 0, 0, 0);
+	ran(HANDLER, TRAIL_CALL, G);
+	ran(G, TRAIL_RETURN, 0);
+	time_is(5, HANDLER + 4);
+	/* met midway: the trail does not have its callers */
+	sample_trail_event(&made_trail, TRAIL_LOST, 0, 0, 0, 0);
+	ran(F + 4, TRAIL_BRANCH, F + 8);
+	time_is(6, F + 8);
+	ran(F + 8, TRAIL_CALL, LONGJMP);
+	ran(LONGJMP, TRAIL_RETURN, 0);
+	time_is(7, F + 12);
 	sample_trail_thread_end(&made_trail);
 }
 
@@ -120,7 +132,7 @@ static void put_samples(void)
 
 	kernel = trace_process_add(made_trail.writer, &about);
 	cr_assert_geq(kernel, 0);
-	trace_event_add(made_trail.writer, kernel, BARE,
+	trace_event_add(made_trail.writer, kernel, WITHOUT,
 			SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_PTR),
 			"mk\nsample\nbare\nkernel\n0\npid,tid,ip");
 	trace_event_add(made_trail.writer, kernel, OWN,
@@ -128,18 +140,20 @@ static void put_samples(void)
 			"mk\nsample\nown\nkernel\n0\npid,tid,ip,callchain");
 	packet.head = (struct wm_packet){ .instance = 2000, .comm = "cpu0" };
 	sample_begin(&packet, MS / 2);
-	sampled(BARE, 0, SAMPLE_TRAIL_PID, G);
-	sampled(BARE, 0, 77, G);
-	sampled(BARE, 1, SAMPLE_TRAIL_PID, G + 2);
-	sampled(BARE, 1, SAMPLE_TRAIL_PID, F);
-	sampled(BARE, 1, SAMPLE_TRAIL_PID, HANDLER);
-	sampled(BARE, 1, SAMPLE_TRAIL_PID, KERNEL);
+	sampled(WITHOUT, 0, SAMPLE_TRAIL_PID, G);
+	sampled(WITHOUT, 0, 77, G);
+	sampled(WITHOUT, 1, SAMPLE_TRAIL_PID, G + 2);
+	sampled(WITHOUT, 1, SAMPLE_TRAIL_PID, F);
+	sampled(WITHOUT, 1, SAMPLE_TRAIL_PID, HANDLER);
+	sampled(WITHOUT, 1, SAMPLE_TRAIL_PID, KERNEL);
 	sampled(OWN, 1, SAMPLE_TRAIL_PID, G + 2);
-	sampled(BARE, 2, SAMPLE_TRAIL_PID, SWAP);
-	sampled(BARE, 2, SAMPLE_TRAIL_PID, SWAP);
-	sampled(BARE, 2, SAMPLE_TRAIL_PID, THUNK);
-	sampled(BARE, 3, SAMPLE_TRAIL_PID, G);
-	sampled(BARE, 9, SAMPLE_TRAIL_PID, G);
+	sampled(WITHOUT, 2, SAMPLE_TRAIL_PID, SWAP);
+	sampled(WITHOUT, 2, SAMPLE_TRAIL_PID, SWAP);
+	sampled(WITHOUT, 2, SAMPLE_TRAIL_PID, THUNK);
+	sampled(WITHOUT, 3, SAMPLE_TRAIL_PID, G);
+	sampled(WITHOUT, 4, SAMPLE_TRAIL_PID, G);
+	sampled(WITHOUT, 6, SAMPLE_TRAIL_PID, LONGJMP);
+	sampled(WITHOUT, 9, SAMPLE_TRAIL_PID, G);
 	cr_assert_eq(sample_write(&packet, made_trail.writer, kernel), 0);
 	sample_release(&packet);
 }
@@ -214,7 +228,7 @@ Test(samples_trail, callers_are_what_all_places_of_the_instruction_have_in_commo
 	expect(SAMPLE_TRAIL_PID, SWAP, 2, "main;[unknown];g;swap");
 	/* one f both begins and ends them; it counts once */
 	expect(SAMPLE_TRAIL_PID, THUNK, 1, "main;f;[unknown];thunk");
-	cr_expect_eq(samples.events[0].count, 11);
+	cr_expect_eq(samples.events[0].count, 13);
 	cr_expect(samples.events[0].has_stacks);
 }
 
@@ -224,11 +238,12 @@ Test(samples_trail, what_the_trail_does_not_have_is_unknown)
 	expect(SAMPLE_TRAIL_PID, HANDLER, 1, "[unknown];handler");
 	expect(SAMPLE_TRAIL_PID, KERNEL, 1, "main;[unknown];[kernel]");
 	/* behind a loss, main is a guess; behind the trail's end nothing is known */
-	expect(SAMPLE_TRAIL_PID, G, 1, "[unknown];g");
+	expect(SAMPLE_TRAIL_PID, G, 2, "[unknown];g");
+	expect(SAMPLE_TRAIL_PID, LONGJMP, 1, "[unknown];f;longjmp");
 	expect(SAMPLE_TRAIL_PID, G, 1, "g");
 	expect(77, G, 1, "g");
 	/* all but the first, the one in f, and two without a trail at their time */
-	cr_expect_eq(samples.events[0].cut, 7);
+	cr_expect_eq(samples.events[0].cut, 9);
 }
 
 Test(samples_trail, callers_that_were_recorded_count)
@@ -244,6 +259,6 @@ Test(samples_trail, callers_that_were_recorded_count)
 Test(samples_trail, trails_are_not_read_unless_they_are_wanted)
 {
 	read_samples(0);
-	expect(SAMPLE_TRAIL_PID, G, 3, "g");
+	expect(SAMPLE_TRAIL_PID, G, 4, "g");
 	cr_expect(!samples.events[0].has_stacks);
 }

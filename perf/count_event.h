@@ -40,8 +40,8 @@ struct count_event {
 int count_event_read(struct count_event *event, const char *text, struct detail detail);
 
 /*
- * Whether it also counts what programs do. Others happen in the kernel alone: to who may see user
- * space alone, the kernel would give 0 for them.
+ * Whether it also counts what programs do. Others happen in the kernel alone: the kernel
+ * counts 0 of them for a user who may not count there.
  */
 int count_event_has_user_part(const struct count_event *event);
 

@@ -64,11 +64,12 @@ static int refused(const struct counts *counts, unsigned int which, pid_t tid, i
 	int is_member = which && request->groups[which] == request->groups[which - 1];
 	int has_kernel = !event->excludes_kernel && !counts->excludes_kernel, err;
 
+	/* not by our capabilities: the kernel asks for those outside of a user namespace */
 	if ((error == -EACCES || error == -EPERM) && tid >= 0 && perf_paranoid() > 1 &&
-	    !perf_is_privileged() && !event->has_modifiers && !count_event_has_user_part(event))
+	    !event->has_modifiers && !count_event_has_user_part(event))
 		return detail_set(detail, -WM_E_PERF_DENIED,
 				  "%s happens in the kernel alone; " PERF_PARANOID
-				  " is %d; it must be 1",
+				  " is %d; it must be 1 or lower",
 				  event->name, perf_paranoid());
 	err = extent_refused(&counts->extent, event, has_kernel, tid, cpu, error, detail);
 	if (err == -WM_E_COUNT_UNIT && is_member)

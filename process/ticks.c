@@ -14,7 +14,11 @@
 #define MEASURE_NS                                                                                 \
 	2000000u /* every start waits so long; what runs for BETWEEN_NS_MIN knows better */
 #define BETWEEN_NS_MIN 20000000u
-#define AWAKE_NS 10000000u
+/*
+ * The recorder wakes with the other processes, and takes a point within this time. So an event that
+ * is longer before that point was before the machine slept.
+ */
+#define AWAKE_NS 100000000u
 
 static uint64_t clock_ns(clockid_t id)
 {
@@ -132,15 +136,20 @@ static double rate_between(const struct ticks_point *from, const struct ticks_po
 	       (double)(to->monotonic_ns - from->monotonic_ns);
 }
 
+static double rate_usual(void)
+{
+	return (double)ticks_hz(STORE_CLOCK_TSC) / NS_PER_S;
+}
+
 /*
  * Whether the TSC went on without CLOCK_MONOTONIC, or began again, between the last two points: the
  * machine was suspended. adjtimex(2) changes a rate by 1 in 2,000 at most.
  */
 static int has_jumped(const struct ticks_track *track)
 {
-	double rate = rate_between(&track->before, &track->last);
+	double part = rate_between(&track->before, &track->last) / rate_usual();
 
-	return track->rate != 0 && !(rate > track->rate * 0.998 && rate < track->rate * 1.002);
+	return !(part > 0.995 && part < 1.005);
 }
 
 /*
@@ -162,18 +171,14 @@ void ticks_track_add(struct ticks_track *track, const struct ticks_point *point)
 uint64_t ticks_track_ticks(const struct ticks_track *track, uint64_t monotonic_ns)
 {
 	const struct ticks_point *before = &track->before, *last = &track->last, *from = before;
-	double rate = track->rate;
+	double rate = track->rate != 0 ? track->rate : rate_usual();
+	int is_within = monotonic_ns >= before->monotonic_ns && monotonic_ns <= last->monotonic_ns;
 
-	if (last->monotonic_ns <= before->monotonic_ns) {
-		if (!rate)
-			rate = (double)ticks_hz(STORE_CLOCK_TSC) / NS_PER_S;
-	} else if (has_jumped(track)) {
-		/* who takes points awakes with all others, so what is long before its point was before */
-		if (monotonic_ns + AWAKE_NS > last->monotonic_ns)
+	if (last->monotonic_ns > before->monotonic_ns) {
+		if (!has_jumped(track))
+			rate = is_within || track->rate == 0 ? rate_between(before, last) : rate;
+		else if (monotonic_ns + AWAKE_NS > last->monotonic_ns)
 			from = last;
-	} else if (!rate ||
-		   (monotonic_ns >= before->monotonic_ns && monotonic_ns <= last->monotonic_ns)) {
-		rate = rate_between(before, last);
 	}
 	return from->ticks +
 	       (uint64_t)(int64_t)((double)(int64_t)(monotonic_ns - from->monotonic_ns) * rate);

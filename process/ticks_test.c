@@ -2,11 +2,13 @@
 /* An hour in which the kernel changes the rate of CLOCK_MONOTONIC, as NTP has it do. */
 #include "process/ticks.h"
 
+#include "abi/page.h"
+
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
-#define TSC_HZ 2500000000.0
+#define TSC_HZ ((double)ticks_hz(STORE_CLOCK_TSC))
 #define HOUR_S 3600
 #define STEPS 10  /* points in a second: a drain takes one */
 #define EVENTS 20 /* in a step */
@@ -80,52 +82,72 @@ Test(ticks, a_track_follows_a_clock_whose_rate_changes)
 	free(errors);
 }
 
-Test(ticks, a_time_before_the_last_stretch_has_the_rate_of_the_one_before)
-{
-	struct ticks_track track = { 0 };
+#define MS 1000000u
+#define BEGIN UINT64_C(1000000000000)
 
-	ticks_track_add(&track, &(struct ticks_point){ .ticks = 1000000, .monotonic_ns = 1000000 });
-	ticks_track_add(&track,
-			&(struct ticks_point){ .ticks = 61000000, .monotonic_ns = 31000000 });
-	ticks_track_add(&track,
-			&(struct ticks_point){ .ticks = 121030000, .monotonic_ns = 61000000 });
-	cr_expect_eq(ticks_track_ticks(&track, 46000000), 91015000);
-	cr_expect_eq(ticks_track_ticks(&track, 30000000), 59000000);
-	/* too near for a rate of its own: the last point is moved */
-	ticks_track_add(&track,
-			&(struct ticks_point){ .ticks = 123031000, .monotonic_ns = 62000000 });
-	ticks_track_add(&track,
-			&(struct ticks_point){ .ticks = 127033000, .monotonic_ns = 64000000 });
-	cr_expect_eq(ticks_track_ticks(&track, 62500000), 124031500);
-	cr_expect_eq(ticks_track_ticks(&track, 60000000), 119029000);
+/* The track has a point at `ms`, and so many ticks more than the TSC's rate gives it. */
+static void add(struct ticks_track *track, double ms, double ahead)
+{
+	ticks_track_add(track,
+			&(struct ticks_point){
+				.ticks = (uint64_t)((double)BEGIN + ms * TSC_HZ / 1000 + ahead),
+				.monotonic_ns = (uint64_t)(ms * MS) + 1,
+			});
 }
 
-/* Asleep at 150 ms for an hour, in which the TSC runs on, or begins again. */
-static void suspended(int64_t gap)
+/* What the track makes of that time is as far ahead, to 100 ns. */
+static void expect_ahead(const struct ticks_track *track, double ms, double ahead)
+{
+	uint64_t got = ticks_track_ticks(track, (uint64_t)(ms * MS) + 1);
+	double off = (double)(int64_t)(got - BEGIN) - ms * TSC_HZ / 1000 - ahead;
+
+	cr_expect(fabs(off) < TSC_HZ / 1e7, "at %.1f ms: %.0f ticks off", ms, off);
+}
+
+Test(ticks, a_time_before_the_last_stretch_has_the_rate_of_the_one_before)
+{
+	/* from 30 ms on 4 ticks in 1,000 more */
+	const double more = TSC_HZ / 1e6 * 4;
+	struct ticks_track track = { 0 };
+
+	add(&track, 0, 0);
+	add(&track, 30, 0);
+	add(&track, 60, 30 * more);
+	expect_ahead(&track, 45, 15 * more);
+	expect_ahead(&track, 29, 0);
+	/* too near for a rate of its own: the last point is moved */
+	add(&track, 61, 31 * more);
+	add(&track, 63, 33 * more);
+	expect_ahead(&track, 61.5, 31.5 * more);
+	expect_ahead(&track, 59, 29 * more);
+}
+
+/* Asleep at 300 ms, or at once, for an hour in which the TSC runs on, or begins again. */
+static void suspended(double first_ms, double gap)
 {
 	struct ticks_track track = { 0 };
-	const uint64_t begin = 1u << 30, awake = begin + 400000000 + (uint64_t)gap;
 
-	for (uint64_t i = 0; i < 3; i++)
-		ticks_track_add(&track, &(struct ticks_point){ .ticks = begin + i * 100000000,
-							       .monotonic_ns = 1 + i * 50000000 });
-	ticks_track_add(&track,
-			&(struct ticks_point){ .ticks = awake, .monotonic_ns = 1 + 200000000 });
-	cr_expect_eq(ticks_track_ticks(&track, 1 + 140000000), begin + 280000000);
-	cr_expect_eq(ticks_track_ticks(&track, 1 + 195000000), awake - 10000000);
-	cr_expect_eq(ticks_track_ticks(&track, 1 + 205000000), awake + 10000000);
-	cr_expect_eq(ticks_track_ticks(&track, 1 + 90000000), begin + 180000000);
+	for (double ms = 0; ms <= first_ms; ms += 50)
+		add(&track, ms, 0);
+	add(&track, first_ms + 300, gap);
+	expect_ahead(&track, first_ms + 150, 0);
+	expect_ahead(&track, first_ms + 220, gap);
+	expect_ahead(&track, first_ms + 310, gap);
 	/* the rate is what it was */
-	ticks_track_add(&track, &(struct ticks_point){ .ticks = awake + 100000000,
-						       .monotonic_ns = 1 + 250000000 });
-	cr_expect_eq(ticks_track_ticks(&track, 1 + 220000000), awake + 40000000);
-	cr_expect_eq(ticks_track_ticks(&track, 1 + 199000000), awake - 2000000);
+	add(&track, first_ms + 350, gap);
+	add(&track, first_ms + 400, gap);
+	expect_ahead(&track, first_ms + 301, gap);
+	expect_ahead(&track, first_ms + 370, gap);
+	expect_ahead(&track, first_ms + 399, gap);
+	expect_ahead(&track, first_ms + 401, gap);
 }
 
 Test(ticks, a_suspended_machine_moves_no_event)
 {
-	suspended(INT64_C(3600) * 2000000000);
-	suspended(-(INT64_C(1) << 30));
+	suspended(200, 3600 * TSC_HZ);
+	suspended(200, -(double)BEGIN / 2);
+	suspended(0, 3600 * TSC_HZ);
+	suspended(0, 3 * TSC_HZ / 1000);
 }
 
 Test(ticks, a_track_takes_points_of_its_own)

@@ -28,10 +28,12 @@ void soft_clock_take(struct soft_clock *clock, const struct ticks_point *now)
 {
 	uint64_t hz = ticks_hz_between(&clock->from, now);
 
-	if (has_jumped(clock, now))
+	if (has_jumped(clock, now)) {
+		clock->slept_ns = clock->last.monotonic_ns;
 		clock->from = *now;
-	else if (hz)
+	} else if (hz) {
 		clock->hz = hz;
+	}
 	clock->last = *now;
 }
 
@@ -49,6 +51,8 @@ uint64_t soft_clock_ns(const struct soft_clock *clock, uint64_t ticks)
 	__int128 ns = (__int128)since * NS_PER_S / (__int128)clock->hz +
 		      (__int128)clock->from.monotonic_ns;
 
+	if (clock->slept_ns && ns < clock->slept_ns) /* before it slept: it is no later than then */
+		return clock->from.monotonic_ns;
 	if (ns < 0)
 		return 0;
 	return ns > clock->last.monotonic_ns ? clock->last.monotonic_ns : (uint64_t)ns;

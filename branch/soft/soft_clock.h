@@ -8,6 +8,7 @@
 struct soft_clock {
 	struct ticks_point from, last; /* last: where it was looked at */
 	uint64_t hz;
+	uint64_t slept_ns; /* the machine was suspended after this look; 0: it was not */
 };
 
 /* May take 20 ms, where the kernel does not report the rate. */
@@ -20,8 +21,8 @@ void soft_clock_init(struct soft_clock *clock);
 void soft_clock_look(struct soft_clock *clock);
 
 /*
- * The same at a given point, later than the last one. Where CLOCK_MONOTONIC stood still since, as
- * in a machine that was suspended, times before are counted from there on.
+ * The same at a given point, later than the last one. If the machine was suspended since, times
+ * count from this point on.
  */
 void soft_clock_take(struct soft_clock *clock, const struct ticks_point *now);
 
