@@ -330,7 +330,7 @@ static int is_unknown_in(const struct trail_search *search, uint32_t stack)
 /* Add the `count` innermost functions of `from` to a stack. 0 or -ENOMEM. */
 static int functions_add(struct stacks *stacks, uint32_t from, uint32_t count, uint32_t *stack)
 {
-	uint32_t chain[SAMPLES_DEPTH_MAX + 1];
+	uint32_t chain[SAMPLES_DEPTH_MAX + 1] = { 0 };
 	int err = 0;
 
 	for (uint32_t i = 0; i < count; i++, from = stacks->all[from].outer)
