@@ -21,7 +21,7 @@ struct stat_result {
 	double elapsed_s, elapsed_squares; /* mean, and as of a row */
 	double user_s, system_s;	   /* of a command's last run */
 	int has_command;
-	int status;	    /* the command's, where there is one */
+	int status; /* the command's, where there is one */
 	/* they would be among the rows by default */
 	int lacks_hardware, lacks_switches;
 	struct counts_coverage coverage;
