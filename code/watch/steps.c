@@ -271,10 +271,11 @@ static void limit_set(const struct steps *steps, const struct watch_step *step,
 		      const struct library_found *library, uint64_t bytes)
 {
 	struct watch_place *place = steps->place;
-	struct watch_follow *follow = &place->follows[place->follow_count - 1];
+	struct watch_follow *follow;
 
 	if (!library->limit || !place->follow_count || !bytes)
 		return;
+	follow = &place->follows[place->follow_count - 1];
 	follow->limit = library->limit;
 	follow->limit_offset = (int64_t)(library->limit_offset - library->offset);
 	follow->index = (uint64_t)step->index;
