@@ -157,12 +157,27 @@ static int tell_call(const struct look *look, uint64_t end)
 	return 0;
 }
 
+/*
+ * The common stores, known without decoding: mov, and arithmetic of memory with a register or a
+ * constant. Control goes on behind them.
+ */
+static int is_common_store(const uint8_t *code, unsigned int bytes)
+{
+	unsigned int at = bytes > 2 && (code[0] & 0xf0) == 0x40; /* behind REX */
+	uint8_t opcode = code[at];
+
+	if (opcode == 0xc6 || opcode == 0xc7) /* the last of this group is xabort, xbegin */
+		return bytes > at + 1 && !(code[at + 1] >> 3 & 7);
+	return (opcode & 0xfe) == 0x88 || !(opcode & 0xc6) || (opcode & 0xfc) == 0x80;
+}
+
 /* Whether behind that instruction control comes from elsewhere, if at all, or it met no memory. */
 static int is_led_away(const uint8_t *code, unsigned int bytes)
 {
 	struct insn insn;
 
-	return code && !insn_decode(&insn, code, bytes, 0, 0) && insn.kind != TRAIL_FALL;
+	return code && !is_common_store(code, bytes) && !insn_decode(&insn, code, bytes, 0, 0) &&
+	       insn.kind != TRAIL_FALL;
 }
 
 /* For an exchange whose registers do not determine all of it: look for its operand. */

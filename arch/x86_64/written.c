@@ -501,6 +501,8 @@ int written_tell_repeated(struct written *written, const uint8_t *code, size_t b
 	struct parts parts;
 	uint8_t opcode;
 
+	if (!bytes || !is_prefix(code[0])) /* most need no more than this look */
+		return -1;
 	if (decode(&insn, &parts, code, bytes, written))
 		return -1;
 	opcode = parts.opcode;
