@@ -9,7 +9,7 @@ no_ticker=1
 
 cp "$WAYMARK_BUILD/tests/targets/switched" . || skip "not built"
 chmod 777 . # another user records too
-"$waymark" stat -e context-switches -o probe true ||
+"$waymark" stat -e task-clock -o probe true ||
 	skip "the kernel counts nothing here: $(cat probe)"
 
 # stolen: CPU time that the hypervisor took, of all CPUs, in ns
