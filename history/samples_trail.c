@@ -54,7 +54,7 @@ static void common_meet(struct samples_common *common, const struct stacks_one *
 
 /* ---- a walk ---- */
 
-/* What is known of a block, or of a path, by its id. */
+/* A block or a path, by its id, as the search needs it. */
 struct id_known {
 	uint32_t first, end; /* of the addresses: those in the block */
 	/* a path's; NULL: calls and returns are in it, or code of several functions */
@@ -111,7 +111,10 @@ static int by_number(const void *one, const void *other)
 	return (*a > *b) - (*a < *b);
 }
 
-/* The stack below the outermost frame. Who called a function that was met midway is not known. */
+/*
+ * The stack below the outermost frame. If the trail entered that frame's function midway, it does
+ * not have the caller.
+ */
 static uint32_t base_of(const struct trail_search *search)
 {
 	const struct call_frame *outermost = search->calls.frames;
@@ -167,22 +170,6 @@ static int address_meet(struct trail_search *search, struct asked *asked, uint64
 	return 0;
 }
 
-/* The first of some numbers in order that is `from` or more. */
-static size_t number_find(const uint64_t *numbers, size_t count, uint64_t from)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (numbers[middle] < from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* NULL: no memory. */
 static struct id_known *known_find(struct trail_search *search, const struct trail_table *table,
 				   uint32_t id)
@@ -220,10 +207,10 @@ static struct id_known *known_find(struct trail_search *search, const struct tra
 		return known;
 	}
 	/* 0 is no address, but those of samples that may have been anywhere */
-	known->first = (uint32_t)number_find(search->addresses, search->address_count,
-					     block->start ? block->start : 1);
-	known->end = (uint32_t)number_find(search->addresses, search->address_count,
-					   block->start + block->bytes);
+	known->first = (uint32_t)array_first_from(search->addresses, search->address_count,
+						  block->start ? block->start : 1);
+	known->end = (uint32_t)array_first_from(search->addresses, search->address_count,
+						block->start + block->bytes);
 	return known;
 }
 
@@ -403,7 +390,7 @@ static int is_gap(const struct trail_part *part, int is_anywhere)
 				 (is_anywhere || part->between.values[0] != TRAIL_GAP_ELSEWHERE)));
 }
 
-/* What may have been in a gap of the path has callers that are not known. 0 or -ENOMEM. */
+/* A sample that may have been taken in a gap gets [unknown] as its caller. 0 or -ENOMEM. */
 static int gaps_meet(struct trail_search *search, const struct trail_path *path, int is_anywhere)
 {
 	const struct stacks_one *all = search->trail->samples->stacks.all;
@@ -420,7 +407,7 @@ static int gaps_meet(struct trail_search *search, const struct trail_path *path,
 	}
 	for (size_t i = 0; i < search->common_count && count && !err; i++) {
 		const struct samples_place *place = &search->places[search->commons[i].first];
-		size_t at = number_find(gaps, count, place->begin);
+		size_t at = array_first_from(gaps, count, place->begin);
 
 		if ((place->address == 0) == is_anywhere && at < count && gaps[at] < place->end)
 			common_meet(&search->commons[i], all, search->unknown);

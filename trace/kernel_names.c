@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/kernel_names.h"
 
+#include "base/array.h"
 #include "base/kernel_image.h"
 #include "trace/folder.h"
 #include "trace/perf_map.h"
@@ -45,22 +46,6 @@ static size_t unique(uint64_t *addresses, size_t count)
 	return kept;
 }
 
-/* The first address that is `start` or behind it. */
-static size_t first_from(const uint64_t *addresses, size_t count, uint64_t start)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (addresses[middle] < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Of several symbols at one place a function precedes data, and a global one the others. */
 static int take_symbol(struct below *below, uint64_t start, char kind, const char *name,
 		       const char *module)
@@ -103,7 +88,7 @@ static int take_line(struct below *below, const uint64_t *addresses, size_t coun
 	/* marks of the text's begin, at the address of its first function */
 	if (!strcmp(name, "_text") || !strcmp(name, "_stext"))
 		return 0;
-	at = first_from(addresses, count, start);
+	at = array_first_from(addresses, count, start);
 	if (at && start < below[at - 1].next)
 		below[at - 1].next = start;
 	return at == count ? 0 : take_symbol(&below[at], start, end[1], name, module);
