@@ -171,7 +171,7 @@ void stat_show(const struct stat_result *result, FILE *to)
 		fputs("\n No cycles and instructions: this machine shows no counters of its processor.\n",
 		      to);
 	if (result->lacks_switches)
-		fputs("\n Switches and migrations are left out: the kernel does not let this user count them.\n",
+		fputs("\n Without switches and migrations: this user may not count in the kernel.\n",
 		      to);
 	if (result->coverage.excludes_kernel)
 		fputs("\n User space alone: kernel.perf_event_paranoid forbids to count in the kernel.\n",

@@ -125,7 +125,6 @@ int samples_trail_add(struct samples_trail *trail, uint32_t thread, uint64_t add
 				       .address = address < TRAIL_KERNEL ? address : 0,
 				       .sample = trail->count };
 	uint64_t slack = slack_of(trail, ns);
-
 	size_t before = trail->last_room;
 
 	if (array_grow(&trail->callers, &trail->room, trail->count + 1, sizeof(*trail->callers)) ||

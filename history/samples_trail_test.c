@@ -37,7 +37,7 @@ static void ran(uint64_t start, enum trail_kind kind, uint64_t target)
 	sample_trail_ran(&made_trail, &entry, NULL);
 }
 
-/* The thread is asleep for a moment, and goes on at `at`: what ran has this time. */
+/* The thread sleeps for a moment, and continues at `at`. The blocks before get this time. */
 static void time_is(uint64_t ms, uint64_t at)
 {
 	made_trail.now = ms * MS - 1;

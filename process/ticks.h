@@ -28,7 +28,7 @@ uint64_t ticks_hz_between(const struct ticks_point *from, const struct ticks_poi
 /*
  * CLOCK_MONOTONIC as ticks of the TSC. adjtimex(2) changes the rate of the first alone, so a
  * straight line between the two is off by milliseconds after an hour. This one has a corner at each
- * point that is added, and a gap where the machine was suspended: the TSC goes on then. All zero:
+ * point that is added, and a gap where the machine was suspended: the TSC runs then. All zero:
  * without a point. One thread.
  */
 struct ticks_track {

@@ -23,7 +23,8 @@ record()
 attached()
 {
 	rm -rf trace
-	timeout -k 5 100 "$waymark" record -o trace -e "$EVENT" "$@" -p "$pid" >out 2>err </dev/null 7>&- &
+	timeout -k 5 100 "$waymark" record -o trace -e "$EVENT" "$@" -p "$pid" \
+		>out 2>err </dev/null 7>&- &
 	recorder=$!
 	await is_recording trace || fail "it does not record: $(cat err)"
 	exec 7>&-
@@ -214,7 +215,7 @@ if [ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ]; then
 		fail "folded of a trace with trails: $?"
 	grep -q '^burning;burning;.*main;rounds_burn;heavy;work ' folded ||
 		fail "folded: $(head -n 5 folded)"
-	EVENT=sample:cpu-clock/freq=1000,callchain=dwarf/ record -e trail/soft/ ./burning-frameless 100
+	EVENT=sample:cpu-clock/callchain=dwarf/ record -e trail/soft/ ./burning-frameless 100
 	report --callers work
 	holds "callers by the unwind tables" 'callers(heavy=75, light=25)'
 	EVENT=sample:cpu-clock record -e trail/soft/ ./burning-frameless 100

@@ -86,7 +86,7 @@ else
 		says "it must be 1"
 	done
 	stat 0 true
-	says "Switches and migrations are left out"
+	says "Without switches and migrations"
 fi
 stat 0 -j -o json -r 3 -e page-faults -- ./counted 1 4000
 near "the mean" "$(json 'round(e["page-faults"]["mean"])')" 12000
@@ -215,7 +215,8 @@ if ! "$waymark" stat -e cycles -o probe true 2>err; then
 	expect "the program was not run" "$("$waymark" stat -e cycles echo ran 2>/dev/null)" ""
 fi
 wait_for_it 40 10
-(ulimit -n 30 && "$waymark" stat -e page-faults,task-clock -p "$pid" --for 10ms) 2>err && fail "30 descriptors suffice"
+(ulimit -n 30 && "$waymark" stat -e page-faults,task-clock -p "$pid" --for 10ms) 2>err &&
+	fail "30 descriptors suffice"
 says "RLIMIT_NOFILE"
 exec 3>&-
 wait "$pid"

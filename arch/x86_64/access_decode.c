@@ -159,7 +159,7 @@ static int tell_call(const struct look *look, uint64_t end)
 
 /*
  * The common stores, known without decoding: mov, and arithmetic of memory with a register or a
- * constant. Control goes on behind them.
+ * constant. The next instruction runs after them.
  */
 static int is_common_store(const uint8_t *code, unsigned int bytes)
 {

@@ -50,7 +50,8 @@ for level in -1 0 1 2 3 4; do
 	has nobody -e switch -e fault -e sample:cpu-clock -e count:page-faults "${program[@]}"
 	if [ $level -eq 2 ]; then
 		grep -q "user space alone" words || fail "$level: nothing says what is left out: $(cat words)"
-		refused nobody "context-switches happens in the kernel alone" -e count:context-switches "${program[@]}"
+		refused nobody "context-switches happens in the kernel alone" \
+			-e count:context-switches "${program[@]}"
 	else
 		has nobody -e count:context-switches "${program[@]}"
 		! grep -q "user space alone" words || fail "$level: $(cat words)"
