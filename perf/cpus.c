@@ -12,6 +12,7 @@
 int cpus_parse(const char *text, unsigned int **cpus, size_t *count)
 {
 	size_t room = 0;
+	int err = -EINVAL;
 
 	*cpus = NULL;
 	*count = 0;
@@ -20,30 +21,31 @@ int cpus_parse(const char *text, unsigned int **cpus, size_t *count)
 		unsigned long first = strtoul(text, &end, 10), last = first;
 
 		if (end == text)
-			goto bad;
+			goto failed;
 		if (*end == '-') {
 			text = end + 1;
 			last = strtoul(text, &end, 10);
 			if (end == text)
-				goto bad;
+				goto failed;
 		}
 		if (last < first || last >= CPUS_MAX || (*end && *end != ',' && *end != '\n'))
-			goto bad;
+			goto failed;
 		text = *end == ',' ? end + 1 : end;
 		for (unsigned long cpu = first; cpu <= last; cpu++) {
 			if (array_grow(cpus, &room, *count + 1, sizeof(**cpus))) {
-				free(*cpus);
-				return -ENOMEM;
+				err = -ENOMEM;
+				goto failed;
 			}
 			(*cpus)[(*count)++] = (unsigned int)cpu;
 		}
 	}
 	if (*count)
 		return 0;
-bad:
+failed:
 	free(*cpus);
 	*cpus = NULL;
-	return -EINVAL;
+	*count = 0;
+	return err;
 }
 
 static int cpus_read(const char *path, unsigned int **cpus, size_t *count)
@@ -52,6 +54,8 @@ static int cpus_read(const char *path, unsigned int **cpus, size_t *count)
 	char text[4096] = "";
 	int err;
 
+	*cpus = NULL;
+	*count = 0;
 	if (!file)
 		return -errno;
 	err = fgets(text, sizeof(text), file) ? 0 : -EIO;

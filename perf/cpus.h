@@ -7,7 +7,7 @@
 
 /*
  * CPUs as "0-3,8"; those that are online; those that are, or may be at any time; free() *cpus. 0,
- * -errno.
+ * or -errno with *cpus NULL and *count 0.
  */
 int cpus_parse(const char *text, unsigned int **cpus, size_t *count);
 int cpus_online(unsigned int **cpus, size_t *count);

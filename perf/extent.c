@@ -287,8 +287,10 @@ int extent_cpus(const struct extent *extent, unsigned int **cpus, size_t *count,
 		if (is_among(extent->cpus, extent->cpu_count, (int)(*cpus)[i]))
 			(*cpus)[kept++] = (*cpus)[i];
 	*count = extent->cpus && !err ? kept : *count;
-	if (err == -ENODEV)
+	if (err) {
 		free(*cpus);
+		*cpus = NULL;
+	}
 	return err;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/testing/await.h"
+#include "perf/cpus.h"
 #include "perf/instance.h"
 #include "perf/rings.h"
 #include "perf/testing/fixture.h"
@@ -10,6 +11,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -298,4 +300,24 @@ Test(event_rings, a_ring_that_was_refused_is_none)
 	cr_assert_eq(rings_memory(&rings), count * UINT64_C(20480));
 	cr_assert_eq(rings_read(&rings, form, 1, &settled), 0);
 	rings_release(&rings);
+}
+
+/* Callers free what they asked for, whatever the answer was. */
+Test(event_rings, cpus_without_descriptors_are_null)
+{
+	const struct rlimit few = { 64, 64 };
+	unsigned int *cpus = (unsigned int *)&shared;
+	size_t count = 7;
+
+	cr_assert_eq(cpus_parse("0-3,x", &cpus, &count), -EINVAL);
+	cr_assert_null(cpus);
+	cr_assert_eq(count, 0);
+	cpus = (unsigned int *)&shared;
+	count = 7;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while (dup(0) >= 0)
+		;
+	cr_assert_eq(cpus_present(&cpus, &count), -EMFILE);
+	cr_assert_null(cpus);
+	cr_assert_eq(count, 0);
 }
