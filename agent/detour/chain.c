@@ -12,10 +12,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/*
+ * The jump relies on the kept bytes too: they end its distance. Other code may be loaded at the
+ * same address later, and begin with the same instruction.
+ */
 static int is_fellow(const struct control_detour *a, const struct control_detour *b)
 {
-	return a->address == b->address && a->insn_bytes == b->insn_bytes && a->link_at &&
-	       b->link_at && !memcmp(a->original, b->original, a->insn_bytes);
+	return a->address == b->address && a->insn_bytes == b->insn_bytes &&
+	       a->kept_bytes == b->kept_bytes && a->starts == b->starts && a->link_at &&
+	       b->link_at && !memcmp(a->original, b->original, detour_owned(a));
 }
 
 struct detour *chain_find(const struct control_detour *record)

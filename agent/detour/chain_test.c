@@ -218,7 +218,7 @@ Test(chain, seventeenth_event_is_refused)
 	cr_assert_eq(trial_victim(1), 2);
 }
 
-Test(chain, find_needs_same_instruction)
+Test(chain, find_needs_same_bytes)
 {
 	union trial_record good, bad;
 
@@ -236,6 +236,10 @@ Test(chain, find_needs_same_instruction)
 	ANOTHER(bad.head.insn_bytes++);
 	ANOTHER(bad.head.link_at = 0);
 	ANOTHER(bad.head.original[0] ^= 1);
+	ANOTHER(bad.head.original[bad.head.insn_bytes] ^= 1);
+	ANOTHER(bad.head.original[detour_owned(&bad.head) - 1] ^= 1);
+	ANOTHER(bad.head.kept_bytes--);
+	ANOTHER(bad.head.starts ^= 1);
 #undef ANOTHER
 	bad = good;
 	bad.head.point++;

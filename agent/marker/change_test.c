@@ -59,9 +59,12 @@ static void hear_refused(unsigned int lane, const struct refusal *refusal)
 	last = *refusal;
 }
 
+static unsigned int modules_gone;
+
 static void hear_module(const struct module *module, int gone)
 {
-	(void)module, (void)gone;
+	(void)module;
+	modules_gone += gone != 0;
 }
 
 static uint32_t hold(void)
@@ -115,6 +118,20 @@ static void expect_told(int error, uint8_t expected, uint8_t found)
 	cr_assert_eq(last.error, error);
 	cr_assert_eq(last.expected[0], expected);
 	cr_assert_eq(last.found[0], found);
+}
+
+Test(change, scan_finds_another_build_at_the_same_place)
+{
+	struct module *module = (struct module *)registry_modules();
+
+	while (module && (module->site_count || !module->build_id_bytes))
+		module = module->next;
+	cr_assert(module);
+	cr_assert_eq(registry_scan(&text), 0);
+	cr_assert_eq(modules_gone, 0);
+	module->build_id[0] ^= 1;
+	cr_assert_eq(registry_scan(&text), 0);
+	cr_assert_eq(modules_gone, 1);
 }
 
 Test(change, marker_whose_only_site_changes_after_check_is_refused)

@@ -197,7 +197,7 @@ struct variant *registry_next_named(const struct variant *variant, const char *n
 void registry_expect_stuck(void);
 /* Another variant of the same name and kind, with other types, that has sites, or NULL. */
 const struct variant *registry_rival(const struct variant *variant);
-/* Whether the records in memory are still those that this registry wrote. */
+/* Whether the module in memory is still the one registered: its build id, and its records. */
 int registry_is_current(const struct module *module, const struct text *text);
 void change_add(struct change *change, struct variant *variant);
 /* Carry out: lanes_next and probes_next of every variant. 0 or -errno; see change.c. */

@@ -54,6 +54,7 @@ static void note_found(struct module *module, const Elf64_Nhdr *note, const char
 							   ? note->n_descsz
 							   : sizeof module->build_id);
 		memcpy(module->build_id, desc, module->build_id_bytes);
+		module->build_id_at = at;
 	}
 	if (note->n_type == SITE_NOTE_TYPE && note->n_namesz == sizeof SITE_NOTE_OWNER &&
 	    !memcmp(name, SITE_NOTE_OWNER, sizeof SITE_NOTE_OWNER) &&

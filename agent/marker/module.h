@@ -54,6 +54,7 @@ struct module {
 	uintptr_t frames; /* its .eh_frame_hdr; 0: it has none */
 	uint8_t build_id[20];
 	uint8_t build_id_bytes;
+	uintptr_t build_id_at;
 	uint8_t seen;	   /* registry.c: in the current walk */
 	uint8_t fresh;	   /* registry.c: nothing was armed in it yet */
 	int error;	   /* why its table is refused; 0 */

@@ -283,7 +283,12 @@ int registry_is_current(const struct module *module, const struct text *text)
 {
 	const struct site *site = module->sites;
 	struct wm_record record;
+	uint8_t id[sizeof module->build_id];
 
+	if (module->build_id_bytes &&
+	    (text_read(text, module->build_id_at, id, module->build_id_bytes) ||
+	     memcmp(id, module->build_id, module->build_id_bytes) != 0))
+		return 0;
 	if (!module->site_count || module->error)
 		return 1;
 	return !text_read(text, site->record, &record, sizeof record) && record.enter &&
