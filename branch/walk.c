@@ -227,6 +227,14 @@ static int is_same_line(const struct image_line *a, const struct image_line *b)
 				      (a->source && b->source && !strcmp(a->source, b->source)));
 }
 
+/* The image of the piece's time: other modules may have been at its addresses since. */
+static struct image *image_of(const struct wm_trail_cursor *cursor, const struct piece *piece)
+{
+	struct image *image = image_in(cursor->image, piece->item.table);
+
+	return image ? image : cursor->image;
+}
+
 /* More instructions of the piece's line, up to an event. */
 static void line_grow(struct wm_trail_cursor *cursor, go_fn go, struct piece *piece)
 {
@@ -234,9 +242,9 @@ static void line_grow(struct wm_trail_cursor *cursor, go_fn go, struct piece *pi
 	struct image_line line, other;
 	struct piece more;
 
-	image_line(cursor->image, piece->start, &line);
+	image_line(image_of(cursor, piece), piece->start, &line);
 	while (go(cursor, &here, &more, 1) && !(more.branch.flags & WM_BRANCH_EVENT)) {
-		image_line(cursor->image, more.start, &other);
+		image_line(image_of(cursor, &more), more.start, &other);
 		if (more.instructions && !is_same_line(&line, &other))
 			break;
 		cursor->here = here;
@@ -264,11 +272,12 @@ static void step_make(struct wm_trail_cursor *cursor, const struct piece *piece,
 				      .code = piece->code,
 				      .code_bytes = piece->code_bytes,
 				      .depth = cursor->here.depth };
-	const struct image_place *place = image_place(cursor->image, piece->start);
+	struct image *image = image_of(cursor, piece);
+	const struct image_place *place = image_place(image, piece->start);
 	struct image_line line = { 0 };
 
 	if (piece->start)
-		image_line(cursor->image, piece->start, &line);
+		image_line(image, piece->start, &line);
 	if (place && piece->start) {
 		made.module = place->module ? place->module->path : NULL;
 		made.function = place->function;

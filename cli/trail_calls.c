@@ -75,14 +75,19 @@ static void put_text(struct out *out, const char *text)
 	out_escaped(out, text, strlen(text));
 }
 
+/* The image of the time of the call: another program may have been at its addresses since. */
+static struct image *image_of(const struct calls_show *of, const struct call_frame *frame)
+{
+	return trail_item_image(of->image, &(struct trail_item){ .table = frame->table });
+}
+
 static void put_site(struct calls_show *of, const struct call_frame *frame)
 {
 	struct image_line line;
 
 	if (!frame->from || frame->how == CALL_SIGNALLED)
 		return;
-	image_line(trail_item_image(of->image, &(struct trail_item){ .table = frame->table }),
-		   frame->from, &line);
+	image_line(image_of(of, frame), frame->from, &line);
 	if (!line.source)
 		return;
 	out_literal(of->out, " from ");
@@ -218,14 +223,15 @@ static void text_leave(struct calls_show *of, const struct call_change *change)
 static void text_event(struct calls_show *of, const struct call_change *change)
 {
 	const struct trail_between *between = change->item->between;
+	struct image *image = trail_item_image(of->image, change->item);
 
 	waiting_flush(of);
 	put_columns(of, change->item->index, change->item->ticks);
 	put_indent(of->out, change->depth + 1 < of->depth ? change->depth + 1 : of->depth);
 	out_literal(of->out, "-- ");
-	words_event(of->out, of->image, between);
+	words_event(of->out, image, between);
 	if (between->has_at && between->event == TRAIL_END)
-		words_at(of->out, of->image, between->at, of->show->options.is_verbose);
+		words_at(of->out, image, between->at, of->show->options.is_verbose);
 	out_char(of->out, '\n');
 }
 
@@ -243,7 +249,7 @@ static void json_enter(struct calls_show *of, struct json *json, const struct ca
 		json_number(json, "number", frame->signal);
 	words_json_address(json, "address", frame->address);
 	if (frame->from)
-		words_json_place(json, "from", of->image, frame->from);
+		words_json_place(json, "from", image_of(of, frame), frame->from);
 	else
 		json_null(json, "from");
 	json_number(json, "block", frame->index);
