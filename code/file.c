@@ -271,6 +271,28 @@ static int kind_check(const struct stat *about)
 	return S_ISDIR(about->st_mode) ? -EISDIR : -WM_E_NOT_ELF;
 }
 
+static struct code_version version_of(const struct stat *about)
+{
+	return (struct code_version){ (uint64_t)about->st_size, about->st_mtim, about->st_ctim };
+}
+
+static int is_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+int code_version_is(const struct code_version *version, int fd)
+{
+	struct code_version now;
+	struct stat about;
+
+	if (fstat(fd, &about))
+		return 0;
+	now = version_of(&about);
+	return now.bytes == version->bytes && is_same_time(&now.written, &version->written) &&
+	       is_same_time(&now.changed, &version->changed);
+}
+
 int code_file_open(struct code_file **file, const char *path)
 {
 	struct code_file *new = file_new(path);
@@ -292,6 +314,7 @@ int code_file_open(struct code_file **file, const char *path)
 	}
 	if (!err) {
 		new->file_bytes = (uint64_t)st.st_size;
+		new->version = version_of(&st);
 		err = file_load(new);
 	}
 	if (err) {

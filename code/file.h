@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #define CODE_BUILD_ID_MAX 64
 
@@ -55,6 +56,12 @@ struct code_pulse {
 	void *data;
 };
 
+/* The state of a file's content: a file that is written over keeps its inode. */
+struct code_version {
+	uint64_t bytes;
+	struct timespec written, changed;
+};
+
 struct code_file {
 	struct code_pulse pulse;     /* the owner's; zeroed: none */
 	struct code_aliases aliases; /* likewise; zeroed for a file of no process */
@@ -65,6 +72,7 @@ struct code_file {
 	void *image; /* in place of the fd: a copy of bytes out of memory */
 	size_t image_bytes;
 	uint64_t file_bytes;
+	struct code_version version; /* when it was opened; zeroed for an image */
 	Elf64_Ehdr header;
 	struct code_segment *segments;
 	size_t segment_count;
@@ -94,6 +102,9 @@ struct code_memory {
  * with code_file_close(); *file is NULL after an error.
  */
 int code_file_open(struct code_file **file, const char *path);
+
+/* Whether an open file still has that version; no: it was written or renamed since. */
+int code_version_is(const struct code_version *version, int fd);
 
 /*
  * Open the file that a process has mapped as the module whose ELF header is at `start` in it,

@@ -82,7 +82,7 @@ static struct loaded *program_find(const struct loaded_list *list, const struct 
 {
 	struct loaded *program = NULL;
 
-	for (size_t i = 0; i < list->count && list->all[i].start <= start->phdrs; i++)
+	for (size_t i = 0; i < list->count && list->all[i].id.start <= start->phdrs; i++)
 		program = &list->all[i];
 	return program;
 }

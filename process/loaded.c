@@ -54,7 +54,7 @@ int loaded_open(struct loaded_list *list)
 		struct code_file *file;
 		char name[256];
 
-		loaded->error = code_file_open_process(&file, list->pid, loaded->start,
+		loaded->error = code_file_open_process(&file, list->pid, loaded->id.start,
 						       loaded->path, &memory);
 		if (loaded->error)
 			continue;
@@ -79,27 +79,35 @@ int loaded_is_go(struct loaded_list *list, const struct loaded *loaded)
 	struct code_file *file;
 	int is_go;
 
-	if (code_file_open_process(&file, list->pid, loaded->start, loaded->path, &memory))
+	if (code_file_open_process(&file, list->pid, loaded->id.start, loaded->path, &memory))
 		return 0;
 	is_go = code_file_is_go(file);
 	code_file_close(file);
 	return is_go;
 }
 
-static int add(struct loaded_list *list, const struct map *map, uint64_t base)
+int loaded_id_is(const struct loaded_id *a, const struct loaded_id *b)
+{
+	return a->start == b->start && a->device == b->device && a->inode == b->inode &&
+	       a->build_id_bytes == b->build_id_bytes &&
+	       !memcmp(a->build_id, b->build_id, (size_t)a->build_id_bytes);
+}
+
+static int add(struct loaded_list *list, const struct map *map, const struct elf *elf)
 {
 	struct loaded *loaded;
+	int bytes;
 
 	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
 		return -ENOMEM;
 	loaded = &list->all[list->count];
-	*loaded = (struct loaded){ .start = map->start,
-				   .base = base,
-				   .device = map->device,
-				   .inode = map->inode,
+	*loaded = (struct loaded){ .id = { map->start, map->device, map->inode },
+				   .base = elf->base,
 				   .path = strdup(map->path) };
 	if (!loaded->path)
 		return -ENOMEM;
+	bytes = elf_build_id(elf, loaded->id.build_id);
+	loaded->id.build_id_bytes = bytes > 0 ? bytes : 0;
 	list->count++;
 	return 0;
 }
@@ -128,7 +136,7 @@ static int consider(struct loaded_list *list, const struct maps *maps, const str
 		return 0;
 	err = elf_open_memory(&elf, list->mem, map->start);
 	if (!err && loaded_runs(&elf, maps, map))
-		err = add(list, map, elf.base);
+		err = add(list, map, &elf);
 	elf_release(&elf);
 	return err == -ENOMEM ? err : 0;
 }

@@ -13,11 +13,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct loaded {
+/* Which module it is: a file may be rewritten in place, and mapped at the same address again. */
+struct loaded_id {
 	uint64_t start;		/* where its ELF header is */
-	uint64_t base;		/* what was added to every address */
 	uint64_t device, inode; /* of its file; 0 of the vdso */
-	char *path;		/* as the process has it */
+	uint8_t build_id[ELF_BUILD_ID_BYTES];
+	int build_id_bytes; /* 0: none */
+};
+
+struct loaded {
+	struct loaded_id id;
+	uint64_t base; /* what was added to every address */
+	char *path;    /* as the process has it */
 	struct code_aliases aliases;
 	int is_program;		    /* by the kernel */
 	int is_listed;		    /* a library, in the loader's list */
@@ -41,6 +48,9 @@ struct loaded_list {
  */
 int loaded_read(struct loaded_list *list, pid_t pid);
 void loaded_release(struct loaded_list *list);
+
+/* Whether it is the same build of the same file at the same place. */
+int loaded_id_is(const struct loaded_id *a, const struct loaded_id *b);
 
 /*
  * Does the module whose ELF header is in `first` run there, or has a program only mapped its file

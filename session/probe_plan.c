@@ -440,6 +440,7 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 		return -ENOMEM;
 	}
 	(*plan)->fd = module->file->fd >= 0 ? fcntl(module->file->fd, F_DUPFD_CLOEXEC, 0) : -1;
+	(*plan)->version = module->file->version;
 	(*plan)->path = strdup(module->file->path);
 	(*plan)->name = strdup(module->file->name);
 	err = aliases_copy(&(*plan)->aliases, &module->file->aliases);

@@ -9,6 +9,7 @@
 
 #include "abi/detour.h"
 #include "code/resolve.h"
+#include "process/loaded.h"
 #include "session/enumerated.h"
 #include "session/names.h"
 #include "session/spec.h"
@@ -32,8 +33,9 @@ struct plan_place {
 
 struct plan {
 	struct plan *next;
-	uint64_t device, inode;
-	int fd; /* while it is open, no other file gets the inode */
+	struct loaded_id id; /* of a module that it was made for */
+	int fd;		     /* while it is open, no other file gets the inode */
+	struct code_version version;
 	char *path;
 	char *name; /* of the module in its events */
 	struct code_aliases aliases;

@@ -45,6 +45,14 @@ int probe_refusal_add(struct wm_session *session, const struct probe_refusal *re
 	return more->name && more->module && more->detail ? 0 : -ENOMEM;
 }
 
+static int is_plan_of(const struct plan *plan, const struct probed_module *module, uint64_t address)
+{
+	struct loaded_id id = module->id;
+
+	id.start = plan->id.start;
+	return loaded_id_is(&plan->id, &id) && address - module->base <= plan->last;
+}
+
 /* Find the plan with a place at this address in the process, and the module's base. NULL: none. */
 static const struct plan *plan_around(const struct probes *probes, const struct probed *probed,
 				      uint64_t address, uint64_t *base)
@@ -56,9 +64,9 @@ static const struct plan *plan_around(const struct probes *probes, const struct 
 		if (probed->modules[i].base <= address &&
 		    (!module || probed->modules[i].base > module->base))
 			module = &probed->modules[i];
-	while (plan && module && (plan->device != module->device || plan->inode != module->inode))
+	while (plan && module && !is_plan_of(plan, module, address))
 		plan = plan->next;
-	if (!plan || !module || address - module->base > plan->last)
+	if (!plan || !module)
 		return NULL;
 	*base = module->base;
 	return plan;

@@ -2,8 +2,6 @@
 #include "session/probed.h"
 
 #include "base/array.h"
-#include "process/loaded.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +9,7 @@
 static struct probed_module *find(const struct probed *probed, const struct loaded *loaded)
 {
 	for (size_t i = 0; i < probed->count; i++)
-		if (probed->modules[i].start == loaded->start &&
-		    probed->modules[i].device == loaded->device &&
-		    probed->modules[i].inode == loaded->inode)
+		if (loaded_id_is(&probed->modules[i].id, &loaded->id))
 			return &probed->modules[i];
 	return NULL;
 }
@@ -37,8 +33,7 @@ int probed_note(struct probed *probed, const struct loaded *loaded, int is_done)
 	if (array_grow(&probed->modules, &probed->room, probed->count + 1,
 		       sizeof(*probed->modules)))
 		return -ENOMEM;
-	probed->modules[probed->count++] = (struct probed_module){ loaded->start,   loaded->base,
-								   loaded->device,  loaded->inode,
+	probed->modules[probed->count++] = (struct probed_module){ loaded->id, loaded->base,
 								   probed->set + 1, is_done };
 	return 0;
 }

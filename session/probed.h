@@ -3,16 +3,16 @@
 #ifndef SESSION_PROBED_H
 #define SESSION_PROBED_H
 
+#include "process/loaded.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-struct loaded;
 
 /* The modules of a process that were handled; zeroed is empty. */
 struct probed {
 	struct probed_module {
-		uint64_t start, base;
-		uint64_t device, inode;
+		struct loaded_id id;
+		uint64_t base;
 		uint64_t set; /* the set in which its places were sent */
 		int is_done;
 	} * modules;

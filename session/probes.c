@@ -33,6 +33,16 @@ static int is_agent(const char *path)
 	return !strcmp(name ? name + 1 : path, AGENT_NAME);
 }
 
+/* Whether the module has the code that the plan is for: its file may have been written since. */
+static int is_of(const struct plan *plan, const struct loaded *loaded)
+{
+	struct loaded_id id = loaded->id;
+
+	id.start = plan->id.start; /* it may be loaded anywhere */
+	return loaded_id_is(&plan->id, &id) && !strcmp(plan->path, loaded->path) &&
+	       (plan->fd < 0 || code_version_is(&plan->version, plan->fd));
+}
+
 /* Find a plan that serves the module. The vdso is no file, but is the same in all processes. */
 static struct plan *plan_find(const struct wm_session *session, const struct loaded *loaded)
 {
@@ -40,9 +50,7 @@ static struct plan *plan_find(const struct wm_session *session, const struct loa
 
 	loaded_name(loaded, name, sizeof(name));
 	for (struct plan *plan = session->probes->plans; plan; plan = plan->next)
-		if (plan->inode == loaded->inode && plan->device == loaded->device &&
-		    !strcmp(plan->path, loaded->path) &&
-		    plan_fits(plan, session->specs, name, &loaded->aliases))
+		if (is_of(plan, loaded) && plan_fits(plan, session->specs, name, &loaded->aliases))
 			return plan;
 	return NULL;
 }
@@ -227,8 +235,7 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 		*plan = NULL;
 		return err;
 	}
-	(*plan)->device = loaded->device;
-	(*plan)->inode = loaded->inode;
+	(*plan)->id = loaded->id;
 	(*plan)->next = probes->plans;
 	probes->plans = *plan;
 	return 0;

@@ -23,12 +23,10 @@ struct load {
 	uint64_t offset, bytes, address; /* in the file, and as linked */
 };
 
-/* By what stat(2) says of it: another file may take its place. */
+/* By what stat(2) says of it: another file may take its place, or it may be written over. */
 struct task_file {
 	struct task_file *next;
-	dev_t device;
-	ino_t inode;
-	struct timespec written;
+	struct stat about;
 	int error; /* -ENOENT: it is no module */
 	struct load loads[LOADS_MAX];
 	unsigned int load_count;
@@ -112,9 +110,12 @@ static void file_read(struct task_file *file, const char *path)
 
 static int is_file(const struct task_file *file, const struct stat *about)
 {
-	return file->device == about->st_dev && file->inode == about->st_ino &&
-	       file->written.tv_sec == about->st_mtim.tv_sec &&
-	       file->written.tv_nsec == about->st_mtim.tv_nsec;
+	const struct stat *known = &file->about;
+
+	return known->st_dev == about->st_dev && known->st_ino == about->st_ino &&
+	       known->st_size == about->st_size &&
+	       !memcmp(&known->st_mtim, &about->st_mtim, sizeof(about->st_mtim)) &&
+	       !memcmp(&known->st_ctim, &about->st_ctim, sizeof(about->st_ctim));
 }
 
 /* NULL: the file can't be had, or no memory. */
@@ -136,9 +137,7 @@ static const struct task_file *file_at(struct task_files *files, const char *pat
 		file = calloc(1, sizeof(*file));
 		if (!file)
 			return NULL;
-		file->device = about.st_dev;
-		file->inode = about.st_ino;
-		file->written = about.st_mtim;
+		file->about = about;
 		file_read(file, path);
 		files->count++;
 	}

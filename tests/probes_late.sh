@@ -10,6 +10,24 @@ expect "dlopen: calls" "$(count late libprobed:library_add:begin)" 55
 expect "dlopen: returns" "$(count late libprobed:library_add:end)" 55
 expect "dlopen: constructors" "$(values late libprobed:library_add:begin arg1 | grep -c '^-1$')" 5
 
+# Two plugins at one address that begin alike, and one that is written over in place, also without a build id: each
+# build's calls are recorded, under its own name.
+build_plugin()
+{
+	cc -O2 -g -fPIC -shared -fno-semantic-interposition "$probes_dir/plugin.c" -o "$@" || exit 1
+}
+cc -O2 "$probes_dir/plugins.c" -o plugins -ldl && build_plugin libone.so -DBUILD=1 && build_plugin libtwo.so -DBUILD=2 || exit 1
+run 0 --json -e 'func:plugin_add/arg1/' -o alike -- ./plugins 2 ./libone.so ./libtwo.so
+expect "alike: refused" "$(json refused)" 0
+expect "alike: one, two" "$(count alike libone:plugin_add) $(count alike libtwo:plugin_add)" "200 200"
+for id in sha1 none; do
+	build_plugin libtwo.so -DBUILD=2 -DFILLER "-Wl,--build-id=$id" && build_plugin libone.so -DBUILD=1 "-Wl,--build-id=$id"
+	rm -rf over
+	run 0 --json -e 'func:plugin_add/arg1/' -o over -- ./plugins 2 ./libplug.so={./libone.so,./libtwo.so}
+	expect "written over, build id $id: refused" "$(json refused)" 0
+	expect "written over, build id $id: calls" "$(count over libplug:plugin_add)" 400
+done
+
 # A stopped tool holds the program back once, not at each of the 30 libraries that it loads.
 run 0 --json -e 'func:library_add' -o stopped -- ./loads ./libprobed.so 30 1 stop
 case $(json late_modules) in

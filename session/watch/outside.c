@@ -387,8 +387,7 @@ int outside_armed(struct process *process, struct event_object *object, struct w
 static int is_told(const struct outside *outside, const struct loaded *loaded)
 {
 	for (size_t i = 0; i < outside->told_count; i++)
-		if (outside->reported[i].base == loaded->base &&
-		    outside->reported[i].inode == loaded->inode)
+		if (loaded_id_is(&outside->reported[i], &loaded->id))
 			return 1;
 	return 0;
 }
@@ -410,8 +409,7 @@ static int tell_modules(struct wm_session *session, struct process *process)
 		if (array_grow(&outside->reported, &outside->told_room, outside->told_count + 1,
 			       sizeof(*outside->reported)))
 			return -ENOMEM;
-		outside->reported[outside->told_count++] = (struct outside_module){ loaded->base,
-										    loaded->inode };
+		outside->reported[outside->told_count++] = loaded->id;
 		if (file && file->build_id_bytes <= sizeof(module.build_id)) {
 			module.build_id_bytes = (uint8_t)file->build_id_bytes;
 			memcpy(module.build_id, file->build_id, file->build_id_bytes);

@@ -105,7 +105,7 @@ int outside_code_is_gone(const struct outside_code *code)
 	uint8_t byte;
 
 	return !code->list.count ||
-	       pread(code->list.mem, &byte, 1, (off_t)code->list.all[0].start) != 1;
+	       pread(code->list.mem, &byte, 1, (off_t)code->list.all[0].id.start) != 1;
 }
 
 /*

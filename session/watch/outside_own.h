@@ -32,13 +32,11 @@ struct outside {
 	struct outside_code *code;
 	struct entry *entry; /* the program is held there; NULL */
 	int why, takes_all;
-	int has_records;      /* 0: only counts are wanted */
-	uint64_t last_ns;     /* of the last hit */
-	uint64_t lost;	      /* hits that the store counts as lost */
-	uint64_t followed_ns; /* when event_object_follow() last looked for new CPUs */
-	struct outside_module {
-		uint64_t base, inode;
-	} * reported; /* modules that the trace has */
+	int has_records;	    /* 0: only counts are wanted */
+	uint64_t last_ns;	    /* of the last hit */
+	uint64_t lost;		    /* hits that the store counts as lost */
+	uint64_t followed_ns;	    /* when event_object_follow() last looked for new CPUs */
+	struct loaded_id *reported; /* modules that the trace has */
 	size_t told_count, told_room;
 	struct event_object *object; /* while armed; owned by watching.c, as is the table */
 	struct watch_table *table;

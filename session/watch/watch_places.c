@@ -365,9 +365,13 @@ static int is_told(const struct process *process, const struct loaded *loaded)
 {
 	int is = 0;
 
-	for (size_t i = 0; i < process->module_count; i++)
-		if (process->modules[i].about.base == loaded->base)
-			is = !process->modules[i].about.gone;
+	for (size_t i = 0; i < process->module_count; i++) {
+		const struct control_module *about = &process->modules[i].about;
+
+		if (about->base == loaded->base)
+			is = !about->gone && about->build_id_bytes == loaded->id.build_id_bytes &&
+			     !memcmp(about->build_id, loaded->id.build_id, about->build_id_bytes);
+	}
 	return is;
 }
 
