@@ -17,47 +17,63 @@ static int is_noted(const struct modules *modules, const struct map *first)
 {
 	for (size_t i = 0; i < modules->count; i++)
 		if (modules->noted[i].start == first->start &&
+		    modules->noted[i].device == first->device &&
 		    modules->noted[i].inode == first->inode)
 			return 1;
 	return 0;
 }
 
-/* By its memory: so also what was deleted since, and the vdso. */
+/* By its memory: so also what was deleted since, and the vdso. 0: its headers can't be read. */
+static int module_read(struct control_module *module, int memory, const struct map *first)
+{
+	struct elf elf;
+	int bytes, is_read = !elf_open_memory(&elf, memory, first->start);
+
+	*module = (struct control_module){ .base = first->start };
+	if (is_read) {
+		module->base = elf.base;
+		bytes = elf_build_id(&elf, module->build_id);
+		module->build_id_bytes = (uint8_t)(bytes > 0 ? bytes : 0);
+	}
+	elf_release(&elf);
+	return is_read;
+}
+
 static int note(struct modules *modules, int memory, const struct map *first)
 {
-	struct control_module module = { .base = first->start };
+	struct control_module module;
 	char *path = strdup(first->path);
 	struct module_noted *noted;
-	struct elf elf;
 
 	if (!path || array_grow(&modules->noted, &modules->room, modules->count + 1,
 				sizeof(*modules->noted))) {
 		free(path);
 		return -ENOMEM;
 	}
-	if (!elf_open_memory(&elf, memory, first->start)) {
-		module.base = elf.base;
-		module.build_id_bytes = (uint8_t)elf_build_id(&elf, module.build_id);
-	}
-	elf_release(&elf);
+	module_read(&module, memory, first);
 	noted = &modules->noted[modules->count++];
 	noted->start = first->start;
+	noted->device = first->device;
 	noted->inode = first->inode;
 	noted->module = module;
 	noted->path = path;
 	return modules->sink->calls->module(modules->sink, &module, first->path);
 }
 
-static int is_there(const struct maps *maps, const struct module_noted *noted)
+/* A file that was written over and mapped again is another module: by its build id. */
+static int is_there(const struct maps *maps, int memory, const struct module_noted *noted)
 {
 	const struct map *map = maps_find(maps, noted->start);
+	struct control_module now;
 
-	return map && map->start == noted->start && map->inode == noted->inode &&
-	       !strcmp(map->path, noted->path);
+	if (!map || map->start != noted->start || map->inode != noted->inode ||
+	    map->device != noted->device || strcmp(map->path, noted->path) != 0)
+		return 0;
+	return !module_read(&now, memory, map) || !memcmp(&now, &noted->module, sizeof(now));
 }
 
 /* Tell what is not there any more, before what may have taken its place. */
-static int note_gone(struct modules *modules, const struct maps *maps)
+static int note_gone(struct modules *modules, const struct maps *maps, int memory)
 {
 	size_t kept = 0;
 	int err = 0;
@@ -66,7 +82,7 @@ static int note_gone(struct modules *modules, const struct maps *maps)
 		struct module_noted *noted = &modules->noted[i];
 		struct control_module module = { .base = noted->module.base, .gone = 1 };
 
-		if (err || is_there(maps, noted)) {
+		if (err || is_there(maps, memory, noted)) {
 			modules->noted[kept++] = *noted;
 			continue;
 		}
@@ -89,7 +105,7 @@ int modules_note(struct modules *modules, pid_t pid)
 	 * a process that is ending has nothing mapped; that does not show that its modules are gone
 	 */
 	if (!maps_read(&maps, pid) && maps.count) {
-		err = note_gone(modules, &maps);
+		err = note_gone(modules, &maps, memory);
 		for (size_t i = 0; i < maps.count && !err; i++) {
 			const struct map *first = &maps.list[i];
 

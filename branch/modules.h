@@ -12,7 +12,7 @@
 struct modules {
 	struct trail_sink *sink;
 	struct module_noted {
-		uint64_t start, inode;
+		uint64_t start, device, inode;
 		struct control_module module;
 		char *path;
 	} * noted;

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static char file[64];
+static char file[512];
 static int came, went;
 static uint64_t came_base, went_base;
 
@@ -65,6 +65,24 @@ Test(modules, are_told_when_they_come_and_when_they_are_gone)
 
 	at = mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_eq(modules_note(&modules, getpid()), 0);
+	cr_expect_eq(came, 1);
+	modules_release(&modules);
+}
+
+Test(modules, another_build_at_the_same_place_is_another_module)
+{
+	size_t at = 0;
+
+	cr_assert_eq(modules_note(&modules, getpid()), 0);
+	while (at < modules.count && !modules.noted[at].module.build_id_bytes)
+		at++;
+	cr_assert_lt(at, modules.count);
+	snprintf(file, sizeof(file), "%s", modules.noted[at].path);
+	cr_assert_eq(modules_note(&modules, getpid()), 0);
+	cr_expect_eq(went, 0);
+	modules.noted[at].module.build_id[0] ^= 1;
+	cr_assert_eq(modules_note(&modules, getpid()), 0);
+	cr_expect_eq(went, 1);
 	cr_expect_eq(came, 1);
 	modules_release(&modules);
 }

@@ -56,8 +56,10 @@ int top_symbols_open(struct top_symbols **symbols)
 static void map_free(struct viewed *viewed)
 {
 	image_close(viewed->image);
-	for (size_t i = 0; i < viewed->process.module_count; i++)
+	for (size_t i = 0; i < viewed->process.module_count; i++) {
+		free(viewed->process.modules[i].build_id);
 		free(viewed->process.modules[i].path);
+	}
 	free(viewed->process.modules);
 	viewed->image = NULL;
 	viewed->process = (struct tsdl_process){ 0 };
@@ -88,7 +90,8 @@ void top_symbols_close(struct top_symbols *symbols)
 
 /* ---- maps ---- */
 
-static int module_add(struct viewed *viewed, const char *path, uint64_t base)
+/* `build_id` in hex: another file may have taken the place of the one that runs. "": unknown. */
+static int module_add(struct viewed *viewed, const char *path, const char *build_id, uint64_t base)
 {
 	struct tsdl_process *process = &viewed->process;
 	struct tsdl_module *module;
@@ -97,7 +100,9 @@ static int module_add(struct viewed *viewed, const char *path, uint64_t base)
 		       sizeof(*module)))
 		return -ENOMEM;
 	module = &process->modules[process->module_count];
-	*module = (struct tsdl_module){ .base = base, .path = strdup(path) };
+	*module = (struct tsdl_module){ .base = base,
+					.build_id = build_id[0] ? strdup(build_id) : NULL,
+					.path = strdup(path) };
 	process->module_count += module->path != NULL;
 	return module->path ? 0 : -ENOMEM;
 }
@@ -107,7 +112,7 @@ static int kernel_module_add(const char *name, uint64_t address, void *data)
 	char path[KERNEL_NAME_BYTES + 3];
 
 	snprintf(path, sizeof(path), "[%.*s]", KERNEL_NAME_BYTES, name);
-	return module_add(data, path, address);
+	return module_add(data, path, "", address);
 }
 
 static void modules_read(struct viewed *viewed)
@@ -117,13 +122,20 @@ static void modules_read(struct viewed *viewed)
 	if (!viewed->pid) {
 		uint64_t start = kernel_image_start("");
 
-		if (start && !module_add(viewed, KERNEL_PATH, start))
+		if (start && !module_add(viewed, KERNEL_PATH, "", start))
 			kernel_image_modules("", kernel_module_add, viewed);
 		return;
 	}
-	if (!loaded_read(&list, viewed->pid))
-		for (size_t i = 0; i < list.count; i++)
-			module_add(viewed, list.all[i].path, list.all[i].base);
+	if (!loaded_read(&list, viewed->pid)) {
+		for (size_t i = 0; i < list.count; i++) {
+			const struct loaded_id *id = &list.all[i].id;
+			char hex[2 * ELF_BUILD_ID_BYTES + 1] = "";
+
+			for (int at = 0; at < id->build_id_bytes; at++)
+				snprintf(hex + 2 * at, 3, "%02x", id->build_id[at]);
+			module_add(viewed, list.all[i].path, hex, list.all[i].base);
+		}
+	}
 	loaded_release(&list);
 }
 

@@ -27,11 +27,17 @@ static uint64_t base_of(const struct elf *elf, const struct engine_module *modul
 	return module->start - module->offset;
 }
 
-static int is_noted(const struct modules *modules, uint64_t base, const char *path)
+/* Without a build id of its own it may be any. */
+static int is_noted(const struct modules *modules, const struct control_module *module,
+		    const char *path)
 {
-	for (size_t i = 0; i < modules->count; i++)
-		if (modules->noted[i].module.base == base && !strcmp(modules->noted[i].path, path))
+	for (size_t i = 0; i < modules->count; i++) {
+		const struct module_noted *noted = &modules->noted[i];
+
+		if (noted->module.base == module->base && !strcmp(noted->path, path) &&
+		    !memcmp(noted->module.build_id, module->build_id, module->build_id_bytes))
 			return 1;
+	}
 	return 0;
 }
 
@@ -40,17 +46,18 @@ int soft_modules_told(struct soft_modules *modules, const struct engine_module *
 {
 	struct control_module module = { .base = reported->start - reported->offset };
 	struct elf elf;
-	int err = modules->is_gone ? 0 : soft_modules_note(modules);
+	int err = modules->is_gone ? 0 : soft_modules_note(modules), bytes;
 
 	if (err || !path[0])
 		return err;
 	if (!elf_open(&elf, path)) {
 		module.base = base_of(&elf, reported);
-		module.build_id_bytes = (uint8_t)elf_build_id(&elf, module.build_id);
+		bytes = elf_build_id(&elf, module.build_id);
+		module.build_id_bytes = (uint8_t)(bytes > 0 ? bytes : 0);
 	}
 	elf_release(&elf);
 	/* it came and went between two looks */
-	if (is_noted(&modules->modules, module.base, path))
+	if (is_noted(&modules->modules, &module, path))
 		return 0;
 	return modules->modules.sink->calls->module(modules->modules.sink, &module, path);
 }
