@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ANY_PID 1 /* libdwfl wants one, and does nothing with it */
+#define ANY_PID 1	/* libdwfl wants one, and does nothing with it */
+#define ENTRY_BYTES 64u /* of a file's first code, which has called all else */
 
 struct callstack {
 	Dwfl *dwfl;
@@ -151,9 +152,22 @@ int callstack_module_add(struct callstack *callstack, const char *path, uint64_t
 	return 0;
 }
 
+/* The loader's first code has no unwind table that ends the stack there. */
+static int is_entry(struct callstack *callstack, uint64_t address)
+{
+	Dwfl_Module *module = dwfl_addrmodule(callstack->dwfl, address);
+	GElf_Addr bias;
+	Elf *elf = module ? dwfl_module_getelf(module, &bias) : NULL;
+	GElf_Ehdr head;
+
+	return elf && gelf_getehdr(elf, &head) && address - (head.e_entry + bias) < ENTRY_BYTES;
+}
+
 size_t callstack_frames(struct callstack *callstack, const struct callstack_thread *thread,
 			uint64_t *frames, size_t most, int *is_cut)
 {
+	int error = -1;
+
 	callstack->thread = thread;
 	callstack->frames = frames;
 	callstack->most = most;
@@ -163,11 +177,13 @@ size_t callstack_frames(struct callstack *callstack, const struct callstack_thre
 	if (!callstack->is_attached && callstack->modules)
 		callstack->is_attached = dwfl_attach_state(callstack->dwfl, NULL, ANY_PID, &threads,
 							   callstack);
-	/* its result is an error also at the outermost frame of some programs */
+	/* 0: the tables say that the last frame has no caller */
 	if (callstack->is_attached)
-		dwfl_getthread_frames(callstack->dwfl, ANY_PID, frame_take, callstack);
+		error = dwfl_getthread_frames(callstack->dwfl, ANY_PID, frame_take, callstack);
 	if (!callstack->count)
 		frames[callstack->count++] = thread->registers[CALLSTACK_RIP];
+	if (error && !is_entry(callstack, frames[callstack->count - 1]))
+		callstack->is_cut = 1;
 	*is_cut = callstack->is_cut;
 	return callstack->count;
 }

@@ -13,6 +13,7 @@ struct callstack;
 
 /* As DWARF numbers those of x86-64: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, rip. */
 #define CALLSTACK_REGISTERS 17
+#define CALLSTACK_RBP 6
 #define CALLSTACK_RSP 7
 #define CALLSTACK_RIP 16
 
@@ -35,8 +36,8 @@ struct callstack_thread {
 
 /*
  * Fill frames[] with where the thread is, then the places that its functions return to, `most` of
- * them. *is_cut: the copy of the stack ended, or frames[] did, before the outermost. Returns how
- * many, at least one.
+ * them. *is_cut: the copy of the stack, frames[] or what the files say ended before the outermost.
+ * Returns how many, at least one.
  */
 size_t callstack_frames(struct callstack *stack, const struct callstack_thread *thread,
 			uint64_t *frames, size_t most, int *is_cut);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <ucontext.h>
 
 #define MOST 64
@@ -123,6 +124,37 @@ Test(callstack, nothing_known_gives_the_place_alone)
 	cr_expect_eq(callstack_module_add(callstack, "/etc/passwd", 0), -ENOENT);
 	cr_expect_eq(callstack_frames(callstack, &thread, frames, MOST, &is_cut), 1);
 	cr_expect_eq(frames[0], thread.registers[CALLSTACK_RIP]);
+	cr_expect_eq(is_cut, 1);
+}
+
+/* Code that was made at run time is in no module: its callers can't be found. */
+Test(callstack, frame_without_a_module_is_cut)
+{
+	uint64_t frames[MOST];
+	int is_cut;
+
+	dl_iterate_phdr(add, NULL);
+	for (size_t at = 0; at + 8 <= sizeof(stack); at += 8) {
+		if (!memcmp(stack + at, &returns[1], 8))
+			memcpy(stack + at, &(uint64_t){ 0x1000 }, 8);
+	}
+	thread.registers[CALLSTACK_RBP] = 0;
+	cr_expect_eq(callstack_frames(callstack, &thread, frames, MOST, &is_cut), 3);
+	cr_expect_eq(frames[2], 0x1000);
+	cr_expect_eq(is_cut, 1);
+}
+
+/* The first code of the loader has no unwind table, and no caller. */
+Test(callstack, entry_of_a_file_is_the_outermost)
+{
+	const ElfW(Ehdr) *loader = (const void *)getauxval(AT_BASE);
+	uint64_t frames[MOST];
+	int is_cut;
+
+	dl_iterate_phdr(add, NULL);
+	thread.registers[CALLSTACK_RIP] = getauxval(AT_BASE) + loader->e_entry;
+	thread.registers[CALLSTACK_RBP] = 0;
+	cr_expect_eq(callstack_frames(callstack, &thread, frames, MOST, &is_cut), 1);
 	cr_expect_eq(is_cut, 0);
 }
 

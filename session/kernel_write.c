@@ -81,7 +81,7 @@ static uint64_t met(struct kernel *kernel, const struct sampler_record *record, 
 
 /*
  * The kernel's callers, then the program's by its stack, in chain[]. Returns how many; 0: the stack
- * was not recorded.
+ * was not recorded, or, with *is_cut, can't be read.
  */
 static size_t unwind_callers(struct kernel *kernel, const struct sampler_record *record,
 			     uint64_t chain[CALLERS_MAX], int *is_cut)
@@ -90,7 +90,10 @@ static size_t unwind_callers(struct kernel *kernel, const struct sampler_record 
 					   .stack_bytes = record->stack_bytes };
 	size_t count = 0, got;
 
-	if (record->user_regs_abi != PERF_SAMPLE_REGS_ABI_64 || !record->stack_bytes)
+	if (!record->stack_bytes)
+		return 0;
+	*is_cut = 1;
+	if (record->user_regs_abi != PERF_SAMPLE_REGS_ABI_64)
 		return 0;
 	for (unsigned int i = 0; i < CALLSTACK_REGISTERS; i++)
 		thread.registers[i] = record->user_regs[perf_registers_dwarf[i]];

@@ -158,6 +158,7 @@ holds "a static program that runs already" 'totals(work=100, heavy=75)'
 EVENT=sample:cpu-clock/freq=1000,callchain=dwarf/ record ./burning-frameless 250
 report --functions
 holds "stacks by the unwind tables" 'totals(work=100, heavy=75)'
+holds "and they are whole" 's["cut_stacks"] < s["samples"] / 10'
 "$waymark" export --format=folded trace >folded || fail "folded: $?"
 grep -q ';_start;.*main;rounds_burn;heavy;work ' folded || fail "folded: $(head -n 5 folded)"
 
