@@ -278,6 +278,7 @@ static void print_pauses(const struct kernel_sums *sums)
 
 static void print_losses(const struct trace_reader *reader, const struct summary *summary)
 {
+	const char *in_memory = reader->meta.in_memory ? reader->meta.in_memory : "";
 	uint64_t printed = 0;
 
 	int is_lossy = summary->streams_lossy || summary->discarded ||
@@ -289,8 +290,11 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 	else if (!is_lossy && !is_open(reader))
 		printf("Losses       none\n");
 	else if (!is_lossy)
-		printf("Losses       none known\n");
-	if (is_open(reader))
+		printf("Losses       %s\n", in_memory[0] ? "not known" : "none known");
+	if (is_open(reader) && in_memory[0])
+		printf("             the recorder was killed: its %s were in memory alone, and are missing\n",
+		       shown(in_memory));
+	if (is_open(reader) && strcmp(in_memory, "events"))
 		printf("             the recorder was killed: its last 100 ms may be missing, and what was lost until then\n");
 	if (!reader->is_indexed && !reader->live)
 		printf("             the trace has no index (.index): packets may be missing\n");

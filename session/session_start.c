@@ -8,6 +8,7 @@
 #include "process/target.h"
 #include "session/spec.h"
 #include "session/watch/watching.h"
+#include "trace/writer.h"
 
 #include <errno.h>
 #include <string.h>
@@ -103,6 +104,18 @@ static int fail_unmatched(struct wm_session *session)
 	return 0;
 }
 
+/* Tell the trace's readers what a killed recorder takes with it. */
+static int note_in_memory(struct wm_session *session)
+{
+	const struct trail_request *trail = spec_trail(session->specs);
+
+	if (!session->writer)
+		return 0;
+	if (session->options.policy == WM_POLICY_CYCLIC)
+		return trace_in_memory_add(session->writer, "events");
+	return trail && trail->last_bytes ? trace_in_memory_add(session->writer, "branches") : 0;
+}
+
 int wm_session_start(struct wm_session *session)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
@@ -117,6 +130,8 @@ int wm_session_start(struct wm_session *session)
 	if (!session->specs->count)
 		return session_fail(session, -WM_E_SPEC, "no event was added");
 	err = live_keep_ready(session);
+	if (!err)
+		err = note_in_memory(session);
 	if (err)
 		return err;
 	session->detail[0] = 0;

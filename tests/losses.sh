@@ -25,6 +25,22 @@ await has_ended || fail "killed: it is said to have ended: $(reported killed end
 grep -q "the recorder was killed" said || fail "killed: $(grep -A2 Losses said)"
 ! grep -q "Losses  *none$" said || fail "killed: it is said to be complete"
 
+# With the policy cyclic nothing is written before the end, and of branches with last= neither.
+in_memory=(events branches)
+for asked in "-e marker:beat:at --policy cyclic" "-e trail/step,last=1M/"; do
+	rm -rf killed
+	# shellcheck disable=SC2086 # options
+	begin_record $asked -o killed -p "$pid"
+	await grep -qs in_memory killed/metadata || fail "killed: $asked: nothing in its metadata"
+	pkill -9 -P "$recorder" -x waymark
+	{ wait "$recorder"; } 2>/dev/null
+	await has_ended || fail "killed: $asked: it is said to have ended"
+	"$waymark" report killed >said || fail "killed: $asked: status $?"
+	grep -q "the recorder was killed: its ${in_memory[0]} were in memory alone, and are missing" said ||
+		fail "killed: $asked: $(grep -A2 Losses said)"
+	in_memory=("${in_memory[@]:1}")
+done
+
 # A trace that ended says so, and its index is the writer's.
 run 7 --json -o whole -- ./ticker 20000 3 1 7
 expect "whole: ended" "$(reported whole ended)" True

@@ -172,8 +172,10 @@ static int end_index(struct wm_trace *trace)
 
 	if (reader->live || (reader->is_indexed && reader->is_ended))
 		return 0;
-	damage.what = reader->is_indexed ? "the recorder was killed: its last 100 ms may be missing"
-					 : "the trace has no index: packets may be missing";
+	damage.what = !reader->is_indexed ? "the trace has no index: packets may be missing"
+		      : reader->meta.in_memory
+			      ? "the recorder was killed: what was in memory alone is missing"
+			      : "the recorder was killed: its last 100 ms may be missing";
 	record_damage(trace, &damage);
 	return 1;
 }

@@ -257,6 +257,7 @@ void tsdl_release(struct tsdl *tsdl)
 		free(tsdl->watches[i]);
 	free(tsdl->watches);
 	free(tsdl->hostname);
+	free(tsdl->in_memory);
 	free(tsdl->version);
 	*tsdl = (struct tsdl){ 0 };
 }

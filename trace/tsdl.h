@@ -96,6 +96,7 @@ struct tsdl {
 	int uuid_known;
 	uint8_t uuid[16];
 	char *hostname, *version; /* may be NULL */
+	char *in_memory;	  /* trace_in_memory_add(); may be NULL */
 	struct tsdl_clock clocks[TSDL_CLOCKS];
 	struct tsdl_enums enums;
 	struct tsdl_process *processes;

@@ -240,6 +240,8 @@ static int env_value(struct parse *parse, const char *key)
 		return add_watch(parse->tsdl, lex);
 	if (!strcmp(key, "tracer_name"))
 		parse->tsdl->ours = !strcmp(lex->text, "waymark");
+	else if (!strcmp(key, "in_memory"))
+		return keep(&parse->tsdl->in_memory, lex);
 	else if (!strcmp(key, "hostname"))
 		return keep(&parse->tsdl->hostname, lex);
 	else if (!strcmp(key, "waymark_version"))

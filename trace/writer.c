@@ -189,6 +189,13 @@ void trace_end_set(struct trace_writer *writer, uint64_t length_ns, uint64_t dis
 	writer->index.head.discarded = discarded;
 }
 
+int trace_in_memory_add(struct trace_writer *writer, const char *what)
+{
+	env_string(writer, "in_memory", what);
+	writer->changed = 1;
+	return metadata_flush(writer);
+}
+
 void trace_unrecorded_add(struct trace_writer *writer, const char *program, uint64_t processes,
 			  const char *reason)
 {

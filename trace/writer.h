@@ -55,6 +55,12 @@ int trace_writer_open(struct trace_writer **writer, const char *dir);
 void trace_end_set(struct trace_writer *writer, uint64_t length_ns, uint64_t discarded);
 
 /*
+ * These ("events", "branches") are in memory alone until the recording ends, so that all of them
+ * are lost should the recorder be killed. Before the first packet. 0 or -errno.
+ */
+int trace_in_memory_add(struct trace_writer *writer, const char *what);
+
+/*
  * Processes of a program that ran unrecorded, and why. Note it in the metadata; once for each pair,
  * at the end.
  */
