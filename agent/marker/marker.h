@@ -161,6 +161,12 @@ int registry_probe_add(const struct text *text, const char *name, char kind,
 int registry_probe_remove(const struct text *text, const char *name, char kind,
 			  const struct plan_probe *probe);
 
+/*
+ * How many sites call it; -WM_E_FIELD_TYPES: some have other types; else why some don't.
+ */
+int registry_probe_status(const char *name, char kind, const uint8_t types[16],
+			  const struct plan_probe *probe);
+
 /* Whether the program has probes, so that modules to come must be looked at without any session. */
 int registry_waits(void);
 
@@ -214,8 +220,11 @@ int pending_add(const char *name, char kind, const uint8_t types[16],
 		const struct plan_probe *probe);
 int pending_remove(const char *name, char kind, const struct plan_probe *probe);
 int pending_any(void);
-/* Move what waits for this variant into its probes_next. 0 or -ENOMEM. */
+/* Copy what waits for this variant into its probes_next. 0 or -ENOMEM. */
 int pending_claim(struct variant *variant);
+/* After the change: what a variant has then waits no longer; what was refused waits on. */
+void pending_settle(void);
+int probes_have(const struct variant *variant, const struct plan_probe *probe);
 /* A variant without probes gets those of another. 0 or -ENOMEM. */
 int probes_copy(struct variant *variant, const struct variant *from);
 /* probes_next becomes probes, with one more or without one. 0, -ENOMEM or -ENOENT. */

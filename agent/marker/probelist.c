@@ -22,6 +22,14 @@ static int is_same(const struct plan_probe *a, const struct plan_probe *b)
 	return a->call == b->call && a->fn == b->fn && a->data == b->data;
 }
 
+int probes_have(const struct variant *variant, const struct plan_probe *probe)
+{
+	for (uint32_t i = 0; i < variant->probe_count; i++)
+		if (is_same(&variant->probes[i], probe))
+			return 1;
+	return 0;
+}
+
 static struct plan_probe *copy(const struct plan_probe *from, uint32_t count, uint32_t room)
 {
 	struct plan_probe *to = heap_alloc(room * sizeof *to);
@@ -145,25 +153,46 @@ int pending_remove(const char *name, char kind, const struct plan_probe *probe)
 	return -ENOENT;
 }
 
+static int is_for(const struct pending *waits, const struct variant *variant)
+{
+	return waits->kind == variant->kind && !strcmp(waits->name, variant->name) &&
+	       !memcmp(waits->types, variant->types, sizeof waits->types);
+}
+
 int pending_claim(struct variant *variant)
+{
+	for (const struct pending *waits = pending; waits; waits = waits->next) {
+		int error;
+
+		if (!is_for(waits, variant))
+			continue;
+		error = probes_with(variant, &waits->probe);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int is_taken(const struct pending *waits)
+{
+	const struct variant *variant = NULL;
+
+	while ((variant = registry_next_named(variant, waits->name)))
+		if (is_for(waits, variant) && probes_have(variant, &waits->probe))
+			return 1;
+	return 0;
+}
+
+void pending_settle(void)
 {
 	struct pending **link = &pending;
 
 	while (*link) {
-		struct pending *waits = *link;
-		int error;
-
-		if (waits->kind != variant->kind || strcmp(waits->name, variant->name) ||
-		    memcmp(waits->types, variant->types, sizeof waits->types)) {
-			link = &waits->next;
-			continue;
-		}
-		error = probes_with(variant, &waits->probe);
-		if (error)
-			return error;
-		unlink_pending(link);
+		if (is_taken(*link))
+			unlink_pending(link);
+		else
+			link = &(*link)->next;
 	}
-	return 0;
 }
 
 int pending_any(void)

@@ -276,6 +276,7 @@ int registry_follow(const struct text *text)
 		error = change_commit(&change, text);
 	else
 		change_commit(&change, text);
+	pending_settle();
 	return error;
 }
 
@@ -368,6 +369,24 @@ int registry_probe_remove(const struct text *text, const char *name, char kind,
 			result = error;
 	}
 	return result;
+}
+
+int registry_probe_status(const char *name, char kind, const uint8_t types[16],
+			  const struct plan_probe *probe)
+{
+	int sites = 0, error = 0;
+
+	for (const struct variant *v = NULL; (v = registry_next_named(v, name));) {
+		if (v->kind != kind || !v->site_count)
+			continue;
+		if (!is_alike(v, kind, types))
+			return -WM_E_FIELD_TYPES;
+		if (probes_have(v, probe))
+			sites += (int)v->armed_count;
+		else
+			error = v->error ? v->error : -WM_E_SITE_CHANGED;
+	}
+	return error ? error : sites;
 }
 
 int registry_waits(void)

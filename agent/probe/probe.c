@@ -84,6 +84,25 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 	return 0;
 }
 
+__attribute__((visibility("default"))) int wm_probe_status(struct wm_probe *probe)
+{
+	struct hit_guard shut;
+	struct text text;
+	int status;
+
+	if (!probe)
+		return -EINVAL;
+	hit_guard(&shut);
+	status = agent_enter(&text);
+	if (!status) {
+		status = registry_probe_status(probe->name, probe->kind, probe->types,
+					       &probe->plan);
+		agent_leave(&text);
+	}
+	hit_open(&shut);
+	return status;
+}
+
 __attribute__((visibility("default"))) int wm_probe_remove(struct wm_probe *probe)
 {
 	struct hit_guard shut;

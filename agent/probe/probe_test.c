@@ -6,8 +6,10 @@
 #include <waymark/probe.h>
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #define HANDLERS 200
 
@@ -54,6 +56,52 @@ Test(probe, one_marker_takes_many_handlers, .timeout = 60)
 	turn(5);
 	for (int i = 0; i < HANDLERS; i++)
 		cr_expect_eq(sums[i], 3, "%d: %d", i, sums[i]);
+}
+
+WM_PROBE(module, call, int);
+
+static void *module_open(const char *variable)
+{
+	void *module = dlopen(getenv(variable), RTLD_NOW | RTLD_LOCAL);
+
+	cr_assert(module, "%s", dlerror());
+	return module;
+}
+
+static void module_call(void *module)
+{
+	void (*call)(void) = (void (*)(void))dlsym(module, "module_function");
+
+	cr_assert(call);
+	call();
+}
+
+Test(probe, status_names_a_late_marker_with_other_types, .timeout = 100)
+{
+	struct wm_probe *probe;
+	void *other, *same;
+	int sum = 0;
+
+	cr_expect_eq(wm_probe_status(NULL), -EINVAL);
+	cr_assert_eq(wm_probe_add_module_call(&probe, add_number, &sum), 0);
+	cr_expect_eq(wm_probe_status(probe), 0);
+	other = module_open("WAYMARK_TEST_MODULE_LONG");
+	cr_expect(AWAIT(wm_probe_status(probe) == -WM_E_FIELD_TYPES));
+	module_call(other);
+	/* two modules disagree: neither calls the handler, which waits on */
+	same = module_open("WAYMARK_TEST_MODULE");
+	cr_expect_eq(wm_probe_status(probe), -WM_E_FIELD_TYPES);
+	module_call(same);
+	dlclose(same);
+	dlclose(other);
+	cr_expect(AWAIT(wm_probe_status(probe) == 0));
+	cr_expect_eq(sum, 0);
+	same = module_open("WAYMARK_TEST_MODULE");
+	cr_expect(AWAIT(wm_probe_status(probe) == 1));
+	module_call(same);
+	cr_expect_eq(sum, 1);
+	cr_expect_eq(wm_probe_remove(probe), 0);
+	dlclose(same);
 }
 
 static struct wm_probe *own_probe;

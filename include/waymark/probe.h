@@ -11,9 +11,9 @@
  *	...
  *	wm_probe_remove(probe);
  *
- * A handler whose parameters differ from those declared does not compile; a declaration that
- * differs from the marker is refused with -WM_E_FIELD_TYPES. A marker may have any number of
- * handlers; adding the first arms it.
+ * A handler whose parameters differ from those declared does not compile, except one that is
+ * declared without any, as (), before C23. A declaration that differs from the marker is refused
+ * with -WM_E_FIELD_TYPES. A marker may have any number of handlers; adding the first arms it.
  *
  * A handler runs in the thread that passes the marker (in its signal handler if the marker is in
  * one), in the middle of a function whose compiler expects no call there. So do only what a signal
@@ -29,7 +29,7 @@
  * leaves the parent's object as it is, and the others return -ECHILD. A function with another rule
  * says so.
  *
- * Handlers are such an exception: a forked child has its own, and both functions work there.
+ * Handlers are such an exception: a forked child has its own, and all functions work there.
  */
 #ifndef WAYMARK_PROBE_H
 #define WAYMARK_PROBE_H
@@ -52,7 +52,7 @@ typedef void (*wm_probe_call)(wm_probe_fn fn, void *data, const unsigned char *p
  * What WM_PROBE's functions call. `name` is SUBSYSTEM:EVENT, `kind` 'm' (WAYMARK, WAYMARK_SDT),
  * 'i', 'b' or 'e'; `types` are WM_TYPE_*, ended by 0 if fewer than 16. `call` unpacks the fields
  * and calls fn. A marker that no module has yet is waited for: the handler is there when a module
- * brings it.
+ * brings it with these types; wm_probe_status() reports whether one has.
  *
  * This function sets *probe before the handler can run; wm_probe_remove() releases it. Not in a
  * probe's handler. Returns 0; or, with *probe NULL, -EINVAL for a NULL
@@ -60,6 +60,15 @@ typedef void (*wm_probe_call)(wm_probe_fn fn, void *data, const unsigned char *p
  */
 int wm_probe_add(struct wm_probe **probe, const char *name, char kind,
 		 const unsigned char types[16], wm_probe_call call, wm_probe_fn fn, void *data);
+
+/*
+ * Where a handler is called: the number of places in the modules that are loaded, 0 while no module
+ * has the marker. -WM_E_FIELD_TYPES: a module has the marker with other types, so its places do not
+ * call the handler, while other modules' may. Otherwise what refused the marker's places
+ * (-WM_E_SITE_CHANGED...), or -EINVAL for NULL, or -errno. A module that was loaded a moment ago may
+ * not count yet. The probe's handler may call it.
+ */
+int wm_probe_status(struct wm_probe *probe);
 
 /*
  * Take a handler away. When this returns 0 the handler is not running in any thread and never will
@@ -93,10 +102,23 @@ int wm_probe_remove(struct wm_probe *probe);
 	WM__ASSERT(sizeof(type) == WM__BYTES_OF(WM__TYPE(*(type *)0)),                             \
 		   "waymark: this type can't be a field of a probe");
 
+/* In C an argument of another pointer type is a warning, and an error where it is a union's. */
+#ifdef __cplusplus
+#define WM__PROBE_ARG(type) typedef type *type##_arg
+#define WM__PROBE_FN(arg) arg
+#else
+#define WM__PROBE_ARG(type)                                                                        \
+	typedef union {                                                                            \
+		type *fn;                                                                          \
+	} type##_arg __attribute__((transparent_union))
+#define WM__PROBE_FN(arg) arg.fn
+#endif
+
 #define WM__PROBE(kind, verb, subsys, event, ...)                                                  \
 	WM__EACH(WM__PROBE_CHECK, _, ##__VA_ARGS__)                                                \
 	typedef void wm_probe_##verb##_##subsys##_##event##_fn(                                    \
 		void *data WM__EACH(WM__PROBE_PARAMETER, _, ##__VA_ARGS__));                       \
+	WM__PROBE_ARG(wm_probe_##verb##_##subsys##_##event##_fn);                                  \
 	static inline __attribute__((unused)) void wm_probe_##verb##_##subsys##_##event##_call(    \
 		wm_probe_fn wm__fn, void *wm__data, const unsigned char *wm__from)                 \
 	{                                                                                          \
@@ -106,15 +128,15 @@ int wm_probe_remove(struct wm_probe *probe);
 			wm__data WM__EACH(WM__PROBE_VALUE, _, ##__VA_ARGS__));                     \
 	}                                                                                          \
 	static inline __attribute__((unused)) int wm_probe_##verb##_##subsys##_##event(            \
-		struct wm_probe **probe, wm_probe_##verb##_##subsys##_##event##_fn *fn,            \
+		struct wm_probe **probe, wm_probe_##verb##_##subsys##_##event##_fn_arg fn,         \
 		void *data)                                                                        \
 	{                                                                                          \
 		static const unsigned char types[17] = { WM__EACH(WM__PROBE_TYPE, _,               \
 								  ##__VA_ARGS__) 0 };              \
                                                                                                    \
 		return wm_probe_add(probe, #subsys ":" #event, kind, types,                        \
-				    wm_probe_##verb##_##subsys##_##event##_call, (wm_probe_fn)fn,  \
-				    data);                                                         \
+				    wm_probe_##verb##_##subsys##_##event##_call,                   \
+				    (wm_probe_fn)WM__PROBE_FN(fn), data);                          \
 	}                                                                                          \
 	typedef void wm_probe_##verb##_##subsys##_##event##_fn(                                    \
 		void *data WM__EACH(WM__PROBE_PARAMETER, _, ##__VA_ARGS__))

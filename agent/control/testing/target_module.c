@@ -2,7 +2,10 @@
 /* The library that target_program.c loads and unloads. */
 #include <waymark/marker.h>
 
-static int loads;
+#ifndef LOADS
+#define LOADS int
+#endif
+static LOADS loads;
 
 static __attribute__((constructor)) void module_begin(void)
 {
