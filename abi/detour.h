@@ -8,7 +8,8 @@
  * of the instruction, then a jump to what follows:
  *
  *	lea   -128(%rsp), %rsp      over the red zone (not at a function's entry)
- *	...                         saves flags and registers; packs the fields as in abi/site.h
+ *	pushfq                      and DF and AC cleared
+ *	...                         saves %rax; packs the fields as in abi/site.h
  *	pushq payload               their address
  *	pushq word(%rip)            FIXUP_WORD
  *	call  *enter(%rip)          FIXUP_ENTER
@@ -23,7 +24,8 @@
  *	notrack jmp *-24(%rsp)	    where the second word was
  *
  * From there the agent returns, with a return address pushed, to the code that follows, as the
- * first word says. The callee keeps every register but the flags.
+ * first word says. The callee of the return keeps every register and all flags. That of the event
+ * finds DF and AC clear, and keeps every register but the flags.
  *
  * The instruction may be behind the point, where nothing jumps in between: endbr64 and instructions
  * that do nothing stay in place and run before the event. At a function's entry so may others that

@@ -75,8 +75,6 @@ static void insn_take(struct gather *gather, const ZydisDecodedInstruction *insn
 			gather_target(gather, at);
 		}
 	}
-	if (insn->mnemonic == ZYDIS_MNEMONIC_STD)
-		address_add(gather, &gather->backwards, at);
 	if (gather->sweep->image.is_fixed)
 		fixed_take(gather, insn, at);
 }

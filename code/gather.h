@@ -27,11 +27,10 @@ struct gather {
 	ZydisDecoder full;
 	struct address_list
 		edges; /* where functions begin; after gather_edges() in order, each once */
-	struct address_list jumps;     /* jmp *%reg, in order */
-	struct address_list backwards; /* std */
-	struct address_list guesses;   /* numbers in instructions that may be addresses */
-	struct address_list unread;    /* functions with something in them that can't be read */
-	struct gather_lea *leas;       /* of addresses in the module, in order of `at` */
+	struct address_list jumps;   /* jmp *%reg, in order */
+	struct address_list guesses; /* numbers in instructions that may be addresses */
+	struct address_list unread;  /* functions with something in them that can't be read */
+	struct gather_lea *leas;     /* of addresses in the module, in order of `at` */
 	size_t lea_count, lea_room;
 	int err; /* the first that happened: of memory, or that the file's owner has had enough */
 };

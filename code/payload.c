@@ -2,6 +2,7 @@
 #include "code/payload.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
@@ -22,7 +23,7 @@ static const uint8_t machine_register[16] = { RAX, RDX, RCX, RBX, RSI, RDI, RBP,
 
 struct layout {
 	struct emit *emit;
-	int32_t payload_bytes; /* rounded up to 8; %rax is kept right above */
+	int32_t payload_bytes; /* rounded up to 8; right above are %rax, then the flags */
 	int32_t down;	       /* from the program's stack pointer to the payload */
 	int32_t point;	       /* from where that was at the point */
 	bool rax_is_used;
@@ -254,11 +255,35 @@ static int fields_emit(struct layout *layout, const struct code_place *place)
 	return 0;
 }
 
-int payload_emit(struct emit *emit, const struct code_place *place, unsigned int stack_bytes,
-		 bool keeps_flags)
+/*
+ * pushfq, and what C code can't bear cleared. An alignment check would fault: the payload is packed,
+ * and what a field is loaded from may be anywhere.
+ */
+static void flags_push(struct emit *emit)
 {
+	EMIT(emit, 0x9c);				      /* pushfq */
+	EMIT(emit, 0xf7, 0x04, 0x24, 0x00, 0x04, 0x04, 0x00); /* testl $DF | AC, (%rsp) */
+	EMIT(emit, 0x74, 0x09);				      /* jz 1f */
+	EMIT(emit, 0x9c);				      /* pushfq */
+	EMIT(emit, 0x81, 0x24, 0x24, 0xff, 0xfb, 0xfb, 0xff); /* andl $~(DF | AC), (%rsp) */
+	EMIT(emit, 0x9d);				      /* popfq; 1: */
+}
+
+/* The flags are in %rax. A popfq takes five times as long as all that follows it. */
+static void flags_restore(struct emit *emit)
+{
+	EMIT(emit, 0xa9, 0x00, 0x04, 0x04, 0x00); /* test $DF | AC, %eax */
+	EMIT(emit, 0x74, 0x02);			  /* jz 1f */
+	EMIT(emit, 0x50, 0x9d);			  /* push %rax; popfq */
+	EMIT(emit, 0x86, 0xe0);			  /* 1: xchg %al, %ah */
+	EMIT(emit, 0x24, 0x08, 0x04, 0x78); /* and $8, %al; add $120, %al: the overflow flag */
+	EMIT(emit, 0x9e);		    /* sahf: the others */
+}
+
+int payload_emit(struct emit *emit, const struct code_place *place, unsigned int stack_bytes)
+{
+	int32_t red_zone = place->is_entry ? 0 : RED_ZONE_BYTES;
 	struct layout layout = { .emit = emit };
-	bool keeps_rax = keeps_flags;
 	int err;
 
 	if (place->field_count > CODE_FIELDS_MAX)
@@ -267,29 +292,25 @@ int payload_emit(struct emit *emit, const struct code_place *place, unsigned int
 		err = field_check(&place->fields[i].from);
 		if (err)
 			return err;
-		keeps_rax |= is_loaded(&place->fields[i].from);
 		layout.payload_bytes += place->fields[i].from.bytes;
 	}
 	layout.payload_bytes = (layout.payload_bytes + 7) & ~7;
-	layout.down = layout.payload_bytes + (keeps_rax ? 8 : 0) +
-		      (place->is_entry ? 0 : RED_ZONE_BYTES);
+	layout.down = layout.payload_bytes + 16 + red_zone;
 	layout.point = layout.down + (int32_t)stack_bytes;
-	stack_move(emit, -layout.down);
-	if (keeps_rax)
-		store_emit(emit, RAX, 8, layout.payload_bytes);
+	stack_move(emit, -red_zone);
+	flags_push(emit);
+	stack_move(emit, -layout.payload_bytes - 8);
+	store_emit(emit, RAX, 8, layout.payload_bytes);
 	err = fields_emit(&layout, place);
 	if (err)
 		return err;
-	if (keeps_flags)
-		EMIT(emit, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto %al */
-	EMIT(emit, 0x54, 0xff, 0x35);		    /* push %rsp; push word(%rip) */
+	EMIT(emit, 0x54, 0xff, 0x35); /* push %rsp; push word(%rip) */
 	emit_slot(emit, FIXUP_WORD, 0);
 	EMIT(emit, 0xff, 0x15); /* call *enter(%rip) */
 	emit_slot(emit, FIXUP_ENTER, 0);
-	if (keeps_flags)
-		EMIT(emit, 0x04, 0x7f, 0x9e); /* add $127, %al; sahf */
-	if (keeps_rax)
-		rax_load(emit, layout.payload_bytes + 16);
+	rax_load(emit, layout.payload_bytes + 24);
+	flags_restore(emit);
+	rax_load(emit, layout.payload_bytes + 16);
 	stack_move(emit, layout.down + 16);
 	return 0;
 }

@@ -8,15 +8,11 @@
 #include "code/emit.h"
 #include "code/probe_place.h"
 
-#include <stdbool.h>
-
 /*
  * Write the way in for the event. stack_bytes: from the stack pointer up to where it was at the
- * point; keeps_flags: the flags are still wanted. Returns 0, -EINVAL for a field that makes no
- * sense, -WM_E_FIELD_REACH.
+ * point. Returns 0, -EINVAL for a field that makes no sense, -WM_E_FIELD_REACH.
  */
-int payload_emit(struct emit *emit, const struct code_place *place, unsigned int stack_bytes,
-		 bool keeps_flags);
+int payload_emit(struct emit *emit, const struct code_place *place, unsigned int stack_bytes);
 
 /*
  * The most stack_bytes of a place whose return is wanted: the red zone protects these while the

@@ -61,7 +61,7 @@ struct code_place {
 	uint64_t semaphore; /* 0: none */
 	uint64_t function;  /* start of the function that holds it, 0: unknown */
 	uint64_t function_bytes;
-	/* address is a function's entry: no red zone, no flags, no vector state that counts */
+	/* address is a function's entry: no red zone, no vector state that counts */
 	int is_entry;
 	int wants_return, wants_entry;
 	int is_safe; /* not where a uprobe of other tools could leave wrong code behind */

@@ -156,7 +156,6 @@ static void note_frame(struct prologue *prologue, const struct move_insn *insn)
 
 bool prologue_pass(struct prologue *prologue, const struct move_insn *insn)
 {
-	const ZydisAccessedFlags *flags = insn->decoded.cpu_flags;
 	unsigned int room = room_of(insn);
 
 	if (move_judge(insn) != MOVE_CAN)
@@ -173,8 +172,6 @@ bool prologue_pass(struct prologue *prologue, const struct move_insn *insn)
 		}
 	}
 	prologue->stack_bytes += room;
-	prologue->sets_flags = flags &&
-			       (flags->modified | flags->set_0 | flags->set_1 | flags->undefined);
 	note_frame(prologue, insn);
 	return true;
 }

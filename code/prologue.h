@@ -24,7 +24,6 @@ struct prologue {
 	unsigned int stack_bytes; /* from the stack pointer up to where it was at the entry */
 	bool has_frame;
 	unsigned int frame_bytes; /* likewise from %rbp */
-	bool sets_flags;	  /* the last one that was passed did */
 };
 
 /* Whether it may come before the event; then all that it does is in *prologue. */

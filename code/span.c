@@ -13,7 +13,6 @@
 #include <string.h>
 #include <waymark/error.h>
 
-#define FLAGS_LOOK 12 /* instructions */
 #define SKIPS_MAX 16
 
 __attribute__((format(printf, 3, 4))) static int refuse(struct span *span, int err,
@@ -42,49 +41,8 @@ static long offset_of(const struct span *span, uint64_t address)
 	return (long)(address - span->point);
 }
 
-/* Instructions that write all of the flags that code may test, whatever their operands hold. */
-static bool sets_all_flags(const struct move_insn *insn)
-{
-	switch (insn->decoded.mnemonic) {
-	case ZYDIS_MNEMONIC_ADD:
-	case ZYDIS_MNEMONIC_AND:
-	case ZYDIS_MNEMONIC_CMP:
-	case ZYDIS_MNEMONIC_NEG:
-	case ZYDIS_MNEMONIC_OR:
-	case ZYDIS_MNEMONIC_SUB:
-	case ZYDIS_MNEMONIC_TEST:
-	case ZYDIS_MNEMONIC_XOR:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/*
- * Whether what the flags hold here may be looked at. No call and no return passes flags on (psABI
- * 3.2.3).
- */
-static bool flags_are_wanted(const struct sweep *sweep, uint64_t at)
-{
-	for (int i = 0; i < FLAGS_LOOK; i++) {
-		struct move_insn insn;
-		const ZydisAccessedFlags *flags;
-
-		if (!insn_at(sweep, at, &insn))
-			return true;
-		flags = insn.decoded.cpu_flags;
-		if (sets_all_flags(&insn) || insn.decoded.meta.category == ZYDIS_CATEGORY_RET ||
-		    insn.decoded.meta.category == ZYDIS_CATEGORY_CALL)
-			return false;
-		if ((flags && flags->tested) || move_judge(&insn) != MOVE_CAN)
-			return true;
-		at += insn.decoded.length;
-	}
-	return true;
-}
-
 /* Refusals that no choice can help. */
-static int point_check(const struct sweep *sweep, bool is_entry, struct span *span)
+static int point_check(const struct sweep *sweep, struct span *span)
 {
 	const struct frame *frame = frames_at(&sweep->frames, span->point);
 	struct move_insn insn;
@@ -103,8 +61,6 @@ static int point_check(const struct sweep *sweep, bool is_entry, struct span *sp
 	}
 	if (frame && frame->is_signal)
 		return refuse(span, -WM_E_RESTARTABLE, "%s", "");
-	if (frame && !is_entry && sweep_runs_backward(sweep, frame->start, frame->end))
-		return refuse(span, -WM_E_STRINGS_BACKWARD, "%s", "");
 	return 0;
 }
 
@@ -220,8 +176,7 @@ static bool skip(const struct sweep *sweep, bool is_entry, const struct move_ins
 	if (is_nothing)
 		return true;
 	return is_entry && !sweep_unpatchable(sweep, insn->address, next) &&
-	       prologue_pass(prologue, insn) &&
-	       !(prologue->sets_flags && flags_are_wanted(sweep, next));
+	       prologue_pass(prologue, insn);
 }
 
 /* Refuse a place that has no choice: why its own instruction can't be replaced. */
@@ -248,10 +203,9 @@ int span_find(const struct sweep *sweep, uint64_t point, const struct prologue *
 	*span = (struct span){ .point = point };
 	if (number >= DETOUR_CHOICES_MAX)
 		return -ENOENT;
-	err = point_check(sweep, is_entry, span);
+	err = point_check(sweep, span);
 	if (err)
 		return err;
-	span->keeps_flags = !is_entry && flags_are_wanted(sweep, point);
 	for (unsigned int i = 0; i < SKIPS_MAX && insn_at(sweep, at, &insn); i++) {
 		/* an endbr64 stays for those who jump to it */
 		err = is_endbr(&insn) ? -ENOENT : insn_check(sweep, &insn, span);

@@ -23,7 +23,6 @@ struct span {
 	uint8_t starts;		  /* bit i: an instruction begins at the kept byte i */
 	unsigned int stack_bytes; /* from the stack pointer there up to where it is at the point */
 	struct move_insn insn;	  /* the one that is replaced */
-	bool keeps_flags;	  /* what the flags hold is still wanted */
 	int refusal;		  /* -WM_E_*, why no choice was found; 0 */
 	char detail[SPAN_DETAIL_BYTES]; /* of the refusal: what, and where; or "" */
 };

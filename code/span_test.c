@@ -100,6 +100,7 @@ Test(span, the_point_itself_is_the_first_choice)
 	chooses_last("calling", 0, 0, 0, 2, 0);
 	chooses_last("with_syscall", 0, 0, 0, 2, 0);
 	chooses_last("unreadable", 5, 0, 5, 2, 0);
+	chooses_last("backward", 7, 0, 7, 5, 0);
 }
 
 Test(span, nothing_replaces_endbr64)
@@ -151,6 +152,7 @@ Test(span, what_an_event_does_not_read_is_passed_at_an_entry)
 {
 	passes("prologue", DETOUR_CHOICES_MAX, (uint8_t[]){ 0, 1, 4, 7, 9, 13, 17, 20 },
 	       (uint8_t[]){ 0, 1, 1, 1, 1, 1, 1, 1 });
+	passes("prologue_flags", 3, (uint8_t[]){ 0, 1, 4 }, (uint8_t[]){ 0, 0, 0 });
 	passes("prologue_room", 7, (uint8_t[]){ 0, 3, 7, 16, 20, 25, 32 },
 	       (uint8_t[]){ 0, 0, 5, 5, 5, 5, 5 });
 }
@@ -160,9 +162,9 @@ Test(span, what_an_event_may_read_is_not_passed)
 {
 	static const char *const names[] = {
 		"stops_argument", "stops_half_argument", "stops_stack_argument", "stops_red_zone",
-		"stops_pointer",  "stops_vector",	 "stops_frame",		 "stops_flags",
-		"stops_pop",	  "stops_global",	 "stops_call",		 "stops_locked",
-		"stops_align",	  "stops_string",	 "stops_table",
+		"stops_pointer",  "stops_vector",	 "stops_frame",		 "stops_pop",
+		"stops_global",	  "stops_call",		 "stops_locked",	 "stops_align",
+		"stops_string",	  "stops_table",
 	};
 	uint64_t start;
 
@@ -224,7 +226,7 @@ Test(span, bytes_behind_it_are_kept_up_to_what_others_change)
 	keeps("before_wide_nop", 0, 3, 1);
 	keeps("with_marker", 7, 4, 1 | 2 | 4);
 	/* of the section behind its own; of the last nothing is there */
-	keeps("flags_far", 42, 4, 1 | 8);
+	keeps("long_moves", 42, 4, 1 | 8);
 	keeps("last", 0, 2, 1 | 2);
 }
 
@@ -276,22 +278,6 @@ Test(span, what_cannot_be_replaced_is_refused)
 	refused("with_marker", 2, WM_E_SPAN_MARKER, "");
 	refused("with_restartable", 2, WM_E_RESTARTABLE, "");
 	refused("with_restartable", 6, WM_E_RESTARTABLE, "");
-}
-
-Test(span, where_strings_may_run_backward_only_the_entry_can_be_had)
-{
-	refused("backward", 7, WM_E_STRINGS_BACKWARD, "");
-	chooses_last("backward", 0, 0, 0, 3, 0);
-}
-
-Test(span, flags_that_may_be_looked_at_are_kept)
-{
-	chooses_last("flags_past_jump", 3, 0, 3, 3, 0);
-	cr_assert(span.keeps_flags);
-	chooses_last("flags_past_jump", 0, 0, 0, 3, 0);
-	cr_assert_not(span.keeps_flags, "an entry's belong to no branch");
-	chooses_last("flags_far", 3, 0, 3, 3, 0);
-	cr_assert(span.keeps_flags);
 }
 
 static struct trampoline trampoline;

@@ -130,9 +130,6 @@ static int passes_run(struct gather *gather, struct code_file *file,
 		return gather->err;
 	gather_words(gather);
 	gather_tables(gather);
-	address_sort(&gather->backwards);
-	gather->sweep->backwards = gather->backwards.all;
-	gather->sweep->backward_count = gather->backwards.count;
 	return gather->err;
 }
 
@@ -166,7 +163,6 @@ void sweep_release(struct sweep *sweep)
 	free(sweep->parts);
 	free(sweep->doubts);
 	free(sweep->taboos);
-	free(sweep->backwards);
 	free(sweep->return_taboos);
 	frames_release(&sweep->frames);
 	image_release(&sweep->image);
@@ -258,12 +254,4 @@ int sweep_return_taboo(const struct sweep *sweep, uint64_t address)
 {
 	return unpatchable_in(sweep->return_taboos, sweep->return_taboo_count, address,
 			      address + 1);
-}
-
-bool sweep_runs_backward(const struct sweep *sweep, uint64_t start, uint64_t end)
-{
-	for (size_t i = 0; i < sweep->backward_count && sweep->backwards[i] < end; i++)
-		if (sweep->backwards[i] >= start)
-			return true;
-	return false;
 }

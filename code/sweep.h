@@ -54,8 +54,6 @@ struct sweep {
 	size_t doubt_count;
 	struct sweep_unpatchable *taboos; /* in order */
 	size_t unpatchable_count;
-	uint64_t *backwards; /* where the direction flag is set; in order */
-	size_t backward_count;
 	struct sweep_unpatchable
 		*return_taboos; /* functions whose return must be left as it is; in order */
 	size_t return_taboo_count;
@@ -85,9 +83,6 @@ bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address);
 
 /* The refusal of what may not be replaced in [start, end); 0: all of it may. */
 int sweep_unpatchable(const struct sweep *sweep, uint64_t start, uint64_t end);
-
-/* Whether string instructions may run backwards at places in [start, end). */
-bool sweep_runs_backward(const struct sweep *sweep, uint64_t start, uint64_t end);
 
 /* The refusal of a return from the function that begins at an address, or 0. */
 int sweep_return_taboo(const struct sweep *sweep, uint64_t address);

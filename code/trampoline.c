@@ -47,7 +47,7 @@ static int event_emit(struct trampoline *trampoline, const struct code_place *pl
 		return 0;
 	}
 	if (!(detour->flags & DETOUR_SECRETIVE))
-		err = payload_emit(&trampoline->emit, place, span->stack_bytes, span->keeps_flags);
+		err = payload_emit(&trampoline->emit, place, span->stack_bytes);
 	if (!err && (detour->flags & DETOUR_RETURN))
 		payload_emit_return(&trampoline->emit, span->stack_bytes);
 	detour->link_at = trampoline->emit.bytes;

@@ -3,16 +3,18 @@
  * A place made into a detour: the instruction that the jump replaces, and the code that takes its
  * place (abi/detour.h).
  *
- * The way in at a point of any kind, with what is left out where it isn't needed:
+ * The way in at a point:
  *
- *	lea   -down(%rsp), %rsp      the red zone, room for %rax, the payload
+ *	lea   -128(%rsp), %rsp	     the red zone; not at a function's entry
+ *	pushfq			     then DF and AC are cleared, if one of them is set
+ *	lea   -payload-8(%rsp), %rsp
  *	mov   %rax, payload(%rsp)
  *	mov   ..., ...(%rsp)	     each field; what isn't in a register comes through %rax
- *	lahf; seto %al		     the agent keeps every register, so %rax keeps the flags
  *	push  %rsp		     the payload's address
  *	push  word(%rip)
- *	call  *enter(%rip)
- *	add   $127, %al; sahf
+ *	call  *enter(%rip)	     the agent keeps every register
+ *	mov   payload+24(%rsp), %rax
+ *	...			     popfq, if DF or AC was set; sahf
  *	mov   payload+16(%rsp), %rax
  *	lea   down+16(%rsp), %rsp
  */

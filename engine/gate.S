@@ -92,6 +92,16 @@ engine_entry:
 	jmp	gate_leave
 	.size engine_entry, . - engine_entry
 
+/* The kernel enters us here. It has cleared DF; under AC compiled code would fault. */
+	.globl gate_handler
+	.hidden gate_handler
+	.type gate_handler, @function
+gate_handler:
+	pushq	$2
+	popfq
+	jmp	signal_handle
+	.size gate_handler, . - gate_handler
+
 /* An engine signal handler returns to here. */
 	.globl gate_sigreturn
 	.hidden gate_sigreturn

@@ -424,7 +424,7 @@ static int is_outside(uint64_t rip)
 	return (rip < (uint64_t)__ehdr_start || rip >= (uint64_t)_end) && !cache_has(rip);
 }
 
-static void handler(int number, void *about, void *data)
+void signal_handle(int number, void *about, void *data)
 {
 	struct thread *thread = self();
 	struct frame_context *context = data;
@@ -481,5 +481,5 @@ int signal_open(struct thread *thread)
 int signal_open_all(void)
 {
 	frame_open();
-	return action_open(handler);
+	return action_open(gate_handler);
 }

@@ -136,17 +136,32 @@ ln -s libprobed.so plugin.so
 launched plugin func:library_add@plugin.so ./loads ./plugin.so 2 3
 expect "a library by a link" "$(count plugin libprobed:library_add)" 8
 
-# Every register there is, flags where they count, the red zone: as they were.
+# Every register there is, flags, the red zone: as they were.
 cc -O2 "$probes_dir/registers.c" -o registers -lpthread || exit 1
 if ./registers 1; then
 	launched kept_by_entry func:passed/rdi:str,xmm1,ret/ ./registers 500
 	expect "registers: entries and returns" "$("$waymark" dump kept_by_entry | wc -l)" 2000
 	inner=$(printf '0x%x' $((0x$(nm registers | awk '$3 == "passed_inner" { print $1 }'))))
-	launched kept_inside "addr:registers+$inner/rdi:str,xmm3/" ./registers 500 flags
+	launched kept_inside "addr:registers+$inner/rdi:str,xmm3/" ./registers 500
 	expect "registers: an address" "$("$waymark" dump kept_inside | wc -l)" 1000
 	grep -qw avx512bw /proc/cpuinfo || echo "no AVX-512 here: registers were kept as far as AVX has them"
 else
 	echo "no AVX here: whether registers are kept was not seen"
 fi
+
+# All flags, DF and AC among them, and a thread's first hit under these: by each way into the agent.
+cc -O2 $has_sdt -I"$source_dir/include" "$probes_dir/flags.c" "$probes_dir/flags_portable.c" -o flags -lpthread || exit 1
+middle=$(printf '0x%x' $((0x$(nm flags | awk '$3 == "placed_middle" { print $1 }'))))
+./flags >flags.native
+for spec in func:plain/arg1:u8,arg3:u64/ "addr:flags+$middle" func:returned/arg1:u8,arg3,ret/ func:chained/ret/ \
+	func:string/arg1:str/ ${has_sdt:+usdt:flags:noted} marker:flags:marked marker:flags:marked_portably; do
+	launched "flags_$((++number))" "$spec" ./flags
+	grep 'wrong' out | cmp -s - flags.native || fail "$spec: $(grep -v ' wrong 0' out)"
+	[ "$(json recorded)" -ge 256 ] || fail "$spec: $(json recorded) events"
+done
+# hand-written code that keeps the carry flag over a call
+cc -O1 "$probes_dir/sums.c" -o sums || exit 1
+launched sums_entry func:load_next/arg2/ ./sums
+launched sums_return func:load_next/ret/ ./sums
 
 exit "$failed"

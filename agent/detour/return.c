@@ -440,17 +440,18 @@ uintptr_t return_original(uintptr_t address)
  * leaves where the trampoline goes with the return address taken off the stack, and where that goes
  * on behind it.
  */
-IN_PLACE void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,
-			   const struct detour *detour, uintptr_t stack) KEEPS_REGISTERS;
-void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,
-		  const struct detour *detour, uintptr_t stack)
+IN_PLACE void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64_t flags,
+			   uintptr_t site, const struct detour *detour,
+			   uintptr_t stack) KEEPS_REGISTERS;
+void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64_t flags,
+		  uintptr_t site, const struct detour *detour, uintptr_t stack)
 {
 	const struct marker *marker = &detour->events[1].hit;
 	uintptr_t sp = (uintptr_t)&site, go = (uintptr_t)return_go_plain;
 	uintptr_t *slot;
 	struct writer *writer;
 
-	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;
+	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9, (void)flags;
 	/* the two words are our own parameters: read once, here */
 	__asm__("" : "+r"(site), "+r"(detour), "+r"(stack));
 	slot = (uintptr_t *)(stack + (detour->record->stack_bytes

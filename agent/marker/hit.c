@@ -24,13 +24,12 @@
 #define store_barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 /*
- * Called by hit_enter_fixed and hit_enter_refs. The first six arguments are whatever the registers
- * hold. What the site pushed is in the place of the ABI's seventh and later arguments, so nothing
- * has to be moved: the return address into the site, the agent's word, the payload.
+ * Called by the stubs of arch/. The first six arguments are whatever the registers hold. What was
+ * pushed is in the place of the ABI's seventh and later arguments, so nothing has to be moved: by
+ * a marker's stub the flags; the return address into the site, the agent's word, the payload.
  */
-#define HIT_ARGUMENTS                                                                              \
-	long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,                  \
-		const struct marker *marker, const uint64_t *payload
+#define HIT_REGISTERS long rdi, long rsi, long rdx, long rcx, long r8, long r9
+#define HIT_PUSHED uintptr_t site, const struct marker *marker, const uint64_t *payload
 
 /* The two headers of abi/page.h; both return where the fields go. */
 static inline unsigned char *put_compact(unsigned char *at, uint32_t id, uint64_t ticks)
@@ -518,12 +517,12 @@ leave:
 
 /* Called by the stubs of the same names. */
 #define HIT_FUNCTION(name, shape)                                                                  \
-	void name(HIT_ARGUMENTS) KEEPS_REGISTERS;                                                  \
-	void name(HIT_ARGUMENTS)                                                                   \
+	void name(HIT_REGISTERS, uint64_t flags, HIT_PUSHED) KEEPS_REGISTERS;                      \
+	void name(HIT_REGISTERS, uint64_t flags, HIT_PUSHED)                                       \
 	{                                                                                          \
 		uintptr_t sp = (uintptr_t)&site;                                                   \
                                                                                                    \
-		(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;                    \
+		(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9, (void)flags;       \
 		if (unlikely(!hit_plain(writer_self, marker, (const unsigned char *)payload, sp,   \
 					shape, HIT_WHOLE, 0)))                                     \
 			hit_anyhow(marker, payload, sp, PLAN_BEGUN_ALL);                           \
@@ -536,8 +535,8 @@ HIT_FUNCTION(hit_refs, PLAN_REFS)
  * From detours (abi/detour.h). They may be in code that the agent itself calls. What the agent does
  * in its own threads, or on a program thread's behalf, is not the program's doing.
  */
-void hit_detour(HIT_ARGUMENTS) KEEPS_REGISTERS;
-void hit_detour(HIT_ARGUMENTS)
+void hit_detour(HIT_REGISTERS, HIT_PUSHED) KEEPS_REGISTERS;
+void hit_detour(HIT_REGISTERS, HIT_PUSHED)
 {
 	uintptr_t sp = (uintptr_t)&site;
 

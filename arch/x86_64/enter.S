@@ -11,9 +11,11 @@
  * The CFI says that the caller's stack pointer is 152 bytes up: to an unwinder the site's own
  * frame looks untouched, whatever register its CFA is computed from.
  */
+#include "arch/x86_64/flags.S"
+
 	.text
 
-	.macro	hit_enter name, handler
+	.macro	begin name
 	.globl	\name
 	.hidden	\name
 	.type	\name, @function
@@ -23,17 +25,53 @@
 	.cfi_def_cfa rsp, 152
 	.cfi_offset rip, -152
 	endbr64
-	call	\handler
-	ret
+	.endm
+
+	.macro	end name
 	.cfi_endproc
 	.size	\name, . - \name
+	.endm
+
+/* A marker's site: its compiler knows that the arithmetic flags change. */
+	.macro	hit_enter name, handler
+	begin	\name
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	testl	$FLAGS_CLEARED, (%rsp)
+	jnz	1f
+	call	\handler
+	leaq	8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+	.cfi_adjust_cfa_offset 8
+1:	flags_clear
+	call	\handler
+	popfq
+	.cfi_adjust_cfa_offset -8
+	ret
+	end	\name
 	.endm
 
 	hit_enter hit_enter_fixed, hit_fixed
 	hit_enter hit_enter_text, hit_text
 	hit_enter hit_enter_refs, hit_refs
-	hit_enter hit_enter_detour, hit_detour
-	hit_enter hit_enter_return, return_enter
+
+/* The trampoline keeps the flags itself. */
+	begin	hit_enter_detour
+	call	hit_detour
+	ret
+	end	hit_enter_detour
+
+	begin	hit_enter_return
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	flags_clear
+	call	return_enter
+	movq	%rax, -8(%rsp)
+	flags_pop
+	movq	-16(%rsp), %rax
+	ret
+	end	hit_enter_return
 
 /*
  * long vectors_keep(long (*fn)(void *), void *arg, unsigned long area_bytes, unsigned long mask)

@@ -19,6 +19,8 @@
  * is as it was: libgcc takes two frames with the same CFA for one, and its assertion fails in a C++
  * throw.
  */
+#include "arch/x86_64/flags.S"
+
 #define PAGES 128 /* RETURN_UNITS / 256 */
 
 	.bss
@@ -120,10 +122,9 @@ return_common:
 	movq	%rcx, 16(%rsp)
 	.cfi_offset rip, -8
 	movl	%eax, %ecx
-	lahf
-	seto	%al
-	pushq	%rax
+	pushfq
 	.cfi_adjust_cfa_offset 8
+	flags_clear
 	leaq	-8(%rsp), %rsp
 	.cfi_adjust_cfa_offset 8
 	movq	%xmm0, (%rsp)
@@ -132,10 +133,7 @@ return_common:
 	call	return_hit
 	leaq	16(%rsp), %rsp
 	.cfi_adjust_cfa_offset -16
-	popq	%rax
-	.cfi_adjust_cfa_offset -8
-	addb	$127, %al
-	sahf
+	flags_pop
 	popq	%rcx
 	.cfi_adjust_cfa_offset -8
 	popq	%rax

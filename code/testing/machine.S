@@ -100,6 +100,9 @@ machine_enter_return:
 	push	16(%rsp)
 	push	16(%rsp)
 	call	machine_enter
+	pushfq
+	xorq	$0x8d5, (%rsp)
+	popfq
 	lea	16(%rsp), %rsp
 	push	%rax
 	mov	8(%rsp), %rax

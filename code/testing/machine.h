@@ -34,7 +34,7 @@ void machine_back(void);
 
 /*
  * In place of the agent's stubs (abi/detour.h): the word is a struct machine_hits. They keep every
- * register, and change all flags and the memory below the stack pointer.
+ * register, and change the memory below the stack pointer; the first changes all flags, too.
  */
 void machine_enter(void);
 void machine_enter_return(void);

@@ -206,12 +206,12 @@ begin stops_frame
 	ret
 end stops_frame
 
-begin stops_flags
+begin prologue_flags
 	nop
 	cmp	%rax, %rbx
 	setb	%al
 	ret
-end stops_flags
+end prologue_flags
 
 begin stops_pop
 	nop
@@ -408,26 +408,14 @@ begin protected_loop
 	ret
 end protected_loop
 
-/* The code at the jump's target reads the flags of +0; the code behind the jump does not. */
-begin flags_past_jump
-	cmp	%rsi, %rdi		/* +0, 3 */
-	mov	%rdi, %rax		/* +3, 3 */
-	mov	%rsi, %rcx		/* +6, 3 */
-	jmp	1f
-	ret
-1:	setb	%al
-	ret
-end flags_past_jump
-
-/* Likewise, further away than anybody looks. */
-begin flags_far
+begin long_moves
 	cmp	%rsi, %rdi		/* +0, 3 */
 	.rept	12
 	mov	%rdi, %rax		/* +3, 3 */
 	.endr
 	setb	%al
 	ret
-end flags_far
+end long_moves
 
 /* Nothing is behind it. */
 	.section last_text, "ax"

@@ -30,6 +30,32 @@ static void jump_back(int number, siginfo_t *info, void *data)
 	siglongjmp(back, 1);
 }
 
+/* past a ud2, under an alignment check: nothing here is at an odd address */
+static void skip(int number, siginfo_t *info, void *data)
+{
+	ucontext_t *context = data;
+
+	(void)number, (void)info;
+	steps = context->uc_mcontext.gregs[REG_EFL] >> 18 & 1;
+	context->uc_mcontext.gregs[REG_RIP] += 2;
+}
+
+static void check_alignment(void)
+{
+	uint64_t flags;
+
+	seen_ask(SIGILL, 0, skip, 0);
+	__asm__ volatile("lea -128(%%rsp), %%rsp\n pushfq\n orl $0x40000, (%%rsp)\n popfq\n ud2\n"
+			 "pushfq\n pop %0\n pushq $2\n popfq\n lea 128(%%rsp), %%rsp"
+			 : "=r"(flags)
+			 :
+			 : "cc", "memory");
+	seen_ask(SIGILL, 0, jump_back, 0);
+	printf("alignment checked: in the handler's frame %d, behind it %d\n", steps,
+	       (int)(flags >> 18 & 1));
+	steps = 0;
+}
+
 static void note(int number, siginfo_t *info, void *data)
 {
 	(void)number;
@@ -155,6 +181,7 @@ int main(void)
 	TRY(misaligned, __asm__ volatile("movaps 1(%rsp), %xmm0"));
 	is_quiet = 1;
 	deeper = deep;
+	check_alignment();
 	setrlimit(RLIMIT_STACK, &limit);
 	if (!sigsetjmp(back, 1))
 		deep(1);
