@@ -7,6 +7,8 @@ DESTDIR ?=
 SECONDS ?= 600
 MESON_OPTIONS ?=
 TESTS ?=
+# of two makes in one folder, the second waits
+LOCKED = flock $(BUILD)
 
 help:           ## this list
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-10s%s\n", $$1, $$2 }' Makefile
@@ -15,9 +17,10 @@ setup:          ## install the packages that build, check and demo need
 	@tools/setup.sh build check demo
 
 build: setup    ## compile everything into build/
-	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) $(MESON_OPTIONS)
+	@mkdir -p $(BUILD)
+	@[ -f $(BUILD)/build.ninja ] || $(LOCKED) meson setup $(BUILD) $(MESON_OPTIONS)
 	@[ ! -f $(BUILD)/demo-only ] || { meson configure $(BUILD) -Dtests=true -Ddocs=true && rm $(BUILD)/demo-only; }
-	@ninja -C $(BUILD)
+	@$(LOCKED) ninja -C $(BUILD)
 
 check: build    ## run the tests that a change needs first, or TESTS='near hit'; minutes
 	@tools/run-tests $(BUILD) $(or $(TESTS),--suite unit --suite oracle --suite feature)
@@ -33,7 +36,7 @@ guest: build    ## run all tests that have a guest: watches, CPUs that go and co
 demo:           ## record a SQLite program, a crash, bash and PostgreSQL, and report
 	@tools/setup.sh build demo real
 	@[ -f $(BUILD)/build.ninja ] || { meson setup $(BUILD) -Dtests=false -Ddocs=false $(MESON_OPTIONS) && touch $(BUILD)/demo-only; }
-	@start=$$(date +%s) && ninja -C $(BUILD) demo && echo "demo: built in $$(($$(date +%s) - start)) s"
+	@start=$$(date +%s) && $(LOCKED) ninja -C $(BUILD) demo && echo "demo: built in $$(($$(date +%s) - start)) s"
 	@tools/demo $(BUILD)
 
 bench: build    ## measure the figures, each beside its peers
@@ -58,8 +61,8 @@ tsan: setup     ## tests under ThreadSanitizer
 		MESON_OPTIONS='-Db_sanitize=thread'
 
 install: build  ## into PREFIX=/usr/local, below DESTDIR
-	@meson configure $(BUILD) -Dprefix=$(PREFIX)
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+	@DESTDIR=$(DESTDIR) $(LOCKED) sh -c 'meson configure $(BUILD) -Dprefix=$(PREFIX) && \
+		ninja -C $(BUILD) && meson install --no-rebuild -C $(BUILD)'
 
 format:         ## lay out all sources as .clang-format says
 	@git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i

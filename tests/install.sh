@@ -96,3 +96,13 @@ fi
 # Completion offers the commands.
 expect "record report" "$(bash -c '. "$0"; COMP_WORDS=(waymark re) COMP_CWORD=1; _waymark; echo "${COMPREPLY[@]}"' \
 	"$prefix/share/bash-completion/completions/waymark")"
+
+# Two builds of one folder at once: neither fails, and the archive is whole.
+for round in {1..10}; do
+	for archive in first second; do
+		"$source_dir/tools/localize-archive" "$folder/both.a" --localize-hidden "$libdir/libwaymark-agent.a" \
+			2>"$archive.err" &
+	done
+	wait -n && wait -n || { cat first.err second.err; exit 1; }
+	[ "$(nm both.a | grep -c ' T wm_')" -gt 0 ] || { echo "round $round: the archive is not whole"; exit 1; }
+done
