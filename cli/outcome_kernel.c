@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/outcome_kernel.h"
 
+#include "base/tracefs.h"
 #include "session/kernel_events.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 void outcome_kernel(const struct wm_session *session)
 {
@@ -11,10 +13,12 @@ void outcome_kernel(const struct wm_session *session)
 
 	kernel_covered(session, &coverage);
 	if (coverage.has_switches && !coverage.has_wakes)
-		fprintf(stderr,
-			"waymark: switches have no wakes%s: that takes root, or a readable /sys/kernel/tracing with kernel.perf_event_paranoid at -1\n",
+		fprintf(stderr, "waymark: switches have no wakes%s: %s\n",
 			coverage.has_places ? ", nor what a thread waits for"
-					    : ", places, nor what a thread waits for");
+					    : ", places, nor what a thread waits for",
+			!geteuid() && !tracefs_events()
+				? tracefs_missing()
+				: "that takes root, or a readable /sys/kernel/tracing with kernel.perf_event_paranoid at -1");
 	if (coverage.excludes_kernel)
 		fputs("waymark: kernel.perf_event_paranoid allows user space alone: what happens in the kernel is left out\n",
 		      stderr);

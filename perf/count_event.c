@@ -3,8 +3,8 @@
 
 #include "base/array.h"
 #include "base/similar_names.h"
+#include "base/tracefs.h"
 #include "perf/cpus.h"
-#include "perf/tracepoint.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -237,7 +237,7 @@ static int raw_read(struct count_event *event, const char *text)
 
 static int id_read(struct count_event *event, const char *text)
 {
-	const char *colon = strchr(text, ':'), *folder = tracepoint_folder();
+	const char *colon = strchr(text, ':'), *folder = tracefs_events();
 	char path[PATH_MAX], line[TEXT_BYTES];
 
 	if (!folder || !colon || strchr(text, '/') || text[0] == '.' || colon[1] == '.' ||
@@ -317,6 +317,8 @@ static int unknown_near(const char *name, struct detail detail)
 	for (size_t i = 0; i < names.count; i++)
 		free(names.all[i]);
 	free(names.all);
+	if (!count && strchr(name, ':') && !tracefs_events())
+		return detail_set(detail, -WM_E_COUNT_EVENT, "%s, or %s", name, tracefs_missing());
 	return detail_set(detail, -WM_E_COUNT_EVENT, "%s%s%s", name, words, count ? "?" : "");
 }
 
@@ -483,8 +485,8 @@ int count_events_list(const char *glob, int tracepoints,
 	}
 	if (!err)
 		err = list_folders(&listing, UNITS, 1);
-	if (tracepoints && tracepoint_folder() && !err)
-		err = list_folders(&listing, tracepoint_folder(), 0);
+	if (tracepoints && tracefs_events() && !err)
+		err = list_folders(&listing, tracefs_events(), 0);
 	return err;
 }
 

@@ -2,27 +2,16 @@
 #include "perf/tracepoint.h"
 
 #include "base/integer_type.h"
+#include "base/tracefs.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <waymark/error.h>
 
 #define FILE_BYTES_MAX 65536
-
-const char *tracepoint_folder(void)
-{
-	static const char *const folders[] = { "/sys/kernel/tracing/events",
-					       "/sys/kernel/debug/tracing/events" };
-
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-		if (!access(folders[i], R_OK))
-			return folders[i];
-	return NULL;
-}
 
 static uint8_t number_type(const char *type, unsigned int bytes, int is_signed)
 {
@@ -111,19 +100,19 @@ static int read_at(struct tracepoint *tracepoint, const char *path)
 
 int tracepoint_read(struct tracepoint *tracepoint, const char *name, struct detail detail)
 {
-	const char *colon = strchr(name, ':'), *folder = tracepoint_folder();
+	const char *colon = strchr(name, ':'), *folder = tracefs_events();
 	char path[PATH_MAX];
 	int err;
 
 	if (!colon)
 		return detail_set(detail, -EINVAL, "the format of %s", name);
-	snprintf(path, sizeof(path), "%s/%.*s/%s/format", folder ? folder : "", (int)(colon - name),
-		 name, colon + 1);
-	err = folder ? read_at(tracepoint, path) : -EACCES;
+	if (!folder)
+		return detail_set(detail, -EACCES, "%s", tracefs_missing());
+	snprintf(path, sizeof(path), "%s/%.*s/%s/format", folder, (int)(colon - name), name,
+		 colon + 1);
+	err = read_at(tracepoint, path);
 	if (!err)
 		return 0;
-	if (err == -EACCES)
-		return detail_set(detail, -WM_E_PERF_DENIED, "/sys/kernel/tracing can't be read");
 	return err == -ENOENT ? detail_set(detail, -WM_E_COUNT_EVENT, "%s", name)
 			      : detail_set(detail, err, "the format of %s", name);
 }

@@ -25,12 +25,9 @@ struct tracepoint {
 	unsigned int left_out; /* fields past TRACEPOINT_FIELDS_MAX */
 };
 
-/* tracefs's folder of all events. NULL: we can't read it. */
-const char *tracepoint_folder(void);
-
 /*
- * Of "SUBSYSTEM:NAME". 0; -WM_E_COUNT_EVENT: there is none; -WM_E_PERF_DENIED: tracefs can't be
- * read; with words.
+ * Of "SUBSYSTEM:NAME". 0; -WM_E_COUNT_EVENT: there is none; -EACCES: tracefs can't be read;
+ * with words.
  */
 int tracepoint_read(struct tracepoint *tracepoint, const char *name, struct detail detail);
 

@@ -2,7 +2,7 @@
 #include "session/kernel_spec.h"
 
 #include "base/number_file.h"
-#include "perf/tracepoint.h"
+#include "base/tracefs.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -291,9 +291,8 @@ static int named_read(struct kernel_request *request, char *name, struct detail 
 				  "precise and branches are of what the processor counts, such as "
 				  "cycles; the kernel counts %s",
 				  name);
-	if (err == -WM_E_COUNT_EVENT && request->kind == KERNEL_TRACEPOINT && !tracepoint_folder())
-		return detail_set(words, -WM_E_PERF_DENIED,
-				  "/sys/kernel/tracing, which names tracepoints, can't be read");
+	if (err == -WM_E_COUNT_EVENT && request->kind == KERNEL_TRACEPOINT && !tracefs_events())
+		return detail_set(words, -EACCES, "%s", tracefs_missing());
 	return err;
 }
 

@@ -56,8 +56,9 @@ struct kernel_request {
 int kernel_spec_is(const char *text);
 
 /*
- * Read a spec, and find what it names. 0; -WM_E_SPEC, -WM_E_COUNT_EVENT, -ENOMEM, or
- * -WM_E_PERF_DENIED if the name can't be found without a privilege; with words.
+ * Read a spec, and find what it names. 0; -WM_E_SPEC, -WM_E_COUNT_EVENT, -ENOMEM; if
+ * the name can't be found, -WM_E_PERF_DENIED without a privilege or -EACCES without tracefs; with
+ * words.
  */
 int kernel_spec_parse(struct kernel_request *request, const char *text, struct detail words);
 

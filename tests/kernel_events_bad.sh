@@ -3,6 +3,8 @@
 # Kernel events where something is in the way: names that are nearly right, no tracefs, no
 # perf_event_open(2), too few descriptors, a recorder that is held, a cgroup that goes, threads that
 # come and go, another user.
+# shellcheck source=tests/tracefs_setup.bash
+. "$(dirname "$0")/tracefs_setup.bash"
 # shellcheck source=tests/record_setup.bash
 no_ticker=1
 . "$(dirname "$0")/record_setup.bash"
@@ -45,6 +47,9 @@ refused "\"fast\" is none of its options" -e sample:cpu-clock/fast/ true
 
 # ---- a recorder that does not come to read: what the kernel's ring has no room for is counted ----
 
+# is_reading PID: its first thread is in read(2) of its standard input, so it neither starts threads nor has faults
+is_reading() { grep -qs '^0 0x0 ' "/proc/$1/syscall"; }
+
 # held DIR PAGES OPTION...: record a program that has so many faults while the recorder is stopped
 held()
 {
@@ -55,6 +60,7 @@ held()
 	pid=$!
 	started+=("$pid")
 	exec 7>go
+	await is_reading "$pid" || fail "the program does not wait for its input"
 	"$waymark" record --json -o "$dir" -e fault -e count:page-faults -p "$pid" "$@" \
 		>out 2>words 7>&- &
 	recorder=$!
@@ -83,12 +89,16 @@ expect "lost with a small buffer" "$(json discarded)" \
 
 # ---- threads that come and go ----
 
-./relays 3 200 >said &
+./relays 1000 200 >said &
 pid=$!
 started+=("$pid")
 await grep -q ready said
-"$waymark" record --json -o threads -e switch --for 2s -p "$pid" >out 2>words ||
-	fail "record: $(cat words)"
+"$waymark" record --json -o threads -e switch -p "$pid" >out 2>words &
+recorder=$!
+await_event threads ' task:exit: ' 150
+kill -TERM "$recorder"
+wait "$recorder" || fail "record: $(cat words)"
+kill "$pid"
 expect "lost" "$(json discarded)" 0
 "$waymark" dump --json threads | python3 -c '
 import json, sys
@@ -113,7 +123,7 @@ expect "the first arrives at once" \
 
 # ---- too few descriptors ----
 
-(ulimit -n 12 && refused "descriptors" -e switch -e fault ./switching 1 1; exit $failed) || failed=1
+(ulimit -n 24 && refused "descriptors" -e switch -e fault ./switching 1 1; exit $failed) || failed=1
 
 # ---- no perf_event_open(2) ----
 
@@ -148,10 +158,17 @@ print(sorted(told - ran))' >others
 	refused "$group" -a -G "$group" -e switch --for 1s
 fi
 
-unshare -m sh -c 'mount -t tmpfs none /sys/kernel/tracing && exec "$@"' sh \
-	"$waymark" record -o untraced -e switch ./switching 3 1 >out 2>words ||
-		fail "without tracefs: $(cat words)"
-grep -q "switches have no wakes" words || fail "nothing says that wakes are missing: $(cat words)"
+# as on a new machine
+# shellcheck disable=SC2016 # for that shell
+as=(unshare -m sh -c 'for folder in tracing debug; do
+		[ ! -d /sys/kernel/$folder ] || mount -t tmpfs none /sys/kernel/$folder || exit
+	done && exec "$@"' sh)
+"${as[@]}" "$waymark" record -o untraced -e switch ./switching 3 1 >out 2>words ||
+	fail "without tracefs: $(cat words)"
+grep -q "switches have no wakes.*: as root, mount -t tracefs" words ||
+	fail "nothing says that wakes are missing: $(cat words)"
+refused ": tracefs is not mounted: as root, mount -t tracefs" -e tracepoint:sched:sched_switch true
+as=()
 expect "wakes" "$(counts switch:wake untraced)" 0
 [ "$(counts switch:runnable untraced)" -gt 0 ] ||
 	fail "nothing reports how long threads waited for a CPU"

@@ -4,6 +4,8 @@
 # asleep, against what the program measured; who woke whom; as root, as another user, and over all
 # CPUs. No bound depends on how busy the machine is: the time that a hypervisor took is measured.
 no_ticker=1
+# shellcheck source=tests/tracefs_setup.bash
+. "$(dirname "$0")/tracefs_setup.bash"
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
@@ -76,7 +78,7 @@ check "threads"
 for name in napper spinner rival waiter poster; do
 	grep -q "^$name  " text || fail "no thread $name: $(cat text)"
 done
-if [ "$(id -u)" -eq 0 ] && [ -r /sys/kernel/tracing/events ]; then
+if has_tracefs; then
 	holds "the poster wakes the waiter" \
 		't["waiter"]["wakers"][0]["name"] == "poster" and t["waiter"]["wakers"][0]["count"] >= 10'
 	# the kernel may leave out wakes from an idle CPU: by its own sums the naps were no waits for a CPU

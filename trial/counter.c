@@ -3,6 +3,7 @@
  * The processor's counters and the kernel's tracepoints: whether they count and record something,
  * and not only whether the kernel opens them. Some virtual machines have counters that stay at 0.
  */
+#include "base/tracefs.h"
 #include "trial/trial_own.h"
 
 #include <errno.h>
@@ -17,7 +18,6 @@
 #define WORK 1000000 /* rounds of a loop: a millisecond */
 #define PERIOD 100000
 #define PAGE 4096
-#define TRACEPOINT "/sys/kernel/tracing/events/sched/sched_waking/id"
 
 /* Of this thread in user space, disabled. A descriptor or -errno. */
 static int counter_open(uint64_t config, uint64_t period)
@@ -97,13 +97,21 @@ static void try_tracepoint(struct trial_answer *answer)
 		.sample_period = 1,
 		.sample_type = PERF_SAMPLE_RAW,
 	};
-	FILE *file = fopen(TRACEPOINT, "re");
+	const char *folder = tracefs_events();
 	unsigned long long id;
+	FILE *file = NULL;
+	char path[64];
 	int cpu = 0;
 	long fd;
 
-	if (!file || fscanf(file, "%llu", &id) != 1) {
-		trial_says(answer, 0, "%s can't be read", TRACEPOINT);
+	if (folder) {
+		snprintf(path, sizeof(path), "%s/sched/sched_waking/id", folder);
+		file = fopen(path, "re");
+	}
+	if (!folder) {
+		trial_says(answer, 0, "%s", tracefs_missing());
+	} else if (!file || fscanf(file, "%llu", &id) != 1) {
+		trial_says(answer, 0, "%s can't be read", path);
 	} else {
 		attr.config = id;
 		trial_cpus(&cpu, 1);
