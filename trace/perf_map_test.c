@@ -163,16 +163,19 @@ Test(perf_map, copies_share_the_room_of_a_trace)
 
 Test(perf_map, hard_link_is_not_followed)
 {
+	char other[64];
+
 	put(copied, LINE);
 	cr_assert_eq(link(copied, map), 0);
 	unlink(copied);
 	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
 	cr_expect(is_copied());
 	unlink(copied);
-	cr_assert_eq(link(map, "/tmp/waymark-perf-map-test"), 0);
+	snprintf(other, sizeof(other), "/tmp/waymark-perf-map-test-%d", getpid());
+	cr_assert_eq(link(map, other), 0);
 	cr_assert_eq(perf_map_copy(folder, &owner, &room), 0);
 	cr_expect_not(is_copied());
-	unlink("/tmp/waymark-perf-map-test");
+	unlink(other);
 }
 
 /* Field 22 of a process's stat, whose name has no parenthesis. */

@@ -367,8 +367,10 @@ Test(control, a_program_that_closes_every_descriptor_loses_none_of_ours)
 Test(control, the_program_listens_when_it_asks_and_takes_tools_one_after_another)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct peer parent = begin("listen", "", "no:thing");
+	struct peer parent;
 
+	unsetenv("XDG_RUNTIME_DIR");
+	parent = begin("listen", "", "no:thing");
 	/* the tool that launched it leaves; the agent stays, for it was asked to */
 	peer_request(&parent, CONTROL_LEAVE, NULL, 0);
 	snprintf(address.sun_path, sizeof address.sun_path, "/tmp/waymark-%d/%d.agent", geteuid(),
