@@ -21,6 +21,7 @@
 #include "agent/runtime/reentrancy_guard.h"
 #include "agent/runtime/seccomp_yield.h"
 #include "agent/runtime/thread_own.h"
+#include "agent/store/arena.h"
 #include "agent/store/event_store.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
@@ -360,6 +361,7 @@ static void *control_main(void *unused)
 	(void)unused;
 	hit_guard_at = HIT_GUARD_FOR_GOOD; /* what this thread does is no event */
 	thread_block_signals();
+	arena_learn_stacks();
 	error = thread_own_descriptors();
 	if (error) {
 		do

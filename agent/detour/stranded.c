@@ -66,7 +66,7 @@ static int is_in_sight(const struct stranded *stranded, uintptr_t frame)
 	}
 	return stranded->sp >= frame && ((stranded->area_start && frame >= stranded->area_start) ||
 					 has_both(&writer->stack, stranded->sp, frame) ||
-					 has_both(&writer->other_stack, stranded->sp, frame));
+					 has_both(&writer->elsewhere, stranded->sp, frame));
 }
 
 /* A probe's handler, which a hit calls, is code of the program's. */

@@ -338,13 +338,13 @@ Test(stranded, a_hit_below_the_thread_on_its_own_stack_is_over)
 Test(stranded, a_hit_below_the_thread_on_pages_that_it_was_seen_on_is_over)
 {
 	one_hit(0x5000);
-	writer.other_stack = (struct writer_stack){ .low = 0x5000, .bytes = 0x3000 };
+	writer.elsewhere = (struct writer_stack){ .low = 0x5000, .bytes = 0x3000 };
 	cr_assert(stranded_begin(&stranded, TID, 1, 0x7000, 0));
 	cr_assert_eq(end(), 1);
 	one_hit(0x5000);
 	cr_assert(stranded_begin(&stranded, TID, 1, 0x8000, 0));
 	cr_assert_eq(end(), 0);
-	writer.other_stack.bytes = 0;
+	writer.elsewhere.bytes = 0;
 }
 
 Test(stranded, only_the_hits_own_thread_is_looked_at)

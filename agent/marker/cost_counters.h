@@ -41,7 +41,7 @@ static inline const struct cost_counters *cost_counters_of(const struct writer *
 		       : NULL;
 }
 
-/* Ask, and wait for the answer for some ms at most. Calls ordinary code: by vectors_call(). */
+/* Ask, and wait for the answer for some ms at most. Ordinary code: by vectors_call_aside(). */
 long cost_counters_ask(void *writer);
 
 /* Answer threads that ask. Control thread. */

@@ -16,7 +16,6 @@
 
 #include <linux/time.h>
 #include <linux/resource.h>
-#include <signal.h>
 
 static uint32_t may_call;
 
@@ -71,25 +70,16 @@ static void read_counters(const struct writer *writer, unsigned int kinds,
 		values[i] = COST_UNAVAILABLE;
 }
 
-/* The registers that vectors_call() keeps might not fit onto such a stack. */
-static int is_on_alternate_stack(void)
-{
-	stack_t alternate = { 0 };
-
-	return syscall_raw(SYS_sigaltstack, 0, (long)&alternate, 0, 0) ||
-	       alternate.ss_flags & SS_ONSTACK;
-}
-
 void cost_prepare(struct writer *writer)
 {
 	struct hit_guard shut;
 
 	if (__atomic_load_n(&writer->counters_asked, __ATOMIC_RELAXED) == writer->births ||
-	    !cost_is_allowed() || seccomp_yield_has_begun() || is_on_alternate_stack())
+	    !cost_is_allowed() || seccomp_yield_has_begun())
 		return;
 	/* what is called is ordinary code, in which there may be probes */
 	hit_guard(&shut);
-	vectors_call(cost_counters_ask, writer);
+	vectors_call_aside(cost_counters_ask, writer);
 	hit_open(&shut);
 }
 

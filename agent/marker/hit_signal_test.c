@@ -131,7 +131,7 @@ static void *hit_on_tiny_stack(void *data)
 	return NULL;
 }
 
-Test(hit_signal, a_first_hit_on_a_tiny_stack_is_lost_and_counted)
+Test(hit_signal, first_hit_on_a_tiny_stack_is_recorded)
 {
 	pthread_t thread;
 
@@ -140,8 +140,8 @@ Test(hit_signal, a_first_hit_on_a_tiny_stack_is_lost_and_counted)
 	cr_assert_eq(pthread_create(&thread, NULL, hit_on_tiny_stack, NULL), 0);
 	pthread_join(thread, NULL);
 	cr_assert_eq(signals, 1);
-	cr_assert_eq(fixture_read(0, width, NULL, NULL) + fixture_discarded(0), 1);
-	cr_assert_eq(fixture_discarded(0), 1);
+	cr_assert_eq(fixture_read(0, width, NULL, NULL), 1);
+	cr_assert_eq(fixture_discarded(0), 0);
 }
 
 static sigjmp_buf back;

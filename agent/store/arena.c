@@ -5,6 +5,7 @@
 #include "agent/runtime/reentrancy_guard.h"
 #include "base/syscall.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,17 +14,36 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define DEEPER_MAX 4096
-#define TID_OFFSET 720 /* in glibc's struct pthread; arena_init() looks whether it is so */
+/* In glibc's struct pthread: where the thread's id is looked for, and its stack */
+#define TID_AT 512
+#define TID_BEFORE 1024
+#define TID_USUAL 720
+#define STACK_BEFORE 2048
+#define STACK_NEAR_BYTES (UINT64_C(64) << 10) /* next to a thread's block there is only its stack */
+#define STACK_MAX_BYTES (UINT64_C(64) << 20)  /* of the main thread's */
+#define STACK_SANE_BYTES (UINT64_C(1) << 40)
+#define CPU_SELECTOR 0x7b /* Linux: __CPUNODE_SEG, whose limit is the CPU's number and its node */
+#define CPU_BITS 12
+#define CPU_LOOKS 3
 
 extern void *__libc_stack_end; /* glibc, ld.so: where the main thread's stack began */
+/* Since glibc 2.35: the area for rseq(2), from the thread pointer. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak, visibility("default")));
+extern const unsigned int __rseq_size __attribute__((weak, visibility("default")));
+
+struct rseq_area {
+	uint32_t cpu_id_start, cpu_id;
+};
 
 static struct arena {
 	uint32_t is_ours; /* 1 from init on; 0 again in a child */
-	uint32_t used;	  /* writers from here on were never used */
+	int32_t pid;
+	uint32_t used; /* writers from here on were never used */
 	uint32_t free_hint;
-	uint32_t foreign; /* how many are in use */
 	uint32_t deeper_used;
 	struct writer writers[WRITERS_MAX];
 	struct lanes deeper[DEEPER_MAX];
@@ -31,7 +51,10 @@ static struct arena {
 
 static pthread_key_t exit_key;
 static int has_exit_key;
-static int is_tid_in_block;
+static uint32_t tid_at, stack_at; /* in a thread's block; 0: unknown */
+static ptrdiff_t rseq_at;	  /* 0: none */
+static int has_rdpid;
+static uint64_t main_stack_bytes;
 static char process_comm[16];
 static uint64_t ended_hits[COUNTERS_MAX]; /* of threads that are gone */
 
@@ -68,20 +91,106 @@ static void thread_exit(void *data)
 	hit_open(&shut);
 }
 
-ON_HIT_PATH static int32_t tid_in_block(void)
+ON_HIT_PATH static const char *block(void)
 {
-	return *(const int32_t *)((uintptr_t)__builtin_thread_pointer() + TID_OFFSET);
+	return __builtin_thread_pointer();
 }
 
 ON_HIT_PATH int32_t arena_own_tid(void)
 {
-	return is_tid_in_block ? tid_in_block() : 0;
+	return *(const int32_t *)(block() + tid_at);
+}
+
+ON_HIT_PATH static uintptr_t block_word(uint32_t at)
+{
+	return *(const uintptr_t *)(block() + at);
+}
+
+/* glibc: the lowest address and the size of what it mapped, in which the block is the last thing */
+ON_HIT_PATH static int is_stack(uint32_t at)
+{
+	uintptr_t low = block_word(at), bytes = block_word(at + sizeof low);
+
+	return low && bytes < STACK_SANE_BYTES && (uintptr_t)block() - low < bytes;
+}
+
+ON_HIT_PATH struct writer_stack arena_own_stack(void)
+{
+	uintptr_t low = (uintptr_t)block() - STACK_NEAR_BYTES;
+	uint32_t at = __atomic_load_n(&stack_at, __ATOMIC_RELAXED);
+
+	if (at && is_stack(at))
+		low = block_word(at);
+	else if (arena_own_tid() == arena->pid)
+		return (struct writer_stack){ arena_main_stack_end() - main_stack_bytes,
+					      main_stack_bytes };
+	return (struct writer_stack){ low, (uintptr_t)block() - low };
+}
+
+void arena_learn_stacks(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	for (uint32_t at = TID_AT; at < STACK_BEFORE && !stack_at; at += sizeof here) {
+		if (is_stack(at) && here - block_word(at) < block_word(at + sizeof here) &&
+		    !((block_word(at) | block_word(at + sizeof here)) & 4095))
+			__atomic_store_n(&stack_at, at, __ATOMIC_RELAXED);
+	}
+}
+
+/* Both instructions read what the kernel sets for getcpu(2); the second is slow. */
+ON_HIT_PATH static uint32_t cpu_number(void)
+{
+	uint64_t number;
+
+	if (has_rdpid)
+		__asm__ volatile("rdpid %0" : "=r"(number));
+	else
+		__asm__ volatile("lsl %1, %k0" : "=r"(number) : "r"(CPU_SELECTOR) : "cc");
+	return (uint32_t)number & ((1u << CPU_BITS) - 1);
+}
+
+ON_HIT_PATH int arena_is_own_thread(void)
+{
+	const volatile struct rseq_area *area = (const void *)(block() + rseq_at);
+	int is_own = !rseq_at;
+
+	/* it may be moved to another CPU between the two */
+	for (int i = 0; i < CPU_LOOKS && !is_own; i++) {
+		uint32_t cpu = area->cpu_id;
+
+		is_own = (int32_t)cpu < 0 || cpu >> CPU_BITS || cpu == cpu_number();
+	}
+	return is_own;
+}
+
+/* Looks whether things are where this file expects them. */
+static void block_learn(void)
+{
+	int32_t tid = (int32_t)syscall_raw(SYS_gettid, 0, 0, 0, 0);
+	unsigned int a, b, c, d;
+	struct rlimit stack;
+
+	has_rdpid = __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & bit_RDPID;
+	for (tid_at = TID_AT; tid_at < TID_BEFORE && arena_own_tid() != tid; tid_at += sizeof tid)
+		;
+	/* older ones than 2.34 set it after we come */
+	if (tid_at == TID_BEFORE)
+		tid_at = TID_USUAL;
+	main_stack_bytes = STACK_MAX_BYTES;
+	if (!getrlimit(RLIMIT_STACK, &stack) && stack.rlim_cur < main_stack_bytes)
+		main_stack_bytes = stack.rlim_cur;
+	if (&__rseq_offset && &__rseq_size && __rseq_size)
+		rseq_at = __rseq_offset;
+	if (!arena_is_own_thread())
+		rseq_at = 0;
 }
 
 int arena_init(void)
 {
 	struct arena *map;
 
+	block_learn();
 	map = mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED)
@@ -95,8 +204,8 @@ int arena_init(void)
 	/* a huge page here would make each thread cost far more than its writer */
 	madvise(map, sizeof *map, MADV_NOHUGEPAGE);
 	has_exit_key = pthread_key_create(&exit_key, thread_exit) == 0;
-	is_tid_in_block = tid_in_block() == (int32_t)syscall_raw(SYS_gettid, 0, 0, 0, 0);
 	prctl(PR_GET_NAME, process_comm);
+	map->pid = getpid();
 	map->is_ours = 1;
 	arena = map;
 	return 0;
@@ -106,24 +215,10 @@ void arena_forked(void)
 {
 	writer_self = NULL;
 	memset(ended_hits, 0, sizeof ended_hits);
-	if (arena)
-		__atomic_store_n(&arena->is_ours, 1, __ATOMIC_RELAXED);
-}
-
-/*
- * The thread's id as glibc keeps it, without a system call: in the thread's block, where it was
- * found to be; else by the owner that a recursive mutex records (<bits/struct_mutex.h>). That is a
- * call which other libraries may intercept: ThreadSanitizer's does not work in a thread that it
- * does not know yet.
- */
-static int32_t tid_by_libc(void)
-{
-	pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-
-	if (is_tid_in_block)
-		return tid_in_block();
-	pthread_mutex_trylock(&mutex);
-	return mutex.__data.__owner;
+	if (!arena)
+		return;
+	arena->pid = getpid();
+	__atomic_store_n(&arena->is_ours, 1, __ATOMIC_RELAXED);
 }
 
 static struct writer *claim(uint32_t number)
@@ -167,54 +262,29 @@ static struct writer *claim_any(void)
 	return NULL;
 }
 
-struct writer *arena_writer_new(int32_t tid, int foreign)
+struct writer *arena_writer_new(void)
 {
 	struct writer *writer = claim_any();
-	int32_t libc_tid;
 
 	if (!writer)
 		return NULL;
 	__atomic_fetch_add(&writer->births, 1, __ATOMIC_RELAXED);
 	memset(writer->inside, 0, sizeof writer->inside);
 	memset(writer->running_fn, 0, sizeof writer->running_fn);
-	memset(&writer->stack, 0, sizeof writer->stack);
-	memset(&writer->other_stack, 0, sizeof writer->other_stack);
-	libc_tid = tid_by_libc();
-	writer->tid = tid ? tid : libc_tid;
-	/*
-	 * on another thread's thread-local storage, though no code has used the pointer there yet
-	 */
-	foreign = foreign || writer->tid != libc_tid;
-	writer->is_foreign = (uint32_t)foreign;
+	writer->stack = arena_own_stack();
+	writer->elsewhere = (struct writer_stack){ 0 };
+	writer->tid = arena_own_tid();
 	writer->name_looks = 0;
 	memcpy(writer->comm, process_comm, sizeof writer->comm);
 	/*
 	 * A key past the first 32 would make libc allocate, which a signal handler must not:
 	 * without a destructor, store_sweep() finds that the thread is gone.
 	 */
-	if (!foreign && has_exit_key && exit_key < 32)
+	if (has_exit_key && exit_key < 32)
 		pthread_setspecific(exit_key, writer);
-	if (foreign)
-		__atomic_fetch_add(&arena->foreign, 1, __ATOMIC_RELAXED);
 	/* CLAIMED -> LIVE */
 	__atomic_store_n(&writer->state, WRITER_LIVE, __ATOMIC_RELEASE);
 	return writer;
-}
-
-ON_HIT_PATH struct writer *arena_writer_of(int32_t tid)
-{
-	uint32_t used = __atomic_load_n(&arena->used, __ATOMIC_ACQUIRE);
-
-	if (!__atomic_load_n(&arena->foreign, __ATOMIC_RELAXED))
-		return NULL;
-	for (uint32_t i = 0; i < used; i++) {
-		struct writer *writer = &arena->writers[i];
-
-		if (__atomic_load_n(&writer->state, __ATOMIC_ACQUIRE) == WRITER_LIVE &&
-		    writer->is_foreign && writer->tid == tid)
-			return writer;
-	}
-	return NULL;
 }
 
 ON_HIT_PATH struct lanes *arena_lanes_new(void)
@@ -262,8 +332,6 @@ static void end_writer(struct writer *writer)
 	}
 	if (ends)
 		ends(writer);
-	if (writer->is_foreign)
-		__atomic_fetch_sub(&arena->foreign, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < DEPTH_MAX; i++)
 		__atomic_store_n(&writer->inside[i], 0, __ATOMIC_RELAXED);
 	/* pairs with the acquire in claim() */

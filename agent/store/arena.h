@@ -17,20 +17,31 @@ int arena_is_ours(void);
 /* The child of a fork starts afresh. */
 void arena_forked(void);
 
-/* The calling thread's id, or 0 if only a call could find it. Any thread and signal context. */
+/* The id of the thread that the thread pointer is of. Any thread and signal context. */
 int32_t arena_own_tid(void);
 
 /* One past the highest address of the main thread's stack. */
 uintptr_t arena_main_stack_end(void);
 
 /*
- * A LIVE writer for the calling thread; NULL if none is free. `tid` 0 means ask libc. A foreign
- * one is found by its tid alone. Calls libc: by way of vectors_call().
+ * The stack that libc gave the thread that the thread pointer is of. Until arena_learn_stacks()
+ * only the part next to a thread's block is known. Any thread and signal context.
  */
-struct writer *arena_writer_new(int32_t tid, int foreign);
+struct writer_stack arena_own_stack(void);
 
-/* The foreign writer of this tid, or NULL. Any thread and signal context. */
-struct writer *arena_writer_of(int32_t tid);
+/* Find where libc keeps a thread's stack. Once, in a thread that pthread_create() made. */
+void arena_learn_stacks(void);
+
+/*
+ * Whether the thread that the thread pointer is of runs here; 0: a bare clone() that shares it. The
+ * kernel keeps a thread's CPU in its area of rseq(2), which a bare clone doesn't have. So a clone
+ * that runs on the CPU that its maker ran on last passes for it, as all do where libc registers no
+ * area. Any thread and signal context.
+ */
+int arena_is_own_thread(void);
+
+/* A LIVE writer for the calling thread; NULL if none is free. Calls libc: vectors_call_aside(). */
+struct writer *arena_writer_new(void);
 
 /* Lanes for a deeper level; NULL if none are free. Any thread and signal context. */
 struct lanes *arena_lanes_new(void);

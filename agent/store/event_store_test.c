@@ -269,8 +269,11 @@ static int bare_thread(void *data)
 	return 0;
 }
 
-/* Threads made by clone() alone run on their maker's thread-local storage, at the same time. */
-Test(store, bare_threads_that_share_a_tls_never_share_a_page)
+/*
+ * Threads made by clone() alone run on their maker's thread-local storage, at the same time. Their
+ * hits are lost, but where they run on the CPU that their maker ran on last.
+ */
+Test(store, bare_threads_that_share_a_tls_never_write_at_once)
 {
 	const size_t stack_bytes = 256 * 1024;
 	pid_t tids[3];
@@ -291,13 +294,10 @@ Test(store, bare_threads_that_share_a_tls_never_share_a_page)
 	for (int i = 0; i < HITS; i++)
 		hit_pair(i, 1);
 	cr_assert(AWAIT(__atomic_load_n(&done, __ATOMIC_ACQUIRE) == 3));
-	cr_assert_eq(slots_in(SLOT_LIVE), 4);
 	cr_assert_eq(fixture_read(0, width, NULL, NULL) + fixture_discarded(0), 4 * HITS);
+	cr_assert_geq(fixture_read(0, width, NULL, NULL), HITS);
 	for (int i = 0; i < 3; i++)
 		cr_assert(AWAIT(tgkill(getpid(), tids[i], 0) && errno == ESRCH));
-	store_sweep();
-	cr_assert_eq(slots_in(SLOT_LIVE), 1);
-	cr_assert_eq(slots_in(SLOT_ENDED), 3);
 }
 
 static void *hit_on(void *stop)

@@ -23,6 +23,7 @@
 #define SLOTS_PAUSE_TICKS (UINT64_C(1) << 24) /* some milliseconds */
 #define DRAINER_SILENT_NS 1000000000u
 #define STACK_SCAN_BYTES 65536u
+#define PAGE_LOW_BITS 4095u
 #define SIGNALS 64
 
 struct kernel_sigaction {
@@ -194,6 +195,7 @@ void lane_find_restorer(void)
 /*
  * Whether a signal handler is running: its frame's return address is the restorer that sigaction(2)
  * was given. A stale copy of it on the stack can only make us discard where we could have waited.
+ * How far another stack than the thread's own reaches is unknown, past the page.
  */
 static int in_signal_handler(const struct writer *writer, uintptr_t sp)
 {
@@ -202,8 +204,8 @@ static int in_signal_handler(const struct writer *writer, uintptr_t sp)
 	void *ours = (void *)(uintptr_t)trap_restore;
 
 	if (sp - writer->stack.low >= writer->stack.bytes)
-		return 1;
-	if (end - sp > STACK_SCAN_BYTES)
+		end = (sp | PAGE_LOW_BITS) + 1;
+	else if (end - sp > STACK_SCAN_BYTES)
 		end = sp + STACK_SCAN_BYTES;
 	for (sp &= ~(uintptr_t)7; sp + 8 <= end; sp += 8) {
 		void *word = *(void *const *)sp;
@@ -251,7 +253,7 @@ static unsigned int pause_a_while(struct writer *writer, unsigned int looks, uin
 		syscall_raw(SYS_nanosleep, (long)&pause, 0, 0, 0);
 		return LOOKS_OF_A_SLEEP;
 	}
-	if (!looks && !writer->is_foreign) {
+	if (!looks) {
 		*asked = (permit & ~PERMIT_STATE) + PERMIT_STATE + 1 + PERMIT_ASKED;
 		__atomic_store_n(&writer->permit, *asked, __ATOMIC_RELEASE);
 	}

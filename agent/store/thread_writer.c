@@ -3,22 +3,14 @@
 
 #include "agent/runtime/reentrancy_guard.h"
 #include "agent/store/arena.h"
+#include "arch/halt.h"
 #include "arch/vectors.h"
-#include "base/syscall.h"
 
-#include <signal.h>
 #include <stddef.h>
 
-#define PAGE_MASK_LOW 4095u
-#define STACK_GAP_BYTES (16 * 4096u) /* verified pages no further apart are one stack */
-
-/*
- * A thread that glibc made has its stack right below its TCB, and the main thread's ends at a known
- * address. No other thread runs so close to it, so no system call is needed to know the thread:
- * a seccomp filter might kill it for one.
- */
-#define REGISTER_BYTES 8192u /* vectors_call(), libc, and a margin */
-#define OWN_STACK_BYTES (64 * 1024u)
+#define PAGE_LOW_BITS 4095u
+#define STACK_GAP_BYTES (16 * 4096u) /* pages no further apart are one stack */
+#define SCAN_BYTES (1024 * 1024u)    /* of a stack, for the frame of a signal */
 
 __thread struct writer *writer_self;
 /* In writer_register(): a hit of a signal handler below it is lost, and counted. */
@@ -27,123 +19,59 @@ struct writer writer_strangers[STRANGERS_MAX];
 uint32_t writer_strangers_more;
 void (*writer_ends)(struct writer *writer);
 
-static uintptr_t own_stack_end(void)
-{
-	uintptr_t tcb;
-
-	__asm__("mov %%fs:0, %0" : "=r"(tcb));
-	return tcb;
-}
-
-static int is_own_stack(uintptr_t sp)
-{
-	return own_stack_end() - sp < OWN_STACK_BYTES ||
-	       arena_main_stack_end() - sp < OWN_STACK_BYTES;
-}
-
 static int stack_has(const struct writer_stack *stack, uintptr_t sp)
 {
 	return sp - stack->low < stack->bytes;
 }
 
-/* Empty in between: a signal handler there must not see a window that mixes both. */
-static void stack_set(struct writer_stack *stack, uintptr_t low, uintptr_t bytes)
+/*
+ * Add the page of `sp`, or begin with it. Empty in between: a signal's handler there must not see
+ * a window that mixes both.
+ */
+static void elsewhere_learn(struct writer_stack *seen, uintptr_t sp)
 {
-	__atomic_store_n(&stack->bytes, 0, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&stack->low, low, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&stack->bytes, bytes, __ATOMIC_RELAXED);
-}
+	uintptr_t low = sp & ~(uintptr_t)PAGE_LOW_BITS, end = low + PAGE_LOW_BITS + 1;
+	uintptr_t seen_end = seen->low + seen->bytes;
 
-/* Add the page of `sp`, which was just seen to be this thread's. */
-static void stack_learn(struct writer *writer, uintptr_t sp)
-{
-	struct writer_stack *stack = &writer->stack;
-	uintptr_t low = sp & ~(uintptr_t)PAGE_MASK_LOW;
-	uintptr_t high = low + PAGE_MASK_LOW + 1;
-
-	if (stack->bytes && low < stack->low && stack->low - high <= STACK_GAP_BYTES) {
-		uintptr_t end = stack->low + stack->bytes;
-
-		stack_set(stack, low, end - low);
-	} else if (stack->bytes && low >= stack->low + stack->bytes &&
-		   low - (stack->low + stack->bytes) <= STACK_GAP_BYTES) {
-		stack->bytes = high - stack->low;
-	} else {
-		stack_set(stack, low, high - low);
-	}
-}
-
-/* The window that the hit path looks at is `stack`; the one used before waits in `other_stack`. */
-static void stack_swap(struct writer *writer)
-{
-	struct writer_stack stack = writer->stack;
-
-	stack_set(&writer->stack, writer->other_stack.low, writer->other_stack.bytes);
-	writer->other_stack = stack;
-}
-
-static void stack_enter(struct writer *writer, uintptr_t sp)
-{
-	if (stack_has(&writer->stack, sp))
+	if (stack_has(seen, sp))
 		return;
-	if (stack_has(&writer->other_stack, sp)) {
-		stack_swap(writer);
-		return;
+	if (seen->bytes && end + STACK_GAP_BYTES >= seen->low &&
+	    low <= seen_end + STACK_GAP_BYTES) {
+		low = low < seen->low ? low : seen->low;
+		end = end > seen_end ? end : seen_end;
 	}
-	/* Another stack altogether (sigaltstack, a coroutine) rather than more of the same? */
-	if (writer->stack.bytes && (sp < writer->stack.low - STACK_GAP_BYTES ||
-				    sp > writer->stack.low + writer->stack.bytes + STACK_GAP_BYTES))
-		stack_swap(writer);
-	stack_learn(writer, sp);
+	__atomic_store_n(&seen->bytes, 0, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&seen->low, low, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&seen->bytes, end - low, __ATOMIC_RELAXED);
 }
-
-struct registration {
-	int32_t tid;
-	int foreign;
-	struct writer *writer;
-};
 
 static long register_self(void *data)
 {
-	struct registration *registration = data;
-
-	registration->writer = arena_writer_new(registration->tid, registration->foreign);
+	*(struct writer **)data = arena_writer_new();
 	return 0;
 }
 
-static struct writer *writer_register(int32_t tid, int foreign)
+static struct writer *writer_register(void)
 {
-	struct registration registration = { .tid = tid, .foreign = foreign };
+	struct writer *writer = NULL;
 	struct hit_guard shut;
 
-	/* arena_writer_new() asks libc for thread exit and thread id, and libc is ordinary code */
+	/* arena_writer_new() asks libc for thread exit, and libc is ordinary code */
 	hit_guard(&shut);
 	registering = &shut;
-	vectors_call(register_self, &registration);
+	vectors_call_aside(register_self, &writer);
 	registering = NULL;
 	hit_open(&shut);
-	return registration.writer;
-}
-
-/*
- * Whether the registers that vectors_call() keeps might not fit below `sp`: an alternate stack may
- * have as little as MINSIGSTKSZ. The first hit there is lost, and counted, rather than run over it.
- */
-static int is_tight(uintptr_t sp)
-{
-	stack_t alternate = { 0 };
-
-	return !syscall_raw(SYS_sigaltstack, 0, (long)&alternate, 0, 0) &&
-	       (alternate.ss_flags & SS_ONSTACK) &&
-	       sp - (uintptr_t)alternate.ss_sp < REGISTER_BYTES;
+	return writer;
 }
 
 struct writer *writer_find(uintptr_t sp)
 {
 	struct writer *writer = writer_self;
-	int32_t tid;
+	struct writer_stack stack;
+	int is_elsewhere;
 
 	/* the child of a bare fork: nothing of the parent's is to be touched */
 	if (!arena_is_ours())
@@ -152,79 +80,66 @@ struct writer *writer_find(uintptr_t sp)
 	if (registering && hit_guard_is_above(registering, sp))
 		return NULL;
 
-	if (is_own_stack(sp)) {
-		if (!writer || writer->state != WRITER_LIVE) {
-			writer = writer_register(0, 0);
-			if (!writer)
-				return NULL;
-			writer_self = writer;
-		}
-		if (!writer->is_foreign) {
-			stack_enter(writer, sp);
-			return writer;
-		}
-	}
-
-	tid = (int32_t)syscall_raw(SYS_gettid, 0, 0, 0, 0);
-	if (writer && writer->state == WRITER_LIVE && writer->tid == tid) {
-		stack_enter(writer, sp);
-		return writer;
-	}
-	if (!writer || writer->state != WRITER_LIVE) {
-		/* the thread-local pointer's first user; who shares it comes below */
-		struct writer *foreign = arena_writer_of(tid);
-
-		if (foreign)
-			return foreign;
-		if (is_tight(sp))
-			return NULL;
-		writer = writer_register(tid, 0);
-		if (writer && !writer->is_foreign) {
-			writer_self = writer;
-			stack_enter(writer, sp);
-		}
-		return writer;
-	}
-	writer = arena_writer_of(tid);
-	if (writer || is_tight(sp))
-		return writer;
-	return writer_register(tid, 1);
+	if (writer && writer->state != WRITER_LIVE)
+		writer = NULL;
+	stack = writer ? writer->stack : arena_own_stack();
+	is_elsewhere = !stack_has(&stack, sp);
+	if (is_elsewhere && !arena_is_own_thread())
+		return NULL;
+	if (!writer)
+		writer_self = writer = writer_register();
+	if (writer && is_elsewhere)
+		elsewhere_learn(&writer->elsewhere, sp);
+	return writer;
 }
 
-/* Whether a hit that stored `frame` can't be going on any more, seen from a hit at `sp`. */
-static int is_stranded(const struct writer *writer, uintptr_t frame, uintptr_t sp)
+/*
+ * Whether a hit that stored `frame` can't be going on any more, seen from a hit at `sp`. Both are
+ * on one stack, and it is above: so the hit was left, but for a signal's handler that runs on an
+ * alternate stack which is a part of this one. Such a handler has its frame above `sp`. Between two
+ * stacks no one knows, and the hit keeps its depth.
+ */
+static int is_stranded(const struct writer_stack *stack, uintptr_t frame, uintptr_t sp)
 {
-	stack_t alternate = { 0 };
+	uintptr_t end = stack->low + stack->bytes;
 
-	/* A handler on the alternate stack may well have interrupted it, wherever its frame is. */
-	if (syscall_raw(SYS_sigaltstack, 0, (long)&alternate, 0, 0) ||
-	    (alternate.ss_flags & SS_ONSTACK))
+	if (!stack_has(stack, sp) || !stack_has(stack, frame) || sp < frame)
 		return 0;
-	/* A watch's hit works on another stack; this is the stack that it interrupted. */
-	if (!(alternate.ss_flags & SS_DISABLE) &&
-	    sp - (uintptr_t)alternate.ss_sp < alternate.ss_size)
-		return 0;
-	/* We are on no alternate stack: a hit that was on it has left it. */
-	if (!(alternate.ss_flags & SS_DISABLE) &&
-	    frame - (uintptr_t)alternate.ss_sp < alternate.ss_size)
-		return 1;
-	return stack_has(&writer->stack, sp) && stack_has(&writer->stack, frame) && sp >= frame;
+	if (end - sp > SCAN_BYTES)
+		end = sp + SCAN_BYTES;
+	for (sp &= ~(uintptr_t)7; sp + 8 * (HALT_FRAME_WORDS_BEHIND + 1) <= end; sp += 8) {
+		if (halt_is_frame((const uint64_t *)sp, 0))
+			return 0;
+	}
+	return 1;
+}
+
+/* The first depth whose hit is stranded on that stack, or none. */
+static int first_stranded(const struct writer *writer, const struct writer_stack *stack,
+			  uintptr_t sp)
+{
+	int depth = 0;
+
+	while (depth < DEPTH_MAX && writer->inside[depth] &&
+	       !is_stranded(stack, writer->inside[depth], sp))
+		depth++;
+	return depth;
 }
 
 int writer_nest(struct writer *writer, uintptr_t sp)
 {
-	int depth = 0;
+	int depth = first_stranded(writer, &writer->stack, sp);
 
-	while (depth < DEPTH_MAX && writer->inside[depth]) {
-		if (is_stranded(writer, writer->inside[depth], sp)) {
-			for (int deeper = depth; deeper < DEPTH_MAX; deeper++)
-				writer->inside[deeper] = 0;
-			break;
-		}
-		depth++;
-	}
+	/*
+	 * Elsewhere the pages seen may be several stacks, of coroutines that a signal's handler
+	 * switches between. So what was left there is forgotten only where it is in the way.
+	 */
+	if (depth == DEPTH_MAX)
+		depth = first_stranded(writer, &writer->elsewhere, sp);
 	if (depth == DEPTH_MAX)
 		return -1;
+	for (int deeper = depth + 1; deeper < DEPTH_MAX && writer->inside[depth]; deeper++)
+		writer->inside[deeper] = 0;
 	writer->inside[depth] = sp;
 	return depth;
 }

@@ -5,8 +5,10 @@
  * was forked.
  *
  * Whose writer? A thread finds its own by a thread-local pointer. A thread made by a bare clone()
- * may share that pointer with its maker, so the stack pointer is checked against the pages that
- * this thread was seen to run on (struct writer_stack); elsewhere gettid(2) decides.
+ * may share that pointer with its maker. So only a hit on the stack that libc gave the thread is
+ * certainly its own. Elsewhere, on a coroutine's stack or a signal's, arena_is_own_thread()
+ * decides: no hit makes a system call, for which a seccomp filter might kill. A bare clone's hits
+ * are counted as lost.
  *
  * Nesting: a hit stores its stack pointer in inside[0] and clears it when it is done. A signal
  * handler that hits in between finds it set, takes inside[1] and the lanes of depth 1, which are
@@ -56,7 +58,7 @@ struct lanes {
 	struct lane of[SESSIONS_MAX];
 };
 
-/* Pages that this thread was seen to run on; both ends a multiple of 4096. */
+/* What libc gave a thread as its stack; or pages that a thread was seen to run on elsewhere. */
 struct writer_stack {
 	uintptr_t low;
 	uintptr_t bytes;
@@ -68,14 +70,12 @@ enum writer_state { WRITER_FREE = 0, WRITER_CLAIMED = 1, WRITER_LIVE = 2 };
 
 struct writer {
 	uintptr_t inside[DEPTH_MAX];
-	struct writer_stack stack, other_stack;
+	struct writer_stack stack, elsewhere;
 	uint32_t state;
 	int32_t tid;
 	const void *running[DEPTH_MAX];	     /* the data of the probe that runs at each depth */
 	void (*running_fn[DEPTH_MAX])(void); /* and its handler */
 	struct lanes *deeper[DEPTH_MAX - 1]; /* lanes of depth 1 and more, when they were needed */
-	/* shares its thread-local pointer with another thread */
-	uint32_t is_foreign;
 	uint32_t name_looks;
 	/* 1 while its lanes are being ended: by its thread, or by the control thread */
 	uint32_t births; /* grows with each thread that has it */
@@ -130,8 +130,8 @@ void writer_stranger_leave(struct writer *stranger, uintptr_t sp);
 
 /*
  * The writer of the thread with this stack pointer, made if it has none yet; NULL if that fails
- * (a child of a bare fork, or more threads than WRITERS_MAX): the hit is lost and, where a
- * store is there to count in, counted.
+ * (a child of a bare fork, a bare clone, or more threads than WRITERS_MAX): the hit is lost and,
+ * where a store is there to count in, counted.
  */
 struct writer *writer_find(uintptr_t sp);
 

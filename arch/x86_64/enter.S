@@ -74,11 +74,12 @@
 	end	hit_enter_return
 
 /*
- * long vectors_keep(long (*fn)(void *), void *arg, unsigned long area_bytes, unsigned long mask)
+ * long vectors_keep(long (*fn)(void *), void *arg, unsigned long area_bytes, unsigned long mask,
+ *		     void *area)
  *
  * Call code that may use vector registers from code that the program doesn't know to be a call:
- * everything that XSAVE (Intel SDM vol. 1, 13.7) or, with a mask of 0, FXSAVE covers is kept.
- * The stack is aligned for the callee on the way.
+ * everything that XSAVE (Intel SDM vol. 1, 13.7) or, with a mask of 0, FXSAVE covers is kept, in
+ * `area` or, where that is NULL, on the stack. The stack is aligned for the callee on the way.
  */
 	.globl	vectors_keep
 	.hidden	vectors_keep
@@ -95,40 +96,45 @@ vectors_keep:
 	pushq	%rbx
 	.cfi_offset rbx, -24
 	pushq	%rcx
+	movq	%rdi, %r10
+	movq	%rsi, %rdi
+	movq	%r8, %rbx
+	testq	%r8, %r8
+	jnz	1f
 	subq	%rdx, %rsp
 	andq	$-64, %rsp
-	movq	%rdi, %r8
-	movq	%rsi, %rdi
+	movq	%rsp, %rbx
+1:	andq	$-16, %rsp
 	movq	%rcx, %rax
 	testq	%rcx, %rcx
-	jz	1f
+	jz	2f
 	/* the header's reserved bytes must be zero for XRSTOR (13.4.2) */
 	xorl	%esi, %esi
-	movq	%rsi, 512(%rsp)
-	movq	%rsi, 520(%rsp)
-	movq	%rsi, 528(%rsp)
-	movq	%rsi, 536(%rsp)
-	movq	%rsi, 544(%rsp)
-	movq	%rsi, 552(%rsp)
-	movq	%rsi, 560(%rsp)
-	movq	%rsi, 568(%rsp)
+	movq	%rsi, 512(%rbx)
+	movq	%rsi, 520(%rbx)
+	movq	%rsi, 528(%rbx)
+	movq	%rsi, 536(%rbx)
+	movq	%rsi, 544(%rbx)
+	movq	%rsi, 552(%rbx)
+	movq	%rsi, 560(%rbx)
+	movq	%rsi, 568(%rbx)
 	movq	%rax, %rdx
 	shrq	$32, %rdx
-	xsave64	(%rsp)
-	jmp	2f
-1:	fxsave64 (%rsp)
-2:	cld
-	call	*%r8
-	movq	%rax, %rbx
+	xsave64	(%rbx)
+	jmp	3f
+2:	fxsave64 (%rbx)
+3:	cld
+	call	*%r10
+	movq	%rax, %rcx
 	movq	-16(%rbp), %rax
 	testq	%rax, %rax
-	jz	3f
+	jz	4f
 	movq	%rax, %rdx
 	shrq	$32, %rdx
-	xrstor64 (%rsp)
-	jmp	4f
-3:	fxrstor64 (%rsp)
-4:	movq	%rbx, %rax
+	xrstor64 (%rbx)
+	jmp	5f
+4:	fxrstor64 (%rbx)
+5:	movq	%rcx, %rax
 	movq	-8(%rbp), %rbx
 	leave
 	.cfi_def_cfa rsp, 8

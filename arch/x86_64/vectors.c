@@ -4,6 +4,8 @@
 #include "arch/x86_64/frame_state.h"
 
 #include <cpuid.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* x87, SSE, AVX, and AVX-512's three: components 0, 1, 2, 5, 6, 7 (Intel SDM vol. 1, 13.1) */
 #define KEPT_COMPONENTS 0xe7u
@@ -13,10 +15,19 @@
 #define ZMM_HIGH 6u /* the high halves of zmm0 to zmm15 */
 #define MORE 7u	    /* zmm16 to zmm31 */
 
-long vectors_keep(long (*fn)(void *), void *arg, unsigned long area_bytes, unsigned long mask);
+long vectors_keep(long (*fn)(void *), void *arg, unsigned long area_bytes, unsigned long mask,
+		  void *area);
 
 static unsigned long area_bytes = LEGACY_BYTES + HEADER_BYTES;
 static unsigned long mask; /* 0: no XSAVE here */
+
+/* What is kept aside; a bit of `taken` for each. */
+#define AREAS 64u
+#define AREA_BYTES 2816u /* AVX-512's registers end at 2,688, where all that is kept is there */
+static struct area {
+	unsigned char bytes[AREA_BYTES];
+} areas[AREAS] __attribute__((aligned(64)));
+static uint64_t taken;
 
 static unsigned int enabled_components(void)
 {
@@ -50,5 +61,22 @@ void vectors_init(void)
 
 long vectors_call(long (*fn)(void *), void *arg)
 {
-	return vectors_keep(fn, arg, area_bytes, mask);
+	return vectors_keep(fn, arg, area_bytes, mask, NULL);
+}
+
+/* A signal's handler that jumps out of the call keeps its area for good. */
+long vectors_call_aside(long (*fn)(void *), void *arg)
+{
+	uint64_t before = __atomic_load_n(&taken, __ATOMIC_RELAXED), bit = 0;
+	long result;
+
+	do {
+		bit = ~before & (before + 1);
+		if (!bit || area_bytes > AREA_BYTES)
+			return vectors_call(fn, arg);
+	} while (!__atomic_compare_exchange_n(&taken, &before, before | bit, 0, __ATOMIC_ACQUIRE,
+					      __ATOMIC_RELAXED));
+	result = vectors_keep(fn, arg, area_bytes, mask, &areas[__builtin_ctzll(bit)]);
+	__atomic_fetch_and(&taken, ~bit, __ATOMIC_RELEASE);
+	return result;
 }
