@@ -23,11 +23,16 @@ static void print_damage(const struct trace_damage *damage)
 
 int complain_damage(const struct trace_reader *reader, const char *dir)
 {
+	const char *why = reader->write_error ? strerror(reader->write_error) : NULL;
 	uint32_t shown = reader->damage_count < SHOWN_MAX ? reader->damage_count : SHOWN_MAX;
 
+	fflush(stdout); /* where both go to one place, this comes after */
+	if (why) {
+		complain_words("waymark: %s: the recorder could not write all of it: %s", dir, why);
+		fputc('\n', stderr);
+	}
 	if (!reader->damages_ever)
 		return CLI_FINE;
-	fflush(stdout); /* where both go to one place, this comes after */
 	complain(-WM_E_TRACE_DAMAGED, "%s", dir);
 	for (uint32_t i = 0; i < shown; i++)
 		print_damage(&reader->damages[i]);

@@ -127,7 +127,7 @@ static void sum_up_kept(const struct live *live)
 
 static void sum_up_trail(const struct progress *progress, const struct wm_session_status *status)
 {
-	char blocks[32], instructions[32], lost[32], before[32];
+	char blocks[32], instructions[32], lost[32], before[32], unwritten[32];
 
 	fprintf(stderr, "waymark: recorded %s block%s, %s instruction%s, of %u thread%s",
 		quantity_show_count(status->trail_blocks, blocks, sizeof(blocks)),
@@ -146,6 +146,12 @@ static void sum_up_trail(const struct progress *progress, const struct wm_sessio
 	if (progress->live->overwritten)
 		fprintf(stderr, "; %s blocks before them were overwritten",
 			quantity_show_count(progress->live->overwritten, before, sizeof(before)));
+	if (status->trail_unwritten)
+		fprintf(stderr, "; of these blocks %s are not in the trace",
+			quantity_show_count(status->trail_unwritten, unwritten, sizeof(unwritten)));
+	if (status->trail_unwritten_threads)
+		fprintf(stderr, ", and nothing of %u thread%s", status->trail_unwritten_threads,
+			status->trail_unwritten_threads == 1 ? "" : "s");
 	fputc('\n', stderr);
 	if (progress->live->keeps)
 		sum_up_kept(progress->live);
@@ -218,6 +224,8 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 		origins_json(&json, &flight->live);
 		json_number(&json, "blocks", status->trail_blocks);
 		json_number(&json, "overwritten", status->trail_lost);
+		json_number(&json, "unwritten", status->trail_unwritten);
+		json_number(&json, "unwritten_threads", status->trail_unwritten_threads);
 		json_number(&json, "overwritten_before", flight->live.overwritten);
 		json_number(&json, "instructions", status->trail_instructions);
 		json_number(&json, "threads", status->trail_threads);

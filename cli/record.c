@@ -386,15 +386,6 @@ static void explain_unshare(const struct recording *recording,
 	      stderr);
 }
 
-/* On a full disk. */
-static void complain_blocks(const char *dir)
-{
-	complain_words("waymark: the trace lacks some of these blocks: waymark report %s counts "
-		       "those that it has",
-		       dir);
-	fputc('\n', stderr);
-}
-
 static int finish(struct recording *recording, int had_dir)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
@@ -413,8 +404,6 @@ static int finish(struct recording *recording, int had_dir)
 		progress_sum_up(&recording->progress, &status, options->dir,
 				options->session.policy,
 				recording->error ? 0 : session_crowded_out(recording->session));
-	if (has_trace && status.trail_blocks && recording->error == -WM_E_TRACE_FULL)
-		complain_blocks(options->dir);
 	origins_tell_natives(recording->session->live);
 	origins_tell_losses(recording->session->live);
 	outcome_ambiguous(recording->session);

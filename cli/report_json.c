@@ -5,6 +5,7 @@
 #include "cli/watch_counts.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static void put_processes(struct json *json, const struct tsdl *meta)
@@ -264,6 +265,9 @@ int report_json(const struct report *report)
 		json_bool(&json, "ended", reader->is_ended);
 	else
 		json_null(&json, "ended");
+	json_words(&json, "write_error", reader->write_error ? strerror(reader->write_error) : "");
+	json_number(&json, "unwritten_blocks", reader->unwritten_blocks);
+	json_number(&json, "unwritten_threads", reader->unwritten_threads);
 	put_events(&json, summary);
 	put_counts(&json, &summary->kernel);
 	put_throttled(&json, &summary->kernel);

@@ -276,6 +276,21 @@ static void print_pauses(const struct kernel_sums *sums)
 			       shown(sums->counts[i].name));
 }
 
+/* The recorder could not write, from some time on. */
+static void print_unwritten(const struct trace_reader *reader, const char *head)
+{
+	if (!reader->write_error)
+		return;
+	printf("%-12s not all could be written: %s; names of unrecorded programs may be missing too\n",
+	       head, strerror(reader->write_error));
+	if (reader->unwritten_blocks)
+		printf("             %llu blocks of trails were not written\n",
+		       (unsigned long long)reader->unwritten_blocks);
+	if (reader->unwritten_threads)
+		printf("             the trails of %u threads are missing wholly\n",
+		       reader->unwritten_threads);
+}
+
 static void print_losses(const struct trace_reader *reader, const struct summary *summary)
 {
 	const char *in_memory = reader->meta.in_memory ? reader->meta.in_memory : "";
@@ -287,9 +302,9 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 	if (!is_lossy && reader->damages_ever)
 		printf("Losses       none known, but %llu places could not be read\n",
 		       (unsigned long long)reader->damages_ever);
-	else if (!is_lossy && !is_open(reader))
+	else if (!is_lossy && !is_open(reader) && !reader->write_error)
 		printf("Losses       none\n");
-	else if (!is_lossy)
+	else if (!is_lossy && !reader->write_error)
 		printf("Losses       %s\n", in_memory[0] ? "not known" : "none known");
 	if (is_open(reader) && in_memory[0])
 		printf("             the recorder was killed: its %s were in memory alone, and are missing\n",
@@ -298,8 +313,10 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 		printf("             the recorder was killed: its last 100 ms may be missing, and what was lost until then\n");
 	if (!reader->is_indexed && !reader->live)
 		printf("             the trace has no index (.index): packets may be missing\n");
-	if (!is_lossy)
+	if (!is_lossy) {
+		print_unwritten(reader, "Losses");
 		return;
+	}
 	printf("Losses       %llu events discarded (%.2f%% of all), %llu packets missing\n",
 	       (unsigned long long)summary->discarded,
 	       100.0 * (double)summary->discarded /
@@ -322,6 +339,7 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 	if (printed < summary->streams_lossy)
 		printf("             and %llu more streams\n",
 		       (unsigned long long)(summary->streams_lossy - printed));
+	print_unwritten(reader, "");
 	print_pauses(&summary->kernel);
 }
 

@@ -283,7 +283,7 @@ static size_t make_seed(uint8_t *to)
 	put_packet(&sample, writer, 2000);
 	sample.head = (struct wm_packet){ .tid = 2, .instance = 1, .comm = "cpu2" };
 	put_kernel_packet(&sample, writer, 1500);
-	trace_end_set(writer, 1000000, 3);
+	trace_end_set(writer, &(struct trace_end){ .length_ns = 1000000, .discarded = 3 });
 	trace_writer_close(writer);
 	enumeration_pool_release(&pool);
 	sample_release(&sample);

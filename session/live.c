@@ -75,8 +75,19 @@ struct trail_sink *live_sink_of(struct live_process *live)
 	return live->store ? trail_store_sink(live->store) : &live->files.sink;
 }
 
+/* Whether the folder did not take what it should have. */
+static int is_unwritten(const struct live_process *process)
+{
+	return process->files.trail.error || process->stepper.wire.error;
+}
+
 static void release(struct live_process *process)
 {
+	struct live *live = process->session->live;
+
+	live->blocks_written += process->files.trail.blocks_written;
+	live->threads_written += process->files.trail.threads_written;
+	live->is_unwritten |= is_unwritten(process);
 	trail_files_release(&process->files);
 	trail_store_close(process->store);
 	free(process);
@@ -265,9 +276,12 @@ static int launch(struct wm_session *session, const char *path, char *const argv
 	how = live_how_of(session);
 	how.environment = environment;
 	err = stepper_launch(&live->stepper, live_sink_of(live), &how, path, argv);
-	if (err) {
+	if (err == -WM_E_TRACE_FULL)
+		session_fail(session, err, "%s", session->dir);
+	else if (err)
 		session_fail(session, err, "%s%s%s", path, live->stepper.detail[0] ? ": " : "",
 			     live->stepper.detail);
+	if (err) {
 		drop(session);
 		return err;
 	}
@@ -485,8 +499,9 @@ int live_stop(struct wm_session *session)
 
 		p->is_over = 1;
 		p->is_taken = 0;
+		/* an error of the folder has no other detail */
 		if (got < 0)
-			err = session_fail(session, got, "pid %d", (int)p->pid);
+			err = session_fail(session, got, "%s", session->dir);
 	}
 	return err;
 }
@@ -517,6 +532,31 @@ int live_has(const struct wm_session *session, pid_t pid)
 	return 0;
 }
 
+/*
+ * What the folder lacks of the blocks that came, and of the threads that should have a trail there.
+ */
+static void count_unwritten(const struct live *live, struct live_counts *counts)
+{
+	uint64_t blocks = live->blocks_written + counts->lost;
+	uint32_t written = live->threads_written, threads = 0;
+	int is_any = live->is_unwritten;
+
+	for (const struct live_process *p = live->processes; p; p = p->next) {
+		struct trail_store_status store = { 0 };
+
+		if (p->store)
+			trail_store_status(p->store, &store);
+		threads += p->store ? store.threads : p->stepper.wire.threads_ever;
+		blocks += p->files.trail.blocks_written;
+		written += p->files.trail.threads_written;
+		is_any |= is_unwritten(p);
+	}
+	if (!is_any || (live->trigger != TRIGGER_NONE && !live->fired.has))
+		return;
+	counts->unwritten = counts->blocks > blocks ? counts->blocks - blocks : 0;
+	counts->unwritten_threads = threads > written ? threads - written : 0;
+}
+
 void live_counts(const struct wm_session *session, struct live_counts *counts)
 {
 	*counts = (struct live_counts){ .processes = session->live->ended,
@@ -541,6 +581,7 @@ void live_counts(const struct wm_session *session, struct live_counts *counts)
 		if (p->store)
 			counts->lost += lost_blocks(p->store, 0);
 	}
+	count_unwritten(session->live, counts);
 }
 
 void live_release(struct wm_session *session)

@@ -58,10 +58,13 @@ struct live {
 	enum origin origin;
 	struct origin_state origins[ORIGINS];
 	/* of processes that were forgotten: */
-	uint32_t ended;		/* how many there were */
-	uint32_t foreign;	/* those that executed a program that is not x86-64 */
-	uint64_t unfollowed;	/* children with an agent that the origin could not take */
-	uint64_t forgotten;	/* blocks that their flight recorders had */
+	uint32_t ended;		 /* how many there were */
+	uint32_t foreign;	 /* those that executed a program that is not x86-64 */
+	uint64_t unfollowed;	 /* children with an agent that the origin could not take */
+	uint64_t forgotten;	 /* blocks that their flight recorders had */
+	uint64_t blocks_written; /* of them, in the folder; and threads */
+	uint32_t threads_written;
+	int is_unwritten;	/* some of their blocks are not */
 	int error;		/* that broke a trail off, if the tracer itself gave a detail */
 	uint64_t overwritten;	/* blocks in rings, before those of a flight recorder */
 	struct natives natives; /* of all processes, added when they are stopped */
@@ -72,10 +75,12 @@ struct live {
 /* Counts so far. */
 struct live_counts {
 	uint64_t instructions, blocks;
-	uint64_t words;	       /* that the software engine wrote */
-	uint64_t lost;	       /* blocks that flight recorders dropped or lost */
-	uint32_t threads;      /* ever */
-	uint32_t processes;    /* ever */
+	uint64_t words;		    /* that the software engine wrote */
+	uint64_t lost;		    /* blocks that flight recorders dropped or lost */
+	uint64_t unwritten;	    /* blocks that the folder did not take */
+	uint32_t unwritten_threads; /* of which the folder has nothing */
+	uint32_t threads;	    /* ever */
+	uint32_t processes;	    /* ever */
 	uint64_t unfollowed;   /* children that should have been recorded, and continued without */
 	uint32_t followed_max; /* how many processes the origin can follow at a time */
 	/* processes that were let go to execute a program that gains privileges */

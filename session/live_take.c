@@ -30,6 +30,8 @@ static int not_taken(struct wm_session *session, struct live_process *live, int 
 	struct target target;
 
 	live->is_over = 1;
+	if (err == -WM_E_TRACE_FULL)
+		return session_fail(session, err, "%s", session->dir);
 	snprintf(words, sizeof(words), "%s", live->stepper.detail);
 	/* the kernel also returns EPERM if another tracer was faster */
 	if (err == -EPERM && !target_read(&target, live->pid)) {

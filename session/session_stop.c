@@ -35,8 +35,14 @@ static void note_length(struct wm_session *session)
 		session->trace_error = err;
 	wm_session_status_get(session, &status);
 	trace_end_set(session->writer,
-		      session->started_ns ? ticks_monotonic_ns() - session->started_ns : 0,
-		      status.discarded);
+		      &(struct trace_end){
+			      .length_ns = session->started_ns
+						   ? ticks_monotonic_ns() - session->started_ns
+						   : 0,
+			      .discarded = status.discarded,
+			      .unwritten_blocks = status.trail_unwritten,
+			      .unwritten_threads = status.trail_unwritten_threads,
+		      });
 }
 
 static int close_trace(struct wm_session *session)

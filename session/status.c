@@ -109,6 +109,8 @@ int wm_session_status_get(struct wm_session *session, struct wm_session_status *
 	now.trail_threads = trails.threads;
 	now.trail_processes = trails.processes;
 	now.trail_unfollowed = trails.unfollowed;
+	now.trail_unwritten = trails.unwritten;
+	now.trail_unwritten_threads = trails.unwritten_threads;
 	now.trail_words_bytes = trails.words * sizeof(uint32_t);
 	now.markers = session->markers;
 	now.sites = session->sites;

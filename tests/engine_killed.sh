@@ -43,20 +43,47 @@ for spec in trail/soft/ trail/soft,last=4M/; do
 	timeout 100 "$waymark" trail -n 1 crowd >shown 2>words || fail "a crowd's trail: $(cat words)"
 done
 
-# No room for the trail.
-mkdir room
-if mount -t tmpfs -o size=300k tmpfs room 2>words; then
-	head -c 1000000 "$waymark" >data
-	gzip -nc data >compressed
-	for spec in trail/soft/ trail/soft,last=64M/; do
-		timeout 100 "$waymark" record -e $spec -o room/full -- gzip -nc data >by_engine 2>words
-		expect "a full disk, $spec" $? 1
-		grep -q "could not be written" words || fail "a full disk, $spec: $(cat words)"
-		grep -q "lacks some of these blocks: waymark report room/full" words ||
-			fail "a full disk, $spec: all blocks are in the trace: $(cat words)"
-		cmp compressed by_engine || fail "a full disk, $spec: another output"
-		rm -rf room/full
-	done
+# No room for the trail: the program does what it does, and each block that is not in the trace is counted, by record and by report.
+# of_json FILE KEY...: what is there, 0 where that is nothing
+of_json()
+{
+	python3 -c 'import json, sys
+at = json.load(open(sys.argv[1]))
+for key in sys.argv[2:]:
+    at = at.get(key) or {} if isinstance(at, dict) else at
+print(at or 0)' "$@"
+}
+
+# full SIZE SPEC
+full()
+{
+	mount -t tmpfs -o size="$1" tmpfs room 2>words || return 0
+	timeout 100 "$waymark" record --json -e "$2" -o room/full -- sh -c 'exec gzip -nc data >by_engine' >out 2>words
+	expect "a full disk of $1, $2" $? 1
+	grep -q "could not be written" words || fail "a full disk of $1, $2: $(cat words)"
+	grep -q "of these blocks [0-9,]* are not in the trace" words || fail "a full disk of $1, $2: all are in it: $(cat words)"
+	"$waymark" report --json room/full >reported 2>words || fail "a full disk of $1, $2: report: $(cat words)"
+	unwritten=$(of_json out trail unwritten)
+	expect "a full disk of $1, $2: blocks" "$(of_json reported trails blocks)" \
+		$(($(of_json out trail blocks) - $(of_json out trail overwritten) - unwritten))
+	expect "a full disk of $1, $2: of them missing" "$(of_json reported unwritten_blocks)" "$unwritten"
+	expect "a full disk of $1, $2: of threads" "$(of_json reported unwritten_threads)" "$(of_json out trail unwritten_threads)"
+	cmp compressed by_engine || fail "a full disk of $1, $2: another output"
+	[ "$unwritten" -gt 0 ] || fail "a full disk of $1, $2: nothing is missing"
+	"$waymark" report room/full >said 2>words
+	grep -q "Losses  *not all could be written: No space left" said || fail "a full disk of $1, $2: $(grep -A2 Losses said)"
 	umount room
-fi
+}
+
+mkdir room
+head -c 300000 "$waymark" >data
+gzip -nc data >compressed
+full 12k trail/soft/
+for size in 20k 100k 300k; do
+	full $size trail/soft/
+	full $size trail/soft,last=64M/
+done
+head -c 3000 "$waymark" >data
+gzip -nc data >compressed
+full 64k trail/step/
 exit $failed

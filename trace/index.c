@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #define INDEX_MAGIC 0x31584449534d57ULL /* "WMSIDX1", little endian */
-#define INDEX_VERSION 1
+#define INDEX_VERSION 2
 #define ENTRIES_READ 1024
 #define INDEX_NEW INDEX_NAME ".new"
 
-_Static_assert(sizeof(struct index_head) == 64 && sizeof(struct index_packet) == 64,
+_Static_assert(sizeof(struct index_head) == 80 && sizeof(struct index_packet) == 64,
 	       "a file's layout has no gaps");
 
 static int write_at(int fd, const void *bytes, size_t count, off_t offset)
@@ -359,6 +359,9 @@ static int take_head(struct check *check)
 	reader->discarded = head.discarded;
 	reader->length_ns = head.length_ns;
 	reader->missing_events = head.cut;
+	reader->unwritten_blocks = head.unwritten_blocks;
+	reader->unwritten_threads = head.unwritten_threads;
+	reader->write_error = (int)head.write_error;
 	check->mended.head = head;
 	return 1;
 }

@@ -207,7 +207,7 @@ Test(index, losses_that_no_packet_says_are_known)
 	struct trace_writer *writer = write_trace();
 	struct trace_reader *reader;
 
-	trace_end_set(writer, 4000000000, 1234);
+	trace_end_set(writer, &(struct trace_end){ .length_ns = 4000000000, .discarded = 1234 });
 	cr_assert_eq(trace_writer_close(writer), 0);
 	expect(30, 1234, NULL, NULL);
 	cr_assert_eq(trace_reader_open(&reader, dir), 0);

@@ -68,6 +68,10 @@ struct trace_reader {
 	uint64_t discarded;	  /* events, in all, as the recorder counted */
 	uint64_t length_ns;	  /* of the recording; 0: not known */
 	uint64_t missing_events;  /* of packets that are not here any more */
+	/* of trails, because the recorder could not write: blocks, and threads without any trail */
+	uint64_t unwritten_blocks;
+	uint32_t unwritten_threads;
+	int write_error; /* the errno that ended its writing; 0: none */
 	struct trace_damage *damages;
 	uint32_t damage_count; /* of damages[] */
 	uint64_t damages_ever;

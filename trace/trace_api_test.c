@@ -187,7 +187,8 @@ Test(trace, losses_that_no_packet_counts_come_at_the_end)
 	put_row(0, 100, 1);
 	sample.head.discarded = 2;
 	put_packet(0);
-	trace_end_set(writer, 1000, 9); /* a full disk */
+	trace_end_set(writer,
+		      &(struct trace_end){ .length_ns = 1000, .discarded = 9 }); /* a full disk */
 	end_writing();
 	open_trace();
 	expect('l', "waymark:lost", 11, 100);

@@ -183,10 +183,22 @@ static void env_string(struct trace_writer *writer, const char *key, const char 
 	text_add(&writer->env, ";\n", 2);
 }
 
-void trace_end_set(struct trace_writer *writer, uint64_t length_ns, uint64_t discarded)
+void trace_end_set(struct trace_writer *writer, const struct trace_end *end)
 {
-	writer->index.head.length_ns = length_ns;
-	writer->index.head.discarded = discarded;
+	writer->index.head.length_ns = end->length_ns;
+	writer->index.head.discarded = end->discarded;
+	writer->index.head.unwritten_blocks = end->unwritten_blocks;
+	writer->index.head.unwritten_threads = end->unwritten_threads;
+}
+
+/* Note the first error of writing for the trace's index, and return it. */
+static int write_failed(struct trace_writer *writer, int err)
+{
+	int why = err == -WM_E_TRACE_FULL ? ENOSPC : -err;
+
+	if (err < 0 && !writer->index.head.write_error)
+		writer->index.head.write_error = (uint32_t)why;
+	return err;
 }
 
 int trace_in_memory_add(struct trace_writer *writer, const char *what)
@@ -296,12 +308,14 @@ int trace_perf_maps_copy(struct trace_writer *writer)
 
 		first = first ? first : metadata_room_error(err);
 	}
-	return first;
+	return first == -WM_E_TRACE_FULL ? write_failed(writer, first) : first;
 }
 
 int trace_kernel_names_add(struct trace_writer *writer, uint64_t *addresses, size_t count)
 {
-	return metadata_room_error(kernel_names_write(writer->dir, "", addresses, count));
+	int err = metadata_room_error(kernel_names_write(writer->dir, "", addresses, count));
+
+	return err == -WM_E_TRACE_FULL ? write_failed(writer, err) : err;
 }
 
 static struct writer_process *process_of(struct trace_writer *writer, int process)
@@ -569,12 +583,13 @@ int trace_packet_write(struct trace_writer *writer, int process, struct wm_packe
 	if (!err)
 		err = metadata_flush(writer);
 	if (err)
-		return err;
+		return write_failed(writer, err);
 	head->magic = PACKET_MAGIC;
 	memcpy(head->uuid, writer->uuid, sizeof(head->uuid));
 	head->stream_id = (uint32_t)process;
 	head->content_bits = head->packet_bits = 8 * ((uint64_t)PAGE_HEAD_BYTES + bytes);
-	return metadata_room_error(streams_write(&writer->streams, head, content, bytes, events));
+	err = metadata_room_error(streams_write(&writer->streams, head, content, bytes, events));
+	return write_failed(writer, err);
 }
 
 int trace_writer_close(struct trace_writer *writer)
@@ -587,7 +602,8 @@ int trace_writer_close(struct trace_writer *writer)
 	if (!err && writer->metadata.is_appended)
 		metadata_write(writer); /* if it fails, the file is complete as it is */
 	metadata_release(&writer->metadata);
-	closed = metadata_room_error(streams_release(&writer->streams));
+	write_failed(writer, err);
+	closed = write_failed(writer, metadata_room_error(streams_release(&writer->streams)));
 	ended = writer->index.fd < 0 ? 0 : metadata_room_error(index_end(&writer->index));
 	if (!ended)
 		ended = metadata_room_error(index_close(&writer->index));

@@ -48,11 +48,18 @@ struct trace_process {
  */
 int trace_writer_open(struct trace_writer **writer, const char *dir);
 
+struct trace_end {
+	uint64_t length_ns;	    /* of the recording, without what came before its start */
+	uint64_t discarded;	    /* events lost in all, also those that no packet says */
+	uint64_t unwritten_blocks;  /* of trails: recorded, but not in the folder */
+	uint32_t unwritten_threads; /* of which nothing is in the folder */
+};
+
 /*
- * At its end: how long the recording took, without what came before its start, and how many events
- * were lost in all, also those that no packet says, as on a full disk.
+ * What a recording came to, at its end. The index has room for it from the start, so that a full
+ * disk keeps it. The writer adds its own first error.
  */
-void trace_end_set(struct trace_writer *writer, uint64_t length_ns, uint64_t discarded);
+void trace_end_set(struct trace_writer *writer, const struct trace_end *end);
 
 /*
  * These ("events", "branches") are in memory alone until the recording ends, so that all of them

@@ -118,7 +118,7 @@ struct wire_out {
 	size_t process_count, process_room;
 	uint64_t run_done; /* of the message that comes next, a run: so many of its blocks */
 	uint64_t last_ticks;
-	uint64_t blocks, instructions; /* that came out, and were taken */
+	uint64_t blocks, instructions; /* that came out, also after an error of the sink */
 	uint32_t threads_ever;
 	int takes_all; /* also where `to` is full */
 	int error;     /* of `to`, the first; what comes after it is read, and put nowhere */

@@ -192,8 +192,8 @@ static int out_block(struct wire_out *out, const struct wire_head *head,
 		out->error = to->calls->block(to, thread->thread, &entry, code, head->ticks);
 		look_at(out, thread, &entry);
 	}
-	out->blocks += !out->error;
-	out->instructions += out->error ? 0 : entry.instructions;
+	out->blocks++;
+	out->instructions += entry.instructions;
 	return 0;
 }
 
@@ -238,7 +238,7 @@ static uint32_t put_blocks(struct wire_out *out, const struct wire_thread_out *t
 
 		out->error = to->calls->block(to, thread->thread, &block->entry, block->code,
 					      ticks);
-		out->instructions += out->error ? 0 : block->entry.instructions;
+		out->instructions += block->entry.instructions;
 		look_at(out, thread, &block->entry);
 	}
 	return at - from;
@@ -253,7 +253,7 @@ static uint32_t put_path(struct wire_out *out, const struct wire_thread_out *thr
 	out->error = to->calls->path(
 		to, thread->thread,
 		&(struct trail_source_path){ number, 0, path->count, path->blocks }, ticks);
-	out->instructions += out->error ? 0 : path->instructions;
+	out->instructions += path->instructions;
 	return path->count;
 }
 
@@ -275,12 +275,30 @@ static int put_run(struct wire_out *out, const struct wire_thread_out *thread,
 		done = has_paths ? put_path(out, thread, numbers[i], ticks)
 				 : put_blocks(out, thread, path_of(out, thread, numbers[i]),
 					      (uint32_t)(out->run_done + blocks - before), ticks);
-		out->blocks += out->error ? 0 : done;
+		out->blocks += done;
 		out->run_done += done;
 		if (out->run_done < before && !out->error)
 			return 0;
 	}
 	return 1;
+}
+
+/* Count the blocks of a run that come after an error of the sink, from out->run_done on. */
+static void count_rest(struct wire_out *out, const struct wire_thread_out *thread,
+		       const uint32_t *numbers, size_t count)
+{
+	uint64_t at = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct wire_path *path = path_of(out, thread, numbers[i]);
+
+		for (uint32_t k = 0; k < path->count; k++) {
+			if (at++ < out->run_done)
+				continue;
+			out->blocks++;
+			out->instructions += path->blocks[k].entry.instructions;
+		}
+	}
 }
 
 /* What there is no room for waits as messages do. */
@@ -305,6 +323,8 @@ static int out_run(struct wire_out *out, const struct wire_head *head, const uin
 	thread->left_max = last->blocks[last->count - 1].entry.instructions;
 	if (!out->error && thread->is_begun && !put_run(out, thread, numbers, count, head->ticks))
 		return RUN_WAITS;
+	if (out->error)
+		count_rest(out, thread, numbers, count);
 	out->run_done = 0;
 	return 0;
 }

@@ -104,6 +104,9 @@ struct wm_session_status {
 	uint64_t trail_words_bytes;
 	/* of probes */
 	uint64_t held; /* hits of an event were missing: a breakpoint of another tool, this often */
+	/* of trails: blocks that the folder did not take, and threads of which it has nothing */
+	uint64_t trail_unwritten;
+	uint32_t trail_unwritten_threads;
 };
 
 #define WM_SESSION_STATUS_INIT WM__INIT(wm_session_status)

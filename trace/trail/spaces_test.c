@@ -6,9 +6,13 @@
 #include "trace/trail/testing/trail.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+#include <waymark/error.h>
 
 #define TID 101u
 #define STEP 16u /* from one block to the next */
@@ -86,6 +90,36 @@ Test(spaces, are_begun_anew_where_a_table_is_too_large)
 	cr_expect_gt(trails.space_count, 10u);
 	expect_starts(&trails.paths[0], 0x1000, 50000, UINT64_MAX);
 	cr_expect_eq(trails.spaces[0].table.era.number, 0, "no module came: it is one time");
+}
+
+/* Definitions have no room; the blocks that follow them would have. */
+Test(spaces, writer_without_room_writes_no_undefined_block)
+{
+	struct trail_entry entry = { .bytes = 1, .instructions = 1, .kind = TRAIL_RETURN };
+	struct rlimit limit = { .rlim_cur = CHUNK_BYTES + 1000, .rlim_max = RLIM_INFINITY };
+	uint64_t count = 0;
+	int err = 0;
+
+	signal(SIGXFSZ, SIG_IGN);
+	sample_trail_thread(&sample, TID, "name");
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	for (; !err; count++) {
+		entry.start = 0x1000 + count * STEP;
+		err = trail_thread_block(&sample.trail, &sample.thread, &entry,
+					 (const uint8_t *)"\xc3", ++sample.now);
+	}
+	cr_expect_eq(err, -WM_E_TRACE_FULL);
+	cr_expect_eq(trail_thread_end(&sample.trail, &sample.thread, ++sample.now),
+		     -WM_E_TRACE_FULL);
+	limit.rlim_cur = RLIM_INFINITY;
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	cr_expect_lt(sample.trail.blocks_written, count);
+	count = sample.trail.blocks_written;
+	sample_trail_close(&sample);
+	open_trace();
+	cr_expect_eq(reader->damages_ever, 0);
+	cr_expect_eq(reader->write_error, ENOSPC);
+	cr_expect_eq(trails.path_count ? trails.paths[0].blocks : 0, count);
 }
 
 Test(spaces, are_not_begun_where_the_same_code_runs_on)

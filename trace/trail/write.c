@@ -32,9 +32,9 @@ static void packet_time(const struct trail_writer *trail, struct wm_packet *head
 /* Definitions of ids go first. */
 static int packet_write(struct trail_writer *trail, struct trail_packet *packet)
 {
-	int err = 0;
+	int err = trail->error;
 
-	if (packet != &trail->packet) {
+	if (!err && packet != &trail->packet) {
 		err = run_end(trail, packet->ticks);
 		if (!err)
 			err = packet_write(trail, &trail->packet);
@@ -45,9 +45,14 @@ static int packet_write(struct trail_writer *trail, struct trail_packet *packet)
 	packet_time(trail, &packet->head);
 	err = trace_packet_write(trail->writer, trail->process, &packet->head, packet->content,
 				 packet->bytes, 0);
+	if (err)
+		return trail->error = err;
+	trail->blocks_written += packet->blocks;
+	trail->threads_written += packet != &trail->packet && !packet->head.seq;
+	packet->blocks = 0;
 	packet->bytes = 0;
 	packet->head.seq++;
-	return err;
+	return 0;
 }
 
 /* Room for an event with `bytes` of fields, its header written: *at its fields. */
@@ -382,7 +387,7 @@ int trail_thread_begin(struct trail_writer *trail, struct trail_thread *thread, 
 	int err = packet_init(trail, &thread->packet, trail->packet.head.pid, tid, ticks);
 
 	thread->count = 0;
-	thread->blocks = 0;
+	thread->blocks = thread->put = 0;
 	thread->space = trail->space;
 	if (!err)
 		err = thread_tell(trail, thread, 0, ticks);
@@ -404,7 +409,11 @@ static int blocks_end(struct trail_writer *trail, struct trail_thread *thread, u
 		err = put_run(trail, &thread->packet, TRAIL_CLASS_BLOCKS, thread->space, NULL,
 			      thread->ids, thread->count * 4, ticks);
 	thread->count = 0;
-	return err;
+	if (err)
+		return err;
+	thread->packet.blocks += thread->blocks - thread->put;
+	thread->put = thread->blocks;
+	return 0;
 }
 
 /* The thread continues in the current table. */

@@ -7,7 +7,8 @@
  * Definitions are on disk before blocks that use them. A table gives way to a new one, in a space
  * of its own, where it has grown too large (a program may make code for ever), and where a module
  * comes that may lie where another one lay. One thread at a time uses a writer and its threads.
- * Functions return 0 or a negative error; after one, only release is of use.
+ * Functions return 0 or a negative error. After one they write nothing more and return it again, so
+ * that no block is written whose definition is missing.
  */
 #ifndef TRACE_TRAIL_WRITE_H
 #define TRACE_TRAIL_WRITE_H
@@ -35,7 +36,8 @@ struct trail_packet {
 	struct wm_packet head;
 	uint8_t *content;
 	uint32_t bytes;
-	uint64_t ticks; /* of its last event */
+	uint64_t ticks;	 /* of its last event */
+	uint64_t blocks; /* in it */
 };
 
 /* What an origin's path is called here. */
@@ -63,6 +65,10 @@ struct trail_writer {
 	struct trail_packet packet; /* of definitions */
 	uint8_t *run;		    /* the next trail:define */
 	uint32_t run_bytes, run_first;
+	int error; /* the first of writing a packet */
+	/* in the folder: blocks, and threads of which there is something */
+	uint64_t blocks_written;
+	uint32_t threads_written;
 };
 
 struct trail_thread {
@@ -71,6 +77,7 @@ struct trail_thread {
 	uint32_t count;
 	uint32_t space;	 /* of the ids */
 	uint64_t blocks; /* so far */
+	uint64_t put;	 /* of these, in a packet */
 };
 
 /*
