@@ -68,11 +68,9 @@ static uint64_t bias_of(const struct code_frame *frame)
 
 static int function_of(const struct code_frame *frame, Dwarf_Die *function)
 {
-	struct code_dwarf *dwarf = frame->file ? code_dwarf_of(frame->file) : NULL;
-
-	if (!dwarf || !frame->start)
+	if (!frame->file || !frame->start)
 		return -ENOENT;
-	return code_dwarf_function(dwarf, frame->start - frame->base, frame->name, function);
+	return code_dwarf_function(frame->file, frame->start - frame->base, frame->name, function);
 }
 
 static int push(struct evaluation *of, uint64_t value)

@@ -234,17 +234,27 @@ static void package_path(const struct code_file *file, char *path, size_t room)
 	snprintf(path, room, "%s%s.dwp", file->root, file->path);
 }
 
-int code_dwarf_unit(const struct code_file *file, Dwarf *dwarf, Dwarf_CU **unit, Dwarf_Die *die)
+void code_dwarf_split(const struct code_file *file, Dwarf_Die *unit)
 {
 	Dwarf_Die split;
 	uint8_t type;
 
+	if (dwarf_cu_info(unit->cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) ||
+	    type != DW_UT_skeleton || !file->dwarf)
+		return;
+	if ((was_opened(file->dwarf, dwarf_dieoffset(unit)) || may_open_split(file->dwarf, unit)) &&
+	    !dwarf_cu_info(unit->cu, NULL, NULL, NULL, &split, NULL, NULL, NULL) && split.addr)
+		*unit = split;
+}
+
+int code_dwarf_unit(const struct code_file *file, Dwarf *dwarf, Dwarf_CU **unit, Dwarf_Die *die)
+{
+	uint8_t type;
+
 	if (dwarf_get_units(dwarf, *unit, unit, NULL, &type, die, NULL))
 		return 1;
-	if (type == DW_UT_skeleton && file->dwarf &&
-	    (was_opened(file->dwarf, dwarf_dieoffset(die)) || may_open_split(file->dwarf, die)) &&
-	    !dwarf_cu_info(*unit, NULL, NULL, NULL, &split, NULL, NULL, NULL) && split.addr)
-		*die = split;
+	if (type == DW_UT_skeleton)
+		code_dwarf_split(file, die);
 	return 0;
 }
 
@@ -296,7 +306,7 @@ static int function_add(struct code_dwarf *dwarf, Dwarf_Die *die)
 		       sizeof(*dwarf->functions)))
 		return -ENOMEM;
 	dwarf->functions[dwarf->function_count++] = (struct code_dwarf_entry){
-		.address = entry + (uint64_t)dwarf->bias, .offset = dwarf_dieoffset(die)
+		.address = entry + (uint64_t)dwarf->bias, .die = *die
 	};
 	return 0;
 }
@@ -357,16 +367,16 @@ static int by_address(const void *one, const void *other)
 
 	if (a->address != b->address)
 		return a->address < b->address ? -1 : 1;
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
+	return a->die.addr < b->die.addr ? -1 : a->die.addr > b->die.addr;
 }
 
-static void functions_read(struct code_dwarf *dwarf)
+static void functions_read(const struct code_file *file, struct code_dwarf *dwarf)
 {
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die;
 
 	dwarf->has_functions = 1;
-	while (!dwarf_get_units(dwarf->dwarf, unit, &unit, NULL, NULL, &die, NULL))
+	while (!code_dwarf_unit(file, dwarf->dwarf, &unit, &die))
 		if ((dwarf_tag(&die) == DW_TAG_compile_unit ||
 		     dwarf_tag(&die) == DW_TAG_partial_unit) &&
 		    unit_read(dwarf, &die))
@@ -390,23 +400,86 @@ static int has_name(Dwarf_Die *die, const char *name)
 	       (!name[strlen(linkage)] || name[strlen(linkage)] == '.');
 }
 
-int code_dwarf_function(struct code_dwarf *dwarf, uint64_t address, const char *name,
-			Dwarf_Die *die)
+int code_dwarf_function(struct code_file *file, uint64_t address, const char *name, Dwarf_Die *die)
 {
+	struct code_dwarf *dwarf = code_dwarf_of(file);
 	size_t low, count = 0;
 
+	if (!dwarf)
+		return -ENOENT;
 	if (!dwarf->has_functions)
-		functions_read(dwarf);
+		functions_read(file, dwarf);
 	low = sorted_below(dwarf->functions, dwarf->function_count, sizeof(*dwarf->functions),
 			   offsetof(struct code_dwarf_entry, address), address);
 	while (low + count < dwarf->function_count &&
 	       dwarf->functions[low + count].address == address)
 		count++;
-	for (size_t i = 0; i < count; i++)
-		if (dwarf_offdie(dwarf->dwarf, dwarf->functions[low + i].offset, die) &&
-		    (count == 1 || has_name(die, name)))
+	for (size_t i = 0; i < count; i++) {
+		*die = dwarf->functions[low + i].die;
+		if (count == 1 || has_name(die, name))
 			return 0;
+	}
 	return -ENOENT;
+}
+
+int code_dwarf_is_apart(const char *path, const char *folder)
+{
+	size_t bytes = strlen(folder);
+
+	return path[0] != '/' && (strncmp(path, folder, bytes) != 0 || path[bytes] != '/');
+}
+
+/* Not by dwarf_decl_file(), which aborts on units that have a file of their own (libdw 0.188). */
+void code_dwarf_declared(Dwarf_Die *die, struct code_declared *declared)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Files *files;
+	const char *source = NULL;
+	Dwarf_Word number;
+	Dwarf_Die unit;
+	size_t count;
+	int has_unit;
+
+	/* The number is of the attribute's unit: an inlined function may come from another. */
+	has_unit = dwarf_attr_integrate(die, DW_AT_decl_file, &attribute) &&
+		   !dwarf_formudata(&attribute, &number) &&
+		   dwarf_cu_die(attribute.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL);
+	if (has_unit && !dwarf_getsrcfiles(&unit, &files, &count) && number < count)
+		source = dwarf_filesrc(files, number, NULL, NULL);
+	if (!source && dwarf_diecu(die, &unit, NULL, NULL))
+		source = dwarf_diename(&unit);
+	*declared = (struct code_declared){ .source = source ? source : "" };
+	if (source) {
+		declared->unit = unit.cu;
+		declared->folder = dwarf_formstring(dwarf_attr(&unit, DW_AT_comp_dir, &attribute));
+	}
+	if (!dwarf_formudata(dwarf_attr_integrate(die, DW_AT_decl_line, &attribute), &number))
+		declared->line = (unsigned int)number;
+}
+
+const char *code_dwarf_folder(struct code_file *file, const Dwarf_CU *unit)
+{
+	struct code_dwarf *dwarf = code_dwarf_of(file);
+	Dwarf_Die skeleton, split;
+	Dwarf_Attribute attribute;
+	Dwarf_CU *at = NULL;
+	uint8_t type;
+
+	if (!dwarf || !unit || unit == dwarf->split)
+		return dwarf && unit ? dwarf->split_folder : NULL;
+	dwarf->split = unit;
+	dwarf->split_folder = NULL;
+	while (!dwarf_get_units(dwarf->dwarf, at, &at, NULL, &type, &skeleton, NULL)) {
+		split = skeleton;
+		if (type == DW_UT_skeleton)
+			code_dwarf_split(file, &split);
+		if (split.cu == unit)
+			dwarf->split_folder = dwarf_formstring(
+				dwarf_attr(&skeleton, DW_AT_comp_dir, &attribute));
+		if (split.cu == unit)
+			break;
+	}
+	return dwarf->split_folder;
 }
 
 void code_dwarf_close(struct code_dwarf *dwarf)

@@ -15,7 +15,15 @@
 /* A function's description, by its first address. */
 struct code_dwarf_entry {
 	uint64_t address; /* as linked in the module */
-	Dwarf_Off offset;
+	Dwarf_Die die;	  /* with -gsplit-dwarf it is in another file than the unit's code */
+};
+
+/* Where the source declares something. */
+struct code_declared {
+	const char *source; /* as debug information has it; "" */
+	const char *folder; /* where the compiler was; NULL: code_dwarf_folder() */
+	unsigned int line;  /* 0: unknown */
+	Dwarf_CU *unit;	    /* NULL: unknown */
 };
 
 struct code_dwarf {
@@ -26,6 +34,8 @@ struct code_dwarf {
 	size_t function_count, function_room;
 	int has_functions;
 	struct code_enumerations enumerations;
+	const Dwarf_CU *split; /* the last that code_dwarf_folder() was asked for, and its answer */
+	const char *split_folder;
 	int may_open; /* split files that it names: only root and this user can write to the file */
 	char folder[PATH_MAX]; /* of that file, where libdw looks for them first */
 	Dwarf_Off *opened;     /* units whose split files were read in a container, in order */
@@ -41,8 +51,19 @@ struct code_dwarf *code_dwarf_of(struct code_file *file);
  * The description of the function that begins at an address; of several, the one with that linkage
  * name. 0, or -ENOENT.
  */
-int code_dwarf_function(struct code_dwarf *dwarf, uint64_t address, const char *name,
-			Dwarf_Die *die);
+int code_dwarf_function(struct code_file *file, uint64_t address, const char *name, Dwarf_Die *die);
+
+/* By the description itself, or by that of which it is an instance. */
+void code_dwarf_declared(Dwarf_Die *die, struct code_declared *declared);
+
+/* The folder of a unit in a file of its own, which the module's file has. NULL: unknown. */
+const char *code_dwarf_folder(struct code_file *file, const Dwarf_CU *unit);
+
+/* Whether a path needs the folder: libdw puts some behind it, and others not. */
+int code_dwarf_is_apart(const char *path, const char *folder);
+
+/* Replace the description of a unit by that in its own file, if there is one (-gsplit-dwarf). */
+void code_dwarf_split(const struct code_file *file, Dwarf_Die *unit);
 
 /*
  * The unit after `unit` (NULL: the first), and its description; with -gsplit-dwarf, from the unit's

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "code/chosen.h"
+#include "code/dwarf.h"
 #include "code/parameter.h"
 #include "code/probe_fields.h"
 
@@ -183,6 +184,17 @@ static int retype_return(const struct code_request *request, struct code_paramet
 	return code_field_retype(&known->returns[0], request->return_type);
 }
 
+/* Debug information that is in files of its own may not be there: then name one. */
+static int report_unknown(struct query *query, struct code_place *place, const char *name)
+{
+	char path[PATH_MAX], words[PATH_MAX + 128];
+
+	if (!code_dwarf_missing(query->module->file, path, sizeof(path)))
+		return report(query, place, -WM_E_NO_PARAMETER, name);
+	snprintf(words, sizeof(words), "%s; %s, with debug information, was not read", name, path);
+	return report(query, place, -WM_E_NO_PARAMETER, words);
+}
+
 static int function_place(struct query *query, const struct code_symbol *symbol,
 			  struct code_place *place)
 {
@@ -209,6 +221,8 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 		err = code_fields_choose(request, &known.values, place, name);
 	if (err == -WM_E_NO_PARAMETER && reported < 0)
 		err = reported;
+	if (err == -WM_E_NO_PARAMETER && !reported)
+		return report_unknown(query, place, name);
 	if (!err && request->wants_return) {
 		place->return_count = known.return_count;
 		memcpy(place->fields + place->field_count, known.returns,

@@ -18,7 +18,9 @@ static int unit_at(Dwarf *dwarf, Dwarf_Addr pc, Dwarf_Die *unit)
 	if (dwarf_addrdie(dwarf, pc, unit))
 		return 0;
 	while (!dwarf_get_units(dwarf, next, &next, NULL, NULL, unit, NULL))
-		if (dwarf_tag(unit) == DW_TAG_compile_unit && dwarf_haspc(unit, pc) > 0)
+		if ((dwarf_tag(unit) == DW_TAG_compile_unit ||
+		     dwarf_tag(unit) == DW_TAG_skeleton_unit) &&
+		    dwarf_haspc(unit, pc) > 0)
 			return 0;
 	return -ENOENT;
 }
@@ -81,7 +83,8 @@ static void name_find(Dwarf_Die *die, struct code_inlined *inlined)
 		 name ? name : "");
 }
 
-static void take(Dwarf_Die *unit, Dwarf_Die *die, struct code_inlined *inlined)
+/* `skeleton`: the unit in the module's file, which has the folder. */
+static void take(Dwarf_Die *skeleton, Dwarf_Die *unit, Dwarf_Die *die, struct code_inlined *inlined)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Files *files;
@@ -96,14 +99,14 @@ static void take(Dwarf_Die *unit, Dwarf_Die *die, struct code_inlined *inlined)
 		return;
 	inlined->source = dwarf_filesrc(files, file, NULL, NULL);
 	inlined->line = (unsigned int)line;
-	inlined->folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
+	inlined->folder = dwarf_formstring(dwarf_attr(skeleton, DW_AT_comp_dir, &attribute));
 }
 
 size_t code_inlined_at(struct code_file *file, uint64_t address,
 		       struct code_inlined all[CODE_INLINED_MAX])
 {
 	struct code_dwarf *dwarf = code_dwarf_of(file);
-	Dwarf_Die unit, scope, inner;
+	Dwarf_Die skeleton, unit, scope, inner;
 	Dwarf_Addr pc;
 	size_t count = 0;
 
@@ -112,12 +115,14 @@ size_t code_inlined_at(struct code_file *file, uint64_t address,
 	pc = address - (uint64_t)dwarf->bias;
 	if (unit_at(dwarf->dwarf, pc, &unit))
 		return 0;
+	skeleton = unit;
+	code_dwarf_split(file, &unit);
 	scope = unit;
 	for (unsigned int i = 0;
 	     i < SCOPES_MAX && count < CODE_INLINED_MAX && !scope_at(&scope, pc, &inner); i++) {
 		scope = inner;
 		if (dwarf_tag(&scope) == DW_TAG_inlined_subroutine)
-			take(&unit, &scope, &all[count++]);
+			take(&skeleton, &unit, &scope, &all[count++]);
 	}
 	for (size_t i = 0; i < count / 2; i++) {
 		struct code_inlined outer = all[i];

@@ -542,25 +542,6 @@ static int is_plain(const struct call *call)
 	return call->count && call->trust != TRUST_LISTS;
 }
 
-static void source_take(struct code_parameters *parameters, Dwarf_Die *function)
-{
-	const char *source = dwarf_decl_file(function);
-	Dwarf_Attribute attribute;
-	Dwarf_Word number;
-	Dwarf_Die unit;
-	int line;
-
-	/* File 0 of DWARF 5 is the unit's own, which libdw takes for none. */
-	if (!source && dwarf_attr_integrate(function, DW_AT_decl_file, &attribute) &&
-	    !dwarf_formudata(&attribute, &number) && !number &&
-	    dwarf_diecu(function, &unit, NULL, NULL))
-		source = dwarf_diename(&unit);
-	if (source)
-		parameters->source = source;
-	if (!dwarf_decl_line(function, &line) && line > 0)
-		parameters->line = (unsigned int)line;
-}
-
 int code_parameters_read(struct code_parameters *parameters, struct code_file *file,
 			 uint64_t address, const char *name, int is_local)
 {
@@ -568,13 +549,16 @@ int code_parameters_read(struct code_parameters *parameters, struct code_file *f
 	struct parameter all[CODE_VALUES_MAX]; /* large, and mostly unused: not cleared */
 	struct call call = { .dwarf = dwarf, .address = address, .all = all };
 	struct code_values *values = &parameters->values;
+	struct code_declared declared;
 	Dwarf_Die function;
 	int is_c;
 
 	*parameters = (struct code_parameters){ .source = "" };
-	if (!dwarf || code_dwarf_function(dwarf, address, name, &function))
+	if (code_dwarf_function(file, address, name, &function))
 		return is_go(file, name) ? -WM_E_FOREIGN_CALL : 0;
-	source_take(parameters, &function);
+	code_dwarf_declared(&function, &declared);
+	parameters->source = declared.source;
+	parameters->line = declared.line;
 	parameters->never_returns = dwarf_hasattr_integrate(&function, DW_AT_noreturn);
 	call.trust = language_trust(&function, &is_c, &call.is_fortran);
 	if (call.trust == TRUST_NOBODY)

@@ -47,20 +47,12 @@ static int is_there(const struct code_file *file, uint64_t start)
 	return code_file_is_text(file, start, 1);
 }
 
-/* Whether a path needs the folder: libdw puts some behind it, and others not. */
-static int is_apart(const char *path, const char *folder)
-{
-	size_t bytes = strlen(folder);
-
-	return path[0] != '/' && (strncmp(path, folder, bytes) != 0 || path[bytes] != '/');
-}
-
 /* The path of a row's source, from where the compiler says. NULL: no memory. */
 static const char *source_of(struct reading *reading, const char *path)
 {
 	struct code_row_source *source = reading->rows->sources;
 
-	if (!reading->folder || !is_apart(path, reading->folder))
+	if (!reading->folder || !code_dwarf_is_apart(path, reading->folder))
 		return path;
 	for (; source != reading->before; source = source->next)
 		if (source->from == path)
@@ -140,6 +132,7 @@ static int is_optimized(Dwarf_Die *unit)
 
 static int unit_add(struct reading *reading, Dwarf_Die *unit)
 {
+	Dwarf_Die described = *unit;
 	Dwarf_Attribute attribute;
 	Dwarf_Word offset;
 	size_t count;
@@ -149,7 +142,8 @@ static int unit_add(struct reading *reading, Dwarf_Die *unit)
 	    dwarf_getsrcfiles(unit, &reading->files, &count))
 		return 0;
 	reading->folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
-	reading->is_optimized = is_optimized(unit);
+	code_dwarf_split(reading->file, &described);
+	reading->is_optimized = is_optimized(&described);
 	reading->source = NULL;
 	reading->before = reading->rows->sources;
 	err = line_program_run(reading->section->d_buf, reading->section->d_size, offset, row_add,

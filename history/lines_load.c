@@ -5,9 +5,13 @@
 #include "base/array.h"
 #include "base/sorted.h"
 #include "code/block.h"
+#include "code/dwarf.h"
 #include "code/rows.h"
+#include "code/watch/scope.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -146,25 +150,71 @@ static size_t name_bytes(const char *name)
 	return bytes;
 }
 
-static int functions_load(struct own_module *module, const struct code_symbols *symbols)
+/* GCC says where the class of a lambda is declared, and not its operator(). */
+static void declaration_find(Dwarf_Die *die, struct code_declared *declared)
+{
+	struct scope scope;
+	Dwarf_Die origin;
+
+	code_dwarf_declared(die, declared);
+	if (!declared->line && scope_origin(die, &origin) && !scope_of(&origin, &scope) &&
+	    scope.level > 1)
+		code_dwarf_declared(&scope.levels[scope.level - 1], declared);
+}
+
+/*
+ * Where the source declares a function: its first row may be code of an inlined one, in a header.
+ * Without a description, its first row's. 0, -ENOENT, -ENOMEM.
+ */
+static int declared_at(struct lines *lines, const struct own_module *module, struct code_file *file,
+		       const char *name, struct own_function *function)
+{
+	const struct own_row *row = own_row_at(module, function->address);
+	struct code_declared declared;
+	char path[PATH_MAX];
+	Dwarf_Die die;
+
+	if (!code_dwarf_function(file, function->address, name, &die)) {
+		declaration_find(&die, &declared);
+		if (!declared.folder)
+			declared.folder = code_dwarf_folder(file, declared.unit);
+		if (declared.folder && code_dwarf_is_apart(declared.source, declared.folder))
+			snprintf(path, sizeof(path), "%s/%s", declared.folder, declared.source);
+		else
+			snprintf(path, sizeof(path), "%s", declared.source);
+		function->line = declared.line;
+		if (declared.line && *declared.source)
+			return source_intern(lines, path, &function->source);
+	}
+	if (!row)
+		return -ENOENT;
+	function->source = lines->lines[row->line].source;
+	function->line = lines->lines[row->line].number;
+	return 0;
+}
+
+static int functions_load(struct lines *lines, struct own_module *module, struct code_file *file,
+			  const struct code_symbols *symbols)
 {
 	for (size_t i = 0; i < symbols->function_count; i++) {
 		const struct code_function *from = &symbols->functions[i];
-		const struct own_row *row = own_row_at(module, from->address);
 		const char *name = symbols->all[from->first].name;
+		struct own_function function = { .address = from->address };
 		size_t bytes = name_bytes(name);
-		struct own_function *to;
+		int err;
 
-		if (!row || from->is_part || !bytes)
+		if (from->is_part || !bytes)
 			continue;
-		if (array_grow(&module->functions, &module->function_room,
-			       module->function_count + 1, sizeof(*module->functions)))
+		err = declared_at(lines, module, file, name, &function);
+		if (err == -ENOENT)
+			continue;
+		if (err || array_grow(&module->functions, &module->function_room,
+				      module->function_count + 1, sizeof(*module->functions)))
 			return -ENOMEM;
-		to = &module->functions[module->function_count];
-		*to = (struct own_function){ strndup(name, bytes), from->address, row->line };
-		if (!to->name)
+		function.name = strndup(name, bytes);
+		if (!function.name)
 			return -ENOMEM;
-		module->function_count++;
+		module->functions[module->function_count++] = function;
 	}
 	return 0;
 }
@@ -209,7 +259,7 @@ int module_load(struct lines *lines, struct own_module *module, struct image_mod
 	if (!err && lines->options.all_branches)
 		err = branches_load(module, from->file);
 	if (!err)
-		err = functions_load(module, from->symbols);
+		err = functions_load(lines, module, from->file, from->symbols);
 	if (!err && lines->options.function)
 		code_symbols_match(from->symbols, lines->options.function, function_mark, &marking);
 	return err;

@@ -20,10 +20,11 @@ struct own_branch {
 	uint32_t line;
 };
 
+/* The line is where the source declares it, which need not have code. */
 struct own_function {
 	char *name;
 	uint64_t address;
-	uint32_t line;
+	uint32_t source, line;
 };
 
 struct own_module {

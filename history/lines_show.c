@@ -127,11 +127,10 @@ static int functions_gather(const struct lines *lines, struct called **out, size
 
 		for (size_t j = 0; j < module->function_count; j++) {
 			const struct own_function *from = &module->functions[j];
-			const struct own_line *line = &lines->lines[from->line];
 
 			all[count++] = (struct called){
-				lines->sources[line->source].path,
-				{ from->name, line->number, ran_at(&module->insns, from->address) },
+				lines->sources[from->source].path,
+				{ from->name, from->line, ran_at(&module->insns, from->address) },
 			};
 		}
 	}
@@ -149,6 +148,30 @@ static int functions_gather(const struct lines *lines, struct called **out, size
 
 /* ---- all of it ---- */
 
+static int by_source(const void *one, const void *other)
+{
+	const struct lines_source *a = one, *b = other;
+
+	return strcmp(a->path, b->path);
+}
+
+/* Sources of functions whose own lines have no code left: all that runs there is inlined. */
+static void show_bare_sources(struct lines *lines, const struct called *all, size_t count)
+{
+	size_t known = lines->seen_count;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct lines_source key = { .path = all[i].path };
+
+		if ((i && !strcmp(all[i].path, all[i - 1].path)) ||
+		    (known && bsearch(&key, lines->seen, known, sizeof(key), by_source)))
+			continue;
+		lines->seen[lines->seen_count++] = key;
+	}
+	if (lines->seen_count > known)
+		qsort(lines->seen, lines->seen_count, sizeof(*lines->seen), by_source);
+}
+
 static int show_functions(struct lines *lines)
 {
 	struct called *all = NULL;
@@ -156,11 +179,13 @@ static int show_functions(struct lines *lines)
 
 	if (functions_gather(lines, &all, &count))
 		return -ENOMEM;
+	show_bare_sources(lines, all, count);
 	lines->seen_functions = malloc((count + 1) * sizeof(*lines->seen_functions));
 	for (size_t i = 0; lines->seen_functions && i < count; i++) {
 		lines->seen_functions[i] = all[i].function;
 		while (strcmp(lines->seen[source].path, all[i].path) != 0)
 			source++; /* both are by path, and it is among them */
+		lines->seen[source].has_run |= all[i].function.ran > 0;
 		if (!lines->seen[source].function_count++)
 			lines->seen[source].functions = &lines->seen_functions[i];
 	}

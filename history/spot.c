@@ -2,6 +2,7 @@
 #include "history/spot.h"
 
 #include "code/demangle.h"
+#include "code/dwarf.h"
 #include "code/inlined.h"
 
 #include <errno.h>
@@ -48,9 +49,7 @@ static const char *path_add(struct texts *texts, const struct code_inlined *inli
 	char *to = texts->to ? texts->to + texts->bytes : NULL;
 	size_t bytes;
 
-	/* as in code/rows.c: libdw puts the folder before some names, not before others */
-	if (!source || source[0] == '/' || !folder ||
-	    (!strncmp(source, folder, strlen(folder)) && source[strlen(folder)] == '/'))
+	if (!source || !folder || !code_dwarf_is_apart(source, folder))
 		return words_add(texts, source);
 	bytes = strlen(folder) + strlen(source) + 2;
 	if (to)

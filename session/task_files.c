@@ -21,6 +21,7 @@
 
 struct load {
 	uint64_t offset, bytes, address; /* in the file, and as linked */
+	int is_code;
 };
 
 /* By what stat(2) says of it: another file may take its place, or it may be written over. */
@@ -98,7 +99,8 @@ static void file_read(struct task_file *file, const char *path)
 		if (segment->p_type == PT_LOAD)
 			file->loads[file->load_count++] = (struct load){ segment->p_offset,
 									 segment->p_filesz,
-									 segment->p_vaddr };
+									 segment->p_vaddr,
+									 segment->p_flags & PF_X };
 	}
 	if (!err)
 		file->build_id_bytes = elf_build_id(&elf, file->build_id);
@@ -156,19 +158,24 @@ static const struct task_file *file_of(struct task_files *files, pid_t pid, cons
 	return file ? file : file_at(files, path);
 }
 
-/* The segment with this offset in the file; the kernel maps whole pages. */
+/*
+ * The segment with this offset in the file. The kernel maps whole pages, so two may have the same
+ * one: that with code is meant.
+ */
 static const struct load *load_at(const struct task_file *file, uint64_t offset)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	const struct load *found = NULL;
 
 	for (unsigned int i = 0; i < file->load_count; i++) {
 		const struct load *load = &file->loads[i];
 		uint64_t first = load->offset & ~(page - 1);
 
-		if (offset >= first && offset < load->offset + load->bytes)
-			return load;
+		if (offset >= first && offset < load->offset + load->bytes &&
+		    (!found || (load->is_code && !found->is_code)))
+			found = load;
 	}
-	return NULL;
+	return found;
 }
 
 int task_files_module(struct task_files *files, pid_t pid, const char *path, uint64_t start,

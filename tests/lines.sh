@@ -7,6 +7,7 @@
 
 shapes=$source_dir/tests/lines/shapes.c
 cp "${shapes%/*}"/*.c .
+needs_engine
 bare="-ffreestanding -nostdlib -static -fno-stack-protector -fno-pie -no-pie"
 
 # said STATUS TEXT ARGUMENT...: waymark with these, ending so, and TEXT in its words; what it prints is in ./out
@@ -248,6 +249,25 @@ fi
 	[ ! -e large.info ] || fail "a tracefile that was cut is left behind"
 	exit "$failed"
 ) || failed=1
+
+# Functions are where the source declares them, also where their first instructions are inlined from a header.
+cp "${shapes%/*}"/declared.* .
+for file in declared.cc declared.h; do
+	awk -v file=$file '/FN [_a-z]/ { for (i = 1; $i != "FN"; i++); while ($++i != "*/") print file, NR, $i }' $file
+done | sort >declared
+for how in "c++ -O0" "c++ -O2" "c++ -O3 -flto" "c++ -O2 -gsplit-dwarf" "c++ -O2 -gsplit-dwarf -gdwarf-4" "clang++ -O2" \
+	"clang++ -O2 -gsplit-dwarf"; do
+	if ! command -v "${how%% *}" >/dev/null || ! $how -g declared.cc -o declares; then
+		echo "not tried: $how"
+		continue
+	fi
+	rm -rf declaring
+	run 0 -e trail/soft/ -o declaring -- ./declares
+	said 0 "" coverage --module declares declaring
+	awk -F '[:,]' '/^SF:/ { sub(".*/", "", $2); file = $2 } /^FN:/ { sub("_ZZ5apply.*", "lambda", $3); print file, $2, $3 }' \
+		out | grep -v _ZL7tripled | sort >found
+	cmp -s declared found || fail "$how: functions differ: $(diff declared found)"
+done
 
 # A damaged trace is reported up to the damage.
 cp -r plain torn

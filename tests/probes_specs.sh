@@ -57,6 +57,16 @@ run 1 -o none -e func:types@forms/pair:u64/ -- ./forms
 says "pair"
 says "can't be read as this type"
 rm -rf none
+# The same where debug information is in files of its own; and where these are gone.
+for version in 4 5; do
+	cc -O2 -g -gsplit-dwarf "-gdwarf-$version" "$probes_dir/forms.c" -o split || exit 1
+	launched "split$version" func:types@split/pair.b,y,arg3/ ./split
+	expect "split DWARF $version" "$(fields "split$version" split:types)" "pair_b = 2, y = 200, arg3_a = 1, arg3_b = 2"
+	rm -f ./*.dwo
+	run 1 -o none -e func:types@split/pair.b/ -- ./split
+	says ".dwo, with debug information, was not read"
+	rm -rf none
+done
 run 1 -o none -e func:types@forms/pair.c/ -- ./forms
 says "pair.c"
 

@@ -12,19 +12,28 @@ int soft_modules_note(struct soft_modules *modules)
 	return modules_note(&modules->modules, modules->pid);
 }
 
-/* The base of the module of this mapped part: the offset to add to its linked addresses. */
+/*
+ * The base of the module of this mapped part: the offset to add to its linked addresses. Two
+ * segments may have the same page of the file: that with code is meant.
+ */
 static uint64_t base_of(const struct elf *elf, const struct engine_module *module)
 {
+	uint64_t base = module->start - module->offset;
+	int has_found = 0, is_code = 0;
+
 	for (size_t i = 0; i < elf->segment_count; i++) {
 		const Elf64_Phdr *segment = &elf->segments[i];
 		uint64_t first = segment->p_offset / PAGE * PAGE;
 
-		if (segment->p_type == PT_LOAD && module->offset >= first &&
-		    module->offset - first < segment->p_filesz + segment->p_offset % PAGE)
-			return module->start - (module->offset - first) -
-			       segment->p_vaddr / PAGE * PAGE;
+		if (segment->p_type != PT_LOAD || module->offset < first ||
+		    module->offset - first >= segment->p_filesz + segment->p_offset % PAGE ||
+		    (has_found && (is_code || !(segment->p_flags & PF_X))))
+			continue;
+		has_found = 1;
+		is_code = segment->p_flags & PF_X;
+		base = module->start - (module->offset - first) - segment->p_vaddr / PAGE * PAGE;
 	}
-	return module->start - module->offset;
+	return base;
 }
 
 /* Without a build id of its own it may be any. */

@@ -46,25 +46,12 @@ static int ends_with(const char *path, const char *end)
 	       (bytes == wanted || path[bytes - wanted - 1] == '/');
 }
 
-/* Not by dwarf_decl_file(), which aborts on units that have a file of their own (libdw 0.188). */
 static const char *source_of(Dwarf_Die *die)
 {
-	Dwarf_Attribute attribute;
-	Dwarf_Files *files;
-	const char *source = NULL;
-	Dwarf_Word number;
-	Dwarf_Die unit;
-	size_t count;
+	struct code_declared declared;
 
-	/* The number is of the attribute's unit: an inlined function may come from another. */
-	if (dwarf_attr_integrate(die, DW_AT_decl_file, &attribute) &&
-	    !dwarf_formudata(&attribute, &number) &&
-	    dwarf_cu_die(attribute.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL) &&
-	    !dwarf_getsrcfiles(&unit, &files, &count) && number < count)
-		source = dwarf_filesrc(files, number, NULL, NULL);
-	if (!source && dwarf_diecu(die, &unit, NULL, NULL))
-		source = dwarf_diename(&unit);
-	return source ? source : "";
+	code_dwarf_declared(die, &declared);
+	return declared.source;
 }
 
 static const char *linkage_of(Dwarf_Die *die)
