@@ -64,13 +64,13 @@ void watch_hits_free(struct watch_hits *hits)
 
 /* ---- the event ---- */
 
-/* NULL: it has none of that name. */
+/* NULL: it has no number of that name. A process declares its events, with any types. */
 static const struct wm_event_field *field_of(const struct wm_event *event, const char *name)
 {
-	for (uint32_t i = 0; i < event->field_count; i++)
-		if (!strcmp(event->fields[i].name, name))
-			return &event->fields[i];
-	return NULL;
+	const struct wm_event_field *field = wm_event_field_find(event, name);
+	double number;
+
+	return wm_event_field_double(field, &number) ? NULL : field;
 }
 
 /*
@@ -146,9 +146,10 @@ static int give_up(struct watch_hits *hits, struct wait *wait)
 	return err;
 }
 
+/* Both are within VALUE_MAX. */
 static uint32_t bits_of(uint32_t offset, uint32_t bytes)
 {
-	return (bytes < 32 ? (1u << bytes) - 1 : ~0u) << offset;
+	return (uint32_t)(((UINT64_C(1) << bytes) - 1) << offset);
 }
 
 /*
@@ -156,13 +157,14 @@ static uint32_t bits_of(uint32_t offset, uint32_t bytes)
  * NULL: none.
  */
 static int is_next(const struct wait *wait, const char *words, uint64_t ip,
-		   const struct watch_stretch *stretch, const struct watch_part *number)
+		   const struct watch_type *type, const struct watch_stretch *stretch,
+		   const struct watch_part *number)
 {
 	uint32_t bits = bits_of(stretch->offset, stretch->bytes), wanted;
 
 	if (wait->number.bytes)
 		number = &wait->number;
-	if (!number || wait->count == WATCH_REGISTERS || wait->ip != ip ||
+	if (!number || wait->count == WATCH_REGISTERS || wait->ip != ip || wait->type != type ||
 	    strcmp(wait->words, words) != 0)
 		return 0;
 	wanted = bits_of(number->offset, number->bytes);
@@ -226,6 +228,11 @@ static struct wait *wait_new(struct watch_hits *hits, uint32_t tid, const char *
 	return wait;
 }
 
+static uint64_t value_bytes(const struct watched_spec *spec, const struct watch_type *type)
+{
+	return type && type->node_count ? type->nodes[0].bytes : spec->bytes;
+}
+
 static int add_part(struct watch_hits *hits, const struct wm_event *event, uint64_t flags,
 		    uint32_t offset, struct watch_hit *hit)
 {
@@ -235,15 +242,14 @@ static int add_part(struct watch_hits *hits, const struct wm_event *event, uint6
 	const char *words = words_of(event);
 	const struct watch_type *type;
 	const struct watched_spec *spec = spec_of(hits->session, words, &type);
-	uint64_t bytes = type && type->node_count ? type->nodes[0].bytes : 0;
-	struct watch_stretch stretch = { offset, 8, &old, &new };
+	uint32_t piece = spec ? watch_value_piece(spec->skew, value_bytes(spec, type), offset) : 0;
+	struct watch_stretch stretch = { offset, piece ? piece : 8, &old, &new };
 	char text[WATCH_PART_BYTES];
 	struct watch_part part;
 	int found, err = 0;
 
-	if (spec)
-		stretch.bytes = watch_value_piece(spec->skew, bytes ? bytes : spec->bytes, offset);
-	if (bytes > VALUE_MAX || offset >= VALUE_MAX || stretch.bytes > VALUE_MAX - offset)
+	/* the process can claim any offset: where no register begins is no part of the value */
+	if (!piece)
 		type = NULL;
 	/* of what is not known nothing is said to have changed */
 	if (flags & WATCH_OLD_UNKNOWN)
@@ -256,7 +262,8 @@ static int add_part(struct watch_hits *hits, const struct wm_event *event, uint6
 		strcpy(hit->before, "?");
 	if (flags & WATCH_NEW_UNKNOWN)
 		strcpy(hit->after, "?");
-	if (wait && is_next(wait, words, ip, &stretch, found == -ERANGE ? &part : NULL)) {
+	if (wait && type &&
+	    is_next(wait, words, ip, type, &stretch, found == -ERANGE ? &part : NULL)) {
 		if (!wait->number.bytes)
 			wait->number = part;
 		return wait_more(hits, wait, &stretch, text, hit);

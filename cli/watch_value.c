@@ -81,10 +81,10 @@ uint32_t watch_value_piece(uint64_t address, uint64_t bytes, uint32_t offset)
 	struct watch_piece pieces[WATCH_REGISTERS];
 	size_t count = watch_pieces(address, bytes, pieces);
 
-	for (size_t i = 0; i < count && i < WATCH_REGISTERS; i++)
+	for (size_t i = 0; i < count && count <= WATCH_REGISTERS; i++)
 		if (pieces[i].address - address == offset)
 			return pieces[i].bytes;
-	return 8;
+	return 0;
 }
 
 static void number_text(const void *value, uint32_t bytes, int is_hex, char *text)

@@ -22,7 +22,7 @@ char *watch_value_text(const struct watch_type *type, const struct wm_event_fiel
 
 /*
  * How many bytes the debug register holds that begins `offset` behind a value's first byte, which
- * is at `address`.
+ * is at `address`; 0: none begins there.
  */
 uint32_t watch_value_piece(uint64_t address, uint64_t bytes, uint32_t offset);
 

@@ -281,7 +281,8 @@ int watch_backtrace_event(struct watch_wheres *wheres, uint32_t process,
 	struct addresses addresses = { 0 };
 
 	for (uint32_t i = 0; i < event->field_count; i++)
-		address_take(&addresses, event->fields[i].name, event->fields[i].value.u);
+		if (event->fields[i].type == WM_TYPE_PTR)
+			address_take(&addresses, event->fields[i].name, event->fields[i].value.u);
 	return make(wheres, process, &addresses, backtrace);
 }
 

@@ -42,10 +42,10 @@ struct reader {
 
 static size_t run_bytes(const struct wm_event_field *field)
 {
-	int has_run = (field->type == WM_TYPE_STR && field->state != FIELD_NULL) ||
-		      field->type == WM_TYPE_BYTES || field->type == WM_TYPE_ADDRESSES;
+	int is_run = field->type == WM_TYPE_STR || field->type == WM_TYPE_BYTES ||
+		     field->type == WM_TYPE_ADDRESSES;
 
-	return has_run ? field->value.run.bytes + 1 : 0;
+	return is_run && field->value.run.start ? field->value.run.bytes + 1 : 0;
 }
 
 /* Copy an event and all it points to into one allocation, except names, which the schema keeps. */

@@ -84,8 +84,11 @@ void trace_fields(struct wm_event_field *fields, const struct trace_class *class
 			field->value.run.start = (const char *)at;
 			field->value.run.bytes = strlen((const char *)at);
 			at += field->value.run.bytes + 1;
-			if (field->state == FIELD_NULL || field->state == FIELD_UNREADABLE)
+			/* a forged one may have content all the same */
+			if (field->state == FIELD_NULL || field->state == FIELD_UNREADABLE) {
 				field->value.run.start = NULL;
+				field->value.run.bytes = 0;
+			}
 		} else if (schema_element_bytes(type)) {
 			field->state = *at;
 			field->value.run.bytes = (size_t)load_u32(at + 1) *

@@ -85,6 +85,31 @@ static int check_query(const struct wm_event *event, void *data)
 	return 0;
 }
 
+static int check_forged(const struct wm_event *event, void *data)
+{
+	(void)data;
+	for (int i = 1; i <= 4; i += 3) {
+		cr_assert_null(event->fields[i].value.run.start);
+		cr_assert_eq(event->fields[i].value.run.bytes, 0);
+	}
+	return 0;
+}
+
+Test(decode, string_without_content_has_no_length)
+{
+	uint8_t *state;
+
+	begin();
+	put_query(1000);
+	for (uint8_t forged = FIELD_NULL; forged <= FIELD_UNREADABLE; forged += 2) {
+		state = memmem(sample.content, sample.bytes, "select", 6);
+		state[-1] = forged;
+		cr_assert_eq(decode(sample.bytes, check_forged, NULL), 0);
+	}
+	sample_release(&sample);
+	trace_schema_free(schema);
+}
+
 static int count_events(const struct wm_event *event, void *data)
 {
 	(void)event;
