@@ -25,9 +25,10 @@ build: setup    ## compile everything into build/
 check: build    ## run the tests that a change needs first, or TESTS='near hit'; minutes
 	@tools/run-tests $(BUILD) $(or $(TESTS),--suite unit --suite oracle --suite feature)
 
-check-all: build ## run every test but torture; the guest's first part too
+check-all: build ## run every test but torture; the guest's first part and a minute of fuzz too
 	@-tools/setup.sh guest && tools/guest-kernel $(BUILD) # without it that test is skipped
 	@tools/run-tests $(BUILD) --no-suite torture
+	@$(MAKE) --no-print-directory fuzz SECONDS=60
 
 guest: build    ## run all tests that have a guest: watches, CPUs that go and come, an older kernel
 	@tools/setup.sh guest && tools/guest-kernel $(BUILD)
@@ -47,6 +48,11 @@ bench: build    ## measure the figures, each beside its peers
 
 torture: build  ## toggle, fork, load, attach, detach for SECONDS=600
 	@WAYMARK_TORTURE_SECONDS=$(SECONDS) tools/run-tests $(BUILD) --suite torture --timeout-multiplier 0
+
+fuzz: setup     ## feed nonsense to whatever reads a trace or a process, sanitized, for SECONDS=600
+	@[ -f $(BUILD)-fuzz/build.ninja ] || meson setup $(BUILD)-fuzz -Dtests=false -Ddocs=false -Db_sanitize=address,undefined
+	@ninja -C $(BUILD)-fuzz cli/waymark cli/agent_fuzz cli/consumers_fuzz agent/libwaymark-agent.so engine/libwaymark-trail.so
+	@WAYMARK_BUILD=$(abspath $(BUILD)-fuzz) WAYMARK_FUZZ_SECONDS=$(SECONDS) tests/consumers.sh
 
 lint: build     ## layout, static analysis, layers, symbols, scripts, spelling
 	@tools/setup.sh lint
@@ -68,6 +74,6 @@ format:         ## lay out all sources as .clang-format says
 	@git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i
 
 clean:          ## remove what was built
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
-.PHONY: help setup build check check-all guest demo bench torture lint asan tsan install format clean
+.PHONY: help setup build check check-all guest demo bench torture fuzz lint asan tsan install format clean

@@ -12,10 +12,15 @@
 #include "abi/control.h"
 #include "abi/watch.h"
 #include "base/socketdir.h"
+#include "cli/top_count.h"
+#include "cli/watch_hit.h"
+#include "fuzz/commands.h"
 #include "fuzz/folder.h"
 #include "fuzz/run.h"
+#include "session/session.h"
 #include "session/testing/store.h"
-#include "trace/summary.h"
+#include "session/watch/watches.h"
+#include "trace/packet_walk.h"
 #include "trace/testing/packets.h"
 
 #include <fcntl.h>
@@ -28,6 +33,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <waymark/marker.h>
 #include <waymark/session.h>
 
 #define INPUT_MAX 4096u
@@ -35,6 +41,7 @@
 #define SLOTS 8u
 #define CHUNKS 8u
 #define TEXT "mj\nnet\nrx\nsample.c\n7\n"
+#define WIDE 16u /* bytes of the watched value */
 
 /* Shared with the agent's process: the input, and how much of it was used. */
 static struct {
@@ -191,6 +198,69 @@ static void say_table(void)
 	say(CONTROL_WATCH_TABLE, 0, &about, sizeof(about), fd);
 }
 
+/* What consumers look for by name; `types` are as many as FIELDS names. */
+static const struct declared {
+	const char *text;
+	uint8_t types[16];
+} declared[] = {
+	{ TEXT, { 0 } },
+	{ "md\nwatch\nwide\nf\n1\nip, old, new, how, offset, caller1",
+	  { WM_TYPE_PTR, WM_TYPE_U64, WM_TYPE_U64, WM_TYPE_U16, WM_TYPE_U32, WM_TYPE_PTR } },
+	{ "bj\ndb\nquery\nf\n1\nsql, blob, n", { WM_TYPE_STR, WM_TYPE_BYTES, WM_TYPE_I8 } },
+	{ "ej\ndb\nquery\nf\n2\naddresses, real", { WM_TYPE_ADDRESSES, WM_TYPE_F64 } },
+	{ "md\nwatch\nplain\nf\n1\nip, old, new, how",
+	  { WM_TYPE_PTR, WM_TYPE_I32, WM_TYPE_I32, WM_TYPE_U16 } },
+};
+
+#define DECLARED (sizeof(declared) / sizeof(declared[0]))
+
+/* Those events, by their numbers from 1. An input may change a type. */
+static void say_declared(void)
+{
+	for (uint32_t i = 0; i < DECLARED; i++) {
+		char all[sizeof(struct control_event) + 128];
+		struct control_event event = { .id = i + 1 };
+
+		memcpy(event.types, declared[i].types, sizeof(event.types));
+		if (take() % 16 == 1)
+			event.types[take() % 16u] = take() % 20u;
+		memcpy(all, &event, sizeof(event));
+		strcpy(all + sizeof(event), declared[i].text);
+		say(CONTROL_EVENT, 0, all, sizeof(event) + strlen(declared[i].text) + 1, -1);
+	}
+}
+
+/* One of those events, behind what the page has. Numbers are few, so that events belong together. */
+static void write_event(struct wm_page *page, uint64_t ticks, uint64_t *seed)
+{
+	static const char *const strings[] = { "", "select", "abc\033[2J", "\xff\xfe" };
+	uint32_t number = (uint32_t)(run_random(seed) % DECLARED);
+	uint8_t bytes[512];
+	size_t count = 0;
+
+	for (const uint8_t *type = declared[number].types; *type; type++) {
+		const char *string = strings[run_random(seed) % 4];
+		uint64_t any = run_random(seed), value = any % 8 ? 8 * (any >> 8) % 48 : any;
+		uint32_t run = any % 16 ? (uint32_t)(any >> 8) % 4 : (uint32_t)(any >> 8);
+
+		bytes[count++] = any >> 40 & 3; /* the state, of those that have one */
+		if (*type == WM_TYPE_STR) {
+			strcpy((char *)bytes + count, string);
+			count += strlen(string) + 1;
+		} else if (*type == WM_TYPE_BYTES || *type == WM_TYPE_ADDRESSES) {
+			memcpy(bytes + count, &run, sizeof(run));
+			count += sizeof(run) + (run < 4 ? run * schema_element_bytes(*type) : 24);
+		} else {
+			count--;
+			memcpy(bytes + count, &value, sizeof(value));
+			count += (size_t)schema_type_bytes(*type);
+		}
+	}
+	sample_store_event(&store, page, number + 1, ticks);
+	memcpy(store.data + (size_t)(page - store.pages) * UNIT_BYTES + page->commit, bytes, count);
+	page->word += PAGE_WORD(count, 0);
+}
+
 /* Two messages in one, in the packet. */
 static void say_bundle(void)
 {
@@ -236,16 +306,18 @@ static void say_more(uint32_t serial)
 /* Events in pages of two threads; then what the input changes of the store. */
 static void write_store(void)
 {
-	uint64_t ticks = __builtin_ia32_rdtsc();
+	uint64_t ticks = __builtin_ia32_rdtsc(), seed = 0;
 
 	if (!has_store)
 		return;
+	for (uint32_t i = 0; i < input->count; i++)
+		seed = seed * 31 + input->bytes[i];
 	for (uint32_t unit = 0; unit < 6; unit++) {
 		struct wm_page *page = sample_store_page(&store, unit, unit % 2, 0);
 
 		page->begin_ticks = ticks;
-		for (unsigned int i = take() % 8u; i < 10; i++)
-			sample_store_event(&store, page, 1, ++ticks);
+		for (unsigned int i = take() % 8u; i < 20; i++)
+			write_event(page, ++ticks, &seed);
 		if (unit < 4)
 			sample_store_close(&store, page);
 	}
@@ -285,14 +357,12 @@ static void open_store(const struct control_open *open)
 
 static void answer(const struct wm_message *request)
 {
-	struct control_event event = { .id = 1 };
-
 	for (unsigned int n = take() % 4u; n; n--)
 		say_more(request->serial);
 	if (request->type == CONTROL_OPEN)
 		open_store((const struct control_open *)(request + 1));
 	if (request->type == CONTROL_ARM)
-		say_text(CONTROL_EVENT, 0, &event, sizeof(event));
+		say_declared();
 	if (request->type == CONTROL_WATCH)
 		say_table();
 	if (request->type == CONTROL_ARM || take() % 2)
@@ -391,30 +461,83 @@ static int agent_is_idle(void)
 
 /* ---- the session ---- */
 
+/* Who takes events: `watch` and `top`. */
+struct consumers {
+	struct watch_wheres *wheres;
+	struct writers *table;
+	struct watch_hits *hits;
+	struct top_count count;
+	struct watched_list watched; /* the session's while it is read: it has no such spec */
+};
+
+/* A watch of 16 bytes, as if it were armed. */
+static void watched_make(struct watched_list *list)
+{
+	struct watched_spec *spec = calloc(1, sizeof(*spec));
+	struct watch_type type = { .node_count = 1, .names_bytes = 1 };
+
+	type.nodes = calloc(1, sizeof(*type.nodes));
+	type.names = calloc(1, 1);
+	if (!spec || !type.nodes || !type.names)
+		abort();
+	*spec = (struct watched_spec){ .words = strdup("wide"), .processes = 1, .bytes = WIDE };
+	*type.nodes = (struct watch_node){ .class = WATCH_UNSIGNED, .bytes = WIDE };
+	if (watched_type_take(spec, 0, &type))
+		abort();
+	*list = (struct watched_list){ .all = spec, .count = 1 };
+}
+
+static void consumers_make(struct consumers *consumers, struct wm_session *session)
+{
+	watched_make(&consumers->watched);
+	consumers->count.has_kernel = consumers->count.has_switches = 1;
+	if (watch_wheres_new(&consumers->wheres, session) || writers_new(&consumers->table, 8) ||
+	    watch_hits_new(&consumers->hits, session, consumers->table, consumers->wheres, 0) ||
+	    top_count_init(&consumers->count))
+		abort();
+}
+
 static int hear(const struct wm_event *event, void *data)
 {
-	size_t *sum = data;
+	struct consumers *consumers = data;
 
-	*sum += strlen(event->name) + event->field_count;
+	if (watch_hits_add(consumers->hits, event) || top_count_take(&consumers->count, event) < 0)
+		abort();
 	return 0;
 }
 
-static void read_trace(const char *dir)
+static void consumers_read(struct consumers *consumers, struct wm_session *session)
 {
-	struct trace_reader *reader;
-	struct summary *summary;
+	struct watched_list *own = session->watched;
+	static FILE *null;
 
-	if (trace_reader_open(&reader, dir))
-		return;
-	if (!summary_make(&summary, reader))
-		summary_free(summary);
-	trace_reader_close(reader);
+	if (!null)
+		null = fopen("/dev/null", "we");
+	session->watched = &consumers->watched;
+	(void)wm_session_read(session, hear, consumers);
+	session->watched = own;
+	if (watch_hits_settle(consumers->hits, 0))
+		abort();
+	writers_settle(consumers->table, NULL, NULL);
+	writers_show(consumers->table, &(struct writers_view){ .columns = 80 }, null);
+	writers_history(consumers->table, 0, null);
+	top_threads_settle(&consumers->count.threads, UINT64_MAX);
+	top_count_next(&consumers->count);
+}
+
+static void consumers_release(struct consumers *consumers)
+{
+	watch_hits_free(consumers->hits);
+	writers_free(consumers->table);
+	watch_wheres_free(consumers->wheres);
+	top_count_release(&consumers->count);
+	watched_list_release(&consumers->watched);
 }
 
 static void use(struct wm_session *session, uint8_t how, const char *dir)
 {
+	struct consumers consumers = { 0 };
 	char watch[64];
-	size_t sum = 0;
 
 	snprintf(watch, sizeof(watch), "watch:%p/8", (void *)&input->watched);
 	if (how % 16 == 9) /* rare: it takes a second */
@@ -424,14 +547,18 @@ static void use(struct wm_session *session, uint8_t how, const char *dir)
 	if (wm_session_add(session, "marker:*:*") || wm_session_attach(session, agent) ||
 	    wm_session_start(session))
 		return;
+	if (!(how & 2))
+		consumers_make(&consumers, session);
 	for (int i = 0; i < 2; i++) {
 		(void)wm_session_wait(session, 0);
 		if (!(how & 2))
-			(void)wm_session_read(session, hear, &sum);
+			consumers_read(&consumers, session);
 	}
 	(void)wm_session_stop(session);
-	if (!(how & 2))
-		(void)wm_session_read(session, hear, &sum);
+	if (how & 2)
+		return;
+	consumers_read(&consumers, session);
+	consumers_release(&consumers);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
@@ -459,7 +586,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		use(session, how, dir);
 		wm_session_close(session);
 	}
-	read_trace(dir);
+	/* one in 8, since each takes longer than all else here */
+	if (how & 2 && how % 32 < 4 && commands_run(take(), dir, dir))
+		abort();
 	sample_folder_remove(dir);
 	return 0;
 }

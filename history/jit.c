@@ -102,7 +102,8 @@ static int make_functions(struct code_symbols *symbols)
 	symbols->functions = calloc(symbols->count + 1, sizeof(*symbols->functions));
 	if (!symbols->functions)
 		return -ENOMEM;
-	qsort(symbols->all, symbols->count, sizeof(*symbols->all), by_address);
+	if (symbols->count)
+		qsort(symbols->all, symbols->count, sizeof(*symbols->all), by_address);
 	for (size_t i = 0; i < symbols->count; i++) {
 		const struct code_symbol symbol = symbols->all[i];
 

@@ -98,6 +98,13 @@ Test(jit, damaged_lines_are_left_out)
 	cr_expect_null(name_at(0x3000));
 }
 
+/* A sanitizer sees that nothing is sorted. */
+Test(jit, empty_map_names_nothing)
+{
+	open_with("");
+	cr_expect_null(name_at(0x1000));
+}
+
 Test(jit, no_map_names_nothing)
 {
 	cr_assert_eq(image_open(&image, &process, &(struct image_options){ .trace = &reader }), 0);

@@ -125,7 +125,8 @@ static uint64_t functions_make(struct code_symbols *symbols)
 {
 	uint64_t end = 0;
 
-	qsort(symbols->all, symbols->count, sizeof(*symbols->all), by_address);
+	if (symbols->count)
+		qsort(symbols->all, symbols->count, sizeof(*symbols->all), by_address);
 	for (size_t i = 0, next; i < symbols->count; i = next) {
 		uint64_t address = symbols->all[i].address;
 

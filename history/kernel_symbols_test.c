@@ -102,6 +102,13 @@ Test(kernel_symbols, takes_no_other_kernels)
 	cr_expect_eq(read_of("[kernel]", KERNEL, "cafe"), -EACCES);
 }
 
+Test(kernel_symbols, empty_list_names_nothing)
+{
+	put("/proc/kallsyms", "", 0);
+	read_of("[sample]", MODULE, NULL);
+	cr_expect_eq(symbols.function_count, 0);
+}
+
 Test(kernel_symbols, stand_in_an_image)
 {
 	struct tsdl_module modules[] = {
