@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/elf.h"
 
+#include "base/regular_file.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -69,31 +69,13 @@ static int headers_read(struct elf *elf, uint64_t start)
 		       elf->segment_count * sizeof(*elf->segments));
 }
 
-static int kind_check(const struct stat *about)
-{
-	if (S_ISREG(about->st_mode))
-		return 0;
-	return S_ISDIR(about->st_mode) ? -EISDIR : -WM_E_NOT_ELF;
-}
-
 int elf_open(struct elf *elf, const char *path)
 {
 	struct stat st;
-	int err;
 
-	/*
-	 * A target's mount namespace can name a device, and opening some devices has effects: a
-	 * watchdog starts.
-	 */
-	*elf = (struct elf){ .fd = -1 };
-	err = stat(path, &st) ? -errno : kind_check(&st);
-	if (err)
-		return err;
-	/* O_NONBLOCK: if a fifo has taken the file's place, it must not hold us up. */
-	elf->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	err = elf->fd < 0 || fstat(elf->fd, &st) ? -errno : kind_check(&st);
-	if (err)
-		return err;
+	*elf = (struct elf){ .fd = regular_file_open(path, &st) };
+	if (elf->fd < 0)
+		return elf->fd == -ENODEV ? -WM_E_NOT_ELF : elf->fd;
 	elf->file_bytes = (uint64_t)st.st_size;
 	return headers_read(elf, 0);
 }

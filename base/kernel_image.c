@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/kernel_image.h"
 
+#include "base/regular_file.h"
+
 #include <elf.h>
 #include <limits.h>
 #include <string.h>
@@ -10,9 +12,12 @@
 FILE *kernel_image_file(const char *root, const char *path)
 {
 	char full[PATH_MAX];
+	struct stat about;
+	int fd;
 
 	snprintf(full, sizeof(full), "%s%s", root, path);
-	return fopen(full, "re");
+	fd = regular_file_open(full, &about);
+	return fd < 0 ? NULL : fdopen(fd, "r");
 }
 
 uint64_t kernel_image_start(const char *root)

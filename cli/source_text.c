@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/source_text.h"
 
+#include "base/regular_file.h"
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,17 +90,10 @@ int source_text_read(struct source_text *text, const char *path, const char *dir
 	err = source_find(path, dir, text->path);
 	if (err)
 		return err;
-	fd = open(text->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = regular_file_open(text->path, &stat);
 	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &stat))
-		err = -errno;
-	else if (!S_ISREG(stat.st_mode))
-		err = -ENOENT;
-	else if (stat.st_size > SOURCE_BYTES_MAX)
-		err = -EFBIG;
-	else
-		err = read_all(text, fd, (size_t)stat.st_size);
+		return fd;
+	err = stat.st_size > SOURCE_BYTES_MAX ? -EFBIG : read_all(text, fd, (size_t)stat.st_size);
 	text->written_s = err ? 0 : stat.st_mtime;
 	close(fd);
 	return err;

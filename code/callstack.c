@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/callstack.h"
 
+#include "base/regular_file.h"
+
 #include <elfutils/libdwfl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,9 @@ struct callstack {
 	Dwfl *dwfl;
 	int is_attached;
 	size_t modules;
+	/* while callstack_module_add() runs: */
+	Elf *added;
+	int added_fd;
 	/* while callstack_frames() runs: */
 	const struct callstack_thread *thread;
 	uint64_t *frames;
@@ -24,11 +28,18 @@ struct callstack {
 
 /* ---- what libdwfl asks for ---- */
 
-static int find_nothing(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
-			char **file, Elf **elf)
+/* The file that is just being added: libdwfl owns it from here on. */
+static int find_added(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+		      char **file, Elf **elf)
 {
-	(void)module, (void)data, (void)name, (void)base, (void)file, (void)elf;
-	return -1;
+	struct callstack *callstack = *data;
+
+	(void)module, (void)name, (void)base, (void)file;
+	*elf = callstack ? callstack->added : NULL;
+	if (!*elf)
+		return -1;
+	callstack->added = NULL;
+	return callstack->added_fd;
 }
 
 /* Unwind tables are in the files themselves. A search for others could go over the network. */
@@ -41,7 +52,7 @@ static int find_no_debug(Dwfl_Module *module, void **data, const char *name, Dwa
 }
 
 static const Dwfl_Callbacks callbacks = {
-	.find_elf = find_nothing,
+	.find_elf = find_added,
 	.find_debuginfo = find_no_debug,
 	.section_address = dwfl_offline_section_address,
 };
@@ -134,22 +145,63 @@ void callstack_free(struct callstack *callstack)
 	free(callstack);
 }
 
-int callstack_module_add(struct callstack *callstack, const char *path, uint64_t base)
+/* The addresses that a file's segments take, as linked; the first as libdwfl rounds it. */
+static int range_of(Elf *elf, GElf_Addr *start, GElf_Addr *end)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	const Dwfl_Module *module;
+	size_t count;
+	GElf_Phdr load;
 
-	if (fd < 0)
+	*start = *end = 0;
+	if (elf_getphdrnum(elf, &count))
+		return -ENOENT;
+	for (size_t i = 0; i < count; i++) {
+		if (!gelf_getphdr(elf, (int)i, &load) || load.p_type != PT_LOAD)
+			continue;
+		*start = *end ? *start : load.p_vaddr & -load.p_align;
+		*end = load.p_vaddr + load.p_memsz;
+	}
+	return *end > *start ? 0 : -ENOENT;
+}
+
+/* Not by dwfl_report_elf(), which maps the file: whoever cut it short then would end us. */
+static int added_report(struct callstack *callstack, const char *path, uint64_t base)
+{
+	GElf_Addr start, end, bias;
+	Dwfl_Module *module;
+	void **data;
+
+	if (range_of(callstack->added, &start, &end))
 		return -ENOENT;
 	dwfl_report_begin_add(callstack->dwfl);
-	module = dwfl_report_elf(callstack->dwfl, path, path, fd, base, true);
+	module = dwfl_report_module(callstack->dwfl, path, base + start, base + end);
 	dwfl_report_end(callstack->dwfl, NULL, NULL);
-	if (!module) {
-		close(fd); /* else it is libdwfl's */
+	if (!module)
 		return -ENOENT;
+	dwfl_module_info(module, &data, NULL, NULL, NULL, NULL, NULL, NULL);
+	*data = callstack;
+	return dwfl_module_getelf(module, &bias) ? 0 : -ENOENT;
+}
+
+int callstack_module_add(struct callstack *callstack, const char *path, uint64_t base)
+{
+	struct stat about;
+	int fd = regular_file_open(path, &about), err = -ENOENT;
+
+	if (fd < 0)
+		return err;
+	elf_version(EV_CURRENT);
+	callstack->added_fd = fd;
+	callstack->added = elf_begin(fd, ELF_C_READ, NULL);
+	if (callstack->added) {
+		err = added_report(callstack, path, base);
+		callstack->modules += !err;
+		if (!callstack->added)
+			return err; /* libdwfl has it, and the descriptor */
+		elf_end(callstack->added);
+		callstack->added = NULL;
 	}
-	callstack->modules++;
-	return 0;
+	close(fd);
+	return err;
 }
 
 /* The loader's first code has no unwind table that ends the stack there. */

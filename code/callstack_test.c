@@ -4,9 +4,13 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #define MOST 64
 
@@ -168,4 +172,33 @@ Test(callstack, hostile_registers_end_it)
 	cr_expect_eq(callstack_frames(callstack, &thread, frames, MOST, &is_cut), 1);
 	thread.registers[CALLSTACK_RIP] = 0;
 	cr_expect_leq(callstack_frames(callstack, &thread, frames, MOST, &is_cut), MOST);
+}
+
+static int add_copy(struct dl_phdr_info *module, size_t bytes, void *data)
+{
+	(void)bytes;
+	if (!*module->dlpi_name)
+		cr_assert_eq(callstack_module_add(callstack, data, module->dlpi_addr), 0);
+	return 0;
+}
+
+/* A FIFO would hold us up, a file that is cut short while it is mapped would end us. */
+Test(callstack, files_may_be_anything_and_be_cut_short, .timeout = 60)
+{
+	char dir[] = "/tmp/waymark-test-XXXXXX", path[64], command[128];
+	uint64_t frames[MOST];
+	int is_cut;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/exe", dir);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	cr_expect_eq(callstack_module_add(callstack, path, 0), -ENOENT);
+	unlink(path);
+	snprintf(command, sizeof(command), "cp /proc/%d/exe %s", (int)getpid(), path);
+	cr_assert_eq(system(command), 0);
+	dl_iterate_phdr(add_copy, path);
+	cr_assert_eq(truncate(path, 0), 0);
+	cr_expect_geq(callstack_frames(callstack, &thread, frames, MOST, &is_cut), 1);
+	unlink(path);
+	rmdir(dir);
 }

@@ -36,7 +36,7 @@ static struct code_file *open_if_it_fits(const struct code_file *file, const cha
 	struct code_file *debug;
 	int fits;
 
-	if (code_file_open(&debug, path))
+	if (code_file_open_as(&debug, path, file->is_shared))
 		return NULL;
 	if (file->build_id_bytes && debug->build_id_bytes)
 		fits = file->build_id_bytes == debug->build_id_bytes &&
@@ -112,6 +112,23 @@ struct code_file *code_file_debug(struct code_file *file)
 	if (!file->debug && name && *file->root)
 		file->debug = by_link(file, "", name, crc);
 	return file->debug;
+}
+
+struct code_file *code_file_shared(const char *root, const char *folder, const char *name,
+				   const void *build_id, size_t build_id_bytes)
+{
+	struct code_file wanted = { .build_id_bytes = build_id_bytes, .is_shared = 1 }, *shared;
+	int is_whole = *name == '/';
+	char path[PATH_MAX];
+
+	if (build_id_bytes > sizeof(wanted.build_id))
+		return NULL;
+	memcpy(wanted.build_id, build_id, build_id_bytes);
+	shared = by_build_id(&wanted, root);
+	if (!shared && snprintf(path, sizeof(path), "%s%s/%s", root, is_whole ? "" : folder, name) <
+			       (int)sizeof(path))
+		shared = open_if_it_fits(&wanted, path, NULL);
+	return shared;
 }
 
 /* Unpack an .xz stream into memory that grows with it, within bounds. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A file's own stripped parts are found again; those of another file are not taken. */
+#include "code/dwarf.h"
 #include "code/symbol.h"
 #include "code/testing/folder.h"
 
@@ -89,6 +90,19 @@ Test(debug, a_debug_file_of_another_build_is_not_taken, .init = make_folder, .fi
 	read_file("linked");
 	cr_assert_null(file->debug);
 	cr_assert(symbols.is_stripped);
+}
+
+/* libdw would open it, and wait for a writer. */
+Test(debug, fifo_is_no_shared_file, .init = make_folder, .fini = remove_folder, .timeout = 60)
+{
+	struct code_dwarf *dwarf;
+
+	shell("printf 'shared\\0abcdefghijklmnopqrst' >link && mkfifo shared && "
+	      "objcopy --add-section .gnu_debugaltlink=link whole linked");
+	file = folder_open("linked");
+	dwarf = code_dwarf_of(file);
+	cr_assert_not_null(dwarf);
+	cr_assert_null(dwarf_getalt(dwarf->dwarf));
 }
 
 /* Write a file, and zeros behind it, packed as .xz into the folder. */

@@ -6,6 +6,7 @@
 #include "code/rooted.h"
 
 #include <dwarf.h>
+#include <elfutils/libdwelf.h>
 #include <endian.h>
 #include <errno.h>
 #include <limits.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define LEVELS_MAX 128
+#define NO_DWARF ((Dwarf *)-1) /* as libdw notes that it did not find a shared file */
 
 /*
  * Prelinking moves a module after its debug file was split off. The text's address shows by how
@@ -126,6 +128,30 @@ static int folder_read(char folder[PATH_MAX], int fd)
 	return slash != NULL;
 }
 
+/*
+ * The file that a module shares debug information with (dwz(1)). libdw would open whatever
+ * .gnu_debugaltlink names, a FIFO too, and map it: who cuts the file short would end us.
+ */
+static void shared_open(struct code_dwarf *dwarf, const char *root)
+{
+	const void *build_id;
+	const char *name;
+	ssize_t bytes = dwelf_dwarf_gnu_debugaltlink(dwarf->dwarf, &name, &build_id);
+
+	if (bytes <= 0)
+		return;
+	dwarf->shared = code_file_shared(root, dwarf->folder, name, build_id, (size_t)bytes);
+	if (!dwarf->shared && *root)
+		dwarf->shared = code_file_shared("", dwarf->folder, name, build_id, (size_t)bytes);
+	if (dwarf->shared && !is_too_much(dwarf->shared))
+		dwarf->shared_elf = elf_of(dwarf->shared);
+	if (dwarf->shared_elf)
+		dwarf->shared_dwarf = dwarf_begin_elf(dwarf->shared_elf, DWARF_C_READ, NULL);
+	if (dwarf->shared_dwarf)
+		dwarf_setalt(dwarf->shared_dwarf, NO_DWARF);
+	dwarf_setalt(dwarf->dwarf, dwarf->shared_dwarf ? dwarf->shared_dwarf : NO_DWARF);
+}
+
 static const char *split_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
@@ -214,7 +240,9 @@ struct code_dwarf *code_dwarf_of(struct code_file *file)
 	dwarf->elf = elf_of(holder);
 	dwarf->dwarf = dwarf->elf ? dwarf_begin_elf(dwarf->elf, DWARF_C_READ, NULL) : NULL;
 	dwarf->bias = bias_of(file, holder);
-	dwarf->may_open = is_trusted(holder) && folder_read(dwarf->folder, holder->fd);
+	dwarf->may_open = folder_read(dwarf->folder, holder->fd) && is_trusted(holder);
+	if (dwarf->dwarf)
+		shared_open(dwarf, file->root);
 	if (dwarf->dwarf && dwarf->may_open && rooted_is_apart(file->root))
 		(void)rooted_call(file->root, open_all, dwarf); /* else they are missing */
 	return dwarf->dwarf ? dwarf : NULL;
@@ -491,6 +519,11 @@ void code_dwarf_close(struct code_dwarf *dwarf)
 		dwarf_end(dwarf->dwarf);
 	if (dwarf->elf)
 		elf_end(dwarf->elf);
+	if (dwarf->shared_dwarf)
+		dwarf_end(dwarf->shared_dwarf);
+	if (dwarf->shared_elf)
+		elf_end(dwarf->shared_elf);
+	code_file_close(dwarf->shared);
 	free(dwarf->functions);
 	free(dwarf->opened);
 	free(dwarf);

@@ -29,6 +29,10 @@ struct code_declared {
 struct code_dwarf {
 	Elf *elf;
 	Dwarf *dwarf; /* NULL: no DWARF, or damaged */
+	/* the file that it shares debug information with; NULL: none, or not found */
+	struct code_file *shared;
+	Elf *shared_elf;
+	Dwarf *shared_dwarf;
 	int64_t bias; /* added to its addresses gives the module's, as linked */
 	struct code_dwarf_entry *functions; /* by address, once somebody asked */
 	size_t function_count, function_room;

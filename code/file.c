@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/file.h"
 
+#include "base/regular_file.h"
 #include "code/dwarf.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -59,7 +58,8 @@ static int header_read(struct code_file *file)
 		return err;
 	if (header->e_machine != EM_X86_64)
 		return -WM_E_FOREIGN_ARCH;
-	if ((header->e_type != ET_EXEC && header->e_type != ET_DYN) ||
+	if ((header->e_type != ET_EXEC && header->e_type != ET_DYN &&
+	     !(file->is_shared && header->e_type == ET_REL)) ||
 	    (header->e_phnum && header->e_phentsize != sizeof(Elf64_Phdr)) ||
 	    header->e_phnum > SEGMENTS_MAX)
 		return -WM_E_NOT_ELF;
@@ -264,13 +264,6 @@ static int file_load(struct code_file *file)
 	return err;
 }
 
-static int kind_check(const struct stat *about)
-{
-	if (S_ISREG(about->st_mode))
-		return 0;
-	return S_ISDIR(about->st_mode) ? -EISDIR : -WM_E_NOT_ELF;
-}
-
 static struct code_version version_of(const struct stat *about)
 {
 	return (struct code_version){ (uint64_t)about->st_size, about->st_mtim, about->st_ctim };
@@ -295,6 +288,11 @@ int code_version_is(const struct code_version *version, int fd)
 
 int code_file_open(struct code_file **file, const char *path)
 {
+	return code_file_open_as(file, path, 0);
+}
+
+int code_file_open_as(struct code_file **file, const char *path, int is_shared)
+{
 	struct code_file *new = file_new(path);
 	struct stat st;
 	int err;
@@ -302,16 +300,9 @@ int code_file_open(struct code_file **file, const char *path)
 	*file = NULL;
 	if (!new)
 		return -ENOMEM;
-	/*
-	 * Agents and traces can name a device, and opening some devices has effects: a watchdog
-	 * starts.
-	 */
-	err = stat(path, &st) ? -errno : kind_check(&st);
-	if (!err) {
-		/* O_NONBLOCK: if a fifo has taken the file's place, it must not hold us up. */
-		new->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-		err = new->fd < 0 || fstat(new->fd, &st) ? -errno : kind_check(&st);
-	}
+	new->is_shared = is_shared;
+	new->fd = regular_file_open(path, &st);
+	err = new->fd < 0 ? new->fd : 0;
 	if (!err) {
 		new->file_bytes = (uint64_t)st.st_size;
 		new->version = version_of(&st);
@@ -319,7 +310,7 @@ int code_file_open(struct code_file **file, const char *path)
 	}
 	if (err) {
 		code_file_close(new);
-		return err;
+		return err == -ENODEV ? -WM_E_NOT_ELF : err;
 	}
 	*file = new;
 	return 0;

@@ -83,6 +83,7 @@ struct code_file {
 	int is_vdso;
 	/* set by who opened it: a separate debug file in the module's place, without code */
 	int is_debug;
+	int is_shared; /* other files share its debug information, and it has nothing else */
 	struct code_file *debug;  /* the separate debug file; see code_file_debug() */
 	struct code_file *packed; /* .gnu_debugdata, unpacked; see code_file_packed() */
 	int debug_sought, packed_sought;
@@ -102,6 +103,9 @@ struct code_memory {
  * with code_file_close(); *file is NULL after an error.
  */
 int code_file_open(struct code_file **file, const char *path);
+
+/* The same; with `is_shared`, dwz(1) may have made it, as a relocatable file. */
+int code_file_open_as(struct code_file **file, const char *path, int is_shared);
 
 /* Whether an open file still has that version; no: it was written or renamed since. */
 int code_version_is(const struct code_version *version, int fd);
@@ -172,6 +176,13 @@ int code_file_content(struct code_file *file, const struct code_section *section
  * own root and then of our root. NULL: none fits. This does not use the network.
  */
 struct code_file *code_file_debug(struct code_file *file);
+
+/*
+ * The file that .gnu_debugaltlink names, with that build id: below root/usr/lib/debug, else by its
+ * name, from `folder` on. The caller closes it. NULL: none fits.
+ */
+struct code_file *code_file_shared(const char *root, const char *folder, const char *name,
+				   const void *build_id, size_t build_id_bytes);
 
 /* The symbols that .gnu_debugdata holds, as a file. NULL: none, or damaged. */
 struct code_file *code_file_packed(struct code_file *file);

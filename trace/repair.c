@@ -45,7 +45,7 @@ static int keep_tail(int dir, const char *file, int from, uint64_t offset)
 
 static int cut(struct trace_reader *reader, const struct trace_stream *stream)
 {
-	int fd = openat(reader->dir, stream->file, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(reader->dir, stream->file, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	int err;
 
 	if (fd < 0)
@@ -79,7 +79,7 @@ static int shorten(struct trace_reader *reader, struct trace_stream *stream)
 
 	if (err)
 		return err;
-	fd = openat(reader->dir, stream->file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	fd = openat(reader->dir, stream->file, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return -errno;
 	while (!err && stream_packet(reader, stream, &offset, &packet)) {

@@ -3,17 +3,16 @@
 
 #include "base/array.h"
 #include "base/maps.h"
+#include "base/regular_file.h"
 #include "branch/hardware/kernel_codes.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define PAGE 4096u
+#define PAGE CODES_PAGE_BYTES
 
 static size_t read_memory(pid_t pid, uint64_t address, uint8_t *bytes, size_t most)
 {
@@ -96,6 +95,21 @@ static size_t read_living(const struct process_codes *codes, const struct codes_
 	return read_memory(codes->pid, address, bytes, most);
 }
 
+/*
+ * A page of a mapped file, as the kernel copies it: a file that was cut short has less, and ends no
+ * one by SIGBUS. NULL: it is gone.
+ */
+static const uint8_t *file_page(struct process_codes *codes, const uint8_t *page)
+{
+	if (codes->copied == page)
+		return codes->copy;
+	codes->copied = NULL;
+	if (read_memory(getpid(), (uint64_t)(uintptr_t)page, codes->copy, PAGE) != PAGE)
+		return NULL;
+	codes->copied = page;
+	return codes->copy;
+}
+
 static size_t process_read(struct codes *source, uint64_t address, uint8_t *bytes, size_t most)
 {
 	struct process_codes *codes = (struct process_codes *)source;
@@ -105,6 +119,7 @@ static size_t process_read(struct codes *source, uint64_t address, uint8_t *byte
 		return kernel_codes_read(codes->kernel, address, bytes, most);
 	while (got < most) {
 		const struct codes_piece *piece = piece_at(codes, address + got);
+		const uint8_t *page;
 		uint64_t at, count;
 
 		if (!piece || !piece->bytes) {
@@ -115,12 +130,15 @@ static size_t process_read(struct codes *source, uint64_t address, uint8_t *byte
 			continue;
 		}
 		at = address + got - piece->start;
-		if (at >= piece->mapped)
+		page = at < piece->mapped ? file_page(codes, piece->bytes + at - at % PAGE) : NULL;
+		if (!page)
 			return got;
-		count = piece->mapped - at;
+		count = PAGE - at % PAGE;
+		if (count > piece->mapped - at)
+			count = piece->mapped - at;
 		if (count > most - got)
 			count = most - got;
-		memcpy(bytes + got, piece->bytes + at, count);
+		memcpy(bytes + got, page + at % PAGE, count);
 		got += count;
 	}
 	return got;
@@ -156,14 +174,14 @@ static void process_time(struct codes *source, uint64_t from, uint64_t to)
 static void piece_map(struct codes_piece *piece, const char *path)
 {
 	uint64_t bytes = piece->end - piece->start;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat about;
+	int fd = regular_file_open(path, &about);
 	void *mapped;
 
 	if (fd < 0)
 		return;
-	if (!fstat(fd, &about) && S_ISREG(about.st_mode) && about.st_ino == piece->inode &&
-	    about.st_dev == piece->device && (uint64_t)about.st_size > piece->offset) {
+	if (about.st_ino == piece->inode && about.st_dev == piece->device &&
+	    (uint64_t)about.st_size > piece->offset) {
 		if (bytes > (uint64_t)about.st_size - piece->offset)
 			bytes = (uint64_t)about.st_size - piece->offset;
 		mapped = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, (off_t)piece->offset);

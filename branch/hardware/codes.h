@@ -38,6 +38,8 @@ struct codes_piece {
 
 struct kernel_codes;
 
+#define CODES_PAGE_BYTES 4096u
+
 struct process_codes {
 	struct codes codes;
 	struct kernel_codes *kernel;
@@ -46,6 +48,8 @@ struct process_codes {
 	size_t count, room;
 	uint64_t from, to;	     /* codes.time() */
 	size_t known_from, known_to; /* pieces that had come by then */
+	const uint8_t *copied;	     /* the page of a mapped file that copy[] has; NULL: none */
+	uint8_t copy[CODES_PAGE_BYTES];
 };
 
 /* Nothing is read yet. `kernel` is the caller's; NULL: user code alone. Release it. */

@@ -136,3 +136,11 @@ Test(codes, of_no_file_are_read_while_they_are_there)
 	cr_expect_eq(codes.codes.read(&codes.codes, made.start, bytes, 4), 0, "it is gone");
 	munmap(page, PAGE);
 }
+
+/* By truncate(2), which anyone does who may write to the file. */
+Test(codes, of_a_file_that_is_cut_short_are_gone)
+{
+	mapped(0, 100);
+	cr_assert_eq(truncate(paths[0], 0), 0);
+	cr_expect_eq(at(0, 0), '-');
+}
