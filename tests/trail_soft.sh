@@ -195,15 +195,18 @@ trail at_exit
 grep -q trail:lost shown || fail "a small flight recorder held all"
 
 # The engine counts what its own rings overwrote: of rounds that are all alike, and of rounds of two
-# kinds, in random order.
+# kinds, in random order. What the loader runs depends on where it is mapped: four blocks more or fewer.
 build_target trail/rounds.c
+printf '#!/bin/sh\nexec setarch -R "%s" "$@"\n' "$waymark" >placed
+chmod 755 placed
+! setarch -R true || placed=$folder/placed
 for mode in 4000000 "4000000 mixed"; do
 	rm -rf rounds.all rounds.last
 	# shellcheck disable=SC2086 # several words
-	run 0 --json -e trail/soft/ -o rounds.all -- ./rounds $mode
+	waymark=${placed:-$waymark} run 0 --json -e trail/soft/ -o rounds.all -- ./rounds $mode
 	all=$(json blocks)
 	# shellcheck disable=SC2086
-	run 0 --json -e trail/soft,last=1M/ --on exit -o rounds.last -- ./rounds $mode
+	waymark=${placed:-$waymark} run 0 --json -e trail/soft,last=1M/ --on exit -o rounds.last -- ./rounds $mode
 	counted=$(($(json blocks) + $(json overwritten_before)))
 	[ "$(json overwritten_before)" -gt $((all / 2)) ] && [ $counted -eq "$all" ] ||
 		fail "rounds $mode: $counted blocks counted of $all: $(cat words)"
