@@ -4,12 +4,15 @@
 
 #include "base/syscall.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <time.h>
+
+#define LOOK_NS 100000000 /* between two looks whether the control thread lives */
 
 static uint64_t now_ns(void)
 {
@@ -51,16 +54,26 @@ static int run(struct stop_job *job)
 	return error;
 }
 
+/*
+ * Whether the control thread has ended, with its process or without it, by exec. Where that came
+ * before PR_SET_PDEATHSIG, no signal comes.
+ */
+static int is_over(const struct stop_job *job)
+{
+	return syscall_raw(SYS_getppid, 0, 0, 0, 0) != job->pid ||
+	       syscall_raw(SYS_tgkill, job->pid, job->tid, 0, 0) == -ESRCH;
+}
+
 void stop_main(void *data)
 {
+	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	struct stop_job *job = data;
 
 	job->self = (int32_t)syscall_raw(SYS_getpid, 0, 0, 0, 0);
 	/* the control thread's end, by exec or exit, is ours: no thread may stay stopped */
 	syscall_raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
-	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE))
-		syscall_raw(SYS_futex, (long)&job->go, FUTEX_WAIT, 0, 0);
-	if (__atomic_load_n(&job->go, __ATOMIC_ACQUIRE) == 1 &&
-	    syscall_raw(SYS_getppid, 0, 0, 0, 0) == job->pid)
+	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE) && !is_over(job))
+		syscall_raw(SYS_futex, (long)&job->go, FUTEX_WAIT, 0, (long)&pause);
+	if (__atomic_load_n(&job->go, __ATOMIC_ACQUIRE) == 1 && !is_over(job))
 		__atomic_store_n(&job->result, run(job), __ATOMIC_RELEASE);
 }

@@ -2,6 +2,7 @@
 /* Threads of all kinds while detours come and go. */
 #include "agent/detour/testing/fixture.h"
 
+#include "agent/detour/janitor_process.h"
 #include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 #include "agent/store/thread_writer.h"
@@ -438,4 +439,45 @@ Test(stop, a_thousand_functions_among_a_hundred_threads)
 	trial_tell(&let_on);
 	for (int i = 0; i < 100; i++)
 		pthread_join(threads[i], NULL);
+}
+
+static void *end_at_once(void *tid)
+{
+	__atomic_store_n((pid_t *)tid, gettid(), __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* The janitor was made, and then all threads ended, or all but the one that executed a program. */
+static void expect_end(pid_t pid, pid_t tid)
+{
+	static char stack[65536];
+	struct stop_job *job = mmap(NULL, sizeof(*job), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pid_t janitor;
+	int status, has_ended;
+
+	job->pid = pid;
+	job->tid = tid;
+	janitor = (pid_t)halt_spawn(stack + sizeof(stack), stop_main, job);
+	cr_assert_gt(janitor, 0);
+	has_ended = AWAIT(waitpid(janitor, &status, __WALL | WNOHANG) == janitor);
+	if (!has_ended)
+		kill(janitor, SIGKILL);
+	cr_assert(has_ended);
+}
+
+Test(stop, janitor_of_ended_process_ends, .timeout = 60)
+{
+	expect_end(getpid() + 1, getpid() + 1);
+}
+
+Test(stop, janitor_of_ended_control_thread_ends, .timeout = 60)
+{
+	pthread_t thread;
+	pid_t tid = 0;
+
+	cr_assert_eq(pthread_create(&thread, NULL, end_at_once, &tid), 0);
+	pthread_join(thread, NULL);
+	cr_assert(AWAIT(tgkill(getpid(), tid, 0) && errno == ESRCH));
+	expect_end(getpid(), tid);
 }
