@@ -123,6 +123,7 @@ size_t cost_declare(unsigned int kinds, uint8_t types[16], char *text, size_t te
 #define FIELD(name, field, unit) field,
 	static const char *const fields[] = { COST_KINDS(FIELD) };
 #undef FIELD
+	_Static_assert(sizeof(fields) / sizeof(fields[0]) == COST_KINDS_COUNT, "each has a text");
 	unsigned int count = field_count(types);
 	int is_first = !count;
 

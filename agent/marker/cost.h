@@ -55,7 +55,8 @@ int cost_fits(unsigned int kinds, const uint8_t types[16]);
  * Append the fields to the types, and to a site's text their names and number. `text` has room for
  * COST_TEXT_BYTES more; returns its new length with its NUL.
  */
-#define COST_TEXT_BYTES 128
+#define COST_FIELD_BYTES(name, field, unit) +sizeof(field)
+#define COST_TEXT_BYTES (1 COST_KINDS(COST_FIELD_BYTES)) /* their number, and "," before each */
 size_t cost_declare(unsigned int kinds, uint8_t types[16], char *text, size_t text_bytes);
 
 /*

@@ -58,6 +58,16 @@ Test(cost, declared_fields_come_last)
 	cr_assert_eq(cost_declare(0, none, bare, 7), 7);
 }
 
+Test(cost, texts_of_all_kinds_fit_their_room)
+{
+	uint8_t types[16] = { WM_TYPE_U64 };
+	char text[512] = "mj\ndb\ntick\na.c\n7\nn";
+	size_t before = strlen(text) + 1;
+
+	cr_assert_leq(cost_declare(COST_ALL, types, text, before), before + COST_TEXT_BYTES);
+	cr_assert_eq(strncmp(text + before, ",count_task_clock,", 18), 0);
+}
+
 Test(cost, sixteen_fields_leave_no_room)
 {
 	uint8_t types[16];
