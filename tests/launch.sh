@@ -43,6 +43,11 @@ recorded $((12 + 42 + 32))
 run 0 --json --no-follow -e marker:ticker:tick -o alone -- sh -c 'exec ./ticker 10'
 recorded 10
 
+# A malloc of the program's own can be used again in a forked child before the agent does anything there.
+build_target record/mallocs.c
+expect "mallocs alone" "$(./mallocs)" "threads 1"
+expect "mallocs" "$("$waymark" record -e 'marker:mallocs:*' -o mallocs_trace -- ./mallocs 2>/dev/null)" "threads 1"
+
 # What LD_PRELOAD holds stays.
 # shellcheck disable=SC2016 # the inner shell's
 LD_PRELOAD=libm.so.6 run 1 -o preload -- sh -c 'case $LD_PRELOAD in *agent.so:libm.so.6) exit 0;; esac; exit 5'

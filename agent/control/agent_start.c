@@ -37,6 +37,7 @@ extern const char etext[] __attribute__((visibility("hidden")));
 /* Once in a process and its forked children. Under the agent's lock. */
 static int start(void)
 {
+	void *volatile first;
 	struct text text;
 	int error;
 
@@ -44,9 +45,11 @@ static int start(void)
 		return 0;
 	/*
 	 * fork(2) runs our handler in the child before those that were registered later. A malloc
-	 * of the program's own takes its locks in such a handler: let it register first.
+	 * of the program's own takes its locks in such a handler: let it register first. volatile:
+	 * a compiler leaves out memory that no one uses.
 	 */
-	free(malloc(1));
+	first = malloc(1);
+	free(first);
 	error = store_init();
 	if (!error)
 		error = text_open(&text);
