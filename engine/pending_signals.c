@@ -23,8 +23,6 @@ static struct {
 	uint32_t state; /* enum shared_state */
 	long pid;	/* a copy of the process has none of them */
 	siginfo_t info;
-	uint32_t is_passed; /* `passed` was, with less said of it */
-	siginfo_t passed;
 } shared[OWN_COUNT];
 
 /*
@@ -35,6 +33,14 @@ static struct {
 	uint64_t who; /* pid and tid; 0: free. A copy of the process ignores other pids */
 	uint64_t set;
 } waiters[WAITERS_MAX];
+
+/* What was passed to waiters, with less said of it. */
+static struct {
+	uint64_t who; /* as above; PASSED_CHANGES */
+	siginfo_t info;
+} passed[WAITERS_MAX];
+
+#define PASSED_CHANGES UINT64_MAX
 
 /* The index in own[]; OWN_COUNT: the engine does not own the signal. */
 static unsigned int own_of(int number)
@@ -93,36 +99,60 @@ static void shared_add(unsigned int i, const siginfo_t *info)
 	__atomic_store_n(&shared[i].state, SHARED_WAITS, __ATOMIC_SEQ_CST);
 }
 
-/* The kernel refuses a signal for another thread that claims to come from kill(2). */
-static void pass(unsigned int i, uint32_t tid, siginfo_t *info)
-{
-	if (info->si_code < 0) {
-		send(tid, info);
-		return;
-	}
-	shared[i].passed = *info;
-	__atomic_store_n(&shared[i].is_passed, 1, __ATOMIC_SEQ_CST);
-	sys_call3(SYS_tgkill, pid_now(), tid, info->si_signo);
-}
-
-int held_was_passed(siginfo_t *info)
-{
-	unsigned int i = own_of(info->si_signo);
-
-	if (i == OWN_COUNT || info->si_code != SI_TKILL ||
-	    !__atomic_exchange_n(&shared[i].is_passed, 0, __ATOMIC_SEQ_CST))
-		return 0;
-	*info = shared[i].passed;
-	return 1;
-}
-
 static int is_here(uint64_t who)
 {
 	return who && who >> 32 == (uint64_t)pid_now();
 }
 
+/* Where a thread's is that it has not read yet; WAITERS_MAX: it has none. */
+static unsigned int passed_to(uint64_t who, int number)
+{
+	unsigned int n = 0;
+
+	while (n < WAITERS_MAX && (__atomic_load_n(&passed[n].who, __ATOMIC_SEQ_CST) != who ||
+				   passed[n].info.si_signo != number))
+		n++;
+	return n;
+}
+
 /*
- * Pass it to a waiter, if any. held_wait() writes waiters[] before it reads shared[], and we read
+ * The kernel refuses a signal for another thread that claims to come from kill(2): so it comes from
+ * tgkill(2), and the thread finds here what it was.
+ */
+static void pass(uint64_t who, siginfo_t *info)
+{
+	if (info->si_code < 0) {
+		send((uint32_t)who, info);
+		return;
+	}
+	for (unsigned int n = 0; n < WAITERS_MAX; n++) {
+		uint64_t was = __atomic_load_n(&passed[n].who, __ATOMIC_RELAXED);
+
+		if (is_here(was) || was == PASSED_CHANGES ||
+		    !__atomic_compare_exchange_n(&passed[n].who, &was, PASSED_CHANGES, 0,
+						 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			continue;
+		passed[n].info = *info;
+		__atomic_store_n(&passed[n].who, who, __ATOMIC_SEQ_CST);
+		break;
+	}
+	sys_call3(SYS_tgkill, pid_now(), (uint32_t)who, info->si_signo);
+}
+
+int held_was_passed(const struct thread *thread, siginfo_t *info)
+{
+	uint64_t who = (uint64_t)pid_now() << 32 | thread->tid;
+	unsigned int n = passed_to(who, info->si_signo);
+
+	if (info->si_code != SI_TKILL || n == WAITERS_MAX)
+		return 0;
+	*info = passed[n].info;
+	__atomic_store_n(&passed[n].who, 0, __ATOMIC_SEQ_CST);
+	return 1;
+}
+
+/*
+ * Pass it to a waiter, if any: of a number each has one at most. held_wait() writes waiters[] before it reads shared[], and we read
  * waiters[] after shared[] was written, so one of the two finds the other.
  */
 static void shared_pass_on(unsigned int i)
@@ -132,10 +162,11 @@ static void shared_pass_on(unsigned int i)
 	for (unsigned int n = 0; n < WAITERS_MAX; n++) {
 		uint64_t who = __atomic_load_n(&waiters[n].who, __ATOMIC_SEQ_CST);
 
-		if (!(waiters[n].set & ACTION_BIT(own[i])) || !is_here(who))
+		if (!(waiters[n].set & ACTION_BIT(own[i])) || !is_here(who) ||
+		    passed_to(who, own[i]) < WAITERS_MAX)
 			continue;
 		if (shared_take(i, &info))
-			pass(i, (uint32_t)who, &info);
+			pass(who, &info);
 		return;
 	}
 }
@@ -221,12 +252,21 @@ static int give_own(struct thread *thread, unsigned int i)
 	return copy.si_signo;
 }
 
-static void give_shared(unsigned int i)
+/*
+ * The kernel takes a signal that claims to come from kill(2) from the process's first thread alone.
+ * Another one can send that to itself, which `is_free` allows; else the signal comes from us.
+ */
+static void give_shared(const struct thread *thread, unsigned int i, int is_free)
 {
 	siginfo_t info;
 
-	if (shared_take(i, &info))
-		sys_call3(SYS_rt_sigqueueinfo, pid_now(), info.si_signo, (long)&info);
+	if (!shared_take(i, &info) ||
+	    !sys_call3(SYS_rt_sigqueueinfo, pid_now(), info.si_signo, (long)&info))
+		return;
+	if (is_free)
+		send(thread->tid, &info);
+	else
+		sys_call3(SYS_kill, pid_now(), info.si_signo, 0);
 }
 
 void held_wait(struct thread *thread, uint64_t set)
@@ -252,7 +292,7 @@ void held_wait(struct thread *thread, uint64_t set)
 		int had = give_own(thread, i);
 
 		if (leave_is_alone()) /* no other thread can get it */
-			give_shared(i);
+			give_shared(thread, i, !had);
 		else if (!had && set & ACTION_BIT(own[i]) && shared_take(i, &info))
 			send(thread->tid, &info); /* one of a number: there is no room for more */
 	}
@@ -272,5 +312,5 @@ void held_give_back(struct thread *thread, int is_last)
 	for (unsigned int i = 0; i < THREAD_HELD; i++)
 		give_own(thread, i);
 	for (unsigned int i = 0; i < OWN_COUNT && is_last; i++)
-		give_shared(i);
+		give_shared(thread, i, 0);
 }

@@ -27,8 +27,8 @@ int held_is_due(const struct thread *thread);
 void held_wait(struct thread *thread, uint64_t set);
 void held_wait_over(struct thread *thread);
 
-/* It is what another thread has passed on to who waits: 1, and *info what it was. */
-int held_was_passed(siginfo_t *info);
+/* It is what another thread has passed on to this one: 1, and *info what it was. */
+int held_was_passed(const struct thread *thread, siginfo_t *info);
 
 /* Return pending signals to the kernel as the thread leaves; `is_last`: the process's, too. */
 void held_give_back(struct thread *thread, int is_last);

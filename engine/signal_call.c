@@ -167,7 +167,7 @@ long signal_wait_took(struct thread *thread, long result)
 		return result;
 	if (leave_is_told(info))
 		return GATE_CALL_LATER;
-	held_was_passed(info);
+	held_was_passed(thread, info);
 	if (thread->regs.gpr[6] && gate_copy((void *)thread->regs.gpr[6], info, sizeof(*info)))
 		return -EFAULT;
 	return result;

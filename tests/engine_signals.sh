@@ -37,7 +37,8 @@ same()
 }
 
 for program in frames masks queues traps stacks returns jumps threads 'threads exec' 'storm 1' 'filters within' \
-	'waits descriptors' 'waits masks' 'waits waited' 'waits crowd' 'waits sources' 'waits interrupted' contexts; do
+	'waits descriptors' 'waits masks' 'waits waited' 'waits crowd' 'waits sources' 'waits interrupted' \
+	'waits orphaned' contexts; do
 	# shellcheck disable=SC2086 # a program and its argument
 	same $program
 done

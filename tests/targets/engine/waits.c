@@ -335,6 +335,37 @@ static void interrupted(void)
 	       (long)wrong);
 }
 
+/* The first thread has ended, all have the signals blocked, and they come to the process. */
+static void *orphan(void *leader)
+{
+	static const int own[] = { SIGTRAP, SIGILL, SIGBUS, SIGSEGV };
+	const struct timespec soon = { .tv_sec = 2 };
+
+	pthread_join(*(pthread_t *)leader, NULL);
+	for (int i = 0; i < 4; i++) {
+		sigset_t set = seen_set(own[i], 0, 0);
+		siginfo_t info = { 0 };
+		int got;
+
+		kill(getpid(), own[i]);
+		got = sigtimedwait(&set, &info, &soon);
+		printf("orphan: %d code %d from us %d\n", got, info.si_code,
+		       info.si_pid == getpid());
+	}
+	exit(0);
+}
+
+static void orphaned(void)
+{
+	static pthread_t self;
+	pthread_t thread;
+
+	self = pthread_self();
+	block_all(1);
+	pthread_create(&thread, NULL, orphan, &self);
+	pthread_exit(NULL);
+}
+
 int main(int count, char **words)
 {
 	const char *scene = count > 1 ? words[1] : "";
@@ -352,6 +383,8 @@ int main(int count, char **words)
 		sources();
 	else if (!strcmp(scene, "interrupted"))
 		interrupted();
+	else if (!strcmp(scene, "orphaned"))
+		orphaned();
 	else
 		return 2;
 	return 0;
