@@ -314,7 +314,7 @@ Test(dump, takes_cpus_and_threads_of_the_kernel)
 	cr_assert_eq(lines(), 0);
 	cr_assert_eq(run("report %s"), 0);
 	expect("Processes    0 kernel\n");
-	expect("Threads      1\n");
+	expect("Threads      2\n");
 	expect("switch:arrive             8           1.1   88.9%        2\n");
 	expect("             cpu3: 3 events, 0 packets\n");
 	cr_assert_eq(run("report --json %s"), 0);

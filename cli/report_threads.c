@@ -130,27 +130,35 @@ static void print_waker(const struct report_threads *threads, const struct threa
 	printf(" (%llu)", (unsigned long long)frequent_least(waker));
 }
 
-/* What it waited for, longest first, and where it departed. */
-static void print_waits(const struct report_threads *threads, const struct thread_record *thread)
+/* For how long it was off its CPU in that state, and the place where most of that time went. */
+static int print_off(const struct report_threads *threads, const struct frequent *off, char letter,
+		     uint64_t ns, const char *between)
 {
-	const struct frequent_entry *place = thread->places.all;
+	const struct frequent_entry *place = off->all;
 	const struct where *where = place ? watch_where_at(threads->wheres, place->of, place->value)
 					  : NULL;
-	const char *between = "  ";
-	char text[WATCH_WHERE_BYTES];
+	char text[WATCH_WHERE_BYTES], time[24];
 
-	for (size_t i = 0; i < THREAD_LETTER_COUNT; i++) {
-		if (!thread->waits[i].ns)
-			continue;
-		printf("%s%c %s", between, THREAD_LETTERS[i],
-		       report_time((double)thread->waits[i].ns, text));
-		between = ", ";
-	}
+	if (!ns)
+		return 0;
+	printf("%s%c %s", between, letter, report_time((double)ns, time));
 	if (where)
-		printf("%sdeparts most at %s (%llu)", *between == ' ' ? "  " : "; ",
-		       watch_where_text(where, text, sizeof(text)),
-		       (unsigned long long)frequent_least(place));
-	if (where || *between == ',')
+		printf(", most at %s (%s)", watch_where_text(where, text, sizeof(text)),
+		       report_time((double)(place->count < ns ? place->count : ns), time));
+	return 1;
+}
+
+/* What it waited for, and where; then where it was preempted. */
+static void print_waits(const struct report_threads *threads, const struct thread_record *thread)
+{
+	const struct frequent *preempted = &thread->off[THREAD_LETTER_COUNT];
+	int any = 0;
+
+	for (size_t i = 0; i < THREAD_LETTER_COUNT; i++)
+		any |= print_off(threads, &thread->off[i], THREAD_LETTERS[i], thread->waits[i].ns,
+				 any ? "; " : "  ");
+	any |= print_off(threads, preempted, 'R', preempted->total, any ? "; " : "  ");
+	if (any)
 		putchar('\n');
 }
 

@@ -36,7 +36,8 @@ static struct frequent_entry *place_make(struct frequent *frequent)
 	return &frequent->all[rarest];
 }
 
-struct frequent_entry *frequent_add(struct frequent *frequent, uint64_t value, uint32_t of)
+struct frequent_entry *frequent_add(struct frequent *frequent, uint64_t value, uint32_t of,
+				    uint64_t weight)
 {
 	struct frequent_entry *entry = frequent_find(frequent, value, of);
 
@@ -48,8 +49,8 @@ struct frequent_entry *frequent_add(struct frequent *frequent, uint64_t value, u
 			.value = value, .of = of, .count = entry->count, .over = entry->count
 		};
 	}
-	entry->count++;
-	frequent->total++;
+	entry->count += weight;
+	frequent->total += weight;
 	return entry;
 }
 

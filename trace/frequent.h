@@ -27,8 +27,9 @@ struct frequent {
 	uint64_t total;
 };
 
-/* Count one more. NULL: no memory. Valid until the next call. */
-struct frequent_entry *frequent_add(struct frequent *frequent, uint64_t value, uint32_t of);
+/* Count `weight` more. NULL: no memory. Valid until the next call. */
+struct frequent_entry *frequent_add(struct frequent *frequent, uint64_t value, uint32_t of,
+				    uint64_t weight);
 
 /* NULL: it isn't kept. */
 struct frequent_entry *frequent_find(const struct frequent *frequent, uint64_t value, uint32_t of);

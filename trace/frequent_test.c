@@ -9,7 +9,7 @@ Test(frequent, few_keys_are_counted_exactly)
 
 	for (uint64_t i = 0; i < FREQUENT_MAX; i++)
 		for (uint64_t j = 0; j <= i; j++)
-			cr_assert_not_null(frequent_add(&frequent, i / 2, (uint32_t)i % 2));
+			cr_assert_not_null(frequent_add(&frequent, i / 2, (uint32_t)i % 2, 1));
 	frequent_sort(&frequent);
 	cr_assert_eq(frequent.count, FREQUENT_MAX);
 	for (uint64_t i = 0; i < FREQUENT_MAX; i++) {
@@ -32,7 +32,7 @@ Test(frequent, frequent_keys_are_kept_among_ever_new_ones)
 	for (uint64_t i = 0; i < ADDED; i++) {
 		uint64_t key = i % (FREQUENT_MAX / 2);
 
-		cr_assert_not_null(frequent_add(&frequent, key < KEYS ? key : KEYS + i, 0));
+		cr_assert_not_null(frequent_add(&frequent, key < KEYS ? key : KEYS + i, 0, 1));
 	}
 	frequent_sort(&frequent);
 	cr_assert_eq(frequent.count, FREQUENT_MAX);

@@ -353,6 +353,10 @@ static int pairs_grow(struct pass *pass)
 	return 0;
 }
 
+/* Rows of no event: all threads that have a stream, or that the kernel's events are about. */
+#define ROW_OF_STREAMS UINT32_MAX
+#define ROW_OF_KERNEL (UINT32_MAX - 1)
+
 /* Whether the row has this for the first time. */
 static int pair_add(struct pass *pass, const struct pair *pair)
 {
@@ -381,6 +385,8 @@ static void kernel_count(struct pass *pass, const struct tally *tally, const uin
 	event_thread(tally->class, fields, &pid, &tid);
 	event->threads += (uint32_t)pair_add(pass, &(struct pair){ tid, tally->row, 0 });
 	event->processes += (uint32_t)pair_add(pass, &(struct pair){ pid, tally->row, 1 });
+	if (strncmp(event->name, "task:", 5)) /* the recorder names wakers, too */
+		pair_add(pass, &(struct pair){ tid, ROW_OF_KERNEL, 0 });
 	if (tally->is_summed && kernel_sums_add(&pass->summary->kernel, tally->class, fields))
 		pass->error = -ENOMEM;
 }
@@ -484,6 +490,25 @@ static void count_stream(struct pass *pass, const struct trace_stream *stream)
 	summary->streams_lossy += stream->discarded || stream->missing_packets;
 }
 
+static void streamed_count(struct pass *pass, uint32_t tid)
+{
+	pass->thread = ++pass->summary->threads;
+	pair_add(pass, &(struct pair){ tid, ROW_OF_STREAMS, 0 });
+}
+
+/* Those that have no stream. */
+static void count_kernel_threads(struct pass *pass)
+{
+	for (uint32_t i = 0; i < pass->pair_room; i++) {
+		struct pair pair = pass->pairs[i];
+
+		if (!pair.number || pair.row != ROW_OF_KERNEL)
+			continue;
+		pair.row = ROW_OF_STREAMS;
+		pass->summary->threads += !pair_place(pass->pairs, pass->pair_room, &pair)->number;
+	}
+}
+
 static int read_streams(struct pass *pass)
 {
 	const struct trace_stream *last = NULL;
@@ -498,7 +523,7 @@ static int read_streams(struct pass *pass)
 			first_ids_find(pass, stream);
 		if (!stream->is_of_cpu && (!last || last->process != stream->process ||
 					   last->pid != stream->pid || last->tid != stream->tid))
-			pass->thread = ++pass->summary->threads;
+			streamed_count(pass, stream->tid);
 		last = stream;
 		count_stream(pass, stream);
 		err = read_stream(pass, stream);
@@ -507,6 +532,7 @@ static int read_streams(struct pass *pass)
 	if (pass->reader->discarded > pass->summary->discarded)
 		pass->summary->discarded = pass->reader->discarded;
 	pass->summary->discarded += pass->reader->missing_events;
+	count_kernel_threads(pass);
 	return err;
 }
 

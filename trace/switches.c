@@ -418,7 +418,7 @@ int switches_read(struct switches *switches, struct trace_reader *reader,
 	if (!err)
 		err = events_read(&pass);
 	if (!err)
-		thread_states_finish(&switches->states, end_ns);
+		err = thread_states_finish(&switches->states, end_ns);
 	pass_release(&pass);
 	return err;
 }

@@ -19,6 +19,8 @@ void thread_states_release(struct thread_states *states)
 	for (size_t i = 0; i < states->count; i++) {
 		frequent_release(&states->threads[i].wakers);
 		frequent_release(&states->threads[i].places);
+		for (size_t as = 0; as <= THREAD_LETTER_COUNT; as++)
+			frequent_release(&states->threads[i].off[as]);
 	}
 	free(states->threads);
 	free(states->slots);
@@ -48,14 +50,19 @@ static void contradicted(struct thread_record *thread, uint64_t ns)
 	thread_spend(thread, THREAD_TIME_UNKNOWN, ns);
 }
 
-/* Time that it was off its CPU, for the place where it departed. */
-static void place_spend(struct thread_record *thread, uint64_t ns)
+int thread_place_spend(struct thread_record *thread, uint64_t ns)
 {
 	struct frequent_entry *entry = frequent_find(&thread->places, thread->place, thread->image);
+	uint64_t off_ns = thread->off_ns && ns > thread->off_ns ? ns - thread->off_ns : 0;
 
-	if (entry && thread->off_ns && ns > thread->off_ns)
-		entry->ns += ns - thread->off_ns;
 	thread->off_ns = 0;
+	if (entry)
+		entry->ns += off_ns;
+	if (!off_ns || !thread->place)
+		return 0;
+	return frequent_add(&thread->off[thread->off_as], thread->place, thread->image, off_ns)
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* It waited until it arrived. */
@@ -69,8 +76,8 @@ static void wait_end(struct thread_record *thread, uint64_t ns)
 	thread->pending_ns = ns > thread->since_ns ? ns - thread->since_ns : 0;
 }
 
-static void arrive(struct thread_states *states, struct thread_record *thread,
-		   const struct thread_event *event)
+static int arrive(struct thread_states *states, struct thread_record *thread,
+		  const struct thread_event *event)
 {
 	int32_t from = thread->cpu;
 
@@ -100,12 +107,12 @@ static void arrive(struct thread_states *states, struct thread_record *thread,
 		wait_end(thread, event->ns);
 		break;
 	}
-	place_spend(thread, event->ns);
 	thread->is_born = 0;
 	thread->migrations += from >= 0 && event->cpu >= 0 && from != event->cpu;
 	thread->cpu = event->cpu;
 	thread->is_woken_early = 0;
 	thread_enter(thread, THREAD_RUNNING, event->ns);
+	return thread_place_spend(thread, event->ns);
 }
 
 static uint8_t letter_of(char letter)
@@ -126,7 +133,7 @@ static int departure_count(struct thread_record *thread, const struct thread_eve
 		thread->waits[letter_of(event->letter)].count++;
 	if (!event->place)
 		return 0;
-	entry = frequent_add(&thread->places, event->place, event->image);
+	entry = frequent_add(&thread->places, event->place, event->image, 1);
 	if (entry)
 		entry->preempted += (uint64_t)(event->is_preempted != 0);
 	return entry ? 0 : -ENOMEM;
@@ -175,8 +182,9 @@ static int depart(struct thread_states *states, struct thread_record *thread,
 	thread->off_ns = event->ns;
 	thread->place = event->place;
 	thread->image = event->image;
-	thread->letter = letter_of(event->letter);
+	thread->letter = thread->off_as = letter_of(event->letter);
 	if (event->is_preempted || event->letter == 'R') {
+		thread->off_as = THREAD_LETTER_COUNT;
 		thread_enter(thread, THREAD_RUNNABLE, event->ns);
 	} else {
 		thread_enter(thread,
@@ -218,7 +226,7 @@ static int wake(struct thread_states *states, struct thread_record *thread,
 	case THREAD_ENDED:
 		break;
 	}
-	return frequent_add(&thread->wakers, event->waker_tid, event->waker_pid) ? 0 : -ENOMEM;
+	return frequent_add(&thread->wakers, event->waker_tid, event->waker_pid, 1) ? 0 : -ENOMEM;
 }
 
 static void sight(struct thread_record *thread, uint64_t ns)
@@ -317,8 +325,7 @@ static int thread_add(struct thread_states *states, const struct thread_event *e
 	case THREAD_DEPARTS:
 		return depart(states, thread, event);
 	case THREAD_ARRIVES:
-		arrive(states, thread, event);
-		break;
+		return arrive(states, thread, event);
 	case THREAD_WOKEN:
 		return wake(states, thread, event);
 	case THREAD_RUN_DELAY:

@@ -108,6 +108,8 @@ struct thread_record {
 	struct thread_wait waits[THREAD_LETTER_COUNT];
 	struct frequent wakers; /* value tid, of pid */
 	struct frequent places; /* value address, of image; ns off the CPU */
+	/* likewise, in ns: where it waited, by letter; last, where it was runnable */
+	struct frequent off[THREAD_LETTER_COUNT + 1];
 
 	/* the rest is of the state machine */
 	enum thread_state state;
@@ -122,6 +124,7 @@ struct thread_record {
 	uint8_t is_woken_early; /* while it ran, for the wait to come */
 	uint64_t pending_ns;	/* a wait that ended without a wake so far */
 	uint64_t off_ns;	/* when it departed */
+	uint8_t off_as;		/* of off[] */
 	uint64_t place;
 	uint32_t image;
 	struct thread_delay {
@@ -168,7 +171,7 @@ void thread_states_lost_wakes(struct thread_states *states, uint64_t from_ns, ui
 int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid, uint64_t ns,
 			uint64_t times[THREAD_TIMES]);
 
-/* The recording ended: close what is open. Nothing may be added after that. */
-void thread_states_finish(struct thread_states *states, uint64_t end_ns);
+/* The recording ended: close what is open. Nothing may be added after that. 0 or -ENOMEM. */
+int thread_states_finish(struct thread_states *states, uint64_t end_ns);
 
 #endif

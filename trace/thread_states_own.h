@@ -14,6 +14,9 @@ uint32_t thread_index(const struct thread_states *states, uint32_t tid);
 /* It runs: an event that it recorded shows that. */
 void thread_be_here(const struct thread_states *states, struct thread_record *thread, uint64_t ns);
 
+/* Time that it was off its CPU, for the place where it departed. 0 or -ENOMEM. */
+int thread_place_spend(struct thread_record *thread, uint64_t ns);
+
 static inline void thread_spend(struct thread_record *thread, enum thread_time time, uint64_t ns)
 {
 	if (ns > thread->since_ns)

@@ -41,18 +41,27 @@ Test(thread_states, wakers_and_places_are_counted)
 	}
 	states_preempt(1, 0, 480);
 	states_arrive(1, 0, 485);
-	thread_states_finish(&states, 500);
+	for (uint64_t i = 0; i < 90; i += 10) {
+		states_preempt(1, 0, 490 + i);
+		states_arrive(1, 0, 491 + i);
+	}
+	states_wait('D', 1, 0, 580);
+	cr_assert_eq(thread_states_finish(&states, 700), 0);
+	cr_expect_eq(states_thread(1)->off[0].all[0].value, STATES_WAITS_AT, "S");
+	cr_expect_eq(states_thread(1)->off[0].all[0].count, 60);
+	cr_expect_eq(states_thread(1)->off[1].all[0].count, 120, "D, until the end");
+	cr_expect_eq(states_thread(1)->off[THREAD_LETTER_COUNT].total, 14, "preempted");
 	cr_assert_eq(states_thread(1)->wakers.count, 1);
 	cr_expect_eq(states_thread(1)->wakers.all[0].value, STATES_WAKER);
 	cr_expect_eq(states_thread(1)->wakers.all[0].of, STATES_PID);
 	cr_expect_eq(frequent_least(&states_thread(1)->wakers.all[0]), 3);
 	cr_assert_eq(states_thread(1)->places.count, 2);
-	cr_expect_eq(states_thread(1)->places.all[0].value, STATES_WAITS_AT);
-	cr_expect_eq(frequent_least(&states_thread(1)->places.all[0]), 3);
-	cr_expect_eq(states_thread(1)->places.all[0].preempted, 0);
-	cr_expect_eq(states_thread(1)->places.all[0].ns, 60);
-	cr_expect_eq(states_thread(1)->places.all[1].preempted, 1);
-	cr_expect_eq(states_thread(1)->places.all[1].ns, 5);
+	cr_expect_eq(states_thread(1)->places.all[0].preempted, 10);
+	cr_expect_eq(states_thread(1)->places.all[0].ns, 14);
+	cr_expect_eq(states_thread(1)->places.all[1].value, STATES_WAITS_AT);
+	cr_expect_eq(frequent_least(&states_thread(1)->places.all[1]), 4);
+	cr_expect_eq(states_thread(1)->places.all[1].preempted, 0);
+	cr_expect_eq(states_thread(1)->places.all[1].ns, 180);
 }
 
 Test(thread_states, a_wake_a_little_after_the_arrival_ends_the_wait)

@@ -96,13 +96,17 @@ static void thread_finish(const struct thread_states *states, struct thread_reco
 	}
 }
 
-void thread_states_finish(struct thread_states *states, uint64_t end_ns)
+int thread_states_finish(struct thread_states *states, uint64_t end_ns)
 {
+	int err = 0;
+
 	for (size_t i = 0; i < states->count; i++) {
 		struct thread_record *thread = &states->threads[i];
 		uint64_t lived_ns;
 
 		thread_finish(states, thread, end_ns);
+		if (!err && (thread->state == THREAD_ASLEEP || thread->state == THREAD_RUNNABLE))
+			err = thread_place_spend(thread, thread->end_ns);
 		if (thread->delay_first.is_known)
 			delay_divide(thread);
 		thread->lost_events = states->lost_events - thread->lost_events;
@@ -112,5 +116,8 @@ void thread_states_finish(struct thread_states *states, uint64_t end_ns)
 		thread->lost_ns = thread->lost_ns < lived_ns ? thread->lost_ns : lived_ns;
 		frequent_sort(&thread->wakers);
 		frequent_sort(&thread->places);
+		for (size_t as = 0; as <= THREAD_LETTER_COUNT; as++)
+			frequent_sort(&thread->off[as]);
 	}
+	return err;
 }
