@@ -111,13 +111,28 @@ static int tcb_write(const struct scratch *scratch, const struct borrow *borrow,
 	return err;
 }
 
+/*
+ * Under PR_SET_MDWE what could be written never becomes executable. There the page is mapped as
+ * code, and written as a debugger writes it.
+ */
 static int code_protect(const struct scratch *scratch, struct borrow *borrow, struct detail detail)
 {
 	const uint64_t protect[6] = { scratch->start, PAGE_BYTES, PROT_READ | PROT_EXEC };
+	const uint64_t map[6] = { scratch->start,
+				  PAGE_BYTES,
+				  PROT_READ | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+				  (uint64_t)-1,
+				  0 };
 	long result;
 	int err = borrow_syscall(borrow, SYS_mprotect, protect, &result);
 
-	if (!err && result)
+	if (err || !result)
+		return err;
+	err = borrow_syscall(borrow, SYS_mmap, map, &result);
+	if (!err && (uint64_t)result == scratch->start)
+		err = code_write(scratch, borrow);
+	else if (!err)
 		err = detail_set(detail, -WM_E_INJECT, "the process may not execute new memory: %s",
 				 strerror((int)-result));
 	return err;

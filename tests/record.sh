@@ -4,6 +4,12 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
+# has_comm PID NAME: it executes that program by now
+has_comm()
+{
+	[ "$(cat "/proc/$1/comm")" = "$2" ]
+}
+
 # Every policy: emitted = recorded + discarded, and both readers find what was recorded.
 emitted=400002
 for policy in discard block cyclic notify; do
@@ -172,6 +178,21 @@ for number in 1 2 3 4 5 6 7 8; do
 	wait "${recorders[number - 1]}" || fail "session $number beside seven others: $(cat "held$number.words")"
 done
 kill "$pid"
+
+# A process that may not make memory executable that it can write (PR_SET_MDWE, inherited by what it executes).
+mdwe=(python3 -c 'import ctypes, os, sys
+sys.exit(77) if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0) else os.execv(sys.argv[1], sys.argv[1:])')
+if "${mdwe[@]}" "$(command -v true)"; then
+	start "${mdwe[@]}" ./ticker 3 1 100000
+	await -s 20 has_comm "$pid" ticker || fail "mdwe: $(cat "/proc/$pid/comm")"
+	for round in first again; do
+		records "mdwe_$round" -e 'marker:ticker:*' -e func:tick/ret/ -p "$pid"
+		"$waymark" dump "mdwe_$round" | grep -q 'func:tick:end' || fail "mdwe $round: no call"
+	done
+	kill "$pid"
+else
+	echo "no PR_SET_MDWE here"
+fi
 
 # With --ordered, a marker's time is read when all earlier instructions are complete: here, a chain of divisions.
 build_target record/divisions.c -O2

@@ -26,7 +26,7 @@ natively()
 
 natively "a seccomp filter" ./attached_odd filter
 natively "the gs segment, which it set" ./attached_odd gs
-natively "no free addresses in reach of its code" ./attached_odd room
+natively "no memory for code can be mapped in reach of its code" ./attached_odd room
 says "trail/step/ records it, slowly"
 natively "a seccomp filter" sh -c './attached_odd filter; exit'
 
