@@ -112,6 +112,25 @@ static int add(struct loaded_list *list, const struct map *map, const struct elf
 	return 0;
 }
 
+static int is_of_file(const struct map *map, const struct map *first)
+{
+	return map && map->inode == first->inode && map->device == first->device;
+}
+
+/* A segment other than the first is mapped from the file where the header says. */
+static int has_more(const struct elf *elf, const struct maps *maps, const struct map *first)
+{
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const Elf64_Phdr *load = &elf->segments[i];
+		const struct map *map = maps_find(maps, elf->base + load->p_vaddr);
+
+		if (load->p_type == PT_LOAD && map != first && is_of_file(map, first) &&
+		    map->offset)
+			return 1;
+	}
+	return 0;
+}
+
 int loaded_runs(const struct elf *elf, const struct maps *maps, const struct map *first)
 {
 	for (size_t i = 0; i < elf->segment_count; i++) {
@@ -121,8 +140,9 @@ int loaded_runs(const struct elf *elf, const struct maps *maps, const struct map
 		if (load->p_type != PT_LOAD || !(load->p_flags & PF_X))
 			continue;
 		map = maps_find(maps, elf->base + load->p_vaddr);
-		return map && map->inode == first->inode && map->device == first->device &&
-		       map->prot & PROT_EXEC;
+		if (!map || !(map->prot & PROT_EXEC))
+			return 0;
+		return is_of_file(map, first) || (!map->inode && has_more(elf, maps, first));
 	}
 	return 0;
 }

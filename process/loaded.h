@@ -54,7 +54,8 @@ int loaded_id_is(const struct loaded_id *a, const struct loaded_id *b);
 
 /*
  * Does the module whose ELF header is in `first` run there, or has a program only mapped its file
- * to read it? 1: code of the same file is mapped where the header says.
+ * to read it? 1: code of the same file is mapped where the header says; or other memory that may
+ * run, as where a program moved its text to huge pages, with other parts of the file around it.
  */
 int loaded_runs(const struct elf *elf, const struct maps *maps, const struct map *first);
 
