@@ -64,16 +64,17 @@ void complain_words(const char *format, ...)
 
 int complain(int error, const char *format, ...)
 {
+	char *words = NULL;
 	va_list args;
 
-	fprintf(stderr, "waymark: %s", wm_error_text(error));
-	if (format && *format) {
-		fputs(": ", stderr);
-		va_start(args, format);
-		put_words(stderr, format, args);
-		va_end(args);
-	}
+	va_start(args, format);
+	if (format && vasprintf(&words, format, args) < 0)
+		words = NULL;
+	va_end(args);
+	fprintf(stderr, "waymark: %s%s", wm_error_text(error), words && *words ? ": " : "");
+	put(stderr, words ? words : "");
 	fputc('\n', stderr);
+	free(words);
 	print_hint(error);
 	return CLI_FAILED;
 }

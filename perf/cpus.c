@@ -3,9 +3,11 @@
 
 #include "base/array.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CPUS_MAX 65536u
 
@@ -63,12 +65,45 @@ static int cpus_read(const char *path, unsigned int **cpus, size_t *count)
 	return err ? err : cpus_parse(text, cpus, count);
 }
 
+/* Without /sys, as in some containers: the online ones, in the lines "cpuN " of /proc/stat. */
+static int cpus_of_proc(unsigned int **cpus, size_t *count)
+{
+	FILE *file = fopen("/proc/stat", "re");
+	char line[4096];
+	size_t room = 0;
+	unsigned int cpu;
+	int err = 0;
+
+	*cpus = NULL;
+	*count = 0;
+	while (!err && file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "cpu", 3) || !isdigit((unsigned char)line[3]))
+			continue;
+		cpu = (unsigned int)strtoul(line + 3, NULL, 10);
+		err = array_grow(cpus, &room, *count + 1, sizeof(**cpus)) ? -ENOMEM : 0;
+		if (!err)
+			(*cpus)[(*count)++] = cpu;
+	}
+	if (file)
+		fclose(file);
+	if (!err && *count)
+		return 0;
+	free(*cpus);
+	*cpus = NULL;
+	*count = 0;
+	return err ? err : -ENOENT;
+}
+
 int cpus_online(unsigned int **cpus, size_t *count)
 {
-	return cpus_read("/sys/devices/system/cpu/online", cpus, count);
+	int err = cpus_read("/sys/devices/system/cpu/online", cpus, count);
+
+	return err == -ENOENT ? cpus_of_proc(cpus, count) : err;
 }
 
 int cpus_present(unsigned int **cpus, size_t *count)
 {
-	return cpus_read("/sys/devices/system/cpu/present", cpus, count);
+	int err = cpus_read("/sys/devices/system/cpu/present", cpus, count);
+
+	return err == -ENOENT ? cpus_of_proc(cpus, count) : err;
 }

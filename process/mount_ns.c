@@ -222,10 +222,15 @@ int mount_ns_stat(pid_t pid, const char *path, struct stat *st)
 int mount_ns_knows_us(pid_t pid)
 {
 	unsigned long inside, outside, count;
+	struct stat own, other;
 	int known = 0, lines = 0;
 	char path[64];
 	FILE *map;
 
+	/* there `outside` would be of the namespace's parent: user_namespaces(7) */
+	if (!stat("/proc/self/ns/user", &own) && !stat_of(pid, "ns/user", &other) &&
+	    own.st_ino == other.st_ino)
+		return 1;
 	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
 	map = fopen(path, "re");
 	while (map && fscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3) {

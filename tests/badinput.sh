@@ -100,6 +100,27 @@ else
 	done
 fi
 
+# In a user namespace of its own an ordinary user records its own child.
+if "${as_nobody[@]}" unshare --user --map-root-user true 2>/dev/null; then
+	chmod 755 "$folder"
+	"${as_nobody[@]}" unshare --user --map-root-user bash -c 'mkdir -m 700 "$2"
+		export XDG_RUNTIME_DIR=$2 # not /tmp/waymark-0, which is for root
+		"$1/ticker" 1 1 100000 &
+		while [ "$(cat /proc/$!/comm)" != ticker ]; do sleep 0.02; done
+		timeout 20 "$1/waymark" record -e "marker:ticker:*" --for 200ms -o "$2/trace" -p $!
+		status=$?
+		kill $!
+		exit $status' - "$folder" "/tmp/waymark-badinput-$$" >out 2>words
+	expect "a child in a user namespace: status" $? 0
+	rm -rf "/tmp/waymark-badinput-$$"
+fi
+
+# A container without /sys has CPUs, too.
+if [ "$(id -u)" -eq 0 ] && ! lacks perf-user >/dev/null; then
+	unshare -m bash -c 'mount -t tmpfs none /sys && "$@"' - timeout 20 "$waymark" record -e sample:cpu-clock -o no_sys ./ticker >out 2>words
+	expect "without /sys: status" $? 0
+fi
+
 # Its user records it from before it gives up being dumpable: that includes the children that it forks then.
 if [ -x listens ]; then
 	build_target record/server.c
