@@ -116,6 +116,28 @@ static int note_in_memory(struct wm_session *session)
 	return trail && trail->last_bytes ? trace_in_memory_add(session->writer, "branches") : 0;
 }
 
+/* Refuse what only a process has where there is none, and CPUs for which there is no event. */
+static int check_scope(struct wm_session *session)
+{
+	int has_process = session->processes || session->live->processes;
+	const struct spec *other = NULL;
+	size_t others = 0;
+
+	if (!session->options.cpus)
+		return 0;
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (!session->specs->all[i].kernel) {
+			other = &session->specs->all[i];
+			others++;
+		}
+	if (!other || (has_process && others < session->specs->count))
+		return 0;
+	return session_fail(session, -EINVAL, "%s: CPUs have the kernel's events alone; %s",
+			    other->text,
+			    has_process ? "leave them out, or name an event of the kernel"
+					: "name a process, or start a program");
+}
+
 int wm_session_start(struct wm_session *session)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
@@ -129,7 +151,9 @@ int wm_session_start(struct wm_session *session)
 		return session_fail(session, -EINVAL, "%s: the recording has ended", session->dir);
 	if (!session->specs->count)
 		return session_fail(session, -WM_E_SPEC, "no event was added");
-	err = live_keep_ready(session);
+	err = check_scope(session);
+	if (!err)
+		err = live_keep_ready(session);
 	if (!err)
 		err = note_in_memory(session);
 	if (err)

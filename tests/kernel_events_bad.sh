@@ -45,6 +45,19 @@ refused "no such event" -e count:r1c0x true
 refused "no such event" -e count: true
 refused "\"fast\" is none of its options" -e sample:cpu-clock/fast/ true
 
+# ---- CPUs, which have no other events ----
+
+for scope in -a "-C 0" "-a -G /sys/fs/cgroup"; do
+	for spec in trail trail/soft/ trail/step/ trail/soft,last=1M/ 'marker:*:*' func:main/ret/ usdt:a:b addr:./switching+0 watch:x; do
+		# shellcheck disable=SC2086 # scopes are words
+		refused "$spec: CPUs have the kernel's events alone; name a process" $scope --for 1s -e "$spec"
+		# shellcheck disable=SC2086
+		refused "$spec: CPUs have the kernel's events alone; name a process" $scope --for 1s -e fault -e "$spec"
+	done
+	# shellcheck disable=SC2086
+	refused "marker:*:*: CPUs have the kernel's events alone; leave them out" $scope -e 'marker:*:*' ./switching
+done
+
 # ---- a recorder that does not come to read: what the kernel's ring has no room for is counted ----
 
 # is_reading PID: its first thread is in read(2) of its standard input, so it neither starts threads nor has faults
