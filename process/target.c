@@ -217,6 +217,11 @@ int target_is_kernels(pid_t tid)
 	return (stat_field(tid, 9) & PF_KTHREAD) != 0;
 }
 
+int target_has_program(pid_t tid)
+{
+	return stat_field(tid, 26) != 0; /* where its code is; the kernel sets that last */
+}
+
 int target_is_exiting(pid_t tid)
 {
 	return (stat_field(tid, 9) & PF_EXITING) != 0;

@@ -152,6 +152,9 @@ pid_t target_parent(pid_t pid);
 /* Whether it is a thread of the kernel's own, which has no program. */
 int target_is_kernels(pid_t tid);
 
+/* Whether it has a program, whose memory and environment execve(2) has set up. */
+int target_has_program(pid_t tid);
+
 /* Whether a thread is in the kernel's exit code, or a zombie. */
 int target_is_exiting(pid_t tid);
 

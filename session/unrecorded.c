@@ -2,6 +2,7 @@
 #include "session/unrecorded.h"
 
 #include "base/array.h"
+#include "base/maps.h"
 #include "process/agentpath.h"
 #include "process/descendants.h"
 #include "session/kernel_events.h"
@@ -26,10 +27,9 @@
 
 #define PROGRAMS_MAX 256
 #define ACCEPTS_MAX 64
-#define LOOK_NS 500000000u
+#define LOOK_NS 50000000u
 #define LEFT_NS 100000000u
 #define LOOK_SHARE 200 /* a look may take this fraction of the time: 1/200 */
-#define SETTLED_S 2    /* in which the agent of a new program connects */
 #define READ_BYTES_MAX (256 * 1024)
 
 static int is_same_file(pid_t a, pid_t b)
@@ -126,14 +126,6 @@ static int lacks_agent(const struct wm_session *session, pid_t tid, struct detai
 	return 1;
 }
 
-static uint64_t age_s(const struct target *target)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec - target->start_time / (uint64_t)sysconf(_SC_CLK_TCK);
-}
-
 /*
  * Why a process's program has no agent. 0: it has one, or may have one soon. Reads through a living
  * thread: /proc shows nothing of a main thread that has ended while others run.
@@ -165,12 +157,28 @@ static int reason(const struct wm_session *session, const struct target *target,
 		return -WM_E_FILTERED_PROGRAM;
 	if (has_variable(tid, "LD_PRELOAD") && lacks_agent(session, tid, detail))
 		return -WM_E_NO_AGENT;
-	if (age_s(target) < SETTLED_S)
-		return 0;
 	if (!has_variable(tid, CONTROL_TOOL_ENV) || !has_variable(tid, "LD_PRELOAD"))
-		/* a process that has just ended has no environment, either */
-		return target_has_memory(tid) ? -WM_E_NOT_PRELOADED : 0;
+		/* one that has just ended has no environment, nor one that execve(2) still makes */
+		return target_has_program(tid) ? -WM_E_NOT_PRELOADED : 0;
 	return 0;
+}
+
+/*
+ * Whether the agent is in the process's memory, as in a forked child's before it executes a
+ * program, even its own file again. Also if we may not look.
+ */
+static int has_agent(const struct wm_session *session, pid_t pid)
+{
+	char agent[PATH_MAX];
+	struct maps maps;
+	int found;
+
+	agentpath_find_as(agent, session->options.agent_path);
+	found = maps_read(&maps, pid) != 0 || !maps.count;
+	for (size_t i = 0; i < maps.count && !found; i++)
+		found = !strcmp(basename(maps.list[i].path), basename(agent));
+	maps_release(&maps);
+	return found;
 }
 
 static struct unrecorded *entry_of(struct unrecorded_list *list, const char *program, int error)
@@ -215,9 +223,13 @@ static int is_connected(const struct wm_session *session, pid_t pid)
 	return 0;
 }
 
-/* Whether the process runs another program than its agent reported. Also if we may not look. */
-static int runs_another(const struct process *process, pid_t pid)
+/*
+ * Whether the process has executed a program since its agent reported, be it the same file. Also if
+ * we may not look.
+ */
+static int has_executed(const struct wm_session *session, const struct process *process)
 {
+	pid_t pid = process->pid;
 	char path[64], now[4096];
 	ssize_t got;
 
@@ -226,14 +238,15 @@ static int runs_another(const struct process *process, pid_t pid)
 	if (got < 0)
 		return errno == EACCES;
 	now[got] = 0;
-	return process->exe && strcmp(now, process->exe) != 0;
+	return process->exe &&
+	       (strcmp(now, process->exe) != 0 || (!process->outside && !has_agent(session, pid)));
 }
 
 /* Whether it was recorded with its present program: then it installed its filters itself. */
 static int was_recorded(const struct wm_session *session, pid_t pid)
 {
 	for (const struct process *p = session->processes; p; p = p->next)
-		if (p->pid == pid && p->exe && !runs_another(p, pid))
+		if (p->pid == pid && p->exe && !has_executed(session, p))
 			return 1;
 	return 0;
 }
@@ -320,7 +333,8 @@ static void look_at(struct wm_session *session, pid_t pid)
 	if (is_counted(list, &target, program))
 		return;
 	/* a recorded process forked it and it has executed nothing: its agent will report */
-	if (is_connected(session, target.ppid) && is_same_file(pid, target.ppid))
+	if (is_connected(session, target.ppid) && is_same_file(pid, target.ppid) &&
+	    has_agent(session, pid))
 		return;
 	error = reason(session, &target, (struct detail){ words, sizeof(words) });
 	if (error == -WM_E_FILTERED_PROGRAM && was_recorded(session, pid))
@@ -344,7 +358,7 @@ static void look(struct wm_session *session)
 		if (process_is_dead(p))
 			continue;
 		roots[count++] = p->pid;
-		if (!is_connected(session, p->pid) && runs_another(p, p->pid))
+		if (!is_connected(session, p->pid) && has_executed(session, p))
 			look_at(session, p->pid);
 	}
 	found = count ? descendants_read(roots, count, &pids) : 0;
@@ -372,13 +386,10 @@ static uint64_t spent_ns(void)
 static void look_at_left(struct wm_session *session)
 {
 	for (struct process *p = session->processes; p; p = p->next) {
-		int is_another;
-
 		if (p->state != PROCESS_HUNG_UP || p->was_seen_off || process_is_dead(p))
 			continue;
-		is_another = runs_another(p, p->pid);
-		p->was_seen_off = is_another || ticks_monotonic_ns() - p->since_ns > LEFT_NS;
-		if (is_another && !is_connected(session, p->pid))
+		p->was_seen_off = ticks_monotonic_ns() - p->since_ns > LEFT_NS;
+		if (!is_connected(session, p->pid) && has_executed(session, p))
 			look_at(session, p->pid);
 	}
 }

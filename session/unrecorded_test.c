@@ -76,6 +76,46 @@ Test(unrecorded, missing_agent_is_that_of_session_options)
 	close(fd);
 }
 
+/* A shell runs its own file again without the agent, with these words around that. */
+static void expect_not_preloaded(const char *before, const char *after)
+{
+	char go[96], command[200], script[400];
+	struct wm_session_options options = { .size = sizeof(options), .allow_unmatched = 1 };
+	char *argv[] = { (char *)"/bin/bash", (char *)"-c", script, NULL };
+	const struct unrecorded *one;
+	struct wm_session *session;
+	int pid, fd;
+
+	snprintf(go, sizeof(go), "%s/go", folder);
+	cr_assert_eq(mkfifo(go, 0600), 0);
+	fd = open(go, O_RDWR | O_CLOEXEC);
+	snprintf(command, sizeof(command), "exec -c /bin/bash -c 'read line <%s'", go);
+	snprintf(script, sizeof(script), "read line <%s; %s%s%s", go, before, command, after);
+	cr_assert_eq(wm_session_open(&session, &options), 0);
+	cr_assert_eq(wm_session_add(session, "marker:net:*"), 0);
+	pid = wm_session_launch(session, argv);
+	cr_assert_gt(pid, 0, "%s", wm_session_detail(session));
+	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
+	cr_expect_eq(session->unrecorded->count, 0);
+	cr_assert_eq(write(fd, "\n", 1), 1);
+	cr_expect(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded->count), "%s",
+		  script);
+	one = session->unrecorded->all;
+	cr_expect(one && one->error == -WM_E_NOT_PRELOADED && strstr(one->program, "bash"), "%s",
+		  script);
+	cr_assert_eq(write(fd, "\n", 1), 1);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	wm_session_close(session);
+	close(fd);
+	unlink(go);
+}
+
+Test(unrecorded, own_file_executed_again_without_environment_is_named)
+{
+	expect_not_preloaded("", "");
+	expect_not_preloaded("(", "); :");
+}
+
 /* Whether the trace's metadata contains these words. */
 static int trace_says(const char *words)
 {
