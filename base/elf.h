@@ -81,6 +81,12 @@ int elf_build_id(const struct elf *elf, uint8_t id[ELF_BUILD_ID_BYTES]);
  */
 int elf_release_text(const struct elf *elf, char *text, size_t bytes);
 
+/*
+ * The name that programs link a library by (DT_SONAME), in text[room]. Its length; -ENOENT where it
+ * has none; -WM_E_NOT_ELF, -E2BIG or -errno.
+ */
+int elf_soname(const struct elf *elf, char *text, size_t room);
+
 /* The value of a defined dynamic symbol. Returns 0, -ENOENT, -WM_E_NOT_ELF or -errno. */
 int elf_symbol(const struct elf *elf, const char *name, uint64_t *value);
 

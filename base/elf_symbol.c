@@ -11,6 +11,7 @@
 
 struct dynamic {
 	uint64_t symbols, strings, strings_bytes, gnu_hash, hash;
+	uint64_t soname; /* in the strings; 0: none */
 };
 
 /*
@@ -47,10 +48,24 @@ static int dynamic_read(const struct elf *elf, struct dynamic *dynamic)
 			dynamic->strings_bytes = entry.d_un.d_val;
 		else if (entry.d_tag == DT_GNU_HASH)
 			dynamic->gnu_hash = address;
+		else if (entry.d_tag == DT_SONAME)
+			dynamic->soname = entry.d_un.d_val;
 		else if (entry.d_tag == DT_HASH)
 			dynamic->hash = address;
 	}
 	return dynamic->symbols && dynamic->strings ? 0 : -ENOENT;
+}
+
+int elf_soname(const struct elf *elf, char *text, size_t room)
+{
+	struct dynamic dynamic;
+	int err = dynamic_read(elf, &dynamic);
+
+	if (err)
+		return err;
+	if (!dynamic.soname || dynamic.soname >= dynamic.strings_bytes)
+		return -ENOENT;
+	return elf_read_text(elf, dynamic.strings + dynamic.soname, text, room);
 }
 
 /* Is symbol `index` a definition of `name`? Then 1, and its value. */

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/elf.h"
 #include "base/maps.h"
+#include "base/name_match.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -48,26 +49,40 @@ static struct only *only_of(struct trail_sink *sink)
 
 /* ---- which code that is ---- */
 
-static int is_named(const struct only *only, const char *name, const char *path)
+static int is_named(const struct only *only, const char *name, const char *path,
+		    const char *soname)
 {
-	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
-	size_t bytes = strlen(name);
+	char real[PATH_MAX];
 
 	if (!strcmp(name, ONLY_MAIN) && !strcmp(path, only->exe))
 		return 1;
-	if (strncmp(last, name, bytes) != 0)
-		return 0;
-	return !last[bytes] ||
-	       (last[bytes] == '.' && bytes > 3 && !strcmp(name + bytes - 3, ".so"));
+	if (name_match_module(name, path) || (*soname && name_match_module(name, soname)))
+		return 1;
+	return strchr(name, '/') && realpath(name, real) && !strcmp(real, path);
+}
+
+/* The name that programs link a library by, which need not be its file's. "": none. */
+static void soname_of(const char *path, char soname[NAME_MAX + 1])
+{
+	struct elf elf;
+
+	*soname = '\0';
+	if (path[0] != '/')
+		return;
+	if (elf_open(&elf, path) || elf_soname(&elf, soname, NAME_MAX + 1) < 0)
+		*soname = '\0';
+	elf_release(&elf);
 }
 
 static int is_chosen(const struct only *only, const char *path)
 {
 	struct only *first = only->first;
+	char soname[NAME_MAX + 1];
 	int is = 0;
 
+	soname_of(path, soname);
 	for (uint32_t i = 0; i < first->names.count; i++)
-		if (is_named(only, first->names.names[i], path)) {
+		if (is_named(only, first->names.names[i], path, soname)) {
 			first->found |= 1u << i;
 			is = 1;
 		}

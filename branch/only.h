@@ -18,8 +18,8 @@
 #define ONLY_NAME_BYTES 64
 
 /*
- * The chosen modules: the last part of a module's path, where "libfoo.so" is also "libfoo.so.1"; or
- * ONLY_MAIN, the program itself. Without a name: all.
+ * The chosen modules, as name_match_module() takes their paths and sonames; or ONLY_MAIN, the
+ * program itself. Without a name: all.
  */
 struct only_names {
 	uint32_t count;

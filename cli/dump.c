@@ -3,6 +3,7 @@
  * waymark dump: a trace's events in order of time, as text or JSON.
  */
 #include "cli/cli.h"
+#include "base/name_match.h"
 #include "cli/command_line.h"
 #include "cli/damage.h"
 #include "cli/quantity.h"
@@ -12,7 +13,6 @@
 #include "trace/format.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,7 +181,7 @@ static uint8_t **match_classes(const struct trace_reader *reader, const char *gl
 			continue;
 		wanted[i] = calloc(schema->count + 1u, 1);
 		for (uint32_t j = 0; wanted[i] && j < schema->count; j++)
-			wanted[i][j] = !glob || !fnmatch(glob, schema->classes[j]->name, 0)
+			wanted[i][j] = !glob || name_match(glob, schema->classes[j]->name)
 					       ? WANTED | (watch_backtrace_has(schema->classes[j])
 								   ? WITH_FRAMES
 								   : 0)

@@ -2,12 +2,12 @@
 #include "cli/list_watch_globs.h"
 
 #include "base/array.h"
+#include "base/name_match.h"
 #include "code/dwarf.h"
 #include "code/watch/variable.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,7 +162,7 @@ static int match_add(struct matching *matching, const char *name, const struct w
 {
 	struct match *match;
 
-	if (fnmatch(matching->glob->pattern, name, FNM_NOESCAPE))
+	if (!name_match(matching->glob->pattern, name))
 		return 0;
 	if (matching->count == FOUND_MAX)
 		return -E2BIG;

@@ -2,10 +2,11 @@
 #include "cli/report_samples.h"
 
 #include "base/array.h"
+#include "base/name_match.h"
 #include "cli/pulse.h"
+#include "code/symbol.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,16 +105,13 @@ static int add_thread(struct making *making, const struct samples_sum *sum)
 
 /* ---- callers ---- */
 
-/* By all of its name, its name without parameters, or its name to the linker. */
+/* By its name as it is shown, or as probes take it. */
 static int is_callee(const char *glob, const struct function *function)
 {
-	char name[FUNCTION_TEXT_BYTES], text[FUNCTION_TEXT_BYTES];
+	char text[FUNCTION_TEXT_BYTES];
 
-	snprintf(name, sizeof(name), "%s", function_text(function, text, sizeof(text)));
-	if (!fnmatch(glob, name, 0) || (function->linkage && !fnmatch(glob, function->linkage, 0)))
-		return 1;
-	name[strcspn(name, "(")] = '\0';
-	return !fnmatch(glob, name, 0);
+	return name_match(glob, function_text(function, text, sizeof(text))) ||
+	       (function->linkage && code_name_fits(glob, function->linkage));
 }
 
 /*

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/source_text.h"
 
+#include "base/name_match.h"
 #include "base/regular_file.h"
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +130,6 @@ int source_matches(const char *glob, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return !fnmatch(glob, path, 0) ||
-	       (!strchr(glob, '/') && slash && !fnmatch(glob, slash + 1, 0));
+	return name_match(glob, path) ||
+	       (!strchr(glob, '/') && slash && name_match(glob, slash + 1));
 }

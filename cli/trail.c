@@ -4,6 +4,7 @@
  */
 #include "cli/trail.h"
 
+#include "base/name_match.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/lines_gather.h"
@@ -185,7 +186,7 @@ int trail_is_wanted(const struct trail_show *show, const struct trail_path *path
 
 static int module_matches(const struct trail_show *show, const struct image_module *module)
 {
-	return source_matches(show->options.module, module->path);
+	return name_match_module(show->options.module, module->path);
 }
 
 int trail_shows_module(struct trail_show *show, const struct image_module *module)

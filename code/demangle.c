@@ -33,7 +33,8 @@ static void take(const char *part, size_t bytes, void *data)
 
 int code_demangle(const char *name, int with_parameters, char *text, size_t bytes)
 {
-	const int options = DMGL_ANSI | (with_parameters ? DMGL_PARAMS : 0);
+	const int options = DMGL_ANSI | (with_parameters ? DMGL_PARAMS : 0) |
+			    (with_parameters == CODE_WITHOUT_RETURN ? DMGL_RET_DROP : 0);
 	struct output output = { .text = text, .bytes = bytes };
 
 	if (!bytes)

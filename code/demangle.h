@@ -5,8 +5,11 @@
 
 #include <stddef.h>
 
+#define CODE_WITHOUT_RETURN 2
+
 /*
- * Demangle a linkage name to text[bytes]: "ns::f", or with its parameters "ns::f(int)".
+ * Demangle a linkage name to text[bytes]: "ns::f", or with its parameters "ns::f(int)". Those of a
+ * template have the type of the result before: "int ns::f<int>(int)"; not with CODE_WITHOUT_RETURN.
  * Returns 1; 0 when it is no such name, a damaged one, or too long for the room. Any thread.
  */
 int code_demangle(const char *name, int with_parameters, char *text, size_t bytes);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/probe_spec.h"
 
+#include "base/name_match.h"
 #include "code/file.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -306,24 +306,14 @@ void code_request_release(struct code_request *request)
 
 static int takes_name(const char *wanted, const char *path)
 {
-	const char *name = strrchr(path, '/');
 	char text[PATH_MAX];
-	size_t bytes;
 
-	/* as it is first: "[vdso]" is no glob */
-	if (!strcmp(wanted, path) || fnmatch(wanted, path, FNM_NOESCAPE) == 0)
+	if (name_match_module(wanted, path))
 		return 1;
 	if (strchr(wanted, '/'))
 		return 0;
-	name = name ? name + 1 : path;
-	if (fnmatch(wanted, name, FNM_NOESCAPE) == 0)
-		return 1;
-	/* libz.so.1, as programs name it, is libz.so.1.2.13 on the disk */
-	bytes = strlen(wanted);
-	if (strstr(wanted, ".so") && !strncmp(wanted, name, bytes) && name[bytes] == '.')
-		return 1;
-	code_file_short_name(path, text, sizeof(text));
-	return fnmatch(wanted, text, FNM_NOESCAPE) == 0;
+	code_file_short_name(path, text, sizeof(text)); /* its events may have '_' for a character */
+	return name_match(wanted, text);
 }
 
 int code_request_takes(const struct code_request *request, const char *path,

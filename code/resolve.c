@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/resolve.h"
 
+#include "base/name_match.h"
 #include "code/function.h"
 #include "code/line.h"
 #include "code/probe_fields.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +117,7 @@ static int resolve_usdt(const struct code_request *request, struct code_module *
 
 		if (snprintf(name, sizeof(name), "%s:%s", usdt->provider, usdt->name) >=
 			    (int)sizeof(name) ||
-		    fnmatch(request->name, name, FNM_NOESCAPE))
+		    !name_match(request->name, name))
 			continue;
 		ret = usdt_place(request, module, usdt, found, data);
 		if (ret)

@@ -57,7 +57,8 @@ const struct code_function *code_function_at(const struct code_symbols *symbols,
 /*
  * Call found() for each function that a pattern names, in order of address, each once, with the
  * best symbol that fits. The pattern is a linkage name, or a C++ or Rust name as written, with or
- * without parameters; or a glob for either (a [ begins a class but where it can't be a glob's).
+ * without parameters, and with or without the type of the result, qualifiers and tags of an ABI; or
+ * a glob for either. A name comes first: f(char*) is a glob only where no function is called so.
  * Without a glob, clones that the compiler made of the whole function, such as foo.constprop.0,
  * belong to foo. A return other than 0 ends it and is returned. Returns how many were found else.
  */
@@ -65,6 +66,9 @@ int code_symbols_match(const struct code_symbols *symbols, const char *pattern,
 		       int (*found)(const struct code_function *function,
 				    const struct code_symbol *symbol, void *data),
 		       void *data);
+
+/* Whether such a pattern is one linkage name, or takes it as a glob. */
+int code_name_fits(const char *pattern, const char *name);
 
 /* Whether a pattern has characters of a glob. */
 int code_is_glob(const char *pattern);

@@ -93,6 +93,37 @@ Test(symbol, names_as_the_source_has_them, .init = open_sample, .fini = close_sa
 	cr_assert_eq(match("mycrate::run"), 1);
 }
 
+Test(symbol, parts_of_a_written_name_may_be_left_out, .init = open_sample, .fini = close_sample)
+{
+	static const char *const names[][9] = {
+		{ "_Z5twiceIlET_S0_", "twice<long>", "twice<long>(long)", "long twice<long>(long)",
+		  "long twice<long>", "twice<long >( long )", "twice<*>(long)", "*wice<*>" },
+		{ "_Z6taggedB5cxx11i", "tagged", "tagged(int)", "tagged[abi:cxx11]",
+		  "tagged[abi:cxx11](int)", "tag*" },
+		{ "_ZN3BoxIiEmlEi", "Box<int>::operator*", "Box<int>::operator*(int)" },
+		{ "_ZN3BoxIiEmLEi", "Box<int>::operator*=", "Box<int>::operator*=(int)" },
+		{ "_ZNK3BoxIiEixEi", "Box<int>::operator[]", "Box<int>::operator[](int)",
+		  "Box<int>::operator[](int) const" },
+		{ "_ZNK3BoxIiEcviEv", "Box<int>::operator int", "Box<int>::operator int()",
+		  "Box<int>::operator int() const" },
+		{ "_Z3ptrPcPFiiE", "ptr(char*, int (*)(int))", "ptr(char *,int(*)(int))" },
+		{ "_Z3ptrc", "ptr(char)" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		for (size_t k = 0; k < 9 && names[i][k]; k++) {
+			cr_expect_eq(match(names[i][k]), 1, "%s: %d", names[i][k], found_count);
+			cr_expect_str_eq(found[0].name, names[i][0], "%s", names[i][k]);
+			cr_expect(code_name_fits(names[i][k], names[i][0]), "%s", names[i][k]);
+		}
+	}
+	cr_expect_eq(match("ptr"), 2);
+	cr_expect_eq(match("Box<int>::*"), 4);
+	cr_expect_eq(match("twice<int>(long)"), 0);
+	cr_expect_eq(match("int twice<long>(long)"), 0);
+	cr_expect_not(code_name_fits("twice<int>", "_Z5twiceIlET_S0_"));
+}
+
 Test(symbol, globs_take_each_function_once, .init = open_sample, .fini = close_sample)
 {
 	cr_assert_eq(match("sample_[ag]l*"), 1);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "history/divergence.h"
 
+#include "base/name_match.h"
 #include "history/course.h"
 #include "history/rejoin.h"
 
 #include "base/array.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ struct library_rule {
 static int is_listed(const char *const *list, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++)
-		if (name && !fnmatch(list[i], name, 0))
+		if (name && name_match(list[i], name))
 			return 1;
 	return 0;
 }

@@ -49,7 +49,7 @@ struct divergence_harmless {
 struct divergence_options {
 	int strict; /* only a different code address is harmless */
 	int all;    /* nor is another way within libraries */
-	/* functions and modules where it is too, as fnmatch(3) has it */
+	/* functions and modules where it is too, as name_match() takes them */
 	const char *const *harmless;
 	size_t harmless_count;
 	/* called for each step, with the block that A is at and how many it has; NULL: not */

@@ -2,10 +2,10 @@
 #include "history/lines.h"
 
 #include "base/array.h"
+#include "base/name_match.h"
 #include "history/lines_own.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +94,7 @@ static int is_asked_for(const struct lines *lines, const struct image_module *mo
 {
 	const char *glob = lines->options.module;
 
-	return !glob || !fnmatch(glob, module->path, 0) || !fnmatch(glob, module->name, 0);
+	return !glob || name_match_module(glob, module->path);
 }
 
 /* The module of a block: 0, -ENOENT if no module there could be read, -ENOMEM. */

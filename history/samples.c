@@ -3,12 +3,12 @@
 
 #include "abi/trail.h"
 #include "base/array.h"
+#include "base/name_match.h"
 #include "history/samples_own.h"
 #include "history/samples_trail.h"
 #include "trace/merge.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,8 +39,8 @@ static int is_sample(const struct trace_class *class)
 
 static int matches(const char *glob, const char *name)
 {
-	return !glob || !fnmatch(glob, name, 0) ||
-	       (!strncmp(name, "sample:", 7) && !fnmatch(glob, name + 7, 0));
+	return !glob || name_match(glob, name) ||
+	       (!strncmp(name, "sample:", 7) && name_match(glob, name + 7));
 }
 
 int samples_are_in(const struct trace_reader *reader)

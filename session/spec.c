@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/spec.h"
 
+#include "base/name_match.h"
 #include "code/symbol.h"
 #include "session/cost_spec.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,7 +299,7 @@ void spec_keep_error(struct spec *spec, int error, const char *detail, int is_pl
 
 int spec_matches(const struct spec *spec, const char *name)
 {
-	return spec->glob && fnmatch(spec->glob, name, FNM_NOESCAPE) == 0;
+	return spec->glob && name_match(spec->glob, name);
 }
 
 int spec_name_of(const char *text, char *name, size_t bytes)

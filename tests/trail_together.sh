@@ -118,6 +118,29 @@ run 7 --json -e trail/soft,only=libc.so,libnone.so,libnot/ -o ran -- ./both 100
 says "never had a module of the name libnone.so, libnot"
 [ "$(json blocks)" -gt 0 ] || fail "nothing in libc"
 
+# Each name that a library has means it, and a name in brackets is no glob: when it is recorded, and when it is read.
+printf 'int named(int a) { __asm__ volatile(""); return a + 1; }\n' >named.c
+printf '#include <time.h>
+int named(int); int main(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return named(6); }\n' >names.c
+cc -shared -fPIC -Wl,-soname,libnamed.so.1 named.c -o other.bin && ln -s other.bin libnamed.so.1 &&
+	cc names.c ./libnamed.so.1 -Wl,-rpath,"$PWD" -o names || exit 1
+cc -shared -fPIC -Wl,-soname,libnumber.so.1 named.c -o libnumber.so.1.2.3 && ln -s libnumber.so.1.2.3 libnumber.so.1 &&
+	cc names.c ./libnumber.so.1 -Wl,-rpath,"$PWD" -o numbers || exit 1
+for only in names/libnamed.so.1 names/other.bin numbers/libnumber.so.1 numbers/libnumber.so.1.2.3 numbers/libnumber 'numbers/libnum*'; do
+	rm -rf ran
+	run 7 --json -e "trail/soft,only=${only#*/}/" -o ran -- "./${only%%/*}"
+	timeout 60 "$waymark" trail --functions ran 2>words | grep -q ' named ' || fail "only=${only#*/}: $(cat words)"
+	rm -rf ran
+	run 7 --json -e "func:named@${only#*/}" -o ran -- "./${only%%/*}"
+	expect "func:named@${only#*/}" "$(json recorded)" 1
+done
+rm -rf all
+run 7 "${soft[@]}" -o all -- ./numbers
+for module in libnumber.so.1 libnumber '[vdso]'; do
+	shows --blocks -n 0 --module "$module" >shown
+	[ "$(grep -c '"type":"block"' shown)" -gt 0 ] || fail "--module $module: $(head -3 shown; cat words)"
+done
+
 # By any origin.
 build_target trailed.c -ffreestanding -fno-stack-protector -nostdlib -static -no-pie
 for origin in soft step; do

@@ -37,6 +37,14 @@ grep -qx 400 out || fail "the program's own output is missing: $(cat out)"
 shows "add (steps.c:$(line add))  399 -> 400$"
 grep -q "^waymark: watch:count: 400 hits$" words || fail "$(cat words)"
 
+# A name with brackets is that name.
+printf 'struct { int cents; } accounts[3];
+int main(void) { for (int i = 0; i < 5; i++) { accounts[2].cents += i + 1; __asm__ volatile("" ::: "memory"); } return 0; }\n' >cents.c
+cc -g -O0 cents.c -o cents || exit 1
+run 0 -e 'watch:accounts[2].cents' -o cents.trace -- ./cents
+expect "dump --event with brackets" "$("$waymark" dump --event 'watch:accounts[2].cents' cents.trace | grep -c accounts)" 5
+expect "dump --event with a glob" "$("$waymark" dump --event 'watch:*.cents' cents.trace | grep -c accounts)" 5
+
 # Each as it comes: values follow each other, without a gap, whichever thread wrote them.
 watch 5 -f count ./steps
 awk '/ -> / { if ($(NF - 2) + 1 != $NF || (n++ && $(NF - 2) != last)) exit 1; last = $NF } END { exit n != 400 }' out ||

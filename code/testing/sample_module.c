@@ -68,6 +68,23 @@ int cxx_lambda(int a)
 	return a * 23;
 }
 
+/* A template, a tag of an ABI, operators: as their names go. */
+#define CXX_NAMED(function, name, factor)                                                          \
+	int function(int a) NAMED(name);                                                           \
+	int function(int a)                                                                        \
+	{                                                                                          \
+		return a * (factor);                                                               \
+	}
+
+CXX_NAMED(cxx_twice, "_Z5twiceIlET_S0_", 31)
+CXX_NAMED(cxx_tagged, "_Z6taggedB5cxx11i", 37)
+CXX_NAMED(cxx_times, "_ZN3BoxIiEmlEi", 41)
+CXX_NAMED(cxx_times_by, "_ZN3BoxIiEmLEi", 43)
+CXX_NAMED(cxx_index, "_ZNK3BoxIiEixEi", 47)
+CXX_NAMED(cxx_convert, "_ZNK3BoxIiEcviEv", 53)
+CXX_NAMED(cxx_pointers, "_Z3ptrPcPFiiE", 59)
+CXX_NAMED(cxx_letter, "_Z3ptrc", 61)
+
 int rust(int a) NAMED("_ZN5mybox4open17h0123456789abcdefE");
 int rust(int a)
 {

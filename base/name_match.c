@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/name_match.h"
+
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+int name_match(const char *pattern, const char *name)
+{
+	return !strcmp(pattern, name) || !fnmatch(pattern, name, 0);
+}
+
+int name_match_module(const char *pattern, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end;
+	size_t bytes = strlen(pattern);
+	char text[NAME_MAX + 1];
+
+	if (name_match(pattern, path))
+		return 1;
+	if (strchr(pattern, '/'))
+		return 0;
+	/* programs name libz.so.1, which is libz.so.1.2.13 on the disk */
+	if (name_match(pattern, name) ||
+	    (strstr(pattern, ".so") && !strncmp(pattern, name, bytes) && name[bytes] == '.'))
+		return 1;
+	end = strstr(name, ".so");
+	if (!end || end == name || (end[3] && end[3] != '.'))
+		return 0;
+	snprintf(text, sizeof(text), "%.*s", (int)(end - name), name);
+	return name_match(pattern, text);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether a name is the one that a user gave, or fits his glob. Any thread; allocates nothing. */
+#ifndef BASE_NAME_MATCH_H
+#define BASE_NAME_MATCH_H
+
+/*
+ * The name itself comes first: brackets in it are no class then ("[vdso]", "accounts[2].cents").
+ * Else a glob as fnmatch(3) has it; a backslash takes its next character as it is.
+ */
+int name_match(const char *pattern, const char *name);
+
+/*
+ * The same of a module, by its path or, without a slash in the pattern, by the last part of it:
+ * libz.so.1.2.13 also as "libz.so.1", "libz.so", and "libz", which its events are called by.
+ */
+int name_match_module(const char *pattern, const char *path);
+
+#endif
