@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""pairs.py FIRST SECOND PAIRS <dump.json: in each thread the two events take turns, from whichever is seen first."""
+"""pairs.py FIRST SECOND PAIRS <dump.json: in each thread the two events take turns, from whichever is seen first. Places
+are armed one after the other: the second of a thread's first pair may have been passed before it was armed."""
 import json
 import sys
 
-last = {}
+last, seen = {}, {}
 pairs = 0
 for line in sys.stdin:
     event = json.loads(line)
@@ -14,7 +15,8 @@ for line in sys.stdin:
     name = event["name"].partition(":")[2]
     if name not in sys.argv[1:3]:
         continue
-    if last.get(thread) == name:
+    seen[thread] = seen.get(thread, 0) + 1
+    if last.get(thread) == name and seen[thread] > 2:
         sys.exit(f"thread {thread}: {name} twice, at {event}")
     pairs += name == sys.argv[2] and thread in last
     last[thread] = name
