@@ -100,12 +100,12 @@ if [ "$(id -u)" -eq 0 ]; then
 		! has_store
 	}
 	run 0 --json -o left -- ./many user 1 10 "$PWD/over2"
-	child=$(pgrep -f "^./many user .*/over2")
+	child=$(pgrep -f "^./many user .*$PWD/over2")
 	await lacks_store || fail "a child of a recording that has ended still writes"
 	touch over2
 	begin_record -o killed -- ./many user 1 10 "$PWD/over3"
 	await_event killed many:more 50
-	child=$(pgrep -f "^./many user .*/over3")
+	child=$(pgrep -f "^./many user .*$PWD/over3")
 	has_store || fail "a child has no store to write to"
 	kill -9 "$(pgrep -P "$recorder" -x waymark || echo "$recorder")"
 	wait "$recorder"

@@ -150,7 +150,7 @@ tool=$!
 await_armed "$program"
 kill -STOP "$tool"
 kill -USR1 "$program"
-await ! [ -e "/proc/$program/fd/1" ] || fail "full rings: the program does not come to its end"
+await -s 120 ! [ -e "/proc/$program/fd/1" ] || fail "full rings: the program does not come to its end"
 kill -CONT "$tool"
 # read to their end: the tool sleeps, and the trace grows no more
 has_been_read()
