@@ -16,6 +16,7 @@
 #include <waymark/error.h>
 
 #define HELD_SHOWN 10
+#define REFUSALS_NAMED 5 /* of each reason */
 #define UNSTOPPABLE_SHOWN 10
 
 static void complain_request(const struct spec *spec, int error, const struct name_list *names)
@@ -137,6 +138,14 @@ static void print_refusal(const struct probe_refusal *refusal)
 	fputc('\n', stderr);
 }
 
+static void name_some(const struct probe_refusal **all, size_t count)
+{
+	for (size_t i = 0; i < count && i < REFUSALS_NAMED; i++)
+		complain_words("%s%s", i ? ", " : ": ", all[i]->name);
+	if (count > REFUSALS_NAMED)
+		fprintf(stderr, ", and %zu more", count - REFUSALS_NAMED);
+}
+
 void outcome_refusals(const struct wm_session *session, int verbose)
 {
 	const struct probe_refusals *list = &session->probes->refusals;
@@ -167,13 +176,17 @@ void outcome_refusals(const struct wm_session *session, int verbose)
 	if (!list->has_markers)
 		fprintf(stderr, " of %s",
 			quantity_show_count(session->probes->wanted, wanted, sizeof(wanted)));
-	fprintf(stderr, " places were refused%s\n", verbose ? ":" : " (-v names them):");
+	fprintf(stderr, " places were refused%s\n", verbose ? ":" : " (-v names all):");
 	for (size_t i = 0, next; i < list->count; i = next) {
 		for (next = i; next < list->count && all[next]->error == all[i]->error;)
 			next++;
-		fprintf(stderr, "  %s: %s\n",
+		fprintf(stderr, "  %s%s: %s",
 			quantity_show_count(next - i, refused, sizeof(refused)),
+			all[i]->error == -WM_E_PUN_TAKEN ? ", others in another run" : "",
 			wm_error_text(all[i]->error));
+		if (!verbose)
+			name_some(all + i, next - i);
+		fputc('\n', stderr);
 		if ((verbose || !session->sites) && *wm_error_hint(all[i]->error))
 			fprintf(stderr, "    (%s)\n", wm_error_hint(all[i]->error));
 		for (size_t k = i; verbose && k < next; k++)

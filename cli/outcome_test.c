@@ -95,10 +95,10 @@ Test(outcome, what_can_be_done_is_told_on_request_and_where_nothing_was_armed,
 	session.sites = 0;
 	outcome_refusals(&session, 0);
 	cr_assert_stderr_eq_str(
-		"waymark: 2 of 7 places were refused (-v names them):\n"
-		"  2: there is no such function\n"
-		"waymark: 2 of 7 places were refused (-v names them):\n"
-		"  2: there is no such function\n"
+		"waymark: 2 of 7 places were refused (-v names all):\n"
+		"  2: there is no such function: m:a, m:b\n"
+		"waymark: 2 of 7 places were refused (-v names all):\n"
+		"  2: there is no such function: m:a, m:b\n"
 		"    (see what there is: waymark list --func, or wm_list_process(); of a stripped file only what it exports has a name)\n");
 }
 

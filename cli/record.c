@@ -110,6 +110,23 @@ static int complain_unarmed(struct recording *recording, const struct wm_session
 	return 1;
 }
 
+static void complain_unfollowed(const struct recording *recording, const struct live_counts *counts)
+{
+	fprintf(stderr, "waymark: %llu child process%s went on unrecorded: ",
+		(unsigned long long)counts->unfollowed, counts->unfollowed == 1 ? "" : "es");
+	if (counts->processes >= counts->followed_max)
+		fprintf(stderr,
+			"at most %u processes are followed at a time; run fewer at once, "
+			"or see \"CHILDREN\" in waymark-trail(7) for other causes\n",
+			counts->followed_max);
+	else if (recording->options->pid_count && recording->session->live->origin == ORIGIN_SOFT)
+		fputs("trail/soft/ follows no children of a program that was running before; "
+		      "launch it, or use trail/step/\n",
+		      stderr);
+	else
+		fputs("\"CHILDREN\" in waymark-trail(7) has the causes\n", stderr);
+}
+
 static void complain_trails(const struct recording *recording)
 {
 	struct live_counts counts;
@@ -124,12 +141,7 @@ static void complain_trails(const struct recording *recording)
 			"waymark: %llu process%s executed a program that gains rights; the trail ends there\n",
 			(unsigned long long)counts.privileged, counts.privileged == 1 ? "" : "es");
 	if (counts.unfollowed)
-		fprintf(stderr,
-			"waymark: %llu child process%s went on unrecorded: "
-			"at most %u processes are followed at a time; run fewer at once, "
-			"or see \"CHILDREN\" in waymark-trail(7) for other causes\n",
-			(unsigned long long)counts.unfollowed, counts.unfollowed == 1 ? "" : "es",
-			counts.followed_max);
+		complain_unfollowed(recording, &counts);
 	if (counts.untrapped)
 		fprintf(stderr,
 			"waymark: %llu process%s ignored SIGTRAP; now it would end %s: %s\n",

@@ -464,7 +464,7 @@ static int give_up(struct injection *injection, uint32_t status)
 static int outcome(struct injection *injection, uint32_t status)
 {
 	const size_t bytes = offsetof(struct loader_data, socket_dir);
-	const char *comm = injection->target.comm;
+	const char *comm = injection->target.comm, *why = "";
 	struct loader_data data;
 	int error = -WM_E_INJECT;
 
@@ -484,13 +484,20 @@ static int outcome(struct injection *injection, uint32_t status)
 	} else if (status == LOADER_STARTED) {
 		error = data.error == -EMFILE ? -WM_E_NO_DESCRIPTORS : data.error;
 		strcpy(data.text, "the agent could not start");
+		if (error == -EACCES || error == -EPERM) {
+			error = -WM_E_INJECT;
+			why = ": the process may make no socket in the folder of sockets, or not "
+			      "read its own files in /proc";
+		}
 	} else if (target_lacks_descriptors(injection->target.pid, 0)) {
 		error = -WM_E_NO_DESCRIPTORS;
-	} else if (strstr(data.text, "cannot open shared object")) {
+	} else if (strstr(data.text, strerror(ENOENT))) {
 		error = -WM_E_NO_AGENT;
+	} else if (strstr(data.text, strerror(EACCES)) || strstr(data.text, strerror(EPERM))) {
+		why = "; its own rules (Landlock, SELinux, AppArmor) or a mount option forbid that";
 	}
-	return detail_set(injection->detail, error, "process %d (%s): %s", injection->target.pid,
-			  comm, data.text);
+	return detail_set(injection->detail, error, "process %d (%s): %s%s", injection->target.pid,
+			  comm, data.text, why);
 }
 
 /* Steps 3 and 4, seen from here. */

@@ -139,6 +139,10 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 	}
 	if (mount_ns_is_foreign(&apart))
 		snprintf(whose, sizeof(whose), ", as process %d sees it", (int)pid);
+	/* a program that no agent can enter has no use for a folder */
+	if (err && target_check(&target, detail))
+		return session_fail(session, target_check(&target, detail), "pid %d: %s", (int)pid,
+				    words);
 	if (err)
 		return fail_folder(session, err, dir, whose);
 	err = load_and_connect(&target, link, agent, dir, detail);

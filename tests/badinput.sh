@@ -115,6 +115,38 @@ if "${as_nobody[@]}" unshare --user --map-root-user true 2>/dev/null; then
 	rm -rf "/tmp/waymark-badinput-$$"
 fi
 
+# The reason of a refusal is the process's own rules, and not a file that is missing.
+build_target record/landlocked.c
+./landlocked / >said &
+if pid=$! && await grep -q ready said; then
+	started+=("$pid")
+	rm -rf landlocked_trace
+	run 0 -e func:usleep --for 200ms -o landlocked_trace -p "$pid"
+	kill "$pid"
+	start_ready ./landlocked
+	bad 1 "Permission denied; its own rules (Landlock" -e func:usleep -p "$pid"
+	! grep -q "agent library was not found" words || fail "Landlock: $(cat words)"
+	kill "$pid"
+	exec 7>&-
+else
+	echo "no Landlock here"
+fi
+
+# A static program is one in a chroot, too, where no folder for sockets can be made.
+if [ "$(id -u)" -eq 0 ] && [ -x static ]; then
+	echo '#include <unistd.h>
+int main(void) { return pause(); }' | cc -static -x c - -o waits
+	mkdir root
+	cp waits root
+	chroot root /waits &
+	pid=$!
+	started+=("$pid")
+	executed "$pid"
+	await has_state "$pid" S
+	bad 1 "statically linked" -e func:main -p "$pid"
+	kill "$pid"
+fi
+
 # A container without /sys has CPUs, too.
 if [ "$(id -u)" -eq 0 ] && ! lacks perf-user >/dev/null; then
 	unshare -m bash -c 'mount -t tmpfs none /sys && "$@"' - timeout 20 "$waymark" record -e sample:cpu-clock -o no_sys ./ticker >out 2>words

@@ -209,7 +209,7 @@ ended "a signalfd"
 start sh -c 'while :; do /bin/true; done'
 rm -rf ran
 run 0 --json "${soft[@]}" -p "$pid" -o ran --for 1s
-says "went on unrecorded: "
+says "went on unrecorded: trail/soft/ follows no children of a program that was running before"
 [ "$(json unfollowed)" -gt 0 ] || fail "children of a program that ran before are not reported: $(cat out)"
 rm -rf ran
 run 0 --json "${soft[@]}" --no-follow -p "$pid" -o ran --for 1s
