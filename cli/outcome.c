@@ -61,6 +61,16 @@ size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *
 	return count;
 }
 
+int outcome_may_come(const struct spec *spec)
+{
+	const char *module = spec->request ? spec->request->module : NULL;
+	int error = spec_missing(spec);
+
+	return error == -WM_E_NO_MODULE ||
+	       (spec_is_glob(spec) && (!module || code_is_glob(module)) &&
+		(error == -WM_E_NO_MARKER || error == -WM_E_NO_FUNCTION || error == -WM_E_NO_USDT));
+}
+
 void outcome_ambiguous(const struct wm_session *session)
 {
 	for (size_t i = 0; i < session->specs->count; i++) {

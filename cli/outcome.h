@@ -16,6 +16,14 @@
 size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *names, int placed,
 			 char *why, size_t bytes);
 
+struct spec;
+
+/*
+ * Whether what a spec of a running process lacks may come with a module that is loaded later: its
+ * module is not there, or it is a glob that is not of a module that is.
+ */
+int outcome_may_come(const struct spec *spec);
+
 /* Warn on stderr about each spec that asked for one function, if several have that name. */
 void outcome_ambiguous(const struct wm_session *session);
 

@@ -85,6 +85,31 @@ static int is_all_refused(struct wm_session *session)
 	       !spec_count_watches(session->specs) && !live_is_wanted(session);
 }
 
+/*
+ * Of a running process all is there to be seen, except what a module may bring later. Whether all
+ * that is missing may come, which is said then.
+ */
+static int await_modules(struct recording *recording)
+{
+	const struct spec_list *specs = recording->session->specs;
+
+	if (recording->options->is_default || recording->flight.watch)
+		return 0;
+	for (size_t i = 0; i < specs->count; i++)
+		if (spec_missing(&specs->all[i]) && !outcome_may_come(&specs->all[i]))
+			return 0;
+	for (size_t i = 0; i < specs->count; i++) {
+		int error = spec_missing(&specs->all[i]);
+
+		if (!error)
+			continue;
+		complain_words("waymark: %s: %s: waiting for a module that has it",
+			       specs->all[i].text, wm_error_text(error));
+		fputc('\n', stderr);
+	}
+	return 1;
+}
+
 /* Returns how many specs came to nothing. */
 static size_t complain_unmatched(struct recording *recording)
 {
@@ -225,8 +250,7 @@ static int set_up(struct recording *recording)
 	outcome_waiting(recording->session);
 	outcome_kernel(recording->session);
 	watch_stops_complain(recording->session);
-	/* of a running process all is there to be seen; a program may load what matches later */
-	if (!options->command && complain_unmatched(recording)) {
+	if (!options->command && !await_modules(recording) && complain_unmatched(recording)) {
 		if (options->verbose || recording->session->probes->refusals.count > 1)
 			outcome_refusals(recording->session, options->verbose);
 		return recording->error = -WM_E_NO_MARKER;

@@ -213,7 +213,8 @@ static int check(struct record_options *options, int argc, char **argv)
 				      "are recorded anyway");
 	if (flight_check(&options->flight, options->specs, options->spec_count))
 		return CLI_USAGE;
-	if (!options->spec_count)
+	options->is_default = !options->spec_count;
+	if (options->is_default)
 		options->specs[options->spec_count++] = "marker:*:*";
 	return options->dir[0] ? -1 : make_dir(options);
 }

@@ -19,7 +19,8 @@ struct record_options {
 	char **command;	 /* NULL with -p */
 	uint64_t for_ns; /* 0: no end */
 	int json, verbose, tree, wait_all, compress;
-	int made_dir; /* dir[] is the default name, and we made that folder */
+	int is_default; /* no spec was given */
+	int made_dir;	/* dir[] is the default name, and we made that folder */
 	struct wm_session_options session;
 	struct flight flight; /* --on; the caller that records releases it */
 };

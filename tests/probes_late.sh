@@ -10,6 +10,26 @@ expect "dlopen: calls" "$(count late libprobed:library_add:begin)" 55
 expect "dlopen: returns" "$(count late libprobed:library_add:end)" 55
 expect "dlopen: constructors" "$(values late libprobed:library_add:begin arg1 | grep -c '^-1$')" 5
 
+# A running program that has no such library yet: the recording waits for it, by a glob or by its name.
+for spec in 'func:library_a*' func:library_add@libprobed.so 'func:library_a*@libprobed*'; do
+	start_ready python3 -c 'import ctypes, sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+library = ctypes.CDLL("./libprobed.so")
+while True:
+    library.library_add(1, 1)
+    time.sleep(0.001)'
+	begin_record --json -e "$spec" -e 'func:kill' -o awaited -p "$pid"
+	await grep -q "waiting for a module that has it" words || fail "$spec: $(cat words)"
+	await has_agent "$pid" || fail "$spec: no agent"
+	echo go >&7
+	await_event awaited library_add 5
+	end_record 0 TERM
+	kill "$pid"
+	exec 7>&-
+	rm -rf awaited
+done
+
 # Two plugins at one address that begin alike, and one that is written over in place, also without a build id: each
 # build's calls are recorded, under its own name.
 build_plugin()

@@ -10,8 +10,8 @@ await_running "$pid"
 # Names.
 bad 1 "did you mean factorial?" -e func:factoral@probed -p "$pid"
 bad 1 "no such function" -e func:nothing_like_it@probed -p "$pid"
-bad 1 "no such function" -e 'func:nothing_like_*' -p "$pid"
-bad 1 "no module of this name" -e func:add@nolibrary.so -p "$pid"
+bad 1 "no such function" -e 'func:nothing_like_*@probed' -p "$pid"
+bad 1 "no such function" -e 'func:nothing_like_*' -e func:nothing_like_it -p "$pid"
 bad 1 "no such probe" -e usdt:shop:nothing -p "$pid"
 [ -z "$has_sdt" ] || {
 	bad 1 "did you mean shop:order" -e usdt:shop:odrer -p "$pid"
