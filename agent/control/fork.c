@@ -6,7 +6,8 @@
  *
  * The child writes to its parent's stores, of those sessions that follow to children, until it has
  * sessions of its own (SESSION_INHERITED). Where it may not, its hits until then are lost, and
- * counted there as discarded.
+ * counted there as discarded. Nothing of them stays shared where the process has rights that a child
+ * may give up (store_is_alone()): such a child waits for sessions of its own before it continues.
  *
  * Children of vfork and of a bare clone() don't come here. The former share our memory and must not
  * touch it; the latter have no control thread, and their hits end where the store finds itself
@@ -42,6 +43,8 @@
 #define FORK_GO_WAIT_MS 1000
 #define FORK_GO_MAX_MS 10000 /* the tool is at work */
 #define FORK_BEHIND_MS 100
+/* of a child that has nowhere to write until the tool has come; where that reads what others write */
+#define FORK_ALONE_WAIT_MS 5000
 #define BEHIND_NS UINT64_C(10000000000)
 
 static __thread int has_lock __attribute__((tls_model("initial-exec")));
@@ -50,13 +53,13 @@ static __thread int is_inside __attribute__((tls_model("initial-exec")));
 static __thread int32_t forking_tid __attribute__((tls_model("initial-exec")));
 
 /*
- * Shared by a process and all its descendants, so that a stopped tool holds back one of them and
+ * Shared by a process without rights and all its descendants, so that a stopped tool holds back one of them and
  * not each. After one has waited in vain, the others wait only a moment for some time, until the
  * tool answers one of them. NULL: no memory, each waits.
  */
 static uint64_t *behind_until_ns;
 
-static void wait_for_tool(void)
+static void wait_for_tool(unsigned int usual_ms)
 {
 	uint64_t until_ns = 0;
 	int is_behind, error;
@@ -64,7 +67,7 @@ static void wait_for_tool(void)
 	if (behind_until_ns)
 		until_ns = __atomic_load_n(behind_until_ns, __ATOMIC_RELAXED);
 	is_behind = lock_now_ns() < until_ns;
-	error = control_wait_go(is_behind ? FORK_BEHIND_MS : FORK_GO_WAIT_MS,
+	error = control_wait_go(is_behind ? FORK_BEHIND_MS : usual_ms,
 				is_behind ? FORK_BEHIND_MS : FORK_GO_MAX_MS);
 	if (behind_until_ns && !(error && is_behind))
 		__atomic_store_n(behind_until_ns, error ? lock_now_ns() + BEHIND_NS : 0,
@@ -114,11 +117,16 @@ static void child(void)
 	int error, is_whole, why = 0;
 	int was_watched = watch_any_live();
 	uint32_t followed;
+	unsigned int usual_ms = FORK_GO_WAIT_MS;
 
 	hit_guard(&shut);
 	error = errno;
 	count = session_tool_paths(paths);
 	followed = is_inside ? 0 : session_followed();
+	if (store_is_silent(followed, FORK_ALONE_WAIT_MS))
+		usual_ms = FORK_BEHIND_MS;
+	else if (store_any_is_alone(followed))
+		usual_ms = FORK_ALONE_WAIT_MS;
 	inherit_forked(has_lock);
 	detour_forked(has_lock, followed);
 	sigtrap_forked();
@@ -142,10 +150,11 @@ static void child(void)
 		/* as a launched program: so that what the child does first is recorded too */
 		why = control_start(CONTROL_WANT_CONNECT, SESSION_FORKED | SESSION_LAUNCHED);
 		if (!why)
-			wait_for_tool();
+			wait_for_tool(usual_ms);
 	}
 	for (unsigned int i = 0; why && i < count; i++)
 		session_unreached(paths[i], why);
+	store_forked_end();
 	has_lock = 0;
 	hit_open(&shut);
 	errno = error;
@@ -153,8 +162,10 @@ static void child(void)
 
 void fork_register(void)
 {
+	/* of a process with rights each child waits for itself */
 	long shared = syscall_raw6(SYS_mmap, 0, sizeof *behind_until_ns, PROT_READ | PROT_WRITE,
-				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+				   (store_is_alone() ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS,
+				   -1, 0);
 
 	behind_until_ns = shared > 0 ? (uint64_t *)shared : NULL;
 	pthread_atfork(before, parent, child);

@@ -12,10 +12,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/membarrier.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -133,6 +135,20 @@ static int make_memfd(uint64_t bytes)
 	return fd;
 }
 
+int store_is_alone(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2] = { 0 };
+	uint32_t user[3], group[3];
+
+	if (kernel_call(SYS_getresuid, (long)&user[0], (long)&user[1], (long)&user[2], 0) ||
+	    kernel_call(SYS_getresgid, (long)&group[0], (long)&group[1], (long)&group[2], 0) ||
+	    kernel_call(SYS_capget, (long)&head, (long)caps, 0, 0))
+		return 1;
+	return user[0] != user[1] || user[0] != user[2] || group[0] != group[1] ||
+	       group[0] != group[2] || caps[0].permitted || caps[1].permitted;
+}
+
 static uint32_t openings;
 
 uint32_t store_openings(void)
@@ -145,7 +161,7 @@ int store_open(unsigned int lane, const struct store_options *options, int *fd)
 	struct store *store = &stores[lane];
 	struct wm_store head;
 	unsigned char *map;
-	int error;
+	int error, alone;
 
 	*fd = -1;
 	if (!options->buffer_bytes || options->buffer_bytes > UINT64_C(1) << 40 ||
@@ -166,6 +182,10 @@ int store_open(unsigned int lane, const struct store_options *options, int *fd)
 		return error;
 	}
 	memcpy(map, &head, sizeof head);
+	alone = store_is_alone();
+	/* a child made by a bare clone(2) has the counts alone, which nothing depends on */
+	if (alone)
+		madvise(map + sizeof head, head.bytes - sizeof head, MADV_DONTFORK);
 	*store = (struct store){
 		.slots = (void *)(map + head.slots_offset),
 		.chunks = (void *)(map + head.chunks_offset),
@@ -178,6 +198,7 @@ int store_open(unsigned int lane, const struct store_options *options, int *fd)
 		.policy = head.policy,
 		.clock = head.clock,
 		.opening = ++openings,
+		.is_alone = (uint32_t)alone,
 	};
 	__atomic_store_n(&store->head, (struct wm_store *)map, __ATOMIC_RELEASE);
 	return 0;
@@ -317,6 +338,17 @@ static void any_lane_left(struct writer *writer, void *data)
 		search->found |= writer->deeper[i] && writer->deeper[i]->of[search->session].slot;
 }
 
+/* Where a child of fork counts what it loses, while its store is alone; by lane. */
+static struct wm_store *counted_in[SESSIONS_MAX];
+
+static int is_counted_in(const struct wm_store *head)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		if (counted_in[i] == head)
+			return 1;
+	return 0;
+}
+
 int store_close(unsigned int lane)
 {
 	struct store *store = &stores[lane];
@@ -330,7 +362,9 @@ int store_close(unsigned int lane)
 		return -EBUSY;
 	lane_unshare(store);
 	__atomic_store_n(&store->head, NULL, __ATOMIC_RELEASE);
-	kernel_munmap(head, store->bytes);
+	/* a child of fork replaces what it counts in, perhaps now */
+	if (!is_counted_in(head))
+		kernel_munmap(head, store->bytes);
 	return 0;
 }
 
@@ -423,12 +457,56 @@ void store_sweep(void)
 	arena_each(name_slots, NULL);
 }
 
+static int is_drained_no_more(const struct wm_store *head, unsigned int ms)
+{
+	int64_t drained_ms = (int64_t)(__atomic_load_n(&head->drained_ns, __ATOMIC_RELAXED) /
+				       1000000);
+
+	return now_ms() - drained_ms > ms;
+}
+
+/* The process has given up its rights for good: its children have no others. */
+static void share_again(struct store *store)
+{
+	struct wm_store *head = store->head;
+
+	if (!store->is_alone || store_is_alone() ||
+	    madvise((char *)head + sizeof *head, store->bytes - sizeof *head, MADV_DOFORK))
+		return;
+	store->is_alone = 0;
+}
+
 void store_forking(uint32_t lanes)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (lanes & 1u << i && stores[i].head)
-			__atomic_fetch_add(&stores[i].head->forks, 1, __ATOMIC_RELAXED);
+		if (!(lanes & 1u << i) || !stores[i].head)
+			continue;
+		share_again(&stores[i]);
+		__atomic_fetch_add(&stores[i].head->forks, 1, __ATOMIC_RELAXED);
 	}
+}
+
+int store_is_silent(uint32_t lanes, unsigned int ms)
+{
+	int is_any = 0;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (!(lanes & 1u << i) || !stores[i].head || !stores[i].is_alone)
+			continue;
+		if (!__atomic_load_n(&stores[i].head->drained_ns, __ATOMIC_RELAXED) ||
+		    !is_drained_no_more(stores[i].head, ms))
+			return 0;
+		is_any = 1;
+	}
+	return is_any;
+}
+
+int store_any_is_alone(uint32_t lanes)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		if (lanes & 1u << i && stores[i].head && stores[i].is_alone)
+			return 1;
+	return 0;
 }
 
 /*
@@ -439,8 +517,9 @@ static int share(struct store *store)
 {
 	pid_t pid = (pid_t)kernel_getpid();
 
-	return store->slot_count && __atomic_load_n(&store->head->tool_pid, __ATOMIC_RELAXED) &&
-	       pid != 1 && kernel_getppid() && !lane_share(store, (uint32_t)pid);
+	return store->slot_count && !store->is_alone &&
+	       __atomic_load_n(&store->head->tool_pid, __ATOMIC_RELAXED) && pid != 1 &&
+	       kernel_getppid() && !lane_share(store, (uint32_t)pid);
 }
 
 /*
@@ -466,6 +545,8 @@ static void keep(struct store *store, int is_kept)
 	if (store->bytes > kept)
 		kernel_map((char *)head + kept, store->bytes - kept, PROT_READ | PROT_WRITE,
 			   MAP_NORESERVE | MAP_FIXED);
+	if (kept && store->is_alone)
+		counted_in[store - stores] = head;
 	*store = (struct store){ .head = kept ? head : NULL,
 				 .bytes = kept,
 				 .clock = kept ? store->clock : 0 };
@@ -483,17 +564,23 @@ void store_forked(uint32_t lanes)
 	arena_forked();
 }
 
+void store_forked_end(void)
+{
+	static struct wm_store counts;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (!counted_in[i])
+			continue;
+		counts = *counted_in[i];
+		if (kernel_map(counted_in[i], sizeof counts, PROT_READ | PROT_WRITE, MAP_FIXED) !=
+		    MAP_FAILED)
+			*counted_in[i] = counts;
+	}
+}
+
 int store_is_shared(unsigned int lane)
 {
 	return stores[lane].head && stores[lane].share;
-}
-
-static int is_drained_no_more(const struct wm_store *head)
-{
-	int64_t drained_ms = (int64_t)(__atomic_load_n(&head->drained_ns, __ATOMIC_RELAXED) /
-				       1000000);
-
-	return now_ms() - drained_ms > COUNTING_MS;
 }
 
 int store_is_over(unsigned int lane)
@@ -506,7 +593,7 @@ int store_is_over(unsigned int lane)
 	tool = __atomic_load_n(&head->tool_pid, __ATOMIC_RELAXED);
 	/* who only counts may know the tool by another number */
 	return stores[lane].share ? syscall_raw(SYS_kill, (long)tool, 0, 0, 0) == -ESRCH
-				  : is_drained_no_more(head);
+				  : is_drained_no_more(head, COUNTING_MS);
 }
 
 void store_unreached(unsigned int lane, int error)

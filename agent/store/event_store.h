@@ -18,6 +18,12 @@ struct store_options {
 };
 
 /*
+ * Whether this process, or a child of it, may come to have other rights than it has: then no child
+ * writes to its parent's store, nor keeps any of it.
+ */
+int store_is_alone(void);
+
+/*
  * Make the store of session `lane` and map it; *fd gets the sealed memfd, which the caller sends
  * away and closes. The store takes its own mapping only: no descriptor stays behind.
  * Returns 0, -errno or -WM_E_MEMORY_LIMIT. Control side only, under the agent's lock.
@@ -66,11 +72,25 @@ void store_sweep(void);
 void store_forking(uint32_t lanes);
 
 /*
+ * Of these lanes' stores that are alone: whether there are any; whether the tool has read none of
+ * them for so long. Before store_forked().
+ */
+int store_any_is_alone(uint32_t lanes);
+int store_is_silent(uint32_t lanes, unsigned int ms);
+
+/*
  * The child of a fork: forget every store and writer of the parent, but those of `lanes`. To these
  * it writes as its parent does, if it may (abi/page.h); else its hits are counted there, as
  * discarded, until the process ends or forks again.
  */
 void store_forked(uint32_t lanes);
+
+/*
+ * The child is about to continue the program, which may change its user: where stores are alone,
+ * what it counted in its parent's, and counts from now on, is its own. Its counts are lost: the tool
+ * counts a child that begins without it (control_thread.h).
+ */
+void store_forked_end(void);
 
 /* In such a child: whether it writes to that store; whether the tool has stopped reading it. */
 int store_is_shared(unsigned int lane);

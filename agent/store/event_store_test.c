@@ -223,7 +223,32 @@ Test(store, child_leaves_parents_store_when_tool_closes_it)
 {
 	fixture_make(1 << 20, STORE_DISCARD);
 	stores[0].head->tool_pid = (uint32_t)getpid();
+	/* as root's is not */
+	stores[0].is_alone = 0;
+	madvise((char *)stores[0].head + sizeof(struct wm_store),
+		stores[0].bytes - sizeof(struct wm_store), MADV_DOFORK);
 	cr_assert_eq(in_child(share_in_child), 7);
+}
+
+/* It counts what it loses, until its fork handler is over; then its counts are its own. */
+static int count_in_child(void)
+{
+	store_forked(1);
+	if (store_is_shared(0))
+		return 1;
+	stores[0].head->discarded++;
+	store_forked_end();
+	stores[0].head->discarded += 100;
+	return store_close(0) || stores[0].head ? 2 : 7;
+}
+
+Test(store, child_of_a_process_with_rights_shares_nothing)
+{
+	fixture_make(1 << 20, STORE_DISCARD);
+	stores[0].head->tool_pid = (uint32_t)getpid();
+	stores[0].is_alone = 1;
+	cr_assert_eq(in_child(count_in_child), 7);
+	cr_assert_eq(stores[0].head->discarded, 1);
 }
 
 Test(store, nor_does_the_child_of_a_bare_fork)

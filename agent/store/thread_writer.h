@@ -163,7 +163,8 @@ struct store {
 	uint64_t slots_out_ticks; /* when no slot was free; 0: never */
 	/* ours, where the store is that of the process that forked us; else 0 */
 	uint32_t child_pid;
-	uint32_t share; /* number + 1 of the slot that says so; 0: none */
+	uint32_t share;	   /* number + 1 of the slot that says so; 0: none */
+	uint32_t is_alone; /* no child of fork writes to it: store_is_alone() */
 };
 
 extern struct store stores[SESSIONS_MAX] __attribute__((visibility("hidden")));
