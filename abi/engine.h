@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The memory that the engine, a translator inside a traced process (engine/), shares with the
- * tool outside: the channel, one memfd a process. The tool makes it, fills in its request and the
- * process's state (struct engine_boot), maps the engine into the process, and starts it at the
- * engine's entry with the channel's address in rdi. From then on the program runs as translated
+ * tool outside: the channel, a memfd of each process alone. The tool makes it, fills in its request
+ * and the process's state (struct engine_boot), maps the engine into the process, and starts it at
+ * the engine's entry with the channel's address in rdi. From then on the program runs as translated
  * code, which logs into the channel what it ran:
  *
- *	struct engine_channel[]	a page for each process that may be recorded at one time;
- *				the first is the first program's
+ *	struct engine_channel	the head, a page
+ *	struct engine_control	a page: the tool's, where the process has no other (control_at)
  *	struct engine_slot[]	at slots_at; one for each thread that is recorded
  *	log			at log_at, log_bytes of it, circular: the meaning of ids, in
- *				their order; each process has its own
+ *				their order
  *	rings			at rings_at: slot n has segments_per_slot segments, each
  *				segment_bytes, each with ENGINE_GUARD_BYTES behind it, which the
  *				engine has no access to: its end is a fault. Of the segments of high
@@ -27,15 +27,20 @@
  * the new number is stored. The tool clears the segments that it takes, and all of a slot that it
  * makes FREE.
  *
- * A forked child continues in the same memory, with a page, a log and slots of its own; its
- * parent's engine takes a page for it (enum engine_use). Ids of the parent's log from before the
- * fork keep their meaning in the child's. Before a process executes another program its engine asks
- * for the tool (enum engine_ask), which then traces the thread, and enters the new program as it
- * did the first.
+ * No two processes share memory that one of them can write: they may have, or get, different
+ * privileges. The channel is not copied by fork(2) (MADV_DONTFORK). A forked child makes a memfd,
+ * maps it where its parent has the channel, and waits; its parent's engine reports the child's
+ * number (struct engine_child). The tool finds the memfd by its name (ENGINE_CHANNEL_NAME), gives
+ * it its size and fills in the head: the child's engine continues. Ids of the parent's log from
+ * before the fork keep their meaning in the child's. Before a process executes another program its
+ * engine asks for the tool (enum engine_ask), which then traces the thread, makes a new channel,
+ * and enters the new program as it did the first. All processes have the page of the tool's
+ * (struct engine_control), and can only read it.
  *
  * Each side trusts nothing in the channel that the other may write, and checks offsets against what
- * it knows by itself. All words of both are naturally aligned; what says "release" is stored so by
- * its only writer and read with acquire.
+ * it knows by itself: the engine reads the head's layout once, when it begins, and no other process
+ * can write it. All words of both are naturally aligned; what says "release" is stored so by its
+ * only writer and read with acquire.
  */
 #ifndef ABI_ENGINE_H
 #define ABI_ENGINE_H
@@ -45,7 +50,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 9
+#define ENGINE_VERSION 10
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -160,45 +165,41 @@ enum engine_native {
 	ENGINE_NATIVES
 };
 
-/* What a page is used for. FREE to TAKEN by an engine, all that leads to FREE by the tool. */
+/* What an entry for a child is used for. FREE to TAKEN by the engine, all that leads to FREE by the tool. */
 enum engine_use {
 	ENGINE_USE_FREE = 0,
-	ENGINE_USE_TAKEN = 1, /* somebody is about to fill it in */
-	/* `parent` and `parent_first_id` are set, and after a while `born`. Release */
+	ENGINE_USE_TAKEN = 1, /* it is being filled in */
+	/* `first_id` is set, and after a while `born`. Release */
 	ENGINE_USE_MADE = 2,
-	ENGINE_USE_NONE = 3,   /* nothing came of it */
-	ENGINE_USE_ENDING = 4, /* MADE, and the process is about to end */
+	ENGINE_USE_NONE = 3, /* nothing came of it */
 };
 
 /* What a thread that is about to execute a program asks of the tool, and the answers. */
 enum engine_ask {
 	ENGINE_ASK_NOTHING = 0,
 	ENGINE_ASK_EXEC = 1, /* trace it: by the engine, with what the call is given in `exec` */
-	/*
-	 * the same, for a child that borrows its parent's memory and runs natively until then;
-	 * exec.number: 1 if it has its own stack
-	 */
+	/* the same, for a child that borrows its parent's memory and runs natively until then */
 	ENGINE_ASK_CHILD = 2,
 	ENGINE_ASK_OVER = 3,	/* nothing came of it: trace it no more */
 	ENGINE_ASK_TRACED = 4,	/* by the tool: continue */
 	ENGINE_ASK_REFUSED = 5, /* by the tool: continue untraced */
 };
 
-/* A stopped process is to leave the engine, so that another may trace it: the tool leads it out. */
-enum engine_lead {
-	ENGINE_LEAD_NONE = 0,
-	ENGINE_LEAD_ASKED = 1, /* by the engine of the other process */
-	ENGINE_LEAD_RUNS = 2,  /* by the tool: it traces the threads, so no other process can */
-	ENGINE_LEAD_OVER = 3,  /* by the tool: it traces none, whether they left or not */
+/* A thread is about to trace another (ptrace(2)), which may be recorded and must leave the engine first. */
+enum engine_trace_ask {
+	ENGINE_TRACE_NOTHING = 0,
+	ENGINE_TRACE_ASKED = 1,	  /* by the engine, with `trace_tid` */
+	ENGINE_TRACE_ALLOWED = 2, /* by the tool: it runs natively, or is not recorded */
+	ENGINE_TRACE_REFUSED = 3, /* by the tool: it does not leave the engine */
 };
 
 /*
  * A thread that has left the engine waits until another process has seized it. Values of `seize`,
- * beside 0 and the thread's tid. The engine of the other process stores the tid when it is about to
- * seize that thread.
+ * beside 0 and the thread's tid. The tool stores the tid when the other process is about to seize
+ * that thread.
  */
 #define ENGINE_SEIZE_WAITS 0x80000000u /* by the thread's engine: it waits */
-#define ENGINE_SEIZE_OVER 0x40000000u  /* by the other's: it has; the thread then stores 0 */
+#define ENGINE_SEIZE_OVER 0x40000000u  /* by the tool: the other has; the thread then stores 0 */
 
 struct engine_exec {
 	uint64_t number, arguments[5];
@@ -272,11 +273,46 @@ struct engine_places {
 	0x40 /* struct engine_regs; valid once it left by `leave`, its call to be restarted */
 #define ENGINE_THREAD_SPILL 0xd0 /* then: its blocked signals */
 
+#define ENGINE_REFUSED_PIDS 256u
+
 /*
- * A process's page. `tool`, `asked`, `tracer` and `pages` are the first page's, for all. `tool` is
- * a robust futex (get_robust_list(2)) that a thread of the tool holds as long as the tool drains:
+ * What the tool says to all processes. They map it without the right to write. `tool` is a robust
+ * futex (get_robust_list(2)) that a thread of the tool holds as long as the tool drains:
  * FUTEX_OWNER_DIED or 0 mean that no tool does.
  */
+struct engine_control {
+	uint32_t tool;
+	uint32_t asked;	 /* ENGINE_ASKED_* */
+	uint32_t told;	 /* a futex that engines wake, and the tool sleeps on: there is something */
+	uint32_t served; /* counts up with each forked child that was served, or refused; a futex */
+	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
+	uint32_t reserved;
+	/* by pid, modulo: the number of a child that was refused last */
+	uint32_t refused[ENGINE_REFUSED_PIDS];
+};
+
+/*
+ * A child's memfd is called so, with the decimal number of the parent's process, "-", and the high half
+ * of `born`.
+ */
+#define ENGINE_CHANNEL_NAME "waymark-trail"
+#define ENGINE_CHANNEL_NAME_BYTES 48u
+
+/* A child, until the tool knows it, or, of one that borrows our memory, until it has left that. */
+struct engine_child {
+	uint32_t use;	   /* enum engine_use; a futex, where it becomes FREE */
+	uint32_t first_id; /* ids below mean what they mean here; 0: it borrows our memory */
+	/* low half: its pid, once that is known; high: counts up with each child. Release */
+	uint64_t born;
+	uint32_t met;	    /* by the tool: it knows the process, and sees how it ends; a futex */
+	uint32_t ask;	    /* ENGINE_ASK_CHILD; release; a futex */
+	uint32_t has_stack; /* a child that borrows our memory has a stack of its own */
+	uint32_t leaving;   /* it does not run natively yet */
+};
+
+#define ENGINE_CHILDREN 64u
+
+/* A process's head. */
 struct engine_channel {
 	uint32_t magic, version;
 	uint64_t bytes; /* of the memfd */
@@ -287,17 +323,14 @@ struct engine_channel {
 	uint64_t rings_at;
 	uint64_t log_at, log_bytes;
 	struct engine_boot boot;
-	uint32_t tool;
-	uint32_t state;	    /* enum engine_state; release, by the engine; a futex */
-	int32_t error;	    /* negative: why it refused, or runs natively from some moment on */
-	uint32_t asked;	    /* ENGINE_ASKED_*, by the tool */
-	uint64_t log_put;   /* bytes ever, by the engine; release */
-	uint64_t log_taken; /* bytes ever, by the tool; release; its low half is a futex */
-	/*
-	 * of the first page; counts up, by the engines: there is something to take; a futex that
-	 * the engine wakes
-	 */
-	uint32_t wanted_log;
+	/* by the tool: the address of struct engine_control; 0: behind this page */
+	uint64_t control_at;
+	uint32_t follows;      /* by the tool: children are recorded */
+	uint32_t state;	       /* enum engine_state; release, by the engine; a futex */
+	int32_t error;	       /* negative: why it refused, or runs natively from some moment on */
+	uint64_t log_put;      /* bytes ever, by the engine; release */
+	uint64_t log_taken;    /* bytes ever, by the tool; release; its low half is a futex */
+	uint32_t told;	       /* counts up, by the engine: there is something to take */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
 	uint64_t taken_at; /* by the tool: ENGINE_BOOT_TAKEN's */
@@ -310,46 +343,25 @@ struct engine_channel {
 	struct engine_places places; /* by the engine, once it has begun */
 	/* by the tool: how much code there may be until all is given up; 0: as much as usual */
 	uint64_t cache_bytes;
-	/*
-	 * By the tool: the page's own place in the memfd; its number, of so many: 1: children are
-	 * not recorded.
-	 */
-	uint64_t at;
-	uint32_t process, processes;
-	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
-	/*
-	 * by the tool: that many pages may be taken; grows with the need, up to `processes`.
-	 * Release; a futex
-	 */
-	uint32_t pages;
-	uint32_t use;	 /* enum engine_use; a futex, where it becomes FREE */
-	uint32_t parent; /* its parent's page */
-	/* enum engine_native, by the engine, or by its tracer's engine: the first */
+	/* enum engine_native, by the engine, or by the tool: the first */
 	uint32_t native;
-	/*
-	 * low half: its pid, once that is known; high: counts up with each process of the page.
-	 * Release
-	 */
-	uint64_t born;
-	uint32_t parent_first_id; /* ids below mean what they mean there; 0: all are its own */
-	uint32_t ask;		  /* enum engine_ask; release; a futex */
+	uint32_t ask; /* enum engine_ask; release; a futex */
 	uint32_t ask_tid;
-	uint32_t met;	      /* by the tool: it knows the process, and sees how it ends; a futex */
-	uint32_t exit_status; /* ENGINE_USE_ENDING: what it asked to end with */
-	uint32_t unfollowed;  /* children of it that have no page */
+	uint32_t is_ending;   /* by the engine: the process is about to end, */
+	uint32_t exit_status; /* which is what it asked to end with */
+	uint32_t unfollowed;  /* children of it that have no entry */
 	/* by the tool, release: counts up when it leads threads elsewhere, or stops leading */
 	uint32_t way;
+	uint32_t trace; /* enum engine_trace_ask; release; a futex */
+	uint32_t trace_tid;
+	uint32_t trace_seizes; /* PTRACE_SEIZE: the thread waits until that is done */
 	struct engine_exec exec;
 	uint64_t native_ticks; /* when `native` was set */
-	uint32_t lead;	       /* enum engine_lead */
 	uint32_t seize;	       /* ENGINE_SEIZE_* */
-	uint32_t tellers;      /* by others' engines: so many are about to signal it to leave */
-	/*
-	 * by the tool: it enters a program that the process has executed; void once the tool is
-	 * dead
-	 */
-	uint32_t entering;
+	uint32_t is_led; /* by the tool: it leads the stopped process out, so no other can trace it */
+	uint32_t tellers; /* by the tool: it is about to signal it to leave */
 	uint32_t leaving; /* so many of its threads have left, but do not run natively yet */
+	struct engine_child children[ENGINE_CHILDREN];
 };
 
 #define ENGINE_ASKED_STOP 1u /* give all threads back to native code */
@@ -381,7 +393,6 @@ struct engine_slot {
 	 */
 	uint32_t state;
 	uint32_t tid; /* of its last owner; 0: it never had one, nor did any slot behind it */
-	uint32_t process, reserved; /* its page */
 	uint64_t began_ticks;
 	uint64_t lost_words; /* ENGINE_DISCARD: that were overwritten before they were taken */
 	char comm[16];

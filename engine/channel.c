@@ -5,9 +5,13 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define NAP_NS 5000000 /* of the tool's death nothing wakes us */
+
+#define SERVED_NAPS 1000 /* of a child: the tool refuses it in 2 s */
 
 struct channel channel;
 
@@ -15,69 +19,165 @@ struct channel channel;
 static const struct engine_note note
 	__attribute__((section(ENGINE_NOTE_SECTION), used, aligned(4))) = { ENGINE_NOTE_VALUES };
 
+/* The word that the tool sleeps on can't be changed here, but woken. */
+static void wake_tool(void)
+{
+	sys_call3(SYS_futex, (long)&channel.control->told, FUTEX_WAKE, INT32_MAX);
+}
+
+static void nap(const uint32_t *word, uint32_t value)
+{
+	struct timespec time = { 0, NAP_NS };
+
+	wake_tool();
+	sys_call(SYS_futex, (long)word, FUTEX_WAIT, value, (long)&time, 0, 0);
+}
+
+/* Whether an array is within the channel, behind its head. */
+static int is_inside(const struct engine_channel *head, uint64_t at, uint64_t count, uint64_t bytes)
+{
+	return at >= sizeof(*head) && at <= head->bytes && count <= (head->bytes - at) / bytes;
+}
+
 int channel_open(struct engine_channel *head)
 {
+	const struct engine_channel first = *head;
+	uint64_t slot_bytes = first.segments_per_slot * (first.segment_bytes + ENGINE_GUARD_BYTES);
+
+	if (first.magic != ENGINE_MAGIC || first.version != ENGINE_VERSION ||
+	    !first.segments_per_slot || first.segments_per_slot > ENGINE_SEGMENTS_MAX ||
+	    !first.slot_count || first.segment_bytes < 4096 || first.segment_bytes % 4096 ||
+	    first.rings_at % 4096 || first.log_bytes < 65536 || first.log_bytes % 8 ||
+	    !is_inside(&first, first.slots_at, first.slot_count, sizeof(struct engine_slot)) ||
+	    !is_inside(&first, first.log_at, 1, first.log_bytes) ||
+	    !is_inside(&first, first.rings_at, first.slot_count, slot_bytes))
+		return -EINVAL;
 	channel = (struct channel){
 		.head = head,
-		.base = (uint8_t *)head - head->at,
-		.slots = (struct engine_slot *)((uint8_t *)head + head->slots_at),
-		.rings = (uint8_t *)head + head->rings_at,
-		.log = (uint8_t *)head + head->log_at,
-		.log_bytes = head->log_bytes,
-		.segment_bytes = head->segment_bytes,
-		.slot_bytes = head->segments_per_slot * (head->segment_bytes + ENGINE_GUARD_BYTES),
-		.slot_count = head->slot_count,
-		.segments = head->segments_per_slot,
-		.process = head->process,
-		.processes = head->processes,
-		.policy = head->boot.policy,
-		.flags = head->boot.flags,
+		.control = first.control_at ? (const struct engine_control *)first.control_at
+					    : (const struct engine_control *)((uint8_t *)head +
+									      ENGINE_GUARD_BYTES),
+		.slots = (struct engine_slot *)((uint8_t *)head + first.slots_at),
+		.rings = (uint8_t *)head + first.rings_at,
+		.log = (uint8_t *)head + first.log_at,
+		.bytes = first.bytes,
+		.log_bytes = first.log_bytes,
+		.segment_bytes = first.segment_bytes,
+		.slot_bytes = slot_bytes,
+		.slot_count = first.slot_count,
+		.segments = first.segments_per_slot,
+		.follows = first.follows,
+		.policy = first.boot.policy,
+		.flags = first.boot.flags,
 	};
-	if (head->magic != ENGINE_MAGIC || head->version != ENGINE_VERSION || !channel.segments ||
-	    channel.segments > ENGINE_SEGMENTS_MAX || !channel.slot_count ||
-	    channel.segment_bytes < 4096 || channel.segment_bytes % 4096 || head->rings_at % 4096 ||
-	    channel.log_bytes < 65536 || channel.log_bytes % 8)
-		return -EINVAL;
-	memory_own(channel.base, head->bytes, channel.processes > 1);
+	memory_own(head, first.bytes, channel.follows != 0);
 	return 0;
 }
 
-void channel_turn(struct engine_channel *head)
+/* ---- a forked child's ---- */
+
+static char *put_number(char *at, uint32_t number)
 {
-	channel.head = head;
-	channel.log = (uint8_t *)head + head->log_at;
-	channel.process = head->process;
+	char digits[10];
+	unsigned int count = 0;
+
+	do
+		digits[count++] = (char)('0' + number % 10);
+	while (number /= 10);
+	while (count)
+		*at++ = digits[--count];
+	return at;
 }
+
+static long make(uint32_t parent, uint32_t count)
+{
+	char name[ENGINE_CHANNEL_NAME_BYTES] = ENGINE_CHANNEL_NAME "-";
+	char *at = put_number(name + sizeof(ENGINE_CHANNEL_NAME), parent);
+
+	*at++ = '-';
+	*put_number(at, count) = '\0';
+	return sys_call3(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0);
+}
+
+/* 1: the tool has made it; 0: not yet. Before it has its size, no byte of it may be touched. */
+static int is_served(long fd)
+{
+	struct stat about;
+
+	return !sys_call3(SYS_fstat, fd, (long)&about, 0) &&
+	       (uint64_t)about.st_size == channel.bytes &&
+	       __atomic_load_n(&channel.head->magic, __ATOMIC_ACQUIRE) == ENGINE_MAGIC;
+}
+
+static int await_served(long fd)
+{
+	uint32_t pid = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
+	const uint32_t *refused = &channel.control->refused[pid % ENGINE_REFUSED_PIDS];
+
+	for (unsigned int naps = 0; naps < SERVED_NAPS && channel_has_tool(); naps++) {
+		uint32_t served = __atomic_load_n(&channel.control->served, __ATOMIC_ACQUIRE);
+
+		if (is_served(fd))
+			return 0;
+		if (__atomic_load_n(refused, __ATOMIC_ACQUIRE) == pid)
+			return -EPERM;
+		nap(&channel.control->served, served);
+	}
+	return -ETIMEDOUT;
+}
+
+int channel_renew(uint32_t parent, uint32_t count)
+{
+	long fd = make(parent, count), at;
+	int err;
+
+	if (sys_failed(fd))
+		return (int)fd;
+	at = sys_call(SYS_mmap, (long)channel.head, (long)channel.bytes, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
+	err = sys_failed(at) ? (int)at : 0;
+	if (!err) {
+		memory_spare(channel.head, channel.bytes);
+		err = await_served(fd);
+		if (err)
+			sys_call3(SYS_munmap, (long)channel.head, (long)channel.bytes, 0);
+	}
+	sys_call3(SYS_close, fd, 0, 0);
+	return err;
+}
+
+void channel_lose(void)
+{
+	static uint8_t nowhere[sizeof(struct engine_channel)] __attribute__((aligned(8)));
+
+	channel.head = (struct engine_channel *)nowhere;
+}
+
+/* ---- the tool ---- */
 
 int channel_has_tool(void)
 {
-	uint32_t tool = __atomic_load_n(&channel_first()->tool, __ATOMIC_ACQUIRE);
+	uint32_t tool = __atomic_load_n(&channel.control->tool, __ATOMIC_ACQUIRE);
 
 	return tool && !(tool & FUTEX_OWNER_DIED);
 }
 
 int channel_is_over(void)
 {
-	const struct engine_channel *first = channel_first();
-
-	return __atomic_load_n(&first->asked, __ATOMIC_RELAXED) & ENGINE_ASKED_STOP ||
-	       __atomic_load_n(&first->tool, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
+	return __atomic_load_n(&channel.control->asked, __ATOMIC_RELAXED) & ENGINE_ASKED_STOP ||
+	       __atomic_load_n(&channel.control->tool, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
 }
 
 void channel_tell(void)
 {
-	uint32_t *word = &channel_first()->wanted_log;
-
-	__atomic_add_fetch(word, 1, __ATOMIC_RELEASE);
-	sys_call3(SYS_futex, (long)word, FUTEX_WAKE, INT32_MAX);
+	__atomic_add_fetch(&channel.head->told, 1, __ATOMIC_RELEASE);
+	wake_tool();
 }
 
 void channel_wait(const uint32_t *word, uint32_t value)
 {
-	struct timespec nap = { 0, NAP_NS };
-
-	channel_tell();
-	sys_call(SYS_futex, (long)word, FUTEX_WAIT, value, (long)&nap, 0, 0);
+	__atomic_add_fetch(&channel.head->told, 1, __ATOMIC_RELEASE);
+	nap(word, value);
 }
 
 void channel_native(enum engine_native why)

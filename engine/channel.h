@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The channel as the engine read it once and checked it. The engine does not trust later changes to
- * it.
+ * The channel as the engine read it once and checked it: no layout is read from it again. A forked
+ * child has the same layout at the same addresses.
  */
 #ifndef ENGINE_CHANNEL_H
 #define ENGINE_CHANNEL_H
@@ -9,13 +9,14 @@
 #include "abi/engine.h"
 
 struct channel {
-	struct engine_channel *head; /* the process's own page */
-	uint8_t *base;		     /* of all */
+	struct engine_channel *head; /* at its first byte */
+	const struct engine_control *control;
 	struct engine_slot *slots;
 	uint8_t *rings, *log;
+	uint64_t bytes;				       /* of all */
 	uint64_t log_bytes, segment_bytes, slot_bytes; /* slot_bytes: of its ring, guards and all */
 	uint32_t slot_count, segments;
-	uint32_t process, processes;
+	uint32_t follows;
 	uint32_t policy;
 	uint32_t flags; /* ENGINE_BOOT_* */
 };
@@ -25,14 +26,15 @@ extern struct channel channel;
 /* 0, or -EINVAL: the tool made it wrong. */
 int channel_open(struct engine_channel *head);
 
-/* A copy of the process has a page of its own. */
-void channel_turn(struct engine_channel *head);
+/*
+ * In a forked child, which has nothing at the channel's addresses: a channel of its own there, by
+ * the tool. The child's parent is the process of that number, and the child its `count`th. 0, or
+ * -errno: there is none, and nothing may touch it.
+ */
+int channel_renew(uint32_t parent, uint32_t count);
 
-/* The page that has the words for all processes. */
-static inline struct engine_channel *channel_first(void)
-{
-	return (struct engine_channel *)channel.base;
-}
+/* In a copy of the process that runs natively and has no channel: what is written goes nowhere. */
+void channel_lose(void);
 
 /* The tool wants no more, or is gone. */
 int channel_is_over(void);

@@ -6,6 +6,7 @@
 #include "engine/leave.h"
 #include "engine/log.h"
 #include "engine/sys.h"
+#include "engine/thread_words.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -17,16 +18,19 @@
  */
 #define MEETING_NAPS 40
 #define PATIENCE_NAPS 400
+#define TRACE_NAPS 1200 /* the tool waits for the other process for 2 s */
 /* Of a tracer that is about to make its call. It looks every millisecond, but may be stopped. */
 #define SEIZE_NAPS 100
 
 static uint32_t is_apart;
 static uint32_t has_asked; /* one of our threads is about to execute a program */
+static uint32_t traces;	   /* or to trace a thread */
 static uint32_t unmet;	   /* children since process_meet() */
+static uint32_t children;  /* ever */
 
 int process_follows(void)
 {
-	return channel.processes > 1 && !__atomic_load_n(&is_apart, __ATOMIC_RELAXED);
+	return channel.follows && !__atomic_load_n(&is_apart, __ATOMIC_RELAXED);
 }
 
 void process_is_apart(void)
@@ -34,55 +38,29 @@ void process_is_apart(void)
 	__atomic_store_n(&is_apart, 1, __ATOMIC_RELAXED);
 }
 
-static struct engine_channel *page_of(uint32_t number)
+static struct engine_child *entry_take(void)
 {
-	return (struct engine_channel *)(channel.base + (uint64_t)number * ENGINE_GUARD_BYTES);
-}
+	for (uint32_t n = 0; n < ENGINE_CHILDREN; n++) {
+		struct engine_child *entry = &channel.head->children[n];
+		uint32_t use = ENGINE_USE_FREE;
 
-/* How many pages the tool has made so far. */
-static uint32_t pages(void)
-{
-	uint32_t count = __atomic_load_n(&channel_first()->pages, __ATOMIC_ACQUIRE);
-
-	return count < channel.processes ? count : channel.processes;
-}
-
-/* One of the first `count`. *ending: one that the tool is about to free; NULL: none is. */
-static struct engine_channel *page_take(uint32_t count, struct engine_channel **ending)
-{
-	*ending = NULL;
-	for (uint32_t n = 1; n < count; n++) {
-		struct engine_channel *page = page_of(n);
-		uint32_t use = __atomic_load_n(&page->use, __ATOMIC_RELAXED);
-
-		if (use == ENGINE_USE_FREE &&
-		    __atomic_compare_exchange_n(&page->use, &use, ENGINE_USE_TAKEN, 0,
+		if (__atomic_compare_exchange_n(&entry->use, &use, ENGINE_USE_TAKEN, 0,
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			return page;
-		if (use == ENGINE_USE_ENDING || use == ENGINE_USE_NONE)
-			*ending = page;
+			return entry;
 	}
 	return NULL;
 }
 
-struct engine_channel *process_take(void)
+struct engine_child *process_take(void)
 {
-	struct engine_channel *page, *ending;
+	const uint32_t *use = &channel.head->children[0].use;
+	struct engine_child *entry = entry_take();
 
-	for (unsigned int naps = 0;; naps++) {
-		uint32_t count = pages();
-
-		page = page_take(count, &ending);
-		if (page || !channel_has_tool() || naps == PATIENCE_NAPS)
-			break;
-		if (count < channel.processes)
-			channel_wait(&channel_first()->pages, count);
-		else if (ending)
-			channel_wait(&ending->use, __atomic_load_n(&ending->use, __ATOMIC_RELAXED));
-		else
-			break;
+	for (unsigned int naps = 0; !entry && channel_has_tool() && naps < PATIENCE_NAPS; naps++) {
+		channel_wait(use, __atomic_load_n(use, __ATOMIC_RELAXED));
+		entry = entry_take();
 	}
-	return page;
+	return entry;
 }
 
 void process_unfollowed(void)
@@ -92,48 +70,50 @@ void process_unfollowed(void)
 
 void process_made(struct thread *child, uint32_t first_id)
 {
-	struct engine_channel *page = child->page;
+	struct engine_child *entry = child->entry;
 
-	child->born = ((page->born >> 32) + 1) << 32;
-	page->born = child->born;
-	page->met = 0;
-	page->parent = channel.process;
-	page->parent_first_id = first_id;
-	__atomic_store_n(&page->use, ENGINE_USE_MADE, __ATOMIC_RELEASE);
+	child->born = (uint64_t)__atomic_add_fetch(&children, 1, __ATOMIC_RELAXED) << 32;
+	child->parent = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
+	entry->born = child->born;
+	entry->met = entry->ask = entry->leaving = 0;
+	entry->first_id = first_id;
+	entry->has_stack = child->has_stack;
+	__atomic_store_n(&entry->use, ENGINE_USE_MADE, __ATOMIC_RELEASE);
 }
 
 /*
- * The other of parent and child may have said so, and the child be over by now, with its page
- * another's.
+ * The tool may have found the child by itself: it may be over by now, and its entry another's.
  */
-static void name(struct thread *child, uint64_t pid)
+static void name(struct engine_child *entry, uint64_t born, uint64_t pid)
 {
-	uint64_t none = child->born;
+	uint64_t none = born;
 
-	__atomic_compare_exchange_n(&child->page->born, &none, child->born | pid, 0,
-				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&entry->born, &none, born | pid, 0, __ATOMIC_RELEASE,
+				    __ATOMIC_RELAXED);
+	channel_tell();
 }
 
-static void meet(const struct engine_channel *page, uint64_t born)
+static void meet(const struct engine_child *entry, uint64_t born)
 {
 	for (unsigned int naps = 0; naps < MEETING_NAPS; naps++) {
 		if (!channel_has_tool() ||
-		    __atomic_load_n(&page->born, __ATOMIC_RELAXED) >> 32 != born >> 32 ||
-		    __atomic_load_n(&page->met, __ATOMIC_ACQUIRE))
+		    __atomic_load_n(&entry->born, __ATOMIC_RELAXED) >> 32 != born >> 32 ||
+		    __atomic_load_n(&entry->use, __ATOMIC_ACQUIRE) != ENGINE_USE_MADE ||
+		    __atomic_load_n(&entry->met, __ATOMIC_ACQUIRE))
 			return;
-		channel_wait(&page->met, 0);
+		channel_wait(&entry->met, 0);
 	}
 }
 
 void process_born(struct thread *child, long pid, int is_reaped)
 {
 	if (sys_failed(pid)) {
-		__atomic_store_n(&child->page->use, ENGINE_USE_NONE, __ATOMIC_RELEASE);
+		__atomic_store_n(&child->entry->use, ENGINE_USE_NONE, __ATOMIC_RELEASE);
 		return;
 	}
-	name(child, (uint64_t)pid);
+	name(child->entry, child->born, (uint64_t)pid);
 	if (is_reaped) {
-		meet(child->page, child->born);
+		meet(child->entry, child->born);
 		return;
 	}
 	__atomic_add_fetch(&unmet, 1, __ATOMIC_RELEASE);
@@ -146,43 +126,40 @@ void process_meet(void)
 
 	if (!count)
 		return;
-	for (uint32_t n = 1; n < pages(); n++) {
-		const struct engine_channel *page = page_of(n);
-		uint64_t born = __atomic_load_n(&page->born, __ATOMIC_RELAXED);
-		uint32_t use = __atomic_load_n(&page->use, __ATOMIC_ACQUIRE);
+	for (uint32_t n = 0; n < ENGINE_CHILDREN; n++) {
+		const struct engine_child *entry = &channel.head->children[n];
+		uint64_t born = __atomic_load_n(&entry->born, __ATOMIC_RELAXED);
 
-		if ((use == ENGINE_USE_MADE || use == ENGINE_USE_ENDING) &&
-		    page->parent == channel.process)
-			meet(page, born);
+		if ((uint32_t)born)
+			meet(entry, born);
 	}
 	__atomic_compare_exchange_n(&unmet, &count, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-void process_become(struct thread *child)
+int process_become(const struct thread *child)
 {
-	has_asked = unmet = 0;
-	channel_turn(child->page);
+	int err = channel_renew(child->parent, (uint32_t)(child->born >> 32));
+
+	has_asked = traces = unmet = 0;
+	if (err)
+		return err;
+	ring_copied();
 	attach_places(channel.head);
 	log_restart();
-	name(child, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));
-	/* The child wakes the tool: a parent that is about to trace it is in a hurry. */
-	channel_tell();
+	return 0;
 }
 
 void process_ends(long status)
 {
-	uint32_t made = ENGINE_USE_MADE;
-
 	channel.head->exit_status = (uint32_t)status & 0xff;
-	__atomic_compare_exchange_n(&channel.head->use, &made, ENGINE_USE_ENDING, 0,
-				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	__atomic_store_n(&channel.head->is_ending, 1, __ATOMIC_RELEASE);
 }
 
 /* While it is `asked`; or until the tool has taken too long, or is gone: then *ask is `instead`. */
-static void await(uint32_t *ask, uint32_t asked, uint32_t instead)
+static void await(uint32_t *ask, uint32_t asked, uint32_t instead, unsigned int patience)
 {
 	for (unsigned int naps = 0; __atomic_load_n(ask, __ATOMIC_ACQUIRE) == asked; naps++) {
-		if (!channel_has_tool() || naps == PATIENCE_NAPS) {
+		if (!channel_has_tool() || naps == patience) {
 			__atomic_compare_exchange_n(ask, &asked, instead, 0, __ATOMIC_ACQ_REL,
 						    __ATOMIC_ACQUIRE);
 			return;
@@ -192,72 +169,6 @@ static void await(uint32_t *ask, uint32_t asked, uint32_t instead)
 }
 
 /* ---- ptrace(2) ---- */
-
-/* The page of a thread's process; a child may not have begun yet. NULL: it is not recorded. */
-static struct engine_channel *page_with(uint32_t tid)
-{
-	for (uint32_t n = 1; n < pages(); n++) {
-		struct engine_channel *page = page_of(n);
-
-		if ((uint32_t)__atomic_load_n(&page->born, __ATOMIC_ACQUIRE) == tid &&
-		    __atomic_load_n(&page->use, __ATOMIC_ACQUIRE) == ENGINE_USE_MADE)
-			return page;
-	}
-	for (uint32_t i = 0; i < channel.slot_count; i++) {
-		const struct engine_slot *slot = &channel.slots[i];
-		uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
-
-		if (state == ENGINE_SLOT_FREE && !slot->tid)
-			break; /* as are all behind it; a look would give them memory */
-		if (state == ENGINE_SLOT_LIVE && slot->tid == tid &&
-		    slot->process < channel.processes)
-			return page_of(slot->process);
-	}
-	return NULL;
-}
-
-/* The tool enters a program that the process has executed. A tool that has died never will. */
-static int is_entered(const struct engine_channel *page)
-{
-	return __atomic_load_n(&page->entering, __ATOMIC_SEQ_CST) && channel_has_tool();
-}
-
-/* It runs in the engine, or soon will. A child that borrows its parent's memory never does. */
-static int is_inside(const struct engine_channel *page)
-{
-	uint32_t state = __atomic_load_n(&page->state, __ATOMIC_ACQUIRE);
-
-	return state == ENGINE_RUNS ||
-	       (state == ENGINE_WAITING && (page->parent_first_id || is_entered(page)));
-}
-
-/*
- * All its threads run natively; or another process has the page. A thread may reach its native code
- * a moment later.
- */
-static int is_out(const struct engine_channel *page, uint64_t born)
-{
-	return __atomic_load_n(&page->born, __ATOMIC_ACQUIRE) != born ||
-	       __atomic_load_n(&page->use, __ATOMIC_ACQUIRE) != ENGINE_USE_MADE ||
-	       !(is_inside(page) || __atomic_load_n(&page->leaving, __ATOMIC_SEQ_CST));
-}
-
-/* Where the process is stopped, the tool has to lead it out: ask for that, in case. */
-static void ask_to_lead(struct engine_channel *page)
-{
-	__atomic_store_n(&page->lead, ENGINE_LEAD_ASKED, __ATOMIC_SEQ_CST);
-	channel_tell();
-}
-
-/* 1: the tool leads it. 0: it does not, and will not. */
-static int is_led(struct engine_channel *page)
-{
-	uint32_t asked = ENGINE_LEAD_ASKED;
-
-	return !__atomic_compare_exchange_n(&page->lead, &asked, ENGINE_LEAD_NONE, 0,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
-	       asked == ENGINE_LEAD_RUNS && channel_has_tool();
-}
 
 static int seize_turn(uint32_t *seize, uint32_t from, uint32_t to)
 {
@@ -271,173 +182,102 @@ void process_leaves(void)
 
 void process_left(uint32_t tid)
 {
-	struct engine_channel *page = channel.head;
-	int is_seized = seize_turn(&page->seize, tid, ENGINE_SEIZE_WAITS);
+	struct engine_channel *head = channel.head;
+	int is_seized = seize_turn(&head->seize, tid, ENGINE_SEIZE_WAITS);
 
-	__atomic_sub_fetch(&page->leaving, 1, __ATOMIC_SEQ_CST);
+	__atomic_sub_fetch(&head->leaving, 1, __ATOMIC_SEQ_CST);
+	channel_tell();
 	if (!is_seized)
 		return;
 	/* The tracer waits for the tool to lead a stopped process out. */
 	for (unsigned int i = 0;
-	     i < SEIZE_NAPS && __atomic_load_n(&page->lead, __ATOMIC_SEQ_CST) != ENGINE_LEAD_RUNS &&
-	     __atomic_load_n(&page->seize, __ATOMIC_SEQ_CST) == ENGINE_SEIZE_WAITS;
+	     i < SEIZE_NAPS && !__atomic_load_n(&head->is_led, __ATOMIC_SEQ_CST) &&
+	     __atomic_load_n(&head->seize, __ATOMIC_SEQ_CST) == ENGINE_SEIZE_WAITS;
 	     i++)
 		leave_nap();
-	__atomic_store_n(&page->seize, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&head->seize, 0, __ATOMIC_SEQ_CST);
 }
 
-/* The thread may be stopped before it leaves the engine: so this wait has a bound. */
-void process_seized(uint32_t tid, uint32_t *seize)
+/* Several threads may be about to trace, and the tool sees to one of them after the other. */
+long process_is_traced(uint32_t tid, int seizes, int *is_asked)
 {
-	if (seize_turn(seize, tid, 0) || !seize_turn(seize, ENGINE_SEIZE_WAITS, ENGINE_SEIZE_OVER))
-		return;
-	for (unsigned int i = 0;
-	     i < LEAVE_NAPS_MAX && __atomic_load_n(seize, __ATOMIC_SEQ_CST) == ENGINE_SEIZE_OVER;
-	     i++)
-		leave_nap();
-}
+	struct engine_channel *head = channel.head;
+	uint32_t answer;
 
-/* It has a handler for the signal, and no execve(2) is about to take that away. */
-static int may_be_told(const struct engine_channel *page)
-{
-	uint32_t asked = __atomic_load_n(&page->ask, __ATOMIC_SEQ_CST);
-
-	return is_inside(page) && asked != ENGINE_ASK_EXEC && asked != ENGINE_ASK_TRACED &&
-	       (__atomic_load_n(&page->state, __ATOMIC_SEQ_CST) == ENGINE_RUNS ||
-		!is_entered(page));
-}
-
-/*
- * A process that has left, or has executed a program, would die of the signal: pairs with
- * leave_untold() and process_executes().
- */
-static int report(struct engine_channel *page, uint32_t tid)
-{
-	int may;
-
-	__atomic_add_fetch(&page->tellers, 1, __ATOMIC_SEQ_CST);
-	may = may_be_told(page);
-	if (may)
-		leave_tell(tid);
-	__atomic_sub_fetch(&page->tellers, 1, __ATOMIC_SEQ_CST);
-	return may;
-}
-
-/* It runs natively because of that, if it did not before. */
-static int note_traced(struct engine_channel *page)
-{
-	uint32_t none = ENGINE_NATIVE_NOT;
-
-	if (!__atomic_compare_exchange_n(&page->native, &none, ENGINE_NATIVE_TRACED, 0,
-					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	*is_asked = channel.follows && channel_has_tool();
+	if (!*is_asked)
 		return 0;
-	page->native_ticks = sys_ticks();
-	return 1;
+	while (!lock_try(&traces))
+		leave_nap();
+	head->trace_tid = tid;
+	head->trace_seizes = (uint32_t)seizes;
+	__atomic_store_n(&head->trace, ENGINE_TRACE_ASKED, __ATOMIC_RELEASE);
+	await(&head->trace, ENGINE_TRACE_ASKED, ENGINE_TRACE_REFUSED, TRACE_NAPS);
+	answer = __atomic_load_n(&head->trace, __ATOMIC_ACQUIRE);
+	return answer == ENGINE_TRACE_REFUSED ? -EPERM : 0;
 }
 
-static long lead_out(struct engine_channel *page, uint64_t born, uint32_t tid)
+void process_traced(void)
 {
-	int is_told = 0;
-
-	for (unsigned int i = 0; i < LEAVE_NAPS_MAX; i++) {
-		if (is_out(page, born) && !is_led(page))
-			return 0;
-		/* A program that it has executed meanwhile knows nothing of it. */
-		if (note_traced(page))
-			is_told = 0;
-		if (!is_told && report(page, tid)) {
-			is_told = 1;
-			ask_to_lead(page);
-		}
-		leave_nap();
-	}
-	while (is_led(page))
-		leave_nap();
-	return is_inside(page) ? -EPERM : 0;
-}
-
-/* The tool traces a child that borrows its parent's memory, and no other can. */
-static void let_go(struct engine_channel *page)
-{
-	uint32_t traced = ENGINE_ASK_TRACED;
-
-	if (__atomic_load_n(&page->state, __ATOMIC_ACQUIRE) != ENGINE_WAITING ||
-	    !__atomic_compare_exchange_n(&page->ask, &traced, ENGINE_ASK_OVER, 0, __ATOMIC_SEQ_CST,
-					 __ATOMIC_RELAXED))
-		return;
-	note_traced(page);
+	__atomic_store_n(&channel.head->trace, ENGINE_TRACE_NOTHING, __ATOMIC_RELEASE);
 	channel_tell();
-	await(&page->ask, ENGINE_ASK_OVER, ENGINE_ASK_OVER);
-}
-
-long process_is_traced(uint32_t tid, uint32_t **seize)
-{
-	struct engine_channel *page = page_with(tid);
-	uint64_t born = page ? __atomic_load_n(&page->born, __ATOMIC_ACQUIRE) : 0;
-	long err;
-
-	if (!page || page == channel.head)
-		return 0;
-	if (!is_out(page, born) && seize && seize_turn(&page->seize, 0, tid))
-		*seize = &page->seize;
-	err = lead_out(page, born, tid);
-	if (err)
-		return err;
-	let_go(page);
-	return lead_out(page, born, tid); /* it has executed a program instead */
+	lock_give(&traces);
 }
 
 /* ---- execve(2) ---- */
 
-static void ask(struct engine_channel *page, enum engine_ask what)
+static void ask(uint32_t *ask, enum engine_ask what)
 {
+	uint32_t tracer = channel.control->tracer;
+
 	/* Yama lets a stranger trace only those that name it. */
-	if (channel_first()->tracer)
-		sys_call3(SYS_prctl, PR_SET_PTRACER, channel_first()->tracer, 0);
-	page->ask_tid = (uint32_t)sys_call3(SYS_gettid, 0, 0, 0);
-	__atomic_store_n(&page->ask, what, __ATOMIC_RELEASE);
-	await(&page->ask, what, ENGINE_ASK_NOTHING);
+	if (tracer)
+		sys_call3(SYS_prctl, PR_SET_PTRACER, tracer, 0);
+	__atomic_store_n(ask, what, __ATOMIC_RELEASE);
+	await(ask, what, ENGINE_ASK_NOTHING, PATIENCE_NAPS);
 }
 
-void process_borrows(struct thread *child)
+void process_borrows(const struct thread *child)
 {
-	__atomic_store_n(&child->page->leaving, 1, __ATOMIC_SEQ_CST);
-	name(child, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));
-	child->page->exec.number = child->has_stack;
+	struct engine_child *entry = child->entry;
+
+	__atomic_store_n(&entry->leaving, 1, __ATOMIC_SEQ_CST);
+	name(entry, child->born, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));
 	if (channel_has_tool())
-		ask(child->page, ENGINE_ASK_CHILD);
+		ask(&entry->ask, ENGINE_ASK_CHILD);
 }
 
 void process_borrowed(const struct thread *child)
 {
-	if (child->page)
-		__atomic_store_n(&child->page->leaving, 0, __ATOMIC_SEQ_CST);
+	if (child->entry && !child->is_copy)
+		__atomic_store_n(&child->entry->leaving, 0, __ATOMIC_SEQ_CST);
 }
 
 void process_executes(const struct thread *thread)
 {
 	static const uint8_t order[] = { 7, 6, 2, 10, 8 };
-	struct engine_channel *page = channel.head;
+	struct engine_channel *head = channel.head;
 
 	if (!process_follows() || !channel_has_tool() || !lock_try(&has_asked))
 		return;
-	page->exec.number = thread->regs.gpr[0];
+	head->exec.number = thread->regs.gpr[0];
 	for (unsigned int i = 0; i < sizeof(order); i++)
-		page->exec.arguments[i] = thread->regs.gpr[order[i]];
-	ask(page, ENGINE_ASK_EXEC);
+		head->exec.arguments[i] = thread->regs.gpr[order[i]];
+	head->ask_tid = (uint32_t)sys_call3(SYS_gettid, 0, 0, 0);
+	ask(&head->ask, ENGINE_ASK_EXEC);
 	leave_await_tellers();
 }
 
 void process_executed(void)
 {
-	struct engine_channel *page = channel.head;
+	struct engine_channel *head = channel.head;
 
 	if (!__atomic_load_n(&has_asked, __ATOMIC_RELAXED) ||
-	    page->ask_tid != (uint32_t)sys_call3(SYS_gettid, 0, 0, 0))
+	    head->ask_tid != (uint32_t)sys_call3(SYS_gettid, 0, 0, 0))
 		return;
-	if (__atomic_load_n(&page->ask, __ATOMIC_ACQUIRE) == ENGINE_ASK_TRACED) {
-		__atomic_store_n(&page->ask, ENGINE_ASK_OVER, __ATOMIC_RELEASE);
-		await(&page->ask, ENGINE_ASK_OVER, ENGINE_ASK_OVER);
+	if (__atomic_load_n(&head->ask, __ATOMIC_ACQUIRE) == ENGINE_ASK_TRACED) {
+		__atomic_store_n(&head->ask, ENGINE_ASK_OVER, __ATOMIC_RELEASE);
+		await(&head->ask, ENGINE_ASK_OVER, ENGINE_ASK_OVER, PATIENCE_NAPS);
 	}
 	lock_give(&has_asked);
 }

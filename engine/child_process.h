@@ -14,10 +14,10 @@ int process_follows(void);
 /* From now on its children have other numbers than the tool knows: they are not recorded. */
 void process_is_apart(void);
 
-/* Take a page for a child that is about to be made. NULL: no page is free. */
-struct engine_channel *process_take(void);
+/* Take an entry for a child that is about to be made. NULL: none is free. */
+struct engine_child *process_take(void);
 
-/* A child was made that has no page: counted. */
+/* A child was made that has no entry: counted. */
 void process_unfollowed(void);
 
 /* What the child will have: all ids below `first_id`; 0: none. */
@@ -35,17 +35,20 @@ void process_born(struct thread *child, long pid, int is_reaped);
  */
 void process_meet(void);
 
-/* In the child, a copy: the page is its own from now on. */
-void process_become(struct thread *child);
+/*
+ * In the child, a copy: get a channel of its own from the tool, which may take a moment. 0, or
+ * -errno: it has none, and runs natively.
+ */
+int process_become(const struct thread *child);
 
 /*
- * The caller is about to trace a thread. If another recorded process has it, that process leaves
- * the engine first; the tool helps one that is stopped, and no longer traces one of vfork(2). 0;
- * -EPERM: it can't leave. *seize, if not NULL: the thread may wait there until process_seized(), so
- * that it does not run on untraced.
+ * The caller is about to trace a thread. If another recorded process has it, the tool has that
+ * process leave the engine first, and no longer traces one of vfork(2). 0; -EPERM: it can't leave.
+ * If *is_asked, process_traced() must follow, behind the call. `seizes`: the thread waits until
+ * then, so that it does not run on untraced.
  */
-long process_is_traced(uint32_t tid, uint32_t **seize);
-void process_seized(uint32_t tid, uint32_t *seize);
+long process_is_traced(uint32_t tid, int seizes, int *is_asked);
+void process_traced(void);
 
 /*
  * The calling thread leaves, and runs natively once process_left() has returned: it waits for a
@@ -55,7 +58,7 @@ void process_leaves(void);
 void process_left(uint32_t tid);
 
 /* In a child that shares our memory and will run natively until it executes a program. */
-void process_borrows(struct thread *child);
+void process_borrows(const struct thread *child);
 /* And when it is about to. */
 void process_borrowed(const struct thread *child);
 

@@ -123,11 +123,15 @@ void memory_own(void *at, size_t bytes, int copied)
 {
 	is_copied = copied;
 	places_given((uint64_t)at, bytes);
-	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
-	if (!is_copied)
-		sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
-	locked_spare(at, bytes);
+	memory_spare(at, bytes);
 	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
+}
+
+void memory_spare(void *at, size_t bytes)
+{
+	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
+	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
+	locked_spare(at, bytes);
 }
 
 uint64_t memory_mapped(void)

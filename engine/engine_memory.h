@@ -32,10 +32,13 @@ void memory_unmap(void *at, size_t bytes);
 void *memory_map_alone(uint64_t at, size_t bytes, int protection);
 
 /*
- * It was mapped for us by others. As memory_map_alone(); or, is_copied, copies of the process have
- * it, and from then on all that is mapped so.
+ * It was mapped for us by others, and copies of the process never have it. is_copied: they have all
+ * that is mapped by memory_map_alone() from then on.
  */
 void memory_own(void *at, size_t bytes, int is_copied);
+
+/* The same place was mapped again: no copy of the process, and no core, has it. */
+void memory_spare(void *at, size_t bytes);
 
 /* It is about to be unmapped by others. */
 void memory_forget(const void *at, size_t bytes);

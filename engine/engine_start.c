@@ -141,6 +141,7 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 	attach_places(head);
 	if (head->boot.flags & ENGINE_BOOT_TAKEN)
 		attach_open(head, err);
+	head->boot.regs = (struct engine_regs){ 0 };
 	thread = err ? NULL : thread_make();
 	if (!err)
 		err = thread ? thread_enter(thread) : -ENOMEM;

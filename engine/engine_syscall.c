@@ -145,22 +145,20 @@ static long name_thread(struct thread *thread, uint64_t next)
  */
 static long trace(struct thread *thread, uint64_t next)
 {
-	uint32_t tid = (uint32_t)thread->regs.gpr[6], *seize = NULL;
-	long result = 0;
+	uint64_t request = thread->regs.gpr[7];
+	int is_asked;
+	long result;
 
-	switch (thread->regs.gpr[7]) {
-	case PTRACE_TRACEME:
+	if (request == PTRACE_TRACEME)
 		withdraw(thread, next - 2, ENGINE_NATIVE_TRACED);
-	case PTRACE_ATTACH:
-		result = process_is_traced(tid, NULL);
-		break;
-	case PTRACE_SEIZE:
-		result = process_is_traced(tid, &seize);
-	}
+	if (request != PTRACE_ATTACH && request != PTRACE_SEIZE)
+		return plain(thread);
+	result = process_is_traced((uint32_t)thread->regs.gpr[6], request == PTRACE_SEIZE,
+				   &is_asked);
 	if (!result)
 		result = plain(thread);
-	if (seize)
-		process_seized(tid, seize);
+	if (is_asked)
+		process_traced();
 	return result;
 }
 

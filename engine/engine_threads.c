@@ -99,22 +99,39 @@ static void copy_alone(void)
 	has_guests = 0;
 }
 
+/*
+ * Natively. It has nothing of what only translated code needs (memory_map_alone()), or all that was
+ * mapped; and no channel.
+ */
+static void copy_leaves(struct thread *thread) __attribute__((noreturn));
+
+static void copy_leaves(struct thread *thread)
+{
+	channel_lose();
+	thread_enter(thread);
+	pages_unguard();
+	if (!channel.follows)
+		limit_give_back();
+	leave(thread, thread->regs.rip);
+}
+
 /* A copy of the process: on in its own copy of the translated code. */
 static void child_copied(struct thread *thread)
 {
-	struct engine_channel *page = thread->page;
 	int err;
 
 	copy_alone();
-	process_become(thread);
+	if (process_become(thread))
+		copy_leaves(thread);
 	err = thread_enter(thread);
 	if (!err && thread->is_process == PROCESS_CLEARED)
 		action_reset();
 	thread->is_process = 0;
 	if (!err)
 		err = ring_open(thread);
-	page->error = err;
-	__atomic_store_n(&page->state, err ? ENGINE_REFUSED : ENGINE_RUNS, __ATOMIC_RELEASE);
+	channel.head->error = err;
+	__atomic_store_n(&channel.head->state, err ? ENGINE_REFUSED : ENGINE_RUNS,
+			 __ATOMIC_RELEASE);
 	leave_enlist(thread);
 	if (err)
 		leave(thread, thread->regs.rip);
@@ -123,21 +140,18 @@ static void child_copied(struct thread *thread)
 }
 
 /*
- * A process with handlers of its own: natively, its trail is not ours to write. With memory of its
- * own it has nothing of what translated code needs (memory_map_alone()), and the lock as its maker
- * held it.
+ * A process with handlers of its own: natively, its trail is not ours to write. A copy has the lock
+ * as its maker held it.
  */
 static void child_native(struct thread *thread)
 {
-	thread_enter(thread);
 	if (thread->is_copy) {
 		copy_alone();
-		pages_unguard();
+		copy_leaves(thread);
 	}
-	/* a copy that was to be recorded still has all that was mapped */
-	if (!thread->is_copy || channel.processes <= 1)
-		limit_give_back();
-	if (thread->page)
+	thread_enter(thread);
+	limit_give_back();
+	if (thread->entry)
 		process_borrows(thread);
 	leave(thread, thread->regs.rip);
 }
@@ -187,13 +201,16 @@ static void prepare(int is_process, int is_copy)
 	lock_give(&dispatch_lock);
 }
 
-/* A page for one that is to be recorded. */
-static struct engine_channel *page_for(uint64_t flags)
+/*
+ * An entry for one that is to be recorded. A copy with our descriptors can't have one of its own,
+ * even for a moment.
+ */
+static struct engine_child *entry_for(uint64_t flags)
 {
 	int is_process = !(flags & CLONE_SIGHAND), is_copy = !(flags & CLONE_VM);
 
 	if (!is_process || flags & CLONE_NEWPID || !process_follows() ||
-	    !(is_copy || flags & CLONE_VFORK))
+	    !(is_copy ? !(flags & CLONE_FILES) : flags & CLONE_VFORK))
 		return NULL;
 	return process_take();
 }
@@ -211,7 +228,7 @@ static long clone_held(struct thread *thread, const uint64_t args[6], struct thr
 	action_copy_begin();
 	limit_copy_begin();
 	result = gate_clone((long)thread->regs.gpr[0], args, child,
-			    child->page ? child_copied : child_native);
+			    child->entry ? child_copied : child_native);
 	limit_copy_end();
 	action_copy_end();
 	leave_copy_end(0);
@@ -240,16 +257,16 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 		return -ENOMEM;
 	if (child->is_guest)
 		__atomic_store_n(&has_guests, 1, __ATOMIC_RELAXED);
-	child->page = page_for(flags);
+	child->entry = entry_for(flags);
 	prepare(is_process, is_copy);
-	if (child->page)
+	if (child->entry)
 		process_made(child, is_copy ? trace_next_id() : 0);
 	if (!is_process) /* before it can be, so that we are not the last to leave meanwhile */
 		__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
 	signal_hold_all();
 	result = clone_held(thread, args, child, is_process, is_copy);
 	signal_let_all(thread);
-	if (is_process && child->page) /* a thread may be over, and all of it gone */
+	if (is_process && child->entry) /* a thread may be over, and all of it gone */
 		process_born(child, result, flags & CLONE_PARENT || action_reaps());
 	else if (is_process && !sys_failed(result))
 		process_unfollowed();

@@ -11,7 +11,7 @@
 
 #define NAP_NS 1000000
 #define TELLERS_NAPS_MAX 100u
-#define TOLD ((void *)(uintptr_t)ENGINE_MAGIC) /* the value that our signal carries */
+#define TOLD ((void *)(uintptr_t)ENGINE_MAGIC) /* what our signal, and the tool's, carries */
 
 static struct thread *first;
 static uint32_t lock; /* of the list; never held when an engine handler takes it */
@@ -94,17 +94,10 @@ static void report(const struct thread *thread, long pid)
 	sys_call(SYS_rt_tgsigqueueinfo, pid, thread->tid, SIGTRAP, (long)&info, 0, 0);
 }
 
-void leave_tell(uint32_t tid)
-{
-	siginfo_t info = told_by(sys_call3(SYS_getpid, 0, 0, 0));
-
-	sys_call3(SYS_rt_sigqueueinfo, tid, SIGTRAP, (long)&info);
-}
-
 /* A teller may be killed, so this wait has a bound. */
 void leave_await_tellers(void)
 {
-	/* pairs with process_is_traced(): it counts itself, and then looks whether we have left */
+	/* pairs with soft_traced.c: it counts itself, and then looks whether we have left */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (unsigned int i = 0;
 	     i < TELLERS_NAPS_MAX && __atomic_load_n(&channel.head->tellers, __ATOMIC_SEQ_CST); i++)

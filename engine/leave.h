@@ -29,13 +29,12 @@ int leave_is_asked(void);
 void leave_together(void);
 
 /*
- * The signal that asks a thread to leave; it is the same in all processes. leave_tell() sends it to
- * another process, which then checks leave_is_wanted().
+ * The signal that asks a thread to leave. The tool sends it, too: the thread then checks
+ * leave_is_wanted().
  */
 int leave_is_told(const siginfo_t *info);
-void leave_tell(uint32_t tid);
 
-/* Another process that has found this one inside may be about to write to it: wait for that. */
+/* The tool that has found this process inside may be about to signal it: wait for that. */
 void leave_await_tellers(void);
 
 /*

@@ -41,8 +41,7 @@ static uint64_t own_bytes(int which)
 	uint64_t bytes = memory_mapped() +
 			 (((uint64_t)(_end - __ehdr_start) + 4095) & ~UINT64_C(4095));
 
-	return resources[which] == RLIMIT_AS ? bytes
-					     : bytes - channel.head->bytes - memory_unwritable();
+	return resources[which] == RLIMIT_AS ? bytes : bytes - channel.bytes - memory_unwritable();
 }
 
 /* The kernel's for what was asked. */

@@ -144,6 +144,11 @@ static int guard_make(const struct thread *thread, uint32_t segment)
 	return (int)err;
 }
 
+void ring_copied(void)
+{
+	memory_clear(guarded, sizeof(guarded));
+}
+
 int ring_open(struct thread *thread)
 {
 	struct engine_slot *slot = slot_await();
@@ -160,7 +165,6 @@ int ring_open(struct thread *thread)
 	}
 	for (uint32_t n = 0; n < channel.segments; n++)
 		slot->segments[n] = (struct engine_segment){ 0 };
-	slot->process = channel.process;
 	slot->lost_words = 0;
 	thread->blocks = 0;
 	slot->began_ticks = sys_ticks();

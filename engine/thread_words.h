@@ -14,6 +14,9 @@
  */
 int ring_open(struct thread *thread);
 
+/* In a forked child, which has a channel of its own: no guard is there yet. */
+void ring_copied(void);
+
 /* The same, with what it does not kept. */
 int ring_open_unkept(struct thread *thread);
 

@@ -1,16 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A recorded program writes into the channel that another process, which is not recorded, is its
-# child and asks for something. The tool leaves that process alone. It takes no process of another
-# user for a child.
+# A recorded program writes into its channel what no engine would: that another process, which is not
+# recorded, is its child, or asks for something. The tool leaves that process alone.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
 needs_engine
 forged=$WAYMARK_BUILD/tests/targets/engine/engine-forged
-
-sleep 1000 &
-other=$!
 mkfifo input
 
 # asks REQUEST ANSWER
@@ -28,24 +24,34 @@ asks()
 	wait "$recorder" || fail "$1: $(cat words)"
 }
 
-asks exec 5
-kill -STOP "$other"
-await grep -q '^State:.T' "/proc/$other/status"
-before=$(grep '^SigBlk' "/proc/$other/status")
-asks lead 3
-expect "its blocked signals" "$(grep '^SigBlk' "/proc/$other/status")" "$before"
-kill -9 "$other"
+# is_no_child REQUEST
+is_no_child()
+{
+	asks "$1" 0
+	grep -q '1 child process went on unrecorded' words || fail "$1: it is not counted: $(cat words)"
+	"$waymark" dump forged --trails >dump 2>&1
+	grep -qw "$other" dump && fail "$1: a process that is no child is in the trace"
+}
 
-if [ "$(id -u)" = 0 ]; then
-	setpriv --reuid 65534 --clear-groups sleep 1000 &
+others=(user)
+[ "$(id -u)" != 0 ] || others+=(nobody)
+for who in "${others[@]}"; do
+	if [ "$who" = nobody ]; then
+		setpriv --reuid 65534 --clear-groups sleep 1000 &
+	else
+		sleep 1000 &
+	fi
 	other=$!
-	await grep -q '^Uid:.65534' "/proc/$other/status"
-else
-	other=1
-fi
-asks exec 0
-grep -q '1 child process went on unrecorded' words || fail "another user's process: $(cat words)"
-"$waymark" dump forged --trails >dump 2>&1
-grep -qw "$other" dump && fail "another user's process is in the trace"
-[ "$other" = 1 ] || kill -9 "$other"
+	await grep -q sleep "/proc/$other/comm"
+	asks exec 5
+	asks trace 2
+	is_no_child child
+	is_no_child borrows
+	kill -STOP "$other"
+	await grep -q '^State:.T' "/proc/$other/status"
+	before=$(grep '^SigBlk' "/proc/$other/status")
+	asks trace 2
+	expect "its blocked signals" "$(grep '^SigBlk' "/proc/$other/status")" "$before"
+	kill -9 "$other"
+done
 exit "$failed"

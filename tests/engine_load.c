@@ -83,7 +83,8 @@ static long call(pid_t pid, long number, long a, long b, long c, long d, long e)
 
 static struct engine_channel *channel_make(int *fd)
 {
-	uint64_t slots_at = 4096, rings_at = PAGE(slots_at + SLOTS * sizeof(struct engine_slot));
+	uint64_t slots_at = 2 * ENGINE_GUARD_BYTES,
+		 rings_at = PAGE(slots_at + SLOTS * sizeof(struct engine_slot));
 	uint64_t log_at = rings_at +
 			  (uint64_t)SLOTS * SEGMENTS * (SEGMENT_BYTES + ENGINE_GUARD_BYTES);
 	struct engine_channel *head;
@@ -277,7 +278,8 @@ int main(int count, char **words)
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 	if (head && getenv("ENGINE_LOAD_STOP")) {
 		usleep((useconds_t)atoi(getenv("ENGINE_LOAD_STOP")));
-		head->asked = ENGINE_ASKED_STOP;
+		((struct engine_control *)((char *)head + ENGINE_GUARD_BYTES))
+			->asked = ENGINE_ASKED_STOP;
 	}
 	waitpid(pid, &status, 0);
 	if (getenv("ENGINE_LOAD_STATE") && head)

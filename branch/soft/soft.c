@@ -2,6 +2,7 @@
 #include "branch/soft/soft.h"
 
 #include "branch/soft/soft_attach.h"
+#include "branch/soft/soft_control.h"
 #include "branch/soft/soft_ended.h"
 #include "branch/soft/soft_follow.h"
 #include "branch/soft/soft_launch.h"
@@ -30,9 +31,9 @@
 struct soft {
 	pid_t pid;
 	int is_waiting, is_done; /* is_done: all was taken */
-	uint32_t reported;	 /* how often we had been, before the last look */
 	uint64_t nap_ns;
-	struct soft_channel channel;
+	struct soft_control control;
+	struct soft_channel channel; /* the first process's */
 	struct soft_image image;
 	struct soft_launch launch;
 	struct soft_attach attach;
@@ -53,7 +54,8 @@ static int open_reader(struct soft *soft, struct trail_sink *sink,
 	if (!err && options)
 		soft->reader.newest_blocks = options->last_bytes / STORE_BLOCK_BYTES;
 	if (!err)
-		err = soft_follow_init(&soft->follow, &soft->channel, &soft->reader, &soft->image);
+		err = soft_follow_init(&soft->follow, &soft->control, &soft->channel, &soft->reader,
+				       &soft->image);
 	soft->follow.is_wanted = options && options->follows;
 	return err;
 }
@@ -61,11 +63,15 @@ static int open_reader(struct soft *soft, struct trail_sink *sink,
 static int open_all(struct soft *soft, struct trail_sink *sink, const struct soft_options *options)
 {
 	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0,
-						 options && options->follows ? SOFT_PROCESSES_MAX
-									     : 1);
-	int err = soft_channel_open(&soft->channel, &sizes);
+						 options && options->follows);
+	int err = soft_control_open(&soft->control);
 
-	return err ? err : open_reader(soft, sink, options);
+	if (!err)
+		err = soft_channel_open(&soft->channel, &sizes);
+	if (err)
+		return err;
+	soft_channel_fill(&soft->channel);
+	return open_reader(soft, sink, options);
 }
 
 static void end_child(pid_t pid)
@@ -87,7 +93,7 @@ static struct soft *soft_new(pid_t pid, char *detail)
 	detail[0] = '\0';
 	if (soft) {
 		soft->pid = pid;
-		soft->channel.fd = soft->image.fd = soft->rid_fd = -1;
+		soft->control.fd = soft->channel.fd = soft->image.fd = soft->rid_fd = -1;
 		soft->is_done = 1;
 		soft->nap_ns = NAP_NS;
 	}
@@ -97,14 +103,17 @@ static struct soft *soft_new(pid_t pid, char *detail)
 /* Up to where the engine is to begin. */
 static int enter(struct soft *soft, struct trail_sink *sink, int gate, char *detail, size_t bytes)
 {
-	int err = soft_launch_await(&soft->launch, soft->pid, gate, &soft->channel, &soft->image);
+	const struct soft_parts parts = { &soft->channel, &soft->image, &soft->control };
+	int err = soft_launch_await(&soft->launch, soft->pid, gate, &parts);
 
 	if (!err)
 		err = sink->calls->begin(sink, soft->pid);
 	if (!err)
 		err = soft_follow_first(&soft->follow, soft->pid, sink);
-	return err ? err
-		   : soft_launch_enter(&soft->launch, &soft->channel, &soft->image, detail, bytes);
+	if (!err)
+		err = soft_launch_enter(&soft->launch, &parts, detail, bytes);
+	soft_channel_close_fd(&soft->channel);
+	return err;
 }
 
 int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_options *options,
@@ -132,7 +141,7 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 		soft_close(soft);
 		return err;
 	}
-	soft_channel_hold(&soft->channel);
+	soft_control_hold(&soft->control);
 	soft->is_waiting = 1;
 	soft->is_done = 0;
 	*out = soft;
@@ -143,9 +152,9 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_options *options,
 		  struct detail detail)
 {
-	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0, 1);
-	int err = soft_attach_enter(&soft->attach, soft->pid, &soft->channel, &sizes, &soft->image,
-				    detail);
+	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0, 0);
+	int err = soft_attach_enter(&soft->attach, soft->pid, &soft->control, &soft->channel,
+				    &sizes, &soft->image, detail);
 
 	if (err)
 		return err;
@@ -201,8 +210,8 @@ static int go(struct soft *soft)
 /* Why the engine does not record. 0: it does, or has not begun. */
 static int refusal(struct soft *soft)
 {
-	const struct engine_channel *head = soft_channel_head(&soft->channel);
-	int error = __atomic_load_n(&head->error, __ATOMIC_RELAXED);
+	const struct engine_channel *head = soft_follow_head(&soft->follow.processes[0]);
+	int error = head ? __atomic_load_n(&head->error, __ATOMIC_RELAXED) : 0;
 
 	if (error >= 0 || error < -(1 << 16) ||
 	    __atomic_load_n(&head->state, __ATOMIC_ACQUIRE) != ENGINE_REFUSED)
@@ -214,17 +223,19 @@ static int refusal(struct soft *soft)
 
 static void note_figures(struct soft *soft)
 {
-	const struct engine_channel *head = soft_channel_head(&soft->channel);
+	const struct engine_channel *head = soft_follow_head(&soft->follow.processes[0]);
 	struct soft_result *result = &soft->result;
 
 	result->blocks = soft->reader.blocks;
 	result->words = soft->reader.words_put;
 	result->overwritten = soft->reader.overwritten;
 	result->losses = soft->reader.losses;
-	result->traces = head->traces;
-	result->translated_blocks = head->translated_blocks;
-	result->flushes = head->flushes;
-	result->faults = head->faults;
+	if (head) {
+		result->traces = head->traces;
+		result->translated_blocks = head->translated_blocks;
+		result->flushes = head->flushes;
+		result->faults = head->faults;
+	}
 	result->lost_threads = soft->follow.lost_threads;
 	result->unfollowed = soft->follow.unfollowed;
 	result->privileged = soft->follow.privileged;
@@ -245,7 +256,7 @@ static int over(struct soft *soft)
 	soft->result.status = first->status;
 	first->modules.is_gone = 1;
 	if (first->use == SOFT_LIVE) {
-		soft_follow_end(&soft->follow, 0, NULL);
+		soft_follow_end(&soft->follow, first, NULL);
 		soft->result.killed_tid = soft->reader.killed_tid;
 	}
 	return soft->follow.error;
@@ -284,7 +295,7 @@ static void rest(struct soft *soft)
 	if (soft->follow.traced)
 		sigtimedwait(&set, NULL, &nap);
 	else
-		soft_channel_wait(&soft->channel, soft->reported, &nap);
+		soft_control_wait(&soft->control, &nap);
 }
 
 /* 1: there was something, and the first process was over before; or an error. */
@@ -292,12 +303,11 @@ static int look(struct soft *soft, int *is_over)
 {
 	int had, more;
 
-	soft->reported = soft_channel_told(&soft->channel);
 	*is_over = first_is_over(soft); /* before the look that takes the last of it */
 	had = soft_follow_look(&soft->follow);
 	if (had < 0)
 		return had;
-	more = soft_reader_take(&soft->reader);
+	more = soft_follow_take(&soft->follow);
 	return more < 0 ? more : had || more;
 }
 
@@ -335,7 +345,7 @@ int soft_run(struct soft *soft, unsigned int for_ms)
 
 int soft_fetch(struct soft *soft)
 {
-	return soft->is_done ? soft->reader.error : soft_reader_fetch(&soft->reader);
+	return soft->is_done ? soft->reader.error : soft_follow_fetch(&soft->follow);
 }
 
 void soft_result(const struct soft *soft, struct soft_result *result)
@@ -372,7 +382,7 @@ int soft_rid(struct soft *soft, unsigned int for_ms)
 		if (err == -ESRCH || (!err && target_has_ended(&target)))
 			soft->is_attached = 0; /* killed: our end lets its threads go */
 		else if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_RUNS)
-			soft_leave_move(soft->pid, head, soft->channel.is_held);
+			soft_leave_move(soft->pid, head, soft->control.is_held);
 		else
 			soft->is_attached = may_unmap_yet(soft_leave_unmap(soft->pid, &left));
 		if (soft->is_attached && ticks_monotonic_ns() >= end_ns)
@@ -394,11 +404,8 @@ static int is_recorded(struct soft *soft)
 		return 0;
 	if (soft->is_attached)
 		return 1;
-	for (uint32_t i = 0; i < soft_reader_used(&soft->reader); i++)
-		if (__atomic_load_n(&soft_channel_slot(&soft->channel, i)->state,
-				    __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE)
-			return 1;
-	return soft->follow.traced || soft_follow_is_entering(&soft->follow);
+	return soft_follow_is_writing(&soft->follow) || soft->follow.traced ||
+	       soft_follow_is_entering(&soft->follow);
 }
 
 int soft_let_go(struct soft *soft, unsigned int for_ms)
@@ -416,7 +423,7 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 	}
 	go(soft);
 	soft->follow.is_ending = 1;
-	soft_channel_ask(&soft->channel, ENGINE_ASKED_STOP);
+	soft_control_ask(&soft->control, ENGINE_ASKED_STOP);
 	while (had >= 0 && (had || is_recorded(soft)) && ticks_monotonic_ns() < end_ns) {
 		had = look(soft, &is_over);
 		if (had)
@@ -427,9 +434,9 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 	}
 	/* the reader failed: threads that wait for room would wait for ever */
 	if (soft->reader.error)
-		soft_channel_let_go(&soft->channel);
+		soft_control_let_go(&soft->control);
 	soft_rid(soft, ticks_monotonic_ns() < end_ns ? for_ms : 0);
-	soft_channel_let_go(&soft->channel);
+	soft_control_let_go(&soft->control);
 	if (first_is_over(soft))
 		over(soft);
 	return finish(soft, &gone);
@@ -447,6 +454,7 @@ int soft_close(struct soft *soft)
 	soft_image_close(&soft->image);
 	if (soft->rid_fd >= 0)
 		close(soft->rid_fd);
+	soft_control_close(&soft->control);
 	soft_channel_close(&soft->channel);
 	free(soft);
 	return err;

@@ -2,18 +2,28 @@
 #include "branch/soft/soft_asked.h"
 
 #include "base/maps.h"
-#include "branch/soft/soft_ended.h"
 #include "branch/step/rights.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/auxvec.h>
 #include <linux/capability.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/user.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-int asked_gains(const struct engine_channel *page, pid_t tid)
+#define AUXV_MAX 64
+#define NAME_BYTES 96u
+
+#define TMPFS 0x01021994 /* linux/magic.h */
+
+int asked_gains(const struct engine_channel *head, pid_t tid)
 {
-	const struct engine_exec exec = page->exec;
+	const struct engine_exec exec = head->exec;
 	const struct user_regs_struct regs = {
 		.orig_rax = exec.number,
 		.rdi = exec.arguments[0],
@@ -24,6 +34,25 @@ int asked_gains(const struct engine_channel *page, pid_t tid)
 	};
 
 	return rights_gained(tid, &regs);
+}
+
+int asked_has_gained(pid_t pid)
+{
+	uint64_t pairs[AUXV_MAX][2];
+	char path[64];
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 1;
+	got = read(fd, pairs, sizeof(pairs));
+	close(fd);
+	for (size_t i = 0; got > 0 && i < (size_t)got / sizeof(pairs[0]); i++)
+		if (pairs[i][0] == AT_SECURE)
+			return pairs[i][1] != 0;
+	return 0; /* of 32 bits */
 }
 
 static int has_channel(const struct soft_channel *channel, pid_t tid)
@@ -47,19 +76,60 @@ int asked_is_thread(const struct soft_channel *channel, pid_t pid, pid_t tid)
 	return tid > 0 && !access(path, F_OK) && has_channel(channel, tid);
 }
 
-int asked_child(const struct soft_channel *channel, struct target *target, pid_t pid, int end_fd,
-		pid_t parent, uid_t uid)
+static int has_name(const char *path, const char *name)
 {
-	if (target_read(target, pid)) /* hidden from us, if it lives */
-		return end_fd >= 0 && !ended_is(end_fd) ? -EPERM : -ESRCH;
-	if (target->pid == pid && ((parent && target->ppid == parent) || target->uid == uid ||
-				   asked_is_thread(channel, pid, pid)))
-		return 0;
-	return -EPERM;
+	char target[NAME_BYTES];
+	ssize_t bytes = readlink(path, target, sizeof(target));
+
+	return bytes == (ssize_t)strlen(name) && !memcmp(target, name, (size_t)bytes);
 }
 
-int asked_must_look(const struct engine_channel *page)
+/*
+ * Any file may be behind the path by now: to open it may block, or change something. A memfd that
+ * no one else uses has no seals yet; a file that is no memfd has one.
+ */
+static int fd_open(const char *path, const char *name)
 {
-	return !page->exec.number ||
-	       !(target_status_mask(gettid(), "CapEff") >> CAP_SYS_PTRACE & 1);
+	int at = open(path, O_PATH | O_CLOEXEC), fd = -1;
+	struct statfs system;
+	struct stat about;
+	char own[64];
+
+	snprintf(own, sizeof(own), "/proc/self/fd/%d", at);
+	if (at >= 0 && has_name(own, name) && !fstat(at, &about) && S_ISREG(about.st_mode) &&
+	    !fstatfs(at, &system) && system.f_type == TMPFS)
+		fd = open(own, O_RDWR | O_CLOEXEC);
+	if (at >= 0)
+		close(at);
+	if (fd >= 0 && fcntl(fd, F_GET_SEALS)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+int asked_channel(pid_t pid, pid_t parent, uint32_t count)
+{
+	char path[320], name[NAME_BYTES];
+	struct dirent *entry;
+	int fd = -1;
+	DIR *dir;
+
+	snprintf(name, sizeof(name), "/memfd:" ENGINE_CHANNEL_NAME "-%d-%u (deleted)", (int)parent,
+		 count);
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	while (dir && fd < 0 && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)pid, entry->d_name);
+		if (has_name(path, name))
+			fd = fd_open(path, name);
+	}
+	if (dir)
+		closedir(dir);
+	return fd < 0 ? -ENOENT : fd;
+}
+
+int asked_must_look(const struct engine_child *entry)
+{
+	return !entry->has_stack || !(target_status_mask(gettid(), "CapEff") >> CAP_SYS_PTRACE & 1);
 }

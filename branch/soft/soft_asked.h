@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that asks the tool to trace it, since it is about to execute a program (abi/engine.h,
- * enum engine_ask).
+ * A process that asks the tool for something (abi/engine.h): whether it is what it says, and may
+ * have it.
  */
 #ifndef BRANCH_SOFT_SOFT_ASKED_H
 #define BRANCH_SOFT_SOFT_ASKED_H
@@ -11,28 +11,32 @@
 
 #include <sys/types.h>
 
-/* What it asks for gains rights, that it would not have while it is traced. */
-int asked_gains(const struct engine_channel *page, pid_t tid);
+/* What a thread asks to execute gains privileges, that it would not have while it is traced. */
+int asked_gains(const struct engine_channel *head, pid_t tid);
 
 /*
- * Whether it is a thread of the process, and has the channel mapped: any recorded process may have
- * written these numbers there.
+ * Whether a process, stopped behind execve(2), has gained privileges by the program (AT_SECURE), or
+ * may have: it is not for us to look at it.
+ */
+int asked_has_gained(pid_t pid);
+
+/*
+ * Whether it is a thread of the process, and has the channel mapped: the recorded process may have
+ * written any number there.
  */
 int asked_is_thread(const struct soft_channel *channel, pid_t pid, pid_t tid);
 
 /*
- * Read a new process, whose number any recorded process may have written. Accept a child of
- * `parent`, a process of the user `uid` and one that has the channel mapped. `end_fd` is its pidfd,
- * or -1. 0; -EPERM for any other process; -ESRCH: it has ended and nothing is known of it.
+ * The memfd that a forked child of `parent`, its `count`th, has made for its channel: a descriptor,
+ * or -ENOENT: it has none. A process that was made otherwise has none of that name.
  */
-int asked_child(const struct soft_channel *channel, struct target *target, pid_t pid, int end_fd,
-		pid_t parent, uid_t uid);
+int asked_channel(pid_t pid, pid_t parent, uint32_t count);
 
 /*
  * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains rights,
  * or call PTRACE_TRACEME. posix_spawn(3) gives its child a stack, never calls that, and makes
  * dozens of calls.
  */
-int asked_must_look(const struct engine_channel *page);
+int asked_must_look(const struct engine_child *entry);
 
 #endif

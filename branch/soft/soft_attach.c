@@ -210,8 +210,10 @@ static int map_channel(struct soft_attach *attach, struct soft_channel *channel,
 	int fd = memfd_open(attach, &theirs);
 	int err = soft_channel_open_at(channel, sizes, fd);
 
-	if (!err)
+	if (!err) {
+		soft_channel_fill(channel);
 		attach->channel_at = attach->engine + attach->engine_bytes;
+	}
 	if (!err)
 		err = map(attach, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, theirs,
 			  &attach->channel_at);
@@ -425,9 +427,9 @@ void soft_attach_undo(struct soft_attach *attach, const struct soft_channel *cha
 							   .head = head });
 }
 
-int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_channel *channel,
-		      const struct soft_sizes *sizes, const struct soft_image *image,
-		      struct detail detail)
+int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_control *control,
+		      struct soft_channel *channel, const struct soft_sizes *sizes,
+		      const struct soft_image *image, struct detail detail)
 {
 	struct maps maps = { 0 };
 	int err;
@@ -451,8 +453,10 @@ int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_channel
 		err = map_engine(attach, image);
 	if (!err)
 		err = map_channel(attach, channel, sizes);
-	if (!err)
-		soft_channel_hold(channel);
+	if (!err) {
+		soft_control_open_in(control, channel);
+		soft_control_hold(control);
+	}
 	if (!err)
 		err = open_engine(attach, channel, image);
 	if (!err)

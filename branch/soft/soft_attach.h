@@ -24,6 +24,7 @@
 #define BRANCH_SOFT_SOFT_ATTACH_H
 
 #include "branch/soft/soft_channel.h"
+#include "branch/soft/soft_control.h"
 #include "branch/soft/soft_held.h"
 #include "branch/soft/soft_image.h"
 
@@ -38,12 +39,12 @@ struct soft_attach {
 };
 
 /*
- * 1 to 4. `channel` is opened with `sizes`, and the caller's to close. 0; or a negative error with
- * words about it: the process is as it was.
+ * 1 to 4. `channel` is opened with `sizes`, and `control` in it: both are the caller's to close. 0;
+ * or a negative error with words about it: the process is as it was.
  */
-int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_channel *channel,
-		      const struct soft_sizes *sizes, const struct soft_image *image,
-		      struct detail detail);
+int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_control *control,
+		      struct soft_channel *channel, const struct soft_sizes *sizes,
+		      const struct soft_image *image, struct detail detail);
 
 /* 5 and 6. 0, or a negative error: it is as it was. Nothing is held afterwards. */
 int soft_attach_go(struct soft_attach *attach, const struct soft_channel *channel);

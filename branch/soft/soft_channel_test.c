@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* A channel's memory: its sizes, and who holds it. */
+#include "branch/soft/soft_control.h"
 #include "branch/testing/soft_fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/futex.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,13 +15,12 @@ TestSuite(soft_channel, .init = blocking, .fini = end, .timeout = 60);
 Test(soft_channel, sizes_that_can_not_be)
 {
 	static const struct soft_sizes sizes[] = {
-		{ 0, 4, 4096, 4096, ENGINE_BLOCK, 1 },
-		{ 4, 0, 4096, 4096, ENGINE_BLOCK, 1 },
-		{ 4, ENGINE_SEGMENTS_MAX + 1, 4096, 4096, ENGINE_BLOCK, 1 },
-		{ 4, 4, 4095, 4096, ENGINE_BLOCK, 1 },
-		{ 4, 4, 4096, 0, ENGINE_BLOCK, 1 },
-		{ UINT32_MAX, 64, UINT64_C(1) << 33, 4096, ENGINE_BLOCK, 1 },
-		{ 4, 4, 4096, 4096, ENGINE_BLOCK, SOFT_PROCESSES_MAX + 1 },
+		{ 0, 4, 4096, 4096, ENGINE_BLOCK, 0 },
+		{ 4, 0, 4096, 4096, ENGINE_BLOCK, 0 },
+		{ 4, ENGINE_SEGMENTS_MAX + 1, 4096, 4096, ENGINE_BLOCK, 0 },
+		{ 4, 4, 4095, 4096, ENGINE_BLOCK, 0 },
+		{ 4, 4, 4096, 0, ENGINE_BLOCK, 0 },
+		{ UINT32_MAX, 64, UINT64_C(1) << 33, 4096, ENGINE_BLOCK, 0 },
 	};
 	struct soft_channel other;
 
@@ -32,7 +33,7 @@ Test(soft_channel, sizes_that_can_not_be)
 Test(soft_channel, sizes_for_all_that_may_be_asked)
 {
 	for (uint64_t bytes = 65536; bytes <= UINT64_C(64) << 30; bytes *= 4) {
-		struct soft_sizes sizes = soft_sizes_for(bytes, 1);
+		struct soft_sizes sizes = soft_sizes_for(bytes, 0);
 		struct soft_channel other;
 
 		cr_expect_eq(soft_channel_open(&other, &sizes), 0, "%lu", (unsigned long)bytes);
@@ -41,31 +42,18 @@ Test(soft_channel, sizes_for_all_that_may_be_asked)
 	}
 }
 
-Test(soft_channel, pages_grow_up_to_the_processes)
+/* As many as may be recorded at one time have addresses in the recorder. */
+Test(soft_channel, sizes_of_all_processes_have_addresses)
 {
-	struct soft_sizes sizes = soft_sizes_for(0, SOFT_PROCESSES_MAX);
-	struct soft_channel other;
+	for (uint64_t bytes = 0; bytes <= UINT64_C(1) << 30; bytes = bytes ? 4 * bytes : 65536) {
+		struct soft_sizes sizes = soft_sizes_for(bytes, 1);
+		struct soft_channel other;
 
-	cr_assert_eq(soft_channel_open(&other, &sizes), 0);
-	cr_expect_lt(other.pages, SOFT_PROCESSES_MAX);
-	soft_channel_ask(&other, ENGINE_ASKED_STOP);
-	while (other.pages < SOFT_PROCESSES_MAX) {
-		uint32_t last = other.pages;
-
-		cr_expect_eq(soft_channel_page(&other, last)->magic, 0);
-		soft_channel_grow(&other);
-		cr_assert_gt(other.pages, last);
-		cr_expect_eq(soft_channel_head(&other)->pages, other.pages);
-		cr_expect_eq(soft_channel_page(&other, last)->magic, ENGINE_MAGIC);
-		cr_expect_eq(soft_channel_page(&other, other.pages - 1)->process, other.pages - 1);
+		cr_assert_eq(soft_channel_open(&other, &sizes), 0);
+		cr_expect_lt(other.bytes * SOFT_PROCESSES_MAX, UINT64_C(120) << 40, "%lu",
+			     (unsigned long)bytes);
+		soft_channel_close(&other);
 	}
-	soft_channel_grow(&other);
-	cr_expect_eq(other.pages, SOFT_PROCESSES_MAX);
-	/* a program that the first process executes gets the page as it was */
-	soft_channel_renew(&other, 0);
-	cr_expect_eq(soft_channel_head(&other)->pages, SOFT_PROCESSES_MAX);
-	cr_expect_eq(soft_channel_head(&other)->asked, ENGINE_ASKED_STOP);
-	soft_channel_close(&other);
 }
 
 Test(soft_channel, places_leave_round_addresses_free)
@@ -85,24 +73,48 @@ Test(soft_channel, the_memory_can_not_be_made_smaller)
 	cr_expect_eq(errno, EPERM);
 }
 
-Test(soft_channel, who_holds_it_is_seen_to_die)
+/* ---- what all processes have ---- */
+
+Test(soft_channel, control_held_by_a_process_that_dies_says_so)
 {
-	pid_t pid = fork();
+	struct soft_control control;
+	pid_t pid;
 	int status;
 
+	cr_assert_eq(soft_control_open(&control), 0);
+	pid = fork();
 	if (!pid) {
-		soft_channel_hold(&channel);
-		_exit((pid_t)head->tool == getpid() ? 0 : 1);
+		soft_control_hold(&control);
+		_exit((pid_t)control.page->tool == getpid() ? 0 : 1);
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect_eq(status, 0);
-	cr_expect(head->tool & FUTEX_OWNER_DIED);
+	cr_expect(control.page->tool & FUTEX_OWNER_DIED);
 	pid = fork();
 	if (!pid) {
-		soft_channel_hold(&channel);
-		soft_channel_let_go(&channel);
+		soft_control_hold(&control);
+		soft_control_let_go(&control);
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
-	cr_expect_eq(head->tool, 0);
+	cr_expect_eq(control.page->tool, 0);
+	soft_control_close(&control);
+}
+
+Test(soft_channel, control_can_not_be_mapped_to_write)
+{
+	struct soft_control control;
+	char *page;
+
+	cr_assert_eq(soft_control_open(&control), 0);
+	soft_control_ask(&control, ENGINE_ASKED_STOP);
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, control.fd, 0);
+	cr_expect_eq(page, MAP_FAILED);
+	page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, control.fd, 0);
+	cr_assert_neq(page, MAP_FAILED);
+	cr_expect_eq(((struct engine_control *)(void *)page)->asked, ENGINE_ASKED_STOP);
+	cr_expect_eq(mprotect(page, 4096, PROT_READ | PROT_WRITE), -1);
+	cr_expect_eq(pwrite(control.fd, "", 1, 0), -1);
+	munmap(page, 4096);
+	soft_control_close(&control);
 }

@@ -43,7 +43,7 @@ static int copy_one(const struct soft_reader *reader, uint32_t slot, uint64_t nu
 static void put(struct soft_reader *reader, struct soft_thread *thread, const struct copied *copied,
 		const uint32_t *words)
 {
-	uint64_t ticks = copied->ended ? copied->ended : soft_clock_latest(&reader->clock);
+	uint64_t ticks = copied->ended ? copied->ended : soft_clock_latest(&reader->first->clock);
 	uint32_t from = thread->part < copied->words ? thread->part : copied->words;
 
 	if (!reader_words(reader, thread, words + from, copied->words - from, ticks))
@@ -60,11 +60,11 @@ static void skip_older(const struct soft_reader *reader, struct soft_thread *thr
 	uint64_t blocks = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		blocks += segment_blocks_of(thread, words + i * room,
+		blocks += segment_blocks_of(reader, words + i * room,
 					    copied[i].number == thread->next ? thread->part : 0,
 					    copied[i].words);
-	if (reader->newest_blocks && blocks > reader->newest_blocks)
-		thread->skip = blocks - reader->newest_blocks;
+	if (reader->first->newest_blocks && blocks > reader->first->newest_blocks)
+		thread->skip = blocks - reader->first->newest_blocks;
 }
 
 /*
@@ -94,14 +94,14 @@ static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
 		else if (number != newest)
 			break;
 	}
-	soft_clock_look(&reader->clock);
-	if (count && reader_paths(reader, thread->source) >= 0) {
+	soft_clock_look(&reader->first->clock);
+	if (count && reader_paths(reader) >= 0) {
 		is_gap = reader_reach(thread, copied[count - 1].number,
 				      copied[count - 1].began_blocks);
 		skip_older(reader, thread, copied, count, words);
 		if (is_gap && !thread->skip)
 			reader_lost(reader, thread);
-		while (count-- && !reader->error)
+		while (count-- && !reader->first->error)
 			put(reader, thread, &copied[count], words + count * room);
 		if (thread->skip)
 			reader_lost(reader, thread);
@@ -119,21 +119,22 @@ static void fetch_drained(struct soft_reader *reader, uint32_t slot)
 
 	while (thread->next <= newest && reader_drain(reader, slot) > 0)
 		;
-	if (reader->error || !copy_one(reader, slot, thread->next, &copied, reader->words))
+	if (reader->first->error ||
+	    !copy_one(reader, slot, thread->next, &copied, reader->first->words))
 		return;
-	soft_clock_look(&reader->clock);
+	soft_clock_look(&reader->first->clock);
 	/* a full one stays for the next soft_reader_take(), which gives it back */
-	if (!copied.ended && reader_paths(reader, thread->source) >= 0)
-		put(reader, thread, &copied, reader->words);
+	if (!copied.ended && reader_paths(reader) >= 0)
+		put(reader, thread, &copied, reader->first->words);
 }
 
 int soft_reader_fetch(struct soft_reader *reader)
 {
-	soft_clock_look(&reader->clock);
-	for (uint32_t n = 0; n < reader->channel->pages && !reader->error; n++)
-		if (reader->sources[n].sink)
-			reader_paths(reader, &reader->sources[n]);
-	for (uint32_t i = 0; i < soft_reader_used(reader) && !reader->error; i++) {
+	if (!reader->source.sink || !reader->channel)
+		return reader->first->error;
+	soft_clock_look(&reader->first->clock);
+	reader_paths(reader);
+	for (uint32_t i = 0; i < soft_reader_used(reader) && !reader->first->error; i++) {
 		uint32_t state = __atomic_load_n(&soft_channel_slot(reader->channel, i)->state,
 						 __ATOMIC_ACQUIRE);
 
@@ -142,5 +143,5 @@ int soft_reader_fetch(struct soft_reader *reader)
 		else if (state == ENGINE_SLOT_LIVE && !reader_begin(reader, i))
 			(reader_is_drained(reader) ? fetch_drained : fetch_cyclic)(reader, i);
 	}
-	return reader->error;
+	return reader->first->error;
 }

@@ -5,6 +5,7 @@
 #include "branch/soft/soft_ended.h"
 #include "branch/soft/soft_launch.h"
 #include "branch/soft/soft_stopped.h"
+#include "branch/soft/soft_traced.h"
 #include "branch/step/rights.h"
 #include "process/target.h"
 #include "process/ticks.h"
@@ -32,26 +33,31 @@ static int failed(struct soft_follow *follow, int err)
 	return follow->error;
 }
 
-static uint32_t count_of(const struct soft_follow *follow)
+struct engine_child *soft_follow_entry(const struct soft_follow *follow,
+				       const struct soft_process *process)
 {
-	return follow->channel->pages;
+	const struct soft_process *parent = &follow->processes[process->parent];
+	struct engine_channel *head = soft_follow_head(parent);
+	struct engine_child *entry;
+
+	if (!process->born || !head || parent->life != process->parent_life)
+		return NULL;
+	entry = &head->children[process->entry];
+	return __atomic_load_n(&entry->born, __ATOMIC_ACQUIRE) >> 32 == process->born >> 32 ? entry
+											    : NULL;
 }
 
-static uint32_t number_of(const struct soft_follow *follow, const struct soft_process *process)
+/* The entry is needed no more. */
+static void give_entry(struct soft_follow *follow, struct soft_process *process)
 {
-	return (uint32_t)(process - follow->processes);
-}
+	struct engine_child *entry = soft_follow_entry(follow, process);
+	struct soft_process *parent = &follow->processes[process->parent];
 
-static struct engine_channel *page_of(const struct soft_follow *follow,
-				      const struct soft_process *process)
-{
-	return soft_channel_page(follow->channel, number_of(follow, process));
-}
-
-static struct soft_source *source_of(const struct soft_follow *follow,
-				     const struct soft_process *process)
-{
-	return &follow->reader->sources[number_of(follow, process)];
+	if (process->born && parent->life == process->parent_life)
+		parent->children[process->entry] = 0;
+	process->born = 0;
+	if (entry)
+		soft_channel_give_child(entry);
 }
 
 static int on_module(void *data, const struct engine_module *module, const char *path)
@@ -61,30 +67,28 @@ static int on_module(void *data, const struct engine_module *module, const char 
 
 /* ---- begin ---- */
 
-/* Those from `first` on are new. */
-static void begin_pages(struct soft_follow *follow, uint32_t first)
+int soft_follow_init(struct soft_follow *follow, const struct soft_control *control,
+		     struct soft_channel *channel, struct soft_reader *reader,
+		     const struct soft_image *image)
 {
-	for (uint32_t n = first; n < count_of(follow); n++)
-		follow->processes[n].end_fd = -1;
-}
-
-int soft_follow_init(struct soft_follow *follow, struct soft_channel *channel,
-		     struct soft_reader *reader, const struct soft_image *image)
-{
-	*follow = (struct soft_follow){ .channel = channel, .reader = reader, .image = image };
-	follow->processes = calloc(channel->sizes.processes, sizeof(*follow->processes));
-	follow->ready = calloc(channel->sizes.processes, sizeof(*follow->ready));
+	*follow = (struct soft_follow){
+		.control = control, .image = image, .sizes = channel->sizes, .count = 1
+	};
+	follow->processes = calloc(SOFT_PROCESSES_MAX, sizeof(*follow->processes));
+	follow->ready = calloc(SOFT_PROCESSES_MAX, sizeof(*follow->ready));
 	if (!follow->processes || !follow->ready)
 		return -ENOMEM;
-	begin_pages(follow, 0);
+	follow->processes[0] = (struct soft_process){
+		.end_fd = -1, .channel = channel, .reader = reader, .is_entered = 1
+	};
 	if (rights_must_be_named())
-		soft_channel_head(channel)->tracer = (uint32_t)getpid();
+		control->page->tracer = (uint32_t)getpid();
 	return 0;
 }
 
-static void set_modules(struct soft_follow *follow, struct soft_process *process)
+static void set_modules(struct soft_process *process)
 {
-	struct soft_paths *paths = &source_of(follow, process)->paths;
+	struct soft_paths *paths = &process->reader->source.paths;
 
 	process->modules.pid = process->pid;
 	process->modules.modules.sink = process->sink;
@@ -96,128 +100,233 @@ int soft_follow_first(struct soft_follow *follow, pid_t pid, struct trail_sink *
 {
 	struct soft_process *first = &follow->processes[0];
 
-	follow->uid = (uid_t)target_status_number(pid, "Uid");
 	first->pid = pid;
 	first->sink = sink;
 	first->use = SOFT_LIVE;
-	set_modules(follow, first);
+	set_modules(first);
 	first->end_fd = ended_open(pid);
 	follow->began_ns = ticks_monotonic_ns();
-	page_of(follow, first)->use = ENGINE_USE_MADE;
 	return failed(follow,
 		      first->end_fd < 0 ? first->end_fd : soft_modules_note(&first->modules));
 }
 
-static int look_at_page(struct soft_follow *follow, struct soft_process *process);
+/* ---- children ---- */
+
+/* One that is not used; NULL: all are. */
+static struct soft_process *process_take(struct soft_follow *follow)
+{
+	uint32_t n = 1;
+
+	while (n < follow->count && follow->processes[n].use != SOFT_NONE)
+		n++;
+	if (n == SOFT_PROCESSES_MAX)
+		return NULL;
+	if (n == follow->count)
+		follow->count++;
+	return &follow->processes[n];
+}
 
 /*
- * A page was taken: what it shares is noted while its parent is there. That may be as new, with a
- * page behind this one: then it is looked at first, for what it has from its own parent is shared,
- * too.
+ * An entry was taken: what the child shares is noted while its parent is there. NULL: no place is
+ * left.
  */
-static void expect(struct soft_follow *follow, struct soft_process *process)
+static struct soft_process *expect(struct soft_follow *follow, struct soft_process *parent,
+				   uint32_t index)
 {
-	const struct engine_channel *page = page_of(follow, process);
-	uint32_t parent = page->parent;
+	const struct engine_child *entry = &soft_follow_head(parent)->children[index];
+	uint32_t first_id = __atomic_load_n(&entry->first_id, __ATOMIC_RELAXED);
+	struct soft_process *process = process_take(follow);
+	uint32_t life = process ? process->life : 0;
 
-	*process = (struct soft_process){ .use = SOFT_EXPECTED, .end_fd = -1 };
+	if (!process)
+		return NULL;
+	*process = (struct soft_process){ .use = SOFT_EXPECTED,
+					  .end_fd = -1,
+					  .own_channel = { .fd = -1 },
+					  .life = life + 1,
+					  .ppid = parent->pid,
+					  .parent = (uint32_t)(parent - follow->processes),
+					  .parent_life = parent->life,
+					  .entry = index,
+					  .borrows = !first_id };
+	process->channel = &process->own_channel;
+	process->reader = &process->own_reader;
+	process->born = __atomic_load_n(&entry->born, __ATOMIC_RELAXED) >> 32 << 32;
 	process->since_ns = ticks_monotonic_ns();
-	if (parent < count_of(follow) && follow->processes[parent].use == SOFT_NONE)
-		look_at_page(follow, &follow->processes[parent]);
-	if (parent < count_of(follow))
-		process->ppid = follow->processes[parent].pid;
-	if (parent < count_of(follow) && page->parent_first_id)
-		failed(follow, modules_copy(&process->modules.modules,
-					    &follow->processes[parent].modules.modules));
-	failed(follow, soft_reader_expect(follow->reader, number_of(follow, process), parent,
-					  page->parent_first_id));
+	parent->children[index] = (uint16_t)(process - follow->processes);
+	if (first_id)
+		failed(follow, modules_copy(&process->modules.modules, &parent->modules.modules));
+	failed(follow, soft_reader_init_child(process->reader, parent->reader, first_id));
+	return process;
 }
 
 /* Nothing came of it, or nothing can be known. */
 static void forget(struct soft_follow *follow, struct soft_process *process)
 {
-	uint32_t number = number_of(follow, process);
-
-	soft_reader_end(follow->reader, number, NULL);
+	give_entry(follow, process);
+	soft_reader_release(process->reader);
+	soft_channel_close(process->channel);
 	soft_modules_release(&process->modules);
 	ended_close(process->end_fd);
-	*process = (struct soft_process){ .end_fd = -1 };
-	soft_channel_give_page(follow->channel, number);
+	process->end_fd = -1;
+	process->use = SOFT_NONE;
 }
 
-/* The parent that its page names, while that lives. */
-static pid_t parent_of(const struct soft_follow *follow, const struct engine_channel *page)
+/* It continues natively. */
+static void refuse(struct soft_follow *follow, struct soft_process *process)
 {
-	const struct soft_process *parent = &follow->processes[page->parent % count_of(follow)];
-
-	return parent->use == SOFT_LIVE && !ended_is(parent->end_fd) ? parent->pid : 0;
+	follow->unfollowed++;
+	if (process->pid)
+		soft_control_refuse(follow->control, process->pid);
+	forget(follow, process);
 }
 
-static void begin(struct soft_follow *follow, struct soft_process *process, pid_t pid)
+static void begin(struct soft_follow *follow, struct soft_process *process)
 {
 	struct trail_sink *first = follow->processes[0].sink;
-	struct sink_process about = { pid, process->ppid, 0, "" };
+	struct sink_process about = { process->pid, process->ppid, 0, "" };
+	struct soft_source *source = &process->reader->source;
 	struct target target;
-	int err;
 
-	process->end_fd = ended_open(pid);
-	err = asked_child(follow->channel, &target, pid, process->end_fd,
-			  parent_of(follow, page_of(follow, process)), follow->uid);
-	if (err == -EPERM) {
-		follow->unfollowed++;
-		forget(follow, process);
-		return;
+	if (process->end_fd >= 0 && !target_read(&target, process->pid)) {
+		about = (struct sink_process){ process->pid, target.ppid, target.start_time,
+					       target.exe };
+		snprintf(source->comm, sizeof(source->comm), "%.16s", target.comm);
 	}
-	process->pid = pid;
-	if (!err && process->end_fd >= 0) {
-		about = (struct sink_process){ pid, target.ppid, target.start_time, target.exe };
-		snprintf(source_of(follow, process)->comm, sizeof(source_of(follow, process)->comm),
-			 "%.16s", target.comm);
-	}
-	soft_channel_meet(follow->channel, number_of(follow, process));
 	process->use = SOFT_LIVE;
 	if (failed(follow, first->calls->child(first, &process->sink, &about)))
 		return;
-	set_modules(follow, process);
-	source_of(follow, process)->sink = process->sink;
-	source_of(follow, process)->pid = pid;
+	set_modules(process);
+	source->sink = process->sink;
+	source->pid = process->pid;
 	/* it may be over by now, and have nothing mapped */
 	failed(follow, modules_tell(&process->modules.modules));
 	failed(follow, soft_modules_note(&process->modules));
 }
 
-static int look_at_page(struct soft_follow *follow, struct soft_process *process)
+/* The memfd that it has made is its channel. 0; -ENOENT: it has made none; or an error. */
+static int serve(struct soft_follow *follow, struct soft_process *process)
 {
-	const struct engine_channel *page = page_of(follow, process);
-	uint32_t use = __atomic_load_n(&page->use, __ATOMIC_ACQUIRE);
-	uint64_t born = __atomic_load_n(&page->born, __ATOMIC_ACQUIRE);
-	int is_made = use == ENGINE_USE_MADE || use == ENGINE_USE_ENDING;
+	int fd = asked_channel(process->pid, process->ppid, (uint32_t)(process->born >> 32));
+	int err = fd < 0 ? fd : soft_channel_open_at(process->channel, &follow->sizes, fd);
 
-	if (process->use == SOFT_NONE && is_made)
-		expect(follow, process);
-	else if (process->use == SOFT_NONE && use == ENGINE_USE_NONE)
-		soft_channel_give_page(follow->channel, number_of(follow, process));
-	if (process->use != SOFT_EXPECTED)
-		return 0;
-	if (use == ENGINE_USE_NONE) {
-		forget(follow, process);
-	} else if ((pid_t)(uint32_t)born > 0) {
-		begin(follow, process, (pid_t)(uint32_t)born);
-	} else if (follow->processes[page->parent % count_of(follow)].pid != process->ppid &&
-		   ticks_monotonic_ns() - process->since_ns > EXPECTED_NS) {
-		follow->unfollowed++;
-		forget(follow, process);
-	} else {
-		return 0;
+	if (err) {
+		soft_channel_close(process->channel);
+		return err;
 	}
+	soft_channel_fill(process->channel);
+	soft_control_serve(follow->control);
+	soft_channel_close_fd(process->channel);
+	process->reader->channel = process->channel;
+	return 0;
+}
+
+/* A child whose number is known. 1: it is dealt with; 0: not yet. */
+static int look_at_named(struct soft_follow *follow, struct soft_process *process)
+{
+	int is_over = process->end_fd < 0 ? process->end_fd == -ESRCH : ended_is(process->end_fd);
+	int err = 0;
+
+	if (!is_over && process->borrows)
+		err = asked_is_thread(follow->processes[process->parent].channel, process->pid,
+				      process->pid)
+			      ? 0
+			      : -ENOENT;
+	else if (!is_over)
+		err = serve(follow, process);
+	if (err == -ENOENT && ticks_monotonic_ns() - process->since_ns < EXPECTED_NS)
+		return 0;
+	if (err) {
+		refuse(follow, process);
+		return 1;
+	}
+	begin(follow, process);
+	if (!process->borrows)
+		give_entry(follow, process);
+	else if (soft_follow_entry(follow, process))
+		soft_channel_meet(soft_follow_entry(follow, process));
 	return 1;
+}
+
+static int look_at_expected(struct soft_follow *follow, struct soft_process *process)
+{
+	const struct engine_child *entry = soft_follow_entry(follow, process);
+
+	if (entry && !process->pid) {
+		process->pid = (pid_t)(uint32_t)__atomic_load_n(&entry->born, __ATOMIC_ACQUIRE);
+		if (process->pid > 0)
+			process->end_fd = ended_open(process->pid);
+	}
+	if (process->pid > 0)
+		return look_at_named(follow, process);
+	if (entry && __atomic_load_n(&entry->use, __ATOMIC_ACQUIRE) == ENGINE_USE_MADE)
+		return 0;
+	/* its maker ended before it had its number */
+	follow->unfollowed += !entry;
+	forget(follow, process);
+	return 1;
+}
+
+/* There is no place for it. 0: not yet. */
+static int turn_away(struct soft_follow *follow, struct engine_child *entry)
+{
+	uint32_t asked = __atomic_load_n(&entry->ask, __ATOMIC_ACQUIRE);
+	pid_t pid = (pid_t)(uint32_t)__atomic_load_n(&entry->born, __ATOMIC_ACQUIRE);
+
+	if (entry->first_id ? pid <= 0 : asked != ENGINE_ASK_CHILD)
+		return 0;
+	follow->unfollowed++;
+	if (entry->first_id)
+		soft_control_refuse(follow->control, pid);
+	else
+		soft_channel_answer(&entry->ask, ENGINE_ASK_REFUSED);
+	soft_channel_give_child(entry);
+	return 1;
+}
+
+/* All entries, also those that the engine has not reported yet. */
+static int look_at_children(struct soft_follow *follow, struct soft_process *process)
+{
+	struct engine_channel *head = soft_follow_head(process);
+	uint32_t told = head ? __atomic_load_n(&head->told, __ATOMIC_ACQUIRE) : 0;
+	int had = 0, waits = 0;
+
+	for (uint32_t i = 0; head && i < ENGINE_CHILDREN; i++) {
+		struct engine_child *entry = &head->children[i];
+		uint32_t use = __atomic_load_n(&entry->use, __ATOMIC_ACQUIRE);
+		uint16_t number = process->children[i];
+
+		if (!number && use == ENGINE_USE_NONE)
+			soft_channel_give_child(entry);
+		if (number || use != ENGINE_USE_MADE)
+			continue;
+		had = 1;
+		if (!expect(follow, process, i))
+			waits |= !turn_away(follow, entry);
+	}
+	if (!waits)
+		process->told = told;
+	return had;
 }
 
 /* ---- execve(2) ---- */
 
-static void answer(struct soft_follow *follow, const struct soft_process *process, uint32_t what)
+/* Where it asks; NULL: nowhere, any more. */
+static uint32_t *ask_of(const struct soft_follow *follow, const struct soft_process *process)
 {
-	soft_channel_answer(follow->channel, number_of(follow, process), what);
+	struct engine_channel *head = soft_follow_head(process);
+	struct engine_child *entry = process->borrows ? soft_follow_entry(follow, process) : NULL;
+
+	return entry ? &entry->ask : head ? &head->ask : NULL;
+}
+
+static void answer(const struct soft_follow *follow, const struct soft_process *process,
+		   uint32_t what)
+{
+	uint32_t *ask = ask_of(follow, process);
+
+	if (ask)
+		soft_channel_answer(ask, what);
 }
 
 static void untrace(struct soft_follow *follow, struct soft_process *process)
@@ -228,21 +337,32 @@ static void untrace(struct soft_follow *follow, struct soft_process *process)
 }
 
 /* At its next stop, or now if it is stopped. */
-static void let_go(struct soft_process *process, uint32_t answer)
+void soft_follow_let_go(struct soft_process *process, uint32_t answer)
 {
 	process->is_let_go = 1;
 	process->answer = answer;
 	ptrace(PTRACE_INTERRUPT, process->traced, 0, 0);
 }
 
+/* The thread that asks, which has the channel mapped; 0: it is no such thread. */
+static pid_t asking(const struct soft_follow *follow, const struct soft_process *process)
+{
+	const struct soft_channel *channel = process->channel;
+	pid_t tid = process->pid;
+
+	if (process->borrows)
+		channel = follow->processes[process->parent].channel;
+	else
+		tid = (pid_t)soft_channel_head(channel)->ask_tid;
+	return asked_is_thread(channel, process->pid, tid) ? tid : 0;
+}
+
 static void trace(struct soft_follow *follow, struct soft_process *process, uint32_t asked)
 {
-	const struct engine_channel *page = page_of(follow, process);
-	pid_t tid = (pid_t)page->ask_tid;
+	pid_t tid = asking(follow, process);
 
 	process->is_native |= asked == ENGINE_ASK_CHILD;
-	if (follow->is_ending || !asked_is_thread(follow->channel, process->pid, tid) ||
-	    ptrace(PTRACE_SEIZE, tid, 0, OPTIONS)) {
+	if (follow->is_ending || !tid || ptrace(PTRACE_SEIZE, tid, 0, OPTIONS)) {
 		follow->unfollowed += !follow->is_ending;
 		answer(follow, process, ENGINE_ASK_REFUSED);
 		return;
@@ -251,10 +371,11 @@ static void trace(struct soft_follow *follow, struct soft_process *process, uint
 	process->is_let_go = process->is_looked_at = 0;
 	process->answer = 0;
 	follow->traced++;
-	if (asked == ENGINE_ASK_EXEC && asked_gains(page, tid)) {
+	if (asked == ENGINE_ASK_EXEC && asked_gains(soft_follow_head(process), tid)) {
 		follow->privileged++;
-		let_go(process, ENGINE_ASK_REFUSED);
-	} else if (asked == ENGINE_ASK_CHILD && asked_must_look(page)) {
+		soft_follow_let_go(process, ENGINE_ASK_REFUSED);
+	} else if (asked == ENGINE_ASK_CHILD &&
+		   asked_must_look(soft_follow_entry(follow, process))) {
 		process->is_looked_at = 1;
 		process->answer = ENGINE_ASK_TRACED;
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
@@ -265,27 +386,80 @@ static void trace(struct soft_follow *follow, struct soft_process *process, uint
 
 static int look_at_ask(struct soft_follow *follow, struct soft_process *process)
 {
-	uint32_t asked = __atomic_load_n(&page_of(follow, process)->ask, __ATOMIC_ACQUIRE);
+	const uint32_t *ask = ask_of(follow, process);
+	uint32_t asked = ask ? __atomic_load_n(ask, __ATOMIC_ACQUIRE) : ENGINE_ASK_NOTHING;
+	uint32_t wanted = process->borrows ? ENGINE_ASK_CHILD : ENGINE_ASK_EXEC;
 
-	if ((asked == ENGINE_ASK_EXEC || asked == ENGINE_ASK_CHILD) && !process->traced)
+	if (asked == wanted && !process->traced)
 		trace(follow, process, asked);
 	else if (asked == ENGINE_ASK_OVER && !process->traced)
 		answer(follow, process, ENGINE_ASK_NOTHING);
 	else if (asked == ENGINE_ASK_OVER && !process->is_let_go)
-		let_go(process, ENGINE_ASK_NOTHING);
+		soft_follow_let_go(process, ENGINE_ASK_NOTHING);
 	else
-		return soft_stopped_look(follow->channel, page_of(follow, process), process->pid,
-					 &follow->late_ns);
+		return 0;
 	return 1;
 }
 
 /* ---- stops ---- */
 
+/* What its channel says of it, before that goes. */
+static void note_head(struct soft_follow *follow, const struct soft_process *process)
+{
+	const struct engine_channel *head = soft_follow_head(process);
+	struct soft_clock *clock = &process->reader->first->clock;
+	uint64_t ns;
+
+	if (!head)
+		return;
+	if (follow->is_wanted)
+		follow->unfollowed += head->unfollowed;
+	follow->lost_threads += head->lost_threads;
+	soft_clock_look(clock);
+	ns = soft_clock_ns(clock, head->native_ticks);
+	native_note(&follow->natives, head->native, process->pid,
+		    ns > follow->began_ns ? ns - follow->began_ns : 0);
+}
+
+/* It has left the memory where its channel was mapped. */
+static void leave_channel(struct soft_follow *follow, struct soft_process *process)
+{
+	note_head(follow, process);
+	give_entry(follow, process);
+	process->reader->channel = NULL;
+	soft_channel_close(process->channel);
+	memset(process->children, 0, sizeof(process->children));
+	process->life++;
+	process->told = 0;
+	process->borrows = 0;
+}
+
+/* A new program, and a channel that no other process has. */
+static int enter(struct soft_follow *follow, struct soft_process *process,
+		 const struct soft_sizes *sizes)
+{
+	const struct soft_parts parts = { process->channel, follow->image, follow->control };
+	int err = soft_channel_open(process->channel, sizes);
+
+	if (!err) {
+		soft_channel_fill(process->channel);
+		err = soft_launch_again(process->pid, &parts);
+	} else {
+		ptrace(PTRACE_DETACH, process->pid, 0, 0);
+	}
+	if (err) {
+		soft_channel_close(process->channel);
+		return err;
+	}
+	soft_channel_close_fd(process->channel);
+	process->reader->channel = process->channel;
+	return 0;
+}
+
 /* It is stopped before the first instruction of another program. */
 static void executed(struct soft_follow *follow, struct soft_process *process)
 {
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
-	uint32_t number = number_of(follow, process);
 	unsigned long former = 0;
 	char comm[17] = "";
 	int err;
@@ -293,18 +467,19 @@ static void executed(struct soft_follow *follow, struct soft_process *process)
 	ptrace(PTRACE_GETEVENTMSG, process->pid, 0, &former);
 	target_comm(process->pid, process->pid, comm);
 	untrace(follow, process);
-	failed(follow,
-	       soft_reader_executed(follow->reader, number, (pid_t)former, process->pid, comm));
-	soft_channel_executed(follow->channel, number);
+	look_at_children(follow, process);
+	failed(follow, soft_reader_executed(process->reader, (pid_t)former, process->pid, comm));
+	leave_channel(follow, process);
 	failed(follow, soft_modules_note(&process->modules));
-	err = soft_launch_again(process->pid, follow->channel, number, follow->image);
+	err = enter(follow, process, &follow->sizes);
 	process->is_native = err != 0;
+	process->is_entered = !err;
 	if (!err)
 		return;
-	soft_channel_page(follow->channel, number)->entering = 0;
 	process->is_foreign = err == -WM_E_FOREIGN_ARCH;
-	follow->unfollowed += !process->is_foreign;
-	soft_reader_drop_carried(follow->reader, number, &gone);
+	follow->privileged += err == -EPERM;
+	follow->unfollowed += !process->is_foreign && err != -EPERM;
+	soft_reader_drop_carried(process->reader, &gone);
 }
 
 /* A thread that runs natively is about to make a call that fails while it is traced. */
@@ -329,6 +504,7 @@ static void stopped(struct soft_follow *follow, struct soft_process *process, in
 	int event = status >> 16, signal = WSTOPSIG(status);
 	int is_signal = !event && signal != SYSCALL_TRAP;
 	uint32_t reply = process->answer;
+	const uint32_t *ask;
 
 	if (event == PTRACE_EVENT_EXEC) {
 		executed(follow, process);
@@ -347,17 +523,18 @@ static void stopped(struct soft_follow *follow, struct soft_process *process, in
 		ptrace(process->is_looked_at ? PTRACE_SYSCALL : PTRACE_CONT, process->traced, 0,
 		       is_signal ? signal : 0);
 	}
-	if (reply || (!process->traced && page_of(follow, process)->ask == ENGINE_ASK_OVER))
+	ask = ask_of(follow, process);
+	if (ask && (reply || (!process->traced && *ask == ENGINE_ASK_OVER)))
 		answer(follow, process, reply);
 }
 
 static struct soft_process *process_of(const struct soft_follow *follow, pid_t tid)
 {
-	for (uint32_t n = 0; n < count_of(follow); n++)
+	for (uint32_t n = 0; n < follow->count; n++)
 		if (follow->processes[n].traced == tid)
 			return &follow->processes[n];
 	/* execve(2) gives a thread its process's number */
-	for (uint32_t n = 0; n < count_of(follow); n++)
+	for (uint32_t n = 0; n < follow->count; n++)
 		if (follow->processes[n].traced && follow->processes[n].pid == tid)
 			return &follow->processes[n];
 	return NULL;
@@ -408,47 +585,34 @@ static void tell_sink(struct soft_follow *follow, const struct soft_process *pro
 				      .is_foreign = process->is_foreign };
 
 	if (process->has_status && WIFSIGNALED(process->status)) {
-		ending.killed_tid = follow->reader->killed_tid ? follow->reader->killed_tid
-							       : process->pid;
+		ending.killed_tid = process->reader->first->killed_tid
+					    ? process->reader->first->killed_tid
+					    : process->pid;
 		ending.killed_by = WTERMSIG(process->status);
 	}
 	if (process->sink->calls->process_end)
 		failed(follow, process->sink->calls->process_end(process->sink, &ending));
 }
 
-static void note_native(struct soft_follow *follow, const struct soft_process *process,
-			const struct engine_channel *page)
-{
-	struct soft_clock *clock = &follow->reader->clock;
-	uint64_t ns;
-
-	soft_clock_look(clock);
-	ns = soft_clock_ns(clock, page->native_ticks);
-	native_note(&follow->natives, page->native, process->pid,
-		    ns > follow->began_ns ? ns - follow->began_ns : 0);
-}
-
-int soft_follow_end(struct soft_follow *follow, uint32_t number,
+int soft_follow_end(struct soft_follow *follow, struct soft_process *process,
 		    const struct trail_between *end_with)
 {
-	struct soft_process *process = &follow->processes[number];
-	const struct engine_channel *page = page_of(follow, process);
-	int is_over = !end_with;
+	const struct engine_channel *head = soft_follow_head(process);
+	int is_first = process == follow->processes, is_over = !end_with;
 	struct trail_between made;
 
 	if (process->use != SOFT_LIVE)
 		return follow->error;
+	look_at_children(follow, process);
 	if (!end_with && process->has_status) {
 		tell_end(process, &made);
 		end_with = &made;
 	}
 	process->modules.is_gone = process->has_status;
-	if (follow->is_wanted)
-		follow->unfollowed += page->unfollowed + (page->state == ENGINE_REFUSED && number);
-	follow->lost_threads += page->lost_threads;
-	note_native(follow, process, page);
+	if (follow->is_wanted && head)
+		follow->unfollowed += head->state == ENGINE_REFUSED && !is_first;
 	if (process->sink && !follow->error) {
-		failed(follow, soft_reader_end(follow->reader, number, end_with));
+		failed(follow, soft_reader_end(process->reader, end_with));
 		tell_sink(follow, process);
 	}
 	soft_modules_release(&process->modules);
@@ -459,48 +623,59 @@ int soft_follow_end(struct soft_follow *follow, uint32_t number,
 		untrace(follow, process);
 	process->end_fd = -1;
 	process->use = SOFT_NONE;
-	/* threads inside read their page after our end; an ended one would be found for ever */
-	if (number && (is_over || !follow->is_ending))
-		soft_channel_give_page(follow->channel, number);
+	/* threads inside may be there after our end; the first one's is the caller's */
+	if (is_first)
+		note_head(follow, process);
+	else
+		leave_channel(follow, process);
+	if (!is_first)
+		soft_reader_release(process->reader);
 	return follow->error;
 }
 
 int soft_follow_end_all(struct soft_follow *follow, const struct trail_between *end_with)
 {
-	for (uint32_t n = 0; n < count_of(follow); n++)
-		soft_follow_end(follow, n, end_with);
+	for (uint32_t n = 0; n < follow->count; n++)
+		soft_follow_end(follow, &follow->processes[n], end_with);
 	return follow->error;
 }
 
 /* A process that has ended; its children are known before. */
 static int look_at_end(struct soft_follow *follow, struct soft_process *process)
 {
-	const struct engine_channel *page = page_of(follow, process);
+	const struct engine_channel *head = soft_follow_head(process);
 
 	if (process->end_fd >= 0)
 		process->has_status |= !ended_status(process->end_fd, process->pid,
 						     &process->status);
 	/* reaped already, and by an older kernel, which keeps nothing of it */
-	if (!process->has_status && page->use == ENGINE_USE_ENDING) {
+	if (!process->has_status && head && head->is_ending) {
 		process->has_status = 1;
-		process->status = (int)(page->exit_status & 0xff) << 8;
+		process->status = (int)(head->exit_status & 0xff) << 8;
 	}
-	soft_follow_end(follow, number_of(follow, process), NULL);
+	soft_follow_end(follow, process, NULL);
 	return 1;
 }
 
-static int look_at_pages(struct soft_follow *follow)
+static int has_told(const struct soft_process *process)
 {
-	uint32_t count = count_of(follow), used = 0;
+	const struct engine_channel *head = soft_follow_head(process);
+
+	return head && __atomic_load_n(&head->told, __ATOMIC_ACQUIRE) != process->told;
+}
+
+/* Who is expected of a process that is new is looked at behind it: so it is met in the same look. */
+static int look_at_processes(struct soft_follow *follow)
+{
 	int had = 0;
 
-	for (uint32_t n = 1; n < count; n++) {
-		had |= look_at_page(follow, &follow->processes[n]);
-		used += follow->processes[n].use != SOFT_NONE;
-	}
-	if (used >= count / 2 && count < follow->channel->sizes.processes) {
-		soft_channel_grow(follow->channel);
-		begin_pages(follow, count);
+	for (uint32_t n = 0; n < follow->count; n++) {
+		struct soft_process *process = &follow->processes[n];
+
+		if (process->use == SOFT_EXPECTED)
+			had |= look_at_expected(follow, process);
+		if (process->use == SOFT_LIVE && has_told(process))
+			had |= look_at_children(follow, process);
 	}
 	return had;
 }
@@ -513,7 +688,7 @@ static int is_gone(const struct soft_process *process)
 
 static int look_at_ends(struct soft_follow *follow)
 {
-	uint32_t count = count_of(follow);
+	uint32_t count = follow->count;
 	struct pollfd *ready = follow->ready;
 	nfds_t open = 0;
 	int had = 0;
@@ -527,7 +702,7 @@ static int look_at_ends(struct soft_follow *follow)
 	for (uint32_t n = 1; n < count; n++)
 		follow->processes[n].is_ended = follow->processes[n].end_fd >= 0 &&
 						(ready++)->revents;
-	had = look_at_pages(follow);
+	had = look_at_processes(follow);
 	for (uint32_t n = 1; n < count && !follow->error; n++) {
 		struct soft_process *process = &follow->processes[n];
 
@@ -542,20 +717,46 @@ int soft_follow_look(struct soft_follow *follow)
 {
 	int had;
 
-	if (count_of(follow) == 1)
+	if (!follow->sizes.follows)
 		return follow->error;
-	had = look_at_pages(follow);
+	had = look_at_processes(follow);
 	had |= look_at_stops(follow);
-	for (uint32_t n = 0; n < count_of(follow) && !follow->error; n++)
-		if (follow->processes[n].use == SOFT_LIVE)
+	for (uint32_t n = 0; n < follow->count && !follow->error; n++)
+		if (follow->processes[n].use == SOFT_LIVE) {
 			had |= look_at_ask(follow, &follow->processes[n]);
+			had |= soft_traced_look(follow, &follow->processes[n]);
+		}
 	had |= look_at_ends(follow);
 	return follow->error ? follow->error : had;
 }
 
+int soft_follow_take(struct soft_follow *follow)
+{
+	int had = 0;
+
+	for (uint32_t n = 0; n < follow->count && had >= 0; n++) {
+		int got = follow->processes[n].use == SOFT_LIVE
+				  ? soft_reader_take(follow->processes[n].reader)
+				  : 0;
+
+		had = got < 0 ? got : had | got;
+	}
+	return had;
+}
+
+int soft_follow_fetch(struct soft_follow *follow)
+{
+	int err = 0;
+
+	for (uint32_t n = 0; n < follow->count && !err; n++)
+		if (follow->processes[n].use == SOFT_LIVE)
+			err = soft_reader_fetch(follow->processes[n].reader);
+	return err;
+}
+
 int soft_follow_has(const struct soft_follow *follow)
 {
-	for (uint32_t n = 1; n < count_of(follow); n++)
+	for (uint32_t n = 1; n < follow->count; n++)
 		if (follow->processes[n].use != SOFT_NONE)
 			return 1;
 	return 0;
@@ -564,10 +765,11 @@ int soft_follow_has(const struct soft_follow *follow)
 /* Whether a process is in the engine, where its state is one of two. */
 static int is_in(const struct soft_follow *follow, uint32_t one, uint32_t other)
 {
-	for (uint32_t n = 0; n < count_of(follow); n++) {
+	for (uint32_t n = 0; n < follow->count; n++) {
 		const struct soft_process *process = &follow->processes[n];
-		uint32_t state = __atomic_load_n(&page_of(follow, process)->state,
-						 __ATOMIC_ACQUIRE);
+		const struct engine_channel *head = soft_follow_head(process);
+		uint32_t state = head ? __atomic_load_n(&head->state, __ATOMIC_ACQUIRE)
+				      : (uint32_t)ENGINE_LEFT;
 
 		if (process->use == SOFT_LIVE && !process->is_native && process->end_fd >= 0 &&
 		    (state == one || state == other) && !ended_is(process->end_fd))
@@ -586,11 +788,32 @@ int soft_follow_is_entering(const struct soft_follow *follow)
 	return is_in(follow, ENGINE_WAITING, ENGINE_WAITING);
 }
 
+int soft_follow_is_writing(const struct soft_follow *follow)
+{
+	for (uint32_t n = 0; n < follow->count; n++) {
+		const struct soft_process *process = &follow->processes[n];
+
+		for (uint32_t i = 0; process->use == SOFT_LIVE && process->channel->base &&
+				     i < soft_reader_used(process->reader);
+		     i++)
+			if (__atomic_load_n(&soft_channel_slot(process->channel, i)->state,
+					    __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE)
+				return 1;
+	}
+	return 0;
+}
+
 void soft_follow_release(struct soft_follow *follow)
 {
-	for (uint32_t n = 0; follow->processes && n < count_of(follow); n++) {
-		soft_modules_release(&follow->processes[n].modules);
-		ended_close(follow->processes[n].end_fd);
+	for (uint32_t n = 0; follow->processes && n < follow->count; n++) {
+		struct soft_process *process = &follow->processes[n];
+
+		soft_modules_release(&process->modules);
+		ended_close(process->end_fd);
+		if (n && process->use != SOFT_NONE) {
+			soft_reader_release(process->reader);
+			soft_channel_close(process->channel);
+		}
 	}
 	free(follow->processes);
 	free(follow->ready);

@@ -2,7 +2,7 @@
 #include "branch/soft/soft_launch.h"
 
 #include "branch/launch_gate.h"
-#include "branch/soft/soft_pass.h"
+#include "branch/soft/soft_asked.h"
 #include "branch/soft/soft_sanitized.h"
 
 #include <errno.h>
@@ -27,21 +27,21 @@
 /* What the child says once it has the descriptors. */
 struct answer {
 	int error;
-	int fds[2];
+	int fds[SOFT_PASSED];
 };
 
 union rights {
 	struct cmsghdr head;
-	char bytes[CMSG_SPACE(2 * sizeof(int))];
+	char bytes[CMSG_SPACE(SOFT_PASSED * sizeof(int))];
 };
 
 /* ---- the gate ---- */
 
-static int gate_send(int gate, const int fds[2])
+static int gate_send(int gate, const int fds[SOFT_PASSED])
 {
 	pid_t self = getpid();
 	struct iovec body = { &self, sizeof(self) };
-	union rights rights = { .head = { .cmsg_len = CMSG_LEN(2 * sizeof(int)),
+	union rights rights = { .head = { .cmsg_len = CMSG_LEN(SOFT_PASSED * sizeof(int)),
 					  .cmsg_level = SOL_SOCKET,
 					  .cmsg_type = SCM_RIGHTS } };
 	struct msghdr message = { .msg_iov = &body,
@@ -49,12 +49,12 @@ static int gate_send(int gate, const int fds[2])
 				  .msg_control = rights.bytes,
 				  .msg_controllen = sizeof(rights.bytes) };
 
-	memcpy(CMSG_DATA(&rights.head), fds, 2 * sizeof(int));
+	memcpy(CMSG_DATA(&rights.head), fds, SOFT_PASSED * sizeof(int));
 	return sendmsg(gate, &message, MSG_NOSIGNAL) == sizeof(self) ? 0 : -errno;
 }
 
 /* They stay open over execve(2). */
-static int gate_receive(int gate, pid_t *tracer, int fds[2])
+static int gate_receive(int gate, pid_t *tracer, int fds[SOFT_PASSED])
 {
 	struct iovec body = { tracer, sizeof(*tracer) };
 	union rights rights = { 0 };
@@ -65,9 +65,10 @@ static int gate_receive(int gate, pid_t *tracer, int fds[2])
 
 	if (recvmsg(gate, &message, 0) != sizeof(*tracer))
 		_exit(127); /* the tracer has gone */
-	if (message.msg_flags & MSG_CTRUNC || rights.head.cmsg_len != CMSG_LEN(2 * sizeof(int)))
+	if (message.msg_flags & MSG_CTRUNC ||
+	    rights.head.cmsg_len != CMSG_LEN(SOFT_PASSED * sizeof(int)))
 		return EMFILE;
-	memcpy(fds, CMSG_DATA(&rights.head), 2 * sizeof(int));
+	memcpy(fds, CMSG_DATA(&rights.head), SOFT_PASSED * sizeof(int));
 	return 0;
 }
 
@@ -90,9 +91,9 @@ void soft_become(int gate, const char *path, char *const argv[])
 }
 
 int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
-		      const struct soft_channel *channel, const struct soft_image *image)
+		      const struct soft_parts *parts)
 {
-	const int fds[2] = { channel->fd, image->fd };
+	const int fds[SOFT_PASSED] = { parts->channel->fd, parts->image->fd, parts->control->fd };
 	struct answer answer;
 	int err;
 
@@ -222,7 +223,7 @@ static int close_fds(const struct entering *entering)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < 2 && !err; i++) {
+	for (size_t i = 0; i < SOFT_PASSED && !err; i++) {
 		const uint64_t arguments[6] = { (uint64_t)entering->launch->fds[i] };
 		int64_t result;
 
@@ -234,7 +235,8 @@ static int close_fds(const struct entering *entering)
 static void report(const struct soft_launch *launch, const struct soft_channel *channel, int is_far)
 {
 	const struct user_regs_struct *regs = &launch->loan.regs;
-	struct engine_boot *boot = &soft_channel_page(channel, launch->process)->boot;
+	struct engine_channel *head = soft_channel_head(channel);
+	struct engine_boot *boot = &head->boot;
 
 	boot->regs = (struct engine_regs){
 		.gpr = { regs->rax, regs->rcx, regs->rdx, regs->rbx, regs->rsp, regs->rbp,
@@ -245,13 +247,14 @@ static void report(const struct soft_launch *launch, const struct soft_channel *
 	};
 	boot->fs_base = regs->fs_base;
 	boot->gs_base = regs->gs_base;
-	boot->fd_close[0] = boot->fd_close[1] = -1;
 	boot->flags = ENGINE_BOOT_EVENTS | (is_far ? ENGINE_BOOT_FAR : 0);
+	head->control_at = launch->control;
 }
 
-static int map_all(const struct entering *entering, const struct soft_channel *channel,
-		   const struct soft_image *image)
+static int map_all(const struct entering *entering, const struct soft_parts *parts)
 {
+	const struct soft_channel *channel = parts->channel;
+	const struct soft_image *image = parts->image;
 	struct soft_launch *launch = entering->launch;
 	int is_far = soft_is_sanitized(launch->pid);
 	int err = check_room(entering, channel);
@@ -261,7 +264,12 @@ static int map_all(const struct entering *entering, const struct soft_channel *c
 		err = map_engine(entering, image);
 	}
 	if (!err) {
-		launch->channel = launch->engine + image->bytes;
+		launch->control = launch->engine + image->bytes;
+		err = map(entering, &launch->control, PAGE, PROT_READ, MAP_SHARED, launch->fds[2],
+			  0);
+	}
+	if (!err) {
+		launch->channel = launch->control + PAGE;
 		err = map(entering, &launch->channel, channel->bytes, PROT_READ | PROT_WRITE,
 			  MAP_SHARED, launch->fds[0], 0);
 	}
@@ -270,24 +278,27 @@ static int map_all(const struct entering *entering, const struct soft_channel *c
 	if (err)
 		return err;
 	report(launch, channel, is_far);
-	err = soft_loan_end(&launch->loan, launch->engine + image->entry,
-			    launch->channel + launch->process * (uint64_t)PAGE, launch->engine);
+	err = soft_loan_end(&launch->loan, launch->engine + image->entry, launch->channel,
+			    launch->engine);
 	return err ? fail(entering, err, "the program can't be entered") : 0;
 }
 
-int soft_launch_enter(struct soft_launch *launch, const struct soft_channel *channel,
-		      const struct soft_image *image, char *detail, size_t bytes)
+int soft_launch_enter(struct soft_launch *launch, const struct soft_parts *parts, char *detail,
+		      size_t bytes)
 {
 	const struct entering entering = { launch, detail, bytes };
 	int err;
 
 	detail[0] = '\0';
+	if (asked_has_gained(launch->pid))
+		return fail(&entering, -WM_E_ENGINE_REFUSED,
+			    "the program gains privileges as it is executed");
 	err = soft_loan_begin(&launch->loan, launch->pid);
 	if (err == -WM_E_FOREIGN_ARCH)
 		return err;
 	if (err)
 		return fail(&entering, err, "the program can't be entered");
-	return map_all(&entering, channel, image);
+	return map_all(&entering, parts);
 }
 
 int soft_launch_go(struct soft_launch *launch)
@@ -296,18 +307,17 @@ int soft_launch_go(struct soft_launch *launch)
 }
 
 /* The process has nothing of the engine, and the program continues natively. */
-static void undo(struct soft_launch *launch, const struct soft_channel *channel,
-		 const struct soft_image *image)
+static void undo(struct soft_launch *launch, const struct soft_parts *parts)
 {
-	const uint64_t engine[6] = { launch->engine, image->bytes };
-	const uint64_t shared[6] = { launch->channel, channel->bytes };
+	const uint64_t mapped[][6] = { { launch->engine, parts->image->bytes },
+				       { launch->control, PAGE },
+				       { launch->channel, parts->channel->bytes } };
 	int64_t result;
 
-	if (launch->engine)
-		soft_loan_call(&launch->loan, SYS_munmap, engine, &result);
-	if (launch->channel)
-		soft_loan_call(&launch->loan, SYS_munmap, shared, &result);
-	for (int i = 0; i < 2; i++)
+	for (size_t i = 0; i < sizeof(mapped) / sizeof(mapped[0]); i++)
+		if (mapped[i][0])
+			soft_loan_call(&launch->loan, SYS_munmap, mapped[i], &result);
+	for (int i = 0; i < SOFT_PASSED; i++)
 		if (launch->fds[i] >= 0)
 			soft_loan_call(&launch->loan, SYS_close,
 				       (const uint64_t[6]){ (uint64_t)launch->fds[i] }, &result);
@@ -315,23 +325,26 @@ static void undo(struct soft_launch *launch, const struct soft_channel *channel,
 		      launch->loan.regs.rsi);
 }
 
-int soft_launch_again(pid_t pid, const struct soft_channel *channel, uint32_t process,
-		      const struct soft_image *image)
+int soft_launch_again(pid_t pid, const struct soft_parts *parts)
 {
-	const int fds[2] = { channel->fd, image->fd };
-	struct soft_launch launch = { .pid = pid, .process = process, .fds = { -1, -1 } };
+	const int fds[SOFT_PASSED] = { parts->channel->fd, parts->image->fd, parts->control->fd };
+	struct soft_launch launch = { .pid = pid, .fds = { -1, -1, -1 } };
 	char detail[400];
 	const struct entering entering = { &launch, detail, sizeof(detail) };
 	int err;
 
+	if (asked_has_gained(pid)) {
+		ptrace(PTRACE_DETACH, pid, 0, 0);
+		return -EPERM;
+	}
 	err = soft_loan_begin(&launch.loan, pid);
 	if (!err) {
 		err = soft_pass(&launch.loan, fds, launch.fds);
 		if (!err)
-			err = map_all(&entering, channel, image);
+			err = map_all(&entering, parts);
 		if (err)
-			undo(&launch, channel, image);
+			undo(&launch, parts);
 	}
 	soft_loan_let_go(&launch.loan);
-	return err;
+	return err == -EPERM ? -EACCES : err;
 }

@@ -317,6 +317,8 @@ static int memory_open(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+#define CHANNEL_PATH "/memfd:" SOFT_CHANNEL_NAME
+
 /* The address of an engine's channel; 0: not found. */
 static uint64_t channel_find(pid_t tid)
 {
@@ -326,7 +328,7 @@ static uint64_t channel_find(pid_t tid)
 	if (!maps_read(&maps, tid))
 		for (size_t i = 0; i < maps.count && !at; i++)
 			if (!maps.list[i].offset &&
-			    !strcmp(maps.list[i].path, "/memfd:" SOFT_CHANNEL_NAME))
+			    !strncmp(maps.list[i].path, CHANNEL_PATH, sizeof(CHANNEL_PATH) - 1))
 				at = maps.list[i].start;
 	maps_release(&maps);
 	return at;
@@ -363,7 +365,8 @@ static int head_read(pid_t pid, uint64_t at, struct engine_channel *head, struct
 	got = pread(mem, head, sizeof(*head), (off_t)at);
 	if (got == sizeof(*head))
 		first = pread(mem, &tool, sizeof(tool),
-			      (off_t)(at - head->at + offsetof(struct engine_channel, tool)));
+			      (off_t)((head->control_at ? head->control_at : at + PAGE) +
+				      offsetof(struct engine_control, tool)));
 	close(mem);
 	if (got != sizeof(*head) || first != sizeof(tool) || head->magic != ENGINE_MAGIC ||
 	    head->version != ENGINE_VERSION)
@@ -481,27 +484,6 @@ int soft_leave_before(pid_t pid, const struct soft_image *image, struct detail d
 	return 0;
 }
 
-/* Its page, where it is a child that was recorded along; else the first. */
-static uint64_t page_find(pid_t pid, uint64_t at)
-{
-	struct engine_channel page = { .processes = 1 };
-	int mem = memory_open(pid);
-	uint64_t found = at;
-
-	for (uint32_t n = 0; mem >= 0 && n < page.processes && found == at; n++) {
-		uint64_t next = at + (uint64_t)n * PAGE;
-
-		if (pread(mem, &page, sizeof(page), (off_t)next) != sizeof(page) ||
-		    page.magic != ENGINE_MAGIC)
-			break;
-		if ((pid_t)(uint32_t)page.born == pid)
-			found = next;
-	}
-	if (mem >= 0)
-		close(mem);
-	return found;
-}
-
 int soft_leave_check(pid_t pid, struct detail detail)
 {
 	uint64_t deadline_ns = tracee_deadline(BEFORE_MS), at;
@@ -511,7 +493,7 @@ int soft_leave_check(pid_t pid, struct detail detail)
 	if (target_read(&target, pid))
 		return 0;
 	while ((at = channel_find(target.live_tid)) != 0) {
-		int err = head_read(target.live_tid, page_find(pid, at), &head, detail);
+		int err = head_read(target.live_tid, at, &head, detail);
 
 		if (err)
 			return err;

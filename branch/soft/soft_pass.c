@@ -20,7 +20,7 @@
 struct passing {
 	struct msghdr message;
 	struct iovec body;
-	_Alignas(struct cmsghdr) char rights[CMSG_SPACE(2 * sizeof(int))];
+	_Alignas(struct cmsghdr) char rights[CMSG_SPACE(SOFT_PASSED * sizeof(int))];
 	int ends[2];
 	char byte;
 };
@@ -62,7 +62,7 @@ static int take_fd(pid_t pid, int fd)
 	return got;
 }
 
-static int send_fds(int to, const int fds[2])
+static int send_fds(int to, const int fds[SOFT_PASSED])
 {
 	struct passing passing = { .byte = 0 };
 	struct iovec body = { &passing.byte, 1 };
@@ -72,15 +72,15 @@ static int send_fds(int to, const int fds[2])
 				  .msg_controllen = sizeof(passing.rights) };
 	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
-	*head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(2 * sizeof(int)),
+	*head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(SOFT_PASSED * sizeof(int)),
 				  .cmsg_level = SOL_SOCKET,
 				  .cmsg_type = SCM_RIGHTS };
-	memcpy(CMSG_DATA(head), fds, 2 * sizeof(int));
+	memcpy(CMSG_DATA(head), fds, SOFT_PASSED * sizeof(int));
 	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -errno;
 }
 
 /* Receive it there, by the message at `at`. */
-static int receive(struct soft_loan *loan, uint64_t at, int end, int got[2])
+static int receive(struct soft_loan *loan, uint64_t at, int end, int got[SOFT_PASSED])
 {
 	struct passing passing = {
 		.message = { .msg_iov = (void *)(uintptr_t)(at + offsetof(struct passing, body)),
@@ -100,13 +100,14 @@ static int receive(struct soft_loan *loan, uint64_t at, int end, int got[2])
 		err = read_all(loan, at, &passing, sizeof(passing));
 	if (err)
 		return err;
-	if (passing.message.msg_flags & MSG_CTRUNC || head->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+	if (passing.message.msg_flags & MSG_CTRUNC ||
+	    head->cmsg_len != CMSG_LEN(SOFT_PASSED * sizeof(int)))
 		return -EMFILE;
-	memcpy(got, CMSG_DATA(head), 2 * sizeof(int));
+	memcpy(got, CMSG_DATA(head), SOFT_PASSED * sizeof(int));
 	return 0;
 }
 
-int soft_pass(struct soft_loan *loan, const int fds[2], int got[2])
+int soft_pass(struct soft_loan *loan, const int fds[SOFT_PASSED], int got[SOFT_PASSED])
 {
 	uint64_t at = (loan->regs.rsp - BELOW_BYTES - sizeof(struct passing)) & ~UINT64_C(15);
 	uint64_t pair = at + offsetof(struct passing, ends);

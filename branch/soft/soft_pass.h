@@ -8,10 +8,12 @@
 
 #include "branch/soft/soft_loan.h"
 
+#define SOFT_PASSED 3
+
 /*
  * fds[] become got[] there; on execve(2) they would be closed. 0; -errno, also of what the process
  * may not do; -ESRCH: it has ended.
  */
-int soft_pass(struct soft_loan *loan, const int fds[2], int got[2]);
+int soft_pass(struct soft_loan *loan, const int fds[SOFT_PASSED], int got[SOFT_PASSED]);
 
 #endif

@@ -187,9 +187,9 @@ static int take_entry(struct soft_paths *paths, const uint8_t *from,
 	}
 }
 
-int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel, uint32_t process)
+int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel)
 {
-	struct engine_channel *head = soft_channel_page(channel, process);
+	struct engine_channel *head = soft_channel_head(channel);
 	uint64_t room = channel->sizes.log_bytes;
 	uint64_t put = __atomic_load_n(&head->log_put, __ATOMIC_ACQUIRE);
 	int had = 0;
@@ -199,7 +199,7 @@ int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel
 	while (!paths->error && paths->taken != put) {
 		uint64_t at = paths->taken % room;
 		uint64_t whole = put - paths->taken < room - at ? put - paths->taken : room - at;
-		const uint8_t *from = channel->base + channel->log_at + process * room + at;
+		const uint8_t *from = channel->base + channel->log_at + at;
 		struct engine_entry entry;
 
 		memcpy(&entry, from, sizeof(entry));
@@ -212,7 +212,7 @@ int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel
 		had = 1;
 	}
 	if (had)
-		soft_channel_give_log(channel, process, paths->taken);
+		soft_channel_give_log(channel, paths->taken);
 	return paths->error ? paths->error : had;
 }
 

@@ -43,7 +43,7 @@ struct soft_paths {
  * Take what a process's log has. 1: there was something, 0: nothing; -EPROTO: it breaks a rule;
  * -ENOMEM, also beyond SOFT_PATHS_BYTES_MAX; what on_module() returned.
  */
-int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel, uint32_t process);
+int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel);
 
 /*
  * A copy of the process has those of ids below `end`, that it may share. 0 or -ENOMEM. `copy` is

@@ -2,6 +2,7 @@
 #include "branch/soft/soft_reader_own.h"
 #include "branch/soft/soft_segment.h"
 
+#include "base/array.h"
 #include "process/ticks.h"
 
 #include <errno.h>
@@ -18,16 +19,16 @@
 
 int reader_failed(struct soft_reader *reader, int err)
 {
-	if (err < 0 && !reader->error)
-		reader->error = err;
-	return reader->error;
+	if (err < 0 && !reader->first->error)
+		reader->first->error = err;
+	return reader->first->error;
 }
 
 /* ---- into the sink ---- */
 
 uint64_t reader_time(const struct soft_reader *reader, struct soft_thread *thread, uint64_t ticks)
 {
-	uint64_t ns = soft_clock_ns(&reader->clock, ticks);
+	uint64_t ns = soft_clock_ns(&reader->first->clock, ticks);
 
 	if (ns > thread->last_ns)
 		thread->last_ns = ns;
@@ -37,12 +38,12 @@ uint64_t reader_time(const struct soft_reader *reader, struct soft_thread *threa
 static void put_between(struct soft_reader *reader, struct soft_thread *thread,
 			const struct trail_between *between, uint64_t ns)
 {
-	reader_failed(reader, thread->source->sink->calls->event(thread->source->sink,
-								 thread->trail, between, ns));
+	reader_failed(reader, reader->source.sink->calls->event(reader->source.sink, thread->trail,
+								between, ns));
 	thread->is_over = between->event == TRAIL_END;
 	thread->has_left = 0;
 	thread->is_lost = between->event == TRAIL_LOST;
-	reader->losses += between->event == TRAIL_LOST;
+	reader->first->losses += between->event == TRAIL_LOST;
 }
 
 /* A signal that has no handler ends the thread, or else it was one. */
@@ -70,7 +71,7 @@ void reader_event(struct soft_reader *reader, struct soft_thread *thread,
 {
 	struct trail_between made;
 
-	if (thread->is_over || reader->error)
+	if (thread->is_over || reader->first->error)
 		return;
 	if (thread->is_dying && between->event == TRAIL_END && between->values[0] == TRAIL_KILLED &&
 	    between->values[1] == thread->dying.values[0]) {
@@ -81,9 +82,10 @@ void reader_event(struct soft_reader *reader, struct soft_thread *thread,
 			thread->is_dying = 0;
 			between = &made;
 		}
-		reader->killed_tid = (pid_t)soft_channel_slot(reader->channel,
-							      (uint32_t)(thread - reader->threads))
-					     ->tid;
+		reader->first->killed_tid = (pid_t)soft_channel_slot(
+						    reader->channel,
+						    (uint32_t)(thread - reader->threads))
+						    ->tid;
 	}
 	put_dying(reader, thread);
 	if (between->event == TRAIL_SIGNAL && !between->values[1]) {
@@ -107,7 +109,7 @@ void reader_lost(struct soft_reader *reader, struct soft_thread *thread)
 
 	if (thread->is_lost && !thread->missing)
 		return;
-	reader->overwritten += thread->missing;
+	reader->first->overwritten += thread->missing;
 	thread->missing = 0;
 	reader_event(reader, thread, &lost, thread->last_ns);
 }
@@ -125,9 +127,10 @@ int reader_reach(struct soft_thread *thread, uint64_t number, uint64_t began_blo
 }
 
 /* A path's blocks, one by one. */
-static int put_blocks(struct soft_thread *thread, const struct soft_path *path, uint64_t ns)
+static int put_blocks(struct soft_reader *reader, struct soft_thread *thread,
+		      const struct soft_path *path, uint64_t ns)
 {
-	struct trail_sink *sink = thread->source->sink;
+	struct trail_sink *sink = reader->source.sink;
 	int err = 0;
 
 	for (uint32_t i = 0; i < path->count && !err; i++)
@@ -137,15 +140,16 @@ static int put_blocks(struct soft_thread *thread, const struct soft_path *path, 
 }
 
 /* Lists go by the numbers: where a process has executed very many programs, it does without. */
-static int put_path(struct soft_thread *thread, const struct soft_path *path, uint64_t ns)
+static int put_path(struct soft_reader *reader, struct soft_thread *thread,
+		    const struct soft_path *path, uint64_t ns)
 {
 	const struct trail_source_path whole = { path->number, path->first, path->count,
 						 path->blocks };
-	struct trail_sink *sink = thread->source->sink;
+	struct trail_sink *sink = reader->source.sink;
 
 	return sink->calls->path && path->number < NUMBERS_MAX && path->first < NUMBERS_MAX
 		       ? sink->calls->path(sink, thread->trail, &whole, ns)
-		       : put_blocks(thread, path, ns);
+		       : put_blocks(reader, thread, path, ns);
 }
 
 /* Ids: the blocks of their paths. How many of them were put: all but for one that means nothing. */
@@ -159,7 +163,7 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 	if (count)
 		put_dying(reader, thread);
 	for (; at < count && !err; at++) {
-		const struct soft_path *path = soft_path_of(&thread->source->paths, words[at]);
+		const struct soft_path *path = soft_path_of(&reader->source.paths, words[at]);
 
 		if (!path)
 			break;
@@ -171,11 +175,11 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 				reader_lost(reader, thread);
 			continue;
 		}
-		err = put_path(thread, path, ns);
+		err = put_path(reader, thread, path, ns);
 		blocks += path->count;
-		reader->words_put++;
+		reader->first->words_put++;
 	}
-	reader->blocks += blocks;
+	reader->first->blocks += blocks;
 	thread->has_left = thread->has_left && !at;
 	thread->is_lost = thread->is_lost && !at;
 	reader_failed(reader, err);
@@ -216,7 +220,7 @@ static size_t ids_from(const uint32_t *words, size_t count)
 int reader_words(struct soft_reader *reader, struct soft_thread *thread, const uint32_t *words,
 		 size_t count, uint64_t end_ticks)
 {
-	for (size_t at = 0; at < count && !reader->error && !thread->is_over;) {
+	for (size_t at = 0; at < count && !reader->first->error && !thread->is_over;) {
 		size_t ids = ids_from(words + at, count - at), event = at + ids;
 		int has_event = event < count, is_event = 0;
 		struct trail_between between;
@@ -240,15 +244,14 @@ int reader_words(struct soft_reader *reader, struct soft_thread *thread, const u
  * 1: there was something, 0, or the first error. A child's log that breaks a rule is its own
  * affair: nothing of it means anything from then on.
  */
-int reader_paths(struct soft_reader *reader, struct soft_source *source)
+int reader_paths(struct soft_reader *reader)
 {
-	uint32_t process = (uint32_t)(source - reader->sources);
-	int had = soft_paths_take(&source->paths, reader->channel, process);
+	int had = reader->channel ? soft_paths_take(&reader->source.paths, reader->channel) : 0;
 
-	if (process && had == -EPROTO)
+	if (reader != reader->first && had == -EPROTO)
 		return 0;
 	reader_failed(reader, had);
-	return reader->error ? reader->error : had;
+	return reader->first->error ? reader->first->error : had;
 }
 
 /* ---- segments ---- */
@@ -264,7 +267,8 @@ static void put_whole(struct soft_reader *reader, uint32_t slot, const struct so
 	struct soft_thread *thread = &reader->threads[slot];
 	uint32_t from = thread->part < taken->words ? thread->part : taken->words;
 
-	if (!reader_words(reader, thread, reader->words + from, taken->words - from, taken->ended))
+	if (!reader_words(reader, thread, reader->first->words + from, taken->words - from,
+			  taken->ended))
 		reader_lost(reader, thread);
 }
 
@@ -273,39 +277,30 @@ static void put_part(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t) - thread->part;
-	const uint32_t *words = reader->words + thread->part;
+	const uint32_t *words = reader->first->words + thread->part;
 
 	if (!reader_words(reader, thread, words, segment_written(words, room),
-			  soft_clock_latest(&reader->clock)))
+			  soft_clock_latest(&reader->first->clock)))
 		reader_lost(reader, thread);
 }
 
 /* ---- threads ---- */
-
-/* The source of a slot's process, as the slot names it; NULL: no such source. */
-struct soft_source *reader_source(const struct soft_reader *reader, uint32_t slot)
-{
-	uint32_t process = soft_channel_slot(reader->channel, slot)->process;
-
-	return process < reader->channel->sizes.processes ? &reader->sources[process] : NULL;
-}
 
 /* 0; 1: it can't begin, or not yet; or the first error. */
 int reader_begin(struct soft_reader *reader, uint32_t number)
 {
 	const struct engine_slot *slot = soft_channel_slot(reader->channel, number);
 	struct soft_thread *thread = &reader->threads[number];
-	struct soft_source *source = reader_source(reader, number);
+	struct soft_source *source = &reader->source;
 	char comm[sizeof(slot->comm) + 1] = "";
-	struct trail_sink *sink;
+	struct trail_sink *sink = source->sink;
 
 	if (thread->is_begun)
 		return 0;
-	if (!source || !source->sink)
+	if (!sink)
 		return 1;
-	sink = source->sink;
 	source->is_seen = 1;
-	*thread = (struct soft_thread){ .source = source, .is_begun = 1, .next = 1 };
+	*thread = (struct soft_thread){ .is_begun = 1, .next = 1 };
 	memcpy(comm, slot->comm, sizeof(slot->comm));
 	if (source->carried) {
 		thread->trail = source->carried;
@@ -327,9 +322,8 @@ static void end(struct soft_reader *reader, uint32_t number)
 	struct soft_thread *thread = &reader->threads[number];
 
 	if (thread->is_begun && thread->trail)
-		reader_failed(reader, thread->source->sink->calls->thread_end(thread->source->sink,
-									      thread->trail,
-									      thread->last_ns));
+		reader_failed(reader, reader->source.sink->calls->thread_end(
+					      reader->source.sink, thread->trail, thread->last_ns));
 	*thread = (struct soft_thread){ 0 };
 }
 
@@ -341,14 +335,14 @@ int reader_drain(struct soft_reader *reader, uint32_t slot)
 	int had = 0;
 
 	/* a round at most: others wait too */
-	while (!reader->error && had < (int)reader->channel->sizes.segments &&
+	while (!reader->first->error && had < (int)reader->channel->sizes.segments &&
 	       segment_find(reader, slot, thread->next, &taken) && taken.words) {
 		int is_whole = segment_copy(reader, slot, &taken);
 
-		soft_clock_look(&reader->clock);
+		soft_clock_look(&reader->first->clock);
 		segment_give_back(reader, slot, &taken);
 		/* what it means was logged before */
-		if (reader_paths(reader, thread->source) < 0)
+		if (reader_paths(reader) < 0)
 			break;
 		if (is_whole)
 			put_whole(reader, slot, &taken);
@@ -371,14 +365,14 @@ static void skip_older(struct soft_reader *reader, uint32_t slot, uint64_t first
 	uint64_t blocks = 0;
 	struct soft_segment taken;
 
-	if (!reader->newest_blocks || reader_paths(reader, thread->source) < 0)
+	if (!reader->first->newest_blocks || reader_paths(reader) < 0)
 		return;
 	for (uint64_t number = first; number <= newest; number++)
 		if (segment_find(reader, slot, number, &taken))
-			blocks += segment_blocks(reader, thread, slot, &taken,
+			blocks += segment_blocks(reader, slot, &taken,
 						 number == thread->next ? thread->part : 0);
-	if (blocks > reader->newest_blocks)
-		thread->skip = blocks - reader->newest_blocks;
+	if (blocks > reader->first->newest_blocks)
+		thread->skip = blocks - reader->first->newest_blocks;
 }
 
 /* The segments from thread->next on: those whose numbers follow each other up to the newest. */
@@ -401,7 +395,7 @@ void reader_rest(struct soft_reader *reader, uint32_t slot)
 	first = newest > segments && newest - segments + 1 > thread->next ? newest - segments + 1
 									  : thread->next;
 	skip_older(reader, slot, first, newest);
-	for (uint64_t number = first; number <= newest && !reader->error; number++) {
+	for (uint64_t number = first; number <= newest && !reader->first->error; number++) {
 		int has = 0, is_gap;
 
 		/* it may come to be full while it is copied */
@@ -409,8 +403,8 @@ void reader_rest(struct soft_reader *reader, uint32_t slot)
 			has = segment_find(reader, slot, number, &taken) &&
 			      segment_copy(reader, slot, &taken);
 
-		soft_clock_look(&reader->clock);
-		if (reader_paths(reader, thread->source) < 0)
+		soft_clock_look(&reader->first->clock);
+		if (reader_paths(reader) < 0)
 			return;
 		/* one that is not the newest and has no end is about to be that */
 		if (!has || (!taken.words && number != newest))
@@ -446,7 +440,7 @@ void reader_end(struct soft_reader *reader, struct soft_thread *thread,
 	}
 	if (end_with)
 		reader_event(reader, thread, end_with,
-			     reader_time(reader, thread, soft_clock_latest(&reader->clock)));
+			     reader_time(reader, thread, soft_clock_latest(&reader->first->clock)));
 	else if (!thread->is_over)
 		reader_lost(reader, thread);
 }
@@ -504,7 +498,7 @@ int reader_take_slot(struct soft_reader *reader, uint32_t number)
 		return 0;
 	if (reader_is_drained(reader))
 		had = reader_drain(reader, number);
-	if (state == ENGINE_SLOT_ENDED && !reader->error) {
+	if (state == ENGINE_SLOT_ENDED && !reader->first->error) {
 		reader_finish(reader, number, NULL);
 		reader_slot_free(reader, number);
 		had++;
@@ -517,25 +511,43 @@ int reader_take_slot(struct soft_reader *reader, uint32_t number)
 int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 		     struct trail_sink *sink)
 {
-	*reader = (struct soft_reader){ .channel = channel };
+	*reader = (struct soft_reader){ .channel = channel, .first = reader };
 	soft_clock_init(&reader->clock);
-	reader->sources = calloc(channel->sizes.processes, sizeof(*reader->sources));
-	if (reader->sources)
-		reader->sources[0].sink = sink;
-	reader->threads = calloc(channel->sizes.slots, sizeof(*reader->threads));
+	reader->source.sink = sink;
 	reader->words = malloc(channel->sizes.segment_bytes);
-	return reader->sources && reader->threads && reader->words ? 0 : -ENOMEM;
+	return reader->words ? 0 : -ENOMEM;
+}
+
+int soft_reader_init_child(struct soft_reader *reader, struct soft_reader *of, uint32_t first_id)
+{
+	*reader = (struct soft_reader){ .first = of->first };
+	if (!first_id)
+		return 0;
+	reader_paths(of);
+	return soft_paths_copy(&reader->source.paths, &of->source.paths, first_id);
 }
 
 /* Engines take the first that is free: where one was never taken, nor was any behind it. */
 uint32_t soft_reader_used(struct soft_reader *reader)
 {
-	for (; reader->used < reader->channel->sizes.slots; reader->used++) {
+	uint32_t end = reader->channel ? reader->channel->sizes.slots : 0;
+	size_t room = reader->room;
+
+	for (; reader->used < end; reader->used++) {
 		const struct engine_slot *slot = soft_channel_slot(reader->channel, reader->used);
 
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == ENGINE_SLOT_FREE &&
 		    !__atomic_load_n(&slot->tid, __ATOMIC_RELAXED))
 			break;
+		if (reader->used < reader->room)
+			continue;
+		if (array_grow(&reader->threads, &reader->room, reader->used + 1,
+			       sizeof(*reader->threads))) {
+			reader_failed(reader, -ENOMEM);
+			break;
+		}
+		memset(reader->threads + room, 0, (reader->room - room) * sizeof(*reader->threads));
+		room = reader->room;
 	}
 	return reader->used;
 }
@@ -544,26 +556,25 @@ int soft_reader_take(struct soft_reader *reader)
 {
 	int had = 0, taken = 0;
 
-	soft_clock_look(&reader->clock);
-	for (uint32_t n = 0; n < reader->channel->pages && !reader->error; n++)
-		if (reader->sources[n].sink)
-			had |= reader_paths(reader, &reader->sources[n]);
+	if (reader->first->error)
+		return reader->first->error;
+	if (!reader->source.sink || !reader->channel)
+		return 0;
+	soft_clock_look(&reader->first->clock);
+	had = reader_paths(reader);
 	/* one that has something a time, in turn: somebody may wait for an answer */
 	soft_reader_used(reader);
-	for (uint32_t i = 0; i < reader->used && !reader->error && !taken; i++)
+	for (uint32_t i = 0; i < reader->used && !reader->first->error && !taken; i++)
 		taken = reader_take_slot(reader, reader->turn++ % reader->used);
 	had |= taken;
-	return reader->error ? reader->error : had != 0;
+	return reader->first->error ? reader->first->error : had != 0;
 }
 
 void soft_reader_release(struct soft_reader *reader)
 {
-	for (uint32_t n = 0; reader->sources && n < reader->channel->pages; n++)
-		soft_paths_release(&reader->sources[n].paths);
-	free(reader->sources);
+	soft_paths_release(&reader->source.paths);
 	free(reader->threads);
 	free(reader->words);
-	reader->sources = NULL;
 	reader->threads = NULL;
 	reader->words = NULL;
 }

@@ -14,7 +14,7 @@
 #include "branch/soft/soft_clock.h"
 #include "branch/soft/soft_paths.h"
 
-/* A process's, by its page. */
+/* What is known of the process. */
 struct soft_source {
 	struct trail_sink *sink; /* NULL: nothing is taken of it */
 	struct soft_paths paths;
@@ -30,7 +30,6 @@ struct soft_source {
 };
 
 struct soft_thread {
-	struct soft_source *source;
 	struct sink_thread *trail;
 	int is_begun, is_over; /* is_over: a TRAIL_END came; nothing may follow */
 	int has_left;	       /* the last event was a TRAIL_EXEC, and is not yet put */
@@ -47,14 +46,17 @@ struct soft_thread {
 	uint64_t dying_ns;
 };
 
+/* A process's. What is said to be the first's is there for all of a recording. */
 struct soft_reader {
 	struct soft_channel *channel;
-	struct soft_source *sources; /* of each page; the first is there from the beginning */
-	struct soft_clock clock;
-	struct soft_thread *threads; /* of each slot */
-	uint32_t *words;	     /* a segment, copied */
+	struct soft_source source;
+	struct soft_thread *threads; /* of each slot that is used */
 	uint32_t used;		     /* slots, the first: none behind them was ever taken */
+	size_t room;		     /* for so many in `threads` */
 	uint32_t turn;		     /* the slot that is looked at next, modulo */
+	struct soft_reader *first;   /* which may be this one. What follows is the first's alone */
+	struct soft_clock clock;
+	uint32_t *words; /* a segment, copied */
 	uint64_t blocks, losses;
 	uint64_t overwritten; /* blocks before those and between them, by the engines' own count */
 	uint64_t words_put;   /* that encoded these blocks */
@@ -67,6 +69,12 @@ struct soft_reader {
 /* `channel` and `sink` are the caller's. 0 or -ENOMEM. Release it also after an error. */
 int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 		     struct trail_sink *sink);
+
+/*
+ * The same for another process of the recording, with channels of the same sizes. It has no sink
+ * yet, and perhaps no channel. It is a copy of `of`, whose ids below first_id it has; 0: none.
+ */
+int soft_reader_init_child(struct soft_reader *reader, struct soft_reader *of, uint32_t first_id);
 
 /* How many slots to look at, from the first: untouched memory stays unallocated. */
 uint32_t soft_reader_used(struct soft_reader *reader);
@@ -89,28 +97,20 @@ int soft_reader_fetch(struct soft_reader *reader);
 int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end);
 
 /*
- * Another process is there: a copy of `of`, whose ids below first_id it has; 0: none. Its trails go
- * to `sink`, once that is set. 0 or -ENOMEM.
+ * As soft_reader_finish(), of a process that has ended, or that is let go: it must write no more. A
+ * child that has no trail gets one.
  */
-int soft_reader_expect(struct soft_reader *reader, uint32_t process, uint32_t of,
-		       uint32_t first_id);
-
-/*
- * As soft_reader_finish(), of one process; its slots are free then. It must write no more. A child
- * that has no trail gets one.
- */
-int soft_reader_end(struct soft_reader *reader, uint32_t process, const struct trail_between *end);
+int soft_reader_end(struct soft_reader *reader, const struct trail_between *end);
 
 /*
  * The same, if a thread of it has executed another program: that thread's trail continues. If
- * nothing was recorded of it, it gets a trail, as `tid` and `comm`. Returns 0 or the sink's error.
+ * nothing was recorded of it, it gets a trail, as `tid` and `comm`. The channel is needed no more:
+ * another follows, of the same address. Returns 0 or the sink's error.
  */
-int soft_reader_executed(struct soft_reader *reader, uint32_t process, pid_t former, pid_t tid,
-			 const char *comm);
+int soft_reader_executed(struct soft_reader *reader, pid_t former, pid_t tid, const char *comm);
 
 /* The executed program is not recorded: the trail that would continue ends, as `end` says. */
-void soft_reader_drop_carried(struct soft_reader *reader, uint32_t process,
-			      const struct trail_between *end);
+void soft_reader_drop_carried(struct soft_reader *reader, const struct trail_between *end);
 
 void soft_reader_release(struct soft_reader *reader);
 

@@ -20,10 +20,7 @@ void reader_event(struct soft_reader *reader, struct soft_thread *thread,
  * 1: there was something, 0, or the first error. A child's log that breaks a rule is its own
  * affair: nothing of it means anything from then on.
  */
-int reader_paths(struct soft_reader *reader, struct soft_source *source);
-
-/* The source of a slot's process, as the slot names it; NULL: no such source. */
-struct soft_source *reader_source(const struct soft_reader *reader, uint32_t slot);
+int reader_paths(struct soft_reader *reader);
 
 /* A slot's thread. 0; 1: it can't begin, or not yet; or the first error. */
 int reader_begin(struct soft_reader *reader, uint32_t slot);

@@ -81,7 +81,7 @@ int segment_copy(const struct soft_reader *reader, uint32_t slot, const struct s
 {
 	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
 
-	return copy(reader, slot, taken, taken->words ? taken->words : room, reader->words);
+	return copy(reader, slot, taken, taken->words ? taken->words : room, reader->first->words);
 }
 
 /*
@@ -117,16 +117,16 @@ int segment_copy_now(const struct soft_reader *reader, uint32_t slot,
 	return copy(reader, slot, taken, count, to) ? (int)count : -EAGAIN;
 }
 
-uint64_t segment_blocks(const struct soft_reader *reader, const struct soft_thread *thread,
-			uint32_t slot, const struct soft_segment *taken, size_t from)
+uint64_t segment_blocks(const struct soft_reader *reader, uint32_t slot,
+			const struct soft_segment *taken, size_t from)
 {
 	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
 	size_t room = reader->channel->sizes.segment_bytes / sizeof(*words);
 
-	return segment_blocks_of(thread, words, from, taken->words ? taken->words : room);
+	return segment_blocks_of(reader, words, from, taken->words ? taken->words : room);
 }
 
-uint64_t segment_blocks_of(const struct soft_thread *thread, const uint32_t *words, size_t from,
+uint64_t segment_blocks_of(const struct soft_reader *reader, const uint32_t *words, size_t from,
 			   size_t room)
 {
 	uint64_t blocks = 0;
@@ -135,7 +135,7 @@ uint64_t segment_blocks_of(const struct soft_thread *thread, const uint32_t *wor
 	while (at < room && words[at]) {
 		uint32_t word = words[at];
 		const struct soft_path *path = word < ENGINE_EVENT
-						       ? soft_path_of(&thread->source->paths, word)
+						       ? soft_path_of(&reader->source.paths, word)
 						       : NULL;
 
 		blocks += path ? path->count : 0;

@@ -48,10 +48,10 @@ void segment_give_back(const struct soft_reader *reader, uint32_t slot,
 size_t segment_written(const uint32_t *words, size_t room);
 
 /* About so many blocks are in it from that word on. What the words mean is known. */
-uint64_t segment_blocks(const struct soft_reader *reader, const struct soft_thread *thread,
-			uint32_t slot, const struct soft_segment *taken, size_t from);
+uint64_t segment_blocks(const struct soft_reader *reader, uint32_t slot,
+			const struct soft_segment *taken, size_t from);
 /* The same of words that were copied, up to `room`. */
-uint64_t segment_blocks_of(const struct soft_thread *thread, const uint32_t *words, size_t from,
+uint64_t segment_blocks_of(const struct soft_reader *reader, const uint32_t *words, size_t from,
 			   size_t room);
 
 #endif

@@ -139,25 +139,22 @@ static void *lead(void *arg)
 	return NULL;
 }
 
-int soft_stopped_look(const struct soft_channel *channel, struct engine_channel *page, pid_t pid,
-		      uint64_t *late_ns)
+int soft_stopped_lead(const struct soft_channel *channel, pid_t pid, uint64_t *late_ns)
 {
 	uint64_t began_ns = ticks_monotonic_ns();
-	struct leading leading = { .page = page, .pid = pid };
-	uint32_t asked = ENGINE_LEAD_ASKED;
+	struct engine_channel *head = soft_channel_head(channel);
+	struct leading leading = { .page = head, .pid = pid };
 	pthread_t thread;
 
-	if (__atomic_load_n(&page->lead, __ATOMIC_ACQUIRE) != ENGINE_LEAD_ASKED ||
-	    target_thread_state(pid, pid) != 'T' ||
-	    !__atomic_compare_exchange_n(&page->lead, &asked, ENGINE_LEAD_RUNS, 0, __ATOMIC_SEQ_CST,
-					 __ATOMIC_RELAXED))
+	if (target_thread_state(pid, pid) != 'T')
 		return 0;
+	__atomic_store_n(&head->is_led, 1, __ATOMIC_SEQ_CST);
 	if (*late_ns < LATE_NS && asked_is_thread(channel, pid, pid) &&
 	    !pthread_create(&thread, NULL, lead, &leading)) {
 		pthread_join(thread, NULL);
 		*late_ns += leading.inside ? ticks_monotonic_ns() - began_ns : 0;
 	}
 	free(leading.threads);
-	__atomic_store_n(&page->lead, ENGINE_LEAD_OVER, __ATOMIC_RELEASE);
+	__atomic_store_n(&head->is_led, 0, __ATOMIC_SEQ_CST);
 	return 1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A recorded process is stopped, for example by SIGSTOP, and another recorded process is about to
- * trace it (engine/child_process.h). It has to leave the engine first, but none of its threads
+ * trace it (soft_traced.h). It has to leave the engine first, but none of its threads
  * runs. The tool traces all its threads for a moment, lets each run out of the engine, and detaches
  * before the thread's first native instruction. There the kernel stops the thread again. The
  * process's group stop lasts throughout, so its parent gets no further report.
@@ -18,12 +18,11 @@
 #include <sys/types.h>
 
 /*
- * Do it if another engine asks for it and the process is stopped. 1: it was tried, or refused; 0:
- * it was neither. `late_ns` is what all that failed have taken, from 0 on. A hostile program can
- * have any number fail, so from three seconds on all are refused.
+ * Do it if the process is stopped. 1: it was tried, or refused; 0: it was neither. `late_ns` is what
+ * all that failed have taken, from 0 on. A hostile program can have any number fail, so from three
+ * seconds on all are refused.
  */
-int soft_stopped_look(const struct soft_channel *channel, struct engine_channel *page, pid_t pid,
-		      uint64_t *late_ns);
+int soft_stopped_lead(const struct soft_channel *channel, pid_t pid, uint64_t *late_ns);
 
 /* Whether this signal stops a process. */
 int soft_stopped_is_by(int signal);

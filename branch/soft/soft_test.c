@@ -183,21 +183,24 @@ Test(soft, a_signal_waits_until_it_is_entered)
 {
 	char *argv[] = { (char *)"/bin/sleep", (char *)"60", NULL };
 	int gates[2], status;
-	struct soft_sizes sizes = soft_sizes_for(0, 1);
+	struct soft_sizes sizes = soft_sizes_for(0, 0);
 	struct soft_channel channel;
+	struct soft_control control;
 	struct soft_launch launch;
 	struct soft_image image;
+	const struct soft_parts parts = { &channel, &image, &control };
 	pid_t pid;
 
+	cr_assert_eq(soft_control_open(&control), 0);
 	cr_assert_eq(soft_channel_open(&channel, &sizes), 0);
+	soft_channel_fill(&channel);
 	cr_assert_eq(soft_image_open(&image, ENGINE), 0);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gates), 0);
 	pid = start(2, gates, argv);
-	cr_assert_eq(soft_launch_await(&launch, pid, gates[0], &channel, &image), 0);
+	cr_assert_eq(soft_launch_await(&launch, pid, gates[0], &parts), 0);
 	kill(pid, SIGSTOP);
 	kill(pid, SIGUSR1);
-	cr_assert_eq(soft_launch_enter(&launch, &channel, &image, detail, sizeof(detail)), 0, "%s",
-		     detail);
+	cr_assert_eq(soft_launch_enter(&launch, &parts, detail, sizeof(detail)), 0, "%s", detail);
 	cr_expect_eq(soft_launch_go(&launch), 0);
 	/* SIGSTOP comes first: the other was blocked meanwhile */
 	kill(pid, SIGCONT);
@@ -205,6 +208,7 @@ Test(soft, a_signal_waits_until_it_is_entered)
 	cr_expect_eq(WTERMSIG(status), SIGUSR1);
 	soft_image_close(&image);
 	soft_channel_close(&channel);
+	soft_control_close(&control);
 }
 
 Test(soft, it_stops_once_it_is_entered)

@@ -21,10 +21,11 @@ const struct trail_between killed = { .event = TRAIL_END, .values = { TRAIL_KILL
 
 void open_with(enum engine_policy policy)
 {
-	const struct soft_sizes sizes = { SLOTS, SEGMENTS, SEGMENT_BYTES, LOG_BYTES, policy, 1 };
+	const struct soft_sizes sizes = { SLOTS, SEGMENTS, SEGMENT_BYTES, LOG_BYTES, policy, 0 };
 
 	sample_sink_init(&sink);
 	cr_assert_eq(soft_channel_open(&channel, &sizes), 0);
+	soft_channel_fill(&channel);
 	cr_assert_eq(soft_reader_init(&reader, &channel, &sink.sink), 0);
 	head = soft_channel_head(&channel);
 	put = 0;

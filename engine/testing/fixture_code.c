@@ -89,10 +89,10 @@ static void open_as(int is_far)
 {
 	static struct engine_channel page __attribute__((aligned(4096)));
 	static uint8_t log[LOG_BYTES] __attribute__((aligned(8)));
+	static const struct engine_control control = { .tool = 1 };
 
-	page.tool = 1;
 	channel = (struct channel){
-		.head = &page, .base = (uint8_t *)&page, .log = log, .log_bytes = sizeof(log)
+		.head = &page, .control = &control, .log = log, .log_bytes = sizeof(log)
 	};
 	memory_open(0);
 	cr_assert_eq(map_open(is_far), 0);

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recorded program that writes into the channel that a process of another's is its child, and
- * asks for something: forged PID exec, or forged PID lead (tests/engine_forged.sh). Prints the
- * answer, and waits for input.
+ * A recorded program that writes into its channel what no engine would, of a process that is none of
+ * its own (tests/engine_forged.sh):
+ *
+ * forged PID exec: a thread of its own that is about to execute a program
+ * forged PID trace: that it is about to trace it
+ * forged PID child, forged PID borrows: its child, by fork(2) or by vfork(2)
+ *
+ * Prints the answer, and waits for input.
  */
 #include "abi/engine.h"
 
@@ -26,45 +31,45 @@ static struct engine_channel *find(void)
 	return NULL;
 }
 
-static struct engine_channel *page_of(struct engine_channel *channel, unsigned int number)
+static uint32_t answer_to(struct engine_channel *channel, const uint32_t *word, uint32_t asked)
 {
-	return (struct engine_channel *)(void *)((char *)channel + number * ENGINE_GUARD_BYTES);
+	uint32_t answer;
+
+	while ((answer = __atomic_load_n(word, __ATOMIC_SEQ_CST)) == asked) {
+		__atomic_add_fetch(&channel->told, 1, __ATOMIC_SEQ_CST);
+		usleep(1000);
+	}
+	return answer;
 }
 
-static struct engine_channel *page_take(struct engine_channel *channel)
+static uint32_t child(struct engine_channel *channel, uint32_t pid, int borrows)
 {
-	for (unsigned int n = 1; n < channel->pages; n++) {
-		struct engine_channel *page = page_of(channel, n);
-		uint32_t use = ENGINE_USE_FREE;
+	struct engine_child *entry = &channel->children[ENGINE_CHILDREN - 1];
 
-		if (__atomic_compare_exchange_n(&page->use, &use, ENGINE_USE_TAKEN, 0,
-						__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-			return page;
-	}
-	exit(3);
+	entry->first_id = !borrows;
+	entry->born = UINT64_C(77) << 32 | pid;
+	entry->ask = borrows ? (uint32_t)ENGINE_ASK_CHILD : (uint32_t)ENGINE_ASK_NOTHING;
+	__atomic_store_n(&entry->use, ENGINE_USE_MADE, __ATOMIC_SEQ_CST);
+	return answer_to(channel, &entry->use, ENGINE_USE_MADE);
 }
 
 int main(int argc, char **argv)
 {
-	struct engine_channel *channel = find(), *page;
-	uint32_t pid = argc > 2 ? (uint32_t)atoi(argv[1]) : 0, asked, answer, *ask;
+	struct engine_channel *channel = find();
+	uint32_t pid = argc > 2 ? (uint32_t)atoi(argv[1]) : 0, answer;
 
 	if (!channel || !pid)
 		return 2;
-	page = page_take(channel);
-	page->places.bytes = UINT64_MAX; /* no code of its is the program's */
-	page->places.own_signals = 1;
-	page->born = ((page->born >> 32) + 1) << 32 | pid;
-	page->parent = 0;
-	page->ask_tid = pid;
-	ask = strcmp(argv[2], "lead") ? &page->ask : &page->lead;
-	asked = strcmp(argv[2], "lead") ? (uint32_t)ENGINE_ASK_EXEC : (uint32_t)ENGINE_LEAD_ASKED;
-	*ask = asked;
-	__atomic_store_n(&page->use, ENGINE_USE_MADE, __ATOMIC_SEQ_CST);
-	while ((answer = __atomic_load_n(ask, __ATOMIC_SEQ_CST)) == asked ||
-	       (ask == &page->lead && answer == ENGINE_LEAD_RUNS)) {
-		__atomic_add_fetch(&channel->wanted_log, 1, __ATOMIC_SEQ_CST);
-		usleep(1000);
+	if (!strcmp(argv[2], "exec")) {
+		channel->ask_tid = pid;
+		__atomic_store_n(&channel->ask, ENGINE_ASK_EXEC, __ATOMIC_SEQ_CST);
+		answer = answer_to(channel, &channel->ask, ENGINE_ASK_EXEC);
+	} else if (!strcmp(argv[2], "trace")) {
+		channel->trace_tid = pid;
+		__atomic_store_n(&channel->trace, ENGINE_TRACE_ASKED, __ATOMIC_SEQ_CST);
+		answer = answer_to(channel, &channel->trace, ENGINE_TRACE_ASKED);
+	} else {
+		answer = child(channel, pid, !strcmp(argv[2], "borrows"));
 	}
 	printf("%u\n", answer);
 	fflush(stdout);
