@@ -54,6 +54,13 @@
 #define CONTROL_WAIT_MS 3000
 #define CONTROL_WAIT_MAX_MS 60000
 
+/*
+ * The agent's threads name themselves by prctl(PR_SET_NAME, name, CONTROL_NAMED, 0, 0). The kernel
+ * ignores the number; the engine and the stepper know these threads by it. "waymark", the control
+ * thread, has descriptors of its own, which no thread of the program's with that name has.
+ */
+#define CONTROL_NAMED UINT64_C(0x6e614d7779615761)
+
 #define CONTROL_TOOL_ENV "WAYMARK_TOOL"
 #define CONTROL_PREARM_ENV "WAYMARK_PREARM"
 #define CONTROL_FILTERS_ENV "WAYMARK_FILTERS"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "abi/control.h"
 #include "engine/called.h"
 #include "engine/channel.h"
 #include "engine/child_process.h"
@@ -109,30 +110,11 @@ static long filter(struct thread *thread, uint64_t next)
  * Threads of the tool's agent (agent/control/control_thread.c) run beside the program, and are no
  * part of it.
  */
-static int is_agents(const struct thread *thread)
-{
-	static const char *const names[] = { "waymark", "waymark-keeper" };
-	char name[16] = { 0 };
-
-	if (thread->tid == (uint32_t)sys_call3(SYS_getpid, 0, 0, 0) ||
-	    sys_call3(SYS_prctl, PR_GET_NAME, (long)name, 0))
-		return 0;
-	for (unsigned int i = 0; i < 2; i++) {
-		unsigned int at = 0;
-
-		while (at < sizeof(name) && name[at] && name[at] == names[i][at])
-			at++;
-		if (at < sizeof(name) && !name[at] && !names[i][at])
-			return 1;
-	}
-	return 0;
-}
-
 static long name_thread(struct thread *thread, uint64_t next)
 {
 	long result = plain(thread);
 
-	if (!is_agents(thread))
+	if (thread->regs.gpr[2] != CONTROL_NAMED)
 		return result;
 	called_tell(thread, next, result);
 	ring_forget(thread);

@@ -7,9 +7,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -49,12 +51,34 @@ static int connect_in(const struct target *target, const struct mount_ns *apart,
 	return found;
 }
 
-static int is_agents_thread(pid_t pid, const char *tid)
+static int is_called(pid_t pid, pid_t tid, const char *name)
 {
 	char comm[16];
 
-	target_comm(pid, (pid_t)strtol(tid, NULL, 10), comm);
-	return !strcmp(comm, "waymark");
+	target_comm(pid, tid, comm);
+	return !strcmp(comm, name);
+}
+
+/* It has descriptors of its own. Where the kernel does not say, the name decides. */
+static int is_control(pid_t pid, pid_t tid)
+{
+	return is_called(pid, tid, "waymark") && syscall(SYS_kcmp, pid, tid, KCMP_FILES, 0, 0);
+}
+
+int reach_is_agents(pid_t pid, pid_t tid)
+{
+	pid_t *tids = NULL;
+	int count, is_keeper = 0;
+
+	if (tid == pid || !is_called(pid, tid, "waymark-keeper"))
+		return tid != pid && is_control(pid, tid);
+	/* the other one, which has the program's descriptors */
+	count = target_threads(pid, &tids);
+	for (int i = 0; i < count && !is_keeper; i++)
+		is_keeper = tids[i] != pid && is_control(pid, tids[i]);
+	if (count >= 0)
+		free(tids);
+	return is_keeper;
 }
 
 /*
@@ -100,7 +124,7 @@ int reach_published(pid_t pid, char dir[SOCKETDIR_BYTES])
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	list = opendir(path);
 	while (list && !found && (entry = readdir(list)))
-		found = is_agents_thread(pid, entry->d_name) &&
+		found = is_control(pid, (pid_t)strtol(entry->d_name, NULL, 10)) &&
 			read_published((pid_t)atoi(entry->d_name), dir);
 	if (list)
 		closedir(list);
@@ -171,7 +195,7 @@ static int is_its_socket(pid_t pid, unsigned long inode)
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	list = opendir(path);
 	while (list && !found && (entry = readdir(list)))
-		found = is_agents_thread(pid, entry->d_name) &&
+		found = is_control(pid, (pid_t)strtol(entry->d_name, NULL, 10)) &&
 			has_socket((pid_t)atoi(entry->d_name), inode);
 	if (list)
 		closedir(list);

@@ -23,6 +23,12 @@ int reach_published(pid_t pid, char dir[SOCKETDIR_BYTES]);
 int reach_limits(const struct target *target, struct detail detail);
 
 /*
+ * Whether a thread is one of the agent's: by the names that these give themselves, and by the
+ * control thread's own descriptors (abi/control.h, CONTROL_NAMED).
+ */
+int reach_is_agents(pid_t pid, pid_t tid);
+
+/*
  * Whether its agent listens in the folder that it calls `dir`: as the kernel lists it, nothing is
  * connected. The target is renewed where the thread ended that it was looked at by.
  */

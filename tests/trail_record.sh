@@ -147,6 +147,20 @@ grep -v ' trail:thread: ' shown | tail -1 | grep trail:end >found || fail "the t
 run 3 --json "${step[@]}" -e 'marker:ticker:*' -o mixed -- ./ticker 10 2 1 3
 expect "markers beside a trail" "$(json recorded)" 22
 expect "the threads of a program with an agent" "$(json threads)" 3
+# A thread of the program's that has the name of one of these is the program's, to its end.
+build_target record/named.c
+for origin in step soft; do
+	engine=$WAYMARK_BUILD/engine/libwaymark-trail.so
+	[ $origin = step ] || [ -e "$engine" ] || continue
+	WAYMARK_ENGINE=$engine run 0 --json -e trail/$origin/ -o "named_$origin" -- ./named 1
+	expect "named, $origin: threads" "$(json threads)" 3
+	expect "named, $origin: threads that ended" "$("$waymark" dump "named_$origin" | grep -c 'trail:end: .* reason = 0')" 3
+	start_ready ./named
+	WAYMARK_ENGINE=$engine run 0 --json -e trail/$origin/ --for 500ms -o "named_at_$origin" -p "$pid"
+	expect "named, attached, $origin: threads" "$(json threads)" 3
+	exec 7>&-
+	await has_ended "$pid"
+done
 trail mixed
 "$waymark" report mixed >shown
 grep -q 'ticker:tick *20' shown || fail "the report of both: $(cat shown)"

@@ -370,7 +370,7 @@ static void *control_main(void *unused)
 		wait_go_over();
 		return NULL;
 	}
-	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark", 0, 0);
+	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark", (long)CONTROL_NAMED, 0);
 	control_life.seccomp = (int)kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0);
 	wake_fd = thread_wake_fd();
 	while (lock_take(&control_life.lock, LIFE_LOCK_MS))
@@ -422,7 +422,7 @@ static void *keeper_main(void *unused)
 	(void)unused;
 	hit_guard_at = HIT_GUARD_FOR_GOOD;
 	control_keeper = kernel_gettid();
-	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark-keeper", 0, 0);
+	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark-keeper", (long)CONTROL_NAMED, 0);
 	error = make_thread(control_main, &thread);
 	if (error) {
 		do

@@ -2,9 +2,9 @@
 /* How a process is taken that hardware records, and let go. */
 #include "branch/hardware/hardware_own.h"
 #include "branch/launch_gate.h"
-#include "branch/step/step_own.h"
 #include "process/target.h"
 #include "process/ticks.h"
+#include "process/reach.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -267,7 +267,7 @@ static int seize_all(struct hardware *hardware, pid_t only)
 	for (int i = 0; i < count && !err; i++) {
 		pid_t tid = tids[i];
 
-		if ((only && tid != only) || step_is_agents(hardware->pid, tid))
+		if ((only && tid != only) || reach_is_agents(hardware->pid, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0) {
 			/* EPERM: of one that is ours already too */

@@ -4,7 +4,7 @@
 #include "arch/loader.h"
 #include "branch/soft/soft_leave.h"
 #include "branch/soft/soft_sanitized.h"
-#include "branch/step/step_own.h"
+#include "process/reach.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +69,7 @@ static int check_thread(const struct soft_attach *attach, const struct borrow *t
 	if (status_has(tid, "x86_Thread_features:", "shstk"))
 		return detail_set(detail, -WM_E_ENGINE_REFUSED, "thread %d has a shadow stack",
 				  tid);
-	if (step_is_agents(attach->held.pid, tid))
+	if (reach_is_agents(attach->held.pid, tid))
 		return detail_set(
 			detail, -WM_E_ENGINE_REFUSED,
 			"markers or probes are recorded in it (thread %d): end that recording first",

@@ -4,6 +4,7 @@
 #include "branch/step/step_own.h"
 #include "process/target.h"
 #include "process/ticks.h"
+#include "process/reach.h"
 #include "trial/simulate.h"
 
 #include <errno.h>
@@ -123,7 +124,7 @@ static int seize_all(struct step *step, pid_t only)
 		pid_t tid = tids[i];
 
 		if ((only && tid != only) || step_thread_find(step, tid) ||
-		    step_is_agents(step->pid, tid))
+		    reach_is_agents(step->pid, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0) {
 			err = errno == ESRCH ? 0 : -errno;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "branch/step/step.h"
 
+#include "abi/control.h"
 #include "branch/step/step_own.h"
 #include "process/target.h"
 #include "process/ticks.h"
@@ -55,16 +56,6 @@ struct step_thread *step_thread_find(struct step *step, pid_t tid)
 		if (thread->tid == tid)
 			return thread;
 	return NULL;
-}
-
-int step_is_agents(pid_t pid, pid_t tid)
-{
-	char comm[16];
-
-	if (tid == pid)
-		return 0;
-	target_comm(pid, tid, comm);
-	return !strcmp(comm, "waymark") || !strcmp(comm, "waymark-keeper");
 }
 
 static struct step_thread *thread_new(struct step *step, pid_t tid)
@@ -229,7 +220,7 @@ static int is_at_handler(const struct step_thread *thread)
 static int named_itself(const struct step_thread *thread, const struct user_regs_struct *regs)
 {
 	return thread->insn.kind == TRAIL_SYSCALL && thread->rax == SYS_prctl &&
-	       regs->rdi == PR_SET_NAME;
+	       regs->rdi == PR_SET_NAME && regs->rdx == CONTROL_NAMED;
 }
 
 int step_entered(struct step *step, struct step_thread *thread, struct user_regs_struct *regs)
@@ -329,7 +320,7 @@ static void on_call(struct step *step, struct step_thread *thread, struct user_r
 		thread->is_stopped = ptrace(PTRACE_SYSCALL, thread->tid, 0, 0) < 0;
 		return;
 	}
-	if (named_itself(thread, regs) && step_is_agents(step->pid, thread->tid)) {
+	if (named_itself(thread, regs)) {
 		step_ran(step, thread, regs->rip);
 		made_syscall(step, thread, regs);
 		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);

@@ -226,12 +226,6 @@ int step_release(struct step *step, struct step_thread *thread, int signal);
 void step_await_children(const struct step *step, const struct step_thread *thread);
 
 /* ---- threads ---- */
-/*
- * Whether a thread is one of the agent's, by the name that these give themselves
- * (agent/control/control_thread.c).
- */
-int step_is_agents(pid_t pid, pid_t tid);
-
 struct step_thread *step_thread_find(struct step *step, pid_t tid);
 
 /* Also of one that is there already. NULL: no memory, which step_failed() has. */

@@ -6,9 +6,9 @@
 #define _GNU_SOURCE
 #include "session/watch/follow_serve.h"
 
-#include "branch/step/step_own.h"
 #include "process/target.h"
 #include "process/ticks.h"
+#include "process/reach.h"
 #include "session/watch/watching_own.h"
 
 #include <errno.h>
@@ -138,22 +138,17 @@ static void publish(struct follow *follow, uint32_t asked)
 	futex(&chain->done, FUTEX_WAKE, INT_MAX, NULL);
 }
 
-/*
- * Whether the program has only one thread besides the agent's. Also 0 if the program's name begins
- * as the names of the agent's threads do.
- */
+/* Whether the program has only one thread besides the agent's. */
 static int is_single(pid_t pid)
 {
 	pid_t *tids = NULL;
 	int count = target_threads(pid, &tids), others = 0;
-	char comm[16];
 
 	for (int i = 0; i < count; i++)
-		others += !step_is_agents(pid, tids[i]);
+		others += !reach_is_agents(pid, tids[i]);
 	if (count >= 0)
 		free(tids);
-	target_comm(pid, pid, comm);
-	return others == 1 && strncmp(comm, "waymark", strlen("waymark")) != 0;
+	return others == 1;
 }
 
 /*
