@@ -92,6 +92,9 @@ void store_forked(uint32_t lanes);
  */
 void store_forked_end(void);
 
+/* Whether a child replaces this page then: store_close() must not unmap it. */
+int store_is_counted_in(const struct wm_store *head);
+
 /* In such a child: whether it writes to that store; whether the tool has stopped reading it. */
 int store_is_shared(unsigned int lane);
 int store_is_over(unsigned int lane);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,6 +34,27 @@ static void wake(const void *futex)
 	syscall(SYS_futex, futex, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
+/*
+ * Our mapping stays writable; no mapping that is made from now on is, nor can be made so. Of a
+ * kernel before 5.1, by a descriptor that can't write.
+ */
+static int seal(struct soft_control *control)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	char path[64];
+	int fd;
+
+	if (!fcntl(control->fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", control->fd);
+	fd = errno == EINVAL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return -errno;
+	close(control->fd);
+	control->fd = fd;
+	return 0;
+}
+
 int soft_control_open(struct soft_control *control)
 {
 	uint8_t *reserve;
@@ -52,11 +74,7 @@ int soft_control_open(struct soft_control *control)
 		 control->fd, 0) == MAP_FAILED)
 		return -errno;
 	control->page = (struct engine_control *)(reserve + BEFORE);
-	/* ours stays writable; no mapping that is made from now on is, nor can be made so */
-	return fcntl(control->fd, F_ADD_SEALS,
-		     F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-		       ? -errno
-		       : 0;
+	return seal(control);
 }
 
 void soft_control_open_in(struct soft_control *control, const struct soft_channel *channel)

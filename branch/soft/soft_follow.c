@@ -2,6 +2,7 @@
 #include "branch/soft/soft_follow.h"
 
 #include "branch/soft/soft_asked.h"
+#include "branch/soft/soft_children.h"
 #include "branch/soft/soft_ended.h"
 #include "branch/soft/soft_launch.h"
 #include "branch/soft/soft_stopped.h"
@@ -24,40 +25,12 @@
 
 #define SYSCALL_TRAP (SIGTRAP | 0x80)
 #define OPTIONS (PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD)
-#define EXPECTED_NS UINT64_C(2000000000) /* its parent is gone, and it says nothing of itself */
 
-static int failed(struct soft_follow *follow, int err)
+int soft_follow_failed(struct soft_follow *follow, int err)
 {
 	if (err < 0 && !follow->error)
 		follow->error = err;
 	return follow->error;
-}
-
-struct engine_child *soft_follow_entry(const struct soft_follow *follow,
-				       const struct soft_process *process)
-{
-	const struct soft_process *parent = &follow->processes[process->parent];
-	struct engine_channel *head = soft_follow_head(parent);
-	struct engine_child *entry;
-
-	if (!process->born || !head || parent->life != process->parent_life)
-		return NULL;
-	entry = &head->children[process->entry];
-	return __atomic_load_n(&entry->born, __ATOMIC_ACQUIRE) >> 32 == process->born >> 32 ? entry
-											    : NULL;
-}
-
-/* The entry is needed no more. */
-static void give_entry(struct soft_follow *follow, struct soft_process *process)
-{
-	struct engine_child *entry = soft_follow_entry(follow, process);
-	struct soft_process *parent = &follow->processes[process->parent];
-
-	if (process->born && parent->life == process->parent_life)
-		parent->children[process->entry] = 0;
-	process->born = 0;
-	if (entry)
-		soft_channel_give_child(entry);
 }
 
 static int on_module(void *data, const struct engine_module *module, const char *path)
@@ -86,7 +59,7 @@ int soft_follow_init(struct soft_follow *follow, const struct soft_control *cont
 	return 0;
 }
 
-static void set_modules(struct soft_process *process)
+void soft_follow_set_modules(struct soft_process *process)
 {
 	struct soft_paths *paths = &process->reader->source.paths;
 
@@ -103,210 +76,11 @@ int soft_follow_first(struct soft_follow *follow, pid_t pid, struct trail_sink *
 	first->pid = pid;
 	first->sink = sink;
 	first->use = SOFT_LIVE;
-	set_modules(first);
+	soft_follow_set_modules(first);
 	first->end_fd = ended_open(pid);
 	follow->began_ns = ticks_monotonic_ns();
-	return failed(follow,
-		      first->end_fd < 0 ? first->end_fd : soft_modules_note(&first->modules));
-}
-
-/* ---- children ---- */
-
-/* One that is not used; NULL: all are. */
-static struct soft_process *process_take(struct soft_follow *follow)
-{
-	uint32_t n = 1;
-
-	while (n < follow->count && follow->processes[n].use != SOFT_NONE)
-		n++;
-	if (n == SOFT_PROCESSES_MAX)
-		return NULL;
-	if (n == follow->count)
-		follow->count++;
-	return &follow->processes[n];
-}
-
-/*
- * An entry was taken: what the child shares is noted while its parent is there. NULL: no place is
- * left.
- */
-static struct soft_process *expect(struct soft_follow *follow, struct soft_process *parent,
-				   uint32_t index)
-{
-	const struct engine_child *entry = &soft_follow_head(parent)->children[index];
-	uint32_t first_id = __atomic_load_n(&entry->first_id, __ATOMIC_RELAXED);
-	struct soft_process *process = process_take(follow);
-	uint32_t life = process ? process->life : 0;
-
-	if (!process)
-		return NULL;
-	*process = (struct soft_process){ .use = SOFT_EXPECTED,
-					  .end_fd = -1,
-					  .own_channel = { .fd = -1 },
-					  .life = life + 1,
-					  .ppid = parent->pid,
-					  .parent = (uint32_t)(parent - follow->processes),
-					  .parent_life = parent->life,
-					  .entry = index,
-					  .borrows = !first_id };
-	process->channel = &process->own_channel;
-	process->reader = &process->own_reader;
-	process->born = __atomic_load_n(&entry->born, __ATOMIC_RELAXED) >> 32 << 32;
-	process->since_ns = ticks_monotonic_ns();
-	parent->children[index] = (uint16_t)(process - follow->processes);
-	if (first_id)
-		failed(follow, modules_copy(&process->modules.modules, &parent->modules.modules));
-	failed(follow, soft_reader_init_child(process->reader, parent->reader, first_id));
-	return process;
-}
-
-/* Nothing came of it, or nothing can be known. */
-static void forget(struct soft_follow *follow, struct soft_process *process)
-{
-	give_entry(follow, process);
-	soft_reader_release(process->reader);
-	soft_channel_close(process->channel);
-	soft_modules_release(&process->modules);
-	ended_close(process->end_fd);
-	process->end_fd = -1;
-	process->use = SOFT_NONE;
-}
-
-/* It continues natively. */
-static void refuse(struct soft_follow *follow, struct soft_process *process)
-{
-	follow->unfollowed++;
-	if (process->pid)
-		soft_control_refuse(follow->control, process->pid);
-	forget(follow, process);
-}
-
-static void begin(struct soft_follow *follow, struct soft_process *process)
-{
-	struct trail_sink *first = follow->processes[0].sink;
-	struct sink_process about = { process->pid, process->ppid, 0, "" };
-	struct soft_source *source = &process->reader->source;
-	struct target target;
-
-	if (process->end_fd >= 0 && !target_read(&target, process->pid)) {
-		about = (struct sink_process){ process->pid, target.ppid, target.start_time,
-					       target.exe };
-		snprintf(source->comm, sizeof(source->comm), "%.16s", target.comm);
-	}
-	process->use = SOFT_LIVE;
-	if (failed(follow, first->calls->child(first, &process->sink, &about)))
-		return;
-	set_modules(process);
-	source->sink = process->sink;
-	source->pid = process->pid;
-	/* it may be over by now, and have nothing mapped */
-	failed(follow, modules_tell(&process->modules.modules));
-	failed(follow, soft_modules_note(&process->modules));
-}
-
-/* The memfd that it has made is its channel. 0; -ENOENT: it has made none; or an error. */
-static int serve(struct soft_follow *follow, struct soft_process *process)
-{
-	int fd = asked_channel(process->pid, process->ppid, (uint32_t)(process->born >> 32));
-	int err = fd < 0 ? fd : soft_channel_open_at(process->channel, &follow->sizes, fd);
-
-	if (err) {
-		soft_channel_close(process->channel);
-		return err;
-	}
-	soft_channel_fill(process->channel);
-	soft_control_serve(follow->control);
-	soft_channel_close_fd(process->channel);
-	process->reader->channel = process->channel;
-	return 0;
-}
-
-/* A child whose number is known. 1: it is dealt with; 0: not yet. */
-static int look_at_named(struct soft_follow *follow, struct soft_process *process)
-{
-	int is_over = process->end_fd < 0 ? process->end_fd == -ESRCH : ended_is(process->end_fd);
-	int err = 0;
-
-	if (!is_over && process->borrows)
-		err = asked_is_thread(follow->processes[process->parent].channel, process->pid,
-				      process->pid)
-			      ? 0
-			      : -ENOENT;
-	else if (!is_over)
-		err = serve(follow, process);
-	if (err == -ENOENT && ticks_monotonic_ns() - process->since_ns < EXPECTED_NS)
-		return 0;
-	if (err) {
-		refuse(follow, process);
-		return 1;
-	}
-	begin(follow, process);
-	if (!process->borrows)
-		give_entry(follow, process);
-	else if (soft_follow_entry(follow, process))
-		soft_channel_meet(soft_follow_entry(follow, process));
-	return 1;
-}
-
-static int look_at_expected(struct soft_follow *follow, struct soft_process *process)
-{
-	const struct engine_child *entry = soft_follow_entry(follow, process);
-
-	if (entry && !process->pid) {
-		process->pid = (pid_t)(uint32_t)__atomic_load_n(&entry->born, __ATOMIC_ACQUIRE);
-		if (process->pid > 0)
-			process->end_fd = ended_open(process->pid);
-	}
-	if (process->pid > 0)
-		return look_at_named(follow, process);
-	if (entry && __atomic_load_n(&entry->use, __ATOMIC_ACQUIRE) == ENGINE_USE_MADE)
-		return 0;
-	/* its maker ended before it had its number */
-	follow->unfollowed += !entry;
-	forget(follow, process);
-	return 1;
-}
-
-/* There is no place for it. 0: not yet. */
-static int turn_away(struct soft_follow *follow, struct engine_child *entry)
-{
-	uint32_t asked = __atomic_load_n(&entry->ask, __ATOMIC_ACQUIRE);
-	pid_t pid = (pid_t)(uint32_t)__atomic_load_n(&entry->born, __ATOMIC_ACQUIRE);
-
-	if (entry->first_id ? pid <= 0 : asked != ENGINE_ASK_CHILD)
-		return 0;
-	follow->unfollowed++;
-	if (entry->first_id)
-		soft_control_refuse(follow->control, pid);
-	else
-		soft_channel_answer(&entry->ask, ENGINE_ASK_REFUSED);
-	soft_channel_give_child(entry);
-	return 1;
-}
-
-/* All entries, also those that the engine has not reported yet. */
-static int look_at_children(struct soft_follow *follow, struct soft_process *process)
-{
-	struct engine_channel *head = soft_follow_head(process);
-	uint32_t told = head ? __atomic_load_n(&head->told, __ATOMIC_ACQUIRE) : 0;
-	int had = 0, waits = 0;
-
-	for (uint32_t i = 0; head && i < ENGINE_CHILDREN; i++) {
-		struct engine_child *entry = &head->children[i];
-		uint32_t use = __atomic_load_n(&entry->use, __ATOMIC_ACQUIRE);
-		uint16_t number = process->children[i];
-
-		if (!number && use == ENGINE_USE_NONE)
-			soft_channel_give_child(entry);
-		if (number || use != ENGINE_USE_MADE)
-			continue;
-		had = 1;
-		if (!expect(follow, process, i))
-			waits |= !turn_away(follow, entry);
-	}
-	if (!waits)
-		process->told = told;
-	return had;
+	return soft_follow_failed(follow, first->end_fd < 0 ? first->end_fd
+							    : soft_modules_note(&first->modules));
 }
 
 /* ---- execve(2) ---- */
@@ -315,7 +89,7 @@ static int look_at_children(struct soft_follow *follow, struct soft_process *pro
 static uint32_t *ask_of(const struct soft_follow *follow, const struct soft_process *process)
 {
 	struct engine_channel *head = soft_follow_head(process);
-	struct engine_child *entry = process->borrows ? soft_follow_entry(follow, process) : NULL;
+	struct engine_child *entry = process->borrows ? soft_children_entry(follow, process) : NULL;
 
 	return entry ? &entry->ask : head ? &head->ask : NULL;
 }
@@ -375,7 +149,7 @@ static void trace(struct soft_follow *follow, struct soft_process *process, uint
 		follow->privileged++;
 		soft_follow_let_go(process, ENGINE_ASK_REFUSED);
 	} else if (asked == ENGINE_ASK_CHILD &&
-		   asked_must_look(soft_follow_entry(follow, process))) {
+		   asked_must_look(soft_children_entry(follow, process))) {
 		process->is_looked_at = 1;
 		process->answer = ENGINE_ASK_TRACED;
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
@@ -425,7 +199,7 @@ static void note_head(struct soft_follow *follow, const struct soft_process *pro
 static void leave_channel(struct soft_follow *follow, struct soft_process *process)
 {
 	note_head(follow, process);
-	give_entry(follow, process);
+	soft_children_give_entry(follow, process);
 	process->reader->channel = NULL;
 	soft_channel_close(process->channel);
 	memset(process->children, 0, sizeof(process->children));
@@ -467,10 +241,11 @@ static void executed(struct soft_follow *follow, struct soft_process *process)
 	ptrace(PTRACE_GETEVENTMSG, process->pid, 0, &former);
 	target_comm(process->pid, process->pid, comm);
 	untrace(follow, process);
-	look_at_children(follow, process);
-	failed(follow, soft_reader_executed(process->reader, (pid_t)former, process->pid, comm));
+	soft_children_look(follow, process);
+	soft_follow_failed(follow, soft_reader_executed(process->reader, (pid_t)former,
+							process->pid, comm));
 	leave_channel(follow, process);
-	failed(follow, soft_modules_note(&process->modules));
+	soft_follow_failed(follow, soft_modules_note(&process->modules));
 	err = enter(follow, process, &follow->sizes);
 	process->is_native = err != 0;
 	process->is_entered = !err;
@@ -591,7 +366,8 @@ static void tell_sink(struct soft_follow *follow, const struct soft_process *pro
 		ending.killed_by = WTERMSIG(process->status);
 	}
 	if (process->sink->calls->process_end)
-		failed(follow, process->sink->calls->process_end(process->sink, &ending));
+		soft_follow_failed(follow,
+				   process->sink->calls->process_end(process->sink, &ending));
 }
 
 int soft_follow_end(struct soft_follow *follow, struct soft_process *process,
@@ -603,7 +379,7 @@ int soft_follow_end(struct soft_follow *follow, struct soft_process *process,
 
 	if (process->use != SOFT_LIVE)
 		return follow->error;
-	look_at_children(follow, process);
+	soft_children_look(follow, process);
 	if (!end_with && process->has_status) {
 		tell_end(process, &made);
 		end_with = &made;
@@ -612,7 +388,7 @@ int soft_follow_end(struct soft_follow *follow, struct soft_process *process,
 	if (follow->is_wanted && head)
 		follow->unfollowed += head->state == ENGINE_REFUSED && !is_first;
 	if (process->sink && !follow->error) {
-		failed(follow, soft_reader_end(process->reader, end_with));
+		soft_follow_failed(follow, soft_reader_end(process->reader, end_with));
 		tell_sink(follow, process);
 	}
 	soft_modules_release(&process->modules);
@@ -673,9 +449,9 @@ static int look_at_processes(struct soft_follow *follow)
 		struct soft_process *process = &follow->processes[n];
 
 		if (process->use == SOFT_EXPECTED)
-			had |= look_at_expected(follow, process);
+			had |= soft_children_look_expected(follow, process);
 		if (process->use == SOFT_LIVE && has_told(process))
-			had |= look_at_children(follow, process);
+			had |= soft_children_look(follow, process);
 	}
 	return had;
 }

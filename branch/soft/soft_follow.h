@@ -40,7 +40,7 @@ struct soft_process {
 	struct soft_channel own_channel; /* of all but the first */
 	struct soft_reader own_reader;
 	uint32_t life; /* counts up with each channel that it had */
-	/* Its entry: of that process, as long as that has the same channel. See entry_of() */
+	/* Its entry: of that process, as long as that has the same channel. See soft_children_entry() */
 	uint32_t parent, parent_life, entry;
 	uint64_t born;	/* of that entry, without the pid */
 	int is_entered; /* its engine was entered by us; else, as a copy, by itself */
@@ -121,9 +121,11 @@ int soft_follow_end_all(struct soft_follow *follow, const struct trail_between *
 /* Have a process that we trace continue untraced, from its next stop on. */
 void soft_follow_let_go(struct soft_process *process, uint32_t answer);
 
-/* The entry that its parent has for it; NULL: it is used no more. */
-struct engine_child *soft_follow_entry(const struct soft_follow *follow,
-				       const struct soft_process *process);
+/* Keep the first error, and return it. */
+int soft_follow_failed(struct soft_follow *follow, int err);
+
+/* It has a sink: its modules are reported to that. */
+void soft_follow_set_modules(struct soft_process *process);
 
 /* Its head; NULL: it has no channel. */
 static inline struct engine_channel *soft_follow_head(const struct soft_process *process)

@@ -3,14 +3,18 @@
 #include "branch/testing/soft_fixture.h"
 
 #include "base/testing/await.h"
+#include "branch/soft/soft_asked.h"
 #include "branch/soft/soft_stopped.h"
 #include "process/target.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,6 +199,50 @@ Test(soft_hostile, no_channel_does_us_harm, .timeout = 120)
 		torture(ENGINE_CYCLIC, seed);
 		torture(ENGINE_DISCARD, seed);
 	}
+}
+
+/* ---- a child's memfd ---- */
+
+/* Of a process that has it, as its parent's 5th child. */
+static int channel_of(int fd)
+{
+	int got = asked_channel(getpid(), 1234, 5);
+
+	close(fd);
+	if (got >= 0)
+		close(got);
+	return got;
+}
+
+static int memfd_of(const char *name, unsigned int flags, int seals)
+{
+	int fd = memfd_create(name, flags);
+
+	cr_assert_geq(fd, 0);
+	if (seals)
+		cr_assert_eq(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+Test(soft_hostile, a_memfd_is_taken_for_a_channel_by_its_name_and_if_no_one_else_uses_it)
+{
+	static const char name[] = ENGINE_CHANNEL_NAME "-1234-5";
+	char path[] = "/dev/shm/waymark-trail-XXXXXX";
+	int fd;
+
+	cr_expect_geq(channel_of(memfd_of(name, MFD_ALLOW_SEALING, 0)), 0);
+	cr_expect_eq(channel_of(memfd_of(ENGINE_CHANNEL_NAME "-1234-55", MFD_ALLOW_SEALING, 0)),
+		     -ENOENT);
+	cr_expect_eq(channel_of(memfd_of(ENGINE_CHANNEL_NAME, MFD_ALLOW_SEALING, 0)), -ENOENT);
+	cr_expect_eq(channel_of(memfd_of(name, 0, 0)), -ENOENT, "it can't be sealed");
+	cr_expect_eq(channel_of(memfd_of(name, MFD_ALLOW_SEALING, F_SEAL_SHRINK)), -ENOENT,
+		     "it has seals");
+	fd = memfd_create(name, MFD_ALLOW_SEALING | MFD_HUGETLB);
+	if (fd >= 0)
+		cr_expect_eq(channel_of(fd), -ENOENT, "of huge pages");
+	fd = mkstemp(path);
+	unlink(path);
+	cr_expect_eq(channel_of(fd), -ENOENT, "no memfd");
 }
 
 /* Have a stopped process leave the engine, which it never does. Whether it ran meanwhile. */

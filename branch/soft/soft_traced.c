@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "branch/soft/soft_traced.h"
 
+#include "branch/soft/soft_children.h"
 #include "branch/soft/soft_stopped.h"
 #include "process/target.h"
 #include "process/ticks.h"
@@ -37,7 +38,7 @@ static int is_inside(const struct soft_process *process)
 static int is_out(const struct soft_follow *follow, const struct soft_process *process)
 {
 	const struct engine_channel *head = soft_follow_head(process);
-	const struct engine_child *entry = soft_follow_entry(follow, process);
+	const struct engine_child *entry = soft_children_entry(follow, process);
 
 	return !is_inside(process) &&
 	       !(head && __atomic_load_n(&head->leaving, __ATOMIC_SEQ_CST)) &&

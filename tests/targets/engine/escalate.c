@@ -5,8 +5,8 @@
  * again: where its layout says that code begins and that data is.
  *
  * escalate worker COUNT [wait]: of a worker that has dropped root's rights, on its parent's further
- * children. Prints how many of them were harmed, and how many mappings the two share. `wait`: begins
- * once there is input.
+ * children. Prints how many of them were harmed, and how many mappings the two share. `wait`: it
+ * begins once there is input.
  * escalate program COUNT FILE: of a child, on a program that its parent executes so often, both
  * without root's rights.
  * escalate capability FILE: not an attack: the file gets CAP_NET_RAW.

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* What becomes of stores at fork: of whose children write to them, and of those that may not. */
+#define _GNU_SOURCE
+#include "agent/store/arena.h"
+#include "agent/store/event_store.h"
+#include "agent/store/thread_writer.h"
+#include "base/kernel.h"
+
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COUNTING_MS 10000 /* without a look by the tool */
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int store_is_alone(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2] = { 0 };
+	uint32_t user[3], group[3];
+
+	if (kernel_call(SYS_getresuid, (long)&user[0], (long)&user[1], (long)&user[2], 0) ||
+	    kernel_call(SYS_getresgid, (long)&group[0], (long)&group[1], (long)&group[2], 0) ||
+	    kernel_call(SYS_capget, (long)&head, (long)caps, 0, 0))
+		return 1;
+	return user[0] != user[1] || user[0] != user[2] || group[0] != group[1] ||
+	       group[0] != group[2] || caps[0].permitted || caps[1].permitted;
+}
+
+/* Where a child of fork counts what it loses, while its store is alone; by lane. */
+static struct wm_store *counted_in[SESSIONS_MAX];
+
+int store_is_counted_in(const struct wm_store *head)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		if (counted_in[i] == head)
+			return 1;
+	return 0;
+}
+
+static int is_drained_no_more(const struct wm_store *head, unsigned int ms)
+{
+	int64_t drained_ms = (int64_t)(__atomic_load_n(&head->drained_ns, __ATOMIC_RELAXED) /
+				       1000000);
+
+	return now_ms() - drained_ms > ms;
+}
+
+/* The process has given up its rights for good: its children have no others. */
+static void share_again(struct store *store)
+{
+	struct wm_store *head = store->head;
+
+	if (!store->is_alone || store_is_alone() ||
+	    madvise((char *)head + sizeof *head, store->bytes - sizeof *head, MADV_DOFORK))
+		return;
+	store->is_alone = 0;
+}
+
+void store_forking(uint32_t lanes)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (!(lanes & 1u << i) || !stores[i].head)
+			continue;
+		share_again(&stores[i]);
+		__atomic_fetch_add(&stores[i].head->forks, 1, __ATOMIC_RELAXED);
+	}
+}
+
+int store_is_silent(uint32_t lanes, unsigned int ms)
+{
+	int is_any = 0;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (!(lanes & 1u << i) || !stores[i].head || !stores[i].is_alone)
+			continue;
+		if (!__atomic_load_n(&stores[i].head->drained_ns, __ATOMIC_RELAXED) ||
+		    !is_drained_no_more(stores[i].head, ms))
+			return 0;
+		is_any = 1;
+	}
+	return is_any;
+}
+
+int store_any_is_alone(uint32_t lanes)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		if (lanes & 1u << i && stores[i].head && stores[i].is_alone)
+			return 1;
+	return 0;
+}
+
+/*
+ * In a new PID namespace the child has a number that the tool cannot look it up by: it does not
+ * share.
+ */
+static int share(struct store *store)
+{
+	pid_t pid = (pid_t)kernel_getpid();
+
+	return store->slot_count && !store->is_alone &&
+	       __atomic_load_n(&store->head->tool_pid, __ATOMIC_RELAXED) && pid != 1 &&
+	       kernel_getppid() && !lane_share(store, (uint32_t)pid);
+}
+
+/*
+ * What the child keeps of a store of its parent's: all of it, or the first page, where it may not
+ * write to the rest. Every hit ends at `discarded` in a store without slots and pages. The rest
+ * becomes private memory: a signal handler that forked in the middle of a hit returns into that hit
+ * in the child too.
+ */
+static void keep(struct store *store, int is_kept)
+{
+	struct wm_store *head = store->head;
+	uint64_t kept = 0;
+
+	if (is_kept) {
+		store->share = store->closing = 0;
+		is_kept = share(store);
+		kept = is_kept ? store->bytes : sizeof *head;
+		/* pairs with drain_is_shared() of the outside, which waits for it */
+		__atomic_fetch_add(&head->forked, 1, __ATOMIC_SEQ_CST);
+	}
+	if (is_kept)
+		return;
+	if (store->bytes > kept)
+		kernel_map((char *)head + kept, store->bytes - kept, PROT_READ | PROT_WRITE,
+			   MAP_NORESERVE | MAP_FIXED);
+	if (kept && store->is_alone)
+		counted_in[store - stores] = head;
+	*store = (struct store){ .head = kept ? head : NULL,
+				 .bytes = kept,
+				 .clock = kept ? store->clock : 0 };
+}
+
+void store_forked(uint32_t lanes)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (stores[i].head)
+			keep(&stores[i], (lanes & 1u << i) != 0);
+	}
+	for (unsigned int i = 0; i < STRANGERS_MAX; i++)
+		writer_strangers[i].inside[0] = 0;
+	writer_strangers_more = 0;
+	arena_forked();
+}
+
+void store_forked_end(void)
+{
+	static struct wm_store counts;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (!counted_in[i])
+			continue;
+		counts = *counted_in[i];
+		if (kernel_map(counted_in[i], sizeof counts, PROT_READ | PROT_WRITE, MAP_FIXED) !=
+		    MAP_FAILED)
+			*counted_in[i] = counts;
+	}
+}
+
+int store_is_shared(unsigned int lane)
+{
+	return stores[lane].head && stores[lane].share;
+}
+
+int store_is_over(unsigned int lane)
+{
+	const struct wm_store *head = stores[lane].head;
+	uint32_t tool;
+
+	if (!head || __atomic_load_n(&head->closed, __ATOMIC_RELAXED))
+		return 1;
+	tool = __atomic_load_n(&head->tool_pid, __ATOMIC_RELAXED);
+	/* who only counts may know the tool by another number */
+	return stores[lane].share ? syscall_raw(SYS_kill, (long)tool, 0, 0, 0) == -ESRCH
+				  : is_drained_no_more(head, COUNTING_MS);
+}

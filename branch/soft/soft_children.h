@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Children that recorded processes make: reported in entries of their parent's channel
+ * (struct engine_child) until they are known, and given a channel of their own.
+ */
+#ifndef BRANCH_SOFT_SOFT_CHILDREN_H
+#define BRANCH_SOFT_SOFT_CHILDREN_H
+
+#include "branch/soft/soft_follow.h"
+
+/* The entry that its parent has for it; NULL: it is used no more. */
+struct engine_child *soft_children_entry(const struct soft_follow *follow,
+					 const struct soft_process *process);
+
+/* The entry is needed no more. */
+void soft_children_give_entry(struct soft_follow *follow, struct soft_process *process);
+
+/* New entries of a process: its children are expected. Whether there was one. */
+int soft_children_look(struct soft_follow *follow, struct soft_process *process);
+
+/* One that is expected: whether it lives by now, or was given up. */
+int soft_children_look_expected(struct soft_follow *follow, struct soft_process *process);
+
+#endif
