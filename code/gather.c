@@ -21,6 +21,16 @@ static void bit_set(uint64_t *bits, uint64_t at)
 	bits[at / 64] |= 1ull << (at % 64);
 }
 
+static void tail_add(struct gather *gather, uint64_t at, uint64_t target)
+{
+	if (array_grow(&gather->tails, &gather->tail_room, gather->tail_count + 1,
+		       sizeof(*gather->tails))) {
+		gather->err = -ENOMEM;
+		return;
+	}
+	gather->tails[gather->tail_count++] = (struct gather_lea){ at, target };
+}
+
 static void lea_add(struct gather *gather, uint64_t at, uint64_t target)
 {
 	if (array_grow(&gather->leas, &gather->lea_room, gather->lea_count + 1,
@@ -79,6 +89,34 @@ static void insn_take(struct gather *gather, const ZydisDecodedInstruction *insn
 		fixed_take(gather, insn, at);
 }
 
+/* Jumps that leave the stretch, and words that are read for another thing than a jump or a call. */
+static void tail_take(struct gather *gather, const struct stretch *stretch,
+		      const ZydisDecodedInstruction *insn, uint64_t at)
+{
+	const ZydisDecodedInstructionRaw *raw = &insn->raw;
+	uint64_t next = at + insn->length;
+	bool is_call = insn->meta.category == ZYDIS_CATEGORY_CALL;
+	struct sweep_import *import;
+
+	if (raw->imm[0].is_relative) {
+		uint64_t target = next + (uint64_t)raw->imm[0].value.s;
+
+		if (!is_call && (target < stretch->start || target >= stretch->end))
+			tail_add(gather, at, target);
+		return;
+	}
+	if (!(insn->attributes & ZYDIS_ATTRIB_HAS_MODRM) || raw->modrm.mod || raw->modrm.rm != 5)
+		return;
+	if (insn->mnemonic == ZYDIS_MNEMONIC_JMP) {
+		tail_add(gather, at, next + (uint64_t)raw->disp.value);
+		return;
+	}
+	import = (struct sweep_import *)sweep_import_at(gather->sweep,
+							next + (uint64_t)raw->disp.value);
+	if (import && !is_call)
+		import->is_pointer = true;
+}
+
 /* Take all that could be a branch, at every byte: for a stretch that does not decode. */
 static void stretch_suspect(struct gather *gather, const struct stretch *stretch)
 {
@@ -111,6 +149,8 @@ static void stretch_take(struct gather *gather, const struct stretch *stretch)
 		}
 		bit_set(stretch->part->starts, at);
 		insn_take(gather, &insn, base + at);
+		if (gather->has_lookers)
+			tail_take(gather, stretch, &insn, base + at);
 		at += insn.length;
 	}
 }

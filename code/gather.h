@@ -32,6 +32,9 @@ struct gather {
 	struct address_list unread;  /* functions with something in them that can't be read */
 	struct gather_lea *leas;     /* of addresses in the module, in order of `at` */
 	size_t lea_count, lea_room;
+	struct gather_lea *tails; /* jumps out of their function, through a word too; likewise */
+	size_t tail_count, tail_room;
+	bool has_lookers; /* what these are, and the imports that code reads, is of interest */
 	int err; /* the first that happened: of memory, or that the file's owner has had enough */
 };
 
@@ -47,6 +50,21 @@ void gather_target(struct gather *gather, uint64_t address);
  */
 void gather_taboos(struct gather *gather, struct code_file *file,
 		   const struct code_symbols *symbols);
+
+/* Add one to the sweep's imports. */
+void gather_import(struct gather *gather, struct sweep_import import);
+
+/* Whether it is libc or belongs to it. */
+bool gather_is_library(const struct image *image);
+
+/* Of libc's functions that look at their return address, by their names without underscores. */
+bool gather_name_looks(const char *name);
+
+/* The words that the loader fills with addresses of functions (imports.c). After gather_taboos(). */
+void gather_imports(struct gather *gather);
+
+/* Which function that looks at its return address a pointer may lead to. After gather_code(). */
+void gather_pointers(struct gather *gather);
 
 /* Decode all code: starts, targets of branches and of computed addresses, leas, jumps. */
 void gather_code(struct gather *gather);

@@ -170,9 +170,13 @@ static void frames_find(struct image *image, const struct code_file *file)
 		image->frames_end = section->address + section->bytes;
 }
 
-/* Where the relocations lie. A table that ends early is taken as far as it goes. */
-static void relocations_find(struct image *image, const struct code_file *file)
+/*
+ * Where the relocations lie, and what they refer to. A table that ends early is taken as far as it
+ * goes.
+ */
+static void dynamic_find(struct image *image, const struct code_file *file)
 {
+	uint64_t soname = 0;
 	Elf64_Dyn entry;
 
 	for (size_t i = 0; i < file->segment_count; i++) {
@@ -187,8 +191,20 @@ static void relocations_find(struct image *image, const struct code_file *file)
 				image->relocations = entry.d_un.d_ptr;
 			if (entry.d_tag == DT_RELASZ)
 				image->relocation_bytes = entry.d_un.d_val;
+			if (entry.d_tag == DT_JMPREL)
+				image->plt_relocations = entry.d_un.d_ptr;
+			if (entry.d_tag == DT_PLTRELSZ)
+				image->plt_relocation_bytes = entry.d_un.d_val;
+			if (entry.d_tag == DT_SYMTAB)
+				image->symbols = entry.d_un.d_ptr;
+			if (entry.d_tag == DT_STRTAB)
+				image->texts = entry.d_un.d_ptr;
+			if (entry.d_tag == DT_SONAME)
+				soname = entry.d_un.d_val;
 		}
 	}
+	if (soname)
+		image->soname = image->texts + soname;
 }
 
 int image_load(struct image *image, struct code_file *file)
@@ -203,7 +219,7 @@ int image_load(struct image *image, struct code_file *file)
 		err = tables_find(image, file);
 	if (!err) {
 		frames_find(image, file);
-		relocations_find(image, file);
+		dynamic_find(image, file);
 	}
 	return err;
 }
@@ -241,6 +257,14 @@ int image_read(const struct image *image, uint64_t address, void *buffer, size_t
 		return -EFAULT;
 	memcpy(buffer, from, bytes);
 	return 0;
+}
+
+const char *image_text(const struct image *image, uint64_t address)
+{
+	size_t left;
+	const uint8_t *at = image_at(image, address, &left);
+
+	return at && memchr(at, 0, left) ? (const char *)at : "";
 }
 
 const struct image_range *image_code_at(const struct image *image, uint64_t address)

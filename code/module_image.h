@@ -40,7 +40,12 @@ struct image {
 	uint64_t frames_hdr;  /* .eh_frame_hdr's, likewise */
 	uint64_t relocations; /* DT_RELA, 0: none */
 	uint64_t relocation_bytes;
-	bool is_fixed; /* not position-independent: instructions may hold code addresses */
+	uint64_t plt_relocations; /* DT_JMPREL, likewise */
+	uint64_t plt_relocation_bytes;
+	uint64_t symbols; /* DT_SYMTAB, likewise */
+	uint64_t texts;	  /* DT_STRTAB, likewise */
+	uint64_t soname;  /* DT_SONAME's text, likewise */
+	bool is_fixed;	  /* not position-independent: instructions may hold code addresses */
 };
 
 /* Returns 0, -WM_E_NOT_ELF, -errno. Release also after an error. */
@@ -54,6 +59,9 @@ const uint8_t *image_at(const struct image *image, uint64_t address, size_t *lef
 
 /* Copy: 0, or -EFAULT where not all of it is there. */
 int image_read(const struct image *image, uint64_t address, void *buffer, size_t bytes);
+
+/* The text at an address; "" where there is none. */
+const char *image_text(const struct image *image, uint64_t address);
 
 /* The executable section that holds an address, or NULL. */
 const struct image_range *image_code_at(const struct image *image, uint64_t address);

@@ -304,9 +304,42 @@ Test(span, returns_are_taken_where_it_is_known_what_they_are)
 	cr_assert_eq(composed("odd_frame", rdi, 0), 0);
 	cr_assert_eq(composed("odd_frame", rdi, 1), -WM_E_RETURN_FRAME);
 	cr_assert_eq(composed("frameless", rdi, 1), -WM_E_RETURN_FRAME);
-	cr_assert_eq(composed("_setjmp", rdi, 0), 0);
-	cr_assert_eq(composed("_setjmp", rdi, 1), -WM_E_RETURN_LOOKED_AT);
-	cr_assert_eq(composed("abort", rdi, 1), -WM_E_NO_RETURN);
+	/* a program's own, of a name that libc has too */
+	cr_assert_eq(composed("_setjmp", rdi, 1), 0);
+	cr_assert_eq(composed("abort", rdi, 1), 0);
+}
+
+Test(span, return_of_function_that_looks_at_it_is_refused)
+{
+	static const struct {
+		const char *name, *detail;
+	} lookers[] = {
+		{ "looks", "mov at 0x" },
+		{ "looks_deep", "mov at 0x" },
+		{ "looks_framed", "mov at 0x" },
+		{ "looks_pop", "pop at 0x" },
+		{ "looks_address", "lea at 0x" },
+		{ "looks_copy", "mov at 0x" },
+		{ "ends_looking", "mov at 0x" },
+		{ "ends_perhaps", "mov at 0x" },
+		{ "ends_in_own", "mov at 0x" },
+		{ "ends_in_dlsym", "it ends in a jump to dlsym" },
+		{ "ends_in_dlopen", "it ends in a jump to dlopen" },
+		{ "profiled", "it calls mcount" },
+		{ "profiled_first", "it calls __fentry__" },
+	};
+	struct code_operand rdi = { OPERAND_REGISTER, 8, 5, OPERAND_NONE, 1, 0 };
+
+	for (size_t i = 0; i < sizeof(lookers) / sizeof(*lookers); i++) {
+		cr_assert_eq(composed(lookers[i].name, rdi, 0), 0, "%s", lookers[i].name);
+		cr_assert_eq(composed(lookers[i].name, rdi, 1), -WM_E_RETURN_LOOKED_AT, "%s",
+			     lookers[i].name);
+		cr_assert_eq(strncmp(trampoline.detail, lookers[i].detail,
+				     strlen(lookers[i].detail)),
+			     0, "%s: %s", lookers[i].name, trampoline.detail);
+	}
+	cr_assert_eq(composed("blind", rdi, 1), 0, "%s", trampoline.detail);
+	cr_assert_eq(composed("blind_too", rdi, 1), 0, "%s", trampoline.detail);
 }
 
 Test(span, a_record_says_what_is_replaced)

@@ -2,6 +2,7 @@
 #include "code/sweep.h"
 
 #include "base/array.h"
+#include "base/sorted.h"
 #include "code/file.h"
 #include "code/gather.h"
 #include "code/symbol.h"
@@ -125,10 +126,12 @@ static int passes_run(struct gather *gather, struct code_file *file,
 		return -ENOTSUP;
 	gather_edges(gather, symbols);
 	gather_taboos(gather, file, symbols);
+	gather_imports(gather);
 	gather_code(gather);
 	if (gather->err)
 		return gather->err;
 	gather_words(gather);
+	gather_pointers(gather);
 	gather_tables(gather);
 	return gather->err;
 }
@@ -151,7 +154,22 @@ int sweep_make(struct sweep *sweep, struct code_file *file, const struct code_sy
 	free(gather.unread.all);
 	free(gather.guesses.all);
 	free(gather.leas);
+	free(gather.tails);
 	return err;
+}
+
+int sweep_make_outline(struct sweep *sweep, struct code_file *file)
+{
+	struct gather gather = { .sweep = sweep, .file = file };
+	int err;
+
+	*sweep = (struct sweep){ 0 };
+	err = image_load(&sweep->image, file);
+	if (!err)
+		err = frames_read(&sweep->frames, &sweep->image);
+	if (!err)
+		gather_imports(&gather);
+	return err ? err : gather.err;
 }
 
 void sweep_release(struct sweep *sweep)
@@ -164,6 +182,7 @@ void sweep_release(struct sweep *sweep)
 	free(sweep->doubts);
 	free(sweep->taboos);
 	free(sweep->return_taboos);
+	free(sweep->imports);
 	frames_release(&sweep->frames);
 	image_release(&sweep->image);
 	*sweep = (struct sweep){ 0 };
@@ -254,4 +273,36 @@ int sweep_return_taboo(const struct sweep *sweep, uint64_t address)
 {
 	return unpatchable_in(sweep->return_taboos, sweep->return_taboo_count, address,
 			      address + 1);
+}
+
+const struct sweep_import *sweep_import_at(const struct sweep *sweep, uint64_t address)
+{
+	size_t at = sorted_below(sweep->imports, sweep->import_count, sizeof(*sweep->imports),
+				 offsetof(struct sweep_import, at), address);
+
+	return at < sweep->import_count && sweep->imports[at].at == address ? &sweep->imports[at]
+									    : NULL;
+}
+
+const struct sweep_import *sweep_stub_import(const struct sweep *sweep, uint64_t address)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	size_t left;
+	const uint8_t *at = image_at(&sweep->image, address, &left);
+	int32_t distance;
+
+	if (left > sizeof(endbr64) && !memcmp(at, endbr64, sizeof(endbr64))) {
+		at += sizeof(endbr64);
+		address += sizeof(endbr64);
+		left -= sizeof(endbr64);
+	}
+	if (left && (*at == 0xf2 || *at == 0x48)) { /* bnd, or no more than a prefix */
+		at++;
+		address++;
+		left--;
+	}
+	if (left < 6 || at[0] != 0xff || at[1] != 0x25)
+		return NULL;
+	memcpy(&distance, at + 2, sizeof(distance));
+	return sweep_import_at(sweep, address + 6 + (uint64_t)(int64_t)distance);
 }

@@ -45,6 +45,18 @@ struct sweep_unpatchable {
 	int refusal;
 };
 
+/* A word of the module that the loader fills with a function's address; or a profiler's own code. */
+struct sweep_import {
+	uint64_t at;
+	uint64_t address; /* the module's own function, if no other module has one; 0: it has none */
+	const char *name; /* the file's */
+	bool looks;	  /* at its return address, as libc's of that name does */
+	bool profiles;	  /* looks at that of its caller: mcount, of -pg */
+	bool is_pointer;  /* not only calls and jumps through the word need it */
+};
+
+struct return_others;
+
 struct sweep {
 	struct image image;
 	struct frames frames;
@@ -57,6 +69,10 @@ struct sweep {
 	struct sweep_unpatchable
 		*return_taboos; /* functions whose return must be left as it is; in order */
 	size_t return_taboo_count;
+	struct sweep_import *imports; /* in order */
+	size_t import_count, import_room;
+	const char *looking_pointer; /* what looks that a pointer may lead to; NULL: nothing known */
+	struct return_others *others; /* the owner's (return_look.h); NULL: none */
 };
 
 /*
@@ -65,6 +81,9 @@ struct sweep {
  */
 int sweep_make(struct sweep *sweep, struct code_file *file, const struct code_symbols *symbols);
 void sweep_release(struct sweep *sweep);
+
+/* No more than the image, the frames and the imports. Likewise. */
+int sweep_make_outline(struct sweep *sweep, struct code_file *file);
 
 /* The part that holds an address, or NULL: no code. */
 const struct sweep_part *sweep_part_at(const struct sweep *sweep, uint64_t address);
@@ -86,5 +105,14 @@ int sweep_unpatchable(const struct sweep *sweep, uint64_t start, uint64_t end);
 
 /* The refusal of a return from the function that begins at an address, or 0. */
 int sweep_return_taboo(const struct sweep *sweep, uint64_t address);
+
+/* What is at an address, or NULL. */
+const struct sweep_import *sweep_import_at(const struct sweep *sweep, uint64_t address);
+
+/*
+ * What a stub of the procedure linkage table leads to, or NULL: at the address there is no
+ * `jmp *word(%rip)`, behind an endbr64 perhaps.
+ */
+const struct sweep_import *sweep_stub_import(const struct sweep *sweep, uint64_t address);
 
 #endif

@@ -2,6 +2,7 @@
 #include "code/trampoline.h"
 
 #include "code/payload.h"
+#include "code/return_look.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,13 +21,19 @@ static int refuse(struct trampoline *trampoline, int err, const char *detail)
  * The agent replaces the word at the stack pointer: it must be the return address, for unwinders
  * too.
  */
-static int return_check(const struct sweep *sweep, const struct code_place *place)
+static int return_check(struct trampoline *trampoline, const struct sweep *sweep,
+			const struct code_place *place)
 {
 	const struct frame *frame = frames_at(&sweep->frames, place->address);
 
+	int err;
+
 	if (!place->is_entry || !frame || frame->start != place->address || !frame->is_plain)
-		return -WM_E_RETURN_FRAME;
-	return sweep_return_taboo(sweep, place->address);
+		return refuse(trampoline, -WM_E_RETURN_FRAME, "");
+	err = sweep_return_taboo(sweep, place->address);
+	if (err)
+		return refuse(trampoline, err, "");
+	return return_look(sweep, place->address, trampoline->detail, sizeof(trampoline->detail));
 }
 
 static int event_emit(struct trampoline *trampoline, const struct code_place *place,
@@ -171,10 +178,12 @@ static void begin(struct trampoline *trampoline, unsigned int number)
 int trampoline_compose(const struct sweep *sweep, const struct code_place *place,
 		       unsigned int number, struct trampoline *trampoline)
 {
-	int err = place->wants_return ? return_check(sweep, place) : 0;
+	int err;
 
 	begin(trampoline, number);
-	return err ? refuse(trampoline, err, "") : compose(trampoline, sweep, place, number);
+	/* what holds for one choice holds for all */
+	err = place->wants_return && !number ? return_check(trampoline, sweep, place) : 0;
+	return err ? err : compose(trampoline, sweep, place, number);
 }
 
 int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,

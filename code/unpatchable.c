@@ -20,31 +20,31 @@ struct restartable {
 };
 
 /*
- * Names without the underscores before them. Some return twice, or ask who called them to know for
- * which module to look something up; others don't return at all, and who waited for it would be
- * kept for ever.
+ * Functions of libc, and of what belongs to it. The names are without the underscores before them.
+ * These look at their return address, or return twice. A program's own of such a name is judged by
+ * its code (return_look.c).
+ */
+static const char *const looking_names[] = {
+	"dl_iterate_phdr", "dlmopen", "dlopen", "dlsym",     "dlvsym",	    "fentry__",
+	"getcontext",	   "mcount",  "setjmp", "sigsetjmp", "swapcontext", "vfork",
+};
+
+static const char *const library_names[] = {
+	"libc.so.6",	 "ld-linux-x86-64.so.2", "libdl.so.2",	   "libpthread.so.0",
+	"libgcc_s.so.1", "libstdc++.so.6",	 "libc++abi.so.1",
+};
+
+/*
+ * Others leave two threads with one stack's content, or don't return at all: who waited for it
+ * would be kept for ever. With a * at its end: what begins so.
  */
 static const struct {
-	const char *name; /* with a * at its end: what begins so */
+	const char *name;
 	int refusal;
 } return_names[] = {
 	{ "clone", -WM_E_RETURN_LOOKED_AT },
 	{ "clone3", -WM_E_RETURN_LOOKED_AT },
-	{ "dl_iterate_phdr", -WM_E_RETURN_LOOKED_AT },
-	{ "dlmopen", -WM_E_RETURN_LOOKED_AT },
-	{ "dlopen", -WM_E_RETURN_LOOKED_AT },
-	{ "dlsym", -WM_E_RETURN_LOOKED_AT },
-	{ "dlvsym", -WM_E_RETURN_LOOKED_AT },
-	{ "fentry__", -WM_E_RETURN_LOOKED_AT },
-	{ "getcontext", -WM_E_RETURN_LOOKED_AT },
 	{ "makecontext", -WM_E_RETURN_LOOKED_AT },
-	{ "mcount", -WM_E_RETURN_LOOKED_AT },
-	{ "savectx", -WM_E_RETURN_LOOKED_AT },
-	{ "setjmp", -WM_E_RETURN_LOOKED_AT },
-	{ "sigsetjmp", -WM_E_RETURN_LOOKED_AT },
-	{ "swapcontext", -WM_E_RETURN_LOOKED_AT },
-	{ "vfork", -WM_E_RETURN_LOOKED_AT },
-	{ "vforkx", -WM_E_RETURN_LOOKED_AT },
 
 	{ "Exit", -WM_E_NO_RETURN },
 	{ "Unwind_ForcedUnwind*", -WM_E_NO_RETURN },
@@ -231,14 +231,42 @@ static bool name_fits(const char *name, const char *pattern)
 	return !strcmp(name, pattern);
 }
 
+bool gather_name_looks(const char *name)
+{
+	for (size_t i = 0; i < sizeof(looking_names) / sizeof(*looking_names); i++)
+		if (!strcmp(name, looking_names[i]))
+			return true;
+	return false;
+}
+
+static void library_name_take(struct gather *gather, uint64_t address, const char *name)
+{
+	if (gather_name_looks(name))
+		return_taboo_add(gather, address, address + 1, -WM_E_RETURN_LOOKED_AT);
+	for (size_t i = 0; i < sizeof(return_names) / sizeof(*return_names); i++)
+		if (name_fits(name, return_names[i].name))
+			return_taboo_add(gather, address, address + 1, return_names[i].refusal);
+}
+
+bool gather_is_library(const struct image *image)
+{
+	const char *soname = image_text(image, image->soname);
+
+	for (size_t i = 0; i < sizeof(library_names) / sizeof(*library_names); i++)
+		if (!strcmp(soname, library_names[i]))
+			return true;
+	return false;
+}
+
 static void name_take(struct gather *gather, const struct code_function *function, const char *name)
 {
 	if (name_fits(name, whole_name))
 		code_taboo_add(gather, function->address, function->bytes, -WM_E_RESTARTABLE);
-	for (size_t i = 0; i < sizeof(return_names) / sizeof(*return_names); i++)
-		if (name_fits(name, return_names[i].name))
-			return_taboo_add(gather, function->address, function->address + 1,
-					 return_names[i].refusal);
+	if (!strcmp(name, "mcount") || !strcmp(name, "fentry__"))
+		gather_import(gather, (struct sweep_import){ .at = function->address,
+							     .name = name,
+							     .looks = true,
+							     .profiles = true });
 	for (size_t i = 0; i < sizeof(walker_names) / sizeof(*walker_names); i++)
 		if (!strcmp(name, walker_names[i]))
 			return_taboo_add(gather, 0, UINT64_MAX, -WM_E_RETURN_LOOKED_AT);
@@ -246,13 +274,18 @@ static void name_take(struct gather *gather, const struct code_function *functio
 
 static void names_take(struct gather *gather, const struct code_symbols *symbols)
 {
+	bool is_known = gather_is_library(&gather->sweep->image);
+
 	for (size_t i = 0; i < symbols->function_count; i++) {
 		const struct code_function *function = &symbols->functions[i];
 
 		for (size_t j = 0; j < function->count; j++) {
 			const char *name = symbols->all[function->first + j].name;
 
-			name_take(gather, function, name + strspn(name, "_"));
+			name += strspn(name, "_");
+			name_take(gather, function, name);
+			if (is_known)
+				library_name_take(gather, function->address, name);
 		}
 	}
 }

@@ -3,6 +3,7 @@
 
 #include "abi/control.h"
 #include "base/array.h"
+#include "code/return_look.h"
 #include "code/sweep.h"
 #include "code/trampoline.h"
 #include "session/asked.h"
@@ -32,6 +33,7 @@ struct making {
 	struct code_module *module;
 	const struct plan_listener *listener;
 	struct sweep sweep;
+	struct return_others others;
 	int has_sweep;
 	struct trampoline trampoline;
 };
@@ -148,6 +150,7 @@ static int sweep_once(struct making *making)
 	if (!symbols)
 		return -ENOMEM;
 	err = sweep_make(&making->sweep, making->module->file, symbols);
+	making->sweep.others = making->others.process ? &making->others : NULL;
 	making->has_sweep = !err;
 	if (err)
 		sweep_release(&making->sweep);
@@ -447,6 +450,7 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 	making->plan = *plan;
 	making->module = module;
 	making->listener = listener;
+	making->others.process = process;
 	if (!(*plan)->path || !(*plan)->name)
 		err = -ENOMEM;
 	/* first: places that the user wants in the same functions are refused */
@@ -458,6 +462,7 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 		err = fill(making);
 	if (making->has_sweep)
 		sweep_release(&making->sweep);
+	return_others_release(&making->others);
 	asked_release(&making->asked);
 	free(making->slots);
 	free(making);

@@ -34,7 +34,10 @@ __asm__(".globl plan_fixed\n.type plan_fixed, @function\n"
 
 /* Three instructions; a jump may replace any of them for an event at the first. */
 __asm__(".globl plan_pushed\n.type plan_pushed, @function\n"
-	"plan_pushed:\n.cfi_startproc\npush %rbp\npush %rbx\nmov %rdi, %rbx\npop %rbx\npop %rbp\nret\n"
+	"plan_pushed:\n.cfi_startproc\n"
+	"push %rbp\n.cfi_adjust_cfa_offset 8\npush %rbx\n.cfi_adjust_cfa_offset 8\n"
+	"mov %rdi, %rbx\n"
+	"pop %rbx\n.cfi_adjust_cfa_offset -8\npop %rbp\n.cfi_adjust_cfa_offset -8\nret\n"
 	".cfi_endproc\n.size plan_pushed, . - plan_pushed\n");
 
 static struct spec_list specs;

@@ -174,4 +174,25 @@ cc -O1 "$probes_dir/sums.c" -o sums || exit 1
 launched sums_entry func:load_next/arg2/ ./sums
 launched sums_return func:load_next/ret/ ./sums
 
+# Returns that the function, or what it ends in, looks at: refused by name, the entry is recorded.
+cc -O2 -w -DLIBRARY -fPIC -shared "$probes_dir/caller.c" -o libcaller.so && mkdir plugins &&
+	cc -O2 -DPLUGIN -fPIC -shared "$probes_dir/caller.c" -o plugins/plugin.so &&
+	cc -O2 -w "$probes_dir/caller.c" -o caller -L. -lcaller '-Wl,-rpath,$ORIGIN:$ORIGIN/plugins' || exit 1
+for name in find_next load_plugin who load_by_library who_by_library load_here load_by_pointer; do
+	run 1 -o "look_$name" -e "func:$name/ret/" -- ./caller
+	grep -qx ok out || fail "$name: $(cat out)"
+	says "looks at the return address"
+	launched "entry_$name" "func:$name" ./caller
+	grep -qx ok out || fail "the entry of $name: $(cat out)"
+done
+for name in main start_thread savectx assert_failures puts@libcaller.so; do
+	launched "return_$name" "func:$name/ret/" ./caller
+	grep -qx ok out || fail "$name: $(cat out)"
+	[ "$(json recorded)" -ge 2 ] || fail "the return of $name: $(json recorded) events"
+done
+cc -O1 -w -pg "$probes_dir/sums.c" -o profiled || exit 1
+run 1 -o profiled_return -e func:main@profiled/ret/ -- ./profiled
+says "it calls mcount"
+launched profiled_entry func:main@profiled ./profiled
+
 exit "$failed"

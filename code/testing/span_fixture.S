@@ -408,6 +408,133 @@ begin protected_loop
 	ret
 end protected_loop
 
+/* The return address read, popped, written, its address taken. */
+begin looks
+	mov	(%rsp), %rax
+	ret
+end looks
+
+begin looks_deep
+	push	%rbx
+	.cfi_adjust_cfa_offset 8
+	mov	%rdi, %rbx
+	mov	8(%rsp), %rax
+	pop	%rbx
+	.cfi_adjust_cfa_offset -8
+	ret
+end looks_deep
+
+begin looks_framed
+	push	%rbp
+	.cfi_def_cfa_offset 16
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	sub	$64, %rsp
+	mov	8(%rbp), %rdi
+	leave
+	.cfi_def_cfa rsp, 8
+	ret
+end looks_framed
+
+begin looks_pop
+	pop	%rcx
+	.cfi_adjust_cfa_offset -8
+	jmp	*%rcx
+end looks_pop
+
+begin looks_address
+	lea	(%rsp), %rax
+	mov	(%rax), %rax
+	ret
+end looks_address
+
+begin looks_copy
+	lea	8(%rsp), %r10
+	.cfi_def_cfa r10, 0
+	and	$-32, %rsp
+	push	-8(%r10)
+	push	%rbp
+	mov	%rsp, %rbp
+	mov	8(%rbp), %rax
+	leave
+	lea	-8(%r10), %rsp
+	.cfi_def_cfa rsp, 8
+	ret
+end looks_copy
+
+/* By another function that it ends in. */
+begin ends_looking
+	mov	%rsi, %rdi
+	jmp	looks_deep
+end ends_looking
+
+begin ends_perhaps
+	test	%rdi, %rdi
+	jz	ends_looking
+	xor	%eax, %eax
+	ret
+end ends_perhaps
+
+begin ends_in_dlsym
+	mov	$-1, %rdi
+	jmp	dlsym@plt
+end ends_in_dlsym
+
+begin ends_in_dlopen
+	jmp	*dlopen@GOTPCREL(%rip)
+end ends_in_dlopen
+
+begin ends_in_own
+	jmp	looks@plt
+end ends_in_own
+
+begin profiled
+	push	%rbp
+	.cfi_def_cfa_offset 16
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	call	mcount@plt
+	pop	%rbp
+	.cfi_def_cfa rsp, 8
+	ret
+end profiled
+
+begin profiled_first
+	call	*__fentry__@GOTPCREL(%rip)
+	ret
+end profiled_first
+
+/* None of these sees it. */
+begin blind
+	sub	$24, %rsp
+	.cfi_adjust_cfa_offset 24
+	lock orq $0, (%rsp)
+	mov	(%rsp), %rax
+	mov	%rax, 16(%rsp)
+	call	dlsym@plt
+	call	ends_looking
+	lea	24(%rsp), %rsp
+	.cfi_adjust_cfa_offset -24
+	lock orq $0, (%rsp)
+	mov	8(%rsp), %rdx
+	jz	1f
+	jmp	free@plt
+1:	jmp	blind_too
+end blind
+
+begin blind_too
+	push	%rbp
+	.cfi_def_cfa_offset 16
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	mov	16(%rbp), %rax
+	mov	(%rbp), %rcx
+	leave
+	.cfi_def_cfa rsp, 8
+	jnz	blind
+	jmp	*(%rdi)
+end blind_too
+
 begin long_moves
 	cmp	%rsi, %rdi		/* +0, 3 */
 	.rept	12
