@@ -12,14 +12,11 @@
 #include "abi/control.h"
 #include "abi/watch.h"
 #include "base/socketdir.h"
-#include "cli/top_count.h"
-#include "cli/watch_hit.h"
 #include "fuzz/commands.h"
+#include "fuzz/consumers.h"
 #include "fuzz/folder.h"
 #include "fuzz/run.h"
-#include "session/session.h"
 #include "session/testing/store.h"
-#include "session/watch/watches.h"
 #include "trace/packet_walk.h"
 #include "trace/testing/packets.h"
 
@@ -41,7 +38,6 @@
 #define SLOTS 8u
 #define CHUNKS 8u
 #define TEXT "mj\nnet\nrx\nsample.c\n7\n"
-#define WIDE 16u /* bytes of the watched value */
 
 /* Shared with the agent's process: the input, and how much of it was used. */
 static struct {
@@ -230,7 +226,7 @@ static void say_declared(void)
 	}
 }
 
-/* One of those events, behind what the page has. Numbers are few, so that events belong together. */
+/* One of those events, behind what the page has. Numbers are few: events belong together. */
 static void write_event(struct wm_page *page, uint64_t ticks, uint64_t *seed)
 {
 	static const char *const strings[] = { "", "select", "abc\033[2J", "\xff\xfe" };
@@ -460,79 +456,6 @@ static int agent_is_idle(void)
 }
 
 /* ---- the session ---- */
-
-/* Who takes events: `watch` and `top`. */
-struct consumers {
-	struct watch_wheres *wheres;
-	struct writers *table;
-	struct watch_hits *hits;
-	struct top_count count;
-	struct watched_list watched; /* the session's while it is read: it has no such spec */
-};
-
-/* A watch of 16 bytes, as if it were armed. */
-static void watched_make(struct watched_list *list)
-{
-	struct watched_spec *spec = calloc(1, sizeof(*spec));
-	struct watch_type type = { .node_count = 1, .names_bytes = 1 };
-
-	type.nodes = calloc(1, sizeof(*type.nodes));
-	type.names = calloc(1, 1);
-	if (!spec || !type.nodes || !type.names)
-		abort();
-	*spec = (struct watched_spec){ .words = strdup("wide"), .processes = 1, .bytes = WIDE };
-	*type.nodes = (struct watch_node){ .class = WATCH_UNSIGNED, .bytes = WIDE };
-	if (watched_type_take(spec, 0, &type))
-		abort();
-	*list = (struct watched_list){ .all = spec, .count = 1 };
-}
-
-static void consumers_make(struct consumers *consumers, struct wm_session *session)
-{
-	watched_make(&consumers->watched);
-	consumers->count.has_kernel = consumers->count.has_switches = 1;
-	if (watch_wheres_new(&consumers->wheres, session) || writers_new(&consumers->table, 8) ||
-	    watch_hits_new(&consumers->hits, session, consumers->table, consumers->wheres, 0) ||
-	    top_count_init(&consumers->count))
-		abort();
-}
-
-static int hear(const struct wm_event *event, void *data)
-{
-	struct consumers *consumers = data;
-
-	if (watch_hits_add(consumers->hits, event) || top_count_take(&consumers->count, event) < 0)
-		abort();
-	return 0;
-}
-
-static void consumers_read(struct consumers *consumers, struct wm_session *session)
-{
-	struct watched_list *own = session->watched;
-	static FILE *null;
-
-	if (!null)
-		null = fopen("/dev/null", "we");
-	session->watched = &consumers->watched;
-	(void)wm_session_read(session, hear, consumers);
-	session->watched = own;
-	if (watch_hits_settle(consumers->hits, 0))
-		abort();
-	writers_settle(consumers->table, NULL, NULL);
-	writers_show(consumers->table, &(struct writers_view){ .columns = 80 }, null);
-	writers_history(consumers->table, 0, null);
-	top_threads_settle(&consumers->count.threads, UINT64_MAX);
-	top_count_next(&consumers->count);
-}
-
-static void consumers_release(struct consumers *consumers)
-{
-	watch_hits_free(consumers->hits);
-	writers_free(consumers->table);
-	watch_wheres_free(consumers->wheres);
-	top_count_release(&consumers->count);
-	watched_list_release(&consumers->watched);
-}
 
 static void use(struct wm_session *session, uint8_t how, const char *dir)
 {
