@@ -69,6 +69,22 @@ Test(export_command, replaces_a_file_and_never_writes_into_one)
 	cr_expect_eq(shell("rm %s %s.old", link, path), 0);
 }
 
+Test(export_command, waits_for_no_reader_of_a_fifo, .timeout = 60)
+{
+	sample_trail_close(&sample);
+	cr_assert_eq(shell("mkfifo %s", path), 0);
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=folded -o %s %s", path, sample.folder),
+		     1);
+	expect("no program has opened this FIFO to read from it");
+	cr_expect_eq(shell(WAYMARK_COMMAND " top -o %s true", path), 1);
+	expect("no program has opened this FIFO to read from it");
+	cr_expect_eq(shell("exec 3<>%s && " WAYMARK_COMMAND
+			   " export --format=folded -o %s %s && head -n 1 <&3",
+			   path, path, sample.folder),
+		     0);
+	expect("name;[unknown] 1");
+}
+
 Test(export_command, leaves_the_file_of_another_user_alone)
 {
 	if (geteuid())

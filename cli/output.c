@@ -28,6 +28,19 @@ static int open_parent(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+int output_open_ready(const char *path, int flags)
+{
+	int fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+	struct stat about;
+
+	if (fd < 0)
+		return errno == ENXIO && !stat(path, &about) && S_ISFIFO(about.st_mode)
+			       ? -WM_E_OUTPUT_READER
+			       : -errno;
+	fcntl(fd, F_SETFL, 0);
+	return fd;
+}
+
 /* A link to a device or a pipe is followed where root or we made it, as /dev/stdout. */
 static int open_device(struct output *output)
 {
@@ -39,10 +52,9 @@ static int open_device(struct output *output)
 	is_link = S_ISLNK(about.st_mode);
 	if (is_link && about.st_uid && about.st_uid != geteuid())
 		return -WM_E_OUTPUT_OWNER;
-	output->fd = open(output->path,
-			  O_WRONLY | O_NOCTTY | O_CLOEXEC | (is_link ? 0 : O_NOFOLLOW));
+	output->fd = output_open_ready(output->path, O_WRONLY | (is_link ? 0 : O_NOFOLLOW));
 	if (output->fd < 0)
-		return -errno;
+		return output->fd;
 	if (!fstat(output->fd, &about) && !S_ISREG(about.st_mode))
 		return 0;
 	close(output->fd); /* exchanged since it was looked at */

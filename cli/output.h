@@ -14,6 +14,12 @@ struct output {
 	const char *path, *name;
 };
 
+/*
+ * open(2) of a file to write, which waits for no reader of a FIFO; writing to it does wait. A
+ * descriptor, -errno, or -WM_E_OUTPUT_READER.
+ */
+int output_open_ready(const char *path, int flags);
+
 /* 0, or a negative error. `path` is borrowed. */
 int output_open(struct output *output, const char *path);
 

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/outcome.h"
 #include "cli/outcome_watch.h"
+#include "cli/output.h"
 #include "cli/top_screen.h"
 #include "cli/tree.h"
 #include "perf/count_event.h"
@@ -136,9 +137,9 @@ static int launch(struct top_session *recorded, const struct top_options *option
 
 	recorded->output = options->output ? options->output : "/dev/null";
 	recorded->says_output = 1;
-	out = open(recorded->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	out = output_open_ready(recorded->output, O_WRONLY | O_CREAT | O_TRUNC);
 	if (out < 0)
-		return session_fail(recorded->session, -errno, "%s", recorded->output);
+		return session_fail(recorded->session, out, "%s", recorded->output);
 	in = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	kept[1] = put_in_place(out, STDOUT_FILENO);
 	if (draws && isatty(STDERR_FILENO))
