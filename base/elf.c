@@ -61,10 +61,10 @@ static int headers_read(struct elf *elf, uint64_t start)
 		err = header_check(&elf->header);
 	if (err)
 		return err;
-	elf->segment_count = elf->header.e_phnum;
-	elf->segments = calloc(elf->segment_count + 1, sizeof(*elf->segments));
+	elf->segments = calloc(elf->header.e_phnum + 1u, sizeof(*elf->segments));
 	if (!elf->segments)
 		return -ENOMEM;
+	elf->segment_count = elf->header.e_phnum;
 	return read_at(elf->fd, start + elf->header.e_phoff, elf->segments,
 		       elf->segment_count * sizeof(*elf->segments));
 }

@@ -293,10 +293,15 @@ static int threads_compare(struct diff *diff)
 		else if (is_untold(&thread->divergence) && status == DIFF_SAME)
 			status = DIFF_TROUBLE;
 	}
-	if (!err)
-		return status;
-	complain(err, "%s", diff->options.dirs[0]);
-	return DIFF_TROUBLE;
+	if (err) {
+		complain(err, "%s", diff->options.dirs[0]);
+		return DIFF_TROUBLE; /* what was not compared to its end has nothing to show */
+	}
+	if (diff->thread_count && diff->options.json)
+		diff_show_json(diff);
+	else if (diff->thread_count)
+		diff_show(diff);
+	return status;
 }
 
 static int run(struct diff *diff)
@@ -305,12 +310,6 @@ static int run(struct diff *diff)
 
 	if (status == DIFF_SAME)
 		status = threads_compare(diff);
-	if (diff->thread_count && diff->alike) {
-		if (diff->options.json)
-			diff_show_json(diff);
-		else
-			diff_show(diff);
-	}
 	out_flush(diff->out);
 	if (!diff->out->error)
 		return status;

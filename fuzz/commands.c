@@ -10,7 +10,6 @@
 
 #define WORDS_MAX 8
 #define SECONDS_MAX 60
-#define SANITIZED 99 /* exit status of a child that a sanitizer ends */
 
 int waymark_main(int argc, char **argv); /* main() of cli/main.c */
 
@@ -60,34 +59,41 @@ static const char *const lines[] = {
 	"coverage --summary --all",
 	"coverage --json",
 	"compress",
+	"list",
+	"list --json --func",
+	"list --usdt",
 };
 
 #define LINES (sizeof(lines) / sizeof(lines[0]))
 
+const uint64_t commands_count = LINES;
+
 /* In the child. */
-static void run(const char *line, int has_files, const char *dir, const char *other)
+static void run(const char *line, int has_files, const struct commands_of *of, void (*begin)(void))
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), is_diff = !strncmp(line, "diff", 4);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), count = 1;
+	int is_list = !strncmp(line, "list", 4), is_dump = !strncmp(line, "dump", 4);
 	char copy[128], *words[WORDS_MAX + 6] = { "waymark" };
-	int count = 1;
 
 	snprintf(copy, sizeof(copy), "%s", line);
 	for (char *word = strtok(copy, " "); word && count < WORDS_MAX; word = strtok(NULL, " "))
 		words[count++] = word;
-	if (!has_files && strncmp(line, "dump", 4) != 0 && strncmp(line, "compress", 8) != 0) {
+	if (!has_files && !is_list && !is_dump && strncmp(line, "compress", 8) != 0) {
 		words[count++] = "--root";
 		words[count++] = "/nonexistent";
 	}
-	words[count++] = (char *)dir;
-	if (is_diff)
-		words[count++] = (char *)other;
+	words[count++] = (char *)(is_list ? of->program : of->dir);
+	if (!strncmp(line, "diff", 4))
+		words[count++] = (char *)of->other;
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	alarm(SECONDS_MAX);
+	if (begin)
+		begin();
 	_exit(waymark_main(count, words));
 }
 
-int commands_run(uint64_t number, const char *dir, const char *other)
+int commands_run(uint64_t number, const struct commands_of *of, void (*begin)(void))
 {
 	const char *line = lines[number % LINES];
 	int said[2], status;
@@ -102,7 +108,7 @@ int commands_run(uint64_t number, const char *dir, const char *other)
 	if (!child) {
 		dup2(said[1], STDERR_FILENO);
 		/* reading the modules' files takes longer than all else */
-		run(line, number / LINES % 8 == 0, dir, other);
+		run(line, number / LINES % 8 == 7, of, begin);
 	}
 	close(said[1]);
 	/* what has no room is the end of a long list of complaints */
@@ -112,9 +118,9 @@ int commands_run(uint64_t number, const char *dir, const char *other)
 	close(said[0]);
 	if (child < 0 || waitpid(child, &status, 0) != child)
 		abort();
-	if (WIFEXITED(status) && WEXITSTATUS(status) != SANITIZED)
+	if (WIFEXITED(status) && WEXITSTATUS(status) != COMMANDS_CRASHED)
 		return 0;
 	text[bytes] = 0;
-	fprintf(stderr, "%s\nwaymark %s %s: status %x\n", text, line, dir, status);
+	fprintf(stderr, "%s\nwaymark %s %s: status %x\n", text, line, of->dir, status);
 	return 1;
 }

@@ -5,11 +5,23 @@
 
 #include <stdint.h>
 
+#define COMMANDS_CRASHED 99 /* the exit status of a command that a sanitizer ends */
+
+/* What a command reads. */
+struct commands_of {
+	const char *dir;     /* a trace */
+	const char *other;   /* the second one of `diff` */
+	const char *program; /* of `list` */
+};
+
 /*
- * Run the reading command that `number` gives on the trace in `dir`, its output thrown away;
- * `other` is the second trace of `diff`. 0; or 1 where a signal or a sanitizer ended the command,
- * or it took a minute: that is printed.
+ * Run the reading command that `number` gives, its output thrown away. The child calls begin(),
+ * unless it is NULL, before that. 0; or 1 where a signal or a sanitizer ended the command, or it
+ * took a minute: that is printed.
  */
-int commands_run(uint64_t number, const char *dir, const char *other);
+int commands_run(uint64_t number, const struct commands_of *of, void (*begin)(void));
+
+/* How many different commands there are: numbers below it, the module's files not read. */
+extern const uint64_t commands_count;
 
 #endif

@@ -96,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
 	const struct trace *trace;
 	const struct file *changed;
+	struct commands_of of;
 	uint64_t first, seed;
 
 	memcpy(&seed, input, bytes);
@@ -109,7 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 		else
 			folder_store(trace->files[i].name, trace->files[i].content,
 				     trace->files[i].bytes);
-	if (!commands_run(run_random(&seed), folder_path(), trace->dir))
+	of = (struct commands_of){ folder_path(), trace->dir, "/proc/self/exe" };
+	if (!commands_run(run_random(&seed), &of, NULL))
 		return 0;
 	fprintf(stderr, "consumers_fuzz: seed %llu\n", (unsigned long long)first);
 	abort(); /* not exit(): the folder stays */

@@ -70,12 +70,16 @@ static int module_of(struct lines *lines, struct image_module *from, size_t *ind
 	if (array_grow(&lines->modules, &lines->module_room, lines->module_count + 1,
 		       sizeof(*lines->modules)))
 		return -ENOMEM;
-	module = &lines->modules[lines->module_count++];
+	module = &lines->modules[lines->module_count];
 	*module = (struct own_module){ .path = strdup(from->path) };
 	if (from->build_id)
 		module->build_id = strdup(from->build_id);
-	if (!module->path || (from->build_id && !module->build_id))
+	if (!module->path || (from->build_id && !module->build_id)) {
+		free(module->path);
+		free(module->build_id);
 		return -ENOMEM;
+	}
+	lines->module_count++;
 	module->seen.path = module->path;
 	module->seen.error = from->error;
 	return from->file ? module_load(lines, module, from) : 0;

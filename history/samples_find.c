@@ -96,7 +96,7 @@ size_t samples_function_count(const struct samples *samples, uint32_t process)
 
 struct image *samples_image_known(const struct samples *samples, uint32_t process)
 {
-	return samples->processes[process].image;
+	return samples->processes ? samples->processes[process].image : NULL;
 }
 
 static size_t frame_slot(const struct samples_frame *frames, size_t count, uint32_t process,

@@ -95,6 +95,7 @@ static struct catalog_marker *marker_find(struct catalog *catalog,
 					  const struct catalog_marker *marker)
 {
 	size_t **found, place = catalog->count;
+	struct catalog_marker *added;
 
 	if (array_grow(&catalog->markers, &catalog->room, catalog->count + 1,
 		       sizeof(*catalog->markers)))
@@ -104,9 +105,18 @@ static struct catalog_marker *marker_find(struct catalog *catalog,
 	found = tsearch((void *)(place + 1), &catalog->index, index_order);
 	if (!found)
 		return NULL;
-	if ((size_t)*found == place + 1)
-		catalog->count++;
-	return &catalog->markers[(size_t)*found - 1];
+	if ((size_t)*found != place + 1)
+		return &catalog->markers[(size_t)*found - 1];
+	/* readers rely on its first site */
+	added = &catalog->markers[place];
+	added->sites = malloc(sizeof(*added->sites));
+	if (!added->sites) {
+		tdelete((void *)(place + 1), &catalog->index, index_order);
+		return NULL;
+	}
+	added->site_room = 1;
+	catalog->count++;
+	return added;
 }
 
 static enum site_state site_state(const struct module *module, const struct elf_site *site,

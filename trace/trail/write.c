@@ -61,9 +61,9 @@ static int packet_event_begin(struct trail_writer *trail, struct trail_packet *p
 {
 	uint32_t id = trail->first_class + (uint32_t) class;
 	uint8_t *head;
-	int err = 0;
+	int err = packet->content ? 0 : -ENOMEM; /* packet_init() had none */
 
-	if (packet->bytes + EVENT_EXTENDED_BYTES + bytes > PACKET_BYTES)
+	if (!err && packet->bytes + EVENT_EXTENDED_BYTES + bytes > PACKET_BYTES)
 		err = packet_write(trail, packet);
 	if (err)
 		return err;
