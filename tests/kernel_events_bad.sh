@@ -5,8 +5,8 @@
 # come and go, another user.
 # shellcheck source=tests/tracefs_setup.bash
 . "$(dirname "$0")/tracefs_setup.bash"
-# shellcheck source=tests/record_setup.bash
 no_ticker=1
+# shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
 for name in switching relays; do
