@@ -10,6 +10,7 @@
 #include "branch/origin.h"
 #include "branch/soft/soft_sanitized.h"
 #include "perf/instance.h"
+#include "process/agentpath.h"
 #include "process/glibc.h"
 #include "process/mount_ns.h"
 #include "process/reach.h"
@@ -19,8 +20,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -32,6 +38,7 @@ struct subject {
 	struct machine machine; /* those of its trials that are asked for here */
 	struct target target;
 	int enter;	 /* 0, or why the agent cannot be loaded */
+	int is_unknown;	 /* whether it can be */
 	char words[512]; /* about the last error */
 };
 
@@ -96,6 +103,80 @@ static int libc_refuses(struct subject *subject)
 	return err == -EAGAIN ? 0 : err;
 }
 
+/* A process with other files than ours: its sockets, and perhaps the agent's file, are in its /tmp. */
+static int folder_refuses(struct subject *subject)
+{
+	pid_t pid = subject->target.pid;
+	char agent[PATH_MAX], dir[SOCKETDIR_BYTES], path[64];
+	struct mount_ns apart;
+	struct statvfs found;
+
+	mount_ns_of(&apart, pid);
+	if (!mount_ns_is_foreign(&apart))
+		return 0;
+	place_apart(subject->target.uid, dir);
+	snprintf(path, sizeof(path), "/proc/%d/root/tmp", (int)pid);
+	if (statvfs(path, &found) && errno != EACCES)
+		return detail_set(detail_of(subject), -WM_E_SOCKET_DIR,
+				  "%s, as the process sees it: %s", dir, strerror(errno));
+	if (found.f_flag & ST_RDONLY)
+		return detail_set(detail_of(subject), -WM_E_SOCKET_DIR,
+				  "%s, as the process sees it: %s", dir, strerror(EROFS));
+	if (found.f_flag & ST_NOEXEC && !agentpath_find(agent) && !mount_ns_shares(pid, agent))
+		return detail_set(detail_of(subject), -WM_E_INJECT,
+				  "the agent's file would be copied to %s, and nothing may be "
+				  "executed there (noexec)",
+				  dir);
+	return 0;
+}
+
+/* What the agent with a buffer of 16 MiB, and the engine, take of a limit; measured. */
+static const struct need {
+	enum __rlimit_resource resource;
+	const char *used, *words; /* of /proc/PID/status; NULL: of one file */
+	uint64_t agent_kib, engine_kib;
+} needs[] = {
+	{ RLIMIT_AS, "VmSize", "RLIMIT_AS, ulimit -v", 132 << 10, UINT64_C(9) << 20 },
+	{ RLIMIT_DATA, "VmData", "RLIMIT_DATA, ulimit -d", 66 << 10, UINT64_C(33) << 20 },
+	{ RLIMIT_FSIZE, NULL, "RLIMIT_FSIZE, ulimit -f", 17 << 10, 0 },
+};
+
+static void look_at_limits(struct subject *subject, struct finding *finding, int is_engine)
+{
+	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+		uint64_t kib = is_engine ? needs[i].engine_kib : needs[i].agent_kib;
+		pid_t pid = subject->target.live_tid;
+		long used = needs[i].used ? target_status_number(pid, needs[i].used) : 0;
+		struct rlimit limit;
+
+		if (prlimit(pid, needs[i].resource, NULL, &limit) ||
+		    limit.rlim_cur == RLIM_INFINITY ||
+		    limit.rlim_cur / 1024 >= (uint64_t)(used > 0 ? used : 0) + kib)
+			continue;
+		finding_say(finding, FINDING_UNKNOWN,
+			    "a limit may be too low: %" PRIu64
+			    " KiB (%s); Waymark takes some %" PRIu64,
+			    (uint64_t)limit.rlim_cur / 1024, needs[i].words, kib);
+		finding_change(finding,
+			       is_engine ? "raise it: prlimit --pid PID"
+					 : "raise it: prlimit --pid PID; or try --buffer 1M");
+	}
+}
+
+/* Without /proc the agent finds no threads to stop. */
+static void look_at_proc(struct subject *subject, struct finding *finding)
+{
+	struct stat found;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/root/proc/self", (int)subject->target.pid);
+	if (!lstat(path, &found) || errno != ENOENT)
+		return;
+	finding_say(finding, FINDING_LIMITED, "%s: only places of the form byte can be probed",
+		    wm_error_text(WM_E_NO_PROC));
+	finding_change(finding, wm_error_hint(WM_E_NO_PROC));
+}
+
 static int enter_refuses(struct subject *subject, int listens)
 {
 	const struct target *target = &subject->target;
@@ -110,6 +191,8 @@ static int enter_refuses(struct subject *subject, int listens)
 		return detail_set(detail_of(subject), -WM_E_PEER_UID,
 				  "its user namespace does not know user %u", geteuid());
 	err = target_check(target, detail_of(subject));
+	if (!err)
+		err = folder_refuses(subject);
 	if (!err)
 		err = target_access(target, detail_of(subject));
 	if (!err && target_lacks_threads(target))
@@ -145,6 +228,10 @@ static void look_at_places(struct subject *subject)
 		finding_error(finding, WM_E_NO_DESCRIPTORS, "");
 		finding->state = FINDING_LIMITED;
 	}
+	look_at_proc(subject, finding);
+	if (!listens)
+		look_at_limits(subject, finding, 0);
+	subject->is_unknown = finding->state == FINDING_UNKNOWN;
 	if (target_may_stop_itself(target))
 		return;
 	if (target_may_be_stopped(target)) {
@@ -198,9 +285,11 @@ static void look_at_trails(struct subject *subject)
 		else if (err)
 			continue; /* the machine has no such unit: waymark doctor shows it */
 		finding = look_at_way(subject, names[i], err, names[i]);
+		if (i == ORIGIN_SOFT && !err)
+			look_at_limits(subject, finding, 1);
 		if (i == ORIGIN_SOFT && !err && soft_is_sanitized(subject->target.pid))
 			finding_say(
-				finding, FINDING_FINE,
+				finding, finding->state,
 				"it is built with a sanitizer: launch it where attaching fails");
 	}
 }
@@ -220,6 +309,9 @@ static void look_at_watches(struct subject *subject)
 			"it may not stop its own threads: waymark watches from outside by itself");
 	else if (subject->enter)
 		finding_say(finding, FINDING_ABSENT, "they need the agent, which cannot be loaded");
+	else if (subject->is_unknown)
+		finding_say(finding, FINDING_UNKNOWN,
+			    "they need the agent: see markers and probes");
 	else if (outside < FINDING_LIMITED)
 		finding_say(finding, outside, "see watches from outside");
 	else if (subject->machine.trials[TRIAL_BREAKPOINT_SIGNAL].state != TRIAL_WORKS)
@@ -244,8 +336,11 @@ static void sum_up(struct finding_list *list)
 	finding = finding_add(list, "ways", "summary");
 	finding->is_basic = 1;
 	if (count)
-		finding_say(finding, count < ways ? FINDING_LIMITED : FINDING_FINE,
-			    "it can be recorded in %zu of these %zu ways", count, ways);
+		finding_say(
+			finding, count < ways ? FINDING_LIMITED : FINDING_FINE,
+			"it can be recorded in %zu of these %zu ways, as far as shows from outside: "
+			"rules of its own do not (Landlock, PR_SET_MDWE, SELinux)",
+			count, ways);
 	else
 		finding_say(finding, FINDING_ABSENT, "it cannot be recorded");
 }

@@ -282,6 +282,7 @@ done
 has breakpoint-write && expect_finding plain "watches from outside" "fine|limited" "of the processor's 4"
 has breakpoint-signal && expect_finding plain "watches from inside" "fine|limited" "waymark watch -p"
 expect_finding plain summary "fine|limited" "it can be recorded in "
+expect_finding plain summary "fine|limited" "as far as shows from outside"
 timeout -k 5 60 "$waymark" record -p $pid -e func:nanosleep -o probe.trace --for 1s >out 2>&1
 expect "a way that doctor shows" $? 0
 if has breakpoint-write; then
@@ -339,6 +340,39 @@ if unshare --mount true 2>/dev/null; then
 	start unshare --mount sleep 600
 	of=$pid doctor apart
 	expect_finding apart "markers and probes" fine ""
+fi
+# limited NAME OPTION WAY STATE WORDS: a process with that limit, and whether a recording says the same
+limited()
+{
+	start prlimit "--$2" sleep 600
+	of=$pid doctor "$1"
+	expect_finding "$1" "$3" "$4" "$5" "prlimit --pid"
+	kill "$pid"
+}
+limited few_addresses as=80000000 "markers and probes" unknown "RLIMIT_AS"
+limited few_addresses as=80000000 trail/soft/ unknown "RLIMIT_AS"
+limited little_data data=30000000 "markers and probes" unknown "RLIMIT_DATA"
+limited little_data data=30000000 trail/soft/ unknown "RLIMIT_DATA"
+limited short_files fsize=1000000 "markers and probes" unknown "RLIMIT_FSIZE"
+if unshare --mount true 2>/dev/null; then
+	# shellcheck disable=SC2016 # for that shell
+	within=(unshare --mount bash -c 'mount -t tmpfs -o "$1" none "$2" && exec sleep 600' -)
+	start "${within[@]}" ro /tmp
+	of=$pid doctor readonly
+	expect_finding readonly "markers and probes" absent "Read-only file system"
+	expect_finding readonly "watches from inside" absent "the agent, which cannot be loaded"
+	start "${within[@]}" size=4k /proc
+	of=$pid doctor no_proc
+	expect_finding no_proc "markers and probes" limited "the process sees no /proc"
+	case $(realpath "$WAYMARK_BUILD") in
+	/tmp/*) ;;
+	*)
+		# shellcheck disable=SC2016 # for that shell
+		start unshare --mount bash -c 'mount -t tmpfs -o noexec none /tmp && mount -t tmpfs none "$1" && exec sleep 600' - "$WAYMARK_BUILD"
+		of=$pid doctor noexec
+		expect_finding noexec "markers and probes" absent "(noexec)"
+		;;
+	esac
 fi
 if "${user[@]}" unshare --user --map-root-user true 2>/dev/null; then
 	start "${user[@]}" unshare --user --map-root-user sleep 600

@@ -106,15 +106,22 @@ static int call(const struct soft_attach *attach, long number, const uint64_t ar
 
 static int no_room(const struct soft_attach *attach, int err, uint64_t bytes)
 {
-	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
+	static const struct {
+		enum __rlimit_resource resource;
+		const char *words;
+	} limits[] = { { RLIMIT_AS, "addresses (RLIMIT_AS, ulimit -v)" },
+		       { RLIMIT_DATA, "data (RLIMIT_DATA, ulimit -d)" } };
+	struct rlimit limit;
 
-	prlimit(attach->held.pid, RLIMIT_AS, NULL, &limit);
-	if (limit.rlim_cur != RLIM_INFINITY)
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (prlimit(attach->held.pid, limits[i].resource, NULL, &limit) ||
+		    limit.rlim_cur == RLIM_INFINITY)
+			continue;
 		return detail_set(attach->detail, err,
-				  "it may have %" PRIu64
-				  " bytes of addresses (RLIMIT_AS, ulimit -v), and %" PRIu64
+				  "it may have %" PRIu64 " bytes of %s, and %" PRIu64
 				  " more are needed for its trail",
-				  (uint64_t)limit.rlim_cur, bytes);
+				  (uint64_t)limit.rlim_cur, limits[i].words, bytes);
+	}
 	return detail_set(attach->detail, err, "it can't map %" PRIu64 " bytes for its trail",
 			  bytes);
 }
