@@ -38,6 +38,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -461,6 +462,15 @@ static int give_up(struct injection *injection, uint32_t status)
 			  words[0] ? "; the thread that does it: " : "", words);
 }
 
+static int has_memory_limit(pid_t pid)
+{
+	struct rlimit addresses, data;
+
+	return !prlimit(pid, RLIMIT_AS, NULL, &addresses) &&
+	       !prlimit(pid, RLIMIT_DATA, NULL, &data) &&
+	       (addresses.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY);
+}
+
 static int outcome(struct injection *injection, uint32_t status)
 {
 	const size_t bytes = offsetof(struct loader_data, socket_dir);
@@ -484,6 +494,8 @@ static int outcome(struct injection *injection, uint32_t status)
 	} else if (status == LOADER_STARTED) {
 		error = data.error == -EMFILE ? -WM_E_NO_DESCRIPTORS : data.error;
 		strcpy(data.text, "the agent could not start");
+		if (error == -ENOMEM && has_memory_limit(injection->target.pid))
+			why = ": a limit of its memory is too low (RLIMIT_AS, RLIMIT_DATA)";
 		if (error == -EACCES || error == -EPERM) {
 			error = -WM_E_INJECT;
 			why = ": the process may make no socket in the folder of sockets, or not "

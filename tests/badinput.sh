@@ -132,6 +132,12 @@ else
 	echo "no Landlock here"
 fi
 
+# Too little memory: the limit is named.
+start prlimit --as=40000000 ./ticker 1 1 1000000
+await is_napping "$pid"
+bad 1 "a limit of its memory is too low (RLIMIT_AS" -p "$pid"
+kill "$pid"
+
 # A static program is one in a chroot, too, where no folder for sockets can be made.
 if [ "$(id -u)" -eq 0 ] && [ -x static ]; then
 	echo '#include <unistd.h>
