@@ -33,20 +33,29 @@ is_no_child()
 	grep -qw "$other" dump && fail "$1: a process that is no child is in the trace"
 }
 
+has_zombie()
+{
+	grep -q '^State:.Z' "/proc/$(pgrep -P "$1")/status"
+}
+
 others=(user)
 [ "$(id -u)" != 0 ] || others+=(nobody)
 for who in "${others[@]}"; do
-	if [ "$who" = nobody ]; then
-		setpriv --reuid 65534 --clear-groups sleep 1000 &
-	else
-		sleep 1000 &
-	fi
+	as=()
+	[ "$who" = user ] || as=(setpriv --reuid 65534 --clear-groups)
+	"${as[@]}" sh -c 'true & exec sleep 1000' &
 	other=$!
 	await grep -q sleep "/proc/$other/comm"
+	await has_zombie "$other"
 	asks exec 5
 	asks trace 2
 	is_no_child child
 	is_no_child borrows
+	# the number of one that has ended
+	parent=$other
+	other=$(pgrep -P "$parent")
+	is_no_child child
+	other=$parent
 	kill -STOP "$other"
 	await grep -q '^State:.T' "/proc/$other/status"
 	before=$(grep '^SigBlk' "/proc/$other/status")

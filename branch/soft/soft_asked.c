@@ -60,7 +60,8 @@ static int has_channel(const struct soft_channel *channel, pid_t tid)
 	struct maps maps;
 	int found = 0;
 
-	if (!maps_read(&maps, tid))
+	/* anonymous memory has neither */
+	if (channel->base && channel->inode && !maps_read(&maps, tid))
 		for (size_t i = 0; i < maps.count && !found; i++)
 			found = maps.list[i].inode == channel->inode &&
 				maps.list[i].device == channel->device;

@@ -149,19 +149,33 @@ static int serve(struct soft_follow *follow, struct soft_process *process)
 	return 0;
 }
 
+/* Whether a process that has ended may have been its parent's child, as far as that is known. */
+static int may_have_been(const struct soft_process *process)
+{
+	struct target target;
+
+	return target_read(&target, process->pid) || target.ppid == process->ppid;
+}
+
+/* Whether it is what its parent says, which may have written any number. 0; -ENOENT: not yet. */
+static int check(struct soft_follow *follow, struct soft_process *process)
+{
+	if (process->end_fd < 0 ? process->end_fd == -ESRCH : ended_is(process->end_fd))
+		return may_have_been(process) ? 0 : -EPERM;
+	if (!process->borrows)
+		return serve(follow, process);
+	return soft_children_entry(follow, process) &&
+			       asked_is_thread(follow->processes[process->parent].channel,
+					       process->pid, process->pid)
+		       ? 0
+		       : -ENOENT;
+}
+
 /* A child whose number is known. 1: it is dealt with; 0: not yet. */
 static int look_at_named(struct soft_follow *follow, struct soft_process *process)
 {
-	int is_over = process->end_fd < 0 ? process->end_fd == -ESRCH : ended_is(process->end_fd);
-	int err = 0;
+	int err = check(follow, process);
 
-	if (!is_over && process->borrows)
-		err = asked_is_thread(follow->processes[process->parent].channel, process->pid,
-				      process->pid)
-			      ? 0
-			      : -ENOENT;
-	else if (!is_over)
-		err = serve(follow, process);
 	if (err == -ENOENT && ticks_monotonic_ns() - process->since_ns < EXPECTED_NS)
 		return 0;
 	if (err) {

@@ -245,6 +245,16 @@ Test(soft_hostile, a_memfd_is_taken_for_a_channel_by_its_name_and_if_no_one_else
 	cr_expect_eq(channel_of(fd), -ENOENT, "no memfd");
 }
 
+Test(soft_hostile, no_process_has_a_channel_that_was_closed)
+{
+	const struct soft_channel closed = { .fd = -1 };
+
+	blocking();
+	cr_expect_eq(asked_is_thread(&channel, getpid(), getpid()), 1);
+	cr_expect_eq(asked_is_thread(&closed, getpid(), getpid()), 0);
+	end();
+}
+
 /* Have a stopped process leave the engine, which it never does. Whether it ran meanwhile. */
 static int lead(pid_t pid, uint64_t *late_ns)
 {
