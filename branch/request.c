@@ -25,7 +25,7 @@ int trail_request_is(const char *text)
 
 #define SIZE_FORM "no size for a flight recorder; give one from 64K to 64G: last=64M"
 
-/* A number with nothing, K, M or G behind it. 1: it is one. */
+/* A number with nothing, K, M or G behind it, and these with B or iB. 1: it is one. */
 static int size_parse(const char *text, uint64_t *size)
 {
 	static const char units[] = "KMG";
@@ -44,6 +44,8 @@ static int size_parse(const char *text, uint64_t *size)
 
 		*size = *size > TRAIL_LAST_MAX >> shift ? UINT64_MAX : *size << shift;
 		end++;
+		if (!strcmp(end, "B") || !strcmp(end, "iB"))
+			end += strlen(end);
 	}
 	return !*end && *size >= TRAIL_LAST_MIN && *size <= TRAIL_LAST_MAX;
 }

@@ -49,6 +49,7 @@ Test(trail_request, names_an_origin_or_leaves_it_open)
 Test(trail_request, keeps_the_newest_where_a_size_is_said)
 {
 	cr_assert_eq(parse("trail/last=64M/"), 0);
+	cr_assert_eq(parse("trail/last=64MiB/"), 0);
 	cr_assert(request.is_auto);
 	cr_assert_eq(request.last_bytes, UINT64_C(64) << 20);
 	cr_assert_eq(parse("trail/step,last=65536/"), 0);
@@ -109,7 +110,7 @@ Test(trail_request, refuses_what_is_no_size)
 					     "trail/last=M/",
 					     "trail/last=-1/",
 					     "trail/last=64X/",
-					     "trail/last=64MB/",
+					     "trail/last=64MBB/",
 					     "trail/last=65535/",
 					     "trail/last=0/",
 					     "trail/last=65G/",

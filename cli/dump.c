@@ -108,11 +108,11 @@ static int take_option(void *data, int id, const char *text)
 		return take_cpus(options, text);
 	case OPT_ORDER:
 		return take_order(options, text);
-	case OPT_FROM:
-		fine = !quantity_seconds_ns(text, &options->from_ns);
-		break;
 	default:
-		fine = !quantity_seconds_ns(text, &options->to_ns);
+		return quantity_since_ns(text, id == OPT_FROM ? &options->from_ns
+							      : &options->to_ns)
+			       ? complain_usage("dump", "%s is no time: " QUANTITY_TIMES, text)
+			       : 0;
 	}
 	return fine ? 0 : complain_usage("dump", "this is no number: %s", text);
 }

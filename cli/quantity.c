@@ -8,74 +8,86 @@
 #include <strings.h>
 
 struct unit {
-	const char *name;
-	double factor;
+	const char *names; /* with a space between them; letter case is set aside */
+	uint64_t factor;
 };
 
+static int is_unit(const char *names, const char *text)
+{
+	size_t bytes = strlen(text);
+
+	for (;; names++) {
+		size_t name = strcspn(names, " ");
+
+		if (name == bytes && !strncasecmp(names, text, bytes))
+			return 1;
+		names += name;
+		if (!*names)
+			return 0;
+	}
+}
+
+/* A decimal number and its unit, exactly; what is less than 1 is cut. */
 static int parse(const char *text, const struct unit *units, size_t count, uint64_t *value)
 {
-	double number;
-	char *end;
+	unsigned __int128 whole = 0, part = 0, one = 1;
+	const char *at = text;
+	int digits = 0;
 
-	/* strtod takes more than is meant here: signs, spaces, hexadecimal, exponents, infinity */
-	if (!text[0] || !strchr("0123456789.", text[0]) || strpbrk(text, "xXeE"))
-		return -EINVAL;
-	number = strtod(text, &end);
-	for (size_t i = 0; i < count; i++) {
-		if (strcasecmp(end, units[i].name))
+	for (; *at >= '0' && *at <= '9'; at++, digits++)
+		whole = whole > UINT64_MAX ? whole : whole * 10 + (unsigned int)(*at - '0');
+	if (*at == '.')
+		for (at++; *at >= '0' && *at <= '9'; at++) {
+			if (one < 1000000000000000000) {
+				part = part * 10 + (unsigned int)(*at - '0');
+				one *= 10;
+			}
+			digits++;
+		}
+	for (size_t i = 0; digits && i < count; i++) {
+		if (!is_unit(units[i].names, at))
 			continue;
-		number *= units[i].factor;
-		if (!(number < 9.2e18))
+		if (whole > INT64_MAX / units[i].factor)
 			return -ERANGE;
-		*value = (uint64_t)number;
-		return *value ? 0 : -EINVAL;
+		whole = whole * units[i].factor + part * units[i].factor / one;
+		*value = (uint64_t)whole;
+		return whole > INT64_MAX ? -ERANGE : 0;
 	}
 	return -EINVAL;
 }
 
 int quantity_bytes(const char *text, uint64_t *bytes)
 {
-	static const struct unit units[] = {
-		{ "", 1 },
-		{ "B", 1 },
-		{ "K", 1024 },
-		{ "KB", 1024 },
-		{ "KiB", 1024 },
-		{ "M", 1048576 },
-		{ "MB", 1048576 },
-		{ "MiB", 1048576 },
-		{ "G", 1073741824 },
-		{ "GB", 1073741824 },
-		{ "GiB", 1073741824 },
-	};
+	static const struct unit units[] = { { " B", 1 },
+					     { "K KB KiB", 1024 },
+					     { "M MB MiB", 1048576 },
+					     { "G GB GiB", 1073741824 },
+					     { "T TB TiB", UINT64_C(1099511627776) } };
+	int err = parse(text, units, sizeof(units) / sizeof(units[0]), bytes);
 
-	return parse(text, units, sizeof(units) / sizeof(units[0]), bytes);
+	return err ? err : *bytes ? 0 : -EINVAL;
 }
 
-int quantity_time_ns(const char *text, uint64_t *ns)
+int quantity_since_ns(const char *text, uint64_t *ns)
 {
 	static const struct unit units[] = {
-		{ "", 1e9 },   { "s", 1e9 },	{ "sec", 1e9 },	 { "ms", 1e6 },	   { "us", 1e3 },
-		{ "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 },
+		{ "ns nsec", 1 },
+		{ "us \u00b5s usec", 1000 },
+		{ "ms msec", 1000000 },
+		{ " s sec secs second seconds", 1000000000 },
+		{ "m min mins minute minutes", UINT64_C(60000000000) },
+		{ "h hr hour hours", UINT64_C(3600000000000) },
+		{ "d day days", UINT64_C(86400000000000) },
 	};
 
 	return parse(text, units, sizeof(units) / sizeof(units[0]), ns);
 }
 
-int quantity_seconds_ns(const char *text, uint64_t *ns)
+int quantity_time_ns(const char *text, uint64_t *ns)
 {
-	uint64_t whole = 0, unit = 1000000000, part = 0;
-	const char *at = text;
+	int err = quantity_since_ns(text, ns);
 
-	for (; *at >= '0' && *at <= '9' && whole < UINT64_MAX / 100000000000u; at++)
-		whole = whole * 10 + (uint64_t)(*at - '0');
-	if (*at == '.')
-		for (at++; *at >= '0' && *at <= '9'; at++) {
-			unit /= 10;
-			part += (uint64_t)(*at - '0') * unit;
-		}
-	*ns = whole * 1000000000 + part;
-	return strpbrk(text, "0123456789") && !*at ? 0 : -EINVAL;
+	return err ? err : *ns ? 0 : -EINVAL;
 }
 
 const char *quantity_number_at(const char *text, uint64_t max, uint64_t *number)

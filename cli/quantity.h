@@ -9,11 +9,15 @@
 /* "64K", "16M", "1.5G", or bytes: 1024 to the K. 0, or -EINVAL for nonsense, -ERANGE past 2^63. */
 int quantity_bytes(const char *text, uint64_t *bytes);
 
-/* "500ms", "10s", "2m", "1h", or seconds. 0, or -EINVAL, -ERANGE. Zero is no time. */
+/*
+ * "500ms", "1.5s", "10sec", "2min", "1h", or seconds: exactly, what is less than 1 ns is cut. 0, or
+ * -EINVAL, -ERANGE past 2^63. quantity_time_ns(): zero is no time.
+ */
 int quantity_time_ns(const char *text, uint64_t *ns);
+int quantity_since_ns(const char *text, uint64_t *ns);
 
-/* Seconds with up to nine decimals, exactly; what is behind them is cut. 0, or -EINVAL. */
-int quantity_seconds_ns(const char *text, uint64_t *ns);
+/* What these take, for messages. */
+#define QUANTITY_TIMES "seconds, or a number with ns, us, ms, s, min, h or d: 10, 1.5s, 500ms, 2min"
 
 /* A whole number up to `max`, and nothing else. 0, or -EINVAL. */
 int quantity_number(const char *text, uint64_t max, uint64_t *number);

@@ -30,19 +30,52 @@ Test(quantity, times_are_read_with_their_units)
 	cr_assert_eq(ns, UINT64_C(120000000000));
 }
 
-Test(quantity, seconds_are_read_exactly)
+Test(quantity, each_unit_of_time_has_its_names)
 {
-	static const char *const bad[] = { "", ".", "-1", "1s", "1.5.5", "one", "0x1", "1e3" };
+	static const struct {
+		const char *texts[6];
+		uint64_t ns;
+	} units[] = {
+		{ { "7ns", "7nsec", "0.007us", "0.000000007" }, 7 },
+		{ { "10us", "10usec", "10\u00b5s", ".01ms", "10.0000us" }, 10000 },
+		{ { "10ms", "10msec", "0.01", "10MS" }, 10000000 },
+		{ { "10", "10s", "10sec", "10secs", "10seconds", "10.s" }, UINT64_C(10000000000) },
+		{ { "1.5", "1.5s", "1.5sec", "1500ms" }, 1500000000 },
+		{ { "3m", "3min", "3minutes", "180" }, UINT64_C(180000000000) },
+		{ { "1h", "1hr", "1hour", "60min" }, UINT64_C(3600000000000) },
+		{ { "2d", "2days", "48h" }, UINT64_C(172800000000000) },
+		{ { "1.000000001", "1.0000000019s" }, 1000000001 },
+	};
+	static const char *const bad[] = { "10 s", "10se", "10xs", "s", "10ss", "1e3", "-1s", "ns" };
 	uint64_t ns;
 
-	cr_assert_eq(quantity_seconds_ns("1.000000001", &ns), 0);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		for (size_t k = 0; k < 6 && units[i].texts[k]; k++) {
+			ns = 0;
+			cr_expect_eq(quantity_time_ns(units[i].texts[k], &ns), 0, "%s",
+				     units[i].texts[k]);
+			cr_expect_eq(ns, units[i].ns, "%s: %lu", units[i].texts[k], ns);
+		}
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect_lt(quantity_time_ns(bad[i], &ns), 0, "%s", bad[i]);
+	cr_expect_eq(quantity_time_ns("999999999h", &ns), -ERANGE);
+	cr_expect_eq(quantity_time_ns("99999999999999999999999999999999999999999", &ns), -ERANGE);
+}
+
+Test(quantity, seconds_are_read_exactly)
+{
+	static const char *const bad[] = { "", ".", "-1", "1x", "1.5.5", "one", "0x1", "1e3" };
+	uint64_t ns;
+
+	cr_assert_eq(quantity_since_ns("1.000000001", &ns), 0);
 	cr_expect_eq(ns, 1000000001);
-	cr_assert_eq(quantity_seconds_ns(".5", &ns), 0);
+	cr_assert_eq(quantity_since_ns(".5", &ns), 0);
 	cr_expect_eq(ns, 500000000);
-	cr_assert_eq(quantity_seconds_ns("0", &ns), 0);
+	cr_assert_eq(quantity_since_ns("0", &ns), 0);
 	cr_expect_eq(ns, 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		cr_expect_lt(quantity_seconds_ns(bad[i], &ns), 0, "%s", bad[i]);
+		cr_expect_lt(quantity_since_ns(bad[i], &ns), 0, "%s", bad[i]);
 }
 
 Test(quantity, nonsense_is_refused)

@@ -127,7 +127,7 @@ static int take_option(struct record_options *options, int letter)
 			       : 0;
 	case OPT_FOR:
 		return quantity_time_ns(optarg, &options->for_ns)
-			       ? complain_usage("record", "%s is no time; 10s is one", optarg)
+			       ? complain_usage("record", "%s is no time: " QUANTITY_TIMES, optarg)
 			       : 0;
 	case OPT_ON:
 		return flight_parse(&options->flight, optarg);

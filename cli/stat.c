@@ -189,7 +189,8 @@ static int take(void *data, int id, const char *text)
 	case 'I':
 		if (quantity_time_ns(text, &counting->interval_ns) ||
 		    counting->interval_ns < INTERVAL_NS_MIN)
-			return complain_usage("stat", "%s is no interval, such as 100ms", text);
+			return complain_usage("stat", "%s is no interval of 1ms or more: " QUANTITY_TIMES,
+					      text);
 		return CLI_FINE;
 	case 'r':
 		if (quantity_number(text, RUNS_MAX, &counting->runs) || !counting->runs)
@@ -197,7 +198,7 @@ static int take(void *data, int id, const char *text)
 		return CLI_FINE;
 	case OPT_FOR:
 		if (quantity_time_ns(text, &counting->for_ns))
-			return complain_usage("stat", "%s is no time, such as 10s", text);
+			return complain_usage("stat", "%s is no time: " QUANTITY_TIMES, text);
 		return CLI_FINE;
 	case 'o':
 		counting->output_path = text;

@@ -85,12 +85,12 @@ static int take(void *data, int id, const char *text)
 	case 'I':
 		if (quantity_time_ns(text, &options->interval_ns) ||
 		    options->interval_ns < INTERVAL_NS_MIN)
-			return complain_usage("top", "%s is no interval: it has 50ms or more",
+			return complain_usage("top", "%s is no interval of 50ms or more: " QUANTITY_TIMES,
 					      text);
 		return CLI_FINE;
 	case OPT_FOR:
 		if (quantity_time_ns(text, &options->for_ns))
-			return complain_usage("top", "%s is no time, such as 10s", text);
+			return complain_usage("top", "%s is no time: " QUANTITY_TIMES, text);
 		return CLI_FINE;
 	case 'n':
 		if (quantity_number(text, ROWS_MAX, &options->row_max) || !options->row_max)

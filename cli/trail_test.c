@@ -215,7 +215,7 @@ Test(trail_command, refuses_what_is_no_stretch, .fini = end)
 	cr_expect_eq(run("--from 2 --to 1.5"), 2);
 	cr_expect_eq(run("--from marker:db:query#2 --to marker:db:query#1"), 2);
 	cr_expect_eq(run("--from soon"), 2);
-	expect("--from is seconds, marker:SUBSYS:EVENT");
+	expect("--from is a time (5, 1.5s, 300us), marker:SUBSYS:EVENT");
 	for (size_t i = 0; i < 8; i++) {
 		static const char *const bad[] = { "block:",	   "block:x",	  "block:-1",
 						   "marker:x",	   "marker:a:b#", "marker:a:b#0",

@@ -141,7 +141,7 @@ static int take_option(struct options *options, int letter)
 	case OPT_FOR:
 		if (!quantity_time_ns(optarg, &options->for_ns))
 			return 0;
-		return complain_usage("watch", "--for takes a time such as 10s, not %s", optarg);
+		return complain_usage("watch", "%s is no time: " QUANTITY_TIMES, optarg);
 	case OPT_TREE:
 		options->tree = 1;
 		return 0;

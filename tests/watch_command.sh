@@ -211,7 +211,7 @@ bad_watch "there is no option --histroy" 2 --histroy 3 count ./steps
 bad_watch "did you mean history" 2 --histroy 3 count ./steps
 bad_watch "takes a number" 2 -n many count ./steps
 bad_watch "rows takes a number" 2 --rows many count ./steps
-bad_watch "takes a time" 2 --for ever count ./steps
+bad_watch "is no time" 2 --for ever count ./steps
 bad_watch "is no process number" 2 -p me count
 bad_watch "No such process" 1 -p 4194303 count
 bad_watch "No such file or directory: ./nonexistent" 1 count ./nonexistent
