@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/export_perfetto.h"
 
+#include "cli/export_slices.h"
 #include "cli/json.h"
 #include "trace/format.h"
+#include "trace/summary.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +26,7 @@ struct perfetto {
 	const struct trace_reader *reader;
 	struct format format;
 	struct track *tracks; /* beside the reader's streams */
+	struct slices *slices;
 	uint64_t base_ns, last_ns;
 	uint32_t tid, pid; /* 0: all */
 };
@@ -176,31 +179,49 @@ static void put_losses(struct perfetto *perfetto, const struct merge_event *even
 	json_close(&perfetto->json, '}');
 }
 
-/* The name of a span's begin and end has that behind it, which the phase says. */
-static size_t name_bytes(const struct trace_class *class)
+static int is_span(const struct trace_class *class)
 {
-	const char *suffix = class->kind == 'b' ? ":begin" : class->kind == 'e' ? ":end" : "";
-	size_t cut = strlen(suffix);
-
-	if (class->name_bytes > cut && !strcmp(class->name + class->name_bytes - cut, suffix))
-		return class->name_bytes - cut;
-	return class->name_bytes;
+	return class->kind == 'b' || class->kind == 'e';
 }
 
-static void put_event(struct perfetto *perfetto, const struct merge_event *event)
+/* Begin a span's begin or end: an instant for an end without begin, which would end another slice. */
+static int begin_span(struct perfetto *perfetto, const struct merge_event *event)
+{
+	static const char *const phases[][2] = { [SLICE_OF_THREAD] = { "B", "E" },
+						 [SLICE_APART] = { "b", "e" },
+						 [SLICE_UNPAIRED] = { "i", "i" } };
+	enum slice_kind kind;
+	uint64_t number;
+	int err = slices_take(perfetto->slices, event, &kind, &number);
+
+	if (err)
+		return err;
+	begin(perfetto, phases[kind][event->class->kind == 'e'], event->pid, event->tid);
+	if (kind == SLICE_APART) {
+		json_string(&perfetto->json, "cat", "span");
+		json_number(&perfetto->json, "id", number);
+	}
+	if (kind == SLICE_UNPAIRED)
+		json_string(&perfetto->json, "s", "t");
+	return 0;
+}
+
+static int put_event(struct perfetto *perfetto, const struct merge_event *event)
 {
 	const struct trace_class *class = event->class;
 	struct out *out = perfetto->json.out;
+	int err = is_span(class) ? begin_span(perfetto, event) : 0;
 
-	if (class->kind == 'b' || class->kind == 'e') {
-		begin(perfetto, class->kind == 'b' ? "B" : "E", event->pid, event->tid);
-	} else {
+	if (err)
+		return err;
+	if (!is_span(class)) {
 		begin(perfetto, "i", event->pid, event->tid);
 		json_string(&perfetto->json, "s", "t");
 	}
 	put_us(perfetto, "ts", event->ns - perfetto->base_ns);
 	out_literal(out, ",\"name\":\"");
-	out_json(out, class->name, name_bytes(class));
+	/* what is behind a span's name says the phase */
+	out_json(out, class->name, is_span(class) ? summary_span_bytes(class) : class->name_bytes);
 	out_char(out, '"');
 	json_open(&perfetto->json, "args", '{');
 	if (event->stream->cpu >= 0) {
@@ -210,12 +231,30 @@ static void put_event(struct perfetto *perfetto, const struct merge_event *event
 	format_json_fields(out, event);
 	json_close(&perfetto->json, '}');
 	json_close(&perfetto->json, '}');
+	return 0;
 }
 
 /* A stream of a thread that is not wanted. CPUs have all threads. */
 static int stream_wanted(const struct trace_stream *stream, void *data)
 {
 	return stream->is_of_cpu || is_wanted(data, stream->pid, stream->tid);
+}
+
+/* The first walk: which spans cross. */
+static int note_spans(struct perfetto *perfetto, struct trace_reader *reader)
+{
+	struct merge_event event;
+	struct merge *merge;
+	int err = merge_open(&merge, reader, 0, stream_wanted, perfetto);
+
+	while (!err && (err = merge_next(merge, &event)) > 0)
+		err = event.class && is_span(event.class) &&
+				      is_wanted(perfetto, event.pid, event.tid)
+			      ? slices_note(perfetto->slices, &event)
+			      : 0;
+	merge_close(merge);
+	slices_rewind(perfetto->slices);
+	return err;
 }
 
 static int put_events(struct perfetto *perfetto, struct trace_reader *reader)
@@ -233,7 +272,7 @@ static int put_events(struct perfetto *perfetto, struct trace_reader *reader)
 		if (event.class && !take_switch(perfetto, &event) &&
 		    is_wanted(perfetto, event.pid, event.tid) &&
 		    strncmp(event.class->name, "trail:", strlen("trail:")) != 0)
-			put_event(perfetto, &event);
+			err = put_event(perfetto, &event);
 	}
 	merge_close(merge);
 	return err;
@@ -245,8 +284,11 @@ int export_perfetto(struct out *out, struct trace_reader *reader, uint32_t tid, 
 	int err = format_init(&perfetto.format, reader);
 
 	perfetto.tracks = calloc(reader->stream_count + 1u, sizeof(*perfetto.tracks));
-	if (!err && !perfetto.tracks)
+	perfetto.slices = slices_new();
+	if (!err && (!perfetto.tracks || !perfetto.slices))
 		err = -ENOMEM;
+	if (!err)
+		err = note_spans(&perfetto, reader);
 	perfetto.base_ns = reader_begin_ns(reader);
 	if (!err) {
 		json_open(&perfetto.json, NULL, '{');
@@ -260,6 +302,7 @@ int export_perfetto(struct out *out, struct trace_reader *reader, uint32_t tid, 
 		out_char(out, '\n');
 	}
 	format_release(&perfetto.format);
+	slices_free(perfetto.slices);
 	free(perfetto.tracks);
 	return err;
 }

@@ -131,6 +131,83 @@ Test(export_perfetto, threads_have_spans_and_instants)
 	sample_folder_remove(dir);
 }
 
+enum { A_BEGIN, A_END, B_BEGIN, B_END };
+
+static void begin_thread(uint32_t tid)
+{
+	sample.head = (struct wm_packet){
+		.pid = 20, .tid = tid, .instance = tid, .comm = "crossing"
+	};
+	sample_begin(&sample, 0);
+}
+
+static void make_spans(void)
+{
+	static const struct {
+		uint32_t id, us;
+	} events[] = {
+		{ A_BEGIN, 10 }, { B_BEGIN, 20 }, { A_END, 30 },
+		{ B_END, 40 }, /* they cross */
+		{ A_BEGIN, 50 }, { A_BEGIN, 51 }, { A_END, 52 },
+		{ A_END, 54 },					   /* one in the other */
+		{ B_END, 60 },					   /* of nothing */
+		{ B_BEGIN, 70 }, { A_BEGIN, 71 }, { B_END, 72 },   /* the inner one never ends */
+		{ B_BEGIN, 80 }, { B_END, 85 },	  { B_BEGIN, 90 }, /* nor does this one */
+	};
+	struct trace_process about = {
+		.exe = "crossing", .hostname = "here", .pid = 20, .ticks_hz = 1000000000
+	};
+
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	trace_event_add(writer, 0, A_BEGIN, SAMPLE_TYPES(0), "bj\nx\na\na.c\n3\n");
+	trace_event_add(writer, 0, A_END, SAMPLE_TYPES(0), "ej\nx\na\na.c\n4\n");
+	trace_event_add(writer, 0, B_BEGIN, SAMPLE_TYPES(0), "bj\nx\nb\na.c\n5\n");
+	trace_event_add(writer, 0, B_END, SAMPLE_TYPES(0), "ej\nx\nb\na.c\n6\n");
+	trace_clock_set(writer, 1000000000, 0, 1700000000000000000);
+	begin_thread(20);
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+		sample_event(&sample, events[i].id, events[i].us * 1000, 0);
+	put_packet(0);
+	begin_thread(21);
+	sample_event(&sample, B_BEGIN, 15000, 0);
+	sample_event(&sample, B_END, 35000, 0);
+	put_packet(0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	sample_release(&sample);
+}
+
+/* As a reader has them: an end is of the innermost slice of its track, or of that with its id. */
+#define READ_SPANS                                                                                 \
+	"export --format=perfetto %s | python3 -c 'import json,sys\n"                              \
+	"tracks = {}\n"                                                                            \
+	"for e in json.load(sys.stdin)[\"traceEvents\"]:\n"                                        \
+	" track = tracks.setdefault((e[\"tid\"], e.get(\"id\", 0)), [])\n"                         \
+	" if e[\"ph\"] in \"Bb\": track.append(e)\n"                                               \
+	" if e[\"ph\"] in \"Ee\":\n"                                                               \
+	"  of = track.pop()\n"                                                                     \
+	"  print(e[\"tid\"], of[\"name\"], e[\"name\"], of[\"ts\"], e[\"ts\"])\n"                  \
+	" if e[\"ph\"] == \"i\": print(e[\"tid\"], e[\"name\"], e[\"ts\"])\n"                      \
+	"for t in tracks.values():\n"                                                              \
+	" for e in t: print(e[\"tid\"], \"open\", e[\"name\"], e[\"ts\"])' | sort"
+
+Test(export_perfetto, spans_that_cross_keep_their_own_ends)
+{
+	make_spans();
+	cr_assert_eq(run_on(dir, "", READ_SPANS), 0, "%s", printed);
+	cr_expect_str_eq(printed,
+			 "20 open x:a 71.0\n20 open x:b 90.0\n"
+			 "20 x:a x:a 10.0 30.0\n20 x:a x:a 50.0 54.0\n20 x:a x:a 51.0 52.0\n"
+			 "20 x:b 60.0\n"
+			 "20 x:b x:b 20.0 40.0\n20 x:b x:b 70.0 72.0\n20 x:b x:b 80.0 85.0\n"
+			 "21 x:b x:b 15.0 35.0\n",
+			 "%s", printed);
+	cr_expect_str_eq(phase("", "b", "e[\"name\"], e[\"ts\"]"), "x:b 20.0\nx:a 71.0\n", "%s",
+			 printed);
+	sample_folder_remove(dir);
+}
+
 Test(export_perfetto, refuses_what_is_of_trails)
 {
 	make_trace();
