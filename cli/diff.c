@@ -37,7 +37,8 @@ static const char usage[] =
 	"  --json            as one JSON object\n"
 	"  -h, --help        this\n"
 	"\n"
-	"The status is 0 if both took the same branches, 1 if not, 2 if that is unknown.\n";
+	"The status is 0 if both took the same branches, 1 if not, 2 if that is unknown. Data is\n"
+	"not compared.\n";
 
 enum option_id {
 	OPT_TID = 256,

@@ -154,6 +154,7 @@ void diff_show_json(struct diff *diff)
 	json_open(&json, NULL, '{');
 	json_string(&json, "a", diff->options.dirs[0]);
 	json_string(&json, "b", diff->options.dirs[1]);
+	json_bool(&json, "data_compared", 0); /* trails have none */
 	json_open(&json, "threads", '[');
 	for (size_t i = 0; i < diff->thread_count; i++) {
 		json_line(&json);

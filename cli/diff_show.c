@@ -220,7 +220,7 @@ static void put_summary(struct diff *diff, const struct diff_thread *thread)
 	}
 	out_literal(out, " (");
 	put_thread_name(out, paths[1]);
-	out_literal(out, " in B): the same for ");
+	out_literal(out, " in B): the same path for ");
 	put_count(out, thread->divergence.blocks, "block");
 	out_literal(out, " (");
 	put_count(out, thread->divergence.instructions, "instruction");
@@ -266,6 +266,8 @@ static void put_modules(struct diff *diff)
 
 void diff_show(struct diff *diff)
 {
+	int is_different = 0;
+
 	put_modules(diff);
 	for (size_t i = 0; i < diff->thread_count; i++) {
 		struct diff_thread *thread = &diff->threads[i];
@@ -273,10 +275,16 @@ void diff_show(struct diff *diff)
 		if (i && diff->thread_count > 1 && thread->is_different)
 			out_char(diff->out, '\n');
 		put_summary(diff, thread);
-		if (!thread->pair.of[0] || !thread->pair.of[1])
+		if (!thread->pair.of[0] || !thread->pair.of[1]) {
+			is_different = 1;
 			continue;
+		}
 		if (thread->is_different)
 			put_parting(diff, thread);
 		put_harmless(diff, thread);
+		is_different |= thread->is_different;
 	}
+	if (diff->thread_count && !is_different)
+		put(diff->out, "\ntrails have no data: on the same path the values may differ, and "
+			       "the output\n");
 }

@@ -38,7 +38,7 @@ Test(diff, shows_the_branch_that_went_the_other_way)
 	 * the begin, the system call, the first call; 200 turns of 4 blocks with 8 instructions; 2
 	 * of the next
 	 */
-	expect("the same for 805 blocks (1,612 instructions), then they part\n");
+	expect("the same path for 805 blocks (1,612 instructions), then they part\n");
 	expect("  after     0x");
 	expect(" turn+0xc (");
 	expect("parts.S:49)\n");
@@ -88,15 +88,16 @@ Test(diff, compares_a_stretch)
 	record(a, "same", NULL);
 	record(b, "other", NULL);
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --to block:805 %s %s", a, b), 0, "%s", printed);
-	expect("the same for 805 blocks (1,612 instructions)\n");
+	expect("the same path for 805 blocks (1,612 instructions)\n");
+	expect("trails have no data: on the same path the values may differ");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff -n 2 --from block:800 %s %s", a, b), 1, "%s",
 		     printed);
-	expect("the same for 5 blocks (");
+	expect("the same path for 5 blocks (");
 	expect(" turn+0xe (");
 	expect(" _start+0x"); /* what called it is known from before */
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --from event:trail:end %s %s", a, b), 0, "%s",
 		     printed);
-	expect("the same for 0 blocks");
+	expect("the same path for 0 blocks");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --to block:805 --from block:9000 %s %s", a, b),
 		     2);
 	expect("is after");
@@ -194,7 +195,7 @@ Test(diff, compares_processes_that_are_named)
 	made(a, 5, 1, TRAIL_EXITED);
 	made(b, 5, 1, TRAIL_EXITED);
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --pid 100:100 %s %s", a, b), 0, "%s", printed);
-	expect("the same for 5 blocks");
+	expect("the same path for 5 blocks");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --pid 100:7 %s %s", a, b), 2);
 	expect("no such thing: a trail of that process");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --pid 100 %s %s", a, b), 2);
@@ -206,7 +207,7 @@ Test(diff, does_not_say_that_a_run_is_the_same_which_was_recorded_for_less_long)
 	made(a, 5, 1, TRAIL_EXITED);
 	made(b, 3, 1, TRAIL_DETACHED);
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s %s", a, b), 2, "%s", printed);
-	expect("the same for 3 blocks (3 instructions)\n");
+	expect("the same path for 3 blocks (3 instructions)\n");
 	expect("B's recording was over then, A's was not\n");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s %s", b, b), 0, "%s", printed);
 }
