@@ -13,6 +13,71 @@
 
 #define FILE_BYTES_MAX 65536
 
+struct c_type {
+	const char *name;
+	unsigned int bytes;
+	int is_signed;
+};
+
+/* In system calls' tracepoints each argument has 8 bytes, of which the kernel uses its type's. */
+static const struct c_type *narrow_type(const char *type)
+{
+	static const struct c_type types[] = {
+		{ "int", 4, 1 },
+		{ "pid_t", 4, 1 },
+		{ "clockid_t", 4, 1 },
+		{ "timer_t", 4, 1 },
+		{ "mqd_t", 4, 1 },
+		{ "key_serial_t", 4, 1 },
+		{ "rwf_t", 4, 1 },
+		{ "__s32", 4, 1 },
+		{ "s32", 4, 1 },
+		{ "short", 2, 1 },
+		{ "unsigned int", 4, 0 },
+		{ "unsigned", 4, 0 },
+		{ "uid_t", 4, 0 },
+		{ "gid_t", 4, 0 },
+		{ "qid_t", 4, 0 },
+		{ "__u32", 4, 0 },
+		{ "u32", 4, 0 },
+		{ "uint32_t", 4, 0 },
+		{ "unsigned short", 2, 0 },
+		{ "umode_t", 2, 0 },
+		{ "u16", 2, 0 },
+		{ "__u16", 2, 0 },
+		{ "unsigned char", 1, 0 },
+		{ "u8", 1, 0 },
+		{ "__u8", 1, 0 },
+	};
+
+	if (!strncmp(type, "const ", 6))
+		type += 6;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (!strcmp(type, types[i].name))
+			return &types[i];
+	return !strncmp(type, "enum ", 5) && !strchr(type, '*') ? &types[0] : NULL;
+}
+
+/* read(2) and others declare descriptors unsigned, and -1 is one that is not open. */
+static int is_descriptor(const char *name)
+{
+	size_t bytes = strlen(name);
+
+	return bytes >= 2 && !strcmp(name + bytes - 2, "fd");
+}
+
+static void number_narrow(struct tracepoint_field *field, const char *type)
+{
+	const struct c_type *narrow = field->bytes == 8 ? narrow_type(type) : NULL;
+
+	if (!narrow)
+		return;
+	field->bytes = narrow->bytes;
+	field->type = integer_type(narrow->bytes,
+				   narrow->is_signed ||
+					   (narrow->bytes == 4 && is_descriptor(field->name)));
+}
+
 static uint8_t number_type(const char *type, unsigned int bytes, int is_signed)
 {
 	if (strchr(type, '*'))
@@ -55,6 +120,8 @@ static int field_parse(struct tracepoint_field *field, const char *line)
 										: WM_TYPE_BYTES;
 	else
 		field->type = number_type(text, bytes, is_signed);
+	if (!field->is_dynamic && !array)
+		number_narrow(field, text);
 	return 0;
 }
 

@@ -53,6 +53,46 @@ Test(tracepoint, fields_have_types_and_places)
 	cr_assert_null(tracepoint_find(&tracepoint, "common_pid"));
 }
 
+Test(tracepoint, arguments_of_system_calls_have_the_size_of_their_types)
+{
+	static const char
+		call[] = "\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n"
+			 "\tfield:int dfd;\toffset:16;\tsize:8;\tsigned:0;\n"
+			 "\tfield:const char * filename;\toffset:24;\tsize:8;\tsigned:0;\n"
+			 "\tfield:unsigned int fd;\toffset:32;\tsize:8;\tsigned:0;\n"
+			 "\tfield:unsigned int count;\toffset:40;\tsize:8;\tsigned:0;\n"
+			 "\tfield:umode_t mode;\toffset:48;\tsize:8;\tsigned:0;\n"
+			 "\tfield:unsigned long off;\toffset:56;\tsize:8;\tsigned:0;\n"
+			 "\tfield:const clockid_t which;\toffset:64;\tsize:8;\tsigned:0;\n";
+	static const struct {
+		uint8_t type;
+		int64_t value;
+	} rows[] = {
+		{ WM_TYPE_I32, 0 },  { WM_TYPE_I32, -100 }, { WM_TYPE_PTR, 0x7fff },
+		{ WM_TYPE_I32, -1 }, { WM_TYPE_U32, -2 },   { WM_TYPE_U16, 0644 },
+		{ WM_TYPE_U64, -3 }, { WM_TYPE_I32, -4 },
+	};
+	uint64_t raw[9] = { 0,
+			    0,
+			    0xffffff9c,
+			    0x7fff,
+			    0xffffffff,
+			    0xfffffffe,
+			    0xabcd000001a4ull,
+			    -3,
+			    0x123fffffffcull };
+
+	cr_assert_eq(tracepoint_parse(&tracepoint, call), 0);
+	cr_assert_eq(tracepoint.count, sizeof(rows) / sizeof(rows[0]));
+	for (unsigned int i = 0; i < tracepoint.count; i++) {
+		const struct tracepoint_field *field = &tracepoint.fields[i];
+
+		cr_expect_eq(field->type, rows[i].type, "%s: %u", field->name, field->type);
+		cr_expect_eq(tracepoint_number(field, raw, sizeof(raw)), rows[i].value, "%s: %ld",
+			     field->name, tracepoint_number(field, raw, sizeof(raw)));
+	}
+}
+
 Test(tracepoint, the_print_line_is_no_field)
 {
 	cr_assert_eq(tracepoint_parse(&tracepoint, text), 0);
