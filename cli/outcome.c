@@ -326,7 +326,7 @@ void outcome_json(struct json *json, const struct probes *probes)
 
 void outcome_unrecorded(const struct unrecorded_list *list)
 {
-	uint64_t processes = 0;
+	uint64_t processes = list->unnamed;
 	char count[32];
 
 	for (size_t i = 0; i < list->count; i++)
@@ -343,6 +343,9 @@ void outcome_unrecorded(const struct unrecorded_list *list)
 			complain_words(": %s", list->all[i].detail);
 		fputc('\n', stderr);
 	}
+	if (list->unnamed)
+		fprintf(stderr, "  %s: " UNRECORDED_UNNAMED "\n",
+			quantity_show_count(list->unnamed, count, sizeof(count)));
 }
 
 void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *list)
@@ -358,4 +361,5 @@ void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *li
 		json_close(json, '}');
 	}
 	json_close(json, ']');
+	json_number(json, "unrecorded_unnamed", list->unnamed);
 }

@@ -131,16 +131,17 @@ static struct unrecorded programs[] = {
 	{ .program = "/bin/still", .error = -WM_E_STATIC_PROGRAM, .processes = 2 },
 	{ .program = "/bin/other", .detail = "pid 7", .error = -WM_E_FOREIGN_ARCH, .processes = 1 },
 };
-static const struct unrecorded_list unrecorded = { .all = programs, .count = 2 };
+static const struct unrecorded_list unrecorded = { .all = programs, .count = 2, .unnamed = 4 };
 
 Test(outcome, people_are_told_of_programs_that_ran_unrecorded, .init = cr_redirect_stderr)
 {
 	outcome_unrecorded(&(struct unrecorded_list){ 0 });
 	outcome_unrecorded(&unrecorded);
 	cr_assert_stderr_eq_str(
-		"waymark: 3 processes ran unrecorded, wholly or in part:\n"
+		"waymark: 7 processes ran unrecorded, wholly or in part:\n"
 		"  2: /bin/still: the program is statically linked, so the agent can't be loaded into it\n"
-		"  1: /bin/other: the program is not x86-64: pid 7\n");
+		"  1: /bin/other: the program is not x86-64: pid 7\n"
+		"  4: programs whose names were not kept\n");
 }
 
 Test(outcome, programs_are_told_of_programs_that_ran_unrecorded)
@@ -157,7 +158,7 @@ Test(outcome, programs_are_told_of_programs_that_ran_unrecorded)
 		"\"the program is statically linked, so the agent can't be loaded into it\",\"detail\":\"\","
 		"\"remedy\":\"link it with libwaymark-agent.a and call wm_agent_listen()\"},"
 		"{\"program\":\"/bin/other\",\"processes\":1,\"reason\":"
-		"\"the program is not x86-64\",\"detail\":\"pid 7\",\"remedy\":\"build it for x86-64\"}]");
+		"\"the program is not x86-64\",\"detail\":\"pid 7\",\"remedy\":\"build it for x86-64\"}],\"unrecorded_unnamed\":4");
 }
 
 Test(outcome, a_ledger_that_can_t_be_had_is_told_once, .init = cr_redirect_stderr)

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <waymark/error.h>
 
 #define IDLE_NS_MIN 1000000u
 /* between two reads of pages that are not full: after a kill at most 100 ms are missing */
@@ -31,6 +32,11 @@ static int packet_write(struct drain_packet *packet, void *data)
 
 	if (!session->writer)
 		return -ECANCELED;
+	/* the messages that declare its events were not all read */
+	if (to->process->is_dropped && packet->events &&
+	    !trace_packet_is_declared(session->writer, to->process->trace, packet->content,
+				      packet->bytes))
+		return -WM_E_GONE;
 	if (!err)
 		err = process_trace(session, to->process);
 	if (!err)

@@ -431,7 +431,9 @@ int messages_pump(struct wm_session *session, struct process *process)
 		process_hang_up(process, err);
 	/* the excepted messages carry the cause, which is reported elsewhere */
 	if (err < 0 && err != -WM_E_GONE && message.type != CONTROL_UNRECORDED &&
-	    (message.type != CONTROL_DONE || err == -WM_E_PROTOCOL))
+	    (message.type != CONTROL_DONE || err == -WM_E_PROTOCOL)) {
+		process->is_dropped = 1;
 		unrecorded_add_dropped(session, process, err);
+	}
 	return count;
 }

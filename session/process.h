@@ -89,8 +89,9 @@ struct process {
 		uint64_t ran_ns;   /* of that thread, at that time */
 		int is_frozen;	   /* at the last look, the freezer held it */
 	} silence;
-	int is_silent;		  /* the session gave it up, as its agent's thread slept */
-	uint64_t answered_ns;	  /* when the last answer came, CLOCK_MONOTONIC */
+	int is_dropped;	      /* the session could not take a message of it, and reads no more */
+	int is_silent;	      /* the session gave it up, as its agent's thread slept */
+	uint64_t answered_ns; /* when the last answer came, CLOCK_MONOTONIC */
 	struct control_done done; /* the last answer */
 	int error;		  /* the first error that was answered, until a caller resets it */
 

@@ -57,6 +57,9 @@ static int close_trace(struct wm_session *session)
 			 one->detail ? ": " : "", one->detail ? one->detail : "");
 		trace_unrecorded_add(session->writer, one->program, one->processes, reason);
 	}
+	if (session->unrecorded->unnamed)
+		trace_unrecorded_add(session->writer, "others", session->unrecorded->unnamed,
+				     UNRECORDED_UNNAMED);
 	copied = trace_perf_maps_copy(session->writer);
 	closed = trace_writer_close(session->writer);
 	err = closed ? closed : err ? err : copied;

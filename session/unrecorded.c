@@ -257,12 +257,14 @@ static void count(struct unrecorded_list *list, const struct target *target, con
 {
 	struct unrecorded *entry;
 
-	if (array_grow(&list->counted, &list->counted_room, list->counted_count + 1,
-		       sizeof(*list->counted)))
+	entry = array_grow(&list->counted, &list->counted_room, list->counted_count + 1,
+			   sizeof(*list->counted))
+			? NULL
+			: entry_of(list, program, error);
+	if (!entry) {
+		list->unnamed++;
 		return;
-	entry = entry_of(list, program, error);
-	if (!entry)
-		return;
+	}
 	if (!entry->processes++ && *detail)
 		entry->detail = strdup(detail);
 	list->counted[list->counted_count++] = (struct unrecorded_process){
@@ -291,12 +293,15 @@ void unrecorded_add_unreached(struct wm_session *session, const struct process *
 {
 	int error;
 	uint32_t count = drain_unreached(parent->drain, &error);
-	struct unrecorded *entry = count && error < 0
-					   ? entry_of(session->unrecorded, parent->exe, error)
-					   : NULL;
+	struct unrecorded *entry;
 
-	if (!entry)
+	if (!count || error >= 0)
 		return;
+	entry = entry_of(session->unrecorded, parent->exe, error);
+	if (!entry) {
+		session->unrecorded->unnamed += count;
+		return;
+	}
 	entry->processes += count;
 	if (error == -EBUSY && !entry->detail)
 		entry->detail = strdup("its parent's agent was at work when it forked");

@@ -33,7 +33,11 @@ struct unrecorded_list {
 	} * counted;	      /* the processes, so that each counts once */
 	size_t counted_count, counted_room;
 	uint64_t due_ns; /* when to look again */
+	/* processes of further programs: there are too many, or there was no memory for the name */
+	uint64_t unnamed;
 };
+
+#define UNRECORDED_UNNAMED "programs whose names were not kept"
 
 /* Look for such programs, if it is time or `now`. Ignores errors: then some are not found. */
 void unrecorded_look(struct wm_session *session, int now);

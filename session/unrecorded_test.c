@@ -6,6 +6,7 @@
 #include "base/testing/await.h"
 #include "session/session.h"
 #include "session/testing/agent.h"
+#include "trace/summary.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -170,6 +171,49 @@ Test(unrecorded, process_whose_agent_sends_garbage_is_unrecorded_with_cause)
 	cr_expect_eq(status.recorded, 250);
 	wm_session_close(session);
 	sample_agent_release(&agent);
+}
+
+/* As where there is no memory to take a declaration: what follows it is not read. */
+Test(unrecorded, undeclared_events_of_dropped_process_are_discarded)
+{
+	struct sample_agent agent = { .way = SAMPLE_BREAKS, .events = 250, .undeclared = 3 };
+	struct wm_session *session = record(&agent);
+	struct wm_session_status status = { .size = sizeof(status) };
+	struct trace_reader *reader;
+	struct summary *summary;
+	char dir[96];
+
+	cr_assert_eq(kill(agent.pid, SIGUSR1), 0);
+	cr_assert(AWAIT(wm_session_wait(session, 10) >= 0 && session->unrecorded->count));
+	wm_session_stop(session);
+	cr_assert_eq(wm_session_status_get(session, &status), 0);
+	cr_expect_eq(status.recorded, 250);
+	cr_expect_eq(status.discarded, 3);
+	wm_session_close(session);
+	snprintf(dir, sizeof(dir), "%s/trace", folder);
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_assert_eq(summary_make(&summary, reader), 0);
+	cr_expect_eq(reader->damages_ever, 0);
+	cr_expect_eq(summary->total, 250);
+	cr_expect_eq(summary->discarded, 3);
+	summary_free(summary);
+	trace_reader_close(reader);
+	sample_agent_release(&agent);
+}
+
+Test(unrecorded, programs_without_an_entry_are_counted)
+{
+	struct unrecorded_list list = { 0 };
+	struct wm_session session = { .unrecorded = &list };
+	char name[32];
+
+	for (int i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "/bin/%d", i);
+		unrecorded_add(&session, 1 << 30, name, -WM_E_NOT_PRELOADED, "");
+	}
+	cr_expect_eq(list.count + list.unnamed, 300);
+	cr_expect_gt(list.unnamed, 0);
+	unrecorded_release(&list);
 }
 
 Test(unrecorded, process_that_sent_garbage_and_ended_is_counted)

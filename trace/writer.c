@@ -567,6 +567,30 @@ static int declare_inherited(struct trace_writer *writer, int process, const voi
 								    : 0;
 }
 
+int trace_packet_is_declared(const struct trace_writer *writer, int process, const void *content,
+			     size_t bytes)
+{
+	struct walk walk = { .at = content, .end = (const uint8_t *)content + bytes };
+	const struct writer_process *of;
+	uint32_t id;
+
+	if (process < 0 || process >= writer->process_count)
+		return 0;
+	of = &writer->processes[process];
+	while (walk.at < walk.end) {
+		const struct trace_class *class;
+
+		if (walk_header(&walk, &id))
+			return 0;
+		class = schema_find(of->schema, id);
+		if (!class)
+			class = inherited_class(writer, of, id);
+		if (!class || walk_fields(&walk, class))
+			return 0;
+	}
+	return 1;
+}
+
 int trace_packet_write(struct trace_writer *writer, int process, struct wm_packet *head,
 		       const void *content, size_t bytes, uint32_t events)
 {

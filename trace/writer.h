@@ -150,6 +150,10 @@ int trace_change_add(struct trace_writer *writer, int process, const struct trac
 int trace_packet_write(struct trace_writer *writer, int process, struct wm_packet *head,
 		       const void *content, size_t bytes, uint32_t events);
 
+/* Whether all events in a packet's content were declared, or are inherited. */
+int trace_packet_is_declared(const struct trace_writer *writer, int process, const void *content,
+			     size_t bytes);
+
 /*
  * The clock of `ticks_hz` stood at `ticks` when the wall clock said `realtime_ns`. A clock that was
  * never set is taken from the first packet that uses it. 1,000,000,000 means CLOCK_MONOTONIC, any

@@ -355,11 +355,20 @@ static void obey(struct agent *agent, unsigned char *packet)
 	}
 }
 
-static int connection;
+static struct agent *breaking;
 
 static void break_connection(int number)
 {
-	(void)!send(connection, "?", (size_t)number > 0, MSG_NOSIGNAL);
+	struct wm_page *page;
+
+	if (breaking->as->undeclared) {
+		sample_store_slot(&breaking->store, 1, (uint32_t)getpid(), 1);
+		page = sample_store_page(&breaking->store, FORK_UNIT, 1, 0);
+		page->begin_ticks = __rdtsc();
+		for (unsigned int i = 0; i < breaking->as->undeclared; i++)
+			sample_store_event(&breaking->store, page, 2, page->begin_ticks);
+	}
+	(void)!send(breaking->fd, "?", (size_t)number > 0, MSG_NOSIGNAL);
 }
 
 static void serve(const struct sample_agent *as, int listener)
@@ -370,7 +379,7 @@ static void serve(const struct sample_agent *as, int listener)
 	agent.fd = accept(listener, NULL, NULL);
 	if (as->way == SAMPLE_SILENT)
 		pause();
-	connection = agent.fd;
+	breaking = &agent;
 	if (as->way == SAMPLE_BREAKS)
 		signal(SIGUSR1, break_connection);
 	say_hello(&agent);

@@ -50,8 +50,9 @@ enum sample_way {
 
 struct sample_agent {
 	enum sample_way way;
-	unsigned int events; /* to write at ARM: full pages, and the rest in an open one */
-	unsigned int losses; /* to count as discarded after them */
+	unsigned int events;	 /* to write at ARM: full pages, and the rest in an open one */
+	unsigned int losses;	 /* to count as discarded after them */
+	unsigned int undeclared; /* with SAMPLE_BREAKS: to write before that, under an unknown id */
 	pid_t pid;
 };
 
