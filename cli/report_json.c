@@ -33,6 +33,7 @@ static void put_events(struct json *json, const struct summary *summary)
 		json_open(json, NULL, '{');
 		json_string(json, "name", event->name);
 		json_number(json, "count", event->count);
+		json_decimal(json, "per_second", event->per_second, 1);
 		json_number(json, "threads", event->threads);
 		json_number(json, "processes", event->processes);
 		json_close(json, '}');

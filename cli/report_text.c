@@ -173,11 +173,10 @@ static int is_note(const struct summary_event *event)
 	return 0;
 }
 
-/* Rates are over the whole recording, also if its events came close together. */
-static void print_events(const struct summary *summary, uint64_t length_ns, int width)
+static void print_events(const struct summary *summary, int width)
 {
-	uint64_t between_ns = summary->end_ns - summary->begin_ns, notes = 0;
-	double seconds = (double)(length_ns > between_ns ? length_ns : between_ns) / 1e9;
+	double all_rate = 0, notes_rate = 0;
+	uint64_t notes = 0;
 	uint32_t quiet = 0;
 
 	printf("%-*s %13s %13s %7s %8s\n", width, "EVENT", "COUNT", "PER SECOND", "SHARE",
@@ -192,22 +191,21 @@ static void print_events(const struct summary *summary, uint64_t length_ns, int 
 			quiet++;
 			continue;
 		}
+		all_rate += event->per_second;
 		if (is_note(event)) {
 			notes += event->count;
+			notes_rate += event->per_second;
 			continue;
 		}
 		printf("%-*s %13llu %13.1f %6.1f%% %8llu\n", width, shown(event->name),
-		       (unsigned long long)event->count,
-		       seconds > 0 ? (double)event->count / seconds : 0, share,
+		       (unsigned long long)event->count, event->per_second, share,
 		       (unsigned long long)event->threads);
 	}
 	if (notes)
 		printf("%-*s %13llu %13.1f %6.1f%%  names, starts and ends of threads\n", width,
-		       "task:*", (unsigned long long)notes,
-		       seconds > 0 ? (double)notes / seconds : 0,
+		       "task:*", (unsigned long long)notes, notes_rate,
 		       100.0 * (double)notes / (double)summary->total);
-	printf("%-*s %13llu %13.1f\n", width, "all", (unsigned long long)summary->total,
-	       seconds > 0 ? (double)summary->total / seconds : 0);
+	printf("%-*s %13llu %13.1f\n", width, "all", (unsigned long long)summary->total, all_rate);
 	if (quiet)
 		printf("%u event%s without a hit not shown; --json lists all\n", quiet,
 		       quiet == 1 ? "" : "s");
@@ -317,8 +315,9 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 		print_unwritten(reader, "Losses");
 		return;
 	}
-	printf("Losses       %llu events discarded (%.2f%% of all), %llu packets missing\n",
+	printf("Losses       %llu events %s (%.2f%% of all), %llu packets missing\n",
 	       (unsigned long long)summary->discarded,
+	       summary->is_cyclic ? "overwritten" : "discarded",
 	       100.0 * (double)summary->discarded /
 		       (double)(summary->discarded + summary->total + !summary->total),
 	       (unsigned long long)summary->missing_packets);
@@ -549,7 +548,7 @@ void report_text(const struct report *report)
 
 	print_header(report->dir, reader, summary);
 	if (summary->event_count)
-		print_events(summary, reader->length_ns, width);
+		print_events(summary, width);
 	print_losses(reader, summary);
 	print_changes(&reader->meta, summary->begin_ns);
 	print_held(&reader->meta, summary->begin_ns);

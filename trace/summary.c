@@ -17,6 +17,7 @@ struct tally {
 	char kind;
 	char is_summed; /* by summary->kernel */
 	uint64_t count;
+	uint64_t rated;	      /* of these, in the row's rate */
 	uint64_t last_thread; /* the one that was counted last */
 	uint32_t row;	      /* its place in the summary's events[] */
 	uint32_t span;	      /* its place in spans[] */
@@ -61,6 +62,7 @@ struct pass {
 	uint64_t thread;			 /* its number, from 1 */
 	struct open_span *open;
 	uint32_t open_count, open_room;
+	uint64_t covered_ticks; /* by its packets, and between those that follow one another */
 };
 
 /* Of every span that has not been measured yet. */
@@ -433,9 +435,11 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 
 static int read_stream(struct pass *pass, struct trace_stream *stream)
 {
-	uint64_t offset = 0, next_seq = 0, discarded = 0;
+	uint64_t offset = 0, next_seq = 0, discarded = 0, end_ticks = 0;
 	struct trace_packet packet;
 	int err = stream_open(pass->reader, stream);
+
+	pass->covered_ticks = 0;
 
 	if (err) {
 		reader_damage(pass->reader, stream->file, 0, stream->bytes,
@@ -448,6 +452,10 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 
 		if (packet.head.discarded != discarded || packet.head.seq != next_seq)
 			spans_forget(pass);
+		else if (next_seq && packet.head.begin_ticks > end_ticks)
+			pass->covered_ticks += packet.head.begin_ticks - end_ticks;
+		pass->covered_ticks += packet.head.end_ticks - packet.head.begin_ticks;
+		end_ticks = packet.head.end_ticks;
 		discarded = packet.head.discarded;
 		next_seq = packet.head.seq + 1;
 		fault = read_packet(pass, stream, &packet, &start);
@@ -509,11 +517,50 @@ static void count_kernel_threads(struct pass *pass)
 	}
 }
 
+/* How long the stream's events were recorded that are there. */
+static double stream_seconds(const struct pass *pass, const struct trace_stream *stream)
+{
+	const struct summary *summary = pass->summary;
+	uint64_t between_ns = summary->end_ns - summary->begin_ns;
+	uint64_t length_ns = pass->reader->length_ns;
+	uint32_t clock = stream_clock(pass->reader, stream);
+	uint64_t hz = pass->reader->meta.clocks[clock].ticks_hz;
+
+	if (summary->is_cyclic && stream->discarded && pass->covered_ticks && hz)
+		return (double)pass->covered_ticks / (double)hz +
+		       (double)(summary->end_ns -
+				reader_ns(pass->reader, clock, stream->end_ticks)) /
+			       1e9;
+	return (double)(length_ns > between_ns ? length_ns : between_ns) / 1e9;
+}
+
+/* Add the events of a stream that was read to the rates of their rows. */
+static void rates_add(struct pass *pass, const struct trace_stream *stream)
+{
+	const struct trace_schema *schema = stream_schema(pass->reader, stream);
+	double seconds = stream_seconds(pass, stream);
+
+	for (uint32_t i = 0; i < schema->count; i++) {
+		struct tally *tally = &pass->tallies[stream->process][i];
+
+		if (seconds > 0)
+			pass->summary->events[tally->row].per_second += (double)(tally->count -
+										 tally->rated) /
+									seconds;
+		tally->rated = tally->count;
+	}
+}
+
 static int read_streams(struct pass *pass)
 {
+	const char *in_memory = pass->reader->meta.in_memory;
 	const struct trace_stream *last = NULL;
 	int err = 0;
 
+	pass->summary->is_cyclic = in_memory && !strcmp(in_memory, "events");
+	for (uint32_t i = 0; i < pass->reader->stream_count; i++)
+		if (pass->reader->streams[i].packets)
+			count_stream(pass, &pass->reader->streams[i]);
 	for (uint32_t i = 0; !err && i < pass->reader->stream_count; i++) {
 		struct trace_stream *stream = &pass->reader->streams[i];
 
@@ -525,8 +572,8 @@ static int read_streams(struct pass *pass)
 					   last->pid != stream->pid || last->tid != stream->tid))
 			streamed_count(pass, stream->tid);
 		last = stream;
-		count_stream(pass, stream);
 		err = read_stream(pass, stream);
+		rates_add(pass, stream);
 	}
 	/* what no packet says, or one that is gone */
 	if (pass->reader->discarded > pass->summary->discarded)

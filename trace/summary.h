@@ -41,6 +41,11 @@ struct summary_event {
 	char kind;
 	char is_kernel; /* of the kernel's process */
 	uint64_t count;
+	/*
+	 * Over the whole recording. Of a stream whose first events a flight recorder has overwritten,
+	 * over the time that the others cover.
+	 */
+	double per_second;
 	uint64_t threads;
 	uint64_t processes;
 };
@@ -78,6 +83,7 @@ struct summary {
 	uint32_t span_count;
 	uint64_t total;		   /* events */
 	uint64_t begin_ns, end_ns; /* of all packets; both 0 without packets */
+	int is_cyclic;		   /* what was discarded came before what is there */
 	uint64_t discarded, missing_packets;
 	uint64_t threads, streams_lossy;
 	struct kernel_sums kernel;

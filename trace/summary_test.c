@@ -91,6 +91,43 @@ static void put_costed(uint32_t id, uint64_t ticks, uint64_t clock, uint64_t fau
 		sample_u64(&sample, faults);
 }
 
+static double rate_of(const char *name)
+{
+	for (uint32_t i = 0; i < summary->event_count; i++)
+		if (!strcmp(summary->events[i].name, name))
+			return summary->events[i].per_second;
+	return -1;
+}
+
+/* Eleven events within the last of five seconds; those before were overwritten, or discarded. */
+static void put_last_second(void)
+{
+	end_packet();
+	sample.head.seq = 5;
+	sample.head.discarded = 50;
+	sample_begin(&sample, 8000001000);
+	for (uint64_t i = 0; i <= 10; i++)
+		put(BUSY, 8000001000 + i * 200000000);
+	sum_up();
+}
+
+Test(summary, rate_of_flight_recorder_is_over_what_its_events_cover, .init = begin_trace,
+     .fini = end_trace)
+{
+	cr_assert_eq(trace_in_memory_add(writer, "events"), 0);
+	put_last_second();
+	cr_expect_float_eq(rate_of("db:busy"), 11, 0.01);
+	cr_expect(summary->is_cyclic);
+}
+
+Test(summary, rate_without_flight_recorder_is_over_the_whole_time, .init = begin_trace,
+     .fini = end_trace)
+{
+	put_last_second();
+	cr_expect_float_eq(rate_of("db:busy"), 2.2, 0.01);
+	cr_expect_not(summary->is_cyclic);
+}
+
 static const struct summary_span *span_of(const char *name)
 {
 	for (uint32_t i = 0; i < summary->span_count; i++)

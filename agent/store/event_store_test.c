@@ -387,6 +387,46 @@ Test(store, pages_of_a_flight_recorder_say_where_in_their_stream_they_stand)
 	cr_assert_eq(stores[0].head->overwritten, first);
 }
 
+static void *hit_once_and_wait(void *data)
+{
+	hit_pair(1, 0);
+	__atomic_store_n((int *)data, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n((int *)data, __ATOMIC_ACQUIRE) == 1)
+		sched_yield();
+	return NULL;
+}
+
+/* Each chunk has a page that is being written, so none can be taken whole. */
+Test(store, small_pages_of_a_flight_recorder_are_taken_in_turn)
+{
+	uint64_t first = UINT64_MAX, held = 0;
+	uint32_t own = 0;
+	pthread_t other;
+	int state = 0;
+
+	fixture_make(CHUNK_BYTES, STORE_CYCLIC);
+	fixture_arm("store:pair", PAIR, 1);
+	cr_assert_eq(pthread_create(&other, NULL, hit_once_and_wait, &state), 0);
+	cr_assert(AWAIT(__atomic_load_n(&state, __ATOMIC_ACQUIRE)));
+	for (int i = 0; i < 100000; i++)
+		hit_pair(i, 0);
+	fixture_disarm("store:pair");
+	cr_assert_eq(store_quiet(0, 2000), 0);
+	while (stores[0].slots[own].written != 100000)
+		own++;
+	for (uint32_t i = 0; i < stores[0].chunk_count * CHUNK_UNITS; i++) {
+		const struct wm_page *page = &stores[0].pages[i];
+
+		if (page->state != PAGE_FULL || page->slot != own)
+			continue;
+		first = page->before < first ? page->before : first;
+		held += page->events;
+	}
+	cr_expect_eq(first + held, 100000, "from %lu on %lu are held", first, held);
+	__atomic_store_n(&state, 2, __ATOMIC_RELEASE);
+	pthread_join(other, NULL);
+}
+
 static __attribute__((noinline)) void hit_other(int a, uint64_t b)
 {
 	WAYMARK(store, other, a, b);

@@ -159,13 +159,17 @@ static int32_t steal(struct store *store, int exact, uint32_t *bytes)
 		return (int32_t)(chunk * CHUNK_UNITS);
 	}
 	*bytes = UNIT_BYTES;
-	for (uint32_t unit = 0; !exact && unit < store->chunk_count * CHUNK_UNITS; unit++) {
+	start = __atomic_load_n(&store->unit_hand, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; !exact && i < store->chunk_count * CHUNK_UNITS; i++) {
+		uint32_t unit = (start + i) % (store->chunk_count * CHUNK_UNITS);
 		uint32_t word = __atomic_load_n(&store->chunks[unit / CHUNK_UNITS],
 						__ATOMIC_RELAXED);
 
 		if (!(word & CHUNK_WHOLE) && (word >> unit % CHUNK_UNITS & 1) &&
-		    steal_page(store, &store->pages[unit]))
+		    steal_page(store, &store->pages[unit])) {
+			__atomic_store_n(&store->unit_hand, unit + 1, __ATOMIC_RELAXED);
 			return (int32_t)unit;
+		}
 	}
 	return -1;
 }

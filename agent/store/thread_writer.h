@@ -158,6 +158,7 @@ struct store {
 	uint64_t waited_ns;  /* head->drained_ns when a wait for room was last in vain; 0: never */
 	uint32_t full_mark;  /* head->freed + 1 when the pool was last found empty; 0: never */
 	uint32_t hand;	     /* where the next search for a free or an old chunk starts */
+	uint32_t unit_hand;  /* the same, for a small page out of a chunk that is in use */
 	uint32_t freed_seen; /* head->freed when that search last began */
 	uint32_t slot_hand;
 	uint64_t slots_out_ticks; /* when no slot was free; 0: never */
