@@ -110,6 +110,9 @@ int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *siz
 {
 	int fd = memfd_create(SOFT_CHANNEL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
+	/* not for others either, by /proc/PID/fd, while the process maps it */
+	if (fd >= 0)
+		fchmod(fd, 0);
 	return soft_channel_open_at(channel, sizes, fd < 0 ? -errno : fd);
 }
 

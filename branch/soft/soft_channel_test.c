@@ -5,8 +5,11 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +74,17 @@ Test(soft_channel, the_memory_can_not_be_made_smaller)
 {
 	cr_expect_eq(ftruncate(channel.fd, 0), -1);
 	cr_expect_eq(errno, EPERM);
+}
+
+Test(soft_channel, the_memory_can_not_be_opened_by_others)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), channel.fd);
+	if (!getuid() && setresuid(65534, 65534, 65534))
+		cr_skip_test("another user can't be had");
+	prctl(PR_SET_DUMPABLE, 1); /* else nothing of it can be opened */
+	cr_expect_eq(open(path, O_RDWR | O_CLOEXEC), -1);
 }
 
 /* ---- what all processes have ---- */
