@@ -5,6 +5,7 @@
 #include "code/function.h"
 #include "code/line.h"
 #include "code/probe_fields.h"
+#include "code/sweep.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,6 +23,9 @@ void code_module_release(struct code_module *module)
 {
 	code_symbols_release(&module->symbols);
 	code_usdt_release(&module->usdt);
+	if (module->outline)
+		sweep_release(module->outline);
+	free(module->outline);
 	code_file_close(module->file);
 	*module = (struct code_module){ 0 };
 }

@@ -21,6 +21,7 @@ struct code_module {
 	struct code_usdt_list usdt;
 	int has_symbols, has_usdt; /* read already */
 	int usdt_err;
+	struct sweep *outline; /* return_look.c's; NULL: not needed yet */
 };
 
 /* A running process, as far as resolving needs it: for functions that are chosen when it starts. */

@@ -14,10 +14,11 @@
 #include <string.h>
 #include <waymark/error.h>
 
-#define FUNCTIONS_MAX 256    /* that one ends in, each at the end of another */
-#define INSNS_MAX (1u << 20) /* of all of them */
-#define DEPTH_MAX 8	     /* modules behind each other */
-#define ROWS_MAX 4096	     /* of the unwind information */
+#define FUNCTIONS_MAX 256      /* that one ends in, each at the end of another */
+#define INSNS_MAX (1u << 20)   /* of all of them */
+#define SYMBOLS_MAX (1u << 18) /* of one module */
+#define DEPTH_MAX 8	       /* modules behind each other */
+#define ROWS_MAX 4096	       /* of the unwind information */
 
 struct look {
 	const struct sweep *sweep;
@@ -85,35 +86,25 @@ static uint64_t relative_address(const struct move_insn *insn, const ZydisDecode
 
 /* ---- in other modules ---- */
 
-static int others_open(struct return_others *others)
+/* What is read of a module once, for all that end in a jump to it. NULL without memory. */
+static struct sweep *outline_of(struct code_module *module)
 {
-	const struct code_process *process = others->process;
+	int err;
 
-	others->outlines = calloc(process->module_count + 1, sizeof(*others->outlines));
-	if (!others->outlines)
-		return -ENOMEM;
-	for (size_t i = 0; i < process->module_count; i++) {
-		struct sweep *outline = &others->outlines[others->count];
-		int err = sweep_make_outline(outline, process->modules[i]->file);
-
-		/* of libc the names say enough */
-		if (err || gather_is_library(&outline->image)) {
-			sweep_release(outline);
-			if (err == -ENOMEM)
-				return err;
-			continue;
-		}
-		outline->others = others;
-		others->count++;
-	}
-	return 0;
+	if (module->outline)
+		return module->outline;
+	module->outline = calloc(1, sizeof(*module->outline));
+	if (!module->outline)
+		return NULL;
+	err = sweep_make_outline(module->outline, module->file);
+	/* of libc the names say enough */
+	if (err || gather_is_library(&module->outline->image))
+		sweep_release(module->outline);
+	return err == -ENOMEM ? NULL : module->outline;
 }
 
 void return_others_release(struct return_others *others)
 {
-	for (size_t i = 0; i < others->count; i++)
-		sweep_release(&others->outlines[i]);
-	free(others->outlines);
 	free(others->known);
 	*others = (struct return_others){ 0 };
 }
@@ -123,8 +114,10 @@ static uint64_t exported(const struct image *image, const char *name)
 {
 	Elf64_Sym symbol;
 
-	for (uint64_t at = image->symbols; image->symbols && at + sizeof(symbol) <= image->texts;
-	     at += sizeof(symbol)) {
+	uint64_t at = image->symbols;
+
+	for (unsigned int i = 0; at && i < SYMBOLS_MAX && at + sizeof(symbol) <= image->texts;
+	     i++, at += sizeof(symbol)) {
 		if (image_read(image, at, &symbol, sizeof(symbol)))
 			break;
 		if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
@@ -138,11 +131,11 @@ static uint64_t exported(const struct image *image, const char *name)
 static int other_look(struct return_others *others, const char *name)
 {
 	char detail[SPAN_DETAIL_BYTES];
-	int err = !others || others->outlines ? 0 : others_open(others);
 	size_t place;
+	int err = 0;
 
-	if (err || !others || others->depth == DEPTH_MAX)
-		return err;
+	if (!others || others->depth == DEPTH_MAX)
+		return 0;
 	for (size_t i = 0; i < others->known_count; i++)
 		if (!strcmp(others->known[i].name, name))
 			return others->known[i].looks;
@@ -152,13 +145,17 @@ static int other_look(struct return_others *others, const char *name)
 	place = others->known_count++;
 	others->known[place] = (struct return_other){ .name = name };
 	others->depth++;
-	for (size_t i = 0; i < others->count && !err; i++) {
-		const struct sweep *outline = &others->outlines[i];
-		uint64_t start = exported(&outline->image, name);
+	for (size_t i = 0; i < others->process->module_count && !err; i++) {
+		struct sweep *outline = outline_of(others->process->modules[i]);
+		uint64_t start = outline ? exported(&outline->image, name) : 0;
 		const struct frame *frame = start ? frames_at(&outline->frames, start) : NULL;
 
-		if (frame && frame->start == start)
-			err = return_look(outline, start, detail, sizeof(detail));
+		if (!outline)
+			err = -ENOMEM;
+		if (!frame || frame->start != start)
+			continue;
+		outline->others = others;
+		err = return_look(outline, start, detail, sizeof(detail));
 		if (err == -WM_E_RETURN_FRAME)
 			err = 0;
 	}

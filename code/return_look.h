@@ -16,11 +16,12 @@
 
 #include <stddef.h>
 
-/* Other modules of the process, and what was found in them. Zeroed but for the process. */
+/*
+ * The process, and what was found in its other modules. Zeroed but for the process. One thread at a
+ * time.
+ */
 struct return_others {
 	const struct code_process *process;
-	struct sweep *outlines; /* once one was needed */
-	size_t count;
 	struct return_other {
 		const char *name;
 		bool looks;
