@@ -4,8 +4,8 @@
  *
  *	no_memory SECONDS SEED PROGRAM DIR...	each DIR is a good trace
  *
- * In each input, 16 times one allocation of one command fails, chosen at random. Crashes are printed with their
- * places; the status is 1 if there were any.
+ * In each input, 16 times one allocation of one command fails, chosen at random. Crashes are
+ * printed with their places; the status is 1 if there were any.
  */
 #include "fuzz/commands.h"
 #include "fuzz/run.h"

@@ -72,6 +72,8 @@ static void look_at_parts(const struct watch_type *type, const uint8_t *value,
 		found = watch_type_part(type, &stretch, &part, name, sizeof(name));
 		if (!memchr(name, 0, sizeof(name)))
 			abort();
+		if (found && (uint64_t)part.offset + part.bytes > type->nodes[0].bytes)
+			abort();
 		if (found > 0 && (part.offset < offset || part.offset - offset > stretch.bytes ||
 				  part.bytes > stretch.bytes - (part.offset - offset)))
 			abort();
