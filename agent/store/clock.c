@@ -7,8 +7,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Two anchors, written in turn. Readers use anchors[current], which does not change for a tick. */
-static struct {
+/*
+ * Two anchors, written in turn. Readers use anchors[current], which does not change for a tick; a
+ * reader that was off its CPU for longer sees that by `sequence`, and reads again. The control side
+ * never writes the current one, so a reader waits for nobody.
+ */
+static struct anchor {
+	uint32_t sequence; /* odd while it is written */
 	struct clock_readings readings;
 	uint64_t ns_per_tick; /* 32.32 fixed point */
 } anchors[2];
@@ -54,10 +59,15 @@ static void publish(const struct clock_readings *readings)
 	uint64_t ticks = readings->ticks - first.ticks;
 	uint64_t ns = readings->monotonic_ns - first.monotonic_ns;
 
+	/* a fork may have left it odd; odd before what follows, pairs with anchor_read() */
+	__atomic_store_n(&anchors[next].sequence, (anchors[next].sequence + 1) | 1,
+			 __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	anchors[next].readings = *readings;
 	if (ticks)
 		anchors[next].ns_per_tick = (uint64_t)(((unsigned __int128)ns << 32) / ticks);
-	/* pairs with the acquire in clock_at() */
+	__atomic_store_n(&anchors[next].sequence, anchors[next].sequence + 1, __ATOMIC_RELEASE);
+	/* pairs with the acquire in anchor_read() */
 	__atomic_store_n(&current, next, __ATOMIC_RELEASE);
 }
 
@@ -80,17 +90,35 @@ void clock_renew(void)
 	publish(&now);
 }
 
+/* A whole copy of the current anchor. */
+static ON_HIT_PATH void anchor_read(struct anchor *copy)
+{
+	const struct anchor *anchor;
+
+	do {
+		anchor = &anchors[__atomic_load_n(&current, __ATOMIC_ACQUIRE)];
+		copy->sequence = __atomic_load_n(&anchor->sequence, __ATOMIC_ACQUIRE);
+		copy->readings = *(const volatile struct clock_readings *)&anchor->readings;
+		copy->ns_per_tick = *(const volatile uint64_t *)&anchor->ns_per_tick;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with the fence in publish() */
+	} while (copy->sequence & 1 ||
+		 __atomic_load_n(&anchor->sequence, __ATOMIC_RELAXED) != copy->sequence);
+}
+
 ON_HIT_PATH void clock_at(uint32_t clock, uint64_t ticks, struct clock_readings *readings)
 {
-	uint32_t which = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
-	const struct clock_readings *anchor = &anchors[which].readings;
+	const struct clock_readings *anchor;
+	struct anchor copy;
 	int64_t ns;
+
+	anchor_read(&copy);
+	anchor = &copy.readings;
 
 	if (clock == STORE_CLOCK_MONOTONIC)
 		ns = (int64_t)(ticks - anchor->monotonic_ns);
 	else
 		ns = (int64_t)(((__int128)(int64_t)(ticks - anchor->ticks) *
-				(__int128)anchors[which].ns_per_tick) >>
+				(__int128)copy.ns_per_tick) >>
 			       32);
 	readings->ticks = ticks;
 	readings->monotonic_ns = anchor->monotonic_ns + (uint64_t)ns;
