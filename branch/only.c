@@ -49,8 +49,7 @@ static struct only *only_of(struct trail_sink *sink)
 
 /* ---- which code that is ---- */
 
-static int is_named(const struct only *only, const char *name, const char *path,
-		    const char *soname)
+static int is_named(const struct only *only, const char *name, const char *path, const char *soname)
 {
 	char real[PATH_MAX];
 

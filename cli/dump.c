@@ -109,8 +109,7 @@ static int take_option(void *data, int id, const char *text)
 	case OPT_ORDER:
 		return take_order(options, text);
 	default:
-		return quantity_since_ns(text, id == OPT_FROM ? &options->from_ns
-							      : &options->to_ns)
+		return quantity_since_ns(text, id == OPT_FROM ? &options->from_ns : &options->to_ns)
 			       ? complain_usage("dump", "%s is no time: " QUANTITY_TIMES, text)
 			       : 0;
 	}

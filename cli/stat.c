@@ -189,8 +189,8 @@ static int take(void *data, int id, const char *text)
 	case 'I':
 		if (quantity_time_ns(text, &counting->interval_ns) ||
 		    counting->interval_ns < INTERVAL_NS_MIN)
-			return complain_usage("stat", "%s is no interval of 1ms or more: " QUANTITY_TIMES,
-					      text);
+			return complain_usage(
+				"stat", "%s is no interval of 1ms or more: " QUANTITY_TIMES, text);
 		return CLI_FINE;
 	case 'r':
 		if (quantity_number(text, RUNS_MAX, &counting->runs) || !counting->runs)

@@ -85,8 +85,8 @@ static int take(void *data, int id, const char *text)
 	case 'I':
 		if (quantity_time_ns(text, &options->interval_ns) ||
 		    options->interval_ns < INTERVAL_NS_MIN)
-			return complain_usage("top", "%s is no interval of 50ms or more: " QUANTITY_TIMES,
-					      text);
+			return complain_usage(
+				"top", "%s is no interval of 50ms or more: " QUANTITY_TIMES, text);
 		return CLI_FINE;
 	case OPT_FOR:
 		if (quantity_time_ns(text, &options->for_ns))

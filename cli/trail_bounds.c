@@ -49,10 +49,11 @@ int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_t
 	else if (!quantity_since_ns(text, &bound->value) || !event_of(text, name, &nth))
 		bound->kind = TRAIL_BOUND_NS;
 	else
-		return complain_usage(command,
-				      "--%s is a time (5, 1.5s, 300us), marker:SUBSYS:EVENT, event:SUBSYS:EVENT "
-				      "with or without #N, or block:N, and not: %s",
-				      is_to ? "to" : "from", text);
+		return complain_usage(
+			command,
+			"--%s is a time (5, 1.5s, 300us), marker:SUBSYS:EVENT, event:SUBSYS:EVENT "
+			"with or without #N, or block:N, and not: %s",
+			is_to ? "to" : "from", text);
 	return CLI_FINE;
 }
 

@@ -312,7 +312,8 @@ static int takes_name(const char *wanted, const char *path)
 		return 1;
 	if (strchr(wanted, '/'))
 		return 0;
-	code_file_short_name(path, text, sizeof(text)); /* its events may have '_' for a character */
+	code_file_short_name(path, text,
+			     sizeof(text)); /* its events may have '_' for a character */
 	return name_match(wanted, text);
 }
 

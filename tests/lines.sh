@@ -252,7 +252,7 @@ fi
 
 # Functions are where the source declares them, also where their first instructions are inlined from a header.
 cp "${shapes%/*}"/declared.* .
-for file in declared.cc declared.h; do
+for file in declared.cc declared.hpp; do
 	awk -v file=$file '/FN [_a-z]/ { for (i = 1; $i != "FN"; i++); while ($++i != "*/") print file, NR, $i }' $file
 done | sort >declared
 for how in "c++ -O0" "c++ -O2" "c++ -O3 -flto" "c++ -O2 -gsplit-dwarf" "c++ -O2 -gsplit-dwarf -gdwarf-4" "clang++ -O2" \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that begin with inlined code of declared.h. FN: who is declared in that line. */
-#include "declared.h"
+/* Functions that begin with inlined code of declared.hpp. FN: who is declared in that line. */
+#include "declared.hpp"
 
 int outer::get() const /* FN _ZNK5outer3getEv */
 {
@@ -15,7 +15,8 @@ on_two_lines(const outer &of) /* FN _ZL12on_two_linesRK5outer */
 
 __attribute__((noinline)) int apply(const outer &of, int n) /* FN _Z5applyRK5outeri */
 {
-	auto lambda = [&](int k) __attribute__((noinline)) { /* FN lambda */
+	auto lambda /* FN lambda */ = [&](int k) __attribute__((noinline))
+	{
 		return tripled(of.in) + k;
 	};
 
@@ -24,7 +25,7 @@ __attribute__((noinline)) int apply(const outer &of, int n) /* FN _Z5applyRK5out
 
 int main(int argc, char **) /* FN main */
 {
-	outer of{{argc}};
+	outer of{ { argc } };
 	long sum = of.get() + of.above(2) + scale<int>(2, of.in) + scale<long>(3, of.in);
 
 	return sum + on_two_lines(of) + apply(of, 3) == 0;

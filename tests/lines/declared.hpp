@@ -19,7 +19,8 @@ struct outer {
 };
 
 template <class T>
-__attribute__((noinline)) T scale(T x, const inner &of) /* FN _Z5scaleIiET_S0_RK5inner _Z5scaleIlET_S0_RK5inner */
+__attribute__((noinline)) T
+scale(T x, const inner &of) /* FN _Z5scaleIiET_S0_RK5inner _Z5scaleIlET_S0_RK5inner */
 {
 	return tripled(of) * x;
 }
