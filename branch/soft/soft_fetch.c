@@ -117,7 +117,10 @@ static void fetch_drained(struct soft_reader *reader, uint32_t slot)
 	uint64_t newest = newest_of(reader, slot);
 	struct copied copied;
 
-	while (thread->next <= newest && reader_drain(reader, slot) > 0)
+	/* `newest` is the target's number: it has so many at most */
+	for (uint32_t i = 0; i < reader->channel->sizes.segments && thread->next <= newest &&
+			     reader_drain(reader, slot) > 0;
+	     i++)
 		;
 	if (reader->first->error ||
 	    !copy_one(reader, slot, thread->next, &copied, reader->first->words))

@@ -62,7 +62,9 @@ static int reach(struct soft_paths *paths, uint32_t first, uint64_t end)
 {
 	if (!first || first < paths->count || first - paths->count > GAP_MAX || end > ENGINE_EVENT)
 		return -EPROTO;
-	if (array_grow(&paths->list, &paths->room, end, sizeof(*paths->list)))
+	/* few bytes of the log skip many ids */
+	if (end * sizeof(*paths->list) > SOFT_PATHS_BYTES_MAX ||
+	    array_grow(&paths->list, &paths->room, end, sizeof(*paths->list)))
 		return -ENOMEM;
 	memset(paths->list + paths->count, 0, (end - paths->count) * sizeof(*paths->list));
 	paths->count = end;

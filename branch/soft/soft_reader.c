@@ -362,62 +362,86 @@ int reader_drain(struct soft_reader *reader, uint32_t slot)
 static void skip_older(struct soft_reader *reader, uint32_t slot, uint64_t first, uint64_t newest)
 {
 	struct soft_thread *thread = &reader->threads[slot];
+	struct soft_segment taken = { .number = first - 1 };
 	uint64_t blocks = 0;
-	struct soft_segment taken;
 
 	if (!reader->first->newest_blocks || reader_paths(reader) < 0)
 		return;
-	for (uint64_t number = first; number <= newest; number++)
-		if (segment_find(reader, slot, number, &taken))
-			blocks += segment_blocks(reader, slot, &taken,
-						 number == thread->next ? thread->part : 0);
+	for (uint32_t i = 0; i < reader->channel->sizes.segments &&
+			     segment_next(reader, slot, taken.number + 1, newest, &taken);
+	     i++)
+		blocks += segment_blocks(reader, slot, &taken,
+					 taken.number == thread->next ? thread->part : 0);
 	if (blocks > reader->first->newest_blocks)
 		thread->skip = blocks - reader->first->newest_blocks;
 }
 
-/* The segments from thread->next on: those whose numbers follow each other up to the newest. */
+/* One of the segments from thread->next on. 0, or the first error. */
+static int put_rest(struct soft_reader *reader, uint32_t slot, struct soft_segment *taken,
+		    int is_newest)
+{
+	struct soft_thread *thread = &reader->threads[slot];
+	int has = segment_copy(reader, slot, taken), is_gap;
+
+	/* it may come to be full while it is copied */
+	for (int i = 1; i < COPY_TRIES && !has; i++)
+		has = segment_find(reader, slot, taken->number, taken) &&
+		      segment_copy(reader, slot, taken);
+	soft_clock_look(&reader->first->clock);
+	if (reader_paths(reader) < 0)
+		return -1;
+	/* one that is not the newest and has no end is about to be that */
+	if (!has || (!taken->words && !is_newest))
+		return 0;
+	is_gap = reader_reach(thread, taken->number, taken->began_blocks);
+	if (is_gap && !thread->skip)
+		reader_lost(reader, thread);
+	if (taken->words)
+		put_whole(reader, slot, taken);
+	else
+		put_part(reader, slot);
+	thread->next = taken->number + 1;
+	thread->part = 0;
+	return reader->first->error;
+}
+
+/*
+ * The segments from thread->next on: those whose numbers follow each other up to the newest. The
+ * numbers are the target's, and so is how many segments seem to be there meanwhile: the loops end
+ * by how many there can be.
+ */
 void reader_rest(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	uint64_t newest = 0, segments = 0, first;
 	struct soft_segment taken;
+	int is_forged = 0;
 
 	/* It need not have used all of them. */
 	for (uint32_t i = 0; i < reader->channel->sizes.segments; i++) {
-		if (!segment_look(reader, slot, i, &taken))
+		if (!segment_look(reader, slot, i, &taken)) {
+			is_forged |= taken.number != 0;
 			continue;
+		}
 		segments++;
 		if (taken.number > newest)
 			newest = taken.number;
 	}
+	if (is_forged)
+		reader_lost(reader, thread);
 	if (newest < thread->next)
 		return;
 	first = newest > segments && newest - segments + 1 > thread->next ? newest - segments + 1
 									  : thread->next;
 	skip_older(reader, slot, first, newest);
-	for (uint64_t number = first; number <= newest && !reader->first->error; number++) {
-		int has = 0, is_gap;
+	taken.number = first - 1;
+	for (uint32_t i = 0; i < reader->channel->sizes.segments && !reader->first->error; i++) {
+		uint64_t from = taken.number + 1;
 
-		/* it may come to be full while it is copied */
-		for (int i = 0; i < COPY_TRIES && !has; i++)
-			has = segment_find(reader, slot, number, &taken) &&
-			      segment_copy(reader, slot, &taken);
-
-		soft_clock_look(&reader->first->clock);
-		if (reader_paths(reader) < 0)
+		if (!segment_next(reader, slot, from, newest, &taken))
+			break;
+		if (put_rest(reader, slot, &taken, taken.number == newest) < 0)
 			return;
-		/* one that is not the newest and has no end is about to be that */
-		if (!has || (!taken.words && number != newest))
-			continue;
-		is_gap = reader_reach(thread, number, taken.began_blocks);
-		if (is_gap && !thread->skip)
-			reader_lost(reader, thread);
-		if (taken.words)
-			put_whole(reader, slot, &taken);
-		else
-			put_part(reader, slot);
-		thread->next = number + 1;
-		thread->part = 0;
 	}
 	if (thread->skip || thread->next <= newest)
 		reader_lost(reader, thread);

@@ -40,7 +40,23 @@ int segment_look(const struct soft_reader *reader, uint32_t slot, uint32_t index
 		taken->words = (uint32_t)most;
 	if (!taken->words)
 		taken->ended = 0;
-	return taken->number != 0;
+	return taken->number && taken->number < SEGMENT_NUMBERS_MAX;
+}
+
+int segment_next(const struct soft_reader *reader, uint32_t slot, uint64_t from, uint64_t to,
+		 struct soft_segment *taken)
+{
+	struct soft_segment looked;
+	int found = 0;
+
+	for (uint32_t i = 0; i < reader->channel->sizes.segments; i++) {
+		if (!segment_look(reader, slot, i, &looked) || looked.number < from ||
+		    looked.number > to || (found && looked.number >= taken->number))
+			continue;
+		*taken = looked;
+		found = 1;
+	}
+	return found;
 }
 
 int segment_find(const struct soft_reader *reader, uint32_t slot, uint64_t number,

@@ -16,8 +16,15 @@ struct soft_segment {
 	uint32_t words;
 };
 
-/* What it says of itself now. 0: it has nothing. */
+/* No thread gets so far: such a number is forged. */
+#define SEGMENT_NUMBERS_MAX (UINT64_C(1) << 48)
+
+/* What it says of itself now. 0: it has nothing, or that. */
 int segment_look(const struct soft_reader *reader, uint32_t slot, uint32_t index,
+		 struct soft_segment *taken);
+
+/* The one with the least number of `from` to `to`. 0: none is there. */
+int segment_next(const struct soft_reader *reader, uint32_t slot, uint64_t from, uint64_t to,
 		 struct soft_segment *taken);
 
 /* The one of that number. 0: it is not there. */

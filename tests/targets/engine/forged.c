@@ -6,6 +6,7 @@
  * forged PID exec: a thread of its own that is about to execute a program
  * forged PID trace: that it is about to trace it
  * forged PID child, forged PID borrows: its child, by fork(2) or by vfork(2)
+ * forged PID segments: numbers of its segments that no thread reaches
  *
  * Prints the answer, and waits for input.
  */
@@ -53,6 +54,18 @@ static uint32_t child(struct engine_channel *channel, uint32_t pid, int borrows)
 	return answer_to(channel, &entry->use, ENGINE_USE_MADE);
 }
 
+static uint32_t segments(const struct engine_channel *channel)
+{
+	struct engine_slot *slots = (void *)((char *)(uintptr_t)channel + channel->slots_at);
+
+	for (uint32_t i = 0; i < channel->slot_count && slots[i].tid; i++) {
+		slots[i].segments[1].number = UINT64_MAX;
+		slots[i].segments[2].number = UINT64_MAX / 2;
+		slots[i].segments[3].number = UINT64_C(1) << 47;
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct engine_channel *channel = find();
@@ -68,6 +81,8 @@ int main(int argc, char **argv)
 		channel->trace_tid = pid;
 		__atomic_store_n(&channel->trace, ENGINE_TRACE_ASKED, __ATOMIC_SEQ_CST);
 		answer = answer_to(channel, &channel->trace, ENGINE_TRACE_ASKED);
+	} else if (!strcmp(argv[2], "segments")) {
+		answer = segments(channel);
 	} else {
 		answer = child(channel, pid, !strcmp(argv[2], "borrows"));
 	}
