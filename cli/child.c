@@ -5,14 +5,40 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
-static volatile sig_atomic_t interrupts;
+#define GIVE_UP_COUNT 3
+#define GIVE_UP_S 1
+
+static volatile sig_atomic_t interrupts, seen;
+static volatile time_t first_unseen_s;
 static volatile sig_atomic_t to_pass_on; /* a signal that the child didn't get by itself */
+
+/*
+ * Signals that no one looks at for a second: the command is busy, and the user wants its end. By
+ * the signal's own action: the trace is repaired, and a trail's helper sees that we are gone.
+ */
+static void give_up_if_unseen(int number)
+{
+	static const char words[] = "waymark: ended in the middle of its work\n";
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (interrupts - seen == 1)
+		first_unseen_s = now.tv_sec;
+	if (interrupts - seen < GIVE_UP_COUNT || now.tv_sec - first_unseen_s < GIVE_UP_S)
+		return;
+	(void)!write(STDERR_FILENO, words, sizeof(words) - 1);
+	signal(number, SIG_DFL);
+	raise(number);
+}
 
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	(void)context;
 	interrupts = interrupts + 1;
+	give_up_if_unseen(signal);
 	if (info->si_code <= 0 || info->si_code == SI_USER)
 		to_pass_on = signal;
 }
@@ -44,7 +70,7 @@ void child_catch_signals(void)
 
 int child_interrupts(void)
 {
-	return interrupts;
+	return seen = interrupts;
 }
 
 int child_reap(struct child *child, int flags)
@@ -67,6 +93,7 @@ void child_pass_signal_on(const struct child *child)
 {
 	int signal = to_pass_on;
 
+	seen = interrupts;
 	if (!signal)
 		return;
 	to_pass_on = 0;

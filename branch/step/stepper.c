@@ -21,7 +21,8 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define RUN_MS 3 /* between looks at requests */
+#define OWNER_END_S 10 /* after the end of the owner */
+#define RUN_MS 3       /* between looks at requests */
 #define LET_GO_MS 2000
 #define START_MS 30000 /* to be seized; it is not long, but on a machine that does other things */
 #define STOP_MS 10000  /* to be let go of */
@@ -71,13 +72,49 @@ static void keep_only(int first, int second)
 	close_range((unsigned int)high + 1, ~0u, 0);
 }
 
+/* The owner has ended: time to let the program go, whatever this process is busy with. */
+static void on_owner_end(int number)
+{
+	(void)number;
+	alarm(OWNER_END_S);
+}
+
+/*
+ * The kernel signals the end of the thread that made us. Where that was not the owner's first, the
+ * owner may live: then follow() alone looks.
+ */
+static void owner_watch(pid_t owner, int by_first)
+{
+	const struct sigaction action = { .sa_handler = on_owner_end, .sa_flags = SA_RESTART };
+	sigset_t open;
+
+	sigemptyset(&open);
+	sigaddset(&open, SIGALRM);
+	sigaddset(&open, SIGUSR2);
+	signal(SIGALRM, SIG_DFL);
+	sigaction(SIGUSR2, &action, NULL);
+	sigprocmask(SIG_UNBLOCK, &open, NULL);
+	if (by_first)
+		prctl(PR_SET_PDEATHSIG, SIGUSR2);
+	/* before that call; 0: it is in another namespace */
+	if (getppid() && getppid() != owner)
+		alarm(OWNER_END_S);
+}
+
+/* From here on only threads are waited for that would end with us. */
+static void owner_watch_end(void)
+{
+	signal(SIGUSR2, SIG_IGN);
+	alarm(0);
+}
+
 /*
  * A pidfd of the process that started this one: the socket's other end alone does not show its end,
  * as a child that it forked has that end too. -1 if it is in another namespace.
  */
-static int owner_open(void)
+static int owner_open(pid_t owner)
 {
-	return (int)syscall(SYS_pidfd_open, getppid(), 0);
+	return getppid() ? (int)syscall(SYS_pidfd_open, owner, 0) : -1;
 }
 
 /* If the recorder is gone, it wants no more records: that counts as a request to let go. */
@@ -162,6 +199,7 @@ static void follow(const struct tracing_calls *calls, struct tracing *tracing, s
 	report(in, &note);
 	close(in->fd);
 	/* no process waits for us any more; but threads that we have not let go end with us */
+	owner_watch_end();
 	while (note.left)
 		note.left = calls->let_go(tracing, LET_GO_MS);
 }
@@ -178,7 +216,8 @@ static int attach(struct tracing **tracing, struct trail_sink *sink, const struc
 		   : tracing_calls_of(how->origin)->attach(tracing, sink, how, pid, thread, detail);
 }
 
-static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pid_t thread)
+static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pid_t thread,
+		  pid_t owner, int by_first)
 {
 	const struct tracing_calls *calls = tracing_calls_of(how->origin);
 	struct stepper_note note = { .what = STARTED };
@@ -192,6 +231,7 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
+	owner_watch(owner, by_first);
 	prctl(PR_SET_NAME, "waymark-step");
 	endure();
 	fd = above_standard(fd);
@@ -201,7 +241,7 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 	keep_only(fd, gate);
 	if (wire_in_init(&in, fd))
 		_exit(1);
-	in.owner = owner_open();
+	in.owner = owner_open(owner);
 	if (how->follows)
 		wire_in_follow(&in);
 	sink = &in.first.sink;
@@ -267,6 +307,8 @@ static void release(struct stepper *stepper)
 static int begin(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
 		 int gate, pid_t only)
 {
+	pid_t owner = getpid();
+	int by_first = owner == gettid();
 	int ends[2];
 
 	stepper->start_end_ns = ticks_monotonic_ns() + START_MS * UINT64_C(1000000);
@@ -275,7 +317,7 @@ static int begin(struct stepper *stepper, struct trail_sink *sink, const struct 
 		return stepper->error = -errno;
 	stepper->process = fork();
 	if (!stepper->process)
-		serve(ends[1], how, stepper->pid, gate, only);
+		serve(ends[1], how, stepper->pid, gate, only, owner, by_first);
 	close(ends[1]);
 	stepper->fd = ends[0];
 	wire_out_init(&stepper->wire, ends[0], sink);

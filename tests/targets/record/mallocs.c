@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A malloc of its own, which registers for fork at its first call, as jemalloc does. Prints how many
- * threads a forked child has when that malloc may be called again: one, for no other handler may
- * come before.
+ * A malloc of its own, which registers for fork at its first call, as jemalloc does. It prints how
+ * many threads a forked child has when that malloc may be called again: one, as no other handler
+ * may come before.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
