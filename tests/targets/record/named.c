@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two threads beside the first have the agent's threads' names. named LOOPS: as long as that takes;
- * without: until its input ends.
+ * Two threads beside the first have the agent's threads' names. named NOW: they end at once;
+ * without: when its input ends.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
-static pthread_barrier_t named;
-static int is_over;
+static pthread_barrier_t named, over;
 
 static void *run(void *name)
 {
 	prctl(PR_SET_NAME, name);
 	pthread_barrier_wait(&named);
-	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
-		usleep(1000);
+	pthread_barrier_wait(&over);
 	return NULL;
 }
 
@@ -28,6 +24,7 @@ int main(int argc, char **argv)
 
 	(void)argv;
 	pthread_barrier_init(&named, NULL, 3);
+	pthread_barrier_init(&over, NULL, 3);
 	pthread_create(&threads[0], NULL, run, "waymark");
 	pthread_create(&threads[1], NULL, run, "waymark-keeper");
 	pthread_barrier_wait(&named);
@@ -35,7 +32,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (argc < 2)
 		getchar();
-	is_over = 1;
+	pthread_barrier_wait(&over);
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
 	return 0;
