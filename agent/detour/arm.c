@@ -78,17 +78,29 @@ static int publish(struct detour *detour)
 	return error ? error : publish_event(detour, 1);
 }
 
+/* Its events end here for all sessions: each that still wants them hears why. */
+static void lose(struct detour *detour, int error)
+{
+	uint32_t lanes = detour->lanes;
+
+	detour->error = error;
+	detour->lanes = 0;
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++)
+		if (lanes & 1u << lane)
+			report_refused(detour, lane);
+	/* no memory for a smaller plan: rather none */
+	plan_drop(&detour->events[1]);
+	plan_drop(&detour->events[0]);
+}
+
 /* Plans for those that still want one. Never fails where no session wants one. */
 static void withdraw(struct detour *detour, uint32_t lane_bit)
 {
 	detour->lanes &= ~lane_bit;
 	foreign_bytes_changed();
 	/* the return first: a call that begins in between would be recorded without its begin */
-	if (publish_event(detour, 1) || publish_event(detour, 0)) {
-		/* no memory for a smaller plan: rather none */
-		plan_drop(&detour->events[1]);
-		plan_drop(&detour->events[0]);
-	}
+	if (publish_event(detour, 1) || publish_event(detour, 0))
+		lose(detour, -ENOMEM);
 	if (chain_is_wanted(detour))
 		return;
 	may_be_inert |= detour->head->is_armed;

@@ -2,14 +2,17 @@
 #include "agent/detour/testing/fixture.h"
 
 #include "agent/marker/testing/fixture.h"
+#include "agent/runtime/heap.h"
 #include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"
 
 #include <waymark/error.h>
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static struct trial_wish named(const struct trial_wish *wish, const char *name)
 {
@@ -338,4 +341,42 @@ Test(chain, grows_while_threads_run_through_it, .timeout = 60)
 	trial_other_let_go();
 	trial_runners_end();
 	cr_assert_neq(*(uint8_t *)trial_victim, 0xe9);
+}
+
+/* From here on the agent's heap has nothing. */
+static void exhaust_heap(void)
+{
+	struct rlimit limit;
+
+	cr_assert_eq(getrlimit(RLIMIT_AS, &limit), 0);
+	limit.rlim_cur = 1;
+	cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	for (size_t bytes = 32768; bytes >= 16; bytes /= 2) {
+		while (heap_alloc(bytes))
+			;
+		while (heap_alloc(bytes * 3 / 4))
+			;
+	}
+}
+
+Test(chain, session_whose_plan_has_no_memory_hears_that)
+{
+	struct rlimit limit;
+
+	trial_begin();
+	trial_other_begin();
+	trial_arm_detour(&trial_victim_wish);
+	trial_other_arm(&trial_victim_wish);
+	cr_assert_eq(trial_victim(41), 42);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(trial_told.refusals, 0);
+	exhaust_heap();
+	trial_other_let_go();
+	cr_assert_eq(getrlimit(RLIMIT_AS, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	cr_expect_eq(trial_told.refusals, 1);
+	cr_expect_eq(trial_told.refusal[0].error, -ENOMEM);
+	cr_assert_eq(trial_victim(41), 42);
+	cr_expect_eq(trial_events(0), 1);
 }

@@ -44,6 +44,7 @@ void change_add(struct change *change, struct variant *variant)
 	variant->probes_next = variant->probes;
 	variant->probe_count_next = variant->probe_count;
 	variant->was_live = variant->lanes || variant->probe_count;
+	variant->lanes_before = variant->lanes;
 	/* in order: what was found in order of address need not be sorted again */
 	variant->next_in_change = NULL;
 	if (change->variants)
@@ -322,6 +323,17 @@ static void withdraw(struct variant *variant, int error)
 	plan_drop(variant);
 }
 
+/* Leave new sessions out of a marker that was live before: their request fails. */
+static void leave_out_new(struct variant *variant)
+{
+	uint32_t lanes = variant->lanes;
+
+	variant->error = -EFAULT;
+	variant->lanes &= variant->lanes_before;
+	if (variant->lanes != lanes && plan_publish(variant))
+		variant->lanes = lanes; /* no memory: the plan has them until they leave */
+}
+
 static void unpublish(struct change *change, int all_new)
 {
 	for (struct variant *variant = change->variants; variant;
@@ -330,11 +342,14 @@ static void unpublish(struct change *change, int all_new)
 			withdraw(variant, -EFAULT);
 			continue;
 		}
+		if (all_new && !variant->error && wants_to_live(variant)) {
+			leave_out_new(variant);
+			continue;
+		}
 		if (variant->error || wants_to_live(variant))
 			continue;
 		variant->lanes = variant->lanes_next;
-		if (!all_new)
-			probes_settle(variant, 1);
+		probes_settle(variant, 1);
 		plan_drop(variant);
 	}
 }

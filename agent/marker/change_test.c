@@ -14,6 +14,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
@@ -362,4 +363,24 @@ Test(change, uprobe_at_an_armed_site_leaves_it_dormant)
 	cr_assert_eq(registry_retry(&text), 0);
 	cr_assert_eq(rule("change:one", 1).sites, 1);
 	change_markers(1);
+}
+
+Test(change, failed_batch_leaves_new_session_out_of_live_marker)
+{
+	struct text broken = text;
+	struct change change = { .lane = 1 };
+	const struct variant *live = find("change:two"), *dormant = find("change:one");
+
+	fixture_store(1, UINT64_C(8) << 20, STORE_DISCARD);
+	registry_lane_open(1);
+	cr_assert_eq(rule("change:two", 1).markers, 1);
+	broken.fd = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC); /* reads alone */
+	broken.is_mem = 1;
+	cr_expect_lt(registry_rule(&broken, 1, "change:*", 1, 1, &change), 0);
+	cr_expect_eq(change.markers, 0, "%u", change.markers);
+	cr_expect_eq(live->lanes, 1);
+	cr_expect_eq(live->lanes_next, 1);
+	cr_expect_eq(live->hit.plan->consumer_count, 1);
+	cr_expect_eq(dormant->lanes, 0);
+	cr_expect_null(dormant->hit.plan);
 }

@@ -28,11 +28,12 @@ struct variant {
 	const char *fields; /* as written in the source */
 	struct site *sites; /* in modules that are loaded */
 	uint32_t site_count, armed_count;
-	uint32_t held_sites; /* another tool's byte is there, or was (restored.h) */
-	uint64_t held_ns;    /* since when some of them may have been; else, when it was armed */
-	uint32_t lanes;	     /* sessions in the plan, a bit each */
-	uint32_t lanes_next; /* what they are to be, in a change */
-	uint32_t number;     /* of its hit counter + 1 (plan.h); 0 before its first plan */
+	uint32_t held_sites;   /* another tool's byte is there, or was (restored.h) */
+	uint64_t held_ns;      /* since when some of them may have been; else, when it was armed */
+	uint32_t lanes;	       /* sessions in the plan, a bit each */
+	uint32_t lanes_next;   /* what they are to be, in a change */
+	uint32_t lanes_before; /* what they were, before that */
+	uint32_t number;       /* of its hit counter + 1 (plan.h); 0 before its first plan */
 	uint32_t ids[SESSIONS_MAX];   /* EVENT_ID_NONE before the session's first arming */
 	uint16_t costs[SESSIONS_MAX]; /* what the events of that id count (cost.h) */
 	struct plan_probe *probes, *probes_next;
