@@ -89,7 +89,7 @@ static int is_memory_gone(const struct stopper_target *target)
 
 static void serve_one(const struct stopper_target *target, struct stopper_job *job)
 {
-	pid_t child;
+	pid_t stopper = getpid(), child;
 
 	memset(&job->answer, 0, sizeof(job->answer));
 	job->answer.error = -EAGAIN; /* if the tracer is killed */
@@ -100,7 +100,8 @@ static void serve_one(const struct stopper_target *target, struct stopper_job *j
 		 * socket closed
 		 */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		stopper_halt(target, job);
+		if (getppid() == stopper)
+			stopper_halt(target, job);
 		_exit(0);
 	}
 	if (child > 0)

@@ -148,7 +148,7 @@ run 3 --json "${step[@]}" -e 'marker:ticker:*' -o mixed -- ./ticker 10 2 1 3
 expect "markers beside a trail" "$(json recorded)" 22
 expect "the threads of a program with an agent" "$(json threads)" 3
 # A thread of the program's that has the name of one of these is the program's, to its end.
-build_target record/named.c
+build_target record/named.c -static
 for origin in step soft; do
 	engine=$WAYMARK_BUILD/engine/libwaymark-trail.so
 	[ $origin = step ] || [ -e "$engine" ] || continue

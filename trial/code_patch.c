@@ -72,10 +72,11 @@ static uint64_t now_ns(void)
  * The other thread. A process of its own that shares our memory: no libc's thread is made in a
  * child of a program's.
  */
-static int run_site(void *unused)
+static int run_site(void *parent)
 {
-	(void)unused;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != *(pid_t *)parent)
+		_exit(1);
 	__atomic_store_n(&shared.is_running, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&shared.is_over, __ATOMIC_ACQUIRE)) {
 		uint64_t before = __atomic_load_n(&shared.phase, __ATOMIC_ACQUIRE);
@@ -142,14 +143,14 @@ void trial_group_code(struct trial_answer answers[TRIAL_COUNT])
 	struct trial_answer *answer = &answers[TRIAL_CODE_CHANGE];
 	int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC), status = 0, err = 0;
 	unsigned int rounds = 0;
-	pid_t pid = -1;
+	pid_t own = getpid(), pid = -1;
 
 	if (mem < 0 ||
 	    syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0)) {
 		trial_unknown(answer, -errno);
 		return;
 	}
-	pid = clone(run_site, stack + sizeof(stack), CLONE_VM | CLONE_FILES, NULL);
+	pid = clone(run_site, stack + sizeof(stack), CLONE_VM | CLONE_FILES, &own);
 	if (pid < 0) {
 		trial_unknown(answer, -errno);
 		return;

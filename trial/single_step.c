@@ -37,10 +37,10 @@ LABELS(pushf)
 LABELS(mov_ss)
 
 /* Stopped, for the tracer, which ends it. */
-static _Noreturn void be_stepped(void)
+static _Noreturn void be_stepped(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+	if (getppid() != parent || ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 		_exit(1);
 	kill(getpid(), SIGSTOP);
 	_exit(0);
@@ -99,11 +99,11 @@ static void try_step(struct trial_answer *answer, pid_t pid, const char *from, c
 
 void trial_group_step(struct trial_answer answers[TRIAL_COUNT])
 {
-	pid_t pid = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
+	pid_t parent = getpid(), pid = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
 	int err;
 
 	if (!pid)
-		be_stepped();
+		be_stepped(parent);
 	err = pid < 0 ? -errno : await_stop(pid);
 	for (int i = TRIAL_STEP_CPUID; err && i <= TRIAL_STEP_MOV_SS; i++)
 		trial_unknown(&answers[i], err);

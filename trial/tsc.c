@@ -141,12 +141,14 @@ static void pair_run(struct pair *pair, int cpu, int side)
 /* 0 or -errno; *worst in cycles. */
 static int pair_try(struct pair *pair, int first, int second, uint64_t *worst)
 {
-	pid_t pid;
+	pid_t parent = getpid(), pid;
 
 	*pair = (struct pair){ 0 };
 	pid = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
 		pair_run(pair, second, 1);
 		_exit(0);
 	}
