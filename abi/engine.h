@@ -2,8 +2,8 @@
 /*
  * The memory that the engine, a translator inside a traced process (engine/), shares with the
  * tool outside: the channel, a memfd of each process alone. The tool makes it, fills in its request
- * and the process's state (struct engine_boot), maps the engine into the process, and starts it at
- * the engine's entry with the channel's address in rdi. From then on the program runs as translated
+ * and, elsewhere, the process's state (struct engine_boot), maps the engine into the process, and starts it at
+ * the engine's entry with the channel's address in rdi, and that of its boot in rdx. From then on the program runs as translated
  * code, which logs into the channel what it ran:
  *
  *	struct engine_channel	the head, a page
@@ -50,7 +50,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 10
+#define ENGINE_VERSION 11
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -128,10 +128,17 @@ struct engine_regs {
 	uint64_t rip, rflags;
 };
 
-/* For the engine, by the tool, before it enters. */
+/*
+ * For the engine, by the tool, before it enters: in private memory of the process, its address in
+ * rdx. The engine copies and clears it. Nothing that decides where it jumps or writes is in shared
+ * memory.
+ */
 struct engine_boot {
 	struct engine_regs regs; /* where the program continues */
-	uint64_t fs_base, gs_base;
+	uint64_t bytes;		 /* of the channel */
+	uint64_t control_at;	 /* of struct engine_control; 0: behind the channel's head */
+	uint64_t taken_at;	 /* ENGINE_BOOT_TAKEN's */
+	uint32_t taken_count, reserved;
 	int32_t fd_close[2]; /* descriptors of the tool's that came along: closed first; -1: none */
 	uint32_t policy;     /* enum engine_policy */
 	uint32_t flags;	     /* ENGINE_BOOT_* */
@@ -322,18 +329,16 @@ struct engine_channel {
 	uint64_t segment_bytes;
 	uint64_t rings_at;
 	uint64_t log_at, log_bytes;
-	struct engine_boot boot;
-	/* by the tool: the address of struct engine_control; 0: behind this page */
-	uint64_t control_at;
-	uint32_t follows;      /* by the tool: children are recorded */
-	uint32_t state;	       /* enum engine_state; release, by the engine; a futex */
-	int32_t error;	       /* negative: why it refused, or runs natively from some moment on */
-	uint64_t log_put;      /* bytes ever, by the engine; release */
-	uint64_t log_taken;    /* bytes ever, by the tool; release; its low half is a futex */
-	uint32_t told;	       /* counts up, by the engine: there is something to take */
+	uint64_t control_at; /* as in struct engine_boot: for a tool that finds the process later */
+	uint32_t follows;    /* by the tool: children are recorded */
+	uint32_t state;	     /* enum engine_state; release, by the engine; a futex */
+	int32_t error;	     /* negative: why it refused, or runs natively from some moment on */
+	uint64_t log_put;    /* bytes ever, by the engine; release */
+	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
+	uint32_t told;	     /* counts up, by the engine: there is something to take */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
-	uint64_t taken_at; /* by the tool: ENGINE_BOOT_TAKEN's */
+	uint64_t taken_at;						       /* the same */
 	uint32_t taken_count;
 	/*
 	 * by the engine, release: so many are where they were to be led to. A futex that the engine

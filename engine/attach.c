@@ -39,6 +39,7 @@ void attach_leave(struct thread *thread, long code);
 /* Whether those that were taken are the engine's: set once. */
 enum { UNDECIDED, TAKEN, GIVEN_BACK };
 static uint32_t decision;
+static uint32_t taken_count;
 
 /*
  * Sleep for *nap_ns, and make it twice as long for the next time. Many threads that wake each
@@ -68,12 +69,13 @@ static void park(void)
 		doze(&nap_ns);
 }
 
-void attach_open(struct engine_channel *head, int err)
+void attach_open(struct engine_channel *head, const struct engine_boot *boot, int err)
 {
-	struct engine_taken *taken = (struct engine_taken *)head->taken_at;
-	uint64_t back = head->boot.regs.rip;
+	struct engine_taken *taken = (struct engine_taken *)boot->taken_at;
+	uint64_t back = boot->regs.rip;
 
-	for (uint32_t i = 0; i < head->taken_count && !err; i++) {
+	taken_count = boot->taken_count;
+	for (uint32_t i = 0; i < taken_count && !err; i++) {
 		taken[i].thread = (uint64_t)thread_make();
 		err = taken[i].thread ? 0 : -ENOMEM;
 	}
@@ -214,7 +216,7 @@ void attach_commit(struct thread *thread)
 
 	if (__atomic_compare_exchange_n(&decision, &decided, TAKEN, 0, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE)) {
-		thread_first(head->taken_count);
+		thread_first(taken_count);
 		signal_descriptors_expect();
 		err = signal_open_all();
 		if (err)

@@ -15,6 +15,7 @@
  * In a thread of the program's that the tool has borrowed: a struct thread for each that is to be
  * taken, and it is the first of them. Where that can't be, back by the tool's own code.
  */
-void attach_open(struct engine_channel *head, int err) __attribute__((noreturn));
+void attach_open(struct engine_channel *head, const struct engine_boot *boot, int err)
+	__attribute__((noreturn));
 
 #endif

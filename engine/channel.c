@@ -39,22 +39,23 @@ static int is_inside(const struct engine_channel *head, uint64_t at, uint64_t co
 	return at >= sizeof(*head) && at <= head->bytes && count <= (head->bytes - at) / bytes;
 }
 
-int channel_open(struct engine_channel *head)
+int channel_open(struct engine_channel *head, const struct engine_boot *boot)
 {
 	const struct engine_channel first = *head;
 	uint64_t slot_bytes = first.segments_per_slot * (first.segment_bytes + ENGINE_GUARD_BYTES);
 
-	if (first.magic != ENGINE_MAGIC || first.version != ENGINE_VERSION ||
-	    !first.segments_per_slot || first.segments_per_slot > ENGINE_SEGMENTS_MAX ||
-	    !first.slot_count || first.segment_bytes < 4096 || first.segment_bytes % 4096 ||
-	    first.rings_at % 4096 || first.log_bytes < 65536 || first.log_bytes % 8 ||
+	if (first.bytes != boot->bytes || first.magic != ENGINE_MAGIC ||
+	    first.version != ENGINE_VERSION || !first.segments_per_slot ||
+	    first.segments_per_slot > ENGINE_SEGMENTS_MAX || !first.slot_count ||
+	    first.segment_bytes < 4096 || first.segment_bytes % 4096 || first.rings_at % 4096 ||
+	    first.log_bytes < 65536 || first.log_bytes % 8 ||
 	    !is_inside(&first, first.slots_at, first.slot_count, sizeof(struct engine_slot)) ||
 	    !is_inside(&first, first.log_at, 1, first.log_bytes) ||
 	    !is_inside(&first, first.rings_at, first.slot_count, slot_bytes))
 		return -EINVAL;
 	channel = (struct channel){
 		.head = head,
-		.control = first.control_at ? (const struct engine_control *)first.control_at
+		.control = boot->control_at ? (const struct engine_control *)boot->control_at
 					    : (const struct engine_control *)((uint8_t *)head +
 									      ENGINE_GUARD_BYTES),
 		.slots = (struct engine_slot *)((uint8_t *)head + first.slots_at),
@@ -67,8 +68,8 @@ int channel_open(struct engine_channel *head)
 		.slot_count = first.slot_count,
 		.segments = first.segments_per_slot,
 		.follows = first.follows,
-		.policy = first.boot.policy,
-		.flags = first.boot.flags,
+		.policy = boot->policy,
+		.flags = boot->flags,
 	};
 	memory_own(head, first.bytes, channel.follows != 0);
 	return 0;

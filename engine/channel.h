@@ -24,7 +24,7 @@ struct channel {
 extern struct channel channel;
 
 /* 0, or -EINVAL: the tool made it wrong. */
-int channel_open(struct engine_channel *head);
+int channel_open(struct engine_channel *head, const struct engine_boot *boot);
 
 /*
  * In a forked child, which has nothing at the channel's addresses: a channel of its own there, by

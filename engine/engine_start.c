@@ -53,13 +53,14 @@ extern const char __ehdr_start[], _end[];
 /*
  * The tool has copied us into memory with all permissions. It used the memory behind us for itself.
  */
-static int protect_own(const struct engine_channel *head)
+static int protect_own(const struct engine_boot *boot)
 {
 	uint64_t base = (uint64_t)__ehdr_start,
 		 behind = base + ((uint64_t)(_end - __ehdr_start) + 4095) / 4096 * 4096;
 	const Elf64_Ehdr *file = (const Elf64_Ehdr *)base;
 	const Elf64_Phdr *part = (const Elf64_Phdr *)(base + file->e_phoff);
-	uint64_t table = head->taken_at + head->taken_count * sizeof(struct engine_taken);
+	uint64_t table = boot->taken_at + boot->taken_count * sizeof(struct engine_taken) +
+			 sizeof(*boot);
 	long err = sys_call3(SYS_mprotect, (long)behind, (long)((table - behind + 4095) & ~4095ul),
 			     PROT_READ | PROT_WRITE);
 
@@ -122,26 +123,27 @@ static void refuse(const struct engine_regs *regs)
 	gate_return(&context);
 }
 
-void engine_start(struct engine_channel *head, uint64_t base, const void *dynamic)
+void engine_start(struct engine_channel *head, uint64_t base, const void *dynamic,
+		  struct engine_boot *at)
 {
-	struct engine_regs regs;
+	struct engine_boot boot;
 	struct thread *thread;
 	int err;
 
 	relocate(base, dynamic);
-	regs = head->boot.regs;
-	err = channel_open(head);
+	boot = *at;
+	memory_clear(at, sizeof(*at));
+	err = channel_open(head, &boot);
 	for (int i = 0; i < 2; i++)
-		if (head->boot.fd_close[i] >= 0)
-			sys_call3(SYS_close, head->boot.fd_close[i], 0, 0);
-	if (!err && head->boot.flags & ENGINE_BOOT_TAKEN)
-		err = protect_own(head);
+		if (boot.fd_close[i] >= 0)
+			sys_call3(SYS_close, boot.fd_close[i], 0, 0);
+	if (!err && boot.flags & ENGINE_BOOT_TAKEN)
+		err = protect_own(&boot);
 	if (!err)
 		err = open_memory();
 	attach_places(head);
-	if (head->boot.flags & ENGINE_BOOT_TAKEN)
-		attach_open(head, err);
-	head->boot.regs = (struct engine_regs){ 0 };
+	if (boot.flags & ENGINE_BOOT_TAKEN)
+		attach_open(head, &boot, err);
 	thread = err ? NULL : thread_make();
 	if (!err)
 		err = thread ? thread_enter(thread) : -ENOMEM;
@@ -150,9 +152,9 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 		head->error = err;
 		__atomic_store_n(&head->state, ENGINE_REFUSED, __ATOMIC_RELEASE);
 		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
-		refuse(&regs);
+		refuse(&boot.regs);
 	}
-	thread->regs = regs;
+	thread->regs = boot.regs;
 	thread_first(1);
 	leave_enlist(thread);
 	err = open_thread(thread);

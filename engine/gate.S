@@ -78,8 +78,8 @@ gate_leave_end:
 	.size gate_enter, . - gate_enter
 
 /*
- * The engine's entry: rdi the channel, rsi where we are mapped. Nothing of the program's is in
- * registers: the tool has put all that into the channel.
+ * The engine's entry: rdi the channel, rsi where we are mapped, rdx the boot. Nothing of the program's is in
+ * registers: the tool has put all that into the boot.
  */
 	.globl engine_entry
 	.type engine_entry, @function
@@ -87,6 +87,7 @@ engine_entry:
 	lea	start_stack_end(%rip), %rsp
 	xor	%ebp, %ebp
 	cld
+	mov	%rdx, %rcx
 	lea	_DYNAMIC(%rip), %rdx
 	call	engine_start	/* eax: not 0: back to native code at once */
 	jmp	gate_leave

@@ -68,6 +68,8 @@ void gate_end(void *thread, uint64_t bytes, long status) __attribute__((noreturn
 void engine_enter(struct thread *thread, enum gate why);
 
 struct engine_channel;
-void engine_start(struct engine_channel *head, uint64_t base, const void *dynamic);
+struct engine_boot;
+void engine_start(struct engine_channel *head, uint64_t base, const void *dynamic,
+		  struct engine_boot *boot);
 
 #endif

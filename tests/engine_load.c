@@ -31,11 +31,13 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SLOTS 64u
+#define BELOW_BYTES 1024u /* of the stack, where nothing is yet */
 #define SEGMENTS 2u
 #define SEGMENT_BYTES 65536u
 #define LOG_BYTES (64u << 20)
@@ -144,6 +146,7 @@ static void engine_enter(pid_t pid, const char *path, struct engine_channel *hea
 {
 	int fd = open(path, O_RDONLY);
 	struct user_regs_struct r;
+	struct engine_boot boot;
 	Elf64_Ehdr header;
 	long base, channel;
 
@@ -152,15 +155,21 @@ static void engine_enter(pid_t pid, const char *path, struct engine_channel *hea
 	channel = call(pid, SYS_mmap, 0, (long)head->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
 		       channel_fd);
 	ptrace(PTRACE_GETREGS, pid, 0, &r);
-	head->boot = (struct engine_boot){
+	boot = (struct engine_boot){
 		.flags = getenv("ENGINE_LOAD_FAR") ? ENGINE_BOOT_FAR : 0,
 		.regs = { .gpr = { r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8,
 				   r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 },
 			  .rip = r.rip,
 			  .rflags = r.eflags },
+		.bytes = head->bytes,
 		.fd_close = { channel_fd, -1 },
 		.policy = ENGINE_CYCLIC,
 	};
+	r.rdx = (r.rsp - BELOW_BYTES - sizeof(boot)) & ~15ul;
+	must(process_vm_writev(pid, &(struct iovec){ &boot, sizeof(boot) }, 1,
+			       &(struct iovec){ (void *)r.rdx, sizeof(boot) }, 1,
+			       0) == sizeof(boot),
+	     "boot");
 	r.rip = (unsigned long)base + header.e_entry;
 	r.rdi = (unsigned long)channel;
 	r.rsi = (unsigned long)base;

@@ -171,7 +171,8 @@ static long locked_kib(const struct soft_attach *attach)
 
 static int map_engine(struct soft_attach *attach, const struct soft_image *image)
 {
-	uint64_t table_bytes = attach->held.count * sizeof(struct engine_taken);
+	uint64_t table_bytes = attach->held.count * sizeof(struct engine_taken) +
+			       sizeof(struct engine_boot);
 	long locked = locked_kib(attach);
 	int err;
 
@@ -225,7 +226,7 @@ static int map_channel(struct soft_attach *attach, struct soft_channel *channel,
 		err = map(attach, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, theirs,
 			  &attach->channel_at);
 	if (!err) {
-		soft_channel_head(channel)->boot.fd_close[0] = (int32_t)theirs;
+		attach->channel_fd = (int32_t)theirs;
 	} else if (theirs != UINT64_MAX && (int64_t)theirs >= 0) {
 		const uint64_t arguments[6] = { theirs };
 
@@ -323,12 +324,22 @@ static int open_engine(struct soft_attach *attach, const struct soft_channel *ch
 		       const struct soft_image *image)
 {
 	struct engine_channel *head = soft_channel_head(channel);
-	struct engine_boot *boot = &head->boot;
 	size_t bytes = attach->held.count * sizeof(*attach->taken);
 	const struct soft_way way = { .at = attach->engine + image->entry,
 				      .first = attach->channel_at,
 				      .second = attach->engine,
+				      .third = attach->table + bytes,
 				      .head = head };
+	const struct engine_boot boot = {
+		.regs = { .rip = first_of(attach)->at + borrow_restore_offset() },
+		.bytes = channel->bytes,
+		.taken_at = attach->table,
+		.taken_count = (uint32_t)attach->held.count,
+		.fd_close = { attach->channel_fd, -1 },
+		.policy = channel->sizes.policy,
+		.flags = ENGINE_BOOT_EVENTS | ENGINE_BOOT_TAKEN |
+			 (attach->is_far ? ENGINE_BOOT_FAR : 0),
+	};
 	int err;
 
 	attach->taken = calloc(attach->held.count, sizeof(*attach->taken));
@@ -336,13 +347,11 @@ static int open_engine(struct soft_attach *attach, const struct soft_channel *ch
 		return -ENOMEM;
 	for (size_t i = 0; i < attach->held.count; i++)
 		note_thread(&attach->held.threads[i], &attach->taken[i]);
-	boot->flags = ENGINE_BOOT_EVENTS | ENGINE_BOOT_TAKEN;
-	if (attach->is_far)
-		boot->flags |= ENGINE_BOOT_FAR;
-	boot->regs.rip = first_of(attach)->at + borrow_restore_offset();
 	head->taken_at = attach->table;
 	head->taken_count = (uint32_t)attach->held.count;
 	err = borrow_write(first_of(attach), attach->table, attach->taken, bytes);
+	if (!err)
+		err = borrow_write(first_of(attach), attach->table + bytes, &boot, sizeof(boot));
 	if (!err)
 		err = soft_held_lead(first_of(attach), &way);
 	if (!err)

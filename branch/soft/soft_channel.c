@@ -160,7 +160,6 @@ void soft_channel_fill(const struct soft_channel *channel)
 		.log_at = channel->log_at,
 		.log_bytes = sizes->log_bytes,
 		.follows = sizes->follows,
-		.boot = { .policy = sizes->policy, .fd_close = { -1, -1 } },
 	};
 	/* a forked child that sees it sees all */
 	__atomic_store_n(&head->magic, ENGINE_MAGIC, __ATOMIC_RELEASE);

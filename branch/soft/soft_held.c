@@ -205,7 +205,7 @@ static int await_stop(struct borrow *thread)
 static int set_out(struct borrow *thread, const struct soft_way *way)
 {
 	static const uint64_t all = ~UINT64_C(0);
-	const uint64_t arguments[6] = { way->first, way->second };
+	const uint64_t arguments[6] = { way->first, way->second, way->third };
 	struct borrow_regs regs, now;
 	int err = borrow_regs_get(thread->tid, &now);
 

@@ -27,7 +27,7 @@ void soft_held_end(struct soft_held *held);
 
 /* How a thread is to enter. */
 struct soft_way {
-	uint64_t at, stack, first, second; /* first, second: its arguments */
+	uint64_t at, stack, first, second, third; /* three arguments */
 	struct engine_channel *
 		/*
 		 * which the caller holds (soft_channel_hold()); NULL: it continues by itself at the

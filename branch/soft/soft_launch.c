@@ -21,6 +21,7 @@
 #include <waymark/error.h>
 
 #define PAGE 4096u
+#define BELOW_BYTES 1024u				/* of the stack, where nothing is yet */
 #define OPTIONS (SOFT_LOAN_OPTIONS | PTRACE_O_EXITKILL) /* until it has executed the program */
 #define MMAP_ERRORS 4095
 
@@ -232,23 +233,27 @@ static int close_fds(const struct entering *entering)
 	return err ? fail(entering, err, "the program ended") : 0;
 }
 
-static void report(const struct soft_launch *launch, const struct soft_channel *channel, int is_far)
+/* Below the program's stack, which is its own. 0 or -errno; *at is where. */
+static int report(const struct soft_launch *launch, const struct soft_channel *channel, int is_far,
+		  uint64_t *at)
 {
 	const struct user_regs_struct *regs = &launch->loan.regs;
-	struct engine_channel *head = soft_channel_head(channel);
-	struct engine_boot *boot = &head->boot;
-
-	boot->regs = (struct engine_regs){
-		.gpr = { regs->rax, regs->rcx, regs->rdx, regs->rbx, regs->rsp, regs->rbp,
-			 regs->rsi, regs->rdi, regs->r8, regs->r9, regs->r10, regs->r11, regs->r12,
-			 regs->r13, regs->r14, regs->r15 },
-		.rip = regs->rip,
-		.rflags = regs->eflags,
+	const struct engine_boot boot = {
+		.regs = { .gpr = { regs->rax, regs->rcx, regs->rdx, regs->rbx, regs->rsp, regs->rbp,
+				   regs->rsi, regs->rdi, regs->r8, regs->r9, regs->r10, regs->r11,
+				   regs->r12, regs->r13, regs->r14, regs->r15 },
+			  .rip = regs->rip,
+			  .rflags = regs->eflags },
+		.bytes = channel->bytes,
+		.control_at = launch->control,
+		.fd_close = { -1, -1 },
+		.policy = channel->sizes.policy,
+		.flags = ENGINE_BOOT_EVENTS | (is_far ? ENGINE_BOOT_FAR : 0),
 	};
-	boot->fs_base = regs->fs_base;
-	boot->gs_base = regs->gs_base;
-	boot->flags = ENGINE_BOOT_EVENTS | (is_far ? ENGINE_BOOT_FAR : 0);
-	head->control_at = launch->control;
+
+	soft_channel_head(channel)->control_at = launch->control;
+	*at = (regs->rsp - BELOW_BYTES - sizeof(boot)) & ~UINT64_C(15);
+	return soft_loan_write(&launch->loan, *at, &boot, sizeof(boot));
 }
 
 static int map_all(const struct entering *entering, const struct soft_parts *parts)
@@ -257,6 +262,7 @@ static int map_all(const struct entering *entering, const struct soft_parts *par
 	const struct soft_image *image = parts->image;
 	struct soft_launch *launch = entering->launch;
 	int is_far = soft_is_sanitized(launch->pid);
+	uint64_t boot_at;
 	int err = check_room(entering, channel);
 
 	if (!err) {
@@ -277,9 +283,10 @@ static int map_all(const struct entering *entering, const struct soft_parts *par
 		err = close_fds(entering);
 	if (err)
 		return err;
-	report(launch, channel, is_far);
-	err = soft_loan_end(&launch->loan, launch->engine + image->entry, launch->channel,
-			    launch->engine);
+	err = report(launch, channel, is_far, &boot_at);
+	if (!err)
+		err = soft_loan_end(&launch->loan, launch->engine + image->entry, launch->channel,
+				    launch->engine, boot_at);
 	return err ? fail(entering, err, "the program can't be entered") : 0;
 }
 
@@ -322,7 +329,7 @@ static void undo(struct soft_launch *launch, const struct soft_parts *parts)
 			soft_loan_call(&launch->loan, SYS_close,
 				       (const uint64_t[6]){ (uint64_t)launch->fds[i] }, &result);
 	soft_loan_end(&launch->loan, launch->loan.regs.rip, launch->loan.regs.rdi,
-		      launch->loan.regs.rsi);
+		      launch->loan.regs.rsi, launch->loan.regs.rdx);
 }
 
 int soft_launch_again(pid_t pid, const struct soft_parts *parts)

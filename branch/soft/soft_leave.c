@@ -346,7 +346,8 @@ static struct soft_left left_of(const struct engine_channel *head, uint64_t at)
 
 	if (head->taken_at > left.engine) {
 		uint64_t end = head->taken_at +
-			       head->taken_count * UINT64_C(1) * sizeof(struct engine_taken);
+			       head->taken_count * UINT64_C(1) * sizeof(struct engine_taken) +
+			       sizeof(struct engine_boot);
 
 		left.engine_bytes = (end + PAGE - 1) / PAGE * PAGE - left.engine;
 	}

@@ -116,7 +116,7 @@ int soft_loan_write(const struct soft_loan *loan, uint64_t address, const void *
 	return put == (ssize_t)count ? 0 : -EFAULT;
 }
 
-int soft_loan_end(struct soft_loan *loan, uint64_t rip, uint64_t rdi, uint64_t rsi)
+int soft_loan_end(struct soft_loan *loan, uint64_t rip, uint64_t rdi, uint64_t rsi, uint64_t rdx)
 {
 	struct borrow *borrow = &loan->borrow;
 	int err;
@@ -124,6 +124,7 @@ int soft_loan_end(struct soft_loan *loan, uint64_t rip, uint64_t rdi, uint64_t r
 	borrow->saved.regs.rip = rip;
 	borrow->saved.regs.rdi = rdi;
 	borrow->saved.regs.rsi = rsi;
+	borrow->saved.regs.rdx = rdx;
 	err = borrow_return(borrow);
 	return err ? err : borrow_vacate(borrow);
 }

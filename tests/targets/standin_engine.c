@@ -20,13 +20,14 @@ struct first_trace {
 static const struct engine_note note
 	__attribute__((section(ENGINE_NOTE_SECTION), used, aligned(4))) = { ENGINE_NOTE_VALUES };
 
+static struct engine_boot own;
 static const struct engine_boot *boot __attribute__((used));
 static uint64_t target __attribute__((used));
 static volatile uint64_t cleared[2]; /* nothing of the file's */
 static volatile uint64_t filled[2] = { 1, 2 };
 uint8_t engine_stack[STACK_BYTES] __attribute__((aligned(16), visibility("hidden")));
 
-void engine_begin(struct engine_channel *channel, uint64_t base)
+void engine_begin(struct engine_channel *channel, uint64_t base, struct engine_boot *at)
 	__attribute__((used, visibility("hidden")));
 
 static void log_first(struct engine_channel *channel)
@@ -34,22 +35,27 @@ static void log_first(struct engine_channel *channel)
 	struct first_trace *first = (struct first_trace *)((char *)channel + channel->log_at);
 
 	first->trace = (struct engine_trace){ { sizeof(*first), ENGINE_ENTRY_TRACE }, 1, 1, 1 };
-	first->block = (struct trail_entry){ .start = channel->boot.regs.rip,
+	first->block = (struct trail_entry){ .start = boot->regs.rip,
 					     .bytes = 2,
 					     .instructions = 1,
 					     .kind = TRAIL_JUMP_INDIRECT,
 					     .flags = TRAIL_HAS_CODE };
-	first->code[0] = ((const uint8_t *)channel->boot.regs.rip)[0];
-	first->code[1] = ((const uint8_t *)channel->boot.regs.rip)[1];
+	first->code[0] = ((const uint8_t *)boot->regs.rip)[0];
+	first->code[1] = ((const uint8_t *)boot->regs.rip)[1];
 	first->exits[0] = 1;
 	__atomic_store_n(&channel->log_put, sizeof(*first), __ATOMIC_RELEASE);
 }
 
-void engine_begin(struct engine_channel *channel, uint64_t base)
+void engine_begin(struct engine_channel *channel, uint64_t base, struct engine_boot *at)
 {
 	struct engine_slot *slot = (struct engine_slot *)((char *)channel + channel->slots_at);
 
-	boot = &channel->boot;
+	/* as the engine does: nothing of it stays below the program's stack */
+	for (unsigned int i = 0; i < sizeof(own); i++) {
+		((volatile char *)&own)[i] = ((volatile char *)at)[i];
+		((volatile char *)at)[i] = 0;
+	}
+	boot = &own;
 	target = boot->regs.rip;
 	if (!base || cleared[0] || cleared[1] || filled[0] != 1 || filled[1] != 2) {
 		channel->error = -5;

@@ -2,7 +2,7 @@
 /*
  * Attacks on processes of other rights that are recorded along (tests/engine_escalate.sh). Each
  * shared memory that a process can write and that is the recorder's is overwritten, again and
- * again: where its layout says that code begins and that data is.
+ * again: where its layout says that data is, and behind that.
  *
  * escalate worker COUNT [wait]: of a worker that has dropped root's rights, on its parent's further
  * children. Prints how many of them were harmed, and how many mappings the two share. `wait`: it
@@ -69,8 +69,10 @@ static void overwrite(const struct mapping *mapping)
 
 		if (head->magic != ENGINE_MAGIC)
 			continue;
-		head->boot.regs.rip = POISON;
 		head->log_at = POISON;
+		/* where the program's registers once were */
+		for (uint64_t *word = &head->log_bytes; word < &head->log_bytes + 24; word++)
+			*word = POISON;
 	}
 }
 
