@@ -173,8 +173,7 @@ static int end_index(struct wm_trace *trace)
 	if (reader->live || (reader->is_indexed && reader->is_ended && !reader->write_error))
 		return 0;
 	damage.what = !reader->is_indexed ? "the trace has no index: packets may be missing"
-		      : reader->is_ended
-			      ? "the recorder could not write all of the trace"
+		      : reader->is_ended  ? "the recorder could not write all of the trace"
 		      : reader->meta.in_memory
 			      ? "the recorder was killed: what was in memory alone is missing"
 			      : "the recorder was killed: its last 100 ms may be missing";
