@@ -130,7 +130,7 @@ holds "its functions" 'totals(of_child=20, work=100)'
 record ./burning 100 exec
 report --functions
 holds "a program that executes another" 'totals(work=100, heavy=75)'
-record sh -c './burning 5 >/dev/null; ./burning-static 5 >/dev/null; exec ./burning 100'
+record sh -c './burning 5 >/dev/null; ./burning-static 5 >/dev/null; exec ./burning 500'
 report --threads
 holds "programs by their names" \
 	'max(s["threads"], key=lambda r: r["samples"])["program"] == "burning"'
