@@ -405,11 +405,7 @@ static int put_rest(struct soft_reader *reader, uint32_t slot, struct soft_segme
 	return reader->first->error;
 }
 
-/*
- * The segments from thread->next on: those whose numbers follow each other up to the newest. The
- * numbers are the target's, and so is how many segments seem to be there meanwhile: the loops end
- * by how many there can be.
- */
+/* The segments from thread->next on, up to the newest: by their numbers, which are the target's. */
 void reader_rest(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
@@ -436,9 +432,7 @@ void reader_rest(struct soft_reader *reader, uint32_t slot)
 	skip_older(reader, slot, first, newest);
 	taken.number = first - 1;
 	for (uint32_t i = 0; i < reader->channel->sizes.segments && !reader->first->error; i++) {
-		uint64_t from = taken.number + 1;
-
-		if (!segment_next(reader, slot, from, newest, &taken))
+		if (!segment_next(reader, slot, taken.number + 1, newest, &taken))
 			break;
 		if (put_rest(reader, slot, &taken, taken.number == newest) < 0)
 			return;
