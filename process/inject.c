@@ -38,7 +38,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -462,15 +461,6 @@ static int give_up(struct injection *injection, uint32_t status)
 			  words[0] ? "; the thread that does it: " : "", words);
 }
 
-static int has_memory_limit(pid_t pid)
-{
-	struct rlimit addresses, data;
-
-	return !prlimit(pid, RLIMIT_AS, NULL, &addresses) &&
-	       !prlimit(pid, RLIMIT_DATA, NULL, &data) &&
-	       (addresses.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY);
-}
-
 static int outcome(struct injection *injection, uint32_t status)
 {
 	const size_t bytes = offsetof(struct loader_data, socket_dir);
@@ -494,19 +484,14 @@ static int outcome(struct injection *injection, uint32_t status)
 	} else if (status == LOADER_STARTED) {
 		error = data.error == -EMFILE ? -WM_E_NO_DESCRIPTORS : data.error;
 		strcpy(data.text, "the agent could not start");
-		if (error == -ENOMEM && has_memory_limit(injection->target.pid))
-			why = ": a limit of its memory is too low (RLIMIT_AS, RLIMIT_DATA)";
-		if (error == -EACCES || error == -EPERM) {
-			error = -WM_E_INJECT;
-			why = ": the process may make no socket in the folder of sockets, or not "
-			      "read its own files in /proc";
-		}
+		why = target_refusal(injection->target.pid, error);
+		error = *why ? -WM_E_INJECT : error;
 	} else if (target_lacks_descriptors(injection->target.pid, 0)) {
 		error = -WM_E_NO_DESCRIPTORS;
 	} else if (strstr(data.text, strerror(ENOENT))) {
 		error = -WM_E_NO_AGENT;
 	} else if (strstr(data.text, strerror(EACCES)) || strstr(data.text, strerror(EPERM))) {
-		why = "; its own rules (Landlock, SELinux, AppArmor) or a mount option forbid that";
+		why = target_refusal(injection->target.pid, -EACCES);
 	}
 	return detail_set(injection->detail, error, "process %d (%s): %s%s", injection->target.pid,
 			  comm, data.text, why);

@@ -118,12 +118,9 @@ static int tcb_write(const struct scratch *scratch, const struct borrow *borrow,
 static int code_protect(const struct scratch *scratch, struct borrow *borrow, struct detail detail)
 {
 	const uint64_t protect[6] = { scratch->start, PAGE_BYTES, PROT_READ | PROT_EXEC };
-	const uint64_t map[6] = { scratch->start,
-				  PAGE_BYTES,
-				  PROT_READ | PROT_EXEC,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-				  (uint64_t)-1,
-				  0 };
+	const uint64_t map[6] = { scratch->start,	 PAGE_BYTES,
+				  PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+				  (uint64_t)-1,		 0 };
 	long result;
 	int err = borrow_syscall(borrow, SYS_mprotect, protect, &result);
 

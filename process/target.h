@@ -109,6 +109,12 @@ void target_comm(pid_t pid, pid_t tid, char comm[16]);
 int target_has_child(pid_t pid, pid_t tid);
 
 /*
+ * Why the agent's start failed with this error, where the process has rules or limits that explain
+ * it; else "". Static.
+ */
+const char *target_refusal(pid_t pid, int error);
+
+/*
  * Words for EAGAIN, where the process could not start a thread: which limit is reached. Returns
  * detail_set()'s `error`.
  */

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <stdio.h>
@@ -91,4 +92,18 @@ int target_thread_limit(const struct target *target, int error, struct detail de
 			  ", for all "
 			  "processes of user %u; raise it: prlimit --pid %d --nproc=unlimited",
 			  target->pid, target->comm, limit, target->uid, target->pid);
+}
+
+const char *target_refusal(pid_t pid, int error)
+{
+	struct rlimit addresses, data;
+
+	if (error == -EACCES || error == -EPERM)
+		return ": its own rules (Landlock, SELinux, AppArmor) or a mount option forbid "
+		       "what the agent needs: its file, a socket in the folder of sockets, /proc";
+	if (error == -ENOMEM && !prlimit(pid, RLIMIT_AS, NULL, &addresses) &&
+	    !prlimit(pid, RLIMIT_DATA, NULL, &data) &&
+	    (addresses.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY))
+		return ": a limit of its memory is too low (RLIMIT_AS, RLIMIT_DATA)";
+	return "";
 }

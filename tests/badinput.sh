@@ -124,7 +124,7 @@ if pid=$! && await grep -q ready said; then
 	run 0 -e func:usleep --for 200ms -o landlocked_trace -p "$pid"
 	kill "$pid"
 	start_ready ./landlocked
-	bad 1 "Permission denied; its own rules (Landlock" -e func:usleep -p "$pid"
+	bad 1 "Permission denied: its own rules (Landlock" -e func:usleep -p "$pid"
 	! grep -q "agent library was not found" words || fail "Landlock: $(cat words)"
 	kill "$pid"
 	exec 7>&-
