@@ -87,8 +87,8 @@ void store_forked(uint32_t lanes);
 
 /*
  * The child is about to continue the program, which may change its user: where stores are alone,
- * what it counted in its parent's, and counts from now on, is its own. Its counts are lost: the tool
- * counts a child that begins without it (control_thread.h).
+ * what it counted in its parent's, and counts from now on, is its own. Its counts are lost: the
+ * tool counts a child that begins without it (control_thread.h).
  */
 void store_forked_end(void);
 

@@ -440,7 +440,7 @@ static int has_told(const struct soft_process *process)
 	return head && __atomic_load_n(&head->told, __ATOMIC_ACQUIRE) != process->told;
 }
 
-/* Who is expected of a process that is new is looked at behind it: so it is met in the same look. */
+/* A child of a process that is new is looked at behind it: so it is met in the same look. */
 static int look_at_processes(struct soft_follow *follow)
 {
 	int had = 0;
