@@ -130,10 +130,20 @@ IN_PLACE static uint32_t take_shared(void)
 	return unit ? unit : take_fresh();
 }
 
+/* Whether no other thread can be at the writer's own list: on its own stack. */
+static inline __attribute__((always_inline)) int is_alone(const struct writer *writer)
+{
+	return writer &&
+	       (uintptr_t)__builtin_frame_address(0) - writer->stack.low < writer->stack.bytes;
+}
+
 IN_PLACE static uint32_t take(struct writer *writer)
 {
-	uint32_t unit = pop(&writer->returns, swap_local);
+	uint32_t unit;
 
+	if (unlikely(!is_alone(writer)))
+		return take_shared();
+	unit = pop(&writer->returns, swap_local);
 	if (likely(unit)) {
 		writer->return_count--;
 		return unit;
@@ -161,7 +171,7 @@ IN_PLACE static void give(struct writer *writer, uint32_t unit)
 	if (stacks_come_back())
 		return; /* bound */
 	__atomic_store_n(&units[unit].address, 0, __ATOMIC_RELEASE);
-	if (!writer || writer->return_count >= LOCAL_MAX) {
+	if (!is_alone(writer) || writer->return_count >= LOCAL_MAX) {
 		push(&pool, unit, swap_shared);
 		return;
 	}

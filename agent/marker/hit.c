@@ -297,7 +297,7 @@ static inline __attribute__((always_inline)) struct writer *hit_begin(const stru
 		hit_discard(marker, sp);
 		return NULL;
 	}
-	if (!writer->inside[0])
+	if (!writer->inside[0] && sp - writer->stack.low < writer->stack.bytes)
 		writer->inside[0] = sp;
 	else
 		*depth = writer_nest(writer, sp);
@@ -456,9 +456,7 @@ hit_plain(struct writer *writer, const struct marker *marker, const unsigned cha
 	uint32_t offset;
 	int done = 0;
 
-	if (unlikely(!writer ||
-		     (part != HIT_END && sp - writer->stack.low >= writer->stack.bytes) ||
-		     writer->inside[0]))
+	if (unlikely(!writer || sp - writer->stack.low >= writer->stack.bytes || writer->inside[0]))
 		return 0;
 	writer->inside[0] = sp;
 	store_barrier();

@@ -186,9 +186,10 @@ Test(hit_signal, nested_hit_off_alternate_stack_keeps_outer_hit)
 	fixture_arm("hit:pair", PAIR, 1);
 	hit_pair(1, 2); /* this thread has a writer from then on */
 	cr_assert_eq(sigaltstack(&stack, NULL), 0);
-	cr_assert_eq(writer_nest(writer_self, outer), 0);
-	cr_expect_eq(writer_nest(writer_self, outer - 8192), 1);
-	cr_expect_eq(get_inside(), outer);
-	set_inside(0);
-	*(volatile uintptr_t *)&writer_self->inside[1] = 0;
+	cr_assert_eq(writer_nest(writer_self, outer), DEPTH_ELSEWHERE);
+	cr_expect_eq(writer_nest(writer_self, outer - 8192), DEPTH_ELSEWHERE + 1);
+	cr_expect_eq(*(volatile uintptr_t *)&writer_self->inside[DEPTH_ELSEWHERE], outer);
+	cr_expect_eq(get_inside(), 0);
+	for (int depth = DEPTH_ELSEWHERE; depth < DEPTH_MAX; depth++)
+		*(volatile uintptr_t *)&writer_self->inside[depth] = 0;
 }

@@ -271,7 +271,7 @@ static int32_t wait_for_page(struct store *store, struct writer *writer, int dep
 	uint32_t asked = 0;
 	int32_t unit = -1;
 
-	if (depth || in_signal_handler(writer, sp))
+	if ((depth && depth != DEPTH_ELSEWHERE) || in_signal_handler(writer, sp))
 		return -1;
 	end = now_ns(store) + store->block_ns;
 	/*

@@ -114,32 +114,34 @@ static int is_stranded(const struct writer_stack *stack, uintptr_t frame, uintpt
 	return 1;
 }
 
-/* The first depth whose hit is stranded on that stack, or none. */
-static int first_stranded(const struct writer *writer, const struct writer_stack *stack,
-			  uintptr_t sp)
+static int nest_elsewhere(struct writer *writer, uintptr_t sp)
 {
-	int depth = 0;
+	for (int depth = DEPTH_ELSEWHERE; depth < DEPTH_MAX; depth++) {
+		uintptr_t none = 0;
 
-	while (depth < DEPTH_MAX && writer->inside[depth] &&
-	       !is_stranded(stack, writer->inside[depth], sp))
-		depth++;
-	return depth;
+		if (__atomic_compare_exchange_n(&writer->inside[depth], &none, sp, 0,
+						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			return depth;
+	}
+	return -1;
 }
 
 int writer_nest(struct writer *writer, uintptr_t sp)
 {
-	int depth = first_stranded(writer, &writer->stack, sp);
+	int depth = 0;
 
-	/*
-	 * Elsewhere the pages seen may be several stacks, of coroutines that a signal's handler
-	 * switches between. So what was left there is forgotten only where it is in the way.
-	 */
-	if (depth == DEPTH_MAX)
-		depth = first_stranded(writer, &writer->elsewhere, sp);
-	if (depth == DEPTH_MAX)
+	if (!stack_has(&writer->stack, sp))
+		return nest_elsewhere(writer, sp);
+	while (depth < DEPTH_ELSEWHERE && writer->inside[depth]) {
+		if (is_stranded(&writer->stack, writer->inside[depth], sp)) {
+			for (int deeper = depth; deeper < DEPTH_ELSEWHERE; deeper++)
+				writer->inside[deeper] = 0;
+			break;
+		}
+		depth++;
+	}
+	if (depth == DEPTH_ELSEWHERE)
 		return -1;
-	for (int deeper = depth + 1; deeper < DEPTH_MAX && writer->inside[depth]; deeper++)
-		writer->inside[deeper] = 0;
 	writer->inside[depth] = sp;
 	return depth;
 }

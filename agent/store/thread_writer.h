@@ -39,7 +39,9 @@
 
 #define COUNTERS_MAX 127 /* markers whose hits are counted: the first ones armed */
 #define WRITERS_MAX 32768
-#define DEPTH_MAX 4
+#define DEPTH_MAX 6
+#define DEPTH_ELSEWHERE                                                                            \
+	4 /* this and deeper ones are of hits on other stacks than the thread's own */
 #define RETURN_PLACES 64
 
 /* One stream: this thread, this depth, this session. */
@@ -136,8 +138,10 @@ void writer_stranger_leave(struct writer *stranger, uintptr_t sp);
 struct writer *writer_find(uintptr_t sp);
 
 /*
- * Claim a depth for a hit that found inside[0] set. Returns 0 to DEPTH_MAX - 1 with inside[] set,
- * or -1 when all are taken.
+ * Claim a depth for a hit that found inside[0] set, or that is on another stack than the thread's
+ * own. There a bare clone may pass for the thread and run beside it: such hits have depths of their
+ * own, taken by compare and swap. Returns 0 to DEPTH_MAX - 1 with inside[] set, or -1 when all are
+ * taken.
  */
 int writer_nest(struct writer *writer, uintptr_t sp);
 
