@@ -2,9 +2,9 @@
 /*
  * The memory that the engine, a translator inside a traced process (engine/), shares with the
  * tool outside: the channel, a memfd of each process alone. The tool makes it, fills in its request
- * and, elsewhere, the process's state (struct engine_boot), maps the engine into the process, and starts it at
- * the engine's entry with the channel's address in rdi, and that of its boot in rdx. From then on the program runs as translated
- * code, which logs into the channel what it ran:
+ * and, elsewhere, the process's state (struct engine_boot), maps the engine into the process, and
+ * starts it at the engine's entry with the channel's address in rdi, and that of its boot in rdx.
+ * From then on the program runs as translated code, which logs into the channel what it ran:
  *
  *	struct engine_channel	the head, a page
  *	struct engine_control	a page: the tool's, where the process has no other (control_at)
@@ -172,7 +172,10 @@ enum engine_native {
 	ENGINE_NATIVES
 };
 
-/* What an entry for a child is used for. FREE to TAKEN by the engine, all that leads to FREE by the tool. */
+/*
+ * What an entry for a child is used for. FREE to TAKEN by the engine, all that leads to FREE by the
+ * tool.
+ */
 enum engine_use {
 	ENGINE_USE_FREE = 0,
 	ENGINE_USE_TAKEN = 1, /* it is being filled in */
@@ -192,7 +195,10 @@ enum engine_ask {
 	ENGINE_ASK_REFUSED = 5, /* by the tool: continue untraced */
 };
 
-/* A thread is about to trace another (ptrace(2)), which may be recorded and must leave the engine first. */
+/*
+ * A thread is about to trace another (ptrace(2)), which may be recorded and must leave the engine
+ * first.
+ */
 enum engine_trace_ask {
 	ENGINE_TRACE_NOTHING = 0,
 	ENGINE_TRACE_ASKED = 1,	  /* by the engine, with `trace_tid` */
@@ -363,7 +369,7 @@ struct engine_channel {
 	struct engine_exec exec;
 	uint64_t native_ticks; /* when `native` was set */
 	uint32_t seize;	       /* ENGINE_SEIZE_* */
-	uint32_t is_led; /* by the tool: it leads the stopped process out, so no other can trace it */
+	uint32_t is_led;  /* by the tool: it leads the stopped process out; no other can trace it */
 	uint32_t tellers; /* by the tool: it is about to signal it to leave */
 	uint32_t leaving; /* so many of its threads have left, but do not run natively yet */
 	struct engine_child children[ENGINE_CHILDREN];

@@ -184,7 +184,9 @@ static int is_span(const struct trace_class *class)
 	return class->kind == 'b' || class->kind == 'e';
 }
 
-/* Begin a span's begin or end: an instant for an end without begin, which would end another slice. */
+/*
+ * Begin a span's begin or end: an instant for an end without begin, which would end another slice.
+ */
 static int begin_span(struct perfetto *perfetto, const struct merge_event *event)
 {
 	static const char *const phases[][2] = { [SLICE_OF_THREAD] = { "B", "E" },

@@ -60,7 +60,9 @@ bool gather_is_library(const struct image *image);
 /* Of libc's functions that look at their return address, by their names without underscores. */
 bool gather_name_looks(const char *name);
 
-/* The words that the loader fills with addresses of functions (imports.c). After gather_taboos(). */
+/*
+ * The words that the loader fills with addresses of functions (imports.c). After gather_taboos().
+ */
 void gather_imports(struct gather *gather);
 
 /* Which function that looks at its return address a pointer may lead to. After gather_code(). */

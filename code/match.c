@@ -23,7 +23,10 @@ int code_is_glob(const char *pattern)
 {
 	const char *bracket = strchr(pattern, '[');
 
-	/* Ranks of operators and arrays are no classes, nor tags: operator[], f(int (&)[3]), [abi:cxx11]. */
+	/*
+	 * Ranks of operators and arrays are no classes, nor tags: operator[], f(int (&)[3]),
+	 * [abi:cxx11].
+	 */
 	return strpbrk(pattern, "*?") ||
 	       (bracket && strchr(bracket, ']') && !strchr(pattern, '(') &&
 		!strstr(pattern, "operator[") && !strstr(pattern, "[abi:"));

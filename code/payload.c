@@ -256,8 +256,8 @@ static int fields_emit(struct layout *layout, const struct code_place *place)
 }
 
 /*
- * pushfq, and what C code can't bear cleared. An alignment check would fault: the payload is packed,
- * and what a field is loaded from may be anywhere.
+ * pushfq, and what C code can't bear cleared. An alignment check would fault: the payload is
+ * packed, and what a field is loaded from may be anywhere.
  */
 static void flags_push(struct emit *emit)
 {

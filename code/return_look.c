@@ -109,7 +109,9 @@ void return_others_release(struct return_others *others)
 	*others = (struct return_others){ 0 };
 }
 
-/* The function that a module has of that name; 0: none. Linkers put the names behind the symbols. */
+/*
+ * The function that a module has of that name; 0: none. Linkers put the names behind the symbols.
+ */
 static uint64_t exported(const struct image *image, const char *name)
 {
 	Elf64_Sym symbol;

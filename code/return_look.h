@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whether a function can see its return address, by its code: it reads the word on the stack, it
- * calls a profiler that does (mcount, of -pg), or it ends in a jump to a function that does so. What
- * it calls has a return address of its own.
+ * calls a profiler that does (mcount, of -pg), or it ends in a jump to a function that does so.
+ * What it calls has a return address of its own.
  *
  * Functions of libc are known by their names (unpatchable.c), those of other modules of the process
  * by their code. A jump to an address that a register or a variable holds may lead to one that the

@@ -45,10 +45,12 @@ struct sweep_unpatchable {
 	int refusal;
 };
 
-/* A word of the module that the loader fills with a function's address; or a profiler's own code. */
+/*
+ * A word of the module that the loader fills with a function's address; or a profiler's own code.
+ */
 struct sweep_import {
 	uint64_t at;
-	uint64_t address; /* the module's own function, if no other module has one; 0: it has none */
+	uint64_t address; /* the module's own function, if no other module has one; 0: none */
 	const char *name; /* the file's */
 	bool looks;	  /* at its return address, as libc's of that name does */
 	bool profiles;	  /* looks at that of its caller: mcount, of -pg */
@@ -71,7 +73,7 @@ struct sweep {
 	size_t return_taboo_count;
 	struct sweep_import *imports; /* in order */
 	size_t import_count, import_room;
-	const char *looking_pointer; /* what looks that a pointer may lead to; NULL: nothing known */
+	const char *looking_pointer;  /* what looks and a pointer may lead to; NULL: none known */
 	struct return_others *others; /* the owner's (return_look.h); NULL: none */
 };
 

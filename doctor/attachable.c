@@ -103,7 +103,9 @@ static int libc_refuses(struct subject *subject)
 	return err == -EAGAIN ? 0 : err;
 }
 
-/* A process with other files than ours: its sockets, and perhaps the agent's file, are in its /tmp. */
+/*
+ * A process with other files than ours: its sockets, and perhaps the agent's file, are in its /tmp.
+ */
 static int folder_refuses(struct subject *subject)
 {
 	pid_t pid = subject->target.pid;

@@ -78,8 +78,8 @@ gate_leave_end:
 	.size gate_enter, . - gate_enter
 
 /*
- * The engine's entry: rdi the channel, rsi where we are mapped, rdx the boot. Nothing of the program's is in
- * registers: the tool has put all that into the boot.
+ * The engine's entry: rdi the channel, rsi where we are mapped, rdx the boot. Nothing of the
+ * program's is in registers: the tool has put all that into the boot.
  */
 	.globl engine_entry
 	.type engine_entry, @function

@@ -152,9 +152,9 @@ int held_was_passed(const struct thread *thread, siginfo_t *info)
 }
 
 /*
- * Pass it to a waiter, if any: of a number each has one at most. held_wait() writes waiters[] before
- * it reads shared[], and we read waiters[] after shared[] was written, so one of the two finds the
- * other.
+ * Pass it to a waiter, if any: of a number each has one at most. held_wait() writes waiters[]
+ * before it reads shared[], and we read waiters[] after shared[] was written, so one of the two
+ * finds the other.
  */
 static void shared_pass_on(unsigned int i)
 {

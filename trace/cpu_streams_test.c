@@ -318,7 +318,7 @@ Test(cpu_streams, streams_are_compressed_and_repaired)
 	sample_folder_remove(dir);
 }
 
-Test(cpu_streams, summary_counts_threads_and_not_cpus)
+Test(cpu_streams, summary_counts_each_thread_once_and_no_cpu)
 {
 	struct trace_reader *reader;
 	struct summary *summary;
@@ -327,7 +327,7 @@ Test(cpu_streams, summary_counts_threads_and_not_cpus)
 	make_trace();
 	reader = reader_of(0);
 	cr_assert_eq(summary_make(&summary, reader), 0);
-	cr_expect_eq(summary->threads, 1);
+	cr_expect_eq(summary->threads, 3, "11 of a stream, 12 and 20 of the kernel's events");
 	cr_expect_eq(summary->total, EXPECTED - 1);
 	cr_expect_eq(summary->span_count, 0, "a name ends as one of a span does");
 	for (uint32_t i = 0; i < summary->event_count; i++) {

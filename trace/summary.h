@@ -42,8 +42,8 @@ struct summary_event {
 	char is_kernel; /* of the kernel's process */
 	uint64_t count;
 	/*
-	 * Over the whole recording. Of a stream whose first events a flight recorder has overwritten,
-	 * over the time that the others cover.
+	 * Over the whole recording. Of a stream whose first events a flight recorder has
+	 * overwritten, over the time that the others cover.
 	 */
 	double per_second;
 	uint64_t threads;

@@ -6,8 +6,9 @@
  *
  * The child writes to its parent's stores, of those sessions that follow to children, until it has
  * sessions of its own (SESSION_INHERITED). Where it may not, its hits until then are lost, and
- * counted there as discarded. Nothing of them stays shared where the process has rights that a child
- * may give up (store_is_alone()): such a child waits for sessions of its own before it continues.
+ * counted there as discarded. Nothing of them stays shared where the process has rights that a
+ * child may give up (store_is_alone()): such a child waits for sessions of its own before it
+ * continues.
  *
  * Children of vfork and of a bare clone() don't come here. The former share our memory and must not
  * touch it; the latter have no control thread, and their hits end where the store finds itself
@@ -43,7 +44,9 @@
 #define FORK_GO_WAIT_MS 1000
 #define FORK_GO_MAX_MS 10000 /* the tool is at work */
 #define FORK_BEHIND_MS 100
-/* of a child that has nowhere to write until the tool has come; where that reads what others write */
+/*
+ * of a child that has nowhere to write until the tool has come; where that reads what others write
+ */
 #define FORK_ALONE_WAIT_MS 5000
 #define BEHIND_NS UINT64_C(10000000000)
 
@@ -53,9 +56,9 @@ static __thread int is_inside __attribute__((tls_model("initial-exec")));
 static __thread int32_t forking_tid __attribute__((tls_model("initial-exec")));
 
 /*
- * Shared by a process without rights and all its descendants, so that a stopped tool holds back one of them and
- * not each. After one has waited in vain, the others wait only a moment for some time, until the
- * tool answers one of them. NULL: no memory, each waits.
+ * Shared by a process without rights and all its descendants, so that a stopped tool holds back one
+ * of them and not each. After one has waited in vain, the others wait only a moment for some time,
+ * until the tool answers one of them. NULL: no memory, each waits.
  */
 static uint64_t *behind_until_ns;
 

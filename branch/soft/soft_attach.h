@@ -36,7 +36,7 @@ struct soft_attach {
 	uint64_t engine_bytes;	/* of both */
 	uint64_t channel_at;
 	int32_t channel_fd; /* in the process, for the engine to close */
-	int is_far; /* ENGINE_BOOT_FAR */
+	int is_far;	    /* ENGINE_BOOT_FAR */
 };
 
 /*

@@ -40,7 +40,10 @@ struct soft_process {
 	struct soft_channel own_channel; /* of all but the first */
 	struct soft_reader own_reader;
 	uint32_t life; /* counts up with each channel that it had */
-	/* Its entry: of that process, as long as that has the same channel. See soft_children_entry() */
+	/*
+	 * Its entry: of that process, as long as that has the same channel. See
+	 * soft_children_entry()
+	 */
 	uint32_t parent, parent_life, entry;
 	uint64_t born;	/* of that entry, without the pid */
 	int is_entered; /* its engine was entered by us; else, as a copy, by itself */

@@ -41,10 +41,10 @@ int soft_loan_write(const struct soft_loan *loan, uint64_t address, const void *
 		    size_t count);
 
 /*
- * Restore all but the place where it continues, and three registers. soft_loan_let_go() must follow.
+ * Restore all but the place where it continues, and three registers. soft_loan_let_go() must
+ * follow.
  */
-int soft_loan_end(struct soft_loan *loan, uint64_t rip, uint64_t rdi, uint64_t rsi,
-		  uint64_t rdx);
+int soft_loan_end(struct soft_loan *loan, uint64_t rip, uint64_t rdi, uint64_t rsi, uint64_t rdx);
 int soft_loan_let_go(struct soft_loan *loan);
 
 #endif

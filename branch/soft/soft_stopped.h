@@ -19,8 +19,8 @@
 
 /*
  * Do it if the process is stopped. 1: it was tried, or refused; 0: it was neither. `late_ns` is
- * what all that failed have taken, from 0 on. A hostile program can have any number fail, so from three
- * seconds on all are refused.
+ * what all that failed have taken, from 0 on. A hostile program can have any number fail, so from
+ * three seconds on all are refused.
  */
 int soft_stopped_lead(const struct soft_channel *channel, pid_t pid, uint64_t *late_ns);
 

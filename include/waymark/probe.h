@@ -65,8 +65,8 @@ int wm_probe_add(struct wm_probe **probe, const char *name, char kind,
  * Where a handler is called: the number of places in the modules that are loaded, 0 while no module
  * has the marker. -WM_E_FIELD_TYPES: a module has the marker with other types, so its places do not
  * call the handler, while other modules' may. Otherwise what refused the marker's places
- * (-WM_E_SITE_CHANGED...), or -EINVAL for NULL, or -errno. A module that was loaded a moment ago may
- * not count yet. The probe's handler may call it.
+ * (-WM_E_SITE_CHANGED...), or -EINVAL for NULL, or -errno. A module that was loaded a moment ago
+ * may not count yet. The probe's handler may call it.
  */
 int wm_probe_status(struct wm_probe *probe);
 

@@ -17,7 +17,9 @@ extern void plain(void), placed(void), returned(void), chained(void), string(voi
 extern void noted(void);
 #endif
 
-/* with_flags() loads the arguments: values, so that a field is at an address that is not aligned. */
+/*
+ * with_flags() loads the arguments: values, so that a field is at an address that is not aligned.
+ */
 __asm__(".text\n"
 	".macro begin name\n.p2align 4\n.globl \\name\n.type \\name, @function\n\\name: .cfi_startproc\n.endm\n"
 	".macro end name\n.cfi_endproc\n.size \\name, . - \\name\n.endm\n"

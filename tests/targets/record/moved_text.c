@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies its text to anonymous memory at the same addresses, as programs do for huge pages; then calls work() for ever. */
+/*
+ * Copies its text to anonymous memory at the same addresses, as programs do for huge pages; then
+ * calls work() for ever.
+ */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
