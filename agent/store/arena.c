@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define DEEPER_MAX 4096
+#define DEEPER_MAX WRITERS_MAX /* a writer keeps those that it had: depths elsewhere are common */
 /* In glibc's struct pthread: where the thread's id is looked for, and its stack */
 #define TID_AT 512
 #define TID_BEFORE 1024
