@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hits that interrupt hits, on whatever stack, and hits that are never finished. */
 #include "agent/marker/testing/fixture.h"
+#include "agent/store/arena.h"
 
 #include <waymark/marker.h>
 
@@ -192,4 +193,30 @@ Test(hit_signal, nested_hit_off_alternate_stack_keeps_outer_hit)
 	cr_expect_eq(get_inside(), 0);
 	for (int depth = DEPTH_ELSEWHERE; depth < DEPTH_MAX; depth++)
 		*(volatile uintptr_t *)&writer_self->inside[depth] = 0;
+}
+
+/* A hit that is above one that was left, on the same page; a nested one is below. */
+Test(hit_signal, hit_left_elsewhere_gives_its_depth_back)
+{
+	static char page[4096] __attribute__((aligned(4096)));
+	uintptr_t sp = (uintptr_t)page;
+
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:pair", PAIR, 1);
+	hit_pair(1, 2);
+	for (int i = 0; i < 5; i++)
+		cr_expect_eq(writer_nest(writer_self, sp + 1024), DEPTH_ELSEWHERE);
+	cr_expect_eq(writer_nest(writer_self, sp + 512), DEPTH_ELSEWHERE + 1);
+	cr_expect_eq(writer_nest(writer_self, sp + 256), -1);
+	cr_expect_eq(writer_nest(writer_self, sp + 2048), DEPTH_ELSEWHERE);
+	for (int depth = DEPTH_ELSEWHERE; depth < DEPTH_MAX; depth++)
+		*(volatile uintptr_t *)&writer_self->inside[depth] = 0;
+}
+
+/* Each thread that comes may have a writer that none had, and need depths elsewhere. */
+Test(hit_signal, every_writer_may_have_deeper_lanes)
+{
+	fixture_make(1 << 20, STORE_DISCARD);
+	for (int i = 0; i < WRITERS_MAX; i++)
+		cr_assert(arena_lanes_new(), "%d", i);
 }

@@ -114,12 +114,17 @@ static int is_stranded(const struct writer_stack *stack, uintptr_t frame, uintpt
 	return 1;
 }
 
+/* A page is of one stack: what a jump left there is seen, while no hit of another is taken for it. */
 static int nest_elsewhere(struct writer *writer, uintptr_t sp)
 {
-	for (int depth = DEPTH_ELSEWHERE; depth < DEPTH_MAX; depth++) {
-		uintptr_t none = 0;
+	const struct writer_stack page = { sp & ~(uintptr_t)PAGE_LOW_BITS, PAGE_LOW_BITS + 1 };
 
-		if (__atomic_compare_exchange_n(&writer->inside[depth], &none, sp, 0,
+	for (int depth = DEPTH_ELSEWHERE; depth < DEPTH_MAX; depth++) {
+		uintptr_t frame = __atomic_load_n(&writer->inside[depth], __ATOMIC_RELAXED);
+
+		if (frame && !is_stranded(&page, frame, sp))
+			continue;
+		if (__atomic_compare_exchange_n(&writer->inside[depth], &frame, sp, 0,
 						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			return depth;
 	}
