@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/channel.h"
 #include "engine/engine_memory.h"
+#include "engine/places.h"
 #include "engine/sys.h"
 
 #include <errno.h>
@@ -72,6 +73,8 @@ int channel_open(struct engine_channel *head, const struct engine_boot *boot)
 		.flags = boot->flags,
 	};
 	memory_own(head, first.bytes, channel.follows != 0);
+	if (boot->control_at)
+		places_given(boot->control_at, ENGINE_GUARD_BYTES);
 	return 0;
 }
 

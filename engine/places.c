@@ -2,7 +2,7 @@
 #include "engine/places.h"
 #include "engine/sys.h"
 
-#define GIVEN_MAX 2u
+#define GIVEN_MAX 3u
 #define BEING_FILLED 1u /* of `start`: no page, to us and to the tool */
 
 static struct engine_mapping places[PLACES_MAX];

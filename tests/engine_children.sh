@@ -6,6 +6,7 @@
 
 needs_engine
 children=$WAYMARK_BUILD/tests/targets/engine/engine-children
+barred=$WAYMARK_BUILD/tests/targets/engine/engine-barred
 
 # same COMMAND...: natively and recorded (into ./ran) it prints the same lines, whichever first, and ends so
 event=trail/soft/
@@ -108,6 +109,8 @@ expect "a crowd: ends" "$(timeout 60 "$waymark" trail -n 1 ran 2>/dev/null | gre
 same "$children" sharing
 expect "who shares memory: unfollowed" "$(json unfollowed)" 1
 grep -q "^waymark: 1 child process went on unrecorded" words || fail "who shares memory: $(cat words)"
+same "$barred" swept
+trails 11
 if unshare --pid --fork true 2>/dev/null; then
 	# shellcheck disable=SC2016 # the shell inside prints its number
 	same unshare --pid --fork sh -c 'echo $$; /bin/true; exit 3'
