@@ -344,6 +344,11 @@ int soft_launch_again(pid_t pid, const struct soft_parts *parts)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 		return -EPERM;
 	}
+	/* of vfork(2): it may die of what we and the engine call */
+	if (target_filters(pid) > target_filters(gettid())) {
+		ptrace(PTRACE_DETACH, pid, 0, 0);
+		return -WM_E_SECCOMP;
+	}
 	err = soft_loan_begin(&launch.loan, pid);
 	if (!err) {
 		err = soft_pass(&launch.loan, fds, launch.fds);
