@@ -111,6 +111,8 @@ expect "who shares memory: unfollowed" "$(json unfollowed)" 1
 grep -q "^waymark: 1 child process went on unrecorded" words || fail "who shares memory: $(cat words)"
 same "$barred" filtered
 expect "who has a filter: unfollowed" "$(json unfollowed)" 1
+same "$barred" full
+expect "who has no descriptors: unfollowed" "$(json unfollowed)" 10
 same "$barred" swept
 trails 11
 if unshare --pid --fork true 2>/dev/null; then

@@ -7,7 +7,9 @@
 #include "process/ticks.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 #define EXPECTED_NS UINT64_C(2000000000) /* it has made no channel, or says nothing of itself */
 
@@ -249,4 +251,13 @@ int soft_children_look(struct soft_follow *follow, struct soft_process *process)
 	if (!waits)
 		process->told = told;
 	return had;
+}
+
+/* While it waits for a channel, only SIGKILL ends it; one that has executed a program is counted. */
+int soft_children_is_lost(const struct soft_process *process)
+{
+	int is_killed = process->has_status && WIFSIGNALED(process->status) &&
+			WTERMSIG(process->status) == SIGKILL;
+
+	return !process->borrows && !process->is_native && !is_killed;
 }

@@ -385,8 +385,9 @@ int soft_follow_end(struct soft_follow *follow, struct soft_process *process,
 		end_with = &made;
 	}
 	process->modules.is_gone = process->has_status;
-	if (follow->is_wanted && head)
-		follow->unfollowed += head->state == ENGINE_REFUSED && !is_first;
+	if (follow->is_wanted && !is_first)
+		follow->unfollowed += head ? head->state == ENGINE_REFUSED
+					   : soft_children_is_lost(process);
 	if (process->sink && !follow->error) {
 		soft_follow_failed(follow, soft_reader_end(process->reader, end_with));
 		tell_sink(follow, process);
