@@ -115,6 +115,15 @@ same "$barred" full
 expect "who has no descriptors: unfollowed" "$(json unfollowed)" 10
 same "$barred" swept
 trails 11
+if [ "$(id -u)" = 0 ]; then
+	mkdir -m 777 others
+	chmod 755 .
+	cp "$barred" .
+	timeout 60 setpriv --reuid 65534 --clear-groups "$waymark" record --json -e trail/soft/ -o others/ran -- \
+		"$folder/engine-barred" undumpable >out 2>words
+	expect "who keeps others out" $? 0
+	expect "who keeps others out: unfollowed" "$(json unfollowed)" 10
+fi
 if unshare --pid --fork true 2>/dev/null; then
 	# shellcheck disable=SC2016 # the shell inside prints its number
 	same unshare --pid --fork sh -c 'echo $$; /bin/true; exit 3'

@@ -120,6 +120,8 @@ int asked_channel(pid_t pid, pid_t parent, uint32_t count)
 		 count);
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	dir = opendir(path);
+	if (!dir && errno == EACCES) /* it keeps others out: PR_SET_DUMPABLE */
+		return -EACCES;
 	while (dir && fd < 0 && (entry = readdir(dir))) {
 		snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)pid, entry->d_name);
 		if (has_name(path, name))
