@@ -2,13 +2,12 @@
 #include "trace/summary.h"
 
 #include "trace/span_cost.h"
+#include "trace/span_pairs.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
-
-#define OPEN_SPANS_MAX (1u << 17) /* in one thread; of more, the oldest go unmeasured */
 
 /* The counts of an event class of one process. The loop over events touches only this. */
 struct tally {
@@ -37,13 +36,6 @@ struct pair {
 	int is_process;
 };
 
-struct open_span {
-	uint32_t span;
-	uint64_t begin_ticks;
-	const struct tally *tally;
-	uint64_t costs[SUMMARY_COSTS_MAX];
-};
-
 /* The reading of one trace. */
 struct pass {
 	struct trace_reader *reader;
@@ -60,13 +52,9 @@ struct pass {
 	/* Of the stream being read. */
 	struct tally *first_ids[EVENT_EXTENDED]; /* by compact id; NULL for none */
 	uint64_t thread;			 /* its number, from 1 */
-	struct open_span *open;
-	uint32_t open_count, open_room;
+	struct span_pairs spans;
 	uint64_t covered_ticks; /* by its packets, and between those that follow one another */
 };
-
-/* Of every span that has not been measured yet. */
-static struct histogram unmeasured;
 
 size_t summary_span_bytes(const struct trace_class *class)
 {
@@ -111,7 +99,7 @@ static int span_find(struct pass *pass, const struct trace_class *class, uint64_
 		span = &summary->spans[summary->span_count];
 		*span = (struct summary_span){ .name = strndup(class->name, bytes),
 					       .ticks_hz = ticks_hz,
-					       .times = &unmeasured };
+					       .times = &span_unmeasured };
 		if (!span->name)
 			return -ENOMEM;
 		pass->slots[slot] = ++summary->span_count;
@@ -138,20 +126,6 @@ static int spans_make(struct pass *pass)
 	pass->slots = calloc(pass->slot_count, sizeof(*pass->slots));
 	pass->summary->spans = calloc(most + 1u, sizeof(*pass->summary->spans));
 	return pass->slots && pass->summary->spans ? 0 : -ENOMEM;
-}
-
-static void span_measured(struct summary_span *span, uint64_t ticks)
-{
-	if (span->times == &unmeasured) {
-		struct histogram *times = calloc(1, sizeof(*times));
-
-		if (!times) { /* reported as one that could not be measured */
-			span->unfinished++;
-			return;
-		}
-		span->times = times;
-	}
-	histogram_add(span->times, ticks);
 }
 
 static int tallies_make(struct pass *pass)
@@ -230,75 +204,6 @@ static int rows_make(struct pass *pass)
 	}
 	free(sorted);
 	return 0;
-}
-
-/* A gap: no span that is open can be measured any more. */
-static void spans_forget(struct pass *pass)
-{
-	for (uint32_t i = 0; i < pass->open_count; i++)
-		pass->summary->spans[pass->open[i].span].unfinished++;
-	pass->open_count = 0;
-}
-
-/* Spans that never end, left by longjmp for example, accumulate: forget the older half. */
-static void spans_forget_oldest(struct pass *pass)
-{
-	uint32_t gone = pass->open_count / 2;
-
-	for (uint32_t i = 0; i < gone; i++)
-		pass->summary->spans[pass->open[i].span].unfinished++;
-	pass->open_count -= gone;
-	memmove(pass->open, pass->open + gone, pass->open_count * sizeof(*pass->open));
-}
-
-/* `end`: of its fields. */
-static void span_begin(struct pass *pass, const struct tally *tally, uint64_t ticks,
-		       const uint8_t *end)
-{
-	uint32_t span = tally->span;
-	struct open_span *open;
-
-	if (pass->open_count == OPEN_SPANS_MAX)
-		spans_forget_oldest(pass);
-	if (pass->open_count == pass->open_room) {
-		uint32_t want = pass->open_room ? pass->open_room * 2 : 64;
-		struct open_span *larger = reallocarray(pass->open, want, sizeof(*larger));
-
-		if (!larger) {
-			pass->summary->spans[span].unfinished++;
-			return;
-		}
-		pass->open = larger;
-		pass->open_room = want;
-	}
-	open = &pass->open[pass->open_count++];
-	open->span = span;
-	open->begin_ticks = ticks;
-	open->tally = tally;
-	span_costs_take(&tally->costs, end, open->costs);
-}
-
-static void span_end(struct pass *pass, const struct tally *tally, uint64_t ticks,
-		     const uint8_t *end)
-{
-	struct summary_span *spans = pass->summary->spans;
-	uint32_t place = pass->open_count, span = tally->span;
-
-	while (place && pass->open[place - 1].span != span)
-		place--;
-	if (!place) {
-		spans[span].unbegun++;
-		return;
-	}
-	ticks -= pass->open[place - 1].begin_ticks;
-	if (spans[span].cost_count)
-		span_costs_add(&spans[span], &pass->open[place - 1].tally->costs,
-			       pass->open[place - 1].costs, &tally->costs, end);
-	/* Those within it may end later: spans may cross. */
-	memmove(&pass->open[place - 1], &pass->open[place],
-		(pass->open_count - place) * sizeof(*pass->open));
-	pass->open_count--;
-	span_measured(&spans[span], ticks);
 }
 
 static struct tally *tally_find(const struct pass *pass, const struct trace_stream *stream,
@@ -426,9 +331,11 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 			thread_count(pass, tally->row, stream);
 		}
 		if (tally->kind == 'b')
-			span_begin(pass, tally, walk.ticks, walk.at);
+			span_pairs_begin(&pass->spans, tally->span, &tally->costs, walk.ticks,
+					 walk.at);
 		else if (tally->kind == 'e')
-			span_end(pass, tally, walk.ticks, walk.at);
+			span_pairs_end(&pass->spans, tally->span, &tally->costs, walk.ticks,
+				       walk.at);
 	}
 	return NULL;
 }
@@ -440,7 +347,7 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 	int err = stream_open(pass->reader, stream);
 
 	pass->covered_ticks = 0;
-
+	span_pairs_stream(&pass->spans);
 	if (err) {
 		reader_damage(pass->reader, stream->file, 0, stream->bytes,
 			      "can't be read any more");
@@ -451,7 +358,7 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 		const char *fault;
 
 		if (packet.head.discarded != discarded || packet.head.seq != next_seq)
-			spans_forget(pass);
+			span_pairs_forget(&pass->spans);
 		else if (next_seq && packet.head.begin_ticks > end_ticks)
 			pass->covered_ticks += packet.head.begin_ticks - end_ticks;
 		pass->covered_ticks += packet.head.end_ticks - packet.head.begin_ticks;
@@ -464,9 +371,9 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 		reader_damage(pass->reader, stream->file,
 			      packet.offset + (uint64_t)(start - packet.bytes),
 			      (uint64_t)(packet.walk.end - start), fault);
-		spans_forget(pass);
+		span_pairs_forget(&pass->spans);
 	}
-	spans_forget(pass);
+	span_pairs_stream_end(&pass->spans);
 	stream_unmap(stream);
 	return pass->error;
 }
@@ -551,6 +458,23 @@ static void rates_add(struct pass *pass, const struct trace_stream *stream)
 	}
 }
 
+static int is_of_thread(const struct trace_stream *a, const struct trace_stream *b)
+{
+	return a->process == b->process && a->pid == b->pid && a->tid == b->tid;
+}
+
+/* Whether spans of this thread may begin in one stream and end in another; not across a gap. */
+static int may_have_halves(const struct trace_reader *reader, uint32_t first)
+{
+	const struct trace_stream *thread = &reader->streams[first];
+	uint32_t i = first;
+
+	for (; i < reader->stream_count && is_of_thread(thread, &reader->streams[i]); i++)
+		if (reader->streams[i].discarded || reader->streams[i].missing_packets)
+			return 0;
+	return i > first + 1;
+}
+
 static int read_streams(struct pass *pass)
 {
 	const char *in_memory = pass->reader->meta.in_memory;
@@ -568,13 +492,17 @@ static int read_streams(struct pass *pass)
 			continue;
 		if (!last || last->process != stream->process)
 			first_ids_find(pass, stream);
-		if (!stream->is_of_cpu && (!last || last->process != stream->process ||
-					   last->pid != stream->pid || last->tid != stream->tid))
-			streamed_count(pass, stream->tid);
+		if (!last || stream->is_of_cpu || !is_of_thread(last, stream)) {
+			span_pairs_thread(&pass->spans,
+					  !stream->is_of_cpu && may_have_halves(pass->reader, i));
+			if (!stream->is_of_cpu)
+				streamed_count(pass, stream->tid);
+		}
 		last = stream;
 		err = read_stream(pass, stream);
 		rates_add(pass, stream);
 	}
+	span_pairs_thread(&pass->spans, 0);
 	/* what no packet says, or one that is gone */
 	if (pass->reader->discarded > pass->summary->discarded)
 		pass->summary->discarded = pass->reader->discarded;
@@ -634,6 +562,7 @@ int summary_make(struct summary **summary, struct trace_reader *reader)
 		err = tallies_make(&pass);
 	if (!err)
 		err = rows_make(&pass);
+	pass.spans.all = pass.summary->spans;
 	if (!err)
 		err = read_streams(&pass);
 	if (!err)
@@ -643,7 +572,7 @@ int summary_make(struct summary **summary, struct trace_reader *reader)
 	free(pass.tallies);
 	free(pass.seen);
 	free(pass.pairs);
-	free(pass.open);
+	span_pairs_release(&pass.spans);
 	free(pass.slots);
 	if (err) {
 		summary_free(*summary);
@@ -658,7 +587,7 @@ void summary_free(struct summary *summary)
 		return;
 	for (uint32_t i = 0; i < summary->span_count; i++) {
 		free(summary->spans[i].name);
-		if (summary->spans[i].times != &unmeasured)
+		if (summary->spans[i].times != &span_unmeasured)
 			free(summary->spans[i].times);
 	}
 	kernel_sums_release(&summary->kernel);

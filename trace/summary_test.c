@@ -320,6 +320,46 @@ Test(summary, spans_of_two_threads_do_not_mix)
 	end_trace();
 }
 
+/* A thread has a stream for each stack that its hits may be on. */
+static void put_halves(uint32_t discarded)
+{
+	begin_trace();
+	for (uint64_t i = 0; i < 10; i++) {
+		put(QUERY_BEGIN, 2000 + 100 * i);
+		put(STEP_END, 2050 + 100 * i);
+	}
+	end_packet();
+	sample.head.depth = 4;
+	sample.head.instance = 1;
+	sample.head.seq = 0;
+	sample.head.discarded = discarded;
+	sample_begin(&sample, 2000);
+	for (uint64_t i = 0; i < 10; i++) {
+		put(STEP_BEGIN, 2020 + 100 * i);
+		put(QUERY_END, 2030 + 100 * i);
+	}
+	sum_up();
+}
+
+Test(summary, span_may_begin_in_one_stream_of_its_thread_and_end_in_another)
+{
+	put_halves(0);
+	expect_span("db:query", 10, 0, 0);
+	expect_span("db:step", 10, 0, 0);
+	cr_expect_eq(span_of("db:query")->times->min, 30);
+	cr_expect_eq(span_of("db:query")->times->max, 30);
+	cr_expect_eq(span_of("db:step")->times->max, 30);
+	end_trace();
+}
+
+Test(summary, streams_with_losses_share_no_spans)
+{
+	put_halves(3);
+	expect_span("db:query", 0, 10, 10);
+	expect_span("db:step", 0, 10, 10);
+	end_trace();
+}
+
 Test(summary, deep_recursion_is_measured_from_the_inside)
 {
 	enum { DEPTH = 100000 };
