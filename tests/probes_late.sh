@@ -55,10 +55,13 @@ case $(json late_modules) in
 *) fail "stopped: modules that came too late: $(json late_modules), expected 30, and perhaps the last" ;;
 esac
 
-# Likewise the first of 20 children, a second each if they all waited. Each writes to its parent's buffer meanwhile.
+# Likewise the first of 20 children, a second each if they all waited. Each writes to its parent's buffer meanwhile, unless
+# the parent has privileges: those of root's have none until the tool answers.
+written="20 0" late=0
+[ "$(id -u)" -ne 0 ] || written="0 0" late=20
 run 0 --json -e 'func:serve@forks' -o waiting -- ./forks 20 seconds
-expect "stopped: what they did" "$(json recorded) $(json discarded)" "20 0"
-expect "stopped: late" "$(json late_processes)" 0
+expect "stopped: what they did" "$(json recorded) $(json discarded)" "$written"
+expect "stopped: late" "$(json late_processes)" "$late"
 [ "$(cat seconds)" -lt 15 ] || fail "stopped: 20 children were held back for $(cat seconds) s"
 
 # Who waits for room makes no system call that the program has shut itself off from.
