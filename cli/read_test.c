@@ -318,7 +318,7 @@ Test(dump, takes_cpus_and_threads_of_the_kernel)
 	expect("switch:arrive             8           1.1   88.9%        2\n");
 	expect("             cpu3: 3 events, 0 packets\n");
 	cr_assert_eq(run("report --json %s"), 0);
-	expect("{\"name\":\"switch:arrive\",\"count\":8,\"threads\":2,\"processes\":2}");
+	expect("{\"name\":\"switch:arrive\",\"count\":8,\"per_second\":1.1,\"threads\":2,\"processes\":2}");
 	sample_folder_remove(dir);
 }
 
