@@ -50,7 +50,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 11
+#define ENGINE_VERSION 12
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -288,6 +288,10 @@ struct engine_places {
 
 #define ENGINE_REFUSED_PIDS 256u
 
+/* A child of which we know its parent's number, and that it is its `count`th. */
+#define ENGINE_ORPHANS 251u
+#define ENGINE_ORPHAN(parent, count) ((uint64_t)(uint32_t)(parent) << 32 | (uint32_t)(count))
+
 /*
  * What the tool says to all processes. They map it without the right to write. `tool` is a robust
  * futex (get_robust_list(2)) that a thread of the tool holds as long as the tool drains:
@@ -302,6 +306,11 @@ struct engine_control {
 	uint32_t reserved;
 	/* by pid, modulo: the number of a child that was refused last */
 	uint32_t refused[ENGINE_REFUSED_PIDS];
+	/*
+	 * by ENGINE_ORPHAN(), modulo: one that was refused since its parent ended before it said
+	 * the child's number
+	 */
+	uint64_t orphans[ENGINE_ORPHANS];
 };
 
 /*
@@ -468,6 +477,7 @@ struct engine_module {
 
 _Static_assert(sizeof(struct engine_event) == 36, "nine words");
 _Static_assert(sizeof(struct engine_channel) <= ENGINE_GUARD_BYTES, "a page");
+_Static_assert(sizeof(struct engine_control) <= ENGINE_GUARD_BYTES, "a page");
 _Static_assert(sizeof(struct engine_note) == 28, "a note's owner is padded to 4");
 _Static_assert(sizeof(struct engine_segment) == 40 && sizeof(struct engine_trace) == 16,
 	       "no padding");

@@ -90,6 +90,18 @@ static struct soft_process *expect(struct soft_follow *follow, struct soft_proce
 	return process;
 }
 
+/* Its number, once its maker has said it. */
+static void note_number(const struct soft_follow *follow, struct soft_process *process)
+{
+	const struct engine_child *entry = soft_children_entry(follow, process);
+
+	if (!entry || process->pid)
+		return;
+	process->pid = (pid_t)(uint32_t)__atomic_load_n(&entry->born, __ATOMIC_ACQUIRE);
+	if (process->pid > 0)
+		process->end_fd = ended_open(process->pid);
+}
+
 /* Nothing came of it, or nothing can be known. */
 static void forget(struct soft_follow *follow, struct soft_process *process)
 {
@@ -196,17 +208,16 @@ int soft_children_look_expected(struct soft_follow *follow, struct soft_process 
 {
 	const struct engine_child *entry = soft_children_entry(follow, process);
 
-	if (entry && !process->pid) {
-		process->pid = (pid_t)(uint32_t)__atomic_load_n(&entry->born, __ATOMIC_ACQUIRE);
-		if (process->pid > 0)
-			process->end_fd = ended_open(process->pid);
-	}
+	note_number(follow, process);
 	if (process->pid > 0)
 		return look_at_named(follow, process);
 	if (entry && __atomic_load_n(&entry->use, __ATOMIC_ACQUIRE) == ENGINE_USE_MADE)
 		return 0;
 	/* its maker ended before it had its number */
 	follow->unfollowed += !entry;
+	if (!entry)
+		soft_control_orphan(follow->control, process->ppid,
+				    (uint32_t)(process->born >> 32));
 	forget(follow, process);
 	return 1;
 }
@@ -228,7 +239,10 @@ static int turn_away(struct soft_follow *follow, struct engine_child *entry)
 	return 1;
 }
 
-/* All entries, also those that the engine has not reported yet. */
+/*
+ * All entries, also those that the engine has not reported yet; and all numbers, since the entries
+ * may be gone at the next look.
+ */
 int soft_children_look(struct soft_follow *follow, struct soft_process *process)
 {
 	struct engine_channel *head = soft_follow_head(process);
@@ -242,10 +256,14 @@ int soft_children_look(struct soft_follow *follow, struct soft_process *process)
 
 		if (!number && use == ENGINE_USE_NONE)
 			soft_channel_give_child(entry);
+		if (number)
+			note_number(follow, &follow->processes[number]);
 		if (number || use != ENGINE_USE_MADE)
 			continue;
 		had = 1;
-		if (!expect(follow, process, i))
+		if (expect(follow, process, i))
+			note_number(follow, &follow->processes[process->children[i]]);
+		else
 			waits |= !turn_away(follow, entry);
 	}
 	if (!waits)

@@ -133,6 +133,14 @@ void soft_control_refuse(const struct soft_control *control, pid_t pid)
 	soft_control_serve(control);
 }
 
+void soft_control_orphan(const struct soft_control *control, pid_t parent, uint32_t count)
+{
+	uint64_t child = ENGINE_ORPHAN(parent, count);
+
+	__atomic_store_n(&control->page->orphans[child % ENGINE_ORPHANS], child, __ATOMIC_RELEASE);
+	soft_control_serve(control);
+}
+
 void soft_control_wait(const struct soft_control *control, const struct timespec *nap)
 {
 	syscall(SYS_futex, &control->page->told, FUTEX_WAIT,

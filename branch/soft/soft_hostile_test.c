@@ -4,6 +4,7 @@
 
 #include "base/testing/await.h"
 #include "branch/soft/soft_asked.h"
+#include "branch/soft/soft_children.h"
 #include "branch/soft/soft_stopped.h"
 #include "process/target.h"
 
@@ -287,5 +288,52 @@ Test(soft_hostile, stopped_processes_that_stay_hold_the_tool_a_bounded_time)
 	cr_expect_not(lead(pid, &late_ns));
 	kill(pid, SIGKILL);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	end();
+}
+
+/* Its parent is killed once it has made the child: it may have said the child's number, or not. */
+static struct soft_process *child_of_killed(struct soft_follow *follow,
+					    struct soft_control *control, int is_named)
+{
+	static const struct soft_image none;
+
+	blocking();
+	cr_assert_eq(soft_control_open(control), 0);
+	cr_assert_eq(soft_follow_init(follow, control, &channel, &reader, &none), 0);
+	follow->processes[0].use = SOFT_LIVE;
+	follow->processes[0].pid = 1234;
+	head->children[5] = (struct engine_child){ ENGINE_USE_MADE, .first_id = 2,
+						   .born = UINT64_C(7) << 32 };
+	cr_assert_eq(soft_children_look(follow, &follow->processes[0]), 1);
+	if (is_named)
+		head->children[5].born |= (uint64_t)getpid();
+	soft_children_look(follow, &follow->processes[0]);
+	follow->processes[0].life++; /* its channel is gone */
+	return &follow->processes[1];
+}
+
+Test(soft_hostile, a_child_of_a_killed_parent_that_has_named_it_is_known)
+{
+	struct soft_control control;
+	struct soft_follow follow;
+
+	cr_expect_eq(child_of_killed(&follow, &control, 1)->pid, getpid());
+	soft_follow_release(&follow);
+	soft_control_close(&control);
+	end();
+}
+
+Test(soft_hostile, a_child_of_a_killed_parent_that_has_not_named_it_is_refused)
+{
+	struct soft_control control;
+	struct soft_follow follow;
+	struct soft_process *child = child_of_killed(&follow, &control, 0);
+	uint64_t orphan = ENGINE_ORPHAN(1234, 7);
+
+	cr_expect_eq(soft_children_look_expected(&follow, child), 1);
+	cr_expect_eq(control.page->orphans[orphan % ENGINE_ORPHANS], orphan);
+	cr_expect_eq(follow.unfollowed, 1);
+	soft_follow_release(&follow);
+	soft_control_close(&control);
 	end();
 }
