@@ -6,12 +6,14 @@
 #include "base/syscall.h"
 
 #include <cpuid.h>
+#include <elf.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -31,9 +33,6 @@
 #define CPU_LOOKS 3
 
 extern void *__libc_stack_end; /* glibc, ld.so: where the main thread's stack began */
-/* Since glibc 2.35: the area for rseq(2), from the thread pointer. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak, visibility("default")));
-extern const unsigned int __rseq_size __attribute__((weak, visibility("default")));
 
 struct rseq_area {
 	uint32_t cpu_id_start, cpu_id;
@@ -164,6 +163,50 @@ ON_HIT_PATH int arena_is_own_thread(void)
 	return is_own;
 }
 
+/*
+ * What the loader has of that name; NULL. A reference to it, even a weak one, would have the linker
+ * demand the glibc that brought it.
+ */
+static const void *loader_object(const char *name)
+{
+	uintptr_t base = getauxval(AT_BASE), symbols = 0, texts = 0;
+	const Elf64_Ehdr *header = (const void *)base;
+	const Elf64_Phdr *segment = (const void *)(base + header->e_phoff), *end;
+	const Elf64_Dyn *entry = NULL;
+
+	for (end = segment + header->e_phnum; segment < end; segment++)
+		if (segment->p_type == PT_DYNAMIC)
+			entry = (const void *)(base + segment->p_vaddr);
+	for (; entry && entry->d_tag; entry++) {
+		if (entry->d_tag == DT_SYMTAB)
+			symbols = entry->d_un.d_ptr;
+		if (entry->d_tag == DT_STRTAB)
+			texts = entry->d_un.d_ptr;
+	}
+	/* the loader may have added its address already; linkers put the names behind the symbols */
+	symbols += symbols < base ? base : 0;
+	texts += texts < base ? base : 0;
+	for (const Elf64_Sym *symbol = (const void *)symbols; (uintptr_t)(symbol + 1) <= texts;
+	     symbol++) {
+		if (symbol->st_shndx && !strcmp((const char *)texts + symbol->st_name, name))
+			return (const void *)(base + symbol->st_value);
+	}
+	return NULL;
+}
+
+/* Since glibc 2.35: where the area for rseq(2) is, from the thread pointer; 0: nowhere known. */
+static ptrdiff_t rseq_find(void)
+{
+	const ptrdiff_t *offset;
+	const unsigned int *bytes;
+
+	if (!getauxval(AT_BASE))
+		return 0; /* static, or run by the loader's name */
+	offset = loader_object("__rseq_offset");
+	bytes = loader_object("__rseq_size");
+	return offset && bytes && *bytes ? *offset : 0;
+}
+
 /* Looks whether things are where this file expects them. */
 static void block_learn(void)
 {
@@ -180,8 +223,7 @@ static void block_learn(void)
 	main_stack_bytes = STACK_MAX_BYTES;
 	if (!getrlimit(RLIMIT_STACK, &stack) && stack.rlim_cur < main_stack_bytes)
 		main_stack_bytes = stack.rlim_cur;
-	if (&__rseq_offset && &__rseq_size && __rseq_size)
-		rseq_at = __rseq_offset;
+	rseq_at = rseq_find();
 	if (!arena_is_own_thread())
 		rseq_at = 0;
 }
