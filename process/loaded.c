@@ -101,9 +101,11 @@ static int add(struct loaded_list *list, const struct map *map, const struct elf
 	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
 		return -ENOMEM;
 	loaded = &list->all[list->count];
-	*loaded = (struct loaded){ .id = { map->start, map->device, map->inode },
-				   .base = elf->base,
-				   .path = strdup(map->path) };
+	*loaded = (struct loaded){
+		.id = { .start = map->start, .device = map->device, .inode = map->inode },
+		.base = elf->base,
+		.path = strdup(map->path)
+	};
 	if (!loaded->path)
 		return -ENOMEM;
 	bytes = elf_build_id(elf, loaded->id.build_id);
