@@ -132,6 +132,15 @@ else
 	echo "skipped: no namespace of pids can be had"
 fi
 
+# A program that is not x86-64 is not one that gains rights.
+if echo 'void main(void) { __asm__("int $0x80" : : "a"(1), "b"(5)); }' | cc -m32 -nostdlib -static -Wl,-e,main \
+	-x c - -o narrow 2>/dev/null && { ./narrow; [ $? = 5 ]; }; then
+	same sh -c './narrow; exit 4'
+	grep -q "executed a program that is not x86-64" words || fail "a narrow program: $(cat words)"
+else
+	echo "skipped: no programs of 32 bits can be run"
+fi
+
 # With last=, all that they write is read at the end, when they are over by then: each is one process, and has its newest.
 for round in 1 2; do
 	rm -rf newest

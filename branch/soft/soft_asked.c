@@ -38,21 +38,28 @@ int asked_gains(const struct engine_channel *head, pid_t tid)
 
 int asked_has_gained(pid_t pid)
 {
-	uint64_t pairs[AUXV_MAX][2];
+	union {
+		uint64_t wide[AUXV_MAX][2];
+		uint32_t narrow[2 * AUXV_MAX][2]; /* of a program of 32 bits */
+	} pairs = { 0 };
 	char path[64];
 	ssize_t got;
-	int fd;
+	int fd, is_narrow;
 
 	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 1;
-	got = read(fd, pairs, sizeof(pairs));
+	got = read(fd, &pairs, sizeof(pairs));
 	close(fd);
-	for (size_t i = 0; got > 0 && i < (size_t)got / sizeof(pairs[0]); i++)
-		if (pairs[i][0] == AT_SECURE)
-			return pairs[i][1] != 0;
-	return 0; /* of 32 bits */
+	is_narrow = pairs.wide[0][0] >> 32 != 0; /* a pair of its is one word */
+	for (size_t i = 0; got > 0 && i < AUXV_MAX; i++) {
+		if (is_narrow && pairs.narrow[i][0] == AT_SECURE)
+			return pairs.narrow[i][1] != 0;
+		if (!is_narrow && pairs.wide[i][0] == AT_SECURE)
+			return pairs.wide[i][1] != 0;
+	}
+	return 1;
 }
 
 static int has_channel(const struct soft_channel *channel, pid_t tid)
