@@ -97,7 +97,7 @@ Test(symbol, parts_of_a_written_name_may_be_left_out, .init = open_sample, .fini
 {
 	static const char *const names[][9] = {
 		{ "_Z5twiceIlET_S0_", "twice<long>", "twice<long>(long)", "long twice<long>(long)",
-		  "long twice<long>", "twice<long >( long )", "twice<*>(long)", "*wice<*>" },
+		  "long twice<long>", "twice<long >( long )", "twice<*>(long)", "*ce<*>" },
 		{ "_Z6taggedB5cxx11i", "tagged", "tagged(int)", "tagged[abi:cxx11]",
 		  "tagged[abi:cxx11](int)", "tag*" },
 		{ "_ZN3BoxIiEmlEi", "Box<int>::operator*", "Box<int>::operator*(int)" },

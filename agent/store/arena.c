@@ -183,7 +183,9 @@ static const void *loader_object(const char *name)
 		if (entry->d_tag == DT_STRTAB)
 			texts = entry->d_un.d_ptr;
 	}
-	/* the loader may have added its address already; linkers put the names behind the symbols */
+	/*
+	 * the loader may have added its address already; linkers put the names behind the symbols
+	 */
 	symbols += symbols < base ? base : 0;
 	texts += texts < base ? base : 0;
 	for (const Elf64_Sym *symbol = (const void *)symbols; (uintptr_t)(symbol + 1) <= texts;

@@ -114,7 +114,9 @@ static int is_stranded(const struct writer_stack *stack, uintptr_t frame, uintpt
 	return 1;
 }
 
-/* A page is of one stack: what a jump left there is seen, while no hit of another is taken for it. */
+/*
+ * A page is of one stack: what a jump left there is seen, while no hit of another is taken for it.
+ */
 static int nest_elsewhere(struct writer *writer, uintptr_t sp)
 {
 	const struct writer_stack page = { sp & ~(uintptr_t)PAGE_LOW_BITS, PAGE_LOW_BITS + 1 };

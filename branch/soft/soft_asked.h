@@ -28,7 +28,8 @@ int asked_is_thread(const struct soft_channel *channel, pid_t pid, pid_t tid);
 
 /*
  * The memfd that a forked child of `parent`, its `count`th, has made for its channel: a descriptor;
- * -ENOENT: it has none; or -EACCES: we may not look. A process that was made otherwise has none of that name.
+ * -ENOENT: it has none; or -EACCES: we may not look. A process that was made otherwise has none of
+ * that name.
  */
 int asked_channel(pid_t pid, pid_t parent, uint32_t count);
 

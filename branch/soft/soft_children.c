@@ -271,7 +271,9 @@ int soft_children_look(struct soft_follow *follow, struct soft_process *process)
 	return had;
 }
 
-/* While it waits for a channel, only SIGKILL ends it; one that has executed a program is counted. */
+/*
+ * While it waits for a channel, only SIGKILL ends it; one that has executed a program is counted.
+ */
 int soft_children_is_lost(const struct soft_process *process)
 {
 	int is_killed = process->has_status && WIFSIGNALED(process->status) &&
