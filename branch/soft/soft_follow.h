@@ -23,6 +23,7 @@ enum soft_use {
 
 /* An engine is about to trace a process, which may be recorded: soft_traced.h. */
 struct soft_tracing {
+	pid_t asked_tid;	     /* that the tracer asked for */
 	struct soft_process *tracee; /* NULL: nothing is asked, or was answered */
 	pid_t pid;		     /* its number then */
 	pid_t tid;		     /* the thread that is seized; 0: it is not */

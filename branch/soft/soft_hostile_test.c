@@ -6,6 +6,7 @@
 #include "branch/soft/soft_asked.h"
 #include "branch/soft/soft_children.h"
 #include "branch/soft/soft_stopped.h"
+#include "branch/soft/soft_traced.h"
 #include "process/target.h"
 
 #include <criterion/criterion.h>
@@ -310,6 +311,33 @@ static struct soft_process *child_of_killed(struct soft_follow *follow,
 	soft_children_look(follow, &follow->processes[0]);
 	follow->processes[0].life++; /* its channel is gone */
 	return &follow->processes[1];
+}
+
+/* The tracer may know a child before the tool does. */
+Test(soft_hostile, new_child_is_known_before_another_may_trace_it)
+{
+	struct soft_control control;
+	struct soft_follow follow;
+	struct soft_process *child = child_of_killed(&follow, &control, 0);
+
+	follow.processes[0].life--;
+	head->trace_tid = (uint32_t)getpid();
+	head->trace = ENGINE_TRACE_ASKED;
+	cr_expect_eq(soft_traced_look(&follow, &follow.processes[0]), 1);
+	cr_expect_eq(head->trace, ENGINE_TRACE_ASKED);
+	head->children[5].born |= (uint64_t)getpid();
+	soft_children_look(&follow, &follow.processes[0]);
+	cr_assert_eq(child->pid, getpid());
+	soft_traced_look(&follow, &follow.processes[0]);
+	cr_expect_eq(head->trace, ENGINE_TRACE_ASKED, "it is not out yet");
+	/* one call was made since, and the next is for what is no process of ours */
+	head->trace_tid = (uint32_t)getppid();
+	cr_expect_eq(soft_traced_look(&follow, &follow.processes[0]), 1);
+	cr_expect_eq(soft_traced_look(&follow, &follow.processes[0]), 1);
+	cr_expect_eq(head->trace, ENGINE_TRACE_ALLOWED);
+	soft_follow_release(&follow);
+	soft_control_close(&control);
+	end();
 }
 
 Test(soft_hostile, a_child_of_a_killed_parent_that_has_named_it_is_known)

@@ -132,7 +132,8 @@ static void begin(const struct soft_follow *follow, struct soft_process *tracer,
 
 	if (tracee == tracer)
 		tracee = NULL;
-	*tracing = (struct soft_tracing){ .tracee = tracee,
+	*tracing = (struct soft_tracing){ .asked_tid = tid,
+					  .tracee = tracee,
 					  .pid = tracee ? tracee->pid : 0,
 					  .since_ns = ticks_monotonic_ns() };
 	if (tracee && head->trace_seizes)
@@ -158,16 +159,22 @@ int soft_traced_look(struct soft_follow *follow, struct soft_process *tracer)
 	struct soft_tracing *tracing = &tracer->tracing;
 	struct soft_process *tracee;
 	struct engine_channel *of;
-	int is_late, is_in;
+	int is_new, is_late, is_in;
 
-	if (asked != ENGINE_TRACE_ASKED) {
-		if (asked == ENGINE_TRACE_NOTHING && tracing->since_ns)
-			end(tracing);
+	/* between two looks it may have made one call and asked for another */
+	if (tracing->since_ns &&
+	    (asked == ENGINE_TRACE_NOTHING ||
+	     (asked == ENGINE_TRACE_ASKED && tracing->asked_tid != (pid_t)head->trace_tid)))
+		end(tracing);
+	if (asked != ENGINE_TRACE_ASKED)
 		return 0;
-	}
-	if (!tracing->since_ns)
+	is_new = !tracing->since_ns;
+	if (is_new || !tracing->tracee)
 		begin(follow, tracer, head);
 	tracee = tracing->tracee;
+	/* a child that was made since all processes were looked at: the next look knows it */
+	if (is_new && !tracee)
+		return 1;
 	is_late = ticks_monotonic_ns() - tracing->since_ns > LEAVE_NS;
 	is_in = tracee && tracee->use != SOFT_NONE && tracee->pid == tracing->pid &&
 		!is_out(follow, tracee);
