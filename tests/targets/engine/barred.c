@@ -48,7 +48,9 @@ static void swept(void)
 	char line[512];
 
 	while (maps && fgets(line, sizeof(line), maps))
-		if (strstr(line, "waymark-") && sscanf(line, "%lx-%lx", &start, &end) == 2) {
+		/* the recorder's, wherever this program is */
+		if ((strstr(line, "memfd:waymark-") || strstr(line, "/libwaymark-trail.so")) &&
+		    sscanf(line, "%lx-%lx", &start, &end) == 2) {
 			madvise((void *)start, end - start, MADV_DONTFORK);
 			mprotect((void *)start, end - start, PROT_NONE);
 			munmap((void *)start, end - start);
