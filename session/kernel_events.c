@@ -414,6 +414,10 @@ void kernel_begin(struct wm_session *session)
 		counts_enable(kernel->counts);
 	for (size_t i = 0; i < kernel->pid_count; i++)
 		kernel_tasks_follow(kernel->tasks, kernel->pids[i]);
+	/* with all CPUs: what is there already may end before its first event is read */
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (!p->is_kernel)
+			kernel_tasks_follow(kernel->tasks, p->pid);
 	kernel_write_names(kernel);
 	kernel_write_counts(kernel);
 	if (kernel->has_switches)
