@@ -18,18 +18,27 @@ def share(name, key="self_percent", of="functions"):
 
 
 def near(part, of):
-    # five deviations of a count that is random, and what is not burned: 3 %, or 10 samples of a fast machine
-    other = max(3, 100 * 10 / s["samples"])
-    return abs(part - of) < 5 * (of * (100 - of) / s["samples"]) ** 0.5 + other
+    # five deviations of a count that is random, and 3 % for what is not burned
+    return abs(part - of) < 5 * (of * (100 - of) / s["samples"]) ** 0.5 + 3
 
 
 def totals(**wanted):
-    """whether functions, with what they call, have about these shares"""
-    return all(near(share(name, "total_percent"), of) for name, of in wanted.items())
+    """whether functions, with what they call, have about these shares of what main called: a fast
+    machine spends a tenth of the time before"""
+    main = share("main", "total_percent")
+    return main > 50 and all(near(100 * share(name, "total_percent") / main, of)
+                             for name, of in wanted.items())
 
 
 def callers(**wanted):
     return all(near(share(name, of="callers"), of) for name, of in wanted.items())
+
+
+def lines(source, numbers):
+    """the share that these lines have of all of the source's"""
+    of_source = [row for row in s["lines"] if (row["source"] or "").endswith(source)]
+    return 100 * sum(row["self_percent"] for row in of_source if row["line"] in numbers) / sum(
+        row["self_percent"] for row in of_source)
 
 
 def callers_are(**wanted):
