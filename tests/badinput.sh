@@ -106,7 +106,7 @@ if "${as_nobody[@]}" unshare --user --map-root-user true 2>/dev/null; then
 	"${as_nobody[@]}" unshare --user --map-root-user bash -c 'mkdir -m 700 "$2"
 		export XDG_RUNTIME_DIR=$2 # not /tmp/waymark-0, which is for root
 		"$1/ticker" 1 1 100000 &
-		while [ "$(cat /proc/$!/comm)" != ticker ]; do sleep 0.02; done
+		while kill -0 $! && [ "$(cat /proc/$!/comm)" != ticker ]; do sleep 0.02; done
 		timeout 20 "$1/waymark" record -e "marker:ticker:*" --for 200ms -o "$2/trace" -p $!
 		status=$?
 		kill $!
