@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What a hostile process writes, in the command's readers, for WAYMARK_FUZZ_SECONDS: `make fuzz` builds them under
-# sanitizers. Half of the time is of an agent that deviates from the protocol, half of damaged traces.
+# What a hostile process writes, in the command's readers, for WAYMARK_FUZZ_SECONDS: `make fuzz`
+# builds them under sanitizers. Half of the time is of an agent that deviates from the protocol,
+# half of damaged traces.
 # shellcheck source=tests/folder_setup.bash
 . "$(dirname "$0")/folder_setup.bash"
 

@@ -341,7 +341,8 @@ if unshare --mount true 2>/dev/null; then
 	of=$pid doctor apart
 	expect_finding apart "markers and probes" fine ""
 fi
-# limited NAME OPTION WAY STATE WORDS: a process with that limit, and whether a recording says the same
+# limited NAME OPTION WAY STATE WORDS: a process with that limit, and whether a recording says the
+# same
 limited()
 {
 	start prlimit "--$2" sleep 600

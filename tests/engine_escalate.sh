@@ -39,11 +39,13 @@ gains()
 }
 for file in setuid capable; do
 	gains trail/soft/ "$file" '^waymark: 20 processes executed a program that gains rights'
-	# a recorder of markers looks for programs without an agent at intervals, and may miss short ones
+	# a recorder of markers looks for programs without an agent at intervals, and may miss short
+	# ones
 	gains 'marker:escalate:*' "$file" 'recorded 1 event'
 done
 
-# Markers of a daemon and of its worker, also where the recorder does not answer: they share no store.
+# Markers of a daemon and of its worker, also where the recorder does not answer: they share no
+# store.
 mkfifo input
 for is_stopped in 0 1; do
 	rm -rf markers out

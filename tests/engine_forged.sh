@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A recorded program writes into its channel what no engine would: that another process, which is not
-# recorded, is its child, or asks for something. The tool leaves that process alone. Or numbers that no thread reaches:
-# the tool ends all the same.
+# A recorded program writes into its channel what no engine would: that another process, which is
+# not recorded, is its child, or asks for something. The tool leaves that process alone. Or numbers
+# that no thread reaches: the tool ends all the same.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 

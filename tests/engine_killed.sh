@@ -43,8 +43,8 @@ for spec in trail/soft/ trail/soft,last=4M/; do
 	timeout 100 "$waymark" trail -n 1 crowd >shown 2>words || fail "a crowd's trail: $(cat words)"
 done
 
-# No room for the trail: the program does what it does, and each block that is not in the trace is counted, by record and by report.
-# of_json FILE KEY...: what is there, 0 where that is nothing
+# No room for the trail: the program does what it does, and each block that is not in the trace is
+# counted, by record and by report. of_json FILE KEY...: what is there, 0 where that is nothing
 of_json()
 {
 	python3 -c 'import json, sys

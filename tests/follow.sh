@@ -50,8 +50,9 @@ unrecorded()
 }
 
 # Children write to their parent's buffer until they have their own. They are recorded from their first instruction, also
-# where the tool comes to them late, or never: then their parent gave up its rights before it forked. Where a parent has
-# rights, its children wait for the tool instead; one that can't reach it is reported.
+# where the tool comes to them late, or never: then their parent gave up its rights before it
+# forked. Where a parent has rights, its children wait for the tool instead; one that can't reach it
+# is reported.
 build_target record/many.c -O2
 mkdir empty
 start sh -c 'while :; do :; done'

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What a hit asks of its thread (waymark-limits(7)): no system call, also the first of a thread, deep on its stack, on
-# another stack, and in a signal's handler that came in the middle of one; and at most 1 KiB of its stack.
+# What a hit asks of its thread (waymark-limits(7)): no system call, also the first of a thread,
+# deep on its stack, on another stack, and in a signal's handler that came in the middle of one; and
+# at most 1 KiB of its stack.
 no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
@@ -15,8 +16,8 @@ reported()
 	"$waymark" report --json t 2>/dev/null | python3 -c "import json, sys; print(json.load(sys.stdin)['$1'])"
 }
 
-# lived MODE LOST OPTION...: the program ends as without us; its markers, calls and returns are recorded, or counted as
-# lost where LOST is "some"
+# lived MODE LOST OPTION...: the program ends as without us; its markers, calls and returns are
+# recorded, or counted as lost where LOST is "some"
 lived()
 {
 	local mode=$1 lost=$2 emitted recorded

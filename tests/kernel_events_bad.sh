@@ -60,7 +60,8 @@ done
 
 # ---- a recorder that does not come to read: what the kernel's ring has no room for is counted ----
 
-# is_reading PID: its first thread is in read(2) of its standard input, so it neither starts threads nor has faults
+# is_reading PID: its first thread is in read(2) of its standard input, so it neither starts threads
+# nor has faults
 is_reading() { grep -qs '^0 0x0 ' "/proc/$1/syscall"; }
 
 # held DIR PAGES OPTION...: record a program that has so many faults while the recorder is stopped
@@ -213,7 +214,8 @@ if [ -n "$user" ] && ! findmnt -no OPTIONS -T . | grep -q nosuid; then
 		fail "a setuid program: $(cat words)"
 	grep -q "1 process executed a program with more privileges" words ||
 		fail "nothing says so: $(cat words)"
-	# records_cpus: whether nothing was lost; a busy machine has more switches than a late recorder takes
+	# records_cpus: whether nothing was lost; a busy machine has more switches than a late
+	# recorder takes
 	records_cpus()
 	{
 		rm -rf cpus

@@ -43,7 +43,8 @@ recorded $((12 + 42 + 32))
 run 0 --json --no-follow -e marker:ticker:tick -o alone -- sh -c 'exec ./ticker 10'
 recorded 10
 
-# A malloc of the program's own can be used again in a forked child before the agent does anything there.
+# A malloc of the program's own can be used again in a forked child before the agent does anything
+# there.
 build_target record/mallocs.c
 expect "mallocs alone" "$(./mallocs)" "threads 1"
 expect "mallocs" "$("$waymark" record -e 'marker:mallocs:*' -o mallocs_trace -- ./mallocs 2>/dev/null)" "threads 1"

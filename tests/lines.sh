@@ -250,7 +250,8 @@ fi
 	exit "$failed"
 ) || failed=1
 
-# Functions are where the source declares them, also where their first instructions are inlined from a header.
+# Functions are where the source declares them, also where their first instructions are inlined from
+# a header.
 cp "${shapes%/*}"/declared.* .
 for file in declared.cc declared.hpp; do
 	awk -v file=$file '/FN [_a-z]/ { for (i = 1; $i != "FN"; i++); while ($++i != "*/") print file, NR, $i }' $file

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# No reader of the command crashes where an allocation fails: chosen at random, for some seconds. What crashes inside of
-# libdw is libdw's.
+# No reader of the command crashes where an allocation fails: chosen at random, for some seconds.
+# What crashes inside of libdw is libdw's.
 # shellcheck source=tests/folder_setup.bash
 . "$(dirname "$0")/folder_setup.bash"
 

@@ -10,7 +10,8 @@ expect "dlopen: calls" "$(count late libprobed:library_add:begin)" 55
 expect "dlopen: returns" "$(count late libprobed:library_add:end)" 55
 expect "dlopen: constructors" "$(values late libprobed:library_add:begin arg1 | grep -c '^-1$')" 5
 
-# A running program that has no such library yet: the recording waits for it, by a glob or by its name.
+# A running program that has no such library yet: the recording waits for it, by a glob or by its
+# name.
 for spec in 'func:library_a*' func:library_add@libprobed.so 'func:library_a*@libprobed*'; do
 	start_ready python3 -c 'import ctypes, sys, time
 print("ready", flush=True)
@@ -30,8 +31,8 @@ while True:
 	rm -rf awaited
 done
 
-# Two plugins at one address that begin alike, and one that is written over in place, also without a build id: each
-# build's calls are recorded, under its own name.
+# Two plugins at one address that begin alike, and one that is written over in place, also without a
+# build id: each build's calls are recorded, under its own name.
 build_plugin()
 {
 	cc -O2 -g -fPIC -shared -fno-semantic-interposition "$probes_dir/plugin.c" -o "$@" || exit 1
@@ -55,8 +56,9 @@ case $(json late_modules) in
 *) fail "stopped: modules that came too late: $(json late_modules), expected 30, and perhaps the last" ;;
 esac
 
-# Likewise the first of 20 children, a second each if they all waited. Each writes to its parent's buffer meanwhile, unless
-# the parent has privileges: those of root's have none until the tool answers.
+# Likewise the first of 20 children, a second each if they all waited. Each writes to its parent's
+# buffer meanwhile, unless the parent has privileges: those of root's have none until the tool
+# answers.
 written="20 0" late=0
 [ "$(id -u)" -ne 0 ] || written="0 0" late=20
 run 0 --json -e 'func:serve@forks' -o waiting -- ./forks 20 seconds

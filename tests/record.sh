@@ -179,7 +179,8 @@ for number in 1 2 3 4 5 6 7 8; do
 done
 kill "$pid"
 
-# A process that may not make memory executable that it can write (PR_SET_MDWE, inherited by what it executes).
+# A process that may not make memory executable that it can write (PR_SET_MDWE, inherited by what it
+# executes).
 mdwe=(python3 -c 'import ctypes, os, sys
 sys.exit(77) if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0) else os.execv(sys.argv[1], sys.argv[1:])')
 if "${mdwe[@]}" "$(command -v true)"; then

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Comes before a test's other setup: a new machine has no tracefs mounted. For root, the test starts again in a mount
-# namespace of its own, with tracefs.
+# Comes before a test's other setup: a new machine has no tracefs mounted. For root, the test starts
+# again in a mount namespace of its own, with tracefs.
 # shellcheck shell=bash
 
 # has_tracefs: else the test leaves a part out, and says so

@@ -195,7 +195,8 @@ trail at_exit
 grep -q trail:lost shown || fail "a small flight recorder held all"
 
 # The engine counts what its own rings overwrote: of rounds that are all alike, and of rounds of two
-# kinds, in random order. What the loader runs depends on where it is mapped: four blocks more or fewer.
+# kinds, in random order. What the loader runs depends on where it is mapped: four blocks more or
+# fewer.
 build_target trail/rounds.c
 printf '#!/bin/sh\nexec setarch -R "%s" "$@"\n' "$waymark" >placed
 chmod 755 placed

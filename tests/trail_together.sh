@@ -118,7 +118,8 @@ run 7 --json -e trail/soft,only=libc.so,libnone.so,libnot/ -o ran -- ./both 100
 says "never had a module of the name libnone.so, libnot"
 [ "$(json blocks)" -gt 0 ] || fail "nothing in libc"
 
-# Each name that a library has means it, and a name in brackets is no glob: when it is recorded, and when it is read.
+# Each name that a library has means it, and a name in brackets is no glob: when it is recorded, and
+# when it is read.
 printf 'int named(int a) { __asm__ volatile(""); return a + 1; }\n' >named.c
 printf '#include <time.h>
 int named(int); int main(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return named(6); }\n' >names.c
