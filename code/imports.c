@@ -48,7 +48,8 @@ static void import_take(struct gather *gather, const Elf64_Rela *rela)
 			import.address = symbol.st_value;
 	} else if (gather_name_looks(import.name + strspn(import.name, "_"))) {
 		import.looks = true;
-		import.profiles = strstr(import.name, "mcount") || strstr(import.name, "fentry");
+		import.profiles = strstr(import.name, "mcount") || strstr(import.name, "fentry") ||
+				  strstr(import.name, "acktrace");
 		/* what returns twice is called by its name */
 		gather->has_lookers |= !strncmp(import.name, "dl", 2);
 	}

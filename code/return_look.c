@@ -33,6 +33,8 @@ struct look {
 	struct cfi_row row; /* in force up to, not at, `until` */
 	uint64_t until;
 	ZydisRegister computed; /* which register the last instruction computed an address in */
+	bool has_number;	/* of 64 bits */
+	bool is_large;		/* adds something then: the large code model's way to any address */
 
 	char *detail;
 	size_t bytes;
@@ -214,29 +216,45 @@ static int jump_direct(struct look *look, uint64_t target)
 static bool is_switch(const struct look *look, const struct move_insn *insn)
 {
 	return insn->decoded.attributes & ZYDIS_ATTRIB_HAS_NOTRACK ||
-	       (insn->operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       (!look->is_large && insn->operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
 		insn->operands[0].reg.value == look->computed);
+}
+
+/* What a pointer may lead to. The large code model computes the addresses of all functions. */
+static const char *pointer_looks(const struct look *look)
+{
+	const struct sweep *sweep = look->sweep;
+
+	if (sweep->looking_pointer || !look->is_large)
+		return sweep->looking_pointer;
+	for (size_t i = 0; i < sweep->import_count; i++)
+		if (sweep->imports[i].looks && !strncmp(sweep->imports[i].name, "dl", 2))
+			return sweep->imports[i].name;
+	return NULL;
+}
+
+/* Where the return address is `offset` above the stack pointer; elsewhere it is no function's end.
+ */
+static int jump_pointer(struct look *look, uint64_t at, int64_t offset)
+{
+	const char *name = pointer_looks(look);
+	int err = name ? row_find(look, at) : 0;
+
+	if (err || !name || look->row.cfa.how != CFI_AT || look->row.cfa.reg != CFI_RSP ||
+	    look->row.cfa.offset != offset + 8)
+		return err;
+	return looked_at(look, "it ends in a jump through a pointer, which may lead to %s", name);
 }
 
 static int jump_indirect(struct look *look, const struct move_insn *insn)
 {
-	const struct sweep *sweep = look->sweep;
 	const struct sweep_import *import = NULL;
-	int err;
 
 	if (is_relative(insn, &insn->operands[0]))
-		import = sweep_import_at(sweep, relative_address(insn, &insn->operands[0]));
+		import = sweep_import_at(look->sweep, relative_address(insn, &insn->operands[0]));
 	if (import)
 		return import_take(look, import);
-	if (!sweep->looking_pointer || is_switch(look, insn))
-		return 0;
-	err = row_find(look, insn->address);
-	/* with something on the stack it is no function's end */
-	if (err || look->row.cfa.how != CFI_AT || look->row.cfa.reg != CFI_RSP ||
-	    look->row.cfa.offset != 8)
-		return err;
-	return looked_at(look, "it ends in a jump through a pointer, which may lead to %s",
-			 sweep->looking_pointer);
+	return is_switch(look, insn) ? 0 : jump_pointer(look, insn->address, 0);
 }
 
 /* A profiler of -pg looks at the return address of its caller. */
@@ -270,6 +288,9 @@ static int branch_take(struct look *look, const struct move_insn *insn)
 					   insn->address + insn->decoded.length +
 						   (uint64_t)insn->decoded.raw.imm[0].value.s);
 		return jump_indirect(look, insn);
+	case ZYDIS_CATEGORY_RET:
+		/* to an address that it pushed, as retpolines do */
+		return jump_pointer(look, insn->address, 8);
 	default:
 		return 0;
 	}
@@ -304,6 +325,30 @@ static bool is_stack(const ZydisDecodedOperand *operand)
 	       operand->mem.index == ZYDIS_REGISTER_NONE;
 }
 
+static int uses_it(struct look *look, const struct move_insn *insn)
+{
+	return looked_at(look, "%s at %#lx uses it", ZydisMnemonicGetString(insn->decoded.mnemonic),
+			 (unsigned long)insn->address);
+}
+
+/* mov %rbp, %rax: __builtin_frame_address(0) is next to the word, whatever is done with it. */
+static int frame_take(struct look *look, const struct move_insn *insn)
+{
+	const ZydisDecodedOperand *to = &insn->operands[0];
+	int err;
+
+	if (insn->decoded.mnemonic != ZYDIS_MNEMONIC_MOV ||
+	    insn->operands[1].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+	    insn->operands[1].reg.value != ZYDIS_REGISTER_RBP ||
+	    (to->type == ZYDIS_OPERAND_TYPE_REGISTER && to->reg.value == ZYDIS_REGISTER_RSP))
+		return 0;
+	err = row_find(look, insn->address);
+	if (err || look->row.cfa.how != CFI_AT || look->row.cfa.reg != CFI_RBP ||
+	    look->row.cfa.offset != 16)
+		return err;
+	return uses_it(look, insn);
+}
+
 static int operands_take(struct look *look, const struct move_insn *insn)
 {
 	int err;
@@ -322,19 +367,19 @@ static int operands_take(struct look *look, const struct move_insn *insn)
 		if (err)
 			return err;
 		if (is_return(look, insn, operand))
-			return looked_at(look, "%s at %#lx uses it",
-					 ZydisMnemonicGetString(insn->decoded.mnemonic),
-					 (unsigned long)insn->address);
+			return uses_it(look, insn);
 	}
 	return 0;
 }
 
 static void computed_note(struct look *look, const struct move_insn *insn)
 {
-	look->computed = insn->decoded.mnemonic == ZYDIS_MNEMONIC_ADD &&
-					 insn->operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER
-				 ? insn->operands[0].reg.value
-				 : ZYDIS_REGISTER_NONE;
+	bool is_sum = insn->decoded.mnemonic == ZYDIS_MNEMONIC_ADD &&
+		      insn->operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER;
+
+	look->computed = is_sum ? insn->operands[0].reg.value : ZYDIS_REGISTER_NONE;
+	look->is_large |= is_sum && look->has_number;
+	look->has_number |= insn->decoded.raw.imm[0].size == 64;
 }
 
 static int function_look(struct look *look, uint64_t start)
@@ -345,6 +390,7 @@ static int function_look(struct look *look, uint64_t start)
 	look->frame = frames_at(&look->sweep->frames, start);
 	look->until = 0;
 	look->computed = ZYDIS_REGISTER_NONE;
+	look->has_number = look->is_large = false;
 	if (cfi_find(&look->reader, look->sweep->image.frames_hdr, start, &look->cfi))
 		return -WM_E_RETURN_FRAME;
 	for (uint64_t at = start; at < look->frame->end; at += insn.decoded.length) {
@@ -352,6 +398,8 @@ static int function_look(struct look *look, uint64_t start)
 			return looked_at(look, "the code at %#lx can't be followed",
 					 (unsigned long)at);
 		err = branch_take(look, &insn);
+		if (!err)
+			err = frame_take(look, &insn);
 		if (!err && insn.decoded.meta.category != ZYDIS_CATEGORY_RET)
 			err = operands_take(look, &insn);
 		if (err)

@@ -317,6 +317,7 @@ Test(span, return_of_function_that_looks_at_it_is_refused)
 		{ "looks", "mov at 0x" },
 		{ "looks_deep", "mov at 0x" },
 		{ "looks_framed", "mov at 0x" },
+		{ "looks_frame", "mov at 0x" },
 		{ "looks_pop", "pop at 0x" },
 		{ "looks_address", "lea at 0x" },
 		{ "looks_copy", "mov at 0x" },
@@ -325,6 +326,8 @@ Test(span, return_of_function_that_looks_at_it_is_refused)
 		{ "ends_in_own", "mov at 0x" },
 		{ "ends_in_dlsym", "it ends in a jump to dlsym" },
 		{ "ends_in_dlopen", "it ends in a jump to dlopen" },
+		{ "ends_in_large", "it ends in a jump through a pointer, which may lead to dl" },
+		{ "unwinds", "it calls backtrace" },
 		{ "profiled", "it calls mcount" },
 		{ "profiled_first", "it calls __fentry__" },
 	};

@@ -53,7 +53,7 @@ struct sweep_import {
 	uint64_t address; /* the module's own function, if no other module has one; 0: none */
 	const char *name; /* the file's */
 	bool looks;	  /* at its return address, as libc's of that name does */
-	bool profiles;	  /* looks at that of its caller: mcount, of -pg */
+	bool profiles;	  /* looks at that of its caller: mcount, of -pg; or an unwinder */
 	bool is_pointer;  /* not only calls and jumps through the word need it */
 };
 

@@ -25,8 +25,9 @@ struct restartable {
  * its code (return_look.c).
  */
 static const char *const looking_names[] = {
-	"dl_iterate_phdr", "dlmopen", "dlopen", "dlsym",     "dlvsym",	    "fentry__",
-	"getcontext",	   "mcount",  "setjmp", "sigsetjmp", "swapcontext", "vfork",
+	"Unwind_Backtrace", "backtrace", "dl_iterate_phdr", "dlmopen", "dlopen", "dlsym",
+	"dlvsym",	    "fentry__",	 "getcontext",	    "mcount",  "setjmp", "sigsetjmp",
+	"swapcontext",	    "vfork",
 };
 
 static const char *const library_names[] = {

@@ -185,6 +185,15 @@ for name in find_next load_plugin who load_by_library who_by_library load_here l
 	launched "entry_$name" "func:$name" ./caller
 	grep -qx ok out || fail "the entry of $name: $(cat out)"
 done
+ways=0
+for flags in -fno-plt -mcmodel=large '-fno-plt -mindirect-branch=thunk' \
+	'-fno-plt -mindirect-branch=thunk-inline'; do
+	cc -O2 -w $flags "$probes_dir/caller.c" -o caller_by -L. -lcaller \
+		'-Wl,-rpath,$ORIGIN:$ORIGIN/plugins' || continue
+	run 1 -o "look_by_$((++ways))" -e func:load_here/ret/ -- ./caller_by
+	grep -qx ok out || fail "$flags: $(cat out)"
+	says "looks at the return address"
+done
 for name in main start_thread savectx assert_failures puts@libcaller.so; do
 	launched "return_$name" "func:$name/ret/" ./caller
 	grep -qx ok out || fail "$name: $(cat out)"

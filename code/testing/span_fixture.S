@@ -436,6 +436,19 @@ begin looks_framed
 	ret
 end looks_framed
 
+begin looks_frame
+	push	%rbp
+	.cfi_def_cfa_offset 16
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	mov	%rbp, %rax
+	add	$8, %rax
+	mov	(%rax), %rax
+	pop	%rbp
+	.cfi_def_cfa rsp, 8
+	ret
+end looks_frame
+
 begin looks_pop
 	pop	%rcx
 	.cfi_adjust_cfa_offset -8
@@ -487,6 +500,23 @@ end ends_in_dlopen
 begin ends_in_own
 	jmp	looks@plt
 end ends_in_own
+
+/* An address of the large code model. */
+begin ends_in_large
+	lea	ends_in_large(%rip), %rax
+	movabs	$_GLOBAL_OFFSET_TABLE_ - ends_in_large, %r11
+	add	%r11, %rax
+	jmp	*%rax
+end ends_in_large
+
+begin unwinds
+	sub	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	backtrace@plt
+	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+end unwinds
 
 begin profiled
 	push	%rbp
