@@ -250,10 +250,11 @@ static int page_part(struct drain *drain, const struct found *found, const struc
 		return 0;
 	losses_first(drain, stream, &head, sink);
 	err = sink->packet(&packet, sink->data);
-	if (err < 0)
+	if (err < 0 && drain->reach != DRAIN_ALL)
 		return err; /* retried in a later pass, with the events until then */
 	stream->begun = 1;
-	stream->last_ticks = head.end_ticks;
+	if (err >= 0)
+		stream->last_ticks = head.end_ticks;
 	stream->part_bytes = stream->part_seq == found->seq ? stream->part_bytes : 0;
 	stream->part_events = stream->part_bytes ? stream->part_events : 0;
 	stream->part_seq = found->seq;
@@ -263,6 +264,10 @@ static int page_part(struct drain *drain, const struct found *found, const struc
 	stream->shift++;
 	if (is_cyclic(drain))
 		stream_pass(stream, position, packet.events);
+	if (err < 0) {
+		stream->lost += packet.events;
+		return err;
+	}
 	drain->counts.recorded += packet.events;
 	drain->counts.bytes += packet.bytes;
 	return 1;

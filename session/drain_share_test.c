@@ -2,6 +2,7 @@
 #include "session/drain_state.h"
 #include "session/drain_test.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -93,6 +94,34 @@ Test(drain_share, open_page_of_live_child_is_taken_in_parts)
 	cr_assert_eq(page->state, PAGE_FREE);
 	release();
 	waitpid(pid, NULL, 0);
+}
+
+/* The last pass, and the trace takes no more: nobody looks at the page again. */
+Test(drain_share, refused_part_of_live_child_counts_as_discarded)
+{
+	static const uint32_t policies[] = { STORE_DISCARD, STORE_CYCLIC };
+
+	for (size_t i = 0; i < 2; i++) {
+		pid_t pid = child_begin();
+		struct drain_counts counts;
+		struct wm_page *page;
+
+		make(64, 4, policies[i]);
+		child_slot(0, pid, 0);
+		page = sample_store_page(&store, 0, 0, 0);
+		sample_store_event(&store, page, 1, page->begin_ticks);
+		sample_store_event(&store, page, 1, page->begin_ticks + 1);
+		seen.fail = -ENOSPC;
+		cr_assert_eq(pass(DRAIN_ALL), -ENOSPC);
+		cr_assert_eq(pass(DRAIN_ALL), 0, "it is counted once");
+		drain_finish(drain, &sink);
+		drain_count(drain, &counts);
+		cr_expect_eq(counts.recorded, 0);
+		cr_expect_eq(counts.discarded, 2, "policy %u", policies[i]);
+		release();
+		child_kill(pid);
+		waitpid(pid, NULL, 0);
+	}
 }
 
 static int is_shared(void)
