@@ -243,14 +243,18 @@ static int is_open(const struct trace_reader *reader)
 	return reader->is_indexed && !reader->is_ended && !reader->live;
 }
 
-/* No thread passes two events in a nanosecond, but a process may have written to its counts. */
+/*
+ * No thread passes two events in a nanosecond, but a process may have written to its counts. Where
+ * not all could be written, streams are missing, and nothing follows from how many there are.
+ */
 static int is_impossible(const struct trace_reader *reader, const struct summary *summary)
 {
 	uint64_t between_ns = summary->end_ns - summary->begin_ns;
 	double length_ns = (double)(reader->length_ns > between_ns ? reader->length_ns
 								   : between_ns);
 
-	return (double)summary->discarded > (length_ns + 1e9) * (double)reader->stream_count;
+	return !reader->write_error &&
+	       (double)summary->discarded > (length_ns + 1e9) * (double)reader->stream_count;
 }
 
 static int has_scaled(const struct kernel_sums *sums)
@@ -319,7 +323,7 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 	       (unsigned long long)summary->discarded,
 	       summary->is_cyclic ? "overwritten" : "discarded",
 	       100.0 * (double)summary->discarded /
-		       (double)(summary->discarded + summary->total + !summary->total),
+		       (double)(summary->discarded + summary->total + !summary->discarded),
 	       (unsigned long long)summary->missing_packets);
 	if (is_impossible(reader, summary))
 		printf("             no machine produces so many events in this time: a process has changed its counts\n");

@@ -109,4 +109,22 @@ kept=$(python3 -c 'import json; print(json.load(open("report.json"))["recorded"]
 expect "full: lost, in the trace" "$lost" "$(json discarded)"
 expect "full: recorded, in the trace" "$kept" "$(json recorded)"
 grep -q "Losses  *$lost events" said || fail "full: $(grep Losses said)"
+
+# Room for no stream at all: the counts are no one's lie.
+cat >fuller.sh <<'END'
+mount -t tmpfs -o size=8k room room || exit 77
+timeout -k 5 60 ./waymark record --json --buffer 1M -o room/full -- ./ticker 200000 2 1 7 >out 2>words
+./waymark report room/full >said 2>/dev/null
+exit 0
+END
+unshare -m bash fuller.sh
+grep -q "Losses  *$(json discarded) events discarded (100.00% of all)" said || fail "fuller: $(grep Losses said)"
+! grep -q "has changed its counts" said || fail "fuller: the program is blamed: $(grep -A2 Losses said)"
+
+# A limit of file sizes is no full disk.
+start ./beat 100000 50
+timeout -k 5 60 prlimit --fsize=300000 "$waymark" record --json -p "$pid" -o limited >out 2>words
+expect "limited: status" $? 1
+grep -q "ulimit -f" words || fail "limited: $(cat words)"
+expect "limited: cause" "$(reported limited write_error)" "File too large"
 exit "$failed"

@@ -8,15 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <waymark/error.h>
 
 #define METADATA_NEW ".metadata.new"
 #define PAGE 4096u
-
-int metadata_room_error(int err)
-{
-	return err == -ENOSPC || err == -EDQUOT || err == -EFBIG ? -WM_E_TRACE_FULL : err;
-}
 
 /* Write to the file's end, up to the end of a page each time. */
 static int write_whole(struct metadata *metadata, const struct text *text)
@@ -29,7 +23,7 @@ static int write_whole(struct metadata *metadata, const struct text *text)
 		ssize_t count = pwrite(metadata->fd, text->at + done, want, (off_t)metadata->bytes);
 
 		if (count < 0 && errno != EINTR)
-			return metadata_room_error(-errno);
+			return -errno;
 		if (count > 0) {
 			done += (size_t)count;
 			metadata->bytes += (uint64_t)count;
@@ -47,11 +41,11 @@ int metadata_replace(struct metadata *metadata, int dir, const struct text *head
 
 	made.fd = folder_create(dir, METADATA_NEW, 0600);
 	if (made.fd < 0)
-		return metadata_room_error(made.fd);
+		return made.fd;
 	for (unsigned int i = 0; i < sizeof(parts) / sizeof(*parts) && !err; i++)
 		err = write_whole(&made, parts[i]);
 	if (!err && renameat(dir, METADATA_NEW, dir, "metadata"))
-		err = metadata_room_error(-errno);
+		err = -errno;
 	if (err) {
 		close(made.fd);
 		unlinkat(dir, METADATA_NEW, 0);

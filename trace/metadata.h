@@ -22,8 +22,7 @@ struct metadata {
 };
 
 /*
- * The file becomes head, env (lines KEY = VALUE;), tail, body. 0, -WM_E_TRACE_FULL, -ENOMEM,
- * -errno.
+ * The file becomes head, env (lines KEY = VALUE;), tail, body. 0, -ENOMEM, -errno.
  */
 int metadata_replace(struct metadata *metadata, int dir, const struct text *head,
 		     const struct text *env, const struct text *tail, const struct text *body);
@@ -35,8 +34,5 @@ int metadata_replace(struct metadata *metadata, int dir, const struct text *head
 int metadata_append(struct metadata *metadata, const struct text *env, const struct text *body);
 
 void metadata_release(struct metadata *metadata);
-
-/* Every failure to write for want of room is one cause to the user. */
-int metadata_room_error(int err);
 
 #endif

@@ -6,6 +6,7 @@
 #include "trace/tsdl.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +15,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <waymark/error.h>
 #include <waymark/marker.h>
 
 #define PAGE 4096u
@@ -216,7 +216,7 @@ Test(metadata, append_without_room_leaves_the_file_as_before)
 	for (unsigned int i = 0; i < 20; i++)
 		text_add(&more, body, sizeof(body) - 1);
 	setrlimit(RLIMIT_FSIZE, &limit);
-	cr_assert_eq(metadata_append(&metadata, &none, &more), -WM_E_TRACE_FULL);
+	cr_assert_eq(metadata_append(&metadata, &none, &more), -EFBIG);
 	load(&bytes);
 	cr_assert_eq(bytes, 100 + sizeof(body) - 1);
 	cr_assert_lt(metadata.fd, 0);

@@ -63,6 +63,12 @@ struct trace_writer {
 	struct streams streams;
 };
 
+/* Every failure to write for want of room is one cause to the user. */
+static int room_error(int err)
+{
+	return err == -ENOSPC || err == -EDQUOT || err == -EFBIG ? -WM_E_TRACE_FULL : err;
+}
+
 static int metadata_write(struct trace_writer *writer)
 {
 	struct text head = { 0 }, tail = { 0 };
@@ -163,9 +169,10 @@ int trace_writer_open(struct trace_writer **writer, const char *dir)
 	streams_init(&made->streams, made->dir, &made->index);
 	uuid_make(made->uuid);
 	made->changed = made->is_head_changed = 1;
-	err = metadata_room_error(index_make(&made->index, made->dir, INDEX_NAME, made->uuid));
+	err = index_make(&made->index, made->dir, INDEX_NAME, made->uuid);
 	if (!err)
 		err = metadata_flush(made);
+	err = room_error(err);
 	if (err) {
 		unlinkat(made->dir, INDEX_NAME, 0);
 		unlinkat(made->dir, "metadata", 0);
@@ -191,21 +198,19 @@ void trace_end_set(struct trace_writer *writer, const struct trace_end *end)
 	writer->index.head.unwritten_threads = end->unwritten_threads;
 }
 
-/* Note the first error of writing for the trace's index, and return it. */
+/* Note the first error of writing for the trace's index, and return it as the user's cause. */
 static int write_failed(struct trace_writer *writer, int err)
 {
-	int why = err == -WM_E_TRACE_FULL ? ENOSPC : -err;
-
 	if (err < 0 && !writer->index.head.write_error)
-		writer->index.head.write_error = (uint32_t)why;
-	return err;
+		writer->index.head.write_error = (uint32_t)-err;
+	return room_error(err);
 }
 
 int trace_in_memory_add(struct trace_writer *writer, const char *what)
 {
 	env_string(writer, "in_memory", what);
 	writer->changed = 1;
-	return metadata_flush(writer);
+	return write_failed(writer, metadata_flush(writer));
 }
 
 void trace_unrecorded_add(struct trace_writer *writer, const char *program, uint64_t processes,
@@ -306,16 +311,16 @@ int trace_perf_maps_copy(struct trace_writer *writer)
 				  ? 0
 				  : perf_map_copy(writer->dir, &writer->processes[i].owner, &room);
 
-		first = first ? first : metadata_room_error(err);
+		first = first ? first : err;
 	}
-	return first == -WM_E_TRACE_FULL ? write_failed(writer, first) : first;
+	return room_error(first) == -WM_E_TRACE_FULL ? write_failed(writer, first) : first;
 }
 
 int trace_kernel_names_add(struct trace_writer *writer, uint64_t *addresses, size_t count)
 {
-	int err = metadata_room_error(kernel_names_write(writer->dir, "", addresses, count));
+	int err = kernel_names_write(writer->dir, "", addresses, count);
 
-	return err == -WM_E_TRACE_FULL ? write_failed(writer, err) : err;
+	return room_error(err) == -WM_E_TRACE_FULL ? write_failed(writer, err) : err;
 }
 
 static struct writer_process *process_of(struct trace_writer *writer, int process)
@@ -612,7 +617,7 @@ int trace_packet_write(struct trace_writer *writer, int process, struct wm_packe
 	memcpy(head->uuid, writer->uuid, sizeof(head->uuid));
 	head->stream_id = (uint32_t)process;
 	head->content_bits = head->packet_bits = 8 * ((uint64_t)PAGE_HEAD_BYTES + bytes);
-	err = metadata_room_error(streams_write(&writer->streams, head, content, bytes, events));
+	err = streams_write(&writer->streams, head, content, bytes, events);
 	return write_failed(writer, err);
 }
 
@@ -626,11 +631,11 @@ int trace_writer_close(struct trace_writer *writer)
 	if (!err && writer->metadata.is_appended)
 		metadata_write(writer); /* if it fails, the file is complete as it is */
 	metadata_release(&writer->metadata);
-	write_failed(writer, err);
-	closed = write_failed(writer, metadata_room_error(streams_release(&writer->streams)));
-	ended = writer->index.fd < 0 ? 0 : metadata_room_error(index_end(&writer->index));
+	err = write_failed(writer, err);
+	closed = write_failed(writer, streams_release(&writer->streams));
+	ended = writer->index.fd < 0 ? 0 : index_end(&writer->index);
 	if (!ended)
-		ended = metadata_room_error(index_close(&writer->index));
+		ended = index_close(&writer->index);
 	for (int i = 0; i < writer->process_count; i++) {
 		trace_schema_free(writer->processes[i].schema);
 		free(writer->processes[i].owner.jitdump);
@@ -641,5 +646,5 @@ int trace_writer_close(struct trace_writer *writer)
 	text_release(&writer->body);
 	close(writer->dir);
 	free(writer);
-	return err ? err : closed ? closed : ended;
+	return err ? err : closed ? closed : room_error(ended);
 }

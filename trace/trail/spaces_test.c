@@ -118,7 +118,7 @@ Test(spaces, writer_without_room_writes_no_undefined_block)
 	sample_trail_close(&sample);
 	open_trace();
 	cr_expect_eq(reader->damages_ever, 0);
-	cr_expect_eq(reader->write_error, ENOSPC);
+	cr_expect_eq(reader->write_error, EFBIG);
 	cr_expect_eq(trails.path_count ? trails.paths[0].blocks : 0, count);
 }
 
