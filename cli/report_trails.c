@@ -33,6 +33,9 @@ int report_trails(struct report_trails *sum, struct trace_reader *reader)
 		const struct trail_thread_entry *threads = &trails.threads.all[i];
 		int is_gone = trail_lost_is_gone(reader, threads);
 
+		/* the recorder has counted these itself, as unwritten */
+		if (reader->write_error && is_gone)
+			continue;
 		sum->threads += threads->is_missing != 0;
 		sum->cut += (uint64_t)is_gone;
 		sum->damaged += threads->is_missing && !is_gone && !reader->live;

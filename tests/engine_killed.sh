@@ -54,13 +54,19 @@ for key in sys.argv[2:]:
 print(at or 0)' "$@"
 }
 
+# threads_in REPORT: of how many threads it has a trail
+threads_in()
+{
+	python3 -c 'import json, sys; print(json.load(open(sys.argv[1])).get("trails", {"threads": 0})["threads"])' "$1"
+}
+
 # full SIZE SPEC
 full()
 {
 	mount -t tmpfs -o size="$1" tmpfs room 2>words || return 0
 	timeout 100 "$waymark" record --json -e "$2" -o room/full -- sh -c 'exec gzip -nc data >by_engine' >out 2>words
 	expect "a full disk of $1, $2" $? 1
-	grep -q "could not be written" words || fail "a full disk of $1, $2: $(cat words)"
+	grep -q "no room for the rest of the trace" words || fail "a full disk of $1, $2: $(cat words)"
 	grep -q "of these blocks [0-9,]* are not in the trace" words || fail "a full disk of $1, $2: all are in it: $(cat words)"
 	"$waymark" report --json room/full >reported 2>words || fail "a full disk of $1, $2: report: $(cat words)"
 	unwritten=$(of_json out trail unwritten)
@@ -68,6 +74,8 @@ full()
 		$(($(of_json out trail blocks) - $(of_json out trail overwritten) - unwritten))
 	expect "a full disk of $1, $2: of them missing" "$(of_json reported unwritten_blocks)" "$unwritten"
 	expect "a full disk of $1, $2: of threads" "$(of_json reported unwritten_threads)" "$(of_json out trail unwritten_threads)"
+	expect "a full disk of $1, $2: threads" "$(threads_in reported)" \
+		$(($(of_json out trail threads) - $(of_json out trail unwritten_threads)))
 	cmp compressed by_engine || fail "a full disk of $1, $2: another output"
 	[ "$unwritten" -gt 0 ] || fail "a full disk of $1, $2: nothing is missing"
 	"$waymark" report room/full >said 2>words

@@ -97,7 +97,7 @@ expect "killed program: events in the trace" "$(events_in dead)" "$(json recorde
 # The full disk: recording stops, says so, and keeps what was written.
 if [ "$(id -u)" -eq 0 ] && mkdir disk && mount -t tmpfs -o size=2m none disk 2>/dev/null; then
 	run 1 --json -o disk/trace -- ./ticker 1000000
-	says "could not be written"
+	says "there is no room for the rest of the trace"
 	expect "full disk: events in the trace" "$(events_in disk/trace)" "$(json recorded)"
 	[ "$(json recorded)" -gt 0 ] || fail "the full disk kept nothing"
 	umount disk

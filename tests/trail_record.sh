@@ -288,7 +288,7 @@ says "not empty"
 (
 	ulimit -f 16
 	run 1 --json "${step[@]}" -o limited -- ./trailed l 20000
-	says "could not be written"
+	says "there is no room for the rest of the trace"
 	exit "$failed"
 ) || failed=1
 timeout 60 "$waymark" trail --last 1 limited >/dev/null 2>&1 || fail "what stood before the limit can't be read"

@@ -130,7 +130,7 @@ fi
 # The disk is full: the folder is named.
 if mkdir small && mount -t tmpfs -o size=256k none small 2>/dev/null; then
 	run 1 -e trail/soft/ -o small/trace -- sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exit 3'
-	says "the trace could not be written on: small/trace"
+	says "there is no room for the rest of the trace: small/trace"
 	umount small
 else
 	echo "skipped: may not mount"

@@ -353,12 +353,16 @@ static int out_event(struct wire_out *out, const struct wire_head *head,
 
 static void thread_end(struct wire_out *out, size_t number, uint64_t ticks)
 {
+	static const struct trail_between lost = { .event = TRAIL_LOST };
 	struct wire_thread_out *thread = &out->threads[number];
 	struct wire_process_out *process = &out->processes[thread->process];
 	int err = 0;
 
 	if (!thread->is_begun)
 		return;
+	/* since another process's sink failed, this one got no more */
+	if (out->error)
+		process->to->calls->event(process->to, thread->thread, &lost, ticks);
 	err = process->to->calls->thread_end(process->to, thread->thread, ticks);
 	thread->is_begun = 0;
 	process->live--;

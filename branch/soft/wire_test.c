@@ -134,6 +134,22 @@ Test(wire, who_did_not_end_has_lost_the_rest)
 	fds[0] = dup(0);
 }
 
+/* As on a full disk, where another process's trail was refused first. */
+Test(wire, thread_that_ends_after_an_error_has_lost_the_rest)
+{
+	struct sink_thread *thread = thread_put(5);
+
+	block_put(thread, &jump, 20);
+	take();
+	out.error = -ENOSPC;
+	block_put(thread, &jump, 21);
+	cr_assert_eq(in.first.sink.calls->thread_end(&in.first.sink, thread, 22), 0);
+	take();
+	cr_assert_eq(records(), 2);
+	record_at(1, TRAIL_LOST);
+	cr_expect_eq(out.error, -ENOSPC);
+}
+
 Test(wire, nothing_is_taken_once_it_is_frozen)
 {
 	struct sink_thread *thread = thread_put(5);
