@@ -8,6 +8,13 @@
 
 	.text
 
+/* All flags off but NT and ID, which rt_sigreturn does not restore. */
+	.macro flags_quiet
+	pushfq
+	andl	$0x204002, (%rsp)
+	popfq
+	.endm
+
 /* esi: why. Enters with the program's registers, except those named at each gate. */
 	.macro gate name, why
 	.globl \name
@@ -45,8 +52,7 @@ gate_enter:
 	mov	%r15, GPR(15)
 	pushfq
 	popq	%gs:THREAD_FLAGS
-	pushq	$2
-	popfq
+	flags_quiet
 	movups	%xmm15, %gs:THREAD_POINTER
 	mov	%gs:0, %rdi
 	xor	%ebp, %ebp
@@ -98,8 +104,7 @@ engine_entry:
 	.hidden gate_handler
 	.type gate_handler, @function
 gate_handler:
-	pushq	$2
-	popfq
+	flags_quiet
 	jmp	signal_handle
 	.size gate_handler, . - gate_handler
 

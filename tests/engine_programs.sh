@@ -28,6 +28,12 @@ cc -O1 -o program "$source_dir/tests/targets/resumed.c" || exit 1
 timeout 60 "$waymark" record -v -e trail/soft/ -o resumed -- ./program 2>words
 expect "resumed.c" $? 7
 
+# Flags, those that rt_sigreturn(2) does not restore among them.
+cc -O2 -I"$source_dir/include" "$source_dir/tests/probes/flags.c" \
+	"$source_dir/tests/probes/flags_portable.c" -o flags -lpthread || exit 1
+timeout 60 "$waymark" record -v -e trail/soft/ -o flags.trail -- ./flags 60 >native 2>words
+expect "flags: $(grep -v 'wrong 0' native) $(cat words)" "$(grep -c 'wrong 0' native)" 7
+
 # Hot traces whose branches go both ways: the trail says of each function what the program has counted.
 cc -O1 -o ways "$source_dir/tests/targets/ways.c" || exit 1
 timeout 60 "$waymark" record -v -e trail/soft/ -o ways.trail -- ./ways >native 2>words

@@ -510,11 +510,7 @@ begin ends_in_large
 end ends_in_large
 
 begin unwinds
-	sub	$8, %rsp
-	.cfi_adjust_cfa_offset 8
 	call	backtrace@plt
-	add	$8, %rsp
-	.cfi_adjust_cfa_offset -8
 	ret
 end unwinds
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls functions with every value of CF, PF, AF, ZF, SF, OF, DF and AC. None of them changes these
- * itself, but a marker's site, which changes the first six. Prints `WAY calls N wrong N`.
+ * Calls functions with every value of CF, PF, AF, ZF, SF, OF, DF, NT, AC and ID. None of them changes
+ * these itself, but a marker's site, which changes the first six. Prints `WAY calls N wrong N`.
+ * flags [ROUNDS]
  */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <waymark/marker.h>
 
-#define MARKED 0x40400ull /* DF and AC */
+#define MARKED 0x244400ull /* DF, NT, AC and ID */
 #define ALL (MARKED | 0x8d5)
 
 uint64_t with_flags(void (*function)(void), uint64_t flags);
@@ -71,16 +73,19 @@ static void marked(void)
 
 void marked_portably(void);
 
+static int rounds = 1;
+
 static void way_try(const char *name, void (*function)(void), uint64_t wanted)
 {
 	unsigned int wrong = 0, calls = 0;
 
-	for (uint64_t flags = ALL;; flags = (flags - 1) & ALL) {
-		calls++;
-		wrong += (with_flags(function, flags | 0x202) & wanted) != (flags & wanted);
-		if (!flags)
-			break;
-	}
+	for (int round = 0; round < rounds; round++)
+		for (uint64_t flags = ALL;; flags = (flags - 1) & ALL) {
+			calls++;
+			wrong += (with_flags(function, flags | 0x202) & wanted) != (flags & wanted);
+			if (!flags)
+				break;
+		}
 	printf("%s calls %u wrong %u\n", name, calls, wrong);
 }
 
@@ -101,10 +106,12 @@ static void *ways_try(void *data)
 	return NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	pthread_t thread;
 
+	if (argc > 1)
+		rounds = atoi(argv[1]);
 	if (pthread_create(&thread, NULL, ways_try, NULL) || pthread_join(thread, NULL))
 		return 2;
 	return 0;
