@@ -108,12 +108,15 @@ static int fail_unmatched(struct wm_session *session)
 static int note_in_memory(struct wm_session *session)
 {
 	const struct trail_request *trail = spec_trail(session->specs);
+	int err = 0;
 
 	if (!session->writer)
 		return 0;
 	if (session->options.policy == WM_POLICY_CYCLIC)
-		return trace_in_memory_add(session->writer, "events");
-	return trail && trail->last_bytes ? trace_in_memory_add(session->writer, "branches") : 0;
+		err = trace_in_memory_add(session->writer, "events");
+	else if (trail && trail->last_bytes)
+		err = trace_in_memory_add(session->writer, "branches");
+	return err ? session_fail(session, err, "%s", session->dir) : 0;
 }
 
 /* Refuse what only a process has where there is none, and CPUs for which there is no event. */
