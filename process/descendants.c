@@ -7,8 +7,12 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define LISTED_MAX 65536 /* a chain of processes that fork and end could go on for ever */
 
 struct kin {
 	pid_t pid, ppid;
@@ -71,4 +75,71 @@ int descendants_read(const pid_t *roots, size_t root_count, pid_t **pids)
 	}
 	free(list.all);
 	return err ? err : (int)count;
+}
+
+struct pid_list {
+	pid_t *all;
+	size_t count, room;
+};
+
+static int pid_add(struct pid_list *list, pid_t pid)
+{
+	int err = list->count < LISTED_MAX ? 0 : -E2BIG;
+
+	if (!err)
+		err = array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all));
+	if (!err)
+		list->all[list->count++] = pid;
+	return err;
+}
+
+/* What each thread of a process has forked. A process that is gone has no children. */
+static int children_add(struct pid_list *list, pid_t pid)
+{
+	struct dirent *entry;
+	char path[320];
+	DIR *tasks;
+	int err = 0, child;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	while (tasks && !err && (entry = readdir(tasks))) {
+		FILE *children;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, entry->d_name);
+		children = fopen(path, "re");
+		while (children && !err && fscanf(children, "%d", &child) == 1)
+			err = is_in(list->all, list->count, child) ? 0 : pid_add(list, child);
+		if (children)
+			fclose(children);
+	}
+	if (tasks)
+		closedir(tasks);
+	return err;
+}
+
+int descendants_glance(const pid_t *roots, size_t root_count, pid_t **pids)
+{
+	struct pid_list list = { 0 };
+	int err = 0;
+
+	*pids = NULL;
+	/* CONFIG_PROC_CHILDREN */
+	if (access("/proc/thread-self/children", R_OK))
+		return descendants_read(roots, root_count, pids);
+	for (size_t i = 0; i < root_count && !err; i++)
+		err = pid_add(&list, roots[i]);
+	for (size_t i = 0; i < list.count && !err; i++)
+		err = children_add(&list, list.all[i]);
+	if (err && err != -E2BIG) {
+		free(list.all);
+		return err;
+	}
+	list.count -= root_count;
+	if (list.count)
+		memmove(list.all, list.all + root_count, list.count * sizeof(*list.all));
+	*pids = list.all;
+	return (int)list.count;
 }

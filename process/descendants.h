@@ -11,4 +11,10 @@
  */
 int descendants_read(const pid_t *roots, size_t root_count, pid_t **pids);
 
+/*
+ * The same from the kernel's lists of children, which cost little on a machine with many processes.
+ * They may miss one while others end. Without such lists it reads all processes.
+ */
+int descendants_glance(const pid_t *roots, size_t root_count, pid_t **pids);
+
 #endif

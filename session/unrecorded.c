@@ -27,7 +27,7 @@
 
 #define PROGRAMS_MAX 256
 #define ACCEPTS_MAX 64
-#define LOOK_NS 50000000u
+#define LOOK_NS 5000000u
 #define LEFT_NS 100000000u
 #define LOOK_SHARE 200 /* a look may take this fraction of the time: 1/200 */
 #define READ_BYTES_MAX (256 * 1024)
@@ -366,7 +366,7 @@ static void look(struct wm_session *session)
 		if (!is_connected(session, p->pid) && has_executed(session, p))
 			look_at(session, p->pid);
 	}
-	found = count ? descendants_read(roots, count, &pids) : 0;
+	found = count ? descendants_glance(roots, count, &pids) : 0;
 	for (int i = 0; i < found; i++)
 		if (!is_connected(session, pids[i]))
 			look_at(session, pids[i]);

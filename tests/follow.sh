@@ -214,6 +214,15 @@ cp /bin/sleep lasting
 run 0 --json -o bare -- sh -c 'env -i ./lasting 4; ./lasting 3; ./ticker 10'
 expect "without our environment" "$(unrecorded lasting)" 1
 
+# Short programs behind vfork(2), whose parent has no agent's word for them.
+cat >brief.py <<'END'
+import subprocess
+for _ in range(20):
+    subprocess.run(["./lasting", "0.05"], env={}, close_fds=False)
+END
+run 1 --json -e 'marker:*:*' -o briefly -- python3 brief.py
+[ "$(unrecorded lasting)" -ge 10 ] || fail "short programs of vfork: $(unrecorded lasting) of 20"
+
 # A program that daemonises: the recording ends with it and says which children still run, or waits.
 build_target record/daemon.c
 run 0 --json --wait-all -o daemon_all -- ./daemon
