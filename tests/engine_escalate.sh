@@ -44,23 +44,23 @@ for file in setuid capable; do
 	gains 'marker:escalate:*' "$file" 'recorded 1 event'
 done
 
-# Markers of a daemon and of its worker, also where the recorder does not answer: they share no
-# store.
+# Markers of a daemon and of its worker, also where the recorder does not answer, or libc did not
+# make the worker: they share no store.
 mkfifo input
-for is_stopped in 0 1; do
+for kind in wait stopped bare; do
 	rm -rf markers out
-	"$waymark" record -e 'marker:escalate:*' -o markers -- ./escalate worker 2 wait <input >out 2>words &
+	"$waymark" record -e 'marker:escalate:*' -o markers -- ./escalate worker 2 "$kind" <input >out 2>words &
 	recorder=$!
 	exec 7>input
 	await_event markers escalate:passed
-	[ "$is_stopped" = 0 ] || kill -STOP "$recorder"
+	[ "$kind" != stopped ] || kill -STOP "$recorder"
 	echo >&7
 	await -s 60 grep -q harmed out
 	kill -CONT "$recorder"
 	exec 7>&-
 	wait "$recorder" || fail "markers: $(cat words)"
-	grep -q '^0 harmed, 0 shared' out || fail "markers, stopped $is_stopped: $(cat out)"
-	[ "$is_stopped" = 0 ] || grep -q 'ran unrecorded at first' words ||
+	grep -q '^0 harmed, 0 shared' out || fail "markers, $kind: $(cat out)"
+	[ "$kind" != stopped ] || grep -q 'ran unrecorded at first' words ||
 		fail "children that began unrecorded are not counted: $(cat words)"
 done
 

@@ -350,7 +350,7 @@ gcc -O0 -g -fno-omit-frame-pointer -I"$here/../include" "$here/inside/forks.c" -
 options=()
 both='launch attach'
 
-for name in leaf fork storm threaded bare vfork spawn exec exec_other clone clone_vm daemon closefrom; do
+for name in leaf fork storm threaded vfork spawn exec exec_other clone clone_vm daemon closefrom; do
 	case_is $name 0 "$both" "$bin/forks" $name
 done
 case_is exec_thread 8 "$both" "$bin/forks" exec_thread
@@ -380,10 +380,11 @@ fi
 for name in seccomp seccomp_first seccomp_all strict; do
 	case_is $name 0 "$both" "$bin/rights" $name
 done
-# a child under a filter can't reach the tool, and a child of root's does not write to its parent's
-# store
-fork_slack=0
-[ "$(id -u)" -ne 0 ] || fork_slack=300
+# a child under a filter can't reach the tool, nor can one of a bare fork, and a child of root's does
+# not write to its parent's store
+fork_slack=0 bare_slack=0
+[ "$(id -u)" -ne 0 ] || fork_slack=300 bare_slack=1000
+case_is bare $bare_slack "$both" "$bin/forks" bare
 case_is seccomp_fork $fork_slack "$both" "$bin/rights" seccomp_fork
 case_is seccomp_all_kill 0 "$both" "$bin/rights" seccomp_all_kill
 # limits that the program sets when it starts, or is started with; it may be recorded or not

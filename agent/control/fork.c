@@ -12,7 +12,8 @@
  *
  * Children of vfork and of a bare clone() don't come here. The former share our memory and must not
  * touch it; the latter have no control thread, and their hits end where the store finds itself
- * wiped (agent/store/arena.h).
+ * wiped (agent/store/arena.h). They are counted where the process has no rights to give up; else
+ * the child has nothing of the store.
  */
 #define _GNU_SOURCE
 #include "agent/control/agent.h"
@@ -54,6 +55,7 @@ static __thread int has_lock __attribute__((tls_model("initial-exec")));
 /* a signal handler forks: the hit that it interrupted continues in the parent, and counts there */
 static __thread int is_inside __attribute__((tls_model("initial-exec")));
 static __thread int32_t forking_tid __attribute__((tls_model("initial-exec")));
+static __thread uint32_t followed __attribute__((tls_model("initial-exec"))); /* lanes */
 
 /*
  * Shared by a process without rights and all its descendants, so that a stopped tool holds back one
@@ -87,8 +89,7 @@ static void before(void)
 	forking_tid = writer_self ? writer_self->tid : 0;
 	has_lock = !lock_take(&agent_lock, FORK_LOCK_MS);
 	is_inside = store_self_is_inside();
-	if (!is_inside)
-		store_forking(session_followed());
+	followed = is_inside ? 0 : store_forking(session_followed(), has_lock);
 	hit_open(&shut);
 	errno = error;
 }
@@ -100,8 +101,10 @@ static void parent(void)
 
 	hit_guard(&shut);
 	error = errno;
-	if (has_lock)
+	if (has_lock) {
+		store_forking_end();
 		lock_release(&agent_lock);
+	}
 	has_lock = 0;
 	hit_open(&shut);
 	errno = error;
@@ -119,13 +122,11 @@ static void child(void)
 	unsigned int count;
 	int error, is_whole, why = 0;
 	int was_watched = watch_any_live();
-	uint32_t followed;
 	unsigned int usual_ms = FORK_GO_WAIT_MS;
 
 	hit_guard(&shut);
 	error = errno;
 	count = session_tool_paths(paths);
-	followed = is_inside ? 0 : session_followed();
 	if (store_is_silent(followed, FORK_ALONE_WAIT_MS))
 		usual_ms = FORK_BEHIND_MS;
 	else if (store_any_is_alone(followed))

@@ -14,6 +14,16 @@ int arena_init(void);
 /* False in the child of a fork until arena_forked(). Any thread and signal context. */
 int arena_is_ours(void);
 
+/*
+ * Whether `store` is not in this process's memory: this is the child of a bare clone(2), and its
+ * parent's store is alone. Any thread and signal context.
+ */
+static inline int arena_lacks(const struct store *store)
+{
+	return store->is_alone && !__atomic_load_n(&store->is_lent, __ATOMIC_RELAXED) &&
+	       !arena_is_ours();
+}
+
 /* The child of a fork starts afresh. */
 void arena_forked(void);
 

@@ -166,9 +166,9 @@ int store_open(unsigned int lane, const struct store_options *options, int *fd)
 	}
 	memcpy(map, &head, sizeof head);
 	alone = store_is_alone();
-	/* a child made by a bare clone(2) has the counts alone, which nothing depends on */
+	/* store_forking() lends the first page to children of fork */
 	if (alone)
-		madvise(map + sizeof head, head.bytes - sizeof head, MADV_DONTFORK);
+		madvise(map, head.bytes, MADV_DONTFORK);
 	*store = (struct store){
 		.slots = (void *)(map + head.slots_offset),
 		.chunks = (void *)(map + head.chunks_offset),

@@ -68,8 +68,13 @@ int store_any_blocks(void);
  */
 void store_sweep(void);
 
-/* A fork begins: `lanes` are those that store_forked() is given in the child, a bit for each. */
-void store_forking(uint32_t lanes);
+/*
+ * A fork begins, of `lanes`, a bit for each. Returns those that store_forked() is given in the
+ * child. Of a store that is alone the child has the first page, if `is_locked`: the agent's lock is
+ * held until store_forking_end(), in the parent. Else the child is counted as unreached.
+ */
+uint32_t store_forking(uint32_t lanes, int is_locked);
+void store_forking_end(void);
 
 /*
  * Of these lanes' stores that are alone: whether there are any; whether the tool has read none of

@@ -225,8 +225,7 @@ Test(store, child_leaves_parents_store_when_tool_closes_it)
 	stores[0].head->tool_pid = (uint32_t)getpid();
 	/* as root's is not */
 	stores[0].is_alone = 0;
-	madvise((char *)stores[0].head + sizeof(struct wm_store),
-		stores[0].bytes - sizeof(struct wm_store), MADV_DOFORK);
+	madvise(stores[0].head, stores[0].bytes, MADV_DOFORK);
 	cr_assert_eq(in_child(share_in_child), 7);
 }
 
@@ -246,24 +245,72 @@ Test(store, child_of_a_process_with_rights_shares_nothing)
 {
 	fixture_make(1 << 20, STORE_DISCARD);
 	stores[0].head->tool_pid = (uint32_t)getpid();
-	stores[0].is_alone = 1;
+	/* as root's is */
+	if (!store_is_alone())
+		stores[0].is_alone = 1;
+	else
+		cr_assert_eq(store_forking(1, 1), 1);
 	cr_assert_eq(in_child(count_in_child), 7);
+	store_forking_end();
 	cr_assert_eq(stores[0].head->discarded, 1);
+}
+
+/* Without the agent's lock, another thread may take the page back that its child got. */
+Test(store, fork_without_the_lock_lends_nothing)
+{
+	if (!store_is_alone())
+		cr_skip_test("children of a process without privileges share its store");
+	fixture_make(1 << 20, STORE_DISCARD);
+	cr_assert_eq(store_forking(1, 0), 0);
+	cr_assert_eq(stores[0].head->unreached_error, -EBUSY);
+}
+
+static int clone_bare(int (*child)(void))
+{
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	int status;
+
+	if (!pid)
+		syscall(SYS_exit_group, child());
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* It makes another child, by libc, and stays out of what it does not have. */
+static int lack_store(void)
+{
+	void *head = stores[0].head;
+
+	if (!msync(head, sizeof(struct wm_store), MS_ASYNC) || errno != ENOMEM)
+		return 1;
+	hit_in_child();
+	if (store_forking(1, 1))
+		return 2;
+	return in_child(reopen_in_child);
+}
+
+Test(store, child_of_a_bare_clone_has_none_of_a_privileged_store)
+{
+	if (!store_is_alone())
+		cr_skip_test("children of a process without privileges share its store");
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("store:pair", PAIR, 1);
+	check_parent(10);
+	cr_assert_eq(clone_bare(lack_store), 7);
+	cr_assert_eq(store_forking(1, 1), 1);
+	store_forking_end();
+	cr_assert_eq(clone_bare(lack_store), 7);
+	check_parent(10);
+	cr_assert_eq(fixture_read(0, width, NULL, NULL), 20);
+	cr_assert_eq(fixture_discarded(0), 0);
 }
 
 Test(store, nor_does_the_child_of_a_bare_fork)
 {
-	int status;
-	pid_t pid;
-
 	fixture_make(1 << 20, STORE_DISCARD);
 	fixture_arm("store:pair", PAIR, 1);
 	check_parent(10);
-	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	if (!pid)
-		syscall(SYS_exit_group, hit_in_child());
-	waitpid(pid, &status, 0);
-	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+	cr_assert_eq(clone_bare(hit_in_child), 7);
 	check_parent(10);
 	cr_assert_eq(fixture_read(0, width, NULL, NULL), 20);
 }

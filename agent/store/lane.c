@@ -333,7 +333,7 @@ void lane_discard(struct writer *writer, struct lane *lane, unsigned int session
 	struct store *store = &stores[session];
 	struct wm_store *head = __atomic_load_n(&store->head, __ATOMIC_ACQUIRE);
 
-	if (!head)
+	if (!head || arena_lacks(store))
 		return;
 	if (lane && !lane->slot && writer)
 		slot_claim(store, lane, writer, depth);
@@ -347,7 +347,7 @@ void lane_crowded(struct writer *writer, struct lane *lane, unsigned int session
 {
 	struct wm_store *head = __atomic_load_n(&stores[session].head, __ATOMIC_ACQUIRE);
 
-	if (head)
+	if (head && !arena_lacks(&stores[session]))
 		__atomic_fetch_add(&head->crowded_out, 1, __ATOMIC_RELAXED);
 	lane_discard(writer, lane, session, depth);
 }

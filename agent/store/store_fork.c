@@ -6,6 +6,7 @@
 #include "agent/store/thread_writer.h"
 #include "base/kernel.h"
 
+#include <errno.h>
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -60,19 +61,50 @@ static void share_again(struct store *store)
 {
 	struct wm_store *head = store->head;
 
-	if (!store->is_alone || store_is_alone() ||
-	    madvise((char *)head + sizeof *head, store->bytes - sizeof *head, MADV_DOFORK))
+	if (!store->is_alone || store_is_alone() || madvise(head, store->bytes, MADV_DOFORK))
 		return;
 	store->is_alone = 0;
 }
 
-void store_forking(uint32_t lanes)
+/* Whether the child of this fork will have the store, or its first page. */
+static int lend(struct store *store, int is_locked)
+{
+	if (!store->head || arena_lacks(store))
+		return 0;
+	share_again(store);
+	if (!store->is_alone)
+		return 1;
+	/* without the lock: another thread's fork may be in progress, and take the page back */
+	if (!is_locked || madvise(store->head, sizeof *store->head, MADV_DOFORK)) {
+		store_unreached((unsigned int)(store - stores), -EBUSY);
+		return 0;
+	}
+	/* after the page is lent, so that a clone which sees this has the page */
+	__atomic_store_n(&store->is_lent, 1, __ATOMIC_RELEASE);
+	return 1;
+}
+
+uint32_t store_forking(uint32_t lanes, int is_locked)
+{
+	uint32_t lent = 0;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (!(lanes & 1u << i) || !lend(&stores[i], is_locked))
+			continue;
+		__atomic_fetch_add(&stores[i].head->forks, 1, __ATOMIC_RELAXED);
+		lent |= 1u << i;
+	}
+	return lent;
+}
+
+void store_forking_end(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (!(lanes & 1u << i) || !stores[i].head)
+		if (!stores[i].is_lent)
 			continue;
-		share_again(&stores[i]);
-		__atomic_fetch_add(&stores[i].head->forks, 1, __ATOMIC_RELAXED);
+		/* before the page is taken back: see lend() */
+		__atomic_store_n(&stores[i].is_lent, 0, __ATOMIC_RELEASE);
+		madvise(stores[i].head, sizeof *stores[i].head, MADV_DONTFORK);
 	}
 }
 

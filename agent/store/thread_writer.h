@@ -170,6 +170,7 @@ struct store {
 	uint32_t child_pid;
 	uint32_t share;	   /* number + 1 of the slot that says so; 0: none */
 	uint32_t is_alone; /* no child of fork writes to it: store_is_alone() */
+	uint32_t is_lent;  /* then: a fork is in progress, whose child has the first page */
 };
 
 extern struct store stores[SESSIONS_MAX] __attribute__((visibility("hidden")));

@@ -4,9 +4,9 @@
  * shared memory that a process can write and that is the recorder's is overwritten, again and
  * again: where its layout says that data is, and behind that.
  *
- * escalate worker COUNT [wait]: of a worker that has dropped root's rights, on its parent's further
- * children. Prints how many of them were harmed, and how many mappings the two share. `wait`: it
- * begins once there is input.
+ * escalate worker COUNT [wait|bare]: of a worker that has dropped root's rights, on its parent's
+ * further children. Prints how many of them were harmed, and how many mappings the two share.
+ * Both: it begins once there is input. `bare`: the worker is not made by libc.
  * escalate program COUNT FILE: of a child, on a program that its parent executes so often, both
  * without root's rights.
  * escalate capability FILE: not an attack: the file gets CAP_NET_RAW.
@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -125,7 +126,7 @@ static int forked(void)
 	return status_of(pid);
 }
 
-static int worker(int count, int waits)
+static int worker(int count, int waits, int is_bare)
 {
 	struct mapping mine[MAPPINGS_MAX], its[MAPPINGS_MAX];
 	int harmed = 0, shared = 0, line[2], mine_count, its_count;
@@ -136,7 +137,7 @@ static int worker(int count, int waits)
 	passed(count);
 	if (waits)
 		getchar();
-	pid = fork();
+	pid = is_bare ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
 	if (!pid) {
 		if (become_nobody())
 			_exit(3);
@@ -191,7 +192,7 @@ static int capability(const char *file)
 int main(int argc, char **argv)
 {
 	if (argc > 2 && !strcmp(argv[1], "worker"))
-		return worker(atoi(argv[2]), argc > 3);
+		return worker(atoi(argv[2]), argc > 3, argc > 3 && !strcmp(argv[3], "bare"));
 	if (argc > 3 && !strcmp(argv[1], "program"))
 		return program(atoi(argv[2]), argv[3]);
 	return argc > 2 && !strcmp(argv[1], "capability") ? capability(argv[2]) : 2;
