@@ -22,6 +22,8 @@
 #define LIBC_NAME "libc.so.6"
 
 /* The state of plan_make(), for its callbacks. */
+#define GUARDS_MAX 4 /* that guard_all() makes */
+
 struct making {
 	struct plan *plan;
 	struct spec *spec; /* whose places are being found */
@@ -34,6 +36,7 @@ struct making {
 	const struct plan_listener *listener;
 	struct sweep sweep;
 	struct return_others others;
+	struct image_range guarded[GUARDS_MAX]; /* the guards' functions */
 	int has_sweep;
 	struct trampoline trampoline;
 };
@@ -182,6 +185,15 @@ static int keep(struct making *making, const struct code_place *place, int err, 
 	return err ? asked_refuse(asked, err, detail) : index_last(making);
 }
 
+/* A guard runs in place of the function: nothing behind its jump is ever reached. */
+static int is_in_guarded(const struct making *making, uint64_t address)
+{
+	for (size_t i = 0; i < making->plan->guard_count; i++)
+		if (address >= making->guarded[i].start && address < making->guarded[i].end)
+			return 1;
+	return 0;
+}
+
 static int found(const struct code_place *place, int err, const char *detail, void *data)
 {
 	struct making *making = data;
@@ -196,6 +208,10 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 		err = sweep_once(making);
 	if (err == -ENOMEM || err == -ECANCELED)
 		return err;
+	if (!err && is_in_guarded(making, place->address)) {
+		err = -WM_E_DETOUR_TAKEN;
+		detail = "Waymark replaces the function in this recording";
+	}
 	wanted.is_safe = making->spec->request->is_safe;
 	return keep(making, &wanted, err, detail);
 }
@@ -281,14 +297,17 @@ static int fill(struct making *making)
 	return err;
 }
 
-/* Whether the module is libc, and a watch needs SIGTRAP or markers have counts. */
+/*
+ * Whether the module is libc, and a watch needs SIGTRAP, or a filter may forbid what hits call:
+ * markers have counts, probes strings.
+ */
 static int is_guarded(const struct spec_list *specs, const char *path)
 {
 	const char *name = strrchr(path, '/');
 
 	if (strcmp(name ? name + 1 : path, LIBC_NAME))
 		return 0;
-	return spec_count_watches(specs) || spec_costs(specs);
+	return spec_count_watches(specs) || spec_costs(specs) || spec_reads_strings(specs);
 }
 
 int plan_concerns(const struct spec_list *specs, const char *path,
@@ -395,7 +414,9 @@ static int guard(struct making *making, const char *name, uint8_t kind, uint32_t
 		free((void *)asked->place);
 		return -ENOENT;
 	}
-	making->plan->guard_count++;
+	making->guarded[making->plan->guard_count++] = (struct image_range){
+		function->address, function->address + function->bytes
+	};
 	return 0;
 }
 

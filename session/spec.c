@@ -269,6 +269,24 @@ uint32_t spec_costs(const struct spec_list *list)
 	return costs;
 }
 
+static int request_reads_strings(const struct code_request *request)
+{
+	int reads = request->return_type == WM_TYPE_STR;
+
+	for (unsigned int i = 0; i < request->wish_count; i++)
+		reads |= request->wishes[i].type == WM_TYPE_STR;
+	return reads;
+}
+
+int spec_reads_strings(const struct spec_list *list)
+{
+	int reads = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		reads |= list->all[i].request && request_reads_strings(list->all[i].request);
+	return reads;
+}
+
 /* The error if nothing was found, by enum code_request_kind. */
 static const int nothing[] = { -WM_E_NO_USDT, -WM_E_NO_FUNCTION, -WM_E_NOT_CODE, -WM_E_NO_DEBUG };
 

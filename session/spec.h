@@ -63,6 +63,9 @@ size_t spec_count_watches(const struct spec_list *list);
 /* The counts that any spec asks of markers, by enum cost_kind. */
 uint32_t spec_costs(const struct spec_list *list);
 
+/* Whether any probe asks for a string. */
+int spec_reads_strings(const struct spec_list *list);
+
 /*
  * Keep the reason why a module has nothing for a request or, with is_place, why a place that was
  * found can't be used. The latter replaces the former. If several modules have nothing for

@@ -16,6 +16,8 @@ reported()
 	"$waymark" report --json t 2>/dev/null | python3 -c "import json, sys; print(json.load(sys.stdin)['$1'])"
 }
 
+fields=ret
+
 # lived MODE LOST OPTION...: the program ends as without us; its markers, calls and returns are
 # recorded, or counted as lost where LOST is "some"
 lived()
@@ -23,7 +25,7 @@ lived()
 	local mode=$1 lost=$2 emitted recorded
 	shift 2
 	rm -rf t
-	timeout 60 "$waymark" record "$@" -e 'marker:confined:*' -e func:called/ret/ -o t -- ./confined "$mode" >out 2>words
+	timeout 60 "$waymark" record "$@" -e 'marker:confined:*' -e "func:called/$fields/" -o t -- ./confined "$mode" >out 2>words
 	expect "$mode: status" $? 0
 	emitted=$(sed -n 's/^hits //p' out)
 	emitted=$((${emitted:-0} * 3))
@@ -40,6 +42,14 @@ for mode in signal_same signal_outer signal_inner; do
 	lived $mode some --buffer 64M
 done
 lived many some --policy block --buffer 64K
+
+# Strings, which the kernel reads for a hit, end before the filter comes.
+fields=arg2:str,ret
+for mode in first many deep; do
+	lived $mode none
+done
+expect "a string under a filter" "$("$waymark" dump t | grep -c 'called.*unreadable')" "$(sed -n 's/^hits //p' out)"
+fields=ret
 
 # ---- its stack ----
 

@@ -31,6 +31,9 @@ says "twice:same"
 says "addr:FILE+OFFSET a single one"
 expect "both are recorded" "$("$waymark" dump same | awk '{ print $5 }' | sort -u | wc -l)" 2
 
+# libc's prctl is Waymark's while it records strings.
+bad 1 "Waymark replaces the function" -e func:prctl@libc.so.6/rsi:str/ -p "$pid"
+
 # What a uprobe of another tool could leave wrong is refused on request.
 bad 1 "a uprobe of another tool could leave wrong code behind here, and the spec says /safe/" -e func:hop/safe/ -p "$probed"
 run 0 --json --for 200ms -e func:lean/safe/ -o safe -p "$probed"

@@ -3,6 +3,7 @@
 #include "agent/marker/careful.h"
 
 #include "abi/page.h"
+#include "agent/runtime/seccomp_yield.h"
 #include "base/syscall.h"
 
 #include <errno.h>
@@ -13,6 +14,12 @@
 #define PAGE_BYTES 4096u
 
 static int32_t allowed_pid;
+
+/* 0: not at all. A child of a fork that is about to have a filter has no control thread yet. */
+static int32_t reader_pid(void)
+{
+	return seccomp_yield_has_begun() ? 0 : __atomic_load_n(&allowed_pid, __ATOMIC_ACQUIRE);
+}
 
 void careful_allow(int32_t pid)
 {
@@ -46,7 +53,7 @@ static long read_some(int32_t pid, unsigned char *to, uintptr_t from, size_t byt
 
 int careful_read(void *to, uintptr_t from, size_t bytes)
 {
-	int32_t pid = __atomic_load_n(&allowed_pid, __ATOMIC_ACQUIRE);
+	int32_t pid = reader_pid();
 
 	return pid && read_some(pid, to, from, bytes) == (long)bytes ? 0 : -1;
 }
@@ -61,7 +68,7 @@ static unsigned char *put_state(unsigned char *to, unsigned char state)
 unsigned char *careful_string(unsigned char *to, const unsigned char *limit, const char *from,
 			      uint32_t cap)
 {
-	int32_t pid = __atomic_load_n(&allowed_pid, __ATOMIC_ACQUIRE);
+	int32_t pid = reader_pid();
 	unsigned char *start = to + 1;
 	uint32_t have = 0, want = FIRST_BYTES;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls functions with every value of CF, PF, AF, ZF, SF, OF, DF, NT, AC and ID. None of them changes
- * these itself, but a marker's site, which changes the first six. Prints `WAY calls N wrong N`.
+ * Calls functions with every value of CF, PF, AF, ZF, SF, OF, DF, NT, AC and ID. None of them
+ * changes these itself, but a marker's site, which changes the first six. Prints
+ * `WAY calls N wrong N`.
  * flags [ROUNDS]
  */
 #include <pthread.h>
