@@ -128,13 +128,14 @@ static int listen_by(uint32_t wants)
 	int error = control_start(wants, 0);
 
 	while (!error) {
-		int listens = control_listens();
+		/* in this order: it leaves the error, and may then end */
+		int runs = control_runs(), listens = control_listens();
 
 		if (listens)
 			return listens < 0 ? listens : 0;
 		if (lock_now_ns() >= end_ns)
 			return -ETIMEDOUT;
-		if (!control_runs())
+		if (!runs)
 			return -EAGAIN; /* it could not even start: no threads, no descriptors */
 		kernel_sleep_ns(200000);
 	}

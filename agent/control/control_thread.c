@@ -265,6 +265,8 @@ static uint32_t take_wants(uint64_t *greet_until_ns)
 	if (wants & (CONTROL_WANT_LISTEN | CONTROL_WANT_GREET) && listen_fd() < 0) {
 		int error = listen_open();
 
+		if (error)
+			*greet_until_ns = 0; /* no tool can come */
 		__atomic_store_n(&control.listens, error ? error : 1, __ATOMIC_RELEASE);
 		lock_wake_word((uint32_t *)&control.listens);
 	}
@@ -333,7 +335,6 @@ static int may_end(void)
 	if (ends) {
 		control_life.tid = 0;
 		control.wants = 0;
-		__atomic_store_n(&control.listens, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&control_life.state, CONTROL_NONE, __ATOMIC_RELEASE);
 	}
 	lock_release(&control_life.lock);
@@ -472,6 +473,7 @@ int control_start(uint32_t wants, unsigned int flags)
 		control_wake_locked();
 	} else {
 		wait_go_begin();
+		__atomic_store_n(&control.listens, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&control.late, LATE_NO, __ATOMIC_RELEASE);
 		__atomic_store_n(&control_life.state, CONTROL_STARTING, __ATOMIC_RELEASE);
 		error = make_keeper();
