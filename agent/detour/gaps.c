@@ -65,7 +65,7 @@ static int each_line(void (*visit)(const struct line *, void *), void *data)
 	int fd = kernel_open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
-		return errno == ENOENT ? -WM_E_NO_PROC : -errno;
+		return errno == ENOENT || errno == EACCES ? -WM_E_NO_PROC : -errno;
 	while ((got = kernel_read(fd, buffer + have, sizeof buffer - 1 - have)) > 0) {
 		char *at = buffer, *end;
 

@@ -157,7 +157,7 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	job->is_foreign_proc = is_foreign_proc(job->tid);
 	job->tasks_fd = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (job->tasks_fd < 0)
-		return errno == ENOENT ? -WM_E_NO_PROC : -errno;
+		return errno == ENOENT || errno == EACCES ? -WM_E_NO_PROC : -errno;
 	error = start(job, allow);
 	kernel_close(job->tasks_fd);
 	if (error)

@@ -13,6 +13,7 @@
 #include "base/kernel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <waymark/error.h>
 
 #define SIGNALS 64
@@ -81,11 +82,27 @@ static int install(void)
 	return error;
 }
 
+/* Without these no thread can be stopped, as the guards need it. */
+static int lacks_proc(void)
+{
+	static const char *const files[] = { "/proc/self/task", "/proc/thread-self/maps" };
+	int fd = 0;
+
+	for (unsigned int i = 0; i < sizeof files / sizeof files[0] && fd >= 0; i++) {
+		fd = kernel_open(files[i], O_RDONLY | O_CLOEXEC);
+		if (fd >= 0)
+			kernel_close(fd);
+	}
+	return fd < 0 && (errno == ENOENT || errno == EACCES);
+}
+
 /* 0, or why no handler may be brought in. */
 static int may_take(void)
 {
 	unsigned int guards = guards_found();
 
+	if (lacks_proc())
+		return -WM_E_NO_PROC;
 	if (!(guards & DETOUR_GUARD_MASK) || !(guards & (DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER)))
 		return -WM_E_TRAP_GUARDS;
 	return seccomp_yield_is_asked() || masks_any_filtered() ? -WM_E_TRAP_FILTER : 0;
