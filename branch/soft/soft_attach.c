@@ -119,8 +119,9 @@ static int no_room(const struct soft_attach *attach, int err, uint64_t bytes)
 			continue;
 		return detail_set(attach->detail, err,
 				  "it may have %" PRIu64 " bytes of %s, and %" PRIu64
-				  " more are needed for its trail",
-				  (uint64_t)limit.rlim_cur, limits[i].words, bytes);
+				  " more are needed for its trail; raise it: prlimit --pid %d",
+				  (uint64_t)limit.rlim_cur, limits[i].words, bytes,
+				  attach->held.pid);
 	}
 	return detail_set(attach->detail, err, "it can't map %" PRIu64 " bytes for its trail",
 			  bytes);
@@ -136,7 +137,8 @@ static int map(const struct soft_attach *attach, uint64_t bytes, int prot, int f
 		return 0;
 	*at = 0;
 	if (prot & PROT_EXEC && (err == -EACCES || err == -EPERM))
-		return detail_set(attach->detail, err, "it may not run memory that was written");
+		return detail_set(attach->detail, -WM_E_ENGINE_REFUSED,
+				  "it may not run memory that was written (PR_SET_MDWE, SELinux)");
 	return no_room(attach, err, bytes);
 }
 
@@ -360,6 +362,10 @@ static int open_engine(struct soft_attach *attach, const struct soft_channel *ch
 		err = read_taken(attach);
 	if (err == -EADDRNOTAVAIL || err == -ENOMEM)
 		return no_room(attach, -ENOMEM, UINT64_C(32) << 30);
+	if (err == -ENOENT || err == -EACCES)
+		return detail_set(attach->detail, -WM_E_ENGINE_REFUSED,
+				  "it cannot read its own /proc, as the engine must: %s",
+				  strerror(-err));
 	return err ? detail_set(attach->detail, err, "the engine can't begin in it") : 0;
 }
 
@@ -535,4 +541,23 @@ int soft_attach_go(struct soft_attach *attach, const struct soft_channel *channe
 	attach->taken = NULL;
 	soft_held_end(&attach->held);
 	return 0;
+}
+
+int soft_attach_try(pid_t pid, struct detail detail)
+{
+	const struct soft_sizes sizes = soft_sizes_for(0, 0);
+	struct soft_attach attach = { 0 };
+	struct soft_channel channel = { .fd = -1 };
+	struct soft_control control = { .fd = -1 };
+	struct soft_image image;
+	int err = soft_image_find(&image, NULL, detail.text, detail.bytes);
+
+	if (!err)
+		err = soft_attach_enter(&attach, pid, &control, &channel, &sizes, &image, detail);
+	if (!err)
+		soft_attach_undo(&attach, &channel);
+	soft_control_close(&control);
+	soft_channel_close(&channel);
+	soft_image_close(&image);
+	return err;
 }

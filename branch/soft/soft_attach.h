@@ -50,6 +50,9 @@ int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_control
 /* 5 and 6. 0, or a negative error: it is as it was. Nothing is held afterwards. */
 int soft_attach_go(struct soft_attach *attach, const struct soft_channel *channel);
 
+/* 1 to 4, and back: 0, or why the process cannot be recorded. It is as it was. */
+int soft_attach_try(pid_t pid, struct detail detail);
+
 /* It is as it was. For one that did not go; nothing for any other. */
 void soft_attach_undo(struct soft_attach *attach, const struct soft_channel *channel);
 

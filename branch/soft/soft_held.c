@@ -55,7 +55,7 @@ static int not_stopped(const struct soft_held *held, pid_t tid, int err, struct 
 			"as vfork(2) while its child runs",
 			tid, target_thread_state(held->pid, tid));
 	if (err == -EOPNOTSUPP)
-		return detail_set(detail, err,
+		return detail_set(detail, -WM_E_ENGINE_REFUSED,
 				  "thread %d runs 32-bit code, or handles its system calls itself "
 				  "(PR_SET_SYSCALL_USER_DISPATCH)",
 				  tid);

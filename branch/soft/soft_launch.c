@@ -137,8 +137,8 @@ static int no_room(const struct entering *entering, int error, uint64_t bytes)
 	if (error == -EPERM || error == -EACCES)
 		return fail(
 			entering, error,
-			"the program may not map the engine's code: see whether its file system "
-			"is mounted with noexec");
+			"the program may not map the engine's code: its file system is mounted with "
+			"noexec, or rules forbid it (PR_SET_MDWE, SELinux)");
 	return fail(entering, error, "the program could not map %" PRIu64 " bytes for its trail",
 		    bytes);
 }
