@@ -32,7 +32,7 @@ static const char usage[] =
 	"Show what works on this machine for this user, and what would make the rest work; or in which\n"
 	"ways a running process can be recorded; or whether each TRIAL works, as breakpoint-write:\n"
 	"then the exit status is 0 if all of them do, else 1.\n\n"
-	"  -p, --pid=PID  look at this process, without touching it\n"
+	"  -p, --pid=PID  make a trial in this process, which takes some 20 ms\n"
 	"  -j, --json     print one JSON object\n"
 	"  -h, --help     print this help\n";
 

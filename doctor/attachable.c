@@ -1,43 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In which ways a running process can be recorded: what a session checks first (attach.c,
- * inject.c). No thread is stopped and no byte is written, so this cannot see what shows only in
- * stopped threads.
+ * In which ways a running process can be recorded: what a session checks first, then a trial in the
+ * process, up to where the agent would be loaded (inject_try()) or the engine would begin
+ * (soft_attach_try()), and back.
  */
 #include "doctor/doctor.h"
 
-#include "base/maps.h"
 #include "branch/origin.h"
-#include "branch/soft/soft_sanitized.h"
+#include "branch/soft/soft_attach.h"
 #include "perf/instance.h"
-#include "process/agentpath.h"
-#include "process/glibc.h"
+#include "process/inject.h"
 #include "process/mount_ns.h"
 #include "process/reach.h"
 #include "process/socket_owner.h"
-#include "process/startup.h"
 #include "process/target.h"
+#include "session/attach_process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define AGENT_DESCRIPTORS 5 /* that it has open while it serves a session: join.c */
+#define AGENT_THREADS 8	    /* that it has for a moment, and a few: other processes count, too */
 #define FOLDERS 4	    /* place_candidate() */
 
 struct subject {
 	struct finding_list *list;
 	struct machine machine; /* those of its trials that are asked for here */
 	struct target target;
-	int enter;	 /* 0, or why the agent cannot be loaded */
+	int enter;	 /* of enter_tries() */
 	int is_unknown;	 /* whether it can be */
 	char words[512]; /* about the last error */
 };
@@ -82,106 +77,50 @@ static int has_agent(struct target *target)
 	return !reach_published(target->pid, dir) && reach_listens(target, dir);
 }
 
-/* Why its C library cannot load the agent; 0 also where its loader has not come to it. */
-static int libc_refuses(struct subject *subject)
-{
-	pid_t tid = subject->target.live_tid;
-	struct glibc glibc = { 0 };
-	struct maps maps = { 0 };
-	char path[64];
-	int mem, err;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
-	mem = open(path, O_RDONLY | O_CLOEXEC);
-	if (mem < 0)
-		return detail_set(detail_of(subject), -errno, "%s", path);
-	err = maps_read(&maps, tid);
-	if (!err)
-		err = glibc_read(&glibc, tid, &maps, mem, detail_of(subject));
-	maps_release(&maps);
-	close(mem);
-	return err == -EAGAIN ? 0 : err;
-}
-
-/*
- * A process with other files than ours: its sockets, and perhaps the agent's file, are in its /tmp.
- */
-static int folder_refuses(struct subject *subject)
-{
-	pid_t pid = subject->target.pid;
-	char agent[PATH_MAX], dir[SOCKETDIR_BYTES], path[64];
-	struct mount_ns apart;
-	struct statvfs found;
-
-	mount_ns_of(&apart, pid);
-	if (!mount_ns_is_foreign(&apart))
-		return 0;
-	place_apart(subject->target.uid, dir);
-	snprintf(path, sizeof(path), "/proc/%d/root/tmp", (int)pid);
-	if (statvfs(path, &found) && errno != EACCES)
-		return detail_set(detail_of(subject), -WM_E_SOCKET_DIR,
-				  "%s, as the process sees it: %s", dir, strerror(errno));
-	if (found.f_flag & ST_RDONLY)
-		return detail_set(detail_of(subject), -WM_E_SOCKET_DIR,
-				  "%s, as the process sees it: %s", dir, strerror(EROFS));
-	if (found.f_flag & ST_NOEXEC && !agentpath_find(agent) && !mount_ns_shares(pid, agent))
-		return detail_set(detail_of(subject), -WM_E_INJECT,
-				  "the agent's file would be copied to %s, and nothing may be "
-				  "executed there (noexec)",
-				  dir);
-	return 0;
-}
-
-/* What the agent with a buffer of 16 MiB, and the engine, take of a limit; measured. */
+/* What the agent takes of a limit with a buffer of 16 MiB; measured. */
 static const struct need {
 	enum __rlimit_resource resource;
 	const char *used, *words; /* of /proc/PID/status; NULL: of one file */
-	uint64_t agent_kib, engine_kib;
+	uint64_t kib;
 } needs[] = {
-	{ RLIMIT_AS, "VmSize", "RLIMIT_AS, ulimit -v", 132 << 10, UINT64_C(9) << 20 },
-	{ RLIMIT_DATA, "VmData", "RLIMIT_DATA, ulimit -d", 66 << 10, UINT64_C(33) << 20 },
-	{ RLIMIT_FSIZE, NULL, "RLIMIT_FSIZE, ulimit -f", 17 << 10, 0 },
+	{ RLIMIT_AS, "VmSize", "RLIMIT_AS, ulimit -v", 132 << 10 },
+	{ RLIMIT_DATA, "VmData", "RLIMIT_DATA, ulimit -d", 66 << 10 },
+	{ RLIMIT_FSIZE, NULL, "RLIMIT_FSIZE, ulimit -f", 17 << 10 },
 };
 
-static void look_at_limits(struct subject *subject, struct finding *finding, int is_engine)
+static void look_at_limits(struct subject *subject, struct finding *finding)
 {
+	uint64_t threads = target_threads_left(&subject->target);
+
+	if (threads < AGENT_THREADS) {
+		finding_say(finding, FINDING_UNKNOWN,
+			    "it may have no room for the agent's threads: about %" PRIu64
+			    " more are allowed (RLIMIT_NPROC, pids.max of its cgroup)",
+			    threads);
+		finding_change(finding, "raise the limit: prlimit --pid PID --nproc=unlimited");
+	}
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
-		uint64_t kib = is_engine ? needs[i].engine_kib : needs[i].agent_kib;
 		pid_t pid = subject->target.live_tid;
 		long used = needs[i].used ? target_status_number(pid, needs[i].used) : 0;
 		struct rlimit limit;
 
 		if (prlimit(pid, needs[i].resource, NULL, &limit) ||
 		    limit.rlim_cur == RLIM_INFINITY ||
-		    limit.rlim_cur / 1024 >= (uint64_t)(used > 0 ? used : 0) + kib)
+		    limit.rlim_cur / 1024 >= (uint64_t)(used > 0 ? used : 0) + needs[i].kib)
 			continue;
 		finding_say(finding, FINDING_UNKNOWN,
 			    "a limit may be too low: %" PRIu64
 			    " KiB (%s); Waymark takes some %" PRIu64,
-			    (uint64_t)limit.rlim_cur / 1024, needs[i].words, kib);
-		finding_change(finding,
-			       is_engine ? "raise it: prlimit --pid PID"
-					 : "raise it: prlimit --pid PID; or try --buffer 1M");
+			    (uint64_t)limit.rlim_cur / 1024, needs[i].words, needs[i].kib);
+		finding_change(finding, "raise it: prlimit --pid PID; or try --buffer 1M");
 	}
 }
 
-/* Without /proc the agent finds no threads to stop. */
-static void look_at_proc(struct subject *subject, struct finding *finding)
-{
-	struct stat found;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/root/proc/self", (int)subject->target.pid);
-	if (!lstat(path, &found) || errno != ENOENT)
-		return;
-	finding_say(finding, FINDING_LIMITED, "%s: only places of the form byte can be probed",
-		    wm_error_text(WM_E_NO_PROC));
-	finding_change(finding, wm_error_hint(WM_E_NO_PROC));
-}
-
-static int enter_refuses(struct subject *subject, int listens)
+/* 0; 1: its agent cannot stop its threads; or why no agent can be loaded. */
+static int enter_tries(struct subject *subject, int listens)
 {
 	const struct target *target = &subject->target;
+	char agent[PATH_MAX], dir[SOCKETDIR_BYTES];
 	int err;
 
 	if (target->uid != geteuid() && geteuid())
@@ -193,13 +132,15 @@ static int enter_refuses(struct subject *subject, int listens)
 		return detail_set(detail_of(subject), -WM_E_PEER_UID,
 				  "its user namespace does not know user %u", geteuid());
 	err = target_check(target, detail_of(subject));
-	if (!err)
-		err = folder_refuses(subject);
-	if (!err)
-		err = target_access(target, detail_of(subject));
 	if (!err && target_lacks_threads(target))
 		err = target_thread_limit(target, -WM_E_INJECT, detail_of(subject));
-	return err ? err : libc_refuses(subject);
+	if (!err)
+		err = attach_place(target, NULL, agent, dir, detail_of(subject));
+	if (err)
+		return err;
+	err = inject_try(target->pid, agent, dir, subject->words, sizeof(subject->words));
+	socketdir_leave(dir);
+	return err;
 }
 
 static struct finding *look_at_way(struct subject *subject, const char *name, int err,
@@ -207,7 +148,7 @@ static struct finding *look_at_way(struct subject *subject, const char *name, in
 {
 	struct finding *finding = finding_add(subject->list, "ways", name);
 
-	if (err)
+	if (err < 0)
 		finding_error(finding, err, subject->words);
 	else
 		finding_say(finding, FINDING_FINE, "waymark record -p %d -e %s",
@@ -221,18 +162,23 @@ static void look_at_places(struct subject *subject)
 	int listens = has_agent(target);
 	struct finding *finding;
 
-	subject->enter = enter_refuses(subject, listens);
+	subject->enter = enter_tries(subject, listens);
 	finding = look_at_way(subject, "markers and probes", subject->enter,
 			      "marker:..., func:...");
-	if (subject->enter)
+	if (subject->enter < 0)
 		return;
 	if (!listens && target_lacks_descriptors(target->pid, AGENT_DESCRIPTORS)) {
 		finding_error(finding, WM_E_NO_DESCRIPTORS, "");
 		finding->state = FINDING_LIMITED;
 	}
-	look_at_proc(subject, finding);
+	if (subject->enter) {
+		finding_say(finding, FINDING_LIMITED,
+			    "%s: only places of the form byte can be probed",
+			    wm_error_text(WM_E_NO_PROC));
+		finding_change(finding, wm_error_hint(WM_E_NO_PROC));
+	}
 	if (!listens)
-		look_at_limits(subject, finding, 0);
+		look_at_limits(subject, finding);
 	subject->is_unknown = finding->state == FINDING_UNKNOWN;
 	if (target_may_stop_itself(target))
 		return;
@@ -247,7 +193,7 @@ static void look_at_places(struct subject *subject)
 	finding_change(finding, wm_error_hint(WM_E_NO_PTRACE));
 }
 
-static int soft_refuses(struct subject *subject, const struct origin_state *state)
+static int soft_tries(struct subject *subject, const struct origin_state *state)
 {
 	const struct target *target = &subject->target;
 	int err;
@@ -255,15 +201,10 @@ static int soft_refuses(struct subject *subject, const struct origin_state *stat
 	if (state->error)
 		return detail_set(detail_of(subject), state->error, "%s", state->detail);
 	err = target_may_trace(target, detail_of(subject));
-	if (err)
-		return err;
-	if (target->seccomp)
-		return detail_set(detail_of(subject), -WM_E_ENGINE_REFUSED,
-				  "its first thread is under a seccomp filter");
-	if (target->state == 'T')
-		return detail_set(detail_of(subject), -WM_E_STOPPED, "kill -CONT %d",
-				  (int)target->pid);
-	return 0;
+	if (!err && target->state == 'T')
+		err = detail_set(detail_of(subject), -WM_E_STOPPED, "kill -CONT %d",
+				 (int)target->pid);
+	return err ? err : soft_attach_try(target->pid, detail_of(subject));
 }
 
 static void look_at_trails(struct subject *subject)
@@ -278,21 +219,14 @@ static void look_at_trails(struct subject *subject)
 	origins_look(states, &here);
 	for (int i = 0; i < ORIGINS; i++) {
 		int err = states[i].error;
-		struct finding *finding;
 
 		if (i == ORIGIN_SOFT)
-			err = soft_refuses(subject, &states[i]);
+			err = soft_tries(subject, &states[i]);
 		else if (i == ORIGIN_STEP)
 			err = target_may_trace(&subject->target, detail_of(subject));
 		else if (err)
 			continue; /* the machine has no such unit: waymark doctor shows it */
-		finding = look_at_way(subject, names[i], err, names[i]);
-		if (i == ORIGIN_SOFT && !err)
-			look_at_limits(subject, finding, 1);
-		if (i == ORIGIN_SOFT && !err && soft_is_sanitized(subject->target.pid))
-			finding_say(
-				finding, finding->state,
-				"it is built with a sanitizer: launch it where attaching fails");
+		look_at_way(subject, names[i], err, names[i]);
 	}
 }
 
@@ -310,7 +244,8 @@ static void look_at_watches(struct subject *subject)
 			finding, FINDING_ABSENT,
 			"it may not stop its own threads: waymark watches from outside by itself");
 	else if (subject->enter)
-		finding_say(finding, FINDING_ABSENT, "they need the agent, which cannot be loaded");
+		finding_say(finding, FINDING_ABSENT, "they need the agent, which %s",
+			    subject->enter < 0 ? "cannot be loaded" : "cannot stop its threads");
 	else if (subject->is_unknown)
 		finding_say(finding, FINDING_UNKNOWN,
 			    "they need the agent: see markers and probes");
@@ -338,11 +273,8 @@ static void sum_up(struct finding_list *list)
 	finding = finding_add(list, "ways", "summary");
 	finding->is_basic = 1;
 	if (count)
-		finding_say(
-			finding, count < ways ? FINDING_LIMITED : FINDING_FINE,
-			"it can be recorded in %zu of these %zu ways, as far as shows from outside: "
-			"rules of its own do not (Landlock, PR_SET_MDWE, SELinux)",
-			count, ways);
+		finding_say(finding, count < ways ? FINDING_LIMITED : FINDING_FINE,
+			    "it can be recorded in %zu of these %zu ways", count, ways);
 	else
 		finding_say(finding, FINDING_ABSENT, "it cannot be recorded");
 }

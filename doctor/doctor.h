@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Findings about this machine, this user and a process. These functions change nothing. */
+/* Findings about this machine, this user and a process. */
 #ifndef DOCTOR_DOCTOR_H
 #define DOCTOR_DOCTOR_H
 
@@ -47,8 +47,9 @@ struct machine {
 uint64_t doctor_look(struct finding_list *list, char *const program[]);
 
 /*
- * Whether a running process can be recorded, and in which ways. It stops no thread and writes
- * nothing. 0 with findings added; -ESRCH where there is no such process.
+ * Whether a running process can be recorded, and in which ways, by trials in it: its threads are
+ * stopped for some milliseconds, and nothing is left in it. 0 with findings added; -ESRCH where
+ * there is no such process.
  */
 int doctor_look_at(struct finding_list *list, pid_t pid);
 

@@ -22,6 +22,7 @@
 
 #include "base/elf.h"
 #include "process/glibc.h"
+#include "process/inject_calls.h"
 #include "process/interrupted_call.h"
 #include "process/loan.h"
 #include "process/reach.h"
@@ -68,6 +69,7 @@ struct injection {
 	int tool;    /* poll(2) reports the tool's death; -1: this process is the tool */
 	int started; /* the raw thread runs */
 	int astray;  /* a borrowed thread is on its own: the scratch must stay */
+	int is_trial;
 };
 
 static void sleep_us(long us)
@@ -294,10 +296,16 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 			      : scratch_map(&injection->scratch, borrow, &injection->glibc, offset,
 					    data, injection->detail);
 	}
-	if (!err)
+	if (injection->is_trial) {
+		if (!err)
+			err = inject_calls(&injection->scratch, borrow, injection->detail);
+		if (loan->committed)
+			scratch_unmap(&injection->scratch, borrow);
+	} else if (!err) {
 		err = scratch_start(&injection->scratch, borrow, injection->detail);
-	injection->started = loan->committed && !err;
-	if (!err && !borrow_return(borrow) && alone)
+	}
+	injection->started = loan->committed && !err && !injection->is_trial;
+	if (injection->started && !borrow_return(borrow) && alone)
 		hold(injection);
 	maps_release(&maps);
 	free(data);
@@ -577,14 +585,14 @@ static int inject(struct injection *injection, pid_t pid)
 		sleep_us(1000);
 		err = attempt(injection, pid);
 	}
-	if (err && injection->detail.bytes && !*injection->detail.text)
+	if (err < 0 && injection->detail.bytes && !*injection->detail.text)
 		detail_set(injection->detail, err, "process %d (%s)", injection->target.pid,
 			   injection->target.comm);
 	return err;
 }
 
-int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, char *detail,
-		size_t detail_bytes)
+int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, int is_trial,
+		char *detail, size_t detail_bytes)
 {
 	struct injection *injection = calloc(1, sizeof(*injection));
 	int err;
@@ -598,6 +606,7 @@ int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int t
 	injection->detail = (struct detail){ detail, detail_bytes };
 	injection->mem = -1;
 	injection->tool = tool;
+	injection->is_trial = is_trial;
 	err = inject(injection, pid);
 	free(injection);
 	return err;

@@ -32,10 +32,18 @@ int inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char
 		 size_t detail_bytes);
 
 /*
- * The same by the calling process. `tool` is the end of a pipe to the tool: once the tool is
- * killed, no agent is loaded any more. -1: without one.
+ * Whether inject_agent() would succeed: a borrowed thread maps the same memory and makes the calls
+ * that the agent begins with, and undoes each. No agent is loaded. As inject_agent(); or 1: it
+ * would, but the process cannot read its own /proc, so the agent stops none of its threads.
  */
-int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, char *detail,
-		size_t detail_bytes);
+int inject_try(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+	       size_t detail_bytes);
+
+/*
+ * The same by the calling process. `tool` is the end of a pipe to the tool: once the tool is
+ * killed, no agent is loaded any more. -1: without one. is_trial: as inject_try().
+ */
+int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, int is_trial,
+		char *detail, size_t detail_bytes);
 
 #endif

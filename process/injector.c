@@ -30,6 +30,7 @@ _Static_assert(sizeof(struct outcome) <= PIPE_BUF, "one call writes it as a whol
 struct injector {
 	pid_t pid;
 	const char *agent_path, *socket_dir;
+	int is_trial;
 	int pipe[2];
 };
 
@@ -59,7 +60,7 @@ static void serve(const struct injector *injector)
 	prctl(PR_SET_NAME, "waymark-inject");
 	keep_only(injector->pipe[1]);
 	outcome.error = inject_here(injector->pid, injector->agent_path, injector->socket_dir, TOOL,
-				    outcome.text, sizeof(outcome.text));
+				    injector->is_trial, outcome.text, sizeof(outcome.text));
 	_exit(write(TOOL, &outcome, sizeof(outcome)) < 0);
 }
 
@@ -101,17 +102,33 @@ static int run(struct injector *injector, struct outcome *outcome)
  * This process does the injection itself where no other can: its own is to be refused, and Yama may
  * let a parent alone enter a process. Then -EPERM came before anything was done.
  */
-int inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
-		 size_t detail_bytes)
+static int inject_by(struct injector *injector, char *detail, size_t detail_bytes)
 {
-	struct injector injector = { pid, agent_path, socket_dir, { -1, -1 } };
+	pid_t pid = injector->pid;
 	struct outcome outcome;
 	struct target target;
 
-	if ((!target_read(&target, pid) && target.pid == getpid()) || run(&injector, &outcome) ||
+	if ((!target_read(&target, pid) && target.pid == getpid()) || run(injector, &outcome) ||
 	    outcome.error == -EPERM)
-		return inject_here(pid, agent_path, socket_dir, -1, detail, detail_bytes);
+		return inject_here(pid, injector->agent_path, injector->socket_dir, -1,
+				   injector->is_trial, detail, detail_bytes);
 	if (detail_bytes)
 		snprintf(detail, detail_bytes, "%s", outcome.text);
 	return outcome.error;
+}
+
+int inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+		 size_t detail_bytes)
+{
+	struct injector injector = { pid, agent_path, socket_dir, 0, { -1, -1 } };
+
+	return inject_by(&injector, detail, detail_bytes);
+}
+
+int inject_try(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+	       size_t detail_bytes)
+{
+	struct injector injector = { pid, agent_path, socket_dir, 1, { -1, -1 } };
+
+	return inject_by(&injector, detail, detail_bytes);
 }

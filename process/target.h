@@ -120,6 +120,12 @@ const char *target_refusal(pid_t pid, int error);
  */
 int target_thread_limit(const struct target *target, int error, struct detail detail);
 
+/*
+ * About how many more threads its RLIMIT_NPROC and the pids.max of its cgroup allow; UINT64_MAX
+ * where neither is known to bind.
+ */
+uint64_t target_threads_left(const struct target *target);
+
 /* Whether its RLIMIT_NPROC certainly leaves no room for the agent's two threads. */
 int target_lacks_threads(const struct target *target);
 

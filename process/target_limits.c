@@ -77,6 +77,92 @@ int target_lacks_threads(const struct target *target)
 	return target->uid && thread_limit(target) < target->threads + AGENT_THREADS;
 }
 
+/* How many threads all processes of that user have, about as RLIMIT_NPROC counts them. */
+static uint64_t threads_of(uid_t uid)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	uint64_t count = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		long threads = pid > 0 ? target_status_number(pid, "Threads") : 0;
+
+		/* the last number of the line: as a rule the real user is the same */
+		if (threads > 0 && target_status_number(pid, "Uid") == (long)uid)
+			count += (uint64_t)threads;
+	}
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+static uint64_t number_in(const char *folder, const char *name)
+{
+	uint64_t number = UINT64_MAX;
+	char path[4200];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%" SCNu64, &number) != 1)
+		number = UINT64_MAX;
+	if (file)
+		fclose(file);
+	return number;
+}
+
+/* Of a cgroup and those above it, where they are mounted as usual. */
+static uint64_t cgroup_left(const char *mount, const char *name)
+{
+	uint64_t least = UINT64_MAX;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s%s", mount, name);
+	for (char *end = path + strlen(path); end && end >= path + strlen(mount);
+	     end = strrchr(path, '/')) {
+		uint64_t most, current;
+
+		*end = '\0';
+		most = number_in(path, "pids.max");
+		current = number_in(path, "pids.current");
+		if (most != UINT64_MAX && current != UINT64_MAX &&
+		    (most < current || most - current < least))
+			least = most < current ? 0 : most - current;
+	}
+	return least;
+}
+
+uint64_t target_threads_left(const struct target *target)
+{
+	static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified",
+					      "/sys/fs/cgroup/pids" };
+	uint64_t limit = thread_limit(target), left = UINT64_MAX;
+	char path[64], line[4096];
+	FILE *file;
+
+	if (limit != UINT64_MAX && target->uid) {
+		uint64_t count = threads_of(target->uid);
+
+		left = limit < count ? 0 : limit - count;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", target->live_tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		char *name = strstr(line, "::") ?: strstr(line, ":pids:");
+
+		line[strcspn(line, "\n")] = '\0';
+		for (size_t i = 0; name && i < sizeof(mounts) / sizeof(mounts[0]); i++) {
+			uint64_t here = cgroup_left(mounts[i], strchr(name, '/') ?: "");
+
+			left = here < left ? here : left;
+		}
+	}
+	if (file)
+		fclose(file);
+	return left;
+}
+
 int target_thread_limit(const struct target *target, int error, struct detail detail)
 {
 	uint64_t limit = thread_limit(target);

@@ -6,6 +6,7 @@
 #include "process/reach.h"
 #include "process/socket_owner.h"
 #include "process/target.h"
+#include "session/attach_process.h"
 #include "session/session.h"
 
 #include <errno.h>
@@ -92,20 +93,41 @@ static int bring_agent(const struct target *target, char agent[PATH_MAX], const 
 	return err;
 }
 
-/* A read-only /tmp and other errors of the folder of sockets get an error that names the remedy. */
-static int fail_folder(struct wm_session *session, int err, const char *dir, const char *whose)
+/* Words for a folder that is not to be had. A read-only /tmp and the like have their own remedy. */
+static int folder_error(int err, const char *dir, const char *whose, struct detail detail)
 {
-	if (err != -EROFS && err != -EACCES && err != -ENOENT && err != -ENOSPC)
-		return session_fail(session, err, "%s%s", dir, whose);
-	return session_fail(session, -WM_E_SOCKET_DIR, "%s%s: %s", dir, whose, strerror(-err));
+	if (err != -EROFS && err != -EACCES && err != -ENOENT)
+		return detail_set(detail, err, "%s%s", dir, whose);
+	return detail_set(detail, -WM_E_SOCKET_DIR, "%s%s: %s", dir, whose, strerror(-err));
+}
+
+int attach_place(const struct target *target, const char *named, char agent[PATH_MAX],
+		 char dir[SOCKETDIR_BYTES], struct detail detail)
+{
+	struct mount_ns apart;
+	char whose[64] = "";
+	int err = agentpath_find_as(agent, named), error;
+
+	if (err)
+		return detail_set(detail, err, "%s", agent);
+	mount_ns_of(&apart, target->pid);
+	if (mount_ns_is_foreign(&apart)) {
+		place_apart(target->uid, dir);
+		err = bring_agent(target, agent, dir);
+		snprintf(whose, sizeof(whose), ", as process %d sees it", (int)target->pid);
+	} else {
+		err = place_any(target->pid, target->uid, dir);
+	}
+	/* a program that no agent can enter has no use for a folder */
+	error = err ? target_check(target, detail) : 0;
+	return !err || error ? error : folder_error(err, dir, whose, detail);
 }
 
 int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_t *uid)
 {
-	char agent[PATH_MAX], dir[SOCKETDIR_BYTES], whose[64] = "", words[512] = "";
+	char agent[PATH_MAX], dir[SOCKETDIR_BYTES], words[512] = "";
 	struct detail detail = { words, sizeof(words) };
 	struct target target;
-	struct mount_ns apart;
 	int err = target_read(&target, pid);
 
 	if (err)
@@ -127,25 +149,9 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 			"process %d (%s) has a user namespace in which user %u is nobody; "
 			"it runs as user %u",
 			(int)pid, target.comm, geteuid(), target.uid);
-	err = agentpath_find_as(agent, session->options.agent_path);
-	if (err)
-		return session_fail(session, err, "%s", agent);
-	mount_ns_of(&apart, pid);
-	if (mount_ns_is_foreign(&apart)) {
-		place_apart(target.uid, dir);
-		err = bring_agent(&target, agent, dir);
-	} else {
-		err = place_any(pid, target.uid, dir);
-	}
-	if (mount_ns_is_foreign(&apart))
-		snprintf(whose, sizeof(whose), ", as process %d sees it", (int)pid);
-	/* a program that no agent can enter has no use for a folder */
-	if (err && target_check(&target, detail))
-		return session_fail(session, target_check(&target, detail), "pid %d: %s", (int)pid,
-				    words);
-	if (err)
-		return fail_folder(session, err, dir, whose);
-	err = load_and_connect(&target, link, agent, dir, detail);
+	err = attach_place(&target, session->options.agent_path, agent, dir, detail);
+	if (!err)
+		err = load_and_connect(&target, link, agent, dir, detail);
 	if (err)
 		return session_fail(session, err, "pid %d%s%s", (int)pid, words[0] ? ": " : "",
 				    words);
@@ -154,7 +160,7 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 
 int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct listener **listener)
 {
-	char dir[SOCKETDIR_BYTES];
+	char dir[SOCKETDIR_BYTES], words[256];
 	struct mount_ns apart;
 	int folder, err;
 
@@ -172,8 +178,10 @@ int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct list
 	err = folder < 0 ? folder : 0;
 	if (!err)
 		err = listener_new(listener, dir, folder, uid);
-	if (err)
-		return fail_folder(session, err, dir, "");
+	if (err) {
+		err = folder_error(err, dir, "", (struct detail){ words, sizeof(words) });
+		return session_fail(session, err, "%s", words);
+	}
 	(*listener)->apart = apart;
 	(*listener)->next = session->listeners;
 	session->listeners = *listener;
