@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/borrow.h"
 #include "base/elf.h"
+#include "process/target.h"
 #include "process/tracee.h"
 #include "process/turns.h"
 
@@ -16,6 +17,7 @@
 #include <waymark/error.h>
 
 #define CALL_WAIT_MS 10000 /* the process's memory may be locked for long by threads of its own */
+#define DELIVER_MS 100
 #define PAGE_BYTES 4096u
 
 /* linux/ptrace.h, from Linux 5.13 and 6.4; older headers lack them. */
@@ -117,6 +119,48 @@ static int loan_check(struct borrow *borrow)
 	return in_rseq(borrow) ? -EAGAIN : 0;
 }
 
+#define BIT(signal) (UINT64_C(1) << ((signal)-1))
+
+/* Raised by its own last instruction, and not yet delivered. */
+static int is_fault_pending(pid_t tid)
+{
+	const uint64_t faults = BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGTRAP) |
+				BIT(SIGFPE) | BIT(SIGSYS);
+
+	return (target_status_mask(tid, "SigPnd") & ~target_status_mask(tid, "SigBlk") & faults) !=
+	       0;
+}
+
+/*
+ * A stop that was asked for comes before a fault's signal (kernel/signal.c, get_signal()), which
+ * then would find the thread where we have put it. So its handler begins first. Other signals may
+ * come anywhere.
+ */
+static int faults_deliver(pid_t tid, uint64_t deadline_ns)
+{
+	int err = 0;
+
+	while (!err && is_fault_pending(tid)) {
+		int signal, stop;
+
+		if (tracee_late(deadline_ns))
+			return -ETIMEDOUT;
+		/* without PTRACE_INTERRUPT, which would stop it before the signal again */
+		if (ptrace(PTRACE_CONT, tid, NULL, NULL))
+			return -ESRCH;
+		stop = tracee_wait(tid, tracee_deadline(DELIVER_MS), &signal);
+		if (stop > 0)
+			err = tracee_interrupt(tid, stop, signal);
+		else if (stop != -ETIMEDOUT)
+			err = stop;
+		else if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL)) /* another took it back */
+			err = -ESRCH;
+		if (!err)
+			err = tracee_stop(tid, deadline_ns);
+	}
+	return err;
+}
+
 int borrow_stop(struct borrow *borrow, pid_t tid, uint64_t deadline_ns)
 {
 	int err;
@@ -129,7 +173,9 @@ int borrow_stop(struct borrow *borrow, pid_t tid, uint64_t deadline_ns)
 	if (err)
 		return err;
 	borrow->seized = 1;
-	err = loan_check(borrow);
+	err = faults_deliver(tid, deadline_ns);
+	if (!err)
+		err = loan_check(borrow);
 	if (err)
 		borrow_end(borrow);
 	return err;

@@ -113,6 +113,11 @@ Test(inject, setuid_reaches_our_thread_too, .timeout = 60)
 	enter_often("storms", "setuid", 60);
 }
 
+Test(inject, threads_that_handle_faults_handle_each, .timeout = 60)
+{
+	enter_often("storms", "faults", 60);
+}
+
 Test(inject, blocked_signals_stay_blocked_and_pending, .timeout = 60)
 {
 	enter_often("storms", "blocked", 60);

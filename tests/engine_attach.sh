@@ -190,6 +190,24 @@ says "went on natively (memory that it maps where the engine's is)"
 exec 7>&-
 ended "memory where the engine's was"
 
+# ---- threads that raise faults and handle them: one may be on its way when they are taken, or given back ----
+
+mkfifo faults_end
+"$WAYMARK_BUILD/tests/targets/storms" faults <faults_end >said 2>&1 &
+pid=$!
+started+=("$pid")
+exec 7>faults_end
+await test -s said || fail "the program that raises faults does not begin"
+for round in $(seq 20); do
+	kill -0 "$pid" 2>/dev/null || break
+	rm -rf ran
+	run 0 --json "${soft[@]}" -p "$pid" --for 50ms -o ran
+	[ "$(json blocks)" -gt 0 ] || fail "round $round of faults: no blocks"
+done
+exec 7>&-
+await has_ended "$pid" || fail "the program that raises faults does not end"
+wait "$pid" || fail "the program that raises faults: status $?: $(cat said)"
+
 # ---- a signalfd(2) that it had before ----
 
 start_ready ./attached_odd signalfd

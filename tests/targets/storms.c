@@ -16,7 +16,9 @@
  *	vforked    one of its threads waits in vfork(2)
  *	seccomp    under a filter that allows everything
  *	zombie     ends at once
+ *	faults     two threads raise faults and handle them, thousands of times a second
  */
+#define _GNU_SOURCE
 #include "target.h"
 
 #include <linux/filter.h>
@@ -28,6 +30,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 
 static atomic_int over;
 
@@ -340,6 +343,45 @@ static void storm_seccomp(void)
 		usleep(1000);
 }
 
+/* Two bytes each, and registers that say which: what a handler finds must be theirs. */
+static void on_fault(int number, siginfo_t *info, void *data)
+{
+	greg_t *regs = ((ucontext_t *)data)->uc_mcontext.gregs;
+
+	target_want(regs[REG_RIP] == regs[REG_RDX] && regs[REG_RCX] == number,
+		    "where a fault came from");
+	target_want(number == SIGILL || info->si_addr == (void *)16, "what a fault is about");
+	regs[REG_RIP] += 2;
+	regs[REG_RAX] = 5;
+}
+
+static void *faulter(void *arg)
+{
+	while (!over) {
+		long got = 0, other = 0;
+
+		__asm__ volatile("lea 1f(%%rip), %%rdx\n 1: mov (%%rbx), %%eax"
+				 : "+a"(got)
+				 : "b"(16l), "c"((long)SIGSEGV)
+				 : "rdx", "memory");
+		__asm__ volatile("lea 1f(%%rip), %%rdx\n 1: ud2"
+				 : "+a"(other)
+				 : "c"((long)SIGILL)
+				 : "rdx", "memory");
+		target_want(got == 5 && other == 5, "a fault was not handled");
+	}
+	return arg;
+}
+
+static void storm_faults(void)
+{
+	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGILL, &action, NULL);
+	run_threads(faulter, 2);
+}
+
 static void storm_zombie(void)
 {
 	target_ready();
@@ -357,6 +399,7 @@ static const struct {
 	{ "execs-on", storm_execs_on },	    { "exits", storm_exits },
 	{ "vforked", storm_vforked },	    { "seccomp", storm_seccomp },
 	{ "zombie", storm_zombie },	    { "relay", storm_relay },
+	{ "faults", storm_faults },
 };
 
 int main(int argc, char **argv)
