@@ -64,6 +64,7 @@ static struct way_out *indirect_out(struct making *m, const struct insn *insn, u
 		m, is_by_register(insn, modrm) ? EXIT_REGISTER : EXIT_MEMORY, 0);
 
 	out->reg = (uint8_t)((modrm & 7u) | (insn->rex & 1u) << 3);
+	out->pops = insn->kind == TRAIL_CALL_INDIRECT ? 8 : 0;
 	return out;
 }
 

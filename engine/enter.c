@@ -2,12 +2,18 @@
 /* Where translated code comes to when it does not know on: gate.S calls engine_enter(). */
 #include "engine/channel.h"
 #include "engine/dispatch.h"
+#include "engine/engine_lock.h"
 #include "engine/engine_syscall.h"
 #include "engine/gate.h"
 #include "engine/leave.h"
+#include "engine/onward.h"
+#include "engine/ranges.h"
+#include "engine/state.h"
 #include "engine/thread_words.h"
 
 #include <errno.h>
+
+#define ADDRESS_BITS 47 /* of user space, if a program asks for no more */
 
 /* Where an indirect branch leads, by what its exit says of it. */
 static uint64_t indirect_target(const struct thread *thread, const struct exit *exit)
@@ -22,6 +28,38 @@ static uint64_t indirect_target(const struct thread *thread, const struct exit *
 	}
 }
 
+/*
+ * To where no user's code can be: a processor faults at the branch if the address is not canonical,
+ * else at its target. So the thread runs the branch itself, and the fault has what is right here.
+ */
+static void branch_try(struct thread *thread, const struct exit *exit)
+{
+	struct state state;
+
+	state_left(&state, thread, exit);
+	thread->regs.gpr[4] += exit->kind == EXIT_RETURN ? -(exit->pops + 8ul) : exit->pops;
+	thread->regs.rip = thread->try_at = state.pc;
+	thread->try_left = state.left;
+	state_unrecord(thread);
+	onward_path(thread, &state);
+	gate_signal();
+}
+
+static void indirect(struct thread *thread, const struct exit *exit)
+{
+	uint64_t target = indirect_target(thread, exit);
+	int has_code = 1;
+
+	if (target >> ADDRESS_BITS) {
+		lock_take(&dispatch_lock);
+		has_code = ranges_left(target) != 0;
+		lock_give(&dispatch_lock);
+	}
+	if (!has_code)
+		branch_try(thread, exit);
+	dispatch_to(thread, target, NULL);
+}
+
 void engine_enter(struct thread *thread, enum gate why)
 {
 	struct exit *exit = exit_of(ring_last(thread));
@@ -32,7 +70,7 @@ void engine_enter(struct thread *thread, enum gate why)
 		return;
 	case GATE_MISS:
 		thread->regs.gpr[1] = thread->scratch;
-		dispatch_to(thread, indirect_target(thread, exit), NULL);
+		indirect(thread, exit);
 		return;
 	case GATE_SYSCALL:
 		trace_out(thread);

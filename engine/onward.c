@@ -21,8 +21,7 @@ void onward_regs(struct thread *thread, struct frame_context *context)
 	frame_vector15_set(context->uc_mcontext.fpregs, thread->vector15);
 }
 
-/* The path up to where the program is, in the trail. */
-static void tell_path(struct thread *thread, const struct state *state)
+void onward_path(struct thread *thread, const struct state *state)
 {
 	uint32_t blocks = state->block + (state->ran ? 1 : 0);
 	uint32_t id;
@@ -44,7 +43,7 @@ static void tell_path(struct thread *thread, const struct state *state)
 void onward_state(struct thread *thread, const struct state *state, struct frame_context *context)
 {
 	state_to_program(state, thread, context);
-	tell_path(thread, state);
+	onward_path(thread, state);
 }
 
 /*
@@ -67,9 +66,16 @@ static void quit(struct thread *thread, struct frame_context *context)
 void onward_cache(struct thread *thread, struct frame_context *context)
 {
 	static const uint8_t none[64];
+	uint64_t try_at = thread->try_at;
 	struct trace *trace;
 	int error;
 
+	thread->try_at = 0;
+	if (try_at && *frame_rip(context) == try_at) {
+		thread->is_trying = 1;
+		return;
+	}
+	thread->try_left = 0;
 	lock_take(&dispatch_lock);
 	trace = dispatch_find(thread, *frame_rip(context), NULL, &error);
 	lock_give(&dispatch_lock);

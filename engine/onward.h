@@ -17,6 +17,9 @@ void onward_regs(struct thread *thread, struct frame_context *context);
 /* Make the frame the program's, from what state_look() found. Records the path in the trail. */
 void onward_state(struct thread *thread, const struct state *state, struct frame_context *context);
 
+/* The path up to where the program is, in the trail. Takes the engine's lock. */
+void onward_path(struct thread *thread, const struct state *state);
+
 /* From where *context says, in translated code; natively where that can't be. */
 void onward_cache(struct thread *thread, struct frame_context *context);
 

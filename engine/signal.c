@@ -293,7 +293,9 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 		onward_regs(thread, context);
 		if (held_take(thread, &held))
 			onward_deliver(thread, &held, context,
-				       thread->regs.rip == thread->call_next - 2, NULL);
+				       thread->try_at ? thread->try_left
+						      : thread->regs.rip == thread->call_next - 2,
+				       NULL);
 		else
 			onward_go(thread, context);
 	} else if (rip >= (uint64_t)gate_call_check && rip <= (uint64_t)gate_call_at) {
@@ -459,7 +461,7 @@ void signal_handle(int number, void *about, void *data)
 	}
 	if (thread->is_trying) {
 		thread->is_trying = 0;
-		onward_deliver(thread, info, context, 0, NULL);
+		onward_deliver(thread, info, context, thread->try_left, NULL);
 		return;
 	}
 	state_look(&state, *frame_rip(context));

@@ -28,6 +28,20 @@ static void found(struct state *state, uint32_t index, int is_first_byte)
 		state->kind = is_first_byte ? STATE_AT : STATE_AMID;
 }
 
+/*
+ * A jump that left no code: the thread is at it only where engine instructions follow. Else it is at
+ * the instruction that has the code, which may have faulted.
+ */
+static int is_at_jump(const struct trace *trace, uint32_t index)
+{
+	if (trace->pieces[index].cache_bytes || !trace->pieces[index].program_bytes)
+		return 0;
+	while (++index < trace->piece_count)
+		if (trace->pieces[index].cache_bytes)
+			return !trace->pieces[index].program_bytes;
+	return 1;
+}
+
 void state_look(struct state *state, uint64_t at)
 {
 	uint32_t block = UINT32_MAX;
@@ -48,9 +62,8 @@ void state_look(struct state *state, uint64_t at)
 			state->pc = state->trace->starts[block];
 			state->ran = 0;
 		}
-		/* A jump that left no code may be the only piece here. */
 		if (at < cache + piece->cache_bytes ||
-		    (at == cache && !piece->cache_bytes && piece->program_bytes)) {
+		    (at == cache && is_at_jump(state->trace, i))) {
 			found(state, i, at == cache);
 			return;
 		}
@@ -58,6 +71,28 @@ void state_look(struct state *state, uint64_t at)
 		state->pc += piece->program_bytes;
 		state->ran += piece->program_bytes != 0;
 	}
+}
+
+void state_left(struct state *state, const struct thread *thread, const struct exit *exit)
+{
+	struct trace *trace = trace_left(thread, exit);
+	uint32_t block = exit->blocks - 1u, bytes = 0;
+
+	*state = (struct state){ .kind = STATE_IN, .trace = trace, .block = block, .left = 1 };
+	state->pc = trace->starts[block];
+	for (uint32_t i = 0; i < trace->piece_count; i++) {
+		if (trace->pieces[i].block != block || !trace->pieces[i].program_bytes)
+			continue;
+		state->pc += bytes;
+		state->ran += bytes != 0;
+		bytes = trace->pieces[i].program_bytes;
+	}
+}
+
+void state_unrecord(struct thread *thread)
+{
+	thread->blocks -= trace_path_blocks(thread, ring_last(thread));
+	thread->pointer -= 4;
 }
 
 int state_x87(struct _libc_fpstate *vectors)
@@ -100,8 +135,6 @@ void state_to_program(const struct state *state, struct thread *thread,
 			frame_pointer_get(context, thread);
 		frame_vector15_set(vectors, thread->vector15);
 	}
-	if (state->flags & PIECE_RECORDED) {
-		thread->blocks -= trace_path_blocks(thread, ring_last(thread));
-		thread->pointer -= 4;
-	}
+	if (state->flags & PIECE_RECORDED)
+		state_unrecord(thread);
 }

@@ -32,6 +32,12 @@ struct state {
 /* Find what is at an address. */
 void state_look(struct state *state, uint64_t at);
 
+/* The branch that has just left a trace by an exit, as if it had not run: STATE_IN. */
+void state_left(struct state *state, const struct thread *thread, const struct exit *exit);
+
+/* Take the last word back: its path ends with an instruction that did not run. */
+void state_unrecord(struct thread *thread);
+
 /*
  * Make the frame's registers the program's, those that differ: rip, rcx, xmm15; thread->pointer is
  * where the next word goes, words put for an instruction that did not run taken back. For STATE_AT

@@ -278,6 +278,11 @@ struct trace *trace_numbered(uint32_t number)
 	return &now->traces[number];
 }
 
+struct trace *trace_left(const struct thread *thread, const struct exit *exit)
+{
+	return &generation_of(thread->generation)->traces[exit->trace];
+}
+
 uint32_t trace_number(const struct trace *trace)
 {
 	return (uint32_t)(trace - now->traces);

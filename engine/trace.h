@@ -33,7 +33,10 @@ struct exit {
 	uint8_t *jump; /* four bytes that lead to gate_exit until it is linked; NULL: it never is */
 	uint32_t trace;
 	uint32_t next; /* of those that lead to the same trace; 0: the last */
-	/* EXIT_RETURN: so many bytes beside the address were dropped from the stack */
+	/*
+	 * EXIT_RETURN: so many bytes beside the address were dropped from the stack. EXIT_REGISTER
+	 * and EXIT_MEMORY: a call has pushed so many
+	 */
 	uint16_t pops;
 	uint16_t blocks; /* of the path */
 	uint8_t kind, reg;
@@ -137,6 +140,9 @@ struct exit *exit_now(uint32_t id);
 /* 0: it is not of the newest generation. */
 uint32_t exit_number(const struct exit *exit);
 struct trace *trace_numbered(uint32_t number);
+
+/* The trace that the thread has just left by that exit. */
+struct trace *trace_left(const struct thread *thread, const struct exit *exit);
 
 /* Room for a trace, its exits' ids in a row behind all others. NULL: no memory, or no ids. */
 struct trace *trace_add(uint64_t pc, uint16_t exits);

@@ -36,7 +36,7 @@ same()
 		fail "$program $* (left after ${ENGINE_LOAD_STOP:-never}): $(head -20 differ)"
 }
 
-for program in frames masks queues traps stacks returns jumps threads 'threads exec' 'storm 1' 'filters within' \
+for program in frames masks queues traps faults stacks returns jumps threads 'threads exec' 'storm 1' 'filters within' \
 	'waits descriptors' 'waits masks' 'waits waited' 'waits crowd' 'waits sources' 'waits interrupted' \
 	'waits orphaned' contexts; do
 	# shellcheck disable=SC2086 # a program and its argument
