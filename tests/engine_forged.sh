@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A recorded program writes into its channel what no engine would: that another process, which is
 # not recorded, is its child, or asks for something. The tool leaves that process alone. Or numbers
-# that no thread reaches: the tool ends all the same.
+# that no thread reaches: the tool ends all the same. Or where its threads are to go: they do not.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
@@ -33,6 +33,25 @@ is_no_child()
 	"$waymark" dump forged --trails >dump 2>&1
 	grep -qw "$other" dump && fail "$1: a process that is no child is in the trace"
 }
+
+# It waits in a call, out of which the tool leads it at the end: by places of before.
+places()
+{
+	rm -rf forged out
+	"$forged" 1 places <input >out &
+	forger=$!
+	exec 7>input
+	await_running "$forger"
+	timeout 100 "$waymark" record -e trail/soft/ -o forged -p "$forger" >/dev/null 2>words &
+	recorder=$!
+	await [ -s out ] || fail "places: it is not recorded: $(cat words)"
+	kill -INT "$recorder"
+	wait "$recorder" || fail "places: $(cat words)"
+	grep -q waymark-trail "/proc/$forger/maps" && fail "places: the engine stays: $(cat words)"
+	exec 7>&-
+	wait "$forger" || fail "places: the program ended with status $?"
+}
+places
 
 has_zombie()
 {

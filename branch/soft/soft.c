@@ -372,17 +372,20 @@ int soft_rid(struct soft *soft, unsigned int for_ms)
 		.engine_bytes = soft->attach.engine_bytes,
 		.channel_at = soft->attach.channel_at,
 		.channel_bytes = soft->channel.bytes,
-		.head = head,
+		.places = &soft->attach.places,
 	};
 	struct target target;
 	int err;
 
 	while (soft->is_attached && soft->rid_fd >= 0 && !ended_is(soft->rid_fd)) {
+		/* the engine sets it at any time: it says what stays mapped, and no address */
+		soft->attach.places.is_lasting = head->places.is_lasting;
 		err = target_read(&target, soft->pid);
 		if (err == -ESRCH || (!err && target_has_ended(&target)))
 			soft->is_attached = 0; /* killed: our end lets its threads go */
 		else if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_RUNS)
-			soft_leave_move(soft->pid, head, soft->control.is_held);
+			soft_leave_move(soft->pid, left.places,
+					soft->control.is_held ? head : NULL);
 		else
 			soft->is_attached = may_unmap_yet(soft_leave_unmap(soft->pid, &left));
 		if (soft->is_attached && ticks_monotonic_ns() >= end_ns)
@@ -430,7 +433,7 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 			continue;
 		rest(soft);
 		if (soft->is_attached)
-			soft_leave_move(soft->pid, head, 1);
+			soft_leave_move(soft->pid, &soft->attach.places, head);
 	}
 	/* the reader failed: threads that wait for room would wait for ever */
 	if (soft->reader.error)

@@ -322,6 +322,16 @@ static int read_taken(const struct soft_attach *attach)
 			   attach->held.count * sizeof(*attach->taken));
 }
 
+/* The engine has begun: it has put its places into the channel. */
+static int read_places(struct soft_attach *attach, const struct engine_channel *head)
+{
+	attach->places = head->places;
+	if (soft_held_may_lead(&attach->places, attach->engine, attach->engine_bytes))
+		return 0;
+	attach->places = (struct engine_places){ 0 };
+	return -EPROTO;
+}
+
 static int open_engine(struct soft_attach *attach, const struct soft_channel *channel,
 		       const struct soft_image *image)
 {
@@ -357,6 +367,8 @@ static int open_engine(struct soft_attach *attach, const struct soft_channel *ch
 	if (!err)
 		err = soft_held_lead(first_of(attach), &way);
 	if (!err)
+		err = read_places(attach, head);
+	if (!err)
 		err = head->error;
 	if (!err)
 		err = read_taken(attach);
@@ -391,7 +403,7 @@ static int lead_others(const struct soft_attach *attach, struct engine_channel *
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		ways[i] = (struct soft_way){
-			.at = head->places.take,
+			.at = attach->places.take,
 			.stack = stack_of(attach, i + 1),
 			.first = attach->table + (i + 1) * sizeof(struct engine_taken),
 			.head = head,
@@ -430,12 +442,12 @@ void soft_attach_undo(struct soft_attach *attach, const struct soft_channel *cha
 	pid_t pid = attach->held.pid;
 
 	for (size_t i = 0; attach->taken && i < attach->held.count && head; i++) {
-		const struct soft_way way = { .at = head->places.undo,
+		const struct soft_way way = { .at = attach->places.undo,
 					      .stack = stack_of(attach, i) - CALL_STACK_BYTES,
 					      .first = attach->taken[i].thread,
 					      .head = head };
 
-		if (attach->taken[i].is_taken)
+		if (attach->taken[i].is_taken && attach->places.undo)
 			soft_held_lead(&attach->held.threads[i], &way);
 	}
 	free(attach->taken);
@@ -446,7 +458,7 @@ void soft_attach_undo(struct soft_attach *attach, const struct soft_channel *cha
 							   .engine_bytes = attach->engine_bytes,
 							   .channel_at = attach->channel_at,
 							   .channel_bytes = channel->bytes,
-							   .head = head });
+							   .places = &attach->places });
 }
 
 int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_control *control,
@@ -491,20 +503,21 @@ int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_control
 /* ---- let go ---- */
 
 /* In its system call again: as if the engine had made it. */
-static int call_again(const struct soft_attach *attach, size_t index, struct engine_channel *head)
+static int call_again(const struct soft_attach *attach, size_t index)
 {
 	struct borrow *thread = &attach->held.threads[index];
 	struct user_regs_struct *regs = &thread->saved.regs;
 	uint64_t stack = stack_of(attach, index) - CALL_STACK_BYTES;
-	int err = borrow_write(first_of(attach), stack, &head->places.call_back, sizeof(uint64_t));
+	int err = borrow_write(first_of(attach), stack, &attach->places.call_back,
+			       sizeof(uint64_t));
 
 	if (err)
 		return err;
-	regs->rip = regs->rcx = head->places.call_done;
+	regs->rip = regs->rcx = attach->places.call_done;
 	regs->rsp = stack;
 	regs->r11 = regs->eflags = 0x202;
 	regs->gs_base = attach->taken[index].thread;
-	thread->mask &= ~head->places.own_signals;
+	thread->mask &= ~attach->places.own_signals;
 	return borrow_end(thread);
 }
 
@@ -512,7 +525,7 @@ static int let_go(const struct soft_attach *attach, size_t index, struct engine_
 {
 	struct borrow *thread = &attach->held.threads[index];
 
-	if (attach->taken[index].call_next && !call_again(attach, index, head))
+	if (attach->taken[index].call_next && !call_again(attach, index))
 		return 0;
 	/* by itself, from where it is parked */
 	soft_held_unpark(head);
@@ -523,8 +536,8 @@ static int let_go(const struct soft_attach *attach, size_t index, struct engine_
 int soft_attach_go(struct soft_attach *attach, const struct soft_channel *channel)
 {
 	struct engine_channel *head = soft_channel_head(channel);
-	const struct soft_way way = { .at = head->places.commit,
-				      .stack = head->places.stack,
+	const struct soft_way way = { .at = attach->places.commit,
+				      .stack = attach->places.stack,
 				      .first = attach->taken[0].thread,
 				      .head = head };
 	int err = soft_held_lead(first_of(attach), &way);

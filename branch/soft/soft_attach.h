@@ -32,6 +32,8 @@ struct soft_attach {
 	struct soft_held held;
 	struct engine_taken *taken; /* of each that is held */
 	struct detail detail;
+	/* a copy, checked; all 0: the engine has not begun */
+	struct engine_places places;
 	uint64_t engine, table; /* where they lie in the process */
 	uint64_t engine_bytes;	/* of both */
 	uint64_t channel_at;

@@ -201,6 +201,18 @@ static int await_stop(struct borrow *thread)
 	return err;
 }
 
+int soft_held_may_lead(const struct engine_places *places, uint64_t start, uint64_t bytes)
+{
+	const uint64_t inside[] = { places->take,      places->commit,	  places->undo,
+				    places->leave,     places->call_done, places->call_back,
+				    places->stack - 1, places->mappings };
+	int may = places->start == start && places->bytes && places->bytes <= bytes;
+
+	for (size_t i = 0; i < sizeof(inside) / sizeof(inside[0]); i++)
+		may = may && inside[i] - start < places->bytes;
+	return may;
+}
+
 /* On its way; it does not run yet. */
 static int set_out(struct borrow *thread, const struct soft_way *way)
 {

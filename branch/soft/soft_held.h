@@ -45,6 +45,12 @@ int soft_held_lead(struct borrow *thread, const struct soft_way *way);
  */
 int soft_held_lead_all(struct borrow *threads, const struct soft_way *ways, size_t count);
 
+/*
+ * Whether an engine whose file is mapped there can have these places. They come from a channel,
+ * which the process may write at any time: check a copy, and lead threads by that alone.
+ */
+int soft_held_may_lead(const struct engine_places *places, uint64_t start, uint64_t bytes);
+
 /* A parked thread continues by itself, once it is let go. */
 void soft_held_unpark(struct engine_channel *head);
 

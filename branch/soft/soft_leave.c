@@ -77,15 +77,14 @@ static int natively(struct borrow *thread, uint64_t at, uint64_t next)
 	return 0;
 }
 
-static int move(struct borrow *thread, struct engine_channel *head, int is_ours)
+static int move(struct borrow *thread, const struct engine_places *places,
+		struct engine_channel *head)
 {
 	uint64_t at = thread->saved.regs.gs_base, self = 0, stack = 0, next, mask = 0;
-	struct soft_way way = { .at = head->places.leave,
-				.first = at,
-				.head = is_ours ? head : NULL };
+	struct soft_way way = { .at = places->leave, .first = at, .head = head };
 	int err;
 
-	if (borrow_regs_pc(&thread->saved) != head->places.call_done ||
+	if (borrow_regs_pc(&thread->saved) != places->call_done ||
 	    !borrow_regs_in_call(&thread->saved) ||
 	    borrow_read(thread, at + ENGINE_THREAD_SELF, &self, sizeof(self)) || self != at ||
 	    borrow_read(thread, at + ENGINE_THREAD_STACK, &stack, sizeof(stack)))
@@ -93,7 +92,7 @@ static int move(struct borrow *thread, struct engine_channel *head, int is_ours)
 	way.stack = stack;
 	way.second = (uint64_t)-borrow_regs_result(&thread->saved);
 	err = soft_held_lead(thread, &way);
-	if (!is_ours)
+	if (!head)
 		return 1;
 	/*
 	 * the engine has made its call one that starts again, and the thread continues with its own
@@ -113,21 +112,21 @@ static int move(struct borrow *thread, struct engine_channel *head, int is_ours)
 	return 1;
 }
 
-int soft_leave_move(pid_t pid, struct engine_channel *head, int is_ours)
+int soft_leave_move(pid_t pid, const struct engine_places *places, struct engine_channel *head)
 {
 	int count, moved = 0;
 	pid_t *tids;
 
-	if (!head->places.call_done)
+	if (!places->call_done)
 		return 0;
 	count = target_threads(pid, &tids);
 	for (int i = 0; i < count; i++) {
 		struct borrow thread;
 
-		if (sleeps_at(pid, tids[i]) != head->places.call_done ||
+		if (sleeps_at(pid, tids[i]) != places->call_done ||
 		    borrow_stop(&thread, tids[i], tracee_deadline(STOP_MS)))
 			continue;
-		moved += move(&thread, head, is_ours);
+		moved += move(&thread, places, head);
 		borrow_end(&thread);
 	}
 	free(tids);
@@ -176,22 +175,23 @@ static void ranges_join(struct ranges *ranges)
 static int ranges_read(const struct borrow *thread, const struct soft_left *left,
 		       struct ranges *ranges)
 {
-	size_t count = left->head ? left->head->places.mapping_count : 0;
+	const struct engine_places *places = left->places;
+	size_t count = places ? places->mapping_count : 0;
 
-	if (count > MAPPINGS_MAX || (left->head && !left->head->places.mappings))
+	if (count > MAPPINGS_MAX || (places && !places->mappings))
 		count = 0;
 	ranges->list = calloc(count + 2, sizeof(*ranges->list));
 	if (!ranges->list)
 		return -ENOMEM;
 	ranges->count = count;
-	if (count && borrow_read(thread, left->head->places.mappings, ranges->list,
-				 count * sizeof(*ranges->list)))
+	if (count &&
+	    borrow_read(thread, places->mappings, ranges->list, count * sizeof(*ranges->list)))
 		ranges->count = 0;
 	ranges_join(ranges);
 	/* the file last: it contains the list of the others */
 	ranges->list[ranges->count++] = (struct engine_mapping){ left->channel_at,
 								 left->channel_bytes };
-	if (!left->head || !left->head->places.is_lasting)
+	if (!places || !places->is_lasting)
 		ranges->list[ranges->count++] = (struct engine_mapping){ left->engine,
 									 left->engine_bytes };
 	return 0;
@@ -341,7 +341,7 @@ static struct soft_left left_of(const struct engine_channel *head, uint64_t at)
 		.engine_bytes = head->places.bytes,
 		.channel_at = at,
 		.channel_bytes = head->bytes,
-		.head = head,
+		.places = &head->places,
 	};
 
 	if (head->taken_at > left.engine) {
@@ -373,6 +373,10 @@ static int head_read(pid_t pid, uint64_t at, struct engine_channel *head, struct
 	    head->version != ENGINE_VERSION)
 		return detail_set(detail, -WM_E_ENGINE_REFUSED,
 				  "another version's engine was left in it");
+	if (head->places.start &&
+	    !soft_held_may_lead(&head->places, head->places.start, head->places.bytes))
+		return detail_set(detail, -WM_E_ENGINE_REFUSED,
+				  "what another recording left in it was overwritten");
 	if (tool && !(tool & FUTEX_OWNER_DIED))
 		return detail_set(
 			detail, -EBUSY,
@@ -391,7 +395,7 @@ static int rid(pid_t pid, uint64_t at, struct detail detail)
 	if (err)
 		return err;
 	if (head.state == ENGINE_RUNS) {
-		soft_leave_move(pid, &head, 0);
+		soft_leave_move(pid, &head.places, NULL);
 		return 0;
 	}
 	left = left_of(&head, at);
@@ -504,7 +508,7 @@ int soft_leave_check(pid_t pid, struct detail detail)
 			return detail_set(
 				detail, -EAGAIN,
 				"it has still to come out of the engine of another recording");
-		soft_leave_move(pid, &head, 0);
+		soft_leave_move(pid, &head.places, NULL);
 		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 	}
 	return 0;

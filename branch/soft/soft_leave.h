@@ -17,15 +17,15 @@
 struct soft_left {
 	uint64_t engine, engine_bytes;
 	uint64_t channel_at, channel_bytes;
-	const struct engine_channel *head; /* NULL: nothing of the engine's own is known */
+	const struct engine_places *places; /* NULL: nothing of the engine's own is known */
 };
 
 /*
- * Lead threads that wait in calls out of the engine. Returns how many. `is_ours`: *head is the
- * channel's own, and held; else it is a copy: then their calls start again, without the kernel's
- * decision on a restart.
+ * Lead threads that wait in calls out of the engine, by a checked copy of its places. Returns how
+ * many. `head`: the channel's own, and held; NULL: none is, and their calls start again, without
+ * the kernel's decision on a restart.
  */
-int soft_leave_move(pid_t pid, struct engine_channel *head, int is_ours);
+int soft_leave_move(pid_t pid, const struct engine_places *places, struct engine_channel *head);
 
 /* 0; -EAGAIN: somebody is in there yet; or an error: it stays. */
 int soft_leave_unmap(pid_t pid, const struct soft_left *left);

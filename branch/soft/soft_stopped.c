@@ -26,7 +26,7 @@ struct led {
 };
 
 struct leading {
-	const struct engine_channel *page;
+	struct engine_places places; /* a copy: the process may write its channel at any time */
 	pid_t pid;
 	struct led *threads;
 	size_t count, room;
@@ -36,7 +36,7 @@ struct leading {
 /* Its registers are the program's. The engine gives gs back last, before its handler returns. */
 static int is_native(const struct leading *leading, pid_t tid)
 {
-	const struct engine_places *places = &leading->page->places;
+	const struct engine_places *places = &leading->places;
 	struct user_regs_struct regs;
 
 	return !ptrace(PTRACE_GETREGS, tid, NULL, &regs) && !regs.gs_base &&
@@ -49,9 +49,9 @@ static int is_native(const struct leading *leading, pid_t tid)
  */
 static void hold_signals(const struct leading *leading, struct led *thread)
 {
-	uint64_t mask = ~leading->page->places.own_signals;
+	uint64_t mask = ~leading->places.own_signals;
 
-	if (!thread->has_mask && leading->page->places.own_signals)
+	if (!thread->has_mask && leading->places.own_signals)
 		thread->has_mask = !ptrace(PTRACE_SETSIGMASK, thread->tid, sizeof(mask), &mask);
 }
 
@@ -143,7 +143,7 @@ int soft_stopped_lead(const struct soft_channel *channel, pid_t pid, uint64_t *l
 {
 	uint64_t began_ns = ticks_monotonic_ns();
 	struct engine_channel *head = soft_channel_head(channel);
-	struct leading leading = { .page = head, .pid = pid };
+	struct leading leading = { .places = head->places, .pid = pid };
 	pthread_t thread;
 
 	if (target_thread_state(pid, pid) != 'T')

@@ -7,16 +7,20 @@
  * forged PID trace: that it is about to trace it
  * forged PID child, forged PID borrows: its child, by fork(2) or by vfork(2)
  * forged PID segments: numbers of its segments that no thread reaches
+ * forged PID places: where its threads are to be led; it waits until it is recorded
  *
  * Prints the answer, and waits for input.
  */
 #include "abi/engine.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define POISON UINT64_C(0x414141414000)
 
 /* The channel's mapping from its first byte on. */
 static struct engine_channel *find(void)
@@ -66,11 +70,30 @@ static uint32_t segments(const struct engine_channel *channel)
 	return 0;
 }
 
+static void *places(void *data)
+{
+	struct engine_channel *channel;
+
+	while (!(channel = find()))
+		usleep(1000);
+	while (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) != ENGINE_RUNS)
+		usleep(1000);
+	channel->places.leave = channel->places.take = channel->places.undo = POISON;
+	channel->places.mappings = (uint64_t)&channel->places.leave;
+	puts("0");
+	fflush(stdout);
+	return data;
+}
+
 int main(int argc, char **argv)
 {
 	struct engine_channel *channel = find();
 	uint32_t pid = argc > 2 ? (uint32_t)atoi(argv[1]) : 0, answer;
+	pthread_t thread;
 
+	if (argc > 2 && !strcmp(argv[2], "places"))
+		return pthread_create(&thread, NULL, places, NULL) || getchar() != EOF ||
+		       pthread_join(thread, NULL);
 	if (!channel || !pid)
 		return 2;
 	if (!strcmp(argv[2], "exec")) {
