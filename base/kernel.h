@@ -152,9 +152,14 @@ KERNEL_INLINE ssize_t kernel_readlink(const char *path, char *to, size_t bytes)
 	return kernel_result(syscall_raw(SYS_readlink, (long)path, (long)to, (long)bytes, 0));
 }
 
+/* No one can open it by /proc/PID/fd: memfd_create(2) gives all the right to read and write. */
 KERNEL_INLINE int kernel_memfd_create(const char *name, unsigned int flags)
 {
-	return (int)kernel_result(syscall_raw(SYS_memfd_create, (long)name, flags, 0, 0));
+	int fd = (int)kernel_result(syscall_raw(SYS_memfd_create, (long)name, flags, 0, 0));
+
+	if (fd >= 0)
+		syscall_raw(SYS_fchmod, fd, 0, 0, 0);
+	return fd;
 }
 
 /* Private, anonymous memory; MAP_FAILED. */

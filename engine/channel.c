@@ -97,10 +97,15 @@ static long make(uint32_t parent, uint32_t count)
 {
 	char name[ENGINE_CHANNEL_NAME_BYTES] = ENGINE_CHANNEL_NAME "-";
 	char *at = put_number(name + sizeof(ENGINE_CHANNEL_NAME), parent);
+	long fd;
 
 	*at++ = '-';
 	*put_number(at, count) = '\0';
-	return sys_call3(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0);
+	fd = sys_call3(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0);
+	/* for the tool alone: it has privileges, or is its owner */
+	if (!sys_failed(fd))
+		sys_call3(SYS_fchmod, fd, 0, 0);
+	return fd;
 }
 
 /* 1: the tool has made it; 0: not yet. Before it has its size, no byte of it may be touched. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LANES 4096u
@@ -72,7 +73,8 @@ int own_store_new(struct own_store **out, pid_t pid, uint64_t bytes, enum store_
 	store->pid = pid;
 	target_comm(pid, pid, store->comm);
 	store->fd = memfd_create("waymark-store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (store->fd < 0 || ftruncate(store->fd, (off_t)head.bytes) ||
+	/* no one else is to open it, by /proc/PID/fd */
+	if (store->fd < 0 || fchmod(store->fd, 0) || ftruncate(store->fd, (off_t)head.bytes) ||
 	    pwrite(store->fd, &head, sizeof(head), 0) != sizeof(head) ||
 	    fcntl(store->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		err = errno ? -errno : -EIO;

@@ -134,7 +134,8 @@ static int publish(void)
 
 	if (fd < 0)
 		return -errno;
-	if (kernel_pwrite(fd, folder, bytes, 0) != (ssize_t)bytes ||
+	if (kernel_call(SYS_fchmod, fd, 0444, 0, 0) ||
+	    kernel_pwrite(fd, folder, bytes, 0) != (ssize_t)bytes ||
 	    kernel_call(SYS_fcntl, fd, F_ADD_SEALS,
 			F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0)) {
 		int error = -errno;

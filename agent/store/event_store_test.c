@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,6 +76,17 @@ Test(store, quiet_threads_share_chunks_and_end_their_streams)
 	cr_assert_eq(fixture_read(0, width, NULL, NULL), 300);
 	for (uint32_t i = 0; i < 9; i++)
 		cr_assert_neq(stores[0].chunks[i], CHUNK_WHOLE);
+}
+
+Test(store, memfd_of_a_store_opens_for_no_one_else)
+{
+	struct store_options options = { .buffer_bytes = 1 << 20 };
+	struct stat about;
+	int fd;
+
+	cr_assert_eq(store_open(0, &options, &fd), 0);
+	cr_assert_eq(fstat(fd, &about), 0);
+	cr_assert_eq(about.st_mode & 0777, 0);
 }
 
 static void *hit_for_ever(void *data)

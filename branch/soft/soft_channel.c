@@ -110,9 +110,6 @@ int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *siz
 {
 	int fd = memfd_create(SOFT_CHANNEL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	/* not for others either, by /proc/PID/fd, while the process maps it */
-	if (fd >= 0)
-		fchmod(fd, 0);
 	return soft_channel_open_at(channel, sizes, fd < 0 ? -errno : fd);
 }
 
@@ -122,6 +119,9 @@ int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *
 	int err;
 
 	*channel = (struct soft_channel){ .fd = fd < 0 ? -1 : fd, .sizes = *sizes };
+	/* no one else is to open it, by /proc/PID/fd */
+	if (fd >= 0)
+		fchmod(fd, 0);
 	err = fd < 0 ? fd : lay_out(channel);
 	if (!err && fstat(fd, &about))
 		err = -errno;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,23 @@ Test(soft_channel, sizes_that_can_not_be)
 		cr_expect_eq(soft_channel_open(&other, &sizes[i]), -EINVAL, "%zu", i);
 		soft_channel_close(&other);
 	}
+}
+
+/* Also one that its process made, and that was open to all until then. */
+Test(soft_channel, memfd_of_a_channel_opens_for_no_one_else)
+{
+	const struct soft_sizes sizes = soft_sizes_for(0, 0);
+	struct soft_channel other;
+	struct stat about;
+
+	cr_assert_eq(soft_channel_open(&other, &sizes), 0);
+	cr_assert_eq(fstat(other.fd, &about), 0);
+	cr_expect_eq(about.st_mode & 0777, 0);
+	soft_channel_close(&other);
+	cr_assert_eq(soft_channel_open_at(&other, &sizes, memfd_create("", MFD_ALLOW_SEALING)), 0);
+	cr_assert_eq(fstat(other.fd, &about), 0);
+	cr_expect_eq(about.st_mode & 0777, 0);
+	soft_channel_close(&other);
 }
 
 Test(soft_channel, sizes_for_all_that_may_be_asked)

@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,7 +62,8 @@ int soft_control_open(struct soft_control *control)
 
 	*control = (struct soft_control){ .fd = memfd_create("waymark-control",
 							     MFD_CLOEXEC | MFD_ALLOW_SEALING) };
-	if (control->fd < 0)
+	/* by /proc/PID/fd; seal() may have to read it so */
+	if (control->fd < 0 || fchmod(control->fd, S_IRUSR))
 		return -errno;
 	reserve = mmap(NULL, BEFORE + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		       0);

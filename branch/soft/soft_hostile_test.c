@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -233,6 +234,9 @@ Test(soft_hostile, a_memfd_is_taken_for_a_channel_by_its_name_and_if_no_one_else
 	int fd;
 
 	cr_expect_geq(channel_of(memfd_of(name, MFD_ALLOW_SEALING, 0)), 0);
+	fd = memfd_of(name, MFD_ALLOW_SEALING, 0);
+	cr_assert_eq(fchmod(fd, 0), 0); /* as the engine's is */
+	cr_expect_geq(channel_of(fd), 0);
 	cr_expect_eq(channel_of(memfd_of(ENGINE_CHANNEL_NAME "-1234-55", MFD_ALLOW_SEALING, 0)),
 		     -ENOENT);
 	cr_expect_eq(channel_of(memfd_of(ENGINE_CHANNEL_NAME, MFD_ALLOW_SEALING, 0)), -ENOENT);
