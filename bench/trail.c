@@ -237,7 +237,7 @@ static void trail_make(const char *dir, uint64_t base, uint32_t planted)
 	program_make(base + 0x1000);
 	must(!trace_writer_open(&writer, dir), "open");
 	process = trace_process_add(writer, &about);
-	must(process >= 0 && !trace_module_add(writer, process, &module, "/bin/made-up"),
+	must(process >= 0 && !trace_module_add(writer, process, &module, "/bin/made-up", 0),
 	     "process");
 	must(!trail_writer_open(&trail, writer, process, 1000, 0, &clock), "trail");
 	must(!trail_thread_begin(&trail, &thread, 1000, "made-up", TRAIL_STEP, 1000), "thread");

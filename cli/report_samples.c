@@ -81,15 +81,13 @@ static int add_functions(struct making *making, size_t number)
 static int add_line(struct making *making, const struct samples_sum *sum)
 {
 	const struct stacks_one *one = &making->samples->stacks.all[sum->stack];
-	struct image *image = samples_image(making->samples, sum->process);
 	struct samples_row row = { .function = one->function,
 				   .count = sum->count,
 				   .self = sum->weight,
 				   .total = sum->weight };
 
-	if (!image)
-		return -ENOMEM;
-	image_line(image, sum->address, &row.line);
+	if (one->function->module)
+		image_module_line(one->function->module, sum->address, &row.line);
 	return row_add(making, &row) ? 0 : -ENOMEM;
 }
 

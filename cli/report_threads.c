@@ -135,7 +135,8 @@ static int print_off(const struct report_threads *threads, const struct frequent
 		     uint64_t ns, const char *between)
 {
 	const struct frequent_entry *place = off->all;
-	const struct where *where = place ? watch_where_at(threads->wheres, place->of, place->value)
+	const struct where *where = place ? watch_where_at(threads->wheres, place->of,
+							   place->first_ns, place->value)
 					  : NULL;
 	char text[WATCH_WHERE_BYTES], time[24];
 
@@ -297,7 +298,7 @@ static void put_places(const struct report_threads *threads, const struct thread
 	for (size_t i = 0; i < thread->places.count; i++) {
 		const struct frequent_entry *place = &thread->places.all[i];
 		const struct where *where = watch_where_at(threads->wheres, place->of,
-							   place->value);
+							   place->first_ns, place->value);
 
 		json_open(json, NULL, '{');
 		if (where)

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #define PROCESSES_MAX 256u
@@ -27,7 +28,8 @@ struct viewed {
 	unsigned int checked; /* the interval in which it was last compared */
 	unsigned int read;    /* and in which its map was read */
 	size_t asked;
-	char root[32]; /* of its mount namespace, where that is not ours; "" */
+	uint64_t map_sum; /* of the code that it had mapped; it may load a library where one was */
+	char root[32];	  /* of its mount namespace, where that is not ours; "" */
 	struct tsdl_process process;
 	struct image *image; /* NULL: there is no map to be had */
 };
@@ -174,9 +176,26 @@ static void map_read(struct top_symbols *symbols, struct viewed *viewed)
 	(void)image_open(&viewed->image, &viewed->process, &options);
 }
 
-/* Another process may have its number, or it may have executed another program. */
+static uint64_t map_sum(pid_t pid)
+{
+	uint64_t sum = 0;
+	struct maps maps;
+
+	if (!maps_read(&maps, pid))
+		for (size_t i = 0; i < maps.count; i++) {
+			const struct map *map = &maps.list[i];
+
+			if (map->prot & PROT_EXEC && map->inode)
+				sum = (sum + map->start + map->inode) * 0x9e3779b97f4a7c15ull;
+		}
+	maps_release(&maps);
+	return sum;
+}
+
+/* Another process may have its number, or it may have executed another program, or other code. */
 static int has_changed(struct viewed *viewed)
 {
+	uint64_t sum = map_sum(viewed->pid);
 	uint64_t start_time = target_start_time(viewed->pid);
 	struct stat exe = { 0 };
 	char path[32];
@@ -186,7 +205,8 @@ static int has_changed(struct viewed *viewed)
 	if (!start_time || stat(path, &exe))
 		return 0; /* it has ended: its last map is what there is */
 	changed = start_time != viewed->start_time || exe.st_ino != viewed->exe_inode ||
-		  exe.st_dev != viewed->exe_device;
+		  exe.st_dev != viewed->exe_device || sum != viewed->map_sum;
+	viewed->map_sum = sum;
 	viewed->start_time = start_time;
 	viewed->exe_device = exe.st_dev;
 	viewed->exe_inode = exe.st_ino;

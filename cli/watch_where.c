@@ -13,6 +13,7 @@
 /* A place that was asked for. Its texts are its own: the image goes when modules come. */
 struct known {
 	struct where where;
+	uint32_t then; /* image_then() */
 	int is_return; /* the address is where a call returns to: the place is the call's */
 };
 
@@ -24,7 +25,7 @@ struct seen {
 	uint32_t number;
 	struct tsdl_process process;
 	struct image *image;
-	struct known **places; /* by address, then by is_return */
+	struct known **places; /* by address, then by is_return, then by `then` */
 	size_t place_count, place_room;
 };
 
@@ -106,7 +107,9 @@ static int module_take(struct tsdl_process *to, const struct process_module *fro
 	if (array_grow(&to->modules, &to->module_room, to->module_count + 1, sizeof(*to->modules)))
 		return -ENOMEM;
 	module = &to->modules[to->module_count++];
-	*module = (struct tsdl_module){ .base = from->about.base, .gone = from->about.gone };
+	*module = (struct tsdl_module){ .base = from->about.base,
+					.ns = from->ns,
+					.gone = from->about.gone };
 	module->path = strdup(from->path);
 	if (from->about.build_id_bytes)
 		module->build_id = hex_of(from->about.build_id, from->about.build_id_bytes);
@@ -176,17 +179,30 @@ static struct seen *seen_of(struct watch_wheres *wheres, uint32_t number)
 
 /* ---- places ---- */
 
+/* Whose addresses are asked for, and of when. */
+struct asked {
+	uint32_t process;
+	uint64_t ns; /* the time, by the wall clock */
+};
+
+static int known_compare(const struct known *known, uint64_t address, int is_return, uint32_t then)
+{
+	if (known->where.address != address)
+		return known->where.address < address ? -1 : 1;
+	if (known->is_return != is_return)
+		return known->is_return - is_return;
+	return (known->then > then) - (known->then < then);
+}
+
 /* Where a place is, or would be. */
-static size_t place_index(const struct seen *seen, uint64_t address, int is_return)
+static size_t place_index(const struct seen *seen, uint64_t address, int is_return, uint32_t then)
 {
 	size_t low = 0, high = seen->place_count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const struct known *known = seen->places[middle];
 
-		if (known->where.address < address ||
-		    (known->where.address == address && known->is_return < is_return))
+		if (known_compare(seen->places[middle], address, is_return, then) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -194,7 +210,7 @@ static size_t place_index(const struct seen *seen, uint64_t address, int is_retu
 	return low;
 }
 
-static struct known *known_new(struct image *image, uint64_t address, int is_return)
+static struct known *known_new(struct image *image, uint64_t address, int is_return, uint32_t then)
 {
 	struct known *known = calloc(1, sizeof(*known));
 
@@ -202,6 +218,7 @@ static struct known *known_new(struct image *image, uint64_t address, int is_ret
 		return NULL;
 	known->where.address = address;
 	known->is_return = is_return;
+	known->then = then;
 	known->where.is_restorer = spot_is_restorer(image, address);
 	if (!spot_find(&known->where.spot, image, address - (uint64_t)is_return)) {
 		known->where.spot.offset += (uint64_t)is_return;
@@ -212,23 +229,25 @@ static struct known *known_new(struct image *image, uint64_t address, int is_ret
 	return NULL;
 }
 
-static const struct where *where_of(struct watch_wheres *wheres, uint32_t process, uint64_t address,
-				    int is_return)
+static const struct where *where_of(struct watch_wheres *wheres, const struct asked *asked,
+				    uint64_t address, int is_return)
 {
-	struct seen *seen = seen_of(wheres, process);
+	struct seen *seen = seen_of(wheres, asked->process);
+	struct image *image;
 	struct known *known;
+	uint32_t then;
 	size_t at;
 
-	if (!seen)
+	image = seen ? image_then(seen->image, asked->ns, &then) : NULL;
+	if (!image)
 		return NULL;
-	at = place_index(seen, address, is_return);
-	if (at < seen->place_count && seen->places[at]->where.address == address &&
-	    seen->places[at]->is_return == is_return)
+	at = place_index(seen, address, is_return, then);
+	if (at < seen->place_count && !known_compare(seen->places[at], address, is_return, then))
 		return &seen->places[at]->where;
 	if (array_grow(&seen->places, &seen->place_room, seen->place_count + 1,
 		       sizeof(struct known *)))
 		return NULL;
-	known = known_new(seen->image, address, is_return);
+	known = known_new(image, address, is_return, then);
 	if (!known)
 		return NULL;
 	memmove(seen->places + at + 1, seen->places + at,
@@ -238,9 +257,10 @@ static const struct where *where_of(struct watch_wheres *wheres, uint32_t proces
 	return &known->where;
 }
 
-const struct where *watch_where_at(struct watch_wheres *wheres, uint32_t process, uint64_t address)
+const struct where *watch_where_at(struct watch_wheres *wheres, uint32_t process, uint64_t ns,
+				   uint64_t address)
 {
-	return where_of(wheres, process, address, 0);
+	return where_of(wheres, &(struct asked){ process, ns }, address, 0);
 }
 
 /* A hit's addresses, by the names of its event's fields (abi/watch.h). */
@@ -258,10 +278,10 @@ static void address_take(struct addresses *to, const char *name, uint64_t value)
 }
 
 /* The places up to the first 0. */
-static int make(struct watch_wheres *wheres, uint32_t process, const struct addresses *of,
+static int make(struct watch_wheres *wheres, const struct asked *asked, const struct addresses *of,
 		struct where_backtrace *backtrace)
 {
-	const struct where *frame = where_of(wheres, process, of->ip, 0);
+	const struct where *frame = where_of(wheres, asked, of->ip, 0);
 
 	backtrace->count = 0;
 	for (unsigned int i = 0;; i++) {
@@ -271,7 +291,7 @@ static int make(struct watch_wheres *wheres, uint32_t process, const struct addr
 		if (i == of->count || !of->callers[i])
 			return 0;
 		/* a signal comes between two instructions: there is no call before */
-		frame = where_of(wheres, process, of->callers[i], !frame->is_restorer);
+		frame = where_of(wheres, asked, of->callers[i], !frame->is_restorer);
 	}
 }
 
@@ -283,7 +303,7 @@ int watch_backtrace_event(struct watch_wheres *wheres, uint32_t process,
 	for (uint32_t i = 0; i < event->field_count; i++)
 		if (event->fields[i].type == WM_TYPE_PTR)
 			address_take(&addresses, event->fields[i].name, event->fields[i].value.u);
-	return make(wheres, process, &addresses, backtrace);
+	return make(wheres, &(struct asked){ process, event->realtime_ns }, &addresses, backtrace);
 }
 
 int watch_backtrace_has(const struct trace_class *class)
@@ -308,7 +328,8 @@ int watch_backtrace_read(struct watch_wheres *wheres, const struct merge_event *
 		}
 		at += schema_type_bytes(class->types[i]);
 	}
-	return make(wheres, event->stream->process, &addresses, backtrace);
+	return make(wheres, &(struct asked){ event->stream->process, event->ns }, &addresses,
+		    backtrace);
 }
 
 /* ---- text ---- */

@@ -44,8 +44,9 @@ int watch_wheres_read(struct watch_wheres **wheres, const struct trace_reader *r
 int watch_backtrace_event(struct watch_wheres *wheres, uint32_t process,
 			  const struct wm_event *event, struct where_backtrace *backtrace);
 
-/* The same of one address; it lives as long. NULL: no memory. */
-const struct where *watch_where_at(struct watch_wheres *wheres, uint32_t process, uint64_t address);
+/* The same of one address at a time by the wall clock; it lives as long. NULL: no memory. */
+const struct where *watch_where_at(struct watch_wheres *wheres, uint32_t process, uint64_t ns,
+				   uint64_t address);
 
 /* Whether events of a class are hits of a watch; and the same of such an event in a trace. */
 int watch_backtrace_has(const struct trace_class *class);

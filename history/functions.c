@@ -145,7 +145,12 @@ static uint32_t flags_of(const struct image_place *place)
 const struct function *functions_at(struct functions *functions, const struct trail_table *table,
 				    uint64_t address)
 {
-	struct image *image = image_in(functions->image, table);
+	return functions_in(functions, image_in(functions->image, table), address);
+}
+
+const struct function *functions_in(struct functions *functions, struct image *image,
+				    uint64_t address)
+{
 	const struct image_place *place = image ? image_place(image, address) : NULL;
 	struct function like = { 0 };
 

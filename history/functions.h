@@ -64,6 +64,10 @@ void functions_close(struct functions *functions);
 const struct function *functions_at(struct functions *functions, const struct trail_table *table,
 				    uint64_t address);
 
+/* The same in an era of the image, which may be NULL: no memory. */
+const struct function *functions_in(struct functions *functions, struct image *image,
+				    uint64_t address);
+
 /*
  * The function that a call to `address` enters, where `at` is what functions_at() says of it. NULL:
  * no memory.

@@ -31,8 +31,10 @@ struct image {
 	struct image_modules modules; /* the whole's */
 	struct jit jit;		      /* the whole's: code in no module */
 	int with_parameters;	      /* the whole's: how functions are named */
-	struct image **eras;	      /* the whole's, by number; NULL: not asked for yet */
-	size_t era_count, era_room;
+	struct image_eras {
+		struct image **all; /* by number; NULL: not asked for yet */
+		size_t count, room;
+	} eras, moments; /* the whole's: of tables, of times */
 	struct trail_era era;
 	struct slot *slots; /* open addressing */
 	size_t slot_count, slots_used;
@@ -74,33 +76,50 @@ int image_open(struct image **out, const struct tsdl_process *process,
 	return 0;
 }
 
+/* NULL: no memory. */
+static struct image *era_get(struct image *whole, struct image_eras *eras,
+			     const struct trail_era *era)
+{
+	size_t before = eras->room;
+
+	if (array_grow(&eras->all, &eras->room, era->number + 1ul, sizeof(struct image *)))
+		return NULL;
+	memset(eras->all + before, 0, (eras->room - before) * sizeof(struct image *));
+	if (era->number >= eras->count)
+		eras->count = era->number + 1ul;
+	if (!eras->all[era->number])
+		eras->all[era->number] = image_new(whole, era);
+	return eras->all[era->number];
+}
+
 struct image *image_in(struct image *image, const struct trail_table *table)
 {
-	struct image *whole = image->whole;
-	size_t before = whole->era_room;
-	uint32_t number;
+	return table ? era_get(image->whole, &image->whole->eras, &table->era) : image->whole;
+}
 
-	if (!table)
-		return whole;
-	number = table->era.number;
-	if (image != whole && image->era.number == number)
-		return image;
-	if (array_grow(&whole->eras, &whole->era_room, number + 1ul, sizeof(struct image *)))
-		return NULL;
-	memset(whole->eras + before, 0, (whole->era_room - before) * sizeof(struct image *));
-	if (number >= whole->era_count)
-		whole->era_count = number + 1ul;
-	if (!whole->eras[number])
-		whole->eras[number] = image_new(whole, &table->era);
-	return whole->eras[number];
+struct image *image_then(struct image *image, uint64_t ns, uint32_t *number)
+{
+	struct image *whole = image->whole;
+	struct trail_era era = image_modules_then(&whole->modules, ns);
+
+	if (number)
+		*number = era.number;
+	return whole->modules.moment_count == 1 ? whole : era_get(whole, &whole->moments, &era);
+}
+
+static void eras_close(struct image_eras *eras)
+{
+	for (size_t i = 0; i < eras->count; i++)
+		image_close(eras->all[i]);
+	free(eras->all);
 }
 
 void image_close(struct image *image)
 {
 	if (!image)
 		return;
-	for (size_t i = 0; i < image->era_count; i++)
-		image_close(image->eras[i]);
+	eras_close(&image->eras);
+	eras_close(&image->moments);
 	image_modules_release(&image->modules);
 	jit_release(&image->jit);
 	for (struct places *places = image->places, *next; places; places = next) {
@@ -108,7 +127,6 @@ void image_close(struct image *image)
 		free(places);
 	}
 	texts_release(&image->names);
-	free(image->eras);
 	free(image->slots);
 	free(image);
 }
@@ -289,7 +307,7 @@ void image_check(struct image *image, const struct trail_table *table,
 	const struct image_place *place;
 	size_t has;
 
-	in = table->era.number < whole->era_count ? whole->eras[table->era.number] : NULL;
+	in = table->era.number < whole->eras.count ? whole->eras.all[table->era.number] : NULL;
 	place = in ? slot_of(in->slots, in->slot_count, block->start)->place : NULL;
 	if (!code || !place || !place->module || block->bytes > sizeof(read))
 		return;

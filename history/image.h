@@ -6,8 +6,8 @@
  * Where a file is missing or another, its debug file will do; else its addresses have a module and
  * no more, and the module says why. All texts are the image's. One thread at a time uses an image.
  *
- * Modules come and go, and others take their place. An image is of all the time, or, got by
- * image_in(), of the era in which a table's blocks ran. Of several modules that lay at one place in
+ * Modules come and go, and others take their place. An image is of all the time; got by image_in(),
+ * of the era in which a table's blocks ran; got by image_then(), of a time. Of several modules that lay at one place in
  * its time the one that was there to the end is meant, or the last. Modules are the same ones in
  * all eras.
  */
@@ -76,6 +76,13 @@ void image_close(struct image *image);
  * time. Closed with the image that was opened. Asked again it is cheap. NULL: no memory.
  */
 struct image *image_in(struct image *image, const struct trail_table *table);
+
+/*
+ * The image at a time, by the wall clock, of an event in the process. NULL: no memory. Times that
+ * no change of modules at one place is between have the same image, and the same number, which may
+ * be NULL; an image of the process with later modules has the same numbers.
+ */
+struct image *image_then(struct image *image, uint64_t ns, uint32_t *number);
 
 /*
  * The code or data at an address. Valid until the image is closed; NULL: no memory. Repeating is

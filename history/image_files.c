@@ -5,8 +5,11 @@
 #include "history/kernel_symbols.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct known {
 	struct image_read read; /* first, so that one can get from it to this */
@@ -35,6 +38,18 @@ int image_files_open(struct image_files **out, const char *root)
 	free(files);
 	*out = NULL;
 	return -ENOMEM;
+}
+
+int image_files_is_later(const struct image_files *files, const char *path, uint64_t ns)
+{
+	char full[PATH_MAX];
+	struct stat about;
+
+	if (path[0] != '/' ||
+	    snprintf(full, sizeof(full), "%s%s", files->root, path) >= (int)sizeof(full) ||
+	    stat(full, &about))
+		return 0;
+	return (uint64_t)about.st_mtim.tv_sec * 1000000000u + (uint64_t)about.st_mtim.tv_nsec > ns;
 }
 
 static void known_free(struct known *known)

@@ -28,6 +28,9 @@ struct image_read {
 int image_files_open(struct image_files **files, const char *root);
 void image_files_close(struct image_files *files);
 
+/* Whether the file of that path was written later than at a time, by the wall clock. */
+int image_files_is_later(const struct image_files *files, const char *path, uint64_t ns);
+
 /*
  * The file that was mapped as `path`, of that build id (in hex; NULL: it has none) and, for the
  * kernel's code, at `base`. Read when it is first asked for. Valid until the files are closed;

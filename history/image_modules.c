@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <waymark/error.h>
 
 #define LOOK_BACK_MAX 64u /* modules of the same time that may lie around another's start */
 #define PASSED_MAX 4096u  /* of any time */
@@ -49,9 +50,22 @@ static int by_path(const void *one, const void *other)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static int is_same_build(const char *one, const char *other)
+/* What ran at that time was another build than the file; without a build id only its time shows. */
+static int is_replaced(const struct image_modules *modules, const char *path, const char *build_id,
+		       uint64_t ns)
 {
-	return one && other ? !strcmp(one, other) : one == other;
+	return !build_id && ns && image_files_is_later(modules->files, path, ns);
+}
+
+static int is_same_build(const struct image_modules *modules, const struct image_mapped *last,
+			 const struct tsdl_module *module)
+{
+	const char *one = last->seen.build_id, *other = module->build_id;
+
+	if (one || other)
+		return one && other && !strcmp(one, other);
+	return !is_replaced(modules, module->path, NULL, last->ns) ||
+	       is_replaced(modules, module->path, NULL, module->ns);
 }
 
 /*
@@ -65,7 +79,7 @@ static struct image_mapped *comes(struct image_modules *modules, struct image_ma
 
 	if (last && stay[-1].to == UINT32_MAX)
 		stay[-1].to = change->order;
-	if (!last || !is_same_build(last->seen.build_id, change->of->build_id)) {
+	if (!last || !is_same_build(modules, last, change->of)) {
 		last = &modules->all[modules->count++];
 		*last = (struct image_mapped){ .seen = { .path = change->of->path,
 							 .name = last_part(change->of->path),
@@ -73,6 +87,7 @@ static struct image_mapped *comes(struct image_modules *modules, struct image_ma
 							 .base = change->of->base,
 							 .start = change->of->base,
 							 .symbols = &no_symbols },
+					       .ns = change->of->ns,
 					       .stays = stay };
 	}
 	last->order = change->order;
@@ -100,14 +115,73 @@ static void modules_take(struct image_modules *modules, const struct change *cha
 	}
 }
 
+static int by_base(const void *one, const void *other)
+{
+	const struct change *a = one, *b = other;
+
+	if (a->of->base != b->of->base)
+		return a->of->base < b->of->base ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/*
+ * A module that comes may take a place of what went before, or of what was at its base: a moment
+ * begins when the last of these went, or it comes. `again` has the orders of those that come to a
+ * base that had one.
+ */
+static void moments_take(struct image_modules *modules, const struct tsdl_process *process,
+			 const uint8_t *again)
+{
+	uint64_t gone_ns = 0, ns;
+	int is_any_gone = 0;
+
+	modules->moment_count = 1;
+	for (size_t i = 0; i < process->module_count; i++) {
+		const struct tsdl_module *module = &process->modules[i];
+		struct image_moment *moment = &modules->moments[modules->moment_count];
+
+		if (module->gone) {
+			is_any_gone = 1;
+			gone_ns = module->ns;
+			continue;
+		}
+		ns = is_any_gone && gone_ns ? gone_ns : module->ns;
+		if (!ns || (!is_any_gone && !again[i]))
+			continue;
+		*moment = (struct image_moment){ ns > moment[-1].ns ? ns : moment[-1].ns,
+						 (uint32_t)i };
+		modules->moment_count++;
+		is_any_gone = 0;
+	}
+}
+
+struct trail_era image_modules_then(const struct image_modules *modules, uint64_t ns)
+{
+	size_t low = 0, high = modules->moment_count;
+
+	while (low + 1 < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (modules->moments[middle].ns <= ns)
+			low = middle;
+		else
+			high = middle;
+	}
+	return (struct trail_era){ (uint32_t)low, modules->moments[low].from,
+				   low + 1 < modules->moment_count ? modules->moments[low + 1].from
+								   : 0 };
+}
+
 int image_modules_open(struct image_modules *modules, const struct tsdl_process *process,
 		       const struct image_options *options)
 {
 	struct change *changes = calloc(process->module_count + 1, sizeof(*changes));
+	uint8_t *again = calloc(process->module_count + 1, 1);
 
 	*modules = (struct image_modules){
 		.all = calloc(process->module_count + 1, sizeof(*modules->all)),
 		.stays = calloc(process->module_count + 1, sizeof(*modules->stays)),
+		.moments = calloc(process->module_count + 2, sizeof(*modules->moments)),
 	};
 	modules->files = options ? options->files : NULL;
 	if (!modules->files) {
@@ -116,12 +190,19 @@ int image_modules_open(struct image_modules *modules, const struct tsdl_process 
 		(void)image_files_open(&modules->own_files, root);
 		modules->files = modules->own_files;
 	}
-	if (!changes || !modules->files || !modules->all || !modules->stays) {
+	if (!changes || !again || !modules->files || !modules->all || !modules->stays ||
+	    !modules->moments) {
 		free(changes);
+		free(again);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < process->module_count; i++)
 		changes[i] = (struct change){ &process->modules[i], (uint32_t)i };
+	qsort(changes, process->module_count, sizeof(*changes), by_base);
+	for (size_t i = 1; i < process->module_count; i++)
+		again[changes[i].order] = changes[i].of->base == changes[i - 1].of->base;
+	moments_take(modules, process, again);
+	free(again);
 	qsort(changes, process->module_count, sizeof(*changes), by_path);
 	modules_take(modules, changes, process->module_count);
 	qsort(modules->all, modules->count, sizeof(*modules->all), by_start);
@@ -133,6 +214,7 @@ void image_modules_release(struct image_modules *modules)
 {
 	free(modules->all);
 	free(modules->stays);
+	free(modules->moments);
 	image_files_close(modules->own_files);
 	*modules = (struct image_modules){ 0 };
 }
@@ -157,10 +239,14 @@ static void reach_of(struct image_mapped *module)
 static void module_open(struct image_modules *modules, struct image_mapped *module)
 {
 	struct image_module *seen = &module->seen;
-	struct image_read *read = image_files_get(modules->files, seen->path, seen->build_id,
-						  seen->base);
+	struct image_read *read;
 
 	module->is_opened = 1;
+	if (is_replaced(modules, seen->path, seen->build_id, module->ns)) {
+		seen->error = -WM_E_FILE_REPLACED;
+		return;
+	}
+	read = image_files_get(modules->files, seen->path, seen->build_id, seen->base);
 	module->read = read;
 	if (!read) {
 		seen->error = -ENOMEM;

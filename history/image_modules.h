@@ -21,9 +21,16 @@ struct image_mapped {
 	uint64_t low;			/* what it covers begins there; once it is opened */
 	struct image_read *read;	/* once it is opened; NULL: no memory */
 	size_t order;			/* in which they came, the last time */
+	uint64_t ns;			/* when it came first, by the wall clock; 0: unknown */
 	const struct image_stay *stays; /* one behind the other */
 	size_t stay_count;
 	int is_opened;
+};
+
+/* From a time on: the process's modules are those of an era, and no two of them at one place. */
+struct image_moment {
+	uint64_t ns;
+	uint32_t from; /* as in trail_era */
 };
 
 struct image_modules {
@@ -31,6 +38,8 @@ struct image_modules {
 	struct image_mapped *all;	       /* by start */
 	size_t count;
 	struct image_stay *stays;
+	struct image_moment *moments; /* the first begins at 0 */
+	size_t moment_count;
 };
 
 /* As image_open(). Release also after an error. */
@@ -45,6 +54,9 @@ void image_modules_release(struct image_modules *modules);
  */
 struct image_mapped *image_modules_at(struct image_modules *modules, const struct trail_era *era,
 				      uint64_t address);
+
+/* The moment of a time, by the wall clock; its number is that of the era. */
+struct trail_era image_modules_then(const struct image_modules *modules, uint64_t ns);
 
 /* Whether it was there in that era, if only for a while. */
 int image_modules_has(const struct image_mapped *module, const struct trail_era *era);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -219,6 +220,69 @@ Test(image, of_modules_at_one_place_takes_the_one_that_stayed)
 	process.module_count = 3;
 	cr_assert_eq(image_open(&image, &process, NULL), 0);
 	cr_expect_str_eq(path_at(0x100010), "/nonexistent/first");
+}
+
+static const char *path_then(uint64_t ns)
+{
+	const struct image_place *place = image_place(image_then(image, ns, NULL), 0x100010);
+
+	return place->module ? place->module->path : "";
+}
+
+Test(image, then_has_the_module_of_that_time)
+{
+	struct tsdl_module first = { .base = 0x100000, .ns = 10, .path = (char *)"/none/first" };
+	struct tsdl_module second = { .base = 0x100000, .ns = 20, .path = (char *)"/none/second" };
+	uint32_t number;
+
+	modules[0] = first;
+	modules[1] = first;
+	modules[1].gone = 1;
+	modules[1].ns = 18;
+	modules[2] = second;
+	modules[3] = first; /* it comes back, and nothing says that the second went */
+	modules[3].ns = 30;
+	process.module_count = 4;
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	cr_expect_str_eq(path_then(0), "/none/first", "before anything is known to be there");
+	cr_expect_str_eq(path_then(17), "/none/first");
+	cr_expect_str_eq(path_then(18), "/none/second", "nothing runs where one went");
+	cr_expect_str_eq(path_then(29), "/none/second");
+	cr_expect_str_eq(path_then(30), "/none/first");
+	cr_expect_str_eq(path_then(UINT64_MAX), "/none/first");
+	cr_expect_eq(image_then(image, 20, &number), image_then(image, 28, NULL));
+	cr_expect_eq(number, 1);
+	image_close(image);
+
+	process.module_count = 3; /* times are of one that knew none */
+	modules[0].ns = modules[1].ns = modules[2].ns = 0;
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	cr_expect_eq(image_then(image, 5, NULL), image);
+}
+
+/* One without a build id is known by the time at which it was written. */
+Test(image, of_a_file_that_was_written_since_is_not_the_one_that_ran)
+{
+	char path[] = "/tmp/image_test.XXXXXX";
+	struct timespec written[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	int fd = mkstemp(path);
+
+	cr_assert(fd >= 0 && !futimens(fd, written));
+	modules[0] = (struct tsdl_module){ .base = 0x100000, .ns = 999999999000, .path = path };
+	modules[1] = modules[0];
+	modules[1].ns = 999999999999;
+	modules[1].gone = 1;
+	modules[2] = modules[0];
+	modules[2].ns = 1000000000001;
+	process.module_count = 3;
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	image_place(image_then(image, 999999999000, NULL), 0x100010);
+	image_place(image_then(image, 1000000000001, NULL), 0x100010);
+	cr_expect_eq(image_module(image, 0)->error, -WM_E_FILE_REPLACED);
+	cr_expect_not_null(image_module(image, 1), "another build came behind it");
+	cr_expect_neq(image_module(image, 1)->error, -WM_E_FILE_REPLACED);
+	close(fd);
+	unlink(path);
 }
 
 Test(image, of_no_file_has_a_module_alone)

@@ -202,30 +202,6 @@ static size_t frames_of(const struct wm_event_field *chain)
 	return at < count ? at : count;
 }
 
-/*
- * The stack of a thread's functions, from the outermost to the one at `ip`; `stack` is what they
- * are on. 0 or -ENOMEM.
- */
-static int stack_find(struct samples *samples, uint32_t process, uint32_t stack, uint64_t ip,
-		      const struct wm_event_field *chain, struct samples_sum *like)
-{
-	const struct function *function;
-	uint32_t whose = 0;
-	int err = 0;
-
-	for (size_t i = frames_of(chain); i-- > 1 && !err;) {
-		function = samples_function(samples, process, place_of(chain, i), &whose);
-		err = function ? stacks_of(&samples->stacks, stack, function, whose, NULL, &stack)
-			       : -ENOMEM;
-	}
-	if (err)
-		return err;
-	function = samples_function(samples, process, ip, &whose);
-	like->process = whose;
-	return function ? stacks_of(&samples->stacks, stack, function, whose, NULL, &like->stack)
-			: -ENOMEM;
-}
-
 /* What an event says of a sample. */
 struct taken {
 	const struct merge_event *from;
@@ -233,6 +209,32 @@ struct taken {
 	uint64_t ip, weight;
 	uint32_t thread;
 };
+
+/*
+ * The stack of a thread's functions, from the outermost to the sample's; `stack` is what they
+ * are on. 0 or -ENOMEM.
+ */
+static int stack_find(struct samples *samples, uint32_t process, uint32_t stack,
+		      const struct taken *taken, struct samples_sum *like)
+{
+	const struct wm_event_field *chain = taken->chain;
+	const struct function *function;
+	uint32_t whose = 0;
+	int err = 0;
+
+	for (size_t i = frames_of(chain); i-- > 1 && !err;) {
+		function = samples_function(samples, process, place_of(chain, i), taken->from->ns,
+					    &whose);
+		err = function ? stacks_of(&samples->stacks, stack, function, whose, NULL, &stack)
+			       : -ENOMEM;
+	}
+	if (err)
+		return err;
+	function = samples_function(samples, process, taken->ip, taken->from->ns, &whose);
+	like->process = whose;
+	return function ? stacks_of(&samples->stacks, stack, function, whose, NULL, &like->stack)
+			: -ENOMEM;
+}
 
 struct reading {
 	struct samples *samples;
@@ -267,8 +269,8 @@ static int take_sample(struct reading *reading, const struct taken *taken)
 		callers = &reading->trail->callers[reading->without++];
 	if (callers && callers->stack == STACKS_ROOT)
 		callers = NULL;
-	err = stack_find(samples, thread->process, callers ? callers->stack : thread->stack,
-			 taken->ip, taken->chain, &like);
+	err = stack_find(samples, thread->process, callers ? callers->stack : thread->stack, taken,
+			 &like);
 	if (!err)
 		err = samples_sum_find(samples, &like, &sum);
 	if (err)

@@ -4,8 +4,7 @@
  * a field `ip`, with its stack if it has a `callchain`. Samples of one place, stack and thread are
  * summed up as they are read, so that memory grows with what differs.
  *
- * Functions are those of the image of the process (image.h), as it was over all the time; the
- * kernel's are those of KERNEL_NAMES_FILE. One thread at a time uses them.
+ * Functions are those of the image of the process (image.h) at the time of the sample; the kernel's are those of KERNEL_NAMES_FILE. One thread at a time uses them.
  */
 #ifndef HISTORY_SAMPLES_H
 #define HISTORY_SAMPLES_H

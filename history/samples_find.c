@@ -99,13 +99,13 @@ struct image *samples_image_known(const struct samples *samples, uint32_t proces
 	return samples->processes ? samples->processes[process].image : NULL;
 }
 
-static size_t frame_slot(const struct samples_frame *frames, size_t count, uint32_t process,
-			 uint64_t address)
+static size_t frame_slot(const struct samples_frame *frames, size_t count,
+			 const struct image *image, uint64_t address)
 {
-	size_t at = (size_t)((address + process) * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
+	uint64_t key = address + ((uintptr_t)image >> 4);
+	size_t at = (size_t)(key * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
 
-	while (frames[at].function &&
-	       (frames[at].address != address || frames[at].process != process))
+	while (frames[at].function && (frames[at].address != address || frames[at].image != image))
 		at = (at + 1) & (count - 1);
 	return at;
 }
@@ -124,7 +124,7 @@ static int frames_grow(struct samples *samples)
 		const struct samples_frame *frame = &samples->frames[i];
 
 		if (frame->function)
-			frames[frame_slot(frames, count, frame->process, frame->address)] = *frame;
+			frames[frame_slot(frames, count, frame->image, frame->address)] = *frame;
 	}
 	free(samples->frames);
 	samples->frames = frames;
@@ -147,7 +147,7 @@ struct functions *samples_functions(struct samples *samples, uint32_t process)
  * without names is one.
  */
 static const struct function *function_find(struct samples *samples, uint32_t process,
-					    uint64_t address)
+					    struct image *image, uint64_t address)
 {
 	struct functions *functions = samples_functions(samples, process);
 	const struct function *function;
@@ -156,7 +156,7 @@ static const struct function *function_find(struct samples *samples, uint32_t pr
 		return NULL;
 	if (!address) /* session/ records the engine's own so */
 		return functions_named(functions, "[engine]", 1);
-	function = functions_at(functions, NULL, address);
+	function = functions_in(functions, image, address);
 	if (!function || function->module)
 		return function;
 	return address < TRAIL_KERNEL ? functions_entered(functions, function, address)
@@ -164,22 +164,24 @@ static const struct function *function_find(struct samples *samples, uint32_t pr
 }
 
 const struct function *samples_function(struct samples *samples, uint32_t process, uint64_t address,
-					uint32_t *whose)
+					uint64_t ns, uint32_t *whose)
 {
 	struct samples_frame *frame;
+	struct image *image;
 
 	if (address >= TRAIL_KERNEL)
 		process = samples->kernel;
 	if (process > samples->reader->meta.process_count)
 		process = samples->reader->meta.process_count;
 	*whose = process;
-	if (frames_grow(samples))
+	image = samples_image(samples, process);
+	image = image ? image_then(image, ns, NULL) : NULL;
+	if (!image || frames_grow(samples))
 		return NULL;
-	frame = &samples->frames[frame_slot(samples->frames, samples->frame_slots, process,
-					    address)];
+	frame = &samples->frames[frame_slot(samples->frames, samples->frame_slots, image, address)];
 	if (!frame->function) {
-		*frame = (struct samples_frame){ address, process,
-						 function_find(samples, process, address) };
+		*frame = (struct samples_frame){ address, image,
+						 function_find(samples, process, image, address) };
 		samples->frame_count += frame->function != NULL;
 	}
 	return frame->function;

@@ -12,7 +12,7 @@ struct samples_process {
 
 struct samples_frame {
 	uint64_t address;
-	uint32_t process;
+	const struct image *image;	 /* of its process, then */
 	const struct function *function; /* NULL: free */
 };
 
@@ -25,9 +25,12 @@ int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uin
 /* The functions of a process. NULL: no memory. */
 struct functions *samples_functions(struct samples *samples, uint32_t process);
 
-/* The function at an address of a process, and whose image has it. NULL: no memory. */
+/*
+ * The function at an address of a process, at a time by the wall clock, and whose image has it.
+ * NULL: no memory.
+ */
 const struct function *samples_function(struct samples *samples, uint32_t process, uint64_t address,
-					uint32_t *whose);
+					uint64_t ns, uint32_t *whose);
 
 /* The sum for such a sample. 0 or -ENOMEM. */
 int samples_sum_find(struct samples *samples, const struct samples_sum *like, uint32_t *number);

@@ -34,6 +34,9 @@
 struct task_map {
 	uint64_t start, end, offset;
 	const char *path;
+	uint64_t ns;	  /* when it came, by the wall clock; 0: before we looked */
+	uint64_t gone_ns; /* when another took its place; 0: it is there */
+	int told;	  /* the trace has that it is gone, of the process of this number; + 1 */
 };
 
 struct task {
@@ -169,15 +172,49 @@ static int is_landings(const char *path)
 	return !strncmp(path, "/memfd:" DETOUR_NAME, sizeof("/memfd:" DETOUR_NAME) - 1);
 }
 
-static void map_add(struct task *task, const struct task_map *map)
+/* What a map took the place of went at the latest then: the kernel has no record of its end. */
+static void replace(struct kernel_tasks *tasks, struct task *task, const struct task_map *map)
+{
+	for (size_t i = 0; i < task->count; i++) {
+		struct task_map *old = &task->maps[i];
+
+		if (old->gone_ns || old->path == map->path || old->start >= map->end ||
+		    map->start >= old->end)
+			continue;
+		old->gone_ns = map->ns ? map->ns : 1;
+		unwind_forget(tasks, task);
+	}
+}
+
+/* Make room: what is gone, and in the trace, is not needed any more. */
+static void maps_forget(struct task *task)
+{
+	size_t kept = 0, added = task->added, unwound = task->unwound;
+
+	for (size_t i = 0; i < task->count; i++) {
+		if (task->maps[i].gone_ns && i < added) {
+			task->added--;
+			task->unwound -= i < unwound;
+			continue;
+		}
+		task->maps[kept++] = task->maps[i];
+	}
+	task->count = kept;
+}
+
+static void map_add(struct kernel_tasks *tasks, struct task *task, const struct task_map *map)
 {
 	for (size_t i = task->count; i--;)
-		if (task->maps[i].start == map->start && task->maps[i].path == map->path)
+		if (task->maps[i].start == map->start && task->maps[i].path == map->path &&
+		    !task->maps[i].gone_ns)
 			return;
+	if (task->count == MAPS_MAX)
+		maps_forget(task);
 	if (task->count == MAPS_MAX || !map->path ||
 	    (map->path[0] != '/' && strcmp(map->path, "[vdso]") != 0) || is_landings(map->path) ||
 	    array_grow(&task->maps, &task->room, task->count + 1, sizeof(*task->maps)))
 		return;
+	replace(tasks, task, map);
 	task->maps[task->count++] = *map;
 	task->has_agent |= strstr(map->path, "/libwaymark-agent.so") != NULL;
 }
@@ -198,21 +235,15 @@ static void maps_take(struct kernel_tasks *tasks, struct task *task)
 			const struct map *map = &maps.list[i];
 
 			if (map->prot & PROT_EXEC)
-				map_add(task, &(struct task_map){ map->start, map->end, map->offset,
-								  path_keep(tasks, map->path) });
+				map_add(tasks, task,
+					&(struct task_map){ map->start, map->end, map->offset,
+							    path_keep(tasks, map->path), 0, 0, 0 });
 		}
 	maps_release(&maps);
 	task->is_followed = 1;
 }
 
 /* ---- the trace ---- */
-
-static uint64_t wall_ns(const struct kernel_tasks *tasks, uint64_t time_ns)
-{
-	const struct ticks_point *began = &tasks->session->began;
-
-	return began->realtime_ns + (time_ns - began->monotonic_ns);
-}
 
 /* One that began before we saw the process begin is of another program. */
 static int is_its_program(const struct process *process, const struct task *task)
@@ -239,10 +270,35 @@ static const struct process *process_of(const struct kernel_tasks *tasks, const 
 /* An agent reports the program, and modules that have markers. */
 static int is_reported(const struct process *process, const struct control_module *module)
 {
-	for (size_t i = 0; process && i < process->module_count; i++)
-		if (process->modules[i].about.base == module->base)
+	for (size_t i = 0; process && i < process->module_count; i++) {
+		const struct control_module *about = &process->modules[i].about;
+
+		if (about->base == module->base &&
+		    (!about->build_id_bytes || !module->build_id_bytes ||
+		     !memcmp(about->build_id, module->build_id, sizeof(about->build_id))))
 			return 1;
+	}
 	return 0;
+}
+
+/* Those whose places were taken; `added`: so many are in the trace. */
+static void gone_add(struct kernel_tasks *tasks, struct task *task, size_t added)
+{
+	struct control_module module;
+
+	for (size_t i = 0; i < added; i++) {
+		struct task_map *map = &task->maps[i];
+
+		if (!map->gone_ns || map->told == task->number + 1)
+			continue;
+		map->told = task->number + 1;
+		if (task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
+				      &module))
+			continue;
+		module.gone = 1;
+		trouble(tasks, trace_module_add(tasks->session->writer, task->number, &module,
+						map->path, map->gone_ns));
+	}
 }
 
 static void modules_add(struct kernel_tasks *tasks, struct task *task)
@@ -253,11 +309,13 @@ static void modules_add(struct kernel_tasks *tasks, struct task *task)
 		const struct task_map *map = &task->maps[task->added];
 		struct control_module module;
 
-		if (!task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
-				       &module) &&
-		    !is_reported(process, &module))
-			trouble(tasks, trace_module_add(tasks->session->writer, task->number,
-							&module, map->path));
+		if (task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
+				      &module) ||
+		    is_reported(process, &module))
+			continue;
+		gone_add(tasks, task, task->added);
+		trouble(tasks, trace_module_add(tasks->session->writer, task->number, &module,
+						map->path, map->ns));
 	}
 }
 
@@ -327,7 +385,7 @@ void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, 
 		return;
 	task->is_met = 1;
 	if (!task->begin_ns)
-		task->begin_ns = wall_ns(tasks, time_ns);
+		task->begin_ns = session_wall_ns(tasks->session, time_ns);
 	if (!task->is_followed)
 		maps_take(tasks, task);
 	task_enter(tasks, task);
@@ -382,8 +440,9 @@ static void unwind_update(struct kernel_tasks *tasks, struct task *task)
 		struct control_module module;
 		char path[PATH_MAX + 64];
 
-		if (map->path[0] != '/' || task_files_module(tasks->files, task->pid, map->path,
-							     map->start, map->offset, &module))
+		if (map->gone_ns || map->path[0] != '/' ||
+		    task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
+				      &module))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/root%s", (int)task->pid, map->path);
 		if (callstack_module_add(task->unwind, path, module.base))
@@ -463,7 +522,7 @@ static void task_renew(struct kernel_tasks *tasks, struct task *task, char way, 
 	task->number = -1;
 	task->is_followed = 1;
 	task->way = way;
-	task->begin_ns = wall_ns(tasks, time_ns);
+	task->begin_ns = session_wall_ns(tasks->session, time_ns);
 }
 
 static void executes(struct kernel_tasks *tasks, const struct sampler_record *record)
@@ -481,8 +540,13 @@ static void executes(struct kernel_tasks *tasks, const struct sampler_record *re
 static void maps_file(struct kernel_tasks *tasks, const struct sampler_record *record)
 {
 	struct task *task = task_get(tasks, record->pid);
-	struct task_map map = { record->start, record->start + record->bytes, record->offset,
-				NULL };
+	struct task_map map = { record->start,
+				record->start + record->bytes,
+				record->offset,
+				NULL,
+				session_wall_ns(tasks->session, record->time_ns),
+				0,
+				0 };
 
 	if (task)
 		task->is_bare = 0;
@@ -492,7 +556,7 @@ static void maps_file(struct kernel_tasks *tasks, const struct sampler_record *r
 	/* a program's own file is the first that execve(2) maps */
 	if (task->is_followed && task->way == LIFE_EXEC && !task->exe)
 		task->exe = map.path;
-	map_add(task, &map);
+	map_add(tasks, task, &map);
 	if (task->number >= 0)
 		modules_add(tasks, task);
 }
@@ -512,7 +576,8 @@ static void forks(struct kernel_tasks *tasks, const struct sampler_record *recor
 		return;
 	task_renew(tasks, task, LIFE_FORK, record->time_ns);
 	for (size_t i = 0; i < parent->count; i++)
-		map_add(task, &parent->maps[i]);
+		if (!parent->maps[i].gone_ns)
+			map_add(tasks, task, &parent->maps[i]);
 	task_moved_inherit(&task->moved, &parent->moved);
 	task->exe = parent->exe;
 }
@@ -543,7 +608,7 @@ static void exits(struct kernel_tasks *tasks, const struct sampler_record *recor
 		return;
 	if (task->is_own)
 		trouble(tasks, trace_process_end(tasks->session->writer, task->number,
-						 wall_ns(tasks, record->time_ns)));
+						 session_wall_ns(tasks->session, record->time_ns)));
 	*at = task->next;
 	task_free(tasks, task);
 	tasks->alive--;

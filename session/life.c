@@ -38,12 +38,6 @@ static enum life_kind life_way(const struct wm_session *session, const struct pr
 	return other || !process->invited ? LIFE_EXEC : LIFE_START;
 }
 
-/* Convert to the wall clock, with the same base as events. */
-static uint64_t realtime_at(const struct wm_session *session, uint64_t monotonic_ns)
-{
-	return session->began.realtime_ns + (monotonic_ns - session->began.monotonic_ns);
-}
-
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
@@ -79,7 +73,7 @@ void life_begin(const struct wm_session *session, struct process *process)
 		fork_ns = forked_ns(process);
 		told_ns = fork_ns < told_ns ? fork_ns : told_ns;
 	}
-	process->life.begin_ns = realtime_at(session, told_ns);
+	process->life.begin_ns = session_wall_ns(session, told_ns);
 	/* rounding must not put its begin before that of its parent */
 	for (const struct process *p = session->processes; p; p = p->next)
 		if (process->life.way == LIFE_FORK && p->pid == (pid_t)process->hello.ppid &&
@@ -106,7 +100,7 @@ void life_end(struct wm_session *session, struct process *process)
 	/* it executed another program, and that entry has the end */
 	if (other && other->number > process->number && !other->outside)
 		return;
-	process->life.end_ns = realtime_at(session, ended_ns);
+	process->life.end_ns = session_wall_ns(session, ended_ns);
 	if (session->writer && process->trace >= 0)
 		trace_process_end(session->writer, process->trace, process->life.end_ns);
 }

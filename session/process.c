@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/process.h"
 
+#include "base/maps.h"
 #include "process/target.h"
+#include "process/ticks.h"
 #include "trace/schema.h"
 #include "trace/writer.h"
 
@@ -122,32 +124,64 @@ uint32_t process_tool_pid(const struct wm_session *session, const struct process
 	return (uint32_t)getpid();
 }
 
-static int keep_module(struct process *process, const struct control_module *about,
-		       const char *path)
+/*
+ * The path of a module as others find it: the loader keeps that of dlopen("./plugin.so") as it was
+ * given. What goes is no longer mapped: it has the path with which it came. NULL: no memory.
+ */
+static char *module_path(const struct process *process, const struct control_module *about,
+			 const char *path)
+{
+	const struct map *map;
+	struct maps maps = { 0 };
+	char *found = NULL;
+
+	if (path[0] == '/' || path[0] == '[')
+		return strdup(path);
+	for (size_t i = process->module_count; about->gone && i-- && !found;)
+		if (process->modules[i].about.base == about->base)
+			found = strdup(process->modules[i].path);
+	if (!about->gone && !maps_read(&maps, process->pid)) {
+		map = maps_find(&maps, about->base);
+		if (map && map->path[0] == '/')
+			found = strdup(map->path);
+	}
+	maps_release(&maps);
+	return found ? found : strdup(path);
+}
+
+/* Takes the path. */
+static int keep_module(struct process *process, const struct control_module *about, char *path,
+		       uint64_t ns)
 {
 	struct process_module *more;
 
-	if (process->module_count >= MODULES_MAX)
+	if (process->module_count >= MODULES_MAX) {
+		free(path);
 		return 0;
+	}
 	more = realloc(process->modules, (process->module_count + 1) * sizeof(*more));
-	if (!more)
+	if (!more) {
+		free(path);
 		return -ENOMEM;
+	}
 	process->modules = more;
-	more[process->module_count] = (struct process_module){ *about, strdup(path) };
-	if (!more[process->module_count].path)
-		return -ENOMEM;
-	process->module_count++;
+	more[process->module_count++] = (struct process_module){ *about, ns, path };
 	return 0;
 }
 
 int process_module(struct wm_session *session, struct process *process,
 		   const struct control_module *module, const char *path)
 {
-	int err = keep_module(process, module, path);
+	uint64_t ns = session_wall_ns(session, ticks_monotonic_ns());
+	char *own = module_path(process, module, path);
+	int err = own ? 0 : -ENOMEM;
 
-	if (err || process->trace < 0 || !session->writer)
-		return err;
-	return trace_module_add(session->writer, process->trace, module, path);
+	if (!err && process->trace >= 0 && session->writer)
+		err = trace_module_add(session->writer, process->trace, module, own, ns);
+	if (!err)
+		return keep_module(process, module, own, ns);
+	free(own);
+	return err;
 }
 
 void process_hang_up(struct process *process, int err)

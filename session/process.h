@@ -52,6 +52,7 @@ struct watching;
 
 struct process_module {
 	struct control_module about;
+	uint64_t ns; /* when it came or went, by the wall clock of events */
 	char *path;
 };
 

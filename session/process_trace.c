@@ -62,8 +62,9 @@ int process_trace(struct wm_session *session, struct process *process)
 	if (process->trace < 0)
 		return process->trace;
 	for (size_t i = 0; i < process->module_count; i++) {
-		int err = trace_module_add(session->writer, process->trace,
-					   &process->modules[i].about, process->modules[i].path);
+		const struct process_module *module = &process->modules[i];
+		int err = trace_module_add(session->writer, process->trace, &module->about,
+					   module->path, module->ns);
 
 		if (err)
 			return err;

@@ -104,6 +104,12 @@ struct wm_session {
  */
 struct ledger *session_ledger(struct wm_session *session);
 
+/* A time of CLOCK_MONOTONIC by the wall clock, with the same base as events. */
+static inline uint64_t session_wall_ns(const struct wm_session *session, uint64_t monotonic_ns)
+{
+	return session->began.realtime_ns + (monotonic_ns - session->began.monotonic_ns);
+}
+
 /* Set the detail. Returns `error`, for the caller to return. */
 int session_fail(struct wm_session *session, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -228,6 +228,23 @@ if [ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ]; then
 		fail "folded by the trail: $(head -n 5 folded)"
 fi
 
+# ---- two libraries, one after the other at one address ----
+
+build_target watch/twin.c -rdynamic
+for twin in 1 2; do
+	build_target watch/twin.c -shared -fPIC "-DTWIN=$twin" -o "twin$twin.so"
+done
+for chain in callchain callchain=dwarf; do
+	EVENT=sample:cpu-clock/freq=1000,$chain/ record -- ./twin 40000000 ./twin{1,2,1,2}.so
+	grep -qx "at one address" out || fail "twins: $(cat out)"
+	report --functions
+	holds "twins, $chain: each by the name of its time" \
+		'near(100 * share("twin_1") / (share("twin_1") + share("twin_2")), 50)'
+	"$waymark" export --format=folded --event cpu-clock trace >folded || fail "folded twins: $?"
+	[ "$chain" = callchain ] || ! grep -v 'main;twin_go;twin_[12]' folded | grep twin_ ||
+		fail "twins, $chain: stacks: $(cat folded)"
+done
+
 # ---- the whole machine ----
 
 if [ "$(id -u)" -eq 0 ]; then

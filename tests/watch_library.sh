@@ -56,6 +56,20 @@ says "taken away before the end: there is code of Go"
 grep -q right out || fail "go: $(cat out)"
 expect "go: recorded" "$(json recorded)" 5
 
+# Two libraries, one after the other at one address: each hit has the name of its time.
+build_target watch/twin.c -rdynamic
+for twin in 1 2; do
+	build_target watch/twin.c -shared -fPIC "-DTWIN=$twin" -o "twin$twin.so"
+done
+watches twins 0 -e watch:shared -- ./twin 3 ./twin{1,2,1,2}.so
+grep -qx "at one address" out || fail "twins: $(cat out)"
+"$waymark" dump twins >dumped || fail "dump: $?"
+expect "twins: dump" "$(sed -n 's/^ *#0 \(twin_.\) .*/\1/p' dumped | uniq -c | tr -s '\n ' ' ')" \
+	" 3 twin_1 3 twin_2 3 twin_1 3 twin_2 "
+"$waymark" report twins >reported || fail "report: $?"
+expect "twins: report" "$(awk '$3 ~ /^twin_/ { print $1, $3 }' reported | sort | tr '\n' ' ')" \
+	"6 twin_1 6 twin_2 "
+
 # By the engine it is watched as without it.
 watches engine 0 -e trail/soft,last=1M/ -e watch:in_library@library.so -- ./loads ./library.so 3
 grep -q right out || fail "engine: $(cat out)"

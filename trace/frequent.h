@@ -18,6 +18,7 @@ struct frequent_entry {
 	uint32_t of;
 	uint64_t count, over;	/* it was added count - over times or more, count times at most */
 	uint64_t preempted, ns; /* the caller's sums since the key was added */
+	uint64_t first_ns;	/* the caller's time of the first addition */
 };
 
 /* Zeroed: empty. */

@@ -62,7 +62,7 @@ static void add_process(struct trace_writer *writer, struct sample *sample, uint
 
 	cr_assert_geq(number, 0);
 	snprintf(text, sizeof(text), "mj\na\nb%u\nc.c\n1\ns", pid);
-	cr_assert_eq(trace_module_add(writer, number, &module, "/usr/lib/libexample.so"), 0);
+	cr_assert_eq(trace_module_add(writer, number, &module, "/usr/lib/libexample.so", 0), 0);
 	cr_assert_eq(trace_event_add(writer, number, 0, SAMPLE_TYPES(WM_TYPE_STR), text), 0);
 	sample->head.pid = sample->head.tid = pid;
 	sample->head.instance = pid;

@@ -54,15 +54,17 @@ int thread_place_spend(struct thread_record *thread, uint64_t ns)
 {
 	struct frequent_entry *entry = frequent_find(&thread->places, thread->place, thread->image);
 	uint64_t off_ns = thread->off_ns && ns > thread->off_ns ? ns - thread->off_ns : 0;
+	uint64_t since_ns = thread->off_ns;
 
 	thread->off_ns = 0;
 	if (entry)
 		entry->ns += off_ns;
 	if (!off_ns || !thread->place)
 		return 0;
-	return frequent_add(&thread->off[thread->off_as], thread->place, thread->image, off_ns)
-		       ? 0
-		       : -ENOMEM;
+	entry = frequent_add(&thread->off[thread->off_as], thread->place, thread->image, off_ns);
+	if (entry && !entry->first_ns)
+		entry->first_ns = since_ns;
+	return entry ? 0 : -ENOMEM;
 }
 
 /* It waited until it arrived. */
@@ -134,9 +136,12 @@ static int departure_count(struct thread_record *thread, const struct thread_eve
 	if (!event->place)
 		return 0;
 	entry = frequent_add(&thread->places, event->place, event->image, 1);
-	if (entry)
-		entry->preempted += (uint64_t)(event->is_preempted != 0);
-	return entry ? 0 : -ENOMEM;
+	if (!entry)
+		return -ENOMEM;
+	if (!entry->first_ns)
+		entry->first_ns = event->ns;
+	entry->preempted += (uint64_t)(event->is_preempted != 0);
+	return 0;
 }
 
 /* The departure that seemed to be missing: what came after it was recorded before. */

@@ -45,6 +45,7 @@ void tsdl_event(struct text *text, uint32_t stream_id, const struct trace_class 
 /* A module of a process: that it has it, or, with `gone`, has it no more. */
 struct tsdl_module {
 	uint64_t base; /* what is added to addresses as linked */
+	uint64_t ns;   /* when it came or went, by the wall clock; 0: unknown */
 	int gone;
 	char *build_id; /* in hex; NULL: it has none */
 	char *path;

@@ -63,7 +63,7 @@ static int keep(char **to, const struct lex *lex)
 	return *to ? 0 : -ENOMEM;
 }
 
-/* "at 0xBASE BUILD-ID PATH", or "gone"; "-" for no build id. Other text is left out. */
+/* "at 0xBASE[,NS] BUILD-ID PATH", or "gone"; "-" for no build id. Other text is left out. */
 static int add_module(struct tsdl_process *process, const struct lex *lex)
 {
 	struct tsdl_module module = { 0 };
@@ -77,6 +77,8 @@ static int add_module(struct tsdl_process *process, const struct lex *lex)
 		return 0;
 	id = strchr(lex->text, ' ') + 1;
 	module.base = strtoull(id, &end, 16);
+	if (*end == ',')
+		module.ns = strtoull(end + 1, &end, 10);
 	path = *end == ' ' ? strchr(end + 1, ' ') : NULL;
 	if (!path)
 		return 0;

@@ -404,7 +404,7 @@ int trace_process_end(struct trace_writer *writer, int process, uint64_t end_ns)
 }
 
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,
-		     const char *path)
+		     const char *path, uint64_t ns)
 {
 	struct writer_process *of = process_of(writer, process);
 	size_t bytes = module->build_id_bytes;
@@ -420,8 +420,11 @@ int trace_module_add(struct trace_writer *writer, int process, const struct cont
 	}
 	if (bytes > sizeof(module->build_id))
 		bytes = sizeof(module->build_id);
-	text_format(&value, "%s 0x%llx ", module->gone ? "gone" : "at",
+	text_format(&value, "%s 0x%llx", module->gone ? "gone" : "at",
 		    (unsigned long long)module->base);
+	if (ns)
+		text_format(&value, ",%llu", (unsigned long long)ns);
+	text_add(&value, " ", 1);
 	if (bytes)
 		text_hex(&value, module->build_id, bytes);
 	else

@@ -115,9 +115,9 @@ int trace_perf_maps_copy(struct trace_writer *writer);
  */
 int trace_kernel_names_add(struct trace_writer *writer, uint64_t *addresses, size_t count);
 
-/* Note a module of a process in the metadata. */
+/* Note a module of a process in the metadata. `ns`: when it came or went; 0: unknown. */
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,
-		     const char *path);
+		     const char *path, uint64_t ns);
 
 /* A watch of a process that became another. */
 struct trace_change {

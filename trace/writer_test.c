@@ -284,7 +284,7 @@ Test(writer, text_without_manners_is_escaped)
 	rude.build_id_bytes = 200;
 	cr_assert_eq(trace_writer_open(&writer, dir), 0);
 	cr_assert_eq(trace_process_add(writer, &rude), 0);
-	cr_assert_eq(trace_module_add(writer, 0, &module, "/lib/\"x\n}"), 0);
+	cr_assert_eq(trace_module_add(writer, 0, &module, "/lib/\"x\n}", 7), 0);
 	text_format(&text, "mj\n\"; }; stream {\\\n");
 	for (int i = 0; i < 60000; i++)
 		text_add(&text, "\xff", 1);
@@ -301,6 +301,7 @@ Test(writer, text_without_manners_is_escaped)
 	cr_assert_str_eq(reader->meta.processes[0].exe, rude.exe);
 	cr_assert_eq(reader->meta.processes[0].module_count, 1);
 	cr_expect_str_eq(reader->meta.processes[0].modules[0].path, "/lib/\"x\n}");
+	cr_expect_eq(reader->meta.processes[0].modules[0].ns, 7);
 	class = schema_find(reader->meta.processes[0].schema, 0);
 	cr_assert_eq(class->name_bytes, strlen("\"; }; stream {\\:") + 60000);
 	cr_assert_str_eq(class->file, "/src/\"#:*/.c");

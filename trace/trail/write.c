@@ -358,7 +358,7 @@ int trail_writer_module(struct trail_writer *trail, const struct control_module 
 	else if (is_moment && trail->module_spaces++ < MODULE_SPACES_MAX)
 		err = space_begin(trail, trail->packet.ticks);
 	trail->modules++;
-	return err ? err : trace_module_add(trail->writer, trail->process, module, path);
+	return err ? err : trace_module_add(trail->writer, trail->process, module, path, 0);
 }
 
 /* ---- threads ---- */
