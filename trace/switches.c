@@ -31,6 +31,13 @@ struct cpu_stream {
 	uint64_t lost;	  /* by kernel:lost, and not yet by a packet, which counts these too */
 };
 
+/* What a CPU's stream lost: it is in time after from_ns and up to to_ns. */
+struct loss {
+	uint64_t from_ns, to_ns, events;
+	int32_t cpu;
+	int is_wakes; /* wakes alone */
+};
+
 /* The spans of a stream that are open. */
 struct open_spans {
 	struct open_span *all;
@@ -44,6 +51,8 @@ struct pass {
 	struct role **roles;	    /* for each process, by class index */
 	struct open_spans *streams; /* by the place in the reader's streams[] */
 	struct cpu_stream *cpus;    /* likewise */
+	struct loss *losses;	    /* by from_ns */
+	size_t loss_count, loss_room, losses_told;
 	uint64_t open_count;
 	struct process_numbers numbers;
 };
@@ -299,16 +308,17 @@ static struct thread_event thread_event_of(const struct pass *pass, const struct
 }
 
 /*
- * The losses are later than the stream's event before: a CPU may have other streams. Returns 0 or
- * -ENOMEM.
+ * Keep what was lost before an event. The losses are later than the stream's event before: a CPU may
+ * have other streams. Returns 0 or -ENOMEM.
  */
-static int losses_add(struct pass *pass, const struct role *role, const struct merge_event *event)
+static int loss_keep(struct pass *pass, const struct role *role, const struct merge_event *event)
 {
-	struct thread_states *states = &pass->switches->states;
 	struct cpu_stream *cpu = &pass->cpus[event->stream - pass->reader->streams];
-	uint64_t from_ns = cpu->last_ns ? cpu->last_ns : states->begin_ns, known, lost;
+	uint64_t from_ns = cpu->last_ns ? cpu->last_ns : pass->switches->states.begin_ns;
+	uint64_t lost = role && role->kind == ROLE_LOST ? load_u64(event->fields + THREAD_BYTES)
+							: 0;
+	uint64_t known;
 
-	lost = role && role->kind == ROLE_LOST ? load_u64(event->fields + THREAD_BYTES) : 0;
 	cpu->last_ns = event->ns;
 	cpu->lost += lost;
 	known = event->lost < cpu->lost ? event->lost : cpu->lost;
@@ -317,19 +327,43 @@ static int losses_add(struct pass *pass, const struct role *role, const struct m
 	lost += event->lost - known + event->missing_packets;
 	if (!lost)
 		return 0;
-	if (!strstr(event->stream->comm, PACKET_WAKES))
-		return thread_states_lost(states, event->stream->cpu, from_ns, event->ns, lost);
-	thread_states_lost_wakes(states, from_ns, event->ns, lost);
+	if (array_grow(&pass->losses, &pass->loss_room, pass->loss_count + 1, sizeof(struct loss)))
+		return -ENOMEM;
+	pass->losses[pass->loss_count++] = (struct loss){
+		.from_ns = from_ns,
+		.to_ns = event->ns,
+		.events = lost,
+		.cpu = event->stream->cpu,
+		.is_wakes = strstr(event->stream->comm, PACKET_WAKES) != NULL
+	};
 	return 0;
+}
+
+/* The losses that begin before `ns`. Returns 0 or -ENOMEM. */
+static int losses_tell(struct pass *pass, uint64_t ns)
+{
+	struct thread_states *states = &pass->switches->states;
+	int err = 0;
+
+	while (!err && pass->losses_told < pass->loss_count &&
+	       pass->losses[pass->losses_told].from_ns < ns) {
+		const struct loss *loss = &pass->losses[pass->losses_told++];
+
+		if (loss->is_wakes)
+			thread_states_lost_wakes(states, loss->from_ns, loss->to_ns, loss->events);
+		else
+			err = thread_states_lost(states, loss->cpu, loss->from_ns, loss->to_ns,
+						 loss->events);
+	}
+	return err;
 }
 
 static int kernel_add(struct pass *pass, const struct role *role, const struct merge_event *event)
 {
-	int err = losses_add(pass, role, event);
 	struct thread_event made;
 
-	if (err || !role || role->kind != ROLE_KERNEL)
-		return err;
+	if (!role || role->kind != ROLE_KERNEL)
+		return 0;
 	made = thread_event_of(pass, role, event);
 	return thread_states_add(&pass->switches->states, &made);
 }
@@ -343,6 +377,43 @@ static int is_wanted(const struct trace_stream *stream, void *data)
 	return pass->roles[stream->process] != NULL;
 }
 
+static int is_wanted_cpu(const struct trace_stream *stream, void *data)
+{
+	return stream->is_of_cpu && is_wanted(stream, data);
+}
+
+static const struct role *role_of(const struct pass *pass, const struct merge_event *event)
+{
+	return event->class ? &pass->roles[event->stream->process][event->class->index] : NULL;
+}
+
+static int loss_order(const void *a, const void *b)
+{
+	const struct loss *left = a, *right = b;
+
+	return (left->from_ns > right->from_ns) - (left->from_ns < right->from_ns);
+}
+
+/*
+ * A CPU's stream says what it lost when it has room again. What other streams have meanwhile must
+ * be read as beside a loss, so losses are found first.
+ */
+static int losses_read(struct pass *pass)
+{
+	struct merge_event event;
+	struct merge *merge;
+	int err = merge_open(&merge, pass->reader, 0, is_wanted_cpu, pass);
+
+	if (err)
+		return err;
+	while (!err && (err = merge_next(merge, &event)) > 0)
+		err = loss_keep(pass, role_of(pass, &event), &event);
+	merge_close(merge);
+	if (pass->loss_count)
+		qsort(pass->losses, pass->loss_count, sizeof(struct loss), loss_order);
+	return err;
+}
+
 static int events_read(struct pass *pass)
 {
 	struct merge_event event;
@@ -352,18 +423,16 @@ static int events_read(struct pass *pass)
 	if (err)
 		return err;
 	while (!err && (err = merge_next(merge, &event)) > 0) {
-		const struct role *role = event.class ? &pass->roles[event.stream->process]
-								    [event.class->index]
-						      : NULL;
+		const struct role *role = role_of(pass, &event);
 
-		err = 0;
-		if (event.stream->is_of_cpu)
+		err = losses_tell(pass, event.ns);
+		if (!err && event.stream->is_of_cpu)
 			err = kernel_add(pass, role, &event);
-		else if (role && role->kind)
+		else if (!err && role && role->kind)
 			err = span_add(pass, role, &event);
 	}
 	merge_close(merge);
-	return err;
+	return err ? err : losses_tell(pass, UINT64_MAX);
 }
 
 /* When the first packet of a CPU began, and when the last packet of all ended. */
@@ -394,6 +463,7 @@ static void pass_release(struct pass *pass)
 	free(pass->roles);
 	free(pass->streams);
 	free(pass->cpus);
+	free(pass->losses);
 	process_numbers_release(&pass->numbers);
 }
 
@@ -415,6 +485,8 @@ int switches_read(struct switches *switches, struct trace_reader *reader,
 		      : -ENOMEM;
 	if (!err)
 		err = roles_make(&pass, summary);
+	if (!err)
+		err = losses_read(&pass);
 	if (!err)
 		err = events_read(&pass);
 	if (!err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace's switches in one pass, in order of time: the states of its threads, and the time of each
+ * A trace's switches, in order of time: the states of its threads, and the time of each
  * span by the states of the thread that was in it. A span that is in another counts in both.
  */
 #ifndef TRACE_SWITCHES_H

@@ -250,6 +250,23 @@ Test(switches, lost_records_make_times_unknown_and_uncertain)
 	end_trace();
 }
 
+Test(switches, a_thread_that_is_first_seen_beside_a_loss_did_not_run_since_the_begin)
+{
+	begin_trace();
+	arrive(1, 100, PID, CHILD);
+	depart(1, 110, PID, CHILD, "S");
+	mark(STEP_BEGIN, 400); /* its arrival is lost; the record that says so comes later */
+	put(1, LOST, 500, 0, 0);
+	sample_u64(&cpus[1], 5);
+	arrive(1, 600, PID, TID);
+	depart(1, 700, PID, TID, "S");
+	mark(STEP_END, 650);
+	read_trace();
+	expect_times(thread(TID)->ns, 100, 0, 0, 200);
+	cr_expect_eq(thread(TID)->lost_events, 5);
+	end_trace();
+}
+
 Test(switches, where_wakes_alone_are_lost_states_are_known)
 {
 	struct sample wakes = { 0 };

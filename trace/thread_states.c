@@ -262,7 +262,7 @@ void thread_be_here(const struct thread_states *states, struct thread_record *th
 {
 	if (thread->state == THREAD_UNSEEN)
 		seen(states, thread, THREAD_TIME_RUNNING, ns);
-	else if (thread->state == THREAD_UNKNOWN)
+	else if (thread->state == THREAD_UNKNOWN && ns > states->lost_until_ns)
 		thread_spend(thread, THREAD_TIME_UNKNOWN, ns);
 	else
 		return;
@@ -385,6 +385,11 @@ static struct thread_record *runner_of(const struct thread_states *states,
 void thread_states_lost_wakes(struct thread_states *states, uint64_t from_ns, uint64_t to_ns,
 			      uint64_t wakes)
 {
+	if (from_ns > states->lost_until_ns) {
+		states->before_events = states->lost_events;
+		states->before_ns = states->lost_ns;
+	}
+	states->lost_until_ns = to_ns > states->lost_until_ns ? to_ns : states->lost_until_ns;
 	states->lost_events += wakes;
 	if (to_ns > from_ns)
 		states->lost_ns += to_ns - from_ns;

@@ -145,7 +145,9 @@ struct thread_states {
 	size_t slot_count;
 	uint64_t begin_ns;
 	uint64_t lost_events, lost_ns;
-	uint64_t lost_switches; /* of lost_events, those that are perhaps not wakes */
+	uint64_t lost_switches;		   /* of lost_events, those that are perhaps not wakes */
+	uint64_t lost_until_ns;		   /* the latest end of a loss */
+	uint64_t before_events, before_ns; /* lost before the losses that last until then */
 	struct thread_cpu {
 		uint32_t thread; /* which runs there: index + 1 */
 	} * cpus;
@@ -159,7 +161,10 @@ void thread_states_release(struct thread_states *states);
 /* 0 or -ENOMEM. */
 int thread_states_add(struct thread_states *states, const struct thread_event *event);
 
-/* So many events of a CPU were lost between these times. 0 or -ENOMEM. */
+/*
+ * So many events of a CPU were lost between these times. Told before any event after from_ns, and
+ * in the order of from_ns. 0 or -ENOMEM.
+ */
 int thread_states_lost(struct thread_states *states, int32_t cpu, uint64_t from_ns, uint64_t to_ns,
 		       uint64_t events);
 

@@ -43,6 +43,7 @@ static int slots_grow(struct thread_states *states)
 static struct thread_record *thread_new(struct thread_states *states, uint32_t pid, uint32_t tid,
 					uint64_t ns, int is_later)
 {
+	int is_beside_loss = states->lost_events && ns <= states->lost_until_ns;
 	struct thread_record *thread;
 
 	if (states->count == UINT32_MAX - 1 || slots_grow(states) ||
@@ -57,9 +58,9 @@ static struct thread_record *thread_new(struct thread_states *states, uint32_t p
 		.since_ns = ns,
 		.cpu = -1,
 		.crossed_cpu = -1,
-		.lost_events = states->lost_events,
+		.lost_events = is_beside_loss ? states->before_events : states->lost_events,
 		.lost_switches = states->lost_switches,
-		.lost_ns = states->lost_ns,
+		.lost_ns = is_beside_loss ? states->before_ns : states->lost_ns,
 	};
 	*slot_of(states, tid) = (uint32_t)states->count;
 	return thread;
