@@ -12,8 +12,8 @@ TIMES = ["running_ns", "runnable_ns", "asleep_ns", "waiting_ns", "unknown_ns"]
 with open("sums") as file:
     report = json.load(file)
 with open("out") as file:
-    m = {w[0]: {"tid": int(w[1]), "cpu": int(w[2]), "wall": int(w[3])}
-         for w in map(str.split, file) if len(w) == 4 and all(map(str.isdigit, w[1:]))}
+    m = {w[0]: {"tid": int(w[1]), "cpu": int(w[2]), "wall": int(w[3]), "waited": int(w[4])}
+         for w in map(str.split, file) if len(w) == 5 and all(map(str.isdigit, w[1:]))}
 by_tid = {thread["tid"]: thread for thread in report.get("switched", [])}
 t = {name: by_tid.get(measured["tid"]) for name, measured in m.items()}
 s = {span["name"].split(":")[1]: span for span in report["spans"]}
@@ -40,6 +40,12 @@ def runs_as_measured(name):
     slack = MS + switches + int(sys.argv[2]) + 10 * MS * int(sys.argv[3])
     cpu = m[name]["cpu"]
     return 0.99 * cpu - MS - switches <= t[name]["running_ns"] <= 1.01 * cpu + slack
+
+
+def waits_as_measured(name):
+    # 20 naps of 10 ms that were taken for runnable would be 200 ms more
+    waited = m[name]["waited"]
+    return abs(t[name]["runnable_ns"] - waited) <= 50 * MS + 0.1 * waited
 
 
 print(eval(sys.argv[1]))

@@ -3,9 +3,10 @@
  * switched [ROUNDS]: threads whose states are known. `napper` sleeps, `spinner` and `rival` run on
  * one CPU against each other, `waiter` waits for what `poster` posts. Each prints a line:
  *
- *	NAME TID CPU_NS WALL_NS
+ *	NAME TID CPU_NS WALL_NS WAITED_NS
  *
- * with its CPU time so far, and the time since it began.
+ * with its CPU time so far, the time since it began, and the time that it waited for a CPU by the
+ * kernel's own sums: sched_info.run_delay, in /proc/thread-self/schedstat.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -56,12 +57,25 @@ static uint64_t begin(const char *name)
 	return now_ns(CLOCK_MONOTONIC);
 }
 
+static unsigned long long waited_ns(void)
+{
+	FILE *file = fopen("/proc/thread-self/schedstat", "r");
+	unsigned long long ns;
+
+	if (!file || fscanf(file, "%*s %llu", &ns) != 1)
+		exit(3);
+	fclose(file);
+	return ns;
+}
+
 static void end(const char *name, uint64_t begin_ns)
 {
 	uint64_t wall_ns = now_ns(CLOCK_MONOTONIC) - begin_ns;
+	unsigned long long delay_ns = waited_ns();
 
-	printf("%s %ld %llu %llu\n", name, syscall(SYS_gettid),
-	       (unsigned long long)now_ns(CLOCK_THREAD_CPUTIME_ID), (unsigned long long)wall_ns);
+	printf("%s %ld %llu %llu %llu\n", name, syscall(SYS_gettid),
+	       (unsigned long long)now_ns(CLOCK_THREAD_CPUTIME_ID), (unsigned long long)wall_ns,
+	       delay_ns);
 }
 
 static void *napper(void *name)
