@@ -57,6 +57,31 @@ static void squeeze(const char *text, char squeezed[WRITTEN_MAX])
 	squeezed[used] = 0;
 }
 
+/*
+ * The demangler writes char const*, most sources const char*: move each "const " at the begin of a
+ * type behind the type's name.
+ */
+static void const_move(char *text)
+{
+	static const char word[] = "const ";
+	const size_t bytes = sizeof(word) - 1;
+
+	for (char *at = text; (at = strstr(at, word)); at++) {
+		int depth = 0;
+		char *end = at + bytes;
+
+		if (at != text && !strchr("(<,", at[-1]) &&
+		    (at - text < 2 || strncmp(at - 2, ", ", 2) != 0))
+			continue;
+		for (; *end && (depth || !strchr("*&,)>", *end)); end++)
+			depth += (*end == '<') - (*end == '>');
+		if (!*end)
+			return;
+		memmove(at, at + bytes, (size_t)(end - at) - bytes);
+		memcpy(end - bytes, " const", bytes);
+	}
+}
+
 /* The suffixes that compilers put behind the name of a copy of a whole function. */
 static int is_clone_suffix(const char *suffix)
 {
@@ -237,6 +262,8 @@ static int match_all(const struct code_symbols *symbols, const struct pattern *p
 
 static void pattern_init(struct pattern *pattern, const char *text)
 {
+	char moved[WRITTEN_MAX];
+
 	*pattern = (struct pattern){
 		.text = text,
 		.is_written = strncmp(text, "_Z", 2) && strncmp(text, "_R", 2) && strcmp(text, "*"),
@@ -244,7 +271,9 @@ static void pattern_init(struct pattern *pattern, const char *text)
 		.has_tags = strstr(text, "[abi:") != NULL,
 		.may_have_return = strchr(text, ' ') != NULL,
 	};
-	squeeze(text, pattern->squeezed);
+	snprintf(moved, sizeof(moved), "%s", text);
+	const_move(moved);
+	squeeze(moved, pattern->squeezed);
 }
 
 int code_name_fits(const char *text, const char *name)

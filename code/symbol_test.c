@@ -124,6 +124,28 @@ Test(symbol, parts_of_a_written_name_may_be_left_out, .init = open_sample, .fini
 	cr_expect_not(code_name_fits("twice<int>", "_Z5twiceIlET_S0_"));
 }
 
+/* As sources have it; the demangler writes char const*. */
+Test(symbol, const_before_its_type_is_found)
+{
+	static const char *const names[][4] = {
+		{ "_Z5plainPKc", "plain(const char*)", "plain(const char *)",
+		  "plain(char const*)" },
+		{ "_Z3idtIPKcET_S2_", "idt<const char*>", "idt<const char*>(const char*)",
+		  "const char* idt<const char*>(const char*)" },
+		{ "_Z1fRKSt4pairIKiPKcEmPFvRS3_E",
+		  "f(const std::pair<const int, const char*>&, unsigned long, "
+		  "void (*)(std::pair<const int, const char *>&))" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (size_t k = 1; k < 4 && names[i][k]; k++)
+			cr_expect(code_name_fits(names[i][k], names[i][0]), "%s", names[i][k]);
+	cr_expect(code_name_fits("f(const A<const B*>&)", "_Z1fRK1AIPK1BE"));
+	cr_expect_not(code_name_fits("plain(char)", "_Z5plainPKc"));
+	cr_expect_not(code_name_fits("plain(const char&)", "_Z5plainPKc"));
+	cr_expect_not(code_name_fits(" const ", "_Z5plainPKc"));
+}
+
 Test(symbol, globs_take_each_function_once, .init = open_sample, .fini = close_sample)
 {
 	cr_assert_eq(match("sample_[ag]l*"), 1);
