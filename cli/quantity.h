@@ -17,7 +17,9 @@ int quantity_time_ns(const char *text, uint64_t *ns);
 int quantity_since_ns(const char *text, uint64_t *ns);
 
 /* What these take, for messages. */
-#define QUANTITY_TIMES "seconds, or a number with ns, us, ms, s, min, h or d: 10, 1.5s, 500ms, 2min"
+#define QUANTITY_TIMES                                                                             \
+	"seconds, or a number with ns, us, ms, s, min, h or d, up to 292 years: 10, 1.5s, "        \
+	"500ms, 2min"
 
 /* A whole number up to `max`, and nothing else. 0, or -EINVAL. */
 int quantity_number(const char *text, uint64_t max, uint64_t *number);
