@@ -16,6 +16,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +127,47 @@ static int lacks_agent(const struct wm_session *session, pid_t tid, struct detai
 	return 1;
 }
 
+/* Whether a file of that name is in the process's memory. Also if we may not look. */
+static int has_mapped(pid_t pid, const char *name)
+{
+	struct maps maps;
+	int found;
+
+	found = maps_read(&maps, pid) != 0 || !maps.count;
+	for (size_t i = 0; i < maps.count && !found; i++)
+		found = !strcmp(basename(maps.list[i].path), name);
+	maps_release(&maps);
+	return found;
+}
+
+/* Whether it has executed nothing since it was forked: execve(2) moves what the kernel says. */
+static int is_forked(const struct target *target)
+{
+	size_t bytes, of_parent;
+	char *own = read_of(target->live_tid, "auxv", &bytes);
+	char *parent = read_of(target->ppid, "auxv", &of_parent);
+	int is_same = own && parent && bytes == of_parent && !memcmp(own, parent, bytes);
+
+	free(own);
+	free(parent);
+	return is_same;
+}
+
+/*
+ * Whether the agent in a program that gave up root's privileges can't reach our socket. A forked
+ * child has its parent's store, or its parent's agent reports that it has none.
+ */
+static int is_shut_out(const struct target *target, struct detail detail)
+{
+	if (target->uid == geteuid() ||
+	    target_status_mask(target->live_tid, "CapEff") >> CAP_DAC_OVERRIDE & 1 ||
+	    has_mapped(target->live_tid, "memfd:waymark-store (deleted)") || is_forked(target))
+		return 0;
+	detail_set(detail, 0, "user %u can't reach the folder of our socket: attach with -p",
+		   (unsigned int)target->uid);
+	return 1;
+}
+
 /*
  * Why a process's program has no agent. 0: it has one, or may have one soon. Reads through a living
  * thread: /proc shows nothing of a main thread that has ended while others run.
@@ -160,7 +202,7 @@ static int reason(const struct wm_session *session, const struct target *target,
 	if (!has_variable(tid, CONTROL_TOOL_ENV) || !has_variable(tid, "LD_PRELOAD"))
 		/* one that has just ended has no environment, nor one that execve(2) still makes */
 		return target_has_program(tid) ? -WM_E_NOT_PRELOADED : 0;
-	return 0;
+	return is_shut_out(target, detail) ? -EACCES : 0;
 }
 
 /*
@@ -170,15 +212,9 @@ static int reason(const struct wm_session *session, const struct target *target,
 static int has_agent(const struct wm_session *session, pid_t pid)
 {
 	char agent[PATH_MAX];
-	struct maps maps;
-	int found;
 
 	agentpath_find_as(agent, session->options.agent_path);
-	found = maps_read(&maps, pid) != 0 || !maps.count;
-	for (size_t i = 0; i < maps.count && !found; i++)
-		found = !strcmp(basename(maps.list[i].path), basename(agent));
-	maps_release(&maps);
-	return found;
+	return has_mapped(pid, basename(agent));
 }
 
 static struct unrecorded *entry_of(struct unrecorded_list *list, const char *program, int error)

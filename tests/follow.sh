@@ -173,6 +173,9 @@ if [ "$(id -u)" -eq 0 ]; then
 	chown nobody privileged && chmod 4755 privileged
 	run 0 --json -o privileged_trace -- sh -c './privileged; ./ticker 10'
 	expect "setuid programs" "$(unrecorded privileged)" 1
+	run 0 --json -o shut_out -- sh -c 'chroot --userspec=65534:65534 / /bin/sleep 0.5; ./ticker 10'
+	expect "without root's privileges" "$(unrecorded sleep)" 1
+	grep -q "user 65534 can't reach the folder" words || fail "no reason for sleep: $(cat words)"
 fi
 # Executed under a filter that kills for what the agent does: it stays out, and the program runs.
 # memfd_create(2), membarrier(2), socket(2), connect(2), prctl(2)
