@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "claim/ledger_file.h"
 
+#include "base/lack.h"
 #include "process/owner.h"
 
 #include <errno.h>
@@ -94,7 +95,7 @@ static int open_file(int dir, const char *name, uid_t uid, int flags)
 	struct stat found;
 
 	if (fd < 0)
-		return errno == ENOENT ? -ENOENT : -WM_E_SOCKET_DIR;
+		return errno == ENOENT || error_is_lack(-errno) ? -errno : -WM_E_SOCKET_DIR;
 	if (!fstat(fd, &found) && S_ISREG(found.st_mode) && found.st_uid == uid)
 		return fd;
 	close(fd);

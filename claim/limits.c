@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "claim/limits.h"
 
+#include "base/lack.h"
 #include "base/number_file.h"
 #include "claim/holder.h"
 #include "claim/units.h"
@@ -66,9 +67,13 @@ static int file_read(const char *path, uid_t owner, char **text, size_t *bytes,
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	if (fd < 0 || fstat(fd, &found)) {
+		int err = -errno;
+
 		if (fd >= 0)
 			close(fd);
-		return detail_set(detail, -WM_E_LIMIT, "%s: %s", path, strerrordesc_np(errno));
+		if (error_is_lack(err))
+			return detail_set(detail, err, "%s", path);
+		return detail_set(detail, -WM_E_LIMIT, "%s: %s", path, strerrordesc_np(-err));
 	}
 	if (!S_ISREG(found.st_mode) || found.st_mode & (S_IWGRP | S_IWOTH) ||
 	    (found.st_uid != owner && !is_unmapped_root(found.st_uid))) {

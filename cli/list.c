@@ -203,6 +203,8 @@ static int fill(struct catalog *catalog, const struct options *options)
 			snprintf(words, sizeof(words), "process %d has none", options->pids[i]);
 			err = -WM_E_NO_MARKER;
 		}
+		if (err && !*words)
+			snprintf(words, sizeof(words), "process %d", options->pids[i]);
 		if (err)
 			status = complain(err, "%s", words);
 		else

@@ -62,9 +62,15 @@ struct recording {
 static int fail(struct recording *recording, int error)
 {
 	const char *detail = wm_session_detail(recording->session);
+	char where[256];
 
 	if (!detail[0] && recording->flight.watch)
 		detail = wm_session_detail(recording->flight.watch);
+	if (!detail[0]) {
+		snprintf(where, sizeof(where), "while recording into %.200s",
+			 recording->options->dir);
+		detail = where;
+	}
 
 	progress_clear(&recording->progress);
 	if (!recording->error)

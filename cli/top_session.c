@@ -201,7 +201,9 @@ static int make(struct top_session *recorded, const struct top_options *options,
 /* It did not come to a session: no program is left behind. */
 static int give_up(struct top_session *recorded, int err)
 {
-	complain(err, "%s", wm_session_detail(recorded->session));
+	const char *detail = wm_session_detail(recorded->session);
+
+	complain(err, "%s", detail[0] ? detail : "preparing to look");
 	if (recorded->child.pid) {
 		kill(recorded->child.pid, SIGKILL);
 		while (!child_reap(&recorded->child, 0))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/trail_view.h"
 
+#include "base/lack.h"
 #include "cli/cli.h"
 #include "cli/damage.h"
 #include "cli/pulse.h"
@@ -90,11 +91,12 @@ int complain_module_names(const struct image_module *module)
 {
 	if (!module->is_asked || !module->error || module->path[0] != '/')
 		return 0;
-	complain_words("waymark: no names in %s: %s; give the folder where it is with --root, or "
-		       "install its debug file%s%s",
-		       module->path, wm_error_text(module->error),
-		       module->build_id ? ", of build id " : "",
-		       module->build_id ? module->build_id : "");
+	complain_words("waymark: no names in %s: %s", module->path, wm_error_text(module->error));
+	if (!error_is_lack(module->error))
+		complain_words("; give the folder where it is with --root, or install its debug "
+			       "file%s%s",
+			       module->build_id ? ", of build id " : "",
+			       module->build_id ? module->build_id : "");
 	fputc('\n', stderr);
 	return 1;
 }

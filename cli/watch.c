@@ -325,6 +325,7 @@ static int fail(struct watching *watching, int error)
 {
 	const char *detail = wm_session_detail(watching->session);
 
+	detail = detail[0] ? detail : "while watching";
 	table_clear(watching, stdout);
 	fflush(stdout);
 	if (!watching->error)
@@ -392,7 +393,7 @@ static int set_up(struct watching *watching)
 		err = watch_hits_new(&watching->hits, watching->session, watching->table,
 				     watching->wheres, options->hex);
 	if (err)
-		return watching->error = complain(err, NULL);
+		return watching->error = complain(err, "preparing to watch");
 	for (size_t i = 0; i < options->expr_count && !err; i++)
 		err = expr_add(watching, options->exprs[i]);
 	for (size_t i = 0; i < options->pid_count && !err; i++)

@@ -21,6 +21,7 @@
 #include "process/inject.h"
 
 #include "base/elf.h"
+#include "base/lack.h"
 #include "process/glibc.h"
 #include "process/inject_calls.h"
 #include "process/interrupted_call.h"
@@ -92,6 +93,8 @@ static int agent_check(const struct injection *injection, pid_t tid)
 	elf_release(&elf);
 	if (err == -EACCES && geteuid())
 		err = 0; /* root's link may be unreadable for us; dlopen() will report it */
+	if (error_is_lack(err))
+		return detail_set(injection->detail, err, "%s", path);
 	if (err)
 		return detail_set(injection->detail, -WM_E_NO_AGENT,
 				  "%s, as process %d sees it: %s", injection->agent_path,
@@ -496,8 +499,9 @@ static int outcome(struct injection *injection, uint32_t status)
 		error = *why ? -WM_E_INJECT : error;
 	} else if (target_lacks_descriptors(injection->target.pid, 0)) {
 		error = -WM_E_NO_DESCRIPTORS;
-	} else if (strstr(data.text, strerror(ENOENT))) {
-		error = -WM_E_NO_AGENT;
+	} else if (strstr(data.text, strerror(ENOENT)) &&
+		   !strncmp(data.text, injection->agent_path, strlen(injection->agent_path))) {
+		error = -WM_E_NO_AGENT; /* and none of the libraries that it needs */
 	} else if (strstr(data.text, strerror(EACCES)) || strstr(data.text, strerror(EPERM))) {
 		why = target_refusal(injection->target.pid, -EACCES);
 	}

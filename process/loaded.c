@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/loaded.h"
+
 #include "base/array.h"
+#include "base/elf.h"
+#include "base/lack.h"
+#include "base/maps.h"
 #include "process/alias.h"
 #include "process/target.h"
-
-#include "base/elf.h"
-#include "base/maps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -189,7 +190,7 @@ int loaded_read(struct loaded_list *list, pid_t pid)
 	int err = read_by(list, tid);
 
 	/* a leader that has ended has no memory to show, while other threads live on */
-	for (int tries = 0; err && err != -ENOMEM && !target_has_memory(tid); tries++) {
+	for (int tries = 0; err && !error_is_lack(err) && !target_has_memory(tid); tries++) {
 		loaded_release(list);
 		if (tries == TARGET_RENEWALS || target_read(&target, pid) ||
 		    target_has_ended(&target))

@@ -2,6 +2,7 @@
 #include "process/target.h"
 #include "base/array.h"
 #include "base/elf.h"
+#include "base/lack.h"
 #include "process/program.h"
 
 #include <ctype.h>
@@ -427,9 +428,10 @@ int target_access(const struct target *target, struct detail detail)
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", target->live_tid);
 	mem = open(path, O_RDWR | O_CLOEXEC);
+	if (mem < 0 && (errno == EACCES || errno == EPERM))
+		return target_denied(target, detail);
 	if (mem < 0)
-		return errno == EACCES || errno == EPERM ? target_denied(target, detail)
-							 : -WM_E_GONE;
+		return error_is_lack(-errno) ? detail_set(detail, -errno, "%s", path) : -WM_E_GONE;
 	close(mem);
 	return 0;
 }

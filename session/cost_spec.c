@@ -3,6 +3,7 @@
 
 #include "abi/cost.h"
 #include "base/cost_event.h"
+#include "base/lack.h"
 #include "base/similar_names.h"
 #include "perf/count_event.h"
 
@@ -118,6 +119,8 @@ static int counter_try(enum cost_kind kind, struct detail words)
 		return detail_set(words, -WM_E_PERF_DENIED,
 				  "%s: kernel.perf_event_paranoid or a seccomp filter forbids it",
 				  names[kind]);
+	if (error_is_lack(err))
+		return detail_set(words, err, "%s", names[kind]);
 	/* on a processor with two kinds of cores, a count would be of one kind */
 	if (err || !access("/sys/bus/event_source/devices/cpu_core", F_OK)) {
 		if (!err)

@@ -126,9 +126,9 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 	if (!soft)
 		return -ENOMEM;
 	err = open_all(soft, sink, options);
-	if (err == -ENOMEM)
-		snprintf(detail, bytes,
-			 "the recorder has no room for its trail (RLIMIT_AS, ulimit -v)");
+	if (err)
+		snprintf(detail, bytes, "the recorder maps memory for its trail%s",
+			 err == -ENOMEM ? ": see ulimit -v, and how much is free" : "");
 	if (!err)
 		err = soft_image_find(&soft->image, options ? options->engine : NULL, detail,
 				      bytes);

@@ -3,6 +3,7 @@
 
 #include "abi/engine.h"
 #include "base/elf.h"
+#include "base/lack.h"
 #include "process/agentpath.h"
 
 #include <errno.h>
@@ -127,11 +128,11 @@ int soft_image_find(struct soft_image *image, const char *named, char *detail, s
 		return 0;
 	if (err == -ENOENT)
 		err = -WM_E_NO_ENGINE;
-	if (err == -WM_E_NO_ENGINE || err == -WM_E_PROTOCOL)
+	if (err == -WM_E_NO_ENGINE || err == -WM_E_PROTOCOL || error_is_lack(err))
 		snprintf(detail, bytes, "%s", path);
 	else
 		snprintf(detail, bytes, "%s: %s", path, wm_error_text(err));
-	if (err == -WM_E_NO_ENGINE || err == -WM_E_PROTOCOL || err == -ENOMEM || err == -EMFILE)
+	if (err == -WM_E_NO_ENGINE || err == -WM_E_PROTOCOL || error_is_lack(err))
 		return err;
 	return -WM_E_ENGINE_FILE;
 }

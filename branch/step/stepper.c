@@ -226,7 +226,7 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 	struct only *only = NULL;
 	struct wire_in in;
 	sigset_t all;
-	int launches = gate >= 0;
+	int launches = gate >= 0, own;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
@@ -234,13 +234,18 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 	owner_watch(owner, by_first);
 	prctl(PR_SET_NAME, "waymark-step");
 	endure();
-	fd = above_standard(fd);
+	own = above_standard(fd);
 	gate = above_standard(gate);
-	if (fd < 0 || (launches && gate < 0))
+	if (own < 0 || (launches && gate < 0))
+		note.error = -errno;
+	else
+		keep_only(own, gate);
+	if (wire_in_init(&in, own < 0 ? fd : own))
 		_exit(1);
-	keep_only(fd, gate);
-	if (wire_in_init(&in, fd))
-		_exit(1);
+	if (note.error) {
+		report(&in, &note);
+		_exit(0);
+	}
 	in.owner = owner_open(owner);
 	if (how->follows)
 		wire_in_follow(&in);
