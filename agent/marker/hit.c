@@ -547,13 +547,6 @@ void hit_detour(HIT_REGISTERS, HIT_PUSHED)
 		hit_anyhow(marker, payload, sp, PLAN_BEGUN_ALL);
 }
 
-void hit_now(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
-{
-	if (unlikely(!hit_plain(writer_self, marker, (const unsigned char *)payload, sp, PLAN_FIXED,
-				HIT_WHOLE, 0)))
-		hit_anyhow(marker, payload, sp, PLAN_BEGUN_ALL);
-}
-
 void hit_ended(struct writer *writer, const struct marker *marker, const uint64_t *payload,
 	       uintptr_t sp, uint64_t begun)
 {

@@ -16,9 +16,6 @@ uint64_t hit_entry_detour(void);
 struct marker;
 struct writer;
 
-/* A hit that no stub made, with its payload's fields; `sp` is the caller's own. Hit path. */
-void hit_now(const struct marker *marker, const uint64_t *payload, uintptr_t sp);
-
 /*
  * The end of a call, for the sessions that recorded its begin (thread_writer.h: `begun`). It counts
  * as lost with those that lost the begin. `writer`: writer_find()'s, or NULL.
@@ -27,8 +24,8 @@ void hit_ended(struct writer *writer, const struct marker *marker, const uint64_
 	       uintptr_t sp, uint64_t begun);
 
 /*
- * hit_now() with a time that was taken before, by the clock of its one session: it is no marker's,
- * and not counted.
+ * A hit that no stub made, with its payload's fields and a time that was taken before, by the clock
+ * of its one session. It is not counted, as it is no marker's. `sp` is the caller's own. Hit path.
  */
 void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t sp,
 		 uint64_t ticks);
