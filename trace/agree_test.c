@@ -3,7 +3,7 @@
  * Random schemas, random packets: babeltrace2 and our reader see the same events, to the nanosecond
  * and the byte.
  */
-#include "trace/babeltrace.h"
+#include "trace/testing/babeltrace.h"
 #include "trace/testing/canon.h"
 #include "trace/testing/packets.h"
 #include "trace/text_buffer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel's events: streams of CPUs, whose events say which thread they are about. */
-#include "trace/babeltrace.h"
+#include "trace/testing/babeltrace.h"
 #include "trace/compress.h"
 #include "trace/decode.h"
 #include "trace/format.h"

@@ -3,7 +3,7 @@
  * A small trace cut at every length, and with every byte changed: the reader reads everything
  * before the damage, says what it could not read, and comes to no harm.
  */
-#include "trace/babeltrace.h"
+#include "trace/testing/babeltrace.h"
 #include "trace/merge.h"
 #include "trace/summary.h"
 #include "trace/testing/canon.h"

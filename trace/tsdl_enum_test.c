@@ -2,7 +2,7 @@
 /* Writes names of values into a trace; our reader and babeltrace2 read them. */
 #include "trace/tsdl_enum.h"
 
-#include "trace/babeltrace.h"
+#include "trace/testing/babeltrace.h"
 #include "trace/format.h"
 #include "trace/reader.h"
 #include "trace/testing/packets.h"

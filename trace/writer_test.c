@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "trace/babeltrace.h"
+#include "trace/testing/babeltrace.h"
 #include "trace/streams.h"
 #include "trace/testing/canon.h"
 #include "trace/testing/packets.h"

@@ -3,7 +3,7 @@
 #include "agent/detour/return.h"
 #include "agent/detour/testing/fixture.h"
 
-#include "agent/detour/return_throw.h"
+#include "agent/detour/testing/return_throw.h"
 #include "agent/marker/testing/fixture.h"
 #include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/insn.h"
-#include "arch/x86_64/insn_oracle.h"
+#include "arch/x86_64/testing/insn_oracle.h"
 
 #include <criterion/criterion.h>
 #include <elf.h>

@@ -2,8 +2,8 @@
 /*
  * insn_decode() held to what libzydis says of the same bytes. For tests.
  */
-#ifndef ARCH_X86_64_INSN_ORACLE_H
-#define ARCH_X86_64_INSN_ORACLE_H
+#ifndef ARCH_X86_64_TESTING_INSN_ORACLE_H
+#define ARCH_X86_64_TESTING_INSN_ORACLE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "arch/x86_64/insn_oracle.h"
+#include "arch/x86_64/testing/insn_oracle.h"
 #include "arch/insn.h"
 
 #include <Zydis/Zydis.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/detour/return_throw.h"
+#include "agent/detour/testing/return_throw.h"
 
 extern "C" long trial_calls(long value, long (*fn)(long));
 

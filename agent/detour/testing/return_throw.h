@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef AGENT_DETOUR_RETURN_THROW_H
-#define AGENT_DETOUR_RETURN_THROW_H
+#ifndef AGENT_DETOUR_TESTING_RETURN_THROW_H
+#define AGENT_DETOUR_TESTING_RETURN_THROW_H
 
 #ifdef __cplusplus
 extern "C" {

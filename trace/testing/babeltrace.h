@@ -3,8 +3,8 @@
  * A trace as libbabeltrace2 reads it, for tests that compare it with our reader. If the library
  * isn't installed, babeltrace_absent.c replaces it.
  */
-#ifndef TRACE_BABELTRACE_H
-#define TRACE_BABELTRACE_H
+#ifndef TRACE_TESTING_BABELTRACE_H
+#define TRACE_TESTING_BABELTRACE_H
 
 #include <stdint.h>
 

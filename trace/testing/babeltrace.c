@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "trace/babeltrace.h"
+#include "trace/testing/babeltrace.h"
 
 #include "trace/text_buffer.h"
 
