@@ -288,7 +288,7 @@ struct engine_places {
 
 #define ENGINE_REFUSED_PIDS 256u
 
-/* A child of which we know its parent's number, and that it is its `count`th. */
+/* A child that we know by its parent's number, and by its place among that one's children. */
 #define ENGINE_ORPHANS 251u
 #define ENGINE_ORPHAN(parent, count) ((uint64_t)(uint32_t)(parent) << 32 | (uint32_t)(count))
 

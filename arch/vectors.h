@@ -13,7 +13,7 @@ void vectors_init(void);
 long vectors_call(long (*fn)(void *), void *arg);
 
 /*
- * The same for stacks of which little is left, as those of signals and coroutines: the registers
+ * The same for stacks with little room left, as those of signals and coroutines: the registers
  * are kept elsewhere, and it takes what `fn` takes and 100 bytes. Where more than 64 threads do
  * that at once, the others keep them on their stacks.
  */

@@ -8,7 +8,7 @@
 /*
  * Open a regular file to read. The path may lead to a device, and opening some devices has effects:
  * a watchdog starts. Or to a FIFO, which would hold us up. The file is to be read, and not mapped:
- * whoever cuts it short would end us by SIGBUS.
+ * a process that cuts it short would end us by SIGBUS.
  *
  * Returns the descriptor, with *about filled in; or -errno, -EISDIR; -ENODEV where it is no
  * regular file.

@@ -127,7 +127,7 @@ static int is_same_span(const struct trace_class *begin, const struct trace_clas
 	return bytes == summary_span_bytes(end) && !memcmp(begin->name, end->name, bytes);
 }
 
-/* Those that are open within it go on: they are apart. */
+/* Those that are open within it continue: they are apart. */
 static int end(struct slices *slices, struct slice_thread *thread, const struct merge_event *event,
 	       uint64_t *number)
 {

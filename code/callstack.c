@@ -163,7 +163,7 @@ static int range_of(Elf *elf, GElf_Addr *start, GElf_Addr *end)
 	return *end > *start ? 0 : -ENOENT;
 }
 
-/* Not by dwfl_report_elf(), which maps the file: whoever cut it short then would end us. */
+/* Not by dwfl_report_elf(), which maps the file: a process that cuts it short would end us. */
 static int added_report(struct callstack *callstack, const char *path, uint64_t base)
 {
 	GElf_Addr start, end, bias;

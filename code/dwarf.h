@@ -57,7 +57,7 @@ struct code_dwarf *code_dwarf_of(struct code_file *file);
  */
 int code_dwarf_function(struct code_file *file, uint64_t address, const char *name, Dwarf_Die *die);
 
-/* By the description itself, or by that of which it is an instance. */
+/* By the description itself, or by the one that it is an instance of. */
 void code_dwarf_declared(Dwarf_Die *die, struct code_declared *declared);
 
 /* The folder of a unit in a file of its own, which the module's file has. NULL: unknown. */

@@ -143,7 +143,7 @@ static int tags_cut(char *text)
 	return is_cut;
 }
 
-/* Without what stands behind the parameters: get() const. Whether there was any. */
+/* Cut off the words behind the parameters: get() const. Whether there were any. */
 static int qualifiers_cut(char *text)
 {
 	static const char *const all[] = { " const", " volatile", " &", " &&" };

@@ -60,7 +60,7 @@ const uint8_t *image_at(const struct image *image, uint64_t address, size_t *lef
 /* Copy: 0, or -EFAULT where not all of it is there. */
 int image_read(const struct image *image, uint64_t address, void *buffer, size_t bytes);
 
-/* The text at an address; "" where there is none. */
+/* The text at an address; "" where no text is. */
 const char *image_text(const struct image *image, uint64_t address);
 
 /* The executable section that holds an address, or NULL. */

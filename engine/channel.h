@@ -29,7 +29,7 @@ int channel_open(struct engine_channel *head, const struct engine_boot *boot);
 /*
  * In a forked child, which has nothing at the channel's addresses: a channel of its own there, by
  * the tool. The child's parent is the process of that number, and the child its `count`th. 0, or
- * -errno: there is none, and nothing may touch it.
+ * -errno: the process has no channel, and nothing may touch it.
  */
 int channel_renew(uint32_t parent, uint32_t count);
 

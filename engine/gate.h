@@ -33,7 +33,7 @@ extern const uint8_t gate_mask_check[], gate_mask_at[], gate_mask_done[];
  */
 void gate_signal(void) __attribute__((noreturn));
 
-/* The handler of all signals that the engine takes; it goes on to signal_handle(). */
+/* The handler of all signals that the engine takes; it calls signal_handle(). */
 void gate_handler(int number, void *about, void *data);
 void signal_handle(int number, void *about, void *data);
 

@@ -19,7 +19,7 @@ struct c_type {
 	int is_signed;
 };
 
-/* In system calls' tracepoints each argument has 8 bytes, of which the kernel uses its type's. */
+/* In system calls' tracepoints each argument has 8 bytes; the kernel uses its type's. */
 static const struct c_type *narrow_type(const char *type)
 {
 	static const struct c_type types[] = {

@@ -26,7 +26,7 @@ struct tracepoint {
 };
 
 /*
- * Of "SUBSYSTEM:NAME". 0; -WM_E_COUNT_EVENT: there is none; -EACCES: tracefs can't be read;
+ * Of "SUBSYSTEM:NAME". 0; -WM_E_COUNT_EVENT: not found; -EACCES: tracefs can't be read;
  * with words.
  */
 int tracepoint_read(struct tracepoint *tracepoint, const char *name, struct detail detail);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LISTED_MAX 65536 /* a chain of processes that fork and end could go on for ever */
+#define LISTED_MAX 65536 /* a chain of processes that fork and end could have no end */
 
 struct kin {
 	pid_t pid, ppid;

@@ -96,7 +96,7 @@ Test(drain_share, open_page_of_live_child_is_taken_in_parts)
 	waitpid(pid, NULL, 0);
 }
 
-/* The last pass, and the trace takes no more: nobody looks at the page again. */
+/* The last pass, and the trace takes no more: no one looks at the page again. */
 Test(drain_share, refused_part_of_live_child_counts_as_discarded)
 {
 	static const uint32_t policies[] = { STORE_DISCARD, STORE_CYCLIC };

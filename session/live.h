@@ -78,7 +78,7 @@ struct live_counts {
 	uint64_t words;		    /* that the software engine wrote */
 	uint64_t lost;		    /* blocks that flight recorders dropped or lost */
 	uint64_t unwritten;	    /* blocks that the folder did not take */
-	uint32_t unwritten_threads; /* of which the folder has nothing */
+	uint32_t unwritten_threads; /* that are not in the folder */
 	uint32_t threads;	    /* ever */
 	uint32_t processes;	    /* ever */
 	uint64_t unfollowed;   /* children that should have been recorded, and continued without */

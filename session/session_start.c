@@ -119,7 +119,7 @@ static int note_in_memory(struct wm_session *session)
 	return err ? session_fail(session, err, "%s", session->dir) : 0;
 }
 
-/* Refuse what only a process has where there is none, and CPUs for which there is no event. */
+/* Refuse specs of a process without a process, and CPUs for which there is no event. */
 static int check_scope(struct wm_session *session)
 {
 	int has_process = session->processes || session->live->processes;

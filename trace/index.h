@@ -25,7 +25,7 @@ struct index_head {
 	uint64_t discarded;	   /* events, as the recorder counted them at its end */
 	uint64_t length_ns;	   /* of the recording; 0: not known */
 	uint64_t cut;		   /* events of packets that a repair found missing */
-	uint64_t unwritten_blocks; /* of trails, and threads of which nothing is there, */
+	uint64_t unwritten_blocks; /* of trails, and threads that are not in it, */
 	uint32_t unwritten_threads;
 	uint32_t write_error; /* since this errno ended the writing; 0: it went well */
 };

@@ -52,7 +52,7 @@ struct trace_end {
 	uint64_t length_ns;	    /* of the recording, without what came before its start */
 	uint64_t discarded;	    /* events lost in all, also those that no packet says */
 	uint64_t unwritten_blocks;  /* of trails: recorded, but not in the folder */
-	uint32_t unwritten_threads; /* of which nothing is in the folder */
+	uint32_t unwritten_threads; /* that are not in the folder */
 };
 
 /*

@@ -10,7 +10,7 @@
 /*
  * Two anchors, written in turn. Readers use anchors[current], which does not change for a tick; a
  * reader that was off its CPU for longer sees that by `sequence`, and reads again. The control side
- * never writes the current one, so a reader waits for nobody.
+ * never writes the current one, so a reader never waits.
  */
 static struct anchor {
 	uint32_t sequence; /* odd while it is written */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What becomes of stores at fork: of whose children write to them, and of those that may not. */
-#define _GNU_SOURCE
 #include "agent/store/arena.h"
 #include "agent/store/event_store.h"
 #include "agent/store/thread_writer.h"
@@ -56,7 +55,7 @@ static int is_drained_no_more(const struct wm_store *head, unsigned int ms)
 	return now_ms() - drained_ms > ms;
 }
 
-/* The process has given up its rights for good: its children have no others. */
+/* The process can't get its privileges back, and its children have no others. */
 static void share_again(struct store *store)
 {
 	struct wm_store *head = store->head;

@@ -95,8 +95,8 @@ struct writer *writer_find(uintptr_t sp)
 
 /*
  * Whether a hit that stored `frame` can't be going on any more, seen from a hit at `sp`. Both are
- * on one stack, and it is above: so the hit was left, but for a signal's handler that runs on an
- * alternate stack which is a part of this one. Such a handler has its frame above `sp`. Between two
+ * on one stack, and it is above: so the hit was left. The exception is a signal's handler on an
+ * alternate stack which is a part of this one: it has its frame above `sp`. Between two
  * stacks no one knows, and the hit keeps its depth.
  */
 static int is_stranded(const struct writer_stack *stack, uintptr_t frame, uintptr_t sp)

@@ -64,7 +64,7 @@ long vectors_call(long (*fn)(void *), void *arg)
 	return vectors_keep(fn, arg, area_bytes, mask, NULL);
 }
 
-/* A signal's handler that jumps out of the call keeps its area for good. */
+/* A signal's handler that jumps out of the call never frees its area. */
 long vectors_call_aside(long (*fn)(void *), void *arg)
 {
 	uint64_t before = __atomic_load_n(&taken, __ATOMIC_RELAXED), bit = 0;

@@ -22,7 +22,7 @@
 #define FOLLOWED_LOG_BYTES (UINT64_C(1) << 20)
 #define LAST_SEGMENTS_MIN 3
 #define LAST_SEGMENT_BYTES (UINT64_C(512) << 10) /* the end of each is a fault, of microseconds */
-/* of address space, of each process; of ours are 128 TiB */
+/* of address space, of each process; we have 128 TiB */
 #define LAST_RINGS_BYTES (UINT64_C(256) << 30)
 #define FOLLOWED_RINGS_BYTES (UINT64_C(24) << 30)
 #define LAST_SLOTS_MIN 16

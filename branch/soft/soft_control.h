@@ -3,7 +3,7 @@
  * What we say to the engines of all processes of a recording (struct engine_control): a page that
  * they map without the right to write. Nothing is read from it here.
  *
- * One thread at a time uses it, but for soft_control_hold().
+ * One thread at a time uses it, except soft_control_hold().
  */
 #ifndef BRANCH_SOFT_SOFT_CONTROL_H
 #define BRANCH_SOFT_SOFT_CONTROL_H

@@ -334,7 +334,7 @@ Test(soft_hostile, new_child_is_known_before_another_may_trace_it)
 	cr_assert_eq(child->pid, getpid());
 	soft_traced_look(&follow, &follow.processes[0]);
 	cr_expect_eq(head->trace, ENGINE_TRACE_ASKED, "it is not out yet");
-	/* one call was made since, and the next is for what is no process of ours */
+	/* one call was made since, and the next is for a process that we do not record */
 	head->trace_tid = (uint32_t)getppid();
 	cr_expect_eq(soft_traced_look(&follow, &follow.processes[0]), 1);
 	cr_expect_eq(soft_traced_look(&follow, &follow.processes[0]), 1);

@@ -50,7 +50,7 @@ int soft_launch_go(struct soft_launch *launch);
 /*
  * The same for a process that was recorded before, or whose parent was: from its PTRACE_EVENT_EXEC
  * on, up to where the engine begins. After an error it continues natively, if it lives; -EPERM: it
- * has gained privileges by the program, and nothing of ours was there.
+ * has gained privileges by the program, and nothing of Waymark was there.
  */
 int soft_launch_again(pid_t pid, const struct soft_parts *parts);
 

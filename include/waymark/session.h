@@ -104,7 +104,7 @@ struct wm_session_status {
 	uint64_t trail_words_bytes;
 	/* of probes */
 	uint64_t held; /* hits of an event were missing: a breakpoint of another tool, this often */
-	/* of trails: blocks that the folder did not take, and threads of which it has nothing */
+	/* of trails: blocks that the folder did not take, and threads that are not in it */
 	uint64_t trail_unwritten;
 	uint32_t trail_unwritten_threads;
 };

@@ -66,7 +66,7 @@ struct trail_writer {
 	uint8_t *run;		    /* the next trail:define */
 	uint32_t run_bytes, run_first;
 	int error; /* the first of writing a packet */
-	/* in the folder: blocks, and threads of which there is something */
+	/* in the folder: blocks, and threads with at least one */
 	uint64_t blocks_written;
 	uint32_t threads_written;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recorded program that writes into its channel what no engine would, of a process that is none
- * of its own (tests/engine_forged.sh):
+ * A recorded program that writes into its channel what no engine would, of a process that is
+ * not its own (tests/engine_forged.sh):
  *
  * forged PID exec: a thread of its own that is about to execute a program
  * forged PID trace: that it is about to trace it
