@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Bundles as agents send them, and as none should. All go over a socket, by process/link.c. */
-#define _GNU_SOURCE
 #include "process/link.h"
 
 #include <waymark/error.h>

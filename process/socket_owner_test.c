@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 /* The folder of sockets of a process of another user, which root makes. */
 #include "process/socket_owner.h"
 #include "process/tool_socket.h"

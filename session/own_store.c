@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "session/own_store.h"
 
 #include "process/mapping.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 /* The results of a step's wait, for processes that are socket pairs, and for children. */
 #include "session/poll.h"
 

@@ -4,7 +4,6 @@
  * returns OLD or, once it is changed, NEW: any other value ends the target. The process that stops
  * the target's threads can be killed, or held, at each of its calls of ptrace(2) and pwrite(2).
  */
-#define _GNU_SOURCE
 #include "session/stopper.h"
 
 #include "abi/stopper.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/control/agent_session.h"
 
 #include "agent/control/hello.h"

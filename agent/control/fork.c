@@ -15,7 +15,6 @@
  * wiped (agent/store/arena.h). They are counted where the process has no rights to give up; else
  * the child has nothing of the store.
  */
-#define _GNU_SOURCE
 #include "agent/control/agent.h"
 #include "agent/control/agent_session.h"
 #include "agent/control/control_thread.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/control/listen.h"
 
 #include "agent/control/agent_session.h"

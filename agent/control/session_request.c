@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What a session asks for. */
-#define _GNU_SOURCE
 #include "agent/control/session_request.h"
 
 #include "agent/control/detours.h"

@@ -3,7 +3,6 @@
  * A diversion stays valid for ever: the jump leads to the agent's own code, which is never
  * unloaded, or to memory that is never given back. So a thread on its way may arrive late.
  */
-#define _GNU_SOURCE
 #include "agent/detour/hook.h"
 
 #include "abi/detour.h"

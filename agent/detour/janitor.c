@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/detour/janitor.h"
 
 #include "agent/detour/gaps.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/detour/landing.h"
 
 #include "agent/detour/room.h"

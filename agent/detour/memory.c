@@ -4,7 +4,6 @@
  * would put the next mapping. Above the code: only beyond the room into which the heap (brk), if
  * any, or the main stack may grow.
  */
-#define _GNU_SOURCE
 #include "agent/detour/memory.h"
 
 #include "abi/detour.h"

@@ -9,7 +9,6 @@
  * so. A thread that waits for the child of its vfork(2), which runs on our memory, can't be
  * stopped: then the time runs out, as it should.
  */
-#define _GNU_SOURCE
 #include "agent/detour/janitor_process.h"
 
 #include "agent/detour/trap_book.h"

@@ -3,7 +3,6 @@
  * With every thread stopped: where the threads are, and the stores. A jump replaces one
  * instruction, so no thread is in the middle of what changes.
  */
-#define _GNU_SOURCE
 #include "agent/detour/janitor_process.h"
 
 #include "agent/detour/return.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What the janitor does with stopped threads: guards that wait, bytes that it stores. */
-#define _GNU_SOURCE
 #include "agent/detour/janitor_process.h"
 
 #include <waymark/error.h>

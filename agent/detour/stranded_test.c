@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Hits that a jump left, in threads of all kinds, found with the thread stopped. */
-#define _GNU_SOURCE
 #include "agent/detour/janitor.h"
 #include "agent/detour/stranded.h"
 #include "agent/detour/testing/fixture.h"

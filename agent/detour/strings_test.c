@@ -3,7 +3,6 @@
  * The system call that reads strings is made only where no thread has a filter that might kill it
  * for that.
  */
-#define _GNU_SOURCE
 #include "abi/page.h"
 #include "agent/control/detours.h"
 #include "agent/detour/testing/fixture.h"

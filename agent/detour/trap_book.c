@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/detour/trap_book.h"
 
 __thread struct trap_thread trap_thread __attribute__((tls_model("initial-exec")));

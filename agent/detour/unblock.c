@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Compiled as the hit path is: it runs in the janitor (janitor_process.h). */
-#define _GNU_SOURCE
 #include "agent/detour/unblock.h"
 
 #include "agent/detour/trap_book.h"

@@ -10,7 +10,6 @@
  *
  * Other ways that were measured: docs/design/arming.md.
  */
-#define _GNU_SOURCE
 #include "agent/patch/batch.h"
 
 #include "abi/site.h"

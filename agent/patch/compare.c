@@ -3,7 +3,6 @@
  * The kernel copies the bytes to a memfd, many at once, and we read them back: 42 ns each. By
  * process_vm_readv(2) it is 550 ns, by a pipe 180 ns; docs/design/arming.md.
  */
-#define _GNU_SOURCE
 #include "agent/patch/compare.h"
 
 #include "agent/runtime/heap.h"

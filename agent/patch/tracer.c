@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/patch/tracer.h"
 
 #include "base/kernel.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/runtime/control_life.h"
 
 #include "agent/runtime/idle.h"

@@ -2,7 +2,6 @@
 /*
  * Whose signals wake us: another thread's storm is noticed, and our own wake is still found in it.
  */
-#define _GNU_SOURCE
 #include "agent/runtime/idle.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/runtime/thread_own.h"
 
 #include "base/kernel.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/store/arena.h"
 
 #include "agent/runtime/reentrancy_guard.h"

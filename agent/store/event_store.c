@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/store/event_store.h"
 
 #include "agent/store/arena.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Where instructions begin: code and a table of functions in, lengths out. */
-#define _GNU_SOURCE
 #include "agent/watch/boundary.h"
 
 #include "agent/marker/careful.h"

@@ -3,7 +3,6 @@
  * A chain of two pointers, head->next->value, and hits of it: no register is armed, the test moves
  * the chain as a session would (abi/follow.h).
  */
-#define _GNU_SOURCE
 #include "agent/watch/follow.h"
 
 #include "agent/marker/careful.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/watch/linked.h"
 
 #include "agent/marker/careful.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Values that several threads change at once, and conditions on values that are not exact. */
-#define _GNU_SOURCE
 #include "agent/watch/testing/fixture.h"
 #include "agent/watch/watch_entry.h"
 

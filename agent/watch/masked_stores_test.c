@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Stores that write only the bytes that a mask selects. */
-#define _GNU_SOURCE
 #include "agent/watch/testing/fixture.h"
 
 #include <criterion/criterion.h>

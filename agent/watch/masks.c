@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "agent/watch/masks.h"
 
 #include "agent/runtime/control_life.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* One instruction that writes several watched words is an event of each. */
-#define _GNU_SOURCE
 #include "agent/watch/testing/fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Two sessions that watch one word: what is one's is the other's, too. */
-#define _GNU_SOURCE
 #include "agent/watch/testing/fixture.h"
 
 #include "base/syscall.h"

@@ -6,7 +6,6 @@
  * stack, it lets SIGTRAP in: then a frame of one more comes at a time. It is compiled as the hit
  * path is.
  */
-#define _GNU_SOURCE
 #include "agent/watch/trap.h"
 
 #include "agent/watch/spare.h"

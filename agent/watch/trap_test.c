@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What the target's own SIGTRAP is while there is a watch, and which targets can have none. */
-#define _GNU_SOURCE
 #include "agent/watch/testing/fixture.h"
 
 #include "agent/watch/guard.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The callers of our own functions are those that libc finds; forged stacks and tables end. */
-#define _GNU_SOURCE
 #include "agent/watch/unwind.h"
 
 #include "agent/marker/careful.h"

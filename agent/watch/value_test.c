@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Old and new values: of every form of store, of one thread and of several. */
-#define _GNU_SOURCE
 #include "agent/watch/testing/fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which hits are taken, and what becomes of those that come at the wrong time. */
-#define _GNU_SOURCE
 #include "agent/watch/testing/fixture.h"
 
 #include "agent/watch/take.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "arch/access_decode.h"
 
 #include "arch/insn.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "arch/halt.h"
 
 #include "arch/restart.h"

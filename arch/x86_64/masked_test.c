@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which bytes a masked store wrote. The frames are built here, so any processor runs the tests. */
-#define _GNU_SOURCE
 #include "arch/access_decode.h"
 #include "arch/x86_64/frame_state.h"
 

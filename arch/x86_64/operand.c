@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "arch/x86_64/operand.h"
 
 #include "arch/insn.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "arch/perf_registers.h"
 
 #include <asm/perf_regs.h>

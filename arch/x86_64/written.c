@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Opcodes: Intel SDM, volume 2, appendix A. */
-#define _GNU_SOURCE
 #include "arch/written.h"
 
 #include "arch/insn.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "engine/testing/fixture_code.h"
 #include "engine/channel.h"
 #include "engine/engine_memory.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "session/testing/agent.h"
 
 #include "abi/control.h"

@@ -3,7 +3,6 @@
  * The thread that moves registers when pointers change (abi/follow.h). A thread of the program that
  * writes a pointer waits for it.
  */
-#define _GNU_SOURCE
 #include "session/watch/follow_serve.h"
 
 #include "process/target.h"

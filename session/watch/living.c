@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "session/watch/living.h"
 
 #include "base/cfi_step.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "code/watch/variable.h"
 #include "session/process.h"
 #include "session/session.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* How local variables' watches are counted and ended. */
-#define _GNU_SOURCE
 #include "session/process.h"
 #include "session/session.h"
 #include "session/watch/locals_own.h"

@@ -2,7 +2,6 @@
 /*
  * The thread that moves watches to frames (abi/frame.h). The thread of each new frame waits for it.
  */
-#define _GNU_SOURCE
 #include "session/watch/locals_own.h"
 
 #include <errno.h>

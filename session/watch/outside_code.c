@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "session/watch/outside_code.h"
 
 #include "arch/access_decode.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Take a hit from a ring, as agent/watch/take.c takes one from a signal. */
-#define _GNU_SOURCE
 #include "session/watch/outside_own.h"
 
 #include "arch/access_decode.h"

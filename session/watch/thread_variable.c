@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "session/watch/thread_variable.h"
 
 #include "code/watch/tls_block.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "session/watch/watching_own.h"
 
 #include "branch/step/step.h"
