@@ -7,7 +7,6 @@
 #ifndef ARCH_DIVERT_H
 #define ARCH_DIVERT_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define DIVERT_BYTES 5	     /* of the jump */

@@ -12,7 +12,6 @@
 
 #include "abi/detour.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 /*

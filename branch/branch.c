@@ -3,7 +3,6 @@
 
 #include "code/block.h"
 
-#include <stddef.h>
 #include <string.h>
 
 uint32_t branch_offsets(const struct trail_entry *entry, const uint8_t *code, uint16_t *offsets)

@@ -20,7 +20,6 @@
 #include "branch/origin.h"
 #include "process/target.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define TRAIL_LAST_MIN (UINT64_C(64) << 10)

@@ -22,7 +22,6 @@
 
 #include "branch/sink.h"
 
-#include <stddef.h>
 #include <stdint.h>
 #include <waymark/session.h>
 

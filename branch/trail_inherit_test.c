@@ -4,7 +4,6 @@
 #include "branch/testing/subject.h"
 
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "branch/trail.h"
 
 #include "base/notify.h"
-#include "claim/holder.h"
 #include "claim/limits.h"
 #include "process/target.h"
 

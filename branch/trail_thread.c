@@ -7,7 +7,6 @@
 
 #include "process/ticks.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <time.h>
 

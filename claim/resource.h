@@ -3,9 +3,6 @@
 #ifndef CLAIM_RESOURCE_H
 #define CLAIM_RESOURCE_H
 
-#include <stdint.h>
-#include <sys/types.h>
-
 /* The ledger's file stores these numbers: add new ones at the end. */
 enum claim_resource {
 	CLAIM_DEBUG_REGISTER = 1, /* of a thread, or of a CPU */

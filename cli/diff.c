@@ -12,7 +12,6 @@
 #include "cli/trail_lost.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <waymark/error.h>

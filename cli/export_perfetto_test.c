@@ -5,7 +5,6 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <string.h>
 #include <waymark/marker.h>
 
 enum { ARRIVE, DEPART, WAKE };

@@ -4,7 +4,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <string.h>
 #include <waymark/error.h>
 
 static int is_wanted(const struct lines_wanted *wanted, const struct trace_stream *stream)

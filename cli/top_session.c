@@ -11,7 +11,6 @@
 #include "perf/object_own.h"
 #include "session/spec.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -8,7 +8,6 @@
 
 #include "cli/top_count.h"
 
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

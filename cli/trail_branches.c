@@ -4,7 +4,6 @@
 #include "cli/trail_event.h"
 #include "cli/trail_words.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "code/passing.h"
 
 #include "base/integer_type.h"
-#include "code/operand.h"
 
 #include <dwarf.h>
 #include <string.h>

@@ -6,8 +6,6 @@
 #include "code/probe_place.h"
 #include "code/probe_spec.h"
 
-#include <stddef.h>
-
 #define CODE_VALUES_MAX 64
 
 /* The values at a point: a function's parameters, a probe's arguments. Type 0: cannot be read. */

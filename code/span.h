@@ -10,7 +10,6 @@
 #include "code/prologue.h"
 #include "code/sweep.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define SPAN_DETAIL_BYTES 96

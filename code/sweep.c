@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <waymark/error.h>
 
 static bool bit_get(const uint64_t *bits, uint64_t at)
 {

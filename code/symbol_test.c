@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/symbol.h"
 
-#include "code/testing/sample_module.h"
-
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "code/payload.h"
 #include "code/return_look.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <waymark/error.h>

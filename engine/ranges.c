@@ -8,7 +8,6 @@
 #include "engine/sys.h"
 
 #include <linux/limits.h>
-#include <stddef.h>
 #include <sys/mman.h>
 
 #define HIDDEN_MAX 1024u

@@ -11,7 +11,6 @@
 #include "history/image.h"
 #include "trace/trail/table.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* What comparing blocks takes. Of two blocks with the same number all is the same. */

@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <linux/perf_event.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

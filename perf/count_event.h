@@ -14,7 +14,6 @@
 
 #include "process/target.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define COUNT_NAME_BYTES 128

@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include <waymark/error.h>
 
 /*
  * Where the program's addresses end: 47 bits, or 56 where it asked for them. The kernel takes no

@@ -11,7 +11,6 @@
 #include "process/stop_threads.h"
 
 #include <errno.h>
-#include <string.h>
 #include <waymark/error.h>
 
 #define LATE_PASSES 3

@@ -6,9 +6,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <waymark/error.h>
 
 #define THREADS 20

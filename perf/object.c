@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/object_own.h"
-#include "process/stop_threads.h"
 
 #include "base/array.h"
 

@@ -7,7 +7,6 @@
 #define PERF_PERF_RECORD_H
 
 #include <linux/perf_event.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct perf_record {

@@ -9,7 +9,6 @@
 #define PERF_RING_H
 
 #include <linux/perf_event.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define RING_RECORD_MAX 65536u

@@ -14,7 +14,6 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <waymark/error.h>
 
 #define CALL_WAIT_MS 10000 /* the process's memory may be locked for long by threads of its own */
 #define DELIVER_MS 100

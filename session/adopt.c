@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <waymark/error.h>
 
 /*
  * Find the parent, with all events that it had declared by the fork. NULL if it is not known any

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Attach while the target changes. inject_agent() is wrapped, all else is real. */
-#include "process/inject.h"
 #include "process/testing/subject.h"
 
 #include <criterion/criterion.h>

@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <waymark/error.h>
 
 #define FLUSH_NS 500000000u

@@ -6,7 +6,6 @@
 #ifndef SESSION_PATIENCE_H
 #define SESSION_PATIENCE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 struct process;

@@ -14,7 +14,6 @@
 #include "process/ticks.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define AREAS_MAX 512u

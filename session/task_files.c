@@ -13,7 +13,6 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <waymark/error.h>
 
 #define LOADS_MAX 16u
 #define FILES_MAX 65536u /* then files are read again */

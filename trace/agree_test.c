@@ -10,7 +10,6 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 #include <waymark/marker.h>
 
 #define PROCESSES 3

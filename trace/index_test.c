@@ -6,7 +6,6 @@
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>

@@ -8,7 +8,6 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 #include <waymark/marker.h>
 
 #define BASE_NS 1700000000000000000u

@@ -13,7 +13,6 @@
 
 #include <waymark/error.h>
 
-#include <errno.h>
 #include <string.h>
 
 #define LET_GO_MS 300

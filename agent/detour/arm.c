@@ -16,7 +16,6 @@
 #include "agent/detour/return.h"
 #include "agent/detour/site.h"
 #include "agent/marker/planning.h"
-#include "agent/runtime/heap.h"
 #include "agent/runtime/lock.h"
 #include "base/kernel.h"
 

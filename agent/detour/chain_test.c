@@ -3,8 +3,6 @@
 
 #include "agent/marker/testing/fixture.h"
 #include "agent/runtime/heap.h"
-#include "agent/runtime/lock.h"
-#include "agent/store/event_store.h"
 
 #include <waymark/error.h>
 

@@ -4,7 +4,6 @@
 
 #include "agent/detour/janitor_process.h"
 #include "agent/runtime/lock.h"
-#include "agent/store/event_store.h"
 #include "agent/store/thread_writer.h"
 #include "base/testing/await.h"
 

@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define CLOCK (1u << COST_TASK_CLOCK)

@@ -16,7 +16,6 @@
 #include "agent/marker/plan.h"
 #include "agent/patch/batch.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 struct variant {

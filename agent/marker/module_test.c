@@ -3,7 +3,6 @@
 #include "agent/marker/module.h"
 
 #include "abi/site.h"
-#include "agent/runtime/heap.h"
 
 #include <waymark/error.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/marker/planning.h"
 
-#include "agent/marker/field.h"
 #include "agent/runtime/heap.h"
 #include "agent/runtime/lock.h"
 #include "agent/store/event_store.h"

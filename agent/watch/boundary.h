@@ -11,7 +11,6 @@
 #ifndef AGENT_WATCH_BOUNDARY_H
 #define AGENT_WATCH_BOUNDARY_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define BOUNDARY_MODULES_MAX 512

@@ -10,7 +10,6 @@
 #include "agent/watch/follow.h"
 #include "agent/watch/frame.h"
 #include "agent/watch/linked.h"
-#include "agent/watch/spare.h"
 #include "agent/watch/trap.h"
 #include "agent/watch/unwind.h"
 #include "agent/watch/watch_entry.h"

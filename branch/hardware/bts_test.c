@@ -6,7 +6,6 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <string.h>
 
 #define BASE 0x1000u
 #define KERNEL UINT64_C(0xffffffff81000000)

@@ -5,7 +5,6 @@
 #include "branch/hardware/hardware_own.h"
 #include "process/ticks.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>

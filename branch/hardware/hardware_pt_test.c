@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <waymark/error.h>
 
 TestSuite(hardware_pt, .init = fixture_begin, .fini = fixture_end, .timeout = 120);
 

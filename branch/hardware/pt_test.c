@@ -28,7 +28,6 @@
 #include <errno.h>
 #include <intel-pt.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

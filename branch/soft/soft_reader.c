@@ -3,7 +3,6 @@
 #include "branch/soft/soft_segment.h"
 
 #include "base/array.h"
-#include "process/ticks.h"
 
 #include <errno.h>
 #include <stdlib.h>

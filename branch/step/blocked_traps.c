@@ -15,9 +15,7 @@
  */
 #include "branch/step/step_own.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
  */
 #include "branch/step/step_own.h"
 #include "process/target.h"
-#include "process/ticks.h"
 
 #include <dirent.h>
 #include <errno.h>

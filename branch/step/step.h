@@ -19,7 +19,6 @@
 #include "branch/sink.h"
 #include "branch/soft/native.h"
 
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -6,7 +6,6 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

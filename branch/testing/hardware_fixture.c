@@ -4,7 +4,6 @@
 #include "branch/hardware/bts.h"
 #include "trace/testing/packets.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define CONTENT 4096u /* where the segments begin in the file */
 

@@ -6,7 +6,6 @@
 #ifndef BRANCH_TESTING_KCORE_H
 #define BRANCH_TESTING_KCORE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define SAMPLE_KERNEL UINT64_C(0xffffffff81000000)

@@ -5,12 +5,10 @@
 #include "branch/testing/pt_encode.h"
 #include "branch/testing/sink.h"
 #include "branch/trace_sink.h"
-#include "trace/testing/packets.h"
 #include "trace/trail/path.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,6 @@
 #include "code/resolve.h"
 #include "code/watch/trouble.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 /*

@@ -2,7 +2,6 @@
 #include "session/watch/ask.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
 

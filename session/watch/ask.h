@@ -9,8 +9,6 @@
 #include "abi/watch.h"
 #include "code/watch/watch_place.h"
 
-#include <stddef.h>
-
 #define ASK_TEXT_MAX 4096
 
 struct asked_watch {

@@ -7,7 +7,6 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
 

@@ -23,7 +23,6 @@
 #include "code/watch/expr.h"
 
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 struct event_object;

@@ -4,7 +4,6 @@
  * reader.
  */
 #include "trace/testing/packets.h"
-#include "trace/trail/event.h"
 #include "trace/trail/range.h"
 #include "trace/trail/testing/walk.h"
 

@@ -8,7 +8,6 @@
 #include "agent/patch/batch.h"
 #include "agent/runtime/control_life.h"
 #include "agent/runtime/lock.h"
-#include "agent/store/event_store.h"
 #include "base/testing/await.h"
 
 #include <criterion/criterion.h>
