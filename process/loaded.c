@@ -125,10 +125,11 @@ static int has_more(const struct elf *elf, const struct maps *maps, const struct
 {
 	for (size_t i = 0; i < elf->segment_count; i++) {
 		const Elf64_Phdr *load = &elf->segments[i];
-		const struct map *map = maps_find(maps, elf->base + load->p_vaddr);
+		uint64_t at = elf->base + load->p_vaddr;
+		const struct map *map = maps_find(maps, at);
 
-		if (load->p_type == PT_LOAD && map != first && is_of_file(map, first) &&
-		    map->offset)
+		if (load->p_type == PT_LOAD && is_of_file(map, first) &&
+		    map->start != first->start && at - map->start + map->offset == load->p_offset)
 			return 1;
 	}
 	return 0;
@@ -150,16 +151,35 @@ int loaded_runs(const struct elf *elf, const struct maps *maps, const struct map
 	return 0;
 }
 
-static int consider(struct loaded_list *list, const struct maps *maps, const struct map *map)
+int loaded_begins(const struct maps *maps, size_t index, struct map *first)
 {
-	int is_vdso = !strcmp(map->path, "[vdso]"), err;
-	struct elf elf;
+	const struct map *next = index + 1 < maps->count ? &maps->list[index + 1] : NULL;
 
-	if (map->offset || !(map->inode || is_vdso) || !(map->prot & PROT_READ))
+	*first = maps->list[index];
+	if (first->offset || !(first->prot & PROT_READ))
 		return 0;
-	err = elf_open_memory(&elf, list->mem, map->start);
-	if (!err && loaded_runs(&elf, maps, map))
-		err = add(list, map, &elf);
+	if (first->inode || !strcmp(first->path, "[vdso]"))
+		return 1;
+	/* a copy of the header and the code, with the rest of the file behind it */
+	if (!(first->prot & PROT_EXEC) || !next || !next->inode || next->start != first->end)
+		return 0;
+	first->inode = next->inode;
+	first->device = next->device;
+	first->path = next->path;
+	return 1;
+}
+
+static int consider(struct loaded_list *list, const struct maps *maps, size_t index)
+{
+	struct map first;
+	struct elf elf;
+	int err;
+
+	if (!loaded_begins(maps, index, &first))
+		return 0;
+	err = elf_open_memory(&elf, list->mem, first.start);
+	if (!err && loaded_runs(&elf, maps, &first))
+		err = add(list, &first, &elf);
 	elf_release(&elf);
 	return err == -ENOMEM ? err : 0;
 }
@@ -178,7 +198,7 @@ static int read_by(struct loaded_list *list, pid_t tid)
 		return errno == ENOENT ? -ESRCH : -errno;
 	err = maps_read(&maps, tid);
 	for (size_t i = 0; !err && i < maps.count; i++)
-		err = consider(list, &maps, &maps.list[i]);
+		err = consider(list, &maps, i);
 	maps_release(&maps);
 	return err ? err : alias_read(list);
 }

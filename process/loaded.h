@@ -53,6 +53,12 @@ void loaded_release(struct loaded_list *list);
 int loaded_id_is(const struct loaded_id *a, const struct loaded_id *b);
 
 /*
+ * Whether the mapping may begin a module: *first is it, of the module's file. That is also
+ * anonymous memory where a program moved its first segment, with the header and its code.
+ */
+int loaded_begins(const struct maps *maps, size_t index, struct map *first);
+
+/*
  * Does the module whose ELF header is in `first` run there, or has a program only mapped its file
  * to read it? 1: code of the same file is mapped where the header says; or other memory that may
  * run, as where a program moved its text to huge pages, with other parts of the file around it.

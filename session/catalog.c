@@ -227,17 +227,17 @@ static int fault_add(struct catalog *catalog, const struct map *map, int mem, pi
 static int modules_add(struct catalog *catalog, const struct maps *maps, int mem, pid_t pid)
 {
 	for (size_t i = 0; i < maps->count; i++) {
-		const struct map *map = &maps->list[i];
+		struct map map;
 		struct elf elf;
 		int err;
 
-		if (map->offset || !map->inode || !(map->prot & PROT_READ))
+		if (!loaded_begins(maps, i, &map) || !map.inode)
 			continue;
-		err = elf_open_memory(&elf, mem, map->start);
-		if (!err && loaded_runs(&elf, maps, map)) {
-			err = module_add(catalog, &elf, map->path, pid);
+		err = elf_open_memory(&elf, mem, map.start);
+		if (!err && loaded_runs(&elf, maps, &map)) {
+			err = module_add(catalog, &elf, map.path, pid);
 			if (err && err != -ENOMEM)
-				err = fault_add(catalog, map, mem, pid, err);
+				err = fault_add(catalog, &map, mem, pid, err);
 		}
 		elf_release(&elf);
 		if (err == -ENOMEM)

@@ -196,14 +196,16 @@ else
 fi
 
 # A program that moved its text to anonymous memory, as some do for huge pages.
-build_target record/moved_text.c -Wl,-z,separate-code
-start_ready ./moved_text
-for name in func:work/ret/ func:work@moved_text; do
-	rm -rf moved
-	records moved -e "$name" -p "$pid"
+for layout in separate-code noseparate-code; do
+	build_target record/moved_text.c "-Wl,-z,$layout"
+	start_ready ./moved_text
+	for name in func:work/ret/ func:work@moved_text; do
+		rm -rf moved
+		records moved -e "$name" -p "$pid"
+	done
+	kill "$pid"
+	exec 7>&-
 done
-kill "$pid"
-exec 7>&-
 
 # With --ordered, a marker's time is read when all earlier instructions are complete: here, a chain of divisions.
 build_target record/divisions.c -O2

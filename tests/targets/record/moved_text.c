@@ -23,7 +23,9 @@ __attribute__((noinline)) static long work(long x)
 /* The bytes are the same at any moment, so that the code may run meanwhile. */
 static int move_text(void)
 {
-	char *from = &__executable_start + PAGE;
+	/* with the ELF header, if that is in the code's segment (-z noseparate-code) */
+	int is_first = (uintptr_t)&work < (uintptr_t)&__executable_start + PAGE;
+	char *from = &__executable_start + (is_first ? 0 : PAGE);
 	size_t bytes = (size_t)(&etext - from + PAGE - 1) / PAGE * PAGE;
 	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
