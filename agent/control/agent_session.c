@@ -169,6 +169,16 @@ int session_add(int fd, unsigned int flags, const char *tool)
 	return 0;
 }
 
+int session_scan(void)
+{
+	int error = registry_scan(session_text);
+
+	if (!error)
+		error = registry_follow(session_text);
+	report_scanned(error);
+	return error;
+}
+
 int session_rescan(void)
 {
 	int error = patching_lock(session_text, 0);
@@ -176,9 +186,7 @@ int session_rescan(void)
 	if (error)
 		return error;
 	report_renew();
-	error = registry_scan(session_text);
-	if (!error)
-		error = registry_follow(session_text);
+	error = session_scan();
 	report_flush();
 	lock_release(&agent_lock);
 	return error;

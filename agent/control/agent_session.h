@@ -44,7 +44,8 @@ void session_refuse_all(int why);
 /* Disarm and close all; bounded. */
 void session_drop_all(void);
 
-/* Follow the loader: scan, arm, report. 0 or an error. */
+/* Follow the loader: scan, arm, report. 0 or an error. The first: under the agent's lock. */
+int session_scan(void);
 int session_rescan(void);
 
 /*

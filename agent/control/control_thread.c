@@ -113,6 +113,8 @@ int control_wait_go(unsigned int usual_ms, unsigned int most_ms)
  */
 static int is_hook_due;
 
+static int scan_is_due; /* the last one could not be done */
+
 /* Learn the modules, divert the loader, patch what is wanted from the start. */
 static int prepare(int prearm)
 {
@@ -128,8 +130,7 @@ static int prepare(int prearm)
 		is_hook_due = !(__atomic_load_n(&control.wants, __ATOMIC_ACQUIRE) & lasting);
 		if (!is_hook_due)
 			hook_place(&control_text, control_loader_changed);
-		if (!registry_scan(&control_text))
-			registry_follow(&control_text);
+		scan_is_due = session_scan() != 0;
 		if (prearm)
 			registry_prearm(&control_text);
 	}
@@ -137,7 +138,6 @@ static int prepare(int prearm)
 	return error;
 }
 
-static int scan_is_due;	 /* the last one could not be done */
 static uint32_t scanned; /* what was asked when it was done */
 static uint64_t seen_since_ns;
 

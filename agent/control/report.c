@@ -146,6 +146,28 @@ static void report_held(unsigned int lane, uint32_t id, uint64_t begin_ns, uint6
 	report(lane, CONTROL_HELD, &held, sizeof held, NULL, 0);
 }
 
+/* A module's markers can't be used: say so in the shape of a site's text. */
+static void report_unusable(unsigned int lane, const char *path, int error)
+{
+	struct control_refused refused = { .error = error };
+	char text[SITE_TEXT_MAX / 2];
+	int bytes = snprintf(text, sizeof text, "mj\n?\n?\n%s\n0\n", path);
+
+	report(lane, CONTROL_REFUSED, &refused, sizeof refused, text, (size_t)bytes + 1);
+}
+
+static int unscanned; /* why the modules could not be looked at, the last time; 0: they could */
+
+void report_scanned(int error)
+{
+	int before = unscanned;
+
+	unscanned = error == -ENOMEM ? error : 0;
+	for (unsigned int lane = 0; unscanned && !before && lane < SESSIONS_MAX; lane++)
+		if (session_is_open(lane))
+			report_unusable(lane, "?", unscanned);
+}
+
 static void report_module_to(unsigned int lane, const struct module *module, int gone)
 {
 	struct control_module body = {
@@ -156,14 +178,8 @@ static void report_module_to(unsigned int lane, const struct module *module, int
 
 	memcpy(body.build_id, module->build_id, sizeof body.build_id);
 	report(lane, CONTROL_MODULE, &body, sizeof body, module->path, module->path_bytes);
-	if (module->error && !gone) {
-		/* its markers can't be used: say so in the shape of a site's text */
-		struct control_refused refused = { .error = module->error };
-		char text[SITE_TEXT_MAX / 2];
-		int bytes = snprintf(text, sizeof text, "mj\n?\n?\n%s\n0\n", module->path);
-
-		report(lane, CONTROL_REFUSED, &refused, sizeof refused, text, (size_t)bytes + 1);
-	}
+	if (module->error && !gone)
+		report_unusable(lane, module->path, module->error);
 }
 
 static void report_module(const struct module *module, int gone)
@@ -209,6 +225,8 @@ void report_modules_to(unsigned int lane)
 		if (module->site_count || module->error || !module->next)
 			report_module_to(lane, module, 0);
 	}
+	if (unscanned)
+		report_unusable(lane, "?", unscanned);
 }
 
 /* One line for each module that has the marker. Sites of a module follow each other. */

@@ -35,6 +35,12 @@ uint32_t report_flush(void);
 /* Whether a session has missed a message since its connection was made. */
 int report_is_deaf(unsigned int lane);
 
+/*
+ * The modules were looked at, or why not: without memory, open sessions hear of it once, since
+ * markers may be missing until it is done again; those that are opened until then, too.
+ */
+void report_scanned(int error);
+
 /* All modules, to one session. */
 void report_modules_to(unsigned int lane);
 

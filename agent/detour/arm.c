@@ -117,7 +117,7 @@ static int is_to_arm(const struct detour *detour)
  * An armed one is looked at again: its module may have been closed and opened since. Returns
  * whether there are guards among them.
  */
-static int take_prepared(unsigned int lane)
+static int take_prepared(unsigned int lane, struct detour_result *result)
 {
 	uint32_t bit = 1u << lane;
 	int guards = 0;
@@ -132,8 +132,12 @@ static int take_prepared(unsigned int lane)
 		d->in_batch = !d->error;
 		d->head->is_listed |= d->in_batch; /* it came before its members */
 		guards |= detour_is_guard(d);
-		if (d->error)
-			withdraw(d, bit);
+		if (!d->error)
+			continue;
+		result->refused += (uint32_t)!detour_is_guard(d);
+		if (!detour_is_guard(d))
+			report_refused(d, lane);
+		withdraw(d, bit);
 	}
 	return guards;
 }
@@ -194,7 +198,7 @@ int detour_commit(const struct text *text, unsigned int lane, struct detour_resu
 	int error = report_events(lane);
 	struct list list;
 
-	if (!error && take_prepared(lane))
+	if (!error && take_prepared(lane, result))
 		detour_guards->begin();
 	if (!error)
 		error = list_make(&list, is_to_arm);

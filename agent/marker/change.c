@@ -77,6 +77,16 @@ static void report_refused(const struct variant *variant, struct refusal *refusa
 	}
 }
 
+static void refuse_whole(struct change *change, struct variant *variant, int error)
+{
+	variant->error = error;
+	change->refused += variant->site_count;
+	if (variant->sites)
+		report_refused(variant, &(struct refusal){ .error = error,
+							   .site = variant->sites,
+							   .whole = 1 });
+}
+
 /* Only one variant of a name may be live. */
 static void check_rivals(struct change *change)
 {
@@ -305,7 +315,7 @@ static void publish(struct change *change)
 			variant->lanes = lanes;
 			variant->probes = probes;
 			variant->probe_count = count;
-			variant->error = -ENOMEM;
+			refuse_whole(change, variant, -ENOMEM);
 		} else if (probes != variant->probes) {
 			heap_free(probes, count * sizeof *probes);
 		}
@@ -413,6 +423,10 @@ static int arm(struct change *change, const struct text *text)
 	struct list list;
 	int error = list_make(&list, change, 1);
 
+	for (struct variant *v = error ? change->variants : NULL; v; v = v->next_in_change) {
+		if (may_change(v, 1))
+			refuse_whole(change, v, error);
+	}
 	if (!error) {
 		batch_check(text, list.sites, list.count, 1); /* 1 */
 		leave_out_reopened(&list, text);

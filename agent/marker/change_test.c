@@ -15,6 +15,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
@@ -112,6 +113,61 @@ static struct change rule(const char *name, int want)
 }
 
 TestSuite(change, .init = begin);
+
+/* The linker has all that allocate call this one. */
+static unsigned int allocations_left = UINT_MAX;
+
+void *__real_heap_alloc(size_t bytes);
+void *__wrap_heap_alloc(size_t bytes);
+void *__wrap_heap_alloc(size_t bytes)
+{
+	return allocations_left && allocations_left-- ? __real_heap_alloc(bytes) : NULL;
+}
+
+Test(change, marker_without_memory_for_its_change_is_refused)
+{
+	const struct variant *two = find("change:two");
+	unsigned int refused = 0;
+	int error;
+
+	for (unsigned int most = 0; !two->lanes; most++) {
+		struct change change = { .lane = -1 };
+
+		refusals = 0;
+		allocations_left = most;
+		error = registry_rule(&text, 0, "change:two", 1, 1, &change);
+		allocations_left = UINT_MAX;
+		if (!error && !two->lanes) {
+			cr_assert_eq(refusals, 1, "with %u allocations", most);
+			cr_assert_eq(last.error, -ENOMEM);
+			cr_assert_eq(change.refused, two->site_count);
+			refused++;
+		}
+	}
+	cr_assert_gt(refused, 0);
+}
+
+Test(change, module_without_memory_for_it_is_not_taken_for_read)
+{
+	struct module *module = (struct module *)registry_modules();
+	unsigned int most = 0;
+	int error;
+
+	while (module && module->next) /* the program */
+		module = module->next;
+	cr_assert(module && module->site_count && module->build_id_bytes);
+	module->build_id[0] ^= 1;
+	do {
+		allocations_left = most++;
+		error = registry_scan(&text);
+		allocations_left = UINT_MAX;
+		cr_assert(!error || error == -ENOMEM);
+	} while (error);
+	cr_assert_gt(most, 1);
+	for (module = (struct module *)registry_modules(); module && !module->error;)
+		module = module->next;
+	cr_assert(find("change:two")->sites || (module && module->error == -ENOMEM));
+}
 
 static void expect_told(int error, uint8_t expected, uint8_t found)
 {

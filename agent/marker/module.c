@@ -65,18 +65,18 @@ static void note_found(struct module *module, const Elf64_Nhdr *note, const char
 }
 
 /* Notes are aligned to 4 bytes, or to 8 in a segment that says so (gABI; .note.gnu.property). */
-static void read_notes(struct module *module, const struct text *text, const Elf64_Phdr *phdr,
-		       struct table_place *table)
+static int read_notes(struct module *module, const struct text *text, const Elf64_Phdr *phdr,
+		      struct table_place *table)
 {
 	size_t bytes = phdr->p_filesz, align = phdr->p_align == 8 ? 8 : 4, at = 0;
 	uintptr_t start = module->base + phdr->p_vaddr;
 	unsigned char *notes;
 
 	if (bytes > NOTES_BYTES_MAX || bytes < sizeof(Elf64_Nhdr))
-		return;
+		return 0;
 	notes = heap_alloc(bytes);
 	if (!notes)
-		return;
+		return -ENOMEM;
 	if (text_read(text, start, notes, bytes))
 		bytes = 0;
 	while (bytes >= sizeof(Elf64_Nhdr) && at <= bytes - sizeof(Elf64_Nhdr)) {
@@ -95,6 +95,7 @@ static void read_notes(struct module *module, const struct text *text, const Elf
 		at = (end + align - 1) & ~(align - 1);
 	}
 	heap_free(notes, phdr->p_filesz);
+	return 0;
 }
 
 static int read_segments(struct module *module, const Elf64_Phdr *phdrs, unsigned int count)
@@ -138,7 +139,7 @@ int module_read(const struct text *text, const struct module_place *where, const
 	error = module->path ? read_segments(module, phdrs, place.phdr_count) : -ENOMEM;
 	for (unsigned int i = 0; !error && i < place.phdr_count; i++) {
 		if (phdrs[i].p_type == PT_NOTE)
-			read_notes(module, text, &phdrs[i], &table);
+			error = read_notes(module, text, &phdrs[i], &table);
 		if (phdrs[i].p_type == PT_GNU_EH_FRAME)
 			module->frames = module->base + phdrs[i].p_vaddr;
 	}
