@@ -121,7 +121,11 @@ static int error_order(const void *a, const void *b)
 	const struct probe_refusal *const *left = a, *const *right = b;
 	int order = ((*left)->error > (*right)->error) - ((*left)->error < (*right)->error);
 
-	return order ? order : strcmp((*left)->name, (*right)->name);
+	order = order ? order : strcmp((*left)->name, (*right)->name);
+	order = order ? order : strcmp((*left)->module, (*right)->module);
+	return order ? order
+		     : ((*left)->address > (*right)->address) -
+			       ((*left)->address < (*right)->address);
 }
 
 /* The refusals by their reasons; free() it. NULL: none, or no memory. */
@@ -299,7 +303,7 @@ static void held_json(struct json *json, const struct probes *probes)
 
 void outcome_json(struct json *json, const struct probes *probes)
 {
-	const struct probe_refusals *list = &probes->refusals;
+	const struct probe_refusal **all = sorted(&probes->refusals);
 
 	held_json(json, probes);
 	unstoppable_json(json, probes);
@@ -310,8 +314,8 @@ void outcome_json(struct json *json, const struct probes *probes)
 	json_number(json, "late_modules", probes->late);
 	json_number(json, "late_processes", probes->late_starts);
 	json_open(json, "refusals", '[');
-	for (size_t i = 0; i < list->count; i++) {
-		const struct probe_refusal *refusal = &list->all[i];
+	for (size_t i = 0; all && i < probes->refusals.count; i++) {
+		const struct probe_refusal *refusal = all[i];
 
 		json_open(json, NULL, '{');
 		json_string(json, "name", refusal->name);
@@ -322,6 +326,7 @@ void outcome_json(struct json *json, const struct probes *probes)
 		json_close(json, '}');
 	}
 	json_close(json, ']');
+	free(all);
 }
 
 void outcome_unrecorded(const struct unrecorded_list *list)
@@ -346,6 +351,8 @@ void outcome_unrecorded(const struct unrecorded_list *list)
 	if (list->unnamed)
 		fprintf(stderr, "  %s: " UNRECORDED_UNNAMED "\n",
 			quantity_show_count(list->unnamed, count, sizeof(count)));
+	fputs("  others that ended within some 20 ms may be missing here (waymark-limits(7))\n",
+	      stderr);
 }
 
 void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *list)
