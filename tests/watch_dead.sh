@@ -16,7 +16,7 @@ simulating()
 	shift 2
 	WAYMARK_SIMULATE=$failure timeout -k 5 60 "$waymark" "$@" >out 2>words
 	got=$?
-	expect "$failure, $*: status" $got "$wanted"
+	[ $got -eq "$wanted" ] || fail "$failure, $*: status $got, expected $wanted: $(cat out words)"
 }
 
 # ---- debug registers that never fire: each way to a watch is refused, with what works instead ----
