@@ -144,6 +144,16 @@ has_event()
 	[ "$(events_so_far "$1" "$2")" -ge "${3:-1}" ]
 }
 
+# goes_on DIR TEXT: a recording there still gets such events. The first to come may be from before.
+goes_on()
+{
+	local had
+	for _ in 1 2 3; do
+		had=$(events_so_far "$1" "$2")
+		await has_event "$1" "$2" $((had + 1)) || return
+	done
+}
+
 # events_so_far DIR TEXT: how many events have that text in what a recording has written there
 events_so_far()
 {
