@@ -105,12 +105,17 @@ static int is_too_much(const struct code_file *holder)
  * libdw opens split files by the names that the file gives, and maps them into memory. A user who
  * can write the file could name a FIFO, or cut a file short. So root or this user must own it.
  */
-static int is_trusted(const struct code_file *holder)
+static int is_trusted(const struct stat *stat)
+{
+	return (!stat->st_uid || stat->st_uid == geteuid()) &&
+	       !(stat->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static int is_holder_trusted(const struct code_file *holder)
 {
 	struct stat stat;
 
-	return holder->fd >= 0 && !fstat(holder->fd, &stat) &&
-	       (!stat.st_uid || stat.st_uid == geteuid()) && !(stat.st_mode & (S_IWGRP | S_IWOTH));
+	return holder->fd >= 0 && !fstat(holder->fd, &stat) && is_trusted(&stat);
 }
 
 /* As libdw finds the folder of a file that it has open. */
@@ -185,8 +190,7 @@ static enum split split_kind(const char *path)
 
 	if (stat(path, &stat_))
 		return errno == ENOENT || errno == ENOTDIR ? SPLIT_ABSENT : SPLIT_OTHER;
-	return S_ISREG(stat_.st_mode) && (!stat_.st_uid || stat_.st_uid == geteuid()) ? SPLIT_PLAIN
-										      : SPLIT_OTHER;
+	return S_ISREG(stat_.st_mode) && is_trusted(&stat_) ? SPLIT_PLAIN : SPLIT_OTHER;
 }
 
 /*
@@ -240,7 +244,7 @@ struct code_dwarf *code_dwarf_of(struct code_file *file)
 	dwarf->elf = elf_of(holder);
 	dwarf->dwarf = dwarf->elf ? dwarf_begin_elf(dwarf->elf, DWARF_C_READ, NULL) : NULL;
 	dwarf->bias = bias_of(file, holder);
-	dwarf->may_open = folder_read(dwarf->folder, holder->fd) && is_trusted(holder);
+	dwarf->may_open = folder_read(dwarf->folder, holder->fd) && is_holder_trusted(holder);
 	if (dwarf->dwarf)
 		shared_open(dwarf, file->root);
 	if (dwarf->dwarf && dwarf->may_open && rooted_is_apart(file->root))
@@ -286,19 +290,26 @@ int code_dwarf_unit(const struct code_file *file, Dwarf *dwarf, Dwarf_CU **unit,
 	return 0;
 }
 
-int code_dwarf_missing(struct code_file *file, char *path, size_t room)
+int code_dwarf_missing(struct code_file *file, char *words, size_t room)
 {
 	struct code_dwarf *dwarf = code_dwarf_of(file);
-	char package[PATH_MAX];
+	char path[PATH_MAX], package[PATH_MAX];
+	int is_package;
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die;
 
 	while (dwarf && !code_dwarf_unit(file, dwarf->dwarf, &unit, &die)) {
-		if (!split_path(&die, path, room) || dwarf_haschildren(&die))
+		if (!split_path(&die, path, sizeof(path)) || dwarf_haschildren(&die))
 			continue;
 		package_path(file, package, sizeof(package));
-		if (split_kind(path) != SPLIT_PLAIN && split_kind(package) == SPLIT_PLAIN)
-			snprintf(path, room, "%s", package);
+		is_package = split_kind(path) == SPLIT_ABSENT &&
+			     split_kind(package) != SPLIT_ABSENT;
+		snprintf(words, room, "; %s, with debug information, was not read%s",
+			 is_package ? package : path,
+			 is_package ? ": keep the .dwo files"
+			 : split_kind(path) == SPLIT_OTHER
+				 ? ": it must be a file that root or this user alone can write to"
+				 : "");
 		return 1;
 	}
 	return 0;

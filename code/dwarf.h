@@ -81,8 +81,11 @@ int code_dwarf_unit(const struct code_file *file, Dwarf *dwarf, Dwarf_CU **unit,
  */
 int code_dwarf_next(Dwarf_Die *die);
 
-/* Put the path of a file that holds a unit of the module and was not read. 1; 0: no such file. */
-int code_dwarf_missing(struct code_file *file, char *path, size_t room);
+/*
+ * Name a file that holds a unit of the module and was not read: "; /src/a.dwo, with debug
+ * information, was not read", and the remedy if there is one. 1; 0: no such file.
+ */
+int code_dwarf_missing(struct code_file *file, char *words, size_t room);
 
 /* NULL: does nothing. */
 void code_dwarf_close(struct code_dwarf *dwarf);

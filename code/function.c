@@ -187,11 +187,10 @@ static int retype_return(const struct code_request *request, struct code_paramet
 /* Debug information that is in files of its own may not be there: then name one. */
 static int report_unknown(struct query *query, struct code_place *place, const char *name)
 {
-	char path[PATH_MAX], words[PATH_MAX + 128];
+	char missing[PATH_MAX] = "", words[PATH_MAX + 128];
 
-	if (!code_dwarf_missing(query->module->file, path, sizeof(path)))
-		return report(query, place, -WM_E_NO_PARAMETER, name);
-	snprintf(words, sizeof(words), "%s; %s, with debug information, was not read", name, path);
+	(void)code_dwarf_missing(query->module->file, missing, sizeof(missing));
+	snprintf(words, sizeof(words), "%s%s", name, missing);
 	return report(query, place, -WM_E_NO_PARAMETER, words);
 }
 

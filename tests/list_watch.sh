@@ -131,7 +131,7 @@ if [ "$(id -u)" -eq 0 ] && (cd box/made &&
 	chroot box /bin/box >printed &
 	pid=$!
 	await_text printed '^\.'
-	refuses 1 "/made/box.dwo, with debug information of it, was not read" -p "$pid" -w chest
+	refuses 1 "/made/box.dwo, with debug information, was not read" -p "$pid" -w chest
 	kill -9 "$pid"
 else
 	echo "without a root of its own no program is tried"

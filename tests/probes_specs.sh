@@ -62,7 +62,13 @@ for version in 4 5; do
 	cc -O2 -g -gsplit-dwarf "-gdwarf-$version" "$probes_dir/forms.c" -o split || exit 1
 	launched "split$version" func:types@split/pair.b,y,arg3/ ./split
 	expect "split DWARF $version" "$(fields "split$version" split:types)" "pair_b = 2, y = 200, arg3_a = 1, arg3_b = 2"
-	rm -f ./*.dwo
+	chmod o+w ./*.dwo
+	run 1 -o none -e func:types@split/pair.b/ -- ./split
+	says ".dwo, with debug information, was not read: it must be a file that root or this user"
+	touch split.dwp && rm -rf none ./*.dwo
+	run 1 -o none -e func:types@split/pair.b/ -- ./split
+	says "/split.dwp, with debug information, was not read: keep the .dwo files"
+	rm -rf none split.dwp
 	run 1 -o none -e func:types@split/pair.b/ -- ./split
 	says ".dwo, with debug information, was not read"
 	rm -rf none

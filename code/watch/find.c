@@ -213,15 +213,11 @@ static int symbol_find(struct code_module *module, const char *name, uint64_t *s
 	return err;
 }
 
-/* Why its type is unknown, where that is in a file apart: "; /src/a.dwo was not read"; or "". */
+/* Why its type is unknown, where that is in a file apart: "; /src/a.dwo ..."; or "". */
 static const char *missing_words(const struct code_module *module, char *words, size_t room)
 {
-	char path[256];
-
 	*words = 0;
-	if (code_dwarf_missing(module->file, path, sizeof(path)))
-		snprintf(words, room, "; %s, with debug information of it, was not read%s", path,
-			 strstr(path, ".dwp") ? ": keep the .dwo files" : "");
+	(void)code_dwarf_missing(module->file, words, room);
 	return words;
 }
 
