@@ -2,12 +2,12 @@
 #include "history/alike.h"
 
 #include "base/array.h"
+#include "base/slots.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS_MIN 4096u
 #define REACH_MAX (1ull << 30) /* of a module whose end is unknown */
 
 /* The first block that got a number. */
@@ -29,8 +29,7 @@ struct alike {
 	size_t module_count, module_room;
 	struct first *firsts; /* by number - 1 */
 	size_t first_count, first_room;
-	uint32_t *slots; /* numbers by hash: open addressing, half full at most */
-	size_t slot_count;
+	struct slots slots; /* of firsts, by what makes them the same */
 };
 
 int alike_open(struct alike **alike)
@@ -58,7 +57,7 @@ void alike_close(struct alike *alike)
 		free(alike->numbers[i].of);
 	free(alike->modules);
 	free(alike->firsts);
-	free(alike->slots);
+	free(alike->slots.all);
 	free(alike);
 }
 
@@ -210,7 +209,7 @@ static int is_same(const struct first *first, const struct alike_table *table, u
 }
 
 /* Unknown code counts as any; so the bytes are left out if a module identifies the block. */
-static uint64_t hash_of(const struct alike_table *table, uint32_t id)
+static uint32_t hash_of(const struct alike_table *table, uint32_t id)
 {
 	const struct trail_block *block = &table->table->blocks[id];
 	const struct alike_place *place = &table->places[id];
@@ -223,50 +222,27 @@ static uint64_t hash_of(const struct alike_table *table, uint32_t id)
 	for (uint32_t i = 0; code && !place->module && i < count; i++)
 		hash = (hash ^ code[i]) * 0x100000001b3ull;
 	hash = (hash ^ hash >> 29) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 32;
-}
-
-static int slots_fit(struct alike *alike)
-{
-	size_t count = alike->slot_count ? alike->slot_count * 2 : SLOTS_MIN;
-	uint32_t *slots;
-
-	if (alike->first_count * 2 < alike->slot_count)
-		return 0;
-	slots = calloc(count, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < alike->first_count; i++) {
-		uint64_t at = hash_of(alike->firsts[i].table, alike->firsts[i].id);
-
-		while (slots[at & (count - 1)])
-			at++;
-		slots[at & (count - 1)] = (uint32_t)i + 1;
-	}
-	free(alike->slots);
-	alike->slots = slots;
-	alike->slot_count = count;
-	return 0;
+	return (uint32_t)(hash ^ hash >> 32);
 }
 
 static int number_give(struct alike *alike, struct alike_table *table, uint32_t id)
 {
 	struct alike_code *code = &table->codes[id];
-	uint64_t at = hash_of(table, id);
-	uint32_t *slot;
+	uint32_t hash = hash_of(table, id), found;
 
-	if (slots_fit(alike))
+	if (slots_fit(&alike->slots))
 		return -ENOMEM;
-	for (; *(slot = &alike->slots[at & (alike->slot_count - 1)]); at++)
-		if (is_same(&alike->firsts[*slot - 1], table, id)) {
-			code->number = *slot;
+	for (uint64_t at = hash; slots_next(&alike->slots, hash, &at, &found);)
+		if (is_same(&alike->firsts[found], table, id)) {
+			code->number = found + 1;
 			return 0;
 		}
 	if (array_grow(&alike->firsts, &alike->first_room, alike->first_count + 1,
 		       sizeof(*alike->firsts)))
 		return -ENOMEM;
+	slots_add(&alike->slots, hash, (uint32_t)alike->first_count);
 	alike->firsts[alike->first_count++] = (struct first){ table, id };
-	code->number = *slot = (uint32_t)alike->first_count;
+	code->number = (uint32_t)alike->first_count;
 	return 0;
 }
 

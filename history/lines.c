@@ -43,8 +43,8 @@ void lines_close(struct lines *lines)
 	free(lines->modules);
 	free(lines->sources);
 	free(lines->lines);
-	free(lines->source_slots);
-	free(lines->line_slots);
+	free(lines->source_slots.all);
+	free(lines->line_slots.all);
 	free(lines->seen);
 	free(lines->seen_lines);
 	free(lines->seen_branches);

@@ -3,6 +3,7 @@
 #ifndef HISTORY_LINES_OWN_H
 #define HISTORY_LINES_OWN_H
 
+#include "base/slots.h"
 #include "history/insns.h"
 #include "history/lines.h"
 
@@ -61,8 +62,7 @@ struct lines {
 	size_t source_count, source_room;
 	struct own_line *lines;
 	size_t line_count, line_room;
-	uint32_t *source_slots, *line_slots; /* indexes + 1: open addressing */
-	size_t source_slot_count, line_slot_count;
+	struct slots source_slots, line_slots;
 	uint64_t instructions;
 	/* once settled */
 	struct lines_source *seen;

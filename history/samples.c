@@ -116,7 +116,7 @@ void samples_close(struct samples *samples)
 	free(samples->threads);
 	free(samples->sums);
 	free(samples->frames);
-	free(samples->slots);
+	free(samples->slots.all);
 	free(samples->tids);
 	thread_names_release(&samples->names);
 	process_numbers_release(&samples->numbers);

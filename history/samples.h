@@ -4,11 +4,13 @@
  * a field `ip`, with its stack if it has a `callchain`. Samples of one place, stack and thread are
  * summed up as they are read, so that memory grows with what differs.
  *
- * Functions are those of the image of the process (image.h) at the time of the sample; the kernel's are those of KERNEL_NAMES_FILE. One thread at a time uses them.
+ * Functions are those of the image of the process (image.h) at the time of the sample; the kernel's
+ * are those of KERNEL_NAMES_FILE. One thread at a time uses them.
  */
 #ifndef HISTORY_SAMPLES_H
 #define HISTORY_SAMPLES_H
 
+#include "base/slots.h"
 #include "history/stacks.h"
 #include "trace/process_numbers.h"
 #include "trace/reader.h"
@@ -72,8 +74,7 @@ struct samples {
 	uint32_t kernel;		   /* its process number */
 	struct samples_frame *frames;	   /* functions by address; open addressing */
 	size_t frame_count, frame_slots;
-	uint32_t *slots; /* sums; open addressing; 0: free, else one more than its number */
-	size_t slot_count;
+	struct slots slots; /* of sums */
 	struct thread_names names;
 	struct process_numbers numbers;
 	size_t *tids; /* threads by tid, the low bits; one more than the number; 0: none */

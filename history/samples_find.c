@@ -189,53 +189,33 @@ const struct function *samples_function(struct samples *samples, uint32_t proces
 
 /* ---- sums ---- */
 
-static size_t sum_slot(const struct samples *samples, const struct samples_sum *like)
+static uint32_t sum_hash(const struct samples_sum *sum)
 {
-	uint64_t key = like->address * 0x9e3779b97f4a7c15ull +
-		       (((uint64_t)like->stack << 32 | like->thread) ^ like->event);
-	size_t at = (size_t)(key * 0xff51afd7ed558ccdull >> 20) & (samples->slot_count - 1);
+	uint64_t key = sum->address * 0x9e3779b97f4a7c15ull +
+		       (((uint64_t)sum->stack << 32 | sum->thread) ^ sum->event);
 
-	for (; samples->slots[at]; at = (at + 1) & (samples->slot_count - 1)) {
-		const struct samples_sum *sum = &samples->sums[samples->slots[at] - 1];
-
-		if (sum->stack == like->stack && sum->thread == like->thread &&
-		    sum->event == like->event && sum->address == like->address)
-			break;
-	}
-	return at;
+	return (uint32_t)(key * 0xff51afd7ed558ccdull >> 20);
 }
 
-static int slots_grow(struct samples *samples)
+static int is_same(const struct samples_sum *a, const struct samples_sum *b)
 {
-	size_t count = samples->slot_count ? samples->slot_count * 2 : SLOTS_MIN;
-	uint32_t *slots;
-
-	if (samples->sum_count * 2 < samples->slot_count)
-		return 0;
-	slots = calloc(count, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	free(samples->slots);
-	samples->slots = slots;
-	samples->slot_count = count;
-	for (size_t i = 0; i < samples->sum_count; i++)
-		slots[sum_slot(samples, &samples->sums[i])] = (uint32_t)i + 1;
-	return 0;
+	return a->stack == b->stack && a->thread == b->thread && a->event == b->event &&
+	       a->address == b->address;
 }
 
 int samples_sum_find(struct samples *samples, const struct samples_sum *like, uint32_t *number)
 {
-	size_t slot;
+	uint32_t hash = sum_hash(like);
 
-	if (slots_grow(samples) || samples->sum_count == UINT32_MAX - 1 ||
+	if (slots_fit(&samples->slots) || samples->sum_count == UINT32_MAX - 1 ||
 	    array_grow(&samples->sums, &samples->sum_room, samples->sum_count + 1,
 		       sizeof(*samples->sums)))
 		return -ENOMEM;
-	slot = sum_slot(samples, like);
-	if (!samples->slots[slot]) {
-		samples->sums[samples->sum_count] = *like;
-		samples->slots[slot] = (uint32_t)++samples->sum_count;
-	}
-	*number = samples->slots[slot] - 1;
+	for (uint64_t at = hash; slots_next(&samples->slots, hash, &at, number);)
+		if (is_same(&samples->sums[*number], like))
+			return 0;
+	*number = (uint32_t)samples->sum_count;
+	samples->sums[samples->sum_count++] = *like;
+	slots_add(&samples->slots, hash, *number);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #ifndef HISTORY_STACKS_H
 #define HISTORY_STACKS_H
 
+#include "base/slots.h"
 #include "base/texts.h"
 #include "history/functions.h"
 
@@ -26,9 +27,8 @@ struct stacks_one {
 struct stacks {
 	struct stacks_one *all;
 	size_t count, room;
-	uint32_t depth;	 /* of the deepest */
-	uint32_t *slots; /* by outer and function, open addressing; 0: free */
-	size_t slot_count;
+	uint32_t depth; /* of the deepest */
+	struct slots slots;
 	struct texts names;
 };
 
