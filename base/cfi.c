@@ -16,7 +16,6 @@
 #define OP_BREG0 0x70
 #define OP_BREG31 0x8f
 #define OP_DEREF 0x06
-#define ENCODING_OMIT 0xff
 #define ENCODING_HOW 0x0f
 #define ENCODING_FROM 0x70
 #define ENCODING_FROM_HERE 0x10

@@ -12,7 +12,6 @@
 
 #define EDGES_MIN 64u
 #define COUNT_WIDTH 14
-#define KIND_WIDTH 13
 
 /* One block led to another. */
 struct edge {

@@ -111,27 +111,6 @@ enum block_maker block_maker_here(void)
 	return BLOCK_INTEL;
 }
 
-int block_read(struct trail_entry *entry, uint64_t start, const uint8_t *code, size_t left,
-	       unsigned int most)
-{
-	*entry = (struct trail_entry){ .start = start };
-	if (most > TRAIL_BLOCK_INSTRUCTIONS_MAX)
-		most = TRAIL_BLOCK_INSTRUCTIONS_MAX;
-	while (entry->instructions < most && entry->kind == TRAIL_FALL) {
-		struct block_insn insn;
-		uint64_t at = start + entry->bytes;
-
-		if (block_insn(&insn, at, code + entry->bytes, left - entry->bytes))
-			break;
-		entry->last = entry->bytes;
-		entry->bytes = (uint16_t)(entry->bytes + insn.bytes);
-		entry->instructions++;
-		entry->kind = insn.kind;
-		entry->target = insn.target;
-	}
-	return entry->instructions ? 0 : -EILSEQ;
-}
-
 int block_cut_add(struct block_cut *cut, uint64_t address, const uint8_t *code,
 		  const struct block_insn *insn)
 {

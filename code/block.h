@@ -49,15 +49,6 @@ int block_insn_of(struct block_insn *insn, enum block_maker maker, uint64_t addr
 /* Whose processor we run on. */
 enum block_maker block_maker_here(void);
 
-/*
- * Fill in *entry for the block that begins at `start` with code[left], of no more than `most`
- * instructions, and TRAIL_BLOCK_INSTRUCTIONS_MAX. One whose bytes can't be read as instructions
- * further on ends before these, as TRAIL_FALL. Returns 0, or -EILSEQ where not even the first can
- * be read.
- */
-int block_read(struct trail_entry *entry, uint64_t start, const uint8_t *code, size_t left,
-	       unsigned int most);
-
 /* A block in the making, of instructions as they run. Zeroed: none yet. */
 struct block_cut {
 	struct trail_entry entry;

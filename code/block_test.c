@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/block.h"
 
+#include "code/testing/block_read.h"
+
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>

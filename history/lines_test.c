@@ -2,7 +2,7 @@
 /* Lines of this very program, as if it had run as these tests say. */
 #include "history/lines.h"
 
-#include "code/block.h"
+#include "code/testing/block_read.h"
 
 #include <criterion/criterion.h>
 #include <link.h>

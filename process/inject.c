@@ -46,7 +46,6 @@
 #include <waymark/error.h>
 
 #define BORROW_WAIT_MS 3000 /* for a thread that can be borrowed */
-#define STOP_WAIT_MS 100    /* for one thread to stop */
 #define TRACED_WAIT_MS 1000 /* another tool may just be doing the same */
 #define LOAD_WAIT_MS 10000
 #define START_WAIT_MS 30000 /* the agent is in and waits for the kernel: batch_register() */

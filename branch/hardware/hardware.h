@@ -53,19 +53,14 @@ struct hardware_result {
 };
 
 /*
- * As step_launch() and step_attach(), by `origin`. A negative error also where the machine or its
+ * As step_attach(), by `origin`. A negative error also where the machine or its
  * permissions don't give it: detail[bytes] then says more, or is "". `options` may be NULL.
  */
-int hardware_launch(struct hardware **hardware, struct trail_sink *sink, enum origin origin,
-		    const struct hardware_options *options, const char *path, char *const argv[],
-		    char *detail, size_t bytes);
 int hardware_attach(struct hardware **hardware, struct trail_sink *sink, enum origin origin,
 		    const struct hardware_options *options, pid_t pid, pid_t only, char *detail,
 		    size_t bytes);
 
-/*
- * As hardware_launch(), of a program that is somebody else's child: as step_take().
- */
+/* The same of a program that is another process's child: as step_take(). */
 int hardware_take(struct hardware **hardware, struct trail_sink *sink, enum origin origin,
 		  const struct hardware_options *options, pid_t pid, int gate, char *detail,
 		  size_t bytes);

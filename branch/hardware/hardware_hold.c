@@ -231,26 +231,6 @@ int hardware_take(struct hardware **out, struct trail_sink *sink, enum origin or
 	return err;
 }
 
-int hardware_launch(struct hardware **hardware, struct trail_sink *sink, enum origin origin,
-		    const struct hardware_options *options, const char *path, char *const argv[],
-		    char *detail, size_t bytes)
-{
-	int gate, err;
-	pid_t pid;
-
-	*hardware = NULL;
-	pid = gate_fork(&gate, gate_become, path, argv, NULL);
-	if (pid < 0)
-		return pid;
-	err = hardware_take(hardware, sink, origin, options, pid, gate, detail, bytes);
-	close(gate);
-	/* if the gate was never opened, the process has ended by itself */
-	if (err)
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	return err;
-}
-
 /* ---- attach ---- */
 
 /*

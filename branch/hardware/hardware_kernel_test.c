@@ -6,6 +6,7 @@
 #include "branch/hardware/bts.h"
 #include "branch/testing/hardware_fixture.h"
 #include "branch/testing/kcore.h"
+#include "code/testing/block_read.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -45,8 +45,7 @@ static void threads_of(enum origin origin, char *const argv[])
 	sample_folder(folder);
 	cr_assert_eq(trace_writer_open(&writer, folder), 0);
 	trail_files_init(&files, writer);
-	err = hardware_launch(&hardware, &files.sink, origin, &options, argv[0], argv, detail,
-			      sizeof(detail));
+	err = launch_into(&hardware, &files.sink, origin, argv);
 	cr_assert_eq(err, 0, "%s", detail);
 	while ((err = hardware_run(hardware, 1000)) > 0)
 		;

@@ -5,6 +5,7 @@
 #include "branch/testing/pt_back.h"
 #include "branch/testing/pt_encode.h"
 #include "branch/testing/sink.h"
+#include "branch/testing/step_launch.h"
 #include "branch/trace_sink.h"
 #include "trace/testing/packets.h"
 #include "trace/trail/path.h"

@@ -20,6 +20,7 @@
 #include "branch/testing/pt_encode.h"
 #include "branch/testing/sink.h"
 #include "branch/trace_sink.h"
+#include "code/testing/block_read.h"
 #include "trace/testing/packets.h"
 #include "trace/trail/path.h"
 

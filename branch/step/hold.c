@@ -79,20 +79,6 @@ int step_take(struct step **out, struct trail_sink *sink, pid_t pid, int gate)
 	return err;
 }
 
-int step_launch(struct step **out, struct trail_sink *sink, const char *path, char *const argv[])
-{
-	int gate, err;
-	pid_t pid;
-
-	*out = NULL;
-	pid = gate_fork(&gate, gate_become, path, argv, NULL);
-	if (pid < 0)
-		return pid;
-	err = step_take(out, sink, pid, gate);
-	close(gate);
-	return err;
-}
-
 /*
  * Why a thread could not be seized, which the kernel does not say. It has ended and was not waited
  * for yet; or it was seized already, with the thread that made it, and its stop for that is

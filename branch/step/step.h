@@ -61,12 +61,10 @@ struct step_watches {
 };
 
 /*
- * Start `path` with argv[] and stop it before its first instruction, or take a running process's
- * threads; the trail goes to `sink`, which is the caller's, fresh, and must live longer. 0, or
- * -errno: -EPERM where the process may not be traced. *step is NULL then, and else released with
- * step_close(). `only`: of all its threads this one; 0: all.
+ * Take a running process's threads; the trail goes to `sink`, which is the caller's, fresh, and
+ * must live longer. 0, or -errno: -EPERM where the process may not be traced. *step is NULL then,
+ * and else released with step_close(). `only`: of all its threads this one; 0: all.
  */
-int step_launch(struct step **step, struct trail_sink *sink, const char *path, char *const argv[]);
 int step_attach(struct step **step, struct trail_sink *sink, pid_t pid, pid_t only);
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Programs stepped through, and what their trails say. */
 #include "branch/step/step.h"
+#include "branch/testing/step_launch.h"
 #include "branch/trace_sink.h"
 #include "code/file.h"
 #include "code/symbol.h"

@@ -2,10 +2,14 @@
 #include "branch/testing/hardware_fixture.h"
 
 #include "branch/hardware/bts.h"
+#include "branch/launch_gate.h"
 #include "trace/testing/packets.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 char root[64], detail[400];
 struct sample_sink sink;
@@ -33,11 +37,29 @@ void fixture_end(void)
 	sample_folder_remove(root);
 }
 
+int launch_into(struct hardware **hardware, struct trail_sink *to, enum origin origin,
+		char *const argv[])
+{
+	int gate, err;
+	pid_t pid;
+
+	*hardware = NULL;
+	pid = gate_fork(&gate, gate_become, argv[0], argv, NULL);
+	if (pid < 0)
+		return pid;
+	err = hardware_take(hardware, to, origin, &options, pid, gate, detail, sizeof(detail));
+	close(gate);
+	/* if the gate was never opened, the process has ended by itself */
+	if (err)
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	return err;
+}
+
 int launch(enum origin origin, char *const argv[])
 {
 	struct hardware *hardware;
-	int err = hardware_launch(&hardware, &sink.sink, origin, &options, argv[0], argv, detail,
-				  sizeof(detail));
+	int err = launch_into(&hardware, &sink.sink, origin, argv);
 
 	if (err) {
 		cr_assert_null(hardware);

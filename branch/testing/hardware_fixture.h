@@ -38,7 +38,11 @@ extern int may_begin_late; /* what was before the oldest is lost, and said to be
 void fixture_begin(void);
 void fixture_end(void);
 
-/* Record a program to its end. What hardware_launch() says. */
+/* Start a program that is recorded into `to`, stopped before its first instruction. */
+int launch_into(struct hardware **hardware, struct trail_sink *to, enum origin origin,
+		char *const argv[]);
+
+/* Record a program to its end. What hardware_take() says. */
 int launch(enum origin origin, char *const argv[]);
 
 /* Whether behind item i, a block, comes another place than straight on, and which. */

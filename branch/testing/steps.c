@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "branch/testing/steps.h"
 
-#include "branch/step/step.h"
+#include "branch/testing/step_launch.h"
 #include "branch/trace_sink.h"
 #include "trace/testing/packets.h"
 

@@ -13,6 +13,7 @@
  * All numbers but those of the first column's lines T and X are hexadecimal.
  */
 #include "branch/step/step.h"
+#include "branch/testing/step_launch.h"
 #include "branch/trace_sink.h"
 
 #include <errno.h>
