@@ -173,19 +173,26 @@ static int is_note(const struct summary_event *event)
 	return 0;
 }
 
+/* Of a flight recorder, events of a busy thread cover less time than others: compare rates. */
+static double weight_of(const struct summary *summary, const struct summary_event *event)
+{
+	return summary->is_cyclic ? event->per_second : (double)event->count;
+}
+
 static void print_events(const struct summary *summary, int width)
 {
-	double all_rate = 0, notes_rate = 0;
+	double all_rate = 0, notes_rate = 0, all_weight = 0, notes_weight = 0;
 	uint64_t notes = 0;
 	uint32_t quiet = 0;
+
+	for (uint32_t i = 0; i < summary->event_count; i++)
+		all_weight += weight_of(summary, &summary->events[i]);
 
 	printf("%-*s %13s %13s %7s %8s\n", width, "EVENT", "COUNT", "PER SECOND", "SHARE",
 	       "THREADS");
 	for (uint32_t i = 0; i < summary->event_count; i++) {
 		const struct summary_event *event = &summary->events[i];
-		double share = summary->total
-				       ? 100.0 * (double)event->count / (double)summary->total
-				       : 0;
+		double weight = weight_of(summary, event);
 
 		if (!event->count) {
 			quiet++;
@@ -195,16 +202,18 @@ static void print_events(const struct summary *summary, int width)
 		if (is_note(event)) {
 			notes += event->count;
 			notes_rate += event->per_second;
+			notes_weight += weight;
 			continue;
 		}
 		printf("%-*s %13llu %13.1f %6.1f%% %8llu\n", width, shown(event->name),
-		       (unsigned long long)event->count, event->per_second, share,
+		       (unsigned long long)event->count, event->per_second,
+		       all_weight > 0 ? 100 * weight / all_weight : 0,
 		       (unsigned long long)event->threads);
 	}
 	if (notes)
 		printf("%-*s %13llu %13.1f %6.1f%%  names, starts and ends of threads\n", width,
 		       "task:*", (unsigned long long)notes, notes_rate,
-		       100.0 * (double)notes / (double)summary->total);
+		       all_weight > 0 ? 100 * notes_weight / all_weight : 0);
 	printf("%-*s %13llu %13.1f\n", width, "all", (unsigned long long)summary->total, all_rate);
 	if (quiet)
 		printf("%u event%s without a hit not shown; --json lists all\n", quiet,

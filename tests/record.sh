@@ -19,6 +19,33 @@ for policy in discard block cyclic notify; do
 	[ $policy != block ] || expect "block: discarded" "$(json discarded)" 0
 done
 
+# A burst that a flight recorder has overwritten but for its last moments has the share of its rate.
+cc -x c -O1 -I"$source_dir/include" -o bursts - -lpthread <<'END' || exit 1
+#include <pthread.h>
+#include <unistd.h>
+#include <waymark/marker.h>
+static void *burst(void *unused)
+{
+	for (long i = 0; i < 300000; i++)
+		WAYMARK(rates, burst, i);
+	return unused;
+}
+int main(void)
+{
+	pthread_t thread;
+	for (long i = 0; i < 2000; i++) {
+		WAYMARK(rates, steady, i);
+		usleep(100);
+	}
+	pthread_create(&thread, NULL, burst, NULL);
+	return pthread_join(thread, NULL);
+}
+END
+run 0 --policy cyclic --buffer 256K -o bursts.trace -e 'marker:rates:*' -- ./bursts
+"$waymark" report bursts.trace >bursts.report || fail "report of bursts: $?"
+awk '$1 == "rates:burst" { found = $4 + 0 > 98 } END { exit !found }' bursts.report ||
+	fail "bursts: $(grep rates: bursts.report)"
+
 # Compressed at the end: the same is read.
 run 7 --compress --json -o packed -- ./ticker 10000 2 1 7
 expect "packed: events in the trace" "$("$waymark" dump packed | wc -l)" "$(json recorded)"
