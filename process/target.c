@@ -37,6 +37,13 @@ int detail_set(struct detail detail, int error, const char *format, ...)
 	return error;
 }
 
+int target_file_error(void)
+{
+	if (errno != ENOENT)
+		return -errno;
+	return access("/proc/self/stat", R_OK) ? -WM_E_NO_PROC : -ESRCH;
+}
+
 /* A whole small file of /proc, NUL-terminated. Its length, or -errno. */
 static int file_read(const char *path, char *text, size_t room)
 {
@@ -45,7 +52,7 @@ static int file_read(const char *path, char *text, size_t room)
 	ssize_t got = 0;
 
 	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
+		return target_file_error();
 	while (bytes < room - 1 && (got = read(fd, text + bytes, room - 1 - bytes)) > 0)
 		bytes += (size_t)got;
 	if (got < 0)
@@ -276,7 +283,7 @@ int target_threads(pid_t pid, pid_t **tids)
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
 	if (!dir)
-		return errno == ENOENT ? -ESRCH : -errno;
+		return target_file_error();
 	while ((entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;

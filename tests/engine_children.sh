@@ -48,6 +48,9 @@ trails 31
 same "$children" spawn 3
 trails 6
 same "$children" vforks 3000
+same "$children" vforks_that_fork 10
+trails 2
+expect "children of vfork's child: unfollowed" "$(json unfollowed)" 10
 same "$children" chain 4
 trails 1
 same "$children" thread_executes

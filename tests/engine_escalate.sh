@@ -72,4 +72,15 @@ timeout -k 5 100 "$waymark" record -e trail/soft/ -o own -- ./other /proc/self/m
 	fail "a program that gains rights was recorded"
 grep -q 'setuid, setgid' words || fail "a program that gains rights: $(cat words)"
 [ ! -s out ] || fail "a program that gains rights ran: $(head -3 out)"
+
+# Where nothing can be seen of a program, that is the reason.
+sleep 1000 &
+sleeper=$!
+for what in "soft -- /bin/true" "step -- /bin/true" "soft -p $sleeper" "step -p $sleeper"; do
+	# shellcheck disable=SC2016,SC2086 # expanded inside; words
+	unshare -m sh -c 'umount -l /proc && exec "$@"' sh timeout -k 5 60 "$waymark" record \
+		-e "trail/${what%% *}/" -o unseen ${what#* } >out 2>words && fail "no /proc: $what: recorded"
+	grep -q 'no /proc can be read' words || fail "no /proc: $what: $(cat words)"
+done
+kill "$sleeper"
 exit "$failed"

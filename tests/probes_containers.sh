@@ -91,7 +91,7 @@ if [ "$(id -u)" -eq 0 ] && rootfs "$folder/apart" &&
 	start chroot "$folder/apart" /bin/inner 0 1 1000
 	await_running "$pid"
 	run 1 --json --for 300ms -e func:add -o no_proc -p "$pid"
-	says "the process sees no /proc"
+	says "no /proc can be read"
 	kill -9 "$pid"
 	# ... and without the agent's file, for what is started there.
 	run 124 -e func:clock_nanosleep -o no_agent -- timeout 1 chroot "$folder/apart" /bin/inner 0 1 1000

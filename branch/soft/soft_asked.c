@@ -3,6 +3,7 @@
 
 #include "base/maps.h"
 #include "branch/step/rights.h"
+#include "process/target.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -49,7 +50,7 @@ int asked_has_gained(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 1;
+		return target_file_error();
 	got = read(fd, &pairs, sizeof(pairs));
 	close(fd);
 	is_narrow = pairs.wide[0][0] >> 32 != 0; /* a pair of its is one word */

@@ -16,7 +16,7 @@ int asked_gains(const struct engine_channel *head, pid_t tid);
 
 /*
  * Whether a process, stopped behind execve(2), has gained privileges by the program (AT_SECURE), or
- * may have: it is not for us to look at it.
+ * may have: it is not for us to look at it. Or an error: it can't be known.
  */
 int asked_has_gained(pid_t pid);
 

@@ -25,6 +25,8 @@
 
 #define SYSCALL_TRAP (SIGTRAP | 0x80)
 #define OPTIONS (PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD)
+/* runs natively: no engine says what it makes */
+#define CHILD_OPTIONS (OPTIONS | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE)
 
 int soft_follow_failed(struct soft_follow *follow, int err)
 {
@@ -134,9 +136,10 @@ static pid_t asking(const struct soft_follow *follow, const struct soft_process 
 static void trace(struct soft_follow *follow, struct soft_process *process, uint32_t asked)
 {
 	pid_t tid = asking(follow, process);
+	int options = asked == ENGINE_ASK_CHILD ? CHILD_OPTIONS : OPTIONS;
 
 	process->is_native |= asked == ENGINE_ASK_CHILD;
-	if (follow->is_ending || !tid || ptrace(PTRACE_SEIZE, tid, 0, OPTIONS)) {
+	if (follow->is_ending || !tid || ptrace(PTRACE_SEIZE, tid, 0, options)) {
 		follow->unfollowed += !follow->is_ending;
 		answer(follow, process, ENGINE_ASK_REFUSED);
 		return;
@@ -274,6 +277,18 @@ static int calls_untraced(struct soft_follow *follow, const struct soft_process 
 	return 1;
 }
 
+/* A traced thread has made another, which the kernel traces, too; process or thread. */
+static void made_natively(struct soft_follow *follow, const struct soft_process *process)
+{
+	unsigned long made = 0;
+	char path[64];
+
+	ptrace(PTRACE_GETEVENTMSG, process->traced, 0, &made);
+	snprintf(path, sizeof(path), "/proc/%d/task/%lu", (int)process->traced, made);
+	follow->unfollowed += access(path, F_OK) != 0;
+	follow->strays++;
+}
+
 static void stopped(struct soft_follow *follow, struct soft_process *process, int status)
 {
 	int event = status >> 16, signal = WSTOPSIG(status);
@@ -285,6 +300,9 @@ static void stopped(struct soft_follow *follow, struct soft_process *process, in
 		executed(follow, process);
 		return;
 	}
+	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
+	    event == PTRACE_EVENT_CLONE)
+		made_natively(follow, process);
 	process->answer = 0;
 	if (signal == SYSCALL_TRAP && calls_untraced(follow, process))
 		process->is_let_go = 1;
@@ -320,12 +338,17 @@ static int look_at_stops(struct soft_follow *follow)
 	int status, had = 0;
 	pid_t tid;
 
-	while (follow->traced && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
+	while ((follow->traced || follow->strays) &&
+	       (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
 		struct soft_process *process = process_of(follow, tid);
 
 		had = 1;
-		if (!process)
+		if (!process) {
+			/* one that made_natively() counts, or will; of a killed one 1 may stay */
+			if (WIFSTOPPED(status) && !ptrace(PTRACE_DETACH, tid, 0, 0))
+				follow->strays--;
 			continue;
+		}
 		if (WIFSTOPPED(status)) {
 			stopped(follow, process, status);
 			continue;

@@ -73,6 +73,7 @@ struct soft_follow {
 	uint32_t count;	      /* of these; none behind them was used */
 	struct pollfd *ready; /* for look_at_ends() */
 	unsigned int traced;
+	int strays; /* traced since their maker is, and to be let go at their first stop */
 	/*
 	 * the recorder wants it, also where no place is left: a child that is not followed is
 	 * reported

@@ -297,7 +297,10 @@ int soft_launch_enter(struct soft_launch *launch, const struct soft_parts *parts
 	int err;
 
 	detail[0] = '\0';
-	if (asked_has_gained(launch->pid))
+	err = asked_has_gained(launch->pid);
+	if (err < 0)
+		return fail(&entering, err, "process %d", (int)launch->pid);
+	if (err)
 		return fail(&entering, -WM_E_ENGINE_REFUSED,
 			    "the program gains privileges as it is executed");
 	err = soft_loan_begin(&launch->loan, launch->pid);
@@ -338,11 +341,11 @@ int soft_launch_again(pid_t pid, const struct soft_parts *parts)
 	struct soft_launch launch = { .pid = pid, .fds = { -1, -1, -1 } };
 	char detail[400];
 	const struct entering entering = { &launch, detail, sizeof(detail) };
-	int err;
+	int err = asked_has_gained(pid);
 
-	if (asked_has_gained(pid)) {
+	if (err) {
 		ptrace(PTRACE_DETACH, pid, 0, 0);
-		return -EPERM;
+		return err > 0 ? -EPERM : -EACCES;
 	}
 	/* of vfork(2): it may die of what we and the engine call */
 	if (target_filters(pid) > target_filters(gettid())) {

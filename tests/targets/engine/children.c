@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -210,6 +211,27 @@ static pid_t vfork_ending(int status)
 }
 
 /* Each ends at once: the tool, which traces it, may find it alive and then ended in one look. */
+/* A child of vfork(2) makes others before it executes a program. */
+static void vforks_that_fork(long count)
+{
+	char *argv[] = { "true", NULL };
+	volatile long n, sum = 0;
+	pid_t pid = vfork();
+
+	if (!pid) {
+		for (n = 0; n < count; n++) {
+			pid_t inner = (pid_t)syscall(SYS_fork);
+
+			if (!inner)
+				_exit(3);
+			sum += end_of(inner);
+		}
+		execv("/bin/true", argv);
+		_exit(1);
+	}
+	printf("%d %ld\n", end_of(pid), sum);
+}
+
 static void vforks(long count)
 {
 	int sum = 0;
@@ -529,7 +551,7 @@ static const struct {
 	{ "lasting", lasting }, { "sharing", sharing },
 	{ "traced", traced },	{ "executes_badly", executes_badly },
 	{ "awake", awake },	{ "grown", grown },
-	{ "vforks", vforks },
+	{ "vforks", vforks },	{ "vforks_that_fork", vforks_that_fork },
 };
 
 int main(int argc, char **argv)
