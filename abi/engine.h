@@ -50,7 +50,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 12
+#define ENGINE_VERSION 13
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -286,11 +286,13 @@ struct engine_places {
 	0x40 /* struct engine_regs; valid once it left by `leave`, its call to be restarted */
 #define ENGINE_THREAD_SPILL 0xd0 /* then: its blocked signals */
 
-#define ENGINE_REFUSED_PIDS 256u
+#define ENGINE_REFUSALS 509u
 
-/* A child that we know by its parent's number, and by its place among that one's children. */
-#define ENGINE_ORPHANS 251u
-#define ENGINE_ORPHAN(parent, count) ((uint64_t)(uint32_t)(parent) << 32 | (uint32_t)(count))
+/*
+ * A child, by its parent's number and the high half of `born`. No other has the same, whichever
+ * numbers of processes are used again.
+ */
+#define ENGINE_OFFSPRING(parent, count) ((uint64_t)(uint32_t)(parent) << 32 | (uint32_t)(count))
 
 /*
  * What the tool says to all processes. They map it without the right to write. `tool` is a robust
@@ -304,13 +306,8 @@ struct engine_control {
 	uint32_t served; /* counts up with each forked child that was served, or refused; a futex */
 	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
 	uint32_t reserved;
-	/* by pid, modulo: the number of a child that was refused last */
-	uint32_t refused[ENGINE_REFUSED_PIDS];
-	/*
-	 * by ENGINE_ORPHAN(), modulo: one that was refused since its parent ended before it said
-	 * the child's number
-	 */
-	uint64_t orphans[ENGINE_ORPHANS];
+	/* by ENGINE_OFFSPRING(), modulo: the child that was refused last */
+	uint64_t refused[ENGINE_REFUSALS];
 };
 
 /*
@@ -324,7 +321,10 @@ struct engine_control {
 struct engine_child {
 	uint32_t use;	   /* enum engine_use; a futex, where it becomes FREE */
 	uint32_t first_id; /* ids below mean what they mean here; 0: it borrows our memory */
-	/* low half: its pid, once that is known; high: counts up with each child. Release */
+	/*
+	 * low half: its pid, once that is known; high: counts up with each child, from a number of
+	 * each process's own. Release
+	 */
 	uint64_t born;
 	uint32_t met;	    /* by the tool: it knows the process, and sees how it ends; a futex */
 	uint32_t ask;	    /* ENGINE_ASK_CHILD; release; a futex */

@@ -120,17 +120,14 @@ static int is_served(long fd)
 
 static int await_served(long fd, uint64_t child)
 {
-	uint32_t pid = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
-	const uint32_t *refused = &channel.control->refused[pid % ENGINE_REFUSED_PIDS];
-	const uint64_t *orphan = &channel.control->orphans[child % ENGINE_ORPHANS];
+	const uint64_t *refused = &channel.control->refused[child % ENGINE_REFUSALS];
 
 	for (unsigned int naps = 0; naps < SERVED_NAPS && channel_has_tool(); naps++) {
 		uint32_t served = __atomic_load_n(&channel.control->served, __ATOMIC_ACQUIRE);
 
 		if (is_served(fd))
 			return 0;
-		if (__atomic_load_n(refused, __ATOMIC_ACQUIRE) == pid ||
-		    __atomic_load_n(orphan, __ATOMIC_ACQUIRE) == child)
+		if (__atomic_load_n(refused, __ATOMIC_ACQUIRE) == child)
 			return -EPERM;
 		nap(&channel.control->served, served);
 	}
@@ -149,7 +146,7 @@ int channel_renew(uint32_t parent, uint32_t count)
 	err = sys_failed(at) ? (int)at : 0;
 	if (!err) {
 		memory_spare(channel.head, channel.bytes);
-		err = await_served(fd, ENGINE_ORPHAN(parent, count));
+		err = await_served(fd, ENGINE_OFFSPRING(parent, count));
 		if (err)
 			sys_call3(SYS_munmap, (long)channel.head, (long)channel.bytes, 0);
 	}

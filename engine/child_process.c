@@ -26,7 +26,7 @@ static uint32_t is_apart;
 static uint32_t has_asked; /* one of our threads is about to execute a program */
 static uint32_t traces;	   /* or to trace a thread */
 static uint32_t unmet;	   /* children since process_meet() */
-static uint32_t children;  /* ever */
+static uint32_t children;  /* of this process, from a number of its own; 0: none yet */
 
 int process_follows(void)
 {
@@ -68,11 +68,23 @@ void process_unfollowed(void)
 	__atomic_add_fetch(&channel.head->unfollowed, 1, __ATOMIC_RELAXED);
 }
 
+/* Of all processes that have or had our number, no other child is counted so. Never 0. */
+static uint64_t count_child(void)
+{
+	uint32_t none = 0, count;
+
+	if (!__atomic_load_n(&children, __ATOMIC_RELAXED))
+		__atomic_compare_exchange_n(&children, &none, (uint32_t)sys_ticks() | 1, 0,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	count = __atomic_add_fetch(&children, 1, __ATOMIC_RELAXED);
+	return count ? count : count_child();
+}
+
 void process_made(struct thread *child, uint32_t first_id)
 {
 	struct engine_child *entry = child->entry;
 
-	child->born = (uint64_t)__atomic_add_fetch(&children, 1, __ATOMIC_RELAXED) << 32;
+	child->born = count_child() << 32;
 	child->parent = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
 	entry->born = child->born;
 	entry->met = entry->ask = entry->leaving = 0;
@@ -140,7 +152,7 @@ int process_become(const struct thread *child)
 {
 	int err = channel_renew(child->parent, (uint32_t)(child->born >> 32));
 
-	has_asked = traces = unmet = 0;
+	has_asked = traces = unmet = children = 0;
 	if (err)
 		return err;
 	ring_copied();

@@ -118,8 +118,7 @@ static void forget(struct soft_follow *follow, struct soft_process *process)
 static void refuse(struct soft_follow *follow, struct soft_process *process)
 {
 	follow->unfollowed++;
-	if (process->pid)
-		soft_control_refuse(follow->control, process->pid);
+	soft_control_refuse(follow->control, process->ppid, (uint32_t)(process->born >> 32));
 	forget(follow, process);
 }
 
@@ -216,23 +215,24 @@ int soft_children_look_expected(struct soft_follow *follow, struct soft_process 
 	/* its maker ended before it had its number */
 	follow->unfollowed += !entry;
 	if (!entry)
-		soft_control_orphan(follow->control, process->ppid,
+		soft_control_refuse(follow->control, process->ppid,
 				    (uint32_t)(process->born >> 32));
 	forget(follow, process);
 	return 1;
 }
 
 /* There is no place for it. 0: not yet. */
-static int turn_away(struct soft_follow *follow, struct engine_child *entry)
+static int turn_away(struct soft_follow *follow, pid_t parent, struct engine_child *entry)
 {
 	uint32_t asked = __atomic_load_n(&entry->ask, __ATOMIC_ACQUIRE);
-	pid_t pid = (pid_t)(uint32_t)__atomic_load_n(&entry->born, __ATOMIC_ACQUIRE);
+	uint64_t born = __atomic_load_n(&entry->born, __ATOMIC_ACQUIRE);
 
-	if (entry->first_id ? pid <= 0 : asked != ENGINE_ASK_CHILD)
+	/* its maker has an entry that it may give up until it has said the number */
+	if (entry->first_id ? !(uint32_t)born : asked != ENGINE_ASK_CHILD)
 		return 0;
 	follow->unfollowed++;
 	if (entry->first_id)
-		soft_control_refuse(follow->control, pid);
+		soft_control_refuse(follow->control, parent, (uint32_t)(born >> 32));
 	else
 		soft_channel_answer(&entry->ask, ENGINE_ASK_REFUSED);
 	soft_channel_give_child(entry);
@@ -264,7 +264,7 @@ int soft_children_look(struct soft_follow *follow, struct soft_process *process)
 		if (expect(follow, process, i))
 			note_number(follow, &follow->processes[process->children[i]]);
 		else
-			waits |= !turn_away(follow, entry);
+			waits |= !turn_away(follow, process->pid, entry);
 	}
 	if (!waits)
 		process->told = told;

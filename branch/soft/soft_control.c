@@ -128,18 +128,11 @@ void soft_control_serve(const struct soft_control *control)
 	wake(&control->page->served);
 }
 
-void soft_control_refuse(const struct soft_control *control, pid_t pid)
+void soft_control_refuse(const struct soft_control *control, pid_t parent, uint32_t count)
 {
-	__atomic_store_n(&control->page->refused[(uint32_t)pid % ENGINE_REFUSED_PIDS],
-			 (uint32_t)pid, __ATOMIC_RELEASE);
-	soft_control_serve(control);
-}
+	uint64_t child = ENGINE_OFFSPRING(parent, count);
 
-void soft_control_orphan(const struct soft_control *control, pid_t parent, uint32_t count)
-{
-	uint64_t child = ENGINE_ORPHAN(parent, count);
-
-	__atomic_store_n(&control->page->orphans[child % ENGINE_ORPHANS], child, __ATOMIC_RELEASE);
+	__atomic_store_n(&control->page->refused[child % ENGINE_REFUSALS], child, __ATOMIC_RELEASE);
 	soft_control_serve(control);
 }
 

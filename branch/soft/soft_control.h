@@ -42,10 +42,7 @@ void soft_control_ask(const struct soft_control *control, uint32_t asked);
 
 /* A forked child has its channel; or is refused one. Wakes children that wait. */
 void soft_control_serve(const struct soft_control *control);
-void soft_control_refuse(const struct soft_control *control, pid_t pid);
-
-/* The same of one whose number its parent has not said before it ended. */
-void soft_control_orphan(const struct soft_control *control, pid_t parent, uint32_t count);
+void soft_control_refuse(const struct soft_control *control, pid_t parent, uint32_t count);
 
 /* Sleep until an engine has something, no longer than `nap`. It may be missed. */
 void soft_control_wait(const struct soft_control *control, const struct timespec *nap);

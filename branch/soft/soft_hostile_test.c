@@ -360,10 +360,10 @@ Test(soft_hostile, a_child_of_a_killed_parent_that_has_not_named_it_is_refused)
 	struct soft_control control;
 	struct soft_follow follow;
 	struct soft_process *child = child_of_killed(&follow, &control, 0);
-	uint64_t orphan = ENGINE_ORPHAN(1234, 7);
+	uint64_t orphan = ENGINE_OFFSPRING(1234, 7);
 
 	cr_expect_eq(soft_children_look_expected(&follow, child), 1);
-	cr_expect_eq(control.page->orphans[orphan % ENGINE_ORPHANS], orphan);
+	cr_expect_eq(control.page->refused[orphan % ENGINE_REFUSALS], orphan);
 	cr_expect_eq(follow.unfollowed, 1);
 	soft_follow_release(&follow);
 	soft_control_close(&control);
