@@ -15,6 +15,10 @@ def of(name, pid):
     return [x for x in e if x["name"] == name and x["pid"] == pid]
 
 
+def switches(pid):
+    return [x for x in e if x["pid"] == pid and x["name"].startswith("switch:")]
+
+
 def counted(name):
     return max(x["fields"]["count"] for x in e if x["name"] == "count:" + name)
 

@@ -79,8 +79,9 @@ for specs in "switch fault" ${sees_kernel:+count:context-switches}; do
 	switches=$(awk '/ctxt_switches/ { sum += $2 } END { print sum }' "/proc/$later/status")
 	kill -9 "$first" "$later"
 	if [ "$specs" = "switch fault" ]; then
-		# of the 100 events that ./joiner awaits: a turn has four at most, with its wake
-		holds "the child's switches come" 'len(of("switch:depart", later)) > 20'
+		# a turn has four events of switches at most, with its wake
+		holds "the child's switches come" \
+			'4 * (len(of("switch:depart", later)) + 1) >= len(switches(later)) > 4'
 		holds "and once" 'switches_once(later)'
 	else
 		holds "the child's switches count once" \
