@@ -5,7 +5,7 @@
 
 static const char *const names[] = {
 #define X(number, name) [number] = #name,
-#include "base/syscall_name.def"
+#include <base/syscall_name.def> /* made by the build */
 #undef X
 };
 
