@@ -15,7 +15,6 @@
 struct asked {
 	struct spec *spec;   /* NULL: a guard, which belongs to no spec */
 	uint32_t covered_by; /* number + 1 of an earlier place that records the same; 0: none */
-	uint32_t next_there; /* number + 1 of the next place at the same point; 0: none */
 	/* a struct code_place without its unused fields, then its names; NULL: none */
 	const void *place;
 	/* its records, one for each choice, for base 0; NULL: refused or covered */

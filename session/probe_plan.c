@@ -3,6 +3,7 @@
 
 #include "abi/control.h"
 #include "base/array.h"
+#include "base/slots.h"
 #include "code/return_look.h"
 #include "code/sweep.h"
 #include "code/trampoline.h"
@@ -29,9 +30,8 @@ struct making {
 	struct spec *spec; /* whose places are being found */
 	int is_glob;
 	struct asked_list asked;
-	size_t earlier;	   /* how many of `asked` are of earlier specs */
-	uint32_t *slots;   /* hash table by point, of numbers in `asked`, from 1 */
-	size_t slot_count; /* a power of two; half are free */
+	size_t earlier;	    /* how many of `asked` are of earlier specs */
+	struct slots slots; /* of `asked`, by point */
 	struct code_module *module;
 	const struct plan_listener *listener;
 	struct sweep sweep;
@@ -41,41 +41,22 @@ struct making {
 	struct trampoline trampoline;
 };
 
-static size_t slot_of(const struct making *making, uint64_t point)
+static uint32_t hash_of(uint64_t point)
 {
-	size_t mask = making->slot_count - 1;
-	size_t at = (point * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & mask;
-
-	while (making->slots[at] &&
-	       asked_head(&making->asked.all[making->slots[at] - 1])->address != point)
-		at = (at + 1) & mask;
-	return at;
+	return (uint32_t)(point * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
-/* Enter the last place into the table. Several places at one point are chained, oldest first. */
+/* Enter the last place into the table. */
 static int index_last(struct making *making)
 {
-	struct asked *all = making->asked.all;
-	size_t count = making->asked.count, from = count - 1, at;
+	size_t last = making->asked.count - 1;
+	const struct asked *asked = &making->asked.all[last];
 
-	if (count * 2 > making->slot_count) {
-		free(making->slots);
-		making->slot_count = making->slot_count ? making->slot_count * 4 : 1024;
-		making->slots = calloc(making->slot_count, sizeof(*making->slots));
-		from = 0;
-	}
-	for (size_t i = from; making->slots && i < count; i++) {
-		uint32_t *number;
-
-		if (!all[i].detour || !all[i].spec)
-			continue;
-		at = slot_of(making, asked_head(&all[i])->address);
-		all[i].next_there = 0;
-		for (number = &making->slots[at]; *number;)
-			number = &all[*number - 1].next_there;
-		*number = (uint32_t)i + 1;
-	}
-	return making->slots ? 0 : -ENOMEM;
+	if (slots_fit(&making->slots))
+		return -ENOMEM;
+	if (asked->detour && asked->spec)
+		slots_add(&making->slots, hash_of(asked_head(asked)->address), (uint32_t)last);
+	return 0;
 }
 
 /* One function's name may match several: keep the names found, to report them. */
@@ -123,22 +104,33 @@ static int is_covered(const struct making *making, const struct asked *asked,
 	return 1;
 }
 
+/* The first of earlier specs' places at that point whose event serves this one too. */
+static size_t covering(const struct making *making, const struct code_place *place)
+{
+	uint32_t hash = hash_of(place->address), number;
+	size_t first = making->earlier;
+
+	for (uint64_t at = hash; slots_next(&making->slots, hash, &at, &number);)
+		if (number < first &&
+		    asked_head(&making->asked.all[number])->address == place->address &&
+		    is_covered(making, &making->asked.all[number], place))
+			first = number;
+	return first;
+}
+
 /* If an earlier spec's event serves this place too, note that and return 1; else 0; or -ENOMEM. */
 static int settle_taken(struct making *making, const struct code_place *place)
 {
-	size_t number = making->slots ? making->slots[slot_of(making, place->address)] : 0;
+	size_t number = making->slots.count ? covering(making, place) : making->earlier;
 	struct asked *asked;
 
-	while (number && number <= making->earlier &&
-	       !is_covered(making, &making->asked.all[number - 1], place))
-		number = making->asked.all[number - 1].next_there;
-	if (!number || number > making->earlier)
+	if (number == making->earlier)
 		return 0;
 	asked = asked_add(&making->asked);
 	if (!asked)
 		return -ENOMEM;
 	asked->spec = making->spec;
-	asked->covered_by = (uint32_t)number;
+	asked->covered_by = (uint32_t)number + 1;
 	return 1;
 }
 
@@ -485,7 +477,7 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 		sweep_release(&making->sweep);
 	return_others_release(&making->others);
 	asked_release(&making->asked);
-	free(making->slots);
+	free(making->slots.all);
 	free(making);
 	return err;
 }
