@@ -40,7 +40,7 @@ static long install(int number, const struct action *asked)
 		.mask = ~OWN, /* a copy from the program may fault */
 	};
 
-	if (is_left && !(OWN & bit))
+	if (is_left && !(FAULTS & bit))
 		return kernel_set(number, asked);
 	if (asked->handler <= (uint64_t)SIG_IGN && !(OWN & bit) &&
 	    !(asked->handler == (uint64_t)SIG_DFL && CORES & bit))
@@ -189,7 +189,7 @@ void action_leave(void)
 	lock_take(&lock);
 	is_left = 1;
 	for (int number = 1; number < ACTION_SIGNALS; number++)
-		if (number != SIGKILL && number != SIGSTOP && !(OWN & ACTION_BIT(number)))
+		if (number != SIGKILL && number != SIGSTOP && !(FAULTS & ACTION_BIT(number)))
 			give_back(number);
 	lock_give(&lock);
 }

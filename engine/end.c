@@ -239,5 +239,6 @@ void end_stop(struct making *m, const struct insn *insn, const uint8_t *code)
 	making_piece_end(m, insn->bytes, 0);
 	making_block_add(m, insn);
 	making_block_end(m, TRAIL_STOP, 0);
+	m->is_hot = 0; /* a trap's handler sees all registers: no dead one carries the id */
 	making_out_hot(m, making_out_add(m, EXIT_DIRECT, m->pc));
 }

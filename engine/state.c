@@ -29,8 +29,8 @@ static void found(struct state *state, uint32_t index, int is_first_byte)
 }
 
 /*
- * A jump that left no code: the thread is at it only where engine instructions follow. Else it is at
- * the instruction that has the code, which may have faulted.
+ * A jump that left no code: the thread is at it only where engine instructions follow. Else it is
+ * at the instruction that has the code, which may have faulted.
  */
 static int is_at_jump(const struct trace *trace, uint32_t index)
 {

@@ -49,7 +49,7 @@ Test(tracee, a_process_killed_while_it_is_held_ends_for_its_parent, .timeout = 6
 /* A fault's signal that comes after we have moved the thread would show our registers. */
 Test(tracee, fault_of_a_borrowed_thread_is_delivered_before, .timeout = 60)
 {
-	const uint64_t faults = 1u << (SIGSEGV - 1) | 1u << (SIGILL - 1);
+	const uint64_t faults = 1u << (SIGSEGV - 1) | 1u << (SIGILL - 1) | 1u << (SIGFPE - 1);
 	struct subject subject;
 	pid_t *tids;
 	int count;

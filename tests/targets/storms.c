@@ -350,7 +350,8 @@ static void on_fault(int number, siginfo_t *info, void *data)
 
 	target_want(regs[REG_RIP] == regs[REG_RDX] && regs[REG_RCX] == number,
 		    "where a fault came from");
-	target_want(number == SIGILL || info->si_addr == (void *)16, "what a fault is about");
+	target_want(info->si_addr == (void *)(number == SIGSEGV ? 16 : regs[REG_RIP]),
+		    "what a fault is about");
 	regs[REG_RIP] += 2;
 	regs[REG_RAX] = 5;
 }
@@ -358,7 +359,7 @@ static void on_fault(int number, siginfo_t *info, void *data)
 static void *faulter(void *arg)
 {
 	while (!over) {
-		long got = 0, other = 0;
+		long got = 0, other = 0, third = 0;
 
 		__asm__ volatile("lea 1f(%%rip), %%rdx\n 1: mov (%%rbx), %%eax"
 				 : "+a"(got)
@@ -368,7 +369,11 @@ static void *faulter(void *arg)
 				 : "+a"(other)
 				 : "c"((long)SIGILL)
 				 : "rdx", "memory");
-		target_want(got == 5 && other == 5, "a fault was not handled");
+		__asm__ volatile("xor %%esi, %%esi\n lea 1f(%%rip), %%rdx\n 1: div %%esi"
+				 : "+a"(third)
+				 : "c"((long)SIGFPE)
+				 : "rdx", "rsi", "memory");
+		target_want(got == 5 && other == 5 && third == 5, "a fault was not handled");
 	}
 	return arg;
 }
@@ -379,6 +384,7 @@ static void storm_faults(void)
 
 	sigaction(SIGSEGV, &action, NULL);
 	sigaction(SIGILL, &action, NULL);
+	sigaction(SIGFPE, &action, NULL);
 	run_threads(faulter, 2);
 }
 
