@@ -7,9 +7,9 @@
  * no more, and the module says why. All texts are the image's. One thread at a time uses an image.
  *
  * Modules come and go, and others take their place. An image is of all the time; got by image_in(),
- * of the era in which a table's blocks ran; got by image_then(), of a time. Of several modules that lay at one place in
- * its time the one that was there to the end is meant, or the last. Modules are the same ones in
- * all eras.
+ * of the era in which a table's blocks ran; got by image_then(), of a time. Of several modules that
+ * lay at one place in its time the one that was there to the end is meant, or the last. Modules are
+ * the same ones in all eras.
  */
 #ifndef HISTORY_IMAGE_H
 #define HISTORY_IMAGE_H

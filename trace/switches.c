@@ -308,8 +308,8 @@ static struct thread_event thread_event_of(const struct pass *pass, const struct
 }
 
 /*
- * Keep what was lost before an event. The losses are later than the stream's event before: a CPU may
- * have other streams. Returns 0 or -ENOMEM.
+ * Keep what was lost before an event. The losses are later than the stream's event before: a CPU
+ * may have other streams. Returns 0 or -ENOMEM.
  */
 static int loss_keep(struct pass *pass, const struct role *role, const struct merge_event *event)
 {
