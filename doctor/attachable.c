@@ -19,8 +19,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -77,16 +77,26 @@ static int has_agent(struct target *target)
 	return !reach_published(target->pid, dir) && reach_listens(target, dir);
 }
 
+#define LOCKED "Max locked memory"
+
 /* What the agent takes of a limit with a buffer of 16 MiB; measured. */
 static const struct need {
-	enum __rlimit_resource resource;
-	const char *used, *words; /* of /proc/PID/status; NULL: of one file */
+	const char *name, *used; /* of /proc/PID/limits, of /proc/PID/status; NULL: of one file */
+	const char *words;
 	uint64_t kib;
 } needs[] = {
-	{ RLIMIT_AS, "VmSize", "RLIMIT_AS, ulimit -v", 132 << 10 },
-	{ RLIMIT_DATA, "VmData", "RLIMIT_DATA, ulimit -d", 66 << 10 },
-	{ RLIMIT_FSIZE, NULL, "RLIMIT_FSIZE, ulimit -f", 17 << 10 },
+	{ "Max address space", "VmSize", "RLIMIT_AS, ulimit -v", 132 << 10 },
+	{ "Max data size", "VmData", "RLIMIT_DATA, ulimit -d", 66 << 10 },
+	{ "Max file size", NULL, "RLIMIT_FSIZE, ulimit -f", 17 << 10 },
+	{ LOCKED, "VmLck", "RLIMIT_MEMLOCK, ulimit -l", 132 << 10 },
 };
+
+/* It may lock all that it maps (mlockall(2)), as the kernel does not report, and is not exempt. */
+static int may_lock(pid_t pid)
+{
+	return target_status_number(pid, "VmLck") > 0 &&
+	       !(target_status_mask(pid, "CapEff") >> CAP_IPC_LOCK & 1);
+}
 
 static void look_at_limits(struct subject *subject, struct finding *finding)
 {
@@ -102,16 +112,15 @@ static void look_at_limits(struct subject *subject, struct finding *finding)
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
 		pid_t pid = subject->target.live_tid;
 		long used = needs[i].used ? target_status_number(pid, needs[i].used) : 0;
-		struct rlimit limit;
+		uint64_t kib = target_limit(pid, needs[i].name) / 1024;
 
-		if (prlimit(pid, needs[i].resource, NULL, &limit) ||
-		    limit.rlim_cur == RLIM_INFINITY ||
-		    limit.rlim_cur / 1024 >= (uint64_t)(used > 0 ? used : 0) + needs[i].kib)
+		if ((!strcmp(needs[i].name, LOCKED) && !may_lock(pid)) ||
+		    kib >= (uint64_t)(used > 0 ? used : 0) + needs[i].kib)
 			continue;
 		finding_say(finding, FINDING_UNKNOWN,
 			    "a limit may be too low: %" PRIu64
 			    " KiB (%s); Waymark takes some %" PRIu64,
-			    (uint64_t)limit.rlim_cur / 1024, needs[i].words, needs[i].kib);
+			    kib, needs[i].words, needs[i].kib);
 		finding_change(finding, "raise it: prlimit --pid PID; or try --buffer 1M");
 	}
 }

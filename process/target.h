@@ -121,6 +121,12 @@ const char *target_refusal(pid_t pid, int error);
 int target_thread_limit(const struct target *target, int error, struct detail detail);
 
 /*
+ * A limit by its name in /proc/TID/limits, as "Max open files", in that file's unit; UINT64_MAX:
+ * unlimited, or not to be read. prlimit(2) needs CAP_SYS_RESOURCE for another user's process.
+ */
+uint64_t target_limit(pid_t tid, const char *name);
+
+/*
  * About how many more threads its RLIMIT_NPROC and the pids.max of its cgroup allow; UINT64_MAX
  * where neither is known to bind.
  */

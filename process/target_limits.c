@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #define AGENT_THREADS 2
 
@@ -33,42 +32,44 @@ static uint64_t descriptors_left(pid_t tid, uint64_t limit)
 	return left;
 }
 
+uint64_t target_limit(pid_t tid, const char *name)
+{
+	char path[64], line[128];
+	uint64_t limit = UINT64_MAX;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/limits", tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, strlen(name)) &&
+		    sscanf(line + strlen(name), " %" SCNu64, &limit) != 1)
+			limit = UINT64_MAX; /* "unlimited" */
+	if (file)
+		fclose(file);
+	return limit;
+}
+
 int target_lacks_descriptors(pid_t pid, unsigned int most)
 {
-	struct rlimit limit;
+	uint64_t limit = target_limit(pid, "Max open files");
 	int count, found = 0;
 	pid_t *tids;
 
-	if (prlimit(pid, RLIMIT_NOFILE, NULL, &limit))
-		return 0;
 	count = target_threads(pid, &tids);
 	for (int i = 0; i < count && !found; i++)
-		found = descriptors_left(tids[i], limit.rlim_cur) <= most;
+		found = descriptors_left(tids[i], limit) <= most;
 	free(tids);
 	return found;
 }
 
-/*
- * RLIMIT_NPROC; UINT64_MAX where it does not bind: copy_process() of the kernel's kernel/fork.c.
- * Another user's is not prlimit(2)'s to read without CAP_SYS_RESOURCE.
- */
+/* RLIMIT_NPROC; UINT64_MAX where it does not bind: copy_process() of the kernel's kernel/fork.c. */
 static uint64_t thread_limit(const struct target *target)
 {
 	const uint64_t exempt = UINT64_C(1) << CAP_SYS_RESOURCE | UINT64_C(1) << CAP_SYS_ADMIN;
-	uint64_t limit = UINT64_MAX;
-	char path[64], line[128];
-	FILE *limits;
 
 	if (target_status_mask(target->live_tid, "CapEff") & exempt)
 		return UINT64_MAX;
-	snprintf(path, sizeof(path), "/proc/%d/limits", target->live_tid);
-	limits = fopen(path, "re");
-	while (limits && fgets(line, sizeof(line), limits) &&
-	       sscanf(line, "Max processes %" SCNu64, &limit) != 1)
-		;
-	if (limits)
-		fclose(limits);
-	return limit;
+	return target_limit(target->live_tid, "Max processes");
 }
 
 int target_lacks_threads(const struct target *target)
@@ -182,14 +183,11 @@ int target_thread_limit(const struct target *target, int error, struct detail de
 
 const char *target_refusal(pid_t pid, int error)
 {
-	struct rlimit addresses, data;
-
 	if (error == -EACCES || error == -EPERM)
 		return ": its own rules (Landlock, SELinux, AppArmor) or a mount option forbid "
 		       "what the agent needs: its file, a socket in the folder of sockets, /proc";
-	if (error == -ENOMEM && !prlimit(pid, RLIMIT_AS, NULL, &addresses) &&
-	    !prlimit(pid, RLIMIT_DATA, NULL, &data) &&
-	    (addresses.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY))
+	if (error == -ENOMEM && (target_limit(pid, "Max address space") != UINT64_MAX ||
+				 target_limit(pid, "Max data size") != UINT64_MAX))
 		return ": a limit of its memory is too low (RLIMIT_AS, RLIMIT_DATA)";
 	return "";
 }

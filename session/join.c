@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -30,19 +29,18 @@
 static int tell_limit(struct wm_session *session, pid_t pid)
 {
 	static const struct {
-		int resource;
-		const char *name;
-	} limits[] = { { RLIMIT_FSIZE, "RLIMIT_FSIZE" }, { RLIMIT_AS, "RLIMIT_AS" } };
+		const char *named, *name;
+	} limits[] = { { "Max file size", "RLIMIT_FSIZE" }, { "Max address space", "RLIMIT_AS" } };
 	unsigned long long asked = session->options.buffer_bytes;
-	struct rlimit limit;
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		if (prlimit(pid, limits[i].resource, NULL, &limit) < 0 ||
-		    limit.rlim_cur > asked * 2)
+		unsigned long long limit = target_limit(pid, limits[i].named);
+
+		if (limit > asked * 2)
 			continue;
 		return session_fail(session, -WM_E_MEMORY_LIMIT,
 				    "%llu bytes asked, %s of pid %d is %llu", asked, limits[i].name,
-				    (int)pid, (unsigned long long)limit.rlim_cur);
+				    (int)pid, limit);
 	}
 	return session_fail(session, -WM_E_MEMORY_LIMIT, "%llu bytes asked, for pid %d", asked,
 			    (int)pid);

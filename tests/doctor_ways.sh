@@ -17,6 +17,6 @@ cp "$WAYMARK_BUILD/engine/libwaymark-trail.so" lib || exit 1
 chmod 755 . lib
 export WAYMARK_AGENT=$folder/lib/libwaymark-agent.so WAYMARK_ENGINE=$folder/lib/libwaymark-trail.so
 unset XDG_RUNTIME_DIR
-timeout -k 5 400 python3 "$source_dir/tests/doctor/ways.py" "$folder/lib/waymark" "$folder/restricted" ||
-	fail "see above"
+timeout -k 5 400 python3 "$source_dir/tests/doctor/ways.py" "$folder/lib/waymark" \
+	"$folder/restricted" || fail "see above"
 exit $failed

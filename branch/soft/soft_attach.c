@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -107,21 +106,19 @@ static int call(const struct soft_attach *attach, long number, const uint64_t ar
 static int no_room(const struct soft_attach *attach, int err, uint64_t bytes)
 {
 	static const struct {
-		enum __rlimit_resource resource;
-		const char *words;
-	} limits[] = { { RLIMIT_AS, "addresses (RLIMIT_AS, ulimit -v)" },
-		       { RLIMIT_DATA, "data (RLIMIT_DATA, ulimit -d)" } };
-	struct rlimit limit;
+		const char *name, *words;
+	} limits[] = { { "Max address space", "addresses (RLIMIT_AS, ulimit -v)" },
+		       { "Max data size", "data (RLIMIT_DATA, ulimit -d)" } };
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		if (prlimit(attach->held.pid, limits[i].resource, NULL, &limit) ||
-		    limit.rlim_cur == RLIM_INFINITY)
+		uint64_t limit = target_limit(attach->held.pid, limits[i].name);
+
+		if (limit == UINT64_MAX)
 			continue;
 		return detail_set(attach->detail, err,
 				  "it may have %" PRIu64 " bytes of %s, and %" PRIu64
 				  " more are needed for its trail; raise it: prlimit --pid %d",
-				  (uint64_t)limit.rlim_cur, limits[i].words, bytes,
-				  attach->held.pid);
+				  limit, limits[i].words, bytes, attach->held.pid);
 	}
 	return detail_set(attach->detail, err, "it can't map %" PRIu64 " bytes for its trail",
 			  bytes);

@@ -16,8 +16,11 @@ import sys
 
 waymark, target = sys.argv[1:3]
 libc = ctypes.CDLL(None, use_errno=True)
-SPECS = {"markers and probes": "func:work", "trail/soft/": "trail/soft/", "trail/step/": "trail/step/",
-         "watches from outside": "watch:counter/outside/", "watches from inside": "watch:counter"}
+SPECS = {"markers and probes": "func:work",
+         "trail/soft/": "trail/soft/",
+         "trail/step/": "trail/step/",
+         "watches from outside": "watch:counter/outside/",
+         "watches from inside": "watch:counter"}
 build = os.path.dirname(os.environ["WAYMARK_AGENT"])
 
 
@@ -78,6 +81,10 @@ def remount(place, flags):
     must(libc.mount(b"none", place.encode(), None, 32 | flags, None))
 
 
+def bind(folder, place):
+    must(libc.mount(folder.encode(), place.encode(), None, 4096 | 16384, None))
+
+
 def user(number):
     os.setgroups([])
     os.setresgid(number, number, number)
@@ -104,11 +111,11 @@ def nothing():
 
 
 def root_of(*folders):
-    """A root of its own with these folders of ours."""
+    """A root of its own, with these folders in it."""
     mounts(("/mnt", "mode=755"))
     for folder in folders:
         os.makedirs("/mnt" + folder)
-        must(libc.mount(folder.encode(), ("/mnt" + folder).encode(), None, 4096 | 16384, None))
+        bind(folder, "/mnt" + folder)
     os.makedirs("/mnt/tmp", exist_ok=True)
     os.chroot("/mnt")
     os.chdir("/")
@@ -127,6 +134,7 @@ KINDS = {
     "filter_thread": (nothing, "filter_thread"),
     "locked": (nothing, "mlockall"),
     "locked_low": (lambda: limit("MEMLOCK", 8 * MEBI), "mlockall"),
+    "locked_user": (lambda: (user(65534), limit("MEMLOCK", 8 * MEBI)), "mlockall"),
     "dispatch": (nothing, "dispatch"),
     "landlock_nothing": (lambda: landlock(EXECUTE | READ | MAKE_SOCK,
                                           libraries=EXECUTE | READ, program=EXECUTE | READ),),
@@ -153,8 +161,7 @@ KINDS = {
     "own_tmp_landlock": (lambda: (own_tmp(), landlock(MAKE_SOCK)),),
     "own_tmp_mdwe": (lambda: (own_tmp(), prctl(65, 1)),),
     "no_proc": (lambda: mounts(("/proc", "size=4k")),),
-    "agent_noexec": (lambda: (mounts(), must(libc.mount(build.encode(), build.encode(), None, 4096, None)),
-                              remount(build, 4096 | 8)),),
+    "agent_noexec": (lambda: (mounts(), bind(build, build), remount(build, 4096 | 8)),),
     "chroot": (lambda: root_of(*SYSTEM, "/proc"),),
     "chroot_no_proc": (lambda: root_of(*SYSTEM),),
     "chroot_no_tmp": (lambda: (root_of(*SYSTEM, "/proc"), os.rmdir("/tmp"), remount("/", 1)),),
@@ -222,8 +229,8 @@ def is_recorded(way, done):
 
 
 def verdicts_of(pid):
-    told = json.loads(run("doctor", "--json", "-p", str(pid)).stdout)
-    return {finding["name"]: finding for finding in told["findings"]}
+    findings = json.loads(run("doctor", "--json", "-p", str(pid)).stdout)["findings"]
+    return {finding["name"]: finding for finding in findings}
 
 
 def agrees(verdict, works, done):
