@@ -416,6 +416,19 @@ const struct code_function *code_function_at(const struct code_symbols *symbols,
 	return NULL;
 }
 
+const struct code_function *code_function_named(const struct code_symbols *symbols,
+						const char *name)
+{
+	for (size_t i = 0; i < symbols->function_count; i++) {
+		const struct code_function *function = &symbols->functions[i];
+
+		for (size_t j = 0; j < function->count; j++)
+			if (!strcmp(symbols->all[function->first + j].name, name))
+				return function;
+	}
+	return NULL;
+}
+
 static void written_fill(const struct code_symbols *symbols)
 {
 	struct code_written *written = symbols->written;

@@ -54,6 +54,10 @@ void code_symbols_release(struct code_symbols *symbols);
  */
 const struct code_function *code_function_at(const struct code_symbols *symbols, uint64_t address);
 
+/* The first that has exactly that name, or NULL. */
+const struct code_function *code_function_named(const struct code_symbols *symbols,
+						const char *name);
+
 /*
  * Call found() for each function that a pattern names, in order of address, each once, with the
  * best symbol that fits. The pattern is a linkage name, or a C++ or Rust name as written, with or

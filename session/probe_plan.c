@@ -365,24 +365,11 @@ static int resolve_all(struct making *making, struct spec_list *specs,
 	return err;
 }
 
-static const struct code_function *function_named(const struct code_symbols *symbols,
-						  const char *name)
-{
-	for (size_t i = 0; i < symbols->function_count; i++) {
-		const struct code_function *function = &symbols->functions[i];
-
-		for (size_t j = 0; j < function->count; j++)
-			if (!strcmp(symbols->all[function->first + j].name, name))
-				return function;
-	}
-	return NULL;
-}
-
 /* Make a guard. If that is impossible, leave it out: then the agent refuses watches. */
 static int guard(struct making *making, const char *name, uint8_t kind, uint32_t call)
 {
 	const struct code_symbols *symbols = code_module_symbols(making->module);
-	const struct code_function *function = symbols ? function_named(symbols, name) : NULL;
+	const struct code_function *function = symbols ? code_function_named(symbols, name) : NULL;
 	/* without an address, so that no spec's place is covered by it */
 	struct code_place place = { .subsystem = "libc", .event = "guard" };
 	struct asked *asked;
