@@ -2,14 +2,20 @@
 #include "branch/soft/soft_children.h"
 
 #include "branch/soft/soft_asked.h"
+#include "branch/soft/native.h"
 #include "branch/soft/soft_ended.h"
+#include "branch/step/rights.h"
 #include "process/target.h"
 #include "process/ticks.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define EXPECTED_NS UINT64_C(2000000000) /* it has made no channel, or says nothing of itself */
 
@@ -280,4 +286,33 @@ int soft_children_is_lost(const struct soft_process *process)
 			WTERMSIG(process->status) == SIGKILL;
 
 	return !process->borrows && !process->is_native && !is_killed;
+}
+
+/* ---- that run natively, and are traced ---- */
+
+int soft_children_calls_untraced(struct soft_follow *follow, const struct soft_process *process)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, process->traced, 0, &regs) || (int64_t)regs.rax != -ENOSYS)
+		return 0;
+	if (regs.orig_rax == SYS_ptrace && regs.rdi == PTRACE_TRACEME)
+		native_note(&follow->natives, ENGINE_NATIVE_TRACED, process->pid,
+			    ticks_monotonic_ns() - follow->began_ns);
+	else if (rights_gained(process->traced, &regs))
+		follow->privileged++;
+	else
+		return 0;
+	return 1;
+}
+
+void soft_children_made(struct soft_follow *follow, const struct soft_process *process)
+{
+	unsigned long made = 0;
+	char path[64];
+
+	ptrace(PTRACE_GETEVENTMSG, process->traced, 0, &made);
+	snprintf(path, sizeof(path), "/proc/%d/task/%lu", (int)process->traced, made);
+	follow->unfollowed += access(path, F_OK) != 0;
+	follow->strays++;
 }

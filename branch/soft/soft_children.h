@@ -24,4 +24,13 @@ int soft_children_look_expected(struct soft_follow *follow, struct soft_process 
 /* One that has ended had no channel of its own, though it has run. */
 int soft_children_is_lost(const struct soft_process *process);
 
+/*
+ * A traced thread that runs natively is about to make a call that fails while it is traced: let it
+ * go.
+ */
+int soft_children_calls_untraced(struct soft_follow *follow, const struct soft_process *process);
+
+/* It has made another thread or process, which the kernel traces, too: count a process. */
+void soft_children_made(struct soft_follow *follow, const struct soft_process *process);
+
 #endif

@@ -14,11 +14,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -260,35 +258,6 @@ static void executed(struct soft_follow *follow, struct soft_process *process)
 	soft_reader_drop_carried(process->reader, &gone);
 }
 
-/* A thread that runs natively is about to make a call that fails while it is traced. */
-static int calls_untraced(struct soft_follow *follow, const struct soft_process *process)
-{
-	struct user_regs_struct regs;
-
-	if (ptrace(PTRACE_GETREGS, process->traced, 0, &regs) || (int64_t)regs.rax != -ENOSYS)
-		return 0;
-	if (regs.orig_rax == SYS_ptrace && regs.rdi == PTRACE_TRACEME)
-		native_note(&follow->natives, ENGINE_NATIVE_TRACED, process->pid,
-			    ticks_monotonic_ns() - follow->began_ns);
-	else if (rights_gained(process->traced, &regs))
-		follow->privileged++;
-	else
-		return 0;
-	return 1;
-}
-
-/* A traced thread has made another, which the kernel traces, too; process or thread. */
-static void made_natively(struct soft_follow *follow, const struct soft_process *process)
-{
-	unsigned long made = 0;
-	char path[64];
-
-	ptrace(PTRACE_GETEVENTMSG, process->traced, 0, &made);
-	snprintf(path, sizeof(path), "/proc/%d/task/%lu", (int)process->traced, made);
-	follow->unfollowed += access(path, F_OK) != 0;
-	follow->strays++;
-}
-
 static void stopped(struct soft_follow *follow, struct soft_process *process, int status)
 {
 	int event = status >> 16, signal = WSTOPSIG(status);
@@ -302,9 +271,9 @@ static void stopped(struct soft_follow *follow, struct soft_process *process, in
 	}
 	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
 	    event == PTRACE_EVENT_CLONE)
-		made_natively(follow, process);
+		soft_children_made(follow, process);
 	process->answer = 0;
-	if (signal == SYSCALL_TRAP && calls_untraced(follow, process))
+	if (signal == SYSCALL_TRAP && soft_children_calls_untraced(follow, process))
 		process->is_let_go = 1;
 	if (process->is_let_go) {
 		/* It fails if the thread was killed: then its end is awaited. */
@@ -344,7 +313,7 @@ static int look_at_stops(struct soft_follow *follow)
 
 		had = 1;
 		if (!process) {
-			/* one that made_natively() counts, or will; of a killed one 1 may stay */
+			/* one that soft_children_made() counts, or will; of a killed one 1 may stay */
 			if (WIFSTOPPED(status) && !ptrace(PTRACE_DETACH, tid, 0, 0))
 				follow->strays--;
 			continue;
