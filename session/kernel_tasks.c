@@ -36,7 +36,7 @@ struct task_map {
 	const char *path;
 	uint64_t ns;	  /* when it came, by the wall clock; 0: before we looked */
 	uint64_t gone_ns; /* when another took its place; 0: it is there */
-	int told;	  /* the trace has that it is gone, of the process of this number; + 1 */
+	int written_for;  /* the trace has that it is gone, of the process of this number, + 1 */
 };
 
 struct task {
@@ -289,9 +289,9 @@ static void gone_add(struct kernel_tasks *tasks, struct task *task, size_t added
 	for (size_t i = 0; i < added; i++) {
 		struct task_map *map = &task->maps[i];
 
-		if (!map->gone_ns || map->told == task->number + 1)
+		if (!map->gone_ns || map->written_for == task->number + 1)
 			continue;
-		map->told = task->number + 1;
+		map->written_for = task->number + 1;
 		if (task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
 				      &module))
 			continue;
