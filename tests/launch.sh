@@ -98,6 +98,16 @@ expect "events after --for" "$(events_in short)" "$(json recorded)"
 run 0 -- ./ticker 10
 says "the trace is in waymark-2"
 
+# A container without /proc: every kind of event has that one reason.
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+	for spec in 'marker:*:*' switch trail/soft/ trail/step/; do
+		unshare --mount sh -c 'mount -t tmpfs none /proc && exec timeout 20 "$@"' - \
+			"$waymark" record -e "$spec" -o no_proc -- ./ticker 3 2>words
+		grep -q "/proc is not mounted here" words || fail "without /proc, $spec: $(cat words)"
+		rm -rf no_proc
+	done
+fi
+
 # The kernel gives a process of several threads no user namespace: the way round is named.
 if unshare --user true 2>/dev/null; then
 	run 1 -o own_users -- unshare --user ./ticker 3
