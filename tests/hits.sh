@@ -16,7 +16,7 @@ reported()
 	"$waymark" report --json t 2>/dev/null | python3 -c "import json, sys; print(json.load(sys.stdin)['$1'])"
 }
 
-fields=ret
+asked=ret
 
 # lived MODE LOST OPTION...: the program ends as without us; its markers, calls and returns are
 # recorded, or counted as lost where LOST is "some"
@@ -25,7 +25,7 @@ lived()
 	local mode=$1 lost=$2 emitted recorded
 	shift 2
 	rm -rf t
-	timeout 60 "$waymark" record "$@" -e 'marker:confined:*' -e "func:called/$fields/" -o t -- ./confined "$mode" >out 2>words
+	timeout 60 "$waymark" record "$@" -e 'marker:confined:*' -e "func:called/$asked/" -o t -- ./confined "$mode" >out 2>words
 	expect "$mode: status" $? 0
 	emitted=$(sed -n 's/^hits //p' out)
 	emitted=$((${emitted:-0} * 3))
@@ -44,12 +44,12 @@ done
 lived many some --policy block --buffer 64K
 
 # Strings, which the kernel reads for a hit, end before the filter comes.
-fields=arg2:str,ret
+asked=arg2:str,ret
 for mode in first many deep; do
 	lived $mode none
 done
 expect "a string under a filter" "$("$waymark" dump t | grep -c 'called.*unreadable')" "$(sed -n 's/^hits //p' out)"
-fields=ret
+asked=ret
 
 # ---- its stack ----
 

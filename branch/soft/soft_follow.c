@@ -313,7 +313,7 @@ static int look_at_stops(struct soft_follow *follow)
 
 		had = 1;
 		if (!process) {
-			/* one that soft_children_made() counts, or will; of a killed one 1 may stay */
+			/* soft_children_made() counts it, or will; of a killed one 1 may stay */
 			if (WIFSTOPPED(status) && !ptrace(PTRACE_DETACH, tid, 0, 0))
 				follow->strays--;
 			continue;
