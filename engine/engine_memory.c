@@ -11,6 +11,7 @@
 #include <sys/random.h>
 
 #define CHUNK_BYTES (1u << 20)
+#define REGION_TRIES 16
 #define READY_BYTES (UINT64_C(128) << 10)
 #define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14 */
 #define HUGE_BYTES (UINT64_C(2) << 20)
@@ -21,6 +22,7 @@ static size_t chunk_left;
 static uint64_t mapped, unwritable;
 static int is_copied;	/* by fork(2): all */
 static uint64_t region; /* where the next mapping is tried */
+static int is_far;	/* the region is one for programs with a sanitizer */
 
 static void forget(size_t bytes)
 {
@@ -38,9 +40,17 @@ uint64_t memory_random(void)
 	return random;
 }
 
-void memory_open(int is_far)
+static void region_choose(void)
 {
-	region = engine_place(memory_random(), is_far) / HUGE_BYTES * HUGE_BYTES;
+	uint64_t at = engine_place(memory_random(), is_far) / HUGE_BYTES * HUGE_BYTES;
+
+	__atomic_store_n(&region, at, __ATOMIC_RELAXED);
+}
+
+void memory_open(int far)
+{
+	is_far = far;
+	region_choose();
 }
 
 static long map(uint64_t at, size_t bytes, int protection)
@@ -57,21 +67,32 @@ static long map(uint64_t at, size_t bytes, int protection)
 	return got;
 }
 
-/*
- * In the region, behind what was mapped last; or, if the program has put something there, where the
- * kernel chooses.
- */
-static long map_anywhere(size_t bytes, int protection)
+/* In the region, behind what was mapped last. */
+static long map_in_region(size_t bytes, int protection)
 {
 	uint64_t align = bytes < HUGE_BYTES ? 4096 : HUGE_BYTES, at, next;
-	long got;
 
 	at = __atomic_load_n(&region, __ATOMIC_RELAXED);
 	do
 		next = (at + align - 1) / align * align + (bytes + 4095) / 4096 * 4096;
 	while (!__atomic_compare_exchange_n(&region, &at, next, 0, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED));
-	got = map((at + align - 1) / align * align, bytes, protection);
+	return map((at + align - 1) / align * align, bytes, protection);
+}
+
+/*
+ * The program, or the channel, may be there: then the region goes on elsewhere. Where the kernel
+ * chooses, a mapping may be what a stack of the program's is to grow into.
+ */
+static long map_anywhere(size_t bytes, int protection)
+{
+	long got = -EEXIST;
+
+	for (int tries = 0; tries < REGION_TRIES && got == -EEXIST; tries++) {
+		if (tries)
+			region_choose();
+		got = map_in_region(bytes, protection);
+	}
 	return sys_failed(got) ? map(0, bytes, protection) : got;
 }
 
