@@ -192,7 +192,7 @@ static void maps_forget(struct task *task)
 	size_t kept = 0, added = task->added, unwound = task->unwound;
 
 	for (size_t i = 0; i < task->count; i++) {
-		if (task->maps[i].gone_ns && i < added) {
+		if (i < added && task->maps[i].gone_ns) {
 			task->added--;
 			task->unwound -= i < unwound;
 			continue;

@@ -235,6 +235,8 @@ struct head {
 	uint64_t ticks;
 };
 
+static const uint8_t about[24];
+
 static int hostile(const struct head *head, const void *body, size_t bytes)
 {
 	cr_assert_eq(write(fds[0], head, sizeof(*head)), (ssize_t)sizeof(*head));
@@ -561,16 +563,12 @@ Test(wire, threads_that_a_child_leaves_open_end_with_it)
 
 Test(wire, a_child_that_nobody_asked_for_is_refused)
 {
-	uint8_t about[24] = { 0 };
-
 	cr_expect_eq(hostile(&(struct head){ sizeof(about), 7, 0, 0, 1, 0 }, about, sizeof(about)),
 		     -EPROTO);
 }
 
 Test(wire, a_child_out_of_turn_is_refused)
 {
-	uint8_t about[24] = { 0 };
-
 	out.on_child = on_child;
 	cr_expect_eq(hostile(&(struct head){ sizeof(about), 7, 0, 0, 5, 0 }, about, sizeof(about)),
 		     -EPROTO);
