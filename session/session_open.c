@@ -180,7 +180,7 @@ int wm_session_add(struct wm_session *session, const char *spec)
 		return session_fail(session, -EBUSY, "%s: the session runs", spec);
 	/* else each part would miss something else: a folder, a process, its rights */
 	if (access("/proc/self/stat", F_OK))
-		return session_fail(session, -errno, "/proc/self/stat: /proc is not mounted here");
+		return session_fail(session, -WM_E_NO_PROC, "%s", spec);
 	probes_release(session->probes); /* they hold plans for fewer specs */
 	err = spec_add(session->specs, spec);
 	words = session->specs->words;
