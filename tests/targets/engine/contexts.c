@@ -186,7 +186,10 @@ static void x87_left(void)
 	printf("natively the x87's last is the program's %d\n", at == last);
 }
 
-/* Preemptive threads of the program's own making: out of a handler by swapcontext(3). */
+/*
+ * Preemptive threads of the program's own making: out of a handler by swapcontext(3). The alarm is
+ * blocked wherever no runner runs: its handler would save main's context over a runner's.
+ */
 static void switch_over(int number, siginfo_t *info, void *data)
 {
 	(void)number, (void)info, (void)data;
@@ -198,10 +201,8 @@ static volatile long sums[2], ended;
 
 static void runner(int which)
 {
-	sigset_t alarm;
+	sigset_t alarm = seen_set(SIGALRM, 0, 0);
 
-	sigemptyset(&alarm);
-	sigaddset(&alarm, SIGALRM);
 	sigprocmask(SIG_UNBLOCK, &alarm, NULL);
 	for (long i = 0; i < 3000000; i++)
 		sums[which] += i ^ (sums[which] >> 5);
@@ -214,10 +215,11 @@ static void runner(int which)
 static void preempted(void)
 {
 	struct itimerval often = { { 0, 2000 }, { 0, 2000 } }, none = { { 0, 0 }, { 0, 0 } };
+	sigset_t alarm = seen_set(SIGALRM, 0, 0);
 
+	sigprocmask(SIG_BLOCK, &alarm, NULL);
 	for (int i = 1; i < 3; i++) {
 		getcontext(&contexts[i]);
-		sigaddset(&contexts[i].uc_sigmask, SIGALRM); /* until it runs */
 		contexts[i].uc_stack.ss_sp = malloc(1 << 18);
 		contexts[i].uc_stack.ss_size = 1 << 18;
 		makecontext(&contexts[i], (void (*)(void))runner, 1, i - 1);
@@ -227,6 +229,8 @@ static void preempted(void)
 	handled = 0;
 	swapcontext(&contexts[0], &contexts[1]);
 	setitimer(ITIMER_REAL, &none, NULL);
+	signal(SIGALRM, SIG_IGN); /* one may be pending */
+	sigprocmask(SIG_UNBLOCK, &alarm, NULL);
 	printf("sums %ld %ld, switched %d\n", sums[0], sums[1], handled > 2);
 }
 
