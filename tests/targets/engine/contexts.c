@@ -204,7 +204,7 @@ static void runner(int which)
 	sigset_t alarm = seen_set(SIGALRM, 0, 0);
 
 	sigprocmask(SIG_UNBLOCK, &alarm, NULL);
-	for (long i = 0; i < 3000000; i++)
+	for (long i = 0; i < 6000000; i++)
 		sums[which] += i ^ (sums[which] >> 5);
 	ended++;
 	while (ended < 2)
