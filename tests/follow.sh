@@ -114,6 +114,23 @@ if [ "$(id -u)" -eq 0 ]; then
 	wait "$recorder"
 	await lacks_store || fail "a child whose recorder was killed still writes"
 	touch over3
+	# capabilities of the program's thread alone, which libc ends programs for that have more threads
+	cc -O1 -g "$source_dir/tests/targets/capable.c" -o capable || exit 1
+	for mode in less daemon plain kept raw forked begins; do
+		if ! timeout 20 ./capable $mode >alone; then
+			echo "no such capabilities here, $mode: $(cat alone)"
+			continue
+		fi
+		run 0 --json -o "capable_$mode" -e func:called -- ./capable $mode
+		case $mode in
+		less | daemon | plain) expect "$mode: recorded, unrecorded" "$(json recorded) $(unrecorded capable)" "2 " ;;
+		*) expect "$mode: recorded, unrecorded" "$(json recorded) $(unrecorded capable)" "1 1" ;;
+		esac
+		grep -q right out || fail "$mode: $(cat out words)"
+	done
+	# what it executes then is recorded; the folder of sockets is open to it as it is root again
+	run 0 --json -o capable_executes -e func:called -- ./capable returns ./capable none
+	expect "executes: recorded, unrecorded" "$(json recorded) $(unrecorded capable)" "3 1"
 	# a child in another PID namespace, which cannot reach the tool, is reported
 	if ./many apart 1 0; then
 		run 0 --json -o apart -- ./many apart 1 1000

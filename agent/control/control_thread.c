@@ -275,7 +275,7 @@ static uint32_t take_wants(uint64_t *greet_until_ns)
 static void run(int wake_fd)
 {
 	uint64_t greet_until_ns = 0, next_tick_ns = lock_now_ns() + (uint64_t)TICK_MS * 1000000;
-	int ever = 0;
+	int ever = 0, why;
 
 	for (;;) {
 		uint32_t wants = take_wants(&greet_until_ns);
@@ -288,9 +288,10 @@ static void run(int wake_fd)
 		if (!session_count() && !(wants & CONTROL_WANT_LISTEN && listen_fd() >= 0) &&
 		    lock_now_ns() >= greet_until_ns && !detour_waits() && !watch_waits())
 			return;
-		if (seccomp_yield_takes_all()) {
+		why = seccomp_yield_takes_all();
+		if (why) {
 			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
-			session_refuse_all(-WM_E_SECCOMP);
+			session_refuse_all(why);
 			return;
 		}
 		if (has_left)

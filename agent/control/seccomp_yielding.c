@@ -43,7 +43,8 @@ void seccomp_yielding_serve(const struct text *text)
 		begun = now;
 		careful_allow(0);
 		cost_allow(0);
-		watch_yield(-WM_E_TRAP_FILTER);
+		watch_yield(seccomp_yield_is_for_all() == -WM_E_CAPABILITIES ? -WM_E_CAPABILITIES
+									     : -WM_E_TRAP_FILTER);
 	}
 	is_over = !watch_any_live() && (!seccomp_yield_is_for_all() || nobody_handles(text));
 	lock_release(&agent_lock);

@@ -12,8 +12,9 @@
 #define LOOK_MS 5 /* at threads that end */
 #define WAITING_MAX 64u
 
-static uint32_t coming, for_all; /* threads between seccomp_yield_begin() and seccomp_yield_end() */
-static uint32_t asked, done;	 /* grow */
+static uint32_t coming;	     /* threads between seccomp_yield_begin() and seccomp_yield_end() */
+static int for_all;	     /* why the agent's threads are to end; 0: they are not */
+static uint32_t asked, done; /* grow */
 uint32_t seccomp_yield_begun;
 static uintptr_t waiting[WAITING_MAX]; /* thread pointers; 0: free */
 
@@ -24,7 +25,9 @@ int seccomp_yield_is_asked(void)
 
 int seccomp_yield_takes_all(void)
 {
-	return __atomic_load_n(&for_all, __ATOMIC_ACQUIRE) && asked == done;
+	int why = seccomp_yield_is_for_all();
+
+	return asked == done ? why : 0;
 }
 
 static int is_done(uint32_t mine)
@@ -41,13 +44,13 @@ static int any_thread_is_ours(void)
 	       (keeper && !syscall_raw(SYS_tgkill, kernel_getpid(), keeper, 0, 0));
 }
 
-static void wait_for(uint32_t mine, int is_for_all)
+static void wait_for(uint32_t mine, int why)
 {
 	uint64_t end_ns = lock_now_ns() + YIELD_NS;
 
 	while (!is_done(mine) && control_runs() && lock_now_ns() < end_ns)
 		lock_wait_word(&done, __atomic_load_n(&done, __ATOMIC_ACQUIRE), LOOK_MS);
-	while (is_for_all && any_thread_is_ours() && lock_now_ns() < end_ns)
+	while (why && any_thread_is_ours() && lock_now_ns() < end_ns)
 		kernel_sleep_ns(LOOK_MS * UINT64_C(1000000));
 }
 
@@ -72,7 +75,7 @@ static void waiting_replace(uintptr_t from, uintptr_t to)
 	}
 }
 
-void seccomp_yield_begin(int is_for_all)
+void seccomp_yield_begin(int why)
 {
 	struct hit_guard shut;
 	int was = errno;
@@ -86,11 +89,11 @@ void seccomp_yield_begin(int is_for_all)
 	hit_guard(&shut);
 	__atomic_store_n(&seccomp_yield_begun, 1, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&coming, 1, __ATOMIC_SEQ_CST);
-	if (is_for_all)
-		__atomic_add_fetch(&for_all, 1, __ATOMIC_SEQ_CST);
+	if (why)
+		__atomic_store_n(&for_all, why, __ATOMIC_SEQ_CST);
 	mine = __atomic_add_fetch(&asked, 1, __ATOMIC_SEQ_CST);
 	if (control_wake())
-		wait_for(mine, is_for_all);
+		wait_for(mine, why);
 	errno = was;
 	hit_open(&shut);
 	waiting_replace(self, 0);
@@ -117,7 +120,7 @@ int seccomp_yield_is_pending(uint32_t *number)
 
 int seccomp_yield_is_for_all(void)
 {
-	return __atomic_load_n(&for_all, __ATOMIC_ACQUIRE) != 0;
+	return __atomic_load_n(&for_all, __ATOMIC_ACQUIRE);
 }
 
 void seccomp_yield_done(uint32_t number)

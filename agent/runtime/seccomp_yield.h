@@ -18,8 +18,11 @@
 
 #include <stdint.h>
 
-/* Before the call, and behind it, whatever came of it. Any thread. */
-void seccomp_yield_begin(int is_for_all);
+/*
+ * Before the call, and behind it, whatever came of it. Any thread. `why`: 0, or the error for which
+ * the agent's own threads end: -WM_E_SECCOMP, -WM_E_CAPABILITIES (agent/control/setxid.c).
+ */
+void seccomp_yield_begin(int why);
 void seccomp_yield_end(void);
 
 /* Whether any thread is between the two. */
@@ -44,13 +47,13 @@ void seccomp_yield_forget(void);
 /* Whether something is asked and not done; *number: which. Control thread. */
 int seccomp_yield_is_pending(uint32_t *number);
 
-/* Whether it is asked for all threads. */
+/* Why the agent's threads are to end, as seccomp_yield_begin() was given; 0: they are not. */
 int seccomp_yield_is_for_all(void);
 
 /* All that was asked up to that number is done: the threads that wait for it continue. */
 void seccomp_yield_done(uint32_t number);
 
-/* All of it is done, and the control thread is to end. */
+/* All of it is done, and the control thread is to end: why. Else 0. */
 int seccomp_yield_takes_all(void);
 
 /* The child of a fork. */

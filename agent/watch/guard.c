@@ -7,6 +7,8 @@
 #include "arch/guard_entry.h"
 #include "base/syscall.h"
 
+#include <waymark/error.h>
+
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -182,7 +184,9 @@ long guard_filter(long number, long a, long b, long c, long d, long e)
 	long result;
 
 	if (yields)
-		seccomp_yield_begin((int)number == SYS_seccomp && b & SECCOMP_FILTER_FLAG_TSYNC);
+		seccomp_yield_begin((int)number == SYS_seccomp && b & SECCOMP_FILTER_FLAG_TSYNC
+					    ? -WM_E_SECCOMP
+					    : 0);
 	result = syscall_raw6(number, a, b, c, d, e, 0);
 	if (yields)
 		seccomp_yield_end();
