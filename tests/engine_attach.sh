@@ -113,6 +113,16 @@ settled "$before" "after thirty kills: $(cat words)"
 touch stop
 ended "whose recorders were killed"
 
+# Killed before it has written into the memory that it has for the engine's file.
+while read -r type _ at _ _ bytes _; do
+	[ "$type" != LOAD ] || engine_end=$((at + bytes))
+done < <(readelf -lW "$WAYMARK_BUILD/engine/libwaymark-trail.so")
+start_ready ./attached_odd left $(((engine_end + 4095) / 4096 * 4096 + 8192))
+rm -rf ran
+run 0 "${soft[@]}" -p "$pid" --for 100ms -o ran
+exec 7>&-
+ended "whose recorder was killed at once"
+
 # ---- two at once ----
 
 attached said_other

@@ -406,10 +406,24 @@ static int rid(pid_t pid, uint64_t at, struct detail detail)
 }
 
 /*
+ * Room for a copy, whose tool died before it wrote the head: no program has memory there by itself.
+ */
+static int is_room(const struct map *map, const unsigned char head[HEAD_BYTES],
+		   const struct soft_image *image)
+{
+	uint64_t bytes = map->end - map->start;
+
+	return engine_may_be_at(map->start) && map->prot == (PROT_READ | PROT_WRITE | PROT_EXEC) &&
+	       bytes > image->bytes && bytes < 2 * image->bytes && !head[0] &&
+	       !memcmp(head, head + 1, HEAD_BYTES - 1);
+}
+
+/*
  * Whether an engine's file was copied there: a head as our file's, except for the mark. 0, or how
  * many bytes it takes.
  */
-static uint64_t copy_bytes(int mem, const struct map *map, const unsigned char ours[HEAD_BYTES])
+static uint64_t copy_bytes(int mem, const struct map *map, const unsigned char ours[HEAD_BYTES],
+			   const struct soft_image *image)
 {
 	unsigned char head[HEAD_BYTES];
 	uint32_t pages;
@@ -417,6 +431,8 @@ static uint64_t copy_bytes(int mem, const struct map *map, const unsigned char o
 	if (map->path[0] || map->inode || map->shared || !(map->prot & PROT_READ) ||
 	    pread(mem, head, sizeof(head), (off_t)map->start) != sizeof(head))
 		return 0;
+	if (is_room(map, head, image))
+		return map->end - map->start;
 	memcpy(&pages, head + SOFT_MARK_AT, sizeof(pages));
 	memcpy(head + SOFT_MARK_AT, ours + SOFT_MARK_AT, sizeof(pages));
 	return memcmp(head, ours, sizeof(head)) ? 0 : (uint64_t)pages * PAGE;
@@ -437,7 +453,7 @@ static uint64_t copy_find(pid_t tid, const struct soft_image *image, uint64_t *b
 	    !maps_read(&maps, tid))
 		for (size_t i = 0; i < maps.count && !*bytes; i++) {
 			at = maps.list[i].start;
-			*bytes = copy_bytes(mem, &maps.list[i], ours);
+			*bytes = copy_bytes(mem, &maps.list[i], ours, image);
 		}
 	maps_release(&maps);
 	if (mem >= 0)

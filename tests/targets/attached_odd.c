@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that an engine can't take over, or must be careful with: `attached_odd HOW`. Each says
- * "ready", continues until its standard input ends, and then says "right" and ends with 0, unless
- * something has changed.
+ * Processes that an engine can't take over, or must be careful with: `attached_odd HOW [BYTES]`.
+ * Each says "ready", continues until its standard input ends, and then says "right" and ends with
+ * 0, unless something has changed.
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
@@ -260,6 +260,23 @@ static void in_sigwait(void)
 	pthread_join(waiter, NULL);
 }
 
+/* Memory for the engine's file, as a killed tool leaves it, and as much of the program's own. */
+static size_t left_bytes;
+
+static void with_left(void)
+{
+	const int prot = PROT_READ | PROT_WRITE | PROT_EXEC, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	char *left = mmap((char *)0x360080000000, left_bytes, prot, flags | MAP_FIXED_NOREPLACE, -1,
+			  0);
+	char *own = mmap(NULL, left_bytes, prot, flags, -1, 0);
+
+	if (left == MAP_FAILED || own == MAP_FAILED)
+		return;
+	await();
+	is_right = !msync(own, left_bytes, MS_ASYNC) && msync(left, left_bytes, MS_ASYNC) &&
+		   errno == ENOMEM;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -279,8 +296,10 @@ int main(int argc, char **argv)
 		{ "over", over },
 		{ "signalfd", with_signalfd },
 		{ "sigwait", in_sigwait },
+		{ "left", with_left },
 	};
 
+	left_bytes = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
 	for (size_t i = 0; argc > 1 && i < sizeof(hows) / sizeof(hows[0]); i++) {
 		if (strcmp(argv[1], hows[i].name))
 			continue;
