@@ -300,6 +300,7 @@ wait "$first" && grep -q '^right$' said_first || fail "the other of one in vfork
 # Stopped: it stays stopped until SIGCONT.
 start_ready ./attached_odd plain
 kill -STOP "$pid"
+await has_state "$pid" T || fail "it does not stop"
 rm -rf trace
 run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
 says "kill -CONT $pid"

@@ -80,6 +80,7 @@ held()
 	recorder=$!
 	await_recording "$dir"
 	kill -STOP "$recorder"
+	await has_state "$recorder" T || fail "$1: the recorder does not stop"
 	exec 7>&-
 	await grep -q ^tids said || fail "the program does not end"
 	kill -CONT "$recorder"

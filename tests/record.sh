@@ -92,6 +92,7 @@ records after -p "$pid" # after a recorder was killed
 begin_record --json -o stopped -p "$pid"
 await_event stopped ticker:
 kill -STOP "$pid"
+await ! grep -qs '^State:.[^T]' "/proc/$pid/task"/*/status || fail "its threads do not all stop"
 end_record 1 TERM
 says "the process is stopped: pid $pid"
 expect "stopped program: events in the trace" "$(events_in stopped)" "$(json recorded)"

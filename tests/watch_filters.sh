@@ -46,6 +46,7 @@ rm -rf frozen
 tool=$!
 await_text late_out ready
 kill -STOP $tool
+await has_state $tool T || fail "the recorder does not stop"
 touch go
 await_text late_out right
 kill -CONT $tool
