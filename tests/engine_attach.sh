@@ -227,10 +227,33 @@ tool=$!
 await is_translated "$pid" || fail "a signalfd: it is not recorded: $(cat words)"
 kill -SEGV "$pid"
 await grep -q got said || fail "what it blocks does not come to its signalfd while it is recorded"
-kill -INT $tool
+kill -TERM $tool
 wait $tool || fail "a signalfd: status $?: $(cat words)"
 exec 7>&-
 ended "a signalfd"
+
+# ---- a handler that began as one thread was out of the engine, and another not yet: it returns through the engine's file ----
+
+start_ready ./attached_odd handler
+pc_of() { awk '{ print $NF }' "/proc/$pid/syscall"; }
+await grep -qs '^0 0x0 ' "/proc/$pid/syscall"
+pc=$(pc_of)
+main_is_out() { [ "$(pc_of)" = "$pc" ]; }
+rm -rf ran
+"$waymark" record "${soft[@]}" -p "$pid" --for 50s -o ran >/dev/null 2>words &
+tool=$!
+await is_translated "$pid" || fail "a handler: it is not recorded: $(cat words)"
+kill -USR2 "$pid"
+await pgrep -P "$pid" >/dev/null || fail "a handler: no child of vfork"
+kill -TERM $tool
+await main_is_out || fail "a handler: main does not come out of the engine"
+kill -FPE "$pid"
+await grep -q in said || fail "a handler: it does not begin"
+wait $tool
+rm -rf ran
+run 0 "${soft[@]}" -p "$pid" --for 100ms -o ran
+exec 7>&-
+ended "a handler while the engine leaves"
 
 # ---- its children ----
 

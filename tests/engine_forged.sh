@@ -45,7 +45,7 @@ places()
 	timeout 100 "$waymark" record -e trail/soft/ -o forged -p "$forger" >/dev/null 2>words &
 	recorder=$!
 	await [ -s out ] || fail "places: it is not recorded: $(cat words)"
-	kill -INT "$recorder"
+	kill -TERM "$recorder"
 	wait "$recorder" || fail "places: $(cat words)"
 	grep -q waymark-trail "/proc/$forger/maps" && fail "places: the engine stays: $(cat words)"
 	exec 7>&-

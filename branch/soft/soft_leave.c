@@ -172,6 +172,14 @@ static void ranges_join(struct ranges *ranges)
 	ranges->count = kept;
 }
 
+/* A handler of the program's returns through the file: the next recording must not find it. */
+static void mark_clear(const struct borrow *thread, const struct soft_left *left)
+{
+	const uint32_t pages = 0;
+
+	borrow_write(thread, left->engine + SOFT_MARK_AT, &pages, sizeof(pages));
+}
+
 static int ranges_read(const struct borrow *thread, const struct soft_left *left,
 		       struct ranges *ranges)
 {
@@ -191,7 +199,9 @@ static int ranges_read(const struct borrow *thread, const struct soft_left *left
 	/* the file last: it contains the list of the others */
 	ranges->list[ranges->count++] = (struct engine_mapping){ left->channel_at,
 								 left->channel_bytes };
-	if (!places || !places->is_lasting)
+	if (places && places->is_lasting)
+		mark_clear(thread, left);
+	else
 		ranges->list[ranges->count++] = (struct engine_mapping){ left->engine,
 									 left->engine_bytes };
 	return 0;

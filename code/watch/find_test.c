@@ -312,7 +312,8 @@ Test(watch_find, split_debug_information_that_is_not_read_is_named)
 	build("-g -O0 -gsplit-dwarf");
 	shell("rm *.dwo");
 	refused("point", -WM_E_NO_DEBUG, "sample_watch.dwo, with debug information, was not read");
-	refused("next_id::last", -WM_E_WATCH_VARIABLE, ".dwo, with debug information, was not read");
+	refused("next_id::last", -WM_E_WATCH_VARIABLE,
+		".dwo, with debug information, was not read");
 }
 
 /* Whoever can write to the file could name a FIFO in it. */
@@ -323,5 +324,6 @@ Test(watch_find, split_debug_information_of_a_file_that_all_can_write_is_not_rea
 	      "chmod o+w whole",
 	      SAMPLES, SAMPLES, SAMPLES);
 	module_open("whole");
-	refused("next_id::last", -WM_E_WATCH_VARIABLE, ".dwo, with debug information, was not read");
+	refused("next_id::last", -WM_E_WATCH_VARIABLE,
+		".dwo, with debug information, was not read");
 }

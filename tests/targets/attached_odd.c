@@ -260,6 +260,51 @@ static void in_sigwait(void)
 	pthread_join(waiter, NULL);
 }
 
+static void sleeps(int number)
+{
+	struct timespec left = { .tv_sec = 4 };
+
+	(void)number;
+	(void)!write(1, "in\n", 3);
+	while (nanosleep(&left, &left))
+		;
+}
+
+static void *vforks_at_signal(void *unused)
+{
+	const struct timespec length = { .tv_sec = 2 };
+	sigset_t set;
+	pid_t child;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	while (sigwaitinfo(&set, NULL) < 0)
+		;
+	child = vfork();
+	if (!child) {
+		nanosleep(&length, NULL);
+		_exit(0);
+	}
+	is_right = waitpid(child, NULL, 0) == child;
+	return unused;
+}
+
+/* SIGUSR2: a thread waits in vfork(2) for 2 s; SIGFPE: main is in a handler for 4 s. */
+static void in_handler(void)
+{
+	const struct sigaction action = { .sa_handler = sleeps, .sa_flags = SA_RESTART };
+	pthread_t thread;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigaction(SIGFPE, &action, NULL);
+	pthread_create(&thread, NULL, vforks_at_signal, NULL);
+	await();
+	pthread_join(thread, NULL);
+}
+
 /* Memory for the engine's file, as a killed tool leaves it, and as much of the program's own. */
 static size_t left_bytes;
 
@@ -297,6 +342,7 @@ int main(int argc, char **argv)
 		{ "signalfd", with_signalfd },
 		{ "sigwait", in_sigwait },
 		{ "left", with_left },
+		{ "handler", in_handler },
 	};
 
 	left_bytes = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
