@@ -117,7 +117,7 @@ awk 'NR > 1 && $1 != last + 1 { exit 1 } { last = $1 }' rounds || fail "attached
 other=$!
 await_event two probed:sum6
 records three -e func:sum6 -p "$pid"
-goes_on two probed:sum6 || fail "two sessions: the first ended with the second"
+records_on two probed:sum6 || fail "two sessions: the first ended with the second"
 kill -TERM $other
 wait $other || fail "two sessions: $(cat words-two)"
 # Another session's fields there, whichever comes first, and whichever goes first.
@@ -129,7 +129,7 @@ for first in sum6 'sum6/arg5:u8/'; do
 	await is_recording two || fail "two sessions, $first: the first: $(cat words-two)"
 	run 0 --json --for 300ms -o three -e "func:$second" -p "$pid"
 	expect "two sessions, $first: refused" "$(json refused)" 0
-	goes_on two probed:sum6 || fail "two sessions, $first: the first ended with the second"
+	records_on two probed:sum6 || fail "two sessions, $first: the first ended with the second"
 	kill -TERM $other
 	wait $other || fail "two sessions, $first: $(cat words-two)"
 	[ "$(count three probed:sum6)" -gt 20 ] || fail "two sessions, $first: the second has too little"

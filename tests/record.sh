@@ -68,7 +68,7 @@ done
 first=$!
 await_event first ticker:
 records second -p "$pid"
-goes_on first ticker: || fail "the first session stopped with the second"
+records_on first ticker: || fail "the first session stopped with the second"
 kill -TERM $first
 wait $first || fail "the first of two sessions: $(cat words-first)"
 

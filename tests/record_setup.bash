@@ -144,8 +144,8 @@ has_event()
 	[ "$(events_so_far "$1" "$2")" -ge "${3:-1}" ]
 }
 
-# goes_on DIR TEXT: a recording there still gets such events. The first to come may be from before.
-goes_on()
+# records_on DIR TEXT: a recording there still gets such events. The first to come may be from before.
+records_on()
 {
 	local had
 	for _ in 1 2 3; do
