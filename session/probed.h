@@ -33,7 +33,7 @@ struct probed {
 	int has_inherited;    /* adopt_declare() has declared its parent's events */
 	int is_on;	      /* COMMIT was sent, and no QUIET since */
 	int refusal;	      /* why COMMIT armed nothing: no thread could be stopped; 0 */
-	int look_again;	      /* when COMMIT is answered */
+	int is_followed;      /* the first COMMIT was answered */
 };
 
 /* The number of the process whose places are in a set; unique in the session. */

@@ -335,7 +335,6 @@ static int look(struct wm_session *session, struct process *process, int always)
 		return 0;
 	if (err < 0 || (!fresh && !always))
 		return err < 0 ? err : 0;
-	process->probed.look_again = 1;
 	process->probed.commits++;
 	commit.set = probe_next_set(process);
 	return process_request(process, CONTROL_COMMIT, &part, 1);
@@ -353,6 +352,7 @@ int probe_arm(struct wm_session *session, struct process *process)
 	if (is_for_guards_alone(session->specs) && !spec_costs(session->specs))
 		return 0;
 	process->probed.is_on = 1;
+	process->probed.is_followed = 0;
 	err = process->probed.adopts ? 0 : look(session, process, 1);
 	/* without guards the agent sees a filter late, but markers and counts work */
 	return is_denied(err) && is_for_guards_alone(session->specs) ? 0 : err;
@@ -374,9 +374,10 @@ int probe_committed(struct wm_session *session, struct process *process)
 {
 	if (process->probed.commits && !--process->probed.commits)
 		process->probed.pending = process->probed.answered = 0;
-	if (!process->probed.is_on || !process->probed.look_again)
+	/* from the first commit on, each module that comes is reported; one may have come before */
+	if (!process->probed.is_on || process->probed.is_followed)
 		return 0;
-	process->probed.look_again = 0;
+	process->probed.is_followed = 1;
 	return look_again_error(process, look(session, process, 0));
 }
 
