@@ -81,8 +81,8 @@ static long map_in_region(size_t bytes, int protection)
 }
 
 /*
- * The program, or the channel, may be there: then the region goes on elsewhere. Where the kernel
- * chooses, a mapping may be what a stack of the program's is to grow into.
+ * The program or the channel may have these addresses: then another region is chosen. The kernel
+ * would place the mapping beside the program's own, where a stack of it may grow.
  */
 static long map_anywhere(size_t bytes, int protection)
 {

@@ -126,7 +126,8 @@ uint32_t process_tool_pid(const struct wm_session *session, const struct process
 
 /*
  * The path of a module as others find it: the loader keeps that of dlopen("./plugin.so") as it was
- * given. What goes is no longer mapped: it has the path with which it came. NULL: no memory.
+ * given. One that is closed is no longer mapped: it has the path that it was loaded
+ * with. NULL: no memory.
  */
 static char *module_path(const struct process *process, const struct control_module *about,
 			 const char *path)

@@ -200,7 +200,7 @@ says "went on natively (memory that it maps where the engine's is)"
 exec 7>&-
 ended "memory where the engine's was"
 
-# ---- threads that raise faults and handle them: one may be on its way when they are taken, or given back ----
+# ---- threads that raise faults and handle them: one may come as they are led in or out ----
 
 mkfifo faults_end
 "$WAYMARK_BUILD/tests/targets/storms" faults <faults_end >said 2>&1 &
@@ -232,7 +232,9 @@ wait $tool || fail "a signalfd: status $?: $(cat words)"
 exec 7>&-
 ended "a signalfd"
 
-# ---- a handler that began as one thread was out of the engine, and another not yet: it returns through the engine's file ----
+# ---- a handler of a thread that is out of the engine, while another is in it ----
+
+# It returns through the engine's file.
 
 start_ready ./attached_odd handler
 pc_of() { awk '{ print $NF }' "/proc/$pid/syscall"; }

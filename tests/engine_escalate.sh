@@ -74,8 +74,8 @@ grep -q 'setuid, setgid' words || fail "a program that gains rights: $(cat words
 [ ! -s out ] || fail "a program that gains rights ran: $(head -3 out)"
 
 # Where nothing can be seen of a program, that is the reason.
-sleep 1000 &
-sleeper=$!
+start sleep 1000 # longer than the test
+sleeper=$pid
 for what in "soft -- /bin/true" "step -- /bin/true" "soft -p $sleeper" "step -p $sleeper"; do
 	# shellcheck disable=SC2016,SC2086 # expanded inside; words
 	unshare -m sh -c 'umount -l /proc && exec "$@"' sh timeout -k 5 60 "$waymark" record \

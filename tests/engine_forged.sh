@@ -34,7 +34,7 @@ is_no_child()
 	grep -qw "$other" dump && fail "$1: a process that is no child is in the trace"
 }
 
-# It waits in a call, out of which the tool leads it at the end: by places of before.
+# At the end the tool leads it out of a call, by the places that it copied at the start.
 places()
 {
 	rm -rf forged out

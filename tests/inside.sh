@@ -380,7 +380,8 @@ fi
 for name in seccomp seccomp_first seccomp_all strict; do
 	case_is $name 0 "$both" "$bin/rights" $name
 done
-# a child under a filter can't reach the tool, nor can one of a bare fork, and a child of root's does
+# a child under a filter can't reach the tool, nor can one of a bare fork, and a child of root's
+# does
 # not write to its parent's store
 fork_slack=0 bare_slack=0
 [ "$(id -u)" -ne 0 ] || fork_slack=300 bare_slack=1000

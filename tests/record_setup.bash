@@ -144,7 +144,7 @@ has_event()
 	[ "$(events_so_far "$1" "$2")" -ge "${3:-1}" ]
 }
 
-# records_on DIR TEXT: a recording there still gets such events. The first to come may be from before.
+# records_on DIR TEXT: a recording there still gets such events. The first may be older.
 records_on()
 {
 	local had

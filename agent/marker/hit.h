@@ -24,8 +24,8 @@ void hit_ended(struct writer *writer, const struct marker *marker, const uint64_
 	       uintptr_t sp, uint64_t begun);
 
 /*
- * A hit that no stub made, with its payload's fields and a time that was taken before, by the clock
- * of its one session. It is not counted, as it is no marker's. `sp` is the caller's own. Hit path.
+ * A hit that no stub made, with its payload's fields and an earlier time, by the clock of its one
+ * session. It is not counted, as it is no marker's. `sp` is the caller's own. Hit path.
  */
 void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t sp,
 		 uint64_t ticks);
