@@ -38,9 +38,9 @@ build_plugin()
 	cc -O2 -g -fPIC -shared -fno-semantic-interposition "$probes_dir/plugin.c" -o "$@" || exit 1
 }
 cc -O2 "$probes_dir/plugins.c" -o plugins -ldl && build_plugin libone.so -DBUILD=1 && build_plugin libtwo.so -DBUILD=2 || exit 1
-run 0 --json -e 'func:plugin_add/arg1/' -o alike -- ./plugins 2 ./libone.so ./libtwo.so
+run 0 --json -e 'func:plugin_add/arg1/' -o alike -- ./plugins 20 ./libone.so ./libtwo.so
 expect "alike: refused" "$(json refused)" 0
-expect "alike: one, two" "$(count alike libone:plugin_add) $(count alike libtwo:plugin_add)" "200 200"
+expect "alike: one, two" "$(count alike libone:plugin_add) $(count alike libtwo:plugin_add)" "2000 2000"
 for id in sha1 none; do
 	build_plugin libtwo.so -DBUILD=2 -DFILLER "-Wl,--build-id=$id" && build_plugin libone.so -DBUILD=1 "-Wl,--build-id=$id"
 	rm -rf over
