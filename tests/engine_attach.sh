@@ -92,8 +92,10 @@ for round in $(seq 30); do
 	tool=$!
 	disown $tool
 	sleep "0.$(printf %03d $((RANDOM % 400)))" # any moment, up to where it records
-	# the tracer, not any child of the tool: the tool also tries permissions in children, and does not need their answer
-	tracer=$(sed -n 's/^TracerPid:[[:space:]]*\([1-9]\)/\1/p' "/proc/$pid/status")
+	# The tracer, not any child of the tool: the tool also tries permissions in children, and does not need their answer.
+	tracer=$(field "$pid" TracerPid)
+	# The last round's tracer, whose tool is gone, may still lead threads out.
+	[ "$(field "$tracer" PPid)" = $tool ] || tracer=
 	case $((round % 3)) in
 	0) kill -9 $tool ;;
 	1) kill -9 ${tracer:-$tool} ;;

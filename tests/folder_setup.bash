@@ -121,6 +121,12 @@ has_state()
 	grep -qs "^State:.[$2]" "/proc/$1/status"
 }
 
+# field PID NAME: the first word of that field of /proc/PID/status; nothing, if the process is gone
+field()
+{
+	awk -v name="$2:" '$1 == name { print $2 }' "/proc/$1/status" 2>/dev/null
+}
+
 # is_traced PID: by a debugger, by strace, or by a recorder for as long as that needs it
 is_traced()
 {

@@ -121,7 +121,7 @@ for number in 1 2 3 4 5; do
 	await ! is_traced "$pid" || fail "the recorder was killed: the program is still traced"
 	goes_on "$pid" "the recorder was killed"
 done
-expect "who traces it then" "$(awk '/^TracerPid/ { print $2 }' "/proc/$pid/status")" 0
+expect "who traces it then" "$(field "$pid" TracerPid)" 0
 trail killed1
 grep -q trail:blocks shown || fail "nothing is left of the killed recording"
 "$waymark" record "${step[@]}" -o orphaned -- ./trailed n 100000 2>words &

@@ -12,12 +12,6 @@ whole()
 	timeout 60 "$waymark" trail "$1" >/dev/null 2>words || fail "trail $1: $(cat words)"
 }
 
-# field PID NAME: of /proc/PID/status
-field()
-{
-	awk -v name="$2:" '$1 == name { print $2 }' "/proc/$1/status"
-}
-
 # SIGTRAP ignored: a step makes the kernel forget that; children have it as it was, and so has who is let go.
 for follow in "" --no-follow; do
 	# shellcheck disable=SC2086 # none, or one

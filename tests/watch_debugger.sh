@@ -18,7 +18,7 @@ debugs()
 	"${as[@]}" timeout 60 gdb -q -nx -batch -iex 'set debuginfod enabled off' "${more[@]}" -ex 'echo armed\n' -ex continue \
 		-p "$program" </dev/null >gdb_out 2>&1 &
 	await_gdb "$program" gdb_out
-	debugger=$(awk '/^TracerPid/ { print $2 }' "/proc/$program/status")
+	debugger=$(field "$program" TracerPid)
 }
 
 # As at a terminal's Ctrl-C; gdb -batch detaches then.
@@ -108,7 +108,7 @@ behind_us()
 	[ "$(json recorded)" -gt 10 ] || fail "$who: from outside, gdb came: $(cat aside_words)"
 	chain outside in_turn
 	undisturbed
-	[ "$(awk '/^TracerPid/ { print $2 }' "/proc/$program/status")" = 0 ] || debugger_leaves
+	[ "$(field "$program" TracerPid)" = 0 ] || debugger_leaves
 
 	records_aside inside "${four[@]}"
 	debugs "handle SIGTRAP nostop noprint pass"

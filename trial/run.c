@@ -85,29 +85,39 @@ int trial_move(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
 
-/* Whatever the program has set up for itself must not come in our way, nor outlive its end. */
+/*
+ * Whatever the program has set up for itself must not come in our way, nor outlive its end. Open
+ * are the signals that trials raise. The others stay blocked: a terminal's Ctrl-C and timeout(1)
+ * signal the whole process group, and what the program tries as it ends must have its answer.
+ */
 static void child_begin(pid_t parent)
 {
-	static const int reset[] = { SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGSYS, SIGALRM, SIGTERM };
+	static const int raised[] = { SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGSYS, SIGALRM };
 	struct sigaction action = { .sa_handler = SIG_DFL };
-	sigset_t none;
+	sigset_t open;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
 	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
-	for (size_t i = 0; i < sizeof(reset) / sizeof(*reset); i++)
-		sigaction(reset[i], &action, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	sigemptyset(&open);
+	for (size_t i = 0; i < sizeof(raised) / sizeof(*raised); i++) {
+		sigaction(raised[i], &action, NULL);
+		sigaddset(&open, raised[i]);
+	}
+	sigprocmask(SIG_UNBLOCK, &open, NULL);
 	while (simulated(SIMULATED_HANG))
 		pause();
 }
 
 static void child_start(struct child *child, struct trial_answer *shared, const int ends[2])
 {
-	pid_t parent = getpid(), pid = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
+	pid_t parent = getpid(), pid;
+	sigset_t all, before;
 
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pid = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
 	if (!pid) {
 		close(ends[0]);
 		child_begin(parent);
@@ -115,6 +125,7 @@ static void child_start(struct child *child, struct trial_answer *shared, const 
 		close(ends[1]); /* pairs with await_answers() */
 		_exit(0);
 	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	child->pid = pid > 0 ? pid : 0;
 }
 

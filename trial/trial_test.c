@@ -157,6 +157,33 @@ Test(trial, every_trial_answers_and_no_child_is_left)
 	cr_assert_eq(trial_find("no-such-trial"), -ENOENT);
 }
 
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+/* As timeout(1) ends a group whose first process tries something at its end. */
+Test(trial, signals_to_process_group_end_no_trial)
+{
+	struct trial_answer answers[TRIAL_COUNT];
+	pid_t child;
+
+	cr_assert(getpgrp() == getpid() || !setpgid(0, 0));
+	signal(SIGTERM, on_signal);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGTERM, SIG_IGN);
+		for (;;)
+			kill(0, SIGTERM);
+	}
+	trial_ask_all(answers);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	for (int i = 0; i < TRIAL_COUNT; i++)
+		cr_assert_neq(answers[i].error, -ECANCELED, "%s", trial_row((enum trial)i)->name);
+}
+
 Test(trial, need_names_trial_and_what_it_saw)
 {
 	char text[256] = "";
