@@ -35,13 +35,18 @@ field_values()
 	of_events "$1" "watch:$2" "$3"
 }
 
-# chain DIR NAME: fails unless each old value is the new one before
+# chain DIR NAME: fails unless each old value is the new one before. Up to 1 in 100 may be marked as unknown (bit 3 of `how`):
+# a record that the kernel writes more than 100 ms late, as where the host has put off a virtual CPU, leaves two of these.
 chain()
 {
-	local broken
-	broken=$(of_events "$1" "watch:$2" old new |
-		awk 'NR > 1 && $1 != last { n++ } { last = $2 } END { print n + 0 }')
+	local broken unknown links
+	read -r broken unknown links < <(of_events "$1" "watch:$2" old new how | awk '
+		NR > 1 && int($3 / 8) % 2 { unknown++ }
+		NR > 1 && int($3 / 8) % 2 == 0 && $1 != last { broken++ }
+		{ last = $2 }
+		END { print broken + 0, unknown + 0, NR }')
 	expect "$1: broken links of the chain" "$broken" 0
+	[ $((unknown * 100)) -le "$links" ] || fail "$1: of $links old values $unknown are unknown"
 }
 
 # ends_well PID FILE [WHEN]: asked to end, the program does, and what it said into FILE is that all was right
