@@ -317,6 +317,32 @@ Test(store, child_of_a_bare_clone_has_none_of_a_privileged_store)
 	cr_assert_eq(fixture_discarded(0), 0);
 }
 
+static unsigned char *mapped; /* of the program, where its parent has the store */
+
+static int keep_own(void)
+{
+	store_forked(0);
+	return mapped[0] == 77 ? 7 : 3;
+}
+
+static int map_own(void)
+{
+	mapped = mmap(stores[0].head, 2 * sizeof(struct wm_store), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (mapped == MAP_FAILED)
+		return 1;
+	mapped[0] = 77;
+	return in_child(keep_own);
+}
+
+Test(store, child_of_a_bare_clone_uses_the_addresses_of_a_privileged_store)
+{
+	if (!store_is_alone())
+		cr_skip_test("children of a process without privileges have its store");
+	fixture_make(1 << 20, STORE_DISCARD);
+	cr_assert_eq(clone_bare(map_own), 7);
+}
+
 Test(store, nor_does_the_child_of_a_bare_fork)
 {
 	fixture_make(1 << 20, STORE_DISCARD);

@@ -163,9 +163,10 @@ static void keep(struct store *store, int is_kept)
 	}
 	if (is_kept)
 		return;
+	/* of one that is alone it is free, and may be another library's or the program's by now */
 	if (store->bytes > kept)
 		kernel_map((char *)head + kept, store->bytes - kept, PROT_READ | PROT_WRITE,
-			   MAP_NORESERVE | MAP_FIXED);
+			   MAP_NORESERVE | (store->is_alone ? MAP_FIXED_NOREPLACE : MAP_FIXED));
 	if (kept && store->is_alone)
 		counted_in[store - stores] = head;
 	*store = (struct store){ .head = kept ? head : NULL,
