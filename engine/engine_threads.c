@@ -203,14 +203,14 @@ static void prepare(int is_process, int is_copy)
 
 /*
  * An entry for one that is to be recorded. A copy with our descriptors can't have one of its own,
- * even for a moment.
+ * even for a moment. A copy that we wait for has run before we know its number.
  */
 static struct engine_child *entry_for(uint64_t flags)
 {
 	int is_process = !(flags & CLONE_SIGHAND), is_copy = !(flags & CLONE_VM);
 
 	if (!is_process || flags & CLONE_NEWPID || !process_follows() ||
-	    !(is_copy ? !(flags & CLONE_FILES) : flags & CLONE_VFORK))
+	    !(is_copy ? !(flags & (CLONE_FILES | CLONE_VFORK)) : flags & CLONE_VFORK))
 		return NULL;
 	return process_take();
 }

@@ -112,6 +112,8 @@ expect "a crowd: ends" "$(timeout 60 "$waymark" trail -n 1 ran 2>/dev/null | gre
 same "$children" sharing
 expect "who shares memory: unfollowed" "$(json unfollowed)" 1
 grep -q "^waymark: 1 child process went on unrecorded" words || fail "who shares memory: $(cat words)"
+same "$children" waited 3
+expect "who is waited for: unfollowed" "$(json unfollowed)" 3
 same "$barred" filtered
 expect "who has a filter: unfollowed" "$(json unfollowed)" 1
 same "$barred" full

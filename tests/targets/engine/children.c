@@ -539,6 +539,27 @@ static void grown(long count)
 	}
 }
 
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Copies that their maker waits for. None is held up: the engine gives up after 5 s. */
+static void waited(long count)
+{
+	while (count-- > 0) {
+		double began = now();
+		pid_t pid = (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+
+		if (!pid)
+			_exit(now() - began > 4);
+		printf("%d\n", end_of(pid));
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(long count);
@@ -552,6 +573,7 @@ static const struct {
 	{ "traced", traced },	{ "executes_badly", executes_badly },
 	{ "awake", awake },	{ "grown", grown },
 	{ "vforks", vforks },	{ "vforks_that_fork", vforks_that_fork },
+	{ "waited", waited },
 };
 
 int main(int argc, char **argv)
