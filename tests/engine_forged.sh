@@ -53,6 +53,30 @@ places()
 }
 places
 
+# A daemon of another user's that holds what it was sent is no child, and gets no signal.
+signals()
+{
+	rm -rf forged out
+	chmod 755 .
+	cp "$forged" sender
+	timeout 100 "$waymark" record -e trail/soft,last=4M/ -o forged -- \
+		setpriv --reuid 65534 --clear-groups ./sender 0 signal <input >out 2>words &
+	recorder=$!
+	exec 7>input
+	await [ -s out ] || fail "signal: it makes no memfd: $(cat words)"
+	sleep 1000 7>&- 8<>"$(cat out)" &
+	other=$!
+	echo "$other" >&7
+	await grep -qx '[0-9][0-9]*' out || fail "signal: no answer: $(cat words)"
+	expect "signal: the answer" "$(tail -n 1 out)" 2
+	kill -0 "$other" || fail "signal: a process that is not recorded was ended"
+	exec 7>&-
+	wait "$recorder" || fail "signal: $(cat words)"
+	grep -q '1 child process went on unrecorded' words || fail "signal: $(cat words)"
+	kill -9 "$other"
+}
+[ "$(id -u)" != 0 ] || signals
+
 has_zombie()
 {
 	grep -q '^State:.Z' "/proc/$(pgrep -P "$1")/status"

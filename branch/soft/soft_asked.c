@@ -105,9 +105,10 @@ static int open_anyhow(const char *path)
 
 /*
  * Any file may be behind the path by now: to open it may block, or change something. A memfd that
- * no one else uses has no seals yet; a file that is no memfd has one.
+ * no one else uses has no seals yet; a file that is no memfd has one. The process made it, unless
+ * another user's process has sent it.
  */
-static int fd_open(const char *path, const char *name)
+static int fd_open(pid_t pid, const char *path, const char *name)
 {
 	int at = open(path, O_PATH | O_CLOEXEC), fd = -1;
 	struct statfs system;
@@ -116,7 +117,8 @@ static int fd_open(const char *path, const char *name)
 
 	snprintf(own, sizeof(own), "/proc/self/fd/%d", at);
 	if (at >= 0 && has_name(own, name) && !fstat(at, &about) && S_ISREG(about.st_mode) &&
-	    !fstatfs(at, &system) && system.f_type == TMPFS)
+	    about.st_uid == (uid_t)target_status_number(pid, "Uid") && !fstatfs(at, &system) &&
+	    system.f_type == TMPFS)
 		fd = open_anyhow(own);
 	if (at >= 0)
 		close(at);
@@ -143,7 +145,7 @@ int asked_channel(pid_t pid, pid_t parent, uint32_t count)
 	while (dir && fd < 0 && (entry = readdir(dir))) {
 		snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)pid, entry->d_name);
 		if (has_name(path, name))
-			fd = fd_open(path, name);
+			fd = fd_open(pid, path, name);
 	}
 	if (dir)
 		closedir(dir);

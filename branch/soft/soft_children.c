@@ -9,6 +9,7 @@
 #include "process/ticks.h"
 
 #include <errno.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ptrace.h>
@@ -183,6 +184,9 @@ static int check(struct soft_follow *follow, struct soft_process *process)
 		return may_have_been(process) ? 0 : -EPERM;
 	if (!process->borrows)
 		return serve(follow, process);
+	/* it may have the channel mapped that its parent has sent it */
+	if (syscall(SYS_kcmp, process->pid, process->ppid, KCMP_VM, 0, 0) > 0)
+		return -EPERM;
 	return soft_children_entry(follow, process) &&
 			       asked_is_thread(follow->processes[process->parent].channel,
 					       process->pid, process->pid)
@@ -216,14 +220,12 @@ int soft_children_look_expected(struct soft_follow *follow, struct soft_process 
 	note_number(follow, process);
 	if (process->pid > 0)
 		return look_at_named(follow, process);
-	if (entry && __atomic_load_n(&entry->use, __ATOMIC_ACQUIRE) == ENGINE_USE_MADE)
+	if (entry && __atomic_load_n(&entry->use, __ATOMIC_ACQUIRE) != ENGINE_USE_MADE)
+		forget(follow, process); /* nothing came of it */
+	else if (entry && follow->processes[process->parent].use == SOFT_LIVE)
 		return 0;
-	/* its maker ended before it had its number */
-	follow->unfollowed += !entry;
-	if (!entry)
-		soft_control_refuse(follow->control, process->ppid,
-				    (uint32_t)(process->born >> 32));
-	forget(follow, process);
+	else /* its maker ended before it had its number */
+		refuse(follow, process);
 	return 1;
 }
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -237,6 +238,10 @@ Test(soft_hostile, a_memfd_is_taken_for_a_channel_by_its_name_and_if_no_one_else
 	fd = memfd_of(name, MFD_ALLOW_SEALING, 0);
 	cr_assert_eq(fchmod(fd, 0), 0); /* as the engine's is */
 	cr_expect_geq(channel_of(fd), 0);
+	fd = memfd_of(name, MFD_ALLOW_SEALING, 0);
+	if (!fchown(fd, 65534, (gid_t)-1))
+		cr_expect_eq(channel_of(dup(fd)), -ENOENT, "another user has made it");
+	close(fd);
 	cr_expect_eq(channel_of(memfd_of(ENGINE_CHANNEL_NAME "-1234-55", MFD_ALLOW_SEALING, 0)),
 		     -ENOENT);
 	cr_expect_eq(channel_of(memfd_of(ENGINE_CHANNEL_NAME, MFD_ALLOW_SEALING, 0)), -ENOENT);
@@ -365,6 +370,48 @@ Test(soft_hostile, a_child_of_a_killed_parent_that_has_not_named_it_is_refused)
 	cr_expect_eq(soft_children_look_expected(&follow, child), 1);
 	cr_expect_eq(control.page->refused[orphan % ENGINE_REFUSALS], orphan);
 	cr_expect_eq(follow.unfollowed, 1);
+	soft_follow_release(&follow);
+	soft_control_close(&control);
+	end();
+}
+
+/* The recorded process itself: its channel stays, with the child as it was. */
+Test(soft_hostile, a_child_of_the_first_process_that_has_ended_is_refused)
+{
+	struct soft_control control;
+	struct soft_follow follow;
+	struct soft_process *child = child_of_killed(&follow, &control, 0);
+
+	follow.processes[0].life--;
+	cr_expect_eq(soft_children_look_expected(&follow, child), 0);
+	soft_follow_end(&follow, &follow.processes[0], NULL);
+	cr_expect_eq(soft_children_look_expected(&follow, child), 1);
+	cr_expect_eq(follow.unfollowed, 1);
+	cr_expect_not(soft_follow_has(&follow));
+	soft_follow_release(&follow);
+	soft_control_close(&control);
+	end();
+}
+
+/* A process that was sent the channel, and has mapped it, does not borrow its parent's memory. */
+Test(soft_hostile, a_process_with_its_own_memory_is_no_child_of_vfork)
+{
+	struct soft_control control;
+	struct soft_follow follow;
+	struct soft_process *child = child_of_killed(&follow, &control, 0);
+	pid_t pid = fork();
+
+	if (!pid)
+		for (prctl(PR_SET_PDEATHSIG, SIGKILL);;)
+			pause();
+	follow.processes[0].life--;
+	child->borrows = 1;
+	child->ppid = getpid();
+	head->children[5].born |= (uint64_t)pid;
+	cr_expect_eq(soft_children_look_expected(&follow, child), 1);
+	cr_expect_eq(follow.unfollowed, 1);
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 	soft_follow_release(&follow);
 	soft_control_close(&control);
 	end();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "branch/soft/soft_traced.h"
 
+#include "branch/soft/soft_asked.h"
 #include "branch/soft/soft_children.h"
 #include "branch/soft/soft_stopped.h"
 #include "process/target.h"
@@ -103,7 +104,8 @@ static void lead_out(struct soft_follow *follow, struct soft_tracing *tracing)
 	/* A program that it has executed meanwhile knows nothing of it. */
 	if (note_traced(head))
 		tracing->is_told = 0;
-	if (!tracing->is_told)
+	/* it may have left the engine and executed a program without a word */
+	if (!tracing->is_told && asked_is_thread(tracee->channel, tracee->pid, tracing->asked_tid))
 		tracing->is_told = tell(tracee, head);
 	if (tracing->is_told && !tracing->was_led)
 		tracing->was_led = soft_stopped_lead(tracee->channel, tracee->pid,

@@ -7,6 +7,8 @@
  * forged PID trace: that it is about to trace it
  * forged PID child, forged PID borrows: its child, by fork(2) or by vfork(2)
  * forged PID segments: numbers of its segments that no thread reaches
+ * forged 0 signal: what `child` does, with a process that it reads from its input, and which has a
+ * memfd as a child makes it; then that it is about to trace it
  * forged PID places: where its threads are to be led; it waits until it is recorded
  *
  * Prints the answer, and waits for input.
@@ -21,6 +23,7 @@
 #include <unistd.h>
 
 #define POISON UINT64_C(0x414141414000)
+#define COUNT 77u /* of the child */
 
 /* The channel's mapping from its first byte on. */
 static struct engine_channel *find(void)
@@ -52,10 +55,37 @@ static uint32_t child(struct engine_channel *channel, uint32_t pid, int borrows)
 	struct engine_child *entry = &channel->children[ENGINE_CHILDREN - 1];
 
 	entry->first_id = !borrows;
-	entry->born = UINT64_C(77) << 32 | pid;
+	entry->born = (uint64_t)COUNT << 32 | pid;
 	entry->ask = borrows ? (uint32_t)ENGINE_ASK_CHILD : (uint32_t)ENGINE_ASK_NOTHING;
 	__atomic_store_n(&entry->use, ENGINE_USE_MADE, __ATOMIC_SEQ_CST);
 	return answer_to(channel, &entry->use, ENGINE_USE_MADE);
+}
+
+static uint32_t trace(struct engine_channel *channel, uint32_t pid)
+{
+	channel->trace_tid = pid;
+	__atomic_store_n(&channel->trace, ENGINE_TRACE_ASKED, __ATOMIC_SEQ_CST);
+	return answer_to(channel, &channel->trace, ENGINE_TRACE_ASKED);
+}
+
+static uint32_t have_signalled(struct engine_channel *channel)
+{
+	struct engine_channel *own;
+	char name[64];
+	uint32_t pid;
+	int fd;
+
+	snprintf(name, sizeof(name), ENGINE_CHANNEL_NAME "-%d-%u", (int)getpid(), COUNT);
+	fd = memfd_create(name, MFD_ALLOW_SEALING);
+	printf("/proc/%d/fd/%d\n", (int)getpid(), fd);
+	fflush(stdout);
+	if (scanf("%u", &pid) != 1)
+		return UINT32_MAX;
+	child(channel, pid, 0);
+	own = mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (lseek(fd, 0, SEEK_END) > 0 && own != MAP_FAILED)
+		__atomic_store_n(&own->state, ENGINE_RUNS, __ATOMIC_SEQ_CST);
+	return trace(channel, pid);
 }
 
 static uint32_t segments(const struct engine_channel *channel)
@@ -94,16 +124,16 @@ int main(int argc, char **argv)
 	if (argc > 2 && !strcmp(argv[2], "places"))
 		return pthread_create(&thread, NULL, places, NULL) || getchar() != EOF ||
 		       pthread_join(thread, NULL);
-	if (!channel || !pid)
+	if (!channel || argc < 3)
 		return 2;
 	if (!strcmp(argv[2], "exec")) {
 		channel->ask_tid = pid;
 		__atomic_store_n(&channel->ask, ENGINE_ASK_EXEC, __ATOMIC_SEQ_CST);
 		answer = answer_to(channel, &channel->ask, ENGINE_ASK_EXEC);
 	} else if (!strcmp(argv[2], "trace")) {
-		channel->trace_tid = pid;
-		__atomic_store_n(&channel->trace, ENGINE_TRACE_ASKED, __ATOMIC_SEQ_CST);
-		answer = answer_to(channel, &channel->trace, ENGINE_TRACE_ASKED);
+		answer = trace(channel, pid);
+	} else if (!strcmp(argv[2], "signal")) {
+		answer = have_signalled(channel);
 	} else if (!strcmp(argv[2], "segments")) {
 		answer = segments(channel);
 	} else {
@@ -111,6 +141,7 @@ int main(int argc, char **argv)
 	}
 	printf("%u\n", answer);
 	fflush(stdout);
-	getchar();
+	while (getchar() != EOF)
+		;
 	return 0;
 }
