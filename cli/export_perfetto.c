@@ -5,6 +5,7 @@
 #include "cli/json.h"
 #include "trace/format.h"
 #include "trace/summary.h"
+#include "trace/trail/event.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -242,6 +243,13 @@ static int stream_wanted(const struct trace_stream *stream, void *data)
 	return stream->is_of_cpu || is_wanted(data, stream->pid, stream->tid);
 }
 
+/* The trail's own are left out, and no marker of a subsystem that is called so. */
+static int is_shown(const struct perfetto *perfetto, const struct merge_event *event)
+{
+	return event->class && trail_class_of(event->class) < 0 &&
+	       is_wanted(perfetto, event->pid, event->tid);
+}
+
 /* The first walk: which spans cross. */
 static int note_spans(struct perfetto *perfetto, struct trace_reader *reader)
 {
@@ -250,8 +258,7 @@ static int note_spans(struct perfetto *perfetto, struct trace_reader *reader)
 	int err = merge_open(&merge, reader, 0, stream_wanted, perfetto);
 
 	while (!err && (err = merge_next(merge, &event)) > 0)
-		err = event.class && is_span(event.class) &&
-				      is_wanted(perfetto, event.pid, event.tid)
+		err = is_shown(perfetto, &event) && is_span(event.class)
 			      ? slices_note(perfetto->slices, &event)
 			      : 0;
 	merge_close(merge);
@@ -271,9 +278,7 @@ static int put_events(struct perfetto *perfetto, struct trace_reader *reader)
 			perfetto->last_ns = event.ns;
 		if (event.lost || event.missing_packets)
 			put_losses(perfetto, &event);
-		if (event.class && !take_switch(perfetto, &event) &&
-		    is_wanted(perfetto, event.pid, event.tid) &&
-		    strncmp(event.class->name, "trail:", strlen("trail:")) != 0)
+		if (event.class && !take_switch(perfetto, &event) && is_shown(perfetto, &event))
 			err = put_event(perfetto, &event);
 	}
 	merge_close(merge);

@@ -162,8 +162,9 @@ static void make_spans(void)
 	cr_assert_eq(trace_process_add(writer, &about), 0);
 	trace_event_add(writer, 0, A_BEGIN, SAMPLE_TYPES(0), "bj\nx\na\na.c\n3\n");
 	trace_event_add(writer, 0, A_END, SAMPLE_TYPES(0), "ej\nx\na\na.c\n4\n");
-	trace_event_add(writer, 0, B_BEGIN, SAMPLE_TYPES(0), "bj\nx\nb\na.c\n5\n");
-	trace_event_add(writer, 0, B_END, SAMPLE_TYPES(0), "ej\nx\nb\na.c\n6\n");
+	/* a program's own, in spite of the name */
+	trace_event_add(writer, 0, B_BEGIN, SAMPLE_TYPES(0), "bj\ntrail\nb\na.c\n5\n");
+	trace_event_add(writer, 0, B_END, SAMPLE_TYPES(0), "ej\ntrail\nb\na.c\n6\n");
 	trace_clock_set(writer, 1000000000, 0, 1700000000000000000);
 	begin_thread(20);
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
@@ -196,13 +197,14 @@ Test(export_perfetto, spans_that_cross_keep_their_own_ends)
 	make_spans();
 	cr_assert_eq(run_on(dir, "", READ_SPANS), 0, "%s", printed);
 	cr_expect_str_eq(printed,
-			 "20 open x:a 71.0\n20 open x:b 90.0\n"
+			 "20 open trail:b 90.0\n20 open x:a 71.0\n"
+			 "20 trail:b 60.0\n"
+			 "20 trail:b trail:b 20.0 40.0\n20 trail:b trail:b 70.0 72.0\n"
+			 "20 trail:b trail:b 80.0 85.0\n"
 			 "20 x:a x:a 10.0 30.0\n20 x:a x:a 50.0 54.0\n20 x:a x:a 51.0 52.0\n"
-			 "20 x:b 60.0\n"
-			 "20 x:b x:b 20.0 40.0\n20 x:b x:b 70.0 72.0\n20 x:b x:b 80.0 85.0\n"
-			 "21 x:b x:b 15.0 35.0\n",
+			 "21 trail:b trail:b 15.0 35.0\n",
 			 "%s", printed);
-	cr_expect_str_eq(phase("", "b", "e[\"name\"], e[\"ts\"]"), "x:b 20.0\nx:a 71.0\n", "%s",
+	cr_expect_str_eq(phase("", "b", "e[\"name\"], e[\"ts\"]"), "trail:b 20.0\nx:a 71.0\n", "%s",
 			 printed);
 	sample_folder_remove(dir);
 }
