@@ -32,6 +32,7 @@
 #define LEFT_NS 100000000u
 #define LOOK_SHARE 200 /* a look may take this fraction of the time: 1/200 */
 #define READ_BYTES_MAX (256 * 1024)
+#define STORE "memfd:waymark-store (deleted)" /* as a process's map has it */
 
 static int is_same_file(pid_t a, pid_t b)
 {
@@ -140,13 +141,16 @@ static int has_mapped(pid_t pid, const char *name)
 	return found;
 }
 
-/* Whether it has executed nothing since it was forked: execve(2) moves what the kernel says. */
+/*
+ * Whether it has executed nothing since it was forked, not even its own file: execve(2) moves what
+ * the kernel says. Also if we may not look.
+ */
 static int is_forked(const struct target *target)
 {
 	size_t bytes, of_parent;
 	char *own = read_of(target->live_tid, "auxv", &bytes);
 	char *parent = read_of(target->ppid, "auxv", &of_parent);
-	int is_same = own && parent && bytes == of_parent && !memcmp(own, parent, bytes);
+	int is_same = !own || !parent || (bytes == of_parent && !memcmp(own, parent, bytes));
 
 	free(own);
 	free(parent);
@@ -161,7 +165,7 @@ static int is_shut_out(const struct target *target, struct detail detail)
 {
 	if (target->uid == geteuid() ||
 	    target_status_mask(target->live_tid, "CapEff") >> CAP_DAC_OVERRIDE & 1 ||
-	    has_mapped(target->live_tid, "memfd:waymark-store (deleted)") || is_forked(target))
+	    has_mapped(target->live_tid, STORE) || is_forked(target))
 		return 0;
 	detail_set(detail, 0, "user %u can't reach the folder of our socket: attach with -p",
 		   (unsigned int)target->uid);
@@ -203,18 +207,6 @@ static int reason(const struct wm_session *session, const struct target *target,
 		/* one that has just ended has no environment, nor one that execve(2) still makes */
 		return target_has_program(tid) ? -WM_E_NOT_PRELOADED : 0;
 	return is_shut_out(target, detail) ? -EACCES : 0;
-}
-
-/*
- * Whether the agent is in the process's memory, as in a forked child's before it executes a
- * program, even its own file again. Also if we may not look.
- */
-static int has_agent(const struct wm_session *session, pid_t pid)
-{
-	char agent[PATH_MAX];
-
-	agentpath_find_as(agent, session->options.agent_path);
-	return has_mapped(pid, basename(agent));
 }
 
 static struct unrecorded *entry_of(struct unrecorded_list *list, const char *program, int error)
@@ -260,10 +252,10 @@ static int is_connected(const struct wm_session *session, pid_t pid)
 }
 
 /*
- * Whether the process has executed a program since its agent reported, be it the same file. Also if
- * we may not look.
+ * Whether the process has executed a program since its agent reported, be it the same file, with
+ * LD_PRELOAD kept: then it has no buffer. Also if we may not look.
  */
-static int has_executed(const struct wm_session *session, const struct process *process)
+static int has_executed(const struct process *process)
 {
 	pid_t pid = process->pid;
 	char path[64], now[4096];
@@ -275,14 +267,14 @@ static int has_executed(const struct wm_session *session, const struct process *
 		return errno == EACCES;
 	now[got] = 0;
 	return process->exe &&
-	       (strcmp(now, process->exe) != 0 || (!process->outside && !has_agent(session, pid)));
+	       (strcmp(now, process->exe) != 0 || (!process->outside && !has_mapped(pid, STORE)));
 }
 
 /* Whether it was recorded with its present program: then it installed its filters itself. */
 static int was_recorded(const struct wm_session *session, pid_t pid)
 {
 	for (const struct process *p = session->processes; p; p = p->next)
-		if (p->pid == pid && p->exe && !has_executed(session, p))
+		if (p->pid == pid && p->exe && !has_executed(p))
 			return 1;
 	return 0;
 }
@@ -375,7 +367,7 @@ static void look_at(struct wm_session *session, pid_t pid)
 		return;
 	/* a recorded process forked it and it has executed nothing: its agent will report */
 	if (is_connected(session, target.ppid) && is_same_file(pid, target.ppid) &&
-	    has_agent(session, pid))
+	    is_forked(&target))
 		return;
 	error = reason(session, &target, (struct detail){ words, sizeof(words) });
 	if (error == -WM_E_FILTERED_PROGRAM && was_recorded(session, pid))
@@ -399,7 +391,7 @@ static void look(struct wm_session *session)
 		if (process_is_dead(p))
 			continue;
 		roots[count++] = p->pid;
-		if (!is_connected(session, p->pid) && has_executed(session, p))
+		if (!is_connected(session, p->pid) && has_executed(p))
 			look_at(session, p->pid);
 	}
 	found = count ? descendants_glance(roots, count, &pids) : 0;
@@ -430,7 +422,7 @@ static void look_at_left(struct wm_session *session)
 		if (p->state != PROCESS_HUNG_UP || p->was_seen_off || process_is_dead(p))
 			continue;
 		p->was_seen_off = ticks_monotonic_ns() - p->since_ns > LEFT_NS;
-		if (!is_connected(session, p->pid) && has_executed(session, p))
+		if (!is_connected(session, p->pid) && has_executed(p))
 			look_at(session, p->pid);
 	}
 }

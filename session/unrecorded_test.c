@@ -77,7 +77,7 @@ Test(unrecorded, missing_agent_is_that_of_session_options)
 	close(fd);
 }
 
-/* A shell runs its own file again without the agent, with these words around that. */
+/* A shell runs its own file again without our environment, with these words around that. */
 static void expect_not_preloaded(const char *before, const char *after)
 {
 	char go[96], command[200], script[400];
@@ -90,8 +90,8 @@ static void expect_not_preloaded(const char *before, const char *after)
 	snprintf(go, sizeof(go), "%s/go", folder);
 	cr_assert_eq(mkfifo(go, 0600), 0);
 	fd = open(go, O_RDWR | O_CLOEXEC);
-	snprintf(command, sizeof(command), "exec -c /bin/bash -c 'read line <%s'", go);
-	snprintf(script, sizeof(script), "read line <%s; %s%s%s", go, before, command, after);
+	snprintf(command, sizeof(command), "/bin/bash -c 'read line <%s'", go);
+	snprintf(script, sizeof(script), "read line <%s; %s %s%s", go, before, command, after);
 	cr_assert_eq(wm_session_open(&session, &options), 0);
 	cr_assert_eq(wm_session_add(session, "marker:net:*"), 0);
 	pid = wm_session_launch(session, argv);
@@ -113,8 +113,11 @@ static void expect_not_preloaded(const char *before, const char *after)
 
 Test(unrecorded, own_file_executed_again_without_environment_is_named)
 {
-	expect_not_preloaded("", "");
-	expect_not_preloaded("(", "); :");
+	expect_not_preloaded("exec -c", "");
+	expect_not_preloaded("(exec -c", "); :");
+	/* with the agent, which hears nothing of the session */
+	expect_not_preloaded("unset ${!WAYMARK*}; exec", "");
+	expect_not_preloaded("(unset ${!WAYMARK*}; exec", "); :");
 }
 
 /* Whether the trace's metadata contains these words. */
