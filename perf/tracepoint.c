@@ -23,31 +23,16 @@ struct c_type {
 static const struct c_type *narrow_type(const char *type)
 {
 	static const struct c_type types[] = {
-		{ "int", 4, 1 },
-		{ "pid_t", 4, 1 },
-		{ "clockid_t", 4, 1 },
-		{ "timer_t", 4, 1 },
-		{ "mqd_t", 4, 1 },
-		{ "key_serial_t", 4, 1 },
-		{ "rwf_t", 4, 1 },
-		{ "__s32", 4, 1 },
-		{ "s32", 4, 1 },
-		{ "short", 2, 1 },
-		{ "unsigned int", 4, 0 },
-		{ "unsigned", 4, 0 },
-		{ "uid_t", 4, 0 },
-		{ "gid_t", 4, 0 },
-		{ "qid_t", 4, 0 },
-		{ "__u32", 4, 0 },
-		{ "u32", 4, 0 },
-		{ "uint32_t", 4, 0 },
-		{ "unsigned short", 2, 0 },
-		{ "umode_t", 2, 0 },
-		{ "u16", 2, 0 },
-		{ "__u16", 2, 0 },
-		{ "unsigned char", 1, 0 },
-		{ "u8", 1, 0 },
-		{ "__u8", 1, 0 },
+		{ "int", 4, 1 },	  { "long", 8, 1 },	      { "off_t", 8, 1 },
+		{ "loff_t", 8, 1 },	  { "pid_t", 4, 1 },	      { "key_t", 4, 1 },
+		{ "clockid_t", 4, 1 },	  { "timer_t", 4, 1 },	      { "mqd_t", 4, 1 },
+		{ "key_serial_t", 4, 1 }, { "rwf_t", 4, 1 },	      { "__s32", 4, 1 },
+		{ "s32", 4, 1 },	  { "short", 2, 1 },	      { "unsigned int", 4, 0 },
+		{ "unsigned", 4, 0 },	  { "uid_t", 4, 0 },	      { "gid_t", 4, 0 },
+		{ "qid_t", 4, 0 },	  { "__u32", 4, 0 },	      { "u32", 4, 0 },
+		{ "uint32_t", 4, 0 },	  { "unsigned short", 2, 0 }, { "umode_t", 2, 0 },
+		{ "u16", 2, 0 },	  { "__u16", 2, 0 },	      { "unsigned char", 1, 0 },
+		{ "u8", 1, 0 },		  { "__u8", 1, 0 },
 	};
 
 	if (!strncmp(type, "const ", 6))
@@ -55,10 +40,10 @@ static const struct c_type *narrow_type(const char *type)
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (!strcmp(type, types[i].name))
 			return &types[i];
-	return !strncmp(type, "enum ", 5) && !strchr(type, '*') ? &types[0] : NULL;
+	return !strncmp(type, "enum ", 5) ? &types[0] : NULL;
 }
 
-/* read(2) and others declare descriptors unsigned, and -1 is one that is not open. */
+/* read(2) and mmap(2) declare descriptors unsigned, and -1 is one that is not open. */
 static int is_descriptor(const char *name)
 {
 	size_t bytes = strlen(name);
@@ -68,14 +53,14 @@ static int is_descriptor(const char *name)
 
 static void number_narrow(struct tracepoint_field *field, const char *type)
 {
-	const struct c_type *narrow = field->bytes == 8 ? narrow_type(type) : NULL;
+	const struct c_type *narrow = NULL;
 
+	if (field->bytes == 8 && !strchr(type, '*'))
+		narrow = narrow_type(is_descriptor(field->name) ? "int" : type);
 	if (!narrow)
 		return;
 	field->bytes = narrow->bytes;
-	field->type = integer_type(narrow->bytes,
-				   narrow->is_signed ||
-					   (narrow->bytes == 4 && is_descriptor(field->name)));
+	field->type = integer_type(narrow->bytes, narrow->is_signed);
 }
 
 static uint8_t number_type(const char *type, unsigned int bytes, int is_signed)

@@ -55,22 +55,28 @@ Test(tracepoint, fields_have_types_and_places)
 
 Test(tracepoint, arguments_of_system_calls_have_the_size_of_their_types)
 {
-	static const char
-		call[] = "\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n"
-			 "\tfield:int dfd;\toffset:16;\tsize:8;\tsigned:0;\n"
-			 "\tfield:const char * filename;\toffset:24;\tsize:8;\tsigned:0;\n"
-			 "\tfield:unsigned int fd;\toffset:32;\tsize:8;\tsigned:0;\n"
-			 "\tfield:unsigned int count;\toffset:40;\tsize:8;\tsigned:0;\n"
-			 "\tfield:umode_t mode;\toffset:48;\tsize:8;\tsigned:0;\n"
-			 "\tfield:unsigned long off;\toffset:56;\tsize:8;\tsigned:0;\n"
-			 "\tfield:const clockid_t which;\toffset:64;\tsize:8;\tsigned:0;\n";
+	static const char call[] = "\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n"
+				   "\tfield:int dfd;\toffset:16;\tsize:8;\tsigned:0;\n"
+				   "\tfield:const char * filename;\toffset:24;\tsize:8;\tsigned:0;\n"
+				   "\tfield:unsigned int fd;\toffset:32;\tsize:8;\tsigned:0;\n"
+				   "\tfield:unsigned int count;\toffset:40;\tsize:8;\tsigned:0;\n"
+				   "\tfield:umode_t mode;\toffset:48;\tsize:8;\tsigned:0;\n"
+				   "\tfield:unsigned long off;\toffset:56;\tsize:8;\tsigned:0;\n"
+				   "\tfield:const clockid_t which;\toffset:64;\tsize:8;\tsigned:0;\n"
+				   "\tfield:unsigned long fd;\toffset:32;\tsize:8;\tsigned:0;\n"
+				   "\tfield:loff_t offset;\toffset:56;\tsize:8;\tsigned:0;\n"
+				   "\tfield:long pid;\toffset:56;\tsize:8;\tsigned:0;\n"
+				   "\tfield:key_t key;\toffset:16;\tsize:8;\tsigned:0;\n"
+				   "\tfield:enum kind * kinds;\toffset:24;\tsize:8;\tsigned:0;\n";
 	static const struct {
 		uint8_t type;
 		int64_t value;
 	} rows[] = {
-		{ WM_TYPE_I32, 0 },  { WM_TYPE_I32, -100 }, { WM_TYPE_PTR, 0x7fff },
-		{ WM_TYPE_I32, -1 }, { WM_TYPE_U32, -2 },   { WM_TYPE_U16, 0644 },
-		{ WM_TYPE_U64, -3 }, { WM_TYPE_I32, -4 },
+		{ WM_TYPE_I32, 0 },	 { WM_TYPE_I32, -100 }, { WM_TYPE_PTR, 0x7fff },
+		{ WM_TYPE_I32, -1 },	 { WM_TYPE_U32, -2 },	{ WM_TYPE_U16, 0644 },
+		{ WM_TYPE_U64, -3 },	 { WM_TYPE_I32, -4 },	{ WM_TYPE_I32, -1 },
+		{ WM_TYPE_I64, -3 },	 { WM_TYPE_I64, -3 },	{ WM_TYPE_I32, -100 },
+		{ WM_TYPE_PTR, 0x7fff },
 	};
 	uint64_t raw[9] = { 0,
 			    0,
