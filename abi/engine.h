@@ -164,7 +164,7 @@ enum engine_native {
 	ENGINE_NATIVE_GS = 4,	    /* it wants the gs segment */
 	ENGINE_NATIVE_MEMORY = 5,   /* it wants memory that the engine has */
 	ENGINE_NATIVE_ROOM = 6,	    /* the engine finds no memory for translated code */
-	ENGINE_NATIVE_CODE = 7,	    /* an instruction that the engine does not translate */
+	ENGINE_NATIVE_CODE = 7,	    /* code that the engine does not translate, or can't read */
 	ENGINE_NATIVE_REACH = 8,    /* no addresses are free in reach of the program's code */
 	ENGINE_NATIVE_STUCK = 9,    /* a thread stays in translations that were given up */
 	ENGINE_NATIVE_THREAD = 10,  /* no memory for a thread */

@@ -52,7 +52,7 @@ static void indirect(struct thread *thread, const struct exit *exit)
 
 	if (target >> ADDRESS_BITS) {
 		lock_take(&dispatch_lock);
-		has_code = ranges_left(target) != 0;
+		has_code = ranges_left(target) || ranges_are_unreadable();
 		lock_give(&dispatch_lock);
 	}
 	if (!has_code)

@@ -160,13 +160,19 @@ static void add_read(const struct range *range)
 	ranges_add(from, range->end - from, flags | (is_ours ? RANGE_WRITABLE : 0));
 }
 
+static uint64_t wanted; /* why all are read again */
+static int is_unreadable;
+
 static void line_take(const struct mapped *line)
 {
 	struct range range = { .start = line->start, .end = line->end };
 
-	if (!(line->flags & MAPPED_CODE) || !(line->flags & MAPPED_READABLE) ||
-	    is_hidden(range.start, range.end))
+	if (!(line->flags & MAPPED_CODE) || is_hidden(range.start, range.end))
 		return;
+	if (!(line->flags & MAPPED_READABLE)) {
+		is_unreadable |= wanted >= range.start && wanted < range.end;
+		return;
+	}
 	range.flags = (line->flags & MAPPED_WRITABLE ? RANGE_WRITABLE : 0) |
 		      (line->flags & MAPPED_SHARED ? RANGE_SHARED : 0) |
 		      (path[0] == '/' ? RANGE_FILE : 0);
@@ -215,9 +221,16 @@ uint64_t ranges_left(uint64_t pc)
 {
 	uint64_t left = left_now(pc);
 
+	wanted = pc;
+	is_unreadable = 0;
 	if (left || is_hidden(pc, pc + 1) || ranges_read())
 		return left;
 	return left_now(pc);
+}
+
+int ranges_are_unreadable(void)
+{
+	return is_unreadable;
 }
 
 uint32_t ranges_flags(uint64_t pc)

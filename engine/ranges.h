@@ -16,6 +16,12 @@
 uint64_t ranges_left(uint64_t pc);
 
 /*
+ * After that was 0: whether code is there that can't be read, as with PROT_EXEC alone, or in the
+ * vsyscall page.
+ */
+int ranges_are_unreadable(void);
+
+/*
  * Read all mappings again, and log those of files that the log does not have. 0; or -errno: they
  * are unchanged.
  */

@@ -449,10 +449,10 @@ struct trace *translate(uint64_t pc, int *error)
 		return trace;
 	if (trace)
 		trace_kill(trace);
-	*error = -EFAULT;
-	if (!ranges_left(pc))
-		return NULL;
-	return make(pc, 0, error);
+	if (ranges_left(pc))
+		return make(pc, 0, error);
+	*error = ranges_are_unreadable() ? -ENOEXEC : -EFAULT;
+	return NULL;
 }
 
 struct trace *translate_hot(struct trace *old)

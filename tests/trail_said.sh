@@ -42,9 +42,12 @@ run 0 --json "${soft[@]}" -o ran -- ./attached_odd plain </dev/null
 grep -q natively words && fail "natively, though it was recorded: $(cat words)"
 grep -q '"natives":\[\]' out || fail "--json: $(cat out)"
 
-# At an instruction that the engine does not translate: all up to there, a gap, and the program's own end; whether the
+# At code that the engine does not translate, or can't read: all up to there, a gap, and the program's own end; whether the
 # instruction begins its block or not, and in a forked child.
-for instruction in 'int $0x80' 'rdgsbase %%rax' 'mov %%gs, %%eax' 'push %%gs; pop %%rax' sysenter '.byte 6' '.byte 0x0f, 0x0a' \
+page_is_code='lea 1f(%%rip), %%rdi; and $-4096, %%rdi; mov $4096, %%esi; mov $4, %%edx; mov $10, %%eax; syscall; 1:'
+vsyscall='xor %%edi, %%edi; sub $128, %%rsp; mov $0xffffffffff600400, %%rax; call *%%rax; add $128, %%rsp'
+grep -q vsyscall /proc/self/maps || vsyscall=$page_is_code
+for instruction in "$vsyscall" "$page_is_code" 'int $0x80' 'rdgsbase %%rax' 'mov %%gs, %%eax' 'push %%gs; pop %%rax' sysenter '.byte 6' '.byte 0x0f, 0x0a' \
 	'jmp 1f; 1: iretq' 'nop; iretq' 'jmp 1f; 1: int $0x80'; do
 	build_target trail/untranslated.c -DINSTRUCTION="\"$instruction\""
 	for mode in "" fork; do
@@ -55,7 +58,7 @@ for instruction in 'int $0x80' 'rdgsbase %%rax' 'mov %%gs, %%eax' 'push %%gs; po
 		# shellcheck disable=SC2086
 		run $status "${soft[@]}" -o ran -- ./untranslated $mode
 		grep -v '^{' out | cmp -s - native || fail "$instruction: prints $(cat out), not $(cat native)"
-		grep -q "went on natively (an instruction that the engine does not translate)" words || fail "$instruction: $(cat words)"
+		grep -q "went on natively (code that the engine does not translate)" words || fail "$instruction: $(cat words)"
 		timeout 60 "$waymark" trail --functions -n 0 ran >shown 2>&1
 		grep -qw run shown || fail "$instruction $mode: its function is not in the trail: $(tail -3 words shown)"
 		trail ran

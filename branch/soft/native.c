@@ -32,7 +32,7 @@ const char *native_words(enum engine_native why)
 		[ENGINE_NATIVE_GS] = "the gs segment, which it set",
 		[ENGINE_NATIVE_MEMORY] = "memory that it maps where the engine's is",
 		[ENGINE_NATIVE_ROOM] = "no memory for translated code",
-		[ENGINE_NATIVE_CODE] = "an instruction that the engine does not translate",
+		[ENGINE_NATIVE_CODE] = "code that the engine does not translate",
 		[ENGINE_NATIVE_REACH] = "no memory for code can be mapped in reach of its code",
 		[ENGINE_NATIVE_STUCK] = "a thread that stayed in discarded translations",
 		[ENGINE_NATIVE_THREAD] = "no memory for a thread",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs an instruction that the engine does not translate, itself or in a child. */
+/* Runs code that the engine does not translate, itself or in a child. */
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 __attribute__((noinline)) static void run(void)
 {
 	long rax = 20;
-	__asm__ volatile(INSTRUCTION : "+a"(rax) : : "rcx", "memory");
+	__asm__ volatile(INSTRUCTION : "+a"(rax) : : "rcx", "rdx", "rsi", "rdi", "r11", "memory");
 }
 int main(int argc, char **argv)
 {
