@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/trail_view.h"
 
+#include "abi/detour.h"
 #include "base/lack.h"
 #include "cli/cli.h"
 #include "cli/damage.h"
@@ -89,10 +90,16 @@ static void check_code(const struct trail_view *view, uint32_t process)
 
 int complain_module_names(const struct image_module *module)
 {
-	if (!module->is_asked || !module->error || module->path[0] != '/')
+	static const char memory[] = "/memfd:";
+	int is_memory = !strncmp(module->path, memory, sizeof(memory) - 1);
+
+	/* nothing in trampolines has a name */
+	if (!module->is_asked || !module->error || module->path[0] != '/' ||
+	    (is_memory &&
+	     !strncmp(module->path + sizeof(memory) - 1, DETOUR_NAME, sizeof(DETOUR_NAME) - 1)))
 		return 0;
 	complain_words("waymark: no names in %s: %s", module->path, wm_error_text(module->error));
-	if (!error_is_lack(module->error))
+	if (!error_is_lack(module->error) && !is_memory)
 		complain_words("; give the folder where it is with --root, or install its debug "
 			       "file%s%s",
 			       module->build_id ? ", of build id " : "",
@@ -109,8 +116,9 @@ static void complain_files(struct image *image)
 	for (size_t i = 0; (module = image_module(image, i)); i++) {
 		if (module->others) {
 			complain_words(
-				"waymark: %s has other code than ran there in %zu place%s: it was "
-				"changed, or another file lay there before; names in it may be wrong",
+				"waymark: %s has other code than ran there in %zu place%s: a marker "
+				"or a probe was armed, it was changed, or another file lay there "
+				"before; names in it may be wrong",
 				module->path, module->others, module->others == 1 ? "" : "s");
 			fputc('\n', stderr);
 		}

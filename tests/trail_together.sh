@@ -22,6 +22,8 @@ whole()
 	timeout 60 "$waymark" trail "$1" >shown 2>trail_words || fail "trail $1: $(cat trail_words)"
 	grep -v 'has other code than ran there' trail_words >shown_words # where a probe is
 	[ ! -s shown_words ] || fail "trail $1: $(cat trail_words)"
+	timeout 60 "$waymark" trail --functions "$1" 2>trail_words >/dev/null
+	! grep memfd trail_words || fail "trampolines have no names: $(cat trail_words)"
 	timeout 60 "$waymark" dump "$1" 2>/dev/null >dumped
 	expect "$1: trails with an end" "$(grep -c 'trail:end' dumped)" "$(grep -c 'trail:begin' dumped)"
 }
