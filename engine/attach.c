@@ -5,6 +5,7 @@
 #include "engine/channel.h"
 #include "engine/dispatch.h"
 #include "engine/engine_threads.h"
+#include "engine/kernel_writes.h"
 #include "engine/leave.h"
 #include "engine/pending_signals.h"
 #include "engine/processor.h"
@@ -201,6 +202,7 @@ void attach_take(struct engine_taken *taken)
 	}
 	if (!err)
 		err = ring_open(thread);
+	kernel_writes_take(thread);
 	leave_enlist(thread);
 	taken->error = (int)err;
 	taken->is_taken = 1;

@@ -210,26 +210,11 @@ long code_call(struct thread *thread, long (*plain)(const struct thread *))
 	return result;
 }
 
-void code_open(uint64_t start, uint64_t bytes)
+void code_share(void)
 {
-	if (!pages_guarded())
-		return;
 	lock_take(&dispatch_lock);
-	pages_open(start, bytes);
+	pages_share(1);
 	lock_give(&dispatch_lock);
-}
-
-int code_refused(void)
-{
-	uint32_t guarded;
-
-	if (!pages_guarded())
-		return 0;
-	lock_take(&dispatch_lock);
-	guarded = pages_guarded();
-	pages_release();
-	lock_give(&dispatch_lock);
-	return guarded != 0;
 }
 
 /* ---- /proc/PID/mem ---- */

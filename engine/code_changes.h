@@ -11,8 +11,8 @@
  */
 long code_call(struct thread *thread, long (*plain)(const struct thread *));
 
-/* The kernel is about to write to [start, start + bytes): guards there would be errors. */
-void code_open(uint64_t start, uint64_t bytes);
+/* Others write the program's memory from now on, and no guard shows it. */
+void code_share(void);
 
 /*
  * `plain` opens a file, or writes to one. A write by /proc/PID/mem bypasses all guards, so all
@@ -26,11 +26,5 @@ long code_written(struct thread *thread, long (*plain)(struct thread *));
  * engine is.
  */
 long code_memory(struct thread *thread, long (*call)(struct thread *));
-
-/*
- * A call of the program's met -EFAULT. 1: that may have been a guard; all are gone, and the call
- * may be made again.
- */
-int code_refused(void);
 
 #endif

@@ -2,6 +2,7 @@
 #include "engine/action.h"
 #include "engine/cache.h"
 #include "engine/deliver.h"
+#include "engine/engine_memory.h"
 #include "engine/gate.h"
 #include "engine/state.h"
 #include "engine/sys.h"
@@ -40,9 +41,10 @@ static void stack_reset(struct thread *thread)
 
 void deliver_stack_tell(const struct thread *thread, stack_t *stack, uint64_t rsp)
 {
-	*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
-			    .ss_flags = (int)(thread->stack_asked.flags & STACK_AUTODISARM),
-			    .ss_size = thread->stack_asked.bytes };
+	memory_clear(stack, sizeof(*stack)); /* and what is between its fields */
+	stack->ss_sp = (void *)thread->stack_asked.at;
+	stack->ss_flags = (int)(thread->stack_asked.flags & STACK_AUTODISARM);
+	stack->ss_size = thread->stack_asked.bytes;
 	if (!stack->ss_size)
 		stack->ss_flags |= SS_DISABLE;
 	else if (is_on(thread, rsp))

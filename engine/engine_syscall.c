@@ -7,6 +7,7 @@
 #include "engine/engine_syscall.h"
 #include "engine/engine_threads.h"
 #include "engine/gate.h"
+#include "engine/kernel_writes.h"
 #include "engine/leave.h"
 #include "engine/limit.h"
 #include "engine/locked.h"
@@ -24,10 +25,6 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-
-#define VECTORS_MAX 1024u /* UIO_MAXIOV */
 
 /* As the program asked for it, whatever signals come. */
 static long whole(const struct thread *thread)
@@ -144,12 +141,9 @@ static long trace(struct thread *thread, uint64_t next)
 	return result;
 }
 
-/* The kernel may be to write where code is guarded. */
 static long outward(struct thread *thread)
 {
-	long result = signal_other_call(thread, plain);
-
-	return result == -EFAULT && code_refused() ? signal_other_call(thread, plain) : result;
+	return signal_other_call(thread, plain);
 }
 
 /* Children may be of another namespace of pids from now on. */
@@ -163,49 +157,6 @@ static long apart(const struct thread *thread)
 	return plain(thread);
 }
 
-/* Remove guards from all buffers: a guard in one of them would make the kernel's write short. */
-static void open_vectors(uint64_t at, uint64_t count)
-{
-	struct iovec vector;
-
-	for (uint64_t i = 0; i < count && i < VECTORS_MAX; i++) {
-		if (gate_copy(&vector, (const void *)(at + i * sizeof(vector)), sizeof(vector)))
-			return;
-		code_open((uint64_t)vector.iov_base, vector.iov_len);
-	}
-}
-
-static void open_message(uint64_t at)
-{
-	struct msghdr message;
-
-	if (!gate_copy(&message, (const void *)at, sizeof(message)))
-		open_vectors((uint64_t)message.msg_iov, message.msg_iovlen);
-}
-
-/* The kernel is about to write to what the call names. */
-static long inward(struct thread *thread)
-{
-	const uint64_t *gpr = thread->regs.gpr;
-
-	switch (gpr[0]) {
-	case SYS_readv:
-	case SYS_preadv:
-	case SYS_preadv2:
-		open_vectors(gpr[6], gpr[2]);
-		break;
-	case SYS_process_vm_writev:
-		open_vectors(gpr[10], gpr[8]);
-		break;
-	case SYS_recvmsg:
-		open_message(gpr[6]);
-		break;
-	default:
-		code_open(gpr[6], gpr[2]);
-	}
-	return outward(thread);
-}
-
 static long written(struct thread *thread)
 {
 	return code_written(thread, outward);
@@ -217,14 +168,7 @@ static long ordinary(struct thread *thread)
 	switch (thread->regs.gpr[0]) {
 	case SYS_read:
 	case SYS_pread64:
-		return code_memory(thread, inward);
-	case SYS_recvfrom:
-	case SYS_readv:
-	case SYS_preadv:
-	case SYS_preadv2:
-	case SYS_recvmsg:
-	case SYS_process_vm_writev:
-		return inward(thread);
+		return code_memory(thread, outward);
 	case SYS_open:
 	case SYS_openat:
 	case SYS_openat2:
@@ -273,11 +217,22 @@ static long around(struct thread *thread)
 	return result || gpr[0] == SYS_munmap ? result : -ENOMEM;
 }
 
+/* The kernel writes where its entries say, at any time from now on. */
+static long ring(struct thread *thread)
+{
+	long result = ordinary(thread);
+
+	if (!sys_failed(result))
+		code_share();
+	return result;
+}
+
 static long call(struct thread *thread, uint64_t next)
 {
 	long err;
 
 	thread->call_next = next;
+	kernel_writes_open(thread);
 	switch (thread->regs.gpr[0]) {
 	case SYS_clone:
 	case SYS_clone3:
@@ -324,6 +279,8 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_unshare:
 	case SYS_setns:
 		return apart(thread);
+	case SYS_io_uring_setup:
+		return ring(thread);
 	case SYS_rseq:
 		return rseq_call(thread);
 	case SYS_brk:

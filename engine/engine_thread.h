@@ -36,6 +36,7 @@
 #define THREAD_SIGNAL_BYTES 65536u
 
 #define THREAD_HELD 5
+#define THREAD_WRITES_MAX 12u
 
 struct engine_slot;
 
@@ -87,6 +88,13 @@ struct thread {
 	/* the program's signal mask; the kernel's has less (action_own), or all */
 	uint64_t blocked;
 	uint64_t call_next; /* behind the system call that is being made; 0: none */
+	/* where the kernel may write for it, or for the last: kernel_writes.h */
+	struct thread_writes {
+		uint32_t found;
+		struct thread_range {
+			uint64_t start, end;
+		} ranges[THREAD_WRITES_MAX];
+	} writes;
 	struct {
 		uint64_t at, bytes;
 		uint32_t flags;

@@ -50,6 +50,17 @@ int leave_is_alone(void)
 	return is_alone;
 }
 
+int leave_any(int (*is)(const struct thread *thread, uint64_t what), uint64_t what)
+{
+	int is_any = 0;
+
+	lock_take(&lock);
+	for (const struct thread *at = first; at && !is_any; at = at->next_thread)
+		is_any = is(at, what);
+	lock_give(&lock);
+	return is_any;
+}
+
 int leave_is_asked(void)
 {
 	return (int)__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE);

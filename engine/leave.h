@@ -69,6 +69,9 @@ void leave_nap(void);
 void leave_enlist(struct thread *thread);
 void leave_delist(struct thread *thread);
 
+/* Whether one of them is so. Not in a handler that interrupts the engine. */
+int leave_any(int (*is)(const struct thread *thread, uint64_t what), uint64_t what);
+
 /*
  * Before and after the process is copied. is_copy: in the copy, where no thread is enlisted any
  * more. All signals are held.

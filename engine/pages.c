@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/engine_memory.h"
+#include "engine/leave.h"
 #include "engine/pages.h"
 #include "engine/ranges.h"
 #include "engine/sys.h"
@@ -9,12 +10,13 @@
 #define PAGES_MAX (1u << 20) /* 4 GiB of code that ran */
 #define CALM_MAX 4096u	     /* until a page is guarded again */
 #define WRITES_MAX 12u	     /* until a page is no longer guarded */
+#define CALL_MAX 64u	     /* the same as CALM_MAX, where a call was in the way */
 
 struct page {
 	uint64_t number; /* 0: free */
 	uint32_t first;	 /* of its links, as long as `turn` is that of all */
 	uint32_t turn;
-	uint8_t is_guarded, state, writes;
+	uint8_t is_guarded, is_exposed, state, writes;
 	uint16_t calm; /* how often it was looked at and had not changed */
 };
 
@@ -25,7 +27,8 @@ struct link {
 static struct page *pages;
 static struct link *links;
 static int sharers, is_full;
-static uint32_t turn, link_count = 1, free_links, guarded, page_count;
+static uint32_t turn, link_count = 1, free_links, guarded, page_count, exposed;
+static uint64_t lowest, highest; /* of those that are guarded, or were */
 
 static struct page *page_of(uint64_t number)
 {
@@ -59,6 +62,42 @@ static struct page *page_make(uint64_t number)
 	return page;
 }
 
+/* Whether the kernel may write there for a call that the thread makes now. */
+static int is_written(const struct thread *thread, uint64_t start)
+{
+	const struct thread_writes *writes = &thread->writes;
+
+	if (!__atomic_load_n(&thread->call_next, __ATOMIC_RELAXED))
+		return 0;
+	for (uint32_t i = 0; i < writes->found; i++)
+		if (writes->ranges[i].start < start + 4096 && writes->ranges[i].end > start)
+			return 1;
+	return 0;
+}
+
+/*
+ * Pairs with kernel_writes_open(): a call that is not seen here sees the guard, and opens it when
+ * we have given the lock.
+ */
+static void guard(struct page *page)
+{
+	uint64_t start = page->number << 12;
+
+	if (!guarded || page->number < lowest)
+		lowest = page->number;
+	if (!guarded || page->number > highest)
+		highest = page->number;
+	page->is_guarded = 1;
+	__atomic_add_fetch(&guarded, 1, __ATOMIC_SEQ_CST);
+	if (leave_any(is_written, start))
+		page->calm = CALM_MAX - CALL_MAX;
+	else if (!sys_call3(SYS_mprotect, (long)start, 4096, PROT_READ | PROT_EXEC))
+		return;
+	page->state = PAGE_CHECKED;
+	page->is_guarded = 0;
+	guarded--;
+}
+
 enum page_state pages_guard(uint64_t address)
 {
 	uint32_t flags = ranges_flags(address);
@@ -66,18 +105,14 @@ enum page_state pages_guard(uint64_t address)
 
 	if (!(flags & (RANGE_WRITABLE | RANGE_SHARED)))
 		return PAGE_GUARDED;
-	if (!page || flags & RANGE_SHARED) /* who else writes it is not seen */
+	/* who else writes it is not seen */
+	if (!page || flags & RANGE_SHARED || page->is_exposed)
 		return PAGE_CHECKED;
 	if (page->state != PAGE_GUARDED || page->is_guarded)
 		return page->state;
 	if (sharers)
 		return PAGE_CHECKED;
-	if (sys_call3(SYS_mprotect, (long)(address & ~UINT64_C(4095)), 4096, PROT_READ | PROT_EXEC))
-		page->state = PAGE_CHECKED;
-	else {
-		page->is_guarded = 1;
-		guarded++;
-	}
+	guard(page);
 	return page->state;
 }
 
@@ -169,8 +204,11 @@ static void each_page(uint64_t start, uint64_t bytes, void (*act)(struct page *p
 
 static void page_open(struct page *page)
 {
-	if (page->is_guarded)
-		page_release(page);
+	if (!page->is_guarded)
+		return;
+	if (++page->writes >= WRITES_MAX)
+		page->state = PAGE_CHECKED;
+	page_release(page);
 }
 
 /* Another mapping: what was learned of the old one is no more. */
@@ -181,10 +219,38 @@ static void page_forget(struct page *page)
 	page->writes = 0;
 }
 
+int pages_may_meet(uint64_t start, uint64_t end)
+{
+	return __atomic_load_n(&guarded, __ATOMIC_ACQUIRE) && start >> 12 <= highest &&
+	       (end - 1) >> 12 >= lowest;
+}
+
 void pages_open(uint64_t start, uint64_t bytes)
 {
-	if (guarded)
-		each_page(start, bytes, page_open);
+	uint64_t end = start + bytes;
+
+	if (!pages_may_meet(start, end))
+		return;
+	if (start < lowest << 12)
+		start = lowest << 12;
+	if (end > (highest + 1) << 12)
+		end = (highest + 1) << 12;
+	each_page(start, end - start, page_open);
+}
+
+void pages_expose(uint64_t start, uint64_t bytes)
+{
+	if (!ranges_meet_writable(start, bytes))
+		return;
+	for (uint64_t at = start & ~UINT64_C(4095); at < start + bytes; at += 4096) {
+		struct page *page = ranges_meet_writable(at, 4096) ? page_make(at >> 12) : NULL;
+
+		if (!page || page->is_exposed) /* without an entry, none is guarded */
+			continue;
+		page_release(page);
+		page->is_exposed = 1;
+		exposed++;
+	}
 }
 
 void pages_kill(uint64_t start, uint64_t bytes)
@@ -224,7 +290,7 @@ void pages_clear(void)
 	link_count = 1;
 	free_links = 0;
 	is_full = 0;
-	if (page_count <= PAGES_MAX / 4)
+	if (page_count <= PAGES_MAX / 4 || exposed)
 		return;
 	pages_release();
 	memory_clear(pages, PAGES_MAX * sizeof(*pages));

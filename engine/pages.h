@@ -3,7 +3,8 @@
  * Pages of code that was translated. A writable page is made read-only in place. A write faults,
  * the engine drops the page's translations, and the write continues.
  *
- * A page is not guarded if it is written repeatedly, by its own code, or through another mapping.
+ * A page is not guarded if it is written repeatedly, by its own code, through another mapping, or
+ * maybe by a system call that is being made (kernel_writes.h).
  * Its code is checked at each entry instead.
  *
  * Under the engine's lock.
@@ -33,8 +34,17 @@ void pages_add(uint64_t page, const struct trace *trace);
  */
 int pages_written(uint64_t address, uint64_t pc);
 
-/* Remove guards and translations: the next writer to [start, start + bytes) lacks our handlers. */
+/*
+ * Remove guards and translations: the next writer to [start, start + bytes) lacks our handlers. It
+ * counts as a write.
+ */
 void pages_open(uint64_t start, uint64_t bytes);
+
+/* Whether there may be guards in [start, end). Any thread, without the lock. */
+int pages_may_meet(uint64_t start, uint64_t end);
+
+/* Others may write there at any time, and no guard or call shows it: never guard it again. */
+void pages_expose(uint64_t start, uint64_t bytes);
 
 /* Drop the translations there: the bytes have changed, and no guard noticed. */
 void pages_kill(uint64_t start, uint64_t bytes);

@@ -23,10 +23,17 @@ static struct range *ranges;
 static uint32_t range_count, range_room;
 static uint32_t last; /* where the last one was found */
 
+static uint32_t were_writable;
+
 static struct range hidden[HIDDEN_MAX];
 static uint32_t hidden_count;
 
 /* ---- the list ---- */
+
+static int is_writable(uint32_t flags)
+{
+	return (flags & (RANGE_WRITABLE | RANGE_SHARED)) == RANGE_WRITABLE;
+}
 
 /* Room for two more. */
 static int is_roomy(void)
@@ -119,6 +126,8 @@ void ranges_add(uint64_t start, uint64_t bytes, uint32_t flags)
 	struct range range = { start, start + bytes, flags };
 	uint32_t at;
 
+	if (is_writable(flags))
+		__atomic_store_n(&were_writable, 1, __ATOMIC_RELAXED);
 	ranges_drop(start, bytes);
 	claim(start, bytes);
 	at = first_behind(start);
@@ -139,6 +148,7 @@ static int is_hidden(uint64_t start, uint64_t end)
 }
 
 static char path[PATH_MAX];
+static int is_read; /* from here on, calls show what begins */
 
 /* What we guard is the program's to write, though the kernel says otherwise. */
 static void add_read(const struct range *range)
@@ -163,10 +173,27 @@ static void add_read(const struct range *range)
 static uint64_t wanted; /* why all are read again */
 static int is_unreadable;
 
+static int begins(const char *text, const char *with)
+{
+	while (*with && *text == *with) {
+		text++;
+		with++;
+	}
+	return !*with;
+}
+
+/* The kernel writes where entries of these say, now or later, and no call shows where. */
+static int is_ring(void)
+{
+	return begins(path, "/[aio]") || begins(path, "anon_inode:[io_uring]");
+}
+
 static void line_take(const struct mapped *line)
 {
 	struct range range = { .start = line->start, .end = line->end };
 
+	if (!is_read && is_ring())
+		pages_share(1);
 	if (!(line->flags & MAPPED_CODE) || is_hidden(range.start, range.end))
 		return;
 	if (!(line->flags & MAPPED_READABLE)) {
@@ -191,6 +218,7 @@ int ranges_read(void)
 	while (mapped_next(&mapped, path, sizeof(path)))
 		line_take(&mapped);
 	mapped_close(&mapped);
+	is_read = 1;
 	return 0;
 }
 
@@ -236,6 +264,20 @@ int ranges_are_unreadable(void)
 uint32_t ranges_flags(uint64_t pc)
 {
 	return left_now(pc) ? ranges[last].flags : 0;
+}
+
+int ranges_are_writable(void)
+{
+	return (int)__atomic_load_n(&were_writable, __ATOMIC_RELAXED);
+}
+
+int ranges_meet_writable(uint64_t start, uint64_t bytes)
+{
+	for (uint32_t i = first_behind(start); i < range_count && ranges[i].start < start + bytes;
+	     i++)
+		if (is_writable(ranges[i].flags))
+			return 1;
+	return 0;
 }
 
 int ranges_are_private(uint64_t start, uint64_t bytes)

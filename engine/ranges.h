@@ -34,6 +34,12 @@ int ranges_read(void);
 /* RANGE_* of where pc is; 0 also where no code is. */
 uint32_t ranges_flags(uint64_t pc);
 
+/* Private code that the program may write was there once. Any thread, without the lock. */
+int ranges_are_writable(void);
+
+/* Some of [start, start + bytes) is such code. */
+int ranges_meet_writable(uint64_t start, uint64_t bytes);
+
 /* Whether all of [start, start + bytes) is code, and private: the program alone writes it. */
 int ranges_are_private(uint64_t start, uint64_t bytes);
 

@@ -284,17 +284,19 @@ static void after_call(struct thread *thread, siginfo_t *info, struct frame_cont
 
 static void in_engine(struct thread *thread, siginfo_t *info, struct frame_context *context)
 {
-	uint64_t rip = *frame_rip(context);
+	uint64_t rip = *frame_rip(context), next;
 	siginfo_t held;
 
 	if (action_is_hit(info))
 		action_hit_is_ours(info);
 	if (rip == (uint64_t)gate_signal && info->si_signo == SIGILL && info->si_code > 0) {
 		onward_regs(thread, context);
+		/* a call that was put off is made no more, and leave_ask() may signal us again */
+		next = __atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
 		if (held_take(thread, &held))
 			onward_deliver(thread, &held, context,
 				       thread->try_at ? thread->try_left
-						      : thread->regs.rip == thread->call_next - 2,
+						      : thread->regs.rip == next - 2,
 				       NULL);
 		else
 			onward_go(thread, context);

@@ -2,6 +2,7 @@
 /* Where translations end: at pages, at limits; and when they hold no longer, as code changes. */
 #include "engine/cache.h"
 #include "engine/channel.h"
+#include "engine/kernel_writes.h"
 #include "engine/pages.h"
 #include "engine/ranges.h"
 #include "engine/testing/fixture_code.h"
@@ -13,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #define PAGE UINT64_C(4096)
 #define WRITES_UNTIL_CHECKED 12
@@ -366,4 +368,48 @@ Test(translate_pages, no_page_is_guarded_while_others_share_the_memory)
 	pages_share(-1);
 	cr_assert_not(fixture_translate(pc)->is_checked);
 	cr_assert_not(fixture_is_writable(pc));
+}
+
+static void call_begin(struct thread *thread, uint64_t number, uint64_t at, uint64_t bytes)
+{
+	thread->regs.gpr[0] = number;
+	thread->regs.gpr[6] = at;
+	thread->regs.gpr[2] = bytes;
+	thread->call_next = 1;
+	kernel_writes_open(thread);
+}
+
+Test(translate_pages, page_that_a_call_writes_is_checked_until_it_is_over)
+{
+	static struct thread thread;
+	uint64_t pc;
+	const struct trace *trace = translate_writable(&pc);
+
+	fixture_thread = &thread;
+	call_begin(&thread, SYS_read, pc + 10 * PAGE, 8);
+	cr_assert_not(trace->is_dead, "elsewhere");
+	call_begin(&thread, SYS_read, pc - 8, 9);
+	cr_assert(trace->is_dead);
+	cr_assert(fixture_is_writable(pc));
+	trace = fixture_translate(pc);
+	cr_assert(trace->is_checked);
+	thread.call_next = 0;
+	for (int i = 0; i < LOOKS_UNTIL_CALM && trace->is_checked; i++)
+		trace = fixture_translate(pc);
+	cr_assert_not(trace->is_checked);
+	call_begin(&thread, SYS_getpid, pc, 8);
+	cr_assert_not(trace->is_dead, "it writes nothing");
+	call_begin(&thread, 1000, 0, 0);
+	cr_assert(trace->is_dead, "not known: it may write anywhere");
+}
+
+Test(translate_pages, exposed_page_is_never_guarded_again)
+{
+	uint64_t pc;
+	const struct trace *trace = translate_writable(&pc);
+
+	pages_expose(pc, 4);
+	cr_assert(trace->is_dead);
+	for (int i = 0; i < 3 * LOOKS_UNTIL_CALM; i++)
+		cr_assert(fixture_translate(pc)->is_checked);
 }

@@ -48,6 +48,22 @@ public class Made {
 	}
 }
 JAVA
+cat >beside.c <<'END'
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int status;
+static int code(void) { return 3; }
+int main(void)
+{
+	pid_t child = fork();
+	if (!child) _exit(code());
+	usleep(20000 + code());
+	printf("%d %d", waitpid(child, &status, 0) == child, WEXITSTATUS(status));
+	return 0;
+}
+END
+command -v tcc >/dev/null && same tcc tcc -run beside.c
 command -v node >/dev/null && same node node made.js
 command -v javac >/dev/null && javac -d . Made.java 2>words && same java java -cp . Made
 

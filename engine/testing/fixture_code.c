@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/testing/fixture_code.h"
 #include "engine/channel.h"
+#include "engine/dispatch.h"
 #include "engine/engine_memory.h"
 #include "engine/gate.h"
+#include "engine/leave.h"
 #include "engine/map.h"
 #include "engine/mapped.h"
 #include "engine/processor.h"
@@ -46,6 +48,14 @@ int gate_copy(void *to, const void *from, uint64_t bytes)
 {
 	memcpy(to, from, bytes);
 	return 0;
+}
+
+uint32_t dispatch_lock;
+struct thread *fixture_thread;
+
+int leave_any(int (*is)(const struct thread *thread, uint64_t what), uint64_t what)
+{
+	return fixture_thread && is(fixture_thread, what);
 }
 
 void processor_look(void)

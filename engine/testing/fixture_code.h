@@ -21,6 +21,9 @@
 extern enum vector_width fixture_width;
 extern int fixture_is_amd;
 
+/* The program's only thread, if it has one. */
+extern struct thread *fixture_thread;
+
 /* Once in a test's process, which has the engine's memory from then on. */
 void fixture_open(void);
 void fixture_open_near(void); /* the map needs no base; skips the test where it does */
