@@ -69,6 +69,7 @@ int channel_open(struct engine_channel *head, const struct engine_boot *boot)
 		.slot_count = first.slot_count,
 		.segments = first.segments_per_slot,
 		.follows = first.follows,
+		.pid = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0),
 		.policy = boot->policy,
 		.flags = boot->flags,
 	};
@@ -134,13 +135,15 @@ static int await_served(long fd, uint64_t child)
 	return -ETIMEDOUT;
 }
 
-int channel_renew(uint32_t parent, uint32_t count)
+int channel_renew(uint32_t count)
 {
+	uint32_t parent = channel.pid;
 	long fd = make(parent, count), at;
 	int err;
 
 	if (sys_failed(fd))
 		return (int)fd;
+	channel.pid = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
 	at = sys_call(SYS_mmap, (long)channel.head, (long)channel.bytes, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
 	err = sys_failed(at) ? (int)at : 0;

@@ -17,6 +17,7 @@ struct channel {
 	uint64_t log_bytes, segment_bytes, slot_bytes; /* slot_bytes: of its ring, guards and all */
 	uint32_t slot_count, segments;
 	uint32_t follows;
+	uint32_t pid; /* the process's: another may share its memory, and make children */
 	uint32_t policy;
 	uint32_t flags; /* ENGINE_BOOT_* */
 };
@@ -28,10 +29,10 @@ int channel_open(struct engine_channel *head, const struct engine_boot *boot);
 
 /*
  * In a forked child, which has nothing at the channel's addresses: a channel of its own there, by
- * the tool. The child's parent is the process of that number, and the child its `count`th. 0, or
- * -errno: the process has no channel, and nothing may touch it.
+ * the tool. It is the `count`th child of the process that the channel was of. 0, or -errno: the
+ * process has no channel, and nothing may touch it.
  */
-int channel_renew(uint32_t parent, uint32_t count);
+int channel_renew(uint32_t count);
 
 /* In a copy of the process that runs natively and has no channel: what is written goes nowhere. */
 void channel_lose(void);

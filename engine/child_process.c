@@ -85,7 +85,6 @@ void process_made(struct thread *child, uint32_t first_id)
 	struct engine_child *entry = child->entry;
 
 	child->born = count_child() << 32;
-	child->parent = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
 	entry->born = child->born;
 	entry->met = entry->ask = entry->leaving = 0;
 	entry->first_id = first_id;
@@ -150,7 +149,7 @@ void process_meet(void)
 
 int process_become(const struct thread *child)
 {
-	int err = channel_renew(child->parent, (uint32_t)(child->born >> 32));
+	int err = channel_renew((uint32_t)(child->born >> 32));
 
 	has_asked = traces = unmet = children = 0;
 	if (err)

@@ -75,7 +75,6 @@ struct thread {
 	/* of a child that is a process, and recorded; NULL: it is not. In its parent's channel */
 	struct engine_child *entry;
 	uint64_t born;		    /* what that has for it until its pid is known */
-	uint32_t parent;	    /* the number of its parent */
 	uint32_t is_executing;	    /* in execve(2), with TRAIL_EXEC as the last of its trail */
 	uint32_t is_taken;	    /* it, or the thread that made it, ran before us */
 	uint32_t is_guest;	    /* of another process, and shares all but that: unrecorded */

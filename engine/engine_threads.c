@@ -251,12 +251,15 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 {
 	struct thread *child = child_make(thread, next, flags, stack);
 	int is_process = !(flags & CLONE_SIGHAND), is_copy = !(flags & CLONE_VM), is_over;
+	int is_guest = child && child->is_guest;
 	long result;
 
 	if (!child)
 		return -ENOMEM;
-	if (child->is_guest)
+	if (is_guest)
 		__atomic_store_n(&has_guests, 1, __ATOMIC_RELAXED);
+	if (is_guest && flags & CLONE_NEWPID)
+		process_is_apart();
 	child->entry = entry_for(flags);
 	prepare(is_process, is_copy);
 	if (child->entry)
@@ -268,7 +271,7 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 	signal_let_all(thread);
 	if (is_process && child->entry) /* a thread may be over, and all of it gone */
 		process_born(child, result, flags & CLONE_PARENT || action_reaps());
-	else if (is_process && !sys_failed(result))
+	else if ((is_process || is_guest) && !sys_failed(result))
 		process_unfollowed();
 	if (!is_process && sys_failed(result))
 		__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);

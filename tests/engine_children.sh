@@ -114,6 +114,9 @@ expect "who shares memory: unfollowed" "$(json unfollowed)" 1
 grep -q "^waymark: 1 child process went on unrecorded" words || fail "who shares memory: $(cat words)"
 same "$children" waited 3
 expect "who is waited for: unfollowed" "$(json unfollowed)" 3
+same "$children" guests 3
+expect "who shares memory and forks: unfollowed" "$(json unfollowed)" 3
+trails 4
 same "$barred" filtered
 expect "who has a filter: unfollowed" "$(json unfollowed)" 1
 same "$barred" full

@@ -560,6 +560,26 @@ static void waited(long count)
 	}
 }
 
+static int forks_once(void *unused)
+{
+	pid_t pid = fork();
+
+	(void)unused;
+	if (!pid)
+		_exit(5);
+	return end_of(pid);
+}
+
+/* Of processes that share our memory and our handlers. */
+static void guests(long count)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+
+	while (count-- > 0)
+		printf("%d\n", end_of(clone(forks_once, stack + sizeof(stack),
+					    CLONE_VM | CLONE_SIGHAND | SIGCHLD, NULL)));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(long count);
@@ -573,7 +593,7 @@ static const struct {
 	{ "traced", traced },	{ "executes_badly", executes_badly },
 	{ "awake", awake },	{ "grown", grown },
 	{ "vforks", vforks },	{ "vforks_that_fork", vforks_that_fork },
-	{ "waited", waited },
+	{ "waited", waited },	{ "guests", guests },
 };
 
 int main(int argc, char **argv)
