@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/code_changes.h"
+#include "engine/code_read.h"
 #include "engine/constant.h"
 #include "engine/dispatch.h"
 #include "engine/engine_lock.h"
 #include "engine/engine_memory.h"
+#include "engine/gate.h"
 #include "engine/map.h"
 #include "engine/pages.h"
 #include "engine/places.h"
@@ -12,7 +14,9 @@
 #include "engine/trace.h"
 
 #include <errno.h>
+#include <linux/ioctl.h>
 #include <linux/personality.h>
+#include <linux/userfaultfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -182,7 +186,45 @@ static int is_discard(uint64_t advice)
 	       advice == 24 /* MADV_DONTNEED_LOCKED */;
 }
 
-/* Holds the lock across the call, so that no thread translates code that is being unmapped. */
+/* The program has userfaultfd(2): UFFD_FEATURE_*. */
+static uint64_t feeds;
+
+/* ... of which these let calls wait until another thread of the program has read about them. */
+#define FEEDS_TELL                                                                                 \
+	(UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |          \
+	 UFFD_FEATURE_EVENT_UNMAP)
+#define FEEDS (UINT64_C(1) << 63) /* whatever it is */
+
+int code_call_waits(void)
+{
+	return (__atomic_load_n(&feeds, __ATOMIC_RELAXED) & FEEDS_TELL) != 0;
+}
+
+/*
+ * Pages come and go by userfaultfd(2) from now on. It takes many pages at once only where none of
+ * them is guarded.
+ */
+long code_ioctl(struct thread *thread, long (*call)(struct thread *))
+{
+	struct uffdio_api api;
+	long result = call(thread);
+
+	if ((uint32_t)thread->regs.gpr[6] != (uint32_t)UFFDIO_API || result ||
+	    gate_copy(&api, (const void *)thread->regs.gpr[2], sizeof(api)))
+		return result;
+	lock_take(&dispatch_lock);
+	if (!feeds)
+		pages_share(1);
+	code_read_waits();
+	__atomic_store_n(&feeds, feeds | api.features | FEEDS, __ATOMIC_RELAXED);
+	lock_give(&dispatch_lock);
+	return result;
+}
+
+/*
+ * Holds the lock across the call, so that no thread translates code that is being unmapped. Where
+ * the call may wait for another thread, what that thread has translated is given up behind it.
+ */
 long code_call(struct thread *thread, long (*plain)(const struct thread *))
 {
 	const uint64_t *gpr = thread->regs.gpr;
@@ -196,7 +238,14 @@ long code_call(struct thread *thread, long (*plain)(const struct thread *))
 	if (gpr[0] != SYS_mprotect && gpr[0] != SYS_pkey_mprotect && gpr[0] != SYS_madvise)
 		memory_clear(privates, sizeof(privates));
 	before(gpr);
-	result = plain(thread);
+	if (code_call_waits()) {
+		lock_give(&dispatch_lock);
+		result = plain(thread);
+		lock_take(&dispatch_lock);
+		before(gpr);
+	} else {
+		result = plain(thread);
+	}
 	if (result == -ENOMEM && pages_guarded()) { /* each guard may be a mapping more */
 		pages_release();
 		result = plain(thread);

@@ -27,4 +27,13 @@ long code_written(struct thread *thread, long (*plain)(struct thread *));
  */
 long code_memory(struct thread *thread, long (*call)(struct thread *));
 
+/* ioctl(2) by `call`: some begin userfaultfd(2). */
+long code_ioctl(struct thread *thread, long (*call)(struct thread *));
+
+/*
+ * Calls that change mappings, fork(2) among them, may wait for another thread of the program: no
+ * lock may be held over one.
+ */
+int code_call_waits(void);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/constant.h"
-#include "engine/gate.h"
+#include "engine/engine_memory.h"
 
 #define CONSTANTS_MAX 512u /* a module has one; of more, the oldest are not known to be */
 
@@ -30,14 +30,21 @@ void constant_drop(uint64_t start, uint64_t bytes)
 			constants[i].start = constants[i].end = 0;
 }
 
-uint64_t constant_at(uint64_t address)
+uint64_t constant_at(struct code_read *read, uint64_t address)
 {
-	uint64_t value;
+	uint64_t value, bytes = sizeof(value);
+	const uint8_t *from;
 
 	if (address % sizeof(value)) /* within a page: its traces are known by that */
 		return 0;
-	for (uint32_t i = 0; i < used; i++)
-		if (address >= constants[i].start && address < constants[i].end)
-			return gate_copy(&value, (const void *)address, sizeof(value)) ? 0 : value;
+	for (uint32_t i = 0; i < used; i++) {
+		if (address < constants[i].start || address >= constants[i].end)
+			continue;
+		from = code_read_at(read, address, &bytes, CODE_AHEAD);
+		if (!from)
+			return 0;
+		memory_copy(&value, from, sizeof(value));
+		return value;
+	}
 	return 0;
 }

@@ -9,6 +9,8 @@
 #ifndef ENGINE_CONSTANT_H
 #define ENGINE_CONSTANT_H
 
+#include "engine/code_read.h"
+
 #include <stdint.h>
 
 /* [start, start + bytes) can only be read from now on. */
@@ -17,7 +19,9 @@ void constant_add(uint64_t start, uint64_t bytes);
 /* Nothing is known of it any more. */
 void constant_drop(uint64_t start, uint64_t bytes);
 
-/* The eight bytes at `address`, a multiple of eight. 0: they are not constant, or 0. */
-uint64_t constant_at(uint64_t address);
+/*
+ * The eight bytes at `address`, a multiple of eight. 0: they are not constant, or 0, or not at hand.
+ */
+uint64_t constant_at(struct code_read *read, uint64_t address);
 
 #endif

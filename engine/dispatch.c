@@ -15,15 +15,13 @@
 #define NAP_NS 1000000
 #define NAPS_MAX 200u
 
-uint32_t dispatch_lock;
-
 static int is_room(int error)
 {
 	return error == -ENOMEM || error == -ERANGE;
 }
 
 /* Drop all translations. Once no thread is in them, their addresses are free again. */
-static struct trace *make_room(struct thread *thread, uint64_t pc, int *error)
+static struct trace *make_room(struct thread *thread, uint64_t pc, code_reader *reader, int *error)
 {
 	static const struct timespec nap = { .tv_nsec = NAP_NS };
 	struct trace *trace = NULL;
@@ -38,7 +36,7 @@ static struct trace *make_room(struct thread *thread, uint64_t pc, int *error)
 			lock_take(&dispatch_lock);
 		}
 		traces_drop();
-		trace = translate(pc, error);
+		trace = translate(pc, reader, error);
 	}
 	return trace;
 }
@@ -52,16 +50,17 @@ static enum engine_native cause(int error)
 	return traces_are_stuck() ? ENGINE_NATIVE_STUCK : ENGINE_NATIVE_ROOM;
 }
 
-struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *from, int *error)
+struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *from,
+			    code_reader *reader, int *error)
 {
-	struct trace *trace = translate(pc, error);
+	struct trace *trace = translate(pc, reader, error);
 
 	if (!trace && is_room(*error))
-		trace = make_room(thread, pc, error);
+		trace = make_room(thread, pc, reader, error);
 	else if (trace && from)
 		translate_link(from, trace);
 	trace_in(thread);
-	if (!trace && *error != -EFAULT) {
+	if (!trace && *error != -EFAULT && *error != -EAGAIN) {
 		channel.head->error = *error;
 		channel_native(cause(*error));
 	}
@@ -79,14 +78,17 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 		gate_signal();
 	lock_take(&dispatch_lock);
 	began = sys_ticks();
-	trace = dispatch_find(thread, pc, from, &error);
+	trace = dispatch_find(thread, pc, from, gate_read, &error);
 	channel.head->translated_ticks += sys_ticks() - began;
 	channel.head->faults++;
 	lock_give(&dispatch_lock);
 	if (!trace && error != -EFAULT)
 		leave(thread, pc);
-	if (!trace)
+	if (!trace) { /* it faults where the program wanted to be */
+		thread->try_at = pc;
+		thread->try_left = 0;
 		gate_signal();
+	}
 	if (trace->is_x87_shown)
 		state_x87_now();
 	thread->next = (uint64_t)trace->head;

@@ -3,11 +3,9 @@
 #ifndef ENGINE_DISPATCH_H
 #define ENGINE_DISPATCH_H
 
+#include "engine/code_read.h"
 #include "engine/engine_thread.h"
 #include "engine/trace.h"
-
-/* engine_lock.h: held to translate, to link, to write the log, and to change what code there is. */
-extern uint32_t dispatch_lock;
 
 /*
  * Set thread->next, so that the thread continues at pc with thread->regs. `from`: the exit that
@@ -17,9 +15,11 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from);
 
 /*
  * Under the lock, which may be given meanwhile: the trace at pc, in whose generation the thread is
- * then. `from`: as above. NULL: *error is -EFAULT: no code is there. Any other error of translate()
- * is written into the channel, and the process must leave.
+ * then. `from`: as above; `reader`: as translate() has it. NULL: *error is -EFAULT: no code is
+ * there; or -EAGAIN: there is no reader. Any other error of translate() is written into the channel,
+ * and the process must leave.
  */
-struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *from, int *error);
+struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *from,
+			    code_reader *reader, int *error);
 
 #endif

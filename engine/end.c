@@ -141,7 +141,7 @@ static const uint8_t *astray(struct making *m, struct way_out *out)
  */
 static void return_here(struct making *m, const struct insn *insn, uint64_t to)
 {
-	uint32_t dead = m->is_hot ? liveness_dead(to) : 0;
+	uint32_t dead = m->is_hot ? liveness_dead(m->read, to) : 0;
 	uint32_t flags_dead = m->calls ? dead & LIVENESS_FLAGS : 0;
 	const uint8_t *other = astray(m, return_out(m, insn));
 

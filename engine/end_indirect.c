@@ -119,7 +119,7 @@ static void guess_check(struct making *m, uint64_t to, const uint8_t *other)
 	m->hot = emit_32(m->hot, -(uint32_t)to);
 	m->hot = emit_bytes(m->hot, "\xe3\x05", 2); /* jrcxz */
 	m->hot = emit_jump(m->hot, other);
-	if (!(liveness_dead(to) & 1u << RCX))
+	if (!(liveness_dead(m->read, to) & 1u << RCX))
 		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
 	making_beside(m, PIECE_SPILLED);
 }
@@ -158,7 +158,7 @@ static uint64_t constant_target(struct making *m, const struct insn *insn, const
 		return 0;
 	memory_copy(&disp, code + insn->disp_at, 4);
 	from = m->pc + insn->bytes + (uint64_t)(int64_t)disp;
-	to = constant_at(from);
+	to = constant_at(m->read, from);
 	if (!to || !making_fits(m, to) || !making_is_near(m, to))
 		return 0;
 	m->constants[m->constant_count++] = from;

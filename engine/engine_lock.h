@@ -10,6 +10,12 @@
 
 #include <linux/futex.h>
 
+/*
+ * Held to translate, to link, to write the log, and to change what code there is. Nothing of the
+ * program's memory is read or written under it, or under any other lock: see engine.md.
+ */
+extern uint32_t dispatch_lock;
+
 /* about as long as it is held: sleep costs more, and much more where many threads run */
 #define LOCK_SPINS 200u
 

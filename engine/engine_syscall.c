@@ -176,6 +176,8 @@ static long ordinary(struct thread *thread)
 	case SYS_write:
 	case SYS_pwrite64:
 		return code_memory(thread, written);
+	case SYS_ioctl:
+		return code_ioctl(thread, outward);
 	case SYS_writev:
 	case SYS_pwritev:
 	case SYS_pwritev2:

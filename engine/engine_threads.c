@@ -2,6 +2,7 @@
 #include "engine/action.h"
 #include "engine/channel.h"
 #include "engine/child_process.h"
+#include "engine/code_changes.h"
 #include "engine/dispatch.h"
 #include "engine/engine_lock.h"
 #include "engine/engine_memory.h"
@@ -187,12 +188,12 @@ static struct thread *child_make(const struct thread *thread, uint64_t next, uin
 }
 
 /*
- * Hold the lock while the process is copied, so that the copy is consistent. A child that shares
- * our memory and runs natively must find no page guarded.
+ * Hold the lock while the process is copied, so that the copy is consistent: one that is not runs
+ * natively (is_loose). A child that shares our memory and runs natively must find no page guarded.
  */
-static void prepare(int is_process, int is_copy)
+static void prepare(int is_process, int is_copy, int is_loose)
 {
-	if (!is_process)
+	if (!is_process || is_loose)
 		return;
 	lock_take(&dispatch_lock);
 	if (is_copy)
@@ -205,11 +206,11 @@ static void prepare(int is_process, int is_copy)
  * An entry for one that is to be recorded. A copy with our descriptors can't have one of its own,
  * even for a moment. A copy that we wait for has run before we know its number.
  */
-static struct engine_child *entry_for(uint64_t flags)
+static struct engine_child *entry_for(uint64_t flags, int is_loose)
 {
 	int is_process = !(flags & CLONE_SIGHAND), is_copy = !(flags & CLONE_VM);
 
-	if (!is_process || flags & CLONE_NEWPID || !process_follows() ||
+	if (!is_process || is_loose || flags & CLONE_NEWPID || !process_follows() ||
 	    !(is_copy ? !(flags & (CLONE_FILES | CLONE_VFORK)) : flags & CLONE_VFORK))
 		return NULL;
 	return process_take();
@@ -221,7 +222,7 @@ static long clone_held(struct thread *thread, const uint64_t args[6], struct thr
 {
 	long result;
 
-	if (!is_copy)
+	if (!is_copy) /* or a loose one */
 		return gate_clone((long)thread->regs.gpr[0], args, child,
 				  is_process ? child_native : child_inside);
 	leave_copy_begin();
@@ -235,9 +236,9 @@ static long clone_held(struct thread *thread, const uint64_t args[6], struct thr
 	return result;
 }
 
-static void done(int is_process, int is_copy, int is_over)
+static void done(int is_process, int is_copy, int is_loose, int is_over)
 {
-	if (!is_process)
+	if (!is_process || is_loose)
 		return;
 	if (!is_copy)
 		lock_take(&dispatch_lock);
@@ -252,6 +253,7 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 	struct thread *child = child_make(thread, next, flags, stack);
 	int is_process = !(flags & CLONE_SIGHAND), is_copy = !(flags & CLONE_VM), is_over;
 	int is_guest = child && child->is_guest;
+	int is_loose = is_process && is_copy && code_call_waits();
 	long result;
 
 	if (!child)
@@ -260,14 +262,14 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 		__atomic_store_n(&has_guests, 1, __ATOMIC_RELAXED);
 	if (is_guest && flags & CLONE_NEWPID)
 		process_is_apart();
-	child->entry = entry_for(flags);
-	prepare(is_process, is_copy);
+	child->entry = entry_for(flags, is_loose);
+	prepare(is_process, is_copy, is_loose);
 	if (child->entry)
 		process_made(child, is_copy ? trace_next_id() : 0);
 	if (!is_process) /* before it can be, so that we are not the last to leave meanwhile */
 		__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
 	signal_hold_all();
-	result = clone_held(thread, args, child, is_process, is_copy);
+	result = clone_held(thread, args, child, is_process, is_copy && !is_loose);
 	signal_let_all(thread);
 	if (is_process && child->entry) /* a thread may be over, and all of it gone */
 		process_born(child, result, flags & CLONE_PARENT || action_reaps());
@@ -276,7 +278,7 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 	if (!is_process && sys_failed(result))
 		__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
 	is_over = sys_failed(result) || flags & CLONE_VFORK;
-	done(is_process, is_copy, is_over);
+	done(is_process, is_copy, is_loose, is_over);
 	/*
 	 * Threads have freed their own by now, or will; another that borrows our memory for long
 	 * keeps it.

@@ -199,6 +199,19 @@ gate_quit:
 	call	leave
 	.size gate_quit, . - gate_quit
 
+/* dispatch_to(), in the same way */
+	.globl gate_resume
+	.hidden gate_resume
+	.type gate_resume, @function
+gate_resume:
+	mov	%gs:0, %rdi
+	mov	%gs:THREAD_RIP, %rsi
+	xor	%edx, %edx
+	xor	%ebp, %ebp
+	call	dispatch_to
+	jmp	gate_leave
+	.size gate_resume, . - gate_resume
+
 /*
  * gate_chain(context, number, info, handler): another handler for the same signal, its frame the
  * one that the kernel made for ours
@@ -217,26 +230,27 @@ gate_chain:
 	.size gate_chain, . - gate_chain
 
 /*
- * gate_copy(to, from, bytes): 0, or 1 if memory can't be read or written: then the handler resumes
- * at gate_copy_failed
+ * gate_copy(to, from, bytes), gate_read(): 0, or 1 if memory can't be read or written: then the
+ * handler resumes at NAME_failed
  */
-	.globl gate_copy
-	.hidden gate_copy
-	.type gate_copy, @function
-gate_copy:
+	.macro copier name
+	.globl \name, \name\()_done, \name\()_failed
+	.hidden \name, \name\()_done, \name\()_failed
+	.type \name, @function
+\name:
 	mov	%rdx, %rcx
 	rep movsb
-	.globl gate_copy_done
-	.hidden gate_copy_done
-gate_copy_done:
+\name\()_done:
 	xor	%eax, %eax
 	ret
-	.globl gate_copy_failed
-	.hidden gate_copy_failed
-gate_copy_failed:
+\name\()_failed:
 	mov	$1, %eax
 	ret
-	.size gate_copy, . - gate_copy
+	.size \name, . - \name
+	.endm
+
+	copier gate_copy
+	copier gate_read
 
 /* gate_return(frame): rt_sigreturn(2) with that frame */
 	.globl gate_return

@@ -43,6 +43,9 @@ void signal_handle(int number, void *about, void *data);
  */
 void gate_quit(void);
 
+/* The same, to dispatch_to(). */
+void gate_resume(void);
+
 /* End an engine handler and enter the program's in its place, as if the kernel had called it. */
 void gate_chain(void *context, int number, const siginfo_t *info, uint64_t handler)
 	__attribute__((noreturn));
@@ -50,6 +53,13 @@ void gate_chain(void *context, int number, const siginfo_t *info, uint64_t handl
 /* Copy from or to memory of the program's. 0, or 1: it can't be read or written. */
 int gate_copy(void *to, const void *from, uint64_t bytes);
 extern const uint8_t gate_copy_done[], gate_copy_failed[];
+
+/*
+ * The same from code of the program's, while it is at thread->regs: it may wait there for a page. A
+ * signal that comes is delivered at once, and then this does not return.
+ */
+int gate_read(void *to, const void *from, uint64_t bytes);
+extern const uint8_t gate_read_done[], gate_read_failed[];
 
 /* rt_sigreturn(2) from the frame at this address. */
 void gate_return(const void *frame) __attribute__((noreturn));

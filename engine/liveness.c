@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/liveness.h"
 #include "arch/insn.h"
-#include "engine/processor.h"
 #include "engine/ranges.h"
 
 #define LOOK_INSTRUCTIONS 24u
@@ -43,28 +42,30 @@ static void take(struct look *look, const struct insn *insn, const uint8_t *code
 		look->dead |= LIVENESS_FLAGS & ~look->needed;
 }
 
-static uint32_t dead_from(uint64_t pc, uint32_t instructions, uint32_t branches)
+static uint32_t dead_from(struct code_read *read, uint64_t pc, uint32_t instructions,
+			  uint32_t branches)
 {
 	struct look look = { 0, 0 };
 
 	while (instructions--) {
 		uint64_t left = ranges_left(pc);
+		struct code_bytes bytes;
 		struct insn insn;
 
 		/* only what can't change: the result stays true without a guard */
 		if (!left || ranges_flags(pc) != RANGE_FILE ||
-		    insn_decode(&insn, (const uint8_t *)pc, left, pc, processor_is_amd()))
+		    code_read_insn(read, &insn, pc, left, CODE_AHEAD, &bytes))
 			return look.dead;
-		take(&look, &insn, (const uint8_t *)pc);
+		take(&look, &insn, bytes.code);
 		if (insn.kind == TRAIL_BRANCH) {
 			uint32_t both;
 
 			if (!branches || (insn.traits & INSN_TRANSACTION))
 				return look.dead;
 			branches--;
-			both = dead_from(pc + insn.bytes, instructions / 2, branches);
+			both = dead_from(read, pc + insn.bytes, instructions / 2, branches);
 			if (both & ~look.needed)
-				both &= dead_from(insn.target, instructions / 2, branches);
+				both &= dead_from(read, insn.target, instructions / 2, branches);
 			return look.dead | (both & ~look.needed);
 		}
 		if (insn.kind == TRAIL_JUMP || insn.kind == TRAIL_CALL)
@@ -77,7 +78,7 @@ static uint32_t dead_from(uint64_t pc, uint32_t instructions, uint32_t branches)
 	return look.dead;
 }
 
-uint32_t liveness_dead(uint64_t pc)
+uint32_t liveness_dead(struct code_read *read, uint64_t pc)
 {
-	return dead_from(pc, LOOK_INSTRUCTIONS, LOOK_BRANCHES);
+	return dead_from(read, pc, LOOK_INSTRUCTIONS, LOOK_BRANCHES);
 }

@@ -3,14 +3,17 @@
 #ifndef ENGINE_LIVENESS_H
 #define ENGINE_LIVENESS_H
 
+#include "engine/code_read.h"
+
 #include <stdint.h>
 
 #define LIVENESS_FLAGS 0x10000u
 
 /*
  * What all code from pc on writes before it reads it: general registers by their numbers, and
- * LIVENESS_FLAGS for the arithmetic flags. 0: nothing is known to be dead.
+ * LIVENESS_FLAGS for the arithmetic flags. 0: nothing is known to be dead. Code that is not at hand
+ * counts as unknown.
  */
-uint32_t liveness_dead(uint64_t pc);
+uint32_t liveness_dead(struct code_read *read, uint64_t pc);
 
 #endif

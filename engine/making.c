@@ -133,7 +133,7 @@ uint8_t *making_put(struct making *m, uint8_t *at, const struct way_out *out, un
 /* Put the id by a register that `target` does not need, or one that is kept meanwhile. */
 static uint8_t *put_for(struct making *m, uint8_t *at, const struct way_out *out)
 {
-	uint32_t dead = m->is_hot ? liveness_dead(out->target) & PUT_REGISTERS : 0;
+	uint32_t dead = m->is_hot ? liveness_dead(m->read, out->target) & PUT_REGISTERS : 0;
 
 	if (dead)
 		return making_put(m, at, out, (unsigned int)__builtin_ctz(dead));

@@ -9,7 +9,7 @@
 #ifndef ENGINE_MAKING_H
 #define ENGINE_MAKING_H
 
-#include "arch/insn.h"
+#include "engine/code_read.h"
 #include "engine/trace.h"
 #include "engine/vector.h"
 
@@ -18,10 +18,8 @@
 #define MAKING_PIECES_MAX (3 * TRACE_INSTRUCTIONS_MAX + 8 * TRACE_BLOCKS_MAX)
 #define MAKING_CALLS_MAX 16u
 
-/* A trace that is checked has no more code. */
+/* A trace that is checked has no more code: CODE_ONCE_MAX bytes at most. */
 #define MAKING_CHECKED_INSTRUCTIONS_MAX 16u
-#define MAKING_COPIED_MAX ((MAKING_CHECKED_INSTRUCTIONS_MAX + 1) * INSN_BYTES_MAX)
-
 struct cache_area;
 
 /* An exit in the making. */
@@ -36,11 +34,13 @@ struct way_out {
 
 struct making {
 	struct cache_area *area;
+	struct code_read *read;
+	int error; /* -EAGAIN: what it needs must be read first; -EFAULT: it can't be; 0 */
 	enum vector_width width;
 	uint8_t *hot, *cold;
 	uint8_t *head;
-	uint64_t pc, start; /* the next instruction, its block */
-	uint64_t guarded;   /* the page that pages_guard() was asked about last */
+	uint64_t trace_pc, pc, start; /* the trace, the next instruction, its block */
+	uint64_t guarded;	      /* the page that pages_guard() was asked about last */
 	uint32_t most_blocks, most_instructions;
 	int is_x87_shown;
 	int is_checked, is_hot; /* hot: the path that edges.h knows */
@@ -62,9 +62,6 @@ struct making {
 	int is_moved;			      /* to where that is in reach */
 	uint64_t constants[TRACE_BLOCKS_MAX]; /* what was read there leads on */
 	uint32_t constant_count;
-	uint32_t copied; /* checked: so much of its code is in `copy` */
-	uint64_t copied_from;
-	uint8_t copy[MAKING_COPIED_MAX];
 };
 
 /*

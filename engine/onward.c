@@ -63,6 +63,20 @@ static void quit(struct thread *thread, struct frame_context *context)
 	*frame_mask(context) = ~action_own;
 }
 
+/*
+ * The same, to dispatch_to(): its code is read there, where a signal may come meanwhile.
+ */
+static void resume(struct thread *thread, struct frame_context *context)
+{
+	static const uint8_t none[64];
+	uint64_t mask = *frame_mask(context);
+
+	quit(thread, context);
+	frame_vector15_set(context->uc_mcontext.fpregs, none);
+	*frame_rip(context) = (uint64_t)gate_resume;
+	*frame_mask(context) = mask;
+}
+
 void onward_cache(struct thread *thread, struct frame_context *context)
 {
 	static const uint8_t none[64];
@@ -77,8 +91,12 @@ void onward_cache(struct thread *thread, struct frame_context *context)
 	}
 	thread->try_left = 0;
 	lock_take(&dispatch_lock);
-	trace = dispatch_find(thread, *frame_rip(context), NULL, &error);
+	trace = dispatch_find(thread, *frame_rip(context), NULL, NULL, &error);
 	lock_give(&dispatch_lock);
+	if (!trace && error == -EAGAIN) {
+		resume(thread, context);
+		return;
+	}
 	if (!trace && error != -EFAULT) {
 		quit(thread, context);
 		return;

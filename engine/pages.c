@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "engine/code_read.h"
 #include "engine/engine_memory.h"
 #include "engine/leave.h"
 #include "engine/pages.h"
@@ -116,6 +117,14 @@ enum page_state pages_guard(uint64_t address)
 	return page->state;
 }
 
+int pages_know(uint64_t address)
+{
+	if (page_make(address >> 12))
+		return 1;
+	is_full = 1;
+	return 0;
+}
+
 void pages_add(uint64_t address, const struct trace *trace)
 {
 	struct page *page = page_make(address >> 12);
@@ -139,6 +148,7 @@ void pages_add(uint64_t address, const struct trace *trace)
 /* All that was translated of it is given up. */
 static void page_kill(struct page *page)
 {
+	code_read_drop(page->number);
 	if (page->turn != turn)
 		return;
 	for (uint32_t at = page->first, next; at; at = next) {
@@ -287,6 +297,7 @@ int pages_is_guarded(uint64_t address)
 void pages_clear(void)
 {
 	turn++;
+	code_read_drop_all();
 	link_count = 1;
 	free_links = 0;
 	is_full = 0;

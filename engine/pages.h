@@ -25,6 +25,9 @@ enum page_state {
 /* The page's code is about to be read. */
 enum page_state pages_guard(uint64_t page);
 
+/* The page is about to be read: its changes are noticed from now on. 0: too many pages are. */
+int pages_know(uint64_t page);
+
 /* A trace has code of that page. */
 void pages_add(uint64_t page, const struct trace *trace);
 

@@ -121,7 +121,9 @@ static void cool(const struct trace *trace)
 
 static void lay_out(struct batch *batch)
 {
-	for (uint32_t i = 0; i < batch->count; i++) {
+	uint64_t generation = traces_newest();
+
+	for (uint32_t i = 0; i < batch->count && traces_newest() == generation; i++) {
 		struct trace *trace = batch->traces[i];
 
 		if (trace->is_dead || trace->heat < HOT_HITS << 3 * trace->layouts)

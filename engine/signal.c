@@ -157,6 +157,17 @@ static int is_copying(uint64_t rip)
 	return rip >= (uint64_t)gate_copy && rip < (uint64_t)gate_copy_done;
 }
 
+static int is_reading(uint64_t rip)
+{
+	return rip >= (uint64_t)gate_read && rip < (uint64_t)gate_read_done;
+}
+
+/* In the engine, and the program is where thread->regs say: nothing of the engine's is held. */
+static int is_at_regs(uint64_t rip)
+{
+	return is_reading(rip) || (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end);
+}
+
 static int own(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
 	uint64_t rip = *frame_rip(context);
@@ -185,9 +196,9 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 	}
 	if (info->si_signo == SIGSEGV && write_met(thread, info, context))
 		return 1;
-	if (!is_copying(rip))
+	if (!is_copying(rip) && !is_reading(rip))
 		return 0;
-	*frame_rip(context) = (uint64_t)gate_copy_failed;
+	*frame_rip(context) = (uint64_t)(is_reading(rip) ? gate_read_failed : gate_copy_failed);
 	return 1;
 }
 
@@ -304,8 +315,7 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 		at_call(thread, info, context);
 	} else if (rip == (uint64_t)gate_call_done) {
 		after_call(thread, info, context);
-	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end &&
-		   !action_is_fault(info)) {
+	} else if (is_at_regs(rip) && !action_is_fault(info)) {
 		onward_regs(thread, context);
 		onward_deliver(thread, info, context, 0, NULL);
 	} else if (action_is_fault(info) && info->si_signo != SIGTRAP) {
@@ -393,7 +403,7 @@ static void reported(struct thread *thread, struct frame_context *context)
 	thread->is_deferred = 1;
 	if (state.kind != STATE_ENGINE) {
 		step(thread, context);
-	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end) {
+	} else if (is_at_regs(rip)) {
 		onward_regs(thread, context);
 		onward_go(thread, context);
 	} else if ((rip >= (uint64_t)gate_call_check && rip <= (uint64_t)gate_call_at) ||

@@ -162,6 +162,11 @@ static int is_full(void)
 	       id_count - now->first_id > IDS_MAX - 64 * TRACE_EXITS_MAX;
 }
 
+uint64_t traces_newest(void)
+{
+	return newest;
+}
+
 void traces_ask(void)
 {
 	is_asked = 1;
@@ -300,6 +305,11 @@ struct trace *trace_add(uint64_t pc, uint16_t count)
 	*trace = (struct trace){ .pc = pc, .first_exit = id_count, .exits = count };
 	id_count += count;
 	return trace;
+}
+
+void trace_take_back(const struct trace *trace)
+{
+	id_count = trace->first_exit;
 }
 
 /* Pieces of the cache that no trace before has had anything in. */

@@ -120,6 +120,9 @@ void traces_turn(void);
  */
 uint32_t trace_path_blocks(const struct thread *thread, uint32_t id);
 
+/* The number of the newest generation. */
+uint64_t traces_newest(void);
+
 /* It has to wait: some thread may still be in each of the old ones. */
 int traces_are_stuck(void);
 void traces_ask(void);
@@ -147,6 +150,9 @@ struct trace *trace_left(const struct thread *thread, const struct exit *exit);
 /* Room for a trace, its exits' ids in a row behind all others. NULL: no memory, or no ids. */
 struct trace *trace_add(uint64_t pc, uint16_t exits);
 uint32_t trace_number(const struct trace *trace);
+
+/* It is not made after all. */
+void trace_take_back(const struct trace *trace);
 
 /* It is complete: trace_at() and trace_of() find it. Ids beyond trace->exits are given back. */
 void trace_publish(struct trace *trace);

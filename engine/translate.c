@@ -153,46 +153,65 @@ static int guard(struct making *m, uint64_t left)
 	return 0;
 }
 
-/* The program's code; what may change meanwhile as it was when it was read first. */
-static const uint8_t *code_at(struct making *m, uint64_t pc, uint64_t *left)
+/*
+ * The instruction at m->pc: 0; or -errno as code_read_insn(). What is checked is as it was when it
+ * was read first.
+ */
+static int decode(struct making *m, struct insn *insn, uint64_t left, struct code_bytes *bytes)
 {
-	uint64_t at = pc - m->copied_from;
+	uint64_t at = m->pc - m->trace_pc, least = 1;
+	enum code_use use = !m->instructions	       ? CODE_RUNS
+			    : m->in_block || m->is_hot ? CODE_AHEAD
+						       : CODE_KNOWN;
 
+	if (!left)
+		return -EILSEQ;
 	if (!m->is_checked)
-		return (const uint8_t *)pc;
-	if (!m->copied) {
-		m->copied_from = pc;
-		m->copied = *left < MAKING_COPIED_MAX ? (uint32_t)*left : MAKING_COPIED_MAX;
-		if (gate_copy(m->copy, (const void *)pc, m->copied))
-			m->copied = 0;
-		m->unreached = 0;
-		at = 0;
+		return code_read_insn(m->read, insn, m->pc, left, use, bytes);
+	for (;;) {
+		bytes->code = code_read_once(m->read, m->trace_pc, left + at, least);
+		if (!bytes->code)
+			return m->read->bytes ? -EAGAIN : -EFAULT;
+		bytes->code += at;
+		if (at < m->read->copied && !insn_decode(insn, bytes->code, m->read->copied - at,
+							 m->pc, processor_is_amd()))
+			return 0;
+		if (m->instructions || least == INSN_BYTES_MAX || least == left)
+			return -EILSEQ;
+		least = left < INSN_BYTES_MAX ? left : INSN_BYTES_MAX; /* on two pages */
 	}
-	if (at >= m->copied)
-		*left = 0;
-	else if (*left > m->copied - at)
-		*left = m->copied - at;
-	return m->copy + at;
+}
+
+/* The instruction at m->pc is none of the trace's. */
+static void stop_before(struct making *m, int error)
+{
+	m->is_over = 1;
+	if (m->read->bytes || (error == -EFAULT && !m->instructions))
+		m->error = m->read->bytes ? -EAGAIN : -EFAULT;
+	else if (m->in_block || error == -EFAULT)
+		end_here(m);
+	else
+		end_refused(m);
 }
 
 static void one(struct making *m)
 {
 	uint64_t left = ranges_left(m->pc);
+	struct code_bytes bytes;
 	const uint8_t *code;
 	struct insn insn;
+	int err;
 
 	if (left && guard(m, left)) {
 		end_here(m);
 		return;
 	}
-	code = code_at(m, m->pc, &left);
-	if (!left || insn_decode(&insn, code, left, m->pc, processor_is_amd())) {
-		if (m->in_block)
-			end_here(m);
-		else
-			end_refused(m);
+	err = decode(m, &insn, left, &bytes);
+	if (err) {
+		stop_before(m, err);
 		return;
 	}
+	code = bytes.code;
 	switch (insn.kind) {
 	case TRAIL_FALL:
 		if (!can_copy(m, &insn, code))
@@ -262,8 +281,10 @@ static void report(const struct making *m)
 	at = (uint8_t *)(trace + 1);
 	for (uint32_t i = 0; i < m->blocks; i++) {
 		at = emit_bytes(at, &m->entries[i], sizeof(m->entries[i]));
-		memory_copy(at, m->is_checked ? m->copy : (const uint8_t *)m->starts[i],
-			    m->entries[i].bytes);
+		if (m->is_checked)
+			memory_copy(at, m->read->copy, m->entries[i].bytes);
+		else
+			code_read_bytes(m->read, at, m->starts[i], m->entries[i].bytes);
 		at += (m->entries[i].bytes + 7u) & ~7u;
 	}
 	for (uint32_t i = 0; i < m->out_count; i++)
@@ -290,13 +311,13 @@ static struct trace *keep(struct making *m, struct trace *trace)
 	trace->blocks = (uint16_t)m->blocks;
 	trace->exits = (uint16_t)m->out_count;
 	if (m->is_checked) {
-		uint8_t *code = memory_get(m->copied + 8u);
+		uint8_t *code = memory_get(m->read->copied + 8u);
 
 		if (!code)
 			return NULL;
 		trace->is_checked = 1;
 		trace->code_bytes = m->blocks ? m->entries[0].bytes : 0;
-		memory_copy(code, m->copy, trace->code_bytes);
+		memory_copy(code, m->read->copy, trace->code_bytes);
 		trace->code = code;
 	}
 	for (uint32_t i = 0; i < m->out_count; i++) {
@@ -321,33 +342,38 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 	uint64_t pc = trace->pc;
 
 	m->area = area;
+	m->trace_pc = pc;
 	m->width = processor_width();
 	m->hot = m->piece_from = area->hot;
 	m->cold = area->cold;
 	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
 	m->is_called = 0;
 	m->is_swapped = m->is_over = m->is_checked = m->is_x87_shown = 0;
-	m->copied = m->constant_count = 0;
+	m->constant_count = m->unreached = 0;
+	m->error = 0;
 	m->guarded = 1;
 	m->is_hot = trace->layouts != 0;
 	m->most_blocks = m->is_hot ? TRACE_BLOCKS_MAX : COLD_BLOCKS_MAX;
 	m->most_instructions = TRACE_INSTRUCTIONS_MAX;
 	m->first_id = trace->first_exit;
 	making_block_begin(m, pc);
-	if (!m->is_hot || !(liveness_dead(pc) & 1u << RCX))
+	if (!m->is_hot || !(liveness_dead(m->read, pc) & 1u << RCX))
 		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
 	m->head = m->piece_from = m->hot;
 }
 
-/* Whether the code is still what was translated. */
-static int is_true(const struct trace *trace)
+/* Whether the code is still what was translated. 0 also where that is to be read first. */
+static int is_true(const struct trace *trace, struct code_read *read)
 {
-	uint8_t code[MAKING_COPIED_MAX];
+	const uint8_t *code;
+	uint64_t left;
 
 	if (!trace->is_checked)
 		return 1;
-	if (ranges_left(trace->pc) < trace->code_bytes ||
-	    gate_copy(code, (const void *)trace->pc, trace->code_bytes))
+	left = ranges_left(trace->pc);
+	code = left < trace->code_bytes ? NULL
+					: code_read_once(read, trace->pc, left, trace->code_bytes);
+	if (!code)
 		return 0;
 	for (uint32_t i = 0; i < trace->code_bytes; i++)
 		if (code[i] != trace->code[i])
@@ -377,15 +403,17 @@ static void fill(struct making *m, struct cache_area *area, const struct trace *
 	memory_ready(&area->hot_ready, area->hot + READY_AHEAD);
 	memory_ready(&area->cold_ready, area->cold + READY_AHEAD);
 	begin(m, area, trace);
-	while (!m->is_over)
+	while (!m->is_over && !m->read->bytes)
 		one(m);
+	if (m->read->bytes)
+		m->error = -EAGAIN;
 }
 
 /*
  * NULL and -ENOMEM: no memory; -ERANGE: no free addresses in reach of the code; -ENOEXEC: its first
- * instruction can't be translated.
+ * instruction can't be translated; -EFAULT: it can't be read; -EAGAIN: code_read_go().
  */
-static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
+static struct trace *make(uint64_t pc, unsigned int layouts, struct code_read *read, int *error)
 {
 	struct making *m = &making;
 	struct cache_area *area = cache_area_for(pc);
@@ -395,6 +423,7 @@ static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
 	if (!trace)
 		return NULL;
 	trace->layouts = (uint8_t)layouts;
+	m->read = read;
 	m->is_moved = 0;
 	fill(m, area, trace);
 	if (m->unreached) {
@@ -406,6 +435,11 @@ static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
 		area = other;
 		m->is_moved = 1;
 		fill(m, area, trace);
+	}
+	if (m->error) {
+		trace_take_back(trace);
+		*error = m->error;
+		return NULL;
 	}
 	if (!m->blocks) { /* the reader takes no id without blocks */
 		*error = -ENOEXEC;
@@ -439,34 +473,57 @@ static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
 	return trace;
 }
 
-struct trace *translate(uint64_t pc, int *error)
+static struct trace *find_or_make(uint64_t pc, struct code_read *read, int *error)
 {
 	struct trace *trace;
 
 	traces_turn();
 	trace = trace_at(pc);
-	if (trace && is_true(trace))
+	if (trace && is_true(trace, read))
 		return trace;
+	*error = -EAGAIN;
+	if (read->bytes)
+		return NULL;
 	if (trace)
 		trace_kill(trace);
 	if (ranges_left(pc))
-		return make(pc, 0, error);
+		return make(pc, 0, read, error);
 	*error = ranges_are_unreadable() ? -ENOEXEC : -EFAULT;
 	return NULL;
 }
 
+struct trace *translate(uint64_t pc, code_reader *reader, int *error)
+{
+	struct code_read read;
+	struct trace *trace;
+
+	code_read_begin(&read, reader);
+	do
+		trace = find_or_make(pc, &read, error);
+	while (!trace && code_read_go(&read));
+	if (!trace && *error == -EAGAIN && reader)
+		*error = -ENOMEM;
+	return trace;
+}
+
 struct trace *translate_hot(struct trace *old)
 {
-	uint32_t id = old->incoming, next;
+	uint64_t generation = traces_newest();
+	uint32_t id, next;
+	struct code_read read;
 	struct trace *trace;
 	int error;
 
-	if (!ranges_left(old->pc))
-		return NULL;
-	trace = make(old->pc, old->layouts + 1u, &error);
+	code_read_begin(&read, gate_copy);
+	do {
+		if (traces_newest() != generation || old->is_dead || !ranges_left(old->pc))
+			return NULL;
+		trace = make(old->pc, old->layouts + 1u, &read, &error);
+	} while (!trace && code_read_go(&read));
 	if (!trace)
 		return NULL;
 	/* Link to the new one the exits that led to the old one. */
+	id = old->incoming;
 	old->is_dead = 1;
 	old->incoming = 0;
 	for (; id; id = next) {

@@ -9,20 +9,23 @@
 #ifndef ENGINE_TRANSLATE_H
 #define ENGINE_TRANSLATE_H
 
+#include "engine/code_read.h"
 #include "engine/trace.h"
 
 #include <stdint.h>
 
 /*
- * The trace of the code at pc, made unless it is there. NULL: *error is -EFAULT, no code is there;
- * -ENOEXEC, its first instruction can't be translated; -ENOMEM, no memory; or -ERANGE, no free
- * addresses in reach of the code.
+ * The trace of the code at pc, made unless it is there. `reader` reads the code: the lock is given
+ * meanwhile. NULL: *error is -EFAULT, no code is there; -ENOEXEC, its first instruction can't be
+ * translated; -ENOMEM, no memory; -ERANGE, no free addresses in reach of the code; or -EAGAIN, its
+ * code must be read and there is no reader.
  */
-struct trace *translate(uint64_t pc, int *error);
+struct trace *translate(uint64_t pc, code_reader *reader, int *error);
 
 /*
- * Lay a trace out again, along the path that edges.h knows. Returns the new one; or NULL: there
- * is no memory, and the old one stays.
+ * Lay a trace out again, along the path that edges.h knows. The lock may be given meanwhile, and the
+ * generation turn (traces_newest()). Returns the new one; or NULL: there is no memory, and the old
+ * one stays.
  */
 struct trace *translate_hot(struct trace *old);
 

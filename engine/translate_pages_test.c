@@ -2,6 +2,7 @@
 /* Where translations end: at pages, at limits; and when they hold no longer, as code changes. */
 #include "engine/cache.h"
 #include "engine/channel.h"
+#include "engine/gate.h"
 #include "engine/kernel_writes.h"
 #include "engine/pages.h"
 #include "engine/ranges.h"
@@ -59,7 +60,7 @@ Test(translate_pages, cut_instruction_ends_the_block_before_it)
 			 "0:1 push %rax\n"
 			 "+ leave 0/1 to code+0x2\n"
 			 "block code+0x0: 2 in 2 bytes, last at 1, fall\n");
-	cr_assert_null(translate(pc + 2, &error));
+	cr_assert_null(translate(pc + 2, gate_read, &error));
 	cr_assert_eq(error, -ENOEXEC);
 }
 

@@ -4,6 +4,7 @@
  * testing/listing.h makes of what is in the cache then. The code is the end of a page with nothing
  * behind it, so a case without an end of its own leaves there.
  */
+#include "engine/gate.h"
 #include "engine/testing/fixture_code.h"
 #include "engine/testing/listing.h"
 #include "engine/translate.h"
@@ -427,7 +428,7 @@ Test(translate, refused_instruction_alone_has_no_translation)
 					  refused[i].count - 1);
 		int error = 0;
 
-		cr_expect_null(translate(pc, &error), "%s", refused[i].name);
+		cr_expect_null(translate(pc, gate_read, &error), "%s", refused[i].name);
 		cr_expect_eq(error, -ENOEXEC, "%s: %d", refused[i].name, error);
 	}
 }
@@ -439,7 +440,7 @@ Test(translate, address_without_code_is_efault)
 
 	fixture_open();
 	pc = fixture_put(FIXTURE_LOW, 0, "\x90", 1);
-	cr_assert_null(translate(pc + 1, &error));
+	cr_assert_null(translate(pc + 1, gate_read, &error));
 	cr_assert_eq(error, -EFAULT);
 }
 

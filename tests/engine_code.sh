@@ -22,6 +22,10 @@ for name in written protected mapped shared read beside itself stack heap forked
 	same "code $name" "$WAYMARK_BUILD/tests/targets/engine/engine-code" "$name"
 done
 
+for name in missing shared batches protected removed signals vanished announced; do
+	same "pages by userfaultfd(2): $name" "$WAYMARK_BUILD/tests/targets/engine/engine-fed" "$name"
+done
+
 cat >made.js <<'JS'
 let sum = 0;
 for (let i = 0; i < 200; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/testing/fixture_code.h"
 #include "engine/channel.h"
-#include "engine/dispatch.h"
+#include "engine/engine_lock.h"
 #include "engine/engine_memory.h"
 #include "engine/gate.h"
 #include "engine/leave.h"
@@ -44,13 +44,18 @@ void gate_refused(void)
 {
 }
 
+/* Memory of the program's, which nothing else can read: never under the engine's lock. */
 int gate_copy(void *to, const void *from, uint64_t bytes)
 {
-	memcpy(to, from, bytes);
-	return 0;
+	cr_assert_eq(dispatch_lock, 0);
+	return fixture_load(to, (uint64_t)from, bytes);
 }
 
-uint32_t dispatch_lock;
+int gate_read(void *to, const void *from, uint64_t bytes)
+{
+	return gate_copy(to, from, bytes);
+}
+
 struct thread *fixture_thread;
 
 int leave_any(int (*is)(const struct thread *thread, uint64_t what), uint64_t what)
@@ -136,6 +141,15 @@ void fixture_store(uint64_t at, const void *bytes, size_t count)
 	close(memory);
 }
 
+int fixture_load(void *to, uint64_t at, size_t count)
+{
+	int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	ssize_t got = pread(memory, to, count, (off_t)at);
+
+	close(memory);
+	return got != (ssize_t)count;
+}
+
 int fixture_is_writable(uint64_t at)
 {
 	int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
@@ -154,7 +168,7 @@ void fixture_map(uint64_t start, size_t bytes, uint32_t flags)
 	cr_assert_eq(at, (void *)start);
 	memset(at, NO_INSTRUCTION, bytes);
 	if (!(flags & RANGE_WRITABLE))
-		cr_assert_eq(mprotect(at, bytes, PROT_READ), 0);
+		cr_assert_eq(mprotect(at, bytes, PROT_NONE), 0);
 	ranges_add(start, bytes, flags);
 }
 
@@ -171,8 +185,11 @@ uint64_t fixture_put(uint64_t near, uint32_t flags, const void *bytes, size_t co
 struct trace *fixture_translate(uint64_t pc)
 {
 	int error = 0;
-	struct trace *trace = translate(pc, &error);
+	struct trace *trace;
 
+	lock_take(&dispatch_lock);
+	trace = translate(pc, gate_read, &error);
+	lock_give(&dispatch_lock);
 	cr_assert_not_null(trace, "%d", error);
 	/* the tool has taken all */
 	channel.head->log_taken = channel.head->log_put;

@@ -35,6 +35,12 @@ void fixture_map(uint64_t start, size_t bytes, uint32_t flags);
 /* Store bytes there, whatever protection the page has. */
 void fixture_store(uint64_t at, const void *bytes, size_t count);
 
+/*
+ * Load bytes from there: nothing else can, for code that is not writable can't be read here. 0, or
+ * 1: there is no memory.
+ */
+int fixture_load(void *to, uint64_t at, size_t count);
+
 /* Whether the program can write there now. */
 int fixture_is_writable(uint64_t at);
 
