@@ -332,11 +332,19 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 	}
 }
 
+#define TRAP_OVERFLOW 4 /* int $4: SIGSEGV, at the next instruction as with SIGTRAP */
+
+static int is_fault_at(const siginfo_t *info, const struct frame_context *context)
+{
+	return action_is_fault(info) && info->si_signo != SIGTRAP &&
+	       context->uc_mcontext.gregs[REG_TRAPNO] != TRAP_OVERFLOW;
+}
+
 /* In translated code: on to where the program is at an instruction, if it is not there. */
 static void in_cache(struct thread *thread, siginfo_t *info, struct frame_context *context,
 		     struct state *state)
 {
-	int is_fault = action_is_fault(info) && info->si_signo != SIGTRAP;
+	int is_fault = is_fault_at(info, context);
 
 	for (unsigned int i = 0; i < GLUE_MAX && state->kind == STATE_BETWEEN && !is_fault; i++) {
 		if (!glue_step(thread, context))

@@ -27,7 +27,7 @@ same()
 leaves()
 {
 	same "$@"
-	ENGINE_LOAD_STATE=1 timeout -k 5 60 "$load" "$engine" "$targets/engine-$1" "$2" 2>&1 |
+	ENGINE_LOAD_STATE=1 timeout -k 5 60 "$load" "$engine" "$targets/engine-$1" "${@:2}" 2>&1 |
 		grep -q "^state 3 " || fail "$*: the engine did not leave"
 }
 
@@ -35,7 +35,7 @@ leaves()
 stays()
 {
 	same "$@"
-	ENGINE_LOAD_STATE=1 timeout -k 5 60 "$load" "$engine" "$targets/engine-$1" "$2" 2>&1 |
+	ENGINE_LOAD_STATE=1 timeout -k 5 60 "$load" "$engine" "$targets/engine-$1" "${@:2}" 2>&1 |
 		grep -q "^state 1 " || fail "$*: the engine left"
 }
 
@@ -49,6 +49,8 @@ leaves places fixed
 for scene in unmap_all stray attached; do
 	stays places $scene
 done
+stays raised
+leaves raised others
 leaves breaks breaks
 for scene in synced alone dispatch own_gs; do
 	leaves rights $scene
