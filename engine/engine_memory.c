@@ -125,6 +125,12 @@ void memory_unmap(void *at, size_t bytes)
 	forget(bytes);
 }
 
+void memory_unmap_bare(void *at, size_t bytes)
+{
+	__atomic_sub_fetch(&unwritable, bytes, __ATOMIC_RELAXED);
+	memory_unmap(at, bytes);
+}
+
 void memory_forget(const void *at, size_t bytes)
 {
 	places_drop((uint64_t)at);

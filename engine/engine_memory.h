@@ -24,6 +24,7 @@ uint64_t memory_random(void);
  */
 void *memory_map(uint64_t at, size_t bytes, int protection);
 void memory_unmap(void *at, size_t bytes);
+void memory_unmap_bare(void *at, size_t bytes); /* what was mapped without access, and has none */
 
 /*
  * The same, and copies of the process don't have it, unless they are recorded: whatever only

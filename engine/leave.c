@@ -158,8 +158,7 @@ void leave_ask(void)
 	lock_give(&lock);
 }
 
-/* Also those that are in system calls, which leave_ask() lets leave behind them. */
-static void tell_all(void)
+static void tell_all(int has_calls)
 {
 	long pid = sys_call3(SYS_getpid, 0, 0, 0);
 	uint64_t self;
@@ -167,16 +166,22 @@ static void tell_all(void)
 	__asm__("mov %%gs:0, %0" : "=r"(self));
 	lock_take(&lock);
 	for (struct thread *at = first; at; at = at->next_thread)
-		if ((uint64_t)at != self)
+		if ((uint64_t)at != self &&
+		    (has_calls || !__atomic_load_n(&at->call_next, __ATOMIC_SEQ_CST)))
 			report(at, pid);
 	lock_give(&lock);
+}
+
+void leave_renew(void)
+{
+	tell_all(0);
 }
 
 void leave_together(void)
 {
 	__atomic_store_n(&is_together, 1, __ATOMIC_SEQ_CST);
 	leave_ask();
-	tell_all();
+	tell_all(1); /* also those in system calls, which leave_ask() lets leave behind them */
 }
 
 /*

@@ -29,6 +29,12 @@ int leave_is_asked(void);
 void leave_together(void);
 
 /*
+ * Ask threads in translated code to come to the engine, and to continue from there: in the newest
+ * translations.
+ */
+void leave_renew(void);
+
+/*
  * The signal that asks a thread to leave. The tool sends it, too: the thread then checks
  * leave_is_wanted().
  */

@@ -27,6 +27,7 @@
 #define OWNER_MANY UINT32_MAX
 
 static uint64_t *map;
+static uint64_t *map_before; /* map_move() */
 static uint32_t *owners;
 static uint8_t ready[GROUPS / 8]; /* a bit a group */
 static uint32_t ready_count;
@@ -42,6 +43,39 @@ int map_open(int is_far)
 	if (!map)
 		map = memory_map_alone(0, MAP_BYTES, PROT_NONE);
 	return map && owners ? 0 : -EADDRNOTAVAIL;
+}
+
+static int is_near(const uint64_t *at)
+{
+	return (uint64_t)at <= INT32_MAX;
+}
+
+int map_move(void)
+{
+	uint64_t *to = map_before || !is_near(map) ? map
+						   : memory_map_alone(0, MAP_BYTES, PROT_NONE);
+
+	if (!to)
+		return -ENOMEM;
+	if (to == map)
+		return 0;
+	if (memory_renew(map, MAP_BYTES, piece_count * PIECE_BYTES)) {
+		memory_unmap_bare(to, MAP_BYTES);
+		return -ENOMEM;
+	}
+	map_before = map;
+	map = to;
+	ready_count = piece_count = 0;
+	memory_clear(ready, sizeof(ready));
+	memory_clear(writable, sizeof(writable));
+	return 0;
+}
+
+void map_moved(void)
+{
+	if (map_before)
+		memory_unmap_bare(map_before, MAP_BYTES);
+	map_before = NULL;
 }
 
 static uint32_t group_of(uint64_t pc)
@@ -141,13 +175,18 @@ void map_clear(void)
 
 uint8_t *map_emit_jump(uint8_t *at)
 {
-	if ((uint64_t)map <= INT32_MAX) /* jmp *map(,%rcx,8) */
+	if (is_near(map)) /* jmp *map(,%rcx,8) */
 		return emit_32(emit_bytes(at, "\xff\x24\xcd", 3), (uint32_t)(uint64_t)map);
 	at = emit_save(at, RAX, THREAD_SPILL);
 	at = emit_64(emit_bytes(at, "\x48\xb8", 2), (uint64_t)map); /* movabs $map, %rax */
 	at = emit_bytes(at, "\x48\x8d\x0c\xc8", 4);		    /* lea (%rax,%rcx,8), %rcx */
 	at = emit_load(at, RAX, THREAD_SPILL);
 	return emit_bytes(at, "\xff\x21", 2); /* jmp *(%rcx) */
+}
+
+static int is_of(const uint64_t *at, uint64_t entry)
+{
+	return at && entry - (uint64_t)at < MAP_BYTES;
 }
 
 int map_is_jump(const uint8_t *at, uint64_t rcx, uint64_t *entry)
@@ -158,11 +197,11 @@ int map_is_jump(const uint8_t *at, uint64_t rcx, uint64_t *entry)
 		return 0;
 	memory_copy(&base, at + 3, sizeof(base));
 	*entry = rcx;
-	if (at[1] == 0x24 && at[2] == 0xcd && base == (uint64_t)map)
-		*entry = (uint64_t)map + rcx * 8;
+	if (at[1] == 0x24 && at[2] == 0xcd)
+		*entry = base + rcx * 8;
 	else if (at[1] != 0x21)
 		return 0;
-	return *entry - (uint64_t)map < MAP_BYTES;
+	return is_of(map, *entry) || is_of(map_before, *entry);
 }
 
 uint64_t map_landing(uint64_t entry)

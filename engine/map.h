@@ -28,6 +28,13 @@
 int map_open(int is_far);
 
 /*
+ * The program wants the place that needs no base: the map is elsewhere from the next generation on.
+ * 0, or -ENOMEM. map_moved(): no thread is in code of an older one, and the place is free.
+ */
+int map_move(void);
+void map_moved(void);
+
+/*
  * The page of pc has code of the program. Returns the page of other code with the same low half, if
  * that is new; 0: none has. From now on no entry of either page is set. The caller must drop what
  * was translated of the returned page.

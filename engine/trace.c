@@ -167,6 +167,11 @@ uint64_t traces_newest(void)
 	return newest;
 }
 
+int traces_are_new(void)
+{
+	return oldest == newest;
+}
+
 void traces_ask(void)
 {
 	is_asked = 1;

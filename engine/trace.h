@@ -120,8 +120,9 @@ void traces_turn(void);
  */
 uint32_t trace_path_blocks(const struct thread *thread, uint32_t id);
 
-/* The number of the newest generation. */
+/* The number of the newest generation; whether it is the only one. */
 uint64_t traces_newest(void);
+int traces_are_new(void);
 
 /* It has to wait: some thread may still be in each of the old ones. */
 int traces_are_stuck(void);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/channel.h"
+#include "engine/engine_lock.h"
 #include "engine/engine_threads.h"
 #include "engine/leave.h"
+#include "engine/map.h"
 #include "engine/places.h"
 #include "engine/sys.h"
+#include "engine/trace.h"
 #include "engine/withdraw.h"
 
 #include <errno.h>
@@ -60,14 +63,17 @@ static uint64_t segment_bytes(long number)
 	return sys_call3(SYS_shmctl, number, IPC_STAT, (long)&about) ? 4096 : about.shm_segsz;
 }
 
-/* Whether the call that thread->regs ask for wants memory where ours is. */
-static int meets(const uint64_t *gpr)
+/*
+ * Whether the call that thread->regs ask for wants memory where ours is. is_free: or memory that
+ * must be free: without us it might be.
+ */
+static int meets(const uint64_t *gpr, int is_free)
 {
 	switch (gpr[0]) {
-	/* who does not want to replace anything hears from the kernel that something is there */
 	case SYS_mmap:
-		return (gpr[10] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED &&
-		       is_ours(gpr[7], gpr[6]);
+		if (gpr[10] & MAP_FIXED_NOREPLACE)
+			return is_free && is_ours(gpr[7], gpr[6]);
+		return gpr[10] & MAP_FIXED && is_ours(gpr[7], gpr[6]);
 	case SYS_brk:
 		return break_meets(gpr[7]);
 	case SYS_mremap:
@@ -80,9 +86,38 @@ static int meets(const uint64_t *gpr)
 	}
 }
 
+#define RENEW_NAPS 64u /* a thread may not have been where it could come from */
+
+/*
+ * Move the map, which is where programs may have memory too. Other threads must have come out of
+ * the code that uses it.
+ */
+static void move_map(void)
+{
+	lock_take(&dispatch_lock);
+	if (!map_move()) {
+		traces_ask();
+		traces_turn();
+		for (unsigned int i = 0; i < LEAVE_NAPS_MAX && !traces_are_new(); i++) {
+			lock_give(&dispatch_lock);
+			if (i % RENEW_NAPS == 0)
+				leave_renew();
+			leave_nap();
+			lock_take(&dispatch_lock);
+			traces_drop();
+		}
+		if (traces_are_new())
+			map_moved();
+	}
+	lock_give(&dispatch_lock);
+}
+
 long withdraw_from_memory(struct thread *thread, uint64_t pc)
 {
-	if (!meets(thread->regs.gpr))
+	if (!meets(thread->regs.gpr, 1))
+		return 0;
+	move_map();
+	if (!meets(thread->regs.gpr, 0))
 		return 0;
 	if (!others_left())
 		return -ENOMEM;

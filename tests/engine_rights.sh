@@ -39,14 +39,13 @@ stays()
 		grep -q "^state 1 " || fail "$*: the engine left"
 }
 
-for scene in low breaks implied root descriptors locked maps ring fixed_free; do
+for scene in low breaks implied root descriptors locked maps ring; do
 	same places $scene
 done
 for scene in user barriers dumpable tracer; do
 	same rights $scene
 done
-leaves places fixed
-for scene in unmap_all stray attached; do
+for scene in fixed fixed_free between unmap_all stray attached; do
 	stays places $scene
 done
 stays raised

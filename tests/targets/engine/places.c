@@ -73,6 +73,52 @@ static void fixed_free(void)
 	printf("%d\n", at == MAP_FAILED ? errno == EEXIST : !use(at, 4096));
 }
 
+static volatile int is_over;
+static long (*volatile steps[2])(long);
+
+static long step_up(long value)
+{
+	return value + 2;
+}
+
+static long step_down(long value)
+{
+	return value - 2;
+}
+
+static void *busy(void *data)
+{
+	long value = 0;
+
+	for (unsigned long i = 0; !is_over; i++)
+		value = steps[i & 1](value);
+	*(long *)data = value & 1;
+	return NULL;
+}
+
+/* Between 8 and 16 GiB, while other threads run code. */
+static void between(void)
+{
+	pthread_t threads[3];
+	long values[3] = { 1, 1, 1 }, sum = 0;
+
+	steps[0] = step_up;
+	steps[1] = step_down;
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, busy, &values[i]);
+	usleep(20000);
+	for (unsigned long at = 8; at <= 16; at += 2) {
+		char *got = map_at(at << 30, 4 * MIB, at % 4 ? MAP_FIXED_NOREPLACE : MAP_FIXED);
+
+		sum += got == (char *)(at << 30) ? use(got, 4 * MIB) : errno;
+	}
+	usleep(20000);
+	is_over = 1;
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	printf("between %ld, %ld %ld %ld\n", sum, values[0], values[1], values[2]);
+}
+
 /* All that is not ours goes: what a program does that sets up its own address space. */
 static void unmap_all(void)
 {
@@ -320,12 +366,19 @@ int main(int count, char **words)
 		const char *name;
 		void (*run)(void);
 	} scenes[] = {
-		{ "fixed", fixed },	    { "fixed_free", fixed_free },
-		{ "unmap_all", unmap_all }, { "low", low },
-		{ "breaks", breaks },	    { "implied", implied },
-		{ "root", root },	    { "descriptors", descriptors },
-		{ "locked", locked },	    { "maps", maps },
-		{ "ring", ring },	    { "stray", stray },
+		{ "fixed", fixed },
+		{ "between", between },
+		{ "fixed_free", fixed_free },
+		{ "unmap_all", unmap_all },
+		{ "low", low },
+		{ "breaks", breaks },
+		{ "implied", implied },
+		{ "root", root },
+		{ "descriptors", descriptors },
+		{ "locked", locked },
+		{ "maps", maps },
+		{ "ring", ring },
+		{ "stray", stray },
 		{ "attached", attached },
 	};
 
