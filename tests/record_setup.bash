@@ -90,7 +90,7 @@ run()
 {
 	local wanted=$1 got
 	shift
-	timeout -k 5 60 "$waymark" record "$@" >out 2>words
+	timeout -k 5 120 "$waymark" record "$@" >out 2>words
 	got=$?
 	[ $got -eq "$wanted" ] || fail "record $*: status $got, expected $wanted: $(cat words)"
 }
@@ -113,7 +113,7 @@ records()
 # begin_record ARGUMENT...: as run, in the background until end_record; its pid in $recorder
 begin_record()
 {
-	timeout -k 5 60 "$waymark" record "$@" >out 2>words &
+	timeout -k 5 120 "$waymark" record "$@" >out 2>words &
 	recorder=$!
 }
 
