@@ -14,10 +14,12 @@
 #include "engine/trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ioctl.h>
 #include <linux/personality.h>
 #include <linux/userfaultfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ALL_PAGES (UINT64_C(1) << 47)
@@ -144,6 +146,24 @@ static void protect(const uint64_t *gpr)
 	here(gpr[7], bytes, gpr[2], 0, !is_known);
 }
 
+/*
+ * By this descriptor a file may be written of which there is code, or will be: is_mapped. Not under
+ * the lock: FUSE asks a server.
+ */
+static void file_look(uint64_t fd, int is_mapped)
+{
+	long flags = sys_call3(SYS_fcntl, (long)fd, F_GETFL, 0);
+	struct stat about;
+
+	if (sys_failed(flags) || (flags & O_ACCMODE) == O_RDONLY ||
+	    sys_call3(SYS_fstat, (long)fd, (long)&about, 0) ||
+	    (!is_mapped && !ranges_have_file(about.st_ino)))
+		return;
+	lock_take(&dispatch_lock);
+	ranges_file_written(about.st_ino);
+	lock_give(&dispatch_lock);
+}
+
 static void after(const uint64_t *gpr, uint64_t result)
 {
 	int is_file = !(gpr[10] & MAP_ANONYMOUS);
@@ -230,6 +250,8 @@ long code_call(struct thread *thread, long (*plain)(const struct thread *))
 	const uint64_t *gpr = thread->regs.gpr;
 	long result;
 
+	if (gpr[0] == SYS_mmap && !(gpr[10] & MAP_ANONYMOUS))
+		file_look(gpr[8], 1);
 	if (gpr[0] == SYS_mmap && !is_code(gpr[2]) && !(gpr[10] & MAP_FIXED))
 		return plain(thread);
 	if (gpr[0] == SYS_madvise && !is_discard(gpr[2]))
@@ -297,6 +319,8 @@ long code_opened(struct thread *thread, long (*plain)(const struct thread *))
 	long result = plain(thread);
 	char path[64];
 
+	if (result >= 0)
+		file_look((uint64_t)result, 0);
 	if (result >= 0 && !__atomic_load_n(&has_memory, __ATOMIC_RELAXED) &&
 	    is_memory_open((uint64_t)result, path))
 		__atomic_store_n(&has_memory, 1, __ATOMIC_RELAXED);

@@ -35,8 +35,8 @@ static int byte_next(struct mapped *mapped)
 	return (unsigned char)mapped->bytes[mapped->at++];
 }
 
-/* A hexadecimal number, and the character behind it. */
-static uint64_t number_next(struct mapped *mapped, int *behind)
+/* A number to a base, and the character behind it. */
+static uint64_t number_next(struct mapped *mapped, unsigned int base, int *behind)
 {
 	uint64_t value = 0;
 	int c;
@@ -44,9 +44,9 @@ static uint64_t number_next(struct mapped *mapped, int *behind)
 	for (;;) {
 		c = byte_next(mapped);
 		if (c >= '0' && c <= '9')
-			value = value << 4 | (uint64_t)(c - '0');
+			value = value * base + (uint64_t)(c - '0');
 		else if (c >= 'a' && c <= 'f')
-			value = value << 4 | (uint64_t)(c - 'a' + 10);
+			value = value * base + (uint64_t)(c - 'a' + 10);
 		else
 			break;
 	}
@@ -54,19 +54,15 @@ static uint64_t number_next(struct mapped *mapped, int *behind)
 	return value;
 }
 
-/* The rest of a line, behind the offset: device, inode, path. */
+/* The rest of a line, behind the spaces. */
 static void path_next(struct mapped *mapped, char *path, uint32_t room)
 {
-	uint32_t bytes = 0, field = 0;
-	int c, before = ' ';
+	uint32_t bytes = 0;
+	int c;
 
-	while ((c = byte_next(mapped)) >= 0 && c != '\n') {
-		if (field < 2)
-			field += c == ' ' && before != ' ';
-		else if ((bytes || c != ' ') && bytes + 1 < room)
+	while ((c = byte_next(mapped)) >= 0 && c != '\n')
+		if ((bytes || c != ' ') && bytes + 1 < room)
 			path[bytes++] = (char)c;
-		before = c;
-	}
 	if (path)
 		path[bytes] = '\0';
 }
@@ -75,16 +71,19 @@ int mapped_next(struct mapped *mapped, char *path, uint32_t room)
 {
 	int c;
 
-	mapped->start = number_next(mapped, &c);
+	mapped->start = number_next(mapped, 16, &c);
 	if (c != '-')
 		return 0;
-	mapped->end = number_next(mapped, &c);
+	mapped->end = number_next(mapped, 16, &c);
 	mapped->flags = 0;
 	while ((c = byte_next(mapped)) >= 0 && c != ' ') {
 		mapped->flags |= c == 'r' ? MAPPED_READABLE : c == 'x' ? MAPPED_CODE : 0;
 		mapped->flags |= c == 'w' ? MAPPED_WRITABLE : c == 's' ? MAPPED_SHARED : 0;
 	}
-	mapped->offset = number_next(mapped, &c);
+	mapped->offset = number_next(mapped, 16, &c);
+	number_next(mapped, 16, &c); /* the device */
+	number_next(mapped, 16, &c);
+	mapped->inode = number_next(mapped, 10, &c);
 	path_next(mapped, path, path ? room : 0);
 	return 1;
 }

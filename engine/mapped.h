@@ -14,7 +14,7 @@
 #define MAPPED_SHARED 8u
 
 struct mapped {
-	uint64_t start, end, offset;
+	uint64_t start, end, offset, inode; /* inode: 0, no file's */
 	uint32_t flags;
 	/* the reader's own */
 	int fd;

@@ -170,6 +170,51 @@ static void add_read(const struct range *range)
 	ranges_add(from, range->end - from, flags | (is_ours ? RANGE_WRITABLE : 0));
 }
 
+/*
+ * Files of private code, by their inodes (a file system may have several devices), and those that
+ * are written in another way: code of these changes without a trace.
+ */
+#define FILES_MAX 512u
+#define WRITTEN_MAX 64u
+
+static uint64_t files[FILES_MAX], written[WRITTEN_MAX];
+static uint32_t file_count, written_count;
+static int is_newly_written;
+
+static int has_inode(const uint64_t *list, uint32_t count, uint64_t inode)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (list[i] == inode)
+			return 1;
+	return 0;
+}
+
+static int is_written(uint64_t inode)
+{
+	return has_inode(written, written_count < WRITTEN_MAX ? written_count : WRITTEN_MAX, inode);
+}
+
+int ranges_have_file(uint64_t inode)
+{
+	return has_inode(files, __atomic_load_n(&file_count, __ATOMIC_RELAXED), inode);
+}
+
+static void written_add(uint64_t inode)
+{
+	if (is_written(inode))
+		return;
+	written[written_count++ % WRITTEN_MAX] = inode;
+	is_newly_written |= ranges_have_file(inode);
+}
+
+static void file_add(uint64_t inode)
+{
+	if (file_count < FILES_MAX && !ranges_have_file(inode)) {
+		files[file_count] = inode;
+		__atomic_store_n(&file_count, file_count + 1, __ATOMIC_RELAXED);
+	}
+}
+
 static uint64_t wanted; /* why all are read again */
 static int is_unreadable;
 
@@ -188,12 +233,16 @@ static int is_ring(void)
 	return begins(path, "/[aio]") || begins(path, "anon_inode:[io_uring]");
 }
 
+static int is_forgotten; /* what was made of code that is written in another way now */
+
 static void line_take(const struct mapped *line)
 {
 	struct range range = { .start = line->start, .end = line->end };
 
 	if (!is_read && is_ring())
 		pages_share(1);
+	if (line->inode && line->flags & MAPPED_SHARED && line->flags & MAPPED_WRITABLE)
+		written_add(line->inode);
 	if (!(line->flags & MAPPED_CODE) || is_hidden(range.start, range.end))
 		return;
 	if (!(line->flags & MAPPED_READABLE)) {
@@ -203,23 +252,50 @@ static void line_take(const struct mapped *line)
 	range.flags = (line->flags & MAPPED_WRITABLE ? RANGE_WRITABLE : 0) |
 		      (line->flags & MAPPED_SHARED ? RANGE_SHARED : 0) |
 		      (path[0] == '/' ? RANGE_FILE : 0);
+	if (line->inode && !(line->flags & MAPPED_SHARED)) {
+		file_add(line->inode);
+		if (is_written(line->inode) || begins(path, "/memfd:"))
+			range.flags |= RANGE_SHARED;
+	}
+	if (is_forgotten && range.flags & RANGE_SHARED)
+		pages_forget(range.start, range.end - range.start);
 	add_read(&range);
 	log_module(range.start, range.end - range.start, line->offset, path);
 }
 
-int ranges_read(void)
+static int lines_read(void)
 {
 	static struct mapped mapped;
 	int err = mapped_open(&mapped);
 
 	if (err)
 		return err;
-	range_count = last = 0;
+	range_count = last = file_count = 0;
 	while (mapped_next(&mapped, path, sizeof(path)))
 		line_take(&mapped);
 	mapped_close(&mapped);
 	is_read = 1;
 	return 0;
+}
+
+int ranges_read(void)
+{
+	int err = lines_read();
+
+	if (!is_newly_written)
+		return err;
+	is_newly_written = 0;
+	is_forgotten = 1;
+	err = lines_read();
+	is_forgotten = 0;
+	return err;
+}
+
+void ranges_file_written(uint64_t inode)
+{
+	written_add(inode);
+	if (is_newly_written)
+		ranges_read();
 }
 
 /* ---- looks ---- */

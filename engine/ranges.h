@@ -28,8 +28,17 @@ int ranges_are_unreadable(void);
 int ranges_read(void);
 
 #define RANGE_WRITABLE 1u
-#define RANGE_SHARED 2u
+#define RANGE_SHARED 2u /* or of a file that is written in another way */
 #define RANGE_FILE 4u /* not known of all at once */
+
+/*
+ * The file of that inode is written from now on: its private code, too, where the program has not
+ * written it itself.
+ */
+void ranges_file_written(uint64_t inode);
+
+/* Whether there was private code of that file when the mappings were read last. No lock. */
+int ranges_have_file(uint64_t inode);
 
 /* RANGE_* of where pc is; 0 also where no code is. */
 uint32_t ranges_flags(uint64_t pc);

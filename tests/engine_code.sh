@@ -18,7 +18,7 @@ same()
 	cmp -s native engine || fail "$what: $(diff native engine | head -5; tail -3 words)"
 }
 
-for name in written protected mapped shared read beside itself stack heap forked apart regions threads faults crowded constant; do
+for name in written protected mapped shared aliased read beside itself stack heap forked apart regions threads faults crowded constant; do
 	same "code $name" "$WAYMARK_BUILD/tests/targets/engine/engine-code" "$name"
 done
 

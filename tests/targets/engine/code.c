@@ -124,6 +124,61 @@ static void shared(void)
 	printf("shared %ld\n", sum);
 }
 
+/* Private code of a file that is written in other ways: as long as it is the file's page. */
+static void aliased(void)
+{
+	char path[64];
+	uint8_t *write, *run, code[16] = { 0 };
+	long sum = 0;
+	int fds[2], file;
+
+	fds[0] = memfd_create("code", 0);
+	snprintf(path, sizeof(path), "aliased.%d", (int)getpid());
+	fds[1] = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	if (fds[0] < 0 || fds[1] < 0)
+		exit(2);
+	for (int n = 0; n < 2; n++) {
+		if (ftruncate(fds[n], PAGE))
+			exit(2);
+		write = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[n], 0);
+		run = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fds[n], 0);
+		for (int i = 0; i < 200; i++) {
+			make(write, i);
+			sum += call(run, 2);
+			make(code, 3 * i);
+			if (pwrite(fds[n], code, sizeof(code), 0) != sizeof(code))
+				exit(2);
+			sum += call(run, 2);
+		}
+		printf("aliased %ld\n", sum);
+		munmap(run, PAGE);
+		munmap(write, PAGE);
+	}
+	/* by a descriptor that can't write, and written later: opened so, then mapped so */
+	file = open(path, O_RDONLY);
+	for (int n = 0; n < 2; n++) {
+		run = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+		sum += call(run, 1);
+		close(fds[1]);
+		fds[1] = open(path, O_RDWR);
+		for (int i = 0; i < 100; i++) {
+			make(code, 5 * i);
+			if (pwrite(fds[1], code, sizeof(code), 0) != sizeof(code))
+				exit(2);
+			sum += call(run, 2);
+		}
+		write = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+		for (int i = 0; i < 100; i++) {
+			make(write, 7 * i);
+			sum += call(run, 2);
+		}
+		printf("later %ld\n", sum);
+		munmap(run, PAGE);
+		munmap(write, PAGE);
+	}
+	unlink(path);
+}
+
 static void read_in(void)
 {
 	uint8_t *at = get(2 * PAGE, RWX), code[16] = { 0 };
@@ -480,14 +535,12 @@ int main(int count, char **values)
 		const char *name;
 		void (*run)(void);
 	} cases[] = {
-		{ "written", written },	     { "protected", protected },
-		{ "mapped", mapped },	     { "shared", shared },
-		{ "read", read_in },	     { "beside", written_beside },
-		{ "itself", writes_itself }, { "stack", on_stack },
-		{ "heap", in_heap },	     { "forked", forked },
-		{ "apart", far_apart },	     { "regions", regions },
-		{ "threads", threads },	     { "faults", faults },
-		{ "crowded", crowded },	     { "constant", constant },
+		{ "written", written },	      { "protected", protected },  { "mapped", mapped },
+		{ "aliased", aliased },	      { "shared", shared },	   { "read", read_in },
+		{ "beside", written_beside }, { "itself", writes_itself }, { "stack", on_stack },
+		{ "heap", in_heap },	      { "forked", forked },	   { "apart", far_apart },
+		{ "regions", regions },	      { "threads", threads },	   { "faults", faults },
+		{ "crowded", crowded },	      { "constant", constant },
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
