@@ -444,7 +444,7 @@ static int finish(struct recording *recording, int had_dir)
 	recording->progress.live = recording->session->live;
 	if (has_trace)
 		progress_sum_up(&recording->progress, &status, options->dir,
-				options->session.policy,
+				recording->error ? WM_POLICY_DISCARD : options->session.policy,
 				recording->error ? 0 : session_crowded_out(recording->session));
 	origins_tell_natives(recording->session->live);
 	origins_tell_losses(recording->session->live);

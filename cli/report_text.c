@@ -330,7 +330,7 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 	}
 	printf("Losses       %llu events %s (%.2f%% of all), %llu packets missing\n",
 	       (unsigned long long)summary->discarded,
-	       summary->is_cyclic ? "overwritten" : "discarded",
+	       summary->is_cyclic && !reader->write_error ? "overwritten" : "discarded",
 	       100.0 * (double)summary->discarded /
 		       (double)(summary->discarded + summary->total + !summary->discarded),
 	       (unsigned long long)summary->missing_packets);

@@ -116,12 +116,18 @@ mount -t tmpfs -o size=8k room room || exit 77
 timeout -k 5 60 ./waymark record --json --buffer 1M -o room/full -- ./ticker 200000 2 1 7 >out 2>words
 ./waymark report room/full >said 2>/dev/null
 umount room
+mount -t tmpfs -o size=16k room room || exit 77
+timeout -k 5 60 ./waymark record --policy cyclic -o room/full -- ./ticker 20000 2 1 7 2>unwritten
+./waymark report room/full >>unwritten 2>/dev/null
+umount room
 mount -t tmpfs -o size=8k room room
 timeout -k 5 60 ./waymark record --policy cyclic -o room/full -- ./ticker 2 1 1 7 2>nowhere
 exit 0
 END
 unshare -m bash fuller.sh
 grep -q "no room.*: room/full" nowhere || fail "fuller, cyclic: $(cat nowhere)"
+grep -q "Losses .* discarded" unwritten && ! grep overwritten unwritten ||
+	fail "fuller, cyclic: the buffer had room: $(cat unwritten)"
 grep -q "Losses  *$(json discarded) events discarded (100.00% of all)" said || fail "fuller: $(grep Losses said)"
 ! grep -q "has changed its counts" said || fail "fuller: the program is blamed: $(grep -A2 Losses said)"
 
