@@ -23,12 +23,13 @@ static void print_damage(const struct trace_damage *damage)
 
 int complain_damage(const struct trace_reader *reader, const char *dir)
 {
-	const char *why = reader->write_error ? strerror(reader->write_error) : NULL;
+	const char *end = reader->is_indexed ? reader_end_words(reader) : NULL;
 	uint32_t shown = reader->damage_count < SHOWN_MAX ? reader->damage_count : SHOWN_MAX;
 
 	fflush(stdout); /* where both go to one place, this comes after */
-	if (why) {
-		complain_words("waymark: %s: the recorder could not write all of it: %s", dir, why);
+	if (end) {
+		complain_words("waymark: %s: %s%s%s", dir, end, reader->write_error ? ": " : "",
+			       reader->write_error ? strerror(reader->write_error) : "");
 		fputc('\n', stderr);
 	}
 	if (!reader->damages_ever)

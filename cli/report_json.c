@@ -266,6 +266,7 @@ int report_json(const struct report *report)
 		json_bool(&json, "ended", reader->is_ended);
 	else
 		json_null(&json, "ended");
+	json_words(&json, "in_memory", reader->meta.in_memory);
 	json_words(&json, "write_error", reader->write_error ? strerror(reader->write_error) : "");
 	json_number(&json, "unwritten_blocks", reader->unwritten_blocks);
 	json_number(&json, "unwritten_threads", reader->unwritten_threads);

@@ -24,6 +24,8 @@ await has_ended || fail "killed: it is said to have ended: $(reported killed end
 "$waymark" report killed >said || fail "killed: status $?"
 grep -q "the recorder was killed" said || fail "killed: $(grep -A2 Losses said)"
 ! grep -q "Losses  *none$" said || fail "killed: it is said to be complete"
+"$waymark" dump killed 2>words >said || fail "killed: dump: status $?"
+grep -q "killed: its last 100 ms may be missing" words || fail "killed: dump: $(cat words)"
 
 # With the policy cyclic nothing is written before the end, and of branches with last= neither.
 in_memory=(events branches)
@@ -38,6 +40,9 @@ for asked in "-e marker:beat:at --policy cyclic" "-e trail/step,last=1M/"; do
 	"$waymark" report killed >said || fail "killed: $asked: status $?"
 	grep -q "the recorder was killed: its ${in_memory[0]} were in memory alone, and are missing" said ||
 		fail "killed: $asked: $(grep -A2 Losses said)"
+	expect "killed: $asked: in memory" "$(reported killed in_memory)" "${in_memory[0]}"
+	"$waymark" dump killed 2>words >said || fail "killed: $asked: dump: status $?"
+	grep -q "was in memory alone is missing" words || fail "killed: $asked: dump: $(cat words)"
 	in_memory=("${in_memory[@]:1}")
 done
 

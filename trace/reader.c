@@ -21,6 +21,17 @@
 #define WINDOW_BYTES_MIN (16u << 10)
 #define WINDOWS_BYTES (64u << 20) /* of all streams together, as long as each has the least */
 
+const char *reader_end_words(const struct trace_reader *reader)
+{
+	if (reader->live || (reader->is_indexed && reader->is_ended && !reader->write_error))
+		return NULL;
+	return !reader->is_indexed ? "the trace has no index: packets may be missing"
+	       : reader->is_ended  ? "the recorder could not write all of the trace"
+	       : reader->meta.in_memory
+		       ? "the recorder was killed: what was in memory alone is missing"
+		       : "the recorder was killed: its last 100 ms may be missing";
+}
+
 void reader_damage(struct trace_reader *reader, const char *file, uint64_t offset, uint64_t bytes,
 		   const char *what)
 {

@@ -131,6 +131,9 @@ const char *packet_event(struct trace_packet *packet, const struct trace_schema 
 /* The wall clock when the first packet of all began; UINT64_MAX without packets. */
 uint64_t reader_begin_ns(const struct trace_reader *reader);
 
+/* Why a trace's end may be missing, beside its damages; NULL: all of it is there. Static. */
+const char *reader_end_words(const struct trace_reader *reader);
+
 /* Put damage down. `what` is static. */
 void reader_damage(struct trace_reader *reader, const char *file, uint64_t offset, uint64_t bytes,
 		   const char *what);

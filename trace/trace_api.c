@@ -167,16 +167,11 @@ static int next_damage(struct wm_trace *trace)
 /* The packets that the recorder could not write, and the streams that can't be checked. */
 static int end_index(struct wm_trace *trace)
 {
-	const struct trace_reader *reader = trace->reader;
-	struct trace_damage damage = { .file = (char *)".index" };
+	struct trace_damage damage = { .file = (char *)".index",
+				       .what = reader_end_words(trace->reader) };
 
-	if (reader->live || (reader->is_indexed && reader->is_ended && !reader->write_error))
+	if (!damage.what)
 		return 0;
-	damage.what = !reader->is_indexed ? "the trace has no index: packets may be missing"
-		      : reader->is_ended  ? "the recorder could not write all of the trace"
-		      : reader->meta.in_memory
-			      ? "the recorder was killed: what was in memory alone is missing"
-			      : "the recorder was killed: its last 100 ms may be missing";
 	record_damage(trace, &damage);
 	return 1;
 }
