@@ -50,7 +50,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 13
+#define ENGINE_VERSION 14
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -440,6 +440,7 @@ enum engine_entry_kind {
 	ENGINE_ENTRY_TRACE = 1,	 /* struct engine_trace */
 	ENGINE_ENTRY_PREFIX = 2, /* struct engine_prefix */
 	ENGINE_ENTRY_MODULE = 3, /* struct engine_module */
+	ENGINE_ENTRY_GONE = 4,	 /* the same, without a path: it was unmapped, all or in part */
 };
 
 /* Each is 8-byte aligned and contiguous. */
@@ -468,7 +469,10 @@ struct engine_prefix {
 	uint32_t blocks, reserved;
 };
 
-/* Code mapped from a file; or, without a path, no more. The path follows, NUL-terminated. */
+/*
+ * Code mapped from a file. The path follows, NUL-terminated. The log has it before the first trace
+ * of it, and a GONE of the same start before those of what is mapped there next.
+ */
 struct engine_module {
 	struct engine_entry entry;
 	uint64_t start, bytes, offset;

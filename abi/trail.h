@@ -9,7 +9,7 @@
  *	trail:begin   space, origin, flags  a trail begins
  *	trail:blocks  space, ids            what ran, oldest first; a run of uint32
  *	trail:define  space, first, blocks  the ids from `first` on; a run of struct trail_entry
- *	trail:space   space, modules        so many modules had come or gone when the space began
+ *	trail:space   space, modules        so many modules had come or gone when its epoch began
  *	trail:thread  tid, over, blocks     the thread has a trail; at its end again: over 1, and
  *	                                    the number of its blocks
  *
@@ -24,9 +24,10 @@
  *
  * A trail may continue in another space at any trail:blocks. So a writer need not keep a table for
  * ever, and if a module takes the addresses of another one, as after an exec, the space keeps
- * their blocks apart. A trail:space with `modules` means that the space's code ran behind the first
- * `modules` of the process's modules (in the metadata, each that came and each that went), and not
- * behind more than the next space of the process has. Without a trail:space this is unknown.
+ * their blocks apart. A trail:space with `modules` means that the space's code ran in the epoch
+ * that began behind the first `modules` of the process's modules (in the metadata, each that came
+ * and each that went): trace/trail/module_epochs.h says when an epoch ends, and that it may be
+ * resumed. Without a trail:space this is unknown.
  *
  * The same stream lists the threads that have a trail, so that a reader notices a lost stream. Not
  * all origins list them; without a list no stream counts as lost.

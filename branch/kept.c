@@ -94,6 +94,15 @@ static void note_ticks(struct kept_thread *thread, uint64_t ticks)
 	thread->ticks = ticks > thread->ticks ? ticks : thread->ticks;
 }
 
+static int on_since(struct trail_sink *sink, struct sink_thread *thread, uint32_t from)
+{
+	const struct kept *kept = kept_of(sink);
+
+	return kept->to->calls->since
+		       ? kept->to->calls->since(kept->to, thread_of(thread)->to, from)
+		       : 0;
+}
+
 static int on_block(struct trail_sink *sink, struct sink_thread *thread,
 		    const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
@@ -127,6 +136,7 @@ static int on_thread_end(struct trail_sink *sink, struct sink_thread *thread, ui
 static const struct trail_sink_calls kept_calls = {
 	.module = on_module,
 	.thread_begin = on_thread_begin,
+	.since = on_since,
 	.block = on_block,
 	.event = on_event,
 	.thread_end = on_thread_end,

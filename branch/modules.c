@@ -39,6 +39,13 @@ static int module_read(struct control_module *module, int memory, const struct m
 	return is_read;
 }
 
+int modules_report(struct modules *modules, const struct control_module *module, const char *path)
+{
+	int err = module_epochs_take(&modules->epochs, module, path);
+
+	return err ? err : modules->sink->calls->module(modules->sink, module, path);
+}
+
 static int note(struct modules *modules, int memory, const struct map *first)
 {
 	struct control_module module;
@@ -52,12 +59,12 @@ static int note(struct modules *modules, int memory, const struct map *first)
 	}
 	module_read(&module, memory, first);
 	noted = &modules->noted[modules->count++];
-	noted->start = first->start;
+	*noted = (struct module_noted){ .start = first->start };
 	noted->device = first->device;
 	noted->inode = first->inode;
 	noted->module = module;
 	noted->path = path;
-	return modules->sink->calls->module(modules->sink, &module, first->path);
+	return modules_report(modules, &module, first->path);
 }
 
 /* A file that was written over and mapped again is another module: by its build id. */
@@ -86,7 +93,7 @@ static int note_gone(struct modules *modules, const struct maps *maps, int memor
 			modules->noted[kept++] = *noted;
 			continue;
 		}
-		err = modules->sink->calls->module(modules->sink, &module, noted->path);
+		err = modules_report(modules, &module, noted->path);
 		free(noted->path);
 	}
 	modules->count = kept;
@@ -138,13 +145,12 @@ int modules_copy(struct modules *copy, const struct modules *modules)
 	return 0;
 }
 
-int modules_tell(const struct modules *modules)
+int modules_tell(struct modules *modules)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < modules->count && !err; i++)
-		err = modules->sink->calls->module(modules->sink, &modules->noted[i].module,
-						   modules->noted[i].path);
+		err = modules_report(modules, &modules->noted[i].module, modules->noted[i].path);
 	return err;
 }
 
@@ -153,5 +159,6 @@ void modules_release(struct modules *modules)
 	for (size_t i = 0; i < modules->count; i++)
 		free(modules->noted[i].path);
 	free(modules->noted);
+	module_epochs_release(&modules->epochs);
 	*modules = (struct modules){ 0 };
 }

@@ -4,6 +4,7 @@
 #define BRANCH_MODULES_H
 
 #include "branch/sink.h"
+#include "trace/trail/module_epochs.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,8 +12,10 @@
 
 struct modules {
 	struct trail_sink *sink;
+	struct module_epochs epochs; /* of what was reported */
 	struct module_noted {
 		uint64_t start, device, inode;
+		uint64_t code; /* where the engine saw code of it first; 0: not yet */
 		struct control_module module;
 		char *path;
 	} * noted;
@@ -25,12 +28,15 @@ struct modules {
  */
 int modules_note(struct modules *modules, pid_t pid);
 
+/* Report one to the sink. 0 or its error; -ENOMEM. */
+int modules_report(struct modules *modules, const struct control_module *module, const char *path);
+
 /*
  * The modules that a forked copy of the process has too; reports them to the sink. 0, -ENOMEM or
  * the sink's error.
  */
 int modules_copy(struct modules *copy, const struct modules *modules);
-int modules_tell(const struct modules *modules);
+int modules_tell(struct modules *modules);
 void modules_release(struct modules *modules);
 
 #endif

@@ -16,6 +16,8 @@
 /* A part of a process's memory that code of a chosen module has. */
 struct range {
 	uint64_t start, end;
+	uint32_t came; /* as so many modules had come or gone */
+	uint32_t gave; /* the same, as another took its place; UINT32_MAX: none has */
 };
 
 enum verdict { UNKNOWN, ALL, NONE, SOME };
@@ -30,6 +32,7 @@ struct only {
 	char exe[PATH_MAX];
 	struct range *ranges;
 	size_t count, room;
+	struct module_epochs epochs;
 	uint8_t *verdicts; /* enum verdict, by path number: its blocks never change */
 	size_t verdict_count, verdict_room;
 	struct only_names names; /* the first's */
@@ -40,6 +43,8 @@ struct sink_thread {
 	struct sink_thread *to;
 	int is_away;	/* it ran elsewhere, and nothing says so yet */
 	int is_dropped; /* its last block was */
+	/* of its next blocks: they ran no earlier, and no later, than so many modules' changes */
+	uint32_t epoch_from, epoch_to;
 };
 
 static struct only *only_of(struct trail_sink *sink)
@@ -88,23 +93,28 @@ static int is_chosen(const struct only *only, const char *path)
 	return is;
 }
 
-static int is_inside(const struct only *only, uint64_t address)
+static int is_inside(const struct only *only, const struct sink_thread *thread, uint64_t address)
 {
-	for (size_t i = 0; i < only->count; i++)
-		if (address - only->ranges[i].start < only->ranges[i].end - only->ranges[i].start)
+	for (size_t i = 0; i < only->count; i++) {
+		const struct range *range = &only->ranges[i];
+
+		if (address - range->start < range->end - range->start &&
+		    range->came < thread->epoch_to && range->gave > thread->epoch_from)
 			return 1;
+	}
 	return 0;
 }
 
 /* What lay there does no longer. */
 static void take_away(struct only *only, const struct range *gone)
 {
-	size_t kept = 0;
+	for (size_t i = 0; i < only->count; i++) {
+		struct range *range = &only->ranges[i];
 
-	for (size_t i = 0; i < only->count; i++)
-		if (only->ranges[i].start >= gone->end || only->ranges[i].end <= gone->start)
-			only->ranges[kept++] = only->ranges[i];
-	only->count = kept;
+		if (range->gave == UINT32_MAX && range->start < gone->end &&
+		    range->end > gone->start)
+			range->gave = only->epochs.events;
+	}
 }
 
 /* The range of a module at `base`, from its file; 0: the file can't be read. */
@@ -181,6 +191,8 @@ static int note_module(struct only *only, const struct control_module *module, c
 		return 0;
 	if (array_grow(&only->ranges, &only->room, only->count + 1, sizeof(*only->ranges)))
 		return -ENOMEM;
+	range.came = only->epochs.events;
+	range.gave = UINT32_MAX;
 	only->ranges[only->count++] = range;
 	return 0;
 }
@@ -201,6 +213,8 @@ static int only_module(struct trail_sink *sink, const struct control_module *mod
 	struct only *only = only_of(sink);
 	int err = note_module(only, module, path);
 
+	if (!err)
+		err = module_epochs_take(&only->epochs, module, path);
 	return err ? err : only->to->calls->module(only->to, module, path);
 }
 
@@ -213,6 +227,8 @@ static int only_thread_begin(struct trail_sink *sink, struct sink_thread **out, 
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
 		return -ENOMEM;
+	(*out)->epoch_from = UINT32_MAX - 1;
+	(*out)->epoch_to = UINT32_MAX;
 	err = only->to->calls->thread_begin(only->to, &(*out)->to, tid, comm, origin, ticks);
 	if (!err)
 		return 0;
@@ -258,13 +274,24 @@ static void drop(struct sink_thread *thread)
 	thread->is_dropped = 1;
 }
 
+static int only_since(struct trail_sink *sink, struct sink_thread *thread, uint32_t from)
+{
+	const struct module_epochs *epochs = &only_of(sink)->epochs;
+	const struct trail_sink *to = only_of(sink)->to;
+	uint32_t end = module_epochs_end(epochs, from);
+
+	thread->epoch_from = from;
+	thread->epoch_to = end ? end : UINT32_MAX;
+	return to->calls->since ? to->calls->since(only_of(sink)->to, thread->to, from) : 0;
+}
+
 static int only_block(struct trail_sink *sink, struct sink_thread *thread,
 		      const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
 	struct only *only = only_of(sink);
 	int err;
 
-	if (!is_inside(only, entry->start)) {
+	if (!is_inside(only, thread, entry->start)) {
 		drop(thread);
 		return 0;
 	}
@@ -294,18 +321,19 @@ static int only_event(struct trail_sink *sink, struct sink_thread *thread,
 
 /* ---- paths ---- */
 
-static enum verdict judge(const struct only *only, const struct trail_source_path *path)
+static enum verdict judge(const struct only *only, const struct sink_thread *thread,
+			  const struct trail_source_path *path)
 {
 	uint32_t inside = 0;
 
 	for (uint32_t i = 0; i < path->count; i++)
-		inside += (uint32_t)is_inside(only, path->blocks[i].entry.start);
+		inside += (uint32_t)is_inside(only, thread, path->blocks[i].entry.start);
 	return !inside ? NONE : inside == path->count ? ALL : SOME;
 }
 
 /* Modules are reported before paths in them. */
-static int verdict_of(struct only *only, const struct trail_source_path *path,
-		      enum verdict *verdict)
+static int verdict_of(struct only *only, const struct sink_thread *thread,
+		      const struct trail_source_path *path, enum verdict *verdict)
 {
 	size_t had = only->verdict_count;
 
@@ -318,7 +346,7 @@ static int verdict_of(struct only *only, const struct trail_source_path *path,
 		only->verdict_count = count;
 	}
 	if (only->verdicts[path->number] == UNKNOWN)
-		only->verdicts[path->number] = (uint8_t)judge(only, path);
+		only->verdicts[path->number] = (uint8_t)judge(only, thread, path);
 	*verdict = (enum verdict)only->verdicts[path->number];
 	return 0;
 }
@@ -328,7 +356,7 @@ static int only_path(struct trail_sink *sink, struct sink_thread *thread,
 {
 	struct only *only = only_of(sink);
 	enum verdict verdict;
-	int err = verdict_of(only, path, &verdict);
+	int err = verdict_of(only, thread, path, &verdict);
 
 	if (err)
 		return err;
@@ -404,8 +432,8 @@ static int only_process_end(struct trail_sink *sink, const struct sink_ending *e
 
 #define CALLS                                                                                      \
 	.begin = only_begin, .module = only_module, .thread_begin = only_thread_begin,             \
-	.thread_name = only_thread_name, .block = only_block, .event = only_event,                 \
-	.thread_end = only_thread_end
+	.thread_name = only_thread_name, .since = only_since, .block = only_block,                 \
+	.event = only_event, .thread_end = only_thread_end
 
 /* What the sink behind can: bit 0 is_full(), bit 1 child(), bit 2 path(). */
 static const struct trail_sink_calls calls[8] = {
@@ -469,6 +497,7 @@ void only_close(struct only *only)
 		if (at->next == only)
 			at->next = only->next;
 	free(only->ranges);
+	module_epochs_release(&only->epochs);
 	free(only->verdicts);
 	free(only);
 }

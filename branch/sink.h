@@ -46,6 +46,11 @@ struct trail_sink_calls {
 	/* It has another name, as it has executed a program. NULL: the sink does not need it. */
 	int (*thread_name)(struct trail_sink *sink, struct sink_thread *thread, const char *comm);
 	/*
+	 * The thread's next blocks ran in the epoch of that name (trace/trail/module_epochs.h), of
+	 * which module() got a part already. Without it, in the latest. NULL: the sink has no names.
+	 */
+	int (*since)(struct trail_sink *sink, struct sink_thread *thread, uint32_t from);
+	/*
 	 * It ran a block, no later than `ticks`. `code`: the block's bytes, or NULL where they
 	 * can't be had.
 	 */

@@ -2,6 +2,7 @@
 #include "branch/snapshot.h"
 
 #include "base/array.h"
+#include "branch/store_blocks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,8 +11,7 @@
 
 struct taking {
 	struct snapshot *snapshot;
-	uint32_t *ids; /* ours + 1, by the store's */
-	uint32_t defined;
+	uint32_t *ids; /* ours in their tables + 1, by the store's */
 };
 
 /* ---- the process's modules ---- */
@@ -46,7 +46,23 @@ static int module_add(struct trail_sink *sink, const struct control_module *modu
 
 /* ---- its records ---- */
 
-static int define(struct taking *taking, const struct store_record *record, uint32_t *id)
+/* NULL: no memory. */
+static struct snapshot_table *table_of(struct snapshot *snapshot, uint32_t from)
+{
+	struct snapshot_table **at = &snapshot->tables;
+
+	while (*at && (*at)->from != from)
+		at = &(*at)->next;
+	if (!*at) {
+		*at = calloc(1, sizeof(**at));
+		if (*at)
+			(*at)->from = from;
+	}
+	return *at;
+}
+
+static int define(struct taking *taking, struct snapshot_table *in,
+		  const struct store_record *record, uint32_t *id)
 {
 	uint8_t run[sizeof(struct trail_entry) + TRAIL_BLOCK_BYTES_MAX];
 	size_t bytes = sizeof(struct trail_entry);
@@ -56,9 +72,9 @@ static int define(struct taking *taking, const struct store_record *record, uint
 		memcpy(run + bytes, record->code, record->entry->bytes);
 		bytes += record->entry->bytes;
 	}
-	*id = taking->defined;
-	taking->ids[record->id] = ++taking->defined;
-	return trail_table_define(&taking->snapshot->table, *id, run, bytes);
+	*id = in->defined;
+	taking->ids[record->id] = ++in->defined;
+	return trail_table_define(&in->table, *id, run, bytes);
 }
 
 static struct trail_part *part_add(struct trail_path *path, uint64_t ticks)
@@ -74,18 +90,22 @@ static int take_block(struct taking *taking, const struct store_record *record)
 	struct snapshot *snapshot = taking->snapshot;
 	struct trail_path *path = &snapshot->path;
 	struct trail_part *part = path->count ? &path->parts[path->count - 1] : NULL;
+	struct snapshot_table *in = table_of(snapshot, record->from);
 	uint32_t id = taking->ids[record->id] - 1;
-	int err = taking->ids[record->id] ? 0 : define(taking, record, &id);
+	int err = in ? 0 : -ENOMEM;
+
+	if (!err && !taking->ids[record->id])
+		err = define(taking, in, record, &id);
 
 	if (err)
 		return err;
-	if (!part || !part->count || part->ticks != record->ticks)
+	if (!part || !part->count || part->ticks != record->ticks || part->table != &in->table)
 		part = part_add(path, record->ticks);
 	if (!part || array_grow(&snapshot->ids, &snapshot->id_room, snapshot->id_count + 1, 4))
 		return -ENOMEM;
 	memcpy(snapshot->ids + 4 * snapshot->id_count++, &id, 4);
 	part->count++;
-	part->table = &snapshot->table;
+	part->table = &in->table;
 	path->blocks++;
 	return 0;
 }
@@ -104,6 +124,26 @@ static int take(const struct store_record *record, void *data)
 	return 0;
 }
 
+/* Once all modules are known. */
+static int eras_take(struct snapshot *snapshot)
+{
+	struct module_epochs epochs = { 0 };
+	int err = trails_epochs_read(&epochs, &snapshot->process);
+	uint32_t number = 0;
+
+	for (struct snapshot_table *at = snapshot->tables; at && !err; at = at->next) {
+		struct trail_era *era = &at->table.era;
+
+		era->number = number++;
+		if (at->from == STORE_NO_EPOCH)
+			continue;
+		era->from = at->from;
+		era->to = module_epochs_end(&epochs, at->from);
+	}
+	module_epochs_release(&epochs);
+	return err;
+}
+
 int snapshot_take(struct snapshot *snapshot, struct trail_store *store,
 		  const struct store_thread *thread, pid_t pid)
 {
@@ -120,6 +160,8 @@ int snapshot_take(struct snapshot *snapshot, struct trail_store *store,
 	err = trail_store_modules(store, store_thread_pid(thread), &modules.sink);
 	if (!err)
 		err = store_thread_each(store, thread, take, &taking);
+	if (!err)
+		err = eras_take(snapshot);
 	free(taking.ids);
 	for (size_t i = 0; i < path->count; i++)
 		if (path->parts[i].count)
@@ -136,7 +178,11 @@ void snapshot_release(struct snapshot *snapshot)
 	free(snapshot->process.modules);
 	free(snapshot->path.parts);
 	free(snapshot->ids);
-	trail_table_release(&snapshot->table);
+	for (struct snapshot_table *at = snapshot->tables, *next; at; at = next) {
+		next = at->next;
+		trail_table_release(&at->table);
+		free(at);
+	}
 	*snapshot = (struct snapshot){ 0 };
 }
 

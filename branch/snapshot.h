@@ -14,9 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of the blocks of one epoch. */
+struct snapshot_table {
+	struct snapshot_table *next;
+	uint32_t from;
+	uint32_t defined;
+	struct trail_table table;
+};
+
 struct snapshot {
 	struct trail_path path;
-	struct trail_table table;
+	struct snapshot_table *tables;
 	struct tsdl_process process; /* its modules alone */
 	uint8_t *ids;
 	size_t id_count, id_room;

@@ -240,6 +240,7 @@ static int store_thread_begin(struct trail_sink *sink, struct sink_thread **out,
 		.pid = store->pid,
 		.tid = tid,
 		.number = ++store->threads_ever,
+		.from = STORE_NO_EPOCH,
 		.origin = origin,
 		.ticks = ticks,
 	};
@@ -260,6 +261,17 @@ static int store_thread_name(struct trail_sink *sink, struct sink_thread *of, co
 		return 0;
 	memset(thread->comm, 0, sizeof(thread->comm));
 	memcpy(thread->comm, comm, strnlen(comm, sizeof(thread->comm) - 1));
+	return 0;
+}
+
+static int store_since(struct trail_sink *sink, struct sink_thread *of, uint32_t from)
+{
+	struct trail_store *store = store_of(sink);
+	struct store_thread *thread = thread_of(of);
+
+	store->has_epochs = 1;
+	if (thread)
+		thread->from = from;
 	return 0;
 }
 
@@ -350,7 +362,7 @@ static int store_block(struct trail_sink *sink, struct sink_thread *of,
 		return 0;
 	}
 	store->asking = thread;
-	id = store_blocks_hold(&store->blocks, entry, code);
+	id = store_blocks_hold(&store->blocks, entry, code, thread->from);
 	if (id >= 0)
 		run = run_for(store, thread, 1, ticks);
 	store->asking = NULL;
@@ -454,6 +466,7 @@ static const struct trail_sink_calls store_calls = {
 	.module = store_module,
 	.thread_begin = store_thread_begin,
 	.thread_name = store_thread_name,
+	.since = store_since,
 	.block = store_block,
 	.event = store_event,
 	.thread_end = store_thread_end,
@@ -576,25 +589,4 @@ void trail_store_clear(struct trail_store *store)
 	}
 	sweep(store);
 	store_mark_rewind(store);
-}
-
-void trail_store_status(const struct trail_store *store, struct trail_store_status *status)
-{
-	*status = (struct trail_store_status){
-		.bytes = store->bytes,
-		.used_bytes = store_used_bytes(store),
-		.table_bytes = (uint64_t)store->blocks.chunks * store->pool.chunk_bytes,
-		.lost_blocks = store->lost_blocks,
-		.lost_events = store->lost_events,
-		.missing_blocks = store->missing_blocks,
-		.lost_threads = store->lost_threads,
-		.lost_modules = store->lost_modules,
-		.live = store->live,
-	};
-	for (const struct store_thread *thread = store->threads; thread; thread = thread->next) {
-		status->blocks += thread->blocks;
-		status->events += thread->events;
-		status->threads++;
-		status->is_full |= store_loss_is_any(&thread->behind);
-	}
 }

@@ -96,6 +96,7 @@ int trail_store_write(struct trail_store *store, struct trail_sink *to);
 struct store_record {
 	const struct trail_entry *entry; /* NULL: an event */
 	const uint8_t *code;		 /* the block's, or NULL */
+	uint32_t from;			 /* the block's epoch (module_epochs.h); STORE_NO_EPOCH */
 	uint32_t id; /* the block's, below trail_store_ids(), until the next change */
 	struct trail_between between;
 	uint64_t ticks;

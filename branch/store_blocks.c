@@ -28,6 +28,14 @@ void store_blocks_init(struct store_blocks *blocks, struct store_pool *pool, voi
 	memset(memory, 0, store_blocks_bytes(chunks, slots));
 }
 
+/* Of all of it. */
+static uint32_t bytes_of(const struct trail_entry *entry)
+{
+	uint32_t code = entry->flags & TRAIL_HAS_CODE ? entry->bytes : 0;
+
+	return ((uint32_t)sizeof(struct store_block) + code + 7) & ~7u;
+}
+
 /* ---- ids and their places ---- */
 
 static uint32_t ids_a_chunk(const struct store_blocks *blocks)
@@ -117,14 +125,14 @@ static void slot_add(struct store_blocks *blocks, struct store_block *block)
 }
 
 static struct store_block *find(struct store_blocks *blocks, const struct trail_entry *entry,
-				const uint8_t *code)
+				const uint8_t *code, uint32_t from)
 {
 	uint32_t at = *slot_of(blocks, entry, code);
 
 	while (at) {
 		struct store_block *block = store_blocks_at(blocks, at - 1);
 
-		if (!memcmp(&block->entry, entry, sizeof(*entry)) &&
+		if (block->from == from && !memcmp(&block->entry, entry, sizeof(*entry)) &&
 		    (!code || !memcmp(block->code, code, entry->bytes)))
 			return block;
 		at = block->next;
@@ -168,20 +176,20 @@ static struct block_chunk *room_for(struct store_blocks *blocks, uint32_t bytes)
 }
 
 int64_t store_blocks_hold(struct store_blocks *blocks, const struct trail_entry *entry,
-			  const uint8_t *code)
+			  const uint8_t *code, uint32_t from)
 {
-	uint32_t code_bytes = code ? entry->bytes : 0;
-	uint32_t bytes = ((uint32_t)sizeof(struct store_block) + code_bytes + 7) & ~7u;
 	struct trail_entry mine = *entry;
 	struct store_block *block;
 	struct block_chunk *chunk;
+	uint32_t bytes;
 	int64_t id;
 
 	mine.flags = code ? TRAIL_HAS_CODE : 0;
-	block = find(blocks, &mine, code);
+	block = find(blocks, &mine, code, from);
+	bytes = bytes_of(&mine);
 	if (block) {
 		if (!block->refs++)
-			blocks->dead_bytes -= block->bytes;
+			blocks->dead_bytes -= bytes;
 		return block->id;
 	}
 	id = id_take(blocks);
@@ -195,11 +203,9 @@ int64_t store_blocks_hold(struct store_blocks *blocks, const struct trail_entry 
 	block = (struct store_block *)(chunk->bytes + chunk->used);
 	chunk->used += bytes;
 	blocks->used_bytes += bytes;
-	*block = (struct store_block){
-		.id = (uint32_t)id, .refs = 1, .bytes = bytes, .entry = mine
-	};
+	*block = (struct store_block){ .id = (uint32_t)id, .refs = 1, .from = from, .entry = mine };
 	if (code)
-		memcpy(block->code, code, code_bytes);
+		memcpy(block->code, code, entry->bytes);
 	place_set(blocks, block);
 	slot_add(blocks, block);
 	return id;
@@ -210,7 +216,7 @@ void store_blocks_drop(struct store_blocks *blocks, uint32_t id)
 	struct store_block *block = store_blocks_at(blocks, id);
 
 	if (!--block->refs)
-		blocks->dead_bytes += block->bytes;
+		blocks->dead_bytes += bytes_of(&block->entry);
 }
 
 /* Where what is kept is moved to: never beyond where it is read. */
@@ -222,7 +228,7 @@ struct target {
 static void keep(struct store_blocks *blocks, struct target *to, const struct store_block *block)
 {
 	struct block_chunk *chunk = store_pool_at(blocks->pool, to->chunk);
-	uint32_t bytes = block->bytes;
+	uint32_t bytes = bytes_of(&block->entry);
 	struct store_block *moved;
 
 	if (to->used + bytes > chunk_room(blocks)) {
@@ -276,7 +282,7 @@ void store_blocks_sweep(struct store_blocks *blocks)
 		for (uint32_t i = 0; i < used; i += bytes) {
 			struct store_block *block = (struct store_block *)(chunk->bytes + i);
 
-			bytes = block->bytes;
+			bytes = bytes_of(&block->entry);
 			if (block->refs)
 				keep(blocks, &to, block);
 			else

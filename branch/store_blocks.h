@@ -18,10 +18,12 @@
 struct store_block {
 	uint32_t id, next; /* next in its slot: id + 1, or 0 */
 	uint32_t refs;	   /* records that have it */
-	uint32_t bytes;	   /* of this all */
+	uint32_t from;	   /* the epoch's name; STORE_NO_EPOCH */
 	struct trail_entry entry;
 	uint8_t code[]; /* entry.bytes of it with TRAIL_HAS_CODE */
 };
+
+#define STORE_NO_EPOCH UINT32_MAX
 
 #define STORE_BLOCK_BYTES_MAX                                                                      \
 	((sizeof(struct store_block) + TRAIL_BLOCK_BYTES_MAX + 7) & ~(size_t)7)
@@ -47,9 +49,9 @@ size_t store_blocks_bytes(uint32_t chunks, uint32_t slots);
 void store_blocks_init(struct store_blocks *blocks, struct store_pool *pool, void *memory,
 		       uint32_t chunks, uint32_t slots);
 
-/* The id of a block, which one more record has now; -ENOMEM where it found no room. */
+/* The id of a block in an epoch, which one more record has now; -ENOMEM where it found no room. */
 int64_t store_blocks_hold(struct store_blocks *blocks, const struct trail_entry *entry,
-			  const uint8_t *code);
+			  const uint8_t *code, uint32_t from);
 /* One record less has it. It stays as it is until the next sweep. */
 void store_blocks_drop(struct store_blocks *blocks, uint32_t id);
 

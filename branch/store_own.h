@@ -36,6 +36,7 @@ struct store_thread {
 	uint64_t number; /* no other thread of the store ever has it */
 	char comm[16];
 	enum trail_origin origin;
+	uint32_t from;	/* the epoch of its next blocks; STORE_NO_EPOCH */
 	uint64_t ticks; /* of its begin, and of the last that was taken out */
 	uint32_t oldest, newest, runs;
 	uint64_t blocks, events;
@@ -66,7 +67,8 @@ struct trail_store {
 	uint64_t threads_ever;
 	uint64_t lost_blocks, lost_events, missing_blocks, lost_modules, lost_threads;
 	int is_reached;
-	pid_t pid; /* whose threads begin */
+	int has_epochs; /* of some thread's blocks */
+	pid_t pid;	/* whose threads begin */
 	/*
 	 * The state at the signal that ended the process and so its store (TRAIL_VALUE). It is not
 	 * among the records, and takes no room of the newest ones.

@@ -59,6 +59,7 @@ static void run_record(const struct trail_store *store, struct place *place,
 	*record = (struct store_record){ .entry = &block->entry, .ticks = block_ticks(place, run) };
 	record->code = block->entry.flags & TRAIL_HAS_CODE ? block->code : NULL;
 	record->id = word;
+	record->from = block->from;
 	place->word++;
 }
 
@@ -108,6 +109,27 @@ static int step_over(const struct trail_store *store, struct place *place,
 			return 1;
 	}
 	return 0;
+}
+
+void trail_store_status(const struct trail_store *store, struct trail_store_status *status)
+{
+	*status = (struct trail_store_status){
+		.bytes = store->bytes,
+		.used_bytes = store_used_bytes(store),
+		.table_bytes = (uint64_t)store->blocks.chunks * store->pool.chunk_bytes,
+		.lost_blocks = store->lost_blocks,
+		.lost_events = store->lost_events,
+		.missing_blocks = store->missing_blocks,
+		.lost_threads = store->lost_threads,
+		.lost_modules = store->lost_modules,
+		.live = store->live,
+	};
+	for (const struct store_thread *thread = store->threads; thread; thread = thread->next) {
+		status->blocks += thread->blocks;
+		status->events += thread->events;
+		status->threads++;
+		status->is_full |= store_loss_is_any(&thread->behind);
+	}
 }
 
 /* ---- record by record ---- */
@@ -247,6 +269,7 @@ struct writing {
 	struct place place;
 	struct store_record next;
 	int has_next, is_begun;
+	uint32_t from; /* that `to` was told */
 	struct sink_thread *to;
 };
 
@@ -281,6 +304,11 @@ static int writing_put(const struct trail_store *store, struct writing *writing,
 		err = to->calls->thread_begin(to, &writing->to, thread->tid, thread->comm,
 					      thread->origin, thread->ticks);
 	writing->is_begun = 1;
+	if (err)
+		return err;
+	if (record->entry && record->from != writing->from && to->calls->since)
+		err = to->calls->since(to, writing->to, record->from);
+	writing->from = record->entry ? record->from : writing->from;
 	if (err)
 		return err;
 	if (record->entry)
@@ -327,10 +355,12 @@ int trail_store_write(struct trail_store *store, struct trail_sink *to)
 		return -ENOMEM;
 	for (struct store_thread *thread = store->threads; thread; thread = thread->next, i++) {
 		all[i].place.thread = thread;
+		all[i].from = STORE_NO_EPOCH;
 		all[i].has_next = step_over(store, &all[i].place, &all[i].next);
 	}
 	store_modules_begin(store, 0, &reported);
-	err = 0;
+	/* where blocks have epochs, modules need not come at their times */
+	err = store->has_epochs ? store_modules_tell(store, &reported, UINT64_MAX, to) : 0;
 	while (!err && (first = oldest(all, count, &until)))
 		while (!err && first->has_next && first->next.ticks <= until) {
 			err = store_modules_tell(store, &reported, first->next.ticks, to);

@@ -104,6 +104,13 @@ static int files_thread_name(struct trail_sink *sink, struct sink_thread *thread
 	return 0;
 }
 
+static int files_since(struct trail_sink *sink, struct sink_thread *thread, uint32_t from)
+{
+	(void)sink;
+	trail_thread_since(&thread_of(thread)->trail, from);
+	return 0;
+}
+
 static int files_block(struct trail_sink *sink, struct sink_thread *thread,
 		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
@@ -161,6 +168,7 @@ static const struct trail_sink_calls files_calls = {
 	.module = files_module,
 	.thread_begin = files_thread_begin,
 	.thread_name = files_thread_name,
+	.since = files_since,
 	.block = files_block,
 	.path = files_path,
 	.event = files_event,

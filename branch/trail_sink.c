@@ -74,6 +74,14 @@ static int sink_thread_name(struct trail_sink *sink, struct sink_thread *thread,
 	return end(trail, to->calls->thread_name(to, thread, comm));
 }
 
+static int sink_since(struct trail_sink *sink, struct sink_thread *thread, uint32_t from)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	return end(trail, to->calls->since(to, thread, from));
+}
+
 static int sink_block(struct trail_sink *sink, struct sink_thread *thread,
 		      const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
@@ -172,6 +180,7 @@ static const struct trail_sink_calls calls = {
 	.module = sink_module,
 	.thread_begin = sink_thread_begin,
 	.thread_name = sink_thread_name,
+	.since = sink_since,
 	.block = sink_block,
 	.event = sink_event,
 	.thread_end = sink_thread_end,

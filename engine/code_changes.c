@@ -6,6 +6,7 @@
 #include "engine/engine_lock.h"
 #include "engine/engine_memory.h"
 #include "engine/gate.h"
+#include "engine/log.h"
 #include "engine/map.h"
 #include "engine/pages.h"
 #include "engine/places.h"
@@ -44,6 +45,14 @@ static void gone(uint64_t start, uint64_t bytes)
 {
 	if (ranges_drop(start, bytes))
 		map_disclaim(start, bytes);
+}
+
+/* The same, and it is not only made non-executable. */
+static void unmapped(uint64_t start, uint64_t bytes)
+{
+	gone(start, bytes);
+	if (log_gone(start, bytes))
+		ranges_read();
 }
 
 /*
@@ -172,12 +181,12 @@ static void after(const uint64_t *gpr, uint64_t result)
 	case SYS_mmap:
 		/* a native thread may have unmapped what was there */
 		forget(result, whole_pages(result, gpr[6]));
-		gone(result, whole_pages(result, gpr[6]));
+		unmapped(result, whole_pages(result, gpr[6]));
 		here(result, whole_pages(result, gpr[6]), gpr[2],
 		     gpr[10] & MAP_SHARED ? RANGE_SHARED : 0, is_file);
 		return;
 	case SYS_munmap:
-		gone(gpr[7], whole_pages(gpr[7], gpr[6]));
+		unmapped(gpr[7], whole_pages(gpr[7], gpr[6]));
 		return;
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
@@ -191,8 +200,8 @@ static void after(const uint64_t *gpr, uint64_t result)
 		pages_kill(gpr[7], whole_pages(gpr[7], gpr[6]));
 		return;
 	case SYS_mremap:
-		gone(gpr[7], whole_pages(gpr[7], gpr[6]));
-		gone(result, whole_pages(result, gpr[2]));
+		unmapped(gpr[7], whole_pages(gpr[7], gpr[6]));
+		unmapped(result, whole_pages(result, gpr[2]));
 		ranges_read();
 		return;
 	default:

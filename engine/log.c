@@ -11,7 +11,10 @@
 static uint8_t *ready;
 static uint64_t put, begun; /* bytes ever; of these with the entry that is being written */
 static uint64_t reported;   /* of these, when the tool was notified last */
-static uint64_t modules[MODULES_MAX];
+/* Code of files that the log has, and that is still there. */
+static struct {
+	uint64_t start, end, hash;
+} modules[MODULES_MAX];
 static uint32_t module_count;
 
 /* Wait until the tool has taken what is in the way. 0, or -1: it never will. */
@@ -74,6 +77,30 @@ void log_restart(void)
 	put = begun = reported = 0;
 }
 
+int log_gone(uint64_t start, uint64_t bytes)
+{
+	struct engine_module *module;
+	int is_part = 0;
+
+	for (uint32_t i = 0; i < module_count; i++) {
+		uint64_t first = modules[i].start, end = modules[i].end;
+
+		if (first >= start + bytes || end <= start)
+			continue;
+		is_part |= first < start || end > start + bytes;
+		modules[i--] = modules[--module_count];
+		module = log_begin(ENGINE_ENTRY_GONE, (uint32_t)sizeof(*module));
+		if (!module)
+			continue;
+		module->start = first;
+		module->bytes = end - first;
+		module->offset = 0;
+		module->ticks = sys_ticks();
+		log_end();
+	}
+	return is_part;
+}
+
 void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *path)
 {
 	uint64_t hash = start * 31 + bytes * 7 + offset;
@@ -87,10 +114,14 @@ void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *pat
 	if (path[0] != '/' && path[0] != '[')
 		return;
 	for (uint32_t i = 0; i < module_count; i++)
-		if (modules[i] == hash)
+		if (modules[i].hash == hash)
 			return;
-	if (module_count < MODULES_MAX)
-		modules[module_count++] = hash;
+	log_gone(start, bytes);
+	if (module_count < MODULES_MAX) {
+		modules[module_count].start = start;
+		modules[module_count].end = start + bytes;
+		modules[module_count++].hash = hash;
+	}
 	module = log_begin(ENGINE_ENTRY_MODULE, (uint32_t)sizeof(*module) + length + 1);
 	if (!module)
 		return;

@@ -20,6 +20,12 @@ void log_end(void);
 /* Code of a file; once for each such place. */
 void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *path);
 
+/*
+ * What is mapped there goes: so does, in the log, all code of files that has a part of it. 1: only
+ * a part of such code goes; read the mappings again (ranges_read()).
+ */
+int log_gone(uint64_t start, uint64_t bytes);
+
 /* In a copy of the process, which has a log of its own: nothing is in it yet. */
 void log_restart(void);
 

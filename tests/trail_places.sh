@@ -86,6 +86,74 @@ done
 shown 0 coverage --module '*.so' loaded
 has out 'FNDA:2,one' 'FNDA:2,two'
 
+# By the engine as well, whose words are read later than they were written; the same in a store.
+for event in trail/soft/ trail/soft,last=4M/; do
+	timeout -k 5 60 "$waymark" record -e "$event" -o soft -- ./loads >record.out 2>record.words
+	shown 0 trail --functions --json soft
+	for name in one two; do
+		has out "\"function\":\"$name\",\"linkage\":\"$name\",\"module\":\"$folder/$name.so\".*\"calls\":2,"
+	done
+	rm -rf "${event//\//_}"
+	mv soft "${event//\//_}"
+done
+shown 0 diff trail_soft_ trail_soft,last=4M_
+
+# ---- plugins that take each other's place ----
+
+build_target trail/plugins.c
+for name in one two; do
+	build_target trail/plugins.c -shared -fPIC "-DNAME=$name" "-DSIZE=$(grep -bo "$name" <<<'x one two' | cut -d: -f1)" -o "$name.so"
+done
+same=("$folder"/{one,two,one,two,two}.so)
+
+# plugins EVENT ONE TWO ARGUMENT...: so many calls of one's function and of two's
+plugins()
+{
+	local event=$1 name
+	local -A calls=([one]=$2 [two]=$3)
+	shift 3
+	rm -rf plugged
+	timeout -k 5 100 "$waymark" record -e "$event" -o plugged -- ./plugins "$@" >record.out 2>record.words ||
+		fail "$event $*: status $?: $(cat record.words)"
+	grep -qx "at one address" record.out || fail "$event $*: $(cat record.out)"
+	shown 0 trail --functions --json -n 0 plugged
+	for name in one two; do
+		[ "$(sed -n "s/.*\"function\":\"$name\".*\"module\":\"[^\"]*\/[a-z]*.so\".*\"calls\":\([0-9]*\),.*/\1/p" out)" = "${calls[$name]}" ] ||
+			fail "$event $*: not ${calls[$name]} calls of $name: $(grep -E 'one|two' out)"
+	done
+}
+
+for event in trail/soft/ trail/soft,last=16M/; do
+	plugins "$event" 20 30 "${same[@]}"
+done
+# each line, stack and branch has the name of its time
+shown 0 coverage --module '*.so' plugged
+has out 'FNDA:20,one' 'FNDA:30,two'
+shown 0 export --format=folded plugged
+has out 'main;.*calls;work;one [0-9]+' 'main;.*calls;work;two [0-9]+' 'other;calls;work;two [0-9]+'
+shown 0 export --format=perf-script plugged
+has out 'r-xp .*/one.so$' 'r-xp .*/two.so$'
+shown 0 trail --calls -n 0 plugged
+[ "$(grep -c ' one \[one.so\] from ' out)" -eq 20 ] || fail "calls: $(grep -w one out | head -30)"
+[ "$(grep -c ' two \[two.so\] from ' out)" -eq 30 ] || fail "calls: $(grep -w two out | head -30)"
+shown 0 trail --lines -n 0 plugged
+has out ' 50 .*return sum'
+# of one of them alone; and a child, whose plugins are its own
+plugins trail/soft,only=one.so/ 20 "" "${same[@]}"
+plugins trail/soft/ 20 30 "$folder"/{one,two}.so fork "$folder"/{two,one,two}.so
+# Two thousand changes: what ran in between is not described again.
+# shellcheck disable=SC2046 # words
+plugins trail/soft/ 10000 10000 $(for ((i = 0; i < 1000; i++)); do echo "$folder"/{one,two}.so; done)
+[ "$(du -sk plugged | cut -f1)" -lt 20000 ] || fail "2,000 changes: $(du -sk plugged)"
+
+# Another build in the same path: the first one's file is not there any more, so nothing names it.
+cp one.so first.so
+cp two.so second.so
+plugins trail/soft/ "" 10 "$folder"/{one,two}.so "$folder/second.so:$folder/one.so"
+cp two.so second.so
+plugins trail/soft/ "" "10
+10" "$folder/first.so:$folder/one.so" "$folder"/{one,two}.so "$folder/second.so:$folder/one.so" "$folder"/one.so
+
 # ---- what is gone ----
 
 # A program that makes code, and names it for perf.

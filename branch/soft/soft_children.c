@@ -89,11 +89,11 @@ static struct soft_process *expect(struct soft_follow *follow, struct soft_proce
 	process->born = __atomic_load_n(&entry->born, __ATOMIC_RELAXED) >> 32 << 32;
 	process->since_ns = ticks_monotonic_ns();
 	parent->children[index] = (uint16_t)(process - follow->processes);
+	soft_follow_failed(follow,
+			   soft_reader_init_child(process->reader, parent->reader, first_id));
 	if (first_id)
 		soft_follow_failed(follow, modules_copy(&process->modules.modules,
 							&parent->modules.modules));
-	soft_follow_failed(follow,
-			   soft_reader_init_child(process->reader, parent->reader, first_id));
 	return process;
 }
 
@@ -147,9 +147,9 @@ static void begin(struct soft_follow *follow, struct soft_process *process)
 	soft_follow_set_modules(process);
 	source->sink = process->sink;
 	source->pid = process->pid;
-	/* it may be over by now, and have nothing mapped */
 	soft_follow_failed(follow, modules_tell(&process->modules.modules));
-	soft_follow_failed(follow, soft_modules_note(&process->modules));
+	if (process->borrows) /* its log has the rest of them */
+		soft_follow_failed(follow, soft_modules_note(&process->modules));
 }
 
 /* The memfd that it has made is its channel. 0; -ENOENT: it has made none; or an error. */

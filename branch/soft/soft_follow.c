@@ -33,9 +33,12 @@ int soft_follow_failed(struct soft_follow *follow, int err)
 	return follow->error;
 }
 
-static int on_module(void *data, const struct engine_module *module, const char *path)
+static int64_t on_module(void *data, const struct engine_module *module, const char *path)
 {
-	return soft_modules_told(data, module, path);
+	struct soft_modules *modules = data;
+	int err = soft_modules_told(modules, module, path);
+
+	return err ? err : (int64_t)modules->modules.epochs.moment_count;
 }
 
 /* ---- begin ---- */
@@ -65,6 +68,8 @@ void soft_follow_set_modules(struct soft_process *process)
 
 	process->modules.pid = process->pid;
 	process->modules.modules.sink = process->sink;
+	process->modules.clock = &process->reader->first->clock;
+	process->reader->source.epochs = &process->modules.modules.epochs;
 	paths->on_module = on_module;
 	paths->data = &process->modules;
 }

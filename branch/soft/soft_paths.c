@@ -120,8 +120,9 @@ static int take_trace(struct soft_paths *paths, const uint8_t *entry, size_t byt
 		if (!count || count > trace.blocks)
 			return -EPROTO;
 		paths->list[trace.first_id + i] = (struct soft_path){
-			blocks, paths->first_number + trace.first_id + i, paths->blocks, count,
-			trace.blocks
+			blocks,	       paths->first_number + trace.first_id + i,
+			paths->blocks, count,
+			trace.blocks,  paths->moment
 		};
 	}
 	paths->blocks += trace.blocks;
@@ -145,8 +146,8 @@ static int take_prefix(struct soft_paths *paths, const uint8_t *entry, size_t by
 		return err;
 	of = soft_path_of(paths, prefix.of); /* it may have moved */
 	paths->list[prefix.id] = (struct soft_path){ of->blocks, paths->first_number + prefix.id,
-						     of->first, (uint16_t)prefix.blocks,
-						     of->trace };
+						     of->first,	 (uint16_t)prefix.blocks,
+						     of->trace,	 of->moment };
 	return 0;
 }
 
@@ -154,6 +155,7 @@ static int take_module(struct soft_paths *paths, const uint8_t *entry, size_t by
 {
 	struct engine_module module;
 	const char *path = (const char *)entry + sizeof(module);
+	int64_t moment;
 
 	if (bytes < sizeof(module))
 		return -EPROTO;
@@ -162,7 +164,11 @@ static int take_module(struct soft_paths *paths, const uint8_t *entry, size_t by
 		path = "";
 	else if (!memchr(path, '\0', bytes - sizeof(module)))
 		return -EPROTO;
-	return paths->on_module ? paths->on_module(paths->data, &module, path) : 0;
+	moment = paths->on_module ? paths->on_module(paths->data, &module, path) : 0;
+	if (moment < 0)
+		return (int)moment;
+	paths->moment = (uint32_t)moment;
+	return 0;
 }
 
 static int take_entry(struct soft_paths *paths, const uint8_t *from,
@@ -183,6 +189,7 @@ static int take_entry(struct soft_paths *paths, const uint8_t *from,
 	case ENGINE_ENTRY_PREFIX:
 		return take_prefix(paths, copy, head->bytes);
 	case ENGINE_ENTRY_MODULE:
+	case ENGINE_ENTRY_GONE:
 		return take_module(paths, copy, head->bytes);
 	default:
 		return -EPROTO;
@@ -228,6 +235,8 @@ int soft_paths_copy(struct soft_paths *copy, const struct soft_paths *paths, uin
 		return -ENOMEM;
 	memcpy(copy->list, paths->list, count * sizeof(*copy->list));
 	copy->count = count;
+	for (size_t i = 0; i < count; i++)
+		copy->list[i].moment = 0; /* its own begin with what is there now */
 	copy->blocks = paths->blocks;
 	copy->first_number = paths->first_number;
 	copy->family = paths->family;

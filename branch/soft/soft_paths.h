@@ -21,7 +21,8 @@ struct soft_path {
 	uint32_t number;
 	uint32_t first; /* the first one's number; the others have those that follow */
 	uint16_t count;
-	uint16_t trace; /* blocks of the trace that it is a path of */
+	uint16_t trace;	 /* blocks of the trace that it is a path of */
+	uint32_t moment; /* soft_paths.moment when it was made */
 };
 
 struct soft_paths {
@@ -33,9 +34,13 @@ struct soft_paths {
 		/* who shares all this: processes that are forks of each other; NULL: none yet */
 		family;
 	uint32_t first_number; /* of id 0 */
+	uint32_t moment;       /* the process's modules changed places so often (module_epochs.h) */
 	int error;	       /* the first; nothing is taken any more */
-	/* Of each module; may be NULL. `path` is NUL-terminated. */
-	int (*on_module)(void *data, const struct engine_module *module, const char *path);
+	/*
+	 * Of each module that comes or goes; may be NULL. `path` is NUL-terminated. Returns the new
+	 * `moment`, or an error.
+	 */
+	int64_t (*on_module)(void *data, const struct engine_module *module, const char *path);
 	void *data;
 };
 

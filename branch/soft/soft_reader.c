@@ -174,7 +174,10 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 				reader_lost(reader, thread);
 			continue;
 		}
-		err = put_path(reader, thread, path, ns);
+		if (!thread->has_moment || path->moment > thread->moment)
+			err = reader_moment(reader, thread, path->moment);
+		if (!err)
+			err = put_path(reader, thread, path, ns);
 		blocks += path->count;
 		reader->first->words_put++;
 	}
@@ -533,15 +536,6 @@ int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 	reader->source.sink = sink;
 	reader->words = malloc(channel->sizes.segment_bytes);
 	return reader->words ? 0 : -ENOMEM;
-}
-
-int soft_reader_init_child(struct soft_reader *reader, struct soft_reader *of, uint32_t first_id)
-{
-	*reader = (struct soft_reader){ .first = of->first };
-	if (!first_id)
-		return 0;
-	reader_paths(of);
-	return soft_paths_copy(&reader->source.paths, &of->source.paths, first_id);
 }
 
 /* Engines take the first that is free: where one was never taken, nor was any behind it. */

@@ -13,11 +13,13 @@
 #include "branch/soft/soft_channel.h"
 #include "branch/soft/soft_clock.h"
 #include "branch/soft/soft_paths.h"
+#include "trace/trail/module_epochs.h"
 
 /* What is known of the process. */
 struct soft_source {
 	struct trail_sink *sink; /* NULL: nothing is taken of it */
 	struct soft_paths paths;
+	const struct module_epochs *epochs; /* of its modules; NULL: none are known */
 	struct sink_thread *
 		/*
 		 * a trail that continues in an executed program, until that has a thread; or NULL
@@ -34,6 +36,8 @@ struct soft_thread {
 	int is_begun, is_over; /* is_over: a TRAIL_END came; nothing may follow */
 	int has_left;	       /* the last event was a TRAIL_EXEC, and is not yet put */
 	int is_lost;	       /* the last event was a TRAIL_LOST */
+	int has_moment;	       /* the sink knows `moment` */
+	uint32_t moment;       /* the latest of its paths' */
 	uint64_t next;	       /* the number of the segment to be taken next */
 	uint32_t part;	       /* so many words of that one were taken already */
 	uint64_t skip;	       /* so many blocks are older than those that are wanted */

@@ -1,8 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* What a reader knows of its process: it executes other programs, and goes. */
+/* What a reader knows of its process: its modules; it executes other programs, and goes. */
 #include "branch/soft/soft_reader_own.h"
 
 #include <string.h>
+
+int reader_moment(struct soft_reader *reader, struct soft_thread *thread, uint32_t moment)
+{
+	const struct module_epochs *epochs = reader->source.epochs;
+	struct trail_sink *sink = reader->source.sink;
+
+	thread->moment = moment > thread->moment ? moment : thread->moment;
+	thread->has_moment = 1;
+	return epochs && sink->calls->since
+		       ? sink->calls->since(sink, thread->trail,
+					    module_epochs_after(epochs, thread->moment))
+		       : 0;
+}
+
+int soft_reader_init_child(struct soft_reader *reader, struct soft_reader *of, uint32_t first_id)
+{
+	*reader = (struct soft_reader){ .first = of->first };
+	if (!first_id)
+		return 0;
+	reader_paths(of);
+	return soft_paths_copy(&reader->source.paths, &of->source.paths, first_id);
+}
 
 /* Whether a slot has something. */
 static int has(const struct soft_reader *reader, uint32_t slot)

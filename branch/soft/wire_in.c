@@ -114,6 +114,13 @@ static int in_thread_name(struct trail_sink *sink, struct sink_thread *thread, c
 	return put(in_of(sink), &head, comm, strnlen(comm, WIRE_TEXT_MAX - 1), NULL, 0);
 }
 
+static int in_since(struct trail_sink *sink, struct sink_thread *thread, uint32_t from)
+{
+	struct wire_head head = { .kind = WIRE_SINCE, .thread = thread->number };
+
+	return put(in_of(sink), &head, &from, sizeof(from), NULL, 0);
+}
+
 static int in_block(struct trail_sink *sink, struct sink_thread *thread,
 		    const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
@@ -255,7 +262,7 @@ static int in_process_end(struct trail_sink *sink, const struct sink_ending *end
 
 #define IN_CALLS                                                                                   \
 	.begin = in_begin, .module = in_module, .thread_begin = in_thread_begin,                   \
-	.thread_name = in_thread_name, .block = in_block, .event = in_event,                       \
+	.thread_name = in_thread_name, .since = in_since, .block = in_block, .event = in_event,    \
 	.thread_end = in_thread_end, .path = in_path
 
 static const struct trail_sink_calls in_calls = { IN_CALLS };

@@ -153,6 +153,23 @@ static int out_thread_name(struct wire_out *out, const struct wire_head *head, c
 	return 0;
 }
 
+static int out_since(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
+{
+	const struct wire_thread_out *thread = &out->threads[head->thread];
+	struct trail_sink *to;
+	uint32_t from;
+
+	if (head->bytes != sizeof(from))
+		return -EPROTO;
+	memcpy(&from, body, sizeof(from));
+	if (out->error || !thread->is_begun)
+		return 0;
+	to = out->processes[thread->process].to;
+	if (to->calls->since)
+		out->error = to->calls->since(to, thread->thread, from);
+	return 0;
+}
+
 /* A block, and its code; NULL: it came without. */
 static int read_entry(struct trail_entry *entry, const uint8_t **code, const struct wire_head *head,
 		      const uint8_t *body)
@@ -418,6 +435,8 @@ static int deliver(struct wire_out *out, const struct wire_head *head, const uin
 	case WIRE_THREAD_NAME:
 		return head->thread < out->thread_count ? out_thread_name(out, head, body)
 							: -EPROTO;
+	case WIRE_SINCE:
+		return head->thread < out->thread_count ? out_since(out, head, body) : -EPROTO;
 	case WIRE_MODULE:
 		return out_module(out, head, body);
 	case WIRE_THREAD_BEGIN:

@@ -23,6 +23,7 @@ enum wire_kind {
 	WIRE_DEFINE,	  /* thread: a block's number; struct trail_entry, code if it has some */
 	WIRE_PATH,	  /* thread: a path's number; numbers of blocks */
 	WIRE_RUN,	  /* numbers of paths */
+	WIRE_SINCE,	  /* an epoch's name */
 };
 
 /* Before each message's own bytes. */

@@ -449,58 +449,6 @@ static int read_path(struct trails *trails, struct trace_reader *reader,
 	return err < 0 ? err : 0;
 }
 
-/* By process, and there as they came. */
-static int by_number(const void *one, const void *other)
-{
-	const struct trail_space *const *a = one, *const *b = other;
-
-	if ((*a)->process != (*b)->process)
-		return (*a)->process < (*b)->process ? -1 : 1;
-	return (*a)->number < (*b)->number ? -1 : (*a)->number > (*b)->number;
-}
-
-/*
- * From where its space was begun to where the next one was; a space without a trail:space: all the
- * time.
- */
-static void eras_take(struct trail_space **sorted, size_t count)
-{
-	uint32_t to = 0, number = 0;
-
-	for (size_t i = count; i--;) {
-		struct trail_era *era = &sorted[i]->table.era;
-
-		if (i + 1 == count || sorted[i]->process != sorted[i + 1]->process) {
-			to = 0;
-			number = 0;
-		} else if (sorted[i]->is_told != sorted[i + 1]->is_told ||
-			   era->from != sorted[i + 1]->table.era.from) {
-			number++;
-			if (sorted[i + 1]->is_told)
-				to = sorted[i + 1]->table.era.from;
-		}
-		era->to = sorted[i]->is_told ? to : 0;
-		era->number = number;
-	}
-}
-
-/* Once all are known: what each table's number and era is. */
-static int spaces_number(struct trails *trails)
-{
-	struct trail_space **sorted = calloc(trails->space_count + 1, sizeof(*sorted));
-
-	if (!sorted)
-		return -ENOMEM;
-	for (size_t i = 0; i < trails->space_count; i++) {
-		trails->spaces[i].table.number = (uint32_t)i;
-		sorted[i] = &trails->spaces[i];
-	}
-	qsort(sorted, trails->space_count, sizeof(struct trail_space *), by_number);
-	eras_take(sorted, trails->space_count);
-	free(sorted);
-	return 0;
-}
-
 static int is_lossy(const struct trail_path *path)
 {
 	for (size_t i = 0; i < path->count; i++)
@@ -549,7 +497,7 @@ int trails_read(struct trails *trails, struct trace_reader *reader)
 			err = stream_pass(&pass, take_table, NULL);
 	}
 	if (!err)
-		err = spaces_number(trails);
+		err = trails_eras_take(trails, reader);
 	for (uint32_t i = 0; i < reader->stream_count && !err; i++)
 		if (reader->streams[i].map && reader->streams[i].tid != TRAIL_TABLE_TID &&
 		    has_trail(reader, &reader->streams[i]))

@@ -13,6 +13,7 @@
 
 #include "trace/packet_walk.h"
 #include "trace/reader.h"
+#include "trace/trail/module_epochs.h"
 #include "trace/trail/table.h"
 #include "trace/trail/thread_list.h"
 
@@ -23,7 +24,7 @@
 struct trail_space {
 	uint32_t process; /* which of the reader's metadata's */
 	uint32_t number;
-	int is_told; /* which modules stood when it began */
+	int is_told; /* of which epoch it is (module_epochs.h) */
 	struct trail_table table;
 };
 
@@ -78,6 +79,12 @@ struct trails {
 	struct trail_threads threads;
 	uint64_t read_bytes; /* of the streams that were gone through */
 };
+
+/* The epochs of a process's modules, as its writer had them. 0 or -ENOMEM; to be released. */
+int trails_epochs_read(struct module_epochs *epochs, const struct tsdl_process *process);
+
+/* Once all spaces are known: each table's number and era. 0 or -ENOMEM. */
+int trails_eras_take(struct trails *trails, const struct trace_reader *reader);
 
 /*
  * Read all trails of a trace, whose streams then stay mapped: the reader must outlive them, and

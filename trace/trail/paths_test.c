@@ -207,14 +207,14 @@ Test(paths, of_the_same_blocks_are_one)
 	for (int i = 0; i < 3; i++, path.number++)
 		cr_assert_eq(
 			trail_thread_path(&with.sample.trail, &with.sample.thread, &path, 2000), 0);
-	cr_expect_eq(with.sample.trail.table.count, 2u);
+	cr_expect_eq(with.sample.trail.now.table.count, 2u);
 	/* one block is no path, and of more than a path may have, each is written alone */
 	path.count = 1;
 	cr_assert_eq(trail_thread_path(&with.sample.trail, &with.sample.thread, &path, 2000), 0);
 	path.count = 300;
 	path.number = 100;
 	cr_assert_eq(trail_thread_path(&with.sample.trail, &with.sample.thread, &path, 2000), 0);
-	cr_expect_eq(with.sample.trail.table.count, 2u);
+	cr_expect_eq(with.sample.trail.now.table.count, 2u);
 	cr_expect_eq(read_back(&with)->blocks, 310u);
 	cr_expect_eq(trail_threads_find(&with.trails.threads, 0, TID)->blocks, 310u);
 	sample_walk(&without.sample, 1, 1, 0, bases);

@@ -84,7 +84,7 @@ Test(spaces, are_begun_anew_where_a_table_is_too_large)
 	sample_trail_thread(&sample, TID, "name");
 	for (uint64_t i = 0; i < 50000; i++)
 		ran(0x1000 + i * STEP);
-	cr_expect_leq(sample.trail.table.code_room + sample.trail.table.room * 32, 200000u);
+	cr_expect_leq(sample.trail.now.table.code_room + sample.trail.now.table.room * 32, 200000u);
 	read_back();
 	cr_expect_gt(trails.space_count, 10u);
 	expect_starts(&trails.paths[0], 0x1000, 50000, UINT64_MAX);
@@ -211,9 +211,13 @@ Test(spaces, are_begun_for_another_build_of_the_same_path)
 	cr_expect_eq(trails.space_count, 2u);
 }
 
-/* Two modules change places for ever. */
-Test(spaces, are_not_begun_for_ever)
+/* Two modules change places for ever: their epochs are resumed. */
+Test(spaces, are_resumed_where_the_same_modules_are_there_again)
 {
+	struct trail_cursor cursor;
+	struct trail_item item;
+
+	sample_trail_module(&sample, "/bin/host", 0x1000, NULL, 0);
 	sample_trail_thread(&sample, TID, "name");
 	for (int i = 0; i < 6000; i++) {
 		const char *path = i % 2 ? "/lib/a.so" : "/lib/b.so";
@@ -223,7 +227,81 @@ Test(spaces, are_not_begun_for_ever)
 		sample_trail_module_gone(&sample, path, 0x7000);
 	}
 	read_back();
-	cr_expect_eq(trails.space_count, 4097u);
+	cr_expect_eq(trails.space_count, 2u);
+	cursor = (struct trail_cursor){ .path = &trails.paths[0] };
+	for (uint32_t i = 0; i < 6000; i++) {
+		cr_assert(trail_next(&cursor, &item));
+		cr_assert_eq(item.table->era.from, i % 2 ? 3 : 0);
+		cr_assert_eq(item.table->era.to, i % 2 ? 5 : 3);
+	}
+}
+
+/* A module that comes when an epoch has been resumed is not of that epoch. */
+Test(spaces, resumed_do_not_grow)
+{
+	struct trail_cursor cursor;
+	struct trail_item item;
+	uint32_t from[3];
+
+	sample_trail_module(&sample, "/lib/a.so", 0x7000, NULL, 0);
+	sample_trail_thread(&sample, TID, "name");
+	ran(0x7000);
+	sample_trail_module_gone(&sample, "/lib/a.so", 0x7000);
+	sample_trail_module(&sample, "/lib/b.so", 0x7000, NULL, 0);
+	sample_trail_module_gone(&sample, "/lib/b.so", 0x7000);
+	sample_trail_module(&sample, "/lib/a.so", 0x7000, NULL, 0);
+	ran(0x7000);
+	sample_trail_module(&sample, "/lib/c.so", 0x9000, NULL, 0);
+	ran(0x9000);
+	read_back();
+	cursor = (struct trail_cursor){ .path = &trails.paths[0] };
+	for (int i = 0; i < 3; i++) {
+		cr_assert(trail_next(&cursor, &item));
+		from[i] = item.table->era.from;
+	}
+	cr_expect_eq(from[0], 0);
+	cr_expect_eq(from[1], 0);
+	cr_expect_eq(from[2], 5);
+}
+
+/* What is read late is of the epoch that its origin names. */
+Test(spaces, are_of_the_epoch_that_a_thread_names)
+{
+	static const uint32_t names[] = { 0, 2, 0 };
+	struct trail_cursor cursor;
+	struct trail_item item;
+
+	sample_trail_module(&sample, "/lib/a.so", 0x7000, NULL, 0);
+	sample_trail_module_gone(&sample, "/lib/a.so", 0x7000);
+	sample_trail_module(&sample, "/lib/b.so", 0x7000, NULL, 0);
+	sample_trail_thread(&sample, TID, "name");
+	for (int i = 0; i < 3; i++) {
+		trail_thread_since(&sample.thread, names[i]);
+		ran(0x7000);
+	}
+	read_back();
+	cr_expect_eq(trails.space_count, 2u);
+	cursor = (struct trail_cursor){ .path = &trails.paths[0] };
+	for (int i = 0; i < 3; i++) {
+		cr_assert(trail_next(&cursor, &item));
+		cr_expect_eq(item.table->era.from, names[i]);
+	}
+}
+
+/* A program that loads another module each time. */
+Test(spaces, are_not_begun_for_ever)
+{
+	char path[64];
+
+	sample_trail_thread(&sample, TID, "name");
+	for (int i = 0; i < 6000; i++) {
+		snprintf(path, sizeof(path), "/lib/%d.so", i);
+		sample_trail_module(&sample, path, 0x7000, NULL, 0);
+		ran(0x7000);
+		sample_trail_module_gone(&sample, path, 0x7000);
+	}
+	read_back();
+	cr_expect_eq(trails.space_count, MODULE_EPOCHS_MAX);
 	expect_starts(&trails.paths[0], 0x7000, 6000, 1);
 }
 

@@ -36,8 +36,8 @@ struct trail_block {
 
 /*
  * When a table's blocks ran, by what came and went of the process's modules until then (struct
- * tsdl_process): no earlier than the first `from` of them, no later than the first `to`. Zeroed: at
- * any time.
+ * tsdl_process): between the first `from` of them and the first `to`, or when the same modules were
+ * there again. Zeroed: at any time.
  */
 struct trail_era {
 	uint32_t number;   /* of the process's eras, from 0 on: an index */

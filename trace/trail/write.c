@@ -10,8 +10,7 @@
 
 #define PACKET_BYTES (CHUNK_BYTES - PAGE_HEAD_BYTES)
 #define SLOTS_MIN 1024u
-#define NO_PATH UINT32_MAX	/* no id: TRAIL_BLOCKS_MAX is less */
-#define MODULE_SPACES_MAX 4096u /* of all spaces: a program may load and unload for ever */
+#define NO_PATH UINT32_MAX /* no id: TRAIL_BLOCKS_MAX is less */
 
 /* ---- packets ---- */
 
@@ -122,16 +121,16 @@ static int run_end(struct trail_writer *trail, uint64_t ticks)
 	int err = 0;
 
 	if (trail->run_bytes)
-		err = put_run(trail, &trail->packet, TRAIL_CLASS_DEFINE, trail->space,
+		err = put_run(trail, &trail->packet, TRAIL_CLASS_DEFINE, trail->now.space,
 			      &trail->run_first, trail->run, trail->run_bytes, ticks);
 	trail->run_bytes = 0;
 	return err;
 }
 
-/* Before a space's first definition: which modules stood when it began. */
+/* Before a space's first definition: which epoch it is of. */
 static int space_tell(struct trail_writer *trail, uint64_t ticks)
 {
-	uint32_t words[2] = { trail->space, trail->space_modules };
+	uint32_t words[2] = { trail->now.space, module_epochs_name(&trail->epochs, trail->epoch) };
 	uint8_t *at;
 	int err = packet_event_begin(trail, &trail->packet, TRAIL_CLASS_SPACE, sizeof(words), ticks,
 				     &at);
@@ -149,7 +148,7 @@ static int define(struct trail_writer *trail, uint32_t id, const struct trail_en
 	uint8_t *at;
 	int err = 0;
 
-	if (!trail->table.count)
+	if (!trail->now.table.count)
 		err = space_tell(trail, ticks);
 	else if (trail->run_bytes + bytes > FIELD_BYTES_MAX)
 		err = run_end(trail, ticks);
@@ -161,7 +160,7 @@ static int define(struct trail_writer *trail, uint32_t id, const struct trail_en
 	memcpy(at, entry, sizeof(*entry));
 	if (code_bytes)
 		memcpy(at + sizeof(*entry), code, code_bytes);
-	err = trail_table_define(&trail->table, id, at, bytes);
+	err = trail_table_define(&trail->now.table, id, at, bytes);
 	trail->run_bytes += err ? 0 : bytes;
 	return err;
 }
@@ -179,12 +178,12 @@ static uint64_t hash_of(uint64_t start, const uint8_t *code, size_t bytes)
 static int is_same(const struct trail_writer *trail, uint32_t id, const struct trail_entry *entry,
 		   const uint8_t *code)
 {
-	const struct trail_block *block = &trail->table.blocks[id];
-	const uint8_t *known = trail_table_code(&trail->table, block);
+	const struct trail_block *block = &trail->now.table.blocks[id];
+	const uint8_t *known = trail_table_code(&trail->now.table, block);
 
 	if (block->flags & BLOCK_IS_PATH)
 		return entry->kind == TRAIL_PATH && block->bytes == entry->bytes &&
-		       !memcmp(trail_table_path_ids(&trail->table, block), code, entry->bytes);
+		       !memcmp(trail_table_path_ids(&trail->now.table, block), code, entry->bytes);
 	return block->start == entry->start && block->bytes == entry->bytes &&
 	       block->instructions == entry->instructions && block->kind == entry->kind &&
 	       block->target == entry->target && !known == !code &&
@@ -205,54 +204,87 @@ static uint64_t slot_at(const struct trail_table *table, uint32_t id)
 /* Twice as many slots as ids, at least. */
 static int slots_fit(struct trail_writer *trail)
 {
-	uint32_t count = trail->slot_count ? trail->slot_count * 2 : SLOTS_MIN;
+	uint32_t count = trail->now.slot_count ? trail->now.slot_count * 2 : SLOTS_MIN;
 	uint32_t *slots;
 
-	if (trail->table.count * 2 < trail->slot_count)
+	if (trail->now.table.count * 2 < trail->now.slot_count)
 		return 0;
 	slots = calloc(count, sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
-	for (uint32_t id = 0; id < trail->table.count; id++) {
-		uint64_t at = slot_at(&trail->table, id);
+	for (uint32_t id = 0; id < trail->now.table.count; id++) {
+		uint64_t at = slot_at(&trail->now.table, id);
 
 		while (slots[at % count])
 			at++;
 		slots[at % count] = id + 1;
 	}
-	free(trail->slots);
-	trail->slots = slots;
-	trail->slot_count = count;
+	free(trail->now.slots);
+	trail->now.slots = slots;
+	trail->now.slot_count = count;
 	return 0;
 }
 
-static size_t table_bytes(const struct trail_writer *trail)
+static size_t table_bytes(const struct trail_written *written)
 {
-	return trail->table.room * sizeof(*trail->table.blocks) + trail->table.code_room +
-	       trail->slot_count * sizeof(*trail->slots);
+	return written->table.room * sizeof(*written->table.blocks) + written->table.code_room +
+	       written->slot_count * sizeof(*written->slots);
+}
+
+static void written_release(struct trail_written *written)
+{
+	trail_table_release(&written->table);
+	free(written->slots);
+	*written = (struct trail_written){ 0 };
+}
+
+static void space_begin(struct trail_writer *trail)
+{
+	if (!trail->now.is_begun)
+		trail->now = (struct trail_written){ .space = trail->next_space++, .is_begun = 1 };
+}
+
+/* Continue with the table of an epoch. */
+static int epoch_turn(struct trail_writer *trail, uint32_t epoch, uint64_t ticks)
+{
+	uint32_t most = epoch > trail->epoch ? epoch : trail->epoch;
+	struct trail_written last = trail->now;
+	size_t before = trail->written_room;
+	int err = run_end(trail, ticks);
+
+	if (err)
+		return err;
+	if (array_grow(&trail->written, &trail->written_room, most + 1ul, sizeof(last)))
+		return -ENOMEM;
+	memset(trail->written + before, 0, (trail->written_room - before) * sizeof(last));
+	trail->now = trail->written[epoch];
+	trail->written[epoch] = (struct trail_written){ 0 };
+	trail->written[trail->epoch] = last;
+	trail->written_bytes += table_bytes(&last) - table_bytes(&trail->now);
+	trail->epoch = epoch;
+	return 0;
 }
 
 /*
- * The table's blocks are defined, and forgotten. Threads may still have ids of it: each knows its
+ * The tables' blocks are defined, and forgotten. Threads may still have ids of them: each knows its
  * space.
  */
-static int space_begin(struct trail_writer *trail, uint64_t ticks)
+static int tables_renew(struct trail_writer *trail, uint64_t ticks)
 {
 	int err = run_end(trail, ticks);
 
-	trail_table_release(&trail->table);
-	free(trail->slots);
-	trail->slots = NULL;
-	trail->slot_count = 0;
-	trail->space++;
-	trail->space_modules = trail->modules;
-	module_epochs_begin(&trail->stood);
+	for (size_t i = 0; i < trail->written_room; i++)
+		written_release(&trail->written[i]);
+	trail->written_bytes = 0;
+	written_release(&trail->now);
+	space_begin(trail);
 	return err;
 }
 
 static int is_too_large(const struct trail_writer *trail)
 {
-	return table_bytes(trail) > trail->table_bytes_max && trail->space < TRAIL_SPACES_MAX - 1;
+	return trail->written_bytes + table_bytes(&trail->now) > trail->table_bytes_max &&
+	       trail->next_space < TRAIL_SPACES_MAX;
 }
 
 /* The slot of a block: its id and one, or 0 for the free slot. */
@@ -261,10 +293,10 @@ static uint32_t *slot_of(const struct trail_writer *trail, const struct trail_en
 {
 	uint64_t at = hash_of(entry->start, code, code ? entry->bytes : 0);
 
-	while (trail->slots[at % trail->slot_count] &&
-	       !is_same(trail, trail->slots[at % trail->slot_count] - 1, entry, code))
+	while (trail->now.slots[at % trail->now.slot_count] &&
+	       !is_same(trail, trail->now.slots[at % trail->now.slot_count] - 1, entry, code))
 		at++;
-	return &trail->slots[at % trail->slot_count];
+	return &trail->now.slots[at % trail->now.slot_count];
 }
 
 /* Ids are given to this: code, or the run of a path's ids. */
@@ -279,10 +311,10 @@ static int64_t id_of(struct trail_writer *trail, const struct trail_entry *entry
 	slot = slot_of(trail, entry, code);
 	if (*slot)
 		return *slot - 1;
-	err = define(trail, trail->table.count, entry, code, ticks);
+	err = define(trail, trail->now.table.count, entry, code, ticks);
 	if (err)
 		return err;
-	*slot = trail->table.count;
+	*slot = trail->now.table.count;
 	return *slot - 1;
 }
 
@@ -304,7 +336,7 @@ static int64_t block_id(struct trail_writer *trail, const struct trail_entry *en
 	if (err)
 		return err;
 	if (!*slot_of(trail, &mine, code) && is_too_large(trail)) {
-		err = space_begin(trail, ticks);
+		err = tables_renew(trail, ticks);
 		if (err)
 			return err;
 	}
@@ -336,11 +368,13 @@ int trail_writer_open(struct trail_writer *trail, struct trace_writer *writer, i
 
 void trail_writer_release(struct trail_writer *trail)
 {
-	trail_table_release(&trail->table);
-	free(trail->slots);
+	for (size_t i = 0; i < trail->written_room; i++)
+		written_release(&trail->written[i]);
+	free(trail->written);
+	written_release(&trail->now);
 	free(trail->known);
 	free(trail->run);
-	module_epochs_release(&trail->stood);
+	module_epochs_release(&trail->epochs);
 	free(trail->packet.content);
 	*trail = (struct trail_writer){ 0 };
 }
@@ -348,16 +382,8 @@ void trail_writer_release(struct trail_writer *trail)
 int trail_writer_module(struct trail_writer *trail, const struct control_module *module,
 			const char *path)
 {
-	int err = 0, is_moment = module_epochs_take(&trail->stood, module, path);
+	int err = module_epochs_take(&trail->epochs, module, path);
 
-	if (is_moment < 0)
-		return is_moment;
-	/* nothing was defined: nothing ran in what went */
-	if (is_moment && !trail->table.count)
-		trail->space_modules = trail->modules;
-	else if (is_moment && trail->module_spaces++ < MODULE_SPACES_MAX)
-		err = space_begin(trail, trail->packet.ticks);
-	trail->modules++;
 	return err ? err : trace_module_add(trail->writer, trail->process, module, path, 0);
 }
 
@@ -382,13 +408,13 @@ static int thread_tell(struct trail_writer *trail, const struct trail_thread *th
 int trail_thread_begin(struct trail_writer *trail, struct trail_thread *thread, uint32_t tid,
 		       const char *comm, enum trail_origin origin, uint64_t ticks)
 {
-	uint32_t words[3] = { trail->space, origin, 0 };
+	uint32_t words[3] = { trail->now.space, origin, 0 };
 	uint8_t *at;
 	int err = packet_init(trail, &thread->packet, trail->packet.head.pid, tid, ticks);
 
 	thread->count = 0;
 	thread->blocks = thread->put = 0;
-	thread->space = trail->space;
+	thread->space = trail->now.space;
 	if (!err)
 		err = thread_tell(trail, thread, 0, ticks);
 	if (err)
@@ -421,9 +447,9 @@ static int thread_settle(struct trail_writer *trail, struct trail_thread *thread
 {
 	int err = 0;
 
-	if (thread->space != trail->space)
+	if (thread->space != trail->now.space)
 		err = blocks_end(trail, thread, ticks);
-	thread->space = trail->space;
+	thread->space = trail->now.space;
 	return err;
 }
 
@@ -436,12 +462,31 @@ static int thread_id(struct trail_writer *trail, struct trail_thread *thread, ui
 	return thread->count < TRAIL_RUN_IDS ? 0 : blocks_end(trail, thread, ticks);
 }
 
+void trail_thread_since(struct trail_thread *thread, uint32_t from)
+{
+	thread->from = from;
+	thread->has_from = 1;
+}
+
+/* To the table of the epoch in which the thread's next block ran. */
+static int thread_turn(struct trail_writer *trail, const struct trail_thread *thread,
+		       uint64_t ticks)
+{
+	uint32_t epoch = thread->has_from ? module_epochs_index(&trail->epochs, thread->from)
+					  : trail->epochs.now;
+	int err = epoch == trail->epoch ? 0 : epoch_turn(trail, epoch, ticks);
+
+	space_begin(trail);
+	return err;
+}
+
 int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
 		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
-	int64_t id = block_id(trail, entry, code, ticks);
-	int err = id < 0 ? (int)id : thread_settle(trail, thread, ticks);
+	int err = thread_turn(trail, thread, ticks);
+	int64_t id = err ? err : block_id(trail, entry, code, ticks);
 
+	err = id < 0 ? (int)id : thread_settle(trail, thread, ticks);
 	return err ? err : thread_id(trail, thread, (uint32_t)id, 1, ticks);
 }
 
@@ -477,7 +522,7 @@ static int64_t path_id(struct trail_writer *trail, const struct trail_source_pat
 	int64_t id;
 	int err = 0;
 
-	if (path->number < before && trail->known[path->number].space == trail->space + 1)
+	if (path->number < before && trail->known[path->number].space == trail->now.space + 1)
 		return trail->known[path->number].id;
 	if (path->count > TRAIL_PATH_BLOCKS_MAX)
 		return NO_PATH;
@@ -486,18 +531,21 @@ static int64_t path_id(struct trail_writer *trail, const struct trail_source_pat
 		return -ENOMEM;
 	memset(trail->known + before, 0, (trail->known_room - before) * sizeof(*trail->known));
 	if (is_too_large(trail))
-		err = space_begin(trail, ticks);
+		err = tables_renew(trail, ticks);
 	id = err ? err : path_define(trail, path, ticks);
 	if (id >= 0)
-		trail->known[path->number] = (struct trail_known){ trail->space + 1, (uint32_t)id };
+		trail->known[path->number] = (struct trail_known){ trail->now.space + 1,
+								   (uint32_t)id };
 	return id;
 }
 
 int trail_thread_path(struct trail_writer *trail, struct trail_thread *thread,
 		      const struct trail_source_path *path, uint64_t ticks)
 {
-	int64_t id = path_id(trail, path, ticks);
-	int err = id < 0 ? (int)id : 0;
+	int err = thread_turn(trail, thread, ticks);
+	int64_t id = err ? err : path_id(trail, path, ticks);
+
+	err = id < 0 ? (int)id : 0;
 
 	if (!err && id != NO_PATH) {
 		err = thread_settle(trail, thread, ticks);

@@ -4,9 +4,9 @@
  * blocks, and paths, get their ids here, each thread has a stream, and one more of the process has
  * what the ids mean.
  *
- * Definitions are on disk before blocks that use them. A table gives way to a new one, in a space
- * of its own, where it has grown too large (a program may make code for ever), and where a module
- * comes that may lie where another one lay. One thread at a time uses a writer and its threads.
+ * Definitions are on disk before blocks that use them. Each epoch of the process's modules
+ * (module_epochs.h) has a table, in a space of its own. Tables that have grown too large (a program
+ * may make code for ever) give way to new ones. One thread at a time uses a writer and its threads.
  * Functions return 0 or a negative error. After one they write nothing more and return it again, so
  * that no block is written whose definition is missing.
  */
@@ -21,7 +21,7 @@
 #define TRAIL_RUN_IDS (FIELD_BYTES_MAX / 4)
 
 /*
- * Of a table: blocks, code and slots. Some three million blocks, and no real program without a JIT
+ * Of all tables: blocks, code and slots. Some three million blocks, and no real program without a JIT
  * has so many.
  */
 #define TRAIL_TABLE_BYTES_MAX (256u << 20)
@@ -45,21 +45,29 @@ struct trail_known {
 	uint32_t space, id; /* space + 1; 0: it has no name */
 };
 
+/* The table of an epoch. */
+struct trail_written {
+	uint32_t space;
+	int is_begun;
+	struct trail_table table; /* of `space`, as a reader will have it */
+	uint32_t *slots;	  /* ids + 1 by start and code: open addressing */
+	uint32_t slot_count;
+};
+
 struct trail_writer {
 	struct trace_writer *writer;
 	int process;
 	struct trail_clock clock;
 	uint32_t first_class; /* the trail's classes have ids from here on */
-	uint32_t space;
 	uint32_t next_instance;
-	struct module_epochs stood; /* since `space` began */
-	uint32_t modules;	    /* that came and went, in all */
-	uint32_t space_modules;	    /* before `space` began */
-	uint32_t module_spaces;	    /* begun for a module's sake */
-	size_t table_bytes_max;	    /* TRAIL_TABLE_BYTES_MAX; tests take less */
-	struct trail_table table;   /* of `space`, as a reader will have it */
-	uint32_t *slots;	    /* ids + 1 by start and code: open addressing */
-	uint32_t slot_count;
+	struct module_epochs epochs;
+	uint32_t epoch;		       /* the index of that whose table is `now` */
+	struct trail_written now;      /* may not have begun yet */
+	struct trail_written *written; /* of the others, by their epochs' indices */
+	size_t written_room;
+	size_t written_bytes;	   /* of their tables */
+	uint32_t next_space;	   /* a number that none has had */
+	size_t table_bytes_max;	   /* of all tables: TRAIL_TABLE_BYTES_MAX; tests take less */
 	struct trail_known *known; /* of an origin's paths, by number */
 	size_t known_room;
 	struct trail_packet packet; /* of definitions */
@@ -75,7 +83,9 @@ struct trail_thread {
 	struct trail_packet packet;
 	uint32_t ids[TRAIL_RUN_IDS];
 	uint32_t count;
-	uint32_t space;	 /* of the ids */
+	uint32_t space; /* of the ids */
+	uint32_t from;	/* trail_thread_since() */
+	int has_from;
 	uint64_t blocks; /* so far */
 	uint64_t put;	 /* of these, in a packet */
 };
@@ -100,6 +110,12 @@ int trail_writer_module(struct trail_writer *trail, const struct control_module 
 /* Begin a thread's trail. *thread is the caller's; trail_thread_end() releases what is in it. */
 int trail_thread_begin(struct trail_writer *trail, struct trail_thread *thread, uint32_t tid,
 		       const char *comm, enum trail_origin origin, uint64_t ticks);
+
+/*
+ * The thread's next blocks ran in the epoch of that name (module_epochs.h): for an origin that is
+ * drained late. Without it, in the latest.
+ */
+void trail_thread_since(struct trail_thread *thread, uint32_t from);
 
 /* A block that the thread ran, whose time is no later than `ticks`. `code`: its bytes, or NULL. */
 int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
