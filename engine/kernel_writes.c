@@ -10,11 +10,14 @@
 
 #include <asm/ioctl.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <stddef.h>
+#include <sys/mman.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -39,10 +42,15 @@ enum kind {
 	WORDS,	  /* so many bytes of pointers, or what may be: eight bytes behind each */
 	IOCTL,
 	LATER, /* what is written behind the call: expose_later() */
+	IF,    /* the rest of the line is for some calls alone: is_asked() */
 	ALL,
 };
 
 #define NO_COUNT 6
+
+#ifndef F_GETOWNER_UIDS
+#define F_GETOWNER_UIDS 17
+#endif
 
 struct written {
 	uint8_t kind, argument, count, each;
@@ -64,6 +72,7 @@ struct written {
 	}
 #define UNKNOWN OF(ALL, 0, 0)
 #define BEHIND OF(LATER, 0, 0)
+#define SOMETIMES OF(IF, 0, 0)
 
 /* calls that the headers of older systems do not know */
 enum {
@@ -98,7 +107,7 @@ static const struct written calls[CALLS][WRITTEN_MAX] = {
 	[SYS_pipe] = { AT(0, 8) },
 	[SYS_select] = { OF(BITS, 1, 0), OF(BITS, 2, 0), OF(BITS, 3, 0), AT(4, 16) },
 	[SYS_mincore] = { OF(PAGES, 2, 1) },
-	[SYS_madvise] = { BUFFER(0, 1) }, /* MADV_POPULATE_WRITE */
+	[SYS_madvise] = { SOMETIMES, BUFFER(0, 1) },
 	[SYS_shmctl] = { AT(2, 112) },
 	[SYS_nanosleep] = { AT(1, 16) },
 	[SYS_getitimer] = { AT(1, 32) },
@@ -111,14 +120,14 @@ static const struct written calls[CALLS][WRITTEN_MAX] = {
 	[SYS_getpeername] = { AT(1, 128), AT(2, 4) },
 	[SYS_socketpair] = { AT(3, 8) },
 	[SYS_getsockopt] = { OF(LENGTH, 3, 4), AT(4, 4) },
-	[SYS_clone] = { AT(2, 4), AT(3, 4), BEHIND },
+	[SYS_clone] = { SOMETIMES, AT(2, 4), AT(3, 4), BEHIND },
 	[SYS_wait4] = { AT(1, 4), AT(3, 144) },
 	[SYS_exit] = { BEHIND },
 	[SYS_uname] = { AT(0, 390) },
-	[SYS_semctl] = { AT(3, 65535) }, /* of 32,000 semaphores at most */
+	[SYS_semctl] = { SOMETIMES, AT(3, 65535) }, /* of 32,000 semaphores at most */
 	[SYS_msgrcv] = { { BYTES, 1, 2, 1, 8 } },
 	[SYS_msgctl] = { AT(2, 120) },
-	[SYS_fcntl] = { AT(2, 32) },
+	[SYS_fcntl] = { SOMETIMES, AT(2, 32) },
 	[SYS_getdents] = { BUFFER(1, 2) },
 	[SYS_getcwd] = { BUFFER(0, 1) },
 	[SYS_readlink] = { BUFFER(1, 2) },
@@ -140,7 +149,7 @@ static const struct written calls[CALLS][WRITTEN_MAX] = {
 	[SYS_sched_getparam] = { AT(1, 4) },
 	[SYS_sched_rr_get_interval] = { AT(1, 16) },
 	[SYS_modify_ldt] = { BUFFER(1, 2) },
-	[SYS_prctl] = { AT(1, 512), AT(2, 4), AT(4, 8) }, /* most by PR_GET_AUXV */
+	[SYS_prctl] = { AT(1, 512), SOMETIMES, AT(2, 4), AT(4, 8) }, /* most by PR_GET_AUXV */
 	[SYS_arch_prctl] = { AT(1, 8) },
 	[SYS_adjtimex] = { AT(0, 208) },
 	[SYS_quotactl] = { AT(3, 256) },
@@ -151,7 +160,7 @@ static const struct written calls[CALLS][WRITTEN_MAX] = {
 	[SYS_llistxattr] = { BUFFER(1, 2) },
 	[SYS_flistxattr] = { BUFFER(1, 2) },
 	[SYS_time] = { AT(0, 8) },
-	[SYS_futex] = { AT(0, 4), AT(4, 4) },
+	[SYS_futex] = { SOMETIMES, AT(0, 4), AT(4, 4) },
 	[SYS_sched_getaffinity] = { BUFFER(2, 1) },
 	[SYS_io_setup] = { AT(1, 8) },
 	[SYS_io_getevents] = { EACH(3, 2, 32) },
@@ -306,29 +315,45 @@ static void reach_words(struct thread *thread, uint64_t at, uint64_t bytes)
 		reach(thread, words[i], 8);
 }
 
-/*
- * Its structure, and what its words point to. What is both read and written may be followed by an
- * array. Terminals have neither.
- */
-static void reach_ioctl(struct thread *thread)
+/* What words of a structure point to: code that the program may write is there. */
+static void reach_nested(struct thread *thread, uint64_t at, uint64_t bytes)
 {
-	uint32_t request = (uint32_t)argument(thread, 1), direction = _IOC_DIR(request);
-	uint64_t at = argument(thread, 2), words[WORDS_MAX];
-	uint64_t bytes = direction ? _IOC_SIZE(request) : OLD_IOCTL_BYTES;
-	int is_both = direction == (_IOC_READ | _IOC_WRITE);
-	uint32_t count;
+	uint64_t words[WORDS_MAX];
+	uint32_t count = ranges_are_writable() ? words_read(words, at, bytes) : 0;
 
-	if (at < 4096 || at >= TOP)
+	if (!count)
 		return;
-	reach(thread, at, bytes + (is_both ? REACH_BYTES : 0));
-	if (_IOC_TYPE(request) == 'T' || !ranges_are_writable())
-		return;
-	count = words_read(words, at, bytes);
 	lock_take(&dispatch_lock);
 	for (uint32_t i = 0; i < count; i++)
 		if (ranges_meet_writable(words[i], REACH_BYTES))
 			reach(thread, words[i], REACH_BYTES);
 	lock_give(&dispatch_lock);
+}
+
+/* What is both read and written may be followed by an array. Terminals have no pointers. */
+static void reach_ioctl(struct thread *thread)
+{
+	uint32_t request = (uint32_t)argument(thread, 1), direction = _IOC_DIR(request);
+	uint64_t at = argument(thread, 2);
+	uint64_t bytes = direction ? _IOC_SIZE(request) : OLD_IOCTL_BYTES;
+	int is_both = direction == (_IOC_READ | _IOC_WRITE);
+
+	if (at < 4096 || at >= TOP)
+		return;
+	reach(thread, at, bytes + (is_both ? REACH_BYTES : 0));
+	if (_IOC_TYPE(request) != 'T')
+		reach_nested(thread, at, bytes);
+}
+
+/* Of getsockopt(2) and others, which may count structures, or have pointers in one. */
+static void reach_length(struct thread *thread, uint64_t at, uint64_t length_at)
+{
+	uint32_t length;
+
+	if (copy(&length, length_at, sizeof(length)))
+		return;
+	reach(thread, at, 8ul * length);
+	reach_nested(thread, at, length);
 }
 
 /* ---- what is written later ---- */
@@ -420,10 +445,41 @@ static void expose_later(const struct thread *thread)
 
 /* ---- before a call, and meanwhile ---- */
 
+/* What a call does not use may be anything, also a pointer to code. */
+static int is_asked(const struct thread *thread)
+{
+	uint64_t first = argument(thread, 0), third = argument(thread, 2);
+	uint32_t second = (uint32_t)argument(thread, 1);
+
+	switch (thread->regs.gpr[0]) {
+	case SYS_clone:
+		return (first & (CLONE_PARENT_SETTID | CLONE_PIDFD | CLONE_CHILD_SETTID |
+				 CLONE_CHILD_CLEARTID)) != 0;
+	case SYS_fcntl:
+		return second == F_GETLK || second == F_OFD_GETLK || second == F_GETOWN_EX ||
+		       second == F_GETOWNER_UIDS || second == F_GET_RW_HINT ||
+		       second == F_GET_FILE_RW_HINT;
+	case SYS_futex:
+		second &= FUTEX_CMD_MASK;
+		return second == FUTEX_WAKE_OP ||
+		       (second >= FUTEX_LOCK_PI && second != FUTEX_WAIT_BITSET &&
+			second != FUTEX_WAKE_BITSET);
+	case SYS_madvise:
+		return third == MADV_POPULATE_WRITE;
+	case SYS_prctl:
+		return (uint32_t)first == PR_SET_MM || (uint32_t)first == PR_SCHED_CORE;
+	case SYS_semctl:
+		third &= ~UINT64_C(0x100); /* IPC_64 */
+		return third == GETALL || third == IPC_STAT || third == IPC_INFO ||
+		       third == SEM_STAT || third == SEM_INFO || third == SEM_STAT_ANY;
+	default:
+		return 1;
+	}
+}
+
 static void reach_written(struct thread *thread, const struct written *written)
 {
 	uint64_t at = argument(thread, written->argument), count = 1;
-	uint32_t length;
 
 	if (written->count < NO_COUNT)
 		count = argument(thread, written->count);
@@ -440,8 +496,7 @@ static void reach_written(struct thread *thread, const struct written *written)
 		reach(thread, at, (count + 4095) / 4096);
 		return;
 	case LENGTH:
-		if (!copy(&length, count, sizeof(length)))
-			reach(thread, at, 8ul * length);
+		reach_length(thread, at, count);
 		return;
 	case VECTORS:
 		reach_vectors(thread, at, count);
@@ -460,6 +515,8 @@ static void reach_written(struct thread *thread, const struct written *written)
 		return;
 	case LATER:
 		expose_later(thread);
+		return;
+	case IF:
 		return;
 	default:
 		reach(thread, 1, TOP);
@@ -489,8 +546,11 @@ static void find(struct thread *thread)
 	const struct written *written = number < CALLS ? calls[number] : unknown;
 
 	thread->writes.found = 0;
-	for (uint32_t i = 0; i < WRITTEN_MAX && written[i].kind; i++)
+	for (uint32_t i = 0; i < WRITTEN_MAX && written[i].kind; i++) {
+		if (written[i].kind == IF && !is_asked(thread))
+			return;
 		reach_written(thread, &written[i]);
+	}
 }
 
 /*

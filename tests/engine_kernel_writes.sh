@@ -26,16 +26,27 @@ share()
 timeout 300 "$waymark" record -e trail/soft,last=4M/ -o launched -- "$calls" >said 2>words || fail "status $?: $(tail -n 3 words)"
 share "" said
 
-"$calls" go >said &
-pid=$!
-started+=("$pid")
-await_text said ready
-"$waymark" record -e trail/soft,last=4M/ -p "$pid" -o attached >/dev/null 2>words &
-tool=$!
-await has_engine "$pid" && await ! is_traced "$pid" || fail "it is not recorded: $(tail -n 3 words)"
-touch go
-wait "$pid" || fail "attached: status $?"
-wait "$tool" || fail "the recorder: status $?: $(tail -n 3 words)"
+# attached ARGUMENT...: the program goes on when it is recorded
+attached()
+{
+	local tool
+	rm -rf go attached
+	"$calls" go "$@" >said &
+	pid=$!
+	started+=("$pid")
+	await_text said ready
+	"$waymark" record -e trail/soft,last=4M/ -p "$pid" -o attached >/dev/null 2>words &
+	tool=$!
+	await has_engine "$pid" && await ! is_traced "$pid" || fail "it is not recorded: $(tail -n 3 words)"
+	sleep 0.1 # the time is the subject: its code runs meanwhile
+	touch go
+	wait "$pid" || fail "attached: status $?"
+	wait "$tool" || fail "the recorder: status $?: $(tail -n 3 words)"
+}
+
+attached ring
+grep -q "taken: wrong$" said && fail "$(tail -n 1 said)"
+attached
 [ "$(grep -c 'taken: right$' said)" -eq 4 ] || fail "calls that were being made: $(grep taken said | tr '\n' ' ')"
 share .attached said
 exit $failed

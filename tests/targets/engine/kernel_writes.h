@@ -10,7 +10,8 @@
 #define ABSENT (-1) /* not on this system, or not allowed */
 
 #define AREA_BYTES 2048u
-#define FILL 0x5a /* of an area, before a case */
+#define FILL 0x5a  /* of an area, before a case */
+#define LIMIT_S 60 /* a call that finds nothing is broken off then */
 
 /*
  * The kernel is to write to `at`, an area of AREA_BYTES, which may be in a page of code. The case
@@ -24,6 +25,10 @@ struct kernel_case {
 extern const struct kernel_case cases_calls[]; /* one system call each */
 extern const struct kernel_case cases_sockets[];
 extern const struct kernel_case cases_late[]; /* what is written late, or beside other threads */
+
+/* A read by io_uring, and what runs before there is something to read. */
+int ringed(unsigned char *at);
+extern void (*late_wait)(const unsigned char *at);
 
 /* Run the code of the page that has `at`, if it has any. 1: it did what it should. */
 int code_run(const unsigned char *at);

@@ -262,12 +262,13 @@ static int polled(unsigned char *at, int is_old)
 
 	poll_at[0] = (struct pollfd){ fd, POLLOUT, POLLOUT };
 	poll_at[1] = (struct pollfd){ fd, POLLIN, 0 };
-	*limit = (struct timespec){ 3, 0 };
+	*limit = (struct timespec){ LIMIT_S, 0 };
 	code_run(at);
-	if ((is_old ? poll(poll_at, 2, 3000) : syscall(SYS_ppoll, poll_at, 2, limit, NULL, 8)) != 1)
+	if ((is_old ? poll(poll_at, 2, LIMIT_S * 1000)
+		    : syscall(SYS_ppoll, poll_at, 2, limit, NULL, 8)) != 1)
 		return WRONG;
 	return !poll_at[0].revents && poll_at[1].revents == POLLIN &&
-	       (is_old || limit->tv_sec == 2);
+	       (is_old || limit->tv_sec < LIMIT_S);
 }
 
 static int polled_old(unsigned char *at)
@@ -290,11 +291,11 @@ static int selected(unsigned char *at, long number)
 	FD_SET(fd, in);
 	FD_SET(fd, out);
 	FD_SET(fd, except);
-	limit[0] = 3;
+	limit[0] = LIMIT_S;
 	limit[1] = 0;
 	code_run(at);
 	return syscall(number, fd + 1, in, out, except, limit, NULL) == 1 && FD_ISSET(fd, in) &&
-	       !FD_ISSET(fd, out) && !FD_ISSET(fd, except) && limit[0] == 2;
+	       !FD_ISSET(fd, out) && !FD_ISSET(fd, except) && limit[0] < LIMIT_S;
 }
 
 static int selected_old(unsigned char *at)
@@ -310,8 +311,8 @@ static int selected_mask(unsigned char *at)
 /* Broken off by SIGALRM. */
 static int slept(unsigned char *at, long number)
 {
-	struct timespec time = { 10, 0 }, *left = (struct timespec *)(uintptr_t)at;
-	struct itimerval soon = { { 5, 0 }, { 0, 30000 } };
+	struct timespec time = { LIMIT_S, 0 }, *left = (struct timespec *)(uintptr_t)at;
+	struct itimerval soon = { { LIMIT_S, 0 }, { 0, 30000 } };
 	long result;
 
 	setitimer(ITIMER_REAL, &soon, NULL);
@@ -320,7 +321,7 @@ static int slept(unsigned char *at, long number)
 		result = syscall(number, &time, left);
 	else
 		result = syscall(number, CLOCK_MONOTONIC, 0, &time, left);
-	return result == -1 && errno == EINTR && left->tv_sec == 9;
+	return result == -1 && errno == EINTR && left->tv_sec < LIMIT_S && left->tv_sec >= 0;
 }
 
 static int slept_old(unsigned char *at)
@@ -336,7 +337,7 @@ static int slept_clock(unsigned char *at)
 static int signal_taken(unsigned char *at)
 {
 	siginfo_t *info = (siginfo_t *)(uintptr_t)at;
-	struct timespec limit = { 3, 0 };
+	struct timespec limit = { LIMIT_S, 0 };
 	sigset_t set;
 
 	sigemptyset(&set);
