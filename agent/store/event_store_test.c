@@ -288,6 +288,15 @@ static int clone_bare(int (*child)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+static unsigned char *mapped; /* by the child, where its parent has the store */
+
+static int reopen_and_keep(void)
+{
+	int result = reopen_in_child();
+
+	return *mapped == 77 ? result : 3;
+}
+
 /* It makes another child, by libc, and stays out of what it does not have. */
 static int lack_store(void)
 {
@@ -296,9 +305,12 @@ static int lack_store(void)
 	if (!msync(head, sizeof(struct wm_store), MS_ASYNC) || errno != ENOMEM)
 		return 1;
 	hit_in_child();
-	if (store_forking(1, 1))
+	mapped = mmap(head, sizeof(struct wm_store), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (store_forking(1, 1) || mapped != head)
 		return 2;
-	return in_child(reopen_in_child);
+	*mapped = 77;
+	return in_child(reopen_and_keep);
 }
 
 Test(store, child_of_a_bare_clone_has_none_of_a_privileged_store)
@@ -315,32 +327,6 @@ Test(store, child_of_a_bare_clone_has_none_of_a_privileged_store)
 	check_parent(10);
 	cr_assert_eq(fixture_read(0, width, NULL, NULL), 20);
 	cr_assert_eq(fixture_discarded(0), 0);
-}
-
-static unsigned char *mapped; /* of the program, where its parent has the store */
-
-static int keep_own(void)
-{
-	store_forked(0);
-	return mapped[0] == 77 ? 7 : 3;
-}
-
-static int map_own(void)
-{
-	mapped = mmap(stores[0].head, 2 * sizeof(struct wm_store), PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	if (mapped == MAP_FAILED)
-		return 1;
-	mapped[0] = 77;
-	return in_child(keep_own);
-}
-
-Test(store, child_of_a_bare_clone_uses_the_addresses_of_a_privileged_store)
-{
-	if (!store_is_alone())
-		cr_skip_test("children of a process without privileges have its store");
-	fixture_make(1 << 20, STORE_DISCARD);
-	cr_assert_eq(clone_bare(map_own), 7);
 }
 
 Test(store, nor_does_the_child_of_a_bare_fork)
