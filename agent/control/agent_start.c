@@ -85,7 +85,7 @@ static int start_agent(void)
 
 /*
  * Preloaded: WAYMARK_TOOL says who has launched us. Nothing at all happens without it, in a program
- * with other rights than its caller's (AT_SECURE), under a filter that its tool isn't under, or
+ * with other privileges than its caller's (AT_SECURE), under a filter that its tool isn't under, or
  * when a thread of a running program loads us.
  *
  * We come before every other constructor (-z initfirst), libc's own among them, which sets environ.
@@ -127,7 +127,7 @@ static int listen_by(uint32_t wants)
 	int error = control_start(wants, 0);
 
 	while (!error) {
-		/* in this order: it leaves the error, and may then end */
+		/* `runs` first: the thread stores its error before it ends */
 		int runs = control_runs(), listens = control_listens();
 
 		if (listens)

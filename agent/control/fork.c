@@ -6,14 +6,13 @@
  *
  * The child writes to its parent's stores, of those sessions that follow to children, until it has
  * sessions of its own (SESSION_INHERITED). Where it may not, its hits until then are lost, and
- * counted there as discarded. Nothing of them stays shared where the process has rights that a
- * child may give up (store_is_alone()): such a child waits for sessions of its own before it
- * continues.
+ * counted there as discarded. A process with privileges shares nothing with its child, which may
+ * give them up (store_is_alone()): such a child waits for sessions of its own before it continues.
  *
  * Children of vfork and of a bare clone() don't come here. The former share our memory and must not
  * touch it; the latter have no control thread, and their hits end where the store finds itself
- * wiped (agent/store/arena.h). They are counted where the process has no rights to give up; else
- * the child has nothing of the store.
+ * wiped (agent/store/arena.h). They are counted, unless the process has privileges: then the child
+ * has nothing of the store.
  */
 #include "agent/control/agent.h"
 #include "agent/control/agent_session.h"
@@ -44,9 +43,7 @@
 #define FORK_GO_WAIT_MS 1000
 #define FORK_GO_MAX_MS 10000 /* the tool is at work */
 #define FORK_BEHIND_MS 100
-/*
- * of a child that has nowhere to write until the tool has come; where that reads what others write
- */
+/* of a child that has no store until the tool has come, while the tool reads other stores */
 #define FORK_ALONE_WAIT_MS 5000
 #define BEHIND_NS UINT64_C(10000000000)
 
@@ -57,9 +54,9 @@ static __thread int32_t forking_tid __attribute__((tls_model("initial-exec")));
 static __thread uint32_t followed __attribute__((tls_model("initial-exec"))); /* lanes */
 
 /*
- * Shared by a process without rights and all its descendants, so that a stopped tool holds back one
- * of them and not each. After one has waited in vain, the others wait only a moment for some time,
- * until the tool answers one of them. NULL: no memory, each waits.
+ * Shared by a process without privileges and all its descendants, so that a stopped tool holds back
+ * one of them and not each. After one has waited in vain, the others wait only a moment for some
+ * time, until the tool answers one of them. NULL: no memory, each waits.
  */
 static uint64_t *behind_until_ns;
 
@@ -165,7 +162,7 @@ static void child(void)
 
 void fork_register(void)
 {
-	/* of a process with rights each child waits for itself */
+	/* each child of a process with privileges waits for itself */
 	long shared = syscall_raw6(SYS_mmap, 0, sizeof *behind_until_ns, PROT_READ | PROT_WRITE,
 				   (store_is_alone() ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS,
 				   -1, 0);

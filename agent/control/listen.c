@@ -94,7 +94,7 @@ static int remove_stale(void)
 		kernel_close(fd);
 		return -EADDRINUSE; /* another PID namespace that shares the folder */
 	}
-	/* one that its own rules (Landlock) keep from removing it takes its next name */
+	/* the process's own rules (Landlock) forbid the removal: the agent takes its next name */
 	if (fd == -ECONNREFUSED && kernel_unlink(own_address.sun_path) && errno != ENOENT)
 		return errno == EACCES ? -EADDRINUSE : -errno;
 	return 0;

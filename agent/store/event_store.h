@@ -18,8 +18,8 @@ struct store_options {
 };
 
 /*
- * Whether this process, or a child of it, may come to have other rights than it has: then no child
- * writes to its parent's store, nor keeps any of it.
+ * Whether this process, or a child of it, may come to have other privileges: then no child writes
+ * to its parent's store, nor keeps any of it.
  */
 int store_is_alone(void);
 
