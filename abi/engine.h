@@ -306,18 +306,18 @@ struct engine_control {
 	uint32_t served; /* counts up with each forked child that was served, or refused; a futex */
 	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
 	uint32_t reserved;
-	/* by ENGINE_OFFSPRING(), modulo: the child that was refused last */
+	/* [ENGINE_OFFSPRING() % ENGINE_REFUSALS]: the child that the tool refused last */
 	uint64_t refused[ENGINE_REFUSALS];
 };
 
 /*
- * A child's memfd is called so, with the decimal number of the parent's process, "-", and the high half
- * of `born`.
+ * A child's memfd has the name ENGINE_CHANNEL_NAME-PARENT-COUNT: the number of the process that its
+ * parent's channel is of, and the high half of `born`, both in decimal.
  */
 #define ENGINE_CHANNEL_NAME "waymark-trail"
 #define ENGINE_CHANNEL_NAME_BYTES 48u
 
-/* A child, until the tool knows it, or, of one that borrows our memory, until it has left that. */
+/* A child: until the tool knows it, or, if it borrows our memory, until it has left that memory. */
 struct engine_child {
 	uint32_t use;	   /* enum engine_use; a futex, where it becomes FREE */
 	uint32_t first_id; /* ids below mean what they mean here; 0: it borrows our memory */

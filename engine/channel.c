@@ -20,7 +20,7 @@ struct channel channel;
 static const struct engine_note note
 	__attribute__((section(ENGINE_NOTE_SECTION), used, aligned(4))) = { ENGINE_NOTE_VALUES };
 
-/* The word that the tool sleeps on can't be changed here, but woken. */
+/* We can't write the word that the tool sleeps on, but wake the tool there. */
 static void wake_tool(void)
 {
 	sys_call3(SYS_futex, (long)&channel.control->told, FUTEX_WAKE, INT32_MAX);

@@ -68,7 +68,7 @@ void process_unfollowed(void)
 	__atomic_add_fetch(&channel.head->unfollowed, 1, __ATOMIC_RELAXED);
 }
 
-/* Of all processes that have or had our number, no other child is counted so. Never 0. */
+/* A number that no child of ours has, nor of processes that had our number before. Never 0. */
 static uint64_t count_child(void)
 {
 	uint32_t none = 0, count;

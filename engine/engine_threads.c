@@ -101,8 +101,8 @@ static void copy_alone(void)
 }
 
 /*
- * Natively. It has nothing of what only translated code needs (memory_map_alone()), or all that was
- * mapped; and no channel.
+ * A copy runs natively, without a channel. Where children are recorded it still has all that the
+ * engine mapped; else nothing that only translated code needs (memory_map_alone()).
  */
 static void copy_leaves(struct thread *thread) __attribute__((noreturn));
 

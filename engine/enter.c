@@ -29,8 +29,8 @@ static uint64_t indirect_target(const struct thread *thread, const struct exit *
 }
 
 /*
- * To where no user's code can be: a processor faults at the branch if the address is not canonical,
- * else at its target. So the thread runs the branch itself, and the fault has what is right here.
+ * A branch to where no user's code can be. The processor faults at the branch if the address is not
+ * canonical, else at the target. The thread runs the branch itself, so the fault is as natively.
  */
 static void branch_try(struct thread *thread, const struct exit *exit)
 {

@@ -34,7 +34,7 @@ static struct {
 	uint64_t set;
 } waiters[WAITERS_MAX];
 
-/* What was passed to waiters, with less said of it. */
+/* Signals that were passed to waiters by tgkill(2), which loses their siginfo. */
 static struct {
 	uint64_t who; /* as above; PASSED_CHANGES */
 	siginfo_t info;

@@ -131,9 +131,9 @@ static int is_fault_pending(pid_t tid)
 }
 
 /*
- * A stop that was asked for comes before a fault's signal (kernel/signal.c, get_signal()), which
- * then would find the thread where we have put it. So its handler begins first. Other signals may
- * come anywhere.
+ * The kernel stops the thread before it delivers a fault's signal (kernel/signal.c, get_signal()).
+ * The handler would then see the thread where we have put it, so we let the handler begin first.
+ * Other signals may come anywhere.
  */
 static int faults_deliver(pid_t tid, uint64_t deadline_ns)
 {

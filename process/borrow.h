@@ -5,8 +5,7 @@
  *
  *   1. stop     PTRACE_SEIZE, PTRACE_INTERRUPT: the thread is on its way back to user mode, an
  *               interrupted system call not yet decided to restart or to fail
- *               The signal of a fault that was raised before is delivered: its frame shows the
- *               registers that the thread has when it comes
+ *               A pending fault is delivered first: its frame must show the thread's own registers
  *   2. place    the code of arch/remote_syscall.h goes behind the end of some module's text, into
  *               the free rest of its last page
  *   3. enter    registers set to the first call; then all signals blocked

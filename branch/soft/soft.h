@@ -35,7 +35,7 @@ struct soft_result {
 	uint64_t traces, translated_blocks, flushes, faults; /* the engine's own figures */
 	/* processes that went on unrecorded, as there were too many, or it could not be */
 	uint64_t unfollowed;
-	uint64_t privileged; /* the same, for they executed a program that gains rights */
+	uint64_t privileged; /* the same, for they executed a program that gains privileges */
 	struct natives natives;
 	uint32_t lost_threads; /* that found no room, and ran unrecorded */
 	int is_over;	       /* the program has ended */

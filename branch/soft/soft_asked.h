@@ -16,7 +16,7 @@ int asked_gains(const struct engine_channel *head, pid_t tid);
 
 /*
  * Whether a process, stopped behind execve(2), has gained privileges by the program (AT_SECURE), or
- * may have: it is not for us to look at it. Or an error: it can't be known.
+ * may have: then we may not look at it. Or an error: it can't be known.
  */
 int asked_has_gained(pid_t pid);
 
@@ -34,8 +34,8 @@ int asked_is_thread(const struct soft_channel *channel, pid_t pid, pid_t tid);
 int asked_channel(pid_t pid, pid_t parent, uint32_t count);
 
 /*
- * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains rights,
- * or call PTRACE_TRACEME. posix_spawn(3) gives its child a stack, never calls that, and makes
+ * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains
+ * privileges, or call PTRACE_TRACEME. posix_spawn(3) gives its child a stack, never calls that, and makes
  * dozens of calls.
  */
 int asked_must_look(const struct engine_child *entry);

@@ -133,7 +133,7 @@ int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *
 	    fcntl(channel->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
 	    fstat(channel->fd, &about))
 		return -errno;
-	/* whose process has the memfd may have changed it, up to the seals */
+	/* the process that made the memfd may have changed its size, up to the seals */
 	return (uint64_t)about.st_size == channel->bytes ? map(channel) : -EPROTO;
 }
 
@@ -161,7 +161,7 @@ void soft_channel_fill(const struct soft_channel *channel)
 		.log_bytes = sizes->log_bytes,
 		.follows = sizes->follows,
 	};
-	/* a forked child that sees it sees all */
+	/* last: the forked child that waits for it then sees all before it */
 	__atomic_store_n(&head->magic, ENGINE_MAGIC, __ATOMIC_RELEASE);
 }
 

@@ -235,7 +235,7 @@ static int turn_away(struct soft_follow *follow, pid_t parent, struct engine_chi
 	uint32_t asked = __atomic_load_n(&entry->ask, __ATOMIC_ACQUIRE);
 	uint64_t born = __atomic_load_n(&entry->born, __ATOMIC_ACQUIRE);
 
-	/* its maker has an entry that it may give up until it has said the number */
+	/* until its maker has reported the number, the fork may fail, and the maker use the entry */
 	if (entry->first_id ? !(uint32_t)born : asked != ENGINE_ASK_CHILD)
 		return 0;
 	follow->unfollowed++;

@@ -21,7 +21,7 @@ int soft_children_look(struct soft_follow *follow, struct soft_process *process)
 /* One that is expected: whether it lives by now, or was given up. */
 int soft_children_look_expected(struct soft_follow *follow, struct soft_process *process);
 
-/* One that has ended had no channel of its own, though it has run. */
+/* Whether a process that has ended had run without a channel of its own. */
 int soft_children_is_lost(const struct soft_process *process);
 
 /*

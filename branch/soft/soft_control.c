@@ -62,7 +62,7 @@ int soft_control_open(struct soft_control *control)
 
 	*control = (struct soft_control){ .fd = memfd_create("waymark-control",
 							     MFD_CLOEXEC | MFD_ALLOW_SEALING) };
-	/* by /proc/PID/fd; seal() may have to read it so */
+	/* no one else is to open it by /proc/PID/fd; seal() may have to read it so */
 	if (control->fd < 0 || fchmod(control->fd, S_IRUSR))
 		return -errno;
 	reserve = mmap(NULL, BEFORE + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,

@@ -56,7 +56,7 @@ struct soft_process {
 	uint64_t since_ns; /* when it was expected first */
 	pid_t traced;	   /* a thread of it; 0: none */
 	int is_let_go;	   /* traced no more from the next stop on */
-	/* traced at each system call, for one may be a program that gains rights */
+	/* stopped at each system call, which may execute a program that gains privileges */
 	int is_looked_at;
 	uint32_t answer; /* at the next stop; 0: none */
 	int is_native;	 /* it is not recorded, until it executes a program or to its end */
@@ -73,12 +73,8 @@ struct soft_follow {
 	uint32_t count;	      /* of these; none behind them was used */
 	struct pollfd *ready; /* for look_at_ends() */
 	unsigned int traced;
-	int strays; /* traced since their maker is, and to be let go at their first stop */
-	/*
-	 * the recorder wants it, also where no place is left: a child that is not followed is
-	 * reported
-	 */
-	int is_wanted;
+	int strays;    /* traced since their maker is, and to be let go at their first stop */
+	int is_wanted; /* the user wants children recorded: those that are not are counted */
 	int is_ending; /* nothing new is followed */
 	uint64_t unfollowed, privileged;
 	uint64_t late_ns; /* soft_stopped.h */

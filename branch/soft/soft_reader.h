@@ -50,7 +50,7 @@ struct soft_thread {
 	uint64_t dying_ns;
 };
 
-/* A process's. What is said to be the first's is there for all of a recording. */
+/* One for each process. The first process's has what all of a recording share. */
 struct soft_reader {
 	struct soft_channel *channel;
 	struct soft_source source;
@@ -58,7 +58,7 @@ struct soft_reader {
 	uint32_t used;		     /* slots, the first: none behind them was ever taken */
 	size_t room;		     /* for so many in `threads` */
 	uint32_t turn;		     /* the slot that is looked at next, modulo */
-	struct soft_reader *first;   /* which may be this one. What follows is the first's alone */
+	struct soft_reader *first;   /* perhaps this one. Only the first's uses what follows */
 	struct soft_clock clock;
 	uint32_t *words; /* a segment, copied */
 	uint64_t blocks, losses;

@@ -2,8 +2,8 @@
 /*
  * One recorded process traces another (ptrace(2)). A tracer would see the engine's faults, and
  * might suppress them: so the tracee leaves the engine first. Processes share no memory, so the
- * tool relays: the tracer's engine asks in its channel, before the call; the tracee is asked by a
- * signal and by its own channel; the tracer is answered.
+ * tool relays. The tracer's engine asks the tool in its channel, before the call. The tool asks the
+ * tracee by its channel and a signal, and answers the tracer once the tracee is out.
  */
 #ifndef BRANCH_SOFT_SOFT_TRACED_H
 #define BRANCH_SOFT_SOFT_TRACED_H
