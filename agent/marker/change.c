@@ -81,7 +81,7 @@ static void refuse_whole(struct change *change, struct variant *variant, int err
 {
 	variant->error = error;
 	change->refused += variant->site_count;
-	if (variant->sites)
+	if (variant->sites && variant->lanes_next & ~variant->lanes)
 		report_refused(variant, &(struct refusal){ .error = error,
 							   .site = variant->sites,
 							   .whole = 1 });
@@ -287,11 +287,36 @@ static void report_events(struct change *change)
 	}
 }
 
-/* A refused variant keeps the state that it had. */
-static void keep_as_it_was(struct variant *variant)
+/* No memory for a smaller plan: rather none. The sessions that lose it hear so. */
+static void lose(struct variant *variant)
 {
+	variant->error = -ENOMEM;
+	if (variant->sites)
+		report_refused(variant, &(struct refusal){ .error = -ENOMEM,
+							   .site = variant->sites,
+							   .whole = 1 });
+	variant->lanes = variant->lanes_next = 0;
+	plan_drop(variant);
+	registry_expect_stuck();
+}
+
+/*
+ * A refused variant keeps the state that it had, but not a session that leaves: its store goes, so
+ * no hit may find it in a plan.
+ */
+static void settle(struct variant *variant)
+{
+	uint32_t leaving = variant->lanes & ~variant->lanes_next;
+
+	if (!variant->error && !leaving)
+		return;
+	variant->lanes &= ~leaving;
 	variant->lanes_next = variant->lanes;
 	probes_settle(variant, 0);
+	if (leaving && plan_publish(variant))
+		lose(variant);
+	if (leaving && !variant->lanes)
+		registry_expect_stuck();
 }
 
 /*
@@ -480,10 +505,8 @@ int change_commit(struct change *change, const struct text *text)
 		change->variants = variant->next_in_change;
 		variant->next_in_change = NULL;
 		variant->in_change = 0;
-		if (variant->error)
-			keep_as_it_was(variant);
-		else
-			change->markers++;
+		settle(variant);
+		change->markers += !variant->error;
 	}
 	return error;
 }

@@ -112,6 +112,16 @@ static struct change rule(const char *name, int want)
 	return change;
 }
 
+static void never(void)
+{
+}
+
+static void count_call(void (*fn)(void), void *data, const unsigned char *payload)
+{
+	(void)fn, (void)payload;
+	++*(int *)data;
+}
+
 TestSuite(change, .init = begin);
 
 /* The linker has all that allocate call this one. */
@@ -145,6 +155,58 @@ Test(change, marker_without_memory_for_its_change_is_refused)
 		}
 	}
 	cr_assert_gt(refused, 0);
+}
+
+/* The sessions that hits of it reach. */
+static uint32_t lanes_planned(const struct variant *variant)
+{
+	const struct plan *plan = variant->hit.plan;
+	uint32_t lanes = 0;
+
+	for (unsigned int i = 0; plan && i < plan->consumer_count; i++)
+		lanes |= 1u << plan->consumers[i].lane;
+	return lanes;
+}
+
+/* Two sessions have it, and one leaves with so many allocations. Whether the other keeps it. */
+static int leave(const struct variant *variant, unsigned int allocations)
+{
+	struct change change = { .lane = -1 };
+
+	for (unsigned int lane = 0; lane < 2; lane++)
+		cr_assert_eq(registry_rule(&text, lane, variant->name, 1, 1, &change), 0);
+	cr_assert_eq(lanes_planned(variant), 3);
+	refusals = 0;
+	allocations_left = allocations;
+	registry_rule(&text, 0, NULL, 0, 0, &change);
+	allocations_left = UINT_MAX;
+	cr_expect_eq(lanes_planned(variant) & 1, 0, "with %u allocations", allocations);
+	cr_expect_eq(lanes_planned(variant), variant->lanes);
+	cr_expect_eq(refusals, !variant->lanes);
+	return variant->lanes == 2;
+}
+
+Test(change, session_that_leaves_without_memory_is_in_no_plan)
+{
+	static const uint8_t types[16] = { WM_TYPE_I32 };
+	const struct variant *two = find("change:two");
+	unsigned int most = 0, lost = 0;
+	int calls = 0;
+	const struct plan_probe probe = { .call = count_call, .fn = never, .data = &calls };
+
+	fixture_store(1, UINT64_C(8) << 20, STORE_DISCARD);
+	registry_lane_open(1);
+	while (!leave(two, most++)) {
+		lost++;
+		cr_expect_eq(registry_retry(&text), 0);
+		cr_expect_eq(byte_of(two->sites), SITE_DORMANT);
+	}
+	cr_assert_gt(lost, 0);
+	cr_assert_eq(registry_probe_add(&text, "change:two", 'm', types, &probe, 0), 0);
+	leave(two, 0);
+	cr_assert_eq(registry_retry(&text), 0);
+	change_markers(1);
+	cr_assert_eq(calls, 2, "the program's own handler is called again");
 }
 
 Test(change, module_without_memory_for_it_is_not_taken_for_read)
@@ -222,10 +284,6 @@ Test(change, site_that_changes_after_check_is_left_out_alone)
 	cr_assert_eq(byte_of(two->sites->next), SITE_DORMANT);
 }
 
-static void never(void)
-{
-}
-
 static void call_never(void (*fn)(void), void *data, const unsigned char *payload)
 {
 	(void)fn, (void)data, (void)payload;
@@ -241,12 +299,6 @@ Test(change, probe_at_a_site_that_changes_after_check_is_refused)
 		     -WM_E_SITE_CHANGED);
 	cr_assert(!one->probe_count && !one->hit.plan);
 	cr_assert_eq(byte_of(one->sites), BREAKPOINT);
-}
-
-static void count_call(void (*fn)(void), void *data, const unsigned char *payload)
-{
-	(void)fn, (void)payload;
-	++*(int *)data;
 }
 
 Test(change, probe_is_called_at_sites_of_all_field_names)

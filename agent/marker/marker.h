@@ -136,7 +136,10 @@ void registry_lane_open(unsigned int lane);
 /* All variants, in the order in which they were found. NULL ends. */
 const struct variant *registry_first(void);
 
-/* Whether text that should be dormant could not be made so; tries again. Number of sites left. */
+/*
+ * Disarm text that could not be made dormant before; plan again what lost its plan for want of
+ * memory. Returns the number of sites that are left so.
+ */
 uint32_t registry_retry(const struct text *text);
 
 /* Patch every site permanently (except WAYMARK_IF's, whose code would run): for locked text. */

@@ -385,10 +385,12 @@ int registry_forked(int whole, uint32_t lanes)
 		if (plan && kept != lanes_of(plan) && plan_publish(variant))
 			plan_drop(variant);
 	}
+	if (abandoned)
+		return 0;
 	registry_expect_stuck();
-	for (unsigned int lane = 0; !abandoned && lane < SESSIONS_MAX; lane++) {
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
 		rule_clear(lane);
 		cost_clear(lane);
 	}
-	return !abandoned;
+	return 1;
 }

@@ -288,12 +288,12 @@ uint32_t registry_retry(const struct text *text)
 	if (!may_be_stuck)
 		return 0;
 	for (struct variant *v = (struct variant *)registry_first(); v; v = v->next) {
-		if (v->armed_count && !v->lanes && !v->probe_count)
+		if (v->armed_count && !v->hit.plan)
 			change_add(&change, v);
 	}
 	change_commit(&change, text);
 	for (const struct variant *v = registry_first(); v; v = v->next) {
-		if (!v->lanes && !v->probe_count && !(prearmed && v->kind != 'i'))
+		if (!v->hit.plan && (v->probe_count || !(prearmed && v->kind != 'i')))
 			left += v->armed_count;
 	}
 	may_be_stuck = left != 0;
