@@ -41,6 +41,8 @@ done
 same "$children" storm 300
 same "$children" crowd 40
 trails 41
+same "$children" counts 3
+trails 4
 same "$children" handler 10
 trails 11
 same "$children" threads 10

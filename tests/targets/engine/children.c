@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,41 @@ static void handler(long count)
 	for (long i = 0; i < count; i++)
 		raise(SIGUSR1);
 	printf("%d\n", (int)handled);
+}
+
+/* By what its parent counts the calling process, as its own memory shows; 0: it is not recorded. */
+static uint32_t counted_by_parent(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned int parent, count = 0;
+	char line[512], *at;
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		at = strstr(line, "memfd:waymark-trail-");
+		if (at && sscanf(at, "memfd:waymark-trail-%u-%u", &parent, &count) == 2)
+			break;
+	}
+	if (maps)
+		fclose(maps);
+	return count;
+}
+
+/* A child does not count on from where its parent is: others may get the number that one had. */
+static void counts(long generations)
+{
+	uint32_t before = 0, continued = 0;
+
+	for (long i = 0; i < generations; i++) {
+		pid_t pid = fork();
+		uint32_t count;
+
+		if (pid)
+			_exit(end_of(pid));
+		count = counted_by_parent();
+		continued += before && count == before + 1;
+		before = count;
+	}
+	printf("%u\n", continued);
 }
 
 static volatile int is_over;
@@ -587,6 +623,7 @@ static const struct {
 	{ "awake", awake },	{ "grown", grown },
 	{ "vforks", vforks },	{ "vforks_that_fork", vforks_that_fork },
 	{ "waited", waited },	{ "guests", guests },
+	{ "counts", counts },
 };
 
 int main(int argc, char **argv)
