@@ -112,7 +112,9 @@ int modules_note(struct modules *modules, pid_t pid)
 	 * a process that is ending has nothing mapped; that does not show that its modules are gone
 	 */
 	if (!maps_read(&maps, pid) && maps.count) {
-		err = note_gone(modules, &maps, memory);
+		/* a process has what it was forked with: it need not be read again */
+		err = note_gone(modules, &maps, modules->is_copied ? -1 : memory);
+		modules->is_copied = 0;
 		for (size_t i = 0; i < maps.count && !err; i++) {
 			const struct map *first = &maps.list[i];
 
@@ -132,6 +134,7 @@ int modules_note(struct modules *modules, pid_t pid)
 
 int modules_copy(struct modules *copy, const struct modules *modules)
 {
+	copy->is_copied = 1;
 	if (array_grow(&copy->noted, &copy->room, modules->count, sizeof(*copy->noted)))
 		return -ENOMEM;
 	for (; copy->count < modules->count; copy->count++) {

@@ -20,6 +20,7 @@ struct modules {
 		char *path;
 	} * noted;
 	size_t count, room;
+	int is_copied; /* modules_copy(), and not looked at since */
 };
 
 /*

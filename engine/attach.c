@@ -16,7 +16,6 @@
 #include "engine/sys.h"
 #include "engine/thread_words.h"
 
-#include <asm/prctl.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/prctl.h>

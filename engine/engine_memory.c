@@ -12,7 +12,7 @@
 
 #define CHUNK_BYTES (1u << 20)
 #define REGION_TRIES 16
-#define READY_BYTES (UINT64_C(128) << 10)
+#define READY_BYTES (UINT64_C(16) << 10)
 #define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14 */
 #define HUGE_BYTES (UINT64_C(2) << 20)
 

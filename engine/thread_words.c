@@ -17,6 +17,7 @@
 
 /* How many of a slot's segments have guards. Only the slot's own thread reads and writes it. */
 static uint8_t guarded[SLOTS_MAX];
+static uint32_t guarded_end; /* no slot from here on has any */
 
 /*
  * Of a slot's, those that are used: so a thousand threads take as little memory as some hundred
@@ -133,10 +134,16 @@ static int open_lost(struct thread *thread)
  */
 static int guard_make(const struct thread *thread, uint32_t segment)
 {
+	uint32_t end = __atomic_load_n(&guarded_end, __ATOMIC_RELAXED);
 	long err;
 
 	if (segment < guarded[thread->slot_number])
 		return 0;
+	/* first: another thread may fork at any time */
+	while (end <= thread->slot_number &&
+	       !__atomic_compare_exchange_n(&guarded_end, &end, thread->slot_number + 1, 0,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
 	err = sys_call3(SYS_mprotect, (long)(segment_at(thread, segment) + channel.segment_bytes),
 			ENGINE_GUARD_BYTES, PROT_NONE);
 	if (!err)
@@ -146,7 +153,8 @@ static int guard_make(const struct thread *thread, uint32_t segment)
 
 void ring_copied(void)
 {
-	memory_clear(guarded, sizeof(guarded));
+	memory_clear(guarded, guarded_end);
+	guarded_end = 0;
 }
 
 int ring_open(struct thread *thread)

@@ -92,15 +92,14 @@ uint64_t soft_channel_place(int is_far)
 
 static int map(struct soft_channel *channel)
 {
-	uint8_t *reserve = mmap(NULL, PAGE + channel->bytes, PROT_NONE,
+	uint8_t *reserve = mmap(NULL, PAGE + channel->bytes, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (reserve == MAP_FAILED)
 		return -errno;
 	channel->reserve = reserve;
 	if (mmap(reserve + PAGE, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		 channel->fd, 0) == MAP_FAILED ||
-	    mprotect(reserve, PAGE, PROT_READ | PROT_WRITE))
+		 channel->fd, 0) == MAP_FAILED)
 		return -errno;
 	channel->base = reserve + PAGE;
 	return 0;

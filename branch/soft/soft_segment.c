@@ -95,9 +95,17 @@ static int copy(const struct soft_reader *reader, uint32_t slot, const struct so
 
 int segment_copy(const struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken)
 {
-	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
+	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
+	size_t room = reader->channel->sizes.segment_bytes / sizeof(*words), count = taken->words;
+	uint32_t *to = reader->first->words;
 
-	return copy(reader, slot, taken, taken->words ? taken->words : room, reader->first->words);
+	/* to read pages that no one wrote would give them memory */
+	if (!count) {
+		count = segment_written(words, room);
+		if (count < room)
+			to[count] = 0;
+	}
+	return copy(reader, slot, taken, count, to);
 }
 
 /*
