@@ -11,9 +11,16 @@ int name_match(const char *pattern, const char *name)
 	return !strcmp(pattern, name) || !fnmatch(pattern, name, 0);
 }
 
+const char *name_last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
 int name_match_module(const char *pattern, const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end;
+	const char *name = name_last_part(path), *end;
 	size_t bytes = strlen(pattern);
 	char text[NAME_MAX + 1];
 

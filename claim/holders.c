@@ -6,6 +6,7 @@
 #include "claim/ledger_file.h"
 #include "process/socket_owner.h"
 #include "process/target.h"
+#include "process/ticks.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -46,14 +47,6 @@ static int was_seen(struct claim_list *list, int fd)
 		return -ENOMEM;
 	list->seen[list->seen_count++] = (struct claim_seen){ found.st_dev, found.st_ino };
 	return 0;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 /* A user can write anything: check each number and text before it is used. */
@@ -115,7 +108,8 @@ static int row_add(void *data, const struct ledger_head *head, const struct ledg
 	memcpy(new->claim.what, row->what, sizeof(new->claim.what));
 	new->state = row->state;
 	new->since_boot_ns = row->since_ns;
-	new->since_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + row->since_ns;
+	new->since_ns = ticks_clock_ns(CLOCK_REALTIME) - ticks_clock_ns(CLOCK_BOOTTIME) +
+			row->since_ns;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "claim/ledger_file.h"
 #include "process/socket_owner.h"
 #include "process/target.h"
+#include "process/ticks.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -64,14 +65,6 @@ int ledger_new(struct ledger **ledger)
 static int is_child(const struct ledger *ledger)
 {
 	return getpid() != ledger->pid;
-}
-
-static uint64_t boottime_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 static int trouble(struct ledger *ledger, const struct part *part, int err)
@@ -207,7 +200,7 @@ static int add(struct ledger *ledger, const struct claim *claim, uid_t uid, uint
 	entry = &part->entries[slot];
 	*entry = (struct entry){ .id = id };
 	entry->row.state = CLAIM_WANTED;
-	entry->row.since_ns = boottime_ns();
+	entry->row.since_ns = ticks_clock_ns(CLOCK_BOOTTIME);
 	fill(&entry->row, claim);
 	return 0;
 }

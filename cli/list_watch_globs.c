@@ -190,13 +190,6 @@ static int member_take(const char *name, void *data)
 	return match_add(matching, name, NULL);
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Whether a path ends with the wanted one, by whole parts. */
 static int is_source(const char *path, const char *wanted)
 {
@@ -255,8 +248,8 @@ static int match_put(const struct matching *matching, size_t i,
 		is_shared |= !is_same_place(matching, i, j);
 	is_shared = is_shared && !matching->glob->source && *match->unit;
 	if (asprintf(&spec, "%s%s%s%s%s", matching->glob->before,
-		     is_shared ? last_part(match->unit) : "", is_shared ? "::" : "", match->name,
-		     matching->glob->behind) < 0)
+		     is_shared ? name_last_part(match->unit) : "", is_shared ? "::" : "",
+		     match->name, matching->glob->behind) < 0)
 		return -ENOMEM;
 	ret = take(spec, data);
 	free(spec);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/progress.h"
 
+#include "base/name_match.h"
 #include "cli/cli.h"
 #include "cli/flight.h"
 #include "cli/json.h"
@@ -8,6 +9,7 @@
 #include "cli/outcome.h"
 #include "cli/outcome_watch.h"
 #include "cli/quantity.h"
+#include "process/ticks.h"
 #include "session/live.h"
 
 #include <stdio.h>
@@ -17,26 +19,18 @@
 
 #define SHOW_NS 250000000u
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void progress_begin(struct progress *progress)
 {
 	*progress = (struct progress){
 		.wanted = isatty(STDERR_FILENO),
-		.began_ns = now_ns(),
+		.began_ns = ticks_monotonic_ns(),
 	};
 	progress->last_ns = progress->began_ns;
 }
 
 uint64_t progress_elapsed_ns(const struct progress *progress)
 {
-	return now_ns() - progress->began_ns;
+	return ticks_monotonic_ns() - progress->began_ns;
 }
 
 static void show_trail(struct progress *progress, const struct wm_session_status *status)
@@ -54,7 +48,7 @@ static void show_trail(struct progress *progress, const struct wm_session_status
 
 void progress_show(struct progress *progress, const struct wm_session_status *status, uint64_t held)
 {
-	uint64_t now = now_ns(), events = status->recorded + status->discarded + held;
+	uint64_t now = ticks_monotonic_ns(), events = status->recorded + status->discarded + held;
 	char rate[32], bytes[32], lost[32];
 	double fresh;
 
@@ -84,8 +78,7 @@ void progress_show(struct progress *progress, const struct wm_session_status *st
 
 void progress_plan(struct progress *progress, const struct session_progress *plan)
 {
-	const char *slash = plan->path ? strrchr(plan->path, '/') : NULL;
-	const char *name = slash ? slash + 1 : plan->path;
+	const char *name = plan->path ? name_last_part(plan->path) : NULL;
 	char done[32], total[32];
 
 	if (!progress->wanted)

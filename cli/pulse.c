@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/pulse.h"
 
+#include "process/ticks.h"
+
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FIRST_NS 1000000000u
@@ -15,23 +16,15 @@ static struct {
 	int is_shown, is_none; /* is_none: stderr is no terminal */
 } pulse;
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 int pulse_is_due(void)
 {
 	if (pulse.is_none)
 		return 0;
 	if (!pulse.due_ns) {
 		pulse.is_none = !isatty(STDERR_FILENO);
-		pulse.due_ns = now_ns() + FIRST_NS;
+		pulse.due_ns = ticks_monotonic_ns() + FIRST_NS;
 	}
-	return now_ns() >= pulse.due_ns;
+	return ticks_monotonic_ns() >= pulse.due_ns;
 }
 
 void pulse_show(const char *what, uint64_t done, uint64_t all)
@@ -41,7 +34,7 @@ void pulse_show(const char *what, uint64_t done, uint64_t all)
 	fprintf(stderr, "\r%s: %u %%\033[K", what, percent > 100 ? 100 : percent);
 	fflush(stderr);
 	pulse.is_shown = 1;
-	pulse.due_ns = now_ns() + SHOW_NS;
+	pulse.due_ns = ticks_monotonic_ns() + SHOW_NS;
 }
 
 void pulse_end(void)

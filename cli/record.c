@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/name_match.h"
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/compress.h"
@@ -25,7 +26,6 @@
 #include "trace/perf_map.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -417,9 +417,8 @@ static void explain_unshare(const struct recording *recording,
 			    const struct wm_session_status *status)
 {
 	char *const *command = recording->options->command;
-	const char *name = command ? strrchr(command[0], '/') : NULL;
 
-	if (!command || strcmp(name ? name + 1 : command[0], "unshare") != 0 ||
+	if (!command || strcmp(name_last_part(command[0]), "unshare") != 0 ||
 	    recording->child.status != 1 || status->recorded)
 		return;
 	fputs("waymark: if unshare failed with \"Invalid argument\": the agent's threads are in it, and only a process of one "

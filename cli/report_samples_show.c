@@ -2,11 +2,11 @@
 /* The tables of samples as text and as JSON. */
 #include "cli/report_samples.h"
 
+#include "base/name_match.h"
 #include "cli/trail_words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #define NO_CALLER "(no caller is known)"
 
@@ -59,7 +59,7 @@ static void print_what(const struct samples_row *row, enum samples_by by)
 	print_function(row->function);
 	line = line_of(row, by);
 	if (line.source)
-		printf(" %s:%u", shown(words_last_part(line.source)), line.line);
+		printf(" %s:%u", shown(name_last_part(line.source)), line.line);
 }
 
 static void print_amount(const struct samples_event *event, const struct samples_table *table)

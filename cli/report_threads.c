@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/report_threads.h"
 
+#include "base/name_match.h"
 #include "cli/report.h"
 #include "trace/out.h"
 
@@ -85,15 +86,14 @@ const struct switch_span *report_threads_span(const struct report_threads *threa
 static const char *name_of(const struct report_threads *threads, uint32_t pid, uint32_t tid,
 			   uint64_t ns)
 {
-	const char *name = thread_names_find(&threads->names, pid, tid, ns), *slash;
+	const char *name = thread_names_find(&threads->names, pid, tid, ns);
 	uint32_t number = name ? PROCESS_NUMBER_NONE
 			       : process_number_at(&threads->numbers, pid, ns, NULL);
 
 	if (number == PROCESS_NUMBER_NONE)
 		return name;
 	name = threads->reader->meta.processes[number].exe;
-	slash = name ? strrchr(name, '/') : NULL;
-	return slash ? slash + 1 : name;
+	return name ? name_last_part(name) : NULL;
 }
 
 /* ---- text ---- */

@@ -12,6 +12,7 @@
 #include "perf/counter_claims.h"
 #include "perf/cpus.h"
 #include "perf/object_own.h"
+#include "process/ticks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -239,14 +240,6 @@ static int check(const struct counting *counting)
 
 /* ---- one run ---- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 static int has_ended(const struct counting *counting)
 {
 	for (size_t i = 0; i < counting->id_count; i++) {
@@ -321,7 +314,7 @@ static int wait_and_show(struct counting *counting, struct counts *counts,
 		left = (struct timespec){ (time_t)(until_ns / 1000000000),
 					  (long)(until_ns % 1000000000) };
 		ppoll(&ended, 1, &left, NULL);
-		at_ns = now_ns();
+		at_ns = ticks_monotonic_ns();
 		if (command)
 			child_pass_signal_on(&command->child);
 		is_over = child_interrupts() || at_ns >= end_ns ||
@@ -396,7 +389,7 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 		err = counts_open(&counts, &request, (struct detail){ words, sizeof(words) });
 	if (!err && request.scope != COUNTS_COMMAND)
 		counts_enable(counts);
-	begin_ns = now_ns();
+	begin_ns = ticks_monotonic_ns();
 	if (!err && counting->command) {
 		err = held_child_go(&command);
 		if (err)
@@ -408,7 +401,7 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 	if (!err)
 		err = read_counts(counting, counts);
 	if (!err)
-		stat_run_add(&counting->result, (double)(now_ns() - begin_ns) / 1e9);
+		stat_run_add(&counting->result, (double)(ticks_monotonic_ns() - begin_ns) / 1e9);
 	counts_close(counts);
 	counter_claims_give(&claims);
 	if (counting->command) {

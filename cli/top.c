@@ -8,10 +8,10 @@
 #include "cli/top_session.h"
 #include "cli/top_show.h"
 #include "perf/rings.h"
+#include "process/ticks.h"
 #include "session/kernel_events.h"
 #include "session/process.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -60,25 +60,12 @@ static const char
 		 "            waited for a CPU, or slept\n"
 		 "  lost      events for which a buffer had no room\n";
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
 /* The present time, as events have it. */
 static uint64_t event_now_ns(const struct top *top)
 {
 	const struct ticks_point *began = &top->recorded.session->began;
 
-	return began->realtime_ns + (now_ns() - began->monotonic_ns);
+	return began->realtime_ns + (ticks_monotonic_ns() - began->monotonic_ns);
 }
 
 /* ---- reading ---- */
@@ -100,7 +87,7 @@ static int take(struct top *top)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 	struct wm_session *session = top->recorded.session;
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), read_ns = event_now_ns(top);
+	uint64_t began_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID), read_ns = event_now_ns(top);
 	/* it does all that wm_session_wait() does; that would do it twice */
 	int err = wm_session_read(session, on_event, top);
 
@@ -114,7 +101,7 @@ static int take(struct top *top)
 		top_threads_settle(&top->count.threads, read_ns - SWITCH_LATE_NS);
 		top_proc_names(&top->count.threads);
 	}
-	top->busy_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+	top->busy_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 	return err < 0 ? err : session_awaited(session);
 }
 
@@ -201,7 +188,7 @@ static int print(struct top *top, struct top_view *view)
 static int show(struct top *top, int is_last)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
-	uint64_t now = now_ns();
+	uint64_t now = ticks_monotonic_ns();
 	struct top_view view = {
 		.what = top->recorded.what,
 		.left_out = top->recorded.left_out,
@@ -266,7 +253,7 @@ static void wait_briefly(struct top *top, uint64_t until_ns)
 										   : -1,
 				   .events = POLLIN },
 				 { .fd = top->recorded.session->epoll, .events = POLLIN } };
-	uint64_t now = now_ns(), wait_ns = STEP_NS;
+	uint64_t now = ticks_monotonic_ns(), wait_ns = STEP_NS;
 	struct timespec left;
 	int rests = top->busy_ns > STEP_NS / 8;
 
@@ -309,7 +296,7 @@ static int watch(struct top *top)
 		alive = take(top);
 		if (alive < 0)
 			return alive;
-		now = now_ns();
+		now = ticks_monotonic_ns();
 		if (top->is_over || is_ended(top, alive, now) || now >= end_ns)
 			return 0;
 		draws |= top_screen_renew(&top->screen);
@@ -332,7 +319,7 @@ static void begin(struct top *top)
 
 	top->count.has_switches = top->recorded.has_switches;
 	top->count.has_kernel = top->recorded.has_kernel;
-	top->begin_ns = top->shown_ns = now_ns();
+	top->begin_ns = top->shown_ns = ticks_monotonic_ns();
 	threads->begin_ns = threads->end_ns = at_ns;
 	for (const struct process *p = top->recorded.session->processes; p; p = p->next) {
 		if (p->pid <= 0 || !process_is_usable(p))

@@ -3,6 +3,7 @@
  * The backtrace at the end of a thread's trail: the calls that have not returned, as the trail
  * nests them.
  */
+#include "base/name_match.h"
 #include "cli/trail.h"
 #include "cli/trail_crash.h"
 #include "cli/trail_words.h"
@@ -81,10 +82,8 @@ static void put_function(struct backtrace *of, const struct call_frame *frame)
 
 static void put_source(struct out *out, const char *source, unsigned int line)
 {
-	const char *slash = strrchr(source, '/');
-
 	out_literal(out, " (");
-	put_text(out, slash ? slash + 1 : source);
+	put_text(out, name_last_part(source));
 	out_char(out, ':');
 	out_u64(out, line);
 	out_char(out, ')');

@@ -4,6 +4,7 @@
  * called.
  */
 #include "base/array.h"
+#include "base/name_match.h"
 #include "cli/pulse.h"
 #include "cli/trail.h"
 #include "cli/trail_words.h"
@@ -215,7 +216,7 @@ static void put_row(struct functions_show *of, const struct sum *row)
 	}
 	if (line.source) {
 		out_char(out, ' ');
-		name = words_last_part(line.source);
+		name = name_last_part(line.source);
 		out_escaped(out, name, strlen(name));
 		out_char(out, ':');
 		out_u64(out, line.line);

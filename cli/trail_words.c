@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/trail_words.h"
 
+#include "base/name_match.h"
 #include "base/syscall_name.h"
 #include "cli/quantity.h"
 #include "history/instruction.h"
@@ -77,13 +78,6 @@ void words_time(struct out *out, uint64_t ns, uint64_t begin_ns, size_t width)
 	put(out, text);
 }
 
-const char *words_last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* "file.c:12"; "" where it is not known. */
 static void line_text(struct image *image, uint64_t address, char *text, size_t bytes)
 {
@@ -92,7 +86,7 @@ static void line_text(struct image *image, uint64_t address, char *text, size_t 
 	image_line(image, address, &line);
 	text[0] = '\0';
 	if (line.source)
-		snprintf(text, bytes, "%s:%u", words_last_part(line.source), line.line);
+		snprintf(text, bytes, "%s:%u", name_last_part(line.source), line.line);
 }
 
 static void put_function(struct out *out, struct image *image, uint64_t address, int is_verbose,

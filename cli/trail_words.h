@@ -15,9 +15,6 @@ void words_padded(struct out *out, const char *text, size_t width);
 /* A number, right-aligned. */
 void words_number(struct out *out, uint64_t number, size_t width);
 
-/* A path's, behind its last slash. */
-const char *words_last_part(const char *path);
-
 /* Seconds since `begin_ns`, "0.000123456", negative before it; right-aligned. */
 void words_time(struct out *out, uint64_t ns, uint64_t begin_ns, size_t width);
 

@@ -11,6 +11,7 @@
 #include "cli/watch_input.h"
 #include "cli/watch_stop.h"
 #include "cli/watch_where.h"
+#include "process/ticks.h"
 #include "session/session.h"
 #include "session/watch/watches.h"
 
@@ -95,14 +96,6 @@ struct watching {
 	int unwritten; /* the error by which standard output takes no more; 0: it does */
 	char why[1200];
 };
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- the command line ---- */
 
@@ -253,9 +246,9 @@ static void table_show(struct watching *watching)
 	size_t bytes = 0;
 	FILE *to;
 
-	if (!watching->is_live || now_ns(CLOCK_MONOTONIC) - watching->shown_ns < SHOW_NS)
+	if (!watching->is_live || ticks_clock_ns(CLOCK_MONOTONIC) - watching->shown_ns < SHOW_NS)
 		return;
-	watching->shown_ns = now_ns(CLOCK_MONOTONIC);
+	watching->shown_ns = ticks_clock_ns(CLOCK_MONOTONIC);
 	to = open_memstream(&text, &bytes);
 	if (!to)
 		return; /* the next time, or at the end */
@@ -405,7 +398,7 @@ static int set_up(struct watching *watching)
 		watching->child.pid = err > 0 ? err : 0;
 		err = err > 0 ? 0 : err;
 	}
-	watching->began_ns = now_ns(CLOCK_REALTIME);
+	watching->began_ns = ticks_clock_ns(CLOCK_REALTIME);
 	if (!err)
 		err = wm_session_start(watching->session);
 	if (err)
@@ -420,11 +413,11 @@ static int set_up(struct watching *watching)
 static void watch(struct watching *watching)
 {
 	const struct options *options = watching->options;
-	uint64_t began = now_ns(CLOCK_MONOTONIC), asked = 0;
+	uint64_t began = ticks_clock_ns(CLOCK_MONOTONIC), asked = 0;
 
 	for (;;) {
 		int alive = wm_session_wait(watching->session, POLL_MS);
-		uint64_t now = now_ns(CLOCK_MONOTONIC);
+		uint64_t now = ticks_clock_ns(CLOCK_MONOTONIC);
 		int err = alive < 0 ? alive : take(watching, 0);
 
 		if (err) {

@@ -2,6 +2,7 @@
 #include "cli/watch_where.h"
 
 #include "base/array.h"
+#include "base/name_match.h"
 #include "session/process.h"
 #include "trace/out.h"
 
@@ -339,8 +340,7 @@ static size_t frame_text(const struct where *where, size_t index, char *text, si
 {
 	const struct spot *spot = &where->spot;
 	const struct spot_frame *frame = &spot->frames[index];
-	const char *slash = frame->source ? strrchr(frame->source, '/') : NULL;
-	const char *source = slash && slash[1] ? slash + 1 : frame->source;
+	const char *source = frame->source ? name_last_part(frame->source) : NULL;
 	const char *base = frame->function ? frame->function : spot->module;
 	int bytes;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/file.h"
 
+#include "base/name_match.h"
 #include "base/regular_file.h"
 #include "code/dwarf.h"
 
@@ -215,11 +216,10 @@ static void build_id_find(struct code_file *file)
 
 void code_file_short_name(const char *path, char *name, size_t bytes)
 {
-	const char *base = strrchr(path, '/');
+	const char *base = name_last_part(path);
 	const char *end;
 	size_t count;
 
-	base = base ? base + 1 : path;
 	end = strstr(base, ".so");
 	if (!end || end == base || (end[3] && end[3] != '.'))
 		end = base + strlen(base);

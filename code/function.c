@@ -2,6 +2,7 @@
 #include "code/function.h"
 
 #include "base/array.h"
+#include "base/name_match.h"
 #include "code/chosen.h"
 #include "code/dwarf.h"
 #include "code/parameter.h"
@@ -93,10 +94,9 @@ static int by_address(const void *one, const void *other)
  */
 static char *longer_name(const struct match *match, int way)
 {
-	const char *unit = strrchr(match->symbol->unit, '/');
+	const char *unit = name_last_part(match->symbol->unit);
 	char text[CODE_NAME_MAX + 1], *longer;
 
-	unit = unit ? unit + 1 : match->symbol->unit;
 	code_symbol_text(match->symbol, 1, text, sizeof(text));
 	if (way == 0)
 		return strdup(text);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "history/image_modules.h"
 
+#include "base/name_match.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +24,6 @@ static int by_start(const void *one, const void *other)
 	if (a->seen.start != b->seen.start)
 		return a->seen.start < b->seen.start ? -1 : 1;
 	return a->order < b->order ? -1 : a->order > b->order;
-}
-
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
 }
 
 /* A module that came or went, and when. */
@@ -82,7 +77,7 @@ static struct image_mapped *comes(struct image_modules *modules, struct image_ma
 	if (!last || !is_same_build(modules, last, change->of)) {
 		last = &modules->all[modules->count++];
 		*last = (struct image_mapped){ .seen = { .path = change->of->path,
-							 .name = last_part(change->of->path),
+							 .name = name_last_part(change->of->path),
 							 .build_id = change->of->build_id,
 							 .base = change->of->base,
 							 .start = change->of->base,

@@ -3,22 +3,15 @@
 #include "abi/trail.h"
 #include "base/array.h"
 #include "base/kernel_image.h"
+#include "base/name_match.h"
 #include "history/samples_own.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SLOTS_MIN 4096u
 
 /* ---- threads ---- */
-
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
 
 static int thread_fill(struct samples *samples, struct samples_thread *thread, uint64_t ns)
 {
@@ -33,7 +26,7 @@ static int thread_fill(struct samples *samples, struct samples_thread *thread, u
 	comm = thread_names_find(&samples->names, thread->pid, thread->tid, ns);
 	if (comm && !*comm)
 		comm = NULL;
-	program = program && *program ? last_part(program) : comm ? comm : "?";
+	program = program && *program ? name_last_part(program) : comm ? comm : "?";
 	thread->program = stacks_name(&samples->stacks, program);
 	thread->comm = stacks_name(&samples->stacks, comm ? comm : program);
 	if (!thread->program || !thread->comm ||

@@ -23,6 +23,7 @@
 
 #include "base/array.h"
 #include "perf/cpus.h"
+#include "process/ticks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -100,7 +101,7 @@ int object_follow_begin(struct event_object *object, uint64_t looked_ns)
 		if (!place)
 			return -ENOMEM;
 		place->is_covered = place->is_claimed = 1;
-		place->known_ns = object_now_ns();
+		place->known_ns = ticks_monotonic_ns();
 		place_running(object, instance->cpu, &place->running_ns);
 	}
 	return 0;
@@ -182,7 +183,7 @@ static int uncovered_add(struct event_object *object, const struct event_place *
 /* Whether it has them, which is noted. It is online. */
 static int place_look(struct event_object *object, struct event_place *place)
 {
-	uint64_t running_ns = 0, now = object_now_ns();
+	uint64_t running_ns = 0, now = ticks_monotonic_ns();
 
 	if (place->error == -ENODEV)
 		place->error = 0;
@@ -212,7 +213,7 @@ static int place_follow(struct event_object *object, struct event_place *place,
 	place->error = err;
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	now = object_now_ns();
+	now = ticks_monotonic_ns();
 	err = uncovered_add(object, place, now);
 	place->is_covered = 1;
 	place->known_ns = now;
@@ -310,7 +311,7 @@ static int threads_open(struct event_object *object, unsigned int cpu, uint64_t 
 					detail);
 	if (!err)
 		err = begin_new(object, begin);
-	*open_ns = object_now_ns();
+	*open_ns = ticks_monotonic_ns();
 	stop_resume(stop);
 	free(tids);
 	object->groups = groups; /* of threads, which are known */
@@ -373,7 +374,7 @@ static int is_followed(const struct event_object *object)
 
 int event_object_follow(struct event_object *object, struct detail detail)
 {
-	uint64_t looked_ns = object_now_ns();
+	uint64_t looked_ns = ticks_monotonic_ns();
 	size_t events = object->count;
 	int err;
 
@@ -390,13 +391,13 @@ int event_object_follow(struct event_object *object, struct detail detail)
 
 void object_follow_end(struct event_object *object)
 {
-	if (!is_followed(object) || follow(object, object_now_ns(), 1, (struct detail){ 0 }))
+	if (!is_followed(object) || follow(object, ticks_monotonic_ns(), 1, (struct detail){ 0 }))
 		return;
 	for (size_t i = 0; i < object->place_count; i++) {
 		const struct event_place *place = &object->places[i];
 
 		if (is_lacking(place))
-			uncovered_add(object, place, object_now_ns());
+			uncovered_add(object, place, ticks_monotonic_ns());
 	}
 }
 

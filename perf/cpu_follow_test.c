@@ -10,6 +10,7 @@
 #include "perf/object_own.h"
 #include "perf/testing/fixture.h"
 #include "process/testing/folder.h"
+#include "process/ticks.h"
 #include "trial/trial.h"
 
 #include <criterion/criterion.h>
@@ -210,22 +211,22 @@ Test(event_follow, the_time_without_begins_where_the_events_ended)
 	struct event_uncovered last;
 	uint64_t before, after, gone;
 
-	before = object_now_ns();
+	before = ticks_monotonic_ns();
 	follow(object);
-	after = object_now_ns();
+	after = ticks_monotonic_ns();
 	hit(1, 3);
 	for (int i = 0; i < FDS; i++)
 		kernel.events[i].count.running_ns += 1000000;
 	go_offline(1);
 	kernel.online[1] = 1;
-	cr_assert(AWAIT(object_now_ns() > after + 1000000 + 1000), "the clock is stopped");
-	gone = object_now_ns();
+	cr_assert(AWAIT(ticks_monotonic_ns() > after + 1000000 + 1000), "the clock is stopped");
+	gone = ticks_monotonic_ns();
 	follow(object);
 	cr_assert_eq(uncovered(object, &last), 1);
 	cr_assert_eq(last.cpu, 1);
 	cr_assert_geq(last.first_ns, before + 1000000);
 	cr_assert_leq(last.first_ns, after + 1000000 + 1000);
-	cr_assert(last.last_ns >= gone && last.last_ns <= object_now_ns());
+	cr_assert(last.last_ns >= gone && last.last_ns <= ticks_monotonic_ns());
 	hit(1, 4);
 	cr_assert_eq(fixture_count(object, 0), 7);
 	event_object_disarm(object);
@@ -237,13 +238,13 @@ Test(event_follow, the_time_without_begins_where_the_events_ended)
 Test(event_follow, the_time_without_begins_where_it_was_seen_offline)
 {
 	struct event_object *object = arm_system(1);
-	uint64_t armed = object_now_ns(), seen;
+	uint64_t armed = ticks_monotonic_ns(), seen;
 	struct event_uncovered last;
 
 	go_offline(1);
 	/* longer than the events' own clock has run */
-	cr_assert(AWAIT(object_now_ns() > armed + 1000000), "the clock is stopped");
-	seen = object_now_ns();
+	cr_assert(AWAIT(ticks_monotonic_ns() > armed + 1000000), "the clock is stopped");
+	seen = ticks_monotonic_ns();
 	follow(object);
 	kernel.online[1] = 1;
 	follow(object);
@@ -551,7 +552,7 @@ Test(event_follow, a_ring_that_is_refused_is_told_and_asked_for_again,
 	object = arm_storers(&fixture, 16384);
 	descriptors = fixture_descriptors();
 	kernel.online[1] = 1;
-	came = object_now_ns();
+	came = ticks_monotonic_ns();
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
 	for (int i = 0; i < 2; i++) {
 		limit(RLIMIT_NOFILE, 3);

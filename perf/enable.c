@@ -3,6 +3,7 @@
 #include "perf/cpus.h"
 #include "perf/object_own.h"
 #include "process/stop_threads.h"
+#include "process/ticks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -203,7 +204,7 @@ static int arm_late(struct event_object *object, struct detail detail)
 /* From the stop on to the end of it. */
 static int arm_stopped(struct event_object *object, struct detail detail)
 {
-	uint64_t looked_ns = object_now_ns();
+	uint64_t looked_ns = ticks_monotonic_ns();
 	struct stop *stop;
 	int err = object_stop(object, &stop);
 
@@ -223,7 +224,7 @@ static int arm_stopped(struct event_object *object, struct detail detail)
 			err = arm_late(object, detail);
 		if (!err)
 			err = object_follow_begin(object, looked_ns);
-		object->armed_ns = object_now_ns();
+		object->armed_ns = ticks_monotonic_ns();
 		object->was_stopped = stop != NULL;
 	}
 	stop_resume(stop);

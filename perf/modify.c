@@ -9,6 +9,7 @@
  */
 #include "perf/object_own.h"
 #include "process/stop_threads.h"
+#include "process/ticks.h"
 
 #include <errno.h>
 #include <waymark/error.h>
@@ -93,9 +94,9 @@ int event_object_modify(struct event_object *object, const struct event_source *
 		object->state = EVENT_MODIFYING; /* armed -> modifying */
 		if (!stop && object->request.scope == EVENT_PROCESS)
 			object_has_newcomers(object);
-		own.first_ns = object_now_ns();
+		own.first_ns = ticks_monotonic_ns();
 		err = change_all(object, sources, stop != NULL, generation, detail);
-		own.last_ns = object_now_ns();
+		own.last_ns = ticks_monotonic_ns();
 		own.was_stopped = stop != NULL;
 		object->state = EVENT_ARMED; /* modifying -> armed */
 		if (!err) {

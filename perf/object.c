@@ -2,21 +2,13 @@
 #include "perf/object_own.h"
 
 #include "base/array.h"
+#include "process/ticks.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
-
-uint64_t object_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static int request_check(const struct event_request *request)
 {
@@ -206,7 +198,7 @@ void event_object_quiet(struct event_object *object)
 	if (object->state != EVENT_ARMED || object->disarmed_ns)
 		return;
 	object_follow_end(object);
-	object->disarmed_ns = object_now_ns();
+	object->disarmed_ns = ticks_monotonic_ns();
 	for (size_t i = 0; i < object->count; i++)
 		if (object->instances[i].is_leader)
 			instance_disable(&object->instances[i]);

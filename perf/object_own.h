@@ -78,7 +78,6 @@ static inline uint64_t object_reserved(const struct event_object *object)
 	return object->request.reserved ? object->request.reserved->claim_sources : 0;
 }
 
-uint64_t object_now_ns(void);
 struct instance_form object_form(const struct event_object *object);
 
 /*

@@ -20,7 +20,7 @@
  */
 #define AWAKE_NS 100000000u
 
-static uint64_t clock_ns(clockid_t id)
+uint64_t ticks_clock_ns(clockid_t id)
 {
 	struct timespec now;
 
@@ -30,7 +30,7 @@ static uint64_t clock_ns(clockid_t id)
 
 uint64_t ticks_monotonic_ns(void)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	return ticks_clock_ns(CLOCK_MONOTONIC);
 }
 
 void ticks_now(uint32_t clock, struct ticks_point *point)
@@ -41,9 +41,9 @@ void ticks_now(uint32_t clock, struct ticks_point *point)
 	for (int i = 0; i < 5; i++) {
 		uint64_t before = __rdtsc();
 		struct ticks_point at = {
-			.monotonic_ns = clock_ns(CLOCK_MONOTONIC),
-			.monotonic_raw_ns = clock_ns(CLOCK_MONOTONIC_RAW),
-			.realtime_ns = clock_ns(CLOCK_REALTIME),
+			.monotonic_ns = ticks_clock_ns(CLOCK_MONOTONIC),
+			.monotonic_raw_ns = ticks_clock_ns(CLOCK_MONOTONIC_RAW),
+			.realtime_ns = ticks_clock_ns(CLOCK_REALTIME),
 		};
 		uint64_t width = __rdtsc() - before;
 

@@ -4,6 +4,7 @@
 #define PROCESS_TICKS_H
 
 #include <stdint.h>
+#include <time.h>
 
 struct ticks_point {
 	uint64_t ticks, monotonic_ns, monotonic_raw_ns, realtime_ns;
@@ -11,6 +12,8 @@ struct ticks_point {
 
 /* All clocks at one moment; `clock` (enum store_clock) says which one gives the ticks. */
 void ticks_now(uint32_t clock, struct ticks_point *point);
+
+uint64_t ticks_clock_ns(clockid_t id);
 
 /* CLOCK_MONOTONIC. */
 uint64_t ticks_monotonic_ns(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/tracee.h"
 #include "process/target.h"
+#include "process/ticks.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,22 +15,14 @@
 #define SLEEP_NS_MAX 500000
 #define END_MS 500 /* for one that was killed to end */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 uint64_t tracee_deadline(unsigned int ms)
 {
-	return now_ns() + ms * UINT64_C(1000000);
+	return ticks_monotonic_ns() + ms * UINT64_C(1000000);
 }
 
 int tracee_late(uint64_t deadline_ns)
 {
-	return now_ns() > deadline_ns;
+	return ticks_monotonic_ns() > deadline_ns;
 }
 
 static int stop_kind(int status, int *signal)

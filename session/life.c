@@ -2,6 +2,7 @@
 #include "session/life.h"
 
 #include "process/target.h"
+#include "process/ticks.h"
 #include "session/process.h"
 #include "trace/process_records.h"
 #include "trace/writer.h"
@@ -38,21 +39,14 @@ static enum life_kind life_way(const struct wm_session *session, const struct pr
 	return other || !process->invited ? LIFE_EXEC : LIFE_START;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* When the kernel created the process, CLOCK_MONOTONIC, rounded down to a clock tick of 10 ms. */
 static uint64_t forked_ns(const struct process *process)
 {
 	uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
 	uint64_t start_ns = process->life.start_time * tick_ns; /* CLOCK_BOOTTIME */
 	/* in this order: else the difference may be negative on a machine that never slept */
-	uint64_t monotonic_ns = clock_ns(CLOCK_MONOTONIC), boot_ns = clock_ns(CLOCK_BOOTTIME);
+	uint64_t monotonic_ns = ticks_clock_ns(CLOCK_MONOTONIC),
+		 boot_ns = ticks_clock_ns(CLOCK_BOOTTIME);
 	uint64_t suspended_ns = boot_ns > monotonic_ns ? boot_ns - monotonic_ns : 0;
 
 	return start_ns > suspended_ns ? start_ns - suspended_ns : 0;

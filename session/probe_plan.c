@@ -3,6 +3,7 @@
 
 #include "abi/control.h"
 #include "base/array.h"
+#include "base/name_match.h"
 #include "base/slots.h"
 #include "code/return_look.h"
 #include "code/sweep.h"
@@ -295,9 +296,7 @@ static int fill(struct making *making)
  */
 static int is_guarded(const struct spec_list *specs, const char *path)
 {
-	const char *name = strrchr(path, '/');
-
-	if (strcmp(name ? name + 1 : path, LIBC_NAME))
+	if (strcmp(name_last_part(path), LIBC_NAME))
 		return 0;
 	return spec_count_watches(specs) || spec_costs(specs) || spec_reads_strings(specs);
 }

@@ -2,6 +2,7 @@
 #include "session/probes.h"
 
 #include "base/array.h"
+#include "base/name_match.h"
 #include "process/loaded.h"
 #include "session/patience.h"
 #include "session/process.h"
@@ -25,13 +26,6 @@ struct pass {
 	/* the first plan opens them all: modules have information about each other */
 	struct loaded_list list;
 };
-
-static int is_agent(const char *path)
-{
-	const char *name = strrchr(path, '/');
-
-	return !strcmp(name ? name + 1 : path, AGENT_NAME);
-}
 
 /* Whether the module has the code that the plan is for: its file may have been written since. */
 static int is_of(const struct plan *plan, const struct loaded *loaded)
@@ -73,11 +67,7 @@ static char *name_of(const struct process *process, uint32_t id)
 /* Convert a CLOCK_MONOTONIC time to the wall clock. */
 static uint64_t realtime_ns(uint64_t monotonic_ns)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - ticks_monotonic_ns() +
-	       monotonic_ns;
+	return ticks_clock_ns(CLOCK_REALTIME) - ticks_monotonic_ns() + monotonic_ns;
 }
 
 static int held_trace(struct wm_session *session, const struct process *process,
@@ -274,7 +264,7 @@ static int see_to_modules(struct pass *pass)
 		if (probed_has(probed, loaded))
 			continue;
 		fresh++;
-		is_wanted = !is_agent(loaded->path) &&
+		is_wanted = strcmp(name_last_part(loaded->path), AGENT_NAME) &&
 			    plan_concerns(pass->session->specs, loaded->path, &loaded->aliases);
 		err = probed_note(probed, loaded, is_wanted || loaded->is_listed);
 		if (err || !is_wanted)

@@ -5,6 +5,7 @@
  * the while, must take the new one from then on. A marker's two instructions have one length. A
  * detour's have not: the next one begins elsewhere.
  */
+#include "process/ticks.h"
 #include "trial/trial_own.h"
 
 #include <errno.h>
@@ -60,14 +61,6 @@ static struct {
 
 static _Alignas(16) char stack[STACK_BYTES];
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /*
  * The other thread. A process of its own that shares our memory: no libc's thread is made in a
  * child of a program's.
@@ -115,19 +108,22 @@ static void await_calls(uint64_t more, uint64_t end_ns)
 {
 	uint64_t target = __atomic_load_n(&shared.calls, __ATOMIC_RELAXED) + more;
 
-	while (__atomic_load_n(&shared.calls, __ATOMIC_RELAXED) < target && now_ns() < end_ns)
+	while (__atomic_load_n(&shared.calls, __ATOMIC_RELAXED) < target &&
+	       ticks_monotonic_ns() < end_ns)
 		sched_yield(); /* both may have one CPU */
 }
 
 static int change(int mem, unsigned int *rounds)
 {
-	uint64_t enough_ns = now_ns() + ENOUGH_NS, end_ns = now_ns() + LIMIT_NS;
+	uint64_t enough_ns = ticks_monotonic_ns() + ENOUGH_NS,
+		 end_ns = ticks_monotonic_ns() + LIMIT_NS;
 	int err = 0;
 
-	while (!__atomic_load_n(&shared.is_running, __ATOMIC_ACQUIRE) && now_ns() < end_ns)
+	while (!__atomic_load_n(&shared.is_running, __ATOMIC_ACQUIRE) &&
+	       ticks_monotonic_ns() < end_ns)
 		sched_yield();
 	for (*rounds = 0; *rounds < ROUNDS && !err; ++*rounds) {
-		if (now_ns() >= (*rounds < ROUNDS_LEAST ? end_ns : enough_ns))
+		if (ticks_monotonic_ns() >= (*rounds < ROUNDS_LEAST ? end_ns : enough_ns))
 			break;
 		__atomic_add_fetch(&shared.phase, 1, __ATOMIC_SEQ_CST);
 		err = bytes_store(mem, !(*rounds % 2));

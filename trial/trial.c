@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "process/ticks.h"
 #include "trial/result_cache.h"
 #include "trial/simulate.h"
 #include "trial/trial_own.h"
@@ -7,7 +8,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define TRIAL_EXECMEM                                                                              \
 	"with SELinux: setsebool allow_execmem 1; in a systemd unit: MemoryDenyWriteExecute=no"
@@ -43,14 +43,6 @@ int trial_find(const char *name)
 		if (!strcmp(rows[i].name, name))
 			return i;
 	return -ENOENT;
-}
-
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
 /* Under the lock. Returns whether a row became known that is worth keeping. */
@@ -103,13 +95,13 @@ void trial_ask_again(enum trial trial, struct trial_answer *answer)
 uint64_t trial_ask_all(struct trial_answer answers[TRIAL_COUNT])
 {
 	const uint64_t all = (UINT64_C(1) << TRIAL_COUNT) - 1;
-	uint64_t began_us = now_us();
+	uint64_t began_ns = ticks_monotonic_ns();
 
 	pthread_mutex_lock(&lock);
 	learn(all, 0);
 	memcpy(answers, known, sizeof(known));
 	pthread_mutex_unlock(&lock);
-	return now_us() - began_us;
+	return (ticks_monotonic_ns() - began_ns) / 1000;
 }
 
 void trial_reason(enum trial trial, const struct trial_answer *answer, char *text, size_t bytes)

@@ -3,6 +3,7 @@
  * The time stamp counter: whether it keeps its rate, whether the CPUs agree on it, and whether the
  * kernel trusts it.
  */
+#include "process/ticks.h"
 #include "trial/simulate.h"
 #include "trial/trial_own.h"
 
@@ -26,14 +27,6 @@
 #define INVARIANT_TSC (1u << 8) /* CPUID 80000007h, edx: Intel SDM vol. 3, 18.17.1 */
 #define SOURCES "/sys/devices/system/clocksource/clocksource0/available_clocksource"
 
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* No later instruction may run ahead of it, and it may not run ahead of earlier ones. */
 static uint64_t tsc_ordered(void)
 {
@@ -56,7 +49,8 @@ static struct moment moment_read(void)
 	uint64_t least = UINT64_MAX;
 
 	for (int i = 0; i < 16; i++) {
-		uint64_t before = tsc_ordered(), ns = clock_ns(), after = tsc_ordered();
+		uint64_t before = tsc_ordered(), ns = ticks_clock_ns(CLOCK_MONOTONIC_RAW),
+			 after = tsc_ordered();
 
 		if (after - before >= least)
 			continue;
@@ -68,7 +62,7 @@ static struct moment moment_read(void)
 
 static struct moment moment_later(uint64_t ns)
 {
-	while (clock_ns() < ns)
+	while (ticks_clock_ns(CLOCK_MONOTONIC_RAW) < ns)
 		;
 	return moment_read();
 }
@@ -127,7 +121,7 @@ static void pair_read(struct pair *pair, int side, uint64_t offset, uint64_t *ow
  */
 static void pair_run(struct pair *pair, int cpu, int side)
 {
-	uint64_t end_ns = clock_ns() + PAIR_NS, own = 0;
+	uint64_t end_ns = ticks_clock_ns(CLOCK_MONOTONIC_RAW) + PAIR_NS, own = 0;
 	uint64_t offset = side && simulated(SIMULATED_TSC) ? 1000000 : 0;
 
 	if (trial_move(cpu))
@@ -135,7 +129,7 @@ static void pair_run(struct pair *pair, int cpu, int side)
 	do {
 		for (int i = 0; i < 64; i++)
 			pair_read(pair, side, offset, &own);
-	} while (!pair_is_done(pair) && clock_ns() < end_ns);
+	} while (!pair_is_done(pair) && ticks_clock_ns(CLOCK_MONOTONIC_RAW) < end_ns);
 }
 
 /* 0 or -errno; *worst in cycles. */

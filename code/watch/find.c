@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/watch/find.h"
 
+#include "base/name_match.h"
 #include "code/watch/steps.h"
 #include "code/watch/variable.h"
 
@@ -314,11 +315,10 @@ static int function_take(const struct code_function *function, const struct code
 			 void *data)
 {
 	struct function_list *list = data;
-	const char *slash = list->expr->source ? strrchr(list->expr->source, '/') : NULL;
 
 	/* symbols of global functions have no source file */
 	if (list->expr->source && *symbol->unit &&
-	    strcmp(symbol->unit, slash ? slash + 1 : list->expr->source))
+	    strcmp(symbol->unit, name_last_part(list->expr->source)))
 		return 0;
 	if (list->count < 2)
 		list->modules[list->count] = list->module;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/watch/tls_block.h"
 
+#include "base/name_match.h"
 #include "code/symbol.h"
 
 #include <elf.h>
@@ -29,9 +30,7 @@ struct looking {
 
 static int is_called(const struct code_module *module, const char *name)
 {
-	const char *slash = strrchr(module->file->path, '/');
-
-	return !strncmp(slash ? slash + 1 : module->file->path, name, strlen(name));
+	return !strncmp(name_last_part(module->file->path), name, strlen(name));
 }
 
 static int read_at(const struct looking *looking, uint64_t address, void *to, size_t bytes)

@@ -318,18 +318,13 @@ static void change_back(struct change *change)
 
 /* ---- 3. keep ---- */
 
-static uint64_t realtime_ns(const struct wm_session *session, uint64_t monotonic_ns)
-{
-	return session->began.realtime_ns + (monotonic_ns - session->began.monotonic_ns);
-}
-
 static void keep_in_trace(const struct change *change, const struct changing *changing)
 {
 	struct wm_session *session = change->session;
 	struct trace_change about = {
 		.from = changing->text_before,
 		.to = changing->text,
-		.begin_ns = realtime_ns(session, changing->gap.first_ns),
+		.begin_ns = session_wall_ns(session, changing->gap.first_ns),
 		.gap_ns = changing->gap.last_ns - changing->gap.first_ns,
 		.was_stopped = changing->gap.was_stopped,
 	};
@@ -385,7 +380,7 @@ static void keep(struct change *change, struct event_gap *gap)
 	now->processes = processes;
 	now->threads = old.threads;
 	*change->fresh = old;
-	change->fresh->until_realtime_ns = realtime_ns(session, gap->first_ns);
+	change->fresh->until_realtime_ns = session_wall_ns(session, gap->first_ns);
 	change->fresh->gap_ns = gap->last_ns - gap->first_ns;
 	change->fresh->was_stopped = gap->was_stopped;
 }

@@ -3,6 +3,7 @@
 #include "session/watch/outside.h"
 #include "session/watch/watching_own.h"
 
+#include "base/name_match.h"
 #include "base/similar_names.h"
 #include "code/watch/find.h"
 #include "code/watch/variable.h"
@@ -295,9 +296,8 @@ static int choose_modules(struct finding *finding)
 		return -ENOMEM;
 	for (size_t i = 0; i < finding->list.module_count; i++) {
 		struct code_module *module = finding->list.modules[i];
-		const char *name = strrchr(module->file->path, '/');
 
-		if (strcmp(name ? name + 1 : module->file->path, AGENT_NAME))
+		if (strcmp(name_last_part(module->file->path), AGENT_NAME))
 			finding->modules[finding->module_count++] = module;
 	}
 	return 0;
