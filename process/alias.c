@@ -2,6 +2,7 @@
 #include "process/alias.h"
 
 #include "process/mount_ns.h"
+#include "process/target.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define AUXV_MAX 64
 #define PHDRS_MAX 128
 #define DYNAMIC_MAX 512
 #define MODULES_MAX 65536
@@ -64,18 +64,10 @@ static size_t proc_read(const struct loaded_list *list, const char *name, void *
 
 static void start_read(const struct loaded_list *list, struct start *start)
 {
-	Elf64_auxv_t entries[AUXV_MAX];
-	size_t count = proc_read(list, "auxv", entries, sizeof(entries)) / sizeof(entries[0]);
-
 	*start = (struct start){ 0 };
-	for (size_t i = 0; i < count; i++) {
-		if (entries[i].a_type == AT_PHDR)
-			start->phdrs = entries[i].a_un.a_val;
-		if (entries[i].a_type == AT_PHNUM)
-			start->phdr_count = entries[i].a_un.a_val;
-		if (entries[i].a_type == AT_EXECFN)
-			start->name = entries[i].a_un.a_val;
-	}
+	target_auxv(list->pid, AT_PHDR, &start->phdrs);
+	target_auxv(list->pid, AT_PHNUM, &start->phdr_count);
+	target_auxv(list->pid, AT_EXECFN, &start->name);
 }
 
 static struct loaded *program_find(const struct loaded_list *list, const struct start *start)

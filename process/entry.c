@@ -63,25 +63,6 @@ static int start(struct entry *entry)
 	return -failure;
 }
 
-static uint64_t entry_address(pid_t pid)
-{
-	Elf64_auxv_t all[64];
-	char path[64];
-	ssize_t got = 0;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		got = read(fd, all, sizeof(all));
-		close(fd);
-	}
-	for (size_t i = 0; got > 0 && i < (size_t)got / sizeof(all[0]); i++)
-		if (all[i].a_type == AT_ENTRY)
-			return all[i].a_un.a_val;
-	return 0;
-}
-
 /* Until it gets SIGTRAP: 0. Other signals are its own. */
 static int run_to_trap(const struct entry *entry)
 {
@@ -113,13 +94,15 @@ static int takes_trap(pid_t pid)
  */
 static int run_to_entry(const struct entry *entry)
 {
-	uint64_t at = entry_address(entry->pid);
-	void *place = (void *)at; /* NOLINT(performance-no-int-to-ptr) */
+	uint64_t at = 0;
 	long word, rip;
+	void *place;
 	int err;
 
+	target_auxv(entry->pid, AT_ENTRY, &at);
 	if (!at || !takes_trap(entry->pid))
-		return 0; /* it is at its beginning already */
+		return 0;   /* it is at its beginning already */
+	place = (void *)at; /* NOLINT(performance-no-int-to-ptr) */
 	errno = 0;
 	word = ptrace(PTRACE_PEEKTEXT, entry->pid, place, NULL);
 	if (errno ||

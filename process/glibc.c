@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "process/glibc.h"
 #include "base/elf.h"
+#include "base/name_match.h"
+#include "process/target.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -37,42 +39,16 @@ static int memory_read(const struct reader *reader, uint64_t address, void *byte
 	return got == (ssize_t)count ? 0 : -ESRCH;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* One number of /proc/PID/auxv. 0: not there. */
-static uint64_t auxv_number(pid_t tid, uint64_t type)
-{
-	Elf64_auxv_t entries[64];
-	char path[64];
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/auxv", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	got = read(fd, entries, sizeof(entries));
-	close(fd);
-	for (ssize_t i = 0; i < got / (ssize_t)sizeof(entries[0]); i++)
-		if (entries[i].a_type == type)
-			return entries[i].a_un.a_val;
-	return 0;
-}
-
 /* The dynamic loader's header. A program that was started as its argument has no AT_BASE. */
 static uint64_t loader_address(const struct reader *reader, pid_t tid)
 {
-	uint64_t address = auxv_number(tid, AT_BASE);
+	uint64_t address = 0;
 
+	target_auxv(tid, AT_BASE, &address);
 	for (size_t i = 0; i < reader->maps->count && !address; i++) {
 		const struct map *map = &reader->maps->list[i];
 
-		if (!map->offset && map->inode && !strncmp(base_name(map->path), "ld-", 3))
+		if (!map->offset && map->inode && !strncmp(name_last_part(map->path), "ld-", 3))
 			address = map->start;
 	}
 	return address;
@@ -199,9 +175,9 @@ static int module_read(struct reader *reader, const struct module_link *module)
 	tls = err ? NULL : elf_segment(&elf, PT_TLS);
 	if (tls)
 		reader->glibc->tls_bytes += tls->p_memsz + tls->p_align;
-	if (!err && is_libc(base_name(map->path)))
+	if (!err && is_libc(name_last_part(map->path)))
 		err = reader->glibc->create ? 0 : libc_read(reader, &elf);
-	else if (!err && strncmp(base_name(map->path), LOADER_NAME, strlen(LOADER_NAME)))
+	else if (!err && strncmp(name_last_part(map->path), LOADER_NAME, strlen(LOADER_NAME)))
 		reader->glibc->has_other_malloc |= !elf_symbol(&elf, "malloc", &address) ||
 						   !elf_symbol(&elf, "calloc", &address);
 	/*
@@ -209,8 +185,8 @@ static int module_read(struct reader *reader, const struct module_link *module)
 	 */
 	if (!err && !elf_symbol(&elf, "__tsan_init", &address))
 		err = detail_set(reader->detail, -WM_E_THREAD_SANITIZER, "%s",
-				 base_name(map->path));
-	if (!strncmp(base_name(map->path), AGENT_NAME, strlen(AGENT_NAME)))
+				 name_last_part(map->path));
+	if (!strncmp(name_last_part(map->path), AGENT_NAME, strlen(AGENT_NAME)))
 		agent_name(reader, module->name, map);
 	elf_release(&elf);
 	return err == -WM_E_NOT_ELF ? 0 : err;

@@ -96,6 +96,12 @@ int target_has_memory(pid_t tid);
 /* The number of a line "NAME:\tNUMBER" in /proc/PID/status; the last of several. -1: not there. */
 long target_status_number(pid_t tid, const char *name);
 
+/*
+ * A value of /proc/TID/auxv, also of a program of 32 bits; `type` is AT_... 1; 0: not there; or why
+ * the file can't be opened.
+ */
+int target_auxv(pid_t tid, uint64_t type, uint64_t *value);
+
 /* A mask of signals in it, by its name there: "SigBlk", "SigCgt"; 0 if it can't be read. */
 uint64_t target_status_mask(pid_t tid, const char *name);
 

@@ -5,6 +5,7 @@
 #include "base/maps.h"
 #include "process/agentpath.h"
 #include "process/descendants.h"
+#include "process/ticks.h"
 #include "session/kernel_events.h"
 #include "session/messages.h"
 #include "session/process.h"
@@ -69,19 +70,12 @@ static char *read_of(pid_t tid, const char *name, size_t *bytes)
 /* Whether the kernel had the loader ignore the environment (AT_SECURE). */
 static int is_secure(const struct target *target)
 {
-	size_t bytes;
-	char *text = read_of(target->live_tid, "auxv", &bytes);
-	Elf64_auxv_t entry;
-	int secure = 0;
+	uint64_t secure = 0;
 
-	if (!text) /* unreadable: it has another user than we, whose process executed it */
+	if (target_auxv(target->live_tid, AT_SECURE, &secure) < 0)
+		/* another user than we has it, whose process executed it */
 		return target->uid != geteuid();
-	for (size_t at = 0; at + sizeof(entry) <= bytes; at += sizeof(entry)) {
-		memcpy(&entry, text + at, sizeof(entry));
-		secure |= entry.a_type == AT_SECURE && entry.a_un.a_val;
-	}
-	free(text);
-	return secure;
+	return secure != 0;
 }
 
 static int has_variable(pid_t tid, const char *name)
@@ -405,10 +399,7 @@ static void look(struct wm_session *session)
 /* The CPU time of this thread: on a busy machine a look takes longer, but costs no more. */
 static uint64_t spent_ns(void)
 {
-	struct timespec spent;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-	return (uint64_t)spent.tv_sec * 1000000000 + (uint64_t)spent.tv_nsec;
+	return ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /*

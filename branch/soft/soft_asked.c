@@ -17,7 +17,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define AUXV_MAX 64
 #define NAME_BYTES 96u
 
 #define TMPFS 0x01021994 /* linux/magic.h */
@@ -39,28 +38,10 @@ int asked_gains(const struct engine_channel *head, pid_t tid)
 
 int asked_has_gained(pid_t pid)
 {
-	union {
-		uint64_t wide[AUXV_MAX][2];
-		uint32_t narrow[2 * AUXV_MAX][2]; /* of a program of 32 bits */
-	} pairs = { 0 };
-	char path[64];
-	ssize_t got;
-	int fd, is_narrow;
+	uint64_t gained = 1;
+	int err = target_auxv(pid, AT_SECURE, &gained);
 
-	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return target_file_error();
-	got = read(fd, &pairs, sizeof(pairs));
-	close(fd);
-	is_narrow = pairs.wide[0][0] >> 32 != 0; /* a pair of its is one word */
-	for (size_t i = 0; got > 0 && i < AUXV_MAX; i++) {
-		if (is_narrow && pairs.narrow[i][0] == AT_SECURE)
-			return pairs.narrow[i][1] != 0;
-		if (!is_narrow && pairs.wide[i][0] == AT_SECURE)
-			return pairs.wide[i][1] != 0;
-	}
-	return 1;
+	return err < 0 ? err : gained != 0;
 }
 
 static int has_channel(const struct soft_channel *channel, pid_t tid)
