@@ -4,7 +4,6 @@
 #include "claim/holder.h"
 #include "process/target.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <sys/random.h>
 #include <time.h>

@@ -5,7 +5,6 @@
 #include "cli/quantity.h"
 #include "history/callers.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define CALLERS_MAX 12

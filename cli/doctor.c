@@ -6,7 +6,6 @@
 #include "doctor/doctor.h"
 #include "trial/simulate.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "cli/json.h"
 #include "cli/watch_counts.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

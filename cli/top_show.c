@@ -5,7 +5,6 @@
 #include "trace/out.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define COLUMNS_MIN 40u
 #define NAME_MIN 12u

@@ -6,7 +6,6 @@
 #include "cli/trail_words.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define RSP 7
 #define RIP 16

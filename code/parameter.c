@@ -6,7 +6,6 @@
 
 #include <demangle.h>
 #include <dwarf.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <waymark/error.h>

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct export_numbers {
 	uint32_t *of; /* by the function's number: its place + 1 */

@@ -9,7 +9,6 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <waymark/error.h>
 
 #define ANY_HARDWARE PERF_TYPE_HARDWARE /* in a claim: also of caches, and raw codes */

@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 #include <waymark/error.h>
 
 #define PAGE_BYTES 4096

@@ -17,7 +17,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
-#include <string.h>
 #include <waymark/error.h>
 
 #define STOP_WAIT_MS 2000

@@ -26,20 +26,15 @@
 #include "base/kernel.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #define TICK_MS 250
 #define GREET_MS 10000

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Field 22 of /proc/PID/stat; the second, the name, is in brackets and may hold anything. */
 static uint64_t start_time(void)

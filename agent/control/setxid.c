@@ -16,7 +16,6 @@
 #include <waymark/error.h>
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <linux/capability.h>
 #include <sys/types.h>
 

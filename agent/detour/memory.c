@@ -16,7 +16,6 @@
 #include <waymark/error.h>
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define REGION_BYTES ((size_t)DETOUR_REGION_BYTES)

@@ -17,7 +17,6 @@
 
 #include <waymark/error.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/wait.h>

@@ -5,7 +5,6 @@
 #include "agent/runtime/thread_own.h"
 #include "base/kernel.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 
 #define WAKE_LOCK_MS 200

@@ -5,7 +5,6 @@
 
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 /*
  * Two anchors, written in turn. Readers use anchors[current], which does not change for a tick; a

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/store/pool.h"
 
-#include <stddef.h>
-
 /*
  * Where the search for a free chunk begins: at the front as soon as something was given back, so
  * that the few chunks that were used already serve again and again. They are in memory, in both

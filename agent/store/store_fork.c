@@ -7,10 +7,8 @@
 
 #include <errno.h>
 #include <linux/capability.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #define COUNTING_MS 10000 /* without a look by the tool */
 

@@ -22,7 +22,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #define MASK_BYTES 8
 #define MASK_TRAP (UINT64_C(1) << (SIGTRAP - 1))

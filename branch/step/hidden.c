@@ -23,7 +23,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/uio.h>
 

@@ -10,7 +10,6 @@
 #include <dwarf.h>
 #include <stdio.h>
 #include <string.h>
-#include <waymark/error.h>
 
 #define PARTS_MAX 64 /* of a name; more is "..." */
 #define DEPTH_MAX 2  /* of functions' parameters in each other */

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <waymark/error.h>
 
 #define WAYS_MAX 4
 #define PATH_BYTES 128

@@ -7,7 +7,6 @@
 #include "session/watch/watching_own.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
