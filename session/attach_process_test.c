@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Attach while the target changes. inject_agent() is wrapped, all else is real. */
+#include "base/testing/await.h"
+#include "process/testing/folder.h"
 #include "process/testing/subject.h"
+#include "session/process.h"
+#include "session/watch/watches.h"
+#include "trial/testing/needs.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/session.h>
 
@@ -71,4 +77,41 @@ Test(attach, attach_target_killed_while_loading_returns_gone, .timeout = 60)
 	cr_expect_eq(waitpid(subject.pid, NULL, 0), subject.pid);
 	snprintf(command, sizeof(command), "/bin/rm -rf %s", subject.dir);
 	cr_expect_eq(system(command), 0);
+}
+
+/* Without a folder, the caller reads what a process left: maybe after the session's end. */
+Test(attach, hit_of_a_process_that_ended_unread_counts_at_the_end, .timeout = 60)
+{
+	static volatile uint64_t word;
+	struct wm_session *session;
+	char spec[40], byte;
+	int ends[2];
+	pid_t pid;
+
+	NEEDS(TRIAL_BREAKPOINT_WRITE);
+	NEEDS(TRIAL_BREAKPOINT_SIGNAL);
+	folder_make();
+	setenv("WAYMARK_AGENT", AGENT, 1);
+	setenv("XDG_RUNTIME_DIR", folder, 1);
+	cr_assert_eq(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		word = (uint64_t)read(ends[0], &byte, 1);
+		_exit(0);
+	}
+	snprintf(spec, sizeof(spec), "watch:%p/8", (void *)(uintptr_t)&word);
+	cr_assert_eq(wm_session_open(&session, NULL), 0);
+	cr_assert_eq(wm_session_add(session, spec), 0);
+	cr_assert_eq(wm_session_attach(session, pid), 0, "%s", wm_session_detail(session));
+	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
+	/* so the end can't prove a zero */
+	setenv("WAYMARK_SIMULATE", "debug-registers", 1);
+	cr_assert_eq(write(ends[1], "", 1), 1);
+	cr_expect(AWAIT(wm_session_wait(session, 10) >= 0 &&
+			session->processes->state == PROCESS_HUNG_UP));
+	cr_expect_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
+	cr_expect_eq(session->watched->all[0].counts.hits, 1);
+	wm_session_close(session);
+	cr_expect_eq(waitpid(pid, NULL, 0), pid);
+	folder_remove();
 }

@@ -7,6 +7,7 @@
 #include "session/unrecorded.h"
 #include "session/use.h"
 #include "session/watch/figures.h"
+#include "session/watch/watching.h"
 #include "trace/writer.h"
 
 #include <limits.h>
@@ -173,9 +174,12 @@ int wm_session_stop(struct wm_session *session)
 	/*
 	 * an agent that did not answer is stopped or hangs in a hit: its committed events are whole
 	 */
-	for (struct process *p = session->processes; p && session->writer; p = p->next)
-		if (p->drain)
+	for (struct process *p = session->processes; p; p = p->next) {
+		if (p->drain && session->writer)
 			session_finish(session, p);
+		else /* it may have ended, and be unread: its hits count, below */
+			watching_end(session, p);
+	}
 	if (session->writer)
 		note_length(session);
 	if (!first)
