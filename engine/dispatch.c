@@ -14,6 +14,7 @@
 /* How long the others may take to come out of what was given up. */
 #define NAP_NS 1000000
 #define NAPS_MAX 200u
+#define CHECKED_ENTRIES 32u /* of a checked trace by the same thread: then the page may be calm */
 
 static int is_room(int error)
 {
@@ -67,15 +68,53 @@ struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *fro
 	return trace;
 }
 
+static struct thread_checked *checked_at(struct thread *thread, uint64_t pc)
+{
+	return &thread->checked[(pc ^ pc >> 8) % THREAD_CHECKED];
+}
+
+/*
+ * Without the lock: a trace that the thread has entered before, and whose code is what it was. The
+ * thread is in its generation, so it is there; it is dead once the mapping changes.
+ */
+static const struct trace *checked_find(struct thread *thread, uint64_t pc)
+{
+	struct thread_checked *known = checked_at(thread, pc);
+	uint8_t code[CODE_ONCE_MAX];
+
+	if (known->pc != pc || !known->left || known->generation != thread->generation ||
+	    __atomic_load_n(&known->trace->is_dead, __ATOMIC_ACQUIRE) ||
+	    gate_read(code, (const void *)pc, known->trace->code_bytes))
+		return NULL;
+	for (uint32_t i = 0; i < known->trace->code_bytes; i++)
+		if (code[i] != known->trace->code[i])
+			return NULL;
+	known->left--;
+	return known->trace;
+}
+
+static void checked_add(struct thread *thread, const struct trace *trace)
+{
+	if (trace->is_checked && !trace->is_x87_shown)
+		*checked_at(thread, trace->pc) = (struct thread_checked){ trace->pc,
+									  thread->generation, trace,
+									  CHECKED_ENTRIES };
+}
+
 void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 {
-	struct trace *trace;
+	const struct trace *trace;
 	uint64_t began;
 	int error;
 
 	thread->regs.rip = pc;
 	if (thread->is_deferred)
 		gate_signal();
+	trace = checked_find(thread, pc);
+	if (trace) {
+		thread->next = (uint64_t)trace->head;
+		return;
+	}
 	lock_take(&dispatch_lock);
 	began = sys_ticks();
 	trace = dispatch_find(thread, pc, from, gate_read, &error);
@@ -91,5 +130,6 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 	}
 	if (trace->is_x87_shown)
 		state_x87_now();
+	checked_add(thread, trace);
 	thread->next = (uint64_t)trace->head;
 }

@@ -36,9 +36,11 @@
 #define THREAD_SIGNAL_BYTES 65536u
 
 #define THREAD_HELD 5
+#define THREAD_CHECKED 256u
 #define THREAD_WRITES_MAX 12u
 
 struct engine_slot;
+struct trace;
 
 struct thread {
 	struct thread *self;
@@ -105,6 +107,12 @@ struct thread {
 		uint64_t at;
 		uint32_t bytes, signature;
 	} rseq; /* rseq(2) as the program has it, where it had it before us; the kernel has none */
+	/* dispatch.c's: traces that are checked at each entry, by where they begin */
+	struct thread_checked {
+		uint64_t pc, generation;
+		const struct trace *trace;
+		uint64_t left; /* until the page is asked for again */
+	} checked[THREAD_CHECKED];
 	/* signals that wait; the last for all that the kernel can block */
 	siginfo_t held[THREAD_HELD];
 	/* where the kernel enters our handlers: THREAD_SIGNAL_BYTES from here */

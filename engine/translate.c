@@ -461,6 +461,8 @@ static struct trace *make(uint64_t pc, unsigned int layouts, struct code_read *r
 	watch(m, trace);
 	if (!trace->is_checked && !trace->is_x87_shown)
 		map_set(pc, (uint64_t)trace->landing);
+	else
+		map_known(pc); /* by way of the engine, without a fault each time */
 	for (uint32_t i = 0; i < m->out_count; i++) {
 		struct exit *exit = exit_of(m->first_id + i);
 		struct trace *to = exit->jump ? trace_at(exit->target) : NULL;

@@ -4,6 +4,7 @@
 #include "engine/channel.h"
 #include "engine/gate.h"
 #include "engine/kernel_writes.h"
+#include "engine/map.h"
 #include "engine/pages.h"
 #include "engine/ranges.h"
 #include "engine/testing/fixture_code.h"
@@ -309,6 +310,21 @@ Test(translate_pages, checked_trace_holds_while_its_code_does)
 			 "0:1 push %rbx\n"
 			 "+ leave 0/1 to code+0x3\n"
 			 "block code+0x0: 3 in 3 bytes, last at 2, fall\n");
+}
+
+Test(translate_pages, checked_trace_has_a_map_entry_that_is_no_fault)
+{
+	uint64_t pc, landing = 1;
+	uint8_t jump[64];
+	uint32_t map;
+
+	fixture_open_near();
+	map_emit_jump(jump);
+	memcpy(&map, jump + 3, sizeof(map)); /* jmp *map(,%rcx,8) */
+	pc = fixture_put(FIXTURE_LOW, RANGE_SHARED, BYTES("\x50\x51\x52"));
+	cr_assert(fixture_translate(pc)->is_checked);
+	cr_assert_eq(fixture_load(&landing, map + (uint64_t)(uint32_t)pc * 8, sizeof(landing)), 0);
+	cr_assert_eq(landing, (uint64_t)gate_miss);
 }
 
 Test(translate_pages, checked_trace_has_one_block_of_16_instructions)

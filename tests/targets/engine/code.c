@@ -122,6 +122,11 @@ static void shared(void)
 		sum += call(run, 2);
 	}
 	printf("shared %ld\n", sum);
+	/* other code there, in memory that can't be run first */
+	mprotect(run, PAGE, PROT_READ);
+	mmap(run, PAGE, RWX, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	make(run, 4711);
+	printf("replaced %d\n", call(run, 2));
 }
 
 /* Private code of a file that is written in other ways: as long as it is the file's page. */
