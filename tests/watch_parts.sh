@@ -79,6 +79,58 @@ ext[0..1]  {0x0, 0x4} -> {0x0, 0x4}
 ext[2..3]  {0x5, 0x0} -> {0x2, 0x3}
 END
 
+# Fortran: an element is found by columns, and binary128 is no long double.
+if command -v gfortran >/dev/null; then
+	cat >columns.f90 <<-'END'
+		module shop
+		  integer, save :: g(3,4) = 0, low(-1:1) = 0
+		  real(16), save :: q = 1.5_16
+		  real(10), save :: x = 1.5_10
+		  complex(16), save :: z = (1.5_16, -2.25_16)
+		  integer, allocatable, save :: a(:)
+		  type pair
+		    integer :: m(2,3) = 0
+		  end type
+		  type(pair), save :: kept
+		end module
+		program main
+		  use shop
+		  allocate(a(4))
+		  g(2,1) = 7
+		  g(1,2) = 8
+		  low(-1) = 9
+		  q = q + 1
+		  x = x + 1
+		  z = (1.5_16, 0.5_16)
+		  a(2) = 1
+		  kept%m(2,1) = 3
+		  kept%m(1,2) = 4
+		end program
+	END
+	gfortran -g -O0 columns.f90 -o columns || fail "columns.f90"
+	for seen in 'g[2][1]:0 -> 7' 'g[1][2]:0 -> 8' 'low[-1]:0 -> 9' 'low:shop::low\[-1\] .*0 -> 9' 'z:shop::z.\(real .*1.5 -> 1.5\|imag .*-2.25 -> 0.5\)$' 'q: 1.5 -> 2.5' 'x:1.5 -> ~2.5' \
+		'kept.m[2][1]:0 -> 3' 'kept.m[1][2]:0 -> 4'; do
+		timeout -k 5 60 "$waymark" watch -f "shop::${seen%%:*}" -- ./columns >out 2>words || fail "${seen%%:*}: $(cat words)"
+		[ "$(grep -c -- ' -> ' out)" -eq "$(grep -c -- "${seen#*:}" out)" ] && grep -q -- "${seen#*:}" out ||
+			fail "$seen: $(cat out words)"
+	done
+	for seen in 'a[2]:whose place and bounds are in a descriptor' 'a:whose place and bounds are in a descriptor' \
+		'g[2]:in one piece only with all its indices'; do
+		timeout -k 5 60 "$waymark" watch "shop::${seen%%:*}" -- ./columns >out 2>words && fail "${seen%%:*} is watched"
+		grep -q -- "${seen#*:}" words || fail "$seen: $(cat words)"
+	done
+fi
+
+# A number in the other byte order is none as it is.
+cat >foreign.c <<-'END'
+	struct __attribute__((scalar_storage_order("big-endian"))) foreign { int number; } foreign = { 1 };
+	int main(void) { foreign.number = 2; return 0; }
+END
+if cc -g foreign.c -o foreign 2>foreign.words && [ ! -s foreign.words ]; then
+	timeout -k 5 60 "$waymark" watch -f foreign.number -- ./foreign >out 2>words || fail "foreign: $(cat words)"
+	grep -q '  {0x00, 0x00, 0x00, 0x01} -> {0x00, 0x00, 0x00, 0x02}$' out || fail "foreign: $(cat out words)"
+fi
+
 # Conditions ask of one register's number; why not of more is said.
 refused()
 {

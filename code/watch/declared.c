@@ -9,6 +9,7 @@
 #include <waymark/error.h>
 
 #define PEELS_MAX 64
+#define LANGUAGE_FORTRAN18 0x2d /* DW_LANG_Fortran18, which libdw does not know */
 #define DIMENSIONS_MAX 16
 
 int declared_of(Dwarf_Die *die, struct declared *type)
@@ -227,6 +228,63 @@ static int dimension_find(const struct declared *array, unsigned int dimension, 
 
 static int bytes_of(const struct declared *type, unsigned int depth, uint64_t *bytes);
 
+/* Fortran's arrays are by columns where the description says nothing (DWARF 5, 5.5). */
+static int is_by_columns(Dwarf_Die *array, int language)
+{
+	int64_t ordering;
+
+	if (!constant_of(array, DW_AT_ordering, &ordering))
+		return ordering == DW_ORD_col_major;
+	switch (language) {
+	case DW_LANG_Fortran77:
+	case DW_LANG_Fortran90:
+	case DW_LANG_Fortran95:
+	case DW_LANG_Fortran03:
+	case DW_LANG_Fortran08:
+	case LANGUAGE_FORTRAN18:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+int declared_is_by_columns(const struct declared *array)
+{
+	Dwarf_Die die = array->die, second;
+
+	return is_by_columns(&die, array->language) && !dimension_find(array, 1, &second);
+}
+
+/* Its elements are elsewhere, or not beside each other, as a descriptor says when it runs. */
+static int has_descriptor(Dwarf_Die *array, Dwarf_Die *subrange)
+{
+	return dwarf_hasattr(array, DW_AT_data_location) || dwarf_hasattr(array, DW_AT_allocated) ||
+	       dwarf_hasattr(array, DW_AT_associated) ||
+	       dwarf_hasattr(subrange, DW_AT_byte_stride) ||
+	       dwarf_hasattr(subrange, DW_AT_bit_stride);
+}
+
+/* By columns, what differs by one in a dimension is apart by all elements of those before it. */
+static int column_bytes(const struct declared *array, unsigned int depth, uint64_t *bytes)
+{
+	struct declared element = { .language = array->language };
+	Dwarf_Die die = array->die, subrange;
+	int64_t lowest;
+	uint64_t count;
+	int err = declared_of(&die, &element);
+
+	err = err ? -WM_E_WATCH_DAMAGED : bytes_of(&element, depth + 1, bytes);
+	for (unsigned int i = 0; i < array->dimension && !err; i++) {
+		err = dimension_find(array, i, &subrange) ? -WM_E_WATCH_DAMAGED : 0;
+		err = err ? err : subrange_read(&subrange, &lowest, &count);
+		if (!err && count == UINT64_MAX)
+			err = -WM_E_NO_DEBUG;
+		if (!err && __builtin_mul_overflow(*bytes, count, bytes))
+			err = -WM_E_WATCH_DAMAGED;
+	}
+	return err;
+}
+
 static int element_of(const struct declared *array, unsigned int depth, struct declared *element,
 		      uint64_t *bytes, int64_t *lowest, uint64_t *count)
 {
@@ -238,6 +296,8 @@ static int element_of(const struct declared *array, unsigned int depth, struct d
 	err = dimension_find(array, array->dimension, &subrange);
 	if (err)
 		return -WM_E_WATCH_DAMAGED;
+	if (has_descriptor(&die, &subrange))
+		return -WM_E_WATCH_TYPE;
 	err = subrange_read(&subrange, lowest, count);
 	if (err)
 		return err;
@@ -248,16 +308,27 @@ static int element_of(const struct declared *array, unsigned int depth, struct d
 		element->language = array->language;
 		err = declared_of(&die, element);
 	}
+	if (!err && is_by_columns(&die, array->language))
+		return column_bytes(array, depth, bytes);
 	return err ? -WM_E_WATCH_DAMAGED : bytes_of(element, depth + 1, bytes);
 }
 
 static int array_bytes(const struct declared *type, unsigned int depth, uint64_t *bytes)
 {
-	struct declared element;
+	struct declared element, last = *type;
+	Dwarf_Die next;
 	uint64_t one, count;
 	int64_t lowest;
-	int err = element_of(type, depth, &element, &one, &lowest, &count);
+	int err;
 
+	/* by columns, an array without its first dimension is not in one piece */
+	if (declared_is_by_columns(type)) {
+		if (type->dimension)
+			return -WM_E_WATCH_TYPE;
+		while (!dimension_find(&last, last.dimension + 1, &next))
+			last.dimension++;
+	}
+	err = element_of(&last, depth, &element, &one, &lowest, &count);
 	if (err)
 		return err;
 	if (count == UINT64_MAX)

@@ -58,11 +58,19 @@ int declared_is_record(const struct declared *type); /* structure, class, union 
 int declared_bytes(const struct declared *type, uint64_t *bytes);
 
 /*
- * Of a peeled array: its elements' type and size, the first index and the count; UINT64_MAX:
- * unknown. 0, -WM_E_NO_DEBUG, -WM_E_WATCH_DAMAGED.
+ * Of a peeled array: its elements' type, how far they are apart, the first index and the count;
+ * UINT64_MAX: unknown. 0, -WM_E_NO_DEBUG, -WM_E_WATCH_DAMAGED; -WM_E_WATCH_TYPE: a descriptor has
+ * its place and its bounds when the program runs.
  */
 int declared_element(const struct declared *array, struct declared *element, uint64_t *bytes,
 		     int64_t *lowest, uint64_t *count);
+
+/*
+ * Whether it has several dimensions, of which the first is that of neighbours, as in Fortran. Then
+ * what is left of it, once it was indexed by some, is not in one piece: declared_bytes() returns
+ * -WM_E_WATCH_TYPE.
+ */
+int declared_is_by_columns(const struct declared *array);
 
 /*
  * Call visit() for each member of a peeled record, in order: base classes and static members too.

@@ -184,7 +184,8 @@ static int lookup_visit(const struct scope *scope, void *data)
 	const char *name;
 
 	if (!is_type(tag) || (tag == DW_TAG_base_type) < lookup->is_number ||
-	    dwarf_hasattr(&die, DW_AT_declaration))
+	    dwarf_hasattr(&die, DW_AT_declaration) ||
+	    dwarf_hasattr(&die, DW_AT_endianity)) /* GCC has it for the other one alone */
 		return 0;
 	if (lookup->tag && lookup->tag != (tag == DW_TAG_class_type ? DW_TAG_structure_type : tag))
 		return 0;

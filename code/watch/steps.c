@@ -24,6 +24,9 @@ int steps_misfit(const struct steps *steps, int error, const char *why,
 
 	if (error == -ENOENT)
 		error = -WM_E_WATCH_TYPE;
+	else if (error == -WM_E_WATCH_TYPE)
+		why = steps->type.dimension ? ", and in one piece only with all its indices"
+					    : ", whose place and bounds are in a descriptor";
 	else
 		why = error == -WM_E_NO_DEBUG ? ", which is declared, but not defined" : "";
 	if (steps->has_type)

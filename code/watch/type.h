@@ -26,7 +26,7 @@ enum watch_class {
 	WATCH_CHAR,  /* a character: signed, of 1 byte */
 	WATCH_UCHAR, /* unsigned, of 1, 2, 4 bytes: char16_t, char32_t, and wchar_t, by its name */
 	WATCH_BOOL,
-	WATCH_FLOAT,   /* of 4, 8, or 16 bytes; of the 16, 10 count */
+	WATCH_FLOAT,   /* of 4, 8, or 16 bytes; of the 16, 10 count, or all: WATCH_IS_QUAD */
 	WATCH_COMPLEX, /* two floats, each of half the bytes */
 	WATCH_POINTER,
 	WATCH_ENUM,	  /* children: its enumerators */
@@ -40,6 +40,7 @@ enum watch_class {
 #define WATCH_IS_FLAGS 2    /* an enumeration of bits, printed as (A | B) */
 #define WATCH_IS_CUT 4	    /* there are more children than are here */
 #define WATCH_IS_UNSIGNED 8 /* of an enumeration's numbers */
+#define WATCH_IS_QUAD 16    /* floats of 16 bytes are binary128 */
 
 struct watch_node {
 	uint8_t class;
@@ -66,7 +67,7 @@ struct watch_node {
 	uint32_t member;
 	uint32_t first, count; /* its children: nodes that follow each other */
 	uint64_t elements;     /* of an array */
-	int64_t value;	       /* of an enumerator */
+	int64_t value;	       /* of an enumerator; of an array: its first index */
 };
 
 struct watch_type {

@@ -63,12 +63,45 @@ static uint8_t float_type(uint64_t bytes)
 	return bytes == 4 ? WM_TYPE_F32 : bytes == 8 ? WM_TYPE_F64 : WM_TYPE_BYTES;
 }
 
+/*
+ * Debug information has one encoding for floating point of 16 bytes: only names tell binary128 from
+ * the x87's 10 bytes. They are those of GCC, LLVM, gfortran, GNAT, GDC and rustc.
+ */
+static int wide_float(struct watch_node *node, Dwarf_Die *die, const char *name)
+{
+	static const char *const quads[] = { "loat128", "kind=16", "f128" };
+	static const char *const extended[] = { "long double", "loat64x", "__float80", "kind=10",
+						"long_long_float" };
+
+	const char *producer = NULL;
+	Dwarf_Attribute attribute;
+	Dwarf_Die unit;
+
+	if (dwarf_diecu(die, &unit, NULL, NULL) && dwarf_attr(&unit, DW_AT_producer, &attribute))
+		producer = dwarf_formstring(&attribute);
+	if (producer && strstr(producer, "-mlong-double-128") && strstr(name, "long double"))
+		name = quads[0];
+	for (size_t i = 0; i < sizeof(quads) / sizeof(*quads); i++)
+		if (strstr(name, quads[i])) {
+			node->flags |= WATCH_IS_QUAD;
+			return 1;
+		}
+	for (size_t i = 0; i < sizeof(extended) / sizeof(*extended); i++)
+		if (strstr(name, extended[i]))
+			return 1;
+	return !strcmp(name, "real");
+}
+
 static void base_fill(struct watch_node *node, Dwarf_Die *die)
 {
 	const char *name = dwarf_diename(die);
 	Dwarf_Attribute attribute;
-	Dwarf_Word encoding = 0;
+	Dwarf_Word encoding = 0, endianity = 0;
 
+	if (dwarf_attr(die, DW_AT_endianity, &attribute))
+		dwarf_formudata(&attribute, &endianity);
+	if (endianity == DW_END_big) /* of scalar_storage_order: no number as it is */
+		return;
 	if (dwarf_attr(die, DW_AT_encoding, &attribute))
 		dwarf_formudata(&attribute, &encoding);
 	switch (encoding) {
@@ -110,6 +143,10 @@ static void base_fill(struct watch_node *node, Dwarf_Die *die)
 	default:
 		break;
 	}
+	if (node->bytes == (node->class == WATCH_COMPLEX ? 32 : 16) &&
+	    (node->class == WATCH_FLOAT || node->class == WATCH_COMPLEX) &&
+	    !wide_float(node, die, name ? name : ""))
+		node->class = WATCH_BYTES;
 	/* Of other widths there is no number; a bit-field's number is its bits. */
 	if (!node->bits && node->bytes > 8 && node->class != WATCH_FLOAT &&
 	    node->class != WATCH_COMPLEX && node->bytes != 16)
@@ -235,11 +272,13 @@ static int element_make(struct making *making, size_t at, const struct declared 
 	int64_t lowest;
 	int err = declared_element(array, &element, &bytes, &lowest, &count);
 
-	if (err || !bytes || count > DESCRIBED_MAX || bytes * count > making->type->nodes[at].bytes)
+	if (err || !bytes || count > DESCRIBED_MAX ||
+	    bytes * count > making->type->nodes[at].bytes || declared_is_by_columns(array))
 		return 0; /* a run of bytes */
 	making->type->nodes[at].class = WATCH_ARRAY;
 	making->type->nodes[at].first = making->type->node_count;
 	making->type->nodes[at].elements = count;
+	making->type->nodes[at].value = lowest;
 	err = node_add(making, &node, &element, making->depths[at] + 1u);
 	making->type->nodes[at].count = !err;
 	return err;

@@ -83,8 +83,8 @@ static int enter_element(struct search *search, uint64_t index)
 	uint64_t bytes = search->type->nodes[first].bytes;
 
 	return go(search, first, search->part->offset + index * bytes, bytes,
-		  snprintf(search->text + search->used, search->room - search->used, "[%llu]",
-			   (unsigned long long)index));
+		  snprintf(search->text + search->used, search->room - search->used, "[%lld]",
+			   (long long)((uint64_t)node_of(search)->value + index)));
 }
 
 /* ---- just the bytes ---- */
@@ -185,8 +185,8 @@ static int narrow_array(struct search *search)
 	return take_several(search, of->first, (uint32_t)(last - first + 1),
 			    begin + first * element->bytes, (last - first + 1) * element->bytes,
 			    snprintf(search->text + search->used, search->room - search->used,
-				     "[%llu..%llu]", (unsigned long long)first,
-				     (unsigned long long)last));
+				     "[%lld..%lld]", (long long)((uint64_t)of->value + first),
+				     (long long)((uint64_t)of->value + last)));
 }
 
 static int take_members(struct search *search, uint32_t first, uint32_t last)

@@ -158,6 +158,7 @@ Test(watch_type_part, number_of_several_registers_is_named_with_some_bytes)
 {
 	const double none[2] = { 0 }, some[] = { 1.5, 2.5 };
 	const long double number = 1.25L;
+	const _Float128 quad = 1.5f128;
 	uint8_t wide[2][16] = { { 0 } };
 
 	memcpy(wide[1], &number, 10);
@@ -165,6 +166,9 @@ Test(watch_type_part, number_of_several_registers_is_named_with_some_bytes)
 	cr_assert_str_eq(seen(8, 8, wide[0] + 8, wide[1] + 8), "...");
 	cr_assert_eq(found.bytes, 16);
 	cr_assert_str_eq(seen(0, 16, wide[0], wide[1]), ": 0 -> 1.25");
+	memcpy(wide[1], &quad, 16);
+	nodes[0].flags = WATCH_IS_QUAD;
+	cr_assert_str_eq(seen(0, 16, wide[0], wide[1]), ": 0 -> 1.5");
 	make(WATCH_COMPLEX, 16);
 	cr_assert_str_eq(seen(0, 8, none, some), ".real: 0 -> 1.5");
 	cr_assert_str_eq(seen(8, 8, none, some), ".imag: 0 -> 1.5");

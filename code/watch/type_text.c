@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define REPEATS 10    /* equal elements are counted from so many on */
@@ -122,7 +123,27 @@ static void put_wide(struct writer *writer, const struct watch_node *node, const
 	put(writer, "%s%s", is_negative ? "-" : "", digits + at);
 }
 
-static void put_float(struct writer *writer, const void *value, uint32_t bytes)
+/* printf() has no way for it. */
+static void put_quad(struct writer *writer, const void *value)
+{
+	unsigned long long words[2];
+	char text[64];
+	_Float128 number;
+
+	memcpy(words, value, sizeof(words));
+	memcpy(&number, value, sizeof(number));
+	if ((words[1] >> 48 & 0x7fff) == 0x7fff && (words[1] << 16 || words[0])) {
+		words[1] &= 0xffffffffffff;
+		put(writer, "%snan(", ((const uint8_t *)value)[15] >> 7 ? "-" : "");
+		put_hex(writer, words, sizeof(words));
+		put(writer, ")");
+		return;
+	}
+	strfromf128(text, sizeof(text), "%.36g", number);
+	put(writer, "%s", text);
+}
+
+static void put_float(struct writer *writer, const void *value, uint32_t bytes, int is_quad)
 {
 	long double number = 0;
 	unsigned long long bits = 0;
@@ -130,7 +151,11 @@ static void put_float(struct writer *writer, const void *value, uint32_t bytes)
 	float f32;
 
 	if (is_hex(writer)) {
-		put_hex(writer, value, bytes == 16 ? LONG_BYTES : bytes);
+		put_hex(writer, value, bytes == 16 && !is_quad ? LONG_BYTES : bytes);
+		return;
+	}
+	if (bytes == 16 && is_quad) {
+		put_quad(writer, value);
 		return;
 	}
 	memcpy(&bits, value, bytes < 8 ? bytes : 8);
@@ -345,12 +370,13 @@ static void put_node(struct writer *writer, const struct watch_node *node, const
 	}
 	switch (node->class) {
 	case WATCH_FLOAT:
-		put_float(writer, value, node->bytes);
+		put_float(writer, value, node->bytes, node->flags & WATCH_IS_QUAD);
 		break;
 	case WATCH_COMPLEX:
-		put_float(writer, value, node->bytes / 2);
+		put_float(writer, value, node->bytes / 2, node->flags & WATCH_IS_QUAD);
 		put(writer, " + ");
-		put_float(writer, value + node->bytes / 2, node->bytes / 2);
+		put_float(writer, value + node->bytes / 2, node->bytes / 2,
+			  node->flags & WATCH_IS_QUAD);
 		put(writer, "i");
 		break;
 	case WATCH_STRUCT:
@@ -378,7 +404,7 @@ static void put_part(struct writer *writer, const struct watch_part *part, const
 	const struct watch_node *node = &writer->type->nodes[part->node];
 
 	if (part->half) {
-		put_float(writer, value, part->bytes);
+		put_float(writer, value, part->bytes, node->flags & WATCH_IS_QUAD);
 	} else if (!part->count) {
 		put_node(writer, node, value, 0);
 	} else if (writer->type->nodes[part->of].class == WATCH_ARRAY) {

@@ -86,6 +86,12 @@ bool yes = true, no = false;
 float single = 1.5f, third = 1.0f / 3.0f;
 double real = -2.25e-10, tenth = 0.1, whole = 100;
 long double extended = 1.25L;
+__float128 quad = 1.5, odd_quad = -0.1, third_quad = (__float128)1 / 3;
+#ifndef __clang__
+struct __attribute__((scalar_storage_order("big-endian"))) {
+	int number;
+} foreign = { 1 };
+#endif
 __int128 huge = -5;
 _Complex double complex_v = 1.0 + 2.0i;
 enum colour colour = BLUE, odd_colour = (enum colour)5, back = BACK;
