@@ -11,6 +11,7 @@
 #include <linux/auxvec.h>
 #include <linux/capability.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/user.h>
@@ -66,10 +67,10 @@ int asked_is_thread(const struct soft_channel *channel, pid_t pid, pid_t tid)
 	return tid > 0 && !access(path, F_OK) && has_channel(channel, tid);
 }
 
-static int has_name(const char *path, const char *name)
+static int has_name(int folder, const char *path, const char *name)
 {
 	char target[NAME_BYTES];
-	ssize_t bytes = readlink(path, target, sizeof(target));
+	ssize_t bytes = readlinkat(folder, path, target, sizeof(target));
 
 	return bytes == (ssize_t)strlen(name) && !memcmp(target, name, (size_t)bytes);
 }
@@ -89,17 +90,18 @@ static int open_anyhow(const char *path)
  * no one else uses has no seals yet; a file that is no memfd has one. The process made it, unless
  * another user's process has sent it.
  */
-static int fd_open(pid_t pid, const char *path, const char *name)
+static int fd_open(pid_t pid, int folder, const char *path, const char *name)
 {
-	int at = open(path, O_PATH | O_CLOEXEC), fd = -1;
+	int at = has_name(folder, path, name) ? openat(folder, path, O_PATH | O_CLOEXEC) : -1;
+	int fd = -1;
 	struct statfs system;
 	struct stat about;
 	char own[64];
 
 	snprintf(own, sizeof(own), "/proc/self/fd/%d", at);
-	if (at >= 0 && has_name(own, name) && !fstat(at, &about) && S_ISREG(about.st_mode) &&
-	    about.st_uid == (uid_t)target_status_number(pid, "Uid") && !fstatfs(at, &system) &&
-	    system.f_type == TMPFS)
+	if (at >= 0 && has_name(AT_FDCWD, own, name) && !fstat(at, &about) &&
+	    S_ISREG(about.st_mode) && about.st_uid == (uid_t)target_status_number(pid, "Uid") &&
+	    !fstatfs(at, &system) && system.f_type == TMPFS)
 		fd = open_anyhow(own);
 	if (at >= 0)
 		close(at);
@@ -110,9 +112,9 @@ static int fd_open(pid_t pid, const char *path, const char *name)
 	return fd;
 }
 
-int asked_channel(pid_t pid, pid_t parent, uint32_t count)
+int asked_channel(pid_t pid, pid_t parent, uint32_t count, int *number, int all)
 {
-	char path[320], name[NAME_BYTES];
+	char path[64], name[NAME_BYTES];
 	struct dirent *entry;
 	int fd = -1;
 	DIR *dir;
@@ -121,15 +123,16 @@ int asked_channel(pid_t pid, pid_t parent, uint32_t count)
 		 count);
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	dir = opendir(path);
-	if (!dir && errno == EACCES) /* it keeps others out: PR_SET_DUMPABLE */
-		return -EACCES;
-	while (dir && fd < 0 && (entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)pid, entry->d_name);
-		if (has_name(path, name))
-			fd = fd_open(pid, path, name);
+	if (!dir) /* EACCES: it keeps others out: PR_SET_DUMPABLE */
+		return errno == EACCES ? -EACCES : -ENOENT;
+	snprintf(path, sizeof(path), "%d", *number);
+	if (!all)
+		fd = fd_open(pid, dirfd(dir), path, name);
+	while (all && fd < 0 && (entry = readdir(dir))) {
+		fd = fd_open(pid, dirfd(dir), entry->d_name, name);
+		*number = fd < 0 ? *number : atoi(entry->d_name);
 	}
-	if (dir)
-		closedir(dir);
+	closedir(dir);
 	return fd < 0 ? -ENOENT : fd;
 }
 

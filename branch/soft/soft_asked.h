@@ -29,9 +29,10 @@ int asked_is_thread(const struct soft_channel *channel, pid_t pid, pid_t tid);
 /*
  * The memfd that a forked child of `parent`, its `count`th, has made for its channel: a descriptor;
  * -ENOENT: it has none; or -EACCES: we may not look. A process that was made otherwise has none of
- * that name.
+ * that name. This function looks at `all` descriptors of the child, and stores the memfd's in
+ * *number; or at *number alone.
  */
-int asked_channel(pid_t pid, pid_t parent, uint32_t count);
+int asked_channel(pid_t pid, pid_t parent, uint32_t count, int *number, int all);
 
 /*
  * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains

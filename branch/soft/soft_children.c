@@ -87,7 +87,7 @@ static struct soft_process *expect(struct soft_follow *follow, struct soft_proce
 	process->channel = &process->own_channel;
 	process->reader = &process->own_reader;
 	process->born = __atomic_load_n(&entry->born, __ATOMIC_RELAXED) >> 32 << 32;
-	process->since_ns = ticks_monotonic_ns();
+	process->since_ns = process->looked_ns = ticks_monotonic_ns();
 	parent->children[index] = (uint16_t)(process - follow->processes);
 	soft_follow_failed(follow,
 			   soft_reader_init_child(process->reader, parent->reader, first_id));
@@ -152,10 +152,29 @@ static void begin(struct soft_follow *follow, struct soft_process *process)
 		soft_follow_failed(follow, soft_modules_note(&process->modules));
 }
 
+/*
+ * Its memfd's descriptor, or an error. Of a process with thousands of descriptors a look at all
+ * takes longer than the fork, and at first there is none yet: so the number that the last child's
+ * had is tried before, for as long as such a look takes.
+ */
+static int find(struct soft_process *process, struct soft_process *parent)
+{
+	uint32_t count = (uint32_t)(process->born >> 32);
+	uint64_t now_ns = ticks_monotonic_ns();
+	int fd = asked_channel(process->pid, process->ppid, count, &parent->child_fd, 0);
+
+	if (fd != -ENOENT || now_ns - process->looked_ns < parent->look_ns)
+		return fd;
+	fd = asked_channel(process->pid, process->ppid, count, &parent->child_fd, 1);
+	process->looked_ns = ticks_monotonic_ns();
+	parent->look_ns = process->looked_ns - now_ns;
+	return fd;
+}
+
 /* The memfd that it has made is its channel. 0; -ENOENT: it has made none; or an error. */
 static int serve(struct soft_follow *follow, struct soft_process *process)
 {
-	int fd = asked_channel(process->pid, process->ppid, (uint32_t)(process->born >> 32));
+	int fd = find(process, &follow->processes[process->parent]);
 	int err = fd < 0 ? fd : soft_channel_open_at(process->channel, &follow->sizes, fd);
 
 	if (err) {

@@ -50,7 +50,14 @@ struct soft_process {
 	int is_entered; /* its engine was entered by us; else, as a copy, by itself */
 	int borrows;	/* its parent's memory, until it executes a program */
 	uint16_t children[ENGINE_CHILDREN]; /* the process of each entry; 0: none */
-	uint32_t told; /* how often its engine had said so, when its entries were looked at */
+	/*
+	 * of a parent: the descriptor that its last child's memfd had; how long a look at all of a
+	 * child's takes
+	 */
+	int child_fd;
+	uint64_t look_ns;
+	uint64_t looked_ns; /* of a child: when all of its were looked at last */
+	uint32_t told;	    /* how often its engine had said so, when its entries were looked at */
 	struct trail_sink *sink;
 	struct soft_modules modules;
 	uint64_t since_ns; /* when it was expected first */

@@ -210,8 +210,13 @@ Test(soft_hostile, no_channel_does_us_harm, .timeout = 120)
 /* Of a process that has it, as its parent's 5th child. */
 static int channel_of(int fd)
 {
-	int got = asked_channel(getpid(), 1234, 5);
+	int number = 0, got = asked_channel(getpid(), 1234, 5, &number, 1);
 
+	cr_expect(got < 0 ? !number : number == fd);
+	if (got >= 0) {
+		close(got);
+		got = asked_channel(getpid(), 1234, 5, &number, 0);
+	}
 	close(fd);
 	if (got >= 0)
 		close(got);
