@@ -5,6 +5,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 SECONDS ?= 600
+NAMES ?=
 MESON_OPTIONS ?=
 TESTS ?=
 # of two makes in one folder, the second waits
@@ -39,6 +40,10 @@ demo:           ## record a SQLite program, a crash, bash and PostgreSQL, and re
 	@[ -f $(BUILD)/build.ninja ] || { meson setup $(BUILD) -Dtests=false -Ddocs=false $(MESON_OPTIONS) && touch $(BUILD)/demo-only; }
 	@start=$$(date +%s) && $(LOCKED) ninja -C $(BUILD) demo && echo "demo: built in $$(($$(date +%s) - start)) s"
 	@tools/demo $(BUILD)
+
+real: build     ## run 100 real programs under the engine, three times each, or NAMES='node gdb'; an hour
+	@tools/setup.sh programs
+	@WAYMARK_BUILD=$(abspath $(BUILD)) WAYMARK_REAL_RUNS=3 tests/engine_suites.sh $(or $(NAMES),all)
 
 bench: build    ## measure the figures, each beside its peers
 	@tools/setup.sh bench
@@ -76,4 +81,4 @@ format:         ## lay out all sources as .clang-format says
 clean:          ## remove what was built
 	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
-.PHONY: help setup build check check-all guest demo bench torture fuzz lint asan tsan install format clean
+.PHONY: help setup build check check-all guest demo real bench torture fuzz lint asan tsan install format clean
