@@ -17,7 +17,7 @@ struct page {
 	uint64_t number; /* 0: free */
 	uint32_t first;	 /* of its links, as long as `turn` is that of all */
 	uint32_t turn;
-	uint8_t is_guarded, is_exposed, state, writes;
+	uint8_t is_guarded, was_guarded, is_exposed, state, writes;
 	uint16_t calm; /* how often it was looked at and had not changed */
 };
 
@@ -28,6 +28,7 @@ struct link {
 static struct page *pages;
 static struct link *links;
 static int sharers, is_full;
+static int was_cleared; /* which pages were guarded before is not known */
 static uint32_t turn, link_count = 1, free_links, guarded, page_count, exposed;
 static uint64_t lowest, highest; /* of those that are guarded, or were */
 
@@ -88,7 +89,7 @@ static void guard(struct page *page)
 		lowest = page->number;
 	if (!guarded || page->number > highest)
 		highest = page->number;
-	page->is_guarded = 1;
+	page->is_guarded = page->was_guarded = 1;
 	__atomic_add_fetch(&guarded, 1, __ATOMIC_SEQ_CST);
 	if (leave_any(is_written, start))
 		page->calm = CALM_MAX - CALL_MAX;
@@ -174,14 +175,24 @@ static void page_release(struct page *page)
 	guarded--;
 }
 
+/*
+ * The guard may go between the write and our look: another thread wrote there, or let others use
+ * the program's memory. Then the kernel's list decides whether the write may be made again.
+ */
+static int was_ours(const struct page *page, uint64_t address)
+{
+	return (page->was_guarded || was_cleared) && !ranges_read() &&
+	       ranges_flags(address) & RANGE_WRITABLE;
+}
+
 int pages_written(uint64_t address, uint64_t pc)
 {
 	struct page *page = pages ? page_of(address >> 12) : NULL;
 
-	if (!page || !page->number)
+	if (!page)
 		return 0;
-	if (!page->is_guarded) /* another thread was here first, or it is the program's own fault */
-		return page->writes && !ranges_read() && ranges_flags(address) & RANGE_WRITABLE;
+	if (!page->is_guarded)
+		return was_ours(page, address);
 	page->writes++;
 	if (pc >> 12 == address >> 12)
 		page->state = PAGE_WRITES_ITSELF;
@@ -306,6 +317,7 @@ void pages_clear(void)
 	pages_release();
 	memory_clear(pages, PAGES_MAX * sizeof(*pages));
 	page_count = 0;
+	was_cleared = 1;
 }
 
 int pages_are_many(void)

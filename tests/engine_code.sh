@@ -18,7 +18,8 @@ same()
 	cmp -s native engine || fail "$what: $(diff native engine | head -5; tail -3 words)"
 }
 
-for name in written protected mapped shared aliased read beside itself stack heap forked apart regions threads faults crowded constant; do
+for name in written protected mapped shared aliased read beside itself stack heap forked apart regions threads faults crowded constant \
+	lent; do
 	same "code $name" "$WAYMARK_BUILD/tests/targets/engine/engine-code" "$name"
 done
 

@@ -290,6 +290,50 @@ static void forked(void)
 	}
 }
 
+#define LENT_PAGES 3000
+#define LENT_ROUNDS 3
+
+static pthread_barrier_t lent_barrier;
+
+static void *vforks(void *data)
+{
+	for (int i = 0; i < LENT_ROUNDS; i++) {
+		pthread_barrier_wait(&lent_barrier);
+		if (!vfork())
+			_exit(0);
+		wait(NULL);
+		pthread_barrier_wait(&lent_barrier);
+	}
+	return data;
+}
+
+/* First writes to pages that have run, while a child of vfork(2) borrows the memory. */
+static void lent(void)
+{
+	pthread_t thread;
+	long sum = 0;
+
+	pthread_barrier_init(&lent_barrier, NULL, 2);
+	pthread_create(&thread, NULL, vforks, NULL);
+	for (int i = 0; i < LENT_ROUNDS; i++) {
+		uint8_t *at = get(LENT_PAGES * PAGE, RWX);
+
+		for (int page = 0; page < LENT_PAGES; page++) {
+			make(at + page * PAGE, page);
+			sum += call(at + page * PAGE, i);
+		}
+		pthread_barrier_wait(&lent_barrier);
+		for (int page = LENT_PAGES; page-- > 0;)
+			make(at + page * PAGE, page ^ 5);
+		pthread_barrier_wait(&lent_barrier);
+		for (int page = 0; page < LENT_PAGES; page++)
+			sum += call(at + page * PAGE, i);
+		munmap(at, LENT_PAGES * PAGE);
+	}
+	pthread_join(thread, NULL);
+	printf("lent %ld\n", sum);
+}
+
 /* In a heap that can be run, given back and taken again. */
 static void in_heap(void)
 {
@@ -545,7 +589,7 @@ int main(int count, char **values)
 		{ "beside", written_beside }, { "itself", writes_itself }, { "stack", on_stack },
 		{ "heap", in_heap },	      { "forked", forked },	   { "apart", far_apart },
 		{ "regions", regions },	      { "threads", threads },	   { "faults", faults },
-		{ "crowded", crowded },	      { "constant", constant },
+		{ "crowded", crowded },	      { "constant", constant },	   { "lent", lent },
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
