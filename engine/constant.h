@@ -20,7 +20,7 @@ void constant_add(uint64_t start, uint64_t bytes);
 void constant_drop(uint64_t start, uint64_t bytes);
 
 /*
- * The eight bytes at `address`, a multiple of eight. 0: they are not constant, or 0, or not at hand.
+ * The eight bytes at `address`, a multiple of eight. 0: they are 0, not constant, or not at hand.
  */
 uint64_t constant_at(struct code_read *read, uint64_t address);
 

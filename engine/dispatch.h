@@ -16,8 +16,8 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from);
 /*
  * Under the lock, which may be given meanwhile: the trace at pc, in whose generation the thread is
  * then. `from`: as above; `reader`: as translate() has it. NULL: *error is -EFAULT: no code is
- * there; or -EAGAIN: there is no reader. Any other error of translate() is written into the channel,
- * and the process must leave.
+ * there; or -EAGAIN: there is no reader. Any other error of translate() is written into the
+ * channel, and the process must leave.
  */
 struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *from,
 			    code_reader *reader, int *error);

@@ -29,7 +29,7 @@ int ranges_read(void);
 
 #define RANGE_WRITABLE 1u
 #define RANGE_SHARED 2u /* or of a file that is written in another way */
-#define RANGE_FILE 4u /* not known of all at once */
+#define RANGE_FILE 4u	/* not known of all at once */
 
 /*
  * The file of that inode is written from now on: its private code, too, where the program has not

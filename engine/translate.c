@@ -154,8 +154,8 @@ static int guard(struct making *m, uint64_t left)
 }
 
 /*
- * The instruction at m->pc: 0; or -errno as code_read_insn(). What is checked is as it was when it
- * was read first.
+ * Decode the instruction at m->pc: 0; or -errno as code_read_insn(). All of a checked trace comes
+ * from one read.
  */
 static int decode(struct making *m, struct insn *insn, uint64_t left, struct code_bytes *bytes)
 {
@@ -182,7 +182,7 @@ static int decode(struct making *m, struct insn *insn, uint64_t left, struct cod
 	}
 }
 
-/* The instruction at m->pc is none of the trace's. */
+/* End the trace before m->pc, or begin it again when that has been read. */
 static void stop_before(struct making *m, int error)
 {
 	m->is_over = 1;

@@ -150,6 +150,13 @@ int fixture_load(void *to, uint64_t at, size_t count)
 	return got != (ssize_t)count;
 }
 
+int fixture_has(uint64_t at, const void *bytes, size_t count)
+{
+	uint8_t is[UINT16_MAX];
+
+	return !fixture_load(is, at, count) && !memcmp(is, bytes, count);
+}
+
 int fixture_is_writable(uint64_t at)
 {
 	int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);

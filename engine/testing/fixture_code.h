@@ -41,6 +41,9 @@ void fixture_store(uint64_t at, const void *bytes, size_t count);
  */
 int fixture_load(void *to, uint64_t at, size_t count);
 
+/* Whether these bytes are there, 65,535 at most. */
+int fixture_has(uint64_t at, const void *bytes, size_t count);
+
 /* Whether the program can write there now. */
 int fixture_is_writable(uint64_t at);
 
