@@ -75,8 +75,15 @@ int segment_find(const struct soft_reader *reader, uint32_t slot, uint64_t numbe
 void segment_give_back(const struct soft_reader *reader, uint32_t slot,
 		       const struct soft_segment *taken)
 {
+	uint64_t bytes = (taken->words + UINT64_C(1)) * sizeof(uint32_t);
+	uint64_t most = reader->channel->sizes.segment_bytes;
+
+	/*
+	 * The words, and one that a signal came behind; all others are 0. To clear those would give
+	 * memory to pages that no one wrote.
+	 */
 	memset(soft_channel_words(reader->channel, slot, taken->index), 0,
-	       reader->channel->sizes.segment_bytes);
+	       bytes < most ? bytes : most);
 	soft_channel_give_segment(reader->channel, slot, taken->index, taken->number);
 }
 
