@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# System calls under the engine that write to memory beside code do what they do natively: launched, and attached while some of
-# them are being made. Prints the share of all calls that is right.
+# System calls under the engine that write to memory beside code do what they do natively: launched,
+# and attached while some of them are being made. Prints the share of all calls that is right.
 no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
@@ -10,7 +10,8 @@ needs_engine
 calls=$WAYMARK_BUILD/tests/targets/engine/engine-kernel-writes
 timeout 100 "$calls" >native || fail "natively: status $?"
 grep 'right$' native | sort >wanted
-[ "$(wc -l <wanted)" -gt 100 ] || fail "natively most are not right: $(grep -v 'right$' native | tr '\n' ' ')"
+[ "$(wc -l <wanted)" -gt 100 ] ||
+	fail "natively most are not right: $(grep -v 'right$' native | tr '\n' ' ')"
 
 # share FIGURE FILE: how much of what is right natively is right there, too
 share()
@@ -18,12 +19,13 @@ share()
 	local right
 	sort "$2" | comm -12 wanted - >right
 	right=$(wc -l <right)
-	echo "figure soft.kernel_writes$1 $(awk "BEGIN { printf \"%.4f\", $right / $(wc -l <wanted) }") share"
+	awk "BEGIN { printf \"figure soft.kernel_writes$1 %.4f share\n\", $right / $(wc -l <wanted) }"
 	comm -23 wanted right >others
 	[ ! -s others ] || fail "soft.kernel_writes$1: $(tr '\n' ' ' <others): $(tail -n 3 words)"
 }
 
-timeout 300 "$waymark" record -e trail/soft,last=4M/ -o launched -- "$calls" >said 2>words || fail "status $?: $(tail -n 3 words)"
+timeout 300 "$waymark" record -e trail/soft,last=4M/ -o launched -- "$calls" >said 2>words ||
+	fail "status $?: $(tail -n 3 words)"
 share "" said
 
 # attached ARGUMENT...: the program goes on when it is recorded
@@ -37,7 +39,8 @@ attached()
 	await_text said ready
 	"$waymark" record -e trail/soft,last=4M/ -p "$pid" -o attached >/dev/null 2>words &
 	tool=$!
-	await has_engine "$pid" && await ! is_traced "$pid" || fail "it is not recorded: $(tail -n 3 words)"
+	await has_engine "$pid" && await ! is_traced "$pid" ||
+		fail "it is not recorded: $(tail -n 3 words)"
 	sleep 0.1 # the time is the subject: its code runs meanwhile
 	touch go
 	wait "$pid" || fail "attached: status $?"
@@ -47,6 +50,7 @@ attached()
 attached ring
 grep -q "taken: wrong$" said && fail "$(tail -n 1 said)"
 attached
-[ "$(grep -c 'taken: right$' said)" -eq 4 ] || fail "calls that were being made: $(grep taken said | tr '\n' ' ')"
+[ "$(grep -c 'taken: right$' said)" -eq 4 ] ||
+	fail "calls that were being made: $(grep taken said | tr '\n' ' ')"
 share .attached said
 exit $failed

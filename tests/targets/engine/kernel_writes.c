@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each system call that writes to the program's memory, once to ordinary memory and once beside
- * code: `kernel_writes [FILE [ring]]`. A line for each says whether the second did what the first did.
- * With FILE it starts calls that block, says "ready", runs code beside what they write, and goes on
- * when there is FILE. With "ring" it does that with an io_uring alone.
+ * code: `kernel_writes [FILE [ring]]`. A line for each says whether the second did what the first
+ * did. With FILE it starts calls that block, says "ready", runs code beside what they write, and
+ * continues when there is FILE. With "ring" it does that with an io_uring alone.
  */
 #include "tests/targets/engine/kernel_writes.h"
 
