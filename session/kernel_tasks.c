@@ -37,6 +37,8 @@ struct task_map {
 	uint64_t ns;	  /* when it came, by the wall clock; 0: before we looked */
 	uint64_t gone_ns; /* when another took its place; 0: it is there */
 	int written_for;  /* the trace has that it is gone, of the process of this number, + 1 */
+	int is_known;	  /* what was mapped, in `module` */
+	struct control_module module;
 };
 
 struct task {
@@ -178,8 +180,9 @@ static void replace(struct kernel_tasks *tasks, struct task *task, const struct 
 	for (size_t i = 0; i < task->count; i++) {
 		struct task_map *old = &task->maps[i];
 
-		if (old->gone_ns || old->path == map->path || old->start >= map->end ||
-		    map->start >= old->end)
+		/* the kernel may report parts of a file again; from its start on it has changed */
+		if (old->gone_ns || (old->path == map->path && old->start != map->start) ||
+		    old->start >= map->end || map->start >= old->end)
 			continue;
 		old->gone_ns = map->ns ? map->ns : 1;
 		unwind_forget(tasks, task);
@@ -202,11 +205,25 @@ static void maps_forget(struct task *task)
 	task->count = kept;
 }
 
+/* Whether a map comes again, of a file that was not written over since. */
+static int is_again(const struct kernel_tasks *tasks, const struct task *task,
+		    const struct task_map *known, const struct task_map *map)
+{
+	struct control_module now;
+
+	if (known->gone_ns || known->start != map->start || known->path != map->path)
+		return 0;
+	return !map->ns || !known->is_known ||
+	       task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
+				 &now) ||
+	       !now.build_id_bytes ||
+	       !memcmp(now.build_id, known->module.build_id, sizeof(now.build_id));
+}
+
 static void map_add(struct kernel_tasks *tasks, struct task *task, const struct task_map *map)
 {
 	for (size_t i = task->count; i--;)
-		if (task->maps[i].start == map->start && task->maps[i].path == map->path &&
-		    !task->maps[i].gone_ns)
+		if (is_again(tasks, task, &task->maps[i], map))
 			return;
 	if (task->count == MAPS_MAX)
 		maps_forget(task);
@@ -236,8 +253,10 @@ static void maps_take(struct kernel_tasks *tasks, struct task *task)
 
 			if (map->prot & PROT_EXEC)
 				map_add(tasks, task,
-					&(struct task_map){ map->start, map->end, map->offset,
-							    path_keep(tasks, map->path), 0, 0, 0 });
+					&(struct task_map){ .start = map->start,
+							    .end = map->end,
+							    .offset = map->offset,
+							    .path = path_keep(tasks, map->path) });
 		}
 	maps_release(&maps);
 	task->is_followed = 1;
@@ -284,19 +303,14 @@ static int is_reported(const struct process *process, const struct control_modul
 /* Those whose places were taken; `added`: so many are in the trace. */
 static void gone_add(struct kernel_tasks *tasks, struct task *task, size_t added)
 {
-	struct control_module module;
-
 	for (size_t i = 0; i < added; i++) {
 		struct task_map *map = &task->maps[i];
 
-		if (!map->gone_ns || map->written_for == task->number + 1)
+		if (!map->gone_ns || !map->is_known || map->written_for == task->number + 1)
 			continue;
 		map->written_for = task->number + 1;
-		if (task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
-				      &module))
-			continue;
-		module.gone = 1;
-		trouble(tasks, trace_module_add(tasks->session->writer, task->number, &module,
+		map->module.gone = 1;
+		trouble(tasks, trace_module_add(tasks->session->writer, task->number, &map->module,
 						map->path, map->gone_ns));
 	}
 }
@@ -306,15 +320,14 @@ static void modules_add(struct kernel_tasks *tasks, struct task *task)
 	const struct process *process = task->is_own ? NULL : process_of(tasks, task);
 
 	for (; task->added < task->count; task->added++) {
-		const struct task_map *map = &task->maps[task->added];
-		struct control_module module;
+		struct task_map *map = &task->maps[task->added];
 
-		if (task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
-				      &module) ||
-		    is_reported(process, &module))
+		map->is_known = !task_files_module(tasks->files, task->pid, map->path, map->start,
+						   map->offset, &map->module);
+		if (!map->is_known || is_reported(process, &map->module))
 			continue;
 		gone_add(tasks, task, task->added);
-		trouble(tasks, trace_module_add(tasks->session->writer, task->number, &module,
+		trouble(tasks, trace_module_add(tasks->session->writer, task->number, &map->module,
 						map->path, map->ns));
 	}
 }
@@ -540,13 +553,10 @@ static void executes(struct kernel_tasks *tasks, const struct sampler_record *re
 static void maps_file(struct kernel_tasks *tasks, const struct sampler_record *record)
 {
 	struct task *task = task_get(tasks, record->pid);
-	struct task_map map = { record->start,
-				record->start + record->bytes,
-				record->offset,
-				NULL,
-				session_wall_ns(tasks->session, record->time_ns),
-				0,
-				0 };
+	struct task_map map = { .start = record->start,
+				.end = record->start + record->bytes,
+				.offset = record->offset,
+				.ns = session_wall_ns(tasks->session, record->time_ns) };
 
 	if (task)
 		task->is_bare = 0;

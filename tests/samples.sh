@@ -243,6 +243,11 @@ for chain in callchain callchain=dwarf; do
 	"$waymark" export --format=folded --event cpu-clock trace >folded || fail "folded twins: $?"
 	[ "$chain" = callchain ] || ! grep -v 'main;twin_go;twin_[12]' folded | grep twin_ ||
 		fail "twins, $chain: stacks: $(cat folded)"
+	TWIN_AT=$PWD/twin.so EVENT=sample:cpu-clock/freq=1000,$chain/ record -- \
+		./twin 40000000 ./twin{1,2,1}.so
+	grep -qx "at one address" out || fail "twins of one path: $(cat out)"
+	report --functions
+	holds "twins of one path, $chain: one has the file's names" '55 < share("twin_1") < 75'
 done
 
 # ---- the whole machine ----

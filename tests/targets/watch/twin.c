@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program that loads libraries one after another, each at the address of the one before:
- * ./twin COUNT LIBRARY...: each writes `shared` so often. With -DTWIN=1, =2: such a library.
+ * ./twin COUNT LIBRARY...: each writes `shared` so often. With TWIN_AT=PATH in its environment each
+ * takes the place of the file of that path before. With -DTWIN=1, =2: such a library.
  */
 #ifdef TWIN
 #define NAME_(of) twin_##of
@@ -28,18 +29,23 @@ long twin_go(long count)
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 volatile long shared;
 
 int main(int count, char **args)
 {
+	const char *at = getenv("TWIN_AT");
 	uintptr_t first = 0, page;
 	long (*go)(long);
 	int is_same = 1;
 
 	for (int i = 2; i < count; i++) {
-		void *library = dlopen(args[i], RTLD_NOW);
+		void *library;
 
+		if (at && (unlink(at), link(args[i], at)))
+			return 1;
+		library = dlopen(at ? at : args[i], RTLD_NOW);
 		*(void **)&go = library ? dlsym(library, "twin_go") : NULL;
 		if (!go)
 			return 1;
