@@ -77,11 +77,17 @@ static void take_mapping(struct perf_record *record, struct rest *rest)
 	record->bytes = take(rest, 8);
 	record->offset = take(rest, 8);
 	if (record->type == PERF_RECORD_MMAP2) {
-		unsigned int major = (unsigned int)take(rest, 4);
+		unsigned int major = (unsigned int)take(rest, 4); /* or the id's bytes */
 
-		record->device = makedev(major, (unsigned int)take(rest, 4));
-		record->inode = take(rest, 8);
-		skip(rest, 8); /* the inode's generation */
+		if (record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+			record->build_id = rest->at;
+			record->build_id_bytes = (uint8_t)(major & 0xff);
+			skip(rest, PERF_BUILD_ID_BYTES);
+		} else {
+			record->device = makedev(major, (unsigned int)take(rest, 4));
+			record->inode = take(rest, 8);
+			skip(rest, 8); /* the inode's generation */
+		}
 		record->prot = (uint32_t)take(rest, 4);
 		skip(rest, 4); /* flags */
 	}

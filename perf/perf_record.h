@@ -9,6 +9,8 @@
 #include <linux/perf_event.h>
 #include <stdint.h>
 
+#define PERF_BUILD_ID_BYTES 20
+
 struct perf_record {
 	uint32_t type; /* PERF_RECORD_* */
 	uint16_t misc;
@@ -20,7 +22,9 @@ struct perf_record {
 	uint64_t aux_flags;
 	uint64_t lost;		       /* of LOST and LOST_SAMPLES */
 	uint64_t start, bytes, offset; /* of MMAP and MMAP2 */
-	uint64_t device, inode;	       /* of MMAP2: the file, as stat(2) has it */
+	uint64_t device, inode;	       /* of MMAP2: the file, as stat(2) has it; or */
+	const uint8_t *build_id;       /* of what was mapped, PERF_BUILD_ID_BYTES of room; NULL */
+	uint8_t build_id_bytes;	       /* how many count */
 	uint32_t prot;		       /* PROT_* */
 	uint32_t ppid, ptid;	       /* of FORK and EXIT */
 	const char *text;	       /* of COMM and MMAP2: name or path; NULL: none */

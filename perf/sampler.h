@@ -92,6 +92,8 @@ struct sampler_record {
 	uint64_t ip, user_ip; /* user_ip 0: unknown */
 	uint64_t address, period, count;
 	uint64_t start, bytes, offset;
+	const uint8_t *build_id; /* of what was mapped; NULL: unknown */
+	uint8_t build_id_bytes;	 /* 20 at most */
 	const char *text;
 	const uint64_t *callers; /* ip first; PERF_CONTEXT_* divide kernel and user */
 	size_t caller_count;

@@ -94,6 +94,7 @@ static struct perf_event_attr tasks_attr(const struct sampler *sampler)
 	attr.exclude_kernel = 1;
 	attr.context_switch = sampler->request->switches != 0;
 	attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = tasks;
+	attr.build_id = tasks && sampler->counts_lost; /* Linux 5.12 has it */
 	return attr;
 }
 

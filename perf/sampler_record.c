@@ -193,6 +193,10 @@ int sampler_record_read(struct sampler *sampler, const struct perf_event_header 
 	record->start = from.start;
 	record->bytes = from.bytes;
 	record->offset = from.offset;
+	if (from.build_id_bytes <= PERF_BUILD_ID_BYTES) {
+		record->build_id = from.build_id;
+		record->build_id_bytes = from.build_id_bytes;
+	}
 	record->text = from.text;
 	return take_other(sampler, &from, record);
 }

@@ -231,6 +231,8 @@ Test(sampler_record, a_sample_may_have_nothing)
 	end();
 }
 
+#define MMAP2_OF_BUILD_ID 1000
+
 /* What a record has before its trailer, by kind. */
 static void make(uint32_t type)
 {
@@ -249,6 +251,19 @@ static void make(uint32_t type)
 		word(0);
 		halves(5, 2);
 		word(0x612f); /* "/a" */
+		break;
+	case MMAP2_OF_BUILD_ID:
+		made.header.type = PERF_RECORD_MMAP2;
+		made.header.misc = PERF_RECORD_MISC_MMAP_BUILD_ID;
+		halves(7, 8);
+		word(0x4000);
+		word(0x2000);
+		word(0x1000);
+		halves(20, 0x04030201);
+		word(0x0807060504030201);
+		word(9);
+		halves(5, 2);
+		word(0x612f);
 		break;
 	case PERF_RECORD_MMAP:
 		halves(7, 8);
@@ -304,6 +319,12 @@ Test(sampler_record, each_kind_is_taken_apart)
 	made_is(PERF_RECORD_MMAP, SAMPLER_MMAP);
 	made_is(PERF_RECORD_MMAP2, SAMPLER_MMAP);
 	cr_expect(got[0].start == 0x4000 && got[0].bytes == 0x2000 && got[0].offset == 0x1000);
+	cr_expect_null(got[0].build_id);
+	made_is(MMAP2_OF_BUILD_ID, SAMPLER_MMAP);
+	cr_expect(got[0].start == 0x4000 && got[0].bytes == 0x2000 && got[0].offset == 0x1000);
+	cr_assert(got[0].build_id && got[0].build_id_bytes == 20);
+	cr_expect(!memcmp(got[0].build_id, "\1\2\3\4\1\2\3\4\5\6\7\10\11", 14));
+	cr_expect_str_eq(got[0].text, "/a");
 	made_is(PERF_RECORD_COMM, SAMPLER_COMM);
 	cr_expect(got[0].pid == 70 && got[0].tid == 80 && got[0].is_exec);
 	made_is(PERF_RECORD_FORK, SAMPLER_FORK);

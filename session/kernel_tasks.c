@@ -37,7 +37,7 @@ struct task_map {
 	uint64_t ns;	  /* when it came, by the wall clock; 0: before we looked */
 	uint64_t gone_ns; /* when another took its place; 0: it is there */
 	int written_for;  /* the trace has that it is gone, of the process of this number, + 1 */
-	int is_known;	  /* what was mapped, in `module` */
+	int is_known;	  /* `module` has more than the build id, which the kernel may report */
 	struct control_module module;
 };
 
@@ -206,24 +206,19 @@ static void maps_forget(struct task *task)
 }
 
 /* Whether a map comes again, of a file that was not written over since. */
-static int is_again(const struct kernel_tasks *tasks, const struct task *task,
-		    const struct task_map *known, const struct task_map *map)
+static int is_again(const struct task_map *known, const struct task_map *map)
 {
-	struct control_module now;
+	const struct control_module *was = &known->module, *is = &map->module;
 
-	if (known->gone_ns || known->start != map->start || known->path != map->path)
-		return 0;
-	return !map->ns || !known->is_known ||
-	       task_files_module(tasks->files, task->pid, map->path, map->start, map->offset,
-				 &now) ||
-	       !now.build_id_bytes ||
-	       !memcmp(now.build_id, known->module.build_id, sizeof(now.build_id));
+	return !known->gone_ns && known->start == map->start && known->path == map->path &&
+	       (!was->build_id_bytes || !is->build_id_bytes ||
+		!memcmp(was->build_id, is->build_id, sizeof(is->build_id)));
 }
 
 static void map_add(struct kernel_tasks *tasks, struct task *task, const struct task_map *map)
 {
 	for (size_t i = task->count; i--;)
-		if (is_again(tasks, task, &task->maps[i], map))
+		if (is_again(&task->maps[i], map))
 			return;
 	if (task->count == MAPS_MAX)
 		maps_forget(task);
@@ -315,6 +310,20 @@ static void gone_add(struct kernel_tasks *tasks, struct task *task, size_t added
 	}
 }
 
+/* The file may be another one by now: the kernel's build id is of what was mapped. */
+static int module_find(struct kernel_tasks *tasks, const struct task *task, struct task_map *map)
+{
+	struct control_module mapped = map->module;
+
+	map->is_known = !task_files_module(tasks->files, task->pid, map->path, map->start,
+					   map->offset, &map->module);
+	if (mapped.build_id_bytes) {
+		memcpy(map->module.build_id, mapped.build_id, sizeof(mapped.build_id));
+		map->module.build_id_bytes = mapped.build_id_bytes;
+	}
+	return map->is_known;
+}
+
 static void modules_add(struct kernel_tasks *tasks, struct task *task)
 {
 	const struct process *process = task->is_own ? NULL : process_of(tasks, task);
@@ -322,9 +331,7 @@ static void modules_add(struct kernel_tasks *tasks, struct task *task)
 	for (; task->added < task->count; task->added++) {
 		struct task_map *map = &task->maps[task->added];
 
-		map->is_known = !task_files_module(tasks->files, task->pid, map->path, map->start,
-						   map->offset, &map->module);
-		if (!map->is_known || is_reported(process, &map->module))
+		if (!module_find(tasks, task, map) || is_reported(process, &map->module))
 			continue;
 		gone_add(tasks, task, task->added);
 		trouble(tasks, trace_module_add(tasks->session->writer, task->number, &map->module,
@@ -557,6 +564,11 @@ static void maps_file(struct kernel_tasks *tasks, const struct sampler_record *r
 				.end = record->start + record->bytes,
 				.offset = record->offset,
 				.ns = session_wall_ns(tasks->session, record->time_ns) };
+
+	if (record->build_id) {
+		memcpy(map.module.build_id, record->build_id, record->build_id_bytes);
+		map.module.build_id_bytes = record->build_id_bytes;
+	}
 
 	if (task)
 		task->is_bare = 0;

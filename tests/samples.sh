@@ -247,7 +247,7 @@ for chain in callchain callchain=dwarf; do
 		./twin 40000000 ./twin{1,2,1}.so
 	grep -qx "at one address" out || fail "twins of one path: $(cat out)"
 	report --functions
-	holds "twins of one path, $chain: one has the file's names" '55 < share("twin_1") < 75'
+	holds "twins of one path, $chain: one has the file's names" '50 < share("twin_1") < 85'
 done
 
 # ---- the whole machine ----
