@@ -137,7 +137,7 @@ int descendants_glance(const pid_t *roots, size_t root_count, pid_t **pids)
 		free(list.all);
 		return err;
 	}
-	list.count -= root_count;
+	list.count -= list.count < root_count ? list.count : root_count; /* more than LISTED_MAX */
 	if (list.count)
 		memmove(list.all, list.all + root_count, list.count * sizeof(*list.all));
 	*pids = list.all;

@@ -310,28 +310,21 @@ static void gone_add(struct kernel_tasks *tasks, struct task *task, size_t added
 	}
 }
 
-/* The file may be another one by now: the kernel's build id is of what was mapped. */
-static int module_find(struct kernel_tasks *tasks, const struct task *task, struct task_map *map)
-{
-	struct control_module mapped = map->module;
-
-	map->is_known = !task_files_module(tasks->files, task->pid, map->path, map->start,
-					   map->offset, &map->module);
-	if (mapped.build_id_bytes) {
-		memcpy(map->module.build_id, mapped.build_id, sizeof(mapped.build_id));
-		map->module.build_id_bytes = mapped.build_id_bytes;
-	}
-	return map->is_known;
-}
-
 static void modules_add(struct kernel_tasks *tasks, struct task *task)
 {
 	const struct process *process = task->is_own ? NULL : process_of(tasks, task);
 
 	for (; task->added < task->count; task->added++) {
 		struct task_map *map = &task->maps[task->added];
+		struct control_module mapped = map->module;
 
-		if (!module_find(tasks, task, map) || is_reported(process, &map->module))
+		map->is_known = !task_files_module(tasks->files, task->pid, map->path, map->start,
+						   map->offset, &map->module);
+		if (mapped.build_id_bytes) { /* the file may be another one by now */
+			mapped.base = map->module.base;
+			map->module = mapped;
+		}
+		if (!map->is_known || is_reported(process, &map->module))
 			continue;
 		gone_add(tasks, task, task->added);
 		trouble(tasks, trace_module_add(tasks->session->writer, task->number, &map->module,
@@ -563,12 +556,11 @@ static void maps_file(struct kernel_tasks *tasks, const struct sampler_record *r
 	struct task_map map = { .start = record->start,
 				.end = record->start + record->bytes,
 				.offset = record->offset,
-				.ns = session_wall_ns(tasks->session, record->time_ns) };
+				.ns = session_wall_ns(tasks->session, record->time_ns),
+				.module.build_id_bytes = record->build_id_bytes };
 
-	if (record->build_id) {
+	if (record->build_id)
 		memcpy(map.module.build_id, record->build_id, record->build_id_bytes);
-		map.module.build_id_bytes = record->build_id_bytes;
-	}
 
 	if (task)
 		task->is_bare = 0;

@@ -23,9 +23,9 @@
 #define NAMES_TOLD 8
 #define LIBC_NAME "libc.so.6"
 
-/* The state of plan_make(), for its callbacks. */
 #define GUARDS_MAX 4 /* that guard_all() makes */
 
+/* The state of plan_make(), for its callbacks. */
 struct making {
 	struct plan *plan;
 	struct spec *spec; /* whose places are being found */
