@@ -3,6 +3,7 @@
 #include "engine/attach.h"
 #include "engine/called.h"
 #include "engine/channel.h"
+#include "engine/code_changes.h"
 #include "engine/dispatch.h"
 #include "engine/engine_threads.h"
 #include "engine/kernel_writes.h"
@@ -219,6 +220,7 @@ void attach_commit(struct thread *thread)
 					__ATOMIC_ACQUIRE)) {
 		thread_first(taken_count);
 		signal_descriptors_expect();
+		code_attached();
 		err = signal_open_all();
 		if (err)
 			action_give_back(~UINT64_C(0));

@@ -229,6 +229,16 @@ int code_call_waits(void)
 	return (__atomic_load_n(&feeds, __ATOMIC_RELAXED) & FEEDS_TELL) != 0;
 }
 
+static void feeds_add(uint64_t features)
+{
+	lock_take(&dispatch_lock);
+	if (!feeds)
+		pages_share(1);
+	code_read_waits();
+	__atomic_store_n(&feeds, feeds | features | FEEDS, __ATOMIC_RELAXED);
+	lock_give(&dispatch_lock);
+}
+
 /*
  * Pages come and go by userfaultfd(2) from now on. It takes many pages at once only where none of
  * them is guarded.
@@ -241,12 +251,7 @@ long code_ioctl(struct thread *thread, long (*call)(struct thread *))
 	if ((uint32_t)thread->regs.gpr[6] != (uint32_t)UFFDIO_API || result ||
 	    gate_copy(&api, (const void *)thread->regs.gpr[2], sizeof(api)))
 		return result;
-	lock_take(&dispatch_lock);
-	if (!feeds)
-		pages_share(1);
-	code_read_waits();
-	__atomic_store_n(&feeds, feeds | api.features | FEEDS, __ATOMIC_RELAXED);
-	lock_give(&dispatch_lock);
+	feeds_add(api.features);
 	return result;
 }
 
@@ -308,8 +313,8 @@ static int is_memory(const char *path, uint32_t bytes)
 	       path[bytes - 2] == 'e' && path[bytes - 1] == 'm';
 }
 
-/* The path of a descriptor, as the kernel reports it. */
-static int is_memory_open(uint64_t fd, char path[64])
+/* The path of a descriptor, as the kernel reports it: its bytes, 64 at most, or 0. */
+static uint32_t path_of(uint64_t fd, char path[64])
 {
 	char name[32] = "/proc/thread-self/fd/";
 	uint32_t digits = 0, at = 21;
@@ -320,7 +325,38 @@ static int is_memory_open(uint64_t fd, char path[64])
 	for (uint32_t i = digits, rest = (uint32_t)fd; i-- > 0; rest /= 10)
 		name[at + i] = (char)('0' + rest % 10);
 	bytes = sys_call3(SYS_readlink, (long)name, (long)path, 64);
-	return !sys_failed(bytes) && is_memory(path, (uint32_t)bytes);
+	return sys_failed(bytes) ? 0 : (uint32_t)bytes;
+}
+
+static int is_memory_open(uint64_t fd, char path[64])
+{
+	return is_memory(path, path_of(fd, path));
+}
+
+#define DESCRIPTORS_LOOK 1024u
+
+static int is_feed(const char *path, uint32_t bytes)
+{
+	static const char name[] = "anon_inode:[userfaultfd]";
+
+	for (uint32_t i = 0; i < sizeof(name) - 1; i++)
+		if (i >= bytes || path[i] != name[i])
+			return 0;
+	return 1;
+}
+
+void code_attached(void)
+{
+	char path[64];
+
+	for (uint32_t fd = 0; fd < DESCRIPTORS_LOOK; fd++) {
+		uint32_t bytes = path_of(fd, path);
+
+		if (is_memory(path, bytes))
+			__atomic_store_n(&has_memory, 1, __ATOMIC_RELAXED);
+		if (is_feed(path, bytes))
+			feeds_add(FEEDS_TELL);
+	}
 }
 
 long code_opened(struct thread *thread, long (*plain)(const struct thread *))

@@ -27,6 +27,9 @@ long code_written(struct thread *thread, long (*plain)(struct thread *));
  */
 long code_memory(struct thread *thread, long (*call)(struct thread *));
 
+/* The process was running before us: look at what its descriptors can do. No lock is held. */
+void code_attached(void);
+
 /* ioctl(2) by `call`: some begin userfaultfd(2). */
 long code_ioctl(struct thread *thread, long (*call)(struct thread *));
 

@@ -81,6 +81,20 @@ done
 touch stop
 ended "taken over and given back"
 
+# ---- code on pages that another thread provides, eight at a time ----
+
+touch feed
+"$WAYMARK_BUILD/tests/targets/engine/engine-fed" attached >said &
+pid=$!
+started+=("$pid")
+await test -s said
+if grep -q ready said; then
+	rm -rf ran
+	run 0 "${soft[@]}" -p "$pid" --for 300ms -o ran
+	rm feed
+	ended "with userfaultfd(2)"
+fi
+
 # ---- killed at any time: the tool, who traces, both ----
 
 attached

@@ -203,6 +203,24 @@ static void batches(void)
 	end(thread);
 }
 
+/* The same for as long as there is a file ./feed, which a recorder may use. */
+static void attached(void)
+{
+	pthread_t thread = begin(0, UFFDIO_REGISTER_MODE_MISSING);
+
+	batch = 8;
+	printf("ready\n");
+	fflush(stdout);
+	while (!access("feed", F_OK)) {
+		madvise(area, PAGES * PAGE, MADV_DONTNEED);
+		for (unsigned long i = 0; i < PAGES; i++)
+			call(i);
+	}
+	is_over = 1;
+	pthread_join(thread, NULL);
+	printf("right\n");
+}
+
 static void protected(void)
 {
 	pthread_t thread = begin(UFFD_FEATURE_PAGEFAULT_FLAG_WP,
@@ -346,9 +364,9 @@ int main(int count, char **values)
 		const char *name;
 		void (*run)(void);
 	} cases[] = {
-		{ "missing", missing },	    { "shared", shared },	{ "batches", batches },
-		{ "protected", protected }, { "removed", removed },	{ "signals", signals },
-		{ "vanished", vanished },   { "announced", announced },
+		{ "missing", missing }, { "attached", attached },   { "shared", shared },
+		{ "batches", batches }, { "protected", protected }, { "removed", removed },
+		{ "signals", signals }, { "vanished", vanished },   { "announced", announced },
 	};
 
 	alarm(60);
