@@ -183,23 +183,37 @@ static void with_rseq(void)
 	}
 }
 
+/* The engine's memory for translated code; NULL: it has none yet. */
+static unsigned char *area_of_engine(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long start = 0, end = 0;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx rwxp", &start, &end) == 2 && strstr(line, " rwxp ") &&
+		    end - start == 64ul << 20)
+			break;
+		else
+			start = 0;
+	if (maps)
+		fclose(maps);
+	return (unsigned char *)start;
+}
+
 /*
- * Memory where the engine has its own, once it is there: the engine leaves, and what is there then
- * is ours.
+ * Memory where the engine has its own, once it is there: the engine gives it up, and what is there
+ * then is ours.
  */
 static void over(void)
 {
-	/* in the map, wherever that begins */
-	unsigned char *const at = (unsigned char *)0x80000000;
+	unsigned char *at;
 	const size_t bytes = 1 << 20;
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-	void *got;
 
 	(void)!write(1, "ready\n", 6);
-	while ((got = mmap(at, 4096, PROT_READ, flags | MAP_FIXED_NOREPLACE, -1, 0)) == at) {
-		munmap(at, 4096);
+	while (!(at = area_of_engine()))
 		usleep(1000);
-	}
 	is_right = mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0) == at;
 	memset(at, 7, bytes);
 	await();
