@@ -283,7 +283,10 @@ static void on_trap(struct step *step, struct step_thread *thread, struct user_r
 		let_go(step, thread, regs, regs->rip, 0);
 		return;
 	}
-	if (info.si_code <= 0 || (info.si_code == SI_KERNEL && thread->insn.kind != TRAIL_STOP)) {
+	if (step_is_probed(step, thread, &info)) {
+		thread->insn.bytes = 0; /* what it was is not in memory */
+	} else if (info.si_code <= 0 ||
+		   (info.si_code == SI_KERNEL && thread->insn.kind != TRAIL_STOP)) {
 		on_signal(step, thread, regs,
 			  info.si_code <= 0 && step->is_trap_ignored ? 0 : SIGTRAP);
 		return;

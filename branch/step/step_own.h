@@ -149,6 +149,13 @@ int step_entered(struct step *step, struct step_thread *thread, struct user_regs
  */
 int step_own_trap(const struct step *step, const struct step_thread *thread);
 
+/*
+ * Whether it is the step's behind an instruction with another tool's uprobe: the kernel sends that,
+ * in the program's name.
+ */
+int step_is_probed(const struct step *step, const struct step_thread *thread,
+		   const siginfo_t *info);
+
 /* Stopped for a hit that comes before the instruction, as of who runs it. */
 int step_is_before(const struct step_thread *thread, const siginfo_t *info, uint64_t rip);
 

@@ -18,7 +18,8 @@
 #define HIT_DATA_AT 24u
 #define HIT_TYPE_AT 32u
 #define HIT_TYPE 5u /* PERF_TYPE_BREAKPOINT */
-#define MET 0xfu    /* of DR6: a bit for each register */
+#define INT3 0xcc
+#define MET 0xfu /* of DR6: a bit for each register */
 
 static int register_set(pid_t tid, unsigned int number, uint64_t value)
 {
@@ -103,12 +104,20 @@ static int was_hit(const struct step *step, const struct step_thread *thread, si
 	return !ptrace(PTRACE_SETSIGINFO, thread->tid, 0, info);
 }
 
+int step_is_probed(const struct step *step, const struct step_thread *thread, const siginfo_t *info)
+{
+	return info->si_code == SI_USER && info->si_pid == step->pid &&
+	       thread->insn.kind == TRAIL_STOP && thread->code[0] == INT3;
+}
+
 int step_own_trap(const struct step *step, const struct step_thread *thread)
 {
 	siginfo_t info = { 0 };
 
 	if (ptrace(PTRACE_GETSIGINFO, thread->tid, 0, &info) || info.si_signo != SIGTRAP ||
 	    info.si_code == SIGTRAP)
+		return 0;
+	if (step_is_probed(step, thread, &info))
 		return 0;
 	if (info.si_code == HIT_CODE)
 		return thread->is_trap_blocked ? 0 : SIGTRAP;
