@@ -132,6 +132,8 @@ enum trail_gap {
 	TRAIL_GAP_SUSPENDED = 2,
 	/* in modules that were not chosen; calls and returns lead there and back */
 	TRAIL_GAP_ELSEWHERE = 3,
+	/* none: another tool's breakpoint is at `at`, which runs natively and is recorded */
+	TRAIL_GAP_BREAKPOINT = 4,
 };
 
 enum trail_ending {

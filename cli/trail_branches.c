@@ -28,9 +28,12 @@ static void to_of(struct branch *branch, const struct trail_block *block,
 		switch ((enum trail_event)next->between->event) {
 		case TRAIL_ARRIVE:
 		case TRAIL_LOST:
-		case TRAIL_GAP:
 		case TRAIL_EXEC: /* they say where it continues, not where it was */
 			break;
+		case TRAIL_GAP:
+			if (trail_is_gap(next->between))
+				break;
+			/* fall through */
 		default:
 			branch->to = next->between->at;
 			branch->is_known = next->between->has_at;

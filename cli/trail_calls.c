@@ -297,7 +297,7 @@ static void json_change(struct calls_show *of, const struct call_change *change)
 
 static int is_told(const struct trail_between *between)
 {
-	return between->event == TRAIL_LOST || between->event == TRAIL_GAP ||
+	return between->event == TRAIL_LOST || trail_is_gap(between) ||
 	       between->event == TRAIL_FORK || between->event == TRAIL_EXEC ||
 	       between->event == TRAIL_END;
 }

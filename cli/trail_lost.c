@@ -24,7 +24,7 @@ void trail_lost_count(struct trail_lost *lost, const struct trace_reader *reader
 			lost->blocks += part->between.values[0];
 		}
 		/* kernel code is not the program's, and unrequested parts are not missing */
-		lost->unrecorded += part->between.event == TRAIL_GAP &&
+		lost->unrecorded += trail_is_gap(&part->between) &&
 				    part->between.values[0] != TRAIL_GAP_KERNEL &&
 				    part->between.values[0] != TRAIL_GAP_ELSEWHERE;
 	}

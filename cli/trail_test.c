@@ -290,6 +290,7 @@ Test(trail_command, says_events_in_words, .fini = end)
 	sample_trail_event(&sample, TRAIL_SYSCALLED, 0x1047, 0, 2, (uint64_t)-2);
 	sample_trail_event(&sample, TRAIL_FORK, 0x1047, 0, 4242, 0);
 	sample_trail_event(&sample, TRAIL_GAP, 0x1040, 0, TRAIL_GAP_SUSPENDED, 0);
+	sample_trail_event(&sample, TRAIL_GAP, 0x1040, 0, TRAIL_GAP_BREAKPOINT, 0);
 	ran(LEAVES);
 	sample_trail_event(&sample, TRAIL_SYSCALLED, 0x1040, 0, 34, (uint64_t)-514);
 	sample_trail_event(&sample, TRAIL_LOST, 0x1040, 0, 1, 0);
@@ -307,6 +308,7 @@ Test(trail_command, says_events_in_words, .fini = end)
 	expect("  system call open = -ENOENT at 0x1047\n");
 	expect("  fork: child 4242 at 0x1047\n");
 	expect("  gap: ran unrecorded while recording was off at 0x1040\n");
+	expect("  another tool's breakpoint at 0x1040\n");
 	expect("  system call pause = ? (interrupted, to be made again) at 0x1040\n");
 	expect("  lost 1 block at 0x1040\n");
 	expect("  lost blocks, number unknown at 0x1040\n");

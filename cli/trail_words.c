@@ -233,6 +233,7 @@ static const char *gap_name(uint64_t reason)
 		[TRAIL_GAP_KERNEL] = "in the kernel",
 		[TRAIL_GAP_SUSPENDED] = "while recording was off",
 		[TRAIL_GAP_ELSEWHERE] = "in other modules",
+		[TRAIL_GAP_BREAKPOINT] = "another tool's breakpoint",
 	};
 
 	return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : "for another reason";
@@ -344,7 +345,8 @@ void words_event(struct out *out, struct image *image, const struct trail_betwee
 		put_lost(out, between->values[0]);
 		break;
 	case TRAIL_GAP:
-		out_literal(out, "gap: ran unrecorded ");
+		if (trail_is_gap(between))
+			out_literal(out, "gap: ran unrecorded ");
 		put(out, gap_name(between->values[0]));
 		break;
 	case TRAIL_FORK:

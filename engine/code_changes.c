@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "engine/breakpoints.h"
 #include "engine/code_changes.h"
 #include "engine/code_read.h"
 #include "engine/constant.h"
@@ -79,6 +80,7 @@ static uint64_t brk_less(const uint64_t *gpr)
 static void forget(uint64_t start, uint64_t bytes)
 {
 	pages_forget(start, bytes);
+	breakpoints_forget(start, bytes);
 	constant_drop(start, bytes);
 }
 

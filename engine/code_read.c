@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "engine/breakpoints.h"
 #include "engine/code_read.h"
 #include "engine/engine_lock.h"
 #include "engine/engine_memory.h"
@@ -74,8 +75,7 @@ void code_read_begin(struct code_read *read, code_reader *reader)
 	read->failed = 0;
 }
 
-/* Whether reading it is sure to be no wait, as far as the kernel knows now. */
-static int is_resident(uint64_t number)
+int code_read_is_resident(uint64_t number)
 {
 	uint8_t is_in = 0;
 
@@ -102,7 +102,7 @@ const uint8_t *code_read_at(struct code_read *read, uint64_t at, uint64_t *bytes
 	if (copy && copy->is_ready)
 		return bytes_in(copy) + at % PAGE;
 	if (use == CODE_RUNS ||
-	    (use == CODE_AHEAD && read->reads < READS_MAX && is_resident(number)))
+	    (use == CODE_AHEAD && read->reads < READS_MAX && code_read_is_resident(number)))
 		want(read, number * PAGE, PAGE, 0);
 	return NULL;
 }
@@ -170,11 +170,14 @@ int code_read_insn(struct code_read *read, struct insn *insn, uint64_t at, uint6
 /* Its bytes are in read->copy now. Another thread may have changed the page meanwhile. */
 static void keep(const struct code_read *read)
 {
-	struct copy *copy = find(read->at / PAGE);
+	struct copy *copy;
 
+	pages_note(read->at / PAGE, read->copy);
+	copy = find(read->at / PAGE);
 	if (!copy || copy->ticket != read->ticket)
 		return;
 	memory_copy(bytes_in(copy), read->copy, PAGE);
+	breakpoints_undo(bytes_in(copy), read->at);
 	copy->is_ready = 1;
 }
 

@@ -78,6 +78,9 @@ int code_read_insn(struct code_read *read, struct insn *insn, uint64_t at, uint6
  */
 int code_read_go(struct code_read *read);
 
+/* Whether reading that page is sure to be no wait, as far as the kernel knows now. */
+int code_read_is_resident(uint64_t page_number);
+
 /* Copies of that page, or of all, are invalid. */
 void code_read_drop(uint64_t page_number);
 void code_read_drop_all(void);

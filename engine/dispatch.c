@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "engine/breakpoints.h"
 #include "engine/channel.h"
 #include "engine/dispatch.h"
 #include "engine/engine_lock.h"
@@ -6,6 +7,7 @@
 #include "engine/leave.h"
 #include "engine/state.h"
 #include "engine/sys.h"
+#include "engine/thread_words.h"
 #include "engine/translate.h"
 
 #include <errno.h>
@@ -61,6 +63,8 @@ struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *fro
 	else if (trace && from)
 		translate_link(from, trace);
 	trace_in(thread);
+	if (trace && breakpoints_news(pc))
+		ring_event(thread, TRAIL_GAP, pc, 0, TRAIL_GAP_BREAKPOINT, 0);
 	if (!trace && *error != -EFAULT && *error != -EAGAIN) {
 		channel.head->error = *error;
 		channel_native(cause(*error));
@@ -110,6 +114,7 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 	thread->regs.rip = pc;
 	if (thread->is_deferred)
 		gate_signal();
+	breakpoints_look(sys_ticks());
 	trace = checked_find(thread, pc);
 	if (trace) {
 		thread->next = (uint64_t)trace->head;
@@ -125,7 +130,7 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 		leave(thread, pc);
 	if (!trace) { /* it faults where the program wanted to be */
 		thread->try_at = pc;
-		thread->try_left = 0;
+		thread->try_left = thread->try_id = 0;
 		gate_signal();
 	}
 	if (trace->is_x87_shown)

@@ -200,20 +200,34 @@ void end_syscall(struct making *m, const struct insn *insn)
 	m->is_over = 1;
 }
 
-void end_refused(struct making *m)
+/* Out, to what does not run in translated code. */
+static void out_native(struct making *m, enum exit_kind kind, uint64_t target)
 {
-	struct way_out *out;
+	struct way_out *out = making_out_add(m, kind, target);
 
-	making_swap_in(m);
-	if (m->in_block)
-		making_block_end(m, TRAIL_FALL, 0);
-	out = making_out_add(m, EXIT_REFUSED, m->pc);
 	m->hot = emit_save(m->hot, RAX, THREAD_SCRATCH);
 	m->hot = making_put(m, m->hot, out, RAX);
 	m->hot = emit_load(m->hot, RAX, THREAD_SCRATCH);
 	m->hot = gate_jump(m->hot, &m->area->head->gate_refused);
 	making_beside(m, 0);
 	m->is_over = 1;
+}
+
+void end_refused(struct making *m)
+{
+	making_swap_in(m);
+	if (m->in_block)
+		making_block_end(m, TRAIL_FALL, 0);
+	out_native(m, EXIT_REFUSED, m->pc);
+}
+
+void end_native(struct making *m, const struct insn *insn)
+{
+	uint64_t pc = m->pc;
+
+	making_block_add(m, insn);
+	making_block_end(m, insn->kind, insn->target);
+	out_native(m, EXIT_NATIVE, pc);
 }
 
 void end_unreached(struct making *m, const struct insn *insn, const uint8_t *code)

@@ -29,6 +29,9 @@ void end_here(struct making *m);
 /* Nor for any other. */
 void end_refused(struct making *m);
 
+/* It has a breakpoint of another tool: the first of a trace, and its last. It runs natively. */
+void end_native(struct making *m, const struct insn *insn);
+
 /* Not here; a trace that begins with it may have it in reach, or be made where it is. */
 void end_unreached(struct making *m, const struct insn *insn, const uint8_t *code);
 

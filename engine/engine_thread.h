@@ -70,7 +70,9 @@ struct thread {
 	uint32_t is_native;	     /* it has left */
 	uint32_t is_trying;	     /* it runs its own code for the fault that this is */
 	uint32_t try_left;	     /* instructions of the last block that have not run then */
-	uint64_t try_at;	     /* a branch that is to fault so; 0: none */
+	uint64_t try_at;	     /* a branch that is to fault so, or try_id's; 0: none */
+	uint64_t try_from;	     /* where is_trying began */
+	uint32_t try_id;	     /* the path that has run when that instruction has; 0: none */
 	uint32_t is_process;	     /* PROCESS_*: it leaves, and the engine with it */
 	uint32_t is_copy;	     /* a forked child, to begin with */
 	uint32_t has_stack;	     /* a child: not its maker's */

@@ -45,6 +45,17 @@ static void branch_try(struct thread *thread, const struct exit *exit)
 	gate_signal();
 }
 
+/* An instruction with a breakpoint of another tool, as if it had not run. */
+static void native_try(struct thread *thread, const struct exit *exit)
+{
+	thread->try_id = ring_last(thread);
+	thread->try_left = 0;
+	thread->regs.rip = thread->try_at = exit->target;
+	state_unrecord(thread);
+	ring_event(thread, TRAIL_GAP, exit->target, 0, TRAIL_GAP_BREAKPOINT, 0);
+	gate_signal();
+}
+
 static void indirect(struct thread *thread, const struct exit *exit)
 {
 	uint64_t target = indirect_target(thread, exit);
@@ -78,6 +89,8 @@ void engine_enter(struct thread *thread, enum gate why)
 		dispatch_to(thread, thread->regs.rip, NULL);
 		return;
 	case GATE_REFUSED:
+		if (exit->kind == EXIT_NATIVE)
+			native_try(thread, exit);
 		channel.head->error = -ENOEXEC;
 		channel_native(ENGINE_NATIVE_CODE);
 		leave(thread, exit->target);

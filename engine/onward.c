@@ -7,10 +7,13 @@
 #include "engine/leave.h"
 #include "engine/onward.h"
 #include "engine/pending_signals.h"
+#include "engine/ranges.h"
 #include "engine/thread_words.h"
 #include "engine/trace.h"
 
 #include <errno.h>
+
+#define FLAG_TRAP 0x100u
 
 void onward_regs(struct thread *thread, struct frame_context *context)
 {
@@ -19,6 +22,16 @@ void onward_regs(struct thread *thread, struct frame_context *context)
 	*frame_rip(context) = thread->regs.rip;
 	*frame_flags(context) = thread->regs.rflags;
 	frame_vector15_set(context->uc_mcontext.fpregs, thread->vector15);
+}
+
+/* The path has run. */
+static void word_put(struct thread *thread, uint32_t id, uint32_t blocks)
+{
+	if ((uint32_t *)thread->pointer == thread->words_end)
+		ring_turn(thread);
+	*(uint32_t *)thread->pointer = id;
+	thread->pointer += 4;
+	thread->blocks += blocks;
 }
 
 void onward_path(struct thread *thread, const struct state *state)
@@ -31,13 +44,8 @@ void onward_path(struct thread *thread, const struct state *state)
 	lock_take(&dispatch_lock);
 	id = trace_prefix(state->trace, blocks);
 	lock_give(&dispatch_lock);
-	if (!id)
-		return;
-	if ((uint32_t *)thread->pointer == thread->words_end)
-		ring_turn(thread);
-	*(uint32_t *)thread->pointer = id;
-	thread->pointer += 4;
-	thread->blocks += blocks;
+	if (id)
+		word_put(thread, id, blocks);
 }
 
 void onward_state(struct thread *thread, const struct state *state, struct frame_context *context)
@@ -77,6 +85,59 @@ static void resume(struct thread *thread, struct frame_context *context)
 	*frame_mask(context) = mask;
 }
 
+/*
+ * On natively from where *context says: until a fault, or, step by step, to code that can be
+ * translated.
+ */
+static void try_begin(struct thread *thread, struct frame_context *context)
+{
+	thread->is_trying = 1;
+	thread->try_from = *frame_rip(context);
+	thread->step_trap = *frame_flags(context) & FLAG_TRAP;
+	*frame_flags(context) |= FLAG_TRAP;
+}
+
+static void try_end(struct thread *thread, struct frame_context *context)
+{
+	thread->is_trying = 0;
+	*frame_flags(context) = (*frame_flags(context) & ~(uint64_t)FLAG_TRAP) | thread->step_trap;
+	if (*frame_rip(context) != thread->try_from && thread->try_id)
+		word_put(thread, thread->try_id, 1);
+	thread->try_id = 0;
+}
+
+void onward_tried(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
+	uint64_t rip = *frame_rip(context);
+	int is_wanted = thread->step_trap != 0, has_code;
+
+	lock_take(&dispatch_lock);
+	has_code = ranges_left(rip) || ranges_are_unreadable();
+	lock_give(&dispatch_lock);
+	if (!has_code || rip == thread->try_from) {
+		*frame_flags(context) |= FLAG_TRAP;
+		return;
+	}
+	try_end(thread, context);
+	if (is_wanted)
+		onward_deliver(thread, info, context, 0, NULL);
+	else
+		onward_go(thread, context);
+}
+
+void onward_fault(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
+	uint64_t rip = *frame_rip(context);
+
+	/* its int3 was the program's after all, or it was on its way through the kernel's code */
+	if (rip != thread->try_from) {
+		thread->try_id = 0;
+		ring_event(thread, TRAIL_GAP, rip, 0, TRAIL_GAP_NATIVE, 0);
+	}
+	try_end(thread, context);
+	onward_deliver(thread, info, context, thread->try_left, NULL);
+}
+
 void onward_cache(struct thread *thread, struct frame_context *context)
 {
 	static const uint8_t none[64];
@@ -86,10 +147,10 @@ void onward_cache(struct thread *thread, struct frame_context *context)
 
 	thread->try_at = 0;
 	if (try_at && *frame_rip(context) == try_at) {
-		thread->is_trying = 1;
+		try_begin(thread, context);
 		return;
 	}
-	thread->try_left = 0;
+	thread->try_left = thread->try_id = 0;
 	lock_take(&dispatch_lock);
 	trace = dispatch_find(thread, *frame_rip(context), NULL, NULL, &error);
 	lock_give(&dispatch_lock);
@@ -101,8 +162,8 @@ void onward_cache(struct thread *thread, struct frame_context *context)
 		quit(thread, context);
 		return;
 	}
-	if (!trace) { /* it faults where the program wanted to be */
-		thread->is_trying = 1;
+	if (!trace) { /* it faults there, or code of the kernel's is there */
+		try_begin(thread, context);
 		return;
 	}
 	if (trace->is_x87_shown)

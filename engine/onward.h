@@ -23,6 +23,13 @@ void onward_path(struct thread *thread, const struct state *state);
 /* From where *context says, in translated code; natively where that can't be. */
 void onward_cache(struct thread *thread, struct frame_context *context);
 
+/*
+ * Of a thread that runs natively for the moment (is_trying): its step's trap, behind which it
+ * continues natively or in translated code; and a fault.
+ */
+void onward_tried(struct thread *thread, const siginfo_t *info, struct frame_context *context);
+void onward_fault(struct thread *thread, const siginfo_t *info, struct frame_context *context);
+
 /* *context is the program's, after whatever was delivered; what is held comes on top. */
 void onward_go(struct thread *thread, struct frame_context *context);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "engine/breakpoints.h"
 #include "engine/code_read.h"
+#include "engine/engine_lock.h"
 #include "engine/engine_memory.h"
+#include "engine/gate.h"
 #include "engine/leave.h"
 #include "engine/pages.h"
 #include "engine/ranges.h"
@@ -18,7 +21,9 @@ struct page {
 	uint32_t first;	 /* of its links, as long as `turn` is that of all */
 	uint32_t turn;
 	uint8_t is_guarded, was_guarded, is_exposed, state, writes;
-	uint16_t calm; /* how often it was looked at and had not changed */
+	uint8_t is_watched; /* as long as `turn` is that of all */
+	uint16_t calm;	    /* how often it was looked at and had not changed */
+	uint32_t sum, next; /* of those that are watched: of its bytes; the next */
 };
 
 struct link {
@@ -31,6 +36,7 @@ static int sharers, is_full;
 static int was_cleared; /* which pages were guarded before is not known */
 static uint32_t turn, link_count = 1, free_links, guarded, page_count, exposed;
 static uint64_t lowest, highest; /* of those that are guarded, or were */
+static uint32_t watched;	 /* the first's index; 0: none */
 
 static struct page *page_of(uint64_t number)
 {
@@ -59,7 +65,7 @@ static struct page *page_make(uint64_t number)
 		page->number = number;
 	}
 	if (page->turn != turn)
-		page->first = 0;
+		page->first = page->is_watched = 0;
 	page->turn = turn;
 	return page;
 }
@@ -300,6 +306,60 @@ int pages_are_calm(uint64_t start, uint64_t end)
 	return 1;
 }
 
+static uint32_t sum_of(const void *bytes)
+{
+	const uint64_t *words = bytes;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < 512; i++)
+		sum += words[i] * (2 * i + 1);
+	return (uint32_t)(sum ^ sum >> 32);
+}
+
+void pages_note(uint64_t number, const void *bytes)
+{
+	struct page *page = page_of(number);
+	uint32_t sum = sum_of(bytes);
+
+	if (!page->number || page->turn != turn || ranges_flags(number << 12) != RANGE_FILE)
+		return;
+	if (page->is_watched && page->sum != sum)
+		page_kill(page);
+	page->sum = sum;
+	if (page->is_watched || page == pages) /* 0 is no index */
+		return;
+	page->is_watched = 1;
+	page->next = watched;
+	watched = (uint32_t)(page - pages);
+}
+
+/* The lock is given while it is read. */
+static void look(struct page *page, uint64_t ticks)
+{
+	uint64_t bytes[512], number = page->number;
+	int is_unread;
+
+	if (!page->first || !code_read_is_resident(number))
+		return;
+	lock_give(&dispatch_lock);
+	is_unread = gate_copy(bytes, (const void *)(number << 12), sizeof(bytes));
+	lock_take(&dispatch_lock);
+	if (is_unread || page->number != number)
+		return;
+	pages_note(number, bytes);
+	breakpoints_seen((const uint8_t *)bytes, number << 12, ticks);
+}
+
+void pages_look(uint64_t ticks)
+{
+	uint32_t now = turn;
+
+	lock_take(&dispatch_lock);
+	for (uint32_t at = watched; at && turn == now; at = pages[at].next)
+		look(&pages[at], ticks);
+	lock_give(&dispatch_lock);
+}
+
 int pages_is_guarded(uint64_t address)
 {
 	return pages && page_of(address >> 12)->is_guarded;
@@ -309,6 +369,7 @@ void pages_clear(void)
 {
 	turn++;
 	code_read_drop_all();
+	watched = 0;
 	link_count = 1;
 	free_links = 0;
 	is_full = 0;

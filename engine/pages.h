@@ -64,6 +64,15 @@ void pages_forget(uint64_t start, uint64_t bytes);
  */
 int pages_are_calm(uint64_t start, uint64_t end);
 
+/*
+ * A page is copied: of a file's private mapping, its translations are dropped if they are of other
+ * bytes. It is looked at from now on.
+ */
+void pages_note(uint64_t number, const void *bytes);
+
+/* Copy all those again, as far as that is no wait. Takes the engine's lock. */
+void pages_look(uint64_t ticks);
+
 int pages_is_guarded(uint64_t address);
 
 /* No page has traces any more. */

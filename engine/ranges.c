@@ -245,6 +245,10 @@ static void line_take(const struct mapped *line)
 		written_add(line->inode);
 	if (!(line->flags & MAPPED_CODE) || is_hidden(range.start, range.end))
 		return;
+	if (begins(path, "[uprobes")) { /* code of the kernel's, which runs natively */
+		ranges_hide(range.start, range.end - range.start);
+		return;
+	}
 	if (!(line->flags & MAPPED_READABLE)) {
 		is_unreadable |= wanted >= range.start && wanted < range.end;
 		return;

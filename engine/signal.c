@@ -168,14 +168,26 @@ static int is_at_regs(uint64_t rip)
 	return is_reading(rip) || (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end);
 }
 
+/* Behind an instruction with the trap flag; behind one with a uprobe the kernel sends it. */
+static int is_step(const siginfo_t *info)
+{
+	return info->si_signo == SIGTRAP &&
+	       (info->si_code == TRAP_TRACE ||
+		(info->si_code == SI_USER && info->si_pid == sys_call3(SYS_getpid, 0, 0, 0)));
+}
+
 static int own(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
 	uint64_t rip = *frame_rip(context);
 
+	if (thread->is_trying && is_step(info)) {
+		onward_tried(thread, info, context);
+		return 1;
+	}
 	if (info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE) {
 		if (thread->is_stepping)
 			stepped(thread, context);
-		else if (thread->is_native || thread->is_trying || !is_trap_beside(thread, context))
+		else if (thread->is_native || !is_trap_beside(thread, context))
 			return 0;
 		return 1;
 	}
@@ -480,8 +492,10 @@ void signal_handle(int number, void *about, void *data)
 		return;
 	}
 	if (thread->is_trying) {
-		thread->is_trying = 0;
-		onward_deliver(thread, info, context, thread->try_left, NULL);
+		if (action_is_fault(info))
+			onward_fault(thread, info, context);
+		else
+			onward_defer(thread, info, context);
 		return;
 	}
 	state_look(&state, *frame_rip(context));

@@ -26,6 +26,7 @@ enum exit_kind {
 	EXIT_MEMORY,   /* to thread->target */
 	EXIT_SYSCALL,  /* a system call; `target` is behind it */
 	EXIT_REFUSED,  /* `target` can't be translated */
+	EXIT_NATIVE,   /* `target`, which the path ends with, runs natively */
 };
 
 struct exit {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/assembler.h"
+#include "engine/breakpoints.h"
 #include "engine/cache.h"
 #include "engine/channel.h"
 #include "engine/end.h"
@@ -27,6 +28,8 @@
 #define XCHG 0x87
 #define XCHG_RAX 0x94 /* rsp */
 #define LEA 0x8d
+#define INT3 0xcc
+#define CALL 0xe8
 
 /* For a trace that is not known to be hot yet. */
 #define COLD_BLOCKS_MAX 16u
@@ -194,9 +197,40 @@ static void stop_before(struct making *m, int error)
 		end_refused(m);
 }
 
+/* Where the kernel runs it natively, a thread has to see what it would see natively. */
+static int can_run_natively(const struct insn *insn)
+{
+	return insn->kind <= TRAIL_RETURN &&
+	       !(insn->traits & (INSN_GS | INSN_TRANSACTION | INSN_PUSHES_FLAGS | INSN_POPS_FLAGS));
+}
+
+/*
+ * Another tool's in place of the instruction at m->pc: int3, or a call to code that is no
+ * program's.
+ */
+static enum breakpoint_kind breakpoint_of(struct making *m, const struct insn *insn,
+					  const uint8_t *code)
+{
+	enum breakpoint_kind known = breakpoints_at(m->pc);
+	uint64_t page = m->pc & ~UINT64_C(4095), bytes = 4096;
+	const uint8_t *now;
+
+	if (known != BREAKPOINT_NONE || ranges_flags(m->pc) != RANGE_FILE ||
+	    (code[0] != INT3 && (code[0] != CALL || ranges_left(insn->target))))
+		return known;
+	now = code_read_at(m->read, page, &bytes, CODE_KNOWN);
+	known = now ? breakpoints_find(m->pc, now) : BREAKPOINT_UNKNOWN;
+	if (known == BREAKPOINT_NEW) {
+		code_read_drop(page >> 12);
+		code_read_at(m->read, m->pc, &bytes, CODE_RUNS);
+	}
+	return known;
+}
+
 static void one(struct making *m)
 {
 	uint64_t left = ranges_left(m->pc);
+	enum breakpoint_kind breakpoint;
 	struct code_bytes bytes;
 	const uint8_t *code;
 	struct insn insn;
@@ -212,6 +246,19 @@ static void one(struct making *m)
 		return;
 	}
 	code = bytes.code;
+	breakpoint = m->is_checked ? BREAKPOINT_NONE : breakpoint_of(m, &insn, code);
+	if (breakpoint != BREAKPOINT_NONE && m->instructions) {
+		end_here(m);
+		return;
+	}
+	if (breakpoint == BREAKPOINT_NEW || breakpoint == BREAKPOINT_UNKNOWN) {
+		stop_before(m, -EFAULT);
+		return;
+	}
+	if (breakpoint == BREAKPOINT_HERE && can_run_natively(&insn)) {
+		end_native(m, &insn);
+		return;
+	}
 	switch (insn.kind) {
 	case TRAIL_FALL:
 		if (!can_copy(m, &insn, code))

@@ -37,10 +37,10 @@ static struct trace *lay_out(uint64_t pc)
 	return trace;
 }
 
-/* int3; mov $7, %eax; syscall: the handler of the trap sees rax. */
+/* int1; mov $7, %eax; syscall: the handler of the trap sees rax. */
 Test(translate_hot, trap_leaves_with_all_registers)
 {
-	uint64_t pc = put(BYTES("\xcc\xb8\x07\x00\x00\x00\x0f\x05"));
+	uint64_t pc = put(BYTES("\xf1\xb8\x07\x00\x00\x00\x0f\x05"));
 
 	cr_assert(strstr(listing(lay_out(pc)), "+ leave 0/1 to code+0x1\n"));
 }

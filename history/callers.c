@@ -34,7 +34,7 @@ static int over_event(struct search *search, const struct trail_item *item)
 {
 	const struct trail_between *event = item->between;
 
-	if (event->event == TRAIL_LOST || event->event == TRAIL_GAP || event->event == TRAIL_EXEC)
+	if (event->event == TRAIL_LOST || trail_is_gap(event) || event->event == TRAIL_EXEC)
 		return 0;
 	if (event->event == TRAIL_SYSCALLED)
 		search->handlers += event->values[0] == SYS_rt_sigreturn;

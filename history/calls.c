@@ -87,7 +87,8 @@ static int take_event(struct calls *calls)
 		calls->unsure = calls->depth;
 		return 0;
 	case TRAIL_GAP:
-		take_gap(calls, between);
+		if (trail_is_gap(between))
+			take_gap(calls, between);
 		return 0;
 	case TRAIL_EXEC:
 		calls_leave(calls, 0, CALL_EXECED, CALL_EXECED);

@@ -266,7 +266,7 @@ static int is_switch(const struct trail_between *event)
 
 static int is_missing(const struct trail_between *event)
 {
-	return event->event == TRAIL_LOST || event->event == TRAIL_GAP;
+	return event->event == TRAIL_LOST || trail_is_gap(event);
 }
 
 /* Blocks are missing on one side at least: on to where both do the same. */
@@ -396,6 +396,14 @@ static enum found compare_events(struct comparison *comparison, const struct tra
 	result->is_over[1] = b ? is_detached(b) : course_is_over(&comparison->courses[1]);
 	if (result->is_over[0] || result->is_over[1])
 		return FOUND_END;
+	for (int side = 0; side < 2; side++) {
+		const struct trail_between *event = side ? b : a;
+
+		if (!event || event->event != TRAIL_GAP || is_missing(event))
+			continue;
+		course_pass_event(&comparison->courses[side]); /* another tool's breakpoint */
+		return FOUND_SAME;
+	}
 	if (a && b && a->event == b->event)
 		return compare_like(comparison, a, b);
 	if (comparison->options->strict && !(a && is_missing(a)) && !(b && is_missing(b)))

@@ -145,6 +145,23 @@ Test(divergence_event, is_not_a_block_that_was_left_before_it_began)
 	cr_expect(result.is_unsure);
 }
 
+Test(divergence_event, is_not_a_breakpoint_of_another_tool)
+{
+	for (int i = 0; i < 2; i++) {
+		ran(&runs[i], &HEAD);
+		ran(&runs[i], &CALLS);
+		if (!i)
+			event(A, TRAIL_GAP, at(A, &SCAN), TRAIL_GAP_BREAKPOINT, 0);
+		ran(&runs[i], &SCAN);
+		ran(&runs[i], &FOUND);
+		ran(&runs[i], &AFTER);
+		leaves(&runs[i], 0);
+	}
+	compare();
+	cr_expect_eq(result.kind, DIVERGENCE_NONE);
+	cr_expect(!result.is_unsure);
+}
+
 Test(divergence_event, is_another_exit_status)
 {
 	turns(A, 1);

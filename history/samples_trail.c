@@ -386,7 +386,7 @@ static uint64_t ask(struct trail_search *search, size_t count)
 static int is_gap(const struct trail_part *part, int is_anywhere)
 {
 	return !part->count && (part->between.event == TRAIL_LOST ||
-				(part->between.event == TRAIL_GAP &&
+				(trail_is_gap(&part->between) &&
 				 (is_anywhere || part->between.values[0] != TRAIL_GAP_ELSEWHERE)));
 }
 

@@ -139,7 +139,7 @@ enum wm_trail_event {
 	WM_TRAIL_EVENT_LOST = 4,    /* values: blocks that are missing; 0: the number is unknown */
 	/*
 	 * values: why: 0 natively, 1 in the kernel, 2 recording was suspended, 3 in modules that
-	 * were not chosen
+	 * were not chosen; 4: nothing is missing, another tool's breakpoint is there
 	 */
 	WM_TRAIL_EVENT_GAP = 5,
 	WM_TRAIL_EVENT_FORK = 6, /* values: the id of a process or a thread */

@@ -9,6 +9,12 @@
  * ROUNDS PID ADDRESS...: inserts uprobes there, as linked, in all processes or in PID alone (always
  * in it alone if PID begins with '='), for some milliseconds each; often two at one place. Prints
  * how many rounds there were.
+ *
+ * uprobes rounds ROUNDS: calls each function so often. uprobes count FILE ADDRESS COMMAND...: runs
+ * it with a uprobe there in all processes, and prints the number of hits last; with its status.
+ * uprobes hits FILE ROUNDS PID ADDRESS...: inserts one uprobe a time, in turn, and removes it when
+ * it has been hit. Prints how many were not within 20 s. An address that begins with 'r' is a
+ * function's, whose return is hit.
  */
 #define _GNU_SOURCE
 #include <linux/perf_event.h>
@@ -195,14 +201,19 @@ static int uprobe_type(void)
 }
 
 /* In a PIE that ld laid out, the text's file offset is its linked address. */
-static int insert(const char *path, uint64_t offset, pid_t pid)
+static int insert_on(const char *path, uint64_t offset, int is_return, pid_t pid, int cpu)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr), .type = (uint32_t)uprobe_type() };
 
+	attr.config = (uint64_t)is_return;
 	attr.config1 = (uintptr_t)path;
 	attr.config2 = offset;
-	return (int)syscall(SYS_perf_event_open, &attr, pid, pid > 0 ? -1 : 0, -1,
-			    PERF_FLAG_FD_CLOEXEC);
+	return (int)syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int insert(const char *path, uint64_t offset, pid_t pid)
+{
+	return insert_on(path, offset, 0, pid, pid > 0 ? -1 : 0);
 }
 
 static int storm(const char *path, unsigned int rounds, const char *whom, char **addresses,
@@ -235,13 +246,84 @@ static int storm(const char *path, unsigned int rounds, const char *whom, char *
 	return refused > done;
 }
 
+/* ---- hits ---- */
+
+static uint64_t hits_of(int fd)
+{
+	uint64_t count = 0;
+
+	return fd >= 0 && read(fd, &count, sizeof(count)) == sizeof(count) ? count : 0;
+}
+
+static int rounds(uint64_t count)
+{
+	uint64_t bad = 0;
+
+	for (uint64_t i = 0; i < count; i++)
+		bad += check_all(i);
+	puts(bad ? "WRONG" : "right");
+	return bad != 0;
+}
+
+static int count(const char *path, const char *address, char **command)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	uint64_t offset = strtoull(address + (*address == 'r'), NULL, 16), sum = 0;
+	int fds[1024], status = -1;
+	pid_t child;
+
+	for (int i = 0; i < cpus && i < 1024; i++)
+		fds[i] = insert_on(path, offset, *address == 'r', -1, i);
+	child = fork();
+	if (!child) {
+		execvp(command[0], command);
+		_exit(127);
+	}
+	if (child > 0)
+		waitpid(child, &status, 0);
+	for (int i = 0; i < cpus && i < 1024; i++)
+		sum += hits_of(fds[i]);
+	printf("%llu\n", (unsigned long long)sum);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int hits(const char *path, unsigned int rounds, pid_t pid, char **addresses, int count)
+{
+	unsigned int without = 0;
+
+	for (unsigned int i = 0; i < rounds; i++) {
+		const char *address = addresses[i % (unsigned int)count];
+		int fd = insert_on(path, strtoull(address + (*address == 'r'), NULL, 16),
+				   *address == 'r', pid, -1);
+		uint64_t until = now_ns() + 20000000000;
+
+		while (!hits_of(fd) && now_ns() < until)
+			usleep(500);
+		if (!hits_of(fd)) {
+			fprintf(stderr, "%s: no hit (%d)\n", address, fd);
+			without++;
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	printf("%u of %u uprobes without a hit\n", without, rounds);
+	return without != 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 3 && !strcmp(argv[1], "rounds"))
+		return rounds(strtoull(argv[2], NULL, 10));
+	if (argc > 4 && !strcmp(argv[1], "count"))
+		return count(argv[2], argv[3], argv + 4);
+	if (argc > 5 && !strcmp(argv[1], "hits"))
+		return hits(argv[2], (unsigned int)atoi(argv[3]), atoi(argv[4]), argv + 5,
+			    argc - 5);
 	if (argc >= 3 && !strcmp(argv[1], "load"))
 		return load(atof(argv[2]), argc > 3 ? argv[3] : "");
 	if (argc > 5 && !strcmp(argv[1], "storm"))
 		return storm(argv[2], (unsigned int)atoi(argv[3]), argv[4], argv + 5, argc - 5);
-	fputs("usage: uprobes load SECONDS [gdb | alone] | storm FILE ROUNDS PID ADDRESS...\n",
+	fputs("usage: uprobes load SECONDS [gdb | alone] | storm FILE ROUNDS PID ADDRESS... | rounds ROUNDS | count FILE ADDRESS COMMAND... | hits FILE ROUNDS PID ADDRESS...\n",
 	      stderr);
 	return 2;
 }

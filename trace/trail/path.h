@@ -37,6 +37,12 @@ struct trail_between {
 	uint64_t values[2]; /* the fields behind */
 };
 
+/* Whether the thread ran unrecorded there. */
+static inline int trail_is_gap(const struct trail_between *between)
+{
+	return between->event == TRAIL_GAP && between->values[0] != TRAIL_GAP_BREAKPOINT;
+}
+
 /* A run of blocks, or one event. */
 struct trail_part {
 	uint64_t ticks;
