@@ -84,6 +84,7 @@ ended "taken over and given back"
 # ---- code on pages that another thread provides, eight at a time ----
 
 touch feed
+rm -f said
 "$WAYMARK_BUILD/tests/targets/engine/engine-fed" attached >said &
 pid=$!
 started+=("$pid")
