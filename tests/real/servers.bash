@@ -285,7 +285,7 @@ real_images()
 	same sh -c 'convert -size 200x200 plasma:red-blue -seed 7 -blur 0x3 -resize 50% \
 		-rotate 30 x.ppm; convert -size 90x90 gradient:red-blue -swirl 90 \
 			-blur 0x2 -resize 140% -depth 8 ppm:- | md5sum;
-			convert rose: -charcoal 2 -depth 8 ppm:- | md5sum; identify rose:'
+			convert rose: -charcoal 2 -depth 8 ppm:- | md5sum; identify -format %wx%h rose:'
 }
 
 real_ghostscript()
