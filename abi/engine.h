@@ -50,7 +50,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 14
+#define ENGINE_VERSION 15
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -158,18 +158,36 @@ enum engine_state {
 /* Why a process's threads leave the engine without being asked to. */
 enum engine_native {
 	ENGINE_NATIVE_NOT = 0,
-	ENGINE_NATIVE_FILTER = 1,   /* its system calls are filtered from then on: seccomp(2) */
-	ENGINE_NATIVE_DISPATCH = 2, /* or come back to itself: PR_SET_SYSCALL_USER_DISPATCH */
-	ENGINE_NATIVE_CLOCK = 3,    /* it may not read the time stamp counter: PR_SET_TSC */
-	ENGINE_NATIVE_GS = 4,	    /* it wants the gs segment */
-	ENGINE_NATIVE_MEMORY = 5,   /* it wants memory that the engine has */
-	ENGINE_NATIVE_ROOM = 6,	    /* the engine finds no memory for translated code */
-	ENGINE_NATIVE_CODE = 7,	    /* code that the engine does not translate, or can't read */
-	ENGINE_NATIVE_REACH = 8,    /* no addresses are free in reach of the program's code */
-	ENGINE_NATIVE_STUCK = 9,    /* a thread stays in translations that were given up */
-	ENGINE_NATIVE_THREAD = 10,  /* no memory for a thread */
-	ENGINE_NATIVE_TRACED = 11,  /* another recorded process is about to trace it: ptrace(2) */
+	ENGINE_NATIVE_FILTER = 1,     /* its system calls are filtered from then on: seccomp(2) */
+	ENGINE_NATIVE_DISPATCH = 2,   /* or come back to itself: PR_SET_SYSCALL_USER_DISPATCH */
+	ENGINE_NATIVE_CLOCK = 3,      /* it may not read the time stamp counter: PR_SET_TSC */
+	ENGINE_NATIVE_GS = 4,	      /* it wants the gs segment */
+	ENGINE_NATIVE_MEMORY = 5,     /* it wants memory that the engine has */
+	ENGINE_NATIVE_ROOM = 6,	      /* the engine finds no memory for translated code */
+	ENGINE_NATIVE_CODE = 7,	      /* code that the engine does not translate, or can't read */
+	ENGINE_NATIVE_REACH = 8,      /* no addresses are free in reach of the program's code */
+	ENGINE_NATIVE_STUCK = 9,      /* a thread stays in translations that were given up */
+	ENGINE_NATIVE_THREAD = 10,    /* no memory for a thread */
+	ENGINE_NATIVE_TRACED = 11,    /* another recorded process is about to trace it: ptrace(2) */
+	ENGINE_NATIVE_FORBIDDEN = 12, /* the kernel refuses new code: PR_SET_MDWE, SELinux */
+	ENGINE_NATIVE_UNREAD = 13,    /* code that can be run and not read */
 	ENGINE_NATIVES
+};
+
+/* Why a child is not recorded. The first are the engine's, which counts them in its head. */
+enum engine_unfollowed {
+	ENGINE_UNFOLLOWED_SHARES = 0,	   /* it shares memory or descriptors with its parent */
+	ENGINE_UNFOLLOWED_NAMESPACE = 1,   /* it is in a namespace of pids of its own */
+	ENGINE_UNFOLLOWED_ATTACHED = 2,	   /* its parent ran before the recording began */
+	ENGINE_UNFOLLOWED_MANY = 3,	   /* there are too many */
+	ENGINE_UNFOLLOWEDS_TOLD = 4,	   /* those in the head */
+	ENGINE_UNFOLLOWED_ROOM = 4,	   /* its limit of memory has no room for the engine */
+	ENGINE_UNFOLLOWED_DESCRIPTORS = 5, /* it can have no descriptor more */
+	ENGINE_UNFOLLOWED_FILTER = 6,	   /* a seccomp filter of its own */
+	ENGINE_UNFOLLOWED_CLOSED = 7,	   /* the tool may not trace it */
+	ENGINE_UNFOLLOWED_VFORKED = 8,	   /* a child of vfork(2) made it */
+	ENGINE_UNFOLLOWED_LATE = 9,	   /* it, or its parent, ended before the tool had it */
+	ENGINE_UNFOLLOWEDS
 };
 
 /*
@@ -369,7 +387,8 @@ struct engine_channel {
 	uint32_t ask_tid;
 	uint32_t is_ending;   /* by the engine: the process is about to end, */
 	uint32_t exit_status; /* which is what it asked to end with */
-	uint32_t unfollowed;  /* children of it that have no entry */
+	/* children of it that have no entry, by enum engine_unfollowed */
+	uint32_t unfollowed[ENGINE_UNFOLLOWEDS_TOLD];
 	/* by the tool, release: counts up when it leads threads elsewhere, or stops leading */
 	uint32_t way;
 	uint32_t trace; /* enum engine_trace_ask; release; a futex */

@@ -67,6 +67,16 @@ void origins_json(struct json *json, const struct live *live)
 		json_close(json, '}');
 	}
 	json_close(json, ']');
+	json_open(json, "unfollowed_causes", '[');
+	for (int why = 0; why < ENGINE_UNFOLLOWEDS; why++) {
+		if (!live->natives.unfollowed[why])
+			continue;
+		json_open(json, NULL, '{');
+		json_words(json, "cause", unfollowed_words((enum engine_unfollowed)why));
+		json_number(json, "processes", live->natives.unfollowed[why]);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
 }
 
 const char *origins_way(const struct live *live)

@@ -143,8 +143,23 @@ static int complain_unarmed(struct recording *recording, const struct wm_session
 
 static void complain_unfollowed(const struct recording *recording, const struct live_counts *counts)
 {
-	fprintf(stderr, "waymark: %llu child process%s went on unrecorded: ",
-		(unsigned long long)counts->unfollowed, counts->unfollowed == 1 ? "" : "es");
+	const struct natives *natives = &recording->session->live->natives;
+	uint64_t rest = counts->unfollowed;
+
+	for (int why = 0; why < ENGINE_UNFOLLOWEDS; why++) {
+		uint32_t count = natives->unfollowed[why];
+
+		if (count)
+			fprintf(stderr, "waymark: %u child process%s went on unrecorded: %s\n",
+				count, count == 1 ? "" : "es",
+				unfollowed_words((enum engine_unfollowed)why));
+		rest -= count < rest ? count : rest;
+	}
+	if (!rest)
+		return;
+	fprintf(stderr,
+		"waymark: %llu child process%s went on unrecorded: ", (unsigned long long)rest,
+		rest == 1 ? "" : "es");
 	if (counts->processes >= counts->followed_max)
 		fprintf(stderr,
 			"at most %u processes are followed at a time; run fewer at once, "

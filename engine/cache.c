@@ -129,6 +129,8 @@ static struct cache_area *area_make(uint64_t pc, uint64_t to, uint64_t from, uin
 		got = memory_map_alone(at, bytes, PROT_READ | PROT_WRITE | PROT_EXEC);
 		if (got)
 			return area_begin(got, bytes);
+		if (memory_code_error()) /* no other address is better */
+			return NULL;
 	}
 	return NULL;
 }

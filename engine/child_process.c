@@ -9,6 +9,7 @@
 #include "engine/thread_words.h"
 
 #include <errno.h>
+#include <linux/sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 
@@ -63,9 +64,20 @@ struct engine_child *process_take(void)
 	return entry;
 }
 
-void process_unfollowed(void)
+static enum engine_unfollowed unfollowed_cause(uint64_t flags)
 {
-	__atomic_add_fetch(&channel.head->unfollowed, 1, __ATOMIC_RELAXED);
+	if (flags & CLONE_NEWPID || __atomic_load_n(&is_apart, __ATOMIC_RELAXED))
+		return ENGINE_UNFOLLOWED_NAMESPACE;
+	if (!channel.follows)
+		return ENGINE_UNFOLLOWED_ATTACHED;
+	if (flags & CLONE_VM ? !(flags & CLONE_VFORK) : flags & CLONE_FILES)
+		return ENGINE_UNFOLLOWED_SHARES;
+	return ENGINE_UNFOLLOWED_MANY;
+}
+
+void process_unfollowed(uint64_t flags)
+{
+	__atomic_add_fetch(&channel.head->unfollowed[unfollowed_cause(flags)], 1, __ATOMIC_RELAXED);
 }
 
 /* A number that no child of ours has, nor of processes that had our number before. Never 0. */

@@ -18,7 +18,7 @@ void process_is_apart(void);
 struct engine_child *process_take(void);
 
 /* A child was made that has no entry: counted. */
-void process_unfollowed(void);
+void process_unfollowed(uint64_t flags);
 
 /* What the child will have: all ids below `first_id`; 0: none. */
 void process_made(struct thread *child, uint32_t first_id);

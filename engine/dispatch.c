@@ -3,6 +3,7 @@
 #include "engine/channel.h"
 #include "engine/dispatch.h"
 #include "engine/engine_lock.h"
+#include "engine/engine_memory.h"
 #include "engine/gate.h"
 #include "engine/leave.h"
 #include "engine/state.h"
@@ -46,8 +47,14 @@ static struct trace *make_room(struct thread *thread, uint64_t pc, code_reader *
 
 static enum engine_native cause(int error)
 {
+	int refused = error == -ERANGE ? memory_code_error() : 0;
+
+	if (refused == -EACCES || refused == -EPERM)
+		return ENGINE_NATIVE_FORBIDDEN;
 	if (error == -ERANGE)
-		return ENGINE_NATIVE_REACH;
+		return refused ? ENGINE_NATIVE_ROOM : ENGINE_NATIVE_REACH;
+	if (error == -ENODATA)
+		return ENGINE_NATIVE_UNREAD;
 	if (error == -ENOEXEC)
 		return ENGINE_NATIVE_CODE;
 	return traces_are_stuck() ? ENGINE_NATIVE_STUCK : ENGINE_NATIVE_ROOM;

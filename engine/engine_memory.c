@@ -96,6 +96,13 @@ static long map_anywhere(size_t bytes, int protection)
 	return sys_failed(got) ? map(0, bytes, protection) : got;
 }
 
+static int code_error;
+
+int memory_code_error(void)
+{
+	return __atomic_load_n(&code_error, __ATOMIC_RELAXED);
+}
+
 void *memory_map(uint64_t at, size_t bytes, int protection)
 {
 	long got;
@@ -105,6 +112,8 @@ void *memory_map(uint64_t at, size_t bytes, int protection)
 		__atomic_add_fetch(&unwritable, bytes, __ATOMIC_RELAXED);
 	limit_follow();
 	got = at ? map(at, bytes, protection) : map_anywhere(bytes, protection);
+	if (protection & PROT_EXEC && got != -EEXIST)
+		__atomic_store_n(&code_error, sys_failed(got) ? (int)got : 0, __ATOMIC_RELAXED);
 	if (sys_failed(got)) {
 		if (protection == PROT_NONE)
 			__atomic_sub_fetch(&unwritable, bytes, __ATOMIC_RELAXED);

@@ -23,6 +23,9 @@ uint64_t memory_random(void);
  * room there, or none.
  */
 void *memory_map(uint64_t at, size_t bytes, int protection);
+
+/* Why the kernel refused memory for code last, other than for its addresses; 0: it did not. */
+int memory_code_error(void);
 void memory_unmap(void *at, size_t bytes);
 void memory_unmap_bare(void *at, size_t bytes); /* what was mapped without access, and has none */
 

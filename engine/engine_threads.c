@@ -274,7 +274,7 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 	if (is_process && child->entry) /* a thread may be over, and all of it gone */
 		process_born(child, result, flags & CLONE_PARENT || action_reaps());
 	else if ((is_process || is_guest) && !sys_failed(result))
-		process_unfollowed();
+		process_unfollowed(flags);
 	if (!is_process && sys_failed(result))
 		__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
 	is_over = sys_failed(result) || flags & CLONE_VFORK;

@@ -537,7 +537,7 @@ static struct trace *find_or_make(uint64_t pc, struct code_read *read, int *erro
 		trace_kill(trace);
 	if (ranges_left(pc))
 		return make(pc, 0, read, error);
-	*error = ranges_are_unreadable() ? -ENOEXEC : -EFAULT;
+	*error = ranges_are_unreadable() ? -ENODATA : -EFAULT;
 	return NULL;
 }
 

@@ -38,6 +38,14 @@ for level in 0 1 2 3; do
 	grep -qE "^ .* $((1 << level)) .*level_$level " shown || fail "level_$level: $(grep level_ shown)"
 done
 
+# because WORDS: the one cause of all children that went on unrecorded, in words and in the JSON output
+because()
+{
+	expect "causes named" "$(grep -c 'went on unrecorded' words)" 1
+	grep -qF "went on unrecorded: $1" words || fail "not because $1: $(cat words)"
+	grep -qF "\"unfollowed_causes\":[{\"cause\":\"$1" out || fail "not in --json: $1: $(cat out)"
+}
+
 same "$children" storm 300
 same "$children" crowd 40
 trails 41
@@ -53,6 +61,7 @@ same "$children" vforks 3000
 same "$children" vforks_that_fork 10
 trails 2
 expect "children of vfork's child: unfollowed" "$(json unfollowed)" 10
+because "a child of vfork(2) made it"
 same "$children" chain 4
 trails 1
 same "$children" thread_executes
@@ -113,7 +122,7 @@ expect "a crowd: ends" "$(timeout 60 "$waymark" trail -n 1 ran 2>/dev/null | gre
 # A child that the engine can't follow runs natively, and the tool says so.
 same "$children" sharing
 expect "who shares memory: unfollowed" "$(json unfollowed)" 1
-grep -q "^waymark: 1 child process went on unrecorded" words || fail "who shares memory: $(cat words)"
+because "it shares its parent's memory or descriptors"
 same "$children" waited 3
 expect "who is waited for: unfollowed" "$(json unfollowed)" 3
 same "$children" guests 3
@@ -121,8 +130,13 @@ expect "who shares memory and forks: unfollowed" "$(json unfollowed)" 3
 trails 4
 same "$barred" filtered
 expect "who has a filter: unfollowed" "$(json unfollowed)" 1
+because "it has a seccomp filter"
 same "$barred" full
 expect "who has no descriptors: unfollowed" "$(json unfollowed)" 10
+because "it can have no descriptor more"
+same sh -c 'ulimit -v 38000000; /bin/echo a; exit 3'
+expect "who has no room: unfollowed" "$(json unfollowed)" 1
+because "its limit of memory has no room for the engine"
 same "$barred" swept
 trails 11
 if [ "$(id -u)" = 0 ]; then
@@ -133,11 +147,13 @@ if [ "$(id -u)" = 0 ]; then
 		"$folder/engine-barred" undumpable >out 2>words
 	expect "who keeps others out" $? 0
 	expect "who keeps others out: unfollowed" "$(json unfollowed)" 10
+	because "it may not be traced"
 fi
 if unshare --pid --fork true 2>/dev/null; then
 	# shellcheck disable=SC2016 # the shell inside prints its number
 	same unshare --pid --fork sh -c 'echo $$; /bin/true; exit 3'
 	expect "in another namespace: unfollowed" "$(json unfollowed)" 1
+	because "it is in a PID namespace of its own"
 else
 	echo "skipped: no namespace of pids can be had"
 fi

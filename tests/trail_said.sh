@@ -28,6 +28,9 @@ natively "a seccomp filter" ./attached_odd filter
 natively "the gs segment, which it set" ./attached_odd gs
 natively "no memory for code can be mapped in reach of its code" ./attached_odd room
 says "trail/step/ records it, slowly"
+natively "new code is forbidden: PR_SET_MDWE, or a security module" ./attached_odd mdwe
+natively "no memory for translated code" ./attached_odd cramped
+natively "code that it can run and not read" ./attached_odd unread
 natively "a seccomp filter" sh -c './attached_odd filter; exit'
 
 # Each cause once; of a program that is recorded to its end nothing.
@@ -50,6 +53,8 @@ grep -q vsyscall /proc/self/maps || vsyscall=$page_is_code
 for instruction in "$vsyscall" "$page_is_code" 'int $0x80' 'rdgsbase %%rax' 'mov %%gs, %%eax' 'push %%gs; pop %%rax' sysenter '.byte 6' '.byte 0x0f, 0x0a' \
 	'jmp 1f; 1: iretq' 'nop; iretq' 'jmp 1f; 1: int $0x80'; do
 	build_target trail/untranslated.c -DINSTRUCTION="\"$instruction\""
+	reason="code that the engine does not translate"
+	[ "$instruction" != "$vsyscall" ] && [ "$instruction" != "$page_is_code" ] || reason="code that it can run and not read"
 	for mode in "" fork; do
 		# shellcheck disable=SC2086 # none, or one word
 		bash -c './untranslated "$@"' untranslated $mode >native 2>/dev/null
@@ -58,7 +63,7 @@ for instruction in "$vsyscall" "$page_is_code" 'int $0x80' 'rdgsbase %%rax' 'mov
 		# shellcheck disable=SC2086
 		run $status "${soft[@]}" -o ran -- ./untranslated $mode
 		grep -v '^{' out | cmp -s - native || fail "$instruction: prints $(cat out), not $(cat native)"
-		grep -q "went on natively (code that the engine does not translate)" words || fail "$instruction: $(cat words)"
+		grep -q "went on natively ($reason)" words || fail "$instruction: $(cat words)"
 		timeout 60 "$waymark" trail --functions -n 0 ran >shown 2>&1
 		grep -qw run shown || fail "$instruction $mode: its function is not in the trail: $(tail -3 words shown)"
 		trail ran

@@ -121,7 +121,7 @@ if command -v gfortran >/dev/null; then
 	done
 fi
 
-# A number in the other byte order is none as it is.
+# A number in the other byte order is shown by its bytes.
 cat >foreign.c <<-'END'
 	struct __attribute__((scalar_storage_order("big-endian"))) foreign { int number; } foreign = { 1 };
 	int main(void) { foreign.number = 2; return 0; }

@@ -12,8 +12,9 @@
 
 struct natives {
 	uint32_t counts[ENGINE_NATIVES];
-	int32_t pids[ENGINE_NATIVES];	   /* the first of each; 0: none */
-	uint64_t after_ns[ENGINE_NATIVES]; /* of that: since the recording began */
+	int32_t pids[ENGINE_NATIVES];		 /* the first of each; 0: none */
+	uint64_t after_ns[ENGINE_NATIVES];	 /* of that: since the recording began */
+	uint32_t unfollowed[ENGINE_UNFOLLOWEDS]; /* children that were never recorded */
 };
 
 /* One more. An unknown cause is ignored. */
@@ -26,5 +27,8 @@ const char *native_words(enum engine_native why);
 
 /* What the user can do about it. Static. */
 const char *native_hint(enum engine_native why);
+
+/* The same of children that were never recorded, the hint behind "; ". Static. */
+const char *unfollowed_words(enum engine_unfollowed why);
 
 #endif

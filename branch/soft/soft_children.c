@@ -8,11 +8,13 @@
 #include "process/target.h"
 #include "process/ticks.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/kcmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -121,10 +123,54 @@ static void forget(struct soft_follow *follow, struct soft_process *process)
 	process->use = SOFT_NONE;
 }
 
+static int is_limited(pid_t pid, int which, struct rlimit *limit)
+{
+	return !prlimit(pid, (enum __rlimit_resource)which, NULL, limit) &&
+	       limit->rlim_cur != RLIM_INFINITY;
+}
+
+static int has_all_descriptors(pid_t pid)
+{
+	struct rlimit limit;
+	uint64_t count = 0;
+	char path[32];
+	DIR *all;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	all = is_limited(pid, RLIMIT_NOFILE, &limit) ? opendir(path) : NULL;
+	if (!all)
+		return 0;
+	while (readdir(all))
+		count++;
+	closedir(all);
+	return count >= limit.rlim_cur + 2; /* "." and ".." */
+}
+
+/* By what shows of it from outside, or of its parent, whose limits and privileges it had. */
+enum engine_unfollowed soft_children_cause(const struct soft_process *process)
+{
+	struct rlimit limit;
+	pid_t pid = process->pid;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (pid <= 0 || access(path, F_OK))
+		pid = process->ppid;
+	if (target_status_number(pid, "Seccomp") > 0)
+		return ENGINE_UNFOLLOWED_FILTER;
+	if (is_limited(pid, RLIMIT_AS, &limit) || is_limited(pid, RLIMIT_DATA, &limit))
+		return ENGINE_UNFOLLOWED_ROOM;
+	if (has_all_descriptors(pid))
+		return ENGINE_UNFOLLOWED_DESCRIPTORS;
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	return access(path, R_OK) && errno == EACCES ? ENGINE_UNFOLLOWED_CLOSED
+						     : ENGINE_UNFOLLOWED_LATE;
+}
+
 /* It continues natively. */
 static void refuse(struct soft_follow *follow, struct soft_process *process)
 {
-	follow->unfollowed++;
+	soft_follow_unfollowed(follow, soft_children_cause(process), 1);
 	soft_control_refuse(follow->control, process->ppid, (uint32_t)(process->born >> 32));
 	forget(follow, process);
 }
@@ -257,7 +303,7 @@ static int turn_away(struct soft_follow *follow, pid_t parent, struct engine_chi
 	/* until its maker has reported the number, the fork may fail, and the maker use the entry */
 	if (entry->first_id ? !(uint32_t)born : asked != ENGINE_ASK_CHILD)
 		return 0;
-	follow->unfollowed++;
+	soft_follow_unfollowed(follow, ENGINE_UNFOLLOWED_MANY, 1);
 	if (entry->first_id)
 		soft_control_refuse(follow->control, parent, (uint32_t)(born >> 32));
 	else
@@ -334,6 +380,7 @@ void soft_children_made(struct soft_follow *follow, const struct soft_process *p
 
 	ptrace(PTRACE_GETEVENTMSG, process->traced, 0, &made);
 	snprintf(path, sizeof(path), "/proc/%d/task/%lu", (int)process->traced, made);
-	follow->unfollowed += access(path, F_OK) != 0;
+	if (access(path, F_OK))
+		soft_follow_unfollowed(follow, ENGINE_UNFOLLOWED_VFORKED, 1);
 	follow->strays++;
 }

@@ -21,6 +21,9 @@ int soft_children_look(struct soft_follow *follow, struct soft_process *process)
 /* One that is expected: whether it lives by now, or was given up. */
 int soft_children_look_expected(struct soft_follow *follow, struct soft_process *process);
 
+/* Why a child could not be had, as far as that shows. */
+enum engine_unfollowed soft_children_cause(const struct soft_process *process);
+
 /* Whether a process that has ended had run without a channel of its own. */
 int soft_children_is_lost(const struct soft_process *process);
 

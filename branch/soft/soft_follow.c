@@ -143,7 +143,9 @@ static void trace(struct soft_follow *follow, struct soft_process *process, uint
 
 	process->is_native |= asked == ENGINE_ASK_CHILD;
 	if (follow->is_ending || !tid || ptrace(PTRACE_SEIZE, tid, 0, options)) {
-		follow->unfollowed += !follow->is_ending;
+		if (!follow->is_ending)
+			soft_follow_unfollowed(
+				follow, tid ? ENGINE_UNFOLLOWED_CLOSED : ENGINE_UNFOLLOWED_LATE, 1);
 		answer(follow, process, ENGINE_ASK_REFUSED);
 		return;
 	}
@@ -192,8 +194,8 @@ static void note_head(struct soft_follow *follow, const struct soft_process *pro
 
 	if (!head)
 		return;
-	if (follow->is_wanted)
-		follow->unfollowed += head->unfollowed;
+	for (uint32_t why = 0; why < ENGINE_UNFOLLOWEDS_TOLD && follow->is_wanted; why++)
+		soft_follow_unfollowed(follow, why, head->unfollowed[why]);
 	follow->lost_threads += head->lost_threads;
 	soft_clock_look(clock);
 	ns = soft_clock_ns(clock, head->native_ticks);
@@ -259,7 +261,8 @@ static void executed(struct soft_follow *follow, struct soft_process *process)
 		return;
 	process->is_foreign = err == -WM_E_FOREIGN_ARCH;
 	follow->privileged += err == -EPERM;
-	follow->unfollowed += !process->is_foreign && err != -EPERM;
+	if (!process->is_foreign && err != -EPERM)
+		soft_follow_unfollowed(follow, soft_children_cause(process), 1);
 	soft_reader_drop_carried(process->reader, &gone);
 }
 
@@ -382,9 +385,9 @@ int soft_follow_end(struct soft_follow *follow, struct soft_process *process,
 		end_with = &made;
 	}
 	process->modules.is_gone = process->has_status;
-	if (follow->is_wanted && !is_first)
-		follow->unfollowed += head ? head->state == ENGINE_REFUSED
-					   : soft_children_is_lost(process);
+	if (follow->is_wanted && !is_first &&
+	    (head ? head->state == ENGINE_REFUSED : soft_children_is_lost(process)))
+		soft_follow_unfollowed(follow, soft_children_cause(process), 1);
 	if (process->sink && !follow->error) {
 		soft_follow_failed(follow, soft_reader_end(process->reader, end_with));
 		tell_sink(follow, process);

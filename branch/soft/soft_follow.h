@@ -130,6 +130,13 @@ int soft_follow_end_all(struct soft_follow *follow, const struct trail_between *
 void soft_follow_let_go(struct soft_process *process, uint32_t answer);
 
 /* Keep the first error, and return it. */
+/* So many children are not recorded: enum engine_unfollowed. */
+static inline void soft_follow_unfollowed(struct soft_follow *follow, uint32_t why, uint32_t count)
+{
+	follow->unfollowed += count;
+	follow->natives.unfollowed[why] += count;
+}
+
 int soft_follow_failed(struct soft_follow *follow, int err);
 
 /* It has a sink: its modules are reported to that. */

@@ -83,6 +83,56 @@ static void without_room(void)
 	await();
 }
 
+/* Code that reads beside itself, far from all other. */
+static void *code_far_away(void)
+{
+	static const uint8_t code[] = { 0x8b, 0x05, 0x0a, 0, 0, 0, 0xc3 }; /* mov 10(%rip), %eax */
+	char *at = mmap((void *)0x300000000000, 4096, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	memcpy(at, code, sizeof(code));
+	at[16] = 47;
+	mprotect(at, 4096, PROT_READ | PROT_EXEC);
+	return at;
+}
+
+/* The kernel makes no more memory for code. */
+static void without_new_code(void)
+{
+	int (*get)(void);
+
+	*(void **)&get = code_far_away();
+	prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0);
+	is_right = get() == 47;
+	await();
+}
+
+/* Code that can be run and not read. */
+static void unread(void)
+{
+	static const uint8_t code[] = { 0xb8, 47, 0, 0, 0, 0xc3 };
+	char *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int (*get)(void);
+
+	memcpy(at, code, sizeof(code));
+	mprotect(at, 4096, PROT_EXEC);
+	*(void **)&get = at;
+	is_right = get() == 47;
+	await();
+}
+
+/* The limit of memory has no room for more. */
+static void cramped(void)
+{
+	struct rlimit limit = { 1 << 20, RLIM_INFINITY };
+	int (*get)(void);
+
+	*(void **)&get = code_far_away();
+	setrlimit(RLIMIT_AS, &limit);
+	is_right = get() == 47;
+	await();
+}
+
 static void locked(void)
 {
 	is_right = !mlockall(MCL_CURRENT | MCL_FUTURE);
@@ -345,6 +395,9 @@ int main(int argc, char **argv)
 		{ "filter", under_filter },
 		{ "gs", with_gs },
 		{ "room", without_room },
+		{ "mdwe", without_new_code },
+		{ "unread", unread },
+		{ "cramped", cramped },
 		{ "locked", locked },
 		{ "addresses", with_few_addresses },
 		{ "descriptors", without_descriptors },

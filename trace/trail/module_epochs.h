@@ -16,7 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MODULE_EPOCHS_MAX 4096u /* a program may load and unload for ever: the last goes on then */
+#define MODULE_EPOCHS_MAX                                                                          \
+	4096u /* a program may load and unload without end; the last epoch remains */
 
 /* The process continues in another epoch. */
 struct module_moment {

@@ -24,7 +24,7 @@
 struct trail_space {
 	uint32_t process; /* which of the reader's metadata's */
 	uint32_t number;
-	int is_told; /* of which epoch it is (module_epochs.h) */
+	int is_told; /* its epoch is known (module_epochs.h) */
 	struct trail_table table;
 };
 

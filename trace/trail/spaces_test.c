@@ -264,7 +264,7 @@ Test(spaces, resumed_do_not_grow)
 	cr_expect_eq(from[2], 5);
 }
 
-/* What is read late is of the epoch that its origin names. */
+/* An origin that is drained late names the epoch of each block. */
 Test(spaces, are_of_the_epoch_that_a_thread_names)
 {
 	static const uint32_t names[] = { 0, 2, 0 };

@@ -21,8 +21,8 @@
 #define TRAIL_RUN_IDS (FIELD_BYTES_MAX / 4)
 
 /*
- * Of all tables: blocks, code and slots. Some three million blocks, and no real program without a JIT
- * has so many.
+ * Of all tables: blocks, code and slots. Some three million blocks, and no real program without a
+ * JIT has so many.
  */
 #define TRAIL_TABLE_BYTES_MAX (256u << 20)
 
