@@ -103,7 +103,6 @@
 #define WATCH_COOKIE_MAGIC(cookie) ((uint32_t)((cookie) >> 32))
 #define WATCH_COOKIE_NUMBER(cookie) ((uint16_t)((cookie) >> 16))
 #define WATCH_COOKIE_GENERATION(cookie) ((uint8_t)((cookie) >> 8))
-#define WATCH_COOKIE_ROUND(cookie) ((uint8_t)(cookie))
 
 enum watch_on { WATCH_ON_WRITE = 1, WATCH_ON_ACCESS = 2, WATCH_ON_EXECUTE = 3 };
 

@@ -186,7 +186,11 @@ static int holds_perf(const struct origin_machine *machine, const char *pid)
 	return found;
 }
 
-void origin_holders(const struct origin_machine *machine, char *text, size_t bytes)
+/*
+ * Other processes that have perf events of any kind, as far as we may look: "perf events are held
+ * by perf (12), gdb (34)"; "" without any.
+ */
+static void origin_holders(const struct origin_machine *machine, char *text, size_t bytes)
 {
 	char path[PATH_BYTES], comm[32];
 	size_t used = 0;

@@ -41,12 +41,6 @@ void origins_look(struct origin_state states[ORIGINS], const struct origin_machi
  */
 void origins_need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine);
 
-/*
- * Other processes that have perf events of any kind, as far as we may look: "perf events are held
- * by perf (12), gdb (34)"; "" without any.
- */
-void origin_holders(const struct origin_machine *machine, char *text, size_t bytes);
-
 /* The best of them; -1: none. */
 int origin_best(const struct origin_state states[ORIGINS]);
 

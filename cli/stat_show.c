@@ -14,7 +14,8 @@
 #define COUNT_COLUMNS 18
 #define NAME_COLUMNS 24
 
-double stat_scaled(const struct count_value *value)
+/* The count as if the unit had counted it all the time; -1: it never did. */
+static double stat_scaled(const struct count_value *value)
 {
 	if (!value->running_ns)
 		return value->enabled_ns ? -1 : (double)value->count;

@@ -30,9 +30,6 @@ struct stat_result {
 /* Take the counts of a run of so many seconds into the means. */
 void stat_run_add(struct stat_result *result, double elapsed_s);
 
-/* The count as if the unit had counted it all the time; -1: it never did. */
-double stat_scaled(const struct count_value *value);
-
 /* The table. */
 void stat_show(const struct stat_result *result, FILE *to);
 

@@ -108,9 +108,6 @@ struct samples_one {
 int samples_read(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
 		 void *data);
 
-/* The image of a sum's process. NULL: no memory. */
-struct image *samples_image(struct samples *samples, uint32_t process);
-
 /* The same if an address in it was asked for; NULL: none was. */
 struct image *samples_image_known(const struct samples *samples, uint32_t process);
 

@@ -65,7 +65,8 @@ int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uin
 
 /* ---- functions ---- */
 
-struct image *samples_image(struct samples *samples, uint32_t process)
+/* The image of a sum's process. NULL: no memory. */
+static struct image *samples_image(struct samples *samples, uint32_t process)
 {
 	static const struct tsdl_process unknown;
 	struct image_options options = samples->options.image;

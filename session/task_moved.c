@@ -100,7 +100,8 @@ static void region_read(struct task_moved *moved, pid_t pid, struct task_moved_r
 	}
 }
 
-void task_moved_read(struct task_moved *moved, pid_t pid)
+/* Read what is new in regions that are known. Regions that are new are found by the map. */
+static void task_moved_read(struct task_moved *moved, pid_t pid)
 {
 	for (size_t i = 0; i < moved->region_count; i++)
 		region_read(moved, pid, &moved->regions[i]);

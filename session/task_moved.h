@@ -23,9 +23,6 @@ struct task_moved {
 	int is_inherited;   /* by a fork: not read in the process itself */
 };
 
-/* Read what is new in regions that are known. Regions that are new are found by the map. */
-void task_moved_read(struct task_moved *moved, pid_t pid);
-
 /* The same, and the process's map first, unless that was done a moment ago. */
 void task_moved_look(struct task_moved *moved, pid_t pid);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/detour/janitor_process.h"
 
+#include "agent/runtime/lock.h"
 #include "base/syscall.h"
 
 #include <errno.h>
@@ -12,14 +13,6 @@
 #include <time.h>
 
 #define LOOK_NS 100000000 /* between two looks whether the control thread lives */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	syscall_raw(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void find_guards(struct stop_job *job)
 {
@@ -34,7 +27,7 @@ static void find_guards(struct stop_job *job)
 
 static int run(struct stop_job *job)
 {
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = lock_now_ns();
 	int error = threads_stop(job);
 
 	if (!error) {
@@ -46,10 +39,10 @@ static int run(struct stop_job *job)
 		/* a running thread passes a serializing instruction before it sees the new code */
 		syscall_raw(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0, 0);
 		halt_serialize();
-		job->done_ns = now_ns();
+		job->done_ns = lock_now_ns();
 	}
 	threads_resume(job);
-	job->stopped_ns = now_ns() - begin_ns;
+	job->stopped_ns = lock_now_ns() - begin_ns;
 	return error;
 }
 

@@ -12,6 +12,7 @@
 #include "agent/detour/janitor_process.h"
 
 #include "agent/detour/trap_book.h"
+#include "agent/runtime/lock.h"
 #include "agent/runtime/seccomp_yield.h"
 #include "base/syscall.h"
 
@@ -40,14 +41,6 @@ struct entry { /* getdents64(2) */
 	uint8_t type;
 	char name[];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	syscall_raw(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static uint32_t *slot_of(const struct stop_job *job, int32_t tid)
 {
@@ -126,7 +119,7 @@ static int why_not(struct stop_job *job, int32_t tid, int32_t listed, int error)
 static int is_late(struct stop_job *job, const struct stopped *thread)
 {
 	char text[STATUS_BYTES], state;
-	uint64_t now = now_ns();
+	uint64_t now = lock_now_ns();
 
 	if (now > job->deadline_ns)
 		return -WM_E_STRICT;
@@ -328,7 +321,7 @@ int threads_stop(struct stop_job *job)
 			error = wait_for(job, &job->threads[waited++]);
 		if (error || (waited == before && are_all_stopped(job)))
 			return error;
-		if (waited == before && now_ns() > job->patience_ns)
+		if (waited == before && lock_now_ns() > job->patience_ns)
 			return -WM_E_STRICT;
 	}
 }

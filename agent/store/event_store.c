@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/store/event_store.h"
 
+#include "agent/runtime/lock.h"
 #include "agent/store/arena.h"
 #include "agent/store/clock.h"
 #include "agent/store/thread_writer.h"
@@ -195,17 +196,9 @@ static int is_inside(const struct writer *writer)
 	return 0;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 struct wait {
 	const struct writer *self;
-	int64_t end_ms;
+	uint64_t end_ns;
 	int failed;
 };
 
@@ -220,7 +213,7 @@ static void wait_outside(struct writer *writer, void *data)
 		/* a thread in a tight loop of hits is outside between any two: look often first */
 		if (turn < QUIESCE_LOOKS)
 			continue;
-		if (now_ms() >= wait->end_ms) {
+		if (lock_now_ns() >= wait->end_ns) {
 			wait->failed = 1;
 			return;
 		}
@@ -234,7 +227,7 @@ static void wait_strangers(struct wait *wait)
 	for (unsigned int i = 0; i < STRANGERS_MAX; i++)
 		wait_outside(&writer_strangers[i], wait);
 	while (__atomic_load_n(&writer_strangers_more, __ATOMIC_ACQUIRE)) {
-		if (now_ms() >= wait->end_ms) {
+		if (lock_now_ns() >= wait->end_ns) {
 			wait->failed = 1;
 			return;
 		}
@@ -250,7 +243,7 @@ static void wait_strangers(struct wait *wait)
 int store_quiesce(unsigned int timeout_ms, int self_ok)
 {
 	struct wait wait = { .self = self_ok ? writer_self : NULL,
-			     .end_ms = now_ms() + timeout_ms };
+			     .end_ns = lock_now_ns() + timeout_ms * UINT64_C(1000000) };
 
 	barrier_everywhere();
 	arena_each(wait_outside, &wait);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What becomes of stores at fork: of whose children write to them, and of those that may not. */
+#include "agent/runtime/lock.h"
 #include "agent/store/arena.h"
 #include "agent/store/event_store.h"
 #include "agent/store/thread_writer.h"
@@ -11,14 +12,6 @@
 #include <time.h>
 
 #define COUNTING_MS 10000 /* without a look by the tool */
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 int store_is_alone(void)
 {
@@ -47,10 +40,9 @@ int store_is_counted_in(const struct wm_store *head)
 
 static int is_drained_no_more(const struct wm_store *head, unsigned int ms)
 {
-	int64_t drained_ms = (int64_t)(__atomic_load_n(&head->drained_ns, __ATOMIC_RELAXED) /
-				       1000000);
+	uint64_t drained_ns = __atomic_load_n(&head->drained_ns, __ATOMIC_RELAXED);
 
-	return now_ms() - drained_ms > ms;
+	return (int64_t)(lock_now_ns() - drained_ns) > (int64_t)ms * 1000000;
 }
 
 /* The process can't get its privileges back, and its children have no others. */

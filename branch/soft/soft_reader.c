@@ -494,7 +494,7 @@ static void clear(const struct soft_reader *reader, uint32_t number, uint32_t in
 }
 
 /* For the next thread. */
-void reader_slot_free(const struct soft_reader *reader, uint32_t number)
+static void reader_slot_free(const struct soft_reader *reader, uint32_t number)
 {
 	struct engine_slot *slot = soft_channel_slot(reader->channel, number);
 

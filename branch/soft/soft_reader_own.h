@@ -62,7 +62,4 @@ void reader_end(struct soft_reader *reader, struct soft_thread *thread,
 /* A thread's trail, all of it. */
 void reader_finish(struct soft_reader *reader, uint32_t slot, const struct trail_between *end_with);
 
-/* For the next thread. */
-void reader_slot_free(const struct soft_reader *reader, uint32_t slot);
-
 #endif

@@ -76,9 +76,6 @@ void locals_module_gone(struct locals *locals, struct wm_session *session, uint6
 unsigned int locals_registers(const struct locals *locals);
 uint64_t locals_numbers(const struct locals *locals);
 
-/* Add the counts of the kernel and of the agent for a spec's variable. NULL is allowed. */
-void locals_count(struct locals *locals, size_t spec, struct watch_counts *counts);
-
 /* A process has this variable armed: note it in *result. */
 void locals_describe(const struct locals *locals, size_t spec, struct watched_spec *result);
 

@@ -52,7 +52,8 @@ static void count_slot(const struct slot *slot, struct watch_counts *counts)
 	}
 }
 
-void locals_count(struct locals *locals, size_t spec, struct watch_counts *counts)
+/* Add the counts of the kernel and of the agent for a spec's variable. NULL is allowed. */
+static void locals_count(struct locals *locals, size_t spec, struct watch_counts *counts)
 {
 	if (!locals)
 		return;

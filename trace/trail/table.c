@@ -56,7 +56,8 @@ int trail_entry_is_sane(const struct trail_entry *entry)
 	       entry->start + entry->bytes >= entry->start;
 }
 
-int trail_entry_is_path(const struct trail_entry *entry)
+/* Whether a path can be so, except its ids. */
+static int trail_entry_is_path(const struct trail_entry *entry)
 {
 	return entry->kind == TRAIL_PATH && entry->flags & TRAIL_HAS_CODE && entry->instructions &&
 	       entry->instructions <= TRAIL_PATH_BLOCKS_MAX &&

@@ -61,9 +61,6 @@ struct trail_table {
 /* Whether a block can be so: it has an instruction at least, and the last begins in it. */
 int trail_entry_is_sane(const struct trail_entry *entry);
 
-/* The same of a path, except its ids. */
-int trail_entry_is_path(const struct trail_entry *entry);
-
 /*
  * Take in one trail:define. The same definition given again is fine. Returns 0, -ENOMEM; -EINVAL
  * for an impossible one, or one whose id is far beyond all that are defined; -EEXIST for an id that
