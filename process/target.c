@@ -21,7 +21,6 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define AUXV_MAX 64
 #define LIVE_TRIES 20 /* to find a thread that lives where threads end all the time */
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h of the kernel */
@@ -100,39 +99,29 @@ static long status_number(const char *text, const char *name, int which)
 long target_status_number(pid_t tid, const char *name)
 {
 	char path[64], text[8192];
-	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	err = file_read(path, text, sizeof(text));
-	return err < 0 ? -1 : status_number(text, name, 16);
+	return file_read(path, text, sizeof(text)) < 0 ? -1 : status_number(text, name, 16);
 }
 
 int target_auxv(pid_t tid, uint64_t type, uint64_t *value)
 {
 	union {
-		uint64_t wide[AUXV_MAX][2];
-		uint32_t narrow[2 * AUXV_MAX][2]; /* of a program of 32 bits */
+		uint64_t wide[64][2];
+		uint32_t narrow[128][2]; /* of a program of 32 bits */
 	} pairs = { 0 };
-	size_t count, is_narrow;
 	char path[64];
-	ssize_t got;
-	int fd;
+	int got, is_narrow;
 
 	snprintf(path, sizeof(path), "/proc/%d/auxv", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return target_file_error();
-	got = read(fd, &pairs, sizeof(pairs));
-	close(fd);
+	got = file_read(path, (char *)&pairs, sizeof(pairs));
 	is_narrow = pairs.wide[0][0] >> 32 != 0; /* a pair of its is one word */
-	count = got < 0 ? 0 : (size_t)got / sizeof(pairs.wide[0]) * (1 + is_narrow);
-	for (size_t i = 0; i < count; i++) {
-		if ((is_narrow ? pairs.narrow[i][0] : pairs.wide[i][0]) != type)
-			continue;
-		*value = is_narrow ? pairs.narrow[i][1] : pairs.wide[i][1];
-		return 1;
-	}
-	return 0;
+	for (int i = 0; i < got / (is_narrow ? 8 : 16); i++)
+		if ((is_narrow ? pairs.narrow[i][0] : pairs.wide[i][0]) == type) {
+			*value = is_narrow ? pairs.narrow[i][1] : pairs.wide[i][1];
+			return 1;
+		}
+	return got < 0 ? got : 0;
 }
 
 uint64_t target_status_mask(pid_t tid, const char *name)
