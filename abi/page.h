@@ -45,11 +45,11 @@
  *
  * A child of fork has the mapping of its parent's store, unless its parent has privileges, which
  * the child may give up (store_is_alone()). It writes to that store, in slots that name it, until
- * it has a store of its own. A slot of depth SLOT_SHARES says that a child may do so: the child claims
- * it in its fork handler, before its first event, and ends it when it leaves. Where the child dies,
- * or executes another program, the outside ends its slots. The tool allows this by `tool_pid`,
- * where the process is in the tool's own PID namespace, and ends it by `closed`. It sets `closed`
- * and then looks for such slots; a child claims its slot and then reads `closed`.
+ * it has a store of its own. A slot of depth SLOT_SHARES says that a child may do so: the child
+ * claims it in its fork handler, before its first event, and ends it when it leaves. Where the
+ * child dies, or executes another program, the outside ends its slots. The tool allows this by
+ * `tool_pid`, where the process is in the tool's own PID namespace, and ends it by `closed`. It
+ * sets `closed` and then looks for such slots; a child claims its slot and then reads `closed`.
  *
  * Slot states:
  *

@@ -47,7 +47,8 @@ struct trail_sink_calls {
 	int (*thread_name)(struct trail_sink *sink, struct sink_thread *thread, const char *comm);
 	/*
 	 * The thread's next blocks ran in the epoch of that name (trace/trail/module_epochs.h), of
-	 * which module() got a part already. Without it, in the latest. NULL: the sink has no names.
+	 * which module() got a part already. Without it, in the latest. NULL: the sink has no
+	 * names.
 	 */
 	int (*since)(struct trail_sink *sink, struct sink_thread *thread, uint32_t from);
 	/*

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine/breakpoints.h"
-#include "engine/engine_lock.h"
 #include "engine/engine_memory.h"
 #include "engine/mapped.h"
-#include "engine/pages.h"
 #include "engine/sys.h"
 
 #include <fcntl.h>
@@ -194,29 +192,31 @@ void breakpoints_forget(uint64_t start, uint64_t bytes)
 
 /* ---- looks ---- */
 
-/* Those that are gone for so long that nothing comes in their place. */
-static void drop_old(uint64_t ticks)
+int breakpoints_look_begin(uint64_t ticks)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		if (ticks - all[i].seen < KEPT_TICKS)
-			continue;
-		pages_kill(all[i].pc, 1);
-		all[i--] = all[--count];
-	}
+	uint64_t due = __atomic_load_n(&look_at, __ATOMIC_RELAXED);
+
+	return ticks >= due && __atomic_compare_exchange_n(&look_at, &due, ticks + LOOK_TICKS_MAX,
+							   0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-void breakpoints_look(uint64_t ticks)
+uint64_t breakpoints_drop_old(uint64_t ticks)
 {
-	uint64_t due = __atomic_load_n(&look_at, __ATOMIC_RELAXED), wait;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t pc = all[i].pc;
 
-	if (ticks < due || !__atomic_compare_exchange_n(&look_at, &due, ticks + LOOK_TICKS_MAX, 0,
-							__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		return;
-	pages_look(ticks);
-	lock_take(&dispatch_lock);
-	drop_old(ticks);
-	lock_give(&dispatch_lock);
-	wait = (sys_ticks() - ticks) * LOOK_SHARE;
+		if (ticks - all[i].seen < KEPT_TICKS)
+			continue;
+		all[i] = all[--count];
+		return pc;
+	}
+	return 0;
+}
+
+void breakpoints_look_end(uint64_t ticks)
+{
+	uint64_t wait = (sys_ticks() - ticks) * LOOK_SHARE;
+
 	if (wait < LOOK_TICKS)
 		wait = LOOK_TICKS;
 	if (wait > LOOK_TICKS_MAX)

@@ -9,7 +9,7 @@
  * ten times a second. Where one was, the instruction runs natively for another second or two, so
  * that uprobes that come and go there are hit.
  *
- * Under the engine's lock, but for breakpoints_look().
+ * Under the engine's lock, but for the begin and the end of a look.
  */
 #ifndef ENGINE_BREAKPOINTS_H
 #define ENGINE_BREAKPOINTS_H
@@ -21,7 +21,7 @@ enum breakpoint_kind {
 	BREAKPOINT_HERE,    /* the instruction runs natively */
 	BREAKPOINT_TRACED,  /* a debugger's: nothing else is to raise SIGTRAP here */
 	BREAKPOINT_NEW,	    /* of breakpoints_find(): the page's copy is to be made again */
-	BREAKPOINT_UNKNOWN, /* of breakpoints_find(): it may be one, and what was there is unknown */
+	BREAKPOINT_UNKNOWN, /* of breakpoints_find(): maybe one, and what was there is unknown */
 };
 
 /* What is known at pc. */
@@ -46,9 +46,13 @@ void breakpoints_seen(const uint8_t *bytes, uint64_t page, uint64_t ticks);
 void breakpoints_forget(uint64_t start, uint64_t bytes);
 
 /*
- * Look for those that came or went, if it is time for that: translations of changed code are
- * dropped. Takes the engine's lock.
+ * A look at all pages (pages_look()): begin() says whether it is time for one, and takes it for the
+ * calling thread; end() sets the next time. Without the lock.
  */
-void breakpoints_look(uint64_t ticks);
+int breakpoints_look_begin(uint64_t ticks);
+void breakpoints_look_end(uint64_t ticks);
+
+/* Drop one that is gone for so long that nothing comes in its place: its pc, or 0. */
+uint64_t breakpoints_drop_old(uint64_t ticks);
 
 #endif

@@ -332,7 +332,9 @@ static uint32_t path_of(uint64_t fd, char path[64])
 
 static int is_memory_open(uint64_t fd, char path[64])
 {
-	return is_memory(path, path_of(fd, path));
+	uint32_t bytes = path_of(fd, path);
+
+	return is_memory(path, bytes);
 }
 
 #define DESCRIPTORS_LOOK 1024u

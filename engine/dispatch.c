@@ -6,6 +6,7 @@
 #include "engine/engine_memory.h"
 #include "engine/gate.h"
 #include "engine/leave.h"
+#include "engine/pages.h"
 #include "engine/state.h"
 #include "engine/sys.h"
 #include "engine/thread_words.h"
@@ -121,7 +122,7 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 	thread->regs.rip = pc;
 	if (thread->is_deferred)
 		gate_signal();
-	breakpoints_look(sys_ticks());
+	pages_look(sys_ticks());
 	trace = checked_find(thread, pc);
 	if (trace) {
 		thread->next = (uint64_t)trace->head;

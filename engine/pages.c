@@ -352,12 +352,19 @@ static void look(struct page *page, uint64_t ticks)
 
 void pages_look(uint64_t ticks)
 {
-	uint32_t now = turn;
+	uint64_t pc;
+	uint32_t now;
 
+	if (!breakpoints_look_begin(ticks))
+		return;
 	lock_take(&dispatch_lock);
+	now = turn;
 	for (uint32_t at = watched; at && turn == now; at = pages[at].next)
 		look(&pages[at], ticks);
+	while ((pc = breakpoints_drop_old(ticks)))
+		pages_kill(pc, 1);
 	lock_give(&dispatch_lock);
+	breakpoints_look_end(ticks);
 }
 
 int pages_is_guarded(uint64_t address)

@@ -70,7 +70,10 @@ int pages_are_calm(uint64_t start, uint64_t end);
  */
 void pages_note(uint64_t number, const void *bytes);
 
-/* Copy all those again, as far as that is no wait. Takes the engine's lock. */
+/*
+ * Copy all those again, as far as that is no wait, if it is time to look for breakpoints that came
+ * or went: translations of changed code are dropped. Takes the engine's lock.
+ */
 void pages_look(uint64_t ticks);
 
 int pages_is_guarded(uint64_t address);

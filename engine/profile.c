@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine/breakpoints.h"
 #include "engine/dispatch.h"
 #include "engine/edges.h"
 #include "engine/engine_lock.h"
+#include "engine/pages.h"
 #include "engine/profile.h"
 #include "engine/sys.h"
 #include "engine/trace.h"
@@ -156,7 +156,7 @@ void profile_look(const struct thread *thread)
 	uint64_t words = (uint64_t)((const uint32_t *)thread->pointer - thread->words);
 	uint64_t began = sys_ticks();
 
-	breakpoints_look(began);
+	pages_look(began);
 	if (__atomic_add_fetch(&words_since, words, __ATOMIC_RELAXED) < words_between ||
 	    began < not_before || !thread->slot || !lock_try(&dispatch_lock))
 		return;

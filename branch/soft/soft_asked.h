@@ -36,8 +36,8 @@ int asked_channel(pid_t pid, pid_t parent, uint32_t count, int *number, int all)
 
 /*
  * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains
- * privileges, or call PTRACE_TRACEME. posix_spawn(3) gives its child a stack, never calls that, and makes
- * dozens of calls.
+ * privileges, or call PTRACE_TRACEME. posix_spawn(3) gives its child a stack, never calls that,
+ * and makes dozens of calls.
  */
 int asked_must_look(const struct engine_child *entry);
 

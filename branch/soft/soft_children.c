@@ -300,7 +300,9 @@ static int turn_away(struct soft_follow *follow, pid_t parent, struct engine_chi
 	uint32_t asked = __atomic_load_n(&entry->ask, __ATOMIC_ACQUIRE);
 	uint64_t born = __atomic_load_n(&entry->born, __ATOMIC_ACQUIRE);
 
-	/* until its maker has reported the number, the fork may fail, and the maker use the entry */
+	/*
+	 * until its maker has reported the number, the fork may fail, and the maker use the entry
+	 */
 	if (entry->first_id ? !(uint32_t)born : asked != ENGINE_ASK_CHILD)
 		return 0;
 	soft_follow_unfollowed(follow, ENGINE_UNFOLLOWED_MANY, 1);

@@ -96,11 +96,11 @@ static void base_fill(struct watch_node *node, Dwarf_Die *die)
 {
 	const char *name = dwarf_diename(die);
 	Dwarf_Attribute attribute;
-	Dwarf_Word encoding = 0, endianity = 0;
+	Dwarf_Word encoding = 0, order = 0;
 
 	if (dwarf_attr(die, DW_AT_endianity, &attribute))
-		dwarf_formudata(&attribute, &endianity);
-	if (endianity == DW_END_big) /* of scalar_storage_order: no number as it is */
+		dwarf_formudata(&attribute, &order);
+	if (order == DW_END_big) /* of scalar_storage_order: no number as it is */
 		return;
 	if (dwarf_attr(die, DW_AT_encoding, &attribute))
 		dwarf_formudata(&attribute, &encoding);

@@ -158,7 +158,7 @@ Test(watch_type_part, number_of_several_registers_is_named_with_some_bytes)
 {
 	const double none[2] = { 0 }, some[] = { 1.5, 2.5 };
 	const long double number = 1.25L;
-	const _Float128 quad = 1.5f128;
+	const __float128 quad = 1.5;
 	uint8_t wide[2][16] = { { 0 } };
 
 	memcpy(wide[1], &number, 10);

@@ -123,12 +123,16 @@ static void put_wide(struct writer *writer, const struct watch_node *node, const
 	put(writer, "%s%s", is_negative ? "-" : "", digits + at);
 }
 
+#if !__HAVE_FLOAT128 /* clang has it, which glibc's headers do not know */
+int strfromf128(char *text, size_t bytes, const char *format, __float128 number);
+#endif
+
 /* printf() has no way for it. */
 static void put_quad(struct writer *writer, const void *value)
 {
 	unsigned long long words[2];
 	char text[64];
-	_Float128 number;
+	__float128 number;
 
 	memcpy(words, value, sizeof(words));
 	memcpy(&number, value, sizeof(number));

@@ -63,10 +63,10 @@ int trails_eras_take(struct trails *trails, const struct trace_reader *reader)
 {
 	size_t count = trails->space_count, next;
 	struct trail_space **sorted = calloc(count + 1, sizeof(*sorted));
-	int err = sorted ? 0 : -ENOMEM;
+	int err = 0;
 
-	if (err)
-		return err;
+	if (!sorted)
+		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		trails->spaces[i].table.number = (uint32_t)i;
 		sorted[i] = &trails->spaces[i];
