@@ -169,7 +169,7 @@ real_config_checks()
 	if command -v dnsmasq >/dev/null; then same dnsmasq --test -C d.conf && found=1; fi
 	if [ -x /usr/sbin/sshd ] && [ -d /run/sshd ];
 	then same sh -c 'ssh-keygen -q -N "" -t ed25519 -f k;
-	/usr/sbin/sshd -t -f /dev/null -h $PWD/k; echo $?; ssh -G -F /dev/null h | head -n 3' &&
+	/usr/sbin/sshd -t -f /dev/null -h $PWD/k; echo $?; ssh -G -F /dev/null h | sed -n 1,3p' &&
 	found=1; fi
 	[ -n "$found" ] || missing "any of haproxy, named, unbound, lighttpd, dnsmasq, sshd"
 }
@@ -366,7 +366,7 @@ real_sound()
 {
 	has sox || return
 	same sh -c 'sox -n -r 8000 -b 16 o.wav synth 1 sine 440 reverb;
-	sox o.wav -t raw - rate 11025 | wc -c; sox o.wav -n stat 2>&1 | head -n 3;
+	sox o.wav -t raw - rate 11025 | wc -c; sox o.wav -n stat 2>&1 | sed -n 1,3p;
 	flac -s --no-padding o.wav -o o.flac 2>/dev/null && flac -s -dc o.flac | cmp - o.wav'
 }
 

@@ -452,7 +452,7 @@ real_zip()
 real_coreutils()
 {
 	same sh -c 'seq 100000 | sort --parallel=4 -R --random-source=/bin/sh | sort -n | md5sum;
-	find /usr/share/doc -maxdepth 1 | sort | head -n 50 | xargs -P 4 -n 5 ls -d | sort |
+	find /usr/share/doc -maxdepth 1 | sort | sed -n 1,50p | xargs -P 4 -n 5 ls -d | sort |
 	md5sum; factor 1000000016000000063; sha512sum /bin/sh; ls -l / | wc -l;
 	timeout 0.1 sleep 9; echo $?; (sleep 0.2; echo late) & wait; split -n 3 /bin/sh; cat xa? |
 	cmp - /bin/sh; dd if=/bin/sh bs=7 count=500 2>/dev/null | od -An -tx1 | md5sum;
@@ -494,7 +494,7 @@ real_ssl()
 	seq 50000 >numbers
 	same sh -c 'openssl enc -aes-256-ctr -K 00 -iv 00 -in numbers | openssl dgst -sha3-256;
 	for a in sha512 blake2b512 md5; do openssl dgst -$a numbers; done;
-	openssl genrsa 1024 2>/dev/null | openssl rsa -check -noout 2>&1 | head -n 1;
+	openssl genrsa 1024 2>/dev/null | openssl rsa -check -noout 2>&1 | sed -n 1p;
 	openssl ecparam -genkey -name prime256v1 -noout | openssl ec -pubout 2>/dev/null | wc -l;
 	openssl speed -seconds 1 aes-128-gcm >/dev/null 2>&1; echo $?'
 }
@@ -541,7 +541,7 @@ real_apt()
 	has apt-get apt-cache || return
 	mkdir cache
 	same sh -c 'apt-cache -q -o Dir::Cache="$PWD/cache" gencaches >/dev/null;
-	apt-cache -o Dir::Cache="$PWD/cache" stats | head -n 3;
+	apt-cache -o Dir::Cache="$PWD/cache" stats | sed -n 1,3p;
 	apt-cache -o Dir::Cache="$PWD/cache" depends libc6;
 	apt-get -s -qq -o Dir::Cache="$PWD/cache" -o Debug::NoLocking=1 install sl cowsay 2>&1;
 	apt-config dump | wc -l'
