@@ -17,6 +17,11 @@ def share(name, key="self_percent", of="functions"):
     return sum(row[key] for row in rows(name, of))
 
 
+def of_user(name):
+    """its share of what is not in the kernel, where a busy machine has a third of all samples"""
+    return 100 * share(name) / sum(row["self_percent"] for row in s["functions"] if not row["kernel"])
+
+
 def near(part, of):
     # five deviations of a count that is random, and 3 % for what is not burned
     return abs(part - of) < 5 * (of * (100 - of) / s["samples"]) ** 0.5 + 3

@@ -134,8 +134,8 @@ report --threads
 holds "programs by their names" \
 	'max(s["threads"], key=lambda r: r["samples"])["program"] == "burning"'
 report --functions
-holds "whose addresses are theirs" 'share("work") > 80 and
-	near(share("heavy", "total_percent") / share("work") * 100, 75)'
+holds "whose addresses are theirs" 'of_user("work") > 80 and
+	near(share("heavy", "total_percent") / share("work", "total_percent") * 100, 75)'
 record ./burning 100 jit
 report --functions
 holds "code made at run time" 'share("made_loop") > 5'
