@@ -432,8 +432,8 @@ Test(trail_soft, blocked_program_continues_after_close)
 
 	start_computing();
 	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
-	/* there is no room for more, so don't wait long */
-	cr_assert_eq(wm_trail_flush(trail, -1), 0);
+	/* until there is no room for more */
+	cr_assert(AWAIT(wm_trail_flush(trail, -1) == 0));
 	wm_trail_close(trail);
 	trail = NULL;
 	before = *turns;
@@ -449,7 +449,7 @@ static int record_computing(enum wm_policy policy)
 					    .policy = policy };
 
 	return wm_trail_open(&trail, child, &options) == 0 &&
-	       wm_trail_flush(trail, -1) == (policy != WM_POLICY_BLOCK);
+	       AWAIT(wm_trail_flush(trail, -1) == (policy != WM_POLICY_BLOCK));
 }
 
 static void runs_on(const char *who, enum wm_policy policy)

@@ -153,8 +153,7 @@ enum engine_unfollowed soft_children_cause(const struct soft_process *process)
 	pid_t pid = process->pid;
 	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (pid <= 0 || access(path, F_OK))
+	if (pid <= 0 || !target_has_memory(pid))
 		pid = process->ppid;
 	if (target_status_number(pid, "Seccomp") > 0)
 		return ENGINE_UNFOLLOWED_FILTER;
