@@ -25,6 +25,7 @@
 #define VECTORS_MAX 1024u	/* UIO_MAXIOV */
 #define ROBUST_MAX 2048u	/* ROBUST_LIST_LIMIT of the kernel */
 #define IOCBS_MAX 65536u
+#define TRANSFER_MAX 0x7ffff000u /* MAX_RW_COUNT of the kernel: of more it writes so much */
 #define WORDS_MAX 32u
 /* so much of what a word points to, or of what follows a structure, may be written */
 #define REACH_BYTES (UINT64_C(1) << 20)
@@ -362,6 +363,8 @@ static void expose(uint64_t start, uint64_t bytes)
 {
 	if (!start || !bytes || !ranges_are_writable())
 		return;
+	if (bytes > TRANSFER_MAX)
+		bytes = TRANSFER_MAX;
 	lock_take(&dispatch_lock);
 	pages_expose(start, bytes);
 	lock_give(&dispatch_lock);

@@ -458,8 +458,7 @@ static void *blocked_run(void *data)
 	return NULL;
 }
 
-/* Whether a thread sleeps in the kernel. */
-static int is_asleep(pid_t tid)
+int is_asleep(pid_t tid)
 {
 	char path[64], text[256] = "";
 	int fd;

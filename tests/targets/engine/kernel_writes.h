@@ -4,6 +4,7 @@
 #define TESTS_TARGETS_ENGINE_KERNEL_WRITES_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #define RIGHT 1
 #define WRONG 0
@@ -36,6 +37,9 @@ int code_run(const unsigned char *at);
 /* Make the eight bytes of `at` the operand of code; and what that code returns. */
 void operand_make(unsigned char *at);
 uint64_t operand_run(const unsigned char *at);
+
+/* Whether a thread of this process sleeps in the kernel. */
+int is_asleep(pid_t tid);
 
 /* One more area like `at`, in a page of its own; in a page of code if that is in one. */
 unsigned char *area_like(const unsigned char *at);

@@ -179,19 +179,6 @@ static void *reader_run(void *data)
 	return NULL;
 }
 
-static int is_asleep(pid_t tid)
-{
-	char path[64], text[256] = "";
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
-		exit(2);
-	close(fd);
-	return strstr(text, ") S ") != NULL;
-}
-
 static void reader_start(struct reader *reader, unsigned char *at)
 {
 	int pair[2];
@@ -387,7 +374,7 @@ static int peeked(unsigned char *at)
 
 /* ---- rings ---- */
 
-static int submitted(unsigned char *at)
+static int submitted_of(unsigned char *at, uint64_t bytes)
 {
 	struct iocb block = { .aio_lio_opcode = IOCB_CMD_PREAD }, *blocks = &block;
 	int fd = memfd_create("text", 0);
@@ -399,7 +386,7 @@ static int submitted(unsigned char *at)
 	operand_run(at);
 	block.aio_fildes = (uint32_t)fd;
 	block.aio_buf = (uint64_t)(uintptr_t)at;
-	block.aio_nbytes = sizeof(first);
+	block.aio_nbytes = bytes;
 	block.aio_data = second;
 	if (pwrite(fd, &first, sizeof(first), 0) != sizeof(first))
 		exit(2);
@@ -412,6 +399,17 @@ static int submitted(unsigned char *at)
 	return syscall(SYS_io_getevents, *context, 1, 1, event, NULL) == 1 &&
 	       event->data == second && event->res == sizeof(first) && operand_run(at) == first &&
 	       !syscall(SYS_io_destroy, *context);
+}
+
+static int submitted(unsigned char *at)
+{
+	return submitted_of(at, sizeof(first));
+}
+
+/* The kernel reads what the file has. */
+static int submitted_huge(unsigned char *at)
+{
+	return submitted_of(at, UINT64_C(1) << 62);
 }
 
 struct ring {
@@ -494,6 +492,7 @@ const struct kernel_case cases_late[] = {
 	{ "restart_syscall", stopped },
 	{ "ptrace", peeked },
 	{ "io_submit", submitted },
+	{ "io_submit, huge", submitted_huge },
 	{ "io_uring", ringed },
 	{ 0 },
 };
