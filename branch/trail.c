@@ -330,8 +330,7 @@ static int attach(struct wm_trail *trail, pid_t pid)
 	return err ? trail_fail(trail, err, "pid %d: no thread to take what it does", (int)pid) : 0;
 }
 
-int trail_open_on(struct wm_trail **out, pid_t pid, const struct wm_trail_options *options,
-		  const struct origin_machine *machine)
+int wm_trail_open(struct wm_trail **out, pid_t pid, const struct wm_trail_options *options)
 {
 	struct wm_trail *trail = NULL;
 	int err, cancel;
@@ -339,15 +338,10 @@ int trail_open_on(struct wm_trail **out, pid_t pid, const struct wm_trail_option
 	if (!out)
 		return -EINVAL;
 	*out = NULL;
-	err = opening(&trail, options, machine, &cancel);
+	err = opening(&trail, options, NULL, &cancel);
 	if (!err)
 		err = attach(trail, pid);
 	return opened(out, trail, err, cancel);
-}
-
-int wm_trail_open(struct wm_trail **out, pid_t pid, const struct wm_trail_options *options)
-{
-	return trail_open_on(out, pid, options, NULL);
 }
 
 /* Of a program that can't be recorded nothing is to be left, not even its end to wait for. */

@@ -79,9 +79,7 @@ int trail_fail(struct wm_trail *trail, int error, const char *format, ...)
 int trail_enter(struct wm_trail *trail, int *state);
 void trail_leave(struct wm_trail *trail, int state);
 
-/* The public ones, on another machine than this. */
-int trail_open_on(struct wm_trail **out, pid_t pid, const struct wm_trail_options *options,
-		  const struct origin_machine *machine);
+/* wm_trail_launch() on another machine than this. */
 int trail_launch_on(struct wm_trail **out, char *const argv[],
 		    const struct wm_trail_options *options, const struct origin_machine *machine);
 

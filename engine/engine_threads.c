@@ -51,7 +51,8 @@ struct thread *thread_make(void)
 	return thread;
 }
 
-void thread_free(struct thread *thread)
+/* Never of the caller's own. */
+static void thread_free(struct thread *thread)
 {
 	struct thread *none = NULL;
 

@@ -11,9 +11,6 @@
 /* One with stacks, and nothing else. NULL: no memory. */
 struct thread *thread_make(void);
 
-/* Never of the caller's own. */
-void thread_free(struct thread *thread);
-
 /* The caller's from now on: gs, the stack for signals. 0 or -errno. */
 int thread_enter(struct thread *thread);
 

@@ -37,7 +37,8 @@ int detail_set(struct detail detail, int error, const char *format, ...)
 	return error;
 }
 
-int target_file_error(void)
+/* By errno, why a file of a process can't be opened: the process has ended, or /proc is missing. */
+static int file_error(void)
 {
 	if (errno != ENOENT)
 		return -errno;
@@ -52,7 +53,7 @@ static int file_read(const char *path, char *text, size_t room)
 	ssize_t got = 0;
 
 	if (fd < 0)
-		return target_file_error();
+		return file_error();
 	while (bytes < room - 1 && (got = read(fd, text + bytes, room - 1 - bytes)) > 0)
 		bytes += (size_t)got;
 	if (got < 0)
@@ -301,7 +302,7 @@ int target_threads(pid_t pid, pid_t **tids)
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
 	if (!dir)
-		return target_file_error();
+		return file_error();
 	while ((entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;

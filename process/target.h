@@ -194,12 +194,6 @@ uint64_t target_start_time(pid_t tid);
 uint64_t target_first_stack(pid_t tid);
 
 /*
- * Why a file of a process in /proc can't be opened, by errno: -ESRCH where the process has ended,
- * -WM_E_NO_PROC where there is no /proc.
- */
-int target_file_error(void);
-
-/*
  * The threads of a process, in the order of their start. Returns how many, or an error as above.
  * free() *tids.
  */

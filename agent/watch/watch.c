@@ -457,7 +457,7 @@ void watch_begin(void)
 
 /* ---- modules, forks ---- */
 
-void watch_module_came(const struct module *module)
+static void module_came(const struct module *module)
 {
 	for (unsigned int i = 0; i < module->segment_count; i++) {
 		const struct segment *segment = &module->segments[i];
@@ -495,7 +495,7 @@ void watch_module_gone(const struct module *module)
 
 void watch_init(void)
 {
-	static struct registry_observer observer = { .came = watch_module_came,
+	static struct registry_observer observer = { .came = module_came,
 						     .gone = watch_module_gone };
 
 	registry_observe(&observer);

@@ -54,10 +54,9 @@ int watch_waits(void);
 
 /*
  * Once, before the first registry_scan(): from here on guards can be placed, and the registry
- * reports modules that are new, or gone, as below.
+ * reports modules that are new, or gone.
  */
 void watch_init(void);
-void watch_module_came(const struct module *module);
 void watch_module_gone(const struct module *module);
 
 /* Where the agent's own code is, from..to; once, before anything is watched. */

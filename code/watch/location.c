@@ -34,10 +34,11 @@ int variable_is_program(const struct code_file *file)
 }
 
 /*
- * The program's own block ends where the thread pointer points (variant II), aligned as its segment
+ * An offset in the program's thread-local block as one from the thread pointer. 0 or -ENOENT. The
+ * program's own block ends where the thread pointer points (variant II), aligned as its segment
  * asks; those of libraries are found through the loader's numbers (tls_block.h).
  */
-int variable_thread_offset(const struct code_file *file, uint64_t offset, uint64_t *start)
+static int thread_offset(const struct code_file *file, uint64_t offset, uint64_t *start)
 {
 	for (size_t i = 0; i < file->segment_count; i++) {
 		const struct code_segment *segment = &file->segments[i];
@@ -59,7 +60,7 @@ int variable_locate_thread(const struct code_file *file, uint64_t offset, enum w
 			   uint64_t *start)
 {
 	*base = variable_is_program(file) ? WATCH_IN_THREAD : WATCH_IN_BLOCK;
-	if (variable_thread_offset(file, offset, start))
+	if (thread_offset(file, offset, start))
 		return -WM_E_WATCH_THREAD;
 	if (*base == WATCH_IN_BLOCK)
 		*start = offset;
