@@ -66,8 +66,8 @@ const char *native_hint(enum engine_native why)
 const char *unfollowed_words(enum engine_unfollowed why)
 {
 	static const char *const words[ENGINE_UNFOLLOWEDS] = {
-		[ENGINE_UNFOLLOWED_SHARES] =
-			"it shares its parent's memory or descriptors (clone(2)); trail/step/ records it",
+		[ENGINE_UNFOLLOWED_SHARES] = "it shares its parent's memory or descriptors (clone(2)); "
+					     "trail/step/ records it",
 		[ENGINE_UNFOLLOWED_NAMESPACE] =
 			"it is in a PID namespace of its own; trail/step/ records it",
 		[ENGINE_UNFOLLOWED_ATTACHED] =
@@ -76,16 +76,16 @@ const char *unfollowed_words(enum engine_unfollowed why)
 		[ENGINE_UNFOLLOWED_MANY] =
 			"more processes than are followed at a time (4,096), or no answer in time; "
 			"run fewer at once",
-		[ENGINE_UNFOLLOWED_ROOM] =
-			"its limit of memory has no room for the engine; raise RLIMIT_AS (ulimit -v)",
+		[ENGINE_UNFOLLOWED_ROOM] = "its limit of memory has no room for the engine; "
+					   "raise RLIMIT_AS (ulimit -v)",
 		[ENGINE_UNFOLLOWED_DESCRIPTORS] =
 			"it can have no descriptor more; raise RLIMIT_NOFILE (ulimit -n)",
 		[ENGINE_UNFOLLOWED_FILTER] = "it has a seccomp filter; trail/step/ records it",
 		[ENGINE_UNFOLLOWED_CLOSED] =
 			"it may not be traced (PR_SET_DUMPABLE, another tracer); record as root",
 		[ENGINE_UNFOLLOWED_VFORKED] = "a child of vfork(2) made it; trail/step/ records it",
-		[ENGINE_UNFOLLOWED_LATE] =
-			"it or its parent ended first, or no answer came in time; record with less load",
+		[ENGINE_UNFOLLOWED_LATE] = "it or its parent ended first, or no answer came in time; "
+					   "record with less load",
 	};
 
 	return words[why < ENGINE_UNFOLLOWEDS ? why : ENGINE_UNFOLLOWED_LATE];

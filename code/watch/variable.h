@@ -41,7 +41,8 @@ int variable_locate(Dwarf_Die *die, struct code_file *file, enum watch_base *bas
 int variable_refusal(const Dwarf_Op *ops, size_t count);
 
 /*
- * An offset in the program's thread-local block, as a base and what is added to that: a library's is its block. 0 or -WM_E_WATCH_THREAD.
+ * An offset in the program's thread-local block, as a base and what is added to that: a library's
+ * is its block. 0 or -WM_E_WATCH_THREAD.
  */
 int variable_locate_thread(const struct code_file *file, uint64_t offset, enum watch_base *base,
 			   uint64_t *start);

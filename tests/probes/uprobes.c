@@ -323,7 +323,8 @@ int main(int argc, char **argv)
 		return load(atof(argv[2]), argc > 3 ? argv[3] : "");
 	if (argc > 5 && !strcmp(argv[1], "storm"))
 		return storm(argv[2], (unsigned int)atoi(argv[3]), argv[4], argv + 5, argc - 5);
-	fputs("usage: uprobes load SECONDS [gdb | alone] | storm FILE ROUNDS PID ADDRESS... | rounds ROUNDS | count FILE ADDRESS COMMAND... | hits FILE ROUNDS PID ADDRESS...\n",
+	fputs("usage: uprobes load SECONDS [gdb | alone] | storm FILE ROUNDS PID ADDRESS... |\n"
+	      "  rounds ROUNDS | count FILE ADDRESS COMMAND... | hits FILE ROUNDS PID ADDRESS...\n",
 	      stderr);
 	return 2;
 }

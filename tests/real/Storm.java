@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Storm SECONDS [THREADS]: each thread repeats one round of work, and each round must have the result of the first. The
-// rounds take exceptions that a JVM makes of faults, garbage, strings, shared maps, and locks. The output does not depend
-// on speed.
+// Storm SECONDS [THREADS]: each thread repeats one round of work, and each round must have the
+// result of the first. The rounds take exceptions that a JVM makes of faults, garbage, strings,
+// shared maps, and locks. The output does not depend on speed.
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -21,7 +21,9 @@ public class Storm {
 		long area(int n);
 	}
 
-	static final Shape[] shapes = { n -> n * 3L, n -> n ^ 0x55L, n -> (long) n * n, n -> n >>> 1, n -> 7L - n };
+	static final Shape[] shapes = {
+		n -> n * 3L, n -> n ^ 0x55L, n -> (long) n * n, n -> n >>> 1, n -> 7L - n
+	};
 	static final ConcurrentHashMap<String, AtomicLong> shared = new ConcurrentHashMap<>();
 	static final ReentrantLock lock = new ReentrantLock();
 	static final Object monitor = new Object();
@@ -40,7 +42,9 @@ public class Storm {
 	}
 
 	static long sum(Node node) {
-		return node == null ? 0 : node.value + node.ballast.length + sum(node.left) * 3 - sum(node.right);
+		if (node == null)
+			return 0;
+		return node.value + node.ballast.length + sum(node.left) * 3 - sum(node.right);
 	}
 
 	static int deep(int n) {
@@ -60,7 +64,9 @@ public class Storm {
 				case 1: nodes[1].left.value = i; break;
 				case 2: result += 100 / numbers[i % 5]; break;
 				case 3: result += numbers[i % 9]; break;
-				case 4: result += ((Integer) (i % 2 == 0 ? thing : (Object) i)); break;
+				case 4:
+					result += ((Integer) (i % 2 == 0 ? thing : (Object) i));
+					break;
 				case 5: result += nodes[i % 3].ballast.length; break;
 				default: result += shapes[i % 5].area(i);
 				}
@@ -81,7 +87,8 @@ public class Storm {
 		StringBuilder text = new StringBuilder();
 		Map<String, Integer> words = new HashMap<>();
 		for (int i = 0; i < 120; i++) {
-			text.append(Integer.toHexString(4096 + i * 7919 + seed)).append(i % 3 == 0 ? ' ' : '-');
+			text.append(Integer.toHexString(4096 + i * 7919 + seed));
+			text.append(i % 3 == 0 ? ' ' : '-');
 		}
 		for (String word : text.toString().split("[ -]")) {
 			words.merge(word.substring(0, 2), 1, Integer::sum);
@@ -106,7 +113,8 @@ public class Storm {
 			result = result * 7 + shapes[i % 5].area(list.get(i));
 		}
 		for (int i = 0; i < 40; i++) {
-			shared.computeIfAbsent("key" + i % 13, key -> new AtomicLong()).incrementAndGet();
+			shared.computeIfAbsent("key" + i % 13, key -> new AtomicLong())
+				.incrementAndGet();
 			lock.lock();
 			try {
 				underLock++;
@@ -151,7 +159,8 @@ public class Storm {
 		long[] results = new long[count];
 		for (int i = 0; i < count; i++) {
 			int seed = i;
-			threads[i] = new Thread(null, () -> work(seed, end, results), "storm" + i, 512 << 10);
+			Runnable all = () -> work(seed, end, results);
+			threads[i] = new Thread(null, all, "storm" + i, 512 << 10);
 			threads[i].start();
 		}
 		for (int i = 0; i < count; i++) {
@@ -162,8 +171,9 @@ public class Storm {
 			inMap += value.get();
 		}
 		long due = (rounds.get() + count) * 40;
-		System.out.println("checksum " + checksum + " wrong " + wrong + " map " + (inMap == due) + " lock " +
-				(underLock == due) + " monitor " + (underMonitor == due));
+		System.out.println("checksum " + checksum + " wrong " + wrong + " map " +
+				(inMap == due) + " lock " + (underLock == due) + " monitor " +
+				(underMonitor == due));
 		System.err.println(rounds.get() + " rounds");
 	}
 }
