@@ -15,7 +15,7 @@ int name_match(const char *pattern, const char *name);
  */
 int name_match_module(const char *pattern, const char *path);
 
-/* What is behind the last slash; all of it where nothing is. */
+/* The part after the last slash, or the whole path if that part is empty. */
 const char *name_last_part(const char *path);
 
 #endif

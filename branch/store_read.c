@@ -269,7 +269,7 @@ struct writing {
 	struct place place;
 	struct store_record next;
 	int has_next, is_begun;
-	uint32_t from; /* that `to` was told */
+	uint32_t from; /* the epoch that `to` was given last */
 	struct sink_thread *to;
 };
 

@@ -57,7 +57,7 @@ static uint32_t file_read(uint8_t *built, uint64_t page)
 	return got > 0 ? (uint32_t)got : 0;
 }
 
-/* The bytes that a breakpoint has replaced there; 0: it is none. */
+/* How many bytes a breakpoint replaces there; 0: it is no breakpoint. */
 static uint32_t replaced(const uint8_t *now, const uint8_t *built)
 {
 	if (*now == *built)
@@ -65,7 +65,7 @@ static uint32_t replaced(const uint8_t *now, const uint8_t *built)
 	return *now == INT3 ? 1 : *now == CALL && *built == NOP ? CALL_BYTES : 0;
 }
 
-/* Only breakpoints tell the page from its file: so it is that file. */
+/* Whether the page differs from its file by breakpoints alone. */
 static int is_built(const uint8_t *now, const uint8_t *built, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < bytes;) {

@@ -9,7 +9,7 @@
  * ten times a second. Where one was, the instruction runs natively for another second or two, so
  * that uprobes that come and go there are hit.
  *
- * Under the engine's lock, but for the begin and the end of a look.
+ * The caller holds the engine's lock, except for breakpoints_look_begin() and _end().
  */
 #ifndef ENGINE_BREAKPOINTS_H
 #define ENGINE_BREAKPOINTS_H
@@ -24,7 +24,7 @@ enum breakpoint_kind {
 	BREAKPOINT_UNKNOWN, /* of breakpoints_find(): maybe one, and what was there is unknown */
 };
 
-/* What is known at pc. */
+/* The kind of the breakpoint that is known at pc. */
 enum breakpoint_kind breakpoints_at(uint64_t pc);
 
 /*

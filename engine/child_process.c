@@ -80,7 +80,7 @@ void process_unfollowed(uint64_t flags)
 	__atomic_add_fetch(&channel.head->unfollowed[unfollowed_cause(flags)], 1, __ATOMIC_RELAXED);
 }
 
-/* A number that no child of ours has, nor of processes that had our number before. Never 0. */
+/* A number that no other child has, also none of an earlier process with our PID. Never 0. */
 static uint64_t count_child(void)
 {
 	uint32_t none = 0, count;

@@ -158,8 +158,8 @@ static void protect(const uint64_t *gpr)
 }
 
 /*
- * By this descriptor a file may be written of which there is code, or will be: is_mapped. Not under
- * the lock: FUSE asks a server.
+ * Notes a descriptor by which a file may be written that has code in memory, or will have
+ * (is_mapped). The caller does not hold the lock: fstat(2) on FUSE asks a server.
  */
 static void file_look(uint64_t fd, int is_mapped)
 {
@@ -220,7 +220,7 @@ static int is_discard(uint64_t advice)
 /* The program has userfaultfd(2): UFFD_FEATURE_*. */
 static uint64_t feeds;
 
-/* ... of which these let calls wait until another thread of the program has read about them. */
+/* Features by which a call waits until another thread of the program has read its event. */
 #define FEEDS_TELL                                                                                 \
 	(UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |          \
 	 UFFD_FEATURE_EVENT_UNMAP)

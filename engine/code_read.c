@@ -61,7 +61,7 @@ static struct copy *promise(uint64_t number)
 						PROT_READ | PROT_WRITE);
 	if (!bytes_of_all)
 		return NULL;
-	if (copy) /* another thread reads it, too: whoever has it first */
+	if (copy) /* another thread reads it too; the first one that is done fills it */
 		return copy;
 	copy = &copies[set_index(number)][next_way[set_index(number)]++ % WAYS];
 	*copy = (struct copy){ .number = number, .ticket = ++tickets };

@@ -296,7 +296,7 @@ static void reach_messages(struct thread *thread, uint64_t at, uint64_t count, u
 	}
 }
 
-/* What may be pointers in [at, at + bytes): how many were read. */
+/* Read the words of [at, at + bytes), which may be pointers. Returns how many were read. */
 static uint32_t words_read(uint64_t words[WORDS_MAX], uint64_t at, uint64_t bytes)
 {
 	uint32_t count = 0;
@@ -316,7 +316,7 @@ static void reach_words(struct thread *thread, uint64_t at, uint64_t bytes)
 		reach(thread, words[i], 8);
 }
 
-/* What words of a structure point to: code that the program may write is there. */
+/* The targets of a structure's words, where there is code that the program may write. */
 static void reach_nested(struct thread *thread, uint64_t at, uint64_t bytes)
 {
 	uint64_t words[WORDS_MAX];
@@ -331,7 +331,7 @@ static void reach_nested(struct thread *thread, uint64_t at, uint64_t bytes)
 	lock_give(&dispatch_lock);
 }
 
-/* What is both read and written may be followed by an array. Terminals have no pointers. */
+/* A structure that is read and written may have an array behind it. Terminals have no pointers. */
 static void reach_ioctl(struct thread *thread)
 {
 	uint32_t request = (uint32_t)argument(thread, 1), direction = _IOC_DIR(request);

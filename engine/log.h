@@ -21,8 +21,8 @@ void log_end(void);
 void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *path);
 
 /*
- * What is mapped there goes: so does, in the log, all code of files that has a part of it. 1: only
- * a part of such code goes; read the mappings again (ranges_read()).
+ * These addresses are unmapped. The log says so of each module that has a part there. Returns 1 if
+ * another part of a module stays: then read the mappings again (ranges_read()).
  */
 int log_gone(uint64_t start, uint64_t bytes);
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Uprobes of other tools on code that runs under the engine: set before it is translated, and coming and going behind that.
 # The program does what it does natively, each uprobe is hit, and the trail says that a breakpoint is there.
-# ROUNDS (200): how often a uprobe comes and goes on a program that was started.
+# ROUNDS (200): how many uprobes are set and removed on a program that was started.
 no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
@@ -90,7 +90,7 @@ ended()
 
 addresses=("${functions[@]}" "${labels[@]}" "${functions[@]/#/r}")
 
-# Uprobes that come and go on a running program, before a recording enters it, meanwhile, and when it has left.
+# Uprobes that are set and removed on a running program: before, during and after a recording.
 ./uprobes load 300 alone >load.out &
 load=$!
 await executed "$load"

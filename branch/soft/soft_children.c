@@ -198,9 +198,9 @@ static void begin(struct soft_follow *follow, struct soft_process *process)
 }
 
 /*
- * Its memfd's descriptor, or an error. Of a process with thousands of descriptors a look at all
- * takes longer than the fork, and at first there is none yet: so the number that the last child's
- * had is tried before, for as long as such a look takes.
+ * Its memfd's descriptor, or an error. To look at thousands of descriptors takes longer than the
+ * fork, and the child may not have made its memfd yet. So the number that the last child's memfd
+ * had is tried first, for as long as a look at all takes.
  */
 static int find(struct soft_process *process, struct soft_process *parent)
 {

@@ -95,7 +95,7 @@ static int has_path(const struct map *map, const char *path)
 	       (!map->path[bytes] || !strcmp(map->path + bytes, " (deleted)"));
 }
 
-/* What has no file any more, and what never had one, is still mapped, most likely. */
+/* Of a module whose file was removed, or that never had one: its memory is most likely there. */
 static int by_memory(struct control_module *module, pid_t pid, uint64_t start, const char *path)
 {
 	struct maps maps;

@@ -66,9 +66,9 @@ int declared_element(const struct declared *array, struct declared *element, uin
 		     int64_t *lowest, uint64_t *count);
 
 /*
- * Whether it has several dimensions, of which the first is that of neighbours, as in Fortran. Then
- * what is left of it, once it was indexed by some, is not in one piece: declared_bytes() returns
- * -WM_E_WATCH_TYPE.
+ * Whether it has several dimensions, and neighbours in memory differ in the first index, as in
+ * Fortran. Elements that agree in the first index are then apart: declared_bytes() of such a part
+ * returns -WM_E_WATCH_TYPE.
  */
 int declared_is_by_columns(const struct declared *array);
 

@@ -64,8 +64,8 @@ static uint8_t float_type(uint64_t bytes)
 }
 
 /*
- * Debug information has one encoding for floating point of 16 bytes: only names tell binary128 from
- * the x87's 10 bytes. They are those of GCC, LLVM, gfortran, GNAT, GDC and rustc.
+ * DWARF has one encoding for all floating point of 16 bytes. Only the type's name distinguishes
+ * binary128 from the x87's 10 bytes. These are the names of GCC, LLVM, gfortran, GNAT, GDC, rustc.
  */
 static int wide_float(struct watch_node *node, Dwarf_Die *die, const char *name)
 {
