@@ -30,6 +30,7 @@ static struct {
 	pid_t tool; /* 0: nothing is to be killed */
 	int steps, step_at;
 	int kept; /* steps that had `held` */
+	char detail[512];
 } * killing;
 
 static int held = -1; /* a descriptor of the tool's, which is not closed by execve(2) */
@@ -116,7 +117,7 @@ static int is_only_child(const struct subject *subject)
 /* Kill a tool at a step. Returns whether it came to that step. */
 static int enter_and_die(struct subject *subject, int step_at)
 {
-	char agent[PATH_MAX], detail[512];
+	char agent[PATH_MAX];
 	pid_t tool;
 	int status;
 
@@ -125,7 +126,8 @@ static int enter_and_die(struct subject *subject, int step_at)
 	tool = fork();
 	if (!tool) {
 		killing->tool = getpid();
-		_exit(!!inject_agent(subject->pid, agent, subject->dir, detail, sizeof(detail)));
+		_exit(!!inject_agent(subject->pid, agent, subject->dir, killing->detail,
+				     sizeof(killing->detail)));
 	}
 	cr_assert_eq(waitpid(tool, &status, 0), tool);
 	cr_assert(AWAIT(is_only_child(subject)), "step %d: a process stays", step_at);
@@ -134,7 +136,7 @@ static int enter_and_die(struct subject *subject, int step_at)
 	subject_agent_leave(subject);
 	if (WIFSIGNALED(status))
 		return 1;
-	cr_assert_eq(status, 0, "step %d", step_at);
+	cr_assert_eq(status, 0, "step %d: %s", step_at, killing->detail);
 	return 0;
 }
 

@@ -52,7 +52,9 @@ ended()
 
 held()
 {
-	python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["held"]))' out
+	python3 -c 'import json, sys
+text = open(sys.argv[1]).read() # a program may have written before
+print(len(json.loads(text[text.index("{"):])["held"]))' out
 }
 
 # ---- executed again ----
@@ -73,7 +75,10 @@ storm libadd.so 0 library_add
 run 0 --json -o reload -e func:library_add@libadd.so/safe/ -- ./hostile reload ./libadd.so 20
 calm
 grep -q '^right$' out || fail "loaded again: $(cat out)"
-[ "$(json recorded)" -ge 100 ] || fail "loaded again: $(json recorded) calls are recorded"
+# how often the uprobe is there as the library comes is the kernel's; what it held is named
+[ "$(json recorded)" -ge 1 ] || fail "loaded again: no call is recorded"
+[ "$(json recorded)" -eq 2000 ] || [ "$(held)" -gt 0 ] ||
+	fail "loaded again: $(json recorded) calls are recorded, and nothing said"
 
 # ---- uprobes for another process alone ----
 

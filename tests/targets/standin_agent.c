@@ -25,9 +25,10 @@ static void *listener(void *arg)
 	struct pollfd ready = { .fd = (int)(intptr_t)arg, .events = POLLIN };
 
 	poll(&ready, 1, 200);
-	if (!getsockname(ready.fd, (struct sockaddr *)&address, &bytes))
-		unlink(address.sun_path);
-	close(ready.fd);
+	if (getsockname(ready.fd, (struct sockaddr *)&address, &bytes))
+		address.sun_path[0] = '\0';
+	close(ready.fd); /* before the name goes: who sees no name finds no listener */
+	unlink(address.sun_path);
 	return NULL;
 }
 
