@@ -33,7 +33,7 @@
 #define LEFT_NS 100000000u
 #define LOOK_SHARE 200 /* a look may take this fraction of the time: 1/200 */
 #define READ_BYTES_MAX (256 * 1024)
-#define STORE "memfd:waymark-store (deleted)" /* as a process's map has it */
+#define STORE "memfd:waymark-store" /* as maps_read() names it */
 
 static int is_same_file(pid_t a, pid_t b)
 {
@@ -247,7 +247,7 @@ static int is_connected(const struct wm_session *session, pid_t pid)
 
 /*
  * Whether the process has executed a program since its agent reported, be it the same file, with
- * LD_PRELOAD kept: then it has no buffer. Also if we may not look.
+ * LD_PRELOAD kept: then its buffer is gone, if it ever came. Also if we may not look.
  */
 static int has_executed(const struct process *process)
 {
@@ -260,11 +260,17 @@ static int has_executed(const struct process *process)
 	if (got < 0)
 		return errno == EACCES;
 	now[got] = 0;
-	return process->exe &&
-	       (strcmp(now, process->exe) != 0 || (!process->outside && !has_mapped(pid, STORE)));
+	if (!process->exe)
+		return 0;
+	return strcmp(now, process->exe) != 0 ||
+	       (process->drain && !process->outside && !has_mapped(pid, STORE));
 }
 
-/* Whether it was recorded with its present program: then it installed its filters itself. */
+/*
+ * Whether it was recorded with its present program: then it changed its root or installed its
+ * filters itself. So it is while execve(2) has ended the agent's thread, and has still to change
+ * the program.
+ */
 static int was_recorded(const struct wm_session *session, pid_t pid)
 {
 	for (const struct process *p = session->processes; p; p = p->next)
@@ -354,7 +360,8 @@ static void look_at(struct wm_session *session, pid_t pid)
 	const char *program;
 	int error;
 
-	if (target_read(&target, pid) || target_has_ended(&target))
+	/* before its program is read: it may execute another at any moment */
+	if (was_recorded(session, pid) || target_read(&target, pid) || target_has_ended(&target))
 		return;
 	program = *target.exe ? target.exe : target.comm;
 	if (is_counted(list, &target, program))
@@ -364,8 +371,6 @@ static void look_at(struct wm_session *session, pid_t pid)
 	    is_forked(&target))
 		return;
 	error = reason(session, &target, (struct detail){ words, sizeof(words) });
-	if (error == -WM_E_FILTERED_PROGRAM && was_recorded(session, pid))
-		return;
 	if (error)
 		count(list, &target, program, error, words);
 }
