@@ -78,6 +78,12 @@ static inline uint8_t *emit_jump(uint8_t *at, const void *to)
 	return emit_relative(emit_8(at, 0xe9), to);
 }
 
+/* jmp *pointer */
+static inline uint8_t *emit_jump_through(uint8_t *at, const void *pointer)
+{
+	return emit_relative(emit_bytes(at, "\xff\x25", 2), pointer);
+}
+
 /* lea offset(%rsp), %rsp */
 static inline uint8_t *emit_drop(uint8_t *at, int32_t offset)
 {

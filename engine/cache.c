@@ -82,7 +82,8 @@ static struct cache_area *area_begin(uint8_t *at, uint32_t bytes)
 	head->gate_miss = (uint64_t)gate_miss;
 	head->gate_syscall = (uint64_t)gate_syscall;
 	head->gate_refused = (uint64_t)gate_refused;
-	emit_relative(emit_bytes(jump, "\xff\x25", 2), &head->gate_exit);
+	head->gate_changed = (uint64_t)gate_changed;
+	emit_jump_through(jump, &head->gate_exit);
 	area->generation = generation;
 	area->bytes = bytes;
 	area->hot = at + ((sizeof(*head) + 63) & ~(size_t)63);

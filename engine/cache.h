@@ -24,7 +24,7 @@ struct cache_head {
 	struct engine_code_head code;
 	/* what a word adds to xmm15, by the blocks of its path; 16-byte aligned */
 	uint64_t steps[TRACE_BLOCKS_MAX + 1][2];
-	uint64_t gate_exit, gate_miss, gate_syscall, gate_refused;
+	uint64_t gate_exit, gate_miss, gate_syscall, gate_refused, gate_changed;
 	uint8_t exit_jump[16]; /* jmp *gate_exit: where exits lead that are not linked */
 };
 

@@ -8,12 +8,6 @@
 #include "engine/liveness.h"
 #include "engine/map.h"
 
-/* jmp *gate, whose address is in the area's head. */
-static uint8_t *gate_jump(uint8_t *at, const uint64_t *gate)
-{
-	return emit_relative(emit_bytes(at, "\xff\x25", 2), gate);
-}
-
 void end_here(struct making *m)
 {
 	making_swap_in(m);
@@ -193,7 +187,7 @@ void end_syscall(struct making *m, const struct insn *insn)
 	making_block_end(m, TRAIL_SYSCALL, 0);
 	out = making_out_add(m, EXIT_SYSCALL, m->pc);
 	m->hot = making_put(m, m->hot, out, RCX); /* the call would write rcx */
-	m->hot = gate_jump(m->hot, &m->area->head->gate_syscall);
+	m->hot = emit_jump_through(m->hot, &m->area->head->gate_syscall);
 	m->blocks--;
 	making_beside(m, 0);
 	m->blocks++;
@@ -208,7 +202,7 @@ static void out_native(struct making *m, enum exit_kind kind, uint64_t target)
 	m->hot = emit_save(m->hot, RAX, THREAD_SCRATCH);
 	m->hot = making_put(m, m->hot, out, RAX);
 	m->hot = emit_load(m->hot, RAX, THREAD_SCRATCH);
-	m->hot = gate_jump(m->hot, &m->area->head->gate_refused);
+	m->hot = emit_jump_through(m->hot, &m->area->head->gate_refused);
 	making_beside(m, 0);
 	m->is_over = 1;
 }

@@ -149,6 +149,7 @@ enum gate {
 	GATE_MISS = 1,	  /* an indirect branch to where no trace is known to be */
 	GATE_SYSCALL = 2, /* a system call: ring_last() */
 	GATE_REFUSED = 3, /* to an instruction that can't be translated: ring_last() */
+	GATE_CHANGED = 4, /* the code is no more what a trace was made of */
 };
 
 #endif

@@ -74,6 +74,7 @@ static void indirect(struct thread *thread, const struct exit *exit)
 void engine_enter(struct thread *thread, enum gate why)
 {
 	struct exit *exit = exit_of(ring_last(thread));
+	uint64_t target;
 
 	switch (why) {
 	case GATE_EXIT:
@@ -82,6 +83,11 @@ void engine_enter(struct thread *thread, enum gate why)
 	case GATE_MISS:
 		thread->regs.gpr[1] = thread->scratch;
 		indirect(thread, exit);
+		return;
+	case GATE_CHANGED:
+		target = thread->regs.gpr[1];
+		thread->regs.gpr[1] = thread->scratch;
+		dispatch_to(thread, target, NULL);
 		return;
 	case GATE_SYSCALL:
 		trace_out(thread);

@@ -33,6 +33,7 @@
 	gate gate_miss, 1	/* rcx: the low half of where to; the program's is in `scratch` */
 	gate gate_syscall, 2
 	gate gate_refused, 3
+	gate gate_changed, 4	/* rcx: where to; the program's is in `scratch` */
 
 	.type gate_enter, @function
 gate_enter:

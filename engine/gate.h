@@ -9,6 +9,7 @@ void gate_exit(void);
 void gate_miss(void);
 void gate_syscall(void);
 void gate_refused(void);
+void gate_changed(void);
 
 void gate_sigreturn(void);
 

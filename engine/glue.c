@@ -181,6 +181,10 @@ static int jump(const struct glue *glue)
 		memory_copy(frame_gpr(glue->context, 0), at + 2, 8);
 		return done(glue, 10);
 	}
+	if (is_at(glue, "\x48\xb9", 2)) {
+		memory_copy(rcx, at + 2, 8);
+		return done(glue, 10);
+	}
 	if (is_at(glue, "\x48\x8d\x0c\xc8", 4)) {
 		*rcx = *frame_gpr(glue->context, 0) + *rcx * 8;
 		return done(glue, 4);

@@ -45,6 +45,8 @@ struct making {
 	int is_x87_shown;
 	int is_unknown;		/* breakpoints.h: its first instruction, which runs natively */
 	int is_checked, is_hot; /* hot: the path that edges.h knows */
+	int is_open;		/* checked, and lastingly: by the trace itself if it can be */
+	uint32_t check_bytes;	/* of the code that it compares before it runs; 0: none */
 	uint64_t starts[TRACE_BLOCKS_MAX];
 	struct trail_entry entries[TRACE_BLOCKS_MAX];
 	uint32_t blocks;

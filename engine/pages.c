@@ -113,9 +113,10 @@ enum page_state pages_guard(uint64_t address)
 
 	if (!(flags & (RANGE_WRITABLE | RANGE_SHARED)))
 		return PAGE_GUARDED;
-	/* who else writes it is not seen */
-	if (!page || flags & RANGE_SHARED || page->is_exposed)
+	if (!page)
 		return PAGE_CHECKED;
+	if (flags & RANGE_SHARED || page->is_exposed)
+		return PAGE_OPEN;
 	if (page->state != PAGE_GUARDED || page->is_guarded)
 		return page->state;
 	if (sharers)

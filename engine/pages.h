@@ -5,7 +5,8 @@
  *
  * A page is not guarded if it is written repeatedly, by its own code, through another mapping, or
  * maybe by a system call that is being made (kernel_writes.h).
- * Its code is checked at each entry instead.
+ * Its code is checked at each entry instead, by the engine (PAGE_CHECKED), or by the code itself
+ * (PAGE_OPEN).
  *
  * Under the engine's lock.
  */
@@ -19,6 +20,7 @@
 enum page_state {
 	PAGE_GUARDED,	    /* or never written */
 	PAGE_CHECKED,	    /* its code may change at any time */
+	PAGE_OPEN,	    /* the same, and no write to it will ever be seen */
 	PAGE_WRITES_ITSELF, /* and by the code that runs there: between two instructions */
 };
 

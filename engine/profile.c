@@ -90,7 +90,7 @@ static void path_look(struct batch *batch, const struct path *path, const struct
 	if (next->trace)
 		edges_vote(trace->starts[blocks - 1], next->trace->pc);
 	trace->heat += trace->heat < UINT16_MAX;
-	if (trace->layouts < LAYOUTS_MAX && !trace->is_dead && !trace->is_checked &&
+	if (trace->layouts < LAYOUTS_MAX && !trace->is_dead && !trace->code &&
 	    trace->heat >= HOT_HITS << 3 * trace->layouts)
 		batch_add(batch, trace);
 }

@@ -88,7 +88,8 @@ static int is_trap_beside(struct thread *thread, const struct frame_context *con
 	if (state.kind == STATE_IN)
 		return 1;
 	state_look(&state, ran);
-	return state.kind == STATE_BETWEEN || state.kind == STATE_ENGINE;
+	return state.kind == STATE_BETWEEN || state.kind == STATE_ENGINE ||
+	       state.flags & PIECE_CHECKS;
 }
 
 /* ---- the engine's own ---- */
@@ -125,6 +126,21 @@ static int map_met(const siginfo_t *info, struct frame_context *context)
 	    entry != (uint64_t)info->si_addr)
 		return 0;
 	*rip = (uint64_t)gate_miss;
+	return 1;
+}
+
+/* The code that a trace compares before it runs can't be read any more. */
+static int check_met(struct frame_context *context)
+{
+	struct state state;
+
+	if (!cache_has(*frame_rip(context)))
+		return 0;
+	state_look(&state, *frame_rip(context));
+	if (state.kind != STATE_IN || !(state.flags & PIECE_CHECKS))
+		return 0;
+	*frame_gpr(context, 1) = state.pc;
+	*frame_rip(context) = (uint64_t)gate_changed;
 	return 1;
 }
 
@@ -199,6 +215,8 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 			return 1;
 		}
 		if (info->si_signo == SIGSEGV && map_met(info, context))
+			return 1;
+		if (check_met(context))
 			return 1;
 		if (guard_met(thread, info, context)) {
 			if (leave_is_wanted())

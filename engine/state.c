@@ -20,7 +20,7 @@ static void found(struct state *state, uint32_t index, int is_first_byte)
 	state->block = piece->block;
 	state->flags = piece->flags;
 	state->left = left_from(state->trace, index, piece->block);
-	if (!piece->program_bytes)
+	if (!piece->program_bytes && !(piece->flags & PIECE_CHECKS))
 		state->kind = STATE_BETWEEN;
 	else if (piece->flags & (PIECE_SPILLED | PIECE_RECORDED))
 		state->kind = STATE_IN;

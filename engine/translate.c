@@ -3,6 +3,7 @@
 #include "engine/breakpoints.h"
 #include "engine/cache.h"
 #include "engine/channel.h"
+#include "engine/checked_code.h"
 #include "engine/end.h"
 #include "engine/engine_memory.h"
 #include "engine/engine_thread.h"
@@ -146,6 +147,7 @@ static int guard(struct making *m, uint64_t left)
 			if (m->instructions)
 				return 1;
 			m->is_checked = 1;
+			m->is_open = state == PAGE_OPEN;
 			m->most_blocks = 1;
 			m->most_instructions = state == PAGE_WRITES_ITSELF
 						       ? 1
@@ -362,7 +364,7 @@ static struct trace *keep(struct making *m, struct trace *trace)
 
 		if (!code)
 			return NULL;
-		trace->is_checked = 1;
+		trace->is_checked = !m->check_bytes;
 		trace->code_bytes = m->blocks ? m->entries[0].bytes : 0;
 		memory_copy(code, m->read->copy, trace->code_bytes);
 		trace->code = code;
@@ -395,7 +397,7 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 	m->cold = area->cold;
 	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
 	m->is_called = 0;
-	m->is_swapped = m->is_over = m->is_checked = m->is_x87_shown = 0;
+	m->is_swapped = m->is_over = m->is_checked = m->is_open = m->is_x87_shown = 0;
 	m->constant_count = m->unreached = 0;
 	m->error = 0;
 	m->guarded = 1;
@@ -407,25 +409,8 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 	if (!m->is_hot || !(liveness_dead(m->read, pc) & 1u << RCX))
 		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
 	m->head = m->piece_from = m->hot;
-}
-
-/* Whether the code is still what was translated. 0 also where that is to be read first. */
-static int is_true(const struct trace *trace, struct code_read *read)
-{
-	const uint8_t *code;
-	uint64_t left;
-
-	if (!trace->is_checked)
-		return 1;
-	left = ranges_left(trace->pc);
-	code = left < trace->code_bytes ? NULL
-					: code_read_once(read, trace->pc, left, trace->code_bytes);
-	if (!code)
-		return 0;
-	for (uint32_t i = 0; i < trace->code_bytes; i++)
-		if (code[i] != trace->code[i])
-			return 0;
-	return !pages_are_calm(trace->pc, trace->pc + trace->code_bytes);
+	if (m->check_bytes)
+		checked_code_emit(m);
 }
 
 /* So that a change of its code is its end. */
@@ -449,11 +434,14 @@ static void fill(struct making *m, struct cache_area *area, const struct trace *
 {
 	memory_ready(&area->hot_ready, area->hot + READY_AHEAD);
 	memory_ready(&area->cold_ready, area->cold + READY_AHEAD);
-	begin(m, area, trace);
-	while (!m->is_over && !m->read->bytes)
-		one(m);
-	if (m->read->bytes)
-		m->error = -EAGAIN;
+	m->check_bytes = 0;
+	do {
+		begin(m, area, trace);
+		while (!m->is_over && !m->read->bytes)
+			one(m);
+		if (m->read->bytes)
+			m->error = -EAGAIN;
+	} while (checked_code_is_due(m));
 }
 
 /*
@@ -528,7 +516,7 @@ static struct trace *find_or_make(uint64_t pc, struct code_read *read, int *erro
 
 	traces_turn();
 	trace = trace_at(pc);
-	if (trace && is_true(trace, read))
+	if (trace && checked_code_holds(trace, read))
 		return trace;
 	*error = -EAGAIN;
 	if (read->bytes)

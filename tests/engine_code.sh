@@ -23,6 +23,8 @@ for name in written protected mapped shared aliased read beside itself stack hea
 	same "code $name" "$WAYMARK_BUILD/tests/targets/engine/engine-code" "$name"
 done
 
+same "written at another address" "$WAYMARK_BUILD/tests/targets/engine/engine-twofold"
+
 for name in missing shared batches protected removed signals vanished announced; do
 	same "pages by userfaultfd(2): $name" "$WAYMARK_BUILD/tests/targets/engine/engine-fed" "$name"
 done

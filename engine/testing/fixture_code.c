@@ -44,6 +44,10 @@ void gate_refused(void)
 {
 }
 
+void gate_changed(void)
+{
+}
+
 /* Memory of the program's, which nothing else can read: never under the engine's lock. */
 int gate_copy(void *to, const void *from, uint64_t bytes)
 {

@@ -325,6 +325,7 @@ static const char *gate_name(uint64_t at)
 		{ "gate_miss", offsetof(struct cache_head, gate_miss), gate_miss },
 		{ "gate_syscall", offsetof(struct cache_head, gate_syscall), gate_syscall },
 		{ "gate_refused", offsetof(struct cache_head, gate_refused), gate_refused },
+		{ "gate_changed", offsetof(struct cache_head, gate_changed), gate_changed },
 	};
 
 	for (unsigned int i = 0; i < sizeof(gates) / sizeof(gates[0]); i++)
@@ -452,9 +453,8 @@ static uint64_t add_pieces(void)
 			add("%u:%u", piece->block, piece->program_bytes);
 		else
 			add("+");
-		add("%s%s%s", piece->flags & PIECE_SWAPPED ? "s" : "",
-		    piece->flags & PIECE_SPILLED ? "k" : "",
-		    piece->flags & PIECE_RECORDED ? "r" : "");
+		for (int bit = 0; bit < 4; bit++) /* PIECE_* */
+			add("%.*s", (int)(piece->flags >> bit & 1), &"skrc"[bit]);
 		while (at < end) {
 			if (!piece->program_bytes && is_filler(at)) {
 				at++;
