@@ -85,7 +85,7 @@ static int is_trap_beside(struct thread *thread, const struct frame_context *con
 
 	thread->traced = rip;
 	state_look(&state, rip);
-	if (state.kind == STATE_IN)
+	if (state.kind == STATE_IN || state.kind == STATE_ENGINE) /* what leads here is beside */
 		return 1;
 	state_look(&state, ran);
 	return state.kind == STATE_BETWEEN || state.kind == STATE_ENGINE ||

@@ -118,7 +118,30 @@ static void bytes(void)
 	printf("byte by byte\n");
 }
 
+static void step_through(unsigned int offset)
+{
+	steps = 0;
+	__asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\torl $0x100, (%%rsp)\n\tpopfq\n\t"
+			 "mov $3, %%edi\n\tcall *%0\n\tpushfq\n\tandl $~0x100, (%%rsp)\n\tpopfq\n\t"
+			 "lea 128(%%rsp), %%rsp"
+			 :
+			 : "r"(run_at + offset)
+			 : "rax", "rcx", "rdi", "memory", "cc");
+	printf("%ld steps\n", steps);
+}
 
+/* By the trap flag: code that has run, and code on a page that no thread has come to. */
+static void stepped(void)
+{
+	handle(SIGTRAP, note);
+	step_through(64);
+	munmap(run_at, PAGE);
+	munmap(write_at, PAGE);
+	close(file);
+	get();
+	memcpy(write_at + 64, turns, sizeof(turns));
+	step_through(64);
+}
 
 static void report(int number, siginfo_t *info, void *data)
 {
@@ -151,6 +174,7 @@ int main(void)
 	storm();
 	waits();
 	bytes();
+	stepped();
 	lost();
 	return 0;
 }
