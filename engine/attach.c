@@ -104,31 +104,35 @@ static void give_back(struct thread *thread)
 	thread->spill = thread->blocked;
 }
 
-/* The thread continues by itself, as no tool is there to set its registers. */
-static void native(void) __attribute__((noreturn));
+/*
+ * The thread continues by itself, as no tool is there to set its registers. `is_led`: or there is
+ * one, which led it, and counts who has parked; a thread that comes by itself must not count.
+ */
+static void native(int is_led) __attribute__((noreturn));
 
-static void native(void)
+static void native(int is_led)
 {
-	park();
+	if (is_led)
+		park();
 	attach_native();
 }
 
-static void put_back(struct thread *thread) __attribute__((noreturn));
+static void put_back(struct thread *thread, int is_led) __attribute__((noreturn));
 
-static void put_back(struct thread *thread)
+static void put_back(struct thread *thread, int is_led)
 {
 	leave_delist(thread);
 	give_back(thread);
-	native();
+	native(is_led);
 }
 
 /*
  * Continue natively, by itself or as the tool wants. Do not use leave(): its signal would abort the
  * system call that the thread resumes, if restart_syscall(2) restarts it.
  */
-static void out(struct thread *thread) __attribute__((noreturn));
+static void out(struct thread *thread, int is_led) __attribute__((noreturn));
 
-static void out(struct thread *thread)
+static void out(struct thread *thread, int is_led)
 {
 	int is_last;
 
@@ -145,7 +149,7 @@ static void out(struct thread *thread)
 	give_back(thread);
 	leave_wait(is_last);
 	attach_vector_load(thread->vector15, processor_width());
-	native();
+	native(is_led);
 }
 
 /*
@@ -161,14 +165,14 @@ static void go_on(struct thread *thread)
 	__atomic_compare_exchange_n(&decision, &decided, GIVEN_BACK, 0, __ATOMIC_ACQ_REL,
 				    __ATOMIC_ACQUIRE);
 	if (decided != TAKEN)
-		put_back(thread);
+		put_back(thread, 0);
 	while (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_WAITING)
 		doze(&nap_ns);
 	if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_REFUSED)
-		put_back(thread);
+		put_back(thread, 0);
 	thread->call_next = 0; /* restarted */
 	if (channel_is_over())
-		out(thread);
+		out(thread, 0);
 	signal_let_all(thread);
 	dispatch_to(thread, thread->regs.rip, NULL);
 }
@@ -234,7 +238,7 @@ void attach_commit(struct thread *thread)
 
 void attach_undo(struct thread *thread)
 {
-	put_back(thread);
+	put_back(thread, 1);
 }
 
 void attach_call_over(struct thread *thread, long result)
@@ -258,5 +262,5 @@ void attach_leave(struct thread *thread, long code)
 	thread->regs.rip = thread->call_next - 2;
 	if (code == RESTART_BLOCK)
 		thread->regs.gpr[0] = SYS_restart_syscall;
-	out(thread);
+	out(thread, 1);
 }
