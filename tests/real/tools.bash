@@ -346,7 +346,8 @@ real_gdb()
 	has gdb gcc || return
 	threads_c
 	gcc -g -O0 -pthread work.c -o work
-	normal='s/0x[0-9a-f]*/X/g; s/Thread X \(LWP [0-9]+\)/Thread/;
+	# it says when it comes to it that a child was left alone
+	normal='/^\[Detaching after fork/d; s/0x[0-9a-f]*/X/g; s/Thread X \(LWP [0-9]+\)/Thread/;
 	s/Thread [0-9]+ "work"/Thread N/; s/child process [0-9]+/child/; s/process [0-9]*/process/;
 	/^warning: Error disabling/d'
 	same gdb -nx -q -batch -ex 'set startup-with-shell off' \
