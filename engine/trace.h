@@ -59,7 +59,7 @@ struct piece {
  * run
  */
 #define PIECE_RECORDED 4u
-#define PIECE_CHECKS 8u /* whether the code is still what was translated: none of it has run */
+#define PIECE_CHECKS 8u /* compares the code with what was translated; none of it has run */
 
 struct trace {
 	uint64_t pc;
@@ -77,7 +77,7 @@ struct trace {
 	uint16_t code_bytes;
 	uint16_t heat;		/* how often profile.c has met it */
 	uint8_t layouts;	/* how often its code has been laid out again */
-	const uint8_t *code;	/* of its only block, if that is compared, by whomever; or NULL */
+	const uint8_t *code;	/* of its only block, if that is compared with it; or NULL */
 	const uint64_t *starts; /* of its blocks */
 	const struct piece *pieces;
 	uint32_t piece_count;

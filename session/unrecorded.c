@@ -263,7 +263,7 @@ static int has_executed(const struct process *process)
 	if (!process->exe)
 		return 0;
 	return strcmp(now, process->exe) != 0 ||
-	       (process->drain && !process->outside && !has_mapped(pid, STORE));
+	       (process->store_inode && !process->outside && !process_has_store(process));
 }
 
 /*

@@ -57,7 +57,7 @@ struct soft_process {
 	int child_fd;
 	uint64_t look_ns;
 	uint64_t looked_ns; /* of a child: when all of its were looked at last */
-	uint32_t told;	    /* channel.head->told when the entries of its children were read last */
+	uint32_t told;	    /* its channel's count when its children's entries were read last */
 	struct trail_sink *sink;
 	struct soft_modules modules;
 	uint64_t since_ns; /* when it was expected first */

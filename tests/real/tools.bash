@@ -426,7 +426,8 @@ real_git()
 	) 2>/dev/null
 	# how large a pack becomes depends on which of git's threads is quicker
 	same sh -c 'cd r && git gc -q && git fsck 2>&1 && git log --oneline | md5sum &&
-	git count-objects -v | grep -v size && git -c pack.threads=4 repack -adfq && git clone -q . ../c 2>&1 &&
+	git count-objects -v | grep -v size &&
+	git -c pack.threads=4 repack -adfq && git clone -q . ../c 2>&1 &&
 	git blame f3 | md5sum && git diff HEAD~9 | git apply --stat | tail -n 1'
 }
 

@@ -83,7 +83,7 @@ static void storm(void)
 
 static void *answer_later(void *at)
 {
-	usleep(20000);
+	usleep(20000); /* time is the subject: by then the loop is linked to itself */
 	*(volatile uint8_t *)at = 42;
 	return NULL;
 }
