@@ -12,7 +12,7 @@
 #include "cli/record_options.h"
 #include "cli/tree.h"
 #include "cli/watch_stop.h"
-#include "perf/object_own.h"
+#include "perf/descriptors.h"
 #include "session/live.h"
 #include "session/patience.h"
 #include "session/probes.h"

@@ -11,7 +11,6 @@
 #include "cli/quantity.h"
 #include "perf/counter_claims.h"
 #include "perf/cpus.h"
-#include "perf/object_own.h"
 #include "process/ticks.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "cli/top_screen.h"
 #include "cli/tree.h"
 #include "perf/count_event.h"
-#include "perf/object_own.h"
+#include "perf/descriptors.h"
 #include "session/spec.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * period (5 to 30 ms) each time where the process has several threads; so the table is made large
  * enough in one step, while the program still runs.
  */
-#include "perf/object_own.h"
+#include "perf/descriptors.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -46,10 +46,10 @@ int descriptors_raise(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
-		return 0;
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return -errno;
 	limit.rlim_cur = limit.rlim_max;
-	return !setrlimit(RLIMIT_NOFILE, &limit);
+	return setrlimit(RLIMIT_NOFILE, &limit) ? -errno : 0;
 }
 
 int descriptors_need(size_t count, struct detail detail)
@@ -64,8 +64,12 @@ int descriptors_need(size_t count, struct detail detail)
 			detail, -WM_E_NO_DESCRIPTORS,
 			"%zu descriptors are needed, and some %d for the rest; RLIMIT_NOFILE allows %llu at most",
 			count, (int)(want - count), (unsigned long long)limit.rlim_max);
-	if (want > limit.rlim_cur && !descriptors_raise())
-		return -errno;
+	if (want > limit.rlim_cur) {
+		int err = descriptors_raise();
+
+		if (err)
+			return err;
+	}
 	table_grow(want - 1);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arms all events or none; object.h lists the steps. */
 #include "perf/cpus.h"
+#include "perf/descriptors.h"
 #include "perf/object_own.h"
 #include "process/stop_threads.h"
 #include "process/ticks.h"

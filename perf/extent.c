@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "perf/cpus.h"
+#include "perf/descriptors.h"
 #include "perf/object_own.h"
 #include "perf/refused.h"
 #include "process/stop_threads.h"

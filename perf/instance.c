@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/instance.h"
+#include "perf/descriptors.h"
 #include "perf/rings.h"
 
 #include <errno.h>
@@ -21,6 +22,9 @@ static int perf_open(struct perf_event_attr *attr, pid_t tid, int cpu, int group
 {
 	long fd = syscall(SYS_perf_event_open, attr, tid, cpu, group_fd, PERF_FLAG_FD_CLOEXEC);
 
+	/* also where another opener has raised the limit: the old one refused us */
+	if (fd < 0 && errno == EMFILE && !descriptors_raise())
+		fd = syscall(SYS_perf_event_open, attr, tid, cpu, group_fd, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;
 }
 

@@ -100,10 +100,8 @@ static int open_one(struct event_object *object, struct instance *instance, int 
 	const struct cpu_ring *ring = NULL;
 	int err;
 
-	do
-		err = instance_open(instance, &object->sources[instance->source], &form,
-				    instance->is_leader ? -1 : leader_fd);
-	while (err == -EMFILE && descriptors_raise());
+	err = instance_open(instance, &object->sources[instance->source], &form,
+			    instance->is_leader ? -1 : leader_fd);
 	for (unsigned int i = 0; i < object->rings.count && !ring; i++)
 		if ((int)object->rings.all[i].cpu == instance->cpu)
 			ring = &object->rings.all[i];

@@ -184,13 +184,4 @@ void claims_name_holder(const struct event_object *object, int err, struct detai
  */
 uint64_t program_id(pid_t pid);
 
-/*
- * Room for `count` descriptors more: the soft limit raised, and the kernel's table made large
- * enough in one step. 0, or -WM_E_NO_DESCRIPTORS with words.
- */
-int descriptors_need(size_t count, struct detail detail);
-
-/* The soft limit to the hard one; whether that allows more than before. */
-int descriptors_raise(void);
-
 #endif
