@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Of a thread that runs; each fails only where that wrote a whole round of segments meanwhile. */
+#define COPY_TRIES 8
+
 /* A segment that was copied. */
 struct copied {
 	uint64_t number;
@@ -68,15 +71,38 @@ static void skip_older(const struct soft_reader *reader, struct soft_thread *thr
 }
 
 /*
+ * Copy the newest segment, and older ones that no one has read, before that: the copies have no
+ * gap. How many. 0 where the thread has overwritten the newest meanwhile, as one can while this
+ * process waits for a CPU.
+ */
+static uint32_t copy_newest(const struct soft_reader *reader, uint32_t slot, struct copied *copied,
+			    uint32_t *words)
+{
+	const struct soft_sizes *sizes = &reader->channel->sizes;
+	size_t room = sizes->segment_bytes / sizeof(uint32_t);
+	uint64_t newest = newest_of(reader, slot);
+	uint32_t count = 0;
+
+	/* the thread may leave the newest during the copy */
+	for (uint64_t number = newest;
+	     number && number >= reader->threads[slot].next && count < sizes->segments; number--) {
+		if (copy_one(reader, slot, number, &copied[count], words + count * room))
+			count++;
+		else if (number != newest)
+			break;
+	}
+	return count;
+}
+
+/*
  * A thread overwrites its oldest segment, perhaps faster than this function puts it. So copy all
- * first, the newest before older ones: the copies then have no gap.
+ * first, the newest before older ones.
  */
 static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
 {
 	const struct soft_sizes *sizes = &reader->channel->sizes;
 	struct soft_thread *thread = &reader->threads[slot];
 	size_t room = sizes->segment_bytes / sizeof(uint32_t);
-	uint64_t newest = newest_of(reader, slot);
 	struct copied copied[ENGINE_SEGMENTS_MAX];
 	uint32_t count = 0;
 	int is_gap;
@@ -86,14 +112,8 @@ static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
 		reader_failed(reader, -ENOMEM);
 		return;
 	}
-	/* the thread may leave the newest during the copy */
-	for (uint64_t number = newest; number && number >= thread->next && count < sizes->segments;
-	     number--) {
-		if (copy_one(reader, slot, number, &copied[count], words + count * room))
-			count++;
-		else if (number != newest)
-			break;
-	}
+	for (int tries = 0; tries < COPY_TRIES && !count; tries++)
+		count = copy_newest(reader, slot, copied, words);
 	soft_clock_look(&reader->first->clock);
 	if (count && reader_paths(reader) >= 0) {
 		is_gap = reader_reach(thread, copied[count - 1].number,
