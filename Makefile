@@ -56,7 +56,7 @@ torture: build  ## toggle, fork, load, attach, detach for SECONDS=600
 
 fuzz: setup     ## feed nonsense to whatever reads a trace or a process, sanitized, for SECONDS=600
 	@[ -f $(BUILD)-fuzz/build.ninja ] || meson setup $(BUILD)-fuzz -Dtests=false -Ddocs=false -Db_sanitize=address,undefined
-	@ninja -C $(BUILD)-fuzz cli/waymark cli/agent_fuzz cli/consumers_fuzz agent/libwaymark-agent.so engine/libwaymark-trail.so
+	@ninja -C $(BUILD)-fuzz cli/waymark cli/agent_fuzz cli/consumers_fuzz inside/libwaymark-agent.so inside/engine/libwaymark-trail.so
 	@WAYMARK_BUILD=$(abspath $(BUILD)-fuzz) WAYMARK_FUZZ_SECONDS=$(SECONDS) tests/consumers.sh
 
 lint: build     ## layout, static analysis, layers, symbols, scripts, spelling

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory that the engine, a translator inside a traced process (engine/), shares with the
- * tool outside: the channel, a memfd of each process alone. The tool makes it, fills in its request
- * and, elsewhere, the process's state (struct engine_boot), maps the engine into the process, and
- * starts it at the engine's entry with the channel's address in rdi, and that of its boot in rdx.
- * From then on the program runs as translated code, which logs into the channel what it ran:
+ * The memory that the engine, a translator inside a traced process (inside/engine/), shares with
+ * the tool outside: the channel, a memfd of each process alone. The tool makes it, fills in its
+ * request and, elsewhere, the process's state (struct engine_boot), maps the engine into the
+ * process, and starts it at the engine's entry with the channel's address in rdi, and that of its
+ * boot in rdx. From then on the program runs as translated code, which logs into the channel what
+ * it ran:
  *
  *	struct engine_channel	the head, a page
  *	struct engine_control	a page: the tool's, where the process has no other (control_at)

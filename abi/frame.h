@@ -10,7 +10,7 @@
  *	inside, at the function's entry: the thread that runs it
  *	    FREE, OVER -> TAKEN     a frame of the table; first waits for threads in a hit of it
  *	                            the return address is replaced by a stub's
- *	                            (agent/detour/return.h)
+ *	                            (inside/detour/return.h)
  *	    TAKEN -> ASKED          `tid`, `cfa`; `asked`++; waits, at most FRAME_WAIT_MS
  *	outside, which waits on `asked`
  *	    moves the frame's watches to cfa + offset on every thread, opens their gates

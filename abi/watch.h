@@ -12,9 +12,9 @@
  *
  * The magic is the session's own; a signal with another magic is the program's. The number
  * identifies the watch, the generation counts how often that was changed in place, and the round is
- * the pass of the scan of threads that opened the event (perf/object.h). A thread that has two
- * events of one watch gets one signal for both, since the second finds the first pending. So no hit
- * is reported twice.
+ * the pass of the scan of threads that opened the event (record/perf/object.h). A thread that has
+ * two events of one watch gets one signal for both, since the second finds the first pending. So no
+ * hit is reported twice.
  *
  *	PLACE, COMMIT   (abi/detour.h) libc's guards, so that the program neither blocks SIGTRAP nor
  *	                takes it

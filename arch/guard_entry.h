@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the guards of prctl(3) and syscall(3) enter (agent/watch/guard.h): by a jump, with the
+ * Where the guards of prctl(3) and syscall(3) enter (inside/watch/guard.h): by a jump, with the
  * function's own arguments, and with the number of its system call in the result's register, or 0
  * where the first argument is it.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of our own process, stopped by the janitor (agent/detour/janitor.c): their registers, and
- * the frames that signals left on their stacks. No libc: raw system calls only.
+ * Threads of our own process, stopped by the janitor (inside/detour/janitor.c): their registers,
+ * and the frames that signals left on their stacks. No libc: raw system calls only.
  */
 #ifndef ARCH_HALT_H
 #define ARCH_HALT_H

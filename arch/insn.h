@@ -89,8 +89,8 @@ struct insn {
 
 /*
  * Decode the instruction at code[left], whose address is `address`, in 64-bit mode. `amd`: use
- * AMD's reading of an operand size of 16 bits in a near branch (code/block.h). 0; or -EILSEQ: the
- * tables do not have it, or it is cut. *insn is then unchanged.
+ * AMD's reading of an operand size of 16 bits in a near branch (target/code/block.h). 0; or
+ * -EILSEQ: the tables do not have it, or it is cut. *insn is then unchanged.
  */
 int insn_decode(struct insn *insn, const uint8_t *code, size_t left, uint64_t address, int amd);
 

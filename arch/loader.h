@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The code that brings the agent into a process; process/inject.c puts it there and describes the
- * protocol.
+ * The code that brings the agent into a process; target/process/inject.c puts it there and
+ * describes the protocol.
  *
  *	loader_code     start: the borrowed thread's code (arch/remote_syscall.h) goes before it
  *	loader_clone    the borrowed thread's clone(2); the parent continues at `restore` of that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The processor-specific part of borrowing a thread of another process for a few system calls. Used
- * only from outside; process/borrow.c describes the protocol.
+ * only from outside; target/process/borrow.c describes the protocol.
  *
  * The borrowed thread executes nothing but this code, which the tool writes into the process:
  *

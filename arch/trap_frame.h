@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the handler of SIGTRAP needs (agent/watch/trap.h): the target's context, and how it calls
+ * What the handler of SIGTRAP needs (inside/watch/trap.h): the target's context, and how it calls
  * the target's own handler.
  */
 #ifndef ARCH_TRAP_FRAME_H

@@ -17,7 +17,7 @@
 
 #include "bench/measure.h"
 #include "bench/traced.h"
-#include "process/ticks.h"
+#include "target/process/ticks.h"
 #include <waymark/error.h>
 
 static const char *suffix = "";

@@ -8,7 +8,7 @@ source=$(cd "$(dirname "$0")/.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cc -O2 -I"$source/include" "$source/bench/cost_loop.c" -o "$folder/loop"
-export WAYMARK_AGENT=$build/agent/libwaymark-agent.so
+export WAYMARK_AGENT=$build/inside/libwaymark-agent.so
 "$build/cli/waymark" record -o "$folder/trace" --buffer 256M \
 	-e cost:none -e cost:clock/count=task-clock/ -e cost:faults/count=page-faults/ \
 	-e cost:both/count=task-clock+page-faults/ -- "$folder/loop"

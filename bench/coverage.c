@@ -10,10 +10,10 @@
  * waits for the next one.
  */
 #include "bench/measure.h"
-#include "code/symbol.h"
-#include "code/trampoline.h"
-#include "session/forms.h"
-#include "process/loaded.h"
+#include "target/code/symbol.h"
+#include "target/code/trampoline.h"
+#include "record/probe/forms.h"
+#include "target/process/loaded.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What event objects cost (perf/object.h):
+ * What event objects cost (record/perf/object.h):
  *
  *	watch.arm_1000_threads_ms    four watches on a program of 1,000 threads, all or nothing
  *	watch.modify_us              one watch of a program of one thread changed in place;
@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "bench/measure.h"
-#include "perf/object.h"
-#include "trial/trial.h"
+#include "record/perf/object.h"
+#include "target/trial/trial.h"
 #include <waymark/error.h>
 
 #define THREADS 1000

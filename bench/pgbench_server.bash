@@ -18,7 +18,7 @@ trap finish EXIT
 pg_find >"$work/why" || skip "$(cat "$work/why")"
 chmod 755 "$work"
 # the server's user may not be let into the build folder
-agent=${WAYMARK_AGENT:-$(dirname "$waymark")/../agent/libwaymark-agent.so}
+agent=${WAYMARK_AGENT:-$(dirname "$waymark")/../inside/libwaymark-agent.so}
 cp "$agent" "$work/libwaymark-agent.so" || exit 1
 export WAYMARK_AGENT=$work/libwaymark-agent.so
 

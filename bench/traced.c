@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "bench/measure.h"
-#include "process/launch.h"
-#include "process/socket_owner.h"
+#include "target/process/launch.h"
+#include "target/process/socket_owner.h"
 #include <waymark/error.h>
 
 #define ANSWER_MS 20000

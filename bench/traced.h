@@ -11,8 +11,8 @@
 
 #include "abi/control.h"
 #include "abi/page.h"
-#include "process/link.h"
-#include "process/tool_socket.h"
+#include "target/process/link.h"
+#include "target/process/tool_socket.h"
 
 struct traced {
 	struct listener *listener;

@@ -3,9 +3,9 @@
 #include "cli/command_line.h"
 #include "cli/json.h"
 #include "cli/quantity.h"
-#include "claim/holder.h"
-#include "perf/object.h"
-#include "process/target.h"
+#include "target/claim/holder.h"
+#include "record/perf/object.h"
+#include "target/process/target.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 
+#include "base/out.h"
 #include "base/similar_names.h"
-#include "trace/out.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef CLI_COUNT_LIST_H
 #define CLI_COUNT_LIST_H
 
-#include "perf/count_event.h"
+#include "record/perf/count_event.h"
 
 struct count_list {
 	struct count_event *events;

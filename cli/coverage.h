@@ -3,8 +3,8 @@
 #ifndef CLI_COVERAGE_H
 #define CLI_COVERAGE_H
 
-#include "history/lines.h"
-#include "trace/out.h"
+#include "base/out.h"
+#include "read/history/lines.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,9 +3,9 @@
 #ifndef CLI_DIFF_H
 #define CLI_DIFF_H
 
+#include "base/out.h"
 #include "cli/trail_bounds.h"
-#include "history/divergence.h"
-#include "trace/out.h"
+#include "read/history/divergence.h"
 #include "trace/trail/pair.h"
 
 #define DIFF_HARMLESS_NAMES 64

@@ -3,7 +3,7 @@
 #include "cli/diff.h"
 
 #include "cli/quantity.h"
-#include "history/callers.h"
+#include "read/history/callers.h"
 
 #include <string.h>
 

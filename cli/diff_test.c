@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark diff as a command, on runs of tests/targets/parts.S that were stepped through. */
-#include "branch/testing/steps.h"
 #include "cli/command_test.h"
+#include "record/trail/testing/steps.h"
 #include "trace/testing/packets.h"
 #include "trace/trail/testing/trail.h"
 

@@ -3,8 +3,8 @@
 #include "cli/command_line.h"
 #include "cli/json.h"
 #include "cli/quantity.h"
-#include "doctor/doctor.h"
-#include "trial/simulate.h"
+#include "record/doctor/doctor.h"
+#include "target/trial/simulate.h"
 
 #include <limits.h>
 #include <stdio.h>

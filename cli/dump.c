@@ -9,8 +9,8 @@
 #include "cli/quantity.h"
 #include "cli/sorted_events.h"
 #include "cli/watch_where.h"
-#include "perf/cpus.h"
-#include "trace/format.h"
+#include "read/pass/format.h"
+#include "record/perf/cpus.h"
 
 #include <errno.h>
 #include <stdlib.h>

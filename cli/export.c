@@ -3,7 +3,7 @@
  * waymark export: the trails of a trace in a form that another tool reads.
  */
 #include "cli/export_samples.h"
-#include "history/export.h"
+#include "read/export/export.h"
 
 #include "cli/cli.h"
 #include "cli/command_line.h"

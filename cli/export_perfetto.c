@@ -3,8 +3,8 @@
 
 #include "cli/export_slices.h"
 #include "cli/json.h"
-#include "trace/format.h"
-#include "trace/summary.h"
+#include "read/pass/format.h"
+#include "read/pass/summary.h"
 #include "trace/trail/event.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #ifndef CLI_EXPORT_PERFETTO_H
 #define CLI_EXPORT_PERFETTO_H
 
-#include "trace/out.h"
+#include "base/out.h"
 #include "trace/reader.h"
 
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #include "cli/export_slices.h"
 
 #include "base/array.h"
-#include "trace/summary.h"
+#include "read/pass/summary.h"
 
 #include <errno.h>
 #include <search.h>

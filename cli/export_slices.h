@@ -9,7 +9,7 @@
 #ifndef CLI_EXPORT_SLICES_H
 #define CLI_EXPORT_SLICES_H
 
-#include "trace/merge.h"
+#include "read/pass/merge.h"
 
 #include <stdint.h>
 

@@ -4,10 +4,10 @@
 #include "cli/cli.h"
 #include "cli/quantity.h"
 #include "cli/trail.h"
-#include "branch/request.h"
-#include "session/live.h"
-#include "session/session.h"
-#include "session/spec.h"
+#include "record/trail/request.h"
+#include "record/trail/live.h"
+#include "record/session/session.h"
+#include "record/spec/spec.h"
 
 #include <ctype.h>
 #include <errno.h>

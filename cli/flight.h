@@ -7,7 +7,7 @@
 #define CLI_FLIGHT_H
 
 #include "cli/json.h"
-#include "session/live.h"
+#include "record/trail/live.h"
 
 #include <waymark/session.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON, written by hand into trace/out.h's buffer. Commas are put where they belong. A key is NULL
+ * JSON, written by hand into base/out.h's buffer. Commas are put where they belong. A key is NULL
  * for an element of an array, and is taken as it is: it holds nothing that wants escaping.
  */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
-#include "trace/out.h"
+#include "base/out.h"
 
 #include <stdint.h>
 

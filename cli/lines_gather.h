@@ -8,7 +8,7 @@
 
 #include "cli/trail_bounds.h"
 #include "cli/trail_view.h"
-#include "history/lines.h"
+#include "read/history/lines.h"
 
 /* What the trace lacks where nothing is shown, for complain(). */
 #define LINES_LACKING                                                                              \

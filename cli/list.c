@@ -5,9 +5,9 @@
 #include "cli/list_probes.h"
 #include "cli/list_watches.h"
 #include "cli/quantity.h"
-#include "code/watch/expr.h"
-#include "session/hits.h"
-#include "session/spec.h"
+#include "record/marker/hits.h"
+#include "record/spec/spec.h"
+#include "target/expression/expr.h"
 
 #include <errno.h>
 #include <getopt.h>

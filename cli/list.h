@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* How waymark list prints what session/catalog.h found, and what its other lists look like too. */
+/*
+ * How waymark list prints what record/marker/catalog.h found, and what its other lists look like
+ * too.
+ */
 #ifndef CLI_LIST_H
 #define CLI_LIST_H
 
+#include "base/out.h"
 #include "cli/json.h"
-#include "session/catalog.h"
-#include "trace/out.h"
+#include "record/marker/catalog.h"
 
 /*
  * Both print the markers of catalog->markers for which take[i] is not 0, each of their sites if

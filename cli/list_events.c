@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/list.h"
-#include "perf/count_event.h"
+#include "record/perf/count_event.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/list_probes.h"
 
+#include "base/out.h"
 #include "cli/cli.h"
 #include "cli/list.h"
 #include "cli/outcome.h"
-#include "code/probe_place.h"
-#include "session/listing.h"
-#include "trace/out.h"
+#include "record/probe/listing.h"
+#include "target/code/probe_place.h"
 
 #include <errno.h>
 #include <stdio.h>

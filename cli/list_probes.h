@@ -3,7 +3,7 @@
 #ifndef CLI_LIST_PROBES_H
 #define CLI_LIST_PROBES_H
 
-#include "session/spec.h"
+#include "record/spec/spec.h"
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -3,8 +3,8 @@
 
 #include "base/array.h"
 #include "base/name_match.h"
-#include "code/dwarf.h"
-#include "code/watch/variable.h"
+#include "target/code/dwarf.h"
+#include "target/expression/variable.h"
 
 #include <ctype.h>
 #include <errno.h>

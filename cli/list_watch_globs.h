@@ -7,7 +7,7 @@
 #ifndef CLI_LIST_WATCH_GLOBS_H
 #define CLI_LIST_WATCH_GLOBS_H
 
-#include "code/watch/find.h"
+#include "target/expression/find.h"
 
 #include <stddef.h>
 

@@ -4,10 +4,10 @@
 #include "cli/cli.h"
 #include "cli/list.h"
 #include "cli/list_watch_globs.h"
-#include "code/watch/find.h"
-#include "code/watch/variable.h"
-#include "process/loaded.h"
-#include "session/names.h"
+#include "record/spec/names.h"
+#include "target/expression/find.h"
+#include "target/expression/variable.h"
+#include "target/process/loaded.h"
 
 #include <errno.h>
 #include <inttypes.h>

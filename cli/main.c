@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
-#include "trial/simulate.h"
+#include "target/trial/simulate.h"
 
 #include <fcntl.h>
 #include <stdio.h>

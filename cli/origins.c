@@ -2,8 +2,8 @@
 #include "cli/origins.h"
 
 #include "cli/cli.h"
-#include "session/live.h"
-#include "session/spec.h"
+#include "record/spec/spec.h"
+#include "record/trail/live.h"
 
 #include <stdio.h>
 #include <waymark/error.h>

@@ -4,7 +4,7 @@
 #define CLI_ORIGINS_H
 
 #include "cli/json.h"
-#include "session/session.h"
+#include "record/session/session.h"
 
 /* On stderr, where the choice was ours: which it is; if `verbose` also why not the others. */
 void origins_tell(const struct wm_session *session, int verbose);

@@ -3,12 +3,12 @@
 
 #include "cli/cli.h"
 #include "cli/quantity.h"
-#include "claim/ledger.h"
-#include "session/patience.h"
-#include "session/probes.h"
-#include "session/spec.h"
-#include "session/unrecorded.h"
-#include "trial/trial.h"
+#include "target/claim/ledger.h"
+#include "record/session/patience.h"
+#include "record/probe/probes.h"
+#include "record/spec/spec.h"
+#include "record/session/unrecorded.h"
+#include "target/trial/trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #define CLI_OUTCOME_H
 
 #include "cli/json.h"
-#include "session/session.h"
+#include "record/session/session.h"
 
 #include <stddef.h>
 

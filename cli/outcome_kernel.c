@@ -2,7 +2,7 @@
 #include "cli/outcome_kernel.h"
 
 #include "base/tracefs.h"
-#include "session/kernel_events.h"
+#include "record/kernel/kernel_events.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -2,11 +2,11 @@
 #include "cli/outcome.h"
 
 #include "cli/watch_counts.h"
-#include "claim/ledger.h"
-#include "session/patience.h"
-#include "session/probes.h"
-#include "session/unrecorded.h"
-#include "session/watch/watches.h"
+#include "record/probe/probes.h"
+#include "record/session/patience.h"
+#include "record/session/unrecorded.h"
+#include "record/watch/watches.h"
+#include "target/claim/ledger.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>

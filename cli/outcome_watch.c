@@ -4,8 +4,8 @@
 #include "cli/cli.h"
 #include "cli/quantity.h"
 #include "cli/watch_counts.h"
-#include "session/spec.h"
-#include "session/watch/watches.h"
+#include "record/spec/spec.h"
+#include "record/watch/watches.h"
 
 #include <stdio.h>
 #include <waymark/error.h>

@@ -4,8 +4,8 @@
 #define CLI_OUTCOME_WATCH_H
 
 #include "cli/json.h"
-#include "session/session.h"
-#include "session/watch/watches.h"
+#include "record/session/session.h"
+#include "record/watch/watches.h"
 
 /*
  * On stderr, once they are armed: a line for each that is watched another way than was asked for.

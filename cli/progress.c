@@ -9,8 +9,8 @@
 #include "cli/outcome.h"
 #include "cli/outcome_watch.h"
 #include "cli/quantity.h"
-#include "process/ticks.h"
-#include "session/live.h"
+#include "record/trail/live.h"
+#include "target/process/ticks.h"
 
 #include <stdio.h>
 #include <string.h>

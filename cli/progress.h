@@ -3,10 +3,10 @@
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
-#include "session/probes.h"
+#include "record/probe/probes.h"
 
-#include "session/patience.h"
-#include "session/watch/watches.h"
+#include "record/session/patience.h"
+#include "record/watch/watches.h"
 
 #include <stdint.h>
 #include <waymark/session.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/pulse.h"
 
-#include "process/ticks.h"
+#include "target/process/ticks.h"
 
 #include <stdio.h>
 #include <unistd.h>

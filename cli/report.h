@@ -9,7 +9,7 @@
 #include "cli/report_threads.h"
 #include "cli/report_trails.h"
 #include "cli/report_watches.h"
-#include "trace/summary.h"
+#include "read/pass/summary.h"
 
 /* All that a report prints. */
 struct report {

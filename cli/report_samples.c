@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "base/name_match.h"
 #include "cli/pulse.h"
-#include "code/symbol.h"
+#include "target/code/symbol.h"
 
 #include <errno.h>
 #include <stdlib.h>

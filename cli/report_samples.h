@@ -7,7 +7,7 @@
 #define CLI_REPORT_SAMPLES_H
 
 #include "cli/json.h"
-#include "history/samples.h"
+#include "read/history/samples.h"
 
 #define SAMPLES_ROWS_DEFAULT 20
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "abi/cost.h"
+#include "base/out.h"
 #include "cli/report.h"
 #include "cli/watch_counts.h"
-#include "trace/out.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "cli/report_threads.h"
 
 #include "base/name_match.h"
+#include "base/out.h"
 #include "cli/report.h"
-#include "trace/out.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
 
 #include "cli/json.h"
 #include "cli/watch_where.h"
+#include "read/pass/thread_names.h"
+#include "read/states/switches.h"
 #include "trace/process_numbers.h"
-#include "trace/switches.h"
-#include "trace/thread_names.h"
 
 struct report_threads {
 	const struct thread_record **all; /* those recorded, what ran longest first */

@@ -2,7 +2,7 @@
 #include "cli/report_watches.h"
 
 #include "abi/watch.h"
-#include "session/watch/figures.h"
+#include "record/watch/figures.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #define CLI_REPORT_WATCHES_H
 
 #include "cli/watch_writers.h"
-#include "session/watch/watches.h"
+#include "record/watch/watches.h"
 
 struct report_watch {
 	struct watched_spec watched;

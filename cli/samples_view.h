@@ -3,7 +3,7 @@
 #ifndef CLI_SAMPLES_VIEW_H
 #define CLI_SAMPLES_VIEW_H
 
-#include "history/samples.h"
+#include "read/history/samples.h"
 
 /* Print a line for each file whose names are missing. */
 void complain_samples(struct samples *samples);

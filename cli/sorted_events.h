@@ -3,7 +3,7 @@
 #ifndef CLI_SORTED_EVENTS_H
 #define CLI_SORTED_EVENTS_H
 
-#include "trace/merge.h"
+#include "read/pass/merge.h"
 
 #include <stddef.h>
 

@@ -9,9 +9,9 @@
 #include "cli/count_list.h"
 #include "cli/output.h"
 #include "cli/quantity.h"
-#include "perf/counter_claims.h"
-#include "perf/cpus.h"
-#include "process/ticks.h"
+#include "record/perf/counter_claims.h"
+#include "record/perf/cpus.h"
+#include "target/process/ticks.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #ifndef CLI_STAT_SHOW_H
 #define CLI_STAT_SHOW_H
 
-#include "perf/counts.h"
+#include "record/perf/counts.h"
 
 #include <stdio.h>
 

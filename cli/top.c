@@ -7,10 +7,10 @@
 #include "cli/top_screen.h"
 #include "cli/top_session.h"
 #include "cli/top_show.h"
-#include "perf/rings.h"
-#include "process/ticks.h"
-#include "session/kernel_events.h"
-#include "session/process.h"
+#include "record/kernel/kernel_events.h"
+#include "record/perf/rings.h"
+#include "record/session/process.h"
+#include "target/process/ticks.h"
 
 #include <malloc.h>
 #include <poll.h>

@@ -11,7 +11,7 @@
 #define CLI_TOP_COUNT_H
 
 #include "cli/top_threads.h"
-#include "trace/summary.h"
+#include "read/pass/summary.h"
 
 #include <stddef.h>
 #include <stdint.h>

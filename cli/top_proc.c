@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top_proc.h"
 
-#include "process/target.h"
+#include "target/process/target.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef CLI_TOP_SCREEN_H
 #define CLI_TOP_SCREEN_H
 
-#include "trace/text_buffer.h"
+#include "base/text_buffer.h"
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -7,9 +7,9 @@
 #include "cli/output.h"
 #include "cli/top_screen.h"
 #include "cli/tree.h"
-#include "perf/count_event.h"
-#include "perf/descriptors.h"
-#include "session/spec.h"
+#include "record/perf/count_event.h"
+#include "record/perf/descriptors.h"
+#include "record/spec/spec.h"
 
 #include <fcntl.h>
 #include <signal.h>

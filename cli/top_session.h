@@ -5,7 +5,7 @@
 
 #include "cli/child.h"
 #include "cli/top_options.h"
-#include "session/session.h"
+#include "record/session/session.h"
 
 struct top_session {
 	struct wm_session *session;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top_show.h"
 
+#include "base/out.h"
 #include "cli/quantity.h"
-#include "trace/out.h"
 
 #include <stdio.h>
 

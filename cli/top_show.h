@@ -3,9 +3,9 @@
 #ifndef CLI_TOP_SHOW_H
 #define CLI_TOP_SHOW_H
 
+#include "base/text_buffer.h"
 #include "cli/top_count.h"
 #include "cli/top_symbols.h"
-#include "trace/text_buffer.h"
 
 #include <stddef.h>
 #include <sys/types.h>

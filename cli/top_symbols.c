@@ -5,9 +5,9 @@
 #include "base/array.h"
 #include "base/kernel_image.h"
 #include "base/texts.h"
-#include "history/image.h"
-#include "process/loaded.h"
-#include "process/target.h"
+#include "read/history/image.h"
+#include "target/process/loaded.h"
+#include "target/process/target.h"
 
 #include <errno.h>
 #include <stdio.h>

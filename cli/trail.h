@@ -3,10 +3,10 @@
 #ifndef CLI_TRAIL_H
 #define CLI_TRAIL_H
 
+#include "base/out.h"
 #include "cli/trail_bounds.h"
 #include "cli/trail_view.h"
-#include "history/instruction.h"
-#include "trace/out.h"
+#include "read/history/instruction.h"
 
 #include <stdint.h>
 

@@ -7,8 +7,8 @@
 #include "cli/trail.h"
 #include "cli/trail_crash.h"
 #include "cli/trail_words.h"
-#include "history/calls.h"
-#include "history/spot.h"
+#include "read/history/calls.h"
+#include "read/history/spot.h"
 
 #include <errno.h>
 #include <inttypes.h>

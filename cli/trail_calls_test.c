@@ -2,8 +2,8 @@
 /*
  * waymark trail --calls and --functions, and waymark export, of tests/targets/calling.c as it ran.
  */
-#include "branch/testing/steps.h"
 #include "cli/command_test.h"
+#include "record/trail/testing/steps.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>

@@ -4,7 +4,7 @@
 #define CLI_TRAIL_CRASH_H
 
 #include "cli/json.h"
-#include "history/crash.h"
+#include "read/history/crash.h"
 #include "trace/trail/path.h"
 
 /*

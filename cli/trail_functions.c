@@ -8,7 +8,7 @@
 #include "cli/pulse.h"
 #include "cli/trail.h"
 #include "cli/trail_words.h"
-#include "history/calls.h"
+#include "read/history/calls.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * waymark trail as a command: what it prints and returns, of trails made by hand, good and bad
  * ones.
  */
-#include "branch/testing/steps.h"
 #include "cli/command_test.h"
+#include "record/trail/testing/steps.h"
 #include "trace/testing/packets.h"
 #include "trace/trail/testing/trail.h"
 

@@ -3,7 +3,7 @@
 #ifndef CLI_TRAIL_VIEW_H
 #define CLI_TRAIL_VIEW_H
 
-#include "history/image.h"
+#include "read/history/image.h"
 #include "trace/trail/path.h"
 
 struct trail_view {

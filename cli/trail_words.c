@@ -4,7 +4,7 @@
 #include "base/name_match.h"
 #include "base/syscall_name.h"
 #include "cli/quantity.h"
-#include "history/instruction.h"
+#include "read/history/instruction.h"
 #include "trace/trail/event.h"
 #include "trace/trail/range.h"
 

@@ -3,9 +3,9 @@
 #ifndef CLI_TRAIL_WORDS_H
 #define CLI_TRAIL_WORDS_H
 
+#include "base/out.h"
 #include "cli/json.h"
 #include "cli/trail_view.h"
-#include "trace/out.h"
 
 #include <stdint.h>
 

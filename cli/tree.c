@@ -2,9 +2,9 @@
 #include "cli/tree.h"
 
 #include "cli/cli.h"
-#include "process/descendants.h"
-#include "session/session.h"
-#include "session/unrecorded.h"
+#include "record/session/session.h"
+#include "record/session/unrecorded.h"
+#include "target/process/descendants.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,9 +11,9 @@
 #include "cli/watch_input.h"
 #include "cli/watch_stop.h"
 #include "cli/watch_where.h"
-#include "process/ticks.h"
-#include "session/session.h"
-#include "session/watch/watches.h"
+#include "record/session/session.h"
+#include "record/watch/watches.h"
+#include "target/process/ticks.h"
 
 #include <errno.h>
 #include <getopt.h>

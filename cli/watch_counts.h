@@ -4,7 +4,7 @@
 #define CLI_WATCH_COUNTS_H
 
 #include "cli/json.h"
-#include "session/watch/watches.h"
+#include "record/watch/watches.h"
 
 #include <stdio.h>
 

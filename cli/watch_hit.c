@@ -4,9 +4,9 @@
 #include "base/array.h"
 #include "cli/watch_input.h"
 #include "cli/watch_value.h"
-#include "code/watch/watch_place.h"
-#include "session/session.h"
-#include "session/watch/watches.h"
+#include "record/session/session.h"
+#include "record/watch/watches.h"
+#include "target/expression/watch_place.h"
 
 #include <errno.h>
 #include <stdlib.h>

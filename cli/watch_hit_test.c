@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/watch_hit.h"
 
-#include "code/watch/type.h"
-#include "session/session.h"
-#include "session/watch/watches.h"
+#include "record/session/session.h"
+#include "record/watch/watches.h"
+#include "target/expression/type.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

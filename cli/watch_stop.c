@@ -2,8 +2,8 @@
 #include "cli/watch_stop.h"
 
 #include "cli/cli.h"
-#include "session/spec.h"
-#include "session/watch/watches.h"
+#include "record/spec/spec.h"
+#include "record/watch/watches.h"
 
 #include <signal.h>
 #include <string.h>

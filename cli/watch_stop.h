@@ -4,7 +4,7 @@
 #define CLI_WATCH_STOP_H
 
 #include "cli/watch_where.h"
-#include "session/session.h"
+#include "record/session/session.h"
 
 /* Whether the watch that an event is of has `signal=STOP`. */
 int watch_stops(const struct wm_session *session, const struct wm_event *event);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/watch_value.h"
 
-#include "code/watch/watch_place.h"
+#include "target/expression/watch_place.h"
 
 #include <stdio.h>
 #include <string.h>

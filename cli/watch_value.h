@@ -4,7 +4,7 @@
 #define CLI_WATCH_VALUE_H
 
 #include "cli/watch_writers.h"
-#include "code/watch/type.h"
+#include "target/expression/type.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
 
 #include "base/array.h"
 #include "base/name_match.h"
-#include "session/process.h"
-#include "trace/out.h"
+#include "base/out.h"
+#include "record/session/process.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,9 +7,9 @@
 #define CLI_WATCH_WHERE_H
 
 #include "cli/json.h"
-#include "history/spot.h"
-#include "session/session.h"
-#include "trace/merge.h"
+#include "read/history/spot.h"
+#include "read/pass/merge.h"
+#include "record/session/session.h"
 
 #include <stdint.h>
 

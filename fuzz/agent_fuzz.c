@@ -16,7 +16,7 @@
 #include "fuzz/consumers.h"
 #include "fuzz/folder.h"
 #include "fuzz/run.h"
-#include "session/testing/store.h"
+#include "record/session/testing/store.h"
 #include "trace/packet_walk.h"
 #include "trace/testing/packets.h"
 

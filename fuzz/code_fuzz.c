@@ -7,9 +7,9 @@
  *	code_fuzz FILE...                 these inputs
  */
 #include "base/pun.h"
-#include "code/resolve.h"
-#include "code/trampoline.h"
 #include "fuzz/run.h"
+#include "target/code/resolve.h"
+#include "target/code/trampoline.h"
 
 #include <fcntl.h>
 #include <stdio.h>

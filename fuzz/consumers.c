@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuzz/consumers.h"
 
-#include "session/session.h"
+#include "record/session/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>

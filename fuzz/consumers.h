@@ -5,7 +5,7 @@
 
 #include "cli/top_count.h"
 #include "cli/watch_hit.h"
-#include "session/watch/watches.h"
+#include "record/watch/watches.h"
 
 #include <waymark/session.h>
 

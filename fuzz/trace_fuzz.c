@@ -12,11 +12,11 @@
  */
 #include "fuzz/folder.h"
 #include "fuzz/run.h"
+#include "read/pass/format.h"
+#include "read/pass/summary.h"
+#include "read/states/switches.h"
 #include "trace/compress.h"
-#include "trace/format.h"
 #include "trace/index.h"
-#include "trace/summary.h"
-#include "trace/switches.h"
 #include "trace/testing/packets.h"
 
 #include <fcntl.h>

@@ -11,9 +11,9 @@
  */
 #include "fuzz/folder.h"
 #include "fuzz/run.h"
-#include "history/instruction.h"
-#include "history/samples_own.h"
-#include "history/samples_trail.h"
+#include "read/history/instruction.h"
+#include "read/history/samples_own.h"
+#include "read/history/samples_trail.h"
 #include "trace/trail/range.h"
 #include "trace/trail/testing/trail.h"
 

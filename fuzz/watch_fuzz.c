@@ -7,9 +7,9 @@
  *					   random
  *	watch_fuzz FILE...                 these inputs
  */
-#include "code/watch/find.h"
-#include "code/watch/variable.h"
 #include "fuzz/run.h"
+#include "target/expression/find.h"
+#include "target/expression/variable.h"
 
 #include <stdio.h>
 #include <stdlib.h>

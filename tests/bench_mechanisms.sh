@@ -3,7 +3,7 @@
 # bench_mechanisms: every row has its figures or its reason, and no hit comes out wrong.
 set -uo pipefail
 mechanisms=$WAYMARK_BUILD/bench/mechanisms/bench_mechanisms
-export WAYMARK_AGENT=$WAYMARK_BUILD/agent/libwaymark-agent.so
+export WAYMARK_AGENT=$WAYMARK_BUILD/inside/libwaymark-agent.so
 if [ "$(nm -D "$WAYMARK_AGENT" | grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
 	echo "an agent built for a sanitizer can't be loaded into programs that are not"
 	exit 77

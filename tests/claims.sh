@@ -121,8 +121,8 @@ grep -q "1 claim can't be read" err || fail "spoilt: $(cat err)"
 # This part needs breakpoints that fire.
 if why=$(lacks breakpoint-write breakpoint-signal); then
 	echo "left out, claims of a recording: $why"
-elif command -v cc >/dev/null && [ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so" ]; then
-	cp "$WAYMARK_BUILD/agent/libwaymark-agent.so" .
+elif command -v cc >/dev/null && [ -e "$WAYMARK_BUILD/inside/libwaymark-agent.so" ]; then
+	cp "$WAYMARK_BUILD/inside/libwaymark-agent.so" .
 	export WAYMARK_AGENT=$folder/libwaymark-agent.so
 	build_target watch/ticks.c
 	start watching ./ticks

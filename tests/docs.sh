@@ -311,7 +311,7 @@ done
 
 # "NAME" or "NAME (basic)" of each row
 sed -nE 's/^X\([A-Z0-9_]+, "([^"]+)", [a-z0-9_]+, [01], BASIC,.*/\1 (basic)/p; t; s/^X\([A-Z0-9_]+, "([^"]+)".*/\1/p' \
-	"$source_dir/trial/trial.def" | sort >rows
+	"$source_dir/target/trial/trial.def" | sort >rows
 awk '/^# TRIALS/ { on = 1 } /^# SEE ALSO/ { on = 0 } on && /^\*\*/' "$man/waymark-trials.7.md" | sed 's/, /\n/g' | tr -d '*' | sort >described
 diff rows described || fail "waymark-trials(7) describes other trials than there are"
 exit "$failed"

@@ -6,8 +6,8 @@
 . "$(dirname "$0")/folder_setup.bash"
 
 waymark=$WAYMARK_BUILD/cli/waymark
-table=$source_dir/trial/trial.def
-! is_sanitized agent/libwaymark-agent.so ||
+table=$source_dir/target/trial/trial.def
+! is_sanitized inside/libwaymark-agent.so ||
 	skip "an agent built for a sanitizer can't be loaded into programs that are not"
 chmod 755 .
 cp "$source_dir"/tests/{doctor/place,filter}.py . && chmod 644 ./*.py
@@ -173,7 +173,7 @@ WAYMARK_AGENT=/nowhere/agent.so doctor lost
 expect "no agent: status" $status 1
 expect_finding lost agent absent "/nowhere/agent.so" WAYMARK_AGENT
 expect_finding lost preload absent "not found"
-WAYMARK_AGENT=$WAYMARK_BUILD/doctor/other-release.so doctor other
+WAYMARK_AGENT=$WAYMARK_BUILD/record/doctor/other-release.so doctor other
 expect_finding other agent limited 9.9.9 "install both from one build"
 mkdir -m 755 open open/waymark
 XDG_RUNTIME_DIR=$folder/open doctor open

@@ -133,7 +133,7 @@ ended "whose recorders were killed"
 # Killed before it has written into the memory that it has for the engine's file.
 while read -r type _ at _ _ bytes _; do
 	[ "$type" != LOAD ] || engine_end=$((at + bytes))
-done < <(readelf -lW "$WAYMARK_BUILD/engine/libwaymark-trail.so")
+done < <(readelf -lW "$WAYMARK_BUILD/inside/engine/libwaymark-trail.so")
 start_ready ./attached_odd left $(((engine_end + 4095) / 4096 * 4096 + 8192))
 rm -rf ran
 run 0 "${soft[@]}" -p "$pid" --for 100ms -o ran

@@ -6,5 +6,5 @@
 . "$(dirname "${BASH_SOURCE[0]}")/folder_setup.bash"
 
 load=$WAYMARK_BUILD/tests/engine-load
-engine=$WAYMARK_BUILD/engine/libwaymark-trail.so
+engine=$WAYMARK_BUILD/inside/engine/libwaymark-trail.so
 [ -e "$engine" ] || skip "the engine is not built"

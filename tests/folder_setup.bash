@@ -16,7 +16,7 @@ skip()
 	exit 77
 }
 
-# lacks TRIAL...: print the reason of the first of these trials (trial/trial.def) that does not work here; 1: all work
+# lacks TRIAL...: print the reason of the first of these trials (target/trial/trial.def) that does not work here; 1: all work
 lacks()
 {
 	local words

@@ -13,7 +13,7 @@
 processors=3
 seconds=${WAYMARK_GUEST_SECONDS:-570}
 kernel=$WAYMARK_BUILD/guest/vmlinuz
-! is_sanitized agent/libwaymark-agent.so ||
+! is_sanitized inside/libwaymark-agent.so ||
 	skip "a build with sanitizers takes too long on an emulated processor"
 command -v qemu-system-x86_64 >/dev/null || skip "no qemu-system-x86_64; tools/setup.sh guest installs it"
 [ -e "$kernel" ] || skip "no kernel for the guest; tools/guest-kernel $WAYMARK_BUILD fetches it"

@@ -15,7 +15,7 @@ work=$folder
 only=${INSIDE_ONLY:-*}
 waymark=$work/bin/waymark
 bin=$work/bin
-agent=$build/agent/libwaymark-agent
+agent=$build/inside/libwaymark-agent
 jobs_max=3
 killed=${INSIDE_TIMES:-25}
 again=${INSIDE_TIMES:-50}
@@ -330,7 +330,7 @@ try_two()
 
 mkdir -p "$work/bin"
 chmod 755 "$work"
-cp "$build/cli/waymark" "$build/agent/libwaymark-agent.so" "$work/bin/" || exit 1
+cp "$build/cli/waymark" "$build/inside/libwaymark-agent.so" "$work/bin/" || exit 1
 for source in "$here"/inside/*.c; do
 	name=$(basename "$source" .c)
 	case $name in

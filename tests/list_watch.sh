@@ -6,7 +6,7 @@
 
 waymark=$WAYMARK_BUILD/cli/waymark
 command -v gcc >/dev/null || skip "there is no gcc"
-samples=$source_dir/code/watch/testing
+samples=$source_dir/target/expression/testing
 
 # shows WHAT EXPECTED ARGUMENT...: the line of it
 shows()

@@ -57,9 +57,9 @@ has_child()
 }
 
 command -v cc >/dev/null || skip "no C compiler"
-[ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so" ] || skip "the agent is not built"
+[ -e "$WAYMARK_BUILD/inside/libwaymark-agent.so" ] || skip "the agent is not built"
 # Copies, since other users may not be let into the build folder.
-cp "$WAYMARK_BUILD/cli/waymark" "$WAYMARK_BUILD/agent/libwaymark-agent.so" . || exit 1
+cp "$WAYMARK_BUILD/cli/waymark" "$WAYMARK_BUILD/inside/libwaymark-agent.so" . || exit 1
 waymark=$folder/waymark
 export WAYMARK_AGENT=$folder/libwaymark-agent.so
 # a test without markers sets no_ticker: to compile it takes 6 s in the guest
@@ -68,8 +68,8 @@ export WAYMARK_AGENT=$folder/libwaymark-agent.so
 # needs_engine: programs get a copy of the engine, too; without one the test is skipped
 needs_engine()
 {
-	[ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ] || skip "the engine is not built"
-	cp "$WAYMARK_BUILD/engine/libwaymark-trail.so" . || exit 1
+	[ -e "$WAYMARK_BUILD/inside/engine/libwaymark-trail.so" ] || skip "the engine is not built"
+	cp "$WAYMARK_BUILD/inside/engine/libwaymark-trail.so" . || exit 1
 	export WAYMARK_ENGINE=$folder/libwaymark-trail.so
 }
 

@@ -203,7 +203,7 @@ holds "those of a program that runs already" 'all_are_in_files()'
 
 # ---- under the engine, which runs a translation of the program ----
 
-if [ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ]; then
+if [ -e "$WAYMARK_BUILD/inside/engine/libwaymark-trail.so" ]; then
 	needs_engine
 	record -e trail/soft/ ./burning 400
 	report --functions

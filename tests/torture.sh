@@ -5,7 +5,7 @@
 set -u
 seconds=${WAYMARK_TORTURE_SECONDS:-60}
 folder=$WAYMARK_BUILD/tests/torture
-export WAYMARK_AGENT=$WAYMARK_BUILD/agent/libwaymark-agent.so
+export WAYMARK_AGENT=$WAYMARK_BUILD/inside/libwaymark-agent.so
 if [ "$(nm -D "$WAYMARK_AGENT" | grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
 	echo "an agent built for a sanitizer can't be loaded into programs that are not"
 	exit 77

@@ -6,7 +6,7 @@
 set -u
 seconds=${WAYMARK_TORTURE_SECONDS:-30} # each way of the driver once
 folder=$WAYMARK_BUILD/tests/torture_probes
-export WAYMARK_AGENT=$WAYMARK_BUILD/agent/libwaymark-agent.so
+export WAYMARK_AGENT=$WAYMARK_BUILD/inside/libwaymark-agent.so
 if [ "$(nm -D "$WAYMARK_AGENT" | grep -cE "__((asan|tsan)_init|ubsan_handle)")" -gt 0 ]; then
 	echo "an agent built for a sanitizer can't be loaded into programs that are not"
 	exit 77

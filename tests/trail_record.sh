@@ -150,7 +150,7 @@ expect "the threads of a program with an agent" "$(json threads)" 3
 # A thread of the program's that has the name of one of these is the program's, to its end.
 build_target record/named.c -static
 for origin in step soft; do
-	engine=$WAYMARK_BUILD/engine/libwaymark-trail.so
+	engine=$WAYMARK_BUILD/inside/engine/libwaymark-trail.so
 	[ $origin = step ] || [ -e "$engine" ] || continue
 	WAYMARK_ENGINE=$engine run 0 --json -e trail/$origin/ -o "named_$origin" -- ./named 1
 	expect "named, $origin: threads" "$(json threads)" 3

@@ -8,8 +8,8 @@
 command -v python3 >/dev/null || skip "no python3"
 command -v objdump >/dev/null || skip "no objdump"
 origins=(step)
-if [ -e "$WAYMARK_BUILD/engine/libwaymark-trail.so" ]; then
-	cp "$WAYMARK_BUILD/engine/libwaymark-trail.so" . || exit 1
+if [ -e "$WAYMARK_BUILD/inside/engine/libwaymark-trail.so" ]; then
+	cp "$WAYMARK_BUILD/inside/engine/libwaymark-trail.so" . || exit 1
 	export WAYMARK_ENGINE=$folder/libwaymark-trail.so
 	origins=(soft step) # the last is what all else is done with
 fi

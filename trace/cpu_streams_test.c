@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel's events: streams of CPUs, whose events say which thread they are about. */
 #include "trace/testing/babeltrace.h"
+#include "read/pass/format.h"
+#include "read/pass/merge.h"
+#include "read/pass/summary.h"
+#include "read/pass/testing/canon.h"
 #include "trace/compress.h"
 #include "trace/decode.h"
-#include "trace/format.h"
-#include "trace/merge.h"
-#include "trace/summary.h"
-#include "trace/testing/canon.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>

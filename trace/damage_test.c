@@ -4,9 +4,9 @@
  * before the damage, says what it could not read, and comes to no harm.
  */
 #include "trace/testing/babeltrace.h"
-#include "trace/merge.h"
-#include "trace/summary.h"
-#include "trace/testing/canon.h"
+#include "read/pass/merge.h"
+#include "read/pass/summary.h"
+#include "read/pass/testing/canon.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>

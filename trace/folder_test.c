@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "read/pass/testing/canon.h"
 #include "trace/compress.h"
-#include "trace/testing/canon.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "read/pass/summary.h"
+#include "read/pass/testing/canon.h"
 #include "trace/compress.h"
 #include "trace/index.h"
-#include "trace/summary.h"
-#include "trace/testing/canon.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>

@@ -3,9 +3,9 @@
 
 #include "base/array.h"
 #include "base/kernel_image.h"
+#include "base/text_buffer.h"
 #include "trace/folder.h"
 #include "trace/perf_map.h"
-#include "trace/text_buffer.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -10,7 +10,7 @@
 #ifndef TRACE_METADATA_H
 #define TRACE_METADATA_H
 
-#include "trace/text_buffer.h"
+#include "base/text_buffer.h"
 
 #include <stdint.h>
 

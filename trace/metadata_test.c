@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/testing/babeltrace.h"
+#include "read/pass/testing/canon.h"
 #include "trace/metadata.h"
-#include "trace/testing/canon.h"
 #include "trace/testing/packets.h"
 #include "trace/tsdl.h"
 

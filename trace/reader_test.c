@@ -3,7 +3,7 @@
  * The reader and the merge: order, times, clocks. That both CTF readers agree is in agree_test.c,
  * and what damage does in damage_test.c.
  */
-#include "trace/merge.h"
+#include "read/pass/merge.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>

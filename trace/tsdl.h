@@ -10,8 +10,8 @@
 #ifndef TRACE_TSDL_H
 #define TRACE_TSDL_H
 
+#include "base/text_buffer.h"
 #include "trace/schema.h"
-#include "trace/text_buffer.h"
 #include "trace/tsdl_enum.h"
 
 #include <stdint.h>

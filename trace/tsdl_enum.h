@@ -11,7 +11,7 @@
 #define TRACE_TSDL_ENUM_H
 
 #include "base/enumeration.h"
-#include "trace/text_buffer.h"
+#include "base/text_buffer.h"
 #include "trace/tsdl_lex.h"
 
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #include "trace/tsdl_enum.h"
 
 #include "trace/testing/babeltrace.h"
-#include "trace/format.h"
+#include "read/pass/format.h"
 #include "trace/reader.h"
 #include "trace/testing/packets.h"
 #include "trace/tsdl.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/testing/babeltrace.h"
+#include "read/pass/testing/canon.h"
 #include "trace/streams.h"
-#include "trace/testing/canon.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The return target of diverted functions (agent/detour/return.h). Unit u of the stubs is 16 bytes;
- * its cell holds the return address that it replaces. The first of each page gives unwinders its
- * distance from a
- * stub to its cell:
+ * The return target of diverted functions (inside/detour/return.h). Unit u of the stubs is 16
+ * bytes; its cell holds the return address that it replaces. The first of each page gives unwinders
+ * its distance from a stub to its cell:
  *
  *	page + 0	cells - stubs, as seen from here
  *	unit + 0	call return_go		the way in; pushes the stub's address

@@ -3,7 +3,7 @@
  * Writes claims on debug registers of a process into the ledger, reports that by a line, and waits
  * to be ended: claimant PID WHAT... On an error it prints the error's name instead, and continues.
  */
-#include "claim/ledger.h"
+#include "target/claim/ledger.h"
 
 #include <stdio.h>
 #include <stdlib.h>

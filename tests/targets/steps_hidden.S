@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Instructions that may hide the trap behind them, before one that the tracer has to notice:
- * steps-hidden MODE, as branch/step/hidden_test.c says. Exit status 7 if all is well.
+ * steps-hidden MODE, as record/trail/step/hidden_test.c says. Exit status 7 if all is well.
  */
 #include <asm/unistd.h>
 

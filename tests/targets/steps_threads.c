@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For branch/step/step_test.c: three threads that end, a signal that it raises, one that breaks off
- * a system call, a child that breaks off another, and then the same once more as another program.
+ * For record/trail/step/step_test.c: three threads that end, a signal that it raises, one that
+ * breaks off a system call, a child that breaks off another, and then the same once more as another
+ * program.
  */
 #include <pthread.h>
 #include <signal.h>

@@ -328,7 +328,8 @@ static void arm_and_wait(const struct way *way, int entered)
 
 /*
  * A tool that dies while it arms, or with all armed. Not while it loads the agent: what that leaves
- * behind the end of a text is no code of the program's (process/inject_test.c has tools die there).
+ * behind the end of a text is no code of the program's (target/process/inject_test.c has tools die
+ * there).
  */
 static void tool_killed(const struct way *way)
 {

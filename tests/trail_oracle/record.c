@@ -12,9 +12,9 @@
  *
  * All numbers but those of the first column's lines T and X are hexadecimal.
  */
-#include "branch/step/step.h"
-#include "branch/testing/step_launch.h"
-#include "branch/trace_sink.h"
+#include "record/trail/step/step.h"
+#include "record/trail/testing/step_launch.h"
+#include "record/trail/trace_sink.h"
 
 #include <errno.h>
 #include <fcntl.h>

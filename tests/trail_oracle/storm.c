@@ -7,8 +7,8 @@
  * --kill it is killed while it is stepped, and started again. The program is one of tests/targets:
  * it checks itself, and ends with standard input.
  */
-#include "branch/step/step.h"
-#include "branch/trace_sink.h"
+#include "record/trail/step/step.h"
+#include "record/trail/trace_sink.h"
 #include "tests/targets/target.h"
 
 #include <dirent.h>

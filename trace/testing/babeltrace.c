@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/testing/babeltrace.h"
 
-#include "trace/text_buffer.h"
+#include "base/text_buffer.h"
 
 #include <babeltrace2/babeltrace.h>
 #include <errno.h>

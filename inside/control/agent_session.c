@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+#include "inside/control/agent_session.h"
+
+#include "base/kernel.h"
+#include "base/socketdir.h"
+#include "inside/control/hello.h"
+#include "inside/control/inherit.h"
+#include "inside/control/message.h"
+#include "inside/control/owed.h"
+#include "inside/control/patching.h"
+#include "inside/control/quiet.h"
+#include "inside/control/report.h"
+#include "inside/control/session_request.h"
+#include "inside/control/session_table.h"
+#include "inside/control/wait.h"
+#include "inside/marker/marker.h"
+#include "inside/runtime/lock.h"
+#include "inside/store/event_store.h"
+#include "inside/watch/watch.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
+#define LATE_PATIENCE_NS 100000000u
+#define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
+
+static int is_ready;	  /* session_init() was called in this process */
+static int is_incomplete; /* session_forked() */
+
+void session_init(const struct text *means)
+{
+	session_text = means;
+	is_ready = 1;
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		sessions[i].fd = -1;
+		if (sessions[i].state == SESSION_INHERITED)
+			continue;
+		if (sessions[i].state != SESSION_LEFT)
+			sessions[i].state = SESSION_FREE;
+		sessions[i].tool[0] = 0;
+	}
+	registry_listen(&report_listener);
+	report_watches();
+	watch_begin();
+}
+
+void session_forked(uint32_t lanes, int incomplete)
+{
+	is_incomplete = incomplete;
+	report_forked();
+	is_ready = 0;
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		struct session *session = &sessions[i];
+
+		if (lanes & 1u << i) {
+			session->state = SESSION_INHERITED;
+			session->owes_go = session->follows_modules = 0;
+		} else {
+			*session = (struct session){ 0 };
+		}
+		session->fd = -1;
+		registry_replace(i, 0);
+	}
+}
+
+void session_unreached(const char *tool, int error)
+{
+	uint32_t lanes = session_inherited(tool);
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (lanes & 1u << i && (is_incomplete || !store_is_shared(i)))
+			store_unreached(i, error);
+	}
+}
+
+/* CLOSING -> FREE or LEFT, or later. */
+static void finish_closing(struct session *session, unsigned int timeout_ms)
+{
+	struct change change = { .lane = -1 };
+	int error = quiet_session(session, &change, timeout_ms);
+
+	if ((error && error != -ETIMEDOUT) || lock_take(&agent_lock, SESSION_LOCK_MS))
+		return; /* session_tick() tries again */
+	if (!error)
+		error = store_close(session_lane(session));
+	session->state = error ? SESSION_LEFT : SESSION_FREE;
+	lock_release(&agent_lock);
+}
+
+/* LEFT -> FREE, where it can be. */
+static void take_back(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].state != SESSION_LEFT || lock_take(&agent_lock, SESSION_LOCK_MS))
+			continue;
+		if (!quiet_wait(i, session_text, QUIET_AGAIN_MS) && !store_close(i))
+			sessions[i].state = SESSION_FREE;
+		lock_release(&agent_lock);
+	}
+}
+
+static void say_done(int fd, int error)
+{
+	struct control_done done = { .error = error };
+
+	message_send(fd, CONTROL_DONE, 0, &done, sizeof done, NULL, 0, -1, NULL);
+}
+
+/*
+ * The protocol carries machine code. A process that may do more than the user who started it obeys
+ * root alone, as it does with ptrace(2): a setuid, setgid or capability program, and one that is
+ * not dumpable. One that was recorded before it was not dumpable stays so, with the children that
+ * it forks.
+ */
+static int check_peer(int fd, unsigned int flags)
+{
+	struct ucred peer;
+	int error = socketdir_peer(fd, &peer);
+
+	if (error || peer.uid == 0)
+		return error;
+	if (!getauxval(AT_SECURE) &&
+	    (flags & SESSION_FORKED || kernel_call(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0) == 1))
+		return 0;
+	say_done(fd, -WM_E_PEER_ROOT);
+	return -WM_E_PEER_ROOT;
+}
+
+int session_add(int fd, unsigned int flags, const char *tool)
+{
+	struct session *session = NULL;
+	int error = check_peer(fd, flags);
+
+	take_back();
+	for (unsigned int i = 0; !session && i < SESSIONS_MAX; i++) {
+		if (sessions[i].state == SESSION_FREE && store_is_free(i))
+			session = &sessions[i];
+	}
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (session_inherited(tool) & 1u << i && store_is_shared(i))
+			flags |= SESSION_SHARES;
+	}
+	if (!error)
+		error = hello_send(fd, flags, inherit_find(tool));
+	if (!error && !session) {
+		error = -WM_E_SESSIONS;
+		say_done(fd, error);
+	}
+	if (error) {
+		kernel_close(fd);
+		return error;
+	}
+	report_lane_new(session_lane(session));
+	owed_clear(session_lane(session));
+	*session = (struct session){ .fd = fd,
+				     .state = SESSION_GREETED,
+				     .owes_go = (flags & SESSION_LAUNCHED) != 0 };
+	if (tool && strlen(tool) < sizeof session->came)
+		strcpy(session->came, tool);
+	registry_replace(session_lane(session), session_inherited(tool));
+	if (flags & SESSION_ACCEPTED)
+		session->open_until_ns = lock_now_ns() + (uint64_t)OPEN_MS * 1000000;
+	return 0;
+}
+
+int session_scan(void)
+{
+	int error = registry_scan(session_text);
+
+	if (!error)
+		error = registry_follow(session_text);
+	report_scanned(error);
+	return error;
+}
+
+int session_rescan(void)
+{
+	int error = patching_lock(session_text, 0);
+
+	if (error)
+		return error;
+	report_renew();
+	error = session_scan();
+	report_flush();
+	lock_release(&agent_lock);
+	return error;
+}
+
+static void begin_closing(struct session *session)
+{
+	report_flush(); /* nothing may wait for a descriptor that is another's soon */
+	if (session->fd >= 0)
+		kernel_close(session->fd);
+	session->fd = -1;
+	session->tool[0] = 0;
+	session->follows_modules = 0;
+	owed_clear(session_lane(session)); /* its loading threads wait no longer */
+	/* nor does the program; where there is no other session, once all is disarmed (clean_up) */
+	if (session->owes_go && session_count() > 1)
+		wait_go_over();
+	session->owes_go = 0;
+	if (session->state == SESSION_GREETED) {
+		session->state = SESSION_FREE; /* no rules and no store: no thread can be in it */
+		return;
+	}
+	session->state = SESSION_CLOSING;
+	finish_closing(session, SESSION_QUIET_MS);
+}
+
+/* All that the tool wants of this process is armed for its own session. */
+static void leave_parent(const struct session *session)
+{
+	uint32_t lanes = session_inherited(session->came);
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (lanes & 1u << i)
+			begin_closing(&sessions[i]);
+	}
+	registry_replace(session_lane(session), 0);
+}
+
+static int send_done(struct session *session, const struct wm_message *message, int error,
+		     const struct change *change, uint64_t begin_ns)
+{
+	struct control_done done = {
+		.error = error,
+		.markers = change->markers,
+		.sites = change->sites,
+		.refused = change->refused,
+		.unsafe = change->unsafe,
+		.ticks = change->ticks,
+		.batch_ns = change->done_ns ? change->done_ns - begin_ns : 0,
+	};
+
+	return message_send(session->fd, CONTROL_DONE, message->serial, &done, sizeof done, NULL, 0,
+			    -1, NULL);
+}
+
+static void serve_session(struct session *session)
+{
+	static char buffer[CONTROL_BYTES_MAX] __attribute__((aligned(8)));
+	struct change change = { .lane = -1 };
+	struct wm_message *message;
+	uint64_t begin_ns;
+	int error = message_receive(session->fd, buffer, &message);
+
+	if (error == -EAGAIN)
+		return;
+	if (error == -WM_E_PROTOCOL && message->magic == CONTROL_MAGIC)
+		send_done(session, message, error, &change, 0);
+	if (error) {
+		begin_closing(session);
+		return;
+	}
+	/* a tool that asks for something is at work on it */
+	if (session->owes_go)
+		wait_renew(CONTROL_WAIT_MS);
+	wait_serving(1);
+	begin_ns = lock_now_ns();
+	report_begin(session_lane(session), message->serial);
+	error = request_serve(session, message, &change);
+	wait_serving(0);
+	if (report_end())
+		error = -EPIPE; /* the tool has not read its messages */
+	if (error == 1)
+		return;
+	if (send_done(session, message, error, &change, begin_ns) || error == -EPIPE ||
+	    message->type == CONTROL_LEAVE)
+		begin_closing(session);
+	if (message->type == CONTROL_GO) {
+		wait_go_over();
+		leave_parent(session);
+	}
+	registry_reap(0, 0); /* what can be freed now; the rest at a later tick */
+}
+
+void session_poll_fds(struct pollfd fds[SESSIONS_MAX])
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		fds[i] = (struct pollfd){ .fd = sessions[i].fd, .events = POLLIN };
+}
+
+void session_serve(const struct pollfd fds[SESSIONS_MAX])
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (fds[i].fd >= 0 && fds[i].fd == sessions[i].fd && fds[i].revents)
+			serve_session(&sessions[i]);
+	}
+}
+
+int session_any_owes(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (session_follows_modules(i) && owed_waits(i))
+			return 1;
+	}
+	return 0;
+}
+
+static void report_late(unsigned int lane, uint64_t base)
+{
+	struct control_late late = { .base = base };
+	uint64_t patience_ns = LATE_PATIENCE_NS;
+
+	/* one that takes nothing for so long is found deaf by and by */
+	message_send(sessions[lane].fd, CONTROL_LATE, 0, &late, sizeof late, NULL, 0, -1,
+		     &patience_ns);
+}
+
+void session_forgive_seen(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (session_follows_modules(i))
+			owed_forgive(i, report_late);
+	}
+}
+
+void session_forgive_go(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].owes_go && session_fd(i) >= 0)
+			report_late(i, 0);
+		sessions[i].owes_go = 0;
+	}
+}
+
+void session_tick(void)
+{
+	uint64_t now_ns = lock_now_ns();
+
+	report_renew();
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		int late = sessions[i].state == SESSION_GREETED && sessions[i].open_until_ns &&
+			   now_ns >= sessions[i].open_until_ns;
+
+		if (late || (report_is_deaf(i) && session_fd(i) >= 0))
+			begin_closing(&sessions[i]);
+		else if (sessions[i].state == SESSION_CLOSING)
+			finish_closing(&sessions[i], QUIET_AGAIN_MS);
+		else if (sessions[i].state == SESSION_INHERITED && store_is_over(i))
+			begin_closing(&sessions[i]);
+	}
+}
+
+void session_refuse_all(int why)
+{
+	for (unsigned int i = 0; is_ready && i < SESSIONS_MAX; i++)
+		if (sessions[i].state == SESSION_OPEN)
+			hello_refuse(sessions[i].fd, why);
+}
+
+void session_drop_all(void)
+{
+	for (unsigned int i = 0; is_ready && i < SESSIONS_MAX; i++) {
+		if (sessions[i].state != SESSION_FREE && sessions[i].state != SESSION_LEFT)
+			begin_closing(&sessions[i]);
+		if (sessions[i].state == SESSION_CLOSING)
+			sessions[i].state = SESSION_LEFT;
+	}
+}

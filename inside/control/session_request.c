@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/* What a session asks for. */
+#include "inside/control/session_request.h"
+
+#include "base/kernel.h"
+#include "inside/control/detours.h"
+#include "inside/control/inherit.h"
+#include "inside/control/message.h"
+#include "inside/control/owed.h"
+#include "inside/control/patching.h"
+#include "inside/control/quiet.h"
+#include "inside/control/report.h"
+#include "inside/control/wait.h"
+#include "inside/detour/hook.h"
+#include "inside/marker/cost.h"
+#include "inside/marker/cost_counters.h"
+#include "inside/marker/marker.h"
+#include "inside/marker/rule.h"
+#include "inside/runtime/lock.h"
+#include "inside/store/event_store.h"
+#include "inside/watch/take.h"
+#include "inside/watch/watch.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define COMMIT_MS 8000 /* longer than a commit can take: who waits for it doesn't leave meanwhile */
+
+static int serve_open(struct session *session, const struct wm_message *message, const char *body)
+{
+	struct control_open request;
+	struct store_options options;
+	struct control_store store;
+	struct stat file;
+	size_t path_bytes;
+	int error, fd = -1;
+
+	if (session->state == SESSION_OPEN)
+		return -EALREADY;
+	if (message->bytes < sizeof request)
+		return -WM_E_PROTOCOL;
+	memcpy(&request, body, sizeof request);
+	path_bytes = message->bytes - sizeof request;
+	if (path_bytes > SESSION_PATH_BYTES || (path_bytes && body[message->bytes - 1]))
+		return -WM_E_PROTOCOL;
+	options = (struct store_options){ .buffer_bytes = request.buffer_bytes,
+					  .block_ns = request.block_ns,
+					  .policy = request.policy,
+					  .clock = request.clock,
+					  .tool_pid = request.tool_pid };
+	error = lock_take(&agent_lock, SESSION_LOCK_MS);
+	if (error)
+		return error;
+	error = store_open(session_lane(session), &options, &fd);
+	if (!error) {
+		registry_lane_open(session_lane(session));
+		detour_lane_open(session_lane(session));
+		session->state = SESSION_OPEN;
+		session->is_quiet = 0;
+		if (path_bytes)
+			memcpy(session->tool, body + sizeof request, path_bytes);
+		store.bytes = kernel_fstat(fd, &file) ? 0 : (uint64_t)file.st_size;
+		error = message_send(session->fd, CONTROL_STORE, message->serial, &store,
+				     sizeof store, NULL, 0, fd, NULL);
+		kernel_close(fd);
+		report_modules_to(session_lane(session));
+	}
+	lock_release(&agent_lock);
+	return error;
+}
+
+static int serve_rules(struct session *session, const struct wm_message *message, const char *body,
+		       struct change *change)
+{
+	struct control_rules rules;
+	int error;
+
+	if (message->bytes < sizeof rules)
+		return -WM_E_PROTOCOL;
+	memcpy(&rules, body, sizeof rules);
+	body += sizeof rules;
+	if (message_check_strings(body, message->bytes - sizeof rules, rules.count))
+		return -WM_E_PROTOCOL;
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	error = patching_lock(session_text, rules.strict != 0);
+	if (error)
+		return error;
+	if (message->type == CONTROL_ARM)
+		session->is_quiet = 0;
+	/* without the hook no one has reported the modules that came since */
+	if (!hook_is_placed() && !registry_scan(session_text))
+		registry_follow(session_text);
+	error = registry_rule(session_text, session_lane(session), body, rules.count,
+			      message->type == CONTROL_ARM, change);
+	lock_release(&agent_lock);
+	return error;
+}
+
+/* Kept also where they can't be read now: then their values say so. */
+static int serve_cost(struct session *session, const struct wm_message *message, const char *body)
+{
+	struct control_cost cost;
+	int error;
+
+	if (message->bytes < sizeof cost)
+		return -WM_E_PROTOCOL;
+	memcpy(&cost, body, sizeof cost);
+	body += sizeof cost;
+	if (message_check_strings(body, message->bytes - sizeof cost, cost.count) || !cost.kinds ||
+	    cost.kinds & ~COST_ALL)
+		return -WM_E_PROTOCOL;
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	error = lock_take(&agent_lock, SESSION_LOCK_MS);
+	if (error)
+		return error;
+	for (uint32_t i = 0; !error && i < cost.count; i++, body += strlen(body) + 1) {
+		error = rule_check(body);
+		if (!error)
+			error = cost_add(session_lane(session), body, cost.kinds);
+	}
+	cost_filters_set(session_lane(session), cost.filters);
+	detours_allow();
+	if (!error && !cost_is_allowed())
+		error = -EACCES;
+	else if (!error)
+		cost_counters_extend();
+	lock_release(&agent_lock);
+	return error;
+}
+
+static int serve_detours(struct session *session, const struct wm_message *message,
+			 const char *body, struct change *change)
+{
+	int error;
+
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	error = patching_lock(session_text, 0);
+	if (error)
+		return error;
+	session->is_quiet = 0;
+	if (!hook_is_placed() && !registry_scan(session_text))
+		registry_follow(session_text);
+	if (message->type == CONTROL_COMMIT) {
+		wait_renew(COMMIT_MS);
+		if (session->uncommitted && owed_waits(session_lane(session)))
+			wait_load_renew(COMMIT_MS);
+		session->uncommitted = 0;
+	}
+	if (message->type == CONTROL_PLACE) {
+		error = detours_place(session_lane(session), session_text, body, message->bytes,
+				      change);
+		session->uncommitted += change->markers;
+	} else {
+		error = detours_commit(session_lane(session), session_text, change);
+	}
+	if (message->type == CONTROL_COMMIT) {
+		struct control_commit commit = { 0 };
+
+		if (message->bytes >= sizeof commit)
+			memcpy(&commit, body, sizeof commit);
+		session->set = commit.set;
+		session->follows_modules = 1;
+	}
+	lock_release(&agent_lock);
+	return error;
+}
+
+/* Returns a count of places, or an error. */
+static int adopt(struct session *session, const struct control_adopt *adopt)
+{
+	int count = patching_lock(session_text, 0);
+
+	if (count)
+		return count;
+	count = inherit_adopt(session_lane(session), session->came, adopt->set);
+	if (count >= 0) {
+		detours_adopted(session_text);
+		session->is_quiet = 0;
+		session->set = adopt->as;
+		session->follows_modules = 1;
+	}
+	lock_release(&agent_lock);
+	return count;
+}
+
+static int serve_adopt(struct session *session, const struct wm_message *message, const char *body,
+		       struct change *change)
+{
+	struct control_adopt request;
+	int count;
+
+	if (message->bytes < sizeof request)
+		return -WM_E_PROTOCOL;
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	memcpy(&request, body, sizeof request);
+	count = adopt(session, &request);
+	if (count < 0)
+		return count;
+	change->markers = change->sites = (uint32_t)count;
+	return 0;
+}
+
+static int serve_seen(struct session *session, const struct wm_message *message, const char *body)
+{
+	struct control_seen seen;
+
+	if (message->bytes < sizeof seen)
+		return -WM_E_PROTOCOL;
+	memcpy(&seen, body, sizeof seen);
+	owed_seen(session_lane(session), seen.base);
+	return 0;
+}
+
+static pid_t peer_of(const struct session *session)
+{
+	struct ucred peer = { 0 };
+	socklen_t bytes = sizeof peer;
+
+	return kernel_getsockopt(session->fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) ? 0
+										      : peer.pid;
+}
+
+/* The first watch of a session carries the table. The agent reports the table before it answers. */
+static int watch(struct session *session, const struct wm_message *message, const char *body)
+{
+	struct control_watch_table table = { .bytes = sizeof(struct watch_table),
+					     .kept_at = (uint64_t)(uintptr_t)take_keep };
+	struct control_watch about;
+	int error, fd;
+
+	memcpy(&about, body, sizeof about);
+	detours_allow();
+	error = watch_add(session_lane(session), &about, body + sizeof about,
+			  message->bytes - sizeof about, peer_of(session), &fd);
+	if (fd < 0)
+		return error;
+	if (message_send(session->fd, CONTROL_WATCH_TABLE, message->serial, &table, sizeof table,
+			 NULL, 0, fd, NULL))
+		error = -EPIPE;
+	kernel_close(fd);
+	return error;
+}
+
+static int serve_watch(struct session *session, const struct wm_message *message, const char *body)
+{
+	struct control_unwatch unwatch;
+	int error = 0;
+
+	if (message->bytes <
+	    (message->type == CONTROL_WATCH ? sizeof(struct control_watch) : sizeof unwatch))
+		return -WM_E_PROTOCOL;
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	error = lock_take(&agent_lock, SESSION_LOCK_MS);
+	if (error)
+		return error;
+	if (message->type == CONTROL_WATCH) {
+		session->is_quiet = 0;
+		error = watch(session, message, body);
+	} else {
+		memcpy(&unwatch, body, sizeof unwatch);
+		watch_remove(session_lane(session), unwatch.from, unwatch.to);
+	}
+	lock_release(&agent_lock);
+	return error;
+}
+
+/* Returns 1: there is no answer. */
+static int serve_wait(struct session *session, const struct wm_message *message, const char *body)
+{
+	struct control_wait wait = { 0 };
+	size_t bytes = message->bytes < sizeof wait ? message->bytes : sizeof wait;
+
+	memcpy(&wait, body, bytes);
+	if (!wait.base)
+		wait_renew(wait.ms);
+	else if (owed_got_on(session_lane(session), wait.base, wait.done))
+		wait_load_renew(wait.ms < CONTROL_WAIT_MS ? wait.ms : CONTROL_WAIT_MS);
+	return 1;
+}
+
+static int serve_list(struct session *session)
+{
+	int error = lock_take(&agent_lock, SESSION_LOCK_MS);
+
+	if (error)
+		return error;
+	if (!hook_is_placed() && !registry_scan(session_text))
+		registry_follow(session_text);
+	error = report_list(session_lane(session));
+	lock_release(&agent_lock);
+	return error;
+}
+
+int request_serve(struct session *session, const struct wm_message *message, struct change *change)
+{
+	const char *body = (const char *)(message + 1);
+	int error;
+
+	switch (message->type) {
+	case CONTROL_OPEN:
+		return serve_open(session, message, body);
+	case CONTROL_ARM:
+	case CONTROL_DISARM:
+		return serve_rules(session, message, body, change);
+	case CONTROL_COST:
+		return serve_cost(session, message, body);
+	case CONTROL_PLACE:
+	case CONTROL_COMMIT:
+		return serve_detours(session, message, body, change);
+	case CONTROL_ADOPT:
+		return serve_adopt(session, message, body, change);
+	case CONTROL_WATCH:
+	case CONTROL_UNWATCH:
+		return serve_watch(session, message, body);
+	case CONTROL_SEEN:
+		return serve_seen(session, message, body);
+	case CONTROL_LIST:
+		return serve_list(session);
+	case CONTROL_WAIT:
+		return serve_wait(session, message, body);
+	case CONTROL_GO:
+		session->owes_go = 0;
+		return 0; /* once the answer is sent: the program may end right then */
+	case CONTROL_QUIET:
+	case CONTROL_LEAVE:
+		error = quiet_session(session, change, SESSION_QUIET_MS);
+		/*
+		 * who is in a hit still has not passed the marker: all that were passed are
+		 * recorded
+		 */
+		return error == -ETIMEDOUT ? 0 : error;
+	default:
+		return 1; /* unknown: ignored, without an answer */
+	}
+}

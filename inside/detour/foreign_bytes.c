@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ *	stored -> held      a look finds another byte, such as another tool's; events may be missing
+ *			    since the look before
+ *	held -> stored      the other tool has gone, and the jump is stored again
+ *	stored -> astray    the program changed the last bytes of the jump's distance, or mapped
+ *			    something else at its landing. The jump is removed. Where the landing
+ *			    is lost, it stays removed.
+ *
+ * The bytes of all jumps are gathered by few system calls, since a program may unmap its code at
+ * any moment.
+ */
+#include "inside/detour/foreign_bytes.h"
+
+#include "inside/detour/site.h"
+#include "inside/patch/compare.h"
+#include "inside/patch/tracer.h"
+#include "inside/runtime/lock.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RETRY_MS 20 /* for a stop, where one is needed to store a jump again */
+
+_Static_assert(DETOUR_INSN_MAX + DETOUR_KEPT_MAX <= COMPARE_BYTES_MAX,
+	       "an item holds all that a head owns");
+
+static uint64_t looked_ns; /* when the last look began */
+static int any_armed, any_first, held_changed;
+static int is_stale; /* some are armed, disarmed or wanted that were not when they were collected */
+static size_t held_count;
+
+void foreign_bytes_changed(void)
+{
+	is_stale = 1;
+}
+
+int foreign_bytes_any(void)
+{
+	return any_armed;
+}
+
+int foreign_bytes_is_urgent(void)
+{
+	return any_armed && (is_stale || any_first);
+}
+
+void foreign_bytes_forget(struct detour *head)
+{
+	is_stale = 1;
+	held_count -= head->is_held;
+	head->is_held = 0;
+	head->held_ns = 0;
+}
+
+static void report(const struct detour *head, uint32_t lanes, uint64_t end_ns)
+{
+	for (const struct detour *d = head; d && registry_listener; d = d->next_member) {
+		for (unsigned int i = 0; i < 2 * SESSIONS_MAX; i++) {
+			unsigned int lane = i / 2;
+			int which = i % 2;
+
+			if (d->lanes & lanes & 1u << lane && detour_has_event(d, which))
+				registry_listener->held(lane, d->events[which].ids[lane],
+							head->held_ns, end_ns);
+		}
+	}
+}
+
+static void release(struct detour *head)
+{
+	uint64_t now_ns = lock_now_ns();
+
+	head->is_held = 0;
+	held_count--;
+	held_changed = 1;
+	report(head, UINT32_MAX, now_ns);
+	head->held_ns = now_ns;
+}
+
+void foreign_bytes_end(struct detour *head)
+{
+	if (head->is_held)
+		release(head);
+	foreign_bytes_forget(head);
+}
+
+static void begin_hold(struct detour *head)
+{
+	head->is_held = 1;
+	held_count++;
+	held_changed = 1;
+	report(head, UINT32_MAX, 0);
+}
+
+void foreign_bytes_armed(struct detour *head, int is_held, unsigned int lane)
+{
+	is_stale = any_armed = 1;
+	head->is_armed = 1;
+	if (!is_held && head->is_held) {
+		release(head);
+	} else if (is_held == head->is_held) {
+		if (is_held)
+			report(head, 1u << lane, 0);
+	} else {
+		head->held_ns = lock_now_ns();
+		begin_hold(head);
+	}
+	if (!head->held_ns)
+		head->held_ns = lock_now_ns();
+}
+
+/*
+ * Where another tool's byte keeps all out, the file's bytes behind it are put back: it may run
+ * them, or restore its own.
+ */
+static void put_rest_back(const struct text *text, struct detour *head)
+{
+	if (head->jump.form == FORM_FIRST && !tracer_is_there())
+		site_store(text, head, 0);
+}
+
+static void hold(struct detour *head)
+{
+	if (looked_ns > head->held_ns)
+		head->held_ns = looked_ns;
+	begin_hold(head);
+}
+
+static int is_lost(const struct detour *detour)
+{
+	return detour->is_lost && detour->is_armed && chain_is_wanted(detour);
+}
+
+static void store_again(const struct text *text)
+{
+	struct detour_result unused = { 0 };
+	struct list list;
+
+	if (list_make(&list, is_lost))
+		return;
+	site_change_all(text, &list, 1, RETRY_MS, &unused);
+	for (size_t i = 0; i < list.count; i++) {
+		list.sites[i].detour->is_lost = 0;
+		list.sites[i].detour->is_armed = 1; /* at the next look, then */
+		if (list.sites[i].is_done)
+			release(list.sites[i].detour);
+	}
+	list_free(&list);
+}
+
+/* ---- looking ---- */
+
+/* Heads that are armed and wanted; the landings of these. */
+static struct compare_list armed, landings;
+
+static int collect_landings(struct detour *head)
+{
+	struct compare_item *item;
+
+	for (unsigned int i = 0; i < head->jump.count; i++) {
+		if (compare_add(&landings, &item))
+			return -ENOMEM;
+		item->owner = head;
+		item->address = head->jump.landings[i];
+		item->bytes = DETOUR_JUMP_BYTES;
+		landing_bytes(item->address, item->expected);
+	}
+	return 0;
+}
+
+static int collect(void)
+{
+	struct compare_item *item;
+
+	armed.count = landings.count = 0;
+	any_armed = any_first = 0;
+	for (struct detour *d = detour_first(); d; d = d->next) {
+		any_armed |= d->is_armed;
+		any_first |= d->is_armed && d->jump.form == FORM_FIRST;
+		if (!d->is_armed || d->head != d || !chain_is_wanted(d))
+			continue;
+		if (compare_add(&armed, &item))
+			return -ENOMEM; /* the others, until there is memory */
+		item->owner = d;
+		item->address = d->record->address;
+		item->bytes = (uint8_t)detour_owned(d->record);
+		memcpy(item->expected, d->record->original, item->bytes);
+		memcpy(item->expected + d->jump.bytes.at, d->jump.bytes.bytes, d->jump.bytes.count);
+		if (collect_landings(d))
+			return -ENOMEM;
+	}
+	is_stale = 0;
+	return 0;
+}
+
+struct round {
+	const struct text *text;
+	int any_lost, any_astray;
+};
+
+static int is_astray(const struct detour *detour)
+{
+	return detour->is_astray && detour->is_armed;
+}
+
+static void go_astray(struct round *round, struct detour *head)
+{
+	head->is_astray = 1;
+	round->any_astray = 1;
+}
+
+static void judge(void *owner, const uint8_t *found, void *data)
+{
+	struct round *round = data;
+	struct detour *head = owner;
+	enum jump_state state;
+
+	if (!found) /* its module goes */
+		return;
+	state = site_jump_state(round->text, head, found);
+	if (state == JUMP_STORED)
+		return;
+	if (state == JUMP_ASTRAY)
+		go_astray(round, head);
+	else if (!head->is_held)
+		hold(head);
+	if (state == JUMP_HELD)
+		put_rest_back(round->text, head);
+	head->is_lost = state == JUMP_FILE_BYTES;
+	round->any_lost |= head->is_lost;
+}
+
+static void judge_landing(void *owner, const uint8_t *unused, void *data)
+{
+	struct detour *head = owner;
+
+	(void)unused;
+	for (unsigned int i = 0; i < head->jump.count; i++)
+		landing_lose(head->jump.landings[i]);
+	go_astray(data, head);
+}
+
+/* Without a stop in time they are tried again when they are next found. */
+static void take_away_astray(const struct text *text)
+{
+	struct detour_result unused = { 0 };
+	struct list list;
+
+	if (list_make(&list, is_astray))
+		return;
+	site_change_all(text, &list, 0, RETRY_MS, &unused);
+	for (size_t i = 0; i < list.count; i++) {
+		struct detour *head = list.sites[i].detour;
+
+		head->is_astray = 0;
+		if (!list.sites[i].is_done)
+			continue;
+		if (!head->is_held)
+			hold(head);
+		/* what its distance ends in may be changed back */
+		head->is_armed = !landing_error(&head->jump);
+	}
+	list_free(&list);
+	is_stale = 1;
+}
+
+/* Those that were held and have our byte again: the other tool put it back. */
+static void release_returned(const struct text *text)
+{
+	uint8_t found[DETOUR_INSN_MAX + DETOUR_KEPT_MAX];
+
+	for (size_t i = 0; i < armed.count; i++) {
+		struct detour *head = armed.items[i].owner;
+
+		if (head->is_held && site_look(text, head, found) == JUMP_STORED)
+			release(head);
+	}
+}
+
+static void flush(void)
+{
+	if (held_changed && registry_listener)
+		registry_listener->flush();
+	held_changed = 0;
+}
+
+void look(const struct text *text)
+{
+	struct round round = { text, 0, 0 };
+	uint64_t begin_ns = lock_now_ns();
+
+	if (is_stale)
+		collect();
+	if (!armed.count)
+		return;
+	if (held_count)
+		release_returned(text);
+	compare_run(text, &armed, judge, &round);
+	if (round.any_astray)
+		take_away_astray(text);
+	if (round.any_lost)
+		store_again(text);
+	looked_ns = begin_ns;
+	flush();
+}
+
+void foreign_bytes_landings(const struct text *text)
+{
+	struct round round = { text, 0, 0 };
+
+	if (is_stale)
+		collect();
+	compare_run(text, &landings, judge_landing, &round);
+	if (round.any_astray)
+		take_away_astray(text);
+	flush();
+}

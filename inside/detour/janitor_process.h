@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the janitor process itself runs. Compiled like the hit path: no libc, no vector register,
+ * for libc's own code may be what changes.
+ */
+#ifndef INSIDE_DETOUR_JANITOR_PROCESS_H
+#define INSIDE_DETOUR_JANITOR_PROCESS_H
+
+#include "arch/halt.h"
+#include "inside/detour/janitor.h"
+#include "inside/detour/return.h"
+#include "inside/detour/stranded.h"
+
+#define STOP_STACK_WORDS 4096u
+#define STOP_LIST_BYTES 32768u
+#define STOP_GROUP 64u
+
+/* A thread that was seized. */
+struct stopped {
+	int32_t tid;
+	int32_t listed; /* its number in /proc, which may be another pid namespace's */
+	int32_t signal; /* that was about to be delivered: it continues with it */
+	uint8_t is_stopped;
+};
+
+struct stop_job {
+	/* given */
+	int32_t pid, tid;  /* the process's; the control thread's */
+	int32_t keeper;	   /* the agent's other thread */
+	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
+	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
+	int arm;
+	int sweep;	  /* free return units that were left */
+	int looks;	  /* for signals of hits that are still to come */
+	int masks;	  /* 0, STOP_MASKS_*: what is done about SIGTRAP in them (unblock.h) */
+	int32_t filters;  /* seccomp's, that we are under ourselves */
+	intptr_t book_at; /* from a thread's pointer to its struct trap_thread */
+	struct stranded *stranded; /* hits to be looked at; NULL: none */
+	int is_foreign_proc;	   /* the numbers in it are those of an outer pid namespace */
+	uint64_t patience_ns;	   /* for the threads to stop, if they sleep uninterruptibly */
+	uint64_t deadline_ns;	   /* if they wait for a processor */
+	uintptr_t main_stack_end;
+	struct janitor_site *sites;
+	size_t count;
+	struct stopped *threads; /* room for `room` */
+	uint32_t *slots;	 /* hash of the tids: slot_mask + 1 of them, number + 1 or 0 */
+	uint32_t room, slot_mask;
+	/* between them */
+	uint32_t go; /* futex: 1 go, 2 give up */
+	/* out */
+	uint32_t thread_count;
+	int32_t result; /* STOP_RUNNING until it is over */
+	uint64_t stopped_ns, done_ns;
+	/* the janitor's own */
+	int has_guards;	      /* to be stored */
+	int has_pending;      /* a thread is about to be given a SIGTRAP, or has one in hand */
+	int has_leader_ended; /* by itself: a zombie that is listed while there are other threads */
+	int32_t self;
+	struct return_near near;
+	uint64_t words[STOP_STACK_WORDS];
+	char list[STOP_LIST_BYTES];
+	uint8_t bytes[STOP_GROUP][DETOUR_INSN_MAX + DETOUR_KEPT_MAX];
+};
+
+#define STOP_RUNNING 1
+
+#define STOP_MASKS_TAKE 1
+#define STOP_MASKS_GIVE 2
+
+/* The whole of it; its argument is a struct stop_job. */
+void stop_main(void *job);
+
+/* ---- seize_threads.c ---- */
+
+/*
+ * Seize and stop every thread; of `stranded` those alone. 0 or an error: -WM_E_TRACED,
+ * -WM_E_STRICT, -EPERM, -ENOBUFS (room).
+ */
+int threads_stop(struct stop_job *job);
+
+/* Whether it is under seccomp filters that our own threads are not under. */
+int threads_is_filtered(const struct stop_job *job, const struct stopped *thread);
+
+/*
+ * Whether it is about to be given a SIGTRAP of its own, or in the handler of one. Any doubt counts.
+ */
+int threads_has_trap(const struct stop_job *job, const struct stopped *thread);
+
+/* Let all go that were seized. */
+void threads_resume(struct stop_job *job);
+
+/* ---- spans.c ---- */
+
+/* See where the threads are; guards that someone is in the function of get -WM_E_DETOUR_BUSY. */
+void spans_clear(struct stop_job *job);
+
+/* Compare and store. */
+void spans_store(struct stop_job *job);
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+#include "abi/control.h"
+#include "inside/engine/called.h"
+#include "inside/engine/channel.h"
+#include "inside/engine/child_process.h"
+#include "inside/engine/code_changes.h"
+#include "inside/engine/engine_syscall.h"
+#include "inside/engine/engine_threads.h"
+#include "inside/engine/gate.h"
+#include "inside/engine/kernel_writes.h"
+#include "inside/engine/leave.h"
+#include "inside/engine/limit.h"
+#include "inside/engine/locked.h"
+#include "inside/engine/places.h"
+#include "inside/engine/rseq.h"
+#include "inside/engine/signal_call.h"
+#include "inside/engine/signal_thread.h"
+#include "inside/engine/sys.h"
+#include "inside/engine/thread_words.h"
+#include "inside/engine/withdraw.h"
+
+#include <asm/prctl.h>
+#include <errno.h>
+#include <linux/prctl.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+
+/* As the program asked for it, whatever signals come. */
+static long whole(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	return sys_call((long)gpr[0], (long)gpr[7], (long)gpr[6], (long)gpr[2], (long)gpr[10],
+			(long)gpr[8], (long)gpr[9]);
+}
+
+/* The same, and signals may break it off, or put it off. */
+static long plain(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	return gate_call((long)gpr[0], (long)gpr[7], (long)gpr[6], (long)gpr[2], (long)gpr[10],
+			 (long)gpr[8], (long)gpr[9]);
+}
+
+/* The program's own gs would be ours. */
+static long prctl_arch(struct thread *thread, uint64_t next)
+{
+	static const uint64_t none;
+
+	switch (thread->regs.gpr[7]) {
+	case ARCH_SET_GS:
+		withdraw(thread, next - 2, ENGINE_NATIVE_GS);
+	case ARCH_GET_GS:
+		return gate_copy((void *)thread->regs.gpr[6], &none, sizeof(none)) ? -EFAULT : 0;
+	default:
+		return plain(thread);
+	}
+}
+
+/* If it succeeds, the code behind the call belongs to another program. */
+static long execute(struct thread *thread)
+{
+	long result;
+
+	ring_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
+	thread->is_executing = 1;
+	process_executes(thread);
+	limit_exec(0);
+	result = signal_exec_call(thread, plain);
+	called_broken_off(thread);
+	return result;
+}
+
+/*
+ * A filter may refuse, or end the thread for, what the engine needs: it is set natively, and may be
+ * for all threads.
+ */
+static enum engine_native filters(const uint64_t *gpr)
+{
+	uint32_t what = (uint32_t)gpr[7];
+
+	if (gpr[0] == SYS_seccomp)
+		return what == SECCOMP_SET_MODE_STRICT || what == SECCOMP_SET_MODE_FILTER
+			       ? ENGINE_NATIVE_FILTER
+			       : ENGINE_NATIVE_NOT;
+	if (what == PR_SET_SECCOMP)
+		return ENGINE_NATIVE_FILTER;
+	if (what == PR_SET_SYSCALL_USER_DISPATCH && gpr[6] != PR_SYS_DISPATCH_OFF)
+		return ENGINE_NATIVE_DISPATCH;
+	/* Ours would fault where it reads the clock. */
+	return what == PR_SET_TSC && (uint32_t)gpr[6] == PR_TSC_SIGSEGV ? ENGINE_NATIVE_CLOCK
+									: ENGINE_NATIVE_NOT;
+}
+
+static long filter(struct thread *thread, uint64_t next)
+{
+	enum engine_native why = filters(thread->regs.gpr);
+
+	if (why)
+		withdraw(thread, next - 2, why);
+	return plain(thread);
+}
+
+/*
+ * Threads of the tool's agent (inside/control/control_thread.c) run beside the program, and are no
+ * part of it.
+ */
+static long name_thread(struct thread *thread, uint64_t next)
+{
+	long result = plain(thread);
+
+	if (thread->regs.gpr[2] != CONTROL_NAMED)
+		return result;
+	called_tell(thread, next, result);
+	ring_forget(thread);
+	return result;
+}
+
+/*
+ * A tracer would see the engine's faults, and might suppress them: the tracee leaves the engine
+ * first.
+ */
+static long trace(struct thread *thread, uint64_t next)
+{
+	uint64_t request = thread->regs.gpr[7];
+	int is_asked;
+	long result;
+
+	if (request == PTRACE_TRACEME)
+		withdraw(thread, next - 2, ENGINE_NATIVE_TRACED);
+	if (request != PTRACE_ATTACH && request != PTRACE_SEIZE)
+		return plain(thread);
+	result = process_is_traced((uint32_t)thread->regs.gpr[6], request == PTRACE_SEIZE,
+				   &is_asked);
+	if (!result)
+		result = plain(thread);
+	if (is_asked)
+		process_traced();
+	return result;
+}
+
+static long outward(struct thread *thread)
+{
+	return signal_other_call(thread, plain);
+}
+
+/* Children may be of another namespace of pids from now on. */
+static long apart(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+	uint64_t kinds = gpr[0] == SYS_setns ? gpr[6] : gpr[7];
+
+	if (kinds & CLONE_NEWPID || (gpr[0] == SYS_setns && !(uint32_t)kinds))
+		process_is_apart();
+	return plain(thread);
+}
+
+static long written(struct thread *thread)
+{
+	return code_written(thread, outward);
+}
+
+/* Most calls: some of them may write code. */
+static long ordinary(struct thread *thread)
+{
+	switch (thread->regs.gpr[0]) {
+	case SYS_read:
+	case SYS_pread64:
+		return code_memory(thread, outward);
+	case SYS_open:
+	case SYS_openat:
+	case SYS_openat2:
+		return code_opened(thread, plain);
+	case SYS_write:
+	case SYS_pwrite64:
+		return code_memory(thread, written);
+	case SYS_ioctl:
+		return code_ioctl(thread, outward);
+	case SYS_writev:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+		return code_written(thread, outward);
+	default:
+		return outward(thread);
+	}
+}
+
+/*
+ * Where the engine is, nothing is mapped to the program: as the kernel takes it, which passes holes
+ * over or stops at the first.
+ */
+static long around(struct thread *thread)
+{
+	uint64_t *gpr = thread->regs.gpr, start = gpr[7], bytes = gpr[6], at = start;
+	uint64_t end = at + ((bytes + 4095) & ~UINT64_C(4095));
+	struct engine_mapping ours = { 0 };
+	long result = 0;
+
+	if (at & 4095 || end <= at || !places_first(at, end - at, &ours))
+		return code_call(thread, whole);
+	if (gpr[0] == SYS_mremap)
+		return -EFAULT;
+	while (at < end && (!result || (result == -ENOMEM && gpr[0] == SYS_madvise))) {
+		int is_more = places_first(at, end - at, &ours);
+		uint64_t up_to = is_more ? ours.start : end;
+
+		gpr[7] = at;
+		gpr[6] = up_to - at;
+		if (up_to > at)
+			result = code_call(thread, whole);
+		if (gpr[0] == SYS_mprotect || gpr[0] == SYS_pkey_mprotect)
+			break;
+		at = is_more ? (ours.start + ours.bytes + 4095) & ~UINT64_C(4095) : end;
+	}
+	gpr[7] = start;
+	gpr[6] = bytes;
+	return result || gpr[0] == SYS_munmap ? result : -ENOMEM;
+}
+
+/* The kernel writes where its entries say, at any time from now on. */
+static long ring(struct thread *thread)
+{
+	long result = ordinary(thread);
+
+	if (!sys_failed(result))
+		code_share();
+	return result;
+}
+
+static long call(struct thread *thread, uint64_t next)
+{
+	long err;
+
+	thread->call_next = next;
+	kernel_writes_open(thread);
+	switch (thread->regs.gpr[0]) {
+	case SYS_clone:
+	case SYS_clone3:
+	case SYS_fork:
+	case SYS_vfork:
+		return thread_clone_call(thread, next);
+	case SYS_exit:
+	case SYS_exit_group:
+		if (!signal_end(thread))
+			return GATE_CALL_LATER;
+		thread_exit_call(thread);
+	case SYS_rt_sigaction:
+		return signal_action_call(thread);
+	case SYS_rt_sigprocmask:
+		return signal_mask_call(thread);
+	case SYS_sigaltstack:
+		return signal_stack_call(thread);
+	case SYS_rt_sigpending:
+		return signal_pending_call(thread, plain);
+	case SYS_rt_sigtimedwait:
+		return signal_wait_call(thread);
+	case SYS_signalfd:
+	case SYS_signalfd4:
+		return signal_descriptor_call(thread, plain);
+	case SYS_execve:
+	case SYS_execveat:
+		return execute(thread);
+	case SYS_setrlimit:
+	case SYS_getrlimit:
+	case SYS_prlimit64:
+		return limit_call(thread, plain);
+	case SYS_mlockall:
+		return locked_call(thread);
+	case SYS_prctl:
+		if ((uint32_t)thread->regs.gpr[7] == PR_SET_NAME)
+			return name_thread(thread, next);
+		/* fall through */
+	case SYS_seccomp:
+		return filter(thread, next);
+	case SYS_arch_prctl:
+		return prctl_arch(thread, next);
+	case SYS_ptrace:
+		return trace(thread, next);
+	case SYS_unshare:
+	case SYS_setns:
+		return apart(thread);
+	case SYS_io_uring_setup:
+		return ring(thread);
+	case SYS_rseq:
+		return rseq_call(thread);
+	case SYS_brk:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? sys_call3(SYS_brk, 0, 0, 0) : code_call(thread, whole);
+	case SYS_mmap:
+	case SYS_shmat:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : code_call(thread, whole);
+	case SYS_mremap:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : around(thread);
+	case SYS_munmap:
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+	case SYS_madvise:
+		return around(thread);
+	case SYS_shmdt:
+		return code_call(thread, whole);
+	case SYS_wait4:
+	case SYS_waitid:
+		process_meet();
+		return ordinary(thread);
+	default:
+		return ordinary(thread);
+	}
+}
+
+void call_make(struct thread *thread, uint64_t next)
+{
+	struct engine_regs *regs = &thread->regs;
+	long result;
+
+	if (channel_is_over())
+		leave_ask();
+	if (regs->gpr[0] == SYS_rt_sigreturn) {
+		signal_return_call(thread, next);
+		return;
+	}
+	regs->rip = next;
+	result = call(thread, next);
+	if (result == GATE_CALL_LATER) {
+		regs->rip = next - 2;
+		return;
+	}
+	/*
+	 * leave_ask() does not signal a thread that is in a call. The thread checks after the call.
+	 */
+	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
+	called_tell(thread, next, result);
+	regs->gpr[0] = (uint64_t)result;
+	regs->gpr[1] = next;
+	regs->gpr[11] = regs->rflags;
+}

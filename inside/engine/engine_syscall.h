@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program's system calls. Most are made unchanged. This file handles those that the engine must
+ * know of, or that would reveal it.
+ */
+#ifndef INSIDE_ENGINE_ENGINE_SYSCALL_H
+#define INSIDE_ENGINE_ENGINE_SYSCALL_H
+
+#include "inside/engine/engine_thread.h"
+
+/*
+ * Make the call that thread->regs ask for; `next` is behind it. thread->regs are then as behind it,
+ * with rip at the place where the thread continues. May not return: exit, or a call that leaves the
+ * engine.
+ */
+void call_make(struct thread *thread, uint64_t next);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+#include "inside/engine/action.h"
+#include "inside/engine/channel.h"
+#include "inside/engine/engine_lock.h"
+#include "inside/engine/gate.h"
+#include "inside/engine/leave.h"
+#include "inside/engine/pending_signals.h"
+#include "inside/engine/sys.h"
+
+#include <time.h>
+
+#define NAP_NS 1000000
+#define TELLERS_NAPS_MAX 100u
+#define TOLD ((void *)(uintptr_t)ENGINE_MAGIC) /* what our signal, and the tool's, carries */
+
+static struct thread *first;
+static uint32_t lock; /* of the list; never held when an engine handler takes it */
+static uint32_t is_asked;
+static uint32_t is_together, is_over;
+
+void leave_enlist(struct thread *thread)
+{
+	lock_take(&lock);
+	thread->next_thread = first;
+	first = thread;
+	if (is_asked)
+		thread->is_deferred = 1;
+	lock_give(&lock);
+}
+
+void leave_delist(struct thread *thread)
+{
+	struct thread **at = &first;
+
+	lock_take(&lock);
+	while (*at && *at != thread)
+		at = &(*at)->next_thread;
+	if (*at)
+		*at = thread->next_thread;
+	lock_give(&lock);
+}
+
+int leave_is_alone(void)
+{
+	int is_alone;
+
+	lock_take(&lock);
+	is_alone = first && !first->next_thread;
+	lock_give(&lock);
+	return is_alone;
+}
+
+int leave_any(int (*is)(const struct thread *thread, uint64_t what), uint64_t what)
+{
+	int is_any = 0;
+
+	lock_take(&lock);
+	for (const struct thread *at = first; at && !is_any; at = at->next_thread)
+		is_any = is(at, what);
+	lock_give(&lock);
+	return is_any;
+}
+
+int leave_is_asked(void)
+{
+	return (int)__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE);
+}
+
+int leave_is_told(const siginfo_t *info)
+{
+	return info->si_signo == SIGTRAP && info->si_code == SI_QUEUE && info->si_ptr == TOLD;
+}
+
+void leave_copy_begin(void)
+{
+	lock_take(&lock);
+}
+
+void leave_copy_end(int is_copy)
+{
+	if (is_copy)
+		first = NULL;
+	lock_give(&lock);
+}
+
+static siginfo_t told_by(long pid)
+{
+	siginfo_t info = { 0 };
+
+	info.si_signo = SIGTRAP;
+	info.si_code = SI_QUEUE;
+	info.si_pid = (int)pid;
+	info.si_ptr = TOLD;
+	return info;
+}
+
+/*
+ * The kernel refuses it if a filter forbids it, or the queue is full. Then the thread leaves when
+ * it next enters the engine.
+ */
+static void report(const struct thread *thread, long pid)
+{
+	siginfo_t info = told_by(pid);
+
+	sys_call(SYS_rt_tgsigqueueinfo, pid, thread->tid, SIGTRAP, (long)&info, 0, 0);
+}
+
+/* A teller may be killed, so this wait has a bound. */
+void leave_await_tellers(void)
+{
+	/* pairs with soft_traced.c: it counts itself, and then looks whether we have left */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (unsigned int i = 0;
+	     i < TELLERS_NAPS_MAX && __atomic_load_n(&channel.head->tellers, __ATOMIC_SEQ_CST); i++)
+		leave_nap();
+}
+
+void leave_untold(struct thread *thread, int is_last)
+{
+	const uint64_t set = ACTION_BIT(SIGTRAP);
+	const struct timespec none = { 0 };
+	siginfo_t info;
+
+	if (is_last)
+		leave_await_tellers();
+	while (sys_call(SYS_rt_sigtimedwait, (long)&set, (long)&info, (long)&none, ACTION_SET_BYTES,
+			0, 0) == SIGTRAP)
+		if (!leave_is_told(&info))
+			held_add(thread, &info);
+}
+
+int leave_is_wanted(void)
+{
+	return leave_is_asked() ||
+	       __atomic_load_n(&channel.head->native, __ATOMIC_SEQ_CST) == ENGINE_NATIVE_TRACED;
+}
+
+void leave_ask(void)
+{
+	long pid = sys_call3(SYS_getpid, 0, 0, 0);
+	uint64_t self;
+
+	__asm__("mov %%gs:0, %0" : "=r"(self));
+	if (leave_is_asked())
+		return;
+	lock_take(&lock);
+	if (!is_asked) {
+		__atomic_store_n(&is_asked, 1, __ATOMIC_SEQ_CST);
+		action_leave();
+		for (struct thread *at = first; at; at = at->next_thread) {
+			__atomic_store_n(&at->is_deferred, 1, __ATOMIC_SEQ_CST);
+			/* A thread in a call, or about to make one, checks before it continues. */
+			if ((uint64_t)at != self &&
+			    !__atomic_load_n(&at->call_next, __ATOMIC_SEQ_CST))
+				report(at, pid);
+		}
+	}
+	lock_give(&lock);
+}
+
+static void tell_all(int has_calls)
+{
+	long pid = sys_call3(SYS_getpid, 0, 0, 0);
+	uint64_t self;
+
+	__asm__("mov %%gs:0, %0" : "=r"(self));
+	lock_take(&lock);
+	for (struct thread *at = first; at; at = at->next_thread)
+		if ((uint64_t)at != self &&
+		    (has_calls || !__atomic_load_n(&at->call_next, __ATOMIC_SEQ_CST)))
+			report(at, pid);
+	lock_give(&lock);
+}
+
+void leave_renew(void)
+{
+	tell_all(0);
+}
+
+void leave_together(void)
+{
+	__atomic_store_n(&is_together, 1, __ATOMIC_SEQ_CST);
+	leave_ask();
+	tell_all(1); /* also those in system calls, which leave_ask() lets leave behind them */
+}
+
+/*
+ * The kernel's state for a restarted system call must not change, as by nanosleep(2): see attach.c.
+ */
+void leave_nap(void)
+{
+	struct timespec time = { 0, NAP_NS };
+
+	sys_call(SYS_ppoll, 0, 0, (long)&time, 0, 0, 0);
+}
+
+void leave_wait(int is_last)
+{
+	if (is_last)
+		__atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
+	for (unsigned int i = 0;
+	     i < LEAVE_NAPS_MAX && __atomic_load_n(&is_together, __ATOMIC_SEQ_CST) &&
+	     !__atomic_load_n(&is_over, __ATOMIC_SEQ_CST);
+	     i++)
+		leave_nap();
+}
+
+void leave(struct thread *thread, uint64_t pc)
+{
+	const stack_t none = { .ss_flags = SS_DISABLE };
+
+	if (!thread->is_process)
+		leave_ask();
+	/* A thread can't replace the signal stack that it is on. */
+	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
+	thread->regs.rip = pc;
+	thread->is_leaving = 1;
+	action_mask_set(~action_own);
+	gate_signal();
+}

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hit path: from hit_enter (arch/) to an event in a page.
+ *
+ * The program's compiler knows of no call here. Every general register is kept, by the attribute
+ * below; vector registers are not touched, since this file and all that it calls is compiled with
+ * -mgeneral-regs-only; nothing of libc is called, errno is never written, no lock is taken.
+ */
+#include "inside/marker/hit.h"
+
+#include "arch/vectors.h"
+#include "inside/marker/careful.h"
+#include "inside/marker/copy.h"
+#include "inside/marker/cost.h"
+#include "inside/marker/field.h"
+#include "inside/marker/handler_call.h"
+#include "inside/marker/plan.h"
+#include "inside/runtime/reentrancy_guard.h"
+#include "inside/store/thread_writer.h"
+
+#include <stddef.h>
+
+/* Keep the compiler from moving stores over a point; x86 keeps their order by itself (TSO). */
+#define store_barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+/*
+ * Called by the stubs of arch/. The first six arguments are whatever the registers hold. What was
+ * pushed is in the place of the ABI's seventh and later arguments, so nothing has to be moved: by
+ * a marker's stub the flags; the return address into the site, the agent's word, the payload.
+ */
+#define HIT_REGISTERS long rdi, long rsi, long rdx, long rcx, long r8, long r9
+#define HIT_PUSHED uintptr_t site, const struct marker *marker, const uint64_t *payload
+
+/* The two headers of abi/page.h; both return where the fields go. */
+static inline unsigned char *put_compact(unsigned char *at, uint32_t id, uint64_t ticks)
+{
+	put32(at, id | (uint32_t)ticks << 5);
+	return at + EVENT_COMPACT_BYTES;
+}
+
+static inline unsigned char *put_extended(unsigned char *at, uint32_t id, uint64_t ticks)
+{
+	*at = EVENT_EXTENDED;
+	put32(at + 1, id);
+	put64(at + 5, ticks);
+	return at + EVENT_EXTENDED_BYTES;
+}
+
+/* The one that is needed. *ticks is corrected to never run back. */
+static inline unsigned char *put_header(const struct wm_page *page, unsigned char *at, uint32_t id,
+					uint64_t *ticks)
+{
+	uint64_t passed = *ticks - page->end_ticks;
+
+	if (likely(id < EVENT_EXTENDED && passed >> EVENT_TICK_BITS == 0))
+		return put_compact(at, id, *ticks);
+	if ((int64_t)passed < 0)
+		*ticks = page->end_ticks; /* another core's TSC is behind, against its promise */
+	return put_extended(at, id, *ticks);
+}
+
+/*
+ * The event's bytes are there, and end_ticks covers it; say so, with a PAGE_WORD of what it adds.
+ * The order is the page's promise to a reader (abi/page.h). Offset and count are one word here too:
+ * a signal handler that leaves by longjmp finds a hit either wholly done or not at all. `page` was
+ * read before the event was written: a handler that forks and returns here in the child finds the
+ * lane wiped.
+ */
+static inline void commit(struct lane *lane, struct wm_page *page, uint64_t growth)
+{
+	uint64_t word;
+
+	store_barrier();
+	word = lane->word + growth;
+	lane->word = word;
+	store_barrier();
+	__atomic_store_n(&page->word, word, __ATOMIC_RELEASE);
+}
+
+static inline uint64_t word_at(const unsigned char *from)
+{
+	/* may read past the payload, but never past the stack that holds it */
+	return load64(from);
+}
+
+/* All fields, following the references; NULL when `limit` comes first. */
+static inline __attribute__((always_inline)) unsigned char *
+put_fields(unsigned char *to, const unsigned char *limit, const struct plan *plan,
+	   const unsigned char *from, uint32_t cap, int careful)
+{
+	for (const struct plan_step *step = plan->steps;; step++) {
+		unsigned int bytes = step->bytes, type = step->ref;
+
+		if (unlikely(to + bytes > limit))
+			return NULL;
+		for (unsigned int i = 0; i < bytes; i += 8)
+			put64(to + i, word_at(from + i));
+		to += bytes;
+		from += bytes;
+		if (!type)
+			return to;
+		if (careful) {
+			to = careful_string(to, limit, (const char *)(uintptr_t)word_at(from), cap);
+		} else if (likely(type == WM_TYPE_STR)) {
+			const char *string = (const char *)(uintptr_t)word_at(from);
+			int64_t chars = to + SHORT_BYTES <= limit ? put_short_string(to, string)
+								  : -1;
+
+			to = likely(chars >= 0) ? to + chars + 2
+						: put_string(to, limit, string, cap);
+		} else
+			to = put_run(to, limit, (const unsigned char *)(uintptr_t)word_at(from),
+				     word_at(from + 8), cap);
+		if (unlikely(!to))
+			return NULL;
+		from += field_payload_bytes[type];
+	}
+}
+
+/* Bytes that an event's fields will take, at most; strings are measured now. */
+static uint64_t measure_fields(const struct plan *plan, const unsigned char *from)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int i = 0; i < plan->field_count; i++) {
+		unsigned int type = plan->types[i] & FIELD_TYPE_MASK;
+		uint64_t word = word_at(from);
+
+		bytes += field_payload_bytes[type];
+		if (plan->is_careful && type == WM_TYPE_STR) {
+			bytes += FIELD_BYTES_MAX; /* measured by none but the copy itself */
+		} else if (type == WM_TYPE_STR && word) {
+			const volatile char *at = (const volatile char *)(uintptr_t)word;
+
+			for (unsigned int n = 0; n < FIELD_BYTES_MAX && *at; n++, at++)
+				bytes++;
+		} else if (type == WM_TYPE_BYTES) {
+			uint64_t run = word_at(from + 8);
+
+			bytes += run < FIELD_BYTES_MAX ? run : FIELD_BYTES_MAX;
+		}
+		from += field_payload_bytes[type];
+	}
+	return bytes;
+}
+
+#define ROOM_MAX (CHUNK_BYTES - PAGE_HEAD_BYTES - LANE_SLACK - EVENT_EXTENDED_BYTES - 64)
+
+/* What an event has behind its fields, for one consumer. */
+struct costs {
+	unsigned int kinds; /* 0: nothing */
+	int is_last;	    /* read when the rest is written: `values` are of no use */
+	const struct writer *writer;
+	uint64_t values[COST_KINDS_COUNT];
+};
+
+static inline uint32_t costs_bytes(const struct costs *costs)
+{
+	return cost_count(costs->kinds) * 8u;
+}
+
+/* There is room. */
+static unsigned char *put_costs(unsigned char *to, struct costs *costs)
+{
+	uint32_t bytes = costs_bytes(costs);
+
+	if (costs->is_last) {
+		/* a fault on this memory is not the span's */
+		for (uint32_t i = 0; i < bytes; i += 8)
+			*(volatile unsigned char *)(to + i + 7) = 0;
+		cost_read(costs->writer, costs->kinds, costs->values);
+	}
+	for (uint32_t i = 0; i < bytes; i += 8)
+		put64(to + i, costs->values[i / 8]);
+	return to + bytes;
+}
+
+static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
+		     const uint64_t *payload, uint64_t ticks, uint32_t cap, struct costs *costs)
+{
+	const unsigned char *limit = lane->base + lane->limit;
+	struct wm_page *page = lane->page;
+	uint64_t word = lane->word;
+	unsigned char *start, *to;
+
+	if ((int64_t)lane->limit - (uint32_t)word <=
+	    (int64_t)(plan->payload_words * 8u + costs_bytes(costs)))
+		return -1; /* also when there is no page: then both are 0 */
+	start = lane->base + (uint32_t)word;
+	to = put_header(page, start, id, &ticks);
+	page->end_ticks = ticks;
+	if (plan->has_refs) {
+		to = put_fields(to, limit, plan, (const unsigned char *)payload, cap,
+				plan->is_careful);
+		if (!to)
+			return -1;
+	} else {
+		for (unsigned int i = 0; i < plan->payload_words; i++)
+			put64(to + 8 * i, payload[i]);
+		to += plan->payload_bytes;
+	}
+	if (costs->kinds) {
+		if (to + costs_bytes(costs) > limit)
+			return -1;
+		to = put_costs(to, costs);
+	}
+	commit(lane, page, PAGE_WORD((uint64_t)(to - start), 1));
+	return 0;
+}
+
+/*
+ * For one session, with all that may happen: another page, a wait, an event too large, a loss. 0,
+ * or -1: it is lost.
+ */
+static int record_at(struct writer *writer, int depth, const struct plan *plan, uint32_t session,
+		     uint32_t id, const uint64_t *payload, uintptr_t sp, uint64_t ticks,
+		     struct costs *costs)
+{
+	struct lane *lane = writer_lane(writer, session, depth);
+	uint64_t bytes;
+	uint32_t cap = FIELD_BYTES_MAX;
+
+	if (!lane) {
+		lane_discard(writer, NULL, session, depth);
+		return -1;
+	}
+	if (!put_event(lane, plan, id, payload, ticks, cap, costs))
+		return 0;
+	bytes = plan->has_refs ? measure_fields(plan, (const unsigned char *)payload)
+			       : plan->payload_bytes;
+	bytes += costs_bytes(costs);
+	if (bytes > ROOM_MAX) {
+		bytes = ROOM_MAX;
+		cap = ROOM_MAX / WM_FIELDS_MAX - 16; /* a count takes the room of a field */
+	}
+	if (lane_next_page(writer, lane, session, depth, bytes + EVENT_EXTENDED_BYTES, ticks, sp) ||
+	    put_event(lane, plan, id, payload, ticks, cap, costs)) {
+		lane_crowded(writer, lane, session, depth);
+		return -1;
+	}
+	return 0;
+}
+
+/* `is_lost`: the begin of the call was lost. */
+static int record(struct writer *writer, int depth, const struct plan *plan,
+		  const struct plan_consumer *consumer, const uint64_t *payload, uintptr_t sp,
+		  int is_lost)
+{
+	uint32_t session = consumer->lane;
+	struct costs costs = { .kinds = consumer->costs, .writer = writer };
+
+	if (depth >= 0 && !is_lost) {
+		costs.is_last = plan->costs == PLAN_COSTS_LAST;
+		if (costs.kinds & COST_COUNTED)
+			cost_prepare(writer);
+		if (costs.kinds && !costs.is_last)
+			cost_read(writer, costs.kinds, costs.values);
+		return record_at(writer, depth, plan, session, consumer->event_id, payload, sp,
+				 clock_ticks(stores[session].clock), &costs);
+	}
+	if (depth < 0)
+		lane_discard(NULL, NULL, session, 0);
+	else
+		lane_discard(writer, writer_lane(writer, session, depth), session, depth);
+	return -1;
+}
+
+/* No memory for one more thread: its hits are lost, and counted. */
+void hit_discard(const struct marker *marker, uintptr_t sp)
+{
+	struct writer *stranger = writer_stranger_enter(sp);
+	const struct plan *plan;
+
+	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+	for (unsigned int i = 0; plan && i < plan->consumer_count; i++)
+		lane_discard(NULL, NULL, plan->consumers[i].lane, 0);
+	writer_stranger_leave(stranger, sp);
+}
+
+/* A handler in between can cost the count one; a marker's hits are for people to look at. */
+static inline void count_hit(struct writer *writer, const struct plan *plan)
+{
+	++*(uint64_t *)(void *)((char *)writer + plan->counter_offset);
+}
+
+/*
+ * The thread is in a hit from here to hit_end(), maybe within another: depth is below 0 where that
+ * is one too many. NULL: discarded.
+ */
+static inline __attribute__((always_inline)) struct writer *hit_begin(const struct marker *marker,
+								      uintptr_t sp, int *depth)
+{
+	struct writer *writer = writer_find(sp);
+
+	*depth = 0;
+	if (!writer) {
+		hit_discard(marker, sp);
+		return NULL;
+	}
+	if (!writer->inside[0] && sp - writer->stack.low < writer->stack.bytes)
+		writer->inside[0] = sp;
+	else
+		*depth = writer_nest(writer, sp);
+	store_barrier();
+	return writer;
+}
+
+static inline __attribute__((always_inline)) void hit_end(struct writer *writer, int depth)
+{
+	store_barrier();
+	if (depth >= 0)
+		__atomic_store_n(&writer->inside[depth], 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * Which lanes of a plan have the end of a call with this `begun`; *lost: those that lost its begin.
+ */
+static uint32_t lanes_ended(const struct plan *plan, uint64_t begun, uint32_t *lost)
+{
+	uint32_t openings = (uint32_t)begun >> 8, present = 0;
+
+	*lost = 0;
+	if (begun == PLAN_BEGUN_ALL)
+		return UINT32_MAX;
+	for (unsigned int i = 0; i < plan->consumer_count; i++) {
+		uint32_t lane = plan->consumers[i].lane;
+
+		if ((stores[lane].opening & UINT32_MAX >> 8) <= openings)
+			present |= 1u << lane;
+	}
+	*lost = (uint32_t)(begun >> PLAN_LOST_SHIFT) & present;
+	return (uint32_t)begun & present;
+}
+
+static inline void note_begin(struct writer *writer, const struct marker *marker, uint64_t begun)
+{
+	*(const struct marker *volatile *)&writer->begun_at = marker;
+	*(volatile uint64_t *)&writer->begun = begun;
+}
+
+/*
+ * Everything but the plain case. Compiled to keep all registers too, and never inlined, so that the
+ * plain case saves only what it uses itself.
+ */
+static void KEEPS_REGISTERS __attribute__((noinline, cold))
+hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, uint64_t begun)
+{
+	uint32_t wanted, lost = 0, discarded = 0;
+	int depth;
+	struct writer *writer = hit_begin(marker, sp, &depth);
+	const struct plan *plan;
+
+	if (!writer)
+		return;
+	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+	wanted = plan ? lanes_ended(plan, begun, &lost) : 0;
+	for (unsigned int i = 0; plan && i < plan->consumer_count; i++) {
+		const struct plan_consumer *consumer = &plan->consumers[i];
+		uint32_t lane = 1u << consumer->lane;
+
+		if ((wanted | lost) & lane &&
+		    record(writer, depth, plan, consumer, payload, sp, (lost & lane) != 0))
+			discarded |= lane;
+	}
+	if (!plan)
+		note_begin(writer, marker, 0);
+	else if (plan->begun)
+		note_begin(writer, marker,
+			   (plan->begun & ~discarded) | (uint64_t)discarded << PLAN_LOST_SHIFT);
+	if (plan)
+		count_hit(writer, plan);
+	if (plan && plan->probe_count && depth >= 0) {
+		struct probe_call call = { writer, plan, (const unsigned char *)payload, depth };
+
+		vectors_call(probe_call, &call);
+	}
+	hit_end(writer, depth);
+}
+
+void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t sp, uint64_t ticks)
+{
+	struct costs none = { 0 };
+	int depth;
+	struct writer *writer = hit_begin(marker, sp, &depth);
+	const struct plan *plan;
+
+	if (!writer)
+		return;
+	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+	for (unsigned int i = 0; plan && i < plan->consumer_count; i++) {
+		const struct plan_consumer *consumer = &plan->consumers[i];
+
+		if (depth < 0)
+			lane_discard(NULL, NULL, consumer->lane, 0);
+		else
+			record_at(writer, depth, plan, consumer->lane, consumer->event_id, payload,
+				  sp, ticks, &none);
+	}
+	hit_end(writer, depth);
+}
+
+/*
+ * The fields of text shape, and the string's bytes; 0, or -1 when the page ends first. No store's
+ * address but the tail's depends on how long the string is: with one that did, later loads waited.
+ */
+static inline __attribute__((always_inline)) int
+put_text(unsigned char *to, const struct lane *lane, const struct plan *plan,
+	 const unsigned char *payload, uint64_t *string_bytes)
+{
+	const char *string;
+	int64_t bytes;
+
+	put64(to, word_at(payload));
+	to += plan->lead_bytes;
+	string = (const char *)(uintptr_t)word_at(payload + plan->lead_bytes);
+	bytes = put_short_string(to, string);
+	if (unlikely(bytes < 0)) {
+		unsigned char *past = put_string(to, lane->base + lane->limit, string,
+						 FIELD_BYTES_MAX);
+
+		if (unlikely(!past))
+			return -1;
+		bytes = past - to - 2;
+	}
+	*string_bytes = (uint64_t)bytes;
+	if (unlikely(plan->tail_bytes))
+		put64(to + bytes + 2, word_at(payload + plan->lead_bytes + 8));
+	return 0;
+}
+
+/* Of detours no hits are counted. */
+enum hit_part {
+	HIT_WHOLE,
+	HIT_ENTRY, /* return_enter() may follow */
+	HIT_END,   /* of a call with this `begun` */
+};
+
+/*
+ * One session, no probe, on the thread's own stack, not nested, room in the page: the plain case.
+ * Anything else is found out before anything is committed. A block for each shape of payload, so
+ * that none pays for what it doesn't use: at this scale each register that the code needs and each
+ * instruction shows (docs/design/hit-path.md).
+ *
+ * inside[0] is stored before the plan is loaded; the barrier that makes this order hold on the
+ * processor too is store_quiesce()'s membarrier.
+ */
+static inline __attribute__((always_inline)) int
+hit_plain(struct writer *writer, const struct marker *marker, const unsigned char *payload,
+	  uintptr_t sp, enum plan_shape shape, enum hit_part part, uint64_t begun)
+{
+	const struct plan *plan;
+	struct lane *lane;
+	unsigned char *to;
+	struct wm_page *page;
+	uint64_t ticks, more = 0; /* bytes than plan->growth says */
+	uint32_t offset;
+	int done = 0;
+
+	if (unlikely(!writer || sp - writer->stack.low >= writer->stack.bytes || writer->inside[0]))
+		return 0;
+	writer->inside[0] = sp;
+	store_barrier();
+	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+	if (unlikely(!plan)) {
+		if (part == HIT_ENTRY)
+			note_begin(writer, marker, 0);
+		done = 1;
+		goto leave;
+	}
+	if (part == HIT_END && unlikely(plan->begun != begun) && begun != PLAN_BEGUN_ALL)
+		goto leave;
+	lane = (struct lane *)((char *)writer + plan->lane_offset);
+	offset = (uint32_t)lane->word;
+	/* not plain: no room is enough; no page: both are 0, and none is not enough either */
+	if (unlikely((int64_t)lane->limit - offset <= (int64_t)plan->room_bytes))
+		goto leave;
+	to = lane->base + offset;
+	page = lane->page;
+	ticks = clock_ticks(STORE_CLOCK_TSC);
+	if (likely(ticks - page->end_ticks < plan->compact_ticks)) {
+		to = put_compact(to, plan->event_id, ticks);
+	} else {
+		/* not plain: an extended header now and then, or ticks that ran back */
+		if (plan->compact_ticks || (int64_t)(ticks - page->end_ticks) < 0)
+			goto leave;
+		to = put_extended(to, plan->event_id, ticks);
+	}
+	page->end_ticks = ticks; /* no longer needed, which frees a register */
+
+	if (shape == PLAN_FIXED) {
+		for (unsigned int i = 0; i < plan->payload_words; i++)
+			put64(to + 8 * i, load64(payload + 8 * i));
+	} else if (shape == PLAN_TEXT) {
+		if (unlikely(put_text(to, lane, plan, payload, &more)))
+			goto leave;
+	} else {
+		const unsigned char *start = to;
+
+		to = put_fields(to, lane->base + lane->limit, plan, payload, FIELD_BYTES_MAX, 0);
+		if (unlikely(!to))
+			goto leave;
+		more = (uint64_t)(to - start);
+	}
+	commit(lane, page, plan->growth + more);
+	if (part == HIT_WHOLE)
+		count_hit(writer, plan);
+	if (part == HIT_ENTRY)
+		note_begin(writer, marker, plan->begun);
+	done = 1;
+leave:
+	store_barrier();
+	__atomic_store_n(&writer->inside[0], 0, __ATOMIC_RELEASE);
+	return done;
+}
+
+/* Called by the stubs of the same names. */
+#define HIT_FUNCTION(name, shape)                                                                  \
+	void name(HIT_REGISTERS, uint64_t flags, HIT_PUSHED) KEEPS_REGISTERS;                      \
+	void name(HIT_REGISTERS, uint64_t flags, HIT_PUSHED)                                       \
+	{                                                                                          \
+		uintptr_t sp = (uintptr_t)&site;                                                   \
+                                                                                                   \
+		(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9, (void)flags;       \
+		if (unlikely(!hit_plain(writer_self, marker, (const unsigned char *)payload, sp,   \
+					shape, HIT_WHOLE, 0)))                                     \
+			hit_anyhow(marker, payload, sp, PLAN_BEGUN_ALL);                           \
+	}
+HIT_FUNCTION(hit_fixed, PLAN_FIXED)
+HIT_FUNCTION(hit_text, PLAN_TEXT)
+HIT_FUNCTION(hit_refs, PLAN_REFS)
+
+/*
+ * From detours (abi/detour.h). They may be in code that the agent itself calls. What the agent does
+ * in its own threads, or on a program thread's behalf, is not the program's doing.
+ */
+void hit_detour(HIT_REGISTERS, HIT_PUSHED) KEEPS_REGISTERS;
+void hit_detour(HIT_REGISTERS, HIT_PUSHED)
+{
+	uintptr_t sp = (uintptr_t)&site;
+
+	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;
+	if (hit_guard_is_held(sp))
+		return;
+	/* a plan with strings is never plain, since they are read with care */
+	if (unlikely(!hit_plain(writer_self, marker, (const unsigned char *)payload, sp, PLAN_FIXED,
+				HIT_ENTRY, 0)))
+		hit_anyhow(marker, payload, sp, PLAN_BEGUN_ALL);
+}
+
+void hit_ended(struct writer *writer, const struct marker *marker, const uint64_t *payload,
+	       uintptr_t sp, uint64_t begun)
+{
+	if (unlikely(!hit_plain(writer, marker, (const unsigned char *)payload, sp, PLAN_FIXED,
+				HIT_END, begun)))
+		hit_anyhow(marker, payload, sp, begun);
+}
+
+uint64_t hit_entry_detour(void)
+{
+	return (uintptr_t)hit_enter_detour;
+}
+
+uint64_t hit_entry(const uint8_t types[16])
+{
+	void (*const entries[])(void) = {
+		[PLAN_FIXED] = hit_enter_fixed,
+		[PLAN_TEXT] = hit_enter_text,
+		[PLAN_REFS] = hit_enter_refs,
+	};
+
+	return (uintptr_t)entries[plan_shape(types)];
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef INSIDE_MARKER_HIT_H
+#define INSIDE_MARKER_HIT_H
+
+#include <stdint.h>
+
+/*
+ * The value for wm_record.enter of a marker with these field types: one of the stubs
+ * below, by the payload's shape (plan.h). See abi/site.h.
+ */
+uint64_t hit_entry(const uint8_t types[16]);
+
+/* The entry of detours, for any fields. */
+uint64_t hit_entry_detour(void);
+
+struct marker;
+struct writer;
+
+/*
+ * The end of a call, for the sessions that recorded its begin (thread_writer.h: `begun`). It counts
+ * as lost with those that lost the begin. `writer`: writer_find()'s, or NULL.
+ */
+void hit_ended(struct writer *writer, const struct marker *marker, const uint64_t *payload,
+	       uintptr_t sp, uint64_t begun);
+
+/*
+ * A hit that no stub made, with its payload's fields and an earlier time, by the clock of its one
+ * session. It is not counted, as it is no marker's. `sp` is the caller's own. Hit path.
+ */
+void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t sp,
+		 uint64_t ticks);
+
+/* One that could not be taken: counted as lost with each session that has the event. Hit path. */
+void hit_discard(const struct marker *marker, uintptr_t sp);
+
+/* arch/: the stubs. */
+void hit_enter_fixed(void);
+void hit_enter_text(void);
+void hit_enter_refs(void);
+void hit_enter_detour(void);
+
+#endif

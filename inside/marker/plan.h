@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a hit does: a marker's plan, made by planning.c whenever a rule changes, read by hit.c on
+ * the hit path. Immutable once published in struct marker; replaced whole, freed after a grace
+ * period.
+ */
+#ifndef INSIDE_MARKER_PLAN_H
+#define INSIDE_MARKER_PLAN_H
+
+#include "inside/runtime/sessions.h"
+
+#include <stdint.h>
+
+/*
+ * Which sessions recorded the begin of a call: a bit for each lane, and store_openings() when the
+ * plan was made. A session in the same lane that was opened later has no begin of it.
+ */
+#define PLAN_BEGUN(openings, lanes) ((uint32_t)(openings) << 8 | (lanes))
+#define PLAN_LOST_SHIFT 32	  /* in struct writer, from here on: lanes that lost the begin */
+#define PLAN_BEGUN_ALL UINT64_MAX /* there was no begin to record, or it is unknown */
+
+/*
+ * The begin of a span reads its counts last, so that the cost of writing it is before the span; any
+ * other event reads them first.
+ */
+enum plan_costs { PLAN_COSTS_NONE, PLAN_COSTS_FIRST, PLAN_COSTS_LAST };
+
+struct plan_probe {
+	void (*call)(void (*fn)(void), void *data, const unsigned char *payload);
+	void (*fn)(void);
+	void *data;
+};
+
+/* Copy `bytes` from the payload, then follow the reference that comes next, if one does. */
+struct plan_step {
+	uint8_t bytes;
+	uint8_t ref; /* WM_TYPE_STR, WM_TYPE_BYTES, or 0: the last step */
+};
+
+struct plan {
+	/* made by plan_finish() from the rest */
+	uint16_t payload_words; /* what the site hands over, in 8-byte words */
+	uint16_t payload_bytes; /* the same, not rounded */
+	uint8_t has_refs;	/* some field is a string or a byte run */
+	/* for the plain case: one consumer, stamped by the TSC; no probe, no counts */
+	uint8_t lead_bytes, tail_bytes; /* of text shape: before and after the string */
+	uint32_t room_bytes;		/* what the page must have; UINT32_MAX: not plain */
+	uint32_t lane_offset;		/* of the lane in struct writer */
+	uint32_t counter_offset;	/* of the marker's counter in struct writer */
+	uint32_t begun;		/* PLAN_BEGUN of its sessions; 0: no begin or end of a call */
+	uint64_t compact_ticks; /* within these a compact header will do; 0: never */
+	uint64_t growth;	/* PAGE_WORD: one event, and the bytes that every one takes */
+	uint32_t event_id;	/* the only consumer's */
+	/* up to here it is one cache line, with the 16 bytes that planning.c has before it */
+	uint8_t field_count;
+	struct plan_step steps[17];
+
+	/* given */
+	uint8_t types[16]; /* WM_TYPE_*, as in the site's entry */
+	uint32_t number;   /* counts its hits under this; COUNTERS_MAX or more: not counted */
+	uint32_t probe_count;
+	uint8_t uses_tsc; /* every consumer's clock is STORE_CLOCK_TSC */
+	uint8_t consumer_count;
+	uint8_t is_careful; /* strings may lead anywhere: they are read by the kernel */
+	uint8_t costs;	    /* PLAN_COSTS_*: some consumer wants counts */
+	struct plan_consumer {
+		uint32_t event_id;
+		uint16_t lane;	/* which session, 0 to SESSIONS_MAX - 1 */
+		uint16_t costs; /* a bit for each enum cost_kind (abi/cost.h) */
+	} consumers[SESSIONS_MAX];
+	struct plan_probe probes[]; /* probe_count of them */
+};
+
+/*
+ * The shapes of payload that the plain case has code for: all fixed; one string with up to 8 bytes
+ * before it and 8 after; anything else.
+ */
+#define PLAN_TEXT_ROOM_BYTES 96 /* header, both sides, the state and a short string */
+enum plan_shape { PLAN_FIXED, PLAN_TEXT, PLAN_REFS };
+enum plan_shape plan_shape(const uint8_t types[16]);
+
+/* Fill in what is made from types, uses_tsc and the two counts. */
+void plan_finish(struct plan *plan);
+
+/*
+ * What wm_record.agent_word points to; one for each marker name and kind in the process. Never
+ * freed: a thread may be on its way here long after a disarm.
+ */
+struct marker {
+	struct plan *plan; /* NULL: nothing to do. Release by planning.c, acquire by hit.c */
+};
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "inside/marker/planning.h"
+
+#include "inside/runtime/heap.h"
+#include "inside/runtime/lock.h"
+#include "inside/store/event_store.h"
+
+#include <waymark/marker.h>
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#define REAP_LOCK_MS 1000
+
+/* Precedes each plan in memory. */
+struct block {
+	struct block *next; /* while retired */
+	size_t bytes;
+};
+
+_Static_assert(sizeof(struct block) + offsetof(struct plan, field_count) <= HEAP_LINE_BYTES,
+	       "what the plain case reads of a plan is one cache line");
+
+static struct block *retired;
+static uint32_t numbers; /* given out */
+
+/*
+ * A plan without probes ends with its last consumer: there may be thousands, most with one alone.
+ */
+static size_t plan_bytes(const struct variant *variant)
+{
+	size_t bytes = offsetof(struct plan, consumers);
+
+	if (variant->probe_count)
+		return sizeof(struct plan) + variant->probe_count * sizeof(struct plan_probe);
+	for (uint32_t lanes = variant->lanes; lanes; lanes &= lanes - 1)
+		bytes += sizeof(struct plan_consumer);
+	return bytes;
+}
+
+static struct plan *make(struct variant *variant)
+{
+	size_t bytes = sizeof(struct block) + plan_bytes(variant);
+	struct block *block = heap_alloc(bytes);
+	struct plan *plan;
+
+	if (!block)
+		return NULL;
+	block->bytes = bytes;
+	plan = (struct plan *)(block + 1);
+	memcpy(plan->types, variant->types, sizeof plan->types);
+	if (!variant->number)
+		variant->number = ++numbers;
+	plan->number = variant->number - 1;
+	plan->uses_tsc = 1;
+	plan->is_careful = variant->is_careful;
+	if (variant->is_call)
+		plan->begun = PLAN_BEGUN(store_openings(), variant->lanes);
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		if (variant->lanes & 1u << lane)
+			plan->consumers[plan->consumer_count++] = (struct plan_consumer){
+				.event_id = variant->ids[lane],
+				.lane = (uint16_t)lane,
+				.costs = variant->costs[lane],
+			};
+		if (variant->lanes & 1u << lane && variant->costs[lane])
+			plan->costs = variant->kind == 'b' ? PLAN_COSTS_LAST : PLAN_COSTS_FIRST;
+		if (variant->lanes & 1u << lane && store_clock(lane) != STORE_CLOCK_TSC)
+			plan->uses_tsc = 0;
+	}
+	plan->probe_count = variant->probe_count;
+	if (variant->probe_count)
+		memcpy(plan->probes, variant->probes,
+		       variant->probe_count * sizeof plan->probes[0]);
+	plan_finish(plan);
+	return plan;
+}
+
+static void put(struct variant *variant, struct plan *plan)
+{
+	/* release: pairs with the acquire load in hit.c, which then sees the whole plan */
+	struct plan *old = __atomic_exchange_n(&variant->hit.plan, plan, __ATOMIC_ACQ_REL);
+	struct block *block;
+
+	if (!old)
+		return;
+	block = (struct block *)old - 1;
+	block->next = retired;
+	retired = block;
+}
+
+void plan_drop(struct variant *variant)
+{
+	put(variant, NULL);
+}
+
+int plan_publish(struct variant *variant)
+{
+	struct plan *plan = NULL;
+
+	if (variant->lanes || variant->probe_count) {
+		plan = make(variant);
+		if (!plan)
+			return -ENOMEM;
+	}
+	put(variant, plan);
+	return 0;
+}
+
+int registry_reap(unsigned int timeout_ms, int self_ok)
+{
+	struct block *mine, *last;
+	int error;
+
+	if (!__atomic_load_n(&retired, __ATOMIC_RELAXED))
+		return 0;
+	if (lock_take(&agent_lock, REAP_LOCK_MS))
+		return -ETIMEDOUT;
+	mine = retired;
+	retired = NULL;
+	lock_release(&agent_lock);
+	if (!mine)
+		return 0;
+
+	/* without the lock: a probe's handler may want it before it leaves its hit */
+	error = store_quiesce(timeout_ms, self_ok);
+	if (lock_take(&agent_lock, REAP_LOCK_MS))
+		return -ETIMEDOUT; /* these few plans are lost */
+	if (error) {
+		for (last = mine; last->next; last = last->next)
+			;
+		last->next = retired;
+		retired = mine;
+	}
+	while (!error && mine) {
+		struct block *next = mine->next;
+
+		heap_free(mine, mine->bytes);
+		mine = next;
+	}
+	lock_release(&agent_lock);
+	return error;
+}

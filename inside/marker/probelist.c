@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* The program's own probes: on a variant, and those that wait for their marker to come. */
+#include "inside/marker/marker.h"
+#include "inside/runtime/heap.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct pending {
+	struct pending *next;
+	char *name;
+	size_t name_bytes;
+	char kind;
+	uint8_t types[16];
+	struct plan_probe probe;
+};
+
+static struct pending *pending;
+
+static int is_same(const struct plan_probe *a, const struct plan_probe *b)
+{
+	return a->call == b->call && a->fn == b->fn && a->data == b->data;
+}
+
+int probes_have(const struct variant *variant, const struct plan_probe *probe)
+{
+	for (uint32_t i = 0; i < variant->probe_count; i++)
+		if (is_same(&variant->probes[i], probe))
+			return 1;
+	return 0;
+}
+
+static struct plan_probe *copy(const struct plan_probe *from, uint32_t count, uint32_t room)
+{
+	struct plan_probe *to = heap_alloc(room * sizeof *to);
+
+	if (to && count)
+		memcpy(to, from, count * sizeof *to);
+	return to;
+}
+
+static void drop_next(struct variant *variant)
+{
+	if (variant->probes_next != variant->probes)
+		heap_free(variant->probes_next,
+			  variant->probe_count_next * sizeof *variant->probes);
+	variant->probes_next = variant->probes;
+	variant->probe_count_next = variant->probe_count;
+}
+
+static void set_next(struct variant *variant, struct plan_probe *next, uint32_t count)
+{
+	drop_next(variant);
+	variant->probes_next = next;
+	variant->probe_count_next = count;
+}
+
+int probes_with(struct variant *variant, const struct plan_probe *probe)
+{
+	uint32_t count = variant->probe_count_next;
+	struct plan_probe *next;
+
+	next = copy(variant->probes_next, count, count + 1);
+	if (!next)
+		return -ENOMEM;
+	next[count] = *probe;
+	set_next(variant, next, count + 1);
+	return 0;
+}
+
+int probes_without(struct variant *variant, const struct plan_probe *probe)
+{
+	uint32_t count = variant->probe_count_next, i = 0;
+	struct plan_probe *next = NULL;
+
+	while (i < count && !is_same(&variant->probes_next[i], probe))
+		i++;
+	if (i == count)
+		return -ENOENT;
+	if (count > 1) {
+		next = heap_alloc((count - 1) * sizeof *next);
+		if (!next)
+			return -ENOMEM;
+		memcpy(next, variant->probes_next, i * sizeof *next);
+		memcpy(next + i, variant->probes_next + i + 1, (count - 1 - i) * sizeof *next);
+	}
+	set_next(variant, next, count - 1);
+	return 0;
+}
+
+int probes_copy(struct variant *variant, const struct variant *from)
+{
+	struct plan_probe *next = copy(from->probes_next, from->probe_count_next,
+				       from->probe_count_next);
+
+	if (!next)
+		return -ENOMEM;
+	set_next(variant, next, from->probe_count_next);
+	return 0;
+}
+
+void probes_settle(struct variant *variant, int accepted)
+{
+	if (!accepted) {
+		drop_next(variant);
+		return;
+	}
+	if (variant->probes_next != variant->probes)
+		heap_free(variant->probes, variant->probe_count * sizeof *variant->probes);
+	variant->probes = variant->probes_next;
+	variant->probe_count = variant->probe_count_next;
+}
+
+int pending_add(const char *name, char kind, const uint8_t types[16],
+		const struct plan_probe *probe)
+{
+	struct pending *waits = heap_alloc(sizeof *waits);
+
+	if (!waits)
+		return -ENOMEM;
+	waits->name_bytes = strlen(name) + 1;
+	waits->name = heap_copy(name, waits->name_bytes);
+	if (!waits->name) {
+		heap_free(waits, sizeof *waits);
+		return -ENOMEM;
+	}
+	waits->kind = kind;
+	memcpy(waits->types, types, sizeof waits->types);
+	waits->probe = *probe;
+	waits->next = pending;
+	pending = waits;
+	return 0;
+}
+
+static void unlink_pending(struct pending **link)
+{
+	struct pending *gone = *link;
+
+	*link = gone->next;
+	heap_free(gone->name, gone->name_bytes);
+	heap_free(gone, sizeof *gone);
+}
+
+int pending_remove(const char *name, char kind, const struct plan_probe *probe)
+{
+	for (struct pending **link = &pending; *link; link = &(*link)->next) {
+		if ((*link)->kind == kind && is_same(&(*link)->probe, probe) &&
+		    !strcmp((*link)->name, name)) {
+			unlink_pending(link);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static int is_for(const struct pending *waits, const struct variant *variant)
+{
+	return waits->kind == variant->kind && !strcmp(waits->name, variant->name) &&
+	       !memcmp(waits->types, variant->types, sizeof waits->types);
+}
+
+int pending_claim(struct variant *variant)
+{
+	for (const struct pending *waits = pending; waits; waits = waits->next) {
+		int error;
+
+		if (!is_for(waits, variant))
+			continue;
+		error = probes_with(variant, &waits->probe);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int is_taken(const struct pending *waits)
+{
+	const struct variant *variant = NULL;
+
+	while ((variant = registry_next_named(variant, waits->name)))
+		if (is_for(waits, variant) && probes_have(variant, &waits->probe))
+			return 1;
+	return 0;
+}
+
+void pending_settle(void)
+{
+	struct pending **link = &pending;
+
+	while (*link) {
+		if (is_taken(*link))
+			unlink_pending(link);
+		else
+			link = &(*link)->next;
+	}
+}
+
+int pending_any(void)
+{
+	return pending != NULL;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What /proc reports about each thread of this process. Control thread only. */
+#ifndef INSIDE_RUNTIME_TASKS_H
+#define INSIDE_RUNTIME_TASKS_H
+
+#include <stdint.h>
+
+#define TASKS_STATUS_BYTES 8192
+
+/*
+ * A status file, NUL-terminated: NAME below the folder `dir`. 0, or -1 where the thread has ended.
+ */
+int tasks_read_status(int dir, const char *name, char text[TASKS_STATUS_BYTES]);
+
+/*
+ * Whether look() says so of any thread, given its status, those of the agent included; 1 too where
+ * they can't be listed. One that ends meanwhile is passed over.
+ */
+int tasks_any(int (*look)(const char *status));
+
+/* The text after "\nNAME:" in a status; "" if there is no such line. */
+const char *tasks_value(const char *status, const char *name);
+
+/* The last number of the line that `at` is in; 0 if it has none. */
+int32_t tasks_last_number(const char *at);
+
+/* How many seccomp filters this thread is under; INT32_MAX if /proc cannot be read. */
+int32_t tasks_own_filters(void);
+
+#endif

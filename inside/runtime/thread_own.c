@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "inside/runtime/thread_own.h"
+
+#include "base/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#define OUR_THREADS 2 /* the control thread and its keeper */
+
+int thread_own_descriptors(void)
+{
+	if (!kernel_call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0))
+		return 0;
+	/* before Linux 5.9, or filtered */
+	if (kernel_call(SYS_unshare, CLONE_FILES, 0, 0, 0))
+		return -errno;
+	for (int fd = 0; fd < 65536; fd++)
+		kernel_close(fd);
+	return 0;
+}
+
+/*
+ * The kernel's own set, since pthread_sigmask() leaves libc's signals alone. All but setxid's (33).
+ */
+void thread_block_signals(void)
+{
+	uint64_t mask = ~(UINT64_C(1) << (33 - 1));
+
+	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask);
+}
+
+int thread_wake_fd(void)
+{
+	uint64_t mask = UINT64_C(1) << (THREAD_WAKE_SIGNAL - 1);
+
+	return (int)syscall_raw(SYS_signalfd4, -1, (long)&mask, sizeof mask,
+				SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/*
+ * The leader is a zombie and there are no others. libc ends the
+ * process when the last of its threads returns, and that will be the keeper.
+ */
+int thread_is_last(void)
+{
+	char line[512], *at;
+	struct stat found;
+	ssize_t got;
+	int fd;
+
+	if (kernel_stat("/proc/self/task", &found) || found.st_nlink != 2 + OUR_THREADS + 1)
+		return 0;
+	fd = kernel_open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	got = kernel_read(fd, line, sizeof line - 1);
+	kernel_close(fd);
+	line[got > 0 ? got : 0] = 0;
+	at = strrchr(line, ')');
+	return at && at[1] == ' ' && at[2] == 'Z';
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From an interrupted thread to one of its frames, by the call frame information of the modules
+ * (base/cfi.h): through signal handlers, on whichever stack, and through return addresses that are
+ * ours (inside/detour/return.h). All memory is read by the kernel (careful.h), so that nothing that
+ * is not what it seems can do harm. Hit path.
+ */
+#ifndef INSIDE_WATCH_UNWIND_H
+#define INSIDE_WATCH_UNWIND_H
+
+#include <stdint.h>
+#include <ucontext.h>
+
+enum unwind {
+	UNWIND_GONE,
+	UNWIND_FOUND,
+	UNWIND_LOST,
+	UNWIND_OURS, /* it is in one of our trampolines, or was called from there */
+};
+
+struct unwound {
+	/*
+	 * what the frame's function does: the instruction that it is at, or the last byte of its
+	 * call
+	 */
+	uintptr_t pc;
+	/* it was interrupted, or is the first: the instruction at `pc` is still to come */
+	uint32_t is_exact;
+	uint32_t depth; /* frames between: 0, it is the interrupted one itself */
+};
+
+/*
+ * The frame with this CFA. UNWIND_GONE: the thread's frames end before it, so it is not alive;
+ * UNWIND_LOST: unknown.
+ */
+enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *found);
+
+/*
+ * Store the addresses to which the interrupted function and its callers return, innermost first; 0
+ * behind the last:
+ *
+ *  - A signal handler's is the restorer; the next is the instruction that the signal interrupted.
+ *  - In a module without call frame information they follow the frame pointers.
+ *  - The last may be in no module: code that the program made, or an overwritten stack.
+ */
+void unwind_callers(const ucontext_t *context, uint64_t *callers, unsigned int wanted);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "read/export/export.h"
+#include "read/history/taken.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+
+#define STACK_MIN 17u
+#define STACK_MAX 32u
+#define STACK_LIMIT 1024u /* where each branch leads to a function's beginning */
+#define PAGE 4096u
+
+/* Branches that follow each other with nothing but straight code between. */
+struct brstack {
+	struct export *export;
+	struct image *image; /* of that era */
+	struct branch {
+		uint64_t from, to;
+	} branches[STACK_LIMIT];
+	uint32_t count, room;
+	uint32_t again; /* the first of them was the last of the stack before */
+	uint64_t seed;
+	int error;
+	size_t process;			 /* whose these are */
+	const struct trail_table *table; /* its era's and process's mappings were written last */
+	size_t mapped;
+};
+
+/* An address as perf writes it, without 0x. */
+static void put_hex(struct out *out, uint64_t value)
+{
+	char text[20];
+	int bytes = snprintf(text, sizeof(text), "%16lx", (unsigned long)value);
+
+	out_short(out, text, (size_t)bytes);
+}
+
+static void flush(void *data)
+{
+	struct brstack *stack = data;
+	struct out *out = stack->export->out;
+	uint32_t count = stack->count;
+
+	stack->count = 0;
+	if (count == stack->again) { /* nothing new */
+		stack->again = 0;
+		return;
+	}
+	stack->again = 0;
+	put_hex(out, stack->branches[count - 1].to);
+	out_char(out, ' ');
+	for (uint32_t i = count; i--;) {
+		out_char(out, ' ');
+		out_hex(out, stack->branches[i].from);
+		out_char(out, '/');
+		out_hex(out, stack->branches[i].to);
+		out_literal(out, "/P/-/-/0 ");
+	}
+	out_char(out, '\n');
+	/*
+ * of different lengths, so that readers which do not recognise a repeated branch count no line of a
+ * loop more than others
+ */
+	stack->seed = stack->seed * 6364136223846793005ull + 1442695040888963407ull;
+	stack->room = STACK_MIN + (uint32_t)(stack->seed >> 33) % (STACK_MAX - STACK_MIN + 1);
+}
+
+/* Whether it counts as a call: repeated, the function would be entered twice. */
+static int is_entry(struct brstack *stack, uint64_t to)
+{
+	const struct image_place *place = image_place(stack->image, to);
+
+	if (!place)
+		stack->error = -ENOMEM;
+	return place && place->start == to;
+}
+
+/*
+ * Readers count the code between the branches of a stack. So that the code between two stacks is
+ * counted too, the last branch of one is the first of the next.
+ */
+static void branch(void *data, uint64_t from, uint64_t to)
+{
+	struct brstack *stack = data;
+
+	stack->branches[stack->count++] = (struct branch){ from, to };
+	if (stack->count < stack->room || (is_entry(stack, to) && stack->count < STACK_LIMIT))
+		return;
+	flush(stack);
+	stack->branches[stack->count++] = (struct branch){ from, to };
+	stack->again = 1;
+}
+
+/* ---- what is mapped where ---- */
+
+static void put_mapping(struct export *export, const struct export_process *process,
+			const struct image_module *module, const struct code_segment *segment)
+{
+	uint64_t begin = module->base + segment->address, end = begin + segment->bytes;
+	char text[160];
+	int bytes;
+
+	begin -= begin % PAGE;
+	end += (PAGE - end % PAGE) % PAGE;
+	bytes = snprintf(text, sizeof(text),
+			 "PERF_RECORD_MMAP2 %u/%u: [%#lx(%#lx) @ %#lx 00:00 0 0]: r-xp ",
+			 process->pid, process->pid, (unsigned long)begin,
+			 (unsigned long)(end - begin),
+			 (unsigned long)(segment->offset - segment->offset % PAGE));
+	out_short(export->out, text, (size_t)bytes);
+	out_text(export->out, module->path, strlen(module->path));
+	out_char(export->out, '\n');
+}
+
+static int put_mappings(struct export *export, const struct export_process *process,
+			struct image *image)
+{
+	struct image_module *module;
+
+	for (size_t i = 0; (module = image_module(image, i)); i++) {
+		if (!image_has(image, module))
+			continue;
+		/* asked for, it is opened */
+		if (!image_place(image, module->start))
+			return -ENOMEM;
+		for (size_t j = 0; module->file && j < module->file->segment_count; j++) {
+			const struct code_segment *segment = &module->file->segments[j];
+
+			if (segment->type == PT_LOAD && segment->flags & PF_X)
+				put_mapping(export, process, module, segment);
+		}
+	}
+	return 0;
+}
+
+/* Write the mappings before the branches that ran in them. */
+static int era(void *data, const struct trail_table *table)
+{
+	struct brstack *stack = data;
+	struct export_process *process = &stack->export->processes[stack->process];
+
+	if (stack->table && stack->mapped == stack->process &&
+	    stack->table->era.number == table->era.number)
+		return 0;
+	flush(stack);
+	stack->table = table;
+	stack->mapped = stack->process;
+	stack->image = image_in(process->image, table);
+	return stack->image ? put_mappings(stack->export, process, stack->image) : -ENOMEM;
+}
+
+int export_perf_script(struct export *export)
+{
+	struct brstack stack = { .export = export, .room = STACK_MAX, .seed = 1 };
+	int err = 0;
+
+	for (size_t i = 0; i < export->thread_count && !err; i++) {
+		stack.process = export->threads[i].process;
+		err = taken_walk(export, &export->threads[i],
+				 &(struct taken_sink){ branch, flush, era, &stack });
+		err = err ? err : stack.error;
+	}
+	return err;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+#include "read/history/image.h"
+
+#include "base/array.h"
+#include "base/texts.h"
+#include "read/history/image_modules.h"
+#include "read/history/jit.h"
+#include "target/code/demangle.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS_MIN 256u
+
+#define PLACES_TOGETHER 512
+
+struct places {
+	struct places *next;
+	size_t used;
+	struct image_place all[PLACES_TOGETHER];
+};
+
+struct slot {
+	uint64_t address;
+	struct image_place *place; /* NULL: free */
+};
+
+struct image {
+	struct image *whole;	      /* whose era this is; the whole's own: all the time */
+	struct image_modules modules; /* the whole's */
+	struct jit jit;		      /* the whole's: code in no module */
+	int with_parameters;	      /* the whole's: how functions are named */
+	struct image_eras {
+		struct image **all; /* by number; NULL: not asked for yet */
+		size_t count, room;
+	} eras, moments; /* the whole's: of tables, of times */
+	struct trail_era era;
+	struct slot *slots; /* open addressing */
+	size_t slot_count, slots_used;
+	struct places *places;
+	struct texts names; /* of functions, shared by all places in them */
+};
+
+static struct image *image_new(struct image *whole, const struct trail_era *era)
+{
+	struct image *image = calloc(1, sizeof(*image));
+
+	if (!image)
+		return NULL;
+	image->whole = whole ? whole : image;
+	image->era = *era;
+	image->slot_count = SLOTS_MIN;
+	image->slots = calloc(image->slot_count, sizeof(*image->slots));
+	if (image->slots)
+		return image;
+	free(image);
+	return NULL;
+}
+
+int image_open(struct image **out, const struct tsdl_process *process,
+	       const struct image_options *options)
+{
+	struct image *image = *out = image_new(NULL, &(struct trail_era){ 0 });
+
+	if (!image)
+		return -ENOMEM;
+	image->with_parameters = options && options->with_parameters;
+	if (image_modules_open(&image->modules, process, options) ||
+	    jit_open(&image->jit, options ? options->trace : NULL, process->pid,
+		     process->is_kernel)) {
+		image_close(image);
+		*out = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* NULL: no memory. */
+static struct image *era_get(struct image *whole, struct image_eras *eras,
+			     const struct trail_era *era)
+{
+	size_t before = eras->room;
+
+	if (array_grow(&eras->all, &eras->room, era->number + 1ul, sizeof(struct image *)))
+		return NULL;
+	memset(eras->all + before, 0, (eras->room - before) * sizeof(struct image *));
+	if (era->number >= eras->count)
+		eras->count = era->number + 1ul;
+	if (!eras->all[era->number])
+		eras->all[era->number] = image_new(whole, era);
+	return eras->all[era->number];
+}
+
+struct image *image_in(struct image *image, const struct trail_table *table)
+{
+	return table ? era_get(image->whole, &image->whole->eras, &table->era) : image->whole;
+}
+
+struct image *image_then(struct image *image, uint64_t ns, uint32_t *number)
+{
+	struct image *whole = image->whole;
+	struct trail_era era = image_modules_then(&whole->modules, ns);
+
+	if (number)
+		*number = era.number;
+	return whole->modules.moment_count == 1 ? whole : era_get(whole, &whole->moments, &era);
+}
+
+static void eras_close(struct image_eras *eras)
+{
+	for (size_t i = 0; i < eras->count; i++)
+		image_close(eras->all[i]);
+	free(eras->all);
+}
+
+void image_close(struct image *image)
+{
+	if (!image)
+		return;
+	eras_close(&image->eras);
+	eras_close(&image->moments);
+	image_modules_release(&image->modules);
+	jit_release(&image->jit);
+	for (struct places *places = image->places, *next; places; places = next) {
+		next = places->next;
+		free(places);
+	}
+	texts_release(&image->names);
+	free(image->slots);
+	free(image);
+}
+
+/* ---- places ---- */
+
+static struct image_mapped *module_at(struct image *image, uint64_t address)
+{
+	return image_modules_at(&image->whole->modules, &image->era, address);
+}
+
+static struct slot *slot_of(struct slot *slots, size_t count, uint64_t address)
+{
+	size_t at = (size_t)(address * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
+
+	while (slots[at].place && slots[at].address != address)
+		at = (at + 1) & (count - 1);
+	return &slots[at];
+}
+
+static int slots_grow(struct image *image)
+{
+	size_t count = image->slot_count * 2;
+	struct slot *slots;
+
+	if (image->slots_used * 2 < image->slot_count)
+		return 0;
+	slots = calloc(count, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < image->slot_count; i++)
+		if (image->slots[i].place)
+			*slot_of(slots, count, image->slots[i].address) = image->slots[i];
+	free(image->slots);
+	image->slots = slots;
+	image->slot_count = count;
+	return 0;
+}
+
+static const char *name_add(struct image *image, const char *linkage)
+{
+	char text[IMAGE_NAME_MAX + 1];
+
+	code_name_text(linkage, image->whole->with_parameters, text, sizeof(text));
+	return texts_keep(&image->names, text, strlen(text));
+}
+
+static struct image_place *place_new(struct image *image)
+{
+	struct places *places = image->places;
+
+	if (!places || places->used == PLACES_TOGETHER) {
+		places = malloc(sizeof(*places));
+		if (!places)
+			return NULL;
+		places->next = image->places;
+		places->used = 0;
+		image->places = places;
+	}
+	places->all[places->used] = (struct image_place){ 0 };
+	return &places->all[places->used++];
+}
+
+/*
+ * The function there; one whose symbol has no size ends with its section: what comes then is a PLT,
+ * or data.
+ */
+static const struct code_function *function_at(const struct image_module *module, uint64_t address)
+{
+	const struct code_function *function = code_function_at(module->symbols, address);
+
+	if (!function || function->bytes || !module->file ||
+	    code_file_section_at(module->file, address) ==
+		    code_file_section_at(module->file, function->address))
+		return function;
+	return NULL;
+}
+
+/* The first place of a function has its name made, and all others share it. */
+static struct image_place *place_find(struct image *image, uint64_t address)
+{
+	struct image_mapped *mapped = module_at(image, address);
+	struct image_module *module = mapped ? &mapped->seen : &image->whole->jit.mapped.seen;
+	const struct code_function *function = function_at(module, address - module->base);
+	uint64_t start = function ? module->base + function->address : 0;
+	const struct image_place *first = function && start != address ? image_place(image, start)
+								       : NULL;
+	struct image_place *place = place_new(image);
+
+	if (!place || (!mapped && !function))
+		return place;
+	place->module = module;
+	if (!function)
+		return place;
+	place->start = start;
+	place->bytes = function->bytes;
+	place->linkage = module->symbols->all[function->first].name;
+	if (first && first->start == start && first->module == module)
+		place->function = first->function;
+	else
+		place->function = name_add(image, place->linkage);
+	return place;
+}
+
+const struct image_place *image_place(struct image *image, uint64_t address)
+{
+	struct slot *slot = slot_of(image->slots, image->slot_count, address);
+	struct image_place *place = slot->place;
+
+	if (place)
+		return place;
+	place = place_find(image, address);
+	if (!place || slots_grow(image))
+		return NULL;
+	slot = slot_of(image->slots, image->slot_count, address);
+	*slot = (struct slot){ address, place };
+	image->slots_used++;
+	return place;
+}
+
+const struct image_module *image_module_at(struct image *image, uint64_t address)
+{
+	struct image_mapped *module = module_at(image, address);
+
+	return module ? &module->seen : NULL;
+}
+
+void image_module_line(const struct image_module *seen, uint64_t address, struct image_line *line)
+{
+	const struct image_mapped *module = (const struct image_mapped *)(const void *)seen;
+	const struct code_row *row = NULL;
+
+	if (module->read)
+		row = code_row_at(image_files_rows(module->read), address - seen->base);
+	*line = row ? (struct image_line){ row->source, row->line } : (struct image_line){ 0 };
+}
+
+void image_line(struct image *image, uint64_t address, struct image_line *line)
+{
+	const struct image_mapped *module = module_at(image, address);
+
+	*line = (struct image_line){ 0 };
+	if (module)
+		image_module_line(&module->seen, address, line);
+}
+
+/* What a module's file has at an address. */
+static size_t code_of(const struct image_module *module, uint64_t address, void *buffer,
+		      size_t bytes)
+{
+	const struct code_segment *segment;
+	uint64_t linked, left;
+
+	if (!module || !module->file || module->file->is_debug)
+		return 0;
+	linked = address - module->base;
+	segment = code_file_segment(module->file, linked);
+	if (!segment || !code_file_is_text(module->file, linked, 1))
+		return 0;
+	left = segment->address + segment->file_bytes - linked;
+	bytes = bytes < left ? bytes : (size_t)left;
+	return code_file_read(module->file, linked, buffer, bytes) ? 0 : bytes;
+}
+
+size_t image_code(struct image *image, uint64_t address, void *buffer, size_t bytes)
+{
+	const struct image_mapped *module = module_at(image, address);
+
+	return code_of(module ? &module->seen : NULL, address, buffer, bytes);
+}
+
+void image_check(struct image *image, const struct trail_table *table,
+		 const struct trail_block *block)
+{
+	const struct image *whole = image->whole, *in;
+	const uint8_t *code = trail_table_code(table, block);
+	uint8_t read[TRAIL_BLOCK_BYTES_MAX];
+	const struct image_place *place;
+	size_t has;
+
+	in = table->era.number < whole->eras.count ? whole->eras.all[table->era.number] : NULL;
+	place = in ? slot_of(in->slots, in->slot_count, block->start)->place : NULL;
+	if (!code || !place || !place->module || block->bytes > sizeof(read))
+		return;
+	has = code_of(place->module, block->start, read, block->bytes);
+	place->module->others += has && memcmp(read, code, has) != 0;
+}
+
+struct image_module *image_module(struct image *image, size_t index)
+{
+	const struct image_modules *modules = &image->whole->modules;
+	struct jit *jit = &image->whole->jit;
+
+	if (index == modules->count && jit->symbols.count)
+		return &jit->mapped.seen;
+	return index < modules->count ? &modules->all[index].seen : NULL;
+}
+
+int image_has(struct image *image, const struct image_module *module)
+{
+	return image_modules_has((const struct image_mapped *)(const void *)module, &image->era);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events as lines of text, for people:
+ *
+ *	[HH:MM:SS.nnnnnnnnn] (+S.nnnnnnnnn) comm-TID PID NAME: { field = value, ... }
+ *
+ * and of JSON, one object a line, for programs:
+ *
+ *	{"time_ns":N,"pid":N,"tid":N,"comm":"...","name":"...","fields":{"field":value,...}}
+ *
+ * with "depth" when it is not 0, "cpu" when the kernel recorded it, "names":{"field":"NAME",...}
+ * for values that an enumeration names, "cut":["field",...] for what was cut at 4 KiB, and for losses
+ * "lost" and "missing_packets" instead of a name and fields. A NULL string is NULL, or null. Text
+ * has the name instead of the value.
+ *
+ * Of an event that the kernel recorded, comm, TID and PID are of the thread that it is about, and
+ * "[CPU] " comes before the name; comm is '?', or "", where the trace lacks the thread's name.
+ */
+#ifndef READ_PASS_FORMAT_H
+#define READ_PASS_FORMAT_H
+
+#include "base/out.h"
+#include "read/pass/merge.h"
+#include "read/pass/thread_names.h"
+
+#include <stdint.h>
+
+struct format_stream {
+	uint8_t bytes; /* 0: not made yet */
+	char text[63]; /* "comm-TID PID " */
+};
+
+struct format {
+	const struct trace_reader *reader;
+	struct format_stream *streams; /* beside the reader's */
+	struct thread_names names;
+	uint64_t second; /* that `clock` is for */
+	char clock[12];	 /* "[HH:MM:SS." */
+	int first;	 /* no line was made yet */
+	uint64_t last_ns;
+	/* The owner's: put more members into an event's object, each behind a comma. NULL: none. */
+	void (*put_members)(struct out *out, const struct merge_event *event, void *data);
+	void *data;
+};
+
+/* Before the first event is read. 0 or -ENOMEM. Released with format_release(). */
+int format_init(struct format *format, struct trace_reader *reader);
+void format_release(struct format *format);
+
+/* Put an event's line. What it lost before is a line of its own, put first. */
+void format_text(struct format *format, struct out *out, const struct merge_event *event);
+void format_json(struct format *format, struct out *out, const struct merge_event *event);
+
+/* Put its fields alone, as the members of an object: "field":value,... */
+void format_json_fields(struct out *out, const struct merge_event *event);
+
+/* The name of the thread that an event is about. NULL: unknown. */
+const char *format_comm(const struct format *format, const struct merge_event *event);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All events of a trace in order of time. Events of one stream keep their order; those of one
+ * nanosecond come in the order of the reader's streams.
+ */
+#ifndef READ_PASS_MERGE_H
+#define READ_PASS_MERGE_H
+
+#include "trace/reader.h"
+
+#include <stdint.h>
+
+struct merge;
+
+struct merge_event {
+	struct trace_stream *stream;
+	const struct trace_class *class;
+	uint64_t ticks, ns;
+	uint32_t pid, tid;	     /* of the thread that the event is about; 0: unknown */
+	const uint8_t *fields, *end; /* the event's fields, as in abi/page.h */
+	uint64_t lost; /* events of its stream that were discarded since the one before */
+	uint64_t missing_packets; /* and packets that are not there */
+};
+
+/*
+ * Begin to read, from events at `from_ns` on (0: from the first). Streams for which `want` returns
+ * 0 are left out; NULL takes all. The reader must outlive it. 0 or -ENOMEM.
+ */
+int merge_open(struct merge **merge, struct trace_reader *reader, uint64_t from_ns,
+	       int (*want)(const struct trace_stream *stream, void *data), void *data);
+
+/*
+ * The next event; valid until the next call. Returns 1, 0 after the last, or a negative error.
+ * Damaged parts are left out and recorded in the reader. An event without a class represents losses
+ * at the end of a stream.
+ */
+int merge_next(struct merge *merge, struct merge_event *event);
+
+/* NULL is allowed. */
+void merge_close(struct merge *merge);
+
+#endif

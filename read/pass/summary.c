@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: MIT */
+#include "read/pass/summary.h"
+
+#include "read/spans/span_cost.h"
+#include "read/spans/span_pairs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+/* The counts of an event class of one process. The loop over events touches only this. */
+struct tally {
+	const struct trace_class *class;
+	int32_t fixed_bytes;
+	char kind;
+	char is_summed; /* by summary->kernel */
+	uint64_t count;
+	uint64_t rated;	      /* of these, in the row's rate */
+	uint64_t last_thread; /* the one that was counted last */
+	uint32_t row;	      /* its place in the summary's events[] */
+	uint32_t span;	      /* its place in spans[] */
+	struct span_costs costs;
+};
+
+/* What a row counted last: classes of one name may have different fields. */
+struct seen {
+	uint64_t thread;
+	uint64_t process; /* its number, from 1, above its pid: forked children share the number */
+};
+
+/* A row and a thread's or a process's number. */
+struct pair {
+	uint32_t number; /* 0: the place is free */
+	uint32_t row;
+	int is_process;
+};
+
+/* The reading of one trace. */
+struct pass {
+	struct trace_reader *reader;
+	struct summary *summary;
+	struct tally **tallies; /* for each process, by class index */
+	struct seen *seen;	/* for each of the summary's events[] */
+	uint32_t *slots;	/* of spans by name: number + 1, 0 for none; open addressing */
+	uint32_t slot_count;
+	/* Of the kernel's events: which threads and processes each row had. Open addressing. */
+	struct pair *pairs;
+	uint32_t pair_count, pair_room;
+	int error;
+
+	/* Of the stream being read. */
+	struct tally *first_ids[EVENT_EXTENDED]; /* by compact id; NULL for none */
+	uint64_t thread;			 /* its number, from 1 */
+	struct span_pairs spans;
+	uint64_t covered_ticks; /* by its packets, and between those that follow one another */
+};
+
+size_t summary_span_bytes(const struct trace_class *class)
+{
+	const char *suffix = class->kind == 'b' ? ":begin" : ":end";
+	size_t cut = strlen(suffix);
+
+	if (class->name_bytes > cut && !strcmp(class->name + class->name_bytes - cut, suffix))
+		return class->name_bytes - cut;
+	return class->name_bytes;
+}
+
+/* The index in slots[] of a span's number, or of the free slot for it. */
+static uint32_t span_slot(const struct pass *pass, const char *name, size_t bytes,
+			  uint64_t ticks_hz)
+{
+	uint64_t hash = ticks_hz;
+	uint32_t slot, found;
+
+	for (size_t i = 0; i < bytes; i++) /* FNV-1a */
+		hash = (hash ^ (uint8_t)name[i]) * 0x100000001b3ull;
+	slot = (uint32_t)(hash ^ hash >> 32) & (pass->slot_count - 1);
+	while ((found = pass->slots[slot])) {
+		const struct summary_span *span = &pass->summary->spans[found - 1];
+
+		if (span->ticks_hz == ticks_hz && !strncmp(span->name, name, bytes) &&
+		    !span->name[bytes])
+			break;
+		slot = (slot + 1) & (pass->slot_count - 1);
+	}
+	return slot;
+}
+
+static int span_find(struct pass *pass, const struct trace_class *class, uint64_t ticks_hz,
+		     uint32_t *found)
+{
+	struct summary *summary = pass->summary;
+	size_t bytes = summary_span_bytes(class);
+	uint32_t slot = span_slot(pass, class->name, bytes, ticks_hz);
+	struct summary_span *span;
+
+	if (!pass->slots[slot]) {
+		span = &summary->spans[summary->span_count];
+		*span = (struct summary_span){ .name = strndup(class->name, bytes),
+					       .ticks_hz = ticks_hz,
+					       .times = &span_unmeasured };
+		if (!span->name)
+			return -ENOMEM;
+		pass->slots[slot] = ++summary->span_count;
+	}
+	*found = pass->slots[slot] - 1;
+	return 0;
+}
+
+/* Room for as many spans as there are begins and ends. */
+static int spans_make(struct pass *pass)
+{
+	const struct tsdl *meta = &pass->reader->meta;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < meta->process_count; i++) {
+		const struct trace_schema *schema = meta->processes[i].schema;
+
+		for (uint32_t j = 0; schema && j < schema->count; j++)
+			most += schema->classes[j]->kind == 'b' || schema->classes[j]->kind == 'e';
+	}
+	pass->slot_count = 2;
+	while (pass->slot_count < 2 * most)
+		pass->slot_count *= 2;
+	pass->slots = calloc(pass->slot_count, sizeof(*pass->slots));
+	pass->summary->spans = calloc(most + 1u, sizeof(*pass->summary->spans));
+	return pass->slots && pass->summary->spans ? 0 : -ENOMEM;
+}
+
+static int tallies_make(struct pass *pass)
+{
+	const struct tsdl *meta = &pass->reader->meta;
+
+	pass->tallies = calloc(meta->process_count + 1, sizeof(*pass->tallies));
+	if (!pass->tallies)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < meta->process_count; i++) {
+		const struct tsdl_process *process = &meta->processes[i];
+		uint64_t hz = meta->clocks[process->clock].ticks_hz;
+
+		if (!process->schema || !process->schema->count)
+			continue;
+		pass->tallies[i] = calloc(process->schema->count, sizeof(struct tally));
+		if (!pass->tallies[i])
+			return -ENOMEM;
+		for (uint32_t j = 0; j < process->schema->count; j++) {
+			const struct trace_class *class = process->schema->classes[j];
+			struct tally *tally = &pass->tallies[i][j];
+
+			*tally = (struct tally){ .class = class,
+						 .kind = class->kind,
+						 .is_summed = (char)kernel_sums_has(class),
+						 .fixed_bytes = class->fixed_bytes };
+			if (class->kind != 'b' && class->kind != 'e')
+				continue;
+			if (span_find(pass, class, hz, &tally->span))
+				return -ENOMEM;
+			span_costs_find(&tally->costs, &pass->summary->spans[tally->span], class);
+		}
+	}
+	return 0;
+}
+
+static int by_name(const void *left, const void *right)
+{
+	const struct tally *a = *(struct tally *const *)left, *b = *(struct tally *const *)right;
+	int order = strcmp(a->class->name, b->class->name);
+
+	order = order ? order : a->kind - b->kind;
+	return order ? order : a->class->has_thread - b->class->has_thread;
+}
+
+/* Make a row for each name and kind, over all processes. */
+static int rows_make(struct pass *pass)
+{
+	const struct tsdl *meta = &pass->reader->meta;
+	struct summary *summary = pass->summary;
+	struct tally **sorted;
+	size_t room = 1, count = 0;
+
+	for (uint32_t i = 0; i < meta->process_count; i++)
+		room += meta->processes[i].schema ? meta->processes[i].schema->count : 0;
+	summary->events = calloc(room, sizeof(*summary->events));
+	pass->seen = calloc(room, sizeof(*pass->seen));
+	sorted = calloc(room, sizeof(struct tally *));
+	if (!summary->events || !pass->seen || !sorted) {
+		free(sorted);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < meta->process_count; i++) {
+		for (uint32_t j = 0; pass->tallies[i] && j < meta->processes[i].schema->count; j++)
+			sorted[count++] = &pass->tallies[i][j];
+	}
+	qsort(sorted, count, sizeof(struct tally *), by_name);
+	for (size_t i = 0; i < count; i++) {
+		if (!i || by_name(&sorted[i - 1], &sorted[i]) != 0)
+			summary->events[summary->event_count++] = (struct summary_event){
+				.name = sorted[i]->class->name,
+				.kind = sorted[i]->kind,
+				.is_kernel = (char)sorted[i]->class->has_thread
+			};
+		sorted[i]->row = summary->event_count - 1;
+	}
+	free(sorted);
+	return 0;
+}
+
+static struct tally *tally_find(const struct pass *pass, const struct trace_stream *stream,
+				uint32_t id)
+{
+	const struct trace_class *class;
+
+	if (id < EVENT_EXTENDED)
+		return pass->first_ids[id];
+	class = schema_find(stream_schema(pass->reader, stream), id);
+	return class ? &pass->tallies[stream->process][class->index] : NULL;
+}
+
+static void thread_count(struct pass *pass, uint32_t row, const struct trace_stream *stream)
+{
+	uint64_t process = (uint64_t)(stream->process + 1) << 32 | stream->pid;
+	struct summary_event *event = &pass->summary->events[row];
+	struct seen *seen = &pass->seen[row];
+
+	event->threads += seen->thread != pass->thread;
+	event->processes += seen->process != process;
+	*seen = (struct seen){ pass->thread, process };
+}
+
+/* Where a pair is, or the free place for it. */
+static struct pair *pair_place(struct pair *pairs, uint32_t room, const struct pair *pair)
+{
+	uint64_t key = (uint64_t)pair->row << 32 | pair->number;
+	uint32_t place = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & (room - 1);
+
+	while (pairs[place].number &&
+	       (pairs[place].number != pair->number || pairs[place].row != pair->row ||
+		pairs[place].is_process != pair->is_process))
+		place = (place + 1) & (room - 1);
+	return &pairs[place];
+}
+
+static int pairs_grow(struct pass *pass)
+{
+	uint32_t room = pass->pair_room ? pass->pair_room * 2 : 256;
+	struct pair *larger;
+
+	if (pass->pair_count < pass->pair_room / 2)
+		return 0;
+	larger = calloc(room, sizeof(*larger));
+	if (!larger)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < pass->pair_room; i++)
+		if (pass->pairs[i].number)
+			*pair_place(larger, room, &pass->pairs[i]) = pass->pairs[i];
+	free(pass->pairs);
+	pass->pairs = larger;
+	pass->pair_room = room;
+	return 0;
+}
+
+/* Rows of no event: all threads that have a stream, or that the kernel's events are about. */
+#define ROW_OF_STREAMS UINT32_MAX
+#define ROW_OF_KERNEL (UINT32_MAX - 1)
+
+/* Whether the row has this for the first time. */
+static int pair_add(struct pass *pass, const struct pair *pair)
+{
+	struct pair *place;
+
+	if (!pair->number)
+		return 0;
+	if (pairs_grow(pass)) {
+		pass->error = -ENOMEM;
+		return 0;
+	}
+	place = pair_place(pass->pairs, pass->pair_room, pair);
+	if (place->number)
+		return 0;
+	*place = *pair;
+	pass->pair_count++;
+	return 1;
+}
+
+/* A CPU's events are about many threads. */
+static void kernel_count(struct pass *pass, const struct tally *tally, const uint8_t *fields)
+{
+	struct summary_event *event = &pass->summary->events[tally->row];
+	uint32_t pid, tid;
+
+	event_thread(tally->class, fields, &pid, &tid);
+	event->threads += (uint32_t)pair_add(pass, &(struct pair){ tid, tally->row, 0 });
+	event->processes += (uint32_t)pair_add(pass, &(struct pair){ pid, tally->row, 1 });
+	if (strncmp(event->name, "task:", 5)) /* the recorder names wakers, too */
+		pair_add(pass, &(struct pair){ tid, ROW_OF_KERNEL, 0 });
+	if (tally->is_summed && kernel_sums_add(&pass->summary->kernel, tally->class, fields))
+		pass->error = -ENOMEM;
+}
+
+/* Count a packet's events. NULL, or why it can't be read on from *start. */
+static const char *read_packet(struct pass *pass, const struct trace_stream *stream,
+			       struct trace_packet *packet, const uint8_t **start)
+{
+	struct walk walk = packet->walk;
+	uint64_t end_ticks = packet->head.end_ticks, ticks = walk.ticks;
+	const uint8_t *fields;
+	struct tally *tally;
+	uint32_t id;
+
+	for (; walk.at < walk.end; ticks = walk.ticks) {
+		*start = walk.at;
+		if (walk_header(&walk, &id))
+			return "cut in an event's head";
+		tally = tally_find(pass, stream, id);
+		if (!tally)
+			return "an event that the metadata lacks";
+		if (walk.ticks < ticks || walk.ticks > end_ticks)
+			return "an event outside its packet's time";
+		fields = walk.at;
+		if (tally->fixed_bytes >= 0 ? walk.end - walk.at < tally->fixed_bytes
+					    : walk_varying(&walk, tally->class))
+			return "cut in an event";
+		if (tally->fixed_bytes > 0)
+			walk.at += tally->fixed_bytes;
+		tally->count++;
+		if (stream->is_of_cpu) {
+			kernel_count(pass, tally, fields);
+		} else if (tally->last_thread != pass->thread) {
+			tally->last_thread = pass->thread;
+			thread_count(pass, tally->row, stream);
+		}
+		if (tally->kind == 'b')
+			span_pairs_begin(&pass->spans, tally->span, &tally->costs, walk.ticks,
+					 walk.at);
+		else if (tally->kind == 'e')
+			span_pairs_end(&pass->spans, tally->span, &tally->costs, walk.ticks,
+				       walk.at);
+	}
+	return NULL;
+}
+
+static int read_stream(struct pass *pass, struct trace_stream *stream)
+{
+	uint64_t offset = 0, next_seq = 0, discarded = 0, end_ticks = 0;
+	struct trace_packet packet;
+	int err = stream_open(pass->reader, stream);
+
+	pass->covered_ticks = 0;
+	span_pairs_stream(&pass->spans);
+	if (err) {
+		reader_damage(pass->reader, stream->file, 0, stream->bytes,
+			      "can't be read any more");
+		return err == -ENOMEM ? err : 0;
+	}
+	while (stream_packet(pass->reader, stream, &offset, &packet)) {
+		const uint8_t *start = packet.walk.at;
+		const char *fault;
+
+		if (packet.head.discarded != discarded || packet.head.seq != next_seq)
+			span_pairs_forget(&pass->spans);
+		else if (next_seq && packet.head.begin_ticks > end_ticks)
+			pass->covered_ticks += packet.head.begin_ticks - end_ticks;
+		pass->covered_ticks += packet.head.end_ticks - packet.head.begin_ticks;
+		end_ticks = packet.head.end_ticks;
+		discarded = packet.head.discarded;
+		next_seq = packet.head.seq + 1;
+		fault = read_packet(pass, stream, &packet, &start);
+		if (!fault)
+			continue;
+		reader_damage(pass->reader, stream->file,
+			      packet.offset + (uint64_t)(start - packet.bytes),
+			      (uint64_t)(packet.walk.end - start), fault);
+		span_pairs_forget(&pass->spans);
+	}
+	span_pairs_stream_end(&pass->spans);
+	stream_unmap(stream);
+	return pass->error;
+}
+
+static void first_ids_find(struct pass *pass, const struct trace_stream *stream)
+{
+	const struct trace_schema *schema = stream_schema(pass->reader, stream);
+
+	for (uint32_t id = 0; id < EVENT_EXTENDED; id++) {
+		const struct trace_class *class = schema_find(schema, id);
+
+		pass->first_ids[id] = class ? &pass->tallies[stream->process][class->index] : NULL;
+	}
+}
+
+static void count_stream(struct pass *pass, const struct trace_stream *stream)
+{
+	struct summary *summary = pass->summary;
+	uint32_t clock = stream_clock(pass->reader, stream);
+	uint64_t begin = reader_ns(pass->reader, clock, stream->begin_ticks);
+	uint64_t end = reader_ns(pass->reader, clock, stream->end_ticks);
+
+	if (!summary->end_ns || begin < summary->begin_ns)
+		summary->begin_ns = begin;
+	if (end > summary->end_ns)
+		summary->end_ns = end;
+	summary->discarded += stream->discarded;
+	summary->missing_packets += stream->missing_packets;
+	summary->streams_lossy += stream->discarded || stream->missing_packets;
+}
+
+static void streamed_count(struct pass *pass, uint32_t tid)
+{
+	pass->thread = ++pass->summary->threads;
+	pair_add(pass, &(struct pair){ tid, ROW_OF_STREAMS, 0 });
+}
+
+/* Those that have no stream. */
+static void count_kernel_threads(struct pass *pass)
+{
+	for (uint32_t i = 0; i < pass->pair_room; i++) {
+		struct pair pair = pass->pairs[i];
+
+		if (!pair.number || pair.row != ROW_OF_KERNEL)
+			continue;
+		pair.row = ROW_OF_STREAMS;
+		pass->summary->threads += !pair_place(pass->pairs, pass->pair_room, &pair)->number;
+	}
+}
+
+/* How long the stream's events were recorded that are there. */
+static double stream_seconds(const struct pass *pass, const struct trace_stream *stream)
+{
+	const struct summary *summary = pass->summary;
+	uint64_t between_ns = summary->end_ns - summary->begin_ns;
+	uint64_t length_ns = pass->reader->length_ns;
+	uint32_t clock = stream_clock(pass->reader, stream);
+	uint64_t hz = pass->reader->meta.clocks[clock].ticks_hz;
+
+	if (summary->is_cyclic && stream->discarded && pass->covered_ticks && hz)
+		return (double)pass->covered_ticks / (double)hz +
+		       (double)(summary->end_ns -
+				reader_ns(pass->reader, clock, stream->end_ticks)) /
+			       1e9;
+	return (double)(length_ns > between_ns ? length_ns : between_ns) / 1e9;
+}
+
+/* Add the events of a stream that was read to the rates of their rows. */
+static void rates_add(struct pass *pass, const struct trace_stream *stream)
+{
+	const struct trace_schema *schema = stream_schema(pass->reader, stream);
+	double seconds = stream_seconds(pass, stream);
+
+	for (uint32_t i = 0; i < schema->count; i++) {
+		struct tally *tally = &pass->tallies[stream->process][i];
+
+		if (seconds > 0)
+			pass->summary->events[tally->row].per_second += (double)(tally->count -
+										 tally->rated) /
+									seconds;
+		tally->rated = tally->count;
+	}
+}
+
+static int is_of_thread(const struct trace_stream *a, const struct trace_stream *b)
+{
+	return a->process == b->process && a->pid == b->pid && a->tid == b->tid;
+}
+
+/* Whether spans of this thread may begin in one stream and end in another; not across a gap. */
+static int may_have_halves(const struct trace_reader *reader, uint32_t first)
+{
+	const struct trace_stream *thread = &reader->streams[first];
+	uint32_t i = first;
+
+	for (; i < reader->stream_count && is_of_thread(thread, &reader->streams[i]); i++)
+		if (reader->streams[i].discarded || reader->streams[i].missing_packets)
+			return 0;
+	return i > first + 1;
+}
+
+static int read_streams(struct pass *pass)
+{
+	const char *in_memory = pass->reader->meta.in_memory;
+	const struct trace_stream *last = NULL;
+	int err = 0;
+
+	pass->summary->is_cyclic = in_memory && !strcmp(in_memory, "events");
+	for (uint32_t i = 0; i < pass->reader->stream_count; i++)
+		if (pass->reader->streams[i].packets)
+			count_stream(pass, &pass->reader->streams[i]);
+	for (uint32_t i = 0; !err && i < pass->reader->stream_count; i++) {
+		struct trace_stream *stream = &pass->reader->streams[i];
+
+		if (!stream->packets)
+			continue;
+		if (!last || last->process != stream->process)
+			first_ids_find(pass, stream);
+		if (!last || stream->is_of_cpu || !is_of_thread(last, stream)) {
+			span_pairs_thread(&pass->spans,
+					  !stream->is_of_cpu && may_have_halves(pass->reader, i));
+			if (!stream->is_of_cpu)
+				streamed_count(pass, stream->tid);
+		}
+		last = stream;
+		err = read_stream(pass, stream);
+		rates_add(pass, stream);
+	}
+	span_pairs_thread(&pass->spans, 0);
+	/* what no packet says, or one that is gone */
+	if (pass->reader->discarded > pass->summary->discarded)
+		pass->summary->discarded = pass->reader->discarded;
+	pass->summary->discarded += pass->reader->missing_events;
+	count_kernel_threads(pass);
+	return err;
+}
+
+static int by_count(const void *left, const void *right)
+{
+	const struct summary_event *a = left, *b = right;
+	int order;
+
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	order = strcmp(a->name, b->name);
+	return order ? order : a->kind - b->kind;
+}
+
+static int spans_by_name(const void *left, const void *right)
+{
+	const struct summary_span *a = left, *b = right;
+
+	return strcmp(a->name, b->name);
+}
+
+/* Add up what each row's classes counted, and sort. */
+static void rows_finish(struct pass *pass)
+{
+	const struct tsdl *meta = &pass->reader->meta;
+	struct summary *summary = pass->summary;
+
+	for (uint32_t i = 0; i < meta->process_count; i++) {
+		for (uint32_t j = 0; pass->tallies[i] && j < meta->processes[i].schema->count;
+		     j++) {
+			const struct tally *tally = &pass->tallies[i][j];
+
+			summary->total += tally->count;
+			summary->events[tally->row].count += tally->count;
+		}
+	}
+	qsort(summary->events, summary->event_count, sizeof(*summary->events), by_count);
+	if (summary->span_count)
+		qsort(summary->spans, summary->span_count, sizeof(*summary->spans), spans_by_name);
+}
+
+int summary_make(struct summary **summary, struct trace_reader *reader)
+{
+	struct pass pass = { .reader = reader };
+	int err;
+
+	*summary = pass.summary = calloc(1, sizeof(*pass.summary));
+	if (!pass.summary)
+		return -ENOMEM;
+	err = spans_make(&pass);
+	if (!err)
+		err = tallies_make(&pass);
+	if (!err)
+		err = rows_make(&pass);
+	pass.spans.all = pass.summary->spans;
+	if (!err)
+		err = read_streams(&pass);
+	if (!err)
+		rows_finish(&pass);
+	for (uint32_t i = 0; pass.tallies && i < reader->meta.process_count; i++)
+		free(pass.tallies[i]);
+	free(pass.tallies);
+	free(pass.seen);
+	free(pass.pairs);
+	span_pairs_release(&pass.spans);
+	free(pass.slots);
+	if (err) {
+		summary_free(*summary);
+		*summary = NULL;
+	}
+	return err;
+}
+
+void summary_free(struct summary *summary)
+{
+	if (!summary)
+		return;
+	for (uint32_t i = 0; i < summary->span_count; i++) {
+		free(summary->spans[i].name);
+		if (summary->spans[i].times != &span_unmeasured)
+			free(summary->spans[i].times);
+	}
+	kernel_sums_release(&summary->kernel);
+	free(summary->spans);
+	free(summary->events);
+	free(summary);
+}

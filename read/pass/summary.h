@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace summed up in one pass over its events, fields jumped over.
+ *
+ * A span is measured from a begin to the next end of the same name in the same stream. Spans of one
+ * name nest; those of different names may cross. A
+ * gap in a stream (events lost, packets missing, damage) leaves the spans that are open across it
+ * unmeasured, since their ends may be in the gap.
+ */
+#ifndef READ_PASS_SUMMARY_H
+#define READ_PASS_SUMMARY_H
+
+#include "read/pass/kernel_sums.h"
+#include "trace/reader.h"
+
+#include <stdint.h>
+
+/*
+ * Times by their logarithm: exact below 32, else 32 buckets to each power of two, so a quantile is
+ * off by 1 in 32 at most. In ticks.
+ */
+#define HISTOGRAM_STEP_BITS 5
+#define HISTOGRAM_BUCKETS ((64 - HISTOGRAM_STEP_BITS + 1) << HISTOGRAM_STEP_BITS)
+
+struct histogram {
+	uint64_t count, min, max;
+	uint64_t buckets[HISTOGRAM_BUCKETS];
+};
+
+void histogram_add(struct histogram *histogram, uint64_t value);
+
+/* The value that `part` (0 to 1) of the values are not above. 0 without values. */
+uint64_t histogram_quantile(const struct histogram *histogram, double part);
+
+/* The values from `low` to below `high`, by buckets that begin there. */
+uint64_t histogram_between(const struct histogram *histogram, uint64_t low, uint64_t high);
+
+/* A marker, in whichever processes. */
+struct summary_event {
+	const char *name;
+	char kind;
+	char is_kernel; /* of the kernel's process */
+	uint64_t count;
+	/*
+	 * Over the whole recording. Of a stream whose first events a flight recorder has
+	 * overwritten, over the time that the others cover.
+	 */
+	double per_second;
+	uint64_t threads;
+	uint64_t processes;
+};
+
+/*
+ * What a span's threads used between begin and end, by one of its counts (abi/cost.h). What is
+ * nested is in it.
+ */
+#define SUMMARY_COSTS_MAX 8
+struct summary_cost {
+	const char *name; /* as in specs; the field's own, where abi/cost.h lacks it */
+	const char *unit; /* "ns" or "" */
+	int kind;	  /* enum cost_kind; -1: of a later version */
+	uint64_t spans;	  /* that both ends have a value of */
+	uint64_t sum, max;
+	uint64_t unavailable; /* one of the ends has none, or it ran back */
+	uint64_t partial; /* counted in part: others had a counter in between (COST_UNCOUNTED) */
+};
+
+/* A span, in whichever processes with the same clock. */
+struct summary_span {
+	char *name; /* without ":begin" */
+	uint64_t ticks_hz;
+	struct histogram *times; /* never NULL */
+	uint64_t unfinished;	 /* begun, and no end seen */
+	uint64_t unbegun;	 /* ended, and no begin seen */
+	uint32_t cost_count;
+	struct summary_cost costs[SUMMARY_COSTS_MAX];
+};
+
+struct summary {
+	struct summary_event *events; /* the most frequent first */
+	uint32_t event_count;
+	struct summary_span *spans; /* by name */
+	uint32_t span_count;
+	uint64_t total;		   /* events */
+	uint64_t begin_ns, end_ns; /* of all packets; both 0 without packets */
+	int is_cyclic;		   /* what was discarded came before what is there */
+	uint64_t discarded, missing_packets;
+	uint64_t threads, streams_lossy;
+	struct kernel_sums kernel;
+};
+
+/*
+ * Read all. Returns 0 or -ENOMEM; damage is put down in the reader, which must outlive the summary.
+ * Freed with summary_free().
+ */
+int summary_make(struct summary **summary, struct trace_reader *reader);
+void summary_free(struct summary *summary); /* NULL is allowed */
+
+/* How much of the name of a begin or an end is its span's. */
+size_t summary_span_bytes(const struct trace_class *class);
+
+#endif

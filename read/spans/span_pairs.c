@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "read/spans/span_pairs.h"
+
+#include "base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OPEN_MAX (1u << 17)  /* in one stream; of more, the oldest go unmeasured */
+#define ALONE_MAX (1u << 20) /* of one stream; later ones go unmeasured */
+
+struct histogram span_unmeasured;
+
+static void measured(struct summary_span *span, uint64_t ticks)
+{
+	if (span->times == &span_unmeasured) {
+		struct histogram *times = calloc(1, sizeof(*times));
+
+		if (!times) { /* reported as one that could not be measured */
+			span->unfinished++;
+			return;
+		}
+		span->times = times;
+	}
+	histogram_add(span->times, ticks);
+}
+
+/* No other half is in this stream. */
+static void leave(struct span_pairs *pairs, const struct span_half *half)
+{
+	struct summary_span *span = &pairs->all[half->span];
+
+	if (pairs->has_alone && pairs->alone_count < pairs->alone_end &&
+	    !array_grow(&pairs->alone, &pairs->alone_room, pairs->alone_count + 1,
+			sizeof(*pairs->alone)))
+		pairs->alone[pairs->alone_count++] = *half;
+	else if (half->is_end)
+		span->unbegun++;
+	else
+		span->unfinished++;
+}
+
+static void leave_oldest(struct span_pairs *pairs, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		leave(pairs, &pairs->open[i]);
+	pairs->open_count -= count;
+	if (pairs->open_count)
+		memmove(pairs->open, pairs->open + count, pairs->open_count * sizeof(*pairs->open));
+}
+
+void span_pairs_begin(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
+		      uint64_t ticks, const uint8_t *end)
+{
+	struct span_half *open;
+
+	/* spans that never end, left by longjmp for example, accumulate */
+	if (pairs->open_count == OPEN_MAX)
+		leave_oldest(pairs, OPEN_MAX / 2);
+	if (array_grow(&pairs->open, &pairs->open_room, pairs->open_count + 1,
+		       sizeof(*pairs->open))) {
+		pairs->all[span].unfinished++;
+		return;
+	}
+	open = &pairs->open[pairs->open_count++];
+	open->span = span;
+	open->is_end = 0;
+	open->ticks = ticks;
+	open->costs = costs;
+	span_costs_take(costs, end, open->values);
+}
+
+void span_pairs_end(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
+		    uint64_t ticks, const uint8_t *end)
+{
+	uint32_t place = pairs->open_count;
+	struct span_half *open;
+
+	while (place && pairs->open[place - 1].span != span)
+		place--;
+	if (!place) {
+		struct span_half half = { span, 1, ticks, costs, { 0 } };
+
+		span_costs_take(costs, end, half.values);
+		leave(pairs, &half);
+		return;
+	}
+	open = &pairs->open[place - 1];
+	ticks -= open->ticks;
+	if (pairs->all[span].cost_count)
+		span_costs_add(&pairs->all[span], open->costs, open->values, costs, end);
+	/* Those within it may end later: spans may cross. */
+	memmove(open, open + 1, (pairs->open_count - place) * sizeof(*open));
+	pairs->open_count--;
+	measured(&pairs->all[span], ticks);
+}
+
+void span_pairs_stream(struct span_pairs *pairs)
+{
+	pairs->alone_end = pairs->alone_count + ALONE_MAX;
+}
+
+void span_pairs_stream_end(struct span_pairs *pairs)
+{
+	leave_oldest(pairs, pairs->open_count);
+}
+
+static int by_time(const void *left, const void *right)
+{
+	const struct span_half *a = left, *b = right;
+
+	if (a->ticks != b->ticks)
+		return a->ticks < b->ticks ? -1 : 1;
+	return a->is_end - b->is_end;
+}
+
+void span_pairs_thread(struct span_pairs *pairs, int has_many)
+{
+	pairs->has_alone = 0;
+	if (pairs->alone_count)
+		qsort(pairs->alone, pairs->alone_count, sizeof(*pairs->alone), by_time);
+	for (size_t i = 0; i < pairs->alone_count; i++) {
+		const struct span_half *half = &pairs->alone[i];
+
+		(half->is_end ? span_pairs_end : span_pairs_begin)(
+			pairs, half->span, half->costs, half->ticks,
+			(const uint8_t *)(half->values + half->costs->count));
+	}
+	span_pairs_forget(pairs);
+	pairs->alone_count = 0;
+	pairs->has_alone = has_many;
+}
+
+void span_pairs_forget(struct span_pairs *pairs)
+{
+	for (uint32_t i = 0; i < pairs->open_count; i++)
+		pairs->all[pairs->open[i].span].unfinished++;
+	pairs->open_count = 0;
+}
+
+void span_pairs_release(struct span_pairs *pairs)
+{
+	free(pairs->open);
+	free(pairs->alone);
+}

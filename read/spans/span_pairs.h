@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Begins and ends of spans, put together. Streams are read one after another, those of a thread
+ * together. A thread has one for each depth of its hits, and one for its hits on other stacks than
+ * its own: so a begin and its end may be in two.
+ */
+#ifndef READ_SPANS_SPAN_PAIRS_H
+#define READ_SPANS_SPAN_PAIRS_H
+
+#include "read/spans/span_cost.h"
+
+#include <stddef.h>
+
+/* A begin, or an end alone. */
+struct span_half {
+	uint32_t span; /* its place in all[] */
+	int is_end;
+	uint64_t ticks;
+	const struct span_costs *costs;
+	uint64_t values[SUMMARY_COSTS_MAX];
+};
+
+/* Zeroed but for `all`. */
+struct span_pairs {
+	struct summary_span *all;
+	struct span_half *open; /* of the stream being read; the innermost is last */
+	uint32_t open_count;
+	size_t open_room;
+	struct span_half *alone; /* of the thread, whose other halves may be in its other streams */
+	size_t alone_count, alone_room;
+	size_t alone_end; /* the stream being read may have some up to here */
+	int has_alone;
+};
+
+/* The times of every span that has not been measured yet. */
+extern struct histogram span_unmeasured;
+
+/* Another thread's streams follow: the former one's are complete. `has_many` without a gap. */
+void span_pairs_thread(struct span_pairs *pairs, int has_many);
+void span_pairs_stream(struct span_pairs *pairs);
+void span_pairs_stream_end(struct span_pairs *pairs);
+
+/* `end`: of the event's fields. */
+void span_pairs_begin(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
+		      uint64_t ticks, const uint8_t *end);
+void span_pairs_end(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
+		    uint64_t ticks, const uint8_t *end);
+
+/* A gap: no span that is open can be measured any more. */
+void span_pairs_forget(struct span_pairs *pairs);
+void span_pairs_release(struct span_pairs *pairs);
+
+#endif

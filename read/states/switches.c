@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: MIT */
+#include "read/states/switches.h"
+
+#include "base/array.h"
+#include "read/pass/merge.h"
+#include "trace/process_numbers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPEN_SPANS_MAX (1u << 20) /* of all streams; of more, a stream's oldest go unmeasured */
+
+enum role_kind { ROLE_NONE, ROLE_KERNEL, ROLE_LOST, ROLE_BEGIN, ROLE_END };
+
+/* What an event class is to us. */
+struct role {
+	uint8_t kind;
+	uint8_t event; /* enum thread_event_kind */
+	uint32_t span; /* in the summary's spans[] */
+};
+
+struct open_span {
+	uint32_t span;
+	uint64_t ns[THREAD_TIMES];
+};
+
+/* A CPU's stream. */
+struct cpu_stream {
+	uint64_t last_ns; /* of its event before; 0: none */
+	uint64_t lost;	  /* by kernel:lost, and not yet by a packet, which counts these too */
+};
+
+/* What a CPU's stream lost: it is in time after from_ns and up to to_ns. */
+struct loss {
+	uint64_t from_ns, to_ns, events;
+	int32_t cpu;
+	int is_wakes; /* wakes alone */
+};
+
+/* The spans of a stream that are open. */
+struct open_spans {
+	struct open_span *all;
+	size_t count, room;
+	uint64_t damages; /* those known when the last one began */
+};
+
+struct pass {
+	struct switches *switches;
+	struct trace_reader *reader;
+	struct role **roles;	    /* for each process, by class index */
+	struct open_spans *streams; /* by the place in the reader's streams[] */
+	struct cpu_stream *cpus;    /* likewise */
+	struct loss *losses;	    /* by from_ns */
+	size_t loss_count, loss_room, losses_told;
+	uint64_t open_count;
+	struct process_numbers numbers;
+};
+
+/* ---- event classes ---- */
+
+#define THREAD_BYTES 8 /* a pid and a tid are the first two fields */
+
+/* The events that switches are made of, and the types of their next fields. */
+static const struct kernel_event {
+	const char *name;
+	uint8_t kind, event;
+	uint8_t types[4];
+} kernel_events[] = {
+	{ "switch:depart",
+	  ROLE_KERNEL,
+	  THREAD_DEPARTS,
+	  { WM_TYPE_BOOL, WM_TYPE_CHAR, WM_TYPE_PTR } },
+	{ "switch:arrive", ROLE_KERNEL, THREAD_ARRIVES, { 0 } },
+	{ "switch:wake", ROLE_KERNEL, THREAD_WOKEN, { WM_TYPE_I32, WM_TYPE_I32 } },
+	{ "switch:runnable", ROLE_KERNEL, THREAD_RUN_DELAY, { WM_TYPE_U64 } },
+	{ "task:fork", ROLE_KERNEL, THREAD_IS_BORN, { 0 } },
+	{ "task:exit", ROLE_KERNEL, THREAD_EXITS, { 0 } },
+	{ "task:name", ROLE_KERNEL, THREAD_IS_NAMED, { 0 } },
+	{ "kernel:lost", ROLE_LOST, 0, { WM_TYPE_U64 } },
+};
+
+#define KERNEL_EVENTS (sizeof(kernel_events) / sizeof(*kernel_events))
+
+/* NULL: another event, or one with other fields. */
+static const struct kernel_event *kernel_event_of(const struct trace_class *class)
+{
+	for (size_t i = 0; class->has_thread && i < KERNEL_EVENTS; i++)
+		if (!strcmp(class->name, kernel_events[i].name) &&
+		    !strncmp((const char *)class->types + 2, (const char *)kernel_events[i].types,
+			     strlen((const char *)kernel_events[i].types)))
+			return &kernel_events[i];
+	return NULL;
+}
+
+int switches_has(const struct trace_reader *reader)
+{
+	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
+		const struct tsdl_process *process = &reader->meta.processes[i];
+
+		for (uint32_t j = 0; process->is_kernel && j < process->schema->count; j++) {
+			const struct kernel_event *event = kernel_event_of(
+				process->schema->classes[j]);
+
+			if (event && event->kind == ROLE_KERNEL && event->event <= THREAD_ARRIVES)
+				return 1;
+		}
+	}
+	return 0;
+}
+
+static void kernel_roles_make(struct pass *pass, uint32_t process)
+{
+	const struct trace_schema *schema = pass->reader->meta.processes[process].schema;
+
+	for (uint32_t i = 0; i < schema->count; i++) {
+		const struct kernel_event *event = kernel_event_of(schema->classes[i]);
+
+		if (event)
+			pass->roles[process][i] = (struct role){ .kind = event->kind,
+								 .event = event->event };
+	}
+}
+
+/* The place of a class's span in the summary, or its count of spans. */
+static uint32_t span_of(const struct summary *summary, const struct trace_class *class, uint64_t hz)
+{
+	size_t bytes = summary_span_bytes(class);
+	uint32_t low = 0, high = summary->span_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const char *name = summary->spans[middle].name;
+
+		if (strncmp(name, class->name, bytes) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	/* behind it is the one of the other clock, then names that begin like this one */
+	for (; low < summary->span_count; low++) {
+		const struct summary_span *span = &summary->spans[low];
+
+		if (strncmp(span->name, class->name, bytes) != 0)
+			break;
+		if (!span->name[bytes] && span->ticks_hz == hz)
+			return low;
+	}
+	return summary->span_count;
+}
+
+static void span_roles_make(struct pass *pass, uint32_t number, const struct summary *summary)
+{
+	const struct tsdl_process *process = &pass->reader->meta.processes[number];
+	uint64_t hz = pass->reader->meta.clocks[process->clock].ticks_hz;
+
+	for (uint32_t i = 0; i < process->schema->count; i++) {
+		const struct trace_class *class = process->schema->classes[i];
+		uint32_t span;
+
+		if (class->kind != 'b' && class->kind != 'e')
+			continue;
+		span = span_of(summary, class, hz);
+		if (span < summary->span_count)
+			pass->roles[number][i] = (struct role){
+				.kind = class->kind == 'b' ? ROLE_BEGIN : ROLE_END, .span = span
+			};
+	}
+}
+
+static int has_roles(const struct role *roles, uint32_t count)
+{
+	uint32_t i = 0;
+
+	while (i < count && !roles[i].kind)
+		i++;
+	return i < count;
+}
+
+/* Processes without any have none. */
+static int roles_make(struct pass *pass, const struct summary *summary)
+{
+	const struct tsdl *meta = &pass->reader->meta;
+
+	pass->roles = calloc((size_t)meta->process_count + 1, sizeof(*pass->roles));
+	for (uint32_t i = 0; pass->roles && i < meta->process_count; i++) {
+		uint32_t count = meta->processes[i].schema ? meta->processes[i].schema->count : 0;
+
+		if (!count)
+			continue;
+		pass->roles[i] = calloc(count, sizeof(struct role));
+		if (!pass->roles[i])
+			return -ENOMEM;
+		if (meta->processes[i].is_kernel)
+			kernel_roles_make(pass, i);
+		else
+			span_roles_make(pass, i, summary);
+		if (!has_roles(pass->roles[i], count)) {
+			free(pass->roles[i]);
+			pass->roles[i] = NULL;
+		}
+	}
+	return pass->roles ? 0 : -ENOMEM;
+}
+
+/* ---- spans ---- */
+
+static void spans_forget(struct pass *pass, struct open_spans *spans, size_t oldest)
+{
+	if (!oldest)
+		return;
+	spans->count -= oldest;
+	pass->open_count -= oldest;
+	memmove(spans->all, spans->all + oldest, spans->count * sizeof(*spans->all));
+}
+
+static int span_begin(struct pass *pass, struct open_spans *spans, uint32_t span,
+		      const uint64_t ns[THREAD_TIMES])
+{
+	struct open_span *open;
+
+	if (pass->open_count >= OPEN_SPANS_MAX)
+		spans_forget(pass, spans, (spans->count + 1) / 2);
+	if (array_grow(&spans->all, &spans->room, spans->count + 1, sizeof(*spans->all)))
+		return -ENOMEM;
+	open = &spans->all[spans->count++];
+	pass->open_count++;
+	open->span = span;
+	memcpy(open->ns, ns, sizeof(open->ns));
+	return 0;
+}
+
+static void span_end(struct pass *pass, struct open_spans *spans, uint32_t span,
+		     const uint64_t ns[THREAD_TIMES])
+{
+	struct switch_span *sum = &pass->switches->spans[span];
+	size_t place = spans->count;
+
+	while (place && spans->all[place - 1].span != span)
+		place--;
+	if (!place)
+		return;
+	/* a clock may have been a little before the other's at one of the two */
+	for (int i = 0; i < THREAD_TIMES; i++)
+		if (ns[i] > spans->all[place - 1].ns[i])
+			sum->ns[i] += ns[i] - spans->all[place - 1].ns[i];
+	sum->count++;
+	memmove(&spans->all[place - 1], &spans->all[place],
+		(spans->count - place) * sizeof(*spans->all));
+	spans->count--;
+	pass->open_count--;
+}
+
+static int span_add(struct pass *pass, const struct role *role, const struct merge_event *event)
+{
+	struct open_spans *spans = &pass->streams[event->stream - pass->reader->streams];
+	uint64_t ns[THREAD_TIMES];
+	int err = thread_states_times(&pass->switches->states, event->pid, event->tid, event->ns,
+				      ns);
+
+	/* an end may be in what was lost, or in what could not be read */
+	if (event->lost || event->missing_packets || spans->damages != pass->reader->damages_ever)
+		spans_forget(pass, spans, spans->count);
+	spans->damages = pass->reader->damages_ever;
+	if (err)
+		return err;
+	if (role->kind == ROLE_BEGIN)
+		return span_begin(pass, spans, role->span, ns);
+	span_end(pass, spans, role->span, ns);
+	return 0;
+}
+
+/* ---- the kernel's events ---- */
+
+static struct thread_event thread_event_of(const struct pass *pass, const struct role *role,
+					   const struct merge_event *event)
+{
+	const uint8_t *at = event->fields + THREAD_BYTES;
+	struct thread_event made = { .kind = (enum thread_event_kind)role->event,
+				     .ns = event->ns,
+				     .pid = event->pid,
+				     .tid = event->tid,
+				     .cpu = event->stream->cpu };
+
+	switch (made.kind) {
+	case THREAD_DEPARTS:
+		made.is_preempted = at[0] != 0;
+		made.letter = (char)at[1];
+		made.place = load_u64(at + 2);
+		if (made.place)
+			made.image = process_number_at(&pass->numbers, event->pid, event->ns, NULL);
+		break;
+	case THREAD_WOKEN:
+		made.waker_pid = load_u32(at);
+		made.waker_tid = load_u32(at + 4);
+		break;
+	case THREAD_RUN_DELAY:
+		made.delay_ns = load_u64(at);
+		break;
+	case THREAD_ARRIVES:
+	case THREAD_IS_BORN:
+	case THREAD_IS_NAMED:
+	case THREAD_EXITS:
+	case THREAD_IS_HERE:
+		break;
+	}
+	return made;
+}
+
+/*
+ * Keep what was lost before an event. The losses are later than the stream's event before: a CPU
+ * may have other streams. Returns 0 or -ENOMEM.
+ */
+static int loss_keep(struct pass *pass, const struct role *role, const struct merge_event *event)
+{
+	struct cpu_stream *cpu = &pass->cpus[event->stream - pass->reader->streams];
+	uint64_t from_ns = cpu->last_ns ? cpu->last_ns : pass->switches->states.begin_ns;
+	uint64_t lost = role && role->kind == ROLE_LOST ? load_u64(event->fields + THREAD_BYTES)
+							: 0;
+	uint64_t known;
+
+	cpu->last_ns = event->ns;
+	cpu->lost += lost;
+	known = event->lost < cpu->lost ? event->lost : cpu->lost;
+	cpu->lost -= known;
+	/* packets have an unknown number of events, but one at least */
+	lost += event->lost - known + event->missing_packets;
+	if (!lost)
+		return 0;
+	if (array_grow(&pass->losses, &pass->loss_room, pass->loss_count + 1, sizeof(struct loss)))
+		return -ENOMEM;
+	pass->losses[pass->loss_count++] = (struct loss){
+		.from_ns = from_ns,
+		.to_ns = event->ns,
+		.events = lost,
+		.cpu = event->stream->cpu,
+		.is_wakes = strstr(event->stream->comm, PACKET_WAKES) != NULL
+	};
+	return 0;
+}
+
+/* The losses that begin before `ns`. Returns 0 or -ENOMEM. */
+static int losses_tell(struct pass *pass, uint64_t ns)
+{
+	struct thread_states *states = &pass->switches->states;
+	int err = 0;
+
+	while (!err && pass->losses_told < pass->loss_count &&
+	       pass->losses[pass->losses_told].from_ns < ns) {
+		const struct loss *loss = &pass->losses[pass->losses_told++];
+
+		if (loss->is_wakes)
+			thread_states_lost_wakes(states, loss->from_ns, loss->to_ns, loss->events);
+		else
+			err = thread_states_lost(states, loss->cpu, loss->from_ns, loss->to_ns,
+						 loss->events);
+	}
+	return err;
+}
+
+static int kernel_add(struct pass *pass, const struct role *role, const struct merge_event *event)
+{
+	struct thread_event made;
+
+	if (!role || role->kind != ROLE_KERNEL)
+		return 0;
+	made = thread_event_of(pass, role, event);
+	return thread_states_add(&pass->switches->states, &made);
+}
+
+/* ---- the trace ---- */
+
+static int is_wanted(const struct trace_stream *stream, void *data)
+{
+	const struct pass *pass = data;
+
+	return pass->roles[stream->process] != NULL;
+}
+
+static int is_wanted_cpu(const struct trace_stream *stream, void *data)
+{
+	return stream->is_of_cpu && is_wanted(stream, data);
+}
+
+static const struct role *role_of(const struct pass *pass, const struct merge_event *event)
+{
+	return event->class ? &pass->roles[event->stream->process][event->class->index] : NULL;
+}
+
+static int loss_order(const void *a, const void *b)
+{
+	const struct loss *left = a, *right = b;
+
+	return (left->from_ns > right->from_ns) - (left->from_ns < right->from_ns);
+}
+
+/*
+ * A CPU's stream says what it lost when it has room again. What other streams have meanwhile must
+ * be read as beside a loss, so losses are found first.
+ */
+static int losses_read(struct pass *pass)
+{
+	struct merge_event event;
+	struct merge *merge;
+	int err = merge_open(&merge, pass->reader, 0, is_wanted_cpu, pass);
+
+	if (err)
+		return err;
+	while (!err && (err = merge_next(merge, &event)) > 0)
+		err = loss_keep(pass, role_of(pass, &event), &event);
+	merge_close(merge);
+	if (pass->loss_count)
+		qsort(pass->losses, pass->loss_count, sizeof(struct loss), loss_order);
+	return err;
+}
+
+static int events_read(struct pass *pass)
+{
+	struct merge_event event;
+	struct merge *merge;
+	int err = merge_open(&merge, pass->reader, 0, is_wanted, pass);
+
+	if (err)
+		return err;
+	while (!err && (err = merge_next(merge, &event)) > 0) {
+		const struct role *role = role_of(pass, &event);
+
+		err = losses_tell(pass, event.ns);
+		if (!err && event.stream->is_of_cpu)
+			err = kernel_add(pass, role, &event);
+		else if (!err && role && role->kind)
+			err = span_add(pass, role, &event);
+	}
+	merge_close(merge);
+	return err ? err : losses_tell(pass, UINT64_MAX);
+}
+
+/* When the first packet of a CPU began, and when the last packet of all ended. */
+static void times_find(const struct trace_reader *reader, uint64_t *begin_ns, uint64_t *end_ns)
+{
+	*begin_ns = UINT64_MAX;
+	*end_ns = 0;
+	for (uint32_t i = 0; i < reader->stream_count; i++) {
+		const struct trace_stream *stream = &reader->streams[i];
+		uint64_t begin, end;
+
+		if (!stream->packets)
+			continue; /* nor has it a process */
+		begin = reader_ns(reader, stream_clock(reader, stream), stream->begin_ticks);
+		end = reader_ns(reader, stream_clock(reader, stream), stream->end_ticks);
+		if (stream->is_of_cpu && begin < *begin_ns)
+			*begin_ns = begin;
+		*end_ns = end > *end_ns ? end : *end_ns;
+	}
+}
+
+static void pass_release(struct pass *pass)
+{
+	for (uint32_t i = 0; pass->roles && i < pass->reader->meta.process_count; i++)
+		free(pass->roles[i]);
+	for (uint32_t i = 0; pass->streams && i < pass->reader->stream_count; i++)
+		free(pass->streams[i].all);
+	free(pass->roles);
+	free(pass->streams);
+	free(pass->cpus);
+	free(pass->losses);
+	process_numbers_release(&pass->numbers);
+}
+
+int switches_read(struct switches *switches, struct trace_reader *reader,
+		  const struct summary *summary)
+{
+	struct pass pass = { .switches = switches, .reader = reader };
+	uint64_t begin_ns, end_ns;
+	int err;
+
+	*switches = (struct switches){ 0 };
+	times_find(reader, &begin_ns, &end_ns);
+	thread_states_init(&switches->states, begin_ns);
+	switches->spans = calloc((size_t)summary->span_count + 1, sizeof(*switches->spans));
+	pass.streams = calloc((size_t)reader->stream_count + 1, sizeof(*pass.streams));
+	pass.cpus = calloc((size_t)reader->stream_count + 1, sizeof(*pass.cpus));
+	err = switches->spans && pass.streams && pass.cpus
+		      ? process_numbers_make(&pass.numbers, reader)
+		      : -ENOMEM;
+	if (!err)
+		err = roles_make(&pass, summary);
+	if (!err)
+		err = losses_read(&pass);
+	if (!err)
+		err = events_read(&pass);
+	if (!err)
+		err = thread_states_finish(&switches->states, end_ns);
+	pass_release(&pass);
+	return err;
+}
+
+void switches_release(struct switches *switches)
+{
+	thread_states_release(&switches->states);
+	free(switches->spans);
+	*switches = (struct switches){ 0 };
+}

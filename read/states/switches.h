@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace's switches, in order of time: the states of its threads, and the time of each
+ * span by the states of the thread that was in it. A span that is in another counts in both.
+ */
+#ifndef READ_STATES_SWITCHES_H
+#define READ_STATES_SWITCHES_H
+
+#include "read/pass/summary.h"
+#include "read/states/thread_states.h"
+
+/* The time within the spans of one name that have ended. */
+struct switch_span {
+	uint64_t count; /* less than the summary's where a thread had too many open at once */
+	uint64_t ns[THREAD_TIMES];
+};
+
+struct switches {
+	struct thread_states states;
+	struct switch_span *spans; /* by the place in the summary's spans[] */
+};
+
+/* Whether the trace's metadata declares switches. */
+int switches_has(const struct trace_reader *reader);
+
+/*
+ * Read them. `summary` is the trace's, made with another reader: each counts damage for itself.
+ * Returns 0 or an error. Release also after an error.
+ */
+int switches_read(struct switches *switches, struct trace_reader *reader,
+		  const struct summary *summary);
+void switches_release(struct switches *switches);
+
+#endif

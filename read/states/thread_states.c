@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+#include "read/states/thread_states_own.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CPUS_MAX 8192 /* of others, it isn't known who runs there */
+
+void thread_states_init(struct thread_states *states, uint64_t begin_ns)
+{
+	*states = (struct thread_states){ .begin_ns = begin_ns };
+}
+
+void thread_states_release(struct thread_states *states)
+{
+	for (size_t i = 0; i < states->count; i++) {
+		frequent_release(&states->threads[i].wakers);
+		frequent_release(&states->threads[i].places);
+		for (size_t as = 0; as <= THREAD_LETTER_COUNT; as++)
+			frequent_release(&states->threads[i].off[as]);
+	}
+	free(states->threads);
+	free(states->slots);
+	free(states->cpus);
+	*states = (struct thread_states){ 0 };
+}
+
+/* ---- events ---- */
+
+/* Its first event shows what it did until then. */
+static void seen(const struct thread_states *states, struct thread_record *thread,
+		 enum thread_time time, uint64_t ns)
+{
+	if (!thread->is_sighted && time == THREAD_TIME_WAITING)
+		return;
+	if (!thread->is_sighted)
+		thread->begin_ns = thread->since_ns = states->begin_ns < ns ? states->begin_ns : ns;
+	thread_spend(thread,
+		     states->lost_switches > thread->lost_switches ? THREAD_TIME_UNKNOWN : time,
+		     ns);
+}
+
+/* The time in a state that a switch contradicts: one before it is missing. */
+static void contradicted(struct thread_record *thread, uint64_t ns)
+{
+	thread->missing++;
+	thread_spend(thread, THREAD_TIME_UNKNOWN, ns);
+}
+
+int thread_place_spend(struct thread_record *thread, uint64_t ns)
+{
+	struct frequent_entry *entry = frequent_find(&thread->places, thread->place, thread->image);
+	uint64_t off_ns = thread->off_ns && ns > thread->off_ns ? ns - thread->off_ns : 0;
+	uint64_t since_ns = thread->off_ns;
+
+	thread->off_ns = 0;
+	if (entry)
+		entry->ns += off_ns;
+	if (!off_ns || !thread->place)
+		return 0;
+	entry = frequent_add(&thread->off[thread->off_as], thread->place, thread->image, off_ns);
+	if (entry && !entry->first_ns)
+		entry->first_ns = since_ns;
+	return entry ? 0 : -ENOMEM;
+}
+
+/* It waited until it arrived. */
+static void wait_end(struct thread_record *thread, uint64_t ns)
+{
+	if (thread->is_woken_early) {
+		thread_spend(thread, THREAD_TIME_RUNNABLE, ns);
+		return;
+	}
+	thread_wait_spend(thread, ns);
+	thread->pending_ns = ns > thread->since_ns ? ns - thread->since_ns : 0;
+}
+
+static int arrive(struct thread_states *states, struct thread_record *thread,
+		  const struct thread_event *event)
+{
+	int32_t from = thread->cpu;
+
+	thread_settle(thread);
+	thread->crossed_cpu = -1;
+	switch (thread->state) {
+	case THREAD_UNSEEN:
+		seen(states, thread, THREAD_TIME_WAITING, event->ns);
+		break;
+	case THREAD_UNKNOWN:
+		thread_spend(thread, THREAD_TIME_UNKNOWN, event->ns);
+		break;
+	case THREAD_RUNNING:
+		if (from < 0 || event->cpu < 0 || from == event->cpu) {
+			contradicted(thread, event->ns);
+			break;
+		}
+		thread->missing++;
+		thread_spend(thread, THREAD_TIME_RUNNING, event->ns);
+		thread->crossed_cpu = from;
+		break;
+	case THREAD_RUNNABLE:
+		thread_spend(thread, THREAD_TIME_RUNNABLE, event->ns);
+		break;
+	case THREAD_ASLEEP:
+	case THREAD_ENDED:
+		wait_end(thread, event->ns);
+		break;
+	}
+	thread->is_born = 0;
+	thread->migrations += from >= 0 && event->cpu >= 0 && from != event->cpu;
+	thread->cpu = event->cpu;
+	thread->is_woken_early = 0;
+	thread_enter(thread, THREAD_RUNNING, event->ns);
+	return thread_place_spend(thread, event->ns);
+}
+
+static uint8_t letter_of(char letter)
+{
+	const char *found = letter ? strchr(THREAD_LETTERS, letter) : NULL;
+
+	return (uint8_t)(found ? (size_t)(found - THREAD_LETTERS) : THREAD_LETTER_COUNT - 1);
+}
+
+/* Count a departure and its place. 0 or -ENOMEM. */
+static int departure_count(struct thread_record *thread, const struct thread_event *event)
+{
+	struct frequent_entry *entry;
+
+	thread->switches++;
+	thread->preempted += (uint64_t)(event->is_preempted != 0);
+	if (!event->is_preempted && event->letter != 'R')
+		thread->waits[letter_of(event->letter)].count++;
+	if (!event->place)
+		return 0;
+	entry = frequent_add(&thread->places, event->place, event->image, 1);
+	if (!entry)
+		return -ENOMEM;
+	if (!entry->first_ns)
+		entry->first_ns = event->ns;
+	entry->preempted += (uint64_t)(event->is_preempted != 0);
+	return 0;
+}
+
+/* The departure that seemed to be missing: what came after it was recorded before. */
+static int is_reversed(const struct thread_record *thread, const struct thread_event *event)
+{
+	return thread->crossed_cpu >= 0 && thread->crossed_cpu == event->cpu &&
+	       event->ns - thread->since_ns <= THREAD_REVERSED_NS;
+}
+
+static int depart(struct thread_states *states, struct thread_record *thread,
+		  const struct thread_event *event)
+{
+	int err = departure_count(thread, event);
+
+	if (thread->state == THREAD_RUNNING && is_reversed(thread, event)) {
+		thread->missing--;
+		thread->crossed_cpu = -1;
+		return err;
+	}
+	thread_settle(thread);
+	switch (thread->state) {
+	case THREAD_UNSEEN:
+		seen(states, thread, THREAD_TIME_RUNNING, event->ns);
+		break;
+	case THREAD_UNKNOWN:
+		thread->missing -= is_reversed(thread, event);
+		thread_spend(thread, THREAD_TIME_UNKNOWN, event->ns);
+		break;
+	case THREAD_RUNNING:
+		if (thread->cpu >= 0 && event->cpu >= 0 && thread->cpu != event->cpu)
+			contradicted(thread, event->ns);
+		else
+			thread_spend(thread, THREAD_TIME_RUNNING, event->ns);
+		break;
+	case THREAD_RUNNABLE:
+	case THREAD_ASLEEP:
+	case THREAD_ENDED:
+		contradicted(thread, event->ns);
+		break;
+	}
+	thread->cpu = event->cpu;
+	thread->crossed_cpu = -1;
+	thread->off_ns = event->ns;
+	thread->place = event->place;
+	thread->image = event->image;
+	thread->letter = thread->off_as = letter_of(event->letter);
+	if (event->is_preempted || event->letter == 'R') {
+		thread->off_as = THREAD_LETTER_COUNT;
+		thread_enter(thread, THREAD_RUNNABLE, event->ns);
+	} else {
+		thread_enter(thread,
+			     event->letter == 'X' || event->letter == 'Z' ? THREAD_ENDED
+									  : THREAD_ASLEEP,
+			     event->ns);
+	}
+	return err;
+}
+
+static int wake(struct thread_states *states, struct thread_record *thread,
+		const struct thread_event *event)
+{
+	states->wakes++;
+	thread->wakes++;
+	switch (thread->state) {
+	case THREAD_UNSEEN:
+		seen(states, thread, THREAD_TIME_ASLEEP, event->ns);
+		thread_enter(thread, THREAD_RUNNABLE, event->ns);
+		break;
+	case THREAD_UNKNOWN:
+		thread_spend(thread, THREAD_TIME_UNKNOWN, event->ns);
+		thread_enter(thread, THREAD_RUNNABLE, event->ns);
+		break;
+	case THREAD_ASLEEP:
+		thread_spend(thread, THREAD_TIME_ASLEEP, event->ns);
+		thread_wait_spend(thread, event->ns);
+		thread_enter(thread, THREAD_RUNNABLE, event->ns);
+		break;
+	case THREAD_RUNNING:
+		if (thread->pending_ns && event->ns - thread->since_ns <= THREAD_REVERSED_NS) {
+			thread->ns[THREAD_TIME_ASLEEP] += thread->pending_ns;
+			thread->pending_ns = 0;
+		} else {
+			thread->is_woken_early = 1;
+		}
+		break;
+	case THREAD_RUNNABLE:
+	case THREAD_ENDED:
+		break;
+	}
+	return frequent_add(&thread->wakers, event->waker_tid, event->waker_pid, 1) ? 0 : -ENOMEM;
+}
+
+static void sight(struct thread_record *thread, uint64_t ns)
+{
+	if (thread->state != THREAD_UNSEEN || thread->is_sighted)
+		return;
+	thread->is_sighted = 1;
+	thread->begin_ns = thread->since_ns = ns;
+}
+
+/* The kernel adds to its sum when the thread arrives, and so do we. */
+static void delay(struct thread_record *thread, const struct thread_event *event)
+{
+	thread_settle(thread);
+	thread->delay_last = (struct thread_delay){
+		.is_known = 1,
+		.at_ns = event->ns,
+		.ns = event->delay_ns,
+		.runnable_ns = thread->ns[THREAD_TIME_RUNNABLE],
+		.waiting_ns = thread->ns[THREAD_TIME_WAITING],
+	};
+	if (!thread->delay_first.is_known)
+		thread->delay_first = thread->delay_last;
+	sight(thread, event->ns);
+}
+
+void thread_be_here(const struct thread_states *states, struct thread_record *thread, uint64_t ns)
+{
+	if (thread->state == THREAD_UNSEEN)
+		seen(states, thread, THREAD_TIME_RUNNING, ns);
+	else if (thread->state == THREAD_UNKNOWN && ns > states->lost_until_ns)
+		thread_spend(thread, THREAD_TIME_UNKNOWN, ns);
+	else
+		return;
+	thread->cpu = -1;
+	thread_enter(thread, THREAD_RUNNING, ns);
+}
+
+/* A new thread. One that is known already is not. */
+static void be_born(struct thread_states *states, struct thread_record *thread, uint64_t ns)
+{
+	states->has_tasks = 1;
+	if (thread->begin_ns != ns || thread->is_born || thread->switches ||
+	    (thread->state != THREAD_UNSEEN && thread->state != THREAD_UNKNOWN))
+		return;
+	thread->is_born = 1;
+	thread_enter(thread, THREAD_RUNNABLE, ns);
+}
+
+/* It still runs for a little while, and where CPUs are recorded, it departs. */
+static void leave(struct thread_states *states, struct thread_record *thread, uint64_t ns)
+{
+	states->has_tasks = 1;
+	thread_settle(thread);
+	thread->is_exiting = 1;
+	switch (thread->state) {
+	case THREAD_UNSEEN:
+		seen(states, thread, THREAD_TIME_RUNNING, ns);
+		break;
+	case THREAD_UNKNOWN:
+		thread_spend(thread, THREAD_TIME_UNKNOWN, ns);
+		break;
+	case THREAD_RUNNING:
+		thread_spend(thread, THREAD_TIME_RUNNING, ns);
+		break;
+	case THREAD_RUNNABLE:
+	case THREAD_ASLEEP:
+		contradicted(thread, ns);
+		break;
+	case THREAD_ENDED:
+		return;
+	}
+	thread_enter(thread, THREAD_RUNNING, ns);
+}
+
+static void be_named(struct thread_states *states, struct thread_record *thread,
+		     const struct thread_event *event)
+{
+	states->has_tasks = 1;
+	if (event->cpu < 0)
+		sight(thread, event->ns);
+	else
+		thread_be_here(states, thread, event->ns);
+}
+
+static int thread_add(struct thread_states *states, const struct thread_event *event)
+{
+	struct thread_record *thread = thread_of(states, event);
+
+	if (!thread)
+		return -ENOMEM;
+	/* the recorder names wakers too */
+	thread->is_recorded |= event->kind != THREAD_WOKEN &&
+			       (event->kind != THREAD_IS_NAMED || event->cpu >= 0);
+	switch (event->kind) {
+	case THREAD_DEPARTS:
+		return depart(states, thread, event);
+	case THREAD_ARRIVES:
+		return arrive(states, thread, event);
+	case THREAD_WOKEN:
+		return wake(states, thread, event);
+	case THREAD_RUN_DELAY:
+		delay(thread, event);
+		break;
+	case THREAD_IS_HERE:
+		thread_be_here(states, thread, event->ns);
+		break;
+	case THREAD_IS_BORN:
+		be_born(states, thread, event->ns);
+		break;
+	case THREAD_EXITS:
+		leave(states, thread, event->ns);
+		break;
+	case THREAD_IS_NAMED:
+		be_named(states, thread, event);
+		break;
+	}
+	return 0;
+}
+
+/* ---- CPUs ---- */
+
+/* NULL: a CPU without a number, or with one that none has; *err: no memory. */
+static struct thread_cpu *cpu_of(struct thread_states *states, int32_t cpu, int *err)
+{
+	size_t had = states->cpu_count;
+
+	*err = 0;
+	if (cpu < 0 || cpu >= CPUS_MAX)
+		return NULL;
+	if ((size_t)cpu >= had) {
+		*err = array_grow(&states->cpus, &states->cpu_room, (size_t)cpu + 1,
+				  sizeof(*states->cpus));
+		if (*err)
+			return NULL;
+		states->cpu_count = (size_t)cpu + 1;
+		memset(states->cpus + had, 0, (states->cpu_count - had) * sizeof(*states->cpus));
+	}
+	return &states->cpus[cpu];
+}
+
+/* The thread that runs on a CPU, by its events. */
+static struct thread_record *runner_of(const struct thread_states *states,
+				       const struct thread_cpu *cpu, int32_t number)
+{
+	struct thread_record *thread = cpu->thread ? &states->threads[cpu->thread - 1] : NULL;
+
+	return thread && thread->state == THREAD_RUNNING && thread->cpu == number ? thread : NULL;
+}
+
+void thread_states_lost_wakes(struct thread_states *states, uint64_t from_ns, uint64_t to_ns,
+			      uint64_t wakes)
+{
+	if (from_ns > states->lost_until_ns) {
+		states->before_events = states->lost_events;
+		states->before_ns = states->lost_ns;
+	}
+	states->lost_until_ns = to_ns > states->lost_until_ns ? to_ns : states->lost_until_ns;
+	states->lost_events += wakes;
+	if (to_ns > from_ns)
+		states->lost_ns += to_ns - from_ns;
+}
+
+int thread_states_lost(struct thread_states *states, int32_t number, uint64_t from_ns,
+		       uint64_t to_ns, uint64_t events)
+{
+	int err;
+	struct thread_cpu *cpu = cpu_of(states, number, &err);
+	struct thread_record *runner = cpu ? runner_of(states, cpu, number) : NULL;
+
+	thread_states_lost_wakes(states, from_ns, to_ns, events);
+	states->lost_switches += events;
+	if (runner) {
+		uint64_t until_ns = from_ns > runner->since_ns ? from_ns : runner->since_ns;
+
+		thread_settle(runner);
+		thread_spend(runner, THREAD_TIME_RUNNING, until_ns);
+		thread_enter(runner, THREAD_UNKNOWN, until_ns);
+	}
+	if (cpu)
+		cpu->thread = 0;
+	return err;
+}
+
+/* A thread arrives where another has not departed. */
+static void runner_replace(const struct thread_states *states, const struct thread_cpu *cpu,
+			   const struct thread_event *event)
+{
+	struct thread_record *runner = runner_of(states, cpu, event->cpu);
+
+	if (!runner || runner->tid == event->tid)
+		return;
+	if (runner->is_exiting) {
+		thread_enter(runner, THREAD_ENDED, runner->since_ns);
+		return;
+	}
+	thread_settle(runner);
+	thread_spend(runner, THREAD_TIME_RUNNING, event->ns);
+	runner->missing++;
+	runner->crossed_cpu = event->cpu;
+	thread_enter(runner, THREAD_UNKNOWN, event->ns);
+}
+
+int thread_states_add(struct thread_states *states, const struct thread_event *event)
+{
+	int err = 0, is_switch = event->kind == THREAD_ARRIVES || event->kind == THREAD_DEPARTS;
+	struct thread_cpu *cpu = cpu_of(states, event->cpu, &err);
+
+	if (cpu && event->kind == THREAD_ARRIVES)
+		runner_replace(states, cpu, event);
+	if (!err && event->tid)
+		err = thread_add(states, event);
+	if (cpu && is_switch && !err)
+		cpu->thread = event->kind == THREAD_ARRIVES && event->tid
+				      ? thread_index(states, event->tid)
+				      : 0;
+	return err;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* This machine: the trials, and the files, policies and limits that no trial names. */
+#include "record/doctor/doctor.h"
+
+#include "abi/engine.h"
+#include "abi/release.h"
+#include "base/elf.h"
+#include "record/perf/instance.h"
+#include "record/perf/object.h"
+#include "record/trail/origin.h"
+#include "target/claim/holder.h"
+#include "target/process/agentpath.h"
+#include "target/process/socket_owner.h"
+#include "target/process/target.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+int machine_is_filtered(void)
+{
+	return target_status_number(getpid(), "Seccomp") > 0;
+}
+
+/* ---- Waymark itself ---- */
+
+static void look_at_sockets(struct finding_list *list)
+{
+	struct finding *finding = finding_add(list, "waymark", "sockets");
+	char dir[SOCKETDIR_BYTES];
+	int err = place_own(dir);
+
+	finding->is_basic = 1;
+	if (!err && access(dir, W_OK | X_OK))
+		err = -errno;
+	if (!err)
+		finding_say(finding, FINDING_FINE, "%s, for this user alone", dir);
+	else
+		finding_error(finding, err, dir);
+	if (err && !finding->change[0])
+		finding_change(finding, "set XDG_RUNTIME_DIR to a folder that this user can write");
+}
+
+/* Whether it is of the same release as this command. */
+static void look_at_release(struct finding *finding, const char *path)
+{
+	char text[RELEASE_BYTES_MAX];
+	struct elf elf;
+	int err = elf_open(&elf, path);
+
+	if (!err)
+		err = elf_release_text(&elf, text, sizeof(text));
+	elf_release(&elf);
+	if (!err && !strcmp(text, RELEASE_TEXT)) {
+		finding_say(finding, FINDING_FINE, "%s, version %s", path, WAYMARK_VERSION);
+		return;
+	}
+	if (!err || err == -ENOENT)
+		finding_say(finding, FINDING_LIMITED, "%s is %s, and this command is %s", path,
+			    err ? "of an unknown version" : text, RELEASE_TEXT);
+	else
+		finding_error(finding, err, path);
+	finding_change(finding, "install both from one build");
+}
+
+static void look_at_file(struct finding_list *list, const char *name,
+			 int (*find)(char path[PATH_MAX]), int cause)
+{
+	struct finding *finding = finding_add(list, "waymark", name);
+	char path[PATH_MAX];
+
+	finding->is_basic = 1;
+	if (find(path))
+		finding_error(finding, cause, path);
+	else
+		look_at_release(finding, path);
+}
+
+/* ---- what may forbid what trials try ---- */
+
+/* The first line of a file; "" where it cannot be read. */
+static void line_of(const char *path, char line[256])
+{
+	FILE *file = fopen(path, "re");
+
+	line[0] = '\0';
+	if (!file)
+		return;
+	if (fgets(line, 256, file))
+		line[strcspn(line, "\n")] = '\0';
+	fclose(file);
+}
+
+static void look_at_policies(struct finding_list *list)
+{
+	struct finding *finding = finding_add(list, "code", "policies");
+	char line[256];
+
+	finding->state = FINDING_FINE;
+	line_of("/sys/fs/selinux/enforce", line);
+	if (atoi(line)) {
+		finding_say(finding, FINDING_LIMITED, "SELinux enforces its rules");
+		finding_change(finding, "ausearch -m avc shows what it refused");
+	}
+	line_of("/proc/self/attr/current", line);
+	if (strstr(line, "(enforce)")) {
+		finding_say(finding, FINDING_LIMITED, "AppArmor enforces the profile %s", line);
+		finding_change(finding, "aa-complain, or a profile that allows ptrace");
+	}
+	if (finding->state == FINDING_FINE)
+		finding_say(finding, FINDING_FINE, "none that enforces");
+}
+
+_Static_assert(ENGINE_ADDRESS_BYTES == UINT64_C(35) << 30, "as the words below say");
+
+static const struct {
+	const char *name;
+	int resource;
+	uint64_t unit, enough;
+	const char *words, *change;
+} limits[] = {
+	{ "open files", RLIMIT_NOFILE, 1, 1025,
+	  "(RLIMIT_NOFILE); a watch takes one for each thread and register", "ulimit -n 65536" },
+	{ "locked memory", RLIMIT_MEMLOCK, 1 << 10, 64 << 10,
+	  "KiB (RLIMIT_MEMLOCK); trails in memory take it", "ulimit -l unlimited" },
+	{ "addresses", RLIMIT_AS, 1 << 20, 2 * ENGINE_ADDRESS_BYTES,
+	  "MiB (RLIMIT_AS); trail/soft/ maps 35 GiB", "ulimit -v unlimited" },
+	{ "file size", RLIMIT_FSIZE, 1 << 10, RLIM_INFINITY,
+	  "KiB (RLIMIT_FSIZE); stores of events and traces are files", "ulimit -f unlimited" },
+};
+
+static void look_at_limits(struct finding_list *list)
+{
+	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		struct finding *finding = finding_add(list, "limits", limits[i].name);
+		struct rlimit limit = { 0, 0 };
+
+		getrlimit((__rlimit_resource_t)limits[i].resource, &limit);
+		if (limit.rlim_cur == RLIM_INFINITY)
+			finding_say(finding, FINDING_FINE, "unlimited");
+		else
+			finding_say(finding,
+				    limit.rlim_cur >= limits[i].enough ? FINDING_FINE
+								       : FINDING_LIMITED,
+				    "%" PRIu64 " %s", (uint64_t)limit.rlim_cur / limits[i].unit,
+				    limits[i].words);
+		if (finding->state == FINDING_LIMITED)
+			finding_change(finding, limits[i].change);
+	}
+}
+
+/* ---- origins and registers ---- */
+
+static void look_at_origins(struct finding_list *list, char *const program[])
+{
+	const struct origin_machine here = { 0 };
+	struct origin_state states[ORIGINS];
+	int best;
+
+	origins_look(states, &here);
+	best = origin_best(states);
+	for (int i = 0; i < ORIGINS; i++) {
+		struct finding *finding = finding_add(list, "trails", origin_name((enum origin)i));
+
+		finding->is_basic = i == ORIGIN_SOFT;
+		if (states[i].error) {
+			finding_error(finding, states[i].error, states[i].detail);
+			continue;
+		}
+		finding_say(finding, FINDING_FINE, "%s",
+			    i == best ? "trail/auto/ takes it" : "it can be had");
+		if (i == ORIGIN_SOFT && program)
+			look_soft(finding, program);
+	}
+}
+
+void look_registers(struct finding *finding, int count, pid_t tid, const struct machine *machine)
+{
+	const struct trial_answer refused = { .error = count };
+	const struct trial_answer *answer = &machine->trials[TRIAL_BREAKPOINT_WRITE];
+	const struct claim_wanted wanted = { CLAIM_DEBUG_REGISTER, tid, -1 };
+	const int all = EVENT_SOURCES_MAX;
+	char words[256] = "";
+
+	if (count < 0) {
+		finding_say(finding, FINDING_ABSENT, "perf_event_open(2): %s",
+			    wm_error_name(count));
+		look_remedy(finding, TRIAL_BREAKPOINT_WRITE, &refused, machine->is_filtered);
+		return;
+	}
+	finding_say(finding,
+		    !count	  ? FINDING_ABSENT
+		    : count < all ? FINDING_LIMITED
+				  : FINDING_FINE,
+		    "%d of the processor's %d can be had", count, all);
+	if (count < all) {
+		claim_holder_text(&wanted, words, sizeof(words));
+		finding_say(finding, finding->state, "others hold %d; %s", all - count, words);
+		finding_change(finding, "end what holds them: perf, a debugger, another session");
+	}
+	if (!count || answer->state == TRIAL_WORKS)
+		return;
+	trial_reason(TRIAL_BREAKPOINT_WRITE, answer, words, sizeof(words));
+	finding_say(finding, answer->state == TRIAL_FAILS ? FINDING_ABSENT : FINDING_UNKNOWN, "%s",
+		    words);
+	look_remedy(finding, TRIAL_BREAKPOINT_WRITE, answer, machine->is_filtered);
+}
+
+uint64_t doctor_look(struct finding_list *list, char *const program[])
+{
+	/*
+	 * The registers come first: where our thread inherited breakpoints and has children that
+	 * ended, Linux counts those breakpoints as free (instance_keeps_place()), and trials are
+	 * such children.
+	 */
+	struct machine machine = { .registers = instance_free_registers(gettid(), -1),
+				   .is_filtered = machine_is_filtered() };
+	uint64_t trials_us = trial_ask_all(machine.trials);
+	struct finding *finding;
+
+	look_at_sockets(list);
+	look_at_file(list, "agent", agentpath_find, WM_E_NO_AGENT);
+	look_at_file(list, "engine", agentpath_find_engine, WM_E_NO_ENGINE);
+	look_launch(list, program);
+	look_trials(list, &machine, "clock");
+	look_at_policies(list);
+	look_trials(list, &machine, "code");
+	look_trials(list, &machine, "permissions");
+	look_at_origins(list, program);
+	look_trials(list, &machine, "trails");
+	finding = finding_add(list, "watches", "breakpoints");
+	finding->is_basic = 1;
+	look_registers(finding, machine.registers, gettid(), &machine);
+	look_trials(list, &machine, "watches");
+	look_trials(list, &machine, "perf");
+	look_at_limits(list);
+	look_trials(list, &machine, "limits");
+	return trials_us;
+}

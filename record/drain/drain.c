@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/drain/drain_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * A page without its predecessor waits for the next pass, since the predecessor may have been
+ * filled behind the scan. After so many passes it does not exist.
+ */
+#define WAIT_PASSES 3
+/*
+ * How far to look behind the slots that were handed out: threads may be claiming further ones
+ * without being counted yet, or have been killed while they did. If a pass misses a live one, the
+ * next one finds it.
+ */
+#define SLOTS_AHEAD 16u
+#define SLOTS_AHEAD_LAST 1024u
+/* in a pass, so that ten thousand slow threads don't keep us busy; the next pass continues */
+#define PARTS_MAX 1000u
+
+/* With the block policy, writers stop waiting if this time gets too old. */
+static void say_drained(struct drain *drain)
+{
+	__atomic_store_n(&drain->map.store->drained_ns, ticks_monotonic_ns(), __ATOMIC_RELEASE);
+}
+
+int drain_new(struct drain **drain, int fd, uint32_t pid)
+{
+	struct drain *new = calloc(1, sizeof(*new));
+	int err;
+
+	if (!new)
+		return -ENOMEM;
+	new->pid = pid;
+	new->next_instance = 1;
+	err = mapping_open(&new->map, fd);
+	if (!err) {
+		/* room for the worst case, so that no pass fails; untouched memory costs nothing */
+		new->streams = calloc(new->map.slot_count, sizeof(*new->streams));
+		new->found = calloc((size_t) new->map.chunk_count *CHUNK_UNITS,
+				    sizeof(*new->found));
+		if (!new->streams || !new->found)
+			err = -ENOMEM;
+	}
+	if (err) {
+		drain_free(new);
+		return err;
+	}
+	say_drained(new);
+	ticks_now(new->map.clock, &new->born);
+	*drain = new;
+	return 0;
+}
+
+void drain_free(struct drain *drain)
+{
+	if (!drain)
+		return;
+	mapping_release(&drain->map);
+	free(drain->streams);
+	free(drain->found);
+	free(drain);
+}
+
+struct stream *drain_stream_of(struct drain *drain, uint32_t slot)
+{
+	struct stream *stream = &drain->streams[slot];
+
+	if (!stream->instance) {
+		stream_begin(stream, &drain->map.slots[slot], drain->next_instance++);
+		drain->counts.children += stream->pid && stream->depth == SLOT_SHARES;
+	}
+	if (slot >= drain->slots_named)
+		drain->slots_named = slot + 1;
+	return stream;
+}
+
+/* TAKEN -> FREE, then free the units; then count it in `freed`, for writers that lack room. */
+static void page_give_back(struct drain *drain, uint32_t unit, uint32_t slot)
+{
+	struct wm_page *page = &drain->map.pages[unit];
+	uint32_t *word = &drain->map.chunks[unit / CHUNK_UNITS];
+	uint32_t bits = 1u << unit % CHUNK_UNITS;
+
+	if (__atomic_load_n(word, __ATOMIC_RELAXED) & CHUNK_WHOLE)
+		bits = CHUNK_WHOLE;
+	if (slot < drain->map.slot_count)
+		__atomic_fetch_sub(&drain->map.slots[slot].pages, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&page->state, PAGE_FREE, __ATOMIC_RELAXED);
+	/* pairs with the acquire of the writer that takes the units next */
+	__atomic_fetch_and(word, ~bits, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&drain->map.store->freed, 1, __ATOMIC_RELEASE);
+}
+
+/* Whether no thread writes to this open page any more. */
+static int is_abandoned(const struct drain *drain, uint32_t slot)
+{
+	return drain_is_left(drain, slot) ||
+	       (drain->reach == DRAIN_ALL && !drain_is_childs(drain, slot));
+}
+
+/* FULL -> TAKEN, or OPEN -> TAKEN if no thread writes to it. Returns 0 if it can't be taken. */
+static int page_claim(struct drain *drain, uint32_t unit, uint32_t slot)
+{
+	uint32_t *state = &drain->map.pages[unit].state;
+	uint32_t is = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+
+	if (is != PAGE_FULL && (is != PAGE_OPEN || !is_abandoned(drain, slot)))
+		return 0;
+	return __atomic_compare_exchange_n(state, &is, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+/*
+ * CTF readers take the losses of a stream's first packet for losses before the trace, and some do
+ * not report these. So put an empty packet without losses before it.
+ */
+static void losses_first(struct drain *drain, struct stream *stream, struct wm_packet *head,
+			 const struct drain_sink *sink)
+{
+	struct wm_packet first = *head;
+	struct drain_packet packet = { .head = &first,
+				       .content = "",
+				       .delivered = &stream->delivered };
+
+	if (stream->begun || !head->discarded)
+		return;
+	first.discarded = 0;
+	first.seq = 0;
+	if (drain->born.ticks < first.begin_ticks) {
+		first.begin_ticks = drain->born.ticks;
+		first.monotonic_ns = drain->born.monotonic_ns;
+		first.monotonic_raw_ns = drain->born.monotonic_raw_ns;
+		first.realtime_ns = drain->born.realtime_ns;
+	}
+	first.end_ticks = first.begin_ticks;
+	stream->shift++;
+	head->seq++;
+	/* if it fails, so will the packet after it, which reports the error */
+	sink->packet(&packet, sink->data);
+}
+
+/* Give a page to a live reader. Take it only if it is full and the reader has seen all of it. */
+static int page_peek(struct drain *drain, const struct found *found, const struct drain_sink *sink)
+{
+	struct stream *stream = drain_stream_of(drain, found->slot);
+	uint32_t *state = &drain->map.pages[found->unit].state;
+	uint32_t is = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+	struct wm_packet head;
+	struct drain_packet packet = { .head = &head };
+	uint64_t before = stream->delivered;
+	int err;
+
+	if (is != PAGE_FULL && is != PAGE_OPEN)
+		return 0;
+	if (!packet_of_page(drain, stream, found, &packet)) {
+		if (is == PAGE_OPEN && !drain_is_left(drain, found->slot))
+			/* just opened, or invalid: that shows when it is full */
+			return 0;
+		drain->counts.damaged++;
+		packet.bytes = 0;
+	}
+	err = packet.bytes ? sink->packet(&packet, sink->data) : 0;
+	drain->counts.recorded += stream->delivered - before;
+	if (err || packet.keep || (is == PAGE_OPEN && !drain_is_left(drain, found->slot)))
+		return err;
+	if (!__atomic_compare_exchange_n(state, &is, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return 0;
+	drain->counts.bytes += packet.bytes;
+	stream->delivered = 0;
+	stream->next_seq = found->seq + 1;
+	page_give_back(drain, found->unit, found->slot);
+	return 0;
+}
+
+static int page_take(struct drain *drain, const struct found *found, const struct drain_sink *sink)
+{
+	struct stream *stream = drain_stream_of(drain, found->slot);
+	struct wm_page *page = &drain->map.pages[found->unit];
+	struct wm_packet head;
+	struct drain_packet packet = { .head = &head };
+	uint64_t before = stream->delivered, events, position;
+	uint32_t part = stream->part_seq == found->seq ? stream->part_events : 0;
+	int err = 0;
+
+	if (!page_claim(drain, found->unit, found->slot))
+		return 0;
+	events = page->events > part ? page->events - part : 0;
+	position = page->before;
+	if (is_cyclic(drain))
+		stream_skip(stream, position);
+	if (!packet_of_page(drain, stream, found, &packet)) {
+		drain->counts.damaged++;
+		stream->lost += events;
+	} else if (packet.bytes) {
+		losses_first(drain, stream, &head, sink);
+		stream->begun = 1;
+		err = sink->packet(&packet, sink->data);
+		if (err < 0) {
+			stream->lost += events - (before < events ? before : events);
+		} else {
+			drain->counts.recorded += packet.events > before ? packet.events - before
+									 : 0;
+			drain->counts.bytes += packet.keep ? 0 : packet.bytes;
+			stream->last_ticks = head.end_ticks;
+		}
+	} else if (part) {
+		/* all of the page was written as parts: the next page gets its number */
+		stream->shift--;
+	}
+	if (packet.keep) {
+		/*
+		 * TAKEN -> FULL: a live reader wants the page again, and no thread writes any more
+		 */
+		__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
+		stream->kept = 1;
+		return 0;
+	}
+	if (is_cyclic(drain))
+		stream_pass(stream, position, events);
+	stream->delivered = stream->part_bytes = 0;
+	stream->part_events = 0;
+	stream->next_seq = found->seq + 1;
+	page_give_back(drain, found->unit, found->slot);
+	return err < 0 ? err : packet.bytes > 0;
+}
+
+/* Write the present content of an open page as a separate packet. The writer continues. */
+static int page_part(struct drain *drain, const struct found *found, const struct drain_sink *sink)
+{
+	struct stream *stream = drain_stream_of(drain, found->slot);
+	uint64_t position = drain->map.pages[found->unit].before;
+	struct wm_packet head;
+	struct drain_packet packet = { .head = &head };
+	int err;
+
+	/* the open page is the stream's newest: no earlier page will follow */
+	if (drain->reach == DRAIN_ALL) {
+		if (is_cyclic(drain))
+			stream_skip(stream, position);
+		stream->next_seq = found->seq;
+	}
+	/* a page before it has not been taken yet */
+	if (found->seq != stream->next_seq ||
+	    !packet_of(drain, stream, found, found->word, found->end_ticks, &packet) ||
+	    !packet.bytes)
+		return 0;
+	losses_first(drain, stream, &head, sink);
+	err = sink->packet(&packet, sink->data);
+	if (err < 0 && drain->reach != DRAIN_ALL)
+		return err; /* retried in a later pass, with the events until then */
+	stream->begun = 1;
+	if (err >= 0)
+		stream->last_ticks = head.end_ticks;
+	stream->part_bytes = stream->part_seq == found->seq ? stream->part_bytes : 0;
+	stream->part_events = stream->part_bytes ? stream->part_events : 0;
+	stream->part_seq = found->seq;
+	stream->part_ticks = head.end_ticks;
+	stream->part_bytes += (uint32_t)packet.bytes;
+	stream->part_events += (uint32_t)packet.events;
+	stream->shift++;
+	if (is_cyclic(drain))
+		stream_pass(stream, position, packet.events);
+	if (err < 0) {
+		stream->lost += packet.events;
+		return err;
+	}
+	drain->counts.recorded += packet.events;
+	drain->counts.bytes += packet.bytes;
+	return 1;
+}
+
+/* Whether this page, and the rest of its stream, has to wait for the page before it. */
+static int page_must_wait(const struct drain *drain, struct stream *stream, uint64_t seq)
+{
+	if (is_cyclic(drain) || drain->reach == DRAIN_ALL || seq <= stream->next_seq) {
+		stream->waited = 0;
+		return 0;
+	}
+	if (stream->waited < WAIT_PASSES) {
+		stream->waited++;
+		return 1;
+	}
+	stream->waited = 0;
+	return 0;
+}
+
+/* A stream has ended: add its losses to the sum, and free its slot for another thread. */
+static void stream_end(struct drain *drain, uint32_t slot)
+{
+	struct stream *stream = &drain->streams[slot];
+	uint32_t ended = SLOT_ENDED;
+
+	drain->counts.discarded += stream_losses(stream);
+	*stream = (struct stream){ 0 };
+	/* ENDED -> FREE; release: this thread's reads of the slot come before it */
+	__atomic_compare_exchange_n(&drain->map.slots[slot].state, &ended, SLOT_FREE, 0,
+				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* If losses are in no packet yet, write them in a packet without events. */
+static int losses_write(struct drain *drain, struct stream *stream, const char *comm,
+			const struct drain_sink *sink)
+{
+	struct wm_packet head;
+	struct drain_packet packet = { .head = &head,
+				       .content = "",
+				       .delivered = &stream->delivered };
+	struct ticks_point now;
+
+	if (stream_losses(stream) <= stream->reported)
+		return 0;
+	stream->reported = stream_losses(stream);
+	packet_head(drain, &head, stream);
+	ticks_now(drain->map.clock, &now);
+	head.begin_ticks = now.ticks > stream->last_ticks ? now.ticks : stream->last_ticks;
+	head.end_ticks = head.begin_ticks;
+	stream->last_ticks = head.end_ticks;
+	head.seq = stream->next_seq++ + stream->shift;
+	head.monotonic_ns = now.monotonic_ns;
+	head.monotonic_raw_ns = now.monotonic_raw_ns;
+	head.realtime_ns = now.realtime_ns;
+	if (comm) {
+		memcpy(head.comm, comm, sizeof(head.comm));
+		head.comm[sizeof(head.comm) - 1] = 0;
+	}
+	losses_first(drain, stream, &head, sink);
+	stream->begun = 1;
+	return sink->packet(&packet, sink->data);
+}
+
+/*
+ * Slots are handed out in order; touching those behind would allocate their memory. The program's
+ * own count may be wrong: it only limits how far we look, and never excludes a slot that a page has
+ * named.
+ */
+uint32_t drain_slots_used(const struct drain *drain)
+{
+	uint64_t claims = __atomic_load_n(&drain->map.store->next_instance, __ATOMIC_RELAXED);
+	uint32_t ahead = drain->reach == DRAIN_ALL ? SLOTS_AHEAD_LAST : SLOTS_AHEAD;
+
+	if (claims < drain->slots_named)
+		claims = drain->slots_named;
+	if (claims >= drain->map.slot_count || drain->map.slot_count - claims < ahead)
+		return drain->map.slot_count;
+	return (uint32_t)claims + ahead;
+}
+
+/*
+ * Cyclic policy: count as lost what the slot wrote and no page has any more. Returns how many
+ * events.
+ */
+static uint64_t overwritten_by_now(struct drain *drain, uint32_t slot)
+{
+	return stream_skip(&drain->streams[slot],
+			   __atomic_load_n(&drain->map.slots[slot].written, __ATOMIC_RELAXED));
+}
+
+/* A slot's thread has ended and its pages are taken: write its losses, free the slot. */
+static int slot_retire(struct drain *drain, uint32_t slot, const struct drain_sink *sink)
+{
+	struct stream *stream = drain_stream_of(drain, slot);
+	int err = 0;
+
+	stream_count(stream, &drain->map.slots[slot].discarded);
+	if (is_cyclic(drain))
+		drain->overwritten += overwritten_by_now(drain, slot);
+	if (is_cyclic(drain) && !stream->begun) {
+		/* all its events were overwritten: make no file for an empty stream */
+		drain->homeless.lost += stream_losses(stream);
+		stream->discarded = stream->lost = 0;
+	} else {
+		err = losses_write(drain, stream, drain->map.slots[slot].comm, sink);
+	}
+	stream_end(drain, slot);
+	return err;
+}
+
+/*
+ * Overwritten events that no stream counts as lost yet. The writers' count may be wrong by a few
+ * pages if threads were killed, so it is only used while they run.
+ */
+static uint64_t overwritten_since(struct drain *drain)
+{
+	uint64_t now = __atomic_load_n(&drain->map.store->overwritten, __ATOMIC_RELAXED);
+
+	if (!is_cyclic(drain))
+		return 0;
+	drain->overwritten_counted = now;
+	if (drain->reach == DRAIN_ALL)
+		drain->overwritten = now;
+	return now > drain->overwritten ? now - drain->overwritten : 0;
+}
+
+/* Look at all slots: count losses, and retire ENDED slots without pages. */
+static int slots_sweep(struct drain *drain, const struct drain_sink *sink)
+{
+	const struct mapping *map = &drain->map;
+	uint32_t used = drain_slots_used(drain);
+	uint64_t live = 0;
+	int first = 0;
+
+	for (uint32_t slot = 0; slot < used; slot++) {
+		struct wm_slot *from = &map->slots[slot];
+		/* pairs with the release store of LIVE -> ENDED: pages and discarded are final */
+		uint32_t state = __atomic_load_n(&from->state, __ATOMIC_ACQUIRE);
+
+		/* LIVE -> ENDED: it belongs to a dead child, and all of its pages were taken */
+		if (state == SLOT_LIVE && drain_is_left(drain, slot) &&
+		    !__atomic_load_n(&from->pages, __ATOMIC_ACQUIRE) &&
+		    __atomic_compare_exchange_n(&from->state, &state, SLOT_ENDED, 0,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			state = SLOT_ENDED;
+		if (state == SLOT_ENDED && !__atomic_load_n(&from->pages, __ATOMIC_ACQUIRE)) {
+			int err = slot_retire(drain, slot, sink);
+
+			if (err < 0 && !first)
+				first = err;
+		} else if (state == SLOT_LIVE || state == SLOT_ENDED ||
+			   drain->streams[slot].instance) {
+			struct stream *stream = drain_stream_of(drain, slot);
+
+			stream_count(stream, &from->discarded);
+			/* all pages were read, so what is missing is lost */
+			if (is_cyclic(drain) && drain->reach == DRAIN_ALL && !stream->kept)
+				overwritten_by_now(drain, slot);
+			stream->kept = 0;
+			live += stream_losses(stream);
+		}
+	}
+	stream_count(&drain->homeless, &map->store->discarded);
+	drain->live_discarded = live + stream_losses(&drain->homeless) + overwritten_since(drain);
+	return first;
+}
+
+int drain_take(struct drain *drain, const struct drain_sink *sink)
+{
+	int first = 0, packets = 0, err;
+	uint32_t waits = UINT32_MAX; /* the slot whose pages have to wait for the next pass */
+	uint32_t parts = 0, next_part = 0;
+
+	for (uint32_t i = 0; i < drain->found_count; i++) {
+		const struct found *found = &drain->found[i];
+
+		if (found->slot == UINT32_MAX) {
+			if (drain->reach != DRAIN_PEEK &&
+			    page_claim(drain, found->unit, found->slot)) {
+				/*
+				 * a page without events: a writer was killed while it took the page
+				 * over
+				 */
+				drain->counts.damaged += drain->map.pages[found->unit].events != 0;
+				page_give_back(drain, found->unit, found->slot);
+			}
+			continue;
+		}
+		if (found->slot == waits)
+			continue;
+		if (found->word) {
+			if (parts == PARTS_MAX || found->tid < drain->parts_from)
+				continue;
+			err = page_part(drain, found, sink);
+			if (err > 0 && ++parts == PARTS_MAX)
+				next_part = found->tid;
+			if (err < 0 && !first)
+				first = err;
+			packets += err > 0;
+			continue;
+		}
+		if (page_must_wait(drain, drain_stream_of(drain, found->slot), found->seq)) {
+			waits = found->slot;
+			continue;
+		}
+		err = drain->reach == DRAIN_PEEK ? page_peek(drain, found, sink)
+						 : page_take(drain, found, sink);
+		if (drain->reach == DRAIN_PEEK &&
+		    drain->streams[found->slot].next_seq <= found->seq)
+			/* the page stays, so the later ones of its slot must stay too */
+			waits = found->slot;
+		if (err > 0)
+			packets++;
+		else if (err < 0 && !first)
+			first = err;
+	}
+	drain->found_count = 0;
+	if (drain->reach == DRAIN_PARTS)
+		drain->parts_from = next_part;
+	err = slots_sweep(drain, sink);
+	say_drained(drain);
+	return first ? first : err < 0 ? err : packets;
+}
+
+int drain_finish(struct drain *drain, const struct drain_sink *sink)
+{
+	const struct mapping *map = &drain->map;
+	uint32_t used = drain_slots_used(drain);
+	int first = 0, err;
+
+	for (uint32_t slot = 0; slot < used; slot++) {
+		struct wm_slot *from = &map->slots[slot];
+		uint32_t state = __atomic_load_n(&from->state, __ATOMIC_ACQUIRE);
+
+		if (state != SLOT_LIVE && state != SLOT_ENDED && !drain->streams[slot].instance)
+			continue;
+		stream_count(drain_stream_of(drain, slot), &from->discarded);
+		err = losses_write(drain, &drain->streams[slot], from->comm, sink);
+		if (err < 0 && !first)
+			first = err;
+	}
+	stream_count(&drain->homeless, &map->store->discarded);
+	if (!drain->homeless.instance)
+		drain->homeless.instance = drain->next_instance++;
+	err = losses_write(drain, &drain->homeless, NULL, sink);
+	if (err < 0 && !first)
+		first = err;
+	slots_sweep(drain, sink);
+	return first;
+}
+
+/* Losses since the last sweep, as the writers count them. */
+static uint64_t discarded_since(const struct drain *drain)
+{
+	const struct wm_store *store = drain->map.store;
+	uint64_t now = __atomic_load_n(&store->discarded, __ATOMIC_RELAXED);
+	uint64_t since = now > drain->homeless.discarded ? now - drain->homeless.discarded : 0;
+	uint32_t used = drain_slots_used(drain);
+
+	for (uint32_t i = 0; i < used; i++) {
+		const struct wm_slot *slot = &drain->map.slots[i];
+		uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+
+		now = __atomic_load_n(&slot->discarded, __ATOMIC_RELAXED);
+		if ((state == SLOT_LIVE || state == SLOT_ENDED) &&
+		    now > drain->streams[i].discarded)
+			since += now - drain->streams[i].discarded;
+	}
+	return since;
+}
+
+void drain_count(const struct drain *drain, struct drain_counts *counts)
+{
+	*counts = drain->counts;
+	counts->discarded += drain->live_discarded + discarded_since(drain);
+	counts->crowded_out = __atomic_load_n(&drain->map.store->crowded_out, __ATOMIC_RELAXED);
+}
+
+uint64_t drain_unread(const struct drain *drain)
+{
+	uint64_t held = drain_held(drain), delivered = 0;
+
+	for (uint32_t slot = 0; slot < drain->slots_named; slot++)
+		delivered += drain->streams[slot].delivered;
+	return held > delivered ? held - delivered : 0;
+}
+
+uint64_t drain_used_bytes(const struct drain *drain)
+{
+	uint64_t used = 0;
+
+	for (uint32_t chunk = 0; chunk < drain->map.chunk_count; chunk++) {
+		uint32_t word = __atomic_load_n(&drain->map.chunks[chunk], __ATOMIC_RELAXED);
+
+		if (word & CHUNK_WHOLE)
+			used += CHUNK_BYTES;
+		else if (word)
+			used += (uint64_t)__builtin_popcount(word & CHUNK_ALL_SMALL) * UNIT_BYTES;
+	}
+	return used;
+}
+
+uint64_t drain_buffer_bytes(const struct drain *drain)
+{
+	return (uint64_t)drain->map.chunk_count * CHUNK_BYTES;
+}
+
+uint32_t drain_clock(const struct drain *drain)
+{
+	return drain->map.clock;
+}

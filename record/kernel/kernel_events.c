@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/kernel/kernel_events.h"
+
+#include "base/array.h"
+#include "record/drain/watermark.h"
+#include "record/kernel/kernel_own.h"
+#include "record/perf/cpus.h"
+#include "record/session/process.h"
+#include "record/session/process_trace.h"
+#include "record/spec/spec.h"
+#include "record/trail/live_own.h"
+#include "target/claim/limits.h"
+#include "target/process/ticks.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define COUNT_NS 100000000u /* between two writes of counts */
+
+static int is_wanted(const struct wm_session *session)
+{
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (session->specs->all[i].kernel)
+			return 1;
+	return 0;
+}
+
+int kernel_is_all(const struct wm_session *session)
+{
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (!session->specs->all[i].kernel)
+			return 0;
+	return session->specs->count != 0;
+}
+
+int kernel_is_of_cpus(const struct wm_session *session)
+{
+	return session->running && session->kernel && session->kernel->is_of_cpus;
+}
+
+/* ---- over what ---- */
+
+/* A process may have two entries: one with an agent, and one from outside or for its trail. */
+static void pid_add(struct kernel *kernel, pid_t pid)
+{
+	for (size_t i = 0; i < kernel->pid_count; i++)
+		if (kernel->pids[i] == pid)
+			return;
+	kernel->pids[kernel->pid_count++] = pid;
+}
+
+static int scope_find(struct wm_session *session, struct kernel *kernel)
+{
+	const struct wm_session_options *options = &session->options;
+	size_t count = 0;
+
+	kernel->cgroup_fd = -1;
+	kernel->is_of_cpus = options->cpus != NULL;
+	if (kernel->is_of_cpus) {
+		int err = strcmp(options->cpus, "all")
+				  ? cpus_parse(options->cpus, &kernel->cpus, &kernel->cpu_count)
+				  : 0;
+
+		if (err)
+			return session_fail(session, err, "CPUs %s", options->cpus);
+		if (options->cgroup)
+			kernel->cgroup_fd = open(options->cgroup,
+						 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (options->cgroup && kernel->cgroup_fd < 0)
+			return session_fail(session, -errno, "cgroup %s", options->cgroup);
+		return 0;
+	}
+	for (const struct process *p = session->processes; p; p = p->next)
+		count++;
+	for (const struct live_process *p = session->live->processes; p; p = p->next)
+		count++;
+	kernel->pids = calloc(count + 1, sizeof(*kernel->pids));
+	if (!kernel->pids)
+		return -ENOMEM;
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (process_is_usable(p))
+			pid_add(kernel, p->pid);
+	for (const struct live_process *p = session->live->processes; p; p = p->next)
+		pid_add(kernel, p->pid);
+	return kernel->pid_count
+		       ? 0
+		       : session_fail(session, -WM_E_GONE, "no process is left to record");
+}
+
+/* ---- the kernel, as one more process ---- */
+
+static int event_declare(struct wm_session *session, struct kernel *kernel, uint32_t id,
+			 const struct kernel_request *request, const struct tracepoint *format)
+{
+	struct process *process = kernel->process;
+	struct control_event head = { .id = id };
+	char text[2048];
+	int err = kernel_event_text(id, request, format, text, sizeof(text), head.types);
+
+	if (!err)
+		err = event_list_add(process->events, id, head.types, text);
+	if (!err)
+		err = trace_schema_add(process->schema, id, head.types, text);
+	if (!err)
+		err = process_trace_event(session, process, &head, text);
+	session->markers += !err;
+	return err;
+}
+
+int kernel_declare(struct kernel *kernel, uint32_t id)
+{
+	int err;
+
+	if (kernel->declared >> id & 1)
+		return 0;
+	err = event_declare(kernel->session, kernel, id, NULL, NULL);
+	kernel->declared |= (uint32_t)!err << id;
+	return err;
+}
+
+static int events_declare(struct wm_session *session, struct kernel *kernel)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < kernel->event_count && !err; i++)
+		if (kernel->sources[i].role == KERNEL_RECORDS)
+			err = event_declare(session, kernel, kernel->sources[i].id,
+					    kernel->sources[i].request, &kernel->sources[i].format);
+	for (size_t i = 0; i < session->specs->count && !err; i++) {
+		const struct kernel_request *request = session->specs->all[i].kernel;
+
+		if (request && request->kind == KERNEL_COUNT)
+			err = event_declare(session, kernel, KERNEL_SPECS + (uint32_t)i, request,
+					    NULL);
+	}
+	return err;
+}
+
+static int process_make(struct wm_session *session, struct kernel *kernel)
+{
+	struct link none = { .fd = -1 };
+	struct process *process;
+	int err = process_new(&process, session, &none, 0);
+
+	if (err)
+		return err;
+	process->is_kernel = 1;
+	process->invited = 1;
+	process->arming = PROCESS_ARMED; /* -> ARMED */
+	process->exe = strdup("kernel");
+	if (!process->exe)
+		err = -ENOMEM;
+	if (!err)
+		err = own_store_new(&kernel->store, 0, session->options.buffer_bytes,
+				    session_store_policy(session));
+	if (!err)
+		err = drain_new(&process->drain, own_store_fd(kernel->store), 0);
+	process->state = PROCESS_HUNG_UP; /* NEW -> HUNG_UP */
+	kernel->process = process;
+	if (!err)
+		err = process_trace(session, process);
+	if (!err && session->watermark)
+		err = watermark_add(session->watermark, process->drain);
+	return err;
+}
+
+/* ---- its life ---- */
+
+static void arrays_free(struct kernel *kernel)
+{
+	free(kernel->events);
+	free(kernel->sources);
+	free(kernel->claimed);
+	free(kernel->count_events);
+	free(kernel->count_groups);
+	free(kernel->count_values);
+	free(kernel->departing);
+	known_release(&kernel->known);
+	known_release(&kernel->named);
+	free(kernel->pids);
+	free(kernel->cpus);
+	kernel_tasks_free(kernel->tasks);
+	if (kernel->cgroup_fd >= 0)
+		close(kernel->cgroup_fd);
+}
+
+static struct kernel *kernel_new(size_t specs)
+{
+	struct kernel *kernel = calloc(1, sizeof(*kernel));
+	size_t counts = specs * KERNEL_GROUP_MAX;
+
+	if (!kernel)
+		return NULL;
+	kernel->cgroup_fd = -1;
+	kernel->events = calloc(specs + 2, sizeof(*kernel->events));
+	kernel->sources = calloc(specs + 2, sizeof(*kernel->sources));
+	kernel->count_events = calloc(counts, sizeof(*kernel->count_events));
+	kernel->count_groups = calloc(counts, sizeof(*kernel->count_groups));
+	kernel->count_values = calloc(counts, sizeof(*kernel->count_values));
+	kernel->departing = calloc(COUNT_CPUS_MAX, sizeof(*kernel->departing));
+	if (kernel->events && kernel->sources && kernel->count_events && kernel->count_groups &&
+	    kernel->count_values && kernel->departing)
+		return kernel;
+	arrays_free(kernel);
+	free(kernel);
+	return NULL;
+}
+
+static int counts_start(struct wm_session *session, struct kernel *kernel)
+{
+	char words[512] = "";
+	int err;
+
+	if (!kernel->count_count)
+		return 0;
+	kernel->counts_request = (struct counts_request){
+		.scope = kernel->is_of_cpus ? COUNTS_CPUS : COUNTS_PROCESSES,
+		.events = kernel->count_events,
+		.groups = kernel->count_groups,
+		.event_count = kernel->count_count,
+		.ids = kernel->pids,
+		.id_count = kernel->pid_count,
+		.cpus = kernel->cpus,
+		.cpu_count = kernel->cpu_count,
+		.cgroup_fd = kernel->cgroup_fd,
+		.no_children = session->options.follow == WM_FOLLOW_NONE,
+	};
+	err = counts_open(&kernel->counts, &kernel->counts_request,
+			  (struct detail){ words, sizeof(words) });
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
+/* One way to have switches: see kernel_ask_switches(). */
+static int sampler_start(struct wm_session *session, struct kernel *kernel, int way)
+{
+	int wants_switches = kernel_has_kind(session, KERNEL_SWITCH), err;
+	char words[512] = "";
+
+	kernel->event_count = kernel->count_count = 0;
+	if (wants_switches && !kernel_ask_switches(kernel, way))
+		return -WM_E_PERF_DENIED;
+	err = kernel_ask_requests(session, kernel);
+	if (err || (!kernel->event_count && !wants_switches))
+		return err;
+	kernel->request = (struct sampler_request){
+		.scope = kernel->is_of_cpus ? SAMPLER_CPUS : SAMPLER_PROCESSES,
+		.events = kernel->events,
+		.event_count = kernel->event_count,
+		.switches = wants_switches,
+		.tasks = 1,
+		.pids = kernel->pids,
+		.pid_count = kernel->pid_count,
+		.cpus = kernel->cpus,
+		.cpu_count = kernel->cpu_count,
+		.cgroup_fd = kernel->cgroup_fd,
+	};
+	err = sampler_open(&kernel->sampler, &kernel->request,
+			   (struct detail){ words, sizeof(words) });
+	if ((err == -EINVAL || err == -ENOENT) && kernel->cgroup_fd >= 0)
+		return session_fail(session, err, "%s: %s", session->options.cgroup, words);
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
+/* Wakes, on all CPUs. The CPUs of a cgroup's recording have those of its threads. */
+static int waker_start(struct wm_session *session, struct kernel *kernel)
+{
+	char words[512] = "";
+	int err;
+
+	if (!kernel->has_wakes)
+		return 0;
+	kernel->wakes_request = (struct sampler_request){
+		.scope = SAMPLER_CPUS,
+		.events = &kernel->wakes_event,
+		.event_count = 1,
+		.cpus = kernel->cpus,
+		.cpu_count = kernel->cpu_count,
+		.cgroup_fd = -1,
+	};
+	err = sampler_open(&kernel->waker, &kernel->wakes_request,
+			   (struct detail){ words, sizeof(words) });
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
+/* With as much of switches as is permitted. */
+static int sampler_start_best(struct wm_session *session, struct kernel *kernel)
+{
+	int last = kernel_has_kind(session, KERNEL_SWITCH) ? 2 : 0, err = 0;
+
+	for (int way = 0; way <= last; way++) {
+		err = sampler_start(session, kernel, way);
+		if (!err) {
+			session->detail[0] = '\0'; /* of the ways before */
+			return waker_start(session, kernel);
+		}
+		if (err != -WM_E_PERF_DENIED && err != -EACCES && err != -EPERM)
+			return err;
+	}
+	return err;
+}
+
+int kernel_claim_counters(struct wm_session *session, const pid_t *pids, size_t pid_count)
+{
+	struct kernel *kernel = session->kernel;
+	struct counts_request request = {
+		.scope = kernel->is_of_cpus ? COUNTS_CPUS : COUNTS_PROCESSES,
+		.ids = pids,
+		.id_count = pid_count,
+		.cpus = kernel->cpus,
+		.cpu_count = kernel->cpu_count,
+		.cgroup_fd = kernel->cgroup_fd,
+	};
+	struct count_event *events = calloc(session->specs->count * KERNEL_GROUP_MAX,
+					    sizeof(*events));
+	char words[512] = "";
+	int err = !events || array_grow(&kernel->claimed, &kernel->claimed_room,
+					kernel->claimed_count + 1, sizeof(*kernel->claimed))
+			  ? -ENOMEM
+			  : 0;
+
+	for (size_t i = 0; i < session->specs->count && !err; i++) {
+		const struct kernel_request *asked = session->specs->all[i].kernel;
+		unsigned int groups = asked && asked->kind == KERNEL_COUNT ? asked->group_count : 0;
+
+		for (unsigned int j = 0; j < groups; j++)
+			events[request.event_count++] = asked->group[j];
+		if (asked && !groups && asked->kind != KERNEL_SWITCH && asked->kind != KERNEL_WATCH)
+			events[request.event_count++] = asked->event.what;
+	}
+	request.events = events;
+	if (!err && request.event_count)
+		err = counter_claims_take(&kernel->claimed[kernel->claimed_count], &request,
+					  "kernel events", 0,
+					  (struct detail){ words, sizeof(words) });
+	kernel->claimed_count += !err && request.event_count;
+	free(events);
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
+/* Claim the rings' memory, where it is locked, before anything is recorded. */
+static int memory_claim(struct wm_session *session, struct kernel *kernel)
+{
+	struct sampler_coverage all = { 0 }, wakes = { 0 };
+	struct ledger *ledger = session_ledger(session);
+	char words[512] = "";
+	int err;
+
+	if (kernel->sampler)
+		sampler_covered(kernel->sampler, &all);
+	if (kernel->waker)
+		sampler_covered(kernel->waker, &wakes);
+	if (!all.locked_bytes)
+		return 0;
+	err = ledger ? claim_locked_bytes(ledger, all.locked_bytes + wakes.locked_bytes,
+					  "kernel events", &kernel->claim,
+					  (struct detail){ words, sizeof(words) })
+		     : -ENOMEM;
+	if (!err)
+		ledger_confirm(ledger, &kernel->claim, 1);
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
+int kernel_open(struct wm_session *session)
+{
+	struct kernel *kernel;
+	int err;
+
+	if (!is_wanted(session))
+		return 0;
+	kernel_release(session);
+	kernel = session->kernel = kernel_new(session->specs->count);
+	if (!kernel)
+		return -ENOMEM;
+	kernel->session = session;
+	err = kernel_tasks_new(&kernel->tasks, session);
+	if (!err)
+		err = scope_find(session, kernel);
+	if (!err)
+		err = kernel_claim_counters(session, kernel->pids, kernel->pid_count);
+	if (!err)
+		err = sampler_start_best(session, kernel);
+	if (!err)
+		err = memory_claim(session, kernel);
+	if (!err)
+		err = counts_start(session, kernel);
+	if (!err)
+		err = process_make(session, kernel);
+	if (!err)
+		err = events_declare(session, kernel);
+	if (err)
+		kernel_end(session);
+	return err;
+}
+
+void kernel_begin(struct wm_session *session)
+{
+	struct kernel *kernel = session->kernel;
+
+	if (!kernel || !kernel->process)
+		return;
+	kernel->begun_ticks = kernel_start_ticks();
+	/* first the wakes, else the first arrivals would be without */
+	if (kernel->waker)
+		sampler_enable(kernel->waker);
+	if (kernel->sampler)
+		sampler_enable(kernel->sampler);
+	if (kernel->counts)
+		counts_enable(kernel->counts);
+	for (size_t i = 0; i < kernel->pid_count; i++)
+		kernel_tasks_follow(kernel->tasks, kernel->pids[i]);
+	/* with all CPUs: what is there already may end before its first event is read */
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (!p->is_kernel)
+			kernel_tasks_follow(kernel->tasks, p->pid);
+	kernel_write_names(kernel);
+	kernel_write_counts(kernel);
+	if (kernel->has_switches)
+		kernel_write_runnable(kernel);
+	kernel->counted_ns = ticks_monotonic_ns();
+	kernel->is_begun = 1;
+}
+
+void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage)
+{
+	const struct kernel *kernel = session->kernel;
+	struct sampler_coverage sampled = { 0 };
+	struct counts_coverage counted = { 0 };
+
+	*coverage = kernel ? kernel->coverage : (struct kernel_coverage){ 0 };
+	if (!kernel || !kernel->process)
+		return;
+	if (kernel->sampler)
+		sampler_covered(kernel->sampler, &sampled);
+	if (kernel->counts)
+		counts_covered(kernel->counts, &counted);
+	*coverage = (struct kernel_coverage){
+		.has_switches = kernel->has_switches,
+		.has_places = kernel->has_places,
+		.has_wakes = kernel->has_wakes,
+		.excludes_kernel = sampled.excludes_kernel || counted.excludes_kernel,
+		.is_doubtful = sampled.is_doubtful || counted.is_doubtful,
+		.cpus_back = sampled.cpus_back,
+		.throttled = sampled.throttled,
+		.unnamed = kernel_tasks_refused(kernel->tasks),
+		.privileged = kernel->privileged,
+	};
+}
+
+int kernel_pump(struct wm_session *session)
+{
+	struct kernel *kernel = session->kernel;
+	uint64_t now_ns, before;
+	int err = 0;
+
+	if (!kernel || !kernel->process || !kernel->is_begun)
+		return 0;
+	now_ns = ticks_monotonic_ns();
+	before = kernel->taken;
+	if (kernel->sampler)
+		err = sampler_follow(kernel->sampler);
+	if (!err && kernel->sampler)
+		err = sampler_read(kernel->sampler, 0, kernel_take, kernel);
+	if (!err && kernel->waker)
+		err = sampler_follow(kernel->waker);
+	if (!err && kernel->waker)
+		err = sampler_read(kernel->waker, 0, kernel_take_wake, kernel);
+	known_sweep(&kernel->known);
+	kernel_tasks_attend(kernel->tasks);
+	if (!err && kernel->counts)
+		err = counts_follow(kernel->counts);
+	if (!err && now_ns - kernel->counted_ns >= COUNT_NS) {
+		kernel->counted_ns = now_ns;
+		kernel_write_counts(kernel);
+	}
+	return err ? err : (int)(kernel->taken - before);
+}
+
+void kernel_moved(struct wm_session *session, pid_t pid)
+{
+	if (session->kernel && session->kernel->process)
+		kernel_tasks_moved(session->kernel->tasks, pid);
+}
+
+void kernel_end(struct wm_session *session)
+{
+	struct kernel *kernel = session->kernel;
+
+	if (!kernel)
+		return;
+	if (kernel->process && kernel->is_begun) {
+		kernel->end_ns = ticks_monotonic_ns();
+		if (kernel->sampler)
+			sampler_disable(kernel->sampler);
+		if (kernel->waker)
+			sampler_disable(kernel->waker);
+		/* before the rings are read, which may take long: they would be of a later time */
+		kernel_write_counts(kernel);
+		if (kernel->has_switches)
+			kernel_write_runnable(kernel);
+		if (kernel->sampler)
+			sampler_read(kernel->sampler, 1, kernel_take, kernel);
+		if (kernel->waker)
+			sampler_read(kernel->waker, 1, kernel_take_wake, kernel);
+		if (kernel->sampler)
+			kernel_tasks_end(kernel->tasks);
+	}
+	kernel_covered(session, &kernel->coverage);
+	sampler_close(kernel->sampler);
+	sampler_close(kernel->waker);
+	if (kernel->claim)
+		ledger_remove(session_ledger(session), &kernel->claim, 1);
+	kernel->claim = 0;
+	counts_close(kernel->counts);
+	while (kernel->claimed_count)
+		counter_claims_give(&kernel->claimed[--kernel->claimed_count]);
+	kernel->sampler = kernel->waker = NULL;
+	kernel->counts = NULL;
+	if (!kernel->process)
+		return;
+	if (kernel->store)
+		own_store_quiet(kernel->store);
+	kernel->process->arming = PROCESS_QUIET; /* ARMED -> QUIET */
+	kernel->process->invited = 0;		 /* it may be forgotten once it is drained */
+	kernel->process = NULL;
+}
+
+void kernel_drop(struct wm_session *session)
+{
+	struct process *process = session->kernel ? session->kernel->process : NULL;
+
+	if (!process)
+		return;
+	session->kernel->is_begun = 0;
+	kernel_end(session);
+	if (session->watermark && process->drain)
+		watermark_remove(session->watermark, process->drain);
+	drain_free(process->drain);
+	process->drain = NULL;
+}
+
+void kernel_release(struct wm_session *session)
+{
+	struct kernel *kernel = session->kernel;
+
+	if (!kernel)
+		return;
+	kernel_end(session);
+	own_store_free(kernel->store);
+	arrays_free(kernel);
+	free(kernel);
+	session->kernel = NULL;
+}

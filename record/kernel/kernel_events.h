@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel events of a session: samples, switches, faults, tracepoints, counts (kernel_spec.h).
+ *
+ * To the session's other parts the kernel is one more process, with pid 0 and a store of the tool's
+ * own (own_store.h) that has a lane for each CPU instead of each thread. So what drains, writes and
+ * reads stores serves for it too. Its state is HUNG_UP from the first, since nothing is asked of
+ * it; it is ended when its arming is QUIET.
+ */
+#ifndef RECORD_KERNEL_KERNEL_EVENTS_H
+#define RECORD_KERNEL_KERNEL_EVENTS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct kernel;
+struct wm_session;
+
+/* Whether all specs are of the kernel's. */
+int kernel_is_all(const struct wm_session *session);
+
+/*
+ * Open the events over the session's processes, or its CPUs where its options name some; begin.
+ * All or nothing; with the session's detail.
+ */
+int kernel_open(struct wm_session *session);
+void kernel_begin(struct wm_session *session);
+
+/*
+ * A process that enters while the session runs: open the same events on it, or none, and begin. It
+ * may have inherited them. 0, also where there is nothing to do; an error with the session's
+ * detail. kernel_part(): the last one did not enter after all.
+ */
+int kernel_join(struct wm_session *session, pid_t pid);
+void kernel_part(struct wm_session *session);
+
+/* Whether it records CPUs now, which keeps a session alive without a process. */
+int kernel_is_of_cpus(const struct wm_session *session);
+
+/* What the events cover; zeroed without any. */
+struct kernel_coverage {
+	int has_switches, has_places, has_wakes; /* wakes and what a thread waits for */
+	int excludes_kernel;	/* kernel.perf_event_paranoid allows to look at user space alone */
+	int is_doubtful;	/* threads may be missing: their process could not be stopped */
+	unsigned int cpus_back; /* how often a CPU came, or came back */
+	uint64_t throttled;	/* how often the kernel stopped an event for a while */
+	uint64_t unnamed;	/* processes whose functions the trace can't name: too many */
+	uint64_t privileged;	/* processes that executed a program with more privileges */
+};
+
+void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage);
+
+/* Take the records that have come. Returns their number, or a negative error. */
+int kernel_pump(struct wm_session *session);
+
+/* Detours of the process are about to be run. */
+void kernel_moved(struct wm_session *session, pid_t pid);
+
+/* Record no more, and take the last. The store is then drained as that of a dead process. */
+void kernel_end(struct wm_session *session);
+
+/* The session could not start: nothing of it is kept. */
+void kernel_drop(struct wm_session *session);
+
+void kernel_release(struct wm_session *session);
+
+#endif

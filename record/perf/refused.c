@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why the kernel refused an event, in words. It says little more than EACCES, so the rest is looked
+ * up.
+ */
+#include "base/number_file.h"
+#include "record/perf/object_own.h"
+#include "record/perf/refused.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define CAPABILITY_SYS_ADMIN 21
+#define CAPABILITY_PERFMON 38
+
+int perf_paranoid(void)
+{
+	return (int)number_file_read("/proc/sys/kernel/perf_event_paranoid", -1);
+}
+
+int perf_is_privileged(void)
+{
+	uint64_t mask = target_status_mask(getpid(), "CapEff");
+
+	return (mask >> CAPABILITY_PERFMON & 1) || (mask >> CAPABILITY_SYS_ADMIN & 1);
+}
+
+static int is_whose(const struct instance *instance, char *words, size_t bytes)
+{
+	char comm[16];
+
+	if (instance->tid <= 0)
+		return snprintf(words, bytes, "CPU %d", instance->cpu);
+	target_comm(instance->tid, instance->tid, comm);
+	return snprintf(words, bytes, "thread %d (%s)", instance->tid, comm);
+}
+
+static int taken(struct event_object *object, const struct instance *instance, struct detail detail)
+{
+	unsigned int wanted = object->request.source_count;
+	char whose[64];
+	int found = instance->tid > 0 ? instance_free_registers(instance->tid, -1) : -1;
+
+	object->refused = *instance;
+	is_whose(instance, whose, sizeof(whose));
+	if (found < 0)
+		return detail_set(detail, -WM_E_EVENT_TAKEN, "%s: %u wanted", whose, wanted);
+	/* what is ours of it is still open */
+	found += instance->source;
+	if (found < EVENT_SOURCES_MAX)
+		object->refused_taken = (uint64_t)(EVENT_SOURCES_MAX - found);
+	return detail_set(detail, -WM_E_EVENT_TAKEN, "%s has %d free, %u are wanted", whose, found,
+			  wanted);
+}
+
+int object_forbidden(int is_thread, int has_kernel, struct detail detail)
+{
+	int level = perf_paranoid();
+
+	if (perf_is_privileged() ||
+	    (level <= 2 && (is_thread || level <= 0) && (!has_kernel || level <= 1)))
+		return 0;
+	return detail_set(detail, -WM_E_PERF_DENIED, PERF_PARANOID " is %d%s", level,
+			  !is_thread  ? "; for CPUs it must be 0"
+			  : level > 2 ? "; it must be 2"
+				      : "; for the kernel's accesses it must be 1");
+}
+
+/* The level of perf_event_paranoid for this event. 0: it allows it, or a capability does. */
+static int forbidden(const struct event_object *object, const struct instance *instance,
+		     struct detail detail)
+{
+	return object_forbidden(instance->tid > 0, object->request.flags & EVENT_KERNEL, detail);
+}
+
+static int denied(const struct event_object *object, const struct instance *instance, int error,
+		  struct detail detail)
+{
+	struct target target;
+	int err;
+
+	if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
+		return detail_set(detail, -WM_E_PERF_DENIED, "%s", PERF_IS_FILTERED);
+	err = forbidden(object, instance, detail);
+	if (err)
+		return err;
+	if (instance->tid > 0 && !target_read(&target, instance->tid))
+		return target_denied(&target, detail);
+	return -EPERM;
+}
+
+int object_refused(struct event_object *object, const struct instance *instance, int error,
+		   struct detail detail)
+{
+	char whose[64];
+	int err;
+
+	switch (-error) {
+	case ENOSPC:
+		/*
+		 * perf_event_open(2) takes the register first and asks for the right to a CPU then
+		 */
+		err = forbidden(object, instance, detail);
+		return err ? err : taken(object, instance, detail);
+	case EMFILE:
+		return detail_set(detail, -WM_E_NO_DESCRIPTORS,
+				  "%zu are open and do not suffice; RLIMIT_NOFILE is reached",
+				  object->count);
+	case EACCES:
+	case EPERM:
+		return denied(object, instance, error, detail);
+	case ENOSYS:
+		return detail_set(detail, -ENOSYS, "%s", PERF_IS_MISSING);
+	case ENODEV:
+		return detail_set(detail, -ENODEV, "CPU %d is not online", instance->cpu);
+	case EINVAL:
+	case E2BIG:
+		if (object->request.flags & EVENT_SIGNAL)
+			return detail_set(detail, -EOPNOTSUPP,
+					  "breakpoints that signal need Linux 5.13");
+		break;
+	default:
+		break;
+	}
+	is_whose(instance, whose, sizeof(whose));
+	return detail_set(detail, error, "%s, source %u", whose, instance->source);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Why perf_event_open(2) is not to be had: the words of details. */
+#ifndef RECORD_PERF_REFUSED_H
+#define RECORD_PERF_REFUSED_H
+
+#define PERF_PARANOID "kernel.perf_event_paranoid"
+#define PERF_IS_FILTERED "a seccomp filter, such as containers have, refuses it"
+#define PERF_IS_MISSING "this kernel has no perf_event_open(2)"
+
+/* kernel.perf_event_paranoid; -1 is also its own lowest, which refuses nothing. */
+int perf_paranoid(void);
+
+/* Whether we have CAP_PERFMON or CAP_SYS_ADMIN, for which that level does not hold. */
+int perf_is_privileged(void);
+
+#endif

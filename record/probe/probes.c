@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/probe/probes.h"
+
+#include "base/array.h"
+#include "base/name_match.h"
+#include "record/session/patience.h"
+#include "record/session/process.h"
+#include "target/process/loaded.h"
+#include "trace/schema.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <waymark/error.h>
+
+#define AGENT_NAME "libwaymark-agent.so"
+#define HELD_MAX 1000000
+#define GO_WAIT_NS (CONTROL_GO_WAIT_MS * UINT64_C(1000000))
+
+/* One look at a process's modules. */
+struct pass {
+	struct wm_session *session;
+	struct process *process;
+	/* the first plan opens them all: modules have information about each other */
+	struct loaded_list list;
+};
+
+/* Whether the module has the code that the plan is for: its file may have been written since. */
+static int is_of(const struct plan *plan, const struct loaded *loaded)
+{
+	struct loaded_id id = loaded->id;
+
+	id.start = plan->id.start; /* it may be loaded anywhere */
+	return loaded_id_is(&plan->id, &id) && !strcmp(plan->path, loaded->path) &&
+	       (plan->fd < 0 || code_version_is(&plan->version, plan->fd));
+}
+
+/* Find a plan that serves the module. The vdso is no file, but is the same in all processes. */
+static struct plan *plan_find(const struct wm_session *session, const struct loaded *loaded)
+{
+	char name[256];
+
+	loaded_name(loaded, name, sizeof(name));
+	for (struct plan *plan = session->probes->plans; plan; plan = plan->next)
+		if (is_of(plan, loaded) && plan_fits(plan, session->specs, name, &loaded->aliases))
+			return plan;
+	return NULL;
+}
+
+/* ---- breakpoints of other tools ---- */
+
+/* SUBSYS:EVENT of an id; "" if the process did not declare it. The caller frees it. */
+static char *name_of(const struct process *process, uint32_t id)
+{
+	const struct trace_class *class = schema_find(process->schema, id);
+	size_t suffix = 0;
+
+	if (!class)
+		return strdup("");
+	if (class->kind == 'b' || class->kind == 'e')
+		suffix = class->kind == 'b' ? strlen(":begin") : strlen(":end");
+	return strndup(class->name, class->name_bytes - suffix);
+}
+
+/* Convert a CLOCK_MONOTONIC time to the wall clock. */
+static uint64_t realtime_ns(uint64_t monotonic_ns)
+{
+	return ticks_clock_ns(CLOCK_REALTIME) - ticks_monotonic_ns() + monotonic_ns;
+}
+
+static int held_trace(struct wm_session *session, const struct process *process,
+		      struct probe_held *held)
+{
+	struct trace_held about = { .name = held->name };
+
+	if (process->trace < 0 || !session->writer)
+		return 0;
+	/*
+	 * both times use the clock offset from the begin, so setting the wall clock shifts neither
+	 */
+	if (!held->offset_ns)
+		held->offset_ns = realtime_ns(0);
+	about.begin_ns = held->begin_ns + held->offset_ns;
+	about.end_ns = held->end_ns ? held->end_ns + held->offset_ns : 0;
+	return trace_held_add(session->writer, process->trace, &about);
+}
+
+static int held_add(struct wm_session *session, const struct process *process,
+		    const struct control_held *held)
+{
+	struct probes *probes = session->probes;
+	struct probe_held *added;
+
+	if (array_grow(&probes->held, &probes->held_room, probes->held_count + 1,
+		       sizeof(*probes->held)))
+		return -ENOMEM;
+	added = &probes->held[probes->held_count];
+	*added = (struct probe_held){ .name = name_of(process, held->id),
+				      .pid = process->pid,
+				      .id = held->id,
+				      .begin_ns = held->begin_ns };
+	if (!added->name)
+		return -ENOMEM;
+	probes->held_count++;
+	return held_trace(session, process, added);
+}
+
+int probe_held(struct wm_session *session, const struct process *process,
+	       const struct control_held *held)
+{
+	struct probes *probes = session->probes;
+
+	if (!held->end_ns)
+		return probes->held_count < HELD_MAX ? held_add(session, process, held) : 0;
+	for (size_t i = probes->held_count; i > 0; i--) {
+		struct probe_held *there = &probes->held[i - 1];
+
+		if (there->pid == process->pid && there->id == held->id && !there->end_ns) {
+			there->end_ns = held->end_ns;
+			return held_trace(session, process, there);
+		}
+	}
+	return 0;
+}
+
+void probes_release(struct probes *probes)
+{
+	while (probes->plans) {
+		struct plan *next = probes->plans->next;
+
+		plan_free(probes->plans);
+		probes->plans = next;
+	}
+	probe_refusals_release(&probes->refusals);
+	for (size_t i = 0; i < probes->held_count; i++)
+		free(probes->held[i].name);
+	free(probes->held);
+	free(probes->unstoppable);
+	*probes = (struct probes){ 0 };
+}
+
+/* ---- plans ---- */
+
+/* A file that a request applies to can't be read: keep the reason. */
+static void keep_open_error(struct wm_session *session, const struct loaded *loaded)
+{
+	for (size_t i = 0; i < session->specs->count; i++) {
+		struct spec *spec = &session->specs->all[i];
+
+		if (spec->request &&
+		    code_request_takes(spec->request, loaded->path, &loaded->aliases)) {
+			spec->modules++;
+			spec_keep_error(spec, loaded->error, loaded->path, 0);
+		}
+	}
+}
+
+static int take_refusals(struct wm_session *session, pid_t pid, const struct plan *plan)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < plan->refused_count && !err; i++)
+		err = probe_refusal_add(
+			session, &(struct probe_refusal){ .name = plan->refused[i].name,
+							  .module = plan->path,
+							  .detail = plan->refused[i].detail,
+							  .address = plan->refused[i].address,
+							  .error = plan->refused[i].error,
+							  .pid = pid });
+	session->probes->wanted += plan->place_count - plan->guard_count + plan->refused_count;
+	return err;
+}
+
+struct planning {
+	struct pass *pass;
+	const char *path;
+	uint64_t total;
+};
+
+static int on_beat(size_t done, size_t total, void *data)
+{
+	struct planning *planning = data;
+	struct session_progress progress = { planning->path, done, total };
+
+	planning->total = total;
+	planning->pass->process->probed.steps++;
+	return patience_beat(planning->pass->session, &progress);
+}
+
+/* Find or make the plan of a module. *plan NULL: its file can't be read. */
+static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan **plan)
+{
+	struct probes *probes = pass->session->probes;
+	struct planning planning = { pass, loaded->path, 0 };
+	struct code_process process;
+	int err;
+
+	*plan = plan_find(pass->session, loaded);
+	if (*plan)
+		return 0;
+	err = loaded_open(&pass->list);
+	if (err)
+		return err;
+	if (!loaded->module) {
+		keep_open_error(pass->session, loaded);
+		return 0;
+	}
+	process = loaded_process(&pass->list);
+	loaded->module->file->pulse = (struct code_pulse){ on_beat, &planning };
+	pass->process->probed.planning = loaded->base;
+	err = plan_make(plan, pass->session->specs, loaded->module, &process, NULL);
+	loaded->module->file->pulse = (struct code_pulse){ 0 };
+	pass->process->probed.planning = 0;
+	/* given up: of the places, at most the number is known */
+	if (err == -ECANCELED)
+		probes->unarmed += planning.total;
+	if (!err)
+		err = plan_names(pass->session->names, pass->session->specs, loaded->module);
+	if (!err)
+		err = take_refusals(pass->session, pass->process->pid, *plan);
+	if (err) {
+		plan_free(*plan);
+		*plan = NULL;
+		return err;
+	}
+	(*plan)->id = loaded->id;
+	(*plan)->next = probes->plans;
+	probes->plans = *plan;
+	return 0;
+}
+
+/* ---- the modules of a process ---- */
+
+static int send_plan(struct process *process, const struct plan *plan, uint64_t base)
+{
+	unsigned char *buffer = malloc(CONTROL_BYTES_MAX);
+	size_t from = 0, bytes;
+	int err = buffer ? 0 : -ENOMEM;
+
+	while (!err && (bytes = plan_write(plan, &from, base, buffer,
+					   CONTROL_BYTES_MAX - sizeof(struct wm_message)))) {
+		struct iovec part = { buffer, bytes };
+
+		err = process_request(process, CONTROL_PLACE, &part, 1);
+	}
+	process->probed.pending += plan->place_count - plan->guard_count;
+	free(buffer);
+	return err;
+}
+
+/* Handle new modules. Returns how many there were, or an error. */
+static int see_to_modules(struct pass *pass)
+{
+	struct probed *probed = &pass->process->probed;
+	int fresh = 0, err = 0;
+
+	for (size_t i = 0; i < pass->list.count && !err; i++) {
+		const struct loaded *loaded = &pass->list.all[i];
+		struct plan *plan = NULL;
+		int is_wanted;
+
+		if (probed_has(probed, loaded))
+			continue;
+		fresh++;
+		is_wanted = strcmp(name_last_part(loaded->path), AGENT_NAME) &&
+			    plan_concerns(pass->session->specs, loaded->path, &loaded->aliases);
+		err = probed_note(probed, loaded, is_wanted || loaded->is_listed);
+		if (err || !is_wanted)
+			continue;
+		err = plan_of(pass, loaded, &plan);
+		if (!err && plan)
+			err = send_plan(pass->process, plan, loaded->base);
+	}
+	return err ? err : fresh;
+}
+
+uint64_t probe_next_set(struct process *process)
+{
+	uint64_t first = (uint64_t)process->number << 32;
+
+	process->probed.set = (process->probed.set > first ? process->probed.set : first) + 1;
+	return process->probed.set;
+}
+
+/* If a process has changed its user, the kernel hides it from a tool without CAP_SYS_PTRACE. */
+static int is_denied(int err)
+{
+	return err == -EACCES || err == -EPERM;
+}
+
+/* A forked child has its parent's places, or is about to: these are recorded in any case. */
+static int has_parents(const struct process *process)
+{
+	return process->probed.count > 0;
+}
+
+/* Ignore errors of look() for a process that has ended, or is recorded in any case. */
+static int look_again_error(const struct process *process, int err)
+{
+	return err == -WM_E_GONE || (is_denied(err) && has_parents(process)) ? 0 : err;
+}
+
+/* Look at the modules once. `always`: send COMMIT even if nothing is new. */
+static int look(struct wm_session *session, struct process *process, int always)
+{
+	struct pass pass = { .session = session, .process = process };
+	struct control_commit commit;
+	struct iovec part = { &commit, sizeof(commit) };
+	int err, fresh = 0;
+
+	if (patience_is_over(session))
+		return 0;
+	err = loaded_read(&pass.list, process->pid);
+
+	if (err == -ESRCH)
+		err = -WM_E_GONE;
+	else if (is_denied(err) && !has_parents(process))
+		session_fail(session, err, "pid %d: its memory may not be read", (int)process->pid);
+	if (!err)
+		err = fresh = see_to_modules(&pass);
+	loaded_release(&pass.list);
+	if (err == -ECANCELED)
+		return 0;
+	if (err < 0 || (!fresh && !always))
+		return err < 0 ? err : 0;
+	process->probed.commits++;
+	commit.set = probe_next_set(process);
+	return process_request(process, CONTROL_COMMIT, &part, 1);
+}
+
+static int is_for_guards_alone(const struct spec_list *specs)
+{
+	return !spec_count_requests(specs) && !spec_count_watches(specs);
+}
+
+int probe_arm(struct wm_session *session, struct process *process)
+{
+	int err;
+
+	if (is_for_guards_alone(session->specs) && !spec_costs(session->specs))
+		return 0;
+	process->probed.is_on = 1;
+	process->probed.is_followed = 0;
+	err = process->probed.adopts ? 0 : look(session, process, 1);
+	/* without guards the agent sees a filter late, but markers and counts work */
+	return is_denied(err) && is_for_guards_alone(session->specs) ? 0 : err;
+}
+
+int probe_look(struct wm_session *session, struct process *process)
+{
+	return process->probed.is_on ? look_again_error(process, look(session, process, 0)) : 0;
+}
+
+void probe_placed(struct wm_session *session, struct process *process)
+{
+	process->probed.answered += process->done.markers + process->done.refused;
+	process->probed.steps++;
+	patience_arming(session);
+}
+
+int probe_committed(struct wm_session *session, struct process *process)
+{
+	if (process->probed.commits && !--process->probed.commits)
+		process->probed.pending = process->probed.answered = 0;
+	/* from the first commit on, each module that comes is reported; one may have come before */
+	if (!process->probed.is_on || process->probed.is_followed)
+		return 0;
+	process->probed.is_followed = 1;
+	return look_again_error(process, look(session, process, 0));
+}
+
+void probe_seen(struct process *process)
+{
+	/* the agent answers in the order in which it reported them */
+	probed_loading_end(&process->probed);
+}
+
+/*
+ * Whether a process that continued without GO loses events. A child that shares its parent's store
+ * loses only watches.
+ */
+static int is_missing_events(const struct wm_session *session, const struct process *process)
+{
+	return process->hello.forked != HELLO_SHARES || spec_count_watches(session->specs);
+}
+
+void probe_late(struct wm_session *session, struct process *process,
+		const struct control_late *late)
+{
+	struct probed *probed = &process->probed;
+
+	if (!late->base && !process->runs) {
+		process->runs = 1;
+		session->probes->late_starts += is_missing_events(session, process);
+	}
+	for (size_t i = 0; late->base && i < probed->loading_count; i++) {
+		if (probed->loading[i].base != late->base || !probed->loading[i].is_wanted)
+			continue;
+		probed->loading[i].is_wanted = 0;
+		session->probes->late++;
+	}
+}
+
+int probe_module(struct wm_session *session, struct process *process, uint64_t base,
+		 const char *path)
+{
+	struct probed *probed = &process->probed;
+	int err, is_wanted = plan_concerns(session->specs, path, NULL);
+
+	err = probed_loading_begin(probed, base, is_wanted);
+	if (!err)
+		err = look(session, process, 0);
+	if (is_denied(err) && has_parents(process)) {
+		session->probes->late += is_wanted && !probed_has_base(probed, base);
+		err = 0;
+	}
+	return err;
+}
+
+void probe_quiet(struct process *process)
+{
+	process_drop_places(process);
+	process->probed.count = 0;
+	process->probed.is_on = 0;
+	process->probed.answered = 0;
+}
+
+void probe_ended(struct wm_session *session, struct process *process)
+{
+	session->probes->unarmed += process->probed.pending;
+	process->probed.pending = 0;
+	/* it ended before GO: its agent could not report whether it ran */
+	if (!process->hello.launched || process->runs)
+		return;
+	if (ticks_monotonic_ns() - process->hello_ns > GO_WAIT_NS)
+		probe_late(session, process, &(struct control_late){ 0 });
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* How processes enter a session: by attach or by launch. */
+#include "record/kernel/kernel_events.h"
+#include "record/session/process.h"
+#include "record/trail/live.h"
+#include "record/trail/soft/soft_leave.h"
+#include "record/watch/outside.h"
+#include "target/claim/limits.h"
+#include "target/process/agentpath.h"
+#include "target/process/call.h"
+#include "target/process/launch.h"
+#include "target/process/program.h"
+#include "target/process/target.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define HELLO_WAIT_MS 5000
+#define ATTACHES_MAX 5
+#define AGENT_DESCRIPTORS 5 /* how many descriptors an agent needs to serve us */
+
+/* Fail with the buffer size that was asked for, and the limit of the process that forbids it. */
+static int tell_limit(struct wm_session *session, pid_t pid)
+{
+	static const struct {
+		const char *named, *name;
+	} limits[] = { { "Max file size", "RLIMIT_FSIZE" }, { "Max address space", "RLIMIT_AS" } };
+	unsigned long long asked = session->options.buffer_bytes;
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		unsigned long long limit = target_limit(pid, limits[i].named);
+
+		if (limit > asked * 2)
+			continue;
+		return session_fail(session, -WM_E_MEMORY_LIMIT,
+				    "%llu bytes asked, %s of pid %d is %llu", asked, limits[i].name,
+				    (int)pid, limit);
+	}
+	return session_fail(session, -WM_E_MEMORY_LIMIT, "%llu bytes asked, for pid %d", asked,
+			    (int)pid);
+}
+
+/*
+ * Whether the process has too few descriptors: its agent can't open a socket, and does not answer.
+ */
+static int is_short(pid_t pid, int err)
+{
+	return (err == -WM_E_AGENT_SILENT && target_lacks_descriptors(pid, 0)) ||
+	       (err == -EMFILE && target_lacks_descriptors(pid, AGENT_DESCRIPTORS));
+}
+
+/* Wait until the process has opened its store. Returns 0 or an error, with the detail. */
+static int wait_opened(struct wm_session *session, struct process *process)
+{
+	int err = session_wait(session, process, HELLO_WAIT_MS);
+
+	/* the step that took the HELLO has sent the request for the store */
+	if (!err)
+		err = session_wait(session, process, ANSWER_WAIT_MS);
+	if (!err && process->state != PROCESS_OPENED)
+		err = -WM_E_PROTOCOL;
+	if (err == -WM_E_MEMORY_LIMIT)
+		return tell_limit(session, process->pid);
+	if (is_short(process->pid, err))
+		err = -WM_E_NO_DESCRIPTORS;
+	return err ? session_fail(session, err, "pid %d", (int)process->pid) : 0;
+}
+
+static struct process *find_process(struct wm_session *session, pid_t pid)
+{
+	for (struct process *p = session->processes; p; p = p->next)
+		if (p->pid == pid && p->state < PROCESS_HUNG_UP)
+			return p;
+	return NULL;
+}
+
+static int attach_once(struct wm_session *session, pid_t pid)
+{
+	struct listener *listener = NULL;
+	struct process *process;
+	struct link link;
+	uid_t uid;
+	int err = session_enter(session, pid, &link, &uid);
+
+	if (err)
+		return err;
+	if (session->options.follow != WM_FOLLOW_NONE) {
+		err = session_listen(session, pid, uid, &listener);
+		if (err) {
+			link_release(&link);
+			return err;
+		}
+	}
+	err = process_new(&process, session, &link, pid);
+	if (err)
+		return session_fail(session, err, "pid %d", (int)pid);
+	process->invited = 1;
+	process->listener = listener;
+	/* first, as in wm_session_start() */
+	err = kernel_join(session, pid);
+	if (!err)
+		err = wait_opened(session, process);
+	if (err) {
+		kernel_part(session);
+		process_hang_up(process, -WM_E_GONE);
+		process->invited = 0; /* let session_step() forget it */
+	}
+	return err;
+}
+
+/* Whether the administrator's limits allow the session's buffer. */
+static int check_limits(struct wm_session *session)
+{
+	char words[256] = "";
+	int err = limits_check_buffer(session->options.buffer_bytes,
+				      (struct detail){ words, sizeof(words) });
+
+	return err ? session_fail(session, err, "%s", words) : 0;
+}
+
+/*
+ * Attach to a process. An agent whose last session has just ended may close the new connection
+ * while it leaves, though its process lives; so does an agent whose program is executing another.
+ * Then retry.
+ */
+int wm_session_attach(struct wm_session *session, pid_t pid)
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	struct target target;
+	char words[256] = "";
+	int err = pid > 0 ? session_call_refused(session) : -EINVAL;
+
+	if (!err)
+		err = check_limits(session);
+	if (err)
+		return err;
+	if (pid == getpid())
+		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
+	if (live_is_all(session))
+		return live_attach(session, pid);
+	if (find_process(session, pid))
+		return session_fail(session, -EEXIST, "pid %d is in this session already",
+				    (int)pid);
+	if (outside_is_all(session))
+		return outside_attach(session, pid, 0);
+	/* an engine runs copies of the code that an agent would change */
+	err = soft_leave_check(pid, (struct detail){ words, sizeof(words) });
+	if (err)
+		return session_fail(session, err, "pid %d: %s", (int)pid, words);
+	err = live_joins(session);
+	if (err)
+		return err;
+	err = attach_once(session, pid);
+	for (int again = 0; err == -WM_E_GONE && again < ATTACHES_MAX; again++) {
+		if (target_read(&target, pid) || target_has_ended(&target))
+			break;
+		session_step(session, 5);
+		err = attach_once(session, pid);
+	}
+	return outside_serves(session, err) ? outside_attach(session, pid, err) : err;
+}
+
+/*
+ * Get the agent's path for LD_PRELOAD, which is split at spaces and colons. If the path contains
+ * one, use a symbolic link beside our socket.
+ */
+static int agent_name(struct wm_session *session, const struct listener *listener,
+		      char agent[PATH_MAX])
+{
+	int err = agentpath_find_as(agent, session->options.agent_path);
+
+	if (err)
+		return session_fail(session, err, "%s", agent);
+	if (!strpbrk(agent, " :"))
+		return 0;
+	if (!session->agent_link[0]) {
+		snprintf(session->agent_link, sizeof(session->agent_link), "%.*s.so",
+			 (int)sizeof(session->agent_link) - 4, listener->path);
+		unlink(session->agent_link);
+		if (symlink(agent, session->agent_link) < 0) {
+			err = -errno;
+			session_fail(session, err, "%s", session->agent_link);
+			session->agent_link[0] = 0;
+			return err;
+		}
+	}
+	strcpy(agent, session->agent_link);
+	return 0;
+}
+
+/* Find the process that a launched program reported, even if only to say why it has no agent. */
+static struct process *reported(const struct wm_session *session, pid_t pid)
+{
+	for (struct process *p = session->processes; p; p = p->next)
+		if (p->pid == pid && (p->state < PROCESS_HUNG_UP || (p->error && !p->exe)))
+			return p;
+	return NULL;
+}
+
+/* Wait for our child to report; 0 or a negative error. */
+static int wait_launched(struct wm_session *session, pid_t pid, const char *path)
+{
+	uint64_t until = ticks_monotonic_ns() + HELLO_WAIT_MS * UINT64_C(1000000);
+	struct process *process = NULL;
+	int has_ended = 0;
+
+	while (!process && !has_ended && ticks_monotonic_ns() < until) {
+		siginfo_t ended = { 0 };
+
+		/* in this order: once it has ended, all that it sent has arrived */
+		has_ended = !waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) &&
+			    ended.si_pid;
+		session_step(session, has_ended ? 0 : 5);
+		process = reported(session, pid);
+	}
+	if (process && process->state >= PROCESS_HUNG_UP)
+		return session_fail(session, process->error, "%s", path);
+	if (process)
+		return wait_opened(session, process);
+	if (has_ended)
+		return session_fail(session, -WM_E_GONE, "%s ended before its agent reported",
+				    path);
+	return session_fail(session, -WM_E_AGENT_SILENT, "%s", path);
+}
+
+static int start_under(struct wm_session *session, pid_t *pid, const char *path, char *const argv[],
+		       const struct launch_options *options)
+{
+	struct launch_environment environment;
+	int err = launch_environment_make(&environment, options);
+
+	*pid = err ? err : live_launch_with(session, path, argv, environment.list);
+	launch_environment_release(&environment);
+	return *pid < 0 ? *pid : 0;
+}
+
+static int start(struct wm_session *session, pid_t *pid, const char *path, char *const argv[],
+		 const struct launch_options *options)
+{
+	int err;
+
+	if (live_launches(session)) {
+		err = start_under(session, pid, path, argv, options);
+		if (!err || !live_falls_back(session, err))
+			return err;
+	}
+	err = launch_start(pid, path, argv, options);
+	return err ? session_fail(session, err, "%s", path) : 0;
+}
+
+int wm_session_launch(struct wm_session *session, char *const argv[])
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	struct launch_options options;
+	struct listener *listener;
+	struct program program;
+	char agent[PATH_MAX];
+	pid_t pid, *more;
+	int err = argv && argv[0] ? session_call_refused(session) : -EINVAL;
+
+	if (!err)
+		err = check_limits(session);
+	if (err)
+		return err;
+	if (live_is_all(session))
+		return live_launch(session, argv);
+	err = program_find(&program, argv[0]);
+	if (outside_serves(session, err) || (!err && outside_is_all(session)))
+		return outside_launch(session, program.path, argv, err);
+	/* it is linked with libwaymark-agent.a, which connects by itself */
+	if (err == -WM_E_STATIC_PROGRAM && program.has_agent)
+		err = 0;
+	if (err)
+		return session_fail(session, err, "%s",
+				    program.binary[0] ? program.binary : argv[0]);
+	err = live_ready(session);
+	if (err)
+		return err;
+	err = session_listen(session, getpid(), geteuid(), &listener);
+	if (!err)
+		err = agent_name(session, listener, agent);
+	if (err)
+		return err;
+	agentpath_for_glibc(agent);
+	more = realloc(session->launched, (session->launched_count + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	session->launched = more;
+	options = (struct launch_options){
+		.agent = agent,
+		.tool = listener->path,
+		.prearm = session->options.prearm,
+		.is_traced = live_is_wanted(session) || session->live->is_elsewhere,
+	};
+	err = start(session, &pid, program.path, argv, &options);
+	if (err)
+		return err;
+	session->launched[session->launched_count++] = pid;
+	err = kernel_join(session, pid);
+	if (!err)
+		err = wait_launched(session, pid, program.path);
+	if (!err)
+		return pid;
+	kernel_part(session);
+	/* the launch fails, so leave no program behind; it has hardly run, if at all */
+	session->launched_count--;
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return err;
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/session/messages.h"
+
+#include "record/drain/watermark.h"
+#include "record/kernel/kernel_events.h"
+#include "record/probe/probes.h"
+#include "record/session/adopt.h"
+#include "record/session/process.h"
+#include "record/session/process_trace.h"
+#include "record/session/stopper.h"
+#include "record/session/unrecorded.h"
+#include "record/spec/names.h"
+#include "record/spec/spec.h"
+#include "record/trail/live.h"
+#include "record/watch/later.h"
+#include "record/watch/outside.h"
+#include "record/watch/watching.h"
+#include "target/process/program.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define TEXTS_BYTES_MAX (64u << 20) /* of all events and modules of a process */
+#define MESSAGES_MAX (1 << 17)	    /* in one pass: an agent that floods us must not block others */
+#define NAME_BYTES 512
+
+/* Copy what is inherited, which follows the path of the executable with its NUL. */
+static void take_inherited(struct process *process, const struct link_message *message)
+{
+	size_t before = sizeof(process->hello) + strlen(process->exe) + 1;
+
+	if (process->hello.inherits && message->bytes == before + sizeof(process->inherited))
+		memcpy(&process->inherited, message->body + before, sizeof(process->inherited));
+}
+
+static int take_hello(struct process *process, const struct link_message *message)
+{
+	struct program program = { 0 };
+	char path[64];
+
+	if (process->state != PROCESS_NEW || message->bytes < sizeof(process->hello))
+		return -WM_E_PROTOCOL;
+	memcpy(&process->hello, message->body, sizeof(process->hello));
+	/* the kernel reports the peer's pid, except from another PID namespace */
+	if (process->pid <= 0)
+		process->pid = (pid_t)process->hello.pid;
+	process->exe = strdup((const char *)message->body + sizeof(process->hello));
+	if (!process->exe)
+		return -ENOMEM;
+	take_inherited(process, message);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
+	program_read(&program, path);
+	if (process_has_number(process)) {
+		memcpy(process->build_id, program.build_id, sizeof(process->build_id));
+		process->build_id_bytes = program.build_id_bytes;
+	}
+	process->state = PROCESS_READY; /* NEW -> READY */
+	process->hello_ns = ticks_monotonic_ns();
+	return 0;
+}
+
+/*
+ * A program reports why it can have no agent. Returns that error, which ends the connection. Before
+ * the session runs, wm_session_launch() returns it. One that is recorded already reports why its
+ * agent ends: what it has recorded is kept.
+ */
+static int take_unrecorded(struct wm_session *session, struct process *process,
+			   const struct link_message *message)
+{
+	struct control_unrecorded head;
+
+	if (process->state >= PROCESS_HUNG_UP || message->bytes < sizeof(head))
+		return -WM_E_PROTOCOL;
+	memcpy(&head, message->body, sizeof(head));
+	if (head.error >= 0)
+		return -WM_E_PROTOCOL;
+	if (session->running)
+		unrecorded_add(session, process->pid, (const char *)message->body + sizeof(head),
+			       head.error, "");
+	return process->state == PROCESS_NEW ? head.error : 0;
+}
+
+static int take_store(struct wm_session *session, struct process *process,
+		      const struct link_message *message)
+{
+	struct stat file;
+	int err;
+
+	if ((process->state != PROCESS_READY && process->state != PROCESS_OPENING) ||
+	    message->fd < 0)
+		return -WM_E_PROTOCOL;
+	process->store_inode = fstat(message->fd, &file) ? 0 : file.st_ino;
+	err = drain_new(&process->drain, message->fd, (uint32_t)process->pid);
+	if (err)
+		return err;
+	process->state = PROCESS_OPENED; /* READY, OPENING -> OPENED */
+	/* a child that writes to its parent's store is counted with that store */
+	session->processes_ever += process->hello.forked != HELLO_SHARES;
+	if (session->watermark)
+		watermark_add(session->watermark, process->drain);
+	return process_trace(session, process);
+}
+
+static int take_event(struct wm_session *session, struct process *process,
+		      const struct link_message *message)
+{
+	const char *text = (const char *)message->body + sizeof(struct control_event);
+	struct control_event head;
+	char name[NAME_BYTES];
+	int err;
+
+	process->text_bytes += message->bytes;
+	if (message->bytes <= sizeof(head) || process->text_bytes > TEXTS_BYTES_MAX)
+		return -WM_E_PROTOCOL;
+	memcpy(&head, message->body, sizeof(head));
+	err = event_list_add(process->events, head.id, head.types, text);
+	if (err)
+		return err == -E2BIG ? -WM_E_PROTOCOL : err;
+	if (text[0] && text[1] != 'd' && !spec_name_of(text, name, sizeof(name)))
+		spec_count_match(session->specs, name, 1);
+	session->markers++;
+	err = trace_schema_add(process->schema, head.id, head.types, text);
+	return err ? err : process_trace_event(session, process, &head, text);
+}
+
+/* Copy "FILE:LINE" of a site's text (abi/site.h) to place[]; "" if it has none. */
+static void place_of(const char *text, char *place, size_t bytes)
+{
+	const char *file = text, *line, *end;
+
+	place[0] = 0;
+	for (int i = 0; file && i < 3; i++) {
+		file = strchr(file, '\n');
+		file = file ? file + 1 : NULL;
+	}
+	line = file ? strchr(file, '\n') : NULL;
+	end = line ? strchr(line + 1, '\n') : NULL;
+	if (end)
+		snprintf(place, bytes, "%.*s:%.*s", (int)(line - file), file, (int)(end - line - 1),
+			 line + 1);
+}
+
+static int take_refused(struct wm_session *session, struct process *process,
+			const struct link_message *message)
+{
+	struct control_refused head;
+	char name[NAME_BYTES], place[NAME_BYTES], other[NAME_BYTES];
+	char detail[2 * NAME_BYTES + 16];
+	const char *text, *second, *cause;
+
+	if (message->bytes <= sizeof(head))
+		return -WM_E_PROTOCOL;
+	memcpy(&head, message->body, sizeof(head));
+	text = (const char *)message->body + sizeof(head);
+	if (text[0] && text[1] == 'd')
+		return probe_refused(session, process, &head,
+				     spec_name_of(text, name, sizeof(name)) ? "" : name);
+	if (spec_name_of(text, name, sizeof(name)))
+		return 0;
+	/* a refused marker matches its spec all the same; the session's detail has the reason */
+	/* it counts as armed under another tool's breakpoint: that is no error of the spec */
+	spec_count_match(session->specs, name, head.error == -WM_E_SITE_CHANGED);
+	place_of(text, place, sizeof(place));
+	second = text + strlen(text) + 1;
+	other[0] = 0;
+	if (head.error == -WM_E_FIELD_TYPES &&
+	    second < (const char *)message->body + message->bytes)
+		place_of(second, other, sizeof(other));
+	snprintf(detail, sizeof(detail), "%s%s%s", place, other[0] ? " and " : "", other);
+	cause = head.error == -E2BIG ? "its fields and counts are more than 16"
+				     : wm_error_text(head.error);
+	if (head.address)
+		session_fail(session, head.error, "%s at %s (0x%llx): %s", name, detail,
+			     (unsigned long long)head.address, cause);
+	else
+		session_fail(session, head.error, "%s at %s: %s", name, detail, cause);
+	return probe_refused_marker(session, process, &head, name, detail);
+}
+
+static int take_marker(struct wm_session *session, const struct link_message *message)
+{
+	char name[NAME_BYTES];
+
+	if (message->bytes <= sizeof(struct control_marker))
+		return -WM_E_PROTOCOL;
+	if (spec_name_of((const char *)message->body + sizeof(struct control_marker), name,
+			 sizeof(name)))
+		return 0;
+	return name_list_add(session->names, name);
+}
+
+/*
+ * A thread may be in the loader until SEEN. If there are watches, later_attend() sends that.
+ * Returns 0 or an error that ends the connection.
+ */
+static int module_came(struct wm_session *session, struct process *process, uint64_t base,
+		       const char *path)
+{
+	struct control_seen seen = { .base = base };
+	struct iovec part = { &seen, sizeof(seen) };
+	int err = probe_module(session, process, base, path);
+
+	if (!err)
+		err = later_module_came(session, process, base);
+	if (err > 0)
+		return 0;
+	if (!err)
+		err = process_request(process, CONTROL_SEEN, &part, 1);
+	return err == -WM_E_GONE ? 0 : err;
+}
+
+/* Even the same file at that base will be another module. */
+static int module_gone(struct wm_session *session, struct process *process, uint64_t base)
+{
+	probed_forget(&process->probed, base);
+	return watching_module_gone(session, process, base);
+}
+
+static int take_module(struct wm_session *session, struct process *process,
+		       const struct link_message *message)
+{
+	const char *path = (const char *)message->body + sizeof(struct control_module);
+	struct control_module module;
+	int err;
+
+	if (message->bytes <= sizeof(module))
+		return -WM_E_PROTOCOL;
+	memcpy(&module, message->body, sizeof(module));
+	process->text_bytes += message->bytes;
+	if (module.build_id_bytes > sizeof(module.build_id) ||
+	    process->text_bytes > TEXTS_BYTES_MAX)
+		return -WM_E_PROTOCOL;
+	err = process_module(session, process, &module, path);
+	if (err || !process->probed.is_on)
+		return err;
+	return module.gone ? module_gone(session, process, module.base)
+			   : module_came(session, process, module.base, path);
+}
+
+/*
+ * Whether the error says that the threads could not be stopped, as jumps of several bytes require.
+ */
+static int is_threads_error(int error)
+{
+	return error == -WM_E_NO_PTRACE || error == -WM_E_TRACED || error == -WM_E_SECCOMP ||
+	       error == -WM_E_STRICT || error == -WM_E_NO_PROC;
+}
+
+static int take_done(struct wm_session *session, struct process *process,
+		     const struct link_message *message)
+{
+	uint16_t type;
+
+	if (message->bytes != sizeof(process->done))
+		return -WM_E_PROTOCOL;
+	type = process_answered(process, message->serial);
+	if (!type && message->serial)
+		return 0; /* of a request that was given up */
+	process->answered_ns = ticks_monotonic_ns();
+	memcpy(&process->done, message->body, sizeof(process->done));
+	if (!type) /* unasked: the agent says why it takes no session */
+		return process->done.error < 0 ? process->done.error : -WM_E_PROTOCOL;
+	if (process->done.error > 0)
+		return -WM_E_PROTOCOL;
+	/* the agent refused each place separately; markers and other processes may work */
+	if (type == CONTROL_COMMIT && is_threads_error(process->done.error))
+		process->probed.refusal = process->done.error;
+	else if (type == CONTROL_COST && process->done.error == -EACCES && !process->error)
+		session_fail(session, -EACCES,
+			     "a thread runs under a seccomp filter, which might kill the program "
+			     "for the system calls that read counts: leave out /count=.../");
+	/* if it can't adopt, adopt_answered() places everything */
+	else if (process->done.error && !process->error && type != CONTROL_ADOPT)
+		process->error = process->done.error;
+	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
+		session->sites += process->done.sites;
+	session->probes->unsafe += process->done.unsafe;
+	if (type == CONTROL_LEAVE && !process->done.error)
+		process->arming = PROCESS_QUIET; /* any -> QUIET */
+	/* if it was armed again meanwhile, the answer says nothing of that */
+	if (type == CONTROL_QUIET && !process->done.error && process->arming != PROCESS_ARMED)
+		process->arming = PROCESS_QUIET; /* DISARMED -> QUIET */
+	/* its resource limits allow no store */
+	if (type == CONTROL_OPEN && process->done.error && session->running)
+		unrecorded_add(session, process->pid, process->exe, process->done.error, "");
+	if (type == CONTROL_COMMIT || type == CONTROL_ADOPT)
+		kernel_moved(session, process->pid);
+	if (type == CONTROL_ADOPT)
+		return adopt_answered(session, process);
+	if (type == CONTROL_GO)
+		process->runs = 1;
+	else if (type == CONTROL_PLACE)
+		probe_placed(session, process);
+	else if (type == CONTROL_SEEN)
+		probe_seen(process);
+	return type == CONTROL_COMMIT ? probe_committed(session, process) : 0;
+}
+
+static int take_late(struct wm_session *session, struct process *process,
+		     const struct link_message *message)
+{
+	struct control_late late;
+
+	if (message->bytes < sizeof(late))
+		return -WM_E_PROTOCOL;
+	memcpy(&late, message->body, sizeof(late));
+	probe_late(session, process, &late);
+	return 0;
+}
+
+static int take_held(struct wm_session *session, const struct process *process,
+		     const struct link_message *message)
+{
+	struct control_held held;
+
+	if (message->bytes < sizeof(held))
+		return -WM_E_PROTOCOL;
+	memcpy(&held, message->body, sizeof(held));
+	return probe_held(session, process, &held);
+}
+
+static int take_watch_table(struct wm_session *session, struct process *process,
+			    const struct link_message *message)
+{
+	struct control_watch_table table;
+
+	if (message->bytes < sizeof(table))
+		return -WM_E_PROTOCOL;
+	memcpy(&table, message->body, sizeof(table));
+	process->kept_at = table.kept_at;
+	live_keep_at(session, process);
+	return watching_table(process, message->fd, table.bytes);
+}
+
+static int take_watch_lost(struct wm_session *session, struct process *process,
+			   const struct link_message *message)
+{
+	struct control_watch_lost lost;
+
+	if (message->bytes < sizeof(lost))
+		return -WM_E_PROTOCOL;
+	memcpy(&lost, message->body, sizeof(lost));
+	watching_lost(session, process, lost.error);
+	return 0;
+}
+
+static int obey(struct wm_session *session, struct process *process,
+		const struct link_message *message)
+{
+	switch (message->type) {
+	case CONTROL_HELLO:
+		return take_hello(process, message);
+	case CONTROL_DONE:
+		return take_done(session, process, message);
+	case CONTROL_UNRECORDED:
+		return take_unrecorded(session, process, message);
+	case CONTROL_STORE:
+		return take_store(session, process, message);
+	case CONTROL_EVENT:
+		return take_event(session, process, message);
+	case CONTROL_REFUSED:
+		return take_refused(session, process, message);
+	case CONTROL_MARKER:
+		return take_marker(session, message);
+	case CONTROL_MODULE:
+		return take_module(session, process, message);
+	case CONTROL_HELD:
+		return take_held(session, process, message);
+	case CONTROL_LATE:
+		return take_late(session, process, message);
+	case CONTROL_STOPPER:
+		stopper_take(process, message->fd);
+		return 0;
+	case CONTROL_WATCH_TABLE:
+		return take_watch_table(session, process, message);
+	case CONTROL_WATCH_LOST:
+		return take_watch_lost(session, process, message);
+	default:
+		return 0;
+	}
+}
+
+/* Without an agent, hits come instead of messages. */
+static int pump_outside(struct wm_session *session, struct process *process)
+{
+	int count = 0, err = outside_pump(session, process, &count);
+
+	if (err == -WM_E_GONE) {
+		/* take its last hits before the store is drained for the last time */
+		watching_end(session, process);
+	} else if (err) {
+		watching_lost(session, process, err);
+		process_hang_up(process, -WM_E_GONE);
+	}
+	return count;
+}
+
+int messages_pump(struct wm_session *session, struct process *process)
+{
+	struct link_message message;
+	int count = 0, err = 0;
+
+	/* handling a message may step the session: meanwhile the next messages wait */
+	if (process->state >= PROCESS_HUNG_UP || process->is_pumped)
+		return 0;
+	if (process->outside)
+		return pump_outside(session, process);
+	process->is_pumped = 1;
+	while (count < MESSAGES_MAX && (err = link_receive(&process->link, &message)) > 0) {
+		count++;
+		err = obey(session, process, &message);
+		if (message.fd >= 0)
+			close(message.fd);
+		if (err == -WM_E_TRACE_FULL || err == -ENOSPC) {
+			/* an error of the folder, not of the process */
+			if (!session->trace_error)
+				session->trace_error = err;
+			continue;
+		}
+		if (err)
+			break;
+	}
+	process->unread = count == MESSAGES_MAX;
+	process->is_pumped = 0;
+	if (err < 0)
+		process_hang_up(process, err);
+	/* the excepted messages carry the cause, which is reported elsewhere */
+	if (err < 0 && err != -WM_E_GONE && message.type != CONTROL_UNRECORDED &&
+	    (message.type != CONTROL_DONE || err == -WM_E_PROTOCOL)) {
+		process->is_dropped = 1;
+		unrecorded_add_dropped(session, process, err);
+	}
+	return count;
+}

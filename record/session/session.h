@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The internals of a session, for its parts. The public API is in session_open.c, session_start.c,
+ * session_read.c, session_stop.c, join.c and others. event_loop.c does the periodic work,
+ * messages.c handles the messages of one process's agent.
+ */
+#ifndef RECORD_SESSION_SESSION_H
+#define RECORD_SESSION_SESSION_H
+
+#include "record/drain/drain.h"
+#include "target/process/ticks.h"
+#include "target/process/tool_socket.h"
+#include "trace/number.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <waymark/session.h>
+
+struct held;
+struct kernel;
+struct ledger;
+struct live;
+struct name_list;
+struct patience;
+struct pollable;
+struct pollfd;
+struct probes;
+struct process;
+struct spec_list;
+struct trace_writer;
+struct unrecorded_list;
+struct watched_list;
+struct watermark;
+
+#define DETAIL_BYTES 1024
+
+struct wm_session {
+	pid_t owner; /* the process that opened it */
+	struct wm_session_options options;
+	char detail[DETAIL_BYTES];
+	/* the state of its parts, in the same allocation: see session_open.c */
+	struct spec_list *specs;
+	struct probes *probes;
+	struct live *live;	      /* of branch trails */
+	struct watched_list *watched; /* filled when a watch was found in a process */
+	struct unrecorded_list *unrecorded;
+	struct name_list *names; /* existing markers, once a spec matched none */
+	struct patience *patience;
+	struct kernel *kernel; /* of its kernel events; NULL: none */
+
+	struct listener *listeners; /* one for each user whose processes are recorded */
+	/* a symbolic link to the agent, for LD_PRELOAD; "" */
+	char agent_link[SOCKET_PATH_BYTES];
+	struct process *processes;
+	uint32_t process_number; /* the last number given to a process */
+	uint32_t processes_ever;
+	pid_t *launched;
+	size_t launched_count;
+	int running;
+	int is_ending; /* it does not run any more, and is making its processes quiet */
+	/* processes that it has stopped until they answer: meanwhile it welcomes no others */
+	unsigned int stops;
+	int reading;	      /* wm_session_read() is calling back */
+	unsigned int in_step; /* nested calls of session_step(), and of waits */
+
+	struct trace_writer *writer; /* NULL: events go to wm_session_read() */
+	char *dir;
+	int trace_error; /* the first failure to write the trace; nothing is written after it */
+
+	struct number_list numbers; /* of event names; its processes' schemas share them */
+	struct ticks_point began;   /* the base of all times */
+	/* when wm_session_start() had armed everything, CLOCK_MONOTONIC; 0: not yet */
+	uint64_t started_ns;
+	uint64_t tsc_hz;
+
+	struct held *held; /* events that a read did not hand out */
+	/*
+	 * the number of the process whose event a read's callback has: a pid may have had several
+	 */
+	uint32_t told_process;
+	struct watermark *watermark; /* of the notify policy */
+
+	/* of processes that were drained for the last time */
+	struct drain_counts past;
+	uint64_t markers, sites, refused;
+	uint64_t drained_ns; /* when the last pass over the stores began, CLOCK_MONOTONIC */
+	uint64_t parts_ns;   /* when the content of open pages was last written */
+	int parts_due;
+	uint64_t idle_ns; /* how long the next step may wait before it drains */
+	struct pollfd *polls;
+	int epoll;		   /* the descriptors that a step waits for; -1: none yet */
+	int wake;		   /* an eventfd for wm_session_wake() */
+	struct pollable *pollable; /* for wm_session_fd(), around `epoll`; NULL: not asked for */
+	int pollable_epoll;	   /* the value of `epoll` that is in it; -1: none */
+	int is_end_told;	   /* a wait has reported that no process is left */
+	int is_woken;		   /* the next wait, or the present one, has to return */
+	struct ledger *ledger;	   /* of session_ledger(); NULL: none yet */
+	uint64_t mended_ns;	   /* when it was last checked */
+};
+
+/*
+ * The session's access to the ledger of claims (target/claim/ledger.h). Made at the first call, and
+ * freed with the session, after everything that may have claims. NULL: no memory.
+ */
+struct ledger *session_ledger(struct wm_session *session);
+
+/* A time of CLOCK_MONOTONIC by the wall clock, with the same base as events. */
+static inline uint64_t session_wall_ns(const struct wm_session *session, uint64_t monotonic_ns)
+{
+	return session->began.realtime_ns + (monotonic_ns - session->began.monotonic_ns);
+}
+
+/* Set the detail. Returns `error`, for the caller to return. */
+int session_fail(struct wm_session *session, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Do once what is due: connections, messages, draining. Waits up to timeout_ms for something.
+ * Returns 1 if there was something, 0 if not, or a negative error that ends the recording.
+ */
+int session_step(struct wm_session *session, int timeout_ms);
+
+/*
+ * How long to wait for an answer. An agent that is not stuck is faster, even if the jobs before the
+ * request take their longest: a look at the modules (4 s), a tick (3 s), and the request itself (7
+ * s).
+ */
+#define ANSWER_WAIT_MS 15000
+
+/*
+ * Step until the process has answered all its requests. Returns 0; the first error that it
+ * answered; -WM_E_AGENT_SILENT if no answer came for timeout_ms, or its agent slept for a second;
+ * -WM_E_STOPPED if the freezer held it until then; or -WM_E_GONE.
+ */
+int session_wait(struct wm_session *session, struct process *process, int timeout_ms);
+
+/*
+ * The same; but -WM_E_STOPPED soon if something else has stopped the process (process_is_halted()).
+ */
+int session_wait_moving(struct wm_session *session, struct process *process, int timeout_ms);
+
+/* Have the caller's descriptor tick while there may be news that no descriptor reports. */
+void session_pollable_update(struct wm_session *session);
+
+/* Accept waiting connections. Returns how many there were. */
+int session_accept(struct wm_session *session);
+
+/*
+ * Drain all stores once, and set how long the next step may wait: session->idle_ns, of
+ * SESSION_IDLE_NS_MAX at most. Returns whether there was something.
+ */
+#define SESSION_IDLE_NS_MAX 10000000u
+int session_drain_all(struct wm_session *session);
+
+/*
+ * Called during long work: drain a process's full pages, if that is possible without reading its
+ * messages.
+ */
+void session_drain_aside(struct wm_session *session, struct process *process);
+
+/* Drain a process's store for the last time, and free the drain. */
+int session_finish(struct wm_session *session, struct process *process);
+
+/* Free a process, which is no more in the session's list, with its watches. */
+void session_free_process(struct process *process);
+
+/* How many processes may still send events, or have last events that are not in the folder yet. */
+int session_alive(const struct wm_session *session);
+
+/* The same; but 1 if the only process left is executing another program. */
+int session_awaited(const struct wm_session *session);
+
+/*
+ * How many recorded processes are running; not those that have ended and are still to be drained.
+ */
+int session_running(const struct wm_session *session);
+
+/* Connect to a running process's agent; load one if necessary. *uid gets the process's user. */
+int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_t *uid);
+
+/* The socket where processes of a user can connect; made at the first call. */
+int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct listener **listener);
+
+/*
+ * Have a process arm; disarm and be quiet; run, if it was launched and waits. In a strict session
+ * arming and disarming stop its threads and wait for the answer.
+ */
+int session_arm(struct wm_session *session, struct process *process);
+int session_disarm(struct wm_session *session, struct process *process);
+int session_let_go(struct process *process);
+
+/* Whether no process can write to this store any more. */
+int session_is_final(const struct wm_session *session, struct process *process);
+
+/* What a live reader may take of the store: DRAIN_ALL if no thread writes to it any more. */
+enum drain_reach session_reach(const struct wm_session *session, struct process *process);
+
+/* Whether wm_session_read() would hand out an event. */
+int session_has_unread(const struct wm_session *session);
+
+/* Emitted events that wm_session_status_get() does not count yet: see drain_held(). */
+uint64_t session_held_events(const struct wm_session *session);
+
+/* Of the events lost so far, those for which the buffer had no room. */
+uint64_t session_crowded_out(const struct wm_session *session);
+
+/* The store's constant for the session's policy. */
+enum store_policy session_store_policy(const struct wm_session *session);
+
+/* The rate of a clock (enum store_clock) in Hz. */
+uint64_t session_hz(const struct wm_session *session, uint32_t clock);
+
+#endif

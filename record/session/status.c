@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* Which processes of a session are alive, and its counts. */
+#include "record/kernel/kernel_events.h"
+#include "record/probe/probes.h"
+#include "record/session/event_reader.h"
+#include "record/session/life.h"
+#include "record/session/process.h"
+#include "record/session/session.h"
+#include "record/trail/live.h"
+#include "target/process/call.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Whether the process executed another program whose agent has reported since. */
+static int was_replaced(const struct wm_session *session, const struct process *process)
+{
+	for (const struct process *p = session->processes; p != process; p = p->next)
+		if (p->pid == process->pid && p->state >= PROCESS_READY &&
+		    !p->outside == !process->outside)
+			return 1; /* newer entries are before older ones */
+	return 0;
+}
+
+int session_is_final(const struct wm_session *session, struct process *process)
+{
+	if (process->state != PROCESS_HUNG_UP)
+		return 0;
+	if (process->is_kernel)
+		return process->arming == PROCESS_QUIET;
+	return (process_is_dead(process) || was_replaced(session, process) ||
+		process->arming == PROCESS_QUIET || process->unmapped) &&
+	       !process_is_shared(process);
+}
+
+enum drain_reach session_reach(const struct wm_session *session, struct process *process)
+{
+	return process->arming == PROCESS_QUIET || session_is_final(session, process) ? DRAIN_ALL
+										      : DRAIN_PEEK;
+}
+
+int session_alive(const struct wm_session *session)
+{
+	int count = 0;
+
+	/* a dead process counts until its last events are in the folder */
+	for (struct process *p = session->processes; p; p = p->next)
+		count += p->state < PROCESS_HUNG_UP ||
+			 (p->state == PROCESS_HUNG_UP && p->drain && !p->is_kernel &&
+			  (session->writer || !session_is_final(session, p)));
+	return count + live_count(session) + kernel_is_of_cpus(session);
+}
+
+int session_awaited(const struct wm_session *session)
+{
+	int count = session_alive(session);
+
+	for (const struct process *p = session->processes; p && !count && session->running;
+	     p = p->next)
+		count = process_executes(p);
+	return count;
+}
+
+int session_running(const struct wm_session *session)
+{
+	int count = 0;
+
+	for (const struct process *p = session->processes; p; p = p->next)
+		count += p->state < PROCESS_HUNG_UP && !process_is_dead(p) &&
+			 !live_has(session, p->pid);
+	return count + live_running(session);
+}
+
+int session_has_unread(const struct wm_session *session)
+{
+	if (session->dir)
+		return 0;
+	if (session->held)
+		return 1;
+	for (struct process *p = session->processes; p; p = p->next) {
+		/* a flight recorder is read when no thread writes any more */
+		int is_read = session->options.policy != WM_POLICY_CYCLIC ||
+			      session_reach(session, p) == DRAIN_ALL;
+
+		if ((p->drain && is_read && reader_has_unread(p)) || life_is_due(session, p))
+			return 1;
+	}
+	return 0;
+}
+
+int wm_session_status_get(struct wm_session *session, struct wm_session_status *status)
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	struct wm_session_status now = { 0 };
+	struct live_counts trails;
+	struct drain_counts counts;
+
+	if (!session || !status || status->size < sizeof(status->size))
+		return -EINVAL;
+	if (session_call_refused(session) == -ECHILD)
+		return -ECHILD;
+	now.size = status->size;
+	now.processes = (uint32_t)session_alive(session);
+	now.processes_ever = session->processes_ever + session->past.children;
+	live_counts(session, &trails);
+	now.trail_instructions = trails.instructions;
+	now.trail_blocks = trails.blocks;
+	now.trail_lost = trails.lost;
+	now.trail_threads = trails.threads;
+	now.trail_processes = trails.processes;
+	now.trail_unfollowed = trails.unfollowed;
+	now.trail_unwritten = trails.unwritten;
+	now.trail_unwritten_threads = trails.unwritten_threads;
+	now.trail_words_bytes = trails.words * sizeof(uint32_t);
+	now.markers = session->markers;
+	now.sites = session->sites;
+	now.refused = session->refused;
+	now.held = session->probes->held_count;
+	now.recorded = session->past.recorded;
+	now.discarded = session->past.discarded;
+	now.bytes = session->past.bytes;
+	for (struct process *p = session->processes; p; p = p->next) {
+		if (!p->drain)
+			continue;
+		drain_count(p->drain, &counts);
+		now.processes_ever += counts.children;
+		now.recorded += counts.recorded;
+		now.discarded += counts.discarded;
+		now.bytes += counts.bytes;
+		now.buffered_bytes += drain_used_bytes(p->drain);
+	}
+	memcpy(status, &now, now.size < sizeof(now) ? now.size : sizeof(now));
+	return 0;
+}
+
+uint64_t session_held_events(const struct wm_session *session)
+{
+	uint64_t count = 0;
+
+	for (const struct process *p = session->processes; p; p = p->next)
+		count += p->drain ? drain_held(p->drain) : 0;
+	return count;
+}
+
+uint64_t session_crowded_out(const struct wm_session *session)
+{
+	uint64_t count = session->past.crowded_out;
+	struct drain_counts counts;
+
+	for (const struct process *p = session->processes; p; p = p->next) {
+		if (!p->drain)
+			continue;
+		drain_count(p->drain, &counts);
+		count += counts.crowded_out;
+	}
+	return count;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* Specs of kernel events, right and wrong. */
+#include "record/spec/kernel_spec.h"
+
+#include <criterion/criterion.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+static struct kernel_request request;
+static char words[256];
+
+static int reads(const char *text)
+{
+	words[0] = '\0';
+	return kernel_spec_parse(&request, text, (struct detail){ words, sizeof(words) });
+}
+
+Test(kernel_spec, knows_its_kinds)
+{
+	static const char *const its[] = { "count:cycles",
+					   "sample:cycles",
+					   "switch",
+					   "switch/",
+					   "fault",
+					   "fault:x",
+					   "tracepoint:a:b",
+					   "kprobe:f",
+					   "watch:jiffies@kernel",
+					   "watch:jiffies@kernel:w" };
+	static const char *const others[] = { "switches:x",   "faults:a",	"sample",
+					      "count",	      "marker:count:x", "watch:x@kernel.so",
+					      "watch:kernel", "func:x@kernel",	"trail" };
+
+	for (size_t i = 0; i < sizeof(its) / sizeof(its[0]); i++)
+		cr_assert(kernel_spec_is(its[i]), "%s", its[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		cr_assert_not(kernel_spec_is(others[i]), "%s", others[i]);
+}
+
+Test(kernel_spec, sample_has_a_rate)
+{
+	cr_assert_eq(reads("sample:page-faults"), 0);
+	cr_assert_eq(request.event.freq_hz, 1000);
+	cr_assert_eq(request.event.period, 0);
+	cr_assert_eq(reads("sample:cpu-clock:u/freq=99,callchain/"), 0);
+	cr_assert_str_eq(request.name, "cpu-clock:u");
+	cr_assert_eq(request.event.freq_hz, 99);
+	cr_assert_eq(request.event.what.excludes_kernel, 1);
+	cr_assert_eq(request.event.wants, SAMPLER_CALLERS);
+	cr_assert_eq(reads("sample:faults/period=3,addr/"), 0);
+	cr_assert_eq(request.event.period, 3);
+	cr_assert_eq(request.event.wants, SAMPLER_ADDRESS);
+	cr_assert_eq(reads("sample:cpu-clock/callchain=dwarf/"), 0);
+	cr_assert(request.event.wants & SAMPLER_STACK);
+	cr_assert_gt(request.event.stack_bytes, 0);
+}
+
+Test(kernel_spec, fault_and_switch_take_no_name)
+{
+	cr_assert_eq(reads("fault"), 0);
+	cr_assert_eq(request.event.what.config, PERF_COUNT_SW_PAGE_FAULTS);
+	cr_assert_eq(request.event.period, 1);
+	cr_assert(request.event.wants & SAMPLER_ADDRESS);
+	cr_assert_eq(reads("fault/callchain/"), 0);
+	cr_assert(request.has_callers);
+	cr_assert_eq(reads("switch"), 0);
+}
+
+Test(kernel_spec, units_of_sysfs_have_slashes_of_their_own)
+{
+	if (access("/sys/bus/event_source/devices/msr/events/tsc", F_OK))
+		cr_skip("no unit msr here");
+	cr_assert_eq(reads("count:msr/tsc/"), 0, "%s", words);
+	cr_assert_str_eq(request.name, "msr/tsc/");
+	cr_assert_eq(reads("sample:msr/tsc/"), 0, "%s", words);
+	cr_assert_eq(reads("sample:msr/tsc//period=7/"), 0, "%s", words);
+	cr_assert_str_eq(request.name, "msr/tsc/");
+	cr_assert_eq(request.event.period, 7);
+}
+
+Test(kernel_spec, counts_may_be_a_group)
+{
+	cr_assert_eq(reads("count:page-faults+r1a:u+task-clock"), 0, "%s", words);
+	cr_assert_eq(request.group_count, 3);
+	cr_assert_str_eq(request.group[1].name, "r1a:u");
+	cr_assert_eq(request.group[1].config, 0x1a);
+	cr_assert_str_eq(request.name, "page-faults+r1a:u+task-clock");
+}
+
+Test(kernel_spec, kprobe_names_a_function)
+{
+	if (access("/sys/bus/event_source/devices/kprobe/type", F_OK))
+		cr_skip("no kprobes here");
+	cr_assert_eq(reads("kprobe:do_sys_openat2/args/"), 0, "%s", words);
+	cr_assert_str_eq((const char *)(uintptr_t)request.event.what.config1, "do_sys_openat2");
+	cr_assert(request.has_args);
+	cr_assert_eq(reads("kprobe:do_sys_openat2/ret/"), 0, "%s", words);
+	cr_assert_eq(request.event.what.config, 1);
+	cr_assert_eq(reads("kprobe:f/args,ret/"), -WM_E_SPEC);
+	cr_assert(strstr(words, "args or ret"));
+}
+
+Test(kernel_spec, watch_of_the_kernel)
+{
+	int err = reads("watch:do_exit@kernel:x");
+
+	if (err == -WM_E_PERF_DENIED)
+		cr_skip("%s", words);
+	cr_assert_eq(err, 0, "%s", words);
+	cr_assert_eq(request.event.bp_type, HW_BREAKPOINT_X);
+	cr_assert_eq(request.event.bp_bytes, sizeof(long));
+	cr_assert_neq(request.event.bp_address, 0);
+	cr_assert_eq(reads("watch:do_exit/8@kernel"), 0);
+	cr_assert_eq(request.event.bp_type, HW_BREAKPOINT_W);
+	cr_assert_eq(request.event.bp_bytes, 8);
+	cr_assert_eq(reads("watch:do_exit@kernel:rw"), 0);
+	cr_assert_eq(request.event.bp_type, HW_BREAKPOINT_RW);
+	cr_assert_eq(reads("watch:no_such_symbol_here@kernel:w"), -WM_E_COUNT_EVENT);
+	cr_assert(strstr(words, "no_such_symbol_here"));
+}
+
+Test(kernel_spec, wrong_ones_are_named)
+{
+	static const struct {
+		const char *text;
+		int error;
+		const char *word;
+	} rows[] = {
+		{ "count:", -WM_E_COUNT_EVENT, "" },
+		{ "count:+", -WM_E_COUNT_EVENT, "" },
+		{ "count:page-faults+no-such", -WM_E_COUNT_EVENT, "no-such" },
+		{ "count:page-faults+task-clock+page-faults", -WM_E_SPEC,
+		  "page-faults is named twice" },
+		{ "count:r1+r2+r3+r4+r5+r6+r7+r8+r9", -WM_E_SPEC, "8 events at most" },
+		{ "sample:cpu-clock/precise/", -WM_E_SPEC, "cycles" },
+		{ "sample:cpu-clock/branches/", -WM_E_SPEC, "cycles" },
+		{ "count:no-such", -WM_E_COUNT_EVENT, "no-such" },
+		{ "sample:no-such/freq=9/", -WM_E_COUNT_EVENT, "no-such" },
+		{ "sample:cpu-clock/freq=0/", -WM_E_SPEC, "freq" },
+		{ "sample:cpu-clock/freq=-1/", -WM_E_SPEC, "freq" },
+		{ "sample:cpu-clock/freq=9999999/", -WM_E_SPEC, "freq" },
+		{ "sample:cpu-clock/period=x/", -WM_E_SPEC, "period" },
+		{ "sample:cpu-clock/fast/", -WM_E_SPEC, "fast" },
+		{ "sample:cpu-clock/args/", -WM_E_SPEC, "args" },
+		{ "switch/x/", -WM_E_SPEC, "switch" },
+		{ "switch:x", -WM_E_SPEC, "switch" },
+		{ "fault/addr/", -WM_E_SPEC, "addr" },
+		{ "fault/", -WM_E_SPEC, "fault" },
+		{ "kprobe:a b", -WM_E_SPEC, "a b" },
+		{ "kprobe:", -WM_E_SPEC, "" },
+		{ "tracepoint:cycles", -WM_E_SPEC, "no tracepoint" },
+		{ "watch:a b@kernel:w", -WM_E_SPEC, "SYMBOL" },
+		{ "watch:jiffies/3@kernel:w", -WM_E_SPEC, "SYMBOL" },
+		{ "watch:jiffies@kernel:w/if=changed/", -WM_E_SPEC, "no options" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cr_assert_eq(reads(rows[i].text), rows[i].error, "%s: %s", rows[i].text, words);
+		cr_assert(strstr(words, rows[i].word), "%s: %s", rows[i].text, words);
+	}
+}

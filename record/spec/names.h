@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* A set of names, for "did you mean" hints. */
+#ifndef RECORD_SPEC_NAMES_H
+#define RECORD_SPEC_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NAMES_MAX 4096
+#define NAMES_SLOTS 8192 /* a power of two, and enough that half are free */
+
+struct name_list {
+	char **all;
+	size_t count, room;
+	uint16_t *slots; /* hash table of numbers in `all`, from 1; 0: free */
+};
+
+/* Add a copy of the name, unless it is there. Ignores more than NAMES_MAX. 0 or -ENOMEM. */
+int name_list_add(struct name_list *list, const char *name);
+void name_list_release(struct name_list *list);
+
+#endif

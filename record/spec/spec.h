@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Event specs say what to record, in one grammar for all commands: markers, places in unprepared
+ * code (target/code/probe_spec.h), watches, a trail (record/trail/request.h), the kernel's events
+ * (kernel_spec.h).
+ */
+#ifndef RECORD_SPEC_SPEC_H
+#define RECORD_SPEC_SPEC_H
+
+#include "record/spec/kernel_spec.h"
+#include "record/spec/names.h"
+#include "record/trail/request.h"
+#include "target/code/probe_spec.h"
+#include "target/expression/expr.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct spec {
+	char *text;		       /* as given */
+	char *glob;		       /* of markers: SUBSYS:EVENT; else NULL */
+	uint32_t costs;		       /* of markers: what they count, by enum cost_kind */
+	struct code_request *request;  /* of places in code; else NULL */
+	struct trail_request *trail;   /* of a trail; else NULL */
+	struct watch_expr *watch;      /* of a watch; else NULL */
+	struct kernel_request *kernel; /* of the kernel's events; else NULL */
+	uint64_t matches;	       /* markers or places that ever matched */
+	/* results of places in code: */
+	uint64_t modules;	/* in which it was searched */
+	uint64_t placed;	/* places that can be placed; also armed markers */
+	int error;		/* why no place was found, or none can be placed */
+	char *detail;		/* about the error; NULL: none */
+	int is_of_place;	/* the error is that of a place that was found */
+	struct name_list names; /* of placed functions, if the spec names one without a glob */
+};
+
+struct spec_list {
+	struct spec *all;
+	size_t count;
+	char words[256]; /* about the last spec that could not be added */
+};
+
+/*
+ * Parse a spec and add it: "marker:SUBSYS:EVENT" or just SUBSYS:EVENT, where either name may be a
+ * glob (*, ?, [...]), and "/count=NAME+NAME/" may follow (cost_spec.h); or what
+ * code_request_parse(), trail_request_parse() or watch_expr_parse() accept. Returns 0, -ENOMEM,
+ * -WM_E_SPEC, -WM_E_SPEC_TWICE, or an error of these parsers. list->words then says what part is
+ * wrong, or is "".
+ */
+int spec_add(struct spec_list *list, const char *text);
+
+/* Remove the spec that was added last. */
+void spec_drop(struct spec_list *list);
+
+/* The trail that the session has to record; NULL: none. */
+const struct trail_request *spec_trail(const struct spec_list *list);
+
+/* How many specs are for markers; for places in code; for watches. */
+size_t spec_count_markers(const struct spec_list *list);
+size_t spec_count_requests(const struct spec_list *list);
+size_t spec_count_watches(const struct spec_list *list);
+
+/* The counts that any spec asks of markers, by enum cost_kind. */
+uint32_t spec_costs(const struct spec_list *list);
+
+/* Whether any probe asks for a string. */
+int spec_reads_strings(const struct spec_list *list);
+
+/*
+ * Keep the reason why a module has nothing for a request or, with is_place, why a place that was
+ * found can't be used. The latter replaces the former. If several modules have nothing for
+ * different reasons, keep "no such name". `detail` may be NULL. The error does not matter once any
+ * place works.
+ */
+void spec_keep_error(struct spec *spec, int error, const char *detail, int is_place);
+
+/*
+ * Whether the spec's glob matches the name; both are SUBSYS:EVENT. 0 for specs that are not of
+ * markers.
+ */
+int spec_matches(const struct spec *spec, const char *name);
+
+/* Get "SUBSYS:EVENT" from a site's text (abi/site.h). Returns 0 or -EINVAL. */
+int spec_name_of(const char *text, char *name, size_t bytes);
+
+/* Whether the spec has a glob: it can match several names, or none. */
+int spec_is_glob(const struct spec *spec);
+
+/*
+ * Why no module has it armed. 0: one has; or it is a watch or trail, which have errors of their
+ * own.
+ */
+int spec_missing(const struct spec *spec);
+
+/* Count a marker for each spec that matches its name. `is_armed` 0: the marker was refused. */
+void spec_count_match(struct spec_list *list, const char *name, int is_armed);
+
+void spec_list_release(struct spec_list *list);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine's file (engine/): a shared object that needs no loader, only its segments mapped.
+ */
+#ifndef RECORD_TRAIL_SOFT_SOFT_IMAGE_H
+#define RECORD_TRAIL_SOFT_SOFT_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SOFT_IMAGE_SEGMENTS_MAX 16
+
+/* A segment, in whole pages; addresses from the image's first page on. */
+struct soft_segment {
+	uint64_t at, bytes, offset; /* of the file */
+	uint64_t filled;	    /* from `at` on: bytes of the file's; the rest is 0 */
+	int prot;
+};
+
+struct soft_image {
+	int fd;
+	uint64_t bytes, entry;
+	struct soft_segment segments[SOFT_IMAGE_SEGMENTS_MAX];
+	size_t count;
+};
+
+/*
+ * 0; -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH, -WM_E_PROTOCOL: it is another version's. Close it
+ * also after an error.
+ */
+int soft_image_open(struct soft_image *image, const char *path);
+void soft_image_close(struct soft_image *image);
+
+/*
+ * The same of the file that is `named`, or, NULL, of the one that is found as the agent is
+ * (target/process/agentpath.h). 0; -WM_E_NO_ENGINE, -WM_E_PROTOCOL, -WM_E_ENGINE_FILE, -ENOMEM,
+ * -EMFILE: detail[bytes] names it.
+ */
+int soft_image_find(struct soft_image *image, const char *named, char *detail, size_t bytes);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How an engine comes into a program that begins: mapped, with the channel, before the program's
+ * first instruction, by system calls of the program's own process. Nothing is looked up by a path
+ * there, so it may see another root.
+ *
+ * All calls come from the thread that traces the process, except soft_become().
+ */
+#ifndef RECORD_TRAIL_SOFT_SOFT_LAUNCH_H
+#define RECORD_TRAIL_SOFT_SOFT_LAUNCH_H
+
+#include "record/trail/soft/soft_channel.h"
+#include "record/trail/soft/soft_control.h"
+#include "record/trail/soft/soft_image.h"
+#include "record/trail/soft/soft_pass.h"
+
+/* As step_become(); what is to be mapped comes over the gate. */
+void soft_become(int gate, const char *path, char *const argv[]) __attribute__((noreturn));
+
+struct soft_launch {
+	pid_t pid;
+	int fds[SOFT_PASSED]; /* in that process */
+	struct soft_loan loan;
+	uint64_t engine, control, channel; /* where they lie */
+};
+
+/* What is mapped there. The channel is that process's alone. */
+struct soft_parts {
+	const struct soft_channel *channel;
+	const struct soft_image *image;
+	const struct soft_control *control;
+};
+
+/*
+ * Bring the process at the gate's other end to its PTRACE_EVENT_EXEC, seized. 0 or -errno; where it
+ * did not come so far it has ended or ends by itself, else it is the caller's to end.
+ */
+int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
+		      const struct soft_parts *parts);
+
+/*
+ * From there on: map all, give the engine the program's state. 0, or a negative error:
+ * detail[bytes] says more, or is ""; the process is then of no further use. It is stopped until
+ * soft_launch_go().
+ */
+int soft_launch_enter(struct soft_launch *launch, const struct soft_parts *parts, char *detail,
+		      size_t bytes);
+int soft_launch_go(struct soft_launch *launch);
+
+/*
+ * The same for a process that was recorded before, or whose parent was: from its PTRACE_EVENT_EXEC
+ * on, up to where the engine begins. After an error it continues natively, if it lives; -EPERM: it
+ * has gained privileges by the program, and nothing of Waymark was there.
+ */
+int soft_launch_again(pid_t pid, const struct soft_parts *parts);
+
+#endif

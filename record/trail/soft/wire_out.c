@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/trail/soft/wire_own.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define TAKES_MAX 16
+#define RUN_WAITS 1 /* of deliver(): there is no room for all of it now */
+#define MESSAGE_MAX (sizeof(struct wire_head) + sizeof(struct control_module) + WIRE_TEXT_MAX)
+
+static int is_frozen(const struct wire_out *out)
+{
+	return __atomic_load_n(&out->is_frozen, __ATOMIC_RELAXED);
+}
+
+/* Output waits in the buffer, then in the socket; then the stepper waits. */
+static int is_full(const struct wire_out *out)
+{
+	return !out->error && !out->takes_all && !is_frozen(out) && out->to->calls->is_full &&
+	       out->to->calls->is_full(out->to);
+}
+
+/* The process of that number; NULL: there is no such process, or no longer. */
+static struct wire_process_out *process_of(struct wire_out *out, uint32_t number)
+{
+	if (number >= out->process_count || !out->processes[number].to)
+		return NULL;
+	return &out->processes[number];
+}
+
+static int process_add(struct wire_out *out, struct trail_sink *to, pid_t pid)
+{
+	if (array_grow(&out->processes, &out->process_room, out->process_count + 1,
+		       sizeof(*out->processes)))
+		return -ENOMEM;
+	out->processes[out->process_count++] = (struct wire_process_out){ .to = to, .pid = pid };
+	return 0;
+}
+
+/* The first, whose sink is there before it is. */
+static int first_add(struct wire_out *out)
+{
+	return out->process_count ? 0 : process_add(out, out->to, 0);
+}
+
+static int out_begin(struct wire_out *out, const struct wire_head *head)
+{
+	struct wire_process_out *process = process_of(out, head->process);
+
+	if (!process)
+		return -EPROTO;
+	process->pid = (pid_t)head->thread;
+	if (!out->error)
+		out->error = process->to->calls->begin(process->to, process->pid);
+	return 0;
+}
+
+static int out_child(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
+{
+	struct trail_sink *to = NULL;
+	struct wire_child about;
+	char exe[WIRE_TEXT_MAX];
+	int err;
+
+	if (!out->on_child || head->process != out->process_count || head->bytes < sizeof(about) ||
+	    head->bytes - sizeof(about) >= sizeof(exe))
+		return -EPROTO;
+	memcpy(&about, body, sizeof(about));
+	memcpy(exe, body + sizeof(about), head->bytes - sizeof(about));
+	exe[head->bytes - sizeof(about)] = '\0';
+	err = process_add(out, NULL, about.pid);
+	if (err || out->error)
+		return err;
+	out->error = out->on_child(
+		out->data, &(struct sink_process){ about.pid, about.ppid, about.start_time, exe },
+		&to);
+	if (!out->error)
+		out->processes[head->process].to = to;
+	return 0;
+}
+
+static int out_module(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
+{
+	const struct wire_process_out *process = process_of(out, head->process);
+	struct control_module module;
+	size_t bytes = head->bytes;
+	char path[WIRE_TEXT_MAX];
+
+	if (bytes < sizeof(module) || bytes - sizeof(module) >= sizeof(path) ||
+	    head->process >= out->process_count)
+		return -EPROTO;
+	memcpy(&module, body, sizeof(module));
+	memcpy(path, body + sizeof(module), bytes - sizeof(module));
+	path[bytes - sizeof(module)] = '\0';
+	if (module.build_id_bytes > sizeof(module.build_id))
+		return -EPROTO;
+	if (!out->error && process)
+		out->error = process->to->calls->module(process->to, &module, path);
+	return 0;
+}
+
+static int out_thread_begin(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
+{
+	struct wire_process_out *process = process_of(out, head->process);
+	struct sink_thread *thread = NULL;
+	struct wire_thread about;
+	char comm[WIRE_TEXT_MAX];
+	int is_begun;
+
+	if (head->process >= out->process_count || head->bytes < sizeof(about) ||
+	    head->bytes - sizeof(about) >= sizeof(comm) || head->thread != out->thread_count)
+		return -EPROTO;
+	memcpy(&about, body, sizeof(about));
+	memcpy(comm, body + sizeof(about), head->bytes - sizeof(about));
+	comm[head->bytes - sizeof(about)] = '\0';
+	if (array_grow(&out->threads, &out->thread_room, out->thread_count + 1,
+		       sizeof(*out->threads)))
+		return -ENOMEM;
+	if (!out->error && process)
+		out->error = process->to->calls->thread_begin(process->to, &thread, about.tid, comm,
+							      (enum trail_origin)about.origin,
+							      head->ticks);
+	is_begun = process && !out->error;
+	if (is_begun)
+		process->live++;
+	out->threads[out->thread_count++] = (struct wire_thread_out){
+		.thread = thread, .process = head->process, .tid = about.tid, .is_begun = is_begun
+	};
+	out->threads_ever++;
+	return 0;
+}
+
+static int out_thread_name(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
+{
+	const struct wire_thread_out *thread = &out->threads[head->thread];
+	struct trail_sink *to;
+	char comm[WIRE_TEXT_MAX];
+
+	if (head->bytes >= sizeof(comm))
+		return -EPROTO;
+	memcpy(comm, body, head->bytes);
+	comm[head->bytes] = '\0';
+	if (out->error || !thread->is_begun)
+		return 0;
+	to = out->processes[thread->process].to;
+	if (to->calls->thread_name)
+		out->error = to->calls->thread_name(to, thread->thread, comm);
+	return 0;
+}
+
+static int out_since(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
+{
+	const struct wire_thread_out *thread = &out->threads[head->thread];
+	struct trail_sink *to;
+	uint32_t from;
+
+	if (head->bytes != sizeof(from))
+		return -EPROTO;
+	memcpy(&from, body, sizeof(from));
+	if (out->error || !thread->is_begun)
+		return 0;
+	to = out->processes[thread->process].to;
+	if (to->calls->since)
+		out->error = to->calls->since(to, thread->thread, from);
+	return 0;
+}
+
+/* A block, and its code; NULL: it came without. */
+static int read_entry(struct trail_entry *entry, const uint8_t **code, const struct wire_head *head,
+		      const uint8_t *body)
+{
+	if (head->bytes < sizeof(*entry))
+		return -EPROTO;
+	memcpy(entry, body, sizeof(*entry));
+	if (!trail_entry_is_sane(entry) ||
+	    head->bytes != sizeof(*entry) + (head->has_code ? entry->bytes : 0u))
+		return -EPROTO;
+	*code = head->has_code ? body + sizeof(*entry) : NULL;
+	return 0;
+}
+
+static void look_at(struct wire_out *out, const struct wire_thread_out *thread,
+		    const struct trail_entry *entry)
+{
+	uint32_t count = out->sought_count < WIRE_SOUGHT_MAX ? out->sought_count : WIRE_SOUGHT_MAX;
+
+	for (uint32_t i = 0; i < count && !out->error; i++)
+		if (entry->start == out->sought[i])
+			out->on_sought(out->data, out->processes[thread->process].pid, thread->tid);
+}
+
+static int out_block(struct wire_out *out, const struct wire_head *head,
+		     struct wire_thread_out *thread, const uint8_t *body)
+{
+	struct trail_entry entry;
+	const uint8_t *code;
+
+	if (read_entry(&entry, &code, head, body))
+		return -EPROTO;
+	thread->left_max = entry.instructions;
+	if (!out->error && thread->is_begun) {
+		struct trail_sink *to = out->processes[thread->process].to;
+
+		out->error = to->calls->block(to, thread->thread, &entry, code, head->ticks);
+		look_at(out, thread, &entry);
+	}
+	out->blocks++;
+	out->instructions += entry.instructions;
+	return 0;
+}
+
+static int out_define(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
+{
+	struct trail_entry entry;
+	const uint8_t *code;
+
+	if (read_entry(&entry, &code, head, body))
+		return -EPROTO;
+	return head->process < out->process_count
+		       ? wire_numbers_add(&out->processes[head->process].numbers, head->thread,
+					  &entry, code)
+		       : -EPROTO;
+}
+
+static int out_path(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
+{
+	if (head->bytes % sizeof(uint32_t) || head->process >= out->process_count)
+		return -EPROTO;
+	return wire_numbers_path(&out->processes[head->process].numbers, head->thread, body,
+				 head->bytes / sizeof(uint32_t));
+}
+
+static const struct wire_path *path_of(const struct wire_out *out,
+				       const struct wire_thread_out *thread, uint32_t number)
+{
+	return wire_path_of(&out->processes[thread->process].numbers, number);
+}
+
+/*
+ * A path's blocks, from the `from`th on, into a sink that has no path(). How many of them it took.
+ */
+static uint32_t put_blocks(struct wire_out *out, const struct wire_thread_out *thread,
+			   const struct wire_path *path, uint32_t from, uint64_t ticks)
+{
+	struct trail_sink *to = out->processes[thread->process].to;
+	uint32_t at = from;
+
+	for (; at < path->count && !out->error && !is_full(out); at++) {
+		const struct trail_source_block *block = &path->blocks[at];
+
+		out->error = to->calls->block(to, thread->thread, &block->entry, block->code,
+					      ticks);
+		out->instructions += block->entry.instructions;
+		look_at(out, thread, &block->entry);
+	}
+	return at - from;
+}
+
+static uint32_t put_path(struct wire_out *out, const struct wire_thread_out *thread,
+			 uint32_t number, uint64_t ticks)
+{
+	const struct wire_path *path = path_of(out, thread, number);
+	struct trail_sink *to = out->processes[thread->process].to;
+
+	out->error = to->calls->path(
+		to, thread->thread,
+		&(struct trail_source_path){ number, 0, path->count, path->blocks }, ticks);
+	out->instructions += path->instructions;
+	return path->count;
+}
+
+/*
+ * The blocks of a run's paths, from out->run_done on. 1: all; 0: the sink has no room for the rest.
+ */
+static int put_run(struct wire_out *out, const struct wire_thread_out *thread,
+		   const uint32_t *numbers, size_t count, uint64_t ticks)
+{
+	int has_paths = out->processes[thread->process].to->calls->path != NULL;
+	uint64_t before = 0;
+
+	for (size_t i = 0; i < count && !out->error && !is_frozen(out); i++) {
+		uint32_t blocks = path_of(out, thread, numbers[i])->count, done;
+
+		before += blocks;
+		if (before <= out->run_done)
+			continue;
+		done = has_paths ? put_path(out, thread, numbers[i], ticks)
+				 : put_blocks(out, thread, path_of(out, thread, numbers[i]),
+					      (uint32_t)(out->run_done + blocks - before), ticks);
+		out->blocks += done;
+		out->run_done += done;
+		if (out->run_done < before && !out->error)
+			return 0;
+	}
+	return 1;
+}
+
+/* Count the blocks of a run that come after an error of the sink, from out->run_done on. */
+static void count_rest(struct wire_out *out, const struct wire_thread_out *thread,
+		       const uint32_t *numbers, size_t count)
+{
+	uint64_t at = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct wire_path *path = path_of(out, thread, numbers[i]);
+
+		for (uint32_t k = 0; k < path->count; k++) {
+			if (at++ < out->run_done)
+				continue;
+			out->blocks++;
+			out->instructions += path->blocks[k].entry.instructions;
+		}
+	}
+}
+
+/* What there is no room for waits as messages do. */
+static int out_run(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
+{
+	size_t count = head->bytes / sizeof(uint32_t);
+	const struct wire_path *last = NULL;
+	struct wire_thread_out *thread;
+	uint32_t numbers[WIRE_RUN_MAX];
+
+	if (head->thread >= out->thread_count || !count || count > WIRE_RUN_MAX ||
+	    head->bytes % sizeof(*numbers))
+		return -EPROTO;
+	memcpy(numbers, body, head->bytes);
+	out->last_ticks = head->ticks;
+	thread = &out->threads[head->thread];
+	for (size_t i = 0; i < count; i++) {
+		last = path_of(out, thread, numbers[i]);
+		if (!last)
+			return -EPROTO;
+	}
+	thread->left_max = last->blocks[last->count - 1].entry.instructions;
+	if (!out->error && thread->is_begun && !put_run(out, thread, numbers, count, head->ticks))
+		return RUN_WAITS;
+	if (out->error)
+		count_rest(out, thread, numbers, count);
+	out->run_done = 0;
+	return 0;
+}
+
+static int out_event(struct wire_out *out, const struct wire_head *head,
+		     struct wire_thread_out *thread, const uint8_t *body)
+{
+	const struct wire_process_out *process;
+	struct trail_between between;
+
+	if (head->bytes != sizeof(between))
+		return -EPROTO;
+	memcpy(&between, body, sizeof(between));
+	if (between.event >= TRAIL_EVENTS || between.left > thread->left_max)
+		return -EPROTO;
+	if (between.event != TRAIL_VALUE)
+		thread->left_max = 0;
+	if (out->error || !thread->is_begun)
+		return 0;
+	process = &out->processes[thread->process];
+	out->error = process->to->calls->event(process->to, thread->thread, &between, head->ticks);
+	if (out->on_event)
+		out->on_event(out->data, process->pid, thread->tid, &between);
+	return 0;
+}
+
+static void thread_end(struct wire_out *out, size_t number, uint64_t ticks)
+{
+	static const struct trail_between lost = { .event = TRAIL_LOST };
+	struct wire_thread_out *thread = &out->threads[number];
+	struct wire_process_out *process = &out->processes[thread->process];
+	int err = 0;
+
+	if (!thread->is_begun)
+		return;
+	/* since another process's sink failed, this one got no more */
+	if (out->error)
+		process->to->calls->event(process->to, thread->thread, &lost, ticks);
+	err = process->to->calls->thread_end(process->to, thread->thread, ticks);
+	thread->is_begun = 0;
+	process->live--;
+	out->error = out->error ? out->error : err;
+}
+
+/* What the other end left open of the process is closed. */
+static int out_process_end(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
+{
+	struct wire_process_out *process = process_of(out, head->process);
+	struct sink_ending ending;
+	struct trail_sink *to;
+
+	if (head->process >= out->process_count || head->bytes != sizeof(ending))
+		return -EPROTO;
+	if (!process)
+		return 0;
+	memcpy(&ending, body, sizeof(ending));
+	for (size_t i = 0; process->live && i < out->thread_count; i++)
+		if (out->threads[i].process == head->process)
+			thread_end(out, i, out->last_ticks);
+	to = process->to;
+	if (head->process) {
+		process->to = NULL;
+		wire_numbers_release(&process->numbers);
+	}
+	if (out->on_end)
+		out->on_end(out->data, to, &ending);
+	return 0;
+}
+
+static int deliver(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
+{
+	struct wire_thread_out *thread = NULL;
+
+	if (first_add(out))
+		return -ENOMEM;
+	if (is_frozen(out) && head->kind != WIRE_NOTE)
+		return 0;
+	if (head->kind >= WIRE_BLOCK && head->kind <= WIRE_THREAD_END) {
+		if (head->thread >= out->thread_count)
+			return -EPROTO;
+		thread = &out->threads[head->thread];
+		out->last_ticks = head->ticks;
+	}
+	switch (head->kind) {
+	case WIRE_BEGIN:
+		return out_begin(out, head);
+	case WIRE_CHILD:
+		return out_child(out, head, body);
+	case WIRE_PROCESS_END:
+		return out_process_end(out, head, body);
+	case WIRE_THREAD_NAME:
+		return head->thread < out->thread_count ? out_thread_name(out, head, body)
+							: -EPROTO;
+	case WIRE_SINCE:
+		return head->thread < out->thread_count ? out_since(out, head, body) : -EPROTO;
+	case WIRE_MODULE:
+		return out_module(out, head, body);
+	case WIRE_THREAD_BEGIN:
+		return out_thread_begin(out, head, body);
+	case WIRE_BLOCK:
+		return out_block(out, head, thread, body);
+	case WIRE_EVENT:
+		return out_event(out, head, thread, body);
+	case WIRE_THREAD_END:
+		thread_end(out, head->thread, head->ticks);
+		return 0;
+	case WIRE_DEFINE:
+		return out_define(out, head, body);
+	case WIRE_PATH:
+		return out_path(out, head, body);
+	case WIRE_RUN:
+		return out_run(out, head, body);
+	case WIRE_NOTE:
+		if (out->on_note)
+			out->on_note(out->data, body, head->bytes);
+		return 0;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* All whole messages there are, or that there is room for. */
+static int deliver_all(struct wire_out *out)
+{
+	size_t at = 0;
+	int err = 0;
+
+	while (!err && !is_full(out) && out->bytes - at >= sizeof(struct wire_head)) {
+		struct wire_head head;
+
+		memcpy(&head, out->buffer + at, sizeof(head));
+		if (head.bytes > MESSAGE_MAX)
+			return -EPROTO;
+		if (out->bytes - at - sizeof(head) < head.bytes ||
+		    (out->until && head.ticks > out->until))
+			break;
+		err = deliver(out, &head, out->buffer + at + sizeof(head));
+		if (err == RUN_WAITS)
+			break;
+		at += sizeof(head) + head.bytes;
+	}
+	memmove(out->buffer, out->buffer + at, out->bytes - at);
+	out->bytes -= at;
+	return err == RUN_WAITS ? 0 : err;
+}
+
+void wire_out_init(struct wire_out *out, int fd, struct trail_sink *to)
+{
+	*out = (struct wire_out){ .fd = fd, .to = to };
+}
+
+void wire_out_seek(struct wire_out *out, uint64_t at)
+{
+	out->sought[out->sought_count++ % WIRE_SOUGHT_MAX] = at;
+}
+
+int wire_out_take(struct wire_out *out, int timeout_ms)
+{
+	struct pollfd ready = { .fd = out->fd, .events = POLLIN };
+	int err = 0;
+
+	if (!out->buffer) {
+		out->room = 2 * WIRE_BUFFER_BYTES;
+		out->buffer = malloc(out->room);
+		if (!out->buffer)
+			return -ENOMEM;
+	}
+	if (timeout_ms && poll(&ready, 1, timeout_ms) <= 0)
+		return 1;
+	err = deliver_all(out); /* what was kept back may be due */
+	/* a busy program sends faster than we take: let the caller look at requests in between */
+	for (int i = 0; i < TAKES_MAX && !err && !is_full(out) && out->bytes < out->room; i++) {
+		ssize_t got = recv(out->fd, out->buffer + out->bytes, out->room - out->bytes,
+				   MSG_DONTWAIT);
+
+		if (got == 0 || (got < 0 && errno == ECONNRESET))
+			return out->bytes >= sizeof(struct wire_head) && out->until;
+		if (got < 0)
+			return errno == EAGAIN || errno == EINTR ? 1 : -errno;
+		out->bytes += (size_t)got;
+		err = deliver_all(out);
+	}
+	return err ? err : 1;
+}
+
+void wire_out_release(struct wire_out *out)
+{
+	struct trail_between last = { .event = TRAIL_LOST };
+
+	if (is_frozen(out))
+		last = (struct trail_between){ .event = TRAIL_END, .values = { TRAIL_DETACHED } };
+	for (size_t i = 0; i < out->thread_count; i++) {
+		if (!out->threads[i].is_begun)
+			continue;
+		if (!out->error) {
+			struct trail_sink *to = out->processes[out->threads[i].process].to;
+
+			out->error = to->calls->event(to, out->threads[i].thread, &last,
+						      out->last_ticks);
+		}
+		thread_end(out, i, out->last_ticks);
+	}
+	for (size_t i = 0; i < out->process_count; i++)
+		wire_numbers_release(&out->processes[i].numbers);
+	free(out->threads);
+	free(out->processes);
+	out->processes = NULL;
+	out->process_count = out->process_room = 0;
+	free(out->buffer);
+	out->threads = NULL;
+	out->buffer = NULL;
+	out->thread_count = out->thread_room = 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs that gain privileges as they are executed, by the setuid or setgid bit or by file
+ * capabilities: the kernel does not grant them if the tracer lacks CAP_SYS_PTRACE.
+ */
+#include "record/trail/step/rights.h"
+#include "record/trail/step/step_own.h"
+#include "target/process/program.h"
+#include "target/process/target.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define TRACED_GO_MS 2000
+
+/* A text of the process's, as much of it as there is. Whether it ends. */
+static int text_read(pid_t tid, uint64_t at, char *text, size_t bytes)
+{
+	size_t got = 0;
+
+	while (got < bytes) {
+		size_t some = 4096 - (at + got) % 4096;
+		struct iovec here = { text + got, some < bytes - got ? some : bytes - got };
+		struct iovec there = { (void *)(uintptr_t)(at + got), here.iov_len };
+		ssize_t read = process_vm_readv(tid, &here, 1, &there, 1, 0);
+
+		if (read <= 0)
+			return 0;
+		if (memchr(text + got, 0, (size_t)read))
+			return 1;
+		got += (size_t)read;
+	}
+	return 0;
+}
+
+/* The file that a thread is about to execute, as we find it; 0: unknown. */
+static int file_of(pid_t tid, const struct user_regs_struct *regs, char *path, size_t bytes)
+{
+	int is_at = regs->orig_rax == SYS_execveat, folder = (int)regs->rdi, used;
+	char name[PATH_MAX];
+
+	if (!text_read(tid, is_at ? regs->rsi : regs->rdi, name, sizeof(name)))
+		return 0;
+	if (name[0] == '/')
+		used = snprintf(path, bytes, "/proc/%d/root%s", tid, name);
+	else if (is_at && folder != AT_FDCWD)
+		used = snprintf(path, bytes, "/proc/%d/fd/%d%s%s", tid, folder, name[0] ? "/" : "",
+				name);
+	else
+		used = snprintf(path, bytes, "/proc/%d/cwd/%s", tid, name);
+	return used > 0 && (size_t)used < bytes;
+}
+
+int rights_gained(pid_t tid, const struct user_regs_struct *regs)
+{
+	char path[2 * PATH_MAX];
+
+	if ((regs->orig_rax != SYS_execve && regs->orig_rax != SYS_execveat) ||
+	    target_status_mask(gettid(), "CapEff") >> CAP_SYS_PTRACE & 1)
+		return 0;
+	return target_status_number(tid, "NoNewPrivs") != 1 &&
+	       file_of(tid, regs, path, sizeof(path)) && program_gains_rights(path);
+}
+
+int rights_must_be_named(void)
+{
+	char scope = '0';
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	if (read(fd, &scope, 1) != 1)
+		scope = '0';
+	close(fd);
+	return scope == '1';
+}
+
+int step_gains_rights(const struct step_thread *thread, const struct user_regs_struct *regs)
+{
+	return rights_gained(thread->tid, regs);
+}
+
+void step_let_gain(struct step *step)
+{
+	step->root->result.privileged++;
+	step->is_let_go = 1;
+	step_process_let_go(step, TRACED_GO_MS);
+}

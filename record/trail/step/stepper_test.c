@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* The stepper is another process: what it starts with, and how it ends. */
+#include "base/testing/await.h"
+#include "record/trail/step/stepper.h"
+#include "record/trail/testing/sink.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(stepper, .timeout = 120);
+
+/* To its end; its status as wait(2) has it. */
+static int stepped(struct sample_sink *sink, const char *mode)
+{
+	char *argv[] = { PROGRAM, (char *)mode, NULL };
+	struct tracing_how how = { .origin = ORIGIN_STEP };
+	struct stepper stepper;
+	int err = stepper_launch(&stepper, &sink->sink, &how, argv[0], argv), status = 0;
+
+	if (err)
+		return err;
+	stepper_go(&stepper);
+	cr_assert(AWAIT(stepper_pump(&stepper) <= 0));
+	err = stepper_stop(&stepper);
+	if (waitpid(stepper.pid, &status, 0) != stepper.pid)
+		return -1;
+	return err ? err : status;
+}
+
+/* The sockets then have the numbers of the standard streams. */
+Test(stepper, steps_for_one_whose_standard_streams_are_closed)
+{
+	struct sample_sink sink;
+	int kept[3], status;
+
+	sample_sink_init(&sink);
+	for (int fd = 0; fd < 3; fd++) {
+		kept[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 100);
+		close(fd);
+	}
+	status = stepped(&sink, "l");
+	for (int fd = 0; fd < 3; fd++)
+		if (kept[fd] >= 0)
+			dup2(kept[fd], fd);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %#x",
+		  (unsigned int)status);
+	cr_expect_null(sink.wrong, "%s", sink.wrong);
+	cr_expect(sink.is_over);
+	sample_sink_release(&sink);
+}

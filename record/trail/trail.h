@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* waymark/trail.h's own: a trail, live or read. For trail*.c and walk*.c alone. */
+#ifndef RECORD_TRAIL_TRAIL_H
+#define RECORD_TRAIL_TRAIL_H
+
+#include "record/trail/origin_calls.h"
+#include "record/trail/snapshot.h"
+#include "record/trail/store.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <waymark/trail.h>
+
+#define TRAIL_DETAIL_BYTES 512
+#define READ_MS 1000 /* that a call which reads waits for what is fetched */
+
+struct ledger;
+
+/*
+ * A process whose trails come: what locks, leaves out what is not asked for, and passes on to the
+ * store.
+ */
+struct trail_source {
+	struct trail_sink sink;
+	struct wm_trail *trail;
+	pid_t pid;
+	struct trail_source *next; /* of children that have not ended */
+};
+
+struct wm_trail {
+	/* the process that opened it: in a forked child nothing is left of it but this */
+	pid_t owner;
+	pid_t pid;
+	char detail[TRAIL_DETAIL_BYTES];
+	struct wm_trail_options options;
+	uint64_t capped_bytes;
+	struct ledger *ledger; /* has its locked memory; NULL: none is locked */
+
+	pthread_mutex_t lock; /* guards the members down to `recorded`; lock: any thread */
+	pthread_cond_t changed;
+	struct trail_store *store;
+	uint64_t read, unfollowed;
+	enum wm_trail_state state;
+	int error;
+	int must_end;
+	uint32_t fetch_asked, fetch_done; /* how often what was recorded was to be sent, and was */
+	uint64_t fetched_ns;		  /* when it was last, of CLOCK_MONOTONIC */
+
+	/* the thread that takes what the origin sends, and its own */
+	pthread_t thread;
+	int has_thread;
+	const struct origin_calls *origin;
+	int is_auto; /* the user named no origin */
+	struct tracing_how how;
+	struct live_origin *live;
+	struct trail_source source;    /* the first process */
+	struct trail_source *children; /* with WM_FOLLOW_CHILDREN */
+	struct sink_thread *last;
+	uint64_t last_next; /* the address behind that thread's last block */
+
+	struct recorded *recorded; /* read from a folder; NULL: live */
+
+	/*
+	 * wm_trail_fd(): an eventfd, and whether it is readable. -1: the caller did not ask for it.
+	 * Under the lock.
+	 */
+	int fd;
+	int is_raised;
+};
+
+/* Note words for wm_trail_detail(); returns `error`. */
+int trail_fail(struct wm_trail *trail, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * A call begins: no cancellation, and the lock. 0, -EINVAL, -ECHILD, -EDEADLK, with nothing taken.
+ * `state` is for trail_leave().
+ */
+int trail_enter(struct wm_trail *trail, int *state);
+void trail_leave(struct wm_trail *trail, int state);
+
+/* wm_trail_launch() on another machine than this. */
+int trail_launch_on(struct wm_trail **out, char *const argv[],
+		    const struct wm_trail_options *options, const struct origin_machine *machine);
+
+/* ---- the sink between origin and store ---- */
+
+void trail_sink_init(struct wm_trail *trail);
+/* Also after children that have not ended. */
+void trail_sink_release(struct wm_trail *trail);
+
+/* ---- the thread ---- */
+
+/* trail->live has begun: let it go, and take what it sends until it is over. 0 or -errno. */
+int trail_thread_start(struct wm_trail *trail);
+/* End it, and the origin; what has not come is not wanted. */
+void trail_thread_stop(struct wm_trail *trail);
+
+/*
+ * A call has begun: fetch all that was recorded by now, and wait for that for up to `timeout_ms`;
+ * -1: for ever. 1: it is there; 0: not yet, or there is no room until the caller drains something.
+ */
+int trail_fetch(struct wm_trail *trail, int timeout_ms);
+
+/* trail_enter() of one that reads: with what was recorded by now, or little less. */
+int trail_enter_reading(struct wm_trail *trail, int *state);
+
+/* ---- the descriptor that callers poll; under the lock ---- */
+
+/* There are records that no call has seen, or the trail is over. */
+void trail_fd_raise(struct wm_trail *trail);
+/* A call has what was there until now. It stays readable once the trail is over. */
+void trail_fd_lower(struct wm_trail *trail);
+
+/* ---- memory ---- */
+
+/* The store, within the limit that the options name. */
+int trail_memory_take(struct wm_trail *trail);
+void trail_memory_give(struct wm_trail *trail);
+
+/* ---- read from a folder ---- */
+
+int trail_recorded_open(struct wm_trail *trail, const char *dir);
+void trail_recorded_close(struct recorded *recorded);
+
+/* How many threads; the path of the index-th, counted. Its process's modules. */
+size_t recorded_count(const struct recorded *recorded);
+const struct path_index *recorded_path(const struct recorded *recorded, size_t index);
+const struct tsdl_process *recorded_process(const struct recorded *recorded, size_t index);
+
+/* ---- threads ---- */
+
+/*
+ * The store's thread of that id, or the recorded path; tid 0: the first. NULL, -1: not found. Under
+ * the lock.
+ */
+struct store_thread *trail_thread_of(const struct wm_trail *trail, pid_t tid);
+struct branch_thread trail_thread_name(const struct wm_trail *trail,
+				       const struct store_thread *thread);
+int recorded_thread_of(const struct wm_trail *trail, pid_t tid);
+
+#endif

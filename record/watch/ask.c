@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/watch/ask.h"
+
+#include <stdio.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+static const uint8_t unsigned_types[] = {
+	[1] = WM_TYPE_U8, [2] = WM_TYPE_U16, [4] = WM_TYPE_U32, [8] = WM_TYPE_U64
+};
+
+/* Get the position of a bit-field, unless the value is in several registers. */
+static void bits_of(const struct watch_type *type, int is_split, uint8_t *bit, uint8_t *bits)
+{
+	if (is_split || !type->node_count || !type->nodes[0].bits)
+		return;
+	*bit = (uint8_t)type->nodes[0].bit;
+	*bits = (uint8_t)type->nodes[0].bits;
+}
+
+static int make_condition(struct watch_condition *to, const struct watch_bound_test *from,
+			  const struct watch_type *type, int is_split)
+{
+	static const uint8_t subjects[] = { [WATCH_IF_CHANGED] = WATCH_OF_CHANGE,
+					    [WATCH_IF_VALUE] = WATCH_OF_NEW,
+					    [WATCH_IF_OLD] = WATCH_OF_OLD,
+					    [WATCH_IF_TID] = WATCH_OF_TID };
+	static const uint8_t relations[] = {
+		[WATCH_IS] = WATCH_BY_EQUAL,	  [WATCH_IS_NOT] = WATCH_BY_UNEQUAL,
+		[WATCH_BELOW] = WATCH_BY_LESS,	  [WATCH_AT_MOST] = WATCH_BY_LESS_EQUAL,
+		[WATCH_ABOVE] = WATCH_BY_GREATER, [WATCH_AT_LEAST] = WATCH_BY_GREATER_EQUAL,
+		[WATCH_HAS_BITS] = WATCH_BY_BITS,
+	};
+	static const uint8_t numbers[] = { [WATCH_NUMBER_SIGNED] = WATCH_AS_SIGNED,
+					   [WATCH_NUMBER_UNSIGNED] = WATCH_AS_UNSIGNED,
+					   [WATCH_NUMBER_F32] = WATCH_AS_F32,
+					   [WATCH_NUMBER_F64] = WATCH_AS_F64 };
+
+	*to = (struct watch_condition){ .of = subjects[from->subject] };
+	if (from->subject == WATCH_IF_CHANGED) {
+		bits_of(type, is_split, &to->bit, &to->bits);
+		return 0;
+	}
+	to->by = relations[from->relation];
+	to->operand = from->bits;
+	if (from->subject == WATCH_IF_TID)
+		return 0;
+	to->as = numbers[from->number];
+	bits_of(type, 0, &to->bit, &to->bits);
+	return 1;
+}
+
+static int make_conditions(struct control_watch *about, const struct watch_expr *expr,
+			   const struct watch_place *place, int is_split,
+			   struct watch_trouble *trouble)
+{
+	for (unsigned int i = 0; i < expr->options.test_count; i++) {
+		const struct watch_test *test = &expr->options.tests[i];
+		struct watch_bound_test bound;
+		int err = watch_test_bind(test, &place->type, &bound, trouble);
+
+		if (err)
+			return err;
+		if (make_condition(&about->conditions[i], &bound, &place->type, is_split) &&
+		    is_split)
+			return watch_trouble_set(
+				trouble, -WM_E_WATCH_OPTION, test->at, test->bytes,
+				"the condition can't be tested: the value is spread over more than one debug register, and each sees its own bytes only");
+	}
+	return 0;
+}
+
+/* An event's name and its source file take one line each in the text. */
+static void make_text(struct asked_watch *asked, const struct watch_expr *expr,
+		      const struct watch_place *place, unsigned int callers)
+{
+	const struct control_watch *about = &asked->about[0];
+	size_t at = (size_t)snprintf(asked->text, sizeof(asked->text),
+				     "md\nwatch\n%.1024s\n%.1024s\n%u\nip", expr->words,
+				     place->source && *place->source ? place->source : "?",
+				     place->line);
+
+	if (about->on != WATCH_ON_EXECUTE)
+		at += (size_t)snprintf(asked->text + at, sizeof(asked->text) - at, ",old,new,how");
+	if (about->flags & WATCH_WITH_OFFSET)
+		at += (size_t)snprintf(asked->text + at, sizeof(asked->text) - at, ",offset");
+	for (unsigned int i = 1; i <= callers; i++)
+		at += (size_t)snprintf(asked->text + at, sizeof(asked->text) - at, ",caller%u", i);
+}
+
+/* The field type of the value. If it is not a number, it is recorded as an unsigned number. */
+static uint8_t type_of(const struct watch_place *place, unsigned int bytes)
+{
+	uint8_t type = place->type.node_count ? place->type.nodes[0].type : WM_TYPE_BYTES;
+
+	return type == WM_TYPE_BYTES || type == WM_TYPE_STR || !type ? unsigned_types[bytes] : type;
+}
+
+_Static_assert(WATCH_FRAMES_MAX == WATCH_CALLERS_MAX, "what may be asked for can be recorded");
+
+int ask_make(struct asked_watch *asked, const struct watch_expr *expr,
+	     const struct watch_place *place, uint64_t address, struct watch_trouble *trouble)
+{
+	static const uint8_t kinds[] = { [WATCH_WRITE] = WATCH_ON_WRITE,
+					 [WATCH_READ_WRITE] = WATCH_ON_ACCESS,
+					 [WATCH_EXECUTE] = WATCH_ON_EXECUTE };
+	struct watch_piece pieces[WATCH_REGISTERS] = { { address, 1 } };
+	struct control_watch about = { .on = kinds[place->kind] };
+	int is_code = place->kind == WATCH_EXECUTE, err;
+	size_t count = is_code ? 1 : watch_pieces(address, place->bytes, pieces);
+
+	*asked = (struct asked_watch){ 0 };
+	err = is_code ? 0 : watch_pieces_check(address, place->bytes, trouble);
+	if (err)
+		return err;
+	if (!count)
+		return watch_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0, "it has no bytes");
+	if (expr->options.signal == 5) /* SIGTRAP */
+		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
+					 "SIGTRAP is what watches themselves come by");
+	err = make_conditions(&about, expr, place, count > 1, trouble);
+	if (err)
+		return err;
+	bits_of(&place->type, count > 1, &about.bit, &about.bits);
+	about.signal = (uint8_t)expr->options.signal;
+	about.callers = (uint8_t)expr->options.frames;
+	if (expr->options.counts)
+		about.flags |= WATCH_COUNT_ONLY;
+	if (expr->options.trail)
+		about.flags |= WATCH_KEEPS_TRAIL;
+	if (count > 1)
+		about.flags |= WATCH_WITH_OFFSET;
+	for (size_t i = 0; i < count; i++) {
+		about.address = pieces[i].address;
+		about.bytes = pieces[i].bytes;
+		about.offset = (uint32_t)(pieces[i].address - address);
+		about.type = count > 1 ? WM_TYPE_U64 : type_of(place, pieces[i].bytes);
+		asked->about[asked->count++] = about;
+	}
+	if (!expr->options.counts)
+		make_text(asked, expr, place, about.callers);
+	return 0;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/watch/figures.h"
+
+#include "base/text_buffer.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPEC "spec "
+
+struct noted {
+	struct watched_spec watched;
+	int unproven;
+};
+
+#define FIGURE(name, member)                                                                       \
+	{                                                                                          \
+		name, offsetof(struct noted, member), sizeof(((struct noted *)0)->member)          \
+	}
+#define COUNT(name) FIGURE(#name, watched.counts.name)
+#define FOLLOW(name) FIGURE("follow_" #name, watched.counts.follow.name)
+#define FRAMES(name) FIGURE("frames_" #name, watched.counts.frames.name)
+
+static const struct figure {
+	const char *name;
+	size_t at, bytes; /* of a uint64_t, or of an int that is an error or a flag */
+} figures[] = {
+	COUNT(hits),
+	COUNT(taken),
+	COUNT(filtered),
+	COUNT(counted),
+	COUNT(own),
+	COUNT(masked),
+	COUNT(dropped),
+	COUNT(missed),
+	COUNT(late),
+	COUNT(inexact),
+	COUNT(unknown),
+	COUNT(uncertain),
+	COUNT(uncertain_filtered),
+	COUNT(shared),
+	COUNT(starved),
+	FOLLOW(moves),
+	FOLLOW(exposed),
+	FOLLOW(unseen),
+	FOLLOW(astray),
+	FOLLOW(unplaced),
+	FRAMES(entered),
+	FRAMES(watched),
+	FRAMES(busy),
+	FRAMES(late),
+	FRAMES(unended),
+	FRAMES(over),
+	FRAMES(outside),
+	FRAMES(unsure),
+	FIGURE("unproven", unproven),
+	FIGURE("address", watched.address),
+	FIGURE("bytes", watched.bytes),
+	FIGURE("registers", watched.pieces),
+	FIGURE("threads", watched.threads),
+	FIGURE("processes", watched.processes),
+	FIGURE("uncovered_ns", watched.uncovered_ns),
+	FIGURE("children", watched.children),
+	FIGURE("outside", watched.outside),
+	FIGURE("why", watched.why),
+	FIGURE("local", watched.is_local),
+	FIGURE("pointers", watched.pointers),
+	FIGURE("waits", watched.waits),
+	FIGURE("unlooked", watched.unlooked),
+	FIGURE("lost", watched.lost),
+	FIGURE("changed_ns", watched.until_realtime_ns),
+	FIGURE("gap_ns", watched.gap_ns),
+	FIGURE("stopped", watched.was_stopped),
+};
+
+#define FIGURE_COUNT (sizeof(figures) / sizeof(figures[0]))
+
+/* An error is written as a positive number. */
+static uint64_t figure_get(const struct figure *figure, const struct noted *noted)
+{
+	const char *at = (const char *)noted + figure->at;
+	uint64_t wide;
+	int narrow;
+
+	if (figure->bytes == sizeof(wide)) {
+		memcpy(&wide, at, sizeof(wide));
+		return wide;
+	}
+	memcpy(&narrow, at, sizeof(narrow));
+	return (uint64_t)abs(narrow);
+}
+
+static void figure_set(const struct figure *figure, struct noted *noted, uint64_t value)
+{
+	char *at = (char *)noted + figure->at;
+	int narrow = (int)(value & INT32_MAX);
+
+	if (figure->bytes == sizeof(value))
+		memcpy(at, &value, sizeof(value));
+	else
+		memcpy(at, &narrow, sizeof(narrow));
+}
+
+static int write_one(const struct watched_spec *watched, int unproven, struct trace_writer *writer)
+{
+	const struct noted noted = { *watched, watched->counts.hits ? 0 : unproven };
+	struct text text = { 0 };
+	int err = watched->earlier ? write_one(watched->earlier, unproven, writer) : 0;
+
+	if (err || !watched->processes)
+		return err;
+	for (size_t i = 0; i < FIGURE_COUNT; i++) {
+		uint64_t value = figure_get(&figures[i], &noted);
+
+		if (value)
+			text_format(&text, "%s=%llu ", figures[i].name, (unsigned long long)value);
+	}
+	text_format(&text, SPEC "%s", watched->text);
+	err = text.error;
+	if (!err)
+		trace_watch_add(writer, text.at);
+	text_release(&text);
+	return err;
+}
+
+int figures_write(const struct watched_list *list, struct trace_writer *writer)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < list->count && !err; i++)
+		if (watches_of(list, i))
+			err = write_one(watches_of(list, i), list->unproven, writer);
+	return err;
+}
+
+/* Read one "NAME=NUMBER ". Returns the text behind it, or NULL if there is no such pair. */
+static const char *read_one(struct noted *noted, const char *words)
+{
+	size_t bytes = strcspn(words, "= ");
+	uint64_t value;
+	char *end;
+
+	if (words[bytes] != '=' || words[bytes + 1] < '0' || words[bytes + 1] > '9')
+		return NULL;
+	value = strtoull(words + bytes + 1, &end, 10);
+	if (*end != ' ')
+		return NULL;
+	for (size_t i = 0; i < FIGURE_COUNT; i++)
+		if (!strncmp(figures[i].name, words, bytes) && !figures[i].name[bytes])
+			figure_set(&figures[i], noted, value);
+	return end + 1;
+}
+
+int figures_read(struct watched_spec *watched, int *unproven, const char *words)
+{
+	struct noted noted = { 0 };
+
+	*watched = noted.watched;
+	while (words && strncmp(words, SPEC, strlen(SPEC)) != 0)
+		words = read_one(&noted, words);
+	if (!words)
+		return -EINVAL;
+	*watched = noted.watched;
+	*unproven = noted.unproven;
+	watched->text = strdup(words + strlen(SPEC));
+	return watched->text ? 0 : -ENOMEM;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/watch/figures.h"
+
+#include "trace/reader.h"
+#include "trace/testing/packets.h"
+#include "trace/writer.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <waymark/error.h>
+
+/* Each count, also those from before a change, is read as it was written. */
+Test(figures, read_returns_written_counts)
+{
+	struct watched_spec before = { .text = (char *)"watch:a/if=value==1/",
+				       .processes = 1,
+				       .until_realtime_ns = UINT64_MAX,
+				       .gap_ns = 7,
+				       .was_stopped = 1,
+				       .counts = { .hits = 3, .filtered = 2 } };
+	struct watched_spec all[2] = { { 0 },
+				       { .text = (char *)"watch:\"b\" =\n",
+					 .processes = 2,
+					 .pieces = 4,
+					 .outside = 1,
+					 .why = -WM_E_BREAKPOINT_DEAD,
+					 .lost = -EPERM,
+					 .is_local = 1,
+					 .earlier = &before,
+					 .counts = { .missed = 99, .frames = { .unsure = 5 } } } };
+	struct watched_list list = { .all = all, .count = 2, .unproven = -WM_E_BREAKPOINT_DEAD };
+	struct watched_spec read;
+	struct trace_reader *reader;
+	struct trace_writer *writer;
+	char dir[64];
+	int unproven;
+
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(figures_write(&list, writer), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_assert_eq(reader->meta.watch_count, 2);
+	cr_assert_eq(figures_read(&read, &unproven, reader->meta.watches[0]), 0);
+	cr_assert_str_eq(read.text, before.text);
+	cr_assert_eq(unproven, 0, "it had hits");
+	cr_assert_eq(read.until_realtime_ns, UINT64_MAX);
+	cr_assert_eq(read.was_stopped, 1);
+	cr_assert_eq(memcmp(&read.counts, &before.counts, sizeof(read.counts)), 0);
+	watched_spec_release(&read);
+	cr_assert_eq(figures_read(&read, &unproven, reader->meta.watches[1]), 0);
+	cr_assert_str_eq(read.text, all[1].text);
+	cr_assert_eq(unproven, WM_E_BREAKPOINT_DEAD);
+	cr_assert_eq(read.pieces, 4);
+	cr_assert_eq(read.why, WM_E_BREAKPOINT_DEAD);
+	cr_assert_eq(read.lost, EPERM);
+	cr_assert_eq(memcmp(&read.counts, &all[1].counts, sizeof(read.counts)), 0);
+	watched_spec_release(&read);
+	trace_reader_close(reader);
+	sample_folder_remove(dir);
+}
+
+/* A trace may come from any source. */
+Test(figures, read_without_spec_returns_einval)
+{
+	static const char *const bad[] = {
+		"",	      "hits=", "hits=1", "hits=1spec a", "hits=-1 spec a", "hits 1 spec a",
+		"=1 = spec a"
+	};
+	struct watched_spec read;
+	int unproven;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect_eq(figures_read(&read, &unproven, bad[i]), -EINVAL, "%s", bad[i]);
+	cr_assert_eq(figures_read(&read, &unproven, "later=4 why=4294967295 hits=2 spec a"), 0);
+	cr_assert_eq(read.counts.hits, 2);
+	cr_assert_eq(read.why, INT32_MAX);
+	cr_assert_str_eq(read.text, "a");
+	watched_spec_release(&read);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* The results of a session's watches: the agent's counts compared with the kernel's. */
+#include "record/watch/watching_own.h"
+
+#include "base/array.h"
+#include "record/spec/spec.h"
+#include "record/watch/follow_serve.h"
+#include "record/watch/watches.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct watched_spec *watched_result(struct wm_session *session, size_t spec)
+{
+	struct watched_list *list = session->watched;
+	const struct spec *about = &session->specs->all[spec];
+	struct watched_spec *one;
+
+	/* specs may have been added since an earlier run of the session */
+	if (list->count < session->specs->count) {
+		struct watched_spec *more = reallocarray(list->all, session->specs->count,
+							 sizeof(*more));
+
+		if (!more)
+			return NULL;
+		memset(more + list->count, 0,
+		       (session->specs->count - list->count) * sizeof(*more));
+		list->all = more;
+		list->count = session->specs->count;
+	}
+	one = &list->all[spec];
+	if (!one->text)
+		one->text = strdup(about->text);
+	if (!one->words)
+		one->words = strdup(about->watch->words);
+	one->is_code = about->watch->kind == WATCH_EXECUTE;
+	return one->text && one->words ? one : NULL;
+}
+
+/* The number of the type that a process has. */
+static uint32_t type_index(const struct watched_spec *one, uint32_t process)
+{
+	for (size_t i = one->of_count; i--;)
+		if (one->of[i].process == process)
+			return one->of[i].type;
+	return 0;
+}
+
+const struct watch_type *watched_type(const struct watched_spec *one, uint32_t process)
+{
+	return one->type_count ? one->types[type_index(one, process)] : NULL;
+}
+
+/* Find the type in types[], or add it. Takes it over, except on an error. 0 or -ENOMEM. */
+static int type_place(struct watched_spec *one, struct watch_type *type, uint32_t *index)
+{
+	struct watch_type *kept;
+
+	for (*index = 0; *index < one->type_count; ++*index) {
+		if (!watch_type_is_same(one->types[*index], type))
+			continue;
+		watch_type_release(type);
+		return 0;
+	}
+	if (array_grow(&one->types, &one->type_room, one->type_count + 1, sizeof(*one->types)))
+		return -ENOMEM;
+	kept = malloc(sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	*kept = *type;
+	one->types[one->type_count++] = kept;
+	return 0;
+}
+
+int watched_type_take(struct watched_spec *one, uint32_t process, struct watch_type *type)
+{
+	uint32_t index;
+	int err = type_place(one, type, &index);
+
+	if (err)
+		watch_type_release(type);
+	*type = (struct watch_type){ 0 };
+	if (err || index == type_index(one, process))
+		return err;
+	err = array_grow(&one->of, &one->of_room, one->of_count + 1, sizeof(*one->of));
+	if (!err)
+		one->of[one->of_count++] = (struct watched_type){ process, index };
+	return err;
+}
+
+void watched_spec_release(struct watched_spec *one)
+{
+	for (size_t i = 0; i < one->type_count; i++) {
+		watch_type_release(one->types[i]);
+		free(one->types[i]);
+	}
+	free(one->types);
+	free(one->of);
+	free(one->text);
+	free(one->words);
+	free(one->library);
+	if (one->earlier)
+		watched_spec_release(one->earlier);
+	free(one->earlier);
+}
+
+void watched_list_release(struct watched_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		watched_spec_release(&list->all[i]);
+	free(list->all);
+	*list = (struct watched_list){ 0 };
+}
+
+void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits)
+{
+	uint64_t reported = row->taken + row->dropped,
+		 missed = hits > reported ? hits - reported : 0;
+	/* hits without their own signal: that of another watch of the store was pending */
+	uint64_t beside = missed < row->beside ? missed : row->beside;
+	uint64_t masked = row->masked + beside;
+
+	to->hits += hits > masked ? hits - masked : 0;
+	to->masked += masked;
+	to->taken += row->taken - row->masked;
+	to->filtered += row->filtered;
+	to->counted += row->counted;
+	to->own += row->own;
+	to->dropped += row->dropped;
+	to->late += row->late;
+	to->inexact += row->inexact;
+	to->unknown += row->unknown;
+	to->uncertain += row->uncertain;
+	to->uncertain_filtered += row->uncertain_filtered;
+	to->shared += row->shared;
+	to->missed += missed - beside;
+}
+
+void watched_add(const struct watching *watching, const struct watched *one, uint64_t hits,
+		 struct watch_counts *to)
+{
+	const struct watch_row *row = &watching->table->rows[one->number];
+	uint64_t seen = row->taken + row->dropped;
+
+	if (one->is_pointer)
+		to->follow.unseen += hits > seen ? hits - seen : 0;
+	else
+		watch_counts_add(to, row, hits);
+}
+
+void watched_count(const struct watching *watching, unsigned int source, struct watch_counts *to)
+{
+	const struct watched *one = &watching->all[source];
+	const struct watch_row *row = &watching->table->rows[one->number];
+	uint64_t hits = 0, reported = row->taken + row->dropped;
+
+	follow_lock(watching->follow);
+	event_object_count(watching->object, source, &hits);
+	follow_unlock(watching->follow);
+	hits -= one->before;
+	/* another session's event woke the handler after ours had stopped counting */
+	if (hits < reported && !one->since)
+		hits = reported;
+	watched_add(watching, one, hits, to);
+	if (!source)
+		follow_count(watching->follow, to);
+}
+
+int watching_is_told(const struct watching *watching)
+{
+	struct watch_counts counts = { 0 };
+
+	for (unsigned int i = 0; i < watching->count; i++)
+		watched_count(watching, i, &counts);
+	return !counts.missed;
+}
+
+const struct watched_spec *watches_of(const struct watched_list *list, size_t spec)
+{
+	const struct watched_spec *one = spec < list->count ? &list->all[spec] : NULL;
+
+	return one && (one->processes || one->earlier) ? one : NULL;
+}

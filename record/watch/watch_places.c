@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/* Find where a process's watches are to be, and make the requests for its agent. */
+#include "record/watch/outside.h"
+#include "record/watch/watching_own.h"
+
+#include "base/name_match.h"
+#include "base/similar_names.h"
+#include "record/session/patience.h"
+#include "record/spec/spec.h"
+#include "record/trail/live.h"
+#include "record/watch/locals.h"
+#include "record/watch/watches.h"
+#include "target/expression/find.h"
+#include "target/expression/variable.h"
+#include "target/process/target.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define NEAR_MAX 3
+#define AGENT_NAME "libwaymark-agent.so"
+
+static int fail(struct wm_session *session, const struct spec *spec, int err, const char *detail)
+{
+	return session_fail(session, err, "%s%s%s", spec->text, *detail ? ": " : "", detail);
+}
+
+static int on_beat(size_t done, size_t total, void *data)
+{
+	struct finding *finding = data;
+	struct session_progress progress = { "debug information", done, total };
+
+	finding->process->probed.steps++;
+	return patience_beat(finding->session, &progress);
+}
+
+static void set_pulse(struct finding *finding, struct code_pulse pulse)
+{
+	for (size_t i = 0; i < finding->list.module_count; i++)
+		finding->list.modules[i]->file->pulse = pulse;
+}
+
+static int is_mapped(const struct code_process *process, uint64_t address, uint64_t bytes)
+{
+	const struct code_memory *memory = &process->memory;
+	uint8_t byte;
+
+	return !memory->read(memory->data, address, &byte, 1) &&
+	       (bytes < 2 || !memory->read(memory->data, address + bytes - 1, &byte, 1));
+}
+
+static unsigned int count_pieces(const struct finding *finding)
+{
+	unsigned int count = 0;
+
+	for (const struct watching *w = finding->process->watching; w; w = w->next)
+		count += w->count;
+	for (const struct watching *w = finding->fresh; w; w = w->next)
+		count += w->count;
+	return count + locals_registers(finding->process->watch.locals);
+}
+
+static int describe(struct watched_spec *result, uint32_t process, struct watch_place *place)
+{
+	result->error = 0;
+	result->bytes = place->bytes;
+	return watched_type_take(result, process, &place->type);
+}
+
+/* Debug registers that watches from outside will take afterwards: one each at least. */
+static unsigned int count_outside(const struct finding *finding)
+{
+	unsigned int count = 0;
+
+	for (size_t i = 0; i < finding->session->specs->count; i++)
+		count += finding->session->specs->all[i].watch &&
+			 finding->session->specs->all[i].watch->options.is_outside;
+	return finding->process->invited && !finding->process->hello.forked ? count : 0;
+}
+
+/* Note a local variable; its requests are sent when all are known. Returns 1 or an error. */
+static int want_local(struct finding *finding, const struct spec *spec, struct watch_place *place,
+		      struct watched_spec *result)
+{
+	struct watch_trouble trouble = { 0 };
+	int err = 0;
+
+	if (finding->given_back)
+		return fail(finding->session, spec, -WM_E_WATCH_CHANGE,
+			    "a watch of a local variable");
+	/* it is in a library that came later, and the registers are already shared out */
+	if (finding->process->watch.locals) {
+		result->error = -WM_E_WATCH_LOCAL_LATER;
+		finding->late = spec;
+		return 1;
+	}
+	if (finding->process->outside)
+		err = watch_trouble_set(&trouble, -WM_E_WATCH_OPTION, 0, 0,
+					"from outside a local variable's frames are seen too late");
+	else if (live_launches(finding->session))
+		err = watch_trouble_set(
+			&trouble, -WM_E_TRAIL_ASKED, 0, 0,
+			"soft: a local variable's function runs as a translation, elsewhere");
+	else if (spec->watch->options.thread)
+		err = watch_trouble_set(
+			&trouble, -WM_E_WATCH_OPTION, 0, 0,
+			"any thread may have its frames; to select the writer, use if=tid==TID");
+	if (!err)
+		err = locals_want(&finding->locals, (size_t)(spec - finding->session->specs->all),
+				  spec->text, spec->watch, place, &trouble);
+	if (err)
+		return fail(finding->session, spec, err, trouble.detail);
+	err = describe(result, finding->process->number, place);
+	return err ? fail(finding->session, spec, err, "") : 1;
+}
+
+/* Find what the place's life depends on, and the base to add to its address. */
+static int find_bond(struct finding *finding, const struct watch_expr *expr,
+		     const struct watch_place *place, struct watched_spec *result, uint64_t *base,
+		     struct watch_trouble *trouble)
+{
+	struct watch_bond *bond = &finding->bond;
+	int is_library = place->module && (!place->follow_count || expr->options.follows) &&
+			 !variable_is_program(place->module->file);
+
+	free(result->library);
+	result->library = is_library ? strdup(place->module->file->path) : NULL;
+	*bond = (struct watch_bond){ .module = is_library ? place->module->base : 0 };
+	if (place->base != WATCH_IN_THREAD && place->base != WATCH_IN_BLOCK) {
+		if (expr->options.thread)
+			return watch_trouble_set(
+				trouble, -WM_E_WATCH_OPTION, 0, 0,
+				"all threads share it, and thread= is for thread-local variables; to select the writer, use if=tid==TID");
+		return 0;
+	}
+	return thread_find(&bond->owner, base, finding->process->pid, place, expr->options.thread,
+			   &finding->list, trouble);
+}
+
+struct near_names {
+	const char *word;
+	char *all[NEAR_MAX + 1]; /* nearest first; the last is the candidate */
+	size_t count;
+};
+
+static int near_take(const char *name, void *data)
+{
+	struct near_names *near = data;
+	const char *best[NEAR_MAX];
+	char *dropped = strdup(name);
+	int count;
+
+	if (!dropped)
+		return -ENOMEM;
+	near->all[near->count++] = dropped;
+	count = similar_list(near->word, (const char *const *)near->all, near->count, best,
+			     NEAR_MAX);
+	for (size_t i = 0; i < near->count; i++) {
+		int is_best = 0;
+
+		for (int j = 0; j < count; j++)
+			is_best |= best[j] == near->all[i];
+		if (!is_best)
+			free(near->all[i]);
+	}
+	memcpy(near->all, best, (size_t)count * sizeof(*best));
+	near->count = (size_t)count;
+	return 0;
+}
+
+/* No variable has that name: append similar names of the program to the detail. */
+static void near_add(const struct finding *finding, const struct watch_expr *expr,
+		     struct watch_trouble *trouble)
+{
+	struct near_names near = { .word = expr->name };
+	size_t used = strlen(trouble->detail);
+
+	for (size_t i = 0; expr->name && i < finding->module_count; i++)
+		if (variable_is_program(finding->modules[i]->file) &&
+		    watch_expr_takes(expr, finding->modules[i]->file->path,
+				     &finding->modules[i]->file->aliases))
+			(void)watch_names(finding->modules[i], near_take, &near);
+	for (size_t i = 0; i < near.count; i++) {
+		if (used < sizeof(trouble->detail))
+			used += (size_t)snprintf(trouble->detail + used,
+						 sizeof(trouble->detail) - used, "%s%s%s",
+						 i ? " or " : "; did you mean ", near.all[i],
+						 i + 1 == near.count ? "?" : "");
+		free(near.all[i]);
+	}
+}
+
+/*
+ * Whether the program is a static PIE held at its entry, which has not relocated its pointers yet.
+ */
+static int is_unrelocated(const struct finding *finding, const struct watch_place *place)
+{
+	const struct code_file *file = place->module ? place->module->file : NULL;
+
+	if (!file || !place->follow_count || !outside_is_held(finding->process) ||
+	    file->header.e_type != ET_DYN)
+		return 0;
+	for (size_t i = 0; i < file->segment_count; i++)
+		if (file->segments[i].type == PT_INTERP)
+			return 0;
+	return 1;
+}
+
+static int want_follow(struct finding *finding, const struct spec *spec,
+		       const struct watch_place *place, struct watch_trouble *trouble)
+{
+	if (finding->process->outside)
+		return watch_trouble_set(
+			trouble, -WM_E_WATCH_OPTION, 0, 0,
+			"follow: from outside a pointer's change is seen too late");
+	if (finding->given_back)
+		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
+					 "follow: nothing becomes such a watch in place");
+	if (live_launches(finding->session))
+		return watch_trouble_set(
+			trouble, -WM_E_WATCH_OPTION, 0, 0,
+			"follow: a soft trail's translation does not wait for registers to move");
+	return follow_plan_make(&finding->plan, &finding->asked, spec->watch, place, trouble);
+}
+
+int finding_place(struct finding *finding, const struct spec *spec, struct watched_spec *result)
+{
+	struct code_process process = loaded_process(&finding->list);
+	struct watch_place place = { 0 };
+	struct watch_trouble trouble = { 0 };
+	uint64_t address = 0, base = 0;
+	int err = watch_place_find(&place, spec->watch, finding->modules, finding->module_count,
+				   &trouble);
+
+	/*
+	 * the named module may still be loaded; in a pass for newcomers a missing place is no error
+	 */
+	if (err == -WM_E_NO_MODULE || (err && err != -ENOMEM && finding->wants)) {
+		result->error = err;
+		watch_place_release(&place);
+		return 1;
+	}
+	if (!err && place.base == WATCH_IN_FRAME) {
+		err = want_local(finding, spec, &place, result);
+		watch_place_release(&place);
+		return err;
+	}
+	if (!err)
+		err = find_bond(finding, spec->watch, &place, result, &base, &trouble);
+	finding->plan = (struct follow_plan){ 0 };
+	if (!err && spec->watch->options.follows)
+		err = want_follow(finding, spec, &place, &trouble);
+	else if (!err)
+		err = watch_place_address(&place, &process.memory, base, &address, &trouble);
+	if (!err && !finding->plan.pointers && !is_mapped(&process, address, place.bytes))
+		err = watch_trouble_set(&trouble, -WM_E_WATCH_UNMAPPED, 0, 0, "0x%llx",
+					(unsigned long long)address);
+	if (err == -WM_E_WATCH_UNMAPPED && is_unrelocated(finding, &place))
+		err = watch_trouble_set(
+			&trouble, err, 0, 0,
+			"a static PIE relocates its pointers after its start: watch the pointer "
+			"itself, or attach with -p once it runs");
+	if (!err && !finding->plan.pointers)
+		err = ask_make(&finding->asked, spec->watch, &place, address, &trouble);
+	if (!err &&
+	    count_pieces(finding) + finding->asked.count - finding->given_back > EVENT_SOURCES_MAX)
+		err = watch_trouble_set(&trouble, -WM_E_WATCH_LARGE, 0, 0,
+					"with the watches before it, it would be the %uth register",
+					count_pieces(finding) + finding->asked.count);
+	if (!err) {
+		for (unsigned int i = 0; i < finding->asked.count; i++) {
+			finding->asked.about[i].owner = finding->bond.owner.word;
+			finding->asked.about[i].owner_number = finding->bond.owner.number;
+		}
+		result->address = address;
+		result->skew = address % 8;
+		result->pieces = finding->asked.count - finding->plan.pointers;
+		err = describe(result, finding->process->number, &place);
+	}
+	watch_place_release(&place);
+	if (err == -WM_E_WATCH_VARIABLE && trouble.error == err)
+		near_add(finding, spec->watch, &trouble);
+	return err ? fail(finding->session, spec, err, trouble.detail) : 0;
+}
+
+/* ---- the process's modules ---- */
+
+/* Leave out the agent's own module: its variables are not for users. */
+static int choose_modules(struct finding *finding)
+{
+	finding->modules = calloc(finding->list.module_count + 1, sizeof(struct code_module *));
+	if (!finding->modules)
+		return -ENOMEM;
+	for (size_t i = 0; i < finding->list.module_count; i++) {
+		struct code_module *module = finding->list.modules[i];
+
+		if (strcmp(name_last_part(module->file->path), AGENT_NAME))
+			finding->modules[finding->module_count++] = module;
+	}
+	return 0;
+}
+
+/*
+ * A hit's signal comes on the stack that its thread uses, and Go's stacks may have no room for it.
+ */
+static int refuse_go(const struct finding *finding)
+{
+	for (size_t i = 0; !finding->process->outside && i < finding->module_count; i++)
+		if (code_file_is_go(finding->modules[i]->file))
+			return session_fail(finding->session, -WM_E_WATCH_GO, "%s",
+					    finding->modules[i]->file->path);
+	return 0;
+}
+
+static int find_spec(struct finding *finding, size_t spec)
+{
+	struct wm_session *session = finding->session;
+	const struct spec *about = &session->specs->all[spec];
+	struct watch_trouble trouble = { 0 };
+	struct watched_spec *result;
+	int err;
+
+	if (!outside_wants(finding->process, about->watch) || finding_has(finding, spec) ||
+	    (finding->wants && !finding->wants(finding, spec)))
+		return 0;
+	err = thread_concerns(session, finding->process->pid, about->watch, &trouble);
+	if (err < 0 && !finding->wants)
+		return fail(session, about, err, trouble.detail);
+	if (err <= 0)
+		return 0;
+	result = watched_result(session, spec);
+	err = result ? finding_place(finding, about, result) : -ENOMEM;
+	if (!err)
+		err = watching_ask(finding, spec);
+	return err > 0 ? 0 : err;
+}
+
+int finding_open(struct finding *finding)
+{
+	int err = loaded_read(&finding->list, finding->process->pid);
+
+	if (err == -ESRCH)
+		return -WM_E_GONE;
+	if (!err)
+		err = loaded_open(&finding->list);
+	if (!err)
+		err = choose_modules(finding);
+	if (err)
+		return session_fail(finding->session, err, "pid %d", (int)finding->process->pid);
+	set_pulse(finding, (struct code_pulse){ on_beat, finding });
+	return refuse_go(finding);
+}
+
+void finding_close(struct finding *finding)
+{
+	set_pulse(finding, (struct code_pulse){ 0 });
+	free(finding->modules);
+	loaded_release(&finding->list);
+}
+
+static int is_told(const struct process *process, const struct loaded *loaded)
+{
+	int is = 0;
+
+	for (size_t i = 0; i < process->module_count; i++) {
+		const struct control_module *about = &process->modules[i].about;
+
+		if (about->base == loaded->base)
+			is = !about->gone && about->build_id_bytes == loaded->id.build_id_bytes &&
+			     !memcmp(about->build_id, loaded->id.build_id, about->build_id_bytes);
+	}
+	return is;
+}
+
+int finding_tell_modules(const struct finding *finding)
+{
+	struct process *process = finding->process;
+	int err = 0;
+
+	for (size_t i = 0; i < finding->list.count && !err; i++) {
+		const struct loaded *loaded = &finding->list.all[i];
+		const struct code_file *file = loaded->module ? loaded->module->file : NULL;
+		struct control_module module = { .base = loaded->base };
+
+		if (is_told(process, loaded))
+			continue;
+		if (file && file->build_id_bytes <= sizeof(module.build_id)) {
+			module.build_id_bytes = (uint8_t)file->build_id_bytes;
+			memcpy(module.build_id, file->build_id, file->build_id_bytes);
+		}
+		err = process_module(finding->session, process, &module, loaded->path);
+	}
+	return err;
+}
+
+int finding_all(struct finding *finding)
+{
+	struct wm_session *session = finding->session;
+	int err = finding_open(finding);
+
+	for (size_t i = 0; i < session->specs->count && !err; i++)
+		err = find_spec(finding, i);
+	if (!err && finding->locals)
+		err = locals_ask(finding, count_pieces(finding) + count_outside(finding));
+	/* a library or program that was just loaded has no frames yet */
+	if (!err && finding->locals && !finding->wants && !finding->process->hello.launched)
+		err = locals_ask_living(finding);
+	return err;
+}
+
+/* Report the agent's various errors about SIGTRAP as one error, with the agent's as the detail. */
+static int explain(struct wm_session *session, const struct process *process, int err)
+{
+	static const int causes[] = { WM_E_TRAP_GUARDS, WM_E_TRAP_IGNORED, WM_E_TRAP_FILTER,
+				      WM_E_TRAP_REPLACED };
+	struct target target;
+
+	/*
+	 * the process has to stop its threads to arm the guards' jumps: see whether something
+	 * forbids that
+	 */
+	if (err == -WM_E_TRAP_GUARDS && !target_read(&target, process->pid)) {
+		if (!target_may_stop_itself(&target))
+			return session_fail(session, -WM_E_NO_PTRACE, "pid %d", (int)process->pid);
+		if (target.tracer_pid && !live_is_wanted(session))
+			return session_fail(session, -WM_E_TRACED, "pid %d", (int)process->pid);
+	}
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
+		if (err == -causes[i])
+			return session_fail(session, -WM_E_WATCH_TRAP, "%s", wm_error_text(err));
+	return err;
+}
+
+static int wait_for_agent(struct finding *finding)
+{
+	int err = session_wait(finding->session, finding->process, ANSWER_WAIT_MS);
+
+	finding->process->error = 0;
+	if (!err && finding->process->watch.lost)
+		err = finding->process->watch.lost;
+	if (!err && finding->process->watch.has_ended)
+		err = -WM_E_GONE;
+	if (err)
+		return explain(finding->session, finding->process, err);
+	return finding->process->watch.table ? 0 : -WM_E_PROTOCOL;
+}
+
+int finding_wait(struct finding *finding)
+{
+	struct watch_state *state = &finding->process->watch;
+	int err = finding->process->outside ? outside_table(&state->table)
+					    : wait_for_agent(finding);
+
+	for (struct watching *w = finding->fresh; w && !err; w = w->next)
+		w->table = state->table;
+	return err;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a sweep gathers while it is being made, and the passes that it is made of.
+ */
+#ifndef TARGET_CODE_GATHER_H
+#define TARGET_CODE_GATHER_H
+
+#include "target/code/sweep.h"
+
+#include <Zydis/Zydis.h>
+#include <elf.h>
+
+struct address_list {
+	uint64_t *all;
+	size_t count, room;
+};
+
+/* An instruction that computes an address. */
+struct gather_lea {
+	uint64_t at, target;
+};
+
+struct gather {
+	struct sweep *sweep;
+	const struct code_file *file;
+	ZydisDecoder fast; /* lengths and raw fields alone */
+	ZydisDecoder full;
+	struct address_list
+		edges; /* where functions begin; after gather_edges() in order, each once */
+	struct address_list jumps;   /* jmp *%reg, in order */
+	struct address_list guesses; /* numbers in instructions that may be addresses */
+	struct address_list unread;  /* functions with something in them that can't be read */
+	struct gather_lea *leas;     /* of addresses in the module, in order of `at` */
+	size_t lea_count, lea_room;
+	struct gather_lea *tails; /* jumps out of their function, through a word too; likewise */
+	size_t tail_count, tail_room;
+	bool has_lookers; /* what these are, and the imports that code reads, is of interest */
+	int err; /* the first that happened: of memory, or that the file's owner has had enough */
+};
+
+void address_add(struct gather *gather, struct address_list *list, uint64_t address);
+void address_sort(struct address_list *list); /* and each once */
+
+/* Something may enter at an address; nothing is done where that is no code. */
+void gather_target(struct gather *gather, uint64_t address);
+
+/*
+ * Unpatchable: markers' sites, restartable sequences, some functions by their names
+ * (unpatchable.c).
+ */
+void gather_taboos(struct gather *gather, struct code_file *file,
+		   const struct code_symbols *symbols);
+
+/* Add one to the sweep's imports. */
+void gather_import(struct gather *gather, struct sweep_import import);
+
+/* Whether it is libc or belongs to it. */
+bool gather_is_library(const struct image *image);
+
+/* Of libc's functions that look at their return address, by their names without underscores. */
+bool gather_name_looks(const char *name);
+
+/*
+ * The words that the loader fills with addresses of functions (imports.c). After gather_taboos().
+ */
+void gather_imports(struct gather *gather);
+
+/* Which function that looks at its return address a pointer may lead to. After gather_code(). */
+void gather_pointers(struct gather *gather);
+
+/* Decode all code: starts, targets of branches and of computed addresses, leas, jumps. */
+void gather_code(struct gather *gather);
+
+/* Words of data and addends of relocations that are addresses of code. */
+void gather_words(struct gather *gather);
+
+/*
+ * Tables of jumps; functions whose jumps aren't understood become doubts. After all others
+ * (jump_table.c).
+ */
+void gather_tables(struct gather *gather);
+
+#endif

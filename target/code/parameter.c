@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/code/parameter.h"
+
+#include "target/code/dwarf.h"
+#include "target/code/passing.h"
+
+#include <demangle.h>
+#include <dwarf.h>
+#include <stdio.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+#define XMM0 17 /* in DWARF's numbers */
+
+enum trust {
+	TRUST_NOBODY, /* assembler: there are no parameters, only registers */
+	TRUST_ABI,
+	TRUST_SCALARS, /* the ABI up to the first aggregate: Rust */
+	TRUST_LISTS,   /* location lists alone */
+};
+
+/* One parameter: where the ABI has its eightbytes, and where the compiler says it is. */
+struct parameter {
+	char name[64];
+	struct passing passing;
+	struct code_operand by_abi[2], by_list;
+	int has_abi, has_list;
+	unsigned int described; /* mask of eightbytes: LLVM's callers pass no others */
+};
+
+struct call {
+	struct code_dwarf *dwarf;
+	uint64_t address;
+	enum trust trust;
+	int needs_proof; /* that a parameter is there still */
+	int is_of_gcc;
+	int is_unprototyped, is_fortran;
+	unsigned int integers, vectors; /* registers taken so far */
+	uint64_t stack;			/* bytes of the arguments there */
+	unsigned int doubts; /* enum passing_doubt: which of the three aren't known any more */
+	unsigned int count;
+	struct parameter *all; /* CODE_VALUES_MAX */
+};
+
+static enum trust language_trust(Dwarf_Die *function, int *is_c, int *is_fortran)
+{
+	Dwarf_Die unit;
+
+	*is_c = *is_fortran = 0;
+	if (!dwarf_diecu(function, &unit, NULL, NULL))
+		return TRUST_LISTS;
+	switch (dwarf_srclang(&unit)) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+	case 0x2c: /* C17 */
+	case 0x3e: /* C23 */
+		*is_c = 1;
+		return TRUST_ABI;
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case 0x2b: /* C++17 */
+	case 0x2e: /* C++20 */
+	case 0x3a: /* C++23 */
+	case DW_LANG_ObjC:
+	case DW_LANG_ObjC_plus_plus:
+		return TRUST_ABI;
+	case DW_LANG_Fortran77:
+	case DW_LANG_Fortran90:
+	case DW_LANG_Fortran95:
+	case DW_LANG_Fortran03:
+	case DW_LANG_Fortran08:
+		*is_fortran = 1;
+		return TRUST_ABI;
+	case DW_LANG_Mips_Assembler:
+		return TRUST_NOBODY;
+	case DW_LANG_Rust:
+		return TRUST_SCALARS;
+	default:
+		return TRUST_LISTS;
+	}
+}
+
+/* Copies that were made with other parameters have it in their names. */
+static int is_changed(Dwarf_Die *function, const char *name)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word convention;
+
+	if (strstr(name, ".isra") || strstr(name, ".constprop") || strstr(name, ".part"))
+		return 1;
+	return dwarf_attr_integrate(function, DW_AT_calling_convention, &attribute) &&
+	       !dwarf_formudata(&attribute, &convention) && convention != DW_CC_normal;
+}
+
+enum location {
+	LOCATION_NONE,	/* no location covers the first instruction */
+	LOCATION_OTHER, /* there is a location, of a kind not known here */
+	LOCATION_REGISTER,
+	LOCATION_FRAME,	  /* in the function's frame, once it has one */
+	LOCATION_POINTED, /* in memory that a register or a word of the frame points to */
+};
+
+static int is_argument_register(unsigned int kind, uint64_t reg)
+{
+	if (kind == OPERAND_VECTOR)
+		return reg < 8;
+	return reg == 5 || reg == 4 || reg == 1 || reg == 2 || reg == 8 || reg == 9;
+}
+
+/* What an expression of one step names. */
+static enum location read_expression(const Dwarf_Op *op, struct code_operand *operand)
+{
+	uint64_t reg;
+
+	if (op->atom == DW_OP_fbreg)
+		return LOCATION_FRAME;
+	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31 && !op->number)
+		return LOCATION_POINTED;
+	if (op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31)
+		reg = op->atom - DW_OP_reg0;
+	else if (op->atom == DW_OP_regx)
+		reg = op->number;
+	else
+		return LOCATION_OTHER;
+	*operand = (struct code_operand){ .kind = OPERAND_REGISTER,
+					  .bytes = 8,
+					  .index = OPERAND_NONE };
+	if (reg >= XMM0 && reg < XMM0 + 16) {
+		operand->kind = OPERAND_VECTOR;
+		reg -= XMM0;
+	} else if (reg > 15) {
+		return LOCATION_OTHER;
+	}
+	operand->reg = (uint8_t)reg;
+	return LOCATION_REGISTER;
+}
+
+/* Which eightbytes an expression describes, in pieces or as a whole. */
+static unsigned int eightbytes_of(const Dwarf_Op *ops, size_t count)
+{
+	uint64_t at = 0;
+	unsigned int described = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t bytes = ops[i].number;
+
+		if (ops[i].atom == DW_OP_bit_piece)
+			return 0;
+		if (ops[i].atom != DW_OP_piece)
+			continue;
+		if (!bytes || bytes > 16)
+			return 0;
+		if (i && ops[i - 1].atom != DW_OP_piece) /* an empty one: no value */
+			described |= (at < 8 ? 1u : 0) | (at + bytes > 8 ? 2u : 0);
+		at += bytes;
+	}
+	return at ? described : 3;
+}
+
+/* Where a parameter is at the function's first instruction, by the compiler's own words. */
+static enum location location_of(const struct call *call, Dwarf_Die *parameter,
+				 struct code_operand *operand, unsigned int *described)
+{
+	enum location location;
+	Dwarf_Attribute attribute;
+	unsigned int form;
+	size_t count;
+	Dwarf_Op *op;
+
+	if (!dwarf_attr(parameter, DW_AT_location, &attribute) ||
+	    dwarf_getlocation_addr(&attribute, call->address - (uint64_t)call->dwarf->bias, &op,
+				   &count, 1) != 1)
+		return LOCATION_NONE;
+	if (count == 2 && op[0].atom == DW_OP_fbreg && op[1].atom == DW_OP_deref)
+		return LOCATION_POINTED;
+	if (count != 1) {
+		*described = eightbytes_of(op, count);
+		return LOCATION_OTHER;
+	}
+	location = read_expression(op, operand);
+	form = dwarf_whatform(&attribute);
+	/*
+	 * A single expression for the whole function describes it behind its prologue. A value that
+	 * is always in an argument register was there at the first instruction, too.
+	 */
+	if (location == LOCATION_REGISTER &&
+	    (form == DW_FORM_exprloc || form == DW_FORM_block1 || form == DW_FORM_block2 ||
+	     form == DW_FORM_block4 || form == DW_FORM_block) &&
+	    !is_argument_register(operand->kind, operand->reg))
+		return LOCATION_OTHER;
+	return location;
+}
+
+static void place_on_stack(struct call *call, struct parameter *parameter)
+{
+	const struct passing *passing = &parameter->passing;
+
+	/* Before LLVM 18 a pair of eightbytes could be torn apart, or lie there unaligned. */
+	if (passing->alignment > 8 && !call->is_of_gcc && passing->classes[0] == CLASS_INTEGER)
+		call->doubts |= DOUBT_INTEGERS | DOUBT_STACK;
+	if (call->doubts & DOUBT_STACK)
+		return;
+	if (passing->alignment > 8)
+		call->stack = (call->stack + passing->alignment - 1) & ~(passing->alignment - 1);
+	parameter->has_abi = 1;
+	parameter->by_abi[0] = (struct code_operand){
+		.kind = OPERAND_MEMORY,
+		.bytes = 8,
+		.reg = 7,
+		.index = OPERAND_NONE,
+		.scale = 1,
+		.displacement = 8 + (int64_t)call->stack, /* behind the return address */
+	};
+	call->stack += (passing->bytes + 7) & ~7ull;
+}
+
+/* Give each eightbyte the next register of its class; what is padding alone takes none. */
+static void take_registers(const struct passing *passing, const uint8_t *registers,
+			   unsigned int *integers, unsigned int *vectors,
+			   struct code_operand *eightbytes)
+{
+	for (int i = 0; i < 2; i++) {
+		int is_integer = passing->classes[i] == CLASS_INTEGER;
+
+		if (!is_integer && passing->classes[i] != CLASS_SSE)
+			continue;
+		eightbytes[i] = (struct code_operand){
+			.kind = is_integer ? OPERAND_REGISTER : OPERAND_VECTOR,
+			.bytes = 8,
+			.reg = is_integer ? registers[(*integers)++] : (uint8_t)(*vectors)++,
+			.index = OPERAND_NONE,
+		};
+	}
+}
+
+/*
+ * Give an argument its place, as the psABI does. What would take of what isn't known may take of
+ * the rest, or leave it alone, and neither is known then.
+ */
+static void place(struct call *call, struct parameter *parameter)
+{
+	static const uint8_t arguments[] = { 5, 4, 1, 2, 8, 9 };
+	const struct passing *passing = &parameter->passing;
+	unsigned int integers, vectors, needs;
+
+	passing_registers(passing, &integers, &vectors);
+	call->doubts |= passing->doubts;
+	if (passing->doubts ||
+	    (passing->classes[0] == CLASS_NONE && passing->classes[1] == CLASS_NONE))
+		return;
+	needs = (integers ? DOUBT_INTEGERS : 0u) | (vectors ? DOUBT_VECTORS : 0u);
+	if (call->doubts & needs) {
+		call->doubts |= needs | DOUBT_STACK;
+		return;
+	}
+	if (!needs || call->integers + integers > 6 || call->vectors + vectors > 8) {
+		place_on_stack(call, parameter);
+		return;
+	}
+	parameter->has_abi = 1;
+	take_registers(passing, arguments, &call->integers, &call->vectors, parameter->by_abi);
+}
+
+static int is_aggregate(const struct passing *passing)
+{
+	return !passing->type;
+}
+
+static int is_unprototyped_float(const struct call *call, const struct passing *passing)
+{
+	return call->is_unprototyped && passing->type == WM_TYPE_F32;
+}
+
+/* Type and name from `from`, location from `place_of`: an inline function's copies differ. */
+static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_of)
+{
+	static const struct passing reference = {
+		.bytes = 8, .alignment = 8, .classes = { CLASS_INTEGER }, .type = WM_TYPE_PTR
+	};
+	struct parameter *parameter = &call->all[call->count++];
+	int is_found;
+	const char *name = dwarf_diename(from);
+	enum location location = LOCATION_NONE;
+	Dwarf_Attribute attribute;
+	Dwarf_Die type;
+
+	*parameter = (struct parameter){ .passing.doubts = DOUBT_ALL, .described = 3 };
+	if (name)
+		snprintf(parameter->name, sizeof(parameter->name), "%.63s", name);
+	else
+		snprintf(parameter->name, sizeof(parameter->name), "arg%u", call->count);
+	if (dwarf_attr_integrate(from, DW_AT_type, &attribute) &&
+	    dwarf_formref_die(&attribute, &type))
+		passing_of(&type, &call->dwarf->enumerations, &parameter->passing);
+	if (call->trust == TRUST_SCALARS && is_aggregate(&parameter->passing))
+		call->trust = TRUST_LISTS;
+	if (place_of)
+		location = location_of(call, place_of, &parameter->by_list, &parameter->described);
+	parameter->has_list = location == LOCATION_REGISTER;
+	is_found = location == LOCATION_REGISTER || location == LOCATION_FRAME;
+	if (call->needs_proof && !is_found)
+		call->trust = TRUST_LISTS;
+	/* Fortran's types don't say which arguments come by reference. */
+	if (call->is_fortran && location == LOCATION_POINTED)
+		parameter->passing = reference;
+	else if (call->is_fortran && !is_found)
+		parameter->passing.doubts = DOUBT_ALL;
+	if (call->trust != TRUST_LISTS)
+		place(call, parameter);
+	/*
+	 * LLVM's callers in the same unit leave anything there for one that isn't used, and for an
+	 * eightbyte that isn't. A float without a prototype comes as a double.
+	 */
+	if ((!call->is_of_gcc && location == LOCATION_NONE) ||
+	    is_unprototyped_float(call, &parameter->passing))
+		parameter->has_abi = 0;
+	if (call->is_of_gcc)
+		parameter->described = 3;
+}
+
+/* In a function's own copy of inlined code, find the concrete parameter of an abstract one. */
+static int concrete_of(Dwarf_Die *function, Dwarf_Die *parameter, Dwarf_Die *concrete)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Die origin;
+
+	if (dwarf_child(function, concrete))
+		return 0;
+	do {
+		if (dwarf_tag(concrete) == DW_TAG_formal_parameter &&
+		    dwarf_attr(concrete, DW_AT_abstract_origin, &attribute) &&
+		    dwarf_formref_die(&attribute, &origin) &&
+		    dwarf_dieoffset(&origin) == dwarf_dieoffset(parameter))
+			return 1;
+	} while (!dwarf_siblingof(concrete, concrete));
+	return 0;
+}
+
+/*
+ * GCC's constructors and destructors come in variants. Only the variant for a part of a larger
+ * object gets the table of virtual bases; no variant gets the flag. The abstract one has both.
+ */
+static int is_of_other_variant(struct call *call, Dwarf_Die *function, Dwarf_Die *parameter)
+{
+	const char *name = dwarf_diename(parameter), *linkage;
+	Dwarf_Attribute attribute;
+
+	if (!name || !dwarf_hasattr(parameter, DW_AT_artificial))
+		return 0;
+	if (!strcmp(name, "__in_chrg"))
+		return 1;
+	if (strcmp(name, "__vtt_parm"))
+		return 0;
+	linkage = dwarf_attr(function, DW_AT_linkage_name, &attribute)
+			  ? dwarf_formstring(&attribute)
+			  : NULL;
+	if (linkage && (is_gnu_v3_mangled_ctor(linkage) == gnu_v3_complete_object_ctor ||
+			is_gnu_v3_mangled_dtor(linkage) == gnu_v3_complete_object_dtor ||
+			is_gnu_v3_mangled_dtor(linkage) == gnu_v3_deleting_dtor))
+		return 1;
+	call->trust = TRUST_LISTS;
+	return 1;
+}
+
+static void parameters_take(struct call *call, Dwarf_Die *function)
+{
+	Dwarf_Die origin, child, concrete;
+	Dwarf_Attribute attribute;
+	int is_copy = dwarf_attr(function, DW_AT_abstract_origin, &attribute) &&
+		      dwarf_formref_die(&attribute, &origin);
+
+	if (dwarf_child(is_copy ? &origin : function, &child))
+		return;
+	do {
+		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
+			continue;
+		if (!is_copy)
+			parameter_take(call, &child, &child);
+		else if (concrete_of(function, &child, &concrete))
+			parameter_take(call, &child, &concrete);
+		else if (!is_of_other_variant(call, function, &child))
+			parameter_take(call, &child, NULL);
+	} while (call->count < CODE_VALUES_MAX && !dwarf_siblingof(&child, &child));
+}
+
+/*
+ * Whether the compiler has a parameter in another register than the ABI: then the ABI is not kept.
+ */
+static int is_contradicted(const struct call *call)
+{
+	for (unsigned int i = 0; i < call->count; i++) {
+		const struct parameter *parameter = &call->all[i];
+
+		if (parameter->has_abi && parameter->has_list &&
+		    (parameter->by_abi[0].kind != parameter->by_list.kind ||
+		     parameter->by_abi[0].reg != parameter->by_list.reg))
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * A member's field, by where its structure's eightbytes are; 0 where there is no room for its name.
+ */
+static int member_field(struct code_field *field, const char *name,
+			const struct code_operand *eightbytes, const struct passing_member *member)
+{
+	int is_memory = eightbytes[0].kind == OPERAND_MEMORY;
+
+	if (strlen(name) + strlen(member->name) >= sizeof(field->name))
+		return 0;
+	*field = (struct code_field){ .type = member->type, .names = member->names };
+	strcpy(stpcpy(field->name, name), member->name);
+	field->from = eightbytes[is_memory ? 0 : member->offset / 8];
+	field->from.bytes = member->bytes;
+	field->from.displacement += is_memory ? member->offset : member->offset % 8;
+	return 1;
+}
+
+/* A structure's members follow it, which has no value itself. */
+static void members_fill(struct code_values *values, const struct parameter *parameter)
+{
+	uint8_t position = values->positions[values->count - 1];
+
+	for (unsigned int i = 0; i < parameter->passing.member_count; i++) {
+		const struct passing_member *member = &parameter->passing.members[i];
+
+		if (!(parameter->described >> member->offset / 8 & 1) ||
+		    values->count == CODE_VALUES_MAX ||
+		    !member_field(&values->all[values->count], parameter->name, parameter->by_abi,
+				  member))
+			continue;
+		values->positions[values->count++] = position;
+	}
+}
+
+static void fields_fill(const struct call *call, struct code_values *values, int is_regular)
+{
+	for (unsigned int i = 0; i < call->count && values->count < CODE_VALUES_MAX; i++) {
+		const struct parameter *parameter = &call->all[i];
+		unsigned int at = values->count++;
+		struct code_field *field = &values->all[at];
+
+		*field = (struct code_field){ 0 };
+		strcpy(field->name, parameter->name);
+		values->positions[at] = (uint8_t)(i + 1);
+		if (!parameter->passing.type) {
+			if (!parameter->passing.doubts && !parameter->passing.member_count)
+				values->lost_errs[at] = -WM_E_PARAMETER_TYPE;
+			else if (is_regular && parameter->has_abi)
+				members_fill(values, parameter);
+			continue;
+		}
+		if (parameter->has_list)
+			field->from = parameter->by_list;
+		else if (is_regular && parameter->has_abi)
+			field->from = parameter->by_abi[0];
+		else
+			continue;
+		field->from.bytes = (uint8_t)(parameter->passing.bytes);
+		field->type = parameter->passing.type;
+		field->names = parameter->passing.names;
+	}
+}
+
+/* The result's fields; what comes back in %st or in memory has none. */
+static void returns_fill(struct code_parameters *parameters, const struct passing *passing)
+{
+	static const uint8_t results[] = { 0, 1 }; /* rax, rdx */
+	struct passing_member whole = { .bytes = (uint8_t)passing->bytes,
+					.type = passing->type,
+					.names = passing->names };
+	const struct passing_member *members = passing->type ? &whole : passing->members;
+	unsigned int count = passing->type ? 1 : passing->member_count;
+	unsigned int integers = 0, vectors = 0;
+	struct code_operand eightbytes[2] = { 0 };
+
+	if (passing->classes[0] == CLASS_MEMORY || passing->classes[0] == CLASS_X87)
+		return;
+	take_registers(passing, results, &integers, &vectors, eightbytes);
+	for (unsigned int i = 0; i < count; i++)
+		parameters->return_count += member_field(
+			&parameters->returns[parameters->return_count], "ret", eightbytes,
+			&members[i]);
+}
+
+/* The result, and the register that a hidden argument takes where the result goes to memory. */
+static void result_take(struct call *call, struct code_parameters *parameters, Dwarf_Die *function)
+{
+	Dwarf_Attribute attribute;
+	struct passing passing;
+	Dwarf_Die type;
+
+	if (!dwarf_attr_integrate(function, DW_AT_type, &attribute))
+		return;
+	if (!dwarf_formref_die(&attribute, &type)) {
+		call->trust = TRUST_LISTS;
+		return;
+	}
+	passing_of(&type, &call->dwarf->enumerations, &passing);
+	if (passing.doubts || (call->trust == TRUST_SCALARS && is_aggregate(&passing)))
+		call->trust = TRUST_LISTS;
+	if (passing.is_reference || passing.classes[0] == CLASS_MEMORY)
+		call->integers = 1;
+	if (call->trust != TRUST_LISTS)
+		returns_fill(parameters, &passing);
+}
+
+/* Go passes arguments in its own registers; its functions have their package before a dot. */
+static int is_go(const struct code_file *file, const char *name)
+{
+	return strchr(name, '.') && (code_file_section(file, ".gopclntab") ||
+				     code_file_section(file, ".note.go.buildid"));
+}
+
+/* GCC calls functions that it changed by other names. */
+static int is_of_gcc(Dwarf_Die *function)
+{
+	Dwarf_Attribute attribute;
+	const char *producer;
+	Dwarf_Die unit;
+
+	if (!dwarf_diecu(function, &unit, NULL, NULL) ||
+	    !dwarf_attr(&unit, DW_AT_producer, &attribute))
+		return 0;
+	producer = dwarf_formstring(&attribute);
+	return producer && !strncmp(producer, "GNU ", 4);
+}
+
+/* Whether all parameters are in the frame, which is so of what was not optimised. */
+static int is_plain(const struct call *call)
+{
+	for (unsigned int i = 0; i < call->count; i++)
+		if (call->all[i].has_list)
+			return 0;
+	return call->count && call->trust != TRUST_LISTS;
+}
+
+int code_parameters_read(struct code_parameters *parameters, struct code_file *file,
+			 uint64_t address, const char *name, int is_local)
+{
+	struct code_dwarf *dwarf = code_dwarf_of(file);
+	struct parameter all[CODE_VALUES_MAX]; /* large, and mostly unused: not cleared */
+	struct call call = { .dwarf = dwarf, .address = address, .all = all };
+	struct code_values *values = &parameters->values;
+	struct code_declared declared;
+	Dwarf_Die function;
+	int is_c;
+
+	*parameters = (struct code_parameters){ .source = "" };
+	if (code_dwarf_function(file, address, name, &function))
+		return is_go(file, name) ? -WM_E_FOREIGN_CALL : 0;
+	code_dwarf_declared(&function, &declared);
+	parameters->source = declared.source;
+	parameters->line = declared.line;
+	parameters->never_returns = dwarf_hasattr_integrate(&function, DW_AT_noreturn);
+	call.trust = language_trust(&function, &is_c, &call.is_fortran);
+	if (call.trust == TRUST_NOBODY)
+		return 0;
+	call.is_unprototyped = is_c && !dwarf_hasattr_integrate(&function, DW_AT_prototyped);
+	call.is_of_gcc = is_of_gcc(&function);
+	call.needs_proof = is_local && !call.is_of_gcc;
+	if (is_changed(&function, name))
+		call.trust = TRUST_LISTS;
+	values->is_told = values->with_registers = 1;
+	values->lost_err = -WM_E_PARAMETER_LOST;
+	result_take(&call, parameters, &function);
+	parameters_take(&call, &function);
+	/* The compiler drops a result that no caller takes, and does not record that. */
+	if (call.needs_proof && !is_plain(&call))
+		parameters->return_count = 0;
+	fields_fill(&call, values, !is_contradicted(&call));
+	return 1;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/code/probe_spec.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+static struct code_request request;
+
+static int parse(const char *text)
+{
+	code_request_release(&request);
+	return code_request_parse(&request, text);
+}
+
+Test(request, a_usdt_probe)
+{
+	cr_assert_eq(parse("usdt:postgresql:query__*"), 0);
+	cr_assert_eq(request.kind, REQUEST_USDT);
+	cr_assert_str_eq(request.name, "postgresql:query__*");
+	cr_assert_null(request.module);
+	cr_assert_not(request.wants_all);
+	cr_assert_eq(parse("usdt:a:b@libx.so/arg1:str,arg3/"), 0);
+	cr_assert_str_eq(request.name, "a:b");
+	cr_assert_str_eq(request.module, "libx.so");
+	cr_assert_eq(request.wish_count, 2);
+	cr_assert_eq(request.wishes[0].type, WM_TYPE_STR);
+	cr_assert_str_eq(request.wishes[1].name, "arg3");
+	cr_assert_eq(request.wishes[1].type, 0);
+}
+
+Test(request, a_function)
+{
+	cr_assert_eq(parse("func:malloc"), 0);
+	cr_assert_eq(request.kind, REQUEST_FUNCTION);
+	cr_assert_not(request.wants_return);
+	cr_assert_eq(parse("func:malloc@/lib/libc.so.6/ret:x,arg1:u32/"), 0);
+	cr_assert_str_eq(request.name, "malloc");
+	cr_assert_str_eq(request.module, "/lib/libc.so.6");
+	cr_assert(request.wants_return);
+	cr_assert_eq(request.return_type, WM_TYPE_PTR);
+	cr_assert_eq(request.wish_count, 1);
+	cr_assert_eq(parse("func:*@libz/args,ret/"), 0);
+	cr_assert(request.wants_all);
+	cr_assert_eq(parse("func:shop::Order::add(int, char const*)/rdi/"), 0);
+	cr_assert_str_eq(request.name, "shop::Order::add(int, char const*)");
+	cr_assert_eq(parse("func:ns::operator/"), 0);
+	cr_assert_str_eq(request.name, "ns::operator/");
+	cr_assert_eq(parse("func:ns::operator//arg1/"), 0);
+	cr_assert_str_eq(request.name, "ns::operator/");
+	cr_assert_eq(request.wish_count, 1);
+}
+
+Test(request, a_place_that_must_be_safe)
+{
+	cr_assert_eq(parse("func:malloc"), 0);
+	cr_assert_not(request.is_safe);
+	cr_assert_eq(parse("func:malloc/safe/"), 0);
+	cr_assert(request.is_safe);
+	cr_assert_eq(request.wish_count, 0);
+	cr_assert_eq(parse("usdt:a:b/arg1,safe,arg2/"), 0);
+	cr_assert(request.is_safe);
+	cr_assert_eq(request.wish_count, 2);
+	cr_assert_eq(parse("addr:x+1/safe/"), 0);
+	cr_assert(request.is_safe);
+}
+
+Test(request, fields_without_their_last_slash_are_no_name)
+{
+	static const char *const lacking[] = {
+		"func:add/arg1:str",  "func:add/ret", "func:f@libx.so/ret,args",
+		"usdt:a:b/arg1,arg2", "func:f/count", "func:f@/usr/lib/libx/safe",
+	};
+	static const char *const fine[] = {
+		"func:f@/usr/lib/libx",		 "func:ns::operator/(shop::Order const&)",
+		"func:github.com/ours/list.Add", "addr:src/main.c:12",
+		"addr:/usr/bin/cat+0x10",
+	};
+
+	for (size_t i = 0; i < sizeof(lacking) / sizeof(lacking[0]); i++) {
+		cr_expect_eq(parse(lacking[i]), -WM_E_SPEC, "%s", lacking[i]);
+		cr_expect(strstr(request.wrong, "no slash behind"), "%s", request.wrong);
+	}
+	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
+		cr_expect_eq(parse(fine[i]), 0, "%s", fine[i]);
+}
+
+Test(request, slash_without_fields_ends_the_spec)
+{
+	cr_assert_eq(parse("func:f@app/"), 0);
+	cr_assert_str_eq(request.name, "f");
+	cr_assert_str_eq(request.module, "app");
+	cr_assert_eq(parse("func:f/"), 0);
+	cr_assert_str_eq(request.name, "f");
+	cr_assert_eq(parse("func:ns::operator/"), 0);
+	cr_assert_str_eq(request.name, "ns::operator/");
+	cr_assert_eq(parse("usdt:a:b/"), 0);
+	cr_assert_str_eq(request.name, "a:b");
+	cr_assert_eq(parse("addr:x+16/"), 0);
+	cr_assert_eq(request.offset, 16);
+	cr_assert_eq(parse("func:f//"), -WM_E_SPEC);
+}
+
+Test(request, an_address)
+{
+	cr_assert_eq(parse("addr:/usr/bin/x+0x1a40/rdi,esi:i32/"), 0);
+	cr_assert_eq(request.kind, REQUEST_OFFSET);
+	cr_assert_str_eq(request.module, "/usr/bin/x");
+	cr_assert_eq(request.offset, 0x1a40);
+	cr_assert_eq(request.wish_count, 2);
+	cr_assert_eq(parse("addr:libstdc++.so.6+0100"), 0);
+	cr_assert_str_eq(request.module, "libstdc++.so.6");
+	cr_assert_eq(request.offset, 100);
+	cr_assert_eq(parse("addr:[vdso]+0x10"), 0);
+	cr_assert_eq(parse("addr:src/main.c:42"), 0);
+	cr_assert_eq(request.kind, REQUEST_LINE);
+	cr_assert_str_eq(request.name, "src/main.c");
+	cr_assert_eq(request.line, 42);
+}
+
+Test(request, nonsense_is_refused)
+{
+	static const char *const texts[] = {
+		"",
+		"func",
+		"func:",
+		"func:@x",
+		"func:a@",
+		"func:/a/",
+		"func:a//",
+		"func:a/arg1,/",
+		"func:a/,/",
+		"func:a/1x/",
+		"func:a/a b/",
+		"func:a/ret,ret/",
+		"func:a/breakpoint=always/",
+		"func:a/x,x/",
+		"func:a/args:u8/",
+		"func:a/safe,safe/",
+		"func:a/safe:u8/",
+		"func:a\n",
+		"func:a\tb",
+		"usdt:",
+		"usdt:a",
+		"usdt:a:",
+		"usdt::b",
+		"usdt:a:b:c",
+		"usdt:a b:c",
+		"usdt:a:b/ret x/",
+		"addr:",
+		"addr:x",
+		"addr:+1",
+		"addr:x+",
+		"addr:x+g",
+		"addr:x+0x",
+		"addr:x+-1",
+		"addr:x+1 ",
+		"addr:x:",
+		"addr::1",
+		"addr:x:0",
+		"addr:x:99999999999",
+		"addr:x+0x10000000000000000",
+		"addr:x+1/args/",
+		"other:x",
+		"func:a/a1,a2,a3,a4,a5,a6,a7,a8,a9,a10,a11,a12,a13,a14,a15,a16,a17/",
+	};
+	char longest[2 * REQUEST_BYTES_MAX];
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		cr_assert_eq(parse(texts[i]), -WM_E_SPEC, "%s", texts[i]);
+	cr_assert_eq(parse("func:a/arg1:int/"), -WM_E_FIELD_TYPE);
+	cr_assert_eq(parse("func:a/arg1:/"), -WM_E_FIELD_TYPE);
+	cr_assert_eq(parse("usdt:a:b/ret/"), -WM_E_SPEC);
+	cr_assert(strstr(request.wrong, "only a function has a return"), "%s", request.wrong);
+	cr_assert_eq(parse("addr:x+1/ret/"), -WM_E_SPEC);
+	cr_assert_eq(parse("addr:x.c:1/arg1,ret:u8/"), -WM_E_SPEC);
+	memset(longest, 'a', sizeof(longest) - 1);
+	memcpy(longest, "func:", 5);
+	longest[sizeof(longest) - 1] = 0;
+	cr_assert_eq(parse(longest), -WM_E_SPEC);
+}
+
+Test(request, wrong_part_is_named)
+{
+	static const struct {
+		const char *text, *words;
+	} wrong[] = {
+		{ "func:f/ret,breakpoint=always/",
+		  "breakpoint=always: a field is NAME or NAME:TYPE" },
+		{ "func:f/1x/", "1x: a field is" },
+		{ "func:f/ret,ret/", "ret is there twice" },
+		{ "func:f/x,x/", "x is there twice" },
+		{ "func:f/args:u8/", "args takes no type" },
+		{ "func:f/arg1,/", "a field has no name" },
+		{ "func:f/arg1:strange/", "arg1:strange" },
+		{ "addr:x+1/args/", "args: an address has none" },
+		{ "addr:x+1/ret/", "ret" },
+		{ "func:@x", "no name" },
+		{ "func:f@", "no file behind @" },
+		{ "func:a//", "a field has no name" },
+		{ "usdt:a", "a is not PROVIDER:NAME" },
+		{ "addr:x+g", "x+g is neither FILE+OFFSET" },
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		cr_expect_lt(parse(wrong[i].text), 0, "%s", wrong[i].text);
+		cr_expect(strstr(request.wrong, wrong[i].words), "%s: %s", wrong[i].text,
+			  request.wrong);
+	}
+	cr_assert_eq(parse("func:f/ret/"), 0);
+	cr_assert_str_eq(request.wrong, "");
+}
+
+Test(request, a_module_goes_by_path_or_name)
+{
+	const char *path = "/usr/lib/x86_64-linux-gnu/libc.so.6";
+	char folder[] = "/tmp/waymark-request-XXXXXX", link[64];
+
+	cr_assert_eq(parse("func:a"), 0);
+	cr_assert(code_request_takes(&request, path, NULL));
+	cr_assert_eq(parse("func:a@libc.so.6"), 0);
+	cr_assert(code_request_takes(&request, path, NULL));
+	cr_assert_eq(parse("func:a@libc"), 0);
+	cr_assert(code_request_takes(&request, path, NULL));
+	cr_assert_eq(parse("func:a@/usr/*/libc.so*"), 0);
+	cr_assert(code_request_takes(&request, path, NULL));
+	cr_assert_eq(parse("func:a@libcrypt"), 0);
+	cr_assert_not(code_request_takes(&request, path, NULL));
+	cr_assert_eq(parse("func:a@/lib/libc.so.6"), 0);
+	cr_assert_not(code_request_takes(&request, path, NULL));
+
+	/* By the name that programs ask for it by. */
+	cr_assert_eq(parse("func:a@libz.so.1"), 0);
+	cr_assert(code_request_takes(&request, "/lib/libz.so.1.2.13", NULL));
+	cr_assert_not(code_request_takes(&request, "/lib/libz.so.11", NULL));
+	cr_assert_eq(parse("func:a@lib"), 0);
+	cr_assert_not(code_request_takes(&request, "/lib/lib.a", NULL));
+
+	/* By the names that the process has for it. */
+	cr_assert_eq(parse("func:a@libblas.so.3"), 0);
+	cr_assert_not(code_request_takes(&request, "/lib/libopenblas.so.0", NULL));
+	cr_assert(code_request_takes(&request, "/lib/libopenblas.so.0",
+				     &(struct code_aliases){ .link = "/lib/libblas.so.3" }));
+	cr_assert_eq(parse("func:a@server"), 0);
+	cr_assert(code_request_takes(&request, "/bin/tool",
+				     &(struct code_aliases){ "./other", "/bin/server" }));
+	cr_assert_not(code_request_takes(&request, "/bin/tool",
+					 &(struct code_aliases){ "./servers", "" }));
+
+	/* By a link to it, as /lib is one to /usr/lib. */
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(link, sizeof(link), "%s/link", folder);
+	cr_assert_eq(symlink("/etc/passwd", link), 0);
+	code_request_release(&request);
+	request.module = strdup(link);
+	cr_assert(code_request_takes(&request, "/etc/passwd", NULL));
+	unlink(link);
+	rmdir(folder);
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/expression/steps.h"
+
+#include "base/similar_names.h"
+#include "target/expression/library.h"
+#include "target/expression/member.h"
+#include "target/expression/named.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+#define NEAR_MAX 3
+#define NAMES_MAX 256 /* of members that near ones are looked for among */
+
+/* Report the expression so far, as the user wrote it, and its type. */
+int steps_misfit(const struct steps *steps, int error, const char *why,
+		 const struct watch_step *step)
+{
+	char name[DECLARED_NAME_MAX] = "";
+
+	if (error == -ENOENT)
+		error = -WM_E_WATCH_TYPE;
+	else if (error == -WM_E_WATCH_TYPE)
+		why = steps->type.dimension ? ", and in one piece only with all its indices"
+					    : ", whose place and bounds are in a descriptor";
+	else
+		why = error == -WM_E_NO_DEBUG ? ", which is declared, but not defined" : "";
+	if (steps->has_type)
+		declared_name(&steps->type, name, sizeof(name));
+	return watch_trouble_set(steps->trouble, error, step->at, step->bytes, "%.*s %s%s%s%s",
+				 (int)step->length, steps->expr->text + step->from,
+				 steps->has_type ? "is of type " : "has no type", name,
+				 steps->has_type && steps->is_address ? " *" : "", why);
+}
+
+int steps_refuse(const struct steps *steps, int error, const struct watch_step *step)
+{
+	return steps_misfit(steps, error, "", step);
+}
+
+int steps_advance(const struct steps *steps, int64_t bytes)
+{
+	struct watch_place *place = steps->place;
+
+	if (place->follow_count)
+		return __builtin_add_overflow(place->follows[place->follow_count - 1].offset, bytes,
+					      &place->follows[place->follow_count - 1].offset);
+	place->start += (uint64_t)bytes;
+	return 0;
+}
+
+/* A pointer is at the place: go where it leads. */
+static void follow(struct steps *steps, size_t at, size_t bytes)
+{
+	struct watch_place *place = steps->place;
+
+	/* WATCH_FOLLOWS_MAX: no expression has more. */
+	if (place->follow_count < WATCH_FOLLOWS_MAX)
+		place->follows[place->follow_count++] = (struct watch_follow){ .at = at,
+									       .bytes = bytes };
+}
+
+/* Down to what has structure; a C++ reference is what it refers to. -ENOENT: void. */
+int steps_peel(struct steps *steps, size_t at, size_t bytes)
+{
+	for (int i = 0; i < 2; i++) {
+		int err = declared_peel(&steps->type, steps->file, steps->dwarf), tag;
+
+		if (err)
+			return err;
+		tag = declared_tag(&steps->type);
+		if (steps->is_address ||
+		    (tag != DW_TAG_reference_type && tag != DW_TAG_rvalue_reference_type))
+			return 0;
+		follow(steps, at, bytes);
+		err = declared_of(&steps->type.die, &steps->type);
+		if (err)
+			return err;
+	}
+	return -WM_E_WATCH_DAMAGED;
+}
+
+/* From an object of the C++ library to its pointer or array. -ENOENT: not such an object. */
+static int library_go(struct steps *steps, unsigned int use, struct library_found *found)
+{
+	int err = -ENOENT;
+
+	if (steps->is_address || !declared_is_record(&steps->type))
+		return err;
+	err = library_find(&steps->type, use, steps->file, steps->dwarf, found);
+	if (err)
+		return err;
+	if (found->offset > INT64_MAX || steps_advance(steps, (int64_t)found->offset))
+		return -WM_E_WATCH_DAMAGED;
+	steps->type = found->type;
+	return 0;
+}
+
+/* From a pointer, or an array, to what it points to. */
+static int target_go(struct steps *steps, const struct watch_step *step, const char *why)
+{
+	uint64_t bytes, count;
+	struct library_found library;
+	int64_t lowest;
+	int err;
+
+	if (steps->is_address) {
+		steps->is_address = 0;
+		return 0;
+	}
+	if (!steps->has_type && steps->expr->length) {
+		/* the user gave the length: the type need not say that it is a pointer */
+		follow(steps, step->from, step->length);
+		return 0;
+	}
+	if (!steps->has_type)
+		return steps_misfit(steps, -ENOENT, why, step);
+	err = steps_peel(steps, step->from, step->length);
+	if (err)
+		return steps_misfit(steps, err, why, step);
+	err = library_go(steps, LIBRARY_POINTER, &library);
+	if (err && err != -ENOENT)
+		return steps_misfit(steps, err == -EOPNOTSUPP ? -ENOENT : err, why, step);
+	switch (declared_tag(&steps->type)) {
+	case DW_TAG_pointer_type:
+		follow(steps, step->from, step->length);
+		err = declared_of(&steps->type.die, &steps->type);
+		steps->has_type = err != -ENOENT;
+		return err == -ENOENT ? 0 : err;
+	case DW_TAG_array_type:
+		err = declared_element(&steps->type, &steps->type, &bytes, &lowest, &count);
+		return err ? steps_refuse(steps, err, step) : 0;
+	case DW_TAG_subroutine_type:
+		return 0; /* *f is f */
+	default:
+		return steps_misfit(steps, -ENOENT, why, step);
+	}
+}
+
+struct near_names {
+	const char *all[NAMES_MAX];
+	size_t count;
+};
+
+static int name_keep(const struct declared_member *member, void *data)
+{
+	struct near_names *names = data;
+
+	if (member->name && !member->is_base)
+		names->all[names->count++] = member->name;
+	return names->count == NAMES_MAX;
+}
+
+static int no_member(const struct steps *steps, const struct watch_step *step)
+{
+	struct near_names names = { .count = 0 };
+	const char *near[NEAR_MAX];
+	char type[DECLARED_NAME_MAX], meant[256] = "";
+	size_t used = 0;
+	int count;
+
+	declared_name(&steps->type, type, sizeof(type));
+	declared_members(&steps->type, name_keep, &names);
+	count = similar_list(step->name, names.all, names.count, near, NEAR_MAX);
+	for (int i = 0; i < count && used < sizeof(meant); i++)
+		used += (size_t)snprintf(meant + used, sizeof(meant) - used, "%s%s",
+					 i ? " or " : "; did you mean ", near[i]);
+	return watch_trouble_set(steps->trouble, -WM_E_WATCH_MEMBER, step->at, step->bytes,
+				 "%s has no %s%s%s", type, step->name, meant, count ? "?" : "");
+}
+
+/* Step into the virtual base classes on the way. Each has a record of its own. */
+static int bases_enter(struct steps *steps, const struct watch_step *step,
+		       const struct member_found *found)
+{
+	struct watch_place *place = steps->place;
+
+	for (unsigned int i = 0; i < found->hop_count; i++) {
+		const struct member_hop *hop = &found->hops[i];
+
+		if (steps->base_count++ == WATCH_BASES_MAX)
+			return -WM_E_WATCH_SPLIT;
+		if (hop->offset > INT64_MAX || steps_advance(steps, (int64_t)hop->offset))
+			return -WM_E_WATCH_DAMAGED;
+		follow(steps, step->from, step->length);
+		place->follows[place->follow_count - 1].below = hop->below;
+		steps->type = hop->base;
+	}
+	return 0;
+}
+
+static int member_refuse(const struct steps *steps, const struct watch_step *step, int err,
+			 const char *candidates)
+{
+	char type[DECLARED_NAME_MAX];
+	uint64_t bytes;
+
+	declared_name(&steps->type, type, sizeof(type));
+	if (err == -WM_E_WATCH_SEVERAL)
+		return watch_trouble_set(steps->trouble, err, step->at, step->bytes,
+					 "%.*s is of type %s, which has %s", (int)step->length,
+					 steps->expr->text + step->from, type, candidates);
+	if (err == -ENOENT)
+		return declared_bytes(&steps->type, &bytes)
+			       ? steps_refuse(steps, -WM_E_NO_DEBUG, step)
+			       : no_member(steps, step);
+	return steps_refuse(steps, err, step);
+}
+
+/* A static member is one variable, under a name of its own. */
+static int static_refuse(const struct steps *steps, const struct watch_step *step,
+			 const struct member_found *found)
+{
+	char type[DECLARED_NAME_MAX];
+
+	declared_name(&found->record, type, sizeof(type));
+	return watch_trouble_set(steps->trouble, -WM_E_WATCH_MEMBER, step->at, step->bytes,
+				 "%s is static in %s: watch %s::%s", found->member.name, type, type,
+				 found->member.name);
+}
+
+static int member_go(struct steps *steps, const struct watch_step *step)
+{
+	char candidates[WATCH_DETAIL_MAX];
+	struct member_found found;
+	int err;
+
+	if (!steps->has_type || steps->is_address)
+		return steps_misfit(steps, -ENOENT, MISFIT_MEMBER, step);
+	err = steps_peel(steps, step->from, step->length);
+	if (err)
+		return steps_misfit(steps, err, MISFIT_VOID, step);
+	if (!declared_is_record(&steps->type))
+		return steps_misfit(steps, -ENOENT, MISFIT_MEMBER, step);
+	err = member_find(&steps->type, step->name, steps->file, steps->dwarf, &found, candidates);
+	if (err)
+		return member_refuse(steps, step, err, candidates);
+	if (found.member.is_static)
+		return static_refuse(steps, step, &found);
+	err = bases_enter(steps, step, &found);
+	if (declared_bytes(&steps->type, &steps->record_bytes))
+		steps->record_bytes = 0;
+	if (err || found.member.offset > INT64_MAX ||
+	    steps_advance(steps, (int64_t)found.member.offset))
+		return steps_refuse(steps, -WM_E_WATCH_DAMAGED, step);
+	steps->type = found.member.type;
+	steps->bit = found.member.bit;
+	steps->bits = found.member.bits;
+	steps->record_offset = found.member.offset;
+	return 0;
+}
+
+/* From a container to its pointer or array. */
+static int elements_go(struct steps *steps, const struct watch_step *step,
+		       struct library_found *library)
+{
+	const struct declared type = steps->type;
+	int err = library_go(steps, LIBRARY_ELEMENTS, library);
+
+	if (!err && step->index < 0)
+		err = -WM_E_WATCH_MEMBER;
+	if (!err || err == -ENOENT)
+		return 0;
+	steps->type = type;
+	return steps_misfit(steps, err == -EOPNOTSUPP ? -ENOENT : err, MISFIT_ELEMENT, step);
+}
+
+/* The place is an element of a container. How many it has is known when the pointer is read. */
+static void limit_set(const struct steps *steps, const struct watch_step *step,
+		      const struct library_found *library, uint64_t bytes)
+{
+	struct watch_place *place = steps->place;
+	struct watch_follow *follow;
+
+	if (!library->limit || !place->follow_count || !bytes)
+		return;
+	follow = &place->follows[place->follow_count - 1];
+	follow->limit = library->limit;
+	follow->limit_offset = (int64_t)(library->limit_offset - library->offset);
+	follow->index = (uint64_t)step->index;
+	follow->element_bytes = bytes;
+}
+
+static int index_go(struct steps *steps, const struct watch_step *step)
+{
+	struct library_found library = { .limit = LIBRARY_NO_LIMIT };
+	uint64_t bytes, count = UINT64_MAX;
+	int64_t lowest = 0, distance;
+	struct declared target;
+	int err;
+
+	if (!steps->has_type)
+		return steps_misfit(steps, -ENOENT, MISFIT_ELEMENT, step);
+	err = steps->is_address ? 0 : steps_peel(steps, step->from, step->length);
+	if (err)
+		return steps_misfit(steps, err, MISFIT_ELEMENT, step);
+	err = elements_go(steps, step, &library);
+	if (err)
+		return err;
+	if (!steps->is_address && declared_tag(&steps->type) == DW_TAG_array_type) {
+		struct declared element;
+
+		err = declared_element(&steps->type, &element, &bytes, &lowest, &count);
+		if (err)
+			return steps_refuse(steps, err, step);
+		/* An array of none at a structure's end has as many as there is room for. */
+		if (count && count != UINT64_MAX &&
+		    (step->index < lowest || (uint64_t)(step->index - lowest) >= count))
+			return steps_refuse(steps, -WM_E_WATCH_MEMBER, step);
+		steps->type = element;
+	} else {
+		if (!steps->is_address && declared_tag(&steps->type) != DW_TAG_pointer_type)
+			return steps_misfit(steps, -ENOENT, MISFIT_ELEMENT, step);
+		err = target_go(steps, step, MISFIT_ELEMENT);
+		if (err)
+			return err;
+		target = steps->type; /* called as it is declared */
+		err = steps->has_type ? declared_peel(&target, steps->file, steps->dwarf) : -ENOENT;
+		if (!err)
+			err = declared_bytes(&target, &bytes);
+		if (err)
+			return steps_misfit(steps, err, MISFIT_VOID, step);
+		limit_set(steps, step, &library, bytes);
+	}
+	if (__builtin_sub_overflow(step->index, lowest, &distance) || bytes > INT64_MAX ||
+	    __builtin_mul_overflow(distance, (int64_t)bytes, &distance) ||
+	    steps_advance(steps, distance))
+		return steps_refuse(steps, -WM_E_WATCH_MEMBER, step);
+	return 0;
+}
+
+static int address_go(struct steps *steps, const struct watch_step *step)
+{
+	int err;
+
+	if (steps->is_address || steps->bits)
+		return steps_refuse(steps, -WM_E_WATCH_SYNTAX, step);
+	err = steps->has_type ? steps_peel(steps, step->from, step->length) : 0;
+	if (err && err != -ENOENT)
+		return steps_refuse(steps, err, step);
+	steps->is_address = 1;
+	return 0;
+}
+
+/* ---- casts ---- */
+
+/* An integer as wide as a pointer may be one. */
+static int is_wide_integer(const struct declared *type)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Die die = type->die;
+	Dwarf_Word encoding;
+	uint64_t bytes;
+
+	return declared_tag(type) == DW_TAG_base_type && !declared_bytes(type, &bytes) &&
+	       bytes == 8 && dwarf_attr(&die, DW_AT_encoding, &attribute) &&
+	       !dwarf_formudata(&attribute, &encoding) &&
+	       (encoding == DW_ATE_signed || encoding == DW_ATE_unsigned);
+}
+
+/* What the cast is of becomes an address: the place is where that leads. */
+static int operand_go(struct steps *steps, const struct watch_step *step)
+{
+	int err;
+
+	if (steps->is_address)
+		return 0;
+	if (!steps->has_type || steps->bits)
+		return steps_misfit(steps, -ENOENT, MISFIT_POINTER, step);
+	err = steps_peel(steps, step->from, step->length);
+	if (err)
+		return steps_misfit(steps, err, MISFIT_POINTER, step);
+	if (is_wide_integer(&steps->type)) {
+		follow(steps, step->from, step->length);
+		steps->has_type = 0;
+	} else if (declared_is_record(&steps->type)) {
+		return steps_misfit(steps, -ENOENT, MISFIT_POINTER, step);
+	} else {
+		err = target_go(steps, step, MISFIT_POINTER);
+	}
+	steps->is_address = 1;
+	return err;
+}
+
+/* The type, from the module of the variable, or of any. */
+static int type_find(const struct steps *steps, const struct watch_step *step, struct steps *to)
+{
+	unsigned int pointers = (unsigned int)step->index;
+	int err = -ENOENT;
+
+	if (steps->dwarf)
+		err = named_find(step->name, pointers, steps->has_type ? &steps->type.die : NULL,
+				 steps->file, steps->dwarf, &to->type);
+	for (size_t i = 0; err == -ENOENT && i < steps->module_count; i++) {
+		const struct code_file *file = steps->modules[i]->file;
+		const struct code_dwarf *dwarf = code_dwarf_of(steps->modules[i]->file);
+
+		if (!dwarf || file == steps->file)
+			continue;
+		err = named_find(step->name, pointers, NULL, file, dwarf, &to->type);
+		to->file = file;
+		to->dwarf = dwarf;
+	}
+	if (!err || err == -WM_E_WATCH_DAMAGED || err == -ENOMEM)
+		return err;
+	return watch_trouble_set(steps->trouble,
+				 err == -ENOENT		   ? -WM_E_NO_DEBUG
+				 : err == -WM_E_WATCH_TYPE ? -WM_E_WATCH_SYNTAX
+							   : err,
+				 step->at, step->bytes, "%.*s%s", (int)step->bytes,
+				 steps->expr->text + step->at,
+				 err == -ENOENT ? ": there is no such type; write its whole name: "
+						  "(struct node *), (shop::Offer *)"
+				 : err == -WM_E_WATCH_TYPE    ? " is no cast to a pointer"
+				 : err == -WM_E_WATCH_SEVERAL ? ": types of that name differ"
+							      : "");
+}
+
+/* A class and one of its base classes: the object stays the same one. */
+static int object_go(struct steps *steps, const struct watch_step *step, struct declared from,
+		     struct declared to)
+{
+	char candidates[WATCH_DETAIL_MAX];
+	struct member_found found;
+	int err;
+
+	if (declared_peel(&from, steps->file, steps->dwarf) || !declared_is_record(&from) ||
+	    declared_peel(&to, steps->file, steps->dwarf) || !declared_is_record(&to))
+		return 0;
+	err = member_base(&from, &to, steps->file, steps->dwarf, &found, candidates);
+	if (!err) {
+		err = bases_enter(steps, step, &found);
+		return err || steps_advance(steps, (int64_t)found.member.offset)
+			       ? steps_refuse(steps, -WM_E_WATCH_DAMAGED, step)
+			       : 0;
+	}
+	if (err == -ENOENT)
+		err = member_base(&to, &from, steps->file, steps->dwarf, &found, candidates);
+	if (!err && found.hop_count)
+		return watch_trouble_set(steps->trouble, -WM_E_WATCH_SYNTAX, step->at, step->bytes,
+					 "%.*s: its operand points to a virtual base class",
+					 (int)step->bytes, steps->expr->text + step->at);
+	if (!err)
+		err = steps_advance(steps, -(int64_t)found.member.offset) ? -WM_E_WATCH_DAMAGED : 0;
+	else if (err == -WM_E_WATCH_SEVERAL)
+		return member_refuse(steps, step, err, candidates);
+	return err == -ENOENT ? 0 : err ? steps_refuse(steps, err, step) : 0;
+}
+
+static int cast_go(struct steps *steps, const struct watch_step *step)
+{
+	int is_void = step->index == 1 && !strcmp(step->name, "void");
+	struct steps to = *steps;
+	int err = is_void ? 0 : type_find(steps, step, &to);
+
+	if (!err)
+		err = operand_go(steps, step);
+	if (!err && !is_void && steps->has_type && to.file == steps->file)
+		err = object_go(steps, step, steps->type, to.type);
+	steps->file = to.file;
+	steps->dwarf = to.dwarf;
+	steps->type = to.type;
+	steps->has_type = !is_void;
+	return err;
+}
+
+int steps_go(struct steps *steps)
+{
+	const struct watch_expr *expr = steps->expr;
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < expr->step_count; i++) {
+		const struct watch_step *step = &expr->steps[i];
+
+		if (steps->bits && step->kind != WATCH_ADDRESS && step->kind != WATCH_CAST)
+			steps->bits = 0; /* an integer has nothing in it: the type refuses it */
+		switch (step->kind) {
+		case WATCH_ARROW:
+			err = target_go(steps, step, MISFIT_POINTER);
+			if (!err)
+				err = member_go(steps, step);
+			break;
+		case WATCH_MEMBER:
+			err = member_go(steps, step);
+			break;
+		case WATCH_INDEX:
+			err = index_go(steps, step);
+			break;
+		case WATCH_DEREF:
+			err = target_go(steps, step, MISFIT_POINTER);
+			break;
+		case WATCH_CAST:
+			err = cast_go(steps, step);
+			break;
+		default:
+			err = address_go(steps, step);
+		}
+	}
+	return err;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* A watch's conditions, for the type of what is watched. */
+#include "target/expression/option.h"
+#include "target/expression/type.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+static int refuse(const struct watch_test *test, const struct watch_type *type, const char *why,
+		  struct watch_trouble *trouble)
+{
+	return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, test->at, test->bytes,
+				 "the condition can't be tested: %s %s: %s", test->number, why,
+				 watch_type_name(type));
+}
+
+/* 'a', '\n', '\0', '\x1f'. Returns 1 when it is one. */
+static int character_of(const char *text, int64_t *value)
+{
+	static const char named[] = "a\ab\bf\fn\nr\rt\tv\v\\\\''\"\"";
+	size_t bytes = strlen(text);
+	const char *at;
+	char *end;
+
+	if (bytes < 3 || text[0] != '\'' || text[bytes - 1] != '\'')
+		return 0;
+	if (text[1] != '\\') {
+		*value = (signed char)text[1];
+		return bytes == 3;
+	}
+	at = bytes == 4 ? strchr(named, text[2]) : NULL;
+	if (at && (at - named) % 2 == 0) {
+		*value = at[1];
+		return 1;
+	}
+	*value = (signed char)(text[2] == 'x' ? strtoul(text + 3, &end, 16)
+					      : strtoul(text + 2, &end, 8));
+	return end == text + bytes - 1 && end > text + 2 + (text[2] == 'x');
+}
+
+static int enumerator_of(const struct watch_type *type, const char *name, int64_t *value)
+{
+	const struct watch_node *node = &type->nodes[0];
+	const char *scope = strrchr(name, ':');
+	const char *last = scope ? scope + 1 : name;
+
+	for (uint32_t i = 0; node->class == WATCH_ENUM && i < node->count; i++) {
+		const struct watch_node *one = &type->nodes[node->first + i];
+		const char *own = type->names + one->member, *own_scope = strrchr(own, ':');
+
+		if (!strcmp(own, name) || !strcmp(own_scope ? own_scope + 1 : own, last)) {
+			*value = one->value;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static int word_of(const char *text, int64_t *value)
+{
+	*value = !strcmp(text, "true");
+	return *value || !strcmp(text, "false") || !strcmp(text, "NULL") ||
+	       !strcmp(text, "nullptr");
+}
+
+static int is_signed(const struct watch_node *node)
+{
+	return node->class == WATCH_SIGNED || node->class == WATCH_CHAR ||
+	       (node->class == WATCH_ENUM && !(node->flags & WATCH_IS_UNSIGNED));
+}
+
+/* 0; -EINVAL: no number; -ERANGE: the type has no such value. */
+static int integer_of(const struct watch_type *type, const char *text, uint64_t *bits)
+{
+	const struct watch_node *node = &type->nodes[0];
+	unsigned int width = node->bits ? node->bits : node->bytes * 8;
+	int is_negative = *text == '-', is_hexadecimal, has_sign = is_signed(node);
+	uint64_t mask = width == 64 ? ~0ull : (1ull << width) - 1, most;
+	int64_t value;
+	char *end;
+
+	if (enumerator_of(type, text, &value) || character_of(text, &value) ||
+	    word_of(text, &value)) {
+		*bits = has_sign ? (uint64_t)value : (uint64_t)value & mask;
+		return 0;
+	}
+	text += is_negative;
+	is_hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	errno = 0;
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	*bits = strtoull(text, &end, is_hexadecimal ? 16 : 10);
+	if (*end)
+		return -EINVAL;
+	/* 0xffffffff is -1, as it is in C, where all bits are written out */
+	most = has_sign && !is_hexadecimal ? mask >> 1 : mask;
+	if (errno || (is_negative ? !has_sign || *bits > (mask >> 1) + 1 : *bits > most))
+		return -ERANGE;
+	if (is_negative)
+		*bits = 0 - *bits;
+	else if (has_sign && width < 64 && *bits >> (width - 1))
+		*bits |= ~mask;
+	return 0;
+}
+
+static int bind_float(const struct watch_test *test, const struct watch_type *type,
+		      struct watch_bound_test *bound, struct watch_trouble *trouble)
+{
+	uint32_t bytes = type->nodes[0].bytes;
+	double number;
+	float narrow;
+	char *end;
+
+	number = strtod(test->number, &end);
+	if (end == test->number || *end)
+		return refuse(test, type, "is no number as this type has them", trouble);
+	if (bytes > 8 || test->relation == WATCH_HAS_BITS)
+		return refuse(test, type, "can't be compared so with this type", trouble);
+	bound->number = bytes == 4 ? WATCH_NUMBER_F32 : WATCH_NUMBER_F64;
+	narrow = (float)number;
+	if (bytes == 4)
+		memcpy(&bound->bits, &narrow, sizeof(narrow));
+	else
+		memcpy(&bound->bits, &number, sizeof(number));
+	return 0;
+}
+
+int watch_test_bind(const struct watch_test *test, const struct watch_type *type,
+		    struct watch_bound_test *bound, struct watch_trouble *trouble)
+{
+	const struct watch_node *node = &type->nodes[0];
+	int err;
+
+	*bound = (struct watch_bound_test){ .subject = test->subject,
+					    .relation = test->relation,
+					    .number = WATCH_NUMBER_UNSIGNED };
+	if (test->subject == WATCH_IF_CHANGED)
+		return 0;
+	if (test->subject == WATCH_IF_TID) {
+		bound->bits = strtoull(test->number, NULL, 10);
+		return 0;
+	}
+	if (node->class == WATCH_FLOAT)
+		return bind_float(test, type, bound, trouble);
+	if (node->class == WATCH_BYTES || node->class == WATCH_COMPLEX ||
+	    node->class >= WATCH_STRUCT || (!node->bits && node->bytes > 8))
+		return refuse(
+			test, type,
+			node->class == WATCH_STRUCT || node->class == WATCH_ARRAY
+				? "can't be compared with all of it; name a member or an element"
+				: "can't be compared with this type",
+			trouble);
+	err = integer_of(type, test->number, &bound->bits);
+	if (err)
+		return refuse(test, type,
+			      err == -ERANGE ? "is no value of this type"
+					     : "is no number as this type has them",
+			      trouble);
+	if (is_signed(node) && test->relation != WATCH_HAS_BITS)
+		bound->number = WATCH_NUMBER_SIGNED;
+	return 0;
+}
+
+/* -1, 0, 1; 2: one of them is no number. */
+static int compare_floats(double a, double b)
+{
+	return isnan(a) || isnan(b) ? 2 : (a > b) - (a < b);
+}
+
+static int compare(enum watch_number number, uint64_t a, uint64_t b)
+{
+	double a64, b64;
+	float a32, b32;
+
+	switch (number) {
+	case WATCH_NUMBER_SIGNED:
+		return ((int64_t)a > (int64_t)b) - ((int64_t)a < (int64_t)b);
+	case WATCH_NUMBER_F32:
+		memcpy(&a32, &a, sizeof(a32));
+		memcpy(&b32, &b, sizeof(b32));
+		return compare_floats((double)a32, (double)b32);
+	case WATCH_NUMBER_F64:
+		memcpy(&a64, &a, sizeof(a64));
+		memcpy(&b64, &b, sizeof(b64));
+		return compare_floats(a64, b64);
+	default:
+		return (a > b) - (a < b);
+	}
+}
+
+int watch_test_holds(const struct watch_bound_test *test, uint64_t value, uint64_t old, int changed,
+		     pid_t tid)
+{
+	uint64_t left = test->subject == WATCH_IF_VALUE ? value
+			: test->subject == WATCH_IF_OLD ? old
+							: (uint64_t)tid;
+	int order;
+
+	if (test->subject == WATCH_IF_CHANGED)
+		return changed;
+	if (test->relation == WATCH_HAS_BITS)
+		return (left & test->bits) != 0;
+	order = compare(test->number, left, test->bits);
+	switch (test->relation) {
+	case WATCH_IS:
+		return order == 0;
+	case WATCH_IS_NOT:
+		return order != 0;
+	case WATCH_BELOW:
+		return order == -1;
+	case WATCH_AT_MOST:
+		return order == -1 || order == 0;
+	case WATCH_ABOVE:
+		return order == 1;
+	default:
+		return order == 1 || order == 0;
+	}
+}

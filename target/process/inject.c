@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the agent comes into a running process.
+ *
+ *   1. refuse    what can't work, by looking at /proc alone (target.c)
+ *   2. borrow    one program thread: it maps memory, makes part of it executable, and clones a
+ *                raw thread (borrow.c, scratch.c)
+ *   3. raw       the raw thread has a thread control block that Waymark made: enough to call
+ *                pthread_create(), nothing more; then it exits (arch/loader.h)
+ *   4. load      the proper thread calls dlopen() on the agent, starts it, and ends
+ *   5. clean     a second loan unmaps the memory of 2
+ *
+ * Nothing is done while the program is still being started (startup.h): glibc's loader says that
+ * all is loaded, and works on without its lock; what dlopen() then maps, the loader may unmap.
+ *
+ * No program thread executes Waymark's code, so a lock that one of them holds delays the threads of
+ * 3 and 4 only as it delays any other thread. A program without threads is a case of its own: libc
+ * then skips some locks. So its thread is not borrowed while it is in the memory allocator, and is
+ * held until pthread_create() has told libc that there are two.
+ */
+#include "target/process/inject.h"
+
+#include "base/elf.h"
+#include "base/lack.h"
+#include "target/process/glibc.h"
+#include "target/process/inject_calls.h"
+#include "target/process/interrupted_call.h"
+#include "target/process/loan.h"
+#include "target/process/reach.h"
+#include "target/process/scratch.h"
+#include "target/process/startup.h"
+#include "target/process/target.h"
+#include "target/process/tracee.h"
+#include "target/process/whereabouts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define BORROW_WAIT_MS 3000 /* for a thread that can be borrowed */
+#define TRACED_WAIT_MS 1000 /* another tool may just be doing the same */
+#define LOAD_WAIT_MS 10000
+#define START_WAIT_MS 30000 /* the agent is in and waits for the kernel: batch_register() */
+#define HOLD_MS 20
+#define LEAVE_WAIT_MS 1000
+#define UNMAP_WAIT_MS 1000
+#define EXECS_MAX 3
+#define SCAN_WORDS 1024 /* of the stack, for return addresses */
+#define SCAN_WORDS_LAX 64
+#define TRIES_STRICT 100 /* stale words on a stack may look like a return address for ever */
+#define TRIES_LAX 200
+
+struct injection {
+	struct target target;
+	struct detail detail;
+	const char *agent_path, *socket_dir;
+	struct scratch scratch;
+	struct glibc glibc;
+	/* of the address space that the scratch is in; it stays with that one. -1: none yet */
+	int mem;
+	int tool;    /* poll(2) reports the tool's death; -1: this process is the tool */
+	int started; /* the raw thread runs */
+	int astray;  /* a borrowed thread is on its own: the scratch must stay */
+	int is_trial;
+};
+
+static void sleep_us(long us)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
+}
+
+/* The agent's file, as the process would find it; by a stopped thread. */
+static int agent_check(const struct injection *injection, pid_t tid)
+{
+	char path[PATH_MAX + 64];
+	uint64_t value;
+	struct elf elf;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/root%s", tid, injection->agent_path);
+	err = elf_open(&elf, path);
+	if (!err)
+		err = elf_symbol(&elf, INJECT_SYMBOL, &value);
+	elf_release(&elf);
+	if (err == -EACCES && geteuid())
+		err = 0; /* root's link may be unreadable for us; dlopen() will report it */
+	if (error_is_lack(err))
+		return detail_set(injection->detail, err, "%s", path);
+	if (err)
+		return detail_set(injection->detail, -WM_E_NO_AGENT,
+				  "%s, as process %d sees it: %s", injection->agent_path,
+				  injection->target.pid, wm_error_text(err));
+	return 0;
+}
+
+/* May the next look differ: another tool has detached, or another thread can be read? */
+static int may_change(const struct injection *injection, int err)
+{
+	return err == -WM_E_TRACED || ((err == -ESRCH || err == -WM_E_GONE) &&
+				       injection->target.live_tid != injection->target.pid);
+}
+
+static int precheck(struct injection *injection, pid_t pid)
+{
+	uint64_t deadline_ns = tracee_deadline(TRACED_WAIT_MS);
+	int err;
+
+	for (;;) {
+		err = target_read(&injection->target, pid);
+		if (err == -ESRCH)
+			return detail_set(injection->detail, err, "process %d", pid);
+		if (!err)
+			err = target_check(&injection->target, injection->detail);
+		if (!err)
+			err = target_access(&injection->target, injection->detail);
+		if (!may_change(injection, err) || tracee_late(deadline_ns))
+			break;
+		detail_set(injection->detail, 0, "%s", "");
+		sleep_us(2000);
+	}
+	if (err)
+		return err;
+	if (injection->agent_path[0] != '/' ||
+	    strlen(injection->agent_path) >= sizeof(((struct loader_data *)0)->agent_path) ||
+	    strlen(injection->socket_dir) >= sizeof(((struct loader_data *)0)->socket_dir))
+		return -EINVAL;
+	return 0;
+}
+
+/* In struct pthread, two words before the head of the robust list, which the kernel knows. */
+static uint64_t tid_by_robust_list(pid_t tid, uint64_t tcb)
+{
+	uint64_t head = 0;
+	size_t bytes;
+
+	if (syscall(SYS_get_robust_list, tid, &head, &bytes) || head < tcb + 2 * sizeof(uint64_t))
+		return 0;
+	return head - 2 * sizeof(uint64_t) - tcb;
+}
+
+/* Where the thread's control block keeps its number. 0: it has none that libc made. */
+static uint64_t tid_offset(const struct borrow *borrow)
+{
+	uint64_t tcb = borrow_regs_thread_pointer(&borrow->saved), self, found = 0, known;
+	uint32_t words[256], tid = (uint32_t)target_status_number(borrow->tid, "NSpid");
+	uint64_t first = loader_tcb.tid_first;
+	size_t count = (loader_tcb.tid_last - first) / sizeof(words[0]);
+	int is_ambiguous = 0;
+
+	for (int i = 0; i < 2; i++)
+		if (borrow_read(borrow, tcb + loader_tcb.self[i], &self, sizeof(self)) ||
+		    self != tcb)
+			return 0;
+	if (borrow_read(borrow, tcb + first, words, count * sizeof(words[0])))
+		return 0;
+	/* in struct pthread, behind a list's head; the upper half of an address, 0x7ffe, is not */
+	for (size_t i = 0; i < count; i += 2) {
+		if (words[i] != tid)
+			continue;
+		/* 1, a container's first thread, is many things */
+		if (found)
+			is_ambiguous = 1;
+		found = first + i * sizeof(words[0]);
+	}
+	if (!is_ambiguous)
+		return found;
+	known = tid_by_robust_list(borrow->tid, tcb);
+	return known >= first && known % 8 == first % 8 &&
+			       known < first + count * sizeof(words[0]) &&
+			       words[(known - first) / sizeof(words[0])] == tid
+		       ? known
+		       : 0;
+}
+
+/* Might the thread be inside the memory allocator: is it there, or would it return there? */
+static int in_malloc(const struct borrow *borrow, const struct glibc *glibc, size_t count)
+{
+	uint64_t words[SCAN_WORDS], stack = borrow_regs_stack(&borrow->saved);
+	uint64_t pc = borrow_regs_pc(&borrow->saved);
+	uint64_t span = glibc->malloc_high - glibc->malloc_low;
+	ssize_t got;
+
+	if (pc - glibc->malloc_low < span)
+		return 1;
+	got = pread(borrow->mem, words, count * sizeof(words[0]), (off_t)stack);
+	for (ssize_t i = 0; i < got / (ssize_t)sizeof(words[0]); i++)
+		if (words[i] - glibc->malloc_low < span)
+			return 1;
+	return 0;
+}
+
+/*
+ * Is the program past the loader's work? With a library's constructor that waits it is not, and a
+ * program without a usual start never seems to be; but then the loader's own work is done.
+ */
+static int started(const struct loan *loan, const struct borrow *borrow)
+{
+	const struct injection *injection = loan->data;
+	enum startup phase = startup_read(borrow->tid, borrow->mem, &injection->glibc);
+
+	return phase == STARTUP_OVER ||
+	       (phase == STARTUP_CONSTRUCTING && loan->tries >= TRIES_STRICT);
+}
+
+static void data_fill(struct loader_data *data, const struct injection *injection)
+{
+	const struct glibc *glibc = &injection->glibc;
+
+	*data = (struct loader_data){
+		.mask = ~(UINT64_C(1) << 31 | UINT64_C(1) << 32), /* signals 32 and 33 */
+		.tls_init = glibc->tls_init,
+		.attr_init = glibc->attr_init,
+		.attr_detach = glibc->attr_detach,
+		.attr_stack = glibc->attr_stack,
+		.create = glibc->create,
+		.dlopen = glibc->dlopen,
+		.dlsym = glibc->dlsym,
+		.dlerror = glibc->dlerror,
+		.errno_at = glibc->errno_at,
+		.errno_offset = glibc->errno_offset,
+		.tls_words = glibc->tls_words,
+		.symbol = INJECT_SYMBOL,
+	};
+	strcpy(data->socket_dir, injection->socket_dir);
+	/* An agent that is there is meant by the name that it was loaded by. */
+	strcpy(data->agent_path, *glibc->agent_path ? glibc->agent_path : injection->agent_path);
+}
+
+static uint32_t status_read(const struct injection *injection)
+{
+	uint32_t status = 0;
+
+	if (pread(injection->mem, &status, sizeof(status), (off_t)injection->scratch.data) !=
+	    sizeof(status))
+		return UINT32_MAX; /* the address space is gone */
+	return status;
+}
+
+static void hold(const struct injection *injection)
+{
+	uint64_t deadline_ns = tracee_deadline(HOLD_MS);
+
+	while (status_read(injection) < LOADER_CREATED && !tracee_late(deadline_ns))
+		sleep_us(20);
+}
+
+/* With a thread borrowed: look, map, start. -EAGAIN: at this moment it can't be. */
+static int load_by(struct loan *loan, struct borrow *borrow)
+{
+	struct injection *injection = loan->data;
+	size_t scan = loan->tries < TRIES_STRICT ? SCAN_WORDS : SCAN_WORDS_LAX;
+	int alone = target_status_number(injection->target.pid, "Threads") == 1;
+	struct pollfd tool = { .fd = injection->tool };
+	struct loader_data *data = malloc(sizeof(*data));
+	struct maps maps = { 0 };
+	uint64_t word, offset = tid_offset(borrow);
+	int err = data ? maps_read(&maps, borrow->tid) : -ENOMEM;
+
+	/* What came into the child of a vfork(2), would come into its parent. */
+	if (!err && startup_in_parent(injection->target.pid, injection->target.ppid))
+		err = detail_set(injection->detail, -EAGAIN,
+				 "process %d (%s) runs in its parent's memory, until it executes",
+				 injection->target.pid, injection->target.comm);
+	if (!err && !offset) /* likewise, if the kernel doesn't report it; or no thread of libc's */
+		err = -EAGAIN;
+	if (!err)
+		err = glibc_read(&injection->glibc, borrow->tid, &maps, borrow->mem,
+				 injection->detail);
+	if (!err && !started(loan, borrow))
+		err = detail_set(injection->detail, -EAGAIN, "its program is still being started");
+	if (!err && !*injection->glibc.agent_path)
+		err = agent_check(injection, borrow->tid);
+	if (!err && alone && loan->tries < TRIES_LAX &&
+	    in_malloc(borrow, &injection->glibc, scan) &&
+	    !rest_is_outside_malloc(borrow, &maps, &injection->glibc))
+		err = -EAGAIN;
+	if (!err) /* a tool that was killed wants no agent */
+		err = poll(&tool, 1, 0) > 0 ? -ECANCELED : borrow_place(borrow, &maps);
+	/* memory that ends in the middle, and a folder that is gone, prove nothing */
+	if (err && err != -EAGAIN &&
+	    borrow_read(borrow, borrow_regs_stack(&borrow->saved), &word, sizeof(word)))
+		err = detail_set(injection->detail, -WM_E_GONE, "process %d (%s)",
+				 injection->target.pid, injection->target.comm);
+	if (!err) {
+		data_fill(data, injection);
+		loan->committed = 1;
+		injection->mem = fcntl(borrow->mem, F_DUPFD_CLOEXEC, 0);
+		err = injection->mem < 0
+			      ? -errno
+			      : scratch_map(&injection->scratch, borrow, &injection->glibc, offset,
+					    data, injection->detail);
+	}
+	if (injection->is_trial) {
+		if (!err)
+			err = inject_calls(&injection->scratch, borrow, injection->detail);
+		if (loan->committed)
+			scratch_unmap(&injection->scratch, borrow);
+	} else if (!err) {
+		err = scratch_start(&injection->scratch, borrow, injection->detail);
+	}
+	injection->started = loan->committed && !err && !injection->is_trial;
+	if (injection->started && !borrow_return(borrow) && alone)
+		hold(injection);
+	maps_release(&maps);
+	free(data);
+	return err;
+}
+
+/* Why no thread could be borrowed in all the time: as the process is now. */
+static int failed_to_borrow(struct injection *injection, int err)
+{
+	int now = precheck(injection, injection->target.pid);
+
+	if (now)
+		return now;
+	if (err == -EPERM)
+		return target_denied(&injection->target, injection->detail);
+	if (err == -EOPNOTSUPP)
+		return detail_set(injection->detail, -WM_E_INJECT,
+				  "process %d (%s) redirects its system calls or runs 32-bit code",
+				  injection->target.pid, injection->target.comm);
+	if (err == -ETIMEDOUT)
+		return detail_set(injection->detail, -WM_E_INJECT,
+				  "process %d (%s) sits in the kernel and can't be stopped",
+				  injection->target.pid, injection->target.comm);
+	if (err == -EBUSY)
+		return detail_set(injection->detail, -WM_E_INJECT,
+				  "another tool is entering process %d (%s), and does not get on",
+				  injection->target.pid, injection->target.comm);
+	if (err != -EAGAIN && err != -ESRCH)
+		return err;
+	if (!injection->detail.bytes || !*injection->detail.text)
+		detail_set(
+			injection->detail, err,
+			"no thread of process %d (%s) was ever at a place where it can be borrowed",
+			injection->target.pid, injection->target.comm);
+	return -WM_E_INJECT;
+}
+
+/* Is the address space that this thread runs in the one that the scratch is in? */
+static int same_memory(const struct injection *injection, const struct borrow *borrow)
+{
+	unsigned char here[offsetof(struct loader_data, text)], there[sizeof(here)];
+
+	return pread(injection->mem, here, sizeof(here), (off_t)injection->scratch.data) ==
+		       (ssize_t)sizeof(here) &&
+	       !borrow_read(borrow, injection->scratch.data, there, sizeof(there)) &&
+	       !memcmp(here, there, sizeof(here));
+}
+
+static int unmap_by(struct loan *loan, struct borrow *borrow)
+{
+	struct injection *injection = loan->data;
+	struct maps maps = { 0 };
+	int err = same_memory(injection, borrow) ? maps_read(&maps, borrow->tid) : -WM_E_GONE;
+
+	if (!err)
+		err = borrow_place(borrow, &maps);
+	if (!err) {
+		/* A second call might take what the program has mapped there since. */
+		loan->committed = 1;
+		err = scratch_unmap(&injection->scratch, borrow);
+	}
+	maps_release(&maps);
+	return err;
+}
+
+/* The proper thread, by the number in the loader's data. 0: it has ended; or an error. */
+static pid_t thread_find(const struct injection *injection, uint32_t number)
+{
+	pid_t *tids, found = 0;
+	int count = target_threads(injection->target.pid, &tids);
+
+	if (count <= 0)
+		return count < 0 ? count : -ESRCH;
+	for (int i = 0; i < count && !found; i++)
+		if (target_status_number(tids[i], "NSpid") == (long)number)
+			found = tids[i];
+	free(tids);
+	return found;
+}
+
+/* The thread that loads and starts the agent; 0: not yet there. */
+static pid_t loader_thread(const struct injection *injection)
+{
+	struct loader_data data;
+
+	if (pread(injection->mem, &data, offsetof(struct loader_data, attr),
+		  (off_t)injection->scratch.data) != (ssize_t)offsetof(struct loader_data, attr))
+		return 0;
+	return data.tid ? thread_find(injection, data.tid) : 0;
+}
+
+/* Have the raw thread and the proper one ended? Then no thread is in Waymark's code. */
+static int threads_left(const struct injection *injection)
+{
+	struct loader_data data;
+	int left;
+
+	if (pread(injection->mem, &data, offsetof(struct loader_data, attr),
+		  (off_t)injection->scratch.data) != (ssize_t)offsetof(struct loader_data, attr))
+		return 1; /* the address space is gone */
+	if (pread(injection->mem, &left, sizeof(left), (off_t)data.tid_at) != sizeof(left) || left)
+		return 0;
+	if (!data.tid)
+		return data.status == LOADER_CREATE_FAILED;
+	return !thread_find(injection, data.tid);
+}
+
+/* Unmap the scratch. What can't be removed stays, unused: that is no failure. */
+static void unmap(struct injection *injection)
+{
+	struct loan loan = { .pid = injection->target.pid,
+			     .wait_ms = UNMAP_WAIT_MS,
+			     .fn = unmap_by,
+			     .data = injection };
+
+	loan_make(&loan);
+}
+
+/* Step 5. */
+static void clean(struct injection *injection)
+{
+	uint64_t deadline_ns = tracee_deadline(LEAVE_WAIT_MS);
+
+	while (!threads_left(injection)) {
+		if (tracee_late(deadline_ns))
+			return;
+		sleep_us(200);
+	}
+	/*
+	 * The raw thread ended without the destructors of its thread-local data. The program's own
+	 * allocator may keep that in a list, as jemalloc does: it must stay mapped.
+	 */
+	if (!injection->astray && !injection->glibc.has_other_malloc)
+		unmap(injection);
+}
+
+static void abandon(const struct injection *injection)
+{
+	const uint32_t yes = 1;
+
+	/* if the loader gets through later, it won't start the agent; the memory stays for it */
+	if (pwrite(injection->mem, &yes, sizeof(yes),
+		   (off_t)(injection->scratch.data + offsetof(struct loader_data, abandoned))) < 0)
+		return; /* gone: so is the loader */
+}
+
+static int give_up(struct injection *injection, uint32_t status)
+{
+	const char *why = status == LOADER_OPENED    ? "the agent is still starting"
+			  : status == LOADER_CREATED ? "its dynamic loader is still busy"
+						     : "a new thread has not run";
+	pid_t tid = loader_thread(injection);
+	char words[192] = "";
+
+	if (tid > 0)
+		whereabouts_tell(injection->target.pid, tid, words, sizeof(words));
+	abandon(injection);
+	return detail_set(injection->detail, -WM_E_INJECT, "process %d (%s): %s after %d s%s%s",
+			  injection->target.pid, injection->target.comm, why,
+			  (status == LOADER_OPENED ? START_WAIT_MS : LOAD_WAIT_MS) / 1000,
+			  words[0] ? "; the thread that does it: " : "", words);
+}
+
+static int outcome(struct injection *injection, uint32_t status)
+{
+	const size_t bytes = offsetof(struct loader_data, socket_dir);
+	const char *comm = injection->target.comm, *why = "";
+	struct loader_data data;
+	int error = -WM_E_INJECT;
+
+	if (pread(injection->mem, &data, bytes, (off_t)injection->scratch.data) != (ssize_t)bytes)
+		return -WM_E_GONE;
+	data.text[sizeof(data.text) - 1] = '\0';
+	if (abs(data.error) == EAGAIN)
+		return target_thread_limit(&injection->target, -WM_E_INJECT, injection->detail);
+	if (data.error == -EROFS)
+		return detail_set(injection->detail, -WM_E_SOCKET_DIR, "%s: %s",
+				  injection->socket_dir, strerror(EROFS));
+	if (status == LOADER_STARTED && !data.error)
+		return 0;
+	if (status == LOADER_CREATE_FAILED) {
+		snprintf(data.text, sizeof(data.text), "can't start a thread: %s",
+			 strerror(data.error));
+	} else if (status == LOADER_STARTED) {
+		error = data.error == -EMFILE ? -WM_E_NO_DESCRIPTORS : data.error;
+		strcpy(data.text, "the agent could not start");
+		why = target_refusal(injection->target.pid, error);
+		error = *why ? -WM_E_INJECT : error;
+	} else if (target_lacks_descriptors(injection->target.pid, 0)) {
+		error = -WM_E_NO_DESCRIPTORS;
+	} else if (strstr(data.text, strerror(ENOENT)) &&
+		   !strncmp(data.text, injection->agent_path, strlen(injection->agent_path))) {
+		error = -WM_E_NO_AGENT; /* and none of the libraries that it needs */
+	} else if (strstr(data.text, strerror(EACCES)) || strstr(data.text, strerror(EPERM))) {
+		why = target_refusal(injection->target.pid, -EACCES);
+	}
+	return detail_set(injection->detail, error, "process %d (%s): %s%s", injection->target.pid,
+			  comm, data.text, why);
+}
+
+/* Steps 3 and 4, seen from here. */
+static int await(struct injection *injection)
+{
+	uint64_t deadline_ns = tracee_deadline(LOAD_WAIT_MS);
+	uint64_t start_deadline_ns = tracee_deadline(START_WAIT_MS);
+	long pause_us = 50;
+
+	for (;;) {
+		uint32_t status = status_read(injection);
+
+		if (status == UINT32_MAX)
+			return -WM_E_GONE;
+		if (status == LOADER_CREATE_FAILED || status == LOADER_FAILED ||
+		    status == LOADER_STARTED) {
+			int err = outcome(injection, status);
+
+			clean(injection);
+			return err;
+		}
+		if (tracee_late(status == LOADER_OPENED ? start_deadline_ns : deadline_ns))
+			return give_up(injection, status);
+		sleep_us(pause_us);
+		if (pause_us < 1000)
+			pause_us += pause_us / 4;
+	}
+}
+
+static int not_started(struct injection *injection, int err)
+{
+	if (!injection->astray) {
+		unmap(injection);
+		return err;
+	}
+	abandon(injection);
+	return err != -ETIMEDOUT ? err
+				 : detail_set(injection->detail, -WM_E_INJECT,
+					      "process %d (%s) takes very long over a system call",
+					      injection->target.pid, injection->target.comm);
+}
+
+static int attempt(struct injection *injection, pid_t pid)
+{
+	struct loan loan = { .wait_ms = BORROW_WAIT_MS,
+			     .tries_min = TRIES_LAX + 1,
+			     .fn = load_by,
+			     .data = injection };
+	int err = precheck(injection, pid);
+
+	if (err || reach_listens(&injection->target, injection->socket_dir))
+		return err;
+	loan.pid = injection->target.pid;
+	err = loan_make(&loan);
+	injection->astray = loan.astray;
+	if (loan_failed(&loan, err))
+		err = failed_to_borrow(injection, err);
+	else if (injection->started)
+		err = await(injection);
+	else if (injection->scratch.start)
+		err = not_started(injection, err);
+	if (injection->mem >= 0)
+		close(injection->mem);
+	injection->mem = -1;
+	injection->started = injection->astray = 0;
+	injection->scratch.start = 0;
+	return err == -ESRCH ? -WM_E_GONE : err;
+}
+
+/* A process that executed another program meanwhile is that one now. */
+static int inject(struct injection *injection, pid_t pid)
+{
+	int err = attempt(injection, pid);
+
+	for (int again = 0; again < EXECS_MAX && err == -WM_E_GONE; again++) {
+		struct target target;
+
+		if (target_read(&target, pid) || target_has_ended(&target))
+			break;
+		sleep_us(1000);
+		err = attempt(injection, pid);
+	}
+	if (err < 0 && injection->detail.bytes && !*injection->detail.text)
+		detail_set(injection->detail, err, "process %d (%s)", injection->target.pid,
+			   injection->target.comm);
+	return err;
+}
+
+int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, int is_trial,
+		char *detail, size_t detail_bytes)
+{
+	struct injection *injection = calloc(1, sizeof(*injection));
+	int err;
+
+	if (detail_bytes)
+		detail[0] = '\0';
+	if (!injection)
+		return -ENOMEM;
+	injection->agent_path = agent_path;
+	injection->socket_dir = socket_dir;
+	injection->detail = (struct detail){ detail, detail_bytes };
+	injection->mem = -1;
+	injection->tool = tool;
+	injection->is_trial = is_trial;
+	err = inject(injection, pid);
+	free(injection);
+	return err;
+}
